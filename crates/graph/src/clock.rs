@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn ticks_follow_the_clock() {
         init();
-        // Between two other readings of the clock, so that it does not matter where the thread loses
-        // the processor.
+        // Between two readings of the other clock, so that it does not matter where the thread
+        // loses the processor.
         let reading = || (Instant::now(), ticks(), Instant::now());
         let (before, a, after) = reading();
         while after.elapsed() < Duration::from_millis(30) {

@@ -622,9 +622,10 @@ mod tests {
         let mut table = MacTable::new(4096).unwrap();
         let shared = table.shared();
         let stop = Arc::new(AtomicBool::new(false));
+        let has_looked = Arc::new(AtomicBool::new(false));
         let mut reader = domain.register().unwrap();
         let worker = {
-            let stop = Arc::clone(&stop);
+            let (stop, looked) = (Arc::clone(&stop), Arc::clone(&has_looked));
             std::thread::spawn(move || {
                 let mut found = 0u64;
                 while !stop.load(Relaxed) {
@@ -636,13 +637,17 @@ mod tests {
                             found += 1;
                         }
                     }
+                    looked.store(found > 0, Relaxed);
                 }
                 found
             })
         };
+        const LIMIT: Duration = Duration::from_secs(60);
         let until = Instant::now() + Duration::from_millis(300);
         let mut n = 0u32;
-        while Instant::now() < until {
+        // On a busy machine the worker may not have run yet.
+        while Instant::now() < until || !has_looked.load(Relaxed) {
+            assert!(Instant::now() < until + LIMIT, "the worker finds nothing");
             n += 1;
             let which = n.wrapping_mul(0x9e37_79b9) >> 8;
             let _ = table.set(&domain, key(which % 600), which % 600 + 600 * (n % 3), false);

@@ -49,7 +49,8 @@ impl RawLink {
     /// Sends one frame, beginning with its Ethernet header.
     ///
     /// # Errors
-    /// If the kernel refuses it, as it does below 14 bytes or above the MTU, or its queue stays full.
+    /// If the kernel refuses it, as it does below 14 bytes or above the MTU, or if its queue stays
+    /// full.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         let deadline = Instant::now() + WAIT_LIMIT;
         loop {

@@ -274,6 +274,20 @@ impl Router {
         counter(&shown, interface, name)
     }
 
+    /// Waits until an interface has received this number of packets in total.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn await_received(&self, interface: &str, packets: u64) -> Result<()> {
+        let what = format!("{packets} packets to be received by {interface}");
+        wait_until_seen(WAIT_LIMIT, &what, || {
+            match self.interface_counter(interface, "rx_packets") {
+                Ok(now) if now >= packets => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+    }
+
     /// The hardware address of an interface, which need not be that of the device below it.
     ///
     /// # Errors

@@ -121,7 +121,7 @@ pub fn soak(options: SoakOptions, mut say: impl FnMut(&str)) -> Result<()> {
             next += options.report;
             let (line, kib) = scene.report(start.elapsed())?;
             say(&line);
-            // Soon, if not yet: clients may just have waited for their peers in vain.
+            // Soon, if not yet: all clients may have just run into their timeouts.
             last = scene.further(last).context("nothing got through since the last report")?;
             let first = *first_kib.get_or_insert(kib);
             ensure!(kib < first + GROWTH_KIB, "the router grew from {first} to {kib} KiB");

@@ -98,7 +98,7 @@ fn counted(router: &Router, name: &str) -> Result<u64> {
     router.json("show conntrack summary")?["counts"][name].as_u64().context(name.to_owned())
 }
 
-/// Waits until rules have dropped so many packets.
+/// Waits until rules have dropped this number of packets.
 fn await_drops(router: &Router, count: u64) -> Result<()> {
     wait_until_seen(LIMIT, &format!("{count} drops"), || {
         match router.error_count("flow-rules", "dropped by a rule") {
@@ -183,7 +183,7 @@ fn clients_while(
     lab.left.ns.run(|| (0..count).map(|_| start()).collect())
 }
 
-/// Asks a port that nobody listens on; what becomes of the answer, which is waited for so long.
+/// Sends a datagram to a port without a listener and returns the outcome, waiting for `patience`.
 fn ask_nobody(lab: &Lab, patience: Duration) -> Result<std::io::Result<usize>> {
     lab.left.ns.run(|| {
         let socket = UdpSocket::bind((lab.left.addr, 0))?;

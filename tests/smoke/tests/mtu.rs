@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use thalweg_smoke::{Config, Router, host_pair};
 use thalweg_testkit::{
-    IperfOptions, Lab, LabOptions, Offloads, PingOptions, WAIT_LIMIT, iperf3, lab_test, ping,
+    IperfOptions, Lab, LabOptions, Offloads, PingOptions, WAIT_LIMIT, lab_test, ping,
 };
 
 use crate::throughput::{WORKING_BITS_PER_S, tcp_reaches, udp_arrives};

@@ -51,8 +51,8 @@ fn byte(n: u64) -> u8 {
     (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Sends until it is no longer wanted, and so many bytes more, no faster than so many a second.
-/// Returns how many it sent.
+/// Sends until it is no longer wanted, then `more` bytes, at no more than `per_second` bytes a
+/// second. Returns the number of bytes sent.
 fn send(mut to: TcpStream, wanted: &AtomicBool, more: u64, per_second: u64) -> Result<u64> {
     let (start, mut n, mut bytes) = (Instant::now(), 0, more);
     while n < bytes {

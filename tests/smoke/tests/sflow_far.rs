@@ -2,7 +2,6 @@
 //! one link only, through a device, or from another namespace.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use thalweg_sflow::{Datagram, FlowRecord, Interface, Sample};

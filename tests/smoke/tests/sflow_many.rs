@@ -53,8 +53,8 @@ fn first_port(router: &Router) -> Result<u32> {
     Ok(u32::try_from(index)?)
 }
 
-/// Counts of the counter samples that are sent in each second, for so many seconds: by the agent's
-/// clock, as the test's processor may be busy when they come.
+/// Numbers of counter samples sent in each of `seconds` seconds by the agent's clock: the test's
+/// processor may be busy when they come.
 fn by_second(seen: &mut Seen, collector: &Collector, seconds: u64) -> Result<Vec<u64>> {
     let start = seen.uptime_ms;
     let mut counts = Vec::new();

@@ -52,8 +52,8 @@ pub fn working_rate(lab: &Lab) -> Result<f64> {
     Ok(WORKING_BITS_PER_S.min(alone / 4.0))
 }
 
-/// UDP from a client to a host, until a run loses no more than one datagram of so many between
-/// the two; `None`: no datagram at all.
+/// UDP from a client to a host, until a run loses at most one of `one_of` datagrams between the two;
+/// none at all with `None`.
 pub fn udp_arrives(
     one_of: Option<u64>,
     (client, server): (&Netns, &Side),

@@ -106,8 +106,8 @@ fn a_full_receiver_is_told_what_it_lost() {
             sender.push(|out, header| Status::default().encode(out, header));
         }
         let (mut heard, mut lost) = (0, 0);
-        // To the last one: the system tells of losses again only when nothing is left to read. Other
-        // tests may use the group, too.
+        // To the last one: the kernel reports losses again only when nothing is left to read.
+        // Other tests may use the group, too.
         read_all(&mut receiver, |event| match event {
             Event::Message(_) => heard += 1,
             Event::Notice(Notice::Overrun(Channel::Usersock, datagrams)) => lost += datagrams,

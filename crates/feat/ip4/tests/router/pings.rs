@@ -43,8 +43,8 @@ fn time(line: &str) -> f64 {
     format!("0{number}").parse().expect("a number")
 }
 
-/// What a ping says to a host that answers at once. It ends within `limit`, if not in the first run,
-/// in which the processors may be busy with something else, then in one of the next.
+/// Output of a ping to a host that answers at once. One of five runs ends within `limit`; in the
+/// others the processors may be busy with something else.
 fn soon(lab: &mut Lab, line: &str, limit: Duration) -> String {
     let mut times = Vec::new();
     for _ in 0..5 {

@@ -111,8 +111,8 @@ fn exhaustion_is_reported() {
     let collector = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     collector.set_read_timeout(Some(std::time::Duration::from_millis(10))).unwrap();
     let to = collector.local_addr().unwrap();
-    // The event, and what is said beside it, of the first record that is no session's; `again` happens
-    // until it comes.
+    // The event and its further fields, from the first record of a template. `again` runs until it
+    // comes.
     let notice_when = |n: &mut Nat, template: u16, again: &mut dyn FnMut(&mut Nat)| -> Vec<u8> {
         let end = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
         loop {
