@@ -1,9 +1,9 @@
 //! The last packets of interfaces in namespaces, read from packet sockets by one thread.
 //!
-//! A socket takes what its interface receives and sends, puts nothing on the link and does not make
-//! it promiscuous. It would keep its namespace alive: it is closed before the last [`Netns`] of that
-//! namespace is gone. Packets are read in rounds of limited length. During a flood the kernel drops
-//! what does not fit into the socket's buffer, and counts it.
+//! A socket takes the packets that its interface receives and sends. It puts none on the link and
+//! does not make the interface promiscuous. As it would keep its namespace alive, it is closed when
+//! the namespace's last [`Netns`] is dropped. Packets are read in rounds of limited length: during a
+//! flood the kernel drops those that do not fit into the socket's buffer, and counts them.
 //!
 //! [`Netns`]: crate::Netns
 
