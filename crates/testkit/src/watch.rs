@@ -1,9 +1,9 @@
 //! The last packets of interfaces in namespaces, read from packet sockets by one thread.
 //!
 //! A socket takes the packets that its interface receives and sends. It puts none on the link and
-//! does not make the interface promiscuous. As it would keep its namespace alive, it is closed when
-//! the namespace's last [`Netns`] is dropped. Packets are read in rounds of limited length: during a
-//! flood the kernel drops those that do not fit into the socket's buffer, and counts them.
+//! does not make the interface promiscuous. As it would keep its namespace alive, it is closed with
+//! the namespace's last [`Netns`]. Packets are read in rounds of limited length: during a flood the
+//! kernel drops those that do not fit into the socket's buffer, and counts them.
 //!
 //! [`Netns`]: crate::Netns
 
