@@ -73,7 +73,7 @@ impl Test {
     }
 }
 
-/// Runs a test's body. If it fails, writes the packets of its labs and, with `PAUSE=1`, waits before
+/// Runs a test's body. If it fails, writes the packets of its labs and, with `PAUSE=1`, waits; then
 /// the failure goes on to the caller.
 pub(crate) fn run(path: &str, body: impl FnOnce() -> Result<()>) -> Result<()> {
     // libtest's names begin below the crate.

@@ -1,9 +1,9 @@
 //! The last packets of interfaces in namespaces, read from packet sockets by one thread.
 //!
-//! A socket takes what its interface receives and sends, puts nothing on the link and does not make
-//! it promiscuous. It would keep its namespace alive: it is closed before the last [`Netns`] of that
-//! namespace is gone. Packets are read in rounds of limited length. During a flood the kernel drops
-//! what does not fit into the socket's buffer, and counts it.
+//! A socket takes the packets that its interface receives and sends. It puts none on the link and
+//! does not make the interface promiscuous. As it would keep its namespace alive, it is closed with
+//! the namespace's last [`Netns`]. Packets are read in rounds of limited length: during a flood the
+//! kernel drops those that do not fit into the socket's buffer, and counts them.
 //!
 //! [`Netns`]: crate::Netns
 
@@ -38,8 +38,9 @@ const CAPTURE: &str = "THALWEG_TEST_CAPTURE";
 const SNAP: usize = 256;
 /// Size of a socket's buffer: some thousand small packets.
 const BUFFER: usize = 4 << 20;
-/// Packets that are read of an interface in a round, and the time from one round to the next.
-const ROUND: usize = 1024;
+/// Packets that are read of an interface in a round, and the time from one round to the next: of a
+/// flood, 25,600 packets per second, for a few percent of a processor.
+const ROUND: usize = 256;
 const PACE: Duration = Duration::from_millis(10);
 /// Packets that are read at most when a socket is closed or a file is written: more than its buffer
 /// holds.
