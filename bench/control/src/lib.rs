@@ -1,5 +1,5 @@
-//! What the control plane's benchmark needs: memory as the kernel counts it, and changes to make while
-//! packets flow.
+//! What the control plane's benchmark needs: memory as the kernel counts it, and changes to make
+//! while packets flow.
 #![forbid(unsafe_code)]
 
 pub mod api;
