@@ -116,7 +116,7 @@ fn errors_say_what_is_wrong() {
         ("sflow collector del 192.0.2.9", "collector 192.0.2.9:6343 is not configured", -6),
         ("sflow collector add 192.0.2.256", "neither an IP address nor a host's name", -1),
         ("sflow collector add fe80::1", "say which, such as fe80::1%eth0", -7),
-        ("sflow collector add 2001:db8::1%eth0", "with a link-local address", -1),
+        ("sflow collector add 2001:db8::1%eth0", "only a link-local address takes a device", -1),
         ("sflow collector add c.example namespace ../x", "not the name of a network namespace", -7),
         ("sflow collector add c.example dev", "device", -1),
         ("sflow agent-address 0.0.0.0", "not a valid agent address", -7),

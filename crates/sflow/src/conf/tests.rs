@@ -218,7 +218,7 @@ fn mistakes_have_their_place() {
     one(&format!("sflow {{ {c} agent.cidr = 10/8 }}"), "not a prefix such as");
     one(&format!("sflow {{ {c} agentIP = ::}}"), "not a valid agent address");
     one(&format!("sflow {{ {c} agent = a/b}}"), "not a device name");
-    one(&format!("sflow {{ {c} uuid = 12 }}"), "no UUID");
+    one(&format!("sflow {{ {c} uuid = 12 }}"), "not a UUID");
     one(&format!("sflow {{ {c} agent = \"eth0\n}}"), "expected a device such as eth0 after agent");
     one(&format!("sflow {{ {c} {{ polling = 2 }} }}"), "expected a keyword before {");
     one(&format!("sflow {{ {c} psample }}"), "expected { after psample");
