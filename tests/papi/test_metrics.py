@@ -224,7 +224,7 @@ class Metrics(Case):
         self.assertIn("requests answered", self.cli("show metrics"))
         self.cli("metrics disable")
         self.assertIn("listen: none", self.cli("show configuration"))
-        self.assertIn("not told", self.cli("show metrics"))
+        self.assertIn("metrics are disabled", self.cli("show metrics"))
         with self.assertRaises(OSError):
             self.get()
         self.cli("metrics default")
@@ -273,6 +273,6 @@ class Refused(unittest.TestCase):
     def test_off_unless_asked_for(self):
         router = Router()
         vpp = router.client()
-        self.assertIn("not told", vpp.api.cli_inband(cmd="show metrics").reply)
+        self.assertIn("metrics are disabled", vpp.api.cli_inband(cmd="show metrics").reply)
         vpp.disconnect()
         router.stop()
