@@ -90,7 +90,7 @@ class Metrics(Case):
         fates = {}
         for (metric, labels), count in metrics.items():
             if metric == "thalweg_worker_packets_total":
-                fate = dict(labels)["fate"]
+                fate = dict(labels)["event"]
                 fates[fate] = fates.get(fate, 0) + count
         came = sum(fates[f] for f in ("received", "originated", "handed-in"))
         went = sum(fates[f] for f in ("sent", "delivered", "dropped", "consumed", "handed-out"))
@@ -132,9 +132,9 @@ class Metrics(Case):
         self.assertEqual(get("flow_rules", set="7"), 2)
         self.assertEqual(get("flow_rule_packets_total", set="7"), 3)
         self.assertEqual(get("bridge_ports", bridge_domain="7"), 1)
-        self.assertEqual(get("bridge_stations_learned", bridge_domain="7"), 1)
-        self.assertEqual(get("bridge_stations_learned_max", bridge_domain="7"), 9)
-        self.assertEqual(get("bridge_stations"), 1)
+        self.assertEqual(get("bridge_macs_learned", bridge_domain="7"), 1)
+        self.assertEqual(get("bridge_macs_learned_max", bridge_domain="7"), 9)
+        self.assertEqual(get("bridge_macs"), 1)
         self.assertEqual(get("bridge_station_events_total", event="learned"), 1)
         # VPP's clients read the same from the segment.
         stats = VPPStats(os.path.join(self.router.dir, "stats.sock"))
