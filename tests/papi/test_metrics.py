@@ -135,7 +135,7 @@ class Metrics(Case):
         self.assertEqual(get("bridge_macs_learned", bridge_domain="7"), 1)
         self.assertEqual(get("bridge_macs_learned_max", bridge_domain="7"), 9)
         self.assertEqual(get("bridge_macs"), 1)
-        self.assertEqual(get("bridge_station_events_total", event="learned"), 1)
+        self.assertEqual(get("bridge_mac_events_total", event="learned"), 1)
         # VPP's clients read the same from the segment.
         stats = VPPStats(os.path.join(self.router.dir, "stats.sock"))
         stats.connect()
