@@ -1,5 +1,5 @@
-//! Connection tracking: any packets in any order never panic, no connection is forgotten in the books,
-//! and all of them end.
+//! Connection tracking: any packets in any order never panic, no connection is forgotten in the
+//! books, and all of them end.
 //!
 //! Input: for each packet, how it is made (an operation, ports, flags, numbers) or raw bytes.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Packets: every header view by way of the decoder, flow hashing, cutting up super-packets, and
+//! Packets: every header view by way of the decoder, flow hashing, segmenting GSO packets, and
 //! answering with ICMP. The first two bytes are the size to cut to.
 #![no_main]
 

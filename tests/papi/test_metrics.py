@@ -96,7 +96,7 @@ class Metrics(Case):
         fates = {}
         for (metric, labels), count in metrics.items():
             if metric == "thalweg_worker_packets_total":
-                fate = dict(labels)["fate"]
+                fate = dict(labels)["event"]
                 fates[fate] = fates.get(fate, 0) + count
         came = sum(fates[f] for f in ("received", "originated", "handed-in"))
         went = sum(fates[f] for f in ("sent", "delivered", "dropped", "consumed", "handed-out"))
@@ -137,11 +137,11 @@ class Metrics(Case):
         self.assertEqual(get("flow_rules", set="7"), 2)
         self.assertEqual(get("flow_rule_packets_total", set="7"), 3)
         self.assertEqual(get("bridge_ports", bridge_domain="7"), 1)
-        self.assertEqual(get("bridge_stations_learned", bridge_domain="7"), 1)
-        self.assertEqual(get("bridge_stations_learned_max", bridge_domain="7"), 9)
-        self.assertEqual(get("bridge_stations"), 1)
-        self.assertEqual(get("bridge_station_events_total", event="learned"), 1)
-        # VPP's clients read the same values from the segment.
+        self.assertEqual(get("bridge_macs_learned", bridge_domain="7"), 1)
+        self.assertEqual(get("bridge_macs_learned_max", bridge_domain="7"), 9)
+        self.assertEqual(get("bridge_macs"), 1)
+        self.assertEqual(get("bridge_mac_events_total", event="learned"), 1)
+        # VPP's clients read the same from the segment.
         stats = VPPStats(os.path.join(self.router.dir, "stats.sock"))
         stats.connect()
         rows = [list(row) for row in stats["/nat44-ed/total-sessions"]]
@@ -227,7 +227,7 @@ class Metrics(Case):
         self.assertIn("requests answered", self.cli("show metrics"))
         self.cli("metrics disable")
         self.assertIn("listen: none", self.cli("show configuration"))
-        self.assertIn("not told", self.cli("show metrics"))
+        self.assertIn("metrics are disabled", self.cli("show metrics"))
         with self.assertRaises(OSError):
             self.get()
         self.cli("metrics default")
@@ -276,6 +276,6 @@ class Refused(unittest.TestCase):
     def test_off_unless_asked_for(self):
         router = Router()
         vpp = router.client()
-        self.assertIn("not told", vpp.api.cli_inband(cmd="show metrics").reply)
+        self.assertIn("metrics are disabled", vpp.api.cli_inband(cmd="show metrics").reply)
         vpp.disconnect()
         router.stop()

@@ -57,8 +57,9 @@ impl Bare {
     }
 }
 
-/// Some thousand steps of six short chains in registers: as many results per clock as a core has units
-/// for. Rotations by different amounts keep the compiler from doing several in one instruction.
+/// Some thousand steps of six short chains in registers: as many results per clock as a core has
+/// units for. Rotations by different amounts keep the compiler from doing several in one
+/// instruction.
 fn dense(memory: &mut [u64]) -> u64 {
     const STEPS: u64 = 4000;
     let Some([a, b, c, d, e, f, ..]) = memory.first_chunk_mut::<8>() else { return 0 };
@@ -86,8 +87,8 @@ fn chains(memory: &mut [u64]) -> u64 {
     STEPS
 }
 
-/// Runs a loop on these processors at once: all their steps per second, or nothing if one of them is
-/// not ours to use.
+/// Runs a loop on these processors at once: all their steps per second, or nothing if one of them
+/// is not ours to use.
 pub fn steps(what: Bare, on: &[usize], time: Duration) -> Option<f64> {
     let barrier = Barrier::new(on.len());
     std::thread::scope(|scope| {
@@ -104,8 +105,9 @@ pub fn steps(what: Bare, on: &[usize], time: Duration) -> Option<f64> {
     })
 }
 
-/// Nanoseconds until a store of one processor is seen by the other, or nothing if one of them is not ours to use. Those
-/// of a virtual machine may be near each other at one time and not at another.
+/// Nanoseconds until a store of one processor is seen by the other, or nothing if one of them is
+/// not ours to use. Those of a virtual machine may be near each other at one time and not at
+/// another.
 pub fn transfer(on: [usize; 2], time: Duration) -> Option<f64> {
     const OVER: u64 = u64::MAX;
     #[repr(align(128))]
@@ -182,7 +184,8 @@ impl Pair {
     }
 }
 
-/// Has this thread stay on a processor; where that is not allowed, it moves as it likes, and this is false.
+/// Has this thread stay on a processor; where that is not allowed, it moves as it likes, and this
+/// is false.
 pub fn pin(cpu: usize) -> bool {
     let mut set = CpuSet::new();
     set.set(cpu);
@@ -197,8 +200,8 @@ pub fn spin(cpu: usize, over: &AtomicBool) {
     }
 }
 
-/// Does something while all processors but the last keep busy, but give way to who has something to do there: whether
-/// the others are awake says by up to a percent how fast the last one is.
+/// Does something while all processors but the last keep busy, but give way to who has something to
+/// do there: whether the others are awake says by up to a percent how fast the last one is.
 pub fn with_others_awake<T>(what: impl FnOnce() -> T) -> T {
     /// Tells threads to end even if what is done panics.
     struct Over<'o>(&'o AtomicBool);
@@ -232,9 +235,9 @@ pub struct Pauses {
     pub long: u64,
 }
 
-/// Walks through memory on a processor, at random, for some time; the clock is read after each step, which takes
-/// about `step`. How long steps are of the thread's own time is the machine's doing: interrupts, and memory that
-/// the hypervisor has to find.
+/// Walks through memory on a processor, at random, for some time; the clock is read after each
+/// step, which takes about `step`. How long steps are of the thread's own time is the machine's
+/// doing: interrupts, and memory that the hypervisor has to find.
 pub fn pauses(
     cpu: usize,
     memory: &mut [u64],
@@ -274,8 +277,8 @@ pub fn pauses(
 /// The most that one processor did so far of what fills a core, in steps a second: as bits.
 static BEST: AtomicU64 = AtomicU64::new(0);
 
-/// What the loop did of the best that it did so far, and how much more both do than one: before or behind something,
-/// whichever is less.
+/// What the loop did of the best that it did so far, and how much more both do than one: before or
+/// behind something, whichever is less.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 struct Quiet {
     two: f64,
@@ -294,7 +297,8 @@ impl Quiet {
         Quiet { two: self.two.min(other.two), one: self.one.min(other.one) }
     }
 
-    /// Neither are the processors threads of one core, nor does anybody else have the other threads of their cores.
+    /// Neither are the processors threads of one core, nor does anybody else have the other threads
+    /// of their cores.
     fn is_quiet(self) -> bool {
         self.two >= 1.9 && self.one >= 0.95
     }
@@ -305,9 +309,9 @@ impl Quiet {
     }
 }
 
-/// Does something while both processors are cores of their own, which nobody else has a thread of, if that can be had
-/// in so many tries; else it is the quietest of these. And how much more a bare loop did on both than on one, before or
-/// behind it, whichever is less.
+/// Does something while both processors are cores of their own, which nobody else has a thread of,
+/// if that can be had in so many tries; else it is the quietest of these. And how much more a bare
+/// loop did on both than on one, before or behind it, whichever is less.
 ///
 /// # Errors
 /// Those of what is done.

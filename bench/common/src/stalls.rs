@@ -1,5 +1,5 @@
-//! A worker's loops while something great goes on, beside a loop that knows nothing of packets: machines pause by
-//! themselves.
+//! A worker's loops while something great goes on, beside a loop that knows nothing of packets:
+//! machines pause by themselves.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::table::{Cell, Column, Table};
 /// The longest that a loop may take.
 const LIMIT: Duration = Duration::from_micros(100);
 
-/// Loops of a worker that had something to do: all of them, and of those over 100 µs what was its own.
+/// Loops of a worker that had something to do: all of them, and of those over 100 µs what was its
+/// own.
 #[derive(Clone, Debug)]
 pub struct Loops {
     all: LoopCounts,
@@ -62,8 +63,8 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// Of the worker on this processor. A router that runs keeps the thread that started it off its workers'
-    /// processors: how many that thread may use says nothing then.
+    /// Of the worker on this processor. A router that runs keeps the thread that started it off its
+    /// workers' processors: how many that thread may use says nothing then.
     pub fn on(cpu: usize) -> Stalls {
         Stalls {
             cpu,
@@ -89,8 +90,8 @@ impl Stalls {
         )
     }
 
-    /// Adds a round: the loops while it went on, and how long that was. Then the bare loop walks through `memory` on
-    /// the worker's processor, for as long, and after as long a silence.
+    /// Adds a round: the loops while it went on, and how long that was. Then the bare loop walks
+    /// through `memory` on the worker's processor, for as long, and after as long a silence.
     pub fn round(
         &mut self,
         (loops, took): (Loops, Duration),

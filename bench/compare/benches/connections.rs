@@ -1,5 +1,5 @@
-//! New TCP connections of real clients through Thalweg, Open vSwitch and the kernel, bridged and routed, with
-//! stateful rules, translated, and without, on virtual Ethernet pairs.
+//! New TCP connections of real clients through Thalweg, Open vSwitch and the kernel, bridged and
+//! routed, with stateful rules, translated, and without, on virtual Ethernet pairs.
 //!
 //! `--json FILE` writes a report. Needs root or user namespaces, the program (`cargo build
 //! --release --bins`), and for the rows of Open vSwitch and of nft `scripts/setup.sh bench`.
@@ -189,7 +189,8 @@ impl Contestant {
     }
 }
 
-/// Addresses for translation: with the time that sessions last behind their connections, one has too few ports.
+/// Addresses for translation: with the time that sessions last behind their connections, one has
+/// too few ports.
 const OUTSIDE: &str = "10.10.2.100 - 10.10.2.107";
 
 fn thalweg(lab: &Lab, setup: Setup) -> Result<Router> {
@@ -328,7 +329,8 @@ fn servers_of(lab: &Lab) -> impl Iterator<Item = SocketAddr> {
     (0..CLIENTS).map(move |n| SocketAddr::from((addr, FIRST_PORT + n)))
 }
 
-/// Opens a connection, asks, and waits for the answer and for the server to close; then closes as well.
+/// Opens a connection, asks, and waits for the answer and for the server to close; then closes as
+/// well.
 fn connect(to: SocketAddr) -> std::io::Result<()> {
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;

@@ -78,8 +78,8 @@ pub struct Lone {
 }
 
 impl Lone {
-    /// Opens both taps. `gateway` is the forwarder's hardware address on the left; the forwarder has
-    /// to know [`SINK`](Self::sink)'s.
+    /// Opens both taps. `gateway` is the forwarder's hardware address on the left; the forwarder
+    /// has to know [`SINK`](Self::sink)'s.
     ///
     /// # Errors
     /// If the lab is not as it should be.

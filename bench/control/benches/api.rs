@@ -1,8 +1,8 @@
-//! Routes through the binary API and through the command line, while a worker forwards: how many a second,
-//! what is lost, and how long the worker's loops take.
+//! Routes through the binary API and through the command line, while a worker forwards: how many a
+//! second, what is lost, and how long the worker's loops take.
 //!
-//! The router is the program itself (`cargo build --release --bins` makes it), with one worker on the last
-//! core; clients share the first with all its other threads.
+//! The router is the program itself (`cargo build --release --bins` makes it), with one worker on
+//! the last core; clients share the first with all its other threads.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ const FEW: usize = 20_000;
 /// Routes of a client that is slow as it is, in a window.
 const FEWER: usize = 2_500;
 const ROUNDS: usize = 5;
-/// Windows with changes in a round, which set a million routes together if the client is fast. Long loops
-/// come and go with the machine's moods: only many short windows, with as many in which nothing
-/// changes between them, tell what is due to the changes.
+/// Windows with changes in a round, which set a million routes together if the client is fast. Long
+/// loops come and go with the machine's moods: only many short windows, with as many in which
+/// nothing changes between them, tell what is due to the changes.
 const PARTS: usize = 4;
 /// Routes in a window of a fast client.
 const PART: usize = ROUTES / PARTS;
@@ -50,8 +50,8 @@ struct Window {
     dropped: f64,
     p999_us: f64,
     longest_us: f64,
-    /// Loops over 100 µs, a second, that are so long because others had the worker's processor, and those
-    /// that are by themselves.
+    /// Loops over 100 µs, a second, that are so long because others had the worker's processor, and
+    /// those that are by themselves.
     others: f64,
     own: f64,
     own_us: f64,
@@ -189,7 +189,8 @@ impl Rows {
     }
 }
 
-/// Sets routes by a client, in one of a round's windows; how long that took, if not as long as the window.
+/// Sets routes by a client, in one of a round's windows; how long that took, if not as long as the
+/// window.
 type Set<'a> = Box<dyn FnMut(&mut Client, usize) -> Result<Option<f64>> + 'a>;
 /// Does something by a client.
 type Act<'a> = Box<dyn FnMut(&mut Client) -> Result<()> + 'a>;

@@ -1,5 +1,5 @@
-//! A million NAT44 sessions that a command ends while packets pass: how long it takes, and what the worker's loops
-//! see of it.
+//! A million NAT44 sessions that a command ends while packets pass: how long it takes, and what the
+//! worker's loops see of it.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use thalweg_feat_nat44::view;
 const COUNT: u32 = 1_000_000;
 /// Flows that pass all the time: their sessions end with the others, and begin anew.
 const FLOWS: u32 = 1024;
-/// Packets of theirs in a loop: all of them may begin anew at once, which takes up to 0.8 µs each while all memory
-/// is cold. A frame of 256 would be long by that, and not by what ends.
+/// Packets of theirs in a loop: all of them may begin anew at once, which takes up to 0.8 µs each
+/// while all memory is cold. A frame of 256 would be long by that, and not by what ends.
 const FRAME: u32 = 64;
 const ROUNDS: usize = 10;
 /// Between two looks at how many there are.

@@ -27,8 +27,8 @@ pub struct Router {
 }
 
 impl Router {
-    /// Starts the program that lies where this one does, with a worker on the last core and all else on
-    /// the first.
+    /// Starts the program that lies where this one does, with a worker on the last core and all
+    /// else on the first.
     ///
     /// # Errors
     /// If it is not there or does not start.

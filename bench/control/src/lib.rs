@@ -1,5 +1,5 @@
-//! What the control plane's benchmark needs: memory as the kernel counts it, and changes to make while
-//! packets flow.
+//! What the control plane's benchmark needs: memory as the kernel counts it, and changes to make
+//! while packets flow.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![forbid(unsafe_code)]

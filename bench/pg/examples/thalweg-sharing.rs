@@ -1,13 +1,14 @@
-//! That workers share nothing: two of them forward under valgrind's lackey, which tells of each access to
-//! memory, and no cache line may be written by one and touched by the other again and again.
+//! That workers share nothing: two of them forward under valgrind's lackey, which tells of each
+//! access to memory, and no cache line may be written by one and touched by the other again and
+//! again.
 //!
 //! `make sharing`, or with words of [`PATHS`]
 //! `cargo run --release -p thalweg-bench-pg --example thalweg-sharing -- nat`:
 //! some minutes each, as lackey tells of all that comes before, too.
 //!
-//! It does not depend on what else the machine does, as rates of two workers do. What it cannot see is what the
-//! processor fetches ahead, by itself or by hints: pairs of lines are told beside it, since some processors fetch
-//! those together.
+//! It does not depend on what else the machine does, as rates of two workers do. What it cannot see
+//! is what the processor fetches ahead, by itself or by hints: pairs of lines are told beside it,
+//! since some processors fetch those together.
 
 #![allow(clippy::expect_used)]
 
@@ -29,8 +30,8 @@ use thalweg_wire::ip::protocol;
 const BEFORE: u64 = 16;
 const TRACED: u64 = 16;
 const FRAME: u64 = 256;
-/// So often may a line go from one to the other at most meanwhile: now and then, as a message of the main thread's does
-/// whose memory the worker gives back, but not with each frame.
+/// So often may a line go from one to the other at most meanwhile: now and then, as a message of
+/// the main thread's does whose memory the worker gives back, but not with each frame.
 const MOST: u64 = TRACED / 2;
 /// The main thread's number.
 const MAIN: u32 = 1;

@@ -2,7 +2,8 @@
 //!
 //! - [`Router`] is a router in this process, [`Window`] what it did in a window of time.
 //! - [`paths`] has the ways that packets go, their routes and their streams.
-//! - [`turns`] measures settings in turn, [`pairs`] two of them in short turns, [`scaling`] one worker and two.
+//! - [`turns`] measures settings in turn, [`pairs`] two of them in short turns, [`scaling`] one
+//!   worker and two.
 //! - [`accepted`] keeps counts of instructions, [`sharing`] tells which cache lines threads share;
 //!   both are of [`valgrind`].
 

@@ -27,8 +27,8 @@ impl Pairing {
     }
 }
 
-/// Turns that take no longer than so many times the fastest tenth are quiet: a guest that has the other thread of the
-/// core makes a third of difference.
+/// Turns that take no longer than so many times the fastest tenth are quiet: a guest that has the
+/// other thread of the core makes a third of difference.
 pub const QUIET: f64 = 1.02;
 /// So many times four turns have to be quiet.
 pub const ENOUGH: usize = 12;
@@ -56,9 +56,10 @@ impl Paired {
         Spread::interval(&self.each(|off, on| (on - off) * n))
     }
 
-    /// The same of those runs of four turns, without it, with it, with it, and without it, of which both turns without
-    /// it were within [`QUIET`] of the fastest tenth of all of these; zeros if they are fewer than [`ENOUGH`]. Turns with
-    /// it have no say in which these are: what they meet by chance counts.
+    /// The same of those runs of four turns, without it, with it, with it, and without it, of which
+    /// both turns without it were within [`QUIET`] of the fastest tenth of all of these; zeros if
+    /// they are fewer than [`ENOUGH`]. Turns with it have no say in which these are: what they meet
+    /// by chance counts.
     pub fn added_when_quiet(&self, n: f64) -> Spread {
         let mut sorted = self.without.clone();
         sorted.sort_by(f64::total_cmp);
@@ -87,8 +88,9 @@ impl Paired {
     }
 }
 
-/// Alternates between two settings; `set` makes the first (false) or the second (true) the router's,
-/// and is called in the order of ABBA, so that a drift has no side. Worker 0 has to be busy.
+/// Alternates between two settings; `set` makes the first (false) or the second (true) the
+/// router's, and is called in the order of ABBA, so that a drift has no side. Worker 0 has to be
+/// busy.
 pub fn alternate(plan: Pairing, r: &mut Router, mut set: impl FnMut(&mut Router, bool)) -> Paired {
     let mut paired = Paired::default();
     for pair in 0..plan.pairs {
@@ -112,7 +114,8 @@ mod tests {
     fn quiet_turns_are_those_whose_neighbours_without_are_fast() {
         let mut paired = Paired::default();
         for four in 0..100 {
-            // Every other run of four has a guest beside its first turn, and a turn with sFlow that took longer.
+            // Every other run of four has a guest beside its first turn, and a turn with sFlow that
+            // took longer.
             let loud = four % 2 == 1;
             let first = if loud { 6.0 } else { 4.0 };
             paired.extend(Paired {

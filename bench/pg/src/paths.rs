@@ -269,8 +269,8 @@ pub mod nat {
         flow_packet(source(flow), SERVER)
     }
 
-    /// Flows for one of two workers, in the order of their numbers, none of which the other one gets; if workers are
-    /// `apart`, their hosts are that worker's.
+    /// Flows for one of two workers, in the order of their numbers, none of which the other one
+    /// gets; if workers are `apart`, their hosts are that worker's.
     pub fn flows(worker: usize, apart: bool) -> impl Iterator<Item = u32> {
         // Numbers enough that half of the hosts are as many as are needed, however they fall.
         const ALL: u32 = 1 << 22;

@@ -1,5 +1,5 @@
-//! Two workers beside one, by turns: the processors of a virtual machine differ from each other for seconds, and
-//! one that is idle is somebody else's for a while.
+//! Two workers beside one, by turns: the processors of a virtual machine differ from each other for
+//! seconds, and one that is idle is somebody else's for a while.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,8 @@ pub struct Scaling {
     pub alone: Series,
     /// Both together.
     pub both: Series,
-    /// How much more a bare loop that fills a core did on both processors than on one, before or behind.
+    /// How much more a bare loop that fills a core did on both processors than on one, before or
+    /// behind.
     pub processors: Option<f64>,
 }
 
@@ -42,9 +43,10 @@ impl Scaling {
     }
 }
 
-/// Million packets per second that two workers forward, on the first two processors, of which the stream `s0` is the
-/// first's and `s1` the second's. `start` makes the router. If workers are `apart`, the processor of one that has
-/// nothing to do spins, and nothing may be lost; else packets are handed over, for which a ring may be full.
+/// Million packets per second that two workers forward, on the first two processors, of which the
+/// stream `s0` is the first's and `s1` the second's. `start` makes the router. If workers are
+/// `apart`, the processor of one that has nothing to do spins, and nothing may be lost; else
+/// packets are handed over, for which a ring may be full.
 ///
 /// # Panics
 /// If something was lost all the same.

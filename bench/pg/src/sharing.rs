@@ -1,7 +1,7 @@
 //! Which cache lines threads share, from what valgrind's lackey tells of each access.
 //!
-//! Threads run in turn there, so that how often a line went from one to the other cannot be told; only
-//! how often each has touched it, and that one of them has written it.
+//! Threads run in turn there, so that how often a line went from one to the other cannot be told;
+//! only how often each has touched it, and that one of them has written it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Result};
@@ -62,7 +62,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// How often it may have gone from thread to thread at most: as often as all but the busiest touch it.
+    /// How often it may have gone from thread to thread at most: as often as all but the busiest
+    /// touch it.
     pub fn moves(&self) -> u64 {
         let all = || self.touches.iter().map(|(_, t)| t.all());
         all().sum::<u64>() - all().max().unwrap_or(0)
@@ -70,7 +71,8 @@ impl Shared {
 }
 
 impl Trace {
-    /// Reads what a program run under lackey, with `--trace-mem=yes --trace-sched=yes`, writes to standard error.
+    /// Reads what a program run under lackey, with `--trace-mem=yes --trace-sched=yes`, writes to
+    /// standard error.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -150,8 +152,8 @@ impl Trace {
         all
     }
 
-    /// Blocks of so many lines that one of these threads writes and another one touches, those that may have moved
-    /// most first.
+    /// Blocks of so many lines that one of these threads writes and another one touches, those that
+    /// may have moved most first.
     pub fn shared(&self, threads: &[u32], lines: u64) -> Vec<Shared> {
         let mut blocks: HashMap<u64, BTreeMap<u32, Touches>> = HashMap::new();
         for (line, by) in &self.lines {

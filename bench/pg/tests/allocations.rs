@@ -1,8 +1,8 @@
-//! Workers ask for no memory while packets flow: whatever a way of packets needs, it has from the start,
-//! or has got by the time that it has run for a while.
+//! Workers ask for no memory while packets flow: whatever a way of packets needs, it has from the
+//! start, or has got by the time that it has run for a while.
 //!
-//! The allocator of this program counts who asks it, thread by thread, so that what the main thread and the
-//! others do meanwhile does not matter.
+//! The allocator of this program counts who asks it, thread by thread, so that what the main thread
+//! and the others do meanwhile does not matter.
 
 #![allow(clippy::panic)]
 

@@ -30,8 +30,8 @@ struct Target {
     manifest: PathBuf,
 }
 
-/// Builds the benchmarks in the folder `bench`, and those of other packages, whose names contain one
-/// of the words, or all if there are none, and lists them.
+/// Builds the benchmarks in the folder `bench`, and those of other packages, whose names contain
+/// one of the words, or all if there are none, and lists them.
 pub fn programs(words: &[&String]) -> Result<Vec<Program>> {
     let all = select(known()?, words)?;
     let mut args = vec!["bench", "--no-run", "--message-format=json-render-diagnostics"];

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thalweg_bench_common::Spread;
 
-/// What one processor of the machine that the targets are judged on does of the bare loop in its best
-/// hours, in millions of steps a second.
+/// What one processor of the machine that the targets are judged on does of the bare loop in its
+/// best hours, in millions of steps a second.
 const FAST: (&str, f64) = ("AMD EPYC", 945.0);
 /// The share of it below which an hour is slow.
 const SLOW: f64 = 0.85;
@@ -24,7 +24,8 @@ pub struct Bench {
     pub ended: String,
     pub steal_percent: f64,
     pub noisy: bool,
-    /// What one processor did of a bare loop, in millions of steps a second, at first and in the end.
+    /// What one processor did of a bare loop, in millions of steps a second, at first and in the
+    /// end.
     #[serde(default)]
     pub one_processor: [Option<f64>; 2],
     /// How much more two processors did than one, at first and in the end.

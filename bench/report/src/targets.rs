@@ -24,9 +24,11 @@ struct Target {
     unit: &'static str,
     /// What VPP 26.06 takes, measured elsewhere on this kind of machine.
     vpp: &'static str,
-    /// Whether it is about two workers: what the machine's processors do beside one is said with it.
+    /// Whether it is about two workers: what the machine's processors do beside one is said with
+    /// it.
     two: bool,
-    /// It is met as well if there are none more above the limit than in a control run beside it, as this column says.
+    /// It is met as well if there are none more above the limit than in a control run beside it, as
+    /// this column says.
     or_none: Option<&'static str>,
 }
 
@@ -152,7 +154,8 @@ const fn both_trackers(
     Target { digits: 1, vpp: peer, ..target }
 }
 
-/// The longest loop of a worker's own while all of a table goes, or none above that more than the machine makes itself.
+/// The longest loop of a worker's own while all of a table goes, or none above that more than the
+/// machine makes itself.
 const fn stall(what: &'static str, table: &'static str, row: &'static [&'static str]) -> Target {
     let at = (table, row, "longest loop of its own");
     let target = of(what, at, AtMost(100.0), "µs, a loop");

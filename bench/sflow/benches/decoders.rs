@@ -1,8 +1,9 @@
-//! sFlow datagrams of a capture decoded and printed: ours, sflowtool, sfacctd and goflow2, in turns.
+//! sFlow datagrams of a capture decoded and printed: ours, sflowtool, sfacctd and goflow2, in
+//! turns.
 //!
 //! A rate is flow samples per second of processor time, of all processes and threads of a program:
-//! what one core can decode. Output goes to /dev/null, that of sfacctd to a file. Then those that can
-//! listen are sent the same datagrams, faster and faster.
+//! what one core can decode. Output goes to /dev/null, that of sfacctd to a file. Then those that
+//! can listen are sent the same datagrams, faster and faster.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

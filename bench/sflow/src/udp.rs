@@ -66,8 +66,8 @@ pub(crate) fn free_port() -> Result<u16> {
 }
 
 impl Receiver {
-    /// Starts a program that listens on a UDP port, which `command` makes it do. If it writes a line per
-    /// flow sample to a file, these are counted.
+    /// Starts a program that listens on a UDP port, which `command` makes it do. If it writes a
+    /// line per flow sample to a file, these are counted.
     ///
     /// # Errors
     /// If it cannot be started or does not listen.

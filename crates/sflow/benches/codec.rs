@@ -26,7 +26,7 @@ fn header() -> [u8; 128] {
     header
 }
 
-/// Packs routed packets until no more fit: so many samples.
+/// Packs as many samples of routed packets as fit; returns their number.
 fn pack(encoder: &mut DatagramEncoder, header: &[u8]) -> u32 {
     let source = DataSource { class: 0, index: 1 };
     let next_hop = Address(Some(Ipv4Addr::new(10, 0, 0, 1).into()));

@@ -78,7 +78,7 @@ fn main() {
             each(bare, SAMPLES),
             each(rich, SAMPLES)
         );
-        // Nobody reads: what does not fit into the receiver's buffer is dropped by the kernel.
+        // Nothing reads: the kernel drops what exceeds the receive buffer.
         let sink = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         let mut collectors = Collectors::new();
         collectors.configure(&[sink.local_addr().expect("an address").into()], now);

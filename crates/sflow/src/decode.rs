@@ -90,7 +90,7 @@ impl<'a> Datagram<'a> {
         Some(samples.r.rest())
     }
 
-    /// Whether the first sample, if there is to be one, has the length that it claims.
+    /// Whether the first sample, if any, has the length that it claims.
     pub(crate) fn first_fits(&self) -> bool {
         self.samples().next_body().is_none_or(|body| body.is_ok())
     }
@@ -216,7 +216,7 @@ pub struct FlowSample<'a> {
     pub sequence: u32,
     /// Data source.
     pub source: DataSource,
-    /// One packet in so many was sampled.
+    /// Sampling rate N: one packet in N is sampled.
     pub rate: u32,
     /// Packets that could have been sampled; wraps.
     pub pool: u32,

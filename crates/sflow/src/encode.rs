@@ -37,7 +37,7 @@ pub struct FlowSampleOut {
     pub sequence: u32,
     /// Data source.
     pub source: DataSource,
-    /// One packet in so many was sampled.
+    /// Sampling rate N: one packet in N is sampled.
     pub rate: u32,
     /// Packets that could have been sampled.
     pub pool: u32,
@@ -124,8 +124,8 @@ impl DatagramEncoder {
         DatagramEncoder { buf, limit, patch_at, header, samples: 0, sequence: 0, finished: false }
     }
 
-    /// Sets the limit, which is brought within [`DATAGRAM_BYTES`]. The datagram that is being packed
-    /// may be longer.
+    /// Sets the limit, which is brought within [`DATAGRAM_BYTES`]. The datagram that is being
+    /// packed may be longer.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = within(limit);
     }
@@ -272,8 +272,8 @@ fn within(limit: usize) -> usize {
 }
 
 /// Appends words all at once: one check for room instead of one for each. They are put together by
-/// twos, in registers: an array of words that were just computed would be read from memory in larger
-/// pieces than it was written in, which stalls.
+/// twos, in registers: an array of words that were just computed would be read from memory in
+/// larger pieces than it was written in, which stalls.
 #[inline(always)]
 fn words_to<const N: usize>(buf: &mut Vec<u8>, words: [u32; N]) {
     let at = buf.len();

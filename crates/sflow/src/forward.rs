@@ -9,10 +9,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum TargetError {
     /// It does not name a host and a port.
-    #[error("{0:?} is no target: expected HOST/PORT, such as 192.0.2.50/6343 or ::1/6344")]
+    #[error("{0:?} is not a valid target: expected HOST/PORT, such as 192.0.2.50/6343 or ::1/6344")]
     Form(String),
     /// Its host has no address.
-    #[error("cannot find the address of {host}: {why}")]
+    #[error("cannot resolve {host}: {why}")]
     Resolve {
         /// The host.
         host: String,
@@ -20,7 +20,7 @@ pub enum TargetError {
         why: io::Error,
     },
     /// There is no socket to send by.
-    #[error("cannot open a socket to forward by: {0}")]
+    #[error("cannot open a forwarding socket: {0}")]
     Socket(io::Error),
 }
 

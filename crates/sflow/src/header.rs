@@ -336,8 +336,8 @@ impl SampledHeader {
         Some(raw.frame_length.wrapping_sub(raw.stripped).wrapping_sub(offset))
     }
 
-    /// Where the payload of the last header that is known begins: behind TCP or UDP, else behind IP,
-    /// else behind the link layer. It may be cut off.
+    /// Where the payload of the last header that is known begins: behind TCP or UDP, else behind
+    /// IP, else behind the link layer. It may be cut off.
     #[must_use]
     pub fn payload_offset(&self, raw: &RawHeader<'_>) -> usize {
         let link = match self.macs {

@@ -8,8 +8,8 @@
 //! * [`netlink`] speaks with dataplanes and with hsflowd: PSAMPLE, USERSOCK and NET_DM.
 //! * [`pcapfile::PcapReader`], [`listen::Listener`] and [`sniff::Sniffer`] bring datagrams in;
 //!   [`forward::Forwarder`] passes them on, [`pcapout::PcapOut`] makes captures of what is in them.
-//! * [`host`] reads this host's counters; [`conf`] reads `hsflowd.conf`; [`relay`] makes datagrams of
-//!   what comes over [`netlink`].
+//! * [`host`] reads this host's counters; [`conf`] reads `hsflowd.conf`; [`relay`] makes datagrams
+//!   of what comes over [`netlink`].
 //! * [`estimate`] turns samples into traffic.
 
 #![forbid(unsafe_code)]

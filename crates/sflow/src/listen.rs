@@ -60,7 +60,7 @@ pub struct Received<'b> {
     pub more: bool,
 }
 
-/// Receives datagrams until it is told to stop.
+/// Receives datagrams until it is asked to stop.
 #[derive(Debug)]
 pub struct Listener {
     socket: UdpSocket,
@@ -106,7 +106,7 @@ impl Listener {
     /// The address that the socket has.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// If the system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -167,8 +167,8 @@ impl Listener {
     }
 }
 
-/// Asks for room for bursts: beyond the system's limit if we may, else up to it. Less is no reason to
-/// give up.
+/// Asks for room for bursts: beyond the system's limit if we may, else up to it. Less is no reason
+/// to give up.
 pub(crate) fn grow_receive_buffer(socket: impl AsFd) {
     if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
         let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);

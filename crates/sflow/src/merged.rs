@@ -1,16 +1,17 @@
 //! Several sFlow datagrams in what a capture shows as one.
 //!
-//! A sender that leaves it to its kernel or network card to cut a large send into datagrams is captured
-//! before the cut, and a receiver whose kernel puts arriving datagrams together is captured after that.
-//! Where one ends is not written anywhere but in the datagrams: their samples tell their lengths.
+//! A sender that leaves it to its kernel or network card to cut a large send into datagrams is
+//! captured before the cut, and a receiver whose kernel puts arriving datagrams together is
+//! captured after that. Where one ends is not written anywhere but in the datagrams: their samples
+//! hold their lengths.
 
 use crate::decode::Datagram;
 
 /// The shortest possible: version, type and bytes of an IPv4 address, five words.
 const SHORTEST: usize = 28;
 
-/// The first datagram within a payload, and the others. What cannot be told apart stays together, so
-/// that whoever decodes it finds what is wrong with it.
+/// The first datagram within a payload, and the others. What cannot be told apart stays together,
+/// so that whoever decodes it finds what is wrong with it.
 pub(crate) fn split_first(payload: &[u8]) -> (&[u8], &[u8]) {
     let behind = match payload.len() >= 2 * SHORTEST {
         true => Datagram::parse(payload).ok().and_then(|datagram| datagram.behind()),
@@ -95,7 +96,7 @@ mod tests {
             let bytes = [&first[..], behind].concat();
             assert_eq!(apart(&bytes), [&bytes[..]]);
         }
-        // The second is cut: that it begins is to be seen.
+        // The second is cut: that it begins must be seen.
         let both = datagrams(agent, &[1, 2]).concat();
         let cut = &both[..both.len() - 40];
         assert_eq!(apart(cut).len(), 2);

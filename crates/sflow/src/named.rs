@@ -1,5 +1,5 @@
-//! Samples of named values: what programs on a host hand to hsflowd's `json` module, which relays it
-//! (enterprise 4300).
+//! Samples of named values: what programs on a host hand to hsflowd's `json` module, which relays
+//! it (enterprise 4300).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -114,7 +114,7 @@ impl<'a> NamedValue<'a> {
     }
 }
 
-/// The values of a sample, with their names. An error is the last item, as nothing tells where the
+/// The values of a sample, with their names. An error is the last item, as nothing shows where the
 /// value after it begins.
 #[derive(Debug, Clone)]
 pub struct NamedValues<'a> {

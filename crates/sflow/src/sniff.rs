@@ -23,7 +23,7 @@ use crate::text::Moment;
 #[derive(Debug, Error)]
 pub enum SniffError {
     /// There is none of the name.
-    #[error("there is no interface {name}; there are {there}")]
+    #[error("no interface {name}; available: {there}")]
     NoInterface {
         /// The name.
         name: String,
@@ -31,7 +31,7 @@ pub enum SniffError {
         there: String,
     },
     /// The socket cannot be had.
-    #[error("cannot capture at {name}: {why} (it needs root or the capability CAP_NET_RAW)")]
+    #[error("cannot capture on {name}: {why} (root or CAP_NET_RAW is required)")]
     Open {
         /// The interface.
         name: String,
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_there_is_named_with_those_that_are() {
         let error = Sniffer::open("no-such-if", 6343).unwrap_err().to_string();
-        assert!(error.starts_with("there is no interface no-such-if; there are "), "{error}");
+        assert!(error.starts_with("no interface no-such-if; available: "), "{error}");
     }
 
     /// Without the right to capture, the message says what is missing.

@@ -318,8 +318,8 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// Decodes the body of a record. Some agents pad an address of unknown type to four bytes, which shows
-/// by these bytes being left over or by what follows making no sense.
+/// Decodes the body of a record. Some agents pad an address of unknown type to four bytes, which
+/// shows by these bytes being left over or by what follows making no sense.
 pub(crate) fn decode_record<'a, R: Record<'a>>(r: &mut Reader<'a>) -> Result<R, DecodeError> {
     let start = r.clone();
     let first = R::decode(r);
@@ -380,8 +380,8 @@ macro_rules! records {
                 })
             }
 
-            /// Decodes a body and shows its fields, without keeping the record. Says whether the tag
-            /// is known.
+            /// Decodes a body and shows its fields, without keeping the record. Says whether the
+            /// tag is known.
             ///
             /// # Errors
             /// As [`decode`](Self::decode); nothing is shown then.

@@ -27,7 +27,7 @@ fn all_datagrams() -> Vec<Vec<u8>> {
     let mut names: Vec<_> =
         std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
-    // Those of real agents have what is printed of them beside them.
+    // Those of real agents have the expected output next to them.
     let texts = names.iter().filter_map(|n| n.to_str().unwrap().strip_suffix(".line.csv"));
     texts.flat_map(|name| datagrams(&format!("{name}.pcap"))).collect()
 }

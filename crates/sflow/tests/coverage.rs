@@ -1,5 +1,5 @@
-//! Whether 95 % intervals hold the truth 95 times in 100: a known mix of traffic is sampled, trial by
-//! trial with another seed, and the share of intervals that hold the truth is counted.
+//! Whether 95 % intervals hold the truth 95 times in 100: a known mix of traffic is sampled, trial
+//! by trial with another seed, and the share of intervals that hold the truth is counted.
 
 #![allow(clippy::unwrap_used)]
 
@@ -107,7 +107,7 @@ impl Traffic {
         (class, length)
     }
 
-    /// `n` packets that nobody looks at: as many of each class and length as chance has it, to the
+    /// `n` packets without a sample: as many of each class and length as chance has it, to the
     /// precision of the normal distribution where there are many.
     fn skip(&mut self, n: u64) {
         if n < 64 {
@@ -202,7 +202,7 @@ impl Agent {
 struct Case {
     rate: u32,
     samples: u64,
-    /// Samples are lost for want of room when more than so many of 16 come.
+    /// Samples are lost for lack of room when more than this number of 16 come.
     clipped: Option<u64>,
     /// Whether the agent counts packets, or adds the rate for each sample.
     counts: bool,
@@ -302,7 +302,7 @@ fn few_samples_are_on_the_safe_side() {
     }
 }
 
-/// Discards by reason, of which one in so many is told.
+/// Discards by reason, of which one in N is reported.
 #[test]
 fn intervals_hold_the_discards() {
     const REASONS: [(f64, DiscardReason); 4] = [
@@ -319,7 +319,7 @@ fn intervals_hold_the_discards() {
             let mut encoder = DatagramEncoder::new("192.0.2.1".parse().unwrap(), 0, 1400);
             let (mut discards, mut held_back) = (Discards::default(), 0);
             for sequence in 1..=500 {
-                // The first is told, as nobody knows of what was before it.
+                // The first is reported, as losses before it are unknown.
                 let before = if sequence == 1 { 0 } else { random.skip(one_in) - 1 };
                 held_back += before as u32;
                 let mut left = (before, 1.0);
@@ -354,7 +354,7 @@ fn intervals_hold_the_discards() {
         match one_in {
             // Nothing was held back: what is known is known.
             1 => assert_eq!(covered.held, covered.of),
-            _ => covered.is_right(&format!("discards, one in {one_in} told")),
+            _ => covered.is_right(&format!("discards, one in {one_in} reported")),
         }
     }
 }

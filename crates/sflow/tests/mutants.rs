@@ -1,8 +1,8 @@
 //! Datagrams of real agents, damaged in ways that matter to a decoder.
 //!
-//! `data/mutants.pcap` is a committed selection, one for each kind of damage and each complaint, with
-//! the complaints in `data/mutants.errors.txt`; the fuzzer begins with the same datagrams.
-//! `UPDATE_GOLDEN=1` makes all of them anew. Some thousands more are made on the fly.
+//! `data/mutants.pcap` is a committed selection, one for each kind of damage and each complaint,
+//! with the complaints in `data/mutants.errors.txt`; the fuzzer begins with the same datagrams.
+//! `UPDATE_GOLDEN=1` regenerates all of them. Some thousands more are made on the fly.
 
 #![allow(clippy::unwrap_used)]
 
@@ -135,8 +135,8 @@ fn complaints(datagram: &[u8], format: Format) -> (Vec<DecodeError>, usize) {
     (errors, printer.text().len())
 }
 
-/// No place is beyond the datagram, and what is printed is bounded by what came: at most a name and a
-/// value for each four bytes.
+/// No place is beyond the datagram, and what is printed is bounded by what came: at most a name and
+/// a value for each four bytes.
 fn check(datagram: &[u8]) {
     for format in [Format::Text, Format::Grep, Format::Json, Format::JsonIndented, Format::Line] {
         let (errors, printed) = complaints(datagram, format);

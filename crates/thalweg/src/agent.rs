@@ -1,7 +1,7 @@
-//! `thalweg agent`: the sFlow agent by itself, configured as hsflowd is.
+//! `thalweg agent`: the standalone sFlow agent, configured like hsflowd.
 //!
-//! It reads what Thalweg, VPP or the kernel tells over netlink and sends it, with the host's counters,
-//! to collectors. SIGHUP has it read its file again, SIGTERM and SIGINT end it.
+//! The agent receives netlink messages of Thalweg, VPP or the kernel and sends them, with the
+//! host's counters, to collectors. SIGHUP reloads its configuration, SIGTERM and SIGINT end it.
 
 use anyhow::Context;
 use rustix::fs::Mode;
@@ -25,45 +25,45 @@ use tracing::level_filters::LevelFilter;
 
 /// A signal that precedes the wait for messages is seen this late.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(500);
-/// `nobody`, the user that owns nothing.
-const NOBODY: u32 = 65_534;
+/// User and group ID of the unprivileged user.
+const UNPRIVILEGED: u32 = 65_534;
 
-/// Run the sFlow agent by itself.
+/// Run the standalone sFlow agent.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Configuration, in the words of hsflowd.conf
+    /// Configuration file in the syntax of hsflowd.conf
     #[arg(short = 'f', long, value_name = "FILE", default_value = "/etc/hsflowd.conf")]
     file: PathBuf,
     /// Log more; twice, everything
     #[arg(short = 'd', long, action = clap::ArgAction::Count)]
     debug: u8,
-    /// Write the number of the process to a file
+    /// Write the process ID to a file
     #[arg(short = 'p', long, value_name = "FILE")]
     pid_file: Option<PathBuf>,
-    /// What tells this host from all others, unless the configuration says it
+    /// UUID of this host, unless the configuration sets it
     #[arg(short = 'u', long, value_name = "UUID", value_parser = uuid)]
     uuid: Option<Uuid>,
-    /// Stay root, with all of its rights
+    /// Stay root with all capabilities
     #[arg(short = 'P', long)]
     keep_root: bool,
-    /// Read the configuration, say what is wrong with it, and end
+    /// Check the configuration and exit
     #[arg(short = 't', long)]
     test: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  thalweg agent -f hsflowd.conf      with the configuration that hsflowd had
-  thalweg agent -t -f hsflowd.conf   only look for mistakes in it
-  kill -HUP PID                      read the file again
+  thalweg agent -f hsflowd.conf      with an existing hsflowd.conf
+  thalweg agent -t -f hsflowd.conf   only check the configuration
+  kill -HUP PID                      reload the configuration
 
-It stays in the foreground and logs to standard error. It must run in the network namespace of the
-router that it listens to. Root becomes nobody and keeps the rights to listen and to enter
-collectors' namespaces.";
+The agent runs in the foreground and logs to standard error. It must run in the network namespace of
+the router that it listens to. Started as root, it switches to an unprivileged user and keeps only the
+capabilities to listen and to enter the collectors' namespaces.";
 
 fn uuid(text: &str) -> Result<Uuid, String> {
-    parse_uuid(text).ok_or_else(|| "32 hexadecimal digits are needed, not all 0".into())
+    parse_uuid(text).ok_or_else(|| "expected 32 hexadecimal digits, not all 0".into())
 }
 
 /// The program.
@@ -82,7 +82,7 @@ pub fn main(args: &Args) -> ExitCode {
         Err(error) => return crate::fail(crate::USAGE, &format!("{error:#}")),
     };
     if args.test {
-        println!("{}: {} collectors, no mistakes", args.file.display(), conf.collectors.len());
+        println!("{}: valid, {} collectors", args.file.display(), conf.collectors.len());
         return ExitCode::SUCCESS;
     }
     match run(args, conf) {
@@ -128,7 +128,7 @@ fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
     let flags = Flags::catch()?;
     let pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
     if conf.uuid.is_none() {
-        // Once nobody, the machine's identity cannot be read any more.
+        // Without privileges the machine's identity cannot be read any more.
         conf.uuid = thalweg_sflow::host::machine_uuid();
     }
     let identity = conf.uuid;
@@ -160,7 +160,7 @@ fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
             }
             ControlFlow::Continue(())
         });
-        let _ = heard.context("cannot wait for messages")?;
+        let _ = heard.context("cannot poll for messages")?;
         relay.tick(Instant::now());
         if relay.drops_too_many() && wanted.channels.contains(&Channel::Dropmon) {
             // It stops a monitor that it has started.
@@ -180,14 +180,16 @@ fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
                 wanted = new;
             }
             Ok(_) => {}
-            Err(error) => tracing::error!("the old configuration stays: {error:#}"),
+            Err(error) => {
+                tracing::error!("reload failed, keeping the old configuration: {error:#}")
+            }
         }
     }
     relay.flush(Instant::now());
     let stats = relay.stats();
     tracing::info!(
-        "sflow: agent ends: {} packet samples, {} counter samples, {} discards, {} host samples sent; \
-         {} lost before",
+        "sflow: agent stopped: sent {} packet samples, {} counter samples, {} discards, {} host \
+         samples; {} lost upstream",
         stats.samples,
         stats.counters,
         stats.discards,
@@ -198,7 +200,7 @@ fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads the file again. Returns what is to be listened to.
+/// Reloads the file. Returns the configuration of the receiver.
 fn reload(
     args: &Args,
     relay: &mut Relay,
@@ -214,7 +216,7 @@ fn reload(
     if let Some(transport) = relay.transport_mut() {
         transport.configure(&collectors, now);
     }
-    tracing::info!("sflow: configuration read again");
+    tracing::info!("sflow: configuration reloaded");
     Ok(receiver)
 }
 
@@ -238,7 +240,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Whoever is nobody by now cannot remove it, but no number is better than a wrong one.
+        // Without privileges the file cannot be removed, but no number is better than a wrong one.
         let _ = self.file.set_len(0);
         let _ = std::fs::remove_file(&self.path);
     }
@@ -254,17 +256,19 @@ fn rights(conf: &HsflowdConf) -> CapabilitySet {
     rights
 }
 
-/// Becomes nobody, with few rights. This is the only thread so far; others will be like it.
+/// Drops privileges. This is the only thread so far; later ones inherit from it.
 fn drop_rights(conf: &HsflowdConf) {
-    let become_nobody = || -> rustix::io::Result<()> {
-        let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    let drop_user = || -> rustix::io::Result<()> {
+        let (user, group) = (Uid::from_raw(UNPRIVILEGED), Gid::from_raw(UNPRIVILEGED));
         rustix::thread::set_keep_capabilities(true)?;
         rustix::thread::set_thread_groups(&[])?;
         rustix::thread::set_thread_res_gid(group, group, group)?;
         rustix::thread::set_thread_res_uid(user, user, user)
     };
-    if let Err(error) = become_nobody() {
-        tracing::warn!("cannot become nobody, and stays root with few rights: {error}");
+    if let Err(error) = drop_user() {
+        tracing::warn!(
+            "cannot switch to an unprivileged user; staying root with reduced capabilities: {error}"
+        );
     }
     let drop_others = || -> rustix::io::Result<()> {
         let held = rustix::thread::capabilities(None)?.permitted;
@@ -279,7 +283,7 @@ fn drop_rights(conf: &HsflowdConf) {
     };
     match drop_others() {
         Ok(()) => drop(rustix::process::umask(Mode::from_bits_truncate(0o077))),
-        Err(error) => tracing::warn!("cannot give up rights: {error}"),
+        Err(error) => tracing::warn!("cannot drop capabilities: {error}"),
     }
 }
 

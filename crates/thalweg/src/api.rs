@@ -34,7 +34,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Write the .api.json files that VPP's clients read
-    #[command(after_help = "Clients look in /usr/share/vpp/api unless told otherwise.")]
+    #[command(after_help = "Clients look in /usr/share/vpp/api by default.")]
     Json {
         /// Directory to write to
         #[arg(long, value_name = "DIR")]
@@ -55,7 +55,7 @@ pub fn main(args: &Args) -> ExitCode {
     };
     match thalweg_api::write_json(&registry, dir) {
         Ok(written) => {
-            println!("{} files are in {}", written.len(), dir.display());
+            println!("wrote {} files to {}", written.len(), dir.display());
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -35,48 +35,48 @@ Examples:
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Look whether a document is right, and whether Thalweg has all that it asks for
+    /// Check a document without a running router
     Check {
         /// The document
         file: PathBuf,
     },
     /// Print the running configuration as a document
     Dump,
-    /// Print the commands that make the router what a document says, in order
+    /// Print the commands that apply a document, in order
     Plan {
-        /// The document; without, the one that the router keeps
+        /// The document; default: the router's configuration file
         file: Option<PathBuf>,
     },
-    /// Make the router what a document says; if a command fails, all is as before
+    /// Apply a document; if a command fails, all changes are rolled back
     Apply {
-        /// The document; without, the one that the router keeps
+        /// The document; default: the router's configuration file
         file: Option<PathBuf>,
-        /// Take it back after so many seconds unless `commit' says that it shall stay
+        /// Roll back after SECONDS unless `commit' confirms the change
         #[arg(long, value_name = "SECONDS")]
         confirm: Option<u32>,
     },
-    /// Show how the running configuration differs from what was saved last, or from a document
+    /// Show how the running configuration differs from the saved one, or from a document
     Diff {
         /// The document
         file: Option<PathBuf>,
     },
     /// Save the running configuration
     Save {
-        /// Where to; without, the file that the router keeps
+        /// Target file; default: the router's configuration file
         file: Option<PathBuf>,
     },
-    /// Save the running configuration, and confirm what waits for that
+    /// Save the running configuration and confirm a pending change
     Commit {
-        /// Save nothing yet: without another `commit' within so many seconds, go back to what was
-        /// saved
+        /// Save nothing yet: without another `commit' within SECONDS, roll back to the saved
+        /// configuration
         #[arg(long, value_name = "SECONDS")]
         confirm: Option<u32>,
     },
-    /// Make the router what was saved last (0), before that (1) …
+    /// Apply the configuration saved last (0), the one before (1) and so on
     Rollback {
-        /// How far back
+        /// Number of revisions to go back
         revision: u32,
-        /// Take it back after so many seconds unless `commit' says that it shall stay
+        /// Roll back after SECONDS unless `commit' confirms the change
         #[arg(long, value_name = "SECONDS")]
         confirm: Option<u32>,
     },
@@ -152,8 +152,9 @@ fn with_file(command: &str, file: Option<&Path>, is_read: bool) -> Result<String
     let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     match path.to_str().filter(|p| !p.contains(['"', '\\', '\n'])) {
         Some(path) => Ok(format!("{command} \"{path}\"")),
-        None => {
-            Err(Failure::Router(Box::new(format!("{}: no such path can be sent", path.display()))))
-        }
+        None => Err(Failure::Router(Box::new(format!(
+            "{}: path contains a quote, backslash or newline",
+            path.display()
+        )))),
     }
 }

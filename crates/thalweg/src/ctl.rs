@@ -26,11 +26,11 @@ Examples:
   thalctl                                  a prompt, with completion and `?'
   thalctl show interface
   thalctl 'show errors | json'
-  thalctl exec ./routes.cli                the path may be relative
+  thalctl exec ./routes.cli                a relative path is fine
   thalctl < routes.cli
   thalctl -s /tmp/lab/cli.sock show runtime
 
-The status is 0 if every command succeeded, 1 if one failed, 2 for wrong arguments.";
+The exit status is 0 if every command succeeded, 1 if one failed, 2 for invalid arguments.";
 
 /// The program.
 pub fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! The programs `thalweg` and `thalctl`: what they are told, what they start, what they say when
+//! The programs `thalweg` and `thalctl`: arguments, what they start, what they print when
 //! they cannot.
 //!
 //! * [`features`]: the features of the router, one line each;
@@ -33,8 +33,8 @@ pub const FAILED: u8 = 1;
 /// A fault of the program itself.
 pub const FAULT: u8 = 70;
 
-/// Says something on standard error; where nobody reads that any more, nothing.
-macro_rules! tell {
+/// Prints to standard error; ignores a closed one.
+macro_rules! report {
     ($($what:tt)*) => {{
         // The output may go on, and be read.
         let _ = std::io::Write::write_fmt(
@@ -43,10 +43,10 @@ macro_rules! tell {
         );
     }};
 }
-pub(crate) use tell;
+pub(crate) use report;
 
 /// Says what went wrong on standard error, one cause after the other, and gives the status.
 pub(crate) fn fail(status: u8, error: &dyn std::fmt::Display) -> ExitCode {
-    tell!("{error}");
+    report!("{error}");
     ExitCode::from(status)
 }

@@ -16,9 +16,9 @@ struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  thalweg demo                       see it at work, in namespaces of its own
+  thalweg demo                       run a demonstration in its own namespaces
   thalweg run -c /etc/thalweg/startup.conf
-  thalctl show interface             ask a running router
+  thalctl show interface             query a running router
   thalweg sflow decode -p 6343       print the sFlow datagrams that arrive";
 
 #[derive(Subcommand)]
@@ -29,7 +29,7 @@ enum Command {
     Config(thalweg::configuration::Args),
     /// Work with sFlow datagrams
     Sflow(thalweg::sflow::Args),
-    /// Run the sFlow agent by itself, configured as hsflowd is
+    /// Run the standalone sFlow agent, configured as hsflowd is
     Agent(thalweg::agent::Args),
     /// Show a router between two hosts at work
     Demo(thalweg::demo::Args),

@@ -1,4 +1,4 @@
-//! Where sockets are unless somebody says otherwise.
+//! Default paths of sockets.
 
 use std::path::{Path, PathBuf};
 

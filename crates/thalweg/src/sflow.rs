@@ -16,7 +16,7 @@ pub struct Args {
 enum Command {
     /// Print datagrams from the network or a capture file, in the formats of sflowtool
     Decode(decode::Args),
-    /// Print what a router, or the kernel, tells over netlink (PSAMPLE, USERSOCK, NET_DM)
+    /// Print netlink messages of a router or the kernel (PSAMPLE, USERSOCK, NET_DM)
     Monitor(monitor::Args),
 }
 

@@ -93,7 +93,7 @@ fn a_router_runs_and_ends_in_good_order() {
     router.running.signal(Signal::HUP).unwrap();
     router.says(&["show", "interface"]);
     let (log, dir) = router.stop();
-    assert!(log.contains("all 1024 packet buffers are back"), "{log}");
+    assert!(log.contains("all 1024 packet buffers returned"), "{log}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "files are left behind");
 }
 
@@ -104,11 +104,11 @@ fn the_status_of_thalctl_tells_failure() {
     assert_eq!(failed.status.code(), Some(1));
     let text = String::from_utf8_lossy(&failed.stdout);
     assert!(text.starts_with("show: unknown input `nonsense'"), "{text}");
-    let mut nobody = Command::new(THALCTL);
-    nobody.args(["-s", "/nonexistent/cli.sock", "show", "version"]);
-    let nobody = ends(nobody);
-    assert_eq!(nobody.status.code(), Some(1));
-    assert!(stderr(&nobody).contains("is the router running?"));
+    let mut unreachable = Command::new(THALCTL);
+    unreachable.args(["-s", "/nonexistent/cli.sock", "show", "version"]);
+    let unreachable = ends(unreachable);
+    assert_eq!(unreachable.status.code(), Some(1));
+    assert!(stderr(&unreachable).contains("is the router running?"));
     router.stop();
 }
 
@@ -272,7 +272,7 @@ fn what_was_sampled_becomes_a_capture_and_datagrams_are_passed_on() {
     let wrong = thalweg("sflow decode -f 192.0.2.1");
     assert!(stderr(&wrong).contains("expected HOST/PORT"), "{}", stderr(&wrong));
     let wrong = thalweg("sflow decode -i no-such-if");
-    assert!(stderr(&wrong).contains("there is no interface no-such-if"), "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("no interface no-such-if"), "{}", stderr(&wrong));
 }
 
 fn captures(dir: &Path) -> Vec<PathBuf> {
@@ -281,7 +281,7 @@ fn captures(dir: &Path) -> Vec<PathBuf> {
         let path = entry.path();
         match path.extension() {
             _ if path.is_dir() => found.extend(captures(&path)),
-            // Those of datagrams have what is to be printed beside them.
+            // Those of datagrams have the expected output next to them.
             Some(extension) if extension == "pcap" && path.with_extension("txt").exists() => {
                 found.push(path);
             }

@@ -494,7 +494,7 @@ const UNTOLD: &[(&str, &str, &str)] = &[
     ("sflow uuid", "machine", "is so anyway"),
 ];
 
-/// The words of a usage that are to be typed as they are.
+/// The literal words of a usage text.
 fn literals(usage: &str) -> BTreeSet<String> {
     let mut within = false;
     let typed = usage.chars().filter(|c| {
@@ -518,10 +518,10 @@ fn examples_have_every_word_of_the_setters() {
         let Some((path, examples)) = SETTERS.iter().find(|s| s.0 == command.path()) else {
             continue;
         };
-        let told: BTreeSet<String> = examples.iter().flat_map(|e| literals(e)).collect();
+        let tried: BTreeSet<String> = examples.iter().flat_map(|e| literals(e)).collect();
         for word in literals(command.usage()) {
             let known = UNTOLD.iter().any(|(p, w, _)| (p, w) == (path, &word.as_str()));
-            if !told.contains(&word) && !known && !BACK.contains(&word.as_str()) {
+            if !tried.contains(&word) && !known && !BACK.contains(&word.as_str()) {
                 untold.push(format!("{path}: {word}"));
             }
         }

@@ -449,7 +449,7 @@ fn kernel_drops() -> Result<()> {
     let mut monitor = Cmd::new("/bin/thalweg")
         .args(["sflow", "monitor", "--drops", "--kernel-drops", "--json"])
         .spawn()?;
-    notice(&mut monitor, "drop monitor is started")?;
+    notice(&mut monitor, "drop monitor started")?;
     let sender = UdpSocket::bind("127.0.0.1:7002")?;
     let wanted = "127.0.0.1 port 7002 > 127.0.0.1 port 7999 udp ttl 64";
     for _ in 0..DATAGRAMS {
@@ -468,7 +468,7 @@ fn kernel_drops() -> Result<()> {
     // It was stopped: another may start it.
     let mut again =
         Cmd::new("/bin/thalweg").args(["sflow", "monitor", "--drops", "--kernel-drops"]).spawn()?;
-    notice(&mut again, "drop monitor is started")?;
+    notice(&mut again, "drop monitor started")?;
     again.stop(LIMIT)?.success()?;
     passed("the kernel's drops with their reason");
     Ok(())

@@ -111,7 +111,7 @@ lab_test! {
         await_stderr(&mut agent, "`1000' is not a number from 0 to 300")?;
         fs::write(&file, conf("polling = 0"))?;
         agent.signal(Signal::HUP)?;
-        await_stderr(&mut agent, "configuration read again")?;
+        await_stderr(&mut agent, "configuration reloaded")?;
         // The numbers go on.
         collector.receive(WAIT_LIMIT, "another datagram", |bytes| {
             let sequence = Datagram::parse(bytes)?.sequence;
@@ -120,7 +120,7 @@ lab_test! {
         })?;
         router.stop()?;
         let output = agent.stop(WAIT_LIMIT)?.success()?;
-        ensure!(output.stderr.contains("agent ends"), "{}", output.stderr);
+        ensure!(output.stderr.contains("agent stopped"), "{}", output.stderr);
         Ok(())
     }
 

@@ -39,8 +39,8 @@ fn standing(plan: Plan, sessions: u32, random: bool) -> [Turns; 2] {
     stream_of(&mut r, "s0", 0, (0..packets).map(|n| nat::packet(nth(n))));
     let mut on = false;
     translate(&mut r, &mut on, true);
-    // All of them once, in order, so that each has a session before it is measured.
-    // Some may be given up for others while the table's memory comes into being: these get another packet.
+    // All of them once, in order, so that each has a session before it is measured. Some may be
+    // given up for others while the table's memory comes into being: these get another packet.
     let end = Instant::now() + PATIENCE;
     loop {
         r.cli(&format!(
@@ -209,7 +209,8 @@ impl Pair {
         of_turns(plan, title, true, start, |r| {
             for (worker, before) in before.iter_mut().enumerate() {
                 let came = r.control().worker_stats(worker).totals.rx.get();
-                // A router that has just begun has had each flow once; another may have been before it.
+                // A router that has just begun has had each flow once; another may have been before
+                // it.
                 let new = came.checked_sub(*before).filter(|_| *before > 0);
                 assert!(new.is_none_or(|new| new < flows), "{flows} flows are too few for a turn");
                 *before = came;

@@ -15,14 +15,14 @@ const RATES: [(&str, u32); 5] =
 /// From this rate on, a sample's clocks are beyond what can be told.
 const RARE: u32 = 100_000;
 
-/// Rates that are measured without a collector, too: then the service drops samples as they lie in the
-/// ring, and what is left is what they cost the worker.
+/// Rates that are measured without a collector, too: then the service drops samples as they lie in
+/// the ring, and what is left is what they cost the worker.
 const ALONE: [(&str, u32); 2] = [("1:1k", 1_000), ("1:100", 100)];
 
 const WHEN_QUIET: &str = "clocks/sample when quiet";
 
-/// All rates have a turn, with a part of their pairs, and another, so many times: a bad minute of the machine's is
-/// everybody's, and nobody's median.
+/// All rates have a turn, with a part of their pairs, and another, so many times: a bad minute of
+/// the machine's is everybody's, and nobody's median.
 const PARTS: usize = 10;
 
 struct Outcome {
@@ -48,7 +48,8 @@ impl Outcome {
         self.tap += more.tap;
     }
 
-    /// Clocks per sample in turns that have their core for themselves; a dash if those were too few.
+    /// Clocks per sample in turns that have their core for themselves; a dash if those were too
+    /// few.
     fn when_quiet(&self) -> Cell {
         let added = self.paired.added_when_quiet(f64::from(self.rate.1));
         if added.rounds > 0 { Cell::Added(added, 0) } else { Cell::None }

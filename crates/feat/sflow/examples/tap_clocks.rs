@@ -1,10 +1,10 @@
 //! What sampling costs a worker, in clocks.
 //!
 //! An input makes frames as fast as they are taken and an end frees them; rates are measured in
-//! turn, round by round, and medians shown (least to most):
-//! `tap_clocks [rounds] [packets per frame] [clocks] [bytes]`. The worker spends so many clocks on
-//! each packet otherwise, 60 if not given, as forwarding it would. The service drains the ring on
-//! another core and sends to a socket that nobody reads.
+//! turn, round by round, and medians shown (least to most): `tap_clocks [rounds] [packets per
+//! frame] [clocks] [bytes]`. The worker spends that many clocks on each packet otherwise, 60 if not
+//! given, as forwarding it would. The service drains the ring on another core and sends to a socket
+//! that is not read.
 //!
 //! * `frame`: clocks that a frame takes more than without sFlow, from handing it to the arc until
 //!   the input is polled again: the tap, and what marked packets cost further on.
@@ -30,7 +30,7 @@ use thalweg_graph::{
 const RATES: [Option<u32>; 8] =
     [None, Some(0), Some(1_000_000), Some(10_000), Some(1000), Some(100), Some(10), Some(1)];
 const TURN: Duration = Duration::from_millis(250);
-/// A frame that took so many clocks was interrupted, and says nothing of sampling.
+/// Frames that take longer than this were interrupted and are ignored.
 const INTERRUPTED: u64 = 20_000;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! How many dropped packets are told of: a flood of them must not become a flood of datagrams.
+//! Rate limit of drop samples, so that a flood of drops does not become a flood of datagrams.
 
 use std::time::Duration;
 use thalweg_graph::clock;
@@ -6,7 +6,7 @@ use thalweg_graph::clock;
 /// Windows in a second: each has its share of the limit, if that is enough to be shared.
 const WINDOWS: u32 = 10;
 
-/// So many a second, in windows of a tenth of it; counts those beyond.
+/// Allows a number of drop samples per second, in windows of 100 ms, and counts the rest.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     limit: u32,
@@ -27,7 +27,7 @@ impl Limiter {
         (self.limit, self.left, self.until) = (limit, 0, 0);
     }
 
-    /// True if one more may be told of now; else it is counted.
+    /// Returns true if one more drop may be reported now; otherwise counts it as suppressed.
     pub(crate) fn allow(&mut self, now: u64) -> bool {
         if now >= self.until {
             let windows = if self.limit >= WINDOWS { WINDOWS } else { 1 };
@@ -42,12 +42,12 @@ impl Limiter {
         true
     }
 
-    /// One could not be told of.
+    /// Counts a drop that could not be reported.
     pub(crate) fn suppress(&mut self) {
         self.suppressed = self.suppressed.wrapping_add(1);
     }
 
-    /// How many were not told of.
+    /// Number of drops that were not reported.
     pub(crate) fn suppressed(&self) -> u32 {
         self.suppressed
     }

@@ -16,20 +16,20 @@ use thalweg_sflow::value::Uuid;
 /// Collectors that can be sent to.
 pub const MAX_COLLECTORS: usize = 64;
 
-/// What the agent is told.
+/// Settings of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportSettings {
     /// Where datagrams go.
     pub collectors: Vec<CollectorConfig>,
     /// The address that names the agent.
     pub agent: AgentChoice,
-    /// Tells agents of one address apart.
+    /// Sub-agent id, which distinguishes agents with the same address.
     pub sub_agent: u32,
     /// Most bytes of a datagram.
     pub datagram_bytes: usize,
     /// Seconds between two samples of the host's counters, 0 none.
     pub host_interval: u32,
-    /// What tells this host from all others, if the machine's own identity does not do.
+    /// UUID of this host; `None` for the machine's own.
     pub uuid: Option<Uuid>,
 }
 
@@ -99,7 +99,7 @@ pub fn set_agent(c: &mut Control, choice: AgentChoice) -> Result<(), SFlowError>
     Ok(())
 }
 
-/// Sets the number that tells agents of one address apart.
+/// Sets the sub-agent id.
 pub fn set_sub_agent(c: &mut Control, number: u32) {
     change(c, |export| export.sub_agent = number);
 }
@@ -115,18 +115,18 @@ pub fn set_datagram_bytes(c: &mut Control, bytes: usize) -> Result<(), SFlowErro
     Ok(())
 }
 
-/// Sets the seconds between two samples of the host's counters; 0 sends none.
+/// Sets an interval in seconds of the host's counters; 0 sends none.
 pub fn set_host_interval(c: &mut Control, seconds: u32) {
     change(c, |export| export.host_interval = seconds);
 }
 
-/// Sets what tells this host from all others; `None`: the machine's own identity.
+/// Sets the UUID of this host; `None` for the machine's own.
 pub fn set_uuid(c: &mut Control, uuid: Option<Uuid>) {
     change(c, |export| export.uuid = uuid);
 }
 
-/// Takes what a configuration of hsflowd's says. What it does not say becomes what it is by default,
-/// but for the sampling rate.
+/// Takes what a configuration of hsflowd's says. What it does not say becomes what it is by
+/// default, but for the sampling rate.
 ///
 /// # Errors
 /// If it is impossible; then nothing has changed.

@@ -2,10 +2,10 @@
 //!
 //! * [`nodes::sflow`]: the tap on `device-input`. Per worker and interface it counts down to the
 //!   next sample; a frame without one costs a compare.
-//! * [`ring`]: the way of samples from a worker to the service, one ring per worker.
+//! * [`ring`]: the sample ring from a worker to the service, one per worker.
 //! * [`service`]: the thread that drains the rings, polls interface counters and feeds the agent.
 //! * [`exporting`]: settings of the agent.
-//! * [`netlink`]: when and how an agent of this host is told of all that.
+//! * [`netlink`]: export over netlink to an agent on this host.
 //! * [`state`]: settings on the main thread, and what [`cli`] calls to change them.
 //!
 //! An interface has one number in all that is sent: its `sw_if_index`.

@@ -1,4 +1,4 @@
-//! Settings of what is sent to an agent of this host over netlink, instead of or beside datagrams.
+//! Settings of the export over netlink to an agent on this host, instead of or alongside datagrams.
 
 use crate::state::{SFlow, SFlowError, publish};
 use thalweg_graph::Control;

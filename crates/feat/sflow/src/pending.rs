@@ -1,29 +1,31 @@
-//! Packets of this worker whose samples are not published yet.
+//! Samples of this worker whose disposition is still open.
 
 use crate::record::Disposition;
 use crate::ring::{SampleWriter, Ticket};
 use thalweg_buffer::{Frame, PacketKey, Rows};
 
-/// Samples wait in the ring for what becomes of their packets, each with the packet's key in the place of it: in the
-/// order in which they were taken, which mostly is the order in which the packets leave. A packet may have several,
-/// one behind the other: one for each sampled segment of it.
+/// The unpublished samples in the ring that wait for their packet's disposition. Each holds the
+/// packet's key in its place. They are in the order in which they were taken, which mostly is the
+/// order in which the packets leave. A packet may have several consecutive samples, one per sampled
+/// segment.
 #[derive(Debug)]
 pub(crate) struct PendingSamples {
-    /// Behind the one that was found last.
+    /// The position after the sample that was found last.
     next: Ticket,
-    /// The one at `next` is known to be the only one that waits. No option, so that all of this is half a line.
+    /// The sample at `next` is known to be the only pending one. Not an `Option`, to fit half a
+    /// line.
     is_single: bool,
-    /// If so, the row of its packet, and that packet.
+    /// If so, the row and key of its packet.
     row: u8,
     key: PacketKey,
-    /// If so, behind it.
+    /// If so, the position after it.
     behind: Ticket,
-    /// Some packet has more than one.
+    /// Some packet has more than one sample.
     several: bool,
 }
 
 impl PendingSamples {
-    /// Of a ring with nothing in it.
+    /// Makes the state of an empty ring.
     pub(crate) fn new(ring: &SampleWriter) -> PendingSamples {
         const { assert!(size_of::<PendingSamples>() == 32) };
         let next = ring.unpublished();
@@ -31,27 +33,27 @@ impl PendingSamples {
         PendingSamples { next, is_single: false, row: 0, key, behind: next, several: false }
     }
 
-    /// A packet may have more than one sample from here on.
+    /// From here on a packet may have more than one sample.
     pub(crate) fn several(&mut self) {
         self.several = true;
     }
 
-    /// A sample waits for the packet in that row.
+    /// Adds a sample that waits for the packet in that row.
     #[inline]
     pub(crate) fn waits(&mut self, ring: &SampleWriter, at: Ticket, (key, row): (PacketKey, u8)) {
         self.is_single = at == self.next;
         (self.behind, self.key, self.row) = (ring.end(), key, row);
     }
 
-    /// Begins anew: all were published.
+    /// Starts over after all samples were published.
     #[inline]
     pub(crate) fn clear(&mut self, ring: &SampleWriter) {
         *self = PendingSamples::new(ring);
     }
 
-    /// Completes the sample of a frame's only sampled packet, if it is the only one that waits, by what `way` says of
-    /// its row; false, and nothing done, if it is not, or not known to be. At low rates this is what nearly all are, and
-    /// nothing need be read.
+    /// Completes the sample of a frame's only sampled packet with the disposition of its row, if it
+    /// is the only pending sample. Returns false and does nothing if that is not known. At low
+    /// rates this is the common case, and the ring need not be read.
     #[inline]
     pub(crate) fn complete_single(
         &mut self,
@@ -67,7 +69,7 @@ impl PendingSamples {
         is
     }
 
-    /// Completes the samples of a frame's packets by what `way` says of their rows.
+    /// Completes the samples of a frame's packets with the dispositions of their rows.
     pub(crate) fn complete_frame(
         &mut self,
         ring: &mut SampleWriter,
@@ -77,7 +79,7 @@ impl PendingSamples {
         self.is_single = false;
         let (mut left, mut reported) = (frame.sampled_packets(), Rows::NONE);
         if !self.several {
-            // A frame mostly leaves as it came: then nothing need be searched.
+            // A frame mostly leaves as it came; then no search is needed.
             while left > 0
                 && let Some((mark, behind)) = ring.pending_packet(self.next)
             {
@@ -97,7 +99,7 @@ impl PendingSamples {
         }
     }
 
-    /// The same for those rows of which nothing was told yet.
+    /// Completes the samples of the rows not yet reported.
     #[cold]
     #[inline(never)]
     fn complete_rows(
@@ -121,15 +123,15 @@ impl PendingSamples {
         self.each(ring, key, |_| disposition);
     }
 
-    /// A packet lives on as another one.
+    /// Moves the samples of a packet to the packet that replaces it.
     pub(crate) fn rename(&mut self, ring: &mut SampleWriter, old: PacketKey, new: PacketKey) {
         let next = self.next;
         self.each(ring, old, |row| Disposition::Pending { key: new, row });
-        // They are waited for still.
+        // They are still pending.
         self.next = next;
     }
 
-    /// Says of each sample of a packet what `way` says.
+    /// Sets the disposition of each sample of a packet.
     fn each(
         &mut self,
         ring: &mut SampleWriter,
@@ -150,7 +152,7 @@ impl PendingSamples {
     }
 }
 
-/// The first sample of the latest packet of that key: an earlier one has left the router.
+/// Finds the first sample of the latest packet with that key; an earlier one has left the router.
 #[cold]
 fn search(ring: &SampleWriter, key: PacketKey) -> Option<Ticket> {
     let (mut found, mut at, mut before) = (None, ring.unpublished(), false);
@@ -184,7 +186,7 @@ mod tests {
         Delivered,
         /// Another packet stands for the first one, then all leave.
         Replaced,
-        /// Its packets are no more.
+        /// Its packets are consumed.
         Consumed,
     }
 
@@ -195,7 +197,7 @@ mod tests {
         pending: PendingSamples,
         ring: SampleWriter,
         reader: SampleReader,
-        /// Of each sample what is to be told.
+        /// The expected disposition of each sample.
         expected: Vec<Disposition>,
         /// The samples of packets that are under way.
         live: HashMap<u64, Vec<usize>>,
@@ -233,7 +235,7 @@ mod tests {
             });
         }
 
-        /// A frame whose packets have so many samples.
+        /// A frame whose packets have these numbers of samples.
         fn arrives(&mut self, samples: &[u8]) -> Box<Frame> {
             let mut frame = Frame::new();
             self.cache.alloc_into(&mut frame, samples.len(), 60);
@@ -325,7 +327,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever order packets leave in, alone or in frames, each sample is told what became of its own packet.
+        /// Whatever order packets leave in, alone or in frames, each sample gets its packet's
+        /// disposition.
         #[test]
         fn samples_find_their_packets(
             turns in prop::collection::vec(

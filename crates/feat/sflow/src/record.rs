@@ -1,40 +1,41 @@
-//! What is known of a sampled packet besides its header, and how it lies in the ring.
+//! Sample records: metadata of a sampled packet, and their layout in the ring.
 
 use thalweg_buffer::PacketKey;
 
-/// Words that hold a sample's record.
+/// Number of 64-bit words of a record.
 pub const RECORD_WORDS: usize = thalweg_tables::record_ring::WORDS;
 
 /// Why a packet was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
-    /// An interface received it.
+    /// Received by an interface.
     #[default]
     Received,
-    /// An interface sends it.
+    /// Sent by an interface.
     Sent,
-    /// It was dropped.
+    /// Dropped.
     Dropped,
-    /// It was not: another worker has sampled it and asks, by the number in [`SampleRecord::pool`], what
-    /// has become of it.
+    /// Not sampled here: the record reports the disposition of a packet that another worker has
+    /// sampled. [`SampleRecord::pool`] holds the sample id.
     RemoteDisposition,
 }
 
 /// Addresses and ports of an IPv4 packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tuple {
-    /// Where it comes from.
+    /// Source address.
     pub source: u32,
-    /// Where it goes.
+    /// Destination address.
     pub destination: u32,
-    /// Source port, and destination port, of TCP and UDP.
+    /// Source and destination port of TCP or UDP.
     pub ports: Option<(u16, u16)>,
 }
 
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 
 impl Tuple {
-    /// Of a packet whose ethertype is at `at`; `None` if it is not IPv4, or its header not all there.
+    /// Reads a packet whose EtherType is at `at`; `None` if it is not IPv4 or its header is
+    /// truncated.
     #[inline]
     #[must_use]
     pub fn of(packet: &[u8], at: usize) -> Option<Tuple> {
@@ -58,7 +59,7 @@ impl Tuple {
     }
 }
 
-/// What a sample tells of a packet's headers besides the header that was sampled.
+/// Header fields of a packet when it left, in addition to the sampled header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
     /// The outermost VLAN tag.
@@ -67,68 +68,68 @@ pub struct Headers {
     pub tuple: Option<Tuple>,
 }
 
-/// Where a packet has gone.
+/// What became of a sampled packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Disposition {
-    /// Not known: it is held.
+    /// Unknown, for example because the packet is held.
     #[default]
     Unknown,
-    /// Not known yet: it is in the router, and the worker that sampled it waits for it. Who reads the ring
-    /// finds [`Unknown`](Self::Unknown) instead.
+    /// Not known yet: the packet is still in the router. Readers of the ring see
+    /// [`Unknown`](Self::Unknown) instead.
     Pending {
         /// The packet.
         key: PacketKey,
-        /// Its row in the frame in which it came.
+        /// Its row in the frame in which it was sampled.
         row: u8,
     },
-    /// Out by an interface.
+    /// Sent by an interface.
     Out {
         /// The interface.
         tx_if: u32,
-        /// The forwarding entry that it was routed by; 0 if it was not routed.
+        /// Index of the forwarding entry that routed it; 0 if it was not routed.
         entry: u32,
-        /// Its headers when it left, if more than routing may have changed them.
+        /// Its headers when it left, if they may have been changed by more than routing.
         headers: Option<Headers>,
     },
-    /// Out by several interfaces.
+    /// Sent by several interfaces.
     Several {
-        /// How many.
+        /// Number of interfaces.
         outputs: u16,
     },
-    /// Dropped, for the reason of that number.
+    /// Dropped, with the index of the reason.
     Dropped(u32),
-    /// It was for the router itself.
+    /// Delivered to the router itself.
     Delivered,
-    /// Another worker has it, and tells of it by that number.
+    /// Handed over to another worker, which reports the disposition with this sample id.
     Elsewhere(u32),
 }
 
-/// What is known of a sampled packet besides its header.
+/// Metadata of a sampled packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRecord {
     /// Why it was sampled.
     pub cause: Cause,
-    /// Interface that it was sampled on.
+    /// Interface on which it was sampled.
     pub sw_if: u32,
-    /// Which interface of that number: it differs once the number has been given to another.
+    /// Generation of the interface index, which changes when the index is reused.
     pub generation: u32,
-    /// One packet in so many was sampled; 0 of dropped ones.
+    /// Sampling rate; 0 for dropped packets.
     pub rate: u32,
-    /// Bytes of the packet without FCS, all segments counted.
+    /// Length of the packet in bytes, all segments included, without FCS.
     pub frame_length: u32,
-    /// Packets of the interface that this worker has seen, this one included; or a number, see
-    /// [`Cause::RemoteDisposition`].
+    /// Sample pool: packets of the interface that this worker has seen, including this one; or the
+    /// sample id of a [`Cause::RemoteDisposition`].
     pub pool: u64,
-    /// Samples of the interface that this worker has lost; of dropped packets, how many it has not
-    /// told of.
+    /// Samples of the interface that this worker has lost; for dropped packets, the number of
+    /// suppressed ones.
     pub lost: u32,
-    /// Interface that it came in by; 0 if the router made it.
+    /// Receiving interface; 0 if the router originated the packet.
     pub rx_if: u32,
-    /// When, in ticks.
+    /// Time of the sample in TSC ticks.
     pub at: u64,
-    /// The header begins with the IP header: there was no other.
+    /// The sampled header starts with the IP header, since there is no link-layer header.
     pub bare: bool,
-    /// Where it has gone.
+    /// What became of it.
     pub disposition: Disposition,
 }
 
@@ -145,13 +146,13 @@ const ADDRESSES: u64 = 1 << 9;
 const PORTS: u64 = 1 << 10;
 const HEADERS: u64 = 1 << 11;
 
-/// Words that a disposition takes.
+/// Number of words of a disposition.
 const DISPOSITION_WORDS: usize = 3;
-/// The first byte of one that is waited for.
+/// First byte of a pending disposition.
 const PENDING: u64 = 6;
 
 impl Disposition {
-    /// The first of its words among the record.
+    /// Index of its first word in the record.
     pub(crate) const AT: usize = RECORD_WORDS - DISPOSITION_WORDS;
 
     #[inline]
@@ -176,7 +177,7 @@ impl Disposition {
         }
     }
 
-    /// The packet that is waited for, and its row, by a sample's words.
+    /// Returns key and row of the packet of a pending sample.
     #[inline(always)]
     pub(crate) fn pending_packet(words: &[u64; RECORD_WORDS]) -> Option<(PacketKey, u8)> {
         let head = words[Disposition::AT];
@@ -210,7 +211,7 @@ const fn pair_of_ports(source: u16, destination: u16) -> u32 {
     (source as u32) << 16 | destination as u32
 }
 
-/// Both interfaces in a half word each: there are not as many as that could name.
+/// Packs both interface indices into 16 bits each.
 #[inline]
 fn interfaces(sw_if: u32, rx_if: u32) -> u32 {
     const { assert!(thalweg_graph::stats::MAX_INTERFACES <= 1 << 16) };
@@ -220,7 +221,7 @@ fn interfaces(sw_if: u32, rx_if: u32) -> u32 {
 const BARE: u64 = 1 << 24;
 
 impl SampleRecord {
-    /// As they lie in the ring before so many bytes of header.
+    /// Encodes the record for the ring, with the length of the header that follows.
     #[inline(always)]
     pub(crate) fn words(&self, header: u16) -> [u64; RECORD_WORDS] {
         let cause = match self.cause {
@@ -244,13 +245,13 @@ impl SampleRecord {
         ]
     }
 
-    /// How many bytes of header there are.
+    /// Length of the header in bytes.
     #[inline]
     pub(crate) fn header_of(words: &[u64; RECORD_WORDS]) -> usize {
         usize::from(words[4] as u16)
     }
 
-    /// The record, and how many bytes of header there are.
+    /// Decodes a record and the length of its header in bytes.
     #[inline(always)]
     pub(crate) fn from_words(words: &[u64; RECORD_WORDS]) -> (SampleRecord, usize) {
         let (interfaces, generation) = halves(words[0]);
@@ -338,7 +339,7 @@ mod tests {
         let tuple = |ports| Tuple { source: 0xc000_0201, destination: 0xc633_6401, ports };
         assert_eq!(Tuple::of(&packet, 12), Some(tuple(Some((80, 0x1234)))));
         assert_eq!(Tuple::of(&packet[4..], 8), Some(tuple(Some((80, 0x1234)))));
-        // A later fragment, another protocol, what is cut off.
+        // A later fragment, another protocol, truncated packets.
         packet[21] = 1;
         assert_eq!(Tuple::of(&packet, 12), Some(tuple(None)));
         (packet[21], packet[23]) = (0, 1);
@@ -349,7 +350,7 @@ mod tests {
         packet[12] = 0x86;
         assert_eq!(Tuple::of(&packet, 12), None);
         assert_eq!(Tuple::of(&packet[..13], 12), None);
-        // A header that claims to be shorter than there is.
+        // A header length below the minimum.
         (packet[12], packet[14]) = (8, 0x40);
         assert!(Tuple::of(&packet, 12).is_some());
     }

@@ -1,9 +1,9 @@
-//! The way of samples from a worker to the service: a bounded ring of cache lines.
+//! The sample ring from a worker to the sFlow thread: a bounded SPSC ring of cache lines.
 //!
-//! A sample is one line of record and as many lines of header as it needs. Nothing waits: if there is
-//! no room, the sample is lost and its producer counts it. A sample lies in the ring before the
-//! service may see it: its packet is still on its way through the router, and where that leads is
-//! written into the same line.
+//! A sample takes one line for its record and as many lines as its header needs. Nothing blocks: if
+//! the ring is full, the sample is lost and the worker counts it. A sample is in the ring before it
+//! is published to the sFlow thread: its packet is still in the router, and its disposition is
+//! written into the record later.
 
 use crate::record::{Cause, Disposition, RECORD_WORDS, SampleRecord};
 use std::sync::{Arc, OnceLock};
@@ -11,14 +11,14 @@ use std::thread::Thread;
 use thalweg_buffer::PacketKey;
 use thalweg_tables::record_ring::{self, LINE, Position, RecordReader, RecordWriter};
 
-/// Most bytes of a sampled header.
+/// Maximum length of a sampled header in bytes.
 pub const MAX_HEADER: usize = 256;
-/// Lines that there are: 65,536 samples of 64 bytes, 8 MiB. A worker samples four million a second at 1:100. The
-/// service sleeps a millisecond, or is woken when 8,192 have come, and where another thread has its processor, waits
-/// for that one's turn to end, which a tick does: 4 ms later at 250 Hz. In 6 ms 24,000 come; but a guest's processor
-/// may be away for 10 ms more.
+/// Lines that there are: 65,536 samples of 64 bytes, 8 MiB. A worker samples four million a second
+/// at 1:100. The service sleeps a millisecond, or is woken when 8,192 have come, and where another
+/// thread has its processor, waits for that one's turn to end, which a tick does: 4 ms later at 250
+/// Hz. In 6 ms 24,000 come; but a guest's processor may be away for 10 ms more.
 const LINES: usize = 1 << 17;
-/// Samples that fit, whatever their headers' length.
+/// Number of samples that fit at the maximum header length.
 pub const RING_SAMPLES: usize = LINES / MAX_LINES;
 
 const MAX_LINES: usize = 1 + MAX_HEADER / LINE;
@@ -32,7 +32,7 @@ const MANY: u64 = LINES as u64 / 8;
 pub struct Bell(Arc<OnceLock<Thread>>);
 
 impl Bell {
-    /// Says who is to be woken, once; nobody is until then.
+    /// Sets the thread to wake, once. Until then ringing does nothing.
     pub fn wakes(&self, thread: Thread) {
         let _ = self.0.set(thread);
     }
@@ -44,18 +44,18 @@ impl Bell {
     }
 }
 
-/// Makes a ring for [`RING_SAMPLES`] at least. The bell is rung when many samples wait in it.
+/// Makes a ring for at least [`RING_SAMPLES`]. The bell is rung when many samples wait in it.
 #[must_use]
 pub fn channel(bell: Bell) -> (SampleWriter, SampleReader) {
     let (lines, reader) = record_ring::channel(LINES);
     (SampleWriter { lines, bell, looked: 0 }, SampleReader(reader))
 }
 
-/// A sample that is in the ring and not published yet.
+/// Position of a sample in the ring that is not published yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(Position);
 
-/// The worker's end. What each sample needs comes first.
+/// The worker's end. Fields that each sample needs come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SampleWriter {
@@ -66,12 +66,14 @@ pub struct SampleWriter {
 }
 
 impl SampleWriter {
-    /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; `None` if there is no room.
+    /// Puts a sample in with the first [`MAX_HEADER`] bytes of `header`; `None` if there is no
+    /// room.
     pub fn push(&mut self, record: &SampleRecord, header: &[u8]) -> Option<Ticket> {
         self.push_here(record, &header[..header.len().min(MAX_HEADER)])
     }
 
-    /// The same without a call, for no more bytes than that: record become words where they are found.
+    /// The same without a call, for no more bytes than that: record become words where they are
+    /// found.
     #[inline(always)]
     pub(crate) fn push_here(&mut self, record: &SampleRecord, header: &[u8]) -> Option<Ticket> {
         debug_assert!(header.len() <= MAX_HEADER);
@@ -84,14 +86,14 @@ impl SampleWriter {
         Ticket(self.lines.unpublished())
     }
 
-    /// Behind the last sample.
+    /// The position after the last sample.
     #[inline]
     pub(crate) fn end(&self) -> Ticket {
         Ticket(self.lines.end())
     }
 
-    /// The packet that a sample waits for, and its row, if it waits; and the sample behind it. `None` if there is no
-    /// such sample, or the service may have seen it.
+    /// Returns key and row of the packet that a sample waits for, if it does, and the position of
+    /// the next sample. `None` if there is no such sample or it is already published.
     #[inline]
     pub(crate) fn pending_packet(&self, at: Ticket) -> Option<(Option<(PacketKey, u8)>, Ticket)> {
         let words = self.lines.words(at.0)?;
@@ -99,20 +101,20 @@ impl SampleWriter {
         Some((Disposition::pending_packet(&words), Ticket(next)))
     }
 
-    /// Says where a sample's packet has gone; nothing happens if the service may have seen it.
+    /// Sets the disposition of a sample; does nothing if it is already published.
     #[inline]
     pub fn complete(&mut self, ticket: Ticket, disposition: Disposition) {
         self.lines.amend(ticket.0, Disposition::AT, disposition.words());
     }
 
-    /// Lines that the service may not see yet.
+    /// Number of unpublished lines.
     #[inline]
     #[must_use]
     pub fn pending(&self) -> u64 {
         self.lines.pending()
     }
 
-    /// Lets the service see all that there is.
+    /// Publishes all samples to the sFlow thread.
     #[inline]
     pub fn publish(&mut self) {
         self.lines.publish();
@@ -202,8 +204,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Against a queue: what goes in comes out, in order, whole, with what was said of it before
-        /// it was published.
+        /// Against a queue: what goes in comes out, in order, whole, with what was said of it
+        /// before it was published.
         #[test]
         fn behaves_as_a_queue(
             turns in prop::collection::vec((0usize..300, 0usize..300, any::<bool>()), 1..60),

@@ -73,13 +73,13 @@ impl Default for Countdown {
 }
 
 impl Countdown {
-    /// The rate: one in so many, 0 none.
+    /// Sampling rate N, for one packet in N; 0 for none.
     #[must_use]
     pub fn rate(&self) -> u32 {
         self.rate
     }
 
-    /// Takes another rate. The skip that is under way goes on if the rate is the same.
+    /// Sets the rate. If it is unchanged, the current skip continues.
     pub fn set_rate(&mut self, rate: u32, random: &mut Random) {
         if rate != self.rate {
             (self.rate, self.left) = (rate, random.skip(rate));
@@ -123,8 +123,8 @@ impl Countdown {
         Some(passed)
     }
 
-    /// The same for `n` packets behind `passed` others, of which none is due: one comparison says whether a sample is
-    /// among them, and that it is none of those.
+    /// The same for `n` packets behind `passed` others, of which none is due: one comparison says
+    /// whether a sample is among them, and that it is none of those.
     #[inline(always)]
     pub(crate) fn next_behind(&mut self, passed: u64, n: u64, random: &mut Random) -> Option<u64> {
         let at = (self.left - 1).wrapping_sub(passed);

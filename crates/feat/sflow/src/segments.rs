@@ -1,4 +1,4 @@
-//! Super-packets as what they are on the wire: the packets that they are cut into.
+//! GSO packets as the segments that they are on the wire.
 
 use crate::ring::MAX_HEADER;
 use thalweg_buffer::Frame;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use thalweg_buffer::{Cache, Flags, GsoKind, Pool, PoolConfig};
 
-    /// A TCP super-packet of three segments of 1000 bytes and one of 10.
+    /// A TCP GSO packet of three segments of 1000 bytes and one of 10.
     #[test]
     fn a_super_packet_is_its_segments() {
         let pool = Pool::new(&PoolConfig { buffers: 64, data_size: 256, page_size: None }).unwrap();

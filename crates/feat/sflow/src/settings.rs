@@ -42,15 +42,15 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.sampling-rate", ANY),
 ];
 
-/// A collector as it is shown: `192.0.2.1:6343`, `name:6343 namespace x dev y`; the port may be left
-/// out.
+/// A collector as it is shown: `192.0.2.1:6343`, `name:6343 namespace x dev y`; the port may be
+/// left out.
 fn parse(text: &str) -> Result<CollectorConfig, String> {
     let mut words = text.split_whitespace();
     let to = words.next().unwrap_or_default();
     let mut collector = match (to.parse::<SocketAddr>(), to.rsplit_once(':')) {
         (Ok(address), _) => CollectorConfig::from(address),
         (_, Some((name, port))) if !name.contains(':') || name.ends_with(']') => {
-            let port = port.parse().map_err(|_| format!("`{port}' is no port"))?;
+            let port = port.parse().map_err(|_| format!("`{port}' is not a port number"))?;
             let name = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
             CollectorConfig::new(CollectorConfig::parse_host(name)?, port)
         }
@@ -255,7 +255,7 @@ impl Section<Control> for Settings {
                 Some(found) => port(i.name, &found, rate, out),
                 None => {
                     if let Some(rate) = rate {
-                        let text = "a rate means nothing without `sflow: true'";
+                        let text = "a rate requires `sflow: true'";
                         out.problem(Problem::at(rate.node, rate.path, text));
                     }
                 }
@@ -341,7 +341,7 @@ fn collectors(doc: &Doc<'_>, out: &mut Draft) {
 
 fn port(name: &str, found: &Found<'_>, rate: Option<Found<'_>>, out: &mut Draft) {
     if name == "local0" {
-        let text = "packets are sampled on ports, which local0 is not";
+        let text = "sFlow cannot be enabled on local0, only on physical ports";
         return out.problem(Problem::at(found.node, &found.path, text));
     }
     let command = format!("sflow enable-disable {name}");

@@ -19,9 +19,9 @@ use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::conf::LinkSpeed;
 use thalweg_sflow::netlink::{Channel, Listeners, listeners};
 
-/// One packet in so many is sampled, unless an interface has a rate of its own.
+/// Default sampling rate, for interfaces without their own.
 pub const DEFAULT_RATE: u32 = 10_000;
-/// Dropped packets that are told of in a second, at most.
+/// Default limit of drop samples per second.
 pub const DEFAULT_DROP_LIMIT: u32 = 100;
 /// Seconds between two polls of an interface's counters.
 pub const DEFAULT_POLLING: u32 = 20;
@@ -55,46 +55,46 @@ impl Direction {
     }
 }
 
-/// Why a setting was refused.
+/// Error of a refused setting.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SFlowError {
-    /// Not an interface that packets are sampled on.
+    /// Not an interface that can be sampled.
     #[error("Invalid interface, only works on physical ports: `{0}' is none")]
     NotAPort(String),
-    /// No such interface, or it refused.
+    /// No such interface, or the device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// It is so already.
-    #[error("sflow is {} on `{name}' already", if *enabled { "enabled" } else { "disabled" })]
+    /// Already in that state.
+    #[error("sflow is already {} on `{name}'", if *enabled { "enabled" } else { "disabled" })]
     Unchanged {
         /// The interface.
         name: String,
-        /// What it is.
+        /// Whether it is enabled.
         enabled: bool,
     },
     /// Polling without a pause.
-    #[error("a polling interval of 0 is not possible: give 1 or more seconds")]
+    #[error("polling interval 0 is invalid: the minimum is 1 second")]
     Polling,
-    /// Nothing can be sent there.
+    /// Invalid collector.
     #[error("{0}")]
     Collector(String),
-    /// It is there already.
-    #[error("collector {0} is configured already")]
+    /// Already configured.
+    #[error("collector {0} is already configured")]
     CollectorExists(String),
-    /// It is not there.
+    /// Not configured.
     #[error("collector {0} is not configured{others}", others = known(.1))]
     CollectorUnknown(String, Vec<String>),
-    /// Too many.
-    #[error("no room for another collector: {MAX_COLLECTORS} is the limit")]
+    /// Collector limit reached.
+    #[error("collector limit reached: at most {MAX_COLLECTORS}")]
     CollectorsFull,
-    /// Datagrams that cannot be.
+    /// Invalid datagram length.
     #[error("{0}")]
     Datagrams(String),
     /// The address names no agent.
-    #[error("{0} names no agent: give an address of this host, or `auto'")]
+    #[error("{0} is not a valid agent address: give a unicast address of this host, or `auto'")]
     AgentAddress(IpAddr),
-    /// Received and sent packets cannot be told apart.
-    #[error("groups {0} and {1} are not possible: give two different ones other than 0")]
+    /// Received and sent packets would be indistinguishable.
+    #[error("groups {0} and {1} are invalid: give two different groups other than 0")]
     Groups(u32, u32),
 }
 
@@ -126,7 +126,7 @@ impl SFlowError {
 /// What holds for all interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// One packet in so many, 0 none.
+    /// Sampling rate N, for one packet in N; 0 for none.
     pub sampling_rate: u32,
     /// The same for interfaces with a link of that speed.
     pub speed_rates: BTreeMap<LinkSpeed, u32>,
@@ -136,13 +136,13 @@ pub struct Settings {
     pub header_bytes: u16,
     /// Which packets are sampled.
     pub direction: Direction,
-    /// Dropped packets are told of, too.
+    /// Dropped packets are reported.
     pub drop_monitoring: bool,
     /// How many of these in a second, at most.
     pub drop_limit: u32,
-    /// What the agent is told.
+    /// Settings of the agent.
     pub export: ExportSettings,
-    /// What an agent of this host is told.
+    /// Settings of the netlink export.
     pub netlink: NetlinkSettings,
 }
 
@@ -182,7 +182,7 @@ impl Taps {
     }
 }
 
-/// An interface, told from others that have had its number.
+/// An interface, distinguished from others that had the same index.
 #[derive(Clone, Copy, Debug)]
 struct Identity {
     generation: u32,
@@ -242,7 +242,7 @@ pub struct Report {
     pub ports: Vec<PortReport>,
     /// Packets seen, samples taken and lost on all interfaces that ever had sFlow.
     pub totals: PortTotals,
-    /// Dropped packets that were too many to be told of.
+    /// Dropped packets suppressed by the limit.
     pub drops_suppressed: u64,
     /// What the service has done, or why it does not run.
     pub service: Result<Status, String>,
@@ -259,7 +259,7 @@ pub(crate) fn init(c: &mut Control) {
         identities: BTreeMap::new(),
         generations: 0,
         taps: Vec::new(),
-        service: Err("it has not been started yet".into()),
+        service: Err("the sflow thread is not running yet".into()),
     });
     let all = c.state::<Interfaces>();
     all.borrow_mut().subscribe(|c, event| match event {
@@ -291,7 +291,7 @@ pub(crate) fn ready(c: &mut Control) {
     let taps = rings.iter().map(|(_, tap)| tap.clone()).collect();
     let service = service::start(c, rings, &bell, setup(c));
     if let Err(error) = &service {
-        tracing::error!("sflow: the service cannot be started: {error}");
+        tracing::error!("sflow: cannot start the thread: {error}");
     }
     let state = c.state::<SFlow>();
     let mut state = state.borrow_mut();
@@ -337,7 +337,7 @@ impl SFlow {
         Some(TapMessage::Port { sw_if, generation, rx_rate: of(rx), tx_rate: of(tx), drops })
     }
 
-    /// On which arcs the tap is to be.
+    /// The arcs on which the tap is enabled.
     fn wanted(&self) -> [bool; ARCS.len()] {
         let direction = self.settings.direction;
         let (rx, tx) = (direction != Direction::Tx, direction != Direction::Rx);
@@ -490,7 +490,7 @@ pub(crate) fn header_bytes(bytes: u32) -> u16 {
 pub fn set_header_bytes(c: &mut Control, bytes: u32) -> u16 {
     let bytes = header_bytes(bytes);
     c.state::<SFlow>().borrow_mut().settings.header_bytes = bytes;
-    tell(c, TapMessage::HeaderBytes(bytes));
+    send_to_taps(c, TapMessage::HeaderBytes(bytes));
     bytes
 }
 
@@ -503,7 +503,7 @@ pub fn set_direction(c: &mut Control, direction: Direction) -> Result<(), SFlowE
     arrange_all(c)
 }
 
-/// Says whether dropped packets of interfaces with sFlow are told of, and how many a second at most.
+/// Enables or disables drop samples of interfaces with sFlow, with a limit per second.
 ///
 /// # Errors
 /// If the engine refuses.
@@ -513,7 +513,7 @@ pub fn set_drop_monitoring(c: &mut Control, on: bool, limit: u32) -> Result<(), 
         let settings = &mut state.borrow_mut().settings;
         (settings.drop_monitoring, settings.drop_limit) = (on, limit);
     }
-    tell(c, TapMessage::DropLimit(limit));
+    send_to_taps(c, TapMessage::DropLimit(limit));
     arrange_all(c)
 }
 
@@ -567,12 +567,12 @@ fn forget(c: &mut Control, sw_if: u32) {
         let _ = switch(c, sw_if, port.on, Default::default());
     }
     if identity.is_some() {
-        tell(c, TapMessage::Forget { sw_if });
+        send_to_taps(c, TapMessage::Forget { sw_if });
         publish(c);
     }
 }
 
-fn tell(c: &mut Control, message: TapMessage) {
+fn send_to_taps(c: &mut Control, message: TapMessage) {
     if let Some(node) = c.node("sflow") {
         c.message_all(node, |_| Box::new(message));
     }
@@ -596,17 +596,17 @@ fn tell_ports(c: &mut Control) {
 fn tell_port(c: &mut Control, sw_if: u32) {
     let message = c.state::<SFlow>().borrow().port_message(sw_if);
     if let Some(message) = message {
-        tell(c, message);
+        send_to_taps(c, message);
     }
 }
 
-/// Has the tap tell no more of an interface's dropped packets: in a frame of many interfaces, it sees
+/// Stops drop samples of an interface: in a frame of many interfaces, it sees
 /// them still.
 fn tell_drops_off(c: &mut Control, sw_if: u32) {
     let generation = c.state::<SFlow>().borrow().identities.get(&sw_if).map(|i| i.generation);
     if let Some(generation) = generation {
         let (rx_rate, tx_rate, drops) = (0, 0, false);
-        tell(c, TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops });
+        send_to_taps(c, TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops });
     }
 }
 

@@ -29,7 +29,7 @@ pub struct TapStats {
     ports: Box<[PortCounters]>,
     /// All interfaces together, those too that have no sFlow any more, or are gone.
     pub all: PortCounters,
-    /// Dropped packets that were not told of, as they were too many.
+    /// Drop samples suppressed by the limit.
     pub suppressed: Counter,
 }
 

@@ -104,26 +104,26 @@ fn errors_say_what_is_wrong() {
         ("sflow direction", "Please specify a sampling direction (rx|tx|both)...", -1),
         ("sflow enable-disable", "Please specify an interface...", -1),
         ("sflow enable local0", "Invalid interface, only works on physical ports", -2),
-        ("sflow enable loop0 enable", "sflow is enabled on `loop0' already", -81),
+        ("sflow enable loop0 enable", "sflow is already enabled on `loop0'", -81),
         ("sflow enable loop7", "loop0", -1),
-        ("sflow polling-interval 0", "1 or more seconds", -7),
+        ("sflow polling-interval 0", "the minimum is 1 second", -7),
         ("sflow direction up", "rx", -1),
         ("sflow drop-monitoring enable limit", "packets a second", -1),
         ("sflow netlink", "Please specify enable, disable or auto...", -1),
-        ("sflow netlink enable group 3 3", "give two different ones other than 0", -7),
+        ("sflow netlink enable group 3 3", "give two different groups other than 0", -7),
         ("sflow sampling-rate many", "a number from 0 to 4294967295", -1),
         ("sflow sampling-rate 9 speed 10T", "a speed such as 10G", -1),
-        ("sflow collector add 0.0.0.0", "cannot be sent to", -7),
+        ("sflow collector add 0.0.0.0", "invalid collector", -7),
         ("sflow collector add 192.0.2.1 port 0", "a number from 1 to 65535", -1),
         ("sflow collector del 192.0.2.9", "collector 192.0.2.9:6343 is not configured", -6),
         ("sflow collector add 192.0.2.256", "neither an IP address nor a host's name", -1),
         ("sflow collector add fe80::1", "say which, such as fe80::1%eth0", -7),
-        ("sflow collector add 2001:db8::1%eth0", "with a link-local address", -1),
-        ("sflow collector add c.example namespace ../x", "no name of a network namespace", -7),
+        ("sflow collector add 2001:db8::1%eth0", "only a link-local address takes a device", -1),
+        ("sflow collector add c.example namespace ../x", "not the name of a network namespace", -7),
         ("sflow collector add c.example dev", "device", -1),
-        ("sflow agent-address 0.0.0.0", "names no agent", -7),
+        ("sflow agent-address 0.0.0.0", "not a valid agent address", -7),
         ("sflow agent-address auto prefer 10.0.0.0/40", "a prefix such as", -1),
-        ("sflow host-interval", "Please specify the seconds", -1),
+        ("sflow host-interval", "Please specify an interval", -1),
         ("sflow host-interval 100000", "a number from 0 to 86400", -1),
         ("sflow datagram-bytes 100", "200 to 65507 are possible", -7),
         ("sflow datagram-bytes 300", "do not fit into datagrams", -7),
@@ -146,7 +146,7 @@ fn errors_say_what_is_wrong() {
     lab.close();
 }
 
-/// What hsflowd was told, the router can be told.
+/// The router reads a configuration of hsflowd.
 #[test]
 fn a_configuration_of_hsflowd_is_taken() {
     let mut lab = Lab::new(1);
@@ -183,10 +183,10 @@ fn a_configuration_of_hsflowd_is_taken() {
     // What the router would measure otherwise is refused. With a mistake, nothing changes.
     std::fs::write(&file, "sflow { collector { ip = 192.0.2.8 }\n pcap { dev = eth0 } }").unwrap();
     let error = lab.cli_error(&command).to_string();
-    assert!(error.contains("hsflowd.conf:2:2: pcap is not done here"), "{error}");
+    assert!(error.contains("hsflowd.conf:2:2: pcap is not supported"), "{error}");
     std::fs::write(&file, "sflow { collector { ip = 192.0.2.8 } wrong = 1 }").unwrap();
     let error = lab.cli_error(&command).to_string();
-    assert!(error.contains("hsflowd.conf:1:38: unknown word `wrong'"), "{error}");
+    assert!(error.contains("hsflowd.conf:1:38: unknown keyword `wrong'"), "{error}");
     // Below that is what the service does in its own time.
     let again = lab.cli("show sflow");
     assert!(again.lines().take_while(|l| *l != "Status").eq(expected), "{again}");
@@ -194,8 +194,8 @@ fn a_configuration_of_hsflowd_is_taken() {
     lab.close();
 }
 
-/// The blocks of the page for operators that a router or an agent is given: lines that are indented,
-/// without remarks.
+/// The blocks of the page for operators that a router or an agent is given: lines that are
+/// indented, without remarks.
 fn blocks(page: &str) -> Vec<Vec<&str>> {
     let mut blocks = vec![Vec::new()];
     for line in page.lines() {

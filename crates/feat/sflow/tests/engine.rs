@@ -88,8 +88,8 @@ fn headers_and_lengths_of_chained_and_short_packets() {
     lab.close();
 }
 
-/// Samples of which the service has to put so much into datagrams that it takes several times as long as a
-/// worker.
+/// Samples of which the service has to put so much into datagrams that it takes several times as
+/// long as a worker.
 const LONG: &str = "sflow header-bytes 256";
 
 #[test]
@@ -117,7 +117,7 @@ fn what_a_full_ring_loses_is_counted_and_told() {
     let taken = json["interfaces"][0]["samples"].as_u64().unwrap();
     assert_eq!(taken + dropped, json["interfaces"][0]["pool"].as_u64().unwrap());
     lab.until("the ring is empty", |lab| lab.json()["samples"]["sent"] == taken);
-    // The next sample tells of them. The socket may have lost datagrams of the burst; it is to have
+    // The next sample reports them. The socket may have lost datagrams of the burst; it must have
     // room for this one.
     while collector.receive() {}
     lab.receive(0, sw_if, frames(7, [1]));
@@ -131,8 +131,8 @@ fn what_a_full_ring_loses_is_counted_and_told() {
     lab.close();
 }
 
-/// Two workers with two interfaces each, whose frames come in turns: nobody's samples are lost rather
-/// than another's, and the next sample of each interface tells how many were.
+/// Two workers with two interfaces each, whose frames come in turns: no interface loses samples
+/// rather than another's, and the next sample of each interface reports the number.
 #[test]
 fn what_is_lost_is_shared_by_interfaces_and_told_by_each() {
     let mut lab = Lab::with_buffers(2, 2048);
@@ -165,7 +165,7 @@ fn what_is_lost_is_shared_by_interfaces_and_told_by_each() {
     assert_eq!(taken + all, lab.count("sflow packets processed"));
     lab.until("the rings are empty", |lab| lab.json()["samples"]["sent"] == taken);
     while collector.receive() {}
-    // One more by each worker, which tells what it has lost itself.
+    // One more by each worker, which reports its own losses.
     let last = 1 << 31;
     for (sw_if, lost) in ports.into_iter().zip([a, b]) {
         for worker in 0..2 {
@@ -358,7 +358,7 @@ fn collectors_come_and_go_and_none_disturbs_another() {
     let mut lab = Lab::new(1);
     let sw_if = lab.interface();
     lab.cli("sflow enable loop0 rate 1");
-    // Nobody wants these: they are counted.
+    // Nothing wants these: they are counted.
     lab.receive(0, sw_if, frames(0, [9]));
     lab.until("they are counted", |lab| lab.json()["samples"]["without_collector"] == 9);
     // An address at which no other test listens.
@@ -562,11 +562,11 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     }
     lab.until("they are shown", |lab| lab.json()["drop_samples"]["sent"] == 9);
     assert_eq!(lab.count("sflow discards processed"), 9);
-    // A flood: so many a second, and the rest is told as a number.
+    // A flood: a limited number per second, and the rest is counted.
     lab.cli("sflow drop-monitoring enable limit 1");
     lab.receive(0, a, frames(0, [256; 20]));
     let start = Instant::now();
-    // Without waiting for the next drop that is told of.
+    // Without waiting for the next reported drop.
     lab.until("those that are not told of are shown", |lab| {
         let samples = lab.json()["drop_samples"].clone();
         samples["sent"].as_u64().zip(samples["dropped"].as_u64()).is_some_and(|(sent, dropped)| {
@@ -588,7 +588,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.close();
 }
 
-/// A super-packet that is dropped is the packets that it would have been.
+/// A dropped GSO packet is reported as its segments.
 #[test]
 fn dropped_super_packets_are_told_of_as_on_the_wire() {
     let mut lab = Lab::new(1);
@@ -614,8 +614,8 @@ fn dropped_super_packets_are_told_of_as_on_the_wire() {
     lab.close();
 }
 
-/// Drops are told of without a rate to sample at, as soon as that is wanted, and no more of an interface
-/// whose sFlow ends.
+/// Drops are reported without a sampling rate, as soon as that is wanted, and no more of an
+/// interface whose sFlow ends.
 #[test]
 fn drop_monitoring_begins_alone_and_ends_with_the_interface() {
     let mut lab = Lab::new(1);

@@ -1,4 +1,4 @@
-//! Work that may take long and must not hold up those who send: a thread for each piece of it.
+//! Background tasks: slow work on a thread of its own, so that it does not delay sending.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -8,54 +8,54 @@ use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Something that a thread of its own works out.
+/// The result of work on a thread of its own.
 #[derive(Debug)]
 pub struct BackgroundTask<T>(Receiver<T>);
 
 impl<T: Send + 'static> BackgroundTask<T> {
-    /// Starts it. `name` is the thread's, of at most 15 bytes.
+    /// Starts a thread with a name of at most 15 bytes.
     ///
     /// # Errors
-    /// If the system refuses a thread.
+    /// If the system cannot create a thread.
     pub fn start(name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
         let (done, result) = sync_channel(1);
         std::thread::Builder::new().name(name.into()).spawn(move || {
-            // Nobody may be waiting any more.
+            // The receiver may be gone.
             let _ = done.send(work());
         })?;
         Ok(BackgroundTask(result))
     }
 
-    /// What came of it: `None` while it goes on, an error if its thread came to grief.
+    /// Returns the result, `None` while the task runs, an error if its thread panicked.
     pub fn poll(&self) -> Option<io::Result<T>> {
         match self.0.try_recv() {
             Ok(result) => Some(Ok(result)),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Err(io::Error::other("its thread failed"))),
+            Err(TryRecvError::Disconnected) => Some(Err(io::Error::other("its thread panicked"))),
         }
     }
 
-    /// Waits for it.
+    /// Waits for the result.
     ///
     /// # Errors
-    /// If its thread came to grief.
+    /// If its thread panicked.
     pub fn wait(self) -> io::Result<T> {
-        self.0.recv().map_err(|_| io::Error::other("its thread failed"))
+        self.0.recv().map_err(|_| io::Error::other("its thread panicked"))
     }
 }
 
-/// Where `ip netns` keeps network namespaces.
+/// Directory in which `ip netns` keeps network namespaces.
 const NAMESPACES: &str = "/var/run/netns";
 
-/// The file that stands for a namespace.
+/// Returns the file of a namespace.
 pub(super) fn namespace_file(name: &str) -> PathBuf {
     Path::new(NAMESPACES).join(name)
 }
 
-/// Moves this thread into a namespace, for good.
+/// Moves this thread into a namespace permanently.
 ///
 /// # Errors
-/// If there is none of that name, or this process may not enter it.
+/// If the namespace does not exist or this process may not enter it.
 pub(super) fn enter_namespace(name: &str) -> io::Result<()> {
     let path = namespace_file(name);
     let say = |error: io::Error, why: &str| {

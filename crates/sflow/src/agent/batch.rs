@@ -9,7 +9,7 @@ pub struct Batch {
     ends: Vec<usize>,
 }
 
-/// A batch with this many datagrams or bytes is to be sent. Bytes are what one UDP send of many
+/// A batch with this many datagrams or bytes must be sent. Bytes are what one UDP send of many
 /// segments can carry, so are the datagrams (Linux has 64 for its limit).
 const FULL_DATAGRAMS: usize = 64;
 /// See [`FULL_DATAGRAMS`].
@@ -59,7 +59,7 @@ impl Batch {
     /// Datagrams `from` up to `to`, in one piece.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer.
     #[must_use]
     pub fn span(&self, from: usize, to: usize) -> &[u8] {
         &self.bytes[self.start(from)..self.start(to)]

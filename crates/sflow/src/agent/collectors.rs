@@ -101,13 +101,13 @@ impl CollectorConfig {
             && let Ok(ip) = ip.parse::<Ipv6Addr>()
         {
             if !ip.is_unicast_link_local() || bad_name(device, DEVICE) {
-                let right = "a device is named with a link-local address, such as fe80::1%eth0";
+                let right = "only a link-local address takes a device, such as fe80::1%eth0";
                 return Err(format!("`{text}': {right}"));
             }
             return Ok(Host::Scoped(ip, device.to_owned()));
         }
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        // Numbers and dots alone are an address that somebody mistyped.
+        // Only digits and dots: a mistyped address.
         let name = text.len() <= 253 && text.chars().all(good);
         let letter = text.contains(|c: char| c.is_ascii_alphabetic());
         if name && letter && !text.starts_with(['-', '.']) {
@@ -124,14 +124,14 @@ impl CollectorConfig {
         let nowhere = matches!(self.host, Host::Ip(ip) if ip.is_unspecified());
         if nowhere || self.port == 0 {
             let hint = "give an address and a port other than 0";
-            return Err(format!("collector {self} cannot be sent to: {hint}"));
+            return Err(format!("invalid collector {self}: {hint}"));
         }
         match (&self.namespace, &self.device) {
             (Some(name), _) if bad_name(name, 255) => {
-                return Err(format!("`{name}' is no name of a network namespace"));
+                return Err(format!("`{name}' is not the name of a network namespace"));
             }
             (_, Some(name)) if bad_name(name, DEVICE) => {
-                return Err(format!("`{name}' is no name of a device"));
+                return Err(format!("`{name}' is not a device name"));
             }
             _ => {}
         }
@@ -233,7 +233,7 @@ pub struct CollectorStats {
     pub send_errors: u64,
     /// Of these, for lack of room in the send buffer.
     pub would_block: u64,
-    /// Of these, with the answer that nobody listens there.
+    /// Of these, refused with ICMP port unreachable.
     pub refused: u64,
     /// The address, once a name is known to have it.
     pub addr: Option<SocketAddr>,
@@ -340,10 +340,10 @@ impl Target {
         if self.config.namespace.is_some() && self.sender.is_some() && now >= self.next_look {
             self.next_look = now + LOOK;
             if self.identity() != self.namespace {
-                // The socket keeps the old namespace alive, but nobody can be in there any more.
+                // The socket keeps the old namespace alive, but no process can be in it any more.
                 self.sender = None;
                 self.next_try = Some(now);
-                self.stats.failed(0, &"its namespace is gone");
+                self.stats.failed(0, &"its namespace was deleted");
             }
         }
         if self.next_try.is_some_and(|at| now >= at) {
@@ -365,7 +365,7 @@ impl Target {
             None => {
                 self.stats.send_errors += batch.len() as u64;
                 if self.stats.last_error.is_none() {
-                    self.stats.last_error = Some("it is being looked for".into());
+                    self.stats.last_error = Some("its name is being resolved".into());
                 }
             }
         }
@@ -383,10 +383,13 @@ impl Target {
         self.logged = Some((good, now));
         let CollectorStats { send_errors, last_error, .. } = &self.stats;
         if good {
-            tracing::info!("sflow: collector {} is back ({send_errors} lost)", self.config);
+            tracing::info!(
+                "sflow: collector {} is reachable again ({send_errors} datagrams lost)",
+                self.config
+            );
         } else {
             let why = last_error.as_deref().unwrap_or("unknown");
-            tracing::warn!("sflow: collector {} cannot be reached: {why}", self.config);
+            tracing::warn!("sflow: collector {} is unreachable: {why}", self.config);
         }
     }
 }
@@ -544,7 +547,7 @@ mod tests {
         });
     }
 
-    /// Those that stay keep their counts; those that go and come begin anew.
+    /// Those that stay keep their counts; those that go and come start over.
     #[test]
     fn collectors_come_and_go() {
         let now = Instant::now();
@@ -585,9 +588,7 @@ mod tests {
             change(&mut config);
             config.check().unwrap_err()
         };
-        assert!(
-            check(|c| c.port = 0).starts_with("collector collector-1.example:0 cannot be sent")
-        );
+        assert!(check(|c| c.port = 0).starts_with("invalid collector collector-1.example:0: "));
         assert!(
             check(|c| c.host = Host::Ip(Ipv4Addr::UNSPECIFIED.into())).contains("0.0.0.0:6343")
         );

@@ -63,7 +63,7 @@ impl FromStr for AddressPrefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}' is no prefix such as 10.0.0.0/8 or 2001:db8::/32");
+        let bad = || format!("`{text}' is not a prefix such as 10.0.0.0/8 or 2001:db8::/32");
         let (addr, length) = text.split_once('/').map_or((text, None), |(a, l)| (a, Some(l)));
         let addr: IpAddr = addr.parse().map_err(|_| bad())?;
         let whole = if addr.is_ipv4() { 32 } else { 128 };
@@ -78,7 +78,7 @@ impl FromStr for AddressPrefix {
     }
 }
 
-/// The more an address says about where the host is, the higher it scores; 0 names nobody.
+/// The more an address says about where the host is, the higher it scores; 0 is no usable address.
 fn score(address: &LocalAddress) -> u32 {
     match address.addr {
         IpAddr::V4(v4) if v4.is_unspecified() => 0,

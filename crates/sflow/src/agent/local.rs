@@ -69,7 +69,7 @@ fn inet6_flags(text: &str) -> HashMap<Ipv6Addr, u32> {
     text.lines().filter_map(line).collect()
 }
 
-/// All addresses of this host with their devices; none if the system does not tell.
+/// Returns all addresses of this host with their devices; none if the system call fails.
 #[must_use]
 pub fn local_addresses() -> Vec<(String, LocalAddress)> {
     let Ok(list) = getifaddrs() else { return Vec::new() };

@@ -1,8 +1,8 @@
 //! The agent: numbers samples, packs them into datagrams and sends these to every collector.
 //!
-//! An [`Agent`] reads no clock of its own and never waits. Its owner hands it samples with the time,
-//! and calls [`Agent::tick`] after a round of them and when [`Agent::deadline`] has come. Full
-//! datagrams gather in a [`Batch`], so that [`Collectors`] need one system call for many.
+//! An [`Agent`] reads no clock of its own and never waits. Its owner hands it samples with the
+//! time, and calls [`Agent::tick`] after a round of them and when [`Agent::deadline`] has come.
+//! Full datagrams gather in a [`Batch`], so that [`Collectors`] need one system call for many.
 
 mod background;
 mod batch;
@@ -43,7 +43,7 @@ pub const SUB_AGENT_PACKETS: u32 = 100_000;
 pub const SUB_AGENT_COUNTERS: u32 = 100_001;
 /// Frame check sequence of Ethernet: not in the sampled frame, but in the length on the wire.
 pub const FCS_BYTES: u32 = 4;
-/// Data sources that are told apart; more are refused.
+/// Maximum number of data sources; more are refused.
 pub const MAX_SOURCES: usize = 65_536;
 
 /// Settings of an agent.
@@ -51,7 +51,7 @@ pub const MAX_SOURCES: usize = 65_536;
 pub struct AgentConfig {
     /// The address that names the agent.
     pub agent_address: IpAddr,
-    /// Tells agents of one address apart.
+    /// Sub-agent id, which distinguishes agents with the same address.
     pub sub_agent_id: u32,
     /// Most bytes of a datagram, 200 to 65507.
     pub datagram_bytes: usize,
@@ -89,8 +89,8 @@ const AROUND: usize = 44 + 60 + 24;
 /// Why an agent cannot work as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AgentError {
-    /// The address names nobody.
-    #[error("agent address {0} names no host: give an address of this one")]
+    /// The agent address is unusable.
+    #[error("agent address {0} is not a valid agent address: give a unicast address of this host")]
     Address(IpAddr),
     /// Too short or too long.
     #[error("datagrams of {found} bytes are out of range: {min} to {max} are possible")]
@@ -144,7 +144,7 @@ impl AgentConfig {
 pub struct FlowSampleIn<'a> {
     /// Who sampled it.
     pub source: DataSource,
-    /// One packet in so many is sampled.
+    /// Sampling rate N: one packet in N is sampled.
     pub rate: u32,
     /// Packets that the source has seen since it started: the true number.
     pub pool: u64,
@@ -360,8 +360,9 @@ impl<T: Transport> Agent<T> {
         })
     }
 
-    /// Takes other lengths, another delay, or another name. Under a name that it had before, its numbers go on
-    /// from where they were: a collector that knows it would take those that begin again for old ones.
+    /// Takes other lengths, another delay, or another name. Under a name that it had before, its
+    /// numbers go on from where they were: a collector that knows it would take those that begin
+    /// again for old ones.
     ///
     /// # Errors
     /// When the configuration is impossible; then nothing changes.
@@ -505,8 +506,8 @@ impl<T: Transport> Agent<T> {
         packed
     }
 
-    /// Takes the host's counters, in as many samples as it takes where datagrams are short. Adapters
-    /// that do not fit into one are left out. False if some were refused.
+    /// Takes the host's counters, in as many samples as it takes where datagrams are short.
+    /// Adapters that do not fit into one are left out. False if some were refused.
     pub fn host_counters(&mut self, now: Instant, host: &HostCounters) -> bool {
         let mut records = host.records();
         let room = self.encoder.room();
@@ -538,7 +539,7 @@ impl<T: Transport> Agent<T> {
         good
     }
 
-    /// The counters of a source have started again: so does their numbering, which tells collectors
+    /// The counters of a source have started again: so does their numbering, which shows collectors
     /// not to take a delta.
     pub fn reset_counters(&mut self, source: DataSource) {
         for state in self.all_sources().filter_map(|sources| sources.known(source)) {
@@ -546,7 +547,7 @@ impl<T: Transport> Agent<T> {
         }
     }
 
-    /// Forgets a source that is no more.
+    /// Removes a deleted source.
     pub fn remove_source(&mut self, source: DataSource) {
         self.all_sources().for_each(|sources| sources.remove(source));
     }

@@ -213,7 +213,10 @@ fn impossible_settings_are_refused() {
         config.check().unwrap_err().to_string()
     };
     let error = check(|c| c.agent_address = "0.0.0.0".parse().unwrap());
-    assert_eq!(error, "agent address 0.0.0.0 names no host: give an address of this one");
+    assert_eq!(
+        error,
+        "agent address 0.0.0.0 is not a valid agent address: give a unicast address of this host"
+    );
     let error = check(|c| c.datagram_bytes = 100);
     assert_eq!(error, "datagrams of 100 bytes are out of range: 200 to 65507 are possible");
     let error = check(|c| c.header_bytes = 1400);
@@ -293,7 +296,8 @@ fn a_day_of_numbers_has_no_gap() {
     assert_eq!(numbers.samples[&(1, DataSource::HOST)], 2880);
 }
 
-/// Beyond 4,294,967,295 numbers, pools and drops go on at 0, each by itself, and differences stay right.
+/// Beyond 4,294,967,295 numbers, pools and drops go on at 0, each by itself, and differences stay
+/// right.
 #[test]
 fn numbers_go_round() {
     let now = Instant::now();

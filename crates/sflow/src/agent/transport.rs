@@ -19,8 +19,8 @@ pub trait Transport {
 
 /// Datagrams in one system call at most.
 const CALL: usize = 32;
-/// So many equally long datagrams in a row are left to the kernel to cut out of one. Captures on
-/// the way show them uncut, so it is for rates at which nobody looks at single ones.
+/// From this number of consecutive datagrams of equal length on, the kernel splits them (UDP GSO).
+/// Captures on the way show them uncut, so it is for rates at which single ones do not matter.
 const RUN: usize = 32;
 /// What is asked for as send buffer: a batch for a device that is busy.
 const SEND_BUFFER: usize = 4 << 20;
@@ -69,7 +69,7 @@ impl UdpSender {
                     // That is the answer to an earlier datagram, which is lost; this one has not
                     // left yet. Said twice, it goes the same way.
                     stats.refused += 1;
-                    stats.failed(1, &"nothing listens on its port");
+                    stats.failed(1, &"port unreachable: nothing listens there");
                     at += usize::from(refused);
                     refused = !refused;
                 }
@@ -81,7 +81,7 @@ impl UdpSender {
                 Err(Errno::INTR) => {}
                 Err(_) if run >= RUN => self.segments = false,
                 Err(Errno::MSGSIZE) => {
-                    stats.failed(1, &"a datagram is too long for the way");
+                    stats.failed(1, &"datagram larger than the path MTU");
                     at += 1;
                 }
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! The words that can stand in each object, and what they mean.
+//! The keywords of each object, and their effect.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -8,26 +8,26 @@ use crate::agent::{AddressPrefix, CollectorConfig, Host};
 use crate::encode::DATAGRAM_BYTES;
 use crate::host::parse_uuid;
 
-/// What follows a word.
+/// The value that a keyword takes.
 pub(super) enum Value {
     /// A number, K, M and G being thousands.
     Number(RangeInclusive<u64>, fn(&mut HsflowdConf, u64)),
     /// `on` or `off`.
     Switch(fn(&mut HsflowdConf, bool)),
-    /// Anything; the function says what is wrong with it.
+    /// Any text; the function returns what is wrong with it.
     Text(&'static str, fn(&mut HsflowdConf, &str) -> Result<(), String>),
-    /// An object with words of its own, after something was prepared for it.
+    /// An object with its own keywords; the function prepares it.
     Object(&'static [Keyword], fn(&mut HsflowdConf)),
-    /// An object that is read over: this is not done here.
+    /// An object that is skipped: not supported here.
     Module(&'static str),
-    /// A value that is read over: it has no meaning here.
+    /// A value that is skipped: no meaning here.
     NoEffect(&'static str),
-    /// A value or an object that would have something else measured than is here: a mistake, with
-    /// what to do instead.
+    /// A value or an object that asks for measurements that are not supported: an error, with the
+    /// remedy.
     Refused(&'static str),
 }
 
-/// A word and what follows it.
+/// A keyword and the value that it takes.
 pub(super) struct Keyword(pub &'static str, pub Value);
 
 use Value::{Module, NoEffect, Number, Object, Refused, Switch, Text};
@@ -48,9 +48,11 @@ pub(super) static SFLOW: &[Keyword] = &[
     Keyword(
         "agentIP",
         Text("an IP address", |c, t| {
-            let ip: IpAddr = t.parse().map_err(|_| format!("`{t}' is no IP address"))?;
+            let ip: IpAddr = t.parse().map_err(|_| format!("`{t}' is not an IP address"))?;
             if ip.is_unspecified() || ip.is_multicast() {
-                return Err(format!("{ip} names no agent: give an address of this host"));
+                return Err(format!(
+                    "{ip} is not a valid agent address: give a unicast address of this host"
+                ));
             }
             c.agent.address = Some(ip);
             Ok(())
@@ -71,7 +73,7 @@ pub(super) static SFLOW: &[Keyword] = &[
     Keyword(
         "uuid",
         Text("32 hexadecimal digits", |c, t| {
-            let uuid = parse_uuid(t).ok_or_else(|| format!("`{t}' is no UUID"))?;
+            let uuid = parse_uuid(t).ok_or_else(|| format!("`{t}' is not a UUID"))?;
             c.uuid = Some(uuid);
             Ok(())
         }),
@@ -80,8 +82,8 @@ pub(super) static SFLOW: &[Keyword] = &[
     Keyword("checkAdaptors", NoEffect(ADAPTORS)),
     Keyword("samplingDirection", Refused(DIRECTION)),
     Keyword("dropPriv", NoEffect("thalweg agent -P stays root")),
-    Keyword("modules", NoEffect("there are no modules: all is within this program")),
-    Keyword("loopback", NoEffect("the loopback has no samples")),
+    Keyword("modules", NoEffect("there are no loadable modules")),
+    Keyword("loopback", NoEffect("the loopback interface is not sampled")),
     Keyword("xen.update.dominfo", NoEffect(NO_GUESTS)),
     Keyword("xen.dsk", NoEffect(NO_GUESTS)),
     Keyword("refreshVMs", NoEffect(NO_GUESTS)),
@@ -92,19 +94,28 @@ pub(super) static SFLOW: &[Keyword] = &[
     Keyword("nflogProbability", Refused(PACKETS)),
     Keyword("jsonPort", Refused(APPLICATIONS)),
     Keyword("jsonFIFO", Refused(APPLICATIONS)),
-    Keyword("collector", Object(COLLECTOR, |c| c.collectors.push(nobody()))),
+    Keyword("collector", Object(COLLECTOR, |c| c.collectors.push(no_collector()))),
     Keyword("psample", Object(PSAMPLE, |c| _ = c.psample.get_or_insert_default())),
     Keyword("vpp", Object(VPP, |c| _ = c.vpp.get_or_insert_default())),
     Keyword("dropmon", Object(DROPMON, |c| _ = c.dropmon.get_or_insert_default())),
-    Keyword("DNS-SD", Module("collectors are not looked for by DNS-SD: name them")),
-    Keyword("DNSSD", NoEffect("collectors are not looked for by DNS-SD: name them")),
-    Keyword("DNSSD_domain", NoEffect("collectors are not looked for by DNS-SD: name them")),
+    Keyword(
+        "DNS-SD",
+        Module("collectors are not discovered by DNS-SD: list them with collector { }"),
+    ),
+    Keyword(
+        "DNSSD",
+        NoEffect("collectors are not discovered by DNS-SD: list them with collector { }"),
+    ),
+    Keyword(
+        "DNSSD_domain",
+        NoEffect("collectors are not discovered by DNS-SD: list them with collector { }"),
+    ),
     Keyword("pcap", Refused(PACKETS)),
     Keyword("nflog", Refused(PACKETS)),
     Keyword("ulog", Refused(PACKETS)),
-    Keyword("tcp", Refused("TCP's own measurements are not added to samples: remove it")),
+    Keyword("tcp", Refused("TCP measurements are not added to samples: remove it")),
     Keyword("json", Refused(APPLICATIONS)),
-    Keyword("nlroute", Refused("only the router's own samples have routes: remove it")),
+    Keyword("nlroute", Refused("only the router adds routes to samples: remove it")),
     Keyword("docker", Refused(GUESTS)),
     Keyword("containerd", Refused(GUESTS)),
     Keyword("podman", Refused(GUESTS)),
@@ -113,7 +124,7 @@ pub(super) static SFLOW: &[Keyword] = &[
     Keyword("xen", Refused(GUESTS)),
     Keyword("systemd", Refused(GUESTS)),
     Keyword("dbus", Module("there is no D-Bus interface")),
-    Keyword("nvml", Refused("graphics processors are not looked at: remove it")),
+    Keyword("nvml", Refused("GPUs are not monitored: remove it")),
     Keyword("eapi", Refused(SWITCHES)),
     Keyword("ovs", Refused(SWITCHES)),
     Keyword("cumulus", Refused(SWITCHES)),
@@ -123,15 +134,15 @@ pub(super) static SFLOW: &[Keyword] = &[
     Keyword("sonic", Refused(SWITCHES)),
 ];
 
-const ADAPTORS: &str = "the host's devices are looked at whenever they are told of";
+const ADAPTORS: &str = "devices are read again whenever the kernel reports a change";
 const DIRECTION: &str =
     "say psample { ingress = on egress = on } or, in the router, sflow direction";
 const PACKETS: &str = "packets are not sampled from devices: remove it, and have the kernel (tc … action \
                        sample group 1) or the router sample for psample { group = 1 }";
-const APPLICATIONS: &str = "no messages of applications are taken: remove it";
-const GUESTS: &str = "containers, virtual machines and services are not measured: remove it";
-const NO_GUESTS: &str = "there are no measurements of virtual machines";
-const SWITCHES: &str = "switches of other makers are not measured: remove it";
+const APPLICATIONS: &str = "application samples are not supported: remove it";
+const GUESTS: &str = "containers, virtual machines and services are not monitored: remove it";
+const NO_GUESTS: &str = "virtual machines are not monitored";
+const SWITCHES: &str = "vendor switch ASICs are not supported: remove it";
 
 /// In `collector { }`.
 static COLLECTOR: &[Keyword] = &[
@@ -140,7 +151,7 @@ static COLLECTOR: &[Keyword] = &[
         Text("an IP address or a host's name", |c, t| {
             let host = CollectorConfig::parse_host(t)?;
             if matches!(host, Host::Ip(ip) if ip.is_unspecified()) {
-                return Err(format!("{host} is no address to send to"));
+                return Err(format!("{host} is not a unicast address"));
             }
             collector(c).host = host;
             Ok(())
@@ -187,14 +198,15 @@ static DROPMON: &[Keyword] = &[
     Keyword("hw", Switch(|c, on| c.dropmon.get_or_insert_default().hardware = on)),
     Keyword("rn", Switch(|c, on| c.dropmon.get_or_insert_default().reason_names = on)),
     Keyword("sw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().software_passive = on)),
-    Keyword("group", NoEffect("the kernel has one group for drops")),
-    Keyword("hw_function", NoEffect("functions that hardware drops in are always told")),
+    Keyword("group", NoEffect("the kernel has a single group for drops")),
+    Keyword("hw_function", NoEffect("functions of hardware drops are always reported")),
     Keyword("hw_passive", Switch(|c, on| c.dropmon.get_or_insert_default().hardware_passive = on)),
     Keyword("hw_unknown", Switch(|c, on| c.dropmon.get_or_insert_default().unknown = on)),
     Keyword(
         "hide",
         Text("a regular expression", |c, t| {
-            regex_lite::Regex::new(t).map_err(|e| format!("`{t}' is no expression: {e}"))?;
+            regex_lite::Regex::new(t)
+                .map_err(|e| format!("`{t}' is not a valid regular expression: {e}"))?;
             c.dropmon.get_or_insert_default().hide = Some(t.to_owned());
             Ok(())
         }),
@@ -205,25 +217,25 @@ static DROPMON: &[Keyword] = &[
 pub(super) fn idle(reader: Reader, object: &str, word: &str) -> Option<&'static str> {
     match (reader, object, word) {
         (Reader::Agent, "sflow", "sampling" | "packetSamplingRate") => Some(SENDER),
-        (Reader::Router, "sflow", "psample" | "vpp") => Some("the router's agent is within it"),
+        (Reader::Router, "sflow", "psample" | "vpp") => Some("the router has its own agent"),
         (Reader::Router, "dropmon", "limit") => None,
-        (Reader::Router, "dropmon", _) => Some("the router tells of its own drops"),
+        (Reader::Router, "dropmon", _) => Some("the router reports its own drops"),
         _ => None,
     }
 }
 
 /// Who decides the rate of what `thalweg agent` sends.
-pub(super) const SENDER: &str = "who takes the samples decides the rate";
+pub(super) const SENDER: &str = "the source of the samples sets the rate";
 
 /// A collector that was not named yet.
-fn nobody() -> CollectorConfig {
+fn no_collector() -> CollectorConfig {
     CollectorConfig::new(Host::Name(String::new()), crate::SFLOW_PORT)
 }
 
 /// The collector whose object is being read.
 fn collector(c: &mut HsflowdConf) -> &mut CollectorConfig {
     if c.collectors.is_empty() {
-        c.collectors.push(nobody());
+        c.collectors.push(no_collector());
     }
     let last = c.collectors.len() - 1;
     &mut c.collectors[last]

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! Blanks, `=` and `;` separate words, `#` begins a comment, values may stand in quotes, and words
-//! may be written in any case. A word that is unknown, or known and out of range, is an error. So is
-//! one that would have hsflowd measure what is not measured here, as nobody would miss it at the
-//! collector. Other words that have no effect are warnings with their place, so that a configuration
-//! that is in use need not be taken apart; but without a collector by address or name there is an
-//! error.
+//! may be written in any case. A word that is unknown, or known and out of range, is an error. So
+//! is one that would have hsflowd measure what is not measured here, as it would not be missed at
+//! the collector. Other words that have no effect are warnings with their place, so that a
+//! configuration that is in use need not be taken apart; but without a collector by address or name
+//! there is an error.
 
 mod keywords;
 mod lexer;
@@ -50,7 +50,7 @@ impl FromStr for LinkSpeed {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let speed = number(text).filter(|speed| *speed > 0).map(LinkSpeed);
-        speed.ok_or_else(|| format!("`{text}' is no speed such as 10G, in bits per second"))
+        speed.ok_or_else(|| format!("`{text}' is not a speed such as 10G, in bits per second"))
     }
 }
 
@@ -104,7 +104,7 @@ pub struct DropmonConf {
     pub limit: u32,
     /// If there are more than this in each of `max_trip` seconds, no more are listened to; 0 never.
     pub max: u32,
-    /// So many seconds, one after another.
+    /// Number of consecutive seconds.
     pub max_trip: u32,
     /// Start the kernel's monitor.
     pub start: bool,
@@ -114,13 +114,13 @@ pub struct DropmonConf {
     pub software: bool,
     /// Those of devices.
     pub hardware: bool,
-    /// Tell the kernel's reason by name.
+    /// Report the kernel's reason by name.
     pub reason_names: bool,
     /// Only listen to the kernel's own drops, and leave starting to others.
     pub software_passive: bool,
     /// Only listen to those of devices.
     pub hardware_passive: bool,
-    /// Send traps that nobody knows, too.
+    /// Send unknown traps as well.
     pub unknown: bool,
     /// Do not send those whose function, trap or reason matches.
     pub hide: Option<String>,
@@ -150,7 +150,7 @@ impl Default for DropmonConf {
 pub struct HsflowdConf {
     /// Seconds between counter samples of the host and of Linux interfaces; 0 sends none.
     pub polling: u32,
-    /// One packet in so many, where the agent decides; `None` was not said.
+    /// Sampling rate where the agent sets it; `None` if not configured.
     pub sampling: Option<u32>,
     /// The same for links of a speed.
     pub sampling_of: BTreeMap<LinkSpeed, u32>,
@@ -160,9 +160,9 @@ pub struct HsflowdConf {
     pub datagram_bytes: usize,
     /// How the agent's address is found.
     pub agent: AgentChoice,
-    /// Tells agents of one address apart; `None` was not said.
+    /// Sub-agent id; `None` if not configured.
     pub sub_agent: Option<u32>,
-    /// What tells this host from all others.
+    /// UUID of this host.
     pub uuid: Option<Uuid>,
     /// Where datagrams go; at least one.
     pub collectors: Vec<CollectorConfig>,
@@ -226,7 +226,7 @@ impl fmt::Display for ConfError {
 
 impl std::error::Error for ConfError {}
 
-/// Bytes that a router may take of a packet, whatever the file says: it can be told otherwise any time.
+/// Bytes that a router may take of a packet, whatever the file says: it can be changed at any time.
 const ROUTER_HEADER_BYTES: usize = 256;
 /// More mistakes than this are not worth reading in one go.
 const MAX_PROBLEMS: usize = 20;
@@ -350,18 +350,18 @@ impl<'a> Parser<'a> {
         let end = self.end();
         let first = self.take().unwrap_or(end);
         if first.kind != Kind::Word || !first.text.eq_ignore_ascii_case("sflow") {
-            return self.error(first, "the file begins with sflow { }, nothing else".into());
+            return self.error(first, "the file must begin with sflow { }".into());
         }
         if !self.take_if(Kind::Open) {
-            return self.error(first, "after sflow, { must follow".into());
+            return self.error(first, "expected { after sflow".into());
         }
         self.object(first, SFLOW, 1);
         if let Some(more) = self.take() {
-            self.error(more, "nothing can follow the } that ends sflow { }".into());
+            self.error(more, "unexpected text after the } of sflow { }".into());
         }
         self.check_lengths();
         if self.conf.collectors.is_empty() && self.errors.is_empty() {
-            let hint = "there is no collector: give collector { ip = ADDRESS }";
+            let hint = "no collector: add collector { ip = ADDRESS }";
             self.error(first, hint.into());
         }
     }
@@ -388,28 +388,28 @@ impl<'a> Parser<'a> {
                 Kind::Close if self.errors.len() == mistakes => return self.object_ends(name),
                 Kind::Close => return,
                 Kind::Open => {
-                    self.error(token, format!("a word must stand before {{: {}", possible(words)));
+                    self.error(token, format!("expected a keyword before {{: {}", possible(words)));
                     self.skip();
                 }
-                Kind::Unclosed => self.error(token, "quotes must end on their line".into()),
+                Kind::Unclosed => self.error(token, "unterminated quotes".into()),
                 Kind::Word => self.word(token, words, depth),
             }
         }
-        self.error(name, format!("the {{ after {} is never closed: }} is missing", name.text));
+        self.error(name, format!("missing }}: the {{ after {} is not closed", name.text));
     }
 
     fn object_ends(&mut self, name: Token<'_>) {
         if !name.text.eq_ignore_ascii_case("collector") {
             return;
         }
-        let nobody = |c: &CollectorConfig| matches!(&c.host, Host::Name(n) if n.is_empty());
+        let is_unset = |c: &CollectorConfig| matches!(&c.host, Host::Name(n) if n.is_empty());
         let Some((collector, others)) = self.conf.collectors.split_last() else { return };
-        if nobody(collector) {
-            self.error(name, "a collector needs an address: ip = ADDRESS".into());
+        if is_unset(collector) {
+            self.error(name, "collector without address: add ip = ADDRESS".into());
         } else if let Err(why) = collector.check() {
             self.error(name, why);
         } else if others.contains(collector) {
-            self.warn(name, format!("collector {collector} is there already: it gets all once"));
+            self.warn(name, format!("duplicate collector {collector}"));
             self.conf.collectors.pop();
         }
     }
@@ -428,7 +428,7 @@ impl<'a> Parser<'a> {
                 let outer = std::mem::replace(&mut self.object, name);
                 match self.take_if(Kind::Open) {
                     true => self.object(token, words, depth + 1),
-                    false => self.error(token, format!("after {name}, {{ must follow")),
+                    false => self.error(token, format!("expected {{ after {name}")),
                 }
                 self.object = outer;
             }
@@ -436,11 +436,11 @@ impl<'a> Parser<'a> {
                 self.warn(token, format!("{name} {{ }} is not supported: {why}"));
                 match self.take_if(Kind::Open) {
                     true => self.skip(),
-                    false => self.error(token, format!("after {name}, {{ must follow")),
+                    false => self.error(token, format!("expected {{ after {name}")),
                 }
             }
             Value::Refused(why) => {
-                self.error(token, format!("{name} is not done here: {why}"));
+                self.error(token, format!("{name} is not supported: {why}"));
                 match self.take_if(Kind::Open) {
                     true => self.skip(),
                     false => self.next += usize::from(self.peek() == Some(Kind::Word)),
@@ -485,7 +485,7 @@ impl<'a> Parser<'a> {
         match name {
             "datagramBytes" | "headerBytes" => self.lengths = Some(value),
             "polling" if n == 0 && self.reader == Reader::Router => {
-                let why = "the host's counters end, those of interfaces are sent as before";
+                let why = "host counters are disabled, interface counters are still sent";
                 self.warn(value, format!("polling = 0: {why}"));
             }
             _ => {}
@@ -497,7 +497,7 @@ impl<'a> Parser<'a> {
         if self.peek() == Some(Kind::Word) {
             return self.take();
         }
-        self.error(word, format!("after {}, {expected} must follow", word.text));
+        self.error(word, format!("expected {expected} after {}", word.text));
         if self.take_if(Kind::Open) {
             self.skip();
         } else {
@@ -519,7 +519,7 @@ impl<'a> Parser<'a> {
             return self.polling_of(token);
         }
         let known = possible(words);
-        self.error(token, format!("unknown word `{}'; possible are {known}", token.text));
+        self.error(token, format!("unknown keyword `{}'; expected one of {known}", token.text));
         // So that what belongs to it is not complained about as well.
         if self.take_if(Kind::Open) {
             self.skip();
@@ -529,8 +529,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `sampling.10G`, the rate of links of that speed; of applications there is none. By a ratio it
-    /// would be another one than is sampled at.
+    /// `sampling.10G`, the rate of links of that speed; of applications there is none. By a ratio
+    /// it would be another one than is sampled at.
     fn rate_of(&mut self, token: Token<'a>, of: &str) {
         let expected = "a number from 0 to 10000000";
         let ratio = of.eq_ignore_ascii_case("bps_ratio");
@@ -539,9 +539,9 @@ impl<'a> Parser<'a> {
         let why = match (of.parse::<LinkSpeed>(), self.reader) {
             (Err(_), Reader::Router) if ratio => {
                 let why = "give a rate for each speed (sampling.10G = 10000)";
-                return self.error(token, format!("{} is not done here: {why}", token.text));
+                return self.error(token, format!("{} is not supported: {why}", token.text));
             }
-            (Err(_), _) if !ratio => "no messages of applications are taken",
+            (Err(_), _) if !ratio => "application samples are not supported",
             (_, Reader::Agent) => keywords::SENDER,
             (speed, Reader::Router) => {
                 self.conf.sampling_of.extend(speed.map(|speed| (speed, rate)));
@@ -554,7 +554,7 @@ impl<'a> Parser<'a> {
     /// `polling.http`, the interval of an application's counters, of which there are none.
     fn polling_of(&mut self, token: Token<'a>) {
         if self.number_to(token, "a number from 0 to 300", 300).is_some() {
-            let why = "no messages of applications are taken";
+            let why = "application samples are not supported";
             self.warn(token, format!("{} has no effect: {why}", token.text));
         }
     }
@@ -581,11 +581,11 @@ impl<'a> Parser<'a> {
                 return;
             }
             if depth > MAX_DEPTH {
-                return self.error(token, "objects stand in objects too deeply".into());
+                return self.error(token, "objects are nested too deeply".into());
             }
         }
         let end = self.end();
-        self.error(end, "the file ends within an object: } is missing".into());
+        self.error(end, "unexpected end of file: missing }".into());
     }
 }
 

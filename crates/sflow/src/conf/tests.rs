@@ -33,7 +33,7 @@ sFlow {   polling = 20; sampling=1K
 }
 "#;
     let (conf, warnings) = good(text);
-    let idle = "h.conf:3:25: sampling has no effect: who takes the samples decides the rate";
+    let idle = "h.conf:3:25: sampling has no effect: the source of the samples sets the rate";
     assert_eq!(warnings, [idle]);
     assert_eq!((conf.polling, conf.sampling), (20, Some(1000)));
     assert_eq!((conf.header_bytes, conf.datagram_bytes), (64, 8192));
@@ -96,20 +96,20 @@ fn what_has_no_effect_is_said() {
                     sampling.bps_ratio group";
     assert_eq!(words.join(" "), expected);
     // Not even with DNS-SD is there a collector.
-    assert!(bad("sflow { DNS-SD { } }")[0].contains("there is no collector"));
+    assert!(bad("sflow { DNS-SD { } }")[0].contains("no collector"));
 }
 
-/// With these words hsflowd would measure something that nobody measures here: each is a mistake with
-/// its place and what to do, and what else is wrong is said as well.
+/// With these keywords hsflowd would measure something that is not measured here: each is an error
+/// with its place and what to do, and what else is wrong is said as well.
 #[test]
 fn what_would_be_measured_otherwise_is_refused() {
     let text = "sflow {\n collector { ip=192.0.2.1 }\n pcap { dev=eth0 x { y } }\n \
                 docker { }\n nflogGroup = 5\n samplingDirection = both\n polling = 301\n}";
     let expected = [
-        "h.conf:3:2: pcap is not done here: packets are not sampled from devices: remove it, and have",
-        "h.conf:4:2: docker is not done here: containers, virtual machines",
-        "h.conf:5:2: nflogGroup is not done here: packets are",
-        "h.conf:6:2: samplingDirection is not done here: say psample { ingress = on",
+        "h.conf:3:2: pcap is not supported: packets are not sampled from devices: remove it, and have",
+        "h.conf:4:2: docker is not supported: containers, virtual machines",
+        "h.conf:5:2: nflogGroup is not supported: packets are",
+        "h.conf:6:2: samplingDirection is not supported: say psample { ingress = on",
         "h.conf:7:12: `301' is not a number",
     ];
     let errors = bad(text);
@@ -121,7 +121,7 @@ fn what_would_be_measured_otherwise_is_refused() {
                  eapi ovs cumulus dent opx os10 sonic";
     for name in names.split_whitespace() {
         let errors = bad(&format!("sflow {{ collector {{ ip=192.0.2.1 }} {name} {{ a=b }} }}"));
-        assert!(errors.len() == 1 && errors[0].contains(" is not done here: "), "{errors:?}");
+        assert!(errors.len() == 1 && errors[0].contains(" is not supported: "), "{errors:?}");
     }
     let text = "sflow { collector { ip=192.0.2.1 } sampling.bps_ratio=1M }";
     let error = HsflowdConf::parse(Reader::Router, "h", text).unwrap_err();
@@ -143,8 +143,8 @@ fn a_router_takes_rates_and_leaves_what_is_the_agents() {
     assert_eq!(words, ["sampling.app.x", "psample", "vpp", "hide"]);
 }
 
-/// Every word of every object either changes what is read, or is said to have no effect, or is refused
-/// by its name, for each reader; another one is an error.
+/// Every word of every object either changes what is read, or is said to have no effect, or is
+/// refused by its name, for each reader; another one is an error.
 #[test]
 fn no_word_is_accepted_silently() {
     fn walk(words: &[Keyword], open: &str, close: &str) {
@@ -179,7 +179,7 @@ fn no_word_is_accepted_silently() {
             }
         }
         let errors = read(Reader::Router, &format!("{open} nonsense=1{close}")).unwrap_err().0;
-        assert!(errors[0].message.starts_with("unknown word `nonsense'"), "{errors:?}");
+        assert!(errors[0].message.starts_with("unknown keyword `nonsense'"), "{errors:?}");
     }
     const UUID: &str = "11111111-2222-3333-4444-555555555555";
     walk(SFLOW, "", "");
@@ -193,45 +193,45 @@ fn mistakes_have_their_place() {
         assert!(errors[0].contains(expected), "{text}: {errors:#?}");
     };
     let c = "collector{ip=192.0.2.1}";
-    one("", "h.conf:1:1: the file begins with sflow { }");
-    one("sflo { }", "h.conf:1:1: the file begins with sflow");
-    one("sflow polling", "after sflow, { must follow");
-    one(&format!("sflow {{ {c}"), "h.conf:1:1: the { after sflow is never closed");
-    one(&format!("sflow {{ {c} }}\n}}"), "h.conf:2:1: nothing can follow");
-    one(&format!("sflow {{\n {c}\n  pollin = 20\n}}"), "h.conf:3:3: unknown word `pollin'");
-    one(&format!("sflow {{ {c} wrong {{ a = b {{ }} }} polling=1 }}"), "unknown word `wrong'");
+    one("", "h.conf:1:1: the file must begin with sflow { }");
+    one("sflo { }", "h.conf:1:1: the file must begin with sflow");
+    one("sflow polling", "expected { after sflow");
+    one(&format!("sflow {{ {c}"), "h.conf:1:1: missing }: the { after sflow is not closed");
+    one(&format!("sflow {{ {c} }}\n}}"), "h.conf:2:1: unexpected text after");
+    one(&format!("sflow {{\n {c}\n  pollin = 20\n}}"), "h.conf:3:3: unknown keyword `pollin'");
+    one(&format!("sflow {{ {c} wrong {{ a = b {{ }} }} polling=1 }}"), "unknown keyword `wrong'");
     one(&format!("sflow {{ {c} polling = 301 }}"), "`301' is not a number from 0 to 300");
     one(&format!("sflow {{ {c} polling = 1T }}"), "`1T' is not a number");
     one(&format!("sflow {{ {c} polling = -1 }}"), "`-1' is not a number");
     one(&format!("sflow {{ {c} sampling = 99999999999G }}"), "is not a number from 0 to 10000000");
-    one(&format!("sflow {{ {c} polling }}"), "after polling, a number from 0 to 300 must follow");
-    one(&format!("sflow {{ {c} polling {{ }} }}"), "after polling, a number from 0 to 300");
-    one(&format!("sflow {{ {c} sampling. = 9 }}"), "unknown word `sampling.'");
+    one(&format!("sflow {{ {c} polling }}"), "expected a number from 0 to 300 after polling");
+    one(&format!("sflow {{ {c} polling {{ }} }}"), "expected a number from 0 to 300 after polling");
+    one(&format!("sflow {{ {c} sampling. = 9 }}"), "unknown keyword `sampling.'");
     one(&format!("sflow {{ {c} sampling.http = x }}"), "`x' is not a number from 0 to 10000000");
     one(&format!("sflow {{ {c} polling.http = 301 }}"), "`301' is not a number from 0 to 300");
     one(
         &format!("sflow {{ {c} psample {{ sampling.http = 9 }} }}"),
-        "unknown word `sampling.http'",
+        "unknown keyword `sampling.http'",
     );
     one(&format!("sflow {{ {c} sampling.1G = 1T }}"), "`1T' is not a number from 0 to 10000000");
     one(&format!("sflow {{ {c} datagramBytes=199 }}"), "a number from 200 to 8192");
-    one(&format!("sflow {{ {c} agent.cidr = 10/8 }}"), "no prefix such as");
-    one(&format!("sflow {{ {c} agentIP = ::}}"), "names no agent");
-    one(&format!("sflow {{ {c} agent = a/b}}"), "no name of a device");
-    one(&format!("sflow {{ {c} uuid = 12 }}"), "no UUID");
-    one(&format!("sflow {{ {c} agent = \"eth0\n}}"), "after agent, a device such as eth0");
-    one(&format!("sflow {{ {c} {{ polling = 2 }} }}"), "a word must stand before {");
-    one(&format!("sflow {{ {c} psample }}"), "after psample, { must follow");
+    one(&format!("sflow {{ {c} agent.cidr = 10/8 }}"), "not a prefix such as");
+    one(&format!("sflow {{ {c} agentIP = ::}}"), "not a valid agent address");
+    one(&format!("sflow {{ {c} agent = a/b}}"), "not a device name");
+    one(&format!("sflow {{ {c} uuid = 12 }}"), "not a UUID");
+    one(&format!("sflow {{ {c} agent = \"eth0\n}}"), "expected a device such as eth0 after agent");
+    one(&format!("sflow {{ {c} {{ polling = 2 }} }}"), "expected a keyword before {");
+    one(&format!("sflow {{ {c} psample }}"), "expected { after psample");
     one(&format!("sflow {{ {c} psample {{ group = 33 }} }}"), "a number from 1 to 32");
     one(&format!("sflow {{ {c} psample {{ egress = maybe }} }}"), "neither on nor off");
-    one(&format!("sflow {{ {c} psample {{ polling = 3 }} }}"), "possible are group, ingress");
-    one(&format!("sflow {{ {c} dropmon {{ hide = '(' }} }}"), "is no expression");
-    one("sflow { collector { udpport = 1 } }", "h.conf:1:9: a collector needs an address");
+    one(&format!("sflow {{ {c} psample {{ polling = 3 }} }}"), "expected one of group, ingress");
+    one(&format!("sflow {{ {c} dropmon {{ hide = '(' }} }}"), "is not a valid regular expression");
+    one("sflow { collector { udpport = 1 } }", "h.conf:1:9: collector without address");
     one("sflow { collector { ip = 1.2.3 } }", "neither an IP address nor a host's name");
-    one("sflow { collector { ip = 0.0.0.0 } }", "no address to send to");
+    one("sflow { collector { ip = 0.0.0.0 } }", "not a unicast address");
     one("sflow { collector { ip = fe80::1 } }", "say which, such as fe80::1%eth0");
     one("sflow { collector { ip = x udpport = 0 } }", "a number from 1 to 65535");
-    one("sflow { collector { ip = x namespace = ../y } }", "no name of a network namespace");
+    one("sflow { collector { ip = x namespace = ../y } }", "not the name of a network namespace");
 }
 
 #[test]
@@ -252,15 +252,15 @@ fn lengths_fit_together_and_collectors_are_told_apart() {
     assert_eq!(conf.collectors.len(), 2);
     let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].contains("h.conf:2:2: collector 192.0.2.1"), "{said:?}");
-    assert!(said[1].contains("those of interfaces are sent as before"), "{said:?}");
+    assert!(said[0].contains("h.conf:2:2: duplicate collector 192.0.2.1"), "{said:?}");
+    assert!(said[1].contains("interface counters are still sent"), "{said:?}");
 }
 
 #[test]
 fn what_is_refused_is_not_proposed() {
     let error = HsflowdConf::parse(Reader::Agent, "h.conf", "sflow { pollig = 3 }").unwrap_err();
     let message = &error.0[0].message;
-    assert!(message.contains("possible are ") && message.contains("polling"), "{message}");
+    assert!(message.contains("expected one of ") && message.contains("polling"), "{message}");
     assert!(!message.contains("docker") && !message.contains("ulogGroup"), "{message}");
 }
 

@@ -1,4 +1,4 @@
-//! Discarded packets by reason, from what an agent tells within its rate limit.
+//! Discarded packets by reason, from the samples that an agent sends within its rate limit.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::model::{DataSource, DiscardReason};
 /// Data sources whose losses are followed: a sender could make them up.
 const MOST_SOURCES: usize = 65_536;
 
-/// Discards of one agent. Those that its rate limit held back are counted by the agent, though not by
-/// reason: their reasons are taken to be like those of the others.
+/// Discards of one agent. Those that its rate limit held back are counted by the agent, though not
+/// by reason: their reasons are taken to be like those of the others.
 #[derive(Debug, Clone, Default)]
 pub struct Discards {
     reasons: BTreeMap<DiscardReason, u64>,
-    told: u64,
+    reported: u64,
     suppressed: u64,
     lost: u64,
     last: BTreeMap<DataSource, (u32, u32)>,
@@ -23,7 +23,7 @@ pub struct Discards {
 impl Discards {
     /// Takes a sample.
     pub fn feed(&mut self, sample: &DiscardSample<'_>) {
-        self.told += 1;
+        self.reported += 1;
         // Codes without a name could be any number of them.
         let named = sample.reason.name().map(|_| sample.reason);
         *self.reasons.entry(named.unwrap_or(DiscardReason::UNKNOWN)).or_default() += 1;
@@ -45,27 +45,27 @@ impl Discards {
         }
     }
 
-    /// Packets that were told of.
+    /// Packets that were reported.
     #[must_use]
-    pub fn told(&self) -> u64 {
-        self.told
+    pub fn reported(&self) -> u64 {
+        self.reported
     }
 
-    /// Packets discarded since the first sample: those told of, those held back by the rate limit, and
-    /// those whose samples were lost on the way. Exact.
+    /// Packets discarded since the first sample: those reported, those held back by the rate limit,
+    /// and those whose samples were lost on the way. Exact.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.told + self.suppressed + self.lost
+        self.reported + self.suppressed + self.lost
     }
 
     /// Packets discarded for a reason.
     #[must_use]
     pub fn of(&self, reason: DiscardReason) -> Estimate {
         let told = self.reasons.get(&reason).copied().unwrap_or(0);
-        Estimate::packets_of(told, self.told, self.total())
+        Estimate::packets_of(told, self.reported, self.total())
     }
 
-    /// Every reason that was told of, the most frequent first.
+    /// All reported reasons, the most frequent first.
     #[must_use]
     pub fn by_reason(&self) -> Vec<(DiscardReason, Estimate)> {
         let mut all: Vec<_> = self.reasons.keys().map(|r| (*r, self.of(*r))).collect();
@@ -106,10 +106,10 @@ mod tests {
                 0 => DiscardReason::ACL,
                 _ => DiscardReason::TTL_EXCEEDED,
             };
-            // Nine are held back for each that is told of, and one sample is lost.
+            // Nine are held back for each that is reported, and one sample is lost.
             feed(&mut discards, if n < 50 { n } else { n + 1 }, 9 * n, reason);
         }
-        assert_eq!((discards.told(), discards.total()), (100, 100 + 9 * 99 + 1));
+        assert_eq!((discards.reported(), discards.total()), (100, 100 + 9 * 99 + 1));
         let reasons = discards.by_reason();
         assert_eq!(reasons[0].0, DiscardReason::TTL_EXCEEDED);
         let acl = reasons[1].1;

@@ -15,17 +15,18 @@ pub use discards::Discards;
 pub use poisson::poisson_limits;
 pub use talkers::{FlowKey, Order, ScaleBasis, SourceReport, Talker, TopTalkers};
 
-/// 97.5 % of a normal distribution lie below so many standard deviations above the mean.
+/// 97.5 % of a normal distribution lie below this number of standard deviations above the mean.
 pub const Z95: f64 = 1.96;
 
-/// Below so many samples the normal distribution is too far off, and exact Poisson limits are used.
+/// Below this number of samples the normal distribution is too far off, and exact Poisson limits
+/// are used.
 pub const EXACT_BELOW: u64 = 30;
 
-/// Below so many samples the error may exceed 20 %: show such numbers as rough.
+/// Below this number of samples the error may exceed 20 %: show such numbers as rough.
 pub const ROUGH_BELOW: u64 = 96;
 
-/// A share of the packets below this is as good as none: intervals are not drawn closer for what was
-/// sampled of it.
+/// A share of the packets below this is as good as none: intervals are not drawn closer for what
+/// was sampled of it.
 const MATTERS: f64 = 0.01;
 
 /// A number with its 95 % confidence interval.
@@ -85,9 +86,9 @@ impl Estimate {
         }
     }
 
-    /// Packets that one sample stands for, when `samples` have arrived and the sample pool has grown
-    /// by `pool`. It makes up for samples that were lost: in the agent for lack of room, or on the
-    /// way.
+    /// Packets that one sample stands for, when `samples` have arrived and the sample pool has
+    /// grown by `pool`. It makes up for samples that were lost: in the agent for lack of room, or
+    /// on the way.
     #[must_use]
     pub fn effective_rate(pool: u64, samples: u64) -> f64 {
         if samples == 0 { 1.0 } else { (pool as f64 / samples as f64).max(1.0) }
@@ -204,8 +205,8 @@ impl Tally {
 pub(crate) struct Population {
     /// Packets that one sample stands for.
     scale: f64,
-    /// The number of samples of all classes, if the number of all packets is known: what is uncertain
-    /// then is the class's share.
+    /// The number of samples of all classes, if the number of all packets is known: what is
+    /// uncertain then is the class's share.
     samples: Option<u64>,
     /// The mean squared length of all samples; 0 if unknown.
     square: f64,
@@ -234,8 +235,8 @@ pub(crate) struct Sum {
     most: f64,
 }
 
-/// By how much the variance of a class that nearly all samples belong to is more than its samples say:
-/// that hardly any other packet was sampled does not mean that there was none.
+/// By how much the variance of a class that nearly all samples belong to is more than its samples
+/// say: that hardly any other packet was sampled does not mean that there was none.
 fn unseen_others(class: u64, all: u64) -> f64 {
     let rest = all.saturating_sub(class);
     if class == 0 || rest >= EXACT_BELOW {
@@ -309,7 +310,7 @@ impl Sum {
     fn bytes(&self) -> Estimate {
         let error = Z95 * self.bytes_variance.sqrt();
         let mut limits = (self.bytes - error, self.bytes + error);
-        // So many packets of one length would be as uncertain.
+        // The number of packets of one length that would be as uncertain.
         let alike = self.bytes * self.bytes / self.bytes_variance;
         if self.bytes > 0.0 && alike < poisson::SKEWED_BELOW {
             let (low, high) = poisson::sum_limits(alike);

@@ -21,12 +21,13 @@ pub fn poisson_limits(count: u64) -> (f64, f64) {
     }
 }
 
-/// Sums as uncertain as that of so many equal parts are near enough to a normal distribution.
+/// Sums as uncertain as that of this number of equal parts are near enough to a normal
+/// distribution.
 pub(super) const SKEWED_BELOW: f64 = 300.0;
 
-/// Limits of a sum of parts of different size that is as uncertain as the number `count` of a Poisson
-/// distribution, which need not be whole: the quantiles of the gamma distribution between those of the
-/// exact limits, as a sum has not the steps that make these wide (Bohm and Zech 2014).
+/// Limits of a sum of parts of different size that is as uncertain as the number `count` of a
+/// Poisson distribution, which need not be whole: the quantiles of the gamma distribution between
+/// those of the exact limits, as a sum has not the steps that make these wide (Bohm and Zech 2014).
 pub(super) fn sum_limits(count: f64) -> (f64, f64) {
     (wilson_hilferty(count + 0.5, -Z975).max(0.0), wilson_hilferty(count + 0.5, Z975))
 }

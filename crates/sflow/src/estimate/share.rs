@@ -1,13 +1,14 @@
 //! Exact confidence limits of a share: how many of `total` packets are of a class that `class` of
 //! `all` samples belong to.
 
-/// Above so many packets, what is sampled is no longer taken away from what is left: the difference
-/// is far below what 64-bit numbers with a fraction can tell.
+/// Above this number of packets, what is sampled is no longer taken away from what is left: the
+/// difference is far below what 64-bit numbers with a fraction can resolve.
 const MOST_COUNTED: u64 = 1 << 33;
 
-/// Limits between which the number of packets of the class lies with 95 % confidence, 2.5 % being on
-/// either side; from the hypergeometric distribution, or the binomial one where packets are too many
-/// to be counted (Clopper and Pearson 1934). Meant for few samples: the work grows with `class`.
+/// Limits between which the number of packets of the class lies with 95 % confidence, 2.5 % being
+/// on either side; from the hypergeometric distribution, or the binomial one where packets are too
+/// many to be counted (Clopper and Pearson 1934). Meant for few samples: the work grows with
+/// `class`.
 pub(super) fn share_limits(class: u64, all: u64, total: u64) -> (f64, f64) {
     let (least, most) = (class as f64, total as f64 - (all - class) as f64);
     let at_most: &dyn Fn(u64, f64) -> f64 = match total <= MOST_COUNTED {

@@ -1,4 +1,4 @@
-//! Who talks to whom, and how much.
+//! Top talkers: traffic by conversation.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -82,12 +82,13 @@ struct SourceKey {
     source: DataSource,
 }
 
-/// Samples with old numbers in a row that can be those of datagrams that were overtaken; more begin anew, though
-/// the pool went on, as with agents that number anew under another name and back.
+/// Samples with old numbers in a row that can be those of datagrams that were overtaken; more start
+/// over, though the pool went on, as with agents that restart numbering under another name and
+/// back.
 const MOST_BEHIND: u32 = 64;
-/// Data sources that are told apart: a sender could make them up. Samples of more are passed over.
+/// Maximum number of data sources, as a sender could make them up. Samples of more are skipped.
 const MOST_SOURCES: usize = 65_536;
-/// Sources per conversation, on average, whose samples of it are told apart.
+/// Sources per conversation, on average, whose samples of it are distinguished.
 const SOURCES_EACH: usize = 4;
 /// Standard deviations of the number of samples within which counters and a counted pool agree.
 const DEVIATIONS: f64 = 4.0;
@@ -104,7 +105,7 @@ struct Source {
     pool: u64,
     lost: u64,
     drops: u64,
-    /// Whether the pool tells more than the rate and the number of samples do.
+    /// True if the pool is more exact than rate and number of samples.
     pool_counts: bool,
     /// Sequence number, pool and drops of the latest sample.
     last: Option<(u32, u32, u32)>,
@@ -206,8 +207,9 @@ impl Source {
         let (sampled, basis) = self.sampled_scale();
         if let Some(packets) = self.counted_packets() {
             let counted = packets as f64 / self.counted.2 as f64;
-            // Far apart, the counters count something else than what is sampled: super-packets, or packets that
-            // hardware forwards. A pool that is counted as well differs by chance only.
+            // Far apart, the counters count something else than what is sampled: GSO packets, or
+            // packets that hardware forwards. A pool that is counted as well differs by chance
+            // only.
             let ratio = counted / sampled;
             let plausible = match basis {
                 ScaleBasis::Pool if self.pool_counts => {
@@ -236,7 +238,7 @@ pub struct TopTalkers {
 }
 
 impl TopTalkers {
-    /// Tells at most `limit` conversations apart; samples of more are counted together.
+    /// Distinguishes at most `limit` conversations; samples of more are counted together.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         TopTalkers {
@@ -257,7 +259,7 @@ impl TopTalkers {
         self.flows.clear();
     }
 
-    /// Conversations told apart.
+    /// Number of distinguished conversations.
     #[must_use]
     pub fn len(&self) -> usize {
         self.flows.len()
@@ -296,7 +298,7 @@ impl TopTalkers {
         Some(self.sources.len() - 1)
     }
 
-    /// Samples of sources beyond those that are told apart.
+    /// Samples of sources beyond the limit.
     #[must_use]
     pub fn passed_over(&self) -> u64 {
         self.passed_over

@@ -10,7 +10,7 @@ pub(super) struct CpuFiles<'a> {
     pub uptime: &'a str,
     pub cpuinfo: &'a str,
     pub max_frequency: &'a str,
-    /// Of these a second has so many.
+    /// Clock ticks per second.
     pub ticks: u64,
 }
 
@@ -119,7 +119,7 @@ impl<'a> Snmp<'a> {
         Snmp(values)
     }
 
-    /// A group's values by name; `None` if there is no such group.
+    /// Values of a group by name; `None` if there is no such group.
     fn group<'s>(&'s self, group: &'s str) -> Option<impl Fn(&str) -> u32 + use<'s, 'a>> {
         self.0.iter().any(|(of, ..)| *of == group).then_some(move |name: &str| {
             let found = self.0.iter().find(|(of, n, _)| *of == group && *n == name);

@@ -1,4 +1,4 @@
-//! Network interfaces as the kernel tells of them (rtnetlink(7)): those of this process's network
+//! Network interfaces as the kernel reports them (rtnetlink(7)): those of this process's network
 //! namespace, whatever is mounted at `/sys`.
 
 use std::io;
@@ -109,7 +109,7 @@ impl Link {
     /// The interface of that index in this process's namespace; `None` if there is none.
     ///
     /// # Errors
-    /// If the system refuses to tell.
+    /// If the system call fails.
     pub(super) fn find(index: u32) -> io::Result<Option<Link>> {
         let mut found = None;
         let question = Question::one(RTM_GETLINK, RTM_NEWLINK);
@@ -122,7 +122,7 @@ impl Link {
     /// All interfaces of this process's namespace, by index.
     ///
     /// # Errors
-    /// If the system refuses to tell.
+    /// If the system call fails.
     pub(super) fn all() -> io::Result<Vec<Link>> {
         let mut links = Vec::new();
         ask(Question::all(RTM_GETLINK, RTM_NEWLINK), 0, |link| links.push(link))?;

@@ -1,8 +1,8 @@
 //! Counters of this host (sFlow Host Structures), from `/proc`, and of its network interfaces, from
 //! netlink.
 //!
-//! Reading them may take milliseconds, or long where a disk hangs, so it is an [`BackgroundTask`]; a
-//! [`HostPoller`] says when. What cannot be read is left out.
+//! Reading them may take milliseconds, or long where a disk hangs, so it is an [`BackgroundTask`];
+//! a [`HostPoller`] says when. What cannot be read is left out.
 
 mod disk;
 mod interfaces;
@@ -35,7 +35,7 @@ const NAME: (usize, usize) = (64, 32);
 pub struct HostCounters {
     /// Its name.
     pub hostname: String,
-    /// What tells it from all others; zero if it is not known.
+    /// UUID of the host; zero if unknown.
     pub uuid: Uuid,
     /// 3 is x86-64, 10 is ARM.
     pub machine_type: u32,
@@ -167,7 +167,7 @@ fn find_uuid(root: &Path) -> Option<Uuid> {
         .find_map(|text| parse_uuid(text.trim()))
 }
 
-/// Reads 32 hexadecimal digits, with dashes or without. All zeros tell nothing.
+/// Reads 32 hexadecimal digits, with dashes or without. All zeros are refused.
 #[must_use]
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
     let digits: String = text.chars().filter(|c| *c != '-').collect();

@@ -1,5 +1,5 @@
-//! Records of the sFlow structure registry (sflow.org) that sflowtool passes over. Their fields have
-//! the registry's names.
+//! Records of the sFlow structure registry (sflow.org) that sflowtool passes over. Their fields
+//! have the registry's names.
 
 use crate::value::{Record, Text, Uuid, Value, Visitor, name, record};
 use crate::xdr::{DecodeError, Reader, Writer};

@@ -1,7 +1,7 @@
 //! NET_DM: packets that were dropped, and why (generic netlink family `NET_DM`,
 //! linux/net_dropmon.h).
 //!
-//! The kernel's drop monitor sends them once it was told to, and so do VPP and this router, whose
+//! The kernel's drop monitor sends them once it was started, and so do VPP and this router, whose
 //! drops look like a device's: a trap group names the node, the trap its reason.
 
 use super::wire::{Attribute, Attributes, Generic, Header, MessageError, Writer};
@@ -14,7 +14,7 @@ pub const FAMILY: &str = "NET_DM";
 pub const GROUP: &str = "events";
 /// What the kernel module is called.
 pub const MODULE: &str = "drop_monitor";
-/// Most bytes of a trap's or a group's name, without NUL.
+/// Maximum length of the name of a trap or group in bytes, without NUL.
 pub const MAX_NAME: usize = 63;
 
 const PACKET_ALERT_VERSION: u8 = 0;
@@ -65,15 +65,15 @@ pub struct PacketDrop<'a> {
     pub original_length: Option<u32>,
     /// 0 software, 1 hardware.
     pub origin: Option<u16>,
-    /// Where, if a device or a router tells.
+    /// Trap group, if a device or router reports it.
     pub trap_group: Option<Text<'a>>,
-    /// Why, if a device or a router tells.
+    /// Trap name, if a device or router reports it.
     pub trap: Option<Text<'a>>,
     /// Address in the kernel's code.
     pub pc: Option<u64>,
     /// The same as a name.
     pub symbol: Option<Text<'a>>,
-    /// Why, if the kernel tells.
+    /// Reason, if the kernel reports it.
     pub reason: Option<Text<'a>>,
     /// Nanoseconds since 1970.
     pub timestamp_ns: Option<u64>,
@@ -88,7 +88,7 @@ impl<'a> PacketDrop<'a> {
         self.original_length.unwrap_or(0).max(self.data.len() as u32)
     }
 
-    /// Reads what follows the message's header; `None` if it tells of something else than a packet.
+    /// Reads what follows the message's header; `None` if it is not about a packet.
     ///
     /// # Errors
     /// If its lengths are wrong.
@@ -196,7 +196,7 @@ fn looks_nested(value: &[u8]) -> bool {
 /// message to the family with its header still to be filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// Whole packets rather than counts, so many bytes of each, so many waiting at most. Refused
+    /// Whole packets rather than counts, with a length and a queue limit. Refused
     /// while the monitor runs.
     Configure {
         /// Bytes of each packet.
@@ -246,8 +246,8 @@ impl Control {
     }
 }
 
-/// A name for a trap or its group, as VPP makes them: `vpp_` and what it is about, in small letters,
-/// spaces as underscores, cut to [`MAX_NAME`] bytes.
+/// A name for a trap or its group, as VPP makes them: `vpp_` and what it is about, in small
+/// letters, spaces as underscores, cut to [`MAX_NAME`] bytes.
 pub fn trap_name(about: &str, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(b"vpp_");
@@ -259,9 +259,9 @@ pub fn trap_name(about: &str, out: &mut Vec<u8>) {
     out.extend(small.take(MAX_NAME - out.len()));
 }
 
-/// The word for a reason: the kernel's (include/net/dropreason-core.h), of those that hsflowd translates
-/// back into the same reason; the standard's where the kernel has none, over which hsflowd passes to the trap.
-/// `None` if the reason is unknown.
+/// The word for a reason: the kernel's (include/net/dropreason-core.h), of those that hsflowd
+/// translates back into the same reason; the standard's where the kernel has none, over which
+/// hsflowd passes to the trap. `None` if the reason is unknown.
 #[must_use]
 pub fn reason_word(reason: DiscardReason) -> Option<&'static str> {
     Some(match reason {

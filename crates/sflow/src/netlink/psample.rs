@@ -49,7 +49,7 @@ pub struct PacketSample<'a> {
     pub group: u32,
     /// Counts the group's samples from 1; what it leaves out was lost.
     pub group_sequence: u32,
-    /// One packet in so many; see [`probability`](Self::probability).
+    /// Sampling rate N, for one packet in N; see [`probability`](Self::probability).
     pub rate: u32,
     /// `rate` is not a rate but a probability, of which 2³²-1 is certainty.
     pub probability: bool,
@@ -66,14 +66,14 @@ pub struct PacketSample<'a> {
     pub latency_ns: Option<u64>,
     /// Nanoseconds since 1970.
     pub timestamp_ns: Option<u64>,
-    /// What the sampler's owner wanted to be told.
+    /// Data set by the owner of the sampler.
     pub cookie: Option<&'a [u8]>,
     /// Attributes that are not known here.
     pub unknown: u16,
 }
 
 impl<'a> PacketSample<'a> {
-    /// One packet in so many was sampled, if it is a probability too.
+    /// Sampling rate, if it is a probability as well.
     #[must_use]
     pub fn one_in(&self) -> u32 {
         match (self.probability, self.rate) {
@@ -92,7 +92,7 @@ impl<'a> PacketSample<'a> {
         HeaderProtocol::ETHERNET
     }
 
-    /// Reads what follows the message's header; `None` if it tells of something else than a sample.
+    /// Reads what follows the message's header; `None` if it is not a sample.
     ///
     /// # Errors
     /// If its lengths are wrong.
@@ -239,7 +239,7 @@ mod tests {
                 let g = group as usize;
                 next[g] = next[g].wrapping_add(1);
                 if arrives {
-                    // What was lost before the first that was heard, nobody knows of.
+                    // Losses before the first received sample are unknown.
                     lost += if seen[g] { waiting[g] } else { 0 };
                     (seen[g], waiting[g]) = (true, 0);
                     told += gaps.lost(group, next[g]);

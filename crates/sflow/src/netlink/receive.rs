@@ -1,5 +1,5 @@
-//! Receiving from all three: joining groups, waiting for families that are not there yet, telling of
-//! what was lost.
+//! Receiving from all three: joining groups, waiting for families that are not there yet, telling
+//! of what was lost.
 
 use super::dropmon::{Control, PacketDrop};
 use super::psample::PacketSample;
@@ -25,7 +25,7 @@ const BUFFER: usize = 64 * 1024;
 /// Datagrams taken from one channel before the next one's turn.
 const TURN: usize = 128;
 
-/// The kernel's drop monitor is to be started.
+/// Starts the kernel's drop monitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartDrops {
     /// The kernel's own drops.
@@ -112,7 +112,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Something to tell the user.
+/// A notice for the user.
 #[derive(Debug)]
 pub enum Notice {
     /// The channel can be heard.
@@ -121,7 +121,8 @@ pub enum Notice {
     Missing(Channel),
     /// The system refuses; it is tried again and again.
     Refused(Channel, io::Error),
-    /// So many datagrams at least, of a message or several, were lost for lack of room.
+    /// At least this number of datagrams, each with one or more messages, was lost for lack of
+    /// room.
     Overrun(Channel, u64),
     /// A message that is none.
     Malformed(Channel, MessageError),
@@ -129,7 +130,7 @@ pub enum Notice {
     TooLong(Channel, usize),
     /// The kernel's drop monitor was started.
     DropsStarted,
-    /// It runs already, as somebody else wanted it.
+    /// It runs already, started by another program.
     DropsRunning,
     /// It could not be started.
     DropsRefused(io::Error),
@@ -149,21 +150,20 @@ impl fmt::Display for Notice {
             }
             Notice::Overrun(channel, datagrams) => write!(
                 f,
-                "{channel}: {datagrams} datagrams were lost, since they came faster than this \
-                 program reads"
+                "{channel}: {datagrams} datagrams lost: they arrived faster than they were read"
             ),
             Notice::Malformed(channel, error) => {
-                write!(f, "{channel}: a message is malformed: {error}")
+                write!(f, "{channel}: malformed message: {error}")
             }
             Notice::TooLong(channel, bytes) => {
-                write!(f, "{channel}: a datagram of {bytes} bytes is passed over")
+                write!(f, "{channel}: skipped a datagram of {bytes} bytes")
             }
-            Notice::DropsStarted => f.write_str("the kernel's drop monitor is started"),
+            Notice::DropsStarted => f.write_str("kernel drop monitor started"),
             Notice::DropsRunning => f.write_str(
-                "the kernel's drop monitor runs already, with settings of whoever started it",
+                "kernel drop monitor already running, with the settings of the program that started it",
             ),
             Notice::DropsRefused(error) => {
-                write!(f, "the kernel's drop monitor cannot be started: {error}")
+                write!(f, "cannot start the kernel drop monitor: {error}")
             }
         }
     }
@@ -174,13 +174,13 @@ impl fmt::Display for Notice {
 pub enum Event<'a> {
     /// A message.
     Message(Message<'a>),
-    /// Something to tell.
+    /// A notice.
     Notice(Notice),
 }
 
-/// What was told of a channel last: it is not told twice.
+/// The last notice of a channel, which is not repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Reported {
     Nothing,
     Joined,
     Missing,
@@ -194,9 +194,9 @@ struct Feed {
     port: Option<Port>,
     /// The numbers of family and group that the port has joined.
     numbers: (u16, u32),
-    /// Datagrams that the port has lost, as far as that was told.
+    /// Datagrams lost by the port, as far as reported.
     lost: u64,
-    told: Told,
+    reported: Reported,
 }
 
 /// Listens to several channels.
@@ -206,14 +206,14 @@ pub struct Receiver {
     config: ReceiverConfig,
     /// When to look for families again.
     look: Instant,
-    /// The monitor was started here, and is to be stopped.
+    /// The monitor was started here and must be stopped.
     started: Option<StartDrops>,
     buffer: Vec<u8>,
 }
 
 impl Receiver {
-    /// Takes the configuration. Channels are joined by the first [`poll`](Self::poll), in the network
-    /// namespace of the thread that calls it.
+    /// Takes the configuration. Channels are joined by the first [`poll`](Self::poll), in the
+    /// network namespace of the thread that calls it.
     #[must_use]
     pub fn new(config: ReceiverConfig) -> Receiver {
         let feed = |channel: &Channel| Feed {
@@ -221,7 +221,7 @@ impl Receiver {
             port: None,
             numbers: (0, 0),
             lost: 0,
-            told: Told::Nothing,
+            reported: Reported::Nothing,
         };
         Receiver {
             feeds: config.channels.iter().map(feed).collect(),
@@ -291,19 +291,20 @@ impl Receiver {
     fn join(&mut self, handle: &mut impl FnMut(Event<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         for at in 0..self.feeds.len() {
             let feed = &mut self.feeds[at];
-            let (told, notice) = match feed.join(self.config.receive_buffer) {
+            let (reported, notice) = match feed.join(self.config.receive_buffer) {
                 Ok(Some(false)) => continue,
-                Ok(Some(true)) => (Told::Joined, Notice::Joined(feed.channel)),
-                Ok(None) => (Told::Missing, Notice::Missing(feed.channel)),
-                Err(error) => (Told::Refused, Notice::Refused(feed.channel, error)),
+                Ok(Some(true)) => (Reported::Joined, Notice::Joined(feed.channel)),
+                Ok(None) => (Reported::Missing, Notice::Missing(feed.channel)),
+                Err(error) => (Reported::Refused, Notice::Refused(feed.channel, error)),
             };
-            let news = told == Told::Joined || feed.told != told;
-            feed.told = told;
+            let news = reported == Reported::Joined || feed.reported != reported;
+            feed.reported = reported;
             if news {
                 handle(Event::Notice(notice))?;
             }
             let drops = self.feeds[at].channel == Channel::Dropmon;
-            if let (Told::Joined, true, Some(how)) = (told, drops, self.config.start_drops) {
+            if let (Reported::Joined, true, Some(how)) = (reported, drops, self.config.start_drops)
+            {
                 let notice = self.start_drops(at, how);
                 handle(Event::Notice(notice))?;
             }
@@ -338,7 +339,7 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         let feed = self.feeds.iter().find(|feed| feed.channel == Channel::Dropmon);
         if let (Some(StartDrops { software, hardware, .. }), Some(feed)) = (self.started, feed) {
-            // If it fails, somebody else has stopped it.
+            // If this fails, another program has stopped it.
             let _ = control(feed.numbers.0, Control::Stop { software, hardware });
         }
     }
@@ -435,7 +436,7 @@ impl Joined {
         port.set_receive_buffer(RECEIVE_BUFFER);
         port.join(group)?;
         let (channel, numbers) = (Channel::Psample, (family.id, group));
-        let feed = Feed { channel, port: Some(port), numbers, lost: 0, told: Told::Joined };
+        let feed = Feed { channel, port: Some(port), numbers, lost: 0, reported: Reported::Joined };
         Ok(Joined { feed, buffer: vec![0; BUFFER] })
     }
 

@@ -27,7 +27,7 @@ pub enum OpenError {
         /// The group.
         group: &'static str,
     },
-    /// The group's number is too high.
+    /// The number of the group is too high.
     #[error(
         "netlink group {0} cannot be sent to: {HIGHEST_SENDABLE_GROUP} is the highest. Families \
          get their groups' numbers as they are loaded: load the module earlier"
@@ -114,8 +114,8 @@ impl Multicast {
         })
     }
 
-    /// Whether the kernel still knows the family by the number that messages have: a module that was loaded again has
-    /// another. True if it cannot be asked.
+    /// Whether the kernel still knows the family by the number that messages have: a module that
+    /// was loaded again has another. True if it cannot be asked.
     #[must_use]
     pub fn is_current(&self, channel: Channel) -> bool {
         channel.family().is_none_or(|(family, _, _)| match Family::resolve(family) {
@@ -124,7 +124,7 @@ impl Multicast {
         })
     }
 
-    /// Limits datagrams to so many bytes; 0 is a message each.
+    /// Limits the length of datagrams in bytes; 0 sends each message in its own datagram.
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }

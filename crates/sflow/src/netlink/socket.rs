@@ -56,7 +56,8 @@ impl Protocol {
     }
 }
 
-/// A line of the system's table of netlink sockets: `sk Eth Pid Groups Rmem Wmem Dump Locks Drops …`.
+/// A line of the system's table of netlink sockets: `sk Eth Pid Groups Rmem Wmem Dump Locks Drops
+/// …`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SocketRow {
     /// Number of its protocol.
@@ -138,7 +139,7 @@ impl Port {
         self.socket.add_membership(group)
     }
 
-    /// Datagrams that there was no room for since it is there, if the system tells.
+    /// Number of datagrams dropped for lack of room, if the system reports it.
     pub(crate) fn lost(&self) -> Option<u64> {
         let own = |row: &SocketRow| {
             i64::from(row.protocol) == self.protocol.number() as i64 && row.port == self.number
@@ -146,7 +147,7 @@ impl Port {
         rows(&socket_table()?).find(own).map(|row| row.lost)
     }
 
-    /// Asks for room for so many bytes of what was not read yet; more than the system's limit is
+    /// Sets the receive buffer size in bytes; more than the system's limit is
     /// granted to the privileged only.
     pub(crate) fn set_receive_buffer(&self, bytes: usize) {
         if sockopt::set_socket_recv_buffer_size_force(&self.socket, bytes).is_err() {
@@ -253,7 +254,7 @@ impl Family {
     /// Looks a family up in this thread's network namespace; `None` if it is not there.
     ///
     /// # Errors
-    /// If the system refuses to tell.
+    /// If the system call fails.
     pub fn resolve(name: &str) -> io::Result<Option<Family>> {
         let port = Port::open(Protocol::Generic)?;
         let mut family = Family::default();
@@ -321,7 +322,7 @@ mod tests {
     /// An address has bits for 32 groups; what listens names a group by its number.
     #[test]
     fn groups_above_32_are_joined() {
-        // The kernel tells of its interfaces in more than 32.
+        // The kernel reports interfaces in groups above 32.
         let port = Port::open(Protocol::Route).unwrap();
         for group in [1, 32, 33] {
             port.join(group).unwrap();

@@ -50,20 +50,20 @@ fn listener(receive_buffer: usize) -> Option<Receiver> {
     let channels = vec![Channel::Usersock];
     let mut receiver =
         Receiver::new(ReceiverConfig { channels, receive_buffer, ..ReceiverConfig::default() });
-    let mut told = String::new();
+    let mut reported = String::new();
     let joined = read_until(&mut receiver, |event| {
         if let Event::Notice(notice) = &event {
-            told = notice.to_string();
+            reported = notice.to_string();
         }
         matches!(event, Event::Notice(Notice::Joined(_) | Notice::Refused(..)))
     });
-    assert!(joined, "{told}");
-    if told.starts_with("counters: cannot listen") {
-        assert!(told.contains("CAP_NET_ADMIN is needed"), "{told}");
+    assert!(joined, "{reported}");
+    if reported.starts_with("counters: cannot listen") {
+        assert!(reported.contains("CAP_NET_ADMIN is needed"), "{reported}");
         assert!(!receiver.hears(Channel::Usersock));
         return None;
     }
-    assert_eq!(told, "counters: listening");
+    assert_eq!(reported, "counters: listening");
     Some(receiver)
 }
 
@@ -74,7 +74,7 @@ fn counters_reach_a_listener() {
     assert!(listeners(Channel::Usersock).unwrap().sockets >= 1);
 
     let mut sender = Multicast::open(Channel::Usersock).unwrap();
-    // Other tests use the group, too: the name tells ours.
+    // Other tests use the group, too: the name identifies ours.
     let name = format!("nl-{}", std::process::id());
     let port = PortCounters {
         name: Text(name.as_bytes()),
@@ -93,10 +93,10 @@ fn counters_reach_a_listener() {
     }));
 }
 
-/// What a listener had no room for is told to it as often as it happened, with the exact number, and
+/// A listener is notified of each overrun with the exact number of lost datagrams, and
 /// the sender's side sees it too.
 #[test]
-fn a_full_receiver_is_told_what_it_lost() {
+fn an_overrun_is_reported_with_its_number() {
     const SENT: u64 = 2000;
     let Some(mut receiver) = listener(4096) else { return };
     let mut sender = Multicast::open(Channel::Usersock).unwrap();
@@ -121,7 +121,7 @@ fn a_full_receiver_is_told_what_it_lost() {
 }
 
 #[test]
-fn a_missing_family_is_told_once_with_what_to_do() {
+fn a_missing_family_is_reported_once_with_what_to_do() {
     for channel in [Channel::Psample, Channel::Dropmon] {
         let (family, group, module) = channel.family().unwrap();
         if let Some(found) = Family::resolve(family).unwrap() {
@@ -137,18 +137,18 @@ fn a_missing_family_is_told_once_with_what_to_do() {
             retry: Duration::ZERO,
             ..ReceiverConfig::default()
         });
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for _ in 0..10 {
             let note = |event: Event<'_>| {
                 if let Event::Notice(notice) = event {
-                    told.push(notice.to_string());
+                    reported.push(notice.to_string());
                 }
                 ControlFlow::Continue(())
             };
             assert!(receiver.poll(Duration::ZERO, note).unwrap().is_continue());
         }
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].contains(&expected), "{told:?}");
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].contains(&expected), "{reported:?}");
     }
 }
 
@@ -198,7 +198,7 @@ fn packed_samples_reach_a_listener() {
             return;
         }
     }
-    panic!("the listener was overrun again and again");
+    panic!("the listener was overrun repeatedly");
 }
 
 /// Whether all samples come that were sent from a port, in order and as they were; false if the

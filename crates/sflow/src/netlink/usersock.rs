@@ -1,4 +1,4 @@
-//! What a software router tells of itself over `NETLINK_USERSOCK`: that it lives, and its
+//! Status of a software router over `NETLINK_USERSOCK`: that it lives, and its
 //! interfaces' counters. The attributes are VPP's.
 
 use super::wire::{Attributes, Fault, Header, MessageError, Writer};
@@ -43,7 +43,7 @@ pub struct Status {
     /// Seconds since sampling started.
     pub uptime_s: u32,
     /// Samples lost. VPP counts from its start on, and hsflowd adds that number to what every
-    /// following sample says was lost; a sender that tells of losses by gaps in its samples' numbers
+    /// following sample says was lost; a sender that reports losses by gaps in its samples' numbers
     /// says 0 here.
     pub drops: u32,
     /// Counts the sender's messages of either kind.

@@ -91,7 +91,7 @@ pub struct Raw<'a> {
 /// The generic netlink header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Generic {
-    /// What is asked for or told.
+    /// The command.
     pub command: u8,
     /// The family's version.
     pub version: u8,
@@ -112,7 +112,7 @@ impl Generic {
     }
 }
 
-/// The messages of a datagram. After an error there are no more.
+/// Iterator over the messages of a datagram. It ends after an error.
 #[derive(Debug, Clone)]
 pub struct Messages<'a> {
     bytes: &'a [u8],
@@ -232,7 +232,7 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// The attributes of a message. After an error there are no more.
+/// Iterator over the attributes of a message. It ends after an error.
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Lets so many through per second, in tenths of one where these hold at least one.
+/// Lets a number of items through per second, in tenths of one where these hold at least one.
 #[derive(Debug)]
 pub(super) struct Limit {
     per_second: u32,
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn too_many_for_too_long_end_it() {
         let start = Instant::now();
-        // So many in each of these seconds: whether it has given up then.
+        // The number in each of these seconds, and whether it has given up then.
         for (max, seconds, counts, open) in [
             (10, 2, &[11, 10, 11, 10][..], false),
             (10, 2, &[11, 11], true),

@@ -1,8 +1,8 @@
-//! From what a router or the kernel tells over netlink to sFlow datagrams: what the agent does that
+//! Relays netlink messages of a router or the kernel as sFlow datagrams: what the agent does that
 //! runs by itself.
 //!
 //! A [`Relay`] takes messages and the time, and never waits. Interface numbers, data sources and
-//! records are hsflowd's; what is lost is told as it is: each gap in a group's numbers, and each
+//! records are hsflowd's; losses are reported as they are: each gap in a group's numbers, and each
 //! growth of a router's count of drops, once.
 
 mod limit;
@@ -37,7 +37,7 @@ use limit::{Breaker, Limit};
 const ELECTION: Duration = Duration::from_secs(30);
 /// The same complaint is logged this often.
 const LOG: Duration = Duration::from_secs(60);
-/// Interfaces that are told apart.
+/// Maximum number of interfaces.
 const MAX_PORTS: usize = 65_536;
 
 /// What a relay has done, and not done.
@@ -62,7 +62,7 @@ pub struct RelayStats {
     pub other_groups: u64,
     /// Samples of interfaces that have no number of the system's.
     pub unmapped: u64,
-    /// Discards that are hidden, or traps that nobody knows.
+    /// Discards with hidden or unknown traps.
     pub hidden: u64,
     /// Messages that came while there was no address to send by.
     pub nameless: u64,
@@ -71,7 +71,7 @@ pub struct RelayStats {
 /// An interface that samples came from.
 #[derive(Debug, Default)]
 struct Port {
-    /// Packets that it has seen, as far as its samples tell.
+    /// Sample pool, as far as its samples show.
     pool: u64,
     /// Samples of it that were lost.
     drops: u64,
@@ -106,7 +106,7 @@ pub struct Relay<T = Collectors> {
     ports: BTreeMap<u32, Port>,
     /// Numbers of the system's by those of the router.
     mapped: HashMap<u32, u32>,
-    /// A router's count of drops, its uptime, and what of them no sample has told yet.
+    /// A router's count of drops, its uptime, and what of them no sample has reported yet.
     status: Option<Status>,
     untold: u64,
     limit: Limit,
@@ -177,7 +177,7 @@ impl<T: Transport> Relay<T> {
         let before = std::mem::replace(&mut self.address, address);
         let Some(address) = address else {
             self.flush(now);
-            tracing::warn!("sflow: this host has no address to name the agent: nothing is sent");
+            tracing::warn!("sflow: not sending: this host has no address for the agent");
             return Ok(());
         };
         let config = config(&self.conf, address);
@@ -205,7 +205,7 @@ impl<T: Transport> Relay<T> {
         &self.stats
     }
 
-    /// True if discards were too many for too long: nobody should listen to them, until there is
+    /// True if discards were too many for too long: stop listening to them, until there is
     /// another configuration.
     #[must_use]
     pub fn drops_too_many(&self) -> bool {
@@ -231,8 +231,8 @@ impl<T: Transport> Relay<T> {
         }
     }
 
-    /// Takes note that a channel has lost so many datagrams, for lack of room. Samples have numbers that
-    /// tell how many were lost; discards have none, so that each datagram is one at least.
+    /// Records that a channel has lost datagrams for lack of room. Samples have numbers that
+    /// show how many were lost; discards have none, so that each datagram is one at least.
     pub fn overrun(&mut self, channel: Channel, datagrams: u64) {
         self.stats.overruns += datagrams;
         if channel == Channel::Dropmon {
@@ -296,7 +296,7 @@ impl<T: Transport> Relay<T> {
         }
     }
 
-    /// Which direction a group is, and whose; `None` if nobody wants it.
+    /// Direction and owner of a group; `None` if it is not wanted.
     fn origin(&self, group: u32) -> Option<(Origin, bool)> {
         if self.conf.vpp.is_some() && (group == RX_GROUP || group == TX_GROUP) {
             return Some((Origin::Router, group == TX_GROUP));
@@ -335,8 +335,9 @@ impl<T: Transport> Relay<T> {
             let (input, output) = (s.input, s.output);
             return self.complain(now, || {
                 format!(
-                    "samples of interfaces {input} and {output} are not sent, since the router does \
-                     not tell their numbers in this system: vpp {{ osIndex = off }} sends its own"
+                    "samples of interfaces {input} and {output} are not sent because the router \
+                     does not report their OS interface indexes: vpp {{ osIndex = off }} sends \
+                     its own"
                 )
             });
         };
@@ -412,13 +413,13 @@ impl<T: Transport> Relay<T> {
         }
     }
 
-    /// A router's count of its drops: only what it grew by is told.
+    /// A router's count of its drops: only its increase is reported.
     fn status(&mut self, status: Status) {
         let before = self.status.replace(status);
         let again = before.is_none_or(|b| status.uptime_s < b.uptime_s || status.drops < b.drops);
         let grown = match before {
             Some(before) if !again => status.drops - before.drops,
-            // What was lost before anybody listened is nobody's.
+            // Losses before anything listened do not count.
             None => 0,
             Some(_) => status.drops,
         };
@@ -463,8 +464,8 @@ impl<T: Transport> Relay<T> {
         let Some(conf) = &self.conf.dropmon else { return };
         if !self.breaker.is_open() && !self.breaker.pass(now) {
             tracing::error!(
-                "sflow: more than {} discards a second for {} seconds: no more are listened to until \
-                 the configuration is read again",
+                "sflow: more than {} discards per second for {} seconds: ignoring discards until \
+                 the configuration is reloaded",
                 conf.max,
                 conf.max_trip
             );

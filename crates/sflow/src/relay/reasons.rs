@@ -99,7 +99,7 @@ fn exactly(table: &[(&str, R)], name: &str) -> Option<R> {
     listed.or_else(|| R::from_name(name))
 }
 
-/// The reason; `None` if what is said is a trap that nobody knows.
+/// Returns the reason; `None` for an unknown trap.
 ///
 /// The kernel's reason comes first, unless it says that it has none; then the trap, the trap's
 /// group, the function. A software router's traps are its error counters.

@@ -38,7 +38,7 @@ impl Lab {
         Lab { relay: Relay::new(conf, Memory::default(), now).unwrap(), now }
     }
 
-    fn tell(&mut self, message: Message<'_>) {
+    fn receive(&mut self, message: Message<'_>) {
         self.relay.handle(&message, self.now);
     }
 
@@ -101,15 +101,15 @@ fn counters(index: u32, os_index: Option<u32>, octets: u64) -> Message<'static> 
 #[test]
 fn samples_are_sent_on_with_what_was_lost() {
     let mut lab = Lab::new(conf());
-    lab.tell(sample(3, 1, 1, 0));
-    lab.tell(sample(4, 1, 1, 2));
-    // Three of the group are missing: they were of whoever comes next, and are told once.
-    lab.tell(sample(3, 5, 1, 0));
-    lab.tell(sample(3, 6, 1, 0));
-    // The kernel's groups, and one that nobody wants.
-    lab.tell(sample(1, 1, 70_000, 8));
-    lab.tell(sample(2, 1, 0, 8));
-    lab.tell(sample(9, 1, 1, 1));
+    lab.receive(sample(3, 1, 1, 0));
+    lab.receive(sample(4, 1, 1, 2));
+    // Three of the group are missing: they were of whoever comes next, and are reported once.
+    lab.receive(sample(3, 5, 1, 0));
+    lab.receive(sample(3, 6, 1, 0));
+    // The kernel's groups, and one that is not wanted.
+    lab.receive(sample(1, 1, 70_000, 8));
+    lab.receive(sample(2, 1, 0, 8));
+    lab.receive(sample(9, 1, 1, 1));
     assert_eq!(
         lab.flows(),
         [
@@ -130,29 +130,29 @@ fn samples_are_sent_on_with_what_was_lost() {
 fn numbers_of_interfaces_keep_their_32_bits() {
     let mut lab = Lab::new(conf());
     for (sequence, index) in (1..).zip([65_535, 65_536, 65_537, 0x0102_0304, 0x3fff_fffe]) {
-        lab.tell(sample(3, sequence, index, 0));
-        lab.tell(sample(1, sequence, index, 7));
-        lab.tell(sample(4, sequence, 5, index));
+        lab.receive(sample(3, sequence, index, 0));
+        lab.receive(sample(1, sequence, index, 7));
+        lab.receive(sample(4, sequence, 5, index));
         let seen: Vec<_> = lab.flows().iter().map(|f| (f[0], f[4], f[5])).collect();
         assert_eq!(seen, [(index, index, 0), (index, index, 7), (index, 5, index)]);
     }
 }
 
-/// What a full socket lost is told with the samples that follow: of packets, as many as their numbers
-/// show, once; of discards, a datagram each.
+/// What a full socket lost is reported with the samples that follow: of packets, as many as their
+/// numbers show, once; of discards, a datagram each.
 #[test]
 fn overruns_are_in_the_drops_of_what_follows() {
     let mut lab = Lab::new(conf());
-    lab.tell(sample(3, 1, 1, 0));
+    lab.receive(sample(3, 1, 1, 0));
     // Two datagrams of three samples each.
     lab.relay.overrun(Channel::Psample, 2);
-    lab.tell(sample(3, 8, 1, 0));
-    lab.tell(sample(3, 9, 1, 0));
+    lab.receive(sample(3, 8, 1, 0));
+    lab.receive(sample(3, 9, 1, 0));
     let drops: Vec<_> = lab.flows().iter().map(|f| (f[3], f[2])).collect();
     assert_eq!(drops, [(0, 100), (6, 800), (6, 900)]);
-    lab.tell(dropped("", "NO_SOCKET"));
+    lab.receive(dropped("", "NO_SOCKET"));
     lab.relay.overrun(Channel::Dropmon, 4);
-    lab.tell(dropped("", "NO_SOCKET"));
+    lab.receive(dropped("", "NO_SOCKET"));
     let drops = lab.samples(|s| match s {
         Sample::Discard(DiscardSample { drops, .. }) => Some(drops),
         _ => None,
@@ -169,11 +169,11 @@ fn a_count_of_drops_is_not_added_again_and_again() {
     let status = |uptime_s, drops| Message::Status(Status { uptime_s, drops, ..Status::default() });
     let mut drops = Vec::new();
     for (uptime, count) in [(1, 2), (2, 5), (3, 5), (4, 6), (1, 1), (2, 1)] {
-        lab.tell(status(uptime, count));
-        lab.tell(sample(3, drops.len() as u32 + 1, 1, 0));
+        lab.receive(status(uptime, count));
+        lab.receive(sample(3, drops.len() as u32 + 1, 1, 0));
         drops.push(lab.flows()[0][3]);
     }
-    // What was lost before the first is not ours; a restart counts anew.
+    // What was lost before the first is not ours; a restart starts from zero.
     assert_eq!(drops, [0, 3, 3, 4, 5, 5]);
     assert_eq!(lab.relay.stats().lost, 5);
 }
@@ -183,11 +183,11 @@ fn numbers_are_those_of_the_system_where_they_are_told() {
     let mut on = conf();
     on.vpp = Some(VppConf { os_index: true, if_offset: 1_000_000_000 });
     let mut lab = Lab::new(on.clone());
-    lab.tell(sample(3, 1, 1, 0));
-    lab.tell(counters(1, Some(7), 1));
-    lab.tell(counters(2, None, 1));
-    lab.tell(sample(3, 2, 1, 0));
-    lab.tell(sample(4, 1, 1, 2));
+    lab.receive(sample(3, 1, 1, 0));
+    lab.receive(counters(1, Some(7), 1));
+    lab.receive(counters(2, None, 1));
+    lab.receive(sample(3, 2, 1, 0));
+    lab.receive(sample(4, 1, 1, 2));
     let indexes = |lab: &mut Lab| {
         lab.samples(|s| match s {
             Sample::Flow(f) => Some((f.source.index, f.input.parts().1)),
@@ -198,14 +198,14 @@ fn numbers_are_those_of_the_system_where_they_are_told() {
     assert_eq!(indexes(&mut lab), [(7, 0), (1_000_000_002, 0), (7, 7)]);
     assert_eq!(lab.relay.stats().unmapped, 2);
     // A number that is taken away is one no more.
-    lab.tell(counters(1, None, 1));
-    lab.tell(sample(3, 3, 1, 0));
+    lab.receive(counters(1, None, 1));
+    lab.receive(sample(3, 3, 1, 0));
     assert_eq!(indexes(&mut lab), [(1_000_000_001, 0)]);
     // Without an offset, the router's own numbers pass.
     on.vpp = Some(VppConf { os_index: true, if_offset: 0 });
     lab.relay.configure(on, lab.now).unwrap();
-    lab.tell(counters(2, None, 1));
-    lab.tell(sample(4, 2, 1, 2));
+    lab.receive(counters(2, None, 1));
+    lab.receive(sample(4, 2, 1, 2));
     assert_eq!(indexes(&mut lab), [(2, 0), (2, 1)]);
 }
 
@@ -213,7 +213,7 @@ fn numbers_are_those_of_the_system_where_they_are_told() {
 fn counters_are_sent_at_once_and_restarts_are_told() {
     let mut lab = Lab::new(conf());
     for octets in [1000, 2000, 500, 600] {
-        lab.tell(counters(3, None, octets));
+        lab.receive(counters(3, None, octets));
     }
     let all = lab.samples(|s| match s {
         Sample::Counters(CounterSample { sequence, records, .. }) => {
@@ -249,14 +249,14 @@ fn discards_have_reasons_and_a_limit() {
     with.dropmon =
         Some(DropmonConf { limit: 20, hide: Some("^TCP_".into()), ..DropmonConf::default() });
     let mut lab = Lab::new(with);
-    lab.tell(dropped("vpp_ip4_ttl_<=_1", ""));
-    lab.tell(dropped("", "TCP_OLD_DATA"));
-    lab.tell(dropped("nobody_knows", ""));
+    lab.receive(dropped("vpp_ip4_ttl_<=_1", ""));
+    lab.receive(dropped("", "TCP_OLD_DATA"));
+    lab.receive(dropped("not_known", ""));
     for _ in 0..5 {
-        lab.tell(dropped("", "NO_SOCKET"));
+        lab.receive(dropped("", "NO_SOCKET"));
     }
     lab.now += Duration::from_millis(100);
-    lab.tell(dropped("", "NO_SOCKET"));
+    lab.receive(dropped("", "NO_SOCKET"));
     let seen = lab.samples(|s| match s {
         Sample::Discard(DiscardSample { source, drops, input, reason, records, .. }) => {
             assert_eq!((source, input), (DataSource::NONE, 4));
@@ -284,15 +284,15 @@ fn too_many_discards_are_not_listened_to() {
     let mut lab = Lab::new(with.clone());
     for _ in 0..2 {
         assert!(!lab.relay.drops_too_many());
-        (0..11).for_each(|_| lab.tell(dropped("", "NO_SOCKET")));
+        (0..11).for_each(|_| lab.receive(dropped("", "NO_SOCKET")));
         lab.now += Duration::from_secs(1);
     }
     assert!(lab.relay.drops_too_many());
-    lab.tell(dropped("", "NO_SOCKET"));
+    lab.receive(dropped("", "NO_SOCKET"));
     assert_eq!((lab.relay.stats().discards, lab.relay.stats().suppressed), (10, 13));
     lab.relay.configure(with, lab.now).unwrap();
     assert!(!lab.relay.drops_too_many());
-    lab.tell(dropped("", "NO_SOCKET"));
+    lab.receive(dropped("", "NO_SOCKET"));
     assert_eq!(lab.relay.stats().discards, 11);
 }
 
@@ -303,7 +303,7 @@ fn a_new_configuration_does_not_restart_numbers() {
     let mut all = Vec::new();
     let mut changed = conf();
     for i in 0..4 {
-        lab.tell(sample(3, i + 1, 1, 0));
+        lab.receive(sample(3, i + 1, 1, 0));
         let bytes = lab.sent().remove(0);
         let datagram = Datagram::parse(&bytes).unwrap();
         all.push((datagram.sequence, datagram.sub_agent));
@@ -318,7 +318,7 @@ fn a_new_configuration_does_not_restart_numbers() {
     changed.header_bytes = 256;
     let error = lab.relay.configure(changed, lab.now).unwrap_err();
     assert!(error.to_string().contains("do not fit"), "{error}");
-    lab.tell(sample(3, 5, 1, 0));
+    lab.receive(sample(3, 5, 1, 0));
     assert_eq!(lab.sent().len(), 1);
 }
 
@@ -329,8 +329,8 @@ fn interfaces_of_the_kernel_are_polled() {
     with.polling = 10;
     let mut lab = Lab::new(with);
     let lo = nix::net::if_::if_nametoindex("lo").unwrap();
-    lab.tell(sample(1, 1, lo, 0));
-    lab.tell(sample(1, 2, 65_000, 0));
+    lab.receive(sample(1, 1, lo, 0));
+    lab.receive(sample(1, 2, 65_000, 0));
     let start = lab.now;
     for second in 0..=20 {
         lab.now = start + Duration::from_secs(second);

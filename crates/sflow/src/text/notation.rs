@@ -54,8 +54,8 @@ pub(super) fn is_short(value: &Value<'_>) -> bool {
     }
 }
 
-/// Writes a value to the front of the room, at most half of it; returns its length. Nothing in it need be
-/// escaped anywhere.
+/// Writes a value to the front of the room, at most half of it; returns its length. Nothing in it
+/// need be escaped anywhere.
 #[inline(always)]
 pub(super) fn short(room: &mut [u8; VALUE], value: &Value<'_>) -> usize {
     match *value {

@@ -51,7 +51,7 @@ impl Context {
         self.write_datagram(zone);
     }
 
-    /// Writes everything anew.
+    /// Rewrites everything.
     fn write_datagram(&mut self, zone: &Zone) {
         let text = &mut self.written;
         text.clear();
@@ -66,7 +66,7 @@ impl Context {
         self.write_sample();
     }
 
-    /// Writes what is behind the datagram's part anew.
+    /// Rewrites what follows the datagram's part.
     fn write_sample(&mut self) {
         self.written.truncate(self.ends[0]);
         self.pair(self.source.class, self.source.index);
@@ -75,7 +75,7 @@ impl Context {
         self.write_element();
     }
 
-    /// Writes what is behind the sample's part anew.
+    /// Rewrites what follows the sample's part.
     fn write_element(&mut self) {
         self.written.truncate(self.ends[1]);
         self.pair(self.element.enterprise(), self.element.format());

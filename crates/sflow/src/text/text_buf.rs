@@ -1,7 +1,7 @@
 //! The buffer that text is written to.
 //!
-//! A datagram becomes some thousands of short strings. Each is copied by a few moves of fixed width,
-//! without a call and without asking how much room there is more than once.
+//! A datagram becomes some thousands of short strings. Each is copied by a few moves of fixed
+//! width, without a call and without asking how much room there is more than once.
 
 use std::io;
 
@@ -16,7 +16,8 @@ pub(super) const BLOCK: usize = 144;
 /// Room for a value that is written by [`TextBuf::field`], twice what the longest one has.
 pub(super) const VALUE: usize = 128;
 
-/// Room for a field. Of what is in front, a name with two prefixes and a value there is half as much.
+/// Room for a field. Of what is in front, a name with two prefixes and a value there is half as
+/// much.
 pub(super) const FIELD: usize = 1024;
 
 /// Bytes of a prefix that a field can have.
@@ -110,7 +111,7 @@ impl TextBuf {
         &mut self.buf[self.at..]
     }
 
-    /// So many bytes to write to.
+    /// Returns a number of bytes to write to.
     #[inline(always)]
     fn array<const N: usize>(&mut self) -> &mut [u8; N] {
         if self.at > self.buf.len() || self.buf.len() - self.at < N {
@@ -131,8 +132,8 @@ impl TextBuf {
         }
     }
 
-    /// What is written, up to so many bytes, and what was written before behind it, once the buffer
-    /// has that size.
+    /// Keeps what is written up to a number of bytes, followed by what was written before, once the
+    /// buffer has that size.
     #[inline(always)]
     pub(super) fn first<const N: usize>(&self) -> (&[u8; N], usize) {
         (self.buf.first_chunk().unwrap_or(&[0; N]), self.at)
@@ -187,9 +188,10 @@ impl TextBuf {
         self.at += decimal(self.array(), n);
     }
 
-    /// Appends a field: what `lead` writes (at most [`BLOCK`] bytes, it says how many), a name with its
-    /// prefixes, a few bytes, what `value` writes (at most half of [`VALUE`]), and a few more bytes. Most
-    /// of all output is that; here it is known to fit, but for prefixes that no field has.
+    /// Appends a field: what `lead` writes (at most [`BLOCK`] bytes, it says how many), a name with
+    /// its prefixes, a few bytes, what `value` writes (at most half of [`VALUE`]), and a few more
+    /// bytes. Most of all output is that; here it is known to fit, but for prefixes that no field
+    /// has.
     #[inline(always)]
     pub(super) fn field<const B: usize, const A: usize>(
         &mut self,
@@ -242,8 +244,8 @@ impl TextBuf {
     }
 }
 
-/// `N` bytes from `at` on, which is in the first half of the room. There it is without a comparison, as
-/// the mask says so to the compiler, too.
+/// `N` bytes from `at` on, which is in the first half of the room. There it is without a
+/// comparison, as the mask says so to the compiler, too.
 #[inline(always)]
 pub(super) fn spot<const N: usize, const R: usize>(room: &mut [u8; R], at: usize) -> &mut [u8; N] {
     const { assert!(R.is_power_of_two() && N <= R / 2, "half of the room is for what is written") };
@@ -254,8 +256,8 @@ pub(super) fn spot<const N: usize, const R: usize>(room: &mut [u8; R], at: usize
     }
 }
 
-/// Writes the first `n` bytes of a block to the front of room for all of it, all of which may be copied:
-/// by moves of fixed width. Returns `n`, which is at most the length of the block.
+/// Writes the first `n` bytes of a block to the front of room for all of it, all of which may be
+/// copied: by moves of fixed width. Returns `n`, which is at most the length of the block.
 #[inline(always)]
 pub(super) fn block<const R: usize>(room: &mut [u8; R], block: &[u8; BLOCK], n: usize) -> usize {
     const { assert!(R >= BLOCK) };
@@ -370,9 +372,10 @@ fn long_decimal(room: &mut [u8; DIGITS], n: u64) -> usize {
 
 const ASCII_ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// The eight digits of a number below [`EIGHT_DIGITS`], a byte each, the first one lowest. The number is
-/// halved three times, all parts at once: each part's upper half stays, what is left goes above it.
-/// The divisions by 100 and 10 are multiplications that are exact for four and two digits.
+/// The eight digits of a number below [`EIGHT_DIGITS`], a byte each, the first one lowest. The
+/// number is halved three times, all parts at once: each part's upper half stays, what is left goes
+/// above it. The divisions by 100 and 10 are multiplications that are exact for four and two
+/// digits.
 #[inline(always)]
 fn eight(n: u64) -> u64 {
     let fours = (n / 10_000) | ((n % 10_000) << 32);

@@ -38,8 +38,8 @@ const TEXT: usize = 24;
 #[derive(Debug, Clone)]
 pub struct Zone {
     zone: TimeZone,
-    /// The two seconds that were shown last, as they are shown: many datagrams come in one, and of those
-    /// in files two times are shown.
+    /// The two seconds that were shown last, as they are shown: many datagrams come in one, and of
+    /// those in files two times are shown.
     last: Cell<[(u64, [u8; TEXT]); 2]>,
 }
 

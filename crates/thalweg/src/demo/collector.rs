@@ -67,7 +67,7 @@ impl Collector {
                 ControlFlow::Continue(())
             };
             if let Err(error) = listener.run(&until, take) {
-                crate::tell!("collector: {error}");
+                crate::report!("collector: {error}");
             }
         };
         let thread = std::thread::Builder::new().name("collector".into()).spawn(run);

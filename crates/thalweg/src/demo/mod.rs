@@ -83,7 +83,7 @@ pub fn main(args: &Args) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(crate::FAILED),
         Err(error) if error.is::<Interrupted>() => {
-            crate::tell!("interrupted; nothing is left behind");
+            crate::report!("interrupted; nothing is left behind");
             ExitCode::from(130)
         }
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),

@@ -1,4 +1,4 @@
-//! What is told, as the main thread reads it.
+//! The figures behind the metrics, read on the main thread.
 
 use super::state::State;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use thalweg_feat_sflow::state::Report as SFlowReport;
 use thalweg_graph::stats::IfTotals;
 use thalweg_graph::{Control, ErrorDecl, NodeId, Rates, clock};
 
-/// An interface.
+/// Figures of an interface.
 #[derive(Clone, Debug)]
 pub(super) struct Interface {
     pub name: String,
@@ -19,21 +19,21 @@ pub(super) struct Interface {
     pub tag: String,
     pub admin_up: bool,
     pub link_up: bool,
-    /// L3.
+    /// Layer 3 MTU in bytes.
     pub mtu: u32,
     pub speed_kbps: u32,
     pub totals: IfTotals,
 }
 
-/// A node.
+/// Figures of a graph node.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub name: Arc<str>,
-    /// Calls, vectors, clocks, suspends, by worker.
+    /// Calls, vectors, clocks and suspends, per worker.
     pub counts: Vec<[u64; 4]>,
 }
 
-/// A counter of a node, over all workers.
+/// An error counter of a node, summed over all workers.
 #[derive(Clone, Debug)]
 pub(super) struct Error {
     pub node: Arc<str>,
@@ -41,10 +41,10 @@ pub(super) struct Error {
     pub count: u64,
 }
 
-/// A worker.
+/// Figures of a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Worker {
-    /// Its number, from 0.
+    /// Index of the worker, from 0.
     pub number: String,
     pub tid: i32,
     pub rates: Rates,
@@ -53,11 +53,11 @@ pub(super) struct Worker {
     pub busy_seconds: f64,
     pub sleeps: u64,
     pub events_lost: u64,
-    /// Where its packets came from and went, each with a word for it.
+    /// Packets by origin and outcome, each with its label value.
     pub packets: [(&'static str, u64); 8],
 }
 
-/// All that the main thread knows.
+/// All figures that the main thread reads.
 #[derive(Clone, Debug)]
 pub struct Figures {
     pub(super) interfaces: Vec<Interface>,
@@ -75,7 +75,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Reads all. Workers go on counting meanwhile, so that sums need not agree to the packet.
+    /// Reads all figures. Workers keep counting meanwhile, so sums may differ by a few packets.
     pub fn read(c: &mut Control) -> Figures {
         let state = State::read(c);
         let clients = c.state::<Clients>().borrow().list();

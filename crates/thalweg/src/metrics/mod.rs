@@ -1,13 +1,13 @@
 //! `GET /metrics`: counters over HTTP, for Prometheus and its like.
 //!
-//! * `figures`: what the main thread reads, in one go, of what workers count. It is the same that
-//!   `show` commands and the statistics segment tell.
-//! * `state`: sessions, connections, stations, rules.
-//! * `process`: what the kernel knows of the process; needs no other thread.
-//! * `text`: names, labels and helps of the metrics.
+//! * `figures`: a snapshot that the main thread takes of the workers' counters, the same as those
+//!   of `show` commands and of the statistics segment.
+//! * `state`: sessions, connections, learned MAC addresses, flow rules.
+//! * `process`: process metrics from /proc, read without another thread.
+//! * `text`: names, labels and help texts of the metrics.
 //!
-//! A thread of its own talks to the clients and writes the text; the main thread is asked for figures
-//! once per request at most, and workers for the numbers of sessions and connections alone.
+//! A thread of its own talks to the clients and writes the text; the main thread is asked for
+//! figures once per request at most, and workers for the numbers of sessions and connections alone.
 
 pub mod cli;
 mod figures;
@@ -27,54 +27,55 @@ use thalweg_stats::metrics::{Format, render};
 /// The feature.
 pub static FEATURE: Feature = Feature {
     name: "metrics",
-    about: "counters over HTTP, for Prometheus",
+    about: "metrics over HTTP, for Prometheus",
     commands: cli::COMMANDS,
     settings: &[&settings::SETTINGS],
     init: |c| c.insert(Metrics::default()),
     ..Feature::DEFAULT
 };
 
-/// How long a client may wait for the main thread.
+/// Time after which a client that waits for the main thread gets an error.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Figures that are younger are told again: so many clients cost the main thread no more than few.
+/// Figures younger than this are served again, so that the main thread's load does not grow with
+/// the number of clients.
 const FRESH: Duration = Duration::from_millis(20);
 
-/// Where metrics are told; state of the main thread.
+/// The metrics endpoint; state of the main thread.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// What the startup configuration says.
+    /// Address from the startup configuration.
     default: Option<String>,
-    /// What holds: `host:port`.
+    /// Current address: `host:port`.
     listen: Option<String>,
     server: Option<HttpServer>,
 }
 
 impl Metrics {
-    /// Where it is said that metrics are told, if they are.
+    /// Returns the address at which metrics are served, if any.
     pub fn listen(&self) -> Option<&str> {
         self.listen.as_deref()
     }
 
-    /// What is told where nothing was said while the router ran.
+    /// Returns the address from the startup configuration.
     pub fn at_start(&self) -> Option<&str> {
         self.default.as_deref()
     }
 }
 
-/// Tells metrics at `address` from the start.
+/// Serves metrics at `address` by default.
 ///
 /// # Errors
-/// If the address is none, or taken.
+/// If the address is invalid or in use.
 pub fn start(c: &mut Control, address: &str) -> Result<(), HttpError> {
     listen(c, Some(address.to_owned()))?;
     c.state::<Metrics>().borrow_mut().default = Some(address.to_owned());
     Ok(())
 }
 
-/// Tells metrics at `address`, or nowhere.
+/// Serves metrics at `address`, or stops serving them.
 ///
 /// # Errors
-/// If the address is none, or taken; all is as before then.
+/// If the address is invalid or in use; nothing changes then.
 pub fn listen(c: &mut Control, address: Option<String>) -> Result<(), HttpError> {
     let state = c.state::<Metrics>();
     let mut state = state.borrow_mut();
@@ -86,7 +87,7 @@ pub fn listen(c: &mut Control, address: Option<String>) -> Result<(), HttpError>
             let mut pages = Pages { remote: c.remote(), last: None };
             let page = move |request: Request<'_>| pages.answer(request);
             let server = HttpServer::start(address, "metrics", Patience::default(), page)?;
-            tracing::info!("metrics are at http://{}/metrics", server.address());
+            tracing::info!("metrics: serving at http://{}/metrics", server.address());
             Some(server)
         }
         None => None,
@@ -95,7 +96,7 @@ pub fn listen(c: &mut Control, address: Option<String>) -> Result<(), HttpError>
     Ok(())
 }
 
-/// What clients get; lives on the server's thread.
+/// Answers HTTP requests; lives on the server's thread.
 struct Pages {
     remote: Remote,
     last: Option<(Instant, Arc<Figures>)>,
@@ -106,10 +107,10 @@ impl Pages {
         match request.path {
             "/metrics" => {}
             "/" => return Answer::text(200, "Thalweg's metrics are at /metrics"),
-            _ => return Answer::text(404, "there is nothing but /metrics"),
+            _ => return Answer::text(404, "not found: metrics are at /metrics"),
         }
         let Some(figures) = self.figures() else {
-            return Answer::text(503, "the main thread is busy; ask again");
+            return Answer::text(503, "main thread busy; try again");
         };
         let format = Format::accepted(request.accept);
         let body = render(text::All { figures, process: process::read() }, format);
@@ -120,12 +121,12 @@ impl Pages {
         if let Some((_, figures)) = self.last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
             return Some(figures.clone());
         }
-        let (tell, told) = mpsc::sync_channel(1);
+        let (reply, replies) = mpsc::sync_channel(1);
         self.remote.submit(move |c| {
-            // Nobody listens any more if it took too long.
-            let _ = tell.send(Figures::read(c));
+            // The receiver is gone if this took longer than `PATIENCE`.
+            let _ = reply.send(Figures::read(c));
         });
-        let figures = Arc::new(told.recv_timeout(PATIENCE).ok()?);
+        let figures = Arc::new(replies.recv_timeout(PATIENCE).ok()?);
         self.last = Some((Instant::now(), figures.clone()));
         Some(figures)
     }

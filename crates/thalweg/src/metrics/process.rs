@@ -1,21 +1,21 @@
-//! What the kernel knows of the process.
+//! Process metrics from /proc.
 
 use std::fs;
 
-/// CPU time, memory, descriptors.
+/// CPU time, memory and file descriptors of the process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Process {
     pub cpu_seconds: f64,
     pub threads: u64,
     pub virtual_bytes: u64,
     pub resident_bytes: u64,
-    /// Since 1970.
+    /// Seconds since the Unix epoch.
     pub start_seconds: f64,
     pub open_fds: u64,
     pub max_fds: Option<u64>,
 }
 
-/// Reads what /proc tells; what it does not is zero.
+/// Reads /proc; values that it does not have are zero.
 pub(super) fn read() -> Process {
     let text = |name: &str| fs::read_to_string(format!("/proc/{name}")).unwrap_or_default();
     let stat = text("self/stat");
@@ -38,7 +38,7 @@ pub(super) fn read() -> Process {
     }
 }
 
-/// The CPU time of one thread of the process, in seconds, if there is such a thread.
+/// Returns the CPU time of a thread of the process in seconds; `None` if there is no such thread.
 pub(super) fn thread_seconds(tid: i32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/self/task/{tid}/stat")).ok()?;
     let fields = fields(&stat);
@@ -46,12 +46,12 @@ pub(super) fn thread_seconds(tid: i32) -> Option<f64> {
     Some((field(&fields, 14) + field(&fields, 15)) as f64 / hz)
 }
 
-/// What stands behind the name in proc(5)'s stat line, which may hold anything.
+/// Splits the fields after the name in the stat line of proc(5); the name may hold any character.
 fn fields(stat: &str) -> Vec<&str> {
     stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect()
 }
 
-/// By proc(5)'s number; the name is the second field.
+/// Returns a field by its number in proc(5); the name is field 2.
 fn field(fields: &[&str], number: usize) -> u64 {
     fields.get(number - 3).and_then(|field| field.parse().ok()).unwrap_or(0)
 }

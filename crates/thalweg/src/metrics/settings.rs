@@ -1,17 +1,17 @@
-//! Where metrics are told, as a part of the configuration.
+//! The metrics endpoint in configuration documents.
 //!
-//! What the startup configuration says is the default, and no document takes it away.
+//! The startup configuration gives the default; documents cannot remove it.
 
 use super::Metrics;
 use thalweg_config::declare::{Doc, Draft, Dump, Item, Kind, Rule, Section, Value, rank};
 use thalweg_graph::Control;
 
-/// Where metrics are told.
+/// The `thalweg.metrics` section.
 pub(super) struct Settings;
 
 pub(super) static SETTINGS: Settings = Settings;
 
-/// Nowhere.
+/// Value that disables the endpoint.
 const NONE: &str = "none";
 
 const RULES: &[Rule] = &[
@@ -26,7 +26,7 @@ fn address(value: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether a text is `host:port`. Whether the host is there is seen when it is listened at.
+/// True if a text is `host:port`. Binding it shows later whether the host exists.
 pub(super) fn is_address(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(host, port)| {
         !host.is_empty() && !host.contains(char::is_whitespace) && port.parse::<u16>().is_ok()

@@ -1,7 +1,7 @@
-//! What features keep of flows, connections and stations: figures, and their names.
+//! Metrics of sessions, connections, learned MAC addresses and flow rules.
 //!
-//! Sessions and connections are workers' own, who are asked for their numbers, once per reading; only
-//! where there is something to ask for.
+//! Sessions and connections belong to workers, which are queried once per scrape, and only while
+//! the feature is in use.
 
 use std::collections::BTreeMap;
 use std::fmt::Result;
@@ -14,31 +14,31 @@ use thalweg_feat_nat44::view::{self, WorkerView};
 use thalweg_graph::Control;
 use thalweg_stats::metrics::Page;
 
-/// Translation.
+/// Figures of NAT44.
 #[derive(Clone, Debug)]
 pub(crate) struct Nat {
-    /// Sessions that each worker has room for.
+    /// Maximum number of sessions per worker.
     pub most: u32,
     pub workers: Vec<WorkerView>,
 }
 
 impl Nat {
-    /// What workers say of it; nothing while it is disabled.
+    /// Queries the workers; `None` while NAT44 is disabled.
     pub(crate) fn read(c: &mut Control) -> Option<Nat> {
         let most = c.state::<Nat44>().borrow().sessions()?;
         Some(Nat { most, workers: view::workers(c) })
     }
 }
 
-/// Connection tracking.
+/// Figures of connection tracking.
 #[derive(Clone, Debug)]
 struct Connections {
     limit: u32,
     counts: Counts,
     live: Live,
-    /// Rules found in caches, and those searched for.
+    /// Hits and misses of the megaflow caches.
     cache: [u64; 2],
-    /// Zones with limits of their own: connections, limit.
+    /// Zones with their own limit: number of connections, limit.
     zones: BTreeMap<u16, (u32, u32)>,
 }
 
@@ -61,7 +61,7 @@ impl Connections {
     }
 }
 
-/// A bridge domain.
+/// Figures of one bridge domain.
 #[derive(Clone, Debug)]
 struct Bridge {
     id: String,
@@ -70,11 +70,11 @@ struct Bridge {
     limit: u32,
 }
 
-/// Bridge domains.
+/// Figures of all bridge domains.
 #[derive(Clone, Debug, Default)]
 struct Bridges {
     all: Vec<Bridge>,
-    stations: u32,
+    macs: u32,
     most: u32,
     events: [(&'static str, u64); 4],
 }
@@ -92,7 +92,7 @@ impl Bridges {
         };
         Bridges {
             all: bridges.list().map(one).collect(),
-            stations: bridges.count().0,
+            macs: bridges.count().0,
             most: bridges.limit(),
             events: [
                 ("learned", counts.learned),
@@ -104,7 +104,7 @@ impl Bridges {
     }
 }
 
-/// All of it.
+/// Figures of all stateful features.
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     nat: Option<Nat>,
@@ -114,7 +114,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Reads it.
+    /// Reads all figures.
     pub(crate) fn read(c: &mut Control) -> State {
         State {
             nat: Nat::read(c),
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// Writes it.
+    /// Writes them as metrics.
     pub(crate) fn write(&self, page: &mut Page<'_>) -> Result {
         if let Some(nat) = &self.nat {
             sessions(nat, page)?;
@@ -150,15 +150,11 @@ fn sessions(nat: &Nat, page: &mut Page<'_>) -> Result {
         }
         Ok(())
     })?;
-    page.gauge(
-        "thalweg_nat44_sessions_max",
-        "Maximum number of NAT44 sessions of a worker",
-        |v| {
-            let mut workers = workers();
-            workers.try_for_each(|(n, _)| v.add(&[("worker", &n)], u64::from(nat.most)))
-        },
-    )?;
-    let help = "NAT44 session events; `refused': the session table was full";
+    page.gauge("thalweg_nat44_sessions_max", "Session limit of a worker", |v| {
+        let mut workers = workers();
+        workers.try_for_each(|(n, _)| v.add(&[("worker", &n)], u64::from(nat.most)))
+    })?;
+    let help = "Session events; `refused' means that the session table was full";
     page.counter("thalweg_nat44_session_events", help, |v| {
         for (number, w) in workers() {
             let events = [
@@ -182,7 +178,7 @@ fn addresses(nat: &Nat, page: &mut Page<'_>) -> Result {
         let sum = busy.entry((*address, *twice)).or_default();
         sum.iter_mut().zip(ports).for_each(|(sum, n)| *sum += u64::from(*n));
     }
-    let help = "Ports in use of an external address, of about 64,500 per protocol";
+    let help = "Ports in use on an external address, of about 64,500 per protocol";
     page.gauge("thalweg_nat44_address_ports", help, |v| {
         for ((address, twice), ports) in &busy {
             let address = Ipv4Addr::from_bits(*address).to_string();
@@ -196,35 +192,33 @@ fn addresses(nat: &Nat, page: &mut Page<'_>) -> Result {
 }
 
 fn tracked(t: &Connections, page: &mut Page<'_>) -> Result {
-    page.gauge("thalweg_conntrack_connections", "Connections tracked, by protocol", |v| {
+    page.gauge("thalweg_conntrack_connections", "Tracked connections, by protocol", |v| {
         let live = [t.live.tcp, t.live.udp, t.live.icmp, t.live.other];
         let mut all = PROTOCOLS.iter().zip(live);
         all.try_for_each(|(protocol, n)| v.add(&[("protocol", protocol)], u64::from(n)))
     })?;
-    page.gauge(
-        "thalweg_conntrack_connections_max",
-        "Maximum number of tracked connections",
-        |v| v.add(&[], u64::from(t.limit)),
-    )?;
-    page.counter("thalweg_conntrack_events", "Events of connections and states of packets", |v| {
+    page.gauge("thalweg_conntrack_connections_max", "Limit of tracked connections", |v| {
+        v.add(&[], u64::from(t.limit))
+    })?;
+    page.counter("thalweg_conntrack_events", "Connection tracking events", |v| {
         t.counts.all().try_for_each(|(event, n)| v.add(&[("event", event)], n))
     })?;
     page.gauge(
         "thalweg_conntrack_zone_connections",
-        "Connections of a zone that has a limit",
+        "Tracked connections of a zone with a limit",
         |v| {
             let mut zones = t.zones.iter();
             zones
                 .try_for_each(|(zone, (n, _))| v.add(&[("zone", &zone.to_string())], u64::from(*n)))
         },
     )?;
-    page.gauge("thalweg_conntrack_zone_connections_max", "Connection limit of a zone", |v| {
+    page.gauge("thalweg_conntrack_zone_connections_max", "Connection limit of the zone", |v| {
         let mut zones = t.zones.iter();
         zones.try_for_each(|(zone, (_, most))| {
             v.add(&[("zone", &zone.to_string())], u64::from(*most))
         })
     })?;
-    page.counter("thalweg_flow_cache_lookups", "Flow rule look-ups in the caches, by result", |v| {
+    page.counter("thalweg_flow_cache_lookups", "Lookups in the megaflow cache, by result", |v| {
         v.add(&[("result", "hit")], t.cache[0])?;
         v.add(&[("result", "miss")], t.cache[1])
     })
@@ -234,36 +228,36 @@ fn bridges(b: &Bridges, page: &mut Page<'_>) -> Result {
     type One = (&'static str, &'static str, fn(&Bridge) -> u64);
     let each: [One; 3] = [
         ("thalweg_bridge_ports", "Ports of a bridge domain", |b| b.ports as u64),
-        ("thalweg_bridge_stations_learned", "Stations that it has learned", |b| b.learned.into()),
-        ("thalweg_bridge_stations_learned_max", "Stations that it may learn", |b| b.limit.into()),
+        ("thalweg_bridge_macs_learned", "MAC addresses learned", |b| b.learned.into()),
+        ("thalweg_bridge_macs_learned_max", "Limit of learned MAC addresses", |b| b.limit.into()),
     ];
     for (name, help, value) in each {
         page.gauge(name, help, |v| {
             b.all.iter().try_for_each(|one| v.add(&[("bridge_domain", &one.id)], value(one)))
         })?;
     }
-    page.gauge("thalweg_bridge_stations", "Stations that all bridge domains know", |v| {
-        v.add(&[], u64::from(b.stations))
+    page.gauge("thalweg_bridge_macs", "MAC addresses in all bridge domains", |v| {
+        v.add(&[], u64::from(b.macs))
     })?;
-    page.gauge("thalweg_bridge_stations_max", "Stations that they may know together", |v| {
+    page.gauge("thalweg_bridge_macs_max", "Limit of MAC addresses in all bridge domains", |v| {
         v.add(&[], u64::from(b.most))
     })?;
-    let help = "How stations came and went; `refused': there was no room";
-    page.counter("thalweg_bridge_station_events", help, |v| {
+    let help = "MAC table events; `refused' means that the table was full";
+    page.counter("thalweg_bridge_mac_events", help, |v| {
         b.events.iter().try_for_each(|(event, n)| v.add(&[("event", event)], *n))
     })
 }
 
 fn rules(sets: &BTreeMap<u32, SetTotals>, page: &mut Page<'_>) -> Result {
-    page.gauge("thalweg_flow_rules", "Flow rules of a set", |v| {
+    page.gauge("thalweg_flow_rules", "Flow rules in a rule set", |v| {
         let mut sets = sets.iter();
         sets.try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.rules))
     })?;
-    page.counter("thalweg_flow_rule_packets", "Packets matched by the flow rules of a set", |v| {
+    page.counter("thalweg_flow_rule_packets", "Packets matched by the rules of a rule set", |v| {
         let mut sets = sets.iter();
         sets.try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.packets))
     })?;
-    page.counter("thalweg_flow_rule_bytes", "Bytes matched by the flow rules of a set", |v| {
+    page.counter("thalweg_flow_rule_bytes", "Bytes matched by the rules of a rule set", |v| {
         sets.iter().try_for_each(|(set, t)| v.add(&[("set", &set.to_string())], t.bytes))
     })
 }

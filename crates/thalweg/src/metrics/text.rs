@@ -1,4 +1,4 @@
-//! Names, labels and helps. What is here is an interface: dashboards and alerts rest on it.
+//! Names, labels and help texts of the metrics: an interface on which dashboards and alerts depend.
 
 use super::figures::{Figures, Interface};
 use super::process::{self, Process};
@@ -9,7 +9,7 @@ use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::netlink::Channel;
 use thalweg_stats::metrics::{Page, Source};
 
-/// Everything that is told.
+/// All metrics of one scrape.
 #[derive(Debug)]
 pub(super) struct All {
     pub figures: Arc<Figures>,
@@ -30,46 +30,48 @@ impl Source for All {
 }
 
 fn router(f: &Figures, page: &mut Page<'_>) -> Result {
-    page.gauge("thalweg_build_info", "The program's version; the value is 1", |v| {
+    page.gauge("thalweg_build_info", "Version of the program; the value is always 1", |v| {
         v.add(&[("version", env!("CARGO_PKG_VERSION"))], 1_u64)
     })?;
     page.gauge("thalweg_uptime_seconds", "Time since the router started", |v| {
         v.add(&[], f.uptime)
     })?;
-    page.gauge("thalweg_buffers", "Packet buffers, by what they are doing", |v| {
+    page.gauge("thalweg_buffers", "Packet buffers, by state", |v| {
         let pool = ("pool", "default-numa-0");
         v.add(&[pool, ("state", "available")], f.buffers.depot)?;
         v.add(&[pool, ("state", "cached")], f.buffers.cached)?;
         v.add(&[pool, ("state", "used")], f.buffers.in_use)
     })?;
-    page.counter("thalweg_main_loops", "Loops of the main thread", |v| v.add(&[], f.main_loops))?;
-    page.counter("thalweg_main_sleeps", "Times that the main thread went to sleep", |v| {
+    page.counter("thalweg_main_loops", "Iterations of the main thread's loop", |v| {
+        v.add(&[], f.main_loops)
+    })?;
+    page.counter("thalweg_main_sleeps", "Number of times the main thread slept", |v| {
         v.add(&[], f.main_sleeps)
     })?;
-    page.gauge("thalweg_api_clients", "Clients of the binary API that are connected", |v| {
+    page.gauge("thalweg_api_clients", "Connected clients of the binary API", |v| {
         v.add(&[], f.api_clients)
     })?;
     page.gauge(
         "thalweg_api_waiting_bytes",
-        "Bytes that clients of the API have not read yet",
+        "Bytes queued for binary API clients that have not read them yet",
         |v| v.add(&[], f.api_waiting),
     )
 }
 
-/// A counter of each interface, with labels beside the interface's name.
+/// A per-interface counter and its labels in addition to the interface's name.
 type Counter = (&'static [(&'static str, &'static str)], fn(&IfTotals) -> u64);
 
 const PACKETS: &[Counter] =
     &[(&[("direction", "rx")], |t| t.rx_packets), (&[("direction", "tx")], |t| t.tx_packets)];
 const BYTES: &[Counter] =
     &[(&[("direction", "rx")], |t| t.rx_bytes), (&[("direction", "tx")], |t| t.tx_bytes)];
-const GROUPS: &[Counter] = &[
+const NON_UNICAST: &[Counter] = &[
     (&[("direction", "rx"), ("cast", "multicast")], |t| t.rx_multicast),
     (&[("direction", "rx"), ("cast", "broadcast")], |t| t.rx_broadcast),
     (&[("direction", "tx"), ("cast", "multicast")], |t| t.tx_multicast),
     (&[("direction", "tx"), ("cast", "broadcast")], |t| t.tx_broadcast),
 ];
-const GROUP_BYTES: &[Counter] = &[
+const NON_UNICAST_BYTES: &[Counter] = &[
     (&[("direction", "rx"), ("cast", "multicast")], |t| t.rx_multicast_bytes),
     (&[("direction", "rx"), ("cast", "broadcast")], |t| t.rx_broadcast_bytes),
     (&[("direction", "tx"), ("cast", "multicast")], |t| t.tx_multicast_bytes),
@@ -88,43 +90,53 @@ const ERRORS: &[Counter] = &[
     (&[("direction", "tx"), ("reason", "tx-error")], |t| t.tx_error),
 ];
 
-/// Counters of interfaces: name, help, what there is of it.
+/// Interface counters: name, help text, values with their labels.
 const INTERFACE: &[(&str, &str, &[Counter])] = &[
     ("thalweg_interface_packets", "Packets received and sent", PACKETS),
-    ("thalweg_interface_bytes", "Bytes received and sent, from the Ethernet header on", BYTES),
-    ("thalweg_interface_group_packets", "Packets to groups and to all, by kind", GROUPS),
-    ("thalweg_interface_group_bytes", "Bytes of such packets", GROUP_BYTES),
-    ("thalweg_interface_gso_packets", "Packets in super-packets beyond one of each", GSO),
-    ("thalweg_interface_gso_bytes", "Bytes of headers that these have on the wire", GSO_BYTES),
-    ("thalweg_interface_protocol_packets", "Packets received, by protocol", PROTOCOLS),
-    ("thalweg_interface_drops", "Received packets that were dropped", &[(&[], |t| t.drops)]),
+    ("thalweg_interface_bytes", "Bytes received and sent, including the Ethernet header", BYTES),
+    ("thalweg_interface_non_unicast_packets", "Multicast and broadcast packets", NON_UNICAST),
+    ("thalweg_interface_non_unicast_bytes", "Multicast and broadcast bytes", NON_UNICAST_BYTES),
+    (
+        "thalweg_interface_gso_packets",
+        "Segments of GSO packets on the wire beyond one per packet",
+        GSO,
+    ),
+    ("thalweg_interface_gso_bytes", "Header bytes of these segments on the wire", GSO_BYTES),
+    ("thalweg_interface_protocol_packets", "Packets received, by network protocol", PROTOCOLS),
+    ("thalweg_interface_drops", "Received packets dropped", &[(&[], |t| t.drops)]),
     (
         "thalweg_interface_punts",
-        "Received packets handed to the control plane",
+        "Received packets punted to the control plane",
         &[(&[], |t| t.punt)],
     ),
-    ("thalweg_interface_errors", "Packets lost at the device or bad, by reason", ERRORS),
+    ("thalweg_interface_errors", "Packets lost or found invalid at the device, by reason", ERRORS),
 ];
 
 fn interfaces(all: &[Interface], page: &mut Page<'_>) -> Result {
-    page.gauge("thalweg_interface_info", "What an interface is; the value is 1", |v| {
-        all.iter().try_for_each(|i| {
-            let labels = [
-                ("interface", i.name.as_str()),
-                ("index", &i.index),
-                ("type", i.kind),
-                ("mac", &i.mac),
-                ("tag", &i.tag),
-            ];
-            v.add(&labels, 1_u64)
-        })
-    })?;
+    page.gauge(
+        "thalweg_interface_info",
+        "Properties of an interface; the value is always 1",
+        |v| {
+            all.iter().try_for_each(|i| {
+                let labels = [
+                    ("interface", i.name.as_str()),
+                    ("index", &i.index),
+                    ("type", i.kind),
+                    ("mac", &i.mac),
+                    ("tag", &i.tag),
+                ];
+                v.add(&labels, 1_u64)
+            })
+        },
+    )?;
     type State = (&'static str, &'static str, fn(&Interface) -> u64);
     let states: [State; 4] = [
-        ("thalweg_interface_admin_up", "1 if it is administratively up", |i| i.admin_up.into()),
-        ("thalweg_interface_link_up", "1 if its link is up", |i| i.link_up.into()),
-        ("thalweg_interface_mtu_bytes", "Largest packet that it may carry", |i| i.mtu.into()),
-        ("thalweg_interface_speed_bits", "Bits per second, 0 if that is not known", |i| {
+        ("thalweg_interface_admin_up", "1 if the interface is administratively up", |i| {
+            i.admin_up.into()
+        }),
+        ("thalweg_interface_link_up", "1 if the link is up", |i| i.link_up.into()),
+        ("thalweg_interface_mtu_bytes", "Layer 3 MTU of the interface", |i| i.mtu.into()),
+        ("thalweg_interface_speed_bits", "Link speed in bits per second, 0 if unknown", |i| {
             u64::from(i.speed_kbps) * 1000
         }),
     ];
@@ -152,10 +164,10 @@ fn interfaces(all: &[Interface], page: &mut Page<'_>) -> Result {
 
 fn nodes(f: &Figures, page: &mut Page<'_>) -> Result {
     let counters = [
-        ("thalweg_node_calls", "Times that a node ran"),
-        ("thalweg_node_vectors", "Packets that a node handled"),
-        ("thalweg_node_clocks", "Clocks that a node took"),
-        ("thalweg_node_suspends", "Times that a node went to sleep"),
+        ("thalweg_node_calls", "Number of times a node was dispatched"),
+        ("thalweg_node_vectors", "Packets processed by a node"),
+        ("thalweg_node_clocks", "Clock cycles spent in a node"),
+        ("thalweg_node_suspends", "Number of times a node suspended itself"),
     ];
     for (at, (name, help)) in counters.into_iter().enumerate() {
         page.counter(name, help, |v| {
@@ -168,7 +180,7 @@ fn nodes(f: &Figures, page: &mut Page<'_>) -> Result {
             Ok(())
         })?;
     }
-    page.counter("thalweg_node_errors", "What nodes counted, as `show errors' has it", |v| {
+    page.counter("thalweg_node_errors", "Counters of nodes, as in `show errors'", |v| {
         for error in &f.errors {
             let labels = [
                 ("node", &*error.node),
@@ -182,35 +194,47 @@ fn nodes(f: &Figures, page: &mut Page<'_>) -> Result {
 }
 
 fn workers(f: &Figures, page: &mut Page<'_>) -> Result {
-    page.gauge("thalweg_worker_vector_rate", "Packets per call of a node, over 10 s", |v| {
-        let mut workers = f.workers.iter();
-        workers.try_for_each(|w| v.add(&[("worker", &w.number)], w.rates.vector_rate))
-    })?;
-    page.gauge("thalweg_worker_input_rate", "Packets received per second, over 10 s", |v| {
-        let mut workers = f.workers.iter();
-        workers.try_for_each(|w| v.add(&[("worker", &w.number)], w.rates.rx))
-    })?;
+    page.gauge(
+        "thalweg_worker_vector_rate",
+        "Packets per node dispatch, averaged over 10 s",
+        |v| {
+            let mut workers = f.workers.iter();
+            workers.try_for_each(|w| v.add(&[("worker", &w.number)], w.rates.vector_rate))
+        },
+    )?;
+    page.gauge(
+        "thalweg_worker_input_rate",
+        "Packets received per second, averaged over 10 s",
+        |v| {
+            let mut workers = f.workers.iter();
+            workers.try_for_each(|w| v.add(&[("worker", &w.number)], w.rates.rx))
+        },
+    )?;
     type Counter = (&'static str, &'static str, fn(&super::figures::Worker) -> u64);
     let counters: [Counter; 4] = [
-        ("thalweg_worker_loops", "Loops of a worker", |w| w.loops),
-        ("thalweg_worker_busy_loops", "Loops in which there was something to do", |w| w.busy_loops),
-        ("thalweg_worker_sleeps", "Times that a worker went to sleep", |w| w.sleeps),
-        ("thalweg_worker_events_lost", "Events that did not reach the main thread", |w| {
-            w.events_lost
+        ("thalweg_worker_loops", "Iterations of a worker's loop", |w| w.loops),
+        ("thalweg_worker_busy_loops", "Iterations of a worker's loop that had work to do", |w| {
+            w.busy_loops
         }),
+        ("thalweg_worker_sleeps", "Number of times a worker slept", |w| w.sleeps),
+        (
+            "thalweg_worker_events_lost",
+            "Events lost because the queue to the main thread was full",
+            |w| w.events_lost,
+        ),
     ];
     for (name, help, value) in counters {
         page.counter(name, help, |v| {
             f.workers.iter().try_for_each(|w| v.add(&[("worker", &w.number)], value(w)))
         })?;
     }
-    let help = "Time spent in loops with something to do; the rest of the time a worker is idle";
+    let help = "Time spent in loop iterations with work; a worker is idle for the rest";
     page.counter("thalweg_worker_busy_seconds", help, |v| {
         f.workers.iter().try_for_each(|w| v.add(&[("worker", &w.number)], w.busy_seconds))
     })?;
     page.counter(
         "thalweg_worker_cpu_seconds",
-        "Processor time of a worker, waiting included",
+        "CPU time of a worker thread, including polling without work",
         |v| {
             for w in &f.workers {
                 if let Some(seconds) = process::thread_seconds(w.tid) {
@@ -220,11 +244,12 @@ fn workers(f: &Figures, page: &mut Page<'_>) -> Result {
             Ok(())
         },
     )?;
-    let help = "Packets by where they came from and where they ended; both sides agree at rest";
+    let help =
+        "Packets by origin and outcome; the sums of both are equal when no packet is in flight";
     page.counter("thalweg_worker_packets", help, |v| {
         for w in &f.workers {
             for (what, packets) in w.packets {
-                v.add(&[("worker", &w.number), ("fate", what)], packets)?;
+                v.add(&[("worker", &w.number), ("event", what)], packets)?;
             }
         }
         Ok(())
@@ -237,12 +262,18 @@ fn sflow(f: &Figures, page: &mut Page<'_>) -> Result {
     let status = report.service.as_ref().unwrap_or(&none);
     type Port = (&'static str, &'static str, fn(&thalweg_feat_sflow::state::PortReport) -> u64);
     let ports: [Port; 4] = [
-        ("thalweg_sflow_pool_packets", "Packets that could have been sampled", |p| p.totals.seen),
+        (
+            "thalweg_sflow_pool_packets",
+            "Packets that were candidates for sampling (sample pool)",
+            |p| p.totals.seen,
+        ),
         ("thalweg_sflow_samples_taken", "Packet samples taken", |p| p.totals.taken),
         ("thalweg_sflow_samples_sent", "Packet samples sent", |p| p.sent),
-        ("thalweg_sflow_samples_overrun", "Packet samples lost as a ring was full", |p| {
-            p.totals.dropped
-        }),
+        (
+            "thalweg_sflow_samples_overrun",
+            "Packet samples lost because the sample ring was full",
+            |p| p.totals.dropped,
+        ),
     ];
     for (name, help, value) in ports {
         page.counter(name, help, |v| {
@@ -250,19 +281,23 @@ fn sflow(f: &Figures, page: &mut Page<'_>) -> Result {
         })?;
     }
     let overrun = report.ports.iter().map(|p| p.totals.dropped).sum::<u64>();
-    page.counter("thalweg_sflow_lost", "Samples that were not sent, by kind and reason", |v| {
-        let lost = [
-            ("packet", "ring full", overrun),
-            ("packet", "too large", status.samples_refused),
-            ("packet", "no collector", status.samples_unwanted),
-            ("packet", "interface gone", status.samples_stale),
-            ("counter", "too large", status.counters_refused),
-            ("drop", "rate limit", report.drops_suppressed),
-            ("drop", "too large", status.drops_refused),
-        ];
-        lost.into_iter()
-            .try_for_each(|(kind, reason, n)| v.add(&[("kind", kind), ("reason", reason)], n))
-    })?;
+    page.counter(
+        "thalweg_sflow_lost",
+        "Samples lost before they were sent, by kind and reason",
+        |v| {
+            let lost = [
+                ("packet", "ring full", overrun),
+                ("packet", "too large", status.samples_refused),
+                ("packet", "no collector", status.samples_unwanted),
+                ("packet", "interface deleted", status.samples_stale),
+                ("counter", "too large", status.counters_refused),
+                ("drop", "rate limit", report.drops_suppressed),
+                ("drop", "too large", status.drops_refused),
+            ];
+            lost.into_iter()
+                .try_for_each(|(kind, reason, n)| v.add(&[("kind", kind), ("reason", reason)], n))
+        },
+    )?;
     page.counter("thalweg_sflow_sent", "Samples sent, by kind", |v| {
         let sent = [
             ("packet", status.samples_sent),
@@ -280,7 +315,11 @@ fn sflow_outputs(status: &Status, page: &mut Page<'_>) -> Result {
     let stats: [(&str, &str, Stat); 3] = [
         ("thalweg_sflow_collector_datagrams", "Datagrams sent to a collector", |s| s.datagrams),
         ("thalweg_sflow_collector_bytes", "Bytes sent to a collector", |s| s.bytes),
-        ("thalweg_sflow_collector_errors", "Datagrams that could not be sent", |s| s.send_errors),
+        (
+            "thalweg_sflow_collector_errors",
+            "Datagrams to a collector that could not be sent",
+            |s| s.send_errors,
+        ),
     ];
     for (name, help, value) in stats {
         page.counter(name, help, |v| {
@@ -289,33 +328,37 @@ fn sflow_outputs(status: &Status, page: &mut Page<'_>) -> Result {
             })
         })?;
     }
-    page.counter("thalweg_sflow_netlink_messages", "What was told over netlink, by result", |v| {
-        for (channel, line) in Channel::ALL.iter().zip(&status.netlink) {
-            let channel = channel.to_string();
-            v.add(&[("channel", &channel), ("result", "sent")], line.stats.sent)?;
-            v.add(&[("channel", &channel), ("result", "failed")], line.stats.failed)?;
-        }
-        Ok(())
-    })
+    page.counter(
+        "thalweg_sflow_netlink_messages",
+        "Messages sent over netlink, by channel and result",
+        |v| {
+            for (channel, line) in Channel::ALL.iter().zip(&status.netlink) {
+                let channel = channel.to_string();
+                v.add(&[("channel", &channel), ("result", "sent")], line.stats.sent)?;
+                v.add(&[("channel", &channel), ("result", "failed")], line.stats.failed)?;
+            }
+            Ok(())
+        },
+    )
 }
 
-/// Under the names that all programs use.
+/// Process metrics under the names that Prometheus client libraries use.
 fn process(p: &Process, page: &mut Page<'_>) -> Result {
-    page.counter("process_cpu_seconds", "Processor time of all threads", |v| {
+    page.counter("process_cpu_seconds", "User and system CPU time of the process", |v| {
         v.add(&[], p.cpu_seconds)
     })?;
-    page.gauge("process_resident_memory_bytes", "Memory that is resident", |v| {
+    page.gauge("process_resident_memory_bytes", "Resident memory", |v| {
         v.add(&[], p.resident_bytes)
     })?;
-    page.gauge("process_virtual_memory_bytes", "Memory that is mapped", |v| {
-        v.add(&[], p.virtual_bytes)
-    })?;
-    page.gauge("process_start_time_seconds", "When the process started, since 1970", |v| {
-        v.add(&[], p.start_seconds)
-    })?;
-    page.gauge("process_threads", "Threads", |v| v.add(&[], p.threads))?;
-    page.gauge("process_open_fds", "Descriptors that are open", |v| v.add(&[], p.open_fds))?;
-    page.gauge("process_max_fds", "Descriptors that may be open", |v| match p.max_fds {
+    page.gauge("process_virtual_memory_bytes", "Virtual memory", |v| v.add(&[], p.virtual_bytes))?;
+    page.gauge(
+        "process_start_time_seconds",
+        "Start time of the process, in seconds since the Unix epoch",
+        |v| v.add(&[], p.start_seconds),
+    )?;
+    page.gauge("process_threads", "Number of threads", |v| v.add(&[], p.threads))?;
+    page.gauge("process_open_fds", "Open file descriptors", |v| v.add(&[], p.open_fds))?;
+    page.gauge("process_max_fds", "Maximum number of open file descriptors", |v| match p.max_fds {
         Some(most) => v.add(&[], most),
         None => v.add(&[], f64::INFINITY),
     })

@@ -1,16 +1,16 @@
-//! How soon a processor wakes up that has nothing to do.
+//! Limit of the wake-up latency of idle CPUs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Where Linux takes such wishes: they hold as long as the file is open.
+/// PM QoS device of Linux: a request holds as long as the file is open.
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// Asks that processors wake up within `micros` while what is returned lives.
+/// Limits the wake-up latency of CPUs to `micros` while the returned file is open.
 ///
 /// # Errors
-/// If the system takes no such wishes, or not ours.
+/// If the device does not exist or refuses the request.
 pub fn ask(micros: u32) -> io::Result<File> {
     ask_at(Path::new(DEVICE), micros)
 }
@@ -18,7 +18,7 @@ pub fn ask(micros: u32) -> io::Result<File> {
 fn ask_at(device: &Path, micros: u32) -> io::Result<File> {
     let wish = i32::try_from(micros).unwrap_or(i32::MAX);
     let fail = |e: io::Error| {
-        let what = format!("cannot ask for it at {}: {e}", device.display());
+        let what = format!("cannot set it with {}: {e}", device.display());
         io::Error::new(e.kind(), what)
     };
     let mut file = OpenOptions::new().write(true).open(device).map_err(fail)?;
@@ -36,6 +36,6 @@ mod tests {
         ask_at(file.path(), 20).unwrap();
         assert_eq!(std::fs::read(file.path()).unwrap(), 20i32.to_ne_bytes());
         let error = ask_at(Path::new("/nonexistent"), 0).unwrap_err().to_string();
-        assert!(error.starts_with("cannot ask for it at /nonexistent: "), "{error}");
+        assert!(error.starts_with("cannot set it with /nonexistent: "), "{error}");
     }
 }

@@ -5,11 +5,11 @@ use thalweg_buffer::PoolConfig;
 use thalweg_config::{CoreList, CpuConfig, PageSize, StartupConfig};
 use thalweg_graph::EngineConfig;
 
-/// Why threads or buffers cannot be laid out as the configuration says.
+/// Error in the layout of threads or buffers.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum LayoutError {
     /// A core that is not there.
-    #[error("cpu {{ {word} }}: core {core} is not online; this machine has cores {online}")]
+    #[error("cpu {{ {word} }}: core {core} is not online; online cores are {online}")]
     Offline {
         /// The setting that names it.
         word: String,
@@ -35,8 +35,8 @@ pub enum LayoutError {
     },
     /// More workers than cores.
     #[error(
-        "cpu {{ workers {wanted} }}: only {free} cores are free for workers ({cores}); ask for \
-         fewer, or name cores with `corelist-workers`"
+        "cpu {{ workers {wanted} }}: only {free} cores are free for workers ({cores}); configure \
+         fewer, or list cores with `corelist-workers`"
     )]
     TooFew {
         /// Workers asked for.
@@ -48,8 +48,8 @@ pub enum LayoutError {
     },
     /// The system has no huge pages.
     #[error(
-        "buffers {{ page-size default-hugepage }}: this kernel tells no size of huge pages in \
-         /proc/meminfo; leave `page-size` out"
+        "buffers {{ page-size default-hugepage }}: /proc/meminfo has no huge page size; omit \
+         `page-size`"
     )]
     NoHugePages,
 }
@@ -95,7 +95,7 @@ fn list(cores: &[usize]) -> String {
 /// The engine's layout, and remarks for the log.
 ///
 /// # Errors
-/// [`LayoutError`] if the machine has not what the configuration asks for.
+/// [`LayoutError`] if the machine lacks what the configuration asks for.
 pub fn engine(
     config: &StartupConfig,
     cores: &Cores,
@@ -173,7 +173,7 @@ fn threads(
         None if free.len() > wanted => drop(free.remove(0)),
         None if free.len() == wanted => {
             notes.push(format!(
-                "cpu: workers take all cores ({}), which main shares with them",
+                "cpu: workers use all cores ({}); the main thread shares them",
                 list(&free)
             ));
         }
@@ -232,13 +232,13 @@ mod tests {
         let refused = |text: &str| lay_out(text).unwrap_err();
         assert_eq!(
             refused("cpu { main-core 9 }"),
-            "cpu { main-core 9 }: core 9 is not online; this machine has cores 0-7"
+            "cpu { main-core 9 }: core 9 is not online; online cores are 0-7"
         );
         assert!(refused("cpu { corelist-workers 1,8 }").contains("core 8 is not online"));
         assert_eq!(
             refused("cpu { main-core 3 workers 4 }"),
-            "cpu { workers 4 }: only 3 cores are free for workers (2,4-5); ask for fewer, or name \
-             cores with `corelist-workers`"
+            "cpu { workers 4 }: only 3 cores are free for workers (2,4-5); configure fewer, or \
+             list cores with `corelist-workers`"
         );
         assert!(refused("cpu { workers 5 }").contains("only 4 cores"));
         assert!(refused("cpu { main-core 4 relative }").contains("position 4 is beyond the 4"));

@@ -27,7 +27,7 @@ use thalweg_feat_config::ConfigError;
 use thalweg_feat_config::store::Store;
 use thalweg_graph::{Control, EngineError};
 
-/// Runs the router in the foreground until it is told to end (SIGINT, SIGTERM).
+/// Runs the router in the foreground until SIGINT or SIGTERM
 ///
 /// The configuration is that of VPP: stanzas in a file, on the command line, or both.
 #[derive(clap::Args)]
@@ -36,7 +36,7 @@ pub struct Args {
     /// File of startup stanzas
     #[arg(short = 'c', long, value_name = "FILE")]
     startup: Option<String>,
-    /// File of the configuration (YAML), which `config commit' keeps; it need not be there yet
+    /// Configuration file (YAML), written by `config commit'; it need not exist yet
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Startup stanzas, such as: unix { cli-listen /tmp/cli.sock } cpu { workers 2 }
@@ -63,26 +63,26 @@ Examples:
   thalweg run --config /etc/thalweg/thalweg.yaml
   thalweg run unix { cli-listen /tmp/cli.sock exec ./setup.cli } cpu { workers 2 }
 
-Without `cli-listen' the command line is at /run/thalweg/cli.sock; for others than root, below
-$XDG_RUNTIME_DIR or /tmp. The binary API's socket is api.sock beside it. Without `cpu' there is one
-worker on no particular core.
-The status is 0 after a clean end, 1 if something failed (packet buffers left over at the end, too),
-2 for a wrong configuration, 70 after a fault of the program.";
+Without `cli-listen' the command line is at /run/thalweg/cli.sock; for other users than root, below
+$XDG_RUNTIME_DIR or /tmp. The binary API's socket is api.sock in the same directory. Without `cpu'
+there is one worker, not pinned to a core.
+The exit status is 0 after a clean shutdown, 1 if something failed (including leaked packet
+buffers), 2 for an invalid configuration, 70 after an internal error.";
 
-/// Why the router does not run.
+/// Error that keeps the router from starting, or ends it.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The configuration has mistakes.
+    /// The startup configuration is invalid.
     #[error("{0}")]
     Config(#[from] StartupError),
-    /// The document has mistakes.
+    /// The configuration document is invalid.
     #[error("{0}")]
     Document(#[from] ConfigError),
-    /// The machine has not what the configuration asks for.
+    /// The machine lacks resources that the configuration needs.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// `unix { gid }` or `socksvr { group }` names no group.
-    #[error("there is no group `{0}`, which `unix {{ gid }}` or `socksvr {{ group }}` names")]
+    #[error("no group `{0}` for `unix {{ gid }}` or `socksvr {{ group }}`")]
     Group(String),
     /// The engine does not start.
     #[error(transparent)]
@@ -99,27 +99,27 @@ pub enum RunError {
     /// The statistics segment cannot be served.
     #[error(transparent)]
     Statistics(#[from] thalweg_stats::ServerError),
-    /// Metrics cannot be told where they shall be.
+    /// Metrics cannot be served at the configured address.
     #[error("metrics: {0}")]
     Metrics(#[from] thalweg_stats::http::HttpError),
-    /// A file or directory is not to be had.
+    /// A file or directory is not accessible.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// What was tried.
+        /// Operation that failed.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// The directory for sockets is somebody else's.
-    #[error("{} belongs to another user; say `unix {{ runtime-dir DIR }}`", .0.display())]
+    /// The socket directory belongs to another user.
+    #[error("{} belongs to another user; set `unix {{ runtime-dir DIR }}`", .0.display())]
     Foreign(PathBuf),
-    /// Another thing that cannot be started.
+    /// Another part that cannot be started.
     #[error("cannot start: {0}")]
     Start(String),
-    /// Packets are lost without a trace.
-    #[error("{0} packet buffers were not returned: packets have leaked")]
+    /// Packet buffers leaked.
+    #[error("{0} packet buffers leaked")]
     Leak(usize),
 }
 
@@ -173,12 +173,12 @@ pub fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// Whether a file is a document, by its name.
+/// True if a file's name is that of a document.
 fn is_document(file: &Path) -> bool {
     file.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
-/// Reads the document that the router keeps, if it is there.
+/// Reads the router's configuration document; `None` if it does not exist.
 fn document(store: &Store) -> Result<Option<Document>, RunError> {
     let Some(text) = store.saved().map_err(ConfigError::from)? else { return Ok(None) };
     let catalog = crate::configuration::catalog()?;
@@ -186,7 +186,7 @@ fn document(store: &Store) -> Result<Option<Document>, RunError> {
     Ok(Some(catalog.read(&name, &text).map_err(ConfigError::from)?))
 }
 
-/// Brings the router to where it shall be: by its document, then by the script.
+/// Applies the configuration document, then runs the startup script.
 fn configure(
     c: &mut Control,
     store: Option<Store>,
@@ -199,7 +199,8 @@ fn configure(
     };
     if let Some(store) = store {
         if document.is_none() {
-            tracing::info!("{} is not there yet: starting empty", store.file().display());
+            let file = store.file().display();
+            tracing::info!("{file} does not exist yet: starting with an empty configuration");
         }
         thalweg_feat_config::manager::keep_in(c, store);
     }
@@ -254,10 +255,10 @@ fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> 
     let stop = Arc::new(AtomicBool::new(false));
     signals.forward(c.remote(), stop.clone()).map_err(|e| RunError::Start(e.to_string()))?;
     for at in server.addresses() {
-        tracing::info!("thalweg v{} serves its command line at {at}", env!("CARGO_PKG_VERSION"));
+        tracing::info!("thalweg v{}: command line at {at}", env!("CARGO_PKG_VERSION"));
     }
-    tracing::info!("the binary API is at {}", api.path().display());
-    tracing::info!("statistics are at {}", statistics.path().display());
+    tracing::info!("binary API at {}", api.path().display());
+    tracing::info!("statistics segment at {}", statistics.path().display());
     configure(&mut c, store, document, config.unix.exec.clone());
     if config.unix.interactive {
         signals::console(server.addresses().to_vec(), c.remote(), stop.clone());
@@ -268,16 +269,16 @@ fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> 
         c.run_once(next.map(|at| at.saturating_duration_since(Instant::now())));
     }
 
-    tracing::info!("ending");
+    tracing::info!("shutting down");
     serve::cancel_all(&mut c);
     drop((server, api));
     let audit = c.shut_down();
     drop(pidfile);
     if audit.in_use > 0 {
-        tracing::error!("{} of {} buffers were not returned", audit.in_use, audit.total);
+        tracing::error!("{} of {} packet buffers leaked", audit.in_use, audit.total);
         return Err(RunError::Leak(audit.in_use));
     }
-    tracing::info!("all {} packet buffers are back; goodbye", audit.total);
+    tracing::info!("all {} packet buffers returned; goodbye", audit.total);
     Ok(())
 }
 
@@ -287,7 +288,7 @@ fn prepare_dir(dir: &Path) -> Result<(), RunError> {
     let mode = if root { 0o755 } else { 0o700 };
     let make = || fs::DirBuilder::new().recursive(true).mode(mode).create(dir);
     make().map_err(file("make directory", dir))?;
-    let meta = fs::symlink_metadata(dir).map_err(file("look at", dir))?;
+    let meta = fs::symlink_metadata(dir).map_err(file("inspect", dir))?;
     if !root && dir.starts_with(std::env::temp_dir()) {
         let target = if meta.is_symlink() { u32::MAX } else { meta.uid() };
         if target != rustix::process::geteuid().as_raw() {

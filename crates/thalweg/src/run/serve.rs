@@ -10,24 +10,24 @@ use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, ReplySink, Request,
 use thalweg_config::{CliListen, StartupConfig};
 use thalweg_graph::Control;
 
-/// Commands of sessions wait so long at most for the script of the start.
+/// Maximum time that session commands wait for the startup script.
 const SCRIPT_FIRST: Duration = Duration::from_secs(5);
 
-/// With this an error of `exec` begins, before the file and line.
+/// Prefix of an `exec` error, before the file and line.
 const LINE_ERROR: &str = "exec: CLI line error:";
 
 /// The command line as state of the main thread.
 struct Cli {
     main: MainCli<Control>,
-    /// Until when commands of sessions are held back: whoever connects while the startup script
-    /// runs shall find it done.
+    /// Time until which session commands are held back, so that clients that connect while the
+    /// startup script runs see its result.
     hold: Option<Instant>,
     held: Vec<CliJob>,
     /// The same for requests of the binary API.
     held_api: Vec<Job>,
 }
 
-/// Puts the command line in place.
+/// Installs the command line and the API registry.
 pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
     let tree = CommandTree::new(super::commands(c)).map_err(|e| RunError::Start(e.to_string()))?;
     let registry = Registry::new(crate::api::services(c.features()))
@@ -39,7 +39,7 @@ pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Goes on with all commands under way; returns when it wants to be called again.
+/// Advances all pending commands; returns when to call it again.
 pub fn poll(c: &mut Control) -> Option<Instant> {
     let cli = c.state::<Cli>();
     let mut cli = cli.borrow_mut();
@@ -66,7 +66,7 @@ fn release(cli: &mut Cli, c: &mut Control) {
     }
 }
 
-/// Carries out requests of a client of the binary API.
+/// Executes requests of a binary API client.
 fn serve_api(c: &mut Control, job: Job) {
     let cli = c.state::<Cli>();
     if cli.borrow().hold.is_some() {
@@ -92,7 +92,7 @@ fn take(c: &mut Control, job: CliJob) {
     }
 }
 
-/// Ends all commands under way.
+/// Cancels all pending commands.
 pub(super) fn cancel_all(c: &mut Control) {
     let cli = c.state::<Cli>();
     let mut cli = cli.borrow_mut();
@@ -101,12 +101,12 @@ pub(super) fn cancel_all(c: &mut Control) {
     cli.main.cancel_all(c);
 }
 
-/// Holds commands of sessions back: whoever connects shall find the router as it is to be.
+/// Holds session commands back until the router is configured.
 pub(super) fn hold(c: &mut Control) {
     c.state::<Cli>().borrow_mut().hold = Some(Instant::now() + SCRIPT_FIRST);
 }
 
-/// Lets commands of sessions run.
+/// Releases the held session commands.
 pub(super) fn release_held(c: &mut Control) {
     let cli = c.state::<Cli>();
     release(&mut cli.borrow_mut(), c);
@@ -227,7 +227,7 @@ pub(super) fn start_statistics(
     statistics::start(c, config, runtime_dir, group)
 }
 
-/// A group's number.
+/// Returns the ID of a group.
 fn group(name: Option<&String>) -> Result<Option<u32>, RunError> {
     let number = |name: &String| group_id(name).ok_or_else(|| RunError::Group(name.clone()));
     name.map(number).transpose()

@@ -24,7 +24,7 @@ impl Signals {
         let wait = move || {
             for signal in self.0.forever().filter(|signal| *signal != SIGHUP) {
                 if stop.swap(true, Ordering::AcqRel) {
-                    crate::tell!("second signal {signal}: ending at once");
+                    crate::report!("second signal {signal}: exiting immediately");
                     std::process::exit(128 + signal);
                 }
                 tracing::info!("signal {signal}");

@@ -1,7 +1,7 @@
 //! What is in the statistics segment, under VPP's names.
 //!
 //! The main thread brings it up to date: whenever a client connects, and from the first one on ten
-//! times a second. A router that nobody asks does nothing for it.
+//! times a second. Without clients there is no work.
 
 use std::path::Path;
 use std::sync::Arc;

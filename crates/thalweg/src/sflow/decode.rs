@@ -17,7 +17,7 @@ use thalweg_sflow::sniff::Sniffer;
 use thalweg_sflow::text::{Arrival, Format, Printer};
 use thalweg_sflow::xdr::DecodeError;
 
-use crate::tell;
+use crate::report;
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -28,16 +28,16 @@ pub struct Args {
     /// Capture file (pcap or pcapng) to read instead; - is standard input
     #[arg(short = 'r', long = "read", alias = "read-pcap", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// See datagrams pass this interface, whoever they are for (needs CAP_NET_RAW)
+    /// Capture datagrams on this interface, whatever their destination (needs CAP_NET_RAW)
     #[arg(short = 'i', long, value_name = "IF", conflicts_with = "file")]
     interface: Option<String>,
     #[command(flatten)]
     format: FormatArgs,
-    /// With -t and -T: leave out what follows the last header that is known
+    /// With -t and -T: omit what follows the last known header
     #[arg(short = 'x', long)]
     redact_payload: bool,
-    /// Pass datagrams on unchanged; may be given several times. Nothing is printed then, unless a
-    /// format is chosen as well
+    /// Forward datagrams unchanged; may be repeated. Nothing is printed then unless a format is
+    /// chosen
     #[arg(short = 'f', long = "forward", alias = "forwarding-target", value_name = "HOST/PORT")]
     forward: Vec<String>,
     /// Listen on IPv4 only
@@ -49,7 +49,7 @@ pub struct Args {
     /// Listen on one address
     #[arg(short = 'b', long, alias = "listen-address", value_name = "ADDRESS")]
     address: Option<IpAddr>,
-    /// Accepted for sflowtool's sake: what cannot be decoded never ends the program
+    /// Accepted for compatibility with sflowtool: decoding errors never end the program
     #[arg(short = 'k', long = "keep-going", hide = true)]
     _keep_going: bool,
 }
@@ -85,16 +85,16 @@ struct FormatArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  thalweg sflow decode                     what arrives at UDP port 6343, field by field
-  thalweg sflow decode -p 6344 -l          another port, a line per sample
-  thalweg sflow decode -i eth0             what passes eth0 for a collector that is running
+  thalweg sflow decode                     datagrams at UDP port 6343, field by field
+  thalweg sflow decode -p 6344 -l          another port, one line per sample
+  thalweg sflow decode -i eth0             capture on eth0 next to a running collector
   thalweg sflow decode -r capture.pcap -J  a capture file, as indented JSON
-  thalweg sflow decode -t | tshark -r -    what the sampled packets were
+  thalweg sflow decode -t | tshark -r -    the sampled packets
   thalweg sflow decode -f 192.0.2.50/6343 -f 2001:db8::50/6343
   tcpdump -w - udp port 6343 | thalweg sflow decode -r - -j
 
-What cannot be decoded is reported on standard error, with its place. The status is 1 if a file is
-cut or no capture, else 0.";
+Decoding errors are reported on standard error with their offset. The exit status is 1 if the file
+is truncated or not a capture file, else 0.";
 
 impl FormatArgs {
     fn text(&self) -> Option<Format> {
@@ -184,7 +184,7 @@ impl Outlet {
         if let Some(forwarder) = &mut self.forwarder
             && let Some((target, error)) = forwarder.send(payload)
         {
-            tell!("cannot forward to {target}: {error} (told once)");
+            report!("cannot forward to {target}: {error} (reported once)");
         }
         let gathered = match &mut self.show {
             Show::Text(printer) => {
@@ -222,12 +222,12 @@ impl Outlet {
             && file.skipped() > 0
         {
             let skipped = file.skipped();
-            tell!("{skipped} samples of other link layers than Ethernet left out");
+            report!("skipped {skipped} samples with a link layer other than Ethernet");
         }
         for target in self.forwarder.iter().flat_map(Forwarder::targets) {
             if target.failed > 0 {
                 let (to, sent, failed) = (target.address, target.sent, target.failed);
-                tell!("{failed} of {} datagrams not sent to {to}", sent + failed);
+                report!("{failed} of {} datagrams not sent to {to}", sent + failed);
             }
         }
         Ok(())
@@ -242,15 +242,14 @@ fn complain(source: SocketAddr, payload: &[u8], errors: Vec<DecodeError>) {
         return;
     }
     for error in errors {
-        tell!("datagram from {}: {error}", source.ip());
+        report!("datagram from {}: {error}", source.ip());
     }
     static HINT: Once = Once::new();
     if payload.len() > LONG {
         HINT.call_once(|| {
-            tell!(
-                "if that are several datagrams in one, the capture was taken where segmentation \
-                 offload had put them together, and they cannot be told apart: capture with GRO and GSO off \
-                 (ethtool -K IF gro off gso off)"
+            report!(
+                "segmentation offload may have merged several datagrams, which cannot be \
+                 separated: capture with GRO and GSO off (ethtool -K IF gro off gso off)"
             );
         });
     }
@@ -273,25 +272,24 @@ fn read(path: &Path, args: &Args, outlet: &mut Outlet) -> anyhow::Result<()> {
     if stats.datagrams > 0
         && let Show::Text(printer) = &outlet.show
     {
-        printer.never_found().for_each(|name| tell!("no datagram has a field {name}"));
+        printer.never_found().for_each(|name| report!("no datagram has a field {name}"));
     }
     if stats.datagrams == 0 && end.is_ok() {
-        tell!(
-            "no sFlow datagram to UDP port {} among {} packets; another port: -p PORT",
+        report!(
+            "no sFlow datagram to UDP port {} in {} packets; -p PORT selects another port",
             args.port,
             stats.packets
         );
     }
     if stats.merged > 0 {
         let merged = stats.merged;
-        tell!(
-            "{merged} packets held several datagrams, as segmentation offload leaves them, which \
-             were taken apart"
+        report!(
+            "split {merged} packets in which segmentation offload had merged several datagrams"
         );
     }
     for (count, what) in [(stats.fragments, "IP fragments"), (stats.cut, "truncated datagrams")] {
         if count > 0 {
-            tell!("{count} {what} passed over");
+            report!("skipped {count} {what}");
         }
     }
     Ok(end?)
@@ -350,7 +348,7 @@ fn sniff(interface: &str, args: &Args, outlet: &mut Outlet) -> anyhow::Result<()
     outlet.finish()?;
     let stats = sniffer.stats();
     if stats.fragments > 0 {
-        tell!("{} IP fragments passed over", stats.fragments);
+        report!("skipped {} IP fragments", stats.fragments);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `thalweg sflow monitor`: prints what a dataplane, or the kernel, tells over netlink.
+//! `thalweg sflow monitor`: prints netlink messages of a dataplane or the kernel.
 
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use thalweg_sflow::netlink::{
 };
 use thalweg_sflow::value::Text;
 
-use crate::tell;
+use crate::report;
 
 /// A stop that no message precedes is seen this late.
 const STOP_LATENCY: Duration = Duration::from_millis(200);
@@ -39,7 +39,7 @@ pub(super) struct Args {
     /// The packets' bytes, too
     #[arg(short = 'x', long, conflicts_with = "json")]
     hex: bool,
-    /// End after so many messages
+    /// Exit after N messages
     #[arg(short = 'n', long, value_name = "COUNT")]
     count: Option<u64>,
     /// Start the kernel's own drop monitor, and stop it at the end
@@ -49,12 +49,12 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  thalweg sflow monitor                      every message, a line each
+  thalweg sflow monitor                      every message, one line each
   thalweg sflow monitor --psample -n 100 -x  a hundred sampled packets with their bytes
-  thalweg sflow monitor --drops --kernel-drops  what the kernel drops, and why
+  thalweg sflow monitor --drops --kernel-drops  packets dropped by the kernel, with reasons
 
-The options for channels can be combined; without any, all three are listened to. It must run in the
-network namespace of the router, with CAP_NET_ADMIN. Notices and totals are on standard error.";
+Channel options can be combined; the default is all three. Run it in the network namespace of the
+router, with CAP_NET_ADMIN. Notices and totals go to standard error.";
 
 impl Args {
     fn channels(&self) -> Vec<Channel> {
@@ -115,7 +115,7 @@ fn listen(args: &Args) -> io::Result<()> {
         let went = receiver.poll(STOP_LATENCY, |event| {
             match event {
                 Event::Notice(notice) => {
-                    tell!("{notice}");
+                    report!("{notice}");
                 }
                 Event::Message(message) => {
                     if let Err(error) = monitor.print(&message) {
@@ -134,8 +134,8 @@ fn listen(args: &Args) -> io::Result<()> {
     }
     drop(receiver);
     let t = &monitor.totals;
-    tell!(
-        "{} samples ({} lost on the way), {} interface counters, {} status, {} drops",
+    report!(
+        "{} samples ({} lost), {} interface counters, {} status, {} drops",
         t.samples,
         t.lost,
         t.counters,
@@ -199,7 +199,7 @@ fn direction(group: u32) -> Option<&'static str> {
     }
 }
 
-/// Strings come from other programs: they shall not forge lines.
+/// Strings come from other programs and must not forge lines.
 fn clean(text: Text<'_>) -> String {
     text.to_str().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -299,7 +299,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A packet in some words, as far as its first bytes tell.
+/// Summary of a packet from its first bytes.
 fn packet(data: &[u8]) -> String {
     let header = SampledHeader::parse(HeaderProtocol::ETHERNET, data);
     let Some((source, destination, protocol)) = header.addresses() else {

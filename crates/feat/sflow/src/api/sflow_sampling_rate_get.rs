@@ -14,7 +14,7 @@ pub struct SflowSamplingRateGet;
 #[derive(Debug, Default, Message)]
 #[api(details, in_progress)]
 pub struct SflowSamplingRateGetReply {
-    /// One packet in so many, 0 none.
+    /// Sampling rate N, for one packet in N; 0 disables sampling.
     #[api(name = "sampling_N")]
     pub sampling_n: u32,
 }

@@ -9,7 +9,7 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct SflowSamplingRateSet {
-    /// One packet in so many, 0 none.
+    /// Sampling rate N, for one packet in N; 0 disables sampling.
     #[api(name = "sampling_N", default = 10000)]
     pub sampling_n: u32,
 }

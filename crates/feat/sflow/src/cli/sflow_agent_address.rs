@@ -19,11 +19,11 @@ impl Command<Control> for SFlowAgentAddress {
         "<ip>|auto [dev <device>] [prefer <prefix>] [exclude <prefix>]"
     }
     fn help(&self) -> &'static str {
-        "Set the address that names this router to collectors\n\
-         `auto', the default, elects one of the host's addresses: of one device, if one is given;\n\
-         of the first preferred prefix that has any; of no excluded one. Both may be given several\n\
-         times. Under another address, sequence numbers begin anew: to collectors it is another\n\
-         router."
+        "Set the agent address that identifies this router to collectors\n\
+         `auto', the default, picks one of the host's addresses: of the given device, if any;\n\
+         preferably in a preferred prefix; never in an excluded one. `prefer' and `exclude' may\n\
+         be repeated. When the address changes, sequence numbers restart: collectors see a different\n\
+         agent."
     }
     fn run(
         &self,

@@ -20,10 +20,10 @@ impl Command<Control> for SFlowAgentConfig {
         "<file>"
     }
     fn help(&self) -> &'static str {
-        "Take settings from a file in the words of hsflowd.conf\n\
-         Collectors, the agent's address, intervals, lengths and the limit of dropped packets become\n\
-         what the file says; the sampling rates too, if it says some. Interfaces are enabled as before.\n\
-         Nothing is changed if the file has a mistake."
+        "Load settings from a file with the syntax of hsflowd.conf\n\
+         The file sets collectors, the agent's address, intervals, lengths and the limit of drop\n\
+         samples, and the sampling rates if it has any. It does not enable or disable\n\
+         interfaces. If the file has an error, nothing changes."
     }
     fn run(
         &self,

@@ -21,11 +21,12 @@ impl Command<Control> for SFlowCollector {
         "add|del <ip or name> [port <port>] [namespace <name>] [dev <device>]"
     }
     fn help(&self) -> &'static str {
-        "Send sFlow datagrams to a collector, or no longer\n\
-         To several, if added one after the other; one that is away disturbs none of the others.\n\
-         The port is 6343 unless given. A name is looked up, and again each minute. Datagrams leave\n\
-         from within a network namespace of /var/run/netns, and through a device whatever routing\n\
-         says, if these are given. Without a collector, samples are counted and not kept."
+        "Add or delete a collector of sFlow datagrams\n\
+         Several collectors may be added; one that is unreachable does not affect the others.\n\
+         The default port is 6343. A name is resolved again every minute. With `namespace',\n\
+         datagrams are sent from that network namespace (/var/run/netns); with `dev', through\n\
+         that device regardless of routing. Without a collector, samples are counted and\n\
+         discarded."
     }
     fn run(
         &self,

@@ -18,8 +18,8 @@ impl Command<Control> for SFlowDatagramBytes {
         "<bytes>"
     }
     fn help(&self) -> &'static str {
-        "Set the most bytes of an sFlow datagram\n\
-         1400 is the default: it fits into an Ethernet frame with room for a tunnel's headers."
+        "Set the maximum size of an sFlow datagram\n\
+         The default, 1400, fits into an Ethernet frame and leaves room for tunnel headers."
     }
     fn run(
         &self,
@@ -27,7 +27,7 @@ impl Command<Control> for SFlowDatagramBytes {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "the bytes of a datagram")?;
+        required(args, "a datagram size in bytes")?;
         let bytes = args.number("bytes", 0, u16::MAX.into())? as usize;
         args.end()?;
         crate::exporting::set_datagram_bytes(cx, bytes).map_err(refused)?;

@@ -19,7 +19,7 @@ impl Command<Control> for SFlowDirection {
         "rx|tx|both"
     }
     fn help(&self) -> &'static str {
-        "Sample packets as they are received (rx), sent (tx), or both"
+        "Sample received packets (rx), sent packets (tx) or both"
     }
     fn run(
         &self,

@@ -19,9 +19,9 @@ impl Command<Control> for SFlowDropMonitoring {
         "enable|disable [limit <N>]"
     }
     fn help(&self) -> &'static str {
-        "Send dropped packets and why they were dropped\n\
-         Of interfaces with sFlow, and no more than so many a second, 100 unless said otherwise; how \
-         many were suppressed is told."
+        "Report dropped packets with the reason of the drop\n\
+         For interfaces with sFlow, at most N per second (default 100); suppressed reports are \
+         counted."
     }
     fn run(
         &self,

@@ -49,10 +49,10 @@ impl Command<Control> for SFlowEnableDisable {
         "<interface> [rate <N>|<N>|rate default] [enable|disable]"
     }
     fn help(&self) -> &'static str {
-        "Sample the packets that an interface receives, or no longer\n\
-         One packet in N is taken: N is the interface's own if given here (0 takes none), else that\n\
-         of `sflow sampling-rate'. Given again with another N, it changes the interface's rate, and\n\
-         with `rate default' to the general one."
+        "Enable or disable packet sampling on an interface\n\
+         One packet in N is sampled: the interface's own rate if given here (0 samples none),\n\
+         else that of `sflow sampling-rate'. Repeat the command with another N to change the\n\
+         interface's rate, or with `rate default' to use the general rate again."
     }
     fn run(
         &self,

@@ -18,8 +18,8 @@ impl Command<Control> for SFlowHeaderBytes {
         "<B>"
     }
     fn help(&self) -> &'static str {
-        "Send the first B bytes of sampled packets\n\
-         Rounded up to a multiple of 32, at least 64 and at most 256. The default is 128."
+        "Set the number of header bytes sent of a sampled packet\n\
+         Rounded up to a multiple of 32 between 64 and 256. The default is 128."
     }
     fn run(
         &self,
@@ -32,9 +32,9 @@ impl Command<Control> for SFlowHeaderBytes {
         args.end()?;
         let taken = crate::state::set_header_bytes(cx, asked);
         if asked != u32::from(taken) {
-            tracing::warn!("sflow: header-bytes {asked} was taken as {taken}");
+            tracing::warn!("sflow: header-bytes {asked} rounded to {taken}");
             out.line(format_args!(
-                "header-bytes {asked} taken as {taken}: a multiple of 32 from 64 to 256"
+                "header-bytes {asked} rounded to {taken}: a multiple of 32 from 64 to 256"
             ));
         }
         out.json(serde_json::json!({ "asked": asked, "header_bytes": taken }));

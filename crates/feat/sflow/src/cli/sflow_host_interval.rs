@@ -18,9 +18,9 @@ impl Command<Control> for SFlowHostInterval {
         "<seconds>"
     }
     fn help(&self) -> &'static str {
-        "Set the seconds between two samples of this host's counters\n\
-         Processor, memory, disks and protocols, as the sFlow host structures have them. 0 sends\n\
-         none; 30 is the default. They are sent while sFlow is enabled on an interface."
+        "Set the polling interval of host counters in seconds\n\
+         CPU, memory, disk and protocol counters (sFlow host structures). The default is 30; 0\n\
+         disables them. They are sent while sFlow is enabled on an interface."
     }
     fn run(
         &self,
@@ -28,7 +28,7 @@ impl Command<Control> for SFlowHostInterval {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "the seconds between two samples")?;
+        required(args, "an interval in seconds")?;
         let seconds = args.number("seconds", 0, 86_400)? as u32;
         args.end()?;
         crate::exporting::set_host_interval(cx, seconds);

@@ -21,9 +21,9 @@ impl Command<Control> for SFlowNetlink {
     }
     fn help(&self) -> &'static str {
         "Send samples, interface counters and drops over netlink to an agent such as hsflowd\n\
-         It must run on this host, in the router's network namespace. With auto, which holds unless \
-         set, that is done while there is no collector. Groups number what is received and what is \
-         sent: 3 and 4 is what hsflowd takes for a router's."
+         The agent must run on this host in the router's network namespace. `auto', the default, \
+         enables this while no collector is configured. The groups are the PSAMPLE groups of \
+         received and sent packets; hsflowd expects 3 and 4 from a router."
     }
     fn run(
         &self,
@@ -54,8 +54,8 @@ fn settings(args: &mut Args<'_>) -> Result<NetlinkSettings, CliError> {
     let mut settings = NetlinkSettings { mode, rx_group: RX_GROUP, tx_group: TX_GROUP };
     if args.keyword("group") {
         let most = u64::from(u32::MAX);
-        settings.rx_group = args.number("group of received packets", 1, most)? as u32;
-        settings.tx_group = args.number("group of sent packets", 1, most)? as u32;
+        settings.rx_group = args.number("group number for received packets", 1, most)? as u32;
+        settings.tx_group = args.number("group number for sent packets", 1, most)? as u32;
     }
     args.end()?;
     Ok(settings)
@@ -75,7 +75,9 @@ mod tests {
         assert_eq!(read("enable"), Ok(NetlinkSettings { mode: NetlinkMode::Enable, ..usual }));
         let other = NetlinkSettings { mode: NetlinkMode::Disable, rx_group: 1, tx_group: 2 };
         assert_eq!(read("disable group 1 2"), Ok(other));
-        assert!(read("enable group 1").unwrap_err().contains("missing group of sent packets"));
+        assert!(
+            read("enable group 1").unwrap_err().contains("missing group number for sent packets")
+        );
         assert!(read("enable group 0 1").is_err() && read("perhaps").is_err());
         assert!(read("auto 5").unwrap_err().contains("unexpected `5'"));
     }

@@ -19,7 +19,7 @@ impl Command<Control> for SFlowPollingInterval {
     }
     fn help(&self) -> &'static str {
         "Send each interface's counters every S seconds\n\
-         Interfaces take turns within the interval. The default is 20."
+         Interfaces are polled one after another within the interval. The default is 20."
     }
     fn run(
         &self,

@@ -20,8 +20,9 @@ impl Command<Control> for SFlowSamplingRate {
     }
     fn help(&self) -> &'static str {
         "Sample one packet in N\n\
-         On interfaces without a rate of their own. 0 takes none; the default is 10000.\n\
-         With a speed such as 10G: on those of them whose link has it; default ends that."
+         Applies to interfaces without their own rate. 0 samples none; the default is 10000.\n\
+         With a speed such as 10G, applies only to those with that link speed; `default' removes\n\
+         the rate of a speed."
     }
     fn run(
         &self,

@@ -18,8 +18,8 @@ impl Command<Control> for SFlowSubAgent {
         "<number>"
     }
     fn help(&self) -> &'static str {
-        "Set the number that tells sFlow agents of one address apart\n\
-         100000 is the default. Under another number, sequence numbers begin anew."
+        "Set the sub-agent id, which distinguishes agents with the same address\n\
+         The default is 100000. When it changes, sequence numbers restart."
     }
     fn run(
         &self,

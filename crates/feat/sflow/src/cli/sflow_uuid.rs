@@ -19,8 +19,8 @@ impl Command<Control> for SFlowUuid {
         "<uuid> | machine"
     }
     fn help(&self) -> &'static str {
-        "Set by what number collectors tell this host from all others\n\
-         By default it is the machine's own. Virtual machines that were copied may share one."
+        "Set the UUID that identifies this host to collectors\n\
+         The default is the machine's UUID, which cloned virtual machines may share."
     }
     fn run(
         &self,

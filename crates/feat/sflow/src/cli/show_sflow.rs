@@ -23,8 +23,8 @@ impl Command<Control> for ShowSFlow {
         "show sflow"
     }
     fn help(&self) -> &'static str {
-        "Show the settings of sFlow and what was sent\n\
-         The first lines are commands that make these settings."
+        "Show sFlow settings and counters\n\
+         The first lines are the commands that configure these settings."
     }
     fn run(
         &self,
@@ -121,7 +121,7 @@ fn to_text(r: &Report) -> String {
     }
     match (&r.service, status.agent_address) {
         (Err(error), _) => {
-            let _ = writeln!(text, "  nothing is sent: {error}");
+            let _ = writeln!(text, "  not sending: {error}");
         }
         (_, Some(address)) => {
             let _ = writeln!(text, "  agent address: {address}");
@@ -133,13 +133,21 @@ fn to_text(r: &Report) -> String {
     }
     if totals.dropped > 0 {
         let longest = status.longest_pause.as_secs_f64() * 1e3;
-        let _ = writeln!(text, "  longest wait for the service: {longest:.1} ms");
+        let _ = writeln!(text, "  longest scheduling delay of the sflow thread: {longest:.1} ms");
     }
     if status.samples_unwanted > 0 {
-        let _ = writeln!(text, "  packet samples without a collector: {}", status.samples_unwanted);
+        let _ = writeln!(
+            text,
+            "  packet samples discarded without a collector: {}",
+            status.samples_unwanted
+        );
     }
     if status.samples_stale > 0 {
-        let _ = writeln!(text, "  packet samples of deleted interfaces: {}", status.samples_stale);
+        let _ = writeln!(
+            text,
+            "  packet samples discarded with deleted interfaces: {}",
+            status.samples_stale
+        );
     }
     for (config, stats) in &status.collectors {
         let (datagrams, bytes, errors) = (stats.datagrams, stats.bytes, stats.send_errors);
@@ -162,7 +170,7 @@ fn to_text(r: &Report) -> String {
     text
 }
 
-/// What became of what was told over netlink, if anything is.
+/// Appends the state of the netlink channels in use.
 fn netlink_text(r: &Report, status: &Status, text: &mut String) {
     for ((channel, line), listeners) in Channel::ALL.iter().zip(&status.netlink).zip(&r.listeners) {
         let SendStats { sent, failed, last_error, .. } = &line.stats;

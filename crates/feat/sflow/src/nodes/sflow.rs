@@ -1,10 +1,10 @@
 //! `sflow`: samples one in N of the packets that an interface receives, sends, or both, and those
 //! that are dropped.
 //!
-//! A tap on `device-input`, `interface-output` and `error-drop`: it looks at frames and moves none. It
-//! reads, of sampled packets, the bytes, the length and the offload; those received it marks, so as
-//! to be told where they go. Samples go into this worker's ring; nothing is allocated, locked or
-//! waited for. Frames without a sample it does not see at all.
+//! A tap on `device-input`, `interface-output` and `error-drop` that inspects frames and moves
+//! none. Of a sampled packet it reads bytes, length and offload metadata, and it marks received
+//! ones so that the engine reports their disposition. Samples go into the worker's ring without
+//! allocation, lock or wait. The tap is not called for frames without a sample.
 
 use crate::drops::Limiter;
 use crate::pending::PendingSamples;
@@ -51,35 +51,34 @@ pub static NODE: NodeDecl = NodeDecl {
 /// Lines of the ring that are published together while packets keep coming.
 const PUBLISH: u64 = 128;
 
-/// What the main thread tells the tap.
+/// A message from the main thread to the tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapMessage {
-    /// What is sampled of an interface from now on. Another generation than before: its counters
-    /// begin at zero.
+    /// Sets what is sampled of an interface. A new generation resets its counters.
     Port {
         /// The interface.
         sw_if: u32,
-        /// Which of that number.
+        /// Generation of the interface index.
         generation: u32,
-        /// One received packet in so many, 0 none.
+        /// Sampling rate of received packets, 0 for none.
         rx_rate: u32,
-        /// One sent packet in so many, 0 none.
+        /// Sampling rate of sent packets, 0 for none.
         tx_rate: u32,
-        /// Its packets that are dropped, too.
+        /// Report drops of its packets.
         drops: bool,
     },
-    /// An interface is gone.
+    /// An interface was deleted.
     Forget {
         /// The interface.
         sw_if: u32,
     },
-    /// Most bytes of a header, up to [`MAX_HEADER`].
+    /// Maximum header bytes of a sample, up to [`MAX_HEADER`].
     HeaderBytes(u16),
-    /// Dropped packets that are told of in a second, at most.
+    /// Maximum drop samples per second.
     DropLimit(u32),
 }
 
-/// An interface, on one line: others' frames may have pushed it out of the nearest cache.
+/// Sampling state of an interface, in one cache line.
 #[derive(Default)]
 #[repr(align(64))]
 struct Port {
@@ -87,16 +86,16 @@ struct Port {
     tx: Countdown,
     generation: u32,
     drops: bool,
-    /// Its counters are not in the stats yet.
+    /// The counters have not been copied to the stats yet.
     dirty: bool,
-    /// Packets as they are on the wire that could have been sampled.
+    /// Sample pool: packets as on the wire that could have been sampled.
     seen: u64,
     taken: u64,
     lost: u64,
 }
 
 impl Port {
-    /// Counts packets that could be sampled.
+    /// Adds packets to the sample pool.
     #[inline]
     fn see(&mut self, packets: u64, dirty: &mut Vec<u32>, sw_if: u32) {
         self.seen += packets;
@@ -120,30 +119,30 @@ fn note(dirty: &mut Vec<u32>, sw_if: u32) {
 // What `lines` names are these two.
 const _: () = assert!(std::mem::offset_of!(SFlowTap, ring) == 64);
 
-/// Ports of which nothing is sampled; not by way of the stack.
+/// Returns ports that sample nothing, allocated without passing through the stack.
 fn ports() -> Box<[Port; MAX_INTERFACES]> {
     let all: Box<[Port]> = (0..MAX_INTERFACES).map(|_| Port::default()).collect();
     all.try_into().unwrap_or_else(|_| unreachable!("as many as asked for"))
 }
 
-/// The sampler of one worker. What a sample needs comes first, on two lines.
+/// The sampler of one worker. The first two cache lines hold what a sample needs.
 #[repr(C)]
 pub struct SFlowTap {
     ports: Box<[Port; MAX_INTERFACES]>,
-    /// The turn in which it was called last.
+    /// Time of the loop in which the tap was called last.
     now: u64,
     random: Random,
     header_bytes: usize,
     pending: PendingSamples,
     ring: SampleWriter,
-    /// Ports whose counters are not in the stats yet.
+    /// Ports whose counters have not been copied to the stats yet.
     dirty: Vec<u32>,
     stats: Arc<TapStats>,
     limiter: Limiter,
 }
 
 impl SFlowTap {
-    /// A tap that samples nothing yet.
+    /// Makes a tap that samples nothing yet.
     #[must_use]
     pub fn new(ring: SampleWriter, stats: Arc<TapStats>) -> SFlowTap {
         SFlowTap {
@@ -159,14 +158,14 @@ impl SFlowTap {
         }
     }
 
-    /// Looks at a frame before which none has passed unseen.
+    /// Handles a frame that was not preceded by skipped packets.
     #[cold]
     #[inline(never)]
     fn frame_alone(&mut self, cx: &mut TapCx, sw_if: u32, frame: &mut Frame) {
         self.passed_and_frame(cx, (sw_if, 0), frame);
     }
 
-    /// Lets packets pass that are not looked at.
+    /// Counts packets that pass without inspection.
     fn skip(&mut self, sent: bool, sw_if: u32, packets: u64) {
         let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
         port.see(packets, &mut self.dirty, sw_if);
@@ -174,15 +173,16 @@ impl SFlowTap {
         debug_assert!(free, "a sample was missed");
     }
 
-    /// Looks at a frame that is sent, behind `passed` other packets: elsewhere, so that for what is received there is
-    /// less to put aside.
+    /// Handles a sent frame after `passed` other packets. Out of line, so that the receive path
+    /// saves fewer registers.
     #[inline(never)]
     fn look_sent(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
         self.look::<true>(cx, passed, frame);
     }
 
-    /// Looks at a frame behind `passed` other packets. It is called for one that mostly has a single sample, and so
-    /// seldom that its code is not at hand: hence as little of that as there can be, and all else elsewhere.
+    /// Handles a frame after `passed` other packets. Mostly the frame has a single sample, and the
+    /// call is so rare that its code is not cached: the common case is kept short, all else is out
+    /// of line.
     #[inline(always)]
     fn look<const SENT: bool>(
         &mut self,
@@ -196,7 +196,7 @@ impl SFlowTap {
         let SFlowTap { ports, ring, random, pending, header_bytes, dirty, .. } = self;
         let Some(port) = ports.get_mut(sw_if as usize) else { return };
         let n = frame.len() as u64;
-        // That of the packet that is due: as many have been seen, and pass with it.
+        // The pool at the packet that is due.
         let pool = port.seen + port.countdown(SENT).left();
         port.see(passed + n, dirty, sw_if);
         let countdown = port.countdown(SENT);
@@ -214,7 +214,8 @@ impl SFlowTap {
         cx.skip_packets(free);
     }
 
-    /// The same for a frame with packets in several segments, or that stand for several on the wire.
+    /// The same for a frame with packets in several segments, or that stand for several on the
+    /// wire.
     #[cold]
     #[inline(never)]
     fn look_closely<const SENT: bool>(
@@ -232,8 +233,8 @@ impl SFlowTap {
         cx.skip_packets(self.look_on::<SENT>((sw_if, cx.now()), frame, 0, true));
     }
 
-    /// Looks at the packets of a frame that was seen, from `at` on; `room` says whether there was room for the sample
-    /// before. Returns how many packets may pass behind the frame.
+    /// Samples the packets of a counted frame from `at` on; `room` is false if the ring refused the
+    /// previous sample. Returns how many packets may pass after the frame.
     #[inline(never)]
     fn look_on<const SENT: bool>(
         &mut self,
@@ -253,7 +254,7 @@ impl SFlowTap {
                 let to = (&mut *ring, &mut *pending, *header_bytes);
                 room = take::<SENT, false>(port, to, place, frame, at as u8);
             } else {
-                // There was no room a moment ago, and there will be none before the turn ends.
+                // The ring was full and stays full until the end of the loop.
                 port.lost += 1;
             }
             at += 1;
@@ -280,7 +281,7 @@ impl SFlowTap {
         }
     }
 
-    /// Takes the samples of the packets that packet `i` stands for.
+    /// Takes samples of the segments of GSO packet `i`.
     fn sample_wire(&mut self, now: u64, frame: &mut Frame, i: u8, sw_if: u32, sent: bool) {
         let wire = Wire::of(frame, i, 0);
         let n = wire.packets();
@@ -313,7 +314,7 @@ impl SFlowTap {
         }
     }
 
-    /// Puts in the sample of one of the packets that packet `i` stands for.
+    /// Pushes the sample of one segment of GSO packet `i`.
     fn push_segment(
         &mut self,
         mut record: SampleRecord,
@@ -338,8 +339,8 @@ impl SFlowTap {
         }
     }
 
-    /// In a new turn, the packets of those before have found their ends, or are held: publishes
-    /// their samples once there are enough.
+    /// Called in each loop. The packets of earlier loops have left or are held, so their samples
+    /// are published once there are enough.
     #[inline]
     fn turn(&mut self, now: u64) {
         if self.ring.pending() >= PUBLISH && now != self.now {
@@ -354,12 +355,12 @@ impl SFlowTap {
         self.pending.clear(&self.ring);
     }
 
-    /// What becomes of the sampled packets of a frame. They may be changed ones, or others', or not simply leave.
+    /// Completes the samples of a frame, which may have changed or remotely sampled packets.
     #[inline(never)]
     fn complete_frame(&mut self, frame: &Frame, fate: Fate) {
         let SFlowTap { pending, ring, .. } = self;
         match fate {
-            // What nearly all are.
+            // The common case.
             Fate::Sent(tx_if) if !frame.flags().intersects(UNUSUAL) => {
                 pending.complete_frame(ring, frame, |i| sent_unchanged(frame, i, tx_if));
             }
@@ -373,13 +374,13 @@ impl SFlowTap {
         let local = frame.flags().contains(Flags::LOCAL);
         let SFlowTap { pending, ring, .. } = self;
         pending.complete_frame(ring, frame, |i| disposition(frame, i, fate, local));
-        // Only what has been handed over has a number.
+        // Only packets handed over have a sample id.
         if frame.flags().contains(Flags::META) && fate != Fate::HandedOver {
             self.report_remote_all(frame, fate, local);
         }
     }
 
-    /// Tells what has become of packets that another worker has sampled.
+    /// Reports the disposition of packets that another worker has sampled.
     #[cold]
     fn report_remote_all(&mut self, frame: &Frame, fate: Fate, local: bool) {
         for i in frame.sampled().iter() {
@@ -390,8 +391,8 @@ impl SFlowTap {
         }
     }
 
-    /// Takes samples of dropped packets: of super-packets, of what these would have been on the wire. Of those beyond
-    /// the limit nothing is looked at.
+    /// Takes samples of dropped packets, of GSO packets segment by segment. Packets beyond the
+    /// limit are only counted.
     fn drops(&mut self, cx: &mut TapCx, frame: &Frame) {
         let (mut reported, mut seen) = (0, 0);
         let offload = frame.flags().contains(Flags::OFFLOAD);
@@ -426,7 +427,7 @@ impl SFlowTap {
         }
     }
 
-    /// Puts in one of the packets that dropped packet `i` is on the wire: headers that were stepped over come first.
+    /// Pushes the sample of one segment of dropped packet `i`, including headers already stripped.
     fn push_dropped(&mut self, mut record: SampleRecord, frame: &Frame, i: u8, at: u64) -> bool {
         let stepped = frame.stepped(i);
         let mut buf = [0; MAX_HEADER];
@@ -443,19 +444,19 @@ impl SFlowTap {
     }
 }
 
-/// Frames with such marks have packets of which there is more to tell.
+/// Frame flags that rule out the fast path of [`sent_unchanged`].
 const UNUSUAL: Flags = Flags::LOCAL.union(Flags::TRANSLATED).union(Flags::META);
 
-/// The way of a packet that left as nearly all do.
+/// The disposition of a packet that left without rewritten headers other than by routing.
 #[inline]
 fn sent_unchanged(frame: &Frame, i: u8, tx_if: u32) -> Disposition {
     Disposition::Out { tx_if, entry: frame.aux()[usize::from(i)], headers: None }
 }
 
-/// Where samples go, and how long their headers may be.
+/// Destination of samples, and the maximum header length.
 type To<'t> = (&'t mut SampleWriter, &'t mut PendingSamples, usize);
 
-/// What there is to say of packet `i`, which is the `pool`-th that could have been sampled.
+/// The record of packet `i`, the `pool`-th that could have been sampled.
 #[inline(always)]
 fn record<const SENT: bool>(
     port: &mut Port,
@@ -482,8 +483,8 @@ fn record<const SENT: bool>(
     }
 }
 
-/// Takes the sample of packet `i`, at that place: see [`record`]; false if there is no room.
-/// `WHOLE` says that all packets lie in one piece.
+/// Takes the sample of packet `i`, see [`record`]; returns false if the ring is full.
+/// `WHOLE` means that all packets are in a single segment.
 #[inline(always)]
 fn take<const SENT: bool, const WHOLE: bool>(
     port: &mut Port,
@@ -502,7 +503,7 @@ fn take<const SENT: bool, const WHOLE: bool>(
     taken::<SENT>(port, (ring, pending), ticket, frame, (key, i))
 }
 
-/// The same for a packet whose header goes on in the next segment.
+/// The same for a packet whose header continues in the next segment.
 #[cold]
 #[inline(never)]
 fn take_gathered<const SENT: bool>(
@@ -519,7 +520,7 @@ fn take_gathered<const SENT: bool>(
     taken::<SENT>(port, (ring, pending), ticket, frame, (key, i))
 }
 
-/// Marks a packet whose sample was taken, and counts it, or that there was no room.
+/// Marks and counts a packet whose sample was taken, or counts the lost sample.
 #[inline(always)]
 fn taken<const SENT: bool>(
     port: &mut Port,
@@ -540,7 +541,7 @@ fn taken<const SENT: bool>(
     true
 }
 
-/// Copies as many of a packet's bytes as there is room for; returns how many.
+/// Copies the first bytes of a packet to `to`; returns their number.
 #[cold]
 fn gather(frame: &Frame, i: u8, to: &mut [u8]) -> usize {
     let mut n = 0;
@@ -552,8 +553,8 @@ fn gather(frame: &Frame, i: u8, to: &mut [u8]) -> usize {
     n
 }
 
-/// Where a packet goes that is on its way out. It is only looked at if its headers may be others than
-/// when it was sampled, for its bytes may have gone from the nearest cache.
+/// The disposition of a packet that leaves. Its bytes may no longer be cached, so they are read
+/// only if the headers may have changed since it was sampled.
 #[inline]
 fn sent_by(frame: &Frame, i: u8, tx_if: u32) -> Disposition {
     let headers = match frame.flags().contains(Flags::TRANSLATED) {
@@ -576,11 +577,11 @@ fn headers_of_changed(frame: &Frame, i: u8) -> Option<Headers> {
     Some(Headers { tag, tuple: Tuple::of(data, if tag.is_some() { 16 } else { 12 }) })
 }
 
-/// What becomes of a sampled packet.
+/// Returns the disposition of a sampled packet.
 #[inline]
 fn disposition(frame: &Frame, i: u8, fate: Fate, local: bool) -> Disposition {
     match fate {
-        // The packet was turned into an answer to itself.
+        // The packet was turned into a reply to itself.
         Fate::Sent(_) if local && frame.meta(i).flags().contains(Flags::LOCAL) => {
             Disposition::Delivered
         }
@@ -591,8 +592,8 @@ fn disposition(frame: &Frame, i: u8, fate: Fate, local: bool) -> Disposition {
     }
 }
 
-/// Tells what has become of another worker's packet. Should there be no room, its sample goes out
-/// without.
+/// Reports the disposition of a packet that another worker has sampled. If the ring is full, the
+/// sample is sent without it.
 #[cold]
 fn report_remote(ring: &mut SampleWriter, number: u32, disposition: Disposition) {
     let record = SampleRecord {
@@ -620,7 +621,7 @@ impl Tap for SFlowTap {
         self.skip(cx.arc() == INTERFACE_OUTPUT, sw_if, packets);
     }
 
-    // Within what the engine calls, so that there is one call less.
+    // Inlined into the engine's call to save a call.
     #[inline(always)]
     fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
         self.turn(cx.now());

@@ -60,7 +60,7 @@ fn due(passed: (u64, u64), interval: u64, sw_if: u64) -> bool {
     turns(passed.1) > turns(passed.0)
 }
 
-/// Counters with super-packets as what they are on the wire, where samples count them so.
+/// Interface counters with GSO packets counted as segments, as samples count them.
 fn on_wire(mut totals: IfTotals) -> IfTotals {
     totals.rx_packets += totals.rx_gso;
     totals.rx_bytes += totals.rx_gso_bytes;

@@ -25,7 +25,7 @@ pub(super) struct Exporter {
     collectors: Shared,
     agent: Option<Agent<Shared>>,
     settings: ExportSettings,
-    /// There is somebody to send to.
+    /// There is a collector.
     wanted: bool,
     address: Option<IpAddr>,
     /// When to look at the host's addresses, and who is looking.
@@ -55,8 +55,8 @@ impl Exporter {
     }
 
     /// Takes other settings. A collector that stays keeps its socket and its counts, the agent its
-    /// sequence numbers unless it gets a name that it has not had before. The host's counters are only sent while sFlow is
-    /// `enabled` on some interface.
+    /// sequence numbers unless it gets a name that it has not had before. The host's counters are
+    /// only sent while sFlow is `enabled` on some interface.
     pub(super) fn configure(&mut self, settings: &ExportSettings, enabled: bool) {
         let now = Instant::now();
         let polled = enabled && !settings.collectors.is_empty() && settings.host_interval > 0;
@@ -116,7 +116,7 @@ impl Exporter {
         }
     }
 
-    /// Tells the agent its name and its lengths, if it has a name.
+    /// Configures the agent's address and lengths, if it has an address.
     fn reconfigure(&mut self, now: Instant) {
         let config = self.address.map(|address| self.config(address));
         if let (Some(agent), Some(config)) = (&mut self.agent, config)
@@ -126,12 +126,12 @@ impl Exporter {
         }
     }
 
-    /// Whether there is somebody to send to.
+    /// True if there is a collector.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted
     }
 
-    /// The agent, if there is somebody to send to and a name to send by.
+    /// Returns the agent if there are a collector and an agent address.
     #[inline]
     pub(super) fn agent(&mut self) -> Option<&mut Agent<Shared>> {
         if !self.wanted || self.address.is_none() {
@@ -179,8 +179,8 @@ impl Exporter {
         samples.into_iter().chain(self.host.deadline(now)).min()
     }
 
-    /// Sends what has waited long enough, and does what is due. Among the host's counters, `adapters` are the
-    /// router's: the system's have numbers that samples give to the router's.
+    /// Sends what has waited long enough, and does what is due. Among the host's counters,
+    /// `adapters` are the router's: the system's have numbers that samples give to the router's.
     pub(super) fn tick(&mut self, now: Instant, adapters: impl FnOnce() -> HostAdapters) {
         self.elect(now);
         if let Some(mut host) = self.host.poll(now)

@@ -1,7 +1,7 @@
 //! Samples of packets that another worker has gone on with, until that says what became of them.
 //!
-//! Sample and answer come by two rings, in any order. Both are kept for a moment, so that they meet;
-//! a sample whose answer does not come goes out without.
+//! Sample and answer come by two rings, in any order. Both are kept for a moment, so that they
+//! meet; a sample whose answer does not come goes out without.
 
 use crate::record::{Disposition, SampleRecord};
 use crate::ring::MAX_HEADER;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How long a sample waits for its answer, or an answer for its sample.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
-/// Samples that wait, at most, and answers: as many as come in a ring. Should there be more, the oldest
-/// go.
+/// Samples that wait, at most, and answers: as many as come in a ring. Should there be more, the
+/// oldest go.
 const LIMIT: usize = 1 << 15;
 
 /// A sample that waits.

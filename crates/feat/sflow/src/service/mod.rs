@@ -1,8 +1,8 @@
 //! The thread `sflow-service`: drains the workers' rings, polls interface counters, and sends both.
 //!
 //! It sleeps a millisecond while samples flow, up to 32 when they do not, and for good while no
-//! interface has sFlow; a worker wakes it when many samples wait. It reads workers' counters directly
-//! and never talks to a worker.
+//! interface has sFlow; a worker wakes it when many samples wait. It reads workers' counters
+//! directly and never talks to a worker.
 
 mod counters;
 mod export;
@@ -61,27 +61,27 @@ pub struct PortSetup {
     pub born: IfTotals,
 }
 
-/// All that the main thread tells the service.
+/// Configuration of the service, set by the main thread.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// Seconds between two polls, 1 or more.
     pub polling_interval: u32,
-    /// What the agent is told.
+    /// Settings of the agent.
     pub export: ExportSettings,
-    /// What an agent of this host is told.
+    /// Settings of the netlink export.
     pub netlink: NetlinkSettings,
     /// Interfaces that exist, by index.
     pub ports: Vec<PortSetup>,
     /// Why packets are dropped, by number.
     pub reasons: Arc<Reasons>,
-    /// Dropped packets that are told of in a second, at most.
+    /// Maximum drop samples per second.
     pub drop_limit: u32,
 }
 
 /// What the service has done.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// Packet samples put into datagrams, or told over netlink.
+    /// Packet samples sent in datagrams or over netlink.
     pub samples_sent: u64,
     /// Packet samples that did not fit into a datagram.
     pub samples_refused: u64,
@@ -89,7 +89,7 @@ pub struct Status {
     pub samples_unwanted: u64,
     /// Packet samples of interfaces that were gone.
     pub samples_stale: u64,
-    /// Counter samples put into datagrams, or told over netlink.
+    /// Counter samples sent in datagrams or over netlink.
     pub counters_sent: u64,
     /// Counter samples that did not fit into a datagram.
     pub counters_refused: u64,
@@ -97,7 +97,7 @@ pub struct Status {
     pub drops_sent: u64,
     /// Dropped packets that did not fit into a datagram.
     pub drops_refused: u64,
-    /// Dropped packets that workers told of, and that were too many with those of other workers.
+    /// Drop samples of workers that exceeded the limit together.
     pub drops_limited: u64,
     /// Samples of the host's counters sent.
     pub host_samples: u64,
@@ -107,11 +107,12 @@ pub struct Status {
     pub agent_address: Option<IpAddr>,
     /// What became of the datagrams.
     pub collectors: Vec<(CollectorConfig, CollectorStats)>,
-    /// Something is to be told over netlink.
+    /// The netlink export is active.
     pub netlink_wanted: bool,
     /// What became of that: samples, counters and status, drops.
     pub netlink: [LineStatus; 3],
-    /// Longest time for which samples that came were not looked at: rings must hold what comes in it.
+    /// Longest time for which samples that came were not looked at: rings must hold what comes in
+    /// it.
     pub longest_pause: Duration,
     /// Times that the thread woke up.
     pub wakeups: u64,
@@ -160,7 +161,8 @@ impl Drop for Handle {
     }
 }
 
-/// Starts the thread, which the bell wakes then. There is one ring per worker, and what its tap counts.
+/// Starts the thread, which the bell wakes then. There is one ring per worker, and what its tap
+/// counts.
 ///
 /// # Errors
 /// If the system refuses a thread.
@@ -222,9 +224,9 @@ struct Service {
     reader: Option<Reader>,
     /// Samples whose packets other workers have.
     handed: Handed,
-    /// How many dropped packets are told of.
+    /// Rate limit of drop samples.
     limiter: Limiter,
-    /// Dropped packets that workers have not told of.
+    /// Drops suppressed by workers.
     suppressed: Vec<u64>,
     setup: Setup,
     /// By index.
@@ -280,8 +282,8 @@ impl Service {
         }
     }
 
-    /// Works until told to stop. What a round does must not park this thread, as a channel's `recv` would: that
-    /// would take the call that comes with an order, and sleep on.
+    /// Runs until it is asked to stop. What a round does must not park this thread, as a channel's
+    /// `recv` would: that would take the call that comes with an order, and sleep on.
     fn run(&mut self, orders: &Receiver<Order>) {
         let mut nap = SHORTEST;
         loop {
@@ -302,14 +304,14 @@ impl Service {
             };
         }
         while self.drain() > 0 {}
-        // Nobody answers any more.
+        // The thread has ended.
         self.let_go(Instant::now() + handed::PATIENCE, None);
         self.exporter.flush(Instant::now());
         self.netlink.flush();
         self.publish();
     }
 
-    /// Does all that it is told; says whether that was something, or `None` if it is to stop.
+    /// Handles all messages; returns whether there were any, `None` on stop.
     fn obey(&mut self, orders: &Receiver<Order>) -> Option<bool> {
         let mut changed = false;
         loop {
@@ -449,7 +451,7 @@ impl Service {
         self.shares.settle();
         self.let_go(now, guard.as_ref());
         self.looked = (total > 0).then(Instant::now);
-        // Nobody is to wait for this thread while it sleeps.
+        // No guard may be held while this thread sleeps.
         if let Some(reader) = &mut reader {
             reader.offline();
         }

@@ -1,9 +1,9 @@
-//! What an agent of this host is told: samples over PSAMPLE, counters over USERSOCK, drops over
-//! NET_DM, in VPP's attributes.
+//! Export over netlink to an agent on this host: samples over PSAMPLE, counters over USERSOCK,
+//! drops over NET_DM, in VPP's attributes.
 //!
-//! An interface has one number everywhere. Samples that were lost leave gaps in the numbers of those
-//! that follow, on the interface that lost them: agents add a gap once, while they would add a total
-//! again with every sample. A channel that cannot be opened is tried again now and then.
+//! An interface has one number everywhere. Samples that were lost leave gaps in the numbers of
+//! those that follow, on the interface that lost them: agents add a gap once, while they would add
+//! a total again with every sample. A channel that cannot be opened is tried again now and then.
 
 use crate::netlink::NetlinkSettings;
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub struct LineStatus {
     pub closed: Option<String>,
 }
 
-/// A packet to be told of.
+/// A sampled packet to report.
 pub(super) struct Sampled<'a> {
     /// It was sampled as it left, not as it came.
     pub tx: bool,
@@ -66,7 +66,7 @@ pub(super) struct Sampled<'a> {
     pub drops: u64,
 }
 
-/// A dropped packet to be told of.
+/// A dropped packet to report.
 pub(super) struct Dropped<'a> {
     pub input: u32,
     pub input_name: &'a str,
@@ -82,7 +82,7 @@ pub(super) struct Dropped<'a> {
     pub code: DiscardReason,
 }
 
-/// Losses of an interface that were told.
+/// Losses of an interface that were reported.
 #[derive(Clone, Copy, Default)]
 struct Reported {
     generation: u32,
@@ -93,7 +93,7 @@ struct Reported {
 pub(super) struct Netlink {
     settings: NetlinkSettings,
     wanted: bool,
-    /// Samples of each direction, as far as they were told of: received, sent.
+    /// Samples reported per direction: received, sent.
     numbers: [u32; 2],
     reported: Vec<Reported>,
     samples: Line,
@@ -189,8 +189,8 @@ impl Netlink {
         [&mut self.samples, &mut self.counters, &mut self.drops]
     }
 
-    /// Takes settings; `wanted` if something is to be sent. True if it begins to be sent with this,
-    /// so that all interfaces have to be told of.
+    /// Applies settings; `wanted` activates the export. True if it begins to be sent with this,
+    /// so that all interfaces must be reported.
     pub(super) fn configure(
         &mut self,
         settings: NetlinkSettings,
@@ -218,7 +218,7 @@ impl Netlink {
         self.retry = now + RETRY;
         for line in self.lines() {
             if line.sender.as_ref().is_ok_and(|sender| !sender.is_current(line.channel)) {
-                tracing::info!("sflow: netlink channel {} is gone, or another", line.channel);
+                tracing::info!("sflow: netlink channel {} was reset", line.channel);
                 line.close();
             }
             if line.sender.is_err() {
@@ -227,7 +227,7 @@ impl Netlink {
         }
     }
 
-    /// Tells of a sampled packet; false if there is nobody to tell.
+    /// Reports a sampled packet; returns false if nothing listens.
     #[inline]
     pub(super) fn sample(&mut self, s: &Sampled<'_>) -> bool {
         let Ok(sender) = &mut self.samples.sender else { return false };
@@ -253,13 +253,13 @@ impl Netlink {
         true
     }
 
-    /// Losses of interfaces below `ports` are told from here on.
+    /// From here on, losses of interfaces below `ports` are reported.
     pub(super) fn set_ports(&mut self, ports: usize) {
         self.reported.resize(ports, Reported::default());
     }
 
-    /// Tells an interface's counters, of which `speed` is in bits per second; false if there is nobody
-    /// to tell.
+    /// Reports the counters of an interface; `speed` is in bits per second. Returns false if
+    /// nothing listens.
     pub(super) fn counters(
         &mut self,
         port: &PortSetup,
@@ -298,12 +298,13 @@ impl Netlink {
         true
     }
 
-    /// Tells of a dropped packet; false if there is nobody to tell.
+    /// Reports a dropped packet; returns false if nothing listens.
     pub(super) fn drop(&mut self, d: &Dropped<'_>) -> bool {
         let Ok(sender) = &mut self.drops.sender else { return false };
         let data = match d.header {
             [first, ..] if d.bare => {
-                // Agents take all for Ethernet; the kernel has no addresses for such packets either.
+                // Agents take all for Ethernet; the kernel has no addresses for such packets
+                // either.
                 let ether_type = if first >> 4 == 6 { [0x86, 0xdd] } else { [0x08, 0x00] };
                 self.scratch.clear();
                 self.scratch.extend([0; 12]);
@@ -334,8 +335,8 @@ impl Netlink {
         true
     }
 
-    /// Sends what waits, the status if a second has passed, and tries again what could not be opened.
-    /// True if there is a channel that there was not: all interfaces have to be told of.
+    /// Sends what waits, the status if a second has passed, and tries again what could not be
+    /// opened. True if a channel was opened, so that all interfaces must be reported.
     pub(super) fn tick(&mut self, now: Instant) -> bool {
         if !self.wanted {
             return false;
@@ -351,7 +352,7 @@ impl Netlink {
             self.second = Some(second);
             if let Ok(sender) = &mut self.counters.sender {
                 let sequence = Some(sender.next_sequence());
-                // No drops here: they are told by gaps.
+                // No drops here: gaps in the sequence report them.
                 let status =
                     usersock::Status { uptime_s: second as u32, sequence, ..Default::default() };
                 sender.push(|out, header| status.encode(out, header));
@@ -366,7 +367,7 @@ impl Netlink {
         self.lines().into_iter().for_each(Line::flush);
     }
 
-    /// Whether counters are told to somebody.
+    /// True if anything listens for counters.
     pub(super) fn takes_counters(&self) -> bool {
         self.counters.sender.is_ok()
     }
@@ -423,7 +424,7 @@ mod tests {
     fn losses_are_gaps_told_once_where_they_happened() {
         let mut netlink = netlink();
         let turns = [
-            // What was lost before the first sample is not told.
+            // What was lost before the first sample is not reported.
             (false, 1, 5),
             (false, 1, 5),
             (false, 1, 8),
@@ -434,7 +435,7 @@ mod tests {
         for (tx, source, drops) in turns {
             assert!(netlink.sample(&sampled(tx, source, drops)));
         }
-        // Another interface of that number begins anew.
+        // Another interface with that index starts over.
         assert!(netlink.sample(&Sampled { generation: 2, ..sampled(false, 1, 0) }));
         let numbers = waiting(&netlink.samples, |message| match message {
             Message::Sample(s) => (s.group, s.group_sequence, s.input, s.output, s.data.len()),

@@ -159,7 +159,8 @@ impl Service {
         record: &SampleRecord,
         header: &[u8],
     ) {
-        // SampleRecord are looked at where they are: to copy what was just written in pieces takes long.
+        // SampleRecord are looked at where they are: to copy what was just written in pieces takes
+        // long.
         if record.cause != Cause::RemoteDisposition
             && !matches!(record.disposition, Disposition::Elsewhere(_))
         {

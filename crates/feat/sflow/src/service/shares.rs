@@ -2,14 +2,14 @@
 //!
 //! Rings that are never empty would lose in proportion to their room, not to what comes: one with
 //! half of the samples would keep as many as one with the other half and more, and lose next to
-//! none. So each gets turns in proportion to what its worker had to offer lately, lost samples
+//! none. So each gets turns in proportion to what its worker had to offer recently, lost samples
 //! included, and all lose the same share.
 
 use super::BATCH;
 use crate::stats::TapStats;
 use std::sync::Arc;
 
-/// Samples of all after which turns are dealt anew.
+/// Total number of samples after which turns are reassigned.
 const WINDOW: u64 = 16 * 1024;
 
 /// Turns of workers.
@@ -34,7 +34,7 @@ impl Shares {
         self.turns[worker]
     }
 
-    /// Deals turns anew, once enough has come.
+    /// Reassigns turns once enough samples have come.
     pub(super) fn settle(&mut self) {
         let now = |tap: &Arc<TapStats>| tap.all.taken.get() + tap.all.dropped.get();
         let came = |(tap, before): (_, &u64)| now(tap).saturating_sub(*before);
@@ -132,9 +132,9 @@ mod tests {
         PortSetup { view, enabled: true, generation: 1, born: IfTotals::default() }
     }
 
-    /// Three workers that sample 3 to 9 to 4, the first of them on two interfaces, three times as fast
-    /// as samples are taken, beginning with nobody taking any: each worker and each interface loses
-    /// the same share, and each loss is told.
+    /// Three workers that sample 3 to 9 to 4, the first of them on two interfaces, three times as
+    /// fast as samples are taken, beginning with none taken: each worker and each interface loses
+    /// the same share, and each loss is reported.
     #[test]
     fn beyond_what_is_taken_all_lose_the_same_share() {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
@@ -182,7 +182,7 @@ mod tests {
         assert!((0.5..0.8).contains(&all.share()), "{}", all.share());
         let burdens: Vec<_> = (1..5).map(|port| of(port).share() / all.share()).collect();
         assert!(burdens.iter().all(|b| (b - 1.0).abs() < 0.03), "{burdens:?}");
-        // Once there is room again, what comes next tells of all that was lost.
+        // Once there is room again, the next sample reports all losses.
         while service.drain_rings(ROUND) > 0 {}
         let lost: Vec<_> = fates[1..].iter().map(|fate| fate.lost).collect();
         for feed in &mut feeds {

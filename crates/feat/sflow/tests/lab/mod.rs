@@ -44,15 +44,15 @@ thalweg_graph::errors! {
     BLACKHOLE: Error, 269, "the Test drops it";
 }
 
-/// Tells the input to make packets: a frame per element.
+/// Has the input make packets: a frame per element.
 pub struct Make {
     pub sw_if: u32,
     pub frames: Vec<Vec<Vec<u8>>>,
     /// Bytes that the first segment has at most; it could have as many as a buffer.
     pub first: usize,
-    /// Where they are entered for a test that fails.
+    /// Log for a test that fails.
     pub tap: PacketTap,
-    /// They are TCP super-packets that are to be cut into segments of so many bytes; 0: they are not.
+    /// Segment size of TCP GSO packets in bytes; 0 for ordinary packets.
     pub gso: u16,
 }
 
@@ -311,7 +311,7 @@ pub struct Lab {
     sent: u64,
     /// Bytes that the first segment of a packet has at most.
     pub first: usize,
-    /// Bytes of the segments that packets are to be cut into, 0 if not.
+    /// Segment size of GSO packets in bytes; 0 for ordinary packets.
     pub gso: u16,
     packets: PacketLog,
 }
@@ -354,7 +354,7 @@ impl Lab {
         result.err().unwrap_or_else(|| panic!("{line} succeeded"))
     }
 
-    /// `show sflow` for machines.
+    /// `show sflow` as JSON.
     pub fn json(&mut self) -> serde_json::Value {
         serde_json::from_str(&self.cli("show sflow | json")).expect("JSON")
     }
@@ -376,8 +376,8 @@ impl Lab {
         self.through();
     }
 
-    /// Receives frames on a worker, each on all of these interfaces one after the other, and waits until
-    /// they are through.
+    /// Receives frames on a worker, each on all of these interfaces one after the other, and waits
+    /// until they are through.
     pub fn receive_in_turns(&mut self, worker: usize, ports: &[u32], frames: &[Vec<Vec<u8>>]) {
         let input = self.c.node("test-input").expect("the input");
         for frame in frames {
@@ -396,11 +396,11 @@ impl Lab {
         self.packets.interface(&format!("sw_if_index {sw_if}"))
     }
 
-    /// Waits until all packets are through, and workers have told of them.
+    /// Waits until all packets are through and workers have counted them.
     fn through(&mut self) {
         let sent = self.sent;
         self.until("packets are through", |lab| lab.seen.packets.load(Relaxed) == sent);
-        // Taps tell when they are asked, when there is nothing to do, and now and then.
+        // Taps publish when they are asked, when there is nothing to do, and now and then.
         self.c.sync();
     }
 

@@ -41,10 +41,10 @@ impl Command<Control> for ApiTrace {
     }
 
     fn help(&self) -> &'static str {
-        "Keep requests of the binary API, and do them again\n\
-         The latest 16384 are kept, or as `nitems' says, of 32 MiB at most. Files without a directory\n\
-         are in /tmp; `save' makes them there only, and anew only. `replay' carries out what is in a\n\
-         file as if a client asked for it; nobody gets the answers."
+        "Record requests of the binary API and replay them\n\
+         Keeps the latest 16384 requests, or `nitems', and 32 MiB at most. Files without a\n\
+         directory are in /tmp; `save' only creates new files there. `replay' executes the\n\
+         requests of a file as if a client had sent them and discards the replies."
     }
 
     fn run(
@@ -89,8 +89,8 @@ fn status(trace: &Trace, out: &mut Output) {
         "forgotten": s.forgotten,
     }));
     let word = if s.on { "enabled" } else { "disabled" };
-    out.line(format_args!("API trace: {word}, {} requests of {} at most", s.records, s.items));
-    out.line(format_args!("  bytes: {}, earlier requests forgotten: {}", s.bytes, s.forgotten));
+    out.line(format_args!("API trace: {word}, {} of {} requests", s.records, s.items));
+    out.line(format_args!("  bytes: {}, older requests overwritten: {}", s.bytes, s.forgotten));
 }
 
 fn path(name: &str) -> PathBuf {
@@ -100,7 +100,9 @@ fn path(name: &str) -> PathBuf {
 /// As VPP does, and with good reason: whoever may use the command line writes as the router.
 fn save(trace: &Trace, name: &str) -> Result<(), CliError> {
     if name.contains('/') || name.starts_with('.') {
-        let text = format!("a plain name expected, not `{name}': files are saved in {DIRECTORY}");
+        let text = format!(
+            "expected a file name without directory, not `{name}': files are saved in {DIRECTORY}"
+        );
         return Err(CliError::failed(text));
     }
     let path = path(name);
@@ -114,13 +116,13 @@ fn load(name: &str) -> Result<Vec<Record>, CliError> {
     let fail = |why: String| CliError::failed(format!("cannot read {}: {why}", path.display()));
     let is_file = std::fs::metadata(&path).map_err(|e| fail(e.to_string()))?.is_file();
     if !is_file {
-        return Err(fail("it is no regular file".into()));
+        return Err(fail("not a regular file".into()));
     }
     let file = File::open(&path).map_err(|e| fail(e.to_string()))?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(e.to_string()))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(fail(format!("it is larger than {} MiB", MAX_FILE >> 20)));
+        return Err(fail(format!("larger than {} MiB", MAX_FILE >> 20)));
     }
     trace::read(&bytes).map_err(|e| fail(e.to_string()))
 }
@@ -196,7 +198,7 @@ impl Task<Control> for Replay {
             [&self.0.done, &self.0.unknown, &self.0.truncated].map(|n| n.load(Relaxed));
         out.json(json!({ "done": done, "unknown": unknown, "truncated": truncated }));
         out.line(format_args!(
-            "{done} requests carried out, {unknown} not known here, {truncated} too short"
+            "{done} requests replayed, {unknown} unknown, {truncated} truncated"
         ));
         TaskPoll::Done
     }

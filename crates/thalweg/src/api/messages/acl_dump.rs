@@ -86,7 +86,7 @@ pub struct AclRule {
 pub struct AclDetails {
     /// Its number.
     pub acl_index: u32,
-    /// What somebody noted about it.
+    /// Free-text tag.
     pub tag: Text<64>,
     /// Its rules.
     #[api(count = "count: u32")]

@@ -23,7 +23,7 @@ pub struct CliInbandReply {
 
 static MODULE: &Module = &thalweg_graph::api_modules::VLIB;
 
-/// So many bytes are a long answer: a copy of fewer takes some tenths of a millisecond.
+/// Size of a long reply in bytes: a copy of fewer takes some tenths of a millisecond.
 const LONG: usize = 1 << 20;
 
 /// The service.

@@ -17,5 +17,5 @@ pub static SERVICE: Call<Control, PuntSocketDeregister, PuntSocketDeregisterRepl
     Call::new(&PUNT, handle);
 
 fn handle(_: &mut Control, rq: PuntSocketDeregister) -> Result<PuntSocketDeregisterReply, Retval> {
-    Err(rq.punt.refuse("no packets are handed to programs"))
+    Err(rq.punt.refuse("punt sockets are not supported"))
 }

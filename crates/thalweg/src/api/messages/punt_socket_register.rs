@@ -29,5 +29,5 @@ pub static SERVICE: Call<Control, PuntSocketRegister, PuntSocketRegisterReply> =
     Call::new(&PUNT, handle);
 
 fn handle(_: &mut Control, rq: PuntSocketRegister) -> Result<PuntSocketRegisterReply, Retval> {
-    Err(rq.punt.refuse("packets are not handed to programs"))
+    Err(rq.punt.refuse("punt sockets are not supported"))
 }

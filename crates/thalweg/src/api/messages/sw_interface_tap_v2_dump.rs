@@ -1,5 +1,5 @@
-//! `sw_interface_tap_v2_dump`: taps, of which there are none yet; clients such as `vppcfg` insist on
-//! the message.
+//! `sw_interface_tap_v2_dump`: taps, of which there are none yet; clients such as `vppcfg` insist
+//! on the message.
 
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address, Ip6Address, MacAddress};

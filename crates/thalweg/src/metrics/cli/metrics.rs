@@ -1,4 +1,4 @@
-//! `metrics`: where counters are told over HTTP.
+//! `metrics`: the HTTP endpoint of metrics.
 
 use crate::metrics::{self, Metrics};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -20,9 +20,10 @@ impl Command<Control> for SetMetrics {
     }
 
     fn help(&self) -> &'static str {
-        "Tell counters over HTTP, for Prometheus\n\
-         `GET /metrics' there, in Prometheus' text or as OpenMetrics. Whoever reaches the address can\n\
-         read them. `default' is what the startup configuration says: `metrics { listen … }'."
+        "Serve metrics over HTTP, for Prometheus\n\
+         `GET /metrics' returns the Prometheus text format or OpenMetrics, without\n\
+         authentication. `default' restores the address of the startup configuration: `metrics {\n\
+         listen … }'."
     }
 
     fn run(

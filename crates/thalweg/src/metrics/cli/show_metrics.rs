@@ -1,4 +1,4 @@
-//! `show metrics`: where counters are told over HTTP, and how often they were.
+//! `show metrics`: the HTTP endpoint of metrics and its request counters.
 
 use crate::metrics::Metrics;
 use serde_json::json;
@@ -18,7 +18,7 @@ impl Command<Control> for ShowMetrics {
     }
 
     fn help(&self) -> &'static str {
-        "Show where counters are told over HTTP, and what was asked for"
+        "Show the HTTP endpoint of metrics and its request counters"
     }
 
     fn run(
@@ -32,7 +32,7 @@ impl Command<Control> for ShowMetrics {
         let state = state.borrow();
         let Some(server) = &state.server else {
             out.json(json!({ "listen": null }));
-            out.line("metrics are not told; `metrics listen 127.0.0.1:9482' does");
+            out.line("metrics are disabled; `metrics listen 127.0.0.1:9482' enables them");
             return Ok(Outcome::Done);
         };
         let counts = server.counts();
