@@ -128,7 +128,7 @@ fn machine(benches: &[Bench]) -> String {
     benches.first().map(markdown::machine).unwrap_or_default()
 }
 
-fn cell<'b>(benches: &'b [Bench], (table, row, column): Place) -> Option<&'b Value> {
+fn cell(benches: &[Bench], (table, row, column): Place) -> Option<&Value> {
     benches.iter().find_map(|b| b.table(table))?.find(row, column)
 }
 
