@@ -1,0 +1,134 @@
+//! Tables of ARCHITECTURE.md and docs/limits.md that can be compared with the code are right.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use thalweg_buffer::PoolConfig;
+use thalweg_graph::{Control, EngineConfig};
+
+const PAGE: &str = include_str!("../../../ARCHITECTURE.md");
+const LIMITS: &str = include_str!("../../../docs/limits.md");
+
+/// The rows of the first table after a line of a page, as cells.
+fn rows(page: &'static str, line: &str) -> Vec<Vec<&'static str>> {
+    let (_, text) = page.split_once(&format!("\n{line}\n")).expect("the line");
+    let table = text.lines().skip_while(|l| !l.starts_with("| ---")).skip(1);
+    let row = |l: &'static str| l.trim_matches('|').split('|').map(str::trim).collect();
+    table.take_while(|l| l.starts_with('|')).map(row).collect()
+}
+
+/// The words of a cell that are in backticks.
+fn code(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// The value of a constant expression: one number, or two with an operator between them.
+fn value(text: &str) -> u64 {
+    let number = |s: &str| s.trim().replace(['_', ','], "").parse::<u64>().expect("a number");
+    if let Some((a, b)) = text.split_once("<<") {
+        return number(a) << number(b);
+    }
+    match text.split_once('*') {
+        Some((a, b)) => number(a) * number(b),
+        None => number(text),
+    }
+}
+
+/// The folder `crates`.
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// What a source file sets a constant to.
+fn constant(file: &str, name: &str) -> u64 {
+    let path = crates().join(file);
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let is_it = |l: &&str| l.contains(&format!("const {name}: "));
+    let line = text.lines().find(is_it).unwrap_or_else(|| panic!("{file} has no {name}"));
+    value(line.split_once('=').expect("a value").1.trim_end_matches(';'))
+}
+
+#[test]
+fn limits_are_those_of_the_code() {
+    let rows = rows(LIMITS, "table.");
+    assert!(rows.len() > 30, "{}", rows.len());
+    for row in rows {
+        let [what, limit, source] = row[..] else { panic!("{row:?}") };
+        let [file, name] = code(source)[..] else { panic!("{source}") };
+        assert_eq!(value(limit), constant(file, name), "{what}: {name} in {file}");
+    }
+}
+
+#[test]
+fn arcs_are_those_of_the_graph() {
+    let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
+    let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
+    c.start(thalweg::features::FEATURES).expect("a graph");
+    let rows = rows(PAGE, "## Arcs and taps");
+    assert_eq!(rows.len(), c.arc_decls().len());
+    for arc in c.arc_decls() {
+        let is_it = |r: &&Vec<&str>| code(r[0]) == [arc.name];
+        let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no row for {}", arc.name));
+        let mut listed = code(row[2]);
+        let mut there = c.arc_features(c.arc(arc.name).expect("an arc"));
+        listed.sort_unstable();
+        there.sort_unstable();
+        assert_eq!(listed, there, "{}", arc.name);
+        assert_eq!(row[1], format!("{:?}", arc.key).to_lowercase(), "{}", arc.name);
+    }
+    c.shut_down();
+}
+
+/// The name of a package, and the workspace's crates that it depends on.
+fn manifest(folder: &Path) -> (String, Vec<String>) {
+    let text = fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+    let name = text.lines().find_map(|l| l.strip_prefix("name = ")).expect("a name");
+    let (_, after) = text.split_once("[dependencies]").unwrap_or_default();
+    let own = after.lines().skip(1).take_while(|l| !l.starts_with('['));
+    let own = own.filter(|l| l.starts_with("thalweg-"));
+    let own = own.filter_map(|l| l.split(['.', ' ']).next()).map(str::to_owned);
+    (name.trim_matches('"').to_owned(), own.collect())
+}
+
+#[test]
+fn dependencies_point_downwards() {
+    let mut levels = BTreeMap::new();
+    let mut needs = Vec::new();
+    for (level, row) in rows(PAGE, "(`crates/thalweg/tests/architecture.rs`):").iter().enumerate() {
+        for name in code(row[0]) {
+            let folders = match name.strip_suffix("/*") {
+                None => vec![crates().join(name)],
+                Some(parent) => fs::read_dir(crates().join(parent))
+                    .expect("a folder")
+                    .map(|e| e.expect("an entry").path())
+                    .collect(),
+            };
+            for folder in folders {
+                let (name, own) = manifest(&folder);
+                levels.insert(name.clone(), level);
+                needs.push((name, own));
+            }
+        }
+    }
+    assert!(levels.len() > 20, "{levels:?}");
+    for (name, own) in needs {
+        for dependency in own {
+            let level = levels.get(&dependency).unwrap_or_else(|| panic!("no row: {dependency}"));
+            assert!(*level >= levels[&name], "{name} depends on {dependency} above it");
+        }
+    }
+}
+
+#[test]
+fn files_that_are_named_exist() {
+    let is_file = |s: &&str| s.contains('/') && s.ends_with(".rs") && !s.contains('{');
+    let named = PAGE.split('`').skip(1).step_by(2).filter_map(|s| s.split(':').next());
+    let mut n = 0;
+    for file in named.filter(is_file) {
+        let root = crates().join("..");
+        let found = crates().join(file).exists() || root.join(file).exists();
+        assert!(found, "there is no {file}");
+        n += 1;
+    }
+    assert!(n > 30, "{n}");
+}
