@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::build::{Program, cargo, programs, step, step_output};
 use super::job::Job;
@@ -27,8 +27,22 @@ const SCENARIO_DEADLINE: Duration = Duration::from_secs(6 * 60);
 const FORWARDING: [&str; 5] = ["bad_input::", "cross_connect::", "mtu::", "routing::", "wire::"];
 /// Levels of frame kernels, as `THALWEG_SIMD` names them.
 const LEVELS: [&str; 4] = ["per-packet", "scalar", "avx2", "avx512"];
-/// The module of a scenario that measures, and so runs alone, is named so.
-const ALONE: &str = "::alone::";
+/// Scenarios that measure rates, loss or processor time, by the beginnings of their names. They run
+/// alone.
+const MEASURING: [&str; 12] = [
+    "configuration::applying_loses_nothing",
+    "conntrack::a_flood_of_openings",
+    "idle::",
+    "mtu::fragments",
+    "mtu::tcp_discovers",
+    "nat44::changes_do_not_disturb",
+    "nat44::udp_without_loss",
+    "nat44_lives::many_connections",
+    "nat44_lives::ports_run_out",
+    "sflow_many::a_thousand_interfaces",
+    "soak::",
+    "throughput::",
+];
 
 /// Phases to build, and the words that select among their jobs.
 pub struct Chosen {
@@ -165,6 +179,10 @@ fn scenarios(
     let program = all.first().context("cargo built no scenarios")?;
     let list = step_output(Command::new(&program.path).args(["--list", "--format", "terse"]))?;
     let list = list.to_string_lossy();
+    for beginning in MEASURING {
+        let there = list.lines().any(|line| line.starts_with(beginning));
+        ensure!(there, "no scenario begins with {beginning}, which is said to measure");
+    }
     let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
     let mut jobs = Vec::new();
     for name in
@@ -174,7 +192,7 @@ fn scenarios(
         let mut job = job(phase, program, args);
         job.name = format!("{phase}/{name}");
         job.deadline = SCENARIO_DEADLINE;
-        job.alone = name.contains(ALONE);
+        job.alone = MEASURING.iter().any(|beginning| name.starts_with(beginning));
         job.env.extend(env.iter().map(|(key, value)| (*key, OsString::from(value))));
         if job.alone {
             // It would take processor time from what is measured.
