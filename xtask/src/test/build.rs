@@ -66,7 +66,7 @@ pub fn programs(root: &Path, args: &[&str], env: &[(&str, OsString)]) -> Result<
     if !output.status.success() {
         bail!("{} ended with {}", shown(&command), output.status);
     }
-    parse(&String::from_utf8_lossy(&output.stdout))
+    parse(root, &String::from_utf8_lossy(&output.stdout))
 }
 
 /// The cargo that runs this program, in the repository's root.
@@ -81,7 +81,7 @@ fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-fn parse(messages: &str) -> Result<Vec<Program>> {
+fn parse(root: &Path, messages: &str) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
         let message: Message =
@@ -89,12 +89,14 @@ fn parse(messages: &str) -> Result<Vec<Program>> {
         let Some(path) = message.executable.filter(|_| message.profile.test) else { continue };
         let dir =
             message.manifest_path.parent().context("a manifest is in a directory")?.to_owned();
-        let package = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Folders of crates and of features may have the same last name.
+        let folder = dir.strip_prefix(root).unwrap_or(&dir).display().to_string();
+        let package = folder.strip_prefix("crates/").unwrap_or(&folder);
         let kind = match message.target.kind.first().map(String::as_str) {
             Some("test") => format!("{package}/{}", message.target.name),
             Some("bin") => format!("{package}/bin-{}", message.target.name),
             Some("bench") => format!("{package}/{}", message.target.name),
-            _ => package,
+            _ => package.to_owned(),
         };
         programs.push(Program { name: kind, path, dir });
     }
@@ -116,7 +118,7 @@ mod tests {
             "\n",
             r#"{"reason":"build-finished","success":true}"#,
         );
-        let found = parse(messages).unwrap();
+        let found = parse(Path::new("/w"), messages).unwrap();
         assert_eq!(
             found,
             [Program {
