@@ -283,8 +283,8 @@ fn words(words: &[&str]) -> Vec<OsString> {
 fn job(phase: &str, program: &Program, args: Vec<OsString>) -> Job {
     let mut env = vec![("CARGO_MANIFEST_DIR", program.dir.clone().into_os_string())];
     // Programs that hold procedural macros are linked with the compiler's libraries.
-    if let Ok(root) = step_output(Command::new("rustc").args(["--print", "sysroot"])) {
-        env.push(("LD_LIBRARY_PATH", Path::new(&root).join("lib").into_os_string()));
+    if let Ok(libraries) = step_output(Command::new("rustc").args(["--print", "target-libdir"])) {
+        env.push(("LD_LIBRARY_PATH", libraries));
     }
     Job {
         name: format!("{phase}/{}", program.name),
