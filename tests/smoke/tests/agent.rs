@@ -133,7 +133,7 @@ lab_test! {
         let program = thalweg()?;
         let output = lab.router.command(&program).args(["agent", "-t", "-f"]).arg(&file).run()?;
         ensure!(output.status.code() == Some(2), "{output:?}");
-        let expected = "hsflowd.conf:2:3: unknown word `colector'; possible are polling, sampling";
+        let expected = "hsflowd.conf:2:3: unknown keyword `colector'; expected one of polling, sampling";
         ensure!(output.stderr.contains(expected), "{}", output.stderr);
         Ok(())
     }
