@@ -112,4 +112,4 @@ class Configured(Case):
             [PROGRAM, "run", *words.split()], capture_output=True, text=True, timeout=60
         )
         self.assertEqual(done.returncode, 2)
-        self.assertIn("there is no group `who-is-that`", done.stderr)
+        self.assertIn("no group `who-is-that`", done.stderr)

@@ -30,7 +30,7 @@ class ApiTrace(Case):
         self.addCleanup(os.remove, f"/tmp/{file}")
         self.cli(f"api trace save {file}")
         self.assertIn("exists", self.cli(f"api trace save {file}", -1))
-        self.assertIn("plain name", self.cli("api trace save ../etc/x", -1))
+        self.assertIn("file name without directory", self.cli("api trace save ../etc/x", -1))
         self.assertIn("create_loopback_", self.cli(f"api trace dump {file}"))
         self.cli("api trace free")
         self.assertEqual(status()["requests"], 0)
