@@ -49,7 +49,7 @@ class ApiTrace(Case):
         with open(f"/tmp/{file}", "rb") as whole:
             text = whole.read()
         wrong = os.path.join(self.router.dir, "wrong")
-        for cut, message in ((text[:-1], "is cut off"), (text[5:], "no trace of API requests")):
+        for cut, message in ((text[:-1], "is truncated"), (text[5:], "not a trace of API requests")):
             with open(wrong, "wb") as out:
                 out.write(cut)
             self.assertIn(message, self.cli(f"api trace replay {wrong}", -1))
