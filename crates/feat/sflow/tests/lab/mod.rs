@@ -19,7 +19,7 @@ use thalweg_graph::{
 use thalweg_sflow::model::InterfaceCounters;
 use thalweg_sflow::value::Mac;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
-use thalweg_testkit::{PacketLog, PacketTap};
+use thalweg_testkit::PacketLog;
 
 /// Bytes that a buffer holds.
 const BUFFER: usize = 256;
@@ -50,8 +50,6 @@ pub struct Make {
     pub frames: Vec<Vec<Vec<u8>>>,
     /// Bytes that the first segment has at most; it could have as many as a buffer.
     pub first: usize,
-    /// Log for a test that fails.
-    pub tap: PacketTap,
     /// Segment size of TCP GSO packets in bytes; 0 for ordinary packets.
     pub gso: u16,
 }
@@ -63,8 +61,8 @@ static INPUT: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-/// Interface, first worker, GSO size, packets, and where they are logged.
-type Incoming = (u32, usize, u16, Vec<Vec<u8>>, PacketTap);
+/// Interface, length of the first segment, GSO size, and packets.
+type Incoming = (u32, usize, u16, Vec<Vec<u8>>);
 
 #[derive(Default)]
 struct Input {
@@ -73,12 +71,11 @@ struct Input {
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some((sw_if, first, gso, packets, tap)) = self.frames.pop_front() else {
+        let Some((sw_if, first, gso, packets)) = self.frames.pop_front() else {
             return Poll::Idle;
         };
         let mut frame = cx.new_frame();
         for bytes in &packets {
-            tap.received([&bytes[..]]);
             let mut p = cx.cache().alloc().expect("a buffer");
             if bytes.len() <= first {
                 assert!(p.fill(bytes, cx.cache()), "a buffer for {} bytes", bytes.len());
@@ -102,8 +99,8 @@ impl InputNode for Input {
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         let make = message.downcast::<Make>().expect("input takes Make");
         let frames = make.frames.into_iter();
-        let (first, gso, tap) = (make.first, make.gso, make.tap);
-        self.frames.extend(frames.map(|f| (make.sw_if, first, gso, f, tap.clone())));
+        let (first, gso) = (make.first, make.gso);
+        self.frames.extend(frames.map(|f| (make.sw_if, first, gso, f)));
     }
 }
 
@@ -370,8 +367,8 @@ impl Lab {
     pub fn receive(&mut self, worker: usize, sw_if: u32, frames: Vec<Vec<Vec<u8>>>) {
         self.sent += frames.iter().map(Vec::len).sum::<usize>() as u64;
         let input = self.c.node("test-input").expect("the input");
-        let tap = self.tap(sw_if);
-        let make = Make { sw_if, frames, first: self.first, gso: self.gso, tap };
+        self.log(sw_if, &frames);
+        let make = Make { sw_if, frames, first: self.first, gso: self.gso };
         self.c.message(worker, input, Box::new(make));
         self.through();
     }
@@ -380,20 +377,23 @@ impl Lab {
     /// until they are through.
     pub fn receive_in_turns(&mut self, worker: usize, ports: &[u32], frames: &[Vec<Vec<u8>>]) {
         let input = self.c.node("test-input").expect("the input");
+        ports.iter().for_each(|sw_if| self.log(*sw_if, frames));
         for frame in frames {
             for sw_if in ports {
                 self.sent += frame.len() as u64;
                 let frames = vec![frame.clone()];
-                let (first, gso, tap) = (self.first, self.gso, self.tap(*sw_if));
-                let make = Make { sw_if: *sw_if, frames, first, gso, tap };
+                let make = Make { sw_if: *sw_if, frames, first: self.first, gso: self.gso };
                 self.c.message(worker, input, Box::new(make));
             }
         }
         self.through();
     }
 
-    fn tap(&self, sw_if: u32) -> PacketTap {
-        self.packets.interface(&format!("sw_if_index {sw_if}"))
+    /// Enters packets into the log for a test that fails. On this thread and beforehand: in the
+    /// worker it would take longer than sampling, and no ring would ever be full.
+    fn log(&self, sw_if: u32, frames: &[Vec<Vec<u8>>]) {
+        let tap = self.packets.interface(&format!("sw_if_index {sw_if}"));
+        frames.iter().flatten().for_each(|bytes| tap.received([&bytes[..]]));
     }
 
     /// Waits until all packets are through and workers have counted them.
