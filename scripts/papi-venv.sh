@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a Python environment with VPP's client, vpp_papi, with vppcfg and with Prometheus' parser below
-# the build directory, unless it is there, and prints where.
+# Makes a Python environment with VPP's client, vpp_papi, with vppcfg and with Prometheus' parser
+# below the build directory, unless it is there, and prints where.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

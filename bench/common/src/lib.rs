@@ -12,14 +12,15 @@
 //!
 //! ```json
 //! { "bench": "wire", "title": "…", "about": ["…"],
-//!   "machine": { "cpu": "…", "cores": 2, "tsc_mhz": 2596.1, "kernel": "…", "huge_pages": "madvise",
-//!                "memory_gib": 23.4, "hypervisor": true },
+//!   "machine": { "cpu": "…", "cores": 2, "tsc_mhz": 2596.1, "kernel": "…",
+//!                "huge_pages": "madvise", "memory_gib": 23.4, "hypervisor": true },
 //!   "started": "2026-01-02T03:04:05Z", "ended": "…", "steal_percent": 0.1, "noisy": false,
 //!   "one_processor": [945, 940], "two_processors": [1.98, 1.97], "line_ns": [50, 206],
 //!   "tables": [ { "title": "…", "columns": [ { "name": "rate", "unit": "Mpps" } ],
-//!                 "rows": [ [ "text", 1.5, { "median": 2.0, "least": 1.9, "most": 2.1, "rounds": 5,
-//!                             "digits": 1, "noisy": false }, { "guide": "≤ 1.3 ×", "holds": true },
-//!                             { "missing": "why" }, null ] ],
+//!                 "rows": [ [ "text", 1.5, { "median": 2.0, "least": 1.9, "most": 2.1,
+//!                             "rounds": 5, "digits": 1, "noisy": false },
+//!                             { "guide": "≤ 1.3 ×", "holds": true }, { "missing": "why" },
+//!                             null ] ],
 //!                 "notes": [ "…" ] } ] }
 //! ```
 //!

@@ -309,12 +309,12 @@ impl Quiet {
     }
 }
 
-/// Does something while both processors are cores of their own, which nobody else has a thread of,
-/// if that can be had in so many tries; else it is the quietest of these. And how much more a bare
-/// loop did on both than on one, before or behind it, whichever is less.
+/// Runs `what` until both processors were whole cores, without another guest on their second
+/// threads, or the tries are used up; returns the quietest run. With it comes how much more a bare
+/// loop did on both processors than on one, before or after the run, whichever is less.
 ///
 /// # Errors
-/// Those of what is done.
+/// Those of `what`.
 pub fn on_two_cores<T, E>(
     tries: usize,
     mut what: impl FnMut() -> Result<T, E>,

@@ -13,8 +13,8 @@ use thalweg_feat_nat44::view;
 const COUNT: u32 = 1_000_000;
 /// Flows that pass all the time: their sessions end with the others, and begin anew.
 const FLOWS: u32 = 1024;
-/// Packets of theirs in a loop: all of them may begin anew at once, which takes up to 0.8 µs each
-/// while all memory is cold. A frame of 256 would be long by that, and not by what ends.
+/// Packets per loop. All of them may open a session at once, which takes up to 0.8 µs each while
+/// memory is cold; with a frame of 256 that, and not expiry, would make the loop long.
 const FRAME: u32 = 64;
 const ROUNDS: usize = 10;
 /// Between two looks at how many there are.

@@ -27,10 +27,10 @@ impl Pairing {
     }
 }
 
-/// Turns that take no longer than so many times the fastest tenth are quiet: a guest that has the
-/// other thread of the core makes a third of difference.
+/// A turn is quiet if it takes at most QUIET times the fastest tenth; a guest on the other thread
+/// of the core adds about a third.
 pub const QUIET: f64 = 1.02;
-/// So many times four turns have to be quiet.
+/// Number of groups of four turns that must be quiet.
 pub const ENOUGH: usize = 12;
 
 /// Clocks per packet of the worker, pair by pair.

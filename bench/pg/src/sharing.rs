@@ -152,8 +152,8 @@ impl Trace {
         all
     }
 
-    /// Blocks of so many lines that one of these threads writes and another one touches, those that
-    /// may have moved most first.
+    /// Blocks of `lines` cache lines that one of these threads writes and another one touches,
+    /// ordered by how often they may have moved.
     pub fn shared(&self, threads: &[u32], lines: u64) -> Vec<Shared> {
         let mut blocks: HashMap<u64, BTreeMap<u32, Touches>> = HashMap::new();
         for (line, by) in &self.lines {

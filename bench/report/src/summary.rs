@@ -140,8 +140,8 @@ fn text(measured: Option<f64>, digits: usize) -> String {
     measured.map_or("–".into(), |value| number(value, digits))
 }
 
-/// Rates, and what they are in clocks: those of the counter over the rate, of which the path and the
-/// generator's input have their shares.
+/// Rates, and what they are in clocks: those of the counter over the rate, of which the path and
+/// the generator's input have their shares.
 fn paths(benches: &[Bench]) -> String {
     let mut table = String::from(
         "| one worker, 64-byte packets | Mpps | clocks/packet, end to end | of it the generator | \

@@ -57,7 +57,8 @@ impl Capture {
         }
         let mut tcpdump = ns
             .command("tcpdump")
-            // -B: 16 MiB, for bursts. -Z root: do not give up the right to write where the test wants the file.
+            // -B: 16 MiB, for bursts. -Z root: do not give up the right to write where the test
+            // wants the file.
             .args([
                 "-U",
                 "-n",

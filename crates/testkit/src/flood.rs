@@ -19,8 +19,8 @@ const BATCH: usize = 64;
 ///
 /// It hands the kernel 64 datagrams at once for it to cut apart (`UDP_SEGMENT`, Linux 4.18; from
 /// interfaces without checksum offload Linux 6.11), which takes a third of the time of sending them
-/// one by one. On a virtual Ethernet pair the thread also does what the kernel does with a packet on
-/// the other side, up to the first queue: a kernel that bridges or routes does all of it here.
+/// one by one. On a virtual Ethernet pair the thread also does what the kernel does with a packet
+/// on the other side, up to the first queue: a kernel that bridges or routes does all of it here.
 pub struct Flood {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<()>>>,

@@ -58,7 +58,8 @@ pub struct PingResult {
     /// Answers received, without duplicates.
     pub received: u32,
     /// Answers that came when ping had stopped listening: if there was an answer, it waits for the
-    /// last ones no longer than two round trips or an interval took, which a busy machine may exceed.
+    /// last ones no longer than two round trips or an interval took, which a busy machine may
+    /// exceed.
     pub late: u32,
     /// Further answers to the same request.
     pub duplicates: u32,

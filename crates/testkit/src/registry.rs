@@ -42,8 +42,8 @@ pub struct GeneratedList<'a> {
     pub item: &'a str,
 }
 
-/// Checks the lists of a feature crate: `src/nodes`, `src/cli` and `src/api`, as far as it has them. For a unit
-/// test of one line: `check_feature_lists(env!("CARGO_MANIFEST_DIR"))`.
+/// Checks the lists of a feature crate: `src/nodes`, `src/cli` and `src/api`, as far as it has
+/// them. For a unit test of one line: `check_feature_lists(env!("CARGO_MANIFEST_DIR"))`.
 ///
 /// # Panics
 /// As [`GeneratedList::check`].

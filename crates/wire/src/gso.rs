@@ -5,7 +5,8 @@
 //! the headers and a range of the payload:
 //!
 //! - the IP total length (payload length in IPv6), and an IPv4 identification that counts up;
-//! - TCP: the sequence number; FIN and PSH on the last segment only, CWR on the first only (RFC 3168 section 6.1.2);
+//! - TCP: the sequence number; FIN and PSH on the last segment only, CWR on the first only (RFC
+//!   3168 section 6.1.2);
 //! - UDP: the length; each segment is a datagram of its own;
 //! - complete checksums.
 

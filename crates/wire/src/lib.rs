@@ -1,7 +1,7 @@
 //! Headers on the wire: views over bytes, emitters, checksums and pretty printing.
 //!
-//! Each format is one file with the same structure: its numbers, a `FooView` that borrows the bytes,
-//! a `FooRepr` that is the parsed value, and tests with real bytes.
+//! Each format is one file with the same structure: its numbers, a `FooView` that borrows the
+//! bytes, a `FooRepr` that is the parsed value, and tests with real bytes.
 //!
 //! # The panic contract
 //!

@@ -1,5 +1,7 @@
 //! The page shows this crate's code.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::fs;
 use std::path::Path;
 

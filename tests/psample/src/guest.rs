@@ -219,8 +219,8 @@ impl Machine {
         })
     }
 
-    /// Waits for so many samples. On a busy host the monitor takes its time to print them, which is well
-    /// as long as more and more come.
+    /// Waits for so many samples. On a busy host the monitor takes its time to print them, which is
+    /// well as long as more and more come.
     fn await_samples(&self, count: u64) -> Result<()> {
         let printed = || {
             let text = self.monitor.stdout();

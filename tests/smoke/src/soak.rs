@@ -41,8 +41,8 @@ const GROWTH_KIB: u64 = 64 << 10;
 pub struct SoakOptions {
     /// How long connections come.
     pub duration: Duration,
-    /// Between reports, in each of which something must have got through: longer than clients wait for their
-    /// peers (2 s), all of which may do so after a change.
+    /// Between reports, in each of which something must have got through: longer than clients wait
+    /// for their peers (2 s), all of which may do so after a change.
     pub report: Duration,
 }
 
@@ -176,8 +176,8 @@ impl Scene {
         [0, 1].map(|i| self.paths[i].tally.good.load(Relaxed))
     }
 
-    /// Waits until something has got through everywhere: a change that breaks the very first connections of
-    /// all clients would have all of them wait. Says how many did.
+    /// Waits until something has got through everywhere: a change that breaks the very first
+    /// connections of all clients would have all of them wait. Says how many did.
     fn begun(&self) -> Result<[u64; 2]> {
         wait_until_seen(REST, "first connections", || match self.good() {
             good if good.iter().all(|n| *n > 0) => Ok(good),

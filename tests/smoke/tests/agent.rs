@@ -138,8 +138,8 @@ lab_test! {
         Ok(())
     }
 
-    /// A collector in a namespace of its own, which goes and comes again, and one that is not there:
-    /// the third gets every datagram.
+    /// A collector in a namespace of its own, which goes and comes again, and one that is not
+    /// there: the third gets every datagram.
     fn collectors_come_and_go_with_their_namespaces() {
         let lab = Lab::new()?;
         let collector = Collector::listen(&lab.router)?;
@@ -183,9 +183,9 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Everything is changed again and again while packets pour in, by hand and by hundreds: no number
-    /// of a datagram or of a sample is left out or used twice, pools never go back, and what was
-    /// sampled is sent.
+    /// Everything is changed again and again while packets pour in, by hand and by hundreds: no
+    /// number of a datagram or of a sample is left out or used twice, pools never go back, and what
+    /// was sampled is sent.
     fn settings_change_under_load() {
         let lab = Lab::new()?;
         let collector = Collector::listen(&lab.router)?;

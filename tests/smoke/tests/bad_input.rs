@@ -102,8 +102,8 @@ fn nonsense(lab: &Lab, router: MacAddr) -> Result<Vec<Vec<u8>>> {
         // Options that end too early, or have no length.
         ether().ipv4(src, dst).ip_options(&[7, 39, 4, 0]).udp(1, 2).build(),
         ether().ipv4(src, dst).ip_options(&[0x83, 0, 0, 0]).udp(1, 2).build(),
-        // Types without a node, tags, another version under the wrong type. (A tag cut short does not
-        // get as far as the router: the kernel, which takes tags off, drops it.)
+        // Types without a node, tags, another version under the wrong type. (A tag cut short does
+        // not get as far as the router: the kernel, which takes tags off, drops it.)
         ether().ethertype(0xffff).payload(&[0; 46]).build(),
         ether().ethertype(0x0000).payload(&[0; 46]).build(),
         ether().ethertype(0x86dd).payload(&[0x60; 46]).build(),

@@ -86,7 +86,8 @@ lab_test! {
         Ok(())
     }
 
-    /// The socket belongs to a router that runs: a second one says so, and the first is undisturbed.
+    /// The socket belongs to a router that runs: a second one says so, and the first is
+    /// undisturbed.
     fn a_socket_in_use() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;
@@ -107,8 +108,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A mistake in the file of commands is reported with its line; the router starts without it, as
-    /// VPP does.
+    /// A mistake in the file of commands is reported with its line; the router starts without it,
+    /// as VPP does.
     fn a_mistake_in_the_file_of_commands() {
         let lab = Lab::new()?;
         let dir = tempfile::tempdir()?;

@@ -1,5 +1,5 @@
-//! Flow rules and connection tracking between real kernels: the left host may open connections to the
-//! right one, which may only answer.
+//! Flow rules and connection tracking between real kernels: the left host may open connections to
+//! the right one, which may only answer.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -201,7 +201,8 @@ fn there_and_back(lab: &Lab, server: &UdpSocket, sent: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Whether large pings and datagrams, which the hosts send in parts, get through where the left may ask.
+/// Whether large pings and datagrams, which the hosts send in parts, get through where the left may
+/// ask.
 fn parts_pass(lab: &Lab, router: &Router) -> Result<()> {
     let large = PingOptions { size: 3000, ..PingOptions::default() };
     ping(&lab.left.ns, lab.right.addr, &large)?.all_answered()?;
@@ -225,7 +226,8 @@ fn parts_pass(lab: &Lab, router: &Router) -> Result<()> {
 }
 
 lab_test! {
-    /// Only the first part of a datagram tells whose it is; the others follow it, also to another worker.
+    /// Only the first part of a datagram tells whose it is; the others follow it, also to another
+    /// worker.
     fn datagrams_in_parts_pass() {
         for workers in [1, 2] {
             let cpu = format!("cpu {{ workers {workers} }}");
@@ -289,8 +291,8 @@ lab_test! {
         one_side_opens(2, Offloads::OFF)
     }
 
-    /// A rule file with blanks and without ARP; then the baseline, one rule that lets all pass; then
-    /// none, and the bridge is a bridge.
+    /// A rule file with blanks and without ARP; then the baseline, one rule that lets all pass;
+    /// then none, and the bridge is a bridge.
     fn a_file_of_rules_is_taken_as_it_is() {
         let lab = lab(Offloads::OFF)?;
         introduce(&lab)?;
@@ -492,8 +494,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A million half-open connections come while one that is established goes on. Another worker makes them; the
-    /// hosts' worker tracks its half of them.
+    /// A million half-open connections come while one that is established goes on. Another worker
+    /// makes them; the hosts' worker tracks its half of them.
     fn a_flood_of_openings() {
         const FLOODS: u32 = 4;
         let lab = Lab::build(&LabOptions {
@@ -528,12 +530,13 @@ lab_test! {
             let options = IperfOptions { duration, extra, ..IperfOptions::default() };
             Ok(iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &options)?.bits_per_s)
         };
-        // Hosts, workers and the flood share few processors. At a quarter of what they are able to alone there
-        // is time for all: what is lost then is lost in the router.
+        // Hosts, workers and the flood share few processors. At a quarter of what they are able to
+        // alone there is time for all: what is lost then is lost in the router.
         let alone = rate(None)?;
         ensure!(alone > WORKING_BITS_PER_S, "{alone} bit/s");
         let pace = Some(alone / 4.0);
-        // In turns, as the machine has bad moments of its own; of several the best tells what the flood costs.
+        // In turns, as the machine has bad moments of its own; of several the best tells what the
+        // flood costs.
         let mut best = 0.0f64;
         for n in 0..FLOODS {
             let before = rate(pace)?;
@@ -543,7 +546,8 @@ lab_test! {
             best = best.max(during / before);
         }
         ensure!(best >= 0.9, "{best:.2} of what it is without a flood");
-        // Some get lost on their way to the other worker where processors are busy with something else.
+        // Some get lost on their way to the other worker where processors are busy with something
+        // else.
         let total = wait_until_seen(LIMIT, "a million half-open connections", || {
             match counted(&router, &["total"]) {
                 Ok(n) if n >= 750_000 => Ok(n),

@@ -1,5 +1,5 @@
-//! Connection tracking where ways are not straight: translation by rules between real hosts, answers that
-//! go another way, links that come and go, packets that overtake each other.
+//! Connection tracking where ways are not straight: translation by rules between real hosts,
+//! answers that go another way, links that come and go, packets that overtake each other.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -30,8 +30,8 @@ const SHARED: Ipv4Addr = Ipv4Addr::new(10, 10, 1, 100);
 /// What the left host calls the right one.
 const SERVICE: Ipv4Addr = Ipv4Addr::new(10, 10, 1, 200);
 
-/// The left side opens connections, and is hidden; a port of an address that nobody has is the right
-/// host's. Errors about connections get through.
+/// The left side opens connections, and is hidden; a port of an address that nobody has is the
+/// right host's. Errors about connections get through.
 const TRANSLATING: &str = "\
 priority=2,arp,actions=normal
 priority=1,ip,actions=ct(table=1,nat)
@@ -327,7 +327,8 @@ lab_test! {
         translated(2, Offloads::OFF)
     }
 
-    /// A connection where nobody listens: the error about it belongs to it, and gets in if a rule says so.
+    /// A connection where nobody listens: the error about it belongs to it, and gets in if a rule
+    /// says so.
     fn errors_are_related() {
         let lab = lab(Offloads::OFF)?;
         let router = start(&lab, "eth1", 1, TRACKING)?;
@@ -351,8 +352,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A router's interfaces as a filter: errors about what the left side opens get in by a rule, and
-    /// those of the router itself are heard.
+    /// A router's interfaces as a filter: errors about what the left side opens get in by a rule,
+    /// and those of the router itself are heard.
     fn a_routers_filter_lets_errors_in() {
         let lab = Lab::build(&LabOptions { offloads: Offloads::OFF, ..LabOptions::default() })?;
         let router = Router::start(&lab.router, &host_pair())?;

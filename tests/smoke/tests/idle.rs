@@ -7,8 +7,8 @@ use thalweg_smoke::{CpuClock, Delay, Router, host_pair, host_pair_with};
 use thalweg_testkit::{Lab, LabOptions, lab_test};
 
 lab_test! {
-    /// No tick, no polling: an idle router uses less than a hundredth of one processor, whatever its
-    /// interfaces and with sFlow on.
+    /// No tick, no polling: an idle router uses less than a hundredth of one processor, whatever
+    /// its interfaces and with sFlow on.
     fn an_idle_router_sleeps() {
         for (words, extra) in [
             ("", ""),

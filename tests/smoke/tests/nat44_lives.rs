@@ -1,4 +1,5 @@
-//! Address translation where much happens: many connections, ports that run out, a router that dies.
+//! Address translation where much happens: many connections, ports that run out, a router that
+//! dies.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

@@ -60,8 +60,8 @@ lab_test! {
             }
             let placement = router.cli("show interface rx-placement")?;
             ensure!(placement.matches(mode).count() == 2, "{mode}: {placement}");
-            // `ping` waits for its last answer for twice the longest time seen only, and a worker that
-            // polls is in the scheduler's hands where others want its processor.
+            // `ping` waits for its last answer for twice the longest time seen only, and a worker
+            // that polls is in the scheduler's hands where others want its processor.
             let what = format!("answers to all pings, {mode}");
             wait_until_seen(WAIT_LIMIT, &what, || lab.ping_all())?;
         }

@@ -135,8 +135,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Where packets went: the interface, the next hop, the lengths of both routes; those for the router
-    /// itself; and those that it sends.
+    /// Where packets went: the interface, the next hop, the lengths of both routes; those for the
+    /// router itself; and those that it sends.
     fn samples_tell_where_packets_went() {
         let lab = Lab::new()?;
         let collector = Collector::listen(&lab.router)?;
@@ -194,8 +194,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Packets that are dropped are told of with the reason, their first bytes and the node's name; an
-    /// agent's receiver and Wireshark read them.
+    /// Packets that are dropped are told of with the reason, their first bytes and the node's name;
+    /// an agent's receiver and Wireshark read them.
     fn dropped_packets_are_told_of() {
         let lab = Lab::new()?;
         let collector = Collector::listen(&lab.router)?;
@@ -312,8 +312,8 @@ lab_test! {
         ping(&lab.left.ns, lab.right.addr, &options)?.all_answered()?;
         let decoded = || Cmd::new(thalweg()?).args(["sflow", "decode", "-r"]).arg(&pcap).output();
         let count = |text: &str, line: &str| text.lines().filter(|l| *l == line).count();
-        // A datagram waits for more for a moment. Counters follow within a second of the polling interval, and the host's
-        // may come before these.
+        // A datagram waits for more for a moment. Counters follow within a second of the polling
+        // interval, and the host's may come before these.
         thalweg_testkit::wait_until_seen(LIMIT, "all pings and the interface's counters", || {
             let text = decoded().map_err(|e| format!("{e:#}"))?;
             let all = count(&text, "sampledPacketSize 446") >= 20 && text.contains("ifName host-eth0");

@@ -33,8 +33,8 @@ fn next_sender(socket: &UdpSocket, what: &str) -> Result<IpAddr> {
 }
 
 lab_test! {
-    /// Tagged frames through a cross connect: the sample names the VLAN and its priority, in and out,
-    /// and Wireshark reads it so.
+    /// Tagged frames through a cross connect: the sample names the VLAN and its priority, in and
+    /// out, and Wireshark reads it so.
     fn tagged_packets_have_their_vlans() {
         let lab = Lab::build(&LabOptions { middle: Middle::Bridge, ..LabOptions::default() })?;
         let collector = Collector::listen(&lab.router)?;

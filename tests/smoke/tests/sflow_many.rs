@@ -90,8 +90,8 @@ fn relay(ns: &Netns, datagrams: &[Vec<u8>], port: u16) -> Result<()> {
 }
 
 lab_test! {
-    /// A thousand interfaces, each sampled at 1:1: every sample arrives with its own numbers, packed
-    /// with others, and counters come spread over the interval. Wireshark and sfacctd agree.
+    /// A thousand interfaces, each sampled at 1:1: every sample arrives with its own numbers,
+    /// packed with others, and counters come spread over the interval. Wireshark and sfacctd agree.
     fn a_thousand_interfaces() {
         thalweg_testkit::require_tools(&["tshark"])?;
         let lab = Lab::new()?;

@@ -21,7 +21,7 @@ fn set_speed(ns: &Netns, mbps: u32) -> Result<()> {
 
 /// Waits for counters of an interface with this speed, in bits per second.
 fn await_speed(collector: &Collector, index: u32, speed: u64) -> Result<()> {
-    collector.receive(LIMIT, &format!("interface {index} at {speed} bit/s"), |bytes| {
+    collector.receive(LIMIT, format!("interface {index} at {speed} bit/s"), |bytes| {
         for sample in Datagram::parse(bytes)?.samples() {
             let Sample::Counters(sample) = sample? else { continue };
             for record in sample.records {

@@ -1,5 +1,5 @@
-//! Samples of packets that bridge domains forward and that are translated: they tell where these went,
-//! and as what.
+//! Samples of packets that bridge domains forward and that are translated: they tell where these
+//! went, and as what.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::Path;

@@ -52,8 +52,8 @@ pub fn working_rate(lab: &Lab) -> Result<f64> {
     Ok(WORKING_BITS_PER_S.min(alone / 4.0))
 }
 
-/// UDP from a client to a host, until a run loses at most one of `one_of` datagrams between the two;
-/// none at all with `None`.
+/// UDP from a client to a host, until a run loses at most one of `one_of` datagrams between the
+/// two; none at all with `None`.
 pub fn udp_arrives(
     one_of: Option<u64>,
     (client, server): (&Netns, &Side),
@@ -122,7 +122,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Frame kernels of every level, and none. One that the processor lacks is replaced by the next.
+    /// Frame kernels of every level, and none. One that the processor lacks is replaced by the
+    /// next.
     fn tcp_on_every_level_of_kernels() {
         for level in ["per-packet", "scalar", "avx2", "avx512"] {
             let lab = Lab::build(&LabOptions { offloads: Offloads::OFF, ..LabOptions::measured() })?;

@@ -225,7 +225,8 @@ fn papi(root: &Path) -> Result<Vec<Job>> {
     }])
 }
 
-/// The router in an emulated machine with a kernel of Debian's, which the program fetches and keeps.
+/// The router in an emulated machine with a kernel of Debian's, which the program fetches and
+/// keeps.
 fn psample(root: &Path) -> Result<Vec<Job>> {
     release(root)?;
     step(cargo(root).args(["build", "--workspace", "--bin", "thalweg-psample-test"]))?;

@@ -16,7 +16,9 @@ pub fn check(source: &Source) -> Vec<String> {
         let width = line.chars().count();
         // A link cannot be broken.
         let link = line.contains("://") && line.split_whitespace().count() <= 3;
-        if comment && width > WIDTH && !link {
+        // Nor can a row of a table.
+        let row = line.trim_start().trim_start_matches(['/', '!']).trim_start().starts_with('|');
+        if comment && width > WIDTH && !link && !row {
             findings.push(
                 source.finding(number, format_args!("comment of {width} columns; {WIDTH} at most")),
             );
@@ -37,6 +39,7 @@ mod tests {
         let findings = check(&source("a.rs", &text));
         assert_eq!(findings, ["a.rs:1: comment of 104 columns; 100 at most"]);
         assert_eq!(check(&source("a.sh", &format!("# {wide}"))).len(), 1);
+        assert!(check(&source("a.rs", &format!("//! | {wide} |"))).is_empty());
         assert!(check(&source("a.md", &format!("# {wide}"))).is_empty());
     }
 }

@@ -21,8 +21,8 @@ const ALONE: [(&str, u32); 2] = [("1:1k", 1_000), ("1:100", 100)];
 
 const WHEN_QUIET: &str = "clocks/sample when quiet";
 
-/// All rates have a turn, with a part of their pairs, and another, so many times: a bad minute of
-/// the machine's is everybody's, and nobody's median.
+/// Number of rounds in which every rate is measured with part of its pairs, so that a slow minute
+/// of the machine affects all rates and none of their medians.
 const PARTS: usize = 10;
 
 struct Outcome {

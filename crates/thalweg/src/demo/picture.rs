@@ -102,8 +102,8 @@ fn cells(screen: &Buffer, y: u16) -> Vec<Run> {
     all
 }
 
-/// Joins cells to runs: text without blanks at either end, bars, and lines from left to right. Other
-/// shapes and wide characters stay alone.
+/// Joins cells to runs: text without blanks at either end, bars, and lines from left to right.
+/// Other shapes and wide characters stay alone.
 fn runs(cells: Vec<Run>) -> Vec<Run> {
     let mut all: Vec<Run> = Vec::new();
     // The shape of the last run; `None` is text that may go on, and nothing if it may not.

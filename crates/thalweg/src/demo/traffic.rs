@@ -126,8 +126,9 @@ fn run(left: &Side, right: &Side, plan: Plan, phase: &Phase) -> Result<Traffic> 
     Ok(Traffic { ping: pinged, tcp, udp })
 }
 
-/// Packets that the hosts' kernels have sent, by conversation: the truth that estimates are compared
-/// with. Each host talks only to the other, so source and protocol identify a conversation.
+/// Packets that the hosts' kernels have sent, by conversation: the truth that estimates are
+/// compared with. Each host talks only to the other, so source and protocol identify a
+/// conversation.
 pub struct Truth {
     hosts: [(Netns, IpAddr, IpAddr); 2],
     before: [BTreeMap<u8, u64>; 2],

@@ -360,8 +360,8 @@ impl Socket {
     /// Starts a fanout group of sockets that share a device's flows; returns the argument for
     /// [`Socket::join`].
     pub(super) fn found_group(&self) -> Result<u32, Error> {
-        // The kernel picks a free id. The group itself needs the option not to deliver frames sent by
-        // this host; kernels before 6.2 do not know that flag.
+        // The kernel picks a free id. The group itself needs the option not to deliver frames sent
+        // by this host; kernels before 6.2 do not know that flag.
         let base = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_UNIQUEID;
         let quiet = base | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
         let found = |kind: u32| {

@@ -2,6 +2,8 @@
 //! port are delivered to them, and their replies are received on the same port, by the worker that
 //! sent.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
