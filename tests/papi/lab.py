@@ -111,6 +111,7 @@ def wait_for(condition, limit=LIMIT):
         if time.monotonic() > end:
             what = inspect.getsource(condition).strip()
             raise AssertionError(f"waited {limit} s for `{what}`; last seen: {seen!r}")
+        # Paced: this is what all others wait by.
         time.sleep(pause)
         pause = min(pause * 2, 0.01)
     return seen

@@ -67,7 +67,7 @@ class ApiTrace(Case):
             self.ok(self.api.show_version())
         status = self.shown("api trace status")
         self.assertEqual((status["items"], status["requests"]), (10, 10))
-        self.assertGreater(status["forgotten"], 15)
+        self.assertGreater(status["overwritten"], 15)
         self.assertIn("enabled", self.cli("api trace status"))
         self.cli("api trace on nitems 0", -1)
         self.cli("api trace bogus", -1)

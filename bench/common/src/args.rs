@@ -41,7 +41,7 @@ impl Args {
         Ok(measure.then_some(args))
     }
 
-    /// Rounds of what is slow: beside other programs, or over real interfaces.
+    /// Rounds of what is slow: compared with other programs, or over real interfaces.
     pub fn rounds(&self) -> usize {
         if self.full { 9 } else { 5 }
     }

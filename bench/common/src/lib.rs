@@ -2,10 +2,10 @@
 //!
 //! - [`Args`] reads a benchmark's command line: `--json FILE`, `--full` and words that select.
 //! - [`Machine`] says where figures come from, [`Processors`] what those did meanwhile.
-//! - [`Pair`] says what one processor does of a bare loop, and two beside it.
+//! - [`Pair`] measures a bare loop on one processor and on two.
 //! - [`Series`], [`Rounds`] and [`Spread`] hold what was measured, and give ratios only between
 //!   what was measured close together: machines drift.
-//! - [`Stalls`] sets a worker's long loops beside those that machines have by themselves.
+//! - [`Stalls`] compares a worker's long loops with those of a loop without packets.
 //! - [`Table`] and [`Report`] print it as Markdown and write it as JSON.
 //!
 //! # The JSON of a report

@@ -1,6 +1,6 @@
-//! What two processors do beside one, with loops that know nothing of packets. Those of a virtual
-//! machine may be two threads of one core, whatever its topology says, and that changes with the
-//! host's mood: what two workers reach beside one says little without it.
+//! How much more two processors do than one, with loops that know nothing of packets. Those of a
+//! virtual machine may be two threads of one core, whatever its topology says, and that changes
+//! with the host's mood: without it, two workers compared with one say little.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -19,7 +19,7 @@ pub enum Bare {
     Dense,
     /// Arithmetic that waits for its own results.
     Chains,
-    /// Reads and writes of so many bytes of its own, in order.
+    /// Reads and writes this number of bytes of its own, in order.
     Memory(usize),
 }
 
@@ -192,7 +192,7 @@ pub fn pin(cpu: usize) -> bool {
     sched_setaffinity(None, &set).is_ok()
 }
 
-/// Keeps a processor from becoming somebody else's until `over`.
+/// Keeps a processor from becoming another guest's until `over`.
 pub fn spin(cpu: usize, over: &AtomicBool) {
     pin(cpu);
     while !over.load(Ordering::Relaxed) {

@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_report_has_the_promised_fields() {
-        let mut report = Report::start("x", "X beside Y");
+        let mut report = Report::start("x", "X and Y");
         report.about("In turns.");
         let mut table = Table::new("T", vec![Column::values("v", "s")]);
         table.row(vec![Cell::Spread(Spread::of(&[1.0, 2.0]), 0)]);
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(json["one_processor"], json!([740.0, 945.0]));
         assert_eq!(json["line_ns"], json!([206.0, 50.0]));
         let text = report.markdown("later", 0.5, pairs);
-        assert!(text.contains("## X beside Y\n\nIn turns.\n"), "{text}");
+        assert!(text.contains("## X and Y\n\nIn turns.\n"), "{text}");
         assert!(
             text.contains("stolen by other machines; one processor did 740 million")
                 && text.contains("945 in the end; two did 1.25 times as much at first, 2.00 in")

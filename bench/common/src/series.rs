@@ -124,7 +124,7 @@ pub enum Apart {
 impl fmt::Display for Apart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Apart::Rounds(a, b) => write!(f, "no ratio: {a} rounds beside {b}"),
+            Apart::Rounds(a, b) => write!(f, "no ratio: {a} rounds against {b}"),
             Apart::Time(round, apart) => write!(
                 f,
                 "no ratio: in round {round} the sides were measured {:.0} s apart; {} s at most \

@@ -1,4 +1,4 @@
-//! Tables, as Markdown for people and JSON for programs.
+//! Tables, as Markdown and as JSON.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ use crate::series::{Apart, Series, Spread};
 pub enum Cell {
     /// A text.
     Text(String),
-    /// A number, printed with so many digits after the point.
+    /// A number, printed with this number of digits after the point.
     Number(f64, usize),
     /// The rounds of a measurement, printed as `median (least–most)`.
     Spread(Spread, usize),
-    /// The rounds of a difference, small beside what it is the difference of: a wide spread is no
-    /// noise.
+    /// The rounds of a difference, small compared with what it is the difference of: a wide spread
+    /// is no noise.
     Added(Spread, usize),
     /// A value to be met, and whether it was.
     Guide(String, bool),
@@ -221,6 +221,6 @@ mod tests {
     #[test]
     fn a_refused_ratio_says_why() {
         let cell = Cell::ratio(Err(Apart::Rounds(5, 4)));
-        assert_eq!(cell.markdown(), "no ratio: 5 rounds beside 4");
+        assert_eq!(cell.markdown(), "no ratio: 5 rounds against 4");
     }
 }

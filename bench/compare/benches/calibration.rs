@@ -1,4 +1,4 @@
-//! What this machine's processor can do at all: DPDK's testpmd between null devices, beside the
+//! What this machine's processor can do at all: DPDK's testpmd between null devices, next to the
 //! router between its packet generator's interfaces.
 //!
 //! `--json FILE` writes a report. For the rows of testpmd: `scripts/setup.sh bench`.
@@ -72,7 +72,7 @@ fn measure(
 fn ratios(ours: &[Ours], rates: &[Series]) -> Table {
     let mut columns = vec![Column::text("Thalweg over")];
     columns.extend(ours.iter().map(|o| Column::values(o.name, "")));
-    let mut table = Table::new("Rates: Thalweg beside testpmd", columns);
+    let mut table = Table::new("Rates: Thalweg and testpmd", columns);
     for (mode, rate) in MODES.iter().zip(rates).filter(|(_, rate)| !rate.values().is_empty()) {
         let mut row = vec![format!("testpmd, {mode}").into()];
         row.extend(ours.iter().map(|o| Cell::ratio(o.mpps.over(rate))));
@@ -85,8 +85,7 @@ fn main() -> Result<()> {
     let Some(args) = Args::from_env()? else { return Ok(()) };
     let machine = Machine::here();
     let core = machine.cores - 1;
-    let mut report =
-        Report::start("calibration", "Thalweg beside DPDK's testpmd, on one processor");
+    let mut report = Report::start("calibration", "Thalweg and DPDK's testpmd, on one processor");
     report.about(format!(
         "64-byte packets that no device brings; all take turns in each of {} rounds.",
         args.rounds()

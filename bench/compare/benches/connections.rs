@@ -28,7 +28,7 @@ const FIRST_PORT: u16 = 9000;
 /// A request and its answer, in bytes: those of the generator that measures without interfaces.
 const DATA: usize = 40;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Connections that each may remember, which is what Open vSwitch may unless told otherwise.
+/// Connections that each may track: Open vSwitch's default.
 const LIMIT: u32 = 3_000_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -229,7 +229,7 @@ fn thalweg(lab: &Lab, setup: Setup) -> Result<Router> {
     Ok(router)
 }
 
-/// What the kernel is told to do with connections.
+/// What the kernel does with connections.
 fn nft(lab: &Lab, setup: Setup) -> Result<()> {
     let (table, chain, rules): (_, _, &[_]) = match setup {
         Setup::RoutedRules => (
@@ -387,7 +387,7 @@ fn main() -> Result<()> {
     }
     report.table(table);
     let mut ratios = Table::new(
-        "New TCP connections: Thalweg beside the others",
+        "New TCP connections: Thalweg and the others",
         vec![Column::text("Thalweg"), Column::text("over"), Column::values("rate", "")],
     );
     for ours in &all {

@@ -163,7 +163,7 @@ fn latencies(measured: &[Measured]) -> Table {
     }
     table.note(
         "From the stamp that the kernel gives a packet as it comes to the forwarder's veth to the one \
-         it gives it behind the other veth. Pauses vary by half of their length. A quantile is told \
+         it gives it behind the other veth. Pauses vary by half of their length. A quantile is shown \
          where at least one packet in the run is expected beyond it; the ratio is of the medians of \
          a round.",
     );

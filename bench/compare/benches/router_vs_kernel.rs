@@ -198,7 +198,7 @@ fn main() -> Result<()> {
     }
     require_tools(&["ip", "ping", "iperf3", "setpriv"])?;
     thalweg_smoke::thalweg()?;
-    let mut report = Report::start("router_vs_kernel", "Thalweg beside the kernel's forwarding");
+    let mut report = Report::start("router_vs_kernel", "Thalweg and the kernel's forwarding");
     report.about(format!(
         "Medians of up to {} rounds taken in turns, with the least and the greatest.",
         args.rounds()

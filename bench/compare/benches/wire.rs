@@ -196,7 +196,7 @@ fn small_packets(args: &Args, report: &mut Report) -> Result<()> {
     ));
     report.table(table);
     report.table(ratios(
-        "Packets of 64 bytes: Thalweg beside the others",
+        "Packets of 64 bytes: Thalweg and the others",
         &all,
         &[
             ("delivered", |m| &m.delivered),
@@ -227,7 +227,7 @@ fn tcp(args: &Args, report: &mut Report) -> Result<()> {
          take segments of 64 KiB otherwise.",
     );
     report.table(table);
-    report.table(ratios("TCP: Thalweg beside the others", &all, &[("rate", |rates| rates)]));
+    report.table(ratios("TCP: Thalweg and the others", &all, &[("rate", |rates| rates)]));
     finish(all)
 }
 

@@ -17,7 +17,7 @@ const BUFFERS: usize = 16_384;
 /// It is killed when the value is dropped.
 pub struct Testpmd {
     running: Running,
-    // What it keeps beside its memory.
+    // What it keeps next to its memory.
     _dir: TempDir,
 }
 
@@ -40,7 +40,7 @@ impl Testpmd {
             Ok(found.with_context(|| format!("DPDK has no driver {name}"))?.display().to_string())
         };
         let preload = [driver("librte_mempool_ring.so")?, driver("librte_net_null.so")?].join(" ");
-        // It keeps its answers back until there is a page of them, unless told otherwise.
+        // It keeps its answers back until there is a page of them, by default.
         let running = peer
             .wrapped(None, &["stdbuf", "-oL"], PROGRAM)
             .env("LD_PRELOAD", preload)

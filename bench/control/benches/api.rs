@@ -132,7 +132,7 @@ print(time.perf_counter() - begin)
 vpp.disconnect()
 ";
 
-/// What windows with changes show beside those of control.
+/// What windows with changes show compared with the control's.
 #[derive(Default)]
 struct Rows {
     rate: Series,

@@ -1,4 +1,4 @@
-//! A million routes, tables beside the main one, and changes while two streams flow: how fast, how
+//! A million routes, further tables, and changes while two streams flow: how fast, how
 //! much memory, and what workers' loops see of it.
 //!
 //! Windows with changes alternate with windows without, as the machine itself stops now and then
@@ -220,16 +220,16 @@ fn memory_table(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<Table> {
     let (before, huge) = (memory::resident(), memory::huge());
     add_all(r.control(), prefixes)?;
     let (after, huge) = (memory::resident(), memory::huge() - huge);
-    let told = r.control().state::<Ip4>().borrow().table_memory(0);
+    let shown = r.control().state::<Ip4>().borrow().table_memory(0);
     let first = Lpm4::FIRST_LEVEL_BYTES as f64 / MIB;
     let grown = after.saturating_sub(before) as f64 / MIB;
     let mut table = Table::new(
         "Memory",
         vec![Column::text("what"), Column::values("memory", "MiB"), Column::text("guide")],
     );
-    let told = told as f64 / MIB;
-    let guide = Cell::Guide("≤ 64".into(), told <= 64.0);
-    table.row(vec!["a million routes, by `show ip table`".into(), Cell::Number(told, 1), guide]);
+    let shown = shown as f64 / MIB;
+    let guide = Cell::Guide("≤ 64".into(), shown <= 64.0);
+    table.row(vec!["a million routes, by `show ip table`".into(), Cell::Number(shown, 1), guide]);
     let what = "the process's growth by them, the first level (64) included";
     let guide = Cell::Guide("≤ 128".into(), grown <= 64.0 + first);
     table.row(vec![what.into(), Cell::Number(grown, 1), guide]);

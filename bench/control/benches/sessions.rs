@@ -11,7 +11,7 @@ use thalweg_bench_pg::{Router, cores};
 use thalweg_feat_nat44::view;
 
 const COUNT: u32 = 1_000_000;
-/// Flows that pass all the time: their sessions end with the others, and begin anew.
+/// Flows that pass all the time: their sessions end with the others, and begin again.
 const FLOWS: u32 = 1024;
 /// Packets per loop. All of them may open a session at once, which takes up to 0.8 µs each while
 /// memory is cold; with a frame of 256 that, and not expiry, would make the loop long.
@@ -42,7 +42,7 @@ fn start(cpu: usize) -> Router {
     ));
     stream_of(&mut r, "all", 0, (0..COUNT).map(packet));
     stream_of(&mut r, "traffic", 0, (COUNT..COUNT + FLOWS).map(packet));
-    // No session is to be refused because there is no memory for it yet.
+    // No session may be refused because there is no memory for it yet.
     r.cli(&format!("packet-generator configure all limit {COUNT} rate 2e6"));
     r.cli(&format!("packet-generator configure traffic maxframe {FRAME}"));
     r
@@ -89,10 +89,10 @@ fn main() -> Result<()> {
         cleared.round(went, Duration::ZERO, &mut memory);
     }
     r.stop();
-    let mut table = Stalls::table("A million NAT44 sessions gone at once");
+    let mut table = Stalls::table("A million NAT44 sessions deleted at once");
     cleared.row(&mut table, "`clear nat44 sessions`");
     table.note(format!(
-        "While packets of {FLOWS} sessions pass, {FRAME} in a loop, as fast as one worker takes them; these begin anew. {}",
+        "While packets of {FLOWS} sessions pass, {FRAME} in a loop, as fast as one worker takes them; these begin again. {}",
         Stalls::NOTE
     ));
     report.table(table);

@@ -115,7 +115,7 @@ impl Churn {
     }
 }
 
-/// Routes above, beneath and beside those that packets take, each to the wrong side, and some of
+/// Routes above, beneath and next to those that packets take, each to the wrong side, and some of
 /// the Internet's.
 fn route(r: &mut Router, n: u64) -> Result<()> {
     // Each is added in one round and deleted in the next.

@@ -1,6 +1,6 @@
-//! Instructions per packet of the packet path, counted by valgrind's callgrind, beside those that
-//! were accepted last: a guard that machines' moods do not disturb. Fails if a path takes over 3 %
-//! more.
+//! Instructions per packet of the packet path, counted by valgrind's callgrind, compared with those
+//! that were accepted last: a guard that machines' moods do not disturb. Fails if a path takes over
+//! 3 % more.
 //!
 //! `cargo bench -p thalweg-bench-pg --bench instructions -- accept` accepts what is counted now
 //! (`make bench-accept`).
@@ -26,7 +26,7 @@ use thalweg_conntrack::{Batch, Checks, Commit, State, Tracker};
 use thalweg_wire::build::Packet;
 use thalweg_wire::tcp::flag::{ACK, SYN};
 
-/// Whole frames, so many that a few calls more or less do not show.
+/// Whole frames, enough that a few calls more or less do not show.
 const PACKETS: u64 = 256 * 1024;
 /// What is counted: functions by their demangled names.
 const COUNTED: [&str; 4] = [
@@ -232,7 +232,7 @@ fn guard(args: &Args, mut report: Report) -> Result<()> {
     let mut now = Accepted::by_this_compiler()?;
     let all: Vec<_> = PATHS.iter().flat_map(|p| p.levels().map(move |l| (p, l))).collect();
     let next = AtomicUsize::new(0);
-    // What runs beside it changes no count: as many at a time as there are processors.
+    // What runs at the same time changes no count: as many at a time as there are processors.
     let counter = || {
         let mut counted = Vec::new();
         while let Some((path, level)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -7,7 +7,7 @@
 //! some minutes each, as lackey tells of all that comes before, too.
 //!
 //! It does not depend on what else the machine does, as rates of two workers do. What it cannot see
-//! is what the processor fetches ahead, by itself or by hints: pairs of lines are told beside it,
+//! is what the processor fetches ahead, by itself or by hints: pairs of lines are listed apart,
 //! since some processors fetch those together.
 
 #![allow(clippy::expect_used)]
@@ -91,7 +91,7 @@ fn act() -> Result<()> {
     valgrind::check()?;
     let cases: Vec<_> = PATHS.iter().filter(|case| args.wants(case.word)).collect();
     let next = AtomicUsize::new(0);
-    // What runs beside it changes nothing: as many at a time as there are processors.
+    // What runs at the same time changes nothing: as many at a time as there are processors.
     let tracer = || {
         let mut traced = Vec::new();
         while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -153,7 +153,7 @@ fn trace(case: &PathCase) -> Result<(Vec<Shared>, Vec<Shared>)> {
     let trace = Trace::read(BufReader::new(said)).context("read valgrind's output")?;
     let status = run.wait().context("wait for valgrind")?;
     ensure!(status.success(), "{} under valgrind: {status}\n{}", case.name, trace.said());
-    // Beside the main thread, which always has something to do.
+    // Next to the main thread, which always has something to do.
     let workers = trace.busiest_but(MAIN, 2);
     let [(a, _), (b, n)] = workers[..] else {
         bail!("{}: two workers should have run: {workers:?}", case.name);

@@ -19,7 +19,7 @@ pub struct Accepted {
     pub instructions: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
-/// A count beside the one that was accepted.
+/// A count next to the one that was accepted.
 pub struct Verdict {
     /// The path.
     pub path: String,
@@ -92,7 +92,7 @@ impl Accepted {
         self.instructions.entry(path.into()).or_default().insert(level.into(), count);
     }
 
-    /// Each count beside an older one.
+    /// Each count next to an older one.
     pub fn compare(&self, before: &Accepted) -> Vec<Verdict> {
         let mut all = Vec::new();
         for (path, levels) in &self.instructions {

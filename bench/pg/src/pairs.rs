@@ -114,7 +114,7 @@ mod tests {
     fn quiet_turns_are_those_whose_neighbours_without_are_fast() {
         let mut paired = Paired::default();
         for four in 0..100 {
-            // Every other run of four has a guest beside its first turn, and a turn with sFlow that
+            // Every other run of four has a guest during its first turn, and a turn with sFlow that
             // took longer.
             let loud = four % 2 == 1;
             let first = if loud { 6.0 } else { 4.0 };

@@ -33,9 +33,9 @@ pub const NEIGHBORS: u8 = 16;
 pub enum Case {
     /// Layer 2 cross connect.
     L2,
-    /// A bridge domain that learns, one station each side.
+    /// A bridge domain that learns, one MAC address each side.
     Bridge,
-    /// The same, 10,000 stations each side.
+    /// The same, 10,000 MAC addresses each side.
     Macs,
     /// One flow.
     OneFlow,
@@ -113,10 +113,10 @@ impl Case {
     }
 }
 
-/// Stations on each side of a bridge domain.
+/// Hosts on each side of a bridge domain.
 const MACS: u32 = 10_000;
 
-/// The address of a station on a side; those of the first are what [`stream`] sends from and to.
+/// The MAC address of a host on a side; those of the first are what [`stream`] sends from and to.
 fn mac(side: u8, n: u32) -> [u8; 6] {
     let [_, a, b, c] = n.to_be_bytes();
     match (side, n) {
@@ -126,7 +126,7 @@ fn mac(side: u8, n: u32) -> [u8; 6] {
     }
 }
 
-/// A bridge domain of both ports that knows `n` stations behind each, as if it had learned them.
+/// A bridge domain of both ports that knows `n` hosts behind each, as if it had learned them.
 fn bridge(r: &mut Router, n: u32) {
     r.cli("set interface l2 bridge pg0 1\nset interface l2 bridge pg1 1");
     let origin = thalweg_feat_l2::Origin::Added;
@@ -278,7 +278,7 @@ pub mod nat {
         (0..ALL).map(move |n| n + (worker as u32) * ALL).filter(mine)
     }
 
-    /// Has a fresh router know how to translate so many sessions.
+    /// Has a fresh router know how to translate this number of sessions.
     pub fn set_up(r: &mut Router, sessions: u32) {
         r.cli(PORTS);
         address(r);

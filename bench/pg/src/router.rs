@@ -136,7 +136,7 @@ impl Router {
         all
     }
 
-    /// Runs one command, and does not wait for the workers to have seen what it told them.
+    /// Runs one command, and does not wait until the workers have seen the change.
     ///
     /// # Panics
     /// If it fails.

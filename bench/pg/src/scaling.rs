@@ -1,5 +1,5 @@
-//! Two workers beside one, by turns: the processors of a virtual machine differ from each other for
-//! seconds, and one that is idle is somebody else's for a while.
+//! Two workers compared with one, by turns: the processors of a virtual machine differ from each
+//! other for seconds, and one that is idle is another guest's for a while.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use thalweg_bench_common::{Cell, Column, Series, on_two_cores, spin};
 use crate::Router;
 use crate::turns::Plan;
 
-/// One side beside the other, and both together.
+/// One side next to the other, and both together.
 #[derive(Clone, Debug, Default)]
 pub struct Scaling {
     /// The mean of either alone.

@@ -1,6 +1,6 @@
 //! Which cache lines threads share, from what valgrind's lackey tells of each access.
 //!
-//! Threads run in turn there, so that how often a line went from one to the other cannot be told;
+//! Threads run in turn there, so that how often a line went from one to the other is unknown;
 //! only how often each has touched it, and that one of them has written it.
 
 use std::collections::{BTreeMap, HashMap};

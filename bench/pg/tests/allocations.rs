@@ -22,7 +22,7 @@ const TURNS: u64 = 6000;
 /// How long a slow machine may take for them.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until every worker has had so many more turns with packets.
+/// Waits until every worker has had this number of further turns with packets.
 fn turns(r: &mut Router, more: u64) {
     let busy = |r: &mut Router, w| r.control().worker_stats(w).totals.busy_loops.get();
     let workers = 0..r.control().workers();
@@ -143,7 +143,7 @@ fn learned_macs_and_floods() {
     (0..5).for_each(|port| drop(r.cli(&format!("set interface l2 bridge pg{port} 1"))));
     let packets = (0..5000u32).map(|n| {
         let mut p = packet(48 << 24);
-        // To stations that nobody knows, groups and all, from ever others.
+        // To unknown MAC addresses, multicast too, from ever others.
         p[..6].copy_from_slice(match n % 3 {
             0 => &[0xff; 6],
             1 => &[1, 0, 0x5e, 0, 0, 7],
@@ -233,7 +233,7 @@ fn packets_that_are_refused_or_answered() {
         let mut p = packet((48 << 24) + n);
         let source = Ipv4Addr::from_bits(0x0a00_0001 + n % 200);
         match n % 8 {
-            // For another station; no protocol that we know.
+            // For another host; no protocol that we know.
             0 => p[5] = 9,
             1 => p[12..14].copy_from_slice(&[0x99, 0x99]),
             // A bad header; a destination without a route; one whose neighbour does not answer.

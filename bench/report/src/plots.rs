@@ -244,7 +244,7 @@ fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, at: SeriesLabelPosition) -> Res
     labels.position(at).border_style(TRANSPARENT).draw().map_err(|e| anyhow!("{e}"))
 }
 
-/// Bars over labels: beside each other, or on top of each other.
+/// Bars over labels: next to each other, or on top of each other.
 fn bars(titles: &Titles, labels: &[String], sets: &[Line], stacked: bool) -> Result<String> {
     let sum = |at: usize| sets.iter().filter_map(|s| s.1.get(at).copied().flatten()).sum::<f64>();
     let top = if stacked { (0..labels.len()).map(sum).fold(0.0, f64::max) } else { most(sets) };

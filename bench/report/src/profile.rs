@@ -42,7 +42,7 @@ fn case(words: &[String]) -> Result<(&'static str, Case)> {
     }
 }
 
-/// Keeps a worker busy, for a profiler beside it.
+/// Keeps a worker busy, for a profiler.
 pub fn load(words: &[String]) -> Result<()> {
     let (_, case) = case(words)?;
     let mut r = Router::on_last_core();

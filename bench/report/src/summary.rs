@@ -30,7 +30,7 @@ const PATHS: &[Path] = &[
 ];
 
 const fn path(name: &'static str, vpp: &'static str) -> Path {
-    Path { name, table: "Ways of packets", row: &[], clocks: "clocks/packet", vpp }
+    Path { name, table: "Forwarding paths", row: &[], clocks: "clocks/packet", vpp }
 }
 
 const fn nat(name: &'static str, row: &'static [&'static str], vpp: &'static str) -> Path {
@@ -243,7 +243,7 @@ mod tests {
             "machine": {"cpu": "A", "cores": 2, "tsc_mhz": 2500.0, "kernel": "6.1"},
             "tables": [
                 table(
-                    "Ways of packets",
+                    "Forwarding paths",
                     &["path", "rate", "clocks/packet"],
                     json!([["IPv4, 1 flow", spread(200.0), spread(9.5)]])
                 ),

@@ -24,11 +24,11 @@ struct Target {
     unit: &'static str,
     /// What VPP 26.06 takes, measured elsewhere on this kind of machine.
     vpp: &'static str,
-    /// Whether it is about two workers: what the machine's processors do beside one is said with
+    /// Whether it is about two workers: what two of the machine's processors do is said with
     /// it.
     two: bool,
-    /// It is met as well if there are none more above the limit than in a control run beside it, as
-    /// this column says.
+    /// It is met as well if there are none more above the limit than in a control run at the same
+    /// time, as this column says.
     or_none: Option<&'static str>,
 }
 
@@ -61,15 +61,15 @@ const OVS: [&str; 5] = ["OvS 211", "OvS 290", "OvS 1583", "OvS 1005", "OvS 358"]
 const CLOCKS: &str = "clocks/packet";
 /// No packet is handed over.
 const APART: &str = "of the worker that receives";
-const CONNECTIONS: &str = "Five million connections gone at once";
-const SESSIONS: &str = "A million NAT44 sessions gone at once";
+const CONNECTIONS: &str = "Five million connections deleted at once";
+const SESSIONS: &str = "A million NAT44 sessions deleted at once";
 const MILLION: &str = "A million routes";
 const TRIPS: &str = "Round trips, TCP, processor time when idle";
 
 const fn path(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
     Target {
         what,
-        table: "Ways of packets",
+        table: "Forwarding paths",
         row,
         column: "clocks/packet",
         limit: AtMost(limit),
@@ -87,7 +87,7 @@ const fn sample(what: &'static str, row: &'static [&'static str], limit: f64) ->
         column: "clocks/sample",
         digits: 0,
         unit: "clocks",
-        vpp: "9–13 clocks per packet at any rate",
+        vpp: "9–13 clocks per packet at all rates",
         ..path(what, row, limit)
     }
 }
@@ -269,9 +269,9 @@ const TARGETS: &[Target] = &[
         1.9,
     ),
     of(
-        "connections over veth, four rules, beside Open vSwitch",
+        "connections over veth, four rules, against Open vSwitch",
         (
-            "New TCP connections: Thalweg beside the others",
+            "New TCP connections: Thalweg and the others",
             &["Thalweg, AF_PACKET, four rules", "Open vSwitch, netdev, AF_PACKET, four rules"],
             "rate",
         ),
@@ -290,7 +290,7 @@ const TARGETS: &[Target] = &[
         AtMost(50.0),
         "ms",
     ),
-    stall("five million connections forgotten", CONNECTIONS, &["`clear conntrack ct_nw_proto=17`"]),
+    stall("five million connections expired", CONNECTIONS, &["`clear conntrack ct_nw_proto=17`"]),
     stall("five million connections timed out", CONNECTIONS, &["silent for too long, all of them"]),
     stall("a million NAT44 sessions cleared", SESSIONS, &["`clear nat44 sessions`"]),
     of(
@@ -384,7 +384,7 @@ mod tests {
         let bench: Bench = serde_json::from_value(json!({
             "bench": "forwarding", "title": "", "about": [], "machine": {}, "started": "",
             "ended": "", "steal_percent": 0.0, "noisy": false, "two_processors": [1.2, 1.25],
-            "tables": [{"title": "Ways of packets", "notes": [],
+            "tables": [{"title": "Forwarding paths", "notes": [],
                 "columns": [{"name": "path", "unit": ""}, {"name": "clocks/packet", "unit": ""}],
                 "rows": [[L2, cell(7.9)], [BRIDGE, cell(22.5)]]},
                 {"title": "Workers", "notes": [],

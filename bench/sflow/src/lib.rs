@@ -53,7 +53,7 @@ pub fn run(command: &mut Command) -> Result<Took> {
     Ok(Took { processor: ended_processor_time()?.saturating_sub(before), wall })
 }
 
-/// A capture with the packets of another one so many times.
+/// A capture with the packets of another one N times.
 ///
 /// # Errors
 /// If it cannot be read or written.

@@ -190,10 +190,10 @@ impl Receiver {
         Ok(Trial { rate: samples as f64 / took, processor, samples, lost, behind })
     }
 
-    /// Looks for the greatest rate that it takes of datagrams that hold so many samples.
+    /// Looks for the greatest rate that it takes of datagrams that hold this number of samples.
     ///
     /// # Errors
-    /// If it does not work, or loses datagrams at any rate.
+    /// If it does not work, or loses datagrams at every rate.
     pub fn search(&mut self, datagrams: &[Vec<u8>], samples: usize) -> Result<Best> {
         let load = Load { datagrams, samples };
         // So that it has started for good.
@@ -221,7 +221,7 @@ impl Receiver {
                 break;
             }
         }
-        best.context("datagrams are lost at any rate")
+        best.context("datagrams are lost at every rate")
     }
 }
 

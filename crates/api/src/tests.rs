@@ -96,6 +96,7 @@ static GET: Stream<Main, NumberGet, NumberDetails, NumberGetReply> =
     });
 static SLEEP: Call<Main, Sleep, SleepReply> = Call::later(&MODULE, |_, rq, later| {
     std::thread::spawn(move || {
+        // Paced: the request says for how long.
         std::thread::sleep(Duration::from_millis(rq.milliseconds.into()));
         match rq.milliseconds {
             // Dropped, as by a task that was cancelled.

@@ -57,7 +57,7 @@ struct Inner {
     bytes: usize,
     records: VecDeque<Record>,
     /// Number of evicted requests.
-    forgotten: u64,
+    overwritten: u64,
 }
 
 /// The trace; clones share it.
@@ -76,7 +76,7 @@ pub struct TraceStatus {
     /// Bytes that they take.
     pub bytes: usize,
     /// Number of evicted requests.
-    pub forgotten: u64,
+    pub overwritten: u64,
 }
 
 impl Default for Trace {
@@ -86,7 +86,7 @@ impl Default for Trace {
             items: DEFAULT_ITEMS,
             bytes: 0,
             records: VecDeque::new(),
-            forgotten: 0,
+            overwritten: 0,
         })))
     }
 }
@@ -103,7 +103,7 @@ impl Trace {
     /// Removes all requests.
     pub fn clear(&self) {
         let mut inner = self.0.borrow_mut();
-        (inner.records, inner.bytes, inner.forgotten) = (VecDeque::new(), 0, 0);
+        (inner.records, inner.bytes, inner.overwritten) = (VecDeque::new(), 0, 0);
     }
 
     /// Returns the status.
@@ -114,7 +114,7 @@ impl Trace {
             items: inner.items,
             records: inner.records.len(),
             bytes: inner.bytes,
-            forgotten: inner.forgotten,
+            overwritten: inner.overwritten,
         }
     }
 
@@ -142,7 +142,7 @@ impl Inner {
         while self.records.len() > self.items || self.bytes > MAX_BYTES {
             let Some(oldest) = self.records.pop_front() else { return };
             self.bytes -= OVERHEAD + oldest.body.len();
-            self.forgotten += 1;
+            self.overwritten += 1;
         }
     }
 }
@@ -246,7 +246,7 @@ mod tests {
         (1..=5).for_each(note);
         let names: Vec<_> = trace.records().into_iter().map(|r| r.name).collect();
         assert_eq!(names, ["m3", "m4", "m5"]);
-        assert_eq!(trace.status().forgotten, 2);
+        assert_eq!(trace.status().overwritten, 2);
         trace.switch(true, Some(1_000_000));
         (0..20).for_each(|_| note(4 << 20));
         assert!(trace.status().bytes <= MAX_BYTES && trace.status().records == 7);

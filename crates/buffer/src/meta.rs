@@ -27,7 +27,7 @@ impl Flags {
     /// [`PktMut::note_translation`](crate::PktMut::note_translation).
     pub const TRANSLATED: Flags = Flags(64);
     /// A multicast or broadcast frame: it is counted when it is sent.
-    pub const GROUP: Flags = Flags(128);
+    pub const MULTICAST: Flags = Flags(128);
 
     /// Returns no marks.
     pub const fn empty() -> Flags {

@@ -139,7 +139,7 @@ mod tests {
         let mut forwarder = Forwarder::new(["127.0.0.1/9", good.as_str()]).unwrap();
         let error = forwarder.send(&vec![0; 70_000]).unwrap();
         assert_eq!(error.0.port(), 9);
-        assert!(forwarder.send(&vec![0; 70_000]).is_none(), "only the first failure is told");
+        assert!(forwarder.send(&vec![0; 70_000]).is_none(), "only the first failure is logged");
         assert!(forwarder.send(b"small").is_none());
         let counts: Vec<_> = forwarder.targets().iter().map(|t| (t.sent, t.failed)).collect();
         assert_eq!(counts, [(1, 2), (1, 2)]);

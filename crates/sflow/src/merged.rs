@@ -10,7 +10,7 @@ use crate::decode::Datagram;
 /// The shortest possible: version, type and bytes of an IPv4 address, five words.
 const SHORTEST: usize = 28;
 
-/// The first datagram within a payload, and the others. What cannot be told apart stays together,
+/// The first datagram within a payload, and the others. What cannot be separated stays together,
 /// so that whoever decodes it finds what is wrong with it.
 pub(crate) fn split_first(payload: &[u8]) -> (&[u8], &[u8]) {
     let behind = match payload.len() >= 2 * SHORTEST {

@@ -25,11 +25,11 @@ const BIT_VALUE: u16 = 3;
 pub struct Offloads {
     /// Leave checksums to the receiver (`tx-checksum-*`).
     pub checksum: bool,
-    /// Send super-packets for others to cut up (`tx-*-segmentation`).
+    /// Send GSO packets for others to cut up (`tx-*-segmentation`).
     pub segmentation: bool,
     /// Merge received segments (`rx-gro`).
     pub gro: bool,
-    /// Keep VLAN tags beside the packet.
+    /// Keep VLAN tags in metadata, not in the packet.
     pub vlan: bool,
 }
 

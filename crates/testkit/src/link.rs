@@ -12,8 +12,8 @@ use crate::wait::{WAIT_LIMIT, wait_for_link_up};
 /// Interface numbers for the ends of pairs.
 ///
 /// The kernel passes on a change of carrier at once if an interface and the one below it have
-/// different numbers, which it takes as a sign that somebody waits; otherwise only within a second.
-/// Left to itself it would give both ends of a pair across namespaces the same number.
+/// different numbers, which it takes as a sign that a process waits; otherwise only within a
+/// second. Left to itself it would give both ends of a pair across namespaces the same number.
 static NEXT_INDEX: AtomicU32 = AtomicU32::new(1001);
 
 /// How one end of a pair is set up.

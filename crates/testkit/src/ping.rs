@@ -165,7 +165,7 @@ fn answers(ns: &Netns) -> Result<u64> {
     Ok(count.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
 }
 
-/// How many pings have begun and ended, all told.
+/// How many pings have begun and ended in all.
 struct Turns {
     begun: AtomicU64,
     ended: AtomicU64,
@@ -285,7 +285,7 @@ rtt min/avg/max/mdev = 0.045/0.622/1.200/0.577 ms
         let second = turns.begin();
         assert!(!first.is_alone() && !second.is_alone());
         drop(second);
-        // It ran beside the first, which may have got its answers.
+        // It ran at the same time as the first, which may have got its answers.
         assert!(!first.is_alone() && !turns.begin().is_alone());
         drop(first);
         assert!(turns.begin().is_alone());

@@ -22,7 +22,7 @@ use crate::privilege::{find_program, missing_program};
 use crate::wait::{WAIT_LIMIT, readable};
 use crate::watchdog::Note;
 
-/// How long [`Cmd::run`] lets a program run unless told otherwise.
+/// How long [`Cmd::run`] lets a program run by default.
 const DEFAULT_DEADLINE: Duration = WAIT_LIMIT;
 /// How long a program's pipes may stay open after it has ended (its own children may hold them).
 const PIPE_GRACE: Duration = Duration::from_secs(5);

@@ -169,7 +169,7 @@ impl GeneratedList<'_> {
         }
         bail!(
             "{} has no `pub static {}`; each file of the folder holds one {}, and what several \
-             share belongs beside the folder",
+             share belongs next to the folder",
             path.display(),
             self.item,
             self.what

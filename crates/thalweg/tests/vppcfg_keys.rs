@@ -153,8 +153,9 @@ fn what_is_wrong_there_is_told_by_path() {
         };
         let error = check(&catalog, document(path, wrong)).unwrap_err().to_string();
         let at = place(&steps);
-        let told = error.lines().any(|l| l.contains(&format!("{at}: ")) && l.contains(" expected"));
-        assert!(told, "{path}: {error}");
+        let named =
+            error.lines().any(|l| l.contains(&format!("{at}: ")) && l.contains(" expected"));
+        assert!(named, "{path}: {error}");
         if matches!(kind(path), Kind::Keys) {
             let with = [&steps[..], &["nonsense"]].concat();
             let mut root = document(path, Value::Map(Default::default()));

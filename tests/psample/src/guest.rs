@@ -22,13 +22,13 @@ const PACKETS: u64 = 20_000;
 const RATE: u64 = 10;
 /// Bytes that the collector's socket holds.
 const ROOM: usize = 8 << 20;
-/// What the agent is told.
+/// The agent's arguments.
 const HSFLOWD_CONF: &str = "sflow {
   polling = 5 agentIP = 127.0.0.1 collector { ip = 127.0.0.1 }
   psample { group = 1 egress = on } vpp { osIndex = off }
 }
 ";
-/// The module's loader is told that the file is compressed.
+/// Tells the module's loader that the file is compressed.
 const COMPRESSED: u32 = 4;
 
 /// The first process must not end: it restarts the machine, which ends it.
@@ -55,7 +55,7 @@ pub(crate) fn main() -> ExitCode {
         Err(_) => println!("{FAILED}"),
     }
     rustix::fs::sync();
-    // The machine is told not to start again.
+    // The machine must not start again.
     let _ = reboot(RebootCommand::Restart);
     ExitCode::FAILURE
 }
@@ -219,8 +219,8 @@ impl Machine {
         })
     }
 
-    /// Waits for so many samples. On a busy host the monitor takes its time to print them, which is
-    /// well as long as more and more come.
+    /// Waits for this number of samples. On a busy host the monitor takes its time to print them,
+    /// which is well as long as more and more come.
     fn await_samples(&self, count: u64) -> Result<()> {
         let printed = || {
             let text = self.monitor.stdout();
@@ -236,7 +236,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Waits for so many samples of the router's; checks that they say what they should.
+    /// Waits for this number of the router's samples; checks that they say what they should.
     fn samples(&self, count: u64, rate: u64) -> Result<()> {
         self.await_samples(count)?;
         let heard = self.messages();
@@ -294,7 +294,7 @@ impl Machine {
         let numbers: Vec<u64> = own.filter_map(|m| sequence(&m)).collect();
         ensure!(numbers.windows(2).all(|w| w[1] == w[0] + 1), "numbers: {numbers:?}");
         let status = of_type(&all, "status");
-        ensure!(status.iter().all(|s| s["drops"] == 0), "drops are told by gaps: {status:?}");
+        ensure!(status.iter().all(|s| s["drops"] == 0), "gaps count drops: {status:?}");
         passed("counters and status, numbered without a gap");
         Ok(())
     }
@@ -315,10 +315,10 @@ impl Machine {
         self.await_samples(taken)?;
         let all = self.messages();
         let samples = of_type(&all, "sample");
-        let told: u64 = samples.iter().filter_map(|s| s["lost"].as_u64()).sum();
+        let lost: u64 = samples.iter().filter_map(|s| s["lost"].as_u64()).sum();
         let heard = samples.len() as u64;
         self.nothing_lost("psample")?;
-        ensure!((heard, told) == (taken, 0), "{heard} heard of {taken}, {told} told as lost");
+        ensure!((heard, lost) == (taken, 0), "{heard} heard of {taken}, {lost} reported as lost");
         passed(&format!("at 1:1, {PACKETS} samples of {PACKETS} packets, none lost anywhere"));
         Ok(())
     }

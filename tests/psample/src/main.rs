@@ -1,4 +1,4 @@
-//! Runs the router beside a kernel that has PSAMPLE and a drop monitor: Debian's, in a virtual
+//! Runs the router with a kernel that has PSAMPLE and a drop monitor: Debian's, in a virtual
 //! machine that is emulated, since few kernels of build machines have either.
 //!
 //! The program is two: on the host it fetches the kernel, packs programs and itself into a file

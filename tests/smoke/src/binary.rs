@@ -29,7 +29,7 @@ pub fn thalweg() -> Result<PathBuf> {
         }
     }
     bail!(
-        "there is no thalweg beside {}; build it with: cargo build --release --bins",
+        "there is no thalweg next to {}; build it with: cargo build --release --bins",
         own.parent().unwrap_or(Path::new(".")).display()
     )
 }

@@ -14,7 +14,7 @@ const SERVER: &str = "usr/sbin/ovsdb-server";
 const SWITCH: &str = "usr/lib/openvswitch-switch/ovs-vswitchd";
 const SCHEMA: &str = "usr/share/openvswitch/vswitch.ovsschema";
 
-/// How Open vSwitch is to be run.
+/// How to run Open vSwitch.
 #[derive(Clone, Debug, Default)]
 pub struct OvsOptions {
     /// Settings in `other_config` of the whole, such as `userspace-tso-enable=true`.

@@ -25,10 +25,10 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 /// The same for the report of a scenario that has failed.
 const REPORT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Packet buffers of a router that is told nothing else: enough for a full ring on each side.
+/// Packet buffers of a router by default: enough for a full ring on each side.
 const BUFFERS: u32 = 16_384;
 
-/// Names in the environment how many workers a router has that is told nothing else.
+/// Names in the environment how many workers a router has by default.
 const WORKERS: &str = "THALWEG_TEST_WORKERS";
 
 /// The startup configuration, in the router's directory.
@@ -256,7 +256,7 @@ impl Router {
         }
     }
 
-    /// Runs a show command in its form for machines.
+    /// Runs a show command in its JSON form.
     ///
     /// # Errors
     /// If the command fails or has no such form.

@@ -116,6 +116,7 @@ pub fn soak(options: SoakOptions, mut say: impl FnMut(&str)) -> Result<()> {
     while start.elapsed() < options.duration {
         scene.disturb(turn)?;
         turn += 1;
+        // Paced: a change every `CHANGE`.
         thread::sleep(CHANGE);
         if start.elapsed() >= next {
             next += options.report;
@@ -336,6 +337,7 @@ fn client(
         n += CLIENTS;
         let count = if work(n).is_ok() { &tally.good } else { &tally.broken };
         count.fetch_add(1, Relaxed);
+        // Paced: the load has a rate.
         thread::sleep(PAUSE);
     }
     Ok(())

@@ -53,9 +53,9 @@ fn await_stderr(agent: &mut Running, text: &str) -> Result<()> {
 }
 
 lab_test! {
-    /// `thalweg agent` beside a router without an agent of its own: counters by netlink, the host's
-    /// by itself. It reads its file again, keeps the old one when there is a mistake, and ends when
-    /// told to.
+    /// `thalweg agent` next to a router without an agent of its own: counters by netlink, the
+    /// host's by itself. It reads its file again, keeps the old one when there is a mistake, and
+    /// ends when asked to.
     fn the_agent_runs_by_itself() {
         let lab = Lab::new()?;
         let collector = Collector::listen(&lab.router)?;
@@ -245,7 +245,7 @@ lab_test! {
     }
 }
 
-/// Nine changes, each so many times, that leave one collector and interface as they were.
+/// Nine changes, each N times, that leave one collector and interface as they were.
 fn changes(times: u32) -> String {
     (0..times)
         .map(|n| {

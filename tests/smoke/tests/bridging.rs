@@ -67,7 +67,7 @@ lab_test! {
         Ok(())
     }
 
-    /// Super-packets and long frames are flooded whole.
+    /// GSO packets and long frames are flooded whole.
     fn flooding_keeps_frames_whole() {
         let lab = lab(Offloads::ON)?;
         let router = Router::start(&lab.router, &bridged())?;
@@ -76,7 +76,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A station that moves is found at its new port with its next frames.
+    /// A host that moves is found at its new port with its next frames.
     fn a_station_moves() {
         let lab = lab(Offloads::OFF)?;
         let router = Router::start(&lab.router, &bridged())?;
@@ -85,7 +85,7 @@ lab_test! {
         let mac: thalweg_wire::MacAddr = "02:00:00:00:00:77".parse()?;
         let hello = |to| Packet::new().ether(mac, to).ethertype(0x88b5).payload(&[1; 50]).build();
         let at = |port: &str| {
-            let what = format!("the station at {port}");
+            let what = format!("the host at {port}");
             wait_until_seen(WAIT_LIMIT, &what, || {
                 let table = router.json("show l2fib all").map_err(|e| e.to_string())?;
                 let all = table["addresses"].as_array().cloned().unwrap_or_default();

@@ -226,7 +226,7 @@ lab_test! {
             let options = PingOptions { count: 20, size, ..PingOptions::default() };
             ping(&lab.left.ns, lab.right.addr, &options)?.all_answered()?;
         }
-        // No more samples, and all of them sent: every collector has been told the same.
+        // No more samples, and all of them sent: every collector has got the same.
         router.cli("sflow enable-disable host-eth0 disable")?;
         router.cli("sflow enable-disable host-eth1 disable")?;
         let taken = wait_until_seen(LIMIT, "all samples to be sent", || {

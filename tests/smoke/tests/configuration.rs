@@ -64,16 +64,17 @@ impl Stream {
         let frame = Packet::new().ether(from, to).ipv4(lab.left.addr, lab.right.addr);
         let frame = frame.udp(4000, 4000).payload(&[7; 64]).build();
         let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
+        let stopped = stop.clone();
         let thread = thread::spawn(move || {
             let (began, mut sent) = (Instant::now(), 0_u64);
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 // As many as are due: a pause of the scheduler is made up for in small bursts.
                 let due = began.elapsed().as_micros() as u64 / 100;
                 for _ in 0..due.saturating_sub(sent).min(32) {
                     link.send(&frame)?;
                     sent += 1;
                 }
+                // Paced: 10,000 packets per second.
                 thread::sleep(Duration::from_micros(200));
             }
             Ok(sent)
@@ -225,7 +226,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A change beside a flow costs the flow nothing: what is sent arrives, all of it.
+    /// A change during a flow costs the flow nothing: what is sent arrives, all of it.
     fn applying_loses_nothing_of_others() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;

@@ -86,7 +86,7 @@ fn counted(router: &Router, path: &[&str]) -> Result<u64> {
     found.as_u64().with_context(|| format!("no {path:?} in {all}"))
 }
 
-/// Answers so many connections, each with as much as it was asked.
+/// Answers this number of connections, each with as much as it was asked.
 fn serve(lab: &Lab, port: u16, connections: usize) -> Result<thread::JoinHandle<Result<()>>> {
     let listener = lab.right.ns.run(|| TcpListener::bind((lab.right.addr, port)))??;
     Ok(thread::spawn(move || {
@@ -109,7 +109,7 @@ fn ask(to: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-/// Clients on the left open so many connections, several at a time.
+/// Clients on the left open this number of connections, several at a time.
 fn connections(lab: &Lab, port: u16, count: usize) -> Result<()> {
     const CLIENTS: usize = 8;
     let server = serve(lab, port, count)?;
@@ -144,7 +144,7 @@ fn is_shut(lab: &Lab, router: &Router) -> Result<()> {
     })
 }
 
-/// Thousands of connections, pings and datagrams from the left, on so many workers.
+/// Thousands of connections, pings and datagrams from the left, on one or two workers.
 fn one_side_opens(workers: usize, offloads: Offloads) -> Result<()> {
     let lab = lab(offloads)?;
     let config = bridged().stanza(&format!("cpu {{ workers {workers} }}"));
@@ -332,7 +332,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Who listens is told of each connection.
+    /// Who listens is notified of each connection.
     fn events_are_told_on_a_socket() {
         let lab = lab(Offloads::OFF)?;
         introduce(&lab)?;
@@ -343,7 +343,7 @@ lab_test! {
         listener.set_read_timeout(Some(LIMIT))?;
         let mut text = String::new();
         let mut events = Vec::new();
-        // Events are kept once it is known that somebody listens.
+        // Events are kept once it is known that a client listens.
         while events.len() < 20 {
             let client = lab.left.ns.run(|| UdpSocket::bind((lab.left.addr, 0)))??;
             client.send_to(b"ask", (lab.right.addr, 5300))?;
@@ -367,7 +367,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Somebody on the right guesses the ports of a connection, but not its numbers.
+    /// A host on the right guesses the ports of a connection, but not its numbers.
     fn segments_out_of_the_window_do_not_get_through() {
         let lab = lab(Offloads::OFF)?;
         let router = guarded(&lab, bridged())?;

@@ -129,7 +129,7 @@ fn joined<T>(thread: JoinHandle<Result<T>>) -> Result<T> {
     join(thread, BUSY_LIMIT, "a transfer")?
 }
 
-/// Starts connections that send so many bytes each and want them back.
+/// Starts connections that send this number of bytes each and want them back.
 fn clients(
     lab: &Lab,
     to: SocketAddr,
@@ -240,7 +240,7 @@ fn bypass(from: &Netns, to: (&Netns, Ipv4Addr)) -> Result<()> {
 }
 
 /// Passes frames on between two links of the router's namespace, now and then one behind those that
-/// came after it, until it is told to stop. Returns how many were late.
+/// came after it, until it must stop. Returns how many were late.
 fn relay(
     from: &RawLink,
     to: &RawLink,

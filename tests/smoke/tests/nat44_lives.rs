@@ -64,6 +64,7 @@ fn send(mut to: TcpStream, wanted: &AtomicBool, more: u64, per_second: u64) -> R
         to.write_all(&chunk).with_context(|| format!("behind {n} bytes"))?;
         n += chunk.len() as u64;
         let due = Duration::from_secs_f64(n as f64 / per_second as f64);
+        // Paced: `per_second` bytes.
         thread::sleep(due.saturating_sub(start.elapsed()));
     }
     to.shutdown(Shutdown::Write)?;
@@ -87,7 +88,7 @@ fn counted(router: &Router, name: &str) -> Result<u64> {
     router.json("show nat44 summary")?[name].as_u64().context(name.to_owned())
 }
 
-/// A server that sends as many bytes as it is told, and ends; it serves until it is dropped.
+/// A server that sends as many bytes as it is asked for, and ends; it serves until it is dropped.
 fn http(lab: &Lab, port: u16) -> Result<()> {
     let listener = lab.right.ns.run(|| TcpListener::bind((lab.right.addr, port)))??;
     thread::spawn(move || {
@@ -216,7 +217,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// When no port is left, who asks is told at once, and so is the log.
+    /// When no port is left, the sender gets an error at once, and the log has it.
     fn ports_run_out() {
         let lab = lab(Offloads::OFF)?;
         let router =

@@ -85,7 +85,7 @@ fn alive(all: &mut [TcpStream]) -> usize {
     all.iter_mut().filter_map(|s| lives(s).ok()).count()
 }
 
-/// So many connections of each host, one behind the other; how many were made.
+/// N connections of each host, one behind the other; how many were made.
 fn converse(lab: &Lab, each: usize) -> Result<usize> {
     thread::scope(|scope| {
         let all: Vec<_> = HOSTS

@@ -56,7 +56,7 @@ lab_test! {
     }
 
     /// The host changes its hardware address without a word: the entry fails its refresh, and is
-    /// asked for anew.
+    /// asked for again.
     fn a_silent_new_address_is_found() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;

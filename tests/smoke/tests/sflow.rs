@@ -173,7 +173,8 @@ lab_test! {
                     own += 1;
                     continue;
                 }
-                // The first may wait for its neighbour's address, and is told of without a way.
+                // The first may wait for its neighbour's address, and is reported without an
+                // output.
                 if sample.output == Interface::UNKNOWN {
                     continue;
                 }
@@ -194,8 +195,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// Packets that are dropped are told of with the reason, their first bytes and the node's name;
-    /// an agent's receiver and Wireshark read them.
+    /// Packets that are dropped are reported with the reason, their first bytes and the node's
+    /// name; an agent's receiver and Wireshark read them.
     fn dropped_packets_are_told_of() {
         let lab = Lab::new()?;
         let collector = Collector::listen(&lab.router)?;
@@ -208,7 +209,7 @@ lab_test! {
         // It reports no answer, as is right.
         let _ = lab.left.ns.command("ping").args(expired).run()?;
         let mut flow = false;
-        let mut told = false;
+        let mut reported = false;
         collector.receive(LIMIT, "an expired packet", |bytes| {
             let datagram = Datagram::parse(bytes)?;
             datagram.check_end()?;
@@ -233,12 +234,12 @@ lab_test! {
                             }
                         }
                         ensure!(trap == "vpp_ip4_ttl_<=_1", "{trap}");
-                        told = true;
+                        reported = true;
                     }
                     _ => {}
                 }
             }
-            Ok((flow && told).then_some(()))
+            Ok((flow && reported).then_some(()))
         })?;
         capture.stop()?;
         let kinds = dissected(&pcap, "sflow_245.sampletype")?;
@@ -248,7 +249,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// The length of a jumbo frame is told in full, not that of its first buffer.
+    /// The length of a jumbo frame is reported in full, not that of its first buffer.
     fn jumbo_frames_have_their_length() {
         let lab = Lab::build(&LabOptions { mtu: 9000, ..LabOptions::default() })?;
         let collector = Collector::listen(&lab.router)?;
@@ -384,7 +385,7 @@ lab_test! {
         lab.ping_all()?;
         iperf3(&lab.left.ns, &lab.right.ns, lab.right.addr, &IperfOptions::default())?;
         router.await_rest()?;
-        // As on the wire: a super-packet is the frames that it is cut into.
+        // As on the wire: a GSO packet is the frames that it is cut into.
         let on_wire = || -> Result<(u64, u64)> {
             let gso = router.interface_counter("host-eth0", "rx_gso_packets")?;
             Ok((router.interface_counter("host-eth0", "rx_packets")? + gso, gso))
@@ -394,7 +395,7 @@ lab_test! {
         let packets = shown["interfaces"][0]["pool"].as_u64().with_context(|| shown.to_string())?;
         let (after, gso) = on_wire()?;
         ensure!((before..=after).contains(&packets), "{before}, then {packets}, then {after}");
-        ensure!(gso > 1000, "{gso} packets in super-packets");
+        ensure!(gso > 1000, "{gso} packets in GSO packets");
         let packets = packets as f64;
         let taken = shown["samples"]["taken"].as_u64().with_context(|| shown.to_string())? as f64;
         let expected = packets / 100.0;

@@ -206,7 +206,7 @@ lab_test! {
         // One link fails: the others go on, and it is said; it works again by itself.
         far.ip("link set to-mgmt0 down")?;
         lab.router.ip("link del mgmt0")?;
-        wait_until_seen(WAIT_LIMIT, "the missing device to be told", || {
+        wait_until_seen(WAIT_LIMIT, "the missing device to be reported", || {
             let shown = router.cli("show sflow").map_err(|e| format!("{e:#}"))?;
             let failing = shown.lines().filter(|l| l.contains("latest:")).count();
             if failing >= 3 { Ok(()) } else { Err(shown) }

@@ -71,7 +71,7 @@ impl Seen {
     }
 }
 
-/// Waits for so many samples of pings with this output.
+/// Waits for this number of samples of pings with this output.
 fn pings(collector: &Collector, count: usize, output: Interface) -> Result<()> {
     let (mut found, mut others) = (0, Vec::new());
     collector

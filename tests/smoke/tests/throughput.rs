@@ -104,8 +104,8 @@ lab_test! {
         tcp_with(Offloads::OFF)
     }
 
-    /// The left host sends super-packets, and the router's device on the right cuts none: it did
-    /// when the router took it, but was told otherwise since.
+    /// The left host sends GSO packets, and the router's device on the right cuts none: it did
+    /// when the router took it, but was set otherwise since.
     fn tcp_from_offloads_on_to_off() {
         let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::measured() })?;
         let router = Router::start(&lab.router, &host_pair())?;

@@ -114,7 +114,7 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// What the router makes of the kernel's super-packets when the far link takes none: segments
+    /// What the router makes of the kernel's GSO packets when the far link takes none: segments
     /// with their own checksums.
     fn segments_of_super_packets_are_right() {
         let lab = Lab::new()?;

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use thalweg_testkit::{descendants, stacks};
 
-/// Seconds that a test may take whose failure somebody looks into.
+/// Seconds that a test may take whose failure is being looked into.
 const PATIENT: &str = "864000";
 
 /// A test, or a program that holds many.

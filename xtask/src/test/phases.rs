@@ -241,8 +241,8 @@ fn psample(root: &Path) -> Result<Vec<Job>> {
     }])
 }
 
-/// Instructions per packet, beside those that were accepted last. How busy the machine is does not
-/// change their number.
+/// Instructions per packet, compared with those that were accepted last. How busy the machine is
+/// does not change their number.
 fn guard(root: &Path) -> Result<Vec<Job>> {
     let all = programs(root, &["bench", "-p", "thalweg-bench-pg", "--bench", "instructions"], &[])?;
     Ok(all.into_iter().map(|program| job("guard", &program, words(&["--bench"]))).collect())

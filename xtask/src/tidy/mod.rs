@@ -99,7 +99,7 @@ fn git(root: &Path, args: &[&str]) -> Result<String> {
     String::from_utf8(output.stdout).context("git printed what is not UTF-8")
 }
 
-/// Where the tests of a file of Rust begin: all of it below `tests/`, else at `#[cfg(test)]`.
+/// Where the tests of a file of Rust begin: all of it below `tests/`, else at the module of tests.
 fn tests_begin(source: &Source) -> usize {
     if source.path.starts_with("tests/")
         || source.path.contains("/tests/")
@@ -107,8 +107,12 @@ fn tests_begin(source: &Source) -> usize {
     {
         return 1;
     }
-    let begin = source.lines().find(|(_, line)| line.trim_start() == "#[cfg(test)]");
-    begin.map_or(usize::MAX, |(number, _)| number)
+    let lines: Vec<&str> = source.text.lines().collect();
+    let begin = lines.windows(2).position(|pair| {
+        // A module in a file of its own ends with a semicolon.
+        pair[0].trim_start() == "#[cfg(test)]" && !pair[1].ends_with(';')
+    });
+    begin.map_or(usize::MAX, |line| line + 1)
 }
 
 #[cfg(test)]
@@ -132,7 +136,8 @@ mod tests {
         assert_eq!(tests_begin(&source("tests/smoke/tests/a.rs", "")), 1);
         assert_eq!(tests_begin(&source("crates/a/src/tests.rs", "")), 1);
         assert_eq!(tests_begin(&source("crates/a/src/a.rs", "x\n#[cfg(test)]\nmod tests {}")), 2);
-        assert_eq!(tests_begin(&source("crates/a/src/a.rs", "x")), usize::MAX);
+        let apart = source("crates/a/src/a.rs", "#[cfg(test)]\nmod tests;\nx");
+        assert_eq!(tests_begin(&apart), usize::MAX);
     }
 
     #[test]

@@ -14,7 +14,6 @@ const AVOIDED: &[(&str, &str)] = &[
     ("whom", "who"),
     ("shall", "must, will or should"),
     ("anew", "again"),
-    ("nobody", "no client, no one"),
     ("somebody", "the user, a client"),
     ("hence", "so"),
     ("told", "given, reported, notified, set"),

@@ -2,26 +2,28 @@
 
 use super::{Source, tests_begin};
 
-/// Where a test sets a pace, rather than hopes that something has happened meanwhile.
-const PACED: [(&str, &str); 1] =
-    [("tests/smoke/src/soak.rs", "the soak's changes and its load have a rate")];
+/// In the comment above a sleep that sets a pace, rather than hopes that something has happened
+/// meanwhile.
+const PACED: &str = "Paced:";
 
 pub fn check(source: &Source) -> Vec<String> {
-    let sleep = match source.path.rsplit('.').next() {
-        Some("rs") => "thread::sleep(",
-        Some("py") => "time.sleep(",
+    let (sleep, mark) = match source.path.rsplit('.').next() {
+        Some("rs") => ("thread::sleep(", "//"),
+        Some("py") => ("time.sleep(", "#"),
         _ => return Vec::new(),
     };
-    if PACED.iter().any(|(path, _)| *path == source.path) {
-        return Vec::new();
-    }
     let begin = tests_begin(source);
-    let sleeping = source.lines().filter(|(number, line)| *number >= begin && line.contains(sleep));
-    sleeping
-        .map(|(number, _)| {
-            source.finding(number, "a test sleeps; wait for what it waits for instead")
-        })
-        .collect()
+    let mut findings = Vec::new();
+    let mut paced = false;
+    for (number, line) in source.lines() {
+        if number >= begin && line.contains(sleep) && !paced {
+            let what = format_args!("a test sleeps; wait for what it waits for instead");
+            findings.push(source.finding(number, what));
+        }
+        let comment = line.trim_start().starts_with(mark);
+        paced = comment && (paced || line.contains(PACED));
+    }
+    findings
 }
 
 #[cfg(test)]
@@ -36,6 +38,8 @@ mod tests {
         let findings = check(&source("crates/a/src/a.rs", &text));
         assert_eq!(findings.len(), 1);
         assert!(findings[0].starts_with("crates/a/src/a.rs:3: a test sleeps"), "{findings:?}");
-        assert!(check(&source(PACED[0].0, &text)).is_empty());
+        let paced = format!("    // {PACED} a rate\n    // of 10/s.\n{sleep}\n");
+        assert!(check(&source("tests/a.rs", &paced)).is_empty());
+        assert_eq!(check(&source("tests/a.rs", &format!("{paced}{sleep}\n"))).len(), 1);
     }
 }

@@ -22,7 +22,7 @@ fn run(case: Case, plan: Plan) -> Outcome {
 
 fn paths(outcomes: &[Outcome]) -> Table {
     let mut table = Table::new(
-        "Ways of packets",
+        "Forwarding paths",
         vec![
             Column::text("path"),
             Column::values("rate", "Mpps"),

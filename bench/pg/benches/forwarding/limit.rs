@@ -1,5 +1,5 @@
 //! What two bare loops over a frame take that do no more than IPv4 forwarding has to, without an
-//! engine, beside the router in the same rounds.
+//! engine, next to the router in the same rounds.
 
 use std::hint::black_box;
 
@@ -13,7 +13,7 @@ use thalweg_tables::hash::mix64;
 
 /// Where a packet begins in its buffer.
 const OFFSET: usize = 256;
-/// Packets live so long that they need not be written anew all the time.
+/// Packets live so long that they need not be written again all the time.
 const TTL: u8 = 255;
 /// Adjacencies.
 const HOPS: usize = 16;
@@ -23,7 +23,7 @@ struct Buffers {
     memory: Vec<u8>,
     stride: usize,
     next: usize,
-    /// Times that each packet may be forwarded before it is to be written anew.
+    /// Times that each packet may be forwarded before it must be written again.
     left: u8,
     /// Whether each frame is written right before it is forwarded.
     fresh: bool,
@@ -127,7 +127,7 @@ impl Tables {
         }
     }
 
-    /// Clocks per packet over at least so many ticks.
+    /// Clocks per packet over at least this number of ticks.
     fn measure(&self, buffers: &mut Buffers, ticks: u64) -> f64 {
         let (mut clocks, mut packets, mut bad) = (0, 0, 0);
         let mut to = [0; FRAME_SIZE];

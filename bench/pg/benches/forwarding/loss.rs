@@ -7,7 +7,7 @@ use thalweg_bench_pg::turns::Plan;
 use thalweg_bench_pg::{Router, Samples, cores};
 use thalweg_graph::clock;
 
-/// One packet in so many, ever more of them.
+/// One packet in N, at rising rates.
 const RATES: [u32; 9] = [1000, 300, 100, 60, 50, 40, 30, 20, 10];
 
 /// Who takes samples.

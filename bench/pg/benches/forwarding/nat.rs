@@ -152,7 +152,7 @@ impl Pair {
     }
 
     fn set_up(self) -> Router {
-        // Each worker has room for so many.
+        // Each worker has room for this number.
         let mut r = set_up(&[Some(0), Some(1)], self.sessions / 2 + self.sessions / 8 + 4096);
         for worker in 0..2 {
             let mut flows = self.flows(worker);
@@ -227,7 +227,7 @@ impl Pair {
 /// The longest that anything waits for sessions.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whether there are so many sessions.
+/// Whether there are this many sessions.
 fn has(r: &mut Router, sessions: u32) -> bool {
     r.cli("show nat44 summary").contains(&format!("total sessions: {sessions}\n"))
 }
@@ -237,7 +237,7 @@ fn state(r: &mut Router) -> String {
     ["show nat44 summary", "show errors"].map(|c| r.cli(c)).concat()
 }
 
-/// Waits until there are so many sessions.
+/// Waits until there are this many sessions.
 fn until(r: &mut Router, plan: Plan, sessions: u32) {
     let end = Instant::now() + PATIENCE;
     while !has(r, sessions) {

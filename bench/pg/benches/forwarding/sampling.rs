@@ -12,7 +12,7 @@ use thalweg_graph::clock;
 
 const RATES: [(&str, u32); 5] =
     [("1:1M", 1_000_000), ("1:10k", 10_000), ("1:1k", 1_000), ("1:100", 100), ("1:10", 10)];
-/// From this rate on, a sample's clocks are beyond what can be told.
+/// From this rate on, a sample's clocks are too few to be measured.
 const RARE: u32 = 100_000;
 
 /// Rates that are measured without a collector, too: then the service drops samples as they lie in
@@ -141,7 +141,7 @@ fn share(part: u64, of: u64) -> Cell {
     Cell::Text(format!("{:.1} %", 100.0 * part as f64 / of as f64))
 }
 
-/// Million packets per second at so many clocks for each.
+/// Million packets per second at this number of clocks for each.
 fn mpps(clocks: Spread) -> Cell {
     let of = |clocks: f64| clock::hz() / clocks / 1e6;
     let s = Spread {

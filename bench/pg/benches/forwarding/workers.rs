@@ -1,4 +1,4 @@
-//! Two workers beside one, and what two processors of this machine can do at all beside one.
+//! Two workers compared with one, and what two processors of this machine can do at all.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn forward(plan: Plan, case: Case) -> Scaling {
 /// What a worker without sFlow loses while another one samples one packet in ten.
 fn beside_sampling(plan: Plan) -> Table {
     let mut table = Table::new(
-        "A worker beside one that samples",
+        "A worker next to one that samples",
         vec![
             Column::text("the other samples"),
             Column::values("this worker", "Mpps"),
@@ -64,7 +64,7 @@ fn beside_sampling(plan: Plan) -> Table {
     r.cli("packet-generator enable-stream other\npacket-generator enable-stream this");
     r.cli("sflow sampling-rate 10");
     let mut on = false;
-    let turns = in_turn(plan, "beside sampling", &mut r, &[false, true], |r, sample| {
+    let turns = in_turn(plan, "next to sampling", &mut r, &[false, true], |r, sample| {
         if on != *sample {
             let end = if *sample { "" } else { " disable" };
             r.cli(&format!("sflow enable-disable pg0{end}"));

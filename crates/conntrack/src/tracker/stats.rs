@@ -18,7 +18,7 @@ macro_rules! counts {
                 [$(($text, self.$name)),*].into_iter()
             }
 
-            /// All counters with short names, for JSON.
+            /// All counters with short names, for JSON and metric labels.
             pub fn keyed(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }

@@ -42,7 +42,7 @@ fn count_groups(cx: &NodeCx<'_>, frame: &Frame, sw_if: SwIfIndex) {
         let i = i as u8;
         if let Some(dst) = frame.data(i).first_chunk::<6>()
             && dst[0] & 1 != 0
-            && frame.meta(i).flags().intersects(Flags::GROUP.union(Flags::LOCAL))
+            && frame.meta(i).flags().intersects(Flags::MULTICAST.union(Flags::LOCAL))
         {
             counters.sent_by_group(*dst, frame.total_len(i) as u64);
         }
@@ -61,7 +61,7 @@ impl Runner for Output {
             cx.drop_frame(frame, DOWN);
             return;
         }
-        if frame.flags().intersects(Flags::GROUP.union(Flags::LOCAL)) && row.mac != [0; 6] {
+        if frame.flags().intersects(Flags::MULTICAST.union(Flags::LOCAL)) && row.mac != [0; 6] {
             count_groups(cx, &frame, self.sw_if);
         }
         if frame.flags().contains(Flags::OFFLOAD) {

@@ -51,7 +51,7 @@ impl Task<Control> for Flushing {
     fn poll(&mut self, _c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         match self.0.get() {
             Some(gone) => {
-                out.json(serde_json::json!({ "forgotten": gone }));
+                out.json(serde_json::json!({ "deleted": gone }));
                 TaskPoll::Done
             }
             None => TaskPoll::At(now + Duration::from_millis(1)),

@@ -176,8 +176,8 @@ fn what_is_lost_is_shared_by_interfaces_and_told_by_each() {
             collector.receive();
             collector.flows.iter().filter(of).count() == 2
         });
-        let told = collector.flows.iter().filter(of).map(|f| u64::from(f.drops)).max();
-        assert_eq!(told, Some(lost));
+        let reported = collector.flows.iter().filter(of).map(|f| u64::from(f.drops)).max();
+        assert_eq!(reported, Some(lost));
     }
     lab.close();
 }
@@ -451,7 +451,7 @@ fn the_hosts_adapters_are_the_routers_interfaces() {
     let mut collector = lab.collector();
     lab.cli("sflow host-interval 1");
     lab.cli("sflow enable loop0");
-    lab.until("they are told", |_| {
+    lab.until("they are reported", |_| {
         collector.receive();
         !collector.adapters.is_empty()
     });
@@ -567,7 +567,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.receive(0, a, frames(0, [256; 20]));
     let start = Instant::now();
     // Without waiting for the next reported drop.
-    lab.until("those that are not told of are shown", |lab| {
+    lab.until("those that are not reported are shown", |lab| {
         let samples = lab.json()["drop_samples"].clone();
         samples["sent"].as_u64().zip(samples["dropped"].as_u64()).is_some_and(|(sent, dropped)| {
             (9..=11).contains(&sent) && sent + dropped == 9 + 20 * 256
@@ -575,7 +575,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     });
     lab.until("a new second begins", |_| start.elapsed() > Duration::from_millis(1010));
     lab.receive(0, a, frames(0, [1]));
-    lab.until("it is told", |_| {
+    lab.until("it is reported", |_| {
         collector.receive();
         collector.discards.last().is_some_and(|d| d.drops > 0)
     });

@@ -321,7 +321,7 @@ fn numbers_go_round() {
     for bytes in sent.borrow().iter() {
         let datagram = Datagram::parse(bytes).unwrap();
         expected = expected.wrapping_add(1);
-        // The first one has told of the sample before.
+        // The first one has reported the sample before.
         assert_eq!(datagram.sequence, expected.wrapping_add(1));
         for sample in datagram.samples() {
             match sample.unwrap() {

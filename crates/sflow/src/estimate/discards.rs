@@ -61,8 +61,8 @@ impl Discards {
     /// Packets discarded for a reason.
     #[must_use]
     pub fn of(&self, reason: DiscardReason) -> Estimate {
-        let told = self.reasons.get(&reason).copied().unwrap_or(0);
-        Estimate::packets_of(told, self.reported, self.total())
+        let reported = self.reasons.get(&reason).copied().unwrap_or(0);
+        Estimate::packets_of(reported, self.reported, self.total())
     }
 
     /// All reported reasons, the most frequent first.

@@ -258,7 +258,7 @@ record! {
         transmitted: u32 = "dot11TransmittedFrameCount",
         wep_undecryptable: u32 = "dot11WEPUndecryptableCount",
         qos_discarded: u32 = "dot11QoSDiscardedFragmentCount",
-        stations: u32 = "dot11AssociatedStationCount",
+        associated_stations: u32 = "dot11AssociatedStationCount",
         cf_polls_received: u32 = "dot11QoSCFPollsReceivedCount",
         cf_polls_unused: u32 = "dot11QoSCFPollsUnusedCount",
         cf_polls_unusable: u32 = "dot11QoSCFPollsUnusableCount",

@@ -47,7 +47,7 @@ pub struct PacketSample<'a> {
     pub original_length: u32,
     /// Which sampler: [`RX_GROUP`] and [`TX_GROUP`] in software routers.
     pub group: u32,
-    /// Counts the group's samples from 1; what it leaves out was lost.
+    /// Counts the samples of the PSAMPLE group from 1; what it leaves out was lost.
     pub group_sequence: u32,
     /// Sampling rate N, for one packet in N; see [`probability`](Self::probability).
     pub rate: u32,
@@ -162,7 +162,7 @@ impl<'a> PacketSample<'a> {
     }
 }
 
-/// Finds samples that were lost on the way, by the gaps in a group's numbers.
+/// Finds samples that were lost on the way, by the gaps in the numbers of a PSAMPLE group.
 #[derive(Debug, Clone, Default)]
 pub struct Gaps {
     last: Vec<(u32, u32)>,
@@ -172,8 +172,8 @@ pub struct Gaps {
 const MAX_GROUPS: usize = 64;
 
 impl Gaps {
-    /// Takes the number of a group's next sample; returns how many were lost before it. A number
-    /// that goes back, or far ahead, is that of a sender that has started again.
+    /// Takes the number of the next sample of a group; returns how many were lost before it. A
+    /// number that goes back, or far ahead, is that of a sender that has started again.
     pub fn lost(&mut self, group: u32, sequence: u32) -> u32 {
         match self.last.iter_mut().find(|(known, _)| *known == group) {
             Some((_, last)) => {
@@ -234,7 +234,7 @@ mod tests {
         ) {
             let mut gaps = Gaps::default();
             let mut next = [start; 3];
-            let (mut lost, mut waiting, mut told, mut seen) = (0, [0; 3], 0, [false; 3]);
+            let (mut lost, mut waiting, mut reported, mut seen) = (0, [0; 3], 0, [false; 3]);
             for (group, arrives) in fates {
                 let g = group as usize;
                 next[g] = next[g].wrapping_add(1);
@@ -242,12 +242,12 @@ mod tests {
                     // Losses before the first received sample are unknown.
                     lost += if seen[g] { waiting[g] } else { 0 };
                     (seen[g], waiting[g]) = (true, 0);
-                    told += gaps.lost(group, next[g]);
+                    reported += gaps.lost(group, next[g]);
                 } else {
                     waiting[g] += 1;
                 }
             }
-            prop_assert_eq!(told, lost);
+            prop_assert_eq!(reported, lost);
         }
     }
 

@@ -213,7 +213,7 @@ pub struct Listeners {
     /// Sockets of this thread's network namespace that do.
     pub sockets: usize,
     /// Datagrams that these had no room for, since they were not read fast enough: whoever sends is
-    /// not told.
+    /// not notified.
     pub lost: u64,
 }
 

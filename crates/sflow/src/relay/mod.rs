@@ -2,8 +2,8 @@
 //! runs by itself.
 //!
 //! A [`Relay`] takes messages and the time, and never waits. Interface numbers, data sources and
-//! records are hsflowd's; losses are reported as they are: each gap in a group's numbers, and each
-//! growth of a router's count of drops, once.
+//! records are hsflowd's; losses are reported as they are: each gap in the numbers of a group, and
+//! each growth of a router's count of drops, once.
 
 mod limit;
 mod reasons;

@@ -47,7 +47,7 @@ impl Word {
     }
 
     /// Returns true if a route of `len` bits in the same level replaces this one. Never for a
-    /// group's word.
+    /// word of the group.
     pub(super) fn yields_to(self, len: u8) -> bool {
         self.0 >> Self::LEN_SHIFT <= u32::from(Self::rank(len))
     }

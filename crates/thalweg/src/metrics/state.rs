@@ -201,7 +201,7 @@ fn tracked(t: &Connections, page: &mut Page<'_>) -> Result {
         v.add(&[], u64::from(t.limit))
     })?;
     page.counter("thalweg_conntrack_events", "Connection tracking events", |v| {
-        t.counts.all().try_for_each(|(event, n)| v.add(&[("event", event)], n))
+        t.counts.keyed().try_for_each(|(event, n)| v.add(&[("event", event)], n))
     })?;
     page.gauge(
         "thalweg_conntrack_zone_connections",

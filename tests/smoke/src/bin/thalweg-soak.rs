@@ -1,5 +1,5 @@
-//! Connections come and go through translation and rules for so many minutes; then everything that
-//! the router remembered has to be forgotten.
+//! Connections come and go through translation and rules for a number of minutes; then everything
+//! that the router remembered has to be forgotten.
 
 use std::env;
 use std::process::ExitCode;

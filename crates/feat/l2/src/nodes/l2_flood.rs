@@ -45,8 +45,8 @@ fn copy(cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Option<Packet> {
         };
     }
     new.set_rx_if(p.rx_if());
-    if p.flags().contains(Flags::GROUP) {
-        new.mark(Flags::GROUP);
+    if p.flags().contains(Flags::MULTICAST) {
+        new.mark(Flags::MULTICAST);
     }
     if p.flags().contains(Flags::OFFLOAD) {
         new.meta_mut().offload = p.meta().offload;
@@ -66,7 +66,7 @@ impl Node for L2Flood {
             && dst[0] & 1 != 0
         {
             cx.stats().interface(rx_if).received_by_group(dst, p.total_len() as u64);
-            p.mark(Flags::GROUP);
+            p.mark(Flags::MULTICAST);
         }
         {
             let table = self.table.load(cx.guard());

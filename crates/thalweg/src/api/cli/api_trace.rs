@@ -86,11 +86,11 @@ fn status(trace: &Trace, out: &mut Output) {
     let s = trace.status();
     out.json(json!({
         "on": s.on, "items": s.items, "requests": s.records, "bytes": s.bytes,
-        "forgotten": s.forgotten,
+        "overwritten": s.overwritten,
     }));
     let word = if s.on { "enabled" } else { "disabled" };
     out.line(format_args!("API trace: {word}, {} of {} requests", s.records, s.items));
-    out.line(format_args!("  bytes: {}, older requests overwritten: {}", s.bytes, s.forgotten));
+    out.line(format_args!("  bytes: {}, older requests overwritten: {}", s.bytes, s.overwritten));
 }
 
 fn path(name: &str) -> PathBuf {
