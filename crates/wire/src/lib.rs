@@ -26,6 +26,7 @@
 //! | [`checksum`] | RFC 1071 sums, RFC 1624 updates, completing offloaded checksums |
 //! | [`gso`] | segmentation of TSO and USO packets |
 //! | [`flow`] | five-tuples and their hashes |
+//! | [`bytes`] | big- and little-endian fields |
 //! | [`fmt`](mod@fmt) | text for packet traces |
 //! | [`pcap`] | headers of capture files (pcapng allocates) |
 //! | [`build`] | whole packets for tests and generators (allocates) |
@@ -39,7 +40,7 @@ extern crate std;
 
 pub mod arp;
 pub mod build;
-mod bytes;
+pub mod bytes;
 pub mod checksum;
 mod error;
 pub mod ethernet;

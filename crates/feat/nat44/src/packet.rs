@@ -1,6 +1,7 @@
 //! Parses and rewrites a packet from its IPv4 header on.
 
 use crate::tuple::{self, Key};
+use thalweg_wire::bytes::{get_le16, get_le32, get_le64, set};
 use thalweg_wire::ip::protocol;
 use thalweg_wire::tcp::TcpMut;
 
@@ -49,29 +50,11 @@ const ICMP_ID: usize = 4;
 /// Offset of the packet quoted by an ICMP error.
 const ICMP_QUOTE: usize = 8;
 
-fn le16(data: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*data.get(at..)?.first_chunk()?))
-}
-
-fn le32(data: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*data.get(at..)?.first_chunk()?))
-}
-
-fn le64(data: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*data.get(at..)?.first_chunk()?))
-}
-
-fn put(data: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(room) = data.get_mut(at..at + bytes.len()) {
-        room.copy_from_slice(bytes);
-    }
-}
-
 /// Length of the IPv4 header and the addresses, if the header is complete.
 fn header(l3: &[u8]) -> Option<(usize, u64)> {
     let len = usize::from(l3.first()? & 15) * 4;
     let whole = l3[0] >> 4 == 4 && len >= 20 && len <= l3.len();
-    whole.then_some((len, le64(l3, ADDRESSES)?))
+    whole.then_some((len, get_le64(l3, ADDRESSES)?))
 }
 
 /// Returns whether an ICMP type is a query or reply with an identifier.
@@ -91,9 +74,9 @@ fn is_error(kind: u8) -> bool {
 /// Both ports, or the identifier of an ICMP query twice.
 fn ports(l3: &[u8], l4: usize, ip: u8) -> Option<u32> {
     match ip {
-        protocol::TCP | protocol::UDP => le32(l3, l4),
+        protocol::TCP | protocol::UDP => get_le32(l3, l4),
         protocol::ICMP => {
-            let id = u32::from(le16(l3, l4 + ICMP_ID)?);
+            let id = u32::from(get_le16(l3, l4 + ICMP_ID)?);
             is_query(*l3.get(l4)?).then_some(id | id << 16)
         }
         _ => Some(0),
@@ -164,9 +147,9 @@ pub struct Change {
 
 /// Rewrites the addresses of a packet and updates the header checksum by `delta`.
 pub fn readdress(l3: &mut [u8], addresses: u64, delta: u16) {
-    put(l3, ADDRESSES, &addresses.to_le_bytes());
-    if let Some(old) = le16(l3, CHECKSUM) {
-        put(l3, CHECKSUM, &tuple::follow(old, delta).to_le_bytes());
+    set(l3, ADDRESSES, &addresses.to_le_bytes());
+    if let Some(old) = get_le16(l3, CHECKSUM) {
+        set(l3, CHECKSUM, &tuple::follow(old, delta).to_le_bytes());
     }
 }
 
@@ -174,22 +157,22 @@ pub fn readdress(l3: &mut [u8], addresses: u64, delta: u16) {
 /// device will complete.
 pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {
     let follow = |l3: &mut [u8], at: usize, delta: u16| {
-        if let Some(old) = le16(l3, at) {
-            put(l3, at, &tuple::follow(old, delta).to_le_bytes());
+        if let Some(old) = get_le16(l3, at) {
+            set(l3, at, &tuple::follow(old, delta).to_le_bytes());
         }
     };
-    put(l3, ADDRESSES, &change.addresses.to_le_bytes());
+    set(l3, ADDRESSES, &change.addresses.to_le_bytes());
     follow(l3, CHECKSUM, change.l3);
     match p.kind {
         Kind::Query => {
-            put(l3, p.l4 + ICMP_ID, &(change.ports as u16).to_le_bytes());
+            set(l3, p.l4 + ICMP_ID, &(change.ports as u16).to_le_bytes());
             follow(l3, p.l4 + ICMP_CHECKSUM, change.l4);
         }
         Kind::Ports => {
-            put(l3, p.l4, &change.ports.to_le_bytes());
+            set(l3, p.l4, &change.ports.to_le_bytes());
             let udp = p.protocol == protocol::UDP;
             let at = p.l4 + if udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
-            let Some(old) = le16(l3, at) else { return };
+            let Some(old) = get_le16(l3, at) else { return };
             let new = match () {
                 () if partial => tuple::follow_partial(old, change.l3),
                 // No checksum (RFC 768).
@@ -199,7 +182,7 @@ pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {
                     sum => sum,
                 },
             };
-            put(l3, at, &new.to_le_bytes());
+            set(l3, at, &new.to_le_bytes());
         }
         _ => {}
     }
@@ -214,13 +197,13 @@ struct Edit<'a> {
 impl Edit<'_> {
     /// Sets two bytes at an even offset, if present.
     fn set(&mut self, at: usize, new: u16) {
-        if let Some(old) = le16(self.data, at) {
-            put(self.data, at, &new.to_le_bytes());
+        if let Some(old) = get_le16(self.data, at) {
+            set(self.data, at, &new.to_le_bytes());
             self.delta = u32::from(tuple::fold(self.delta + u32::from(!old) + u32::from(new)));
         }
     }
     fn follow(&mut self, at: usize, delta: u16) {
-        if let Some(old) = le16(self.data, at) {
+        if let Some(old) = get_le16(self.data, at) {
             self.set(at, tuple::follow(old, delta));
         }
     }
@@ -231,13 +214,13 @@ impl Edit<'_> {
 /// endpoint.
 pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
     let Kind::Error(quote) = p.kind else { return };
-    let Some(old) = le64(l3, ADDRESSES) else { return };
+    let Some(old) = get_le64(l3, ADDRESSES) else { return };
     let answers = old as u32 == p.key[0] as u32;
     let src = if source || answers { to.addresses as u32 } else { old as u32 };
     let new = u64::from(src) | to.addresses & !0xffff_ffff;
-    put(l3, ADDRESSES, &new.to_le_bytes());
-    let sum = le16(l3, CHECKSUM).map(|sum| tuple::follow(sum, tuple::address_delta(old, new)));
-    put(l3, CHECKSUM, &sum.unwrap_or(0).to_le_bytes());
+    set(l3, ADDRESSES, &new.to_le_bytes());
+    let sum = get_le16(l3, CHECKSUM).map(|sum| tuple::follow(sum, tuple::address_delta(old, new)));
+    set(l3, CHECKSUM, &sum.unwrap_or(0).to_le_bytes());
     let mut edit = Edit { data: l3, delta: 0 };
     let inner = quote + usize::from(edit.data.get(quote).map_or(0, |b| b & 15)) * 4;
     let ip = edit.data.get(quote + 9).copied().unwrap_or(0);
@@ -254,7 +237,7 @@ pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
             let udp = ip == protocol::UDP;
             let at = inner + if udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
             // Only the first eight bytes of the transport header are guaranteed (RFC 792).
-            if !(udp && le16(edit.data, at) == Some(0)) {
+            if !(udp && get_le16(edit.data, at) == Some(0)) {
                 edit.follow(at, to.l4);
             }
         }
@@ -265,19 +248,19 @@ pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
         _ => {}
     }
     let delta = edit.delta as u16;
-    if let Some(sum) = le16(l3, p.l4 + ICMP_CHECKSUM) {
-        put(l3, p.l4 + ICMP_CHECKSUM, &tuple::follow(sum, delta).to_le_bytes());
+    if let Some(sum) = get_le16(l3, p.l4 + ICMP_CHECKSUM) {
+        set(l3, p.l4 + ICMP_CHECKSUM, &tuple::follow(sum, delta).to_le_bytes());
     }
 }
 
 /// Clamps the MSS of a SYN.
 pub fn clamp_mss(l3: &mut [u8], p: &Parsed, most: u16, partial: bool) {
     let at = p.l4 + TCP_CHECKSUM;
-    let before = le16(l3, at);
+    let before = get_le16(l3, at);
     let clamped = l3.get_mut(p.l4..).and_then(|tcp| TcpMut::parse(tcp).ok()?.clamp_mss(most));
     // A sum that is still to be completed does not include options.
     if let (Some(_), Some(before), true) = (clamped, before, partial) {
-        put(l3, at, &before.to_le_bytes());
+        set(l3, at, &before.to_le_bytes());
     }
 }
 
