@@ -1,6 +1,6 @@
 //! Patterns of `| grep`: plain text with `.`, `*`, `^`, `$`, `|` (or `\|`) and `\` to escape the
-//! next character. All else is itself, such as the brackets and signs of VPP's names. Matching takes
-//! time proportional to pattern times line, whatever the pattern: it runs on the main thread.
+//! next character. All else is itself, such as the brackets and signs of VPP's names. Matching
+//! takes time proportional to pattern times line, whatever the pattern: it runs on the main thread.
 
 use regex_lite::Regex;
 

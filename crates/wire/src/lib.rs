@@ -27,6 +27,7 @@
 //! | [`gso`] | segmentation of TSO and USO packets |
 //! | [`flow`] | five-tuples and their hashes |
 //! | [`bytes`] | big- and little-endian fields |
+//! | [`nat`] | rewriting of addresses and ports |
 //! | [`fmt`](mod@fmt) | text for packet traces |
 //! | [`pcap`] | headers of capture files (pcapng allocates) |
 //! | [`build`] | whole packets for tests and generators (allocates) |
@@ -55,6 +56,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod llc;
 pub mod mpls;
+pub mod nat;
 pub mod nd;
 pub mod pcap;
 pub mod tcp;

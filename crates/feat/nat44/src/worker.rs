@@ -9,7 +9,6 @@ use crate::log::{LogWriter, SessionEvent};
 use crate::mapping::{Mapping, TwiceNat};
 use crate::pool::{self, Pool, Pools};
 use crate::session::{self, Class, Rest, Session, Words};
-use crate::tuple::{Key, Tuple};
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -21,6 +20,7 @@ use thalweg_tables::fragments::Fragments;
 use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::random::Random;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::tuple::{Key, Tuple};
 
 thread_local! {
     static HERE: RefCell<Option<Box<Nat>>> = const { RefCell::new(None) };

@@ -1,9 +1,9 @@
 //! Parses and rewrites a packet from its IPv4 header on.
 
-use crate::tuple::{self, Key};
-use thalweg_wire::bytes::{get_le16, get_le32, get_le64, set};
-use thalweg_wire::ip::protocol;
-use thalweg_wire::tcp::TcpMut;
+use super::tuple::{self, Key};
+use crate::bytes::{get_le16, get_le32, get_le64, set};
+use crate::ip::protocol;
+use crate::tcp::TcpMut;
 
 /// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +63,7 @@ fn is_query(kind: u8) -> bool {
 }
 
 /// Returns whether an ICMP type is a query.
+#[inline]
 pub fn asks(kind: u8) -> bool {
     matches!(kind, 8 | 13 | 15 | 17)
 }
@@ -84,6 +85,7 @@ fn ports(l3: &[u8], l4: usize, ip: u8) -> Option<u32> {
 }
 
 /// Parses a packet whose destination is looked up in `table`.
+#[inline]
 pub fn parse(l3: &[u8], table: u32) -> Parsed {
     let unknown =
         Parsed { key: [0; 2], kind: Kind::Unknown, protocol: 0, l4: 0, flags: 0, datagram: None };
@@ -146,6 +148,7 @@ pub struct Change {
 }
 
 /// Rewrites the addresses of a packet and updates the header checksum by `delta`.
+#[inline]
 pub fn readdress(l3: &mut [u8], addresses: u64, delta: u16) {
     set(l3, ADDRESSES, &addresses.to_le_bytes());
     if let Some(old) = get_le16(l3, CHECKSUM) {
@@ -155,6 +158,7 @@ pub fn readdress(l3: &mut [u8], addresses: u64, delta: u16) {
 
 /// Rewrites the tuple of a packet. `partial`: the transport checksum is a pseudo-header sum that a
 /// device will complete.
+#[inline]
 pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {
     let follow = |l3: &mut [u8], at: usize, delta: u16| {
         if let Some(old) = get_le16(l3, at) {
@@ -265,4 +269,176 @@ pub fn clamp_mss(l3: &mut [u8], p: &Parsed, most: u16, partial: bool) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::build::Packet;
+    use crate::nat::tuple::Tuple;
+    use crate::{checksum, icmpv4};
+    use core::net::Ipv4Addr;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    const HEADER: usize = 20;
+
+    /// What makes `new` of `old`, as features do.
+    fn change(old: &Key, new: &Key) -> Change {
+        let l3 = tuple::address_delta(old[0], new[0]);
+        let (was, is) = (old[1] as u32, new[1] as u32);
+        let l4 = match (old[1] >> 32) as u8 {
+            protocol::ICMP => tuple::port_delta(was & 0xffff, is & 0xffff),
+            _ => tuple::fold(u32::from(l3) + u32::from(tuple::port_delta(was, is))),
+        };
+        Change { addresses: new[0], ports: is, l3, l4 }
+    }
+
+    /// An IPv4 packet of a protocol with these endpoints; of ICMP, the source port is the
+    /// identifier.
+    fn packet(t: Tuple, data: &[u8]) -> Vec<u8> {
+        let packet = Packet::new().ipv4(t.src, t.dst);
+        let packet = match t.protocol {
+            protocol::TCP => packet.tcp(t.sport, t.dport),
+            protocol::UDP => packet.udp(t.sport, t.dport),
+            _ => packet.icmp_echo_request(t.sport, 7),
+        };
+        packet.payload(data).build()
+    }
+
+    fn tuples() -> impl Strategy<Value = (Tuple, Tuple)> {
+        let protocol = prop::sample::select(&[protocol::TCP, protocol::UDP, protocol::ICMP][..]);
+        (protocol, any::<[u32; 4]>(), any::<[u16; 4]>()).prop_map(|(protocol, a, p)| {
+            let one = |i: usize| {
+                let dport = if protocol == protocol::ICMP { p[2 * i] } else { p[2 * i + 1] };
+                let (src, dst) = (Ipv4Addr::from(a[2 * i]), Ipv4Addr::from(a[2 * i + 1]));
+                Tuple { src, sport: p[2 * i], dst, dport, protocol, table: 5 }
+            };
+            (one(0), one(1))
+        })
+    }
+
+    /// Whether header and transport checksums are right.
+    fn is_valid(l3: &[u8], t: Tuple) -> bool {
+        let length = (l3.len() - HEADER) as u32;
+        let mut sum = match t.protocol {
+            protocol::ICMP => checksum::Checksum::new(),
+            number => checksum::pseudo_v4(t.src, t.dst, number, length),
+        };
+        sum.add(&l3[HEADER..]);
+        checksum::verify(&l3[..HEADER]) && sum.is_valid()
+    }
+
+    proptest! {
+        /// A rewritten packet is the one that is built with the new endpoints, up to the two ways
+        /// of writing a checksum of zero.
+        #[test]
+        fn packets_are_rewritten(
+            (old, new) in tuples(),
+            data in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let mut l3 = packet(old, &data);
+            let parsed = parse(&l3, 5);
+            prop_assert_eq!(Tuple::of(&parsed.key), old);
+            let kind = if old.protocol == protocol::ICMP { Kind::Query } else { Kind::Ports };
+            prop_assert_eq!((parsed.kind, parsed.l4), (kind, HEADER));
+            rewrite(&mut l3, &parsed, &change(&parsed.key, &new.key()), false);
+            prop_assert_eq!(Tuple::of(&parse(&l3, 5).key), new);
+            prop_assert!(is_valid(&l3, new), "{:02x?}", l3);
+        }
+
+        /// The same for a sum of the pseudo-header that a device completes.
+        #[test]
+        fn partial_sums_follow_the_addresses(
+            (old, new) in tuples(),
+            data in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            prop_assume!(old.protocol != protocol::ICMP);
+            let mut l3 = packet(old, &data);
+            let at = HEADER + if old.protocol == protocol::UDP { UDP_CHECKSUM } else { TCP_CHECKSUM };
+            let length = (l3.len() - HEADER) as u32;
+            let pseudo = |t: Tuple| checksum::pseudo_v4(t.src, t.dst, t.protocol, length).fold();
+            l3[at..at + 2].copy_from_slice(&pseudo(old).to_be_bytes());
+            let parsed = parse(&l3, 5);
+            rewrite(&mut l3, &parsed, &change(&parsed.key, &new.key()), true);
+            let (found, right) = (u16::from_be_bytes([l3[at], l3[at + 1]]), pseudo(new));
+            prop_assert!(found == right || found ^ right == 0xffff, "{:04x} {:04x}", found, right);
+        }
+
+        /// An error about a packet of a session is translated with the packet that it quotes.
+        #[test]
+        fn errors_are_rewritten_with_their_quotes(
+            (old, new) in tuples(),
+            router: u32,
+            data in prop::collection::vec(any::<u8>(), 0..40),
+            whole: bool,
+        ) {
+            // The quoted packet went the other way.
+            let mut quote = packet(old.reversed(), &data);
+            let t = Tuple { src: router.into(), ..old };
+            if !whole {
+                quote.truncate(HEADER + 8);
+            }
+            let error = icmpv4::IcmpRepr::unreachable(1);
+            let mut l3 = Packet::new().ipv4(t.src, t.dst).icmp(error).payload(&quote).build();
+            let parsed = parse(&l3, 5);
+            prop_assert_eq!(parsed.kind, Kind::Error(HEADER + ICMP_QUOTE));
+            prop_assert_eq!(Tuple::of(&parsed.key), old);
+            rewrite_error(&mut l3, &parsed, &change(&parsed.key, &new.key()), false);
+            let again = parse(&l3, 5);
+            prop_assert_eq!(Tuple::of(&again.key), new);
+            let src = if t.src == old.src { new.src } else { t.src };
+            let outer = Tuple { src, protocol: protocol::ICMP, ..new };
+            prop_assert!(is_valid(&l3, outer), "{:02x?}", l3);
+            if whole {
+                prop_assert!(is_valid(&l3[HEADER + ICMP_QUOTE..], new.reversed()), "{:02x?}", l3);
+            }
+        }
+
+        /// No bytes panic, and what is not understood stays as it is behind the header.
+        #[test]
+        fn any_bytes_are_parsed(
+            mut l3 in prop::collection::vec(any::<u8>(), 0..120),
+            plain: bool,
+            number in prop::sample::select(&[protocol::TCP, protocol::UDP, protocol::ICMP][..]),
+            most: u16,
+        ) {
+            if let (true, [first, .., _, _, _, _, _, _, _, _, _, _]) = (plain, &mut l3[..]) {
+                *first = 0x45;
+                l3[9] = number;
+            }
+            let parsed = parse(&l3, 1);
+            let change = Change { addresses: 1, ports: 2, l3: 3, l4: 4 };
+            rewrite(&mut l3.clone(), &parsed, &change, plain);
+            rewrite_error(&mut l3.clone(), &parsed, &change, plain);
+            clamp_mss(&mut l3, &parsed, most, plain);
+        }
+    }
+
+    #[test]
+    fn fragments_have_the_key_of_their_datagram() {
+        let t = Tuple {
+            src: [10, 0, 0, 1].into(),
+            sport: 7,
+            dst: [10, 0, 0, 2].into(),
+            dport: 9,
+            protocol: protocol::UDP,
+            table: 0,
+        };
+        let build = |offset, more| {
+            let packet = Packet::new().ipv4(t.src, t.dst).id(77).fragment(offset, more);
+            packet.udp(t.sport, t.dport).payload(&[0; 32]).build()
+        };
+        let (first, later) = (parse(&build(0, true), 0), parse(&build(40, false), 0));
+        assert_eq!((first.kind, later.kind), (Kind::Ports, Kind::Fragment));
+        assert_eq!(Tuple::of(&first.key), t);
+        assert!(first.datagram.is_some() && first.datagram == later.datagram);
+    }
+
+    #[test]
+    fn a_udp_packet_without_checksum_keeps_none() {
+        let (src, dst) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let mut l3 = Packet::new().ipv4(src, dst).udp(7, 9).no_checksum().build();
+        let parsed = parse(&l3, 0);
+        let to = Change { addresses: 1, ports: 2, l3: 3, l4: 4 };
+        rewrite(&mut l3, &parsed, &to, false);
+        assert_eq!(l3[HEADER + UDP_CHECKSUM..][..2], [0, 0]);
+    }
+}
