@@ -4,6 +4,7 @@
 //! mean is exactly N and no pattern in the traffic can hide from them.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use thalweg_tables::zeroable;
 
 /// More packets than there will ever be, and few enough to be added to others.
 const NEVER: u64 = 1 << 62;
@@ -57,18 +58,13 @@ impl Random {
     }
 }
 
-/// The countdown of one interface on one worker.
-#[derive(Debug, Clone)]
-pub struct Countdown {
-    /// Packets up to and including the next sample.
-    left: u64,
-    rate: u32,
-}
-
-impl Default for Countdown {
-    /// Takes nothing.
-    fn default() -> Self {
-        Countdown { left: NEVER, rate: 0 }
+zeroable! {
+    /// The countdown of one interface on one worker. All zero, it takes nothing.
+    #[derive(Debug, Clone, Default)]
+    pub struct Countdown {
+        /// Packets up to and including the next sample, XOR [`NEVER`].
+        not_left: u64,
+        rate: u32,
     }
 }
 
@@ -82,7 +78,8 @@ impl Countdown {
     /// Sets the rate. If it is unchanged, the current skip continues.
     pub fn set_rate(&mut self, rate: u32, random: &mut Random) {
         if rate != self.rate {
-            (self.rate, self.left) = (rate, random.skip(rate));
+            self.rate = rate;
+            self.set_left(random.skip(rate));
         }
     }
 
@@ -90,22 +87,27 @@ impl Countdown {
     #[inline]
     #[must_use]
     pub(crate) fn left(&self) -> u64 {
-        self.left
+        self.not_left ^ NEVER
+    }
+
+    #[inline(always)]
+    fn set_left(&mut self, packets: u64) {
+        self.not_left = packets ^ NEVER;
     }
 
     /// How many packets may pass before the one that is due.
     #[inline]
     #[must_use]
     pub fn free(&self) -> u64 {
-        self.left - 1
+        self.left() - 1
     }
 
     /// Lets `n` packets pass; false (and nothing done) if a sample is among them.
     #[inline]
     pub fn pass(&mut self, n: u64) -> bool {
-        let free = n < self.left;
+        let free = n < self.left();
         if free {
-            self.left -= n;
+            self.set_left(self.left() - n);
         }
         free
     }
@@ -117,9 +119,9 @@ impl Countdown {
         if self.pass(n) {
             return None;
         }
-        let passed = self.left - 1;
+        let passed = self.left() - 1;
         // There is one due, so that this is no rate of none.
-        self.left = random.skip_of(self.rate);
+        self.set_left(random.skip_of(self.rate));
         Some(passed)
     }
 
@@ -127,21 +129,21 @@ impl Countdown {
     /// whether a sample is among them, and that it is none of those.
     #[inline(always)]
     pub(crate) fn next_behind(&mut self, passed: u64, n: u64, random: &mut Random) -> Option<u64> {
-        let at = (self.left - 1).wrapping_sub(passed);
+        let at = (self.left() - 1).wrapping_sub(passed);
         if at >= n {
             self.none_behind(passed + n);
             return None;
         }
         // There is one due, so that this is no rate of none.
-        self.left = random.skip_of(self.rate);
+        self.set_left(random.skip_of(self.rate));
         Some(at)
     }
 
     #[cold]
     #[inline(never)]
     fn none_behind(&mut self, packets: u64) {
-        debug_assert!(packets < self.left, "a sample was missed");
-        self.left = self.left.saturating_sub(packets).max(1);
+        debug_assert!(packets < self.left(), "a sample was missed");
+        self.set_left(self.left().saturating_sub(packets).max(1));
     }
 }
 
@@ -284,11 +286,11 @@ mod tests {
         let mut random = Random::with_seed(7);
         let mut countdown = Countdown::default();
         countdown.set_rate(1_000_000, &mut random);
-        let left = countdown.left;
+        let left = countdown.left();
         countdown.set_rate(1_000_000, &mut random);
-        assert_eq!((countdown.left, countdown.rate()), (left, 1_000_000));
+        assert_eq!((countdown.left(), countdown.rate()), (left, 1_000_000));
         countdown.set_rate(2, &mut random);
-        assert!(countdown.left <= 3);
+        assert!(countdown.left() <= 3);
     }
 
     #[test]
