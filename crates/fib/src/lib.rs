@@ -26,7 +26,7 @@ pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
 pub use routes::{RouteBook, Routes};
 
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 
 /// The feature: adjacencies and load balance.
 pub static FEATURE: Feature = Feature {

@@ -8,10 +8,11 @@ use std::net::IpAddr;
 use thalweg_buffer::PktMut;
 use thalweg_device::SwIfIndex;
 use thalweg_device::testing::Lab;
+use thalweg_engine::Feature;
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
 use thalweg_fib::rib::{Labels, Path, PathKind, RibError, Source, Table};
 use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Midchain, Peer};
-use thalweg_graph::{Built, Feature, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix};
 
@@ -458,6 +459,52 @@ fn labels_are_imposed_before_an_mpls_adjacency() {
     assert_eq!((state.kind, header), (Kind::MIDCHAIN, vec![0, 1, 0, 255, 0, 1, 16, 255]));
     let under = forwarding(&lab, |f| f.table().get(dpo).stacked());
     assert_eq!(forwarding(&lab, |f| f.link(under)), Some(LinkType::Mpls));
+    t.clear(&lab.c);
+    assert_eq!(forwarding(&lab, |f| f.len()), before);
+    lab.close();
+}
+
+#[test]
+fn a_tunnel_follows_the_route_of_its_destination() {
+    let lab = lab();
+    let before = forwarding(&lab, |f| f.len());
+    let mut t = table::<u32>(&lab);
+    let far = prefix(u32::of(40, 0), 8);
+    let set = |t: &mut Routes<u32>, path: Path| {
+        t.set(&lab.c, far, Source::Static, vec![path]).expect("a route");
+    };
+    let host = |n: u8| Path::via(u32::of(n, 2).to_ip(), None);
+    set(&mut t, host(0));
+    let destination = Path::via(u32::of(40, 9).to_ip(), None);
+    let (list, under) = t.intern(&lab.c, vec![destination]).expect("a path list");
+    let tunnel = forwarding(&lab, |f| {
+        f.retain(under);
+        let (sw_if, link, node) = (lab.sw_if(2), LinkType::Ip4, NodeId(0));
+        f.midchain(&lab.c, &Midchain { sw_if, link, header: &[0x45; 28], node, stacked: under })
+    });
+    let tunnel = tunnel.expect("a midchain");
+    let kind = || forwarding(&lab, |f| f.table().get(tunnel).state().kind);
+    let hop = |n: u8| BTreeSet::from([End::Hop(lab.sw_if(n), u32::of(n, 2).to_ip())]);
+    let nowhere = BTreeSet::from([End::Special(UNREACHABLE)]);
+    assert_eq!((ends(&lab, under), kind()), (hop(0), Kind::MIDCHAIN));
+    set(&mut t, host(1));
+    assert_eq!((ends(&lab, under), kind()), (hop(1), Kind::MIDCHAIN));
+    t.unset(&lab.c, far, Source::Static);
+    assert_eq!((ends(&lab, under), kind()), (nowhere.clone(), Kind::DOWN));
+    // By the tunnel itself, its destination cannot be reached.
+    forwarding(&lab, |f| {
+        f.retain(tunnel);
+        f.set_numbered(&lab.c, 3, vec![Member::of(tunnel)]).expect("a group");
+    });
+    set(&mut t, Path::special(PathKind::Group(3)));
+    assert_eq!((ends(&lab, under), kind()), (nowhere, Kind::DOWN));
+    set(&mut t, host(0));
+    assert_eq!((ends(&lab, under), kind()), (hop(0), Kind::MIDCHAIN));
+    forwarding(&lab, |f| {
+        f.remove_numbered(&lab.c, 3);
+        f.release(&lab.c, tunnel);
+    });
+    t.release(&lab.c, list);
     t.clear(&lab.c);
     assert_eq!(forwarding(&lab, |f| f.len()), before);
     lab.close();

@@ -9,10 +9,8 @@ use crate::events::Alarm;
 use crate::kernel;
 use crate::mapping::Mapping;
 use crate::owners::{Places, Search};
-use crate::packet::{self, Change, Kind, Parsed};
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
-use crate::tuple::{self, Key, Tuple};
 use crate::worker::{self, Fate, Nat, Refusal};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -24,6 +22,8 @@ use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, Verdict};
 use thalweg_tables::flow::{Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::packet::{self, Change, Kind, Parsed};
+use thalweg_wire::nat::tuple::{self, Key, Tuple};
 
 /// Bytes of a packet that the fast path needs: IPv4 and TCP headers.
 pub(crate) const NEED: usize = 40;

@@ -16,6 +16,7 @@ use thalweg_sflow::model::{
 use thalweg_sflow::value::{Address, Text};
 use thalweg_sflow::{DataSource, DiscardReason, FlowRecord, Interface};
 use thalweg_tables::qsbr::{Guard, Reader};
+use thalweg_wire::bytes::get_be16;
 
 /// Where to ask how packets are routed.
 pub(crate) struct Guide {
@@ -95,7 +96,7 @@ impl Head<'_> {
 
 #[inline]
 fn word(header: &[u8], at: usize) -> u16 {
-    header.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
+    get_be16(header, at).unwrap_or(0)
 }
 
 /// Source and destination that lie one behind the other.
