@@ -102,6 +102,34 @@ fn a_route_looks_on_in_another_table() {
     lab.close();
 }
 
+/// Headers with one and two tags, alone and mixed with others.
+#[test]
+fn tagged_headers_leave_in_frames_as_alone() {
+    let mut lab = Lab::new();
+    let (one, two) = ([0x81, 0, 0, 7], [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7]);
+    let packets: Vec<Vec<u8>> = (0..40u8)
+        .map(|i| framed(0, 2, &udp(ip(0, 2), ip(1 + i % 2, 2 + i % 3), 8).build()))
+        .collect();
+    for tags in [[&one[..], &one], [&two, &two], [&one, &[]], [&two, &one], [&[], &[]]] {
+        for (n, tags) in [1, 2].into_iter().zip(tags) {
+            let (sw_if, f) = (lab.sw_if(n), lab.c.state::<Forwarding>());
+            f.borrow_mut().set_tags(&lab.c, sw_if, tags).expect("tags");
+        }
+        for size in [1, 40] {
+            packets.chunks(size).for_each(|frame| lab.receive(0, frame.to_vec()));
+            let sent = lab.sent();
+            assert_eq!(sent.len(), packets.len());
+            for (sw_if, bytes) in sent {
+                let n = 1 + u8::from(sw_if == lab.sw_if(2));
+                let (mac, rest) = bytes.split_at(12);
+                let plain = rest.strip_prefix(tags[usize::from(n) - 1]).expect("the tags");
+                sound(n, mac[5], &[mac, plain].concat());
+            }
+        }
+    }
+    lab.close();
+}
+
 /// Frames whose routes are groups take the same paths with and without kernels.
 #[test]
 fn flows_stay_on_their_paths_in_frames_of_any_size() {
