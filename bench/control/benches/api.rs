@@ -492,7 +492,7 @@ fn fill(r: &mut thalweg_bench_pg::Router) -> Result<()> {
     let port = |c: &Control, name: &str| thalweg_device::interface::find(c, name);
     let ports = [port(c, "pg1")?, port(c, "pg2")?];
     for (n, prefix) in internet(ROUTES).iter().enumerate() {
-        let via = Path4::via([10, 1 + (n % 2) as u8, 0, 1].into(), Some(ports[n % 2]));
+        let via = Path4::via([10, 1 + (n % 2) as u8, 0, 1], Some(ports[n % 2]));
         add_route(c, 0, *prefix, vec![via], false)?;
     }
     r.cli("set interface ip address pg1 172.16.0.1/12");

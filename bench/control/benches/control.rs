@@ -40,7 +40,7 @@ fn start() -> Router {
 fn next_hops(c: &Control) -> Result<[Path; 2]> {
     let via = |port: &str, last: u8| -> Result<Path> {
         let sw_if = thalweg_device::interface::find(c, port)?;
-        Ok(Path::via([10, last, 0, 1].into(), Some(sw_if)))
+        Ok(Path::via([10, last, 0, 1], Some(sw_if)))
     };
     Ok([via("pg1", 1)?, via("pg2", 2)?])
 }
@@ -96,7 +96,7 @@ fn in_slices(r: &mut Router, line: &str) -> Result<(f64, f64)> {
 fn follow(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
     r.cli("ip route add 10.9.0.0/16 via 10.1.0.1 pg1");
     for prefix in prefixes {
-        add_route(r.control(), 0, *prefix, vec![Path::via([10, 9, 0, 1].into(), None)], false)?;
+        add_route(r.control(), 0, *prefix, vec![Path::via([10, 9, 0, 1], None)], false)?;
     }
     let moved = in_slices(r, "ip route add 10.9.0.0/24 via 10.2.0.1 pg2")?;
     delete_all(r.control(), prefixes)?;
@@ -129,7 +129,7 @@ fn orphan(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
     let c = r.control();
     let sw_if = thalweg_device::interface::find(c, "pg9")?;
     for prefix in prefixes {
-        add_route(c, 0, *prefix, vec![Path::via([10, 9, 0, 1].into(), Some(sw_if))], false)?;
+        add_route(c, 0, *prefix, vec![Path::via([10, 9, 0, 1], Some(sw_if))], false)?;
     }
     let before = c.state::<Ip4>().borrow().route_count(0);
     let delete = |c: &mut Control| Ok(thalweg_device::interface::delete(c, sw_if)?);

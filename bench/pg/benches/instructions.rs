@@ -80,11 +80,12 @@ impl PathCase {
     }
 }
 
-const PATHS: [PathCase; 10] = [
+const PATHS: [PathCase; 11] = [
     PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
     PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
     PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
     PathCase::of("hops", "IPv4, 16 next hops", |r| Case::NextHops.set_up(r)),
+    PathCase::of("ecmp", "IPv4, 16-way ECMP", |r| Case::Ecmp.set_up(r)),
     PathCase::of("nat", "NAT44, 1024 sessions", nat44),
     PathCase::sampled("sflow", "IPv4, 1 flow, sFlow 1:1k", 1000),
     PathCase::sampled("sflow100", "IPv4, 1 flow, sFlow 1:100", 100),

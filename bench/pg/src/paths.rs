@@ -43,19 +43,22 @@ pub enum Case {
     HostRoutes,
     /// 10,000 flows over 10,000 /32 routes by 16 next hops in turn.
     NextHops,
+    /// 10,000 flows over one route by 16 next hops.
+    Ecmp,
     /// 500,000 routes as in the Internet's table, 16 next hops, destinations at random.
     Internet,
 }
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 7] = [
+    pub const ALL: [Case; 8] = [
         Case::L2,
         Case::Bridge,
         Case::Macs,
         Case::OneFlow,
         Case::HostRoutes,
         Case::NextHops,
+        Case::Ecmp,
         Case::Internet,
     ];
 
@@ -68,6 +71,7 @@ impl Case {
             Case::OneFlow => "IPv4, 1 flow",
             Case::HostRoutes => "IPv4, 10,000 flows over 10,000 /32 routes",
             Case::NextHops => "IPv4, 10,000 /32 routes over 16 next hops",
+            Case::Ecmp => "IPv4, 10,000 flows, 16-way ECMP",
             Case::Internet => "IPv4, 500,000 routes, random destinations",
         }
     }
@@ -98,6 +102,10 @@ impl Case {
                 r.cli("ip route add 48.0.0.0/32 count 10000 via 10.1.0.1 pg1");
             }
             Case::NextHops => add_routes(r, &hosts(10_000)),
+            Case::Ecmp => {
+                let hops = (1..=NEIGHBORS).map(|n| format!(" via 10.1.0.{n} pg1"));
+                r.cli(&format!("ip route add 48.0.0.0/8{}", hops.collect::<String>()));
+            }
             Case::Internet => {
                 let routes = internet(500_000);
                 add_routes(r, &routes);

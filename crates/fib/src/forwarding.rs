@@ -32,6 +32,9 @@ pub enum FibError {
     /// A group, or a tunnel's destination, leads back to itself.
     #[error("the forwarding object would lead to itself")]
     Loop,
+    /// Too many groups in a row.
+    #[error("too many levels of recursive routes: {} are the limit", crate::MAX_DEPTH)]
+    Depth,
     /// The header is too long.
     #[error("a header of {0} bytes: {MAX_REWRITE} are the limit")]
     Rewrite(usize),
@@ -102,6 +105,10 @@ pub struct Midchain<'a> {
     pub stacked: Dpo,
 }
 
+/// Makes the object that imposes labels (the outermost first) on packets of a link type and passes
+/// them to an MPLS adjacency, to which it takes over the reference.
+pub type Imposer = fn(&mut Forwarding, &Control, &[u32], LinkType, Dpo) -> Result<Dpo, FibError>;
+
 /// What an entry is.
 #[derive(Clone, Debug)]
 pub(crate) enum Object {
@@ -147,6 +154,7 @@ pub struct Forwarding {
     kinds: Kinds,
     /// Nodes that handle kinds of objects, by name until all nodes exist.
     exits: Vec<(LinkType, Kind, &'static str)>,
+    imposer: Option<Imposer>,
     /// Number of state words stored so far.
     pub(crate) stores: u64,
 }
@@ -183,6 +191,7 @@ impl Forwarding {
             numbered: BTreeMap::new(),
             kinds: Kinds::default(),
             exits: Vec::new(),
+            imposer: None,
             stores: 0,
         };
         for kind in [Kind::MISS, Kind::LOCAL, Kind::DROP, Kind::UNREACHABLE, Kind::PROHIBIT] {
@@ -231,6 +240,32 @@ impl Forwarding {
     /// from the `init` of the feature that has the node.
     pub fn set_exit(&mut self, link: LinkType, kind: Kind, node: &'static str) {
         self.exits.push((link, kind, node));
+    }
+
+    /// Sets who imposes labels. To be called from a feature's `init`.
+    pub fn set_imposer(&mut self, imposer: Imposer) {
+        self.imposer = Some(imposer);
+    }
+
+    /// Returns the object that imposes labels before an MPLS adjacency, to which it takes over the
+    /// reference; `None` if no feature can.
+    ///
+    /// # Errors
+    /// The feature's.
+    pub fn impose(
+        &mut self,
+        c: &Control,
+        labels: &[u32],
+        link: LinkType,
+        adjacency: Dpo,
+    ) -> Result<Option<Dpo>, FibError> {
+        match self.imposer {
+            Some(imposer) => imposer(self, c, labels, link, adjacency).map(Some),
+            None => {
+                self.release(c, adjacency);
+                Ok(None)
+            }
+        }
     }
 
     /// Returns the declaration of a kind.

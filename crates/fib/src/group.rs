@@ -5,20 +5,47 @@
 //! entry, and no route changes. Members may be groups; they are flattened when they are resolved,
 //! so that a packet chooses once. A group whose member changes is flattened again.
 
+use crate::FibError;
 use crate::dpo::{Dpo, EntryState, MAX_BUCKETS};
+use crate::forwarding::{DROP, UNREACHABLE};
 use crate::forwarding::{Forwarding, Object, Slot};
 use crate::kind::Kind;
-use crate::{FibError, forwarding::DROP};
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_graph::Control;
 
+/// A member of a group.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Member {
+    /// Only the usable members of the lowest preference take part.
+    pub preference: u8,
+    /// What packets meet.
+    pub dpo: Dpo,
+    /// Share of the packets among those that take part.
+    pub weight: u32,
+}
+
+impl Member {
+    /// A member like any other.
+    #[must_use]
+    pub fn of(dpo: Dpo) -> Member {
+        Member { preference: 0, dpo, weight: 1 }
+    }
+}
+
 /// Members, and the buckets among which packets choose.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    pub(crate) members: Vec<(Dpo, u32)>,
+    pub(crate) members: Vec<Member>,
     /// Log2 of the number of buckets, and the first one.
     pub(crate) run: Option<(u8, u32)>,
+    /// Number of groups in a row from this one on.
+    depth: u32,
+    /// Whether a member is usable.
+    usable: bool,
 }
+
+/// Maximum number of groups in a row: levels of recursive routes.
+pub const MAX_DEPTH: u32 = 8;
 
 /// The whole of a group's traffic, of which members have shares.
 const WHOLE: u64 = 1 << 40;
@@ -28,8 +55,10 @@ impl Forwarding {
     ///
     /// # Errors
     /// If there are no or too many members, or the table is full; the members are released then.
-    pub fn group(&mut self, c: &Control, members: Vec<(Dpo, u32)>) -> Result<Dpo, FibError> {
-        let dpo = match self.check_members(&members).and_then(|()| self.alloc(c)) {
+    pub fn group(&mut self, c: &Control, members: Vec<Member>) -> Result<Dpo, FibError> {
+        let deep = members.iter().any(|m| self.depth(m.dpo) >= MAX_DEPTH);
+        let done = if deep { Err(FibError::Depth) } else { self.check_members(&members) };
+        let dpo = match done.and_then(|()| self.alloc(c)) {
             Ok(dpo) => dpo,
             Err(e) => {
                 self.release_all(c, &members);
@@ -37,12 +66,12 @@ impl Forwarding {
             }
         };
         self.table.get(dpo).set_next_hop(None);
-        self.insert(dpo, Object::Group(Group { members: Vec::new(), run: None }));
+        self.insert(dpo, Object::Group(Group::default()));
         self.put_members(c, dpo, members);
         Ok(dpo)
     }
 
-    fn check_members(&self, members: &[(Dpo, u32)]) -> Result<(), FibError> {
+    fn check_members(&self, members: &[Member]) -> Result<(), FibError> {
         match members.len() {
             1..=MAX_BUCKETS => Ok(()),
             n => Err(FibError::Members(n)),
@@ -53,18 +82,16 @@ impl Forwarding {
     /// caller's references.
     ///
     /// # Errors
-    /// If there are no or too many members, or the group would lead to itself; nothing has changed
-    /// then, but the new members are released.
+    /// If there are no or too many members, the group would lead to itself, or too many would be in
+    /// a row; nothing has changed then, but the new members are released.
     pub fn set_group(
         &mut self,
         c: &Control,
         group: Dpo,
-        members: Vec<(Dpo, u32)>,
+        members: Vec<Member>,
     ) -> Result<(), FibError> {
-        let mut done = self.check_members(&members);
-        if done.is_ok() && members.iter().any(|m| self.leads_to(m.0, group)) {
-            done = Err(FibError::Loop);
-        }
+        let conflict = || members.iter().find_map(|m| self.conflict(group, m.dpo));
+        let done = self.check_members(&members).and_then(|()| conflict().map_or(Ok(()), Err));
         match done {
             Ok(()) => self.put_members(c, group, members),
             Err(_) => self.release_all(c, &members),
@@ -72,16 +99,16 @@ impl Forwarding {
         done
     }
 
-    fn put_members(&mut self, c: &Control, dpo: Dpo, mut members: Vec<(Dpo, u32)>) {
+    fn put_members(&mut self, c: &Control, dpo: Dpo, mut members: Vec<Member>) {
         members.sort_unstable();
         let Some(Slot { object: Object::Group(group), .. }) = self.objects.get_mut(&dpo) else {
             return self.release_all(c, &members);
         };
         let old = std::mem::replace(&mut group.members, members.clone());
-        for (member, _) in &old {
-            self.dependents.remove(&(*member, dpo));
+        for member in &old {
+            self.dependents.remove(&(member.dpo, dpo));
         }
-        self.dependents.extend(members.iter().map(|(member, _)| (*member, dpo)));
+        self.dependents.extend(members.iter().map(|member| (member.dpo, dpo)));
         self.refresh_group(c, dpo);
         self.refresh_dependents(c, &[dpo]);
         // No packet finds them here any more.
@@ -89,15 +116,15 @@ impl Forwarding {
     }
 
     /// Releases members.
-    pub fn release_all(&mut self, c: &Control, members: &[(Dpo, u32)]) {
-        for (member, _) in members {
-            self.release(c, *member);
+    pub fn release_all(&mut self, c: &Control, members: &[Member]) {
+        for member in members {
+            self.release(c, member.dpo);
         }
     }
 
     pub(crate) fn drop_group(&mut self, c: &Control, dpo: Dpo, group: Group) {
-        for (member, _) in &group.members {
-            self.dependents.remove(&(*member, dpo));
+        for member in &group.members {
+            self.dependents.remove(&(member.dpo, dpo));
         }
         if let Some((log2, base)) = group.run {
             self.runs.free(log2, base, c.domain().tag());
@@ -114,7 +141,7 @@ impl Forwarding {
         &mut self,
         c: &Control,
         number: u32,
-        members: Vec<(Dpo, u32)>,
+        members: Vec<Member>,
     ) -> Result<Dpo, FibError> {
         if let Some(&dpo) = self.numbered.get(&number) {
             self.set_group(c, dpo, members)?;
@@ -128,7 +155,7 @@ impl Forwarding {
     /// Takes a number away. The group's users keep it, but it leads nowhere from now on.
     pub fn remove_numbered(&mut self, c: &Control, number: u32) -> bool {
         let Some(dpo) = self.numbered.remove(&number) else { return false };
-        self.put_members(c, dpo, vec![(DROP, 1)]);
+        self.put_members(c, dpo, vec![Member::of(DROP)]);
         self.release(c, dpo);
         true
     }
@@ -142,7 +169,7 @@ impl Forwarding {
     /// What packets that meet an object meet next.
     fn below(&self, dpo: Dpo) -> Vec<Dpo> {
         match self.objects.get(&dpo).map(|slot| &slot.object) {
-            Some(Object::Group(group)) => group.members.iter().map(|m| m.0).collect(),
+            Some(Object::Group(group)) => group.members.iter().map(|m| m.dpo).collect(),
             Some(Object::Midchain { stacked, .. }) => vec![*stacked],
             _ => Vec::new(),
         }
@@ -161,23 +188,79 @@ impl Forwarding {
         false
     }
 
-    /// Adds the shares of what is not a group.
-    fn flatten(&self, dpo: Dpo, share: u64, out: &mut BTreeMap<Dpo, u64>) {
-        let Some(Slot { object: Object::Group(group), .. }) = self.objects.get(&dpo) else {
-            *out.entry(dpo).or_default() += share;
-            return;
-        };
-        let total: u64 = group.members.iter().map(|m| u64::from(m.1.max(1))).sum();
-        for (member, weight) in &group.members {
-            self.flatten(*member, share * u64::from((*weight).max(1)) / total.max(1), out);
+    /// Returns why a group may not have a member, if it may not: the member leads back to it, or
+    /// too many groups would be in a row.
+    #[must_use]
+    pub fn conflict(&self, group: Dpo, member: Dpo) -> Option<FibError> {
+        if self.leads_to(member, group) {
+            return Some(FibError::Loop);
+        }
+        let rows = self.depth(member) + 1 + self.height(group);
+        (rows > MAX_DEPTH).then_some(FibError::Depth)
+    }
+
+    /// Number of groups in a row from an object on.
+    fn depth(&self, dpo: Dpo) -> u32 {
+        match self.objects.get(&dpo).map(|slot| &slot.object) {
+            Some(Object::Group(group)) => group.depth,
+            _ => 0,
         }
     }
 
-    /// Chooses the members that take part, with their shares: those that are not down, or all.
+    fn above(&self, dpo: Dpo) -> impl Iterator<Item = Dpo> {
+        self.dependents.range((dpo, 0)..=(dpo, Dpo::MAX)).map(|(_, above)| *above)
+    }
+
+    /// Number of groups in a row that lead to an object.
+    fn height(&self, dpo: Dpo) -> u32 {
+        let groups = |dpo| self.above(dpo).filter(|above| self.is_group(*above));
+        let (mut height, mut wave) = (0, groups(dpo).collect::<BTreeSet<Dpo>>());
+        while !wave.is_empty() {
+            height += 1;
+            wave = wave.into_iter().flat_map(groups).collect();
+        }
+        height
+    }
+
+    /// Returns whether packets that meet an object can be sent.
+    fn is_usable(&self, dpo: Dpo) -> bool {
+        match self.objects.get(&dpo).map(|slot| &slot.object) {
+            Some(Object::Group(group)) => group.usable,
+            _ => dpo != UNREACHABLE && !self.table.get(dpo).is(Kind::DOWN),
+        }
+    }
+
+    /// Returns the members of the lowest preference that has a usable one, or of the lowest.
+    fn taking_part<'g>(&self, group: &'g Group) -> &'g [Member] {
+        let mut all = group.members.chunk_by(|a, b| a.preference == b.preference);
+        let first = all.clone().next().unwrap_or_default();
+        all.find(|some| some.iter().any(|m| self.is_usable(m.dpo))).unwrap_or(first)
+    }
+
+    /// Returns what packets meet in the end, with shares.
+    fn flatten(&self, dpo: Dpo) -> BTreeMap<Dpo, u64> {
+        let (mut ends, mut left) =
+            (BTreeMap::new(), BTreeMap::from([((self.depth(dpo), dpo), WHOLE)]));
+        // The deepest first: all that leads to a group comes before it.
+        while let Some(((_, dpo), share)) = left.pop_last() {
+            let Some(Slot { object: Object::Group(group), .. }) = self.objects.get(&dpo) else {
+                ends.insert(dpo, share);
+                continue;
+            };
+            let members = self.taking_part(group);
+            let total: u64 = members.iter().map(|m| u64::from(m.weight.max(1))).sum();
+            for m in members {
+                *left.entry((self.depth(m.dpo), m.dpo)).or_default() +=
+                    share * u64::from(m.weight.max(1)) / total.max(1);
+            }
+        }
+        ends
+    }
+
+    /// Chooses what packets meet, with shares: what is usable, or all.
     fn live(&self, dpo: Dpo) -> Vec<(Dpo, u64)> {
-        let mut all = BTreeMap::new();
-        self.flatten(dpo, WHOLE, &mut all);
-        let usable = |m: &(Dpo, u64)| !self.table.get(m.0).is(Kind::DOWN);
+        let all = self.flatten(dpo);
+        let usable = |m: &(Dpo, u64)| self.is_usable(m.0);
         let live: Vec<(Dpo, u64)> = all.iter().map(|(d, s)| (*d, *s)).filter(usable).collect();
         if live.is_empty() { all.into_iter().collect() } else { live }
     }
@@ -189,15 +272,21 @@ impl Forwarding {
         let Some(Slot { object: Object::Group(group), .. }) = self.objects.get(&dpo) else {
             return most as u8;
         };
-        if group.members.iter().any(|m| !self.below(m.0).is_empty()) {
+        if group.members.iter().any(|m| !self.below(m.dpo).is_empty()) {
             return most as u8;
         }
-        let total: u32 = group.members.iter().map(|m| m.1.max(1)).sum();
+        let total: u32 = self.taking_part(group).iter().map(|m| m.weight.max(1)).sum();
         (total.next_power_of_two().trailing_zeros().max(1) + 2).min(most) as u8
     }
 
     /// Flattens a group again, and stores its state if that has changed.
     fn refresh_group(&mut self, c: &Control, dpo: Dpo) {
+        let members = self.members(dpo);
+        let depth = 1 + members.iter().map(|m| self.depth(m.dpo)).max().unwrap_or(0);
+        let usable = members.iter().any(|m| self.is_usable(m.dpo));
+        if let Some(Slot { object: Object::Group(group), .. }) = self.objects.get_mut(&dpo) {
+            (group.depth, group.usable) = (depth, usable);
+        }
         let live = self.live(dpo);
         let log2 = self.log2(dpo);
         let Some(Slot { object: Object::Group(group), .. }) = self.objects.get(&dpo) else {
@@ -245,11 +334,8 @@ impl Forwarding {
 
     /// Refreshes the groups and midchains that depend on objects whose state has changed.
     pub(crate) fn refresh_dependents(&mut self, c: &Control, changed: &[Dpo]) {
-        let above = |f: &Forwarding, dpo: Dpo| -> Vec<Dpo> {
-            f.dependents.range((dpo, 0)..=(dpo, Dpo::MAX)).map(|(_, above)| *above).collect()
-        };
         // In the order of dependence: a midchain's state matters to what contains it.
-        let mut wave: BTreeSet<Dpo> = changed.iter().flat_map(|dpo| above(self, *dpo)).collect();
+        let mut wave: BTreeSet<Dpo> = changed.iter().flat_map(|dpo| self.above(*dpo)).collect();
         while !wave.is_empty() {
             let mut next = BTreeSet::new();
             for dpo in wave {
@@ -257,17 +343,17 @@ impl Forwarding {
                     Some(Object::Group(_)) => self.refresh_group(c, dpo),
                     _ => self.refresh_midchain(dpo),
                 }
-                next.extend(above(self, dpo));
+                next.extend(self.above(dpo));
             }
             wave = next;
         }
     }
 
-    /// Returns the members of a group with their weights; the entry itself for anything else.
-    pub fn members(&self, dpo: Dpo) -> Vec<(Dpo, u32)> {
+    /// Returns the members of a group; the entry itself for anything else.
+    pub fn members(&self, dpo: Dpo) -> Vec<Member> {
         match self.objects.get(&dpo).map(|slot| &slot.object) {
             Some(Object::Group(group)) => group.members.clone(),
-            _ => vec![(dpo, 1)],
+            _ => vec![Member::of(dpo)],
         }
     }
 

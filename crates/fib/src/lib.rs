@@ -5,7 +5,8 @@
 //! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
 //!   single-word stores.
 //! * [`kind`]: kinds of objects, and link types.
-//! * [`routes`]: lookups in the protocols' route tables, for descriptions of packets.
+//! * [`mod@routes`]: lookups in the protocols' route tables, for descriptions of packets.
+//! * [`rib`]: route tables of any family.
 //! * [`forwarding`]: the main thread's side: references to entries, neighbours, interfaces.
 #![forbid(unsafe_code)]
 
@@ -14,12 +15,14 @@ pub mod dpo;
 pub mod forwarding;
 mod group;
 pub mod kind;
+pub mod rib;
 pub mod routes;
 
 pub use dpo::{
     Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite, MAX_REWRITE, REWRITE_BYTES,
 };
-pub use forwarding::{Adjacency, AdjacencyKey, FibError, Forwarding, Midchain, Peer};
+pub use forwarding::{Adjacency, AdjacencyKey, FibError, Forwarding, Imposer, Midchain, Peer};
+pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
 pub use routes::{RouteBook, Routes};
 

@@ -10,7 +10,7 @@ use thalweg_device::testing::{Lab, our_mac};
 use thalweg_engine::Feature;
 use thalweg_fib::forwarding::{DROP, LOCAL};
 use thalweg_fib::{
-    Dpo, EntryState, FibError, Forwarding, Kind, KindDecl, LinkType, Midchain, Peer,
+    Dpo, EntryState, FibError, Forwarding, Kind, KindDecl, LinkType, Member, Midchain, Peer,
 };
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
@@ -166,17 +166,23 @@ fn an_interface_that_comes_back_has_new_adjacencies() {
     lab.close();
 }
 
+/// Members of these weights, with references.
+fn held(f: &mut Forwarding, members: &[(Dpo, u32)]) -> Vec<Member> {
+    members.iter().for_each(|m| f.retain(m.0));
+    members.iter().map(|(dpo, weight)| Member { weight: *weight, ..Member::of(*dpo) }).collect()
+}
+
 fn group(lab: &Lab, members: &[(Dpo, u32)]) -> Result<Dpo, FibError> {
     with(lab, |f, lab| {
-        members.iter().for_each(|m| f.retain(m.0));
-        f.group(&lab.c, members.to_vec())
+        let members = held(f, members);
+        f.group(&lab.c, members)
     })
 }
 
 fn set_group(lab: &Lab, dpo: Dpo, members: &[(Dpo, u32)]) -> Result<(), FibError> {
     with(lab, |f, lab| {
-        members.iter().for_each(|m| f.retain(m.0));
-        f.set_group(&lab.c, dpo, members.to_vec())
+        let members = held(f, members);
+        f.set_group(&lab.c, dpo, members)
     })
 }
 
@@ -248,14 +254,59 @@ fn groups_in_groups_are_flattened_and_never_lead_to_themselves() {
 }
 
 #[test]
+fn eight_groups_may_be_in_a_row() {
+    let lab = lab();
+    let before = len(&lab);
+    let a = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
+    let mut row = vec![group(&lab, &[(a, 1)]).expect("a group")];
+    while row.len() < 8 {
+        row.push(group(&lab, &[(row[row.len() - 1], 1)]).expect("a group"));
+    }
+    assert_eq!(group(&lab, &[(row[7], 1)]), Err(FibError::Depth));
+    // Nor in the middle of those that lead to it.
+    let more = group(&lab, &[(a, 1)]).expect("a group");
+    assert_eq!(set_group(&lab, row[0], &[(more, 1)]), Err(FibError::Depth));
+    assert_eq!(set_group(&lab, row[1], &[(more, 1)]), Ok(()));
+    assert_eq!(shares(&lab, row[7]), BTreeMap::from([(a, 64)]));
+    row.iter().chain([&more, &a]).for_each(|dpo| release(&lab, *dpo));
+    assert_eq!(len(&lab), before);
+    lab.close();
+}
+
+#[test]
+fn members_of_a_higher_preference_take_over() {
+    let mut lab = lab();
+    let hosts = [0, 1].map(|n| {
+        let dpo = adjacency(&lab, n, LinkType::Ip4, peer("10.0.0.2"));
+        resolved(&lab, n, "10.0.0.2", Some(MAC));
+        dpo
+    });
+    let backed = with(&lab, |f, lab| {
+        let [first, second] = hosts.map(|dpo| held(f, &[(dpo, 1)])[0]);
+        f.group(&lab.c, vec![Member { preference: 1, ..second }, first])
+    });
+    let backed = backed.expect("a group");
+    let stores = |lab: &Lab| with(lab, |f, _| f.stores());
+    assert_eq!(shares(&lab, backed), BTreeMap::from([(hosts[0], 64)]));
+    let at = stores(&lab);
+    lab.up(0, false);
+    assert_eq!(shares(&lab, backed), BTreeMap::from([(hosts[1], 64)]));
+    assert_eq!(stores(&lab) - at, 2, "the adjacency and the group");
+    lab.up(0, true);
+    assert_eq!(shares(&lab, backed), BTreeMap::from([(hosts[0], 64)]));
+    [backed, hosts[0], hosts[1]].iter().for_each(|dpo| release(&lab, *dpo));
+    lab.close();
+}
+
+#[test]
 fn a_number_names_a_group_whatever_its_members() {
     let lab = lab();
     let before = len(&lab);
     let a = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
     let set = |lab: &Lab, members: &[(Dpo, u32)]| {
         with(lab, |f, lab| {
-            members.iter().for_each(|m| f.retain(m.0));
-            f.set_numbered(&lab.c, 7, members.to_vec())
+            let members = held(f, members);
+            f.set_numbered(&lab.c, 7, members)
         })
     };
     let dpo = set(&lab, &[(a, 1)]).expect("a group");

@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
+use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::hash::mix64;
-use thalweg_tables::lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Config, Lpm4Reader};
+use thalweg_tables::lpm4::{Leaf, Lpm4, Lpm4Config, Lpm4Reader};
 use thalweg_tables::{Domain, IndexPool, snapshot};
 
 fn main() {

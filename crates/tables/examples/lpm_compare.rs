@@ -33,8 +33,9 @@ mod compare {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     use std::hint::black_box;
 
+    use thalweg_tables::Ipv4Prefix;
     use thalweg_tables::hash::mix64;
-    use thalweg_tables::lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Config, LpmError, internet};
+    use thalweg_tables::lpm4::{Leaf, Lpm4, Lpm4Config, LpmError, internet};
 
     const ADDRS: usize = 1 << 20;
     const FRAME: usize = 256;

@@ -11,6 +11,8 @@
 //! | [`cow`] | rows in pages that snapshots share |
 //! | [`paged`] | large arrays of atomics, updated in place, committed page by page |
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
+//! | [`prefix`], [`prefix_map`] | prefixes of any family, and maps from them |
+//! | [`lpm`] | what route tables need of a longest-prefix match |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
 //! | [`mac`] | MAC address tables of bridges |
 //! | [`swap_ring`] | SPSC rings that return an empty item for each one taken |
@@ -30,10 +32,13 @@ pub mod fragments;
 pub mod hash;
 pub mod index;
 pub mod limit;
+pub mod lpm;
 pub mod lpm4;
 pub mod mac;
 pub mod paged;
 pub mod prefetch;
+pub mod prefix;
+pub mod prefix_map;
 pub mod qsbr;
 pub mod random;
 pub mod record_ring;
@@ -46,8 +51,11 @@ mod sync;
 pub use cow::CowTable;
 pub use flow::{FlowId, FlowTable};
 pub use index::{IndexError, IndexPool};
-pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError, PrefixMap, Sweep};
+pub use lpm::Lpm;
+pub use lpm4::{Leaf, Lpm4, Lpm4Reader, LpmError};
 pub use paged::{AllZeroValid, MapError, PagedTable, Pages, SparseArray, SparseMemory};
+pub use prefix::{Address, Ipv4Prefix, Ipv6Prefix, Prefix, PrefixLenError};
+pub use prefix_map::{PrefixMap, Sweep};
 pub use qsbr::{Domain, Guard, QsbrError, Reader, Tag};
 pub use snapshot::{Snapshot, Writer};
 pub use sorted::{Sorted, Sorter};

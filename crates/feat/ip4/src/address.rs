@@ -1,6 +1,6 @@
 //! Interface addresses and the routes that they add.
 
-use crate::route::{Path, PathKind, Source};
+use crate::route::{Path, PathKind, Source, Table, settle_later};
 use crate::{Ip4, RouteError, publish_interface};
 use std::net::Ipv4Addr;
 use thalweg_device::{DeviceError, SwIfIndex, interface};
@@ -110,7 +110,7 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, addr: Ipv4Addr, len: u8) -> Result
                 for (p, _) in &all[..i] {
                     t.unset(c, *p, Source::Interface);
                 }
-                return Err(e.into());
+                return Err(RouteError::from(e).into());
             }
         }
         ip4.addresses.entry(sw_if).or_default().push((addr, len));
@@ -265,8 +265,13 @@ pub(crate) fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
     let ip4 = c.state::<Ip4>();
     let known = {
         let mut ip4 = ip4.borrow_mut();
+        let idle = ip4.tables.values().all(Table::is_settled);
+        let mut gone = true;
         for t in ip4.tables.values_mut() {
-            t.interface_gone(c, sw_if);
+            gone &= t.interface_gone(c, sw_if);
+        }
+        if idle && !gone {
+            c.remote().submit(settle_later);
         }
         ip4.addresses.remove(&sw_if).is_some() | ip4.bound.remove(&sw_if).is_some()
     };

@@ -205,13 +205,14 @@ fn path(p: &FibPath, table: u32) -> Result<Path, Retval> {
     let sw_if = (p.sw_if_index != u32::MAX).then_some(p.sw_if_index);
     let [a, b, c, d, ..] = p.nh.address.0;
     let next_hop = Some(Ipv4Addr::new(a, b, c, d)).filter(|ip| !ip.is_unspecified());
+    let next_hop = next_hop.map(IpAddr::V4);
     if next_hop.is_some() && p.proto != FibPathNhProto::IP4 {
         return unimplemented("next hops other than IPv4");
     }
     match (next_hop, sw_if) {
         (None, None) => unimplemented("lookups in another table"),
         (Some(_), None) if p.table_id != table => unimplemented("next hops in another table"),
-        _ => Ok(Path { kind, next_hop, sw_if, weight: p.weight.max(1) }),
+        _ => Ok(Path { next_hop, sw_if, weight: p.weight.max(1), ..Path::special(kind) }),
     }
 }
 
@@ -247,13 +248,14 @@ pub(crate) fn describe(table: u32, view: &RouteView) -> IpRoute {
 
 fn describe_path(p: &Path, table_id: u32) -> FibPath {
     let r#type = match p.kind {
-        PathKind::Normal => FibPathType::NORMAL,
+        PathKind::Normal | PathKind::Lookup(_) | PathKind::Group(_) => FibPathType::NORMAL,
         PathKind::Local => FibPathType::LOCAL,
         PathKind::Drop => FibPathType::DROP,
         PathKind::Unreachable => FibPathType::ICMP_UNREACH,
         PathKind::Prohibit => FibPathType::ICMP_PROHIBIT,
     };
-    let address = p.next_hop.map(|ip| IpAddr::V4(ip).into()).unwrap_or_default();
+    let address = p.next_hop.map(Into::into).unwrap_or_default();
+    let table_id = if let PathKind::Lookup(table) = p.kind { table } else { table_id };
     FibPath {
         sw_if_index: p.sw_if.unwrap_or(u32::MAX),
         table_id,

@@ -1,7 +1,7 @@
 //! CLI arguments shared by commands: prefixes, routes and their paths; and error codes.
 
 use crate::address::AddressError;
-use crate::{Ip4, Path, PathKind, RouteError};
+use crate::{Ip4, Path, PathKind, RibError, RouteError};
 use std::net::Ipv4Addr;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
@@ -21,7 +21,7 @@ const SPECIAL: [(&str, PathKind); 6] = [
 /// Words that end a path.
 const KEYWORDS: [&str; 4] = ["via", "table", "count", "weight"];
 
-/// Outcome of a command that changed a route: it waits until dependent routes are re-resolved.
+/// Outcome of a command that changed a route: it waits until those of deleted interfaces are gone.
 pub(crate) fn when_resolved(c: &Control) -> Outcome<Control> {
     match c.state::<Ip4>().borrow().is_resolved() {
         true => Outcome::Done,
@@ -33,14 +33,14 @@ struct AwaitResolution;
 
 impl Task<Control> for AwaitResolution {
     fn poll(&mut self, c: &mut Control, now: Instant, _: &mut Output) -> TaskPoll {
-        if crate::route::reresolve_slice(c) { TaskPoll::Done } else { TaskPoll::At(now) }
+        if crate::route::settle_slice(c) { TaskPoll::Done } else { TaskPoll::At(now) }
     }
 }
 
 /// Converts a route error to a command's error with its return code.
 pub(crate) fn route_failed(e: RouteError) -> CliError {
     let code = match e {
-        RouteError::Device(e) => return refused(e),
+        RouteError::Rib(RibError::Device(e)) => return refused(e),
         RouteError::NoTable(_) => -3,
         RouteError::NoRoute { .. } => -6,
         RouteError::TableInUse { .. } | RouteError::MainTable => -122,
@@ -189,5 +189,7 @@ pub(crate) fn kind_word(kind: PathKind) -> &'static str {
         PathKind::Drop => "drop",
         PathKind::Unreachable => "unreachable",
         PathKind::Prohibit => "prohibit",
+        PathKind::Lookup(_) => "lookup",
+        PathKind::Group(_) => "group",
     }
 }

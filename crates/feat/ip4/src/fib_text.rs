@@ -5,7 +5,7 @@ use crate::{Ip4, Path, PathKind, RouteView, Source};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
-use thalweg_fib::{Dpo, Forwarding, Kind};
+use thalweg_fib::{Dpo, Forwarding, Kind, Member};
 use thalweg_graph::Control;
 
 /// Level of detail.
@@ -76,9 +76,14 @@ fn path(c: &Control, p: &Path, view: &RouteView, out: &mut String) -> std::fmt::
         (PathKind::Local, ..) => "receive",
         _ => "special",
     };
-    let unresolved = p.sw_if.is_none() && view.dpo == thalweg_fib::forwarding::UNREACHABLE;
+    let end = c.state::<Forwarding>().borrow().table().resolve(view.dpo, || 0);
+    let unresolved = p.sw_if.is_none() && end == thalweg_fib::forwarding::UNREACHABLE;
     let oper = if unresolved && p.kind == PathKind::Normal { "drop," } else { "resolved," };
-    writeln!(out, "      path: ip4 weight={} pref=0 {kind}: oper-flags:{oper}", p.weight)?;
+    writeln!(
+        out,
+        "      path: ip4 weight={} pref={} {kind}: oper-flags:{oper}",
+        p.weight, p.preference
+    )?;
     let interface = p.sw_if.map(|i| c.interface_name(i));
     match (p.kind, p.next_hop, interface) {
         (PathKind::Normal, Some(nh), Some(name)) => writeln!(out, "        {nh} {name}"),
@@ -102,21 +107,29 @@ fn local(c: &Control, table: u32, view: &RouteView) -> String {
     owner.map_or_else(String::new, |i| format!(": {addr} on {}", c.interface_name(i)))
 }
 
-/// Members of a load balance; `None` for other objects.
-fn members(f: &Forwarding, dpo: Dpo) -> Option<Vec<(Dpo, u32)>> {
-    f.is_group(dpo).then(|| f.members(dpo))
+/// Members of a load balance, the only member of a group in the place of that; the entry itself for
+/// anything else.
+fn members(f: &Forwarding, dpo: Dpo) -> Vec<Member> {
+    let mut members = f.members(dpo);
+    for member in &mut members {
+        while let [only] = f.members(member.dpo)[..]
+            && only.dpo != member.dpo
+        {
+            member.dpo = only.dpo;
+        }
+    }
+    members
 }
 
 fn chain(c: &Control, dpo: Dpo, local: &str, depth: usize, out: &mut String) {
     let f = c.state::<Forwarding>();
     let f = f.borrow();
-    let members = members(&f, dpo);
-    let ends = members.clone().unwrap_or_else(|| vec![(dpo, 1)]);
+    let ends = members(&f, dpo);
     let indent = "  ".repeat(depth);
     let at = if depth == 1 { format!("{indent}[@0]: ") } else { String::new() };
     let n = ends.len();
     let _ = writeln!(out, "{at}dpo-load-balance: [proto:ip4 index:{dpo} buckets:{n}]");
-    for (i, (end, weight)) in ends.iter().enumerate() {
+    for (i, Member { dpo: end, weight, .. }) in ends.iter().enumerate() {
         let weight = if n > 1 { format!(" weight:{weight}") } else { String::new() };
         let kind = f.table().get(*end).state().kind;
         let _ = write!(out, "{indent}  [{i}] [@{}]: ", f.kind(kind).type_number);
@@ -152,7 +165,7 @@ pub(crate) fn route_json(c: &Control, table: u32, view: &RouteView) -> Value {
 fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
     let f = c.state::<Forwarding>();
     let f = f.borrow();
-    let one = |(end, weight): &(Dpo, u32)| {
+    let one = |Member { dpo: end, weight, .. }: &Member| {
         let (s, bytes) = f.table().rewrite(*end);
         if f.is_group(*end) && depth < MAX_DEPTH {
             return json!({ "weight": weight, "members": ends_json(c, *end, depth + 1) });
@@ -168,8 +181,7 @@ fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
             "rewrite": complete.then(|| hex(&bytes)),
         })
     };
-    let all = members(&f, dpo).unwrap_or_else(|| vec![(dpo, 1)]);
-    all.iter().map(one).collect()
+    members(&f, dpo).iter().map(one).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {

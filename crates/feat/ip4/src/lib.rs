@@ -11,19 +11,17 @@ pub mod api;
 mod api_types;
 pub mod cli;
 mod cli_args;
-mod entries;
 mod fib_text;
 pub mod icmp;
 pub mod nodes;
 pub mod ping;
 pub mod prefixes;
 pub mod replace;
-mod reresolve;
 pub mod route;
 mod settings;
 pub mod tables;
 
-pub use route::{Path, PathKind, RouteError, RouteView, Source};
+pub use route::{Path, PathKind, RibError, RouteError, RouteView, Source};
 
 use crate::route::Table;
 use crate::tables::{Fib, IfIp4, Tables};
@@ -135,7 +133,7 @@ fn ready(c: &mut Control) {
     c.every(std::time::Duration::from_millis(500), |c| {
         let ip4 = c.state::<Ip4>();
         for t in ip4.borrow_mut().tables.values_mut() {
-            t.lpm.reclaim(c.domain());
+            t.lpm_mut().reclaim(c.domain());
         }
         true
     });
@@ -161,7 +159,7 @@ pub fn add_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
         ip4.serial += 1;
         ip4.serial
     };
-    let mut table = Table::new(id, serial, lpm);
+    let mut table = Table::new(id, serial, LinkType::Ip4, lpm);
     for (addr, len) in [(0, 32), (0xf000_0000, 4), (0xe000_0000, 4), (u32::MAX, 32)] {
         if let Ok(prefix) = Ipv4Prefix::new(addr, len) {
             table.set(c, prefix, Source::Default, vec![Path::special(PathKind::Drop)])?;
@@ -209,7 +207,7 @@ fn discard(table: Table) {
 fn publish(c: &mut Control) {
     let ip4 = c.state::<Ip4>();
     let mut ip4 = ip4.borrow_mut();
-    let fib = |t: &Table| Fib { id: t.id, serial: t.serial, routes: t.lpm.reader() };
+    let fib = |t: &Table| Fib { id: t.id(), serial: t.serial(), routes: t.lpm().reader() };
     let fibs: Vec<_> = ip4.tables.values().map(fib).collect();
     let mut interfaces = CowTable::default();
     for i in ip4.bound.keys().chain(ip4.addresses.keys()) {
@@ -239,8 +237,8 @@ impl Ip4 {
     }
 }
 
-/// Adds paths to a route, or replaces them (`replace`). If many routes resolve their next hop
-/// through this one, the last of them are re-resolved in slices ([`Ip4::is_resolved`]).
+/// Adds paths to a route, or replaces them (`replace`). Routes that resolve their next hop through
+/// this one follow at once.
 ///
 /// # Errors
 /// [`RouteError`]; the route is unchanged then.
@@ -260,9 +258,7 @@ pub fn add_route(
         && !ends
         && let Some(old) = t.paths(prefix, Source::Static)
     {
-        let same =
-            |a: &Path, b: &Path| (a.kind, a.next_hop, a.sw_if) == (b.kind, b.next_hop, b.sw_if);
-        let keep = old.into_iter().filter(|o| !paths.iter().any(|p| same(o, p)));
+        let keep = old.into_iter().filter(|o| !paths.iter().any(|p| p.is_same(o)));
         let keep: Vec<Path> = keep.filter(|o| o.kind == PathKind::Normal).collect();
         paths.extend(keep);
     }
@@ -308,13 +304,13 @@ pub fn del_route(
         t.unset(c, prefix, Source::Static);
         return Ok(());
     }
-    t.set(c, prefix, Source::Static, left)
+    Ok(t.set(c, prefix, Source::Static, left)?)
 }
 
 impl Ip4 {
-    /// Returns whether no re-resolution is pending; see [`add_route`].
+    /// Returns whether all routes of deleted interfaces are removed: many take some slices.
     pub fn is_resolved(&self) -> bool {
-        self.tables.values().all(Table::is_resolved)
+        self.tables.values().all(Table::is_settled)
     }
     /// Ids of all tables.
     pub fn table_ids(&self) -> Vec<u32> {
@@ -342,7 +338,7 @@ impl Ip4 {
     }
     /// Number of routes of a table by prefix length.
     pub fn counts_by_length(&self, table: u32) -> [usize; 33] {
-        self.tables.get(&table).map_or([0; 33], |t| t.lpm.lengths())
+        self.tables.get(&table).map_or([0; 33], |t| t.lpm().lengths())
     }
     /// Continues a walk over a table's configured routes, a few hundred at most, unordered; returns
     /// false at the end. A prefix may be visited twice.
@@ -360,7 +356,7 @@ impl Ip4 {
     }
     /// Looks up the longest match of a destination.
     pub fn lookup(&self, table: u32, addr: Ipv4Addr) -> Option<RouteView> {
-        self.tables.get(&table)?.lookup(addr)
+        self.tables.get(&table)?.lookup(addr.to_bits())
     }
     /// Addresses of an interface in the order in which they were added.
     pub fn addresses(&self, sw_if: SwIfIndex) -> &[(Ipv4Addr, u8)] {

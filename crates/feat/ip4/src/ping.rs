@@ -132,7 +132,7 @@ fn egress(f: &Forwarding, mut dpo: Dpo) -> Option<SwIfIndex> {
         if let Some((sw_if, _)) = f.owner(dpo) {
             return Some(sw_if);
         }
-        dpo = f.members(dpo).first()?.0;
+        dpo = f.members(dpo).first()?.dpo;
     }
     None
 }
@@ -177,7 +177,10 @@ fn sender(
     view: &RouteView,
     to: Ipv4Addr,
 ) -> Result<Ipv4Addr, CliError> {
-    let next_hop = view.paths.first().and_then(|p| p.next_hop).unwrap_or(to);
+    let next_hop = match view.paths.first().and_then(|p| p.next_hop) {
+        Some(std::net::IpAddr::V4(v4)) => v4,
+        _ => to,
+    };
     let all = ip4.addresses(sw_if);
     let near = |(a, len): &&(Ipv4Addr, u8)| {
         let prefix = thalweg_tables::Ipv4Prefix::new(a.to_bits(), *len);

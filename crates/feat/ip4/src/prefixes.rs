@@ -29,8 +29,8 @@ impl Prefixes {
     /// called again.
     pub fn next(&mut self, ip4: &Ip4) -> Poll<Option<Ipv4Prefix>> {
         if let Stage::Gather(at, sorter) = &mut self.stage {
-            let lpm = ip4.tables.get(&self.table).map(|t| &t.lpm);
-            if lpm.is_some_and(|lpm| lpm.sweep(at, |prefix| sorter.push(prefix))) {
+            let table = ip4.tables.get(&self.table);
+            if table.is_some_and(|table| table.sweep(at, |prefix| sorter.push(prefix))) {
                 return Poll::Pending;
             }
             self.stage = Stage::Yield(std::mem::take(sorter).sorted());

@@ -1,5 +1,6 @@
 //! Replacing or flushing all configured routes of a table.
 
+use crate::route::Table;
 use crate::{Ip4, RouteError, del_route};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ pub fn flush(c: &mut Control, table: u32, done: impl FnOnce() + 'static) -> Resu
 /// Serial of the table with this id.
 fn serial(c: &Control, table: u32) -> Result<u32, RouteError> {
     let ip4 = c.state::<Ip4>();
-    let found = ip4.borrow().tables.get(&table).map(|t| t.serial);
+    let found = ip4.borrow().tables.get(&table).map(Table::serial);
     found.ok_or(RouteError::NoTable(table))
 }
 

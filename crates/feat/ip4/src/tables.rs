@@ -2,10 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use thalweg_fib::{DpoTable, EntryState, Routes};
+use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_tables::{CowTable, Lpm4Reader};
+
+/// Maximum number of further tables in which a packet is looked up.
+pub(crate) const MAX_LOOKUPS: usize = 4;
 
 /// A table as workers read it.
 #[derive(Clone, Debug)]
@@ -59,15 +62,29 @@ impl Tables {
     /// Resolves a destination for packets received on an interface; of a load balance, its first
     /// member.
     pub fn resolve(&self, dpos: &DpoTable, rx_if: u32, to: u32) -> EntryState {
-        Tables::follow(dpos, self.fib(rx_if), to)
+        self.follow(dpos, self.fib(rx_if), to)
     }
     /// Resolves a destination in the table with this id; a miss if the table does not exist.
     pub fn resolve_in(&self, dpos: &DpoTable, table: u32, to: u32) -> EntryState {
-        Tables::follow(dpos, self.fibs.iter().find(|fib| fib.id == table), to)
+        self.follow(dpos, self.fib_of(table), to)
     }
-    fn follow(dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
-        let leaf = fib.map_or(0, |fib| fib.routes.lookup(to));
-        dpos.get(dpos.resolve(leaf, || 0)).state()
+    /// Table with an id.
+    pub(crate) fn fib_of(&self, id: u32) -> Option<&Fib> {
+        self.fibs.iter().find(|fib| fib.id == id)
+    }
+    fn follow(&self, dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
+        let look = |fib: Option<&Fib>| {
+            let leaf = fib.map_or(0, |fib| fib.routes.lookup(to));
+            dpos.get(dpos.resolve(leaf, || 0)).state()
+        };
+        let mut state = look(fib);
+        for _ in 0..MAX_LOOKUPS {
+            if state.kind != Kind::LOOKUP {
+                break;
+            }
+            state = look(self.fib_of(state.tx_if));
+        }
+        state
     }
     /// Source address of the router's messages on an interface.
     #[inline]

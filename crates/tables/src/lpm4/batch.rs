@@ -14,7 +14,7 @@
 //! | AVX2 | 1.5 | 7.4 | 8.0 |
 //! | AVX-512 (not kept) | 2.2 | 7.5 | 8.9 |
 
-use super::prefix::Leaf;
+use super::leaf::Leaf;
 use super::table::{IS_GROUP, Table};
 use crate::prefetch::for_read;
 
@@ -121,7 +121,7 @@ fn portable(table: &Table, addrs: &[u32; BATCH], leaves: &mut [u32; BATCH]) {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{BATCH, Table, drive};
-    use crate::lpm4::prefix::Leaf;
+    use crate::lpm4::leaf::Leaf;
     use std::arch::x86_64::*;
 
     #[target_feature(enable = "avx2")]

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::Ipv4Prefix;
 use crate::hash::mix64;
+use crate::prefix::Ipv4Prefix;
 
 /// Share of each prefix length in the Internet's table, in thousandths, roughly; and some host
 /// routes, as routers have in addition.

@@ -13,22 +13,23 @@
 
 mod batch;
 mod internet;
-mod prefix;
-mod prefix_map;
+mod leaf;
 mod table;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::sync::Arc;
 
+use crate::lpm::Lpm;
 pub use internet::internet;
-pub use prefix::{Ipv4Prefix, Leaf, PrefixLenError};
-pub use prefix_map::{PrefixMap, Sweep};
+pub use leaf::Leaf;
 pub use table::Lpm4Reader;
 use table::{Cell, FIRST, FIRST_BITS, GROUP, SHORT_BITS, Table, Word};
 
 use crate::index::IndexPool;
 use crate::paged::{MapError, PagedTable, Pages};
+use crate::prefix::Ipv4Prefix;
+use crate::prefix_map::{PrefixMap, Sweep};
 use crate::qsbr::Domain;
 
 /// Limits of a route table.
@@ -106,7 +107,7 @@ pub struct Lpm4Usage {
 pub struct Lpm4 {
     table: Arc<Table>,
     /// Leaves.
-    rib: PrefixMap,
+    rib: PrefixMap<u32>,
     /// Number of routes longer than /24 in each group.
     group_routes: PagedTable<u16>,
     groups: IndexPool,
@@ -220,7 +221,9 @@ impl Lpm4 {
 
     /// Returns the number of routes of each prefix length.
     pub fn lengths(&self) -> [usize; 33] {
-        self.rib.lengths()
+        let mut out = [0; 33];
+        out.iter_mut().zip(self.rib.lengths()).for_each(|(out, n)| *out = n);
+        out
     }
 
     /// Returns the number of routes, the default route included.
@@ -344,5 +347,26 @@ fn fill(cells: &[Cell], len: u8, cover: Word) {
 impl std::fmt::Debug for Lpm4 {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Lpm4").field("usage", &self.usage()).finish_non_exhaustive()
+    }
+}
+
+impl Lpm<u32> for Lpm4 {
+    fn set(&mut self, prefix: Ipv4Prefix, leaf: Leaf, domain: &Domain) -> Result<(), LpmError> {
+        match self.insert(prefix, leaf) {
+            Err(LpmError::GroupsFull { .. }) => {
+                // Groups of deleted routes may only wait for their grace period.
+                Lpm4::reclaim(self, domain);
+                self.insert(prefix, leaf).map(drop)
+            }
+            done => done.map(drop),
+        }
+    }
+
+    fn unset(&mut self, prefix: Ipv4Prefix) {
+        self.remove(prefix);
+    }
+
+    fn memory(&self) -> usize {
+        Lpm4::memory(self)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::batch::{self, Kernel};
-use super::prefix::Leaf;
+use super::leaf::Leaf;
 use crate::paged::{MapError, PagedTable, Pages};
 use crate::prefetch::for_read;
 

@@ -104,7 +104,7 @@ impl Task<Control> for Bulk {
                 return TaskPoll::At(now);
             }
         }
-        if !crate::route::reresolve_slice(c) {
+        if !crate::route::settle_slice(c) {
             return TaskPoll::At(now);
         }
         let (n, seconds) = (self.done, self.began.elapsed().as_secs_f64().max(1e-9));

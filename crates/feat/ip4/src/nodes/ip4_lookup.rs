@@ -3,7 +3,7 @@
 //! Reads: rx interface (its table). Writes: aux (the forwarding object). Next: by the object's
 //! kind.
 
-use crate::tables::{Fib, Tables};
+use crate::tables::{Fib, MAX_LOOKUPS, Tables};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
@@ -56,6 +56,10 @@ fn dst(data: &[u8]) -> u32 {
     }
 }
 
+fn hash(packet: &[u8]) -> u32 {
+    five_tuple(packet).map_or(0, |t| t.hash32())
+}
+
 /// Returns the hash of a packet with ports right after its 20 bytes of header, and `None` for any
 /// other.
 #[inline(always)]
@@ -78,8 +82,7 @@ impl Ip4Lookup {
     /// Looks a packet up in the table with this id.
     pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: u32) -> u32 {
         let tables = self.tables.load(cx.guard());
-        let fib = tables.fibs.iter().find(|fib| fib.id == table);
-        fib.map_or(0, |fib| fib.routes.lookup(dst(p.data())))
+        tables.fib_of(table).map_or(0, |fib| fib.routes.lookup(dst(p.data())))
     }
 
     /// Resolves a packet's leaf to one of its paths.
@@ -87,17 +90,36 @@ impl Ip4Lookup {
     pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: u32) -> Verdict {
         let mut kind = self.dpos.get(dpo).state().kind;
         if kind != Kind::REWRITE && kind.is_group() {
-            dpo = self.dpos.resolve(dpo, || five_tuple(p.data()).map_or(0, |t| t.hash32()));
+            dpo = self.dpos.resolve(dpo, || hash(p.data()));
             kind = self.dpos.get(dpo).state().kind;
         }
         p.set_aux(dpo);
         if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
     }
 
+    /// Looks a packet up in the tables that its routes name, one after the other; returns the kind
+    /// of what it finds.
+    #[cold]
+    fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
+        for _ in 0..MAX_LOOKUPS {
+            let leaf = self.leaf_in(cx, p, self.dpos.get(p.aux()).state().tx_if);
+            p.set_aux(self.dpos.resolve(leaf, || hash(p.data())));
+            let kind = self.dpos.get(p.aux()).state().kind;
+            if kind != Kind::LOOKUP {
+                return kind;
+            }
+        }
+        Kind::LOOKUP
+    }
+
     /// Handles packets that are not simply forwarded.
     #[cold]
     fn special(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, kind: Kind) -> Verdict {
         use crate::icmp::{self, Cause};
+        let kind = if kind == Kind::LOOKUP { self.look_on(cx, p) } else { kind };
+        if kind.is_complete() {
+            return REWRITE;
+        }
         let multicast = p.data().get(16).is_some_and(|b| b & 0xf0 == 0xe0);
         match kind {
             Kind::DOWN => icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, DOWN, ICMP_ERROR),

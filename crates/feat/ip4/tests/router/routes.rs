@@ -4,13 +4,16 @@ use crate::lab::{Lab, framed, host_mac, icmp_error, ip, prefix, sound, udp};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::SwIfIndex;
-use thalweg_feat_ip4::{Ip4, Path, PathKind, RouteError, Source, add_route, address, del_route};
+use thalweg_feat_ip4::{
+    Ip4, Path, PathKind, RibError, RouteError, Source, add_route, address, del_route,
+};
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
 use thalweg_fib::{Dpo, Forwarding};
 use thalweg_tables::Ipv4Prefix;
+use thalweg_wire::build::Packet;
 
 #[test]
 fn routes_follow_their_next_hop() {
@@ -36,7 +39,7 @@ fn routes_follow_their_next_hop() {
 }
 
 #[test]
-fn many_routes_follow_their_next_hop_in_slices() {
+fn many_routes_follow_their_next_hop_at_once() {
     const ROUTES: u32 = 20_000;
     let mut lab = Lab::new();
     let path = Path::via(Ipv4Addr::new(192, 0, 2, 1), None);
@@ -57,25 +60,109 @@ fn many_routes_follow_their_next_hop_in_slices() {
     assert_eq!(ends(&mut lab), [200, 0]);
     let nearer = [Path::via(Ipv4Addr::new(10, 0, 2, 2), Some(lab.sw_if(2)))];
     add_route(&mut lab.c, 0, prefix("192.0.2.0/25"), nearer.to_vec(), false).expect("a route");
-    assert!(!lab.c.state::<Ip4>().borrow().is_resolved());
-    let at_first = ends(&mut lab);
-    assert_eq!(at_first[0] + at_first[1], 200, "{at_first:?}");
-    lab.until("routes to be resolved", |lab| lab.c.state::<Ip4>().borrow().is_resolved());
     assert_eq!(ends(&mut lab), [0, 200]);
-    // A command waits until they are rewritten.
     lab.ok("ip route del 192.0.2.0/25");
     assert_eq!(ends(&mut lab), [200, 0]);
-    // Deleting a table drops its pending re-resolution.
+    // Deleting a table drops its pending removals.
     lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1");
     for n in 0..ROUTES {
         let prefix = Ipv4Prefix::host(0x6400_0000 + n);
         add_route(&mut lab.c, 7, prefix, vec![path], false).expect("a route");
     }
-    add_route(&mut lab.c, 7, prefix("192.0.2.0/25"), nearer.to_vec(), false).expect("a route");
+    let over_two = vec![Path::connected(lab.sw_if(2))];
+    for n in 0..ROUTES {
+        let prefix = Ipv4Prefix::host(0x6500_0000 + n);
+        add_route(&mut lab.c, 7, prefix, over_two.clone(), false).expect("a route");
+    }
+    let test2 = lab.sw_if(2);
+    thalweg_device::interface::delete(&mut lab.c, test2).expect("delete");
     assert!(!lab.c.state::<Ip4>().borrow().is_resolved());
     lab.ok("ip table del 7\nip table add 7");
     assert!(lab.c.state::<Ip4>().borrow().is_resolved());
     lab.c.run_once(Some(std::time::Duration::ZERO));
+    lab.close();
+}
+
+#[test]
+fn a_route_looks_on_in_another_table() {
+    let mut lab = Lab::new();
+    lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1");
+    let look = |table| vec![Path::special(PathKind::Lookup(table))];
+    add_route(&mut lab.c, 0, prefix("192.0.2.0/23"), look(7), false).expect("a route");
+    let packet = |dst: [u8; 4]| framed(0, 2, &udp(ip(0, 2), dst.into(), 8).build());
+    lab.receive(0, vec![packet([192, 0, 2, 1]); 20]);
+    let sent = lab.sent();
+    assert_eq!(sent.len(), 20);
+    sent.iter().for_each(|(_, frame)| _ = sound(1, 2, frame));
+    lab.receive(0, vec![packet([192, 0, 3, 1])]);
+    assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 0, "there is no route");
+    add_route(&mut lab.c, 7, prefix("192.0.3.0/24"), look(0), false).expect("a route");
+    lab.receive(0, vec![packet([192, 0, 3, 1])]);
+    assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "drop route")), (0, 1), "a circle");
+    lab.close();
+}
+
+/// Headers with one and two tags, alone and mixed with others.
+#[test]
+fn tagged_headers_leave_in_frames_as_alone() {
+    let mut lab = Lab::new();
+    let (one, two) = ([0x81, 0, 0, 7], [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7]);
+    let packets: Vec<Vec<u8>> = (0..40u8)
+        .map(|i| framed(0, 2, &udp(ip(0, 2), ip(1 + i % 2, 2 + i % 3), 8).build()))
+        .collect();
+    for tags in [[&one[..], &one], [&two, &two], [&one, &[]], [&two, &one], [&[], &[]]] {
+        for (n, tags) in [1, 2].into_iter().zip(tags) {
+            let (sw_if, f) = (lab.sw_if(n), lab.c.state::<Forwarding>());
+            f.borrow_mut().set_tags(&lab.c, sw_if, tags).expect("tags");
+        }
+        for size in [1, 40] {
+            packets.chunks(size).for_each(|frame| lab.receive(0, frame.to_vec()));
+            let sent = lab.sent();
+            assert_eq!(sent.len(), packets.len());
+            for (sw_if, bytes) in sent {
+                let n = 1 + u8::from(sw_if == lab.sw_if(2));
+                let (mac, rest) = bytes.split_at(12);
+                let plain = rest.strip_prefix(tags[usize::from(n) - 1]).expect("the tags");
+                sound(n, mac[5], &[mac, plain].concat());
+            }
+        }
+    }
+    lab.close();
+}
+
+/// Frames whose routes are groups take the same paths with and without kernels.
+#[test]
+fn flows_stay_on_their_paths_in_frames_of_any_size() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2\n\
+         ip route add 198.51.100.0/24 via 10.0.1.2 test1 via 10.0.2.2 test2 via 10.0.2.3 test2\n\
+         ip route add 203.0.113.0/24 via 198.51.100.9 weight 3 via 10.0.1.3 test1");
+    let packets: Vec<Vec<u8>> = (0..240u32)
+        .map(|n| {
+            let dst = [[192, 0, 2, 1], [198, 51, 100, 1], [203, 0, 113, 1]][n as usize % 3];
+            let packet = Packet::new().ipv4(ip(0, 2), dst.into());
+            let packet =
+                if n % 5 == 0 { packet.tcp(n as u16, 80) } else { packet.udp(n as u16, 53) };
+            framed(0, 2, &packet.payload(&n.to_be_bytes()).build())
+        })
+        .collect();
+    let by_packet = |lab: &mut Lab, size: usize| {
+        let mut all = BTreeMap::new();
+        for frame in packets.chunks(size) {
+            lab.receive(0, frame.to_vec());
+            for (sw_if, bytes) in lab.sent() {
+                all.insert(bytes[bytes.len() - 4..].to_vec(), (sw_if, bytes[..6].to_vec()));
+            }
+        }
+        all
+    };
+    let alone = by_packet(&mut lab, 1);
+    assert_eq!(alone.len(), packets.len());
+    let ways: BTreeSet<_> = alone.values().cloned().collect();
+    assert_eq!(ways.len(), 4, "each next hop is used");
+    for size in [4, 17, 240] {
+        assert_eq!(by_packet(&mut lab, size), alone, "{size} at a time");
+    }
     lab.close();
 }
 
@@ -227,12 +314,12 @@ enum End {
 fn ends(lab: &Lab, dpo: Dpo) -> Vec<End> {
     let f = lab.c.state::<Forwarding>();
     let f = f.borrow();
-    let one = |dpo| match f.owner(dpo) {
+    let one = |dpo| match f.owner(f.table().resolve(dpo, || 0)) {
         Some((i, Some(IpAddr::V4(nh)))) => End::Hop(i, nh),
         Some((i, _)) => End::Link(i),
-        None => End::Special(dpo),
+        None => End::Special(f.table().resolve(dpo, || 0)),
     };
-    let mut all: Vec<End> = f.members(dpo).iter().map(|(d, _)| one(*d)).collect();
+    let mut all: Vec<End> = f.members(dpo).iter().map(|m| one(m.dpo)).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -244,14 +331,17 @@ fn special(kind: PathKind) -> Dpo {
         PathKind::Drop | PathKind::Normal => DROP,
         PathKind::Unreachable => UNREACHABLE,
         PathKind::Prohibit => PROHIBIT,
+        PathKind::Lookup(_) | PathKind::Group(_) => panic!("{kind:?}"),
     }
 }
 
 fn end_of(p: &Path) -> End {
     match (p.kind, p.next_hop, p.sw_if) {
-        (PathKind::Normal, Some(nh), Some(i)) => End::Hop(i, nh),
+        (PathKind::Normal, Some(IpAddr::V4(nh)), Some(i)) => End::Hop(i, nh),
         // Connected: 10.0.n.x is behind interface n + 1.
-        (PathKind::Normal, Some(nh), None) => End::Hop(u32::from(nh.octets()[2]) + 1, nh),
+        (PathKind::Normal, Some(IpAddr::V4(nh)), None) => {
+            End::Hop(u32::from(nh.octets()[2]) + 1, nh)
+        }
         (PathKind::Normal, None, Some(i)) => End::Link(i),
         (kind, ..) => End::Special(special(kind)),
     }
@@ -410,7 +500,7 @@ enum Change {
 
 /// Routes and the next hops that each may have.
 fn choices() -> [(Ipv4Prefix, Vec<Path>); 4] {
-    let hop = |a: [u8; 4]| Path::via(a.into(), None);
+    let hop = |a: [u8; 4]| Path::via(a, None);
     [
         (prefix("40.0.0.0/16"), vec![hop([30, 0, 0, 1]), hop([35, 1, 1, 1])]),
         (
@@ -430,7 +520,7 @@ fn choices() -> [(Ipv4Prefix, Vec<Path>); 4] {
 
 /// Resolves from scratch.
 fn resolve(model: &Model, test2: bool, path: &Path, depth: u32) -> Option<End> {
-    let (PathKind::Normal, Some(nh)) = (path.kind, path.next_hop) else {
+    let (PathKind::Normal, Some(IpAddr::V4(nh))) = (path.kind, path.next_hop) else {
         return Some(end_of(path));
     };
     if let [10, 0, n @ 1..=2, _] = nh.octets() {
@@ -440,7 +530,7 @@ fn resolve(model: &Model, test2: bool, path: &Path, depth: u32) -> Option<End> {
     let (_, paths) = covering.max_by_key(|(p, _)| p.len())?;
     let next = paths[0];
     match (next.kind, next.next_hop, next.sw_if) {
-        _ if depth == 0 || next.next_hop == Some(nh) => None,
+        _ if depth == 0 || next.next_hop == Some(nh.into()) => None,
         (PathKind::Normal, None, Some(i)) => Some(End::Hop(i, nh)),
         (PathKind::Normal, ..) => resolve(model, test2, &next, depth - 1),
         _ => None,
@@ -525,13 +615,13 @@ fn recursive_routes_are_always_as_if_resolved_from_scratch() {
 fn next_hops_that_lead_nowhere_are_refused() {
     let mut lab = Lab::new();
     let mut add = |p: &str, path: Path| add_route(&mut lab.c, 0, prefix(p), vec![path], false);
-    let via = |a: [u8; 4]| Path::via(a.into(), None);
+    let via = |a: [u8; 4]| Path::via(a, None);
     let wrong = add("192.0.2.0/24", via([172, 16, 0, 1]));
-    assert!(matches!(wrong, Err(RouteError::Unreachable(_))), "{wrong:?}");
+    assert!(matches!(wrong, Err(RouteError::Rib(RibError::Unreachable(_)))), "{wrong:?}");
     let wrong = add("192.0.2.0/24", via([10, 0, 1, 1]));
-    assert!(matches!(wrong, Err(RouteError::Own(_))), "{wrong:?}");
-    let wrong = add("192.0.2.0/24", Path::via([10, 0, 1, 2].into(), Some(99)));
-    assert!(matches!(wrong, Err(RouteError::Device(_))), "{wrong:?}");
+    assert!(matches!(wrong, Err(RouteError::Rib(RibError::Own(_)))), "{wrong:?}");
+    let wrong = add("192.0.2.0/24", Path::via([10, 0, 1, 2], Some(99)));
+    assert!(matches!(wrong, Err(RouteError::Rib(RibError::Device(_)))), "{wrong:?}");
     assert!(add("192.0.2.0/24", via([10, 0, 1, 2])).is_ok());
     let wrong = del_route(&mut lab.c, 0, prefix("192.0.2.0/24"), &[via([10, 0, 1, 3])]);
     assert!(matches!(wrong, Err(RouteError::NoRoute { .. })), "{wrong:?}");

@@ -1,10 +1,11 @@
 //! Prefixes with their sources and path lists: eight bytes per slot for the vast majority of
 //! prefixes, which have one source.
 
-use crate::route::{ListId, Source};
+use super::ListId;
+use super::path::Source;
 use std::collections::{BTreeSet, TryReserveError};
 use std::num::NonZeroU32;
-use thalweg_tables::{Ipv4Prefix, PrefixMap, Sweep};
+use thalweg_tables::{Address, Prefix, PrefixMap, Sweep};
 
 /// Source route entry: (source, path list) of a prefix.
 type SourceRoute = (Source, ListId);
@@ -13,13 +14,10 @@ type SourceRoute = (Source, ListId);
 const TAG: u32 = 29;
 /// Tag of a prefix with several sources: the lower bits index their list.
 const MANY: u32 = 7;
-const SOURCES: [Source; 4] =
-    [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
 
 /// Prefixes and their sources.
-#[derive(Default)]
-pub(crate) struct Entries {
-    map: PrefixMap,
+pub(super) struct Entries<A> {
+    map: PrefixMap<A>,
     many: Vec<Vec<SourceRoute>>,
     free: Vec<u32>,
 }
@@ -31,7 +29,7 @@ enum Entry {
 
 fn unpack(entry: NonZeroU32) -> Entry {
     let (tag, number) = (entry.get() >> TAG, (entry.get() & ((1 << TAG) - 1)) - 1);
-    match SOURCES.get(tag as usize) {
+    match Source::ALL.get(tag as usize) {
         Some(source) => Entry::One((*source, number)),
         None => Entry::Many(number),
     }
@@ -46,13 +44,34 @@ fn one((source, list): SourceRoute) -> NonZeroU32 {
     pack(source as u32, list)
 }
 
-impl Entries {
-    fn get(&self, prefix: Ipv4Prefix) -> Option<Entry> {
+impl<A: Address> Default for Entries<A> {
+    fn default() -> Self {
+        Entries { map: PrefixMap::new(), many: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<A: Address> Entries<A> {
+    /// The longest prefix of at most `longest` bits that contains an address.
+    pub(super) fn covering(&self, addr: A, longest: u8) -> Option<Prefix<A>> {
+        self.map.covering(addr, longest).map(|(prefix, _)| prefix)
+    }
+
+    /// Continues a walk over all prefixes, as [`PrefixMap::sweep`] does.
+    pub(super) fn sweep_all(&self, at: &mut Sweep, mut each: impl FnMut(Prefix<A>)) -> bool {
+        self.map.sweep(at, |(prefix, _)| each(prefix))
+    }
+
+    /// All prefixes, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Prefix<A>> {
+        self.map.iter().map(|(prefix, _)| prefix)
+    }
+
+    fn get(&self, prefix: Prefix<A>) -> Option<Entry> {
         self.map.get(prefix).map(unpack)
     }
 
     /// The entry that wins for a prefix.
-    pub(crate) fn best(&self, prefix: Ipv4Prefix) -> Option<SourceRoute> {
+    pub(super) fn best(&self, prefix: Prefix<A>) -> Option<SourceRoute> {
         match self.get(prefix)? {
             Entry::One(route) => Some(route),
             Entry::Many(at) => self.many[at as usize].first().copied(),
@@ -60,7 +79,7 @@ impl Entries {
     }
 
     /// All entries of a prefix, best first.
-    pub(crate) fn all(&self, prefix: Ipv4Prefix) -> Vec<SourceRoute> {
+    pub(super) fn all(&self, prefix: Prefix<A>) -> Vec<SourceRoute> {
         match self.get(prefix) {
             None => Vec::new(),
             Some(Entry::One(route)) => vec![route],
@@ -69,7 +88,7 @@ impl Entries {
     }
 
     /// The path list of one source of a prefix.
-    pub(crate) fn find(&self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
+    pub(super) fn find(&self, prefix: Prefix<A>, source: Source) -> Option<ListId> {
         let find = |all: &[SourceRoute]| all.iter().find(|e| e.0 == source).map(|e| e.1);
         match self.get(prefix)? {
             Entry::One(route) => find(&[route]),
@@ -81,9 +100,9 @@ impl Entries {
     ///
     /// # Errors
     /// If memory is exhausted; nothing has changed then. Replacing never fails.
-    pub(crate) fn set(
+    pub(super) fn set(
         &mut self,
-        prefix: Ipv4Prefix,
+        prefix: Prefix<A>,
         source: Source,
         list: ListId,
     ) -> Result<Option<ListId>, TryReserveError> {
@@ -103,7 +122,7 @@ impl Entries {
     }
 
     /// Removes a source's entry of a prefix; returns its path list.
-    pub(crate) fn unset(&mut self, prefix: Ipv4Prefix, source: Source) -> Option<ListId> {
+    pub(super) fn unset(&mut self, prefix: Prefix<A>, source: Source) -> Option<ListId> {
         let old = self.find(prefix, source)?;
         match self.get(prefix)? {
             Entry::One(_) => _ = self.map.remove(prefix),
@@ -118,7 +137,7 @@ impl Entries {
     }
 
     /// Stores all entries of an existing prefix, at least one.
-    fn put(&mut self, prefix: Ipv4Prefix, all: Vec<SourceRoute>) -> Result<(), TryReserveError> {
+    fn put(&mut self, prefix: Prefix<A>, all: Vec<SourceRoute>) -> Result<(), TryReserveError> {
         match (self.get(prefix), &all[..]) {
             (Some(Entry::Many(at)), [route]) => {
                 self.free.push(at);
@@ -140,11 +159,11 @@ impl Entries {
     /// Continues a walk over all prefixes, and adds those with a source that uses one of these
     /// lists to `hit`. Returns the number of prefixes visited, a few hundred at most; `None` at the
     /// end.
-    pub(crate) fn sweep(
+    pub(super) fn sweep(
         &self,
         at: &mut Sweep,
         lists: &BTreeSet<ListId>,
-        hit: &mut Vec<(Ipv4Prefix, Source)>,
+        hit: &mut Vec<(Prefix<A>, Source)>,
     ) -> Option<usize> {
         let mut seen = 0;
         let more = self.map.sweep(at, |(prefix, entry)| {
@@ -164,11 +183,11 @@ impl Entries {
 
     /// Continues a walk over the prefixes of a source, a few hundred at most; returns false at the
     /// end. A prefix may be visited twice.
-    pub(crate) fn sweep_of(
+    pub(super) fn sweep_of(
         &self,
         at: &mut Sweep,
         source: Source,
-        mut each: impl FnMut(Ipv4Prefix, ListId),
+        mut each: impl FnMut(Prefix<A>, ListId),
     ) -> bool {
         self.map.sweep(at, |(prefix, entry)| match unpack(entry) {
             Entry::One(route) if route.0 == source => each(prefix, route.1),
@@ -180,12 +199,12 @@ impl Entries {
         })
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.map.len()
     }
 
     /// Heap memory in bytes.
-    pub(crate) fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         let lists: usize = self.many.iter().map(|l| l.capacity() * size_of::<SourceRoute>()).sum();
         self.map.memory() + self.many.capacity() * size_of::<Vec<SourceRoute>>() + lists
     }
@@ -197,56 +216,65 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    fn like_a_map_of_maps<A: Address>(
+        ops: &[(bool, u32, usize, u32)],
+        host: impl Fn(u32) -> Prefix<A>,
+    ) -> Result<(), TestCaseError> {
+        let mut entries = Entries::<A>::default();
+        let mut model: BTreeMap<Prefix<A>, BTreeMap<Source, ListId>> = BTreeMap::new();
+        for &(set, n, source, list) in ops {
+            let (prefix, source) = (host(n), Source::ALL[source]);
+            let routes = model.entry(prefix).or_default();
+            let old = if set {
+                prop_assert_eq!(entries.set(prefix, source, list), Ok(routes.insert(source, list)));
+                continue;
+            } else {
+                routes.remove(&source)
+            };
+            prop_assert_eq!(entries.unset(prefix, source), old);
+            if routes.is_empty() {
+                model.remove(&prefix);
+            }
+            prop_assert_eq!(entries.len(), model.len());
+            for n in 0..4 {
+                let prefix = host(n);
+                let all: Vec<SourceRoute> = model
+                    .get(&prefix)
+                    .map_or_else(Vec::new, |routes| routes.iter().map(|(s, l)| (*s, *l)).collect());
+                prop_assert_eq!(entries.best(prefix), all.first().copied());
+                for source in Source::ALL {
+                    let list = all.iter().find(|e| e.0 == source).map(|e| e.1);
+                    prop_assert_eq!(entries.find(prefix, source), list);
+                }
+                prop_assert_eq!(entries.all(prefix), all);
+            }
+            let twos = model
+                .iter()
+                .flat_map(|(p, routes)| routes.iter().filter(|e| *e.1 == 2).map(|(s, _)| (*p, *s)));
+            let (mut at, mut hit, mut seen) = (Sweep::default(), Vec::new(), 0);
+            while let Some(n) = entries.sweep(&mut at, &BTreeSet::from([2]), &mut hit) {
+                seen += n;
+            }
+            hit.sort_unstable();
+            prop_assert!(hit.into_iter().eq(twos));
+            prop_assert_eq!(seen, model.len());
+        }
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn behave_like_a_map_of_maps(
             ops in prop::collection::vec((any::<bool>(), 0u32..4, 0usize..4, 0u32..5), 1..200),
         ) {
-            let mut entries = Entries::default();
-            let mut model: BTreeMap<Ipv4Prefix, BTreeMap<Source, ListId>> = BTreeMap::new();
-            for (set, n, source, list) in ops {
-                let (prefix, source) = (Ipv4Prefix::host(n), SOURCES[source]);
-                let routes = model.entry(prefix).or_default();
-                let old = if set {
-                    prop_assert_eq!(entries.set(prefix, source, list), Ok(routes.insert(source, list)));
-                    continue;
-                } else {
-                    routes.remove(&source)
-                };
-                prop_assert_eq!(entries.unset(prefix, source), old);
-                if routes.is_empty() {
-                    model.remove(&prefix);
-                }
-                prop_assert_eq!(entries.len(), model.len());
-                for n in 0..4 {
-                    let prefix = Ipv4Prefix::host(n);
-                    let all: Vec<SourceRoute> = model.get(&prefix).map_or_else(Vec::new, |routes| {
-                        routes.iter().map(|(s, l)| (*s, *l)).collect()
-                    });
-                    prop_assert_eq!(entries.best(prefix), all.first().copied());
-                    for source in SOURCES {
-                        let list = all.iter().find(|e| e.0 == source).map(|e| e.1);
-                        prop_assert_eq!(entries.find(prefix, source), list);
-                    }
-                    prop_assert_eq!(entries.all(prefix), all);
-                }
-                let twos = model.iter().flat_map(|(p, routes)| {
-                    routes.iter().filter(|e| *e.1 == 2).map(|(s, _)| (*p, *s))
-                });
-                let (mut at, mut hit, mut seen) = (Sweep::default(), Vec::new(), 0);
-                while let Some(n) = entries.sweep(&mut at, &BTreeSet::from([2]), &mut hit) {
-                    seen += n;
-                }
-                hit.sort_unstable();
-                prop_assert!(hit.into_iter().eq(twos));
-                prop_assert_eq!(seen, model.len());
-            }
+            like_a_map_of_maps(&ops, Prefix::<u32>::host)?;
+            like_a_map_of_maps(&ops, |n| Prefix::<u128>::host(u128::from(n) << 96))?;
         }
     }
 
     #[test]
     fn tags_and_numbers_stay_apart() {
-        for source in SOURCES {
+        for source in Source::ALL {
             let Entry::One(route) = unpack(one((source, 123_456))) else { panic!("{source:?}") };
             assert_eq!(route, (source, 123_456));
         }

@@ -9,8 +9,8 @@
 use std::collections::TryReserveError;
 use std::num::NonZeroU32;
 
-use super::prefix::Ipv4Prefix;
-use crate::hash::{mix64, random_seed};
+use crate::hash::random_seed;
+use crate::prefix::{Address, Prefix};
 
 const SMALLEST: usize = 8;
 /// Slots of a piece before it splits: 8 KiB, three quarters of which take some 20 µs to move.
@@ -20,30 +20,35 @@ const LARGEST: usize = 1024;
 const DEEPEST: u8 = 24;
 
 #[derive(Clone, Copy)]
-struct Slot {
-    addr: u32,
+struct Slot<A> {
+    addr: A,
     /// Zero marks a free slot.
     value: u32,
 }
 
-const FREE: Slot = Slot { addr: 0, value: 0 };
-
 /// Prefixes of one length whose hashes begin with the same bits: linear probing, at most 3/4 full,
 /// no tombstones.
-#[derive(Default)]
-struct Piece {
+struct Piece<A> {
     /// A power of two, or empty.
-    slots: Vec<Slot>,
+    slots: Vec<Slot<A>>,
     len: usize,
     /// Number of leading bits that their hashes share.
     depth: u8,
 }
 
-impl Piece {
-    fn with_slots(slots: usize, depth: u8) -> Result<Piece, TryReserveError> {
+impl<A: Address> Piece<A> {
+    fn free() -> Slot<A> {
+        Slot { addr: A::default(), value: 0 }
+    }
+
+    fn empty() -> Piece<A> {
+        Piece { slots: Vec::new(), len: 0, depth: 0 }
+    }
+
+    fn with_slots(slots: usize, depth: u8) -> Result<Piece<A>, TryReserveError> {
         let mut new = Vec::new();
         new.try_reserve_exact(slots)?;
-        new.resize(slots, FREE);
+        new.resize(slots, Self::free());
         Ok(Piece { slots: new, len: 0, depth })
     }
 
@@ -52,7 +57,7 @@ impl Piece {
     }
 
     /// Returns where `addr` is (`Ok`), or the free slot that ends its run (`Err`).
-    fn find(&self, addr: u32, hash: u64) -> Result<usize, usize> {
+    fn find(&self, addr: A, hash: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let mut at = self.home(hash);
         loop {
@@ -69,36 +74,36 @@ impl Piece {
     }
 
     /// Adds a slot whose address is not here, and for which there is room.
-    fn take(&mut self, slot: Slot, hash: u64) {
+    fn take(&mut self, slot: Slot<A>, hash: u64) {
         if let Err(at) = self.find(slot.addr, hash) {
             self.slots[at] = slot;
             self.len += 1;
         }
     }
 
-    fn used(&self) -> impl Iterator<Item = Slot> {
+    fn used(&self) -> impl Iterator<Item = Slot<A>> {
         self.slots.iter().filter(|slot| slot.value != 0).copied()
     }
 
     fn resize(&mut self, slots: usize, seed: u64) -> Result<(), TryReserveError> {
         let mut new = Piece::with_slots(slots, self.depth)?;
-        self.used().for_each(|slot| new.take(slot, hash(slot.addr, seed)));
+        self.used().for_each(|slot| new.take(slot, slot.addr.mixed(seed)));
         *self = new;
         Ok(())
     }
 
-    fn remove(&mut self, addr: u32, seed: u64) -> Option<NonZeroU32> {
-        let mut hole = self.find(addr, hash(addr, seed)).ok()?;
-        let removed = std::mem::replace(&mut self.slots[hole], FREE).value;
+    fn remove(&mut self, addr: A, seed: u64) -> Option<NonZeroU32> {
+        let mut hole = self.find(addr, addr.mixed(seed)).ok()?;
+        let removed = std::mem::replace(&mut self.slots[hole], Self::free()).value;
         self.len -= 1;
         // Close the gap: entries that would no longer be found from their home move back into the
         // hole.
         let mask = self.slots.len() - 1;
         let mut at = (hole + 1) & mask;
         while self.slots[at].value != 0 {
-            let home = self.home(hash(self.slots[at].addr, seed));
+            let home = self.home(self.slots[at].addr.mixed(seed));
             if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
-                self.slots[hole] = std::mem::replace(&mut self.slots[at], FREE);
+                self.slots[hole] = std::mem::replace(&mut self.slots[at], Self::free());
                 hole = at;
             }
             at = (at + 1) & mask;
@@ -107,19 +112,14 @@ impl Piece {
     }
 }
 
-fn hash(addr: u32, seed: u64) -> u64 {
-    mix64(u64::from(addr) ^ seed)
-}
-
 /// Returns the first `bits` bits of a hash as a number.
 fn lead(hash: u64, bits: u8) -> usize {
     (hash >> 1 >> (63 - bits)) as usize
 }
 
 /// The prefixes of one length.
-#[derive(Default)]
-struct Routes {
-    pieces: Vec<Piece>,
+struct Routes<A> {
+    pieces: Vec<Piece<A>>,
     /// Indices of unused pieces.
     unused: Vec<u32>,
     /// The piece for each value of a hash's first `bits` bits; empty if there is no piece.
@@ -128,20 +128,27 @@ struct Routes {
     len: usize,
 }
 
-impl Routes {
+impl<A> Default for Routes<A> {
+    fn default() -> Self {
+        let (pieces, unused, index) = (Vec::new(), Vec::new(), Vec::new());
+        Self { pieces, unused, index, bits: 0, len: 0 }
+    }
+}
+
+impl<A: Address> Routes<A> {
     fn number(&self, hash: u64) -> Option<usize> {
         self.index.get(lead(hash, self.bits)).map(|n| *n as usize)
     }
 
-    fn get(&self, addr: u32, seed: u64) -> Option<NonZeroU32> {
-        let hash = hash(addr, seed);
+    fn get(&self, addr: A, seed: u64) -> Option<NonZeroU32> {
+        let hash = addr.mixed(seed);
         let piece = &self.pieces[self.number(hash)?];
         piece.find(addr, hash).ok().and_then(|at| NonZeroU32::new(piece.slots[at].value))
     }
 
     /// Makes room for one more: this address.
-    fn reserve(&mut self, addr: u32, seed: u64) -> Result<(), TryReserveError> {
-        let hash = hash(addr, seed);
+    fn reserve(&mut self, addr: A, seed: u64) -> Result<(), TryReserveError> {
+        let hash = addr.mixed(seed);
         if self.index.is_empty() {
             self.index.try_reserve_exact(1)?;
             self.pieces.try_reserve_exact(1)?;
@@ -173,7 +180,7 @@ impl Routes {
             (self.index, self.bits) = (index, self.bits + 1);
         }
         for slot in self.pieces[n].used() {
-            let hash = hash(slot.addr, seed);
+            let hash = slot.addr.mixed(seed);
             halves[lead(hash, depth) & 1].take(slot, hash);
         }
         let [low, high] = halves;
@@ -199,8 +206,8 @@ impl Routes {
     }
 
     /// Inserts a prefix for which room was reserved.
-    fn insert(&mut self, addr: u32, value: NonZeroU32, seed: u64) -> Option<NonZeroU32> {
-        let hash = hash(addr, seed);
+    fn insert(&mut self, addr: A, value: NonZeroU32, seed: u64) -> Option<NonZeroU32> {
+        let hash = addr.mixed(seed);
         let new = Slot { addr, value: value.get() };
         let n = self.number(hash)?;
         let piece = &mut self.pieces[n];
@@ -215,8 +222,8 @@ impl Routes {
         }
     }
 
-    fn remove(&mut self, addr: u32, seed: u64) -> Option<NonZeroU32> {
-        let hash = hash(addr, seed);
+    fn remove(&mut self, addr: A, seed: u64) -> Option<NonZeroU32> {
+        let hash = addr.mixed(seed);
         let n = self.number(hash)?;
         let removed = self.pieces[n].remove(addr, seed)?;
         self.len -= 1;
@@ -246,10 +253,10 @@ impl Routes {
         };
         let mut merged = Piece::with_slots(LARGEST / 2, depth - 1)?;
         for slot in self.pieces[n].used().chain(self.pieces[other].used()) {
-            merged.take(slot, self::hash(slot.addr, seed));
+            merged.take(slot, slot.addr.mixed(seed));
         }
         self.pieces[n] = merged;
-        self.pieces[other] = Piece::default();
+        self.pieces[other] = Piece::empty();
         self.unused.push(other as u32);
         self.name(prefix / 2, depth - 1, n as u32);
         while self.bits > 0 && self.pieces.iter().all(|p| p.depth < self.bits) {
@@ -257,7 +264,7 @@ impl Routes {
             self.bits -= 1;
         }
         if self.bits == 0 {
-            self.pieces = vec![std::mem::take(&mut self.pieces[n])];
+            self.pieces = vec![std::mem::replace(&mut self.pieces[n], Piece::empty())];
             (self.index, self.unused) = (vec![0], Vec::new());
         }
         Ok(())
@@ -266,49 +273,76 @@ impl Routes {
     fn memory(&self) -> usize {
         let slots: usize = self.pieces.iter().map(|p| p.slots.capacity()).sum();
         let numbers = self.index.capacity() + self.unused.capacity();
-        slots * size_of::<Slot>()
-            + self.pieces.capacity() * size_of::<Piece>()
+        slots * size_of::<Slot<A>>()
+            + self.pieces.capacity() * size_of::<Piece<A>>()
             + numbers * size_of::<u32>()
+    }
+}
+
+/// A set of prefix lengths.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lengths([u64; 3]);
+
+impl Lengths {
+    fn insert(&mut self, len: u8) {
+        self.0[usize::from(len / 64)] |= 1 << (len % 64);
+    }
+    fn remove(&mut self, len: u8) {
+        self.0[usize::from(len / 64)] &= !(1 << (len % 64));
+    }
+    /// Returns the largest one up to `longest`.
+    #[inline]
+    fn up_to(&self, longest: u8) -> Option<u8> {
+        let mut mask = u64::MAX >> (63 - longest % 64);
+        for word in (0..=longest / 64).rev() {
+            let bits = self.0[usize::from(word)] & mask;
+            if bits != 0 {
+                return Some(word * 64 + bits.ilog2() as u8);
+            }
+            mask = u64::MAX;
+        }
+        None
     }
 }
 
 /// Position of a walk over a [`PrefixMap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// Prefix length; beyond 32 the walk has ended.
+    /// Prefix length; beyond the longest the walk has ended.
     length: u8,
     /// First hash that has not been visited.
     hash: u64,
 }
 
-/// A map from IPv4 prefixes to numbers that also finds the longest prefix that contains an address.
-/// 8 bytes a slot, of which at most three quarters are used.
-pub struct PrefixMap {
-    lengths: [Routes; 33],
-    /// One bit per prefix length that has routes.
-    present: u64,
+/// A map from prefixes to numbers that also finds the longest prefix that contains an address. 8
+/// bytes a slot for IPv4, of which at most three quarters are used.
+pub struct PrefixMap<A> {
+    /// For each length.
+    lengths: Vec<Routes<A>>,
+    /// The lengths that have routes, one bit each.
+    present: Lengths,
     len: usize,
     /// Random: routes come from the network, and their author must not choose where they collide.
     seed: u64,
 }
 
-impl Default for PrefixMap {
+impl<A: Address> Default for PrefixMap<A> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl std::fmt::Debug for PrefixMap {
+impl<A> std::fmt::Debug for PrefixMap<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PrefixMap").field("len", &self.len).finish_non_exhaustive()
     }
 }
 
-impl PrefixMap {
-    /// Creates an empty map, without heap memory.
+impl<A: Address> PrefixMap<A> {
+    /// Creates an empty map.
     pub fn new() -> Self {
-        let lengths = std::array::from_fn(|_| Routes::default());
-        Self { lengths, present: 0, len: 0, seed: random_seed() }
+        let lengths = (0..=A::BITS).map(|_| Routes::default()).collect();
+        Self { lengths, present: Lengths::default(), len: 0, seed: random_seed() }
     }
 
     /// Returns the number of prefixes.
@@ -322,12 +356,12 @@ impl PrefixMap {
     }
 
     /// Returns the value of exactly this prefix.
-    pub fn get(&self, prefix: Ipv4Prefix) -> Option<NonZeroU32> {
+    pub fn get(&self, prefix: Prefix<A>) -> Option<NonZeroU32> {
         self.lengths[usize::from(prefix.len())].get(prefix.addr(), self.seed)
     }
 
     /// Makes room for this prefix, so that the next `put` of it cannot fail.
-    pub(super) fn reserve(&mut self, prefix: Ipv4Prefix) -> Result<(), TryReserveError> {
+    pub(crate) fn reserve(&mut self, prefix: Prefix<A>) -> Result<(), TryReserveError> {
         self.lengths[usize::from(prefix.len())].reserve(prefix.addr(), self.seed)
     }
 
@@ -338,7 +372,7 @@ impl PrefixMap {
     /// [`TryReserveError`] if there is no memory; nothing has changed then. Replacing never fails.
     pub fn insert(
         &mut self,
-        prefix: Ipv4Prefix,
+        prefix: Prefix<A>,
         value: NonZeroU32,
     ) -> Result<Option<NonZeroU32>, TryReserveError> {
         if self.get(prefix).is_none() {
@@ -348,32 +382,31 @@ impl PrefixMap {
     }
 
     /// As [`PrefixMap::insert`], after [`PrefixMap::reserve`] or for a prefix that is there.
-    pub(super) fn put(&mut self, prefix: Ipv4Prefix, value: NonZeroU32) -> Option<NonZeroU32> {
+    pub(crate) fn put(&mut self, prefix: Prefix<A>, value: NonZeroU32) -> Option<NonZeroU32> {
         let routes = &mut self.lengths[usize::from(prefix.len())];
         let old = routes.insert(prefix.addr(), value, self.seed);
-        self.present |= 1 << prefix.len();
+        self.present.insert(prefix.len());
         self.len += usize::from(old.is_none());
         old
     }
 
     /// Removes a prefix; returns its value.
-    pub fn remove(&mut self, prefix: Ipv4Prefix) -> Option<NonZeroU32> {
+    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<NonZeroU32> {
         let routes = &mut self.lengths[usize::from(prefix.len())];
         let old = routes.remove(prefix.addr(), self.seed)?;
         if routes.len == 0 {
-            self.present &= !(1 << prefix.len());
+            self.present.remove(prefix.len());
         }
         self.len -= 1;
         Some(old)
     }
 
     /// Returns the longest prefix of at most `longest` bits that contains `addr`.
-    pub fn covering(&self, addr: u32, longest: u8) -> Option<(Ipv4Prefix, NonZeroU32)> {
-        let mut lengths = self.present & ((2 << longest) - 1);
-        while lengths != 0 {
-            let len = lengths.ilog2();
-            lengths &= !(1 << len);
-            let prefix = Ipv4Prefix::of(addr, len as u8);
+    pub fn covering(&self, addr: A, longest: u8) -> Option<(Prefix<A>, NonZeroU32)> {
+        let mut next = self.present.up_to(longest);
+        while let Some(len) = next {
+            let prefix = Prefix::of(addr, len);
+            next = len.checked_sub(1).and_then(|len| self.present.up_to(len));
             if let Some(value) = self.get(prefix) {
                 return Some((prefix, value));
             }
@@ -382,7 +415,7 @@ impl PrefixMap {
     }
 
     /// Returns all prefixes, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (Ipv4Prefix, NonZeroU32)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix<A>, NonZeroU32)> {
         self.lengths.iter().zip(0u8..).flat_map(|(routes, len)| {
             routes.pieces.iter().flat_map(move |piece| entries(piece, len))
         })
@@ -391,7 +424,7 @@ impl PrefixMap {
     /// Continues a walk: calls `each` for some hundred prefixes at most. Returns false at its end.
     /// A prefix that is there from beginning to end is visited at least once; one that comes or
     /// goes meanwhile may be visited or not.
-    pub fn sweep(&self, at: &mut Sweep, each: impl FnMut((Ipv4Prefix, NonZeroU32))) -> bool {
+    pub fn sweep(&self, at: &mut Sweep, each: impl FnMut((Prefix<A>, NonZeroU32))) -> bool {
         while let Some(routes) = self.lengths.get(usize::from(at.length)) {
             let number = routes.number(at.hash).filter(|_| routes.len > 0);
             let Some(piece) = number.map(|n| &routes.pieces[n]) else {
@@ -413,8 +446,8 @@ impl PrefixMap {
     }
 
     /// Returns the number of prefixes of each length.
-    pub fn lengths(&self) -> [usize; 33] {
-        self.lengths.each_ref().map(|routes| routes.len)
+    pub fn lengths(&self) -> Vec<usize> {
+        self.lengths.iter().map(|routes| routes.len).collect()
     }
 
     /// Returns the bytes of heap in use.
@@ -423,17 +456,18 @@ impl PrefixMap {
     }
 }
 
-fn entries(piece: &Piece, len: u8) -> impl Iterator<Item = (Ipv4Prefix, NonZeroU32)> {
-    piece.used().filter_map(move |s| Some((Ipv4Prefix::of(s.addr, len), NonZeroU32::new(s.value)?)))
+fn entries<A: Address>(piece: &Piece<A>, len: u8) -> impl Iterator<Item = (Prefix<A>, NonZeroU32)> {
+    piece.used().filter_map(move |s| Some((Prefix::of(s.addr, len), NonZeroU32::new(s.value)?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prefix::Ipv4Prefix;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    fn check(map: &PrefixMap) {
+    fn check<A: Address>(map: &PrefixMap<A>) {
         for routes in &map.lengths {
             assert_eq!(routes.len, routes.pieces.iter().map(|p| p.len).sum::<usize>());
             assert_eq!(
@@ -446,71 +480,97 @@ mod tests {
                 let first = i >> width << width;
                 assert!(routes.index[first..first + (1 << width)].iter().all(|m| m == n));
                 for slot in piece.used() {
-                    let lead = lead(hash(slot.addr, map.seed), piece.depth);
+                    let lead = lead(slot.addr.mixed(map.seed), piece.depth);
                     assert_eq!(lead, i >> width);
                 }
             }
         }
     }
 
-    proptest! {
-        #[test]
-        fn behaves_like_a_map(ops in prop::collection::vec((0u8..5, 0u32..64, 1u32..9), 1..400)) {
-            let mut map = PrefixMap::new();
-            let mut model = BTreeMap::new();
-            for (op, n, value) in ops {
-                // Few lengths and addresses, so that runs collide, wrap and shrink.
-                let prefix = Ipv4Prefix::of(n << 26 | n, if n % 2 == 0 { 6 } else { 32 });
-                let value = NonZeroU32::new(value).unwrap();
-                if op < 3 {
+    /// Few lengths and addresses, so that runs collide, wrap and shrink.
+    fn like_a_map<A: Address>(
+        ops: &[(u8, u32, u32)],
+        prefix: impl Fn(u32) -> Prefix<A>,
+    ) -> Result<(), TestCaseError> {
+        let mut map = PrefixMap::new();
+        let mut model = BTreeMap::new();
+        for &(op, n, value) in ops {
+            let (prefix, value) = (prefix(n), NonZeroU32::new(value).unwrap());
+            if op < 3 {
+                let old = map.insert(prefix, value).unwrap();
+                prop_assert_eq!(old, model.insert(prefix, value));
+            } else {
+                prop_assert_eq!(map.remove(prefix), model.remove(&prefix));
+            }
+            prop_assert_eq!(map.len(), model.len());
+            for longest in 0..=A::BITS {
+                let covers = |(p, _): &(&Prefix<A>, &NonZeroU32)| {
+                    p.len() <= longest && p.contains(prefix.addr())
+                };
+                let want = model.iter().filter(covers).max_by_key(|(p, _)| p.len());
+                let found = map.covering(prefix.addr(), longest);
+                prop_assert_eq!(found, want.map(|(p, v)| (*p, *v)));
+            }
+        }
+        check(&map);
+        prop_assert_eq!(map.iter().collect::<BTreeMap<_, _>>(), model.clone());
+        prop_assert!(model.iter().all(|(&p, &value)| map.get(p) == Some(value)));
+        Ok(())
+    }
+
+    /// Runs of many addresses come and go, so that pieces split and merge in any order, while a
+    /// walk continues: it visits all that stay.
+    fn sweeps<A: Address>(
+        runs: &[(bool, u32, u32, u8)],
+        host: impl Fn(u32) -> Prefix<A>,
+    ) -> Result<(), TestCaseError> {
+        let mut map = PrefixMap::new();
+        let mut model = BTreeMap::new();
+        let one = NonZeroU32::MIN;
+        (0..3000).for_each(|n| _ = map.insert(host(1 << 31 | n), one).unwrap());
+        let mut stay: BTreeSet<_> = map.iter().map(|e| e.0).collect();
+        let (mut at, mut seen, mut more) = (Sweep::default(), BTreeSet::new(), true);
+        for &(add, from, count, pieces) in runs {
+            for n in 0..count {
+                let prefix = host(from << 12 | n);
+                if add {
+                    let value = NonZeroU32::new(n + 1).unwrap();
                     let old = map.insert(prefix, value).unwrap();
                     prop_assert_eq!(old, model.insert(prefix, value));
                 } else {
                     prop_assert_eq!(map.remove(prefix), model.remove(&prefix));
                 }
-                prop_assert_eq!(map.len(), model.len());
             }
             check(&map);
-            prop_assert_eq!(map.iter().collect::<BTreeMap<_, _>>(), model.clone());
-            prop_assert!(model.iter().all(|(&p, &value)| map.get(p) == Some(value)));
+            for _ in 0..pieces {
+                more = more && map.sweep(&mut at, |(p, _)| _ = seen.insert(p));
+            }
+        }
+        while more {
+            more = map.sweep(&mut at, |(p, _)| _ = seen.insert(p));
+        }
+        prop_assert!(!map.sweep(&mut at, |_| ()));
+        prop_assert_eq!(map.len(), model.len() + stay.len());
+        prop_assert!(model.iter().all(|(&p, &value)| map.get(p) == Some(value)));
+        stay.retain(|p| !seen.contains(p));
+        prop_assert!(stay.is_empty(), "{} not seen", stay.len());
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_map(ops in prop::collection::vec((0u8..5, 0u32..64, 1u32..9), 1..200)) {
+            like_a_map(&ops, |n| Prefix::of(n << 26 | n, if n % 2 == 0 { 6 } else { 32 }))?;
+            let len = |n: u32| [6, 64, 65, 128][n as usize % 4];
+            like_a_map(&ops, |n| Prefix::of(u128::from(n) << 122 | u128::from(n), len(n)))?;
         }
 
-        /// Runs of many addresses come and go, so that pieces split and merge in any order, while a
-        /// walk continues: it visits all that stay.
         #[test]
         fn splits_merges_and_sweeps(
-            runs in prop::collection::vec((any::<bool>(), 0u32..16, 1u32..4000, 0u8..6), 1..12),
+            runs in prop::collection::vec((any::<bool>(), 0u32..16, 1u32..4000, 0u8..6), 1..8),
         ) {
-            let mut map = PrefixMap::new();
-            let mut model = BTreeMap::new();
-            let one = NonZeroU32::MIN;
-            (0..3000).for_each(|n| _ = map.insert(Ipv4Prefix::host(1 << 31 | n), one).unwrap());
-            let mut stay: BTreeSet<_> = map.iter().map(|e| e.0).collect();
-            let (mut at, mut seen, mut more) = (Sweep::default(), BTreeSet::new(), true);
-            for (add, from, count, pieces) in runs {
-                for n in 0..count {
-                    let prefix = Ipv4Prefix::host(from << 12 | n);
-                    if add {
-                        let value = NonZeroU32::new(n + 1).unwrap();
-                        let old = map.insert(prefix, value).unwrap();
-                        prop_assert_eq!(old, model.insert(prefix, value));
-                    } else {
-                        prop_assert_eq!(map.remove(prefix), model.remove(&prefix));
-                    }
-                }
-                check(&map);
-                for _ in 0..pieces {
-                    more = more && map.sweep(&mut at, |(p, _)| _ = seen.insert(p));
-                }
-            }
-            while more {
-                more = map.sweep(&mut at, |(p, _)| _ = seen.insert(p));
-            }
-            prop_assert!(!map.sweep(&mut at, |_| ()));
-            prop_assert_eq!(map.len(), model.len() + stay.len());
-            prop_assert!(model.iter().all(|(&p, &value)| map.get(p) == Some(value)));
-            stay.retain(|p| !seen.contains(p));
-            prop_assert!(stay.is_empty(), "{} not seen", stay.len());
+            sweeps(&runs, Prefix::<u32>::host)?;
+            sweeps(&runs, |n| Prefix::<u128>::host(0x2001_0db8 << 96 | u128::from(n)))?;
         }
     }
 

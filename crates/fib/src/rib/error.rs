@@ -1,0 +1,44 @@
+//! Why a route is refused.
+
+use crate::FibError;
+use std::net::IpAddr;
+use thalweg_device::DeviceError;
+use thalweg_tables::LpmError;
+
+/// Why a route is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum RibError {
+    /// The next hop is not reachable.
+    #[error(
+        "next hop {0} is not reachable: no connected subnet and no route covers it; name its \
+         interface, or add the address first"
+    )]
+    Unreachable(IpAddr),
+    /// Recursion loop.
+    #[error("next hop {0} resolves through itself (recursion loop)")]
+    Loop(IpAddr),
+    /// The next hop is one of the router's own addresses.
+    #[error("next hop {0} is this router's own address")]
+    Own(IpAddr),
+    /// The next hop is of another family, and can be anywhere.
+    #[error("next hop {0} is not of the route's family; name its interface")]
+    Family(IpAddr),
+    /// The next hop is an address of one link.
+    #[error("next hop {0} is link-local; name its interface")]
+    LinkLocal(IpAddr),
+    /// There is no such group.
+    #[error("no next-hop group {0}")]
+    NoGroup(u32),
+    /// Nothing can impose labels.
+    #[error("no feature imposes MPLS labels")]
+    Labels,
+    /// The interface does not exist.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No forwarding object could be created.
+    #[error(transparent)]
+    Fib(#[from] FibError),
+    /// The table is full.
+    #[error(transparent)]
+    Lpm(#[from] LpmError),
+}

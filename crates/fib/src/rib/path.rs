@@ -1,0 +1,143 @@
+//! Paths of routes, and who has configured them.
+
+use std::net::IpAddr;
+use thalweg_device::SwIfIndex;
+
+/// Source of a route; the lowest wins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Source {
+    /// Interface address.
+    Interface,
+    /// Configured by CLI or API.
+    Static,
+    /// Resolved neighbour.
+    Adjacency,
+    /// Every table has it.
+    Default,
+}
+
+impl Source {
+    /// All of them, best first.
+    pub(super) const ALL: [Source; 4] =
+        [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
+
+    /// Word printed by `show ip fib`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Interface => "interface",
+            Source::Static => "CLI",
+            Source::Adjacency => "adjacency",
+            Source::Default => "default-route",
+        }
+    }
+}
+
+/// Kind of path.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum PathKind {
+    /// A next hop or a connected interface.
+    Normal,
+    /// Delivered to the router itself.
+    Local,
+    /// Dropped silently.
+    Drop,
+    /// Dropped with ICMP "host unreachable".
+    Unreachable,
+    /// Dropped with ICMP "administratively prohibited".
+    Prohibit,
+    /// Looked up again in the table with this id.
+    Lookup(u32),
+    /// The next-hop group with this number.
+    Group(u32),
+}
+
+/// One path of a route.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct Path {
+    /// Kind of path.
+    pub kind: PathKind,
+    /// Next hop, which may be of another family than the route if the interface is given (RFC
+    /// 8950); `None` for a connected path.
+    pub next_hop: Option<IpAddr>,
+    /// Egress interface; `None` if the next hop is resolved recursively.
+    pub sw_if: Option<SwIfIndex>,
+    /// Weight among the route's paths, at least 1.
+    pub weight: u8,
+    /// Only the usable paths of the lowest preference take part.
+    pub preference: u8,
+    /// Labels to impose.
+    pub labels: Labels,
+}
+
+impl Path {
+    /// A path to a next hop.
+    pub fn via(next_hop: impl Into<IpAddr>, sw_if: Option<SwIfIndex>) -> Path {
+        Path { next_hop: Some(next_hop.into()), sw_if, ..Path::special(PathKind::Normal) }
+    }
+    /// A special path, without next hop.
+    pub fn special(kind: PathKind) -> Path {
+        let (next_hop, sw_if, labels) = (None, None, Labels::NONE);
+        Path { kind, next_hop, sw_if, weight: 1, preference: 0, labels }
+    }
+    /// A connected path.
+    pub fn connected(sw_if: SwIfIndex) -> Path {
+        Path { sw_if: Some(sw_if), ..Path::special(PathKind::Normal) }
+    }
+    /// Returns whether another path leads to the same place.
+    #[must_use]
+    pub fn is_same(&self, other: &Path) -> bool {
+        let place = |p: &Path| (p.kind, p.next_hop, p.sw_if, p.labels);
+        place(self) == place(other)
+    }
+}
+
+/// Maximum number of labels of a path.
+pub const MAX_LABELS: usize = 8;
+
+/// A stack of MPLS labels, the outermost first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub struct Labels {
+    len: u8,
+    all: [u32; MAX_LABELS],
+}
+
+impl Labels {
+    /// No label.
+    pub const NONE: Labels = Labels { len: 0, all: [0; MAX_LABELS] };
+
+    /// Returns a stack; `None` if there are more than [`MAX_LABELS`], or one has over 20 bits.
+    #[must_use]
+    pub fn new(labels: &[u32]) -> Option<Labels> {
+        let mut all = [0; MAX_LABELS];
+        all.get_mut(..labels.len())?.copy_from_slice(labels);
+        let fit = labels.iter().all(|label| *label < 1 << 20);
+        fit.then_some(Labels { len: labels.len() as u8, all })
+    }
+
+    /// Returns the labels, the outermost first.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u32] {
+        &self.all[..usize::from(self.len)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_have_up_to_eight_labels_of_20_bits() {
+        assert_eq!(Labels::new(&[]), Some(Labels::NONE));
+        let most: Vec<u32> = (0..8).map(|n| (1 << 20) - 1 - n).collect();
+        assert_eq!(Labels::new(&most).map(|l| l.as_slice().to_vec()), Some(most));
+        assert_eq!((Labels::new(&[1 << 20]), Labels::new(&[0; 9])), (None, None));
+    }
+
+    #[test]
+    fn paths_to_the_same_place_may_have_other_weights() {
+        let path = Path::via([10, 0, 0, 1], Some(1));
+        assert!(path.is_same(&Path { weight: 7, preference: 2, ..path }));
+        assert!(!path.is_same(&Path { labels: Labels::new(&[16]).unwrap(), ..path }));
+        assert!(!path.is_same(&Path::via([10, 0, 0, 1], None)));
+    }
+}
