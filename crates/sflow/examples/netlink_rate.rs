@@ -11,9 +11,10 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use thalweg_netlink::Family;
 use thalweg_sflow::netlink::psample::RX_GROUP;
 use thalweg_sflow::netlink::receive::Joined;
-use thalweg_sflow::netlink::{Event, Family, Gaps, Message, Multicast, Notice, PacketSample};
+use thalweg_sflow::netlink::{Event, Gaps, Message, Multicast, Notice, PacketSample};
 
 const TURN: Duration = Duration::from_millis(500);
 /// Samples between two looks at the clock: what a service takes at a time.

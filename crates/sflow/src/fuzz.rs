@@ -6,11 +6,11 @@ use std::io::Cursor;
 use crate::conf::{HsflowdConf, Reader};
 use crate::decode::Datagram;
 use crate::estimate::{Order, TopTalkers};
-use crate::netlink::wire::Messages;
-use crate::netlink::{Channel, Family, Message};
+use crate::netlink::{Channel, Message};
 use crate::pcapfile::PcapReader;
 use crate::pcapout::{Packets, PcapOut};
 use crate::text::{Arrival, Format, Moment, Printer, Zone};
+use thalweg_netlink::wire::Messages;
 
 /// Decodes a datagram, prints it in every format and adds it up.
 pub fn fuzz_decode(data: &[u8]) {
@@ -65,9 +65,7 @@ pub fn fuzz_netlink(data: &[u8]) {
             }
         }
     }
-    for raw in Messages::new(data).flatten() {
-        Family::default().learn(raw.payload);
-    }
+    thalweg_netlink::fuzz_datagram(data);
 }
 
 /// Reads `hsflowd.conf`.

@@ -290,7 +290,7 @@ fn a_day_of_numbers_has_no_gap() {
             numbers.check(&buf[..length]);
         }
     }
-    assert_eq!(agent.stats().datagrams, numbers.datagram.into());
+    assert_eq!(agent.stats().datagrams, u64::from(numbers.datagram));
     assert_eq!(numbers.samples[&(0, DataSource::interface(77))], 24 * 3540);
     assert_eq!(numbers.samples[&(1, DataSource::interface(50))], 4320);
     assert_eq!(numbers.samples[&(1, DataSource::HOST)], 2880);

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use super::links::{self, Link};
+use thalweg_netlink::{Link, ethtool};
+
 use super::value;
 use crate::model::{HostAdapter, HostAdapters, HostNetIo, InterfaceCounters};
+use crate::value::Mac;
 
 /// ifType of Ethernet (IANAifType), and of everything else that hsflowd meets.
 const ETHERNET: u32 = 6;
@@ -25,7 +27,7 @@ const MADE_OF_OTHERS: [&str; 4] = ["vlan", "bond", "bridge", "team"];
 pub(super) fn adapters(links: &[Link]) -> HostAdapters {
     let adapter = |link: &Link| {
         let mac = link.mac.filter(|_| link.flags & UP != 0)?;
-        Some(HostAdapter { index: link.index, macs: vec![mac] })
+        Some(HostAdapter { index: link.index, macs: vec![Mac(mac)] })
     };
     HostAdapters(links.iter().filter_map(adapter).collect())
 }
@@ -45,7 +47,7 @@ pub(super) fn totals(links: &[Link]) -> Option<HostNetIo> {
             (&mut sum.packets_in, s.rx_packets),
             (&mut sum.errors_in, s.rx_errors),
             // As /proc/net/dev shows them.
-            (&mut sum.drops_in, s.rx_dropped.wrapping_add(s.rx_missed)),
+            (&mut sum.drops_in, s.rx_dropped.wrapping_add(s.rx_missed_errors)),
             (&mut sum.packets_out, s.tx_packets),
             (&mut sum.errors_out, s.tx_errors),
             (&mut sum.drops_out, s.tx_dropped),
@@ -70,7 +72,7 @@ pub struct LinuxInterface {
 #[must_use]
 pub fn linux_interface(index: u32) -> Option<LinuxInterface> {
     let link = Link::find(index).ok()??;
-    let modes = match links::modes(index) {
+    let modes = match ethtool::link_modes(index) {
         (None, None) => modes_in(Path::new("/sys/class/net"), &link),
         known => known,
     };
@@ -120,13 +122,12 @@ fn counters(link: &Link, (speed, duplex): (Option<u32>, Option<u8>)) -> Interfac
 
 #[cfg(test)]
 mod tests {
-    use super::super::links::Statistics;
     use super::*;
-    use crate::value::Mac;
     use std::fs;
+    use thalweg_netlink::LinkStats;
 
     fn link(name: &str, index: u32, flags: u32, mac: Option<u8>) -> Link {
-        let mac = mac.map(|last| Mac([2, 0, 0, 0, 0, last]));
+        let mac = mac.map(|last| [2, 0, 0, 0, 0, last]);
         Link { name: name.into(), index, flags, mac, hardware: 1, ..Link::default() }
     }
 
@@ -146,18 +147,12 @@ mod tests {
 
     #[test]
     fn traffic_is_counted_once() {
-        let statistics = Statistics {
-            rx_packets: 10,
-            tx_packets: 20,
-            rx_bytes: 1000,
-            tx_bytes: 2000,
-            rx_errors: 1,
-            tx_errors: 3,
-            rx_dropped: 2,
-            tx_dropped: 4,
-            multicast: 5,
-            rx_missed: 6,
-        };
+        let mut statistics = LinkStats::default();
+        (statistics.rx_packets, statistics.tx_packets) = (10, 20);
+        (statistics.rx_bytes, statistics.tx_bytes) = (1000, 2000);
+        (statistics.rx_errors, statistics.tx_errors) = (1, 3);
+        (statistics.rx_dropped, statistics.tx_dropped) = (2, 4);
+        (statistics.multicast, statistics.rx_missed_errors) = (5, 6);
         let of = |name: &str, flags, kind: &str| {
             let kind = kind.to_owned();
             Link { statistics, kind, ..link(name, 1, flags, None) }
@@ -179,8 +174,8 @@ mod tests {
 
     #[test]
     fn an_interface_is_read() {
-        let statistics =
-            Statistics { rx_bytes: 5000, rx_packets: 50, multicast: 5, ..Statistics::default() };
+        let mut statistics = LinkStats::default();
+        (statistics.rx_bytes, statistics.rx_packets, statistics.multicast) = (5000, 50, 5);
         let link = Link { statistics, state: 6, ..link("eth0", 2, 0x1103, Some(10)) };
         let c = counters(&link, (Some(10_000), Some(1)));
         assert_eq!((c.network_type, c.speed, c.direction, c.status), (6, 10_000_000_000, 1, 3));

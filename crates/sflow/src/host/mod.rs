@@ -7,7 +7,6 @@
 mod disk;
 mod interfaces;
 mod kernel;
-mod links;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -67,7 +66,7 @@ impl HostCounters {
     pub fn read(uuid: Option<Uuid>) -> HostCounters {
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-        let links = links::Link::all().unwrap_or_default();
+        let links = thalweg_netlink::Link::all().unwrap_or_default();
         HostCounters {
             adapters: interfaces::adapters(&links),
             net: interfaces::totals(&links),

@@ -4,9 +4,9 @@
 //! The kernel's drop monitor sends them once it was started, and so do VPP and this router, whose
 //! drops look like a device's: a trap group names the node, the trap its reason.
 
-use super::wire::{Attribute, Attributes, Generic, Header, MessageError, Writer};
 use crate::model::DiscardReason;
 use crate::value::Text;
+use thalweg_netlink::wire::{Attribute, Attributes, Generic, Header, MessageError, Writer};
 
 /// The family's name.
 pub const FAMILY: &str = "NET_DM";
@@ -107,11 +107,11 @@ impl<'a> PacketDrop<'a> {
                 TRUNC_LEN => drop.truncated_length = Some(a.u32()?),
                 ORIG_LEN => drop.original_length = Some(a.u32()?),
                 ORIGIN => drop.origin = Some(a.u16()?),
-                TRAP_GROUP_NAME => drop.trap_group = Some(a.text()),
-                TRAP_NAME => drop.trap = Some(a.text()),
+                TRAP_GROUP_NAME => drop.trap_group = Some(Text(a.text())),
+                TRAP_NAME => drop.trap = Some(Text(a.text())),
                 PC => drop.pc = Some(a.u64()?),
-                SYMBOL => drop.symbol = Some(a.text()),
-                REASON => drop.reason = Some(a.text()),
+                SYMBOL => drop.symbol = Some(Text(a.text())),
+                REASON => drop.reason = Some(Text(a.text())),
                 TIMESTAMP => drop.timestamp_ns = Some(a.u64()?),
                 PAD | COOKIE => {}
                 _ => drop.unknown = drop.unknown.saturating_add(1),
@@ -131,7 +131,7 @@ impl<'a> PacketDrop<'a> {
             let inner = inner?;
             match inner.kind {
                 PORT_IFINDEX => self.input = inner.u32()?,
-                PORT_NAME => self.input_name = Some(inner.text()),
+                PORT_NAME => self.input_name = Some(Text(inner.text())),
                 _ => {}
             }
         }
@@ -293,10 +293,10 @@ pub fn reason_word(reason: DiscardReason) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::Messages;
     use super::*;
     use proptest::option::of;
     use proptest::prelude::*;
+    use thalweg_netlink::wire::Messages;
 
     fn name() -> impl Strategy<Value = Option<String>> {
         of("[ -~]{0,63}")

@@ -8,22 +8,18 @@
 //!
 //! Both ends must be in one network namespace. The formats are those of linux/psample.h,
 //! linux/net_dropmon.h and of VPP's sFlow plugin, which hsflowd reads. [`Receiver`] listens to all,
-//! [`Multicast`] sends to one; [`wire`] has what messages are made of.
+//! [`Multicast`] sends to one; [`thalweg_netlink::wire`] has what messages are made of.
 
 pub mod dropmon;
 pub mod psample;
 pub mod receive;
 pub mod send;
-mod socket;
 pub mod usersock;
-pub mod wire;
 
 pub use dropmon::PacketDrop;
 pub use psample::{Gaps, PacketSample};
 pub use receive::{Event, Message, Notice, Receiver, ReceiverConfig, StartDrops};
 pub use send::{Listeners, Multicast, OpenError, SendStats, listeners};
-pub use socket::Family;
-pub(crate) use socket::{Port, Protocol, Question};
 pub use usersock::{PortCounters, Status};
 
 use std::fmt;

@@ -3,8 +3,8 @@
 //! The kernel's `act_sample` and switch drivers send them, and so do VPP and this router. Their
 //! interface numbers have 16 bits in some kernels and 32 elsewhere; any width is read.
 
-use super::wire::{Attributes, Generic, Header, MessageError, Writer};
 use crate::header::HeaderProtocol;
+use thalweg_netlink::wire::{Attributes, Generic, Header, MessageError, Writer};
 
 /// The family's name.
 pub const FAMILY: &str = "psample";
@@ -193,10 +193,10 @@ impl Gaps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::{Fault, Messages};
     use super::*;
     use proptest::option::of;
     use proptest::prelude::*;
+    use thalweg_netlink::wire::{Fault, Messages};
 
     proptest! {
         #[test]

@@ -3,9 +3,7 @@
 
 use super::dropmon::{Control, PacketDrop};
 use super::psample::PacketSample;
-use super::socket::{Family, Port, Protocol, Question};
 use super::usersock::{self, PortCounters, Status};
-use super::wire::{MessageError, Messages, Raw};
 use super::{Channel, missing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -14,6 +12,8 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
+use thalweg_netlink::wire::{MessageError, Messages, Raw};
+use thalweg_netlink::{Family, Port, Protocol, Question};
 
 /// Room for what was not read yet.
 pub const RECEIVE_BUFFER: usize = 8 << 20;
@@ -354,7 +354,7 @@ fn start(family: u16, how: StartDrops) -> io::Result<()> {
 /// By a socket of its own, so that what the kernel answers is not among the alerts.
 fn control(family: u16, what: Control) -> io::Result<()> {
     let port = Port::open(Protocol::Generic)?;
-    port.ask(Question::one(family, family), |out, header| what.encode(out, header), |_| {})
+    port.ask(Question::one(family), family, |out, header| what.encode(out, header), |_| {})
 }
 
 impl Feed {

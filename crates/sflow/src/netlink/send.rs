@@ -1,10 +1,10 @@
 //! Sending to multicast groups, several messages to a datagram.
 
-use super::socket::{Family, HIGHEST_SENDABLE_GROUP, Port, Protocol, rows, socket_table};
-use super::wire::Header;
 use super::{Channel, missing};
 use rustix::io::Errno;
 use std::io;
+use thalweg_netlink::wire::Header;
+use thalweg_netlink::{Family, HIGHEST_SENDABLE_GROUP, Port, Protocol, rows, socket_table};
 use thiserror::Error;
 
 /// What the system is asked to keep of what was sent.

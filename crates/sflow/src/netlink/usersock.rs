@@ -1,8 +1,8 @@
 //! Status of a software router over `NETLINK_USERSOCK`: that it lives, and its
 //! interfaces' counters. The attributes are VPP's.
 
-use super::wire::{Attributes, Fault, Header, MessageError, Writer};
 use crate::value::Text;
+use thalweg_netlink::wire::{Attributes, Fault, Header, MessageError, Writer};
 
 /// The multicast group.
 pub const GROUP: u32 = 29;
@@ -143,7 +143,7 @@ impl<'a> PortCounters<'a> {
         for attribute in Attributes::new(payload) {
             let a = attribute?;
             match a.kind {
-                PORTNAME => port.name = a.text(),
+                PORTNAME => port.name = Text(a.text()),
                 IFINDEX => port.index = a.u32()?,
                 OSINDEX => port.os_index = Some(a.u32()?),
                 IFTYPE => port.if_type = a.u32()?,
@@ -216,10 +216,10 @@ impl<'a> PortCounters<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::Messages;
     use super::*;
     use proptest::option::of;
     use proptest::prelude::*;
+    use thalweg_netlink::wire::Messages;
 
     proptest! {
         #[test]

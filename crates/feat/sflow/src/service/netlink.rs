@@ -383,8 +383,9 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thalweg_sflow::netlink::wire::Messages;
-    use thalweg_sflow::netlink::{Family, Message};
+    use thalweg_netlink::Family;
+    use thalweg_netlink::wire::Messages;
+    use thalweg_sflow::netlink::Message;
 
     /// One that is wanted, with the controller's group in place of those that need modules. Nothing
     /// is flushed: what waits is looked at.

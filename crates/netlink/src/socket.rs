@@ -1,7 +1,10 @@
-//! Netlink sockets that never wait, and the kernel's register of generic families.
+//! Netlink sockets that wait for nothing but the kernel's answers.
 
-use super::wire::{Attributes, Generic, Header, Messages, Writer};
-use crate::value::Text;
+use crate::wire::{Header, Messages};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    NetlinkSerializable,
+};
 use netlink_sys::protocols::{NETLINK_GENERIC, NETLINK_ROUTE, NETLINK_USERSOCK};
 use netlink_sys::{Socket, SocketAddr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,33 +13,23 @@ use rustix::net::{RecvFlags, SendFlags, netlink::SocketAddrNetlink, recv, sendto
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The family that knows the others (`GENL_ID_CTRL`).
-const CONTROLLER: u16 = 16;
-const CTRL_VERSION: u8 = 1;
-const CTRL_CMD_GETFAMILY: u8 = 3;
-const CTRL_ATTR_FAMILY_ID: u16 = 1;
-const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-const CTRL_ATTR_MCAST_GROUPS: u16 = 7;
-const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
-const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
-
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-const NLM_F_REQUEST: u16 = 1;
-const NLM_F_ACK: u16 = 4;
-const NLM_F_DUMP: u16 = 0x300;
 
 /// The kernel answers before send(2) returns; this only bounds a lost answer.
 const ANSWER_WITHIN: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
-/// Answers of the controller to one question are shorter.
+/// The kernel fills no larger datagrams with its answers.
 const ANSWER_BYTES: usize = 32 * 1024;
+
+/// Number of a question: a port asks one at a time.
+const SEQUENCE: u32 = 1;
 
 /// Groups above this cannot be sent to: the system's address has a bit for each of 32.
 pub const HIGHEST_SENDABLE_GROUP: u32 = 32;
 
 /// Which netlink protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub enum Protocol {
     /// For the kernel's generic families.
     Generic,
     /// Between programs.
@@ -59,7 +52,7 @@ impl Protocol {
 /// A line of the system's table of netlink sockets: `sk Eth Pid Groups Rmem Wmem Dump Locks Drops
 /// …`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SocketRow {
+pub struct SocketRow {
     /// Number of its protocol.
     pub protocol: u32,
     /// Its port number.
@@ -83,44 +76,49 @@ impl SocketRow {
 }
 
 /// All lines of a table that are understood.
-pub(super) fn rows(table: &str) -> impl Iterator<Item = SocketRow> {
+pub fn rows(table: &str) -> impl Iterator<Item = SocketRow> {
     table.lines().skip(1).filter_map(SocketRow::parse)
 }
 
 /// The table of this thread's network namespace, if the system shows it.
-pub(super) fn socket_table() -> Option<String> {
+pub fn socket_table() -> Option<String> {
     std::fs::read_to_string("/proc/thread-self/net/netlink").ok()
 }
 
-/// A message to the kernel and what it is answered with.
+/// How the kernel is asked, and the kind of its answers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Question {
-    kind: u16,
+pub struct Question {
     flags: u16,
     answers: u16,
 }
 
 impl Question {
     /// Something is asked for, or to be done.
-    pub(crate) fn one(kind: u16, answers: u16) -> Question {
-        Question { kind, flags: NLM_F_REQUEST | NLM_F_ACK, answers }
+    #[must_use]
+    pub fn one(answers: u16) -> Question {
+        Question { flags: NLM_F_REQUEST | NLM_F_ACK, answers }
     }
 
     /// All that there is of a kind is asked for.
-    pub(crate) fn all(kind: u16, answers: u16) -> Question {
-        Question { kind, flags: NLM_F_REQUEST | NLM_F_DUMP, answers }
+    #[must_use]
+    pub fn all(answers: u16) -> Question {
+        Question { flags: NLM_F_REQUEST | NLM_F_DUMP, answers }
     }
 }
 
 /// A socket with a port number of its own.
-pub(crate) struct Port {
+pub struct Port {
     socket: Socket,
     protocol: Protocol,
     number: u32,
 }
 
 impl Port {
-    pub(crate) fn open(protocol: Protocol) -> io::Result<Port> {
+    /// Opens a socket in this thread's network namespace.
+    ///
+    /// # Errors
+    /// If a system call fails.
+    pub fn open(protocol: Protocol) -> io::Result<Port> {
         let mut socket = Socket::new(protocol.number())?;
         socket.bind(&SocketAddr::new(0, 0))?;
         let mut own = SocketAddr::new(0, 0);
@@ -130,17 +128,20 @@ impl Port {
     }
 
     /// The number by which others address it.
-    pub(crate) fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         self.number
     }
 
     /// Hears what is sent to a group from now on.
-    pub(crate) fn join(&self, group: u32) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If there is no such group, or the system refuses.
+    pub fn join(&self, group: u32) -> io::Result<()> {
         self.socket.add_membership(group)
     }
 
     /// Number of datagrams dropped for lack of room, if the system reports it.
-    pub(crate) fn lost(&self) -> Option<u64> {
+    pub fn lost(&self) -> Option<u64> {
         let own = |row: &SocketRow| {
             i64::from(row.protocol) == self.protocol.number() as i64 && row.port == self.number
         };
@@ -149,19 +150,23 @@ impl Port {
 
     /// Sets the receive buffer size in bytes; more than the system's limit is
     /// granted to the privileged only.
-    pub(crate) fn set_receive_buffer(&self, bytes: usize) {
+    pub fn set_receive_buffer(&self, bytes: usize) {
         if sockopt::set_socket_recv_buffer_size_force(&self.socket, bytes).is_err() {
             // Less is granted silently.
             let _ = sockopt::set_socket_recv_buffer_size(&self.socket, bytes);
         }
     }
 
-    pub(crate) fn set_send_buffer(&self, bytes: usize) {
+    /// Sets the send buffer size in bytes, up to the system's limit.
+    pub fn set_send_buffer(&self, bytes: usize) {
         let _ = sockopt::set_socket_send_buffer_size(&self.socket, bytes);
     }
 
     /// Sends a datagram to the kernel and, unless `groups` is 0, to everybody in these.
-    pub(crate) fn send(&self, datagram: &[u8], groups: u32) -> Result<(), Errno> {
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn send(&self, datagram: &[u8], groups: u32) -> Result<(), Errno> {
         let to = SocketAddrNetlink::new(0, groups);
         loop {
             match sendto(&self.socket, datagram, SendFlags::DONTWAIT, &to) {
@@ -173,7 +178,10 @@ impl Port {
     }
 
     /// Takes the next datagram; longer ones than the buffer say so by their length.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+    ///
+    /// # Errors
+    /// [`Errno::AGAIN`] if there is none, or the system's.
+    pub fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         loop {
             match recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
                 Ok((_, length)) => return Ok(length),
@@ -183,20 +191,47 @@ impl Port {
         }
     }
 
-    /// Asks the kernel something and hands `each` what it answers, until it says that this was all.
+    /// Asks the kernel something that is made of attributes, and hands `each` the payloads of its
+    /// answers, until it says that this was all. `encode` writes one message with the given header,
+    /// whose kind is `kind`.
     ///
     /// # Errors
     /// If it refuses, with its reason.
-    pub(crate) fn ask(
+    pub fn ask(
         &self,
         question: Question,
+        kind: u16,
         encode: impl FnOnce(&mut Vec<u8>, Header),
-        mut each: impl FnMut(&[u8]),
+        each: impl FnMut(&[u8]),
     ) -> io::Result<()> {
-        let Question { kind, flags, answers } = question;
         let mut asked = Vec::new();
-        encode(&mut asked, Header { kind, flags, sequence: 1, port: self.number });
-        self.send(&asked, 0)?;
+        let header = Header { kind, flags: question.flags, sequence: SEQUENCE, port: self.number };
+        encode(&mut asked, header);
+        self.exchange(&asked, question.answers, each)
+    }
+
+    /// The same with a message of one of the `netlink-packet-*` crates.
+    ///
+    /// # Errors
+    /// If the kernel refuses, with its reason.
+    pub fn ask_with<M: NetlinkSerializable>(
+        &self,
+        question: Question,
+        message: M,
+        each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        let mut header = NetlinkHeader::default();
+        (header.flags, header.sequence_number) = (question.flags, SEQUENCE);
+        header.port_number = self.number;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
+        message.finalize();
+        let mut asked = vec![0; message.buffer_len()];
+        message.serialize(&mut asked);
+        self.exchange(&asked, question.answers, each)
+    }
+
+    fn exchange(&self, asked: &[u8], answers: u16, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.send(asked, 0)?;
         let mut buffer = vec![0; ANSWER_BYTES];
         loop {
             let length = match self.receive(&mut buffer) {
@@ -241,83 +276,10 @@ impl std::fmt::Debug for Port {
     }
 }
 
-/// A family of generic netlink.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Family {
-    /// Its number: messages' kind.
-    pub id: u16,
-    /// Its multicast groups with their numbers.
-    pub groups: Vec<(String, u32)>,
-}
-
-impl Family {
-    /// Looks a family up in this thread's network namespace; `None` if it is not there.
-    ///
-    /// # Errors
-    /// If the system call fails.
-    pub fn resolve(name: &str) -> io::Result<Option<Family>> {
-        let port = Port::open(Protocol::Generic)?;
-        let mut family = Family::default();
-        let encode = |out: &mut Vec<u8>, header| {
-            let generic = Generic { command: CTRL_CMD_GETFAMILY, version: CTRL_VERSION };
-            let mut w = Writer::generic(out, header, generic);
-            w.text(CTRL_ATTR_FAMILY_NAME, Text::from(name));
-            w.finish();
-        };
-        match port
-            .ask(Question::one(CONTROLLER, CONTROLLER), encode, |payload| family.learn(payload))
-        {
-            Ok(()) => Ok((family.id != 0).then_some(family)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The number of one of its groups.
-    #[must_use]
-    pub fn group(&self, name: &str) -> Option<u32> {
-        self.groups.iter().find(|(known, _)| known == name).map(|(_, id)| *id)
-    }
-
-    /// Takes what the controller says; what is not as expected stays unknown.
-    pub(crate) fn learn(&mut self, payload: &[u8]) {
-        let Ok((_, attributes)) = Generic::split(payload) else { return };
-        for a in Attributes::new(attributes).flatten() {
-            match a.kind {
-                CTRL_ATTR_FAMILY_ID => self.id = a.u16().unwrap_or(0),
-                CTRL_ATTR_MCAST_GROUPS => {
-                    let groups = a.attributes().flatten().filter_map(|group| {
-                        let mut found = (None, None);
-                        for part in group.attributes().flatten() {
-                            match part.kind {
-                                CTRL_ATTR_MCAST_GRP_NAME => found.0 = Some(part.text()),
-                                CTRL_ATTR_MCAST_GRP_ID => found.1 = part.u32().ok(),
-                                _ => {}
-                            }
-                        }
-                        Some((found.0?.to_str().into_owned(), found.1?))
-                    });
-                    self.groups = groups.collect();
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn families_are_looked_up() {
-        // The one that every kernel has.
-        let controller = Family::resolve("nlctrl").unwrap().unwrap();
-        assert_eq!(controller.id, CONTROLLER);
-        assert_eq!(controller.group("notify"), Some(16));
-        assert_eq!(controller.group("nonsense"), None);
-        assert_eq!(Family::resolve("thalweg-none").unwrap(), None);
-    }
+    use crate::wire::{Generic, Writer};
 
     /// An address has bits for 32 groups; what listens names a group by its number.
     #[test]
@@ -334,12 +296,13 @@ mod tests {
 
     #[test]
     fn a_kernel_that_refuses_is_heard() {
+        const CONTROLLER: u16 = 16;
         let port = Port::open(Protocol::Generic).unwrap();
         let unknown = |out: &mut Vec<u8>, header| {
             let generic = Generic { command: 250, version: 1 };
             Writer::generic(out, header, generic).finish();
         };
-        let error = port.ask(Question::one(CONTROLLER, CONTROLLER), unknown, |_| {}).unwrap_err();
+        let error = port.ask(Question::one(CONTROLLER), CONTROLLER, unknown, |_| {}).unwrap_err();
         assert!(error.raw_os_error().is_some(), "{error}");
     }
 }

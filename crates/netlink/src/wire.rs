@@ -3,7 +3,6 @@
 //! All numbers are in the host's byte order (netlink(7)). Nothing that is read is trusted: each
 //! length is checked against what there is.
 
-use crate::value::Text;
 use thiserror::Error;
 
 /// Bytes of a message header.
@@ -102,6 +101,7 @@ impl Generic {
     ///
     /// # Errors
     /// If the payload is shorter.
+    #[inline]
     pub fn split(payload: &[u8]) -> Result<(Generic, &[u8]), MessageError> {
         match payload.split_first_chunk::<GENERIC_BYTES>() {
             Some(([command, version, _, _], rest)) => {
@@ -121,11 +121,13 @@ pub struct Messages<'a> {
 
 impl<'a> Messages<'a> {
     /// Those of `datagram`.
+    #[inline]
     #[must_use]
     pub fn new(datagram: &'a [u8]) -> Self {
         Messages { bytes: datagram, at: 0 }
     }
 
+    #[inline]
     fn take(&mut self) -> Result<Raw<'a>, Fault> {
         let left = self.bytes.len();
         let Some((head, _)) = self.bytes.split_first_chunk::<HEADER_BYTES>() else {
@@ -153,6 +155,7 @@ impl<'a> Messages<'a> {
 impl<'a> Iterator for Messages<'a> {
     type Item = Result<Raw<'a>, MessageError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.bytes.is_empty() {
             return None;
@@ -213,23 +216,32 @@ impl<'a> Attribute<'a> {
     ///
     /// # Errors
     /// If it is no number or a larger one.
+    #[inline]
     pub fn u16(&self) -> Result<u16, MessageError> {
         let value = self.u64()?;
         u16::try_from(value).map_err(|_| self.error(Fault::Range { kind: self.kind, value }))
     }
 
     /// The value as a string up to its NUL, if there is one.
+    #[inline]
     #[must_use]
-    pub fn text(&self) -> Text<'a> {
-        let end = self.value.iter().position(|b| *b == 0).unwrap_or(self.value.len());
-        Text(&self.value[..end])
+    pub fn text(&self) -> &'a [u8] {
+        until_nul(self.value)
     }
 
     /// The attributes that the value consists of.
+    #[inline]
     #[must_use]
     pub fn attributes(&self) -> Attributes<'a> {
         Attributes { bytes: self.value, at: self.at + ATTRIBUTE_BYTES }
     }
+}
+
+/// A string up to its NUL, if there is one.
+#[inline]
+#[must_use]
+pub fn until_nul(value: &[u8]) -> &[u8] {
+    value.split(|b| *b == 0).next().unwrap_or_default()
 }
 
 /// Iterator over the attributes of a message. It ends after an error.
@@ -241,6 +253,7 @@ pub struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Those in `payload`, which is behind all headers.
+    #[inline]
     #[must_use]
     pub fn new(payload: &'a [u8]) -> Self {
         Attributes { bytes: payload, at: 0 }
@@ -309,8 +322,8 @@ impl<'o> Writer<'o> {
         Writer { out, start }
     }
 
-    /// Begins a message that has something in front of its attributes.
-    pub(crate) fn with_payload(out: &'o mut Vec<u8>, header: Header, payload: &[u8]) -> Self {
+    /// Begins a message with bytes before its attributes, a multiple of four.
+    pub fn with_payload(out: &'o mut Vec<u8>, header: Header, payload: &[u8]) -> Self {
         let writer = Writer::new(out, header);
         writer.out.extend_from_slice(payload);
         writer
@@ -334,6 +347,7 @@ impl<'o> Writer<'o> {
     }
 
     /// A byte.
+    #[inline]
     pub fn u8(&mut self, kind: u16, value: u8) -> &mut Self {
         self.bytes(kind, &[value])
     }
@@ -375,9 +389,10 @@ impl<'o> Writer<'o> {
     }
 
     /// A string with the NUL that the kernel wants.
-    pub fn text(&mut self, kind: u16, value: Text<'_>) -> &mut Self {
+    pub fn text(&mut self, kind: u16, value: impl AsRef<[u8]>) -> &mut Self {
         let most = usize::from(u16::MAX) - ATTRIBUTE_BYTES - 1;
-        let value = &value.0[..value.0.len().min(most)];
+        let value = value.as_ref();
+        let value = &value[..value.len().min(most)];
         self.head(kind, value.len() + 1);
         self.out.extend_from_slice(value);
         let length = value.len() + 1;
@@ -462,7 +477,7 @@ mod tests {
             Put::U32(n) => w.u32(kind, *n),
             Put::U64(n) => w.u64(kind, *n),
             Put::Bytes(b) => w.bytes(kind, b),
-            Put::Text(b) => w.text(kind, Text(b)),
+            Put::Text(b) => w.text(kind, b),
             Put::Flag => w.flag(kind),
             Put::Nest(list) => w.nest(kind, |w| {
                 for (kind, n) in list {
@@ -480,7 +495,7 @@ mod tests {
             Put::U32(n) => assert_eq!(a.u32(), Ok(*n)),
             Put::U64(n) => assert_eq!(a.u64(), Ok(*n)),
             Put::Bytes(b) => assert_eq!(a.value, b),
-            Put::Text(b) => assert_eq!(a.text(), Text(b)),
+            Put::Text(b) => assert_eq!(a.text(), b),
             Put::Flag => assert_eq!(a.value, b""),
             Put::Nest(list) => {
                 let read = a.attributes().map(|a| a.unwrap());
