@@ -405,11 +405,11 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let route = |to: Ipv4Addr| tables.resolve(&self.dpos, p.rx_if(), to.to_bits());
         match self.direction {
-            Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::Local,
+            Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::LOCAL,
             Direction::Output => {
                 // The router's own packets are not translated.
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
-                !own && route(t.src).kind != DpoKind::Local
+                !own && route(t.src).kind != DpoKind::LOCAL
             }
             Direction::In2Out => self.egress(cx, config, p, t.dst.to_bits()) != Egress::NotOutside,
         }
@@ -594,7 +594,7 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
         table != t.table
-            && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::Miss
+            && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::MISS
     }
 }
 

@@ -6,7 +6,7 @@ use crate::record::{Cause, Disposition, SampleRecord, Tuple};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
-use thalweg_fib::{DpoTable, Kind, RouteBook, Routes};
+use thalweg_fib::{DpoTable, RouteBook, Routes};
 use thalweg_graph::Control;
 use thalweg_sflow::agent::{DiscardIn, FCS_BYTES, FlowSampleIn};
 use thalweg_sflow::header::HeaderProtocol;
@@ -47,7 +47,7 @@ impl Guide {
         addresses: Option<(IpAddr, IpAddr)>,
     ) -> Option<ExtendedRouter> {
         let entry = self.entries.as_ref()?.get(entry);
-        if entry.state().kind != Kind::Rewrite {
+        if !entry.state().kind.is_complete() {
             return None;
         }
         let (source, destination) = addresses?;
