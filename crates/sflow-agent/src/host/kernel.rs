@@ -1,7 +1,7 @@
 //! What the kernel counts, from the texts under `/proc`. Fields are found by name: kernels have
 //! added some in the middle.
 
-use crate::model::{HostCpu, HostIcmp, HostIp, HostMemory, HostTcp, HostUdp};
+use thalweg_sflow::model::{HostCpu, HostIcmp, HostIp, HostMemory, HostTcp, HostUdp};
 
 /// The texts that [`cpu`] reads.
 pub(super) struct CpuFiles<'a> {

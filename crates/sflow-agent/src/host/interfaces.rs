@@ -5,8 +5,8 @@ use std::path::Path;
 use thalweg_netlink::{Link, ethtool};
 
 use super::value;
-use crate::model::{HostAdapter, HostAdapters, HostNetIo, InterfaceCounters};
-use crate::value::Mac;
+use thalweg_sflow::model::{HostAdapter, HostAdapters, HostNetIo, InterfaceCounters};
+use thalweg_sflow::value::Mac;
 
 /// ifType of Ethernet (IANAifType), and of everything else that hsflowd meets.
 const ETHERNET: u32 = 6;

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use super::{HsflowdConf, Reader};
 use crate::agent::{AddressPrefix, CollectorConfig, Host};
-use crate::encode::DATAGRAM_BYTES;
 use crate::host::parse_uuid;
+use thalweg_sflow::encode::DATAGRAM_BYTES;
 
 /// The value that a keyword takes.
 pub(super) enum Value {
@@ -229,7 +229,7 @@ pub(super) const SENDER: &str = "the source of the samples sets the rate";
 
 /// A collector that was not named yet.
 fn no_collector() -> CollectorConfig {
-    CollectorConfig::new(Host::Name(String::new()), crate::SFLOW_PORT)
+    CollectorConfig::new(Host::Name(String::new()), thalweg_sflow::SFLOW_PORT)
 }
 
 /// The collector whose object is being read.
@@ -242,7 +242,8 @@ fn collector(c: &mut HsflowdConf) -> &mut CollectorConfig {
 }
 
 fn device(text: &str) -> Result<Option<String>, String> {
-    let mut probe = CollectorConfig::new(Host::Ip([192, 0, 2, 1].into()), crate::SFLOW_PORT);
+    let mut probe =
+        CollectorConfig::new(Host::Ip([192, 0, 2, 1].into()), thalweg_sflow::SFLOW_PORT);
     probe.device = Some(text.to_owned());
     probe.check().map(|()| probe.device)
 }
@@ -250,7 +251,8 @@ fn device(text: &str) -> Result<Option<String>, String> {
 /// Sets the namespace or the device of a collector.
 fn place(c: &mut HsflowdConf, text: &str, namespace: bool) -> Result<(), String> {
     let collector = collector(c);
-    let mut probe = CollectorConfig::new(Host::Ip([192, 0, 2, 1].into()), crate::SFLOW_PORT);
+    let mut probe =
+        CollectorConfig::new(Host::Ip([192, 0, 2, 1].into()), thalweg_sflow::SFLOW_PORT);
     let name = Some(text.to_owned());
     if namespace {
         (probe.namespace, collector.namespace) = (name.clone(), name);

@@ -1,8 +1,8 @@
 //! Status of a software router over `NETLINK_USERSOCK`: that it lives, and its
 //! interfaces' counters. The attributes are VPP's.
 
-use crate::value::Text;
 use thalweg_netlink::wire::{Attributes, Fault, Header, MessageError, Writer};
+use thalweg_sflow::value::Text;
 
 /// The multicast group.
 pub const GROUP: u32 = 29;

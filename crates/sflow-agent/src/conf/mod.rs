@@ -25,9 +25,9 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use crate::agent::{AgentChoice, AgentConfig, CollectorConfig, Host};
-use crate::encode::DEFAULT_DATAGRAM_BYTES;
 use crate::host::DEFAULT_INTERVAL;
-use crate::value::Uuid;
+use thalweg_sflow::encode::DEFAULT_DATAGRAM_BYTES;
+use thalweg_sflow::value::Uuid;
 
 use keywords::{Keyword, SFLOW, Value};
 use lexer::{Kind, Token, tokens};

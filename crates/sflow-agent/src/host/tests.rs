@@ -1,8 +1,8 @@
 use super::*;
 use crate::agent::{Agent, AgentConfig, Batch, Transport};
-use crate::decode::{Datagram, Sample};
-use crate::model::{DataSource, HostAdapter, Tag};
-use crate::value::Mac;
+use thalweg_sflow::decode::{Datagram, Sample};
+use thalweg_sflow::model::{DataSource, HostAdapter, Tag};
+use thalweg_sflow::value::Mac;
 
 /// Of a reading, however busy the processors are.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -1,6 +1,6 @@
 //! What a sample costs the agent, and what a datagram costs to send.
 //!
-//!     cargo run --release -p thalweg-sflow --example agent_cost
+//!     cargo run --release -p thalweg-sflow-agent --example agent_cost
 
 #![allow(clippy::expect_used)]
 #![forbid(unsafe_code)]
@@ -9,13 +9,13 @@ use std::hint::black_box;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use thalweg_sflow::agent::{
-    Agent, AgentConfig, Batch, Collectors, FCS_BYTES, FlowSampleIn, Transport,
-};
 use thalweg_sflow::header::HeaderProtocol;
 use thalweg_sflow::model::{ExtendedRouter, ExtendedSwitch};
 use thalweg_sflow::value::Address;
 use thalweg_sflow::{DataSource, FlowRecord, Interface};
+use thalweg_sflow_agent::agent::{
+    Agent, AgentConfig, Batch, Collectors, FCS_BYTES, FlowSampleIn, Transport,
+};
 
 /// Goes nowhere.
 struct Nowhere;

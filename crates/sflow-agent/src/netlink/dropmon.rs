@@ -4,9 +4,9 @@
 //! The kernel's drop monitor sends them once it was started, and so do VPP and this router, whose
 //! drops look like a device's: a trap group names the node, the trap its reason.
 
-use crate::model::DiscardReason;
-use crate::value::Text;
 use thalweg_netlink::wire::{Attribute, Attributes, Generic, Header, MessageError, Writer};
+use thalweg_sflow::model::DiscardReason;
+use thalweg_sflow::value::Text;
 
 /// The family's name.
 pub const FAMILY: &str = "NET_DM";

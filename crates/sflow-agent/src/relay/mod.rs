@@ -19,16 +19,16 @@ use crate::agent::{
     InterfaceCountersIn, SUB_AGENT_COUNTERS, SUB_AGENT_PACKETS, Transport,
 };
 use crate::conf::HsflowdConf;
-use crate::header::HeaderProtocol;
 use crate::host::{HostPoller, linux_interface};
-use crate::model::{
-    DataSource, EgressQueue, FlowRecord, Function, HardwareTrap, Interface, InterfaceCounters,
-    LinuxReason, QueueDepth, Timestamp, TransitDelay,
-};
 use crate::netlink::psample::{RX_GROUP, TX_GROUP};
 use crate::netlink::{
     Channel, Gaps, Message, PacketDrop, PacketSample, PortCounters, ReceiverConfig, StartDrops,
     Status,
+};
+use thalweg_sflow::header::HeaderProtocol;
+use thalweg_sflow::model::{
+    DataSource, EgressQueue, FlowRecord, Function, HardwareTrap, Interface, InterfaceCounters,
+    LinuxReason, QueueDepth, Timestamp, TransitDelay,
 };
 
 use limit::{Breaker, Limit};
@@ -503,7 +503,7 @@ impl<T: Transport> Relay<T> {
             drops: self.limit.suppressed + self.unheard,
             input,
             output: 0,
-            reason: known.unwrap_or(crate::DiscardReason::UNKNOWN),
+            reason: known.unwrap_or(thalweg_sflow::DiscardReason::UNKNOWN),
             protocol: HeaderProtocol::ETHERNET,
             frame_length: d.length(),
             stripped: FCS_BYTES,

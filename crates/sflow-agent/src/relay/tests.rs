@@ -1,9 +1,9 @@
 use super::*;
 use crate::agent::Batch;
 use crate::conf::{DropmonConf, PsampleConf, VppConf};
-use crate::decode::{CounterSample, Datagram, DiscardSample, FlowSample, Sample};
-use crate::model::{CounterRecord, DiscardReason};
-use crate::value::Text;
+use thalweg_sflow::decode::{CounterSample, Datagram, DiscardSample, FlowSample, Sample};
+use thalweg_sflow::model::{CounterRecord, DiscardReason};
+use thalweg_sflow::value::Text;
 
 /// Keeps what is sent.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! How many samples go over netlink per second.
 //!
-//!     cargo run --release -p thalweg-sflow --example netlink_rate
+//!     cargo run --release -p thalweg-sflow-agent --example netlink_rate
 //!
 //! A sender packs samples with 128 bytes of header as the router does; a listener on the other core
 //! reads and decodes them, or there is none. The controller's group, which every kernel has, stands
@@ -12,9 +12,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use thalweg_netlink::Family;
-use thalweg_sflow::netlink::psample::RX_GROUP;
-use thalweg_sflow::netlink::receive::Joined;
-use thalweg_sflow::netlink::{Event, Gaps, Message, Multicast, Notice, PacketSample};
+use thalweg_sflow_agent::netlink::psample::RX_GROUP;
+use thalweg_sflow_agent::netlink::receive::Joined;
+use thalweg_sflow_agent::netlink::{Event, Gaps, Message, Multicast, Notice, PacketSample};
 
 const TURN: Duration = Duration::from_millis(500);
 /// Samples between two looks at the clock: what a service takes at a time.

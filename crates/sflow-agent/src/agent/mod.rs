@@ -24,18 +24,18 @@ pub use election::{AddressPrefix, LocalAddress, elect_agent_address};
 pub use local::{AgentChoice, local_addresses};
 pub use transport::Transport;
 
-use crate::encode::{
+use crate::host::HostCounters;
+use thalweg_sflow::encode::{
     DATAGRAM_BYTES, DEFAULT_DATAGRAM_BYTES, DatagramEncoder, DiscardSampleOut, FlowSampleOut, Push,
     SampleTooLong,
 };
-use crate::header::HeaderProtocol;
-use crate::host::HostCounters;
-use crate::model::{
+use thalweg_sflow::header::HeaderProtocol;
+use thalweg_sflow::model::{
     CounterRecord, DataSource, DiscardReason, EthernetCounters, FlowRecord, Interface,
     InterfaceCounters, PortName, RawHeader,
 };
-use crate::value::Text;
-use crate::xdr::Writer;
+use thalweg_sflow::value::Text;
+use thalweg_sflow::xdr::Writer;
 
 /// The sub-agent number of an agent that samples packets, as hsflowd has it.
 pub const SUB_AGENT_PACKETS: u32 = 100_000;

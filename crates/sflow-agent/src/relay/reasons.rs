@@ -1,8 +1,8 @@
 //! Why a packet was dropped, from what its sender says of it.
 
-use crate::model::DiscardReason as R;
 use crate::netlink::PacketDrop;
-use crate::value::Text;
+use thalweg_sflow::model::DiscardReason as R;
+use thalweg_sflow::value::Text;
 
 /// The kernel's reasons (linux/dropreason-core.h) whose names differ from sFlow's.
 const REASONS: &[(&str, R)] = &[

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::model::HostDisk;
-use crate::value::Percent;
+use thalweg_sflow::model::HostDisk;
+use thalweg_sflow::value::Percent;
 
 /// `/proc/diskstats` counts in these, whatever the disk has.
 const SECTOR: u64 = 512;

@@ -7,13 +7,13 @@
 use super::psample::{RX_GROUP, TX_GROUP};
 use super::receive::read_datagram;
 use super::*;
-use crate::value::Text;
 use rustix::io::Errno;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use thalweg_netlink::Family;
 use thalweg_netlink::wire::{self, Header};
 use thalweg_netlink::{Port, Protocol};
+use thalweg_sflow::value::Text;
 
 /// Reads until `done`, or for a minute.
 fn read_until(receiver: &mut Receiver, mut done: impl FnMut(Event<'_>) -> bool) -> bool {

@@ -3,8 +3,8 @@
 //! The kernel's `act_sample` and switch drivers send them, and so do VPP and this router. Their
 //! interface numbers have 16 bits in some kernels and 32 elsewhere; any width is read.
 
-use crate::header::HeaderProtocol;
 use thalweg_netlink::wire::{Attributes, Generic, Header, MessageError, Writer};
+use thalweg_sflow::header::HeaderProtocol;
 
 /// The family's name.
 pub const FAMILY: &str = "psample";

@@ -2,8 +2,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::*;
-use crate::decode::{Datagram, Sample};
-use crate::model::{ExtendedSwitch, Tag, Timestamp};
+use thalweg_sflow::decode::{Datagram, Sample};
+use thalweg_sflow::model::{ExtendedSwitch, Tag, Timestamp};
 
 type Sent = Rc<RefCell<Vec<Vec<u8>>>>;
 
@@ -304,7 +304,7 @@ fn numbers_go_round() {
     let (mut agent, sent) = agent(now);
     let source = DataSource::interface(5);
     let last = u32::MAX - 40;
-    *agent.encoder.sequence_mut() = last;
+    agent.encoder.set_sequence(last);
     let mut pool = u64::from(last);
     agent.flow_sample(now, &sample(5, pool, 0));
     let state = agent.sources.known(source).unwrap();

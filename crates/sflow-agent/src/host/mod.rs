@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::agent::BackgroundTask;
-use crate::model::{
+use thalweg_sflow::model::{
     CounterRecord, HostAdapters, HostCpu, HostDisk, HostIcmp, HostId, HostIp, HostMemory,
     HostNetIo, HostTcp, HostUdp,
 };
-use crate::value::{Text, Uuid};
+use thalweg_sflow::value::{Text, Uuid};
 
 pub use interfaces::{LinuxInterface, linux_interface};
 
