@@ -5,20 +5,9 @@
 //! a packet socket sees what no wire would carry, unless the sender's offloads are off.
 
 use anyhow::{Context, Result};
+use thalweg_netlink::ethtool::set_features;
 
-use crate::netlink::{Attributes, Family};
 use crate::netns::Netns;
-
-const FEATURES_SET: u8 = 12;
-const FEATURES_HEADER: u16 = 1;
-const FEATURES_WANTED: u16 = 3;
-const HEADER_DEV_NAME: u16 = 2;
-const HEADER_FLAGS: u16 = 3;
-const FLAG_OMIT_REPLY: u32 = 1 << 1;
-const BITSET_BITS: u16 = 3;
-const BITSET_BIT: u16 = 1;
-const BIT_NAME: u16 = 2;
-const BIT_VALUE: u16 = 3;
 
 /// Which offloads an interface has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,25 +56,6 @@ impl Offloads {
 /// # Errors
 /// If there is no such interface, or the kernel knows no ethtool over netlink (before 5.6).
 pub fn set_offloads(ns: &Netns, dev: &str, offloads: Offloads) -> Result<()> {
-    let mut request = Attributes::default();
-    request
-        .nest(FEATURES_HEADER, |header| {
-            header.put_str(HEADER_DEV_NAME, dev);
-            header.put(HEADER_FLAGS, &FLAG_OMIT_REPLY.to_ne_bytes());
-        })
-        .nest(FEATURES_WANTED, |bitset| {
-            bitset.nest(BITSET_BITS, |bits| {
-                for (name, on) in offloads.features() {
-                    bits.nest(BITSET_BIT, |bit| {
-                        bit.put_str(BIT_NAME, name);
-                        if on {
-                            bit.put(BIT_VALUE, &[]);
-                        }
-                    });
-                }
-            });
-        });
-    ns.run(|| Family::open("ethtool")?.request(FEATURES_SET, &request))?
-        .map(drop)
+    ns.run(|| set_features(dev, offloads.features()))?
         .with_context(|| format!("set the offloads of {dev} in namespace {}", ns.label()))
 }

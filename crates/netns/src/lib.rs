@@ -20,7 +20,6 @@ mod ethtool;
 mod iperf;
 mod lab;
 mod link;
-mod netlink;
 mod netns;
 mod ping;
 mod privilege;

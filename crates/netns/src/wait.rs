@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
+use thalweg_netlink::{Link, LinkMonitor};
 
-use crate::netlink::LinkEvents;
 use crate::netns::Netns;
 use crate::waiting::Note;
 
@@ -151,20 +151,20 @@ pub fn wait_for_link_up(ns: &Netns, dev: &str, budget: Duration) -> Result<()> {
     let deadline = Instant::now() + budget;
     ns.run(|| -> Result<()> {
         // Listen first and look afterwards, so that no change falls between the two.
-        let events = LinkEvents::open()?;
+        let mut monitor = LinkMonitor::open().context("watch the interfaces")?;
         loop {
             let state = link_state(dev)?;
             if state == LinkState::Running {
                 return Ok(());
             }
-            if !readable(&events, deadline)? {
+            if !readable(&monitor, deadline)? {
                 bail!(
                     "waited {budget:?} for link {dev} of namespace {} to come up; last seen: \
                      {state:?}",
                     ns.label()
                 );
             }
-            events.drain()?;
+            monitor.changes().for_each(drop);
         }
     })?
 }
@@ -179,17 +179,12 @@ enum LinkState {
 
 /// State of an interface in the calling thread's namespace.
 fn link_state(dev: &str) -> Result<LinkState> {
-    use nix::net::if_::InterfaceFlags as Flags;
-    let all = nix::ifaddrs::getifaddrs().context("list the interfaces")?;
-    let Some(entry) = all.into_iter().find(|entry| entry.interface_name == dev) else {
-        return Ok(LinkState::Absent);
-    };
-    Ok(if !entry.flags.contains(Flags::IFF_UP) {
-        LinkState::Down
-    } else if !entry.flags.contains(Flags::IFF_RUNNING) {
-        LinkState::NoCarrier
-    } else {
-        LinkState::Running
+    let link = Link::named(dev).with_context(|| format!("look up interface {dev}"))?;
+    Ok(match link {
+        None => LinkState::Absent,
+        Some(link) if !link.is_up() => LinkState::Down,
+        Some(link) if !link.is_running() => LinkState::NoCarrier,
+        Some(_) => LinkState::Running,
     })
 }
 

@@ -102,10 +102,9 @@ pub struct DatagramEncoder {
 }
 
 impl DatagramEncoder {
-    /// The number of the latest datagram.
-    #[cfg(test)]
-    pub(crate) fn sequence_mut(&mut self) -> &mut u32 {
-        &mut self.sequence
+    /// Sets the number of the latest datagram; the next one has the number after it.
+    pub fn set_sequence(&mut self, latest: u32) {
+        self.sequence = latest;
     }
 
     /// Packs datagrams for an agent. `limit` is brought within [`DATAGRAM_BYTES`].

@@ -3,11 +3,8 @@
 
 use std::io::Cursor;
 
-use crate::conf::{HsflowdConf, Reader};
 use crate::decode::Datagram;
 use crate::estimate::{Order, TopTalkers};
-use crate::netlink::wire::Messages;
-use crate::netlink::{Channel, Family, Message};
 use crate::pcapfile::PcapReader;
 use crate::pcapout::{Packets, PcapOut};
 use crate::text::{Arrival, Format, Moment, Printer, Zone};
@@ -51,39 +48,6 @@ pub fn fuzz_capture(data: &[u8]) {
     }
 }
 
-/// Reads a netlink datagram as each channel and the kernel's register of families do.
-pub fn fuzz_netlink(data: &[u8]) {
-    for channel in Channel::ALL {
-        for raw in Messages::new(data) {
-            let message = raw.and_then(|raw| Message::decode(channel, raw.header.kind, &raw));
-            match message {
-                Ok(Some(Message::Sample(sample))) => {
-                    let _ = sample.one_in();
-                }
-                Ok(_) => {}
-                Err(error) => drop(error.to_string()),
-            }
-        }
-    }
-    for raw in Messages::new(data).flatten() {
-        Family::default().learn(raw.payload);
-    }
-}
-
-/// Reads `hsflowd.conf`.
-pub fn fuzz_conf(data: &[u8]) {
-    let text = String::from_utf8_lossy(data);
-    for reader in [Reader::Agent, Reader::Router] {
-        match HsflowdConf::parse(reader, "hsflowd.conf", &text) {
-            Ok((conf, warnings)) => {
-                assert!(!conf.collectors.is_empty());
-                warnings.iter().for_each(|warning| drop(warning.to_string()));
-            }
-            Err(error) => drop(error.to_string()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
@@ -99,12 +63,8 @@ mod tests {
     #[test]
     fn the_crash_corpus_passes() {
         type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 4] = [
-            ("sflow_capture", super::fuzz_capture),
-            ("sflow_decode", super::fuzz_decode),
-            ("sflow_netlink", super::fuzz_netlink),
-            ("hsflowd_conf", super::fuzz_conf),
-        ];
+        let targets: [Target; 2] =
+            [("sflow_capture", super::fuzz_capture), ("sflow_decode", super::fuzz_decode)];
         let mut count = 0;
         for (target, run) in targets {
             for input in files(&format!("corpus-crashes/{target}")) {
@@ -113,11 +73,5 @@ mod tests {
             }
         }
         assert!(count > 0, "the corpus is elsewhere");
-    }
-
-    #[test]
-    fn the_netlink_seeds_pass() {
-        let count = files("seeds/sflow_netlink").inspect(|seed| super::fuzz_netlink(seed)).count();
-        assert!(count >= 4);
     }
 }

@@ -190,6 +190,12 @@ impl<'a> Text<'a> {
     }
 }
 
+impl AsRef<[u8]> for Text<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.0
+    }
+}
+
 impl<'a> From<&'a str> for Text<'a> {
     fn from(s: &'a str) -> Self {
         Text(s.as_bytes())

@@ -15,12 +15,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use thalweg_sflow::agent::Collectors;
-use thalweg_sflow::conf::{HsflowdConf, Reader};
-use thalweg_sflow::host::parse_uuid;
-use thalweg_sflow::netlink::{Channel, Event, Notice, Receiver, ReceiverConfig};
-use thalweg_sflow::relay::{Relay, listen_to};
 use thalweg_sflow::value::Uuid;
+use thalweg_sflow_agent::agent::Collectors;
+use thalweg_sflow_agent::conf::{HsflowdConf, Reader};
+use thalweg_sflow_agent::host::parse_uuid;
+use thalweg_sflow_agent::netlink::{Channel, Event, Notice, Receiver, ReceiverConfig};
+use thalweg_sflow_agent::relay::{Relay, listen_to};
 use tracing::level_filters::LevelFilter;
 
 /// A signal that precedes the wait for messages is seen this late.
@@ -129,7 +129,7 @@ fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
     let pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
     if conf.uuid.is_none() {
         // Without privileges the machine's identity cannot be read any more.
-        conf.uuid = thalweg_sflow::host::machine_uuid();
+        conf.uuid = thalweg_sflow_agent::host::machine_uuid();
     }
     let identity = conf.uuid;
     if rustix::process::geteuid().is_root() && !args.keep_root {

@@ -93,17 +93,6 @@ pub(crate) fn bind_packet(fd: BorrowedFd<'_>, ifindex: u32, protocol: u16) -> io
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
 }
 
-/// Binds a netlink socket to multicast groups (a bit mask).
-pub(crate) fn bind_netlink(fd: BorrowedFd<'_>, groups: u32) -> io::Result<()> {
-    // SAFETY: all zeroes is a valid `sockaddr_nl`.
-    let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
-    address.nl_family = libc::AF_NETLINK as u16;
-    address.nl_groups = groups;
-    let len = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `address`.
-    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(drop)
-}
-
 /// Attaches (`true`) or removes a filter that refuses every frame.
 pub(crate) fn refuse_all(fd: BorrowedFd<'_>, refuse: bool) -> io::Result<()> {
     if !refuse {
@@ -124,14 +113,6 @@ pub(crate) fn refuse_all(fd: BorrowedFd<'_>, refuse: bool) -> io::Result<()> {
         )
     };
     check(result).map(drop)
-}
-
-/// Receives one message; with `MSG_TRUNC` the result may exceed the buffer.
-pub(crate) fn recv(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io::Result<usize> {
-    // SAFETY: the pointer and the length describe `buffer`.
-    let result =
-        unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
-    check_len(result)
 }
 
 /// Sends bytes to the socket's default peer.

@@ -7,11 +7,11 @@ use crate::state::{
 };
 use std::net::Ipv4Addr;
 use thalweg_graph::Control;
-use thalweg_sflow::agent::{AgentChoice, AgentConfig, CollectorConfig, SUB_AGENT_PACKETS};
-use thalweg_sflow::conf::HsflowdConf;
 use thalweg_sflow::encode::DEFAULT_DATAGRAM_BYTES;
-use thalweg_sflow::host::DEFAULT_INTERVAL;
 use thalweg_sflow::value::Uuid;
+use thalweg_sflow_agent::agent::{AgentChoice, AgentConfig, CollectorConfig, SUB_AGENT_PACKETS};
+use thalweg_sflow_agent::conf::HsflowdConf;
+use thalweg_sflow_agent::host::DEFAULT_INTERVAL;
 
 /// Collectors that can be sent to.
 pub const MAX_COLLECTORS: usize = 64;

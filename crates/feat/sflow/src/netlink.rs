@@ -2,7 +2,7 @@
 
 use crate::state::{SFlow, SFlowError, publish};
 use thalweg_graph::Control;
-use thalweg_sflow::netlink::psample::{RX_GROUP, TX_GROUP};
+use thalweg_sflow_agent::netlink::psample::{RX_GROUP, TX_GROUP};
 
 /// When to send over netlink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

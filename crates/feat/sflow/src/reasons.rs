@@ -2,7 +2,7 @@
 
 use thalweg_graph::Control;
 use thalweg_sflow::DiscardReason;
-use thalweg_sflow::netlink::dropmon;
+use thalweg_sflow_agent::netlink::dropmon;
 
 /// One reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

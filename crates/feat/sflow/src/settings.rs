@@ -9,10 +9,10 @@ use thalweg_config::declare::{
 };
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
-use thalweg_sflow::agent::{AddressPrefix, AgentChoice, CollectorConfig};
-use thalweg_sflow::conf::LinkSpeed;
-use thalweg_sflow::host::parse_uuid;
 use thalweg_sflow::value::Uuid;
+use thalweg_sflow_agent::agent::{AddressPrefix, AgentChoice, CollectorConfig};
+use thalweg_sflow_agent::conf::LinkSpeed;
+use thalweg_sflow_agent::host::parse_uuid;
 
 /// Sampling and export.
 pub(crate) struct Settings;

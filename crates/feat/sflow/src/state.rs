@@ -17,8 +17,8 @@ use std::time::Duration;
 use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, interface};
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
-use thalweg_sflow::conf::LinkSpeed;
-use thalweg_sflow::netlink::{Channel, Listeners, listeners};
+use thalweg_sflow_agent::conf::LinkSpeed;
+use thalweg_sflow_agent::netlink::{Channel, Listeners, listeners};
 
 /// Default sampling rate, for interfaces without their own.
 pub const DEFAULT_RATE: u32 = 10_000;

@@ -5,7 +5,7 @@
 mod lab;
 
 use lab::Lab;
-use thalweg_sflow::conf::{HsflowdConf, Reader};
+use thalweg_sflow_agent::conf::{HsflowdConf, Reader};
 
 #[test]
 fn what_is_shown_can_be_typed() {

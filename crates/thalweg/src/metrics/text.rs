@@ -6,7 +6,7 @@ use std::fmt::Result;
 use std::sync::Arc;
 use thalweg_feat_sflow::service::Status;
 use thalweg_graph::stats::IfTotals;
-use thalweg_sflow::netlink::Channel;
+use thalweg_sflow_agent::netlink::Channel;
 use thalweg_stats::metrics::{Page, Source};
 
 /// All metrics of one scrape.
@@ -311,7 +311,7 @@ fn sflow(f: &Figures, page: &mut Page<'_>) -> Result {
 }
 
 fn sflow_outputs(status: &Status, page: &mut Page<'_>) -> Result {
-    type Stat = fn(&thalweg_sflow::agent::CollectorStats) -> u64;
+    type Stat = fn(&thalweg_sflow_agent::agent::CollectorStats) -> u64;
     let stats: [(&str, &str, Stat); 3] = [
         ("thalweg_sflow_collector_datagrams", "Datagrams sent to a collector", |s| s.datagrams),
         ("thalweg_sflow_collector_bytes", "Bytes sent to a collector", |s| s.bytes),

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thalweg_sflow::header::{HeaderProtocol, Network, SampledHeader, Transport};
-use thalweg_sflow::netlink::psample::{RX_GROUP, TX_GROUP};
-use thalweg_sflow::netlink::{
+use thalweg_sflow::value::Text;
+use thalweg_sflow_agent::netlink::psample::{RX_GROUP, TX_GROUP};
+use thalweg_sflow_agent::netlink::{
     Channel, Event, Gaps, Message, PacketDrop, PacketSample, PortCounters, Receiver,
     ReceiverConfig, StartDrops, Status,
 };
-use thalweg_sflow::value::Text;
 
 use crate::report;
 

@@ -1,10 +1,10 @@
 //! Properties of a Linux network device.
 
 use std::fmt;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 
-use super::codec::{self, NLMSG_DONE, NLMSG_ERROR, RTM_NEWLINK};
+use thalweg_netlink::Link;
+
 use crate::{Error, sys};
 
 /// An Ethernet address.
@@ -58,20 +58,17 @@ impl IfInfo {
         if !is_name(name) {
             return Err(Error::BadName(name.to_owned()));
         }
-        let mut found = None;
-        let answer = dump_links(Some(name), |info| found = Some(info));
-        match (answer, found) {
-            (Ok(socket), Some(mut info)) => {
-                info.speed_mbps = sys::link_speed(socket.as_fd(), &info.name);
+        match Link::named(name) {
+            Ok(Some(link)) => {
+                let mut info = IfInfo::from(link);
+                info.find_speed();
                 Ok(info)
             }
-            (Err(error), _) if error.raw_os_error() != Some(libc::ENODEV) => {
-                Err(Error::Netlink { what: "look up a device", source: error })
-            }
-            _ => Err(Error::NoSuchDevice {
+            Ok(None) => Err(Error::NoSuchDevice {
                 name: name.to_owned(),
                 known: Self::list()?.into_iter().map(|info| info.name).collect(),
             }),
+            Err(source) => Err(Error::Netlink { what: "look up a device", source }),
         }
     }
 
@@ -86,11 +83,23 @@ impl IfInfo {
     /// # Errors
     /// If netlink fails.
     pub fn list() -> Result<Vec<Self>, Error> {
-        let mut all = Vec::new();
-        dump_links(None, |info| all.push(info))
-            .map_err(|source| Error::Netlink { what: "list devices", source })?;
-        all.sort_by_key(|info: &Self| info.ifindex);
-        Ok(all)
+        let all = Link::all().map_err(|source| Error::Netlink { what: "list devices", source })?;
+        Ok(all.into_iter().map(IfInfo::from).collect())
+    }
+}
+
+impl From<Link> for IfInfo {
+    fn from(link: Link) -> Self {
+        IfInfo {
+            name: link.name,
+            ifindex: link.index,
+            kind: link.hardware,
+            mac: Mac(link.mac.unwrap_or_default()),
+            mtu: link.mtu,
+            flags: link.flags,
+            unqueued: link.qdisc == "noqueue",
+            speed_mbps: None,
+        }
     }
 }
 
@@ -100,45 +109,6 @@ fn is_name(name: &str) -> bool {
         && name != "."
         && name != ".."
         && !name.bytes().any(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b':' | 0))
-}
-
-/// Sends one request and passes the links of the reply to `each`.
-fn dump_links(name: Option<&str>, mut each: impl FnMut(IfInfo)) -> io::Result<OwnedFd> {
-    const SEQUENCE: u32 = 1;
-    let socket = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
-    sys::send(socket.as_fd(), &codec::get_link(name, SEQUENCE), 0)?;
-    // The kernel replies while it takes the request, and continues a long reply while it is read,
-    // so there is nothing to wait for.
-    let mut buffer = vec![0u8; 64 * 1024];
-    loop {
-        let len = receive(socket.as_fd(), &mut buffer)?;
-        for message in codec::messages(&buffer[..len]) {
-            if message.sequence != SEQUENCE {
-                continue;
-            }
-            match message.kind {
-                NLMSG_DONE => return Ok(socket),
-                NLMSG_ERROR => match codec::error_code(message.body) {
-                    0 => return Ok(socket),
-                    code => return Err(io::Error::from_raw_os_error(code.wrapping_neg())),
-                },
-                RTM_NEWLINK => codec::link(message.body).into_iter().for_each(&mut each),
-                _ => {}
-            }
-            if name.is_some() {
-                return Ok(socket);
-            }
-        }
-    }
-}
-
-/// Receives one datagram; one larger than the buffer is an error.
-pub(super) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-    let len = sys::recv(fd, buffer, libc::MSG_TRUNC | libc::MSG_DONTWAIT)?;
-    if len > buffer.len() {
-        return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
-    }
-    Ok(len)
 }
 
 #[cfg(test)]

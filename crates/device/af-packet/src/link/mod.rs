@@ -1,6 +1,5 @@
 //! Properties of devices, and events of their changes.
 
-mod codec;
 mod info;
 mod monitor;
 

@@ -3,7 +3,7 @@
 use crate::cli_support::{refused, required};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
-use thalweg_sflow::agent::AgentChoice;
+use thalweg_sflow_agent::agent::AgentChoice;
 
 /// The command.
 pub static COMMAND: SFlowAgentAddress = SFlowAgentAddress;

@@ -4,7 +4,7 @@ use crate::cli_support::{refused, required};
 use crate::exporting::take_configuration;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
-use thalweg_sflow::conf::{HsflowdConf, Reader};
+use thalweg_sflow_agent::conf::{HsflowdConf, Reader};
 
 /// The command.
 pub static COMMAND: SFlowAgentConfig = SFlowAgentConfig;

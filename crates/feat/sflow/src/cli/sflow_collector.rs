@@ -5,7 +5,7 @@ use crate::{exporting, state};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
-use thalweg_sflow::agent::CollectorConfig;
+use thalweg_sflow_agent::agent::CollectorConfig;
 
 /// The command.
 pub static COMMAND: SFlowCollector = SFlowCollector;

@@ -4,7 +4,7 @@ use crate::cli_support::{refused, required};
 use crate::netlink::{NetlinkMode, NetlinkSettings, set_netlink};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
-use thalweg_sflow::netlink::psample::{RX_GROUP, TX_GROUP};
+use thalweg_sflow_agent::netlink::psample::{RX_GROUP, TX_GROUP};
 
 /// The command.
 pub static COMMAND: SFlowNetlink = SFlowNetlink;

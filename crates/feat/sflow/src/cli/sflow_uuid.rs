@@ -3,7 +3,7 @@
 use crate::cli_support::required;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
-use thalweg_sflow::host::parse_uuid;
+use thalweg_sflow_agent::host::parse_uuid;
 
 /// The command.
 pub static COMMAND: SFlowUuid = SFlowUuid;

@@ -9,8 +9,8 @@ use std::fmt::Write;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
-use thalweg_sflow::agent::Host;
-use thalweg_sflow::netlink::{Channel, SendStats};
+use thalweg_sflow_agent::agent::Host;
+use thalweg_sflow_agent::netlink::{Channel, SendStats};
 
 /// The command.
 pub static COMMAND: ShowSFlow = ShowSFlow;
@@ -265,8 +265,8 @@ mod tests {
     use crate::state::{PortReport, Settings};
     use std::net::SocketAddr;
     use std::time::Duration;
-    use thalweg_sflow::agent::{CollectorConfig, CollectorStats};
-    use thalweg_sflow::netlink::Listeners;
+    use thalweg_sflow_agent::agent::{CollectorConfig, CollectorStats};
+    use thalweg_sflow_agent::netlink::Listeners;
 
     fn example() -> Report {
         let port = |sw_if, name: &str, own_rate, seen, taken, dropped| PortReport {

@@ -3,9 +3,9 @@
 use super::Service;
 use std::time::Instant;
 use thalweg_graph::stats::IfTotals;
-use thalweg_sflow::agent::InterfaceCountersIn;
 use thalweg_sflow::model::{HostAdapter, HostAdapters, InterfaceCounters};
 use thalweg_sflow::value::Mac;
+use thalweg_sflow_agent::agent::InterfaceCountersIn;
 
 use super::PortSetup;
 use crate::state::is_port;

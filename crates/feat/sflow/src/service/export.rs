@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_sflow::DataSource;
-use thalweg_sflow::agent::{Agent, AgentConfig, BackgroundTask, Collectors};
-use thalweg_sflow::host::HostPoller;
 use thalweg_sflow::model::HostAdapters;
+use thalweg_sflow_agent::agent::{Agent, AgentConfig, BackgroundTask, Collectors};
+use thalweg_sflow_agent::host::HostPoller;
 
 /// How long a sample may wait for others to share its datagram.
 const MAX_DELAY: Duration = Duration::from_millis(100);

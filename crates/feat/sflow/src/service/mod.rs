@@ -34,7 +34,7 @@ use thalweg_device::InterfaceView;
 use thalweg_graph::Control;
 use thalweg_graph::stats::{IfTotals, MAX_INTERFACES, WorkerStats};
 use thalweg_sflow::FlowRecord;
-use thalweg_sflow::agent::{CollectorConfig, CollectorStats};
+use thalweg_sflow_agent::agent::{CollectorConfig, CollectorStats};
 use thalweg_tables::qsbr::Reader;
 
 /// Sleep between two rounds while samples flow.

@@ -9,11 +9,11 @@ use crate::netlink::NetlinkSettings;
 use std::time::{Duration, Instant};
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::DiscardReason;
-use thalweg_sflow::netlink::{
+use thalweg_sflow::value::Text;
+use thalweg_sflow_agent::netlink::{
     Channel, Multicast, OpenError, PacketDrop, PacketSample, PortCounters, SendStats, dropmon,
     usersock,
 };
-use thalweg_sflow::value::Text;
 
 use super::PortSetup;
 
@@ -383,8 +383,9 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thalweg_sflow::netlink::wire::Messages;
-    use thalweg_sflow::netlink::{Family, Message};
+    use thalweg_netlink::Family;
+    use thalweg_netlink::wire::Messages;
+    use thalweg_sflow_agent::netlink::Message;
 
     /// One that is wanted, with the controller's group in place of those that need modules. Nothing
     /// is flushed: what waits is looked at.

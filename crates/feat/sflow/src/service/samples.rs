@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Instant;
 use thalweg_fib::{DpoTable, RouteBook, Routes};
 use thalweg_graph::Control;
-use thalweg_sflow::agent::{DiscardIn, FCS_BYTES, FlowSampleIn};
 use thalweg_sflow::header::HeaderProtocol;
 use thalweg_sflow::model::{
     ExtendedNat, ExtendedNatPort, ExtendedRouter, ExtendedSwitch, HardwareTrap,
 };
 use thalweg_sflow::value::{Address, Text};
 use thalweg_sflow::{DataSource, DiscardReason, FlowRecord, Interface};
+use thalweg_sflow_agent::agent::{DiscardIn, FCS_BYTES, FlowSampleIn};
 use thalweg_tables::qsbr::{Guard, Reader};
 use thalweg_wire::bytes::get_be16;
 

@@ -198,7 +198,7 @@ fn the_number_of_sources_is_limited() {
         feed.talkers.feed(&Datagram::parse(encoder.finish(0).unwrap()).unwrap());
     }
     assert_eq!(feed.talkers.sources().count(), MOST_SOURCES);
-    assert_eq!(feed.talkers.passed_over(), more.into());
+    assert_eq!(feed.talkers.passed_over(), u64::from(more));
     assert_eq!((feed.talkers.len(), feed.talkers.tallies), (1, SOURCES_EACH * 10));
     assert_eq!(feed.talkers.total().0.value, MOST_SOURCES as f64);
 }

@@ -1,0 +1,29 @@
+//! Netlink: sockets that never wait for long, the kernel's links and its generic families.
+//!
+//! Messages that are sent to the kernel are made by the crates `netlink-packet-*`, which know its
+//! structures; so are single attributes of replies read. Whole messages are taken apart by
+//! [`wire`]: it borrows, it believes no length, and an attribute that nobody knows is left alone,
+//! where `netlink-packet-*` refuses the message. That is also what frequent messages, such as
+//! PSAMPLE's, are read with.
+
+#![forbid(unsafe_code)]
+
+pub mod ethtool;
+mod family;
+mod link;
+mod monitor;
+mod socket;
+pub mod wire;
+
+pub use family::Family;
+pub use link::{Link, LinkStats};
+pub use monitor::{LinkChange, LinkMonitor};
+pub use socket::{HIGHEST_SENDABLE_GROUP, Port, Protocol, Question, SocketRow, rows, socket_table};
+
+/// Entry for fuzzing: reads a datagram as links and as the register of generic families.
+pub fn fuzz_datagram(data: &[u8]) {
+    for raw in wire::Messages::new(data).flatten() {
+        let _ = Link::parse(raw.payload);
+        Family::default().learn(raw.payload);
+    }
+}
