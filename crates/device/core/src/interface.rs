@@ -287,10 +287,6 @@ pub struct InterfaceView {
 }
 
 impl InterfaceView {
-    /// IPv4 MTU.
-    pub fn ip4_mtu(&self) -> u32 {
-        if self.mtu.ip4 != 0 { self.mtu.ip4 } else { self.mtu.l3 }
-    }
     /// Returns whether it is administratively up with its link up.
     pub fn is_up(&self) -> bool {
         self.admin_up && self.link_up

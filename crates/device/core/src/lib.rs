@@ -27,7 +27,8 @@ pub use interface::{
     Interfaces, Mac, Mode, Mtu, MtuOf, RxQueue, SwIfIndex,
 };
 
-use thalweg_graph::{Control, Feature};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
 
 /// The feature: interfaces, loopbacks and sinks.
 pub static FEATURE: Feature = Feature {

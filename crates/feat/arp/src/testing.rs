@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_device::{Caps, Device, InterfaceSpec, Mac, interface};
-use thalweg_fib::{Dpo, DpoTable, Forwarding};
+use thalweg_engine::Feature;
+use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
 use thalweg_graph::{
-    Built, Control, EngineConfig, ErrorCode, ErrorDecl, Feature, Inject, InputNode, Kind, Node,
-    NodeCx, NodeDecl, NodeId, Poll, Runner, Severity, Verdict,
+    Built, Control, EngineConfig, ErrorCode, ErrorDecl, Inject, InputNode, Kind, Node, NodeCx,
+    NodeDecl, NodeId, Poll, Runner, Severity, Verdict,
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 use thalweg_wire::MacAddr;
@@ -93,7 +94,7 @@ impl Node for Rewrite {
     fn packet(&mut self, _cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let entry = self.dpos.get(p.aux());
         let state = entry.state();
-        if state.kind != thalweg_fib::Kind::Rewrite {
+        if state.kind != thalweg_fib::Kind::REWRITE {
             return Verdict::next(0);
         }
         let n = usize::from(state.len);
@@ -188,14 +189,17 @@ impl Bench {
     pub(crate) fn new() -> Bench {
         let pool = PoolConfig { buffers: 2048, data_size: 512, ..PoolConfig::default() };
         let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
-        c.start(&[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STAND_INS])
-            .unwrap();
+        thalweg_engine::start(
+            &mut c,
+            &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STAND_INS],
+        )
+        .unwrap();
         let sent = Sent::default();
         let log = PacketLog::new();
         let sw_if = add_interface(&mut c, "sink0", &sent, &log);
         crate::set_addresses(&mut c, sw_if, &[(OUR_IP, 24)]);
         let forwarding = c.state::<Forwarding>();
-        let glean = forwarding.borrow_mut().glean(&c, sw_if).unwrap();
+        let glean = forwarding.borrow_mut().glean(&c, sw_if, LinkType::Ip4).unwrap();
         let tree = CommandTree::new(cli::COMMANDS.to_vec()).unwrap();
         let mut bench = Bench { c, sw_if, glean, tree, sent, log };
         bench.settle();

@@ -32,7 +32,9 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
-use thalweg_graph::{ArcDecl, ArcKey, Control, Feature, Topic};
+use thalweg_engine::Feature;
+use thalweg_fib::{Forwarding, Kind, LinkType};
+use thalweg_graph::{ArcDecl, ArcKey, Control, Topic};
 use thalweg_tables::snapshot::{self, Snapshot};
 use thalweg_tables::{CowTable, Ipv4Prefix, Lpm4, Sweep, lpm4};
 use thalweg_wire::ethernet::ethertype;
@@ -98,6 +100,7 @@ fn init(c: &mut Control) {
         serial: 0,
         subscribers: Vec::new(),
     });
+    c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, Kind::LOCAL, "ip4-local");
     ping::init(c);
     c.insert(api_types::Names::default());
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");

@@ -27,7 +27,6 @@ pub mod mapping;
 mod node;
 pub mod nodes;
 mod owners;
-pub mod packet;
 pub mod pool;
 pub mod ports;
 pub mod restore;
@@ -38,7 +37,6 @@ pub mod state;
 pub mod store;
 mod time;
 mod translate;
-pub mod tuple;
 pub mod view;
 pub mod worker;
 
@@ -47,7 +45,8 @@ pub use state::{Nat44, NatError};
 pub use view::SessionView;
 
 use std::sync::Arc;
-use thalweg_graph::{Control, Feature};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// The feature. It must be listed after `ip4`.

@@ -85,6 +85,14 @@ impl Mtu {
         }
     }
 
+    /// Returns the one that applies.
+    pub fn of(self, of: MtuOf) -> u32 {
+        match self.get(of) {
+            0 => self.l3,
+            own => own,
+        }
+    }
+
     /// Sets one of them.
     pub fn set(&mut self, of: MtuOf, bytes: u32) {
         match of {
