@@ -15,6 +15,7 @@ picture=${1:-docs/graph.svg}
 chosen='
 ethernet-input       ip4-input          ethertype
 ethernet-input       arp-input          ethertype
+ethernet-input       l2-input           mode
 arp-input            host-right-output  reply
 ip4-glean            host-right-output  request
 ip4-rewrite          host-right-output  adjacency
@@ -27,8 +28,6 @@ flow-rules           host-right-output  output
 host-right-output    host-right-tx
 host-right-output    nat44-ed-in2out-output
 nat44-ed-in2out-output  host-right-tx
-af-packet-input      l2-input
-flow-rules           l2-input
 '
 
 lab=$(mktemp -d)

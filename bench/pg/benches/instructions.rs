@@ -44,14 +44,19 @@ struct PathCase {
     drive: Drive,
 }
 
+/// The only stream of most paths.
+const ONE: &[&str] = &["s0"];
+
 /// What handles the packets.
 enum Drive {
     /// A router that is set up so, its stream `s0` included.
     Router {
         set_up: fn(&mut Router),
         sflow: Option<u32>,
-        /// Packets that come together.
+        /// Packets of a stream that come together.
         frame: usize,
+        /// Streams that run at the same time.
+        streams: &'static [&'static str],
     },
     /// The tracker alone, which is the same at all levels.
     Tracker,
@@ -59,16 +64,33 @@ enum Drive {
 
 impl PathCase {
     const fn of(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> PathCase {
-        PathCase { word, name, drive: Drive::Router { set_up, sflow: None, frame: 256 } }
+        PathCase {
+            word,
+            name,
+            drive: Drive::Router { set_up, sflow: None, frame: 256, streams: ONE },
+        }
+    }
+
+    const fn mixed(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> PathCase {
+        let streams = &["s0", "s1"];
+        PathCase { word, name, drive: Drive::Router { set_up, sflow: None, frame: 128, streams } }
     }
 
     const fn lone(word: &'static str, name: &'static str, set_up: fn(&mut Router)) -> PathCase {
-        PathCase { word, name, drive: Drive::Router { set_up, sflow: None, frame: 1 } }
+        PathCase {
+            word,
+            name,
+            drive: Drive::Router { set_up, sflow: None, frame: 1, streams: ONE },
+        }
     }
 
     const fn sampled(word: &'static str, name: &'static str, rate: u32) -> PathCase {
         let set_up = |r: &mut Router| Case::OneFlow.set_up(r);
-        PathCase { word, name, drive: Drive::Router { set_up, sflow: Some(rate), frame: 256 } }
+        PathCase {
+            word,
+            name,
+            drive: Drive::Router { set_up, sflow: Some(rate), frame: 256, streams: ONE },
+        }
     }
 
     fn levels(&self) -> impl Iterator<Item = Level> {
@@ -80,12 +102,13 @@ impl PathCase {
     }
 }
 
-const PATHS: [PathCase; 11] = [
+const PATHS: [PathCase; 12] = [
     PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
     PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
     PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
     PathCase::of("hops", "IPv4, 16 next hops", |r| Case::NextHops.set_up(r)),
     PathCase::of("ecmp", "IPv4, 16-way ECMP", |r| Case::Ecmp.set_up(r)),
+    PathCase::mixed("mixed", "IPv4, frames of 2 interfaces", two_interfaces),
     PathCase::of("nat", "NAT44, 1024 sessions", nat44),
     PathCase::sampled("sflow", "IPv4, 1 flow, sFlow 1:1k", 1000),
     PathCase::sampled("sflow100", "IPv4, 1 flow, sFlow 1:100", 100),
@@ -129,14 +152,19 @@ fn act() -> Result<()> {
 /// Handles the packets of a path, in the process that is counted.
 fn drive(word: &str) -> Result<()> {
     let path = PATHS.iter().find(|p| p.word == word).context("no such path")?;
-    let Drive::Router { set_up, sflow, frame } = path.drive else { return track_packets() };
+    let Drive::Router { set_up, sflow, frame, streams } = path.drive else {
+        return track_packets();
+    };
     let mut r = Router::start(&[None]);
     set_up(&mut r);
     if let Some(rate) = sflow {
         r.cli(&format!("sflow sampling-rate {rate}\nsflow enable-disable pg0"));
     }
-    r.cli(&format!("packet-generator configure s0 limit {PACKETS} maxframe {frame}"));
-    r.cli("packet-generator enable-stream s0");
+    let limit = PACKETS / streams.len() as u64;
+    for s in streams {
+        r.cli(&format!("packet-generator configure {s} limit {limit} maxframe {frame}"));
+    }
+    streams.iter().for_each(|s| _ = r.cli(&format!("packet-generator enable-stream {s}")));
     let end = Instant::now() + Duration::from_secs(120);
     while r.control().worker_stats(0).totals.tx.get() < PACKETS {
         ensure!(Instant::now() < end, "not forwarded in time:\n{}", r.cli("show packet-generator"));
@@ -148,6 +176,18 @@ fn drive(word: &str) -> Result<()> {
 
 /// Sessions, and connections that are tracked.
 const FLOWS: u32 = 1024;
+
+/// Half of the packets come from one interface, half from another, in the same loop: nodes run on
+/// frames of both.
+fn two_interfaces(r: &mut Router) {
+    Case::OneFlow.set_up(r);
+    r.cli(
+        "create packet-generator interface pg2
+         set interface state pg2 up
+         set interface mac address pg2 02:fe:00:00:00:01",
+    );
+    r.cli(&paths::stream("s1", "pg2", 0, "48.0.0.1"));
+}
 
 /// Translation of packets that come in turn.
 fn nat44(r: &mut Router) {

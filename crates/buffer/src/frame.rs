@@ -246,6 +246,19 @@ impl Frame {
     pub fn tx(&self) -> Iface {
         self.tx.whole()
     }
+    /// Returns the interfaces of receipt in order, each with the number of successive packets.
+    #[inline]
+    pub fn rx_runs(&self) -> impl Iterator<Item = (u32, usize)> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (from, rx_if) = (at, (at < self.n).then(|| self.rx.get(at as u8))?);
+            at = match self.rx.mixed {
+                false => self.n,
+                true => (at..self.n).find(|i| self.rx.get(*i as u8) != rx_if).unwrap_or(self.n),
+            };
+            Some((rx_if, at - from))
+        })
+    }
     /// Returns the interface packet `i` came from.
     #[inline]
     pub fn rx_if(&self, i: u8) -> u32 {

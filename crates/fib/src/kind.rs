@@ -5,7 +5,7 @@
 //! which node handles it with [`Forwarding::set_exit`].
 
 use crate::{Dpo, Forwarding};
-use thalweg_device::{InterfaceView, Mac};
+use thalweg_device::{InterfaceView, Mac, MtuOf};
 use thalweg_graph::Control;
 
 /// Kind of a forwarding object.
@@ -204,8 +204,12 @@ impl LinkType {
     /// Returns an interface's MTU for such packets.
     #[must_use]
     pub fn mtu(self, view: &InterfaceView) -> u16 {
-        let [l3, own] = [view.mtu[0], view.mtu[1 + self as usize]];
-        (if own != 0 { own } else { l3 }).min(u32::from(u16::MAX)) as u16
+        let of = match self {
+            LinkType::Ip4 => MtuOf::Ip4,
+            LinkType::Ip6 => MtuOf::Ip6,
+            LinkType::Mpls => MtuOf::Mpls,
+        };
+        view.mtu.of(of).min(u32::from(u16::MAX)) as u16
     }
 
     /// Returns the first bytes of multicast MAC addresses; the group's address gives the others

@@ -109,7 +109,8 @@ fn each_link_type_has_its_mtu() {
     let mut lab = lab();
     let all = LinkType::ALL.map(|link| adjacency(&lab, 0, link, peer("10.0.0.2")));
     let sw_if = lab.sw_if(0);
-    thalweg_device::interface::set_mtus(&mut lab.c, sw_if, [1500, 1400, 0, 1300]).expect("MTUs");
+    thalweg_device::interface::set_mtus(&mut lab.c, sw_if, [1500, 1400, 0, 1300].into())
+        .expect("MTUs");
     let mtus = all.map(|dpo| with(&lab, |f, _| f.table().get(dpo).state().mtu));
     assert_eq!(mtus, [1400, 1500, 1300]);
     all.iter().for_each(|dpo| release(&lab, *dpo));

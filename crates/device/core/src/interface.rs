@@ -4,15 +4,19 @@
 //! changes by [`Interfaces::subscribe`].
 
 mod indices;
+mod kind;
 mod set;
 
+pub use kind::{Kind, Mode, Mtu, MtuOf};
 pub use set::{
-    MTU_RANGE, accept_all, clear_counters, refresh_caps, set_admin, set_l2, set_link, set_link_mtu,
-    set_mac, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement, set_speed, set_tag,
+    MTU_RANGE, accept_all, clear_counters, refresh_caps, set_admin, set_link, set_link_mtu,
+    set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement,
+    set_speed, set_tag,
 };
 
 use crate::output;
 use indices::Indices;
+use kind::MODES;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -110,6 +114,10 @@ pub struct RxQueue {
 pub trait Device: 'static {
     /// Device type, as VPP's clients know it: `af-packet`, `pg`, `Loopback` …
     fn dev_type(&self) -> &'static str;
+    /// What the interface is made of.
+    fn kind(&self) -> Kind {
+        Kind::Hardware
+    }
     /// Starts or stops receiving and transmitting.
     ///
     /// # Errors
@@ -248,6 +256,8 @@ pub struct InterfaceView {
     pub sw_if: SwIfIndex,
     /// Name.
     pub name: String,
+    /// What it is made of.
+    pub kind: Kind,
     /// Device type.
     pub dev_type: &'static str,
     /// MAC address.
@@ -258,8 +268,8 @@ pub struct InterfaceView {
     pub link_up: bool,
     /// MTU of the device.
     pub link_mtu: u32,
-    /// MTUs: L3, IPv4, IPv6, MPLS; 0 in the last three means "as L3".
-    pub mtu: [u32; 4],
+    /// MTUs of packets.
+    pub mtu: Mtu,
     /// Speed in kbit/s, 0 if unknown.
     pub speed_kbps: u32,
     /// Promiscuous mode.
@@ -272,15 +282,11 @@ pub struct InterfaceView {
     pub ethernet: bool,
     /// User tag, such as the managing program's name; may be empty.
     pub tag: String,
-    /// Layer 2 membership, as text: `xconnect host-b`.
-    pub l2: Option<String>,
+    /// What becomes of received frames.
+    pub mode: Mode,
 }
 
 impl InterfaceView {
-    /// IPv4 MTU.
-    pub fn ip4_mtu(&self) -> u32 {
-        if self.mtu[1] != 0 { self.mtu[1] } else { self.mtu[0] }
-    }
     /// Returns whether it is administratively up with its link up.
     pub fn is_up(&self) -> bool {
         self.admin_up && self.link_up
@@ -300,6 +306,8 @@ pub struct IfRow {
     pub mac: Mac,
     /// Output node.
     pub output: NodeId,
+    /// Node of frames received, if its mode is not [`Mode::Routed`].
+    pub mode_input: Option<NodeId>,
     /// Offloads of the device.
     pub caps: Caps,
 }
@@ -310,6 +318,7 @@ static NO_ROW: IfRow = IfRow {
     accept_all: false,
     mac: [0; 6],
     output: NodeId(0),
+    mode_input: None,
     caps: Caps { tx_csum: false, tx_tso: false, tx_uso: false },
 };
 
@@ -345,6 +354,8 @@ pub struct Interfaces {
     /// Instances of numbered interfaces (`loop3`) by prefix.
     instances: HashMap<&'static str, Indices>,
     subscribers: Vec<Subscriber>,
+    /// Nodes of frames received, by mode.
+    mode_inputs: [Option<NodeId>; MODES],
     #[allow(clippy::type_complexity)]
     describers: Vec<Rc<dyn Fn(&Control, SwIfIndex) -> Vec<String>>>,
 }
@@ -360,6 +371,7 @@ impl Interfaces {
             indices: Indices::new(MAX_INTERFACES as SwIfIndex),
             instances: HashMap::new(),
             subscribers: Vec::new(),
+            mode_inputs: [None; MODES],
             describers: Vec::new(),
         });
         c.set_namer(crate::namer);
@@ -371,19 +383,20 @@ impl Interfaces {
         let view = InterfaceView {
             sw_if: 0,
             name: "local0".into(),
+            kind: Kind::Local,
             dev_type: "local",
             mac: [0; 6],
             admin_up: false,
             link_up: false,
             link_mtu: 0,
-            mtu: [0; 4],
+            mtu: Mtu::default(),
             speed_kbps: 0,
             promiscuous: false,
             caps: Caps::default(),
             output: NodeId(0),
             ethernet: false,
             tag: String::new(),
-            l2: None,
+            mode: Mode::Routed,
         };
         let device: Box<dyn Device> = Box::new(Local);
         self.by_name.insert("local0".into(), 0);
@@ -453,6 +466,7 @@ impl Interfaces {
             accept_all: i.view.promiscuous || i.accept_all > 0,
             mac: i.view.mac,
             output: i.view.output,
+            mode_input: self.mode_inputs[i.view.mode.place()],
             caps: i.view.caps,
         });
         self.writer.update(c.domain(), |table| {
@@ -467,6 +481,9 @@ struct Local;
 impl Device for Local {
     fn dev_type(&self) -> &'static str {
         "local"
+    }
+    fn kind(&self) -> Kind {
+        Kind::Local
     }
     fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
         Ok(false)
@@ -536,6 +553,24 @@ pub(crate) fn free_instance(c: &Control, prefix: &'static str, instance: u32) {
     c.state::<Interfaces>().borrow_mut().instances(prefix).give_back(instance);
 }
 
+/// Registers the node of frames received on interfaces of a mode: of any value of this mode. To be
+/// called from the `ready` of the feature that switches interfaces to it.
+pub fn register_mode(c: &Control, mode: Mode, node: &str) {
+    let all = c.state::<Interfaces>();
+    all.borrow_mut().mode_inputs[mode.place()] = c.node(node);
+}
+
+/// Returns an interface's layer 2 membership as text, `xconnect host-b`, if it has one.
+pub fn l2_text(c: &Control, view: &InterfaceView) -> Option<String> {
+    match view.mode {
+        Mode::Routed => None,
+        Mode::CrossConnect(peer) => Some(format!("xconnect {}", c.interface_name(peer))),
+        Mode::Bridged { domain, number, group } => {
+            Some(format!("bridge bd-id {domain} idx {number} shg {group}"))
+        }
+    }
+}
+
 fn notify(c: &mut Control, event: InterfaceEvent) {
     let subscribers = c.state::<Interfaces>().borrow().subscribers.clone();
     for s in subscribers {
@@ -565,19 +600,20 @@ pub fn create(
     let view = InterfaceView {
         sw_if,
         name: spec.name.clone(),
+        kind: spec.device.kind(),
         dev_type: spec.device.dev_type(),
         mac: spec.mac,
         admin_up: false,
         link_up: spec.link_up,
         link_mtu: spec.mtu,
-        mtu: [spec.mtu, 0, 0, 0],
+        mtu: Mtu { l3: spec.mtu, ..Mtu::default() },
         speed_kbps: spec.speed_kbps,
         promiscuous: false,
         caps: spec.caps,
         output,
         ethernet: spec.mac != [0; 6],
         tag: String::new(),
-        l2: None,
+        mode: Mode::Routed,
     };
     {
         let mut a = all.borrow_mut();

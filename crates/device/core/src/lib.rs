@@ -24,7 +24,7 @@ pub mod testing;
 pub use command_line::{interface_arg, interface_names};
 pub use interface::{
     Caps, Device, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec, InterfaceView,
-    Interfaces, Mac, RxQueue, SwIfIndex,
+    Interfaces, Mac, Mode, Mtu, MtuOf, RxQueue, SwIfIndex,
 };
 
 use thalweg_engine::Feature;

@@ -1,13 +1,14 @@
 //! Devices without hardware: loopbacks, which carry addresses, and sinks for benchmarks. Both count
 //! packets as sent and free them.
 
-use crate::interface::{self, Caps, Device, DeviceError, InterfaceSpec, Mac, SwIfIndex};
+use crate::interface::{self, Caps, Device, DeviceError, InterfaceSpec, Kind, Mac, SwIfIndex};
 use std::any::Any;
 use thalweg_buffer::Frame;
-use thalweg_graph::{Built, Control, Kind, NodeCx, NodeDecl, Runner};
+use thalweg_graph::{Built, Control, NodeCx, NodeDecl, Runner};
 
 /// Declaration of the transmit node of loopbacks and sinks.
-pub static TX: NodeDecl = NodeDecl { name: "null-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
+pub static TX: NodeDecl =
+    NodeDecl { name: "null-tx", kind: thalweg_graph::Kind::Tx, ..NodeDecl::DEFAULT };
 
 struct Sink;
 
@@ -30,6 +31,9 @@ struct NullDevice {
 impl Device for NullDevice {
     fn dev_type(&self) -> &'static str {
         self.kind
+    }
+    fn kind(&self) -> Kind {
+        if self.prefix == "loop" { Kind::Loopback } else { Kind::Sink }
     }
     fn delete(&mut self, c: &mut Control, _sw_if: SwIfIndex) {
         interface::free_instance(c, self.prefix, self.instance);

@@ -52,7 +52,8 @@ pub(crate) fn addresses(
     each(c, chosen, out, |c, v, out| {
         let lines = interface::addresses(c, v.sw_if);
         out.line(format_args!("{} ({}):", v.name, if v.admin_up { "up" } else { "dn" }));
-        if let Some(l2) = &v.l2 {
+        let l2 = interface::l2_text(c, v);
+        if let Some(l2) = &l2 {
             out.line(format_args!("  L2 {l2}"));
         }
         lines.iter().for_each(|l| out.line(format_args!("  {l}")));
@@ -61,7 +62,7 @@ pub(crate) fn addresses(
                 "name": v.name,
                 "index": v.sw_if,
                 "admin_up": v.admin_up,
-                "l2": v.l2,
+                "l2": l2,
                 "addresses": lines,
             }));
         }

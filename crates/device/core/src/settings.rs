@@ -1,6 +1,6 @@
 //! Configuration of interfaces.
 
-use crate::interface::{Interfaces, MTU_RANGE};
+use crate::interface::{Interfaces, MTU_RANGE, MtuOf};
 use crate::report;
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
@@ -21,8 +21,11 @@ const DEFAULT_MTU: u32 = 1500;
 const DEFAULT_LINK_MTU: u32 = 9000;
 const MTU: Kind = Kind::Int(MTU_RANGE.0 as i128, MTU_RANGE.1 as i128);
 /// Protocol MTUs: key, CLI word, index in the table.
-const PROTOCOLS: [(&str, &str, usize); 3] =
-    [("mtu-ip4", "ip4", 1), ("mtu-ip6", "ip6", 2), ("mtu-mpls", "mpls", 3)];
+const PROTOCOLS: [(&str, &str, MtuOf); 3] = [
+    ("mtu-ip4", "ip4", MtuOf::Ip4),
+    ("mtu-ip6", "ip6", MtuOf::Ip6),
+    ("mtu-mpls", "mpls", MtuOf::Mpls),
+];
 
 const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.index", Kind::Int(1, MAX_INTERFACES as i128 - 1)),
@@ -95,16 +98,16 @@ impl Section<Control> for Settings {
             if v.ethernet {
                 out.set(name, "mac", report::mac(v.mac));
             }
-            let link = if follows(name) { v.mtu[0] } else { DEFAULT_LINK_MTU };
+            let link = if follows(name) { v.mtu.l3 } else { DEFAULT_LINK_MTU };
             if !local {
-                out.set(name, "mtu", v.mtu[0]);
+                out.set(name, "mtu", v.mtu.l3);
             }
             if !local && v.link_mtu != link {
                 out.set(name, "link-mtu", v.link_mtu);
             }
             for (key, _, place) in PROTOCOLS {
-                if v.mtu[place] != 0 {
-                    out.set(name, key, v.mtu[place]);
+                if v.mtu.get(place) != 0 {
+                    out.set(name, key, v.mtu.get(place));
                 }
             }
             if !v.tag.is_empty() {

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::interface;
 use crate::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex};
-use thalweg_buffer::{Frame, PoolConfig};
+use thalweg_buffer::{FRAME_SIZE, Frame, PoolConfig};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
 use thalweg_engine::Feature;
 use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
@@ -27,8 +27,8 @@ type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
 /// Frames accepted into buffers, by worker.
 type Accepted = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
-/// Frames to be received by an interface.
-struct Receive(SwIfIndex, Vec<Vec<u8>>, Accepted, PacketTap);
+/// Frames to be received by interfaces, the first one last.
+struct Receive(Vec<(SwIfIndex, PacketTap, Vec<u8>)>, Accepted);
 
 static INPUT: NodeDecl = NodeDecl {
     name: "test-input",
@@ -41,35 +41,37 @@ struct Input(VecDeque<Receive>);
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some(Receive(sw_if, frames, accepted, tap)) = self.0.front_mut() else {
-            return Poll::Idle;
-        };
-        let (sw_if, worker) = (*sw_if, cx.worker());
-        let mut frame = cx.new_frame();
-        while frame.room() > 0
-            && let Some(bytes) = frames.pop()
+        let Some(Receive(frames, accepted)) = self.0.front_mut() else { return Poll::Idle };
+        let (worker, mut n) = (cx.worker(), 0);
+        while n < FRAME_SIZE
+            && let Some(sw_if) = frames.last().map(|(sw_if, ..)| *sw_if)
         {
-            // Frames without a buffer are lost, as on a full device queue.
-            let Some(mut p) = cx.cache().alloc() else {
-                cx.stats().interface(sw_if).rx_no_buf.add(1);
-                continue;
-            };
-            if p.fill(&bytes, cx.cache()) {
-                assert!(frame.push(p).is_ok());
-                tap.received([&bytes[..]]);
-                accepted.lock().unwrap_or_else(PoisonError::into_inner).push((worker, bytes));
-            } else {
-                cx.stats().interface(sw_if).rx_no_buf.add(1);
-                cx.cache().free(p);
+            let mut frame = cx.new_frame();
+            while n + frame.len() < FRAME_SIZE
+                && let Some((_, tap, bytes)) = frames.pop_if(|(next, ..)| *next == sw_if)
+            {
+                // Frames without a buffer are lost, as on a full device queue.
+                let Some(mut p) = cx.cache().alloc() else {
+                    cx.stats().interface(sw_if).rx_no_buf.add(1);
+                    continue;
+                };
+                if p.fill(&bytes, cx.cache()) {
+                    assert!(frame.push(p).is_ok());
+                    tap.received([&bytes[..]]);
+                    accepted.lock().unwrap_or_else(PoisonError::into_inner).push((worker, bytes));
+                } else {
+                    cx.stats().interface(sw_if).rx_no_buf.add(1);
+                    cx.cache().free(p);
+                }
             }
+            n += frame.len();
+            cx.device_input(frame, sw_if, |f, i, out| {
+                let _ = writeln!(out, "{} bytes", f.total_len(i));
+            });
         }
         if frames.is_empty() {
             self.0.pop_front();
         }
-        let n = frame.len();
-        cx.device_input(frame, sw_if, |f, i, out| {
-            let _ = writeln!(out, "{} bytes", f.total_len(i));
-        });
         Poll::Busy(n)
     }
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
@@ -244,16 +246,28 @@ impl Lab {
     }
 
     /// Receives frames on `testN` by a worker.
-    pub fn deliver_to(&mut self, worker: usize, n: u8, mut frames: Vec<Vec<u8>>) {
+    pub fn deliver_to(&mut self, worker: usize, n: u8, frames: Vec<Vec<u8>>) {
+        let on = |frame| (n, frame);
+        self.deliver_mixed(worker, frames.into_iter().map(on).collect());
+    }
+
+    /// Receives frames, each on the `testN` that it comes with, by a worker. Up to 256 come in one
+    /// loop, so that nodes run on frames of several interfaces.
+    pub fn deliver_mixed(&mut self, worker: usize, frames: Vec<(u8, Vec<u8>)>) {
         if frames.is_empty() {
             return;
         }
         self.received += frames.len() as u64;
-        let (input, sw_if) = (self.c.node("test-input").expect("input"), self.sw_if(n));
+        let input = self.c.node("test-input").expect("input");
+        let mut ports: HashMap<u8, (SwIfIndex, PacketTap)> = HashMap::new();
+        let on_port = |(n, frame): (u8, Vec<u8>)| {
+            let new = || (self.sw_if(n), self.packets.interface(&format!("test{n}")));
+            let (sw_if, tap) = ports.entry(n).or_insert_with(new);
+            (*sw_if, tap.clone(), frame)
+        };
         // The input node takes them from the end.
-        frames.reverse();
-        let tap = self.packets.interface(&format!("test{n}"));
-        let message = Receive(sw_if, frames, self.accepted.clone(), tap);
+        let frames = frames.into_iter().map(on_port).rev().collect();
+        let message = Receive(frames, self.accepted.clone());
         self.c.message(worker, input, Box::new(message));
     }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use thalweg_cli::CommandTree;
-use thalweg_device::{FEATURE, interface};
+use thalweg_device::{FEATURE, Mode, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::{Built, Control, EngineConfig, Inject, Node, NodeCx, NodeDecl, Verdict};
 
@@ -73,7 +73,8 @@ fn interfaces_are_shown_in_vpps_columns() {
     }
     lab.c.sync();
     lab.c.sync();
-    interface::set_l2(&mut lab.c, sw_if, Some("xconnect sink0".into())).unwrap();
+    let sink = interface::find(&lab.c, "sink0").unwrap();
+    interface::set_mode(&mut lab.c, sw_if, Mode::CrossConnect(sink)).unwrap();
     let all = [
         "show int",
         "show int sink0 loop0",
@@ -105,7 +106,7 @@ fn settings_take_and_mistakes_are_explained() {
     lab.run("set interface mtu ip4 1400 loop0");
     lab.run("set interface mtu mpls loop0 1300");
     lab.run("set interface mtu 1500 1");
-    assert_eq!(interface::view(&lab.c, 1).unwrap().mtu, [1500, 1400, 0, 1300]);
+    assert_eq!(interface::view(&lab.c, 1).unwrap().mtu, [1500, 1400, 0, 1300].into());
     lab.run("set int promiscuous off loop0");
     lab.run("set int state loop0 up");
     lab.run("set int state loop0 down");

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use thalweg_buffer::Frame;
 use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
@@ -58,6 +59,14 @@ impl Tables {
     #[inline]
     pub fn fib(&self, rx_if: u32) -> Option<&Fib> {
         self.fibs.get(usize::from(self.interface(rx_if).fib))
+    }
+    /// Table of all packets of a frame, if they share one.
+    #[inline(never)]
+    pub(crate) fn fib_of_all(&self, frame: &Frame) -> Option<Option<&Fib>> {
+        let mut all = frame.rx_runs().map(|(rx_if, _)| self.interface(rx_if).fib);
+        let first = all.next()?;
+        let same = self.is_single() || all.all(|fib| fib == first);
+        same.then(|| self.fibs.get(usize::from(first)))
     }
     /// Resolves a destination for packets received on an interface; of a load balance, its first
     /// member.

@@ -1,7 +1,7 @@
 //! Layer 2: cross connects and bridge domains.
 //!
-//! An interface in layer 2 passes its frames from the device straight to `l2-input`. A cross
-//! connect's frames go to the other interface; a bridge domain's to `l2-learn`, `l2-fwd` and, if
+//! The frames of an interface in layer 2 go from `ethernet-input` to `l2-input`. A cross connect's
+//! frames go to the other interface; a bridge domain's to `l2-learn`, `l2-fwd` and, if
 //! needed, `l2-flood`. Workers look addresses up and report unknown ones to the main thread, which
 //! alone writes the table ([`Bridges`]).
 #![forbid(unsafe_code)]
@@ -29,7 +29,7 @@ use learning::Learning;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
-use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, Mac, SwIfIndex, interface};
+use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, Mac, Mode, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::mac::MacTable;
@@ -44,6 +44,7 @@ pub static FEATURE: Feature = Feature {
     api: api::SERVICES,
     settings: &[&settings::SETTINGS],
     init,
+    ready,
     ..Feature::DEFAULT
 };
 
@@ -88,6 +89,12 @@ fn init(c: &mut Control) {
     c.insert(learning::Scan::default());
     c.insert(api_types::Watchers::default());
     c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
+}
+
+fn ready(c: &mut Control) {
+    for mode in [Mode::CrossConnect(0), Mode::Bridged { domain: 0, number: 0, group: 0 }] {
+        interface::register_mode(c, mode, "l2-input");
+    }
 }
 
 fn ports_changed(c: &mut Control) {
@@ -141,10 +148,10 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
         let bridged = l2.bridges.leave(rx);
         l2.xconnects.insert(rx, tx).is_some() || bridged
     };
-    enter(c, rx, was)?;
+    enter(c, rx, was, Mode::CrossConnect(tx))?;
     flush::start(c);
     ports_changed(c);
-    interface::set_l2(c, rx, Some(format!("xconnect {}", b.name)))
+    Ok(())
 }
 
 fn needs_ethernet(v: &interface::InterfaceView) -> Result<(), DeviceError> {
@@ -157,14 +164,12 @@ fn needs_ethernet(v: &interface::InterfaceView) -> Result<(), DeviceError> {
 }
 
 /// Moves an interface to layer 2, once workers have its new table.
-fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool) -> Result<(), DeviceError> {
+fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool, mode: Mode) -> Result<(), DeviceError> {
     table::publish(c);
     if !was_there {
         interface::accept_all(c, rx, true)?;
-        let node = c.node("l2-input");
-        c.set_arc_end("device-input", rx, node).map_err(|e| DeviceError::Failed(e.to_string()))?;
     }
-    Ok(())
+    interface::set_mode(c, rx, mode)
 }
 
 /// Returns an interface to layer 3.
@@ -182,12 +187,12 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     if !was {
         return Ok(());
     }
-    c.set_arc_end("device-input", rx, None).map_err(|e| DeviceError::Failed(e.to_string()))?;
+    interface::set_mode(c, rx, Mode::Routed)?;
     interface::accept_all(c, rx, false)?;
     table::publish(c);
     flush::start(c);
     ports_changed(c);
-    interface::set_l2(c, rx, None)
+    Ok(())
 }
 
 /// Creates a bridge domain.
@@ -269,11 +274,10 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
         l2.bridges.join(id, sw_if, group)?;
         (was, l2.bridges.find(id)?.number)
     };
-    enter(c, sw_if, was)?;
+    enter(c, sw_if, was, Mode::Bridged { domain: id, number, group })?;
     flush::start(c);
     ports_changed(c);
-    let text = format!("bridge bd-id {id} idx {number} shg {group}");
-    Ok(interface::set_l2(c, sw_if, Some(text))?)
+    Ok(())
 }
 
 /// Adds an address to a bridge domain. [`Origin::Filter`] needs no port.

@@ -197,7 +197,7 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
 
 /// Returns the MTU that all ports of a bridge domain share.
 fn common_mtu(c: &Control, d: &Domain) -> Option<u32> {
-    let mut all = d.ports().filter_map(|(port, _)| Some(interface::view(c, port).ok()?.mtu[0]));
+    let mut all = d.ports().filter_map(|(port, _)| Some(interface::view(c, port).ok()?.mtu.l3));
     let first = all.next()?;
     all.all(|mtu| mtu == first).then_some(first)
 }

@@ -1,6 +1,7 @@
 //! Layer 2 tables as workers read them.
 
 use crate::L2;
+use thalweg_buffer::Frame;
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_graph::{Control, NodeId};
 
@@ -62,6 +63,13 @@ impl L2Table {
     #[inline]
     pub fn bridge_of(&self, sw_if: u32) -> u16 {
         self.port(sw_if).bridge
+    }
+    /// Returns the number of the bridge domain that all packets of a frame come from, if there is
+    /// one such number.
+    pub(crate) fn bridge_of_all(&self, frame: &Frame) -> Option<u16> {
+        let mut all = frame.rx_runs().map(|(rx_if, _)| self.bridge_of(rx_if));
+        let first = all.next()?;
+        all.all(|number| number == first).then_some(first)
     }
     /// Returns the output node of a port.
     #[inline]

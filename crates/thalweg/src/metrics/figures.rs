@@ -108,7 +108,7 @@ fn interfaces(c: &Control) -> Vec<Interface> {
         tag: view.tag.clone(),
         admin_up: view.admin_up,
         link_up: view.link_up,
-        mtu: view.mtu[0],
+        mtu: view.mtu.l3,
         speed_kbps: view.speed_kbps,
         totals: c.interface_totals(view.sw_if),
     };

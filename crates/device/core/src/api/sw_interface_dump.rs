@@ -102,7 +102,7 @@ fn details(view: &InterfaceView) -> SwInterfaceDetails {
         link_duplex: LinkDuplex::UNKNOWN,
         link_speed: view.speed_kbps,
         link_mtu: u16::try_from(view.link_mtu).unwrap_or(u16::MAX),
-        mtu: view.mtu,
+        mtu: view.mtu.into(),
         sub_id: 0,
         sub_number_of_tags: 0,
         sub_outer_vlan_id: 0,

@@ -21,6 +21,6 @@ pub static SERVICE: Call<Control, SwInterfaceSetMtu, SwInterfaceSetMtuReply> =
     Call::new(&INTERFACE, handle);
 
 fn handle(c: &mut Control, rq: SwInterfaceSetMtu) -> Result<SwInterfaceSetMtuReply, Retval> {
-    interface::set_mtus(c, rq.sw_if_index.0, rq.mtu)?;
+    interface::set_mtus(c, rq.sw_if_index.0, rq.mtu.into())?;
     Ok(SwInterfaceSetMtuReply)
 }

@@ -1,7 +1,7 @@
 //! `set interface mtu`: MTU of a device or a protocol.
 
 use crate::command_line::{interface_arg, interface_names, refused};
-use crate::interface;
+use crate::interface::{self, MtuOf};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -44,10 +44,10 @@ impl Command<Control> for SetInterfaceMtu {
         args.end()?;
         let set = match proto {
             None => interface::set_link_mtu(c, sw_if, mtu),
-            Some("packet") => interface::set_mtu(c, sw_if, 0, mtu),
-            Some("ip4") => interface::set_mtu(c, sw_if, 1, mtu),
-            Some("ip6") => interface::set_mtu(c, sw_if, 2, mtu),
-            Some(_) => interface::set_mtu(c, sw_if, 3, mtu),
+            Some("packet") => interface::set_mtu(c, sw_if, MtuOf::L3, mtu),
+            Some("ip4") => interface::set_mtu(c, sw_if, MtuOf::Ip4, mtu),
+            Some("ip6") => interface::set_mtu(c, sw_if, MtuOf::Ip6, mtu),
+            Some(_) => interface::set_mtu(c, sw_if, MtuOf::Mpls, mtu),
         };
         set.map_err(refused)?;
         out.json(serde_json::json!({ "index": sw_if, "protocol": proto, "mtu": mtu }));

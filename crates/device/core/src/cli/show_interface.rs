@@ -1,7 +1,7 @@
 //! `show interface`: state, MTU and counters, in VPP's columns.
 
 use crate::command_line::{interface_arg, interface_names, sorted};
-use crate::interface::{InterfaceView, SwIfIndex};
+use crate::interface::{InterfaceView, Mtu, SwIfIndex};
 use crate::report;
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -18,7 +18,7 @@ const COUNTERS: usize = 68;
 
 /// Text of an interface: one line, and one more per further counter.
 fn text(c: &Control, v: &InterfaceView, out: &mut Output) {
-    let [l3, ip4, ip6, mpls] = v.mtu;
+    let Mtu { l3, ip4, ip6, mpls } = v.mtu;
     let head = [
         format!("{:32}", v.name),
         report::centre(&v.sw_if.to_string(), 5),
@@ -40,7 +40,7 @@ fn text(c: &Control, v: &InterfaceView, out: &mut Output) {
 
 /// JSON of an interface, all counters included.
 fn value(c: &Control, v: &InterfaceView) -> serde_json::Value {
-    let [l3, ip4, ip6, mpls] = v.mtu;
+    let Mtu { l3, ip4, ip6, mpls } = v.mtu;
     let counters: serde_json::Map<_, _> = c
         .interface_totals(v.sw_if)
         .rows()

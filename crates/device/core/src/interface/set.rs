@@ -110,43 +110,38 @@ pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), D
     }
     change(c, sw_if, |v| {
         v.link_mtu = mtu;
-        v.mtu[0] = mtu;
+        v.mtu.l3 = mtu;
     })?;
     notify(c, InterfaceEvent::Mtu(sw_if));
     Ok(())
 }
 
-/// Sets a packet MTU: L3 (0), or IPv4, IPv6, MPLS (1 to 3; 0 bytes: as L3).
+/// Sets a packet MTU; 0 bytes, for all but L3: as L3.
 ///
 /// # Errors
 /// If the interface does not exist or the value exceeds the device's MTU.
-pub fn set_mtu(
-    c: &mut Control,
-    sw_if: SwIfIndex,
-    proto: usize,
-    mtu: u32,
-) -> Result<(), DeviceError> {
+pub fn set_mtu(c: &mut Control, sw_if: SwIfIndex, of: MtuOf, mtu: u32) -> Result<(), DeviceError> {
     let v = view(c, sw_if)?;
     if sw_if == 0 {
         let what = format!("an MTU of {mtu}");
         return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
     }
-    if proto == 0 || mtu != 0 {
+    if of == MtuOf::L3 || mtu != 0 {
         check_mtu("MTU", mtu, v.link_mtu.max(MTU_RANGE.0))?;
     }
-    change(c, sw_if, |v| v.mtu[proto.min(3)] = mtu)?;
+    change(c, sw_if, |v| v.mtu.set(of, mtu))?;
     notify(c, InterfaceEvent::Mtu(sw_if));
     Ok(())
 }
 
-/// Sets all packet MTUs: L3, IPv4, IPv6, MPLS.
+/// Sets all packet MTUs.
 ///
 /// # Errors
 /// As [`set_mtu`]; nothing has changed then.
-pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: [u32; 4]) -> Result<(), DeviceError> {
+pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: Mtu) -> Result<(), DeviceError> {
     let before = view(c, sw_if)?.mtu;
-    for (proto, mtu) in mtus.into_iter().enumerate() {
-        if let Err(error) = set_mtu(c, sw_if, proto, mtu) {
+    for of in [MtuOf::L3, MtuOf::Ip4, MtuOf::Ip6, MtuOf::Mpls] {
+        if let Err(error) = set_mtu(c, sw_if, of, mtus.get(of)) {
             change(c, sw_if, |v| v.mtu = before)?;
             return Err(error);
         }
@@ -284,12 +279,12 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
     change(c, sw_if, |v| v.tag = tag.to_owned())
 }
 
-/// Sets the layer 2 membership shown for an interface (`None`: none).
+/// Sets what becomes of the frames that an interface receives, from the workers' next loop on.
 ///
 /// # Errors
 /// If the interface does not exist.
-pub fn set_l2(c: &mut Control, sw_if: SwIfIndex, l2: Option<String>) -> Result<(), DeviceError> {
-    change(c, sw_if, |v| v.l2 = l2)
+pub fn set_mode(c: &mut Control, sw_if: SwIfIndex, mode: Mode) -> Result<(), DeviceError> {
+    change(c, sw_if, |v| v.mode = mode)
 }
 
 fn change(

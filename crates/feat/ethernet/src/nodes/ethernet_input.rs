@@ -1,7 +1,9 @@
-//! `ethernet-input`: demultiplexes frames by ethertype.
+//! `ethernet-input`: dispatches frames by the mode of their interface, and those of routed ones by
+//! ethertype.
 //!
-//! Reads: rx interface. Advances the packet's start past the Ethernet header, which stays readable
-//! before the start. Next: the node registered for the ethertype.
+//! Reads: rx interface. Next: the node registered for the interface's mode, with the frame as it
+//! came; or that of the ethertype, with the packet's start advanced past the Ethernet header, which
+//! stays readable before the start.
 
 use crate::Ethertypes;
 use std::fmt::Write;
@@ -77,6 +79,40 @@ impl EthernetInput {
         dst == row.mac || row.accept_all
     }
 
+    /// As the kernel, for a frame of several interfaces, if all are in the same mode.
+    #[inline(never)]
+    fn mixed(&self, cx: &NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) -> FrameVerdict {
+        let guard = cx.guard();
+        let table = self.interfaces.load(guard);
+        let mode_input = table.get(frame.rx_if(0)).mode_input;
+        let same = |row: &IfRow| row.admin_up && row.mode_input == mode_input;
+        if !frame.rx_runs().all(|(rx_if, _)| same(table.get(rx_if))) {
+            return FrameVerdict::PerPacket;
+        }
+        if let Some(node) = mode_input {
+            return FrameVerdict::Whole(Verdict::node(node));
+        }
+        let Some(kind) = frame.data(0).get(12..14) else { return FrameVerdict::PerPacket };
+        let kind = [kind[0], kind[1]];
+        let known = self.types.load(guard).get(u16::from_be_bytes(kind));
+        let Some(next) = known.map(Verdict::node) else { return FrameVerdict::PerPacket };
+        let of = |rx_if: u32| (rx_if, pattern(table.get(rx_if), kind));
+        let mut last = of(frame.rx_if(0));
+        let rest = Rows::of(frame.heads().enumerate().map(|(i, head)| {
+            let rx_if = frame.rx_if(i as u8);
+            if rx_if != last.0 {
+                last = of(rx_if);
+            }
+            !last.1.matches(head)
+        }));
+        frame.pull_all(HEADER as u16, rest);
+        if rest.is_empty() {
+            return FrameVerdict::Whole(next);
+        }
+        each[..frame.len()].fill(next);
+        FrameVerdict::Each(rest)
+    }
+
     #[cold]
     fn other(&self, cx: &NodeCx<'_>, kind: u16) -> Verdict {
         match self.types.load(cx.guard()).get(kind) {
@@ -95,18 +131,21 @@ impl Node for EthernetInput {
         self.ip4 = self.types.load(guard).get(ethertype::IPV4).map(Verdict::node);
         self.uniform = matches!(frame.rx(), Iface::Uniform(_));
         if let Iface::Uniform(sw_if) = frame.rx() {
-            self.row.clone_from(self.interfaces.load(guard).get(sw_if));
+            self.row = *self.interfaces.load(guard).get(sw_if);
         }
     }
 
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        if !self.uniform {
+            self.row = *self.interfaces.load(cx.guard()).get(p.rx_if());
+        }
+        if let Some(node) = self.row.mode_input {
+            return if self.row.admin_up { Verdict::node(node) } else { Verdict::drop(DOWN) };
+        }
         let Some(header) = p.data().first_chunk::<HEADER>() else { return Verdict::drop(SHORT) };
         let dst = [header[0], header[1], header[2], header[3], header[4], header[5]];
         let kind = u16::from_be_bytes([header[12], header[13]]);
-        if !self.uniform {
-            self.row.clone_from(self.interfaces.load(cx.guard()).get(p.rx_if()));
-        }
         if !self.row.admin_up {
             return Verdict::drop(DOWN);
         }
@@ -126,7 +165,7 @@ impl Node for EthernetInput {
         }
     }
 
-    /// Packets of one interface are compared with the most frequent header: addressed to this
+    /// Packets are compared with the most frequent header: addressed to this
     /// interface, with the first packet's ethertype.
     #[inline(always)]
     fn frame<V: Lanes>(
@@ -135,8 +174,17 @@ impl Node for EthernetInput {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        if !self.uniform || !self.row.admin_up || frame.is_empty() {
+        if frame.is_empty() {
             return FrameVerdict::PerPacket;
+        }
+        if !self.uniform {
+            return self.mixed(cx, frame, each);
+        }
+        if !self.row.admin_up {
+            return FrameVerdict::PerPacket;
+        }
+        if let Some(node) = self.row.mode_input {
+            return FrameVerdict::Whole(Verdict::node(node));
         }
         let Some(kind) = frame.data(0).get(12..14) else { return FrameVerdict::PerPacket };
         let kind = [kind[0], kind[1]];
@@ -157,9 +205,13 @@ impl Node for EthernetInput {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        // The start was moved past the header, unless the frame was too short for one.
+        // The start was moved past the header, unless the frame was too short for one or not for a
+        // protocol.
         let mut header = [0u8; HEADER];
-        let before = frame.before(i, HEADER);
+        let before = match frame.stepped(i) {
+            0 => frame.data(i).get(..HEADER).unwrap_or_default(),
+            _ => frame.before(i, HEADER),
+        };
         if before.len() == HEADER {
             header.copy_from_slice(before);
             let _ = thalweg_wire::fmt::ethernet(&header, out, 0);

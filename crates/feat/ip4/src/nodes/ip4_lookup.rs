@@ -183,8 +183,11 @@ impl Node for Ip4Lookup {
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         let tables = self.tables.load(cx.guard());
         self.uniform = false;
-        if let Iface::Uniform(rx_if) = frame.rx() {
-            let fib = tables.fib(rx_if);
+        let one_table = match frame.rx() {
+            Iface::Uniform(rx_if) => Some(tables.fib(rx_if)),
+            Iface::Mixed => tables.fib_of_all(frame),
+        };
+        if let Some(fib) = one_table {
             let serial = |f: Option<&Fib>| f.map(|f| f.serial);
             if serial(self.fib.as_ref()) != serial(fib) {
                 let old = std::mem::replace(&mut self.fib, fib.cloned());

@@ -209,6 +209,72 @@ fn every_level_forwards_alike() {
     labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
 }
 
+/// Frames of two interfaces by turns, in one table or in two.
+#[test]
+fn frames_of_several_interfaces_are_forwarded_alike() {
+    let _alone = LEVELS.lock();
+    let mut labs = labs(2048);
+    labs.retain(|(_, lab)| lab.borrow().c.workers() == 1);
+    labs.iter().for_each(|(_, lab)| _ = lab.borrow_mut().interface(3));
+    for two_tables in [false, true] {
+        if two_tables {
+            for (_, lab) in &labs {
+                lab.borrow_mut().ok("ip table add 7
+                    set interface ip table test3 7
+                    ip route add 10.0.0.0/16 table 7 via 10.0.0.2 test0
+                    ip route add 48.1.0.0/16 table 7 via 10.0.2.2 test2
+                    ip route add 48.4.0.0/16 table 7 via 10.0.1.2 test1");
+            }
+        }
+        let ports = prop::collection::vec(prop_oneof![Just(0u8), Just(3)], 256);
+        let input = (arrivals(), ports).prop_map(|(frames, ports)| {
+            let on_port = |(mut frame, port): (Vec<u8>, u8)| {
+                if frame.starts_with(&our_mac(0).0) {
+                    frame[..6].copy_from_slice(&our_mac(port).0);
+                }
+                (port, frame)
+            };
+            frames.into_iter().zip(ports).map(on_port).collect::<Vec<_>>()
+        });
+        let config = Config { cases: 100, failure_persistence: None, ..Config::default() };
+        let result = TestRunner::new(config).run(&input, |frames| {
+            let mut model = None;
+            for (level, lab) in &labs {
+                let mut lab = lab.borrow_mut();
+                let deliver = |lab: &mut Lab| lab.deliver_mixed(0, frames.clone());
+                let found = outcome_of(&mut lab, *level, deliver);
+                let model = model.get_or_insert_with(|| found.clone());
+                prop_assert_eq!(&*model, &found, "{:?}", level);
+            }
+            Ok(())
+        });
+        simd::set_level(Level::best());
+        result.unwrap_or_else(|e| panic!("{e}"));
+    }
+    labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
+}
+
+/// What is sent, by interface, and counted.
+type Counted = (Vec<(SwIfIndex, Vec<u8>)>, Vec<(String, u64)>);
+
+fn outcome_of(lab: &mut Lab, level: Level, deliver: impl FnOnce(&mut Lab)) -> Counted {
+    simd::set_level(level);
+    let before = lab.counters();
+    deliver(lab);
+    lab.settle();
+    lab.accepted();
+    let sent = lab.sent_by_workers().into_iter();
+    // ICMP errors are rate limited by the clock.
+    let is_error = |f: &[u8]| f.get(26..28) == Some(&[10, 0]) && f[28] == 0 && f[29] == 1;
+    let sent = sent.filter(|(_, _, f)| !is_error(f)).map(|(sw_if, _, frame)| (sw_if, frame));
+    let mut sent: Vec<_> = sent.collect();
+    // Packets of different interfaces and verdicts may pass each other.
+    sent.sort();
+    let after = lab.counters().into_iter().zip(before);
+    let grown = after.map(|((name, now), (_, then))| (name, now - then)).filter(|(_, n)| *n > 0);
+    (sent, grown.collect())
+}
+
 /// Counters of packets lost for lack of buffers, and of fragments, which are then missing.
 const OF_FRAGMENTS: [&str; 2] = ["no buffers for fragments", "fragments sent"];
 

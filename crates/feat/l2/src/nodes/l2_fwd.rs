@@ -117,6 +117,32 @@ impl<'a> Ingress<'a> {
     }
 }
 
+impl L2Forward {
+    /// As the kernel, for a frame of several ports of one bridge domain.
+    #[inline(never)]
+    fn mixed(&self, cx: &NodeCx<'_>, frame: &Frame, each: &mut [Verdict]) -> FrameVerdict {
+        let guard = cx.guard();
+        let (table, macs) = (self.table.load(guard), self.macs.load(guard));
+        let number = table.bridge_of_all(frame).filter(|n| *n != 0 && table.bridge(*n).forward);
+        let Some(number) = number else { return FrameVerdict::PerPacket };
+        let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
+        let mut keys = [MacKey::new(0, [0; 6]); 256];
+        for (key, head) in keys.iter_mut().zip(heads) {
+            *key = MacKey::pair(number, head).0;
+        }
+        let (keys, each) = (&keys[..frame.len()], &mut each[..frame.len()]);
+        let mut from = Ingress::new(table, macs, frame.rx_if(0));
+        macs.find_each(keys, |i, key, found| {
+            let rx_if = frame.rx_if(i as u8);
+            if rx_if != from.sw_if {
+                from = Ingress::new(table, macs, rx_if);
+            }
+            each[i] = from.to(key, found);
+        });
+        FrameVerdict::Each(thalweg_buffer::Rows::NONE)
+    }
+}
+
 impl Node for L2Forward {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let Some(header) = p.data().first_chunk() else { return Verdict::drop(SHORT) };
@@ -133,7 +159,7 @@ impl Node for L2Forward {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        let Iface::Uniform(sw_if) = frame.rx() else { return FrameVerdict::PerPacket };
+        let Iface::Uniform(sw_if) = frame.rx() else { return self.mixed(cx, frame, each) };
         let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
         let guard = cx.guard();
         let from = Ingress::new(self.table.load(guard), self.macs.load(guard), sw_if);

@@ -52,7 +52,14 @@ impl Node for L2Input {
     ) -> FrameVerdict {
         match frame.rx() {
             Iface::Uniform(rx_if) => FrameVerdict::Whole(self.verdict(cx, rx_if)),
-            Iface::Mixed => FrameVerdict::PerPacket,
+            Iface::Mixed => {
+                // Ports of one bridge domain have the same next node.
+                let mut all = frame.rx_runs().map(|(rx_if, _)| self.verdict(cx, rx_if));
+                match all.next() {
+                    Some(first) if all.all(|v| v == first) => FrameVerdict::Whole(first),
+                    _ => FrameVerdict::PerPacket,
+                }
+            }
         }
     }
 

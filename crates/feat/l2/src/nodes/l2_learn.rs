@@ -99,6 +99,31 @@ impl L2Learn {
     }
 }
 
+impl L2Learn {
+    /// As the kernel, for a frame of several ports of one bridge domain.
+    #[inline(never)]
+    fn mixed(&self, cx: &NodeCx<'_>, frame: &Frame, each: &mut [Verdict]) -> FrameVerdict {
+        let guard = cx.guard();
+        let table = self.table.load(guard);
+        let Some(number) = table.bridge_of_all(frame) else { return FrameVerdict::PerPacket };
+        let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
+        let macs = self.macs.load(guard);
+        let mut keys = [MacKey::new(0, [0; 6]); 256];
+        for (key, head) in keys.iter_mut().zip(heads) {
+            *key = MacKey::pair(number, head).1;
+        }
+        let (keys, each) = (&keys[..frame.len()], &mut each[..frame.len()]);
+        let mut rest = Rows::NONE;
+        macs.find_each(keys, |i, _, found| {
+            if !self.is_there(found, frame.rx_if(i as u8)) {
+                rest.insert(i as u8);
+            }
+        });
+        each.fill(FORWARD);
+        FrameVerdict::Each(rest)
+    }
+}
+
 impl Node for L2Learn {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let port = p.rx_if();
@@ -131,7 +156,7 @@ impl Node for L2Learn {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        let Iface::Uniform(port) = frame.rx() else { return FrameVerdict::PerPacket };
+        let Iface::Uniform(port) = frame.rx() else { return self.mixed(cx, frame, each) };
         let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
         let guard = cx.guard();
         let number = self.table.load(guard).bridge_of(port);

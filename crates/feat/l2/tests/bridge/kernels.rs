@@ -26,6 +26,13 @@ fn arrival() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Frames, each with the port that receives it: all the same, or two by turns.
+fn on_ports() -> impl Strategy<Value = Vec<(u8, Vec<u8>)>> {
+    (arrivals(), prop::collection::vec(0u8..2, 256), any::<bool>()).prop_map(|(all, ports, one)| {
+        all.into_iter().zip(ports).map(|(f, port)| (if one { 0 } else { port }, f)).collect()
+    })
+}
+
 fn arrivals() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let mixed = prop::collection::vec(arrival(), 1..=256);
     let alike = (arrival(), 1usize..=256).prop_map(|(f, n)| vec![f; n]);
@@ -50,11 +57,12 @@ fn all_levels_do_the_same() {
     }
     lab.ok("l2fib add 02:00:00:99:00:1e 10 filter");
     let lab = RefCell::new(lab);
-    let outcome = |level: Level, frames: Vec<Vec<u8>>| -> Outcome {
+    let outcome = |level: Level, frames: Vec<(u8, Vec<u8>)>| -> Outcome {
         let mut lab = lab.borrow_mut();
         simd::set_level(level);
         let before = lab.counters(&[]);
-        lab.receive(0, frames);
+        lab.deliver_mixed(0, frames);
+        lab.settle();
         let mut sent = lab.sent();
         sent.sort_by_key(|(sw_if, _)| *sw_if);
         let after = lab.counters(&[]);
@@ -62,7 +70,7 @@ fn all_levels_do_the_same() {
         (sent, counted.filter(|(name, _)| name != "MAC addresses reported").collect())
     };
     let mut runner = TestRunner::new(Config::with_cases(150));
-    let result = runner.run(&arrivals(), |frames| {
+    let result = runner.run(&on_ports(), |frames| {
         let first = outcome(Level::PerPacket, frames.clone());
         for level in [Level::Scalar, Level::Avx2, Level::Avx512] {
             let other = outcome(level, frames.clone());

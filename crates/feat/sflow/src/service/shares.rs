@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::ring::{self, SampleWriter};
     use thalweg_buffer::PoolConfig;
-    use thalweg_device::Caps;
+    use thalweg_device::{Caps, Mode, Mtu, interface};
     use thalweg_graph::{EngineConfig, NodeId};
 
     /// What a worker feeds its ring with: of ports, in this order again and again.
@@ -115,19 +115,20 @@ mod tests {
         let view = InterfaceView {
             sw_if,
             name: format!("pg{sw_if}"),
+            kind: interface::Kind::Hardware,
             dev_type: "pg",
             mac: [2; 6],
             admin_up: true,
             link_up: true,
             link_mtu: 9000,
-            mtu: [9000, 0, 0, 0],
+            mtu: Mtu { l3: 9000, ..Mtu::default() },
             speed_kbps: 0,
             promiscuous: false,
             caps: Caps::default(),
             output: NodeId(0),
             ethernet: true,
             tag: String::new(),
-            l2: None,
+            mode: Mode::Routed,
         };
         PortSetup { view, enabled: true, generation: 1, born: IfTotals::default() }
     }

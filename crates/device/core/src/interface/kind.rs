@@ -1,0 +1,118 @@
+//! What an interface is, and what becomes of the frames that it receives.
+
+use super::SwIfIndex;
+
+/// What an interface is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `local0`, the interface of packets that the router makes.
+    Local,
+    /// A device.
+    Hardware,
+    /// A loopback, which carries addresses.
+    Loopback,
+    /// An interface that frees its packets.
+    Sink,
+}
+
+/// What becomes of the frames that an interface receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Packets addressed to the interface go to their protocol.
+    #[default]
+    Routed,
+    /// All frames leave by another interface.
+    CrossConnect(SwIfIndex),
+    /// Frames are bridged.
+    Bridged {
+        /// The bridge domain's id.
+        domain: u32,
+        /// The number by which workers know it.
+        number: u16,
+        /// Split horizon group; ports of the same nonzero group do not exchange frames.
+        group: u8,
+    },
+}
+
+/// Number of modes.
+pub(super) const MODES: usize = 3;
+
+impl Mode {
+    /// Returns the same number for all values of one mode.
+    pub(super) fn place(self) -> usize {
+        match self {
+            Mode::Routed => 0,
+            Mode::CrossConnect(_) => 1,
+            Mode::Bridged { .. } => 2,
+        }
+    }
+}
+
+/// MTUs of an interface in bytes, without Ethernet header. 0 in all but the first: as that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mtu {
+    /// Of layer 3.
+    pub l3: u32,
+    /// Of IPv4.
+    pub ip4: u32,
+    /// Of IPv6.
+    pub ip6: u32,
+    /// Of MPLS.
+    pub mpls: u32,
+}
+
+/// One of the MTUs of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MtuOf {
+    /// Layer 3.
+    L3,
+    /// IPv4.
+    Ip4,
+    /// IPv6.
+    Ip6,
+    /// MPLS.
+    Mpls,
+}
+
+impl Mtu {
+    /// Returns one of them, as it is set.
+    pub fn get(self, of: MtuOf) -> u32 {
+        match of {
+            MtuOf::L3 => self.l3,
+            MtuOf::Ip4 => self.ip4,
+            MtuOf::Ip6 => self.ip6,
+            MtuOf::Mpls => self.mpls,
+        }
+    }
+
+    /// Returns the one that applies.
+    pub fn of(self, of: MtuOf) -> u32 {
+        match self.get(of) {
+            0 => self.l3,
+            own => own,
+        }
+    }
+
+    /// Sets one of them.
+    pub fn set(&mut self, of: MtuOf, bytes: u32) {
+        match of {
+            MtuOf::L3 => self.l3 = bytes,
+            MtuOf::Ip4 => self.ip4 = bytes,
+            MtuOf::Ip6 => self.ip6 = bytes,
+            MtuOf::Mpls => self.mpls = bytes,
+        }
+    }
+}
+
+impl From<[u32; 4]> for Mtu {
+    /// In the order of the binary API.
+    fn from([l3, ip4, ip6, mpls]: [u32; 4]) -> Mtu {
+        Mtu { l3, ip4, ip6, mpls }
+    }
+}
+
+impl From<Mtu> for [u32; 4] {
+    fn from(mtu: Mtu) -> [u32; 4] {
+        [mtu.l3, mtu.ip4, mtu.ip6, mtu.mpls]
+    }
+}
