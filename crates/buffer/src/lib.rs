@@ -23,7 +23,7 @@ pub use frame::{
     Companion, Deal, FRAME_SIZE, Frame, FrameFlags, IfColumn, Iface, PacketKey, PktMut,
 };
 pub use meta::{Flags, GsoKind, Meta, Offload};
-pub use packet::{Packet, Segments};
+pub use packet::{Lineage, Packet, Segments};
 pub use pool::{
     BATCH, DEFAULT_DATA_SIZE, HEADROOM, PageKind, Pool, PoolAudit, PoolConfig, PoolError,
 };

@@ -18,7 +18,7 @@ impl Flags {
     /// with a packet that is held, dropped, or handed over. Of packets that replace one (fragments,
     /// segments, copies) the first inherits it.
     pub const SAMPLED: Flags = Flags(8);
-    /// The router itself originated this packet.
+    /// The router itself originated this packet; not what it made of a forwarded packet.
     pub const LOCAL: Flags = Flags(16);
     /// Another field of the meta is in use.
     pub const META: Flags = Flags(32);
@@ -57,6 +57,11 @@ impl Flags {
     #[inline]
     pub const fn remove(&mut self, other: Flags) {
         self.0 &= !other.0;
+    }
+    /// Returns the bits of both sets.
+    #[inline]
+    pub const fn intersection(self, other: Flags) -> Flags {
+        Flags(self.0 & other.0)
     }
     /// Returns the union of both sets.
     #[inline]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::interface;
 use crate::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex};
-use thalweg_buffer::{Frame, PoolConfig};
+use thalweg_buffer::{Flags, Frame, Offload, PoolConfig};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
 use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
 use thalweg_graph::{
@@ -26,8 +26,8 @@ type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
 /// Frames accepted into buffers, by worker.
 type Accepted = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
-/// Frames to be received by an interface.
-struct Receive(SwIfIndex, Vec<Vec<u8>>, Accepted, PacketTap);
+/// Frames to be received by an interface, with the work that each leaves to the sender's device.
+struct Receive(SwIfIndex, Vec<Vec<u8>>, Accepted, PacketTap, Option<Offload>);
 
 static INPUT: NodeDecl = NodeDecl {
     name: "test-input",
@@ -40,7 +40,7 @@ struct Input(VecDeque<Receive>);
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some(Receive(sw_if, frames, accepted, tap)) = self.0.front_mut() else {
+        let Some(Receive(sw_if, frames, accepted, tap, offload)) = self.0.front_mut() else {
             return Poll::Idle;
         };
         let (sw_if, worker) = (*sw_if, cx.worker());
@@ -53,6 +53,10 @@ impl InputNode for Input {
                 cx.stats().interface(sw_if).rx_no_buf.add(1);
                 continue;
             };
+            if let Some(offload) = offload {
+                p.meta_mut().offload = *offload;
+                p.mark(Flags::OFFLOAD);
+            }
             if p.fill(&bytes, cx.cache()) {
                 assert!(frame.push(p).is_ok());
                 tap.received([&bytes[..]]);
@@ -243,8 +247,18 @@ impl Lab {
         self.deliver_to(0, n, frames);
     }
 
+    /// Receives a frame with offload work on `testN`, and waits until it is processed.
+    pub fn receive_offload(&mut self, n: u8, frame: Vec<u8>, offload: Offload) {
+        self.enter(0, n, vec![frame], Some(offload));
+        self.settle();
+    }
+
     /// Receives frames on `testN` by a worker.
-    pub fn deliver_to(&mut self, worker: usize, n: u8, mut frames: Vec<Vec<u8>>) {
+    pub fn deliver_to(&mut self, worker: usize, n: u8, frames: Vec<Vec<u8>>) {
+        self.enter(worker, n, frames, None);
+    }
+
+    fn enter(&mut self, worker: usize, n: u8, mut frames: Vec<Vec<u8>>, offload: Option<Offload>) {
         if frames.is_empty() {
             return;
         }
@@ -253,7 +267,7 @@ impl Lab {
         // The input node takes them from the end.
         frames.reverse();
         let tap = self.packets.interface(&format!("test{n}"));
-        let message = Receive(sw_if, frames, self.accepted.clone(), tap);
+        let message = Receive(sw_if, frames, self.accepted.clone(), tap, offload);
         self.c.message(worker, input, Box::new(message));
     }
 

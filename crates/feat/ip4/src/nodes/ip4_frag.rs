@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, GsoKind, Packet, PktMut};
+use thalweg_buffer::{Flags, Frame, GsoKind, Lineage, Packet, PktMut};
 use thalweg_fib::{DpoTable, Entry, EntryState};
 use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
@@ -98,20 +98,19 @@ impl Ip4Frag {
         cx: &mut NodeCx<'_>,
         entry: Entry<'_>,
         state: EntryState,
-        rx_if: u32,
+        from: Lineage,
     ) -> Result<(), ErrorCode> {
         let (rewrite, link) = (entry.rewrite(), usize::from(state.len));
         let mut ok = true;
         let pieces = &mut self.pieces;
         let fits = fragments(&self.whole, usize::from(state.mtu), |header, payload| {
-            let Some(mut p) = ok.then(|| cx.originate()).flatten() else {
+            let Some(mut p) = ok.then(|| cx.derive(from)).flatten() else {
                 ok = false;
                 return;
             };
             ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
             let room = p.push(link).map(|room| room.copy_from_slice(&rewrite[..link]));
             ok &= room.is_some();
-            p.set_rx_if(rx_if);
             pieces.push(p);
         });
         match (fits, ok) {
@@ -136,8 +135,7 @@ impl Node for Ip4Frag {
         }
         let dpos = self.dpos.clone();
         let entry = dpos.get(p.aux());
-        let rx_if = p.rx_if();
-        if let Err(reason) = self.cut(cx, entry, entry.state(), rx_if) {
+        if let Err(reason) = self.cut(cx, entry, entry.state(), p.lineage()) {
             self.pieces.drain(..).for_each(|piece| cx.consume(piece));
             return Verdict::drop(reason);
         }
