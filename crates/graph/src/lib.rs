@@ -41,7 +41,7 @@ pub use node::{
     ErrorCode, Fate, FrameVerdict, InputNode, NEEDED, Node, Poll, Runner, RxMode, Tap, TapCx,
     Verdict,
 };
-pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx};
+pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx, PerWorker};
 
 /// The engine as a feature: its nodes, arcs and commands.
 pub static ENGINE: Feature = Feature {
