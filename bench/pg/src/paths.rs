@@ -1,7 +1,7 @@
 //! The ways that packets go in the benchmarks: commands, routes, streams.
 
-use std::fs::File;
-use std::io::{BufWriter, Result, Write};
+use std::fs;
+use std::io::Result;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
@@ -218,13 +218,9 @@ pub fn stream_of(
 }
 
 fn write_pcap(file: &Path, packets: impl Iterator<Item = [u8; 64]>) -> Result<()> {
-    let mut out = BufWriter::new(File::create(file)?);
-    out.write_all(&pcap::file_header(pcap::LINK_ETHERNET, 65_535))?;
-    for packet in packets {
-        out.write_all(&pcap::record_header(0, 0, 64, 64))?;
-        out.write_all(&packet)?;
-    }
-    out.flush()
+    let mut out = pcap::File::new(pcap::LINK_ETHERNET, 65_535);
+    packets.for_each(|packet| out.packet(0, 64, [&packet[..]]));
+    fs::write(file, out.bytes())
 }
 
 /// 64 bytes of Ethernet, IPv4 and UDP with both checksums, for `pg0` to receive.

@@ -41,7 +41,6 @@ mod exec;
 mod filter;
 mod job;
 mod lexer;
-pub mod local;
 mod output;
 mod pattern;
 mod pieces;

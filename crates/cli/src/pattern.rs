@@ -1,29 +1,17 @@
 //! Patterns of `| grep`: plain text with `.`, `*`, `^`, `$`, `|` (or `\|`) and `\` to escape the
-//! next character. Matching takes time proportional to pattern times line, whatever the pattern: it
-//! runs on the main thread.
+//! next character. All else is itself, such as the brackets and signs of VPP's names. Matching
+//! takes time proportional to pattern times line, whatever the pattern: it runs on the main thread.
+
+use regex_lite::Regex;
 
 /// Maximum length of a pattern, in characters.
 const MAX_CHARS: usize = 200;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Atom {
-    Any,
-    Char(char),
-}
-
 /// Alternatives, one of which must occur in a line.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    alternatives: Vec<Alternative>,
+    regex: Regex,
     any_case: bool,
-}
-
-#[derive(Debug, Default)]
-struct Alternative {
-    /// Atoms, and whether each may occur any number of times.
-    atoms: Vec<(Atom, bool)>,
-    at_start: bool,
-    at_end: bool,
 }
 
 impl Pattern {
@@ -31,79 +19,61 @@ impl Pattern {
         if text.chars().count() > MAX_CHARS {
             return Err(format!("pattern is too long: at most {MAX_CHARS} characters"));
         }
-        let mut alternatives = vec![];
-        let mut current = Alternative::default();
-        let mut chars = text.chars().peekable();
-        while let Some(c) = chars.next() {
-            let last = chars.peek().is_none_or(|c| *c == '|');
-            match c {
-                '|' => alternatives.push(std::mem::take(&mut current)),
-                '^' if current.atoms.is_empty() => current.at_start = true,
-                '$' if last => current.at_end = true,
-                '.' => current.atoms.push((Atom::Any, false)),
-                '*' => match current.atoms.last_mut() {
-                    Some((_, many)) => *many = true,
-                    None => current.atoms.push((Atom::Char('*'), false)),
-                },
-                '\\' => match chars.next() {
-                    Some('|') => alternatives.push(std::mem::take(&mut current)),
-                    Some(c) => current.atoms.push((Atom::Char(fold(c, any_case)), false)),
-                    None => return Err("pattern ends in a lone `\\'".to_owned()),
-                },
-                c => current.atoms.push((Atom::Char(fold(c, any_case)), false)),
-            }
-        }
-        alternatives.push(current);
-        Ok(Self { alternatives, any_case })
+        let regex = Regex::new(&translated(text, any_case)?).map_err(|e| e.to_string())?;
+        Ok(Self { regex, any_case })
     }
 
     pub(crate) fn matches(&self, line: &str) -> bool {
-        self.alternatives.iter().any(|a| a.matches(line, self.any_case))
+        if self.any_case {
+            let folded: String = line.chars().map(|c| fold(c, true)).collect();
+            return self.regex.is_match(&folded);
+        }
+        self.regex.is_match(line)
     }
 }
 
+/// The library folds ASCII only.
 fn fold(c: char, any_case: bool) -> char {
     if any_case { c.to_lowercase().next().unwrap_or(c) } else { c }
 }
 
-impl Alternative {
-    /// Scans the line once with the set of positions in the pattern that are reached.
-    fn matches(&self, line: &str, any_case: bool) -> bool {
-        let end = self.atoms.len();
-        let mut now = vec![false; end + 1];
-        let mut next = vec![false; end + 1];
-        self.reach(&mut now, 0);
-        for c in line.chars().map(|c| fold(c, any_case)) {
-            if now[end] && !self.at_end {
-                return true;
-            }
-            next.fill(false);
-            for (i, (atom, many)) in self.atoms.iter().enumerate() {
-                if now[i] && (*atom == Atom::Any || *atom == Atom::Char(c)) {
-                    self.reach(&mut next, if *many { i } else { i + 1 });
+/// The pattern in the library's syntax, which has more operators.
+fn translated(text: &str, any_case: bool) -> Result<String, String> {
+    // The dot is any character, a line feed, too.
+    let mut out = String::from("(?s)");
+    // Whether the alternative has a character that `*` can repeat.
+    let mut repeatable = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let last = chars.peek().is_none_or(|c| *c == '|');
+        let literal = match c {
+            '^' if !repeatable => None,
+            '$' if last => None,
+            '*' if repeatable => None,
+            '.' | '|' => None,
+            '\\' => match chars.next() {
+                Some('|') => {
+                    (out, repeatable) = (out + "|", false);
+                    continue;
                 }
-            }
-            if !self.at_start {
-                self.reach(&mut next, 0);
-            }
-            std::mem::swap(&mut now, &mut next);
+                Some(c) => Some(c),
+                None => return Err("pattern ends in a lone `\\'".to_owned()),
+            },
+            c => Some(c),
+        };
+        match literal {
+            Some(c) => out += &regex_lite::escape(&fold(c, any_case).to_string()),
+            None => out.push(c),
         }
-        now[end]
+        repeatable = literal.is_some() || c == '.' || c == '*';
     }
-
-    /// Marks position `i` and those after optional atoms.
-    fn reach(&self, set: &mut [bool], mut i: usize) {
-        set[i] = true;
-        while self.atoms.get(i).is_some_and(|(_, many)| *many) {
-            i += 1;
-            set[i] = true;
-        }
-    }
+    Ok(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn matches(pattern: &str, line: &str) -> bool {
         Pattern::new(pattern, false).unwrap().matches(line)
@@ -130,23 +100,50 @@ mod tests {
             ("drop\\|punt", "x punt y", true),
             ("^drop|punt$", "a drop", false),
             ("a$b", "a$b", true),
+            ("a^b", "a^b", true),
             ("\\.", "ab", false),
             ("*", "a*", true),
+            ("^*", "*a", true),
             ("x.*$", "wxyz", true),
+            ("a**b", "aab", true),
         ] {
             assert_eq!(matches(pattern, line), want, "{pattern} in {line}");
         }
         assert!(Pattern::new("HoSt", true).unwrap().matches("hOsT-eth0"));
+        assert!(Pattern::new("MÜLL", true).unwrap().matches("müll"));
         assert!(Pattern::new("a\\", false).is_err());
         assert!(Pattern::new(&"a".repeat(MAX_CHARS + 1), false).is_err());
     }
 
+    #[test]
+    fn other_operators_of_the_library_are_themselves() {
+        for text in ["eth0[1]", "a+b?", "(x)", "{1,2}", "#&~-", "a\\d"] {
+            assert!(matches(text, &text.replace('\\', "")), "{text}");
+        }
+        assert!(!matches("[ab]", "a") && !matches("a+b", "aab") && !matches("\\d", "1"));
+    }
+
+    /// What must follow one another in a line, and whether at its start and end. `None` is the dot;
+    /// the flag is the star.
+    type Alternative = (bool, Vec<(Option<char>, bool)>, bool);
+
+    fn text(alternatives: &[Alternative]) -> String {
+        let one = |(start, atoms, end): &Alternative| {
+            let atom = |(c, many): &(Option<char>, bool)| {
+                format!("{}{}", c.unwrap_or('.'), if *many { "*" } else { "" })
+            };
+            let atoms: String = atoms.iter().map(atom).collect();
+            format!("{}{atoms}{}", if *start { "^" } else { "" }, if *end { "$" } else { "" })
+        };
+        alternatives.iter().map(one).collect::<Vec<_>>().join("|")
+    }
+
     /// The obvious matcher, which takes exponential time.
-    fn naive(atoms: &[(Atom, bool)], line: &[char], at_end: bool) -> bool {
+    fn naive(atoms: &[(Option<char>, bool)], line: &[char], at_end: bool) -> bool {
         let Some(((atom, many), rest)) = atoms.split_first() else {
             return !at_end || line.is_empty();
         };
-        let one = line.first().is_some_and(|c| *atom == Atom::Any || *atom == Atom::Char(*c));
+        let one = line.first().is_some_and(|c| atom.is_none_or(|atom| atom == *c));
         if *many {
             naive(rest, line, at_end) || (one && naive(atoms, &line[1..], at_end))
         } else {
@@ -154,19 +151,36 @@ mod tests {
         }
     }
 
-    proptest::proptest! {
+    proptest! {
         #[test]
         fn agrees_with_the_obvious_matcher(
-            pattern in "\\^?[ab.*|]{0,6}\\$?",
+            alternatives in prop::collection::vec(
+                (
+                    any::<bool>(),
+                    prop::collection::vec((prop::option::of(prop::char::range('a', 'b')), any::<bool>()), 0..4),
+                    any::<bool>(),
+                ),
+                1..4,
+            ),
             line in "[ab]{0,8}",
         ) {
-            let p = Pattern::new(&pattern, false).unwrap();
+            let p = Pattern::new(&text(&alternatives), false).unwrap();
             let chars: Vec<char> = line.chars().collect();
-            let want = p.alternatives.iter().any(|a| {
-                let starts = if a.at_start { 0..=0 } else { 0..=chars.len() };
-                starts.into_iter().any(|i| naive(&a.atoms, &chars[i..], a.at_end))
+            let want = alternatives.iter().any(|(at_start, atoms, at_end)| {
+                let starts = if *at_start { 0..=0 } else { 0..=chars.len() };
+                starts.into_iter().any(|i| naive(atoms, &chars[i..], *at_end))
             });
-            proptest::prop_assert_eq!(p.matches(&line), want);
+            prop_assert_eq!(p.matches(&line), want);
+        }
+
+        /// Any text is a pattern, or an error that says why.
+        #[test]
+        fn no_text_panics(pattern in ".{0,40}", line in ".{0,40}", any_case: bool) {
+            if let Ok(p) = Pattern::new(&pattern, any_case) {
+                p.matches(&line);
+            } else {
+                prop_assert!(pattern.ends_with('\\'));
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reads packets into keys and the header fields that the state machines need.
 
 use thalweg_tables::flow::{FlowHash, Guess};
+use thalweg_wire::bytes::{be16, be32, be64};
 use thalweg_wire::checksum;
 use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::ipv4::{Ipv4View, flag as fragment};
@@ -237,21 +238,6 @@ impl Fragment {
 fn is_fragment(l3: &[u8]) -> bool {
     let parts = fragment::MORE_FRAGMENTS | fragment::OFFSET_MASK;
     l3.len() >= 20 && be16(l3, 6) & parts != 0
-}
-
-#[inline]
-fn be16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
-}
-
-#[inline]
-fn be32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-
-#[inline]
-fn be64(bytes: &[u8; 40], at: usize) -> u64 {
-    bytes[at..].first_chunk().map_or(0, |word| u64::from_be_bytes(*word))
 }
 
 /// Key and direction of two endpoints with ports. Addresses and ports are pairs as they lie in the

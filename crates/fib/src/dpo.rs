@@ -1,70 +1,34 @@
 //! The table of forwarding objects, as workers read it.
 
+use crate::kind::{Kind, LinkType};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable};
 
 /// An index into the [`DpoTable`]; 0 is "no route". It is also the leaf of the route tables.
 pub type Dpo = u32;
 
-/// Kind of a forwarding object.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// There is no route.
-    Miss = 0,
-    /// A complete adjacency: write the header and send.
-    Rewrite = 1,
-    /// An adjacency whose neighbour's MAC address is not known yet.
-    Incomplete = 2,
-    /// A connected subnet: the destination itself must be resolved.
-    Glean = 3,
-    /// The router's own address.
-    Local = 4,
-    /// One of several members, by flow.
-    LoadBalance = 5,
-    /// Send "host unreachable" and drop.
-    Unreachable = 6,
-    /// Send "administratively prohibited" and drop.
-    Prohibit = 7,
-    /// Drop silently.
-    Drop = 8,
-    /// The interface is down.
-    Down = 9,
-}
-
-impl Kind {
-    const ALL: [Kind; 10] = [
-        Kind::Miss,
-        Kind::Rewrite,
-        Kind::Incomplete,
-        Kind::Glean,
-        Kind::Local,
-        Kind::LoadBalance,
-        Kind::Unreachable,
-        Kind::Prohibit,
-        Kind::Drop,
-        Kind::Down,
-    ];
-    fn from_bits(b: u8) -> Kind {
-        Kind::ALL.get(b as usize).copied().unwrap_or(Kind::Miss)
-    }
-}
-
-/// Maximum length of an adjacency's rewrite.
-pub const REWRITE_BYTES: usize = 24;
+/// Bytes of a rewrite in the entry itself.
+pub const REWRITE_BYTES: usize = 32;
+/// Maximum length of a rewrite: the rest is in a second line.
+pub const MAX_REWRITE: usize = REWRITE_BYTES + 64;
 
 /// Words of an entry: a cache line.
 type Line = [AtomicU64; 8];
 
 /// Word of the state.
 const STATE: usize = 0;
-/// Word of the node that transmits, or the base of the buckets.
+/// Word of the node that transmits (16 bits), of the object that a midchain leads to, and of the
+/// second line of the rewrite (24 bits each).
 const NEXT: usize = 1;
 /// First word of the rewrite.
 const REWRITE: usize = 2;
 /// First word of the neighbour's address, in IPv6 form; zeros if there is none.
 const NEXT_HOP: usize = 6;
+
+/// Mask of an index in the word [`NEXT`].
+const INDEX: u32 = (1 << 24) - 1;
 
 /// One entry, a cache line of the table. Its state is one word, so that a reader sees it change at
 /// once; the bytes that an update changes while packets flow (the destination MAC address) are
@@ -77,32 +41,38 @@ pub struct Entry<'t>(&'t Line);
 pub struct EntryState {
     /// Kind.
     pub kind: Kind,
-    /// Length of the rewrite; for [`Kind::LoadBalance`] log2 of the number of buckets.
+    /// Length of the rewrite; for [`Kind::LOAD_BALANCE`] log2 of the number of buckets.
     pub len: u8,
     /// Maximum packet length, without the rewrite.
     pub mtu: u16,
-    /// Outgoing interface.
+    /// Outgoing interface. For [`Kind::LOAD_BALANCE`] the first bucket, for [`Kind::REDIRECT`] the
+    /// member, for [`Kind::LOOKUP`] the table, for a feature's kind what it has set.
     pub tx_if: u32,
 }
 
 /// Length of an Ethernet header.
 pub const ETHERNET_HEADER: usize = 14;
 
-/// Rewrite of an adjacency on an Ethernet interface; see [`Entry::ethernet`].
+/// Rewrite of an adjacency whose header has one of the usual lengths; see [`Entry::link`].
 #[derive(Clone, Copy, Debug)]
-pub struct EthernetRewrite {
+pub struct LinkRewrite {
     /// Maximum length of a packet that needs no further checks, in bytes without the header; 0 for
-    /// an entry of another kind.
+    /// an entry of another kind or length.
     pub longest: u16,
-    /// The header's first and last eight bytes, which overlap, as little-endian words.
-    pub header: [u64; 2],
+    /// The header's first, second and last eight bytes, which overlap, as little-endian words.
+    pub header: [u64; 3],
     /// Node that transmits.
     pub next: u32,
 }
 
 impl EntryState {
+    /// State of an object that only has a kind.
+    #[must_use]
+    pub const fn of(kind: Kind) -> EntryState {
+        EntryState { kind, len: 0, mtu: u16::MAX, tx_if: 0 }
+    }
     fn pack(self) -> u64 {
-        u64::from(self.kind as u8)
+        u64::from(self.kind.bits())
             | u64::from(self.len) << 8
             | u64::from(self.mtu) << 16
             | u64::from(self.tx_if) << 32
@@ -124,36 +94,49 @@ impl Entry<'_> {
     /// Returns true if the entry is of this kind.
     #[inline(always)]
     pub fn is(self, kind: Kind) -> bool {
-        self.0[STATE].load(Ordering::Acquire) as u8 == kind as u8
+        self.0[STATE].load(Ordering::Acquire) as u8 == kind.bits()
     }
-    /// Returns the rewrite for an Ethernet interface, without a branch.
+    /// Returns the rewrite if it is a link header of `LEN` bytes (14, or 18 or 22 with tags),
+    /// without a branch.
     #[inline(always)]
-    pub fn ethernet(self) -> EthernetRewrite {
-        const PLAIN: u64 = Kind::Rewrite as u64 | (ETHERNET_HEADER as u64) << 8;
+    pub fn link<const LEN: usize>(self) -> LinkRewrite {
+        const { assert!(LEN == 14 || LEN == 18 || LEN == 22) };
         let state = self.0[STATE].load(Ordering::Acquire);
-        let is_plain = u64::from(state & 0xffff == PLAIN);
+        let plain = u64::from(Kind::REWRITE.bits()) | (LEN as u64) << 8;
+        let is_plain = u64::from(state & 0xffff == plain);
         // By arithmetic: reading bytes out of two words in memory would wait for both to be stored.
         let word = |i: usize| u64::from_le_bytes(self.0[i].load(Ordering::Relaxed).to_ne_bytes());
         let (first, second) = (word(REWRITE), word(REWRITE + 1));
-        EthernetRewrite {
-            longest: ((state >> 16) as u16).min(u16::MAX - ETHERNET_HEADER as u16)
-                * is_plain as u16,
-            header: [first, first >> 48 | second << 16],
+        let last = match LEN {
+            14 => first >> 48 | second << 16,
+            18 => second >> 16 | word(REWRITE + 2) << 48,
+            _ => second >> 48 | word(REWRITE + 2) << 16,
+        };
+        LinkRewrite {
+            longest: ((state >> 16) as u16).min(u16::MAX - LEN as u16) * is_plain as u16,
+            header: [first, second, last],
             next: self.next(),
         }
     }
     /// Returns the node that transmits.
     #[inline]
     pub fn next(self) -> u32 {
-        self.0[NEXT].load(Ordering::Relaxed) as u32
+        u32::from(self.0[NEXT].load(Ordering::Relaxed) as u16)
     }
-    /// Returns the rewrite, `state().len` bytes of it.
+    /// Returns the object that a midchain leads to.
+    #[inline]
+    pub fn stacked(self) -> Dpo {
+        (self.0[NEXT].load(Ordering::Relaxed) >> 16) as u32 & INDEX
+    }
+    /// Returns the index of the second line of the rewrite.
+    fn second(self) -> u32 {
+        (self.0[NEXT].load(Ordering::Relaxed) >> 40) as u32
+    }
+    /// Returns the rewrite's bytes in the entry, the first `state().len` bytes of which are set.
     #[inline]
     pub fn rewrite(self) -> [u8; REWRITE_BYTES] {
         let mut out = [0; REWRITE_BYTES];
-        for (i, w) in self.0[REWRITE..REWRITE + 3].iter().enumerate() {
-            out[i * 8..i * 8 + 8].copy_from_slice(&w.load(Ordering::Relaxed).to_ne_bytes());
-        }
+        load(&self.0[REWRITE..NEXT_HOP], &mut out);
         out
     }
 
@@ -180,37 +163,62 @@ impl Entry<'_> {
     pub(crate) fn set_state(self, s: EntryState) {
         self.0[STATE].store(s.pack(), Ordering::Release);
     }
-    pub(crate) fn set_next(self, next: u32) {
-        self.0[NEXT].store(u64::from(next), Ordering::Relaxed);
+    /// Sets the node that transmits, the object that follows, and the second line of the rewrite.
+    pub(crate) fn set_next(self, node: NodeId, stacked: Dpo, second: u32) {
+        let word =
+            u64::from(node.0) | u64::from(stacked & INDEX) << 16 | u64::from(second & INDEX) << 40;
+        self.0[NEXT].store(word, Ordering::Relaxed);
     }
-    /// Writes the words that differ.
+    /// Writes the rewrite's bytes in the entry.
     pub(crate) fn set_rewrite(self, bytes: &[u8]) {
-        let mut all = [0; REWRITE_BYTES];
-        let n = bytes.len().min(REWRITE_BYTES);
-        all[..n].copy_from_slice(&bytes[..n]);
-        for (i, w) in self.0[REWRITE..REWRITE + 3].iter().enumerate() {
-            let mut word = [0; 8];
-            word.copy_from_slice(&all[i * 8..i * 8 + 8]);
-            w.store(u64::from_ne_bytes(word), Ordering::Relaxed);
-        }
+        store(&self.0[REWRITE..NEXT_HOP], bytes);
+    }
+}
+
+/// Reads words as bytes; the shorter slice limits their number.
+fn load(words: &[AtomicU64], out: &mut [u8]) {
+    for (bytes, word) in out.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+    }
+}
+
+/// Writes bytes to words, and zeros after them.
+fn store(words: &[AtomicU64], bytes: &[u8]) {
+    let mut chunks = bytes.chunks(8);
+    for word in words {
+        let mut new = [0; 8];
+        let chunk = chunks.next().unwrap_or_default();
+        new[..chunk.len()].copy_from_slice(chunk);
+        word.store(u64::from_ne_bytes(new), Ordering::Relaxed);
     }
 }
 
 /// Maximum number of buckets of a load balance.
 pub const MAX_BUCKETS: usize = 64;
 
+/// Value of [`DpoTable::exits`] for "no node".
+const NO_NODE: u16 = u16::MAX;
+
 /// All forwarding objects. Shared with the workers; address space is reserved at start and
 /// committed as used.
 pub struct DpoTable {
     entries: PagedTable<Line>,
+    /// Second lines of long rewrites.
+    seconds: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
+    /// Node that handles the objects of each kind, by link type.
+    exits: [[AtomicU16; Kind::LIMIT]; LinkType::ALL.len()],
 }
 
 impl DpoTable {
     pub(crate) fn new(capacity: usize) -> Result<DpoTable, MapError> {
-        let entries = PagedTable::new(capacity)?;
-        let buckets = PagedTable::new(capacity * 16)?;
-        Ok(DpoTable { entries, buckets })
+        Ok(DpoTable {
+            entries: PagedTable::new(capacity)?,
+            seconds: PagedTable::new(capacity)?,
+            buckets: PagedTable::new(capacity * 16)?,
+            exits: [const { [const { AtomicU16::new(NO_NODE) }; Kind::LIMIT] };
+                LinkType::ALL.len()],
+        })
     }
 
     /// Returns an entry; that of "no route" if there is none.
@@ -221,15 +229,81 @@ impl DpoTable {
 
     /// Returns the member of a load balance for a flow.
     #[inline]
-    pub fn pick(&self, entry: Entry<'_>, state: EntryState, hash: u32) -> Dpo {
+    pub fn pick(&self, state: EntryState, hash: u32) -> Dpo {
         let slot = hash & ((1u32 << (state.len & 31)) - 1);
-        self.buckets.get(entry.next().wrapping_add(slot)).map_or(0, |b| b.load(Ordering::Acquire))
+        self.buckets.get(state.tx_if.wrapping_add(slot)).map_or(0, |b| b.load(Ordering::Acquire))
+    }
+
+    /// Returns the object that packets of a flow meet: of a group, one of its members. That is
+    /// never a group itself, as groups in groups are flattened.
+    #[inline]
+    pub fn resolve(&self, dpo: Dpo, hash: impl FnOnce() -> u32) -> Dpo {
+        let state = self.get(dpo).state();
+        match state.kind {
+            Kind::REDIRECT | Kind::REDIRECT_COMPLETE => state.tx_if,
+            Kind::LOAD_BALANCE => self.pick(state, hash()),
+            _ => dpo,
+        }
+    }
+
+    /// Returns the node that handles the objects of a kind for packets of a protocol.
+    #[inline]
+    pub fn exit(&self, link: LinkType, kind: Kind) -> Option<NodeId> {
+        let node = self.exits[link as usize][kind.number()].load(Ordering::Relaxed);
+        (node != NO_NODE).then_some(NodeId(node))
+    }
+
+    pub(crate) fn set_exit(&self, link: LinkType, kind: Kind, node: NodeId) {
+        self.exits[link as usize][kind.number()].store(node.0, Ordering::Relaxed);
+    }
+
+    /// Returns an entry's state and its whole rewrite.
+    #[must_use]
+    pub fn rewrite(&self, dpo: Dpo) -> (EntryState, Vec<u8>) {
+        let state = self.get(dpo).state();
+        let len = if state.kind.is_sent() { usize::from(state.len) } else { 0 };
+        let mut out = vec![0; len];
+        self.copy_rewrite(self.get(dpo), &mut out);
+        (state, out)
+    }
+
+    /// Copies the first bytes of a rewrite.
+    #[inline]
+    pub fn copy_rewrite(&self, entry: Entry<'_>, out: &mut [u8]) {
+        let (first, rest) = out.split_at_mut(out.len().min(REWRITE_BYTES));
+        first.copy_from_slice(&entry.rewrite()[..first.len()]);
+        if !rest.is_empty() {
+            self.copy_second(entry, rest);
+        }
+    }
+
+    #[cold]
+    fn copy_second(&self, entry: Entry<'_>, out: &mut [u8]) {
+        let mut all = [0; MAX_REWRITE - REWRITE_BYTES];
+        if let Some(line) = self.seconds.get(entry.second()) {
+            load(line, &mut all);
+        }
+        let n = out.len().min(all.len());
+        out[..n].copy_from_slice(&all[..n]);
+    }
+
+    /// Writes what of a rewrite is beyond the entry.
+    pub(crate) fn set_second(&self, index: u32, bytes: &[u8]) {
+        if let Some(line) = self.seconds.get(index) {
+            store(line, bytes);
+        }
     }
 
     pub(crate) fn set_bucket(&self, at: u32, dpo: Dpo) {
         if let Some(b) = self.buckets.get(at) {
             b.store(dpo, Ordering::Release);
         }
+    }
+
+    /// Returns the members in these buckets.
+    pub(crate) fn buckets(&self, base: u32, count: u32) -> impl Iterator<Item = Dpo> {
+        let all = (base..base + count).filter_map(|at| self.buckets.get(at));
+        all.map(|b| b.load(Ordering::Relaxed))
     }
 
     /// Returns the maximum number of entries.
@@ -247,27 +321,65 @@ mod tests {
         assert_eq!(size_of::<Line>(), 64);
         let line = Line::default();
         let e = Entry(&line);
-        assert_eq!(e.state().kind, Kind::Miss);
-        for kind in Kind::ALL {
+        assert_eq!(e.state().kind, Kind::MISS);
+        for kind in [Kind::REWRITE, Kind::LOAD_BALANCE, Kind::REDIRECT_COMPLETE, Kind::DOWN] {
             let s = EntryState { kind, len: 14, mtu: 9000, tx_if: 0xffff_fffe };
             e.set_state(s);
             assert_eq!(e.state(), s);
         }
-        assert!(e.is(Kind::Down) && !e.is(Kind::Rewrite));
-        assert_eq!(e.ethernet().longest, 0);
-        let bytes: Vec<u8> = (1..=22).collect();
-        e.set_rewrite(&bytes);
-        for (mtu, longest) in [(1500, 1500), (u16::MAX, u16::MAX - 14)] {
-            e.set_state(EntryState { kind: Kind::Rewrite, len: 14, mtu, tx_if: 1 });
-            assert_eq!(e.ethernet().longest, longest);
-        }
+        assert!(e.is(Kind::DOWN) && !e.is(Kind::REWRITE));
+        assert_eq!(e.link::<14>().longest, 0);
         for next_hop in [None, Some("192.0.2.1"), Some("2001:db8::1")] {
             let address = next_hop.map(|a| a.parse().unwrap());
             e.set_next_hop(address);
             assert_eq!(e.next_hop(), address);
         }
-        let header = e.ethernet().header.map(u64::to_le_bytes);
-        assert_eq!(header, [[1, 2, 3, 4, 5, 6, 7, 8], [7, 8, 9, 10, 11, 12, 13, 14]]);
-        assert_eq!(e.rewrite()[..22], bytes[..]);
+        let bytes: Vec<u8> = (1..=32).collect();
+        e.set_rewrite(&bytes);
+        assert_eq!(e.rewrite()[..], bytes[..]);
+        assert_eq!(e.next_hop(), Some("2001:db8::1".parse().unwrap()));
+        e.set_next(NodeId(0xfffe), 0xab_cdef, 0x12_3456);
+        assert_eq!((e.next(), e.stacked(), e.second()), (0xfffe, 0xab_cdef, 0x12_3456));
+    }
+
+    fn header<const LEN: usize>(e: Entry<'_>) {
+        for (mtu, longest) in [(1500, 1500), (u16::MAX, u16::MAX - LEN as u16)] {
+            e.set_state(EntryState { kind: Kind::REWRITE, len: LEN as u8, mtu, tx_if: 1 });
+            assert_eq!(e.link::<LEN>().longest, longest);
+        }
+        let words = e.link::<LEN>().header.map(u64::to_le_bytes);
+        let mut bytes = [0; 22];
+        bytes[..8].copy_from_slice(&words[0]);
+        bytes[8..16].copy_from_slice(&words[1]);
+        bytes[LEN - 8..LEN].copy_from_slice(&words[2]);
+        assert_eq!(bytes[..LEN], e.rewrite()[..LEN]);
+        e.set_state(EntryState { kind: Kind::REWRITE, len: 12, mtu: 1500, tx_if: 1 });
+        assert_eq!(e.link::<LEN>().longest, 0, "another length");
+    }
+
+    #[test]
+    fn headers_of_the_usual_lengths_come_as_words() {
+        let line = Line::default();
+        let e = Entry(&line);
+        e.set_rewrite(&(1..=32).collect::<Vec<u8>>());
+        header::<14>(e);
+        header::<18>(e);
+        header::<22>(e);
+    }
+
+    #[test]
+    fn long_rewrites_continue_in_a_second_line() {
+        let table = DpoTable::new(64).unwrap();
+        let bytes: Vec<u8> = (1..=MAX_REWRITE as u8).collect();
+        let e = table.get(5);
+        e.set_rewrite(&bytes[..REWRITE_BYTES]);
+        table.set_second(7, &bytes[REWRITE_BYTES..]);
+        e.set_next(NodeId(1), 0, 7);
+        for len in [0, 14, 32, 33, 50, 64, MAX_REWRITE] {
+            e.set_state(EntryState { len: len as u8, ..EntryState::of(Kind::MIDCHAIN) });
+            assert_eq!(table.rewrite(5).1, bytes[..len]);
+        }
+        e.set_state(EntryState { len: 20, ..EntryState::of(Kind::DROP) });
+        assert!(table.rewrite(5).1.is_empty(), "it is not sent");
     }
 }

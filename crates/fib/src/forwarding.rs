@@ -1,16 +1,21 @@
 //! The main thread's side of forwarding objects.
 
-use crate::dpo::{Dpo, DpoTable, EntryState, Kind, MAX_BUCKETS};
+use crate::buckets::Runs;
+use crate::dpo::{Dpo, DpoTable, EntryState, MAX_BUCKETS, MAX_REWRITE, REWRITE_BYTES};
+use crate::group::Group;
+use crate::kind::{Kind, KindDecl, Kinds, LinkType};
 use crate::routes::RouteBook;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, InterfaceView, Interfaces, Mac, SwIfIndex, interface};
-use thalweg_graph::Control;
+use thalweg_graph::{Control, NodeId};
 use thalweg_tables::IndexPool;
 
 /// Maximum number of entries of all kinds.
 const CAPACITY: usize = 1 << 20;
+/// Maximum length of what stands between the MAC addresses and the ethertype: two tags.
+const MAX_TAGS: usize = 8;
 
 /// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -24,6 +29,50 @@ pub enum FibError {
     /// A load balance has no members or too many.
     #[error("a route takes 1 to {MAX_BUCKETS} paths, not {0}")]
     Members(usize),
+    /// A group, or a tunnel's destination, leads back to itself.
+    #[error("the forwarding object would lead to itself")]
+    Loop,
+    /// The header is too long.
+    #[error("a header of {0} bytes: {MAX_REWRITE} are the limit")]
+    Rewrite(usize),
+    /// There are too many kinds of objects.
+    #[error("no room for another kind of forwarding object: the limit is {}", Kind::LIMIT)]
+    Kinds,
+}
+
+/// Who receives what an adjacency sends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub enum Peer {
+    /// One host of the link. Its address may be of another family than the packets (RFC 8950).
+    Neighbor(IpAddr),
+    /// Whoever is at the other end of the link.
+    PointToPoint,
+    /// The members of a multicast group.
+    Multicast,
+    /// The packet's destination, which has to be resolved.
+    Glean,
+}
+
+impl Peer {
+    /// Returns the address of a neighbour.
+    #[must_use]
+    pub fn address(self) -> Option<IpAddr> {
+        match self {
+            Peer::Neighbor(address) => Some(address),
+            Peer::PointToPoint | Peer::Multicast | Peer::Glean => None,
+        }
+    }
+}
+
+/// What makes an adjacency different from all others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct AdjacencyKey {
+    /// Interface.
+    pub sw_if: SwIfIndex,
+    /// What it carries.
+    pub link: LinkType,
+    /// Who receives it.
+    pub peer: Peer,
 }
 
 /// An adjacency as `show` commands see it.
@@ -37,28 +86,69 @@ pub struct Adjacency {
     pub mac: Option<Mac>,
 }
 
+/// A header that leads to another object, to be created with [`Forwarding::midchain`].
 #[derive(Clone, Debug)]
-struct Balance {
-    members: Vec<(Dpo, u32)>,
-    base: u32,
-    log2: u8,
-    refs: u32,
+pub struct Midchain<'a> {
+    /// The tunnel's interface.
+    pub sw_if: SwIfIndex,
+    /// What it carries.
+    pub link: LinkType,
+    /// The header.
+    pub header: &'a [u8],
+    /// Node that completes the header of each packet, and sends it to what the object is stacked
+    /// on ([`Entry::stacked`](crate::Entry::stacked)).
+    pub node: NodeId,
+    /// The object of the tunnel's destination, such as a group that follows its route.
+    pub stacked: Dpo,
+}
+
+/// What an entry is.
+#[derive(Clone, Debug)]
+pub(crate) enum Object {
+    Adjacency {
+        key: AdjacencyKey,
+        mac: Option<Mac>,
+    },
+    Midchain {
+        key: AdjacencyKey,
+        state: EntryState,
+        stacked: Dpo,
+        second: Option<u32>,
+    },
+    Group(Group),
+    /// An object of a kind that has no more to it than its state.
+    Plain,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) refs: u32,
+    pub(crate) object: Object,
 }
 
 /// Reference counts and owners of entries.
 pub struct Forwarding {
-    table: Arc<DpoTable>,
+    pub(crate) table: Arc<DpoTable>,
     pool: IndexPool,
-    bucket_pools: BTreeMap<u8, Vec<u32>>,
-    next_bucket: u32,
-    adjacencies: HashMap<(SwIfIndex, IpAddr), Adjacency>,
-    gleans: HashMap<SwIfIndex, (Dpo, u32)>,
-    /// Entries of deleted interfaces that are still in use, with their reference counts: a new
-    /// interface of the same index must not find them.
-    orphans: HashMap<Dpo, u32>,
-    owners: HashMap<Dpo, (SwIfIndex, Option<IpAddr>)>,
-    balances: HashMap<Dpo, Balance>,
-    interned: HashMap<Vec<(Dpo, u32)>, Dpo>,
+    /// Second lines of long headers.
+    seconds: IndexPool,
+    pub(crate) runs: Runs,
+    pub(crate) objects: HashMap<Dpo, Slot>,
+    /// Adjacencies of interfaces that exist: a new interface of the same index must not find those
+    /// of a deleted one, which may still be in use.
+    adjacencies: HashMap<AdjacencyKey, Dpo>,
+    by_interface: BTreeSet<(SwIfIndex, Dpo)>,
+    /// Objects with the groups and midchains that depend on them.
+    pub(crate) dependents: BTreeSet<(Dpo, Dpo)>,
+    /// Tags of each interface that has any.
+    tags: HashMap<SwIfIndex, Vec<u8>>,
+    /// Groups that have been given a number.
+    pub(crate) numbered: BTreeMap<u32, Dpo>,
+    kinds: Kinds,
+    /// Nodes that handle kinds of objects, by name until all nodes exist.
+    exits: Vec<(LinkType, Kind, &'static str)>,
+    /// Number of state words stored so far.
+    pub(crate) stores: u64,
 }
 
 /// Entry of "the router's own address".
@@ -83,19 +173,22 @@ impl Forwarding {
         let mut f = Forwarding {
             table,
             pool: IndexPool::new(CAPACITY as u32),
-            bucket_pools: BTreeMap::new(),
-            next_bucket: 0,
+            seconds: IndexPool::new(CAPACITY as u32),
+            runs: Runs::new(CAPACITY as u32 * 16),
+            objects: HashMap::new(),
             adjacencies: HashMap::new(),
-            gleans: HashMap::new(),
-            orphans: HashMap::new(),
-            owners: HashMap::new(),
-            balances: HashMap::new(),
-            interned: HashMap::new(),
+            by_interface: BTreeSet::new(),
+            dependents: BTreeSet::new(),
+            tags: HashMap::new(),
+            numbered: BTreeMap::new(),
+            kinds: Kinds::default(),
+            exits: Vec::new(),
+            stores: 0,
         };
-        for kind in [Kind::Miss, Kind::Local, Kind::Drop, Kind::Unreachable, Kind::Prohibit] {
-            // The first entries have fixed indices.
+        for kind in [Kind::MISS, Kind::LOCAL, Kind::DROP, Kind::UNREACHABLE, Kind::PROHIBIT] {
+            // The first entries have fixed indices, and stay.
             if let Ok(i) = f.pool.alloc(c.domain()) {
-                f.table.get(i).set_state(EntryState { kind, len: 0, mtu: u16::MAX, tx_if: 0 });
+                f.set_state(i, EntryState::of(kind));
             }
         }
         c.insert(f);
@@ -106,8 +199,19 @@ impl Forwarding {
             | InterfaceEvent::Mtu(i)
             | InterfaceEvent::Deleted(i)) = e;
             let view = interface::view(c, i).ok().filter(|_| e != InterfaceEvent::Deleted(i));
-            c.state::<Forwarding>().borrow_mut().interface_changed(i, view.as_ref());
+            c.state::<Forwarding>().borrow_mut().interface_changed(c, i, view.as_ref());
         });
+    }
+
+    pub(crate) fn ready(c: &mut Control) {
+        let f = c.state::<Forwarding>();
+        let mut f = f.borrow_mut();
+        for (link, kind, name) in std::mem::take(&mut f.exits) {
+            match c.node(name) {
+                Some(node) => f.table.set_exit(link, kind, node),
+                None => tracing::error!("no node `{name}' for {} packets", link.name()),
+            }
+        }
     }
 
     /// Returns the table that workers read.
@@ -115,16 +219,57 @@ impl Forwarding {
         &self.table
     }
 
-    fn alloc(&mut self, c: &Control) -> Result<Dpo, FibError> {
+    /// Adds a kind of objects. To be called from a feature's `init`.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn register(&mut self, decl: KindDecl) -> Result<Kind, FibError> {
+        self.kinds.add(decl).ok_or(FibError::Kinds)
+    }
+
+    /// Sets the node that handles the objects of a kind for packets of a protocol. To be called
+    /// from the `init` of the feature that has the node.
+    pub fn set_exit(&mut self, link: LinkType, kind: Kind, node: &'static str) {
+        self.exits.push((link, kind, node));
+    }
+
+    /// Returns the declaration of a kind.
+    #[must_use]
+    pub fn kind(&self, kind: Kind) -> &KindDecl {
+        self.kinds.get(kind)
+    }
+
+    pub(crate) fn alloc(&mut self, c: &Control) -> Result<Dpo, FibError> {
         self.pool.alloc(c.domain()).map_err(|_| FibError::Full(CAPACITY))
     }
 
-    fn free(&mut self, c: &Control, dpo: Dpo) {
-        self.owners.remove(&dpo);
-        let _ = self.pool.free_after(dpo, c.domain().tag());
+    pub(crate) fn insert(&mut self, dpo: Dpo, object: Object) {
+        self.objects.insert(dpo, Slot { refs: 1, object });
     }
 
-    /// Returns the adjacency of a neighbour, created if needed; the caller holds a reference until
+    /// Stores an entry's state, the word that workers go by.
+    pub(crate) fn set_state(&mut self, dpo: Dpo, state: EntryState) {
+        let entry = self.table.get(dpo);
+        if entry.state() != state {
+            entry.set_state(state);
+            self.stores += 1;
+        }
+    }
+
+    /// Returns how many state words were stored so far.
+    #[must_use]
+    pub fn stores(&self) -> u64 {
+        self.stores
+    }
+
+    /// Adds a reference to an object.
+    pub fn retain(&mut self, dpo: Dpo) {
+        if let Some(slot) = self.objects.get_mut(&dpo) {
+            slot.refs += 1;
+        }
+    }
+
+    /// Returns an adjacency, created if needed; the caller holds a reference until
     /// [`release`](Self::release).
     ///
     /// # Errors
@@ -133,260 +278,271 @@ impl Forwarding {
         &mut self,
         c: &Control,
         sw_if: SwIfIndex,
-        nh: IpAddr,
+        link: LinkType,
+        peer: Peer,
     ) -> Result<Dpo, FibError> {
-        if let Some(a) = self.adjacencies.get_mut(&(sw_if, nh)) {
-            a.refs += 1;
-            return Ok(a.dpo);
+        let key = AdjacencyKey { sw_if, link, peer };
+        if let Some(&dpo) = self.adjacencies.get(&key) {
+            self.retain(dpo);
+            return Ok(dpo);
         }
         let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
         let dpo = self.alloc(c)?;
-        self.adjacencies.insert((sw_if, nh), Adjacency { dpo, refs: 1, mac: None });
-        self.owners.insert(dpo, (sw_if, Some(nh)));
-        self.write(dpo, &view, nh, None);
+        // Those of the neighbour's other link types know it.
+        let mac = LinkType::ALL
+            .into_iter()
+            .find_map(|link| self.find_key(AdjacencyKey { link, ..key }).and_then(|a| a.mac));
+        self.adjacencies.insert(key, dpo);
+        self.by_interface.insert((sw_if, dpo));
+        self.insert(dpo, Object::Adjacency { key, mac });
+        self.write(dpo, key, mac, &view);
         Ok(dpo)
     }
 
-    /// Returns the glean object of a connected subnet, with a reference as for an adjacency.
+    /// Returns the object of a subnet on an interface, with a reference as for an adjacency: that
+    /// of the one peer where nothing has to be resolved.
     ///
     /// # Errors
     /// See [`adjacency`](Self::adjacency).
-    pub fn glean(&mut self, c: &Control, sw_if: SwIfIndex) -> Result<Dpo, FibError> {
-        if let Some((dpo, refs)) = self.gleans.get_mut(&sw_if) {
-            *refs += 1;
-            return Ok(*dpo);
-        }
+    pub fn glean(
+        &mut self,
+        c: &Control,
+        sw_if: SwIfIndex,
+        link: LinkType,
+    ) -> Result<Dpo, FibError> {
         let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
-        let dpo = self.alloc(c)?;
-        self.gleans.insert(sw_if, (dpo, 1));
-        self.owners.insert(dpo, (sw_if, None));
-        self.write_glean(dpo, &view);
-        Ok(dpo)
+        let peer = if view.ethernet { Peer::Glean } else { Peer::PointToPoint };
+        self.adjacency(c, sw_if, link, peer)
     }
 
-    /// Returns one entry over several members with weights; a single member is returned itself.
-    /// Takes over the caller's references to the members: release the result only.
+    /// Creates an object of a kind that a feature or this crate handles by its node; `value` is for
+    /// that node ([`EntryState::tx_if`]).
     ///
     /// # Errors
-    /// If there are no or too many members, or the table is full; the members are released then.
-    pub fn balance(&mut self, c: &Control, mut members: Vec<(Dpo, u32)>) -> Result<Dpo, FibError> {
-        members.sort_unstable();
-        if members.is_empty() || members.len() > MAX_BUCKETS {
-            let n = members.len();
-            self.release_all(c, &members);
-            return Err(FibError::Members(n));
-        }
-        if members.len() == 1 {
-            return Ok(members[0].0);
-        }
-        if let Some(&dpo) = self.interned.get(&members) {
-            // One set of references is enough.
-            self.release_all(c, &members);
-            if let Some(b) = self.balances.get_mut(&dpo) {
-                b.refs += 1;
-            }
-            return Ok(dpo);
-        }
-        let total: u32 = members.iter().map(|m| m.1.max(1)).sum();
-        let log2 = total.next_power_of_two().trailing_zeros().clamp(1, MAX_BUCKETS.ilog2()) as u8;
-        // Weights such as 1:2 do not fill a power of two evenly: use more buckets than needed.
-        let log2 = (log2 + 2).min(MAX_BUCKETS.ilog2() as u8);
-        let dpo = match self.alloc(c) {
-            Ok(d) => d,
-            Err(e) => {
-                self.release_all(c, &members);
-                return Err(e);
-            }
-        };
-        let base = self.bucket_pools.get_mut(&log2).and_then(Vec::pop).unwrap_or_else(|| {
-            let base = self.next_bucket;
-            self.next_bucket += 1 << log2;
-            base
-        });
-        self.interned.insert(members.clone(), dpo);
-        self.balances.insert(dpo, Balance { members, base, log2, refs: 1 });
-        self.fill(dpo);
-        let e = self.table.get(dpo);
-        e.set_next(base);
-        e.set_state(EntryState { kind: Kind::LoadBalance, len: log2, mtu: u16::MAX, tx_if: 0 });
+    /// If the table is full.
+    pub fn plain(&mut self, c: &Control, kind: Kind, value: u32) -> Result<Dpo, FibError> {
+        let dpo = self.alloc(c)?;
+        self.insert(dpo, Object::Plain);
+        self.set_state(dpo, EntryState { tx_if: value, ..EntryState::of(kind) });
         Ok(dpo)
     }
 
-    fn release_all(&mut self, c: &Control, members: &[(Dpo, u32)]) {
-        for (m, _) in members {
-            self.release(c, *m);
+    /// Creates a midchain, which takes over the caller's reference to what it is stacked on. It is
+    /// down while nothing can be sent there.
+    ///
+    /// # Errors
+    /// If the header is too long, the interface does not exist, or the table is full; the reference
+    /// is released then.
+    pub fn midchain(&mut self, c: &Control, new: &Midchain<'_>) -> Result<Dpo, FibError> {
+        let made = self.new_midchain(c, new);
+        if made.is_err() {
+            self.release(c, new.stacked);
         }
+        made
     }
 
-    /// Distributes a balance's buckets over its usable members.
-    fn fill(&mut self, dpo: Dpo) {
-        let Some(b) = self.balances.get(&dpo) else { return };
-        let usable = |m: &&(Dpo, u32)| self.table.get(m.0).state().kind != Kind::Down;
-        let mut live: Vec<(Dpo, u32)> = b.members.iter().filter(usable).copied().collect();
-        if live.is_empty() {
-            live.clone_from(&b.members);
+    fn new_midchain(&mut self, c: &Control, new: &Midchain<'_>) -> Result<Dpo, FibError> {
+        let Midchain { sw_if, link, header, node, stacked } = *new;
+        if header.len() > MAX_REWRITE {
+            return Err(FibError::Rewrite(header.len()));
         }
-        let total: u64 = live.iter().map(|m| u64::from(m.1.max(1))).sum();
-        let n = 1u64 << b.log2;
-        let mut edge = 0u64;
-        let mut slot = 0u64;
-        for (i, (member, weight)) in live.iter().enumerate() {
-            edge += u64::from((*weight).max(1));
-            let end = if i + 1 == live.len() { n } else { (edge * n + total / 2) / total };
-            while slot < end {
-                self.table.set_bucket(b.base + slot as u32, *member);
-                slot += 1;
+        let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
+        let second = match header.get(REWRITE_BYTES..) {
+            Some(rest) if !rest.is_empty() => {
+                let index = self.seconds.alloc(c.domain());
+                let index = index.map_err(|_| FibError::Full(CAPACITY))?;
+                self.table.set_second(index, rest);
+                Some(index)
             }
+            _ => None,
+        };
+        let dpo = self.alloc(c).inspect_err(|_| {
+            // The caller has not seen it.
+            second.map(|index| self.seconds.free_unused(index));
+        })?;
+        let entry = self.table.get(dpo);
+        entry.set_rewrite(&header[..header.len().min(REWRITE_BYTES)]);
+        entry.set_next_hop(None);
+        entry.set_next(node, stacked, second.unwrap_or(0));
+        let (len, mtu) = (header.len() as u8, link.mtu(&view));
+        let state = EntryState { kind: midchain_kind(&view), len, mtu, tx_if: sw_if };
+        let key = AdjacencyKey { sw_if, link, peer: Peer::PointToPoint };
+        self.insert(dpo, Object::Midchain { key, state, stacked, second });
+        self.by_interface.insert((sw_if, dpo));
+        self.dependents.insert((stacked, dpo));
+        self.refresh_midchain(dpo);
+        Ok(dpo)
+    }
+
+    /// Sets the state of a midchain by what it is stacked on.
+    pub(crate) fn refresh_midchain(&mut self, dpo: Dpo) {
+        let Some(Slot { object: Object::Midchain { state, stacked, .. }, .. }) =
+            self.objects.get(&dpo)
+        else {
+            return;
+        };
+        let (mut state, stacked) = (*state, *stacked);
+        let end = self.table.get(self.table.resolve(stacked, || 0)).state().kind;
+        if !end.is_sent() {
+            state.kind = Kind::DOWN;
         }
+        self.set_state(dpo, state);
     }
 
     /// Releases a reference to an entry; the last one frees it (after a grace period).
     pub fn release(&mut self, c: &Control, dpo: Dpo) {
-        if let Some(b) = self.balances.get_mut(&dpo) {
-            b.refs -= 1;
-            if b.refs > 0 {
-                return;
-            }
-            if let Some(b) = self.balances.remove(&dpo) {
-                self.interned.remove(&b.members);
-                self.release_all(c, &b.members);
-                self.free(c, dpo);
-                // The buckets may be read until the grace period ends; at worst, a stale reader
-                // finds another load balance's members, which are valid entries.
-                self.bucket_pools.entry(b.log2).or_default().push(b.base);
-            }
+        let Some(slot) = self.objects.get_mut(&dpo) else { return };
+        slot.refs -= 1;
+        if slot.refs > 0 {
             return;
         }
-        if let Some(refs) = self.orphans.get_mut(&dpo) {
-            *refs -= 1;
-            if *refs == 0 {
-                self.orphans.remove(&dpo);
-                self.free(c, dpo);
+        let Some(slot) = self.objects.remove(&dpo) else { return };
+        match slot.object {
+            Object::Adjacency { key, .. } => {
+                self.by_interface.remove(&(key.sw_if, dpo));
+                if self.adjacencies.get(&key) == Some(&dpo) {
+                    self.adjacencies.remove(&key);
+                }
             }
-            return;
+            Object::Midchain { key, stacked, second, .. } => {
+                self.by_interface.remove(&(key.sw_if, dpo));
+                self.dependents.remove(&(stacked, dpo));
+                if let Some(index) = second {
+                    let _ = self.seconds.free_after(index, c.domain().tag());
+                }
+                self.release(c, stacked);
+            }
+            Object::Group(group) => self.drop_group(c, dpo, group),
+            Object::Plain => {}
         }
-        match self.owners.get(&dpo).copied() {
-            Some((sw_if, Some(nh))) => {
-                if let Some(a) = self.adjacencies.get_mut(&(sw_if, nh)) {
-                    a.refs -= 1;
-                    if a.refs == 0 {
-                        self.adjacencies.remove(&(sw_if, nh));
-                        self.free(c, dpo);
-                    }
-                }
+        let _ = self.pool.free_after(dpo, c.domain().tag());
+    }
+
+    /// Sets a neighbour's MAC address: its adjacencies of all link types, if there are any, become
+    /// complete or incomplete in place.
+    pub fn set_neighbor(&mut self, c: &Control, sw_if: SwIfIndex, nh: IpAddr, mac: Option<Mac>) {
+        let Ok(view) = interface::view(c, sw_if) else { return };
+        for link in LinkType::ALL {
+            let key = AdjacencyKey { sw_if, link, peer: Peer::Neighbor(nh) };
+            let Some(&dpo) = self.adjacencies.get(&key) else { continue };
+            if let Some(Slot { object: Object::Adjacency { mac: known, .. }, .. }) =
+                self.objects.get_mut(&dpo)
+            {
+                *known = mac;
             }
-            Some((sw_if, None)) => {
-                if let Some((_, refs)) = self.gleans.get_mut(&sw_if) {
-                    *refs -= 1;
-                    if *refs == 0 {
-                        self.gleans.remove(&sw_if);
-                        self.free(c, dpo);
-                    }
-                }
-            }
-            None => {}
+            self.write(dpo, key, mac, &view);
+            self.refresh_dependents(c, &[dpo]);
         }
     }
 
-    /// Sets a neighbour's MAC address: its adjacency, if there is one, becomes complete or
-    /// incomplete in place.
-    pub fn set_neighbor(&mut self, c: &Control, sw_if: SwIfIndex, nh: IpAddr, mac: Option<Mac>) {
-        let Ok(view) = interface::view(c, sw_if) else { return };
-        let Some(a) = self.adjacencies.get_mut(&(sw_if, nh)) else { return };
-        a.mac = mac;
-        let dpo = a.dpo;
-        self.write(dpo, &view, nh, mac);
+    /// Sets what an interface's frames have between the MAC addresses and the ethertype: up to two
+    /// tags. Its adjacencies change in place, while it is down.
+    ///
+    /// # Errors
+    /// If they are too long, or the interface does not exist.
+    pub fn set_tags(&mut self, c: &Control, sw_if: SwIfIndex, tags: &[u8]) -> Result<(), FibError> {
+        if tags.len() > MAX_TAGS {
+            return Err(FibError::Rewrite(14 + tags.len()));
+        }
+        let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
+        self.tags.insert(sw_if, tags.to_vec());
+        self.interface_changed(c, sw_if, Some(&view));
+        Ok(())
     }
 
     /// Writes an adjacency's entry: the header first, then the state that makes it valid.
-    fn write(&self, dpo: Dpo, view: &InterfaceView, nh: IpAddr, mac: Option<Mac>) {
+    fn write(&mut self, dpo: Dpo, key: AdjacencyKey, mac: Option<Mac>, view: &InterfaceView) {
         let e = self.table.get(dpo);
-        e.set_next_hop(Some(nh));
-        e.set_next(u32::from(view.output.0));
-        let mtu = view.ip4_mtu().min(u32::from(u16::MAX)) as u16;
-        let ethertype: [u8; 2] = if nh.is_ipv4() { [0x08, 0x00] } else { [0x86, 0xdd] };
-        let (kind, len) = match (view.is_up(), view.ethernet, mac) {
-            (false, _, _) => (Kind::Down, 0),
-            (true, false, _) => (Kind::Rewrite, 0),
-            (true, true, None) => (Kind::Incomplete, 0),
-            (true, true, Some(mac)) => {
-                let mut header = [0; 14];
-                header[..6].copy_from_slice(&mac);
-                header[6..12].copy_from_slice(&view.mac);
-                header[12..].copy_from_slice(&ethertype);
-                e.set_rewrite(&header);
-                (Kind::Rewrite, 14)
-            }
-        };
-        e.set_state(EntryState { kind, len, mtu, tx_if: view.sw_if });
-    }
-
-    fn write_glean(&self, dpo: Dpo, view: &InterfaceView) {
-        let e = self.table.get(dpo);
-        e.set_next_hop(None);
-        e.set_next(u32::from(view.output.0));
-        let kind = match (view.is_up(), view.ethernet) {
-            (false, _) => Kind::Down,
-            (true, true) => Kind::Glean,
+        e.set_next_hop(key.peer.address());
+        e.set_next(view.output, 0, 0);
+        let (kind, to) = match (view.is_up(), view.ethernet, key.peer, mac) {
+            (false, ..) => (Kind::DOWN, None),
             // No resolution: whatever is at the other end receives it.
-            (true, false) => Kind::Rewrite,
+            (true, false, ..) => (Kind::REWRITE, None),
+            (true, true, Peer::Glean, _) => (Kind::GLEAN, None),
+            (true, true, Peer::Multicast, _) => (Kind::MULTICAST, Some(key.link.multicast_mac())),
+            (true, true, _, None) => (Kind::INCOMPLETE, None),
+            (true, true, _, Some(mac)) => (Kind::REWRITE, Some(mac)),
         };
-        let mtu = view.ip4_mtu().min(u32::from(u16::MAX)) as u16;
-        e.set_state(EntryState { kind, len: 0, mtu, tx_if: view.sw_if });
+        let mut len = 0;
+        if let Some(mac) = to {
+            let tags = self.tags.get(&key.sw_if).map_or(&[][..], Vec::as_slice);
+            let header = [&mac[..], &view.mac, tags, &key.link.ethertype()].concat();
+            e.set_rewrite(&header);
+            len = header.len() as u8;
+        }
+        self.set_state(dpo, EntryState { kind, len, mtu: key.link.mtu(view), tx_if: view.sw_if });
     }
 
-    /// Updates the adjacencies of an interface: up, down, another MAC address or MTU, deleted
-    /// (`None`).
-    fn interface_changed(&mut self, sw_if: SwIfIndex, view: Option<&InterfaceView>) {
-        let mine: Vec<(Dpo, IpAddr, Option<Mac>)> = self
-            .adjacencies
-            .iter()
-            .filter(|((i, _), _)| *i == sw_if)
-            .map(|((_, nh), a)| (a.dpo, *nh, a.mac))
-            .collect();
-        let down = EntryState { kind: Kind::Down, len: 0, mtu: 0, tx_if: 0 };
-        for (dpo, nh, mac) in &mine {
-            match view {
-                Some(v) => self.write(*dpo, v, *nh, *mac),
-                None => self.table.get(*dpo).set_state(down),
+    /// Updates the objects of an interface: up, down, another MAC address or MTU, deleted (`None`).
+    fn interface_changed(&mut self, c: &Control, sw_if: SwIfIndex, view: Option<&InterfaceView>) {
+        let all = self.by_interface.range((sw_if, 0)..=(sw_if, Dpo::MAX));
+        let all: Vec<Dpo> = all.map(|(_, dpo)| *dpo).collect();
+        for &dpo in &all {
+            let Some(slot) = self.objects.get_mut(&dpo) else { continue };
+            match (&mut slot.object, view) {
+                (Object::Adjacency { key, mac }, Some(view)) => {
+                    let (key, mac) = (*key, *mac);
+                    self.write(dpo, key, mac, view);
+                }
+                (Object::Midchain { key, state, .. }, Some(view)) => {
+                    (state.kind, state.mtu) = (midchain_kind(view), key.link.mtu(view));
+                    self.refresh_midchain(dpo);
+                }
+                (Object::Adjacency { key, .. }, None) => {
+                    self.adjacencies.remove(key);
+                    self.orphan(dpo, sw_if);
+                }
+                (Object::Midchain { state, .. }, None) => {
+                    state.kind = Kind::DOWN;
+                    self.orphan(dpo, sw_if);
+                }
+                (Object::Group(_) | Object::Plain, _) => {}
             }
-        }
-        if let Some((dpo, _)) = self.gleans.get(&sw_if) {
-            match view {
-                Some(v) => self.write_glean(*dpo, v),
-                None => self.table.get(*dpo).set_state(down),
-            }
-        }
-        let touched: Vec<Dpo> = self
-            .balances
-            .iter()
-            .filter(|(_, b)| b.members.iter().any(|(m, _)| mine.iter().any(|(d, _, _)| d == m)))
-            .map(|(d, _)| *d)
-            .collect();
-        for dpo in touched {
-            self.fill(dpo);
         }
         if view.is_none() {
-            let adjacencies = self.adjacencies.extract_if(|(i, _), _| *i == sw_if);
-            self.orphans.extend(adjacencies.map(|(_, a)| (a.dpo, a.refs)));
-            self.orphans.extend(self.gleans.remove(&sw_if));
+            self.tags.remove(&sw_if);
+        }
+        self.refresh_dependents(c, &all);
+    }
+
+    /// Sets the object of a deleted interface down; it may still be in use.
+    fn orphan(&mut self, dpo: Dpo, sw_if: SwIfIndex) {
+        self.by_interface.remove(&(sw_if, dpo));
+        self.set_state(dpo, EntryState { mtu: 0, ..EntryState::of(Kind::DOWN) });
+    }
+
+    fn key(&self, dpo: Dpo) -> Option<AdjacencyKey> {
+        match self.objects.get(&dpo)?.object {
+            Object::Adjacency { key, .. } | Object::Midchain { key, .. } => Some(key),
+            Object::Group(_) | Object::Plain => None,
         }
     }
 
     /// Returns the neighbour or interface of an entry.
     pub fn owner(&self, dpo: Dpo) -> Option<(SwIfIndex, Option<IpAddr>)> {
-        self.owners.get(&dpo).copied()
+        self.key(dpo).map(|key| (key.sw_if, key.peer.address()))
+    }
+
+    /// Returns what an adjacency carries.
+    #[must_use]
+    pub fn link(&self, dpo: Dpo) -> Option<LinkType> {
+        self.key(dpo).map(|key| key.link)
+    }
+
+    fn find_key(&self, key: AdjacencyKey) -> Option<Adjacency> {
+        let dpo = *self.adjacencies.get(&key)?;
+        match self.objects.get(&dpo) {
+            Some(Slot { refs, object: Object::Adjacency { mac, .. } }) => {
+                Some(Adjacency { dpo, refs: *refs, mac: *mac })
+            }
+            _ => None,
+        }
     }
 
     /// Returns a neighbour's adjacency, if there is one.
-    pub fn find(&self, sw_if: SwIfIndex, nh: IpAddr) -> Option<&Adjacency> {
-        self.adjacencies.get(&(sw_if, nh))
-    }
-
-    /// Returns the members of a load balance with their weights; the entry itself for anything
-    /// else.
-    pub fn members(&self, dpo: Dpo) -> Vec<(Dpo, u32)> {
-        self.balances.get(&dpo).map_or_else(|| vec![(dpo, 1)], |b| b.members.clone())
+    pub fn find(&self, sw_if: SwIfIndex, link: LinkType, nh: IpAddr) -> Option<Adjacency> {
+        self.find_key(AdjacencyKey { sw_if, link, peer: Peer::Neighbor(nh) })
     }
 
     /// Returns the number of entries in use.
@@ -401,26 +557,11 @@ impl Forwarding {
 
     /// Describes an entry, as `show ip fib` prints it.
     pub fn describe(&self, c: &Control, dpo: Dpo) -> String {
-        let s = self.table.get(dpo).state();
-        let name = c.interface_name(s.tx_if);
-        match (s.kind, self.owner(dpo)) {
-            (Kind::Rewrite | Kind::Incomplete, Some((_, Some(nh)))) => {
-                let bytes = &self.table.get(dpo).rewrite()[..usize::from(s.len)];
-                let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-                let state = if s.kind == Kind::Rewrite { "ipv4 via" } else { "arp-ipv4: via" };
-                format!("{state} {nh} {name}: mtu:{} {hex}", s.mtu)
-            }
-            (Kind::Glean, _) => format!("ipv4-glean: {name}: mtu:{}", s.mtu),
-            (Kind::Down, Some((i, Some(nh)))) => {
-                format!("dpo-drop: via {nh} {}: interface down", c.interface_name(i))
-            }
-            (Kind::Down, Some((i, None))) => {
-                format!("dpo-drop: {}: interface down", c.interface_name(i))
-            }
-            (Kind::Local, _) => "dpo-receive".into(),
-            (Kind::Unreachable, _) => "dpo-unreachable".into(),
-            (Kind::Prohibit, _) => "dpo-prohibit".into(),
-            _ => "dpo-drop".into(),
-        }
+        let kind = self.table.get(dpo).state().kind;
+        (self.kind(kind).describe)(self, c, dpo)
     }
+}
+
+fn midchain_kind(view: &InterfaceView) -> Kind {
+    if view.is_up() { Kind::MIDCHAIN } else { Kind::DOWN }
 }

@@ -1,20 +1,26 @@
-//! Forwarding objects (VPP: DPOs): adjacencies (the Ethernet header to write, and the interface),
-//! load balance over several of them, and special routes (local, drop, unreachable …).
+//! Forwarding objects (VPP: DPOs): adjacencies (the link header to write, and the interface), groups
+//! that share load over several of them, midchains of tunnels, and special routes (local, drop,
+//! unreachable …).
 //!
 //! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
 //!   single-word stores.
+//! * [`kind`]: kinds of objects, and link types.
 //! * [`routes`]: lookups in the protocols' route tables, for descriptions of packets.
 //! * [`forwarding`]: the main thread's side: references to entries, neighbours, interfaces.
 #![forbid(unsafe_code)]
 
+mod buckets;
 pub mod dpo;
 pub mod forwarding;
+mod group;
+pub mod kind;
 pub mod routes;
 
 pub use dpo::{
-    Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetRewrite, Kind, REWRITE_BYTES,
+    Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite, MAX_REWRITE, REWRITE_BYTES,
 };
-pub use forwarding::{Adjacency, FibError, Forwarding};
+pub use forwarding::{Adjacency, AdjacencyKey, FibError, Forwarding, Midchain, Peer};
+pub use kind::{Kind, KindDecl, LinkType};
 pub use routes::{RouteBook, Routes};
 
 use thalweg_graph::Feature;
@@ -24,5 +30,6 @@ pub static FEATURE: Feature = Feature {
     name: "fib",
     about: "adjacencies and load balance",
     init: Forwarding::init,
+    ready: Forwarding::ready,
     ..Feature::DEFAULT
 };

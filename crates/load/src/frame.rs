@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::net::Ipv4Addr;
 
 use thalweg_wire::MacAddr;
+use thalweg_wire::bytes;
 use thalweg_wire::checksum::{self, Checksum};
 use thalweg_wire::ip::protocol::TCP;
 use thalweg_wire::ipv4::Ipv4View;
@@ -101,8 +102,7 @@ impl Segment {
     #[inline]
     fn read_plain(frame: &[u8]) -> Option<Segment> {
         let (h, rest) = frame.split_first_chunk::<HEADERS>()?;
-        let be16 = |at: usize| u16::from_be_bytes([h[at], h[at + 1]]);
-        let be32 = |at: usize| u32::from(be16(at)) << 16 | u32::from(be16(at + 2));
+        let (be16, be32) = (|at| bytes::be16(h, at), |at| bytes::be32(h, at));
         let plain = (be16(12) == 0x0800)
             & (h[IP] == 0x45)
             & (h[IP + 9] == TCP)

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use pcap_parser::Linktype;
+use thalweg_wire::bytes::get_be16;
 
 use crate::merged::begins;
 
@@ -18,17 +19,13 @@ pub(crate) enum Extracted<'p> {
     Other,
 }
 
-fn be16(data: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes([*data.get(at)?, *data.get(at + 1)?]))
-}
-
 /// Looks for a datagram to UDP `port` in a frame.
 pub(crate) fn extract(link: Linktype, data: &[u8], port: u16) -> Extracted<'_> {
     let ip = match link {
         Linktype::ETHERNET => behind_ether_type(data, 12),
         Linktype::LINUX_SLL => behind_ether_type(data, 14),
         // EtherType first, the rest of the twenty bytes behind it.
-        Linktype(276) => match be16(data, 0) {
+        Linktype(276) => match get_be16(data, 0) {
             Some(0x0800 | 0x86dd) => data.get(20..),
             _ => None,
         },
@@ -48,7 +45,7 @@ pub(crate) fn extract(link: Linktype, data: &[u8], port: u16) -> Extracted<'_> {
 /// What follows the EtherType at `at` and any VLAN tags, if it is IP.
 fn behind_ether_type(data: &[u8], mut at: usize) -> Option<&[u8]> {
     loop {
-        match be16(data, at)? {
+        match get_be16(data, at)? {
             0x8100 | 0x88a8 | 0x9100 => at += 4,
             0x0800 | 0x86dd => return data.get(at + 2..),
             _ => return None,
@@ -96,7 +93,8 @@ fn extract_ipv6(ip: &[u8], port: u16) -> Extracted<'_> {
 }
 
 fn extract_udp(ip: &[u8], at: usize, source: IpAddr, port: u16) -> Extracted<'_> {
-    let (Some(from), Some(to), Some(length)) = (be16(ip, at), be16(ip, at + 2), be16(ip, at + 4))
+    let (Some(from), Some(to), Some(length)) =
+        (get_be16(ip, at), get_be16(ip, at + 2), get_be16(ip, at + 4))
     else {
         return Extracted::Cut;
     };

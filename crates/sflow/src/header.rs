@@ -5,6 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use thalweg_wire::bytes::{get, get_be16};
+
 use crate::model::RawHeader;
 use crate::value::{Value, Visitor, name};
 
@@ -158,14 +160,6 @@ pub struct SampledHeader {
     pub network: Network,
 }
 
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn copy<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..at + N)?.try_into().ok()
-}
-
 fn is_vlan_tag(ether_type: u16) -> bool {
     matches!(ether_type, 0x8100 | 0x88a8 | 0x9100 | 0x9200 | 0x9300)
 }
@@ -210,14 +204,14 @@ impl SampledHeader {
     }
 
     fn parse_ethernet(&mut self, header: &[u8]) -> Option<()> {
-        let destination = copy(header, 0)?;
-        let source = copy(header, 6)?;
-        let mut ether_type = be16(header, 12)?;
+        let destination = get(header, 0)?;
+        let source = get(header, 6)?;
+        let mut ether_type = get_be16(header, 12)?;
         self.macs = Some((destination, source));
         let mut at = 14;
         while is_vlan_tag(ether_type) {
-            let tci = be16(header, at)?;
-            ether_type = be16(header, at + 2)?;
+            let tci = get_be16(header, at)?;
+            ether_type = get_be16(header, at + 2)?;
             self.vlans.push(tci);
             at += 4;
         }
@@ -226,15 +220,15 @@ impl SampledHeader {
             return None;
         }
         if ether_type <= 1500 {
-            let llc: [u8; 3] = copy(header, at)?;
+            let llc: [u8; 3] = get(header, at)?;
             at += 3;
             if llc == [0xaa, 0xaa, 0x03] {
-                let oui = copy(header, at)?;
+                let oui = get(header, at)?;
                 if oui != [0; 3] {
                     self.snap_oui = Some(oui);
                     return None;
                 }
-                ether_type = be16(header, at + 3)?;
+                ether_type = get_be16(header, at + 3)?;
                 at += 5;
             } else if llc[..2] == [0x06, 0x06] && llc[2] & 1 == 1 {
                 ether_type = 0x0800;
@@ -251,7 +245,7 @@ impl SampledHeader {
     }
 
     fn parse_ipv4(&mut self, header: &[u8], at: usize) -> Option<()> {
-        let ip: [u8; 20] = copy(header, at)?;
+        let ip: [u8; 20] = get(header, at)?;
         if ip[0] >> 4 != 4 || ip[0] & 15 < 5 {
             return None;
         }
@@ -281,15 +275,15 @@ impl SampledHeader {
             return None;
         }
         self.ip_offset = Some(at);
-        let ip: [u8; 40] = copy(header, at)?;
+        let ip: [u8; 40] = get(header, at)?;
         let first = u32::from_be_bytes([ip[0], ip[1], ip[2], ip[3]]);
         let mut fields = Ipv6Fields {
             traffic_class: (first >> 20) as u8,
             flow_label: first & 0xf_ffff,
             payload_length: u16::from_be_bytes([ip[4], ip[5]]),
             hop_limit: ip[7],
-            source: copy::<16>(&ip, 8)?.into(),
-            destination: copy::<16>(&ip, 24)?.into(),
+            source: get::<16>(&ip, 8)?.into(),
+            destination: get::<16>(&ip, 24)?.into(),
             extensions: Stack::default(),
             protocol: None,
             transport: Transport::None,
@@ -430,7 +424,7 @@ fn skip_extensions(
 }
 
 fn parse_transport(header: &[u8], at: usize, protocol: u8) -> Transport {
-    let Some(first) = copy::<8>(header, at) else { return Transport::None };
+    let Some(first) = get::<8>(header, at) else { return Transport::None };
     let source = u16::from_be_bytes([first[0], first[1]]);
     let destination = u16::from_be_bytes([first[2], first[3]]);
     match protocol {

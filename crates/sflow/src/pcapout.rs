@@ -1,8 +1,10 @@
 //! Capture files of what datagrams hold: sampled packets, discarded packets, or the datagrams
 //! themselves.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+use thalweg_wire::checksum::{checksum, pseudo_v6};
+use thalweg_wire::ip::protocol::UDP;
 use thalweg_wire::pcap;
 
 use crate::decode::{Datagram, Records, Sample};
@@ -28,7 +30,7 @@ pub struct PcapOut {
     packets: Packets,
     redact: bool,
     port: u16,
-    out: Vec<u8>,
+    out: pcap::File,
     skipped: u64,
 }
 
@@ -40,8 +42,7 @@ impl PcapOut {
     /// A file whose header is in [`PcapOut::bytes`]. `port` is the one that datagrams were sent to.
     #[must_use]
     pub fn new(packets: Packets, port: u16) -> Self {
-        let mut out = Vec::with_capacity(4096);
-        out.extend(pcap::file_header(pcap::LINK_ETHERNET, SNAP_LENGTH));
+        let out = pcap::File::new(pcap::LINK_ETHERNET, SNAP_LENGTH);
         PcapOut { packets, redact: false, port, out, skipped: 0 }
     }
 
@@ -55,7 +56,7 @@ impl PcapOut {
     /// What has been written and not yet been cleared.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.out
+        self.out.bytes()
     }
 
     /// Forgets what has been written.
@@ -152,10 +153,10 @@ impl PcapOut {
                 header[6..8].copy_from_slice(&[17, 64]);
                 header[8..24].copy_from_slice(&ip.octets());
                 // RFC 8200 section 8.1: the checksum is not optional.
-                let sum = add_words(17 + u32::from(length), &header[8..]);
-                let sum = fold(add_words(add_words(sum, &udp), payload));
-                let sum = if sum == 0 { 0xffff } else { sum };
-                udp[6..].copy_from_slice(&sum.to_be_bytes());
+                let mut sum = pseudo_v6(&ip, &Ipv6Addr::UNSPECIFIED, UDP, length.into());
+                sum.add(&udp);
+                sum.add(payload);
+                udp[6..].copy_from_slice(&sum.finish_udp().to_be_bytes());
                 self.frame(time, 0x86dd, &[&header, &udp, payload]);
             }
             ip => {
@@ -166,7 +167,7 @@ impl PcapOut {
                 if let Some(IpAddr::V4(ip)) = ip {
                     header[12..16].copy_from_slice(&ip.octets());
                 }
-                let sum = fold(add_words(0, &header));
+                let sum = checksum(&header);
                 header[10..12].copy_from_slice(&sum.to_be_bytes());
                 self.frame(time, 0x0800, &[&header, &udp, payload]);
             }
@@ -182,10 +183,8 @@ impl PcapOut {
 
     /// Appends a packet of `original` bytes, of which `parts` are there.
     fn record(&mut self, time: Moment, original: usize, parts: &[&[u8]]) {
-        let captured: usize = parts.iter().map(|part| part.len()).sum();
-        let (captured, original) = (captured as u32, original as u32);
-        self.out.extend(pcap::record_header(time.seconds as u32, time.micros, captured, original));
-        parts.iter().for_each(|part| self.out.extend_from_slice(part));
+        let at = time.seconds.saturating_mul(1_000_000).saturating_add(time.micros.into());
+        self.out.packet(at, original as u32, parts.iter().copied());
     }
 }
 
@@ -193,21 +192,6 @@ fn link_header(ether_type: u16) -> [u8; ETHERNET_BYTES] {
     let mut header = [0; ETHERNET_BYTES];
     header[12..].copy_from_slice(&ether_type.to_be_bytes());
     header
-}
-
-/// The sum of RFC 1071, not folded yet.
-fn add_words(sum: u32, bytes: &[u8]) -> u32 {
-    bytes.chunks(2).fold(sum, |sum, pair| {
-        let low = pair.get(1).copied().unwrap_or(0);
-        sum + u32::from(u16::from_be_bytes([pair[0], low]))
-    })
-}
-
-fn fold(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]

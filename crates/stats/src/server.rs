@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
-use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
+use thalweg_socket::{LocalConfig, LocalError, LocalSocket};
 
 /// Error of serving the segment.
 #[derive(Debug, thiserror::Error)]

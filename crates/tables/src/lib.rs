@@ -17,6 +17,8 @@
 //! | [`flow`] | connections, owned by one worker each |
 //! | [`fragments`] | results of datagrams' first fragments, and fragments that wait for theirs |
 //! | [`hash`] | hashing of small integer keys |
+//! | [`limit`] | rate limits |
+//! | [`random`] | random numbers |
 //! | [`shared`] | memory that other processes read |
 //! | [`sorted`] | incremental sorting |
 //! | [`prefetch`] | prefetch hints for safe code |
@@ -25,11 +27,13 @@ pub mod flow;
 pub mod fragments;
 pub mod hash;
 pub mod index;
+pub mod limit;
 pub mod lpm4;
 pub mod mac;
 pub mod paged;
 pub mod prefetch;
 pub mod qsbr;
+pub mod random;
 pub mod record_ring;
 pub mod shared;
 pub mod snapshot;

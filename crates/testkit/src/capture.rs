@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::netns::Netns;
-use crate::process::{Cmd, Running, Signal};
-use crate::wait::{WAIT_LIMIT, wait_until_seen};
+use thalweg_netns::Netns;
+use thalweg_netns::{Cmd, Running, Signal};
+use thalweg_netns::{WAIT_LIMIT, wait_until_seen};
 
 /// A running tcpdump. Dropping it ends the capture; what was seen is in the file by then, packet
 /// by packet.

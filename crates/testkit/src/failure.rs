@@ -12,11 +12,11 @@ use std::thread;
 
 use anyhow::Result;
 
-use crate::netns::Netns;
 use crate::packets::{self, SharedRing, lock};
 use crate::pause;
 use crate::watch;
 use crate::watchdog::Watchdog;
+use thalweg_netns::{Netns, Observer, observe};
 
 /// Names in the environment the directory in which failed tests have directories.
 const FAILURES: &str = "THALWEG_TEST_FAILURES";
@@ -73,6 +73,21 @@ impl Test {
     }
 }
 
+/// Keeps namespaces and captures packets for the test that runs, if there is one.
+struct CurrentTest;
+
+impl Observer for CurrentTest {
+    fn made(&self, ns: &Netns) {
+        pause::keep_namespace(ns);
+    }
+    fn removed(&self, ns: &Netns) {
+        pause::release_namespace(ns);
+    }
+    fn capture(&self, ns: &Netns, dev: &str) -> Result<()> {
+        watch::start(ns, dev)
+    }
+}
+
 /// Runs a test's body. If it fails, writes the packets of its labs and, with `PAUSE=1`, waits; then
 /// the failure goes on to the caller.
 pub(crate) fn run(path: &str, body: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -80,6 +95,7 @@ pub(crate) fn run(path: &str, body: impl FnOnce() -> Result<()>) -> Result<()> {
     let name = path.split_once("::").map_or(path, |(_, name)| name).to_owned();
     let test = Arc::new(Test { name, rings: Mutex::default(), kept: Mutex::default() });
     CURRENT.set(Some(test.clone()));
+    observe(&CurrentTest);
     let watched = test.clone();
     let _watchdog =
         (!pause::wanted()).then(|| Watchdog::start(path, move || watched.write_packets()));

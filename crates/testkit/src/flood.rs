@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::netns::Netns;
+use thalweg_netns::Netns;
 
 /// Packets per system call, as many as every kernel takes.
 const BATCH: usize = 64;

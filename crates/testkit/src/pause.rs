@@ -14,9 +14,9 @@ use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
 use crate::failure::{Test, current, failure_dir, report_now};
-use crate::netns::Netns;
+use crate::lab_test::in_own_user_namespace;
 use crate::packets::lock;
-use crate::privilege::in_own_user_namespace;
+use thalweg_netns::Netns;
 
 /// How often the named file is looked for.
 const LOOK: Duration = Duration::from_millis(200);
@@ -36,7 +36,7 @@ pub(crate) fn keep_namespace(ns: &Netns) {
 /// Lets a namespace end although failed tests are paused.
 pub(crate) fn release_namespace(ns: &Netns) {
     if let Some(test) = current() {
-        lock(&test.kept).namespaces.retain(|kept| !kept.is(ns));
+        lock(&test.kept).namespaces.retain(|kept| kept != ns);
     }
 }
 

@@ -25,7 +25,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::Cmd;
+use thalweg_netns::Cmd;
 
 /// What the list of a folder is to look like.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::process::Cmd;
+use thalweg_netns::Cmd;
 
 /// How long the debugger may take for one process.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -28,8 +28,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use thalweg_wire::pcap::Direction;
 
 use crate::failure;
-use crate::netns::Netns;
 use crate::packets::{Ring, SharedRing, lock, now};
+use thalweg_netns::Netns;
 
 /// `0` in the environment: nothing is captured.
 const CAPTURE: &str = "THALWEG_TEST_CAPTURE";

@@ -2,14 +2,13 @@
 //! ends, so that nothing hangs for ever.
 
 use std::env;
-use std::fmt::Write as _;
 use std::process;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::process::running_programs;
+use thalweg_netns::{running_programs, waits};
+
 use crate::stacks::stacks;
 
 /// Seconds that a test may take, in the environment.
@@ -18,50 +17,6 @@ const DEADLINE: &str = "THALWEG_TEST_DEADLINE";
 const DEFAULT: Duration = Duration::from_secs(300);
 /// The status of a process that its watchdog has ended.
 const STATUS: i32 = 124;
-
-/// Something that the test waits for now.
-struct Waiting {
-    id: u64,
-    what: String,
-    since: Instant,
-}
-
-static WAITING: Mutex<(u64, Vec<Waiting>)> = Mutex::new((0, Vec::new()));
-
-fn waiting() -> MutexGuard<'static, (u64, Vec<Waiting>)> {
-    WAITING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Notes what is waited for, until it is dropped.
-pub(crate) struct Note(u64);
-
-impl Note {
-    pub(crate) fn new(what: &str) -> Note {
-        let mut waiting = waiting();
-        waiting.0 += 1;
-        let id = waiting.0;
-        waiting.1.push(Waiting { id, what: what.to_owned(), since: Instant::now() });
-        Note(id)
-    }
-}
-
-impl Drop for Note {
-    fn drop(&mut self) {
-        waiting().1.retain(|one| one.id != self.0);
-    }
-}
-
-/// What is waited for now, a line each.
-fn report() -> String {
-    let mut text = String::new();
-    for one in &waiting().1 {
-        let _ = writeln!(text, "waiting for {}, since {:.1?}", one.what, one.since.elapsed());
-    }
-    if text.is_empty() {
-        text.push_str("nothing that the test kit knows of is waited for\n");
-    }
-    text
-}
 
 /// Ends the process if it is not dropped in time.
 pub(crate) struct Watchdog {
@@ -79,7 +34,7 @@ impl Watchdog {
         thread::spawn(move || {
             if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
                 eprintln!("--- {name} still runs after {limit:?} ({DEADLINE} changes that)");
-                eprint!("{}{}", report(), running_programs());
+                eprint!("{}{}", waits(), running_programs());
                 eprint!("{}", stacks(process::id()));
                 at_end();
                 process::exit(STATUS);
@@ -93,14 +48,6 @@ impl Watchdog {
 mod tests {
     use super::*;
     use crate::Cmd;
-
-    #[test]
-    fn what_is_waited_for_is_known_while_it_is() {
-        let note = Note::new("a train that never comes");
-        assert!(report().contains("waiting for a train that never comes, since "));
-        drop(note);
-        assert!(!report().contains("train"));
-    }
 
     /// The inner one: it hangs if it is asked to.
     #[test]

@@ -1,17 +1,82 @@
-//! Reading and writing big-endian fields at constant offsets.
+//! Fields of headers: big- and little-endian, at offsets.
 //!
-//! The callers pass arrays and constant offsets, so that bounds are checked at compile time.
+//! [`be16`] and its kin are for offsets that are known to be within the bytes: those of an array at
+//! constant offsets, whose bounds are checked at compile time. [`get`] is for all others.
 
 use crate::{Result, WireError};
 
+/// Two bytes, big-endian.
+///
+/// # Panics
+/// If they are not within `b`.
 #[inline(always)]
-pub(crate) fn be16<const N: usize>(b: &[u8; N], at: usize) -> u16 {
+pub fn be16(b: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([b[at], b[at + 1]])
 }
 
+/// Four bytes, big-endian.
+///
+/// # Panics
+/// If they are not within `b`.
 #[inline(always)]
-pub(crate) fn be32<const N: usize>(b: &[u8; N], at: usize) -> u32 {
+pub fn be32(b: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+
+/// Six bytes, big-endian, such as a MAC address.
+///
+/// # Panics
+/// If they are not within `b`.
+#[inline(always)]
+pub fn be48(b: &[u8], at: usize) -> u64 {
+    u64::from(be16(b, at)) << 32 | u64::from(be32(b, at + 2))
+}
+
+/// Eight bytes, big-endian.
+///
+/// # Panics
+/// If they are not within `b`.
+#[inline(always)]
+pub fn be64(b: &[u8], at: usize) -> u64 {
+    u64::from(be32(b, at)) << 32 | u64::from(be32(b, at + 4))
+}
+
+/// `L` bytes at an offset, if they are within `b`: `get(b, at).map(u16::from_be_bytes)`.
+#[inline(always)]
+pub fn get<const L: usize>(b: &[u8], at: usize) -> Option<[u8; L]> {
+    b.get(at..)?.first_chunk().copied()
+}
+
+/// Two bytes, little-endian, if they are within `b`.
+#[inline(always)]
+pub fn get_le16(b: &[u8], at: usize) -> Option<u16> {
+    get(b, at).map(u16::from_le_bytes)
+}
+
+/// Four bytes, little-endian, if they are within `b`.
+#[inline(always)]
+pub fn get_le32(b: &[u8], at: usize) -> Option<u32> {
+    get(b, at).map(u32::from_le_bytes)
+}
+
+/// Eight bytes, little-endian, if they are within `b`.
+#[inline(always)]
+pub fn get_le64(b: &[u8], at: usize) -> Option<u64> {
+    get(b, at).map(u64::from_le_bytes)
+}
+
+/// Two bytes, big-endian, if they are within `b`.
+#[inline(always)]
+pub fn get_be16(b: &[u8], at: usize) -> Option<u16> {
+    get(b, at).map(u16::from_be_bytes)
+}
+
+/// Writes a field; does nothing if it is not within `b`.
+#[inline(always)]
+pub fn set(b: &mut [u8], at: usize, v: &[u8]) {
+    if let Some(room) = b.get_mut(at..).and_then(|b| b.get_mut(..v.len())) {
+        room.copy_from_slice(v);
+    }
 }
 
 /// `L` bytes at a constant offset.
@@ -88,5 +153,33 @@ pub(crate) fn next_option<'a>(
                 return Some(Err(WireError::BadHeaderLength { what, length }));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const B: [u8; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+
+    #[test]
+    fn fields_are_in_network_order() {
+        assert_eq!((be16(&B, 1), be32(&B, 1)), (0x0102, 0x0102_0304));
+        assert_eq!((be48(&B, 1), be64(&B, 1)), (0x0102_0304_0506, 0x0102_0304_0506_0708));
+        assert_eq!((get_be16(&B, 7), get_be16(&B, 8)), (Some(0x0708), None));
+        assert_eq!((get_le16(&B, 7), get_le16(&B, 8)), (Some(0x0807), None));
+        assert_eq!((get_le32(&B, 5), get_le32(&B, 6)), (Some(0x0807_0605), None));
+        assert_eq!((get_le64(&B, 1), get_le64(&B, 2)), (Some(0x0807_0605_0403_0201), None));
+        assert_eq!((get::<3>(&B, usize::MAX), get::<0>(&B, 9)), (None, Some([])));
+    }
+
+    #[test]
+    fn a_field_is_written_whole_or_not_at_all() {
+        let mut b = [0; 4];
+        set(&mut b, 3, &[1, 2]);
+        set(&mut b, usize::MAX, &[1]);
+        assert_eq!(b, [0; 4]);
+        set(&mut b, 2, &[1, 2]);
+        assert_eq!(b, [0, 0, 1, 2]);
     }
 }

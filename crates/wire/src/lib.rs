@@ -26,6 +26,8 @@
 //! | [`checksum`] | RFC 1071 sums, RFC 1624 updates, completing offloaded checksums |
 //! | [`gso`] | segmentation of TSO and USO packets |
 //! | [`flow`] | five-tuples and their hashes |
+//! | [`bytes`] | big- and little-endian fields |
+//! | [`nat`] | rewriting of addresses and ports |
 //! | [`fmt`](mod@fmt) | text for packet traces |
 //! | [`pcap`] | headers of capture files (pcapng allocates) |
 //! | [`build`] | whole packets for tests and generators (allocates) |
@@ -39,7 +41,7 @@ extern crate std;
 
 pub mod arp;
 pub mod build;
-mod bytes;
+pub mod bytes;
 pub mod checksum;
 mod error;
 pub mod ethernet;
@@ -54,6 +56,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod llc;
 pub mod mpls;
+pub mod nat;
 pub mod nd;
 pub mod pcap;
 pub mod tcp;

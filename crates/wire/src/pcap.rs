@@ -1,4 +1,5 @@
-//! Capture files: headers of classic pcap files, and pcapng files as a whole.
+//! Capture files: classic pcap files, whose headers writers of other shapes use too, and pcapng
+//! files.
 //!
 //! Classic files have microseconds. Pcapng files ([`NgFile`]) have nanoseconds, several
 //! interfaces, the direction of each packet, and the number of packets that were not captured
@@ -33,14 +34,53 @@ pub fn file_header(link: u32, snap: u32) -> [u8; FILE_HEADER] {
     h
 }
 
-/// The header of a record: time since 1970, bytes that follow, and the packet's length.
+/// The header of a record: microseconds since 1970, bytes that follow, and the packet's length.
 #[inline]
-pub fn record_header(seconds: u32, micros: u32, kept: u32, length: u32) -> [u8; RECORD_HEADER] {
+pub fn record_header(micros: u64, kept: u32, length: u32) -> [u8; RECORD_HEADER] {
+    const SECOND: u64 = 1_000_000;
+    let (seconds, micros) = ((micros / SECOND) as u32, (micros % SECOND) as u32);
     let mut h = [0; RECORD_HEADER];
     for (at, word) in [seconds, micros, kept, length].into_iter().enumerate() {
         h[4 * at..4 * at + 4].copy_from_slice(&word.to_le_bytes());
     }
     h
+}
+
+/// A classic file with microseconds, built in memory piece by piece.
+#[derive(Debug, Clone)]
+pub struct File(Vec<u8>);
+
+impl File {
+    /// A file without packets; `snap` is the number of bytes that are kept of a packet at most.
+    pub fn new(link: u32, snap: u32) -> File {
+        let mut bytes = Vec::with_capacity(4096);
+        bytes.extend(file_header(link, snap));
+        File(bytes)
+    }
+
+    /// Adds a packet of `length` bytes, of which `parts` are kept; `at` is in microseconds since
+    /// 1970.
+    pub fn packet<'a>(
+        &mut self,
+        at: u64,
+        length: u32,
+        parts: impl IntoIterator<Item = &'a [u8], IntoIter: Clone>,
+    ) {
+        let parts = parts.into_iter();
+        let kept: usize = parts.clone().map(<[u8]>::len).sum();
+        self.0.extend(record_header(at, kept as u32, length));
+        parts.for_each(|part| self.0.extend_from_slice(part));
+    }
+
+    /// The bytes since the last [`File::clear`].
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Forgets bytes that have been written somewhere; more packets may follow.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 /// Whether an interface received or sent a packet.
@@ -184,8 +224,18 @@ mod tests {
         let h = file_header(LINK_ETHERNET, 65_535);
         assert_eq!(h[..8], [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]);
         assert_eq!(h[8..], [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0]);
-        let h = record_header(1, 2, 3, 0x0104);
+        let h = record_header(1_000_002, 3, 0x0104);
         assert_eq!(h, [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_classic_file_can_be_written_in_pieces() {
+        let mut file = File::new(LINK_RAW, 9);
+        assert_eq!(file.bytes(), file_header(LINK_RAW, 9));
+        file.clear();
+        file.packet(1_000_002, 1500, [&[1, 2][..], &[], &[3]]);
+        assert_eq!(file.bytes()[..RECORD_HEADER], record_header(1_000_002, 3, 1500));
+        assert_eq!(file.bytes()[RECORD_HEADER..], [1, 2, 3]);
     }
 
     /// Type and length of each block, which stands at its end, too.

@@ -110,7 +110,8 @@ fn tests_begin(source: &Source) -> usize {
     let lines: Vec<&str> = source.text.lines().collect();
     let begin = lines.windows(2).position(|pair| {
         // A module in a file of its own ends with a semicolon.
-        pair[0].trim_start() == "#[cfg(test)]" && !pair[1].ends_with(';')
+        let apart = pair[1].trim_start().starts_with("mod ") && pair[1].ends_with(';');
+        pair[0].trim_start() == "#[cfg(test)]" && !apart
     });
     begin.map_or(usize::MAX, |line| line + 1)
 }

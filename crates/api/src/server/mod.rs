@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
+use thalweg_socket::{LocalConfig, LocalError, LocalSocket};
 
 /// Configuration of the server.
 #[derive(Debug, Clone)]

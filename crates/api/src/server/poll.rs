@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use thalweg_cli::local::LocalSocket;
+use thalweg_socket::LocalSocket;
 
 /// Maximum number of bytes read at once.
 const CHUNK: usize = 64 << 10;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::net::SocketType;
 
 use super::{ServerConfig, ServerError};
-use crate::local::{LocalConfig, LocalSocket};
+use thalweg_socket::{LocalConfig, LocalSocket};
 
 /// Address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]

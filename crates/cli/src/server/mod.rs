@@ -40,11 +40,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::job::Dispatch;
-use crate::local::LocalError;
 use listen::Listener;
 pub(crate) use listen::Stream;
 pub use listen::{Listen, group_id};
 use session::Session;
+use thalweg_socket::LocalError;
 
 /// Configuration of the server.
 #[derive(Debug, Clone)]

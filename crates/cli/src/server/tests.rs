@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::client::{Client, ClientError, Ended, one_shot};
 use crate::job::{CliJob, MainCli};
-use crate::local::LocalError;
 use crate::telnet::{GREETING, terminal_type, window_size};
 use crate::testing::{TestCx, tree_with_probe};
+use thalweg_socket::LocalError;
 
 /// No test waits so long unless it fails.
 const LONG: Duration = Duration::from_secs(60);

@@ -18,7 +18,7 @@ pub(crate) fn file_header(link: u32) -> [u8; FILE_HEADER] {
 
 /// Record header of an untruncated packet of `len` bytes.
 pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
-    pcap::record_header((micros / 1_000_000) as u32, (micros % 1_000_000) as u32, len, len)
+    pcap::record_header(micros, len, len)
 }
 
 /// Reads the packets of a file.

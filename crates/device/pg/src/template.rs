@@ -5,6 +5,7 @@
 //! precomputed for every length, and each varying field adds its words.
 
 use crate::error::PgError;
+use thalweg_tables::random::Random;
 
 /// Minimum and maximum size of a packet in bytes.
 pub const SIZES: (usize, usize) = (1, 65_535);
@@ -150,16 +151,14 @@ impl Layers {
         bytes.resize(sizes.max, 0);
         let base = self.network.map_or(0, |n| n.offset);
         let moving = self.fields.iter().map(|f| Moving::new(f, self, base)).collect();
-        let mut g = Generator {
+        Ok(Generator {
             sums: Sums::new(self, &bytes),
             bytes,
             moving,
             sizes,
             size: sizes.min,
-            random: Random(0x9e37_79b9_7f4a_7c15),
-        };
-        g.random.next();
-        Ok(g)
+            random: Random::with_seed(0),
+        })
     }
 }
 
@@ -223,25 +222,6 @@ impl Moving {
             }
             Vary::Random => random.between(self.field.low, self.field.high),
         }
-    }
-}
-
-/// xorshift64*, good enough for traffic.
-#[derive(Clone, Debug)]
-struct Random(u64);
-
-impl Random {
-    #[inline]
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-    #[inline]
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        let span = u128::from(high - low) + 1;
-        low + ((u128::from(self.next()) * span) >> 64) as u64
     }
 }
 

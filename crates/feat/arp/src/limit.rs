@@ -3,36 +3,11 @@
 use crate::packet::NeighborReport;
 use thalweg_graph::clock;
 use thalweg_tables::hash::{mix128, random_seed};
+use thalweg_tables::limit::RateLimit;
 
-/// Token bucket in ticks.
-pub(crate) struct Bucket {
-    /// Ticks per event.
-    cost: u64,
-    burst: u64,
-    /// Ticks' worth of tokens.
-    level: u64,
-    last: u64,
-}
-
-impl Bucket {
-    /// Allows `rate` events per second and bursts of `burst`.
-    pub(crate) fn new(rate: u32, burst: u32) -> Bucket {
-        let cost = (clock::hz() / f64::from(rate.max(1))) as u64;
-        let burst = cost * u64::from(burst);
-        Bucket { cost, burst, level: burst, last: 0 }
-    }
-
-    /// Takes a token if there is one.
-    pub(crate) fn allow(&mut self, now: u64) -> bool {
-        let passed = now.saturating_sub(self.last);
-        self.last = self.last.max(now);
-        self.level = self.level.saturating_add(passed).min(self.burst);
-        let ok = self.level >= self.cost;
-        if ok {
-            self.level -= self.cost;
-        }
-        ok
-    }
+/// Allows `rate` events per second and bursts of `burst`.
+pub(crate) fn bucket(rate: u32, burst: u32) -> RateLimit {
+    RateLimit::steady(rate, burst, clock::hz() as u64)
 }
 
 /// Rows of [`Recent`].
@@ -83,7 +58,7 @@ mod tests {
     #[test]
     fn the_bucket_holds_its_rate() {
         let hz = clock::hz() as u64;
-        let mut b = Bucket::new(100, 10);
+        let mut b = bucket(100, 10);
         let now = 5 * hz;
         assert_eq!((0..50).filter(|_| b.allow(now)).count(), 10);
         let later = (1..=1000).filter(|i| b.allow(now + i * hz / 1000)).count();

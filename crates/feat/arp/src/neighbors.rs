@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, Interfaces, Mac, SwIfIndex, interface};
-use thalweg_fib::{Dpo, FibError, Forwarding};
+use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Peer};
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, Event, Inject, NodeId, Topic, clock};
 use thalweg_tables::snapshot;
@@ -218,6 +218,12 @@ impl Neighbors {
 }
 
 pub(crate) fn init(c: &mut Control) {
+    {
+        let forwarding = c.state::<Forwarding>();
+        let mut f = forwarding.borrow_mut();
+        f.set_exit(LinkType::Ip4, Kind::INCOMPLETE, "ip4-arp");
+        f.set_exit(LinkType::Ip4, Kind::GLEAN, "ip4-glean");
+    }
     let (addrs, snapshot) = snapshot::channel(IfAddrs::default());
     c.share(snapshot);
     c.insert(Neighbors {
@@ -302,7 +308,7 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
         let Some(e) = s.table.get_mut(key) else { return Ok(None) };
         let mut f = forwarding.borrow_mut();
         if e.dpo.is_none() {
-            e.dpo = Some(f.adjacency(c, sw_if, IpAddr::V4(ip))?);
+            e.dpo = Some(f.adjacency(c, sw_if, LinkType::Ip4, peer(ip))?);
         }
         f.set_neighbor(c, sw_if, IpAddr::V4(ip), e.mac);
         e.in_fib = connected && !e.no_fib;
@@ -311,6 +317,10 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
     notify(c, &change);
     let dpo = state.borrow().table.get(key).and_then(|e| e.dpo);
     Ok(dpo)
+}
+
+fn peer(ip: Ipv4Addr) -> Peer {
+    Peer::Neighbor(IpAddr::V4(ip))
 }
 
 fn withdraw(c: &mut Control, (sw_if, ip): Key, dpo: Option<Dpo>, is_static: bool) {
@@ -542,7 +552,7 @@ pub fn set(
     }
     // Acquired here, so that a failure changes nothing.
     let key = (sw_if, ip);
-    let dpo = c.state::<Forwarding>().borrow_mut().adjacency(c, sw_if, IpAddr::V4(ip))?;
+    let dpo = c.state::<Forwarding>().borrow_mut().adjacency(c, sw_if, LinkType::Ip4, peer(ip))?;
     let NeighborFlags { is_static, no_fib_entry } = flags;
     let done = update(c, |t, now| {
         let limit = t.config.limit;

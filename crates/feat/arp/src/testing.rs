@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, IcmpCause, PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_device::{Caps, Device, InterfaceSpec, Mac, interface};
-use thalweg_fib::{Dpo, DpoTable, Forwarding};
+use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
 use thalweg_graph::{
     Built, Control, EngineConfig, ErrorCode, ErrorDecl, Feature, Inject, InputNode, Kind, Node,
     NodeCx, NodeDecl, NodeId, Poll, Runner, Severity, Verdict,
@@ -93,7 +93,7 @@ impl Node for Rewrite {
     fn packet(&mut self, _cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let entry = self.dpos.get(p.aux());
         let state = entry.state();
-        if state.kind != thalweg_fib::Kind::Rewrite {
+        if state.kind != thalweg_fib::Kind::REWRITE {
             return Verdict::next(0);
         }
         let n = usize::from(state.len);
@@ -195,7 +195,7 @@ impl Bench {
         let sw_if = add_interface(&mut c, "sink0", &sent, &log);
         crate::set_addresses(&mut c, sw_if, &[(OUR_IP, 24)]);
         let forwarding = c.state::<Forwarding>();
-        let glean = forwarding.borrow_mut().glean(&c, sw_if).unwrap();
+        let glean = forwarding.borrow_mut().glean(&c, sw_if, LinkType::Ip4).unwrap();
         let tree = CommandTree::new(cli::COMMANDS.to_vec()).unwrap();
         let mut bench = Bench { c, sw_if, glean, tree, sent, log };
         bench.settle();

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_device::interface;
-use thalweg_fib::{Forwarding, Kind};
+use thalweg_fib::{Forwarding, Kind, LinkType};
 
 #[test]
 fn lists_are_current() {
@@ -25,7 +25,7 @@ fn watch(b: &Bench) -> Rc<RefCell<Vec<NeighborChange>>> {
 fn kind(b: &Bench, n: u8) -> Option<Kind> {
     let f = b.c.state::<Forwarding>();
     let f = f.borrow();
-    f.find(b.sw_if, IpAddr::V4(ip(n))).map(|a| f.table().get(a.dpo).state().kind)
+    f.find(b.sw_if, LinkType::Ip4, IpAddr::V4(ip(n))).map(|a| f.table().get(a.dpo).state().kind)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn subscribers_hear_of_neighbours_with_their_adjacency_complete() {
         |mac, fib_entry| NeighborChange { sw_if, ip: ip(7), mac, is_static: false, fib_entry };
     b.request_from(7);
     assert_eq!(seen.take(), [want(Some(mac(7)), true)]);
-    assert_eq!(kind(&b, 7), Some(Kind::Rewrite));
+    assert_eq!(kind(&b, 7), Some(Kind::REWRITE));
     // The MAC address changes.
     b.arp(reply(mac(9), ip(7)));
     assert_eq!(seen.take(), [want(Some(mac(9)), true)]);
@@ -81,9 +81,9 @@ fn links_that_go_down_take_what_was_learned() {
     b.request_from(7);
     interface::set_link(&mut b.c, sw_if, false).unwrap();
     assert_eq!((b.known(7), b.known(8)), (None, Some(mac(8))));
-    assert_eq!(kind(&b, 8), Some(Kind::Down));
+    assert_eq!(kind(&b, 8), Some(Kind::DOWN));
     interface::set_link(&mut b.c, sw_if, true).unwrap();
-    assert_eq!(kind(&b, 8), Some(Kind::Rewrite));
+    assert_eq!(kind(&b, 8), Some(Kind::REWRITE));
     b.request_from(7);
     assert_eq!(b.known(7), Some(mac(7)), "reported again although just heard");
     // A new interface with the same index inherits nothing.
@@ -112,7 +112,7 @@ fn an_old_neighbour_is_probed_and_stays_if_it_answers() {
     b.sent();
     // Now it stays silent: three probes, while its adjacency keeps working, then it is deleted.
     b.until("probing", |b| find(b).is_some_and(|n| n.state == State::Probe));
-    assert_eq!(kind(&b, 7), Some(Kind::Rewrite));
+    assert_eq!(kind(&b, 7), Some(Kind::REWRITE));
     b.until("expiry", |b| find(b).is_none());
     assert_eq!(b.sent_arp().len(), 3);
     assert_eq!(b.c.state::<Neighbors>().borrow().stats().expired, 1);

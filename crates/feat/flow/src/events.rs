@@ -8,11 +8,11 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use thalweg_cli::local::{LocalConfig, LocalError, LocalSocket};
 use thalweg_conntrack::connection::Progress;
 use thalweg_conntrack::tracker::{EVENTS, EndReason, Event, EventKind};
 use thalweg_conntrack::{Connection, Tuple};
 use thalweg_graph::Control;
+use thalweg_socket::{LocalConfig, LocalError, LocalSocket};
 
 use crate::tracking;
 

@@ -1,9 +1,9 @@
 //! Rewrites addresses and ports of frames, and updates checksums.
 
 use thalweg_conntrack::Tuple;
-use thalweg_feat_nat44::packet::{self, Change, Kind};
-use thalweg_feat_nat44::tuple;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::packet::{self, Change, Kind};
+use thalweg_wire::nat::tuple;
 
 use crate::rule::key::{self, Words, ether};
 

@@ -102,21 +102,9 @@ fn local(c: &Control, table: u32, view: &RouteView) -> String {
     owner.map_or_else(String::new, |i| format!(": {addr} on {}", c.interface_name(i)))
 }
 
-/// VPP's number for a kind of forwarding object.
-fn type_number(kind: Kind) -> u8 {
-    match kind {
-        Kind::Miss | Kind::Drop | Kind::Down | Kind::LoadBalance => 0,
-        Kind::Unreachable | Kind::Prohibit => 1,
-        Kind::Local => 2,
-        Kind::Incomplete => 3,
-        Kind::Glean => 4,
-        Kind::Rewrite => 5,
-    }
-}
-
 /// Members of a load balance; `None` for other objects.
 fn members(f: &Forwarding, dpo: Dpo) -> Option<Vec<(Dpo, u32)>> {
-    Some(f.members(dpo)).filter(|m| m[..] != [(dpo, 1)])
+    f.is_group(dpo).then(|| f.members(dpo))
 }
 
 fn chain(c: &Control, dpo: Dpo, local: &str, depth: usize, out: &mut String) {
@@ -131,14 +119,14 @@ fn chain(c: &Control, dpo: Dpo, local: &str, depth: usize, out: &mut String) {
     for (i, (end, weight)) in ends.iter().enumerate() {
         let weight = if n > 1 { format!(" weight:{weight}") } else { String::new() };
         let kind = f.table().get(*end).state().kind;
-        let _ = write!(out, "{indent}  [{i}] [@{}]: ", type_number(kind));
-        if kind == Kind::LoadBalance && depth < MAX_DEPTH {
+        let _ = write!(out, "{indent}  [{i}] [@{}]: ", f.kind(kind).type_number);
+        if f.is_group(*end) && depth < MAX_DEPTH {
             // On the same line; its members are indented further.
             chain(c, *end, "", depth + 2, out);
             continue;
         }
         let text = f.describe(c, *end);
-        let local = if kind == Kind::Local { local } else { "" };
+        let local = if kind == Kind::LOCAL { local } else { "" };
         let _ = writeln!(out, "{}{local}{weight}", text.trim_end());
     }
 }
@@ -165,20 +153,19 @@ fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
     let f = c.state::<Forwarding>();
     let f = f.borrow();
     let one = |(end, weight): &(Dpo, u32)| {
-        let s = f.table().get(*end).state();
-        if s.kind == Kind::LoadBalance && depth < MAX_DEPTH {
+        let (s, bytes) = f.table().rewrite(*end);
+        if f.is_group(*end) && depth < MAX_DEPTH {
             return json!({ "weight": weight, "members": ends_json(c, *end, depth + 1) });
         }
         let (sw_if, via) = f.owner(*end).map_or((None, None), |(i, ip)| (Some(i), ip));
-        let bytes = &f.table().get(*end).rewrite()[..usize::from(s.len)];
-        let complete = s.kind == Kind::Rewrite && s.len > 0;
+        let complete = s.kind.is_complete() && s.len > 0;
         json!({
             "weight": weight,
-            "kind": end_word(s.kind),
+            "kind": f.kind(s.kind).name,
             "via": via,
             "interface": sw_if.map(|i| c.interface_name(i)),
             "mtu": sw_if.map(|_| s.mtu),
-            "rewrite": complete.then(|| hex(bytes)),
+            "rewrite": complete.then(|| hex(&bytes)),
         })
     };
     let all = members(&f, dpo).unwrap_or_else(|| vec![(dpo, 1)]);
@@ -187,19 +174,4 @@ fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-fn end_word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Miss => "miss",
-        Kind::Rewrite => "adjacency",
-        Kind::Incomplete => "incomplete",
-        Kind::Glean => "glean",
-        Kind::Local => "receive",
-        Kind::LoadBalance => "load-balance",
-        Kind::Unreachable => "unreachable",
-        Kind::Prohibit => "prohibit",
-        Kind::Drop => "drop",
-        Kind::Down => "interface-down",
-    }
 }

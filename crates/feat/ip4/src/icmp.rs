@@ -2,6 +2,7 @@
 
 use thalweg_buffer::PktMut;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
+use thalweg_tables::limit::RateLimit;
 use thalweg_wire::icmpv4::IcmpRepr;
 
 pub use thalweg_buffer::IcmpCause as Cause;
@@ -29,31 +30,13 @@ pub(crate) fn repr(cause: Cause) -> IcmpRepr {
     }
 }
 
-/// Token bucket for the ICMP errors of a worker.
-pub(crate) struct Limiter {
-    tokens: f64,
-    at: u64,
-}
+/// Errors per second and worker, and burst size.
+const RATE: u32 = 1000;
+const BURST: u32 = 100;
 
-impl Limiter {
-    /// Errors per second and worker, and burst size.
-    const RATE: f64 = 1000.0;
-    const BURST: f64 = 100.0;
-
-    pub(crate) fn new() -> Limiter {
-        Limiter { tokens: Self::BURST, at: 0 }
-    }
-
-    pub(crate) fn allow(&mut self, now: u64) -> bool {
-        let passed = now.wrapping_sub(self.at) as f64 / thalweg_graph::clock::hz();
-        self.at = now;
-        self.tokens = (self.tokens + passed * Self::RATE).min(Self::BURST);
-        if self.tokens < 1.0 {
-            return false;
-        }
-        self.tokens -= 1.0;
-        true
-    }
+/// The limit of a worker's ICMP errors.
+pub(crate) fn limit() -> RateLimit {
+    RateLimit::steady(RATE, BURST, thalweg_graph::clock::hz() as u64)
 }
 
 #[cfg(test)]
@@ -63,7 +46,7 @@ mod tests {
     #[test]
     fn the_limit_holds_and_recovers() {
         thalweg_graph::clock::init();
-        let mut l = Limiter::new();
+        let mut l = limit();
         let second = thalweg_graph::clock::hz() as u64;
         let granted = (0..1000).filter(|_| l.allow(second)).count();
         assert_eq!(granted, 100);

@@ -32,6 +32,7 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
+use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Feature, Topic};
 use thalweg_tables::snapshot::{self, Snapshot};
 use thalweg_tables::{Ipv4Prefix, Lpm4, Sweep, lpm4};
@@ -97,6 +98,7 @@ fn init(c: &mut Control) {
         serial: 0,
         subscribers: Vec::new(),
     });
+    c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, Kind::LOCAL, "ip4-local");
     ping::init(c);
     c.insert(api_types::Names::default());
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");

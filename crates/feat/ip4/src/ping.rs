@@ -150,7 +150,7 @@ fn plan(c: &Control, r: &Request) -> Result<Plan, CliError> {
         return Err(no_egress(format_args!("no route to {} in table {table}", r.to)));
     };
     let out = egress(&forwarding, view.dpo);
-    let local = forwarding.table().get(view.dpo).state().kind == Kind::Local;
+    let local = forwarding.table().get(view.dpo).state().kind == Kind::LOCAL;
     if out.is_none() && !local {
         let end = forwarding.describe(c, view.dpo);
         return Err(no_egress(format_args!("route {} to {} is {end}", view.prefix, r.to)));

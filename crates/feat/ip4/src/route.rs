@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
-use thalweg_fib::{Dpo, FibError, Forwarding};
+use thalweg_fib::{Dpo, FibError, Forwarding, LinkType, Peer};
 use thalweg_graph::Control;
 use thalweg_tables::{Ipv4Prefix, Leaf, Lpm4, LpmError, Sweep};
 
@@ -211,6 +211,10 @@ fn recursive(paths: &[Path]) -> impl Iterator<Item = u32> {
     unknown.filter_map(|p| p.next_hop).map(Ipv4Addr::to_bits)
 }
 
+fn peer(next_hop: Ipv4Addr) -> Peer {
+    Peer::Neighbor(IpAddr::V4(next_hop))
+}
+
 impl Table {
     pub(crate) fn new(id: u32, serial: u32, lpm: Lpm4) -> Table {
         Table {
@@ -304,7 +308,10 @@ impl Table {
                 }
             }
         }
-        Ok(c.state::<Forwarding>().borrow_mut().balance(c, members)?)
+        if let [(dpo, _)] = members[..] {
+            return Ok(dpo);
+        }
+        Ok(c.state::<Forwarding>().borrow_mut().group(c, members)?)
     }
 
     fn resolve_path(&self, c: &Control, p: &Path, depth: u32) -> Result<Vec<Dpo>, RouteError> {
@@ -314,10 +321,12 @@ impl Table {
             (PathKind::Drop, ..) | (PathKind::Normal, None, None) => Ok(vec![DROP]),
             (PathKind::Unreachable, ..) => Ok(vec![UNREACHABLE]),
             (PathKind::Prohibit, ..) => Ok(vec![PROHIBIT]),
-            (PathKind::Normal, None, Some(sw_if)) => Ok(vec![f.borrow_mut().glean(c, sw_if)?]),
+            (PathKind::Normal, None, Some(sw_if)) => {
+                Ok(vec![f.borrow_mut().glean(c, sw_if, LinkType::Ip4)?])
+            }
             (PathKind::Normal, Some(nh), Some(sw_if)) => {
                 interface::view(c, sw_if)?;
-                Ok(vec![f.borrow_mut().adjacency(c, sw_if, IpAddr::V4(nh))?])
+                Ok(vec![f.borrow_mut().adjacency(c, sw_if, LinkType::Ip4, peer(nh))?])
             }
             (PathKind::Normal, Some(nh), None) => self.resolve_next_hop(c, nh, depth),
         }
@@ -346,7 +355,12 @@ impl Table {
                 Source::Default => break,
                 Source::Interface => match list.paths.first() {
                     Some(Path { kind: PathKind::Normal, sw_if: Some(i), .. }) => {
-                        return Ok(vec![f.borrow_mut().adjacency(c, *i, IpAddr::V4(nh))?]);
+                        return Ok(vec![f.borrow_mut().adjacency(
+                            c,
+                            *i,
+                            LinkType::Ip4,
+                            peer(nh),
+                        )?]);
                     }
                     Some(Path { kind: PathKind::Local, .. }) => return Err(RouteError::Own(nh)),
                     _ => break,
@@ -361,7 +375,12 @@ impl Table {
                     if paths.iter().all(|p| p.kind == PathKind::Normal) {
                         // A connected prefix: the next hop lies on that interface.
                         if let [Path { next_hop: None, sw_if: Some(i), .. }] = paths[..] {
-                            return Ok(vec![f.borrow_mut().adjacency(c, i, IpAddr::V4(nh))?]);
+                            return Ok(vec![f.borrow_mut().adjacency(
+                                c,
+                                i,
+                                LinkType::Ip4,
+                                peer(nh),
+                            )?]);
                         }
                         return Ok(vec![self.resolve(c, &paths, depth + 1)?]);
                     }

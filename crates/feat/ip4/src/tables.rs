@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
+use thalweg_fib::{DpoTable, EntryState, Routes};
 use thalweg_tables::Lpm4Reader;
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
@@ -66,14 +66,7 @@ impl Tables {
     }
     fn follow(dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
         let leaf = fib.map_or(0, |fib| fib.routes.lookup(to));
-        let (mut entry, mut state) = (dpos.get(leaf), dpos.get(leaf).state());
-        for _ in 0..2 {
-            if state.kind == Kind::LoadBalance {
-                entry = dpos.get(dpos.pick(entry, state, 0));
-                state = entry.state();
-            }
-        }
-        state
+        dpos.get(dpos.resolve(leaf, || 0)).state()
     }
     /// Source address of the router's messages on an interface.
     #[inline]

@@ -16,9 +16,9 @@ use lab::Lab;
 use thalweg_cli::{Command, Format, Outcome, Output, Task, TaskPoll};
 use thalweg_feat_nat44::saved::{self, Header, Saved};
 use thalweg_feat_nat44::session::Class;
-use thalweg_feat_nat44::tuple::Tuple;
 use thalweg_feat_nat44::{cli, view};
 use thalweg_graph::{Control, LoopCounts, clock};
+use thalweg_wire::nat::tuple::Tuple;
 
 /// Features of the lab in addition to IPv4.
 const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];

@@ -5,7 +5,6 @@ use crate::mapping::TwiceNat;
 use crate::restore::Restored;
 use crate::state::{self, StaticMapping};
 use crate::store::{Done, StoreError, Work};
-use crate::tuple::MAX_TABLE;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use thalweg_cli::{Args, CliError, Output, Task, TaskPoll, counted};
 use thalweg_device::{SwIfIndex, interface_arg};
 use thalweg_graph::Control;
 use thalweg_wire::ip;
+use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// Converts an error into a command failure.
 pub(crate) fn failed(e: NatError) -> CliError {

@@ -32,10 +32,8 @@ pub(crate) fn find(
     rx_if: u32,
     to: u32,
 ) -> Egress {
-    let is_outside = |route: EntryState| {
-        let sent = matches!(route.kind, Kind::Rewrite | Kind::Incomplete | Kind::Glean);
-        sent && config.role(route.tx_if) & OUTSIDE != 0
-    };
+    let is_outside =
+        |route: EntryState| route.kind.is_sent() && config.role(route.tx_if) & OUTSIDE != 0;
     let route = tables.resolve(dpos, rx_if, to);
     if tables.is_single() {
         return match is_outside(route) {
@@ -63,7 +61,7 @@ pub(crate) fn find(
     if is_outside(route) {
         return direct();
     }
-    if route.kind != Kind::Miss {
+    if route.kind != Kind::MISS {
         return Egress::NotOutside;
     }
     let mut last = own;

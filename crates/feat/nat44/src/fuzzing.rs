@@ -6,16 +6,16 @@
 use crate::config::{Config, Timeouts};
 use crate::limits::LimitSettings;
 use crate::mapping::{Mapping, Mappings, TwiceNat};
-use crate::packet::{self, Kind};
 use crate::pool::{PROTOCOLS, Pool};
 use crate::ports::Scheme;
 use crate::saved::{Header, RECORD, Saved};
-use crate::tuple::Tuple;
 use crate::worker::{Nat, Sweep};
 use crate::{session, translate};
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use thalweg_wire::build::Packet;
+use thalweg_wire::nat::packet::{self, Kind};
+use thalweg_wire::nat::tuple::Tuple;
 
 const ROOM: u32 = 8;
 const SHARED: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);

@@ -5,12 +5,12 @@ use crate::config::Config;
 use crate::mapping::FastHash;
 use crate::session::{self, FAST_IN, tcp};
 use crate::translate::{Direction, NEED};
-use crate::tuple::{self, Key};
 use crate::worker::Nat;
 use std::collections::HashSet;
 use thalweg_buffer::{Frame, Rows};
 use thalweg_tables::flow::Millis;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::tuple::{self, Key};
 
 /// TCP flags that open or close a connection.
 const ENDS: u8 = tcp::flag::SYN | tcp::flag::FIN | tcp::flag::RST;

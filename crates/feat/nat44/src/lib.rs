@@ -27,7 +27,6 @@ pub mod mapping;
 mod node;
 pub mod nodes;
 mod owners;
-pub mod packet;
 pub mod pool;
 pub mod ports;
 pub mod restore;
@@ -38,7 +37,6 @@ pub mod state;
 pub mod store;
 mod time;
 mod translate;
-pub mod tuple;
 pub mod view;
 pub mod worker;
 

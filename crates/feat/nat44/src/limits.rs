@@ -3,10 +3,10 @@
 //! Sessions are counted only while there is a limit. When a limit is set, existing sessions are
 //! counted in slices: those with numbers below [`Limits::upto`] are counted, and no others.
 
-use crate::tuple::{Key, Tuple};
 use std::net::Ipv4Addr;
 use thalweg_tables::MapError;
 use thalweg_tables::flow::{FlowId, FlowTable, MAX_TIMEOUT, Millis};
+use thalweg_wire::nat::tuple::{Key, Tuple};
 
 /// Number of sessions by host and routing table.
 pub(crate) type Hosts = FlowTable<1, u32>;

@@ -9,7 +9,6 @@ mod ipfix;
 use crate::session::{self, Session};
 use crate::state::protocol_name;
 use crate::time;
-use crate::tuple::{Key, Tuple};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use serde_json::json;
 use std::fs::{File, OpenOptions};
@@ -25,6 +24,7 @@ use std::time::{Duration, Instant, SystemTime};
 use thalweg_graph::clock;
 use thalweg_tables::flow::Millis;
 use thalweg_tables::record_ring::{RecordReader, RecordWriter, WORDS, channel};
+use thalweg_wire::nat::tuple::{Key, Tuple};
 
 /// Records per ring: those of a burst of a few milliseconds.
 const RING: usize = 1 << 15;

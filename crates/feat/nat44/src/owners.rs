@@ -6,11 +6,11 @@
 
 use crate::config::Config;
 use crate::session;
-use crate::tuple::Tuple;
 use std::net::Ipv4Addr;
 use thalweg_buffer::{Flags, PktMut, Search};
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::tuple::Tuple;
 
 /// How sessions of an inside endpoint are assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,9 +4,9 @@ use crate::config::Config;
 use crate::pool;
 use crate::saved::Saved;
 use crate::session::{self, Class, FAST_IN, FAST_OUT, SLOW, Session, tcp};
-use crate::tuple::Tuple;
 use crate::worker::{Nat, Refusal, is_mapped};
 use thalweg_tables::flow::{FlowId, Millis};
+use thalweg_wire::nat::tuple::Tuple;
 
 /// Results of restoring sessions.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

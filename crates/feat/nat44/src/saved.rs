@@ -4,9 +4,9 @@
 //! number of records and a checksum, so that truncated files are rejected.
 
 use crate::session::{ACROSS, BALANCED, Class, FROM_OUTSIDE, HAIRPIN, STATIC, TWICE, VIA};
-use crate::tuple::{Key, Tuple};
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::tuple::{Key, Tuple};
 
 /// Length of the header, and of each record, in bytes.
 pub const RECORD: usize = 64;

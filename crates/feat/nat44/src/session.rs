@@ -1,8 +1,8 @@
 //! The value of a session.
 
-use crate::tuple::{self, Key};
 use thalweg_tables::flow::Millis;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::tuple::{self, Key};
 
 /// The words that each packet needs; they share a cache line with the keys.
 pub type Words = [u64; 3];

@@ -3,12 +3,12 @@
 use crate::cli_args::{self, Family};
 use crate::ports::Scheme;
 use crate::state::{MAX_SESSIONS, SESSIONS};
-use crate::tuple::MAX_TABLE;
 use crate::{Nat44, Timeouts};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_graph::Control;
+use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// The configuration section of NAT44.
 pub(crate) struct Settings;

@@ -7,7 +7,6 @@ use crate::nodes::nat44_ed_ticker::Order;
 use crate::pool::{self, Pool};
 use crate::ports::Scheme;
 use crate::time;
-use crate::tuple::MAX_TABLE;
 use crate::worker::{Nat, Sweep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -17,6 +16,7 @@ use thalweg_feat_ip4::Ip4;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
+use thalweg_wire::nat::tuple::MAX_TABLE;
 
 mod statics;
 mod tuning;

@@ -8,7 +8,6 @@ use crate::restore::Restored;
 use crate::saved::{self, FormatError, Header, RECORD, Saved};
 use crate::state::Nat44;
 use crate::time;
-use crate::tuple::Tuple;
 use crate::worker::Nat;
 use std::cell::Cell;
 use std::fs::File;
@@ -18,6 +17,7 @@ use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_graph::{Control, clock};
+use thalweg_wire::nat::tuple::Tuple;
 
 /// Maximum number of sessions per request to a worker.
 const SLICE: u32 = 256;

@@ -9,10 +9,8 @@ use crate::events::Alarm;
 use crate::kernel;
 use crate::mapping::Mapping;
 use crate::owners::{Places, take_search};
-use crate::packet::{self, Change, Kind, Parsed};
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
-use crate::tuple::{self, Key, Tuple};
 use crate::worker::{Fate, Nat, Refusal};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -24,6 +22,8 @@ use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, PerWorker
 use thalweg_tables::flow::{Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::packet::{self, Change, Kind, Parsed};
+use thalweg_wire::nat::tuple::{self, Key, Tuple};
 
 /// Bytes of a packet that the fast path needs: IPv4 and TCP headers.
 pub(crate) const NEED: usize = 40;
@@ -407,11 +407,11 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let route = |to: Ipv4Addr| tables.resolve(&self.dpos, p.rx_if(), to.to_bits());
         match self.direction {
-            Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::Local,
+            Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::LOCAL,
             Direction::Output => {
                 // The router's own packets are not translated.
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
-                !own && route(t.src).kind != DpoKind::Local
+                !own && route(t.src).kind != DpoKind::LOCAL
             }
             Direction::In2Out => self.egress(cx, config, p, t.dst.to_bits()) != Egress::NotOutside,
         }
@@ -596,7 +596,7 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
         table != t.table
-            && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::Miss
+            && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::MISS
     }
 }
 

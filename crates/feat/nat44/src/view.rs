@@ -2,12 +2,12 @@
 
 use crate::session::{self, Class, tcp};
 use crate::time;
-use crate::tuple::Tuple;
 use crate::worker::{Counts, Nat};
 use std::net::Ipv4Addr;
 use thalweg_graph::control::ThreadInfo;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::flow::{FlowCounts, FlowId, Millis};
+use thalweg_wire::nat::tuple::Tuple;
 
 /// A session for display.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

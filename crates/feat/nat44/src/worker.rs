@@ -9,7 +9,6 @@ use crate::log::{LogWriter, SessionEvent};
 use crate::mapping::{Mapping, TwiceNat};
 use crate::pool::{self, Pool, Pools};
 use crate::session::{self, Class, Rest, Session, Words};
-use crate::tuple::{Key, Tuple};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, Packet};
@@ -18,7 +17,9 @@ use thalweg_tables::MapError;
 use thalweg_tables::flow::{AddError, FlowHash, FlowId, FlowTable, Found, Millis, OnExpiry};
 use thalweg_tables::fragments::Fragments;
 use thalweg_tables::hash::{mix64, random_seed};
+use thalweg_tables::random::Random;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::tuple::{Key, Tuple};
 
 /// The session table.
 pub type Table = FlowTable<2, Words, Rest>;
@@ -94,7 +95,7 @@ pub struct Nat {
     pub(crate) limits: Limits,
     /// The session log, if enabled.
     pub(crate) log: Option<Box<LogWriter>>,
-    random: u64,
+    random: Random,
     /// Number of sessions added before the last expiry.
     added: u64,
     /// A sweep in progress, and the session number it continues at.
@@ -204,7 +205,7 @@ impl Nat {
             fragments: Fragments::new(random_seed()),
             limits: Limits::default(),
             log: None,
-            random: random_seed(),
+            random: Random::from_system(),
             added: 0,
             sweep: None,
         }))
@@ -216,11 +217,6 @@ impl Nat {
         if let Err(e) = self.table.prepare("nat44-memory") {
             tracing::warn!("nat44: session memory is cleared on first use, not in advance: {e}");
         }
-    }
-
-    fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix64(self.random)
     }
 
     /// Both keys of a session: of packets from inside, and from outside.
@@ -337,7 +333,7 @@ impl Nat {
         };
         // A free port may be in use by a static mapping towards this destination.
         for _ in 0..4 {
-            let random = self.next_random();
+            let random = self.random.bits();
             let taken = match own {
                 None => self.pools.take((src, sport), (table, false), at, random),
                 Some(address) => self.pools.take_of((address, false), sport, at, random),
@@ -444,7 +440,7 @@ impl Nat {
             return self.enter(config, &inside, outside, [None; 2], marks, now);
         }
         let at = pool::position(outside.protocol).ok_or(Refusal::NoPort)?;
-        let random = self.next_random();
+        let random = self.random.bits();
         let host = (outside.src, outside.sport);
         let taken = match mapping.exact {
             None => self.pools.take(host, (table, true), at, random),

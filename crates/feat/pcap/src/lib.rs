@@ -9,7 +9,7 @@ pub mod cli;
 pub mod nodes;
 
 use crate::nodes::pcap::{Buffer, TapMessage};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -232,20 +232,24 @@ pub(crate) fn status(c: &Control) -> Option<(Plan, u64)> {
     Some((running.plan.clone(), taken.min(running.plan.packets.into())))
 }
 
+/// Bytes of a file that are written at once.
+const PIECE: usize = 64 << 10;
+
 /// Writes a classic pcap file, replacing one of the same name; a symbolic link there is not
 /// followed.
 fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new(DIRECTORY));
-    let mut file = BufWriter::new(tempfile::NamedTempFile::new_in(directory)?);
-    file.write_all(&pcap::file_header(pcap::LINK_ETHERNET, snap))?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    let mut out = pcap::File::new(pcap::LINK_ETHERNET, snap);
     for packet in packets {
         let at = clock::wall(packet.at).duration_since(UNIX_EPOCH).unwrap_or_default();
-        let kept = packet.bytes.len() as u32;
-        let (seconds, micros) = (at.as_secs() as u32, at.subsec_micros());
-        file.write_all(&pcap::record_header(seconds, micros, kept, packet.length))?;
-        file.write_all(packet.bytes)?;
+        out.packet(at.as_micros() as u64, packet.length, [packet.bytes]);
+        if out.bytes().len() >= PIECE {
+            file.write_all(out.bytes())?;
+            out.clear();
+        }
     }
-    let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.write_all(out.bytes())?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
 }

@@ -2,44 +2,37 @@
 
 use std::time::Duration;
 use thalweg_graph::clock;
+use thalweg_tables::limit::RateLimit;
 
-/// Windows in a second: each has its share of the limit, if that is enough to be shared.
-const WINDOWS: u32 = 10;
-
-/// Allows a number of drop samples per second, in windows of 100 ms, and counts the rest.
+/// Allows a number of drop samples per second, a tenth of it in 100 ms, and counts the rest.
 #[derive(Debug)]
 pub(crate) struct Limiter {
-    limit: u32,
-    /// What is left of this window.
-    left: u32,
-    /// When the window ends, in ticks.
-    until: u64,
+    limit: RateLimit,
     suppressed: u32,
 }
 
+/// The limit itself; the clock may have been measured since the last one was made.
+fn limit(per_second: u32) -> RateLimit {
+    RateLimit::per_second(per_second, clock::ticks_in(Duration::from_secs(1)))
+}
+
 impl Limiter {
-    pub(crate) fn new(limit: u32) -> Limiter {
-        Limiter { limit, left: 0, until: 0, suppressed: 0 }
+    pub(crate) fn new(per_second: u32) -> Limiter {
+        Limiter { limit: limit(per_second), suppressed: 0 }
     }
 
     /// Takes another limit, from now on.
-    pub(crate) fn set(&mut self, limit: u32) {
-        (self.limit, self.left, self.until) = (limit, 0, 0);
+    pub(crate) fn set(&mut self, per_second: u32) {
+        self.limit = limit(per_second);
     }
 
     /// Returns true if one more drop may be reported now; otherwise counts it as suppressed.
     pub(crate) fn allow(&mut self, now: u64) -> bool {
-        if now >= self.until {
-            let windows = if self.limit >= WINDOWS { WINDOWS } else { 1 };
-            self.left = self.limit / windows;
-            self.until = now + clock::ticks_in(Duration::from_secs(1)) / u64::from(windows);
-        }
-        if self.left == 0 {
+        let allowed = self.limit.allow(now);
+        if !allowed {
             self.suppress();
-            return false;
         }
-        self.left -= 1;
-        true
+        allowed
     }
 
     /// Counts a drop that could not be reported.

@@ -3,58 +3,21 @@
 //! A skip of `k` takes the `k`-th packet from here. Skips are uniform in `1..=2N-1`, so that their
 //! mean is exactly N and no pattern in the traffic can hide from them.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use thalweg_tables::random::Random;
 
 /// More packets than there will ever be, and few enough to be added to others.
 const NEVER: u64 = 1 << 62;
 
-/// A small random generator (wyrand by Wang Yi), seeded by the operating system.
-#[derive(Debug, Clone)]
-pub struct Random(u64);
+/// A skip for rate `n`: 0 takes no packet, 1 takes all.
+#[inline]
+pub fn skip(random: &mut Random, n: u32) -> u64 {
+    if n == 0 { NEVER } else { skip_of(random, n) }
+}
 
-impl Random {
-    /// A generator that no other one resembles.
-    #[must_use]
-    pub fn from_system() -> Random {
-        // The standard library keys its hash maps from the system's entropy.
-        Random::with_seed(RandomState::new().build_hasher().finish())
-    }
-
-    /// A generator for tests: the same numbers each time.
-    #[must_use]
-    pub fn with_seed(seed: u64) -> Random {
-        // Mixing keeps neighbouring seeds apart.
-        let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Random(mixed ^ (mixed >> 31))
-    }
-
-    /// The next 64 bits.
-    #[inline]
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0xa076_1d64_78bd_642f);
-        let product = u128::from(self.0) * u128::from(self.0 ^ 0xe703_7ed1_a0b4_28db);
-        (product >> 64) as u64 ^ product as u64
-    }
-
-    /// A number in `0..limit`. For limits of 33 bits its bias is below one in two thousand million.
-    #[inline]
-    pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
-    }
-
-    /// A skip for rate `n`: 0 takes no packet, 1 takes all.
-    #[inline]
-    pub fn skip(&mut self, n: u32) -> u64 {
-        if n == 0 { NEVER } else { self.skip_of(n) }
-    }
-
-    /// The same for a rate that takes packets.
-    #[inline]
-    fn skip_of(&mut self, n: u32) -> u64 {
-        1 + self.below(2 * u64::from(n) - 1)
-    }
+/// The same for a rate that takes packets.
+#[inline]
+fn skip_of(random: &mut Random, n: u32) -> u64 {
+    1 + random.below(2 * u64::from(n) - 1)
 }
 
 /// The countdown of one interface on one worker.
@@ -82,7 +45,7 @@ impl Countdown {
     /// Sets the rate. If it is unchanged, the current skip continues.
     pub fn set_rate(&mut self, rate: u32, random: &mut Random) {
         if rate != self.rate {
-            (self.rate, self.left) = (rate, random.skip(rate));
+            (self.rate, self.left) = (rate, skip(random, rate));
         }
     }
 
@@ -119,7 +82,7 @@ impl Countdown {
         }
         let passed = self.left - 1;
         // There is one due, so that this is no rate of none.
-        self.left = random.skip_of(self.rate);
+        self.left = skip_of(random, self.rate);
         Some(passed)
     }
 
@@ -133,7 +96,7 @@ impl Countdown {
             return None;
         }
         // There is one due, so that this is no rate of none.
-        self.left = random.skip_of(self.rate);
+        self.left = skip_of(random, self.rate);
         Some(at)
     }
 
@@ -162,7 +125,7 @@ mod tests {
             self.skip -= 1;
             let hit = self.skip == 0;
             if hit {
-                self.skip = self.random.skip(self.rate);
+                self.skip = skip(&mut self.random, self.rate);
             }
             hit
         }
@@ -198,7 +161,7 @@ mod tests {
             countdown.set_rate(rate, &mut random);
             let mut model = Model { random: Random::with_seed(seed), rate, skip: u64::MAX };
             if rate > 0 {
-                model.skip = model.random.skip(rate);
+                model.skip = skip(&mut model.random, rate);
             }
             let (seen, taken) = run(&mut countdown, &mut random, frames.into_iter());
             let expected: Vec<u64> = (0..seen).filter(|_| model.packet()).collect();
@@ -229,7 +192,7 @@ mod tests {
         fn skips_are_in_range(seed: u64, rate in 1u32..) {
             let mut random = Random::with_seed(seed);
             for _ in 0..100 {
-                let skip = random.skip(rate);
+                let skip = skip(&mut random, rate);
                 prop_assert!((1..2 * u64::from(rate)).contains(&skip));
             }
         }
@@ -298,7 +261,7 @@ mod tests {
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(unique.len(), first.len());
-        let near: Vec<u64> = (0..100).map(|s| Random::with_seed(s).skip(1000)).collect();
+        let near: Vec<u64> = (0..100).map(|s| skip(&mut Random::with_seed(s), 1000)).collect();
         assert!(near.windows(2).filter(|w| w[0] == w[1]).count() < 5, "{near:?}");
     }
 }

@@ -2,46 +2,38 @@
 
 use std::time::{Duration, Instant};
 
-/// Lets a number of items through per second, in tenths of one where these hold at least one.
+use thalweg_tables::limit::RateLimit;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Lets a number of items through per second, a tenth of it in 100 ms.
 #[derive(Debug)]
 pub(super) struct Limit {
     per_second: u32,
-    left: u32,
-    /// Parts of a second that the quota was given for.
-    until: Option<Instant>,
+    limit: RateLimit,
+    started: Instant,
     /// What did not get through.
     pub suppressed: u64,
 }
 
 impl Limit {
-    pub(super) fn new(per_second: u32) -> Limit {
-        Limit { per_second, left: 0, until: None, suppressed: 0 }
+    pub(super) fn new(per_second: u32, started: Instant) -> Limit {
+        let limit = RateLimit::per_second(per_second, SECOND.as_nanos() as u64);
+        Limit { per_second, limit, started, suppressed: 0 }
     }
 
     pub(super) fn set(&mut self, per_second: u32) {
         if self.per_second != per_second {
-            *self = Limit { suppressed: self.suppressed, ..Limit::new(per_second) };
+            *self = Limit { suppressed: self.suppressed, ..Limit::new(per_second, self.started) };
         }
     }
 
     /// Whether one more may go.
     pub(super) fn pass(&mut self, now: Instant) -> bool {
-        if self.until.is_none_or(|until| now >= until) {
-            let tenth = self.per_second >= 10;
-            let period = Duration::from_millis(if tenth { 100 } else { 1000 });
-            self.left = if tenth { self.per_second / 10 } else { self.per_second };
-            self.until = Some(now + period);
-        }
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                true
-            }
-            None => {
-                self.suppressed += 1;
-                false
-            }
-        }
+        let passed = now.saturating_duration_since(self.started).as_nanos();
+        let allowed = self.limit.allow(u64::try_from(passed).unwrap_or(u64::MAX));
+        self.suppressed += u64::from(!allowed);
+        allowed
     }
 }
 
@@ -71,7 +63,6 @@ impl Breaker {
 
     /// Counts one more; false if it has given up.
     pub(super) fn pass(&mut self, now: Instant) -> bool {
-        const SECOND: Duration = Duration::from_secs(1);
         if self.since.is_none_or(|since| now >= since + SECOND) {
             let next = self.since.is_some_and(|since| now < since + 2 * SECOND);
             self.over = if next && self.count > self.max { self.over + 1 } else { 0 };
@@ -114,7 +105,7 @@ mod tests {
     fn so_many_pass_per_second() {
         let start = Instant::now();
         for (per_second, expected) in [(0, 0), (5, 15), (100, 300)] {
-            let mut limit = Limit::new(per_second);
+            let mut limit = Limit::new(per_second, start);
             let passed =
                 (0..3000).filter(|ms| limit.pass(start + Duration::from_millis(*ms))).count();
             assert_eq!(passed, expected, "{per_second}");

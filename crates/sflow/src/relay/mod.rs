@@ -138,7 +138,7 @@ impl<T: Transport> Relay<T> {
             mapped: HashMap::new(),
             status: None,
             untold: 0,
-            limit: Limit::new(0),
+            limit: Limit::new(0, now),
             breaker: Breaker::default(),
             unheard: 0,
             started: now,

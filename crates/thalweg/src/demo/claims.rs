@@ -214,7 +214,7 @@ pub fn to_json(e: &Evidence, claims: &[Claim]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thalweg_testkit::{IperfResult, PingResult};
+    use thalweg_netns::{IperfResult, PingResult};
 
     fn iperf(bits_per_s: f64) -> IperfResult {
         IperfResult {

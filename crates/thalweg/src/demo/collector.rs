@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use thalweg_netns::Netns;
 use thalweg_sflow::estimate::TopTalkers;
 use thalweg_sflow::listen::{ListenOn, Listener, Received};
 use thalweg_sflow::{Datagram, Sample};
-use thalweg_testkit::Netns;
 
 /// What has come in.
 pub struct Collected {

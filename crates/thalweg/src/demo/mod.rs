@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use thalweg_cli::client::Client;
+use thalweg_netns::{Cmd, Lab, LabOptions, enter_user_namespace, require_tools, wait_until};
 use thalweg_sflow::estimate::{Estimate, Order};
-use thalweg_testkit::{Cmd, Lab, LabOptions, enter_user_namespace, require_tools, wait_until};
 use traffic::{Phase, Plan, Traffic, Truth};
 use view::Moment;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use thalweg_cli::client::Client;
-use thalweg_testkit::{Lab, Running, wait_for_unix_socket, wait_until};
+use thalweg_netns::{Lab, Running, wait_for_unix_socket, wait_until};
 
 /// One packet in this many is sampled.
 pub const SAMPLING_RATE: u32 = 100;

@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use thalweg_sflow::estimate::FlowKey;
-use thalweg_testkit::{
+use thalweg_netns::{
     IperfOptions, IperfResult, Lab, Netns, PingOptions, PingResult, Side, iperf3, ping,
 };
+use thalweg_sflow::estimate::FlowKey;
 
 /// ICMP, TCP and UDP as IP numbers them.
 pub const PROTOCOLS: [(u8, &str); 3] = [(1, "ICMP"), (6, "TCP"), (17, "UDP")];

@@ -6,7 +6,7 @@
 //! that were only learned from end here; others are dropped with a reason.
 
 use crate::addrs::IfAddrs;
-use crate::limit::{Bucket, Recent};
+use crate::limit::{Recent, bucket};
 use crate::neighbors::Topics;
 use crate::packet::{NeighborReport, Origin, ReportKind, ResetReports};
 use std::any::Any;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_device::{IfTable, Interfaces};
 use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
 use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
@@ -54,9 +55,9 @@ pub static NODE: NodeDecl = NodeDecl {
             recent: Recent::new(),
             // Replies, which we may have requested, do not compete with requests, which any host
             // may send.
-            requests: Bucket::new(5000, 512),
-            replies: Bucket::new(5000, 512),
-            conflicts: Bucket::new(1, 1),
+            requests: bucket(5000, 512),
+            replies: bucket(5000, 512),
+            conflicts: bucket(1, 1),
         })
     },
     ..NodeDecl::DEFAULT
@@ -67,9 +68,9 @@ struct ArpInput {
     addrs: Arc<Snapshot<IfAddrs>>,
     interfaces: Arc<Snapshot<IfTable>>,
     recent: Recent,
-    requests: Bucket,
-    replies: Bucket,
-    conflicts: Bucket,
+    requests: RateLimit,
+    replies: RateLimit,
+    conflicts: RateLimit,
 }
 
 /// Returns whether a MAC address is a VRRP virtual router's (RFC 5798 section 7.3), whose owner may

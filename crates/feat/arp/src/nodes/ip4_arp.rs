@@ -56,9 +56,9 @@ impl Node for Ip4Arp {
         let dpo = p.aux();
         let state = self.dpos.get(dpo).state();
         match state.kind {
-            Kind::Incomplete => {}
+            Kind::INCOMPLETE => {}
             // The reply overtook the packet.
-            Kind::Rewrite => return REWRITE,
+            Kind::REWRITE => return REWRITE,
             _ => return Verdict::drop(GONE),
         }
         let request = ResolveRequest::Adjacency(dpo);
@@ -85,13 +85,14 @@ mod tests {
     use crate::testing::{Bench, OUR_IP, US, ip, mac};
     use std::net::IpAddr;
     use std::time::Duration;
-    use thalweg_fib::{Forwarding, forwarding};
+    use thalweg_fib::{Forwarding, LinkType, Peer, forwarding};
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::ArpRepr;
 
     fn adjacency(b: &Bench, n: u8) -> u32 {
         let f = b.c.state::<Forwarding>();
-        f.borrow_mut().adjacency(&b.c, b.sw_if, IpAddr::V4(ip(n))).unwrap()
+        let peer = Peer::Neighbor(IpAddr::V4(ip(n)));
+        f.borrow_mut().adjacency(&b.c, b.sw_if, LinkType::Ip4, peer).unwrap()
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn send_request(
 impl Node for Ip4Glean {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let state = self.dpos.get(p.aux()).state();
-        if state.kind != Kind::Glean {
+        if state.kind != Kind::GLEAN {
             return Verdict::drop(GONE);
         }
         let Some(dst) = destination(p.data()) else { return Verdict::drop(SHORT) };

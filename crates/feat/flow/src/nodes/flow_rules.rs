@@ -19,7 +19,8 @@ use thalweg_conntrack::{
 use thalweg_graph::{
     Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, Verdict, clock,
 };
-use thalweg_tables::hash::{mix64, random_seed};
+use thalweg_tables::hash::random_seed;
+use thalweg_tables::random::Random;
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::QUEUE;
@@ -113,7 +114,7 @@ pub(crate) struct Engine {
     port: Option<u32>,
     /// For choosing the translation of connections.
     salt: u64,
-    random: u64,
+    random: Random,
     lookups: usize,
 }
 
@@ -169,7 +170,7 @@ impl Engine {
             fragments: Fragments::new(random_seed()),
             port: None,
             salt: random_seed(),
-            random: random_seed(),
+            random: Random::from_system(),
             lookups: 0,
         }
     }
@@ -460,8 +461,8 @@ impl Engine {
             let mut reply = None;
             if let (Some(range), Some(tuple)) = (range, tuple) {
                 let place = (self.worker as u64, self.workers as u64);
-                self.random = mix64(self.random);
-                reply = range.choose(&tuple, self.salt, self.random, |reply| {
+                let random = self.random.bits();
+                reply = range.choose(&tuple, self.salt, random, |reply| {
                     is_here(reply, place) && !tracker.is_taken(reply, ct.zone)
                 });
                 if reply.is_none() {

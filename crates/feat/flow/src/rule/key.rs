@@ -1,6 +1,7 @@
 //! The fields that rules match, packed into words so that a mask takes one operation per word.
 
 use thalweg_conntrack::State;
+use thalweg_wire::bytes::{self, be48, be64};
 
 /// Words of a packet's fields: a cache line.
 pub const WORDS: usize = 8;
@@ -124,22 +125,12 @@ pub(crate) mod ether {
 
 #[inline]
 fn be16(b: &[u8], at: usize) -> u64 {
-    u64::from(u16::from_be_bytes([b[at], b[at + 1]]))
+    bytes::be16(b, at).into()
 }
 
 #[inline]
 fn be32(b: &[u8], at: usize) -> u64 {
-    be16(b, at) << 16 | be16(b, at + 2)
-}
-
-#[inline]
-fn be48(b: &[u8], at: usize) -> u64 {
-    be16(b, at) << 32 | be32(b, at + 2)
-}
-
-#[inline]
-fn be64(b: &[u8], at: usize) -> u64 {
-    be32(b, at) << 32 | be32(b, at + 4)
+    bytes::be32(b, at).into()
 }
 
 /// Returns whether a frame is the most frequent kind: TCP after an IPv4 header without options, and

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, GsoKind, Lineage, Packet, PktMut};
-use thalweg_fib::{DpoTable, Entry, EntryState};
+use thalweg_fib::{Dpo, DpoTable, EntryState};
 use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
 thalweg_graph::errors! {
@@ -96,11 +96,11 @@ impl Ip4Frag {
     fn cut(
         &mut self,
         cx: &mut NodeCx<'_>,
-        entry: Entry<'_>,
+        dpo: Dpo,
         state: EntryState,
         from: Lineage,
     ) -> Result<(), ErrorCode> {
-        let (rewrite, link) = (entry.rewrite(), usize::from(state.len));
+        let (entry, link) = (self.dpos.get(dpo), usize::from(state.len));
         let mut ok = true;
         let pieces = &mut self.pieces;
         let fits = fragments(&self.whole, usize::from(state.mtu), |header, payload| {
@@ -109,7 +109,7 @@ impl Ip4Frag {
                 return;
             };
             ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
-            let room = p.push(link).map(|room| room.copy_from_slice(&rewrite[..link]));
+            let room = p.push(link).map(|room| self.dpos.copy_rewrite(entry, room));
             ok &= room.is_some();
             pieces.push(p);
         });
@@ -133,13 +133,14 @@ impl Node for Ip4Frag {
         for s in p.segments() {
             self.whole.extend_from_slice(s);
         }
-        let dpos = self.dpos.clone();
-        let entry = dpos.get(p.aux());
-        if let Err(reason) = self.cut(cx, entry, entry.state(), p.lineage()) {
+        let dpo = p.aux();
+        let entry = self.dpos.get(dpo);
+        let (state, next) = (entry.state(), entry.next());
+        if let Err(reason) = self.cut(cx, dpo, state, p.lineage()) {
             self.pieces.drain(..).for_each(|piece| cx.consume(piece));
             return Verdict::drop(reason);
         }
-        let to = Verdict::node(NodeId(entry.next() as u16));
+        let to = Verdict::node(NodeId(next as u16));
         cx.count(FRAGMENTS, self.pieces.len() as u64);
         let (mut packet, kept) = cx.take(p);
         if let Some(first) = self.pieces.first_mut() {

@@ -4,12 +4,13 @@
 //! drop reason of the requesting node). Next: the `ip4-icmp-error-reply` arc or `ip4-lookup` for
 //! the message, `ip4-drop` for the packet.
 
-use crate::icmp::{self, Limiter};
+use crate::icmp;
 use crate::tables::Tables;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, IcmpCause, PktMut};
 use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv4::{emit_error, may_answer_with_error};
 use thalweg_wire::ipv4::Ipv4View;
@@ -34,14 +35,14 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip4-drop",
     build: |cx| {
         let arc = cx.control.arc("ip4-icmp-error-reply").unwrap_or(ArcId(u8::MAX));
-        Built::node(Ip4IcmpError { tables: cx.shared(), limiter: Limiter::new(), arc })
+        Built::node(Ip4IcmpError { tables: cx.shared(), limiter: icmp::limit(), arc })
     },
     ..NodeDecl::DEFAULT
 };
 
 struct Ip4IcmpError {
     tables: Arc<Snapshot<Tables>>,
-    limiter: Limiter,
+    limiter: RateLimit,
     arc: ArcId,
 }
 

@@ -8,10 +8,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
-use thalweg_fib::{DpoTable, Kind};
+use thalweg_fib::{DpoTable, Kind, LinkType};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
-use thalweg_wire::flow::five_tuple;
+use thalweg_wire::flow::{five_tuple, hash_v4};
 
 thalweg_graph::next_nodes! {
     REWRITE => "ip4-rewrite",
@@ -56,6 +56,20 @@ fn dst(data: &[u8]) -> u32 {
     }
 }
 
+/// Returns the hash of a packet with ports right after its 20 bytes of header, and `None` for any
+/// other.
+#[inline(always)]
+fn plain_hash(head: &[u8; 24]) -> Option<u32> {
+    let word = |i: usize| u32::from_be_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
+    let is_plain = head[0] == 0x45
+        && word(4) & 0x3fff == 0
+        && matches!(head[9], 6 | 17)
+        && word(0) & 0xffff >= 24;
+    let ports = word(20);
+    let [src, dst] = [word(12).into(), word(16).into()];
+    is_plain.then(|| hash_v4(src, dst, head[9], (ports >> 16) as u16, ports as u16))
+}
+
 impl Ip4Lookup {
     pub(super) fn new(cx: &BuildCx<'_>) -> Ip4Lookup {
         Ip4Lookup { tables: cx.shared(), dpos: cx.shared(), fib: None, uniform: false }
@@ -71,23 +85,13 @@ impl Ip4Lookup {
     /// Resolves a packet's leaf to one of its paths.
     #[inline(always)]
     pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: u32) -> Verdict {
-        let mut entry = self.dpos.get(dpo);
-        let mut state = entry.state();
-        if state.kind == Kind::LoadBalance {
-            let hash = five_tuple(p.data()).map_or(0, |t| t.hash32());
-            // A member may itself be a load balance (a recursive route): two levels suffice and
-            // bound the work.
-            for level in 0..2 {
-                dpo = self.dpos.pick(entry, state, hash.rotate_left(level * 13));
-                entry = self.dpos.get(dpo);
-                state = entry.state();
-                if state.kind != Kind::LoadBalance {
-                    break;
-                }
-            }
+        let mut kind = self.dpos.get(dpo).state().kind;
+        if kind != Kind::REWRITE && kind.is_group() {
+            dpo = self.dpos.resolve(dpo, || five_tuple(p.data()).map_or(0, |t| t.hash32()));
+            kind = self.dpos.get(dpo).state().kind;
         }
         p.set_aux(dpo);
-        if state.kind == Kind::Rewrite { REWRITE } else { self.special(cx, &mut p, state.kind) }
+        if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
     }
 
     /// Handles packets that are not simply forwarded.
@@ -96,18 +100,48 @@ impl Ip4Lookup {
         use crate::icmp::{self, Cause};
         let multicast = p.data().get(16).is_some_and(|b| b & 0xf0 == 0xe0);
         match kind {
-            Kind::Local => LOCAL,
-            Kind::Incomplete => ARP,
-            Kind::Glean => GLEAN,
-            Kind::Down => icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, DOWN, ICMP_ERROR),
-            Kind::Miss | Kind::Drop if multicast => Verdict::drop(MULTICAST),
-            Kind::Miss => icmp::request_error(cx, p, Cause::NET_UNREACHABLE, NO_ROUTE, ICMP_ERROR),
-            Kind::Unreachable => {
+            Kind::DOWN => icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, DOWN, ICMP_ERROR),
+            Kind::MISS | Kind::DROP if multicast => Verdict::drop(MULTICAST),
+            Kind::MISS => icmp::request_error(cx, p, Cause::NET_UNREACHABLE, NO_ROUTE, ICMP_ERROR),
+            Kind::UNREACHABLE => {
                 icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, UNREACHABLE, ICMP_ERROR)
             }
-            Kind::Prohibit => icmp::request_error(cx, p, Cause::PROHIBITED, PROHIBITED, ICMP_ERROR),
-            Kind::Drop | Kind::LoadBalance | Kind::Rewrite => Verdict::drop(BLACKHOLE),
+            Kind::PROHIBIT => icmp::request_error(cx, p, Cause::PROHIBITED, PROHIBITED, ICMP_ERROR),
+            _ => match self.dpos.exit(LinkType::Ip4, kind) {
+                Some(node) => Verdict::node(node),
+                None => Verdict::drop(BLACKHOLE),
+            },
         }
+    }
+
+    /// Chooses members for the packets in `rows`, whose routes are groups; returns those left.
+    #[inline(always)]
+    fn choose(&self, frame: &mut Frame, rows: Rows) -> Rows {
+        let mut leaves = [0; FRAME_SIZE];
+        leaves[..frame.len()].copy_from_slice(frame.aux());
+        let mut rest = Rows::NONE;
+        for (i, (leaf, head)) in leaves.iter_mut().zip(frame.heads::<24>()).enumerate() {
+            if !rows.contains(i as u8) {
+                continue;
+            }
+            let state = self.dpos.get(*leaf).state();
+            let hash = match state.kind {
+                // One that is complete, as it was when the group was resolved.
+                Kind::REDIRECT_COMPLETE => {
+                    *leaf = state.tx_if;
+                    continue;
+                }
+                Kind::LOAD_BALANCE => plain_hash(head),
+                _ => None,
+            };
+            let member = hash.map(|hash| self.dpos.pick(state, hash));
+            match member.filter(|member| self.dpos.get(*member).is(Kind::REWRITE)) {
+                Some(member) => *leaf = member,
+                None => rest.insert(i as u8),
+            }
+        }
+        frame.aux_mut().iter_mut().zip(leaves).for_each(|(aux, leaf)| *aux = leaf);
+        rest
     }
 
     #[inline]
@@ -169,15 +203,16 @@ impl Node for Ip4Lookup {
         let leaves = frame.aux_mut();
         fib.routes.lookup_batch(&addrs, leaves);
         let Some(first) = leaves.first().copied() else { return FrameVerdict::PerPacket };
-        let goes = |dpo| self.dpos.get(dpo).is(Kind::Rewrite);
+        let goes = |dpo| self.dpos.get(dpo).is(Kind::REWRITE);
         let rest = if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0 {
             if goes(first) {
                 return FrameVerdict::Whole(REWRITE);
             }
-            return FrameVerdict::PerPacket;
+            Rows::of(leaves.iter().map(|_| true))
         } else {
             Rows::of(leaves.iter().map(|l| !goes(*l)))
         };
+        let rest = if rest.is_empty() { rest } else { self.choose(frame, rest) };
         if rest.is_empty() {
             return FrameVerdict::Whole(REWRITE);
         }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, PktMut, Rows};
-use thalweg_fib::{DpoTable, ETHERNET_HEADER, Entry, EntryState, EthernetRewrite, Kind};
+use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, Kind, LinkRewrite};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_wire::checksum;
@@ -41,12 +41,18 @@ struct Ip4Rewrite {
 
 /// Prepends the link header and returns the next node.
 #[inline]
-pub(crate) fn link_header(p: &mut PktMut<'_>, entry: Entry<'_>, state: EntryState) -> Verdict {
-    let bytes = entry.rewrite();
+fn link_header(
+    dpos: &DpoTable,
+    p: &mut PktMut<'_>,
+    entry: Entry<'_>,
+    state: EntryState,
+) -> Verdict {
     let len = usize::from(state.len);
     match p.push(len) {
-        Some(room) if len == 14 => room.copy_from_slice(&bytes[..14]),
-        Some(room) => room.copy_from_slice(&bytes[..len]),
+        Some(room) if len == ETHERNET_HEADER => {
+            room.copy_from_slice(&entry.rewrite()[..ETHERNET_HEADER]);
+        }
+        Some(room) => dpos.copy_rewrite(entry, room),
         None => return Verdict::drop(NO_ROOM),
     }
     Verdict::node(NodeId(entry.next() as u16))
@@ -82,20 +88,52 @@ impl Ip4Rewrite {
         FRAG
     }
 
+    /// Rewrites the packets of a frame whose headers become `LEN` bytes long.
+    #[inline(always)]
+    fn rewrite<const LEN: usize, const WINDOW: usize>(
+        &self,
+        dpo: Dpo,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        const { assert!(WINDOW == LEN + 20) };
+        let way = self.dpos.get(dpo).link::<LEN>();
+        let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
+        let rest = match if alike { Self::one_way::<LEN, WINDOW>(&way, frame) } else { None } {
+            Some(rest) if rest.is_empty() => {
+                frame.push_all(LEN as u16, rest);
+                return FrameVerdict::Whole(output(&way));
+            }
+            Some(rest) => {
+                each[..frame.len()].fill(output(&way));
+                rest
+            }
+            None => self.each_way::<LEN, WINDOW>(frame, each),
+        };
+        frame.push_all(LEN as u16, rest);
+        FrameVerdict::Each(rest)
+    }
+
     /// Rewrites packets with one adjacency each; returns those left.
     #[inline(always)]
-    fn each_way(&self, frame: &mut Frame, each: &mut [Verdict]) -> Rows {
+    fn each_way<const LEN: usize, const WINDOW: usize>(
+        &self,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> Rows {
         let (mut dpos, mut lens) = ([0; FRAME_SIZE], [0; FRAME_SIZE]);
         dpos[..frame.len()].copy_from_slice(frame.aux());
         lens.iter_mut().zip(frame.lengths()).for_each(|(to, len)| *to = len);
-        let windows = frame.windows_mut(ETHERNET_HEADER);
+        let windows = frame.windows_mut::<WINDOW>(LEN);
         let mut rest = Rows::NONE;
         for (i, (((window, dpo), len), verdict)) in
             windows.zip(&dpos).zip(&lens).zip(each).enumerate()
         {
-            let way = self.dpos.get(*dpo).ethernet();
+            let way = self.dpos.get(*dpo).link::<LEN>();
             *verdict = output(&way);
-            if !window.is_some_and(|w| *len <= usize::from(way.longest) && send(&way, w)) {
+            if !window
+                .is_some_and(|w| *len <= usize::from(way.longest) && send::<LEN, WINDOW>(&way, w))
+            {
                 rest.insert(i as u8);
             }
         }
@@ -105,10 +143,13 @@ impl Ip4Rewrite {
     /// Rewrites packets with one common adjacency; returns those left. `None`, with nothing done,
     /// if a packet has no headroom or is too long.
     #[inline(always)]
-    fn one_way(way: &EthernetRewrite, frame: &mut Frame) -> Option<Rows> {
+    fn one_way<const LEN: usize, const WINDOW: usize>(
+        way: &LinkRewrite,
+        frame: &mut Frame,
+    ) -> Option<Rows> {
         let mut rest = Rows::NONE;
-        for (i, window) in frame.long_windows_mut(ETHERNET_HEADER, way.longest)?.enumerate() {
-            if !send(way, window) {
+        for (i, window) in frame.long_windows_mut::<WINDOW>(LEN, way.longest)?.enumerate() {
+            if !send::<LEN, WINDOW>(way, window) {
                 rest.insert(i as u8);
             }
         }
@@ -131,8 +172,11 @@ impl Ip4Rewrite {
 
 /// Rewrites a packet; returns false, with nothing done, if its TTL has expired.
 #[inline(always)]
-fn send(way: &EthernetRewrite, window: &mut [u8; ETHERNET_HEADER + 20]) -> bool {
-    let (link, ip) = window.split_at_mut(ETHERNET_HEADER);
+fn send<const LEN: usize, const WINDOW: usize>(
+    way: &LinkRewrite,
+    window: &mut [u8; WINDOW],
+) -> bool {
+    let (link, ip) = window.split_at_mut(LEN);
     // As one load: the compiler turns four single bytes into four loads.
     let Some(word) = ip[8..].first_chunk_mut() else { return false };
     let old = u32::from_le_bytes(*word);
@@ -140,14 +184,17 @@ fn send(way: &EthernetRewrite, window: &mut [u8; ETHERNET_HEADER + 20]) -> bool 
         return false;
     }
     *word = checksum::ttl_decrement_word(old).to_le_bytes();
-    // Two overlapping stores.
+    // Two stores that overlap, or three.
     link[..8].copy_from_slice(&way.header[0].to_le_bytes());
-    link[ETHERNET_HEADER - 8..].copy_from_slice(&way.header[1].to_le_bytes());
+    if LEN > 16 {
+        link[8..16].copy_from_slice(&way.header[1].to_le_bytes());
+    }
+    link[LEN - 8..].copy_from_slice(&way.header[2].to_le_bytes());
     true
 }
 
 #[inline(always)]
-fn output(way: &EthernetRewrite) -> Verdict {
+fn output(way: &LinkRewrite) -> Verdict {
     Verdict::node(NodeId(way.next as u16))
 }
 
@@ -156,9 +203,9 @@ impl Node for Ip4Rewrite {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let entry = self.dpos.get(p.aux());
         let state = entry.state();
-        if state.kind != Kind::Rewrite {
+        if !state.kind.is_complete() {
             return match state.kind {
-                Kind::Incomplete => ARP,
+                Kind::INCOMPLETE => ARP,
                 _ => Verdict::drop(DOWN),
             };
         }
@@ -172,7 +219,7 @@ impl Node for Ip4Rewrite {
                 return v;
             }
         }
-        link_header(&mut p, entry, state)
+        link_header(&self.dpos, &mut p, entry, state)
     }
 
     /// Fast path for packets in one segment that fit the MTU and leave by an Ethernet interface.
@@ -187,30 +234,20 @@ impl Node for Ip4Rewrite {
             return FrameVerdict::PerPacket;
         }
         let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
-        let way = self.dpos.get(dpo).ethernet();
-        let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
-        let rest = match if alike { Self::one_way(&way, frame) } else { None } {
-            Some(rest) if rest.is_empty() => {
-                frame.push_all(ETHERNET_HEADER as u16, rest);
-                return FrameVerdict::Whole(output(&way));
-            }
-            Some(rest) => {
-                each[..frame.len()].fill(output(&way));
-                rest
-            }
-            None => self.each_way(frame, each),
-        };
-        frame.push_all(ETHERNET_HEADER as u16, rest);
-        FrameVerdict::Each(rest)
+        // With tags if the first packet gets some; those whose header has another length are left.
+        match self.dpos.get(dpo).state().len {
+            18 => self.rewrite::<18, 38>(dpo, frame, each),
+            22 => self.rewrite::<22, 42>(dpo, frame, each),
+            _ => self.rewrite::<ETHERNET_HEADER, 34>(dpo, frame, each),
+        }
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         let (dpo, data) = (frame.aux()[i as usize], frame.data(i));
-        let entry = self.dpos.get(dpo);
-        let s = entry.state();
+        let (s, header) = self.dpos.rewrite(dpo);
         // A packet that is not forwarded has a drop reason in aux, and still starts with its IP
         // header.
-        if s.kind != Kind::Rewrite || !data.starts_with(&entry.rewrite()[..usize::from(s.len)]) {
+        if !s.kind.is_complete() || !data.starts_with(&header) {
             let _ = writeln!(out, "not rewritten");
             let _ = thalweg_wire::fmt::ip4(data, out, 0);
             return;

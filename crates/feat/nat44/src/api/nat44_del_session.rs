@@ -1,12 +1,12 @@
 //! `nat44_del_session`: ends a session.
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
-use crate::tuple::{MAX_TABLE, Tuple};
 use crate::view::{self, Cursor, SessionFilter};
 use std::time::Duration;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_graph::Control;
+use thalweg_wire::nat::tuple::{MAX_TABLE, Tuple};
 
 /// Request.
 #[derive(Debug, Message)]

@@ -3,9 +3,9 @@
 use crate::cli_support::{endpoint, failed, service};
 use crate::mapping::Backend;
 use crate::state;
-use crate::tuple::MAX_TABLE;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
+use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// `nat44 add load-balancing back-end`
 pub struct Nat44AddLoadBalancingBackEnd;

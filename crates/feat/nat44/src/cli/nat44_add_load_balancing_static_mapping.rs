@@ -3,9 +3,9 @@
 use crate::cli_support::{Options, endpoint, failed, finish, service};
 use crate::mapping::{Backend, Mapping};
 use crate::state::StaticMapping;
-use crate::tuple::MAX_TABLE;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
+use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// `nat44 add load-balancing static mapping`
 pub struct Nat44AddLoadBalancingStaticMapping;

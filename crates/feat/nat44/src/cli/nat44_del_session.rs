@@ -1,12 +1,12 @@
 //! `nat44 del session`.
 
-use crate::tuple::{MAX_TABLE, Tuple};
 use crate::view::{self, Cursor, SessionFilter};
 use std::net::SocketAddrV4;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
 use thalweg_graph::Control;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::nat::tuple::{MAX_TABLE, Tuple};
 
 /// `nat44 del session`
 pub struct Nat44DelSession;

@@ -2,9 +2,9 @@
 
 use crate::cli_support::failed;
 use crate::state::{self, DefaultVrfs};
-use crate::tuple::MAX_TABLE;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
+use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// `nat44 plugin enable|disable`
 pub struct Nat44Plugin;

@@ -2,9 +2,9 @@
 
 use crate::cli_support::failed;
 use crate::state;
-use crate::tuple::MAX_TABLE;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
+use thalweg_wire::nat::tuple::MAX_TABLE;
 
 /// `set nat44 session limit`
 pub struct SetNat44SessionLimit;

@@ -3,12 +3,12 @@
 use crate::cli_support::protocol;
 use crate::session::{BALANCED, HAIRPIN, TWICE};
 use crate::state::protocol_name;
-use crate::tuple::Tuple;
 use crate::view::{self, Cursor, SessionFilter, SessionView};
 use serde_json::{Value, json};
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
 use thalweg_graph::Control;
+use thalweg_wire::nat::tuple::Tuple;
 
 /// `show nat44 sessions`
 pub struct ShowNat44Sessions;

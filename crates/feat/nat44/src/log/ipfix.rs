@@ -225,8 +225,8 @@ fn length(ends: usize) -> usize {
 mod tests {
     use super::super::End;
     use super::*;
-    use crate::tuple::Tuple;
     use std::collections::BTreeMap;
+    use thalweg_wire::nat::tuple::Tuple;
 
     fn word(b: &[u8], at: usize) -> u16 {
         u16::from_be_bytes([b[at], b[at + 1]])

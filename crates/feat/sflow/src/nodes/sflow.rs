@@ -10,7 +10,7 @@ use crate::drops::Limiter;
 use crate::pending::PendingSamples;
 use crate::record::{Cause, Disposition, Headers, SampleRecord, Tuple};
 use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
-use crate::sampler::{Countdown, Random};
+use crate::sampler::Countdown;
 use crate::segments::Wire;
 use crate::state::Taps;
 use crate::stats::TapStats;
@@ -22,6 +22,7 @@ use thalweg_graph::{
     Built, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NEEDED, NodeDecl, Tap, TapCx,
 };
 use thalweg_tables::prefetch::Line;
+use thalweg_tables::random::Random;
 
 thalweg_graph::errors! {
     PROCESSED: Info, 256, "sflow packets processed";

@@ -6,7 +6,7 @@ use crate::record::{Cause, Disposition, SampleRecord, Tuple};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
-use thalweg_fib::{DpoTable, Kind, RouteBook, Routes};
+use thalweg_fib::{DpoTable, RouteBook, Routes};
 use thalweg_graph::Control;
 use thalweg_sflow::agent::{DiscardIn, FCS_BYTES, FlowSampleIn};
 use thalweg_sflow::header::HeaderProtocol;
@@ -16,6 +16,7 @@ use thalweg_sflow::model::{
 use thalweg_sflow::value::{Address, Text};
 use thalweg_sflow::{DataSource, DiscardReason, FlowRecord, Interface};
 use thalweg_tables::qsbr::{Guard, Reader};
+use thalweg_wire::bytes::get_be16;
 
 /// Where to ask how packets are routed.
 pub(crate) struct Guide {
@@ -46,7 +47,7 @@ impl Guide {
         addresses: Option<(IpAddr, IpAddr)>,
     ) -> Option<ExtendedRouter> {
         let entry = self.entries.as_ref()?.get(entry);
-        if entry.state().kind != Kind::Rewrite {
+        if !entry.state().kind.is_complete() {
             return None;
         }
         let (source, destination) = addresses?;
@@ -95,7 +96,7 @@ impl Head<'_> {
 
 #[inline]
 fn word(header: &[u8], at: usize) -> u16 {
-    header.get(at..at + 2).map_or(0, |b| u16::from_be_bytes([b[0], b[1]]))
+    get_be16(header, at).unwrap_or(0)
 }
 
 /// Source and destination that lie one behind the other.

@@ -194,7 +194,8 @@ fn parse(json: &str) -> Result<IperfResult> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Lab, lab_test};
+    use crate::Lab;
+    use thalweg_testkit::lab_test;
 
     #[test]
     fn reports_are_read() {

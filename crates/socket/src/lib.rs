@@ -1,4 +1,5 @@
-//! Local sockets, for clients on the same machine.
+//! Local sockets, for clients on the same machine: of the CLI, the API, statistics and events.
+#![forbid(unsafe_code)]
 
 use std::fs;
 use std::io;

@@ -4,7 +4,7 @@
 //! little-endian order, so that a key takes two loads. The Internet checksum comes out
 //! byte-swapped, like the checksum field itself (RFC 1071 section 2).
 
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
 /// Both addresses; ports, protocol and routing table.
 pub type Key = [u64; 2];
@@ -37,6 +37,7 @@ pub struct Tuple {
 
 impl Tuple {
     /// The tuple as a key.
+    #[inline]
     pub fn key(self) -> Key {
         let word = |a: Ipv4Addr| u64::from(u32::from_le_bytes(a.octets()));
         let ports = u32::from(self.sport.swap_bytes()) | u32::from(self.dport.swap_bytes()) << 16;
@@ -44,6 +45,7 @@ impl Tuple {
     }
 
     /// The tuple of a key.
+    #[inline]
     pub fn of(key: &Key) -> Tuple {
         let address = |word: u64| Ipv4Addr::from((word as u32).to_le_bytes());
         let port = |word: u64| (word as u16).swap_bytes();
@@ -59,6 +61,7 @@ impl Tuple {
 
     /// The tuple of the opposite direction.
     #[must_use]
+    #[inline]
     pub fn reversed(self) -> Tuple {
         let Tuple { src, sport, dst, dport, .. } = self;
         Tuple { src: dst, sport: dport, dst: src, dport: sport, ..self }
@@ -97,11 +100,13 @@ fn words(word: u64) -> u32 {
 }
 
 /// The checksum delta of a change of addresses.
+#[inline]
 pub fn address_delta(old: u64, new: u64) -> u16 {
     fold(words(!old) + words(new))
 }
 
 /// The checksum delta of a change of ports.
+#[inline]
 pub fn port_delta(old: u32, new: u32) -> u16 {
     fold(words(u64::from(!old)) + words(u64::from(new)))
 }
@@ -123,8 +128,8 @@ pub fn follow_partial(sum: u16, delta: u16) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checksum;
     use proptest::prelude::*;
-    use thalweg_wire::checksum;
 
     fn tuple() -> impl Strategy<Value = Tuple> {
         (any::<[u32; 2]>(), any::<[u16; 2]>(), any::<u8>(), 0..=MAX_TABLE).prop_map(

@@ -1,5 +1,6 @@
 //! Network namespaces.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
@@ -8,17 +9,14 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nix::sched::{CloneFlags, setns, unshare};
 
 use crate::link::{LinkInfo, parse_links};
-use crate::packets::lock;
-use crate::pause;
 use crate::process::{Cmd, Running};
-use crate::watch::{self, Watch};
 
 /// A network namespace. Clones are the same namespace; it ends with the last of them.
 ///
@@ -32,13 +30,34 @@ struct Inner {
     fd: Arc<OwnedFd>,
     label: String,
     named: Option<Named>,
-    /// Captures inside, which would keep the namespace alive.
-    watches: Mutex<Vec<Watch>>,
+    /// Things such as captures inside, which would keep the namespace alive.
+    held: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
 struct Named {
     name: String,
     keep: AtomicBool,
+}
+
+/// What is to hear of the namespaces that this process makes: the test kit, which keeps those of a
+/// failed test and captures its packets.
+pub trait Observer: Sync {
+    /// A namespace has been made.
+    fn made(&self, ns: &Netns);
+    /// A namespace may end.
+    fn removed(&self, ns: &Netns);
+    /// Captures the last packets of an interface for as long as its namespace lives.
+    ///
+    /// # Errors
+    /// If there is no such interface.
+    fn capture(&self, ns: &Netns, dev: &str) -> Result<()>;
+}
+
+static OBSERVER: OnceLock<&'static dyn Observer> = OnceLock::new();
+
+/// Sets the observer of this process. The first one stays.
+pub fn observe(observer: &'static dyn Observer) {
+    OBSERVER.get_or_init(|| observer);
 }
 
 impl Netns {
@@ -93,33 +112,32 @@ impl Netns {
         ns.sysctl_if_present("net/ipv6/conf/all/disable_ipv6", "1")?;
         ns.sysctl_if_present("net/ipv6/conf/default/disable_ipv6", "1")?;
         ns.ip("link set lo up")?;
-        pause::keep_namespace(&ns);
+        if let Some(observer) = OBSERVER.get() {
+            observer.made(&ns);
+        }
         Ok(ns)
     }
 
-    /// Gives up this clone, and what `PAUSE=1` keeps: for a test in which the namespace's end is
-    /// an event.
+    /// Gives up this clone, and what the [`Observer`] keeps (tests do so with `PAUSE=1`): for one
+    /// whose end is an event.
     pub fn remove(self) {
-        pause::release_namespace(&self);
+        if let Some(observer) = OBSERVER.get() {
+            observer.removed(&self);
+        }
     }
 
-    /// Captures an interface's last packets, to be written if the current test fails. A
-    /// [`Lab`](crate::Lab) does so for its hosts.
+    /// Captures an interface's last packets, to be written if the current test fails; without an
+    /// [`Observer`] it does nothing. A [`Lab`](crate::Lab) does so for its hosts.
     ///
     /// # Errors
     /// If there is no such interface.
     pub fn capture(&self, dev: &str) -> Result<()> {
-        watch::start(self, dev)
+        OBSERVER.get().map_or(Ok(()), |observer| observer.capture(self, dev))
     }
 
-    /// Whether both are the same namespace.
-    pub(crate) fn is(&self, other: &Netns) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// Ties a capture to the life of the namespace.
-    pub(crate) fn hold(&self, watch: Watch) {
-        lock(&self.0.watches).push(watch);
+    /// Ties a thing to the life of the namespace.
+    pub fn hold(&self, thing: impl Any + Send) {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(thing));
     }
 
     /// Leaves a named namespace in place when the last clone is dropped.
@@ -149,7 +167,7 @@ impl Netns {
     }
 
     /// The path that leads to it by this process, even from another mount namespace.
-    pub(crate) fn descriptor_path(&self) -> PathBuf {
+    pub fn descriptor_path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", process::id(), self.0.fd.as_raw_fd()).into()
     }
 
@@ -238,6 +256,15 @@ impl Netns {
     }
 }
 
+/// Whether both are the same namespace.
+impl PartialEq for Netns {
+    fn eq(&self, other: &Netns) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Netns {}
+
 impl fmt::Debug for Netns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Netns({})", self.label())
@@ -246,7 +273,7 @@ impl fmt::Debug for Netns {
 
 impl Inner {
     fn new(fd: File, label: String, named: Option<Named>) -> Inner {
-        Inner { fd: Arc::new(fd.into()), label, named, watches: Mutex::default() }
+        Inner { fd: Arc::new(fd.into()), label, named, held: Mutex::default() }
     }
 }
 
@@ -284,7 +311,8 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
-    use crate::{WAIT_LIMIT, lab_test, wait_for_udp_port};
+    use crate::{WAIT_LIMIT, wait_for_udp_port};
+    use thalweg_testkit::lab_test;
 
     #[test]
     fn snmp_counters_are_named_by_protocol() {

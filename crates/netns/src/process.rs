@@ -20,7 +20,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use crate::privilege::{find_program, missing_program};
 use crate::wait::{WAIT_LIMIT, readable};
-use crate::watchdog::Note;
+use crate::waiting::Note;
 
 /// How long [`Cmd::run`] lets a program run by default.
 const DEFAULT_DEADLINE: Duration = WAIT_LIMIT;
@@ -172,7 +172,10 @@ impl Cmd {
     }
 
     /// Runs to the end with our standard input, output and error, without a deadline.
-    pub(crate) fn run_attended(self) -> Result<ExitStatus> {
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn run_attended(self) -> Result<ExitStatus> {
         let mut child = spawn_in(self.command()?, self.namespace.clone())
             .with_context(|| format!("cannot start {self}"))?;
         child.wait().with_context(|| format!("wait for {self}"))
@@ -307,7 +310,7 @@ fn remember(what: &str, printed: &Arc<Printed>) {
 }
 
 /// Programs that still run, each with the end of what it has printed.
-pub(crate) fn running_programs() -> String {
+pub fn running_programs() -> String {
     const LINES: usize = 40;
     let mut text = String::new();
     for (what, printed) in &*STARTED.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -520,7 +523,11 @@ impl Running {
         self.interrupt(Signal::TERM, budget)
     }
 
-    pub(crate) fn interrupt(mut self, signal: Signal, budget: Duration) -> Result<Output> {
+    /// Sends it a signal that ends it, and waits for it.
+    ///
+    /// # Errors
+    /// If it has not ended after `budget`; it is killed then.
+    pub fn interrupt(mut self, signal: Signal, budget: Duration) -> Result<Output> {
         if self.try_status()?.is_none() {
             self.signal(signal)?;
         }

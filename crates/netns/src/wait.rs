@@ -21,7 +21,7 @@ use rustix::fs::inotify;
 
 use crate::netlink::LinkEvents;
 use crate::netns::Netns;
-use crate::watchdog::Note;
+use crate::waiting::Note;
 
 /// Limit of a wait for what must happen: so long that a machine whose processors are busy with
 /// other things keeps it. A test that passes ends its waits long before.

@@ -9,7 +9,6 @@ use crate::ethtool::Offloads;
 use crate::link::{LinkOptions, bridge, veth};
 use crate::netns::Netns;
 use crate::ping::{PingOptions, ping};
-use crate::watch;
 
 /// Who forwards between the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +181,7 @@ impl Lab {
         }
         veth((&side.ns, side.dev, &host), (&self.router, side.router_dev, &middle))?;
         if options.capture {
-            watch::start(&side.ns, side.dev)?;
+            side.ns.capture(side.dev)?;
         }
         if routed {
             side.ns.ip(&format!("route add default via {}", side.gateway))?;
@@ -224,7 +223,7 @@ pub fn enable_ipv4_forwarding(ns: &Netns) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab_test;
+    use thalweg_testkit::lab_test;
 
     lab_test! {
         fn hosts_ping_through_a_kernel_router() {

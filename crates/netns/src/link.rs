@@ -179,7 +179,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::lab_test;
+    use thalweg_testkit::lab_test;
 
     #[test]
     fn links_are_read_from_json() {

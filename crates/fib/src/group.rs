@@ -1,0 +1,293 @@
+//! Groups: objects with members, by flow. A path list of a route table is one, and so is a next-hop
+//! group that has been given a number.
+//!
+//! Routes name the group, whatever its members are: a change of members is one word stored in its
+//! entry, and no route changes. Members may be groups; they are flattened when they are resolved,
+//! so that a packet chooses once. A group whose member changes is flattened again.
+
+use crate::dpo::{Dpo, EntryState, MAX_BUCKETS};
+use crate::forwarding::{Forwarding, Object, Slot};
+use crate::kind::Kind;
+use crate::{FibError, forwarding::DROP};
+use std::collections::{BTreeMap, BTreeSet};
+use thalweg_graph::Control;
+
+/// Members, and the buckets among which packets choose.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) members: Vec<(Dpo, u32)>,
+    /// Log2 of the number of buckets, and the first one.
+    pub(crate) run: Option<(u8, u32)>,
+}
+
+/// The whole of a group's traffic, of which members have shares.
+const WHOLE: u64 = 1 << 40;
+
+impl Forwarding {
+    /// Creates a group over members with weights. Takes over the caller's references to them.
+    ///
+    /// # Errors
+    /// If there are no or too many members, or the table is full; the members are released then.
+    pub fn group(&mut self, c: &Control, members: Vec<(Dpo, u32)>) -> Result<Dpo, FibError> {
+        let dpo = match self.check_members(&members).and_then(|()| self.alloc(c)) {
+            Ok(dpo) => dpo,
+            Err(e) => {
+                self.release_all(c, &members);
+                return Err(e);
+            }
+        };
+        self.table.get(dpo).set_next_hop(None);
+        self.insert(dpo, Object::Group(Group { members: Vec::new(), run: None }));
+        self.put_members(c, dpo, members);
+        Ok(dpo)
+    }
+
+    fn check_members(&self, members: &[(Dpo, u32)]) -> Result<(), FibError> {
+        match members.len() {
+            1..=MAX_BUCKETS => Ok(()),
+            n => Err(FibError::Members(n)),
+        }
+    }
+
+    /// Replaces a group's members; packets see the old ones or the new ones. Takes over the
+    /// caller's references.
+    ///
+    /// # Errors
+    /// If there are no or too many members, or the group would lead to itself; nothing has changed
+    /// then, but the new members are released.
+    pub fn set_group(
+        &mut self,
+        c: &Control,
+        group: Dpo,
+        members: Vec<(Dpo, u32)>,
+    ) -> Result<(), FibError> {
+        let mut done = self.check_members(&members);
+        if done.is_ok() && members.iter().any(|m| self.leads_to(m.0, group)) {
+            done = Err(FibError::Loop);
+        }
+        match done {
+            Ok(()) => self.put_members(c, group, members),
+            Err(_) => self.release_all(c, &members),
+        }
+        done
+    }
+
+    fn put_members(&mut self, c: &Control, dpo: Dpo, mut members: Vec<(Dpo, u32)>) {
+        members.sort_unstable();
+        let Some(Slot { object: Object::Group(group), .. }) = self.objects.get_mut(&dpo) else {
+            return self.release_all(c, &members);
+        };
+        let old = std::mem::replace(&mut group.members, members.clone());
+        for (member, _) in &old {
+            self.dependents.remove(&(*member, dpo));
+        }
+        self.dependents.extend(members.iter().map(|(member, _)| (*member, dpo)));
+        self.refresh_group(c, dpo);
+        self.refresh_dependents(c, &[dpo]);
+        // No packet finds them here any more.
+        self.release_all(c, &old);
+    }
+
+    /// Releases members.
+    pub fn release_all(&mut self, c: &Control, members: &[(Dpo, u32)]) {
+        for (member, _) in members {
+            self.release(c, *member);
+        }
+    }
+
+    pub(crate) fn drop_group(&mut self, c: &Control, dpo: Dpo, group: Group) {
+        for (member, _) in &group.members {
+            self.dependents.remove(&(*member, dpo));
+        }
+        if let Some((log2, base)) = group.run {
+            self.runs.free(log2, base, c.domain().tag());
+        }
+        self.release_all(c, &group.members);
+    }
+
+    /// Gives a group a number, by which others name it; the number's holder keeps a reference. An
+    /// earlier group of this number gets the members.
+    ///
+    /// # Errors
+    /// See [`group`](Self::group) and [`set_group`](Self::set_group).
+    pub fn set_numbered(
+        &mut self,
+        c: &Control,
+        number: u32,
+        members: Vec<(Dpo, u32)>,
+    ) -> Result<Dpo, FibError> {
+        if let Some(&dpo) = self.numbered.get(&number) {
+            self.set_group(c, dpo, members)?;
+            return Ok(dpo);
+        }
+        let dpo = self.group(c, members)?;
+        self.numbered.insert(number, dpo);
+        Ok(dpo)
+    }
+
+    /// Takes a number away. The group's users keep it, but it leads nowhere from now on.
+    pub fn remove_numbered(&mut self, c: &Control, number: u32) -> bool {
+        let Some(dpo) = self.numbered.remove(&number) else { return false };
+        self.put_members(c, dpo, vec![(DROP, 1)]);
+        self.release(c, dpo);
+        true
+    }
+
+    /// Returns the group with a number.
+    #[must_use]
+    pub fn numbered(&self, number: u32) -> Option<Dpo> {
+        self.numbered.get(&number).copied()
+    }
+
+    /// What packets that meet an object meet next.
+    fn below(&self, dpo: Dpo) -> Vec<Dpo> {
+        match self.objects.get(&dpo).map(|slot| &slot.object) {
+            Some(Object::Group(group)) => group.members.iter().map(|m| m.0).collect(),
+            Some(Object::Midchain { stacked, .. }) => vec![*stacked],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns whether packets that meet `from` may meet `to`.
+    #[must_use]
+    pub fn leads_to(&self, from: Dpo, to: Dpo) -> bool {
+        let (mut seen, mut next) = (BTreeSet::from([from]), vec![from]);
+        while let Some(dpo) = next.pop() {
+            if dpo == to {
+                return true;
+            }
+            next.extend(self.below(dpo).into_iter().filter(|below| seen.insert(*below)));
+        }
+        false
+    }
+
+    /// Adds the shares of what is not a group.
+    fn flatten(&self, dpo: Dpo, share: u64, out: &mut BTreeMap<Dpo, u64>) {
+        let Some(Slot { object: Object::Group(group), .. }) = self.objects.get(&dpo) else {
+            *out.entry(dpo).or_default() += share;
+            return;
+        };
+        let total: u64 = group.members.iter().map(|m| u64::from(m.1.max(1))).sum();
+        for (member, weight) in &group.members {
+            self.flatten(*member, share * u64::from((*weight).max(1)) / total.max(1), out);
+        }
+    }
+
+    /// Chooses the members that take part, with their shares: those that are not down, or all.
+    fn live(&self, dpo: Dpo) -> Vec<(Dpo, u64)> {
+        let mut all = BTreeMap::new();
+        self.flatten(dpo, WHOLE, &mut all);
+        let usable = |m: &(Dpo, u64)| !self.table.get(m.0).is(Kind::DOWN);
+        let live: Vec<(Dpo, u64)> = all.iter().map(|(d, s)| (*d, *s)).filter(usable).collect();
+        if live.is_empty() { all.into_iter().collect() } else { live }
+    }
+
+    /// Log2 of the number of buckets for a group with these shares: more than there are members, as
+    /// weights such as 1:2 do not fill a power of two evenly.
+    fn log2(&self, dpo: Dpo) -> u8 {
+        let most = MAX_BUCKETS.ilog2();
+        let Some(Slot { object: Object::Group(group), .. }) = self.objects.get(&dpo) else {
+            return most as u8;
+        };
+        if group.members.iter().any(|m| !self.below(m.0).is_empty()) {
+            return most as u8;
+        }
+        let total: u32 = group.members.iter().map(|m| m.1.max(1)).sum();
+        (total.next_power_of_two().trailing_zeros().max(1) + 2).min(most) as u8
+    }
+
+    /// Flattens a group again, and stores its state if that has changed.
+    fn refresh_group(&mut self, c: &Control, dpo: Dpo) {
+        let live = self.live(dpo);
+        let log2 = self.log2(dpo);
+        let Some(Slot { object: Object::Group(group), .. }) = self.objects.get(&dpo) else {
+            return;
+        };
+        let old = group.run;
+        let run = match &live[..] {
+            [] | [_] => None,
+            _ => {
+                let slots = distribute(&live, 1 << log2);
+                let same = |(l, base): &(u8, u32)| {
+                    *l == log2 && self.table.buckets(*base, 1 << log2).eq(slots.iter().copied())
+                };
+                match old.filter(same) {
+                    Some(run) => Some(run),
+                    // Without room, the first member takes all.
+                    None => self.runs.alloc(log2, c.domain()).map(|base| {
+                        for (at, member) in (base..).zip(slots) {
+                            self.table.set_bucket(at, member);
+                        }
+                        (log2, base)
+                    }),
+                }
+            }
+        };
+        let state = match (run, live.first()) {
+            (Some((log2, base)), _) => {
+                EntryState { len: log2, tx_if: base, ..EntryState::of(Kind::LOAD_BALANCE) }
+            }
+            (None, Some((member, _))) => {
+                let complete = self.table.get(*member).state().kind.is_complete();
+                let kind = if complete { Kind::REDIRECT_COMPLETE } else { Kind::REDIRECT };
+                EntryState { tx_if: *member, ..EntryState::of(kind) }
+            }
+            (None, None) => EntryState::of(Kind::DROP),
+        };
+        self.set_state(dpo, state);
+        if let Some(Slot { object: Object::Group(group), .. }) = self.objects.get_mut(&dpo) {
+            group.run = run;
+        }
+        if let Some((log2, base)) = old.filter(|_| run != old) {
+            self.runs.free(log2, base, c.domain().tag());
+        }
+    }
+
+    /// Refreshes the groups and midchains that depend on objects whose state has changed.
+    pub(crate) fn refresh_dependents(&mut self, c: &Control, changed: &[Dpo]) {
+        let above = |f: &Forwarding, dpo: Dpo| -> Vec<Dpo> {
+            f.dependents.range((dpo, 0)..=(dpo, Dpo::MAX)).map(|(_, above)| *above).collect()
+        };
+        // In the order of dependence: a midchain's state matters to what contains it.
+        let mut wave: BTreeSet<Dpo> = changed.iter().flat_map(|dpo| above(self, *dpo)).collect();
+        while !wave.is_empty() {
+            let mut next = BTreeSet::new();
+            for dpo in wave {
+                match self.objects.get(&dpo).map(|slot| &slot.object) {
+                    Some(Object::Group(_)) => self.refresh_group(c, dpo),
+                    _ => self.refresh_midchain(dpo),
+                }
+                next.extend(above(self, dpo));
+            }
+            wave = next;
+        }
+    }
+
+    /// Returns the members of a group with their weights; the entry itself for anything else.
+    pub fn members(&self, dpo: Dpo) -> Vec<(Dpo, u32)> {
+        match self.objects.get(&dpo).map(|slot| &slot.object) {
+            Some(Object::Group(group)) => group.members.clone(),
+            _ => vec![(dpo, 1)],
+        }
+    }
+
+    /// Returns whether an entry is a group.
+    #[must_use]
+    pub fn is_group(&self, dpo: Dpo) -> bool {
+        matches!(self.objects.get(&dpo), Some(Slot { object: Object::Group(_), .. }))
+    }
+}
+
+/// Distributes buckets by shares.
+fn distribute(live: &[(Dpo, u64)], count: u64) -> Vec<Dpo> {
+    let total: u64 = live.iter().map(|m| m.1).sum();
+    let mut out = Vec::with_capacity(count as usize);
+    let mut edge = 0u64;
+    for (member, share) in live {
+        edge += share;
+        let end = (u128::from(edge) * u128::from(count) + u128::from(total) / 2)
+            / u128::from(total.max(1));
+        out.resize((end as usize).max(out.len()), *member);
+    }
+    out
+}

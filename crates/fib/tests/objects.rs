@@ -1,0 +1,426 @@
+//! Forwarding objects on test interfaces, as workers see them.
+
+#![allow(clippy::expect_used)]
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use thalweg_buffer::PktMut;
+use thalweg_device::testing::{Lab, our_mac};
+use thalweg_fib::forwarding::{DROP, LOCAL};
+use thalweg_fib::{
+    Dpo, EntryState, FibError, Forwarding, Kind, KindDecl, LinkType, Midchain, Peer,
+};
+use thalweg_graph::{Built, Feature, Node, NodeCx, NodeDecl, NodeId, Verdict};
+
+/// Where the arc of received packets ends.
+static INPUT: NodeDecl =
+    NodeDecl { name: "ethernet-input", build: |_| Built::node(Input), ..NodeDecl::DEFAULT };
+
+struct Input;
+
+impl Node for Input {
+    fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
+        Verdict::CONTINUE
+    }
+}
+
+static STAND_IN: Feature = Feature {
+    name: "stand-in",
+    about: "what surrounds forwarding objects",
+    nodes: &[&INPUT],
+    ..Feature::DEFAULT
+};
+
+fn lab() -> Lab {
+    Lab::new(&[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &STAND_IN], 1, 256, 3)
+}
+
+fn peer(address: &str) -> Peer {
+    Peer::Neighbor(address.parse().expect("an address"))
+}
+
+/// Calls a method with a borrow of the main thread's state.
+fn with<T>(lab: &Lab, f: impl FnOnce(&mut Forwarding, &Lab) -> T) -> T {
+    let forwarding = lab.c.state::<Forwarding>();
+    f(&mut forwarding.borrow_mut(), lab)
+}
+
+fn adjacency(lab: &Lab, n: u8, link: LinkType, to: Peer) -> Dpo {
+    with(lab, |f, lab| f.adjacency(&lab.c, lab.sw_if(n), link, to)).expect("an adjacency")
+}
+
+fn resolved(lab: &Lab, n: u8, to: &str, mac: Option<[u8; 6]>) {
+    let to: IpAddr = to.parse().expect("an address");
+    with(lab, |f, lab| f.set_neighbor(&lab.c, lab.sw_if(n), to, mac));
+}
+
+fn kind(lab: &Lab, dpo: Dpo) -> Kind {
+    with(lab, |f, _| f.table().get(dpo).state().kind)
+}
+
+fn header(lab: &Lab, dpo: Dpo) -> Vec<u8> {
+    with(lab, |f, _| f.table().rewrite(dpo).1)
+}
+
+fn len(lab: &Lab) -> usize {
+    with(lab, |f, _| f.len())
+}
+
+fn release(lab: &Lab, dpo: Dpo) {
+    with(lab, |f, lab| f.release(&lab.c, dpo));
+}
+
+const MAC: [u8; 6] = [2, 0, 0, 0x99, 0, 7];
+
+#[test]
+fn a_neighbour_has_an_adjacency_per_link_type() {
+    let mut lab = lab();
+    let before = len(&lab);
+    let v4 = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
+    resolved(&lab, 0, "10.0.0.2", Some(MAC));
+    // One that comes later knows the neighbour.
+    let mpls = adjacency(&lab, 0, LinkType::Mpls, peer("10.0.0.2"));
+    assert_ne!(v4, mpls);
+    let want = |ethertype: [u8; 2]| [&MAC[..], &our_mac(0), &ethertype].concat();
+    assert_eq!((header(&lab, v4), header(&lab, mpls)), (want([8, 0]), want([0x88, 0x47])));
+    // IPv4 by an IPv6 next hop (RFC 8950).
+    let over = adjacency(&lab, 0, LinkType::Ip4, peer("fe80::7"));
+    let v6 = adjacency(&lab, 0, LinkType::Ip6, peer("fe80::7"));
+    assert_eq!((kind(&lab, over), kind(&lab, v6)), (Kind::INCOMPLETE, Kind::INCOMPLETE));
+    resolved(&lab, 0, "fe80::7", Some(MAC));
+    assert_eq!((header(&lab, over), header(&lab, v6)), (want([8, 0]), want([0x86, 0xdd])));
+    let hop = with(&lab, |f, _| f.table().get(over).next_hop());
+    assert_eq!(hop, Some("fe80::7".parse().expect("an address")));
+    resolved(&lab, 0, "10.0.0.2", None);
+    let kinds = [v4, mpls, over, v6].map(|dpo| kind(&lab, dpo));
+    let (no, yes) = (Kind::INCOMPLETE, Kind::REWRITE);
+    assert_eq!(kinds, [no, no, yes, yes]);
+    lab.up(0, false);
+    assert!([v4, mpls, over, v6].iter().all(|dpo| kind(&lab, *dpo) == Kind::DOWN));
+    [v4, mpls, over, v6].iter().for_each(|dpo| release(&lab, *dpo));
+    assert_eq!(len(&lab), before);
+    lab.close();
+}
+
+#[test]
+fn each_link_type_has_its_mtu() {
+    let mut lab = lab();
+    let all = LinkType::ALL.map(|link| adjacency(&lab, 0, link, peer("10.0.0.2")));
+    let sw_if = lab.sw_if(0);
+    thalweg_device::interface::set_mtus(&mut lab.c, sw_if, [1500, 1400, 0, 1300]).expect("MTUs");
+    let mtus = all.map(|dpo| with(&lab, |f, _| f.table().get(dpo).state().mtu));
+    assert_eq!(mtus, [1400, 1500, 1300]);
+    all.iter().for_each(|dpo| release(&lab, *dpo));
+    lab.close();
+}
+
+#[test]
+fn groups_of_receivers_and_subnets_have_objects() {
+    let lab = lab();
+    let cast = adjacency(&lab, 0, LinkType::Ip4, Peer::Multicast);
+    assert_eq!(kind(&lab, cast), Kind::MULTICAST);
+    assert_eq!(header(&lab, cast)[..6], [1, 0, 0x5e, 0, 0, 0]);
+    let glean = with(&lab, |f, lab| f.glean(&lab.c, lab.sw_if(0), LinkType::Ip4)).expect("one");
+    assert_eq!(kind(&lab, glean), Kind::GLEAN);
+    let none = with(&lab, |f, lab| f.glean(&lab.c, 99, LinkType::Ip4));
+    assert_eq!(none, Err(FibError::NoInterface(99)));
+    [cast, glean].iter().for_each(|dpo| release(&lab, *dpo));
+    lab.close();
+}
+
+#[test]
+fn tags_stand_before_the_ethertype() {
+    let lab = lab();
+    let dpo = adjacency(&lab, 1, LinkType::Ip4, peer("10.0.1.2"));
+    resolved(&lab, 1, "10.0.1.2", Some(MAC));
+    let (one, two) = ([0x81, 0, 0, 7], [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7]);
+    for tags in [&one[..], &two, &[]] {
+        let sw_if = lab.sw_if(1);
+        with(&lab, |f, lab| f.set_tags(&lab.c, sw_if, tags)).expect("tags");
+        assert_eq!(header(&lab, dpo), [&MAC[..], &our_mac(1), tags, &[8, 0]].concat());
+    }
+    let long = with(&lab, |f, lab| f.set_tags(&lab.c, lab.sw_if(1), &[0; 12]));
+    assert_eq!(long, Err(FibError::Rewrite(26)));
+    release(&lab, dpo);
+    lab.close();
+}
+
+#[test]
+fn an_interface_that_comes_back_has_new_adjacencies() {
+    let mut lab = lab();
+    let before = len(&lab);
+    let old = adjacency(&lab, 2, LinkType::Ip4, peer("10.0.2.2"));
+    let sw_if = lab.sw_if(2);
+    thalweg_device::interface::delete(&mut lab.c, sw_if).expect("delete");
+    lab.interface(2);
+    assert_eq!(lab.sw_if(2), sw_if);
+    let new = adjacency(&lab, 2, LinkType::Ip4, peer("10.0.2.2"));
+    assert_ne!(old, new);
+    release(&lab, old);
+    let again = adjacency(&lab, 2, LinkType::Ip4, peer("10.0.2.2"));
+    assert_eq!((new, kind(&lab, new)), (again, Kind::INCOMPLETE));
+    [new, again].iter().for_each(|dpo| release(&lab, *dpo));
+    assert_eq!(len(&lab), before);
+    lab.close();
+}
+
+fn group(lab: &Lab, members: &[(Dpo, u32)]) -> Result<Dpo, FibError> {
+    with(lab, |f, lab| {
+        members.iter().for_each(|m| f.retain(m.0));
+        f.group(&lab.c, members.to_vec())
+    })
+}
+
+fn set_group(lab: &Lab, dpo: Dpo, members: &[(Dpo, u32)]) -> Result<(), FibError> {
+    with(lab, |f, lab| {
+        members.iter().for_each(|m| f.retain(m.0));
+        f.set_group(&lab.c, dpo, members.to_vec())
+    })
+}
+
+/// Shares of what packets meet, in 64ths.
+fn shares(lab: &Lab, dpo: Dpo) -> BTreeMap<Dpo, usize> {
+    let mut out = BTreeMap::new();
+    for hash in 0..64 {
+        *out.entry(with(lab, |f, _| f.table().resolve(dpo, || hash))).or_default() += 1;
+    }
+    out
+}
+
+#[test]
+fn a_change_of_members_is_one_store() {
+    let mut lab = lab();
+    let before = len(&lab);
+    let a = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
+    let b = adjacency(&lab, 1, LinkType::Ip4, peer("10.0.1.2"));
+    let one = group(&lab, &[(a, 1)]).expect("a group");
+    assert_eq!(kind(&lab, one), Kind::REDIRECT);
+    resolved(&lab, 0, "10.0.0.2", Some(MAC));
+    assert_eq!(kind(&lab, one), Kind::REDIRECT_COMPLETE);
+    let stores = |lab: &Lab| with(lab, |f, _| f.stores());
+    let at = stores(&lab);
+    set_group(&lab, one, &[(a, 1), (b, 3)]).expect("members");
+    assert_eq!(stores(&lab) - at, 1);
+    assert_eq!(shares(&lab, one), BTreeMap::from([(a, 16), (b, 48)]));
+    // What is down takes no part, unless all are.
+    lab.up(1, false);
+    assert_eq!(shares(&lab, one), BTreeMap::from([(a, 64)]));
+    lab.up(0, false);
+    assert_eq!(shares(&lab, one).len(), 2);
+    set_group(&lab, one, &[(DROP, 1)]).expect("members");
+    assert_eq!(shares(&lab, one), BTreeMap::from([(DROP, 64)]));
+    let many = vec![(DROP, 1); 65];
+    assert_eq!(set_group(&lab, one, &many), Err(FibError::Members(65)));
+    assert_eq!(group(&lab, &[]), Err(FibError::Members(0)));
+    [one, a, b].iter().for_each(|dpo| release(&lab, *dpo));
+    assert_eq!(len(&lab), before);
+    lab.close();
+}
+
+#[test]
+fn groups_in_groups_are_flattened_and_never_lead_to_themselves() {
+    let lab = lab();
+    let before = len(&lab);
+    let hosts: Vec<Dpo> = (0..4)
+        .map(|n| adjacency(&lab, 0, LinkType::Ip4, peer(&format!("10.0.0.{}", 2 + n))))
+        .collect();
+    let inner = group(&lab, &[(hosts[0], 1), (hosts[1], 1)]).expect("a group");
+    let outer = group(&lab, &[(inner, 1), (hosts[2], 1)]).expect("a group");
+    let share = |all: &[(usize, usize)]| all.iter().map(|(i, n)| (hosts[*i], *n)).collect();
+    let want: BTreeMap<Dpo, usize> = share(&[(0, 16), (1, 16), (2, 32)]);
+    assert_eq!(shares(&lab, outer), want);
+    // The outer group follows.
+    set_group(&lab, inner, &[(hosts[3], 1)]).expect("members");
+    let want: BTreeMap<Dpo, usize> = share(&[(2, 32), (3, 32)]);
+    assert_eq!(shares(&lab, outer), want);
+    assert_eq!(set_group(&lab, inner, &[(outer, 1)]), Err(FibError::Loop));
+    assert_eq!(set_group(&lab, inner, &[(inner, 1), (hosts[0], 1)]), Err(FibError::Loop));
+    assert_eq!(shares(&lab, outer), want);
+    // The outer group keeps the inner one.
+    release(&lab, inner);
+    assert_eq!(shares(&lab, outer), want);
+    release(&lab, outer);
+    hosts.iter().for_each(|dpo| release(&lab, *dpo));
+    assert_eq!(len(&lab), before);
+    lab.close();
+}
+
+#[test]
+fn a_number_names_a_group_whatever_its_members() {
+    let lab = lab();
+    let before = len(&lab);
+    let a = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
+    let set = |lab: &Lab, members: &[(Dpo, u32)]| {
+        with(lab, |f, lab| {
+            members.iter().for_each(|m| f.retain(m.0));
+            f.set_numbered(&lab.c, 7, members.to_vec())
+        })
+    };
+    let dpo = set(&lab, &[(a, 1)]).expect("a group");
+    let user = group(&lab, &[(dpo, 1)]).expect("a group");
+    assert_eq!(set(&lab, &[(LOCAL, 1)]), Ok(dpo));
+    assert_eq!(with(&lab, |f, _| f.numbered(7)), Some(dpo));
+    assert_eq!(shares(&lab, user), BTreeMap::from([(LOCAL, 64)]));
+    assert!(with(&lab, |f, lab| f.remove_numbered(&lab.c, 7)));
+    assert!(!with(&lab, |f, lab| f.remove_numbered(&lab.c, 7)));
+    assert_eq!(shares(&lab, user), BTreeMap::from([(DROP, 64)]));
+    [user, a].iter().for_each(|dpo| release(&lab, *dpo));
+    assert_eq!(len(&lab), before);
+    lab.close();
+}
+
+#[test]
+fn a_midchain_follows_what_it_is_stacked_on() {
+    let mut lab = lab();
+    let before = len(&lab);
+    let a = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
+    let under = group(&lab, &[(a, 1)]).expect("a group");
+    let bytes: Vec<u8> = (1..=50).collect();
+    let make = |lab: &Lab, header: &[u8]| {
+        with(lab, |f, lab| {
+            f.retain(under);
+            let (sw_if, link, node) = (lab.sw_if(2), LinkType::Ip4, NodeId(3));
+            f.midchain(&lab.c, &Midchain { sw_if, link, header, node, stacked: under })
+        })
+    };
+    let tunnel = make(&lab, &bytes).expect("a midchain");
+    assert_eq!((kind(&lab, tunnel), header(&lab, tunnel)), (Kind::MIDCHAIN, bytes));
+    let entry = with(&lab, |f, _| {
+        let entry = f.table().get(tunnel);
+        (entry.next(), entry.stacked())
+    });
+    assert_eq!(entry, (3, under));
+    let over = group(&lab, &[(tunnel, 1)]).expect("a group");
+    assert_eq!(kind(&lab, over), Kind::REDIRECT_COMPLETE);
+    // Nothing can be sent where it leads.
+    set_group(&lab, under, &[(DROP, 1)]).expect("members");
+    assert_eq!((kind(&lab, tunnel), kind(&lab, over)), (Kind::DOWN, Kind::REDIRECT));
+    assert_eq!(set_group(&lab, under, &[(tunnel, 1)]), Err(FibError::Loop));
+    assert_eq!(set_group(&lab, under, &[(over, 1)]), Err(FibError::Loop));
+    set_group(&lab, under, &[(a, 1)]).expect("members");
+    assert_eq!((kind(&lab, tunnel), kind(&lab, over)), (Kind::MIDCHAIN, Kind::REDIRECT_COMPLETE));
+    lab.up(0, false);
+    assert_eq!(kind(&lab, tunnel), Kind::DOWN);
+    lab.up(0, true);
+    lab.up(2, false);
+    assert_eq!(kind(&lab, tunnel), Kind::DOWN);
+    lab.up(2, true);
+    assert_eq!(kind(&lab, tunnel), Kind::MIDCHAIN);
+    assert_eq!(make(&lab, &[0; 97]), Err(FibError::Rewrite(97)));
+    [over, tunnel, under, a].iter().for_each(|dpo| release(&lab, *dpo));
+    assert_eq!(len(&lab), before);
+    lab.close();
+}
+
+#[test]
+fn a_feature_adds_a_kind_of_object() {
+    let mut lab = lab();
+    let decl = KindDecl {
+        name: "mine",
+        type_number: 9,
+        sent: false,
+        describe: |f, _, dpo| format!("mine {}", f.table().get(dpo).state().tx_if),
+    };
+    let kind = with(&lab, |f, _| f.register(decl)).expect("a kind");
+    let dpo = with(&lab, |f, lab| f.plain(&lab.c, kind, 42)).expect("an object");
+    assert_eq!(with(&lab, |f, lab| f.describe(&lab.c, dpo)), "mine 42");
+    assert_eq!(with(&lab, |f, _| f.kind(kind).name), "mine");
+    assert_eq!(with(&lab, |f, _| f.table().exit(LinkType::Ip4, kind)), None);
+    let state = with(&lab, |f, _| f.table().get(dpo).state());
+    assert_eq!(state, EntryState { tx_if: 42, ..EntryState::of(kind) });
+    release(&lab, dpo);
+    lab.settle();
+    lab.close();
+}
+
+/// What may happen to five groups over six hosts on two interfaces.
+#[derive(Clone, Debug)]
+enum Op {
+    Set(usize, Vec<(usize, u32)>),
+    Up(u8, bool),
+    Mac(usize, bool),
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (0..5usize, prop::collection::vec((0..11usize, 1..4u32), 1..5))
+            .prop_map(|(g, m)| Op::Set(g, m)),
+        1 => (0..2u8, any::<bool>()).prop_map(|(n, up)| Op::Up(n, up)),
+        1 => (0..6usize, any::<bool>()).prop_map(|(n, known)| Op::Mac(n, known)),
+    ]
+}
+
+/// What packets may meet, from scratch: items 0 to 5 are hosts, the others groups.
+fn ends(groups: &[Vec<(usize, u32)>], item: usize, out: &mut BTreeSet<usize>) {
+    match item.checked_sub(6) {
+        None => _ = out.insert(item),
+        Some(g) => groups[g].iter().for_each(|m| ends(groups, m.0, out)),
+    }
+}
+
+fn contains(groups: &[Vec<(usize, u32)>], item: usize, looked_for: usize) -> bool {
+    let below = item.checked_sub(6).map_or(&[][..], |g| &groups[g]);
+    item == looked_for || below.iter().any(|m| contains(groups, m.0, looked_for))
+}
+
+#[test]
+fn groups_agree_with_a_plain_model() {
+    let lab = std::cell::RefCell::new(lab());
+    let before = len(&lab.borrow());
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) };
+    proptest!(config, |(ops in prop::collection::vec(any_op(), 1..40))| {
+        let mut lab = lab.borrow_mut();
+        let address = |n: usize| format!("10.0.{}.{}", n % 2, 2 + n);
+        let hosts = (0..6).map(|n| {
+            adjacency(&lab, n as u8 % 2, LinkType::Ip4, peer(&address(n)))
+        });
+        let mut items: Vec<Dpo> = hosts.collect();
+        let mut groups = vec![vec![(0, 1)]; 5];
+        items.extend((0..5).map(|_| group(&lab, &[(items[0], 1)]).expect("a group")).collect::<Vec<_>>());
+        let (mut up, mut known) = ([true; 2], [false; 6]);
+        for op in ops {
+            match op {
+                Op::Set(g, members) => {
+                    let loops = members.iter().any(|m| contains(&groups, m.0, g + 6));
+                    let new: Vec<_> = members.iter().map(|m| (items[m.0], m.1)).collect();
+                    let done = set_group(&lab, items[g + 6], &new);
+                    prop_assert_eq!(done, if loops { Err(FibError::Loop) } else { Ok(()) });
+                    if !loops {
+                        groups[g] = members;
+                    }
+                }
+                Op::Up(n, is) => {
+                    lab.up(n, is);
+                    up[usize::from(n)] = is;
+                }
+                Op::Mac(n, is) => {
+                    resolved(&lab, n as u8 % 2, &address(n), is.then_some(MAC));
+                    known[n] = is;
+                }
+            }
+            for g in 0..5 {
+                let mut all = BTreeSet::new();
+                ends(&groups, g + 6, &mut all);
+                let live: BTreeSet<usize> = all.iter().copied().filter(|n| up[n % 2]).collect();
+                let want = if live.is_empty() { all } else { live };
+                let met: BTreeSet<Dpo> = shares(&lab, items[g + 6]).into_keys().collect();
+                let all: BTreeSet<Dpo> = want.iter().map(|n| items[*n]).collect();
+                prop_assert!(met.is_subset(&all));
+                if let [n] = want.iter().copied().collect::<Vec<_>>()[..] {
+                    let complete = up[n % 2] && known[n];
+                    let kind = kind(&lab, items[g + 6]);
+                    prop_assert_eq!(kind.is_complete(), complete);
+                    prop_assert_eq!(met.len(), 1);
+                }
+            }
+        }
+        for n in 0..6 {
+            resolved(&lab, n as u8 % 2, &address(n), None);
+        }
+        items.iter().for_each(|dpo| release(&lab, *dpo));
+        (0..2).for_each(|n| lab.up(n, true));
+        prop_assert_eq!(len(&lab), before);
+    });
+    lab.into_inner().close();
+}
