@@ -66,7 +66,7 @@ fn delete_all(c: &mut Control, prefixes: &[Ipv4Prefix]) -> Result<f64> {
 /// Runs a line as a session's, in slices; seconds, and those of the longest slice.
 fn in_slices(r: &mut Router, line: &str) -> Result<(f64, f64)> {
     let c = r.control();
-    let tree = CommandTree::new(thalweg::run::commands(c)).context("two commands of one name")?;
+    let tree = CommandTree::new(thalweg_engine::commands(c)).context("two commands of one name")?;
     let mut main = MainCli::new(tree);
     let (tx, rx) = mpsc::channel();
     let sink = move |reply| tx.send(reply).map_err(|_| Gone);

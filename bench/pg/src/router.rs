@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use crate::collector::{self, Collector};
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
+use thalweg_engine::Feature;
 use thalweg_feat_sflow::state;
 use thalweg_feat_sflow::stats::PortTotals;
-use thalweg_graph::{Control, EngineConfig, Feature, clock};
+use thalweg_graph::{Control, EngineConfig, clock};
 
 /// A router with all features.
 pub struct Router {
@@ -103,8 +104,8 @@ impl Router {
         };
         let mut control = Control::new(config).unwrap_or_else(|e| panic!("{e}"));
         let features = [thalweg::features::FEATURES, more].concat();
-        control.start(&features).unwrap_or_else(|e| panic!("{e}"));
-        let commands = thalweg::run::commands(&control);
+        thalweg_engine::start(&mut control, &features).unwrap_or_else(|e| panic!("{e}"));
+        let commands = thalweg_engine::commands(&control);
         let tree = CommandTree::new(commands).unwrap_or_else(|e| panic!("{e:?}"));
         Router { control, tree }
     }

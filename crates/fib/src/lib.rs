@@ -23,7 +23,7 @@ pub use forwarding::{Adjacency, AdjacencyKey, FibError, Forwarding, Midchain, Pe
 pub use kind::{Kind, KindDecl, LinkType};
 pub use routes::{RouteBook, Routes};
 
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 
 /// The feature: adjacencies and load balance.
 pub static FEATURE: Feature = Feature {

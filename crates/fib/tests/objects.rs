@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use thalweg_buffer::PktMut;
 use thalweg_device::testing::{Lab, our_mac};
+use thalweg_engine::Feature;
 use thalweg_fib::forwarding::{DROP, LOCAL};
 use thalweg_fib::{
     Dpo, EntryState, FibError, Forwarding, Kind, KindDecl, LinkType, Midchain, Peer,
 };
-use thalweg_graph::{Built, Feature, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
 /// Where the arc of received packets ends.
 static INPUT: NodeDecl =

@@ -16,8 +16,8 @@ use std::time::Duration;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, Iface, PktMut, PoolConfig};
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, FeatureDecl, FrameVerdict, InputNode, Kind, Node,
-    NodeCx, NodeDecl, Poll, Runner, Tap, TapCx, Verdict,
+    Built, Control, EngineConfig, FeatureDecl, FrameVerdict, InputNode, Kind, Node, NodeCx,
+    NodeDecl, Part, Poll, Runner, Tap, TapCx, Verdict,
 };
 
 /// Makes frames of `size` 64-byte packets.
@@ -170,13 +170,13 @@ static TAP: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-static BENCH: Feature = Feature {
+const BENCH: Part = Part {
     name: "bench",
     nodes: &[
         &INPUT, &START, &HOP1, &HOP2, &HOP3, &HOP4, &EACH1, &EACH2, &TOUCH1, &TOUCH2, &SPLIT,
         &WAY1, &WAY2, &SINK, &TAP,
     ],
-    ..Feature::DEFAULT
+    ..Part::DEFAULT
 };
 
 const ROWS: &[&str] = &[
@@ -242,7 +242,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         pool: PoolConfig::default(),
         ..EngineConfig::default()
     })?;
-    c.start(&[&BENCH])?;
+    c.start(&[BENCH])?;
     println!("buffers on {}, {:.0} MHz", c.pool().pages(), thalweg_graph::clock::hz() / 1e6);
     measure(&mut c, "frames of 256", 256, seconds, runs);
     measure(&mut c, "frames of 32", 32, seconds, runs);

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, FrameVerdict, HandOff, InputNode, Kind, Node, NodeCx,
-    NodeDecl, NodeId, Poll, Runner, Verdict,
+    Built, Control, EngineConfig, FrameVerdict, HandOff, InputNode, Kind, Node, NodeCx, NodeDecl,
+    NodeId, Part, Poll, Runner, Verdict,
 };
 
 /// One measured combination.
@@ -136,9 +136,8 @@ static NODES: [&NodeDecl; 3] = [
     },
 ];
 
-static BENCH: Feature = Feature {
+const BENCH: Part = Part {
     name: "hand-off-bench",
-    about: "cost of a hand-off",
     nodes: &NODES,
     init: |c| {
         c.share(Arc::new(Done::default()));
@@ -146,7 +145,7 @@ static BENCH: Feature = Feature {
             eprintln!("{e}");
         }
     },
-    ..Feature::DEFAULT
+    ..Part::DEFAULT
 };
 
 fn node(c: &Control, name: &str) -> NodeId {
@@ -187,7 +186,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runs: usize = args.next().map_or(Ok(7), |a| a.parse())?;
     let mut c =
         Control::new(EngineConfig { workers: vec![Some(0), Some(1)], ..EngineConfig::default() })?;
-    c.start(&[&BENCH])?;
+    c.start(&[BENCH])?;
     let mut settings = Vec::new();
     for size in [256, 32, 1] {
         for (worker, touch) in [(0, false), (1, false), (0, true), (1, true)] {

@@ -59,7 +59,7 @@ impl LoopTimes {
     }
 
     /// Clears the longest loop. Only the owning thread may call it.
-    pub(crate) fn clear_longest(&self) {
+    pub fn clear_longest(&self) {
         self.longest.set(0);
     }
 

@@ -173,7 +173,7 @@ fn snapshots_are_retired_when_workers_have_moved_on() {
 
 #[test]
 fn a_graph_that_does_not_hang_together_is_refused() {
-    use thalweg_graph::{Control, EngineConfig, Feature, FeatureDecl, NodeDecl};
+    use thalweg_graph::{Control, EngineConfig, FeatureDecl, NodeDecl, Part};
     static LOST: NodeDecl = NodeDecl { name: "lost", next: &["nowhere"], ..NodeDecl::DEFAULT };
     static TWICE: NodeDecl = NodeDecl { name: "drop", ..NodeDecl::DEFAULT };
     static NO_ARC: NodeDecl = NodeDecl {
@@ -182,14 +182,14 @@ fn a_graph_that_does_not_hang_together_is_refused() {
         ..NodeDecl::DEFAULT
     };
     static ETHERNET: NodeDecl = NodeDecl { name: "ethernet-input", ..NodeDecl::DEFAULT };
-    const fn feature(nodes: &'static [&'static NodeDecl]) -> Feature {
-        Feature { name: "bad", nodes, ..Feature::DEFAULT }
+    const fn part(nodes: &'static [&'static NodeDecl]) -> Part {
+        Part { name: "bad", nodes, ..Part::DEFAULT }
     }
-    static BAD: [Feature; 4] = [
-        feature(&[&LOST, &ETHERNET]),
-        feature(&[&TWICE, &ETHERNET]),
-        feature(&[&NO_ARC, &ETHERNET]),
-        feature(&[]),
+    static BAD: [Part; 4] = [
+        part(&[&LOST, &ETHERNET]),
+        part(&[&TWICE, &ETHERNET]),
+        part(&[&NO_ARC, &ETHERNET]),
+        part(&[]),
     ];
     let want = [
         "graph: node `lost` has unknown next node `nowhere`",
@@ -197,7 +197,7 @@ fn a_graph_that_does_not_hang_together_is_refused() {
         "graph: node `no-arc` is on unknown arc `none`",
         "graph: arc `device-input` ends in unknown node `ethernet-input`",
     ];
-    for (bad, want) in BAD.iter().zip(want) {
+    for (bad, want) in BAD.into_iter().zip(want) {
         let pool = thalweg_buffer::PoolConfig { buffers: 64, data_size: 256, page_size: None };
         let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
         assert_eq!(c.start(&[bad]).unwrap_err().to_string(), want);

@@ -8,7 +8,6 @@ use lab::{Lab, QUEUE, TO_DROP, TO_SINK, to_worker};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Barrier};
-use thalweg_cli::CommandTree;
 use thalweg_graph::HandOffView;
 
 const FULL: &str = "congestion drop";
@@ -253,29 +252,5 @@ fn owners_have_even_shares() {
     }
     assert!(shares.iter().all(|n| (9_900..10_100).contains(n)), "{shares:?}");
     assert_eq!((end.owner(0), end.owner(u32::MAX)), (0, 2));
-    lab.close();
-}
-
-#[test]
-fn commands_show_it() {
-    let mut lab = Lab::new(2);
-    lab.make(1, 1, vec![vec![to_worker(0); 7]]);
-    lab.settle(7, 0);
-    let commands = lab.c.features().iter().flat_map(|f| f.commands.iter().copied()).collect();
-    let tree = CommandTree::new(commands).expect("commands");
-    let mut run = |line: &str| {
-        let (text, end) = tree.run_line(&mut lab.c, line);
-        assert!(end.is_ok(), "{line}");
-        text
-    };
-    let text = run("show handoff");
-    let line = text.lines().find(|l| l.contains("1>0")).expect("the pair");
-    let words: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(words, ["test-queue", "test-sink", "1>0", "1", "7", "0", "0/32"]);
-    let text = run("show packet accounting");
-    assert!(text.contains("handed out") && text.ends_with("every packet is accounted for\n"));
-    let books: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
-    assert_eq!(books[2][8..], ["0", "7", "0"], "{text}");
-    assert!(run("show runtime").contains("test-queue-wk0"));
     lab.close();
 }

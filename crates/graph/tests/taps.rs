@@ -9,7 +9,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thalweg_buffer::{Frame, Iface, PacketKey};
-use thalweg_graph::{Built, ERROR_DROP, Fate, Feature, FeatureDecl, Kind, NodeDecl, Tap, TapCx};
+use thalweg_graph::{Built, ERROR_DROP, Fate, FeatureDecl, Kind, NodeDecl, Part, Tap, TapCx};
 
 /// The tap wants each packet with this number, counted by interface from 1.
 static EVERY: AtomicU64 = AtomicU64::new(0);
@@ -37,11 +37,11 @@ static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
-static RESTS: Feature = Feature {
+const RESTS: Part = Part {
     name: "rests",
     nodes: &[&NODE],
     init: |c| c.share(Arc::new(Shared::default())),
-    ..Feature::DEFAULT
+    ..Part::DEFAULT
 };
 
 #[derive(Default)]
@@ -112,7 +112,7 @@ impl Tap for Rests {
 
 fn start(every: u64) -> (Lab, Arc<Seen>) {
     EVERY.store(every, Relaxed);
-    let lab = Lab::with_feature(1, 4096, Some(&RESTS));
+    let lab = Lab::with_parts(1, 4096, &[RESTS]);
     let seen = lab.c.shared::<Shared>().0.clone();
     (lab, seen)
 }

@@ -7,7 +7,8 @@ pub mod punt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use thalweg_api::{Registry, Service};
-use thalweg_graph::{Control, Feature};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
 
 /// The messages about the command line, as a feature.
 pub static FEATURE: Feature = Feature {
@@ -45,7 +46,7 @@ enum Command {
 /// The program.
 pub fn main(args: &Args) -> ExitCode {
     let Command::Json { dir } = &args.command;
-    let features: Vec<&'static Feature> = [&thalweg_graph::ENGINE]
+    let features: Vec<&'static Feature> = [&thalweg_engine::ENGINE]
         .into_iter()
         .chain(crate::features::FEATURES.iter().copied())
         .collect();

@@ -1,6 +1,6 @@
 //! What the router is made of.
 
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 
 /// All features and device drivers, in the order in which they are initialised: a feature stands
 /// behind those whose state it uses.
@@ -33,8 +33,8 @@ mod tests {
             ..Default::default()
         };
         let mut control = thalweg_graph::Control::new(control).unwrap();
-        control.start(FEATURES).unwrap();
-        let commands = crate::run::commands(&control);
+        thalweg_engine::start(&mut control, FEATURES).unwrap();
+        let commands = thalweg_engine::commands(&control);
         thalweg_cli::CommandTree::new(commands).unwrap();
         assert_eq!(control.shut_down().in_use, 0);
     }

@@ -10,7 +10,8 @@ use std::path::Path;
 use thalweg::api::services;
 use thalweg::features::FEATURES;
 use thalweg_api::{Registry, json};
-use thalweg_graph::{Control, ENGINE, Feature};
+use thalweg_engine::{ENGINE, Feature};
+use thalweg_graph::Control;
 
 /// Modules of messages that only we have.
 const OURS: &[&str] = &[];

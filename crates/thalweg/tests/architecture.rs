@@ -65,7 +65,7 @@ fn limits_are_those_of_the_code() {
 fn arcs_are_those_of_the_graph() {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
     let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
-    c.start(thalweg::features::FEATURES).expect("a graph");
+    thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
     let rows = rows(PAGE, "## Arcs and taps");
     assert_eq!(rows.len(), c.arc_decls().len());
     for arc in c.arc_decls() {

@@ -22,8 +22,8 @@ fn all_have_a_standard_code() {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
     let config = EngineConfig { pool, ..EngineConfig::default() };
     let mut c = Control::new(config).expect("an engine");
-    c.start(thalweg::features::FEATURES).expect("a graph");
-    let tree = CommandTree::new(thalweg::run::commands(&c)).expect("commands");
+    thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
+    let tree = CommandTree::new(thalweg_engine::commands(&c)).expect("commands");
     for line in ["create loopback interface", "create packet-generator interface pg0"] {
         let (text, end) = tree.run_line(&mut c, line);
         assert!(end.is_ok(), "{line}: {text}");

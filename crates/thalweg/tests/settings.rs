@@ -8,10 +8,10 @@ use std::sync::Mutex;
 
 use tempfile::TempDir;
 use thalweg::features::FEATURES;
-use thalweg::run::commands;
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
 use thalweg_config::declare::{Document, diff};
+use thalweg_engine::commands;
 use thalweg_feat_config::manager;
 use thalweg_graph::{Control, EngineConfig};
 
@@ -407,7 +407,7 @@ impl Router {
     fn start() -> Router {
         let pool = PoolConfig { buffers: 512, ..Default::default() };
         let mut c = Control::new(EngineConfig { pool, ..Default::default() }).unwrap();
-        c.start(FEATURES).unwrap();
+        thalweg_engine::start(&mut c, FEATURES).unwrap();
         let tree = CommandTree::new(commands(&c)).unwrap();
         Router { c, tree, dir: tempfile::tempdir().unwrap() }
     }

@@ -4,7 +4,8 @@
 pub mod cli;
 pub mod nodes;
 
-use thalweg_graph::{Control, Feature};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
 
 /// The feature.
 pub static FEATURE: Feature = Feature {

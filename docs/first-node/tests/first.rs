@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 use thalweg_device::testing::{self, Lab};
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 use thalweg_wire::build::Packet;
 
 fn lab(workers: usize) -> Lab {

@@ -6,8 +6,9 @@ use thalweg_bench_pg::paths::Case;
 use thalweg_bench_pg::turns::{Plan, Turns, in_turn};
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, Iface, PktMut};
+use thalweg_engine::Feature;
 use thalweg_graph::{
-    Built, Feature, FeatureDecl, FrameVerdict, Kind, Node, NodeCx, NodeDecl, Tap, TapCx, Verdict,
+    Built, FeatureDecl, FrameVerdict, Kind, Node, NodeCx, NodeDecl, Tap, TapCx, Verdict,
 };
 
 /// Features of a kind that are enabled at once.

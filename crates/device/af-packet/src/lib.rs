@@ -23,7 +23,7 @@ pub(crate) use device::DEV_TYPE;
 pub use device::{HostConfig, create, delete, set_checksum_offload, set_qdisc_bypass};
 pub use error::Error;
 
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 
 /// The driver.
 pub static FEATURE: Feature = Feature {

@@ -27,7 +27,8 @@ pub use interface::{
     Interfaces, Mac, RxQueue, SwIfIndex,
 };
 
-use thalweg_graph::{Control, Feature};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
 
 /// The feature: interfaces, loopbacks and sinks.
 pub static FEATURE: Feature = Feature {

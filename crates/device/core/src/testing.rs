@@ -11,9 +11,10 @@ use crate::interface;
 use crate::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex};
 use thalweg_buffer::{Flags, Frame, Offload, PoolConfig};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
+use thalweg_engine::Feature;
 use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
+    Built, Control, EngineConfig, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 
@@ -137,9 +138,8 @@ impl Lab {
         let config = EngineConfig { pool, workers: vec![None; workers], ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
         let features: Vec<&Feature> = features.iter().copied().chain([&TEST]).collect();
-        c.start(&features).expect("graph");
-        let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
-        let tree = CommandTree::new(commands).expect("commands");
+        thalweg_engine::start(&mut c, &features).expect("graph");
+        let tree = CommandTree::new(thalweg_engine::commands(&c)).expect("commands");
         let (sent, accepted) = (Sent::default(), Accepted::default());
         let packets = PacketLog::new();
         let mut lab = Lab { c, tree, sent, accepted, received: 0, packets };
@@ -209,7 +209,7 @@ impl Lab {
         cancel_after: Option<Duration>,
         mut each: impl FnMut(&mut Lab),
     ) -> String {
-        let commands = self.c.features().iter().flat_map(|f| f.commands).copied().collect();
+        let commands = thalweg_engine::commands(&self.c);
         let mut main = MainCli::new(CommandTree::new(commands).expect("commands"));
         let (tx, rx) = mpsc::channel();
         let sink = move |reply| tx.send(reply).map_err(|_| Gone);

@@ -4,9 +4,8 @@
 
 use thalweg_cli::CommandTree;
 use thalweg_device::{FEATURE, interface};
-use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, Inject, Node, NodeCx, NodeDecl, Verdict,
-};
+use thalweg_engine::Feature;
+use thalweg_graph::{Built, Control, EngineConfig, Inject, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::errors! { UNWANTED: Error, 256, "no protocol here"; }
 
@@ -37,7 +36,7 @@ impl Lab {
     fn new() -> Lab {
         let pool = thalweg_buffer::PoolConfig { buffers: 512, ..Default::default() };
         let mut c = Control::new(EngineConfig { pool, ..Default::default() }).unwrap();
-        c.start(&[&FEATURE, &STUBS]).unwrap();
+        thalweg_engine::start(&mut c, &[&FEATURE, &STUBS]).unwrap();
         Lab { c, tree: CommandTree::new(FEATURE.commands.to_vec()).unwrap() }
     }
 

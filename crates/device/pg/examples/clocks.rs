@@ -12,7 +12,8 @@ use thalweg_device_pg::{
     Data, FEATURE, Mode, StreamSpec, create_port, define_stream, delete_stream, enable_streams,
     template::{Sizes, Vary},
 };
-use thalweg_graph::{Built, Control, EngineConfig, Feature, NodeCx, NodeDecl, NodeId, Runner};
+use thalweg_engine::Feature;
+use thalweg_graph::{Built, Control, EngineConfig, NodeCx, NodeDecl, NodeId, Runner};
 
 struct Out(AtomicU32);
 struct Pass(Arc<Out>);
@@ -55,7 +56,7 @@ fn round(c: &mut Control, nodes: [NodeId; 2]) -> [f64; 3] {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut c = Control::new(EngineConfig::default())?;
-    c.start(&[&thalweg_device::FEATURE, &STUBS, &FEATURE])?;
+    thalweg_engine::start(&mut c, &[&thalweg_device::FEATURE, &STUBS, &FEATURE])?;
     create_port(&mut c, 0, Mode::Ethernet)?;
     let sink = loopback::create_sink(&mut c, None)?;
     interface::set_admin(&mut c, sink, true)?;

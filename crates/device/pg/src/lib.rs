@@ -30,7 +30,7 @@ pub use stream::{
     delete_stream, enable_streams, set_capture,
 };
 
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 
 /// The feature. To be listed after [`thalweg_device::FEATURE`].
 pub static FEATURE: Feature = Feature {

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::{PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_device::interface;
+use thalweg_engine::Feature;
 use thalweg_graph::{
-    BuildCx, Built, Control, EngineConfig, Feature, Node, NodeCx, NodeDecl, NodeId, Verdict,
+    BuildCx, Built, Control, EngineConfig, Node, NodeCx, NodeDecl, NodeId, Verdict,
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 use thalweg_wire::checksum::{checksum, pseudo_v4, pseudo_v6};
@@ -250,7 +251,7 @@ impl Lab {
         let mut c = Control::new(EngineConfig { pool, workers, ..Default::default() }).unwrap();
         let log = PacketLog::new();
         c.share(Arc::new(Taken(log.interface("ports"))));
-        c.start(&[&thalweg_device::FEATURE, &STUBS, &FEATURE]).unwrap();
+        thalweg_engine::start(&mut c, &[&thalweg_device::FEATURE, &STUBS, &FEATURE]).unwrap();
         let commands = [FEATURE.commands, thalweg_device::FEATURE.commands].concat();
         Lab { c, tree: CommandTree::new(commands).unwrap(), _packets: log }
     }

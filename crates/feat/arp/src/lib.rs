@@ -48,7 +48,7 @@ pub use neighbors::{
 pub use packet::Origin;
 pub use table::{Config, State, TableStats};
 
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 
 /// The feature. To be listed after `interface` and `fib`, before `ip4`.
 pub static FEATURE: Feature = Feature {

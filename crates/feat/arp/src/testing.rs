@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, IcmpCause, PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_device::{Caps, Device, InterfaceSpec, Mac, interface};
+use thalweg_engine::Feature;
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
 use thalweg_graph::{
-    Built, Control, EngineConfig, ErrorCode, ErrorDecl, Feature, Inject, InputNode, Kind, Node,
-    NodeCx, NodeDecl, NodeId, Poll, Runner, Severity, Verdict,
+    Built, Control, EngineConfig, ErrorCode, ErrorDecl, Inject, InputNode, Kind, Node, NodeCx,
+    NodeDecl, NodeId, Poll, Runner, Severity, Verdict,
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 use thalweg_wire::MacAddr;
@@ -188,8 +189,11 @@ impl Bench {
     pub(crate) fn new() -> Bench {
         let pool = PoolConfig { buffers: 2048, data_size: 512, ..PoolConfig::default() };
         let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
-        c.start(&[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STAND_INS])
-            .unwrap();
+        thalweg_engine::start(
+            &mut c,
+            &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STAND_INS],
+        )
+        .unwrap();
         let sent = Sent::default();
         let log = PacketLog::new();
         let sw_if = add_interface(&mut c, "sink0", &sent, &log);

@@ -19,7 +19,7 @@ mod work;
 pub use apply::{Mode, apply_at_start};
 pub use manager::{ConfigError, Manager};
 
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 
 /// The feature. To be listed last, after all features with sections.
 pub static FEATURE: Feature = Feature {

@@ -88,9 +88,9 @@ pub(crate) fn init(c: &mut Control) {
 }
 
 pub(crate) fn ready(c: &mut Control) {
-    let features = c.features();
+    let features = thalweg_engine::features(c);
     let sections = features.iter().flat_map(|f| f.settings.iter().copied()).collect();
-    let commands = features.iter().flat_map(|f| f.commands.iter().copied()).collect();
+    let commands = thalweg_engine::commands(c);
     let parts = match (Catalog::new(sections), CommandTree::new(commands)) {
         (Ok(catalog), Ok(tree)) => Ok((Arc::new(catalog), Rc::new(tree))),
         (Err(e), _) => Err(e.to_string()),

@@ -7,7 +7,8 @@
 pub mod nodes;
 
 use std::sync::Arc;
-use thalweg_graph::{Control, Feature, NodeId};
+use thalweg_engine::Feature;
+use thalweg_graph::{Control, NodeId};
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// The feature.

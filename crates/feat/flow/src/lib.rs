@@ -34,7 +34,8 @@ use std::time::Duration;
 
 use tables::{Published, Tallies, Tally};
 use thalweg_device::{InterfaceEvent, Interfaces};
-use thalweg_graph::{Control, Feature};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
 use thalweg_tables::snapshot;
 
 /// Name of the hand-off queue.

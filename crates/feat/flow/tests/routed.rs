@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use thalweg_wire::ipv4;
 
 /// Features of the lab in addition to IPv4.
-const MORE: &[&thalweg_graph::Feature] =
+const MORE: &[&thalweg_engine::Feature] =
     &[&thalweg_feat_nat44::FEATURE, &thalweg_feat_l2::FEATURE, &thalweg_feat_flow::FEATURE];
 
 fn mirrored(lab: &mut Lab, actions: &str) {

@@ -30,7 +30,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
 use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, Mac, SwIfIndex, interface};
-use thalweg_graph::{Control, Feature, NodeId};
+use thalweg_engine::Feature;
+use thalweg_graph::{Control, NodeId};
 use thalweg_tables::mac::MacTable;
 use thalweg_tables::snapshot::{self, Snapshot};
 

@@ -21,7 +21,7 @@ use thalweg_graph::{Control, LoopCounts, clock};
 use thalweg_wire::nat::tuple::Tuple;
 
 /// Features of the lab in addition to IPv4.
-const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];
+const MORE: &[&thalweg_engine::Feature] = &[&thalweg_feat_nat44::FEATURE];
 
 const COUNT: u32 = 1_000_000;
 /// Sessions per external address, all TCP.

@@ -45,7 +45,8 @@ pub use state::{Nat44, NatError};
 pub use view::SessionView;
 
 use std::sync::Arc;
-use thalweg_graph::{Control, Feature};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// The feature. It must be listed after `ip4`.

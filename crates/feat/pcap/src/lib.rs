@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::UNIX_EPOCH;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
-use thalweg_graph::{Control, Feature, clock};
+use thalweg_engine::Feature;
+use thalweg_graph::{Control, clock};
 use thalweg_wire::pcap;
 
 /// The feature.

@@ -20,10 +20,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, PoolConfig};
 use thalweg_device::loopback::create_loopback;
+use thalweg_engine::Feature;
 use thalweg_feat_sflow::state;
 use thalweg_graph::stats::Counter;
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
+    Built, Control, EngineConfig, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
 };
 
 /// The first is the base of the others.
@@ -163,7 +164,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     shared.work.set(arg(2, 60));
     shared.bytes.set(arg(3, 64));
     c.share(shared.clone());
-    c.start(&[&thalweg_device::FEATURE, &thalweg_feat_sflow::FEATURE, &BENCH])?;
+    thalweg_engine::start(
+        &mut c,
+        &[&thalweg_device::FEATURE, &thalweg_feat_sflow::FEATURE, &BENCH],
+    )?;
     create_loopback(&mut c, None, None)?;
     thalweg_feat_sflow::exporting::add_collector(&mut c, collector.local_addr()?.into())?;
     let rounds: Vec<[Turn; RATES.len()]> =

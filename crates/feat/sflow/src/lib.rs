@@ -32,7 +32,7 @@ pub mod stats;
 
 pub use state::{Direction, SFlow, SFlowError, Settings};
 
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 
 /// The feature.
 pub static FEATURE: Feature = Feature {

@@ -2,19 +2,7 @@
 
 use super::Control;
 use crate::decl::NodeId;
-use crate::report;
 use crate::stats::{IfStats, IfTotals};
-
-/// Rates of a thread per second, averaged over the last ten.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Rates {
-    /// Packets per call of internal nodes.
-    pub vector_rate: f64,
-    /// Loops per second.
-    pub loops: f64,
-    /// Packets received per second.
-    pub rx: f64,
-}
 
 impl Control {
     /// Returns an error counter of one worker since the last clear.
@@ -27,13 +15,13 @@ impl Control {
     /// Returns a node's calls, vectors, clocks and suspends on one worker since the last clear.
     pub fn node_counts(&self, worker: usize, id: NodeId) -> [u64; 4] {
         let base = self.baseline.nodes.get(worker).and_then(|row| row.get(usize::from(id.0)));
-        report::since(report::node_counts(self, worker, id), base)
+        since(self.node_counts_raw(worker, id), base)
     }
 
-    /// Returns the rates of a thread; thread 0 is main, which forwards nothing.
-    pub fn rates(&self, thread: usize) -> Rates {
-        let sampler = self.state::<report::Sampler>();
-        sampler.borrow().rates(thread, report::look(self, thread))
+    /// Returns a node's calls, vectors, clocks and suspends on one worker, never cleared.
+    pub fn node_counts_raw(&self, worker: usize, id: NodeId) -> [u64; 4] {
+        let n = self.worker_stats(worker).node(id);
+        [n.calls.get(), n.vectors.get(), n.clocks.get(), n.suspends.get()]
     }
 
     /// Returns an interface's counters, summed over all workers, since they were last cleared.
@@ -63,6 +51,12 @@ impl Control {
         }
         t
     }
+}
+
+/// Subtracts the baseline from `now`; a missing row is zero.
+pub fn since<const N: usize>(now: [u64; N], base: Option<&[u64; N]>) -> [u64; N] {
+    let base = base.copied().unwrap_or([0; N]);
+    std::array::from_fn(|i| now[i].wrapping_sub(base[i]))
 }
 
 /// Subtracts the remainder of `before` from a worker's counters, and reduces it by the amount

@@ -12,16 +12,16 @@ mod main_loop;
 mod messages;
 
 pub(crate) use arcs::ARCS;
-pub use counters::Rates;
+pub use counters::since;
 pub use hand_off::HandOffView;
 use launch::{Places, spawn, thread_name};
 
 use crate::arc::{ArcConfig, ArcError, ArcTable};
 use crate::clock;
 use crate::decl::{ArcDecl, ArcId, Built, ErrorDecl, Kind, NodeDecl, NodeId};
-use crate::feature::Feature;
 use crate::loop_times::{LoopCounts, LoopTimes};
 use crate::mailbox::{Event, ToMain, ToWorker, Waker};
+use crate::part::Part;
 use crate::poller::{Poller, SetFd};
 use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
 use crate::worker::{HandOff, NodeInfo, Pace, PerWorker, Worker};
@@ -226,7 +226,6 @@ pub struct Control {
     arcs: Vec<ArcConfig>,
     arc_writer: snapshot::Writer<ArcTable>,
     arc_generation: u64,
-    features: Vec<&'static Feature>,
     workers: Vec<WorkerHandle>,
     states: HashMap<TypeId, Rc<dyn Any>>,
     shared: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
@@ -303,7 +302,6 @@ impl Control {
             arcs: Vec::new(),
             arc_writer,
             arc_generation: 0,
-            features: Vec::new(),
             workers: Vec::new(),
             states: HashMap::new(),
             shared: HashMap::new(),
@@ -328,38 +326,38 @@ impl Control {
         })
     }
 
-    /// Builds the graph of all features and starts the workers.
+    /// Builds the graph of the engine's own nodes and all parts, and starts the workers.
     ///
     /// # Errors
     /// [`EngineError::Graph`] describes the inconsistency; nothing runs then.
-    pub fn start(&mut self, features: &[&'static Feature]) -> Result<(), EngineError> {
-        self.features = [&crate::ENGINE].into_iter().chain(features.iter().copied()).collect();
-        let features = self.features.clone();
+    pub fn start(&mut self, parts: &[Part]) -> Result<(), EngineError> {
+        let own = Part { name: "engine", nodes: crate::nodes::NODES, arcs: ARCS, ..Part::DEFAULT };
+        let parts = &[&[own], parts].concat()[..];
         let workers = self.config.workers.clone();
         // First, since features make threads, too.
         let main_core = self.config.main_core;
         let what = main_core.map_or("main thread".into(), |n| format!("cpu {{ main-core {n} }}"));
         let places = Places::take(main_core, &workers).map_err(system(&what))?;
         self.places = Some(places);
-        for f in &features {
-            (f.init)(self);
+        for part in parts {
+            (part.init)(self);
         }
-        self.register(&features)?;
+        self.register(parts)?;
         for (index, core) in workers.into_iter().enumerate() {
-            self.start_worker(index, core, places, &features)?;
+            self.start_worker(index, core, places, parts)?;
         }
         self.install_hand_offs();
-        for f in &features {
-            (f.ready)(self);
+        for part in parts {
+            (part.ready)(self);
         }
         Ok(())
     }
 
     /// Enters all nodes and arcs into the registry and checks that all names resolve.
-    fn register(&mut self, features: &[&'static Feature]) -> Result<(), EngineError> {
+    fn register(&mut self, parts: &[Part]) -> Result<(), EngineError> {
         let decls: Vec<&'static NodeDecl> =
-            features.iter().flat_map(|f| f.nodes.iter().copied()).collect();
-        self.arc_decls = features.iter().flat_map(|f| f.arcs.iter().copied()).collect();
+            parts.iter().flat_map(|p| p.nodes.iter().copied()).collect();
+        self.arc_decls = parts.iter().flat_map(|p| p.arcs.iter().copied()).collect();
         for d in &decls {
             if self.by_name.contains_key(d.name) {
                 return Err(EngineError::Graph(format!("duplicate node name `{}`", d.name)));
@@ -446,7 +444,7 @@ impl Control {
         index: usize,
         core: Option<usize>,
         places: Places,
-        features: &[&'static Feature],
+        parts: &[Part],
     ) -> Result<(), EngineError> {
         let stats = Arc::new(WorkerStats::default());
         let (inbox, from_main) = rtrb::RingBuffer::new(INBOX);
@@ -476,7 +474,7 @@ impl Control {
             Pace::new(spin[0], spin[1]),
         );
         let cx = BuildCx { control: self, worker: index };
-        for d in features.iter().flat_map(|f| f.nodes.iter().copied()) {
+        for d in parts.iter().flat_map(|p| p.nodes.iter().copied()) {
             let id = self.by_name[d.name];
             worker.install(id, self.info(id), (d.build)(&cx));
         }
@@ -678,10 +676,6 @@ impl Control {
     /// Returns all counters, by index: the node and the declaration.
     pub fn errors(&self) -> &[(NodeId, &'static ErrorDecl)] {
         &self.errors
-    }
-    /// Returns all features.
-    pub fn features(&self) -> &[&'static Feature] {
-        &self.features
     }
     /// Returns the possible successors of a node, for `show vlib graph`.
     pub fn node_successors(&self, id: NodeId) -> Vec<NodeId> {

@@ -10,7 +10,7 @@ mod taps;
 
 pub use hand_off::HandOff;
 pub use local::PerWorker;
-pub(crate) use own_time::LONG;
+pub use own_time::LONG;
 pub(crate) use pace::Pace;
 pub(crate) use run::Worker;
 
@@ -178,14 +178,14 @@ impl Core {
 
     /// Publishes the number of cached buffers for the pool's audit; returns the number of failed
     /// allocations.
-    pub(crate) fn publish_cache(&mut self) -> u64 {
+    pub fn publish_cache(&mut self) -> u64 {
         self.cache.publish();
         self.cache.misses()
     }
 
     /// Returns the packets received, originated, received from other workers, sent, delivered,
     /// dropped, consumed and handed to other workers.
-    pub(crate) fn accounting(&mut self) -> [u64; 8] {
+    pub fn accounting(&mut self) -> [u64; 8] {
         self.cache.publish();
         let t = &self.stats.totals;
         let into = [&t.rx, &t.originated, &t.handed_in].map(|c| c.get());
@@ -195,7 +195,7 @@ impl Core {
     }
 
     /// Clears the maxima of calls and loops.
-    pub(crate) fn clear_max(&mut self) {
+    pub fn clear_max(&mut self) {
         for id in (0..self.info.len() as u16).map(NodeId) {
             let stats = self.stats.node(id);
             stats.max_clocks.set(0);

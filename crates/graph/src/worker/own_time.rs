@@ -11,7 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
 /// Loops that took longer are long: what matters is how often they occur.
-pub(crate) const LONG: Duration = Duration::from_micros(100);
+pub const LONG: Duration = Duration::from_micros(100);
 /// Maximum age of a reading from before a long loop.
 const FRESH: Duration = Duration::from_millis(1);
 

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::{Flags, Frame, Iface, Packet, PktMut, PoolConfig};
 use thalweg_graph::stats::Totals;
 use thalweg_graph::{
-    ArcDecl, ArcId, ArcKey, Built, Control, EngineConfig, Feature, FeatureDecl, HandOff, InputNode,
-    Kind, Node, NodeCx, NodeDecl, NodeId, Poll, Runner, Tap, TapCx, Verdict,
+    ArcDecl, ArcId, ArcKey, Built, Control, EngineConfig, EngineError, FeatureDecl, HandOff,
+    InputNode, Kind, Node, NodeCx, NodeDecl, NodeId, Part, Poll, Runner, Tap, TapCx, Verdict,
 };
 
 /// First byte of a packet, which selects its path.
@@ -402,9 +402,8 @@ impl Tap for Look {
 static ARC: ArcDecl = ArcDecl { name: "test-arc", key: ArcKey::Rx, end: "test-split" };
 
 /// The graph.
-pub static TEST: Feature = Feature {
+pub const TEST: Part = Part {
     name: "test",
-    about: "the engine's test graph",
     nodes: &[
         &input::NODE,
         &ETHERNET,
@@ -421,7 +420,7 @@ pub static TEST: Feature = Feature {
     ],
     arcs: &[&ARC],
     init: |c| c.add_hand_off(QUEUE, "test-sink").expect("before the start"),
-    ..Feature::DEFAULT
+    ..Part::DEFAULT
 };
 
 /// A running engine with the test graph.
@@ -436,18 +435,26 @@ impl Lab {
     }
 
     pub fn with_buffers(workers: usize, buffers: usize) -> Lab {
-        Lab::with_feature(workers, buffers, None)
+        Lab::with_parts(workers, buffers, &[])
     }
 
-    /// With one feature more.
-    pub fn with_feature(workers: usize, buffers: usize, more: Option<&'static Feature>) -> Lab {
+    /// With more parts.
+    pub fn with_parts(workers: usize, buffers: usize, more: &[Part]) -> Lab {
+        Lab::started_by(workers, buffers, |c| c.start(&[&[TEST], more].concat()))
+    }
+
+    /// By a function that starts [`TEST`] among others.
+    pub fn started_by(
+        workers: usize,
+        buffers: usize,
+        start: impl FnOnce(&mut Control) -> Result<(), EngineError>,
+    ) -> Lab {
         let pool = PoolConfig { buffers, data_size: 256, page_size: None };
         let config = EngineConfig { workers: vec![None; workers], pool, ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
         let notes = Arc::new(Notes::default());
         c.share(notes.clone());
-        let features: Vec<_> = [&TEST].into_iter().chain(more).collect();
-        c.start(&features).expect("graph");
+        start(&mut c).expect("graph");
         Lab { c, notes }
     }
 

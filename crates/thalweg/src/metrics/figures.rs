@@ -5,9 +5,10 @@ use std::sync::Arc;
 use thalweg_api::Clients;
 use thalweg_buffer::PoolAudit;
 use thalweg_device::interface::Interfaces;
+use thalweg_engine::Rates;
 use thalweg_feat_sflow::state::Report as SFlowReport;
 use thalweg_graph::stats::IfTotals;
-use thalweg_graph::{Control, ErrorDecl, NodeId, Rates, clock};
+use thalweg_graph::{Control, ErrorDecl, NodeId, clock};
 
 /// Figures of an interface.
 #[derive(Clone, Debug)]
@@ -137,7 +138,7 @@ fn worker(c: &Control, number: usize) -> Worker {
     Worker {
         number: number.to_string(),
         tid,
-        rates: c.rates(number + 1),
+        rates: thalweg_engine::rates(c, number + 1),
         loops: t.loops.get(),
         busy_loops: t.busy_loops.get(),
         busy_seconds: t.busy_clocks.get() as f64 / clock::hz(),

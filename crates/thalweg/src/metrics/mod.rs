@@ -20,7 +20,8 @@ pub use figures::Figures;
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use thalweg_graph::{Control, Feature, Remote};
+use thalweg_engine::Feature;
+use thalweg_graph::{Control, Remote};
 use thalweg_stats::http::{Answer, HttpError, HttpServer, Patience, Request};
 use thalweg_stats::metrics::{Format, render};
 

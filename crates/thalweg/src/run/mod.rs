@@ -19,7 +19,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use thalweg_cli::Command;
 use thalweg_cli::server::ServerError;
 use thalweg_config::declare::Document;
 use thalweg_config::{StartupConfig, StartupError};
@@ -137,11 +136,6 @@ fn file<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Run
     move |source| RunError::File { what, path: path.to_owned(), source }
 }
 
-/// Every command: of the engine and of all features.
-pub fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
-    c.features().iter().flat_map(|feature| feature.commands.iter().copied()).collect()
-}
-
 /// Serves the binary API of a router that another program runs, below `dir` until the result is
 /// dropped. That program calls [`poll`] and [`Control::run_once`] in turn.
 ///
@@ -239,7 +233,7 @@ fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> 
     // From here on signals mean an orderly end.
     let signals = signals::Signals::catch().map_err(|e| RunError::Start(e.to_string()))?;
     let mut c = Control::new(engine)?;
-    c.start(FEATURES)?;
+    thalweg_engine::start(&mut c, FEATURES)?;
     serve::install(&mut c)?;
     // First the socket: if another router has it, nothing must be touched.
     let server = serve::listen(&c, &config, &dir)?;

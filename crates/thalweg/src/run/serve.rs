@@ -29,8 +29,9 @@ struct Cli {
 
 /// Installs the command line and the API registry.
 pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
-    let tree = CommandTree::new(super::commands(c)).map_err(|e| RunError::Start(e.to_string()))?;
-    let registry = Registry::new(crate::api::services(c.features()))
+    let tree = CommandTree::new(thalweg_engine::commands(c))
+        .map_err(|e| RunError::Start(e.to_string()))?;
+    let registry = Registry::new(crate::api::services(&thalweg_engine::features(c)))
         .map_err(|e| RunError::Start(e.to_string()))?;
     let clients = c.state::<Clients>().borrow().clone();
     let trace = c.state::<Trace>().borrow().clone();

@@ -227,7 +227,8 @@ impl Statistics {
         let cleared = cleared.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         s.set(system.last_clear, cleared.as_secs());
         s.set(system.workers, c.workers() as u64);
-        let rates: Vec<_> = (0..=c.workers()).map(|thread| c.rates(thread)).collect();
+        let rates: Vec<_> =
+            (0..=c.workers()).map(|thread| thalweg_engine::rates(c, thread)).collect();
         for (thread, rates) in rates.iter().enumerate() {
             s.count(system.vector_rates, thread, 0, [rates.vector_rate as u64]);
             s.count(system.loops, thread, 0, [rates.loops as u64]);

@@ -13,8 +13,9 @@ use thalweg_buffer::{Frame, Packet, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_conntrack::Tuple;
 use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
+use thalweg_engine::Feature;
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
+    Built, Control, EngineConfig, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
 };
 use thalweg_load::{Client, Counts, MacAddr, Micros, Profile, Server, ServerCounts, Sink};
 use thalweg_testkit::{PacketLog, PacketTap};
@@ -316,9 +317,8 @@ impl Lab {
             &thalweg_feat_l2::FEATURE,
             &LOAD,
         ];
-        c.start(&features).expect("graph");
-        let commands = c.features().iter().flat_map(|f| f.commands).copied().collect();
-        let tree = CommandTree::new(commands).expect("commands");
+        thalweg_engine::start(&mut c, &features).expect("graph");
+        let tree = CommandTree::new(thalweg_engine::commands(&c)).expect("commands");
         let worlds = c.shared::<Vec<Mutex<World>>>();
         let mut lab = Lab { c, tree, worlds, ports: [0; 2], _packets: None };
         lab.ports = [0, 1].map(|n| lab.port(n));

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 use std::ops::{Deref, DerefMut};
 use thalweg_device::testing;
+use thalweg_engine::Feature;
 use thalweg_feat_arp as arp;
-use thalweg_graph::Feature;
 use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;

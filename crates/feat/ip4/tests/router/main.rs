@@ -12,4 +12,4 @@ mod random;
 mod routes;
 
 /// Further features of the lab.
-const MORE: &[&thalweg_graph::Feature] = &[];
+const MORE: &[&thalweg_engine::Feature] = &[];

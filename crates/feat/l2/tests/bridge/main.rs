@@ -7,7 +7,7 @@ mod kernels;
 
 use std::time::{Duration, Instant};
 use thalweg_device::testing::Lab;
-use thalweg_graph::Feature;
+use thalweg_engine::Feature;
 use thalweg_testkit::WAIT_LIMIT;
 
 /// The MAC address of host `n`.

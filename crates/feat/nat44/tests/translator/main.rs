@@ -20,4 +20,4 @@ mod tables;
 mod vrfs;
 
 /// Features of the lab in addition to IPv4.
-const MORE: &[&thalweg_graph::Feature] = &[&thalweg_feat_nat44::FEATURE];
+const MORE: &[&thalweg_engine::Feature] = &[&thalweg_feat_nat44::FEATURE];

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::{Flags, Frame, GsoKind, PoolConfig};
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_device::loopback::create_loopback;
+use thalweg_engine::Feature;
 use thalweg_graph::{
-    Built, Control, EngineConfig, Feature, HandOff, InputNode, Kind, NodeCx, NodeDecl, NodeId,
-    Poll, Runner,
+    Built, Control, EngineConfig, HandOff, InputNode, Kind, NodeCx, NodeDecl, NodeId, Poll, Runner,
 };
 use thalweg_sflow::model::InterfaceCounters;
 use thalweg_sflow::value::Mac;
@@ -325,7 +325,7 @@ impl Lab {
         let seen = Arc::new(Seen::default());
         c.share(seen.clone());
         let features = [&thalweg_device::FEATURE, &thalweg_feat_sflow::FEATURE, &TEST];
-        c.start(&features).expect("graph");
+        thalweg_engine::start(&mut c, &features).expect("graph");
         let commands = thalweg_feat_sflow::FEATURE.commands.to_vec();
         let tree = CommandTree::new(commands).expect("commands");
         Lab { c, seen, tree, sent: 0, first: BUFFER, gso: 0, packets: PacketLog::new() }

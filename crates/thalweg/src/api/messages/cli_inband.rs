@@ -21,7 +21,7 @@ pub struct CliInbandReply {
     pub reply: String,
 }
 
-static MODULE: &Module = &thalweg_graph::api_modules::VLIB;
+static MODULE: &Module = &thalweg_engine::api_modules::VLIB;
 
 /// Size of a long reply in bytes: a copy of fewer takes some tenths of a millisecond.
 const LONG: usize = 1 << 20;

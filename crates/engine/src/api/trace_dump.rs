@@ -1,0 +1,154 @@
+//! `trace_dump`: lists traced packets in batches.
+//!
+//! The workers' traces are read once and cached until a request asks for fresh ones, so that
+//! positions mean the same packets from one request to the next.
+
+use crate::api_modules::TRACEDUMP;
+use crate::cli::show_trace;
+use thalweg_api::{Details, Message, Stream};
+use thalweg_graph::control::Control;
+
+/// Requests traces.
+#[derive(Debug, Message)]
+#[api(request, vat_help = "trace_dump [thread_id <tid>] [position <pos>] [max <max>]")]
+pub struct TraceDump {
+    /// Nonzero to read the workers' traces again.
+    pub clear_cache: u8,
+    /// First thread of interest; main is 0.
+    pub thread_id: u32,
+    /// First packet of interest on that thread.
+    pub position: u32,
+    /// Maximum number of packets; 0 only refreshes the cache.
+    pub max_records: u32,
+}
+
+/// A packet's trace. Unlike other details messages, it has a `client_index`, as in VPP.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct TraceDetails {
+    /// The thread.
+    pub thread_id: u32,
+    /// Position of the packet among the thread's.
+    pub position: u32,
+    /// Nonzero if the thread has more.
+    pub more_this_thread: u8,
+    /// Nonzero if later threads have some.
+    pub more_threads: u8,
+    /// Nonzero in the last message.
+    pub done: u8,
+    /// Equals the position.
+    pub packet_number: u32,
+    /// The trace, as `show trace` prints it.
+    pub trace_data: String,
+}
+
+/// Replies to [`TraceDump`] after the details.
+#[derive(Debug, Default, Message)]
+#[api(reply)]
+pub struct TraceDumpReply {
+    /// Thread of the last packet.
+    pub last_thread_id: u32,
+    /// Position of the last packet.
+    pub last_position: u32,
+    /// Nonzero if the thread has more.
+    pub more_this_thread: u8,
+    /// Nonzero if later threads have some.
+    pub more_threads: u8,
+    /// Nonzero if the request only refreshed the cache.
+    pub flush_only: u8,
+    /// Nonzero after the last packet.
+    pub done: u8,
+}
+
+/// The service.
+pub static SERVICE: Stream<Control, TraceDump, TraceDetails, TraceDumpReply> =
+    Stream::new(&TRACEDUMP, handle);
+
+/// Traces as text, by thread; main comes first and has none.
+#[derive(Debug, Default)]
+pub(crate) struct Cache(Option<Vec<Vec<String>>>);
+
+impl Cache {
+    pub(crate) fn init(c: &mut Control) {
+        c.insert(Cache::default());
+    }
+
+    /// Clears the cache.
+    pub(super) fn clear(c: &Control) {
+        c.state::<Cache>().borrow_mut().0 = None;
+    }
+
+    /// Runs `look` on the cached traces, reading them first if there are none.
+    pub(super) fn with<R>(
+        c: &mut Control,
+        refresh: bool,
+        look: impl FnOnce(&[Vec<String>]) -> R,
+    ) -> R {
+        let state = c.state::<Cache>();
+        if refresh || state.borrow().0.is_none() {
+            let workers = show_trace::texts(c);
+            state.borrow_mut().0 = Some([vec![Vec::new()], workers].concat());
+        }
+        let cache = state.borrow();
+        look(cache.0.as_deref().unwrap_or_default())
+    }
+}
+
+/// Returns true if threads after `thread` have packets.
+fn behind(threads: &[Vec<String>], thread: usize) -> bool {
+    threads.iter().skip(thread + 1).any(|packets| !packets.is_empty())
+}
+
+fn handle(
+    c: &mut Control,
+    rq: TraceDump,
+    out: &mut Details<TraceDetails>,
+) -> (i32, TraceDumpReply) {
+    Cache::with(c, rq.clear_cache != 0, |threads| {
+        let mut last = (rq.thread_id, rq.position);
+        if rq.max_records == 0 {
+            let flush = TraceDumpReply {
+                last_thread_id: last.0,
+                last_position: last.1,
+                flush_only: 1,
+                ..TraceDumpReply::default()
+            };
+            return (0, flush);
+        }
+        let (from, mut left) = (rq.thread_id as usize, rq.max_records);
+        'all: for (thread, packets) in threads.iter().enumerate().skip(from) {
+            let first = if thread == from { rq.position as usize } else { 0 };
+            for (position, text) in packets.iter().enumerate().skip(first) {
+                if left == 0 || out.is_full() {
+                    break 'all;
+                }
+                left -= 1;
+                last = (thread as u32, position as u32);
+                let more_this_thread = position + 1 < packets.len();
+                let more_threads = behind(threads, thread);
+                out.send(&TraceDetails {
+                    thread_id: last.0,
+                    position: last.1,
+                    more_this_thread: more_this_thread.into(),
+                    more_threads: more_threads.into(),
+                    done: (!more_this_thread && !more_threads).into(),
+                    packet_number: last.1,
+                    trace_data: text.clone(),
+                });
+            }
+        }
+        let thread = last.0 as usize;
+        let of_thread = threads.get(thread).map_or(0, Vec::len);
+        let more_this_thread = (last.1 as usize) + 1 < of_thread;
+        let more_threads = behind(threads, thread);
+        let reply = TraceDumpReply {
+            last_thread_id: last.0,
+            last_position: last.1,
+            more_this_thread: more_this_thread.into(),
+            more_threads: more_threads.into(),
+            flush_only: 0,
+            done: (!more_this_thread && !more_threads).into(),
+        };
+        (0, reply)
+    })
+}

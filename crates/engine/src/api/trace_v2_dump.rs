@@ -1,0 +1,58 @@
+//! `trace_v2_dump`: lists traced packets of one thread or of all.
+
+use super::trace_dump::Cache;
+use crate::api_modules::TRACEDUMP;
+use thalweg_api::{Details, Dump, Message};
+use thalweg_graph::control::Control;
+
+/// Requests traces.
+#[derive(Debug, Message)]
+#[api(request, vat_help = "trace_v2_dump [thread_id <tid>] [position <pos>] [max <max>]")]
+pub struct TraceV2Dump {
+    /// Thread of interest; main is 0, all ones means all.
+    #[api(default = 0xffff_ffff)]
+    pub thread_id: u32,
+    /// First packet of interest on each thread.
+    pub position: u32,
+    /// Maximum number of packets per thread.
+    #[api(default = 50)]
+    pub max: u32,
+    /// True to read the workers' traces again.
+    pub clear_cache: bool,
+}
+
+/// A packet's trace.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct TraceV2Details {
+    /// The thread.
+    pub thread_id: u32,
+    /// Position of the packet among the thread's.
+    pub position: u32,
+    /// True if the thread has more.
+    pub more: bool,
+    /// The trace, as `show trace` prints it.
+    pub trace_data: String,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, TraceV2Dump, TraceV2Details> = Dump::new(&TRACEDUMP, handle);
+
+fn handle(c: &mut Control, rq: TraceV2Dump, out: &mut Details<TraceV2Details>) {
+    Cache::with(c, rq.clear_cache, |threads| {
+        for (thread, packets) in threads.iter().enumerate() {
+            if rq.thread_id != u32::MAX && rq.thread_id as usize != thread {
+                continue;
+            }
+            let chosen = packets.iter().enumerate().skip(rq.position as usize);
+            for (position, text) in chosen.take(rq.max as usize) {
+                out.send(&TraceV2Details {
+                    thread_id: thread as u32,
+                    position: position as u32,
+                    more: position + 1 < packets.len(),
+                    trace_data: text.clone(),
+                });
+            }
+        }
+    });
+}

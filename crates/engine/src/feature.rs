@@ -1,0 +1,78 @@
+//! What a feature contributes: the binary lists features, one line each.
+
+use thalweg_api::Service;
+use thalweg_cli::Command;
+use thalweg_config::declare::Section;
+use thalweg_graph::{ArcDecl, Control, EngineError, NodeDecl, Part};
+
+/// A feature, a device driver or the engine itself.
+pub struct Feature {
+    /// Name that `show plugins` prints.
+    pub name: &'static str,
+    /// One-line description.
+    pub about: &'static str,
+    /// Its nodes.
+    pub nodes: &'static [&'static NodeDecl],
+    /// Arcs that it defines for others.
+    pub arcs: &'static [&'static ArcDecl],
+    /// Its commands.
+    pub commands: &'static [&'static dyn Command<Control>],
+    /// Its binary API messages.
+    pub api: &'static [&'static dyn Service<Control>],
+    /// Its sections of the declarative configuration. What a command sets, one of them dumps.
+    pub settings: &'static [&'static dyn Section<Control>],
+    /// Inserts its state, before nodes are built.
+    pub init: fn(&mut Control),
+    /// Runs once the graph is built and workers run.
+    pub ready: fn(&mut Control),
+}
+
+impl Feature {
+    /// Defaults, for `..Feature::DEFAULT`.
+    pub const DEFAULT: Feature = Feature {
+        name: "",
+        about: "",
+        nodes: &[],
+        arcs: &[],
+        commands: &[],
+        api: &[],
+        settings: &[],
+        init: |_| {},
+        ready: |_| {},
+    };
+
+    /// What it contributes to the graph.
+    pub const fn part(&self) -> Part {
+        Part {
+            name: self.name,
+            nodes: self.nodes,
+            arcs: self.arcs,
+            init: self.init,
+            ready: self.ready,
+        }
+    }
+}
+
+/// All features that run.
+struct Running(Vec<&'static Feature>);
+
+/// Builds the graph of the engine and of all features, and starts the workers.
+///
+/// # Errors
+/// [`EngineError::Graph`] describes what is inconsistent; nothing runs then.
+pub fn start(c: &mut Control, features: &[&'static Feature]) -> Result<(), EngineError> {
+    let all: Vec<_> = [&crate::ENGINE].into_iter().chain(features.iter().copied()).collect();
+    let parts: Vec<Part> = all.iter().map(|f| f.part()).collect();
+    c.insert(Running(all));
+    c.start(&parts)
+}
+
+/// Returns all features, the engine first.
+pub fn features(c: &Control) -> Vec<&'static Feature> {
+    c.state::<Running>().borrow().0.clone()
+}
+
+/// Returns the commands of all features.
+pub fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
+    features(c).into_iter().flat_map(|f| f.commands.iter().copied()).collect()
+}

@@ -1,0 +1,54 @@
+//! What a [`Feature`] is made of, and the engine as the first of them: its commands and API
+//! messages over `thalweg-graph`, which knows none of them.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod api_modules;
+pub mod cli;
+mod feature;
+mod report;
+
+pub use feature::{Feature, commands, features, start};
+pub use report::{Rates, rates};
+
+/// The engine as a feature: its commands and messages.
+pub static ENGINE: Feature = Feature {
+    name: "engine",
+    about: "graph, workers, trace and counters",
+    commands: cli::COMMANDS,
+    api: api::SERVICES,
+    init: |c| {
+        report::Sampler::init(c);
+        api::trace_dump::Cache::init(c);
+        c.insert(thalweg_api::Clients::default());
+    },
+    ready: report::Sampler::start,
+    ..Feature::DEFAULT
+};
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn command_list_is_current() {
+        thalweg_testkit::GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli"),
+            what: "command",
+            list: "COMMANDS",
+            element: "&dyn thalweg_cli::Command<thalweg_graph::Control>",
+            item: "COMMAND",
+        }
+        .check();
+    }
+
+    #[test]
+    fn message_list_is_current() {
+        thalweg_testkit::GeneratedList {
+            dir: concat!(env!("CARGO_MANIFEST_DIR"), "/src/api"),
+            what: "API message",
+            list: "SERVICES",
+            element: "&dyn thalweg_api::Service<thalweg_graph::Control>",
+            item: "SERVICE",
+        }
+        .check();
+    }
+}

@@ -1,0 +1,243 @@
+//! The engine's commands over a running engine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../graph/tests/lab/mod.rs"]
+mod lab;
+
+use lab::{Lab, Release, TO_DELIVER, TO_DROP, TO_KEEP, TO_SINK};
+use serde_json::Value;
+use thalweg_cli::CommandTree;
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
+
+static TEST: Feature = Feature {
+    name: "test",
+    about: "the engine's test graph",
+    nodes: lab::TEST.nodes,
+    arcs: lab::TEST.arcs,
+    init: lab::TEST.init,
+    ..Feature::DEFAULT
+};
+
+struct Shell {
+    lab: Lab,
+    tree: CommandTree<Control>,
+}
+
+impl Shell {
+    fn new(workers: usize) -> Shell {
+        let lab = Lab::started_by(workers, 4096 * workers, |c| thalweg_engine::start(c, &[&TEST]));
+        let tree = CommandTree::new(thalweg_engine::commands(&lab.c)).unwrap();
+        Shell { lab, tree }
+    }
+
+    fn ok(&mut self, line: &str) -> String {
+        let (text, end) = self.tree.run_line(&mut self.lab.c, line);
+        assert!(end.is_ok(), "{line}: {}", end.err().unwrap());
+        text
+    }
+
+    fn json(&mut self, line: &str) -> Value {
+        serde_json::from_str(&self.ok(&format!("{line} | json"))).unwrap()
+    }
+
+    fn error(&mut self, line: &str) -> String {
+        match self.tree.run_line(&mut self.lab.c, line) {
+            (text, Ok(_)) => panic!("{line} was taken: {text}"),
+            (_, Err(error)) => error.to_string(),
+        }
+    }
+}
+
+fn traffic(shell: &mut Shell) {
+    let frame = vec![TO_SINK, TO_DROP, TO_DELIVER, TO_KEEP, TO_SINK];
+    for w in 0..shell.lab.c.workers() {
+        shell.lab.make(w, 1, vec![frame.clone(); 10]);
+    }
+    let (n, held) = (50 * shell.lab.c.workers() as u64, 10 * shell.lab.c.workers() as i64);
+    shell.lab.settle(n, held);
+}
+
+#[test]
+fn runtime_counts_since_the_last_clear() {
+    let mut s = Shell::new(2);
+    traffic(&mut s);
+    let text = s.ok("show run");
+    for heading in ["Thread 0 main (lcore ", "Thread 1 thalweg_wk_0 (lcore ", "Thread 2 "] {
+        assert!(text.contains(heading), "{text}");
+    }
+    assert!(text.contains("/sec ") && text.contains("  vector rates in "), "{text}");
+    let threads = s.json("show runtime");
+    let node = |threads: &Value, name: &str| {
+        let nodes = threads[1]["nodes"].as_array().unwrap();
+        nodes.iter().find(|n| n["name"] == name).cloned()
+    };
+    let split = node(&threads, "test-split").unwrap();
+    assert_eq!((split["vectors"].as_u64(), split["state"].as_str()), (Some(50), Some("active")));
+    assert!(split["clocks_per_packet"].as_f64().unwrap() > 0.0);
+    assert!(threads[1]["rates"]["in"].as_f64().unwrap() > 0.0);
+    // Never ran: only `verbose` shows it.
+    assert!(!text.contains("test-tap ") && s.ok("sh run verb").contains("test-tap "));
+    assert!(s.ok("show runtime max").contains("Max Node Clocks"));
+    assert_eq!(s.ok("show runtime summary").lines().count(), 3 * 3 + 2);
+    let only = s.ok("show runtime test-split");
+    assert_eq!(only.matches("\ntest-split ").count(), 2, "{only}");
+    assert!(s.error("show runtime no-node").contains("bad node `no-node'"));
+
+    s.ok("clear runtime");
+    let threads = s.json("show runtime verbose");
+    let split = node(&threads, "test-split").unwrap();
+    assert_eq!((split["vectors"].as_u64(), split["max_clocks"].as_u64()), (Some(0), Some(0)));
+    assert_eq!(threads[1]["rates"]["in"].as_f64(), Some(0.0));
+    // Counters that exporters read are not reset.
+    let id = s.lab.node("test-split");
+    assert_eq!(s.lab.c.worker_stats(0).node(id).vectors.get(), 50);
+}
+
+#[test]
+fn loops_are_timed_since_the_last_clear() {
+    let mut s = Shell::new(1);
+    traffic(&mut s);
+    let rows = s.json("show runtime loops");
+    let us = |row: &Value, key: &str| row[key].as_f64().unwrap();
+    assert!(rows[1]["loops"].as_u64() > Some(0), "{rows}");
+    assert!(us(&rows[1], "p50_us") > 0.0, "{rows}");
+    assert!(us(&rows[1], "p50_us") <= us(&rows[1], "max_us"), "{rows}");
+    s.ok("clear runtime");
+    assert_eq!(s.json("show runtime loops")[1]["loops"], 0);
+    assert_eq!(s.json("show runtime loops")[1]["max_us"], 0.0);
+}
+
+#[test]
+fn errors_count_since_the_last_clear() {
+    let mut s = Shell::new(2);
+    assert_eq!(s.ok("show errors").lines().count(), 1);
+    traffic(&mut s);
+    let text = s.ok("sh err");
+    let rows: Vec<Vec<&str>> =
+        text.lines().skip(1).map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert_eq!(rows[0][..2], ["20", "test-split"]);
+    assert_eq!(rows[0].last(), Some(&"error"));
+    assert_eq!((rows[1][0], *rows[1].last().unwrap()), ("100", "info"));
+    assert_eq!(s.json("show node counters"), s.json("show errors"));
+    assert!(s.ok("show errors verbose").contains("interface is deleted"));
+    s.ok("clear errors");
+    assert_eq!(s.ok("show errors").lines().count(), 1);
+    assert_eq!(s.json("show errors"), serde_json::json!([]));
+    s.lab.release(Release::Drop);
+    s.lab.settle(100, 0);
+    assert!(s.ok("show error").contains("20             test-keep"));
+}
+
+#[test]
+fn traces_are_asked_for_shown_and_cleared() {
+    let mut s = Shell::new(2);
+    assert_eq!(s.ok("show trace").matches("No packets in trace buffer").count(), 2);
+    let wrong = s.error("trace add ethernet-input 10");
+    assert!(wrong.contains("expected an input node: test-input"), "{wrong}");
+    assert!(s.error("trace add test-input 0").contains("a number from 1 to 16384"));
+    assert!(s.error("trace add test-input 10 more").contains("unexpected `more'"));
+    s.ok("trace add test-input 3");
+    traffic(&mut s);
+    let text = s.ok("show trace max 2");
+    assert_eq!(text.matches("\nPacket 2 at 20").count(), 2, "{text}");
+    assert_eq!(text.matches("Limiting display to 2 packets of 3.").count(), 2);
+    assert!(text.contains(": test-split\n  kind 2\n"), "{text}");
+    assert!(text.contains(": error-drop\n  rx:if1\n"), "{text}");
+    assert!(text.contains(": drop\n  test-split: the packet asked for it\n"), "{text}");
+    let threads = s.json("show trace");
+    assert_eq!(threads[0]["packets"].as_array().unwrap().len(), 3);
+    assert_eq!(threads[1]["packets"][1]["steps"][2]["node"], "test-split");
+    s.ok("clear trace");
+    assert_eq!(s.json("show trace")[0]["packets_traced"], 0);
+}
+
+#[test]
+fn packets_are_accounted_for() {
+    let mut s = Shell::new(2);
+    traffic(&mut s);
+    let text = s.ok("show packet accounting");
+    assert!(text.ends_with("\nevery packet is accounted for\n"), "{text}");
+    let v = s.json("show packet accounting");
+    let sum = &v["threads"][2];
+    let got = ["rx", "tx", "delivered", "dropped", "in_flight"].map(|k| sum[k].as_u64().unwrap());
+    assert_eq!(got, [100, 40, 20, 20, 20]);
+    assert_eq!(v["buffers"]["used"], 20);
+    let buffers = s.json("show buffers");
+    assert_eq!(buffers[0]["used"], 20);
+    assert_eq!(buffers[0]["total"], 8192);
+    assert!(s.ok("show buffers").contains("default-numa-0"));
+}
+
+#[test]
+fn the_other_commands_print_their_output() {
+    let mut s = Shell::new(1);
+    s.lab.c.describe_files(|_| {
+        let description = "standard input, for the test".into();
+        vec![thalweg_graph::FileInfo { fd: 0, thread: 1, description, counts: None }]
+    });
+    let pid = std::process::id();
+    for (line, wants) in [
+        ("show threads", vec!["thalweg_wk_0        workers     ", "other (0)"]),
+        ("show unix files", vec!["wakes the worker", "standard input, for the test"]),
+        ("show memory verbose", vec!["resident", "Buffer pool\n  mapped"]),
+        ("show version", vec!["thalweg v0.1.0 built "]),
+        ("show version verbose", vec!["Version:                  v0.1.0"]),
+        ("show version cmdline", vec!["Command line arguments:\n  "]),
+        ("show plugins", vec!["  1. engine ", "  2. test ", "the engine's test graph"]),
+        ("show features", vec!["device-input:\n  test-feature\n  test-tap\n  ethernet-input\n"]),
+        ("show features test-arc", vec!["\ntest-arc:\n  test-arc-feature\n  test-split\n"]),
+        ("show vlib graph test-split", vec!["test-split                test-sink [0]"]),
+        ("show vlib graph dot", vec!["\"test-split\" -> \"test-keep\";", "\"test-tap\" [style"]),
+        ("show runtime loops", vec!["Thread ", " p99.9 us", "\n0 main ", "\n1 thalweg_wk_0 "]),
+        ("show clock", vec!["Time now "]),
+        ("show cpu", vec!["Model name:", "Frame kernels:"]),
+    ] {
+        let text = s.ok(line);
+        for want in wants {
+            assert!(text.contains(want), "{line}: no `{want}' in\n{text}");
+        }
+    }
+    assert!(s.ok("show version verbose").contains(&format!("{pid}\n")));
+    let clock = s.ok("show clock");
+    let seconds = clock.strip_prefix("Time now ").and_then(|t| t.split_once(',')).unwrap().0;
+    assert!(seconds.parse::<f64>().unwrap() > 0.0);
+    assert!(s.error("show features no-arc").contains("a feature arc: device-input, "));
+    assert!(s.error("show vlib graph x").contains("a node of the graph"));
+}
+
+#[test]
+fn every_show_command_has_json_and_refuses_unknown_words() {
+    let mut s = Shell::new(1);
+    for command in thalweg_engine::cli::COMMANDS {
+        let path = command.path();
+        assert!(!command.help().is_empty());
+        if path != "trace add" {
+            let v = s.json(path);
+            assert!(v.is_object() || v.is_array(), "{path}: {v}");
+            assert!(s.error(&format!("{path} no such words")).contains("no"), "{path}");
+        }
+        // Whatever is offered as a completion can be typed.
+        let _ = command.complete(&s.lab.c, &[], "");
+        let _ = command.complete(&s.lab.c, &["x"], "");
+    }
+}
+
+#[test]
+fn hand_offs_are_shown() {
+    let mut s = Shell::new(2);
+    s.lab.make(1, 1, vec![vec![lab::to_worker(0); 7]]);
+    s.lab.settle(7, 0);
+    let text = s.ok("show handoff");
+    let line = text.lines().find(|l| l.contains("1>0")).expect("the pair");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words, ["test-queue", "test-sink", "1>0", "1", "7", "0", "0/32"]);
+    let text = s.ok("show packet accounting");
+    assert!(text.contains("handed out") && text.ends_with("every packet is accounted for\n"));
+    let books: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(books[2][8..], ["0", "7", "0"], "{text}");
+    assert!(s.ok("show runtime").contains("test-queue-wk0"));
+    s.lab.close();
+}
