@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`qsbr`] | grace periods: when memory that workers could still see may be reused |
 //! | [`snapshot`] | immutable values replaced whole, read through one pointer load |
+//! | [`cow`] | rows in pages that snapshots share |
 //! | [`paged`] | large arrays of atomics, updated in place, committed page by page |
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
@@ -23,6 +24,7 @@
 //! | [`sorted`] | incremental sorting |
 //! | [`prefetch`] | prefetch hints for safe code |
 
+pub mod cow;
 pub mod flow;
 pub mod fragments;
 pub mod hash;
@@ -41,10 +43,11 @@ pub mod sorted;
 pub mod swap_ring;
 mod sync;
 
+pub use cow::CowTable;
 pub use flow::{FlowId, FlowTable};
 pub use index::{IndexError, IndexPool};
 pub use lpm4::{Ipv4Prefix, Leaf, Lpm4, Lpm4Reader, LpmError, PrefixMap, Sweep};
-pub use paged::{AllZeroValid, MapError, PagedTable, Pages};
+pub use paged::{AllZeroValid, MapError, PagedTable, Pages, SparseArray, SparseMemory};
 pub use qsbr::{Domain, Guard, QsbrError, Reader, Tag};
 pub use snapshot::{Snapshot, Writer};
 pub use sorted::{Sorted, Sorter};
