@@ -18,7 +18,7 @@ impl Flags {
     /// with a packet that is held, dropped, or handed over. Of packets that replace one (fragments,
     /// segments, copies) the first inherits it.
     pub const SAMPLED: Flags = Flags(8);
-    /// The router itself originated this packet.
+    /// The router itself originated this packet; not what it made of a forwarded packet.
     pub const LOCAL: Flags = Flags(16);
     /// Another field of the meta is in use.
     pub const META: Flags = Flags(32);
@@ -57,6 +57,11 @@ impl Flags {
     #[inline]
     pub const fn remove(&mut self, other: Flags) {
         self.0 &= !other.0;
+    }
+    /// Returns the bits of both sets.
+    #[inline]
+    pub const fn intersection(self, other: Flags) -> Flags {
+        Flags(self.0 & other.0)
     }
     /// Returns the union of both sets.
     #[inline]
@@ -102,7 +107,55 @@ pub struct Offload {
     pub ecn: bool,
 }
 
+/// Type, code and rest of header of an ICMP error (RFC 792).
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct IcmpCause {
+    /// ICMP type.
+    pub kind: u8,
+    /// ICMP code.
+    pub code: u8,
+    /// Next-hop MTU, for "fragmentation needed" (RFC 1191).
+    pub mtu: u16,
+}
+
+impl IcmpCause {
+    const fn new(kind: u8, code: u8) -> IcmpCause {
+        IcmpCause { kind, code, mtu: 0 }
+    }
+    /// Time exceeded in transit.
+    pub const TTL_EXCEEDED: IcmpCause = IcmpCause::new(11, 0);
+    /// No route.
+    pub const NET_UNREACHABLE: IcmpCause = IcmpCause::new(3, 0);
+    /// The destination host does not answer (RFC 1812 section 5.2.7.1).
+    pub const HOST_UNREACHABLE: IcmpCause = IcmpCause::new(3, 1);
+    /// Unknown protocol at this router.
+    pub const PROTOCOL_UNREACHABLE: IcmpCause = IcmpCause::new(3, 2);
+    /// No listener on this port.
+    pub const PORT_UNREACHABLE: IcmpCause = IcmpCause::new(3, 3);
+    /// Communication administratively prohibited.
+    pub const PROHIBITED: IcmpCause = IcmpCause::new(3, 13);
+    /// The packet exceeds the MTU and must not be fragmented.
+    pub const fn frag_needed(mtu: u16) -> IcmpCause {
+        IcmpCause { kind: 3, code: 4, mtu }
+    }
+}
+
+/// Progress of the search for the worker that has a packet's flow.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub enum Search {
+    /// Not searched yet.
+    #[default]
+    New,
+    /// The owner does not have it; this worker is asked for an older one.
+    Before,
+    /// No worker has it, and the packet is back at the owner.
+    Done,
+}
+
 /// Metadata of a packet; default in every free buffer.
+///
+/// A word that one node leaves for another has a field and a type of its own, with its owner and
+/// its life in the description, so that two features cannot overwrite each other's.
 #[derive(Default, Debug)]
 #[repr(C)]
 pub struct Meta {
@@ -120,10 +173,12 @@ pub struct Meta {
     pub(crate) tx_if: u32,
     /// The side column's value while no frame carries it.
     pub(crate) aux: u32,
-    /// Hash of the flow, 0 if not computed yet.
-    pub flow_hash: u32,
-    /// Spare word for the feature that set [`Flags::META`].
-    pub opaque: [u16; 5],
+    /// The ICMP error that a node asks for. Owner: the node that answers with it. Life: from the
+    /// request to that node.
+    pub icmp: IcmpCause,
+    /// Progress of the search for the worker that has the packet's flow. Owner: the feature whose
+    /// hand-off queue the packet is in. Life: one hand-off.
+    pub search: Search,
     /// Offload work, if [`Flags::OFFLOAD`].
     pub offload: Offload,
     /// Sample id: correlates the packet with its sample on the worker that sampled it, once the

@@ -27,6 +27,27 @@ impl View {
     }
 }
 
+/// What a packet passes on to its fragments, segments and copies: its interfaces, its aux, and
+/// whether the router made it or a flood multiplies it.
+///
+/// They do not inherit what belongs to one packet: the trace and the sample go to the first of those
+/// that replace it, offload work to copies only, and the words that nodes leave for one another in
+/// the meta to none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lineage {
+    pub(crate) flags: Flags,
+    pub(crate) rx_if: u32,
+    pub(crate) tx_if: u32,
+    pub(crate) aux: u32,
+}
+
+impl Lineage {
+    /// Marks that are inherited.
+    fn flags(self) -> Flags {
+        self.flags.intersection(Flags::LOCAL.union(Flags::MULTICAST))
+    }
+}
+
 /// A packet with one owner: neither `Copy` nor `Clone`.
 ///
 /// Dropping it returns its buffers to their pool behind a lock; the packet path frees through its
@@ -145,6 +166,20 @@ impl Packet {
     /// Returns the number of bytes of all segments.
     pub fn total_len(&self) -> usize {
         self.view.len() + self.meta().rest_len as usize
+    }
+
+    /// Returns what packets made of this one inherit.
+    pub fn lineage(&self) -> Lineage {
+        let meta = self.meta();
+        Lineage { flags: meta.flags, rx_if: meta.rx_if, tx_if: meta.tx_if, aux: meta.aux }
+    }
+
+    /// Takes over what packets made of another one inherit; see [`Lineage`].
+    pub fn inherit(&mut self, from: Lineage) {
+        self.mark(from.flags());
+        self.set_rx_if(from.rx_if);
+        self.set_tx_if(from.tx_if);
+        self.set_aux(from.aux);
     }
 
     /// Replaces the contents by `frame`, chaining buffers from `cache` as needed. Returns false,

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use thalweg_buffer::{Cache, Deal, Flags, Frame, Iface, LOCAL_IF, Packet, Pool, PoolConfig};
+use thalweg_buffer::{
+    Cache, Deal, Flags, Frame, IcmpCause, Iface, LOCAL_IF, Packet, Pool, PoolConfig, Search,
+};
 
 fn pool(buffers: usize) -> Pool {
     Pool::new(&PoolConfig { buffers, data_size: 256, page_size: None }).unwrap()
@@ -137,6 +139,67 @@ fn interfaces_stay_uniform_while_they_can() {
     cache.free_frame(&mut f);
     assert!(f.is_empty() && g.is_empty());
     assert_eq!(f.rx(), Iface::Uniform(LOCAL_IF));
+    drop(cache);
+    all_home(pool);
+}
+
+/// What one node leaves in the meta stays when another one leaves something, in any order.
+#[test]
+fn words_of_the_meta_do_not_meet() {
+    let pool = pool(64);
+    let mut cache = Cache::new(pool);
+    let cause = IcmpCause::frag_needed(1400);
+    type Write = fn(&mut thalweg_buffer::Meta);
+    let writes: [Write; 4] = [
+        |m| m.icmp = IcmpCause::frag_needed(1400),
+        |m| m.search = Search::Before,
+        |m| m.sample_id = 7,
+        |m| m.offload.gso_size = 9,
+    ];
+    for first in 0..4 {
+        let mut f = Frame::new();
+        assert_eq!(cache.alloc_into(&mut f, 1, 60), 1);
+        for i in 0..4 {
+            writes[(first + i) % 4](f.pkt(0).meta_mut());
+        }
+        let mut p = f.pkt(0);
+        let m = p.meta();
+        assert_eq!((m.icmp, m.search), (cause, Search::Before));
+        assert_eq!((m.sample_id, m.offload.gso_size), (7, 9));
+        assert_eq!(std::mem::take(&mut p.meta_mut().search), Search::Before);
+        assert_eq!((p.meta().icmp, p.meta().search), (cause, Search::New));
+        cache.free_frame(&mut f);
+    }
+    drop(cache);
+    all_home(pool);
+}
+
+/// A packet made of another one is what that one is, and has nothing that is its alone.
+#[test]
+fn packets_inherit_what_they_descend_from() {
+    let pool = pool(64);
+    let mut cache = Cache::new(pool);
+    for own in [Flags::empty(), Flags::LOCAL, Flags::MULTICAST] {
+        let mut old = cache.alloc().unwrap();
+        old.mark(own.union(Flags::TRACED).union(Flags::OFFLOAD).union(Flags::SAMPLED));
+        old.meta_mut().icmp = IcmpCause::NET_UNREACHABLE;
+        old.set_rx_if(3);
+        old.set_tx_if(4);
+        old.set_aux(5);
+        let mut from_packet = cache.alloc().unwrap();
+        from_packet.inherit(old.lineage());
+        let mut f = Frame::new();
+        f.push(old).ok().unwrap();
+        let mut from_frame = cache.alloc().unwrap();
+        from_frame.inherit(f.pkt(0).lineage());
+        for new in [from_packet, from_frame] {
+            assert_eq!((new.rx_if(), new.tx_if(), new.aux()), (3, 4, 5));
+            assert_eq!(new.meta().flags(), own);
+            assert_eq!(new.meta().icmp, IcmpCause::default());
+            cache.free(new);
+        }
+        cache.free_frame(&mut f);
+    }
     drop(cache);
     all_home(pool);
 }

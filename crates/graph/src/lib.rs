@@ -35,7 +35,7 @@ pub use node::{
     Verdict,
 };
 pub use part::Part;
-pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx};
+pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx, PerWorker};
 
 #[cfg(test)]
 mod tests {

@@ -134,3 +134,30 @@ fn files_that_are_named_exist() {
     }
     assert!(n > 30, "{n}");
 }
+
+/// Source files below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Features keep what their nodes share with the worker, and what they leave in a packet in fields
+/// of their own: neither can be mixed up, and both can be found.
+#[test]
+fn features_have_no_state_on_the_side() {
+    let mut files = Vec::new();
+    sources(&crates().join("feat"), &mut files);
+    assert!(files.len() > 200, "{}", files.len());
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for word in ["thread_local!", ".opaque"] {
+            assert!(!text.contains(word), "{word} in {}", file.display());
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{Frame, PacketKey};
 use crate::meta::{Flags, Meta};
-use crate::packet::{Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
+use crate::packet::{Lineage, Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
 use crate::pool::BufHdr;
 use std::ptr::NonNull;
 
@@ -148,6 +148,11 @@ impl PktMut<'_> {
     pub fn set_tx_if(&mut self, tx_if: u32) {
         let n = self.frame.n;
         self.frame.tx.change(self.i as usize, n, tx_if);
+    }
+    /// Returns what packets made of this one inherit.
+    pub fn lineage(&self) -> Lineage {
+        let (rx_if, tx_if, aux) = (self.rx_if(), self.tx_if(), self.aux());
+        Lineage { flags: self.flags(), rx_if, tx_if, aux }
     }
     /// Returns the side column's value.
     #[inline]

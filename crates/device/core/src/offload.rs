@@ -166,16 +166,14 @@ fn segment(
         scratch.extend_from_slice(s);
     }
     let size = usize::from(packet.meta().offload.gso_size);
-    let (rx_if, tx_if) = (packet.rx_if(), packet.tx_if());
+    let from = packet.lineage();
     let mut lost = false;
     let done = gso::segment(scratch, size, |headers, payload| {
-        let Some(mut p) = cx.originate() else {
+        let Some(mut p) = cx.derive(from) else {
             lost = true;
             return;
         };
         let fits = p.fill(headers, cx.cache()) && p.append(payload, cx.cache());
-        p.set_rx_if(rx_if);
-        p.set_tx_if(tx_if);
         if fits {
             cx.replaces(&mut packet, &mut p);
             put(cx, p);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::interface;
 use crate::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex};
-use thalweg_buffer::{FRAME_SIZE, Frame, PoolConfig};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Offload, PoolConfig};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
 use thalweg_engine::Feature;
 use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
@@ -27,8 +27,9 @@ type Sent = Arc<Mutex<Vec<(SwIfIndex, usize, Vec<u8>)>>>;
 /// Frames accepted into buffers, by worker.
 type Accepted = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
-/// Frames to be received by interfaces, the first one last.
-struct Receive(Vec<(SwIfIndex, PacketTap, Vec<u8>)>, Accepted);
+/// Frames to be received by interfaces, the first one last, with the work that each leaves to the
+/// sender's device.
+struct Receive(Vec<(SwIfIndex, PacketTap, Vec<u8>)>, Accepted, Option<Offload>);
 
 static INPUT: NodeDecl = NodeDecl {
     name: "test-input",
@@ -41,7 +42,9 @@ struct Input(VecDeque<Receive>);
 
 impl InputNode for Input {
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> Poll {
-        let Some(Receive(frames, accepted)) = self.0.front_mut() else { return Poll::Idle };
+        let Some(Receive(frames, accepted, offload)) = self.0.front_mut() else {
+            return Poll::Idle;
+        };
         let (worker, mut n) = (cx.worker(), 0);
         while n < FRAME_SIZE
             && let Some(sw_if) = frames.last().map(|(sw_if, ..)| *sw_if)
@@ -55,6 +58,10 @@ impl InputNode for Input {
                     cx.stats().interface(sw_if).rx_no_buf.add(1);
                     continue;
                 };
+                if let Some(offload) = offload {
+                    p.meta_mut().offload = *offload;
+                    p.mark(Flags::OFFLOAD);
+                }
                 if p.fill(&bytes, cx.cache()) {
                     assert!(frame.push(p).is_ok());
                     tap.received([&bytes[..]]);
@@ -245,15 +252,25 @@ impl Lab {
         self.deliver_to(0, n, frames);
     }
 
+    /// Receives a frame with offload work on `testN`, and waits until it is processed.
+    pub fn receive_offload(&mut self, n: u8, frame: Vec<u8>, offload: Offload) {
+        self.enter(0, vec![(n, frame)], Some(offload));
+        self.settle();
+    }
+
     /// Receives frames on `testN` by a worker.
     pub fn deliver_to(&mut self, worker: usize, n: u8, frames: Vec<Vec<u8>>) {
         let on = |frame| (n, frame);
-        self.deliver_mixed(worker, frames.into_iter().map(on).collect());
+        self.enter(worker, frames.into_iter().map(on).collect(), None);
     }
 
     /// Receives frames, each on the `testN` that it comes with, by a worker. Up to 256 come in one
     /// loop, so that nodes run on frames of several interfaces.
     pub fn deliver_mixed(&mut self, worker: usize, frames: Vec<(u8, Vec<u8>)>) {
+        self.enter(worker, frames, None);
+    }
+
+    fn enter(&mut self, worker: usize, frames: Vec<(u8, Vec<u8>)>, offload: Option<Offload>) {
         if frames.is_empty() {
             return;
         }
@@ -267,7 +284,7 @@ impl Lab {
         };
         // The input node takes them from the end.
         let frames = frames.into_iter().map(on_port).rev().collect();
-        let message = Receive(frames, self.accepted.clone());
+        let message = Receive(frames, self.accepted.clone(), offload);
         self.c.message(worker, input, Box::new(message));
     }
 

@@ -7,7 +7,7 @@
 
 use crate::packet::{ResolveReply, ResolveRequest};
 use std::collections::HashMap;
-use thalweg_buffer::{Packet, PktMut};
+use thalweg_buffer::{IcmpCause, Packet, PktMut};
 use thalweg_graph::clock;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 
@@ -18,10 +18,6 @@ pub const PER_NEIGHBOR: usize = 32;
 pub const PER_WORKER: usize = 256;
 /// Neighbours per worker and node that are pending or known not to answer.
 pub const NEIGHBORS: usize = 1024;
-
-/// Request to `ip4-icmp-error`: type 3, code 1, host unreachable. A router must send it if the
-/// neighbour does not answer (RFC 1812 section 5.2.7.1).
-const HOST_UNREACHABLE: [u16; 2] = [0x0301, 0];
 
 /// Next nodes and drop reasons of a node that holds packets.
 #[derive(Clone, Copy)]
@@ -79,7 +75,7 @@ impl Hold {
         match self.pending.get_mut(&key) {
             Some(e) if e.dead_until > now => {
                 p.set_aux(cx.error_id(self.exits.unresolved));
-                [p.meta_mut().opaque[0], p.meta_mut().opaque[1]] = HOST_UNREACHABLE;
+                p.meta_mut().icmp = IcmpCause::HOST_UNREACHABLE;
                 return self.exits.icmp;
             }
             Some(e) if e.dead_until > 0 => {
@@ -136,7 +132,7 @@ impl Hold {
                 }
                 ResolveReply::Fail { until, .. } if until > cx.now() => {
                     packet.set_aux(cx.error_id(self.exits.unresolved));
-                    [packet.meta_mut().opaque[0], packet.meta_mut().opaque[1]] = HOST_UNREACHABLE;
+                    packet.meta_mut().icmp = IcmpCause::HOST_UNREACHABLE;
                     cx.send(packet, self.exits.icmp);
                 }
                 // No request went unanswered: the interface went down, or an operator flushed the

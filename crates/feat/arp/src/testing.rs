@@ -8,7 +8,7 @@ use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use thalweg_buffer::{Frame, PktMut, PoolConfig};
+use thalweg_buffer::{Frame, IcmpCause, PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_device::{Caps, Device, InterfaceSpec, Mac, interface};
 use thalweg_engine::Feature;
@@ -70,7 +70,7 @@ static ICMP_ERRORS: &[ErrorDecl] =
 struct IcmpError;
 impl Node for IcmpError {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        cx.count(ErrorCode(0), u64::from(p.meta().opaque[..2] == [0x0301, 0]));
+        cx.count(ErrorCode(0), u64::from(p.meta().icmp == IcmpCause::HOST_UNREACHABLE));
         Verdict::next(0)
     }
 }

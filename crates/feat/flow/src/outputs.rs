@@ -1,6 +1,6 @@
 //! The outputs of a packet: copies are sent first, the packet itself last.
 
-use thalweg_buffer::{Flags, Packet, PktMut};
+use thalweg_buffer::{Flags, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
 
@@ -81,7 +81,11 @@ impl<'p> Outputs<'p> {
 
     fn send_pending(&mut self, cx: &mut NodeCx<'_>) {
         let Some(to) = self.pending.take() else { return };
-        match copy(cx, &self.packet) {
+        // Group frames are counted where copies of them leave.
+        if self.packet.data().first().is_some_and(|b| b & 1 != 0) {
+            self.packet.mark(Flags::MULTICAST);
+        }
+        match cx.copy(&self.packet) {
             Some(copy) => cx.send(copy, to),
             None => cx.count(NO_BUFFERS, 1),
         }
@@ -91,25 +95,6 @@ impl<'p> Outputs<'p> {
     pub(crate) fn verdict(self) -> Verdict {
         self.pending.unwrap_or(Verdict::drop(self.refused.unwrap_or(self.why)))
     }
-}
-
-/// Copies a packet; `None` if no buffer is available.
-fn copy(cx: &mut NodeCx<'_>, packet: &PktMut<'_>) -> Option<Packet> {
-    let mut new = cx.originate()?;
-    let mut whole = true;
-    for part in packet.segments() {
-        whole &= new.append(part, cx.cache());
-    }
-    new.set_rx_if(packet.rx_if());
-    if packet.flags().contains(Flags::OFFLOAD) {
-        new.meta_mut().offload = packet.meta().offload;
-        new.mark(Flags::OFFLOAD);
-    }
-    if !whole {
-        cx.consume(new);
-        return None;
-    }
-    Some(new)
 }
 
 fn ipv4_header(frame: &mut [u8]) -> Option<&mut [u8; 20]> {

@@ -5,38 +5,7 @@ use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_tables::limit::RateLimit;
 use thalweg_wire::icmpv4::IcmpRepr;
 
-/// Type, code and rest of header of an ICMP error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cause {
-    /// ICMP type.
-    pub kind: u8,
-    /// ICMP code.
-    pub code: u8,
-    /// Next-hop MTU, for "fragmentation needed" (RFC 1191).
-    pub mtu: u16,
-}
-
-impl Cause {
-    const fn new(kind: u8, code: u8) -> Cause {
-        Cause { kind, code, mtu: 0 }
-    }
-    /// Time exceeded in transit.
-    pub const TTL_EXCEEDED: Cause = Cause::new(11, 0);
-    /// No route.
-    pub const NET_UNREACHABLE: Cause = Cause::new(3, 0);
-    /// The destination host does not answer.
-    pub const HOST_UNREACHABLE: Cause = Cause::new(3, 1);
-    /// Unknown protocol at this router.
-    pub const PROTOCOL_UNREACHABLE: Cause = Cause::new(3, 2);
-    /// No listener on this port.
-    pub const PORT_UNREACHABLE: Cause = Cause::new(3, 3);
-    /// Communication administratively prohibited.
-    pub const PROHIBITED: Cause = Cause::new(3, 13);
-    /// The packet exceeds the MTU and must not be fragmented.
-    pub const fn frag_needed(mtu: u16) -> Cause {
-        Cause { kind: 3, code: 4, mtu }
-    }
-}
+pub use thalweg_buffer::IcmpCause as Cause;
 
 /// Requests an ICMP error from `ip4-icmp-error` (the calling node's next `to`) before the packet is
 /// dropped for `reason` of the calling node.
@@ -48,26 +17,16 @@ pub fn request_error(
     to: Verdict,
 ) -> Verdict {
     p.set_aux(cx.error_id(reason));
-    let meta = p.meta_mut();
-    meta.opaque[0] = u16::from_be_bytes([cause.kind, cause.code]);
-    meta.opaque[1] = cause.mtu;
+    p.meta_mut().icmp = cause;
     to
 }
 
-/// Cause stored by [`request_error`].
-pub(crate) fn requested(p: &PktMut<'_>) -> Cause {
-    let meta = p.meta();
-    let [kind, code] = meta.opaque[0].to_be_bytes();
-    Cause { kind, code, mtu: meta.opaque[1] }
-}
-
-impl Cause {
-    pub(crate) fn repr(self) -> IcmpRepr {
-        match (self.kind, self.code) {
-            (3, 4) => IcmpRepr::fragmentation_needed(self.mtu),
-            (3, code) => IcmpRepr::unreachable(code),
-            _ => IcmpRepr::ttl_exceeded(),
-        }
+/// The message for a cause.
+pub(crate) fn repr(cause: Cause) -> IcmpRepr {
+    match (cause.kind, cause.code) {
+        (3, 4) => IcmpRepr::fragmentation_needed(cause.mtu),
+        (3, code) => IcmpRepr::unreachable(code),
+        _ => IcmpRepr::ttl_exceeded(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! * [`tables`]: tables as workers read them.
 //! * [`route`]: routes on the main thread.
 //! * [`address`]: interface addresses and their routes.
+//! * [`local`]: who takes packets to the router itself.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod cli;
 mod cli_args;
 mod fib_text;
 pub mod icmp;
+pub mod local;
 pub mod nodes;
 pub mod ping;
 pub mod prefixes;
@@ -100,6 +102,7 @@ fn init(c: &mut Control) {
     });
     c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, Kind::LOCAL, "ip4-local");
     ping::init(c);
+    local::init(c);
     c.insert(api_types::Names::default());
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
     // ARP does not depend on ethernet-input, and only IPv4 needs it.
@@ -130,6 +133,7 @@ fn ready(c: &mut Control) {
         tracing::error!("IPv4 table 0: {e}");
     }
     address::follow_neighbors(c);
+    local::publish(c);
     c.every(std::time::Duration::from_millis(500), |c| {
         let ip4 = c.state::<Ip4>();
         for t in ip4.borrow_mut().tables.values_mut() {

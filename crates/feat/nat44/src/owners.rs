@@ -7,7 +7,7 @@
 use crate::config::Config;
 use crate::session;
 use std::net::Ipv4Addr;
-use thalweg_buffer::{Flags, PktMut};
+use thalweg_buffer::{Flags, PktMut, Search};
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::Tuple;
@@ -125,43 +125,13 @@ impl Config {
     }
 }
 
-/// Progress of the search for a packet's session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Search {
-    /// Not searched yet.
-    New,
-    /// The owner does not have it; this worker is asked for an older session.
-    Before,
-    /// No worker has it, and the packet is back at the owner.
-    Done,
-}
-
-/// Values of the packet's opaque word. They are distinctive, because other features use the word
-/// too.
-const BEFORE: u16 = 0x6e01;
-const DONE: u16 = 0x6e02;
-
-impl Search {
-    /// Takes the progress from a packet.
-    pub(crate) fn take(p: &mut PktMut<'_>) -> Search {
-        if !p.may_have_flags() || !p.flags().contains(Flags::META) {
-            return Search::New;
-        }
-        let search = match p.meta().opaque[0] {
-            BEFORE => Search::Before,
-            DONE => Search::Done,
-            _ => return Search::New,
-        };
-        p.meta_mut().opaque[0] = 0;
-        search
+/// Takes the progress of the search from a packet.
+pub(crate) fn take_search(p: &mut PktMut<'_>) -> Search {
+    if !p.may_have_flags() || !p.flags().contains(Flags::META) {
+        return Search::New;
     }
-
-    /// Stores the progress in a packet.
-    pub(crate) fn note(self, p: &mut PktMut<'_>) {
-        p.meta_mut().opaque[0] = match self {
-            Search::New => 0,
-            Search::Before => BEFORE,
-            Search::Done => DONE,
-        };
+    match p.meta().search {
+        Search::New => Search::New,
+        _ => std::mem::take(&mut p.meta_mut().search),
     }
 }

@@ -8,7 +8,7 @@ use crate::restore::Restored;
 use crate::saved::{self, FormatError, Header, RECORD, Saved};
 use crate::state::Nat44;
 use crate::time;
-use crate::worker;
+use crate::worker::Nat;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -160,9 +160,10 @@ fn unix_millis() -> u64 {
 
 /// A slice of a worker's sessions, and where to continue.
 fn some(c: &mut Control, worker: usize, from: u32) -> (Vec<Saved>, Option<u32>) {
+    let here = c.per_worker::<Nat>();
     let answers = c.ask(move |core| {
         (core.index() == worker).then(|| {
-            worker::with(|nat| {
+            core.with_local(here, |nat| {
                 let mut next = from;
                 let some = nat.save_some(&mut next, SLICE, time::millis(clock::ticks()));
                 (some, (next < nat.table.used()).then_some(next))
@@ -416,7 +417,7 @@ mod tests {
         let sum = records.iter().fold(0, saved::sum);
         let header = Header { count: 1001, at: unix_millis(), sum };
         let mut got = Vec::new();
-        let of = |s: &Saved| [0, 2, 5][worker::owner(Tuple::of(&s.inside).src, 3)];
+        let of = |s: &Saved| [0, 2, 5][crate::worker::owner(Tuple::of(&s.inside).src, 3)];
         let done = read_all(file(&records, header), (of, 6), |worker, all, elapsed| {
             assert!(all.len() <= BATCH && elapsed < 60_000);
             assert!(all.iter().all(|s| of(s) == worker));

@@ -8,17 +8,17 @@ use crate::egress::{self, Egress};
 use crate::events::Alarm;
 use crate::kernel;
 use crate::mapping::Mapping;
-use crate::owners::{Places, Search};
+use crate::owners::{Places, take_search};
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
-use crate::worker::{self, Fate, Nat, Refusal};
+use crate::worker::{Fate, Nat, Refusal};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, Iface, PktMut};
+use thalweg_buffer::{Flags, Frame, Iface, PktMut, Search};
 use thalweg_feat_ip4::icmp::{self, Cause};
 use thalweg_feat_ip4::tables::Tables;
 use thalweg_fib::{DpoTable, Kind as DpoKind};
-use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, Verdict};
+use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, PerWorker, Verdict};
 use thalweg_tables::flow::{Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
@@ -99,6 +99,7 @@ pub(crate) struct Translator {
     config: Arc<Snapshot<Config>>,
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
+    here: PerWorker<Nat>,
     queue: HandOff,
     outcomes: Outcomes,
     worker: usize,
@@ -126,6 +127,7 @@ impl Translator {
             config: cx.shared(),
             tables: cx.shared(),
             dpos: cx.shared(),
+            here: cx.control.per_worker(),
             // Before all workers run, there is only the local queue.
             queue: cx.hand_off(queue),
             outcomes,
@@ -173,7 +175,7 @@ impl Translator {
         if !self.uniform || frame.flags().intersects(Flags::CHAINED.union(Flags::OFFLOAD)) {
             return FrameVerdict::PerPacket;
         }
-        let Some(mut nat) = worker::take() else { return FrameVerdict::PerPacket };
+        let Some(mut nat) = cx.take_local(self.here) else { return FrameVerdict::PerPacket };
         let config = self.config.load(cx.guard());
         let n = frame.len();
         frame.note_translations();
@@ -186,7 +188,7 @@ impl Translator {
             nat.table.find_batch(keys, hashes, &mut columns.found);
             kernel::many_flows::<N>(&mut nat, frame, config, self.now)
         };
-        worker::put(Some(nat));
+        cx.put_local(self.here, nat);
         if rest.is_empty() {
             return FrameVerdict::Whole(Verdict::CONTINUE);
         }
@@ -196,7 +198,7 @@ impl Translator {
 
     /// Handles one packet.
     pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let Some(mut nat) = worker::take() else { return Verdict::CONTINUE };
+        let Some(mut nat) = cx.take_local(self.here) else { return Verdict::CONTINUE };
         p.note_translation();
         let mut verdict = self.one(cx, &mut nat, &mut p);
         if let Some((datagram, first)) = self.datagram.take() {
@@ -208,7 +210,7 @@ impl Translator {
                 verdict = kept;
             }
         }
-        worker::put(Some(nat));
+        cx.put_local(self.here, nat);
         verdict
     }
 
@@ -280,7 +282,7 @@ impl Translator {
         }
         let mut other = None;
         if self.workers > 1 {
-            let search = Search::take(p);
+            let search = take_search(p);
             match self.next_place(cx, &parsed, search) {
                 NextPlace::Here(next) => other = next,
                 NextPlace::There(owner) => {
@@ -294,7 +296,7 @@ impl Translator {
         match (nat.find(&parsed.key, self.now), other) {
             (Some(found), _) => self.translate(cx, nat, p, &parsed, found),
             (None, Some((worker, search))) => {
-                search.note(p);
+                p.meta_mut().search = search;
                 self.queue.to(worker)
             }
             (None, None) if self.direction == Direction::Out2In => {

@@ -2,7 +2,7 @@
 
 use crate::session::{self, Class, tcp};
 use crate::time;
-use crate::worker::{self, Counts, Nat};
+use crate::worker::{Counts, Nat};
 use std::net::Ipv4Addr;
 use thalweg_graph::control::ThreadInfo;
 use thalweg_graph::{Control, clock};
@@ -187,9 +187,10 @@ pub fn some_sessions(
     if at.worker >= c.workers() {
         return None;
     }
+    let here = c.per_worker::<Nat>();
     let answers = c.ask(move |core| {
         let mine = core.index() == at.worker;
-        if mine { worker::with(|nat| slice(nat, at.worker, at.from, filter)) } else { None }
+        mine.then(|| core.with_local(here, |nat| slice(nat, at.worker, at.from, filter))).flatten()
     });
     let answer = answers.into_iter().nth(at.worker).flatten().flatten();
     let (some, from, more) = answer.unwrap_or_default();
@@ -248,7 +249,8 @@ pub fn workers(c: &mut Control) -> Vec<WorkerView> {
             .collect(),
         unlogged: nat.log.as_ref().map_or(0, |p| p.lost),
     };
-    let answers = c.ask(move |_| worker::with(look));
+    let here = c.per_worker::<Nat>();
+    let answers = c.ask(move |core| core.with_local(here, look));
     answers.into_iter().map(|a| a.flatten().unwrap_or_default()).collect()
 }
 
@@ -262,8 +264,9 @@ pub fn delete_some(c: &mut Control, at: Cursor, filter: SessionFilter) -> Option
 /// Ends the session with this tuple, seen from inside or outside. Returns false if there is none.
 pub fn delete_session(c: &mut Control, tuple: Tuple, inside: bool) -> bool {
     let key = tuple.key();
-    let answers = c.ask(move |_| {
-        worker::with(|nat| {
+    let here = c.per_worker::<Nat>();
+    let answers = c.ask(move |core| {
+        core.with_local(here, |nat| {
             let now = time::millis(clock::ticks());
             let found = nat.find(&key, now);
             let found = found.filter(|f| f.by_second() != inside);

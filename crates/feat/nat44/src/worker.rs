@@ -1,7 +1,7 @@
 //! The sessions, addresses and ports of a worker.
 //!
-//! They are in a thread-local variable, since several nodes of a worker share them: a node takes
-//! them for a frame and puts them back. The main thread sends requests to the worker.
+//! Several nodes of a worker share them: a node takes them for a frame and puts them back. The main
+//! thread sends requests to the worker.
 
 use crate::config::Config;
 use crate::limits::{LimitSettings, Limits};
@@ -9,7 +9,6 @@ use crate::log::{LogWriter, SessionEvent};
 use crate::mapping::{Mapping, TwiceNat};
 use crate::pool::{self, Pool, Pools};
 use crate::session::{self, Class, Rest, Session, Words};
-use std::cell::RefCell;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, Packet};
@@ -21,30 +20,6 @@ use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::random::Random;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::{Key, Tuple};
-
-thread_local! {
-    static HERE: RefCell<Option<Box<Nat>>> = const { RefCell::new(None) };
-}
-
-/// Takes this worker's sessions; they must be put back.
-#[inline]
-pub(crate) fn take() -> Option<Box<Nat>> {
-    HERE.take()
-}
-
-/// Puts them back, or replaces them.
-#[inline]
-pub(crate) fn put(nat: Option<Box<Nat>>) {
-    HERE.set(nat);
-}
-
-/// Runs a function on this worker's sessions.
-pub(crate) fn with<R>(f: impl FnOnce(&mut Nat) -> R) -> Option<R> {
-    let mut nat = take()?;
-    let answer = f(&mut nat);
-    put(Some(nat));
-    Some(answer)
-}
 
 /// The session table.
 pub type Table = FlowTable<2, Words, Rest>;

@@ -24,7 +24,7 @@ use crate::mailbox::{Event, ToMain, ToWorker, Waker};
 use crate::part::Part;
 use crate::poller::{Poller, SetFd};
 use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
-use crate::worker::{HandOff, NodeInfo, Pace, Worker};
+use crate::worker::{HandOff, NodeInfo, Pace, PerWorker, Worker};
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -230,6 +230,8 @@ pub struct Control {
     workers: Vec<WorkerHandle>,
     states: HashMap<TypeId, Rc<dyn Any>>,
     shared: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
+    /// Types of the values that each worker has one of; their position is their index.
+    per_worker: RefCell<Vec<TypeId>>,
     topics: Vec<(&'static str, Handler)>,
     timers: BinaryHeap<std::cmp::Reverse<(Instant, TimerId)>>,
     timer_jobs: HashMap<TimerId, LocalJob>,
@@ -302,6 +304,7 @@ impl Control {
             workers: Vec::new(),
             states: HashMap::new(),
             shared: HashMap::new(),
+            per_worker: RefCell::default(),
             topics: Vec::new(),
             timers: BinaryHeap::new(),
             timer_jobs: HashMap::new(),
@@ -639,6 +642,18 @@ impl Control {
     pub fn find_shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let any = self.shared.get(&TypeId::of::<T>()).cloned();
         any.and_then(|a| a.downcast::<T>().ok())
+    }
+
+    /// Returns the handle of a value that each worker has one of, and that its nodes share. A worker
+    /// has none until a node or a call puts one there.
+    pub fn per_worker<T: Any + Send>(&self) -> PerWorker<T> {
+        let mut all = self.per_worker.borrow_mut();
+        let id = TypeId::of::<T>();
+        let index = all.iter().position(|t| *t == id).unwrap_or_else(|| {
+            all.push(id);
+            all.len() - 1
+        });
+        PerWorker::new(index as u16)
     }
 
     /// Sets the function that names interfaces.

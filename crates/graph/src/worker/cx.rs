@@ -10,7 +10,7 @@ use crate::node::{CONTINUE, DROP, ErrorCode, Fate, KEPT, KIND, NODE, SLOT, Verdi
 use crate::stats::WorkerStats;
 use crate::trace::TraceStep;
 use std::fmt::Write;
-use thalweg_buffer::{Cache, Deal, FRAME_SIZE, Flags, Frame, Iface, Packet, PktMut};
+use thalweg_buffer::{Cache, Deal, FRAME_SIZE, Flags, Frame, Iface, Lineage, Packet, PktMut};
 use thalweg_tables::qsbr::Guard;
 
 /// Finds the pending frames of the nodes that packets are dealt to.
@@ -91,11 +91,42 @@ impl<'w> NodeCx<'w> {
     }
 
     /// Allocates a packet that the router itself originates, counted as originated.
+    ///
+    /// What is made of another packet comes from [`derive`](Self::derive).
     pub fn originate(&mut self) -> Option<Packet> {
         let mut p = self.core.cache.alloc()?;
         p.mark(Flags::LOCAL);
         self.core.stats.totals.originated.add(1);
         Some(p)
+    }
+
+    /// Allocates an empty packet that is made of another one (a fragment, a segment, a copy),
+    /// counted as originated. It is treated as the other is: a forwarded packet's fragments are
+    /// forwarded packets.
+    pub fn derive(&mut self, from: Lineage) -> Option<Packet> {
+        let mut p = self.core.cache.alloc()?;
+        p.inherit(from);
+        self.core.stats.totals.originated.add(1);
+        Some(p)
+    }
+
+    /// Copies a packet, with its offload work, for a further receiver: flooding, multicast and
+    /// mirroring. `None` if there are not enough buffers.
+    pub fn copy(&mut self, of: &PktMut<'_>) -> Option<Packet> {
+        let mut new = self.derive(of.lineage())?;
+        let mut whole = true;
+        for segment in of.segments() {
+            whole &= new.append(segment, self.cache());
+        }
+        if of.flags().contains(Flags::OFFLOAD) {
+            new.meta_mut().offload = of.meta().offload;
+            new.mark(Flags::OFFLOAD);
+        }
+        if !whole {
+            self.consume(new);
+            return None;
+        }
+        Some(new)
     }
 
     /// Sends an owned packet (kept, or originated) to one of this node's next nodes or any other.
@@ -130,10 +161,16 @@ impl<'w> NodeCx<'w> {
         self.core.cache.free(packet);
     }
 
-    /// Records that `new` replaces `old`, as the first of its fragments or segments: if `old` was
-    /// sampled, the disposition of `new` is reported as its own.
+    /// Records that `new` replaces `old`, as the first of its fragments or segments: the trace of
+    /// `old` goes on with it, and if `old` was sampled, the disposition of `new` is reported as its
+    /// own.
     #[inline]
     pub fn replaces(&mut self, old: &mut Packet, new: &mut Packet) {
+        if old.meta().flags().contains(Flags::TRACED) {
+            old.unmark(Flags::TRACED);
+            new.mark(Flags::TRACED);
+            new.meta_mut().trace = old.meta().trace;
+        }
         if old.meta().flags().contains(Flags::SAMPLED) {
             old.unmark(Flags::SAMPLED);
             let translated = old.meta().flags().contains(Flags::TRANSLATED);

@@ -2,12 +2,14 @@
 
 mod cx;
 pub(crate) mod hand_off;
+mod local;
 mod own_time;
 mod pace;
 mod run;
 mod taps;
 
 pub use hand_off::HandOff;
+pub use local::PerWorker;
 pub use own_time::LONG;
 pub(crate) use pace::Pace;
 pub(crate) use run::Worker;
@@ -82,6 +84,8 @@ pub struct Core {
     again: Vec<NodeId>,
     /// The last sample id that this worker assigned.
     numbered: u32,
+    /// What nodes of this worker share.
+    locals: local::Locals,
 }
 
 /// A node's view of its worker while it runs.
@@ -121,6 +125,7 @@ impl Core {
             current: NodeId(0),
             again: Vec::with_capacity(16),
             numbered: 0,
+            locals: local::Locals::default(),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, GsoKind, Packet, PktMut};
+use thalweg_buffer::{Flags, Frame, GsoKind, Lineage, Packet, PktMut};
 use thalweg_fib::{Dpo, DpoTable, EntryState};
 use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
@@ -98,20 +98,19 @@ impl Ip4Frag {
         cx: &mut NodeCx<'_>,
         dpo: Dpo,
         state: EntryState,
-        rx_if: u32,
+        from: Lineage,
     ) -> Result<(), ErrorCode> {
         let (entry, link) = (self.dpos.get(dpo), usize::from(state.len));
         let mut ok = true;
         let pieces = &mut self.pieces;
         let fits = fragments(&self.whole, usize::from(state.mtu), |header, payload| {
-            let Some(mut p) = ok.then(|| cx.originate()).flatten() else {
+            let Some(mut p) = ok.then(|| cx.derive(from)).flatten() else {
                 ok = false;
                 return;
             };
             ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
             let room = p.push(link).map(|room| self.dpos.copy_rewrite(entry, room));
             ok &= room.is_some();
-            p.set_rx_if(rx_if);
             pieces.push(p);
         });
         match (fits, ok) {
@@ -134,10 +133,10 @@ impl Node for Ip4Frag {
         for s in p.segments() {
             self.whole.extend_from_slice(s);
         }
-        let (dpo, rx_if) = (p.aux(), p.rx_if());
+        let dpo = p.aux();
         let entry = self.dpos.get(dpo);
         let (state, next) = (entry.state(), entry.next());
-        if let Err(reason) = self.cut(cx, dpo, state, rx_if) {
+        if let Err(reason) = self.cut(cx, dpo, state, p.lineage()) {
             self.pieces.drain(..).for_each(|piece| cx.consume(piece));
             return Verdict::drop(reason);
         }

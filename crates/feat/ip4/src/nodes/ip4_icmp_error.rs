@@ -8,7 +8,7 @@ use crate::icmp;
 use crate::tables::Tables;
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Frame, PktMut};
+use thalweg_buffer::{Frame, IcmpCause, PktMut};
 use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::Snapshot;
@@ -62,7 +62,7 @@ impl Node for Ip4IcmpError {
             return DROP;
         }
         let mut message = [0; MAX_ERROR];
-        let Ok(n) = emit_error(icmp::requested(&p).repr(), from, &original, &mut message) else {
+        let Ok(n) = emit_error(icmp::repr(p.meta().icmp), from, &original, &mut message) else {
             cx.count(FORBIDDEN, 1);
             return DROP;
         };
@@ -84,7 +84,7 @@ impl Node for Ip4IcmpError {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let [kind, code] = frame.meta(i).opaque[0].to_be_bytes();
+        let IcmpCause { kind, code, .. } = frame.meta(i).icmp;
         let _ = writeln!(out, "answered with icmp type {kind} code {code}");
         let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
     }

@@ -1,11 +1,15 @@
 //! `ip4-local`: packets to the router itself, by protocol.
 //!
-//! Reads: rx interface. Next: `ip4-icmp-input`, or an ICMP error if there is no listener.
+//! Reads: rx interface. Next: `ip4-icmp-input`, the node that takes the protocol or the UDP port, or
+//! an ICMP error if there is none.
 
 use crate::icmp::{self, Cause};
+use crate::local::{self, Takers};
 use std::fmt::Write;
+use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 
 thalweg_graph::next_nodes! { ICMP => "ip4-icmp-input", ICMP_ERROR => "ip4-icmp-error" }
@@ -21,11 +25,22 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |_| Built::node(Ip4Local),
+    build: |cx| Built::node(Ip4Local { takers: local::takers(cx) }),
     ..NodeDecl::DEFAULT
 };
 
-struct Ip4Local;
+struct Ip4Local {
+    takers: Arc<Snapshot<Takers>>,
+}
+
+/// The port that a datagram is for; `None` if its length is wrong (RFC 768).
+fn udp_port(p: &PktMut<'_>) -> Option<u16> {
+    let header = p.data().first().map_or(0, |b| usize::from(b & 15) * 4);
+    let udp = p.data().get(header..)?.first_chunk::<8>()?;
+    let length = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
+    let is_sound = (8..=p.total_len() - header).contains(&length);
+    is_sound.then(|| u16::from_be_bytes([udp[2], udp[3]]))
+}
 
 impl Node for Ip4Local {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
@@ -34,13 +49,22 @@ impl Node for Ip4Local {
         if u16::from_be_bytes([h[6], h[7]]) & 0x3fff != 0 {
             return Verdict::drop(FRAGMENT);
         }
-        match h[9] {
-            protocol::ICMP => ICMP,
-            protocol::UDP => {
+        let protocol = h[9];
+        if protocol == protocol::ICMP {
+            return ICMP;
+        }
+        let takers = self.takers.load(cx.guard());
+        let taker = match protocol {
+            protocol::UDP => udp_port(&p).and_then(|port| takers.udp_port(port)),
+            _ => takers.protocol(protocol),
+        };
+        match (taker, protocol) {
+            (Some(node), _) => Verdict::node(node),
+            (None, protocol::UDP) => {
                 icmp::request_error(cx, &mut p, Cause::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR)
             }
-            protocol::TCP => Verdict::drop(NO_PORT),
-            _ => icmp::request_error(
+            (None, protocol::TCP) => Verdict::drop(NO_PORT),
+            (None, _) => icmp::request_error(
                 cx,
                 &mut p,
                 Cause::PROTOCOL_UNREACHABLE,

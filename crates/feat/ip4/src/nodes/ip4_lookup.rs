@@ -7,7 +7,7 @@ use crate::tables::{Fib, MAX_LOOKUPS, Tables};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, PktMut, Rows};
+use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
 use thalweg_fib::{DpoTable, Kind, LinkType};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -254,8 +254,7 @@ impl Node for Ip4Lookup {
     fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         let dpo = frame.aux()[i as usize];
         let id = self.tables.load(cx.guard()).fib_id(frame.rx_if(i));
-        let hash = if frame.flags().contains(Flags::META) { frame.meta(i).flow_hash } else { 0 };
-        let _ = writeln!(out, "fib {id} dpo-idx {dpo} flow hash: 0x{hash:08x}");
+        let _ = writeln!(out, "fib {id} dpo-idx {dpo}");
         let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
     }
 }

@@ -7,9 +7,10 @@ mod forwarding;
 mod icmp;
 mod kernels;
 mod lab;
+mod local;
 mod pings;
 mod random;
 mod routes;
 
 /// Further features of the lab.
-const MORE: &[&thalweg_engine::Feature] = &[];
+const MORE: &[&thalweg_engine::Feature] = &[&local::LISTENER];

@@ -8,7 +8,7 @@ use crate::L2Table;
 use crate::trace::addresses;
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, Packet, PktMut};
+use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -33,32 +33,6 @@ struct L2Flood {
     to: Vec<NodeId>,
 }
 
-/// Copies a packet with its pending offload work.
-fn copy(cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Option<Packet> {
-    let mut new = cx.originate()?;
-    new.unmark(Flags::LOCAL);
-    let mut whole = true;
-    for (i, segment) in p.segments().enumerate() {
-        whole &= match i {
-            0 => new.fill(segment, cx.cache()),
-            _ => new.append(segment, cx.cache()),
-        };
-    }
-    new.set_rx_if(p.rx_if());
-    if p.flags().contains(Flags::MULTICAST) {
-        new.mark(Flags::MULTICAST);
-    }
-    if p.flags().contains(Flags::OFFLOAD) {
-        new.meta_mut().offload = p.meta().offload;
-        new.mark(Flags::OFFLOAD);
-    }
-    if !whole {
-        cx.consume(new);
-        return None;
-    }
-    Some(new)
-}
-
 impl Node for L2Flood {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let rx_if = p.rx_if();
@@ -80,7 +54,7 @@ impl Node for L2Flood {
         let Some((first, others)) = self.to.split_first() else { return Verdict::drop(NO_PORT) };
         let mut copies = 0;
         for to in others {
-            let Some(packet) = copy(cx, &p) else { break };
+            let Some(packet) = cx.copy(&p) else { break };
             cx.send(packet, Verdict::node(*to));
             copies += 1;
         }

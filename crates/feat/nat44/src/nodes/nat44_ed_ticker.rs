@@ -9,11 +9,11 @@ use crate::pool::Pool;
 use crate::restore::Restored;
 use crate::saved::Saved;
 use crate::time;
-use crate::worker::{self, Nat, Sweep};
+use crate::worker::{Nat, Sweep};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, Verdict};
+use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, PerWorker, Poll, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! { FRAGMENT_TIMEOUT: Error, 289, "timeout waiting for the first fragment"; }
@@ -24,7 +24,9 @@ pub static NODE: NodeDecl = NodeDecl {
     kind: Kind::Input,
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |cx| Built::input(Ticker { config: cx.shared(), next: 0 }),
+    build: |cx| {
+        Built::input(Ticker { config: cx.shared(), here: cx.control.per_worker(), next: 0 })
+    },
     ..NodeDecl::DEFAULT
 };
 
@@ -55,6 +57,7 @@ pub(crate) enum Order {
 
 struct Ticker {
     config: Arc<Snapshot<Config>>,
+    here: PerWorker<Nat>,
     /// Time of the next turn, in ticks.
     next: u64,
 }
@@ -67,8 +70,8 @@ fn drop_waiting(cx: &mut NodeCx<'_>, nat: &mut Nat, all: bool) {
 }
 
 /// Removes the state of this worker, after dropping waiting fragments.
-fn take_away(cx: &mut NodeCx<'_>) {
-    if let Some(mut old) = worker::take() {
+fn take_away(cx: &mut NodeCx<'_>, here: PerWorker<Nat>) {
+    if let Some(mut old) = cx.take_local(here) {
         drop_waiting(cx, &mut old, true);
         cx.discard(old);
     }
@@ -82,7 +85,7 @@ impl InputNode for Ticker {
             // Reporting a time far away would wake the worker for nothing.
             return if self.next == u64::MAX { Poll::Idle } else { Poll::At(self.next) };
         }
-        let Some(mut nat) = worker::take() else {
+        let Some(mut nat) = cx.take_local(self.here) else {
             self.next = u64::MAX;
             return Poll::Idle;
         };
@@ -92,7 +95,7 @@ impl InputNode for Ticker {
         };
         drop_waiting(cx, &mut nat, false);
         let empty = empty && !nat.fragments.any_waits();
-        worker::put(Some(nat));
+        cx.put_local(self.here, nat);
         if empty {
             // The node that adds a session has this polled again.
             return Poll::Idle;
@@ -110,25 +113,27 @@ impl InputNode for Ticker {
         self.next = 0;
         match *order {
             Order::Start(nat) => {
-                take_away(cx);
-                worker::put(Some(nat));
+                take_away(cx, self.here);
+                cx.put_local(self.here, nat);
             }
-            Order::Stop => take_away(cx),
-            Order::Add(pool) => drop(worker::with(|nat| nat.add_pool(*pool))),
+            Order::Stop => take_away(cx, self.here),
+            Order::Add(pool) => drop(cx.with_local(self.here, |nat| nat.add_pool(*pool))),
             Order::Drop { address, twice } => {
-                worker::with(|nat| nat.drop_pool(address, twice));
+                cx.with_local(self.here, |nat| nat.drop_pool(address, twice));
             }
             Order::Reserve { address, protocol, port, keep } => {
-                worker::with(|nat| nat.reserve(address, protocol, port, keep));
+                cx.with_local(self.here, |nat| nat.reserve(address, protocol, port, keep));
             }
-            Order::Sweep(which) => drop(worker::with(|nat| nat.sweep(which))),
+            Order::Sweep(which) => drop(cx.with_local(self.here, |nat| nat.sweep(which))),
             Order::Log(log) => {
-                if let Some(Some(old)) = worker::with(|nat| std::mem::replace(&mut nat.log, log)) {
+                if let Some(Some(old)) =
+                    cx.with_local(self.here, |nat| std::mem::replace(&mut nat.log, log))
+                {
                     cx.discard(old);
                 }
             }
             Order::Limit(orders) => {
-                if let Some(old) = worker::with(|nat| nat.limit(*orders))
+                if let Some(old) = cx.with_local(self.here, |nat| nat.limit(*orders))
                     && let Some(hosts) = old.into_hosts()
                 {
                     cx.discard(hosts);
@@ -136,7 +141,7 @@ impl InputNode for Ticker {
             }
             Order::Restore { all, elapsed, answer } => {
                 let (config, now) = (self.config.load(cx.guard()), time::millis(cx.now()));
-                let done = worker::with(|nat| nat.restore(config, &all, elapsed, now));
+                let done = cx.with_local(self.here, |nat| nat.restore(config, &all, elapsed, now));
                 // The requester may have given up.
                 let _ = answer.send(done.unwrap_or_default());
             }

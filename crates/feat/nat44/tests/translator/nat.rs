@@ -352,6 +352,63 @@ fn on_the_way_out_of_an_interface() {
     n.close();
 }
 
+/// A NAT on the way out of `test1`, with a small MTU there.
+fn narrow_on_the_way_out(workers: usize) -> Nat {
+    let mut n = Nat::of(workers);
+    n.lab.ok("set interface nat44 in test0 out test1 del\n\
+              set interface nat44 out test1 output-feature\n\
+              set interface mtu packet 1500 test1");
+    n
+}
+
+/// Whoever opens a flow, and however its packets are cut, none leaves with its inside address.
+#[test]
+fn fragments_made_here_are_translated() {
+    for workers in [1, 2] {
+        let mut n = narrow_on_the_way_out(workers);
+        for round in 0..3 {
+            for worker in 0..workers {
+                let long = udp((ip(0, 2), 5000), (FAR, 53)).payload_len(3000).id(7 + round);
+                let out = n.pass_on(worker, 0, vec![long.build()]);
+                assert_eq!(out.len(), 3, "{out:02x?}");
+                for (i, part) in out.iter().enumerate() {
+                    let v = part.view();
+                    assert_eq!((part.port, v.src(), v.ttl()), (1, SHARED, 63));
+                    assert_eq!(v.more_fragments(), i < 2);
+                }
+            }
+        }
+        assert_eq!(n.sessions().len(), 1);
+        n.close();
+    }
+}
+
+#[test]
+fn segments_made_here_are_translated() {
+    let mut n = narrow_on_the_way_out(1);
+    for flags in [2, 0x10, 0x10] {
+        let packet = tcp((ip(0, 2), 5000), (FAR, 80), flags).payload_len(2900).build();
+        let offload = thalweg_buffer::Offload {
+            gso_size: 1400,
+            hdr_len: 40,
+            csum_start: 20,
+            csum_offset: 16,
+            needs_csum: true,
+            gso: thalweg_buffer::GsoKind::Tcp4,
+            ..Default::default()
+        };
+        n.lab.receive_offload(0, framed(0, 2, &packet), offload);
+        let sent = n.lab.sent();
+        assert_eq!(sent.len(), 3);
+        for (sw_if, bytes) in sent {
+            let out = Out { port: 1, worker: 0, bytes };
+            assert_eq!((sw_if, out.src(), out.view().ttl()), (n.lab.sw_if(1), SHARED, 63));
+        }
+    }
+    assert_eq!(n.sessions().len(), 1);
+    n.close();
+}
+
 #[test]
 fn answers_find_the_worker_that_asked() {
     let mut n = Nat::of(2);

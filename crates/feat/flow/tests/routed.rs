@@ -1,0 +1,70 @@
+//! Flow rules on routed interfaces, end to end.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[allow(dead_code)]
+#[path = "../../ip4/tests/router/lab.rs"]
+mod lab;
+
+use lab::{Lab, framed, ip, sound, udp};
+use std::net::Ipv4Addr;
+use thalweg_wire::ipv4;
+
+/// Features of the lab in addition to IPv4.
+const MORE: &[&thalweg_engine::Feature] =
+    &[&thalweg_feat_nat44::FEATURE, &thalweg_feat_l2::FEATURE, &thalweg_feat_flow::FEATURE];
+
+fn mirrored(lab: &mut Lab, actions: &str) {
+    lab.ok(&format!("flow add 7 'priority=1,actions={actions}'\nset interface flow test0 7"));
+}
+
+/// What is sent for a packet: the one that was routed out of `test1`, and the one that a rule has
+/// sent out of `test2`.
+fn pass(lab: &mut Lab, packet: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    lab.receive(0, vec![framed(0, 2, packet)]);
+    let mut sent = lab.sent();
+    sent.sort();
+    let [routed, mirror] = &sent[..] else { panic!("{sent:02x?}") };
+    assert_eq!([routed.0, mirror.0], [1, 2].map(|n| lab.sw_if(n)));
+    (routed.1.clone(), mirror.1.clone())
+}
+
+/// Routing treats a copy as it treats the packet, whatever the order of the outputs.
+#[test]
+fn a_copy_is_forwarded_like_the_packet() {
+    for actions in ["normal,output:test2", "output:test2,normal"] {
+        let mut lab = Lab::new();
+        mirrored(&mut lab, actions);
+        let packet = udp(ip(0, 2), ip(1, 2), 32).ttl(9).build();
+        let (routed, mirror) = pass(&mut lab, &packet);
+        let view = sound(1, 2, &routed);
+        assert_eq!((view.ttl(), view.src()), (8, ip(0, 2)), "{actions}");
+        assert_eq!(mirror, framed(0, 2, &packet), "{actions}");
+        // One that may not be forwarded is refused.
+        lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), ip(1, 2), 32).ttl(1).build())]);
+        assert!(lab.sent().iter().all(|(sw_if, _)| *sw_if != lab.sw_if(1)), "{actions}");
+        lab.close();
+    }
+}
+
+/// Nor does the first packet of a flow leave untranslated because it was copied.
+#[test]
+fn a_copy_is_translated_on_the_way_out() {
+    let far = Ipv4Addr::new(198, 51, 100, 7);
+    for actions in ["normal,output:test2", "output:test2,normal"] {
+        let mut lab = Lab::new();
+        lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test1\n\
+                nat44 plugin enable sessions 1000\n\
+                nat44 add address 192.0.2.1\n\
+                set interface nat44 out test1 output-feature");
+        lab.c.sync();
+        mirrored(&mut lab, actions);
+        for _ in 0..2 {
+            let (routed, mirror) = pass(&mut lab, &udp(ip(0, 2), far, 32).build());
+            let view = sound(1, 2, &routed);
+            assert_eq!((view.src(), view.ttl()), (Ipv4Addr::new(192, 0, 2, 1), 63), "{actions}");
+            assert_eq!(ipv4::check(&mirror[14..]).unwrap().src(), ip(0, 2));
+        }
+        lab.close();
+    }
+}
