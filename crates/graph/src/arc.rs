@@ -1,88 +1,119 @@
 //! Feature arcs: the features that a packet passes, chosen per interface.
 //!
-//! The main thread compiles each interface's features into next-node tables, so that a packet
+//! The main thread interns each combination of features, taps and end as a *chain*: for each place
+//! on the arc, the node that comes next. An interface has the number of its chain, so a packet
 //! carries no position: the node it is in, the arc and the interface determine where it goes next.
-//! An interface without features costs one table lookup per frame.
+//! A change of an interface stores one number. An interface without features costs two table
+//! look-ups per frame.
 
 use crate::decl::{ArcDecl, ArcId, ArcKey, NodeId};
-use std::collections::BTreeMap;
+use crate::stats::MAX_INTERFACES;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{
+    AtomicU16, AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use thalweg_tables::qsbr::Domain;
+use thalweg_tables::{IndexPool, SparseArray, zeroable};
 
-const NONE: u16 = u16::MAX;
+/// Maximum number of features on an arc.
+pub const MAX_FEATURES: usize = 28;
+/// Maximum number of taps on an arc.
+const MAX_TAPS: usize = 32;
+/// Maximum number of chains of an arc: combinations of features, taps and end that interfaces have.
+pub const MAX_CHAINS: usize = 16_384;
 
-/// One arc, compiled.
-#[derive(Clone, Debug)]
-pub(crate) struct ArcRow {
-    pub(crate) key: ArcKey,
-    end: u16,
-    /// Node after the last feature, for interfaces that have their own.
-    ends: Vec<u16>,
-    /// First feature by interface.
-    first: Vec<u16>,
-    /// Feature after feature `slot`, by interface.
-    next: Vec<Vec<u16>>,
-    /// Taps by interface, one bit each.
-    taps: Vec<u32>,
+zeroable! {
+    /// Where packets of an interface go on an arc.
+    #[repr(align(64))]
+    struct Chain {
+        /// First feature, or the end.
+        first: AtomicU16,
+        end: AtomicU16,
+        /// Taps, one bit each.
+        taps: AtomicU32,
+        /// Node after each feature, also after those that are off: a packet may be in one that was
+        /// on a moment ago.
+        next: [AtomicU16; MAX_FEATURES],
+    }
 }
 
-fn at(v: &[u16], i: u32) -> Option<NodeId> {
-    match v.get(i as usize) {
-        Some(&n) if n != NONE => Some(NodeId(n)),
-        _ => None,
-    }
+const _: () = assert!(size_of::<Chain>() == 64);
+
+/// One arc, as workers read it.
+pub(crate) struct ArcRow {
+    pub(crate) key: ArcKey,
+    /// Number of each interface's chain. 0: no features, and the end that the arc declares.
+    numbers: SparseArray<AtomicU16, MAX_INTERFACES>,
+    /// Chains by number. One that is in use does not change.
+    chains: SparseArray<Chain, MAX_CHAINS>,
 }
 
 impl ArcRow {
-    #[inline]
-    fn end(&self, sw_if: u32) -> NodeId {
-        at(&self.ends, sw_if).unwrap_or(NodeId(self.end))
-    }
-    #[inline]
-    fn tap_mask(&self, sw_if: u32) -> u32 {
-        self.taps.get(sw_if as usize).copied().unwrap_or(0)
+    #[inline(always)]
+    fn chain(&self, sw_if: u32) -> &Chain {
+        // The chain was written before its number.
+        self.chains.at(self.numbers.at(sw_if).load(Acquire).into())
     }
 }
 
-/// All arcs as workers read them.
-#[derive(Clone, Debug, Default)]
+/// All arcs as workers read them. They change in place.
+#[derive(Default)]
 pub struct ArcTable {
     pub(crate) arcs: Vec<ArcRow>,
-    /// Differs from the number of every earlier table.
-    pub(crate) generation: u64,
 }
 
 impl ArcTable {
     /// Returns the first feature of an interface, if any.
     #[inline]
     pub fn first(&self, arc: ArcId, sw_if: u32) -> Option<NodeId> {
-        self.arcs.get(arc.0 as usize).and_then(|a| at(&a.first, sw_if))
+        let chain = self.arcs.get(arc.0 as usize)?.chain(sw_if);
+        let (first, end) = (chain.first.load(Relaxed), chain.end.load(Relaxed));
+        (first != end).then_some(NodeId(first))
     }
     /// Returns the first feature, or the arc's end.
     #[inline]
     pub fn start(&self, arc: ArcId, sw_if: u32) -> NodeId {
-        match self.arcs.get(arc.0 as usize) {
-            Some(a) => at(&a.first, sw_if).unwrap_or_else(|| a.end(sw_if)),
-            None => NodeId(0),
-        }
+        let row = self.arcs.get(arc.0 as usize);
+        NodeId(row.map_or(0, |a| a.chain(sw_if).first.load(Relaxed)))
     }
     /// Returns the node to which the feature in `slot` of `arc` passes packets of `sw_if`.
     #[inline]
     pub(crate) fn next(&self, arc: ArcId, slot: u16, sw_if: u32) -> NodeId {
-        match self.arcs.get(arc.0 as usize) {
-            Some(a) => {
-                a.next.get(slot as usize).and_then(|v| at(v, sw_if)).unwrap_or_else(|| a.end(sw_if))
-            }
-            None => NodeId(0),
-        }
-    }
-    /// Returns the number of interfaces that have rows of taps.
-    pub(crate) fn tap_rows(&self, arc: ArcId) -> usize {
-        self.arcs.get(arc.0 as usize).map_or(0, |a| a.taps.len())
+        let next = |a: &ArcRow| Some(a.chain(sw_if).next.get(slot as usize)?.load(Relaxed));
+        NodeId(self.arcs.get(arc.0 as usize).and_then(next).unwrap_or(0))
     }
     /// Returns the taps of an interface, one bit each.
     #[inline]
     pub(crate) fn taps(&self, arc: ArcId, sw_if: u32) -> u32 {
-        self.arcs.get(arc.0 as usize).map_or(0, |a| a.tap_mask(sw_if))
+        self.arcs.get(arc.0 as usize).map_or(0, |a| a.chain(sw_if).taps.load(Relaxed))
     }
+}
+
+/// What an interface has on an arc.
+#[derive(Default)]
+struct OnInterface {
+    /// Enabled features and taps, with a reference count (two owners may enable the same).
+    uses: BTreeMap<&'static str, u32>,
+    /// Node after the last feature, if it has its own.
+    end: Option<NodeId>,
+}
+
+/// What distinguishes one chain of an arc from another.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct ChainKey {
+    /// Features in arc order, one bit each.
+    features: u32,
+    taps: u32,
+    end: Option<NodeId>,
+}
+
+/// The chains in use.
+struct Chains {
+    numbers: HashMap<ChainKey, u16>,
+    /// Key and number of users of each chain.
+    users: Vec<(ChainKey, u32)>,
+    pool: IndexPool,
 }
 
 /// The main thread's side of one arc.
@@ -92,9 +123,8 @@ pub(crate) struct ArcConfig {
     /// Features in arc order.
     pub(crate) features: Vec<(&'static str, NodeId)>,
     pub(crate) taps: Vec<(&'static str, NodeId)>,
-    /// Enabled features by interface, with a reference count (two owners may enable the same).
-    enabled: BTreeMap<u32, BTreeMap<&'static str, u32>>,
-    ends: BTreeMap<u32, NodeId>,
+    interfaces: BTreeMap<u32, OnInterface>,
+    chains: Chains,
 }
 
 /// A constraint that cannot be met, or an unknown name.
@@ -110,6 +140,21 @@ pub enum ArcError {
         arc: String,
         /// The requested feature.
         feature: String,
+    },
+    /// Interfaces have too many combinations of features.
+    #[error(
+        "arc `{arc}`: no room for another combination of features and end; the limit is \
+         {MAX_CHAINS}: disable features on some interfaces"
+    )]
+    Full {
+        /// The arc.
+        arc: &'static str,
+    },
+    /// Too many features or taps.
+    #[error("arc `{arc}`: the limit is {MAX_FEATURES} features and {MAX_TAPS} taps")]
+    TooMany {
+        /// The arc.
+        arc: &'static str,
     },
     /// Features whose ordering constraints contradict each other.
     #[error("arc `{arc}`: circular order of features {features:?}")]
@@ -128,75 +173,165 @@ impl ArcConfig {
         features: Vec<(&'static crate::NodeDecl, NodeId)>,
         taps: Vec<(&'static str, NodeId)>,
     ) -> Result<ArcConfig, ArcError> {
+        if features.len() > MAX_FEATURES || taps.len() > MAX_TAPS {
+            return Err(ArcError::TooMany { arc: decl.name });
+        }
         let features = order(decl.name, features)?;
-        Ok(ArcConfig { decl, end, features, taps, enabled: BTreeMap::new(), ends: BTreeMap::new() })
+        let interfaces = BTreeMap::new();
+        Ok(ArcConfig { decl, end, features, taps, interfaces, chains: Chains::new() })
     }
 
-    /// Enables or disables a feature or tap; returns true if the interface's chain changed.
-    pub(crate) fn set(&mut self, feature: &str, sw_if: u32, on: bool) -> Result<bool, ArcError> {
+    /// Makes what workers read: no interface has a feature yet.
+    pub(crate) fn row(&self) -> ArcRow {
+        let row = ArcRow {
+            key: self.decl.key,
+            numbers: SparseArray::default(),
+            chains: SparseArray::default(),
+        };
+        self.write(row.chains.at(0), ChainKey::default());
+        row
+    }
+
+    /// Enables or disables a feature or tap; returns the interface's taps if they changed.
+    pub(crate) fn set(
+        &mut self,
+        (row, domain): (&ArcRow, &Domain),
+        feature: &str,
+        sw_if: u32,
+        on: bool,
+    ) -> Result<Option<u32>, ArcError> {
         let known = self.features.iter().chain(&self.taps).find(|(n, _)| *n == feature);
         let Some(&(name, _)) = known else {
             let (arc, feature) = (self.decl.name.into(), feature.into());
             return Err(ArcError::UnknownFeature { arc, feature });
         };
-        let row = self.enabled.entry(sw_if).or_default();
-        let uses = row.entry(name).or_default();
-        let before = *uses > 0;
-        *uses = if on { *uses + 1 } else { uses.saturating_sub(1) };
-        Ok(before != (*uses > 0))
+        let uses = self.interfaces.entry(sw_if).or_default().uses.entry(name).or_default();
+        let before = *uses;
+        *uses = if on { before + 1 } else { before.saturating_sub(1) };
+        let undo = move |i: &mut OnInterface| _ = i.uses.insert(name, before);
+        self.follow((row, domain), sw_if, undo)
     }
 
-    pub(crate) fn set_end(&mut self, sw_if: u32, end: Option<NodeId>) {
-        match end {
-            Some(e) => self.ends.insert(sw_if, e),
-            None => self.ends.remove(&sw_if),
+    /// Sets an interface's own end.
+    pub(crate) fn set_end(
+        &mut self,
+        (row, domain): (&ArcRow, &Domain),
+        sw_if: u32,
+        end: Option<NodeId>,
+    ) -> Result<(), ArcError> {
+        let end = end.filter(|end| *end != self.end);
+        let before = std::mem::replace(&mut self.interfaces.entry(sw_if).or_default().end, end);
+        self.follow((row, domain), sw_if, move |i| i.end = before).map(|_| ())
+    }
+
+    /// Removes all state of an interface; returns true if it had taps.
+    pub(crate) fn remove_interface(
+        &mut self,
+        (row, domain): (&ArcRow, &Domain),
+        sw_if: u32,
+    ) -> bool {
+        self.interfaces.remove(&sw_if);
+        // Chain 0 always exists, so this cannot fail.
+        matches!(self.follow((row, domain), sw_if, |_| ()), Ok(Some(_)))
+    }
+
+    /// Gives an interface the chain of its state. Without room for one, `undo` restores the state.
+    fn follow(
+        &mut self,
+        (row, domain): (&ArcRow, &Domain),
+        sw_if: u32,
+        undo: impl FnOnce(&mut OnInterface),
+    ) -> Result<Option<u32>, ArcError> {
+        let (key, cell) = (self.key(sw_if), row.numbers.at(sw_if));
+        let old = cell.load(Relaxed);
+        let old_key = self.chains.key(old);
+        if key == old_key {
+            return Ok(None);
+        }
+        let Some((number, is_new)) = self.chains.take(domain, key) else {
+            self.interfaces.get_mut(&sw_if).map(undo);
+            return Err(ArcError::Full { arc: self.decl.name });
         };
+        if is_new {
+            self.write(row.chains.at(number.into()), key);
+        }
+        cell.store(number, Release);
+        self.chains.give_back(domain, old);
+        Ok((key.taps != old_key.taps).then_some(key.taps))
     }
 
-    /// Removes all state of an interface.
-    pub(crate) fn remove_interface(&mut self, sw_if: u32) {
-        self.enabled.remove(&sw_if);
-        self.ends.remove(&sw_if);
+    fn key(&self, sw_if: u32) -> ChainKey {
+        let Some(i) = self.interfaces.get(&sw_if) else { return ChainKey::default() };
+        let bits = |list: &[(&'static str, NodeId)]| {
+            let on = |n: &str| u32::from(i.uses.get(n).is_some_and(|u| *u > 0));
+            list.iter().enumerate().fold(0, |bits, (at, (name, _))| bits | on(name) << at)
+        };
+        ChainKey { features: bits(&self.features), taps: bits(&self.taps), end: i.end }
     }
 
     /// Returns the names of the features enabled on an interface, in order, taps last.
     pub(crate) fn enabled(&self, sw_if: u32) -> Vec<&'static str> {
-        let Some(row) = self.enabled.get(&sw_if) else { return Vec::new() };
-        let on = |n: &&'static str| row.get(n).is_some_and(|u| *u > 0);
+        let Some(i) = self.interfaces.get(&sw_if) else { return Vec::new() };
+        let on = |n: &&'static str| i.uses.get(n).is_some_and(|u| *u > 0);
         self.features.iter().chain(&self.taps).map(|(n, _)| *n).filter(on).collect()
     }
 
-    pub(crate) fn compile(&self) -> ArcRow {
-        let top = self.enabled.keys().chain(self.ends.keys()).max().map_or(0, |m| *m as usize + 1);
-        let mut row = ArcRow {
-            key: self.decl.key,
-            end: self.end.0,
-            ends: vec![NONE; top],
-            first: vec![NONE; top],
-            next: vec![vec![NONE; top]; self.features.len()],
-            taps: vec![0; top],
-        };
-        for (sw_if, end) in &self.ends {
-            row.ends[*sw_if as usize] = end.0;
-        }
-        for (sw_if, names) in &self.enabled {
-            let i = *sw_if as usize;
-            let on = |n: &str| names.get(n).is_some_and(|u| *u > 0);
-            let mut last: Option<usize> = None;
-            for (slot, (name, id)) in self.features.iter().enumerate() {
-                if on(name) {
-                    match last {
-                        None => row.first[i] = id.0,
-                        Some(l) => row.next[l][i] = id.0,
-                    }
-                    last = Some(slot);
-                }
-            }
-            for (bit, (name, _)) in self.taps.iter().enumerate() {
-                row.taps[i] |= u32::from(on(name)) << bit;
+    /// Writes a chain that no interface has.
+    fn write(&self, chain: &Chain, key: ChainKey) {
+        let mut next = key.end.unwrap_or(self.end).0;
+        chain.end.store(next, Relaxed);
+        chain.next[self.features.len()..].iter().for_each(|n| n.store(next, Relaxed));
+        for (slot, (_, id)) in self.features.iter().enumerate().rev() {
+            chain.next[slot].store(next, Relaxed);
+            if key.features >> slot & 1 == 1 {
+                next = id.0;
             }
         }
-        row
+        chain.first.store(next, Relaxed);
+        chain.taps.store(key.taps, Relaxed);
+    }
+}
+
+impl Chains {
+    fn new() -> Chains {
+        let mut pool = IndexPool::new(MAX_CHAINS as u32);
+        // Number 0, which is never given back.
+        let first = pool.alloc_ready();
+        debug_assert_eq!(first, Ok(0));
+        let key = ChainKey::default();
+        Chains { numbers: HashMap::from([(key, 0)]), users: vec![(key, 1)], pool }
+    }
+
+    fn key(&self, number: u16) -> ChainKey {
+        self.users[usize::from(number)].0
+    }
+
+    /// Returns the number of a chain for one more user, and whether it is new.
+    fn take(&mut self, domain: &Domain, key: ChainKey) -> Option<(u16, bool)> {
+        if let Some(number) = self.numbers.get(&key) {
+            self.users[usize::from(*number)].1 += 1;
+            return Some((*number, false));
+        }
+        let number = self.pool.alloc(domain).ok()?;
+        if self.users.len() <= number as usize {
+            self.users.resize(number as usize + 1, (key, 0));
+        }
+        self.users[number as usize] = (key, 1);
+        self.numbers.insert(key, number as u16);
+        Some((number as u16, true))
+    }
+
+    /// Ends a use. A chain without users is reused once no worker can be reading it.
+    fn give_back(&mut self, domain: &Domain, number: u16) {
+        let (key, users) = &mut self.users[usize::from(number)];
+        if number != 0 {
+            *users -= 1;
+            if *users == 0 {
+                self.numbers.remove(key);
+                // It was allocated, so this cannot fail.
+                let _ = self.pool.free_after(number.into(), domain.tag());
+            }
+        }
     }
 }
 
@@ -226,4 +361,117 @@ fn order(
         done.push((d.name, id));
     }
     Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    static DECL: ArcDecl = ArcDecl { name: "test", key: ArcKey::Rx, end: "end" };
+    static NODES: [crate::NodeDecl; 3] = [
+        crate::NodeDecl { name: "a", ..crate::NodeDecl::DEFAULT },
+        crate::NodeDecl { name: "b", ..crate::NodeDecl::DEFAULT },
+        crate::NodeDecl { name: "c", ..crate::NodeDecl::DEFAULT },
+    ];
+    const END: NodeId = NodeId(50);
+
+    fn arc() -> ArcConfig {
+        let features = NODES.iter().zip(1..).map(|(d, id)| (d, NodeId(id))).collect();
+        let taps = vec![("tap", NodeId(9))];
+        ArcConfig::new(&DECL, END, features, taps).unwrap()
+    }
+
+    fn chains(arc: &ArcConfig) -> usize {
+        arc.chains.pool.len()
+    }
+
+    #[test]
+    fn interfaces_with_the_same_features_share_a_chain() {
+        let (mut arc, domain) = (arc(), Domain::new());
+        let table = ArcTable { arcs: vec![arc.row()] };
+        let to = (&table.arcs[0], &*domain);
+        for sw_if in 0..60_000 {
+            assert_eq!(arc.set(to, "b", sw_if, true), Ok(None));
+        }
+        assert_eq!(chains(&arc), 2);
+        assert_eq!(arc.set(to, "tap", 59_999, true), Ok(Some(1)));
+        assert_eq!((chains(&arc), table.taps(ArcId(0), 59_999)), (3, 1));
+        for sw_if in 0..60_000 {
+            arc.remove_interface(to, sw_if);
+        }
+        assert_eq!((chains(&arc), arc.chains.numbers.len()), (1, 1));
+        assert_eq!(table.start(ArcId(0), 59_999), END);
+    }
+
+    #[test]
+    fn a_full_arc_is_an_error_and_changes_nothing() {
+        let (mut arc, domain) = (arc(), Domain::new());
+        let mut reader = domain.register().unwrap();
+        reader.enter();
+        let table = ArcTable { arcs: vec![arc.row()] };
+        let to = (&table.arcs[0], &*domain);
+        for sw_if in 1..MAX_CHAINS as u32 {
+            arc.set_end(to, sw_if, Some(NodeId(100 + sw_if as u16))).unwrap();
+        }
+        let full = ArcError::Full { arc: "test" };
+        assert_eq!(arc.set(to, "a", 20_000, true), Err(full));
+        assert_eq!((table.start(ArcId(0), 20_000), arc.enabled(20_000)), (END, vec![]));
+        arc.remove_interface(to, 7);
+        assert!(arc.set(to, "a", 20_000, true).is_err(), "a worker may be reading the chain");
+        reader.enter();
+        assert_eq!(arc.set(to, "a", 20_000, true), Ok(None));
+        assert_eq!(table.start(ArcId(0), 20_000), NodeId(1));
+    }
+
+    proptest! {
+        /// Whatever was enabled, disabled and removed: as if chains were walked feature by feature.
+        #[test]
+        fn chains_are_what_interfaces_have(
+            ops in prop::collection::vec((0u32..6, 0usize..6, any::<bool>()), 1..120),
+        ) {
+            let (mut arc, domain) = (arc(), Domain::new());
+            let mut reader = domain.register().unwrap();
+            let table = ArcTable { arcs: vec![arc.row()] };
+            let to = (&table.arcs[0], &*domain);
+            let mut model = [([0u32; 3], 0u32, END); 6];
+            for (sw_if, what, on) in ops {
+                let (uses, taps, end) = &mut model[sw_if as usize];
+                let step = |n: &mut u32| *n = if on { *n + 1 } else { n.saturating_sub(1) };
+                match what {
+                    0..3 => {
+                        step(&mut uses[what]);
+                        arc.set(to, NODES[what].name, sw_if, on).unwrap();
+                    }
+                    3 => {
+                        let had = *taps > 0;
+                        step(taps);
+                        let changed = arc.set(to, "tap", sw_if, on).unwrap();
+                        prop_assert_eq!(changed.is_some(), had != (*taps > 0));
+                    }
+                    4 => {
+                        *end = if on { NodeId(60 + sw_if as u16) } else { END };
+                        arc.set_end(to, sw_if, on.then_some(*end)).unwrap();
+                    }
+                    _ => {
+                        arc.remove_interface(to, sw_if);
+                        model[sw_if as usize] = ([0; 3], 0, END);
+                    }
+                }
+                reader.enter();
+                for (sw_if, (uses, taps, end)) in model.iter().enumerate() {
+                    let after = |from: usize| {
+                        (from..3).find(|f| uses[*f] > 0).map_or(*end, |f| NodeId(f as u16 + 1))
+                    };
+                    let i = sw_if as u32;
+                    prop_assert_eq!(table.start(ArcId(0), i), after(0));
+                    prop_assert_eq!(table.first(ArcId(0), i), Some(after(0)).filter(|n| n != end));
+                    for slot in 0..3u16 {
+                        prop_assert_eq!(table.next(ArcId(0), slot, i), after(slot as usize + 1));
+                    }
+                    prop_assert_eq!(table.taps(ArcId(0), i), u32::from(*taps > 0));
+                }
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Communication between the main thread and a worker: bounded rings, and a descriptor to wake a
 //! sleeping thread.
 
-use crate::decl::{Built, NodeId};
+use crate::decl::{ArcId, Built, NodeId};
 use crate::worker::hand_off::Arrivals;
 use crate::worker::{Core, NodeInfo};
 use rustix::event::EventfdFlags;
@@ -31,9 +31,22 @@ pub struct Inject {
 
 /// Messages from the main thread to a worker.
 pub(crate) enum ToWorker {
-    Install { id: NodeId, info: NodeInfo, built: Built },
+    Install {
+        id: NodeId,
+        info: NodeInfo,
+        built: Built,
+    },
     Order(Vec<NodeId>),
-    Node { node: NodeId, message: Box<dyn Any + Send> },
+    /// Opens or closes the gate of an interface on an arc, for the taps of `mask`.
+    Gate {
+        arc: ArcId,
+        sw_if: u32,
+        mask: u32,
+    },
+    Node {
+        node: NodeId,
+        message: Box<dyn Any + Send>,
+    },
     Inject(Inject),
     Arrivals(Vec<Arrivals>),
     Call(Box<dyn FnOnce(&mut Core) + Send>),

@@ -6,18 +6,22 @@
 use crate::loop_times::LoopTimes;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use thalweg_tables::{AllZeroValid, SparseArray};
 
 /// Maximum number of nodes in a graph, interfaces' nodes included.
 pub const MAX_NODES: usize = 4096;
 /// Maximum number of error counters of all nodes.
 pub const MAX_ERRORS: usize = 32_768;
 /// Maximum number of interfaces.
-pub const MAX_INTERFACES: usize = 1024;
+pub const MAX_INTERFACES: usize = 65_536;
 
 /// A number that one thread increments and any thread may read.
 #[derive(Default, Debug)]
 #[repr(transparent)]
 pub struct Counter(AtomicU64);
+
+// SAFETY: an atomic number, for which zero is a value.
+unsafe impl AllZeroValid for Counter {}
 
 impl Counter {
     /// Adds `n`. Only the owning thread may call it.
@@ -57,10 +61,12 @@ pub struct NodeStats {
 
 macro_rules! interface_counters {
     ($($(#[$doc:meta])* $name:ident => $label:literal),* $(,)?) => {
-        /// Counters of one interface on one worker.
-        #[derive(Default, Debug)]
-        #[repr(align(64))]
-        pub struct IfStats { $($(#[$doc])* pub $name: Counter),* }
+        thalweg_tables::zeroable! {
+            /// Counters of one interface on one worker.
+            #[derive(Default, Debug)]
+            #[repr(align(64))]
+            pub struct IfStats { $($(#[$doc])* pub $name: Counter),* }
+        }
 
         /// A copy of an interface's counters, summed over workers; not an atomic snapshot.
         #[derive(Default, Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +185,8 @@ struct Sixteen([Counter; 16]);
 pub struct WorkerStats {
     nodes: Box<[NodeStats]>,
     errors: Box<[Sixteen]>,
-    interfaces: Box<[IfStats]>,
+    /// Memory is committed for those that count.
+    interfaces: SparseArray<IfStats, MAX_INTERFACES>,
     /// Accounting of packets.
     pub totals: Totals,
     /// Durations of loops with work.
@@ -197,7 +204,7 @@ impl Default for WorkerStats {
         WorkerStats {
             nodes: boxed(MAX_NODES),
             errors: boxed(MAX_ERRORS / 16),
-            interfaces: boxed(MAX_INTERFACES),
+            interfaces: SparseArray::default(),
             totals: Totals::default(),
             loops: LoopTimes::default(),
             long_loops: LoopTimes::default(),
@@ -245,11 +252,20 @@ impl WorkerStats {
             let start = std::ptr::from_ref(at).addr();
             start..start + size_of_val(at)
         }
-        [range(self), range(&self.nodes[..]), range(&self.errors[..]), range(&self.interfaces[..])]
+        [
+            range(self),
+            range(&self.nodes[..]),
+            range(&self.errors[..]),
+            range(self.interfaces.as_slice()),
+        ]
     }
     /// Returns an interface's counters.
     #[inline]
     pub fn interface(&self, sw_if: u32) -> &IfStats {
-        &self.interfaces[sw_if as usize % MAX_INTERFACES]
+        self.interfaces.at(sw_if)
+    }
+    /// Commits the memory of an interface's counters, so that the worker need not wait for it.
+    pub(crate) fn make_ready(&self, sw_if: u32) {
+        self.interfaces.memory().make_ready(sw_if);
     }
 }

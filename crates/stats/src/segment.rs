@@ -60,6 +60,8 @@ pub struct Segment {
     memory: Memory,
     directory: Block,
     entries: Vec<Entry>,
+    /// Names of entries.
+    labels: Vec<String>,
     names: HashMap<String, Slot>,
     /// Empty entries; the last is used first.
     empty: Vec<u32>,
@@ -79,8 +81,9 @@ impl Segment {
         memory.set(header::DIRECTORY, address(directory.word));
         memory.set(header::EPOCH, 1);
         memory.set(header::VERSION, VERSION);
-        let (entries, names, empty) = (Vec::new(), HashMap::new(), Vec::new());
-        Ok(Segment { memory, directory, entries, names, empty })
+        let (entries, labels) = (Vec::new(), Vec::new());
+        let (names, empty) = (HashMap::new(), Vec::new());
+        Ok(Segment { memory, directory, entries, labels, names, empty })
     }
 
     /// Returns a descriptor of the segment for a reader.
@@ -245,10 +248,12 @@ impl Change<'_> {
                 s.memory.set(header::DIRECTORY, address(s.directory.word));
                 s.memory.count(s.directory, count);
                 s.entries.push(Entry::Empty);
+                s.labels.push(String::new());
                 count - 1
             }
         };
         s.entries[slot] = entry;
+        s.labels[slot] = name.into();
         let slot = Slot(slot as u32);
         s.names.insert(name.into(), slot);
         self.describe(slot, name, kind, value);
@@ -277,7 +282,7 @@ impl Change<'_> {
             Entry::Names { table, names } => names.into_iter().flatten().chain([table]).collect(),
         };
         blocks.into_iter().for_each(|block| s.memory.release(block));
-        s.names.retain(|_, other| *other != slot);
+        s.names.remove(&std::mem::take(&mut s.labels[slot.0 as usize]));
         let next = s.empty.last().map_or(u64::MAX, |next| u64::from(*next));
         s.empty.push(slot.0);
         self.describe(slot, "", Type::Empty, next);

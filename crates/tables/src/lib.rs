@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`qsbr`] | grace periods: when memory that workers could still see may be reused |
 //! | [`snapshot`] | immutable values replaced whole, read through one pointer load |
+//! | [`cow`] | rows in pages that snapshots share |
 //! | [`paged`] | large arrays of atomics, updated in place, committed page by page |
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`prefix`], [`prefix_map`] | prefixes of any family, and maps from them |
@@ -25,6 +26,7 @@
 //! | [`sorted`] | incremental sorting |
 //! | [`prefetch`] | prefetch hints for safe code |
 
+pub mod cow;
 pub mod flow;
 pub mod fragments;
 pub mod hash;
@@ -46,11 +48,12 @@ pub mod sorted;
 pub mod swap_ring;
 mod sync;
 
+pub use cow::CowTable;
 pub use flow::{FlowId, FlowTable};
 pub use index::{IndexError, IndexPool};
 pub use lpm::Lpm;
 pub use lpm4::{Leaf, Lpm4, Lpm4Reader, LpmError};
-pub use paged::{AllZeroValid, MapError, PagedTable, Pages};
+pub use paged::{AllZeroValid, MapError, PagedTable, Pages, SparseArray, SparseMemory};
 pub use prefix::{Address, Ipv4Prefix, Ipv6Prefix, Prefix, PrefixLenError};
 pub use prefix_map::{PrefixMap, Sweep};
 pub use qsbr::{Domain, Guard, QsbrError, Reader, Tag};

@@ -42,13 +42,33 @@ macro_rules! all_zero_valid {
         $(unsafe impl AllZeroValid for $type {})*
     };
 }
-all_zero_valid!(u8, u16, u32, u64, AtomicU8, AtomicU16, AtomicU32, AtomicU64);
+all_zero_valid!(u8, u16, u32, u64, bool, AtomicU8, AtomicU16, AtomicU32, AtomicU64);
 
 // SAFETY: it has no bytes.
 unsafe impl AllZeroValid for () {}
 
 // SAFETY: an array has no bytes of its own.
 unsafe impl<T: AllZeroValid, const N: usize> AllZeroValid for [T; N] {}
+
+/// Declares a struct of [`AllZeroValid`] fields, which is [`AllZeroValid`] itself.
+#[macro_export]
+macro_rules! zeroable {
+    ($(#[$doc:meta])* $vis:vis struct $name:ident {
+        $($(#[$field_doc:meta])* $field_vis:vis $field:ident: $type:ty),* $(,)?
+    }) => {
+        $(#[$doc])*
+        $vis struct $name { $($(#[$field_doc])* $field_vis $field: $type),* }
+
+        const _: () = {
+            const fn zero_is_valid<T: $crate::AllZeroValid>() {}
+            $(zero_is_valid::<$type>();)*
+        };
+
+        // SAFETY: zero is a value of each field, as was just checked, and there is nothing else but
+        // padding.
+        unsafe impl $crate::AllZeroValid for $name {}
+    };
+}
 
 /// Page size hint: transparent huge pages cause fewer TLB misses under random access, for 2 MiB of
 /// memory with the first entry touched.
@@ -225,6 +245,95 @@ impl<T: AllZeroValid> PagedTable<T> {
     }
 }
 
+/// `N` entries, all zero at first, of which only those that are touched cost memory: a row for each
+/// object that there may be, found without a check of bounds. `N` is a power of two.
+#[derive(Debug)]
+pub struct SparseArray<T: AllZeroValid, const N: usize> {
+    first: NonNull<T>,
+    _owns: PhantomData<T>,
+}
+
+// SAFETY: it is a box of `T` in all but name, and `T` is Send.
+unsafe impl<T: AllZeroValid, const N: usize> Send for SparseArray<T, N> {}
+// SAFETY: as above; shared access gives out `&T` only, and `T` is Sync.
+unsafe impl<T: AllZeroValid, const N: usize> Sync for SparseArray<T, N> {}
+
+impl<T: AllZeroValid, const N: usize> SparseArray<T, N> {
+    const FITS: () = assert!(N.is_power_of_two(), "indices are masked");
+    const BYTES: usize = N * size_of::<T>();
+}
+
+impl<T: AllZeroValid, const N: usize> Default for SparseArray<T, N> {
+    /// Reserves the address space. Without it the process ends, as it does when memory for a `Vec`
+    /// cannot be allocated.
+    fn default() -> Self {
+        const { (Self::FITS, PagedTable::<T>::FITS) };
+        let Ok(first) = reserve(Self::BYTES) else {
+            let layout = std::alloc::Layout::array::<T>(N);
+            std::alloc::handle_alloc_error(layout.unwrap_or(std::alloc::Layout::new::<T>()))
+        };
+        Self { first: first.cast(), _owns: PhantomData }
+    }
+}
+
+impl<T: AllZeroValid, const N: usize> Drop for SparseArray<T, N> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no reference outlives this.
+        let unmapped = unsafe { munmap(self.first.as_ptr().cast(), Self::BYTES) };
+        debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
+    }
+}
+
+impl<T: AllZeroValid, const N: usize> SparseArray<T, N> {
+    /// Returns an entry. Indices from `N` on wrap around.
+    #[inline(always)]
+    pub fn at(&self, index: u32) -> &T {
+        // SAFETY: the mapping holds `N` entries, and was all zero, which is a valid `T`.
+        unsafe { self.first.add(index as usize % N).as_ref() }
+    }
+
+    /// Returns an entry, to its only owner. Indices from `N` on wrap around.
+    #[inline(always)]
+    pub fn at_mut(&mut self, index: u32) -> &mut T {
+        // SAFETY: as in `at`, and `&mut self` ensures that there is no other reference.
+        unsafe { self.first.add(index as usize % N).as_mut() }
+    }
+
+    /// Returns all entries. Walking over them maps page tables for all.
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: as in `at`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), N) }
+    }
+
+    /// Returns a handle to its memory, for other threads.
+    pub fn memory(&self) -> SparseMemory {
+        SparseMemory { first: self.first.addr().get(), entry: size_of::<T>(), entries: N }
+    }
+}
+
+/// Where a [`SparseArray`] is; it keeps nothing alive.
+#[derive(Clone, Copy, Debug)]
+pub struct SparseMemory {
+    first: usize,
+    entry: usize,
+    entries: usize,
+}
+
+impl SparseMemory {
+    /// Faults in the memory of an entry before its owner touches it: the owner would have to wait.
+    /// If the kernel cannot (before Linux 5.14, or for lack of memory), that happens later.
+    pub fn make_ready(&self, index: u32) {
+        let at = self.first + index as usize % self.entries * self.entry;
+        let from = at / PAGE * PAGE;
+        // SAFETY: faulting pages in changes no contents, whoever may have the range by now, and
+        // fails where nothing is mapped.
+        let _ = unsafe {
+            let first = std::ptr::without_provenance_mut(from);
+            madvise(first, at + self.entry - from, Advice::LinuxPopulateWrite)
+        };
+    }
+}
+
 fn reserve(bytes: usize) -> Result<NonNull<u8>, MapError> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -316,6 +425,33 @@ mod tests {
         assert_eq!(table.as_slice().as_ptr().addr() % HUGE_PAGE, 0);
         table.as_mut_slice().fill(9);
         assert_eq!(table.get((3 << 20) - 1), Some(&9));
+    }
+
+    zeroable! {
+        /// As features declare theirs.
+        #[derive(Debug, PartialEq)]
+        #[repr(align(64))]
+        struct Row {
+            packets: u64,
+            marked: bool,
+            lines: [u32; 3],
+        }
+    }
+
+    #[test]
+    fn sparse_arrays_cost_what_is_touched() {
+        let mut rows = SparseArray::<Row, 65_536>::default();
+        let memory = rows.memory();
+        memory.make_ready(65_535);
+        memory.make_ready(65_536);
+        assert_eq!(rows.at(7), &Row { packets: 0, marked: false, lines: [0; 3] });
+        rows.at_mut(65_535).packets = 9;
+        rows.at_mut(65_536 + 3).marked = true;
+        assert_eq!((rows.at(65_535).packets, rows.at(3).marked), (9, true));
+        assert_eq!(rows.as_slice().iter().filter(|r| r.marked || r.packets > 0).count(), 2);
+        assert_eq!(std::ptr::from_ref(rows.at(1)).addr() % 64, 0);
+        drop(rows);
+        memory.make_ready(0);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Prefetch hints for safe code.
 
-use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 
 /// Prefetches the cache line of `at` for writing: another core has read it, and a store would wait
@@ -54,20 +53,23 @@ pub fn first_for_read<T>(at: &T, bytes: usize) {
 
 /// The cache line of a value that will be needed, for a caller that knows when, but not its type.
 /// It keeps nothing alive: the value may be gone, and the hint useless.
-#[derive(Clone, Copy, Debug)]
-pub struct Line(NonZeroUsize);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Line(usize);
+
+// SAFETY: an address that is only prefetched, which never faults.
+unsafe impl crate::AllZeroValid for Line {}
 
 impl Line {
     /// Returns the line of `at`, or its first one.
     #[inline]
     pub fn of<T: ?Sized>(at: &T) -> Line {
-        Line(NonNull::from_ref(at).cast::<u8>().addr())
+        Line(NonNull::from_ref(at).cast::<u8>().addr().get())
     }
 
     /// Prefetches the line. A hint.
     #[inline]
     pub fn fetch(self) {
-        read_line(std::ptr::without_provenance(self.0.get()));
+        read_line(std::ptr::without_provenance(self.0));
     }
 }
 

@@ -3,6 +3,7 @@
 //! The main thread owns it; workers read [`IfTable`], republished on each change. Features learn of
 //! changes by [`Interfaces::subscribe`].
 
+mod indices;
 mod set;
 
 pub use set::{
@@ -11,12 +12,14 @@ pub use set::{
 };
 
 use crate::output;
+use indices::Indices;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode};
+use thalweg_tables::CowTable;
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// A MAC address.
@@ -285,7 +288,7 @@ impl InterfaceView {
 }
 
 /// An interface, as workers read it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct IfRow {
     /// The interface exists.
     pub present: bool,
@@ -301,25 +304,26 @@ pub struct IfRow {
     pub caps: Caps,
 }
 
+static NO_ROW: IfRow = IfRow {
+    present: false,
+    admin_up: false,
+    accept_all: false,
+    mac: [0; 6],
+    output: NodeId(0),
+    caps: Caps { tx_csum: false, tx_tso: false, tx_uso: false },
+};
+
 /// All interfaces, as workers read them.
 #[derive(Clone, Debug, Default)]
 pub struct IfTable {
-    rows: Vec<IfRow>,
+    rows: CowTable<IfRow>,
 }
 
 impl IfTable {
     /// Returns an interface's row; an empty one if it does not exist.
     #[inline]
     pub fn get(&self, sw_if: SwIfIndex) -> &IfRow {
-        static NONE: IfRow = IfRow {
-            present: false,
-            admin_up: false,
-            accept_all: false,
-            mac: [0; 6],
-            output: NodeId(0),
-            caps: Caps { tx_csum: false, tx_tso: false, tx_uso: false },
-        };
-        self.rows.get(sw_if as usize).unwrap_or(&NONE)
+        self.rows.get(sw_if).unwrap_or(&NO_ROW)
     }
 }
 
@@ -337,8 +341,9 @@ pub struct Interfaces {
     list: Vec<Option<Interface>>,
     by_name: HashMap<String, SwIfIndex>,
     writer: snapshot::Writer<IfTable>,
-    /// Indices reserved for future interfaces, by name.
-    reserved: BTreeMap<String, SwIfIndex>,
+    indices: Indices,
+    /// Instances of numbered interfaces (`loop3`) by prefix.
+    instances: HashMap<&'static str, Indices>,
     subscribers: Vec<Subscriber>,
     #[allow(clippy::type_complexity)]
     describers: Vec<Rc<dyn Fn(&Control, SwIfIndex) -> Vec<String>>>,
@@ -352,7 +357,8 @@ impl Interfaces {
             list: Vec::new(),
             by_name: HashMap::new(),
             writer,
-            reserved: BTreeMap::new(),
+            indices: Indices::new(MAX_INTERFACES as SwIfIndex),
+            instances: HashMap::new(),
             subscribers: Vec::new(),
             describers: Vec::new(),
         });
@@ -381,6 +387,7 @@ impl Interfaces {
         };
         let device: Box<dyn Device> = Box::new(Local);
         self.by_name.insert("local0".into(), 0);
+        self.indices.take("local0", 0);
         self.list.push(Some(Interface {
             view,
             accept_all: 0,
@@ -427,14 +434,9 @@ impl Interfaces {
         self.describers.push(Rc::new(f));
     }
 
-    /// Picks the index of a new interface: the one reserved for its name, else the lowest that is
-    /// neither used nor reserved.
-    fn free(&self, name: &str) -> Option<SwIfIndex> {
-        let is_free = |i: SwIfIndex| self.get(i).is_none();
-        let own = self.reserved.get(name).copied().filter(|i| is_free(*i));
-        let mut all = (0..MAX_INTERFACES as SwIfIndex).filter(|i| is_free(*i));
-        let others = |i: &SwIfIndex| self.reserved.values().any(|r| r == i);
-        own.or_else(|| all.clone().find(|i| !others(i))).or_else(|| all.next())
+    fn instances(&mut self, prefix: &'static str) -> &mut Indices {
+        let new = || Indices::new(MAX_INTERFACES as u32);
+        self.instances.entry(prefix).or_insert_with(new)
     }
 
     fn row(&mut self, sw_if: SwIfIndex) -> Result<&mut Interface, DeviceError> {
@@ -442,20 +444,22 @@ impl Interfaces {
         found.ok_or_else(|| DeviceError::Unknown(format!("index {sw_if}")))
     }
 
-    fn publish(&mut self, c: &Control) {
-        let rows = self.list.iter().map(|i| match i {
-            None => IfRow::default(),
-            Some(i) => IfRow {
-                present: true,
-                admin_up: i.view.admin_up,
-                accept_all: i.view.promiscuous || i.accept_all > 0,
-                mac: i.view.mac,
-                output: i.view.output,
-                caps: i.view.caps,
-            },
+    /// Publishes an interface's row to workers.
+    fn publish(&mut self, c: &Control, sw_if: SwIfIndex) {
+        let i = self.list.get(sw_if as usize).and_then(Option::as_ref);
+        let row = i.map_or(NO_ROW, |i| IfRow {
+            present: true,
+            admin_up: i.view.admin_up,
+            accept_all: i.view.promiscuous || i.accept_all > 0,
+            mac: i.view.mac,
+            output: i.view.output,
+            caps: i.view.caps,
         });
-        let table = IfTable { rows: rows.collect() };
-        self.writer.publish(c.domain(), table);
+        self.writer.update(c.domain(), |table| {
+            let mut table = table.clone();
+            table.rows.set(sw_if, row);
+            table
+        });
     }
 }
 
@@ -508,12 +512,28 @@ pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<()
     if found == 0 || found > max {
         return Err(DeviceError::Range { what: "index", min: 1, max, found });
     }
-    let holder = all.reserved.iter().find(|(n, i)| **i == sw_if && *n != name).map(|(n, _)| n);
-    if let Some(holder) = all.get(sw_if).map(|v| &v.name).or(holder) {
+    let holder = all.indices.holder(sw_if).filter(|holder| *holder != name);
+    if let Some(holder) = all.get(sw_if).map(|v| v.name.as_str()).or(holder) {
         return Err(DeviceError::Failed(format!("index {sw_if} belongs to `{holder}`")));
     }
-    all.reserved.insert(name.to_owned(), sw_if);
+    all.indices.reserve(name, sw_if);
     Ok(())
+}
+
+/// Returns the lowest free instance number of interfaces with this prefix (`loop`).
+pub(crate) fn next_instance(c: &Control, prefix: &'static str) -> Option<u32> {
+    let all = c.state::<Interfaces>();
+    all.borrow_mut().instances(prefix).next("")
+}
+
+/// Notes that an instance exists.
+pub(crate) fn take_instance(c: &Control, prefix: &'static str, instance: u32) {
+    c.state::<Interfaces>().borrow_mut().instances(prefix).take("", instance);
+}
+
+/// Notes that an instance was deleted.
+pub(crate) fn free_instance(c: &Control, prefix: &'static str, instance: u32) {
+    c.state::<Interfaces>().borrow_mut().instances(prefix).give_back(instance);
 }
 
 fn notify(c: &mut Control, event: InterfaceEvent) {
@@ -539,7 +559,7 @@ pub fn create(
         if a.by_name.contains_key(&spec.name) {
             return Err(DeviceError::Exists(spec.name));
         }
-        a.free(&spec.name).ok_or(DeviceError::Full)?
+        a.indices.next(&spec.name).ok_or(DeviceError::Full)?
     };
     let (output, tx) = add_nodes(c, sw_if, &spec, tx)?;
     let view = InterfaceView {
@@ -570,10 +590,11 @@ pub fn create(
         let end = a.list.len().max(sw_if as usize + 1);
         a.list.resize_with(end, || None);
         a.list[sw_if as usize] = Some(row);
-        a.reserved.remove(&spec.name);
+        a.indices.take(&spec.name, sw_if);
         a.by_name.insert(spec.name, sw_if);
-        a.publish(c);
+        a.publish(c, sw_if);
     }
+    c.make_interface_ready(sw_if);
     notify(c, InterfaceEvent::Created(sw_if));
     Ok(sw_if)
 }
@@ -613,7 +634,8 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
         let mut a = all.borrow_mut();
         let gone = a.list[sw_if as usize].take();
         a.by_name.remove(&v.name);
-        a.publish(c);
+        a.indices.give_back(sw_if);
+        a.publish(c, sw_if);
         gone
     };
     if let Some(i) = gone {

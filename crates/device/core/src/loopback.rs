@@ -21,11 +21,18 @@ impl Runner for Sink {
     fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
 }
 
-struct NullDevice(&'static str);
+struct NullDevice {
+    kind: &'static str,
+    prefix: &'static str,
+    instance: u32,
+}
 
 impl Device for NullDevice {
     fn dev_type(&self) -> &'static str {
-        self.0
+        self.kind
+    }
+    fn delete(&mut self, c: &mut Control, _sw_if: SwIfIndex) {
+        interface::free_instance(c, self.prefix, self.instance);
     }
     fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
         Ok(true)
@@ -63,13 +70,13 @@ pub fn create_sink(c: &mut Control, instance: Option<u32>) -> Result<SwIfIndex, 
 
 fn create(
     c: &mut Control,
-    prefix: &str,
+    prefix: &'static str,
     kind: &'static str,
     instance: Option<u32>,
     mac: impl FnOnce(u32) -> Mac,
 ) -> Result<SwIfIndex, DeviceError> {
-    let free = || (0..).find(|i| interface::find(c, &format!("{prefix}{i}")).is_err());
-    let instance = instance.or_else(free).unwrap_or(0);
+    let instance = instance.or_else(|| interface::next_instance(c, prefix));
+    let instance = instance.ok_or(DeviceError::Full)?;
     let spec = InterfaceSpec {
         name: format!("{prefix}{instance}"),
         mac: mac(instance),
@@ -77,9 +84,11 @@ fn create(
         speed_kbps: 0,
         link_up: true,
         caps: Caps { tx_csum: true, tx_tso: true, tx_uso: true },
-        device: Box::new(NullDevice(kind)),
+        device: Box::new(NullDevice { kind, prefix, instance }),
         tx: &TX,
         input: None,
     };
-    interface::create(c, spec, |_, _| Built::runner(Sink))
+    let sw_if = interface::create(c, spec, |_, _| Built::runner(Sink))?;
+    interface::take_instance(c, prefix, instance);
+    Ok(sw_if)
 }

@@ -334,6 +334,9 @@ pub(crate) fn interface_created(c: &mut Control, new: SwIfIndex) {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         state.going = state.going.filter(|gone| *gone != new);
+        if state.sets.is_empty() {
+            return;
+        }
     }
     follow(c, None);
 }
@@ -345,6 +348,9 @@ pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
         let mut state = state.borrow_mut();
         state.interfaces.remove(&gone);
         state.going = Some(gone);
+        if state.sets.is_empty() && state.following.is_empty() {
+            return;
+        }
     }
     follow(c, None);
 }

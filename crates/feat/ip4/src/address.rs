@@ -1,7 +1,7 @@
 //! Interface addresses and the routes that they add.
 
 use crate::route::{Path, PathKind, Source, Table, settle_later};
-use crate::{Ip4, RouteError, publish};
+use crate::{Ip4, RouteError, publish_interface};
 use std::net::Ipv4Addr;
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_feat_arp as arp;
@@ -246,13 +246,13 @@ pub fn set_table(c: &mut Control, sw_if: SwIfIndex, table: u32) -> Result<(), Ad
         }
         ip4.bound.insert(sw_if, table);
     }
-    publish(c);
+    publish_interface(c, sw_if);
     Ok(())
 }
 
 /// Publishes a change to workers, ARP and subscribers.
 fn changed(c: &mut Control, sw_if: SwIfIndex) {
-    publish(c);
+    publish_interface(c, sw_if);
     let list = c.state::<Ip4>().borrow().addresses(sw_if).to_vec();
     arp::set_addresses(c, sw_if, &list);
     let subscribers = c.state::<Ip4>().borrow().subscribers.clone();
@@ -263,10 +263,8 @@ fn changed(c: &mut Control, sw_if: SwIfIndex) {
 pub(crate) fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
     let _ = remove_all(c, sw_if);
     let ip4 = c.state::<Ip4>();
-    {
+    let known = {
         let mut ip4 = ip4.borrow_mut();
-        ip4.addresses.remove(&sw_if);
-        ip4.bound.remove(&sw_if);
         let idle = ip4.tables.values().all(Table::is_settled);
         let mut gone = true;
         for t in ip4.tables.values_mut() {
@@ -275,8 +273,11 @@ pub(crate) fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
         if idle && !gone {
             c.remote().submit(settle_later);
         }
+        ip4.addresses.remove(&sw_if).is_some() | ip4.bound.remove(&sw_if).is_some()
+    };
+    if known {
+        publish_interface(c, sw_if);
     }
-    publish(c);
 }
 
 /// Adds a host route for each resolved neighbour, so that packets to it bypass the subnet's glean

@@ -34,7 +34,7 @@ use thalweg_engine::Feature;
 use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Topic};
 use thalweg_tables::snapshot::{self, Snapshot};
-use thalweg_tables::{Ipv4Prefix, Lpm4, Sweep, lpm4};
+use thalweg_tables::{CowTable, Ipv4Prefix, Lpm4, Sweep, lpm4};
 use thalweg_wire::ethernet::ethertype;
 
 /// The feature.
@@ -83,7 +83,8 @@ pub struct Ip4 {
 pub const MAX_TABLES: usize = 1024;
 
 fn init(c: &mut Control) {
-    let (writer, snapshot) = snapshot::channel(Tables { fibs: Vec::new(), interfaces: Vec::new() });
+    let (writer, snapshot) =
+        snapshot::channel(Tables { fibs: Vec::new(), interfaces: CowTable::default() });
     let snapshot: Arc<Snapshot<Tables>> = snapshot;
     c.share(snapshot.clone());
     c.shared::<thalweg_fib::RouteBook>().add(Arc::new(tables::Lengths(snapshot)));
@@ -105,10 +106,11 @@ fn init(c: &mut Control) {
     thalweg_feat_ethernet::register(c, ethertype::ARP, "arp-input");
     let all = c.state::<Interfaces>();
     let mut all = all.borrow_mut();
-    all.subscribe(|c, e| match e {
-        InterfaceEvent::Created(_) => publish(c),
-        InterfaceEvent::Deleted(i) => address::interface_gone(c, i),
-        _ => {}
+    all.subscribe(|c, e| {
+        // Without an address a new one is in table 0, as those that workers do not know.
+        if let InterfaceEvent::Deleted(i) = e {
+            address::interface_gone(c, i);
+        }
     });
     all.describe_addresses(|c, i| {
         let ip4 = c.state::<Ip4>();
@@ -207,14 +209,32 @@ fn publish(c: &mut Control) {
     let mut ip4 = ip4.borrow_mut();
     let fib = |t: &Table| Fib { id: t.id(), serial: t.serial(), routes: t.lpm().reader() };
     let fibs: Vec<_> = ip4.tables.values().map(fib).collect();
-    let top = c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).max().unwrap_or(0);
-    let mut interfaces = vec![IfIp4::default(); top as usize + 1];
-    for (i, row) in interfaces.iter_mut().enumerate() {
-        let table = ip4.bound.get(&(i as u32)).copied().unwrap_or(0);
-        row.fib = fibs.iter().position(|f| f.id == table).unwrap_or(0) as u16;
-        row.address = ip4.addresses.get(&(i as u32)).and_then(|a| a.first()).map(|a| a.0);
+    let mut interfaces = CowTable::default();
+    for i in ip4.bound.keys().chain(ip4.addresses.keys()) {
+        interfaces.set(*i, ip4.row(*i, &fibs));
     }
     ip4.writer.publish(c.domain(), Tables { fibs, interfaces });
+}
+
+/// Publishes one interface's table and address.
+fn publish_interface(c: &mut Control, sw_if: SwIfIndex) {
+    let ip4 = c.state::<Ip4>();
+    let mut ip4 = ip4.borrow_mut();
+    let mut tables = ip4.writer.get().clone();
+    let row = ip4.row(sw_if, &tables.fibs);
+    tables.interfaces.set(sw_if, row);
+    ip4.writer.publish(c.domain(), tables);
+}
+
+impl Ip4 {
+    /// What workers read of an interface.
+    fn row(&self, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
+        let table = self.bound.get(&sw_if).copied().unwrap_or(0);
+        IfIp4 {
+            fib: fibs.iter().position(|f| f.id == table).unwrap_or(0) as u16,
+            address: self.addresses.get(&sw_if).and_then(|a| a.first()).map(|a| a.0),
+        }
+    }
 }
 
 /// Adds paths to a route, or replaces them (`replace`). Routes that resolve their next hop through

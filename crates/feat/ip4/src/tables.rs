@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
-use thalweg_tables::Lpm4Reader;
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
+use thalweg_tables::{CowTable, Lpm4Reader};
 
 /// Maximum number of further tables in which a packet is looked up.
 pub(crate) const MAX_LOOKUPS: usize = 4;
@@ -35,13 +35,14 @@ pub(crate) struct IfIp4 {
 #[derive(Clone)]
 pub struct Tables {
     pub(crate) fibs: Vec<Fib>,
-    pub(crate) interfaces: Vec<IfIp4>,
+    /// Those without an address are in the first table, unless they say otherwise.
+    pub(crate) interfaces: CowTable<IfIp4>,
 }
 
 impl Tables {
     #[inline]
     fn interface(&self, rx_if: u32) -> IfIp4 {
-        self.interfaces.get(rx_if as usize).copied().unwrap_or_default()
+        self.interfaces.get(rx_if).copied().unwrap_or_default()
     }
     /// Returns whether table 0 is the only one.
     #[inline]

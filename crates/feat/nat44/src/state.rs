@@ -665,13 +665,29 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     }
 }
 
+impl Nat44 {
+    /// Returns whether the configuration names an interface.
+    fn uses(&self, sw_if: SwIfIndex) -> bool {
+        self.roles.contains_key(&sw_if) || self.takes_address_of(sw_if)
+    }
+
+    /// Returns whether external addresses are those of this interface.
+    fn takes_address_of(&self, sw_if: SwIfIndex) -> bool {
+        self.address_interfaces.iter().any(|b| b.0 == sw_if)
+            || self.mappings.iter().any(|m| m.external_if == Some(sw_if))
+    }
+}
+
 /// Subscribes to deleted interfaces and changed addresses.
 pub(crate) fn follow_interfaces(c: &mut Control) {
     let all = c.state::<Interfaces>();
     all.borrow_mut().subscribe(|c, e| {
         let InterfaceEvent::Deleted(gone) = e else { return };
-        set_role(c, gone, Role::default());
         let nat = c.state::<Nat44>();
+        if !nat.borrow().uses(gone) {
+            return;
+        }
+        set_role(c, gone, Role::default());
         {
             let mut nat = nat.borrow_mut();
             nat.address_interfaces.retain(|b| b.0 != gone);
@@ -682,11 +698,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
     let ip4 = c.state::<Ip4>();
     ip4.borrow_mut().on_address_change(|c, sw_if| {
         let nat = c.state::<Nat44>();
-        let uses = {
-            let nat = nat.borrow();
-            let mapped = nat.mappings.iter().any(|m| m.external_if == Some(sw_if));
-            nat.address_interfaces.iter().any(|b| b.0 == sw_if) || mapped
-        };
+        let uses = nat.borrow().takes_address_of(sw_if);
         if uses {
             publish(c);
             order(c, |_| Order::Sweep(Sweep::Mappings));

@@ -4,6 +4,7 @@
 //! mean is exactly N and no pattern in the traffic can hide from them.
 
 use thalweg_tables::random::Random;
+use thalweg_tables::zeroable;
 
 /// More packets than there will ever be, and few enough to be added to others.
 const NEVER: u64 = 1 << 62;
@@ -20,18 +21,13 @@ fn skip_of(random: &mut Random, n: u32) -> u64 {
     1 + random.below(2 * u64::from(n) - 1)
 }
 
-/// The countdown of one interface on one worker.
-#[derive(Debug, Clone)]
-pub struct Countdown {
-    /// Packets up to and including the next sample.
-    left: u64,
-    rate: u32,
-}
-
-impl Default for Countdown {
-    /// Takes nothing.
-    fn default() -> Self {
-        Countdown { left: NEVER, rate: 0 }
+zeroable! {
+    /// The countdown of one interface on one worker. All zero, it takes nothing.
+    #[derive(Debug, Clone, Default)]
+    pub struct Countdown {
+        /// Packets up to and including the next sample, XOR [`NEVER`].
+        not_left: u64,
+        rate: u32,
     }
 }
 
@@ -45,7 +41,8 @@ impl Countdown {
     /// Sets the rate. If it is unchanged, the current skip continues.
     pub fn set_rate(&mut self, rate: u32, random: &mut Random) {
         if rate != self.rate {
-            (self.rate, self.left) = (rate, skip(random, rate));
+            self.rate = rate;
+            self.set_left(skip(random, rate));
         }
     }
 
@@ -53,22 +50,27 @@ impl Countdown {
     #[inline]
     #[must_use]
     pub(crate) fn left(&self) -> u64 {
-        self.left
+        self.not_left ^ NEVER
+    }
+
+    #[inline(always)]
+    fn set_left(&mut self, packets: u64) {
+        self.not_left = packets ^ NEVER;
     }
 
     /// How many packets may pass before the one that is due.
     #[inline]
     #[must_use]
     pub fn free(&self) -> u64 {
-        self.left - 1
+        self.left() - 1
     }
 
     /// Lets `n` packets pass; false (and nothing done) if a sample is among them.
     #[inline]
     pub fn pass(&mut self, n: u64) -> bool {
-        let free = n < self.left;
+        let free = n < self.left();
         if free {
-            self.left -= n;
+            self.set_left(self.left() - n);
         }
         free
     }
@@ -80,9 +82,9 @@ impl Countdown {
         if self.pass(n) {
             return None;
         }
-        let passed = self.left - 1;
+        let passed = self.left() - 1;
         // There is one due, so that this is no rate of none.
-        self.left = skip_of(random, self.rate);
+        self.set_left(skip_of(random, self.rate));
         Some(passed)
     }
 
@@ -90,21 +92,21 @@ impl Countdown {
     /// whether a sample is among them, and that it is none of those.
     #[inline(always)]
     pub(crate) fn next_behind(&mut self, passed: u64, n: u64, random: &mut Random) -> Option<u64> {
-        let at = (self.left - 1).wrapping_sub(passed);
+        let at = (self.left() - 1).wrapping_sub(passed);
         if at >= n {
             self.none_behind(passed + n);
             return None;
         }
         // There is one due, so that this is no rate of none.
-        self.left = skip_of(random, self.rate);
+        self.set_left(skip_of(random, self.rate));
         Some(at)
     }
 
     #[cold]
     #[inline(never)]
     fn none_behind(&mut self, packets: u64) {
-        debug_assert!(packets < self.left, "a sample was missed");
-        self.left = self.left.saturating_sub(packets).max(1);
+        debug_assert!(packets < self.left(), "a sample was missed");
+        self.set_left(self.left().saturating_sub(packets).max(1));
     }
 }
 
@@ -247,11 +249,11 @@ mod tests {
         let mut random = Random::with_seed(7);
         let mut countdown = Countdown::default();
         countdown.set_rate(1_000_000, &mut random);
-        let left = countdown.left;
+        let left = countdown.left();
         countdown.set_rate(1_000_000, &mut random);
-        assert_eq!((countdown.left, countdown.rate()), (left, 1_000_000));
+        assert_eq!((countdown.left(), countdown.rate()), (left, 1_000_000));
         countdown.set_rate(2, &mut random);
-        assert!(countdown.left <= 3);
+        assert!(countdown.left() <= 3);
     }
 
     #[test]

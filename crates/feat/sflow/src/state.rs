@@ -13,6 +13,7 @@ use crate::stats::{PortTotals, TapStats};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, interface};
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
@@ -214,6 +215,9 @@ pub struct SFlow {
     generations: u32,
     taps: Vec<Arc<TapStats>>,
     service: Result<service::Handle, String>,
+    /// The service was set up for a change of interfaces a moment ago; true if others have come
+    /// since.
+    settling: Option<bool>,
 }
 
 /// An interface with sFlow, as `show sflow` lists it.
@@ -260,6 +264,7 @@ pub(crate) fn init(c: &mut Control) {
         generations: 0,
         taps: Vec::new(),
         service: Err("the sflow thread is not running yet".into()),
+        settling: None,
     });
     let all = c.state::<Interfaces>();
     all.borrow_mut().subscribe(|c, event| match event {
@@ -270,7 +275,7 @@ pub(crate) fn init(c: &mut Control) {
             let sampling = !state.borrow().ports.is_empty();
             if sampling {
                 // Its nodes have reasons of their own.
-                publish(c);
+                follow_interfaces(c);
             }
         }
         InterfaceEvent::Deleted(sw_if) => forget(c, sw_if),
@@ -278,7 +283,7 @@ pub(crate) fn init(c: &mut Control) {
             if c.state::<SFlow>().borrow().ports.contains_key(&sw_if) {
                 note_speed(c, sw_if);
                 tell_port(c, sw_if);
-                publish(c);
+                follow_interfaces(c);
             }
         }
         InterfaceEvent::Mtu(_) => {}
@@ -568,7 +573,7 @@ fn forget(c: &mut Control, sw_if: u32) {
     }
     if identity.is_some() {
         send_to_taps(c, TapMessage::Forget { sw_if });
-        publish(c);
+        follow_interfaces(c);
     }
 }
 
@@ -630,6 +635,27 @@ fn setup(c: &Control) -> Setup {
         reasons: state.reasons.clone(),
         drop_limit: state.settings.drop_limit,
     }
+}
+
+/// Time in which changes of interfaces are collected.
+const SETTLE: Duration = Duration::from_millis(10);
+
+/// Sets the service up for a change of an interface: at once, and once more for all that follow
+/// shortly, as the setup lists all interfaces.
+fn follow_interfaces(c: &mut Control) {
+    let state = c.state::<SFlow>();
+    if let Some(more) = &mut state.borrow_mut().settling {
+        *more = true;
+        return;
+    }
+    state.borrow_mut().settling = Some(false);
+    publish(c);
+    c.after(SETTLE, |c| {
+        let more = c.state::<SFlow>().borrow_mut().settling.take();
+        if more == Some(true) {
+            publish(c);
+        }
+    });
 }
 
 pub(crate) fn publish(c: &Control) {

@@ -1,17 +1,20 @@
 //! What the tap counts per interface: written by one worker, read by all.
 
 use thalweg_graph::stats::{Counter, MAX_INTERFACES};
+use thalweg_tables::{SparseArray, zeroable};
 
-/// One interface on one worker, since sFlow was first enabled there; up to date whenever the worker
-/// has a moment, and every millisecond.
-#[derive(Debug, Default)]
-pub struct PortCounters {
-    /// Packets that could have been sampled.
-    pub seen: Counter,
-    /// Samples put into the ring.
-    pub taken: Counter,
-    /// Samples lost because the ring was full.
-    pub dropped: Counter,
+zeroable! {
+    /// One interface on one worker, since sFlow was first enabled there; up to date whenever the
+    /// worker has a moment, and every millisecond.
+    #[derive(Debug, Default)]
+    pub struct PortCounters {
+        /// Packets that could have been sampled.
+        pub seen: Counter,
+        /// Samples put into the ring.
+        pub taken: Counter,
+        /// Samples lost because the ring was full.
+        pub dropped: Counter,
+    }
 }
 
 impl PortCounters {
@@ -24,27 +27,20 @@ impl PortCounters {
 }
 
 /// All interfaces on one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TapStats {
-    ports: Box<[PortCounters]>,
+    ports: SparseArray<PortCounters, MAX_INTERFACES>,
     /// All interfaces together, those too that have no sFlow any more, or are gone.
     pub all: PortCounters,
     /// Drop samples suppressed by the limit.
     pub suppressed: Counter,
 }
 
-impl Default for TapStats {
-    fn default() -> Self {
-        let ports = (0..MAX_INTERFACES).map(|_| PortCounters::default()).collect();
-        TapStats { ports, all: PortCounters::default(), suppressed: Counter::default() }
-    }
-}
-
 impl TapStats {
     /// An interface's counters.
     #[inline]
     pub fn port(&self, sw_if: u32) -> &PortCounters {
-        &self.ports[sw_if as usize % MAX_INTERFACES]
+        self.ports.at(sw_if)
     }
 }
 

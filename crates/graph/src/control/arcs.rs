@@ -1,8 +1,10 @@
 //! Features and taps on arcs, per interface.
 
 use super::Control;
-use crate::arc::{ArcConfig, ArcError, ArcTable};
+use crate::arc::{ArcConfig, ArcError, ArcRow};
 use crate::decl::{ArcDecl, ArcId, ArcKey, NodeId};
+use crate::mailbox::ToWorker;
+use thalweg_tables::qsbr::Domain;
 
 impl Control {
     /// Returns an arc by name.
@@ -23,16 +25,26 @@ impl Control {
         self.arcs.iter().map(|a| (a.decl.name, a.enabled(sw_if))).collect()
     }
 
-    fn arc_mut(&mut self, arc: &str) -> Result<&mut ArcConfig, ArcError> {
-        let known = self.arcs.iter_mut().find(|a| a.decl.name == arc);
-        known.ok_or_else(|| ArcError::UnknownArc(arc.into()))
+    /// Changes an arc; returns its index and the result.
+    fn change_arc<T>(
+        &mut self,
+        arc: &str,
+        change: impl FnOnce(&mut ArcConfig, (&ArcRow, &Domain)) -> Result<T, ArcError>,
+    ) -> Result<(ArcId, T), ArcError> {
+        let place = self.arcs.iter().position(|a| a.decl.name == arc);
+        let unknown = || ArcError::UnknownArc(arc.into());
+        let at = place.ok_or_else(unknown)?;
+        let row = self.arc_table.arcs.get(at).ok_or_else(unknown)?;
+        let done = change(&mut self.arcs[at], (row, &self.domain))?;
+        Ok((ArcId(at as u8), done))
     }
 
     /// Enables or disables a feature or tap on an interface, from the workers' next loop on. No
     /// packet is lost.
     ///
     /// # Errors
-    /// If the arc does not exist, or has no such feature.
+    /// If the arc does not exist, has no such feature, or interfaces have too many combinations of
+    /// features; nothing has changed then.
     pub fn enable_feature(
         &mut self,
         arc: &str,
@@ -40,43 +52,51 @@ impl Control {
         sw_if: u32,
         on: bool,
     ) -> Result<(), ArcError> {
-        if self.arc_mut(arc)?.set(feature, sw_if, on)? {
-            self.publish_arcs();
+        let (arc, taps) = self.change_arc(arc, |a, to| a.set(to, feature, sw_if, on))?;
+        if let Some(mask) = taps {
+            self.set_gates(arc, sw_if, mask);
         }
         Ok(())
+    }
+
+    /// Opens or closes the workers' gates to the taps of an interface.
+    fn set_gates(&mut self, arc: ArcId, sw_if: u32, mask: u32) {
+        for w in 0..self.workers.len() {
+            self.send(w, ToWorker::Gate { arc, sw_if, mask });
+        }
     }
 
     /// Gives an interface its own end of an arc (e.g. its device after `interface-output`).
     ///
     /// # Errors
-    /// If the arc does not exist.
+    /// If the arc does not exist, or interfaces have too many combinations of features and ends.
     pub fn set_arc_end(
         &mut self,
         arc: &str,
         sw_if: u32,
         end: Option<NodeId>,
     ) -> Result<(), ArcError> {
-        self.arc_mut(arc)?.set_end(sw_if, end);
-        self.publish_arcs();
-        Ok(())
+        self.change_arc(arc, |a, to| a.set_end(to, sw_if, end)).map(|_| ())
     }
 
     /// Removes an interface from all arcs.
     pub fn remove_interface(&mut self, sw_if: u32) {
-        for a in &mut self.arcs {
-            a.remove_interface(sw_if);
+        let table = self.arc_table.clone();
+        for (at, row) in table.arcs.iter().enumerate() {
+            if self.arcs[at].remove_interface((row, &self.domain), sw_if) {
+                self.set_gates(ArcId(at as u8), sw_if, 0);
+            }
         }
         self.baseline.interfaces.insert(sw_if, self.interface_totals_raw(sw_if));
-        self.publish_arcs();
     }
 
-    pub(super) fn publish_arcs(&mut self) {
-        self.arc_generation += 1;
-        let table = ArcTable {
-            arcs: self.arcs.iter().map(ArcConfig::compile).collect(),
-            generation: self.arc_generation,
-        };
-        self.arc_writer.publish(&self.domain, table);
+    /// Commits the workers' memory for an interface that has a device, so that no worker has to
+    /// wait for it at the first packet.
+    pub fn make_interface_ready(&self, sw_if: u32) {
+        for w in &self.workers {
+            w.stats.make_ready(sw_if);
+            w.gates.iter().for_each(|gates| gates.make_ready(sw_if));
+        }
     }
 }
 

@@ -32,8 +32,8 @@ use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_buffer::{Cache, Pool, PoolConfig, PoolError};
+use thalweg_tables::SparseMemory;
 use thalweg_tables::qsbr::Domain;
-use thalweg_tables::snapshot;
 
 /// Capacity of the ring of messages to a worker; further ones queue on the main thread's side.
 const INBOX: usize = 4096;
@@ -123,6 +123,8 @@ struct WorkerHandle {
     thread: Option<std::thread::JoinHandle<()>>,
     tid: Arc<std::sync::atomic::AtomicI32>,
     epoll: SetFd,
+    /// Memory of the gates to its taps.
+    gates: [SparseMemory; 2],
 }
 
 /// Context of a node's build function.
@@ -224,8 +226,7 @@ pub struct Control {
     errors: Vec<(NodeId, &'static ErrorDecl)>,
     arc_decls: Vec<&'static ArcDecl>,
     arcs: Vec<ArcConfig>,
-    arc_writer: snapshot::Writer<ArcTable>,
-    arc_generation: u64,
+    arc_table: Arc<ArcTable>,
     workers: Vec<WorkerHandle>,
     states: HashMap<TypeId, Rc<dyn Any>>,
     shared: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
@@ -288,7 +289,6 @@ impl Control {
         let waker = Arc::new(Waker::new().map_err(system("main thread's eventfd"))?);
         let poller = Poller::new(waker.clone());
         let (tx, jobs) = mpsc::channel();
-        let (arc_writer, _) = snapshot::channel(ArcTable::default());
         Ok(Control {
             config,
             domain: Domain::new(),
@@ -298,8 +298,7 @@ impl Control {
             errors: Vec::new(),
             arc_decls: Vec::new(),
             arcs: Vec::new(),
-            arc_writer,
-            arc_generation: 0,
+            arc_table: Arc::default(),
             workers: Vec::new(),
             states: HashMap::new(),
             shared: HashMap::new(),
@@ -395,7 +394,8 @@ impl Control {
                 return Err(EngineError::Graph(text));
             }
         }
-        self.publish_arcs();
+        let arcs = self.arcs.iter().map(ArcConfig::row).collect();
+        self.arc_table = Arc::new(ArcTable { arcs });
         self.enter_hand_offs()
     }
 
@@ -465,7 +465,7 @@ impl Control {
             stats.clone(),
             to_main,
             reader,
-            self.arc_writer.snapshot(),
+            self.arc_table.clone(),
             from_main,
             waker.clone(),
             Pace::new(spin[0], spin[1]),
@@ -479,7 +479,7 @@ impl Control {
             worker.install(id, self.info(id), here);
         }
         worker.reorder(self.order());
-        let epoll = worker.epoll_set();
+        let (epoll, gates) = (worker.epoll_set(), worker.gate_memory());
         let tid = Arc::new(std::sync::atomic::AtomicI32::new(0));
         let thread = spawn(index, core, places, worker, tid.clone())
             .map_err(system(&format!("worker {index} on core {core:?}")))?;
@@ -494,6 +494,7 @@ impl Control {
             thread: Some(thread),
             tid,
             epoll,
+            gates,
         });
         Ok(())
     }

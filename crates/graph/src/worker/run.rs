@@ -13,8 +13,8 @@ use crate::poller::{Poller, SetFd, Woken};
 use crate::stats::WorkerStats;
 use std::sync::Arc;
 use thalweg_buffer::{Cache, Flags, Frame};
+use thalweg_tables::SparseMemory;
 use thalweg_tables::qsbr::{Guard, Reader};
-use thalweg_tables::snapshot::Snapshot;
 
 /// Reading the clock takes about 20 clocks, as much as a node needs for a packet. So of consecutive
 /// loops with few packets only one in `TIMED` is timed node by node, and is weighted by `TIMED`.
@@ -46,7 +46,7 @@ pub(crate) struct Worker {
     /// Receiving ends of the rings from other workers.
     arrivals: Vec<Arrivals>,
     pub(crate) reader: Reader,
-    pub(crate) arcs: Arc<Snapshot<ArcTable>>,
+    pub(crate) arcs: Arc<ArcTable>,
     pub(crate) inbox: rtrb::Consumer<ToWorker>,
     pub(crate) waker: Arc<Waker>,
     poller: Poller,
@@ -65,7 +65,7 @@ impl Worker {
         stats: Arc<WorkerStats>,
         to_main: ToMain,
         reader: Reader,
-        arcs: Arc<Snapshot<ArcTable>>,
+        arcs: Arc<ArcTable>,
         inbox: rtrb::Consumer<ToWorker>,
         waker: Arc<Waker>,
         pace: Pace,
@@ -131,6 +131,11 @@ impl Worker {
 
     pub(crate) fn epoll_set(&self) -> SetFd {
         self.poller.set_fd()
+    }
+
+    /// Returns handles to the memory of the gates to its taps.
+    pub(crate) fn gate_memory(&self) -> [SparseMemory; 2] {
+        self.core.gate_memory()
     }
 
     fn rearm(&mut self) {
@@ -200,8 +205,8 @@ impl Worker {
     fn turn(&mut self, at: u64, weight: u64) -> (usize, Option<u64>, u64) {
         let mut watch = Watch { at, weight };
         let guard = self.reader.enter();
-        let arcs = self.arcs.load(&guard);
-        self.core.follow_arcs(arcs);
+        let arcs = &*self.arcs;
+        self.core.follow_taps();
         let mut packets = 0;
         let mut deadline: Option<u64> = None;
         if !self.core.again.is_empty() {
@@ -263,6 +268,7 @@ impl Worker {
     fn message(&mut self, m: ToWorker) {
         match m {
             ToWorker::Install { id, info, built } => self.install(id, info, built),
+            ToWorker::Gate { arc, sw_if, mask } => self.core.set_gate(arc, sw_if, mask),
             ToWorker::Order(by_rank) => self.core.reorder(by_rank),
             ToWorker::Node { node, message } => self.node_message(node, message),
             ToWorker::Inject(i) => {
@@ -290,7 +296,7 @@ impl Worker {
 
     fn node_message(&mut self, node: NodeId, message: Box<dyn std::any::Any + Send>) {
         let guard = self.reader.enter();
-        let arcs = self.arcs.load(&guard);
+        let arcs = &*self.arcs;
         let mut cx = NodeCx { core: &mut self.core, guard: &guard, arcs, node };
         if let Some((_, input)) = self.inputs.iter_mut().find(|(id, _)| *id == node) {
             input.message(&mut cx, message);

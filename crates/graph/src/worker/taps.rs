@@ -5,7 +5,6 @@
 //! anyway, against the count at which a tap is due.
 
 use super::{Core, DEVICE_INPUT, INTERFACE_OUTPUT};
-use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcId, NodeId};
 use crate::node::{Fate, MAX_SKIP, NEEDED, Tap, TapCx};
@@ -13,6 +12,7 @@ use crate::stats::{MAX_INTERFACES, WorkerStats};
 use std::time::Duration;
 use thalweg_buffer::{Frame, Iface, Packet, PacketKey};
 use thalweg_tables::prefetch::Line;
+use thalweg_tables::{SparseArray, SparseMemory, zeroable};
 
 /// The count at which no tap is due.
 const NEVER: u64 = u64::MAX;
@@ -47,22 +47,31 @@ struct TapSlot {
     node: NodeId,
 }
 
-/// State of an interface on an arc whose taps run now and then. Each frame checks `due`, so that
-/// the other fields, on the same line, are cached when a tap is due, which is unpredictable.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Gate {
-    /// Packet count of the interface at which taps are due.
-    due: u64,
-    /// Packet count of the interface when taps last ran, or were last notified of skipped packets.
-    mark: u64,
-    /// Bitmap of the taps.
-    taps: u32,
-    /// Slot of the tap, if there is exactly one; else out of range.
-    only: u32,
-    /// What that tap needs, which may have left the nearest cache by the time: its slot, and its
-    /// own lines. The slot leads to the lines; from here they are all prefetched at once.
-    needs: Option<(Line, [Line; NEEDED])>,
+zeroable! {
+    /// State of an interface on an arc whose taps run now and then; all zero if it has none. Each
+    /// frame checks `due`, so that the other fields, on the same line, are cached when a tap is
+    /// due, which is unpredictable.
+    #[derive(Clone, Copy, Default)]
+    #[repr(align(64))]
+    struct Gate {
+        /// Packet count of the interface at which taps are due, inverted.
+        not_due: u64,
+        /// Packet count of the interface when taps last ran, or were last notified of skipped
+        /// packets.
+        mark: u64,
+        /// What the only tap needs, which may have left the nearest cache by the time: its slot,
+        /// and its own lines. The slot leads to the lines; from here they are all prefetched at
+        /// once.
+        needs: [Line; 1 + NEEDED],
+        /// Bitmap of the taps.
+        taps: u32,
+        /// Slot of the tap, if there is exactly one; else out of range.
+        only: u16,
+        /// Whether `needs` is known.
+        knows_needs: bool,
+        /// Position among the open ones.
+        place: u32,
+    }
 }
 
 const _: () = assert!(size_of::<Gate>() == 64);
@@ -70,8 +79,18 @@ const _: () = assert!(size_of::<Gate>() == 64);
 const SEVERAL: u32 = u32::MAX;
 
 impl Gate {
-    const CLOSED: Gate = Gate { due: NEVER, mark: 0, taps: 0, only: SEVERAL, needs: None };
+    #[inline(always)]
+    fn due(&self) -> u64 {
+        !self.not_due
+    }
+    #[inline(always)]
+    fn set_due(&mut self, count: u64) {
+        self.not_due = !count;
+    }
 }
+
+/// The gates of an arc.
+type Gates = SparseArray<Gate, MAX_INTERFACES>;
 
 /// All taps of a worker.
 pub(super) struct Taps {
@@ -84,11 +103,11 @@ pub(super) struct Taps {
     /// Positions in `slots` by arc and bit.
     on: Vec<Vec<usize>>,
     /// Gates by arc and interface.
-    gates: [Box<[Gate; MAX_INTERFACES]>; GATED.len()],
+    gates: [Gates; GATED.len()],
     /// Gates that are not closed.
     open: Vec<(usize, u32)>,
-    /// Generation of the arc table that the gates were made for.
-    generation: u64,
+    /// True if a tap was installed: open gates may refer to the one that was there.
+    stale: bool,
     /// True if a tap was called since taps were settled.
     unsettled: bool,
     /// When taps are settled next, should packets keep coming; and the interval, in ticks.
@@ -146,12 +165,6 @@ impl TapSlot {
     }
 }
 
-fn boxed<T: Copy>(value: T) -> Box<[T; MAX_INTERFACES]> {
-    // Not through the stack: these are tens of kilobytes.
-    let all: Box<[T]> = vec![value; MAX_INTERFACES].into_boxed_slice();
-    all.try_into().unwrap_or_else(|_| unreachable!("a vector of this length"))
-}
-
 impl Default for Taps {
     fn default() -> Taps {
         Taps {
@@ -159,9 +172,9 @@ impl Default for Taps {
             marker: SEVERAL,
             marking: Vec::new(),
             on: Vec::new(),
-            gates: [boxed(Gate::CLOSED), boxed(Gate::CLOSED)],
+            gates: Default::default(),
             open: Vec::new(),
-            generation: 0,
+            stale: false,
             unsettled: false,
             settle_at: 0,
             every: clock::ticks_in(SETTLE),
@@ -184,8 +197,7 @@ impl Taps {
             self.marker = if self.marking.len() == 1 { at as u32 } else { SEVERAL };
         }
         self.slots.push(TapSlot { tap, cx, node, calls: 0, packets: 0, until_timed: 1, timed: 0 });
-        // Gates may refer to the one that was there.
-        self.generation = u64::MAX;
+        self.stale = true;
         for (arc, bit) in places {
             let (arc, bit) = (arc.0 as usize, usize::from(*bit));
             if self.on.len() <= arc {
@@ -208,7 +220,7 @@ impl Taps {
     /// be shown to taps.
     #[inline]
     pub(super) fn due<const A: usize>(&self, sw_if: u32, count: u64, offload: bool) -> bool {
-        let due = self.gates[A][sw_if as usize % MAX_INTERFACES].due;
+        let due = self.gates[A].at(sw_if).due();
         // A GSO packet is not counted as its segments: taps have to see it.
         count >= due || (offload && due != NEVER)
     }
@@ -239,19 +251,45 @@ impl Taps {
     /// Notifies taps of the packets that have passed a gate.
     fn report_gate(&mut self, stats: &WorkerStats, now: u64, (a, sw_if): (usize, u32)) {
         let arc = ArcId(a as u8);
-        let gate = &mut self.gates[a][sw_if as usize];
+        let gate = self.gates[a].at_mut(sw_if);
         let count = packets(stats, a, sw_if);
         let passed = count - std::mem::replace(&mut gate.mark, count);
         if passed == 0 {
             return;
         }
-        for bit in bits(gate.taps) {
+        let mask = gate.taps;
+        for bit in bits(mask) {
             if let Some(slot) = self.slot(arc, bit) {
                 let (tap, cx) = slot.place(now, arc);
                 tap.passed(cx, sw_if, passed);
             }
         }
         self.unsettled = true;
+    }
+
+    /// Writes a gate.
+    fn fill_gate(&mut self, stats: &WorkerStats, (a, sw_if): (usize, u32), mask: u32, place: u32) {
+        let mut gate = Gate::default();
+        if mask != 0 {
+            let row = self.on.get(a).map_or(&[][..], |row| row);
+            let first = row.get(mask.trailing_zeros() as usize).copied();
+            let only = first.filter(|_| mask.is_power_of_two());
+            gate.only = only.and_then(|at| u16::try_from(at).ok()).unwrap_or(u16::MAX);
+            (gate.mark, gate.taps, gate.place) = (packets(stats, a, sw_if), mask, place);
+            gate.set_due(0);
+            let slot = self.slots.get(usize::from(gate.only));
+            if let Some((slot, lines)) = slot.and_then(|s| Some((s, s.tap.lines(sw_if)?))) {
+                gate.needs[0] = Line::of(slot);
+                gate.needs[1..].copy_from_slice(&lines);
+                gate.knows_needs = true;
+            }
+        }
+        *self.gates[a].at_mut(sw_if) = gate;
+    }
+
+    /// Returns handles to the memory of the gates.
+    pub(super) fn memory(&self) -> [SparseMemory; GATED.len()] {
+        std::array::from_fn(|a| self.gates[a].memory())
     }
 
     /// Runs several taps, or none, on a frame after `passed` skipped packets.
@@ -296,23 +334,21 @@ impl Core {
     #[inline(never)]
     pub(super) fn run_gate<const A: usize>(&mut self, sw_if: u32, count: u64, frame: &mut Frame) {
         let (now, taps, arc) = (self.now, &mut self.taps, GATED[A]);
-        let at = sw_if as usize % MAX_INTERFACES;
-        let gate = &mut taps.gates[A][at];
-        if let Some((slot, tap)) = gate.needs {
-            slot.fetch();
-            tap.iter().for_each(|line| line.fetch());
+        let gate = taps.gates[A].at_mut(sw_if);
+        if gate.knows_needs {
+            gate.needs.iter().for_each(|line| line.fetch());
         }
         taps.unsettled = true;
         let passed = count - frame.len() as u64 - gate.mark;
         gate.mark = count;
-        let (only, mask) = (gate.only as usize, gate.taps);
+        let (only, mask) = (usize::from(gate.only), gate.taps);
         let skip = match taps.slots.get_mut(only) {
             Some(slot) => slot.look((now, arc), frame, |tap, cx, frame| {
                 tap.passed_and_frame(cx, (sw_if, passed), frame);
             }),
             None => taps.look_all((now, arc), mask, (sw_if, passed), frame),
         };
-        taps.gates[A][at].due = count + skip + 1;
+        taps.gates[A].at_mut(sw_if).set_due(count + skip + 1);
     }
 
     /// Runs the taps of `mask` on a frame on an arc without gates.
@@ -357,37 +393,55 @@ impl Core {
         self.taps.markers(|tap| tap.replaced(old.key(), new.key()));
     }
 
-    /// Opens and closes gates to match the arcs.
+    /// Opens or closes the gate of an interface on an arc, for the taps of `mask`.
+    pub(super) fn set_gate(&mut self, arc: ArcId, sw_if: u32, mask: u32) {
+        let a = arc.0 as usize;
+        if a >= GATED.len() {
+            return;
+        }
+        let Core { taps, stats, now, .. } = self;
+        let gate = *taps.gates[a].at(sw_if);
+        let mut place = gate.place;
+        match (gate.taps, mask) {
+            (0, 0) => return,
+            (0, _) => {
+                place = taps.open.len() as u32;
+                taps.open.push((a, sw_if));
+            }
+            (_, 0) => {
+                taps.report_gate(stats, *now, (a, sw_if));
+                taps.open.swap_remove(place as usize);
+                if let Some((a, sw_if)) = taps.open.get(place as usize).copied() {
+                    taps.gates[a].at_mut(sw_if).place = place;
+                }
+            }
+            _ => taps.report_gate(stats, *now, (a, sw_if)),
+        }
+        taps.fill_gate(stats, (a, sw_if), mask, place);
+    }
+
+    /// Returns handles to the memory of the gates.
+    pub(super) fn gate_memory(&self) -> [SparseMemory; GATED.len()] {
+        self.taps.memory()
+    }
+
+    /// Follows taps that were installed.
     #[inline]
-    pub(super) fn follow_arcs(&mut self, arcs: &ArcTable) {
-        if arcs.generation != self.taps.generation {
-            self.reopen(arcs);
+    pub(super) fn follow_taps(&mut self) {
+        if self.taps.stale {
+            self.reopen();
         }
     }
 
     #[cold]
-    fn reopen(&mut self, arcs: &ArcTable) {
+    fn reopen(&mut self) {
         self.report_passed();
         let Core { taps, stats, .. } = self;
-        taps.generation = arcs.generation;
-        for (arc, sw_if) in taps.open.drain(..) {
-            taps.gates[arc][sw_if as usize] = Gate::CLOSED;
-        }
-        for (a, arc) in GATED.into_iter().enumerate() {
-            for sw_if in 0..arcs.tap_rows(arc).min(MAX_INTERFACES) as u32 {
-                let mask = arcs.taps(arc, sw_if);
-                if mask != 0 {
-                    let mark = packets(stats, a, sw_if);
-                    let row = taps.on.get(a).map_or(&[][..], |row| row);
-                    let first = row.get(mask.trailing_zeros() as usize);
-                    let only =
-                        first.filter(|_| mask.is_power_of_two()).map_or(SEVERAL, |at| *at as u32);
-                    let slot = taps.slots.get(only as usize);
-                    let needs = slot.and_then(|s| Some((Line::of(s), s.tap.lines(sw_if)?)));
-                    taps.gates[a][sw_if as usize] = Gate { due: 0, mark, taps: mask, only, needs };
-                    taps.open.push((a, sw_if));
-                }
-            }
+        taps.stale = false;
+        for at in 0..taps.open.len() {
+            let (a, sw_if) = taps.open[at];
+            let mask = taps.gates[a].at(sw_if).taps;
+            taps.fill_gate(stats, (a, sw_if), mask, at as u32);
         }
     }
 
@@ -427,7 +481,7 @@ impl Core {
         if let Some(slot) = slots.iter_mut().rev().find(|slot| slot.node == node) {
             slot.tap.message(message);
             for (arc, sw_if) in open.iter() {
-                gates[*arc][*sw_if as usize].due = 0;
+                gates[*arc].at_mut(*sw_if).set_due(0);
             }
         }
     }

@@ -156,15 +156,20 @@ pub fn set_mtus(c: &mut Control, sw_if: SwIfIndex, mtus: [u32; 4]) -> Result<(),
 
 /// Clears the counters of one interface or of all.
 pub fn clear_counters(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
-    let all: Vec<SwIfIndex> = c.state::<Interfaces>().borrow().iter().map(|i| i.sw_if).collect();
-    let chosen = all.into_iter().filter(|i| sw_if.is_none_or(|one| one == *i));
+    let chosen: Vec<SwIfIndex> = {
+        let all = c.state::<Interfaces>();
+        let all = all.borrow();
+        match sw_if {
+            Some(one) => all.get(one).map(|i| i.sw_if).into_iter().collect(),
+            None => all.iter().map(|i| i.sw_if).collect(),
+        }
+    };
     c.baseline.cleared = Some(std::time::SystemTime::now());
-    chosen
-        .map(|sw_if| {
-            let now = c.interface_totals_raw(sw_if);
-            c.baseline.interfaces.insert(sw_if, now);
-        })
-        .count()
+    for sw_if in &chosen {
+        let now = c.interface_totals_raw(*sw_if);
+        c.baseline.interfaces.insert(*sw_if, now);
+    }
+    chosen.len()
 }
 
 /// Switches promiscuous mode.
@@ -255,7 +260,7 @@ pub fn accept_all(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), Dev
     if first_or_last {
         device.borrow_mut().set_promiscuous(c, on)?;
     }
-    all.borrow_mut().publish(c);
+    all.borrow_mut().publish(c, sw_if);
     Ok(())
 }
 
@@ -295,6 +300,6 @@ fn change(
     let all = c.state::<Interfaces>();
     let mut a = all.borrow_mut();
     f(&mut a.row(sw_if)?.view);
-    a.publish(c);
+    a.publish(c, sw_if);
     Ok(())
 }

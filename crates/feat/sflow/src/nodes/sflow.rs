@@ -23,6 +23,7 @@ use thalweg_graph::{
 };
 use thalweg_tables::prefetch::Line;
 use thalweg_tables::random::Random;
+use thalweg_tables::{SparseArray, zeroable};
 
 thalweg_graph::errors! {
     PROCESSED: Info, 256, "sflow packets processed";
@@ -79,20 +80,22 @@ pub enum TapMessage {
     DropLimit(u32),
 }
 
-/// Sampling state of an interface, in one cache line.
-#[derive(Default)]
-#[repr(align(64))]
-struct Port {
-    rx: Countdown,
-    tx: Countdown,
-    generation: u32,
-    drops: bool,
-    /// The counters have not been copied to the stats yet.
-    dirty: bool,
-    /// Sample pool: packets as on the wire that could have been sampled.
-    seen: u64,
-    taken: u64,
-    lost: u64,
+zeroable! {
+    /// Sampling state of an interface, in one cache line. All zero, it samples nothing.
+    #[derive(Default)]
+    #[repr(align(64))]
+    struct Port {
+        rx: Countdown,
+        tx: Countdown,
+        generation: u32,
+        drops: bool,
+        /// The counters have not been copied to the stats yet.
+        dirty: bool,
+        /// Sample pool: packets as on the wire that could have been sampled.
+        seen: u64,
+        taken: u64,
+        lost: u64,
+    }
 }
 
 impl Port {
@@ -120,16 +123,10 @@ fn note(dirty: &mut Vec<u32>, sw_if: u32) {
 // What `lines` names are these two.
 const _: () = assert!(std::mem::offset_of!(SFlowTap, ring) == 64);
 
-/// Returns ports that sample nothing, allocated without passing through the stack.
-fn ports() -> Box<[Port; MAX_INTERFACES]> {
-    let all: Box<[Port]> = (0..MAX_INTERFACES).map(|_| Port::default()).collect();
-    all.try_into().unwrap_or_else(|_| unreachable!("as many as asked for"))
-}
-
 /// The sampler of one worker. The first two cache lines hold what a sample needs.
 #[repr(C)]
 pub struct SFlowTap {
-    ports: Box<[Port; MAX_INTERFACES]>,
+    ports: SparseArray<Port, MAX_INTERFACES>,
     /// Time of the loop in which the tap was called last.
     now: u64,
     random: Random,
@@ -147,7 +144,7 @@ impl SFlowTap {
     #[must_use]
     pub fn new(ring: SampleWriter, stats: Arc<TapStats>) -> SFlowTap {
         SFlowTap {
-            ports: ports(),
+            ports: SparseArray::default(),
             random: Random::from_system(),
             header_bytes: usize::from(crate::state::DEFAULT_HEADER_BYTES),
             pending: PendingSamples::new(&ring),
@@ -168,7 +165,7 @@ impl SFlowTap {
 
     /// Counts packets that pass without inspection.
     fn skip(&mut self, sent: bool, sw_if: u32, packets: u64) {
-        let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
+        let port = self.ports.at_mut(sw_if);
         port.see(packets, &mut self.dirty, sw_if);
         let free = port.countdown(sent).pass(packets);
         debug_assert!(free, "a sample was missed");
@@ -195,7 +192,7 @@ impl SFlowTap {
             return self.look_closely::<SENT>(cx, (sw_if, passed), frame);
         }
         let SFlowTap { ports, ring, random, pending, header_bytes, dirty, .. } = self;
-        let Some(port) = ports.get_mut(sw_if as usize) else { return };
+        let port = ports.at_mut(sw_if);
         let n = frame.len() as u64;
         // The pool at the packet that is due.
         let pool = port.seen + port.countdown(SENT).left();
@@ -229,7 +226,7 @@ impl SFlowTap {
             return self.look_wire(cx, (sw_if, passed), frame, SENT);
         }
         self.skip(SENT, sw_if, passed);
-        let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
+        let port = self.ports.at_mut(sw_if);
         port.see(frame.len() as u64, &mut self.dirty, sw_if);
         cx.skip_packets(self.look_on::<SENT>((sw_if, cx.now()), frame, 0, true));
     }
@@ -245,7 +242,7 @@ impl SFlowTap {
         mut room: bool,
     ) -> u64 {
         let SFlowTap { ports, ring, random, pending, header_bytes, .. } = self;
-        let port = &mut ports[sw_if as usize % MAX_INTERFACES];
+        let port = ports.at_mut(sw_if);
         let n = frame.len() as u64;
         let before = port.seen - n;
         while let Some(skipped) = port.countdown(SENT).next(n - at, random) {
@@ -274,19 +271,17 @@ impl SFlowTap {
         sent: bool,
     ) {
         self.skip(sent, sw_if, passed);
-        if (sw_if as usize) < self.ports.len() {
-            for i in 0..frame.len() as u16 {
-                self.sample_wire(cx.now(), frame, i as u8, sw_if, sent);
-            }
-            cx.skip_packets(self.ports[sw_if as usize].countdown(sent).free());
+        for i in 0..frame.len() as u16 {
+            self.sample_wire(cx.now(), frame, i as u8, sw_if, sent);
         }
+        cx.skip_packets(self.ports.at_mut(sw_if).countdown(sent).free());
     }
 
     /// Takes samples of the segments of GSO packet `i`.
     fn sample_wire(&mut self, now: u64, frame: &mut Frame, i: u8, sw_if: u32, sent: bool) {
         let wire = Wire::of(frame, i, 0);
         let n = wire.packets();
-        let port = &mut self.ports[sw_if as usize];
+        let port = self.ports.at_mut(sw_if);
         let before = port.seen;
         port.see(n, &mut self.dirty, sw_if);
         let mut record = SampleRecord {
@@ -306,7 +301,7 @@ impl SFlowTap {
         };
         let mut at = 0;
         loop {
-            let countdown = self.ports[sw_if as usize].countdown(sent);
+            let countdown = self.ports.at_mut(sw_if).countdown(sent);
             let Some(skipped) = countdown.next(n - at, &mut self.random) else { break };
             at += skipped;
             record.pool = before + at + 1;
@@ -326,7 +321,7 @@ impl SFlowTap {
     ) {
         let mut buf = [0; MAX_HEADER];
         let (length, header) = wire.packet(frame, i, at, self.header_bytes, &mut buf);
-        let port = &mut self.ports[record.sw_if as usize];
+        let port = self.ports.at_mut(record.sw_if);
         (record.frame_length, record.lost) = (length, port.lost as u32);
         match self.ring.push(&record, header) {
             Some(ticket) => {
@@ -400,7 +395,10 @@ impl SFlowTap {
         for i in 0..frame.len() as u16 {
             let i = i as u8;
             let rx_if = frame.rx_if(i);
-            let Some(port) = self.ports.get(rx_if as usize).filter(|p| p.drops) else { continue };
+            let port = self.ports.at(rx_if);
+            if !port.drops {
+                continue;
+            }
             let generation = port.generation;
             let packets = match offload {
                 true => Wire::of(frame, i, frame.stepped(i)).packets(),
@@ -648,7 +646,7 @@ impl Tap for SFlowTap {
     }
 
     fn lines(&self, sw_if: u32) -> Option<[Line; NEEDED]> {
-        Some([Line::of(self.ports.get(sw_if as usize)?), Line::of(self), Line::of(&self.ring)])
+        Some([Line::of(self.ports.at(sw_if)), Line::of(self), Line::of(&self.ring)])
     }
 
     fn marks(&self) -> bool {
@@ -682,7 +680,7 @@ impl Tap for SFlowTap {
         let all = &self.stats.all;
         let [mut processed, mut taken, mut lost] = [0; 3];
         for sw_if in self.dirty.drain(..) {
-            let port = &mut self.ports[sw_if as usize];
+            let port = self.ports.at_mut(sw_if);
             port.dirty = false;
             let counters = self.stats.port(sw_if);
             for (counter, of_all, now, more) in [
@@ -708,7 +706,7 @@ impl Tap for SFlowTap {
         let Ok(message) = message.downcast::<TapMessage>() else { return };
         match *message {
             TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops } => {
-                let Some(port) = self.ports.get_mut(sw_if as usize) else { return };
+                let port = self.ports.at_mut(sw_if);
                 if port.generation != generation {
                     *port = Port { generation, ..Port::default() };
                     self.stats.port(sw_if).clear();
@@ -718,10 +716,8 @@ impl Tap for SFlowTap {
                 port.drops = drops;
             }
             TapMessage::Forget { sw_if } => {
-                if let Some(port) = self.ports.get_mut(sw_if as usize) {
-                    *port = Port::default();
-                    self.stats.port(sw_if).clear();
-                }
+                *self.ports.at_mut(sw_if) = Port::default();
+                self.stats.port(sw_if).clear();
             }
             TapMessage::HeaderBytes(n) => self.header_bytes = usize::from(n).min(MAX_HEADER),
             TapMessage::DropLimit(n) => self.limiter.set(n),

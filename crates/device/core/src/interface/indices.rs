@@ -1,0 +1,138 @@
+//! Which indices of interfaces are free, in use, or reserved for an interface of some name.
+
+use super::SwIfIndex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Every step takes the same time, however many interfaces there are.
+#[derive(Debug, Default)]
+pub(super) struct Indices {
+    limit: SwIfIndex,
+    /// Indices from here on are neither in use nor reserved.
+    fresh: SwIfIndex,
+    /// Those below `fresh` that are neither.
+    holes: BTreeSet<SwIfIndex>,
+    reserved: HashMap<String, SwIfIndex>,
+    /// Names by reserved index.
+    holders: BTreeMap<SwIfIndex, String>,
+    used: BTreeSet<SwIfIndex>,
+}
+
+impl Indices {
+    pub(super) fn new(limit: SwIfIndex) -> Indices {
+        Indices { limit, ..Indices::default() }
+    }
+
+    /// Returns the name that an index is reserved for.
+    pub(super) fn holder(&self, index: SwIfIndex) -> Option<&str> {
+        self.holders.get(&index).map(String::as_str)
+    }
+
+    /// Reserves an index that no other name holds.
+    pub(super) fn reserve(&mut self, name: &str, index: SwIfIndex) {
+        self.release(name);
+        self.cover(index);
+        self.holes.remove(&index);
+        self.reserved.insert(name.to_owned(), index);
+        self.holders.insert(index, name.to_owned());
+    }
+
+    /// Ends the reservation of a name.
+    fn release(&mut self, name: &str) {
+        if let Some(index) = self.reserved.remove(name) {
+            self.holders.remove(&index);
+            if !self.used.contains(&index) {
+                self.holes.insert(index);
+            }
+        }
+    }
+
+    /// Returns the index of a new interface: the one reserved for its name, else the lowest that is
+    /// neither used nor reserved, else the lowest that is not used.
+    pub(super) fn next(&self, name: &str) -> Option<SwIfIndex> {
+        let is_free = |i: &SwIfIndex| !self.used.contains(i);
+        let own = self.reserved.get(name).copied().filter(is_free);
+        let fresh = Some(self.fresh).filter(|i| *i < self.limit);
+        let open = self.holes.first().copied().or(fresh);
+        own.or(open).or_else(|| self.holders.keys().copied().find(is_free))
+    }
+
+    /// Takes an index for an interface, which needs its reservation no longer.
+    pub(super) fn take(&mut self, name: &str, index: SwIfIndex) {
+        self.cover(index);
+        self.used.insert(index);
+        self.holes.remove(&index);
+        self.release(name);
+    }
+
+    /// Returns an index.
+    pub(super) fn give_back(&mut self, index: SwIfIndex) {
+        if self.used.remove(&index) && !self.holders.contains_key(&index) {
+            self.holes.insert(index);
+        }
+    }
+
+    /// Raises `fresh` above an index.
+    fn cover(&mut self, index: SwIfIndex) {
+        if index >= self.fresh {
+            self.holes.extend(self.fresh..=index);
+            self.fresh = index + 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LIMIT: SwIfIndex = 12;
+
+    /// As one would by looking at all indices.
+    fn expected(
+        name: &str,
+        used: &BTreeSet<SwIfIndex>,
+        reserved: &BTreeMap<String, SwIfIndex>,
+    ) -> Option<SwIfIndex> {
+        let own = reserved.get(name).copied().filter(|i| !used.contains(i));
+        let mut all = (0..LIMIT).filter(|i| !used.contains(i));
+        let open = all.clone().find(|i| reserved.values().all(|r| r != i));
+        own.or(open).or_else(|| all.next())
+    }
+
+    proptest! {
+        #[test]
+        fn are_as_if_all_were_looked_at(
+            ops in prop::collection::vec((0u8..3, 0u32..LIMIT, 0u8..5), 1..80),
+        ) {
+            let mut indices = Indices::new(LIMIT);
+            let (mut used, mut reserved) = (BTreeSet::new(), BTreeMap::new());
+            for (op, index, n) in ops {
+                let name = format!("if{n}");
+                match op {
+                    0 => {
+                        let next = indices.next(&name);
+                        prop_assert_eq!(next, expected(&name, &used, &reserved));
+                        if let Some(next) = next {
+                            indices.take(&name, next);
+                            used.insert(next);
+                            reserved.remove(&name);
+                        }
+                    }
+                    1 => {
+                        indices.give_back(index);
+                        used.remove(&index);
+                    }
+                    _ => {
+                        let holder = reserved.iter().find(|(_, i)| **i == index);
+                        let holder = holder.map(|(name, _)| name.as_str());
+                        prop_assert_eq!(indices.holder(index), holder);
+                        if holder.is_none_or(|h| h == name) && !used.contains(&index) {
+                            indices.reserve(&name, index);
+                            reserved.insert(name, index);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
