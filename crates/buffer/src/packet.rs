@@ -30,9 +30,9 @@ impl View {
 /// What a packet passes on to its fragments, segments and copies: its interfaces, its aux, and
 /// whether the router made it or a flood multiplies it.
 ///
-/// They do not inherit what belongs to one packet: the trace and the sample go to the first of those
-/// that replace it, offload work to copies only, and the words that nodes leave for one another in
-/// the meta to none.
+/// They do not inherit what belongs to one packet: the trace and the sample go to the first of
+/// those that replace it, offload work to copies only, and the words that nodes leave for one
+/// another in the meta to none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lineage {
     pub(crate) flags: Flags,

@@ -47,7 +47,7 @@ pub(crate) struct Group {
 /// Maximum number of groups in a row: levels of recursive routes.
 pub const MAX_DEPTH: u32 = 8;
 
-/// The whole of a group's traffic, of which members have shares.
+/// The whole of the traffic of a next-hop group, of which members have shares.
 const WHOLE: u64 = 1 << 40;
 
 impl Forwarding {
@@ -78,7 +78,7 @@ impl Forwarding {
         }
     }
 
-    /// Replaces a group's members; packets see the old ones or the new ones. Takes over the
+    /// Replaces the members of a group; packets see the old ones or the new ones. Takes over the
     /// caller's references.
     ///
     /// # Errors
@@ -152,7 +152,7 @@ impl Forwarding {
         Ok(dpo)
     }
 
-    /// Takes a number away. The group's users keep it, but it leads nowhere from now on.
+    /// Takes a number away. Users of the group keep it, but it leads nowhere from now on.
     pub fn remove_numbered(&mut self, c: &Control, number: u32) -> bool {
         let Some(dpo) = self.numbered.remove(&number) else { return false };
         self.put_members(c, dpo, vec![Member::of(DROP)]);

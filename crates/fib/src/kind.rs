@@ -42,7 +42,7 @@ impl Kind {
     pub const MIDCHAIN: Kind = Kind(10 | Kind::SENT | Kind::COMPLETE);
     /// All members of a group on an interface: the MAC address depends on the destination.
     pub const MULTICAST: Kind = Kind(11 | Kind::SENT);
-    /// The group's only usable member.
+    /// The only usable member of the group.
     pub const REDIRECT: Kind = Kind(12);
     /// As [`REDIRECT`](Self::REDIRECT), to a complete object.
     pub const REDIRECT_COMPLETE: Kind = Kind(12 | Kind::COMPLETE);
@@ -212,7 +212,7 @@ impl LinkType {
         view.mtu.of(of).min(u32::from(u16::MAX)) as u16
     }
 
-    /// Returns the first bytes of multicast MAC addresses; the group's address gives the others
+    /// Returns the first bytes of multicast MAC addresses; the multicast address gives the others
     /// (RFC 1112 section 6.4, RFC 2464 section 7, RFC 5332 section 3).
     pub(crate) const fn multicast_mac(self) -> Mac {
         match self {
@@ -230,7 +230,7 @@ pub(crate) struct Kinds {
 }
 
 impl Kinds {
-    /// Adds a kind; `None` if there are no more numbers.
+    /// Adds a kind; `None` if all numbers are taken.
     pub(crate) fn add(&mut self, decl: KindDecl) -> Option<Kind> {
         let number = OWN.len() + self.more.len();
         if number >= Kind::LIMIT {

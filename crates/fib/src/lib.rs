@@ -1,6 +1,6 @@
-//! Forwarding objects (VPP: DPOs): adjacencies (the link header to write, and the interface), groups
-//! that share load over several of them, midchains of tunnels, and special routes (local, drop,
-//! unreachable …).
+//! Forwarding objects (VPP: DPOs): adjacencies (the link header to write, and the interface),
+//! groups that share load over several of them, midchains of tunnels, and special routes (local,
+//! drop, unreachable …).
 //!
 //! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
 //!   single-word stores.

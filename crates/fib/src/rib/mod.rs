@@ -2,8 +2,8 @@
 //! to.
 //!
 //! Routes with equal paths share a *path list*, and workers' tables name the list's forwarding
-//! object. That object stays: when a next hop moves, the object gets other members, by one word, and
-//! no route is written again, however many there are.
+//! object. That object stays: when a next hop moves, the object gets other members, by one word,
+//! and no route is written again, however many there are.
 
 mod entries;
 mod error;
@@ -398,8 +398,8 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         })
     }
 
-    /// Continues a walk over all prefixes, as [`PrefixMap::sweep`](thalweg_tables::PrefixMap::sweep)
-    /// does.
+    /// Continues a walk over all prefixes, as
+    /// [`PrefixMap::sweep`](thalweg_tables::PrefixMap::sweep) does.
     pub fn sweep(&self, at: &mut Sweep, each: impl FnMut(Prefix<A>)) -> bool {
         self.routes.sweep_all(at, each)
     }
@@ -438,10 +438,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
     }
 
-    /// Gives a list's group the members that its paths lead to now. Paths that lead nowhere are left
-    /// out; without any other, the list is unreachable until its next hops recover. Returns false,
-    /// with nothing changed, if a path leads back to the list or has too many levels, or leaves
-    /// that out, too (`anyway`).
+    /// Gives a list's group the members that its paths lead to now. Paths that lead nowhere are
+    /// left out; without any other, the list is unreachable until its next hops recover. Returns
+    /// false, with nothing changed, if a path leads back to the list or has too many levels, or
+    /// leaves that out, too (`anyway`).
     fn resolve_list(&self, c: &Control, id: ListId, anyway: bool) -> bool {
         let Some(list) = self.list(id).filter(|l| l.own && !l.paths.is_empty()) else {
             return true;

@@ -644,8 +644,8 @@ impl Control {
         any.and_then(|a| a.downcast::<T>().ok())
     }
 
-    /// Returns the handle of a value that each worker has one of, and that its nodes share. A worker
-    /// has none until a node or a call puts one there.
+    /// Returns the handle of a value that each worker has one of, and that its nodes share. A
+    /// worker has none until a node or a call puts one there.
     pub fn per_worker<T: Any + Send>(&self) -> PerWorker<T> {
         let mut all = self.per_worker.borrow_mut();
         let id = TypeId::of::<T>();

@@ -1,7 +1,7 @@
 //! `ip4-local`: packets to the router itself, by protocol.
 //!
-//! Reads: rx interface. Next: `ip4-icmp-input`, the node that takes the protocol or the UDP port, or
-//! an ICMP error if there is none.
+//! Reads: rx interface. Next: `ip4-icmp-input`, the node that takes the protocol or the UDP port,
+//! or an ICMP error if there is none.
 
 use crate::icmp::{self, Cause};
 use crate::local::{self, Takers};
