@@ -67,6 +67,14 @@ pub trait Node: Send + 'static {
     #[inline]
     fn begin(&mut self, _cx: &mut NodeCx<'_>, _frame: &Frame) {}
 
+    /// Returns the verdict for the whole frame that [`begin`](Self::begin) saw, if no packet of it
+    /// needs a look: a frame of one packet then costs no more than a full one. Not asked for frames
+    /// with traced packets.
+    #[inline]
+    fn whole(&self) -> Option<Verdict> {
+        None
+    }
+
     /// Decides about one packet.
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict;
 
@@ -526,6 +534,10 @@ impl<N: Node> Runner for Adapter<N> {
     fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
         self.node.begin(cx, &frame);
         let traced = frame.flags().contains(Flags::TRACED);
+        if let Some(verdict) = self.node.whole().filter(|_| !traced) {
+            cx.dispose_whole(frame, verdict);
+            return;
+        }
         if frame.len() < FEW && !traced {
             let mut each = [Verdict::next(0); FEW];
             self.one_by_one(cx, frame, &mut each);

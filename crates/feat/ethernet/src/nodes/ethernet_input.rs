@@ -35,6 +35,7 @@ pub static NODE: NodeDecl = NodeDecl {
             ip4: None,
             row: IfRow::default(),
             uniform: false,
+            mode_input: None,
         })
     },
     ..NodeDecl::DEFAULT
@@ -48,6 +49,8 @@ struct EthernetInput {
     /// Interface row of the frame, if all its packets share one interface.
     row: IfRow,
     uniform: bool,
+    /// Next node of the frame, if its interface is up and in another mode than routed.
+    mode_input: Option<Verdict>,
 }
 
 const HEADER: usize = 14;
@@ -128,11 +131,23 @@ impl Node for EthernetInput {
     #[inline]
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         let guard = cx.guard();
-        self.ip4 = self.types.load(guard).get(ethertype::IPV4).map(Verdict::node);
         self.uniform = matches!(frame.rx(), Iface::Uniform(_));
+        self.mode_input = None;
         if let Iface::Uniform(sw_if) = frame.rx() {
             self.row = *self.interfaces.load(guard).get(sw_if);
+            if self.row.admin_up
+                && let Some(node) = self.row.mode_input
+            {
+                self.mode_input = Some(Verdict::node(node));
+                return;
+            }
         }
+        self.ip4 = self.types.load(guard).get(ethertype::IPV4).map(Verdict::node);
+    }
+
+    #[inline]
+    fn whole(&self) -> Option<Verdict> {
+        self.mode_input
     }
 
     #[inline]
@@ -182,9 +197,6 @@ impl Node for EthernetInput {
         }
         if !self.row.admin_up {
             return FrameVerdict::PerPacket;
-        }
-        if let Some(node) = self.row.mode_input {
-            return FrameVerdict::Whole(Verdict::node(node));
         }
         let Some(kind) = frame.data(0).get(12..14) else { return FrameVerdict::PerPacket };
         let kind = [kind[0], kind[1]];
