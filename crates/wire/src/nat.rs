@@ -1,5 +1,5 @@
 //! Rewriting of addresses and ports (RFC 3022), for all that translate: keys of flows
-//! ([`tuple`]), and packets with their checksums and the packets that ICMP errors quote
+//! ([`mod@tuple`]), and packets with their checksums and the packets that ICMP errors quote
 //! ([`packet`], RFC 5508).
 
 pub mod packet;

@@ -1,6 +1,6 @@
 //! Endpoint-dependent NAT44: inside hosts share external addresses (RFC 3022, 4787, 5382, 5508).
 //!
-//! * [`mod@tuple`], [`packet`]: keys, checksums, packets;
+//! * [`thalweg_wire::nat`]: keys, checksums, packets;
 //! * [`session`], [`ports`], [`mapping`]: session values, free ports, static mappings;
 //! * [`worker`]: a worker's own sessions;
 //! * [`state`]: the configuration on the main thread;
