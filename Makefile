@@ -33,7 +33,7 @@ test: setup ## all tests, side by side; ONLY="words" selects, BUSY=1, REPEAT=n, 
 test-psample: setup ## router and monitor with a kernel that has PSAMPLE, in an emulated machine
 	$(XTASK) test psample
 
-lint: ## formatting, clippy, documentation, and habits (SUBJECTS=no: without those of commits)
+lint: setup ## formatting, clippy, documentation, and habits (SUBJECTS=no: without those of commits)
 	$(XTASK) tidy $(if $(filter no,$(SUBJECTS)),--no-subjects)
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
