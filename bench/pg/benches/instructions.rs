@@ -273,7 +273,7 @@ fn guard(args: &Args, mut report: Report) -> Result<()> {
     let mut now = Accepted::by_this_compiler()?;
     let all: Vec<_> = PATHS.iter().flat_map(|p| p.levels().map(move |l| (p, l))).collect();
     let next = AtomicUsize::new(0);
-    // What runs at the same time changes no count: as many at a time as there are processors.
+    // Other processes do not change the counts: run one per processor.
     let counter = || {
         let mut counted = Vec::new();
         while let Some((path, level)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {

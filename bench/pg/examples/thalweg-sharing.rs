@@ -91,7 +91,7 @@ fn act() -> Result<()> {
     valgrind::check()?;
     let cases: Vec<_> = PATHS.iter().filter(|case| args.wants(case.word)).collect();
     let next = AtomicUsize::new(0);
-    // What runs at the same time changes nothing: as many at a time as there are processors.
+    // Other processes do not change the result: run one per processor.
     let tracer = || {
         let mut traced = Vec::new();
         while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -48,7 +48,7 @@ lab_test! {
         let psample = channels["psample"]["error"].as_str().unwrap_or("modprobe psample");
         ensure!(psample.contains("modprobe psample"), "{channels}");
 
-        // With a collector, nobody else is notified by default.
+        // With a collector, `auto` sends nothing over netlink.
         for line in ["sflow collector add 127.0.0.1", "sflow netlink auto"] {
             router.cli(line)?;
         }
