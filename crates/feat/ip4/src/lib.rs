@@ -14,6 +14,7 @@ pub mod cli;
 mod cli_args;
 mod fib_text;
 pub mod icmp;
+mod link;
 pub mod local;
 pub mod nodes;
 pub mod ping;
@@ -48,6 +49,8 @@ pub static FEATURE: Feature = Feature {
         &ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" },
         // ICMP errors sent by the router, by rx interface of the offending packet.
         &ArcDecl { name: "ip4-icmp-error-reply", key: ArcKey::Rx, end: "ip4-lookup" },
+        // After the checks of TTL, MTU and DF, before fragmenting and the link header.
+        &ArcDecl { name: "ip4-output", key: ArcKey::Tx, end: "ip4-rewrite-out" },
     ],
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -13,6 +13,7 @@ pub mod ip4_local;
 pub mod ip4_lookup;
 pub mod ip4_lookup_in;
 pub mod ip4_rewrite;
+pub mod ip4_rewrite_out;
 
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
@@ -26,4 +27,5 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &ip4_lookup::NODE,
     &ip4_lookup_in::NODE,
     &ip4_rewrite::NODE,
+    &ip4_rewrite_out::NODE,
 ];
