@@ -19,6 +19,7 @@ pub mod local;
 pub mod nodes;
 pub mod ping;
 pub mod prefixes;
+mod punt;
 pub mod replace;
 pub mod route;
 mod settings;
@@ -49,6 +50,11 @@ pub static FEATURE: Feature = Feature {
         &ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" },
         // ICMP errors sent by the router, by rx interface of the offending packet.
         &ArcDecl { name: "ip4-icmp-error-reply", key: ArcKey::Rx, end: "ip4-lookup" },
+        &ArcDecl { name: "ip4-multicast", key: ArcKey::Rx, end: "ip4-lookup" },
+        // Packets to the router itself, before they are dealt to protocols.
+        &ArcDecl { name: "ip4-local", key: ArcKey::Rx, end: "ip4-local-end-of-arc" },
+        &ArcDecl { name: "ip4-punt", key: ArcKey::Rx, end: "punt-dispatch" },
+        &ArcDecl { name: "ip4-drop", key: ArcKey::Rx, end: "error-drop" },
         // After the checks of TTL, MTU and DF, before fragmenting and the link header.
         &ArcDecl { name: "ip4-output", key: ArcKey::Tx, end: "ip4-rewrite-out" },
     ],
@@ -106,6 +112,7 @@ fn init(c: &mut Control) {
     c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, Kind::LOCAL, "ip4-local");
     ping::init(c);
     local::init(c);
+    punt::init(c);
     c.insert(api_types::Names::default());
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
     // ARP does not depend on ethernet-input, and only IPv4 needs it.

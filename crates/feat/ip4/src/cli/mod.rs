@@ -10,6 +10,7 @@ pub mod set_interface_ip_address;
 pub mod set_interface_ip_table;
 pub mod show_ip_fib;
 pub mod show_ip_table;
+pub mod show_udp_ports;
 
 /// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
@@ -20,4 +21,5 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_interface_ip_table::COMMAND,
     &show_ip_fib::COMMAND,
     &show_ip_table::COMMAND,
+    &show_udp_ports::COMMAND,
 ];
