@@ -242,3 +242,29 @@ fn errors_about_packets_handed_over_reach_the_host() {
         n.close();
     }
 }
+
+/// Without a role of its own, an inside interface has its hosts meet the translation on output, also
+/// where they call each other by external address.
+#[test]
+fn hosts_call_each_other_on_the_way_out() {
+    for workers in [1, 2] {
+        let mut n = Nat::of(workers);
+        n.lab.ok("set interface nat44 in test0 out test1 del\n\
+                  set interface nat44 out test1 output-feature\n\
+                  ip route add 192.0.2.0/24 via 10.0.1.2 test1\n\
+                  nat44 add static mapping udp local 10.0.0.2 53 external 192.0.2.1 5353");
+        for worker in 0..workers {
+            let ask = udp((ip(2, 2), 5000), (SHARED, 5353)).build();
+            let out = n.pass_on(worker, 2, vec![ask]);
+            assert_eq!(out.len(), 1, "{}", n.lab.cli("show errors"));
+            assert_eq!((out[0].port, out[0].src(), out[0].dst()), (0, SHARED, ip(0, 2)));
+            assert_eq!((out[0].ports().1, out[0].view().ttl()), (53, 62));
+            let back = udp((ip(0, 2), 53), (SHARED, out[0].ports().0)).build();
+            let back = n.pass_on(worker, 0, vec![back]);
+            assert_eq!(back.len(), 1, "{}", n.lab.cli("show errors"));
+            assert_eq!((back[0].port, back[0].src(), back[0].dst()), (2, SHARED, ip(2, 2)));
+            assert_eq!(back[0].ports(), (5353, 5000));
+        }
+        n.close();
+    }
+}
