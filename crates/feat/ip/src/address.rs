@@ -1,8 +1,8 @@
 //! Interface addresses and the routes that they add.
 
-use crate::family::{Family, IfAddress, family};
+use crate::family::{Family, IfAddress, Version, family};
 use crate::table::{Table, settle_later};
-use crate::{Ip, RouteError, Source};
+use crate::{AddressesChanged, Ip, RouteError, Source};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
@@ -248,8 +248,7 @@ pub fn set_table<A: Address>(
 /// Publishes a change to workers and subscribers.
 fn changed<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     publish::<A>(c, sw_if);
-    let subscribers = c.state::<Ip<A>>().borrow().subscribers.clone();
-    subscribers.iter().for_each(|f| f(c, sw_if));
+    c.publish(AddressesChanged { version: Version::of::<A>(), sw_if });
 }
 
 fn publish<A: Address>(c: &mut Control, sw_if: SwIfIndex) {

@@ -40,10 +40,11 @@ use thalweg_engine::Feature;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
 
-/// The feature. To be listed after `fib`, before the protocols.
+/// The feature.
 pub static FEATURE: Feature = Feature {
     name: "ip",
     about: "IP routes, addresses and ping",
+    needs: &["interface", "fib"],
     commands: cli::COMMANDS,
     api: api::SERVICES,
     init,
@@ -51,8 +52,14 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// Called with an interface whose addresses or table have changed.
-type AddressSubscriber = Rc<dyn Fn(&mut Control, SwIfIndex)>;
+/// The event that an interface's addresses have changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddressesChanged {
+    /// Version of the addresses.
+    pub version: Version,
+    /// The interface.
+    pub sw_if: SwIfIndex,
+}
 
 /// Prefixes of routes that were added and are to stay.
 type Added<A> = Rc<RefCell<HashSet<Prefix<A>>>>;
@@ -75,8 +82,6 @@ pub struct Ip<A: Address> {
     stale: BTreeSet<(SwIfIndex, IfAddress<A>)>,
     /// Number of tables created so far.
     serial: u32,
-    /// Subscribers to address changes.
-    subscribers: Vec<AddressSubscriber>,
 }
 
 /// IPv4 on the main thread.
@@ -91,15 +96,15 @@ fn init(c: &mut Control) {
     c.insert(Ip4::new());
     c.insert(Ip6::new());
     ping::init(c);
-    let all = c.state::<Interfaces>();
-    let mut all = all.borrow_mut();
-    all.subscribe(|c, e| {
+    c.subscribe(|c, e| {
         // Without an address a new one is in table 0, as those that workers do not know.
-        if let InterfaceEvent::Deleted(i) = e {
+        if let InterfaceEvent::Deleted(i) = *e {
             address::interface_gone::<u32>(c, i);
             address::interface_gone::<u128>(c, i);
         }
     });
+    let all = c.state::<Interfaces>();
+    let mut all = all.borrow_mut();
     all.describe_addresses(|c, i| [describe::<u32>(c, i), describe::<u128>(c, i)].concat());
 }
 
@@ -150,7 +155,6 @@ impl<A: Address> Ip<A> {
             sweeping: Vec::new(),
             stale: BTreeSet::new(),
             serial: 0,
-            subscribers: Vec::new(),
         }
     }
     /// Returns whether all routes of deleted interfaces are removed: many take some slices.
@@ -177,10 +181,6 @@ impl<A: Address> Ip<A> {
     /// Interfaces that have addresses or a table of their own.
     pub fn interfaces(&self) -> BTreeSet<SwIfIndex> {
         self.bound.keys().chain(self.addresses.keys()).copied().collect()
-    }
-    /// Calls `f` whenever an interface's addresses or table change.
-    pub fn on_address_change(&mut self, f: impl Fn(&mut Control, SwIfIndex) + 'static) {
-        self.subscribers.push(Rc::new(f));
     }
     /// Number of routes in a table.
     pub fn route_count(&self, table: u32) -> usize {
