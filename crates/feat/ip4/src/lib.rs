@@ -7,12 +7,15 @@
 //! * [`local`]: who takes packets to the router itself.
 #![forbid(unsafe_code)]
 
+mod cli;
 mod echo;
 pub mod family;
 pub mod icmp;
+mod link;
 pub mod local;
 mod neighbors;
 pub mod nodes;
+mod punt;
 pub mod tables;
 
 use thalweg_engine::Feature;
@@ -30,7 +33,15 @@ pub static FEATURE: Feature = Feature {
         &ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" },
         // ICMP errors sent by the router, by rx interface of the offending packet.
         &ArcDecl { name: "ip4-icmp-error-reply", key: ArcKey::Rx, end: "ip4-lookup" },
+        &ArcDecl { name: "ip4-multicast", key: ArcKey::Rx, end: "ip4-lookup" },
+        // Packets to the router itself, before they are dealt to protocols.
+        &ArcDecl { name: "ip4-local", key: ArcKey::Rx, end: "ip4-local-end-of-arc" },
+        &ArcDecl { name: "ip4-punt", key: ArcKey::Rx, end: "punt-dispatch" },
+        &ArcDecl { name: "ip4-drop", key: ArcKey::Rx, end: "error-drop" },
+        // After the checks of TTL, MTU and DF, before fragmenting and the link header.
+        &ArcDecl { name: "ip4-output", key: ArcKey::Tx, end: "ip4-rewrite-out" },
     ],
+    commands: cli::COMMANDS,
     settings: &[&family::SETTINGS],
     init,
     ready: local::publish,
@@ -47,6 +58,7 @@ fn init(c: &mut Control) {
     c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, Kind::LOCAL, "ip4-local");
     echo::init(c);
     local::init(c);
+    punt::init(c);
     neighbors::init(c);
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
     // ARP does not depend on ethernet-input, and only IPv4 needs it.

@@ -525,7 +525,7 @@ fn features(role: Role) -> Vec<(&'static str, &'static str)> {
         all.push(("ip4-unicast", "nat44-ed-out2in"));
     }
     if role.outside && role.output {
-        all.push(("interface-output", "nat44-ed-in2out-output"));
+        all.push(("ip4-output", "nat44-ed-in2out-output"));
     }
     if role.inside || role.outside {
         all.push(("ip4-icmp-error-reply", "nat44-ed-icmp-error"));
