@@ -8,7 +8,7 @@ use thalweg::features::FEATURES;
 use thalweg_cli::CommandTree;
 use thalweg_device::{InterfaceEvent, Interfaces, Mode};
 use thalweg_feat_arp::NeighborChange;
-use thalweg_feat_ip4::AddressesChanged;
+use thalweg_feat_ip::AddressesChanged;
 use thalweg_feat_l2::PortsChanged;
 use thalweg_graph::{Control, EngineConfig};
 
