@@ -3,13 +3,11 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod arcs;
-mod commands;
 mod forwarding;
 mod icmp;
 mod kernels;
 mod lab;
 mod local;
-mod pings;
 mod punts;
 mod random;
 mod routes;
