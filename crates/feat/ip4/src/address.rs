@@ -2,9 +2,10 @@
 
 use crate::route::{Path, PathKind, Source, Table, settle_later};
 use crate::{Ip4, RouteError, publish_interface};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_feat_arp as arp;
+use thalweg_feat_neighbor::Neighbors;
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 
@@ -283,17 +284,18 @@ pub(crate) fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
 /// Adds a host route for each resolved neighbour, so that packets to it bypass the subnet's glean
 /// entry.
 pub(crate) fn follow_neighbors(c: &mut Control) {
-    let neighbors = c.state::<arp::Neighbors>();
+    let neighbors = c.state::<Neighbors>();
     neighbors.borrow_mut().on_change(|c, change| {
+        let IpAddr::V4(ip) = change.ip else { return };
         let ip4 = c.state::<Ip4>();
         let mut ip4 = ip4.borrow_mut();
         let id = ip4.table_of(change.sw_if);
         let Some(t) = ip4.tables.get_mut(&id) else { return };
-        let host = Ipv4Prefix::host(change.ip.to_bits());
+        let host = Ipv4Prefix::host(ip.to_bits());
         if change.fib_entry {
-            let path = Path::via(change.ip, Some(change.sw_if));
+            let path = Path::via(ip, Some(change.sw_if));
             if let Err(e) = t.set(c, host, Source::Adjacency, vec![path]) {
-                tracing::warn!("neighbour {}: {e}", change.ip);
+                tracing::warn!("neighbour {ip}: {e}");
             }
         } else {
             t.unset(c, host, Source::Adjacency);
