@@ -21,10 +21,11 @@ pub use resolver::{addresses, answer_for, set_addresses};
 
 use thalweg_engine::Feature;
 
-/// The feature. To be listed after `neighbor`, before `ip4`.
+/// The feature.
 pub static FEATURE: Feature = Feature {
     name: "arp",
     about: "ARP, which resolves IPv4 neighbours",
+    needs: &["interface", "fib", "neighbor"],
     nodes: nodes::NODES,
     init: resolver::init,
     ..Feature::DEFAULT

@@ -3,7 +3,7 @@
 use crate::addrs::{IfAddr, IfAddrs};
 use crate::packet;
 use std::net::{IpAddr, Ipv4Addr};
-use thalweg_device::{InterfaceEvent, InterfaceView, Interfaces, Mac, SwIfIndex};
+use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex};
 use thalweg_feat_neighbor::{self as neighbor, Family, HoldNodes, Resolver};
 use thalweg_fib::LinkType;
 use thalweg_graph::Control;
@@ -25,8 +25,8 @@ pub(crate) fn init(c: &mut Control) {
     neighbor::register(c, &RESOLVER);
     let nodes = HoldNodes { incomplete: "ip4-arp", glean: Some("ip4-glean") };
     neighbor::hold_at(c, LinkType::Ip4, nodes);
-    c.state::<Interfaces>().borrow_mut().subscribe(|c, event| {
-        if let InterfaceEvent::Deleted(i) = event {
+    c.subscribe(|c, event| {
+        if let InterfaceEvent::Deleted(i) = *event {
             store(c, i, &[]);
         }
     });

@@ -57,10 +57,11 @@ pub use table::{Config, MAX_LIMIT, State, TableStats};
 
 use thalweg_engine::Feature;
 
-/// The feature. To be listed after `interface` and `fib`, before the resolvers.
+/// The feature.
 pub static FEATURE: Feature = Feature {
     name: "neighbor",
     about: "neighbours of all address families",
+    needs: &["interface", "fib"],
     commands: cli::COMMANDS,
     api: api::SERVICES,
     init: |c| {

@@ -10,10 +10,9 @@ use crate::table::{
 use crate::{Family, HoldNodes, Resolver};
 use std::net::IpAddr;
 use std::ops::Bound;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_device::{InterfaceEvent, Interfaces, Mac, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, Mac, SwIfIndex, interface};
 use thalweg_fib::{Dpo, FibError, Forwarding, LinkType, Peer};
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, Event, Inject, NodeId, clock};
@@ -95,7 +94,9 @@ pub enum NeighborError {
     Fib(#[from] FibError),
 }
 
-/// A change of a neighbour, see [`Neighbors::on_change`].
+/// The event that a neighbour which has or had a MAC address has changed. The adjacency is complete
+/// before others learn of a neighbour, and incomplete again before they learn of its removal; the
+/// same change may be reported twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NeighborChange {
     /// Interface.
@@ -143,14 +144,11 @@ pub struct NeighborFlags {
     pub no_fib_entry: bool,
 }
 
-type Subscriber = Rc<dyn Fn(&mut Control, &NeighborChange)>;
-
-/// The neighbour table, its resolvers and subscribers.
+/// The neighbour table and its resolvers.
 pub struct Neighbors {
     table: NeighborTable,
     resolvers: [Option<&'static dyn Resolver>; 2],
     holders: Vec<(LinkType, HoldNodes)>,
-    subscribers: Vec<Subscriber>,
     timer: Option<(Instant, TimerId)>,
     /// When workers were last asked to report all senders again, and whether they will be.
     reset: Option<(Instant, bool)>,
@@ -161,13 +159,6 @@ pub struct Neighbors {
 }
 
 impl Neighbors {
-    /// Calls `f` on the main thread for each change of a neighbour that has or had a MAC address.
-    /// The adjacency is complete before `f` learns of a neighbour, and incomplete again before `f`
-    /// learns of its removal; the same change may be reported twice.
-    pub fn on_change(&mut self, f: impl Fn(&mut Control, &NeighborChange) + 'static) {
-        self.subscribers.push(Rc::new(f));
-    }
-
     pub(crate) fn add_resolver(&mut self, resolver: &'static dyn Resolver) {
         self.resolvers[resolver.family().index()] = Some(resolver);
     }
@@ -264,7 +255,6 @@ pub(crate) fn init(c: &mut Control) {
         table: NeighborTable::default(),
         resolvers: [None; 2],
         holders: Vec::new(),
-        subscribers: Vec::new(),
         timer: None,
         reset: None,
         replacing: None,
@@ -273,7 +263,7 @@ pub(crate) fn init(c: &mut Control) {
     let reports = c.topic("neighbor sender", handle_report);
     let requests = c.topic("neighbor wanted", handle_request);
     c.share(Arc::new(Topics { reports, requests }));
-    c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
+    c.subscribe(interface_changed);
 }
 
 fn resolver(c: &Control, ip: IpAddr) -> Result<&'static dyn Resolver, NeighborError> {
@@ -354,7 +344,7 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
         e.in_fib = connected && !e.no_fib;
         NeighborChange { sw_if, ip, mac: e.mac, is_static: e.is_static, fib_entry: e.in_fib }
     };
-    notify(c, &change);
+    c.publish(change);
     let dpo = state.borrow().table.get(key).and_then(|e| e.dpo);
     Ok(dpo)
 }
@@ -362,16 +352,9 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
 fn withdraw(c: &mut Control, (sw_if, ip): Key, dpo: Option<Dpo>, is_static: bool) {
     let forwarding = c.state::<Forwarding>();
     forwarding.borrow_mut().set_neighbor(c, sw_if, ip, None);
-    notify(c, &NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
+    c.publish(NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
     if let Some(dpo) = dpo {
         forwarding.borrow_mut().release(c, dpo);
-    }
-}
-
-fn notify(c: &mut Control, change: &NeighborChange) {
-    let subscribers = c.state::<Neighbors>().borrow().subscribers.clone();
-    for s in subscribers {
-        s(c, change);
     }
 }
 
@@ -491,8 +474,8 @@ fn can_resolve(c: &Control, (sw_if, ip): Key) -> bool {
     ready && resolver(c, ip).is_ok_and(|r| r.can_ask(c, sw_if, ip))
 }
 
-fn interface_changed(c: &mut Control, event: InterfaceEvent) {
-    match event {
+fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
+    match *event {
         InterfaceEvent::State(i) if interface::view(c, i).is_ok_and(|v| !v.is_up()) => {
             flush(c, Some(i), None);
         }

@@ -42,11 +42,10 @@ fn until_failed(b: &mut Bench, packets: u64) {
     b.lab.until("failure", |lab| back(lab) == before + packets);
 }
 
-fn watch(b: &Bench) -> Rc<RefCell<Vec<NeighborChange>>> {
+fn watch(b: &mut Bench) -> Rc<RefCell<Vec<NeighborChange>>> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = seen.clone();
-    let state = b.lab.c.state::<Neighbors>();
-    state.borrow_mut().on_change(move |_, change| log.borrow_mut().push(*change));
+    b.lab.c.subscribe(move |_, change| log.borrow_mut().push(*change));
     seen
 }
 
@@ -54,7 +53,7 @@ fn watch(b: &Bench) -> Rc<RefCell<Vec<NeighborChange>>> {
 fn packets_wait_for_their_neighbour_and_are_released_in_order() {
     let mut b = Bench::new();
     for (ip, _, ethertype) in BOTH {
-        let seen = watch(&b);
+        let seen = watch(&mut b);
         (1..=3).for_each(|mark| b.packet(0, ip(7), mark));
         b.turn();
         assert_eq!(b.asked(), [([0xff; 6], ip(7))]);
@@ -237,7 +236,7 @@ fn replacing_keeps_what_was_configured_or_heard_since() {
 #[test]
 fn addresses_decide_who_stays() {
     let mut b = Bench::new();
-    let seen = watch(&b);
+    let seen = watch(&mut b);
     let far = IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96 | 9));
     crate::set(&mut b.lab.c, b.sw_if, far, mac(9), STATIC).unwrap();
     b.reply(ip6(7), mac(6));
@@ -386,8 +385,7 @@ fn a_silence_does_not_pass_to_the_next_owner_of_an_index() {
 #[test]
 fn a_subscriber_may_change_the_table() {
     let mut b = Bench::new();
-    let state = b.lab.c.state::<Neighbors>();
-    state.borrow_mut().on_change(|c, change| {
+    b.lab.c.subscribe(|c, change: &NeighborChange| {
         if change.mac == Some(mac(7)) {
             crate::remove(c, change.sw_if, change.ip).unwrap();
             crate::set(c, change.sw_if, ip4(8), mac(8), STATIC).unwrap();
