@@ -16,7 +16,7 @@ use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
 use thalweg_bench_control::api::{Client, Router};
 use thalweg_bench_control::churn;
 use thalweg_bench_control::steps::during;
-use thalweg_feat_ip4::{Path as Path4, add_route};
+use thalweg_feat_ip::{Path as Path4, add_route};
 use thalweg_feat_neighbor::NeighborFlags;
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;

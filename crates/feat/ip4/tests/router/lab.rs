@@ -55,12 +55,13 @@ impl Lab {
     }
 
     fn bare_of(workers: usize, buffers: usize) -> Lab {
-        let features: [&Feature; 6] = [
+        let features: [&Feature; 7] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
             &neighbor::FEATURE,
             &thalweg_feat_arp::FEATURE,
+            &thalweg_feat_ip::FEATURE,
             &thalweg_feat_ip4::FEATURE,
         ];
         let features = [&features[..], crate::MORE].concat();
