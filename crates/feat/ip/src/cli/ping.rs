@@ -3,6 +3,7 @@
 use crate::cli_args::{address_arg, route_failed};
 use crate::family::Version;
 use crate::ping::{self, Request};
+use std::net::IpAddr;
 use std::time::Duration;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
@@ -43,9 +44,12 @@ impl Command<Control> for PingCommand {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        args.exact("ipv4");
+        let to: IpAddr = match args.exact("ipv4") {
+            true => args.ipv4("destination")?.into(),
+            false => address_arg(c, args, "destination")?,
+        };
         let mut r = Request {
-            to: address_arg(c, args, "destination")?,
+            to,
             repeat: 5,
             interval: Duration::from_secs(1),
             size: 100,
@@ -62,6 +66,9 @@ impl Command<Control> for PingCommand {
                 Some("source") => r.source = Some(interface_arg(c, args)?),
                 Some("table-id") => r.table = Some(args.u32("table")?),
                 Some("burst") => r.burst = args.number("burst", 1, MAX_BURST)? as u32,
+                Some(_) if to.is_ipv6() => {
+                    return Err(CliError::failed(format_args!("{to} is not an IPv4 address")));
+                }
                 Some(_) => {}
                 None => args.end()?,
             }

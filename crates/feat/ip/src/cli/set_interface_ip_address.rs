@@ -26,7 +26,7 @@ impl Command<Control> for SetInterfaceIpAddress {
     }
 
     fn help(&self) -> &'static str {
-        "Add an IPv4 address to an interface, or delete one or all\n\
+        "Add an IP address to an interface, or delete one or all\n\
          The subnet becomes connected through the interface. Subnets of one table must not overlap;\n\
          an interface may have several addresses of one subnet."
     }

@@ -5,7 +5,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 use thalweg_device::testing::Lab;
 use thalweg_feat_ip::ping::{self, Reply};
-use thalweg_feat_ip::{Ip4, Ip6, Path, PathKind, Source, add_route, replace};
+use thalweg_feat_ip::{
+    Ip4, Ip6, MAX_TABLES, Path, PathKind, Source, add_route, add_table, replace,
+};
 use thalweg_graph::clock;
 use thalweg_tables::Ipv6Prefix;
 use thalweg_testkit::golden;
@@ -160,6 +162,12 @@ fn mistakes_are_reported() {
         ("ping 2001:db8::2 source test2", "`test2' has no IPv6 address to send from"),
         ("ping 2001:db8::2 table-id 4", "no IPv6 table 4"),
         ("ping here", "an IP address such as"),
+        ("ping ipv4 2001:db8::2", "an IPv4 address such as 192.0.2.1"),
+        ("ping 2001:db8::2 ipv4", "2001:db8::2 is not an IPv4 address"),
+        ("ping 2001:db8::2 repeat 4294967296", "a number from 1 to 4294967295"),
+        ("ping 2001:db8::2 burst 33", "a number from 1 to 32"),
+        ("ping 2001:db8::2 interval nan", "seconds from 0.00001 to 86400"),
+        ("ping 2001:db8::2 source test9", "interface"),
     ] {
         let text = lab.cli(line);
         assert!(text.contains(want), "{line}\nsaid: {text}wanted: {want}");
@@ -281,5 +289,17 @@ fn routes_added_during_a_flush_stay() {
     replace::finish::<u128>(&mut lab.c, 7, Box::new(move || flag.set(true))).expect("an end");
     lab.until("the replacement to end", |_| again.get());
     assert_eq!(left(&lab), [host(77)]);
+    lab.close();
+}
+
+#[test]
+fn each_version_has_a_limit_of_tables() {
+    let mut lab = both();
+    for id in 1..MAX_TABLES as u32 {
+        add_table::<u128>(&mut lab.c, id).expect("a table");
+    }
+    let text = lab.cli("ip6 table add 5000");
+    assert!(text.contains("no room for another IPv6 table: the limit is 1024"), "{text}");
+    lab.ok("ip6 table add 7\nip table add 5000\nip6 table del 9\nip6 table add 5000");
     lab.close();
 }

@@ -7,4 +7,5 @@ mod client;
 mod commands;
 mod messages;
 mod protocol;
+mod replacing;
 mod settings;

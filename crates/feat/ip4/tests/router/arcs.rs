@@ -47,10 +47,32 @@ pair!("ip4-punt", P2, "a-punt", P1, "b-punt");
 pair!("ip4-drop", D2, "a-drop", D1, "b-drop");
 pair!("ip4-output", O2, "a-output", O1, "b-output");
 
-/// A feature with two nodes on each arc.
+static HOLDS: NodeDecl = NodeDecl {
+    name: "holds",
+    feature: Some(FeatureDecl { arc: "ip4-output", before: &[], after: &[] }),
+    build: |_| Built::node(Holds(Vec::new())),
+    ..NodeDecl::DEFAULT
+};
+
+/// Holds packets until it gets a message.
+struct Holds(Vec<thalweg_buffer::Packet>);
+
+impl Node for Holds {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let (packet, kept) = cx.take(p);
+        self.0.push(packet);
+        kept
+    }
+
+    fn message(&mut self, cx: &mut NodeCx<'_>, _: Box<dyn std::any::Any + Send>) {
+        self.0.drain(..).for_each(|packet| cx.send(packet, Verdict::CONTINUE));
+    }
+}
+
+/// A feature with two nodes on each arc, and one that holds packets.
 pub static ON_ARCS: Feature = Feature {
     name: "on-arcs",
-    nodes: &[&U2, &U1, &M2, &M1, &L2, &L1, &P2, &P1, &D2, &D1, &O2, &O1],
+    nodes: &[&U2, &U1, &M2, &M1, &L2, &L1, &P2, &P1, &D2, &D1, &O2, &O1, &HOLDS],
     init: |c| c.share(Arc::new(Visits::default())),
     ..Feature::DEFAULT
 };
@@ -189,5 +211,46 @@ fn packets_that_wait_for_a_neighbor_pass_once() {
     lab.settle();
     let sent = lab.sent().into_iter().filter(|(_, frame)| frame[12..14] == [8, 0]);
     assert_eq!((sent.count(), visits(&lab).len()), (1, 1));
+    lab.close();
+}
+
+/// A packet that a feature on output has held is sent as things are now, and never passes the
+/// features again.
+#[test]
+fn held_packets_follow_their_next_hop() {
+    let mut lab = Lab::new();
+    let (sw_if, holds) = (lab.sw_if(1), lab.c.node("holds").expect("the node"));
+    lab.c.enable_feature("ip4-output", "holds", sw_if, true).expect("a feature");
+    let hold = |lab: &mut Lab| {
+        let before = lab.c.worker_stats(0).node(holds).vectors.get();
+        let packet = udp(ip(0, 2), ip(1, 2), 100).build();
+        lab.deliver(0, vec![crate::lab::framed(0, 2, &packet); 5]);
+        let stats = lab.c.worker_stats(0).clone();
+        lab.until("the packets to be held", |_| stats.node(holds).vectors.get() == before + 5);
+    };
+    let release = |lab: &mut Lab| {
+        lab.c.message(0, holds, Box::new(()));
+        lab.settle();
+        lab.sent()
+    };
+    hold(&mut lab);
+    assert_eq!(release(&mut lab).len(), 5);
+    // The neighbour moves.
+    hold(&mut lab);
+    lab.neighbor(1, ip(1, 2), crate::lab::host_mac(1, 9));
+    let sent = release(&mut lab);
+    assert_eq!(sent.len(), 5);
+    sent.iter().for_each(|(_, frame)| _ = crate::lab::sound(1, 9, frame));
+    // The interface goes down.
+    hold(&mut lab);
+    lab.up(1, false);
+    assert!(release(&mut lab).is_empty());
+    assert_eq!(lab.count("ip4-rewrite-out", "next hop lost during output features"), 5);
+    // A smaller MTU fragments them; the feature goes.
+    lab.up(1, true);
+    hold(&mut lab);
+    lab.ok("set interface mtu packet 100 test1");
+    lab.c.enable_feature("ip4-output", "holds", sw_if, false).expect("a feature");
+    assert_eq!(release(&mut lab).len(), 10);
     lab.close();
 }
