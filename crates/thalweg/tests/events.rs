@@ -7,9 +7,9 @@ use std::rc::Rc;
 use thalweg::features::FEATURES;
 use thalweg_cli::CommandTree;
 use thalweg_device::{InterfaceEvent, Interfaces, Mode};
-use thalweg_feat_arp::NeighborChange;
 use thalweg_feat_ip::AddressesChanged;
 use thalweg_feat_l2::PortsChanged;
+use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::{Control, EngineConfig};
 
 type Tree = Rc<CommandTree<Control>>;
