@@ -106,11 +106,6 @@ pub(crate) fn prefix_arg(
     }
 }
 
-/// Clears the host bits of a prefix. One of another version becomes the default route.
-pub(crate) fn masked<A: Address>((addr, len): (IpAddr, u8)) -> Result<Prefix<A>, CliError> {
-    Prefix::new(A::from_ip(addr).unwrap_or_default(), len).map_err(CliError::failed)
-}
-
 /// A route as typed.
 #[derive(Debug)]
 pub(crate) struct RouteSpec {

@@ -198,12 +198,14 @@ fn sender<A: Address>(
 /// # Errors
 /// If there is no route to the destination, or no source address.
 pub(crate) fn start(c: &mut Control, request: Request) -> Result<Ping, CliError> {
-    for_version!(Version::of_ip(request.to), start_in(c, request))
+    match request.to {
+        IpAddr::V4(to) => start_in(c, request, to.to_bits()),
+        IpAddr::V6(to) => start_in(c, request, to.to_bits()),
+    }
 }
 
-fn start_in<A: Address>(c: &mut Control, request: Request) -> Result<Ping, CliError> {
+fn start_in<A: Address>(c: &mut Control, request: Request, to: A) -> Result<Ping, CliError> {
     let family = family::<A>(c).map_err(crate::cli_args::route_failed)?;
-    let to = A::from_ip(request.to).unwrap_or_default();
     let plan = plan(c, &request, to)?;
     let node = c.node(family.lookup_node()).filter(|_| c.workers() > 0);
     let node = node.ok_or_else(|| CliError::failed("Failed: no worker is running"))?;

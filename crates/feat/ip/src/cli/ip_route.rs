@@ -1,8 +1,8 @@
 //! `ip route`: static routes.
 
 use crate::cli_args::{self, RouteSpec};
-use crate::family::{Version, for_version};
 use crate::{Path, add_route, del_route};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
 use thalweg_graph::Control;
@@ -50,7 +50,10 @@ impl Command<Control> for IpRoute {
             let expected = "`via <next hop>', `via <interface>' or a word such as `drop'";
             return Err(args.bad("path", expected));
         }
-        for_version!(Version::of_ip(spec.prefix.0), change(c, spec, del, replace))
+        match spec.prefix.0 {
+            IpAddr::V4(ip) => change(c, ip.to_bits(), spec, del, replace),
+            IpAddr::V6(ip) => change(c, ip.to_bits(), spec, del, replace),
+        }
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
@@ -60,12 +63,13 @@ impl Command<Control> for IpRoute {
 
 fn change<A: Address>(
     c: &mut Control,
+    addr: A,
     spec: RouteSpec,
     del: bool,
     replace: bool,
 ) -> Result<Outcome<Control>, CliError> {
-    let RouteSpec { prefix, table, count, paths } = spec;
-    let first = cli_args::masked::<A>(prefix)?;
+    let RouteSpec { prefix: (_, len), table, count, paths } = spec;
+    let first = Prefix::new(addr, len).map_err(CliError::failed)?;
     cli_args::check_count(first, count)?;
     let mut bulk =
         Bulk { first, table, count, paths, del, replace, done: 0, began: Instant::now() };

@@ -1,7 +1,6 @@
 //! `set interface ip address`.
 
 use crate::address::AddressError;
-use crate::family::{Version, for_version};
 use crate::{IfAddress, Ip, address, cli_args};
 use std::net::IpAddr;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -44,7 +43,8 @@ impl Command<Control> for SetInterfaceIpAddress {
         args.end()?;
         let done = match one {
             None => address::remove_all(c, sw_if),
-            Some((ip, len)) => for_version!(Version::of_ip(ip), change(c, del, sw_if, ip, len)),
+            Some((IpAddr::V4(ip), len)) => change(c, del, sw_if, ip.to_bits(), len),
+            Some((IpAddr::V6(ip), len)) => change(c, del, sw_if, ip.to_bits(), len),
         };
         done.map(|()| cli_args::when_resolved(c)).map_err(cli_args::address_failed)
     }
@@ -67,10 +67,9 @@ fn change<A: Address>(
     c: &mut Control,
     del: bool,
     sw_if: SwIfIndex,
-    ip: IpAddr,
+    addr: A,
     len: u8,
 ) -> Result<(), AddressError> {
-    let addr = A::from_ip(ip).unwrap_or_default();
     match del {
         true => address::remove(c, sw_if, addr, len),
         false => address::add(c, sw_if, addr, len),

@@ -119,10 +119,9 @@ impl<A: Address> Request<A> {
 }
 
 fn prefix<A: Address>(args: &mut Args<'_>) -> Result<Prefix<A>, CliError> {
-    cli_args::masked(match Version::of::<A>() {
-        Version::V4 => args.ipv4_prefix("prefix").map(|(a, len)| (a.into(), len)),
-        Version::V6 => args.ipv6_prefix("prefix").map(|(a, len)| (a.into(), len)),
-    }?)
+    let (ip, len) = args.ip_prefix("prefix")?;
+    let addr = A::from_ip(ip).ok_or_else(|| args.bad("prefix", A::FAMILY))?;
+    Prefix::new(addr, len).map_err(CliError::failed)
 }
 
 fn address<A: Address>(args: &mut Args<'_>) -> Result<A, CliError> {
