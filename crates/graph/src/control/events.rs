@@ -17,7 +17,7 @@ type Subscriber<E> = Rc<dyn Fn(&mut Control, &E)>;
 /// Subscribers and waiting events of one type.
 struct Channel<E> {
     subscribers: Vec<Subscriber<E>>,
-    /// Events with what is to be done once they are delivered.
+    /// Events, and what follows once they are delivered.
     waiting: VecDeque<(E, Option<LocalJob>)>,
     delivering: bool,
 }
