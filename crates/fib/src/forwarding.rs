@@ -14,8 +14,6 @@ use thalweg_tables::IndexPool;
 
 /// Maximum number of entries of all kinds.
 const CAPACITY: usize = 1 << 20;
-/// Maximum length of what stands between the MAC addresses and the ethertype: two tags.
-const MAX_TAGS: usize = 8;
 
 /// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -147,8 +145,6 @@ pub struct Forwarding {
     by_interface: BTreeSet<(SwIfIndex, Dpo)>,
     /// Objects with the groups and midchains that depend on them.
     pub(crate) dependents: BTreeSet<(Dpo, Dpo)>,
-    /// Tags of each interface that has any.
-    tags: HashMap<SwIfIndex, Vec<u8>>,
     /// Groups that have been given a number.
     pub(crate) numbered: BTreeMap<u32, Dpo>,
     kinds: Kinds,
@@ -187,7 +183,6 @@ impl Forwarding {
             adjacencies: HashMap::new(),
             by_interface: BTreeSet::new(),
             dependents: BTreeSet::new(),
-            tags: HashMap::new(),
             numbered: BTreeMap::new(),
             kinds: Kinds::default(),
             exits: Vec::new(),
@@ -470,26 +465,14 @@ impl Forwarding {
         }
     }
 
-    /// Sets what an interface's frames have between the MAC addresses and the ethertype: up to two
-    /// tags. Its adjacencies change in place, while it is down.
-    ///
-    /// # Errors
-    /// If they are too long, or the interface does not exist.
-    pub fn set_tags(&mut self, c: &Control, sw_if: SwIfIndex, tags: &[u8]) -> Result<(), FibError> {
-        if tags.len() > MAX_TAGS {
-            return Err(FibError::Rewrite(14 + tags.len()));
-        }
-        let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
-        self.tags.insert(sw_if, tags.to_vec());
-        self.interface_changed(c, sw_if, Some(&view));
-        Ok(())
-    }
-
     /// Writes an adjacency's entry: the header first, then the state that makes it valid.
     fn write(&mut self, dpo: Dpo, key: AdjacencyKey, mac: Option<Mac>, view: &InterfaceView) {
         let e = self.table.get(dpo);
         e.set_next_hop(key.peer.address());
         e.set_next(view.output, 0, 0);
+        if view.parent.is_some() && view.tags.as_slice().is_empty() {
+            self.table.set_names_senders();
+        }
         let (kind, to) = match (view.is_up(), view.ethernet, key.peer, mac) {
             (false, ..) => (Kind::DOWN, None),
             // No resolution: whatever is at the other end receives it.
@@ -501,7 +484,7 @@ impl Forwarding {
         };
         let mut len = 0;
         if let Some(mac) = to {
-            let tags = self.tags.get(&key.sw_if).map_or(&[][..], Vec::as_slice);
+            let tags = view.tags.as_slice();
             let header = [&mac[..], &view.mac, tags, &key.link.ethertype()].concat();
             e.set_rewrite(&header);
             len = header.len() as u8;
@@ -534,9 +517,6 @@ impl Forwarding {
                 }
                 (Object::Group(_) | Object::Plain, _) => {}
             }
-        }
-        if view.is_none() {
-            self.tags.remove(&sw_if);
         }
         self.refresh_dependents(c, &all);
     }

@@ -391,7 +391,7 @@ fn fail(c: &mut Control, waiters: &[Waiter], hold: Duration) {
 fn send_request(c: &mut Control, (sw_if, ip): Key, to: Option<Mac>) {
     let source = c.state::<Neighbors>().borrow().addrs.get().source_for(sw_if, ip);
     let (Some(source), Ok(view)) = (source, interface::view(c, sw_if)) else { return };
-    send(c, sw_if, view.output, packet::request(view.mac, source, ip, to).to_vec());
+    send(c, sw_if, view.output, view.tags.insert(&packet::request(view.mac, source, ip, to)));
 }
 
 fn send(c: &mut Control, sw_if: SwIfIndex, node: NodeId, bytes: Vec<u8>) {
@@ -642,7 +642,7 @@ pub fn announce(c: &mut Control, sw_if: SwIfIndex) -> Result<usize, ArpError> {
     }
     let addrs = c.state::<Neighbors>().borrow().addresses(sw_if).to_vec();
     for a in &addrs {
-        send(c, sw_if, view.output, packet::announcement(view.mac, a.ip).to_vec());
+        send(c, sw_if, view.output, view.tags.insert(&packet::announcement(view.mac, a.ip)));
     }
     Ok(addrs.len())
 }

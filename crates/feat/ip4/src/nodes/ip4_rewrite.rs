@@ -1,7 +1,8 @@
 //! `ip4-rewrite`: TTL, MTU and the new link header.
 //!
-//! Reads: aux (the adjacency). Next: the adjacency's output node; `ip4-frag` for packets that
-//! exceed the MTU. Locally originated packets keep their TTL.
+//! Reads: aux (the adjacency). Writes: tx interface, if that is a sub-interface. Next: the
+//! adjacency's output node; `ip4-frag` for packets that exceed the MTU. Locally originated packets
+//! keep their TTL.
 
 use crate::icmp::{self, Cause};
 use std::fmt::Write;
@@ -55,7 +56,17 @@ fn link_header(
         Some(room) => dpos.copy_rewrite(entry, room),
         None => return Verdict::drop(NO_ROOM),
     }
+    if names_sender(dpos, len) {
+        p.set_tx_if(state.tx_if);
+    }
     Verdict::node(NodeId(entry.next() as u16))
+}
+
+/// Returns whether packets that get a header of `len` bytes may leave on behalf of a sub-interface:
+/// those with tags do, others hardly ever.
+#[inline(always)]
+fn names_sender(dpos: &DpoTable, len: usize) -> bool {
+    len != ETHERNET_HEADER || dpos.names_senders()
 }
 
 /// Length of the headers repeated in each segment of a GSO packet. The device's value is only a
@@ -102,6 +113,9 @@ impl Ip4Rewrite {
         let rest = match if alike { Self::one_way::<LEN, WINDOW>(&way, frame) } else { None } {
             Some(rest) if rest.is_empty() => {
                 frame.push_all(LEN as u16, rest);
+                if names_sender(&self.dpos, LEN) {
+                    frame.set_tx(self.dpos.get(dpo).state().tx_if);
+                }
                 return FrameVerdict::Whole(output(&way));
             }
             Some(rest) => {
@@ -110,8 +124,23 @@ impl Ip4Rewrite {
             }
             None => self.each_way::<LEN, WINDOW>(frame, each),
         };
+        if names_sender(&self.dpos, LEN) {
+            self.name_senders(frame, rest);
+        }
         frame.push_all(LEN as u16, rest);
         FrameVerdict::Each(rest)
+    }
+
+    /// Sets the tx interface of all packets but `rest`.
+    #[inline(never)]
+    fn name_senders(&self, frame: &mut Frame, rest: Rows) {
+        let mut senders = [0; FRAME_SIZE];
+        for (i, (to, dpo)) in senders.iter_mut().zip(frame.aux()).enumerate() {
+            if !rest.contains(i as u8) {
+                *to = self.dpos.get(*dpo).state().tx_if;
+            }
+        }
+        frame.set_tx_each(&senders);
     }
 
     /// Rewrites packets with one adjacency each; returns those left.
