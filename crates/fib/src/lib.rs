@@ -32,6 +32,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "fib",
     about: "adjacencies and load balance",
+    needs: &["interface"],
     init: Forwarding::init,
     ready: Forwarding::ready,
     ..Feature::DEFAULT

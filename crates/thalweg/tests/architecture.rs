@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use thalweg::features::FEATURES;
 use thalweg_buffer::PoolConfig;
+use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig};
 
 const PAGE: &str = include_str!("../../../ARCHITECTURE.md");
@@ -65,7 +67,7 @@ fn limits_are_those_of_the_code() {
 fn arcs_are_those_of_the_graph() {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
     let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
-    thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
+    thalweg_engine::start(&mut c, FEATURES).expect("a graph");
     let rows = rows(PAGE, "## Arcs and taps");
     assert_eq!(rows.len(), c.arc_decls().len());
     for arc in c.arc_decls() {
@@ -118,6 +120,30 @@ fn dependencies_point_downwards() {
             let level = levels.get(&dependency).unwrap_or_else(|| panic!("no row: {dependency}"));
             assert!(*level >= levels[&name], "{name} depends on {dependency} above it");
         }
+    }
+}
+
+#[test]
+fn features_need_those_whose_crates_they_use() {
+    let at = |parent: &str| fs::read_dir(crates().join(parent)).expect("a folder");
+    let folders = at("feat").chain(at("device")).map(|e| e.expect("an entry").path());
+    let mut names = BTreeMap::new();
+    for folder in folders.chain([crates().join("fib")]) {
+        let text = fs::read_to_string(folder.join("src/lib.rs")).expect("a source file");
+        let (_, feature) = text.split_once("pub static FEATURE").expect("a feature");
+        let name = feature.split('"').nth(1).expect("a name").to_owned();
+        let (package, uses) = manifest(&folder);
+        names.insert(package, (name, uses));
+    }
+    assert!(names.len() > 10, "{names:?}");
+    for (name, uses) in names.values() {
+        let is_it = |f: &&&Feature| f.name == name;
+        let feature = FEATURES.iter().find(is_it).unwrap_or_else(|| panic!("no feature {name}"));
+        let mut uses: Vec<_> = uses.iter().filter_map(|p| names.get(p)).map(|n| &n.0).collect();
+        let mut needs = feature.needs.to_vec();
+        uses.sort_unstable();
+        needs.sort_unstable();
+        assert_eq!(needs, uses, "{name}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The registry of interfaces.
 //!
 //! The main thread owns it; workers read [`IfTable`], republished on each change. Features learn of
-//! changes by [`Interfaces::subscribe`].
+//! changes by [`InterfaceEvent`].
 
 mod family;
 mod indices;
@@ -26,7 +26,7 @@ use indices::Indices;
 use kind::MODES;
 use rows::{NO_ROW, row};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_graph::stats::MAX_INTERFACES;
@@ -250,7 +250,7 @@ pub struct InterfaceSpec {
     pub input: Option<NodeId>,
 }
 
-/// Change of an interface.
+/// The event that an interface has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InterfaceEvent {
     /// Created.
@@ -354,17 +354,16 @@ impl Interface {
     }
 }
 
-type Subscriber = Rc<dyn Fn(&mut Control, InterfaceEvent)>;
-
 /// The registry on the main thread.
 pub struct Interfaces {
     list: Vec<Option<Interface>>,
     by_name: HashMap<String, SwIfIndex>,
+    /// Interfaces whose deletion has begun.
+    ending: BTreeSet<SwIfIndex>,
     writer: snapshot::Writer<IfTable>,
     indices: Indices,
     /// Instances of numbered interfaces (`loop3`) by prefix.
     instances: HashMap<&'static str, Indices>,
-    subscribers: Vec<Subscriber>,
     /// Nodes of frames received, by mode.
     mode_inputs: [Option<NodeId>; MODES],
     /// Interfaces whose sub-interfaces follow a change.
@@ -384,10 +383,10 @@ impl Interfaces {
         c.insert(Interfaces {
             list: Vec::new(),
             by_name: HashMap::new(),
+            ending: BTreeSet::new(),
             writer,
             indices: Indices::new(MAX_INTERFACES as SwIfIndex),
             instances: HashMap::new(),
-            subscribers: Vec::new(),
             mode_inputs: [None; MODES],
             follow: Follow::default(),
             sub_device: family::device(),
@@ -453,11 +452,6 @@ impl Interfaces {
     /// Driver of an interface.
     pub fn device(&self, sw_if: SwIfIndex) -> Option<DeviceCell> {
         Some(self.list.get(sw_if as usize)?.as_ref()?.device.clone())
-    }
-
-    /// Calls `f` on each change, on the main thread.
-    pub fn subscribe(&mut self, f: impl Fn(&mut Control, InterfaceEvent) + 'static) {
-        self.subscribers.push(Rc::new(f));
     }
 
     /// Registers lines for `show interface address` (addresses, layer 2).
@@ -600,13 +594,6 @@ pub fn l2_text(c: &Control, view: &InterfaceView) -> Option<String> {
     }
 }
 
-fn notify(c: &mut Control, event: InterfaceEvent) {
-    let subscribers = c.state::<Interfaces>().borrow().subscribers.clone();
-    for s in subscribers {
-        s(c, event);
-    }
-}
-
 /// Creates an interface: its nodes, its place on the arcs, its row in the table. `tx` builds the
 /// transmit node of each worker.
 ///
@@ -657,7 +644,7 @@ pub fn create(
         c.message_all(output, |_| Box::new(Scratch::new()));
     }
     c.make_interface_ready(sw_if);
-    notify(c, InterfaceEvent::Created(sw_if));
+    c.publish(InterfaceEvent::Created(sw_if));
     Ok(sw_if)
 }
 
@@ -680,11 +667,12 @@ fn add_nodes(
     Ok((output, tx))
 }
 
-/// Deletes an interface: brings it down, notifies subscribers, then deletes its nodes and rows. Its
-/// sub-interfaces go first; if they are many, it goes after this has returned, once they have gone.
+/// Deletes an interface: brings it down, publishes [`InterfaceEvent::Deleted`], and deletes its
+/// nodes and rows once all subscribers have seen it. Its sub-interfaces go first; if they are many,
+/// all that goes on after this has returned.
 ///
 /// # Errors
-/// If the interface does not exist, or it is `local0`.
+/// If the interface does not exist, is being deleted, or is `local0`.
 pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     if sw_if == 0 {
         return Err(DeviceError::Failed("local0 cannot be deleted".into()));
@@ -693,30 +681,40 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
         let all = c.state::<Interfaces>();
         let mut all = all.borrow_mut();
         let i = all.row(sw_if)?;
-        let has_subs = i.children.is_some();
-        i.is_going |= has_subs;
-        has_subs
+        if i.is_going {
+            return Err(DeviceError::Unknown(i.view.name.clone()));
+        }
+        i.is_going = true;
+        i.children.is_some()
     };
     if has_subs {
         set::down(c, sw_if);
         family::follow(c, sw_if);
-        return Ok(());
+    } else {
+        delete_one(c, sw_if);
     }
-    delete_one(c, sw_if);
     Ok(())
 }
 
-/// Deletes an interface without sub-interfaces.
+/// Deletes an interface without sub-interfaces, unless that goes on already.
 fn delete_one(c: &mut Control, sw_if: SwIfIndex) {
+    if !c.state::<Interfaces>().borrow_mut().ending.insert(sw_if) {
+        return;
+    }
     set::down(c, sw_if);
     if view(c, sw_if).is_ok_and(|v| v.parent.is_some()) {
         // Its parent's device need not receive all frames for it.
         let _ = set_promiscuous(c, sw_if, false);
     }
-    notify(c, InterfaceEvent::Deleted(sw_if));
+    c.publish_then(InterfaceEvent::Deleted(sw_if), move |c| remove(c, sw_if));
+}
+
+/// Deletes an interface's nodes and rows.
+fn remove(c: &mut Control, sw_if: SwIfIndex) {
     let all = c.state::<Interfaces>();
     let gone = {
         let mut a = all.borrow_mut();
+        a.ending.remove(&sw_if);
         let Some(gone) = a.list.get_mut(sw_if as usize).and_then(Option::take) else { return };
         a.by_name.remove(&gone.view.name);
         a.leave_parent(c, &gone.view);

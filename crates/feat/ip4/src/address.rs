@@ -1,7 +1,7 @@
 //! Interface addresses and the routes that they add.
 
 use crate::route::{Path, PathKind, Source, Table, settle_later};
-use crate::{Ip4, RouteError, publish_interface};
+use crate::{AddressesChanged, Ip4, RouteError, publish_interface};
 use std::net::Ipv4Addr;
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_feat_arp as arp;
@@ -255,8 +255,7 @@ fn changed(c: &mut Control, sw_if: SwIfIndex) {
     publish_interface(c, sw_if);
     let list = c.state::<Ip4>().borrow().addresses(sw_if).to_vec();
     arp::set_addresses(c, sw_if, &list);
-    let subscribers = c.state::<Ip4>().borrow().subscribers.clone();
-    subscribers.iter().for_each(|f| f(c, sw_if));
+    c.publish(AddressesChanged(sw_if));
 }
 
 /// Removes addresses and routes of a deleted interface.
@@ -283,8 +282,7 @@ pub(crate) fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
 /// Adds a host route for each resolved neighbour, so that packets to it bypass the subnet's glean
 /// entry.
 pub(crate) fn follow_neighbors(c: &mut Control) {
-    let neighbors = c.state::<arp::Neighbors>();
-    neighbors.borrow_mut().on_change(|c, change| {
+    c.subscribe(|c, change: &arp::NeighborChange| {
         let ip4 = c.state::<Ip4>();
         let mut ip4 = ip4.borrow_mut();
         let id = ip4.table_of(change.sw_if);

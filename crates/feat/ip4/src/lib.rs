@@ -29,7 +29,6 @@ use crate::route::Table;
 use crate::tables::{Fib, IfIp4, Tables};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;
-use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_engine::Feature;
@@ -43,6 +42,7 @@ use thalweg_wire::ethernet::ethertype;
 pub static FEATURE: Feature = Feature {
     name: "ip4",
     about: "IPv4 forwarding",
+    needs: &["interface", "fib", "ethernet", "arp"],
     nodes: nodes::NODES,
     arcs: &[
         &ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" },
@@ -62,7 +62,9 @@ pub struct Topics {
 }
 
 /// Called with an interface whose addresses or table have changed.
-type AddressSubscriber = Rc<dyn Fn(&mut Control, SwIfIndex)>;
+/// The event that an interface's addresses or its table have changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddressesChanged(pub SwIfIndex);
 
 /// IPv4 on the main thread.
 pub struct Ip4 {
@@ -77,8 +79,6 @@ pub struct Ip4 {
     writer: snapshot::Writer<Tables>,
     /// Number of tables created so far.
     serial: u32,
-    /// Subscribers to address changes.
-    subscribers: Vec<AddressSubscriber>,
 }
 
 /// Maximum number of tables.
@@ -98,7 +98,6 @@ fn init(c: &mut Control) {
         stale: BTreeSet::new(),
         writer,
         serial: 0,
-        subscribers: Vec::new(),
     });
     c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, Kind::LOCAL, "ip4-local");
     ping::init(c);
@@ -107,15 +106,14 @@ fn init(c: &mut Control) {
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
     // ARP does not depend on ethernet-input, and only IPv4 needs it.
     thalweg_feat_ethernet::register(c, ethertype::ARP, "arp-input");
-    let all = c.state::<Interfaces>();
-    let mut all = all.borrow_mut();
-    all.subscribe(|c, e| {
+    c.subscribe(|c, e| {
         // Without an address a new one is in table 0, as those that workers do not know.
-        if let InterfaceEvent::Deleted(i) = e {
+        if let InterfaceEvent::Deleted(i) = *e {
             address::interface_gone(c, i);
         }
     });
-    all.describe_addresses(|c, i| {
+    let all = c.state::<Interfaces>();
+    all.borrow_mut().describe_addresses(|c, i| {
         let ip4 = c.state::<Ip4>();
         let ip4 = ip4.borrow();
         let table = ip4.bound.get(&i).copied().unwrap_or(0);
@@ -323,10 +321,6 @@ impl Ip4 {
     /// Table of an interface.
     pub fn table_of(&self, sw_if: SwIfIndex) -> u32 {
         self.bound.get(&sw_if).copied().unwrap_or(0)
-    }
-    /// Calls `f` whenever an interface's addresses or table change.
-    pub fn on_address_change(&mut self, f: impl Fn(&mut Control, SwIfIndex) + 'static) {
-        self.subscribers.push(Rc::new(f));
     }
     /// Number of routes in a table.
     pub fn route_count(&self, table: u32) -> usize {

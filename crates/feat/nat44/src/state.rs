@@ -11,8 +11,8 @@ use crate::worker::{Nat, Sweep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex, interface};
-use thalweg_feat_ip4::Ip4;
+use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
+use thalweg_feat_ip4::{AddressesChanged, Ip4};
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
@@ -680,9 +680,8 @@ impl Nat44 {
 
 /// Subscribes to deleted interfaces and changed addresses.
 pub(crate) fn follow_interfaces(c: &mut Control) {
-    let all = c.state::<Interfaces>();
-    all.borrow_mut().subscribe(|c, e| {
-        let InterfaceEvent::Deleted(gone) = e else { return };
+    c.subscribe(|c, e| {
+        let InterfaceEvent::Deleted(gone) = *e else { return };
         let nat = c.state::<Nat44>();
         if !nat.borrow().uses(gone) {
             return;
@@ -695,8 +694,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         }
         publish(c);
     });
-    let ip4 = c.state::<Ip4>();
-    ip4.borrow_mut().on_address_change(|c, sw_if| {
+    c.subscribe(|c, &AddressesChanged(sw_if): &AddressesChanged| {
         let nat = c.state::<Nat44>();
         let uses = nat.borrow().takes_address_of(sw_if);
         if uses {

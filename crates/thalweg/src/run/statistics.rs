@@ -129,9 +129,9 @@ pub(super) fn start(
         .reader()
         .map_err(|source| SegmentError::Memory { bytes: size, source })?;
     c.insert(statistics);
-    c.state::<Interfaces>().borrow_mut().subscribe(|c, event| {
+    c.subscribe(|c, event: &InterfaceEvent| {
         if let InterfaceEvent::Created(sw_if) | InterfaceEvent::Deleted(sw_if) = event {
-            c.state::<Statistics>().borrow_mut().changed.insert(sw_if);
+            c.state::<Statistics>().borrow_mut().changed.insert(*sw_if);
         }
     });
     let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));

@@ -127,7 +127,7 @@ pub fn create_sub(
             a.publish(c, parent);
         }
     }
-    notify(c, InterfaceEvent::Created(sw_if));
+    c.publish(InterfaceEvent::Created(sw_if));
     Ok(sw_if)
 }
 
@@ -165,12 +165,8 @@ impl Interfaces {
                     self.follow.jobs.insert(parent, sub + 1);
                     return Some(Step::Refresh(sub));
                 }
-                None => {
-                    self.follow.jobs.remove(&parent);
-                    if is_going {
-                        return Some(Step::Delete(parent));
-                    }
-                }
+                None if is_going => return Some(Step::Delete(parent)),
+                None => _ = self.follow.jobs.remove(&parent),
             }
         }
     }
@@ -196,12 +192,17 @@ fn run_slice(c: &mut Control) {
     let (all, began) = (c.state::<Interfaces>(), Instant::now());
     loop {
         let step = all.borrow_mut().next_step();
+        let mut waits = false;
         match step {
             Some(Step::Refresh(sub)) => refresh(c, sub),
-            Some(Step::Delete(sw_if)) => delete_one(c, sw_if),
+            Some(Step::Delete(sw_if)) => {
+                delete_one(c, sw_if);
+                // Its subscribers see it after what is being delivered.
+                waits = all.borrow().get(sw_if).is_some();
+            }
             None => break all.borrow_mut().follow.is_running = false,
         }
-        if began.elapsed() >= SLICE {
+        if waits || began.elapsed() >= SLICE {
             c.after(Duration::ZERO, run_slice);
             break;
         }
@@ -234,5 +235,5 @@ fn refresh(c: &mut Control, sub: SwIfIndex) {
             state.then_some(InterfaceEvent::State(sub)),
         ]
     };
-    events.into_iter().flatten().for_each(|event| notify(c, event));
+    events.into_iter().flatten().for_each(|event| c.publish(event));
 }

@@ -24,9 +24,8 @@ fn a_port_has_thousands_without_nodes_of_their_own() {
     // All that a sub-interface says of itself follows its parent.
     let events = Rc::new(Cell::new(0));
     let seen = events.clone();
-    let all = lab.c.state::<Interfaces>();
-    all.borrow_mut().subscribe(move |_, e| match e {
-        InterfaceEvent::State(sw_if) if sw_if > 3 => seen.set(seen.get() + 1),
+    lab.c.subscribe(move |_, e: &InterfaceEvent| match e {
+        InterfaceEvent::State(sw_if) if *sw_if > 3 => seen.set(seen.get() + 1),
         _ => {}
     });
     lab.up(0, false);
