@@ -15,6 +15,9 @@ use thalweg_tables::IndexPool;
 /// Maximum number of entries of all kinds.
 const CAPACITY: usize = 1 << 20;
 
+/// Maximum length of what stands between the MAC addresses and the ethertype: two tags.
+const MAX_TAGS: usize = 8;
+
 /// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FibError {
@@ -145,6 +148,8 @@ pub struct Forwarding {
     by_interface: BTreeSet<(SwIfIndex, Dpo)>,
     /// Objects with the groups and midchains that depend on them.
     pub(crate) dependents: BTreeSet<(Dpo, Dpo)>,
+    /// Tags of interfaces for which they were set here.
+    tags: HashMap<SwIfIndex, Vec<u8>>,
     /// Groups that have been given a number.
     pub(crate) numbered: BTreeMap<u32, Dpo>,
     kinds: Kinds,
@@ -183,6 +188,7 @@ impl Forwarding {
             adjacencies: HashMap::new(),
             by_interface: BTreeSet::new(),
             dependents: BTreeSet::new(),
+            tags: HashMap::new(),
             numbered: BTreeMap::new(),
             kinds: Kinds::default(),
             exits: Vec::new(),
@@ -465,6 +471,21 @@ impl Forwarding {
         }
     }
 
+    /// Sets what an interface's frames have between the MAC addresses and the ethertype: up to two
+    /// tags, instead of the interface's own. Its adjacencies change in place, while it is down.
+    ///
+    /// # Errors
+    /// If they are too long, or the interface does not exist.
+    pub fn set_tags(&mut self, c: &Control, sw_if: SwIfIndex, tags: &[u8]) -> Result<(), FibError> {
+        if tags.len() > MAX_TAGS {
+            return Err(FibError::Rewrite(14 + tags.len()));
+        }
+        let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
+        self.tags.insert(sw_if, tags.to_vec());
+        self.interface_changed(c, sw_if, Some(&view));
+        Ok(())
+    }
+
     /// Writes an adjacency's entry: the header first, then the state that makes it valid.
     fn write(&mut self, dpo: Dpo, key: AdjacencyKey, mac: Option<Mac>, view: &InterfaceView) {
         let e = self.table.get(dpo);
@@ -484,7 +505,8 @@ impl Forwarding {
         };
         let mut len = 0;
         if let Some(mac) = to {
-            let tags = view.tags.as_slice();
+            let own = view.tags.as_slice();
+            let tags = self.tags.get(&key.sw_if).map_or(own, Vec::as_slice);
             let header = [&mac[..], &view.mac, tags, &key.link.ethertype()].concat();
             e.set_rewrite(&header);
             len = header.len() as u8;
@@ -517,6 +539,9 @@ impl Forwarding {
                 }
                 (Object::Group(_) | Object::Plain, _) => {}
             }
+        }
+        if view.is_none() {
+            self.tags.remove(&sw_if);
         }
         self.refresh_dependents(c, &all);
     }

@@ -13,6 +13,7 @@ pub static FEATURES: &[&Feature] = &[
     &thalweg_feat_l2::FEATURE,
     &thalweg_feat_flow::FEATURE,
     &thalweg_feat_arp::FEATURE,
+    &thalweg_feat_ip::FEATURE,
     &thalweg_feat_ip4::FEATURE,
     &thalweg_feat_nat44::FEATURE,
     &thalweg_feat_sflow::FEATURE,

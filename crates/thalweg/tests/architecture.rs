@@ -73,12 +73,35 @@ fn arcs_are_those_of_the_graph() {
     for arc in c.arc_decls() {
         let is_it = |r: &&Vec<&str>| code(r[0]) == [arc.name];
         let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no row for {}", arc.name));
-        let mut listed = code(row[2]);
-        let mut there = c.arc_features(c.arc(arc.name).expect("an arc"));
-        listed.sort_unstable();
-        there.sort_unstable();
-        assert_eq!(listed, there, "{}", arc.name);
+        let features = c.arc_features(c.arc(arc.name).expect("an arc"));
+        assert_eq!(code(row[2]), features, "{}, in order", arc.name);
         assert_eq!(row[1], format!("{:?}", arc.key).to_lowercase(), "{}", arc.name);
+    }
+    c.shut_down();
+}
+
+/// Whichever of two features is enabled first, packets visit them in the order of the arc.
+#[test]
+fn pairs_of_features_keep_their_order() {
+    let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
+    let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
+    thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
+    for arc in c.arc_decls().to_vec() {
+        let features = c.arc_features(c.arc(arc.name).expect("an arc"));
+        for (i, early) in features.iter().enumerate() {
+            for late in &features[i + 1..] {
+                for (sw_if, [a, b]) in [(1, [early, late]), (2, [late, early])] {
+                    for feature in [a, b] {
+                        c.enable_feature(arc.name, feature, sw_if, true).expect("a feature");
+                    }
+                    let want = (arc.name, vec![*early, *late]);
+                    assert!(c.enabled_features(sw_if).contains(&want), "{want:?}");
+                    for feature in [a, b] {
+                        c.enable_feature(arc.name, feature, sw_if, false).expect("a feature");
+                    }
+                }
+            }
+        }
     }
     c.shut_down();
 }

@@ -53,7 +53,7 @@ use thalweg_tables::snapshot::{self, Snapshot};
 pub static FEATURE: Feature = Feature {
     name: "nat44",
     about: "network address translation, IPv4 to IPv4, endpoint dependent",
-    needs: &["interface", "fib", "arp", "ip4"],
+    needs: &["interface", "fib", "arp", "ip", "ip4"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod arcs;
 mod commands;
 mod forwarding;
 mod icmp;
@@ -9,8 +10,9 @@ mod kernels;
 mod lab;
 mod local;
 mod pings;
+mod punts;
 mod random;
 mod routes;
 
 /// Further features of the lab.
-const MORE: &[&thalweg_engine::Feature] = &[&local::LISTENER];
+const MORE: &[&thalweg_engine::Feature] = &[&local::LISTENER, &arcs::ON_ARCS, &punts::TAKER];

@@ -31,11 +31,12 @@ fn two(outer: VlanTag, inner: VlanTag) -> TagMatch {
 }
 
 fn lab(workers: usize) -> Lab {
-    let features: [&Feature; 6] = [
+    let features: [&Feature; 7] = [
         &thalweg_device::FEATURE,
         &thalweg_fib::FEATURE,
         &thalweg_feat_ethernet::FEATURE,
         &thalweg_feat_arp::FEATURE,
+        &thalweg_feat_ip::FEATURE,
         &thalweg_feat_ip4::FEATURE,
         &thalweg_feat_l2::FEATURE,
     ];

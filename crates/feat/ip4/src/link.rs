@@ -1,0 +1,247 @@
+//! The link header of IPv4 packets, from their adjacency, and what goes before it: TTL and length.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, Iface, LOCAL_IF, PktMut, Rows};
+use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite};
+use thalweg_graph::trace::interface_token;
+use thalweg_graph::{BuildCx, FrameVerdict, NodeId, Verdict};
+use thalweg_wire::checksum;
+
+/// Writes link headers.
+pub(crate) struct Link {
+    pub(crate) dpos: Arc<DpoTable>,
+}
+
+/// How the length of a packet above the MTU is dealt with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Length {
+    /// The segments of a GSO packet suit the MTU.
+    Suits,
+    /// It is fragmented.
+    Fragment,
+    /// It must not be fragmented.
+    Refused,
+}
+
+/// Length of the headers repeated in each segment of a GSO packet. The device's value is only a
+/// hint.
+fn segment_headers(packet: &[u8], gso: GsoKind) -> usize {
+    let ip = usize::from(packet.first().map_or(0, |b| b & 15)) * 4;
+    match gso {
+        GsoKind::Udp => ip + 8,
+        _ => ip + usize::from(packet.get(ip + 12).map_or(0, |b| b >> 4)) * 4,
+    }
+}
+
+/// Examines a packet that exceeds the interface's MTU.
+#[cold]
+pub(crate) fn too_long(p: &PktMut<'_>, mtu: u16) -> Length {
+    if p.flags().contains(Flags::OFFLOAD) {
+        let o = p.meta().offload;
+        // The sender has sized the segments of a GSO packet.
+        if o.gso != GsoKind::None
+            && segment_headers(p.data(), o.gso) + usize::from(o.gso_size) <= usize::from(mtu)
+        {
+            return Length::Suits;
+        }
+    }
+    match p.data().get(6).is_some_and(|b| b & 0x40 != 0) {
+        true => Length::Refused,
+        false => Length::Fragment,
+    }
+}
+
+/// Decrements the TTL of an IP header and updates the checksum (RFC 1624); returns false, with
+/// nothing done, if it has expired.
+#[inline(always)]
+pub(crate) fn decrement_ttl(ip: &mut [u8]) -> bool {
+    // As one load: the compiler turns four single bytes into four loads.
+    let Some(word) = ip.get_mut(8..).and_then(<[u8]>::first_chunk_mut) else { return false };
+    let old = u32::from_le_bytes(*word);
+    if old & 0xfe == 0 {
+        return false;
+    }
+    *word = checksum::ttl_decrement_word(old).to_le_bytes();
+    true
+}
+
+/// Writes the header of a packet; with `TTL`, decrements it, and returns false, with nothing done, if
+/// it has expired.
+#[inline(always)]
+fn send<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+    way: &LinkRewrite,
+    window: &mut [u8; WINDOW],
+) -> bool {
+    let (link, ip) = window.split_at_mut(LEN);
+    if TTL && !decrement_ttl(ip) {
+        return false;
+    }
+    // Two stores that overlap, or three.
+    link[..8].copy_from_slice(&way.header[0].to_le_bytes());
+    if LEN > 16 {
+        link[8..16].copy_from_slice(&way.header[1].to_le_bytes());
+    }
+    link[LEN - 8..].copy_from_slice(&way.header[2].to_le_bytes());
+    true
+}
+
+#[inline(always)]
+fn output(way: &LinkRewrite) -> Verdict {
+    Verdict::node(NodeId(way.next as u16))
+}
+
+impl Link {
+    pub(crate) fn new(cx: &BuildCx<'_>) -> Link {
+        Link { dpos: cx.shared() }
+    }
+
+    /// Prepends the link header and returns the next node; `None` without headroom.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        p: &mut PktMut<'_>,
+        entry: Entry<'_>,
+        state: EntryState,
+    ) -> Option<Verdict> {
+        let len = usize::from(state.len);
+        let room = p.push(len)?;
+        if len == ETHERNET_HEADER {
+            room.copy_from_slice(&entry.rewrite()[..ETHERNET_HEADER]);
+        } else {
+            self.dpos.copy_rewrite(entry, room);
+        }
+        if self.names_sender(len) || p.tx_if() != LOCAL_IF {
+            p.set_tx_if(state.tx_if);
+        }
+        Some(Verdict::node(NodeId(entry.next() as u16)))
+    }
+
+    /// Returns whether packets that get a header of `len` bytes may leave on behalf of a
+    /// sub-interface: those with tags do, others hardly ever.
+    #[inline(always)]
+    fn names_sender(&self, len: usize) -> bool {
+        len != ETHERNET_HEADER || self.dpos.names_senders()
+    }
+
+    /// Sets the tx interface of all packets but `rest`.
+    #[inline(never)]
+    fn name_senders(&self, frame: &mut Frame, rest: Rows) {
+        let mut senders = [0; FRAME_SIZE];
+        for (i, (to, dpo)) in senders.iter_mut().zip(frame.aux()).enumerate() {
+            let i = i as u8;
+            *to = match rest.contains(i) {
+                true => frame.tx_if(i),
+                false => self.dpos.get(*dpo).state().tx_if,
+            };
+        }
+        frame.set_tx_each(&senders);
+    }
+
+    /// Rewrites the packets of a frame that fit the MTU and leave by an Ethernet interface; with
+    /// `TTL`, decrements it. Not for frames with chained packets.
+    #[inline(always)]
+    pub(crate) fn frame<const TTL: bool>(
+        &self,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
+        // With tags if the first packet gets some; those whose header has another length are left.
+        match self.dpos.get(dpo).state().len {
+            18 => self.rewrite::<18, 38, TTL>(dpo, frame, each),
+            22 => self.rewrite::<22, 42, TTL>(dpo, frame, each),
+            _ => self.rewrite::<ETHERNET_HEADER, 34, TTL>(dpo, frame, each),
+        }
+    }
+
+    /// Rewrites the packets of a frame whose headers become `LEN` bytes long.
+    #[inline(always)]
+    fn rewrite<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        &self,
+        dpo: Dpo,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        const { assert!(WINDOW == LEN + 20) };
+        let way = self.dpos.get(dpo).link::<LEN>();
+        let named = self.names_sender(LEN) || frame.tx() != Iface::Uniform(LOCAL_IF);
+        let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
+        let rest = match if alike { Self::one_way::<LEN, WINDOW, TTL>(&way, frame) } else { None } {
+            Some(rest) if rest.is_empty() => {
+                frame.push_all(LEN as u16, rest);
+                if named {
+                    frame.set_tx(self.dpos.get(dpo).state().tx_if);
+                }
+                return FrameVerdict::Whole(output(&way));
+            }
+            Some(rest) => {
+                each[..frame.len()].fill(output(&way));
+                rest
+            }
+            None => self.each_way::<LEN, WINDOW, TTL>(frame, each),
+        };
+        if named {
+            self.name_senders(frame, rest);
+        }
+        frame.push_all(LEN as u16, rest);
+        FrameVerdict::Each(rest)
+    }
+
+    /// Rewrites packets with one adjacency each; returns those left.
+    #[inline(always)]
+    fn each_way<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        &self,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> Rows {
+        let (mut dpos, mut lens) = ([0; FRAME_SIZE], [0; FRAME_SIZE]);
+        dpos[..frame.len()].copy_from_slice(frame.aux());
+        lens.iter_mut().zip(frame.lengths()).for_each(|(to, len)| *to = len);
+        let windows = frame.windows_mut::<WINDOW>(LEN);
+        let mut rest = Rows::NONE;
+        for (i, (((window, dpo), len), verdict)) in
+            windows.zip(&dpos).zip(&lens).zip(each).enumerate()
+        {
+            let way = self.dpos.get(*dpo).link::<LEN>();
+            *verdict = output(&way);
+            if !window.is_some_and(|w| {
+                *len <= usize::from(way.longest) && send::<LEN, WINDOW, TTL>(&way, w)
+            }) {
+                rest.insert(i as u8);
+            }
+        }
+        rest
+    }
+
+    /// Rewrites packets with one common adjacency; returns those left. `None`, with nothing done,
+    /// if a packet has no headroom or is too long.
+    #[inline(always)]
+    fn one_way<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        way: &LinkRewrite,
+        frame: &mut Frame,
+    ) -> Option<Rows> {
+        let mut rest = Rows::NONE;
+        for (i, window) in frame.long_windows_mut::<WINDOW>(LEN, way.longest)?.enumerate() {
+            if !send::<LEN, WINDOW, TTL>(way, window) {
+                rest.insert(i as u8);
+            }
+        }
+        Some(rest)
+    }
+
+    /// Describes a packet whose link header has been written, or was not.
+    pub(crate) fn trace(&self, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let (dpo, data) = (frame.aux()[i as usize], frame.data(i));
+        let (s, header) = self.dpos.rewrite(dpo);
+        // A packet that is not forwarded has a drop reason in aux, and still starts with its IP
+        // header.
+        if !s.kind.is_complete() || !data.starts_with(&header) {
+            let _ = writeln!(out, "not rewritten");
+            let _ = thalweg_wire::fmt::ip4(data, out, 0);
+            return;
+        }
+        let _ = writeln!(out, "tx {} dpo-idx {dpo}", interface_token(s.tx_if));
+        let _ = thalweg_wire::fmt::packet(data, out, 0);
+    }
+}
