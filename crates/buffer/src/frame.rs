@@ -98,6 +98,19 @@ impl IfColumn {
             *to = self.get(*row);
         }
     }
+    /// Returns the values of the first `n` rows in order, each with the number of successive rows.
+    #[inline]
+    fn runs(&self, n: usize) -> impl Iterator<Item = (u32, usize)> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (from, value) = (at, (at < n).then(|| self.get(at as u8))?);
+            at = match self.mixed {
+                false => n,
+                true => (at..n).find(|i| self.get(*i as u8) != value).unwrap_or(n),
+            };
+            Some((value, at - from))
+        })
+    }
     /// Changes the value of row `i` out of `n`.
     #[inline]
     fn change(&mut self, i: usize, n: usize, value: u32) {
@@ -249,15 +262,13 @@ impl Frame {
     /// Returns the interfaces of receipt in order, each with the number of successive packets.
     #[inline]
     pub fn rx_runs(&self) -> impl Iterator<Item = (u32, usize)> {
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let (from, rx_if) = (at, (at < self.n).then(|| self.rx.get(at as u8))?);
-            at = match self.rx.mixed {
-                false => self.n,
-                true => (at..self.n).find(|i| self.rx.get(*i as u8) != rx_if).unwrap_or(self.n),
-            };
-            Some((rx_if, at - from))
-        })
+        self.rx.runs(self.n)
+    }
+    /// Returns the interfaces that the packets leave by in order, each with the number of
+    /// successive packets.
+    #[inline]
+    pub fn tx_runs(&self) -> impl Iterator<Item = (u32, usize)> {
+        self.tx.runs(self.n)
     }
     /// Returns the interface packet `i` came from.
     #[inline]
@@ -278,6 +289,12 @@ impl Frame {
     #[inline]
     pub fn set_tx(&mut self, tx_if: u32) {
         self.tx.set_all(tx_if);
+    }
+    /// Sets the interface that each packet leaves by.
+    #[inline]
+    pub fn set_tx_each(&mut self, tx_ifs: &[u32; FRAME_SIZE]) {
+        self.tx.each[..self.n].copy_from_slice(&tx_ifs[..self.n]);
+        self.tx.mixed = true;
     }
     /// Returns the side column.
     #[inline]

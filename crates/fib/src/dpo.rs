@@ -2,7 +2,7 @@
 
 use crate::kind::{Kind, LinkType};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable};
 
@@ -208,6 +208,8 @@ pub struct DpoTable {
     buckets: PagedTable<AtomicU32>,
     /// Node that handles the objects of each kind, by link type.
     exits: [[AtomicU16; Kind::LIMIT]; LinkType::ALL.len()],
+    /// There was an adjacency of a sub-interface without tags.
+    names_senders: AtomicBool,
 }
 
 impl DpoTable {
@@ -218,7 +220,18 @@ impl DpoTable {
             buckets: PagedTable::new(capacity * 16)?,
             exits: [const { [const { AtomicU16::new(NO_NODE) }; Kind::LIMIT] };
                 LinkType::ALL.len()],
+            names_senders: AtomicBool::new(false),
         })
+    }
+
+    /// Returns whether packets without tags may leave on behalf of a sub-interface.
+    #[inline]
+    pub fn names_senders(&self) -> bool {
+        self.names_senders.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_names_senders(&self) {
+        self.names_senders.store(true, Ordering::Relaxed);
     }
 
     /// Returns an entry; that of "no route" if there is none.

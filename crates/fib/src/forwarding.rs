@@ -14,6 +14,7 @@ use thalweg_tables::IndexPool;
 
 /// Maximum number of entries of all kinds.
 const CAPACITY: usize = 1 << 20;
+
 /// Maximum length of what stands between the MAC addresses and the ethertype: two tags.
 const MAX_TAGS: usize = 8;
 
@@ -147,7 +148,7 @@ pub struct Forwarding {
     by_interface: BTreeSet<(SwIfIndex, Dpo)>,
     /// Objects with the groups and midchains that depend on them.
     pub(crate) dependents: BTreeSet<(Dpo, Dpo)>,
-    /// Tags of each interface that has any.
+    /// Tags of interfaces for which they were set here.
     tags: HashMap<SwIfIndex, Vec<u8>>,
     /// Groups that have been given a number.
     pub(crate) numbered: BTreeMap<u32, Dpo>,
@@ -471,7 +472,7 @@ impl Forwarding {
     }
 
     /// Sets what an interface's frames have between the MAC addresses and the ethertype: up to two
-    /// tags. Its adjacencies change in place, while it is down.
+    /// tags, instead of the interface's own. Its adjacencies change in place, while it is down.
     ///
     /// # Errors
     /// If they are too long, or the interface does not exist.
@@ -490,6 +491,9 @@ impl Forwarding {
         let e = self.table.get(dpo);
         e.set_next_hop(key.peer.address());
         e.set_next(view.output, 0, 0);
+        if view.parent.is_some() && view.tags.as_slice().is_empty() {
+            self.table.set_names_senders();
+        }
         let (kind, to) = match (view.is_up(), view.ethernet, key.peer, mac) {
             (false, ..) => (Kind::DOWN, None),
             // No resolution: whatever is at the other end receives it.
@@ -501,7 +505,8 @@ impl Forwarding {
         };
         let mut len = 0;
         if let Some(mac) = to {
-            let tags = self.tags.get(&key.sw_if).map_or(&[][..], Vec::as_slice);
+            let own = view.tags.as_slice();
+            let tags = self.tags.get(&key.sw_if).map_or(own, Vec::as_slice);
             let header = [&mac[..], &view.mac, tags, &key.link.ethertype()].concat();
             e.set_rewrite(&header);
             len = header.len() as u8;

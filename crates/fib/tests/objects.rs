@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use thalweg_buffer::PktMut;
 use thalweg_device::testing::{Lab, our_mac};
+use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_engine::Feature;
 use thalweg_fib::forwarding::{DROP, LOCAL};
 use thalweg_fib::{
@@ -133,18 +134,33 @@ fn groups_of_receivers_and_subnets_have_objects() {
 
 #[test]
 fn tags_stand_before_the_ethertype() {
-    let lab = lab();
-    let dpo = adjacency(&lab, 1, LinkType::Ip4, peer("10.0.1.2"));
-    resolved(&lab, 1, "10.0.1.2", Some(MAC));
+    let mut lab = lab();
     let (one, two) = ([0x81, 0, 0, 7], [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7]);
-    for tags in [&one[..], &two, &[]] {
-        let sw_if = lab.sw_if(1);
-        with(&lab, |f, lab| f.set_tags(&lab.c, sw_if, tags)).expect("tags");
+    let (outer, inner, exact) = (VlanTag::dot1ad(5), VlanTag::dot1q(7), true);
+    let all = [
+        (&one[..], TagMatch::Outer { tag: inner, exact }),
+        (&two, TagMatch::Pair { outer, inner, exact }),
+        (&[], TagMatch::Untagged),
+    ];
+    let (port, neighbor) = (lab.sw_if(1), "10.0.1.2");
+    for (id, (tags, matches)) in (1..).zip(all) {
+        let sub = interface::create_sub(&mut lab.c, port, id, matches).expect("a sub-interface");
+        let dpo = with(&lab, |f, lab| f.adjacency(&lab.c, sub, LinkType::Ip4, peer(neighbor)));
+        let dpo = dpo.expect("an adjacency");
+        assert_eq!(kind(&lab, dpo), Kind::DOWN);
+        interface::set_admin(&mut lab.c, sub, true).expect("up");
+        let nh = neighbor.parse().expect("an address");
+        with(&lab, |f, lab| f.set_neighbor(&lab.c, sub, nh, Some(MAC)));
         assert_eq!(header(&lab, dpo), [&MAC[..], &our_mac(1), tags, &[8, 0]].concat());
+        interface::set_mac(&mut lab.c, port, [2; 6]).expect("another address");
+        assert_eq!(header(&lab, dpo)[..12], [MAC, [2; 6]].concat());
+        interface::set_mac(&mut lab.c, port, our_mac(1)).expect("the address");
+        lab.up(1, false);
+        assert_eq!(kind(&lab, dpo), Kind::DOWN, "with its parent");
+        lab.up(1, true);
+        assert_eq!(kind(&lab, dpo), Kind::REWRITE);
+        release(&lab, dpo);
     }
-    let long = with(&lab, |f, lab| f.set_tags(&lab.c, lab.sw_if(1), &[0; 12]));
-    assert_eq!(long, Err(FibError::Rewrite(26)));
-    release(&lab, dpo);
     lab.close();
 }
 

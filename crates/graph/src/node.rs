@@ -190,6 +190,8 @@ pub enum Fate {
     /// Sent by this interface. It may still be dropped, which is reported as well; a packet that
     /// features on the interface's output arc changed is reported once more.
     Sent(u32),
+    /// As [`Sent`](Self::Sent), each packet by the interface in the frame's tx column.
+    SentEach,
     /// Dropped; its aux is the index of the reason.
     Dropped,
     /// Delivered to the router itself.

@@ -91,7 +91,9 @@ impl Tap for Rests {
         match fate {
             Fate::Dropped => self.seen.dropped.fetch_add(n, Relaxed),
             Fate::Delivered => self.seen.delivered.fetch_add(n, Relaxed),
-            Fate::Sent(_) | Fate::HandedOver => panic!("no interface here, nor another worker"),
+            Fate::Sent(_) | Fate::SentEach | Fate::HandedOver => {
+                panic!("no interface here, nor another worker")
+            }
         };
     }
 

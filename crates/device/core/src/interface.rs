@@ -3,27 +3,34 @@
 //! The main thread owns it; workers read [`IfTable`], republished on each change. Features learn of
 //! changes by [`InterfaceEvent`].
 
+mod family;
 mod indices;
 mod kind;
+mod rows;
 mod set;
+mod subs;
 
+pub use family::create_sub;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
+pub use rows::{IfRow, IfTable};
 pub use set::{
     MTU_RANGE, accept_all, clear_counters, refresh_caps, set_admin, set_link, set_link_mtu,
     set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement,
     set_speed, set_tag,
 };
+pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
 
-use crate::output;
+use crate::output::{self, Scratch};
+use family::{Children, Follow};
 use indices::Indices;
 use kind::MODES;
+use rows::{NO_ROW, row};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode};
-use thalweg_tables::CowTable;
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// A MAC address.
@@ -65,6 +72,14 @@ pub enum DeviceError {
         /// Value given.
         found: u64,
     },
+    /// Another sub-interface receives these frames.
+    #[error("`{name}` receives the frames with tags {matches} already")]
+    TagsInUse {
+        /// Its name.
+        name: String,
+        /// The tags.
+        matches: TagMatch,
+    },
     /// The system or the driver failed.
     #[error("{0}")]
     Failed(String),
@@ -79,6 +94,7 @@ impl DeviceError {
             DeviceError::Range { .. } => -7,
             DeviceError::Unsupported { .. } => -126,
             DeviceError::Full => -162,
+            DeviceError::TagsInUse { .. } => -56,
             DeviceError::Failed(_) => -1,
         }
     }
@@ -284,6 +300,12 @@ pub struct InterfaceView {
     pub tag: String,
     /// What becomes of received frames.
     pub mode: Mode,
+    /// The interface that it is a part of. Its link is up while that interface is.
+    pub parent: Option<SwIfIndex>,
+    /// Number among the sub-interfaces of its parent, and the frames that it receives.
+    pub sub: Option<(u32, TagMatch)>,
+    /// Tags of the frames that it sends.
+    pub tags: Tags,
 }
 
 impl InterfaceView {
@@ -293,54 +315,43 @@ impl InterfaceView {
     }
 }
 
-/// An interface, as workers read it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct IfRow {
-    /// The interface exists.
-    pub present: bool,
-    /// Administratively up.
-    pub admin_up: bool,
-    /// Accepts frames for any MAC address (promiscuous or bridged).
-    pub accept_all: bool,
-    /// MAC address.
-    pub mac: Mac,
-    /// Output node.
-    pub output: NodeId,
-    /// Node of frames received, if its mode is not [`Mode::Routed`].
-    pub mode_input: Option<NodeId>,
-    /// Offloads of the device.
-    pub caps: Caps,
-}
-
-static NO_ROW: IfRow = IfRow {
-    present: false,
-    admin_up: false,
-    accept_all: false,
-    mac: [0; 6],
-    output: NodeId(0),
-    mode_input: None,
-    caps: Caps { tx_csum: false, tx_tso: false, tx_uso: false },
-};
-
-/// All interfaces, as workers read them.
-#[derive(Clone, Debug, Default)]
-pub struct IfTable {
-    rows: CowTable<IfRow>,
-}
-
-impl IfTable {
-    /// Returns an interface's row; an empty one if it does not exist.
-    #[inline]
-    pub fn get(&self, sw_if: SwIfIndex) -> &IfRow {
-        self.rows.get(sw_if).unwrap_or(&NO_ROW)
-    }
-}
+type DeviceCell = Rc<RefCell<Box<dyn Device>>>;
 
 struct Interface {
     view: InterfaceView,
+    /// Number of features that need all frames.
     accept_all: u32,
-    device: Rc<RefCell<Box<dyn Device>>>,
+    /// Number of its sub-interfaces that accept all frames of theirs.
+    subs_accept_all: u32,
+    device: DeviceCell,
     tx: Option<NodeId>,
+    children: Option<Box<Children>>,
+    /// It goes as soon as its sub-interfaces have gone.
+    is_going: bool,
+}
+
+impl Interface {
+    fn new(view: InterfaceView, device: DeviceCell, tx: Option<NodeId>) -> Interface {
+        Interface {
+            view,
+            accept_all: 0,
+            subs_accept_all: 0,
+            device,
+            tx,
+            children: None,
+            is_going: false,
+        }
+    }
+
+    /// Returns whether frames for any MAC address are its own.
+    fn accepts_all(&self) -> bool {
+        self.view.promiscuous || self.accept_all > 0
+    }
+
+    /// Returns whether its device has to receive frames for any MAC address.
+    fn needs_all(&self) -> bool {
+        self.accepts_all() || self.subs_accept_all > 0
+    }
 }
 
 /// The registry on the main thread.
@@ -355,6 +366,12 @@ pub struct Interfaces {
     instances: HashMap<&'static str, Indices>,
     /// Nodes of frames received, by mode.
     mode_inputs: [Option<NodeId>; MODES],
+    /// Interfaces whose sub-interfaces follow a change.
+    follow: Follow,
+    /// The driver of all sub-interfaces.
+    sub_device: DeviceCell,
+    /// Workers have their memory for cutting GSO packets.
+    can_segment: bool,
     #[allow(clippy::type_complexity)]
     describers: Vec<Rc<dyn Fn(&Control, SwIfIndex) -> Vec<String>>>,
 }
@@ -371,6 +388,9 @@ impl Interfaces {
             indices: Indices::new(MAX_INTERFACES as SwIfIndex),
             instances: HashMap::new(),
             mode_inputs: [None; MODES],
+            follow: Follow::default(),
+            sub_device: family::device(),
+            can_segment: false,
             describers: Vec::new(),
         });
         c.set_namer(crate::namer);
@@ -396,16 +416,14 @@ impl Interfaces {
             ethernet: false,
             tag: String::new(),
             mode: Mode::Routed,
+            parent: None,
+            sub: None,
+            tags: Tags::NONE,
         };
         let device: Box<dyn Device> = Box::new(Local);
         self.by_name.insert("local0".into(), 0);
         self.indices.take("local0", 0);
-        self.list.push(Some(Interface {
-            view,
-            accept_all: 0,
-            device: Rc::new(RefCell::new(device)),
-            tx: None,
-        }));
+        self.list.push(Some(Interface::new(view, Rc::new(RefCell::new(device)), None)));
     }
 
     /// Returns the table that workers read, for a node's build function.
@@ -432,7 +450,7 @@ impl Interfaces {
     }
 
     /// Driver of an interface.
-    pub fn device(&self, sw_if: SwIfIndex) -> Option<Rc<RefCell<Box<dyn Device>>>> {
+    pub fn device(&self, sw_if: SwIfIndex) -> Option<DeviceCell> {
         Some(self.list.get(sw_if as usize)?.as_ref()?.device.clone())
     }
 
@@ -453,21 +471,30 @@ impl Interfaces {
 
     /// Publishes an interface's row to workers.
     fn publish(&mut self, c: &Control, sw_if: SwIfIndex) {
-        let i = self.list.get(sw_if as usize).and_then(Option::as_ref);
-        let row = i.map_or(NO_ROW, |i| IfRow {
-            present: true,
-            admin_up: i.view.admin_up,
-            accept_all: i.view.promiscuous || i.accept_all > 0,
-            mac: i.view.mac,
-            output: i.view.output,
-            mode_input: self.mode_inputs[i.view.mode.place()],
-            caps: i.view.caps,
-        });
+        self.publish_all(c, &[sw_if]);
+    }
+
+    /// Publishes the rows of some interfaces, at once.
+    fn publish_all(&mut self, c: &Control, changed: &[SwIfIndex]) {
+        let (list, inputs) = (&self.list, &self.mode_inputs);
         self.writer.update(c.domain(), |table| {
             let mut table = table.clone();
-            table.rows.set(sw_if, row);
+            for &sw_if in changed {
+                let i = list.get(sw_if as usize).and_then(Option::as_ref);
+                let subs = i.and_then(|i| Some(Arc::clone(&i.children.as_ref()?.subs)));
+                table.set(sw_if, i.map_or(NO_ROW, |i| row(i, inputs)), subs);
+            }
             table
         });
+    }
+
+    /// Puts an interface into the list.
+    fn add(&mut self, new: Interface) {
+        let at = new.view.sw_if as usize;
+        self.indices.take(&new.view.name, new.view.sw_if);
+        self.by_name.insert(new.view.name.clone(), new.view.sw_if);
+        self.list.resize_with(self.list.len().max(at + 1), || None);
+        self.list[at] = Some(new);
     }
 }
 
@@ -559,9 +586,11 @@ pub fn l2_text(c: &Control, view: &InterfaceView) -> Option<String> {
     match view.mode {
         Mode::Routed => None,
         Mode::CrossConnect(peer) => Some(format!("xconnect {}", c.interface_name(peer))),
-        Mode::Bridged { domain, number, group } => {
-            Some(format!("bridge bd-id {domain} idx {number} shg {group}"))
+        Mode::Bridged { domain, number, group, bvi } => {
+            let bvi = if bvi { " bvi" } else { "" };
+            Some(format!("bridge bd-id {domain} idx {number} shg {group}{bvi}"))
         }
+        Mode::BondMember(bond) => Some(format!("bond {}", c.interface_name(bond))),
     }
 }
 
@@ -601,21 +630,18 @@ pub fn create(
         ethernet: spec.mac != [0; 6],
         tag: String::new(),
         mode: Mode::Routed,
+        parent: None,
+        sub: None,
+        tags: Tags::NONE,
     };
-    {
+    let can_segment = {
         let mut a = all.borrow_mut();
-        let row = Interface {
-            view,
-            accept_all: 0,
-            device: Rc::new(RefCell::new(spec.device)),
-            tx: Some(tx),
-        };
-        let end = a.list.len().max(sw_if as usize + 1);
-        a.list.resize_with(end, || None);
-        a.list[sw_if as usize] = Some(row);
-        a.indices.take(&spec.name, sw_if);
-        a.by_name.insert(spec.name, sw_if);
+        a.add(Interface::new(view, Rc::new(RefCell::new(spec.device)), Some(tx)));
         a.publish(c, sw_if);
+        std::mem::replace(&mut a.can_segment, true)
+    };
+    if !can_segment {
+        c.message_all(output, |_| Box::new(Scratch::new()));
     }
     c.make_interface_ready(sw_if);
     c.publish(InterfaceEvent::Created(sw_if));
@@ -629,10 +655,10 @@ fn add_nodes(
     mut tx: impl FnMut(SwIfIndex, usize) -> Built,
 ) -> Result<(NodeId, NodeId), DeviceError> {
     let failed = |e: &dyn std::fmt::Display| DeviceError::Failed(e.to_string());
-    let table = c.shared::<Snapshot<IfTable>>();
+    let (table, scratch) = (c.shared::<Snapshot<IfTable>>(), c.per_worker());
     let name = format!("{}-output", spec.name);
     let output = c
-        .add_node(&name, &output::NODE, |_| output::build(sw_if, table.clone()))
+        .add_node(&name, &output::NODE, |_| output::build(sw_if, table.clone(), scratch))
         .map_err(|e| failed(&e))?;
     let name = format!("{}-tx", spec.name);
     let tx = c.add_node(&name, spec.tx, |w| tx(sw_if, w)).map_err(|e| failed(&e))?;
@@ -642,22 +668,45 @@ fn add_nodes(
 }
 
 /// Deletes an interface: brings it down, publishes [`InterfaceEvent::Deleted`], and deletes its
-/// nodes and rows once all subscribers have seen it.
+/// nodes and rows once all subscribers have seen it. Its sub-interfaces go first; if they are many,
+/// all that goes on after this has returned.
 ///
 /// # Errors
 /// If the interface does not exist, is being deleted, or is `local0`.
 pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
-    let v = view(c, sw_if)?;
     if sw_if == 0 {
         return Err(DeviceError::Failed("local0 cannot be deleted".into()));
     }
-    let all = c.state::<Interfaces>();
-    if !all.borrow_mut().ending.insert(sw_if) {
-        return Err(DeviceError::Unknown(v.name));
+    let has_subs = {
+        let all = c.state::<Interfaces>();
+        let mut all = all.borrow_mut();
+        let i = all.row(sw_if)?;
+        if i.is_going {
+            return Err(DeviceError::Unknown(i.view.name.clone()));
+        }
+        i.is_going = true;
+        i.children.is_some()
+    };
+    if has_subs {
+        set::down(c, sw_if);
+        family::follow(c, sw_if);
+    } else {
+        delete_one(c, sw_if);
     }
-    let _ = set_admin(c, sw_if, false);
-    c.publish_then(InterfaceEvent::Deleted(sw_if), move |c| remove(c, sw_if));
     Ok(())
+}
+
+/// Deletes an interface without sub-interfaces, unless that goes on already.
+fn delete_one(c: &mut Control, sw_if: SwIfIndex) {
+    if !c.state::<Interfaces>().borrow_mut().ending.insert(sw_if) {
+        return;
+    }
+    set::down(c, sw_if);
+    if view(c, sw_if).is_ok_and(|v| v.parent.is_some()) {
+        // Its parent's device need not receive all frames for it.
+        let _ = set_promiscuous(c, sw_if, false);
+    }
+    c.publish_then(InterfaceEvent::Deleted(sw_if), move |c| remove(c, sw_if));
 }
 
 /// Deletes an interface's nodes and rows.
@@ -666,20 +715,17 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
     let gone = {
         let mut a = all.borrow_mut();
         a.ending.remove(&sw_if);
-        let gone = a.list[sw_if as usize].take();
-        if let Some(i) = &gone {
-            a.by_name.remove(&i.view.name);
-        }
-        a.indices.give_back(sw_if);
+        let Some(gone) = a.list.get_mut(sw_if as usize).and_then(Option::take) else { return };
+        a.by_name.remove(&gone.view.name);
+        a.leave_parent(c, &gone.view);
         a.publish(c, sw_if);
+        a.indices.give_back(sw_if);
         gone
     };
-    if let Some(i) = gone {
-        i.device.borrow_mut().delete(c, sw_if);
-        c.remove_interface(sw_if);
-        c.remove_node(i.view.output);
-        if let Some(tx) = i.tx {
-            c.remove_node(tx);
-        }
+    c.remove_interface(sw_if);
+    if let Some(tx) = gone.tx {
+        gone.device.borrow_mut().delete(c, sw_if);
+        c.remove_node(gone.view.output);
+        c.remove_node(tx);
     }
 }

@@ -98,7 +98,7 @@ impl Resolver for ArpResolver {
         let Some(ip) = ipv4(ip) else { return };
         let Some(source) = source_for(c, view.sw_if, ip) else { return };
         let frame = packet::request(view.mac, source, ip, to);
-        neighbor::send(c, view.sw_if, view.output, frame.to_vec());
+        neighbor::send(c, view, &frame);
     }
 
     fn is_peer(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
@@ -128,7 +128,7 @@ impl Resolver for ArpResolver {
         let addrs = addresses(c, view.sw_if);
         for a in &addrs {
             let frame = packet::announcement(view.mac, a.ip);
-            neighbor::send(c, view.sw_if, view.output, frame.to_vec());
+            neighbor::send(c, view, &frame);
         }
         addrs.len()
     }

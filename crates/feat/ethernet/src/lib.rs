@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod nodes;
+mod tagged;
 
 use std::sync::Arc;
 use thalweg_engine::Feature;

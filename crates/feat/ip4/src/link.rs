@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, PktMut, Rows};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, Iface, LOCAL_IF, PktMut, Rows};
 use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{BuildCx, FrameVerdict, NodeId, Verdict};
@@ -111,7 +111,31 @@ impl Link {
         } else {
             self.dpos.copy_rewrite(entry, room);
         }
+        if self.names_sender(len) || p.tx_if() != LOCAL_IF {
+            p.set_tx_if(state.tx_if);
+        }
         Some(Verdict::node(NodeId(entry.next() as u16)))
+    }
+
+    /// Returns whether packets that get a header of `len` bytes may leave on behalf of a
+    /// sub-interface: those with tags do, others hardly ever.
+    #[inline(always)]
+    fn names_sender(&self, len: usize) -> bool {
+        len != ETHERNET_HEADER || self.dpos.names_senders()
+    }
+
+    /// Sets the tx interface of all packets but `rest`.
+    #[inline(never)]
+    fn name_senders(&self, frame: &mut Frame, rest: Rows) {
+        let mut senders = [0; FRAME_SIZE];
+        for (i, (to, dpo)) in senders.iter_mut().zip(frame.aux()).enumerate() {
+            let i = i as u8;
+            *to = match rest.contains(i) {
+                true => frame.tx_if(i),
+                false => self.dpos.get(*dpo).state().tx_if,
+            };
+        }
+        frame.set_tx_each(&senders);
     }
 
     /// Rewrites the packets of a frame that fit the MTU and leave by an Ethernet interface; with
@@ -141,10 +165,14 @@ impl Link {
     ) -> FrameVerdict {
         const { assert!(WINDOW == LEN + 20) };
         let way = self.dpos.get(dpo).link::<LEN>();
+        let named = self.names_sender(LEN) || frame.tx() != Iface::Uniform(LOCAL_IF);
         let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
         let rest = match if alike { Self::one_way::<LEN, WINDOW, TTL>(&way, frame) } else { None } {
             Some(rest) if rest.is_empty() => {
                 frame.push_all(LEN as u16, rest);
+                if named {
+                    frame.set_tx(self.dpos.get(dpo).state().tx_if);
+                }
                 return FrameVerdict::Whole(output(&way));
             }
             Some(rest) => {
@@ -153,6 +181,9 @@ impl Link {
             }
             None => self.each_way::<LEN, WINDOW, TTL>(frame, each),
         };
+        if named {
+            self.name_senders(frame, rest);
+        }
         frame.push_all(LEN as u16, rest);
         FrameVerdict::Each(rest)
     }

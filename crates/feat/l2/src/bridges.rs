@@ -77,6 +77,10 @@ impl Domain {
     pub fn learned(&self) -> u32 {
         self.learned
     }
+    /// Split horizon group of a port.
+    pub(crate) fn group(&self, sw_if: SwIfIndex) -> u8 {
+        self.ports.get(&sw_if).copied().unwrap_or(0)
+    }
     pub(crate) fn has_room(&self) -> bool {
         self.learned < self.settings.learn_limit
     }
@@ -284,8 +288,9 @@ impl Bridges {
         Ok(self.domains.entry(id).or_insert(domain))
     }
 
-    /// Deletes a bridge domain. Its addresses are flushed in slices.
-    pub(crate) fn delete(&mut self, id: u32) -> Result<(), L2Error> {
+    /// Deletes a bridge domain. Its addresses are flushed in slices. Returns its
+    /// number.
+    pub(crate) fn delete(&mut self, id: u32) -> Result<u16, L2Error> {
         let domain = self.find(id)?;
         if !domain.ports.is_empty() {
             return Err(L2Error::InUse(id));
@@ -294,7 +299,7 @@ impl Bridges {
         self.domains.remove(&id);
         self.ids[usize::from(number)] = Some(DELETED);
         self.flush(FlushFilter { bridge: Some(number), ..FlushFilter::ALL }, None);
-        Ok(())
+        Ok(number)
     }
 
     /// Frees the number of a deleted bridge domain once its addresses are flushed.

@@ -127,7 +127,7 @@ fn run_slice(c: &mut Control) {
     state.borrow_mut().bridges.flush_running = more;
     if over {
         // There may be room to learn again.
-        table::publish(c);
+        table::publish_room(c);
     }
     if more {
         c.after(Duration::ZERO, run_slice);

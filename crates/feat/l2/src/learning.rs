@@ -62,7 +62,7 @@ pub(crate) fn address_seen(c: &mut Control, event: &Event) {
     let learned = c.state::<L2>().borrow_mut().bridges.learn(&domain, key, event.sw_if);
     if learned == Learned::Last {
         // The table is full: workers stop reporting new addresses.
-        table::publish(c);
+        table::publish_room(c);
     }
 }
 
@@ -86,7 +86,7 @@ fn age_slice(c: &mut Control) {
     let domain = Arc::clone(c.domain());
     let (round, aged) = c.state::<L2>().borrow_mut().bridges.age(&domain, MINUTE, ENTRIES_PER_STEP);
     if aged > 0 {
-        table::publish(c);
+        table::publish_room(c);
     }
     if !round {
         c.after(SLICE_PAUSE, age_slice);

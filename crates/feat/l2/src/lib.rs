@@ -26,7 +26,7 @@ pub use table::L2Table;
 
 use flush::{Done, FlushFilter};
 use learning::Learning;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
 use thalweg_device::{DeviceError, InterfaceEvent, Mac, Mode, SwIfIndex, interface};
@@ -55,6 +55,8 @@ pub struct PortsChanged;
 /// State of layer 2 on the main thread.
 pub struct L2 {
     xconnects: BTreeMap<SwIfIndex, SwIfIndex>,
+    /// The same, from the other end.
+    peers: BTreeSet<(SwIfIndex, SwIfIndex)>,
     bridges: Bridges,
     writer: snapshot::Writer<L2Table>,
 }
@@ -63,6 +65,20 @@ impl L2 {
     /// All cross connects as (rx, tx).
     pub fn xconnects(&self) -> impl Iterator<Item = (SwIfIndex, SwIfIndex)> + '_ {
         self.xconnects.iter().map(|(a, b)| (*a, *b))
+    }
+    /// Returns the interface that an interface's frames leave by, if it is cross connected.
+    pub fn xconnect(&self, rx: SwIfIndex) -> Option<SwIfIndex> {
+        self.xconnects.get(&rx).copied()
+    }
+    fn connect(&mut self, rx: SwIfIndex, tx: SwIfIndex) -> bool {
+        let was = self.disconnect(rx);
+        self.xconnects.insert(rx, tx);
+        self.peers.insert((tx, rx));
+        was
+    }
+    fn disconnect(&mut self, rx: SwIfIndex) -> bool {
+        let tx = self.xconnects.remove(&rx);
+        tx.is_some_and(|tx| self.peers.remove(&(tx, rx)))
     }
     /// All bridge domains.
     pub fn bridges(&self) -> &Bridges {
@@ -83,14 +99,17 @@ fn init(c: &mut Control) {
     let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic });
     c.share(Arc::clone(&learning));
     let bridges = Bridges::new(macs, learning);
-    c.insert(L2 { xconnects: BTreeMap::new(), bridges, writer });
+    let (xconnects, peers) = (BTreeMap::new(), BTreeSet::new());
+    c.insert(L2 { xconnects, peers, bridges, writer });
     c.insert(learning::Scan::default());
     c.insert(api_types::Watchers::default());
     c.subscribe(interface_changed);
 }
 
 fn ready(c: &mut Control) {
-    for mode in [Mode::CrossConnect(0), Mode::Bridged { domain: 0, number: 0, group: 0 }] {
+    for mode in
+        [Mode::CrossConnect(0), Mode::Bridged { domain: 0, number: 0, group: 0, bvi: false }]
+    {
         interface::register_mode(c, mode, "l2-input");
     }
 }
@@ -101,8 +120,9 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
         InterfaceEvent::Deleted(gone) => {
             let ends: Vec<SwIfIndex> = {
                 let l2 = state.borrow();
-                let ends = l2.xconnects().filter(|(a, b)| *a == gone || *b == gone).map(|x| x.0);
-                ends.chain(l2.bridges.of(gone).map(|_| gone)).collect()
+                let to_it = l2.peers.range((gone, 0)..=(gone, SwIfIndex::MAX)).map(|(_, rx)| *rx);
+                let own = l2.xconnect(gone).or(l2.bridges.of(gone)).map(|_| gone);
+                to_it.chain(own).collect()
             };
             for rx in ends {
                 // Both interfaces still exist here, so this cannot fail.
@@ -139,7 +159,7 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
     let was = {
         let mut l2 = state.borrow_mut();
         let bridged = l2.bridges.leave(rx);
-        l2.xconnects.insert(rx, tx).is_some() || bridged
+        l2.connect(rx, tx) || bridged
     };
     enter(c, rx, was, Mode::CrossConnect(tx))?;
     flush::start(c);
@@ -158,7 +178,7 @@ fn needs_ethernet(v: &interface::InterfaceView) -> Result<(), DeviceError> {
 
 /// Moves an interface to layer 2, once workers have its new table.
 fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool, mode: Mode) -> Result<(), DeviceError> {
-    table::publish(c);
+    table::publish_port(c, rx);
     if !was_there {
         interface::accept_all(c, rx, true)?;
     }
@@ -175,14 +195,14 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     let was = {
         let mut l2 = state.borrow_mut();
         let bridged = l2.bridges.leave(rx);
-        l2.xconnects.remove(&rx).is_some() || bridged
+        l2.disconnect(rx) || bridged
     };
     if !was {
         return Ok(());
     }
     interface::set_mode(c, rx, Mode::Routed)?;
     interface::accept_all(c, rx, false)?;
-    table::publish(c);
+    table::publish_port(c, rx);
     flush::start(c);
     c.publish(PortsChanged);
     Ok(())
@@ -194,7 +214,7 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
 /// If the id is in use or out of range.
 pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
     c.state::<L2>().borrow_mut().bridges.create(id)?;
-    table::publish(c);
+    table::publish_bridge(c, id);
     Ok(())
 }
 
@@ -203,8 +223,8 @@ pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
 /// # Errors
 /// If it does not exist or has ports.
 pub fn delete_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
-    c.state::<L2>().borrow_mut().bridges.delete(id)?;
-    table::publish(c);
+    let number = c.state::<L2>().borrow_mut().bridges.delete(id)?;
+    table::remove_bridge(c, number);
     flush::start(c);
     Ok(())
 }
@@ -219,7 +239,7 @@ pub fn set_bridge(
     change: impl FnOnce(&mut Settings),
 ) -> Result<(), L2Error> {
     change(&mut c.state::<L2>().borrow_mut().bridges.find(id)?.settings);
-    table::publish(c);
+    table::publish_bridge(c, id);
     learning::arm(c);
     Ok(())
 }
@@ -240,7 +260,7 @@ pub fn set_bridge_tag(c: &Control, id: u32, tag: &str) -> Result<(), L2Error> {
 /// If the bridge domain does not exist.
 pub fn set_bridge_rules(c: &Control, id: u32, node: Option<NodeId>) -> Result<(), L2Error> {
     c.state::<L2>().borrow_mut().bridges.find(id)?.rules = node;
-    table::publish(c);
+    table::publish_bridge(c, id);
     Ok(())
 }
 
@@ -263,11 +283,11 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
         if elsewhere {
             l2.bridges.leave(sw_if);
         }
-        let was = l2.xconnects.remove(&sw_if).is_some() || elsewhere || same;
+        let was = l2.disconnect(sw_if) || elsewhere || same;
         l2.bridges.join(id, sw_if, group)?;
         (was, l2.bridges.find(id)?.number)
     };
-    enter(c, sw_if, was, Mode::Bridged { domain: id, number, group })?;
+    enter(c, sw_if, was, Mode::Bridged { domain: id, number, group, bvi: false })?;
     flush::start(c);
     c.publish(PortsChanged);
     Ok(())
@@ -297,7 +317,7 @@ pub fn add_address(
 pub fn remove_address(c: &Control, id: u32, mac: Mac) -> Result<(), L2Error> {
     let domain = Arc::clone(c.domain());
     c.state::<L2>().borrow_mut().bridges.remove(&domain, id, mac)?;
-    table::publish(c);
+    table::publish_room(c);
     Ok(())
 }
 

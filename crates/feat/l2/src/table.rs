@@ -1,9 +1,15 @@
 //! Layer 2 tables as workers read them.
+//!
+//! A change costs the same however many ports there are: it copies a page of ports, and the members
+//! of one bridge domain.
 
 use crate::L2;
+use crate::bridges::Domain;
+use std::sync::Arc;
 use thalweg_buffer::Frame;
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_graph::{Control, NodeId};
+use thalweg_tables::CowTable;
 
 /// A layer 2 interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +22,19 @@ pub(crate) struct Port {
     pub(crate) bridge: u16,
     /// Split horizon group; ports of the same nonzero group do not exchange frames.
     pub(crate) group: u8,
+    /// Sub-interface on whose behalf frames leave: the cross connect's other end, or this port of a
+    /// bridge domain. 0 if that is no sub-interface.
+    pub(crate) sender: SwIfIndex,
+}
+
+/// A port of a bridge domain, to flood to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub(crate) sw_if: SwIfIndex,
+    pub(crate) output: NodeId,
+    pub(crate) group: u8,
+    /// As [`Port::sender`].
+    pub(crate) sender: SwIfIndex,
 }
 
 /// A bridge domain.
@@ -27,8 +46,12 @@ pub(crate) struct Bridge {
     pub(crate) forward: bool,
     pub(crate) flood: bool,
     pub(crate) flood_unknown: bool,
-    /// Ports with their output nodes and split horizon groups.
-    pub(crate) members: Vec<(SwIfIndex, NodeId, u8)>,
+    /// Ports by index.
+    pub(crate) members: Vec<Member>,
+    /// Number of ports that are sub-interfaces.
+    pub(crate) subs: u32,
+    /// First node of its frames.
+    first: NodeId,
 }
 
 static NO_BRIDGE: Bridge = Bridge {
@@ -38,14 +61,16 @@ static NO_BRIDGE: Bridge = Bridge {
     flood: false,
     flood_unknown: false,
     members: Vec::new(),
+    subs: 0,
+    first: NodeId(0),
 };
 
 /// Cross connects and bridge domains as workers read them.
 #[derive(Clone, Debug, Default)]
 pub struct L2Table {
-    ports: Vec<Port>,
-    /// Indexed by number, from 1.
-    bridges: Vec<Bridge>,
+    ports: CowTable<Port>,
+    /// By number, from 1.
+    bridges: CowTable<Option<Arc<Bridge>>>,
     learn: NodeId,
     forward: NodeId,
 }
@@ -53,11 +78,11 @@ pub struct L2Table {
 impl L2Table {
     #[inline]
     pub(crate) fn port(&self, sw_if: u32) -> Port {
-        self.ports.get(sw_if as usize).copied().unwrap_or_default()
+        self.ports.get(sw_if).copied().unwrap_or_default()
     }
     #[inline]
     pub(crate) fn bridge(&self, number: u16) -> &Bridge {
-        self.bridges.get(usize::from(number)).unwrap_or(&NO_BRIDGE)
+        self.bridges.get(number.into()).and_then(Option::as_deref).unwrap_or(&NO_BRIDGE)
     }
     /// Returns the number (not the id) of an interface's bridge domain; 0 if none.
     #[inline]
@@ -85,62 +110,123 @@ impl L2Table {
             _ => Some(self.forward),
         }
     }
+
+    /// Changes a bridge domain; makes it if there is none of that number.
+    fn change(&mut self, number: u16, change: impl FnOnce(&mut Bridge)) {
+        let mut bridge = self.bridge(number).clone();
+        change(&mut bridge);
+        self.bridges.set(number.into(), Some(Arc::new(bridge)));
+    }
+
+    /// Follows the settings of a bridge domain.
+    fn set_bridge(&mut self, domain: &Domain) {
+        let first = match (domain.rules, domain.learn) {
+            (Some(rules), _) => rules,
+            (None, true) => self.learn,
+            (None, false) => self.forward,
+        };
+        self.change(domain.number, |b| {
+            (b.learn, b.room, b.forward) = (domain.learn, domain.has_room(), domain.forward);
+            (b.flood, b.flood_unknown, b.first) = (domain.flood, domain.flood_unknown, first);
+        });
+        let members: Vec<SwIfIndex> =
+            self.bridge(domain.number).members.iter().map(|m| m.sw_if).collect();
+        for sw_if in members {
+            let port = Port { next: Some(first), ..self.port(sw_if) };
+            self.ports.set(sw_if, port);
+        }
+    }
+
+    fn set_bridge_if_new(&mut self, domain: &Domain) {
+        if self.bridges.get(domain.number.into()).is_none_or(Option::is_none) {
+            self.set_bridge(domain);
+        }
+    }
+
+    /// Gives an interface its place.
+    fn set_port(&mut self, sw_if: SwIfIndex, port: Port) {
+        let old = self.port(sw_if).bridge;
+        let at = |bridge: &Bridge| bridge.members.binary_search_by_key(&sw_if, |m| m.sw_if);
+        if old != 0 {
+            self.change(old, |b| {
+                if let Ok(at) = at(b) {
+                    b.subs -= u32::from(b.members.remove(at).sender != 0);
+                }
+            });
+        }
+        if let (number @ 1.., Some(output)) = (port.bridge, port.output) {
+            let Port { group, sender, .. } = port;
+            self.change(number, |b| {
+                if let Err(at) = at(b) {
+                    b.members.insert(at, Member { sw_if, output, group, sender });
+                    b.subs += u32::from(sender != 0);
+                }
+            });
+        }
+        self.ports.set(sw_if, port);
+    }
 }
 
-/// Publishes the configuration to workers.
-pub(crate) fn publish(c: &Control) {
-    let state = c.state::<L2>();
-    let all = c.state::<Interfaces>();
-    let table = {
-        let (l2, all) = (state.borrow(), all.borrow());
-        build(c, &l2, &all)
-    };
+/// Publishes a change to workers.
+fn update(c: &Control, change: impl FnOnce(&mut L2Table, &L2, &Interfaces)) {
+    let (state, all) = (c.state::<L2>(), c.state::<Interfaces>());
+    let (mut table, node) = (state.borrow().writer.get().clone(), |name| c.node(name));
+    (table.learn, table.forward) =
+        (node("l2-learn").unwrap_or_default(), node("l2-fwd").unwrap_or_default());
+    change(&mut table, &state.borrow(), &all.borrow());
     state.borrow_mut().writer.publish(c.domain(), table);
 }
 
-fn build(c: &Control, l2: &L2, all: &Interfaces) -> L2Table {
-    let output = |sw_if: SwIfIndex| all.get(sw_if).map(|v| v.output);
-    let node = |name| c.node(name).unwrap_or_default();
-    let mut table =
-        L2Table { learn: node("l2-learn"), forward: node("l2-fwd"), ..L2Table::default() };
-    let mut set = |sw_if: SwIfIndex, port: Port| {
-        let at = sw_if as usize;
-        if table.ports.len() <= at {
-            table.ports.resize(at + 1, Port::default());
+/// Publishes the place of an interface.
+pub(crate) fn publish_port(c: &Control, sw_if: SwIfIndex) {
+    update(c, |table, l2, all| {
+        let sender = |of: SwIfIndex| all.get(of).filter(|v| v.parent.is_some()).map_or(0, |_| of);
+        let output = |of: SwIfIndex| all.get(of).map(|v| v.output);
+        let mut port = Port::default();
+        if let Some(tx) = l2.xconnects.get(&sw_if).copied() {
+            port = Port { next: output(tx), sender: sender(tx), ..port };
+        } else if let Some(domain) = l2.bridges.of(sw_if).and_then(|id| l2.bridges.get(id)) {
+            table.set_bridge_if_new(domain);
+            port = Port {
+                next: Some(table.bridge(domain.number).first),
+                output: output(sw_if),
+                bridge: domain.number,
+                group: domain.group(sw_if),
+                sender: sender(sw_if),
+            };
         }
-        table.ports[at] = port;
+        table.set_port(sw_if, port);
+    });
+}
+
+/// Publishes the settings of a bridge domain.
+pub(crate) fn publish_bridge(c: &Control, id: u32) {
+    update(c, |table, l2, _| {
+        if let Some(domain) = l2.bridges.get(id) {
+            table.set_bridge(domain);
+        }
+    });
+}
+
+/// Publishes that a bridge domain has gone.
+pub(crate) fn remove_bridge(c: &Control, number: u16) {
+    update(c, |table, _, _| table.bridges.set(number.into(), None));
+}
+
+/// Publishes which bridge domains may learn more addresses, if that has changed.
+pub(crate) fn publish_room(c: &Control) {
+    let changed: Vec<u32> = {
+        let state = c.state::<L2>();
+        let l2 = state.borrow();
+        let has_room = |number| l2.writer.get().bridge(number).room;
+        let all = l2.bridges.list();
+        all.filter(|(_, d)| d.has_room() != has_room(d.number)).map(|(id, _)| id).collect()
     };
-    for (rx, tx) in &l2.xconnects {
-        set(*rx, Port { next: output(*tx), ..Port::default() });
+    if !changed.is_empty() {
+        update(c, |table, l2, _| {
+            for domain in changed.iter().filter_map(|id| l2.bridges.get(*id)) {
+                table.change(domain.number, |b| b.room = domain.has_room());
+            }
+        });
     }
-    let mut bridges = vec![Bridge::default()];
-    for domain in l2.bridges.domains() {
-        let number = domain.number;
-        let first = match (domain.rules, domain.learn) {
-            (Some(rules), _) => rules,
-            (None, true) => table.learn,
-            (None, false) => table.forward,
-        };
-        let mut members = Vec::new();
-        for (sw_if, group) in domain.ports() {
-            let Some(output) = output(sw_if) else { continue };
-            members.push((sw_if, output, group));
-            let port = Port { next: Some(first), output: Some(output), bridge: number, group };
-            set(sw_if, port);
-        }
-        let at = usize::from(number);
-        if bridges.len() <= at {
-            bridges.resize(at + 1, Bridge::default());
-        }
-        bridges[at] = Bridge {
-            learn: domain.learn,
-            room: domain.has_room(),
-            forward: domain.forward,
-            flood: domain.flood,
-            flood_unknown: domain.flood_unknown,
-            members,
-        };
-    }
-    table.bridges = bridges;
-    table
 }

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_device::{InterfaceEvent, Mac, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex, interface};
 use thalweg_fib::{Dpo, FibError, Forwarding, LinkType, Peer};
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, Event, Inject, NodeId, clock};
@@ -420,11 +420,12 @@ fn send_request(c: &mut Control, (sw_if, ip): Key, to: Option<Mac>) {
     }
 }
 
-/// Sends a frame by an interface, given its output node.
-pub fn send(c: &mut Control, sw_if: SwIfIndex, output: NodeId, bytes: Vec<u8>) {
+/// Sends an untagged frame by an interface, which adds its tags.
+pub fn send(c: &mut Control, view: &InterfaceView, frame: &[u8]) {
     if c.workers() > 0 {
+        let bytes = view.tags.insert(frame);
         // Requests are few: spreading them over workers gains nothing.
-        c.inject(0, Inject { node: output, bytes, tx_if: sw_if, ..Inject::default() });
+        c.inject(0, Inject { node: view.output, bytes, tx_if: view.sw_if, ..Inject::default() });
     }
 }
 

@@ -89,7 +89,7 @@ impl Resolver for Stub {
     }
     fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<Mac>) {
         let bytes = frame(to.unwrap_or([0xff; 6]), view.mac, REQUEST, ip);
-        crate::send(c, view.sw_if, view.output, bytes);
+        crate::send(c, view, &bytes);
     }
     fn is_peer(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
         let own = addresses(c, sw_if);
@@ -106,7 +106,7 @@ impl Resolver for Stub {
         let own = addresses(c, view.sw_if);
         let own: Vec<_> = own.iter().filter(|(ip, _)| Family::of(*ip) == self.0).collect();
         for (ip, _) in &own {
-            crate::send(c, view.sw_if, view.output, frame([0xff; 6], view.mac, REPLY, *ip));
+            crate::send(c, view, &frame([0xff; 6], view.mac, REPLY, *ip));
         }
         own.len()
     }

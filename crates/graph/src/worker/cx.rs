@@ -220,7 +220,10 @@ impl<'w> NodeCx<'w> {
         if frame.flags().contains(Flags::SAMPLED) {
             match frame.tx() {
                 Iface::Uniform(sw_if @ 1..) => self.core.sampled_end(&frame, Fate::Sent(sw_if)),
-                _ => frame.sampled().iter().for_each(|i| self.core.sampled_gone(frame.key(i))),
+                Iface::Mixed => self.core.sampled_end(&frame, Fate::SentEach),
+                Iface::Uniform(_) => {
+                    frame.sampled().iter().for_each(|i| self.core.sampled_gone(frame.key(i)));
+                }
             }
         }
         self.core.stats.totals.tx.add(frame.len() as u64);
@@ -268,20 +271,43 @@ impl<'w> NodeCx<'w> {
             return;
         }
         frame.set_rx(sw_if);
-        let n = frame.len() as u64;
-        let stats = &self.core.stats;
-        let i = stats.interface(sw_if);
-        let count = i.rx_packets.get().wrapping_add(n);
-        i.rx_packets.set(count);
-        i.rx_bytes.add(frame.bytes());
-        stats.totals.rx.add(n);
+        self.core.stats.totals.rx.add(frame.len() as u64);
         self.trace_input(&mut frame, trace);
-        let offload = frame.flags().contains(Flags::OFFLOAD);
-        if self.core.taps.due::<RX>(sw_if, count, offload) {
-            self.core.run_gate::<RX>(sw_if, count, &mut frame);
-        }
+        self.interface_input(&mut frame, sw_if);
         let to = self.arcs.start(DEVICE_INPUT, sw_if);
         self.core.enqueue(frame, to);
+    }
+
+    /// Counts a frame as received by an interface, and runs its taps. For interfaces without a
+    /// device, to which packets come that a device has received; those of devices go by
+    /// [`device_input`](Self::device_input), which alone counts what comes from a wire.
+    #[inline(always)]
+    pub fn interface_input(&mut self, frame: &mut Frame, sw_if: u32) {
+        let i = self.core.stats.interface(sw_if);
+        let count = i.rx_packets.get().wrapping_add(frame.len() as u64);
+        i.rx_packets.set(count);
+        i.rx_bytes.add(frame.bytes());
+        let offload = frame.flags().contains(Flags::OFFLOAD);
+        if self.core.taps.due::<RX>(sw_if, count, offload) {
+            self.core.run_gate::<RX>(sw_if, count, frame);
+        }
+    }
+
+    /// Counts some packets of a frame as received by an interface without a device. Its taps do not
+    /// see them: see [`input_taps_wait`](Self::input_taps_wait).
+    #[inline]
+    pub fn count_input(&self, sw_if: u32, packets: u64, bytes: u64) {
+        let i = self.core.stats.interface(sw_if);
+        i.rx_packets.add(packets);
+        i.rx_bytes.add(bytes);
+    }
+
+    /// Returns whether a tap has to see one of the next packets that an interface receives, in a
+    /// frame of its own ([`interface_input`](Self::interface_input)).
+    #[inline]
+    pub fn input_taps_wait(&self, sw_if: u32, packets: u64) -> bool {
+        let count = self.core.stats.interface(sw_if).rx_packets.get().wrapping_add(packets);
+        self.core.taps.due::<RX>(sw_if, count, true)
     }
 
     /// Marks packets of a fresh frame for tracing (`trace` describes them), as
@@ -297,16 +323,58 @@ impl<'w> NodeCx<'w> {
     /// first output feature or its device. For the interface's output node.
     pub fn interface_output(&mut self, mut frame: Box<Frame>, sw_if: u32) {
         frame.set_tx(sw_if);
+        self.count_output(&mut frame, sw_if);
+        let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
+        self.core.enqueue(frame, to);
+    }
+
+    /// Counts a frame as sent by an interface, and runs its taps.
+    #[inline(always)]
+    fn count_output(&mut self, frame: &mut Frame, sw_if: u32) {
         let i = self.core.stats.interface(sw_if);
         let count = i.tx_packets.get().wrapping_add(frame.len() as u64);
         i.tx_packets.set(count);
         i.tx_bytes.add(frame.bytes());
         let offload = frame.flags().contains(Flags::OFFLOAD);
         if self.core.taps.due::<TX>(sw_if, count, offload) {
-            self.core.run_gate::<TX>(sw_if, count, &mut frame);
+            self.core.run_gate::<TX>(sw_if, count, frame);
         }
-        let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
-        self.core.enqueue(frame, to);
+    }
+
+    /// As [`interface_output`](Self::interface_output), for a frame of packets that leave by `port`
+    /// on behalf of the interfaces in the frame's tx column: `port` itself, or interfaces without a
+    /// device. It is counted for `port` and for each of them, and takes the arc of each.
+    ///
+    /// Taps of these interfaces see frames of one interface only: see
+    /// [`output_taps_wait`](Self::output_taps_wait).
+    pub fn interfaces_output(&mut self, mut frame: Box<Frame>, port: u32) {
+        self.count_output(&mut frame, port);
+        if let Iface::Uniform(sw_if) = frame.tx() {
+            if sw_if != port {
+                self.count_output(&mut frame, sw_if);
+            }
+            let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
+            self.core.enqueue(frame, to);
+            return;
+        }
+        let (mut at, mut nodes) = (0, [0u32; FRAME_SIZE]);
+        for (sw_if, n) in frame.tx_runs() {
+            if sw_if != port {
+                let i = self.core.stats.interface(sw_if);
+                i.tx_packets.add(n as u64);
+                i.tx_bytes.add((at..at + n).map(|i| frame.total_len(i as u8) as u64).sum());
+            }
+            let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
+            nodes[at..at + n].fill(u32::from(to.0));
+            at += n;
+        }
+        self.deal(frame, &nodes);
+    }
+
+    /// Returns whether a tap has to see one of the next packets that an interface sends.
+    pub fn output_taps_wait(&self, sw_if: u32, packets: u64) -> bool {
+        let count = self.core.stats.interface(sw_if).tx_packets.get().wrapping_add(packets);
+        self.core.taps.due::<TX>(sw_if, count, true)
     }
 
     /// Runs the taps of the drop arc on a frame; for the `error-drop` node.
@@ -465,12 +533,19 @@ impl<'w> NodeCx<'w> {
         } else {
             self.resolve_each(&mut frame, &each[..n], to);
         }
-        let first = to[0];
+        self.deal(frame, &nodes);
+    }
+
+    /// Passes each packet of a frame to its node.
+    #[inline(always)]
+    fn deal(&mut self, mut frame: Box<Frame>, nodes: &[u32; FRAME_SIZE]) {
+        let to = &nodes[..frame.len()];
+        let first = to.first().copied().unwrap_or_default();
         if to.iter().fold(0, |differ, t| differ | (t ^ first)) == 0 {
             self.core.enqueue(frame, NodeId(first as u16));
             return;
         }
-        frame.deal(&nodes, &mut Dealer { core: self.core });
+        frame.deal(nodes, &mut Dealer { core: self.core });
         self.core.recycle(frame);
     }
 

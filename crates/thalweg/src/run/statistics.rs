@@ -3,6 +3,7 @@
 //! The main thread brings it up to date: whenever a client connects, and from the first one on ten
 //! times a second. Without clients there is no work.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +11,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_config::StartupConfig;
-use thalweg_device::interface::Interfaces;
+use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_graph::stats::IfTotals;
 use thalweg_graph::{Control, NodeId};
 use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
@@ -100,6 +101,8 @@ struct Statistics {
     simple: [Slot; SIMPLE.len()],
     /// Interfaces as they are in the segment, with the links to their counters.
     interfaces: Vec<Option<(String, Vec<Slot>)>>,
+    /// Interfaces that may have come or gone since.
+    changed: BTreeSet<SwIfIndex>,
     errors: Slot,
     errors_known: usize,
     nodes: Option<Nodes>,
@@ -126,6 +129,11 @@ pub(super) fn start(
         .reader()
         .map_err(|source| SegmentError::Memory { bytes: size, source })?;
     c.insert(statistics);
+    c.subscribe(|c, event: &InterfaceEvent| {
+        if let InterfaceEvent::Created(sw_if) | InterfaceEvent::Deleted(sw_if) = event {
+            c.state::<Statistics>().borrow_mut().changed.insert(*sw_if);
+        }
+    });
     let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));
     let (remote, running) = (c.remote(), Arc::new(AtomicBool::new(false)));
     let fresh = move || {
@@ -146,6 +154,10 @@ pub(super) fn start(
         }
     };
     Ok(Server::start(&path, MODE, group, file, fresh)?)
+}
+
+fn all_interfaces(c: &Control) -> BTreeSet<SwIfIndex> {
+    c.state::<Interfaces>().borrow().iter().map(|view| view.sw_if).collect()
 }
 
 /// Brings all values up to date.
@@ -189,6 +201,7 @@ impl Statistics {
                 combined,
                 simple,
                 interfaces: Vec::new(),
+                changed: all_interfaces(c),
                 errors,
                 errors_known: 0,
                 nodes,
@@ -269,13 +282,13 @@ impl Statistics {
     fn describe(&mut self, c: &Control) -> Result<(), SegmentError> {
         let state = c.state::<Interfaces>();
         let interfaces = state.borrow();
-        let last = interfaces.iter().map(|view| view.sw_if as usize + 1).max().unwrap_or(0);
-        for sw_if in 0..last.max(self.interfaces.len()) {
-            let now = interfaces.get(sw_if as u32).map(|view| view.name.as_str());
-            let known = self.interfaces.get(sw_if).and_then(Option::as_ref);
+        while let Some(sw_if) = self.changed.first().copied() {
+            let now = interfaces.get(sw_if).map(|view| view.name.as_str());
+            let known = self.interfaces.get(sw_if as usize).and_then(Option::as_ref);
             if now != known.map(|(name, _)| name.as_str()) {
-                self.describe_interface(sw_if, now)?;
+                self.describe_interface(sw_if as usize, now)?;
             }
+            self.changed.remove(&sw_if);
         }
         if c.errors().len() > self.errors_known {
             self.describe_errors(c)?;

@@ -13,6 +13,12 @@ pub enum Kind {
     Loopback,
     /// An interface that frees its packets.
     Sink,
+    /// Some of the frames of another interface, by their tags.
+    Sub,
+    /// Several devices that share their load.
+    Bond,
+    /// Packets in packets.
+    Tunnel,
 }
 
 /// What becomes of the frames that an interface receives.
@@ -31,11 +37,15 @@ pub enum Mode {
         number: u16,
         /// Split horizon group; ports of the same nonzero group do not exchange frames.
         group: u8,
+        /// The router's own port of the domain.
+        bvi: bool,
     },
+    /// Frames belong to a bond.
+    BondMember(SwIfIndex),
 }
 
 /// Number of modes.
-pub(super) const MODES: usize = 3;
+pub(super) const MODES: usize = 4;
 
 impl Mode {
     /// Returns the same number for all values of one mode.
@@ -44,6 +54,7 @@ impl Mode {
             Mode::Routed => 0,
             Mode::CrossConnect(_) => 1,
             Mode::Bridged { .. } => 2,
+            Mode::BondMember(_) => 3,
         }
     }
 }

@@ -7,19 +7,37 @@ use super::*;
 /// # Errors
 /// If the interface does not exist or the driver fails; its state is unchanged then.
 pub fn set_admin(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
+    if bring(c, sw_if, up)? {
+        family::follow(c, sw_if);
+    }
+    Ok(())
+}
+
+/// Brings an interface down before it is deleted.
+pub(super) fn down(c: &mut Control, sw_if: SwIfIndex) {
+    if let Err(e) = bring(c, sw_if, false) {
+        tracing::warn!("{}: {e}", c.interface_name(sw_if));
+    }
+}
+
+/// Brings an interface up or down, but not its sub-interfaces. Returns whether it was not so.
+fn bring(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<bool, DeviceError> {
     let all = c.state::<Interfaces>();
     let device = {
         let mut a = all.borrow_mut();
         let i = a.row(sw_if)?;
         if i.view.admin_up == up {
-            return Ok(());
+            return Ok(false);
+        }
+        if up && i.is_going {
+            return Err(family::going(&i.view.name));
         }
         i.device.clone()
     };
     device.borrow_mut().set_admin(c, sw_if, up)?;
     change(c, sw_if, |v| v.admin_up = up)?;
     c.publish(InterfaceEvent::State(sw_if));
-    Ok(())
+    Ok(true)
 }
 
 /// Sets the link state; for drivers.
@@ -30,6 +48,7 @@ pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), Devic
     if view(c, sw_if)?.link_up != up {
         change(c, sw_if, |v| v.link_up = up)?;
         c.publish(InterfaceEvent::State(sw_if));
+        family::follow(c, sw_if);
     }
     Ok(())
 }
@@ -43,6 +62,7 @@ pub fn set_speed(c: &mut Control, sw_if: SwIfIndex, kbps: u32) -> Result<(), Dev
     if view(c, sw_if)?.speed_kbps != kbps {
         change(c, sw_if, |v| v.speed_kbps = kbps)?;
         c.publish(InterfaceEvent::State(sw_if));
+        family::follow(c, sw_if);
     }
     Ok(())
 }
@@ -55,9 +75,11 @@ pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError
     let device = c.state::<Interfaces>().borrow().device(sw_if);
     let caps = device.and_then(|d| d.borrow().caps());
     match caps {
-        Some(caps) if caps != view(c, sw_if)?.caps => change(c, sw_if, |v| v.caps = caps),
-        _ => Ok(()),
+        Some(caps) if caps != view(c, sw_if)?.caps => change(c, sw_if, |v| v.caps = caps)?,
+        _ => return Ok(()),
     }
+    family::follow(c, sw_if);
+    Ok(())
 }
 
 /// Sets an interface's MAC address.
@@ -80,6 +102,7 @@ pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: Mac) -> Result<(), Device
     }
     change(c, sw_if, |v| v.mac = mac)?;
     c.publish(InterfaceEvent::Mac(sw_if));
+    family::follow(c, sw_if);
     Ok(())
 }
 
@@ -113,6 +136,7 @@ pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), D
         v.mtu.l3 = mtu;
     })?;
     c.publish(InterfaceEvent::Mtu(sw_if));
+    family::follow(c, sw_if);
     Ok(())
 }
 
@@ -172,15 +196,14 @@ pub fn clear_counters(c: &mut Control, sw_if: Option<SwIfIndex>) -> usize {
 /// # Errors
 /// If the interface does not exist or the driver fails.
 pub fn set_promiscuous(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), DeviceError> {
-    let v = view(c, sw_if)?;
-    if v.promiscuous != on {
-        let device = c.state::<Interfaces>().borrow().device(sw_if);
-        if let Some(d) = device {
-            d.borrow_mut().set_promiscuous(c, on)?;
-        }
-        change(c, sw_if, |v| v.promiscuous = on)?;
+    if view(c, sw_if)?.promiscuous == on {
+        return Ok(());
     }
-    Ok(())
+    let done = accept(c, sw_if, &|i| i.view.promiscuous = on);
+    if done.is_err() {
+        change(c, sw_if, |v| v.promiscuous = !on)?;
+    }
+    done
 }
 
 /// Sets the receive mode of one queue, or with `None` of all queues of the interface.
@@ -244,19 +267,39 @@ fn with_queue(
 /// # Errors
 /// If the interface does not exist or the driver fails.
 pub fn accept_all(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), DeviceError> {
+    accept(c, sw_if, &|i| {
+        i.accept_all = if on { i.accept_all + 1 } else { i.accept_all.saturating_sub(1) };
+    })
+}
+
+/// Changes which frames an interface accepts, and what its device, or that of its parent, has to
+/// receive for it.
+fn accept(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    change: &dyn Fn(&mut Interface),
+) -> Result<(), DeviceError> {
     let all = c.state::<Interfaces>();
-    let (device, first_or_last) = {
+    let (parent, device, before, after) = {
         let mut a = all.borrow_mut();
         let i = a.row(sw_if)?;
-        let before = i.accept_all;
-        i.accept_all = if on { before + 1 } else { before.saturating_sub(1) };
-        (i.device.clone(), (before == 0) != (i.accept_all == 0) && !i.view.promiscuous)
+        let before = i.needs_all();
+        change(i);
+        let after = i.needs_all();
+        let found = (i.view.parent, i.device.clone(), before, after);
+        a.publish(c, sw_if);
+        found
     };
-    if first_or_last {
-        device.borrow_mut().set_promiscuous(c, on)?;
+    if before == after {
+        return Ok(());
     }
-    all.borrow_mut().publish(c, sw_if);
-    Ok(())
+    match parent {
+        None => device.borrow_mut().set_promiscuous(c, after),
+        Some(parent) => accept(c, parent, &|p| {
+            let n = p.subs_accept_all;
+            p.subs_accept_all = if after { n + 1 } else { n.saturating_sub(1) };
+        }),
+    }
 }
 
 /// Maximum length of a tag in bytes.

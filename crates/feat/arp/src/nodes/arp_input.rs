@@ -161,8 +161,16 @@ impl ArpInput {
         let row = self.interfaces.load(cx.guard()).get(rx_if);
         let (mac, output) = (MacAddr(row.mac), row.output);
         let ether = EthernetRepr { dst: arp.sender_mac, src: mac, ethertype: ethertype::ARP };
-        let room = arp.reply(mac).emit(p.data_mut());
-        let header = p.push(HEADER_LEN).map(|h| ether.emit(h));
+        let (room, tags) = (arp.reply(mac).emit(p.data_mut()), row.tags.as_slice());
+        let header = p.push(HEADER_LEN + tags.len()).map(|header| {
+            // The ethertype comes last, the tags before it.
+            header[12..12 + tags.len()].copy_from_slice(tags);
+            let (mut plain, at) = ([0; HEADER_LEN], 12 + tags.len());
+            let made = ether.emit(&mut plain);
+            header[..12].copy_from_slice(&plain[..12]);
+            header[at..].copy_from_slice(&plain[12..]);
+            made
+        });
         if room.is_err() || !matches!(header, Some(Ok(_))) {
             return Verdict::drop(TRUNCATED);
         }

@@ -88,7 +88,10 @@ fn send_request(
         return;
     };
     // One buffer holds the frame, and it was allocated.
-    request.append(&frame, cx.cache());
+    let (addresses, rest) = frame.split_at(12);
+    for part in [addresses, row.tags.as_slice(), rest] {
+        request.append(part, cx.cache());
+    }
     request.set_tx_if(tx_if);
     cx.count(REQUESTS_SENT, 1);
     cx.send(request, Verdict::node(row.output));

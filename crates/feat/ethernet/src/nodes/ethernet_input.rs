@@ -1,16 +1,18 @@
 //! `ethernet-input`: dispatches frames by the mode of their interface, and those of routed ones by
-//! ethertype.
+//! ethertype. Frames of an interface with sub-interfaces become those of the one that their tags
+//! belong to.
 //!
-//! Reads: rx interface. Next: the node registered for the interface's mode, with the frame as it
-//! came; or that of the ethertype, with the packet's start advanced past the Ethernet header, which
-//! stays readable before the start.
+//! Reads: rx interface. Writes: rx interface, if that is a sub-interface. Next: the node registered
+//! for the interface's mode, with the frame as it came; or that of the ethertype, with the packet's
+//! start advanced past the Ethernet header and its tags, which stay readable before the start.
 
 use crate::Ethertypes;
+use crate::tagged::Run;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::{Lanes, Pattern};
 use thalweg_buffer::{Frame, Iface, PktMut, Rows};
-use thalweg_device::{IfRow, IfTable, Interfaces};
+use thalweg_device::{IfRow, IfTable, Interfaces, NoInterface, interface};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ethernet::ethertype;
@@ -84,12 +86,20 @@ impl EthernetInput {
 
     /// As the kernel, for a frame of several interfaces, if all are in the same mode.
     #[inline(never)]
-    fn mixed(&self, cx: &NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) -> FrameVerdict {
+    fn mixed(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
         let guard = cx.guard();
         let table = self.interfaces.load(guard);
         let mode_input = table.get(frame.rx_if(0)).mode_input;
-        let same = |row: &IfRow| row.admin_up && row.mode_input == mode_input;
+        let same = |row: &IfRow| row.is_plain && row.mode_input == mode_input;
         if !frame.rx_runs().all(|(rx_if, _)| same(table.get(rx_if))) {
+            if frame.rx_runs().any(|(rx_if, _)| table.get(rx_if).looks_at_tags) {
+                return self.tagged(cx, frame, each);
+            }
             return FrameVerdict::PerPacket;
         }
         if let Some(node) = mode_input {
@@ -116,6 +126,113 @@ impl EthernetInput {
         FrameVerdict::Each(rest)
     }
 
+    /// As the kernel, for a frame of which some packets may belong to sub-interfaces.
+    #[inline(never)]
+    fn tagged(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let table = self.interfaces.load(cx.guard());
+        let (mut run, mut last) = (Run::default(), None);
+        self.ip4 = self.types.load(cx.guard()).get(ethertype::IPV4).map(Verdict::node);
+        let n = frame.len();
+        for (i, verdict) in each[..n].iter_mut().enumerate() {
+            let p = frame.pkt(i as u8);
+            let (rx_if, row) = match last {
+                Some((rx_if, row)) if rx_if == p.rx_if() => (rx_if, row),
+                _ => (p.rx_if(), table.get(p.rx_if())),
+            };
+            last = Some((rx_if, row));
+            *verdict = match row.looks_at_tags {
+                true => self.by_tags(cx, table, row, p, &mut run),
+                false => self.enter(cx, row, p, HEADER),
+            };
+        }
+        run.end(cx);
+        FrameVerdict::Each(Rows::NONE)
+    }
+
+    /// As [`tagged`](Self::tagged), for one packet.
+    #[inline(never)]
+    fn alone(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let (table, mut run) = (self.interfaces.load(cx.guard()), Run::default());
+        let verdict = self.by_tags(cx, table, table.get(p.rx_if()), p, &mut run);
+        run.end(cx);
+        verdict
+    }
+
+    /// Decides about a packet of an interface that has sub-interfaces, or is one.
+    #[inline]
+    fn by_tags(
+        &self,
+        cx: &mut NodeCx<'_>,
+        table: &IfTable,
+        row: &IfRow,
+        mut p: PktMut<'_>,
+        run: &mut Run,
+    ) -> Verdict {
+        let port = p.rx_if();
+        if !row.admin_up {
+            return Verdict::drop(DOWN);
+        }
+        let Some(subs) = table.subs(port) else {
+            // It is from a frame of packets of one sub-interface.
+            let header = interface::header_len(p.data());
+            return self.enter(cx, row, p, header);
+        };
+        match subs.find(p.data()) {
+            Ok((0, header)) => self.enter(cx, row, p, header),
+            Ok((sw_if, header)) => {
+                p.set_rx_if(sw_if);
+                if run.add(cx, sw_if, p.total_len()) {
+                    return run.take(cx, p);
+                }
+                if let Some(dst) = p.data().first_chunk::<6>()
+                    && dst[0] & 1 != 0
+                {
+                    let counters = cx.stats().interface(port);
+                    counters.received_by_group(*dst, p.total_len() as u64);
+                }
+                self.enter(cx, table.get(sw_if), p, header)
+            }
+            Err(NoInterface::Short) => Verdict::drop(SHORT),
+            Err(NoInterface::Unknown) => Verdict::drop(VLAN),
+        }
+    }
+
+    /// Decides about a packet of an interface, whose Ethernet header with its tags has `header`
+    /// bytes.
+    #[inline]
+    fn enter(&self, cx: &NodeCx<'_>, row: &IfRow, mut p: PktMut<'_>, header: usize) -> Verdict {
+        if !row.admin_up {
+            return Verdict::drop(DOWN);
+        }
+        if let Some(node) = row.mode_input {
+            return Verdict::node(node);
+        }
+        let data = p.data();
+        let (Some(&dst), Some(&[a, b])) =
+            (data.first_chunk::<6>(), data.get(header - 2..).and_then(|d| d.first_chunk()))
+        else {
+            return Verdict::drop(SHORT);
+        };
+        if !row.carries_packets {
+            return Verdict::drop(VLAN);
+        }
+        if !Self::for_us(cx, row, dst, &p) {
+            return Verdict::drop(NOT_US);
+        }
+        let kind = u16::from_be_bytes([a, b]);
+        let v = match self.ip4 {
+            Some(v) if kind == ethertype::IPV4 => v,
+            _ => self.other(cx, kind),
+        };
+        p.pull(header);
+        v
+    }
+
     #[cold]
     fn other(&self, cx: &NodeCx<'_>, kind: u16) -> Verdict {
         match self.types.load(cx.guard()).get(kind) {
@@ -134,13 +251,12 @@ impl Node for EthernetInput {
         self.uniform = matches!(frame.rx(), Iface::Uniform(_));
         self.mode_input = None;
         if let Iface::Uniform(sw_if) = frame.rx() {
-            self.row = *self.interfaces.load(guard).get(sw_if);
-            if self.row.admin_up
-                && let Some(node) = self.row.mode_input
-            {
+            let row = self.interfaces.load(guard).get(sw_if);
+            if let Some(node) = row.whole_input {
                 self.mode_input = Some(Verdict::node(node));
                 return;
             }
+            self.row = *row;
         }
         self.ip4 = self.types.load(guard).get(ethertype::IPV4).map(Verdict::node);
     }
@@ -152,8 +268,14 @@ impl Node for EthernetInput {
 
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        if let Some(all) = self.mode_input {
+            return all;
+        }
         if !self.uniform {
             self.row = *self.interfaces.load(cx.guard()).get(p.rx_if());
+        }
+        if self.row.looks_at_tags {
+            return self.alone(cx, p);
         }
         if let Some(node) = self.row.mode_input {
             return if self.row.admin_up { Verdict::node(node) } else { Verdict::drop(DOWN) };
@@ -195,8 +317,11 @@ impl Node for EthernetInput {
         if !self.uniform {
             return self.mixed(cx, frame, each);
         }
-        if !self.row.admin_up {
-            return FrameVerdict::PerPacket;
+        if !self.row.is_plain {
+            return match self.row.looks_at_tags {
+                true => self.tagged(cx, frame, each),
+                false => FrameVerdict::PerPacket,
+            };
         }
         let Some(kind) = frame.data(0).get(12..14) else { return FrameVerdict::PerPacket };
         let kind = [kind[0], kind[1]];
@@ -219,14 +344,14 @@ impl Node for EthernetInput {
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         // The start was moved past the header, unless the frame was too short for one or not for a
         // protocol.
-        let mut header = [0u8; HEADER];
+        let mut header = [0u8; HEADER + 8];
         let before = match frame.stepped(i) {
             0 => frame.data(i).get(..HEADER).unwrap_or_default(),
-            _ => frame.before(i, HEADER),
+            n => frame.before(i, n.clamp(HEADER, header.len())),
         };
-        if before.len() == HEADER {
+        if let Some(header) = header.get_mut(..before.len()).filter(|h| h.len() >= HEADER) {
             header.copy_from_slice(before);
-            let _ = thalweg_wire::fmt::ethernet(&header, out, 0);
+            let _ = thalweg_wire::fmt::ethernet(header, out, 0);
         }
     }
 }

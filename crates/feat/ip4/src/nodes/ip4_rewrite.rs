@@ -1,9 +1,10 @@
 //! `ip4-rewrite`: TTL, MTU and the new link header.
 //!
 //! Reads: aux (the adjacency). Next: the adjacency's output node; `ip4-frag` for packets that
-//! exceed the MTU. Where the interface has features on the `ip4-output` arc, the first of them:
-//! TTL, MTU and DF are checked by then, and `ip4-rewrite-out` writes the link header after the
-//! last. Locally originated packets keep their TTL.
+//! exceed the MTU. Where the interface has features on the `ip4-output` arc, the first of them: TTL,
+//! MTU and DF are checked by then, and `ip4-rewrite-out` writes the link header after the last.
+//! Locally originated packets keep their TTL. Writes: tx interface, for these features and where
+//! that is a sub-interface.
 
 use crate::icmp::{self, Cause};
 use crate::link::{Length, Link, decrement_ttl, too_long};
@@ -157,7 +158,9 @@ impl Node for Ip4Rewrite {
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         let (tx_if, dpo) = (frame.tx_if(i), frame.aux()[usize::from(i)]);
-        if tx_if == LOCAL_IF || self.link.dpos.get(dpo).state().tx_if != tx_if {
+        let (state, header) = self.link.dpos.rewrite(dpo);
+        let is_written = state.tx_if != tx_if || frame.data(i).starts_with(&header);
+        if tx_if == LOCAL_IF || is_written {
             return self.link.trace(frame, i, out);
         }
         let _ = writeln!(out, "tx {} dpo-idx {dpo}, by ip4-output", interface_token(tx_if));

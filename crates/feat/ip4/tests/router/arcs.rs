@@ -189,8 +189,11 @@ fn output_features_change_nothing_else() {
     // The router's own packets pass the features, with their TTL.
     let sw_if = lab.sw_if(0);
     lab.c.enable_feature("ip4-output", "b-output", sw_if, true).expect("a feature");
-    let expired = udp(ip(0, 2), ip(1, 2), 8).ttl(1);
-    lab.receive_packet(0, 2, expired);
+    let expired = udp(ip(0, 2), ip(1, 2), 8).ttl(1).build();
+    lab.until("the limit of errors", |lab| {
+        lab.receive(0, vec![crate::lab::framed(0, 2, &expired)]);
+        lab.sent_frames() > 0
+    });
     let frame = lab.sent_one(0);
     assert_eq!((icmp_error(0, 2, &frame).kind, frame[14 + 8]), (11, 64));
     assert_eq!(visits(&lab), ["b-output"]);

@@ -6,7 +6,7 @@ use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
-use thalweg_device::SwIfIndex;
+use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_feat_ip::{
     Ip4, Path, PathKind, RibError, RouteError, Source, add_route, address, del_route,
 };
@@ -102,29 +102,75 @@ fn a_route_looks_on_in_another_table() {
     lab.close();
 }
 
-/// Headers with one and two tags, alone and mixed with others.
+/// Headers with one and two tags, and none of a sub-interface, alone and mixed with others.
 #[test]
 fn tagged_headers_leave_in_frames_as_alone() {
     let mut lab = Lab::new();
     let (one, two) = ([0x81, 0, 0, 7], [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7]);
-    let packets: Vec<Vec<u8>> = (0..40u8)
-        .map(|i| framed(0, 2, &udp(ip(0, 2), ip(1 + i % 2, 2 + i % 3), 8).build()))
-        .collect();
-    for tags in [[&one[..], &one], [&two, &two], [&one, &[]], [&two, &one], [&[], &[]]] {
-        for (n, tags) in [1, 2].into_iter().zip(tags) {
-            let (sw_if, f) = (lab.sw_if(n), lab.c.state::<Forwarding>());
-            f.borrow_mut().set_tags(&lab.c, sw_if, tags).expect("tags");
-        }
-        for size in [1, 40] {
-            packets.chunks(size).for_each(|frame| lab.receive(0, frame.to_vec()));
-            let sent = lab.sent();
-            assert_eq!(sent.len(), packets.len());
-            for (sw_if, bytes) in sent {
-                let n = 1 + u8::from(sw_if == lab.sw_if(2));
-                let (mac, rest) = bytes.split_at(12);
-                let plain = rest.strip_prefix(tags[usize::from(n) - 1]).expect("the tags");
-                sound(n, mac[5], &[mac, plain].concat());
+    let (outer, inner, exact) = (VlanTag::dot1ad(5), VlanTag::dot1q(7), true);
+    let matches = [
+        (&[][..], TagMatch::Untagged),
+        (&one, TagMatch::Outer { tag: inner, exact }),
+        (&two, TagMatch::Pair { outer, inner, exact }),
+    ];
+    // Ways out: those of the ports, and three sub-interfaces of each, with network 10.N.ID.0/24.
+    let mut ways = vec![(lab.sw_if(1), 1, &[][..]), (lab.sw_if(2), 2, &[])];
+    for n in 1..3u8 {
+        for (id, (tags, matches)) in (1..).zip(matches) {
+            let port = lab.sw_if(n);
+            let sub = interface::create_sub(&mut lab.c, port, id, matches).expect("one more");
+            interface::set_admin(&mut lab.c, sub, true).expect("up");
+            lab.ok(&format!("set interface ip address test{n}.{id} 10.{n}.{id}.1/24"));
+            for host in 2..=4 {
+                let flags =
+                    thalweg_feat_arp::NeighborFlags { is_static: true, ..Default::default() };
+                let (ip, mac) = (Ipv4Addr::new(10, n, id as u8, host), host_mac(n, host));
+                thalweg_feat_arp::set(&mut lab.c, sub, ip, mac.0, flags).expect("neighbour");
             }
+            ways.push((sub, n, tags));
+        }
+    }
+    let network = |way: usize| match way {
+        0 | 1 => [10, 0, way as u8 + 1],
+        _ => [10, (way as u8 - 2) / 3 + 1, (way as u8 - 2) % 3 + 1],
+    };
+    let packets = |chosen: &[usize]| -> Vec<Vec<u8>> {
+        let to = |i: usize| {
+            let [a, b, c] = network(chosen[i % chosen.len()]);
+            Ipv4Addr::new(a, b, c, 2 + (i % 3) as u8)
+        };
+        (0..40).map(|i| framed(0, 2, &udp(ip(0, 2), to(i), i).build())).collect()
+    };
+    let all: Vec<usize> = (0..ways.len()).collect();
+    for chosen in [&[3][..], &[4], &[3, 6], &[4, 7], &[3, 1], &[4, 3], &[0, 1], &[2, 0], &all] {
+        for size in [1, 40] {
+            let sent_by = |lab: &Lab| -> Vec<u64> {
+                ways.iter().map(|way| lab.c.interface_totals(way.0).tx_packets).collect()
+            };
+            let before = sent_by(&lab);
+            packets(chosen).chunks(size).for_each(|frame| lab.receive(0, frame.to_vec()));
+            let (sent, after) = (lab.sent(), sent_by(&lab));
+            assert_eq!(sent.len(), 40);
+            let mut count = vec![0; ways.len()];
+            for (port, bytes) in sent {
+                let (mac, rest) = bytes.split_at(12);
+                let n = 1 + u8::from(port == lab.sw_if(2));
+                let of = |tags: &[u8]| {
+                    let plain = [mac, rest.strip_prefix(tags)?].concat();
+                    plain[12..].starts_with(&[8, 0]).then(|| sound(n, mac[5], &plain).dst())
+                };
+                let way = all.iter().find(|way| {
+                    let [a, b, c] = network(**way);
+                    of(ways[**way].2).is_some_and(|dst| dst.octets()[..3] == [a, b, c])
+                });
+                let way = *way.expect("the tags of its way");
+                assert_eq!(ways[way].1, n);
+                count[way] += 1;
+                // A port counts what its sub-interfaces send.
+                count[usize::from(n) - 1] += u64::from(way > 1);
+            }
+            let counted: Vec<u64> = after.iter().zip(&before).map(|(a, b)| a - b).collect();
+            assert_eq!(counted, count, "{chosen:?} {size}");
         }
     }
     lab.close();

@@ -49,7 +49,7 @@ impl Command<Control> for ShowMode {
                 let value = json!({ "interface": name, "mode": "bridge", "bridge_domain": id,
                                     "split_horizon_group": group });
                 (format!("l2 bridge {name} bd_id {id} shg {group}"), value)
-            } else if let Some((_, to)) = l2.xconnects().find(|x| x.0 == sw_if) {
+            } else if let Some(to) = l2.xconnect(sw_if) {
                 let to = c.interface_name(to);
                 let value = json!({ "interface": name, "mode": "xconnect", "to": to });
                 (format!("l2 xconnect {name} {to}"), value)

@@ -1,8 +1,8 @@
 //! `l2-flood`: sends a frame to all other ports of its bridge domain.
 //!
-//! Reads: rx interface, destination address. Marks packets to broadcast and multicast addresses and
-//! counts them as received. The first port gets the frame itself, each of the others a copy. Next:
-//! the ports' output nodes.
+//! Reads: rx interface, destination address. Writes: tx interface, for sub-interfaces. Marks
+//! packets to broadcast and multicast addresses and counts them as received. The first port gets
+//! the frame itself, each of the others a copy. Next: the ports' output nodes.
 
 use crate::L2Table;
 use crate::trace::addresses;
@@ -29,8 +29,8 @@ pub static NODE: NodeDecl = NodeDecl {
 
 struct L2Flood {
     table: Arc<Snapshot<L2Table>>,
-    /// Output nodes of the current packet.
-    to: Vec<NodeId>,
+    /// Output nodes of the current packet, and sub-interfaces on whose behalf it leaves there.
+    to: Vec<(NodeId, u32)>,
 }
 
 impl Node for L2Flood {
@@ -45,21 +45,31 @@ impl Node for L2Flood {
         {
             let table = self.table.load(cx.guard());
             let port = table.port(rx_if);
-            let others = table.bridge(port.bridge).members.iter().filter(|(sw_if, _, group)| {
-                *sw_if != rx_if && (port.group == 0 || port.group != *group)
-            });
+            let others = table
+                .bridge(port.bridge)
+                .members
+                .iter()
+                .filter(|m| m.sw_if != rx_if && (port.group == 0 || port.group != m.group));
             self.to.clear();
-            self.to.extend(others.map(|(_, output, _)| *output));
+            self.to.extend(others.map(|m| (m.output, m.sender)));
         }
-        let Some((first, others)) = self.to.split_first() else { return Verdict::drop(NO_PORT) };
+        let Some(((first, sender), others)) = self.to.split_first() else {
+            return Verdict::drop(NO_PORT);
+        };
         let mut copies = 0;
-        for to in others {
-            let Some(packet) = cx.copy(&p) else { break };
+        for (to, sender) in others {
+            let Some(mut packet) = cx.copy(&p) else { break };
+            if *sender != 0 {
+                packet.set_tx_if(*sender);
+            }
             cx.send(packet, Verdict::node(*to));
             copies += 1;
         }
         if copies > 0 {
             cx.copied(&mut p, 1 + copies as u16);
+        }
+        if *sender != 0 {
+            p.set_tx_if(*sender);
         }
         cx.count(COPIES, copies);
         cx.count(NO_BUFFERS, others.len() as u64 - copies);

@@ -1,7 +1,7 @@
 //! `l2-fwd`: forwards a bridge domain's frames by destination MAC address.
 //!
-//! Reads: rx interface, destination address. Next: the port's output node, or `l2-flood` for
-//! broadcast, multicast and unknown unicast frames.
+//! Reads: rx interface, destination address. Writes: tx interface, for sub-interfaces. Next: the
+//! port's output node, or `l2-flood` for broadcast, multicast and unknown unicast frames.
 
 use crate::L2Table;
 use crate::table::Port;
@@ -79,6 +79,12 @@ impl<'a> Ingress<'a> {
         }
     }
 
+    /// Returns the sub-interface on whose behalf a frame leaves, 0 if that is none.
+    #[inline(always)]
+    fn sender(&self, found: Option<MacValue>) -> u32 {
+        found.map_or(0, |value| self.table.port(value.port()).sender)
+    }
+
     #[cold]
     fn slow_path(&self, filter: bool, at: u32, to: Port) -> Verdict {
         if filter {
@@ -120,7 +126,7 @@ impl<'a> Ingress<'a> {
 impl L2Forward {
     /// As the kernel, for a frame of several ports of one bridge domain.
     #[inline(never)]
-    fn mixed(&self, cx: &NodeCx<'_>, frame: &Frame, each: &mut [Verdict]) -> FrameVerdict {
+    fn mixed(&self, cx: &NodeCx<'_>, frame: &mut Frame, each: &mut [Verdict]) -> FrameVerdict {
         let guard = cx.guard();
         let (table, macs) = (self.table.load(guard), self.macs.load(guard));
         let number = table.bridge_of_all(frame).filter(|n| *n != 0 && table.bridge(*n).forward);
@@ -131,6 +137,7 @@ impl L2Forward {
             *key = MacKey::pair(number, head).0;
         }
         let (keys, each) = (&keys[..frame.len()], &mut each[..frame.len()]);
+        let mut senders = [0; 256];
         let mut from = Ingress::new(table, macs, frame.rx_if(0));
         macs.find_each(keys, |i, key, found| {
             let rx_if = frame.rx_if(i as u8);
@@ -138,18 +145,30 @@ impl L2Forward {
                 from = Ingress::new(table, macs, rx_if);
             }
             each[i] = from.to(key, found);
+            senders[i] = from.sender(found);
         });
+        if table.bridge(number).subs > 0 {
+            frame.set_tx_each(&senders);
+        }
         FrameVerdict::Each(thalweg_buffer::Rows::NONE)
     }
 }
 
 impl Node for L2Forward {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(header) = p.data().first_chunk() else { return Verdict::drop(SHORT) };
         let guard = cx.guard();
         let from = Ingress::new(self.table.load(guard), self.macs.load(guard), p.rx_if());
         let (key, _) = MacKey::pair(from.port.bridge, header);
-        from.all(key).unwrap_or_else(|| from.to(key, from.find(key)))
+        if let Some(all) = from.all(key) {
+            return all;
+        }
+        let found = from.find(key);
+        let sender = from.sender(found);
+        if sender != 0 {
+            p.set_tx_if(sender);
+        }
+        from.to(key, found)
     }
 
     #[inline(always)]
@@ -163,8 +182,13 @@ impl Node for L2Forward {
         let Some(heads) = frame.long_heads::<12>() else { return FrameVerdict::PerPacket };
         let guard = cx.guard();
         let from = Ingress::new(self.table.load(guard), self.macs.load(guard), sw_if);
-        if from.port.bridge == 0 || !from.table.bridge(from.port.bridge).forward {
+        let bridge = from.table.bridge(from.port.bridge);
+        if from.port.bridge == 0 || !bridge.forward {
             return FrameVerdict::PerPacket;
+        }
+        if bridge.subs > 0 {
+            drop(heads);
+            return self.mixed(cx, frame, each);
         }
         let mut keys = [MacKey::new(0, [0; 6]); 256];
         let mut n = 0;

@@ -1,14 +1,15 @@
 //! `l2-input`: passes frames of layer 2 interfaces to their cross connect or bridge domain.
 //!
-//! Reads: rx interface. Next: the peer's output node, `l2-learn`, `l2-fwd`, or the node of the
-//! port's flow rules.
+//! Reads: rx interface. Writes: tx interface, if the cross connect ends in a sub-interface. Next:
+//! the peer's output node, `l2-learn`, `l2-fwd`, or the node of the port's flow rules.
 
 use crate::L2Table;
+use crate::table::Port;
 use crate::trace::addresses;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{Frame, Iface, PktMut};
+use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -29,13 +30,43 @@ struct L2Input {
     table: Arc<Snapshot<L2Table>>,
 }
 
+/// Returns the sub-interface on whose behalf a port's frames leave right away, 0 if there is none.
+#[inline]
+fn sender(port: Port) -> u32 {
+    if port.bridge == 0 { port.sender } else { 0 }
+}
+
 impl L2Input {
     #[inline]
-    fn verdict(&self, cx: &NodeCx<'_>, rx_if: u32) -> Verdict {
-        match self.table.load(cx.guard()).port(rx_if).next {
+    fn verdict(port: Port) -> Verdict {
+        match port.next {
             Some(node) => Verdict::node(node),
             None => Verdict::drop(NO_PEER),
         }
+    }
+
+    #[inline]
+    fn port(&self, cx: &NodeCx<'_>, rx_if: u32) -> Port {
+        self.table.load(cx.guard()).port(rx_if)
+    }
+
+    /// As the kernel, for a frame of several interfaces.
+    #[inline(never)]
+    fn mixed(&self, cx: &NodeCx<'_>, frame: &mut Frame) -> FrameVerdict {
+        // Ports of one bridge domain have the same next node.
+        let first = Self::verdict(self.port(cx, frame.rx_if(0)));
+        if !frame.rx_runs().all(|(rx_if, _)| Self::verdict(self.port(cx, rx_if)) == first) {
+            return FrameVerdict::PerPacket;
+        }
+        let (mut at, mut senders) = (0, [0; FRAME_SIZE]);
+        for (rx_if, n) in frame.rx_runs() {
+            senders[at..at + n].fill(sender(self.port(cx, rx_if)));
+            at += n;
+        }
+        if senders.iter().any(|sw_if| *sw_if != 0) {
+            frame.set_tx_each(&senders);
+        }
+        FrameVerdict::Whole(first)
     }
 }
 
@@ -51,20 +82,23 @@ impl Node for L2Input {
         _each: &mut [Verdict],
     ) -> FrameVerdict {
         match frame.rx() {
-            Iface::Uniform(rx_if) => FrameVerdict::Whole(self.verdict(cx, rx_if)),
-            Iface::Mixed => {
-                // Ports of one bridge domain have the same next node.
-                let mut all = frame.rx_runs().map(|(rx_if, _)| self.verdict(cx, rx_if));
-                match all.next() {
-                    Some(first) if all.all(|v| v == first) => FrameVerdict::Whole(first),
-                    _ => FrameVerdict::PerPacket,
+            Iface::Uniform(rx_if) => {
+                let port = self.port(cx, rx_if);
+                if sender(port) != 0 {
+                    frame.set_tx(port.sender);
                 }
+                FrameVerdict::Whole(Self::verdict(port))
             }
+            Iface::Mixed => self.mixed(cx, frame),
         }
     }
 
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        self.verdict(cx, p.rx_if())
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let port = self.port(cx, p.rx_if());
+        if sender(port) != 0 {
+            p.set_tx_if(port.sender);
+        }
+        Self::verdict(port)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

@@ -585,6 +585,7 @@ fn disposition(frame: &Frame, i: u8, fate: Fate, local: bool) -> Disposition {
             Disposition::Delivered
         }
         Fate::Sent(tx_if) => sent_by(frame, i, tx_if),
+        Fate::SentEach => disposition(frame, i, Fate::Sent(frame.tx_if(i)), local),
         Fate::Dropped => Disposition::Dropped(frame.aux()[usize::from(i)]),
         Fate::Delivered => Disposition::Delivered,
         Fate::HandedOver => Disposition::Elsewhere(frame.meta(i).sample_id),

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::ring::{self, SampleWriter};
     use thalweg_buffer::PoolConfig;
-    use thalweg_device::{Caps, Mode, Mtu, interface};
+    use thalweg_device::{Caps, Mode, Mtu, Tags, interface};
     use thalweg_graph::{EngineConfig, NodeId};
 
     /// What a worker feeds its ring with: of ports, in this order again and again.
@@ -129,6 +129,9 @@ mod tests {
             ethernet: true,
             tag: String::new(),
             mode: Mode::Routed,
+            parent: None,
+            sub: None,
+            tags: Tags::NONE,
         };
         PortSetup { view, enabled: true, generation: 1, born: IfTotals::default() }
     }

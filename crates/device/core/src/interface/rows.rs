@@ -1,0 +1,110 @@
+//! Interfaces as workers read them.
+
+use super::kind::MODES;
+use super::{Caps, Interface, Mac, Subs, SwIfIndex, Tags};
+use std::sync::Arc;
+use thalweg_graph::NodeId;
+use thalweg_tables::CowTable;
+
+/// An interface, as workers read it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IfRow {
+    /// The interface exists.
+    pub present: bool,
+    /// Administratively up.
+    pub admin_up: bool,
+    /// Accepts frames for any MAC address (promiscuous or bridged).
+    pub accept_all: bool,
+    /// MAC address.
+    pub mac: Mac,
+    /// Output node.
+    pub output: NodeId,
+    /// Node of frames received, if its mode is not [`Mode::Routed`].
+    pub mode_input: Option<NodeId>,
+    /// The same, if all frames go there: it is up, and has no sub-interfaces.
+    pub whole_input: Option<NodeId>,
+    /// It is up, and all frames received are its own, whatever their tags are.
+    pub is_plain: bool,
+    /// Frames received may have tags: it has sub-interfaces, or is one.
+    pub looks_at_tags: bool,
+    /// It carries packets of the router: one that receives frames of several tags cannot.
+    pub carries_packets: bool,
+    /// It has sub-interfaces.
+    pub has_subs: bool,
+    /// The interface that it is a part of; 0 if it has a device of its own.
+    pub parent: SwIfIndex,
+    /// Tags of the frames that it sends.
+    pub tags: Tags,
+    /// Offloads of the device.
+    pub caps: Caps,
+}
+
+pub(super) static NO_ROW: IfRow = IfRow {
+    present: false,
+    admin_up: false,
+    accept_all: false,
+    mac: [0; 6],
+    output: NodeId(0),
+    mode_input: None,
+    whole_input: None,
+    is_plain: false,
+    looks_at_tags: false,
+    carries_packets: false,
+    has_subs: false,
+    parent: 0,
+    tags: Tags::NONE,
+    caps: Caps { tx_csum: false, tx_tso: false, tx_uso: false },
+};
+
+/// All interfaces, as workers read them.
+#[derive(Clone, Debug, Default)]
+pub struct IfTable {
+    rows: CowTable<IfRow>,
+    subs: CowTable<Option<Arc<Subs>>>,
+}
+
+impl IfTable {
+    /// Returns an interface's row; an empty one if it does not exist.
+    #[inline]
+    pub fn get(&self, sw_if: SwIfIndex) -> &IfRow {
+        self.rows.get(sw_if).unwrap_or(&NO_ROW)
+    }
+
+    /// Returns an interface's sub-interfaces, if [`IfRow::has_subs`].
+    #[inline]
+    pub fn subs(&self, sw_if: SwIfIndex) -> Option<&Subs> {
+        self.subs.get(sw_if)?.as_deref()
+    }
+
+    /// Sets an interface's row, and its sub-interfaces if they are the first or the last.
+    pub(super) fn set(&mut self, sw_if: SwIfIndex, row: IfRow, subs: Option<Arc<Subs>>) {
+        self.rows.set(sw_if, row);
+        if subs.is_some() != self.subs(sw_if).is_some() {
+            self.subs.set(sw_if, subs);
+        }
+    }
+}
+
+/// Returns an interface as workers see it.
+pub(super) fn row(i: &Interface, inputs: &[Option<NodeId>; MODES]) -> IfRow {
+    let (v, has_subs) = (&i.view, i.children.is_some());
+    let mode_input = inputs[v.mode.place()];
+    let looks_at_tags = has_subs || v.sub.is_some();
+    let is_plain = v.admin_up && !looks_at_tags;
+    IfRow {
+        present: true,
+        admin_up: v.admin_up,
+        accept_all: i.accepts_all(),
+        mac: v.mac,
+        output: v.output,
+        mode_input,
+        whole_input: mode_input.filter(|_| v.admin_up && !has_subs),
+        is_plain,
+        looks_at_tags,
+        carries_packets: v.sub.is_none_or(|(_, of)| of.tags().is_some()),
+        has_subs,
+        parent: v.parent.unwrap_or(0),
+        tags: v.tags,
+        caps: v.caps,
+    }
+}

@@ -1,0 +1,61 @@
+//! Packets of sub-interfaces on their way through `ethernet-input`.
+
+use thalweg_buffer::{FRAME_SIZE, Frame, PktMut};
+use thalweg_graph::{NodeCx, Verdict};
+
+/// Successive packets of one sub-interface, which are counted together. If a tap of it is due, they
+/// move to a frame of their own, which the tap sees and which comes to the node again.
+#[derive(Default)]
+pub(crate) struct Run {
+    /// The sub-interface; 0 if there are no packets yet.
+    sw_if: u32,
+    packets: u64,
+    bytes: u64,
+    apart: Option<Box<Frame>>,
+}
+
+impl Run {
+    /// Adds a packet. Returns true if it has to be [taken](Self::take).
+    #[inline]
+    pub(crate) fn add(&mut self, cx: &mut NodeCx<'_>, sw_if: u32, bytes: usize) -> bool {
+        if sw_if != self.sw_if {
+            self.end(cx);
+            self.sw_if = sw_if;
+            if cx.input_taps_wait(sw_if, FRAME_SIZE as u64) {
+                self.apart = Some(cx.new_frame());
+            }
+        }
+        self.packets += 1;
+        self.bytes += bytes as u64;
+        self.apart.is_some()
+    }
+
+    /// Takes the packet that was just added.
+    #[cold]
+    pub(crate) fn take(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let (packet, verdict) = cx.take(p);
+        match &mut self.apart {
+            // It has room for a whole frame, which this is a part of.
+            Some(apart) => {
+                if let Err(packet) = apart.push(packet) {
+                    cx.consume(packet);
+                }
+            }
+            None => cx.consume(packet),
+        }
+        verdict
+    }
+
+    /// Counts the packets, or passes the frame of their own on.
+    #[inline]
+    pub(crate) fn end(&mut self, cx: &mut NodeCx<'_>) {
+        if let Some(mut apart) = self.apart.take() {
+            apart.set_rx(self.sw_if);
+            cx.interface_input(&mut apart, self.sw_if);
+            cx.enqueue(apart, cx.node());
+        } else if self.packets > 0 {
+            cx.count_input(self.sw_if, self.packets, self.bytes);
+        }
+        *self = Run::default();
+    }
+}

@@ -1,0 +1,113 @@
+//! Many sub-interfaces.
+
+use super::*;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use thalweg_device::{DeviceError, InterfaceEvent, Interfaces};
+
+fn up(lab: &Lab) -> usize {
+    let all = lab.c.state::<Interfaces>();
+    all.borrow().iter().filter(|v| v.parent.is_some() && v.is_up()).count()
+}
+
+#[test]
+fn a_port_has_thousands_without_nodes_of_their_own() {
+    let mut lab = lab(1);
+    let (port, nodes) = (lab.sw_if(0), lab.c.nodes().len());
+    let began = Instant::now();
+    for id in 1..=4094u16 {
+        sub(&mut lab, 0, id.into(), one(id));
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert_eq!((lab.c.nodes().len(), up(&lab)), (nodes, 4094));
+    // All that a sub-interface says of itself follows its parent.
+    let events = Rc::new(Cell::new(0));
+    let seen = events.clone();
+    lab.c.subscribe(move |_, e: &InterfaceEvent| match e {
+        InterfaceEvent::State(sw_if) if *sw_if > 3 => seen.set(seen.get() + 1),
+        _ => {}
+    });
+    lab.up(0, false);
+    lab.until("all down", |lab| up(lab) == 0);
+    lab.up(0, true);
+    lab.until("all up", |lab| up(lab) == 4094);
+    assert_eq!(events.get(), 2 * 4094);
+    interface::set_mac(&mut lab.c, port, [2, 0, 0, 0, 0, 0x77]).expect("a MAC address");
+    interface::set_link_mtu(&mut lab.c, port, 1400).expect("an MTU");
+    let last = interface::find(&lab.c, "test0.4094").expect("the last");
+    let like_parent = |lab: &Lab| {
+        let view = interface::view(&lab.c, last).expect("a view");
+        (view.mac[5], view.link_mtu, view.mtu.l3) == (0x77, 1400, 1400)
+    };
+    lab.until("the last to follow", |lab| like_parent(lab));
+    // They go with their parent, which says so meanwhile.
+    interface::delete(&mut lab.c, port).expect("delete");
+    if let Err(e) = interface::create_sub(&mut lab.c, port, 5000, TagMatch::Default) {
+        let text = e.to_string();
+        assert!(text.contains("is being deleted") || text.contains("unknown"), "{text}");
+    }
+    lab.until("all gone", |lab| interface::view(&lab.c, port).is_err());
+    assert_eq!(lab.c.state::<Interfaces>().borrow().iter().count(), 3);
+    lab.interface(0);
+    sub(&mut lab, 0, 1, one(1));
+    lab.close();
+}
+
+/// One more costs the same however many there are: medians, as other programs take time, too.
+#[test]
+fn one_costs_the_same_among_thousands() {
+    let mut lab = lab(1);
+    let (a, b) = (VlanTag::dot1ad(1), VlanTag::dot1ad(2));
+    let median = |lab: &mut Lab| {
+        let mut all: Vec<Duration> = (0..101u16)
+            .map(|i| {
+                let began = Instant::now();
+                let sw_if = sub(lab, 1, 1, two(a, dot1q(1 + i)));
+                let name = lab.c.interface_name(sw_if);
+                lab.ok(&format!("set interface l2 xconnect {name} test2\nset interface l3 {name}"));
+                interface::delete(&mut lab.c, sw_if).expect("delete");
+                let took = began.elapsed();
+                lab.c.run_once(Some(Duration::ZERO));
+                took
+            })
+            .collect();
+        all.sort_unstable();
+        all[50]
+    };
+    let few = median(&mut lab);
+    for id in 0..8000u32 {
+        let outer = if id < 4000 { a } else { b };
+        let sub = sub(&mut lab, 0, id, two(outer, dot1q(1 + (id % 4000) as u16)));
+        thalweg_feat_l2::set_xconnect(&mut lab.c, sub, 1).expect("a cross connect");
+        lab.c.run_once(Some(Duration::ZERO));
+    }
+    let many = median(&mut lab);
+    assert!(many < few * 4, "{few:?}, among thousands {many:?}");
+    lab.close();
+}
+
+#[test]
+fn mistakes_change_nothing() {
+    let mut lab = lab(1);
+    let (port, sub) = (lab.sw_if(0), sub(&mut lab, 0, 5, one(5)));
+    let nested = interface::create_sub(&mut lab.c, sub, 1, one(6)).expect_err("a sub of a sub");
+    let text = "interface `test0.5` (sub-interface): a sub-interface is not supported";
+    assert_eq!(nested.to_string(), text);
+    let again = interface::create_sub(&mut lab.c, port, 5, one(6)).expect_err("the name");
+    assert_eq!(again, DeviceError::Exists("test0.5".into()));
+    // Exact or not, the tags are the same.
+    let loose = TagMatch::Outer { tag: dot1q(5), exact: false };
+    let tags = interface::create_sub(&mut lab.c, port, 6, loose).expect_err("the tags");
+    assert_eq!(tags.to_string(), "`test0.5` receives the frames with tags dot1q 5 already");
+    let id = interface::create_sub(&mut lab.c, port, 6, one(4095)).expect_err("the id");
+    assert_eq!(id.to_string(), "VLAN id must be between 1 and 4094, not 4095");
+    let local = interface::create_sub(&mut lab.c, 0, 6, one(6)).expect_err("no device");
+    assert!(matches!(local, DeviceError::Unsupported { .. }));
+    let mac = interface::set_mac(&mut lab.c, sub, [2; 6]).expect_err("its parent's");
+    assert!(matches!(mac, DeviceError::Unsupported { .. }));
+    assert_eq!(lab.c.state::<Interfaces>().borrow().subs_of(port).collect::<Vec<_>>(), [sub]);
+    interface::delete(&mut lab.c, sub).expect("delete");
+    interface::create_sub(&mut lab.c, port, 5, loose).expect("its tags are free");
+    lab.close();
+}
