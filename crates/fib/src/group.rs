@@ -314,7 +314,10 @@ impl Forwarding {
         };
         let state = match (run, live.first()) {
             (Some((log2, base)), _) => {
-                EntryState { len: log2, tx_if: base, ..EntryState::of(Kind::LOAD_BALANCE) }
+                let complete = |m: &(Dpo, u64)| self.table.get(m.0).state().kind.is_complete();
+                let all = live.iter().all(complete);
+                let kind = if all { Kind::LOAD_BALANCE_COMPLETE } else { Kind::LOAD_BALANCE };
+                EntryState { mtu: (1 << log2) - 1, tx_if: base, ..EntryState::of(kind) }
             }
             (None, Some((member, _))) => {
                 let complete = self.table.get(*member).state().kind.is_complete();

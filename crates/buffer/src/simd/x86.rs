@@ -10,7 +10,7 @@
 
 use super::{Kernel, LANES, Lanes};
 use std::arch::x86_64::*;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
 
 pub(super) fn has_avx512() -> bool {
     is_x86_feature_detected!("avx512f")
@@ -67,6 +67,7 @@ macro_rules! operator {
 
 operator!(Add, add, _mm512_add_epi32, _mm256_add_epi32);
 operator!(Sub, sub, _mm512_sub_epi32, _mm256_sub_epi32);
+operator!(Mul, mul, _mm512_mullo_epi32, _mm256_mullo_epi32);
 operator!(BitAnd, bitand, _mm512_and_si512, _mm256_and_si256);
 operator!(BitOr, bitor, _mm512_or_si512, _mm256_or_si256);
 operator!(BitXor, bitxor, _mm512_xor_si512, _mm256_xor_si256);
@@ -113,6 +114,27 @@ impl Lanes for Zmm {
         Zmm(unsafe { _mm512_mask_mov_epi32(self.0, mask, other.0) })
     }
     #[inline(always)]
+    fn min(self, other: Zmm) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_min_epu32(self.0, other.0) })
+    }
+    #[inline(always)]
+    unsafe fn gather_at<const OFFSET: usize>(at: &[*const u8; LANES]) -> Zmm {
+        // SAFETY: as above; by contract the bytes are there.
+        unsafe {
+            let z = _mm512_castsi128_si512(four_words::<OFFSET>(at, 0));
+            let z = _mm512_inserti32x4::<1>(z, four_words::<OFFSET>(at, 4));
+            let z = _mm512_inserti32x4::<2>(z, four_words::<OFFSET>(at, 8));
+            Zmm(_mm512_inserti32x4::<3>(z, four_words::<OFFSET>(at, 12)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather(first: *const u32, at: Zmm) -> Zmm {
+        // SAFETY: as above; by contract the words are there. Each element is loaded as an aligned
+        // word, in order with the loads of other instructions.
+        Zmm(unsafe { _mm512_i32gather_epi32::<4>(at.0, first.cast()) })
+    }
+    #[inline(always)]
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Zmm; 5] {
         // SAFETY: as above; by contract 20 bytes are there. Register k holds packets k, 4 + k, 8 +
         // k and 12 + k, so that rotating its 128-bit lanes brings the packets into order.
@@ -125,16 +147,12 @@ impl Lanes for Zmm {
             );
             let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
             let (ab_high, cd_high) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
-            let z = _mm512_castsi128_si512(four_words(at, 0));
-            let z = _mm512_inserti32x4::<1>(z, four_words(at, 4));
-            let z = _mm512_inserti32x4::<2>(z, four_words(at, 8));
-            let fifth = _mm512_inserti32x4::<3>(z, four_words(at, 12));
             [
                 Zmm(_mm512_unpacklo_epi64(ab, cd)),
                 Zmm(_mm512_unpackhi_epi64(ab, cd)),
                 Zmm(_mm512_unpacklo_epi64(ab_high, cd_high)),
                 Zmm(_mm512_unpackhi_epi64(ab_high, cd_high)),
-                Zmm(fifth),
+                Zmm::gather_at::<16>(at),
             ]
         }
     }
@@ -210,6 +228,31 @@ impl Lanes for Ymm {
         }
     }
     #[inline(always)]
+    fn min(self, other: Ymm) -> Ymm {
+        // SAFETY: as above.
+        unsafe { Ymm(_mm256_min_epu32(self.0, other.0), _mm256_min_epu32(self.1, other.1)) }
+    }
+    #[inline(always)]
+    unsafe fn gather_at<const OFFSET: usize>(at: &[*const u8; LANES]) -> Ymm {
+        // SAFETY: as above; by contract the bytes are there.
+        unsafe {
+            let low = _mm256_castsi128_si256(four_words::<OFFSET>(at, 0));
+            let high = _mm256_castsi128_si256(four_words::<OFFSET>(at, 8));
+            Ymm(
+                _mm256_inserti128_si256::<1>(low, four_words::<OFFSET>(at, 4)),
+                _mm256_inserti128_si256::<1>(high, four_words::<OFFSET>(at, 12)),
+            )
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather(first: *const u32, at: Ymm) -> Ymm {
+        let first = first.cast();
+        // SAFETY: as for `Zmm`.
+        unsafe {
+            Ymm(_mm256_i32gather_epi32::<4>(first, at.0), _mm256_i32gather_epi32::<4>(first, at.1))
+        }
+    }
+    #[inline(always)]
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Ymm; 5] {
         // SAFETY: as above; by contract 20 bytes are there.
         unsafe {
@@ -259,13 +302,13 @@ unsafe fn gather5_half(at: &[*const u8; LANES], from: usize) -> [__m256i; 5] {
         let (c, d) = (two_of_eight(at, from + 2), two_of_eight(at, from + 3));
         let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
         let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
-        let fifth = _mm256_castsi128_si256(four_words(at, from));
+        let fifth = _mm256_castsi128_si256(four_words::<16>(at, from));
         [
             _mm256_unpacklo_epi64(ab, cd),
             _mm256_unpackhi_epi64(ab, cd),
             _mm256_unpacklo_epi64(ab_high, cd_high),
             _mm256_unpackhi_epi64(ab_high, cd_high),
-            _mm256_inserti128_si256::<1>(fifth, four_words(at, from + 4)),
+            _mm256_inserti128_si256::<1>(fifth, four_words::<16>(at, from + 4)),
         ]
     }
 }
@@ -278,27 +321,27 @@ unsafe fn load16(at: *const u8) -> __m128i {
     unsafe { _mm_loadu_si128(at.cast()) }
 }
 
-/// The fifth words of four packets from `from` on.
+/// The words from `OFFSET` on of four packets from `from` on.
 ///
 /// # Safety
-/// The processor has SSE 4.1, and 20 bytes are at each address.
+/// The processor has SSE 4.1, and `OFFSET` + 4 bytes are at each address.
 #[inline(always)]
-unsafe fn four_words(at: &[*const u8; LANES], from: usize) -> __m128i {
+unsafe fn four_words<const OFFSET: usize>(at: &[*const u8; LANES], from: usize) -> __m128i {
     // SAFETY: by contract.
     unsafe {
-        let v = _mm_cvtsi32_si128(fifth_word(at[from]));
-        let v = _mm_insert_epi32::<1>(v, fifth_word(at[from + 1]));
-        let v = _mm_insert_epi32::<2>(v, fifth_word(at[from + 2]));
-        _mm_insert_epi32::<3>(v, fifth_word(at[from + 3]))
+        let v = _mm_cvtsi32_si128(word::<OFFSET>(at[from]));
+        let v = _mm_insert_epi32::<1>(v, word::<OFFSET>(at[from + 1]));
+        let v = _mm_insert_epi32::<2>(v, word::<OFFSET>(at[from + 2]));
+        _mm_insert_epi32::<3>(v, word::<OFFSET>(at[from + 3]))
     }
 }
 
 /// # Safety
-/// 20 bytes are at the address.
+/// `OFFSET` + 4 bytes are at the address.
 #[inline(always)]
-unsafe fn fifth_word(at: *const u8) -> i32 {
+unsafe fn word<const OFFSET: usize>(at: *const u8) -> i32 {
     // SAFETY: by contract.
-    unsafe { at.cast::<i32>().add(4).read_unaligned() }
+    unsafe { at.add(OFFSET).cast::<i32>().read_unaligned() }
 }
 
 /// The top bits of sixteen lanes.

@@ -11,7 +11,7 @@ use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
 use thalweg_fib::{DpoTable, Kind, LinkType};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
-use thalweg_wire::flow::{five_tuple, hash_v4};
+use thalweg_wire::flow::{FACTORS, five_tuple};
 
 thalweg_graph::next_nodes! {
     REWRITE => "ip4-rewrite",
@@ -60,18 +60,24 @@ fn hash(packet: &[u8]) -> u32 {
     five_tuple(packet).map_or(0, |t| t.hash32())
 }
 
-/// Returns the hash of a packet with ports right after its 20 bytes of header, and `None` for any
-/// other.
+/// Hashes of sixteen packets as [`hash`] returns them, for those with ports right after 20 bytes of
+/// header, whose mask comes first.
 #[inline(always)]
-fn plain_hash(head: &[u8; 24]) -> Option<u32> {
-    let word = |i: usize| u32::from_be_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
-    let is_plain = head[0] == 0x45
-        && word(4) & 0x3fff == 0
-        && matches!(head[9], 6 | 17)
-        && word(0) & 0xffff >= 24;
-    let ports = word(20);
-    let [src, dst] = [word(12).into(), word(16).into()];
-    is_plain.then(|| hash_v4(src, dst, head[9], (ports >> 16) as u16, ports as u16))
+fn plain_hashes<V: Lanes>(frame: &Frame, at: usize) -> (u16, V) {
+    let [w0, w1, w2, src, dst, ports] = frame.words6::<V>(at);
+    let byte = V::splat(0xff);
+    let protocol = w2.shr::<8>() & byte;
+    let total_len = w0.shr::<24>() | (w0.shr::<8>() & V::splat(0xff00));
+    let plain = (w0 & byte).eq(V::splat(0x45))
+        & (w1 & V::splat(u32::from_le_bytes([0, 0, 0x3f, 0xff]))).eq(V::splat(0))
+        & (protocol.eq(V::splat(6)) | protocol.eq(V::splat(17)))
+        & !total_len.lt(V::splat(24));
+    let [a, b, c, d] = FACTORS;
+    let h = (src ^ protocol) * V::splat(a);
+    let h = (h ^ h.shr::<15>() ^ dst) * V::splat(b);
+    let h = (h ^ h.shr::<13>() ^ ports) * V::splat(c);
+    let h = (h ^ h.shr::<15>()) * V::splat(d);
+    (plain, h ^ h.shr::<16>())
 }
 
 impl Ip4Lookup {
@@ -136,33 +142,21 @@ impl Ip4Lookup {
         }
     }
 
-    /// Chooses members for the packets in `rows`, whose routes are groups; returns those left.
+    /// Chooses what the packets of a frame meet, whose leaves it has; returns those left.
     #[inline(always)]
-    fn choose(&self, frame: &mut Frame, rows: Rows) -> Rows {
-        let mut leaves = [0; FRAME_SIZE];
-        leaves[..frame.len()].copy_from_slice(frame.aux());
+    fn choose<V: Lanes>(&self, frame: &mut Frame) -> Rows {
         let mut rest = Rows::NONE;
-        for (i, (leaf, head)) in leaves.iter_mut().zip(frame.heads::<24>()).enumerate() {
-            if !rows.contains(i as u8) {
-                continue;
+        for (at, exist) in frame.lane_groups() {
+            let met = self.dpos.met(frame.aux_lanes::<V>(at));
+            let (mut dpos, mut done) = (met.dpos, met.complete);
+            if met.balanced & exist != 0 {
+                let (plain, hashes) = plain_hashes::<V>(frame, at);
+                dpos = self.dpos.pick_all(&met, hashes);
+                done |= met.balanced & plain;
             }
-            let state = self.dpos.get(*leaf).state();
-            let hash = match state.kind {
-                // One that is complete, as it was when the group was resolved.
-                Kind::REDIRECT_COMPLETE => {
-                    *leaf = state.tx_if;
-                    continue;
-                }
-                Kind::LOAD_BALANCE => plain_hash(head),
-                _ => None,
-            };
-            let member = hash.map(|hash| self.dpos.pick(state, hash));
-            match member.filter(|member| self.dpos.get(*member).is(Kind::REWRITE)) {
-                Some(member) => *leaf = member,
-                None => rest.insert(i as u8),
-            }
+            frame.set_aux_lanes(at, dpos);
+            rest.insert_lanes(at, exist & !done);
         }
-        frame.aux_mut().iter_mut().zip(leaves).for_each(|(aux, leaf)| *aux = leaf);
         rest
     }
 
@@ -228,16 +222,12 @@ impl Node for Ip4Lookup {
         let leaves = frame.aux_mut();
         fib.routes.lookup_batch(&addrs, leaves);
         let Some(first) = leaves.first().copied() else { return FrameVerdict::PerPacket };
-        let goes = |dpo| self.dpos.get(dpo).is(Kind::REWRITE);
-        let rest = if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0 {
-            if goes(first) {
-                return FrameVerdict::Whole(REWRITE);
-            }
-            Rows::of(leaves.iter().map(|_| true))
-        } else {
-            Rows::of(leaves.iter().map(|l| !goes(*l)))
-        };
-        let rest = if rest.is_empty() { rest } else { self.choose(frame, rest) };
+        if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0
+            && self.dpos.get(first).is(Kind::REWRITE)
+        {
+            return FrameVerdict::Whole(REWRITE);
+        }
+        let rest = self.choose::<V>(frame);
         if rest.is_empty() {
             return FrameVerdict::Whole(REWRITE);
         }

@@ -90,7 +90,7 @@ impl Ip4Rewrite {
 
     /// Rewrites the packets of a frame whose headers become `LEN` bytes long.
     #[inline(always)]
-    fn rewrite<const LEN: usize, const WINDOW: usize>(
+    fn rewrite<V: Lanes, const LEN: usize, const WINDOW: usize>(
         &self,
         dpo: Dpo,
         frame: &mut Frame,
@@ -99,45 +99,62 @@ impl Ip4Rewrite {
         const { assert!(WINDOW == LEN + 20) };
         let way = self.dpos.get(dpo).link::<LEN>();
         let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
-        let rest = match if alike { Self::one_way::<LEN, WINDOW>(&way, frame) } else { None } {
+        let rest = if alike { Self::one_way::<LEN, WINDOW>(&way, frame) } else { None };
+        match rest {
             Some(rest) if rest.is_empty() => {
                 frame.push_all(LEN as u16, rest);
-                return FrameVerdict::Whole(output(&way));
+                FrameVerdict::Whole(output(way.next))
             }
             Some(rest) => {
-                each[..frame.len()].fill(output(&way));
-                rest
+                frame.push_all(LEN as u16, rest);
+                each[..frame.len()].fill(output(way.next));
+                FrameVerdict::Each(rest)
             }
-            None => self.each_way::<LEN, WINDOW>(frame, each),
-        };
-        frame.push_all(LEN as u16, rest);
-        FrameVerdict::Each(rest)
+            None => self.each_way::<V, LEN, WINDOW>(way.next, frame, each),
+        }
     }
 
-    /// Rewrites packets with one adjacency each; returns those left.
+    /// Rewrites packets with one adjacency each, the first of which has that output node.
     #[inline(always)]
-    fn each_way<const LEN: usize, const WINDOW: usize>(
+    fn each_way<V: Lanes, const LEN: usize, const WINDOW: usize>(
         &self,
+        first: u32,
         frame: &mut Frame,
         each: &mut [Verdict],
-    ) -> Rows {
-        let (mut dpos, mut lens) = ([0; FRAME_SIZE], [0; FRAME_SIZE]);
-        dpos[..frame.len()].copy_from_slice(frame.aux());
-        lens.iter_mut().zip(frame.lengths()).for_each(|(to, len)| *to = len);
-        let windows = frame.windows_mut::<WINDOW>(LEN);
-        let mut rest = Rows::NONE;
-        for (i, (((window, dpo), len), verdict)) in
-            windows.zip(&dpos).zip(&lens).zip(each).enumerate()
-        {
-            let way = self.dpos.get(*dpo).link::<LEN>();
-            *verdict = output(&way);
-            if !window
-                .is_some_and(|w| *len <= usize::from(way.longest) && send::<LEN, WINDOW>(&way, w))
-            {
-                rest.insert(i as u8);
+    ) -> FrameVerdict {
+        let (mut rest, mut others) = (Rows::NONE, 0);
+        let mut nexts = [0; FRAME_SIZE];
+        for ((at, exist), next) in frame.lane_groups().zip(nexts.as_chunks_mut().0) {
+            let (dpos, lengths) = (frame.aux_lanes::<V>(at), frame.lens::<V>(at));
+            let (nodes, plain) = self.dpos.ways::<V, LEN>(dpos, lengths);
+            rest.insert_lanes(at, exist & !plain);
+            others |= exist & !nodes.eq(V::splat(first));
+            nodes.store(next);
+        }
+        let longest = u16::MAX - LEN as u16;
+        let Some(rows) = frame.long_windows_with_aux::<WINDOW>(LEN, longest) else {
+            return FrameVerdict::PerPacket;
+        };
+        if rest.is_empty() {
+            for (i, (dpo, window)) in rows.enumerate() {
+                if !send::<LEN, WINDOW>(self.dpos.get(dpo).header::<LEN>(), window) {
+                    rest.insert(i as u8);
+                }
+            }
+        } else {
+            let left = rest;
+            for (i, (dpo, window)) in rows.enumerate().filter(|r| !left.contains(r.0 as u8)) {
+                if !send::<LEN, WINDOW>(self.dpos.get(dpo).header::<LEN>(), window) {
+                    rest.insert(i as u8);
+                }
             }
         }
-        rest
+        frame.push_all(LEN as u16, rest);
+        if others == 0 && rest.is_empty() {
+            return FrameVerdict::Whole(output(first));
+        }
+        each.iter_mut().zip(nexts).for_each(|(verdict, next)| *verdict = output(next));
+        FrameVerdict::Each(rest)
     }
 
     /// Rewrites packets with one common adjacency; returns those left. `None`, with nothing done,
@@ -149,7 +166,7 @@ impl Ip4Rewrite {
     ) -> Option<Rows> {
         let mut rest = Rows::NONE;
         for (i, window) in frame.long_windows_mut::<WINDOW>(LEN, way.longest)?.enumerate() {
-            if !send::<LEN, WINDOW>(way, window) {
+            if !send::<LEN, WINDOW>(way.header, window) {
                 rest.insert(i as u8);
             }
         }
@@ -173,7 +190,7 @@ impl Ip4Rewrite {
 /// Rewrites a packet; returns false, with nothing done, if its TTL has expired.
 #[inline(always)]
 fn send<const LEN: usize, const WINDOW: usize>(
-    way: &LinkRewrite,
+    header: [u64; 3],
     window: &mut [u8; WINDOW],
 ) -> bool {
     let (link, ip) = window.split_at_mut(LEN);
@@ -185,17 +202,17 @@ fn send<const LEN: usize, const WINDOW: usize>(
     }
     *word = checksum::ttl_decrement_word(old).to_le_bytes();
     // Two stores that overlap, or three.
-    link[..8].copy_from_slice(&way.header[0].to_le_bytes());
+    link[..8].copy_from_slice(&header[0].to_le_bytes());
     if LEN > 16 {
-        link[8..16].copy_from_slice(&way.header[1].to_le_bytes());
+        link[8..16].copy_from_slice(&header[1].to_le_bytes());
     }
-    link[LEN - 8..].copy_from_slice(&way.header[2].to_le_bytes());
+    link[LEN - 8..].copy_from_slice(&header[2].to_le_bytes());
     true
 }
 
 #[inline(always)]
-fn output(way: &LinkRewrite) -> Verdict {
-    Verdict::node(NodeId(way.next as u16))
+fn output(node: u32) -> Verdict {
+    Verdict::node(NodeId(node as u16))
 }
 
 impl Node for Ip4Rewrite {
@@ -236,9 +253,9 @@ impl Node for Ip4Rewrite {
         let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
         // With tags if the first packet gets some; those whose header has another length are left.
         match self.dpos.get(dpo).state().len {
-            18 => self.rewrite::<18, 38>(dpo, frame, each),
-            22 => self.rewrite::<22, 42>(dpo, frame, each),
-            _ => self.rewrite::<ETHERNET_HEADER, 34>(dpo, frame, each),
+            18 => self.rewrite::<V, 18, 38>(dpo, frame, each),
+            22 => self.rewrite::<V, 22, 42>(dpo, frame, each),
+            _ => self.rewrite::<V, ETHERNET_HEADER, 34>(dpo, frame, each),
         }
     }
 
