@@ -210,20 +210,22 @@ impl Frame {
         })
     }
 
-    /// Like [`long_windows_mut`](Self::long_windows_mut), each with its packet's side column.
+    /// Like [`long_windows_mut`](Self::long_windows_mut), each after its packet's side column and the
+    /// length of its first segment.
     #[inline(always)]
     pub fn long_windows_with_aux<const N: usize>(
         &mut self,
         before: usize,
         longest: u16,
-    ) -> Option<impl Iterator<Item = (u32, &mut [u8; N])>> {
+    ) -> Option<impl Iterator<Item = (u32, usize, &mut [u8; N])>> {
         let all_fit = self.long_windows_mut::<N>(before, longest).is_some();
         let (bufs, views) = self.rows();
         let rows = bufs.iter().zip(views).zip(self.aux());
         all_fit.then(|| {
             rows.map(move |((buf, v), aux)| {
                 // SAFETY: as for `windows_mut`.
-                (*aux, unsafe { address(*buf, v.off() - before).cast::<[u8; N]>().as_mut() })
+                let window = unsafe { address(*buf, v.off() - before).cast().as_mut() };
+                (*aux, v.len(), window)
             })
         })
     }
@@ -239,38 +241,33 @@ impl Frame {
     /// little-endian words. Zeros if there is no packet, or its first segment is shorter.
     #[inline(always)]
     pub fn words5<V: Lanes>(&self, at: usize) -> [V; 5] {
-        match self.sixteen_heads::<V, 20>(at) {
-            // SAFETY: at least 20 bytes are there.
-            Some(heads) => unsafe { V::gather5(&heads) },
-            None => self.words_of_few::<V, 5, 20>(at),
+        let (bufs, views) = self.rows();
+        let (Some(bufs), Some(views)) = (lanes(bufs, at), lanes(views, at)) else {
+            return self.words_of_few::<V, 5, 20>(at);
+        };
+        if V::load(&views.map(|v| v.0)).lt(V::splat(20 << 16)) != 0 {
+            return self.words_of_few::<V, 5, 20>(at);
+        }
+        // SAFETY: each row is a packet of ours with at least that many bytes.
+        unsafe {
+            V::gather5(&std::array::from_fn(|i| {
+                address(bufs[i], views[i].off()).as_ptr().cast_const()
+            }))
         }
     }
 
     /// Like [`words5`](Self::words5), of the first 24 bytes.
     #[inline(always)]
     pub fn words6<V: Lanes>(&self, at: usize) -> [V; 6] {
-        match self.sixteen_heads::<V, 24>(at) {
-            // SAFETY: at least 24 bytes are there.
-            Some(heads) => unsafe {
-                let [a, b, c, d, e] = V::gather5(&heads);
-                [a, b, c, d, e, V::gather_at::<20>(&heads)]
-            },
-            None => self.words_of_few::<V, 6, 24>(at),
-        }
-    }
-
-    /// Returns where the sixteen packets from `at` on begin, if all exist and none of their first
-    /// segments is shorter than `NEED` bytes.
-    #[inline(always)]
-    fn sixteen_heads<V: Lanes, const NEED: usize>(&self, at: usize) -> Option<[*const u8; LANES]> {
         let (bufs, views) = self.rows();
-        let (bufs, views) = (lanes(bufs, at)?, lanes(views, at)?);
-        if V::load(&views.map(|v| v.0)).lt(V::splat((NEED as u32) << 16)) != 0 {
-            return None;
+        let (Some(bufs), Some(views)) = (lanes(bufs, at), lanes(views, at)) else {
+            return self.words_of_few::<V, 6, 24>(at);
+        };
+        if V::load(&views.map(|v| v.0)).lt(V::splat(24 << 16)) != 0 {
+            return self.words_of_few::<V, 6, 24>(at);
         }
-        // SAFETY: each row is a packet of ours.
-        let head = |i: usize| unsafe { address(bufs[i], views[i].off()) };
-        Some(std::array::from_fn(|i| head(i).as_ptr().cast_const()))
+        // SAFETY: each row is a packet of ours with at least that many bytes.
+        unsafe { V::gather6(|i| address(bufs[i], views[i].off()).as_ptr().cast_const()) }
     }
 
     #[inline(never)]

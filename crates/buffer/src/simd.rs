@@ -99,6 +99,8 @@ pub trait Lanes:
     + BitOr<Output = Self>
     + BitXor<Output = Self>
 {
+    /// Whether lanes are in registers: otherwise operations on them are loops.
+    const WIDE: bool;
     /// Returns the same word in all lanes.
     fn splat(word: u32) -> Self;
     /// Loads consecutive words.
@@ -126,11 +128,11 @@ pub trait Lanes:
     /// # Safety
     /// 20 bytes may be read at each.
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Self; 5];
-    /// Loads the four bytes from `OFFSET` on at each address, as little-endian words.
+    /// Loads the first 24 bytes at each address, as six little-endian words.
     ///
     /// # Safety
-    /// `OFFSET` + 4 bytes may be read at each.
-    unsafe fn gather_at<const OFFSET: usize>(at: &[*const u8; LANES]) -> Self;
+    /// 24 bytes may be read at each.
+    unsafe fn gather6(at: impl Fn(usize) -> *const u8) -> [Self; 6];
     /// Loads a word at each of these positions, counted in words from `first`.
     ///
     /// # Safety

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use thalweg_buffer::simd::{Lanes, Line, halves_of, words_of};
 use thalweg_graph::NodeId;
-use thalweg_tables::{MapError, PagedTable};
+use thalweg_tables::{MapError, PagedTable, SparseArray};
 
 /// An index into the [`DpoTable`]; 0 is "no route". It is also the leaf of the route tables.
 pub type Dpo = u32;
@@ -24,6 +24,9 @@ const NEXT: usize = 1;
 const REWRITE: usize = 2;
 /// First word of the neighbour's address, in IPv6 form; zeros if there is none.
 const NEXT_HOP: usize = 6;
+
+/// Maximum number of entries of all kinds.
+pub(crate) const CAPACITY: usize = 1 << 20;
 
 /// Mask of an index in the word [`NEXT`].
 const INDEX: u32 = (1 << 24) - 1;
@@ -224,7 +227,7 @@ const NO_NODE: u16 = u16::MAX;
 /// All forwarding objects. Shared with the workers; address space is reserved at start and
 /// committed as used.
 pub struct DpoTable {
-    entries: PagedTable<Line>,
+    entries: SparseArray<Line, CAPACITY>,
     /// Second lines of long rewrites.
     seconds: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
@@ -233,20 +236,20 @@ pub struct DpoTable {
 }
 
 impl DpoTable {
-    pub(crate) fn new(capacity: usize) -> Result<DpoTable, MapError> {
+    pub(crate) fn new() -> Result<DpoTable, MapError> {
         Ok(DpoTable {
-            entries: PagedTable::new(capacity)?,
-            seconds: PagedTable::new(capacity)?,
-            buckets: PagedTable::new(capacity * 16)?,
+            entries: SparseArray::default(),
+            seconds: PagedTable::new(CAPACITY)?,
+            buckets: PagedTable::new(CAPACITY * 16)?,
             exits: [const { [const { AtomicU16::new(NO_NODE) }; Kind::LIMIT] };
                 LinkType::ALL.len()],
         })
     }
 
-    /// Returns an entry; that of "no route" if there is none.
+    /// Returns an entry.
     #[inline]
     pub fn get(&self, dpo: Dpo) -> Entry<'_> {
-        Entry(self.entries.get(dpo).unwrap_or(&self.entries.as_slice()[0]))
+        Entry(self.entries.at(dpo))
     }
 
     /// Returns the member of a load balance for a flow.
@@ -366,7 +369,7 @@ impl DpoTable {
 
     /// Returns the maximum number of entries.
     pub fn capacity(&self) -> usize {
-        self.entries.capacity()
+        CAPACITY
     }
 }
 
@@ -427,7 +430,7 @@ mod tests {
 
     #[test]
     fn long_rewrites_continue_in_a_second_line() {
-        let table = DpoTable::new(64).unwrap();
+        let table = DpoTable::new().unwrap();
         let bytes: Vec<u8> = (1..=MAX_REWRITE as u8).collect();
         let e = table.get(5);
         e.set_rewrite(&bytes[..REWRITE_BYTES]);

@@ -250,8 +250,9 @@ impl Forwarding {
             let members = self.taking_part(group);
             let total: u64 = members.iter().map(|m| u64::from(m.weight.max(1))).sum();
             for m in members {
+                let part = u128::from(share) * u128::from(m.weight.max(1));
                 *left.entry((self.depth(m.dpo), m.dpo)).or_default() +=
-                    share * u64::from(m.weight.max(1)) / total.max(1);
+                    (part / u128::from(total.max(1))) as u64;
             }
         }
         ends
@@ -275,7 +276,8 @@ impl Forwarding {
         if group.members.iter().any(|m| !self.below(m.dpo).is_empty()) {
             return most as u8;
         }
-        let total: u32 = self.taking_part(group).iter().map(|m| m.weight.max(1)).sum();
+        let weights = self.taking_part(group).iter().map(|m| u64::from(m.weight.max(1)));
+        let total: u64 = weights.sum();
         (total.next_power_of_two().trailing_zeros().max(1) + 2).min(most) as u8
     }
 
@@ -342,6 +344,7 @@ impl Forwarding {
         while !wave.is_empty() {
             let mut next = BTreeSet::new();
             for dpo in wave {
+                self.visits += 1;
                 match self.objects.get(&dpo).map(|slot| &slot.object) {
                     Some(Object::Group(_)) => self.refresh_group(c, dpo),
                     _ => self.refresh_midchain(dpo),

@@ -67,6 +67,7 @@ impl BitXor for Words {
 }
 
 impl Lanes for Words {
+    const WIDE: bool = false;
     #[inline(always)]
     fn splat(word: u32) -> Words {
         Words([word; LANES])
@@ -104,9 +105,15 @@ impl Lanes for Words {
         self.both(other, u32::min)
     }
     #[inline(always)]
-    unsafe fn gather_at<const OFFSET: usize>(at: &[*const u8; LANES]) -> Words {
-        // SAFETY: by contract.
-        Words(at.map(|at| u32::from_le(unsafe { at.add(OFFSET).cast::<u32>().read_unaligned() })))
+    unsafe fn gather6(at: impl Fn(usize) -> *const u8) -> [Words; 6] {
+        let mut words = [Words([0; LANES]); 6];
+        for i in 0..LANES {
+            for (w, words) in words.iter_mut().enumerate() {
+                // SAFETY: by contract.
+                words.0[i] = u32::from_le(unsafe { at(i).cast::<u32>().add(w).read_unaligned() });
+            }
+        }
+        words
     }
     #[inline(always)]
     unsafe fn gather(first: *const u32, at: Words) -> Words {

@@ -73,6 +73,7 @@ operator!(BitOr, bitor, _mm512_or_si512, _mm256_or_si256);
 operator!(BitXor, bitxor, _mm512_xor_si512, _mm256_xor_si256);
 
 impl Lanes for Zmm {
+    const WIDE: bool = true;
     #[inline(always)]
     fn splat(word: u32) -> Zmm {
         // SAFETY: this type is named in `run_avx512` only.
@@ -119,13 +120,12 @@ impl Lanes for Zmm {
         Zmm(unsafe { _mm512_min_epu32(self.0, other.0) })
     }
     #[inline(always)]
-    unsafe fn gather_at<const OFFSET: usize>(at: &[*const u8; LANES]) -> Zmm {
-        // SAFETY: as above; by contract the bytes are there.
+    unsafe fn gather6(at: impl Fn(usize) -> *const u8) -> [Zmm; 6] {
+        // SAFETY: as above; by contract 24 bytes are there.
         unsafe {
-            let z = _mm512_castsi128_si512(four_words::<OFFSET>(at, 0));
-            let z = _mm512_inserti32x4::<1>(z, four_words::<OFFSET>(at, 4));
-            let z = _mm512_inserti32x4::<2>(z, four_words::<OFFSET>(at, 8));
-            Zmm(_mm512_inserti32x4::<3>(z, four_words::<OFFSET>(at, 12)))
+            let ([a, b, c, d, e, f], [g, h, i, j, k, l]) =
+                (gather6_half(&at, 0), gather6_half(&at, 8));
+            [both(a, g), both(b, h), both(c, i), both(d, j), both(e, k), both(f, l)]
         }
     }
     #[inline(always)]
@@ -147,18 +147,23 @@ impl Lanes for Zmm {
             );
             let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
             let (ab_high, cd_high) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
+            let z = _mm512_castsi128_si512(four_words(at, 0));
+            let z = _mm512_inserti32x4::<1>(z, four_words(at, 4));
+            let z = _mm512_inserti32x4::<2>(z, four_words(at, 8));
+            let fifth = _mm512_inserti32x4::<3>(z, four_words(at, 12));
             [
                 Zmm(_mm512_unpacklo_epi64(ab, cd)),
                 Zmm(_mm512_unpackhi_epi64(ab, cd)),
                 Zmm(_mm512_unpacklo_epi64(ab_high, cd_high)),
                 Zmm(_mm512_unpackhi_epi64(ab_high, cd_high)),
-                Zmm::gather_at::<16>(at),
+                Zmm(fifth),
             ]
         }
     }
 }
 
 impl Lanes for Ymm {
+    const WIDE: bool = true;
     #[inline(always)]
     fn splat(word: u32) -> Ymm {
         // SAFETY: this type is named in `run_avx2` only.
@@ -233,15 +238,12 @@ impl Lanes for Ymm {
         unsafe { Ymm(_mm256_min_epu32(self.0, other.0), _mm256_min_epu32(self.1, other.1)) }
     }
     #[inline(always)]
-    unsafe fn gather_at<const OFFSET: usize>(at: &[*const u8; LANES]) -> Ymm {
-        // SAFETY: as above; by contract the bytes are there.
+    unsafe fn gather6(at: impl Fn(usize) -> *const u8) -> [Ymm; 6] {
+        // SAFETY: as above; by contract 24 bytes are there.
         unsafe {
-            let low = _mm256_castsi128_si256(four_words::<OFFSET>(at, 0));
-            let high = _mm256_castsi128_si256(four_words::<OFFSET>(at, 8));
-            Ymm(
-                _mm256_inserti128_si256::<1>(low, four_words::<OFFSET>(at, 4)),
-                _mm256_inserti128_si256::<1>(high, four_words::<OFFSET>(at, 12)),
-            )
+            let ([a, b, c, d, e, f], [g, h, i, j, k, l]) =
+                (gather6_half(&at, 0), gather6_half(&at, 8));
+            [Ymm(a, g), Ymm(b, h), Ymm(c, i), Ymm(d, j), Ymm(e, k), Ymm(f, l)]
         }
     }
     #[inline(always)]
@@ -302,13 +304,13 @@ unsafe fn gather5_half(at: &[*const u8; LANES], from: usize) -> [__m256i; 5] {
         let (c, d) = (two_of_eight(at, from + 2), two_of_eight(at, from + 3));
         let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
         let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
-        let fifth = _mm256_castsi128_si256(four_words::<16>(at, from));
+        let fifth = _mm256_castsi128_si256(four_words(at, from));
         [
             _mm256_unpacklo_epi64(ab, cd),
             _mm256_unpackhi_epi64(ab, cd),
             _mm256_unpacklo_epi64(ab_high, cd_high),
             _mm256_unpackhi_epi64(ab_high, cd_high),
-            _mm256_inserti128_si256::<1>(fifth, four_words::<16>(at, from + 4)),
+            _mm256_inserti128_si256::<1>(fifth, four_words(at, from + 4)),
         ]
     }
 }
@@ -321,27 +323,97 @@ unsafe fn load16(at: *const u8) -> __m128i {
     unsafe { _mm_loadu_si128(at.cast()) }
 }
 
-/// The words from `OFFSET` on of four packets from `from` on.
+/// The fifth words of four packets from `from` on.
 ///
 /// # Safety
-/// The processor has SSE 4.1, and `OFFSET` + 4 bytes are at each address.
+/// The processor has SSE 4.1, and 20 bytes are at each address.
 #[inline(always)]
-unsafe fn four_words<const OFFSET: usize>(at: &[*const u8; LANES], from: usize) -> __m128i {
+unsafe fn four_words(at: &[*const u8; LANES], from: usize) -> __m128i {
     // SAFETY: by contract.
     unsafe {
-        let v = _mm_cvtsi32_si128(word::<OFFSET>(at[from]));
-        let v = _mm_insert_epi32::<1>(v, word::<OFFSET>(at[from + 1]));
-        let v = _mm_insert_epi32::<2>(v, word::<OFFSET>(at[from + 2]));
-        _mm_insert_epi32::<3>(v, word::<OFFSET>(at[from + 3]))
+        let v = _mm_cvtsi32_si128(fifth_word(at[from]));
+        let v = _mm_insert_epi32::<1>(v, fifth_word(at[from + 1]));
+        let v = _mm_insert_epi32::<2>(v, fifth_word(at[from + 2]));
+        _mm_insert_epi32::<3>(v, fifth_word(at[from + 3]))
     }
 }
 
 /// # Safety
-/// `OFFSET` + 4 bytes are at the address.
+/// 20 bytes are at the address.
 #[inline(always)]
-unsafe fn word<const OFFSET: usize>(at: *const u8) -> i32 {
+unsafe fn fifth_word(at: *const u8) -> i32 {
     // SAFETY: by contract.
-    unsafe { at.add(OFFSET).cast::<i32>().read_unaligned() }
+    unsafe { at.cast::<i32>().add(4).read_unaligned() }
+}
+
+/// Six words of the eight packets from `from` on.
+///
+/// # Safety
+/// The processor has AVX2, and 24 bytes are at each address.
+#[inline(always)]
+unsafe fn gather6_half(at: &impl Fn(usize) -> *const u8, from: usize) -> [__m256i; 6] {
+    // SAFETY: by contract.
+    unsafe {
+        let (a, b) = (four_apart(at, from), four_apart(at, from + 1));
+        let (c, d) = (four_apart(at, from + 2), four_apart(at, from + 3));
+        let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+        let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+        let (ef, gh) = (two_ends(at, from), two_ends(at, from + 2));
+        [
+            _mm256_unpacklo_epi64(ab, cd),
+            _mm256_unpackhi_epi64(ab, cd),
+            _mm256_unpacklo_epi64(ab_high, cd_high),
+            _mm256_unpackhi_epi64(ab_high, cd_high),
+            _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(ef, gh)),
+            _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(ef, gh)),
+        ]
+    }
+}
+
+/// The first 16 bytes of the packets `k` and 4 + `k`.
+///
+/// # Safety
+/// The processor has AVX2, and 16 bytes are at each address.
+#[inline(always)]
+unsafe fn four_apart(at: &impl Fn(usize) -> *const u8, k: usize) -> __m256i {
+    // SAFETY: by contract.
+    unsafe {
+        let y = _mm256_castsi128_si256(load16(at(k)));
+        _mm256_inserti128_si256::<1>(y, load16(at(4 + k)))
+    }
+}
+
+/// The bytes 16 to 24 of the packets `k`, 1 + `k`, 4 + `k` and 5 + `k`.
+///
+/// # Safety
+/// The processor has AVX2, and 24 bytes are at each address.
+#[inline(always)]
+unsafe fn two_ends(at: &impl Fn(usize) -> *const u8, k: usize) -> __m256 {
+    // SAFETY: by contract.
+    unsafe {
+        let (a, b) = (end(at(k)), end(at(k + 1)));
+        let (c, d) = (end(at(k + 4)), end(at(k + 5)));
+        let y = _mm256_castsi128_si256(_mm_unpacklo_epi64(a, b));
+        _mm256_castsi256_ps(_mm256_inserti128_si256::<1>(y, _mm_unpacklo_epi64(c, d)))
+    }
+}
+
+/// # Safety
+/// 24 bytes are at the address.
+#[inline(always)]
+unsafe fn end(at: *const u8) -> __m128i {
+    // SAFETY: by contract.
+    unsafe { _mm_loadl_epi64(at.add(16).cast()) }
+}
+
+/// Both halves of a register.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+unsafe fn both(low: __m256i, high: __m256i) -> Zmm {
+    // SAFETY: by contract.
+    Zmm(unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high) })
 }
 
 /// The top bits of sixteen lanes.

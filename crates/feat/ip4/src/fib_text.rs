@@ -5,7 +5,7 @@ use crate::{Ip4, Path, PathKind, RouteView, Source};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
-use thalweg_fib::{Dpo, Forwarding, Kind, Member};
+use thalweg_fib::{Combined, Dpo, Forwarding, Kind, Member};
 use thalweg_graph::Control;
 
 /// Level of detail.
@@ -87,7 +87,10 @@ fn path(c: &Control, p: &Path, view: &RouteView, out: &mut String) -> std::fmt::
     let interface = p.sw_if.map(|i| c.interface_name(i));
     match (p.kind, p.next_hop, interface) {
         (PathKind::Normal, Some(nh), Some(name)) => writeln!(out, "        {nh} {name}"),
-        (PathKind::Normal, Some(nh), None) => writeln!(out, "        via {nh}"),
+        (PathKind::Normal, Some(nh), None) => match p.table {
+            Some(id) => writeln!(out, "        via {nh} fib:{id}"),
+            None => writeln!(out, "        via {nh}"),
+        },
         (PathKind::Normal, None, name) => writeln!(out, "        {}", name.unwrap_or_default()),
         (kind, ..) => writeln!(out, "        {}", kind_word(kind)),
     }
@@ -128,7 +131,9 @@ fn chain(c: &Control, dpo: Dpo, local: &str, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
     let at = if depth == 1 { format!("{indent}[@0]: ") } else { String::new() };
     let n = ends.len();
-    let _ = writeln!(out, "{at}dpo-load-balance: [proto:ip4 index:{dpo} buckets:{n}]");
+    let counts = f.counting().then(|| f.counts(dpo));
+    let to = counts.map_or_else(String::new, |c| format!(" to:{}", counted(c.to)));
+    let _ = writeln!(out, "{at}dpo-load-balance: [proto:ip4 index:{dpo} buckets:{n}{to}]");
     for (i, Member { dpo: end, weight, .. }) in ends.iter().enumerate() {
         let weight = if n > 1 { format!(" weight:{weight}") } else { String::new() };
         let kind = f.table().get(*end).state().kind;
@@ -140,8 +145,20 @@ fn chain(c: &Control, dpo: Dpo, local: &str, depth: usize, out: &mut String) {
         }
         let text = f.describe(c, *end);
         let local = if kind == Kind::LOCAL { local } else { "" };
-        let _ = writeln!(out, "{}{local}{weight}", text.trim_end());
+        let counts = f.counting() && kind.is_sent();
+        let via =
+            if counts { format!(" via:{}", counted(f.counts(*end).via)) } else { String::new() };
+        let _ = writeln!(out, "{}{local}{weight}{via}", text.trim_end());
     }
+}
+
+/// Packets and bytes, as VPP prints them.
+fn counted(counts: Combined) -> String {
+    format!("[{}:{}]", counts.packets, counts.bytes)
+}
+
+fn counted_json(counts: Combined) -> Value {
+    json!({ "packets": counts.packets, "bytes": counts.bytes })
 }
 
 /// JSON of a route.
@@ -152,14 +169,21 @@ pub(crate) fn route_json(c: &Control, table: u32, view: &RouteView) -> Value {
             "interface": p.sw_if.map(|i| c.interface_name(i)),
         })
     };
-    json!({
+    let f = c.state::<Forwarding>();
+    let f = f.borrow();
+    let counts = f.counting().then(|| f.counts(view.dpo));
+    let mut route = json!({
         "prefix": view.prefix.to_string(),
         "table": table,
         "source": view.source.word(),
         "sources": view.sources.iter().map(|s| s.word()).collect::<Vec<_>>(),
         "paths": view.paths.iter().map(path).collect::<Vec<_>>(),
         "forwarding": ends_json(c, view.dpo, 0),
-    })
+    });
+    if let Some(counts) = counts {
+        route["to"] = counted_json(counts.to);
+    }
+    route
 }
 
 fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
@@ -172,14 +196,18 @@ fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
         }
         let (sw_if, via) = f.owner(*end).map_or((None, None), |(i, ip)| (Some(i), ip));
         let complete = s.kind.is_complete() && s.len > 0;
-        json!({
+        let mut member = json!({
             "weight": weight,
             "kind": f.kind(s.kind).name,
             "via": via,
             "interface": sw_if.map(|i| c.interface_name(i)),
             "mtu": sw_if.map(|_| s.mtu),
             "rewrite": complete.then(|| hex(&bytes)),
-        })
+        });
+        if f.counting() && s.kind.is_sent() {
+            member["sent"] = counted_json(f.counts(*end).via);
+        }
+        member
     };
     members(&f, dpo).iter().map(one).collect()
 }

@@ -28,12 +28,12 @@ pub use route::{Path, PathKind, RibError, RouteError, RouteView, Source};
 use crate::route::Table;
 use crate::tables::{Fib, IfIp4, Tables};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_engine::Feature;
-use thalweg_fib::{Forwarding, Kind, LinkType};
+use thalweg_fib::{Dpo, Forwarding, Kind, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Topic};
 use thalweg_tables::snapshot::{self, Snapshot};
 use thalweg_tables::{CowTable, Ipv4Prefix, Lpm4, Sweep, lpm4};
@@ -138,6 +138,7 @@ fn ready(c: &mut Control) {
         let ip4 = c.state::<Ip4>();
         for t in ip4.borrow_mut().tables.values_mut() {
             t.lpm_mut().reclaim(c.domain());
+            t.release_tracked(c);
         }
         true
     });
@@ -186,6 +187,9 @@ pub fn del_table(c: &mut Control, id: u32) -> Result<(), RouteError> {
     let user = ip4.borrow().bound.iter().find(|(_, t)| **t == id).map(|(i, _)| *i);
     if let Some(i) = user {
         return Err(RouteError::TableInUse { table: id, interface: c.interface_name(i) });
+    }
+    if ip4.borrow_mut().tables.get_mut(&id).is_some_and(|t| t.release_tracked(c)) {
+        return Err(RouteError::TableTracked(id));
     }
     ip4.borrow_mut().replacing.remove(&id);
     let gone = ip4.borrow_mut().tables.remove(&id);
@@ -250,27 +254,79 @@ pub fn add_route(
     c: &mut Control,
     table: u32,
     prefix: Ipv4Prefix,
-    mut paths: Vec<Path>,
+    paths: Vec<Path>,
     replace: bool,
 ) -> Result<(), RouteError> {
     let ip4 = c.state::<Ip4>();
     let mut ip4 = ip4.borrow_mut();
+    // Next hops of other tables are followed there.
+    let mut tracked = Vec::new();
+    for path in paths.iter().filter(|p| p.table.is_some_and(|id| id != table)) {
+        match track_path(c, &mut ip4, path) {
+            Ok(dpo) => tracked.extend(dpo),
+            Err(e) => {
+                release(c, &tracked);
+                return Err(e);
+            }
+        }
+    }
+    let done = ip4.put_route(c, table, prefix, paths, replace);
+    release(c, &tracked);
+    done
+}
+
+/// Follows the next hop of a path in the table that it names.
+fn track_path(c: &Control, ip4: &mut Ip4, path: &Path) -> Result<Option<Dpo>, RouteError> {
+    let (Some(id), Some(IpAddr::V4(next_hop))) = (path.table, path.next_hop) else {
+        return Ok(None);
+    };
+    let t = ip4.tables.get_mut(&id).ok_or(RouteError::NoTable(id))?;
+    Ok(Some(t.track(c, next_hop.to_bits())?))
+}
+
+fn release(c: &Control, dpos: &[Dpo]) {
+    let f = c.state::<Forwarding>();
+    dpos.iter().for_each(|dpo| f.borrow_mut().release(c, *dpo));
+}
+
+/// Returns the object that follows the route of an address in a table, with a reference: for
+/// tunnels to that address.
+///
+/// # Errors
+/// If the table does not exist, or no route leads there now.
+pub fn track(c: &mut Control, table: u32, address: Ipv4Addr) -> Result<Dpo, RouteError> {
+    let ip4 = c.state::<Ip4>();
+    let mut ip4 = ip4.borrow_mut();
     let t = ip4.tables.get_mut(&table).ok_or(RouteError::NoTable(table))?;
-    // A special path cannot share load.
-    let ends = paths.iter().any(|p| p.kind != PathKind::Normal);
-    if !replace
-        && !ends
-        && let Some(old) = t.paths(prefix, Source::Static)
-    {
-        let keep = old.into_iter().filter(|o| !paths.iter().any(|p| p.is_same(o)));
-        let keep: Vec<Path> = keep.filter(|o| o.kind == PathKind::Normal).collect();
-        paths.extend(keep);
+    Ok(t.track(c, address.to_bits())?)
+}
+
+impl Ip4 {
+    fn put_route(
+        &mut self,
+        c: &Control,
+        table: u32,
+        prefix: Ipv4Prefix,
+        mut paths: Vec<Path>,
+        replace: bool,
+    ) -> Result<(), RouteError> {
+        let t = self.tables.get_mut(&table).ok_or(RouteError::NoTable(table))?;
+        // A special path cannot share load.
+        let ends = paths.iter().any(|p| p.kind != PathKind::Normal);
+        if !replace
+            && !ends
+            && let Some(old) = t.paths(prefix, Source::Static)
+        {
+            let keep = old.into_iter().filter(|o| !paths.iter().any(|p| p.is_same(o)));
+            let keep: Vec<Path> = keep.filter(|o| o.kind == PathKind::Normal).collect();
+            paths.extend(keep);
+        }
+        t.set(c, prefix, Source::Static, paths)?;
+        if let Some(added) = self.replacing.get_mut(&table) {
+            added.insert(prefix);
+        }
+        Ok(())
     }
-    t.set(c, prefix, Source::Static, paths)?;
-    if let Some(added) = ip4.replacing.get_mut(&table) {
-        added.insert(prefix);
-    }
-    Ok(())
 }
 
 /// Removes paths from a route, or the whole route if `paths` is empty.
@@ -298,6 +354,7 @@ pub fn del_route(
         let same = |o: &Path| {
             (o.kind, o.next_hop) == (p.kind, p.next_hop)
                 && (p.sw_if.is_none() || o.sw_if == p.sw_if)
+                && (p.table.is_none() || o.table == p.table.filter(|id| *id != table))
         };
         left.retain(|o| !same(o));
         if left.len() == n {

@@ -33,6 +33,9 @@ pub enum RouteError {
         /// One of the interfaces that use it.
         interface: String,
     },
+    /// Next hops of other tables' routes, or tunnels, are resolved in the table.
+    #[error("routes of other tables have next hops in table {0}; delete them first")]
+    TableTracked(u32),
     /// The limit of tables is reached.
     #[error("no room for another IPv4 table: the limit is {}", crate::MAX_TABLES)]
     TooManyTables,

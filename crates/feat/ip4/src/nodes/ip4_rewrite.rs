@@ -8,7 +8,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, PktMut, Rows};
-use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, Kind, LinkRewrite};
+use thalweg_fib::{
+    Counted, Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, Kind, LinkRewrite, ObjectCounters,
+};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_wire::checksum;
@@ -31,12 +33,13 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |cx| Built::node(Ip4Rewrite { dpos: cx.shared() }),
+    build: |cx| Built::node(Ip4Rewrite { dpos: cx.shared(), counters: cx.shared() }),
     ..NodeDecl::DEFAULT
 };
 
 struct Ip4Rewrite {
     dpos: Arc<DpoTable>,
+    counters: Arc<ObjectCounters>,
 }
 
 /// Prepends the link header and returns the next node.
@@ -69,6 +72,13 @@ fn segment_headers(packet: &[u8], gso: GsoKind) -> usize {
 }
 
 impl Ip4Rewrite {
+    /// Counts packets by adjacency.
+    #[cold]
+    fn count(&self, cx: &NodeCx<'_>, frame: &Frame) {
+        let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (*dpo, frame.total_len(i)));
+        self.counters.count(cx.worker(), Counted::Via, all);
+    }
+
     /// Handles a packet that exceeds the interface's MTU.
     #[cold]
     fn too_long(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, mtu: u16) -> Verdict {
@@ -110,7 +120,8 @@ impl Ip4Rewrite {
                 each[..frame.len()].fill(output(way.next));
                 FrameVerdict::Each(rest)
             }
-            None => self.each_way::<V, LEN, WINDOW>(way.next, frame, each),
+            None if V::WIDE => self.each_way::<V, LEN, WINDOW>(way.next, frame, each),
+            None => self.each_alone::<LEN, WINDOW>(frame, each),
         }
     }
 
@@ -136,14 +147,14 @@ impl Ip4Rewrite {
             return FrameVerdict::PerPacket;
         };
         if rest.is_empty() {
-            for (i, (dpo, window)) in rows.enumerate() {
+            for (i, (dpo, _, window)) in rows.enumerate() {
                 if !send::<LEN, WINDOW>(self.dpos.get(dpo).header::<LEN>(), window) {
                     rest.insert(i as u8);
                 }
             }
         } else {
             let left = rest;
-            for (i, (dpo, window)) in rows.enumerate().filter(|r| !left.contains(r.0 as u8)) {
+            for (i, (dpo, _, window)) in rows.enumerate().filter(|r| !left.contains(r.0 as u8)) {
                 if !send::<LEN, WINDOW>(self.dpos.get(dpo).header::<LEN>(), window) {
                     rest.insert(i as u8);
                 }
@@ -154,6 +165,29 @@ impl Ip4Rewrite {
             return FrameVerdict::Whole(output(first));
         }
         each.iter_mut().zip(nexts).for_each(|(verdict, next)| *verdict = output(next));
+        FrameVerdict::Each(rest)
+    }
+
+    /// As [`each_way`](Self::each_way), one by one.
+    #[inline(always)]
+    fn each_alone<const LEN: usize, const WINDOW: usize>(
+        &self,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let longest = u16::MAX - LEN as u16;
+        let Some(rows) = frame.long_windows_with_aux::<WINDOW>(LEN, longest) else {
+            return FrameVerdict::PerPacket;
+        };
+        let mut rest = Rows::NONE;
+        for (i, ((dpo, len, window), verdict)) in rows.zip(each).enumerate() {
+            let way = self.dpos.get(dpo).link::<LEN>();
+            *verdict = output(way.next);
+            if len > usize::from(way.longest) || !send::<LEN, WINDOW>(way.header, window) {
+                rest.insert(i as u8);
+            }
+        }
+        frame.push_all(LEN as u16, rest);
         FrameVerdict::Each(rest)
     }
 
@@ -216,6 +250,13 @@ fn output(node: u32) -> Verdict {
 }
 
 impl Node for Ip4Rewrite {
+    #[inline]
+    fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        if self.counters.is_on() {
+            self.count(cx, frame);
+        }
+    }
+
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let entry = self.dpos.get(p.aux());

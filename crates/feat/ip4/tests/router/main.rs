@@ -8,9 +8,11 @@ mod icmp;
 mod kernels;
 mod lab;
 mod local;
+mod midchain;
+mod paths;
 mod pings;
 mod random;
 mod routes;
 
 /// Further features of the lab.
-const MORE: &[&thalweg_engine::Feature] = &[&local::LISTENER];
+const MORE: &[&thalweg_engine::Feature] = &[&local::LISTENER, &midchain::FEATURE];
