@@ -2,12 +2,17 @@
 //! answering with ICMP. The first two bytes are the size to cut to.
 #![no_main]
 
-use thalweg_wire::{flow, fmt, gso, icmpv4, ipv4};
+use thalweg_wire::{flow, fmt, gso, icmpv4, ipv4, owner};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((size, frame)) = data.split_first_chunk() else { return };
     let _ = fmt::Frame(frame).to_string();
     let _ = fmt::Ip(frame).to_string();
+
+    if let Some(network) = owner::network(frame) {
+        assert!(network.at < frame.len() && network.labels <= owner::MAX_DEPTH);
+    }
+    assert!(owner::owner_of(frame, 3).is_none_or(|owner| owner < 3));
 
     let mut payload = 0;
     let size = usize::from(u16::from_be_bytes(*size));

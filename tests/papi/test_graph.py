@@ -78,7 +78,13 @@ class Graph(Case):
         self.fails(-1, self.api.punt_socket_register(header_version=1, punt=udp, pathname="/x"))
         self.fails(-1, self.api.punt_socket_deregister(punt=udp))
         self.assertEqual(self.api.punt_socket_dump(type=0), [])
-        self.assertEqual(self.api.punt_reason_dump(reason={"id": 0, "name": ""}), [])
+        reasons = self.api.punt_reason_dump(reason={"id": 0, "name": ""})
+        self.assertEqual([r.reason.id for r in reasons], list(range(len(reasons))))
+        name = "ip4-unknown-protocol"
+        self.assertIn(name, [r.reason.name for r in reasons])
+        one = self.api.punt_reason_dump(reason={"id": 0, "name": name})
+        self.assertEqual([r.reason.name for r in one], [name])
+        self.assertEqual(self.api.punt_reason_dump(reason={"id": 0, "name": "none"}), [])
 
 
 class Traces(Case):

@@ -17,7 +17,7 @@ use thalweg_bench_control::api::{Client, Router};
 use thalweg_bench_control::churn;
 use thalweg_bench_control::steps::during;
 use thalweg_feat_arp::NeighborFlags;
-use thalweg_feat_ip4::{Path as Path4, add_route};
+use thalweg_feat_ip::{Path as Path4, add_route};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::lpm4::internet;

@@ -15,7 +15,7 @@ use thalweg_bench_control::memory;
 use thalweg_bench_control::steps::Slice;
 use thalweg_bench_pg::Router;
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request, Status};
-use thalweg_feat_ip4::{Ip4, Path, add_route, del_route};
+use thalweg_feat_ip::{Ip4, Path, add_route, del_route};
 use thalweg_graph::{Control, LoopCounts, clock};
 use thalweg_tables::lpm4::internet;
 use thalweg_tables::{Ipv4Prefix, Lpm4};
@@ -146,7 +146,7 @@ fn drop_table(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
     for (n, prefix) in prefixes.iter().enumerate() {
         add_route(r.control(), 9, *prefix, vec![paths[n % 2]], false)?;
     }
-    let delete = |c: &mut Control| Ok(thalweg_feat_ip4::del_table(c, 9)?);
+    let delete = |c: &mut Control| Ok(thalweg_feat_ip::del_table::<u32>(c, 9)?);
     go_on(r, delete, |c| c.domain().pending() == 0 && c.state::<Ip4>().borrow().is_resolved())
 }
 

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use thalweg_bench_pg::Router;
 use thalweg_device::interface;
-use thalweg_feat_ip4::{Path, add_route, del_route};
+use thalweg_feat_ip::{Path, add_route, del_route};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 

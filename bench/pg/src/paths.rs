@@ -5,7 +5,7 @@ use std::io::Result;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use thalweg_feat_ip4::route;
+use thalweg_feat_ip::{Path as Way, add_route};
 use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::hash::mix64;
 use thalweg_tables::lpm4::internet;
@@ -181,8 +181,8 @@ pub fn add_routes(r: &mut Router, prefixes: &[Ipv4Prefix]) {
     let pg1 = thalweg_device::interface::find(c, "pg1").unwrap_or_else(|e| panic!("{e}"));
     for (i, prefix) in prefixes.iter().enumerate() {
         let hop = Ipv4Addr::new(10, 1, 0, 1 + (i % usize::from(NEIGHBORS)) as u8);
-        let path = route::Path::via(hop, Some(pg1));
-        if let Err(e) = thalweg_feat_ip4::add_route(c, 0, *prefix, vec![path], true) {
+        let path = Way::via(hop, Some(pg1));
+        if let Err(e) = add_route(c, 0, *prefix, vec![path], true) {
             panic!("{prefix}: {e}");
         }
     }

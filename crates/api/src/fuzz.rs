@@ -1,7 +1,7 @@
 //! Entry for fuzzing.
 
 use crate::memclnt::{ApiVersionsReply, GetApiJsonReply, GetFirstMsgId, SockclntCreateReply};
-use crate::types::{AddressWithPrefix, MacAddress, Prefix, Timestamp};
+use crate::types::{AddressWithPrefix, MacAddr, Prefix, Timestamp};
 use crate::wire::{FRAMING, Framed, Reader, Wire, framed};
 use crate::{ApiType, Message, Text};
 
@@ -13,7 +13,7 @@ struct Everything {
     prefix: Prefix,
     with: AddressWithPrefix,
     time: Timestamp,
-    macs: [MacAddress; 3],
+    macs: [MacAddr; 3],
     #[api(count = "n: u8")]
     inner: Vec<Inner>,
     open: String,

@@ -2,16 +2,17 @@
 
 pub mod fib;
 
-use crate::{ApiType, Retval, api_alias, api_enum, api_union};
+pub use thalweg_wire::ethernet::MacAddr;
+
+use crate::schema::{TypeDef, TypeKind, TypeRef};
+use crate::wire::{Reader, Truncated};
+use crate::{ApiType, Retval, Wire, api_alias, api_enum, api_union};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 api_alias! {
     /// Index of an interface; by default [`NONE`](InterfaceIndex::NONE).
     #[derive(Eq, Hash)]
     pub struct InterfaceIndex(u32) = "interface_index";
-    /// A MAC address.
-    #[derive(Default, Eq, Hash)]
-    pub struct MacAddress([u8; 6]) = "mac_address";
     /// An IPv4 address.
     #[derive(Default, Eq, Hash)]
     pub struct Ip4Address([u8; 4]) = "ip4_address";
@@ -24,6 +25,19 @@ api_alias! {
     /// Seconds since 1970.
     #[derive(Default)]
     pub struct Timestamp(f64) = "timestamp";
+}
+
+impl Wire for MacAddr {
+    const TYPE: TypeRef = TypeRef::Def(&TypeDef {
+        name: "mac_address",
+        kind: TypeKind::Alias { of: u8::TYPE, length: Some(6) },
+    });
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.octets().encode(out);
+    }
+    fn decode(input: &mut Reader<'_>) -> Result<Self, Truncated> {
+        <[u8; 6]>::decode(input).map(Self)
+    }
 }
 
 impl InterfaceIndex {

@@ -241,12 +241,13 @@ impl Frame {
     /// little-endian words. Zeros if there is no packet, or its first segment is shorter.
     #[inline(always)]
     pub fn words5<V: Lanes>(&self, at: usize) -> [V; 5] {
+        const NEED: usize = 20;
         let (bufs, views) = self.rows();
         let (Some(bufs), Some(views)) = (lanes(bufs, at), lanes(views, at)) else {
-            return self.words_of_few::<V, 5, 20>(at);
+            return self.words5_of_few(at);
         };
-        if V::load(&views.map(|v| v.0)).lt(V::splat(20 << 16)) != 0 {
-            return self.words_of_few::<V, 5, 20>(at);
+        if V::load(&views.map(|v| v.0)).lt(V::splat((NEED as u32) << 16)) != 0 {
+            return self.words5_of_few(at);
         }
         // SAFETY: each row is a packet of ours with at least that many bytes.
         unsafe {
@@ -256,27 +257,36 @@ impl Frame {
         }
     }
 
+    #[inline(never)]
+    fn words5_of_few<V: Lanes>(&self, at: usize) -> [V; 5] {
+        let mut words = [[0; LANES]; 5];
+        for (i, head) in self.heads::<20>().skip(at).take(LANES).enumerate() {
+            for (words, bytes) in words.iter_mut().zip(head.as_chunks().0) {
+                words[i] = u32::from_le_bytes(*bytes);
+            }
+        }
+        words.map(|w| V::load(&w))
+    }
+
     /// Like [`words5`](Self::words5), of the first 24 bytes.
     #[inline(always)]
     pub fn words6<V: Lanes>(&self, at: usize) -> [V; 6] {
+        const NEED: usize = 24;
         let (bufs, views) = self.rows();
         let (Some(bufs), Some(views)) = (lanes(bufs, at), lanes(views, at)) else {
-            return self.words_of_few::<V, 6, 24>(at);
+            return self.words6_of_few(at);
         };
-        if V::load(&views.map(|v| v.0)).lt(V::splat(24 << 16)) != 0 {
-            return self.words_of_few::<V, 6, 24>(at);
+        if V::load(&views.map(|v| v.0)).lt(V::splat((NEED as u32) << 16)) != 0 {
+            return self.words6_of_few(at);
         }
-        // SAFETY: each row is a packet of ours with at least that many bytes.
+        // SAFETY: as for `words5`.
         unsafe { V::gather6(|i| address(bufs[i], views[i].off()).as_ptr().cast_const()) }
     }
 
     #[inline(never)]
-    fn words_of_few<V: Lanes, const WORDS: usize, const BYTES: usize>(
-        &self,
-        at: usize,
-    ) -> [V; WORDS] {
-        let mut words = [[0; LANES]; WORDS];
-        for (i, head) in self.heads::<BYTES>().skip(at).take(LANES).enumerate() {
+    fn words6_of_few<V: Lanes>(&self, at: usize) -> [V; 6] {
+        let mut words = [[0; LANES]; 6];
+        for (i, head) in self.heads::<24>().skip(at).take(LANES).enumerate() {
             for (words, bytes) in words.iter_mut().zip(head.as_chunks().0) {
                 words[i] = u32::from_le_bytes(*bytes);
             }

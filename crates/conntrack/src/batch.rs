@@ -481,6 +481,8 @@ mod tests {
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
     use thalweg_wire::build::Packet;
+    use thalweg_wire::icmpv4::IcmpRepr;
+    use thalweg_wire::owner;
 
     const A: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const B: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -607,6 +609,36 @@ mod tests {
             batch.add_ipv4(0, &data, data.len(), checks);
             prop_assert_eq!(batch.len(), 1);
             let _ = batch.tuple(0);
+            if let Some(hash) = batch.owner_hash(0) {
+                prop_assert_eq!(owner::flow(&data).map(|t| t.symmetric_hash32()), Some(hash));
+            }
+        }
+
+        /// Whoever reads a packet finds the same owner.
+        #[test]
+        fn owners_are_those_of_frames(
+            ends in any::<[u32; 2]>(), ports in any::<[u16; 2]>(), kind in 0u8..6, zone: u16,
+        ) {
+            let [from, to] = ends.map(Ipv4Addr::from_bits);
+            let ports = ports.map(|port| port.max(1));
+            let packet = Packet::new().ipv4(from, to);
+            let packet = match kind {
+                0 => packet.tcp(ports[0], ports[1]).payload(b"abcd"),
+                1 => packet.udp(ports[0], ports[1]).payload(b"abcd"),
+                2 => packet.icmp_echo_request(ports[0], 1),
+                3 => packet.icmp_echo_reply(ports[0], 1),
+                4 => packet.protocol(47).payload(&[0; 12]),
+                _ => packet.udp(ports[0], ports[1]).payload(b"abcd").fragment(0, true),
+            };
+            let l3 = packet.build();
+            let error = Packet::new().ipv4(to, from).icmp(IcmpRepr::ttl_exceeded()).payload(&l3);
+            for l3 in [&l3, &error.build()] {
+                let mut batch = Batch::default();
+                batch.add_ipv4(zone, l3, l3.len(), Checks::ALL);
+                let hash = batch.owner_hash(0);
+                prop_assert!(hash.is_some());
+                prop_assert_eq!(owner::flow(l3).map(|t| t.symmetric_hash32()), hash);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use thalweg_tables::hash::mix64;
+use thalweg_wire::flow::FiveTuple;
 use thalweg_wire::ip::protocol::{ICMP, ICMPV6};
 
 use crate::{IPV4, IPV6};
@@ -74,12 +74,14 @@ pub(crate) fn protocol_of<const W: usize>(key: &Key<W>) -> u8 {
     (key[W - 1] >> 8) as u8
 }
 
-/// Hash of a key without its zone.
+/// Hash of a key without its zone: [`thalweg_wire::owner::owner_hash`] of its packets.
 #[inline]
 pub(crate) fn owner_hash<const W: usize>(key: &Key<W>) -> u32 {
-    let last = key[W - 1] & !(0xffff << 16);
-    let rest = key[..W - 1].iter().fold(0, |sum, word| mix64(sum ^ word));
-    (mix64(rest ^ last) >> 32) as u32
+    let Tuple { src, dst, protocol, sport, dport } = Tuple::of_key(key, false);
+    // The lower endpoint comes first, or whoever asks.
+    let dst_port = if is_icmp(protocol) { sport } else { dport };
+    let flow = FiveTuple { src, dst, protocol, src_port: sport, dst_port };
+    if is_icmp(protocol) { flow.symmetric_hash32() } else { flow.hash32() }
 }
 
 impl Tuple {
@@ -134,6 +136,7 @@ impl Tuple {
     }
 
     /// The tuple of a key, with the lower endpoint as sender or, with `swapped`, the higher one.
+    #[inline]
     pub fn of_key<const W: usize>(key: &Key<W>, swapped: bool) -> Tuple {
         let (low, high) = if W == IPV4 {
             let address = |bits: u64| IpAddr::V4(Ipv4Addr::from_bits(bits as u32));

@@ -11,6 +11,8 @@ pub struct Feature {
     pub name: &'static str,
     /// One-line description.
     pub about: &'static str,
+    /// Names of the features whose state it uses; they are listed before it.
+    pub needs: &'static [&'static str],
     /// Its nodes.
     pub nodes: &'static [&'static NodeDecl],
     /// Arcs that it defines for others.
@@ -32,6 +34,7 @@ impl Feature {
     pub const DEFAULT: Feature = Feature {
         name: "",
         about: "",
+        needs: &[],
         nodes: &[],
         arcs: &[],
         commands: &[],
@@ -61,10 +64,27 @@ struct Running(Vec<&'static Feature>);
 /// # Errors
 /// [`EngineError::Graph`] describes what is inconsistent; nothing runs then.
 pub fn start(c: &mut Control, features: &[&'static Feature]) -> Result<(), EngineError> {
+    check_needs(features).map_err(EngineError::Graph)?;
     let all: Vec<_> = [&crate::ENGINE].into_iter().chain(features.iter().copied()).collect();
     let parts: Vec<Part> = all.iter().map(|f| f.part()).collect();
     c.insert(Running(all));
     c.start(&parts)
+}
+
+/// Checks that each feature comes after those that it needs.
+fn check_needs(features: &[&Feature]) -> Result<(), String> {
+    let place = |name: &str| features.iter().position(|f| f.name == name);
+    for (i, feature) in features.iter().enumerate() {
+        for need in feature.needs {
+            let fault = match place(need) {
+                Some(at) if at < i => continue,
+                Some(_) => "is listed after it",
+                None => "is not listed",
+            };
+            return Err(format!("feature `{}` needs `{need}`, which {fault}", feature.name));
+        }
+    }
+    Ok(())
 }
 
 /// Returns all features, the engine first.
@@ -75,4 +95,21 @@ pub fn features(c: &Control) -> Vec<&'static Feature> {
 /// Returns the commands of all features.
 pub fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
     features(c).into_iter().flat_map(|f| f.commands.iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static BASE: Feature = Feature { name: "base", ..Feature::DEFAULT };
+    static USER: Feature = Feature { name: "user", needs: &["base"], ..Feature::DEFAULT };
+
+    #[test]
+    fn a_wrong_order_is_refused_by_name() {
+        assert_eq!(check_needs(&[&BASE, &USER]), Ok(()));
+        let late = "feature `user` needs `base`, which is listed after it";
+        assert_eq!(check_needs(&[&USER, &BASE]), Err(late.into()));
+        let missing = "feature `user` needs `base`, which is not listed";
+        assert_eq!(check_needs(&[&USER]), Err(missing.into()));
+    }
 }

@@ -6,6 +6,7 @@ pub mod api;
 pub mod api_modules;
 pub mod cli;
 mod feature;
+pub mod punt;
 mod report;
 
 pub use feature::{Feature, commands, features, start};
@@ -15,14 +16,19 @@ pub use report::{Rates, rates};
 pub static ENGINE: Feature = Feature {
     name: "engine",
     about: "graph, workers, trace and counters",
+    nodes: &[&punt::dispatch::NODE],
     commands: cli::COMMANDS,
     api: api::SERVICES,
     init: |c| {
         report::Sampler::init(c);
+        punt::init(c);
         api::trace_dump::Cache::init(c);
         c.insert(thalweg_api::Clients::default());
     },
-    ready: report::Sampler::start,
+    ready: |c| {
+        report::Sampler::start(c);
+        punt::publish(c);
+    },
     ..Feature::DEFAULT
 };
 

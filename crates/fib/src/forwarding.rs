@@ -9,7 +9,7 @@ use crate::routes::RouteBook;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
-use thalweg_device::{InterfaceEvent, InterfaceView, Interfaces, Mac, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex, interface};
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::IndexPool;
 
@@ -216,7 +216,7 @@ impl Forwarding {
             }
         }
         c.insert(f);
-        c.state::<Interfaces>().borrow_mut().subscribe(|c, e| {
+        c.subscribe(|c, &e: &InterfaceEvent| {
             let (InterfaceEvent::Created(i)
             | InterfaceEvent::State(i)
             | InterfaceEvent::Mac(i)

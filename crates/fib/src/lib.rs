@@ -37,6 +37,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "fib",
     about: "adjacencies and load balance",
+    needs: &["interface"],
     commands: cli::COMMANDS,
     settings: &[&settings::SETTINGS],
     init: Forwarding::init,

@@ -58,6 +58,12 @@ impl<A: Address> Lpm<A> for Leaves<A> {
     fn memory(&self) -> usize {
         0
     }
+    fn lengths(&self) -> Vec<usize> {
+        let mut all = vec![0; usize::from(A::BITS) + 1];
+        self.all.keys().for_each(|p| all[usize::from(p.len())] += 1);
+        all
+    }
+    fn reclaim(&mut self, _: &Domain) {}
 }
 
 /// What the tests need of a family.

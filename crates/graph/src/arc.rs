@@ -47,6 +47,8 @@ pub(crate) struct ArcRow {
     numbers: SparseArray<AtomicU16, MAX_INTERFACES>,
     /// Chains by number. One that is in use does not change.
     chains: SparseArray<Chain, MAX_CHAINS>,
+    /// Number of interfaces with another chain than 0.
+    users: AtomicU32,
 }
 
 impl ArcRow {
@@ -64,6 +66,11 @@ pub struct ArcTable {
 }
 
 impl ArcTable {
+    /// Returns whether any interface has features on an arc, or an end of its own.
+    #[inline(always)]
+    pub fn is_used(&self, arc: ArcId) -> bool {
+        self.arcs.get(arc.0 as usize).is_some_and(|a| a.users.load(Relaxed) != 0)
+    }
     /// Returns the first feature of an interface, if any.
     #[inline]
     pub fn first(&self, arc: ArcId, sw_if: u32) -> Option<NodeId> {
@@ -187,6 +194,7 @@ impl ArcConfig {
             key: self.decl.key,
             numbers: SparseArray::default(),
             chains: SparseArray::default(),
+            users: AtomicU32::new(0),
         };
         self.write(row.chains.at(0), ChainKey::default());
         row
@@ -256,6 +264,8 @@ impl ArcConfig {
             self.write(row.chains.at(number.into()), key);
         }
         cell.store(number, Release);
+        let users = row.users.load(Relaxed) + u32::from(number != 0) - u32::from(old != 0);
+        row.users.store(users, Relaxed);
         self.chains.give_back(domain, old);
         Ok((key.taps != old_key.taps).then_some(key.taps))
     }
@@ -269,11 +279,25 @@ impl ArcConfig {
         ChainKey { features: bits(&self.features), taps: bits(&self.taps), end: i.end }
     }
 
-    /// Returns the names of the features enabled on an interface, in order, taps last.
-    pub(crate) fn enabled(&self, sw_if: u32) -> Vec<&'static str> {
-        let Some(i) = self.interfaces.get(&sw_if) else { return Vec::new() };
-        let on = |n: &&'static str| i.uses.get(n).is_some_and(|u| *u > 0);
-        self.features.iter().chain(&self.taps).map(|(n, _)| *n).filter(on).collect()
+    /// Returns the features that packets of an interface visit, in order, and its taps last: as
+    /// workers read them.
+    pub(crate) fn enabled(&self, row: &ArcRow, sw_if: u32) -> Vec<&'static str> {
+        let chain = row.chain(sw_if);
+        let (end, taps) = (chain.end.load(Relaxed), chain.taps.load(Relaxed));
+        let mut at = chain.first.load(Relaxed);
+        let visits = self.features.iter().enumerate().filter_map(|(slot, (name, id))| {
+            let is_next = at != end && at == id.0;
+            if is_next {
+                at = chain.next[slot].load(Relaxed);
+            }
+            is_next.then_some(*name)
+        });
+        let mut all: Vec<_> = visits.collect();
+        let on = |(bit, (name, _)): (usize, &(&'static str, NodeId))| {
+            (taps >> bit & 1 != 0).then_some(*name)
+        };
+        all.extend(self.taps.iter().enumerate().filter_map(on));
+        all
     }
 
     /// Writes a chain that no interface has.
@@ -416,7 +440,7 @@ mod tests {
         }
         let full = ArcError::Full { arc: "test" };
         assert_eq!(arc.set(to, "a", 20_000, true), Err(full));
-        assert_eq!((table.start(ArcId(0), 20_000), arc.enabled(20_000)), (END, vec![]));
+        assert_eq!((table.start(ArcId(0), 20_000), arc.enabled(to.0, 20_000)), (END, vec![]));
         arc.remove_interface(to, 7);
         assert!(arc.set(to, "a", 20_000, true).is_err(), "a worker may be reading the chain");
         reader.enter();
@@ -470,7 +494,12 @@ mod tests {
                         prop_assert_eq!(table.next(ArcId(0), slot, i), after(slot as usize + 1));
                     }
                     prop_assert_eq!(table.taps(ArcId(0), i), u32::from(*taps > 0));
+                    let on = (0..3).filter(|f| uses[*f] > 0).map(|f| NODES[f].name);
+                    let on: Vec<_> = on.chain((*taps > 0).then_some("tap")).collect();
+                    prop_assert_eq!(arc.enabled(to.0, i), on);
                 }
+                let plain = |m: &([u32; 3], u32, NodeId)| *m == ([0; 3], 0, END);
+                prop_assert_eq!(table.is_used(ArcId(0)), !model.iter().all(plain));
             }
         }
     }

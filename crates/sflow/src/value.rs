@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use crate::xdr::{DecodeError, Reader, Writer};
+use thalweg_wire::ethernet::MacAddr;
 
 /// One value, in the notation that sflowtool has for it.
 #[derive(Clone, Copy)]
@@ -170,10 +171,6 @@ impl Percent {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Hex64(pub u64);
 
-/// A MAC address, eight bytes on the wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Mac(pub [u8; 6]);
-
 /// Sixteen bytes that identify a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Uuid(pub [u8; 16]);
@@ -236,7 +233,10 @@ field!(Percent, |r, what| r.u32(what).map(Percent), |s, w| w.u32(s.0), |v| Some(
     v.0
 )));
 field!(Hex64, |r, what| r.u64(what).map(Hex64), |s, w| w.u64(s.0), |v| Some(Value::Hex64(v.0)));
-field!(Mac, |r, what| r.mac(what).map(Mac), |s, w| w.padded(&s.0), |v| Some(Value::Mac(v.0)));
+// Eight bytes on the wire.
+field!(MacAddr, |r, what| r.mac(what).map(MacAddr), |s, w| w.padded(&s.0), |v| Some(Value::Mac(
+    v.0
+)));
 field!(
     Uuid,
     |r, what| {

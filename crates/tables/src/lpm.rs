@@ -18,4 +18,32 @@ pub trait Lpm<A: Address> {
 
     /// Returns the bytes in use.
     fn memory(&self) -> usize;
+
+    /// Returns the number of prefixes by length, from 0 to the address's number of bits.
+    fn lengths(&self) -> Vec<usize>;
+
+    /// Makes what workers have ceased to read available again. To be called now and then.
+    fn reclaim(&mut self, domain: &Domain);
+}
+
+impl<A: Address, L: Lpm<A> + ?Sized> Lpm<A> for Box<L> {
+    fn set(&mut self, prefix: Prefix<A>, leaf: Leaf, domain: &Domain) -> Result<(), LpmError> {
+        (**self).set(prefix, leaf, domain)
+    }
+
+    fn unset(&mut self, prefix: Prefix<A>) {
+        (**self).unset(prefix);
+    }
+
+    fn memory(&self) -> usize {
+        (**self).memory()
+    }
+
+    fn lengths(&self) -> Vec<usize> {
+        (**self).lengths()
+    }
+
+    fn reclaim(&mut self, domain: &Domain) {
+        (**self).reclaim(domain);
+    }
 }

@@ -2,17 +2,18 @@
 
 use thalweg_engine::Feature;
 
-/// All features and device drivers, in the order in which they are initialised: a feature stands
-/// behind those whose state it uses.
+/// All features and device drivers, in the order in which they are initialised: a feature comes
+/// after those that it needs.
 pub static FEATURES: &[&Feature] = &[
     &thalweg_device::FEATURE,
     &thalweg_fib::FEATURE,
     &thalweg_device_af_packet::FEATURE,
     &thalweg_device_pg::FEATURE,
     &thalweg_feat_ethernet::FEATURE,
-    &thalweg_feat_flow::FEATURE,
     &thalweg_feat_l2::FEATURE,
+    &thalweg_feat_flow::FEATURE,
     &thalweg_feat_arp::FEATURE,
+    &thalweg_feat_ip::FEATURE,
     &thalweg_feat_ip4::FEATURE,
     &thalweg_feat_nat44::FEATURE,
     &thalweg_feat_sflow::FEATURE,

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use thalweg::features::FEATURES;
 use thalweg_buffer::PoolConfig;
+use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig};
 
 const PAGE: &str = include_str!("../../../ARCHITECTURE.md");
@@ -65,18 +67,41 @@ fn limits_are_those_of_the_code() {
 fn arcs_are_those_of_the_graph() {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
     let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
-    thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
+    thalweg_engine::start(&mut c, FEATURES).expect("a graph");
     let rows = rows(PAGE, "## Arcs and taps");
     assert_eq!(rows.len(), c.arc_decls().len());
     for arc in c.arc_decls() {
         let is_it = |r: &&Vec<&str>| code(r[0]) == [arc.name];
         let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no row for {}", arc.name));
-        let mut listed = code(row[2]);
-        let mut there = c.arc_features(c.arc(arc.name).expect("an arc"));
-        listed.sort_unstable();
-        there.sort_unstable();
-        assert_eq!(listed, there, "{}", arc.name);
+        let features = c.arc_features(c.arc(arc.name).expect("an arc"));
+        assert_eq!(code(row[2]), features, "{}, in order", arc.name);
         assert_eq!(row[1], format!("{:?}", arc.key).to_lowercase(), "{}", arc.name);
+    }
+    c.shut_down();
+}
+
+/// Whichever of two features is enabled first, packets visit them in the order of the arc.
+#[test]
+fn pairs_of_features_keep_their_order() {
+    let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
+    let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
+    thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
+    for arc in c.arc_decls().to_vec() {
+        let features = c.arc_features(c.arc(arc.name).expect("an arc"));
+        for (i, early) in features.iter().enumerate() {
+            for late in &features[i + 1..] {
+                for (sw_if, [a, b]) in [(1, [early, late]), (2, [late, early])] {
+                    for feature in [a, b] {
+                        c.enable_feature(arc.name, feature, sw_if, true).expect("a feature");
+                    }
+                    let want = (arc.name, vec![*early, *late]);
+                    assert!(c.enabled_features(sw_if).contains(&want), "{want:?}");
+                    for feature in [a, b] {
+                        c.enable_feature(arc.name, feature, sw_if, false).expect("a feature");
+                    }
+                }
+            }
+        }
     }
     c.shut_down();
 }
@@ -118,6 +143,30 @@ fn dependencies_point_downwards() {
             let level = levels.get(&dependency).unwrap_or_else(|| panic!("no row: {dependency}"));
             assert!(*level >= levels[&name], "{name} depends on {dependency} above it");
         }
+    }
+}
+
+#[test]
+fn features_need_those_whose_crates_they_use() {
+    let at = |parent: &str| fs::read_dir(crates().join(parent)).expect("a folder");
+    let folders = at("feat").chain(at("device")).map(|e| e.expect("an entry").path());
+    let mut names = BTreeMap::new();
+    for folder in folders.chain([crates().join("fib")]) {
+        let text = fs::read_to_string(folder.join("src/lib.rs")).expect("a source file");
+        let (_, feature) = text.split_once("pub static FEATURE").expect("a feature");
+        let name = feature.split('"').nth(1).expect("a name").to_owned();
+        let (package, uses) = manifest(&folder);
+        names.insert(package, (name, uses));
+    }
+    assert!(names.len() > 10, "{names:?}");
+    for (name, uses) in names.values() {
+        let is_it = |f: &&&Feature| f.name == name;
+        let feature = FEATURES.iter().find(is_it).unwrap_or_else(|| panic!("no feature {name}"));
+        let mut uses: Vec<_> = uses.iter().filter_map(|p| names.get(p)).map(|n| &n.0).collect();
+        let mut needs = feature.needs.to_vec();
+        uses.sort_unstable();
+        needs.sort_unstable();
+        assert_eq!(needs, uses, "{name}");
     }
 }
 

@@ -25,7 +25,7 @@
 //! | [`mpls`], [`vxlan`], [`gre`] | encapsulations |
 //! | [`checksum`] | RFC 1071 sums, RFC 1624 updates, completing offloaded checksums |
 //! | [`gso`] | segmentation of TSO and USO packets |
-//! | [`flow`] | five-tuples and their hashes |
+//! | [`flow`], [`owner`] | five-tuples and their hashes; which of several keeps a frame's flow |
 //! | [`bytes`] | big- and little-endian fields |
 //! | [`nat`] | rewriting of addresses and ports |
 //! | [`fmt`](mod@fmt) | text for packet traces |
@@ -58,6 +58,7 @@ pub mod llc;
 pub mod mpls;
 pub mod nat;
 pub mod nd;
+pub mod owner;
 pub mod pcap;
 pub mod tcp;
 pub mod udp;

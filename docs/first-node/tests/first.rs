@@ -6,11 +6,12 @@ use thalweg_engine::Feature;
 use thalweg_wire::build::Packet;
 
 fn lab(workers: usize) -> Lab {
-    let features: [&Feature; 6] = [
+    let features: [&Feature; 7] = [
         &thalweg_device::FEATURE,
         &thalweg_fib::FEATURE,
         &thalweg_feat_ethernet::FEATURE,
         &thalweg_feat_arp::FEATURE,
+        &thalweg_feat_ip::FEATURE,
         &thalweg_feat_ip4::FEATURE,
         &thalweg_feat_first::FEATURE,
     ];

@@ -165,6 +165,30 @@ lab_test! {
         Ok(())
     }
 
+    /// Errors come before translation on the way out: hosts hear of the hops, and of the MTU.
+    fn errors_with_output_feature() {
+        let lab = lab(Offloads::ON)?;
+        let config = host_pair().commands(
+            "nat44 add interface address host-eth1
+             set interface nat44 out host-eth1 output-feature
+             set interface mtu packet 1000 host-eth1",
+        );
+        let router = Router::start(&lab.router, &config)?;
+        for kind in ["-I", "-U"] {
+            let out = lab.left.ns.command("traceroute")
+                .args(["-n", "-q", "1", "-w", "3", "-m", "4", kind, &lab.right.addr.to_string()])
+                .run()?;
+            let hops: Vec<&str> =
+                out.stdout.lines().skip(1).filter_map(|l| l.split_whitespace().nth(1)).collect();
+            ensure!(hops == ["10.10.1.1", "10.10.2.2"], "{kind}: {}", out.stdout);
+        }
+        let peer = connect(&lab, 8000)?;
+        ensure!(peer.ip() == Ipv4Addr::new(10, 10, 2, 1), "the outside saw {peer}");
+        let route = lab.left.ns.ip("route get 10.10.2.2")?;
+        ensure!(route.contains("mtu 1000"), "{route}");
+        router.stop().map(drop)
+    }
+
     fn udp_without_loss() {
         let lab = lab(Offloads::OFF)?;
         let router = start(&lab, "")?;

@@ -144,6 +144,8 @@ impl<C> Catalog<C> {
                 draft.problems.push(Problem::unsupported(&node, interface.path(""), KINDS));
             }
         }
+        draft.unread.retain(|(kind, _)| !draft.read.contains(kind));
+        draft.problems.extend(draft.unread.drain(..).map(|(_, problem)| problem));
         let mut seen: HashMap<&str, &str> = HashMap::new();
         for item in &draft.items {
             if let Some(first) = seen.insert(&item.key, &item.path) {

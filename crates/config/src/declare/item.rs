@@ -146,6 +146,10 @@ pub struct Draft {
     pub(crate) items: Vec<Item>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) claimed: BTreeSet<String>,
+    /// Kinds of values that a section reads.
+    pub(crate) read: BTreeSet<&'static str>,
+    /// Problems of values unless a section reads their kind.
+    pub(crate) unread: Vec<(&'static str, Problem)>,
 }
 
 impl Draft {
@@ -162,5 +166,15 @@ impl Draft {
     /// Claims an interface as one of the caller's kind. Names that no section claims are problems.
     pub fn claim(&mut self, interface: &str) {
         self.claimed.insert(interface.to_owned());
+    }
+
+    /// Says that a section reads values of a kind: `IPv6` among the addresses of a list.
+    pub fn reads(&mut self, kind: &'static str) {
+        self.read.insert(kind);
+    }
+
+    /// Reports a problem of a value unless a section reads its kind.
+    pub fn unless_read(&mut self, kind: &'static str, problem: Problem) {
+        self.unread.push((kind, problem));
     }
 }

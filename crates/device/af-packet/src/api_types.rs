@@ -2,7 +2,7 @@
 
 use crate::device::{self, HostConfig};
 use thalweg_api::schema::Module;
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Retval, Text, api_enum};
 use thalweg_device::{DeviceError, interface};
 use thalweg_graph::Control;
@@ -32,7 +32,7 @@ api_enum! {
 }
 
 /// Returns the given MAC address unless it is zero or a default is requested.
-pub(crate) fn chosen(address: MacAddress, random: bool) -> Option<[u8; 6]> {
+pub(crate) fn chosen(address: MacAddr, random: bool) -> Option<[u8; 6]> {
     (!random && address.0 != [0; 6]).then_some(address.0)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, interface};
 use thalweg_api::schema::Module;
-use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddress};
+use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddr};
 use thalweg_api::{Clients, Message, Retval, Subscribers, api_enum};
 use thalweg_graph::{Control, RxMode as Mode};
 
@@ -122,7 +122,7 @@ pub fn indices(c: &Control, index: InterfaceIndex) -> Vec<SwIfIndex> {
 }
 
 /// Returns a MAC address unless it is zero.
-pub fn mac(address: MacAddress) -> Option<[u8; 6]> {
+pub fn mac(address: MacAddr) -> Option<[u8; 6]> {
     (address.0 != [0; 6]).then_some(address.0)
 }
 
@@ -154,7 +154,7 @@ pub(crate) struct Listeners(pub(crate) Subscribers);
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(Listeners::default());
-    c.state::<Interfaces>().borrow_mut().subscribe(|c, event| {
+    c.subscribe(|c, &event: &InterfaceEvent| {
         let (sw_if, deleted) = match event {
             InterfaceEvent::Created(sw_if) | InterfaceEvent::State(sw_if) => (sw_if, false),
             InterfaceEvent::Deleted(sw_if) => (sw_if, true),

@@ -1,7 +1,7 @@
 //! The registry of interfaces.
 //!
 //! The main thread owns it; workers read [`IfTable`], republished on each change. Features learn of
-//! changes by [`Interfaces::subscribe`].
+//! changes by [`InterfaceEvent`].
 
 mod indices;
 mod kind;
@@ -18,7 +18,7 @@ use crate::output;
 use indices::Indices;
 use kind::MODES;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_graph::stats::MAX_INTERFACES;
@@ -234,7 +234,7 @@ pub struct InterfaceSpec {
     pub input: Option<NodeId>,
 }
 
-/// Change of an interface.
+/// The event that an interface has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InterfaceEvent {
     /// Created.
@@ -343,17 +343,16 @@ struct Interface {
     tx: Option<NodeId>,
 }
 
-type Subscriber = Rc<dyn Fn(&mut Control, InterfaceEvent)>;
-
 /// The registry on the main thread.
 pub struct Interfaces {
     list: Vec<Option<Interface>>,
     by_name: HashMap<String, SwIfIndex>,
+    /// Interfaces whose deletion has begun.
+    ending: BTreeSet<SwIfIndex>,
     writer: snapshot::Writer<IfTable>,
     indices: Indices,
     /// Instances of numbered interfaces (`loop3`) by prefix.
     instances: HashMap<&'static str, Indices>,
-    subscribers: Vec<Subscriber>,
     /// Nodes of frames received, by mode.
     mode_inputs: [Option<NodeId>; MODES],
     #[allow(clippy::type_complexity)]
@@ -367,10 +366,10 @@ impl Interfaces {
         c.insert(Interfaces {
             list: Vec::new(),
             by_name: HashMap::new(),
+            ending: BTreeSet::new(),
             writer,
             indices: Indices::new(MAX_INTERFACES as SwIfIndex),
             instances: HashMap::new(),
-            subscribers: Vec::new(),
             mode_inputs: [None; MODES],
             describers: Vec::new(),
         });
@@ -435,11 +434,6 @@ impl Interfaces {
     /// Driver of an interface.
     pub fn device(&self, sw_if: SwIfIndex) -> Option<Rc<RefCell<Box<dyn Device>>>> {
         Some(self.list.get(sw_if as usize)?.as_ref()?.device.clone())
-    }
-
-    /// Calls `f` on each change, on the main thread.
-    pub fn subscribe(&mut self, f: impl Fn(&mut Control, InterfaceEvent) + 'static) {
-        self.subscribers.push(Rc::new(f));
     }
 
     /// Registers lines for `show interface address` (addresses, layer 2).
@@ -571,13 +565,6 @@ pub fn l2_text(c: &Control, view: &InterfaceView) -> Option<String> {
     }
 }
 
-fn notify(c: &mut Control, event: InterfaceEvent) {
-    let subscribers = c.state::<Interfaces>().borrow().subscribers.clone();
-    for s in subscribers {
-        s(c, event);
-    }
-}
-
 /// Creates an interface: its nodes, its place on the arcs, its row in the table. `tx` builds the
 /// transmit node of each worker.
 ///
@@ -631,7 +618,7 @@ pub fn create(
         a.publish(c, sw_if);
     }
     c.make_interface_ready(sw_if);
-    notify(c, InterfaceEvent::Created(sw_if));
+    c.publish(InterfaceEvent::Created(sw_if));
     Ok(sw_if)
 }
 
@@ -654,22 +641,35 @@ fn add_nodes(
     Ok((output, tx))
 }
 
-/// Deletes an interface: brings it down, notifies subscribers, then deletes its nodes and rows.
+/// Deletes an interface: brings it down, publishes [`InterfaceEvent::Deleted`], and deletes its
+/// nodes and rows once all subscribers have seen it.
 ///
 /// # Errors
-/// If the interface does not exist, or it is `local0`.
+/// If the interface does not exist, is being deleted, or is `local0`.
 pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     let v = view(c, sw_if)?;
     if sw_if == 0 {
         return Err(DeviceError::Failed("local0 cannot be deleted".into()));
     }
+    let all = c.state::<Interfaces>();
+    if !all.borrow_mut().ending.insert(sw_if) {
+        return Err(DeviceError::Unknown(v.name));
+    }
     let _ = set_admin(c, sw_if, false);
-    notify(c, InterfaceEvent::Deleted(sw_if));
+    c.publish_then(InterfaceEvent::Deleted(sw_if), move |c| remove(c, sw_if));
+    Ok(())
+}
+
+/// Deletes an interface's nodes and rows.
+fn remove(c: &mut Control, sw_if: SwIfIndex) {
     let all = c.state::<Interfaces>();
     let gone = {
         let mut a = all.borrow_mut();
+        a.ending.remove(&sw_if);
         let gone = a.list[sw_if as usize].take();
-        a.by_name.remove(&v.name);
+        if let Some(i) = &gone {
+            a.by_name.remove(&i.view.name);
+        }
         a.indices.give_back(sw_if);
         a.publish(c, sw_if);
         gone
@@ -682,5 +682,4 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
             c.remove_node(tx);
         }
     }
-    Ok(())
 }

@@ -32,10 +32,11 @@ pub use stream::{
 
 use thalweg_engine::Feature;
 
-/// The feature. To be listed after [`thalweg_device::FEATURE`].
+/// The feature.
 pub static FEATURE: Feature = Feature {
     name: "packet-generator",
     about: "packet generator: streams, ports and captures",
+    needs: &["interface"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

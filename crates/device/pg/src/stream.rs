@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thalweg_buffer::FRAME_SIZE;
-use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, Interfaces, SwIfIndex};
+use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex};
 use thalweg_graph::{Control, Event, Topic};
 
 /// State shared with the nodes.
@@ -185,8 +185,8 @@ impl Pg {
             next_key: 0,
             next_number: 0,
         });
-        c.state::<Interfaces>().borrow_mut().subscribe(|c, event| {
-            if let InterfaceEvent::Deleted(sw_if) = event {
+        c.subscribe(|c, event| {
+            if let InterfaceEvent::Deleted(sw_if) = *event {
                 forget_interface(c, sw_if);
             }
         });

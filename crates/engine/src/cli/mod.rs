@@ -18,6 +18,8 @@ pub mod show_logging;
 pub mod show_memory;
 pub mod show_packet_accounting;
 pub mod show_plugins;
+pub mod show_punt_reasons;
+pub mod show_punt_stats;
 pub mod show_runtime;
 pub mod show_runtime_loops;
 pub mod show_threads;
@@ -44,6 +46,8 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &show_memory::COMMAND,
     &show_packet_accounting::COMMAND,
     &show_plugins::COMMAND,
+    &show_punt_reasons::COMMAND,
+    &show_punt_stats::COMMAND,
     &show_runtime::COMMAND,
     &show_runtime_loops::COMMAND,
     &show_threads::COMMAND,

@@ -3,7 +3,7 @@
 use crate::{ArpError, Config, Neighbor, NeighborChange, Neighbors, neighbors};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_api::schema::Module;
-use thalweg_api::types::{Address, AddressFamily, InterfaceIndex, MacAddress};
+use thalweg_api::types::{Address, AddressFamily, InterfaceIndex, MacAddr};
 use thalweg_api::{ApiType, Caller, Clients, Message, Retval, Subscribers, api_enum};
 use thalweg_graph::Control;
 
@@ -37,7 +37,7 @@ pub struct IpNeighbor {
     /// Flags.
     pub flags: IpNeighborFlags,
     /// MAC address.
-    pub mac_address: MacAddress,
+    pub mac_address: MacAddr,
     /// IP address.
     pub ip_address: Address,
 }
@@ -89,7 +89,7 @@ pub(crate) fn describe(n: &Neighbor) -> Option<IpNeighbor> {
             bit(n.is_static, IpNeighborFlags::STATIC)
                 | bit(n.no_fib_entry, IpNeighborFlags::NO_FIB_ENTRY),
         ),
-        mac_address: MacAddress(n.mac?),
+        mac_address: MacAddr(n.mac?),
         ip_address: IpAddr::V4(n.ip).into(),
     })
 }
@@ -128,7 +128,7 @@ pub struct IpNeighborEventV2 {
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(Watchers::default());
-    c.state::<Neighbors>().borrow_mut().on_change(notify);
+    c.subscribe(notify);
 }
 
 fn notify(c: &mut Control, change: &NeighborChange) {
@@ -141,7 +141,7 @@ fn notify(c: &mut Control, change: &NeighborChange) {
     let neighbor = IpNeighbor {
         sw_if_index: InterfaceIndex(change.sw_if),
         flags: IpNeighborFlags(u8::from(change.is_static)),
-        mac_address: MacAddress(change.mac.unwrap_or_default()),
+        mac_address: MacAddr(change.mac.unwrap_or_default()),
         ip_address: IpAddr::V4(change.ip).into(),
     };
     let concerns = |(ip, sw_if): &Filter| {

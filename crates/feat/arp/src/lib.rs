@@ -6,7 +6,7 @@
 //!
 //! * [`nodes`]: `arp-input`, `ip4-arp` and `ip4-glean`.
 //! * [`neighbors`]: the table on the main thread. The IPv4 feature passes addresses with
-//!   [`set_addresses`] and learns by [`Neighbors::on_change`] which /32 routes to add.
+//!   [`set_addresses`] and learns by [`NeighborChange`] which /32 routes to add.
 //!
 //! Life of a neighbour:
 //!
@@ -50,10 +50,11 @@ pub use table::{Config, State, TableStats};
 
 use thalweg_engine::Feature;
 
-/// The feature. To be listed after `interface` and `fib`, before `ip4`.
+/// The feature.
 pub static FEATURE: Feature = Feature {
     name: "arp",
     about: "ARP and IPv4 neighbours",
+    needs: &["interface", "fib"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -8,10 +8,9 @@ use crate::packet::{
 use crate::table::{Action, Config, Entry, Key, NeighborTable, State, TableStats, Waiter};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_device::{InterfaceEvent, Interfaces, Mac, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, Mac, SwIfIndex, interface};
 use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Peer};
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, Event, Inject, NodeId, Topic, clock};
@@ -68,7 +67,9 @@ pub enum ArpError {
     Fib(#[from] FibError),
 }
 
-/// A change of a neighbour, see [`Neighbors::on_change`].
+/// The event that a neighbour which has or had a MAC address has changed. The adjacency is complete
+/// before others learn of a neighbour, and incomplete again before they learn of its removal; the
+/// same change may be reported twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NeighborChange {
     /// Interface.
@@ -123,13 +124,10 @@ pub(crate) struct Topics {
     pub(crate) requests: Topic,
 }
 
-type Subscriber = Rc<dyn Fn(&mut Control, &NeighborChange)>;
-
 /// The neighbour table and its subscribers.
 pub struct Neighbors {
     table: NeighborTable,
     addrs: snapshot::Writer<IfAddrs>,
-    subscribers: Vec<Subscriber>,
     timer: Option<(Instant, TimerId)>,
     conflicts: u64,
     /// While all neighbours are being replaced: start time, and the neighbours configured since.
@@ -137,13 +135,6 @@ pub struct Neighbors {
 }
 
 impl Neighbors {
-    /// Calls `f` on the main thread for each change of a neighbour that has or had a MAC address.
-    /// The adjacency is complete before `f` learns of a neighbour, and incomplete again before `f`
-    /// learns of its removal; the same change may be reported twice.
-    pub fn on_change(&mut self, f: impl Fn(&mut Control, &NeighborChange) + 'static) {
-        self.subscribers.push(Rc::new(f));
-    }
-
     /// Settings of the table.
     pub fn config(&self) -> Config {
         self.table.config
@@ -229,7 +220,6 @@ pub(crate) fn init(c: &mut Control) {
     c.insert(Neighbors {
         table: NeighborTable::new(Config::default()),
         addrs,
-        subscribers: Vec::new(),
         timer: None,
         conflicts: 0,
         replacing: None,
@@ -237,7 +227,7 @@ pub(crate) fn init(c: &mut Control) {
     let reports = c.topic("arp sender", handle_report);
     let requests = c.topic("arp wanted", handle_request);
     c.share(Arc::new(Topics { reports, requests }));
-    c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
+    c.subscribe(interface_changed);
 }
 
 /// Changes the table, then performs the resulting actions.
@@ -314,7 +304,7 @@ fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
         e.in_fib = connected && !e.no_fib;
         NeighborChange { sw_if, ip, mac: e.mac, is_static: e.is_static, fib_entry: e.in_fib }
     };
-    notify(c, &change);
+    c.publish(change);
     let dpo = state.borrow().table.get(key).and_then(|e| e.dpo);
     Ok(dpo)
 }
@@ -326,16 +316,9 @@ fn peer(ip: Ipv4Addr) -> Peer {
 fn withdraw(c: &mut Control, (sw_if, ip): Key, dpo: Option<Dpo>, is_static: bool) {
     let forwarding = c.state::<Forwarding>();
     forwarding.borrow_mut().set_neighbor(c, sw_if, IpAddr::V4(ip), None);
-    notify(c, &NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
+    c.publish(NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
     if let Some(dpo) = dpo {
         forwarding.borrow_mut().release(c, dpo);
-    }
-}
-
-fn notify(c: &mut Control, change: &NeighborChange) {
-    let subscribers = c.state::<Neighbors>().borrow().subscribers.clone();
-    for s in subscribers {
-        s(c, change);
     }
 }
 
@@ -453,8 +436,8 @@ fn can_resolve(c: &Control, (sw_if, ip): Key) -> bool {
     source.is_some_and(|s| s != ip) && view.is_ok_and(|v| v.is_up() && v.ethernet)
 }
 
-fn interface_changed(c: &mut Control, event: InterfaceEvent) {
-    match event {
+fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
+    match *event {
         InterfaceEvent::State(i) if interface::view(c, i).is_ok_and(|v| !v.is_up()) => {
             flush(c, Some(i));
         }

@@ -14,11 +14,10 @@ fn lists_are_current() {
     thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
 }
 
-fn watch(b: &Bench) -> Rc<RefCell<Vec<NeighborChange>>> {
+fn watch(b: &mut Bench) -> Rc<RefCell<Vec<NeighborChange>>> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = seen.clone();
-    let state = b.c.state::<Neighbors>();
-    state.borrow_mut().on_change(move |_, change| log.borrow_mut().push(*change));
+    b.c.subscribe(move |_, change| log.borrow_mut().push(*change));
     seen
 }
 
@@ -31,7 +30,7 @@ fn kind(b: &Bench, n: u8) -> Option<Kind> {
 #[test]
 fn subscribers_hear_of_neighbours_with_their_adjacency_complete() {
     let mut b = Bench::new();
-    let seen = watch(&b);
+    let seen = watch(&mut b);
     let sw_if = b.sw_if;
     let want =
         |mac, fib_entry| NeighborChange { sw_if, ip: ip(7), mac, is_static: false, fib_entry };
@@ -50,7 +49,7 @@ fn subscribers_hear_of_neighbours_with_their_adjacency_complete() {
 #[test]
 fn static_neighbours_follow_the_subnets() {
     let mut b = Bench::new();
-    let seen = watch(&b);
+    let seen = watch(&mut b);
     let (sw_if, far) = (b.sw_if, [172, 16, 0, 9].into());
     let flags = NeighborFlags { is_static: true, no_fib_entry: false };
     crate::set(&mut b.c, sw_if, far, mac(9), flags).unwrap();

@@ -15,6 +15,7 @@ use thalweg_tables::snapshot::{self, Snapshot};
 pub static FEATURE: Feature = Feature {
     name: "ethernet",
     about: "Ethernet input by ethertype",
+    needs: &["interface"],
     nodes: nodes::NODES,
     init,
     ready,

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tables::{Published, Tallies, Tally};
-use thalweg_device::{InterfaceEvent, Interfaces};
+use thalweg_device::InterfaceEvent;
 use thalweg_engine::Feature;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
@@ -48,6 +48,7 @@ const TICK: Duration = Duration::from_millis(200);
 pub static FEATURE: Feature = Feature {
     name: "flow",
     about: "flow rules and connection tracking",
+    needs: &["interface", "l2"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     settings: &[&settings::SETTINGS],
@@ -72,8 +73,7 @@ fn init(c: &mut Control) {
         // Before the start this only registers the queue, and cannot fail.
         tracing::error!("flow rules: {e}");
     }
-    let all = c.state::<Interfaces>();
-    all.borrow_mut().subscribe(|c, e| match e {
+    c.subscribe(|c, &e: &InterfaceEvent| match e {
         InterfaceEvent::Deleted(gone) => sets::interface_gone(c, gone),
         InterfaceEvent::Created(new) => sets::interface_created(c, new),
         _ => {}
@@ -81,7 +81,7 @@ fn init(c: &mut Control) {
 }
 
 fn ready(c: &mut Control) {
-    c.state::<thalweg_feat_l2::L2>().borrow_mut().subscribe(sets::ports_changed);
+    c.subscribe(|c, _: &thalweg_feat_l2::PortsChanged| sets::ports_changed(c));
     c.after(TICK, events::run);
     c.every(TICK, |c| {
         tracking::tick(c);

@@ -1,22 +1,19 @@
 //! Rewrites addresses and ports of frames, and updates checksums.
 
 use thalweg_conntrack::Tuple;
+use thalweg_wire::ethernet::ethertype;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::packet::{self, Change, Kind};
 use thalweg_wire::nat::tuple;
+use thalweg_wire::owner::{self, Network};
 
-use crate::rule::key::{self, Words, ether};
+use crate::rule::key::{self, Words};
 
-/// Offset of the IPv4 header of an Ethernet frame, after any number of tags.
+/// Offset of the IPv4 header of an Ethernet frame, after any number of tags up to
+/// [`owner::MAX_DEPTH`]. Behind labels a packet has no IPv4 fields for rules.
 pub(crate) fn ipv4_at(frame: &[u8]) -> Option<usize> {
-    let mut at = 12;
-    loop {
-        match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
-            ether::IPV4 => return Some(at + 2),
-            ether::VLAN | ether::QINQ => at += 4,
-            _ => return None,
-        }
-    }
+    let is_plain = |n: &Network| n.ethertype == ethertype::IPV4 && n.labels == 0;
+    owner::network(frame).filter(is_plain).map(|n| n.at)
 }
 
 /// The change from one key to another.

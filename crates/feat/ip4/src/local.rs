@@ -122,6 +122,17 @@ pub fn take_udp_port(c: &mut Control, port: u16, node: &'static str) -> Result<(
     take(c, Key::UdpPort(port), node)
 }
 
+/// Returns the UDP ports that are taken, in order, and the nodes that take them.
+pub fn udp_ports(c: &Control) -> Vec<(u16, &'static str)> {
+    let registry = c.state::<Registry>();
+    let registry = registry.borrow();
+    let port = |(key, node): (&Key, &&'static str)| match key {
+        Key::UdpPort(port) => Some((*port, *node)),
+        Key::Protocol(_) => None,
+    };
+    registry.taken.iter().filter_map(port).collect()
+}
+
 /// Gives a protocol back.
 pub fn release_protocol(c: &mut Control, protocol: u8) {
     release(c, Key::Protocol(protocol));

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::num::NonZeroU16;
 use std::rc::Rc;
 use std::time::Duration;
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{ApiType, Caller, Clients, Later, Message, Retval, Subscribers, api_enum};
 use thalweg_graph::Control;
 
@@ -28,7 +28,7 @@ pub struct MacEntry {
     /// Port of the address; of a deleted one, its last.
     pub sw_if_index: InterfaceIndex,
     /// MAC address.
-    pub mac_addr: MacAddress,
+    pub mac_addr: MacAddr,
     /// What happened.
     pub action: MacEventAction,
     /// Always 0.
@@ -134,7 +134,7 @@ fn entry((mac, port, change): (thalweg_device::Mac, u32, MacChange)) -> MacEntry
         MacChange::Forgotten => MacEventAction::DELETE,
         MacChange::Moved => MacEventAction::MOVE,
     };
-    let (sw_if_index, mac_addr) = (InterfaceIndex(port), MacAddress(mac));
+    let (sw_if_index, mac_addr) = (InterfaceIndex(port), MacAddr(mac));
     MacEntry { sw_if_index, mac_addr, action, flags: 0 }
 }
 

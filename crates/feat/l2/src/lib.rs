@@ -29,7 +29,7 @@ use learning::Learning;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
-use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, Mac, Mode, SwIfIndex, interface};
+use thalweg_device::{DeviceError, InterfaceEvent, Mac, Mode, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::mac::MacTable;
@@ -39,6 +39,7 @@ use thalweg_tables::snapshot::{self, Snapshot};
 pub static FEATURE: Feature = Feature {
     name: "l2",
     about: "layer 2: cross connects and bridge domains",
+    needs: &["interface"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
@@ -48,20 +49,17 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
+/// The event that a port has joined or left a bridge domain.
+pub struct PortsChanged;
+
 /// State of layer 2 on the main thread.
 pub struct L2 {
     xconnects: BTreeMap<SwIfIndex, SwIfIndex>,
     bridges: Bridges,
     writer: snapshot::Writer<L2Table>,
-    /// Called when a bridge domain's ports change.
-    listeners: Vec<fn(&mut Control)>,
 }
 
 impl L2 {
-    /// Registers a function to be called when a port joins or leaves a bridge domain.
-    pub fn subscribe(&mut self, listener: fn(&mut Control)) {
-        self.listeners.push(listener);
-    }
     /// All cross connects as (rx, tx).
     pub fn xconnects(&self) -> impl Iterator<Item = (SwIfIndex, SwIfIndex)> + '_ {
         self.xconnects.iter().map(|(a, b)| (*a, *b))
@@ -85,10 +83,10 @@ fn init(c: &mut Control) {
     let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic });
     c.share(Arc::clone(&learning));
     let bridges = Bridges::new(macs, learning);
-    c.insert(L2 { xconnects: BTreeMap::new(), bridges, writer, listeners: Vec::new() });
+    c.insert(L2 { xconnects: BTreeMap::new(), bridges, writer });
     c.insert(learning::Scan::default());
     c.insert(api_types::Watchers::default());
-    c.state::<Interfaces>().borrow_mut().subscribe(interface_changed);
+    c.subscribe(interface_changed);
 }
 
 fn ready(c: &mut Control) {
@@ -97,14 +95,9 @@ fn ready(c: &mut Control) {
     }
 }
 
-fn ports_changed(c: &mut Control) {
-    let listeners = c.state::<L2>().borrow().listeners.clone();
-    listeners.into_iter().for_each(|listener| listener(c));
-}
-
-fn interface_changed(c: &mut Control, event: InterfaceEvent) {
+fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
     let state = c.state::<L2>();
-    match event {
+    match *event {
         InterfaceEvent::Deleted(gone) => {
             let ends: Vec<SwIfIndex> = {
                 let l2 = state.borrow();
@@ -150,7 +143,7 @@ pub fn set_xconnect(c: &mut Control, rx: SwIfIndex, tx: SwIfIndex) -> Result<(),
     };
     enter(c, rx, was, Mode::CrossConnect(tx))?;
     flush::start(c);
-    ports_changed(c);
+    c.publish(PortsChanged);
     Ok(())
 }
 
@@ -191,7 +184,7 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     interface::accept_all(c, rx, false)?;
     table::publish(c);
     flush::start(c);
-    ports_changed(c);
+    c.publish(PortsChanged);
     Ok(())
 }
 
@@ -276,7 +269,7 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
     };
     enter(c, sw_if, was, Mode::Bridged { domain: id, number, group })?;
     flush::start(c);
-    ports_changed(c);
+    c.publish(PortsChanged);
     Ok(())
 }
 

@@ -25,11 +25,11 @@ const SOURCE: u64 = 0xffff_ffff_0000_ff00;
 
 /// The packets to one of these addresses.
 #[inline(always)]
-pub(crate) fn hairpins<const N: usize>(frame: &Frame, addresses: &HashSet<u32, FastHash>) -> Rows {
-    let to = |head: &[u8; N]| u32::from_be_bytes([head[16], head[17], head[18], head[19]]);
+pub(crate) fn hairpins(frame: &Frame, addresses: &HashSet<u32, FastHash>) -> Rows {
+    let to = |head: &[u8; NEED]| u32::from_be_bytes([head[16], head[17], head[18], head[19]]);
     // Packets too short for the fast path are included as well.
-    let is = |head: &[u8; N]| head[0] == 0 || addresses.contains(&to(head));
-    Rows::of(frame.heads::<N>().map(is))
+    let is = |head: &[u8; NEED]| head[0] == 0 || addresses.contains(&to(head));
+    Rows::of(frame.heads::<NEED>().map(is))
 }
 
 #[inline(always)]
@@ -45,18 +45,9 @@ fn store(h: &mut [u8], at: usize, word: u64) {
 /// The common key of all packets of a frame, if there is one and no IPv4 header needs the slow
 /// path.
 #[inline(always)]
-pub(crate) fn only_key<const N: usize>(
-    frame: &Frame,
-    table: u32,
-    direction: Direction,
-) -> Option<Key> {
-    let l2 = N - NEED;
-    let words = |head: &[u8; N]| {
-        let h = &head[l2..];
-        let link = if l2 > 0 { u64::from(head[l2 - 2] ^ 8 | head[l2 - 1]) } else { 0 };
-        (load(h, 0) & SHAPE ^ PLAIN | link, load(h, 8), load(h, 16))
-    };
-    let mut heads = frame.long_heads::<N>()?.map(words);
+pub(crate) fn only_key(frame: &Frame, table: u32, direction: Direction) -> Option<Key> {
+    let words = |h: &[u8; NEED]| (load(h, 0) & SHAPE ^ PLAIN, load(h, 8), load(h, 16));
+    let mut heads = frame.long_heads::<NEED>()?.map(words);
     let first = heads.next()?;
     let differ = |w: (u64, u64, u64)| w.0 | (w.1 ^ first.1) & SOURCE | w.2 ^ first.2;
     let (mut any, mut ttl) = (first.0, first.1 as u8);
@@ -80,24 +71,14 @@ pub(crate) fn only_key<const N: usize>(
 
 /// Reads the keys of a frame's packets. Packets for the slow path get a key that no session has.
 #[inline(always)]
-pub(crate) fn gather<const N: usize>(
-    frame: &Frame,
-    keys: &mut [Key],
-    table: u32,
-    direction: Direction,
-) {
-    let l2 = N - NEED;
+pub(crate) fn gather(frame: &Frame, keys: &mut [Key], table: u32, direction: Direction) {
     let dies = u64::from(direction == Direction::In2Out);
-    for (head, key) in frame.heads::<N>().zip(keys.iter_mut()) {
-        let h = &head[l2..];
+    for (h, key) in frame.heads::<NEED>().zip(keys.iter_mut()) {
         let (w0, w1, w2) = (load(h, 0), load(h, 8), load(h, 16));
         let ip = (w1 >> 8) as u8;
-        let mut plain = (w0 & SHAPE == PLAIN)
+        let plain = (w0 & SHAPE == PLAIN)
             & ((ip == protocol::TCP) | (ip == protocol::UDP))
             & (w1 & 0xff > dies);
-        if l2 > 0 {
-            plain &= head[l2 - 2..l2] == [8, 0];
-        }
         let found = tuple::key(w1 >> 32 | w2 << 32, (w2 >> 32) as u32, ip, table);
         *key = if plain { found } else { [0; 2] };
     }
@@ -162,7 +143,7 @@ fn length(h: &[u8]) -> u64 {
 
 /// Handles a frame whose packets all have the same key.
 #[inline(always)]
-pub(crate) fn one_flow<const N: usize>(
+pub(crate) fn one_flow(
     nat: &mut Nat,
     frame: &mut Frame,
     key: &Key,
@@ -179,9 +160,9 @@ pub(crate) fn one_flow<const N: usize>(
     let word = words[0];
     let Some(f) = fast(other, word, found.by_second()) else { return all(frame) };
     let done = if (key[1] >> 32) as u8 == protocol::UDP {
-        rewrite_all::<N, true>(frame, &f)
+        rewrite_all::<true>(frame, &f)
     } else {
-        rewrite_all::<N, false>(frame, &f)
+        rewrite_all::<false>(frame, &f)
     };
     let Some((packets, bytes, rest)) = done else { return all(frame) };
     words[1] += packets;
@@ -196,15 +177,11 @@ pub(crate) fn one_flow<const N: usize>(
 /// packets left because they open or close the connection. `None`, with nothing changed, if one is
 /// too short.
 #[inline(always)]
-fn rewrite_all<const N: usize, const UDP: bool>(
-    frame: &mut Frame,
-    f: &Fast,
-) -> Option<(u64, u64, Rows)> {
+fn rewrite_all<const UDP: bool>(frame: &mut Frame, f: &Fast) -> Option<(u64, u64, Rows)> {
     let (source, others) = (f.addresses << 32, f.addresses >> 32 | u64::from(f.ports) << 32);
     let (mut bytes, mut rest, mut left) = (0, Rows::NONE, 0);
     let n = frame.len() as u64;
-    for (i, window) in frame.long_windows_mut::<N>(0, u16::MAX)?.enumerate() {
-        let h = &mut window[N - NEED..];
+    for (i, h) in frame.long_windows_mut::<NEED>(0, u16::MAX)?.enumerate() {
         if !UDP && h[33] & ENDS != 0 {
             rest.insert(i as u8);
             left += 1;
@@ -230,21 +207,15 @@ fn rewrite_all<const N: usize, const UDP: bool>(
 
 /// Handles packets of several sessions that have been looked up.
 #[inline(always)]
-pub(crate) fn many_flows<const N: usize>(
-    nat: &mut Nat,
-    frame: &mut Frame,
-    config: &Config,
-    now: Millis,
-) -> Rows {
+pub(crate) fn many_flows(nat: &mut Nat, frame: &mut Frame, config: &Config, now: Millis) -> Rows {
     let mut rest = Rows::NONE;
     let Nat { table, columns, .. } = nat;
     let found = &columns.found[..frame.len()];
-    for (i, (window, found)) in frame.windows_mut::<N>(0).zip(found).enumerate() {
-        let (Some(w), Some(found)) = (window, found) else {
+    for (i, (window, found)) in frame.windows_mut::<NEED>(0).zip(found).enumerate() {
+        let (Some(h), Some(found)) = (window, found) else {
             rest.insert(i as u8);
             continue;
         };
-        let h = &mut w[N - NEED..];
         let (other, end, words) = table.counterpart(*found);
         let over = now.wrapping_sub(*end) < 1 << 31;
         let f = fast(other, words[0], found.by_second()).filter(|_| !over);

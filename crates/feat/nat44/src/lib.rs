@@ -49,10 +49,11 @@ use thalweg_engine::Feature;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot::{self, Snapshot};
 
-/// The feature. It must be listed after `ip4`.
+/// The feature.
 pub static FEATURE: Feature = Feature {
     name: "nat44",
     about: "network address translation, IPv4 to IPv4, endpoint dependent",
+    needs: &["interface", "fib", "arp", "ip", "ip4"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -51,18 +51,17 @@ pub(crate) const fn declare(
     }
 }
 
-/// A translating node. `N` is [`NEED`](crate::translate::NEED) plus the length of the headers
-/// before IPv4; `DIRECTION` is a [`Direction`], so that each is compiled separately.
-struct NatNode<const DIRECTION: u8, const N: usize>(Translator);
+/// A translating node. `DIRECTION` is a [`Direction`], so that each is compiled separately.
+struct NatNode<const DIRECTION: u8>(Translator);
 
 /// Builds the node.
-pub(crate) fn build<const DIRECTION: u8, const N: usize>(cx: &BuildCx<'_>) -> Built {
+pub(crate) fn build<const DIRECTION: u8>(cx: &BuildCx<'_>) -> Built {
     let direction = Direction::of(DIRECTION);
     let queue = QUEUES[direction as usize].0;
-    Built::node(NatNode::<DIRECTION, N>(Translator::new(cx, direction, queue, OUTCOMES)))
+    Built::node(NatNode::<DIRECTION>(Translator::new(cx, direction, queue, OUTCOMES)))
 }
 
-impl<const DIRECTION: u8, const N: usize> Node for NatNode<DIRECTION, N> {
+impl<const DIRECTION: u8> Node for NatNode<DIRECTION> {
     #[inline]
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.0.begin(cx, frame);
@@ -80,13 +79,10 @@ impl<const DIRECTION: u8, const N: usize> Node for NatNode<DIRECTION, N> {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        self.0.frame::<N>(cx, frame, each)
+        self.0.frame(cx, frame, each)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = match Direction::of(DIRECTION) {
-            Direction::Output => thalweg_wire::fmt::packet(frame.data(i), out, 0),
-            _ => thalweg_wire::fmt::ip4(frame.data(i), out, 0),
-        };
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
     }
 }

@@ -11,6 +11,7 @@ use thalweg_buffer::{Flags, PktMut, Search};
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::Tuple;
+use thalweg_wire::owner::share;
 
 /// How sessions of an inside endpoint are assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +45,7 @@ impl Config {
     fn owner_of_peer(&self, (host, port): End, workers: usize) -> usize {
         // A hash other than that of load balancing, so that each worker serves all back ends.
         let hash = mix64(mix64(u64::from(host.to_bits()) << 16 | u64::from(port)) ^ 0x7065_6572);
-        let of = |n: usize| (((hash >> 32) * n as u64) >> 32) as usize;
+        let of = |n| share((hash >> 32) as u32, n);
         match self.owners.len() {
             0 => of(workers),
             n => usize::from(self.owners[of(n)]),

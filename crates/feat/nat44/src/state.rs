@@ -11,8 +11,8 @@ use crate::worker::{Nat, Sweep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex, interface};
-use thalweg_feat_ip4::Ip4;
+use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
+use thalweg_feat_ip::{AddressesChanged, Ip4, Version};
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
@@ -404,7 +404,8 @@ pub fn set_addresses(
         let (ip4, nat) = (c.state::<Ip4>(), nat.borrow());
         let ip4 = ip4.borrow();
         let lent = nat.address_interfaces.iter().filter(|b| b.1 == twice);
-        let mut lent = lent.flat_map(|b| ip4.addresses(b.0).iter().map(|a| a.0));
+        let mut lent =
+            lent.flat_map(|b| ip4.addresses(b.0).iter().map(|a| Ipv4Addr::from_bits(a.addr)));
         if let Some(wrong) = lent.find(|a| (first..=last).contains(a)) {
             return Err(NatError::Exists(format!("pool address {wrong} of an interface")));
         }
@@ -458,10 +459,11 @@ pub fn set_interface_address(
             (false, false) => return Err(NatError::Missing(what())),
             (false, true) => {
                 let ip4 = c.state::<Ip4>();
-                let lent: Vec<Ipv4Addr> =
-                    ip4.borrow().addresses(sw_if).iter().map(|a| a.0).collect();
+                let ip4 = ip4.borrow();
+                let is_lent =
+                    |a: &Ipv4Addr| ip4.addresses(sw_if).iter().any(|lent| lent.addr == a.to_bits());
                 let kept = |a: &&Address| a.twice == twice && a.table.is_some();
-                let kept = nat.addresses.iter().filter(kept).find(|a| lent.contains(&a.address));
+                let kept = nat.addresses.iter().filter(kept).find(|a| is_lent(&a.address));
                 if let Some(Address { address, table: Some(table), .. }) = kept {
                     return Err(NatError::Exists(format!("address {address} tenant-vrf {table}")));
                 }
@@ -523,7 +525,7 @@ fn features(role: Role) -> Vec<(&'static str, &'static str)> {
         all.push(("ip4-unicast", "nat44-ed-out2in"));
     }
     if role.outside && role.output {
-        all.push(("interface-output", "nat44-ed-in2out-output"));
+        all.push(("ip4-output", "nat44-ed-in2out-output"));
     }
     if role.inside || role.outside {
         all.push(("ip4-icmp-error-reply", "nat44-ed-icmp-error"));
@@ -562,12 +564,13 @@ fn publish(c: &mut Control) {
         let nat = nat.borrow();
         let ip4 = c.state::<Ip4>();
         let ip4 = ip4.borrow();
-        let first = |sw_if: SwIfIndex| ip4.addresses(sw_if).first().map(|a| a.0);
+        let first =
+            |sw_if: SwIfIndex| ip4.addresses(sw_if).first().map(|a| Ipv4Addr::from_bits(a.addr));
         let mut addresses = nat.addresses.clone();
         for (sw_if, twice) in &nat.address_interfaces {
-            let lent = ip4.addresses(*sw_if).iter().map(|(address, _)| Address {
+            let lent = ip4.addresses(*sw_if).iter().map(|a| Address {
                 twice: *twice,
-                address: *address,
+                address: Ipv4Addr::from_bits(a.addr),
                 table: None,
             });
             // A duplicate would assign its ports twice; the configured address takes precedence.
@@ -680,9 +683,8 @@ impl Nat44 {
 
 /// Subscribes to deleted interfaces and changed addresses.
 pub(crate) fn follow_interfaces(c: &mut Control) {
-    let all = c.state::<Interfaces>();
-    all.borrow_mut().subscribe(|c, e| {
-        let InterfaceEvent::Deleted(gone) = e else { return };
+    c.subscribe(|c, e| {
+        let InterfaceEvent::Deleted(gone) = *e else { return };
         let nat = c.state::<Nat44>();
         if !nat.borrow().uses(gone) {
             return;
@@ -695,8 +697,10 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         }
         publish(c);
     });
-    let ip4 = c.state::<Ip4>();
-    ip4.borrow_mut().on_address_change(|c, sw_if| {
+    c.subscribe(|c, &AddressesChanged { version, sw_if }: &AddressesChanged| {
+        if version != Version::V4 {
+            return;
+        }
         let nat = c.state::<Nat44>();
         let uses = nat.borrow().takes_address_of(sw_if);
         if uses {

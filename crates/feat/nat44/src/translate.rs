@@ -27,8 +27,6 @@ use thalweg_wire::nat::tuple::{self, Key, Tuple};
 
 /// Bytes of a packet that the fast path needs: IPv4 and TCP headers.
 pub(crate) const NEED: usize = 40;
-/// Length of an Ethernet header.
-pub(crate) const ETHERNET: usize = 14;
 
 /// TCP flags of which an opening packet has only SYN.
 const OPENS: u8 = tcp::flag::SYN | tcp::flag::ACK | tcp::flag::RST | tcp::flag::FIN;
@@ -74,7 +72,7 @@ pub(crate) enum Direction {
     In2Out,
     /// From outside.
     Out2In,
-    /// From inside, on output, with a link header.
+    /// From inside, on output: routed already.
     Output,
     /// From inside, where packets to the outside are translated on output: only packets between
     /// inside hosts by external address.
@@ -141,10 +139,6 @@ impl Translator {
         }
     }
 
-    fn l2(&self) -> usize {
-        if self.direction == Direction::Output { ETHERNET } else { 0 }
-    }
-
     /// Prepares for a frame.
     #[inline]
     pub(crate) fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
@@ -155,9 +149,9 @@ impl Translator {
         self.table = if one_table { 0 } else { tables.fib_id(frame.rx_if(0)) };
     }
 
-    /// The fast path. `N` is [`NEED`] plus the length of the headers before IPv4.
+    /// The fast path.
     #[inline(always)]
-    pub(crate) fn frame<const N: usize>(
+    pub(crate) fn frame(
         &mut self,
         cx: &mut NodeCx<'_>,
         frame: &mut Frame,
@@ -165,7 +159,7 @@ impl Translator {
     ) -> FrameVerdict {
         if self.direction == Direction::Hairpin {
             let config = self.config.load(cx.guard());
-            let rows = kernel::hairpins::<N>(frame, &config.addresses);
+            let rows = kernel::hairpins(frame, &config.addresses);
             if rows.is_empty() {
                 return FrameVerdict::Whole(Verdict::CONTINUE);
             }
@@ -179,14 +173,14 @@ impl Translator {
         let config = self.config.load(cx.guard());
         let n = frame.len();
         frame.note_translations();
-        let rest = if let Some(key) = kernel::only_key::<N>(frame, self.table, self.direction) {
-            kernel::one_flow::<N>(&mut nat, frame, &key, config, self.now)
+        let rest = if let Some(key) = kernel::only_key(frame, self.table, self.direction) {
+            kernel::one_flow(&mut nat, frame, &key, config, self.now)
         } else {
-            kernel::gather::<N>(frame, &mut nat.columns.keys, self.table, self.direction);
+            kernel::gather(frame, &mut nat.columns.keys, self.table, self.direction);
             let columns = &mut nat.columns;
             let (keys, hashes) = (&columns.keys[..n], &mut columns.hashes);
             nat.table.find_batch(keys, hashes, &mut columns.found);
-            kernel::many_flows::<N>(&mut nat, frame, config, self.now)
+            kernel::many_flows(&mut nat, frame, config, self.now)
         };
         cx.put_local(self.here, nat);
         if rest.is_empty() {
@@ -233,9 +227,7 @@ impl Translator {
         match fate {
             Fate::Worker(owner) => self.queue.to(usize::from(owner)),
             Fate::Translated { addresses, l3: delta, hairpin, across } => {
-                if let Some(l3) = data.get_mut(self.l2()..) {
-                    packet::readdress(l3, addresses, delta);
-                }
+                packet::readdress(data, addresses, delta);
                 self.goes_on(hairpin, across)
             }
         }
@@ -259,11 +251,7 @@ impl Translator {
     }
 
     fn one(&mut self, cx: &mut NodeCx<'_>, nat: &mut Nat, p: &mut PktMut<'_>) -> Verdict {
-        let l2 = self.l2();
-        let Some(l3) = p.data().get(l2..) else { return Verdict::CONTINUE };
-        if l2 > 0 && p.data()[l2 - 2..l2] != [8, 0] {
-            return Verdict::CONTINUE;
-        }
+        let l3 = p.data();
         if self.direction == Direction::Hairpin && !self.is_for_inside(cx, l3) {
             return Verdict::CONTINUE;
         }
@@ -432,16 +420,16 @@ impl Translator {
         found: Found,
     ) -> Verdict {
         let (flow, outside) = (found.flow(), found.by_second());
-        let l2 = self.l2();
         let partial =
             p.may_have_flags() && p.flags().contains(Flags::OFFLOAD) && p.meta().offload.needs_csum;
         let change = change(nat, found);
-        let bytes = (p.total_len() - l2) as u64;
-        let Some(l3) = p.data_mut().get_mut(l2..) else { return Verdict::CONTINUE };
+        let bytes = p.total_len() as u64;
+        let l3 = p.data_mut();
         let marks = session::marks(nat.table.rest(flow));
         let hairpin = marks & session::HAIRPIN != 0 && !outside;
         let across = marks & if outside { session::ACROSS } else { session::VIA } != 0;
-        let across = across.then(|| {
+        // On output its route is known.
+        let across = (across && self.direction != Direction::Output).then(|| {
             let (inside_key, outside_key) = nat.keys(flow);
             Tuple::of(if outside { &inside_key } else { &outside_key }).table
         });
@@ -510,7 +498,7 @@ impl Translator {
 
     /// Returns the reason why a packet cannot open a session.
     fn cannot_open(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
-        let kind = p.data().get(self.l2() + parsed.l4).copied().unwrap_or(0);
+        let kind = p.data().get(parsed.l4).copied().unwrap_or(0);
         match parsed.kind {
             Kind::Error(_) => Some(self.outcomes.no_translation),
             Kind::Query if !packet::asks(kind) => Some(self.outcomes.no_translation),
@@ -539,9 +527,6 @@ impl Translator {
         };
         let own = refusal == Refusal::Limit && nat.limits.is_host_full(host.0, host.1);
         self.alarm.raise(cx, refusal, host, own);
-        if self.l2() > 0 && !p.pull(self.l2()) {
-            return Verdict::drop(reason);
-        }
         icmp::request_error(cx, p, cause, reason, outcomes.icmp_error)
     }
 

@@ -20,6 +20,7 @@ use thalweg_tables::hash::{mix64, random_seed};
 use thalweg_tables::random::Random;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::{Key, Tuple};
+use thalweg_wire::owner::share;
 
 /// The session table.
 pub type Table = FlowTable<2, Words, Rest>;
@@ -140,7 +141,7 @@ pub(crate) fn is_mapped(config: &Config, (inside, outside): &(Key, Key)) -> bool
 
 /// The worker, of `workers`, that an inside host belongs to.
 pub fn owner(host: Ipv4Addr, workers: usize) -> usize {
-    (((mix64(u64::from(host.to_bits())) >> 32) * workers as u64) >> 32) as usize
+    share((mix64(u64::from(host.to_bits())) >> 32) as u32, workers)
 }
 
 fn count(counts: &mut Counts, protocol: u8, by: i32) {

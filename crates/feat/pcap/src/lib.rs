@@ -24,6 +24,7 @@ use thalweg_wire::pcap;
 pub static FEATURE: Feature = Feature {
     name: "pcap",
     about: "packet captures",
+    needs: &["interface"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
@@ -104,8 +105,7 @@ pub(crate) struct Captures(Option<Running>);
 
 fn init(c: &mut Control) {
     c.insert(Captures::default());
-    let all = c.state::<Interfaces>();
-    all.borrow_mut().subscribe(|c, event| match event {
+    c.subscribe(|c, &event: &InterfaceEvent| match event {
         InterfaceEvent::Created(sw_if) => {
             let of_all = |running: &Running| running.plan.sw_if.is_none();
             if c.state::<Captures>().borrow().0.as_ref().is_some_and(of_all) {

@@ -166,7 +166,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     c.share(shared.clone());
     thalweg_engine::start(
         &mut c,
-        &[&thalweg_device::FEATURE, &thalweg_feat_sflow::FEATURE, &BENCH],
+        &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_sflow::FEATURE, &BENCH],
     )?;
     create_loopback(&mut c, None, None)?;
     thalweg_feat_sflow::exporting::add_collector(&mut c, collector.local_addr()?.into())?;

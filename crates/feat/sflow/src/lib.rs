@@ -38,6 +38,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "sflow",
     about: "packet sampling and interface counters, sFlow v5",
+    needs: &["interface", "fib"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, Interfaces, interface};
+use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, interface};
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow_agent::conf::LinkSpeed;
@@ -266,8 +266,7 @@ pub(crate) fn init(c: &mut Control) {
         service: Err("the sflow thread is not running yet".into()),
         settling: None,
     });
-    let all = c.state::<Interfaces>();
-    all.borrow_mut().subscribe(|c, event| match event {
+    c.subscribe(|c, &event: &InterfaceEvent| match event {
         InterfaceEvent::Created(sw_if) => {
             let born = c.interface_totals_raw(sw_if);
             let state = c.state::<SFlow>();

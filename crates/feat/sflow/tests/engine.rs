@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use thalweg_device::interface;
 use thalweg_feat_sflow::state::report;
 use thalweg_sflow::Interface;
-use thalweg_sflow::value::Mac;
+use thalweg_wire::ethernet::MacAddr;
 
 #[test]
 fn at_one_in_one_every_packet_arrives_once_in_order_and_whole() {
@@ -456,7 +456,7 @@ fn the_hosts_adapters_are_the_routers_interfaces() {
         !collector.adapters.is_empty()
     });
     let mac = interface::view(&lab.c, b).expect("an interface").mac;
-    assert_eq!(collector.adapters, [(b, vec![Mac(mac)])]);
+    assert_eq!(collector.adapters, [(b, vec![MacAddr(mac)])]);
     lab.close();
 }
 

@@ -20,9 +20,11 @@ impl Control {
         let a = &self.arcs[arc.0 as usize];
         a.features.iter().chain(&a.taps).map(|(n, _)| *n).collect()
     }
-    /// Returns the features enabled on an interface, by arc.
+    /// Returns the features enabled on an interface, by arc, in the order in which packets visit
+    /// them, taps last.
     pub fn enabled_features(&self, sw_if: u32) -> Vec<(&'static str, Vec<&'static str>)> {
-        self.arcs.iter().map(|a| (a.decl.name, a.enabled(sw_if))).collect()
+        let rows = self.arcs.iter().zip(&self.arc_table.arcs);
+        rows.map(|(a, row)| (a.decl.name, a.enabled(row, sw_if))).collect()
     }
 
     /// Changes an arc; returns its index and the result.

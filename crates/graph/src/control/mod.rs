@@ -6,6 +6,7 @@
 
 mod arcs;
 mod counters;
+mod events;
 mod hand_off;
 mod launch;
 mod main_loop;
@@ -216,6 +217,14 @@ pub struct MainStats {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct TimerId(u64);
 
+/// A feature's state on the main thread.
+struct State {
+    /// A `RefCell` of its type.
+    cell: Rc<dyn Any>,
+    type_name: &'static str,
+    is_borrowed: fn(&dyn Any) -> bool,
+}
+
 /// The main thread's state.
 pub struct Control {
     config: EngineConfig,
@@ -228,7 +237,9 @@ pub struct Control {
     arcs: Vec<ArcConfig>,
     arc_table: Arc<ArcTable>,
     workers: Vec<WorkerHandle>,
-    states: HashMap<TypeId, Rc<dyn Any>>,
+    states: HashMap<TypeId, State>,
+    /// Events between features, by type.
+    channels: HashMap<TypeId, Rc<dyn Any>>,
     shared: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
     /// Types of the values that each worker has one of; their position is their index.
     per_worker: RefCell<Vec<TypeId>>,
@@ -303,6 +314,7 @@ impl Control {
             arc_table: Arc::default(),
             workers: Vec::new(),
             states: HashMap::new(),
+            channels: HashMap::new(),
             shared: HashMap::new(),
             per_worker: RefCell::default(),
             topics: Vec::new(),
@@ -609,7 +621,21 @@ impl Control {
 
     /// Stores a feature's state on the main thread.
     pub fn insert<T: Any>(&mut self, state: T) {
-        self.states.insert(TypeId::of::<T>(), Rc::new(RefCell::new(state)));
+        self.insert_as(state, |cell| {
+            cell.downcast_ref::<RefCell<T>>().is_some_and(|c| c.try_borrow_mut().is_err())
+        });
+    }
+
+    /// Stores the state of what runs commands or requests, and is borrowed meanwhile. Subscribers of
+    /// events must not use it.
+    pub fn insert_runner<T: Any>(&mut self, state: T) {
+        self.insert_as(state, |_| false);
+    }
+
+    fn insert_as<T: Any>(&mut self, state: T, is_borrowed: fn(&dyn Any) -> bool) {
+        let type_name = std::any::type_name::<T>();
+        let state = State { cell: Rc::new(RefCell::new(state)), type_name, is_borrowed };
+        self.states.insert(TypeId::of::<T>(), state);
     }
 
     /// Returns a feature's state.
@@ -618,7 +644,7 @@ impl Control {
     /// If no state of that type was inserted, which is a bug in the feature's `init`.
     #[expect(clippy::panic, reason = "features are listed in the wrong order")]
     pub fn state<T: Any>(&self) -> Rc<RefCell<T>> {
-        let any = self.states.get(&TypeId::of::<T>()).cloned();
+        let any = self.states.get(&TypeId::of::<T>()).map(|s| s.cell.clone());
         any.and_then(|a| a.downcast::<RefCell<T>>().ok())
             .unwrap_or_else(|| panic!("no state of type {}", std::any::type_name::<T>()))
     }

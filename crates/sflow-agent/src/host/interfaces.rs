@@ -6,7 +6,7 @@ use thalweg_netlink::{Link, ethtool};
 
 use super::value;
 use thalweg_sflow::model::{HostAdapter, HostAdapters, HostNetIo, InterfaceCounters};
-use thalweg_sflow::value::Mac;
+use thalweg_wire::ethernet::MacAddr;
 
 /// ifType of Ethernet (IANAifType), and of everything else that hsflowd meets.
 const ETHERNET: u32 = 6;
@@ -27,7 +27,7 @@ const MADE_OF_OTHERS: [&str; 4] = ["vlan", "bond", "bridge", "team"];
 pub(super) fn adapters(links: &[Link]) -> HostAdapters {
     let adapter = |link: &Link| {
         let mac = link.mac.filter(|_| link.flags & UP != 0)?;
-        Some(HostAdapter { index: link.index, macs: vec![Mac(mac)] })
+        Some(HostAdapter { index: link.index, macs: vec![MacAddr(mac)] })
     };
     HostAdapters(links.iter().filter_map(adapter).collect())
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::agent::{Agent, AgentConfig, Batch, Transport};
 use thalweg_sflow::decode::{Datagram, Sample};
 use thalweg_sflow::model::{DataSource, HostAdapter, Tag};
-use thalweg_sflow::value::Mac;
+use thalweg_wire::ethernet::MacAddr;
 
 /// Of a reading, however busy the processors are.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -146,7 +146,7 @@ fn a_host_sample_that_is_too_long_is_split() {
         let usual = AgentConfig::new("2001:db8::1".parse().unwrap());
         let config = AgentConfig { datagram_bytes: bytes, header_bytes: 64, ..usual };
         let mut agent = Agent::new(&config, now, Memory::default()).unwrap();
-        let adapter = |index| HostAdapter { index, macs: vec![Mac([2; 6])] };
+        let adapter = |index| HostAdapter { index, macs: vec![MacAddr([2; 6])] };
         let host = HostCounters {
             adapters: HostAdapters((1..=adapters).map(adapter).collect()),
             ..HostCounters::read(None)

@@ -11,8 +11,9 @@ use crate::model::registry::{
     SlowPathCounts, Temperature,
 };
 use crate::model::vendor::{BroadcomTables, NvidiaGpu};
-use crate::value::{Hex64, Mac, Percent, Record, Text, Value, Visitor, name, record, records};
+use crate::value::{Hex64, Percent, Record, Text, Value, Visitor, name, record, records};
 use crate::xdr::{DecodeError, Reader, Writer};
+use thalweg_wire::ethernet::MacAddr;
 
 records! {
     /// A record of a counter sample.
@@ -280,8 +281,8 @@ pub struct LacpCounters {
 record! {
     /// The systems of an aggregation.
     LacpParties {
-        actor: Mac = "actorSystemID",
-        partner: Mac = "partnerSystemID",
+        actor: MacAddr = "actorSystemID",
+        partner: MacAddr = "partnerSystemID",
         /// ifIndex of the aggregator.
         aggregator: u32 = "attachedAggID",
     }

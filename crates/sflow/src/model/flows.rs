@@ -3,8 +3,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::header::{HeaderProtocol, SampledHeader};
-use crate::value::{Address, Mac, Record, Text, Value, Visitor, name, record, records};
+use crate::value::{Address, Record, Text, Value, Visitor, name, record, records};
 use crate::xdr::{DecodeError, Reader, Writer};
+use thalweg_wire::ethernet::MacAddr;
 
 pub use super::paths::{
     AsPathSegment, ExtendedGateway, ExtendedMpls, ExtendedUrl, ExtendedUser, VlanTunnel,
@@ -203,9 +204,9 @@ pub struct SampledEthernet {
     /// Length of the frame.
     pub length: u32,
     /// Source.
-    pub source: Mac,
+    pub source: MacAddr,
     /// Destination.
-    pub destination: Mac,
+    pub destination: MacAddr,
     /// EtherType.
     pub ether_type: u32,
 }
@@ -214,8 +215,8 @@ impl<'a> Record<'a> for SampledEthernet {
     fn decode(r: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(SampledEthernet {
             length: r.u32("ethernet_len")?,
-            source: Mac(r.mac("ethernet_src")?),
-            destination: Mac(r.mac("ethernet_dst")?),
+            source: MacAddr(r.mac("ethernet_src")?),
+            destination: MacAddr(r.mac("ethernet_dst")?),
             ether_type: r.u32("ethernet_type")?,
         })
     }
@@ -438,7 +439,7 @@ record! {
     /// Wireless reception.
     WirelessRx<'a> {
         ssid: Text<'a> = "rx_SSID",
-        bssid: Mac = "rx_BSSID",
+        bssid: MacAddr = "rx_BSSID",
         version: u32 = "rx_version",
         channel: u32 = "rx_channel",
         /// Bits per second.
@@ -454,7 +455,7 @@ record! {
     /// Wireless transmission.
     WirelessTx<'a> {
         ssid: Text<'a> = "tx_SSID",
-        bssid: Mac = "tx_BSSID",
+        bssid: MacAddr = "tx_BSSID",
         version: u32 = "tx_version",
         transmissions: u32 = "tx_transmissions",
         /// Microseconds.

@@ -1,7 +1,8 @@
 //! Counter records of hosts and virtual machines (sFlow Host Structures).
 
-use crate::value::{Mac, Percent, Record, Text, Uuid, Value, Visitor, name, record};
+use crate::value::{Percent, Record, Text, Uuid, Value, Visitor, name, record};
 use crate::xdr::{DecodeError, Reader, Writer};
+use thalweg_wire::ethernet::MacAddr;
 
 record! {
     /// Who the host is.
@@ -24,7 +25,7 @@ pub struct HostAdapter {
     /// ifIndex.
     pub index: u32,
     /// Its addresses.
-    pub macs: Vec<Mac>,
+    pub macs: Vec<MacAddr>,
 }
 
 /// Network adapters of a host.
@@ -39,7 +40,7 @@ impl<'a> Record<'a> for HostAdapters {
             let index = r.u32("adaptor ifIndex")?;
             let count = r.count(8, "adaptor MACs")?;
             let macs =
-                (0..count).map(|_| r.mac("adaptor MAC").map(Mac)).collect::<Result<_, _>>()?;
+                (0..count).map(|_| r.mac("adaptor MAC").map(MacAddr)).collect::<Result<_, _>>()?;
             adapters.push(HostAdapter { index, macs });
         }
         Ok(HostAdapters(adapters))

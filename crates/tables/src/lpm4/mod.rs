@@ -369,4 +369,12 @@ impl Lpm<u32> for Lpm4 {
     fn memory(&self) -> usize {
         Lpm4::memory(self)
     }
+
+    fn lengths(&self) -> Vec<usize> {
+        Lpm4::lengths(self).to_vec()
+    }
+
+    fn reclaim(&mut self, domain: &Domain) {
+        Lpm4::reclaim(self, domain);
+    }
 }

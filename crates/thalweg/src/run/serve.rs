@@ -35,8 +35,13 @@ pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
         .map_err(|e| RunError::Start(e.to_string()))?;
     let clients = c.state::<Clients>().borrow().clone();
     let trace = c.state::<Trace>().borrow().clone();
-    c.insert(Hub::new(registry, clients).with_trace(trace));
-    c.insert(Cli { main: MainCli::new(tree), hold: None, held: Vec::new(), held_api: Vec::new() });
+    c.insert_runner(Hub::new(registry, clients).with_trace(trace));
+    c.insert_runner(Cli {
+        main: MainCli::new(tree),
+        hold: None,
+        held: Vec::new(),
+        held_api: Vec::new(),
+    });
     Ok(())
 }
 

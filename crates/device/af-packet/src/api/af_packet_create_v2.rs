@@ -1,7 +1,7 @@
 //! `af_packet_create_v2`: creates a host interface, for older clients.
 
 use crate::api_types::{AF_PACKET, chosen, config, create, size};
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
@@ -10,7 +10,7 @@ use thalweg_graph::Control;
 #[api(request, deprecated)]
 pub struct AfPacketCreateV2 {
     /// MAC address.
-    pub hw_addr: MacAddress,
+    pub hw_addr: MacAddr,
     /// Ignore `hw_addr` and use the default MAC address.
     pub use_random_hw_addr: bool,
     /// Linux device.

@@ -2,7 +2,7 @@
 
 use crate::api_types::{AF_PACKET, AfPacketFlags, AfPacketMode, chosen, config, create, size};
 use crate::ring::Framing;
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
@@ -13,7 +13,7 @@ pub struct AfPacketCreateV3 {
     /// Framing; Ethernet by default.
     pub mode: AfPacketMode,
     /// MAC address.
-    pub hw_addr: MacAddress,
+    pub hw_addr: MacAddr,
     /// Ignore `hw_addr` and use the default MAC address.
     pub use_random_hw_addr: bool,
     /// Linux device.

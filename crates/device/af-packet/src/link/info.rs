@@ -1,22 +1,11 @@
 //! Properties of a Linux network device.
 
-use std::fmt;
 use std::os::fd::AsFd;
 
 use thalweg_netlink::Link;
+use thalweg_wire::ethernet::MacAddr;
 
 use crate::{Error, sys};
-
-/// An Ethernet address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Mac(pub [u8; 6]);
-
-impl fmt::Display for Mac {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
 
 /// A Linux network device, as of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +17,7 @@ pub struct IfInfo {
     /// ARP hardware type: 1 is Ethernet.
     pub kind: u16,
     /// MAC address; all zeroes if it has none of 6 bytes.
-    pub mac: Mac,
+    pub mac: MacAddr,
     /// MTU in bytes.
     pub mtu: u32,
     /// Flags (`IFF_*`, netdevice(7)).
@@ -94,7 +83,7 @@ impl From<Link> for IfInfo {
             name: link.name,
             ifindex: link.index,
             kind: link.hardware,
-            mac: Mac(link.mac.unwrap_or_default()),
+            mac: MacAddr(link.mac.unwrap_or_default()),
             mtu: link.mtu,
             flags: link.flags,
             unqueued: link.qdisc == "noqueue",
@@ -118,7 +107,7 @@ mod tests {
     #[test]
     fn knows_the_loopback() {
         let lo = IfInfo::query("lo").unwrap();
-        assert_eq!((lo.name.as_str(), lo.kind, lo.mac), ("lo", 772, Mac::default()));
+        assert_eq!((lo.name.as_str(), lo.kind, lo.mac), ("lo", 772, MacAddr::default()));
         assert!(IfInfo::list().unwrap().contains(&IfInfo { speed_mbps: None, ..lo }));
     }
 
@@ -133,6 +122,6 @@ mod tests {
 
     #[test]
     fn shows_addresses() {
-        assert_eq!(Mac([2, 0xfe, 0, 1, 0xab, 9]).to_string(), "02:fe:00:01:ab:09");
+        assert_eq!(MacAddr([2, 0xfe, 0, 1, 0xab, 9]).to_string(), "02:fe:00:01:ab:09");
     }
 }

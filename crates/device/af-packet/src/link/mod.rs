@@ -3,5 +3,5 @@
 mod info;
 mod monitor;
 
-pub use info::{IfInfo, Mac};
+pub use info::IfInfo;
 pub use monitor::{LinkEvent, LinkMonitor};

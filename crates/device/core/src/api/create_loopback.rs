@@ -2,7 +2,7 @@
 
 use crate::api_types::{INTERFACE, mac};
 use crate::loopback;
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -11,7 +11,7 @@ use thalweg_graph::Control;
 #[api(request)]
 pub struct CreateLoopback {
     /// MAC address; zero for the default.
-    pub mac_address: MacAddress,
+    pub mac_address: MacAddr,
 }
 
 /// Reply to [`CreateLoopback`].

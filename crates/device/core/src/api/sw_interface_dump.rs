@@ -2,7 +2,7 @@
 
 use crate::api_types::{INTERFACE, IfType, LinkDuplex, SubIfFlags, flags, indices};
 use crate::{InterfaceView, interface};
-use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddress};
+use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddr};
 use thalweg_api::{Details, Dump, Message, Text, Walk, walk_each};
 use thalweg_graph::Control;
 
@@ -28,7 +28,7 @@ pub struct SwInterfaceDetails {
     /// Index of the parent interface, or its own.
     pub sup_sw_if_index: u32,
     /// MAC address.
-    pub l2_address: MacAddress,
+    pub l2_address: MacAddr,
     /// Administrative and link state.
     pub flags: IfStatusFlags,
     /// Interface type.
@@ -62,9 +62,9 @@ pub struct SwInterfaceDetails {
     /// Outer tag of provider backbone bridging.
     pub outer_tag: u16,
     /// Backbone destination address.
-    pub b_dmac: MacAddress,
+    pub b_dmac: MacAddr,
     /// Backbone source address.
-    pub b_smac: MacAddress,
+    pub b_smac: MacAddr,
     /// Backbone VLAN id.
     pub b_vlanid: u16,
     /// Service instance id.
@@ -96,7 +96,7 @@ fn details(view: &InterfaceView) -> SwInterfaceDetails {
     SwInterfaceDetails {
         sw_if_index: InterfaceIndex(view.sw_if),
         sup_sw_if_index: view.sw_if,
-        l2_address: MacAddress(view.mac),
+        l2_address: MacAddr(view.mac),
         flags: flags(view),
         r#type: IfType::HARDWARE,
         link_duplex: LinkDuplex::UNKNOWN,
@@ -113,8 +113,8 @@ fn details(view: &InterfaceView) -> SwInterfaceDetails {
         vtr_tag1: 0,
         vtr_tag2: 0,
         outer_tag: 0,
-        b_dmac: MacAddress::default(),
-        b_smac: MacAddress::default(),
+        b_dmac: MacAddr::default(),
+        b_smac: MacAddr::default(),
         b_vlanid: 0,
         i_sid: 0,
         interface_name: view.name.as_str().into(),

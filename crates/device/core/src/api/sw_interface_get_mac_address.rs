@@ -1,7 +1,7 @@
 //! `sw_interface_get_mac_address`: returns an interface's MAC address.
 
 use crate::api_types::{INTERFACE, view};
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -18,7 +18,7 @@ pub struct SwInterfaceGetMacAddress {
 #[api(reply)]
 pub struct SwInterfaceGetMacAddressReply {
     /// MAC address.
-    pub mac_address: MacAddress,
+    pub mac_address: MacAddr,
 }
 
 /// The service.
@@ -29,6 +29,6 @@ fn handle(
     c: &mut Control,
     rq: SwInterfaceGetMacAddress,
 ) -> Result<SwInterfaceGetMacAddressReply, Retval> {
-    let mac_address = MacAddress(view(c, rq.sw_if_index)?.mac);
+    let mac_address = MacAddr(view(c, rq.sw_if_index)?.mac);
     Ok(SwInterfaceGetMacAddressReply { mac_address })
 }

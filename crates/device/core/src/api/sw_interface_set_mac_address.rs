@@ -2,7 +2,7 @@
 
 use crate::api_types::INTERFACE;
 use crate::interface;
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -13,7 +13,7 @@ pub struct SwInterfaceSetMacAddress {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
     /// MAC address.
-    pub mac_address: MacAddress,
+    pub mac_address: MacAddr,
 }
 
 /// The service.

@@ -18,7 +18,7 @@ pub fn set_admin(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), Devi
     };
     device.borrow_mut().set_admin(c, sw_if, up)?;
     change(c, sw_if, |v| v.admin_up = up)?;
-    notify(c, InterfaceEvent::State(sw_if));
+    c.publish(InterfaceEvent::State(sw_if));
     Ok(())
 }
 
@@ -29,7 +29,7 @@ pub fn set_admin(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), Devi
 pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
     if view(c, sw_if)?.link_up != up {
         change(c, sw_if, |v| v.link_up = up)?;
-        notify(c, InterfaceEvent::State(sw_if));
+        c.publish(InterfaceEvent::State(sw_if));
     }
     Ok(())
 }
@@ -42,7 +42,7 @@ pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), Devic
 pub fn set_speed(c: &mut Control, sw_if: SwIfIndex, kbps: u32) -> Result<(), DeviceError> {
     if view(c, sw_if)?.speed_kbps != kbps {
         change(c, sw_if, |v| v.speed_kbps = kbps)?;
-        notify(c, InterfaceEvent::State(sw_if));
+        c.publish(InterfaceEvent::State(sw_if));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: Mac) -> Result<(), Device
         return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
     }
     change(c, sw_if, |v| v.mac = mac)?;
-    notify(c, InterfaceEvent::Mac(sw_if));
+    c.publish(InterfaceEvent::Mac(sw_if));
     Ok(())
 }
 
@@ -112,7 +112,7 @@ pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), D
         v.link_mtu = mtu;
         v.mtu.l3 = mtu;
     })?;
-    notify(c, InterfaceEvent::Mtu(sw_if));
+    c.publish(InterfaceEvent::Mtu(sw_if));
     Ok(())
 }
 
@@ -130,7 +130,7 @@ pub fn set_mtu(c: &mut Control, sw_if: SwIfIndex, of: MtuOf, mtu: u32) -> Result
         check_mtu("MTU", mtu, v.link_mtu.max(MTU_RANGE.0))?;
     }
     change(c, sw_if, |v| v.mtu.set(of, mtu))?;
-    notify(c, InterfaceEvent::Mtu(sw_if));
+    c.publish(InterfaceEvent::Mtu(sw_if));
     Ok(())
 }
 

@@ -22,6 +22,7 @@ use thalweg_graph::{
 use thalweg_tables::hash::random_seed;
 use thalweg_tables::random::Random;
 use thalweg_tables::snapshot::Snapshot;
+use thalweg_wire::owner;
 
 use crate::QUEUE;
 use crate::expiry::{CHUNK, ExpiryBudget, STEPS};
@@ -460,7 +461,7 @@ impl Engine {
             let tuple = range.and_then(|_| batch.tuple(at));
             let mut reply = None;
             if let (Some(range), Some(tuple)) = (range, tuple) {
-                let place = (self.worker as u64, self.workers as u64);
+                let place = (self.worker, self.workers);
                 let random = self.random.bits();
                 reply = range.choose(&tuple, self.salt, random, |reply| {
                     is_here(reply, place) && !tracker.is_taken(reply, ct.zone)
@@ -638,8 +639,8 @@ impl Engine {
 }
 
 /// Returns whether packets with this reply tuple come to this worker of `workers`.
-fn is_here(reply: &Tuple, (worker, workers): (u64, u64)) -> bool {
-    workers < 2 || reply.owner_hash().is_some_and(|h| (u64::from(h) * workers) >> 32 == worker)
+fn is_here(reply: &Tuple, (worker, workers): (usize, usize)) -> bool {
+    workers < 2 || reply.owner_hash().is_some_and(|hash| owner::share(hash, workers) == worker)
 }
 
 fn set_end(words: &mut Words, source: bool, end: End) {

@@ -313,8 +313,8 @@ impl Lab {
         let features: [&Feature; 5] = [
             &thalweg_device::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
-            &thalweg_feat_flow::FEATURE,
             &thalweg_feat_l2::FEATURE,
+            &thalweg_feat_flow::FEATURE,
             &LOAD,
         ];
         thalweg_engine::start(&mut c, &features).expect("graph");

@@ -1,11 +1,10 @@
 //! `ip4-drop`: drops IPv4 packets.
 //!
-//! Reads: aux (the drop reason). Next: `error-drop`.
+//! Reads: aux (the drop reason). Next: the first feature of the `ip4-drop` arc, or `error-drop`.
 
 use std::fmt::Write;
-use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, FrameVerdict, Kind, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{ArcId, Built, Kind, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { ERROR_DROP => "error-drop" }
 
@@ -14,27 +13,35 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "ip4-drop",
     kind: Kind::Drop,
     next: NEXT_NODES,
-    build: |_| Built::node(Ip4Drop),
+    build: |cx| {
+        let arc = cx.control.arc("ip4-drop").unwrap_or(ArcId(u8::MAX));
+        Built::node(Ip4Drop { arc, used: false })
+    },
     ..NodeDecl::DEFAULT
 };
 
-struct Ip4Drop;
+struct Ip4Drop {
+    /// The arc `ip4-drop`.
+    arc: ArcId,
+    /// Whether any interface has features on it.
+    used: bool,
+}
 
 impl Node for Ip4Drop {
     const TOUCHES_DATA: bool = false;
 
-    #[inline(always)]
-    fn frame<V: Lanes>(
-        &mut self,
-        _: &mut NodeCx<'_>,
-        _: &mut Frame,
-        _: &mut [Verdict],
-    ) -> FrameVerdict {
-        FrameVerdict::Whole(ERROR_DROP)
+    #[inline]
+    fn begin(&mut self, cx: &mut NodeCx<'_>, _: &Frame) {
+        self.used = cx.arcs().is_used(self.arc);
     }
 
-    fn packet(&mut self, _cx: &mut NodeCx<'_>, _p: PktMut<'_>) -> Verdict {
-        ERROR_DROP
+    #[inline]
+    fn whole(&self) -> Option<Verdict> {
+        (!self.used).then_some(ERROR_DROP)
+    }
+
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        cx.arcs().first(self.arc, p.rx_if()).map_or(ERROR_DROP, Verdict::node)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

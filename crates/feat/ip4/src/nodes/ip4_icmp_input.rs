@@ -1,15 +1,18 @@
 //! `ip4-icmp-input`: ICMP messages to the router.
 //!
 //! Reads: rx interface. Echo requests go to `ip4-icmp-echo-request`. Echo replies are reported to
-//! the main thread (whose `ping` waits for them) and delivered, as are all other messages.
+//! the main thread (whose `ping` waits for them) and delivered, as are all other messages unless a
+//! feature takes them.
 
+use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
+use thalweg_engine::punt::Punt;
 use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::checksum::Checksum;
 
-thalweg_graph::next_nodes! { ECHO => "ip4-icmp-echo-request" }
+thalweg_graph::next_nodes! { ECHO => "ip4-icmp-echo-request", PUNT => "ip4-punt" }
 thalweg_graph::errors! {
     SHORT: Error, 336, "icmp message too short";
     CHECKSUM: Error, 336, "bad icmp checksum";
@@ -23,12 +26,17 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |cx| Built::node(Ip4IcmpInput { topics: cx.shared() }),
+    build: |cx| {
+        let (topics, reasons) = (cx.shared(), cx.shared());
+        Built::node(Ip4IcmpInput { topics, punt: Punt::new(cx), reasons })
+    },
     ..NodeDecl::DEFAULT
 };
 
 struct Ip4IcmpInput {
     topics: Arc<crate::Topics>,
+    punt: Punt,
+    reasons: Arc<Reasons>,
 }
 
 /// Sum over a packet from `at` on, all segments.
@@ -44,7 +52,7 @@ pub(crate) fn sum_from(p: &PktMut<'_>, at: usize) -> Checksum {
 }
 
 impl Node for Ip4IcmpInput {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let data = p.data();
         let header = usize::from(data.first().map_or(0, |b| b & 15)) * 4;
         let Some(message) = data.get(header..header + 8) else { return Verdict::drop(SHORT) };
@@ -64,6 +72,10 @@ impl Node for Ip4IcmpInput {
                 let at = thalweg_graph::clock::ticks();
                 let event = Event::new(self.topics.echo_reply, p.rx_if(), at, &report);
                 cx.event(event);
+            }
+            _ if self.punt.is_taken(cx.guard(), self.reasons.icmp_message) => {
+                self.reasons.icmp_message.mark(&mut p);
+                return PUNT;
             }
             _ => cx.count(OTHERS, 1),
         }

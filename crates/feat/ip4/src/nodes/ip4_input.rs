@@ -1,7 +1,7 @@
 //! `ip4-input`: the header checks of RFC 1812 section 5.2.2 and 5.3.
 //!
 //! Reads: rx interface. Trims link-layer padding. Next: the first feature of the `ip4-unicast` arc,
-//! or `ip4-lookup`. The TTL is checked where it is decremented, so packets to the router itself may
+//! of the `ip4-multicast` arc for packets to a group (class D), or `ip4-lookup`. The TTL is checked where it is decremented, so packets to the router itself may
 //! arrive with TTL 1.
 
 use std::fmt::Write;
@@ -31,15 +31,18 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let arc = cx.control.arc("ip4-unicast").unwrap_or(ArcId(u8::MAX));
-        Built::node(Ip4Input { arc, next: LOOKUP, uniform: false })
+        let arc = |name| cx.control.arc(name).unwrap_or(ArcId(u8::MAX));
+        let (unicast, multicast) = (arc("ip4-unicast"), arc("ip4-multicast"));
+        Built::node(Ip4Input { unicast, multicast, next: LOOKUP, uniform: false })
     },
     ..NodeDecl::DEFAULT
 };
 
 struct Ip4Input {
-    arc: ArcId,
-    /// Next node of the frame's packets, if they share an interface.
+    /// The arcs `ip4-unicast` and `ip4-multicast`.
+    unicast: ArcId,
+    multicast: ArcId,
+    /// Next node of the frame's unicast packets, if they share an interface.
     next: Verdict,
     uniform: bool,
 }
@@ -47,7 +50,12 @@ struct Ip4Input {
 impl Ip4Input {
     #[inline]
     fn start(&self, cx: &NodeCx<'_>, rx_if: u32) -> Verdict {
-        cx.arcs().first(self.arc, rx_if).map_or(LOOKUP, Verdict::node)
+        cx.arcs().first(self.unicast, rx_if).map_or(LOOKUP, Verdict::node)
+    }
+
+    #[cold]
+    fn start_multicast(&self, cx: &NodeCx<'_>, rx_if: u32) -> Verdict {
+        cx.arcs().first(self.multicast, rx_if).map_or(LOOKUP, Verdict::node)
     }
 }
 
@@ -62,9 +70,17 @@ fn header_sum(h: &[u8; 20]) -> u32 {
     ((sum & 0xffff) + (sum >> 16)) as u32
 }
 
+/// A header that has been checked.
+pub(crate) struct Checked {
+    /// Length of the packet.
+    total: usize,
+    /// Whether it is to a group.
+    multicast: bool,
+}
+
 /// Makes the header checks that a router must; returns the first failure.
 #[inline]
-pub(crate) fn check(p: &PktMut<'_>) -> Result<usize, Verdict> {
+pub(crate) fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     let data = p.data();
     let Some(h) = data.first_chunk::<20>() else { return Err(Verdict::drop(SHORT)) };
     let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
@@ -80,17 +96,18 @@ pub(crate) fn check(p: &PktMut<'_>) -> Result<usize, Verdict> {
     if src.wrapping_sub(1) >= 223 || src == 127 {
         return Err(bad_source(src));
     }
-    if dst == 127 {
-        return Err(Verdict::drop(DST_LOOPBACK));
+    if dst.wrapping_sub(1) < 223 && dst != 127 {
+        return Ok(Checked { total, multicast: false });
     }
-    if dst == 0 {
-        return Err(Verdict::drop(DST_ZERO));
+    match dst {
+        0 => Err(Verdict::drop(DST_ZERO)),
+        127 => Err(Verdict::drop(DST_LOOPBACK)),
+        _ => Ok(Checked { total, multicast: dst & 0xf0 == 0xe0 }),
     }
-    Ok(total)
 }
 
-/// Returns the packets of a frame without chains that fail [`check`] or have options; trims the
-/// others.
+/// Returns the packets of a frame without chains that fail [`check`], have options, or are not to a
+/// unicast address; trims the others.
 #[inline(always)]
 fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
     let mut rest = Rows::NONE;
@@ -105,8 +122,8 @@ fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
             | total.lt(V::splat(20))
             | !(from - V::splat(1)).lt(V::splat(223))
             | from.eq(V::splat(127))
-            | to.eq(V::splat(127))
-            | to.eq(V::splat(0));
+            | !(to - V::splat(1)).lt(V::splat(223))
+            | to.eq(V::splat(127));
         let bad = bad & there;
         rest.insert_lanes(at, bad);
         if total.eq(len) & there != there {
@@ -186,12 +203,15 @@ impl Node for Ip4Input {
 
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let total = match check(&p) {
-            Ok(n) => n,
+        let Checked { total, multicast } = match check(&p) {
+            Ok(checked) => checked,
             Err(v) => return v,
         };
         if total != p.len() {
             trim(cx, &mut p, total);
+        }
+        if multicast {
+            return self.start_multicast(cx, p.rx_if());
         }
         if self.uniform { self.next } else { self.start(cx, p.rx_if()) }
     }

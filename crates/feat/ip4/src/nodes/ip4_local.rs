@@ -1,22 +1,30 @@
 //! `ip4-local`: packets to the router itself, by protocol.
 //!
-//! Reads: rx interface. Next: `ip4-icmp-input`, the node that takes the protocol or the UDP port,
-//! or an ICMP error if there is none.
+//! Reads: rx interface. Next: `ip4-icmp-input`, or the node that takes the protocol or the UDP port;
+//! without one, `ip4-punt` if a feature wants these packets, or an ICMP error. Features of the
+//! `ip4-local` arc come before; `ip4-local-end-of-arc` goes on after the last.
 
 use crate::icmp::{self, Cause};
 use crate::local::{self, Takers};
+use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_engine::punt::Punt;
+use thalweg_graph::{ArcId, BuildCx, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 
-thalweg_graph::next_nodes! { ICMP => "ip4-icmp-input", ICMP_ERROR => "ip4-icmp-error" }
+thalweg_graph::next_nodes! {
+    ICMP => "ip4-icmp-input",
+    ICMP_ERROR => "ip4-icmp-error",
+    PUNT => "ip4-punt",
+    END => "ip4-local-end-of-arc",
+}
 thalweg_graph::errors! {
-    FRAGMENT: Error, 256, "ip4 fragments to local address not reassembled";
     NO_PORT: Info, 3, "no listener for dst port";
     NO_PROTOCOL: Info, 2, "unknown ip protocol";
+    FRAGMENT: Error, 256, "ip4 fragments to local address not reassembled";
 }
 
 /// The declaration.
@@ -25,13 +33,33 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |cx| Built::node(Ip4Local { takers: local::takers(cx) }),
+    build: |cx| {
+        let arc = cx.control.arc("ip4-local").unwrap_or(ArcId(u8::MAX));
+        Built::node(Ip4Local { arc, used: false, demux: Demux::new(cx) })
+    },
     ..NodeDecl::DEFAULT
 };
 
 struct Ip4Local {
-    takers: Arc<Snapshot<Takers>>,
+    /// The arc `ip4-local`.
+    arc: ArcId,
+    /// Whether any interface has features on it.
+    used: bool,
+    demux: Demux,
 }
+
+/// Finds the node for a packet to the router itself. Its verdicts and errors are the first ones that
+/// this node declares.
+pub(super) struct Demux {
+    takers: Arc<Snapshot<Takers>>,
+    punt: Punt,
+    reasons: Arc<Reasons>,
+}
+
+/// Next nodes of [`Demux`].
+pub(super) const DEMUX_NODES: &[&str] = NEXT_NODES.split_at(3).0;
+/// Errors of [`Demux`].
+pub(super) const DEMUX_ERRORS: &[thalweg_graph::ErrorDecl] = ERRORS.split_at(2).0;
 
 /// The port that a datagram is for; `None` if its length is wrong (RFC 768).
 fn udp_port(p: &PktMut<'_>) -> Option<u16> {
@@ -42,36 +70,62 @@ fn udp_port(p: &PktMut<'_>) -> Option<u16> {
     is_sound.then(|| u16::from_be_bytes([udp[2], udp[3]]))
 }
 
+impl Demux {
+    pub(super) fn new(cx: &BuildCx<'_>) -> Demux {
+        Demux { takers: local::takers(cx), punt: Punt::new(cx), reasons: cx.shared() }
+    }
+
+    pub(super) fn packet(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let protocol = p.data().get(9).copied().unwrap_or(0);
+        if protocol == protocol::ICMP {
+            return ICMP;
+        }
+        let takers = self.takers.load(cx.guard());
+        let (taker, reason) = match protocol {
+            protocol::UDP => match udp_port(&p) {
+                Some(port) => (takers.udp_port(port), Some(self.reasons.no_udp_listener)),
+                None => (None, None),
+            },
+            protocol::TCP => (takers.protocol(protocol), Some(self.reasons.no_tcp_listener)),
+            _ => (takers.protocol(protocol), Some(self.reasons.unknown_protocol)),
+        };
+        if let Some(node) = taker {
+            return Verdict::node(node);
+        }
+        if let Some(reason) = reason.filter(|r| self.punt.is_taken(cx.guard(), *r)) {
+            reason.mark(&mut p);
+            return PUNT;
+        }
+        match protocol {
+            protocol::UDP => {
+                icmp::request_error(cx, &mut p, Cause::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR)
+            }
+            protocol::TCP => Verdict::drop(NO_PORT),
+            _ => {
+                let cause = Cause::PROTOCOL_UNREACHABLE;
+                icmp::request_error(cx, &mut p, cause, NO_PROTOCOL, ICMP_ERROR)
+            }
+        }
+    }
+}
+
 impl Node for Ip4Local {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+    fn begin(&mut self, cx: &mut NodeCx<'_>, _: &Frame) {
+        self.used = cx.arcs().is_used(self.arc);
+    }
+
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let Some(h) = p.data().first_chunk::<20>() else { return Verdict::drop(NO_PROTOCOL) };
         // Fragment offset or "more fragments".
         if u16::from_be_bytes([h[6], h[7]]) & 0x3fff != 0 {
             return Verdict::drop(FRAGMENT);
         }
-        let protocol = h[9];
-        if protocol == protocol::ICMP {
-            return ICMP;
+        if self.used
+            && let Some(feature) = cx.arcs().first(self.arc, p.rx_if())
+        {
+            return Verdict::node(feature);
         }
-        let takers = self.takers.load(cx.guard());
-        let taker = match protocol {
-            protocol::UDP => udp_port(&p).and_then(|port| takers.udp_port(port)),
-            _ => takers.protocol(protocol),
-        };
-        match (taker, protocol) {
-            (Some(node), _) => Verdict::node(node),
-            (None, protocol::UDP) => {
-                icmp::request_error(cx, &mut p, Cause::PORT_UNREACHABLE, NO_PORT, ICMP_ERROR)
-            }
-            (None, protocol::TCP) => Verdict::drop(NO_PORT),
-            (None, _) => icmp::request_error(
-                cx,
-                &mut p,
-                Cause::PROTOCOL_UNREACHABLE,
-                NO_PROTOCOL,
-                ICMP_ERROR,
-            ),
-        }
+        self.demux.packet(cx, p)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

@@ -10,9 +10,12 @@ pub mod ip4_icmp_error;
 pub mod ip4_icmp_input;
 pub mod ip4_input;
 pub mod ip4_local;
+pub mod ip4_local_end_of_arc;
 pub mod ip4_lookup;
 pub mod ip4_lookup_in;
+pub mod ip4_punt;
 pub mod ip4_rewrite;
+pub mod ip4_rewrite_out;
 
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
@@ -23,7 +26,10 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &ip4_icmp_input::NODE,
     &ip4_input::NODE,
     &ip4_local::NODE,
+    &ip4_local_end_of_arc::NODE,
     &ip4_lookup::NODE,
     &ip4_lookup_in::NODE,
+    &ip4_punt::NODE,
     &ip4_rewrite::NODE,
+    &ip4_rewrite_out::NODE,
 ];

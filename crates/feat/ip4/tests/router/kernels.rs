@@ -221,6 +221,37 @@ fn every_level_forwards_alike() {
     labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
 }
 
+/// With features on output, on some interfaces or on all, every level sends what it sends without.
+#[test]
+fn every_level_passes_output_features_alike() {
+    let _alone = LEVELS.lock();
+    let mut labs = labs(2048);
+    labs.retain(|(_, lab)| lab.borrow().c.workers() == 1);
+    let mut plain = Lab::of(1, 2048);
+    plain.ok(SETUP);
+    let plain = RefCell::new(plain);
+    for on in [&[1][..], &[1, 2]] {
+        for (_, lab) in &labs {
+            let mut lab = lab.borrow_mut();
+            on.iter().for_each(|n| {
+                let sw_if = lab.sw_if(*n);
+                lab.c.enable_feature("ip4-output", "b-output", sw_if, true).expect("a feature");
+            });
+        }
+        check(100, |parts| {
+            let model = outcome(&mut plain.borrow_mut(), Level::PerPacket, parts.clone());
+            for (level, lab) in &labs {
+                let found = outcome(&mut lab.borrow_mut(), *level, parts.clone());
+                prop_assert_eq!(&model.sent, &found.sent, "{:?}", level);
+                prop_assert_eq!(&model.counted, &found.counted, "{:?}", level);
+            }
+            Ok(())
+        });
+    }
+    labs.into_iter().for_each(|(_, lab)| lab.into_inner().close());
+    plain.into_inner().close();
+}
+
 /// Frames of two interfaces by turns, in one table or in two.
 #[test]
 fn frames_of_several_interfaces_are_forwarded_alike() {

@@ -55,11 +55,12 @@ impl Lab {
     }
 
     fn bare_of(workers: usize, buffers: usize) -> Lab {
-        let features: [&Feature; 5] = [
+        let features: [&Feature; 6] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
             &arp::FEATURE,
+            &thalweg_feat_ip::FEATURE,
             &thalweg_feat_ip4::FEATURE,
         ];
         let features = [&features[..], crate::MORE].concat();

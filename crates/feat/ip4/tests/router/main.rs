@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod arcs;
 mod commands;
 mod forwarding;
 mod icmp;
@@ -11,8 +12,10 @@ mod local;
 mod midchain;
 mod paths;
 mod pings;
+mod punts;
 mod random;
 mod routes;
 
 /// Further features of the lab.
-const MORE: &[&thalweg_engine::Feature] = &[&local::LISTENER, &midchain::FEATURE];
+const MORE: &[&thalweg_engine::Feature] =
+    &[&local::LISTENER, &arcs::ON_ARCS, &punts::TAKER, &midchain::FEATURE];

@@ -2,7 +2,7 @@
 
 use crate::lab::{Lab, framed, host_mac, icmp_error, ip, prefix, sound, udp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use thalweg_feat_ip4::{Path, add_route};
+use thalweg_feat_ip::{Path, add_route};
 use thalweg_fib::Forwarding;
 
 /// Frames of as many flows, by destination and port.

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::SwIfIndex;
-use thalweg_feat_ip4::{
+use thalweg_feat_ip::{
     Ip4, Path, PathKind, RibError, RouteError, Source, add_route, address, del_route,
 };
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
@@ -192,7 +192,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
         assert!((0..ROUTES).step_by(2).all(|n| ip4.route(0, host(n)).is_none()));
         let left = (1..ROUTES).step_by(2).map(|n| ip4.route(0, host(n)).expect("a route"));
         assert!(left.into_iter().all(|r| r.paths == both[1..]));
-        assert_eq!(ip4.lookup(0, Ipv4Addr::new(100, 0, 0, 0)).map(|r| r.prefix.len()), Some(16));
+        assert_eq!(ip4.lookup(0, 0x6400_0000).map(|r| r.prefix.len()), Some(16));
     }
     let gone = del_route(&mut lab.c, 0, host(0), &[]);
     assert!(matches!(gone, Err(RouteError::NoRoute { .. })), "{gone:?}");
@@ -445,7 +445,7 @@ fn apply(lab: &mut Lab, model: &mut Model, op: &Op) -> Result<(), TestCaseError>
 
 fn look(lab: &Lab, model: &Model, addr: u32) -> Result<(), TestCaseError> {
     let want = model.iter().filter(|(p, _)| p.contains(addr)).max_by_key(|(p, _)| p.len());
-    let found = lab.c.state::<Ip4>().borrow().lookup(0, addr.into());
+    let found = lab.c.state::<Ip4>().borrow().lookup(0, addr);
     let Some((p, paths)) = want else {
         prop_assert!(found.is_none_or(|v| v.source == Source::Default));
         return Ok(());
@@ -563,8 +563,8 @@ fn change(
         Change::Address(on) => {
             let sw_if = lab.sw_if(2);
             let done = match on {
-                true => address::add(&mut lab.c, sw_if, ip(2, 1), 24),
-                false => address::remove(&mut lab.c, sw_if, ip(2, 1), 24),
+                true => address::add(&mut lab.c, sw_if, ip(2, 1).to_bits(), 24),
+                false => address::remove(&mut lab.c, sw_if, ip(2, 1).to_bits(), 24),
             };
             prop_assert!(done.is_ok());
             *test2 = *on;
@@ -601,7 +601,7 @@ fn recursive_routes_are_always_as_if_resolved_from_scratch() {
         }
         if !test2 {
             let sw_if = lab.sw_if(2);
-            address::add(&mut lab.c, sw_if, ip(2, 1), 24).expect("address");
+            address::add(&mut lab.c, sw_if, ip(2, 1).to_bits(), 24).expect("address");
         }
         done?;
         prop_assert_eq!(entries(&lab), before, "forwarding entries are left over");

@@ -2,7 +2,7 @@
 
 use crate::Origin;
 use crate::api_module::L2;
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::Control;
 
@@ -24,7 +24,7 @@ pub struct L2FibTableDetails {
     /// Bridge domain id.
     pub bd_id: u32,
     /// MAC address.
-    pub mac: MacAddress,
+    pub mac: MacAddr,
     /// Port of the address.
     pub sw_if_index: InterfaceIndex,
     /// Static: neither moves nor ages.
@@ -51,7 +51,7 @@ fn handle(
         for a in some.iter().filter(|a| rq.bd_id == u32::MAX || a.bridge == rq.bd_id) {
             out.send(&L2FibTableDetails {
                 bd_id: a.bridge,
-                mac: MacAddress(a.mac),
+                mac: MacAddr(a.mac),
                 sw_if_index: InterfaceIndex(a.port),
                 static_mac: matches!(a.origin, Origin::Static | Origin::Filter),
                 filter_mac: a.origin == Origin::Filter,

@@ -2,7 +2,7 @@
 
 use crate::api_module::L2;
 use crate::{L2Error, Origin};
-use thalweg_api::types::{InterfaceIndex, MacAddress};
+use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -11,7 +11,7 @@ use thalweg_graph::Control;
 #[api(request, autoreply)]
 pub struct L2fibAddDel {
     /// MAC address.
-    pub mac: MacAddress,
+    pub mac: MacAddr,
     /// Bridge domain id.
     pub bd_id: u32,
     /// Port of the address.

@@ -5,12 +5,12 @@
 //! `ip4-unicast` arc for other packets; `nat44-ed-out2in`.
 
 use crate::node::{self, build};
-use crate::translate::{Direction, NEED};
+use crate::translate::Direction;
 use thalweg_graph::{FeatureDecl, NodeDecl};
 
 /// The declaration.
 pub static NODE: NodeDecl = node::declare(
     "nat44-ed-hairpin",
     FeatureDecl { arc: "ip4-unicast", before: &[], after: &["nat44-ed-out2in"] },
-    build::<{ Direction::Hairpin as u8 }, NEED>,
+    build::<{ Direction::Hairpin as u8 }>,
 );

@@ -4,12 +4,12 @@
 //! `ip4-unicast` arc; `nat44-ed-out2in` for hairpinned packets; an ICMP error for refused sessions.
 
 use crate::node::{self, build};
-use crate::translate::{Direction, NEED};
+use crate::translate::Direction;
 use thalweg_graph::{FeatureDecl, NodeDecl};
 
 /// The declaration.
 pub static NODE: NodeDecl = node::declare(
     "nat44-ed-in2out",
     FeatureDecl { arc: "ip4-unicast", before: &[], after: &[] },
-    build::<{ Direction::In2Out as u8 }, NEED>,
+    build::<{ Direction::In2Out as u8 }>,
 );

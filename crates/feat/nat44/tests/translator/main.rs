@@ -11,6 +11,7 @@ mod kernels;
 mod limits;
 mod mappings;
 mod nat;
+mod output;
 mod owners;
 mod requirements;
 mod rfc;

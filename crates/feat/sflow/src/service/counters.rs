@@ -4,8 +4,8 @@ use super::Service;
 use std::time::Instant;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::model::{HostAdapter, HostAdapters, InterfaceCounters};
-use thalweg_sflow::value::Mac;
 use thalweg_sflow_agent::agent::InterfaceCountersIn;
+use thalweg_wire::ethernet::MacAddr;
 
 use super::PortSetup;
 use crate::state::is_port;
@@ -72,8 +72,10 @@ fn on_wire(mut totals: IfTotals) -> IfTotals {
 /// The record (0:2001) of interfaces that are up.
 pub(super) fn adapters<'p>(ports: impl Iterator<Item = &'p PortSetup>) -> HostAdapters {
     let up = ports.filter(|port| port.view.admin_up && is_port(&port.view));
-    let adapter =
-        |port: &PortSetup| HostAdapter { index: port.view.sw_if, macs: vec![Mac(port.view.mac)] };
+    let adapter = |port: &PortSetup| HostAdapter {
+        index: port.view.sw_if,
+        macs: vec![MacAddr(port.view.mac)],
+    };
     HostAdapters(up.map(adapter).collect())
 }
 

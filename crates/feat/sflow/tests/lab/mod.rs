@@ -17,9 +17,9 @@ use thalweg_graph::{
     Built, Control, EngineConfig, HandOff, InputNode, Kind, NodeCx, NodeDecl, NodeId, Poll, Runner,
 };
 use thalweg_sflow::model::InterfaceCounters;
-use thalweg_sflow::value::Mac;
 use thalweg_sflow::{CounterRecord, DataSource, Datagram, FlowRecord, Interface, Sample};
 use thalweg_testkit::PacketLog;
+use thalweg_wire::ethernet::MacAddr;
 
 /// Bytes that a buffer holds.
 const BUFFER: usize = 256;
@@ -197,7 +197,7 @@ pub struct Collector {
     pub datagrams: Vec<u32>,
     pub agents: Vec<String>,
     /// Index and addresses of the host's adapters, as they came last.
-    pub adapters: Vec<(u32, Vec<Mac>)>,
+    pub adapters: Vec<(u32, Vec<MacAddr>)>,
 }
 
 impl Collector {
@@ -324,7 +324,8 @@ impl Lab {
         let mut c = Control::new(config).expect("engine");
         let seen = Arc::new(Seen::default());
         c.share(seen.clone());
-        let features = [&thalweg_device::FEATURE, &thalweg_feat_sflow::FEATURE, &TEST];
+        let features =
+            [&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_sflow::FEATURE, &TEST];
         thalweg_engine::start(&mut c, &features).expect("graph");
         let commands = thalweg_feat_sflow::FEATURE.commands.to_vec();
         let tree = CommandTree::new(commands).expect("commands");

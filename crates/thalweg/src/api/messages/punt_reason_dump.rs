@@ -1,7 +1,8 @@
-//! `punt_reason_dump`: reasons for which packets can be handed out, of which there are none.
+//! `punt_reason_dump`: why packets are punted.
 
 use crate::api::punt::{PUNT, PuntReason};
 use thalweg_api::{Details, Dump, Message};
+use thalweg_engine::punt;
 use thalweg_graph::Control;
 
 /// Asks for the reasons.
@@ -23,4 +24,10 @@ pub struct PuntReasonDetails {
 /// The service.
 pub static SERVICE: Dump<Control, PuntReasonDump, PuntReasonDetails> = Dump::new(&PUNT, handle);
 
-fn handle(_: &mut Control, _: PuntReasonDump, _: &mut Details<PuntReasonDetails>) {}
+fn handle(c: &mut Control, rq: PuntReasonDump, out: &mut Details<PuntReasonDetails>) {
+    let asked = |name: &str| rq.reason.name.is_empty() || rq.reason.name == name;
+    for r in punt::reasons(c).into_iter().filter(|r| asked(r.decl.name)) {
+        let reason = PuntReason { id: r.reason.number(), name: r.decl.name.into() };
+        out.send(&PuntReasonDetails { reason });
+    }
+}

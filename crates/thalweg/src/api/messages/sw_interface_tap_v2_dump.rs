@@ -2,7 +2,7 @@
 //! on the message.
 
 use thalweg_api::schema::Module;
-use thalweg_api::types::{InterfaceIndex, Ip4Address, Ip6Address, MacAddress};
+use thalweg_api::types::{InterfaceIndex, Ip4Address, Ip6Address, MacAddr};
 use thalweg_api::{ApiType, Details, Dump, Message, Text, api_alias, api_enum};
 use thalweg_graph::Control;
 
@@ -81,7 +81,7 @@ pub struct SwInterfaceTapV2Details {
     /// The host's MTU.
     pub host_mtu_size: u32,
     /// The host's MAC address.
-    pub host_mac_addr: MacAddress,
+    pub host_mac_addr: MacAddr,
     /// The host's IPv4 address.
     pub host_ip4_prefix: Ip4AddressWithPrefix,
     /// The host's IPv6 address.

@@ -1,0 +1,265 @@
+//! Punted packets: the router's protocols have no use for them, but a feature may take them.
+//!
+//! A *reason* says why packets are punted. A protocol adds its reasons in its `init` ([`add`]); a
+//! feature has a node take the packets of a reason ([`take`]). A reason that nobody takes costs
+//! nothing: the protocol refuses or drops these packets as usual ([`Receivers::is_taken`]). The
+//! others go to the protocol's punt arc and then to [`dispatch`], which applies the reason's limit
+//! and counts.
+
+pub mod dispatch;
+
+use std::sync::Arc;
+use thalweg_buffer::PktMut;
+use thalweg_graph::stats::Counter;
+use thalweg_graph::{BuildCx, Control, NodeId};
+use thalweg_tables::qsbr::Guard;
+use thalweg_tables::snapshot::{self, Snapshot};
+
+/// Maximum number of reasons.
+pub const MAX_REASONS: usize = 64;
+
+/// What kind of packets a reason is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Packets to the router itself that none of its protocols takes.
+    Host,
+    /// Packets in transit that forwarding cannot deal with.
+    Exception,
+}
+
+impl Class {
+    /// Its name in `show punt reasons`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Host => "host",
+            Class::Exception => "exception",
+        }
+    }
+}
+
+/// A reason, as its owner declares it.
+#[derive(Debug)]
+pub struct ReasonDecl {
+    /// Unique name: `ip4-unknown-protocol`.
+    pub name: &'static str,
+    /// The feature that punts.
+    pub from: &'static str,
+    /// Its class.
+    pub class: Class,
+    /// Packets per second and worker.
+    pub rate: u32,
+    /// Packets at once, on each worker.
+    pub burst: u32,
+}
+
+/// Number of a reason.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Reason(u16);
+
+impl Reason {
+    /// Returns the number as the binary API has it.
+    pub const fn number(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// Marks a packet on its way to the protocol's punt node.
+    #[inline]
+    pub fn mark(self, p: &mut PktMut<'_>) {
+        p.set_aux(self.0.into());
+    }
+
+    /// The reason that a packet was [marked](Self::mark) with.
+    #[inline]
+    fn of(p: &PktMut<'_>) -> Reason {
+        Reason(p.aux() as u16)
+    }
+}
+
+/// Why a reason cannot be taken.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PuntError {
+    /// No feature has added it.
+    #[error("no punt reason `{0}'; `show punt reasons' lists them")]
+    Unknown(String),
+    /// Another node takes its packets.
+    #[error("packets of punt reason `{reason}' go to `{node}'")]
+    Taken {
+        /// The reason.
+        reason: String,
+        /// The node that has it.
+        node: &'static str,
+    },
+}
+
+/// The nodes that take punted packets, by reason, as workers read them.
+#[derive(Debug, Default)]
+pub struct Receivers {
+    nodes: Vec<Option<NodeId>>,
+}
+
+impl Receivers {
+    /// Returns whether any node takes the packets of a reason.
+    #[inline]
+    pub fn is_taken(&self, reason: Reason) -> bool {
+        self.node(reason).is_some()
+    }
+
+    #[inline]
+    fn node(&self, reason: Reason) -> Option<NodeId> {
+        self.nodes.get(usize::from(reason.0)).copied().flatten()
+    }
+}
+
+/// What a protocol's node needs in order to punt.
+pub struct Punt(Arc<Snapshot<Receivers>>);
+
+impl Punt {
+    /// Returns it for a node that is being built.
+    pub fn new(cx: &BuildCx<'_>) -> Punt {
+        Punt(cx.shared())
+    }
+
+    /// Returns whether any node takes the packets of a reason.
+    #[inline]
+    pub fn is_taken(&self, guard: &Guard<'_>, reason: Reason) -> bool {
+        self.0.load(guard).is_taken(reason)
+    }
+}
+
+/// Counters of a reason on one worker.
+#[derive(Default, Debug)]
+struct Counts {
+    packets: Counter,
+    bytes: Counter,
+    limited: Counter,
+}
+
+/// Counters of a worker, on cache lines of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct OfWorker([Counts; MAX_REASONS]);
+
+struct Entry {
+    decl: &'static ReasonDecl,
+    receiver: Option<&'static str>,
+}
+
+/// Reasons and receivers on the main thread.
+struct Registry {
+    reasons: Vec<Entry>,
+    writer: snapshot::Writer<Receivers>,
+    counts: Arc<[OfWorker]>,
+}
+
+/// A reason as `show` commands see it.
+#[derive(Clone, Debug)]
+pub struct ReasonView {
+    /// Its number.
+    pub reason: Reason,
+    /// Its declaration.
+    pub decl: &'static ReasonDecl,
+    /// The node that takes its packets.
+    pub receiver: Option<&'static str>,
+    /// Packets passed to a receiver.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Packets dropped by the limit.
+    pub limited: u64,
+}
+
+pub(crate) fn init(c: &mut Control) {
+    let (writer, snapshot) = snapshot::channel(Receivers::default());
+    let snapshot: Arc<Snapshot<Receivers>> = snapshot;
+    c.share(snapshot);
+    let of_worker = |_| OfWorker(std::array::from_fn(|_| Counts::default()));
+    let counts = c.config().workers.iter().map(of_worker).collect();
+    c.insert(Registry { reasons: Vec::new(), writer, counts });
+}
+
+/// Publishes the receivers whose nodes exist: before the graph is built, none does.
+pub(crate) fn publish(c: &mut Control) {
+    let registry = c.state::<Registry>();
+    let mut registry = registry.borrow_mut();
+    let node = |e: &Entry| e.receiver.and_then(|name| c.node(name));
+    let nodes = registry.reasons.iter().map(node).collect();
+    registry.writer.publish(c.domain(), Receivers { nodes });
+}
+
+/// Adds a reason, for the `init` of the protocol that punts; returns its number. Protocols share a
+/// reason by its name. One beyond [`MAX_REASONS`] is reported, and cannot be taken.
+pub fn add(c: &mut Control, decl: &'static ReasonDecl) -> Reason {
+    let registry = c.state::<Registry>();
+    let reasons = &mut registry.borrow_mut().reasons;
+    if let Some(i) = reasons.iter().position(|e| e.decl.name == decl.name) {
+        return Reason(i as u16);
+    }
+    if reasons.len() == MAX_REASONS {
+        tracing::error!("no room for punt reason `{}': the limit is {MAX_REASONS}", decl.name);
+        return Reason(u16::MAX);
+    }
+    reasons.push(Entry { decl, receiver: None });
+    Reason(reasons.len() as u16 - 1)
+}
+
+/// Changes the receiver of a reason.
+fn change(
+    c: &mut Control,
+    reason: &str,
+    change: impl FnOnce(&mut Entry) -> Result<(), PuntError>,
+) -> Result<(), PuntError> {
+    {
+        let registry = c.state::<Registry>();
+        let reasons = &mut registry.borrow_mut().reasons;
+        let entry = reasons.iter_mut().find(|e| e.decl.name == reason);
+        change(entry.ok_or_else(|| PuntError::Unknown(reason.into()))?)?;
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Has a node take the packets of a reason, from the workers' next loop on. They begin at the header
+/// of the protocol that punts.
+///
+/// # Errors
+/// [`PuntError::Unknown`], [`PuntError::Taken`].
+pub fn take(c: &mut Control, reason: &str, node: &'static str) -> Result<(), PuntError> {
+    change(c, reason, |entry| match entry.receiver.filter(|has| *has != node) {
+        Some(node) => Err(PuntError::Taken { reason: reason.into(), node }),
+        None => {
+            entry.receiver = Some(node);
+            Ok(())
+        }
+    })
+}
+
+/// Gives the packets of a reason back to the protocol, which refuses or drops them.
+///
+/// # Errors
+/// [`PuntError::Unknown`].
+pub fn release(c: &mut Control, reason: &str) -> Result<(), PuntError> {
+    change(c, reason, |entry| {
+        entry.receiver = None;
+        Ok(())
+    })
+}
+
+/// Returns all reasons in the order of their numbers, with counters summed over workers.
+pub fn reasons(c: &Control) -> Vec<ReasonView> {
+    let registry = c.state::<Registry>();
+    let registry = registry.borrow();
+    let view = |(i, e): (usize, &Entry)| {
+        let sum = |of: fn(&Counts) -> &Counter| {
+            registry.counts.iter().map(|w| of(&w.0[i]).get()).sum::<u64>()
+        };
+        ReasonView {
+            reason: Reason(i as u16),
+            decl: e.decl,
+            receiver: e.receiver,
+            packets: sum(|c| &c.packets),
+            bytes: sum(|c| &c.bytes),
+            limited: sum(|c| &c.limited),
+        }
+    };
+    registry.reasons.iter().enumerate().map(view).collect()
+}

@@ -1,0 +1,294 @@
+//! Interface addresses and the routes that they add.
+
+use crate::family::{Family, IfAddress, Version, family};
+use crate::table::{Table, settle_later};
+use crate::{AddressesChanged, Ip, RouteError, Source};
+use thalweg_device::{DeviceError, SwIfIndex, interface};
+use thalweg_graph::Control;
+use thalweg_tables::{Address, Prefix};
+
+/// Why an address cannot be added or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressError {
+    /// The interface does not exist.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The subnet overlaps another one.
+    #[error("{new} overlaps with {old} on `{interface}`")]
+    Overlap {
+        /// The new address.
+        new: String,
+        /// The existing address.
+        old: String,
+        /// Interface of the existing address.
+        interface: String,
+    },
+    /// No interface can have the address.
+    #[error("{0} cannot be an interface address: {1}")]
+    Unusable(String, String),
+    /// The interface does not have the address.
+    #[error("`{interface}` has no address {address}{has}")]
+    Missing {
+        /// Name of the interface.
+        interface: String,
+        /// The address to remove.
+        address: String,
+        /// Addresses that the interface has.
+        has: String,
+    },
+    /// The routes of the address could not be added.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// The interface has addresses, so it cannot move to another table.
+    #[error("`{0}` has addresses; remove them before it moves to another table")]
+    HasAddresses(String),
+}
+
+/// Checks that an interface can have an address; returns its subnet.
+pub(crate) fn check<A: Address>(
+    family: &dyn Family<A>,
+    address: IfAddress<A>,
+) -> Result<Prefix<A>, AddressError> {
+    let unusable = |why: String| AddressError::Unusable(address.to_string(), why);
+    let Ok(subnet) = address.subnet() else {
+        return Err(unusable(format!("the prefix length must be 0 to {}", A::BITS)));
+    };
+    if address.len == 0 {
+        return Err(unusable(format!("the prefix length must be 1 to {}", A::BITS)));
+    }
+    match family.unusable(address.addr, subnet) {
+        Some(why) => Err(unusable(why.to_owned())),
+        None => Ok(subnet),
+    }
+}
+
+/// Adds an address to an interface.
+///
+/// # Errors
+/// [`AddressError`]; nothing has changed then.
+pub fn add<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    addr: A,
+    len: u8,
+) -> Result<(), AddressError> {
+    let (family, address) = (family::<A>(c)?, IfAddress { addr, len });
+    let subnet = check(family, address)?;
+    interface::view(c, sw_if)?;
+    let ip = c.state::<Ip<A>>();
+    {
+        let mut ip = ip.borrow_mut();
+        if ip.stale.remove(&(sw_if, address)) {
+            // It was stale, and stays.
+            return Ok(());
+        }
+        let id = ip.table_of(sw_if);
+        overlap(c, &ip, sw_if, address, subnet)?;
+        let t = ip.table_mut(id)?;
+        let all = family.routes(sw_if, addr, subnet);
+        for (i, (p, path)) in all.iter().enumerate() {
+            // A second address in the same subnet adds only its own host route.
+            if let Err(e) = t.set(c, *p, Source::Interface, vec![*path]) {
+                for (p, _) in &all[..i] {
+                    t.unset(c, *p, Source::Interface);
+                }
+                return Err(RouteError::from(e).into());
+            }
+        }
+        ip.addresses.entry(sw_if).or_default().push(address);
+    }
+    changed::<A>(c, sw_if);
+    Ok(())
+}
+
+fn overlap<A: Address>(
+    c: &Control,
+    ip: &Ip<A>,
+    sw_if: SwIfIndex,
+    new: IfAddress<A>,
+    subnet: Prefix<A>,
+) -> Result<(), AddressError> {
+    let id = ip.table_of(sw_if);
+    for (other, list) in &ip.addresses {
+        if ip.table_of(*other) != id {
+            continue;
+        }
+        for old in list {
+            let Ok(theirs) = old.subnet() else { continue };
+            let meets = theirs.contains(subnet.addr()) || subnet.contains(theirs.addr());
+            // One interface may have several addresses in one subnet.
+            let sister = *other == sw_if && theirs == subnet && old.addr != new.addr;
+            if meets && !sister {
+                return Err(AddressError::Overlap {
+                    new: new.to_string(),
+                    old: old.to_string(),
+                    interface: c.interface_name(*other),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes an address from an interface.
+///
+/// # Errors
+/// [`AddressError::Missing`] if the interface does not have it.
+pub fn remove<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    addr: A,
+    len: u8,
+) -> Result<(), AddressError> {
+    let (family, address) = (family::<A>(c)?, IfAddress { addr, len });
+    let view = interface::view(c, sw_if)?;
+    let ip = c.state::<Ip<A>>();
+    {
+        let mut ip = ip.borrow_mut();
+        let id = ip.table_of(sw_if);
+        let list = ip.addresses.entry(sw_if).or_default();
+        let (Some(i), Ok(subnet)) = (list.iter().position(|x| *x == address), address.subnet())
+        else {
+            let has: Vec<String> = list.iter().map(IfAddress::to_string).collect();
+            let has =
+                if has.is_empty() { String::new() } else { format!("; it has {}", has.join(", ")) };
+            let address = address.to_string();
+            return Err(AddressError::Missing { interface: view.name, address, has });
+        };
+        list.remove(i);
+        let stays: Vec<Prefix<A>> = list
+            .iter()
+            .filter_map(|a| Some((a.addr, a.subnet().ok()?)))
+            .flat_map(|(a, p)| family.routes(sw_if, a, p))
+            .map(|(p, _)| p)
+            .collect();
+        ip.stale.remove(&(sw_if, address));
+        if let Ok(t) = ip.table_mut(id) {
+            for (p, _) in family.routes(sw_if, addr, subnet) {
+                if !stays.contains(&p) {
+                    t.unset(c, p, Source::Interface);
+                }
+            }
+        }
+    }
+    changed::<A>(c, sw_if);
+    Ok(())
+}
+
+/// Marks all interface addresses. [`finish_replacing`] removes those that were not added again.
+pub fn begin_replacing(c: &mut Control) {
+    mark::<u32>(c);
+    mark::<u128>(c);
+}
+
+fn mark<A: Address>(c: &mut Control) {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let each = |(i, list): (&SwIfIndex, &Vec<IfAddress<A>>)| {
+        let i = *i;
+        list.iter().map(move |address| (i, *address)).collect::<Vec<_>>()
+    };
+    ip.stale = ip.addresses.iter().flat_map(each).collect();
+}
+
+/// Removes the addresses that were present at [`begin_replacing`] and not added again.
+///
+/// # Errors
+/// If one cannot be removed; others may be removed already.
+pub fn finish_replacing(c: &mut Control) -> Result<(), AddressError> {
+    sweep::<u32>(c)?;
+    sweep::<u128>(c)
+}
+
+fn sweep<A: Address>(c: &mut Control) -> Result<(), AddressError> {
+    let stale = std::mem::take(&mut c.state::<Ip<A>>().borrow_mut().stale);
+    for (sw_if, address) in stale {
+        remove(c, sw_if, address.addr, address.len)?;
+    }
+    Ok(())
+}
+
+/// Removes all addresses from an interface, of both versions.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn remove_all(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressError> {
+    clear::<u32>(c, sw_if)?;
+    clear::<u128>(c, sw_if)
+}
+
+fn clear<A: Address>(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressError> {
+    let all = c.state::<Ip<A>>().borrow().addresses(sw_if).to_vec();
+    all.into_iter().try_for_each(|a| remove(c, sw_if, a.addr, a.len))
+}
+
+/// Moves an interface to another table.
+///
+/// # Errors
+/// If the interface has addresses, or the table does not exist.
+pub fn set_table<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    table: u32,
+) -> Result<(), AddressError> {
+    let (family, view) = (family::<A>(c)?, interface::view(c, sw_if)?);
+    let ip = c.state::<Ip<A>>();
+    {
+        let mut ip = ip.borrow_mut();
+        ip.table_mut(table)?;
+        if !ip.addresses(sw_if).is_empty() {
+            return Err(AddressError::HasAddresses(view.name));
+        }
+        ip.bound.insert(sw_if, table);
+    }
+    family.publish_interface(c, sw_if);
+    Ok(())
+}
+
+/// Publishes a change to workers and subscribers.
+fn changed<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
+    publish::<A>(c, sw_if);
+    c.publish(AddressesChanged { version: Version::of::<A>(), sw_if });
+}
+
+fn publish<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
+    if let Ok(family) = family::<A>(c) {
+        family.publish_interface(c, sw_if);
+    }
+}
+
+/// Removes addresses and routes of a deleted interface.
+pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
+    let _ = clear::<A>(c, sw_if);
+    let ip = c.state::<Ip<A>>();
+    let known = {
+        let mut ip = ip.borrow_mut();
+        let idle = ip.tables.values().all(Table::is_settled);
+        let mut gone = true;
+        for t in ip.tables.values_mut() {
+            gone &= t.interface_gone(c, sw_if);
+        }
+        if idle && !gone {
+            c.remote().submit(settle_later);
+        }
+        ip.addresses.remove(&sw_if).is_some() | ip.bound.remove(&sw_if).is_some()
+    };
+    if known {
+        publish::<A>(c, sw_if);
+    }
+}
+
+/// Returns the interface that has an address in a table.
+pub(crate) fn owner<A: Address>(ip: &Ip<A>, table: u32, addr: A) -> Option<SwIfIndex> {
+    let owns =
+        |i: &SwIfIndex| ip.table_of(*i) == table && ip.addresses(*i).iter().any(|a| a.addr == addr);
+    ip.addresses.keys().copied().find(owns)
+}
+
+/// Returns the version's address of an interface that is nearest to a destination: the one in the
+/// smallest subnet around it, else the first.
+pub(crate) fn nearest<A: Address>(ip: &Ip<A>, sw_if: SwIfIndex, to: A) -> Option<A> {
+    let all = ip.addresses(sw_if);
+    let near = all.iter().filter(|a| a.subnet().is_ok_and(|p| p.contains(to)));
+    near.max_by_key(|a| a.len).or(all.first()).map(|a| a.addr)
+}

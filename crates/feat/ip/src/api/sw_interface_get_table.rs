@@ -1,0 +1,38 @@
+//! `sw_interface_get_table`: returns an interface's routing table.
+
+use crate::{Ip4, Ip6};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_device::api_types::{INTERFACE, view};
+use thalweg_graph::Control;
+
+/// Requests an interface's table.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct SwInterfaceGetTable {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// The IPv6 table.
+    pub is_ipv6: bool,
+}
+
+/// Reply to [`SwInterfaceGetTable`].
+#[derive(Debug, Default, Message)]
+#[api(reply)]
+pub struct SwInterfaceGetTableReply {
+    /// Table id.
+    pub vrf_id: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceGetTable, SwInterfaceGetTableReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(c: &mut Control, rq: SwInterfaceGetTable) -> Result<SwInterfaceGetTableReply, Retval> {
+    let sw_if = view(c, rq.sw_if_index)?.sw_if;
+    let vrf_id = match rq.is_ipv6 {
+        false => c.state::<Ip4>().borrow().table_of(sw_if),
+        true => c.state::<Ip6>().borrow().table_of(sw_if),
+    };
+    Ok(SwInterfaceGetTableReply { vrf_id })
+}

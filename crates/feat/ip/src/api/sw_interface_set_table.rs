@@ -1,0 +1,34 @@
+//! `sw_interface_set_table`: moves an interface to another routing table.
+
+use crate::address;
+use crate::family::{Version, for_version, is_registered};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_device::api_types::{INTERFACE, view};
+use thalweg_graph::Control;
+
+/// Moves an interface to another table.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceSetTable {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// The table is an IPv6 table.
+    pub is_ipv6: bool,
+    /// Table id.
+    pub vrf_id: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, SwInterfaceSetTable, SwInterfaceSetTableReply> =
+    Call::new(&INTERFACE, handle);
+
+fn handle(c: &mut Control, rq: SwInterfaceSetTable) -> Result<SwInterfaceSetTableReply, Retval> {
+    let sw_if = view(c, rq.sw_if_index)?.sw_if;
+    let version = Version::of_flag(rq.is_ipv6);
+    // Without the protocol it is in the default table anyway.
+    if rq.vrf_id != 0 || is_registered(c, version) {
+        for_version!(version, address::set_table(c, sw_if, rq.vrf_id))?;
+    }
+    Ok(SwInterfaceSetTableReply)
+}

@@ -1,0 +1,396 @@
+//! Types and helpers shared by the API messages.
+
+use crate::address::AddressError;
+use crate::family::{Version, family, for_version, is_registered};
+use crate::prefixes::Prefixes;
+use crate::replace::Done;
+use crate::{Ip, Path, PathKind, RouteError, RouteView, Source, cli_args};
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::task::Poll;
+use thalweg_api::schema::Module;
+use thalweg_api::types::Prefix;
+use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
+use thalweg_graph::Control;
+use thalweg_tables::{Address, Prefix as IpPrefix};
+
+/// The API module.
+pub static IP: Module = Module { name: "ip", folder: "core", version: "3.2.0" };
+
+/// Routes sent between checks that the client keeps reading.
+const ROUTES_AT_ONCE: usize = 64;
+
+/// A routing table.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct IpTable {
+    /// Table id.
+    pub table_id: u32,
+    /// IPv6 table.
+    pub is_ip6: bool,
+    /// User-given name.
+    pub name: Text<64>,
+}
+
+/// A route.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct IpRoute {
+    /// Table id.
+    pub table_id: u32,
+    /// Index of its counters.
+    pub stats_index: u32,
+    /// Prefix.
+    pub prefix: Prefix,
+    /// Paths.
+    #[api(count = "n_paths: u8")]
+    pub paths: Vec<FibPath>,
+}
+
+/// A route with its source.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct IpRouteV2 {
+    /// Table id.
+    pub table_id: u32,
+    /// Index of its counters.
+    pub stats_index: u32,
+    /// Prefix.
+    pub prefix: Prefix,
+    /// Number of its source.
+    pub src: u8,
+    /// Paths.
+    #[api(count = "n_paths: u8", at = "src")]
+    pub paths: Vec<FibPath>,
+}
+
+impl From<IpRoute> for IpRouteV2 {
+    fn from(route: IpRoute) -> Self {
+        let IpRoute { table_id, stats_index, prefix, paths } = route;
+        Self { table_id, stats_index, prefix, src: 0, paths }
+    }
+}
+
+impl From<IpRouteV2> for IpRoute {
+    fn from(route: IpRouteV2) -> Self {
+        let IpRouteV2 { table_id, stats_index, prefix, src: _, paths } = route;
+        Self { table_id, stats_index, prefix, paths }
+    }
+}
+
+impl From<RouteError> for Retval {
+    fn from(error: RouteError) -> Self {
+        let error = cli_args::route_failed(error);
+        Retval(error.code()).because(error)
+    }
+}
+
+impl From<AddressError> for Retval {
+    fn from(error: AddressError) -> Self {
+        let error = cli_args::address_failed(error);
+        Retval(error.code()).because(error)
+    }
+}
+
+/// Number of a route source; 0 stands for any.
+pub(crate) fn source_id(source: Source) -> u8 {
+    match source {
+        Source::Interface => 1,
+        Source::Static => 2,
+        Source::Adjacency => 3,
+        Source::Default => 4,
+    }
+}
+
+/// Every source, the one that counts most first.
+pub(crate) const SOURCES: [Source; 4] =
+    [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
+
+/// Converts a table to its API type.
+pub(crate) fn table<A: Address>(ip: &Ip<A>, table_id: u32) -> IpTable {
+    let is_ip6 = Version::of::<A>() == Version::V6;
+    IpTable { table_id, is_ip6, name: ip.table_name(table_id).as_str().into() }
+}
+
+/// Adds or deletes a table.
+pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
+    fn change<A: Address>(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
+        match add {
+            true => crate::add_table::<A>(c, table.table_id)?,
+            false => crate::del_table::<A>(c, table.table_id)?,
+        }
+        let name = table.name.as_str();
+        if add && !name.is_empty() {
+            let ip = c.state::<Ip<A>>();
+            ip.borrow_mut().names.insert(table.table_id, name.to_owned());
+        }
+        Ok(())
+    }
+    for_version!(Version::of_flag(table.is_ip6), change(c, add, table))
+}
+
+/// Replies when `work` on a table is done, which may take several slices.
+pub(crate) fn finish<R: Message + Default>(
+    c: &mut Control,
+    table: &IpTable,
+    later: Later<R>,
+    work: impl FnOnce(&mut Control, u32, Done) -> Result<(), RouteError>,
+) {
+    let later = Rc::new(RefCell::new(Some(later)));
+    let answer = |later: &RefCell<Option<Later<R>>>, retval: i32| {
+        if let Some(later) = later.take() {
+            later.answer(retval, &R::default());
+        }
+    };
+    let known = later.clone();
+    let done = Box::new(move || answer(&known, 0));
+    if let Err(error) = work(c, table.table_id, done) {
+        answer(&later, Retval::from(error).0);
+    }
+}
+
+/// Address and length of a prefix, host bits kept.
+pub(crate) fn parts<A: Address>(prefix: Prefix) -> Result<(A, u8), Retval> {
+    let (ip, len) = prefix.parts()?;
+    Ok((A::from_ip(ip).ok_or(Retval::INVALID_ADDRESS_FAMILY)?, len))
+}
+
+/// A prefix with its host bits cleared.
+fn masked<A: Address>(prefix: Prefix) -> Result<IpPrefix<A>, Retval> {
+    let (addr, len) = parts(prefix)?;
+    IpPrefix::new(addr, len).map_err(|e| Retval::INVALID_PREFIX_LENGTH.because(e))
+}
+
+/// Version of a prefix.
+pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
+    Ok(Version::of_ip(prefix.parts()?.0))
+}
+
+/// Converts a path of a message.
+fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
+    let unimplemented = |what: &str| {
+        Err(Retval::UNIMPLEMENTED.because(format_args!("{what} are not supported yet")))
+    };
+    if p.n_labels > 0 {
+        return unimplemented("label stacks");
+    }
+    let kind = match p.r#type {
+        FibPathType::NORMAL => PathKind::Normal,
+        FibPathType::LOCAL => PathKind::Local,
+        FibPathType::DROP => PathKind::Drop,
+        FibPathType::ICMP_UNREACH => PathKind::Unreachable,
+        FibPathType::ICMP_PROHIBIT => PathKind::Prohibit,
+        known if known.known() => return unimplemented("paths of this type"),
+        _ => return Err(Retval::INVALID_VALUE),
+    };
+    if kind != PathKind::Normal {
+        return Ok(Path::special(kind));
+    }
+    let sw_if = (p.sw_if_index != u32::MAX).then_some(p.sw_if_index);
+    let [n1, n2, n3, n4, ..] = p.nh.address.0;
+    let next_hop = match p.proto {
+        FibPathNhProto::IP4 => IpAddr::V4([n1, n2, n3, n4].into()),
+        _ => IpAddr::V6(p.nh.address.0.into()),
+    };
+    let next_hop = Some(next_hop).filter(|ip| !ip.is_unspecified());
+    let known = |version| is_registered(c, version);
+    match (p.proto, next_hop) {
+        (_, None) => {}
+        (FibPathNhProto::IP4, Some(_)) if known(Version::V4) => {}
+        (FibPathNhProto::IP6, Some(_)) if known(Version::V6) => {}
+        _ => return unimplemented("next hops of this protocol"),
+    }
+    match (next_hop, sw_if) {
+        (None, None) => unimplemented("lookups in another table"),
+        _ => {
+            let other = (sw_if.is_none() && p.table_id != table).then_some(p.table_id);
+            let weight = p.weight.max(1);
+            Ok(Path { next_hop, sw_if, weight, table: other, ..Path::special(kind) })
+        }
+    }
+}
+
+/// Adds or deletes a route or paths of it; returns the index of its counters.
+pub(crate) fn add_del_route(
+    c: &mut Control,
+    add: bool,
+    multipath: bool,
+    route: &IpRoute,
+) -> Result<u32, Retval> {
+    for_version!(version(route.prefix)?, change_route(c, add, multipath, route))
+}
+
+fn change_route<A: Address>(
+    c: &mut Control,
+    add: bool,
+    multipath: bool,
+    route: &IpRoute,
+) -> Result<u32, Retval> {
+    family::<A>(c)?;
+    let (prefix, table) = (masked::<A>(route.prefix)?, route.table_id);
+    let paths =
+        |c: &Control| route.paths.iter().map(|p| path(c, p, table)).collect::<Result<Vec<_>, _>>();
+    if add {
+        if route.paths.is_empty() {
+            return Err(Retval::INVALID_VALUE.because("a route needs a path"));
+        }
+        let paths = paths(c)?;
+        crate::add_route(c, table, prefix, paths, !multipath)?;
+    } else {
+        // Unless single paths are requested, the whole route is deleted.
+        let paths = if multipath { paths(c)? } else { Vec::new() };
+        crate::del_route(c, table, prefix, &paths)?;
+    }
+    let view = c.state::<Ip<A>>().borrow().route(table, prefix);
+    Ok(view.map_or(u32::MAX, |view| view.dpo))
+}
+
+/// Converts a route to its API type.
+pub(crate) fn describe<A: Address>(table: u32, view: &RouteView<A>) -> IpRoute {
+    let prefix = (view.prefix.addr().to_ip(), view.prefix.len());
+    let version = Version::of::<A>();
+    let paths = view.paths.iter().map(|p| describe_path(p, version, table)).collect();
+    IpRoute { table_id: table, stats_index: view.dpo, prefix: prefix.into(), paths }
+}
+
+fn describe_path(p: &Path, version: Version, table_id: u32) -> FibPath {
+    let r#type = match p.kind {
+        PathKind::Normal | PathKind::Lookup(_) | PathKind::Group(_) => FibPathType::NORMAL,
+        PathKind::Local => FibPathType::LOCAL,
+        PathKind::Drop => FibPathType::DROP,
+        PathKind::Unreachable => FibPathType::ICMP_UNREACH,
+        PathKind::Prohibit => FibPathType::ICMP_PROHIBIT,
+    };
+    let address = p.next_hop.map(Into::into).unwrap_or_default();
+    let table_id = match p.kind {
+        PathKind::Lookup(table) => table,
+        _ => p.table.unwrap_or(table_id),
+    };
+    let proto = match p.next_hop.map_or(version, Version::of_ip) {
+        Version::V4 => FibPathNhProto::IP4,
+        Version::V6 => FibPathNhProto::IP6,
+    };
+    FibPath {
+        sw_if_index: p.sw_if.unwrap_or(u32::MAX),
+        table_id,
+        weight: p.weight,
+        r#type,
+        proto,
+        nh: FibPathNh { address, ..FibPathNh::default() },
+        ..FibPath::default()
+    }
+}
+
+/// A route, as replies and details have it.
+pub(crate) struct Shown {
+    /// The route.
+    pub(crate) route: IpRoute,
+    /// Number of its source.
+    pub(crate) src: u8,
+}
+
+impl Shown {
+    fn new<A: Address>(table: u32, view: &RouteView<A>) -> Shown {
+        Shown { route: describe(table, view), src: source_id(view.source) }
+    }
+
+    /// The route with its source.
+    pub(crate) fn with_source(self) -> IpRouteV2 {
+        IpRouteV2 { src: self.src, ..self.route.into() }
+    }
+}
+
+/// Calls `each` for all routes of a table in order, a batch at a time. Every table has a default
+/// route.
+pub(crate) fn walk<D: Message>(
+    c: &Control,
+    wanted: &IpTable,
+    out: Details<D>,
+    each: impl FnMut(Shown, &mut Details<D>) + 'static,
+) -> Walk<Control> {
+    match Version::of_flag(wanted.is_ip6) {
+        Version::V4 => walk_in::<u32, D>(c, wanted.table_id, out, each),
+        Version::V6 => walk_in::<u128, D>(c, wanted.table_id, out, each),
+    }
+}
+
+fn walk_in<A: Address, D: Message>(
+    c: &Control,
+    table: u32,
+    mut out: Details<D>,
+    mut each: impl FnMut(Shown, &mut Details<D>) + 'static,
+) -> Walk<Control> {
+    if c.state::<Ip<A>>().borrow().serial(table).is_none() {
+        return Box::new(|_| false);
+    }
+    let default = IpPrefix::new(A::default(), 0).unwrap_or(IpPrefix::host(A::default()));
+    let (mut prefixes, mut first) = (Prefixes::<A>::new(table), true);
+    Box::new(move |c| {
+        let ip = c.state::<Ip<A>>();
+        let ip = ip.borrow();
+        let mut send = |prefix| {
+            if let Some(view) = route(&ip, table, prefix) {
+                each(Shown::new(table, &view), &mut out);
+            }
+        };
+        match prefixes.next(&ip) {
+            Poll::Pending => return true,
+            Poll::Ready(next) => {
+                if std::mem::take(&mut first) && next != Some(default) {
+                    send(default);
+                }
+                let Some(next) = next else { return false };
+                send(next);
+            }
+        }
+        for _ in 0..ROUTES_AT_ONCE {
+            match prefixes.next(&ip) {
+                Poll::Ready(Some(next)) => send(next),
+                Poll::Ready(None) => return false,
+                Poll::Pending => {}
+            }
+        }
+        true
+    })
+}
+
+/// Looks up a route by exact prefix.
+fn route<A: Address>(ip: &Ip<A>, table: u32, prefix: IpPrefix<A>) -> Option<RouteView<A>> {
+    let nowhere = || RouteView {
+        prefix,
+        source: Source::Default,
+        paths: vec![Path::special(PathKind::Drop)],
+        dpo: 0,
+        sources: vec![Source::Default],
+    };
+    let none = || (prefix.len() == 0).then(nowhere);
+    ip.route(table, prefix).or_else(none)
+}
+
+/// Looks up a route: exact match, or longest prefix match.
+pub(crate) fn lookup(
+    c: &Control,
+    table: u32,
+    exact: bool,
+    prefix: Prefix,
+) -> Result<Shown, Retval> {
+    for_version!(version(prefix)?, lookup_in(c, table, exact, prefix))
+}
+
+fn lookup_in<A: Address>(
+    c: &Control,
+    table: u32,
+    exact: bool,
+    prefix: Prefix,
+) -> Result<Shown, Retval> {
+    family::<A>(c)?;
+    let (addr, len) = parts::<A>(prefix)?;
+    let ip = c.state::<Ip<A>>();
+    let ip = ip.borrow();
+    if ip.serial(table).is_none() {
+        return Err(Retval::NO_SUCH_TABLE);
+    }
+    let shortest = if exact { len } else { 0 };
+    let mut lengths = (shortest..=len).rev();
+    let at = |len| route(&ip, table, IpPrefix::new(addr, len).ok()?);
+    lengths.find_map(at).map(|view| Shown::new(table, &view)).ok_or(Retval::NO_SUCH_ENTRY)
+}

@@ -1,0 +1,134 @@
+//! `ip route`: static routes.
+
+use crate::cli_args::{self, RouteSpec};
+use crate::family::{Version, for_version};
+use crate::{Path, add_route, del_route};
+use std::time::{Duration, Instant};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_graph::Control;
+use thalweg_tables::{Address, Prefix};
+
+/// `ip route [add|del] <prefix> …`
+pub struct IpRoute;
+
+/// The command.
+pub static COMMAND: IpRoute = IpRoute;
+
+/// Maximum time on the main thread per slice.
+const SLICE: Duration = Duration::from_millis(3);
+
+impl Command<Control> for IpRoute {
+    fn path(&self) -> &'static str {
+        "ip route"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[add|del|replace] [count <n>] <prefix> [table <id>] via <next hop> [<interface> | \
+         next-hop-table <id>] [weight <n>] [via ...] | via <interface> | drop | local | unreachable | prohibit"
+    }
+
+    fn help(&self) -> &'static str {
+        "Add or delete a route, or paths of one\n\
+         Host bits of the prefix are ignored. A further path of a route that\n\
+         exists shares its load by weight; `replace' sets all paths at once. A next hop without\n\
+         interface is resolved recursively, in the route's table or in `next-hop-table', and follows\n\
+         route changes. `del' without paths deletes\n\
+         the whole route.\n\
+         `count' repeats the command for that many prefixes of the same length, one\n\
+         after the other."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let verb = args.one_of(&["add", "del", "replace"])?;
+        let (del, replace) = (verb == Some("del"), verb == Some("replace"));
+        let spec = cli_args::route_args(c, args)?;
+        if !del && spec.paths.is_empty() {
+            let expected = "`via <next hop>', `via <interface>' or a word such as `drop'";
+            return Err(args.bad("path", expected));
+        }
+        for_version!(Version::of_ip(spec.prefix.0), change(c, spec, del, replace))
+    }
+
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        cli_args::complete_route(c, before)
+    }
+}
+
+fn change<A: Address>(
+    c: &mut Control,
+    spec: RouteSpec,
+    del: bool,
+    replace: bool,
+) -> Result<Outcome<Control>, CliError> {
+    let RouteSpec { prefix, table, count, paths } = spec;
+    let first = cli_args::masked::<A>(prefix)?;
+    cli_args::check_count(first, count)?;
+    let mut bulk =
+        Bulk { first, table, count, paths, del, replace, done: 0, began: Instant::now() };
+    if count > 1 {
+        return Ok(Outcome::pending(bulk));
+    }
+    bulk.one(c).map(|()| cli_args::when_resolved(c))
+}
+
+/// Adds or deletes many routes, a slice at a time.
+struct Bulk<A> {
+    first: Prefix<A>,
+    table: u32,
+    count: u32,
+    paths: Vec<Path>,
+    del: bool,
+    replace: bool,
+    done: u32,
+    began: Instant,
+}
+
+impl<A: Address> Bulk<A> {
+    fn prefix(&self) -> Prefix<A> {
+        cli_args::later(self.first, self.done)
+    }
+
+    fn one(&mut self, c: &mut Control) -> Result<(), CliError> {
+        let prefix = self.prefix();
+        let done = match self.del {
+            true => del_route(c, self.table, prefix, &self.paths),
+            false => add_route(c, self.table, prefix, self.paths.clone(), self.replace),
+        };
+        self.done += 1;
+        done.map_err(cli_args::route_failed)
+    }
+}
+
+impl<A: Address> Task<Control> for Bulk<A> {
+    fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        let end = Instant::now() + SLICE;
+        while self.done < self.count {
+            let prefix = self.prefix();
+            if let Err(e) = self.one(c) {
+                let (n, verb) = (self.done - 1, if self.del { "deleted" } else { "added" });
+                let text = format!("{prefix}: {e}; the {n} routes before it are {verb}");
+                return TaskPoll::Failed(CliError::with_code(text, e.code()));
+            }
+            if self.done.is_multiple_of(64) && Instant::now() >= end {
+                return TaskPoll::At(now);
+            }
+        }
+        if !crate::table::settle_slice(c) {
+            return TaskPoll::At(now);
+        }
+        let (n, seconds) = (self.done, self.began.elapsed().as_secs_f64().max(1e-9));
+        out.json(serde_json::json!({ "routes": n, "seconds": seconds }));
+        out.line(format_args!("{:.6e} routes/sec", f64::from(n) / seconds));
+        TaskPoll::Done
+    }
+
+    fn cancel(&mut self, _: &mut Control, out: &mut Output) {
+        let last = self.prefix().addr().to_ip();
+        out.line(format_args!("stopped before {last}, after {} routes", self.done));
+    }
+}

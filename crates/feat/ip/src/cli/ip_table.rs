@@ -1,0 +1,60 @@
+//! `ip table`: adds and deletes routing tables.
+
+use crate::cli_args;
+use crate::family::version_text;
+use crate::{add_table, del_table};
+use std::marker::PhantomData;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+use thalweg_tables::Address;
+
+/// `ip table add|del <id>`, and the same for another version.
+pub struct IpTable<A>(pub PhantomData<fn(A)>);
+
+/// The command.
+pub static COMMAND: IpTable<u32> = IpTable(PhantomData);
+
+impl<A: Address> Command<Control> for IpTable<A> {
+    fn path(&self) -> &'static str {
+        macro_rules! text {
+            ($name:literal, $word:literal) => {
+                concat!($word, " table")
+            };
+        }
+        version_text!(A, text)
+    }
+
+    fn usage(&self) -> &'static str {
+        "add|del <id>"
+    }
+
+    fn help(&self) -> &'static str {
+        macro_rules! text {
+            ($name:literal, $word:literal) => {
+                concat!(
+                    "Add or delete an ",
+                    $name,
+                    " routing table\n\
+                     Table 0 always exists. A table is deleted with all its routes, but not while \
+                     an\ninterface uses it; see `show ",
+                    $word,
+                    " table'."
+                )
+            };
+        }
+        version_text!(A, text)
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let del = args.choice("verb", &["add", "del"])? == "del";
+        let id = cli_args::table_arg(args)?;
+        args.end()?;
+        let done = if del { del_table::<A>(c, id) } else { add_table::<A>(c, id) };
+        done.map(|()| Outcome::Done).map_err(cli_args::route_failed)
+    }
+}

@@ -1,0 +1,23 @@
+//! Every command of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
+
+pub mod ip_route;
+pub mod ip_table;
+pub mod ping;
+pub mod set_interface_ip_address;
+pub mod set_interface_ip_table;
+pub mod show_ip_fib;
+pub mod show_ip_table;
+
+/// Every command, in the order of the files' names.
+pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
+    &ip_route::COMMAND,
+    &ip_table::COMMAND,
+    &ping::COMMAND,
+    &set_interface_ip_address::COMMAND,
+    &set_interface_ip_table::COMMAND,
+    &show_ip_fib::COMMAND,
+    &show_ip_table::COMMAND,
+];

@@ -1,0 +1,280 @@
+//! CLI arguments shared by commands: prefixes, routes and their paths; and error codes.
+
+use crate::address::AddressError;
+use crate::family::{Version, from_number, is_registered, to_number};
+use crate::{Ip, Path, PathKind, RibError, RouteError};
+use std::net::IpAddr;
+use std::time::Instant;
+use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
+use thalweg_device::command_line::{interface_arg, interface_names, refused};
+use thalweg_graph::Control;
+use thalweg_tables::{Address, Prefix};
+
+/// Words for special paths, VPP's own last.
+const SPECIAL: [(&str, PathKind); 6] = [
+    ("drop", PathKind::Drop),
+    ("local", PathKind::Local),
+    ("unreachable", PathKind::Unreachable),
+    ("prohibit", PathKind::Prohibit),
+    ("null-send-unreach", PathKind::Unreachable),
+    ("null-send-prohibit", PathKind::Prohibit),
+];
+/// Words that end a path.
+const KEYWORDS: [&str; 5] = ["via", "table", "count", "weight", "next-hop-table"];
+
+/// Outcome of a command that changed a route: it waits until those of deleted interfaces are gone.
+pub(crate) fn when_resolved(c: &Control) -> Outcome<Control> {
+    let ip4 = c.state::<Ip<u32>>().borrow().is_resolved();
+    match ip4 && c.state::<Ip<u128>>().borrow().is_resolved() {
+        true => Outcome::Done,
+        false => Outcome::pending(AwaitResolution),
+    }
+}
+
+struct AwaitResolution;
+
+impl Task<Control> for AwaitResolution {
+    fn poll(&mut self, c: &mut Control, now: Instant, _: &mut Output) -> TaskPoll {
+        if crate::table::settle_slice(c) { TaskPoll::Done } else { TaskPoll::At(now) }
+    }
+}
+
+/// Converts a route error to a command's error with its return code.
+pub(crate) fn route_failed(e: RouteError) -> CliError {
+    let code = match e {
+        RouteError::Rib(RibError::Device(e)) => return refused(e),
+        RouteError::NoFamily(_) => -9,
+        RouteError::NoTable(..) => -3,
+        RouteError::NoRoute { .. } => -6,
+        RouteError::TableInUse { .. } | RouteError::TableTracked(_) | RouteError::MainTable => -122,
+        _ => -1,
+    };
+    CliError::with_code(e, code)
+}
+
+/// Converts an address error to a command's error with its return code.
+pub(crate) fn address_failed(e: AddressError) -> CliError {
+    let code = match e {
+        AddressError::Device(e) => return refused(e),
+        AddressError::Route(e) => return route_failed(e),
+        AddressError::Overlap { .. } => -105,
+        AddressError::Missing { .. } => -60,
+        AddressError::HasAddresses(_) => -114,
+        AddressError::Unusable(..) => -7,
+    };
+    CliError::with_code(e, code)
+}
+
+/// Takes a table id.
+pub(crate) fn table_arg(args: &mut Args<'_>) -> Result<u32, CliError> {
+    args.u32("table")
+}
+
+/// Checks that a table exists.
+pub(crate) fn known_table<A: Address>(c: &Control, table: u32) -> Result<u32, CliError> {
+    let ip = c.state::<Ip<A>>();
+    let ip = ip.borrow();
+    match ip.serial(table) {
+        Some(_) => Ok(table),
+        None => Err(route_failed(ip.no_table(table))),
+    }
+}
+
+/// Takes an address of a version that the router has.
+pub(crate) fn address_arg(
+    c: &Control,
+    args: &mut Args<'_>,
+    what: &str,
+) -> Result<IpAddr, CliError> {
+    match [Version::V4, Version::V6].map(|v| is_registered(c, v)) {
+        [true, false] => args.ipv4(what).map(IpAddr::V4),
+        [false, true] => args.ipv6(what).map(IpAddr::V6),
+        _ => args.ip(what),
+    }
+}
+
+/// Takes a prefix of a version that the router has; bits beyond the length are kept.
+pub(crate) fn prefix_arg(
+    c: &Control,
+    args: &mut Args<'_>,
+    what: &str,
+) -> Result<(IpAddr, u8), CliError> {
+    match [Version::V4, Version::V6].map(|v| is_registered(c, v)) {
+        [true, false] => args.ipv4_prefix(what).map(|(a, len)| (a.into(), len)),
+        [false, true] => args.ipv6_prefix(what).map(|(a, len)| (a.into(), len)),
+        _ => args.ip_prefix(what),
+    }
+}
+
+/// Clears the host bits of a prefix. One of another version becomes the default route.
+pub(crate) fn masked<A: Address>((addr, len): (IpAddr, u8)) -> Result<Prefix<A>, CliError> {
+    Prefix::new(A::from_ip(addr).unwrap_or_default(), len).map_err(CliError::failed)
+}
+
+/// A route as typed.
+#[derive(Debug)]
+pub(crate) struct RouteSpec {
+    pub(crate) prefix: (IpAddr, u8),
+    pub(crate) table: u32,
+    /// Number of consecutive prefixes.
+    pub(crate) count: u32,
+    pub(crate) paths: Vec<Path>,
+}
+
+/// Takes a route. Its parts may come in any order, as in VPP.
+pub(crate) fn route_args(c: &Control, args: &mut Args<'_>) -> Result<RouteSpec, CliError> {
+    let (mut prefix, mut table, mut count, mut paths) = (None, 0, 1, Vec::new());
+    while !args.is_empty() {
+        if args.exact("table") {
+            table = table_arg(args)?;
+        } else if args.exact("count") {
+            count = args.number("count", 1, u64::from(u32::MAX))? as u32;
+        } else if args.exact("via") {
+            paths.push(path(c, args)?);
+        } else if let Some(kind) = special(args) {
+            paths.push(Path::special(kind));
+        } else if prefix.is_none() {
+            prefix = Some(prefix_arg(c, args, "prefix")?);
+        } else {
+            args.end()?;
+        }
+    }
+    let prefix = match prefix {
+        Some(prefix) => prefix,
+        // There is none: this says so.
+        None => prefix_arg(c, args, "prefix")?,
+    };
+    if let [_, _, ..] = paths[..]
+        && let Some(p) = paths.iter().find(|p| p.kind != PathKind::Normal)
+    {
+        return Err(CliError::failed(format_args!(
+            "`{}' cannot share a route with other paths",
+            kind_word(p.kind)
+        )));
+    }
+    Ok(RouteSpec { prefix, table, count, paths })
+}
+
+/// Checks that there are `count` prefixes from one on.
+pub(crate) fn check_count<A: Address>(prefix: Prefix<A>, count: u32) -> Result<(), CliError> {
+    let (len, first) = (prefix.len(), to_number(prefix.addr()));
+    let left = to_number(Prefix::new(A::default(), 0).map_or(A::default(), Prefix::last)) - first;
+    let room = left.checked_shr(u32::from(A::BITS - len)).unwrap_or(0).saturating_add(1);
+    match u128::from(count) <= room {
+        true => Ok(()),
+        false => Err(CliError::failed(format_args!(
+            "count {count}: there are only {room} prefixes of length {len} from {} on",
+            prefix.addr().to_ip()
+        ))),
+    }
+}
+
+/// Returns the prefix that comes after `n` of the same length.
+pub(crate) fn later<A: Address>(prefix: Prefix<A>, n: u32) -> Prefix<A> {
+    let step = u128::from(n).checked_shl(u32::from(A::BITS - prefix.len())).unwrap_or(0);
+    let addr = to_number(prefix.addr()).checked_add(step).and_then(from_number);
+    addr.and_then(|addr| Prefix::new(addr, prefix.len()).ok()).unwrap_or(prefix)
+}
+
+fn special(args: &mut Args<'_>) -> Option<PathKind> {
+    SPECIAL.iter().find(|(word, _)| args.exact(word)).map(|(_, kind)| *kind)
+}
+
+/// Kind of path for a word.
+pub(crate) fn special_kind(word: &str) -> Option<PathKind> {
+    SPECIAL.iter().find(|(w, _)| *w == word).map(|(_, kind)| *kind)
+}
+
+/// Takes the arguments after `via`.
+fn path(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
+    if let Some(kind) = special(args) {
+        return Ok(Path::special(kind));
+    }
+    let Some(word) = args.peek().filter(|w| !KEYWORDS.contains(w)) else {
+        return Err(args.bad("path", "a next hop, an interface, or a word such as `drop'"));
+    };
+    let mut path = match args.maybe(|a| address_arg(c, a, "next hop")) {
+        Some(next_hop) => {
+            let more = args.peek().is_some_and(|w| !KEYWORDS.contains(&w));
+            let sw_if = if more { Some(interface_arg(c, args)?) } else { None };
+            Path::via(next_hop, sw_if)
+        }
+        // A bare number would pass as an interface index, but is more likely a typing error.
+        None if word.parse::<u32>().is_ok() => {
+            return Err(args.bad("path", "a next hop such as 192.0.2.1, or an interface's name"));
+        }
+        None => Path::connected(interface_arg(c, args)?),
+    };
+    if path.sw_if.is_none() && args.exact("next-hop-table") {
+        path.table = Some(table_arg(args)?);
+    }
+    if args.exact("weight") {
+        path.weight = args.number("weight", 1, u64::from(u8::MAX))? as u8;
+    }
+    Ok(path)
+}
+
+/// Completions of a route.
+pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
+    let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+    let specials = || SPECIAL[..4].iter().map(|(w, _)| (*w).to_owned());
+    match before {
+        [] => words(&["add", "del", "replace"]),
+        [_] => words(&["table", "count"]),
+        [.., "table" | "count" | "weight" | "next-hop-table"] => Vec::new(),
+        [.., "via"] => interface_names(c).into_iter().chain(specials()).collect(),
+        [.., "via", hop] if hop.parse::<IpAddr>().is_ok() => {
+            interface_names(c).into_iter().chain(words(&KEYWORDS)).collect()
+        }
+        _ if before.contains(&"via") => words(&KEYWORDS),
+        _ => words(&KEYWORDS[..3]).into_iter().chain(specials()).collect(),
+    }
+}
+
+/// Word for a kind of path.
+pub(crate) fn kind_word(kind: PathKind) -> &'static str {
+    match kind {
+        PathKind::Normal => "normal",
+        PathKind::Local => "local",
+        PathKind::Drop => "drop",
+        PathKind::Unreachable => "unreachable",
+        PathKind::Prohibit => "prohibit",
+        PathKind::Lookup(_) => "lookup",
+        PathKind::Group(_) => "group",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn count_agrees<A: Address>(addr: A, len: u8, count: u32) -> Result<(), TestCaseError> {
+        let prefix = Prefix::new(addr, len % (A::BITS + 1)).unwrap();
+        let last = later(prefix, count - 1);
+        let fits = check_count(prefix, count).is_ok();
+        if fits {
+            prop_assert_eq!((last.len(), last >= prefix), (prefix.len(), true));
+            prop_assert_eq!(count == 1, last == prefix);
+            // The next one lies directly behind, or there is none.
+            let next = to_number(last.last()).checked_add(1).and_then(from_number::<A>);
+            let more = check_count(prefix, count + 1).is_ok();
+            prop_assert_eq!(more, next.is_some());
+            prop_assert_eq!(next, more.then(|| later(prefix, count).addr()));
+        } else {
+            prop_assert!(count > 1);
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn prefixes_follow_each_other(
+            addr: u128, high: bool, len: u8, count in prop_oneof![1u32..4, 1..u32::MAX],
+        ) {
+            let addr = if high { addr | u128::MAX << 4 } else { addr };
+            count_agrees(addr, len, count)?;
+            count_agrees(addr as u32, len, count)?;
+        }
+    }
+}

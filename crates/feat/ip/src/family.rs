@@ -1,0 +1,220 @@
+//! IP versions, and the protocols that implement them.
+
+use crate::ping::Echo;
+use crate::{Ip, Path, RouteError};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use thalweg_device::SwIfIndex;
+use thalweg_fib::LinkType;
+use thalweg_graph::Control;
+use thalweg_tables::{Address, Lpm, LpmError, Prefix, PrefixLenError};
+
+/// A version of IP.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Version {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Version {
+    /// Returns the version of addresses of a type.
+    pub const fn of<A: Address>() -> Version {
+        if A::BITS == 32 { Version::V4 } else { Version::V6 }
+    }
+
+    /// Returns the version of an address.
+    pub const fn of_ip(address: IpAddr) -> Version {
+        if address.is_ipv4() { Version::V4 } else { Version::V6 }
+    }
+
+    /// Returns the version that a message's flag names.
+    pub const fn of_flag(is_ip6: bool) -> Version {
+        if is_ip6 { Version::V6 } else { Version::V4 }
+    }
+
+    /// Returns its name: `IPv4`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Version::V4 => "IPv4",
+            Version::V6 => "IPv6",
+        }
+    }
+
+    /// Returns the word that its commands have: `ip` as in `ip table`, `ip6` as in `ip6 table`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Version::V4 => "ip",
+            Version::V6 => "ip6",
+        }
+    }
+
+    /// Returns the word that names the protocol in descriptions of routes: `ip4`.
+    pub const fn protocol(self) -> &'static str {
+        match self {
+            Version::V4 => "ip4",
+            Version::V6 => "ip6",
+        }
+    }
+
+    /// Returns the usual name of a table: `ipv4-VRF:0`.
+    pub fn table_name(self, id: u32) -> String {
+        match self {
+            Version::V4 => format!("ipv4-VRF:{id}"),
+            Version::V6 => format!("ipv6-VRF:{id}"),
+        }
+    }
+
+    /// Returns what its packets are to a link.
+    pub const fn link(self) -> LinkType {
+        match self {
+            Version::V4 => LinkType::Ip4,
+            Version::V6 => LinkType::Ip6,
+        }
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An address with the length of its subnet's prefix.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct IfAddress<A> {
+    /// The address.
+    pub addr: A,
+    /// Prefix length in bits.
+    pub len: u8,
+}
+
+impl<A: Address> IfAddress<A> {
+    /// Returns its subnet.
+    ///
+    /// # Errors
+    /// If the length is too large.
+    pub fn subnet(self) -> Result<Prefix<A>, PrefixLenError> {
+        Prefix::new(self.addr, self.len)
+    }
+}
+
+impl<A: Address> std::fmt::Display for IfAddress<A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.addr.to_ip(), self.len)
+    }
+}
+
+/// A table in which workers look addresses up.
+pub type Leaves<A> = Box<dyn Lpm<A> + Send>;
+
+/// What a protocol brings along to have tables, routes, addresses and the rest: to be registered
+/// with [`register`], and given to its [`Settings`](crate::Settings).
+pub trait Family<A: Address>: Sync {
+    /// Creates the table that workers read for a table of routes. `serial` distinguishes it from an
+    /// earlier one with the same id.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    fn leaves(&self, c: &Control, id: u32, serial: u32) -> Result<Leaves<A>, LpmError>;
+
+    /// Publishes tables and interfaces to workers: a table has come or gone.
+    fn publish(&self, c: &mut Control);
+
+    /// Publishes an interface to workers: its table or its addresses have changed.
+    fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex);
+
+    /// Returns the prefixes that every table drops unless there is a better route, each an address
+    /// and a length.
+    fn dropped(&self) -> &'static [(A, u8)];
+
+    /// Returns why no interface can have an address; `None` if one can.
+    fn unusable(&self, addr: A, subnet: Prefix<A>) -> Option<&'static str>;
+
+    /// Returns the routes that an address of an interface adds.
+    fn routes(&self, sw_if: SwIfIndex, addr: A, subnet: Prefix<A>) -> Vec<(Prefix<A>, Path)>;
+
+    /// Returns the node that looks up the router's own packets.
+    fn lookup_node(&self) -> &'static str;
+
+    /// Returns the maximum data in bytes of an echo request.
+    fn max_echo(&self) -> u16;
+
+    /// Builds an echo request, from its IP header on; `None` if it is too long.
+    fn echo_request(&self, from: A, to: A, echo: Echo<'_>) -> Option<Vec<u8>>;
+}
+
+/// Registers the protocol of a version. To be called by the `init` of its feature, which is listed
+/// after `ip`.
+pub fn register<A: Address>(c: &mut Control, family: &'static dyn Family<A>) {
+    c.state::<Ip<A>>().borrow_mut().family = Some(family);
+}
+
+/// Returns the protocol of a version.
+///
+/// # Errors
+/// [`RouteError::NoFamily`] if there is none.
+pub(crate) fn family<A: Address>(c: &Control) -> Result<&'static dyn Family<A>, RouteError> {
+    c.state::<Ip<A>>().borrow().family.ok_or(RouteError::NoFamily(Version::of::<A>()))
+}
+
+/// Returns whether there is a protocol of a version.
+pub(crate) fn is_registered(c: &Control, version: Version) -> bool {
+    match version {
+        Version::V4 => family::<u32>(c).is_ok(),
+        Version::V6 => family::<u128>(c).is_ok(),
+    }
+}
+
+/// Returns an address as a number of 128 bits, for arithmetic.
+pub(crate) fn to_number<A: Address>(addr: A) -> u128 {
+    match addr.to_ip() {
+        IpAddr::V4(v4) => v4.to_bits().into(),
+        IpAddr::V6(v6) => v6.to_bits(),
+    }
+}
+
+/// Returns the address of a number; `None` if it has too many bits.
+pub(crate) fn from_number<A: Address>(number: u128) -> Option<A> {
+    A::from_ip(match Version::of::<A>() {
+        Version::V4 => Ipv4Addr::from_bits(u32::try_from(number).ok()?).into(),
+        Version::V6 => Ipv6Addr::from_bits(number).into(),
+    })
+}
+
+/// Calls a function that is generic in the type of addresses for a [`Version`].
+macro_rules! for_version {
+    ($version:expr, $($function:ident)::+ ( $($argument:expr),* $(,)? )) => {
+        match $version {
+            $crate::Version::V4 => $($function)::+::<u32>($($argument),*),
+            $crate::Version::V6 => $($function)::+::<u128>($($argument),*),
+        }
+    };
+}
+pub(crate) use for_version;
+
+/// Chooses a text that a macro makes of the version's name and of the word of its commands.
+macro_rules! version_text {
+    ($address:ty, $text:ident) => {
+        match $crate::Version::of::<$address>() {
+            $crate::Version::V4 => $text!("IPv4", "ip"),
+            $crate::Version::V6 => $text!("IPv6", "ip6"),
+        }
+    };
+}
+pub(crate) use version_text;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn addresses_are_numbers(a: u32, b: u128) {
+            prop_assert_eq!(from_number(to_number(a)), Some(a));
+            prop_assert_eq!(from_number(to_number(b)), Some(b));
+            prop_assert_eq!(from_number::<u32>(b), u32::try_from(b).ok());
+        }
+    }
+}

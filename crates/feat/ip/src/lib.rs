@@ -1,0 +1,234 @@
+//! What both versions of IP share: tables, routes, addresses of interfaces and `ping`, with their
+//! commands, API messages and settings.
+//!
+//! A protocol registers itself as a [`Family`] and brings nodes, the table that workers read, and
+//! the rules of its addresses. Commands and messages find it by the version of an address; a
+//! version that nobody has registered is refused.
+//!
+//! * [`family`]: what a protocol brings along.
+//! * [`table`]: tables and their routes.
+//! * [`address`]: interface addresses and their routes.
+//! * [`replace`]: replacing all routes of a table.
+//! * [`ping`]: the router's own echo requests.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod api;
+pub mod api_types;
+pub mod cli;
+mod cli_args;
+pub mod family;
+mod fib_text;
+pub mod ping;
+pub mod prefixes;
+pub mod replace;
+mod settings;
+pub mod table;
+
+pub use family::{Family, IfAddress, Leaves, Version, register};
+pub use settings::Settings;
+pub use table::{RouteError, add_route, add_table, del_route, del_table, track};
+pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, Source};
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
+use std::time::Duration;
+use table::Table;
+use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
+use thalweg_tables::{Address, Prefix, Sweep};
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "ip",
+    about: "IP routes, addresses and ping",
+    needs: &["interface", "fib"],
+    commands: cli::COMMANDS,
+    api: api::SERVICES,
+    init,
+    ready,
+    ..Feature::DEFAULT
+};
+
+/// The event that an interface's addresses have changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddressesChanged {
+    /// Version of the addresses.
+    pub version: Version,
+    /// The interface.
+    pub sw_if: SwIfIndex,
+}
+
+/// Prefixes of routes that were added and are to stay.
+type Added<A> = Rc<RefCell<HashSet<Prefix<A>>>>;
+
+/// A version of IP on the main thread.
+pub struct Ip<A: Address> {
+    /// Its protocol, once that is registered.
+    family: Option<&'static dyn Family<A>>,
+    tables: BTreeMap<u32, Table<A>>,
+    /// User-given names of tables.
+    names: BTreeMap<u32, String>,
+    /// Table of each interface, if not 0.
+    bound: BTreeMap<SwIfIndex, u32>,
+    addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
+    /// Tables whose routes are being replaced, each with the prefixes added since.
+    replacing: BTreeMap<u32, Added<A>>,
+    /// Tables of which other routes are being deleted, in slices.
+    sweeping: Vec<(u32, Added<A>)>,
+    /// Addresses that are removed unless they are added again.
+    stale: BTreeSet<(SwIfIndex, IfAddress<A>)>,
+    /// Number of tables created so far.
+    serial: u32,
+}
+
+/// IPv4 on the main thread.
+pub type Ip4 = Ip<u32>;
+/// IPv6 on the main thread.
+pub type Ip6 = Ip<u128>;
+
+/// Maximum number of tables of a version.
+pub const MAX_TABLES: usize = 1024;
+
+fn init(c: &mut Control) {
+    c.insert(Ip4::new());
+    c.insert(Ip6::new());
+    ping::init(c);
+    c.subscribe(|c, e| {
+        // Without an address a new one is in table 0, as those that workers do not know.
+        if let InterfaceEvent::Deleted(i) = *e {
+            address::interface_gone::<u32>(c, i);
+            address::interface_gone::<u128>(c, i);
+        }
+    });
+    let all = c.state::<Interfaces>();
+    let mut all = all.borrow_mut();
+    all.describe_addresses(|c, i| [describe::<u32>(c, i), describe::<u128>(c, i)].concat());
+}
+
+/// Lines of `show interface address`.
+fn describe<A: Address>(c: &Control, sw_if: SwIfIndex) -> Vec<String> {
+    let (ip, word) = (c.state::<Ip<A>>(), Version::of::<A>().protocol());
+    let ip = ip.borrow();
+    let line = |a: &IfAddress<A>| match ip.table_of(sw_if) {
+        0 => format!("L3 {a}"),
+        t => format!("L3 {a} {word} table-id {t} fib-idx {t}"),
+    };
+    ip.addresses(sw_if).iter().map(line).collect()
+}
+
+fn ready(c: &mut Control) {
+    begin::<u32>(c);
+    begin::<u128>(c);
+    c.every(Duration::from_millis(500), |c| {
+        reclaim::<u32>(c);
+        reclaim::<u128>(c);
+        true
+    });
+}
+
+/// Adds table 0, which always exists.
+fn begin<A: Address>(c: &mut Control) {
+    if family::family::<A>(c).is_ok()
+        && let Err(e) = add_table::<A>(c, 0)
+    {
+        tracing::error!("{} table 0: {e}", Version::of::<A>().name());
+    }
+}
+
+fn reclaim<A: Address>(c: &mut Control) {
+    let ip = c.state::<Ip<A>>();
+    for t in ip.borrow_mut().tables.values_mut() {
+        t.lpm_mut().reclaim(c.domain());
+        t.release_tracked(c);
+    }
+}
+
+impl<A: Address> Ip<A> {
+    fn new() -> Self {
+        Ip {
+            family: None,
+            tables: BTreeMap::new(),
+            names: BTreeMap::new(),
+            bound: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            replacing: BTreeMap::new(),
+            sweeping: Vec::new(),
+            stale: BTreeSet::new(),
+            serial: 0,
+        }
+    }
+    /// Returns whether all routes of deleted interfaces are removed: many take some slices.
+    pub fn is_resolved(&self) -> bool {
+        self.tables.values().all(Table::is_settled)
+    }
+    /// Ids of all tables.
+    pub fn table_ids(&self) -> Vec<u32> {
+        self.tables.keys().copied().collect()
+    }
+    /// What distinguishes a table from an earlier one with the same id.
+    pub fn serial(&self, table: u32) -> Option<u32> {
+        self.tables.get(&table).map(Table::serial)
+    }
+    /// Name of a table.
+    pub fn table_name(&self, table: u32) -> String {
+        let usual = || Version::of::<A>().table_name(table);
+        self.names.get(&table).cloned().unwrap_or_else(usual)
+    }
+    /// Table of an interface.
+    pub fn table_of(&self, sw_if: SwIfIndex) -> u32 {
+        self.bound.get(&sw_if).copied().unwrap_or(0)
+    }
+    /// Interfaces that have addresses or a table of their own.
+    pub fn interfaces(&self) -> BTreeSet<SwIfIndex> {
+        self.bound.keys().chain(self.addresses.keys()).copied().collect()
+    }
+    /// Number of routes in a table.
+    pub fn route_count(&self, table: u32) -> usize {
+        self.tables.get(&table).map_or(0, Table::len)
+    }
+    /// Memory of a table in bytes.
+    pub fn table_memory(&self, table: u32) -> usize {
+        self.tables.get(&table).map_or(0, Table::memory)
+    }
+    /// All routes of a table in order.
+    pub fn routes(&self, table: u32) -> Vec<RouteView<A>> {
+        self.tables.get(&table).map_or_else(Vec::new, |t| t.iter().collect())
+    }
+    /// Number of routes of a table by prefix length.
+    pub fn counts_by_length(&self, table: u32) -> Vec<usize> {
+        self.tables.get(&table).map_or_else(Vec::new, |t| t.lpm().lengths())
+    }
+    /// Continues a walk over a table's configured routes, a few hundred at most, unordered; returns
+    /// false at the end. A prefix may be visited twice.
+    pub fn sweep_configured(
+        &self,
+        table: u32,
+        at: &mut Sweep,
+        out: &mut Vec<(Prefix<A>, Vec<Path>)>,
+    ) -> bool {
+        self.tables.get(&table).is_some_and(|t| t.sweep_configured(at, out))
+    }
+    /// Looks up a route by exact prefix.
+    pub fn route(&self, table: u32, prefix: Prefix<A>) -> Option<RouteView<A>> {
+        self.tables.get(&table)?.view(prefix)
+    }
+    /// Looks up the longest match of a destination.
+    pub fn lookup(&self, table: u32, addr: A) -> Option<RouteView<A>> {
+        self.tables.get(&table)?.lookup(addr)
+    }
+    /// Addresses of an interface in the order in which they were added.
+    pub fn addresses(&self, sw_if: SwIfIndex) -> &[IfAddress<A>] {
+        self.addresses.get(&sw_if).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod lists {
+    #[test]
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+}

@@ -1,0 +1,462 @@
+//! Configuration of a version of IP: addresses, tables, routes.
+
+use crate::cli_args::{kind_word, special_kind};
+use crate::family::{Family, IfAddress, Version};
+use crate::{Ip, Path, PathKind, address};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use thalweg_config::declare::schema::MAX_ADDRESSES;
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Found, Interface, Item, Kind, Later, Name, Node, Problem, Rule, Section,
+    Value, Walk, address as parse_address, interface_key, rank,
+};
+use thalweg_device::Interfaces;
+use thalweg_device::interface::InterfaceView;
+use thalweg_graph::Control;
+use thalweg_tables::{Address, Prefix, Sweep};
+
+/// Section of a version's addresses, tables and routes, for the feature of its protocol.
+pub struct Settings<A: Address>(pub &'static dyn Family<A>);
+
+const TABLE: Kind = Kind::Int(0, u32::MAX as i128);
+
+const ADDRESSES: [Rule; 2] = [
+    Rule::new("thalweg.interfaces.*.addresses", Kind::List(0, usize::MAX)),
+    Rule::new("thalweg.interfaces.*.addresses.[]", Kind::Address),
+];
+const ID: Kind = Kind::Named(Name::Number(0, u32::MAX as u64));
+
+const RULES: &[Rule] = &[
+    ADDRESSES[0],
+    ADDRESSES[1],
+    Rule::new("thalweg.interfaces.*.ip-table", TABLE),
+    Rule::new("thalweg.ip-tables", ID),
+    Rule::new("thalweg.ip-tables.*", Kind::Keys),
+    Rule::new("thalweg.ip-tables.*.routes", Kind::Named(Name::Any)),
+    Rule::new("thalweg.ip-tables.*.routes.*", Kind::Other(route)),
+];
+
+const RULES_6: &[Rule] = &[
+    ADDRESSES[0],
+    ADDRESSES[1],
+    Rule::new("thalweg.interfaces.*.ip6-table", TABLE),
+    Rule::new("thalweg.ip6-tables", ID),
+    Rule::new("thalweg.ip6-tables.*", Kind::Keys),
+    Rule::new("thalweg.ip6-tables.*.routes", Kind::Named(Name::Any)),
+    Rule::new("thalweg.ip6-tables.*.routes.*", Kind::Other(route)),
+];
+
+/// Keys of a version's settings.
+struct Keys {
+    /// An interface's table.
+    table: &'static str,
+    /// The tables.
+    tables: &'static str,
+    /// Begins the keys of items.
+    item: &'static str,
+    /// A prefix as an example.
+    prefix: &'static str,
+}
+
+const fn keys<A: Address>() -> Keys {
+    match Version::of::<A>() {
+        Version::V4 => {
+            Keys { table: "ip-table", tables: "ip-tables", item: "", prefix: "192.0.2.0/24" }
+        }
+        Version::V6 => {
+            Keys { table: "ip6-table", tables: "ip6-tables", item: "ip6 ", prefix: "2001:db8::/32" }
+        }
+    }
+}
+
+/// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2`, `192.0.2.1
+/// next-hop-table 7`, `host-eth0`, `drop`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Via<'a> {
+    kind: PathKind,
+    next_hop: Option<IpAddr>,
+    interface: Option<&'a str>,
+    table: Option<u32>,
+    weight: u8,
+}
+
+/// Words that end a next hop.
+const ENDS: [&str; 2] = ["weight", "next-hop-table"];
+
+impl<'a> Via<'a> {
+    fn parse(text: &'a str) -> Option<Via<'a>> {
+        let mut words = text.split_whitespace().peekable();
+        let first = words.next()?;
+        let kind = special_kind(first).unwrap_or(PathKind::Normal);
+        let mut via = Via { kind, next_hop: None, interface: None, table: None, weight: 1 };
+        if kind != PathKind::Normal {
+            return words.next().is_none().then_some(via);
+        }
+        match first.parse() {
+            Ok(next_hop) => {
+                via.next_hop = Some(next_hop);
+                via.interface = words.next_if(|w| !ENDS.contains(w));
+                if via.interface.is_none() && words.next_if_eq(&"next-hop-table").is_some() {
+                    via.table = Some(words.next()?.parse().ok()?);
+                }
+            }
+            Err(_) if first.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                via.interface = Some(first);
+            }
+            Err(_) => return None,
+        }
+        match words.next() {
+            None => {}
+            Some("weight") => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
+            Some(_) => return None,
+        }
+        words.next().is_none().then_some(via)
+    }
+
+    fn write(names: &HashMap<u32, String>, path: &Path) -> String {
+        if path.kind != PathKind::Normal {
+            return kind_word(path.kind).to_owned();
+        }
+        let hop = path.next_hop.map(|h| h.to_string());
+        let interface = path.sw_if.and_then(|i| names.get(&i).cloned());
+        let table = path.table.map(|id| format!("next-hop-table {id}"));
+        let weight = (path.weight != 1).then(|| format!("weight {}", path.weight));
+        hop.into_iter().chain(interface).chain(table).chain(weight).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
+    match value {
+        Value::Text(text) => Some(vec![Via::parse(text)?]),
+        Value::List(list) => {
+            let all: Option<Vec<Via<'_>>> = list.iter().map(|n| Via::parse(n.text()?)).collect();
+            let alone = |v: &Via<'_>| v.kind == PathKind::Normal;
+            all.filter(|a| !a.is_empty() && (a.len() == 1 || a.iter().all(alone)))
+        }
+        _ => None,
+    }
+}
+
+fn route(value: &Value) -> Result<(), String> {
+    let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
+                    [weight <n>]', `<interface>', or drop, local, unreachable, prohibit,";
+    vias(value).map(|_| ()).ok_or_else(|| expected.into())
+}
+
+impl<A: Address> Section<Control> for Settings<A> {
+    fn supports(&self) -> &'static [&'static str] {
+        &["interfaces.*.addresses.[]", "loopbacks.*.addresses.[]"]
+    }
+
+    fn rules(&self) -> &'static [Rule] {
+        match Version::of::<A>() {
+            Version::V4 => RULES,
+            Version::V6 => RULES_6,
+        }
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        let (ip, keys) = (c.state::<Ip<A>>(), keys::<A>());
+        let ip = ip.borrow();
+        let all: Vec<u32> = c.state::<Interfaces>().borrow().iter().map(|v| v.sw_if).collect();
+        for sw_if in all {
+            let name = c.interface_name(sw_if);
+            let table = ip.table_of(sw_if);
+            if table != 0 {
+                out.set(&name, keys.table, table);
+            }
+            for address in ip.addresses(sw_if) {
+                out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
+            }
+        }
+        for table in ip.table_ids().into_iter().filter(|t| *t != 0) {
+            let id = table.to_string();
+            out.put(&["thalweg", keys.tables, &id], Value::Map(Default::default()));
+        }
+    }
+
+    fn walk(&self, c: &Control) -> Option<Walk<Control>> {
+        let mut tables = c.state::<Ip<A>>().borrow().table_ids();
+        tables.reverse();
+        let (mut at, mut routes, mut all) = (Sweep::default(), Vec::new(), Vec::new());
+        Some(Box::new(move |c| {
+            if let Some(table) = tables.last() {
+                let ip = c.state::<Ip<A>>();
+                if !ip.borrow().sweep_configured(*table, &mut at, &mut routes) {
+                    all.push((*table, std::mem::take(&mut routes)));
+                    at = Sweep::default();
+                    tables.pop();
+                }
+                return None;
+            }
+            let view = |v: &InterfaceView| (v.sw_if, v.name.clone());
+            let names = c.state::<Interfaces>().borrow().iter().map(view).collect();
+            let all = std::mem::take(&mut all);
+            Some(Box::new(move |out: &mut Dump<'_>| write_routes(all, &names, out)) as Later)
+        }))
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        out.reads(Version::of::<A>().name());
+        let mut tables: Vec<u32> = vec![0];
+        let word = Version::of::<A>().word();
+        for (id, found) in doc.entries(&["thalweg", keys::<A>().tables]) {
+            let Some(id) = id.parse().ok().filter(|id: &u32| *id != 0) else { continue };
+            tables.push(id);
+            let (key, add) = (table_key::<A>(id), format!("{word} table add {id}"));
+            let item = Item::new(rank::TABLE, key, found.path, add);
+            out.add(item.unset(format!("{word} table del {id}")).recreate());
+        }
+        let mut subnets: BTreeMap<u32, Vec<Subnet<A>>> = BTreeMap::new();
+        for i in doc.interfaces() {
+            let table = bind::<A>(&i, &tables, out);
+            for found in i.list("addresses") {
+                if let Some(subnet) = one_address(self.0, &i, table, &found, out) {
+                    overlap(&subnet, subnets.entry(table).or_default(), &found, out);
+                    subnets.entry(table).or_default().push(subnet);
+                }
+            }
+        }
+        for table in tables {
+            let connected = subnets.remove(&table).unwrap_or_default();
+            routes(doc, table, &connected, out);
+        }
+    }
+}
+
+/// Routes of tables, as collected by a walk.
+type Tables<A> = Vec<(u32, Vec<(Prefix<A>, Vec<Path>)>)>;
+
+fn write_routes<A: Address>(all: Tables<A>, names: &HashMap<u32, String>, out: &mut Dump<'_>) {
+    for (table, mut routes) in all {
+        let id = table.to_string();
+        routes.sort_by_key(|r| r.0);
+        routes.dedup_by_key(|r| r.0);
+        let written = |(prefix, paths): (Prefix<A>, Vec<Path>)| {
+            let value = match &paths[..] {
+                [one] => Value::Text(Via::write(names, one)),
+                many => Value::List(many.iter().map(|p| Via::write(names, p).into()).collect()),
+            };
+            (prefix.to_string(), Node::from(value))
+        };
+        if !routes.is_empty() {
+            let map = routes.into_iter().map(written).collect();
+            out.put(&["thalweg", keys::<A>().tables, &id, "routes"], Value::Map(map));
+        }
+    }
+}
+
+fn table_key<A: Address>(id: u32) -> String {
+    format!("{} {id}", keys::<A>().table)
+}
+
+fn bind_key<A: Address>(interface: &str) -> String {
+    format!("{} of {interface}", keys::<A>().table)
+}
+
+/// Binds an interface to its table; returns the table id.
+fn bind<A: Address>(i: &Interface<'_>, tables: &[u32], out: &mut Draft) -> u32 {
+    let keys = keys::<A>();
+    let Some(found) = i.get(keys.table) else { return 0 };
+    let Some(table) = found.node.u32().filter(|t| *t != 0) else { return 0 };
+    if !tables.contains(&table) {
+        let key = keys.tables;
+        let text = format!("there is no table {table}; `thalweg.{key}.{table}: {{}}' makes it");
+        out.problem(Problem::at(found.node, found.path, text));
+        return table;
+    }
+    let word = Version::of::<A>().word();
+    let set = |id: u32| format!("set interface {word} table {} {id}", i.name);
+    let item = Item::new(rank::BIND, bind_key::<A>(i.name), found.path, set(table)).unset(set(0));
+    out.add(item.needs(interface_key(i.name)).needs(table_key::<A>(table)));
+    table
+}
+
+/// A connected subnet.
+struct Subnet<A> {
+    prefix: Prefix<A>,
+    interface: String,
+    text: String,
+}
+
+fn one_address<A: Address>(
+    family: &dyn Family<A>,
+    i: &Interface<'_>,
+    table: u32,
+    found: &Found<'_>,
+    out: &mut Draft,
+) -> Option<Subnet<A>> {
+    let (ip, len) = parse_address(found.node.text()?)?;
+    let Some(addr) = A::from_ip(ip) else {
+        foreign(ip, "address", found, out);
+        return None;
+    };
+    let prefix = match address::check(family, IfAddress { addr, len }) {
+        Ok(prefix) => prefix,
+        Err(e) => {
+            out.problem(Problem::at(found.node, &found.path, e.to_string()));
+            return None;
+        }
+    };
+    let name = i.name;
+    let text = format!("{ip}/{len}");
+    let set = format!("set interface ip address {name} {text}");
+    let item = Item::new(rank::ADDRESS, format!("address {name} {text}"), &found.path, set)
+        .unset(format!("set interface ip address del {name} {text}"));
+    let item = item.needs(interface_key(name)).needs(bind_key::<A>(name));
+    out.add(if table == 0 { item } else { item.needs(table_key::<A>(table)) });
+    Some(Subnet { prefix, interface: name.to_owned(), text })
+}
+
+/// Reports an address of another version, unless the router has that.
+fn foreign(ip: IpAddr, what: &str, found: &Found<'_>, out: &mut Draft) {
+    let kind = Version::of_ip(ip).name();
+    let what = format!("an {kind} {what}");
+    out.unless_read(kind, Problem::unsupported(found.node, &found.path, &what));
+}
+
+fn overlap<A: Address>(new: &Subnet<A>, others: &[Subnet<A>], found: &Found<'_>, out: &mut Draft) {
+    let meets = |a: Prefix<A>, b: Prefix<A>| a.addr() <= b.last() && b.addr() <= a.last();
+    let sister = |o: &Subnet<A>| o.interface == new.interface && o.prefix == new.prefix;
+    if let Some(o) = others.iter().find(|o| meets(o.prefix, new.prefix) && !sister(o)) {
+        let text = format!("{} overlaps with {} on `{}'", new.text, o.text, o.interface);
+        out.problem(Problem::at(found.node, &found.path, text));
+    }
+}
+
+fn routes<A: Address>(doc: &Doc<'_>, table: u32, connected: &[Subnet<A>], out: &mut Draft) {
+    let (id, keys, name) = (table.to_string(), keys::<A>(), Version::of::<A>().name());
+    let mut all: Vec<(Prefix<A>, Vec<Via<'_>>, Found<'_>)> = Vec::new();
+    for (text, found) in doc.entries(&["thalweg", keys.tables, &id, "routes"]) {
+        let parsed = parse_address(text).and_then(|(ip, len)| Some((A::from_ip(ip)?, len)));
+        let Some(prefix) = parsed.and_then(|(addr, len)| Prefix::new(addr, len).ok()) else {
+            let such = keys.prefix;
+            let text = format!("an {name} prefix such as {such} expected, not `{text}'");
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        };
+        // The schema has checked it.
+        if let Some(vias) = vias(&found.node.value) {
+            all.push((prefix, vias, found));
+        }
+    }
+    let order = Order::new(&all, connected);
+    // The router's own interface exists without being named.
+    let names: HashSet<&str> = doc.interfaces().iter().map(|i| i.name).chain(["local0"]).collect();
+    for (prefix, vias, found) in &all {
+        let unknown = vias.iter().filter_map(|v| v.interface).find(|name| !names.contains(*name));
+        if let Some(name) = unknown {
+            let text = format!("there is no interface `{name}' in this document");
+            out.problem(Problem::at(found.node, &found.path, text));
+            continue;
+        }
+        let others = vias.iter().filter_map(|v| v.next_hop).filter(|h| A::from_ip(*h).is_none());
+        others.for_each(|hop| foreign(hop, "next hop", found, out));
+        let in_table = if table == 0 { String::new() } else { format!(" table {table}") };
+        let paths: String = vias.iter().map(command).collect();
+        let set = format!("ip route replace {prefix}{in_table}{paths}");
+        let key = format!("{}route {table} {prefix}", keys.item);
+        let mut item = Item::new(rank::ROUTE, key, &found.path, set)
+            .unset(format!("ip route del {prefix}{in_table}"))
+            .order(order.of(*prefix, 0));
+        let others = vias.iter().filter_map(|v| v.table).filter(|id| *id != table);
+        for id in others.clone().filter(|id| *id != 0) {
+            item = item.needs(table_key::<A>(id));
+        }
+        if others.count() > 0 {
+            // The routes of the other tables come first.
+            item = item.order(2 * DEPTH);
+        }
+        if table != 0 {
+            item = item.needs(table_key::<A>(table));
+        }
+        for via in vias.iter().filter_map(|v| v.interface) {
+            item = item.needs(interface_key(via));
+        }
+        out.add(item);
+    }
+}
+
+fn command(via: &Via<'_>) -> String {
+    if via.kind != PathKind::Normal {
+        return format!(" via {}", kind_word(via.kind));
+    }
+    let hop = via.next_hop.map(|h| format!(" {h}")).unwrap_or_default();
+    let interface = via.interface.map(|i| format!(" {i}")).unwrap_or_default();
+    let table = via.table.map(|id| format!(" next-hop-table {id}")).unwrap_or_default();
+    format!(" via{hop}{interface}{table} weight {}", via.weight)
+}
+
+/// Order of routes: a next hop must be reachable before it is used.
+struct Order<'a, A> {
+    routes: HashMap<Prefix<A>, &'a [Via<'a>]>,
+    connected: HashSet<Prefix<A>>,
+}
+
+/// Maximum depth of recursion that is ordered.
+const DEPTH: u32 = 16;
+
+impl<'a, A: Address> Order<'a, A> {
+    fn new(
+        all: &'a [(Prefix<A>, Vec<Via<'a>>, Found<'a>)],
+        connected: &[Subnet<A>],
+    ) -> Order<'a, A> {
+        Order {
+            routes: all.iter().map(|(p, vias, _)| (*p, vias.as_slice())).collect(),
+            connected: connected.iter().map(|s| s.prefix).collect(),
+        }
+    }
+
+    /// Number of routes that must precede this one.
+    fn of(&self, prefix: Prefix<A>, depth: u32) -> u32 {
+        let Some(vias) = self.routes.get(&prefix) else { return 0 };
+        let own = vias.iter().filter(|v| v.interface.is_none() && v.table.is_none());
+        let recursive = own.filter_map(|v| v.next_hop);
+        let above = |hop: A| {
+            let covers = (0..=A::BITS).rev().filter_map(|len| Prefix::new(hop, len).ok());
+            for cover in covers {
+                if self.connected.contains(&cover) {
+                    return 0;
+                }
+                if self.routes.contains_key(&cover) {
+                    let goes_on = depth < DEPTH && cover != prefix;
+                    return if goes_on { 1 + self.of(cover, depth + 1) } else { 1 };
+                }
+            }
+            0
+        };
+        recursive.filter_map(A::from_ip).map(above).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_written_as_commands_are() {
+        let path = |text| Via::parse(text).map(|v| command(&v));
+        assert_eq!(path("192.0.2.1").as_deref(), Some(" via 192.0.2.1 weight 1"));
+        assert_eq!(path("192.0.2.1 pg0 weight 3").as_deref(), Some(" via 192.0.2.1 pg0 weight 3"));
+        let in_table = path("192.0.2.1 next-hop-table 7 weight 3");
+        assert_eq!(in_table.as_deref(), Some(" via 192.0.2.1 next-hop-table 7 weight 3"));
+        assert_eq!(path("fe80::1 pg0").as_deref(), Some(" via fe80::1 pg0 weight 1"));
+        assert_eq!(path("host-eth0").as_deref(), Some(" via host-eth0 weight 1"));
+        assert_eq!(path("drop").as_deref(), Some(" via drop"));
+        for bad in [
+            "",
+            "192.0.2",
+            "192.0.2.1 weight",
+            "192.0.2.1 next-hop-table",
+            "192.0.2.1 pg0 next-hop-table 7",
+            "192.0.2.1 next-hop-table x",
+            "192.0.2.1 weight 0",
+            "drop pg0",
+            "weight 2 pg0 x",
+            "192.0.2.1 pg0 weight 256",
+            "192.0.2.1 pg0 pg1",
+        ] {
+            assert_eq!(Via::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Tables and their routes, and why a request for one fails.
+
+use crate::family::{Leaves, Version, family};
+use crate::{Ip, MAX_TABLES};
+use std::time::Duration;
+use thalweg_device::SwIfIndex;
+use thalweg_fib::rib::{self, Path, PathKind, RibError, Source};
+use thalweg_fib::{Dpo, Forwarding};
+use thalweg_graph::Control;
+use thalweg_tables::{Address, LpmError, Prefix};
+
+/// One table.
+pub(crate) type Table<A> = rib::Table<A, Leaves<A>>;
+
+/// Why a route or table request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum RouteError {
+    /// The router does not have this version of IP.
+    #[error("{0} is not supported yet")]
+    NoFamily(Version),
+    /// The table does not exist.
+    #[error("no {0} table {1}; `{word} table add {1}` makes one", word = .0.word())]
+    NoTable(Version, u32),
+    /// Table 0 cannot be deleted.
+    #[error("table 0 is the default table of all interfaces and cannot be deleted")]
+    MainTable,
+    /// The table is used by an interface.
+    #[error(
+        "table {table} is used by `{interface}`; `set interface {word} table {interface} 0` frees it",
+        word = .version.word()
+    )]
+    TableInUse {
+        /// Version of the table.
+        version: Version,
+        /// Table id.
+        table: u32,
+        /// One of the interfaces that use it.
+        interface: String,
+    },
+    /// Next hops of other tables' routes, or tunnels, are resolved in the table.
+    #[error("routes of other tables have next hops in table {0}; delete them first")]
+    TableTracked(u32),
+    /// The limit of tables is reached.
+    #[error("no room for another {0} table: the limit is {MAX_TABLES}")]
+    TooManyTables(Version),
+    /// The route does not exist.
+    #[error("no route {prefix} in table {table}{hint}")]
+    NoRoute {
+        /// Prefix.
+        prefix: String,
+        /// Table id.
+        table: u32,
+        /// What exists instead.
+        hint: String,
+    },
+    /// The route is refused.
+    #[error(transparent)]
+    Rib(#[from] RibError),
+    /// The table could not be created.
+    #[error(transparent)]
+    Lpm(#[from] LpmError),
+}
+
+impl<A: Address> Ip<A> {
+    /// The table with an id.
+    pub(crate) fn table_mut(&mut self, id: u32) -> Result<&mut Table<A>, RouteError> {
+        let missing = self.no_table(id);
+        self.tables.get_mut(&id).ok_or(missing)
+    }
+
+    /// Why there is no table with an id.
+    pub(crate) fn no_table(&self, id: u32) -> RouteError {
+        let version = Version::of::<A>();
+        match self.family {
+            Some(_) => RouteError::NoTable(version, id),
+            None => RouteError::NoFamily(version),
+        }
+    }
+}
+
+/// Adds a routing table, unless it exists.
+///
+/// # Errors
+/// If the limit of tables is reached or memory exhausted.
+pub fn add_table<A: Address>(c: &mut Control, id: u32) -> Result<(), RouteError> {
+    let (family, ip) = (family::<A>(c)?, c.state::<Ip<A>>());
+    let version = Version::of::<A>();
+    if ip.borrow().tables.contains_key(&id) {
+        return Ok(());
+    }
+    if ip.borrow().tables.len() >= MAX_TABLES {
+        return Err(RouteError::TooManyTables(version));
+    }
+    let serial = {
+        let mut ip = ip.borrow_mut();
+        ip.serial += 1;
+        ip.serial
+    };
+    let leaves = family.leaves(c, id, serial)?;
+    let mut table = Table::new(id, serial, version.link(), leaves);
+    for (addr, len) in family.dropped() {
+        if let Ok(prefix) = Prefix::new(*addr, *len) {
+            table.set(c, prefix, Source::Default, vec![Path::special(PathKind::Drop)])?;
+        }
+    }
+    ip.borrow_mut().tables.insert(id, table);
+    family.publish(c);
+    Ok(())
+}
+
+/// Deletes a routing table with all its routes.
+///
+/// # Errors
+/// If it is table 0, an interface uses it, or it does not exist.
+pub fn del_table<A: Address>(c: &mut Control, id: u32) -> Result<(), RouteError> {
+    let (family, ip) = (family::<A>(c)?, c.state::<Ip<A>>());
+    if id == 0 {
+        return Err(RouteError::MainTable);
+    }
+    let user = ip.borrow().bound.iter().find(|(_, t)| **t == id).map(|(i, _)| *i);
+    if let Some(i) = user {
+        let (version, interface) = (Version::of::<A>(), c.interface_name(i));
+        return Err(RouteError::TableInUse { version, table: id, interface });
+    }
+    if ip.borrow_mut().tables.get_mut(&id).is_some_and(|t| t.release_tracked(c)) {
+        return Err(RouteError::TableTracked(id));
+    }
+    let gone = {
+        let mut ip = ip.borrow_mut();
+        ip.replacing.remove(&id);
+        ip.names.remove(&id);
+        ip.tables.remove(&id)
+    };
+    let mut gone = gone.ok_or_else(|| ip.borrow().no_table(id))?;
+    family.publish(c);
+    gone.clear(c);
+    // Workers may still be reading it.
+    c.domain().retire(move || discard(gone));
+    Ok(())
+}
+
+/// Frees a table on a thread of its own: unmapping tens of MiB takes the kernel milliseconds.
+fn discard<A: Address>(table: Table<A>) {
+    if table.len() < 10_000 {
+        return;
+    }
+    let thread = std::thread::Builder::new().name("discard".into());
+    // Without a thread it is dropped here.
+    let _ = thread.spawn(move || drop(table));
+}
+
+/// Adds paths to a route, or replaces them (`replace`). Routes that resolve their next hop through
+/// this one follow at once.
+///
+/// # Errors
+/// [`RouteError`]; the route is unchanged then.
+pub fn add_route<A: Address>(
+    c: &mut Control,
+    table: u32,
+    prefix: Prefix<A>,
+    paths: Vec<Path>,
+    replace: bool,
+) -> Result<(), RouteError> {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let own = |path: Path| Path { table: path.table.filter(|id| *id != table), ..path };
+    let paths: Vec<Path> = paths.into_iter().map(own).collect();
+    // Next hops of other tables are followed there.
+    let others = paths.iter().filter_map(|p| Some((p.table?, p.next_hop?)));
+    let mut tracked = Vec::new();
+    let mut done = Ok(());
+    for (id, next_hop) in others {
+        let Some(next_hop) = A::from_ip(next_hop) else { continue };
+        match ip.table_mut(id).and_then(|t| Ok(t.track(c, next_hop)?)) {
+            Ok(dpo) => tracked.push(dpo),
+            Err(e) => done = Err(e),
+        }
+    }
+    let done = done.and_then(|()| ip.put_route(c, table, prefix, paths, replace));
+    let f = c.state::<Forwarding>();
+    tracked.into_iter().for_each(|dpo| f.borrow_mut().release(c, dpo));
+    done
+}
+
+/// Returns the object that follows the route of an address in a table, with a reference: for
+/// tunnels to that address.
+///
+/// # Errors
+/// If the table does not exist, or no route leads there now.
+pub fn track<A: Address>(c: &mut Control, table: u32, address: A) -> Result<Dpo, RouteError> {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    Ok(ip.table_mut(table)?.track(c, address)?)
+}
+
+impl<A: Address> Ip<A> {
+    fn put_route(
+        &mut self,
+        c: &Control,
+        table: u32,
+        prefix: Prefix<A>,
+        mut paths: Vec<Path>,
+        replace: bool,
+    ) -> Result<(), RouteError> {
+        let t = self.table_mut(table)?;
+        // A special path cannot share load.
+        let ends = paths.iter().any(|p| p.kind != PathKind::Normal);
+        if !replace
+            && !ends
+            && let Some(old) = t.paths(prefix, Source::Static)
+        {
+            let keep = old.into_iter().filter(|o| !paths.iter().any(|p| p.is_same(o)));
+            let keep: Vec<Path> = keep.filter(|o| o.kind == PathKind::Normal).collect();
+            paths.extend(keep);
+        }
+        t.set(c, prefix, Source::Static, paths)?;
+        let sweeps = self.sweeping.iter().filter(|s| s.0 == table).map(|s| &s.1);
+        for added in self.replacing.get(&table).into_iter().chain(sweeps) {
+            added.borrow_mut().insert(prefix);
+        }
+        Ok(())
+    }
+}
+
+/// Removes paths from a route, or the whole route if `paths` is empty.
+///
+/// # Errors
+/// [`RouteError::NoRoute`] if the route or path does not exist.
+pub fn del_route<A: Address>(
+    c: &mut Control,
+    table: u32,
+    prefix: Prefix<A>,
+    paths: &[Path],
+) -> Result<(), RouteError> {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let t = ip.table_mut(table)?;
+    let no_route = |hint: String| RouteError::NoRoute { prefix: prefix.to_string(), table, hint };
+    let Some(mut left) = t.paths(prefix, Source::Static) else {
+        return Err(no_route(match t.view(prefix) {
+            Some(v) => format!(" that was configured (this one is from: {})", v.source.word()),
+            None => String::new(),
+        }));
+    };
+    for p in paths {
+        let n = left.len();
+        let same = |o: &Path| {
+            (o.kind, o.next_hop) == (p.kind, p.next_hop)
+                && (p.sw_if.is_none() || o.sw_if == p.sw_if)
+                && (p.table.is_none() || o.table == p.table.filter(|id| *id != table))
+        };
+        left.retain(|o| !same(o));
+        if left.len() == n {
+            return Err(no_route(" with that path".into()));
+        }
+    }
+    if paths.is_empty() || left.is_empty() {
+        t.unset(c, prefix, Source::Static);
+        return Ok(());
+    }
+    Ok(t.set(c, prefix, Source::Static, left)?)
+}
+
+/// Adds or removes the host route of a resolved neighbour, so that packets to it bypass the
+/// subnet's glean entry.
+pub fn set_neighbor_route<A: Address>(c: &mut Control, sw_if: SwIfIndex, addr: A, wanted: bool) {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let id = ip.table_of(sw_if);
+    let Some(t) = ip.tables.get_mut(&id) else { return };
+    let host = Prefix::host(addr);
+    if !wanted {
+        t.unset(c, host, Source::Adjacency);
+        return;
+    }
+    let path = Path::via(addr.to_ip(), Some(sw_if));
+    if let Err(e) = t.set(c, host, Source::Adjacency, vec![path]) {
+        tracing::warn!("neighbour {}: {e}", addr.to_ip());
+    }
+}
+
+/// Removes some of the routes of a version that are still to be removed; returns true once nothing
+/// is pending.
+fn settle_one<A: Address>(c: &Control) -> bool {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let pending = ip.tables.values_mut().find(|t| !t.is_settled());
+    pending.is_none_or(|t| t.settle(c)) && ip.is_resolved()
+}
+
+/// Removes some of the routes that are still to be removed; returns true once nothing is pending.
+pub(crate) fn settle_slice(c: &Control) -> bool {
+    settle_one::<u32>(c) && settle_one::<u128>(c)
+}
+
+/// As [`settle_slice`], rearming itself while routes are pending.
+pub(crate) fn settle_later(c: &mut Control) {
+    if !settle_slice(c) {
+        c.after(Duration::ZERO, settle_later);
+    }
+}

@@ -1,0 +1,39 @@
+//! `show udp ports`: the UDP ports of the router itself.
+
+use crate::local;
+use serde_json::json;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_graph::Control;
+
+/// `show udp ports`
+pub struct ShowUdpPorts;
+
+/// The command.
+pub static COMMAND: ShowUdpPorts = ShowUdpPorts;
+
+impl Command<Control> for ShowUdpPorts {
+    fn path(&self) -> &'static str {
+        "show udp ports"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show the UDP ports that features of the router listen on, and their nodes"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        args.end()?;
+        let mut rows = Vec::new();
+        out.line(format_args!("{:>5} {:<5} node", "port", "proto"));
+        for (port, node) in local::udp_ports(c) {
+            out.line(format_args!("{port:>5} {:<5} {node}", "ip4"));
+            rows.push(json!({ "port": port, "protocol": "ip4", "node": node }));
+        }
+        out.json(rows.into());
+        Ok(Outcome::Done)
+    }
+}

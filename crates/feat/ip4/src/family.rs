@@ -1,0 +1,125 @@
+//! What IPv4 brings along for tables, addresses and `ping`.
+
+use crate::echo;
+use crate::tables::{Fib, IfIp4, Lengths, Tables};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use thalweg_device::SwIfIndex;
+use thalweg_feat_ip::ping::Echo;
+use thalweg_feat_ip::{Family, Ip4, Leaves, Path, PathKind, Settings};
+use thalweg_graph::Control;
+use thalweg_tables::snapshot::{self, Snapshot};
+use thalweg_tables::{CowTable, Ipv4Prefix, Lpm4, LpmError, Pages, lpm4};
+
+/// The protocol.
+pub struct Ipv4;
+
+/// Its section of the configuration.
+pub(crate) static SETTINGS: Settings<u32> = Settings(&Ipv4);
+
+/// What is published to workers.
+struct Published {
+    writer: snapshot::Writer<Tables>,
+    /// Tables that were created, by age; those that are gone leave when the next one comes or goes.
+    fibs: Vec<Fib>,
+}
+
+pub(crate) fn init(c: &mut Control) {
+    let (writer, snapshot) =
+        snapshot::channel(Tables { fibs: Vec::new(), interfaces: CowTable::default() });
+    let snapshot: Arc<Snapshot<Tables>> = snapshot;
+    c.share(snapshot.clone());
+    c.shared::<thalweg_fib::RouteBook>().add(Arc::new(Lengths(snapshot)));
+    c.insert(Published { writer, fibs: Vec::new() });
+    thalweg_feat_ip::register(c, &Ipv4);
+}
+
+/// What workers read of an interface.
+fn row(ip4: &Ip4, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
+    let table = ip4.table_of(sw_if);
+    IfIp4 {
+        fib: fibs.iter().position(|f| f.id == table).unwrap_or(0) as u16,
+        address: ip4.addresses(sw_if).first().map(|a| Ipv4Addr::from_bits(a.addr)),
+    }
+}
+
+impl Family<u32> for Ipv4 {
+    fn leaves(&self, c: &Control, id: u32, serial: u32) -> Result<Leaves<u32>, LpmError> {
+        // Small tables should not use huge pages.
+        let pages = if id == 0 { Pages::Huge } else { Pages::Normal };
+        let lpm = Lpm4::new(lpm4::Lpm4Config { pages, ..Default::default() })?;
+        let fib = Fib { id, serial, routes: lpm.reader() };
+        c.state::<Published>().borrow_mut().fibs.push(fib);
+        Ok(Box::new(lpm))
+    }
+
+    fn publish(&self, c: &mut Control) {
+        let (ip4, published) = (c.state::<Ip4>(), c.state::<Published>());
+        let (ip4, mut published) = (ip4.borrow(), published.borrow_mut());
+        published.fibs.retain(|f| ip4.serial(f.id) == Some(f.serial));
+        // Workers take the first for interfaces that they do not know: table 0.
+        published.fibs.sort_unstable_by_key(|f| f.id);
+        let fibs = published.fibs.clone();
+        let mut interfaces = CowTable::default();
+        for i in ip4.interfaces() {
+            interfaces.set(i, row(&ip4, i, &fibs));
+        }
+        published.writer.publish(c.domain(), Tables { fibs, interfaces });
+    }
+
+    fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex) {
+        let (ip4, published) = (c.state::<Ip4>(), c.state::<Published>());
+        let (ip4, mut published) = (ip4.borrow(), published.borrow_mut());
+        let mut tables = published.writer.get().clone();
+        let row = row(&ip4, sw_if, &tables.fibs);
+        tables.interfaces.set(sw_if, row);
+        published.writer.publish(c.domain(), tables);
+    }
+
+    fn dropped(&self) -> &'static [(u32, u8)] {
+        &[(0, 32), (0xf000_0000, 4), (0xe000_0000, 4), (u32::MAX, 32)]
+    }
+
+    fn unusable(&self, addr: u32, subnet: Ipv4Prefix) -> Option<&'static str> {
+        let ip = Ipv4Addr::from_bits(addr);
+        Some(if ip.is_multicast() {
+            "it is a multicast address"
+        } else if ip.is_loopback() {
+            "it is a loopback address"
+        } else if ip.octets()[0] == 0 || ip.octets()[0] >= 240 {
+            "it is a reserved address"
+        } else if subnet.len() < 31 && addr == subnet.addr() {
+            "it is the subnet address"
+        } else if subnet.len() < 31 && addr == subnet.last() {
+            "it is the subnet's broadcast address"
+        } else {
+            return None;
+        })
+    }
+
+    fn routes(&self, sw_if: SwIfIndex, addr: u32, subnet: Ipv4Prefix) -> Vec<(Ipv4Prefix, Path)> {
+        let mut all = Vec::new();
+        if subnet.len() < 32 {
+            all.push((subnet, Path::connected(sw_if)));
+        }
+        if subnet.len() < 31 {
+            let drop = Path::special(PathKind::Drop);
+            all.push((Ipv4Prefix::host(subnet.addr()), drop));
+            all.push((Ipv4Prefix::host(subnet.last()), drop));
+        }
+        all.push((Ipv4Prefix::host(addr), Path::special(PathKind::Local)));
+        all
+    }
+
+    fn lookup_node(&self) -> &'static str {
+        "ip4-lookup"
+    }
+
+    fn max_echo(&self) -> u16 {
+        echo::MAX_DATA
+    }
+
+    fn echo_request(&self, from: u32, to: u32, echo: Echo<'_>) -> Option<Vec<u8>> {
+        echo::request(Ipv4Addr::from_bits(from), Ipv4Addr::from_bits(to), echo)
+    }
+}

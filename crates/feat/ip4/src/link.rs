@@ -1,0 +1,258 @@
+//! The link header of IPv4 packets, from their adjacency, and what goes before it: TTL and length.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, PktMut, Rows};
+use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite};
+use thalweg_graph::trace::interface_token;
+use thalweg_graph::{BuildCx, FrameVerdict, NodeId, Verdict};
+use thalweg_wire::checksum;
+
+/// Writes link headers.
+pub(crate) struct Link {
+    pub(crate) dpos: Arc<DpoTable>,
+}
+
+/// How the length of a packet above the MTU is dealt with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Length {
+    /// The segments of a GSO packet suit the MTU.
+    Suits,
+    /// It is fragmented.
+    Fragment,
+    /// It must not be fragmented.
+    Refused,
+}
+
+/// Length of the headers repeated in each segment of a GSO packet. The device's value is only a
+/// hint.
+fn segment_headers(packet: &[u8], gso: GsoKind) -> usize {
+    let ip = usize::from(packet.first().map_or(0, |b| b & 15)) * 4;
+    match gso {
+        GsoKind::Udp => ip + 8,
+        _ => ip + usize::from(packet.get(ip + 12).map_or(0, |b| b >> 4)) * 4,
+    }
+}
+
+/// Examines a packet that exceeds the interface's MTU.
+#[cold]
+pub(crate) fn too_long(p: &PktMut<'_>, mtu: u16) -> Length {
+    if p.flags().contains(Flags::OFFLOAD) {
+        let o = p.meta().offload;
+        // The sender has sized the segments of a GSO packet.
+        if o.gso != GsoKind::None
+            && segment_headers(p.data(), o.gso) + usize::from(o.gso_size) <= usize::from(mtu)
+        {
+            return Length::Suits;
+        }
+    }
+    match p.data().get(6).is_some_and(|b| b & 0x40 != 0) {
+        true => Length::Refused,
+        false => Length::Fragment,
+    }
+}
+
+/// Decrements the TTL of an IP header and updates the checksum (RFC 1624); returns false, with
+/// nothing done, if it has expired.
+#[inline(always)]
+pub(crate) fn decrement_ttl(ip: &mut [u8]) -> bool {
+    // As one load: the compiler turns four single bytes into four loads.
+    let Some(word) = ip.get_mut(8..).and_then(<[u8]>::first_chunk_mut) else { return false };
+    let old = u32::from_le_bytes(*word);
+    if old & 0xfe == 0 {
+        return false;
+    }
+    *word = checksum::ttl_decrement_word(old).to_le_bytes();
+    true
+}
+
+/// Writes the header of a packet; with `TTL`, decrements it, and returns false, with nothing done, if
+/// it has expired.
+#[inline(always)]
+fn send<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+    header: [u64; 3],
+    window: &mut [u8; WINDOW],
+) -> bool {
+    let (link, ip) = window.split_at_mut(LEN);
+    if TTL && !decrement_ttl(ip) {
+        return false;
+    }
+    // Two stores that overlap, or three.
+    link[..8].copy_from_slice(&header[0].to_le_bytes());
+    if LEN > 16 {
+        link[8..16].copy_from_slice(&header[1].to_le_bytes());
+    }
+    link[LEN - 8..].copy_from_slice(&header[2].to_le_bytes());
+    true
+}
+
+#[inline(always)]
+fn output(node: u32) -> Verdict {
+    Verdict::node(NodeId(node as u16))
+}
+
+impl Link {
+    pub(crate) fn new(cx: &BuildCx<'_>) -> Link {
+        Link { dpos: cx.shared() }
+    }
+
+    /// Prepends the link header and returns the next node; `None` without headroom.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        p: &mut PktMut<'_>,
+        entry: Entry<'_>,
+        state: EntryState,
+    ) -> Option<Verdict> {
+        let len = usize::from(state.len);
+        let room = p.push(len)?;
+        if len == ETHERNET_HEADER {
+            room.copy_from_slice(&entry.rewrite()[..ETHERNET_HEADER]);
+        } else {
+            self.dpos.copy_rewrite(entry, room);
+        }
+        Some(Verdict::node(NodeId(entry.next() as u16)))
+    }
+
+    /// Rewrites the packets of a frame that fit the MTU and leave by an Ethernet interface; with
+    /// `TTL`, decrements it. Not for frames with chained packets.
+    #[inline(always)]
+    pub(crate) fn frame<V: Lanes, const TTL: bool>(
+        &self,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
+        // With tags if the first packet gets some; those whose header has another length are left.
+        match self.dpos.get(dpo).state().len {
+            18 => self.rewrite::<V, 18, 38, TTL>(dpo, frame, each),
+            22 => self.rewrite::<V, 22, 42, TTL>(dpo, frame, each),
+            _ => self.rewrite::<V, ETHERNET_HEADER, 34, TTL>(dpo, frame, each),
+        }
+    }
+
+    /// Rewrites the packets of a frame whose headers become `LEN` bytes long.
+    #[inline(always)]
+    fn rewrite<V: Lanes, const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        &self,
+        dpo: Dpo,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        const { assert!(WINDOW == LEN + 20) };
+        let way = self.dpos.get(dpo).link::<LEN>();
+        let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
+        let rest = if alike { Self::one_way::<LEN, WINDOW, TTL>(&way, frame) } else { None };
+        match rest {
+            Some(rest) if rest.is_empty() => {
+                frame.push_all(LEN as u16, rest);
+                FrameVerdict::Whole(output(way.next))
+            }
+            Some(rest) => {
+                frame.push_all(LEN as u16, rest);
+                each[..frame.len()].fill(output(way.next));
+                FrameVerdict::Each(rest)
+            }
+            None if V::WIDE => self.each_way::<V, LEN, WINDOW, TTL>(way.next, frame, each),
+            None => self.each_alone::<LEN, WINDOW, TTL>(frame, each),
+        }
+    }
+
+    /// Rewrites packets with one adjacency each, the first of which has that output node.
+    #[inline(always)]
+    fn each_way<V: Lanes, const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        &self,
+        first: u32,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let (mut rest, mut others) = (Rows::NONE, 0);
+        let mut nexts = [0; FRAME_SIZE];
+        for ((at, exist), next) in frame.lane_groups().zip(nexts.as_chunks_mut().0) {
+            let (dpos, lengths) = (frame.aux_lanes::<V>(at), frame.lens::<V>(at));
+            let (nodes, plain) = self.dpos.ways::<V, LEN>(dpos, lengths);
+            rest.insert_lanes(at, exist & !plain);
+            others |= exist & !nodes.eq(V::splat(first));
+            nodes.store(next);
+        }
+        let longest = u16::MAX - LEN as u16;
+        let Some(rows) = frame.long_windows_with_aux::<WINDOW>(LEN, longest) else {
+            return FrameVerdict::PerPacket;
+        };
+        if rest.is_empty() {
+            for (i, (dpo, _, window)) in rows.enumerate() {
+                if !send::<LEN, WINDOW, TTL>(self.dpos.get(dpo).header::<LEN>(), window) {
+                    rest.insert(i as u8);
+                }
+            }
+        } else {
+            let left = rest;
+            for (i, (dpo, _, window)) in rows.enumerate().filter(|r| !left.contains(r.0 as u8)) {
+                if !send::<LEN, WINDOW, TTL>(self.dpos.get(dpo).header::<LEN>(), window) {
+                    rest.insert(i as u8);
+                }
+            }
+        }
+        frame.push_all(LEN as u16, rest);
+        if others == 0 && rest.is_empty() {
+            return FrameVerdict::Whole(output(first));
+        }
+        each.iter_mut().zip(nexts).for_each(|(verdict, next)| *verdict = output(next));
+        FrameVerdict::Each(rest)
+    }
+
+    /// As [`each_way`](Self::each_way), one by one.
+    #[inline(always)]
+    fn each_alone<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        &self,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let longest = u16::MAX - LEN as u16;
+        let Some(rows) = frame.long_windows_with_aux::<WINDOW>(LEN, longest) else {
+            return FrameVerdict::PerPacket;
+        };
+        let mut rest = Rows::NONE;
+        for (i, ((dpo, len, window), verdict)) in rows.zip(each).enumerate() {
+            let way = self.dpos.get(dpo).link::<LEN>();
+            *verdict = output(way.next);
+            if len > usize::from(way.longest) || !send::<LEN, WINDOW, TTL>(way.header, window) {
+                rest.insert(i as u8);
+            }
+        }
+        frame.push_all(LEN as u16, rest);
+        FrameVerdict::Each(rest)
+    }
+
+    /// Rewrites packets with one common adjacency; returns those left. `None`, with nothing done,
+    /// if a packet has no headroom or is too long.
+    #[inline(always)]
+    fn one_way<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        way: &LinkRewrite,
+        frame: &mut Frame,
+    ) -> Option<Rows> {
+        let mut rest = Rows::NONE;
+        for (i, window) in frame.long_windows_mut::<WINDOW>(LEN, way.longest)?.enumerate() {
+            if !send::<LEN, WINDOW, TTL>(way.header, window) {
+                rest.insert(i as u8);
+            }
+        }
+        Some(rest)
+    }
+
+    /// Describes a packet whose link header has been written, or was not.
+    pub(crate) fn trace(&self, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let (dpo, data) = (frame.aux()[i as usize], frame.data(i));
+        let (s, header) = self.dpos.rewrite(dpo);
+        // A packet that is not forwarded has a drop reason in aux, and still starts with its IP
+        // header.
+        if !s.kind.is_complete() || !data.starts_with(&header) {
+            let _ = writeln!(out, "not rewritten");
+            let _ = thalweg_wire::fmt::ip4(data, out, 0);
+            return;
+        }
+        let _ = writeln!(out, "tx {} dpo-idx {dpo}", interface_token(s.tx_if));
+        let _ = thalweg_wire::fmt::packet(data, out, 0);
+    }
+}
