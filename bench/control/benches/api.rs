@@ -16,8 +16,8 @@ use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
 use thalweg_bench_control::api::{Client, Router};
 use thalweg_bench_control::churn;
 use thalweg_bench_control::steps::during;
-use thalweg_feat_arp::NeighborFlags;
 use thalweg_feat_ip::{Path as Path4, add_route};
+use thalweg_feat_neighbor::NeighborFlags;
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::lpm4::internet;
@@ -500,7 +500,7 @@ fn fill(r: &mut thalweg_bench_pg::Router) -> Result<()> {
     for n in 0..NEIGHBOURS {
         let [_, a, b, d] = (n as u32).to_be_bytes();
         let (ip, mac) = ([172, 17 + a, b, d].into(), [2, 0, 0, a, b, d]);
-        thalweg_feat_arp::set(c, ports[0], ip, mac, NeighborFlags::default())?;
+        thalweg_feat_neighbor::set(c, ports[0], ip, mac, NeighborFlags::default())?;
     }
     for _ in 0..LOOPBACKS {
         r.command("create loopback interface");

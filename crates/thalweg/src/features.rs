@@ -12,6 +12,7 @@ pub static FEATURES: &[&Feature] = &[
     &thalweg_feat_ethernet::FEATURE,
     &thalweg_feat_l2::FEATURE,
     &thalweg_feat_flow::FEATURE,
+    &thalweg_feat_neighbor::FEATURE,
     &thalweg_feat_arp::FEATURE,
     &thalweg_feat_ip::FEATURE,
     &thalweg_feat_ip4::FEATURE,

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use thalweg::features::FEATURES;
 use thalweg_cli::CommandTree;
 use thalweg_device::{InterfaceEvent, Interfaces, Mode};
-use thalweg_feat_arp::NeighborChange;
 use thalweg_feat_ip::AddressesChanged;
 use thalweg_feat_l2::PortsChanged;
+use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::{Control, EngineConfig};
 
 type Tree = Rc<CommandTree<Control>>;
@@ -102,7 +102,7 @@ fn addresses_change_while_others_learn_of_a_change() {
     let (mut c, tree) = router();
     let n = Rc::new(Cell::new(0));
     let (count, commands) = (n.clone(), tree.clone());
-    c.subscribe(move |c, &AddressesChanged(sw_if): &AddressesChanged| {
+    c.subscribe(move |c, &AddressesChanged { sw_if, .. }| {
         count.set(count.get() + 1);
         let name = c.interface_name(sw_if);
         match count.get() {

@@ -193,6 +193,7 @@ const SETTERS: &[(&str, &[&str])] = &[
         &[
             "set ip neighbor-config ip4 limit 100 age 30 recycle",
             "set ip neighbor-config ip4 age 0",
+            "set ip neighbor-config ip4 interface-limit 50",
         ],
     ),
     ("metrics", &["metrics listen 127.0.0.1:0"]),

@@ -1,5 +1,5 @@
-//! The owner of a packet's flow: where several share the flows of all packets, each packet must find
-//! the one that keeps its flow, whichever way it goes and whatever is in front of its IP header.
+//! The owner of a packet's flow: where several share the flows of all packets, each packet must
+//! find the one that keeps its flow, whichever way it goes and whatever precedes its IP header.
 
 use crate::bytes::{be16, be32};
 use crate::ethernet::ethertype;
@@ -69,10 +69,10 @@ fn be16_at(frame: &[u8], at: usize) -> Option<u16> {
     Some(be16(frame.get(at..)?.first_chunk::<2>()?, 0))
 }
 
-/// The flow of a packet that starts with its IP header, for [`owner_hash`]: that of the quoted packet
-/// for an ICMP error, and with the identifier as both ports for an ICMP query or its answer. `None`
-/// for fragments but the first, whose owner is that of the first, and for malformed packets. The
-/// packet may be truncated after its headers.
+/// The flow of a packet that starts with its IP header, for [`owner_hash`]: that of the quoted
+/// packet for an ICMP error, and with the identifier as both ports for an ICMP query or its answer.
+/// `None` for fragments but the first, whose owner is that of the first, and for malformed
+/// packets. The packet may be truncated after its headers.
 #[inline]
 pub fn flow(l3: &[u8]) -> Option<FiveTuple> {
     flow_within(l3, true)

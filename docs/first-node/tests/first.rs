@@ -6,10 +6,11 @@ use thalweg_engine::Feature;
 use thalweg_wire::build::Packet;
 
 fn lab(workers: usize) -> Lab {
-    let features: [&Feature; 7] = [
+    let features: [&Feature; 8] = [
         &thalweg_device::FEATURE,
         &thalweg_fib::FEATURE,
         &thalweg_feat_ethernet::FEATURE,
+        &thalweg_feat_neighbor::FEATURE,
         &thalweg_feat_arp::FEATURE,
         &thalweg_feat_ip::FEATURE,
         &thalweg_feat_ip4::FEATURE,

@@ -218,8 +218,8 @@ fn change(
     Ok(())
 }
 
-/// Has a node take the packets of a reason, from the workers' next loop on. They begin at the header
-/// of the protocol that punts.
+/// Has a node take the packets of a reason, from the workers' next loop on. They begin at the
+/// header of the protocol that punts.
 ///
 /// # Errors
 /// [`PuntError::Unknown`], [`PuntError::Taken`].

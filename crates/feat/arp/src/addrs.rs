@@ -7,6 +7,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
+use thalweg_tables::CowTable;
 
 /// An interface address with its prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +41,7 @@ impl IfAddr {
 /// Addresses of all interfaces.
 #[derive(Clone, Debug, Default)]
 pub struct IfAddrs {
-    rows: Vec<Arc<[IfAddr]>>,
+    rows: CowTable<Arc<[IfAddr]>>,
     /// Further addresses that the router answers for, sorted.
     borrowed: Arc<[Ipv4Addr]>,
 }
@@ -49,7 +50,7 @@ impl IfAddrs {
     /// Returns the addresses of an interface.
     #[inline]
     pub fn get(&self, sw_if: SwIfIndex) -> &[IfAddr] {
-        self.rows.get(sw_if as usize).map_or(&[], |r| r)
+        self.rows.get(sw_if).map_or(&[], |r| r)
     }
 
     /// Returns whether the interface has this address.
@@ -85,11 +86,7 @@ impl IfAddrs {
     /// Returns a copy with the addresses of one interface replaced.
     pub(crate) fn with(&self, sw_if: SwIfIndex, addrs: &[IfAddr]) -> IfAddrs {
         let mut rows = self.rows.clone();
-        let i = sw_if as usize;
-        if rows.len() <= i {
-            rows.resize(i + 1, Arc::from([]));
-        }
-        rows[i] = Arc::from(addrs);
+        rows.set(sw_if, Arc::from(addrs));
         IfAddrs { rows, borrowed: self.borrowed.clone() }
     }
 

@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use crate::{Neighbors, cli};
 use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -12,6 +11,7 @@ use thalweg_buffer::{Frame, IcmpCause, PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_device::{Caps, Device, InterfaceSpec, Mac, interface};
 use thalweg_engine::Feature;
+use thalweg_feat_neighbor::{self as neighbor, Config, Family, Neighbors};
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
 use thalweg_graph::{
     Built, Control, EngineConfig, ErrorCode, ErrorDecl, Inject, InputNode, Kind, Node, NodeCx,
@@ -191,7 +191,13 @@ impl Bench {
         let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
         thalweg_engine::start(
             &mut c,
-            &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STAND_INS],
+            &[
+                &thalweg_device::FEATURE,
+                &thalweg_fib::FEATURE,
+                &neighbor::FEATURE,
+                &crate::FEATURE,
+                &STAND_INS,
+            ],
         )
         .unwrap();
         let sent = Sent::default();
@@ -200,7 +206,7 @@ impl Bench {
         crate::set_addresses(&mut c, sw_if, &[(OUR_IP, 24)]);
         let forwarding = c.state::<Forwarding>();
         let glean = forwarding.borrow_mut().glean(&c, sw_if, LinkType::Ip4).unwrap();
-        let tree = CommandTree::new(cli::COMMANDS.to_vec()).unwrap();
+        let tree = CommandTree::new(neighbor::FEATURE.commands.to_vec()).unwrap();
         let mut bench = Bench { c, sw_if, glean, tree, sent, log };
         bench.settle();
         bench
@@ -208,9 +214,14 @@ impl Bench {
 
     /// Shortens the retry interval.
     pub(crate) fn quick(&mut self, retry: Duration) {
-        let mut config = self.c.state::<Neighbors>().borrow().config();
-        config.retry = retry;
-        crate::set_config(&mut self.c, config).unwrap();
+        self.configure(|config| config.retry = retry);
+    }
+
+    /// Changes the settings of IPv4 neighbours.
+    pub(crate) fn configure(&mut self, f: impl FnOnce(&mut Config)) {
+        let mut config = self.c.state::<Neighbors>().borrow().config(Family::Ip4).unwrap();
+        f(&mut config);
+        neighbor::set_config(&mut self.c, Family::Ip4, config).unwrap();
     }
 
     /// Output of a command, or its error.
@@ -309,7 +320,7 @@ impl Bench {
 
     /// MAC address of neighbour `n`, if resolved.
     pub(crate) fn known(&self, n: u8) -> Option<Mac> {
-        self.c.state::<Neighbors>().borrow().find(self.sw_if, ip(n)).and_then(|n| n.mac)
+        self.c.state::<Neighbors>().borrow().find(self.sw_if, ip(n).into()).and_then(|n| n.mac)
     }
 
     /// Stops the router and checks that no packet is missing.

@@ -1,12 +1,14 @@
 //! Tests of the feature as a whole.
 
 use crate::testing::{Bench, OUR_IP, Sent, add_interface, ip, mac, reply};
-use crate::{NeighborChange, NeighborFlags, Neighbors, State};
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_device::interface;
+use thalweg_feat_neighbor::{
+    self as neighbor, Family, NeighborChange, NeighborFlags, Neighbors, State,
+};
 use thalweg_fib::{Forwarding, Kind, LinkType};
 
 #[test]
@@ -32,15 +34,20 @@ fn subscribers_hear_of_neighbours_with_their_adjacency_complete() {
     let mut b = Bench::new();
     let seen = watch(&mut b);
     let sw_if = b.sw_if;
-    let want =
-        |mac, fib_entry| NeighborChange { sw_if, ip: ip(7), mac, is_static: false, fib_entry };
+    let want = |mac, fib_entry| NeighborChange {
+        sw_if,
+        ip: ip(7).into(),
+        mac,
+        is_static: false,
+        fib_entry,
+    };
     b.request_from(7);
     assert_eq!(seen.take(), [want(Some(mac(7)), true)]);
     assert_eq!(kind(&b, 7), Some(Kind::REWRITE));
     // The MAC address changes.
     b.arp(reply(mac(9), ip(7)));
     assert_eq!(seen.take(), [want(Some(mac(9)), true)]);
-    crate::flush(&mut b.c, Some(sw_if));
+    neighbor::flush(&mut b.c, Some(sw_if), None);
     assert_eq!(seen.take(), [want(None, false)]);
     assert_eq!(kind(&b, 7), None, "the adjacency is released");
     b.finish();
@@ -50,11 +57,11 @@ fn subscribers_hear_of_neighbours_with_their_adjacency_complete() {
 fn static_neighbours_follow_the_subnets() {
     let mut b = Bench::new();
     let seen = watch(&mut b);
-    let (sw_if, far) = (b.sw_if, [172, 16, 0, 9].into());
+    let (sw_if, far) = (b.sw_if, IpAddr::from([172, 16, 0, 9]));
     let flags = NeighborFlags { is_static: true, no_fib_entry: false };
-    crate::set(&mut b.c, sw_if, far, mac(9), flags).unwrap();
-    crate::set(&mut b.c, sw_if, ip(8), mac(8), NeighborFlags { no_fib_entry: true, ..flags })
-        .unwrap();
+    neighbor::set(&mut b.c, sw_if, far, mac(9), flags).unwrap();
+    let quiet = NeighborFlags { no_fib_entry: true, ..flags };
+    neighbor::set(&mut b.c, sw_if, ip(8).into(), mac(8), quiet).unwrap();
     let fib: Vec<bool> = seen.take().iter().map(|c| c.fib_entry).collect();
     assert_eq!(fib, [false, false]);
     b.request_from(7);
@@ -62,12 +69,12 @@ fn static_neighbours_follow_the_subnets() {
     // The subnet moves: the learned neighbour is deleted, the remote one becomes connected.
     crate::set_addresses(&mut b.c, sw_if, &[([172, 16, 0, 1].into(), 24)]);
     let changes: Vec<_> = seen.take().iter().map(|c| (c.ip, c.mac, c.fib_entry)).collect();
-    assert_eq!(changes, [(ip(7), None, false), (far, Some(mac(9)), true)]);
+    assert_eq!(changes, [(ip(7).into(), None, false), (far, Some(mac(9)), true)]);
     // No ARP packet moves a static neighbour.
     crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 24)]);
     b.arp(reply(mac(1 + 8), ip(8)));
     assert_eq!(b.known(8), Some(mac(8)));
-    assert_eq!(b.c.state::<Neighbors>().borrow().stats().contradicted, 1);
+    assert_eq!(b.c.state::<Neighbors>().borrow().stats(Family::Ip4).contradicted, 1);
     b.finish();
 }
 
@@ -76,7 +83,7 @@ fn links_that_go_down_take_what_was_learned() {
     let mut b = Bench::new();
     let sw_if = b.sw_if;
     let flags = NeighborFlags { is_static: true, no_fib_entry: false };
-    crate::set(&mut b.c, sw_if, ip(8), mac(8), flags).unwrap();
+    neighbor::set(&mut b.c, sw_if, ip(8).into(), mac(8), flags).unwrap();
     b.request_from(7);
     interface::set_link(&mut b.c, sw_if, false).unwrap();
     assert_eq!((b.known(7), b.known(8)), (None, Some(mac(8))));
@@ -90,23 +97,23 @@ fn links_that_go_down_take_what_was_learned() {
     assert!(b.c.state::<Neighbors>().borrow().list().is_empty());
     let again = add_interface(&mut b.c, "again0", &Sent::default(), &b.log);
     assert_eq!(again, sw_if);
-    assert!(b.c.state::<Neighbors>().borrow().addresses(sw_if).is_empty());
+    assert!(crate::addresses(&b.c, sw_if).is_empty());
     b.finish();
 }
 
 #[test]
 fn an_old_neighbour_is_probed_and_stays_if_it_answers() {
     let mut b = Bench::new();
-    let mut config = b.c.state::<Neighbors>().borrow().config();
-    (config.retry, config.age) = (Duration::from_millis(150), Duration::from_millis(500));
-    crate::set_config(&mut b.c, config).unwrap();
+    b.configure(|config| {
+        (config.retry, config.age) = (Duration::from_millis(150), Duration::from_millis(500));
+    });
     b.request_from(7);
     b.sent();
     b.until("probe", |b| !b.sent.lock().unwrap().is_empty());
     let (to, arp) = b.sent_arp()[0];
     assert_eq!((to, arp.target_ip), (mac(7), ip(7)), "probes go to the neighbour alone");
     b.reply_from(7);
-    let find = |b: &Bench| b.c.state::<Neighbors>().borrow().find(b.sw_if, ip(7));
+    let find = |b: &Bench| b.c.state::<Neighbors>().borrow().find(b.sw_if, ip(7).into());
     assert_eq!(find(&b).map(|n| n.state), Some(State::Reachable));
     b.sent();
     // Now it stays silent: three probes, while its adjacency keeps working, then it is deleted.
@@ -114,7 +121,7 @@ fn an_old_neighbour_is_probed_and_stays_if_it_answers() {
     assert_eq!(kind(&b, 7), Some(Kind::REWRITE));
     b.until("expiry", |b| find(b).is_none());
     assert_eq!(b.sent_arp().len(), 3);
-    assert_eq!(b.c.state::<Neighbors>().borrow().stats().expired, 1);
+    assert_eq!(b.c.state::<Neighbors>().borrow().stats(Family::Ip4).expired, 1);
     b.finish();
 }
 
@@ -123,9 +130,7 @@ fn a_million_senders_fill_the_table_and_no_more() {
     let mut b = Bench::new();
     let sw_if = b.sw_if;
     crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 8)]);
-    let mut config = b.c.state::<Neighbors>().borrow().config();
-    config.limit = 300;
-    crate::set_config(&mut b.c, config).unwrap();
+    b.configure(|config| config.limit = 300);
     let tx = b.c.node("sink0-tx").unwrap();
     b.c.message_all(tx, |_| Box::new(false));
     let flood = b.c.node("flood").unwrap();
@@ -144,7 +149,7 @@ fn a_million_senders_fill_the_table_and_no_more() {
     let (len, stats) = {
         let state = b.c.state::<Neighbors>();
         let s = state.borrow();
-        (s.len(), s.stats())
+        (s.len(), s.stats(Family::Ip4))
     };
     assert!(len == 300 && stats.refused > 0, "{len} {stats:?}");
     let asked = b.count("arp-input", "REPLIES_SENT");
@@ -156,8 +161,7 @@ fn a_million_senders_fill_the_table_and_no_more() {
     let lost = b.count("arp-input", "THROTTLED") + b.count("arp-input", "EVENTS_LOST");
     assert!(lost > 0 && most < Duration::from_secs(1), "main was busy for {most:?}");
     // With recycling, new neighbours are learned.
-    config.recycle = true;
-    crate::set_config(&mut b.c, config).unwrap();
+    b.configure(|config| config.recycle = true);
     b.request_from(7);
     b.until("newcomer", |b| {
         b.request_from(7);
@@ -178,5 +182,25 @@ fn addresses_are_announced_only_when_asked() {
     let sent = b.sent_arp();
     assert_eq!(sent.len(), 2);
     assert!(sent.iter().all(|(to, a)| *to == [0xff; 6] && a.sender_ip == a.target_ip));
+    b.finish();
+}
+
+#[test]
+fn addresses_of_no_host_cannot_be_configured() {
+    let mut b = Bench::new();
+    for (address, why) in [
+        ("10.0.0.1", "the interface's own address"),
+        ("224.0.0.1", "a multicast address"),
+        ("127.0.0.1", "not a host address"),
+        ("0.0.0.0", "not a host address"),
+        ("255.255.255.255", "not a host address"),
+    ] {
+        let got = b.cli(&format!("set ip neighbor sink0 {address} 02:00:00:00:00:02"));
+        assert!(got.contains(why), "{address}: {got}");
+    }
+    let got = b.cli("set ip neighbor sink0 fe80::1 02:00:00:00:00:02");
+    assert!(got.contains("no resolver is registered for IPv6 neighbours"), "{got}");
+    let text = b.cli("show ip neighbor-config");
+    assert!(text.starts_with("ip4:\n") && !text.contains("ip6"), "{text}");
     b.finish();
 }

@@ -27,7 +27,7 @@ use thalweg_wire::ethernet::ethertype;
 pub static FEATURE: Feature = Feature {
     name: "ip4",
     about: "IPv4 forwarding",
-    needs: &["interface", "fib", "ethernet", "arp", "ip"],
+    needs: &["interface", "fib", "ethernet", "neighbor", "arp", "ip"],
     nodes: nodes::NODES,
     arcs: &[
         &ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" },

@@ -67,8 +67,8 @@ pub(crate) fn decrement_ttl(ip: &mut [u8]) -> bool {
     true
 }
 
-/// Writes the header of a packet; with `TTL`, decrements it, and returns false, with nothing done, if
-/// it has expired.
+/// Writes the header of a packet; with `TTL`, decrements it, and returns false, with nothing done,
+/// if it has expired.
 #[inline(always)]
 fn send<const LEN: usize, const WINDOW: usize, const TTL: bool>(
     header: [u64; 3],

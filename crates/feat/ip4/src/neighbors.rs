@@ -1,8 +1,9 @@
-//! ARP and the addresses of interfaces: it gets them, and they get host routes for what it resolves.
+//! ARP gets the addresses of interfaces, and tables get a host route for each neighbour.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use thalweg_feat_arp as arp;
 use thalweg_feat_ip::{AddressesChanged, Ip4, Version, table};
+use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::Control;
 
 pub(crate) fn init(c: &mut Control) {
@@ -13,7 +14,9 @@ pub(crate) fn init(c: &mut Control) {
             arp::set_addresses(c, change.sw_if, &list);
         }
     });
-    c.subscribe(|c, change: &arp::NeighborChange| {
-        table::set_neighbor_route(c, change.sw_if, change.ip.to_bits(), change.fib_entry);
+    c.subscribe(|c, change: &NeighborChange| {
+        if let IpAddr::V4(ip) = change.ip {
+            table::set_neighbor_route(c, change.sw_if, ip.to_bits(), change.fib_entry);
+        }
     });
 }

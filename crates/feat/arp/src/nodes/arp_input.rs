@@ -6,16 +6,14 @@
 //! that were only learned from end here; others are dropped with a reason.
 
 use crate::addrs::IfAddrs;
-use crate::limit::{Recent, bucket};
-use crate::neighbors::Topics;
-use crate::packet::{NeighborReport, Origin, ReportKind, ResetReports};
 use std::any::Any;
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_device::{IfTable, Interfaces};
-use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::limit::RateLimit;
+use thalweg_feat_neighbor::{Origin, Reported, Reporter};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
 use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
@@ -47,30 +45,19 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "arp-input",
     errors: ERRORS,
     build: |cx| {
-        let topics = *cx.shared::<Topics>();
         Built::node(ArpInput {
-            topics,
             addrs: cx.shared(),
             interfaces: Interfaces::table(cx),
-            recent: Recent::new(),
-            // Replies, which we may have requested, do not compete with requests, which any host
-            // may send.
-            requests: bucket(5000, 512),
-            replies: bucket(5000, 512),
-            conflicts: bucket(1, 1),
+            reporter: Reporter::new(cx),
         })
     },
     ..NodeDecl::DEFAULT
 };
 
 struct ArpInput {
-    topics: Topics,
     addrs: Arc<Snapshot<IfAddrs>>,
     interfaces: Arc<Snapshot<IfTable>>,
-    recent: Recent,
-    requests: RateLimit,
-    replies: RateLimit,
-    conflicts: RateLimit,
+    reporter: Reporter,
 }
 
 /// Returns whether a MAC address is a VRRP virtual router's (RFC 5798 section 7.3), whose owner may
@@ -154,31 +141,17 @@ impl ArpInput {
         if self.interfaces.load(cx.guard()).get(rx_if).mac == arp.sender_mac.0 {
             return Verdict::drop(LOOPED);
         }
-        if self.conflicts.allow(cx.now()) {
-            let (mac, ip) = (arp.sender_mac.0, arp.sender_ip);
-            let report = NeighborReport { kind: ReportKind::Conflict, mac, ip };
-            cx.event(Event::new(self.topics.reports, rx_if, cx.now(), &report.encode()));
-        }
+        self.reporter.conflict(cx, rx_if, (IpAddr::V4(arp.sender_ip), arp.sender_mac.0));
         Verdict::drop(CONFLICT)
     }
 
     /// Reports a sender to the main thread, unless just reported or rate limited.
     fn learn(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr, origin: Origin) {
-        let (kind, now) = (ReportKind::Sender(origin), cx.now());
-        let report = NeighborReport { kind, mac: arp.sender_mac.0, ip: arp.sender_ip };
-        if self.recent.knows(rx_if, &report, now) {
-            return;
-        }
-        let bucket = match origin {
-            Origin::Reply => &mut self.replies,
-            _ => &mut self.requests,
-        };
-        if !bucket.allow(now) {
-            cx.count(THROTTLED, 1);
-        } else if cx.event(Event::new(self.topics.reports, rx_if, now, &report.encode())) {
-            self.recent.note(rx_if, &report, now);
-        } else {
-            cx.count(EVENTS_LOST, 1);
+        let sender = (IpAddr::V4(arp.sender_ip), arp.sender_mac.0);
+        match self.reporter.sender(cx, rx_if, sender, origin) {
+            Reported::Sent | Reported::Known => {}
+            Reported::Throttled => cx.count(THROTTLED, 1),
+            Reported::Busy => cx.count(EVENTS_LOST, 1),
         }
     }
 
@@ -247,9 +220,7 @@ impl Node for ArpInput {
     }
 
     fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if message.is::<ResetReports>() {
-            self.recent.reset();
-        }
+        self.reporter.message(&*message);
     }
 }
 
@@ -258,6 +229,7 @@ mod tests {
     use crate::testing::{Bench, OUR_IP, US, ip, mac, reply};
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
+    use thalweg_feat_neighbor::{self as neighbor, Family, Neighbors};
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::{ArpRepr, Operation};
     use thalweg_wire::build::Packet as Build;
@@ -313,7 +285,7 @@ mod tests {
             assert_eq!(b.count("arp-input", reason), 1, "{reason}");
         }
         assert!(b.sent().is_empty() && b.known(7).is_none());
-        assert_eq!(b.c.state::<crate::Neighbors>().borrow().conflicts(), 1);
+        assert_eq!(b.c.state::<Neighbors>().borrow().stats(Family::Ip4).conflicts, 1);
         b.finish();
     }
 
@@ -334,7 +306,7 @@ mod tests {
         let sent = b.sent_arp();
         assert_eq!(sent.len(), 1);
         assert_eq!((sent[0].1.sender_ip, sent[0].0), (OUR_IP, mac(7)));
-        assert!(b.c.state::<crate::Neighbors>().borrow().is_empty());
+        assert!(b.c.state::<Neighbors>().borrow().is_empty());
         b.finish();
     }
 
@@ -384,7 +356,7 @@ mod tests {
         b.settle();
         assert_eq!(b.count("arp-input", "REPLIES_SENT"), 50);
         // Once flushed, the sender is reported again at once.
-        crate::flush(&mut b.c, None);
+        neighbor::flush(&mut b.c, None, None);
         b.c.sync();
         b.request_from(7);
         assert_eq!(b.known(7), Some(mac(7)));

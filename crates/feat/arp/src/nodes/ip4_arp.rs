@@ -1,18 +1,13 @@
-//! `ip4-arp`: holds packets for an adjacency whose neighbour is being resolved.
+//! `ip4-arp`: holds IPv4 packets for an adjacency whose neighbour is being resolved.
 //!
 //! Reads: aux (the adjacency). Next: `ip4-rewrite` once the neighbour answers, else
 //! `ip4-icmp-error`. The main thread, which knows the adjacency's neighbour, sends the requests:
 //! the first as soon as it learns of the first packet.
 
-use crate::hold::{Exits, Hold};
-use crate::neighbors::Topics;
-use crate::packet::{ResolveReply, ResolveRequest};
-use std::any::Any;
-use std::fmt::Write;
-use std::sync::Arc;
-use thalweg_buffer::{Frame, PktMut};
-use thalweg_fib::{DpoTable, Kind};
-use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_buffer::IcmpCause;
+use thalweg_feat_neighbor::{Exits, IncompleteNode};
+use thalweg_graph::{Built, NodeDecl};
+use thalweg_wire::fmt;
 
 thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite", ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
@@ -31,60 +26,28 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let hold = Hold::new(Exits {
-            rewrite: REWRITE,
-            icmp: ICMP_ERROR,
-            unresolved: UNRESOLVED,
-            overflow: OVERFLOW,
-            crowded: CROWDED,
-            busy: BUSY,
-            held: HELD,
-        });
-        Built::node(Ip4Arp { topics: *cx.shared::<Topics>(), dpos: cx.shared(), hold })
+        Built::node(IncompleteNode::new(cx, EXITS, GONE, |data, out, n| fmt::ip4(data, out, n)))
     },
     ..NodeDecl::DEFAULT
 };
 
-struct Ip4Arp {
-    topics: Topics,
-    dpos: Arc<DpoTable>,
-    hold: Hold,
-}
-
-impl Node for Ip4Arp {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        let dpo = p.aux();
-        let state = self.dpos.get(dpo).state();
-        match state.kind {
-            Kind::INCOMPLETE => {}
-            // The reply overtook the packet.
-            Kind::REWRITE => return REWRITE,
-            _ => return Verdict::drop(GONE),
-        }
-        let request = ResolveRequest::Adjacency(dpo);
-        let topic = self.topics.requests;
-        self.hold.keep(cx, p, request, |cx| {
-            cx.event(Event::new(topic, state.tx_if, cx.now(), &request.encode()))
-        })
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = writeln!(out, "dpo-idx {}", frame.aux()[i as usize]);
-        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
-    }
-
-    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if let Ok(reply) = message.downcast::<ResolveReply>() {
-            self.hold.reply(cx, *reply);
-        }
-    }
-}
+const EXITS: Exits = Exits {
+    release: REWRITE,
+    unreachable: ICMP_ERROR,
+    cause: IcmpCause::HOST_UNREACHABLE,
+    unresolved: UNRESOLVED,
+    overflow: OVERFLOW,
+    crowded: CROWDED,
+    busy: BUSY,
+    held: HELD,
+};
 
 #[cfg(test)]
 mod tests {
     use crate::testing::{Bench, OUR_IP, US, ip, mac};
     use std::net::IpAddr;
     use std::time::Duration;
+    use thalweg_feat_neighbor as neighbor;
     use thalweg_fib::{Forwarding, LinkType, Peer, forwarding};
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::ArpRepr;
@@ -127,7 +90,7 @@ mod tests {
         // A neighbour that shows up by itself ends the silence on all workers.
         b.request_from(7);
         assert_eq!(b.known(7), Some(mac(7)));
-        crate::remove(&mut b.c, b.sw_if, ip(7)).unwrap();
+        neighbor::remove(&mut b.c, b.sw_if, ip(7).into()).unwrap();
         b.sent();
         b.packet("ip4-arp", dpo, ip(7), 9);
         b.until("request", |b| !b.sent_arp().is_empty());

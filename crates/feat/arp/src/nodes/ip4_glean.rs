@@ -5,17 +5,16 @@
 //! the others.
 
 use crate::addrs::IfAddrs;
-use crate::hold::{Exits, Hold};
-use crate::neighbors::Topics;
-use crate::packet::{self, ResolveReply, ResolveRequest};
+use crate::packet;
 use std::any::Any;
 use std::fmt::Write;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use thalweg_buffer::{Frame, PktMut};
+use thalweg_buffer::{Frame, IcmpCause, PktMut};
 use thalweg_device::{IfTable, Interfaces};
+use thalweg_feat_neighbor::{Exits, Hold};
 use thalweg_fib::{DpoTable, Kind};
-use thalweg_graph::{Built, Event, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite", ICMP_ERROR => "ip4-icmp-error" }
@@ -40,28 +39,28 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let hold = Hold::new(Exits {
-            rewrite: REWRITE,
-            icmp: ICMP_ERROR,
-            unresolved: UNRESOLVED,
-            overflow: OVERFLOW,
-            crowded: CROWDED,
-            busy: BUSY,
-            held: HELD,
-        });
         Built::node(Ip4Glean {
-            topics: *cx.shared::<Topics>(),
             addrs: cx.shared(),
             interfaces: Interfaces::table(cx),
             dpos: cx.shared(),
-            hold,
+            hold: Hold::new(cx, EXITS),
         })
     },
     ..NodeDecl::DEFAULT
 };
 
+const EXITS: Exits = Exits {
+    release: REWRITE,
+    unreachable: ICMP_ERROR,
+    cause: IcmpCause::HOST_UNREACHABLE,
+    unresolved: UNRESOLVED,
+    overflow: OVERFLOW,
+    crowded: CROWDED,
+    busy: BUSY,
+    held: HELD,
+};
+
 struct Ip4Glean {
-    topics: Topics,
     addrs: Arc<Snapshot<IfAddrs>>,
     interfaces: Arc<Snapshot<IfTable>>,
     dpos: Arc<DpoTable>,
@@ -110,14 +109,8 @@ impl Node for Ip4Glean {
             return Verdict::drop(EDGE);
         }
         let interfaces = self.interfaces.load(cx.guard());
-        let request = ResolveRequest::Host(tx_if, dst);
-        let topic = self.topics.requests;
-        self.hold.keep(cx, p, request, |cx| {
-            let reported = cx.event(Event::new(topic, tx_if, cx.now(), &request.encode()));
-            if reported {
-                send_request(cx, interfaces, tx_if, source, dst);
-            }
-            reported
+        self.hold.keep_for_host(cx, p, (tx_if, IpAddr::V4(dst)), |cx| {
+            send_request(cx, interfaces, tx_if, source, dst);
         })
     }
 
@@ -127,18 +120,16 @@ impl Node for Ip4Glean {
     }
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if let Ok(reply) = message.downcast::<ResolveReply>() {
-            self.hold.reply(cx, *reply);
-        }
+        self.hold.message(cx, message);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::hold::{NEIGHBORS, PER_NEIGHBOR, PER_WORKER};
     use crate::testing::{Bench, OUR_IP, US, ip, mac};
     use std::net::Ipv4Addr;
     use std::time::Duration;
+    use thalweg_feat_neighbor::{NEIGHBORS, Neighbors, PER_NEIGHBOR, PER_WORKER};
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::ArpRepr;
 
@@ -237,7 +228,7 @@ mod tests {
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), PER_WORKER as u64);
         assert_eq!(b.count("ip4-icmp-error", "ASKED"), 0);
-        assert!(b.c.state::<crate::Neighbors>().borrow().list().is_empty());
+        assert!(b.c.state::<Neighbors>().borrow().list().is_empty());
         b.finish();
     }
 }

@@ -1,8 +1,8 @@
 //! `ip4-local`: packets to the router itself, by protocol.
 //!
-//! Reads: rx interface. Next: `ip4-icmp-input`, or the node that takes the protocol or the UDP port;
-//! without one, `ip4-punt` if a feature wants these packets, or an ICMP error. Features of the
-//! `ip4-local` arc come before; `ip4-local-end-of-arc` goes on after the last.
+//! Reads: rx interface. Next: `ip4-icmp-input`, or the node that takes the protocol or the UDP
+//! port; without one, `ip4-punt` if a feature wants these packets, or an ICMP error. Features of
+//! the `ip4-local` arc come before; `ip4-local-end-of-arc` goes on after the last.
 
 use crate::icmp::{self, Cause};
 use crate::local::{self, Takers};
@@ -48,8 +48,8 @@ struct Ip4Local {
     demux: Demux,
 }
 
-/// Finds the node for a packet to the router itself. Its verdicts and errors are the first ones that
-/// this node declares.
+/// Finds the node for a packet to the router itself. Its verdicts and errors are the first ones
+/// that this node declares.
 pub(super) struct Demux {
     takers: Arc<Snapshot<Takers>>,
     punt: Punt,

@@ -95,8 +95,8 @@ fn visits(lab: &Lab) -> Vec<&'static str> {
     std::mem::take(&mut *lab.c.shared::<Visits>().0.lock().expect("the visits"))
 }
 
-/// Whatever was enabled first, packets visit the features of an arc in its order; and only the packets
-/// of that arc, on that interface.
+/// Whatever was enabled first, packets visit the features of an arc in its order; and only the
+/// packets of that arc, on that interface.
 #[test]
 fn features_are_visited_in_the_order_of_the_arc() {
     let mut lab = Lab::new();
@@ -145,8 +145,8 @@ fn features_are_visited_in_the_order_of_the_arc() {
     lab.close();
 }
 
-/// Features on output see the packet with TTL and length checked, and without a link header; whatever
-/// becomes of it then, a packet is sent as without them.
+/// Features on output see the packet with TTL and length checked, and without a link header;
+/// whatever becomes of it then, a packet is sent as without them.
 #[test]
 fn output_features_change_nothing_else() {
     let mut lab = Lab::of(2, 8192);

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::ops::{Deref, DerefMut};
 use thalweg_device::testing;
 use thalweg_engine::Feature;
-use thalweg_feat_arp as arp;
+use thalweg_feat_neighbor as neighbor;
 use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
@@ -55,11 +55,12 @@ impl Lab {
     }
 
     fn bare_of(workers: usize, buffers: usize) -> Lab {
-        let features: [&Feature; 6] = [
+        let features: [&Feature; 7] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
-            &arp::FEATURE,
+            &neighbor::FEATURE,
+            &thalweg_feat_arp::FEATURE,
             &thalweg_feat_ip::FEATURE,
             &thalweg_feat_ip4::FEATURE,
         ];
@@ -85,9 +86,9 @@ impl Lab {
     }
 
     pub fn neighbor(&mut self, n: u8, ip: Ipv4Addr, mac: MacAddr) {
-        let flags = arp::NeighborFlags { is_static: true, ..Default::default() };
+        let flags = neighbor::NeighborFlags { is_static: true, ..Default::default() };
         let sw_if = self.sw_if(n);
-        arp::set(&mut self.c, sw_if, ip, mac.0, flags).expect("neighbour");
+        neighbor::set(&mut self.c, sw_if, ip.into(), mac.0, flags).expect("neighbour");
     }
 
     /// An IPv4 packet from host `host` behind `testN`.

@@ -3,7 +3,6 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod arcs;
-mod commands;
 mod forwarding;
 mod icmp;
 mod kernels;
@@ -11,7 +10,6 @@ mod lab;
 mod local;
 mod midchain;
 mod paths;
-mod pings;
 mod punts;
 mod random;
 mod routes;

@@ -21,8 +21,8 @@ fn nat(workers: usize) -> Nat {
     n
 }
 
-/// Checks that the only packet sent is an ICMP error to host 2 about this packet of its own; returns
-/// type, code and MTU.
+/// Checks that the only packet sent is an ICMP error to host 2 about this packet of its own;
+/// returns type, code and MTU.
 fn refused(out: &[Out], packet: &[u8]) -> (u8, u8, Option<u16>) {
     assert_eq!(out.len(), 1, "{out:02x?}");
     let e = icmp_error(0, 2, &out[0].bytes);
@@ -197,8 +197,8 @@ fn the_feature_comes_and_goes_under_traffic() {
     n.close();
 }
 
-/// A packet that another worker has to translate, and that is then refused: the host gets the error,
-/// about the packet that it has sent.
+/// A packet that another worker has to translate, and that is then refused: the host gets the
+/// error, about the packet that it has sent.
 #[test]
 fn errors_about_packets_handed_over_reach_the_host() {
     for output in [false, true] {
@@ -243,8 +243,8 @@ fn errors_about_packets_handed_over_reach_the_host() {
     }
 }
 
-/// Without a role of its own, an inside interface has its hosts meet the translation on output, also
-/// where they call each other by external address.
+/// Without a role of its own, an inside interface has its hosts meet the translation on output,
+/// also where they call each other by external address.
 #[test]
 fn hosts_call_each_other_on_the_way_out() {
     for workers in [1, 2] {

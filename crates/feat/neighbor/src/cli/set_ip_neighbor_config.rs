@@ -1,12 +1,13 @@
 //! `set ip neighbor-config`: settings of the neighbour table.
 
-use crate::neighbors::{self, MAX_LIMIT, Neighbors};
+use crate::neighbors::{self, Neighbors};
+use crate::{Family, MAX_LIMIT};
 use serde_json::json;
 use std::time::Duration;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
-/// `set ip neighbor-config ip4 [limit <n>] [age <seconds>] [recycle|norecycle]`
+/// `set ip neighbor-config <family> [limit <n>] [age <seconds>] [recycle|norecycle]`
 pub struct SetIpNeighborConfig;
 
 /// The command.
@@ -14,6 +15,7 @@ pub static COMMAND: SetIpNeighborConfig = SetIpNeighborConfig;
 
 /// One day; age 0 disables aging altogether.
 const MAX_AGE_S: u64 = 86_400;
+const WORDS: &[&str] = &["limit", "interface-limit", "age", "recycle", "norecycle"];
 
 impl Command<Control> for SetIpNeighborConfig {
     fn path(&self) -> &'static str {
@@ -21,14 +23,14 @@ impl Command<Control> for SetIpNeighborConfig {
     }
 
     fn usage(&self) -> &'static str {
-        "ip4 [limit <n>] [age <seconds>] [recycle|norecycle]"
+        "ip4|ip6 [limit <n>] [interface-limit <n>] [age <seconds>] [recycle|norecycle]"
     }
 
     fn help(&self) -> &'static str {
-        "Set the neighbour table's limit and aging\n\
+        "Set the neighbour table's limits and aging for an address family\n\
          A dynamic neighbour that has not been heard for `age' seconds is probed, and deleted if it\n\
-         does not answer; 0 disables aging. When the table is full, `recycle' replaces the oldest\n\
-         dynamic neighbour, `norecycle' refuses new ones."
+         does not answer; 0 disables aging. At the limit of all interfaces or of one, `recycle'\n\
+         replaces the oldest dynamic neighbour, `norecycle' refuses new ones."
     }
 
     fn run(
@@ -37,19 +39,27 @@ impl Command<Control> for SetIpNeighborConfig {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        args.choice("address family", &["ip4"])?;
-        let mut config = c.state::<Neighbors>().borrow().config();
-        while let Some(word) = args.one_of(&["limit", "age", "recycle", "norecycle"])? {
+        let words = Family::ALL.map(Family::word);
+        let word = args.choice("address family", &words)?;
+        let family = Family::from_word(word).unwrap_or(Family::Ip4);
+        let config = c.state::<Neighbors>().borrow().config(family);
+        let mut config = config.map_err(CliError::failed)?;
+        let max = MAX_LIMIT as u64;
+        while let Some(word) = args.one_of(WORDS)? {
             match word {
-                "limit" => config.limit = args.number("limit", 1, MAX_LIMIT as u64)? as usize,
+                "limit" => config.limit = args.number("limit", 1, max)? as usize,
+                "interface-limit" => {
+                    config.interface_limit = args.number("interface limit", 1, max)? as usize;
+                }
                 "age" => config.age = Duration::from_secs(args.number("age", 0, MAX_AGE_S)?),
                 other => config.recycle = other == "recycle",
             }
         }
         args.end()?;
-        neighbors::set_config(c, config).map_err(CliError::failed)?;
+        neighbors::set_config(c, family, config).map_err(CliError::failed)?;
         out.json(json!({
-            "limit": config.limit, "age": config.age.as_secs(), "recycle": config.recycle,
+            "limit": config.limit, "interface_limit": config.interface_limit,
+            "age": config.age.as_secs(), "recycle": config.recycle,
         }));
         Ok(Outcome::Done)
     }
@@ -68,7 +78,13 @@ mod tests {
         assert!(text.starts_with("ip4:\n  limit:100, age:60, recycle:1\n"), "{text}");
         assert_eq!(b.cli("set ip neighbor-config ip4 norecycle"), "");
         assert!(b.cli("show ip neighbor-config | json").contains("\"recycle\":false"));
-        for line in ["ip6 limit 3", "ip4 limit 0", "ip4 age -1", "ip4 often"] {
+        assert_eq!(b.cli("set ip neighbor-config ip6 age 7 interface-limit 5"), "");
+        let text = b.cli("show ip neighbor-config");
+        assert!(text.contains("ip6:\n  limit:50000, age:7, recycle:0\n  interface limit:5\n"));
+        assert!(text.contains("ip4:\n  limit:100, age:60, recycle:0\n  neighbors:0"), "{text}");
+        for line in
+            ["mpls limit 3", "ip4 limit 0", "ip6 interface-limit 0", "ip4 age -1", "ip4 often"]
+        {
             assert!(!b.cli(&format!("set ip neighbor-config {line}")).is_empty(), "{line}");
         }
         b.finish();

@@ -36,7 +36,7 @@ impl Command<Control> for ClearIpNeighbors {
     ) -> Result<Outcome<Control>, CliError> {
         let only = if args.is_empty() { None } else { Some(args::interface(c, args)?) };
         args.end()?;
-        let n = neighbors::flush(c, only);
+        let n = neighbors::flush(c, only, None);
         out.json(json!({ "flushed": n }));
         Ok(Outcome::Done)
     }
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn static_neighbours_stay() {
         let mut b = Bench::new();
-        b.cli("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 static");
-        b.cli("set ip neighbor sink0 10.0.0.3 02:00:00:00:00:03");
+        b.cli("set ip neighbor test0 10.0.0.2 02:00:00:00:00:02 static");
+        b.cli("set ip neighbor test0 10.0.0.3 02:00:00:00:00:03");
         assert_eq!(b.cli("clear ip neighbors local0 | json"), "{\"flushed\":0}\n");
-        assert_eq!(b.cli("ip neighbor flush sink0"), "");
+        assert_eq!(b.cli("ip neighbor flush test0"), "");
         let text = b.cli("show ip neighbors");
         assert!(text.contains("10.0.0.2") && !text.contains("10.0.0.3"), "{text}");
         b.finish();

@@ -19,7 +19,7 @@ pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors;
 /// Rows formatted as one block of columns.
 const ROWS: usize = 64;
 
-/// Flags: S static, D dynamic, N no /32 route, I incomplete, F failed, P being probed.
+/// Flags: S static, D dynamic, N no host route, I incomplete, F failed, P being probed.
 fn flags(n: &Neighbor) -> String {
     let mut f = String::from(if n.is_static { "S" } else { "D" });
     match n.state {
@@ -77,9 +77,9 @@ impl Command<Control> for ShowIpNeighbors {
     }
 
     fn help(&self) -> &'static str {
-        "Show the IPv4 neighbours of an interface, or of all\n\
+        "Show the neighbours of an interface, or of all\n\
          Age is in seconds since the neighbour was last heard. Flags: S static, D dynamic,\n\
-         N no /32 route, I incomplete, P being probed, F failed (no answer)."
+         N no host route, I incomplete, P being probed, F failed (no answer)."
     }
 
     fn run(
@@ -90,7 +90,7 @@ impl Command<Control> for ShowIpNeighbors {
     ) -> Result<Outcome<Control>, CliError> {
         let only = if args.is_empty() { None } else { Some(args::interface(c, args)?) };
         args.end()?;
-        let (mut walk, mut rows) = (NeighborWalk::new(only), table());
+        let (mut walk, mut rows) = (NeighborWalk::new(only, None), table());
         Ok(pieces(c, out, move |c, out| {
             let all = c.state::<Neighbors>();
             let next = walk.next(&all.borrow());
@@ -125,16 +125,16 @@ mod tests {
     #[test]
     fn the_columns_are_stable() {
         let mut b = Bench::new();
-        b.cli("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 static");
-        b.cli("set ip neighbor sink0 10.0.0.3 02:00:00:00:00:03 no-fib-entry");
-        crate::resolve(&mut b.c, b.sw_if, [10, 0, 0, 4].into());
+        b.cli("set ip neighbor test0 10.0.0.2 02:00:00:00:00:02 static");
+        b.cli("set ip neighbor test0 10.0.0.3 02:00:00:00:00:03 no-fib-entry");
+        crate::resolve(&mut b.lab.c, b.sw_if, [10, 0, 0, 4].into());
         let text = b.cli("show ip neighbor");
         let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["Age", "IP", "Flags", "Ethernet", "Interface"]);
-        assert_eq!(rows[1][1..], ["10.0.0.2", "S", "02:00:00:00:00:02", "sink0"]);
-        assert_eq!(rows[2][1..], ["10.0.0.3", "DN", "02:00:00:00:00:03", "sink0"]);
-        assert_eq!(rows[3][1..], ["10.0.0.4", "DI", "-", "sink0"]);
-        assert_eq!(b.cli("sh ip neighbors sink0").lines().count(), 4);
+        assert_eq!(rows[1][1..], ["10.0.0.2", "S", "02:00:00:00:00:02", "test0"]);
+        assert_eq!(rows[2][1..], ["10.0.0.3", "DN", "02:00:00:00:00:03", "test0"]);
+        assert_eq!(rows[3][1..], ["10.0.0.4", "DI", "-", "test0"]);
+        assert_eq!(b.cli("sh ip neighbors test0").lines().count(), 4);
         assert!(b.cli("show ip neighbors local0").lines().count() <= 1);
         let json = b.cli("show ip neighbors | json");
         assert!(

@@ -1,6 +1,6 @@
 //! `ip_neighbor_add_del`: configures a neighbour.
 
-use crate::api_types::{IP_NEIGHBOR, IpNeighbor, IpNeighborFlags, find, ipv4};
+use crate::api_types::{IP_NEIGHBOR, IpNeighbor, IpNeighborFlags, find};
 use crate::{NeighborFlags, neighbors};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -34,7 +34,7 @@ pub static SERVICE: Call<Control, IpNeighborAddDel, IpNeighborAddDelReply> =
     Call::new(&IP_NEIGHBOR, handle);
 
 fn handle(c: &mut Control, rq: IpNeighborAddDel) -> Result<IpNeighborAddDelReply, Retval> {
-    let (ip, sw_if) = (ipv4(rq.neighbor.ip_address)?, rq.neighbor.sw_if_index.0);
+    let (ip, sw_if) = (rq.neighbor.ip_address.ip()?, rq.neighbor.sw_if_index.0);
     if !rq.is_add {
         neighbors::remove(c, sw_if, ip)?;
         return Ok(IpNeighborAddDelReply::default());

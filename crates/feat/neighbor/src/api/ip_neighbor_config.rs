@@ -26,12 +26,13 @@ pub static SERVICE: Call<Control, IpNeighborConfig, IpNeighborConfigReply> =
     Call::new(&IP_NEIGHBOR, handle);
 
 fn handle(c: &mut Control, rq: IpNeighborConfig) -> Result<IpNeighborConfigReply, Retval> {
+    let (family, old) = config(c, rq.af)?;
     let new = Config {
         limit: rq.max_number as usize,
         age: Duration::from_secs(rq.max_age.into()),
         recycle: rq.recycle,
-        ..config(c, rq.af)?
+        ..old
     };
-    neighbors::set_config(c, new)?;
+    neighbors::set_config(c, family, new)?;
     Ok(IpNeighborConfigReply)
 }

@@ -28,7 +28,7 @@ impl Command<Control> for SetIpNeighbor {
     fn help(&self) -> &'static str {
         "Configure a neighbour's MAC address, or delete a neighbour\n\
          A static neighbour stays until deleted; any other is probed like a learned one. With\n\
-         `no-fib-entry' it gets no /32 route. `show ip neighbors' lists them."
+         `no-fib-entry' it gets no host route. `show ip neighbors' lists them."
     }
 
     fn run(
@@ -39,7 +39,7 @@ impl Command<Control> for SetIpNeighbor {
     ) -> Result<Outcome<Control>, CliError> {
         let mut del = args.exact("del");
         let sw_if = args::interface(c, args)?;
-        let ip = args.ipv4("neighbour's address")?;
+        let ip = args.ip("neighbour's address")?;
         // Deleting needs no MAC address, but accepts one.
         let mac = if del || args.peek() == Some("del") {
             args.maybe(|a| a.mac("MAC address"))
@@ -89,16 +89,16 @@ mod tests {
     #[test]
     fn both_spellings_set_and_delete() {
         let mut b = Bench::new();
-        assert_eq!(b.cli("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 static"), "");
-        assert_eq!(b.cli("ip neighbor sink0 10.0.0.3 02:00:00:00:00:03"), "");
-        let all = crate::Neighbors::list(&b.c.state::<crate::Neighbors>().borrow());
+        assert_eq!(b.cli("set ip neighbor test0 10.0.0.2 02:00:00:00:00:02 static"), "");
+        assert_eq!(b.cli("ip neighbor test0 10.0.0.3 02:00:00:00:00:03"), "");
+        let all = b.lab.c.state::<crate::Neighbors>().borrow().list();
         assert_eq!(all.len(), 2);
         assert!(all[0].is_static && !all[1].is_static);
-        assert_eq!(b.cli("ip neighbor del sink0 10.0.0.2"), "");
-        assert_eq!(b.cli("set ip neighbor sink0 10.0.0.3 02:00:00:00:00:03 del"), "");
-        assert_eq!(b.cli("set ip neighbor sink0 10.0.0.4 02:00:00:00:00:04 no-fib-entry"), "");
-        assert_eq!(b.cli("set ip neighbor sink0 10.0.0.4 del"), "");
-        assert!(b.c.state::<crate::Neighbors>().borrow().is_empty());
+        assert_eq!(b.cli("ip neighbor del test0 10.0.0.2"), "");
+        assert_eq!(b.cli("set ip neighbor test0 10.0.0.3 02:00:00:00:00:03 del"), "");
+        assert_eq!(b.cli("set ip neighbor test0 10.0.0.4 02:00:00:00:00:04 no-fib-entry"), "");
+        assert_eq!(b.cli("set ip neighbor test0 10.0.0.4 del"), "");
+        assert!(b.lab.c.state::<crate::Neighbors>().borrow().is_empty());
         b.finish();
     }
 
@@ -107,19 +107,32 @@ mod tests {
         let mut b = Bench::new();
         for (line, want) in [
             ("set ip neighbor nope 10.0.0.2 02:00:00:00:00:02", "bad interface `nope'"),
-            ("set ip neighbor sink0 10.0.0.2 01:00:00:00:00:02", "not a unicast MAC address"),
-            ("set ip neighbor sink0 10.0.0.1 02:00:00:00:00:02", "the interface's own address"),
-            ("set ip neighbor sink0 224.0.0.1 02:00:00:00:00:02", "a multicast address"),
-            ("set ip neighbor sink0 127.0.0.1 02:00:00:00:00:02", "not a host address"),
+            ("set ip neighbor test0 10.0.0.2 01:00:00:00:00:02", "not a unicast MAC address"),
+            ("set ip neighbor test0 10.0.0.1 02:00:00:00:00:02", "the interface's own address"),
             ("set ip neighbor local0 10.0.0.2 02:00:00:00:00:02", "not an Ethernet interface"),
-            ("set ip neighbor sink0 10.0.0.2", "missing MAC address"),
-            ("set ip neighbor sink0 fe80::1 02:00:00:00:00:02", "expected an IPv4 address"),
-            ("set ip neighbor sink0 10.0.0.9 del", "`show ip neighbors` lists them"),
-            ("set ip neighbor sink0 10.0.0.2 02:00:00:00:00:02 twice", "unexpected `twice'"),
+            ("set ip neighbor test0 10.0.0.2", "missing MAC address"),
+            ("set ip neighbor test0 10.0.0 02:00:00:00:00:02", "bad neighbour's address"),
+            ("set ip neighbor test0 10.0.0.9 del", "`show ip neighbors` lists them"),
+            ("set ip neighbor test0 10.0.0.2 02:00:00:00:00:02 twice", "unexpected `twice'"),
         ] {
             let got = b.cli(line);
             assert!(got.contains(want), "{line}: {got}");
         }
         b.finish();
+    }
+
+    #[test]
+    fn without_a_resolver_there_are_no_neighbours_of_the_family() {
+        let mut lab = Bench::bare();
+        for line in [
+            "set ip neighbor test0 2001:db8::2 02:00:00:00:00:02",
+            "set ip neighbor del test0 2001:db8::2",
+            "set ip neighbor-config ip6 age 3",
+        ] {
+            let want = "no resolver is registered for IPv6 neighbours";
+            assert!(lab.cli(line).contains(want), "{line}: {}", lab.cli(line));
+        }
+        assert_eq!(lab.cli("show ip neighbor-config"), "");
+        lab.close();
     }
 }

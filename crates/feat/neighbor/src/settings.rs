@@ -1,7 +1,7 @@
 //! Configuration of neighbours.
 
-use crate::{Config, Neighbors};
-use std::net::Ipv4Addr;
+use crate::{Config, Family, MAX_LIMIT, Neighbors};
+use std::net::IpAddr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, mac,
     rank,
@@ -16,12 +16,26 @@ pub(crate) static SETTINGS: Settings = Settings;
 
 const RULES: &[Rule] = &[
     Rule::new("thalweg.ip-neighbors", Kind::Keys),
-    Rule::new("thalweg.ip-neighbors.limit", Kind::Int(1, crate::neighbors::MAX_LIMIT as i128)),
+    Rule::new("thalweg.ip-neighbors.limit", Kind::Int(1, MAX_LIMIT as i128)),
+    Rule::new("thalweg.ip-neighbors.interface-limit", Kind::Int(1, MAX_LIMIT as i128)),
     Rule::new("thalweg.ip-neighbors.age", Kind::Int(0, 86_400)),
     Rule::new("thalweg.ip-neighbors.recycle", Kind::Bool),
+    Rule::new("thalweg.ip-neighbors.ip6", Kind::Keys),
+    Rule::new("thalweg.ip-neighbors.ip6.limit", Kind::Int(1, MAX_LIMIT as i128)),
+    Rule::new("thalweg.ip-neighbors.ip6.interface-limit", Kind::Int(1, MAX_LIMIT as i128)),
+    Rule::new("thalweg.ip-neighbors.ip6.age", Kind::Int(0, 86_400)),
+    Rule::new("thalweg.ip-neighbors.ip6.recycle", Kind::Bool),
     Rule::new("thalweg.interfaces.*.neighbors", Kind::Named(Name::Any)),
     Rule::new("thalweg.interfaces.*.neighbors.*", Kind::Other(neighbor)),
 ];
+
+/// Where a family's settings are: IPv4's directly below the others.
+fn path(family: Family) -> &'static [&'static str] {
+    match family {
+        Family::Ip4 => &["thalweg", "ip-neighbors"],
+        Family::Ip6 => &["thalweg", "ip-neighbors", "ip6"],
+    }
+}
 
 /// Parses a neighbour's value: MAC address, `static`, `no-fib-entry`.
 fn parse_entry(text: &str) -> Option<(MacAddr, bool, bool)> {
@@ -53,16 +67,22 @@ impl Section<Control> for Settings {
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let state = c.state::<Neighbors>();
         let state = state.borrow();
-        let (config, default) = (state.config(), Config::default());
-        let root = ["thalweg", "ip-neighbors"];
-        if config.limit != default.limit {
-            out.put(&[root[0], root[1], "limit"], config.limit as u64);
-        }
-        if config.age != default.age {
-            out.put(&[root[0], root[1], "age"], config.age.as_secs());
-        }
-        if config.recycle != default.recycle {
-            out.put(&[root[0], root[1], "recycle"], config.recycle);
+        let default = Config::default();
+        for family in state.families() {
+            let Ok(now) = state.config(family) else { continue };
+            let key = |key| [path(family), &[key]].concat();
+            if now.limit != default.limit {
+                out.put(&key("limit"), now.limit as u64);
+            }
+            if now.interface_limit != default.interface_limit {
+                out.put(&key("interface-limit"), now.interface_limit as u64);
+            }
+            if now.age != default.age {
+                out.put(&key("age"), now.age.as_secs());
+            }
+            if now.recycle != default.recycle {
+                out.put(&key("recycle"), now.recycle);
+            }
         }
         for n in state.configured() {
             let Some(mac) = n.mac else { continue };
@@ -79,22 +99,7 @@ impl Section<Control> for Settings {
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
-        let default = Config::default();
-        let set = |what: String| format!("set ip neighbor-config ip4 {what}");
-        let mut add = |key: &str, found: Option<Found<'_>>, word: String, back: String| {
-            let Some(found) = found.filter(|_| word != back) else { return };
-            let key = format!("neighbor-config {key}");
-            out.add(Item::new(rank::NEIGHBORS, key, found.path, set(word)).unset(set(back)));
-        };
-        for (key, back) in [("limit", default.limit as u64), ("age", default.age.as_secs())] {
-            let found = doc.at(&["thalweg", "ip-neighbors", key]);
-            let n = found.as_ref().map(|f| f.node.value.to_string()).unwrap_or_default();
-            add(key, found, format!("{key} {n}"), format!("{key} {back}"));
-        }
-        let found = doc.at(&["thalweg", "ip-neighbors", "recycle"]);
-        let word = |on: bool| if on { "recycle" } else { "norecycle" }.to_owned();
-        let on = found.as_ref().and_then(|f| f.node.bool()).unwrap_or(default.recycle);
-        add("recycle", found, word(on), word(default.recycle));
+        Family::ALL.into_iter().for_each(|family| settings(family, doc, out));
         for i in doc.interfaces() {
             for (ip, found) in doc.entries(&["thalweg", "interfaces", i.name, "neighbors"]) {
                 one(i.name, ip, &found, out);
@@ -103,9 +108,37 @@ impl Section<Control> for Settings {
     }
 }
 
+/// Settings of a family.
+fn settings(family: Family, doc: &Doc<'_>, out: &mut Draft) {
+    let default = Config::default();
+    let set = |what: String| format!("set ip neighbor-config {} {what}", family.word());
+    let mut add = |key: &str, found: Option<Found<'_>>, word: String, back: String| {
+        let Some(found) = found.filter(|_| word != back) else { return };
+        let key = match family {
+            Family::Ip4 => format!("neighbor-config {key}"),
+            Family::Ip6 => format!("neighbor-config ip6 {key}"),
+        };
+        out.add(Item::new(rank::NEIGHBORS, key, found.path, set(word)).unset(set(back)));
+    };
+    let at = |key| doc.at(&[path(family), &[key]].concat());
+    for (key, back) in [
+        ("limit", default.limit as u64),
+        ("interface-limit", default.interface_limit as u64),
+        ("age", default.age.as_secs()),
+    ] {
+        let found = at(key);
+        let n = found.as_ref().map(|f| f.node.value.to_string()).unwrap_or_default();
+        add(key, found, format!("{key} {n}"), format!("{key} {back}"));
+    }
+    let found = at("recycle");
+    let word = |on: bool| if on { "recycle" } else { "norecycle" }.to_owned();
+    let on = found.as_ref().and_then(|f| f.node.bool()).unwrap_or(default.recycle);
+    add("recycle", found, word(on), word(default.recycle));
+}
+
 fn one(interface: &str, ip: &str, found: &Found<'_>, out: &mut Draft) {
-    let Ok(ip) = ip.parse::<Ipv4Addr>() else {
-        let text = format!("an IPv4 address expected, not `{ip}'");
+    let Ok(ip) = ip.parse::<IpAddr>() else {
+        let text = format!("an IP address expected, not `{ip}'");
         return out.problem(Problem::at(found.node, &found.path, text));
     };
     let Some((mac, stays, no_route)) = found.node.text().and_then(parse_entry) else { return };

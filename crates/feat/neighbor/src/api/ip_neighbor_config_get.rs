@@ -32,7 +32,7 @@ pub static SERVICE: Call<Control, IpNeighborConfigGet, IpNeighborConfigGetReply>
     Call::new(&IP_NEIGHBOR, handle);
 
 fn handle(c: &mut Control, rq: IpNeighborConfigGet) -> Result<IpNeighborConfigGetReply, Retval> {
-    let now = config(c, rq.af)?;
+    let (_, now) = config(c, rq.af)?;
     Ok(IpNeighborConfigGetReply {
         af: rq.af,
         max_number: now.limit as u32,

@@ -1,4 +1,4 @@
-//! `set ip neighbor-advertise`: sends gratuitous ARP for an interface's addresses.
+//! `set ip neighbor-advertise`: announces an interface's addresses.
 
 use crate::{args, neighbors};
 use serde_json::json;
@@ -21,7 +21,7 @@ impl Command<Control> for SetIpNeighborAdvertise {
     }
 
     fn help(&self) -> &'static str {
-        "Send a gratuitous ARP packet for each of an interface's addresses\n\
+        "Announce each of an interface's addresses to its link, by gratuitous ARP for IPv4\n\
          Useful after taking addresses over from another router. The router does not do this by itself."
     }
 

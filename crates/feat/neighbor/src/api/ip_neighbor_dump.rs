@@ -1,7 +1,7 @@
 //! `ip_neighbor_dump`: lists the neighbours with a MAC address.
 
 use crate::Neighbors;
-use crate::api_types::{IP_NEIGHBOR, IpNeighbor, describe};
+use crate::api_types::{IP_NEIGHBOR, IpNeighbor, describe, family};
 use crate::walk::NeighborWalk;
 use std::task::Poll;
 use thalweg_api::types::{AddressFamily, InterfaceIndex};
@@ -42,13 +42,13 @@ fn handle(
     mut out: Details<IpNeighborDetails>,
 ) -> Walk<Control> {
     let only = (rq.sw_if_index != InterfaceIndex::NONE).then_some(rq.sw_if_index.0);
-    let mut walk = NeighborWalk::new(only);
+    let Ok(family) = family(rq.af) else { return Box::new(|_| false) };
+    let mut walk = NeighborWalk::new(only, Some(family));
     Box::new(move |c| {
         let all = c.state::<Neighbors>();
         let all = all.borrow();
         for _ in 0..AT_ONCE {
             match walk.next(&all) {
-                _ if rq.af != AddressFamily::IP4 => return false,
                 Poll::Ready(None) => return false,
                 Poll::Ready(Some(n)) => {
                     if let Some(neighbor) = describe(&n) {

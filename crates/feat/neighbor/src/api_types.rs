@@ -1,7 +1,6 @@
 //! Types shared by the neighbour API messages.
 
-use crate::{ArpError, Config, Neighbor, NeighborChange, Neighbors, neighbors};
-use std::net::{IpAddr, Ipv4Addr};
+use crate::{Config, Family, Neighbor, NeighborChange, NeighborError, Neighbors};
 use thalweg_api::schema::Module;
 use thalweg_api::types::{Address, AddressFamily, InterfaceIndex, MacAddr};
 use thalweg_api::{ApiType, Caller, Clients, Message, Retval, Subscribers, api_enum};
@@ -17,7 +16,7 @@ api_enum! {
         NONE = 0, "IP_API_NEIGHBOR_FLAG_NONE";
         /// Static: stays until deleted.
         STATIC = 1, "IP_API_NEIGHBOR_FLAG_STATIC";
-        /// No /32 route for the neighbour.
+        /// No host route for the neighbour.
         NO_FIB_ENTRY = 2, "IP_API_NEIGHBOR_FLAG_NO_FIB_ENTRY";
     }
     /// What happened to a neighbour.
@@ -42,42 +41,41 @@ pub struct IpNeighbor {
     pub ip_address: Address,
 }
 
-impl From<ArpError> for Retval {
-    fn from(error: ArpError) -> Self {
+impl From<NeighborError> for Retval {
+    fn from(error: NeighborError) -> Self {
+        use NeighborError::{
+            Address, AllFull, Fib, Full, InterfaceFull, Mac, NoInterface, NoResolver, NotEthernet,
+            Range, Unknown,
+        };
         let number = match &error {
-            ArpError::NoInterface(_) => Retval::INVALID_SW_IF_INDEX,
-            ArpError::NotEthernet(_) => Retval::UNSUPPORTED,
-            ArpError::Unknown { .. } => Retval::NO_SUCH_ENTRY,
-            ArpError::Full(_) => Retval::LIMIT_EXCEEDED,
-            ArpError::Mac(_) | ArpError::Address { .. } | ArpError::Range { .. } => {
-                Retval::INVALID_VALUE
-            }
-            ArpError::Fib(_) => Retval::UNSPECIFIED,
+            NoResolver(_) => Retval::UNIMPLEMENTED,
+            NoInterface(_) => Retval::INVALID_SW_IF_INDEX,
+            NotEthernet(_) => Retval::UNSUPPORTED,
+            Unknown { .. } => Retval::NO_SUCH_ENTRY,
+            Full { .. } | InterfaceFull { .. } | AllFull => Retval::LIMIT_EXCEEDED,
+            Mac(_) | Address { .. } | Range { .. } => Retval::INVALID_VALUE,
+            Fib(_) => Retval::UNSPECIFIED,
         };
         number.because(error)
     }
 }
 
-/// Returns an IPv4 address.
+/// Returns an address family.
 ///
 /// # Errors
-/// [`Retval::UNIMPLEMENTED`] for an IPv6 address.
-pub(crate) fn ipv4(address: Address) -> Result<Ipv4Addr, Retval> {
-    match address.ip()? {
-        IpAddr::V4(ip) => Ok(ip),
-        IpAddr::V6(_) => {
-            Err(Retval::UNIMPLEMENTED.because("IPv6 neighbours are not supported yet"))
-        }
+/// [`Retval::INVALID_ADDRESS_FAMILY`].
+pub(crate) fn family(af: AddressFamily) -> Result<Family, Retval> {
+    match af {
+        AddressFamily::IP4 => Ok(Family::Ip4),
+        AddressFamily::IP6 => Ok(Family::Ip6),
+        _ => Err(Retval::INVALID_ADDRESS_FAMILY),
     }
 }
 
-/// Returns the settings of an address family.
-pub(crate) fn config(c: &Control, af: AddressFamily) -> Result<Config, Retval> {
-    match af {
-        AddressFamily::IP4 => Ok(c.state::<Neighbors>().borrow().config()),
-        AddressFamily::IP6 => Err(Retval::UNIMPLEMENTED),
-        _ => Err(Retval::INVALID_ADDRESS_FAMILY),
-    }
+/// Returns an address family and its settings.
+pub(crate) fn config(c: &Control, af: AddressFamily) -> Result<(Family, Config), Retval> {
+    let family = family(af)?;
+    Ok((family, c.state::<Neighbors>().borrow().config(family)?))
 }
 
 /// Converts a neighbour to its API type; `None` without a MAC address.
@@ -90,7 +88,7 @@ pub(crate) fn describe(n: &Neighbor) -> Option<IpNeighbor> {
                 | bit(n.no_fib_entry, IpNeighborFlags::NO_FIB_ENTRY),
         ),
         mac_address: MacAddr(n.mac?),
-        ip_address: IpAddr::V4(n.ip).into(),
+        ip_address: n.ip.into(),
     })
 }
 
@@ -142,7 +140,7 @@ fn notify(c: &mut Control, change: &NeighborChange) {
         sw_if_index: InterfaceIndex(change.sw_if),
         flags: IpNeighborFlags(u8::from(change.is_static)),
         mac_address: MacAddr(change.mac.unwrap_or_default()),
-        ip_address: IpAddr::V4(change.ip).into(),
+        ip_address: change.ip.into(),
     };
     let concerns = |(ip, sw_if): &Filter| {
         (ip.un.0 == [0; 16] || *ip == neighbor.ip_address)
@@ -176,6 +174,6 @@ pub(crate) fn want(
 
 /// Looks up the neighbour that a message names.
 pub(crate) fn find(c: &Control, n: &IpNeighbor) -> Option<Neighbor> {
-    let ip = ipv4(n.ip_address).ok()?;
-    c.state::<neighbors::Neighbors>().borrow().find(n.sw_if_index.0, ip)
+    let ip = n.ip_address.ip().ok()?;
+    c.state::<Neighbors>().borrow().find(n.sw_if_index.0, ip)
 }

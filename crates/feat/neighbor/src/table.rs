@@ -1,18 +1,26 @@
 //! States of the neighbours as pure data: events in, [`Action`]s out. Time is an argument, so that
 //! tests need not wait.
 
-use crate::packet::{Origin, ResolveRequest};
-use std::collections::{BTreeSet, HashMap, hash_map};
-use std::net::Ipv4Addr;
+use crate::Family;
+use crate::messages::{Origin, ResolveRequest};
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
+use std::net::IpAddr;
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 use thalweg_device::{Mac, SwIfIndex};
 use thalweg_fib::Dpo;
+use thalweg_graph::NodeId;
 
 /// A neighbour's interface and address.
-pub(crate) type Key = (SwIfIndex, Ipv4Addr);
+pub(crate) type Key = (SwIfIndex, IpAddr);
 
-/// Maximum number of pending neighbours, and of failed ones remembered.
+/// Maximum limit of the table, and of all families together.
+pub const MAX_LIMIT: usize = 1_000_000;
+/// Maximum number of pending neighbours of a family, and of failed ones remembered.
 const MAX_PENDING: usize = 4096;
+/// Maximum number of pending neighbours of a family on an interface: a scan of one subnet leaves
+/// room for the others.
+const PENDING_PER_INTERFACE: usize = 2048;
 /// Requests before a neighbour fails, and probes before it expires.
 const TRIES: u8 = 3;
 /// Neighbours whose probing starts in one step; the others follow [`STEP`] later.
@@ -49,14 +57,16 @@ impl State {
     }
 }
 
-/// Settings of the table.
+/// Settings of a family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Maximum number of neighbours with a MAC address.
     pub limit: usize,
+    /// The same for each interface.
+    pub interface_limit: usize,
     /// Age at which dynamic neighbours are probed; zero disables aging.
     pub age: Duration,
-    /// When the table is full, replace the oldest dynamic neighbour instead of refusing new ones.
+    /// At a limit, replace the oldest dynamic neighbour instead of refusing new ones.
     pub recycle: bool,
     /// Interval between requests for one neighbour.
     pub retry: Duration,
@@ -66,6 +76,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             limit: 50_000,
+            interface_limit: MAX_LIMIT,
             age: Duration::from_secs(300),
             recycle: false,
             retry: Duration::from_secs(1),
@@ -73,10 +84,10 @@ impl Default for Config {
     }
 }
 
-/// Counters since start.
+/// Counters of a family since start.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct TableStats {
-    /// Neighbours refused because the table was full.
+    /// Neighbours refused because of a limit.
     pub refused: u64,
     /// Neighbours replaced by newer ones.
     pub recycled: u64,
@@ -86,20 +97,32 @@ pub struct TableStats {
     pub contradicted: u64,
     /// Neighbours that did not answer any request.
     pub failed: u64,
+    /// Failed neighbours no longer remembered because there were too many.
+    pub forgotten: u64,
     /// Neighbours that no longer answer.
     pub expired: u64,
     /// Resolutions refused because too many were pending.
     pub crowded: u64,
+    /// Packets that claimed one of our addresses, as reported by workers (rate limited).
+    pub conflicts: u64,
 }
 
-/// The table is full.
+/// Which limit a new neighbour exceeds.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TableFull;
+pub(crate) enum TableFull {
+    /// That of the family.
+    Family(usize),
+    /// That of the interface.
+    Interface(usize),
+    /// That of all families.
+    All,
+}
 
-/// A worker that holds packets.
+/// A node of a worker that holds packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiter {
     pub(crate) worker: u16,
+    pub(crate) node: NodeId,
     pub(crate) request: ResolveRequest,
 }
 
@@ -135,8 +158,10 @@ pub(crate) struct Entry {
     pub(crate) no_fib: bool,
     pub(crate) origin: Origin,
     pub(crate) dpo: Option<Dpo>,
-    /// Whether subscribers added a /32 route.
+    /// Whether subscribers added a host route.
     pub(crate) in_fib: bool,
+    /// Number of the replacement during which it was last configured.
+    pub(crate) replacement: u64,
     phase: Phase,
     /// When it was last heard or configured, or when resolution began.
     since: Instant,
@@ -149,9 +174,9 @@ pub(crate) struct Entry {
     waiters: Vec<Waiter>,
 }
 
-/// The neighbour table.
-pub(crate) struct NeighborTable {
-    entries: HashMap<Key, Entry>,
+/// Indices and settings of one family.
+#[derive(Default)]
+struct Side {
     /// Dynamic and reachable neighbours, by the time they were last heard.
     by_age: BTreeSet<(Instant, Key)>,
     /// Incomplete or probed neighbours, by the time of the next request.
@@ -160,26 +185,38 @@ pub(crate) struct NeighborTable {
     failed: BTreeSet<(Instant, Key)>,
     incomplete: usize,
     resolved: usize,
-    pub(crate) config: Config,
-    pub(crate) stats: TableStats,
+    config: Config,
+    stats: TableStats,
+}
+
+/// Neighbours of one family on one interface.
+#[derive(Default)]
+struct Share {
+    incomplete: usize,
+    resolved: usize,
+    /// As in [`Side`].
+    by_age: BTreeSet<(Instant, IpAddr)>,
+}
+
+/// The neighbour table.
+#[derive(Default)]
+pub(crate) struct NeighborTable {
+    /// In order: an interface's neighbours follow each other, and of them those of a family.
+    entries: BTreeMap<Key, Entry>,
+    sides: [Side; 2],
+    shares: HashMap<(SwIfIndex, Family), Share>,
     actions: Vec<Action>,
+    /// Entries looked at by [`keys`](Self::keys).
+    #[cfg(test)]
+    visited: std::cell::Cell<usize>,
+}
+
+/// Index of the family of a key in [`NeighborTable::sides`].
+fn side(key: Key) -> usize {
+    Family::of(key.1).index()
 }
 
 impl NeighborTable {
-    pub(crate) fn new(config: Config) -> NeighborTable {
-        NeighborTable {
-            entries: HashMap::new(),
-            by_age: BTreeSet::new(),
-            asking: BTreeSet::new(),
-            failed: BTreeSet::new(),
-            incomplete: 0,
-            resolved: 0,
-            config,
-            stats: TableStats::default(),
-            actions: Vec::new(),
-        }
-    }
-
     /// Takes the actions accumulated since the last call.
     pub(crate) fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
@@ -193,22 +230,76 @@ impl NeighborTable {
         self.entries.get_mut(&key)
     }
 
+    /// All entries in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Entry)> {
         self.entries.iter().map(|(k, e)| (*k, e))
     }
 
-    /// Number of neighbours with a MAC address.
-    pub(crate) fn resolved(&self) -> usize {
-        self.resolved
+    /// The first entry behind `last`, or of all.
+    pub(crate) fn after(&self, last: Bound<Key>) -> Option<(Key, &Entry)> {
+        self.entries.range((last, Bound::Unbounded)).next().map(|(k, e)| (*k, e))
     }
 
-    pub(crate) fn state(&self, e: &Entry, now: Instant) -> State {
-        let old = now.saturating_duration_since(e.since) > self.config.age;
+    /// Entries of an interface, or of all; of a family, or of all.
+    fn select(
+        &self,
+        sw_if: Option<SwIfIndex>,
+        family: Option<Family>,
+    ) -> impl Iterator<Item = (Key, &Entry)> {
+        let [[first, _], [_, last]] = match family {
+            Some(one) => [one.bounds(), one.bounds()],
+            None => [Family::Ip4.bounds(), Family::Ip6.bounds()],
+        };
+        let range = match sw_if {
+            Some(i) => (i, first)..=(i, last),
+            None => (0, first)..=(SwIfIndex::MAX, last),
+        };
+        let rows = self.entries.range(range).map(|(k, e)| (*k, e));
+        #[cfg(test)]
+        let rows = rows.inspect(|_| self.visited.set(self.visited.get() + 1));
+        rows.filter(move |(key, _)| family.is_none_or(|one| one == Family::of(key.1)))
+    }
+
+    /// Keys of the entries of an interface (or of all) and a family (or of all) that `which`
+    /// matches. Costs as much as there are of the interface.
+    pub(crate) fn keys(
+        &self,
+        sw_if: Option<SwIfIndex>,
+        family: Option<Family>,
+        which: impl Fn(Key, &Entry) -> bool,
+    ) -> Vec<Key> {
+        self.select(sw_if, family).filter(|(k, e)| which(*k, e)).map(|(k, _)| k).collect()
+    }
+
+    pub(crate) fn config(&self, family: Family) -> Config {
+        self.sides[family.index()].config
+    }
+
+    pub(crate) fn set_config(&mut self, family: Family, config: Config) {
+        self.sides[family.index()].config = config;
+    }
+
+    pub(crate) fn stats(&self, family: Family) -> TableStats {
+        self.sides[family.index()].stats
+    }
+
+    pub(crate) fn count_conflict(&mut self, family: Family) {
+        self.sides[family.index()].stats.conflicts += 1;
+    }
+
+    /// Number of a family's neighbours with a MAC address.
+    pub(crate) fn resolved(&self, family: Family) -> usize {
+        self.sides[family.index()].resolved
+    }
+
+    pub(crate) fn state(&self, key: Key, e: &Entry, now: Instant) -> State {
+        let age = self.sides[side(key)].config.age;
+        let old = now.saturating_duration_since(e.since) > age;
         match e.phase {
             Phase::Incomplete => State::Incomplete,
             Phase::Probe => State::Probe,
             Phase::Failed => State::Failed,
-            Phase::Reachable if old && !e.is_static && !self.config.age.is_zero() => State::Stale,
+            Phase::Reachable if old && !e.is_static && !age.is_zero() => State::Stale,
             Phase::Reachable => State::Reachable,
         }
     }
@@ -220,29 +311,49 @@ impl NeighborTable {
     /// Removes an entry from the index of its phase.
     fn unlink(&mut self, key: Key) {
         let Some(e) = self.entries.get(&key) else { return };
-        let row = (e.due, key);
+        let (row, side) = ((e.due, key), &mut self.sides[side(key)]);
+        let place = (key.0, Family::of(key.1));
+        let share = self.shares.entry(place).or_default();
         match e.phase {
             Phase::Reachable if e.is_static => {}
-            Phase::Reachable => drop(self.by_age.remove(&row)),
-            Phase::Incomplete | Phase::Probe => drop(self.asking.remove(&row)),
-            Phase::Failed => drop(self.failed.remove(&row)),
+            Phase::Reachable => {
+                side.by_age.remove(&row);
+                share.by_age.remove(&(e.due, key.1));
+            }
+            Phase::Incomplete | Phase::Probe => drop(side.asking.remove(&row)),
+            Phase::Failed => drop(side.failed.remove(&row)),
         }
-        self.incomplete -= usize::from(e.phase == Phase::Incomplete);
-        self.resolved -= usize::from(e.mac.is_some());
+        let (incomplete, resolved) =
+            (usize::from(e.phase == Phase::Incomplete), usize::from(e.mac.is_some()));
+        (side.incomplete, side.resolved) = (side.incomplete - incomplete, side.resolved - resolved);
+        share.incomplete -= incomplete;
+        share.resolved -= resolved;
+        if share.incomplete + share.resolved == 0 {
+            self.shares.remove(&place);
+        }
     }
 
     /// Adds an entry to the index of its phase.
     fn link(&mut self, key: Key) {
         let Some(e) = self.entries.get(&key) else { return };
-        let row = (e.due, key);
-        match e.phase {
-            Phase::Reachable if e.is_static => {}
-            Phase::Reachable => drop(self.by_age.insert(row)),
-            Phase::Incomplete | Phase::Probe => drop(self.asking.insert(row)),
-            Phase::Failed => drop(self.failed.insert(row)),
+        let (row, side) = ((e.due, key), &mut self.sides[side(key)]);
+        let (incomplete, resolved) =
+            (usize::from(e.phase == Phase::Incomplete), usize::from(e.mac.is_some()));
+        (side.incomplete, side.resolved) = (side.incomplete + incomplete, side.resolved + resolved);
+        if e.phase == Phase::Failed {
+            // Neither pending nor resolved: no share.
+            side.failed.insert(row);
+            return;
         }
-        self.incomplete += usize::from(e.phase == Phase::Incomplete);
-        self.resolved += usize::from(e.mac.is_some());
+        let share = self.shares.entry((key.0, Family::of(key.1))).or_default();
+        share.incomplete += incomplete;
+        share.resolved += resolved;
+        if e.phase != Phase::Reachable {
+            side.asking.insert(row);
+        } else if !e.is_static {
+            side.by_age.insert(row);
+            share.by_age.insert((e.due, key.1));
+        }
     }
 
     fn change(&mut self, key: Key, f: impl FnOnce(&mut Entry)) {
@@ -256,7 +367,7 @@ impl NeighborTable {
     /// Creates an entry, or removes an existing one from its index; [`link`](Self::link) must
     /// follow.
     fn open(&mut self, key: Key, origin: Origin, now: Instant) {
-        if let hash_map::Entry::Vacant(e) = self.entries.entry(key) {
+        if let btree_map::Entry::Vacant(e) = self.entries.entry(key) {
             e.insert(Self::fresh(now, origin));
         } else {
             self.unlink(key);
@@ -271,6 +382,7 @@ impl NeighborTable {
             origin,
             dpo: None,
             in_fib: false,
+            replacement: 0,
             phase: Phase::Incomplete,
             since: now,
             due: now,
@@ -302,16 +414,19 @@ impl NeighborTable {
             }
             _ => {}
         }
-        if self.incomplete >= MAX_PENDING {
-            self.stats.crowded += 1;
-            self.actions.push(Action::Fail { waiters, hold: self.config.retry });
+        let pending = |s: &Share| s.incomplete;
+        let own = self.shares.get(&(key.0, Family::of(key.1))).map_or(0, pending);
+        let side = &mut self.sides[side(key)];
+        let retry = side.config.retry;
+        if side.incomplete >= MAX_PENDING || own >= PENDING_PER_INTERFACE {
+            side.stats.crowded += 1;
+            self.actions.push(Action::Fail { waiters, hold: retry });
             return;
         }
         self.open(key, Origin::Reply, now);
-        let due = now + self.config.retry;
         if let Some(e) = self.entries.get_mut(&key) {
             (e.phase, e.since, e.due, e.tries, e.waiters) =
-                (Phase::Incomplete, now, due, 1, waiters);
+                (Phase::Incomplete, now, now + retry, 1, waiters);
         }
         self.link(key);
         if !sent {
@@ -321,16 +436,17 @@ impl NeighborTable {
 
     /// Handles a report of a sender.
     pub(crate) fn learn(&mut self, key: Key, mac: Mac, origin: Origin, now: Instant) {
+        let stats = &mut self.sides[side(key)].stats;
         match self.entries.get(&key) {
             // A gratuitous announcement only updates known neighbours.
             None if origin == Origin::Gratuitous => {}
             Some(e) if e.phase == Phase::Failed && origin == Origin::Gratuitous => {}
             Some(e) if e.is_static => {
-                self.stats.contradicted += u64::from(e.mac != Some(mac));
+                stats.contradicted += u64::from(e.mac != Some(mac));
             }
             Some(e) if e.mac == Some(mac) => self.change(key, |e| e.refresh(now)),
             Some(e) if e.mac.is_some() => {
-                self.stats.moved += 1;
+                stats.moved += 1;
                 self.change(key, |e| {
                     e.refresh(now);
                     (e.mac, e.origin) = (Some(mac), origin);
@@ -352,7 +468,7 @@ impl NeighborTable {
         now: Instant,
         f: impl FnOnce(&mut Entry),
     ) -> Result<(), TableFull> {
-        self.make_room()?;
+        self.make_room(key)?;
         self.open(key, origin, now);
         let (mut waiters, mut revived) = (Vec::new(), false);
         if let Some(e) = self.entries.get_mut(&key) {
@@ -367,17 +483,33 @@ impl NeighborTable {
         Ok(())
     }
 
-    fn make_room(&mut self) -> Result<(), TableFull> {
-        while self.resolved >= self.config.limit {
-            let oldest = self.by_age.first().map(|(_, k)| *k).filter(|_| self.config.recycle);
-            let Some(oldest) = oldest else {
-                self.stats.refused += 1;
-                return Err(TableFull);
+    /// Makes room for one more resolved neighbour.
+    fn make_room(&mut self, key: Key) -> Result<(), TableFull> {
+        let family = Family::of(key.1);
+        loop {
+            let side = &self.sides[family.index()];
+            let share = self.shares.get(&(key.0, family));
+            let config = side.config;
+            let eldest = || side.by_age.first().map(|(_, k)| *k);
+            let (oldest, full) = if share.is_some_and(|s| s.resolved >= config.interface_limit) {
+                let own = share.and_then(|s| s.by_age.first()).map(|(_, ip)| (key.0, *ip));
+                (own, TableFull::Interface(config.interface_limit))
+            } else if side.resolved >= config.limit {
+                (eldest(), TableFull::Family(config.limit))
+            } else if self.sides.iter().map(|s| s.resolved).sum::<usize>() >= MAX_LIMIT {
+                (eldest(), TableFull::All)
+            } else {
+                return Ok(());
             };
-            self.stats.recycled += 1;
+            let oldest = oldest.filter(|_| config.recycle);
+            let stats = &mut self.sides[family.index()].stats;
+            let Some(oldest) = oldest else {
+                stats.refused += 1;
+                return Err(full);
+            };
+            stats.recycled += 1;
             self.remove(oldest);
         }
-        Ok(())
     }
 
     /// Configures a neighbour.
@@ -418,54 +550,59 @@ impl NeighborTable {
         true
     }
 
-    /// Deletes all neighbours that `which` matches; returns their number.
-    pub(crate) fn flush(&mut self, which: impl Fn(Key, &Entry) -> bool) -> usize {
-        let keys: Vec<Key> = self.iter().filter(|(k, e)| which(*k, e)).map(|(k, _)| k).collect();
-        for key in &keys {
-            self.remove(*key);
-        }
-        keys.len()
+    /// Deletes neighbours; returns their number.
+    pub(crate) fn remove_all(&mut self, keys: &[Key]) -> usize {
+        keys.iter().filter(|key| self.remove(**key)).count()
     }
 
     /// Performs what is due.
     pub(crate) fn tick(&mut self, now: Instant) {
-        while let Some((due, key)) = self.asking.first().copied().filter(|(due, _)| *due <= now) {
+        for family in Family::ALL {
+            self.tick_family(family.index(), now);
+        }
+    }
+
+    fn tick_family(&mut self, side: usize, now: Instant) {
+        let due = |set: &BTreeSet<(Instant, Key)>| set.first().copied().filter(|x| x.0 <= now);
+        while let Some((due, key)) = due(&self.sides[side].asking) {
             self.ask_again(key, due, now);
         }
-        while let Some((_, key)) = self.failed.first().copied().filter(|(due, _)| *due <= now) {
+        while let Some((_, key)) = due(&self.sides[side].failed) {
             self.remove(key);
         }
         for _ in 0..PROBES_PER_STEP {
-            let Some((_, key)) = self.next_stale(now) else { break };
+            let Some(key) = self.next_stale(side, now) else { break };
             self.probe(key, now);
         }
     }
 
-    fn next_stale(&self, now: Instant) -> Option<(Instant, Key)> {
-        let old = |t: &Instant| now.saturating_duration_since(*t) >= self.config.age;
-        let first = self.by_age.first().copied();
-        first.filter(|(t, _)| !self.config.age.is_zero() && old(t))
+    fn next_stale(&self, side: usize, now: Instant) -> Option<Key> {
+        let age = self.sides[side].config.age;
+        let (heard, key) = self.sides[side].by_age.first().copied()?;
+        let old = !age.is_zero() && now.saturating_duration_since(heard) >= age;
+        old.then_some(key)
     }
 
     fn probe(&mut self, key: Key, now: Instant) {
-        let due = now + self.config.retry;
+        let due = now + self.sides[side(key)].config.retry;
         self.change(key, |e| (e.phase, e.due, e.tries) = (Phase::Probe, due, 1));
         let to = self.entries.get(&key).and_then(|e| e.mac);
         self.actions.push(Action::Request { key, to });
     }
 
     fn ask_again(&mut self, key: Key, due: Instant, now: Instant) {
+        let side = &mut self.sides[side(key)];
         let Some(e) = self.entries.get(&key) else {
-            self.asking.remove(&(due, key));
+            side.asking.remove(&(due, key));
             return;
         };
         let (to, more) = (e.mac, e.tries < TRIES);
         if more {
-            let due = now + self.config.retry;
+            let due = now + side.config.retry;
             self.change(key, |e| (e.due, e.tries) = (due, e.tries + 1));
             self.actions.push(Action::Request { key, to });
         } else if to.is_some() {
-            self.stats.expired += 1;
+            side.stats.expired += 1;
             self.remove(key);
         } else {
             self.fail(key, now);
@@ -474,8 +611,9 @@ impl NeighborTable {
 
     /// Marks a neighbour as failed: silent for 2, 4, 8, 16, then 30 times the retry interval.
     fn fail(&mut self, key: Key, now: Instant) {
-        self.stats.failed += 1;
-        let retry = self.config.retry;
+        let stats = &mut self.sides[side(key)];
+        stats.stats.failed += 1;
+        let retry = stats.config.retry;
         let (mut waiters, mut hold) = (Vec::new(), retry);
         self.change(key, |e| {
             e.failures = e.failures.saturating_add(1);
@@ -484,9 +622,11 @@ impl NeighborTable {
             (e.phase, e.silent, e.due) = (Phase::Failed, now + hold, now + hold + MEMORY);
         });
         self.actions.push(Action::Fail { waiters, hold });
-        if self.failed.len() > MAX_PENDING
-            && let Some((_, oldest)) = self.failed.first().copied()
+        let side = &mut self.sides[side(key)];
+        if side.failed.len() > MAX_PENDING
+            && let Some((_, oldest)) = side.failed.first().copied()
         {
+            side.stats.forgotten += 1;
             self.remove(oldest);
         }
     }
@@ -494,10 +634,14 @@ impl NeighborTable {
     /// Time at which [`tick`](Self::tick) is due next.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         let first = |s: &BTreeSet<(Instant, Key)>| s.first().map(|(t, _)| *t);
-        let aged = first(&self.by_age).filter(|_| !self.config.age.is_zero());
-        // Further aged neighbours wait for a later step, as this one's share is used up.
-        let aged = aged.map(|t| (t + self.config.age).max(now + STEP));
-        [first(&self.asking), first(&self.failed), aged].into_iter().flatten().min()
+        let of = |side: &Side| {
+            let age = side.config.age;
+            let aged = first(&side.by_age).filter(|_| !age.is_zero());
+            // Further aged neighbours wait for a later step, as this one's share is used up.
+            let aged = aged.map(|t| (t + age).max(now + STEP));
+            [first(&side.asking), first(&side.failed), aged].into_iter().flatten().min()
+        };
+        self.sides.iter().filter_map(of).min()
     }
 }
 

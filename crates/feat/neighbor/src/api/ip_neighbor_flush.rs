@@ -22,11 +22,11 @@ pub static SERVICE: Call<Control, IpNeighborFlush, IpNeighborFlushReply> =
     Call::new(&IP_NEIGHBOR, handle);
 
 fn handle(c: &mut Control, rq: IpNeighborFlush) -> Result<IpNeighborFlushReply, Retval> {
-    config(c, rq.af)?;
+    let (family, _) = config(c, rq.af)?;
     let one = match rq.sw_if_index {
         InterfaceIndex::NONE => None,
         index => Some(thalweg_device::api_types::view(c, index)?.sw_if),
     };
-    neighbors::flush(c, one);
+    neighbors::flush(c, one, Some(family));
     Ok(IpNeighborFlushReply)
 }

@@ -1,0 +1,135 @@
+//! ARP as the resolver of IPv4 neighbours, and the addresses that it asks from and answers for.
+
+use crate::addrs::{IfAddr, IfAddrs};
+use crate::packet;
+use std::net::{IpAddr, Ipv4Addr};
+use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex};
+use thalweg_feat_neighbor::{self as neighbor, Family, HoldNodes, Resolver};
+use thalweg_fib::LinkType;
+use thalweg_graph::Control;
+use thalweg_tables::snapshot;
+
+/// ARP's state on the main thread.
+struct Arp {
+    addrs: snapshot::Writer<IfAddrs>,
+}
+
+struct ArpResolver;
+
+static RESOLVER: ArpResolver = ArpResolver;
+
+pub(crate) fn init(c: &mut Control) {
+    let (addrs, snapshot) = snapshot::channel(IfAddrs::default());
+    c.share(snapshot);
+    c.insert(Arp { addrs });
+    neighbor::register(c, &RESOLVER);
+    let nodes = HoldNodes { incomplete: "ip4-arp", glean: Some("ip4-glean") };
+    neighbor::hold_at(c, LinkType::Ip4, nodes);
+    c.subscribe(|c, event| {
+        if let InterfaceEvent::Deleted(i) = *event {
+            store(c, i, &[]);
+        }
+    });
+}
+
+/// Sets all addresses of an interface, with their prefix lengths. To be called on each change; for
+/// an unnumbered interface, with the addresses that it borrows. Dynamic neighbours outside of these
+/// subnets are deleted.
+pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]) {
+    let addrs: Vec<IfAddr> =
+        addrs.iter().map(|(ip, len)| IfAddr { ip: *ip, len: (*len).min(32) }).collect();
+    store(c, sw_if, &addrs);
+    neighbor::addresses_changed(c, Family::Ip4, sw_if);
+}
+
+/// Makes the router answer ARP for these addresses as for its own, on interfaces with a subnet
+/// around them. To be called with all of them on each change.
+pub fn answer_for(c: &mut Control, mut addresses: Vec<Ipv4Addr>) {
+    addresses.sort_unstable();
+    addresses.dedup();
+    let state = c.state::<Arp>();
+    state.borrow_mut().addrs.update(c.domain(), |old| old.answering_for(&addresses));
+}
+
+/// Returns the addresses of an interface.
+pub fn addresses(c: &Control, sw_if: SwIfIndex) -> Vec<IfAddr> {
+    read(c, |all| all.get(sw_if).to_vec())
+}
+
+fn store(c: &mut Control, sw_if: SwIfIndex, addrs: &[IfAddr]) {
+    let state = c.state::<Arp>();
+    let writer = &mut state.borrow_mut().addrs;
+    if writer.get().get(sw_if) != addrs {
+        writer.update(c.domain(), |old| old.with(sw_if, addrs));
+    }
+}
+
+fn read<R>(c: &Control, f: impl FnOnce(&IfAddrs) -> R) -> R {
+    f(c.state::<Arp>().borrow().addrs.get())
+}
+
+/// Source of requests for an address.
+fn source_for(c: &Control, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<Ipv4Addr> {
+    read(c, |all| all.source_for(sw_if, ip)).filter(|source| *source != ip)
+}
+
+/// As [`Family::Ip4`] says: the others never come here.
+fn ipv4(ip: IpAddr) -> Option<Ipv4Addr> {
+    match ip {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    }
+}
+
+impl Resolver for ArpResolver {
+    fn family(&self) -> Family {
+        Family::Ip4
+    }
+
+    fn reporter(&self) -> &'static str {
+        "arp-input"
+    }
+
+    fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
+        ipv4(ip).is_some_and(|ip| source_for(c, sw_if, ip).is_some())
+    }
+
+    fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<Mac>) {
+        let Some(ip) = ipv4(ip) else { return };
+        let Some(source) = source_for(c, view.sw_if, ip) else { return };
+        let frame = packet::request(view.mac, source, ip, to);
+        neighbor::send(c, view.sw_if, view.output, frame.to_vec());
+    }
+
+    fn is_peer(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
+        ipv4(ip).is_some_and(|ip| read(c, |all| all.is_peer(sw_if, ip)))
+    }
+
+    fn is_connected(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
+        let covers = |ip| read(c, |all| all.get(sw_if).iter().any(|a| a.covers(ip)));
+        ipv4(ip).is_some_and(covers)
+    }
+
+    fn refuse(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> Option<&'static str> {
+        let ip = ipv4(ip)?;
+        if read(c, |all| all.is_own(sw_if, ip)) {
+            Some("it is the interface's own address")
+        } else if ip.is_multicast() {
+            Some("it is a multicast address")
+        } else if ip.is_loopback() || ip.is_unspecified() || ip.is_broadcast() {
+            Some("it is not a host address")
+        } else {
+            None
+        }
+    }
+
+    /// RFC 5227 section 2.3.
+    fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize {
+        let addrs = addresses(c, view.sw_if);
+        for a in &addrs {
+            let frame = packet::announcement(view.mac, a.ip);
+            neighbor::send(c, view.sw_if, view.output, frame.to_vec());
+        }
+        addrs.len()
+    }
+}

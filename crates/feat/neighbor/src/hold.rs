@@ -1,0 +1,258 @@
+//! Packets held on a worker until their neighbour is resolved.
+//!
+//! The newest few packets per neighbour are kept, since the sender still waits for the latest (RFC
+//! 1122 section 2.3.2.2; RFC 4861 section 7.2.2). Neighbours, packets per neighbour and packets in
+//! all are limited. Each neighbour waited for was announced to the main thread, which replies to
+//! every announcement, so no packet is held for longer than resolution takes: three seconds.
+
+use crate::messages::{Asked, ResolveReply, ResolveRequest, Topics};
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, IcmpCause, Packet, PktMut};
+use thalweg_device::SwIfIndex;
+use thalweg_fib::{Dpo, DpoTable, Kind};
+use thalweg_graph::clock;
+use thalweg_graph::{BuildCx, ErrorCode, Event, Node, NodeCx, Topic, Verdict};
+
+/// Packets held per neighbour; a newer one replaces the oldest. A traceroute starts with 16 at
+/// once, as do a few connections opened together.
+pub const PER_NEIGHBOR: usize = 32;
+/// Packets held per worker and node.
+pub const PER_WORKER: usize = 256;
+/// Neighbours per worker and node that are pending or known not to answer.
+pub const NEIGHBORS: usize = 1024;
+
+/// Next nodes, drop reasons and counters of a node that holds packets.
+#[derive(Clone, Copy)]
+pub struct Exits {
+    /// Next node for packets of a resolved neighbour.
+    pub release: Verdict,
+    /// Next node for packets answered with an ICMP error.
+    pub unreachable: Verdict,
+    /// That ICMP error.
+    pub cause: IcmpCause,
+    /// The neighbour did not answer.
+    pub unresolved: ErrorCode,
+    /// A newer packet took its place, or too many packets are held.
+    pub overflow: ErrorCode,
+    /// Too many neighbours are pending.
+    pub crowded: ErrorCode,
+    /// The main thread does not take more requests.
+    pub busy: ErrorCode,
+    /// Counter of packets held.
+    pub held: ErrorCode,
+}
+
+#[derive(Default)]
+struct Pending {
+    /// Tick count until which no reply is expected; 0 while one is.
+    dead_until: u64,
+    held: [Option<Packet>; PER_NEIGHBOR],
+    /// Slot of the next packet: after the newest, at the oldest.
+    next: usize,
+}
+
+/// Packets held by one node.
+pub struct Hold {
+    exits: Exits,
+    topic: Topic,
+    pending: HashMap<ResolveRequest, Pending>,
+    packets: usize,
+    /// Tick count of the last purge.
+    purged: u64,
+}
+
+impl Hold {
+    /// Makes room for packets, in the node's `build` function.
+    pub fn new(cx: &BuildCx<'_>, exits: Exits) -> Hold {
+        // Allocated up front: nothing is allocated while packets flow.
+        let pending = HashMap::with_capacity(NEIGHBORS * 2);
+        Hold { exits, topic: cx.shared::<Topics>().requests, pending, packets: 0, purged: 0 }
+    }
+
+    /// Keeps a packet until a host is resolved. `ask`, which sends the first request, runs if that
+    /// is not under way yet.
+    #[inline]
+    pub fn keep_for_host(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        p: PktMut<'_>,
+        (sw_if, ip): (SwIfIndex, IpAddr),
+        ask: impl FnOnce(&mut NodeCx<'_>),
+    ) -> Verdict {
+        self.keep(cx, p, ResolveRequest { sw_if, ip, dpo: None }, ask)
+    }
+
+    /// Keeps a packet until an adjacency's neighbour is resolved.
+    #[inline]
+    pub fn keep_for_adjacency(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        p: PktMut<'_>,
+        (sw_if, ip): (SwIfIndex, IpAddr),
+        dpo: Dpo,
+    ) -> Verdict {
+        self.keep(cx, p, ResolveRequest { sw_if, ip, dpo: Some(dpo) }, |_| {})
+    }
+
+    fn keep(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        mut p: PktMut<'_>,
+        request: ResolveRequest,
+        ask: impl FnOnce(&mut NodeCx<'_>),
+    ) -> Verdict {
+        let (topic, now) = (self.topic, cx.now());
+        let announce = |cx: &mut NodeCx<'_>| {
+            let asked = Asked { request, node: cx.node() };
+            let taken = cx.event(Event::new(topic, request.sw_if, now, &asked.encode()));
+            if taken {
+                ask(cx);
+            }
+            taken
+        };
+        match self.pending.get_mut(&request) {
+            Some(e) if e.dead_until > now => {
+                p.set_aux(cx.error_id(self.exits.unresolved));
+                p.meta_mut().icmp = self.exits.cause;
+                return self.exits.unreachable;
+            }
+            Some(e) if e.dead_until > 0 => {
+                if !announce(cx) {
+                    return Verdict::drop(self.exits.busy);
+                }
+                e.dead_until = 0;
+            }
+            Some(_) => {}
+            None => {
+                if self.pending.len() >= NEIGHBORS && !self.purge(now) {
+                    return Verdict::drop(self.exits.crowded);
+                }
+                if !announce(cx) {
+                    return Verdict::drop(self.exits.busy);
+                }
+                self.pending.insert(request, Pending::default());
+            }
+        }
+        let full = self.packets >= PER_WORKER;
+        let Some(e) = self.pending.get_mut(&request) else {
+            return Verdict::drop(self.exits.crowded);
+        };
+        let oldest = (0..PER_NEIGHBOR).map(|i| (e.next + i) % PER_NEIGHBOR);
+        let mut oldest = oldest.filter(|i| e.held[*i].is_some());
+        let displaced = match oldest.next() {
+            // If the ring is full, the oldest is at `next`.
+            Some(i) if full || i == e.next => e.held[i].take(),
+            None if full => return Verdict::drop(self.exits.overflow),
+            _ => None,
+        };
+        let (packet, kept) = cx.take(p);
+        e.held[e.next] = Some(packet);
+        e.next = (e.next + 1) % PER_NEIGHBOR;
+        cx.count(self.exits.held, 1);
+        match displaced {
+            Some(old) => cx.send(old, Verdict::drop(self.exits.overflow)),
+            None => self.packets += 1,
+        }
+        kept
+    }
+
+    /// Takes a message to the node: the main thread's replies release or drop the held packets.
+    pub fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        if let Ok(reply) = message.downcast::<ResolveReply>() {
+            self.reply(cx, *reply);
+        }
+    }
+
+    fn reply(&mut self, cx: &mut NodeCx<'_>, reply: ResolveReply) {
+        let (ResolveReply::Release { request, .. } | ResolveReply::Fail { request, .. }) = reply;
+        let Some(mut e) = self.pending.remove(&request) else { return };
+        for i in 0..PER_NEIGHBOR {
+            let Some(mut packet) = e.held[(e.next + i) % PER_NEIGHBOR].take() else { continue };
+            self.packets -= 1;
+            match reply {
+                ResolveReply::Release { dpo, .. } => {
+                    packet.set_aux(dpo);
+                    cx.send(packet, self.exits.release);
+                }
+                ResolveReply::Fail { until, .. } if until > cx.now() => {
+                    packet.set_aux(cx.error_id(self.exits.unresolved));
+                    packet.meta_mut().icmp = self.exits.cause;
+                    cx.send(packet, self.exits.unreachable);
+                }
+                // No request went unanswered: the interface went down, or an operator flushed the
+                // table.
+                ResolveReply::Fail { .. } => cx.send(packet, Verdict::drop(self.exits.unresolved)),
+            }
+        }
+        match reply {
+            ResolveReply::Fail { until, .. } if until > cx.now() => {
+                self.pending.insert(request, Pending { dead_until: until, ..e });
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes neighbours whose silence is over; returns whether that made room. Runs at most a
+    /// hundred times a second, whatever arrives.
+    fn purge(&mut self, now: u64) -> bool {
+        if now.wrapping_sub(self.purged) < clock::hz() as u64 / 100 {
+            return false;
+        }
+        self.purged = now;
+        self.pending.retain(|_, e| e.dead_until == 0 || e.dead_until > now);
+        self.pending.len() < NEIGHBORS
+    }
+}
+
+/// A node that holds packets of one link type for adjacencies whose neighbour is not resolved:
+/// `aux` is the adjacency. The main thread, which knows its neighbour, sends the requests: the
+/// first as soon as it learns of the first packet.
+pub struct IncompleteNode {
+    dpos: Arc<DpoTable>,
+    hold: Hold,
+    gone: ErrorCode,
+    describe: fn(&[u8], &mut dyn Write, usize) -> std::fmt::Result,
+}
+
+impl IncompleteNode {
+    /// Makes the node, in its `build` function. `gone`: the adjacency was deleted or is down.
+    /// `describe` is for traces.
+    pub fn new(
+        cx: &BuildCx<'_>,
+        exits: Exits,
+        gone: ErrorCode,
+        describe: fn(&[u8], &mut dyn Write, usize) -> std::fmt::Result,
+    ) -> IncompleteNode {
+        IncompleteNode { dpos: cx.shared(), hold: Hold::new(cx, exits), gone, describe }
+    }
+}
+
+impl Node for IncompleteNode {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let dpo = p.aux();
+        let entry = self.dpos.get(dpo);
+        let state = entry.state();
+        match state.kind {
+            Kind::INCOMPLETE => match entry.next_hop() {
+                Some(ip) => self.hold.keep_for_adjacency(cx, p, (state.tx_if, ip), dpo),
+                None => Verdict::drop(self.hold.exits.unresolved),
+            },
+            // The reply overtook the packet.
+            Kind::REWRITE => self.hold.exits.release,
+            _ => Verdict::drop(self.gone),
+        }
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = writeln!(out, "dpo-idx {}", frame.aux()[i as usize]);
+        let _ = (self.describe)(frame.data(i), out, 0);
+    }
+
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.hold.message(cx, message);
+    }
+}

@@ -1,0 +1,73 @@
+//! Neighbours of all address families: the table, packets that wait, and the commands and messages.
+//!
+//! Workers report senders, and hold packets for unresolved neighbours; only the main thread owns
+//! the table. It completes adjacencies in place, so that packets after the first never see this
+//! crate.
+//!
+//! The protocol of a family is a feature of its own, which contributes
+//!
+//! * a [`Resolver`], registered with [`register`];
+//! * nodes that keep packets in a [`Hold`], named with [`hold_at`]; [`IncompleteNode`] is one that
+//!   needs only its counters and next nodes;
+//! * a node that receives the protocol's packets and reports their senders by a [`Reporter`];
+//! * the interfaces' addresses: it calls [`addresses_changed`] after each change.
+//!
+//! Life of a neighbour:
+//!
+//! ```text
+//!             packet for it           three requests, no reply
+//! (unknown) ───────────────► incomplete ───────────────► failed ─► (deleted)
+//!     │                          │ reply, request            │ packet for it, after a silence
+//!     │ request, reply           ▼                           ▼ of 2, 4, 8, 16, 30 seconds
+//!     └───────────────────► reachable ◄────────┐         incomplete
+//!                                │ age limit   │ reply
+//!                                ▼             │
+//!                         stale ─► probe ──────┴─► three probes, no reply: (deleted)
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod api;
+mod api_types;
+mod args;
+pub mod cli;
+mod family;
+mod hold;
+mod messages;
+pub mod neighbors;
+mod report;
+mod resolver;
+mod settings;
+mod table;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+pub mod walk;
+
+pub use family::Family;
+pub use hold::{Exits, Hold, IncompleteNode, NEIGHBORS, PER_NEIGHBOR, PER_WORKER};
+pub use messages::Origin;
+pub use neighbors::{
+    Neighbor, NeighborChange, NeighborError, NeighborFlags, Neighbors, addresses_changed, announce,
+    begin_replacing, finish_replacing, flush, remove, resolve, send, set, set_config,
+};
+pub use report::{Reported, Reporter};
+pub use resolver::{HoldNodes, Resolver, hold_at, register};
+pub use table::{Config, MAX_LIMIT, State, TableStats};
+
+use thalweg_engine::Feature;
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "neighbor",
+    about: "neighbours of all address families",
+    needs: &["interface", "fib"],
+    commands: cli::COMMANDS,
+    api: api::SERVICES,
+    init: |c| {
+        neighbors::init(c);
+        api_types::init(c);
+    },
+    settings: &[&settings::SETTINGS],
+    ..Feature::DEFAULT
+};

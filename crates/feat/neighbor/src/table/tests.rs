@@ -1,0 +1,355 @@
+use super::*;
+use proptest::prelude::*;
+use std::net::Ipv6Addr;
+
+const MAC: Mac = [2, 0, 0, 0, 0, 7];
+
+fn key(n: u8) -> Key {
+    (1, IpAddr::from([10, 0, 0, n]))
+}
+
+/// An address of the other family with the same last bits.
+fn key6(n: u8) -> Key {
+    (1, IpAddr::V6(Ipv6Addr::from_bits(0x0a00_0000 | u128::from(n))))
+}
+
+fn waiter(n: u8) -> Waiter {
+    waiter_for(key(n))
+}
+
+fn waiter_for(key: Key) -> Waiter {
+    Waiter {
+        worker: 0,
+        node: NodeId(7),
+        request: ResolveRequest { sw_if: key.0, ip: key.1, dpo: None },
+    }
+}
+
+fn with(config: Config) -> NeighborTable {
+    let mut t = NeighborTable::default();
+    Family::ALL.into_iter().for_each(|family| t.set_config(family, config));
+    t
+}
+
+fn configure(t: &mut NeighborTable, f: impl Fn(&mut Config)) {
+    for family in Family::ALL {
+        let mut config = t.config(family);
+        f(&mut config);
+        t.set_config(family, config);
+    }
+}
+
+fn small() -> (NeighborTable, Instant) {
+    let config = Config { limit: 3, age: Duration::from_secs(10), ..Config::default() };
+    (with(config), Instant::now())
+}
+
+fn s(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+#[test]
+fn failures_are_remembered_longer_each_time() {
+    let (mut t, mut now) = small();
+    let mut holds = Vec::new();
+    for _ in 0..6 {
+        t.request(key(7), Some(waiter(7)), true, now);
+        assert!(t.take_actions().is_empty(), "the worker has asked already");
+        for _ in 0..2 {
+            now += s(1);
+            t.tick(now);
+            assert_eq!(t.take_actions(), [Action::Request { key: key(7), to: None }]);
+        }
+        now += s(1);
+        t.tick(now);
+        let [Action::Fail { waiters, hold }] = &t.take_actions()[..] else { panic!() };
+        assert_eq!(waiters, &[waiter(7)]);
+        holds.push(hold.as_secs());
+        // A request during the silence fails for the rest of it.
+        t.request(key(7), Some(waiter(7)), true, now + s(1));
+        let left = *hold - s(1);
+        assert_eq!(t.take_actions(), [Action::Fail { waiters: vec![waiter(7)], hold: left }]);
+        now += *hold;
+    }
+    assert_eq!(holds, [2, 4, 8, 16, 30, 30]);
+    t.tick(now + MEMORY);
+    assert!(t.get(key(7)).is_none());
+}
+
+#[test]
+fn resolution_releases_the_waiters_once() {
+    let (mut t, now) = small();
+    t.request(key(7), Some(waiter(7)), false, now);
+    t.request(key(7), Some(waiter(7)), false, now);
+    assert_eq!(t.take_actions(), [Action::Request { key: key(7), to: None }]);
+    t.learn(key(7), MAC, Origin::Reply, now);
+    let (key, waiters) = (key(7), vec![waiter(7)]);
+    assert_eq!(t.take_actions(), [Action::Resolved { key, waiters, revived: false }]);
+    assert_eq!(t.next_due(now), Some(now + s(10)));
+}
+
+#[test]
+fn a_full_table_refuses_or_recycles_the_oldest_but_never_static_ones() {
+    let (mut t, now) = small();
+    t.set(key(1), MAC, true, false, now).unwrap();
+    t.learn(key(2), MAC, Origin::Request, now + s(1));
+    t.learn(key(3), MAC, Origin::Request, now + s(2));
+    t.learn(key(2), MAC, Origin::Request, now + s(3));
+    t.learn(key(4), MAC, Origin::Request, now + s(4));
+    assert!(t.get(key(4)).is_none());
+    assert_eq!(t.set(key(4), MAC, true, false, now), Err(TableFull::Family(3)));
+    assert_eq!(t.stats(Family::Ip4).refused, 2);
+    configure(&mut t, |c| c.recycle = true);
+    t.learn(key(4), MAC, Origin::Request, now + s(5));
+    assert!(t.get(key(4)).is_some() && t.get(key(3)).is_none());
+    for n in 5..9 {
+        let _ = t.set(key(n), MAC, true, false, now + s(6));
+    }
+    assert!(t.get(key(1)).is_some());
+    assert_eq!(t.resolved(Family::Ip4), 3);
+}
+
+#[test]
+fn many_old_neighbours_are_probed_in_steps() {
+    let config = Config { age: s(10), ..Config::default() };
+    let (mut t, now) = (with(config), Instant::now());
+    for n in 0..200 {
+        t.learn(key(n), MAC, Origin::Request, now);
+    }
+    t.take_actions();
+    let old = now + s(11);
+    t.tick(old);
+    assert_eq!(t.take_actions().len(), PROBES_PER_STEP);
+    let stale = t.iter().filter(|(k, e)| t.state(*k, e, old) == State::Stale).count();
+    assert_eq!(stale, 200 - PROBES_PER_STEP);
+    assert_eq!(t.next_due(old), Some(old + STEP));
+    configure(&mut t, |c| c.age = Duration::ZERO);
+    t.tick(old + STEP);
+    assert!(t.take_actions().is_empty());
+}
+
+#[test]
+fn each_family_has_limits_of_its_own() {
+    let (mut t, now) = small();
+    for n in 1..=3 {
+        t.learn(key(n), MAC, Origin::Request, now);
+    }
+    assert_eq!(t.set(key(4), MAC, true, false, now), Err(TableFull::Family(3)));
+    for n in 1..=3 {
+        assert_eq!(t.set(key6(n), MAC, true, false, now), Ok(()));
+    }
+    assert_eq!(t.set(key6(4), MAC, true, false, now), Err(TableFull::Family(3)));
+    // Room is made by the family's own.
+    configure(&mut t, |c| c.recycle = true);
+    assert_eq!(t.set(key6(4), MAC, true, false, now), Err(TableFull::Family(3)));
+    assert_eq!(t.set(key(4), MAC, true, false, now), Ok(()));
+    assert!(t.get(key(1)).is_none() && t.get(key6(1)).is_some());
+    assert_eq!((t.stats(Family::Ip4).recycled, t.stats(Family::Ip6).refused), (1, 2));
+}
+
+#[test]
+fn an_interface_at_its_limit_replaces_its_own_neighbours() {
+    let (mut t, now) = small();
+    configure(&mut t, |c| (c.limit, c.interface_limit) = (100, 2));
+    let other = |n| (2, key(n).1);
+    t.learn(other(1), MAC, Origin::Request, now);
+    t.learn(key(1), MAC, Origin::Request, now + s(1));
+    t.learn(key(2), MAC, Origin::Request, now + s(2));
+    assert_eq!(t.set(key(3), MAC, true, false, now + s(3)), Err(TableFull::Interface(2)));
+    t.learn(key6(3), MAC, Origin::Request, now + s(3));
+    configure(&mut t, |c| c.recycle = true);
+    t.set(key(3), MAC, true, false, now + s(3)).unwrap();
+    assert!(t.get(key(1)).is_none() && t.get(other(1)).is_some() && t.get(key6(3)).is_some());
+    t.set(key(4), MAC, true, false, now + s(3)).unwrap();
+    // Static ones stay.
+    assert_eq!(t.set(key(5), MAC, true, false, now + s(3)), Err(TableFull::Interface(2)));
+}
+
+#[test]
+fn a_scan_of_one_interface_leaves_room_for_others() {
+    let (mut t, now) = small();
+    let host = |sw_if, n: u32| (sw_if, IpAddr::from((0x0a00_0000 + n).to_be_bytes()));
+    let scan = |t: &mut NeighborTable, sw_if| {
+        (0..MAX_PENDING as u32).for_each(|n| t.request(host(sw_if, n), None, true, now));
+        t.sides[0].incomplete
+    };
+    assert_eq!(scan(&mut t, 1), PENDING_PER_INTERFACE);
+    assert_eq!(scan(&mut t, 2), MAX_PENDING);
+    assert_eq!(scan(&mut t, 3), MAX_PENDING);
+    assert_eq!(t.stats(Family::Ip4).crowded, 2 * 2048 + 4096);
+    // The other family has its own room.
+    t.request(key6(1), Some(waiter_for(key6(1))), true, now);
+    assert!(t.take_actions().iter().all(|a| *a == Action::Fail { waiters: vec![], hold: s(1) }));
+    // Failures are remembered up to a number.
+    for step in 1..=3 {
+        t.tick(now + s(step));
+    }
+    assert_eq!(t.sides[0].failed.len(), MAX_PENDING);
+    let later = now + s(3);
+    (0..10).for_each(|n| t.request(host(4, n), None, true, later));
+    for step in 1..=3 {
+        t.tick(later + s(step));
+    }
+    assert_eq!((t.sides[0].failed.len(), t.stats(Family::Ip4).forgotten), (MAX_PENDING, 10));
+}
+
+#[test]
+fn an_interface_costs_its_own_neighbours() {
+    let config = Config { limit: MAX_LIMIT, ..Config::default() };
+    let (mut t, now) = (with(config), Instant::now());
+    for sw_if in 0..10_000 {
+        for n in 1..=3 {
+            t.learn((sw_if, key(n).1), MAC, Origin::Request, now);
+            t.learn((sw_if, key6(n).1), MAC, Origin::Request, now);
+        }
+    }
+    t.take_actions();
+    let visits = |t: &NeighborTable, sw_if, family| {
+        t.visited.set(0);
+        let n = t.keys(sw_if, family, |_, _| true).len();
+        (n, t.visited.take())
+    };
+    assert_eq!(visits(&t, Some(5000), None), (6, 6));
+    assert_eq!(visits(&t, Some(5000), Some(Family::Ip6)), (3, 3));
+    assert_eq!(visits(&t, Some(SwIfIndex::MAX), None), (0, 0));
+    let keys = t.keys(Some(5000), None, |_, _| true);
+    assert_eq!(t.remove_all(&keys), 6);
+    assert_eq!(t.take_actions().len(), 6);
+    assert_eq!(visits(&t, Some(5000), None), (0, 0));
+    assert_eq!(visits(&t, Some(4999), None), (6, 6));
+    assert_eq!(visits(&t, None, Some(Family::Ip4)).0, 29_997);
+    assert_eq!(t.shares.len(), 2 * 9_999);
+    check(&t);
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Want(u8),
+    Learn(u8, u8, Origin),
+    Set(u8, bool),
+    Remove(u8),
+    Flush(u8),
+    Pass(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let origin = prop_oneof![Just(Origin::Request), Just(Origin::Reply), Just(Origin::Gratuitous)];
+    prop_oneof![
+        4 => (0u8..ALL).prop_map(Op::Want),
+        6 => (0u8..ALL, 0u8..2, origin).prop_map(|(n, m, o)| Op::Learn(n, m, o)),
+        1 => (0u8..ALL, any::<bool>()).prop_map(|(n, s)| Op::Set(n, s)),
+        1 => (0u8..ALL).prop_map(Op::Remove),
+        1 => (0u8..4).prop_map(Op::Flush),
+        4 => (0u64..4000).prop_map(Op::Pass),
+    ]
+}
+
+/// Number of keys that the operations are about: two interfaces, two families.
+const ALL: u8 = 16;
+
+fn any_key(n: u8) -> Key {
+    let host = n % 4 + 1;
+    let (sw_if, ip) = if (n / 4).is_multiple_of(2) { key(host) } else { key6(host) };
+    (sw_if + u32::from(n / 8), ip)
+}
+
+/// The indices agree with the entries, and every waiter has a pending neighbour.
+fn check(t: &NeighborTable) {
+    let mut shares = 0;
+    for family in Family::ALL {
+        let side = &t.sides[family.index()];
+        let own: Vec<(&Key, &Entry)> =
+            t.entries.iter().filter(|(k, _)| Family::of(k.1) == family).collect();
+        let count = |p: Phase| own.iter().filter(|(_, e)| e.phase == p).count();
+        let dynamic = own.iter().filter(|(_, e)| e.phase == Phase::Reachable && !e.is_static);
+        assert_eq!(side.by_age.len(), dynamic.count());
+        assert_eq!(side.asking.len(), count(Phase::Incomplete) + count(Phase::Probe));
+        assert_eq!(side.failed.len(), count(Phase::Failed));
+        assert_eq!(side.incomplete, count(Phase::Incomplete));
+        assert_eq!(side.resolved, own.iter().filter(|(_, e)| e.mac.is_some()).count());
+        for (due, key) in side.by_age.iter().chain(&side.asking).chain(&side.failed) {
+            assert_eq!(t.entries[key].due, *due);
+        }
+        let all = t.shares.iter().filter(|((_, f), _)| *f == family).map(|(_, share)| share);
+        let sum = |of: fn(&Share) -> usize| all.clone().map(of).sum::<usize>();
+        assert_eq!(sum(|s| s.incomplete), side.incomplete);
+        assert_eq!(sum(|s| s.resolved), side.resolved);
+        assert_eq!(sum(|s| s.by_age.len()), side.by_age.len());
+        shares += sum(|s| usize::from(s.incomplete + s.resolved > 0));
+    }
+    assert_eq!(shares, t.shares.len(), "no share is empty");
+    for e in t.entries.values() {
+        assert!(e.waiters.is_empty() || e.phase == Phase::Incomplete);
+        assert_eq!(e.mac.is_some(), matches!(e.phase, Phase::Reachable | Phase::Probe));
+        assert!(!e.is_static || e.phase == Phase::Reachable);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn every_waiter_is_answered_once(
+        ops in prop::collection::vec(op(), 0..120), recycle: bool, interface_limit in 1usize..4,
+    ) {
+        let (mut t, mut now) = small();
+        configure(&mut t, |c| (c.recycle, c.interface_limit) = (recycle, interface_limit));
+        let mut waiting = std::collections::BTreeSet::new();
+        let mut known = std::collections::BTreeSet::new();
+        for op in ops {
+            match op {
+                Op::Want(n) => {
+                    waiting.insert(any_key(n));
+                    t.request(any_key(n), Some(waiter_for(any_key(n))), true, now);
+                }
+                Op::Learn(n, m, origin) => t.learn(any_key(n), [2, 0, 0, 0, m, n], origin, now),
+                Op::Set(n, is_static) => drop(t.set(any_key(n), MAC, is_static, false, now)),
+                Op::Remove(n) => drop(t.remove(any_key(n))),
+                Op::Flush(n) => {
+                    let (sw_if, ip) = any_key(4 * n);
+                    let keys = t.keys(Some(sw_if), Some(Family::of(ip)), |_, e| !e.is_static);
+                    let is_own = |k: &Key| k.0 == sw_if && Family::of(k.1) == Family::of(ip);
+                    prop_assert!(keys.iter().all(is_own));
+                    t.remove_all(&keys);
+                }
+                Op::Pass(ms) => {
+                    now += Duration::from_millis(ms);
+                    t.tick(now);
+                }
+            }
+            for action in t.take_actions() {
+                let answered = match action {
+                    Action::Resolved { key, waiters, .. } => {
+                        known.insert(key);
+                        waiters
+                    }
+                    Action::Fail { waiters, .. } => waiters,
+                    Action::Gone { key, .. } => {
+                        prop_assert!(known.remove(&key));
+                        Vec::new()
+                    }
+                    Action::Request { .. } => Vec::new(),
+                };
+                for w in answered {
+                    let key = (w.request.sw_if, w.request.ip);
+                    prop_assert!(waiting.remove(&key), "answered twice");
+                }
+            }
+            check(&t);
+            let held: Vec<Key> =
+                t.iter().filter(|(_, e)| !e.waiters.is_empty()).map(|(k, _)| k).collect();
+            prop_assert_eq!(held, waiting.iter().copied().collect::<Vec<_>>());
+            for family in Family::ALL {
+                prop_assert!(t.resolved(family) <= t.config(family).limit);
+                let of = known.iter().filter(|k| Family::of(k.1) == family).count();
+                prop_assert_eq!(t.resolved(family), of);
+            }
+            prop_assert!(t.shares.values().all(|s| s.resolved <= interface_limit));
+        }
+        // Without reports, all resolutions end within seconds.
+        for _ in 0..5 {
+            now += s(1);
+            t.tick(now);
+        }
+        prop_assert_eq!(t.sides[0].incomplete + t.sides[1].incomplete, 0);
+    }
+}

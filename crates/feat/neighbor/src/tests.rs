@@ -1,0 +1,401 @@
+//! Tests of the feature with a resolver from outside, for both families; ARP has its own.
+
+use crate::testing::{Bench, ip4, ip6, mac, set_addresses};
+use crate::{
+    Family, NEIGHBORS, NeighborChange, NeighborError, NeighborFlags, Neighbors, PER_WORKER, State,
+};
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv6Addr};
+use std::rc::Rc;
+use std::time::Duration;
+use thalweg_api::types::{AddressFamily, InterfaceIndex};
+use thalweg_device::interface;
+use thalweg_device::testing::Lab;
+use thalweg_fib::{Forwarding, LinkType};
+
+#[test]
+fn lists_are_current() {
+    thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+}
+
+const STATIC: NeighborFlags = NeighborFlags { is_static: true, no_fib_entry: false };
+/// Makes a neighbour's address.
+type Address = fn(u8) -> IpAddr;
+/// Addresses, name and ethertype of each family.
+const BOTH: [(Address, Family, u16); 2] = [(ip4, Family::Ip4, 0x0800), (ip6, Family::Ip6, 0x86dd)];
+
+fn quick(b: &mut Bench, ms: u64) {
+    for family in Family::ALL {
+        b.configure(family, |c| c.retry = Duration::from_millis(ms));
+    }
+}
+
+/// Waits until a neighbour has failed and `packets` packets for it have come back. Its silence is
+/// long enough to look at where processors are busy with something else.
+fn until_failed(b: &mut Bench, packets: u64) {
+    let back = |lab: &Lab| lab.count("stub-error", "address unreachable");
+    let before = back(&b.lab);
+    quick(b, 10);
+    b.turn();
+    b.lab.until("two requests", |lab| lab.sent_frames() >= 2);
+    quick(b, 500);
+    b.lab.until("failure", |lab| back(lab) == before + packets);
+}
+
+fn watch(b: &mut Bench) -> Rc<RefCell<Vec<NeighborChange>>> {
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let log = seen.clone();
+    b.lab.c.subscribe(move |_, change| log.borrow_mut().push(*change));
+    seen
+}
+
+#[test]
+fn packets_wait_for_their_neighbour_and_are_released_in_order() {
+    let mut b = Bench::new();
+    for (ip, _, ethertype) in BOTH {
+        let seen = watch(&mut b);
+        (1..=3).for_each(|mark| b.packet(0, ip(7), mark));
+        b.turn();
+        assert_eq!(b.asked(), [([0xff; 6], ip(7))]);
+        assert_eq!(b.find(ip(7)).map(|n| n.state), Some(State::Incomplete));
+        b.reply(ip(7), mac(7));
+        b.lab.until("the packets", |lab| lab.sent_frames() == 3);
+        let want: Vec<_> = (1..=3).map(|mark| (mac(7), ethertype, mark)).collect();
+        assert_eq!(b.released(), want);
+        let change = seen.borrow()[0];
+        assert_eq!((change.ip, change.mac, change.fib_entry), (ip(7), Some(mac(7)), true));
+    }
+    b.finish();
+}
+
+#[test]
+fn the_addresses_of_both_families_do_not_meet() {
+    // Their last 32 bits are the same.
+    let mut b = Bench::new();
+    b.packet(0, ip4(7), 4);
+    b.packet(0, ip6(7), 6);
+    b.turn();
+    assert_eq!(b.asked().len(), 2);
+    b.reply(ip6(7), mac(6));
+    b.lab.until("one packet", |lab| lab.sent_frames() == 1);
+    assert_eq!(b.released(), [(mac(6), 0x86dd, 6)]);
+    assert_eq!((b.known(ip4(7)), b.known(ip6(7))), (None, Some(mac(6))));
+    b.reply(ip4(7), mac(4));
+    b.lab.until("the other", |lab| lab.sent_frames() == 1);
+    assert_eq!(b.released(), [(mac(4), 0x0800, 4)]);
+    // One is flushed, the other stays.
+    assert_eq!(crate::flush(&mut b.lab.c, None, Some(Family::Ip4)), 1);
+    assert_eq!((b.known(ip4(7)), b.known(ip6(7))), (None, Some(mac(6))));
+    b.finish();
+}
+
+#[test]
+fn a_silent_neighbour_is_reported_to_the_network_by_the_protocols_own_error() {
+    let mut b = Bench::new();
+    for (ip, family, _) in BOTH {
+        let glean = format!("stub{}-glean", if family == Family::Ip4 { 4 } else { 6 });
+        quick(&mut b, 10);
+        b.packet(0, ip(7), 1);
+        b.packet(0, ip(7), 2);
+        until_failed(&mut b, 2);
+        assert_eq!(b.asked().len(), 3);
+        assert_eq!(b.find(ip(7)).map(|n| n.state), Some(State::Failed));
+        assert_eq!(b.lab.c.state::<Neighbors>().borrow().stats(family).failed, 1);
+        assert_eq!(b.count(&glean, "packets held"), 2);
+        // It comes back by itself: all nodes are to know.
+        b.hear(0, ip(7), mac(7), false);
+        b.packet(0, ip(7), 3);
+        b.turn();
+        b.lab.until("the packet", |lab| lab.sent_frames() > 0);
+        assert_eq!(b.released().len(), 1);
+    }
+    assert_eq!(b.count("stub-error", "wrong cause"), 0);
+    b.finish();
+}
+
+#[test]
+fn an_ipv4_packet_may_wait_for_an_ipv6_neighbour() {
+    // RFC 8950: the node by the packet's link type, the neighbour by its own family.
+    let mut b = Bench::new();
+    let dpo = b.adjacency(LinkType::Ip4, ip6(7));
+    b.inject(0, "stub4-incomplete", dpo, [192, 0, 2, 9].into(), 1);
+    b.turn();
+    assert_eq!(b.asked(), [([0xff; 6], ip6(7))]);
+    b.reply(ip6(7), mac(7));
+    b.lab.until("the packet", |lab| lab.sent_frames() == 1);
+    assert_eq!(b.released(), [(mac(7), 0x0800, 1)]);
+    // It fails, and comes back: that node's silence ends, too.
+    crate::remove(&mut b.lab.c, b.sw_if, ip6(7)).unwrap();
+    quick(&mut b, 10);
+    b.inject(0, "stub4-incomplete", dpo, [192, 0, 2, 9].into(), 2);
+    until_failed(&mut b, 1);
+    b.asked();
+    b.hear(0, ip6(7), mac(8), false);
+    b.inject(0, "stub4-incomplete", dpo, [192, 0, 2, 9].into(), 3);
+    b.turn();
+    assert_eq!(b.released(), [(mac(8), 0x0800, 3)]);
+    b.finish();
+}
+
+#[test]
+fn old_neighbours_are_probed_by_their_familys_age() {
+    let mut b = Bench::new();
+    b.reply(ip4(7), mac(4));
+    b.reply(ip6(7), mac(6));
+    b.configure(Family::Ip6, |c| {
+        (c.retry, c.age) = (Duration::from_millis(30), Duration::from_millis(60));
+    });
+    let gone = |b: &Bench| b.known(ip6(7)).is_none();
+    let start = std::time::Instant::now();
+    while !gone(&b) {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        b.lab.c.run_once(Some(Duration::from_millis(2)));
+    }
+    assert_eq!(b.asked(), [(mac(6), ip6(7)); 3]);
+    let state = b.lab.c.state::<Neighbors>();
+    let stats = |family| state.borrow().stats(family).expired;
+    assert_eq!((stats(Family::Ip4), stats(Family::Ip6)), (0, 1));
+    assert_eq!(b.known(ip4(7)), Some(mac(4)));
+    b.finish();
+}
+
+#[test]
+fn both_families_are_shown_and_dumped() {
+    let mut b = Bench::new();
+    assert_eq!(b.cli("set ip neighbor test0 2001:db8::a00:2 02:00:00:00:00:06 static"), "");
+    assert_eq!(b.cli("set ip neighbor test0 10.0.0.2 02:00:00:00:00:04"), "");
+    crate::set(&mut b.lab.c, b.sw_if + 1, ip6(9), mac(9), STATIC).unwrap();
+    let text = b.cli("show ip neighbors");
+    let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    assert_eq!(rows[1][1..], ["10.0.0.2", "D", "02:00:00:00:00:04", "test0"]);
+    assert_eq!(rows[2][1..], ["2001:db8::a00:2", "S", "02:00:00:00:00:06", "test0"]);
+    assert_eq!(rows[3][1..], ["2001:db8::a00:9", "S", "02:00:00:00:00:09", "test1"]);
+    let dump = |b: &Bench, only, family| {
+        let mut walk = crate::walk::NeighborWalk::new(only, family);
+        let all = b.lab.c.state::<Neighbors>();
+        let mut found = Vec::new();
+        loop {
+            match walk.next(&all.borrow()) {
+                std::task::Poll::Ready(Some(n)) => found.push((n.sw_if, n.ip)),
+                std::task::Poll::Ready(None) => return found,
+                std::task::Poll::Pending => {}
+            }
+        }
+    };
+    let (a, z) = (b.sw_if, b.sw_if + 1);
+    assert_eq!(dump(&b, None, Some(Family::Ip6)), [(a, ip6(2)), (z, ip6(9))]);
+    assert_eq!(dump(&b, None, Some(Family::Ip4)), [(a, ip4(2))]);
+    assert_eq!(dump(&b, Some(a), None), [(a, ip4(2)), (a, ip6(2))]);
+    assert_eq!(dump(&b, Some(z), Some(Family::Ip6)), [(z, ip6(9))]);
+    assert_eq!(dump(&b, Some(z), Some(Family::Ip4)), []);
+    assert_eq!(crate::api_types::family(AddressFamily::IP6).ok(), Some(Family::Ip6));
+    let n = b.find(ip6(2)).unwrap();
+    let shown = crate::api_types::describe(&n).unwrap();
+    assert_eq!(shown.ip_address.ip().unwrap(), ip6(2));
+    assert_eq!(shown.sw_if_index, InterfaceIndex(a));
+    assert_eq!(b.cli("clear ip neighbors | json"), "{\"flushed\":1}\n");
+    assert_eq!(b.cli("set ip neighbor del test0 2001:db8::a00:2"), "");
+    assert_eq!(dump(&b, None, None), [(z, ip6(9))]);
+    assert_eq!(b.cli("set ip neighbor-advertise test0 | json"), "{\"sent\":2}\n");
+    b.finish();
+}
+
+#[test]
+fn replacing_keeps_what_was_configured_or_heard_since() {
+    let mut b = Bench::new();
+    let set = |b: &mut Bench, ip| crate::set(&mut b.lab.c, b.sw_if, ip, mac(3), STATIC).unwrap();
+    for (ip, ..) in BOTH {
+        set(&mut b, ip(2));
+        set(&mut b, ip(3));
+        b.reply(ip(4), mac(4));
+        b.reply(ip(5), mac(5));
+    }
+    // A first beginning without an end does not count.
+    crate::begin_replacing(&mut b.lab.c);
+    for (ip, ..) in BOTH {
+        set(&mut b, ip(3));
+    }
+    crate::begin_replacing(&mut b.lab.c);
+    for (ip, ..) in BOTH {
+        set(&mut b, ip(2));
+        set(&mut b, ip(6));
+        crate::remove(&mut b.lab.c, b.sw_if, ip(6)).unwrap();
+        b.reply(ip(5), mac(55));
+    }
+    assert_eq!(crate::finish_replacing(&mut b.lab.c), 4);
+    for (ip, ..) in BOTH {
+        let there = (2..=6).filter(|n| b.known(ip(*n)).is_some()).collect::<Vec<u8>>();
+        assert_eq!(there, [2, 5]);
+    }
+    // An end without a beginning deletes nothing.
+    assert_eq!(crate::finish_replacing(&mut b.lab.c), 0);
+    b.finish();
+}
+
+#[test]
+fn addresses_decide_who_stays() {
+    let mut b = Bench::new();
+    let seen = watch(&mut b);
+    let far = IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96 | 9));
+    crate::set(&mut b.lab.c, b.sw_if, far, mac(9), STATIC).unwrap();
+    b.reply(ip6(7), mac(6));
+    b.reply(ip4(7), mac(4));
+    b.reply(far, mac(8));
+    let routes: Vec<_> = seen.take().iter().map(|c| (c.ip, c.fib_entry)).collect();
+    assert_eq!(routes, [(far, false), (ip6(7), true), (ip4(7), true)]);
+    let new = IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96 | 1));
+    set_addresses(&mut b.lab.c, b.sw_if, &[(ip4(1), 24), (new, 64)]);
+    let routes: Vec<_> = seen.take().iter().map(|c| (c.ip, c.mac, c.fib_entry)).collect();
+    assert_eq!(routes, [(ip6(7), None, false), (far, Some(mac(9)), true)]);
+    assert_eq!(b.known(ip4(7)), Some(mac(4)));
+    b.finish();
+}
+
+#[test]
+fn replies_never_asked_for_are_learned_once_and_only_from_peers() {
+    let mut b = Bench::of(2);
+    let stranger = IpAddr::V6(Ipv6Addr::from_bits(0xfe80 << 112 | 7));
+    for worker in 0..2 {
+        b.hear(worker, stranger, mac(9), true);
+        b.hear(worker, ip6(7), mac(7), true);
+        // Its own address, from outside.
+        b.hear(worker, ip6(1), mac(9), true);
+    }
+    let all = b.lab.c.state::<Neighbors>().borrow().list();
+    assert_eq!(all.iter().map(|n| n.ip).collect::<Vec<_>>(), [ip6(7)]);
+    // A static neighbour cannot be moved; a learned one becomes static.
+    crate::set(&mut b.lab.c, b.sw_if, ip6(7), mac(3), STATIC).unwrap();
+    b.hear(1, ip6(7), mac(9), true);
+    assert_eq!(b.known(ip6(7)), Some(mac(3)));
+    assert_eq!(b.lab.c.state::<Neighbors>().borrow().stats(Family::Ip6).contradicted, 1);
+    assert_eq!(crate::flush(&mut b.lab.c, None, None), 0);
+    b.finish();
+}
+
+#[test]
+fn a_flood_from_two_workers_is_bounded_and_all_of_it_ends() {
+    let mut b = Bench::of(2);
+    set_addresses(&mut b.lab.c, b.sw_if, &[([10, 0, 0, 1].into(), 8), (ip6(1), 64)]);
+    quick(&mut b, 300);
+    let each = NEIGHBORS as u32 + 200;
+    for worker in 0..2 {
+        for n in 2..each + 2 {
+            b.packet(worker, (0x0a01_0000 + n).to_be_bytes().into(), 1);
+            let low = u128::from(0x0a01_0000 + n);
+            b.packet(worker, IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | low)), 1);
+        }
+        b.turn();
+    }
+    for glean in ["stub4-glean", "stub6-glean"] {
+        assert_eq!(b.count(glean, "packets held"), 2 * PER_WORKER as u64);
+        assert!(b.count(glean, "too many unresolved neighbours") >= 400);
+    }
+    let pending = b.lab.c.state::<Neighbors>().borrow().list();
+    assert!(pending.len() <= 4 * NEIGHBORS, "{}", pending.len());
+    b.lab.until("their end", |lab| lab.count("stub-error", "address unreachable") == 1024);
+    let sum = |text: &str| b.count("stub4-glean", text) + b.count("stub6-glean", text);
+    let dropped = sum("too many packets held")
+        + sum("too many unresolved neighbours")
+        + sum("main thread busy");
+    assert_eq!(dropped + 1024, u64::from(4 * each));
+    b.finish();
+}
+
+#[test]
+fn what_ends_meanwhile_releases_its_packets() {
+    let mut b = Bench::of(2);
+    let drops = |b: &Bench| b.count("stub6-glean", "unresolved neighbour");
+    // The pending neighbour is deleted.
+    b.packet(0, ip6(7), 1);
+    b.packet(1, ip6(7), 2);
+    b.turn();
+    crate::remove(&mut b.lab.c, b.sw_if, ip6(7)).unwrap();
+    b.turn();
+    assert_eq!(drops(&b), 2);
+    // The interface goes down.
+    b.packet(0, ip6(7), 3);
+    b.turn();
+    b.lab.up(0, false);
+    b.turn();
+    assert_eq!(drops(&b), 3);
+    b.lab.up(0, true);
+    // A reply that is under way when the interface is deleted is not learned.
+    b.packet(0, ip6(7), 4);
+    b.packet(1, ip4(7), 5);
+    let dpo = b.adjacency(LinkType::Ip6, ip6(8));
+    b.inject(1, "stub6-incomplete", dpo, ip6(8), 6);
+    b.turn();
+    let sw_if = b.sw_if;
+    interface::delete(&mut b.lab.c, sw_if).unwrap();
+    b.turn();
+    assert_eq!(drops(&b) + b.count("stub4-glean", "unresolved neighbour"), 5);
+    assert_eq!(b.count("stub6-incomplete", "unresolved neighbour"), 1);
+    let state = b.lab.c.state::<Neighbors>();
+    assert!(state.borrow().list().is_empty());
+    let error = crate::set(&mut b.lab.c, sw_if, ip6(7), mac(7), STATIC);
+    assert_eq!(error, Err(NeighborError::NoInterface(sw_if)));
+    let forwarding = b.lab.c.state::<Forwarding>();
+    forwarding.borrow_mut().release(&b.lab.c, dpo);
+    b.finish();
+}
+
+#[test]
+fn limits_name_what_is_full() {
+    let mut b = Bench::new();
+    b.configure(Family::Ip6, |c| (c.limit, c.interface_limit) = (2, 1));
+    crate::set(&mut b.lab.c, b.sw_if, ip6(2), mac(2), STATIC).unwrap();
+    let text = b.cli("set ip neighbor test0 2001:db8::a00:3 02:00:00:00:00:03");
+    let want = "`test0` has 1 IPv6 neighbours, which is the limit; raise it by \
+                `set ip neighbor-config ip6 interface-limit`";
+    assert!(text.contains(want), "{text}");
+    crate::set(&mut b.lab.c, b.sw_if + 1, ip6(2), mac(2), STATIC).unwrap();
+    b.configure(Family::Ip6, |c| c.interface_limit = 9);
+    let text = b.cli("set ip neighbor test0 2001:db8::a00:3 02:00:00:00:00:03");
+    let want = "the limit is 2 entries; raise it by `set ip neighbor-config ip6 limit`";
+    assert!(text.contains(want), "{text}");
+    crate::set(&mut b.lab.c, b.sw_if, ip4(3), mac(2), STATIC).unwrap();
+    b.finish();
+}
+
+#[test]
+fn a_silence_does_not_pass_to_the_next_owner_of_an_index() {
+    let mut b = Bench::new();
+    quick(&mut b, 10);
+    let dpo = b.adjacency(LinkType::Ip6, ip6(7));
+    b.inject(0, "stub6-incomplete", dpo, ip6(7), 1);
+    until_failed(&mut b, 1);
+    b.asked();
+    let forwarding = b.lab.c.state::<Forwarding>();
+    forwarding.borrow_mut().release(&b.lab.c, dpo);
+    let other = (8..=255).find_map(|n| {
+        b.turn();
+        (b.adjacency(LinkType::Ip6, ip6(n)) == dpo).then_some(ip6(n))
+    });
+    let other = other.expect("the index in use again");
+    b.inject(0, "stub6-incomplete", dpo, other, 2);
+    b.turn();
+    assert_eq!(b.asked(), [([0xff; 6], other)]);
+    b.reply(other, mac(8));
+    b.lab.until("the packet", |lab| lab.sent_frames() == 1);
+    assert_eq!(b.released(), [(mac(8), 0x86dd, 2)]);
+    b.finish();
+}
+
+#[test]
+fn a_subscriber_may_change_the_table() {
+    let mut b = Bench::new();
+    b.lab.c.subscribe(|c, change: &NeighborChange| {
+        if change.mac == Some(mac(7)) {
+            crate::remove(c, change.sw_if, change.ip).unwrap();
+            crate::set(c, change.sw_if, ip4(8), mac(8), STATIC).unwrap();
+            crate::flush(c, None, None);
+        }
+    });
+    b.packet(0, ip6(7), 1);
+    b.turn();
+    b.reply(ip6(7), mac(7));
+    b.lab.until("the drop", |lab| lab.count("stub6-glean", "unresolved neighbour") == 1);
+    assert_eq!((b.known(ip6(7)), b.known(ip4(8))), (None, Some(mac(8))));
+    b.finish();
+}
