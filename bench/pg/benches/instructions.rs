@@ -102,10 +102,11 @@ impl PathCase {
     }
 }
 
-const PATHS: [PathCase; 12] = [
+const PATHS: [PathCase; 13] = [
     PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
     PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
     PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
+    PathCase::of("counted", "IPv4, 1 flow, counted by route", counted),
     PathCase::of("hops", "IPv4, 16 next hops", |r| Case::NextHops.set_up(r)),
     PathCase::of("ecmp", "IPv4, 16-way ECMP", |r| Case::Ecmp.set_up(r)),
     PathCase::mixed("mixed", "IPv4, frames of 2 interfaces", two_interfaces),
@@ -176,6 +177,12 @@ fn drive(word: &str) -> Result<()> {
 
 /// Sessions, and connections that are tracked.
 const FLOWS: u32 = 1024;
+
+/// Routes and adjacencies count packets.
+fn counted(r: &mut Router) {
+    Case::OneFlow.set_up(r);
+    r.cli("adjacency counters enable");
+}
 
 /// Half of the packets come from one interface, half from another, in the same loop: nodes run on
 /// frames of both.

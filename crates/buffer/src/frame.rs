@@ -8,7 +8,7 @@ use crate::meta::{Flags, Meta};
 use crate::packet::{Packet, Segments, View, bytes, bytes_before};
 use crate::pool::BufHdr;
 use crate::rows::{CountedRows, Rows};
-use crate::simd::LANES;
+use crate::simd::{LANES, Lanes};
 use std::ptr::NonNull;
 
 /// Number of packets in a full frame.
@@ -305,6 +305,19 @@ impl Frame {
     #[inline]
     pub fn aux_mut(&mut self) -> &mut [u32] {
         &mut self.aux[..self.n]
+    }
+
+    /// Returns the side column of sixteen packets from `at` on; undefined where there is none.
+    #[inline(always)]
+    pub fn aux_lanes<V: Lanes>(&self, at: usize) -> V {
+        let (all, _) = self.aux.as_chunks();
+        V::load(&all[at / LANES])
+    }
+    /// Writes the side column of sixteen packets from `at` on.
+    #[inline(always)]
+    pub fn set_aux_lanes<V: Lanes>(&mut self, at: usize, values: V) {
+        let (all, _) = self.aux.as_chunks_mut();
+        values.store(&mut all[at / LANES]);
     }
 
     /// Returns the bytes of packet `i`'s first segment.

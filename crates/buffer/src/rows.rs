@@ -210,6 +210,26 @@ impl Frame {
         })
     }
 
+    /// Like [`long_windows_mut`](Self::long_windows_mut), each after its packet's side column and the
+    /// length of its first segment.
+    #[inline(always)]
+    pub fn long_windows_with_aux<const N: usize>(
+        &mut self,
+        before: usize,
+        longest: u16,
+    ) -> Option<impl Iterator<Item = (u32, usize, &mut [u8; N])>> {
+        let all_fit = self.long_windows_mut::<N>(before, longest).is_some();
+        let (bufs, views) = self.rows();
+        let rows = bufs.iter().zip(views).zip(self.aux());
+        all_fit.then(|| {
+            rows.map(move |((buf, v), aux)| {
+                // SAFETY: as for `windows_mut`.
+                let window = unsafe { address(*buf, v.off() - before).cast().as_mut() };
+                (*aux, v.len(), window)
+            })
+        })
+    }
+
     /// Returns the first row of each group of sixteen, and a mask of its rows that exist.
     #[inline(always)]
     pub fn lane_groups(&self) -> impl Iterator<Item = (usize, u16)> + use<> {
@@ -241,6 +261,32 @@ impl Frame {
     fn words5_of_few<V: Lanes>(&self, at: usize) -> [V; 5] {
         let mut words = [[0; LANES]; 5];
         for (i, head) in self.heads::<20>().skip(at).take(LANES).enumerate() {
+            for (words, bytes) in words.iter_mut().zip(head.as_chunks().0) {
+                words[i] = u32::from_le_bytes(*bytes);
+            }
+        }
+        words.map(|w| V::load(&w))
+    }
+
+    /// Like [`words5`](Self::words5), of the first 24 bytes.
+    #[inline(always)]
+    pub fn words6<V: Lanes>(&self, at: usize) -> [V; 6] {
+        const NEED: usize = 24;
+        let (bufs, views) = self.rows();
+        let (Some(bufs), Some(views)) = (lanes(bufs, at), lanes(views, at)) else {
+            return self.words6_of_few(at);
+        };
+        if V::load(&views.map(|v| v.0)).lt(V::splat((NEED as u32) << 16)) != 0 {
+            return self.words6_of_few(at);
+        }
+        // SAFETY: as for `words5`.
+        unsafe { V::gather6(|i| address(bufs[i], views[i].off()).as_ptr().cast_const()) }
+    }
+
+    #[inline(never)]
+    fn words6_of_few<V: Lanes>(&self, at: usize) -> [V; 6] {
+        let mut words = [[0; LANES]; 6];
+        for (i, head) in self.heads::<24>().skip(at).take(LANES).enumerate() {
             for (words, bytes) in words.iter_mut().zip(head.as_chunks().0) {
                 words[i] = u32::from_le_bytes(*bytes);
             }

@@ -4,8 +4,8 @@
 //! packets. [`run`] compiles it for the widest instructions that the processor supports. Lane types
 //! exist only inside [`run`], so that no unsupported instruction runs.
 
-use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 mod pattern;
 mod scalar;
@@ -94,10 +94,13 @@ pub trait Lanes:
     Copy
     + Add<Output = Self>
     + Sub<Output = Self>
+    + Mul<Output = Self>
     + BitAnd<Output = Self>
     + BitOr<Output = Self>
     + BitXor<Output = Self>
 {
+    /// Whether lanes are in registers: otherwise operations on them are loops.
+    const WIDE: bool;
     /// Returns the same word in all lanes.
     fn splat(word: u32) -> Self;
     /// Loads consecutive words.
@@ -117,11 +120,52 @@ pub trait Lanes:
     /// Returns lanes of `other` where the mask has a bit, of `self` elsewhere.
     #[must_use]
     fn replace(self, mask: u16, other: Self) -> Self;
+    /// Returns the smaller word of each lane, unsigned.
+    #[must_use]
+    fn min(self, other: Self) -> Self;
     /// Loads the first 20 bytes at each address, as five little-endian words.
     ///
     /// # Safety
     /// 20 bytes may be read at each.
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Self; 5];
+    /// Loads the first 24 bytes at each address, as six little-endian words.
+    ///
+    /// # Safety
+    /// 24 bytes may be read at each.
+    unsafe fn gather6(at: impl Fn(usize) -> *const u8) -> [Self; 6];
+    /// Loads a word at each of these positions, counted in words from `first`.
+    ///
+    /// # Safety
+    /// The positions are below 2^31, and aligned words that other threads change atomically only.
+    unsafe fn gather(first: *const u32, at: Self) -> Self;
+}
+
+/// Entry of a table that takes a cache line: eight words of 64 bits.
+pub type Line = [AtomicU64; 8];
+
+/// Largest number of words in reach of [`Lanes::gather`].
+const REACH: usize = 1 << 31;
+
+/// Loads words of a table; a position beyond its end stands for the last. Each is loaded as by
+/// [`Ordering::Acquire`].
+#[inline(always)]
+pub fn words_of<V: Lanes>(table: &[AtomicU32], at: V) -> V {
+    let Some(last) = table.len().min(REACH).checked_sub(1) else { return V::splat(0) };
+    // SAFETY: no position is beyond the last word, which is in reach.
+    unsafe { V::gather(table.as_ptr().cast(), at.min(V::splat(last as u32))) }
+}
+
+/// Loads a half of word `WORD` of entries of a table: the lower 32 bits, or the upper ones. A
+/// position beyond the end stands for the last. Each is loaded as by [`Ordering::Acquire`].
+#[inline(always)]
+pub fn halves_of<V: Lanes, const WORD: usize, const UPPER: bool>(table: &[Line], at: V) -> V {
+    const { assert!(WORD < 8) };
+    let Some(last) = table.len().min(REACH / 16).checked_sub(1) else { return V::splat(0) };
+    let half = 2 * WORD + usize::from(UPPER != cfg!(target_endian = "big"));
+    let at = at.min(V::splat(last as u32)).shl::<4>();
+    // SAFETY: no position is beyond the last entry, which is in reach, nor is the half beyond that
+    // entry.
+    unsafe { V::gather(table.as_ptr().cast::<u32>().add(half), at) }
 }
 
 /// A computation over many packets, generic over the lanes.

@@ -3,8 +3,9 @@
 use crate::kind::{Kind, LinkType};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use thalweg_buffer::simd::{Lanes, Line, halves_of, words_of};
 use thalweg_graph::NodeId;
-use thalweg_tables::{MapError, PagedTable};
+use thalweg_tables::{MapError, PagedTable, SparseArray};
 
 /// An index into the [`DpoTable`]; 0 is "no route". It is also the leaf of the route tables.
 pub type Dpo = u32;
@@ -13,9 +14,6 @@ pub type Dpo = u32;
 pub const REWRITE_BYTES: usize = 32;
 /// Maximum length of a rewrite: the rest is in a second line.
 pub const MAX_REWRITE: usize = REWRITE_BYTES + 64;
-
-/// Words of an entry: a cache line.
-type Line = [AtomicU64; 8];
 
 /// Word of the state.
 const STATE: usize = 0;
@@ -26,6 +24,9 @@ const NEXT: usize = 1;
 const REWRITE: usize = 2;
 /// First word of the neighbour's address, in IPv6 form; zeros if there is none.
 const NEXT_HOP: usize = 6;
+
+/// Maximum number of entries of all kinds.
+pub(crate) const CAPACITY: usize = 1 << 20;
 
 /// Mask of an index in the word [`NEXT`].
 const INDEX: u32 = (1 << 24) - 1;
@@ -41,9 +42,10 @@ pub struct Entry<'t>(&'t Line);
 pub struct EntryState {
     /// Kind.
     pub kind: Kind,
-    /// Length of the rewrite; for [`Kind::LOAD_BALANCE`] log2 of the number of buckets.
+    /// Length of the rewrite.
     pub len: u8,
-    /// Maximum packet length, without the rewrite.
+    /// Maximum packet length, without the rewrite. For [`Kind::LOAD_BALANCE`] the number of buckets
+    /// less one, which is a mask.
     pub mtu: u16,
     /// Outgoing interface. For [`Kind::LOAD_BALANCE`] the first bucket, for [`Kind::REDIRECT`] the
     /// member, for [`Kind::LOOKUP`] the table, for a feature's kind what it has set.
@@ -102,8 +104,16 @@ impl Entry<'_> {
     pub fn link<const LEN: usize>(self) -> LinkRewrite {
         const { assert!(LEN == 14 || LEN == 18 || LEN == 22) };
         let state = self.0[STATE].load(Ordering::Acquire);
-        let plain = u64::from(Kind::REWRITE.bits()) | (LEN as u64) << 8;
-        let is_plain = u64::from(state & 0xffff == plain);
+        let is_plain = u64::from(state & 0xffff == plain(LEN));
+        LinkRewrite {
+            longest: ((state >> 16) as u16).min(u16::MAX - LEN as u16) * is_plain as u16,
+            header: self.header::<LEN>(),
+            next: self.next(),
+        }
+    }
+    /// Returns the header of [`link`](Self::link).
+    #[inline(always)]
+    pub fn header<const LEN: usize>(self) -> [u64; 3] {
         // By arithmetic: reading bytes out of two words in memory would wait for both to be stored.
         let word = |i: usize| u64::from_le_bytes(self.0[i].load(Ordering::Relaxed).to_ne_bytes());
         let (first, second) = (word(REWRITE), word(REWRITE + 1));
@@ -112,11 +122,7 @@ impl Entry<'_> {
             18 => second >> 16 | word(REWRITE + 2) << 48,
             _ => second >> 48 | word(REWRITE + 2) << 16,
         };
-        LinkRewrite {
-            longest: ((state >> 16) as u16).min(u16::MAX - LEN as u16) * is_plain as u16,
-            header: [first, second, last],
-            next: self.next(),
-        }
+        [first, second, last]
     }
     /// Returns the node that transmits.
     #[inline]
@@ -193,6 +199,25 @@ fn store(words: &[AtomicU64], bytes: &[u8]) {
     }
 }
 
+/// What packets of sixteen flows meet; see [`DpoTable::met`].
+#[derive(Clone, Copy, Debug)]
+pub struct Met<V> {
+    /// The object of each.
+    pub dpos: V,
+    /// Which of them are complete.
+    pub complete: u16,
+    /// Which of them are load balances whose members are complete.
+    pub balanced: u16,
+    /// Their first buckets, and the masks of their hashes.
+    first: V,
+    mask: V,
+}
+
+/// Kind and length of an adjacency with a header of `len` bytes, as in the state.
+const fn plain(len: usize) -> u64 {
+    Kind::REWRITE.bits() as u64 | (len as u64) << 8
+}
+
 /// Maximum number of buckets of a load balance.
 pub const MAX_BUCKETS: usize = 64;
 
@@ -202,7 +227,7 @@ const NO_NODE: u16 = u16::MAX;
 /// All forwarding objects. Shared with the workers; address space is reserved at start and
 /// committed as used.
 pub struct DpoTable {
-    entries: PagedTable<Line>,
+    entries: SparseArray<Line, CAPACITY>,
     /// Second lines of long rewrites.
     seconds: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
@@ -213,11 +238,11 @@ pub struct DpoTable {
 }
 
 impl DpoTable {
-    pub(crate) fn new(capacity: usize) -> Result<DpoTable, MapError> {
+    pub(crate) fn new() -> Result<DpoTable, MapError> {
         Ok(DpoTable {
-            entries: PagedTable::new(capacity)?,
-            seconds: PagedTable::new(capacity)?,
-            buckets: PagedTable::new(capacity * 16)?,
+            entries: SparseArray::default(),
+            seconds: PagedTable::new(CAPACITY)?,
+            buckets: PagedTable::new(CAPACITY * 16)?,
             exits: [const { [const { AtomicU16::new(NO_NODE) }; Kind::LIMIT] };
                 LinkType::ALL.len()],
             names_senders: AtomicBool::new(false),
@@ -234,16 +259,16 @@ impl DpoTable {
         self.names_senders.store(true, Ordering::Relaxed);
     }
 
-    /// Returns an entry; that of "no route" if there is none.
+    /// Returns an entry.
     #[inline]
     pub fn get(&self, dpo: Dpo) -> Entry<'_> {
-        Entry(self.entries.get(dpo).unwrap_or(&self.entries.as_slice()[0]))
+        Entry(self.entries.at(dpo))
     }
 
     /// Returns the member of a load balance for a flow.
     #[inline]
     pub fn pick(&self, state: EntryState, hash: u32) -> Dpo {
-        let slot = hash & ((1u32 << (state.len & 31)) - 1);
+        let slot = hash & u32::from(state.mtu);
         self.buckets.get(state.tx_if.wrapping_add(slot)).map_or(0, |b| b.load(Ordering::Acquire))
     }
 
@@ -254,9 +279,45 @@ impl DpoTable {
         let state = self.get(dpo).state();
         match state.kind {
             Kind::REDIRECT | Kind::REDIRECT_COMPLETE => state.tx_if,
-            Kind::LOAD_BALANCE => self.pick(state, hash()),
+            Kind::LOAD_BALANCE | Kind::LOAD_BALANCE_COMPLETE => self.pick(state, hash()),
             _ => dpo,
         }
+    }
+
+    /// Returns what packets of sixteen flows meet, as far as it needs no hash.
+    #[inline(always)]
+    pub fn met<V: Lanes>(&self, dpos: V) -> Met<V> {
+        let entries = self.entries.as_slice();
+        let state = halves_of::<V, STATE, false>(entries, dpos);
+        let kind = state & V::splat(0xff);
+        let sent = kind.eq(V::splat(Kind::REWRITE.bits().into()));
+        let redirected = kind.eq(V::splat(Kind::REDIRECT_COMPLETE.bits().into()));
+        let balanced = kind.eq(V::splat(Kind::LOAD_BALANCE_COMPLETE.bits().into()));
+        let mut met = Met { dpos, complete: sent | redirected, balanced, first: dpos, mask: dpos };
+        if redirected | balanced != 0 {
+            met.first = halves_of::<V, STATE, true>(entries, dpos);
+            met.mask = state.shr::<16>();
+            met.dpos = dpos.replace(redirected, met.first);
+        }
+        met
+    }
+
+    /// Returns these objects with members of the load balances in their places.
+    #[inline(always)]
+    pub fn pick_all<V: Lanes>(&self, met: &Met<V>, hashes: V) -> V {
+        let at = met.first + (hashes & met.mask);
+        met.dpos.replace(met.balanced, words_of(self.buckets.as_slice(), at))
+    }
+
+    /// Returns, for sixteen objects, the node that each packet goes to, and which of them are
+    /// adjacencies with a header of `LEN` bytes and the MTU for a packet of this length.
+    #[inline(always)]
+    pub fn ways<V: Lanes, const LEN: usize>(&self, dpos: V, lengths: V) -> (V, u16) {
+        let entries = self.entries.as_slice();
+        let state = halves_of::<V, STATE, false>(entries, dpos);
+        let plain = (state & V::splat(0xffff)).eq(V::splat(plain(LEN) as u32));
+        let next = halves_of::<V, NEXT, false>(entries, dpos) & V::splat(0xffff);
+        (next, plain & !state.shr::<16>().lt(lengths))
     }
 
     /// Returns the node that handles the objects of a kind for packets of a protocol.
@@ -321,7 +382,7 @@ impl DpoTable {
 
     /// Returns the maximum number of entries.
     pub fn capacity(&self) -> usize {
-        self.entries.capacity()
+        CAPACITY
     }
 }
 
@@ -382,7 +443,7 @@ mod tests {
 
     #[test]
     fn long_rewrites_continue_in_a_second_line() {
-        let table = DpoTable::new(64).unwrap();
+        let table = DpoTable::new().unwrap();
         let bytes: Vec<u8> = (1..=MAX_REWRITE as u8).collect();
         let e = table.get(5);
         e.set_rewrite(&bytes[..REWRITE_BYTES]);

@@ -1,7 +1,8 @@
 //! The main thread's side of forwarding objects.
 
 use crate::buckets::Runs;
-use crate::dpo::{Dpo, DpoTable, EntryState, MAX_BUCKETS, MAX_REWRITE, REWRITE_BYTES};
+use crate::counters::{Counts, ObjectCounters};
+use crate::dpo::{CAPACITY, Dpo, DpoTable, EntryState, MAX_BUCKETS, MAX_REWRITE, REWRITE_BYTES};
 use crate::group::Group;
 use crate::kind::{Kind, KindDecl, Kinds, LinkType};
 use crate::routes::RouteBook;
@@ -11,9 +12,6 @@ use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex, interface};
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::IndexPool;
-
-/// Maximum number of entries of all kinds.
-const CAPACITY: usize = 1 << 20;
 
 /// Maximum length of what stands between the MAC addresses and the ethertype: two tags.
 const MAX_TAGS: usize = 8;
@@ -152,12 +150,19 @@ pub struct Forwarding {
     tags: HashMap<SwIfIndex, Vec<u8>>,
     /// Groups that have been given a number.
     pub(crate) numbered: BTreeMap<u32, Dpo>,
+    /// Objects that follow the route of an address, by link type, table and address.
+    pub(crate) tracked: HashMap<(LinkType, u32, IpAddr), Dpo>,
     kinds: Kinds,
     /// Nodes that handle kinds of objects, by name until all nodes exist.
     exits: Vec<(LinkType, Kind, &'static str)>,
     imposer: Option<Imposer>,
     /// Number of state words stored so far.
     pub(crate) stores: u64,
+    /// Number of objects looked at so far, as something that they depend on has changed.
+    pub(crate) visits: u64,
+    counters: Arc<ObjectCounters>,
+    /// What was counted, by worker, for earlier objects of the same index.
+    counted_before: HashMap<Dpo, Box<[Counts]>>,
 }
 
 /// Entry of "the router's own address".
@@ -173,11 +178,16 @@ impl Forwarding {
     #[expect(clippy::panic, reason = "the router cannot start without this memory")]
     pub(crate) fn init(c: &mut Control) {
         // Reserving address space fails only if the process is out of it; nothing works then.
-        let table = match DpoTable::new(CAPACITY) {
+        let table = match DpoTable::new() {
             Ok(t) => Arc::new(t),
             Err(e) => panic!("cannot reserve the adjacency table: {e}"),
         };
+        let counters = match ObjectCounters::new(c.config().workers.len(), CAPACITY) {
+            Ok(counters) => Arc::new(counters),
+            Err(e) => panic!("cannot reserve counters of adjacencies: {e}"),
+        };
         c.share(table.clone());
+        c.share(counters.clone());
         c.share(Arc::new(RouteBook::default()));
         let mut f = Forwarding {
             table,
@@ -190,10 +200,14 @@ impl Forwarding {
             dependents: BTreeSet::new(),
             tags: HashMap::new(),
             numbered: BTreeMap::new(),
+            tracked: HashMap::new(),
             kinds: Kinds::default(),
             exits: Vec::new(),
             imposer: None,
             stores: 0,
+            visits: 0,
+            counters,
+            counted_before: HashMap::new(),
         };
         for kind in [Kind::MISS, Kind::LOCAL, Kind::DROP, Kind::UNREACHABLE, Kind::PROHIBIT] {
             // The first entries have fixed indices, and stay.
@@ -276,7 +290,49 @@ impl Forwarding {
     }
 
     pub(crate) fn alloc(&mut self, c: &Control) -> Result<Dpo, FibError> {
-        self.pool.alloc(c.domain()).map_err(|_| FibError::Full(CAPACITY))
+        let fresh = self.pool.high_water();
+        let dpo = self.pool.alloc(c.domain()).map_err(|_| FibError::Full(CAPACITY))?;
+        if dpo < fresh {
+            self.counted_before.remove(&dpo);
+            let all: Box<[Counts]> =
+                (0..self.counters.workers()).map(|w| self.counters.read(w, dpo)).collect();
+            if all.iter().any(|counts| *counts != Counts::default()) {
+                self.counted_before.insert(dpo, all);
+            }
+        }
+        Ok(dpo)
+    }
+
+    /// Makes protocols count packets by object, or not: those that do not always.
+    pub fn set_counting(&mut self, on: bool) {
+        self.counters.set(on);
+    }
+
+    /// Returns whether they do.
+    #[must_use]
+    pub fn counting(&self) -> bool {
+        self.counters.is_on()
+    }
+
+    /// Returns what each worker has counted for an object.
+    pub fn counts_by_worker(&self, dpo: Dpo) -> impl Iterator<Item = Counts> + '_ {
+        let before = self.counted_before.get(&dpo);
+        (0..self.counters.workers()).map(move |worker| {
+            let base = before.and_then(|all| all.get(worker)).copied().unwrap_or_default();
+            self.counters.read(worker, dpo).since(base)
+        })
+    }
+
+    /// Returns what was counted for an object.
+    #[must_use]
+    pub fn counts(&self, dpo: Dpo) -> Counts {
+        self.counts_by_worker(dpo).fold(Counts::default(), Counts::plus)
+    }
+
+    /// Returns one more than the highest index that an object has had.
+    #[must_use]
+    pub fn high_water(&self) -> u32 {
+        self.pool.high_water()
     }
 
     pub(crate) fn insert(&mut self, dpo: Dpo, object: Object) {
@@ -298,11 +354,23 @@ impl Forwarding {
         self.stores
     }
 
+    /// Returns how many objects were looked at so far, as something that they depend on had
+    /// changed.
+    #[must_use]
+    pub fn visits(&self) -> u64 {
+        self.visits
+    }
+
     /// Adds a reference to an object.
     pub fn retain(&mut self, dpo: Dpo) {
         if let Some(slot) = self.objects.get_mut(&dpo) {
             slot.refs += 1;
         }
+    }
+
+    /// Returns the number of references to an object.
+    pub(crate) fn refs(&self, dpo: Dpo) -> u32 {
+        self.objects.get(&dpo).map_or(0, |slot| slot.refs)
     }
 
     /// Returns an adjacency, created if needed; the caller holds a reference until
@@ -519,6 +587,7 @@ impl Forwarding {
         let all = self.by_interface.range((sw_if, 0)..=(sw_if, Dpo::MAX));
         let all: Vec<Dpo> = all.map(|(_, dpo)| *dpo).collect();
         for &dpo in &all {
+            self.visits += 1;
             let Some(slot) = self.objects.get_mut(&dpo) else { continue };
             match (&mut slot.object, view) {
                 (Object::Adjacency { key, mac }, Some(view)) => {

@@ -250,8 +250,9 @@ impl Forwarding {
             let members = self.taking_part(group);
             let total: u64 = members.iter().map(|m| u64::from(m.weight.max(1))).sum();
             for m in members {
+                let part = u128::from(share) * u128::from(m.weight.max(1));
                 *left.entry((self.depth(m.dpo), m.dpo)).or_default() +=
-                    share * u64::from(m.weight.max(1)) / total.max(1);
+                    (part / u128::from(total.max(1))) as u64;
             }
         }
         ends
@@ -275,7 +276,8 @@ impl Forwarding {
         if group.members.iter().any(|m| !self.below(m.dpo).is_empty()) {
             return most as u8;
         }
-        let total: u32 = self.taking_part(group).iter().map(|m| m.weight.max(1)).sum();
+        let weights = self.taking_part(group).iter().map(|m| u64::from(m.weight.max(1)));
+        let total: u64 = weights.sum();
         (total.next_power_of_two().trailing_zeros().max(1) + 2).min(most) as u8
     }
 
@@ -314,7 +316,10 @@ impl Forwarding {
         };
         let state = match (run, live.first()) {
             (Some((log2, base)), _) => {
-                EntryState { len: log2, tx_if: base, ..EntryState::of(Kind::LOAD_BALANCE) }
+                let complete = |m: &(Dpo, u64)| self.table.get(m.0).state().kind.is_complete();
+                let all = live.iter().all(complete);
+                let kind = if all { Kind::LOAD_BALANCE_COMPLETE } else { Kind::LOAD_BALANCE };
+                EntryState { mtu: (1 << log2) - 1, tx_if: base, ..EntryState::of(kind) }
             }
             (None, Some((member, _))) => {
                 let complete = self.table.get(*member).state().kind.is_complete();
@@ -339,6 +344,7 @@ impl Forwarding {
         while !wave.is_empty() {
             let mut next = BTreeSet::new();
             for dpo in wave {
+                self.visits += 1;
                 match self.objects.get(&dpo).map(|slot| &slot.object) {
                     Some(Object::Group(_)) => self.refresh_group(c, dpo),
                     _ => self.refresh_midchain(dpo),

@@ -46,6 +46,8 @@ impl Kind {
     pub const REDIRECT: Kind = Kind(12);
     /// As [`REDIRECT`](Self::REDIRECT), to a complete object.
     pub const REDIRECT_COMPLETE: Kind = Kind(12 | Kind::COMPLETE);
+    /// As [`LOAD_BALANCE`](Self::LOAD_BALANCE), and all members are complete.
+    pub const LOAD_BALANCE_COMPLETE: Kind = Kind(5 | Kind::COMPLETE);
     /// Look up again, in another table.
     pub const LOOKUP: Kind = Kind(13);
 
@@ -70,7 +72,9 @@ impl Kind {
     #[inline]
     #[must_use]
     pub const fn is_group(self) -> bool {
-        matches!(self, Kind::LOAD_BALANCE | Kind::REDIRECT | Kind::REDIRECT_COMPLETE)
+        // Whether complete or not.
+        let number = self.0 & 0x3f;
+        number == Kind::LOAD_BALANCE.0 || number == Kind::REDIRECT.0
     }
 
     /// Position in tables of all kinds.
@@ -257,6 +261,9 @@ mod tests {
         assert!(Kind::INCOMPLETE.is_sent() && !Kind::INCOMPLETE.is_complete());
         assert!(Kind::REDIRECT_COMPLETE.is_complete() && !Kind::LOCAL.is_sent());
         assert_eq!(Kind::REDIRECT.number(), Kind::REDIRECT_COMPLETE.number());
+        assert_eq!(Kind::LOAD_BALANCE.number(), Kind::LOAD_BALANCE_COMPLETE.number());
+        let groups = (0..=u8::MAX).map(Kind).filter(|k| k.is_group() && !k.is_sent()).count();
+        assert_eq!(groups, 4);
         assert_eq!(Kind::LOOKUP.number(), OWN.len() - 1);
     }
 

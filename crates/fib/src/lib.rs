@@ -4,6 +4,7 @@
 //!
 //! * [`dpo`]: the table that workers read, one cache line per entry, changed in place by
 //!   single-word stores.
+//! * [`counters`]: packets by object.
 //! * [`kind`]: kinds of objects, and link types.
 //! * [`mod@routes`]: lookups in the protocols' route tables, for descriptions of packets.
 //! * [`rib`]: route tables of any family.
@@ -11,13 +12,17 @@
 #![forbid(unsafe_code)]
 
 mod buckets;
+pub mod cli;
+pub mod counters;
 pub mod dpo;
 pub mod forwarding;
 mod group;
 pub mod kind;
 pub mod rib;
 pub mod routes;
+mod settings;
 
+pub use counters::{Combined, Counted, Counts, ObjectCounters};
 pub use dpo::{
     Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite, MAX_REWRITE, REWRITE_BYTES,
 };
@@ -33,7 +38,17 @@ pub static FEATURE: Feature = Feature {
     name: "fib",
     about: "adjacencies and load balance",
     needs: &["interface"],
+    commands: cli::COMMANDS,
+    settings: &[&settings::SETTINGS],
     init: Forwarding::init,
     ready: Forwarding::ready,
     ..Feature::DEFAULT
 };
+
+#[cfg(test)]
+mod lists {
+    #[test]
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+}

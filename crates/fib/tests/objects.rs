@@ -1,8 +1,9 @@
 //! Forwarding objects on test interfaces, as workers see them.
 
-#![allow(clippy::expect_used)]
+#![allow(clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use thalweg_buffer::PktMut;
@@ -11,7 +12,8 @@ use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_engine::Feature;
 use thalweg_fib::forwarding::{DROP, LOCAL};
 use thalweg_fib::{
-    Dpo, EntryState, FibError, Forwarding, Kind, KindDecl, LinkType, Member, Midchain, Peer,
+    Combined, Counted, Counts, Dpo, EntryState, FibError, Forwarding, Kind, KindDecl, LinkType,
+    Member, Midchain, ObjectCounters, Peer,
 };
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
@@ -492,4 +494,185 @@ fn groups_agree_with_a_plain_model() {
         prop_assert_eq!(len(&lab), before);
     });
     lab.into_inner().close();
+}
+
+#[test]
+fn a_group_says_whether_all_its_members_are_complete() {
+    let mut lab = lab();
+    let hosts = [0, 1].map(|n| adjacency(&lab, n, LinkType::Ip4, peer("10.0.0.2")));
+    let both = group(&lab, &[(hosts[0], 1), (hosts[1], 1)]).expect("a group");
+    let nested = group(&lab, &[(both, 1), (hosts[1], 2)]).expect("a group");
+    let kinds = |lab: &Lab| [both, nested].map(|dpo| kind(lab, dpo));
+    resolved(&lab, 0, "10.0.0.2", Some(MAC));
+    assert_eq!(kinds(&lab), [Kind::LOAD_BALANCE; 2]);
+    resolved(&lab, 1, "10.0.0.2", Some(MAC));
+    assert_eq!(kinds(&lab), [Kind::LOAD_BALANCE_COMPLETE; 2]);
+    resolved(&lab, 0, "10.0.0.2", None);
+    assert_eq!(kinds(&lab), [Kind::LOAD_BALANCE; 2]);
+    // What is down takes no part.
+    lab.up(0, false);
+    assert_eq!(kinds(&lab), [Kind::REDIRECT_COMPLETE; 2]);
+    [nested, both, hosts[0], hosts[1]].iter().for_each(|dpo| release(&lab, *dpo));
+    lab.close();
+}
+
+#[test]
+fn shares_follow_weights_up_to_64_members() {
+    let lab = lab();
+    let hosts: Vec<Dpo> =
+        (2..66).map(|n| adjacency(&lab, 0, LinkType::Ip4, peer(&format!("10.0.0.{n}")))).collect();
+    let all: Vec<(Dpo, u32)> = hosts.iter().map(|dpo| (*dpo, 1)).collect();
+    let many = group(&lab, &all).expect("a group");
+    assert_eq!(shares(&lab, many), all.iter().map(|m| (m.0, 1)).collect());
+    // No weight is a weight of 1.
+    set_group(&lab, many, &[(hosts[0], 0), (hosts[1], 1)]).expect("members");
+    assert_eq!(shares(&lab, many), BTreeMap::from([(hosts[0], 32), (hosts[1], 32)]));
+    set_group(&lab, many, &[(hosts[0], 0), (hosts[1], 255)]).expect("members");
+    let uneven = shares(&lab, many);
+    assert!(uneven[&hosts[1]] >= 63, "{uneven:?}");
+    set_group(&lab, many, &[(hosts[0], u32::MAX), (hosts[1], u32::MAX)]).expect("members");
+    assert_eq!(shares(&lab, many), BTreeMap::from([(hosts[0], 32), (hosts[1], 32)]));
+    release(&lab, many);
+    hosts.iter().for_each(|dpo| release(&lab, *dpo));
+    lab.close();
+}
+
+#[test]
+fn an_interfaces_objects_are_found_among_those_of_many() {
+    let mut lab = lab();
+    let mut others = Vec::new();
+    let mut visits = Vec::new();
+    let own = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
+    let over = group(&lab, &[(own, 1)]).expect("a group");
+    for many in [10u32, 10_000] {
+        while others.len() < many as usize {
+            let host = std::net::Ipv4Addr::from_bits(0x0a01_0000 + others.len() as u32);
+            let dpo = adjacency(&lab, 1, LinkType::Ip4, Peer::Neighbor(host.into()));
+            others.push(dpo);
+            others.push(group(&lab, &[(dpo, 1)]).expect("a group"));
+        }
+        let before = with(&lab, |f, _| f.visits());
+        lab.up(0, false);
+        lab.up(0, true);
+        resolved(&lab, 0, "10.0.0.2", Some(MAC));
+        resolved(&lab, 0, "10.0.0.2", None);
+        visits.push(with(&lab, |f, _| f.visits()) - before);
+    }
+    assert_eq!(visits, [visits[0]; 2]);
+    assert!((4..20).contains(&visits[0]), "{visits:?}");
+    [over, own].iter().chain(others.iter().rev()).for_each(|dpo| release(&lab, *dpo));
+    lab.close();
+}
+
+#[test]
+fn an_index_that_is_used_again_counts_from_zero() {
+    let mut lab = lab();
+    let counters = lab.c.shared::<ObjectCounters>();
+    let old = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
+    counters.count(0, Counted::To, [(old, 100), (old, 50)]);
+    counters.count(0, Counted::Via, [(old, 70)]);
+    let counts = |lab: &Lab, dpo| with(lab, |f, _| f.counts(dpo));
+    assert_eq!(counts(&lab, old).to, Combined { packets: 2, bytes: 150 });
+    assert_eq!(counts(&lab, old).via, Combined { packets: 1, bytes: 70 });
+    release(&lab, old);
+    let mut held = Vec::new();
+    lab.until("the index is used again", |lab| {
+        let new = held.len() as u8;
+        held.push(adjacency(lab, 1, LinkType::Ip4, peer(&format!("10.0.1.{new}"))));
+        held.last() == Some(&old)
+    });
+    assert_eq!(counts(&lab, old), Counts::default());
+    counters.count(0, Counted::To, [(old, 9)]);
+    assert_eq!(counts(&lab, old).to, Combined { packets: 1, bytes: 9 });
+    held.iter().for_each(|dpo| release(&lab, *dpo));
+    lab.close();
+}
+
+/// A change of nested groups, or a look at them.
+#[derive(Clone, Debug)]
+enum Step {
+    /// These members for the inner group, or the outer one, which keeps the inner one.
+    Members(bool, Vec<(prop::sample::Index, u32)>),
+    /// A neighbour is resolved, or not.
+    Resolved(prop::sample::Index, bool),
+    /// A worker reads the groups' states.
+    Look,
+    /// It passes a quiescent point.
+    Pass,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let members = prop::collection::vec((any::<prop::sample::Index>(), 0u32..9), 1..17);
+    let step = prop_oneof![
+        4 => (any::<bool>(), members).prop_map(|(inner, all)| Step::Members(inner, all)),
+        2 => any::<(prop::sample::Index, bool)>().prop_map(|(n, yes)| Step::Resolved(n, yes)),
+        3 => Just(Step::Look),
+        1 => Just(Step::Pass),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+/// What a worker has read of a group it may use until its next quiescent point, whatever becomes of
+/// the group: its members stay those of that moment.
+#[test]
+fn workers_keep_the_members_that_they_have_read() {
+    let lab = RefCell::new(lab());
+    let hosts: Vec<Dpo> = (2..18)
+        .map(|n| adjacency(&lab.borrow(), 0, LinkType::Ip4, peer(&format!("10.0.0.{n}"))))
+        .collect();
+    let mut runner = proptest::test_runner::TestRunner::new(proptest::test_runner::Config {
+        cases: 60,
+        failure_persistence: None,
+        ..Default::default()
+    });
+    let run = runner.run(&steps(), |steps| {
+        let lab = &*lab.borrow();
+        let mut worker = lab.c.domain().register().expect("a worker");
+        worker.enter();
+        let inner = group(lab, &[(hosts[0], 1)]).expect("a group");
+        let outer = group(lab, &[(inner, 1), (hosts[1], 1)]).expect("a group");
+        let picks = |state| (0..64).map(move |hash| with(lab, |f, _| f.table().pick(state, hash)));
+        let mut seen = Vec::new();
+        for step in steps {
+            match step {
+                Step::Members(of_inner, all) => {
+                    let all = all.iter().map(|(n, weight)| (*n.get(&hosts), *weight));
+                    let nested = (!of_inner).then_some((inner, 3));
+                    let all: BTreeMap<Dpo, u32> = all.chain(nested).collect();
+                    let all: Vec<(Dpo, u32)> = all.into_iter().collect();
+                    let group = if of_inner { inner } else { outer };
+                    set_group(lab, group, &all).expect("members");
+                }
+                Step::Resolved(n, yes) => {
+                    let host = format!("10.0.0.{}", 2 + n.index(hosts.len()));
+                    resolved(lab, 0, &host, yes.then_some(MAC));
+                }
+                Step::Look => {
+                    for group in [inner, outer] {
+                        let state = with(lab, |f, _| f.table().get(group).state());
+                        let balanced =
+                            [Kind::LOAD_BALANCE, Kind::LOAD_BALANCE_COMPLETE].contains(&state.kind);
+                        if balanced {
+                            let all: Vec<Dpo> = picks(state).collect();
+                            prop_assert!(all.iter().all(|dpo| hosts.contains(dpo)), "{:?}", all);
+                            seen.push((state, all));
+                        }
+                    }
+                }
+                Step::Pass => {
+                    worker.enter();
+                    seen.clear();
+                }
+            }
+            for (state, all) in &seen {
+                prop_assert!(picks(*state).eq(all.iter().copied()));
+            }
+        }
+        [outer, inner].iter().for_each(|dpo| release(lab, *dpo));
+        Ok(())
+    });
+    run.unwrap_or_else(|e| panic!("{e}"));
+    let lab = lab.into_inner();
+    hosts.iter().for_each(|dpo| release(&lab, *dpo));
+    lab.close();
 }

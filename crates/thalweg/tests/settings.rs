@@ -98,8 +98,11 @@ const SETTERS: &[(&str, &[&str])] = &[
             "ip route add 10.9.0.0/16 via pg0\nip route replace 10.9.0.0/16 via pg1",
             "set interface state local0 up\nip route add 10.9.0.0/16 via local0",
             "ip route add count 20 10.9.0.0/24 via pg0\nip route del 10.9.3.0/24",
+            "ip table add 7\nip route add 10.9.0.0/16 table 7 via pg0\n\
+             ip route add 10.8.0.0/16 via 10.9.0.1 next-hop-table 7",
         ],
     ),
+    ("adjacency counters", &["adjacency counters enable"]),
     ("ip table", &["ip table add 7", "ip table add 7\nip table add 4294967295\nip table del 7"]),
     (
         "set conntrack",

@@ -1,7 +1,8 @@
 //! Lanes for any processor, and the reference for the others.
 
 use super::{LANES, Lanes};
-use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Sixteen words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,13 @@ impl Sub for Words {
         self.both(other, u32::wrapping_sub)
     }
 }
+impl Mul for Words {
+    type Output = Words;
+    #[inline(always)]
+    fn mul(self, other: Words) -> Words {
+        self.both(other, u32::wrapping_mul)
+    }
+}
 impl BitAnd for Words {
     type Output = Words;
     #[inline(always)]
@@ -59,6 +67,7 @@ impl BitXor for Words {
 }
 
 impl Lanes for Words {
+    const WIDE: bool = false;
     #[inline(always)]
     fn splat(word: u32) -> Words {
         Words([word; LANES])
@@ -90,6 +99,28 @@ impl Lanes for Words {
     #[inline(always)]
     fn replace(self, mask: u16, other: Words) -> Words {
         Words(std::array::from_fn(|i| if mask >> i & 1 != 0 { other.0[i] } else { self.0[i] }))
+    }
+    #[inline(always)]
+    fn min(self, other: Words) -> Words {
+        self.both(other, u32::min)
+    }
+    #[inline(always)]
+    unsafe fn gather6(at: impl Fn(usize) -> *const u8) -> [Words; 6] {
+        let mut words = [Words([0; LANES]); 6];
+        for i in 0..LANES {
+            for (w, words) in words.iter_mut().enumerate() {
+                // SAFETY: by contract.
+                words.0[i] = u32::from_le(unsafe { at(i).cast::<u32>().add(w).read_unaligned() });
+            }
+        }
+        words
+    }
+    #[inline(always)]
+    unsafe fn gather(first: *const u32, at: Words) -> Words {
+        // SAFETY: by contract.
+        Words(at.0.map(|at| unsafe {
+            AtomicU32::from_ptr(first.add(at as usize).cast_mut()).load(Ordering::Acquire)
+        }))
     }
     #[inline(always)]
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Words; 5] {

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 struct All<'a> {
     a: &'a [u32; LANES],
     b: &'a [u32; LANES],
-    bytes: &'a [[u8; 20]; LANES],
+    bytes: &'a [[u8; 24]; LANES],
+    words: &'a [AtomicU32],
+    lines: &'a [Line],
 }
 
 type Outcome = (Vec<[u32; LANES]>, [u16; 2]);
@@ -19,8 +21,8 @@ impl Kernel for All<'_> {
         let (a, b) = (V::load(self.a), V::load(self.b));
         let masks = [a.eq(b), a.lt(b)];
         let at: [*const u8; LANES] = std::array::from_fn(|i| self.bytes[i].as_ptr());
-        // SAFETY: 20 bytes are at each address.
-        let words = unsafe { V::gather5(&at) };
+        // SAFETY: 24 bytes are at each address.
+        let (words, six) = unsafe { (V::gather5(&at), V::gather6(|i| at[i])) };
         let values = [
             a + b,
             a - b,
@@ -31,13 +33,18 @@ impl Kernel for All<'_> {
             a.shr::<9>(),
             a.replace(masks[1] ^ 0x5a3c, b),
             V::splat(self.a[3]),
+            a * b,
+            a.min(b),
+            words_of(self.words, a),
+            halves_of::<V, 1, false>(self.lines, a),
+            halves_of::<V, 7, true>(self.lines, b),
         ];
         let store = |v: V| {
             let mut out = [0; LANES];
             v.store(&mut out);
             out
         };
-        (values.into_iter().chain(words).map(store).collect(), masks)
+        (values.into_iter().chain(words).chain(six).map(store).collect(), masks)
     }
 }
 
@@ -50,9 +57,13 @@ proptest! {
     fn every_level_agrees_with_the_scalar_one(
         a in prop::array::uniform16(small_or_any()),
         b in prop::array::uniform16(small_or_any()),
-        bytes in prop::array::uniform16(prop::array::uniform20(any::<u8>())),
+        bytes in prop::array::uniform16(prop::array::uniform24(any::<u8>())),
+        words in prop::collection::vec(any::<u32>(), 0..4),
+        lines in prop::collection::vec(any::<[u64; 8]>(), 0..4),
     ) {
-        let all = || All { a: &a, b: &b, bytes: &bytes };
+        let table: Vec<AtomicU32> = words.iter().map(|w| AtomicU32::new(*w)).collect();
+        let entries: Vec<Line> = lines.iter().map(|l| l.map(AtomicU64::new)).collect();
+        let all = || All { a: &a, b: &b, bytes: &bytes, words: &table, lines: &entries };
         let model = all().run::<scalar::Words>();
         #[cfg(target_arch = "x86_64")]
         {
@@ -66,7 +77,15 @@ proptest! {
             }
         }
         prop_assert_eq!(model.0[0][0], a[0].wrapping_add(b[0]));
-        prop_assert_eq!(model.0[9][15].to_ne_bytes(), &bytes[15][..4]);
+        let last = |n: u32, len: usize| (n as usize).min(len.saturating_sub(1));
+        let word = words.get(last(a[5], words.len())).copied();
+        prop_assert_eq!(model.0[11][5], word.unwrap_or(0));
+        let line = |n| lines.get(last(n, lines.len())).copied().unwrap_or_default();
+        prop_assert_eq!(model.0[12][2], line(a[2])[1] as u32);
+        prop_assert_eq!(model.0[13][7], (line(b[7])[7] >> 32) as u32);
+        prop_assert_eq!(model.0[14][15].to_le_bytes(), &bytes[15][..4]);
+        prop_assert_eq!(&model.0[14..19], &model.0[19..24]);
+        prop_assert_eq!(model.0[24][15].to_le_bytes(), &bytes[15][20..]);
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::{Kernel, LANES, Lanes};
 use std::arch::x86_64::*;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
 
 pub(super) fn has_avx512() -> bool {
     is_x86_feature_detected!("avx512f")
@@ -67,11 +67,13 @@ macro_rules! operator {
 
 operator!(Add, add, _mm512_add_epi32, _mm256_add_epi32);
 operator!(Sub, sub, _mm512_sub_epi32, _mm256_sub_epi32);
+operator!(Mul, mul, _mm512_mullo_epi32, _mm256_mullo_epi32);
 operator!(BitAnd, bitand, _mm512_and_si512, _mm256_and_si256);
 operator!(BitOr, bitor, _mm512_or_si512, _mm256_or_si256);
 operator!(BitXor, bitxor, _mm512_xor_si512, _mm256_xor_si256);
 
 impl Lanes for Zmm {
+    const WIDE: bool = true;
     #[inline(always)]
     fn splat(word: u32) -> Zmm {
         // SAFETY: this type is named in `run_avx512` only.
@@ -113,6 +115,26 @@ impl Lanes for Zmm {
         Zmm(unsafe { _mm512_mask_mov_epi32(self.0, mask, other.0) })
     }
     #[inline(always)]
+    fn min(self, other: Zmm) -> Zmm {
+        // SAFETY: as above.
+        Zmm(unsafe { _mm512_min_epu32(self.0, other.0) })
+    }
+    #[inline(always)]
+    unsafe fn gather6(at: impl Fn(usize) -> *const u8) -> [Zmm; 6] {
+        // SAFETY: as above; by contract 24 bytes are there.
+        unsafe {
+            let ([a, b, c, d, e, f], [g, h, i, j, k, l]) =
+                (gather6_half(&at, 0), gather6_half(&at, 8));
+            [both(a, g), both(b, h), both(c, i), both(d, j), both(e, k), both(f, l)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather(first: *const u32, at: Zmm) -> Zmm {
+        // SAFETY: as above; by contract the words are there. Each element is loaded as an aligned
+        // word, in order with the loads of other instructions.
+        Zmm(unsafe { _mm512_i32gather_epi32::<4>(at.0, first.cast()) })
+    }
+    #[inline(always)]
     unsafe fn gather5(at: &[*const u8; LANES]) -> [Zmm; 5] {
         // SAFETY: as above; by contract 20 bytes are there. Register k holds packets k, 4 + k, 8 +
         // k and 12 + k, so that rotating its 128-bit lanes brings the packets into order.
@@ -141,6 +163,7 @@ impl Lanes for Zmm {
 }
 
 impl Lanes for Ymm {
+    const WIDE: bool = true;
     #[inline(always)]
     fn splat(word: u32) -> Ymm {
         // SAFETY: this type is named in `run_avx2` only.
@@ -207,6 +230,28 @@ impl Lanes for Ymm {
                 _mm256_blendv_epi8(self.0, other.0, _mm256_cmpeq_epi32(of_low, low)),
                 _mm256_blendv_epi8(self.1, other.1, _mm256_cmpeq_epi32(of_high, high)),
             )
+        }
+    }
+    #[inline(always)]
+    fn min(self, other: Ymm) -> Ymm {
+        // SAFETY: as above.
+        unsafe { Ymm(_mm256_min_epu32(self.0, other.0), _mm256_min_epu32(self.1, other.1)) }
+    }
+    #[inline(always)]
+    unsafe fn gather6(at: impl Fn(usize) -> *const u8) -> [Ymm; 6] {
+        // SAFETY: as above; by contract 24 bytes are there.
+        unsafe {
+            let ([a, b, c, d, e, f], [g, h, i, j, k, l]) =
+                (gather6_half(&at, 0), gather6_half(&at, 8));
+            [Ymm(a, g), Ymm(b, h), Ymm(c, i), Ymm(d, j), Ymm(e, k), Ymm(f, l)]
+        }
+    }
+    #[inline(always)]
+    unsafe fn gather(first: *const u32, at: Ymm) -> Ymm {
+        let first = first.cast();
+        // SAFETY: as for `Zmm`.
+        unsafe {
+            Ymm(_mm256_i32gather_epi32::<4>(first, at.0), _mm256_i32gather_epi32::<4>(first, at.1))
         }
     }
     #[inline(always)]
@@ -299,6 +344,76 @@ unsafe fn four_words(at: &[*const u8; LANES], from: usize) -> __m128i {
 unsafe fn fifth_word(at: *const u8) -> i32 {
     // SAFETY: by contract.
     unsafe { at.cast::<i32>().add(4).read_unaligned() }
+}
+
+/// Six words of the eight packets from `from` on.
+///
+/// # Safety
+/// The processor has AVX2, and 24 bytes are at each address.
+#[inline(always)]
+unsafe fn gather6_half(at: &impl Fn(usize) -> *const u8, from: usize) -> [__m256i; 6] {
+    // SAFETY: by contract.
+    unsafe {
+        let (a, b) = (four_apart(at, from), four_apart(at, from + 1));
+        let (c, d) = (four_apart(at, from + 2), four_apart(at, from + 3));
+        let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+        let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+        let (ef, gh) = (two_ends(at, from), two_ends(at, from + 2));
+        [
+            _mm256_unpacklo_epi64(ab, cd),
+            _mm256_unpackhi_epi64(ab, cd),
+            _mm256_unpacklo_epi64(ab_high, cd_high),
+            _mm256_unpackhi_epi64(ab_high, cd_high),
+            _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(ef, gh)),
+            _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(ef, gh)),
+        ]
+    }
+}
+
+/// The first 16 bytes of the packets `k` and 4 + `k`.
+///
+/// # Safety
+/// The processor has AVX2, and 16 bytes are at each address.
+#[inline(always)]
+unsafe fn four_apart(at: &impl Fn(usize) -> *const u8, k: usize) -> __m256i {
+    // SAFETY: by contract.
+    unsafe {
+        let y = _mm256_castsi128_si256(load16(at(k)));
+        _mm256_inserti128_si256::<1>(y, load16(at(4 + k)))
+    }
+}
+
+/// The bytes 16 to 24 of the packets `k`, 1 + `k`, 4 + `k` and 5 + `k`.
+///
+/// # Safety
+/// The processor has AVX2, and 24 bytes are at each address.
+#[inline(always)]
+unsafe fn two_ends(at: &impl Fn(usize) -> *const u8, k: usize) -> __m256 {
+    // SAFETY: by contract.
+    unsafe {
+        let (a, b) = (end(at(k)), end(at(k + 1)));
+        let (c, d) = (end(at(k + 4)), end(at(k + 5)));
+        let y = _mm256_castsi128_si256(_mm_unpacklo_epi64(a, b));
+        _mm256_castsi256_ps(_mm256_inserti128_si256::<1>(y, _mm_unpacklo_epi64(c, d)))
+    }
+}
+
+/// # Safety
+/// 24 bytes are at the address.
+#[inline(always)]
+unsafe fn end(at: *const u8) -> __m128i {
+    // SAFETY: by contract.
+    unsafe { _mm_loadl_epi64(at.add(16).cast()) }
+}
+
+/// Both halves of a register.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+unsafe fn both(low: __m256i, high: __m256i) -> Zmm {
+    // SAFETY: by contract.
+    Zmm(unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high) })
 }
 
 /// The top bits of sixteen lanes.

@@ -201,8 +201,11 @@ fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
     }
     match (next_hop, sw_if) {
         (None, None) => unimplemented("lookups in another table"),
-        (Some(_), None) if p.table_id != table => unimplemented("next hops in another table"),
-        _ => Ok(Path { next_hop, sw_if, weight: p.weight.max(1), ..Path::special(kind) }),
+        _ => {
+            let other = (sw_if.is_none() && p.table_id != table).then_some(p.table_id);
+            let weight = p.weight.max(1);
+            Ok(Path { next_hop, sw_if, weight, table: other, ..Path::special(kind) })
+        }
     }
 }
 
@@ -258,7 +261,10 @@ fn describe_path(p: &Path, version: Version, table_id: u32) -> FibPath {
         PathKind::Prohibit => FibPathType::ICMP_PROHIBIT,
     };
     let address = p.next_hop.map(Into::into).unwrap_or_default();
-    let table_id = if let PathKind::Lookup(table) = p.kind { table } else { table_id };
+    let table_id = match p.kind {
+        PathKind::Lookup(table) => table,
+        _ => p.table.unwrap_or(table_id),
+    };
     let proto = match p.next_hop.map_or(version, Version::of_ip) {
         Version::V4 => FibPathNhProto::IP4,
         Version::V6 => FibPathNhProto::IP6,

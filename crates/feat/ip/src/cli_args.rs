@@ -20,7 +20,7 @@ const SPECIAL: [(&str, PathKind); 6] = [
     ("null-send-prohibit", PathKind::Prohibit),
 ];
 /// Words that end a path.
-const KEYWORDS: [&str; 4] = ["via", "table", "count", "weight"];
+const KEYWORDS: [&str; 5] = ["via", "table", "count", "weight", "next-hop-table"];
 
 /// Outcome of a command that changed a route: it waits until those of deleted interfaces are gone.
 pub(crate) fn when_resolved(c: &Control) -> Outcome<Control> {
@@ -46,7 +46,7 @@ pub(crate) fn route_failed(e: RouteError) -> CliError {
         RouteError::NoFamily(_) => -9,
         RouteError::NoTable(..) => -3,
         RouteError::NoRoute { .. } => -6,
-        RouteError::TableInUse { .. } | RouteError::MainTable => -122,
+        RouteError::TableInUse { .. } | RouteError::TableTracked(_) | RouteError::MainTable => -122,
         _ => -1,
     };
     CliError::with_code(e, code)
@@ -200,6 +200,9 @@ fn path(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
         }
         None => Path::connected(interface_arg(c, args)?),
     };
+    if path.sw_if.is_none() && args.exact("next-hop-table") {
+        path.table = Some(table_arg(args)?);
+    }
     if args.exact("weight") {
         path.weight = args.number("weight", 1, u64::from(u8::MAX))? as u8;
     }
@@ -213,7 +216,7 @@ pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
     match before {
         [] => words(&["add", "del", "replace"]),
         [_] => words(&["table", "count"]),
-        [.., "table" | "count" | "weight"] => Vec::new(),
+        [.., "table" | "count" | "weight" | "next-hop-table"] => Vec::new(),
         [.., "via"] => interface_names(c).into_iter().chain(specials()).collect(),
         [.., "via", hop] if hop.parse::<IpAddr>().is_ok() => {
             interface_names(c).into_iter().chain(words(&KEYWORDS)).collect()

@@ -5,7 +5,7 @@ use crate::family::Version;
 use crate::{Ip, Path, PathKind, RouteView, Source, address};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use thalweg_fib::{Dpo, Forwarding, Kind, Member};
+use thalweg_fib::{Combined, Dpo, Forwarding, Kind, Member};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -104,7 +104,10 @@ fn path<A: Address>(
     let interface = p.sw_if.map(|i| c.interface_name(i));
     match (p.kind, p.next_hop, interface) {
         (PathKind::Normal, Some(nh), Some(name)) => writeln!(out, "        {nh} {name}"),
-        (PathKind::Normal, Some(nh), None) => writeln!(out, "        via {nh}"),
+        (PathKind::Normal, Some(nh), None) => match p.table {
+            Some(id) => writeln!(out, "        via {nh} fib:{id}"),
+            None => writeln!(out, "        via {nh}"),
+        },
         (PathKind::Normal, None, name) => writeln!(out, "        {}", name.unwrap_or_default()),
         (kind, ..) => writeln!(out, "        {}", kind_word(kind)),
     }
@@ -142,7 +145,9 @@ fn chain(c: &Control, (proto, dpo): (&str, Dpo), local: &str, depth: usize, out:
     let indent = "  ".repeat(depth);
     let at = if depth == 1 { format!("{indent}[@0]: ") } else { String::new() };
     let n = ends.len();
-    let _ = writeln!(out, "{at}dpo-load-balance: [proto:{proto} index:{dpo} buckets:{n}]");
+    let counts = f.counting().then(|| f.counts(dpo));
+    let to = counts.map_or_else(String::new, |c| format!(" to:{}", counted(c.to)));
+    let _ = writeln!(out, "{at}dpo-load-balance: [proto:{proto} index:{dpo} buckets:{n}{to}]");
     for (i, Member { dpo: end, weight, .. }) in ends.iter().enumerate() {
         let weight = if n > 1 { format!(" weight:{weight}") } else { String::new() };
         let kind = f.table().get(*end).state().kind;
@@ -154,8 +159,20 @@ fn chain(c: &Control, (proto, dpo): (&str, Dpo), local: &str, depth: usize, out:
         }
         let text = f.describe(c, *end);
         let local = if kind == Kind::LOCAL { local } else { "" };
-        let _ = writeln!(out, "{}{local}{weight}", text.trim_end());
+        let counts = f.counting() && kind.is_sent();
+        let via =
+            if counts { format!(" via:{}", counted(f.counts(*end).via)) } else { String::new() };
+        let _ = writeln!(out, "{}{local}{weight}{via}", text.trim_end());
     }
+}
+
+/// Packets and bytes, as VPP prints them.
+fn counted(counts: Combined) -> String {
+    format!("[{}:{}]", counts.packets, counts.bytes)
+}
+
+fn counted_json(counts: Combined) -> Value {
+    json!({ "packets": counts.packets, "bytes": counts.bytes })
 }
 
 /// JSON of a route.
@@ -166,14 +183,21 @@ pub(crate) fn route_json<A: Address>(c: &Control, table: u32, view: &RouteView<A
             "interface": p.sw_if.map(|i| c.interface_name(i)),
         })
     };
-    json!({
+    let f = c.state::<Forwarding>();
+    let f = f.borrow();
+    let counts = f.counting().then(|| f.counts(view.dpo));
+    let mut route = json!({
         "prefix": view.prefix.to_string(),
         "table": table,
         "source": view.source.word(),
         "sources": view.sources.iter().map(|s| s.word()).collect::<Vec<_>>(),
         "paths": view.paths.iter().map(path).collect::<Vec<_>>(),
         "forwarding": ends_json(c, view.dpo, 0),
-    })
+    });
+    if let Some(counts) = counts {
+        route["to"] = counted_json(counts.to);
+    }
+    route
 }
 
 fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
@@ -186,14 +210,18 @@ fn ends_json(c: &Control, dpo: Dpo, depth: usize) -> Value {
         }
         let (sw_if, via) = f.owner(*end).map_or((None, None), |(i, ip)| (Some(i), ip));
         let complete = s.kind.is_complete() && s.len > 0;
-        json!({
+        let mut member = json!({
             "weight": weight,
             "kind": f.kind(s.kind).name,
             "via": via,
             "interface": sw_if.map(|i| c.interface_name(i)),
             "mtu": sw_if.map(|_| s.mtu),
             "rewrite": complete.then(|| hex(&bytes)),
-        })
+        });
+        if f.counting() && s.kind.is_sent() {
+            member["sent"] = counted_json(f.counts(*end).via);
+        }
+        member
     };
     members(&f, dpo).iter().map(one).collect()
 }

@@ -27,7 +27,7 @@ pub mod table;
 
 pub use family::{Family, IfAddress, Leaves, Version, register};
 pub use settings::Settings;
-pub use table::{RouteError, add_route, add_table, del_route, del_table};
+pub use table::{RouteError, add_route, add_table, del_route, del_table, track};
 pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, Source};
 
 use std::cell::RefCell;
@@ -140,7 +140,10 @@ fn begin<A: Address>(c: &mut Control) {
 
 fn reclaim<A: Address>(c: &mut Control) {
     let ip = c.state::<Ip<A>>();
-    ip.borrow_mut().tables.values_mut().for_each(|t| t.lpm_mut().reclaim(c.domain()));
+    for t in ip.borrow_mut().tables.values_mut() {
+        t.lpm_mut().reclaim(c.domain());
+        t.release_tracked(c);
+    }
 }
 
 impl<A: Address> Ip<A> {

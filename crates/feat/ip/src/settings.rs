@@ -69,29 +69,36 @@ const fn keys<A: Address>() -> Keys {
     }
 }
 
-/// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2`, `host-eth0`,
-/// `drop`.
+/// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2`, `192.0.2.1
+/// next-hop-table 7`, `host-eth0`, `drop`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Via<'a> {
     kind: PathKind,
     next_hop: Option<IpAddr>,
     interface: Option<&'a str>,
+    table: Option<u32>,
     weight: u8,
 }
+
+/// Words that end a next hop.
+const ENDS: [&str; 2] = ["weight", "next-hop-table"];
 
 impl<'a> Via<'a> {
     fn parse(text: &'a str) -> Option<Via<'a>> {
         let mut words = text.split_whitespace().peekable();
         let first = words.next()?;
-        if let Some(kind) = special_kind(first) {
-            let via = Via { kind, next_hop: None, interface: None, weight: 1 };
+        let kind = special_kind(first).unwrap_or(PathKind::Normal);
+        let mut via = Via { kind, next_hop: None, interface: None, table: None, weight: 1 };
+        if kind != PathKind::Normal {
             return words.next().is_none().then_some(via);
         }
-        let mut via = Via { kind: PathKind::Normal, next_hop: None, interface: None, weight: 1 };
         match first.parse() {
             Ok(next_hop) => {
                 via.next_hop = Some(next_hop);
-                via.interface = words.next_if(|w| *w != "weight");
+                via.interface = words.next_if(|w| !ENDS.contains(w));
+                if via.interface.is_none() && words.next_if_eq(&"next-hop-table").is_some() {
+                    via.table = Some(words.next()?.parse().ok()?);
+                }
             }
             Err(_) if first.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 via.interface = Some(first);
@@ -112,8 +119,9 @@ impl<'a> Via<'a> {
         }
         let hop = path.next_hop.map(|h| h.to_string());
         let interface = path.sw_if.and_then(|i| names.get(&i).cloned());
+        let table = path.table.map(|id| format!("next-hop-table {id}"));
         let weight = (path.weight != 1).then(|| format!("weight {}", path.weight));
-        hop.into_iter().chain(interface).chain(weight).collect::<Vec<_>>().join(" ")
+        hop.into_iter().chain(interface).chain(table).chain(weight).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -130,8 +138,8 @@ fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
 }
 
 fn route(value: &Value) -> Result<(), String> {
-    let expected = "a path or a list of paths: `<next hop> [<interface>] [weight <n>]', \
-                    `<interface>', or drop, local, unreachable, prohibit,";
+    let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
+                    [weight <n>]', `<interface>', or drop, local, unreachable, prohibit,";
     vias(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 
@@ -351,6 +359,14 @@ fn routes<A: Address>(doc: &Doc<'_>, table: u32, connected: &[Subnet<A>], out: &
         let mut item = Item::new(rank::ROUTE, key, &found.path, set)
             .unset(format!("ip route del {prefix}{in_table}"))
             .order(order.of(*prefix, 0));
+        let others = vias.iter().filter_map(|v| v.table).filter(|id| *id != table);
+        for id in others.clone().filter(|id| *id != 0) {
+            item = item.needs(table_key::<A>(id));
+        }
+        if others.count() > 0 {
+            // The routes of the other tables come first.
+            item = item.order(2 * DEPTH);
+        }
         if table != 0 {
             item = item.needs(table_key::<A>(table));
         }
@@ -367,7 +383,8 @@ fn command(via: &Via<'_>) -> String {
     }
     let hop = via.next_hop.map(|h| format!(" {h}")).unwrap_or_default();
     let interface = via.interface.map(|i| format!(" {i}")).unwrap_or_default();
-    format!(" via{hop}{interface} weight {}", via.weight)
+    let table = via.table.map(|id| format!(" next-hop-table {id}")).unwrap_or_default();
+    format!(" via{hop}{interface}{table} weight {}", via.weight)
 }
 
 /// Order of routes: a next hop must be reachable before it is used.
@@ -393,7 +410,8 @@ impl<'a, A: Address> Order<'a, A> {
     /// Number of routes that must precede this one.
     fn of(&self, prefix: Prefix<A>, depth: u32) -> u32 {
         let Some(vias) = self.routes.get(&prefix) else { return 0 };
-        let recursive = vias.iter().filter(|v| v.interface.is_none()).filter_map(|v| v.next_hop);
+        let own = vias.iter().filter(|v| v.interface.is_none() && v.table.is_none());
+        let recursive = own.filter_map(|v| v.next_hop);
         let above = |hop: A| {
             let covers = (0..=A::BITS).rev().filter_map(|len| Prefix::new(hop, len).ok());
             for cover in covers {
@@ -420,6 +438,8 @@ mod tests {
         let path = |text| Via::parse(text).map(|v| command(&v));
         assert_eq!(path("192.0.2.1").as_deref(), Some(" via 192.0.2.1 weight 1"));
         assert_eq!(path("192.0.2.1 pg0 weight 3").as_deref(), Some(" via 192.0.2.1 pg0 weight 3"));
+        let in_table = path("192.0.2.1 next-hop-table 7 weight 3");
+        assert_eq!(in_table.as_deref(), Some(" via 192.0.2.1 next-hop-table 7 weight 3"));
         assert_eq!(path("fe80::1 pg0").as_deref(), Some(" via fe80::1 pg0 weight 1"));
         assert_eq!(path("host-eth0").as_deref(), Some(" via host-eth0 weight 1"));
         assert_eq!(path("drop").as_deref(), Some(" via drop"));
@@ -427,6 +447,9 @@ mod tests {
             "",
             "192.0.2",
             "192.0.2.1 weight",
+            "192.0.2.1 next-hop-table",
+            "192.0.2.1 pg0 next-hop-table 7",
+            "192.0.2.1 next-hop-table x",
             "192.0.2.1 weight 0",
             "drop pg0",
             "weight 2 pg0 x",

@@ -5,6 +5,7 @@ use crate::{Ip, MAX_TABLES};
 use std::time::Duration;
 use thalweg_device::SwIfIndex;
 use thalweg_fib::rib::{self, Path, PathKind, RibError, Source};
+use thalweg_fib::{Dpo, Forwarding};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, LpmError, Prefix};
 
@@ -36,6 +37,9 @@ pub enum RouteError {
         /// One of the interfaces that use it.
         interface: String,
     },
+    /// Next hops of other tables' routes, or tunnels, are resolved in the table.
+    #[error("routes of other tables have next hops in table {0}; delete them first")]
+    TableTracked(u32),
     /// The limit of tables is reached.
     #[error("no room for another {0} table: the limit is {MAX_TABLES}")]
     TooManyTables(Version),
@@ -118,6 +122,9 @@ pub fn del_table<A: Address>(c: &mut Control, id: u32) -> Result<(), RouteError>
         let (version, interface) = (Version::of::<A>(), c.interface_name(i));
         return Err(RouteError::TableInUse { version, table: id, interface });
     }
+    if ip.borrow_mut().tables.get_mut(&id).is_some_and(|t| t.release_tracked(c)) {
+        return Err(RouteError::TableTracked(id));
+    }
     let gone = {
         let mut ip = ip.borrow_mut();
         ip.replacing.remove(&id);
@@ -151,28 +158,68 @@ pub fn add_route<A: Address>(
     c: &mut Control,
     table: u32,
     prefix: Prefix<A>,
-    mut paths: Vec<Path>,
+    paths: Vec<Path>,
     replace: bool,
 ) -> Result<(), RouteError> {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let t = ip.table_mut(table)?;
-    // A special path cannot share load.
-    let ends = paths.iter().any(|p| p.kind != PathKind::Normal);
-    if !replace
-        && !ends
-        && let Some(old) = t.paths(prefix, Source::Static)
-    {
-        let keep = old.into_iter().filter(|o| !paths.iter().any(|p| p.is_same(o)));
-        let keep: Vec<Path> = keep.filter(|o| o.kind == PathKind::Normal).collect();
-        paths.extend(keep);
+    let own = |path: Path| Path { table: path.table.filter(|id| *id != table), ..path };
+    let paths: Vec<Path> = paths.into_iter().map(own).collect();
+    // Next hops of other tables are followed there.
+    let others = paths.iter().filter_map(|p| Some((p.table?, p.next_hop?)));
+    let mut tracked = Vec::new();
+    let mut done = Ok(());
+    for (id, next_hop) in others {
+        let Some(next_hop) = A::from_ip(next_hop) else { continue };
+        match ip.table_mut(id).and_then(|t| Ok(t.track(c, next_hop)?)) {
+            Ok(dpo) => tracked.push(dpo),
+            Err(e) => done = Err(e),
+        }
     }
-    t.set(c, prefix, Source::Static, paths)?;
-    let sweeps = ip.sweeping.iter().filter(|s| s.0 == table).map(|s| &s.1);
-    for added in ip.replacing.get(&table).into_iter().chain(sweeps) {
-        added.borrow_mut().insert(prefix);
+    let done = done.and_then(|()| ip.put_route(c, table, prefix, paths, replace));
+    let f = c.state::<Forwarding>();
+    tracked.into_iter().for_each(|dpo| f.borrow_mut().release(c, dpo));
+    done
+}
+
+/// Returns the object that follows the route of an address in a table, with a reference: for
+/// tunnels to that address.
+///
+/// # Errors
+/// If the table does not exist, or no route leads there now.
+pub fn track<A: Address>(c: &mut Control, table: u32, address: A) -> Result<Dpo, RouteError> {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    Ok(ip.table_mut(table)?.track(c, address)?)
+}
+
+impl<A: Address> Ip<A> {
+    fn put_route(
+        &mut self,
+        c: &Control,
+        table: u32,
+        prefix: Prefix<A>,
+        mut paths: Vec<Path>,
+        replace: bool,
+    ) -> Result<(), RouteError> {
+        let t = self.table_mut(table)?;
+        // A special path cannot share load.
+        let ends = paths.iter().any(|p| p.kind != PathKind::Normal);
+        if !replace
+            && !ends
+            && let Some(old) = t.paths(prefix, Source::Static)
+        {
+            let keep = old.into_iter().filter(|o| !paths.iter().any(|p| p.is_same(o)));
+            let keep: Vec<Path> = keep.filter(|o| o.kind == PathKind::Normal).collect();
+            paths.extend(keep);
+        }
+        t.set(c, prefix, Source::Static, paths)?;
+        let sweeps = self.sweeping.iter().filter(|s| s.0 == table).map(|s| &s.1);
+        for added in self.replacing.get(&table).into_iter().chain(sweeps) {
+            added.borrow_mut().insert(prefix);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Removes paths from a route, or the whole route if `paths` is empty.
@@ -200,6 +247,7 @@ pub fn del_route<A: Address>(
         let same = |o: &Path| {
             (o.kind, o.next_hop) == (p.kind, p.next_hop)
                 && (p.sw_if.is_none() || o.sw_if == p.sw_if)
+                && (p.table.is_none() || o.table == p.table.filter(|id| *id != table))
         };
         left.retain(|o| !same(o));
         if left.len() == n {

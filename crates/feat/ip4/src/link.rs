@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, Iface, LOCAL_IF, PktMut, Rows};
 use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite};
 use thalweg_graph::trace::interface_token;
@@ -70,7 +71,7 @@ pub(crate) fn decrement_ttl(ip: &mut [u8]) -> bool {
 /// if it has expired.
 #[inline(always)]
 fn send<const LEN: usize, const WINDOW: usize, const TTL: bool>(
-    way: &LinkRewrite,
+    header: [u64; 3],
     window: &mut [u8; WINDOW],
 ) -> bool {
     let (link, ip) = window.split_at_mut(LEN);
@@ -78,17 +79,17 @@ fn send<const LEN: usize, const WINDOW: usize, const TTL: bool>(
         return false;
     }
     // Two stores that overlap, or three.
-    link[..8].copy_from_slice(&way.header[0].to_le_bytes());
+    link[..8].copy_from_slice(&header[0].to_le_bytes());
     if LEN > 16 {
-        link[8..16].copy_from_slice(&way.header[1].to_le_bytes());
+        link[8..16].copy_from_slice(&header[1].to_le_bytes());
     }
-    link[LEN - 8..].copy_from_slice(&way.header[2].to_le_bytes());
+    link[LEN - 8..].copy_from_slice(&header[2].to_le_bytes());
     true
 }
 
 #[inline(always)]
-fn output(way: &LinkRewrite) -> Verdict {
-    Verdict::node(NodeId(way.next as u16))
+fn output(node: u32) -> Verdict {
+    Verdict::node(NodeId(node as u16))
 }
 
 impl Link {
@@ -141,7 +142,7 @@ impl Link {
     /// Rewrites the packets of a frame that fit the MTU and leave by an Ethernet interface; with
     /// `TTL`, decrements it. Not for frames with chained packets.
     #[inline(always)]
-    pub(crate) fn frame<const TTL: bool>(
+    pub(crate) fn frame<V: Lanes, const TTL: bool>(
         &self,
         frame: &mut Frame,
         each: &mut [Verdict],
@@ -149,15 +150,15 @@ impl Link {
         let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
         // With tags if the first packet gets some; those whose header has another length are left.
         match self.dpos.get(dpo).state().len {
-            18 => self.rewrite::<18, 38, TTL>(dpo, frame, each),
-            22 => self.rewrite::<22, 42, TTL>(dpo, frame, each),
-            _ => self.rewrite::<ETHERNET_HEADER, 34, TTL>(dpo, frame, each),
+            18 => self.rewrite::<V, 18, 38, TTL>(dpo, frame, each),
+            22 => self.rewrite::<V, 22, 42, TTL>(dpo, frame, each),
+            _ => self.rewrite::<V, ETHERNET_HEADER, 34, TTL>(dpo, frame, each),
         }
     }
 
     /// Rewrites the packets of a frame whose headers become `LEN` bytes long.
     #[inline(always)]
-    fn rewrite<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+    fn rewrite<V: Lanes, const LEN: usize, const WINDOW: usize, const TTL: bool>(
         &self,
         dpo: Dpo,
         frame: &mut Frame,
@@ -167,51 +168,100 @@ impl Link {
         let way = self.dpos.get(dpo).link::<LEN>();
         let named = self.names_sender(LEN) || frame.tx() != Iface::Uniform(LOCAL_IF);
         let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
-        let rest = match if alike { Self::one_way::<LEN, WINDOW, TTL>(&way, frame) } else { None } {
+        let rest = if alike { Self::one_way::<LEN, WINDOW, TTL>(&way, frame) } else { None };
+        match rest {
             Some(rest) if rest.is_empty() => {
                 frame.push_all(LEN as u16, rest);
                 if named {
                     frame.set_tx(self.dpos.get(dpo).state().tx_if);
                 }
-                return FrameVerdict::Whole(output(&way));
+                FrameVerdict::Whole(output(way.next))
             }
             Some(rest) => {
-                each[..frame.len()].fill(output(&way));
-                rest
+                if named {
+                    self.name_senders(frame, rest);
+                }
+                frame.push_all(LEN as u16, rest);
+                each[..frame.len()].fill(output(way.next));
+                FrameVerdict::Each(rest)
             }
-            None => self.each_way::<LEN, WINDOW, TTL>(frame, each),
+            None if V::WIDE => self.each_way::<V, LEN, WINDOW, TTL>(way.next, named, frame, each),
+            None => self.each_alone::<LEN, WINDOW, TTL>(named, frame, each),
+        }
+    }
+
+    /// Rewrites packets with one adjacency each, the first of which has that output node.
+    #[inline(always)]
+    fn each_way<V: Lanes, const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        &self,
+        first: u32,
+        named: bool,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let (mut rest, mut others) = (Rows::NONE, 0);
+        let mut nexts = [0; FRAME_SIZE];
+        for ((at, exist), next) in frame.lane_groups().zip(nexts.as_chunks_mut().0) {
+            let (dpos, lengths) = (frame.aux_lanes::<V>(at), frame.lens::<V>(at));
+            let (nodes, plain) = self.dpos.ways::<V, LEN>(dpos, lengths);
+            rest.insert_lanes(at, exist & !plain);
+            others |= exist & !nodes.eq(V::splat(first));
+            nodes.store(next);
+        }
+        let longest = u16::MAX - LEN as u16;
+        let Some(rows) = frame.long_windows_with_aux::<WINDOW>(LEN, longest) else {
+            return FrameVerdict::PerPacket;
         };
+        if rest.is_empty() {
+            for (i, (dpo, _, window)) in rows.enumerate() {
+                if !send::<LEN, WINDOW, TTL>(self.dpos.get(dpo).header::<LEN>(), window) {
+                    rest.insert(i as u8);
+                }
+            }
+        } else {
+            let left = rest;
+            for (i, (dpo, _, window)) in rows.enumerate().filter(|r| !left.contains(r.0 as u8)) {
+                if !send::<LEN, WINDOW, TTL>(self.dpos.get(dpo).header::<LEN>(), window) {
+                    rest.insert(i as u8);
+                }
+            }
+        }
+        if named {
+            self.name_senders(frame, rest);
+        }
+        frame.push_all(LEN as u16, rest);
+        if others == 0 && rest.is_empty() {
+            return FrameVerdict::Whole(output(first));
+        }
+        each.iter_mut().zip(nexts).for_each(|(verdict, next)| *verdict = output(next));
+        FrameVerdict::Each(rest)
+    }
+
+    /// As [`each_way`](Self::each_way), one by one.
+    #[inline(always)]
+    fn each_alone<const LEN: usize, const WINDOW: usize, const TTL: bool>(
+        &self,
+        named: bool,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let longest = u16::MAX - LEN as u16;
+        let Some(rows) = frame.long_windows_with_aux::<WINDOW>(LEN, longest) else {
+            return FrameVerdict::PerPacket;
+        };
+        let mut rest = Rows::NONE;
+        for (i, ((dpo, len, window), verdict)) in rows.zip(each).enumerate() {
+            let way = self.dpos.get(dpo).link::<LEN>();
+            *verdict = output(way.next);
+            if len > usize::from(way.longest) || !send::<LEN, WINDOW, TTL>(way.header, window) {
+                rest.insert(i as u8);
+            }
+        }
         if named {
             self.name_senders(frame, rest);
         }
         frame.push_all(LEN as u16, rest);
         FrameVerdict::Each(rest)
-    }
-
-    /// Rewrites packets with one adjacency each; returns those left.
-    #[inline(always)]
-    fn each_way<const LEN: usize, const WINDOW: usize, const TTL: bool>(
-        &self,
-        frame: &mut Frame,
-        each: &mut [Verdict],
-    ) -> Rows {
-        let (mut dpos, mut lens) = ([0; FRAME_SIZE], [0; FRAME_SIZE]);
-        dpos[..frame.len()].copy_from_slice(frame.aux());
-        lens.iter_mut().zip(frame.lengths()).for_each(|(to, len)| *to = len);
-        let windows = frame.windows_mut::<WINDOW>(LEN);
-        let mut rest = Rows::NONE;
-        for (i, (((window, dpo), len), verdict)) in
-            windows.zip(&dpos).zip(&lens).zip(each).enumerate()
-        {
-            let way = self.dpos.get(*dpo).link::<LEN>();
-            *verdict = output(&way);
-            if !window.is_some_and(|w| {
-                *len <= usize::from(way.longest) && send::<LEN, WINDOW, TTL>(&way, w)
-            }) {
-                rest.insert(i as u8);
-            }
-        }
-        rest
     }
 
     /// Rewrites packets with one common adjacency; returns those left. `None`, with nothing done,
@@ -223,7 +273,7 @@ impl Link {
     ) -> Option<Rows> {
         let mut rest = Rows::NONE;
         for (i, window) in frame.long_windows_mut::<WINDOW>(LEN, way.longest)?.enumerate() {
-            if !send::<LEN, WINDOW, TTL>(way, window) {
+            if !send::<LEN, WINDOW, TTL>(way.header, window) {
                 rest.insert(i as u8);
             }
         }

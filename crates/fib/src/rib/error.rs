@@ -29,6 +29,9 @@ pub enum RibError {
     /// There is no such group.
     #[error("no next-hop group {0}")]
     NoGroup(u32),
+    /// The other table does not follow the next hop.
+    #[error("next hop {0} is not followed in table {1}")]
+    NotTracked(IpAddr, u32),
     /// Nothing can impose labels.
     #[error("no feature imposes MPLS labels")]
     Labels,

@@ -17,7 +17,7 @@ use crate::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
 use crate::{Dpo, Forwarding, Kind, LinkType, Member, Peer};
 use entries::Entries;
 use removal::Removal;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::{SwIfIndex, interface};
@@ -64,6 +64,8 @@ pub struct Table<A: Address, L> {
     free: Vec<ListId>,
     /// Next hops resolved recursively, with the lists that use them.
     recursive: BTreeSet<(A, ListId)>,
+    /// Addresses whose routes others follow, by the list that does so.
+    tracked: BTreeMap<ListId, A>,
     /// Lists whose routes are still to be removed.
     removal: Removal<A>,
 }
@@ -77,10 +79,13 @@ const SLICE: Duration = Duration::from_millis(1);
 /// Minimum number of routes visited per slice, however long it takes.
 const AT_LEAST: usize = 1024;
 
-/// Returns whether what a path leads to is known for good: a special path, or an adjacency, which
-/// changes in place.
+/// Returns whether what a path leads to is known for good: a special path, an adjacency, which
+/// changes in place, or what another table follows.
 fn is_fixed(path: &Path) -> bool {
-    path.kind != PathKind::Normal || path.sw_if.is_some() || path.next_hop.is_none()
+    path.kind != PathKind::Normal
+        || path.sw_if.is_some()
+        || path.next_hop.is_none()
+        || path.table.is_some()
 }
 
 /// Next hops of paths that are resolved recursively.
@@ -113,6 +118,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             by_paths: HashMap::new(),
             free: Vec::new(),
             recursive: BTreeSet::new(),
+            tracked: BTreeMap::new(),
             removal: Removal::default(),
         }
     }
@@ -148,6 +154,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// # Errors
     /// If a path cannot be resolved.
     pub fn intern(&mut self, c: &Control, mut paths: Vec<Path>) -> Result<(ListId, Dpo), RibError> {
+        for path in &mut paths {
+            path.table = path.table.filter(|table| *table != self.id);
+        }
         paths.sort_unstable();
         if let Some(&id) = self.by_paths.get(&paths)
             && let Some(Some(l)) = self.lists.get_mut(id as usize)
@@ -183,6 +192,40 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             self.free.push(id);
             c.state::<Forwarding>().borrow_mut().release(c, l.dpo);
         }
+    }
+
+    /// Returns the object that follows the route of an address, with a reference: for tunnels, and
+    /// for routes of other tables with next hops in this one. It follows as long as anyone has a
+    /// reference.
+    ///
+    /// # Errors
+    /// If no route leads there now.
+    pub fn track(&mut self, c: &Control, address: A) -> Result<Dpo, RibError> {
+        let ip = address.to_ip();
+        let (id, dpo) = self.intern(c, vec![Path::via(ip, None)])?;
+        if self.tracked.insert(id, address).is_some() {
+            self.release(c, id);
+        }
+        let f = c.state::<Forwarding>();
+        let mut f = f.borrow_mut();
+        f.tracked.insert((self.link, self.id, ip), dpo);
+        f.retain(dpo);
+        Ok(dpo)
+    }
+
+    /// Stops following routes for those that have released what they followed; returns whether
+    /// there are others.
+    pub fn release_tracked(&mut self, c: &Control) -> bool {
+        let f = c.state::<Forwarding>();
+        let used = |id| self.list(id).is_some_and(|list| f.borrow().refs(list.dpo) > 1);
+        let unused: Vec<(ListId, A)> =
+            self.tracked.iter().map(|(id, a)| (*id, *a)).filter(|(id, _)| !used(*id)).collect();
+        for (id, address) in unused {
+            self.tracked.remove(&id);
+            f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip()));
+            self.release(c, id);
+        }
+        !self.tracked.is_empty()
     }
 
     /// Removes a list from the index of recursive next hops.
@@ -255,6 +298,14 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             }
             // Each link type of a recursive next hop would be a group of its own.
             (PathKind::Normal, Some(_), None) if p.labels != Labels::NONE => Err(RibError::Labels),
+            (PathKind::Normal, Some(nh), None) if p.table.is_some() => {
+                let table = p.table.unwrap_or(self.id);
+                let mut f = state.borrow_mut();
+                let dpo = f.tracked.get(&(self.link, table, nh)).copied();
+                let dpo = dpo.ok_or(RibError::NotTracked(nh, table))?;
+                f.retain(dpo);
+                Ok(dpo)
+            }
             (PathKind::Normal, Some(nh), None) if is_link_local(nh) && A::BITS == 128 => {
                 Err(RibError::LinkLocal(nh))
             }
@@ -376,6 +427,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.by_paths.clear();
         self.recursive.clear();
         let f = c.state::<Forwarding>();
+        for address in std::mem::take(&mut self.tracked).into_values() {
+            f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip()));
+        }
         for list in self.lists.drain(..).flatten() {
             f.borrow_mut().release(c, list.dpo);
         }

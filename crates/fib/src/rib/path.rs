@@ -67,6 +67,9 @@ pub struct Path {
     pub preference: u8,
     /// Labels to impose.
     pub labels: Labels,
+    /// Table in which a next hop without an interface is resolved; `None` for the route's own. That
+    /// table must [track](super::Table::track) it.
+    pub table: Option<u32>,
 }
 
 impl Path {
@@ -77,7 +80,7 @@ impl Path {
     /// A special path, without next hop.
     pub fn special(kind: PathKind) -> Path {
         let (next_hop, sw_if, labels) = (None, None, Labels::NONE);
-        Path { kind, next_hop, sw_if, weight: 1, preference: 0, labels }
+        Path { kind, next_hop, sw_if, weight: 1, preference: 0, labels, table: None }
     }
     /// A connected path.
     pub fn connected(sw_if: SwIfIndex) -> Path {
@@ -86,7 +89,7 @@ impl Path {
     /// Returns whether another path leads to the same place.
     #[must_use]
     pub fn is_same(&self, other: &Path) -> bool {
-        let place = |p: &Path| (p.kind, p.next_hop, p.sw_if, p.labels);
+        let place = |p: &Path| (p.kind, p.next_hop, p.sw_if, p.labels, p.table);
         place(self) == place(other)
     }
 }
@@ -139,5 +142,6 @@ mod tests {
         assert!(path.is_same(&Path { weight: 7, preference: 2, ..path }));
         assert!(!path.is_same(&Path { labels: Labels::new(&[16]).unwrap(), ..path }));
         assert!(!path.is_same(&Path::via([10, 0, 0, 1], None)));
+        assert!(!path.is_same(&Path { table: Some(7), ..path }));
     }
 }

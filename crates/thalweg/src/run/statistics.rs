@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_config::StartupConfig;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
+use thalweg_fib::Forwarding;
 use thalweg_graph::stats::IfTotals;
 use thalweg_graph::{Control, NodeId};
 use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
@@ -106,6 +107,7 @@ struct Statistics {
     errors: Slot,
     errors_known: usize,
     nodes: Option<Nodes>,
+    routes: Routes,
     /// The segment is full, and this was said.
     full: bool,
 }
@@ -190,9 +192,10 @@ impl Statistics {
                 })?;
                 let errors = s.simple("/node/errors", rows)?;
                 let nodes = node_period.map(|period| Nodes::new(s, rows, period)).transpose()?;
-                Ok((system, names, combined, simple, errors, nodes))
+                let routes = Routes::new(s, rows)?;
+                Ok((system, names, combined, simple, errors, nodes, routes))
             })
-            .map(|(system, names, combined, simple, errors, nodes)| Statistics {
+            .map(|(system, names, combined, simple, errors, nodes, routes)| Statistics {
                 segment,
                 started: SystemTime::now() - c.uptime(),
                 heartbeat: 0,
@@ -205,6 +208,7 @@ impl Statistics {
                 errors,
                 errors_known: 0,
                 nodes,
+                routes,
                 full: false,
             })
     }
@@ -223,6 +227,7 @@ impl Statistics {
                 self.segment.count(self.errors, worker + 1, error, [count]);
             }
         }
+        self.routes.count(c, &self.segment);
         let now = Instant::now();
         if let Some(nodes) = self.nodes.as_mut().filter(|nodes| nodes.due <= now) {
             nodes.due = now + nodes.period;
@@ -294,9 +299,11 @@ impl Statistics {
             self.describe_errors(c)?;
         }
         match &mut self.nodes {
-            Some(nodes) if c.nodes().len() > nodes.known => nodes.describe(c, &mut self.segment),
-            _ => Ok(()),
+            Some(nodes) if c.nodes().len() > nodes.known => nodes.describe(c, &mut self.segment)?,
+            _ => {}
         }
+        // The last, as it may need the most room.
+        self.routes.describe(c, &mut self.segment)
     }
 
     fn describe_interface(&mut self, sw_if: usize, name: Option<&str>) -> Result<(), SegmentError> {
@@ -362,6 +369,51 @@ impl System {
             sessions: s.simple("/nat44-ed/total-sessions", rows)?,
             sessions_max: s.gauge("/nat44-ed/max-cfg-sessions")?,
         })
+    }
+}
+
+/// Counters of routes and adjacencies, by forwarding object.
+struct Routes {
+    to: Slot,
+    via: Slot,
+    known: u32,
+}
+
+impl Routes {
+    fn new(s: &mut Change<'_>, rows: usize) -> Result<Routes, SegmentError> {
+        let [to, via] =
+            slots(["to", "via"], |name| s.combined(&format!("/net/route/{name}"), rows))?;
+        Ok(Routes { to, via, known: 0 })
+    }
+
+    /// Makes room for all objects: replies to clients have their indices.
+    fn describe(&mut self, c: &Control, segment: &mut Segment) -> Result<(), SegmentError> {
+        let objects = c.state::<Forwarding>().borrow().high_water();
+        if objects > self.known {
+            // Some more, as changes keep readers waiting.
+            let columns = objects.next_power_of_two() as usize;
+            segment.change(|s| {
+                s.widen(self.to, columns)?;
+                s.widen(self.via, columns)
+            })?;
+            self.known = columns as u32;
+        }
+        Ok(())
+    }
+
+    fn count(&self, c: &Control, segment: &Segment) {
+        let state = c.state::<Forwarding>();
+        let state = state.borrow();
+        if !state.counting() {
+            return;
+        }
+        for dpo in 0..state.high_water() {
+            for (worker, counts) in state.counts_by_worker(dpo).enumerate() {
+                let [to, via] = [counts.to, counts.via].map(|n| [n.packets, n.bytes]);
+                segment.count(self.to, worker + 1, dpo as usize, to);
+                segment.count(self.via, worker + 1, dpo as usize, via);
+            }
+        }
     }
 }
 

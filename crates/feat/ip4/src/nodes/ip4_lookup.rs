@@ -8,10 +8,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
-use thalweg_fib::{DpoTable, Kind, LinkType};
+use thalweg_fib::{Counted, DpoTable, Kind, LinkType, ObjectCounters};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
-use thalweg_wire::flow::{five_tuple, hash_v4};
+use thalweg_wire::flow::{FACTORS, five_tuple, hash_v4};
 
 thalweg_graph::next_nodes! {
     REWRITE => "ip4-rewrite",
@@ -46,6 +46,9 @@ pub(super) struct Ip4Lookup {
     /// be replaced between frames.
     fib: Option<Fib>,
     uniform: bool,
+    counters: Arc<ObjectCounters>,
+    /// Packets of the frame are counted one by one.
+    counting: bool,
 }
 
 #[inline]
@@ -74,9 +77,38 @@ fn plain_hash(head: &[u8; 24]) -> Option<u32> {
     is_plain.then(|| hash_v4(src, dst, head[9], (ports >> 16) as u16, ports as u16))
 }
 
+/// Hashes of sixteen packets as [`hash`] returns them, for those with ports right after 20 bytes of
+/// header, whose mask comes first.
+#[inline(always)]
+fn plain_hashes<V: Lanes>(frame: &Frame, at: usize) -> (u16, V) {
+    let [w0, w1, w2, src, dst, ports] = frame.words6::<V>(at);
+    let byte = V::splat(0xff);
+    let protocol = w2.shr::<8>() & byte;
+    let total_len = w0.shr::<24>() | (w0.shr::<8>() & V::splat(0xff00));
+    // Zero if it is so: no options, no fragment, TCP or UDP, and long enough.
+    let differs = (w0 & byte) ^ V::splat(0x45)
+        | w1 & V::splat(u32::from_le_bytes([0, 0, 0x3f, 0xff]))
+        | (protocol - V::splat(6)) * (protocol - V::splat(17))
+        | (total_len - V::splat(24)) & V::splat(1 << 31);
+    let plain = differs.eq(V::splat(0));
+    let [a, b, c, d] = FACTORS;
+    let h = (src ^ protocol) * V::splat(a);
+    let h = (h ^ h.shr::<15>() ^ dst) * V::splat(b);
+    let h = (h ^ h.shr::<13>() ^ ports) * V::splat(c);
+    let h = (h ^ h.shr::<15>()) * V::splat(d);
+    (plain, h ^ h.shr::<16>())
+}
+
 impl Ip4Lookup {
     pub(super) fn new(cx: &BuildCx<'_>) -> Ip4Lookup {
-        Ip4Lookup { tables: cx.shared(), dpos: cx.shared(), fib: None, uniform: false }
+        Ip4Lookup {
+            tables: cx.shared(),
+            dpos: cx.shared(),
+            fib: None,
+            uniform: false,
+            counters: cx.shared(),
+            counting: false,
+        }
     }
 
     /// Looks a packet up in the table with this id.
@@ -85,9 +117,31 @@ impl Ip4Lookup {
         tables.fib_of(table).map_or(0, |fib| fib.routes.lookup(dst(p.data())))
     }
 
+    /// Takes note of whether packets are counted.
+    #[inline]
+    pub(super) fn begin_counting(&mut self) {
+        self.counting = self.counters.is_on();
+    }
+
+    /// Counts a packet whose route leads to `dpo`.
+    #[cold]
+    fn count(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, dpo: u32) {
+        self.counters.count(cx.worker(), Counted::To, [(dpo, p.total_len())]);
+    }
+
+    /// Counts all packets of a frame, which has their leaves.
+    #[cold]
+    fn count_all(&self, cx: &NodeCx<'_>, frame: &Frame) {
+        let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (*dpo, frame.total_len(i)));
+        self.counters.count(cx.worker(), Counted::To, all);
+    }
+
     /// Resolves a packet's leaf to one of its paths.
     #[inline(always)]
     pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: u32) -> Verdict {
+        if self.counting {
+            self.count(cx, &p, dpo);
+        }
         let mut kind = self.dpos.get(dpo).state().kind;
         if kind != Kind::REWRITE && kind.is_group() {
             dpo = self.dpos.resolve(dpo, || hash(p.data()));
@@ -103,6 +157,9 @@ impl Ip4Lookup {
     fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
         for _ in 0..MAX_LOOKUPS {
             let leaf = self.leaf_in(cx, p, self.dpos.get(p.aux()).state().tx_if);
+            if self.counters.is_on() {
+                self.count(cx, p, leaf);
+            }
             p.set_aux(self.dpos.resolve(leaf, || hash(p.data())));
             let kind = self.dpos.get(p.aux()).state().kind;
             if kind != Kind::LOOKUP {
@@ -136,28 +193,44 @@ impl Ip4Lookup {
         }
     }
 
-    /// Chooses members for the packets in `rows`, whose routes are groups; returns those left.
+    /// Chooses what the packets of a frame meet, whose leaves it has; returns those left.
     #[inline(always)]
-    fn choose(&self, frame: &mut Frame, rows: Rows) -> Rows {
+    fn choose<V: Lanes>(&self, frame: &mut Frame) -> Rows {
+        if !V::WIDE {
+            return self.choose_each(frame);
+        }
+        let mut rest = Rows::NONE;
+        for (at, exist) in frame.lane_groups() {
+            let met = self.dpos.met(frame.aux_lanes::<V>(at));
+            let (mut dpos, mut done) = (met.dpos, met.complete);
+            if met.balanced & exist != 0 {
+                let (plain, hashes) = plain_hashes::<V>(frame, at);
+                dpos = self.dpos.pick_all(&met, hashes);
+                done |= met.balanced & plain;
+            }
+            frame.set_aux_lanes(at, dpos);
+            rest.insert_lanes(at, exist & !done);
+        }
+        rest
+    }
+
+    /// As [`choose`](Self::choose), one by one.
+    #[inline(always)]
+    fn choose_each(&self, frame: &mut Frame) -> Rows {
         let mut leaves = [0; FRAME_SIZE];
         leaves[..frame.len()].copy_from_slice(frame.aux());
         let mut rest = Rows::NONE;
         for (i, (leaf, head)) in leaves.iter_mut().zip(frame.heads::<24>()).enumerate() {
-            if !rows.contains(i as u8) {
-                continue;
-            }
             let state = self.dpos.get(*leaf).state();
-            let hash = match state.kind {
-                // One that is complete, as it was when the group was resolved.
-                Kind::REDIRECT_COMPLETE => {
-                    *leaf = state.tx_if;
-                    continue;
+            let member = match state.kind {
+                Kind::REWRITE => continue,
+                Kind::REDIRECT_COMPLETE => Some(state.tx_if),
+                Kind::LOAD_BALANCE_COMPLETE => {
+                    plain_hash(head).map(|hash| self.dpos.pick(state, hash))
                 }
-                Kind::LOAD_BALANCE => plain_hash(head),
                 _ => None,
             };
-            let member = hash.map(|hash| self.dpos.pick(state, hash));
-            match member.filter(|member| self.dpos.get(*member).is(Kind::REWRITE)) {
+            match member {
                 Some(member) => *leaf = member,
                 None => rest.insert(i as u8),
             }
@@ -181,6 +254,7 @@ impl Ip4Lookup {
 impl Node for Ip4Lookup {
     #[inline]
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        self.begin_counting();
         let tables = self.tables.load(cx.guard());
         self.uniform = false;
         let one_table = match frame.rx() {
@@ -213,7 +287,7 @@ impl Node for Ip4Lookup {
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
-        _: &mut NodeCx<'_>,
+        cx: &mut NodeCx<'_>,
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
@@ -227,17 +301,17 @@ impl Node for Ip4Lookup {
         }
         let leaves = frame.aux_mut();
         fib.routes.lookup_batch(&addrs, leaves);
+        if std::mem::take(&mut self.counting) {
+            self.count_all(cx, frame);
+        }
+        let leaves = frame.aux();
         let Some(first) = leaves.first().copied() else { return FrameVerdict::PerPacket };
-        let goes = |dpo| self.dpos.get(dpo).is(Kind::REWRITE);
-        let rest = if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0 {
-            if goes(first) {
-                return FrameVerdict::Whole(REWRITE);
-            }
-            Rows::of(leaves.iter().map(|_| true))
-        } else {
-            Rows::of(leaves.iter().map(|l| !goes(*l)))
-        };
-        let rest = if rest.is_empty() { rest } else { self.choose(frame, rest) };
+        if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0
+            && self.dpos.get(first).is(Kind::REWRITE)
+        {
+            return FrameVerdict::Whole(REWRITE);
+        }
+        let rest = self.choose::<V>(frame);
         if rest.is_empty() {
             return FrameVerdict::Whole(REWRITE);
         }

@@ -20,6 +20,10 @@ pub static NODE: NodeDecl = NodeDecl {
 struct Ip4LookupIn(Ip4Lookup);
 
 impl Node for Ip4LookupIn {
+    fn begin(&mut self, _: &mut NodeCx<'_>, _: &Frame) {
+        self.0.begin_counting();
+    }
+
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let dpo = self.0.leaf_in(cx, &p, p.aux());
         self.0.follow(cx, p, dpo)

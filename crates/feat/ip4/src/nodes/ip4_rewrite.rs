@@ -9,9 +9,10 @@
 use crate::icmp::{self, Cause};
 use crate::link::{Length, Link, decrement_ttl, too_long};
 use std::fmt::Write;
+use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, LOCAL_IF, PktMut, Rows};
-use thalweg_fib::Kind;
+use thalweg_fib::{Counted, Kind, ObjectCounters};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
@@ -36,7 +37,7 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip4-drop",
     build: |cx| {
         let output = cx.control.arc("ip4-output").unwrap_or(ArcId(u8::MAX));
-        Built::node(Ip4Rewrite { link: Link::new(cx), output, used: false })
+        Built::node(Ip4Rewrite { link: Link::new(cx), output, used: false, counters: cx.shared() })
     },
     ..NodeDecl::DEFAULT
 };
@@ -47,9 +48,17 @@ struct Ip4Rewrite {
     output: ArcId,
     /// Whether any interface has features on it.
     used: bool,
+    counters: Arc<ObjectCounters>,
 }
 
 impl Ip4Rewrite {
+    /// Counts packets by adjacency.
+    #[cold]
+    fn count(&self, cx: &NodeCx<'_>, frame: &Frame) {
+        let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (*dpo, frame.total_len(i)));
+        self.counters.count(cx.worker(), Counted::Via, all);
+    }
+
     /// Returns the interface of all packets of a frame and its first feature; `Err` if they have
     /// not one in common.
     #[inline(always)]
@@ -94,8 +103,11 @@ impl Ip4Rewrite {
 
 impl Node for Ip4Rewrite {
     #[inline]
-    fn begin(&mut self, cx: &mut NodeCx<'_>, _: &Frame) {
+    fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.used = cx.arcs().is_used(self.output);
+        if self.counters.is_on() {
+            self.count(cx, frame);
+        }
     }
 
     #[inline]
@@ -153,7 +165,7 @@ impl Node for Ip4Rewrite {
                 Err(()) => return FrameVerdict::PerPacket,
             }
         }
-        self.link.frame::<true>(frame, each)
+        self.link.frame::<V, true>(frame, each)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

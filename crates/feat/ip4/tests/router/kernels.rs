@@ -19,11 +19,15 @@ const SETUP: &str = "set interface mtu packet 576 test2
     ip route add 48.2.3.128/25 via 10.0.2.3 test2
     ip route add 48.3.0.0/16 via 10.0.1.2 test1 via 10.0.2.2 test2
     ip route add 48.4.0.0/16 prohibit
-    ip route add 48.5.0.0/16 drop";
+    ip route add 48.5.0.0/16 drop
+    ip route add 48.7.0.0/16 via 10.0.1.2 test1 weight 3 via 10.0.1.3 test1 via 10.0.2.2 test2 \
+     weight 2 via 10.0.2.3 test2
+    ip route add 48.8.0.0/16 via 48.7.0.1
+    ip route add 48.8.128.0/17 via 48.0.0.1";
 
 /// Destinations with every outcome that needs no neighbour resolution.
 fn destination() -> impl Strategy<Value = Ipv4Addr> {
-    let routed = (0u8..7, any::<[u8; 2]>()).prop_map(|(a, [b, c])| Ipv4Addr::new(48, a, b, c));
+    let routed = (0u8..9, any::<[u8; 2]>()).prop_map(|(a, [b, c])| Ipv4Addr::new(48, a, b, c));
     let odd = prop_oneof![
         Just(ip(1, 2)),
         Just(ip(0, 1)),
@@ -68,18 +72,26 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
                 2 => p[0] = noise,
                 3 => p.truncate(usize::from(noise)),
                 4..=8 => p.extend(vec![0; usize::from(noise) % 40]),
-                9 => {
-                    // A wrong length with a valid checksum.
-                    p[2..4].copy_from_slice(&[0, noise]);
-                    p[10..12].fill(0);
-                    let sum = checksum::checksum(&p[..20]);
-                    p[10..12].copy_from_slice(&sum.to_be_bytes());
-                }
+                // A wrong length with a valid checksum.
+                9 => change(&mut p, |h| h[2..4].copy_from_slice(&[0, noise])),
+                // Packets whose flows have no ports, or other ones; fragments are not cut again.
+                10 if len < 500 => change(&mut p, |h| h[6] |= noise & 0x3f),
+                12 if len < 500 => change(&mut p, |h| h[7] = noise),
+                11 => change(&mut p, |h| h[9] = [1, 6, 47, 132][usize::from(noise) % 4]),
+                13.. => p[20..24].iter_mut().for_each(|byte| *byte ^= noise.rotate_left(3)),
                 _ => {}
             }
             p
         },
     )
+}
+
+/// Changes a packet's header, and its checksum accordingly.
+fn change(packet: &mut [u8], how: impl FnOnce(&mut [u8])) {
+    how(&mut packet[..20]);
+    packet[10..12].fill(0);
+    let sum = checksum::checksum(&packet[..20]);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// A received frame: most often one for us, sometimes for others, or of another kind.

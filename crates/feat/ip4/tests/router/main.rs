@@ -8,9 +8,12 @@ mod icmp;
 mod kernels;
 mod lab;
 mod local;
+mod midchain;
+mod paths;
 mod punts;
 mod random;
 mod routes;
 
 /// Further features of the lab.
-const MORE: &[&thalweg_engine::Feature] = &[&local::LISTENER, &arcs::ON_ARCS, &punts::TAKER];
+const MORE: &[&thalweg_engine::Feature] =
+    &[&local::LISTENER, &arcs::ON_ARCS, &punts::TAKER, &midchain::FEATURE];

@@ -123,9 +123,10 @@ fn tagged_headers_leave_in_frames_as_alone() {
             lab.ok(&format!("set interface ip address test{n}.{id} 10.{n}.{id}.1/24"));
             for host in 2..=4 {
                 let flags =
-                    thalweg_feat_arp::NeighborFlags { is_static: true, ..Default::default() };
+                    thalweg_feat_neighbor::NeighborFlags { is_static: true, ..Default::default() };
                 let (ip, mac) = (Ipv4Addr::new(10, n, id as u8, host), host_mac(n, host));
-                thalweg_feat_arp::set(&mut lab.c, sub, ip, mac.0, flags).expect("neighbour");
+                thalweg_feat_neighbor::set(&mut lab.c, sub, ip.into(), mac.0, flags)
+                    .expect("neighbour");
             }
             ways.push((sub, n, tags));
         }

@@ -31,10 +31,11 @@ fn two(outer: VlanTag, inner: VlanTag) -> TagMatch {
 }
 
 fn lab(workers: usize) -> Lab {
-    let features: [&Feature; 7] = [
+    let features: [&Feature; 8] = [
         &thalweg_device::FEATURE,
         &thalweg_fib::FEATURE,
         &thalweg_feat_ethernet::FEATURE,
+        &thalweg_feat_neighbor::FEATURE,
         &thalweg_feat_arp::FEATURE,
         &thalweg_feat_ip::FEATURE,
         &thalweg_feat_ip4::FEATURE,
@@ -104,8 +105,8 @@ fn sent_one(lab: &mut Lab) -> (SwIfIndex, Vec<u8>) {
 }
 
 fn neighbor(lab: &mut Lab, sw_if: SwIfIndex, ip: Ipv4Addr, mac: MacAddr) {
-    let flags = thalweg_feat_arp::NeighborFlags { is_static: true, ..Default::default() };
-    thalweg_feat_arp::set(&mut lab.c, sw_if, ip, mac.0, flags).expect("neighbour");
+    let flags = thalweg_feat_neighbor::NeighborFlags { is_static: true, ..Default::default() };
+    thalweg_feat_neighbor::set(&mut lab.c, sw_if, ip.into(), mac.0, flags).expect("neighbour");
 }
 
 /// Packets and bytes that an interface received and sent.
