@@ -9,8 +9,9 @@ use crate::{Result, WireError};
 
 /// Bytes in the fixed header.
 pub const HEADER_LEN: usize = 40;
-/// Maximum number of extension headers: no sender needs more, and each costs time.
-pub const MAX_EXTENSIONS: usize = 8;
+/// Maximum number of extension headers: as many as a frame of 2 KiB holds. Whoever gave up earlier
+/// would be blind to what comes after them.
+pub const MAX_EXTENSIONS: usize = 256;
 
 const LENGTH: usize = 4;
 const NEXT: usize = 6;

@@ -61,11 +61,12 @@ fn put(packet: &mut PktMut<'_>, keep: u16, value: u16) -> bool {
 
 /// Updates the fields of a packet after a change. Fields after the removed tag become readable.
 /// `was`: whether there was a tag before.
-pub(crate) fn note(words: &mut Words, tag: Tag, was: bool, frame: &[u8]) {
+pub(crate) fn note(words: &mut Words, tag: Tag, was: bool, packet: &PktMut<'_>) {
+    let frame = packet.data();
     match tag {
         Tag::Pop if was => {
             let old = *words;
-            key::read(key::IN_PORT.get(&old) as u32, frame, words);
+            key::read(key::IN_PORT.get(&old) as u32, frame, packet.total_len(), words);
             key::keep_tracked(words, &old);
         }
         Tag::Pop => {}

@@ -193,7 +193,7 @@ impl Engine {
                 (rx_if, tracking(rx_if))
             });
             let data = frame.data(at);
-            let l3 = key::read(rx_if, data, &mut self.words[i]);
+            let l3 = key::read(rx_if, data, frame.total_len(at), &mut self.words[i]);
             let Some(set) = set else {
                 self.batch.add([0; 2], Default::default());
                 continue;

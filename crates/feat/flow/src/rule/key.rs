@@ -2,6 +2,9 @@
 
 use thalweg_conntrack::State;
 use thalweg_wire::bytes::{self, be48, be64};
+use thalweg_wire::ip::protocol;
+use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::ipv6::{HEADER_LEN, Ipv6View};
 
 /// Words of a packet's fields: a cache line.
 pub const WORDS: usize = 8;
@@ -133,22 +136,27 @@ fn be32(b: &[u8], at: usize) -> u64 {
     bytes::be32(b, at).into()
 }
 
-/// Returns whether a frame is the most frequent kind: TCP after an IPv4 header without options, and
-/// no tag.
+/// Returns whether a frame of `len` bytes is the most frequent kind: TCP, its header whole, after
+/// an IPv4 header without options, and no tag.
 #[inline]
-fn plain_tcp(h: &[u8; 54]) -> bool {
+fn plain_tcp(h: &[u8; 54], len: usize) -> bool {
     (be16(h, 12) == u64::from(ether::IPV4))
         & (h[14] == 0x45)
         & (h[23] == 6)
         & (be16(h, 20) & 0x3fff == 0)
+        & (40..=len as u64 - 14).contains(&be16(h, 16))
 }
 
-/// Reads the fields of an Ethernet frame received on a port. Returns the offset of the network
-/// header if it is IPv4. Truncated or malformed fields read as zero.
+/// Reads the fields of an Ethernet frame of `len` bytes received on a port; `frame` are those in
+/// its first buffer. Returns the offset of the network header if it is IPv4.
+///
+/// As in Open vSwitch, fields of a header that is truncated or malformed read as zero: nothing
+/// behind the end of the IP packet is read, and no port or flag of a transport header that is not
+/// whole (RFC 1858, RFC 3128).
 #[inline]
-pub(crate) fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usize> {
+pub(crate) fn read(in_port: u32, frame: &[u8], len: usize, words: &mut Words) -> Option<usize> {
     if let Some(h) = frame.first_chunk::<54>()
-        && plain_tcp(h)
+        && plain_tcp(h, len)
     {
         let flags = u64::from(h[47]) << 48;
         *words = [
@@ -177,7 +185,7 @@ pub(crate) fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usiz
     DL_TYPE.set(words, kind);
     match kind as u16 {
         ether::IPV4 => {
-            ipv4(&frame[at..], words);
+            ipv4(&frame[at..], len - at, words);
             Some(at)
         }
         ether::ARP | ether::RARP => {
@@ -192,20 +200,21 @@ pub(crate) fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usiz
             None
         }
         ether::IPV6 => {
-            let ip = frame.get(at..at + 40)?;
-            NW_PROTO.set(words, ip[6].into());
-            NW_TTL.set(words, ip[7].into());
-            NW_TOS.set(words, be16(ip, 0) >> 4 & 0xff);
-            transport(ip[6], &frame[at + 40..], words);
+            ipv6(&frame[at..], len - at, words);
             None
         }
         _ => None,
     }
 }
 
+/// Reads an IPv4 packet of at most `len` bytes.
 #[inline]
-fn ipv4(l3: &[u8], words: &mut Words) {
-    let Some(ip) = l3.first_chunk::<20>() else { return };
+fn ipv4(l3: &[u8], len: usize, words: &mut Words) {
+    let Ok(view) = Ipv4View::parse_prefix(l3) else { return };
+    if usize::from(view.total_len()) > len {
+        return;
+    }
+    let ip = view.header();
     words[1] |= u64::from(ip[9]) << 48 | u64::from(ip[1]) << 56;
     words[2] |= u64::from(ip[8]) << 56;
     words[3] = be32(ip, 12) << 32 | be32(ip, 16);
@@ -214,22 +223,50 @@ fn ipv4(l3: &[u8], words: &mut Words) {
     if part & 0x3fff != 0 {
         NW_FRAG.set(words, fragment::ANY | if later { fragment::LATER } else { 0 });
     }
-    if let Some(l4) = l3.get(usize::from(ip[0] & 0xf) * 4..)
-        && !later
-    {
-        transport(ip[9], l4, words);
+    if !later {
+        transport(ip[9], view.payload(), words);
     }
 }
 
-#[inline]
-fn transport(protocol: u8, l4: &[u8], words: &mut Words) {
-    let Some(ports) = l4.first_chunk::<4>() else { return };
-    match protocol {
-        6 | 17 | 132 => words[4] |= be16(ports, 0) | be16(ports, 2) << 16,
-        1 | 58 => words[4] |= u64::from(ports[0]) | u64::from(ports[1]) << 16,
-        _ => return,
+/// Reads an IPv6 packet of at most `len` bytes, behind its extension headers.
+fn ipv6(l3: &[u8], len: usize, words: &mut Words) {
+    let Ok(view) = Ipv6View::parse_prefix(l3) else { return };
+    let Ok(behind) = view.transport() else { return };
+    if HEADER_LEN + usize::from(view.payload_len()) > len {
+        return;
     }
-    if let (6, Some(flags)) = (protocol, l4.get(13)) {
+    NW_TTL.set(words, view.hop_limit().into());
+    NW_TOS.set(words, view.traffic_class().into());
+    let part = behind.fragment.filter(|f| !f.is_atomic());
+    let later = part.is_some_and(|f| f.offset != 0);
+    if part.is_some() {
+        NW_FRAG.set(words, fragment::ANY | if later { fragment::LATER } else { 0 });
+    }
+    if later {
+        NW_PROTO.set(words, protocol::FRAGMENT.into());
+    } else {
+        NW_PROTO.set(words, behind.protocol.into());
+        transport(behind.protocol, behind.payload, words);
+    }
+}
+
+/// Reads a transport header, if it is whole.
+#[inline]
+fn transport(number: u8, l4: &[u8], words: &mut Words) {
+    let whole = match number {
+        protocol::TCP => 20,
+        protocol::SCTP => 12,
+        protocol::UDP | protocol::ICMP | protocol::IGMP | protocol::ICMPV6 => 8,
+        _ => return,
+    };
+    let Some(h) = l4.first_chunk::<8>().filter(|_| l4.len() >= whole) else { return };
+    match number {
+        protocol::ICMP | protocol::IGMP | protocol::ICMPV6 => {
+            words[4] |= u64::from(h[0]) | u64::from(h[1]) << 16;
+        }
+        _ => words[4] |= be16(h, 0) | be16(h, 2) << 16,
+    }
+    if let (protocol::TCP, Some(flags)) = (number, l4.get(13)) {
         words[4] |= u64::from(*flags) << 48;
     }
 }
@@ -237,6 +274,7 @@ fn transport(protocol: u8, l4: &[u8], words: &mut Words) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use std::net::Ipv4Addr;
     use thalweg_wire::MacAddr;
     use thalweg_wire::build::Packet;
@@ -245,6 +283,9 @@ mod tests {
     fn fields_are_read() {
         let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let ether = Packet::new().ether(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+        fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usize> {
+            super::read(in_port, frame, frame.len(), words)
+        }
         let mut words = [7; WORDS];
         let at = read(3, &ether.clone().ipv4(a, b).tcp(5, 80).flags(0x12).build(), &mut words);
         assert_eq!(at, Some(14));
@@ -289,6 +330,104 @@ mod tests {
         assert_eq!(NW_FRAG.get(&words), fragment::ANY | fragment::LATER);
         for end in 0..tagged.len() {
             read(1, &tagged[..end], &mut words);
+        }
+    }
+
+    fn fields(frame: &[u8]) -> Words {
+        let mut words = [7; WORDS];
+        read(3, frame, frame.len(), &mut words);
+        words
+    }
+
+    #[test]
+    fn nothing_behind_the_end_of_the_ip_packet_is_read() {
+        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let ether = Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6]));
+        // Eight bytes of TCP, and a trailer where its flags would be.
+        let mut frame = ether.clone().ipv4(a, b).tcp(5, 81).flags(0x10).build();
+        assert_eq!((TP_DST.get(&fields(&frame)), TCP_FLAGS.get(&fields(&frame))), (81, 0x10));
+        for length in 20..40u8 {
+            frame[17] = length;
+            let words = fields(&frame);
+            assert_eq!((NW_PROTO.get(&words), TP_DST.get(&words)), (6, 0), "{length}");
+            assert_eq!(TCP_FLAGS.get(&words), 0, "{length}");
+        }
+        // A packet that ends behind the frame's end, or before its own header's.
+        for length in [19, 41, 255] {
+            frame[17] = length;
+            assert_eq!((NW_PROTO.get(&fields(&frame)), DL_TYPE.get(&fields(&frame))), (0, 0x800));
+        }
+        // The same where the rest is in further buffers.
+        let mut words = [0; WORDS];
+        read(3, &frame, 14 + 255, &mut words);
+        assert_eq!(TP_DST.get(&words), 81);
+    }
+
+    #[test]
+    fn extension_headers_are_walked() {
+        let ether = Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6]));
+        let (a, b) = ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
+        let plain = ether.ipv6(a, b).tcp(5, 80).flags(2).build();
+        let with = |headers: &[(u8, &[u8])]| {
+            let mut frame = plain.clone();
+            for (kind, header) in headers.iter().rev() {
+                let mut header = header.to_vec();
+                header[0] = std::mem::replace(&mut frame[20], *kind);
+                let length = u16::from_be_bytes([frame[18], frame[19]]) + header.len() as u16;
+                frame[18..20].copy_from_slice(&length.to_be_bytes());
+                frame.splice(54..54, header);
+            }
+            fields(&frame)
+        };
+        let options = [0, 0, 1, 4, 0, 0, 0, 0];
+        let chain = [(0, &options[..]), (43, &options[..]), (60, &options[..])].repeat(30);
+        for headers in [&[][..], &[(60, &options[..])], &chain] {
+            let words = with(headers);
+            assert_eq!((NW_PROTO.get(&words), TP_DST.get(&words)), (6, 80), "{}", headers.len());
+            assert_eq!((TCP_FLAGS.get(&words), NW_FRAG.get(&words)), (2, 0));
+        }
+        let fragment = |offset: u8, more: u8| {
+            let words =
+                with(&[(60, &options[..]), (44, &[0, 0, 0, offset << 3 | more, 0, 0, 0, 1])]);
+            (NW_PROTO.get(&words), NW_FRAG.get(&words), TP_DST.get(&words))
+        };
+        assert_eq!(fragment(0, 0), (6, 0, 80));
+        assert_eq!(fragment(0, 1), (6, fragment::ANY, 80));
+        assert_eq!(fragment(1, 1), (44, fragment::ANY | fragment::LATER, 0));
+        // A header that leads behind the packet's end.
+        let words = with(&[(60, &[0, 9, 1, 4, 0, 0, 0, 0])]);
+        assert_eq!((NW_PROTO.get(&words), DL_TYPE.get(&words)), (0, 0x86dd));
+    }
+
+    proptest! {
+        /// Bytes behind the end of the IP packet change nothing, wherever it ends.
+        #[test]
+        fn trailers_change_nothing(
+            mut ip in proptest::collection::vec(any::<u8>(), 20..100),
+            version in prop_oneof![Just(4u8), Just(6)], number in prop_oneof![Just(6u8), Just(17), Just(1), Just(60), Just(44)],
+            trailer in proptest::collection::vec(any::<u8>(), 0..60), fragment: bool,
+        ) {
+            let kind = if version == 4 { ether::IPV4 } else { ether::IPV6 };
+            ip.resize(ip.len().max(40), 0);
+            let length = ip.len() as u16;
+            if version == 4 {
+                ip[0] = 0x45 + (ip[0] & 3);
+                ip[2..4].copy_from_slice(&length.to_be_bytes());
+                ip[9] = number;
+                if !fragment {
+                    ip[6..8].fill(0);
+                }
+            } else {
+                ip[0] = 0x60;
+                ip[4..6].copy_from_slice(&(length - 40).to_be_bytes());
+                ip[6] = number;
+            }
+            let mut frame = vec![2; 12];
+            frame.extend(kind.to_be_bytes());
+            frame.extend(&ip);
+            let bare = fields(&frame);
+            frame.extend(&trailer);
+            prop_assert_eq!(fields(&frame), bare);
         }
     }
 }
