@@ -58,6 +58,8 @@ pub struct Apply {
     /// Keys of items that could not be applied.
     lost: HashSet<String>,
     done: usize,
+    /// Something could not be applied.
+    is_incomplete: bool,
     confirm: Option<Duration>,
     ended: bool,
 }
@@ -96,6 +98,7 @@ impl Apply {
             failure: None,
             lost: HashSet::new(),
             done: 0,
+            is_incomplete: false,
             confirm,
             ended: false,
         })
@@ -160,6 +163,10 @@ impl Apply {
                         if let Some(end) = self.verified(c, left, out) {
                             return self.finish(c, end);
                         }
+                    }
+                    // What cannot be verified does not stay.
+                    Some(Err(e)) if self.mode == Mode::AllOrNothing && self.failure.is_none() => {
+                        self.roll_back(c, format!("cannot verify: {e}"));
                     }
                     Some(Err(e)) => return self.finish(c, Err(failed(e))),
                 },
@@ -289,6 +296,7 @@ impl Apply {
             }
             (None, left) => {
                 if let Some(left) = left {
+                    self.is_incomplete = true;
                     tracing::warn!(
                         "configuration: applied incompletely; `{left}' is still missing"
                     );
@@ -351,21 +359,37 @@ impl Task<Control> for Apply {
             return out.line("stopped; nothing has changed");
         };
         out.line("stopped; rolling back to the previous configuration");
-        in_background(c, target.previous, "rollback after stop");
+        in_background(c, target.previous, "rollback after stop", |_, _| {});
     }
 }
 
-/// Applies a configuration in the background; the outcome is logged.
-pub(crate) fn in_background(c: &mut Control, target: Arc<Document>, why: &'static str) {
+/// Applies a configuration in the background; the outcome is logged, and passed to `then`.
+pub(crate) fn in_background(
+    c: &mut Control,
+    target: Arc<Document>,
+    why: &'static str,
+    then: impl FnOnce(&mut Control, bool) + 'static,
+) {
     match Apply::new(c, Source::Ready(target), Mode::BestEffort, None, Format::Text) {
         Ok(apply) => {
-            drive(c, apply, Box::new(move |_| tracing::info!("configuration: {why}: done")))
+            let then = move |c: &mut Control, done: bool| {
+                match done {
+                    true => tracing::info!("configuration: {why}: done"),
+                    false => tracing::error!("configuration: {why}: failed"),
+                }
+                then(c, done);
+            };
+            drive(c, apply, Box::new(then));
         }
-        Err(e) => tracing::error!("configuration: {why}: {e}"),
+        Err(e) => {
+            tracing::error!("configuration: {why}: {e}");
+            then(c, false);
+        }
     }
 }
 
-type Then = Box<dyn FnOnce(&mut Control)>;
+/// What follows, and whether the configuration is applied.
+type Then = Box<dyn FnOnce(&mut Control, bool)>;
 
 fn drive(c: &mut Control, mut apply: Apply, then: Then) {
     let mut out = Output::new();
@@ -374,10 +398,10 @@ fn drive(c: &mut Control, mut apply: Apply, then: Then) {
             let wait = at.saturating_duration_since(Instant::now());
             c.after(wait, move |c| drive(c, apply, then));
         }
-        TaskPoll::Done => then(c),
+        TaskPoll::Done => then(c, !apply.is_incomplete),
         TaskPoll::Failed(e) => {
             tracing::error!("configuration: {e}");
-            then(c);
+            then(c, false);
         }
     }
 }
@@ -390,7 +414,7 @@ pub fn apply_at_start(
     then: impl FnOnce(&mut Control) + 'static,
 ) {
     match Apply::new(c, Source::Ready(Arc::new(target)), Mode::BestEffort, None, Format::Text) {
-        Ok(apply) => drive(c, apply, Box::new(then)),
+        Ok(apply) => drive(c, apply, Box::new(|c, _| then(c))),
         Err(e) => {
             tracing::error!("configuration: {e}");
             then(c);

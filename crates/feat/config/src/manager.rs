@@ -173,6 +173,9 @@ pub(crate) fn disarm(c: &mut Control) -> Option<Arc<Document>> {
     Some(pending.back)
 }
 
+/// How long after a rollback that failed it is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
 fn revert(c: &mut Control) {
     let busy = c.state::<Manager>().borrow().busy;
     if busy {
@@ -183,7 +186,21 @@ fn revert(c: &mut Control) {
         }
         return;
     }
-    let Some(pending) = c.state::<Manager>().borrow_mut().pending.take() else { return };
+    let back = c.state::<Manager>().borrow().pending.as_ref().map(|p| p.back.clone());
+    let Some(back) = back else { return };
     tracing::warn!("configuration: not confirmed in time; rolling back");
-    crate::apply::in_background(c, pending.back, "rollback");
+    crate::apply::in_background(c, back, "rollback", |c, done| {
+        // Until it has succeeded, the change stays unconfirmed.
+        let state = c.state::<Manager>();
+        if done {
+            state.borrow_mut().pending = None;
+        } else if state.borrow().pending.is_some() {
+            let seconds = AGAIN.as_secs();
+            tracing::warn!("configuration: rolling back again in {seconds} s, or `config commit'");
+            let timer = c.after(AGAIN, revert);
+            if let Some(pending) = &mut state.borrow_mut().pending {
+                pending.timer = timer;
+            }
+        }
+    });
 }

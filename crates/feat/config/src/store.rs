@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use tempfile::NamedTempFile;
 use thalweg_config::declare::MAX_TEXT;
@@ -46,6 +47,8 @@ pub struct Revision {
 #[derive(Clone, Debug)]
 pub struct Store {
     file: PathBuf,
+    /// Held while saving: two at once would choose the same number.
+    saving: Arc<Mutex<()>>,
 }
 
 /// Reads a configuration file.
@@ -92,7 +95,8 @@ impl Store {
     /// Stores the configuration in a file, which need not exist yet.
     pub fn new(file: impl Into<PathBuf>) -> Store {
         let file = file.into();
-        Store { file: std::path::absolute(&file).unwrap_or(file) }
+        let file = std::path::absolute(&file).unwrap_or(file);
+        Store { file, saving: Arc::default() }
     }
 
     /// The file.
@@ -165,6 +169,8 @@ impl Store {
     /// # Errors
     /// If the system fails; the previous text is unchanged then.
     pub fn save(&self, text: &str) -> Result<bool, FileError> {
+        // It guards files, which another thread's panic does not change.
+        let _alone = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.saved()?;
         if before.as_deref() == Some(text) {
             return Ok(false);
@@ -179,10 +185,23 @@ impl Store {
         let last = revisions.first().map(|r| read(&r.path)).transpose()?;
         // A text edited by hand must not be lost.
         let edited = before.as_deref().filter(|b| Some(*b) != last.as_deref());
-        for (number, text) in (first..).zip(edited.into_iter().chain([text])) {
-            write(&dir.join(format!("{number:06}.yaml")), text)?;
+        let mut new = Vec::new();
+        let mut write_all = || {
+            for (number, text) in (first..).zip(edited.into_iter().chain([text])) {
+                let path = dir.join(format!("{number:06}.yaml"));
+                write(&path, text)?;
+                new.push(path);
+            }
+            write(&self.file, text)
+        };
+        let written = write_all();
+        if written.is_err() {
+            // A text that was not saved must not be there to roll back to.
+            for path in &new {
+                let _ = fs::remove_file(path);
+            }
         }
-        write(&self.file, text)?;
+        written?;
         for old in self.revisions()?.iter().skip(KEPT) {
             if let Err(e) = fs::remove_file(&old.path) {
                 tracing::warn!("configuration: cannot remove {}: {e}", old.path.display());
@@ -252,5 +271,30 @@ mod tests {
         let lost = Store::new(dir.path().join("no/such/dir/x.yaml"));
         assert!(lost.save("a").is_err());
         drop(store);
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_saved_leaves_no_revision() {
+        let (_dir, store) = store();
+        // Revisions can be written, the file itself cannot.
+        std::os::unix::fs::symlink("/proc/sys/kernel/ostype", store.file()).unwrap();
+        assert!(store.save("b").is_err());
+        assert_eq!(store.revisions().unwrap().len(), 0);
+        assert_eq!(store.saved().unwrap().unwrap(), "Linux\n");
+    }
+
+    #[test]
+    fn saving_at_once_uses_different_numbers() {
+        let (_dir, store) = store();
+        std::thread::scope(|scope| {
+            for n in 0..8 {
+                let store = &store;
+                scope.spawn(move || store.save(&format!("text {n}")).unwrap());
+            }
+        });
+        let revisions = store.revisions().unwrap();
+        let numbers: Vec<u64> = revisions.iter().map(|r| r.number).rev().collect();
+        assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
+        assert_eq!(Some(read(&revisions[0].path).unwrap()), store.saved().unwrap());
     }
 }

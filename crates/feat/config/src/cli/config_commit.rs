@@ -36,6 +36,10 @@ impl Command<Control> for ConfigCommit {
     ) -> Result<Outcome<Control>, CliError> {
         let confirm = seconds(args)?;
         args.end()?;
+        // What is half applied must become neither the saved configuration nor a target.
+        if c.state::<Manager>().borrow().busy {
+            return Err(failed(ConfigError::Busy));
+        }
         if let Some(after) = confirm {
             let back = revision(c, 0)?;
             let source = back.clone();
