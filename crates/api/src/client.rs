@@ -162,7 +162,8 @@ impl Client {
     pub(crate) fn label(&self) -> String {
         match self.lock().name.as_str() {
             "" => format!("API client {:#x}", self.id.0),
-            name => format!("API client `{name}`"),
+            // Whatever a client calls itself stays on its line.
+            name => format!("API client `{}`", name.escape_debug()),
         }
     }
 

@@ -450,7 +450,7 @@ fn requests_before_the_end_are_answered() {
 
 #[test]
 fn many_clients_at_once_and_some_die() {
-    let world = World::new(Limits { clients: 64, ..Limits::default() });
+    let world = World::new(Limits { clients: 64, root_clients: 0, ..Limits::default() });
     let mut clients: Vec<Client> = (0..64).map(|_| world.client()).collect();
     let mut refused = world.raw();
     assert!(receive(&mut refused).is_none());

@@ -210,8 +210,8 @@ impl Frame {
         })
     }
 
-    /// Like [`long_windows_mut`](Self::long_windows_mut), each after its packet's side column and the
-    /// length of its first segment.
+    /// Like [`long_windows_mut`](Self::long_windows_mut), each after its packet's side column and
+    /// the length of its first segment.
     #[inline(always)]
     pub fn long_windows_with_aux<const N: usize>(
         &mut self,

@@ -145,6 +145,9 @@ impl<C: 'static> Execution<C> {
             }
         };
         let Statement { text, line } = statement;
+        if text.trim().is_empty() {
+            return Ok(Advance::On);
+        }
         frame.line = line;
         frame.statement = text.trim().to_owned();
         self.any = true;

@@ -220,6 +220,7 @@ mod tests {
         let mut script = Script::typed(text).unwrap();
         std::iter::from_fn(|| script.next_statement())
             .map(|s| s.map(|s| (s.line, s.text.trim().to_owned())).unwrap_or((0, "error".into())))
+            .filter(|(_, text)| !text.is_empty())
             .collect()
     }
 

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod background;
 mod builtin;
 pub mod client;
 mod command;
@@ -52,6 +53,7 @@ mod testing;
 mod tree;
 
 pub use args::Args;
+pub use background::in_background;
 pub use command::{Command, Outcome, Question, Task, TaskPoll, usage_words};
 pub use complete::Completion;
 pub use counted::counted;

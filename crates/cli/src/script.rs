@@ -10,6 +10,9 @@ use crate::lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES, Scanner, Statement, Step
 /// Bytes of a file that are read at once, with other work in between.
 const PIECE: usize = 256 * 1024;
 
+/// Characters that are scanned at once, with other work in between.
+const SCANNED: usize = 64 * 1024;
+
 /// A text of commands, taken one at a time.
 #[derive(Debug)]
 pub struct Script {
@@ -18,9 +21,22 @@ pub struct Script {
     text: String,
     at: usize,
     line: usize,
+    /// Command that ends in a later piece.
+    begun: Option<Begun>,
     /// Text that follows `text`.
     more: VecDeque<String>,
     reading: Option<Reading>,
+}
+
+/// The first part of a command.
+#[derive(Debug, Default)]
+struct Begun {
+    scanner: Scanner,
+    text: String,
+    /// Whether there is nothing but blanks yet.
+    blank: bool,
+    /// Line on which it begins.
+    line: usize,
 }
 
 /// A file that is being read. It is read completely before its first command runs: a file that is
@@ -48,7 +64,15 @@ impl Script {
                 text.len()
             )));
         }
-        Ok(Script { name: None, text, at: 0, line: 1, more: VecDeque::new(), reading: None })
+        Ok(Script {
+            name: None,
+            text,
+            at: 0,
+            line: 1,
+            begun: None,
+            more: VecDeque::new(),
+            reading: None,
+        })
     }
 
     /// Opens a file of commands, which is read while it is executed.
@@ -57,12 +81,7 @@ impl Script {
     /// If it is not a regular file or cannot be opened.
     pub fn open(path: &str) -> Result<Self, CliError> {
         let fail = |what: String| unreadable(path, what);
-        // A pipe or a device could block the main thread: check before opening.
-        let meta = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
-        if !meta.is_file() {
-            return Err(fail("not a regular file".to_owned()));
-        }
-        let file = File::open(path).map_err(|e| fail(e.to_string()))?;
+        let file = thalweg_files::open(path.as_ref()).map_err(|e| fail(e.source.to_string()))?;
         let reading = Reading { file, bytes: 0, lines: 0, begun: Vec::new() };
         let script = Script::typed(String::new())?;
         Ok(Script { name: Some(path.to_owned()), reading: Some(reading), ..script })
@@ -95,80 +114,81 @@ impl Script {
         Ok(())
     }
 
-    /// Returns the next command that is not blank.
+    /// Returns the next command. It may be blank: after a piece of text without a command, so that
+    /// the caller can do other work in between.
     pub(crate) fn next_statement(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
+        let mut left = SCANNED;
         loop {
-            if self.at >= self.text.len() && !self.extend() {
-                return None;
-            }
-            let statement = self.one();
-            match statement {
-                Ok(s) if s.text.trim().is_empty() => {}
-                other => return Some(other),
-            }
-        }
-    }
-
-    /// Appends the next piece to what is left; returns false if there is none.
-    fn extend(&mut self) -> bool {
-        let Some(piece) = self.more.pop_front() else { return false };
-        let rest = self.text.split_off(self.at.min(self.text.len()));
-        self.text = if rest.is_empty() { piece } else { rest + &piece };
-        self.at = 0;
-        true
-    }
-
-    fn one(&mut self) -> Result<Statement, (usize, CliError)> {
-        let line = self.line;
-        loop {
-            match self.scan() {
-                Some(statement) => return statement,
-                // It continues in the next piece: scan again from its start.
-                None => {
-                    self.line = line;
-                    self.extend();
+            if self.at >= self.text.len() {
+                match self.more.pop_front() {
+                    Some(piece) => (self.text, self.at) = (piece, 0),
+                    None if self.begun.is_none() => return None,
+                    None => {}
                 }
             }
+            match self.scan(&mut left) {
+                Some(Ok(s)) if s.text.trim().is_empty() && left > 0 => {}
+                Some(statement) => return Some(statement),
+                None if left == 0 => {
+                    return Some(Ok(Statement { text: String::new(), line: self.line }));
+                }
+                None => {}
+            }
         }
     }
 
-    /// Returns the command that begins here; `None` if its end is not in this piece.
-    fn scan(&mut self) -> Option<Result<Statement, (usize, CliError)>> {
-        let mut scanner = Scanner::default();
-        let mut text = String::new();
-        let mut first = self.line;
-        for (i, c) in self.text[self.at..].char_indices() {
-            let step = scanner.step(c);
-            if text.trim_start().is_empty() {
-                first = self.line;
+    /// Returns the command that begins here or has begun; `None` if its end is not in this piece or
+    /// not among the next `left` characters.
+    fn scan(&mut self, left: &mut usize) -> Option<Result<Statement, (usize, CliError)>> {
+        let new = Begun { blank: true, line: self.line, ..Begun::default() };
+        let mut begun = self.begun.take().unwrap_or(new);
+        let start = self.at;
+        for (i, c) in self.text[start..].char_indices() {
+            if *left == 0 {
+                self.at = start + i;
+                self.begun = Some(begun);
+                return None;
+            }
+            *left -= 1;
+            let step = begun.scanner.step(c);
+            if begun.blank {
+                begun.line = self.line;
             }
             self.line += usize::from(c == '\n');
             match step {
-                Step::Keep => text.push(c),
-                Step::Drop => {}
-                Step::Join => text.push(' '),
-                Step::Backslash => text.extend(['\\', c]),
+                Step::Keep if begun.blank && c.is_whitespace() => {}
+                Step::Keep => {
+                    begun.text.push(c);
+                    begun.blank = false;
+                }
+                Step::Join if !begun.blank => begun.text.push(' '),
+                Step::Drop | Step::Join => {}
+                Step::Backslash => {
+                    begun.text.extend(['\\', c]);
+                    begun.blank = false;
+                }
                 Step::End => {
-                    self.at += i + 1;
-                    return Some(Ok(Statement { text, line: first }));
+                    self.at = start + i + c.len_utf8();
+                    return Some(Ok(Statement { text: begun.text, line: begun.line }));
                 }
             }
-            if text.len() > MAX_COMMAND_BYTES {
+            if begun.text.len() > MAX_COMMAND_BYTES {
                 self.more.clear();
                 self.at = self.text.len();
                 let error = format!("command is too long: at most {MAX_COMMAND_BYTES} bytes");
-                return Some(Err((first, CliError::failed(error))));
+                return Some(Err((begun.line, CliError::failed(error))));
             }
         }
+        self.at = self.text.len();
         if !self.more.is_empty() {
+            self.begun = Some(begun);
             return None;
         }
-        self.at = self.text.len();
-        if scanner.balanced() {
-            return Some(Ok(Statement { text, line: first }));
+        if begun.scanner.balanced() {
+            return Some(Ok(Statement { text: begun.text, line: begun.line }));
         }
-        let error = format!("`{}' has an unclosed `{{'", shorten(text.trim()));
-        Some(Err((first, CliError::failed(error))))
+        let error = format!("`{}' has an unclosed `{{'", shorten(begun.text.trim()));
+        Some(Err((begun.line, CliError::failed(error))))
     }
 }
 
@@ -220,6 +240,7 @@ mod tests {
             script.read_on()?;
         }
         let all = std::iter::from_fn(|| script.next_statement());
+        let all = all.filter(|s| !matches!(s, Ok(s) if s.text.trim().is_empty()));
         all.map(|s| s.map(|s| (s.line, s.text)).map_err(|(_, e)| e)).collect()
     }
 
@@ -271,5 +292,30 @@ mod tests {
         fails(b"a {\n b", "an unclosed");
         let endless = vec![b'a'; 3 * PIECE];
         fails(&endless, "command is too long");
+    }
+
+    #[test]
+    fn blanks_and_comments_take_linear_time_with_other_work_in_between() {
+        for filler in [" ", "\n", "#", "\\\n", "\u{2003}"] {
+            let text = filler.repeat((4 << 20) / filler.len());
+            let text = if filler == "#" { text + "\nlast" } else { text + " last" };
+            let mut script = Script::typed(text).unwrap();
+            let (mut pieces, mut last) = (0, String::new());
+            while let Some(statement) = script.next_statement() {
+                pieces += 1;
+                last = statement.unwrap().text;
+            }
+            assert_eq!(last.trim(), "last");
+            assert!(pieces > 20, "{filler:?}: {pieces}");
+        }
+    }
+
+    #[test]
+    fn commands_across_pieces_are_whole() {
+        let (before, word) = ("#".repeat(PIECE - 100), "x".repeat(PIECE / 4));
+        let text = format!("{before}\na {word} {{ b\n{word} }} c\nd\n");
+        let all = from_file(text.as_bytes()).unwrap();
+        let line = text.lines().skip(1).take(2).collect::<Vec<_>>().join("\n");
+        assert_eq!(all, [(2, line), (4, "d".to_owned())]);
     }
 }

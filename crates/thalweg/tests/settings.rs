@@ -293,7 +293,7 @@ const SETTERS: &[(&str, &[&str])] = &[
             "nat44 log syslog 127.0.0.1:9 rate 5",
             "nat44 log ipfix 127.0.0.1:9",
             "nat44 log ipfix 127.0.0.1:9 domain 7 src-port 4739 rate 5",
-            "nat44 log file /dev/null",
+            "nat44 log file /tmp/thalweg-settings-test.log",
         ],
     ),
     (

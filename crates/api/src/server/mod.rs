@@ -45,6 +45,8 @@ impl ServerConfig {
 pub struct Limits {
     /// Number of clients.
     pub clients: usize,
+    /// Number of further clients that run as root.
+    pub root_clients: usize,
     /// Bytes of a request.
     pub message: usize,
     /// Pending requests, per client.
@@ -64,6 +66,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             clients: 256,
+            root_clients: 8,
             message: 4 << 20,
             requests: 4096,
             request_bytes: 4 << 20,

@@ -4,6 +4,7 @@ use crate::client::{Client, ClientId, Links};
 use crate::clients::Clients;
 use crate::wire::{FRAMING, Framed, framed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -188,8 +189,11 @@ impl Thread {
                     return;
                 }
             };
-            let most = self.links.limits.clients;
-            if self.connections.len() >= most {
+            let limits = &self.links.limits;
+            let most = limits.clients;
+            let is_root = socket_peercred(&stream).is_ok_and(|peer| peer.uid.is_root());
+            let reserve = if is_root { limits.root_clients } else { 0 };
+            if self.connections.len() >= most + reserve {
                 tracing::warn!("API client refused: the limit is {most} clients");
                 continue;
             }

@@ -136,6 +136,12 @@ impl Stream {
         }
     }
 
+    /// Whether it is a local client that runs as root.
+    pub(super) fn is_of_root(&self) -> bool {
+        let Self::Unix(stream) = self else { return false };
+        rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid.is_root())
+    }
+
     /// Sets the read timeout.
     pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {

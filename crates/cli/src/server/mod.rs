@@ -43,7 +43,8 @@ use crate::job::Dispatch;
 use listen::Listener;
 pub(crate) use listen::Stream;
 pub use listen::{Listen, group_id};
-use session::Session;
+pub use session::is_deceptive;
+use session::{Activity, Session};
 use thalweg_socket::LocalError;
 
 /// Configuration of the server.
@@ -59,6 +60,8 @@ pub struct ServerConfig {
     pub allow_remote: bool,
     /// Maximum number of sessions.
     pub max_sessions: usize,
+    /// Number of further sessions for local clients that run as root.
+    pub root_sessions: usize,
     /// Configuration of interactive sessions.
     pub session: SessionConfig,
 }
@@ -72,6 +75,7 @@ impl Default for ServerConfig {
             group: None,
             allow_remote: false,
             max_sessions: 32,
+            root_sessions: 4,
             session: SessionConfig::default(),
         }
     }
@@ -95,6 +99,9 @@ pub struct SessionConfig {
     /// How long to wait for the terminal type; also how long an unfinished line of a `vppctl`
     /// session waits for its end.
     pub patience: Duration,
+    /// A session that has been idle for so long ends when all sessions are in use and another
+    /// client comes.
+    pub idle: Duration,
 }
 
 impl Default for SessionConfig {
@@ -107,6 +114,7 @@ impl Default for SessionConfig {
             history: 100,
             write_timeout: Duration::from_secs(30),
             patience: Duration::from_secs(1),
+            idle: Duration::from_secs(60),
         }
     }
 }
@@ -169,6 +177,7 @@ impl Server {
             stopped,
             sessions: Arc::clone(&sessions),
             max_sessions: config.max_sessions,
+            root_sessions: config.root_sessions,
             config: Arc::new(config.session),
             dispatch,
         };
@@ -198,7 +207,7 @@ impl Drop for Server {
         }
         let threads: Vec<_> = {
             let mut sessions = self.sessions.lock();
-            sessions.open.values().for_each(Stream::shutdown);
+            sessions.open.values().for_each(|(stream, _)| stream.shutdown());
             sessions.threads.drain().map(|(_, thread)| thread).collect()
         };
         for thread in threads {
@@ -214,7 +223,7 @@ struct Sessions(Mutex<Open>);
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    open: HashMap<u64, Stream>,
+    open: HashMap<u64, (Stream, Arc<Activity>)>,
     threads: HashMap<u64, JoinHandle<()>>,
 }
 
@@ -245,6 +254,7 @@ struct Acceptor<D> {
     stopped: UnixStream,
     sessions: Arc<Sessions>,
     max_sessions: usize,
+    root_sessions: usize,
     config: Arc<SessionConfig>,
     dispatch: D,
 }
@@ -286,23 +296,33 @@ impl<D: Dispatch> Acceptor<D> {
 
     fn admit(&self, stream: Stream) {
         let mut sessions = self.sessions.lock();
-        if sessions.open.len() >= self.max_sessions {
-            tracing::warn!(limit = self.max_sessions, "CLI session refused: too many");
-            let text = format!("too many CLI sessions: at most {}\r\n", self.max_sessions);
-            stream.last_words(text.as_bytes());
-            return;
+        let reserve = if stream.is_of_root() { self.root_sessions } else { 0 };
+        if sessions.open.len() >= self.max_sessions + reserve {
+            // One that nobody uses makes room.
+            let idle = sessions.open.iter().map(|(id, (_, activity))| (activity.idle(), *id)).max();
+            let Some((idle, id)) = idle.filter(|(idle, _)| *idle >= self.config.idle) else {
+                tracing::warn!(limit = self.max_sessions, "CLI session refused: too many");
+                let text = format!("too many CLI sessions: at most {}\r\n", self.max_sessions);
+                stream.last_words(text.as_bytes());
+                return;
+            };
+            tracing::info!(idle_seconds = idle.as_secs(), "idle CLI session ended for a new one");
+            if let Some((old, _)) = sessions.open.remove(&id) {
+                old.shutdown();
+            }
         }
         let Ok(copy) = stream.try_clone() else { return };
+        let activity = Arc::new(Activity::new());
         let id = sessions.next;
         sessions.next += 1;
-        sessions.open.insert(id, copy);
+        sessions.open.insert(id, (copy, Arc::clone(&activity)));
         // If the thread cannot be created, dropping `leave` takes the lock.
         drop(sessions);
         let leave = Leave { sessions: Arc::clone(&self.sessions), id };
         let (config, dispatch) = (Arc::clone(&self.config), self.dispatch.clone());
         let thread = std::thread::Builder::new().name(format!("cli-{id}")).spawn(move || {
             let _leave = leave;
-            match Session::new(stream, config, dispatch) {
+            match Session::new(stream, config, activity, dispatch) {
                 Ok(session) => session.run(),
                 Err(error) => tracing::warn!(%error, "cannot start a CLI session"),
             }

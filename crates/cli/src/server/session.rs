@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -44,6 +45,33 @@ struct Waiting {
     help: bool,
 }
 
+/// How long a session has been idle, for the acceptor.
+#[derive(Debug)]
+pub(super) struct Activity {
+    begun: Instant,
+    /// Milliseconds after `begun` of the last input or output; `u64::MAX` while a command runs.
+    last: AtomicU64,
+}
+
+impl Activity {
+    pub(super) fn new() -> Self {
+        Self { begun: Instant::now(), last: AtomicU64::new(0) }
+    }
+
+    fn note(&self, at: Instant, busy: bool) {
+        let last = at.saturating_duration_since(self.begun).as_millis() as u64;
+        self.last.store(if busy { u64::MAX } else { last }, Relaxed);
+    }
+
+    /// Returns how long nothing has happened; zero while a command runs.
+    pub(super) fn idle(&self) -> Duration {
+        match self.last.load(Relaxed) {
+            u64::MAX => Duration::ZERO,
+            last => self.begun.elapsed().saturating_sub(Duration::from_millis(last)),
+        }
+    }
+}
+
 /// A session.
 pub(super) struct Session<D> {
     stream: Stream,
@@ -55,6 +83,7 @@ pub(super) struct Session<D> {
     input: VecDeque<u8>,
     /// When input last arrived.
     last_input: Instant,
+    activity: Arc<Activity>,
     /// True if the client sends nothing more.
     ended: bool,
     waiting: Option<Waiting>,
@@ -67,7 +96,12 @@ pub(super) struct Session<D> {
 }
 
 impl<D: Dispatch> Session<D> {
-    pub(super) fn new(stream: Stream, config: Arc<SessionConfig>, dispatch: D) -> io::Result<Self> {
+    pub(super) fn new(
+        stream: Stream,
+        config: Arc<SessionConfig>,
+        activity: Arc<Activity>,
+        dispatch: D,
+    ) -> io::Result<Self> {
         stream.set_nonblocking()?;
         let now = Instant::now();
         Ok(Self {
@@ -79,6 +113,7 @@ impl<D: Dispatch> Session<D> {
             decoder: telnet::Decoder::default(),
             input: VecDeque::new(),
             last_input: now,
+            activity,
             ended: false,
             waiting: None,
             out: telnet::GREETING.to_vec(),
@@ -125,6 +160,7 @@ impl<D: Dispatch> Session<D> {
             }
             self.recognise();
             self.work();
+            self.activity.note(self.last_input.max(self.last_output), self.busy());
         }
     }
 
@@ -250,10 +286,20 @@ impl<D: Dispatch> Session<D> {
 
     /// Chooses the mode if the client sends no terminal type: input does not wait.
     fn recognise(&mut self) {
-        if let Mode::Unknown(until) = self.mode
-            && (Instant::now() >= until || !self.input.is_empty() || self.ended)
-        {
-            self.greet(false);
+        let Mode::Unknown(until) = self.mode else { return };
+        let late = Instant::now() >= until || self.ended;
+        match http(&self.input) {
+            // A page in a browser of this machine can send a request to any port, and whatever it
+            // likes in the body.
+            Http::Yes => {
+                tracing::warn!("an HTTP request on the CLI's socket: session ended");
+                self.out.extend(b"this is the command line, not HTTP\r\n");
+                self.input.clear();
+                self.closing = true;
+            }
+            Http::Maybe if !late => {}
+            Http::Maybe | Http::No if late || !self.input.is_empty() => self.greet(false),
+            Http::Maybe | Http::No => {}
         }
     }
 
@@ -423,15 +469,64 @@ impl<D: Dispatch> Session<D> {
     }
 }
 
+/// Whether input begins as an HTTP request does.
+enum Http {
+    Yes,
+    /// Too short to tell.
+    Maybe,
+    No,
+}
+
+fn http(input: &VecDeque<u8>) -> Http {
+    const METHODS: [&str; 9] =
+        ["GET ", "POST ", "HEAD ", "PUT ", "OPTIONS ", "DELETE ", "CONNECT ", "PATCH ", "TRACE "];
+    let begins = |method: &&str| input.iter().zip(method.bytes()).all(|(a, b)| *a == b);
+    match METHODS.iter().find(|method| begins(method)) {
+        Some(method) if input.len() >= method.len() => Http::Yes,
+        Some(_) => Http::Maybe,
+        None => Http::No,
+    }
+}
+
 /// Converts text for terminals: CR LF line ends, and no control characters but tabs. A NUL would
-/// end the reply, an escape could do anything.
+/// end the reply, an escape could do anything; what makes text look other than it is (C1 controls,
+/// marks of direction) is shown by its number.
 pub(super) fn to_wire(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + text.len() / 32);
-    for byte in text.bytes() {
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
         match byte {
             b'\n' => out.extend(b"\r\n"),
-            b'\t' | 0x20..=0x7e | 0x80.. => out.push(byte),
+            b'\t' | 0x20..=0x7e => out.push(byte),
+            0x80.. => {
+                let at = text.len() - rest.len();
+                // The bytes before were whole characters.
+                let Some(c) = text.get(at..).and_then(|t| t.chars().next()) else { return };
+                if is_deceptive(c) {
+                    out.extend(format!("<U+{:04X}>", u32::from(c)).bytes());
+                } else {
+                    out.extend(&rest[..c.len_utf8()]);
+                }
+                rest = &rest[c.len_utf8()..];
+                continue;
+            }
             _ => {}
         }
+        rest = after;
     }
+}
+
+/// Whether a character acts on a terminal, or makes text look other than it is: controls, line and
+/// paragraph separators, marks of direction (UTR #36 and UAX #9), and what takes no room.
+pub fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+        )
 }

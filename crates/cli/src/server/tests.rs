@@ -389,7 +389,7 @@ fn a_client_that_goes_away_ends_its_task() {
 
 #[test]
 fn sessions_are_limited() {
-    let rig = Rig::with(|c| c.max_sessions = 1);
+    let rig = Rig::with(|c| (c.max_sessions, c.root_sessions) = (1, 0));
     let mut first = rig.client();
     let error = Client::connect(rig.path()).unwrap_err();
     assert_eq!(error.to_string(), "the CLI refused the session: too many CLI sessions: at most 1");
@@ -399,6 +399,55 @@ fn sessions_are_limited() {
     while Client::connect(rig.path()).is_err() {
         assert!(began.elapsed() < LONG);
     }
+}
+
+#[test]
+fn idle_sessions_make_room_and_busy_ones_do_not() {
+    let rig = Rig::with(|c| {
+        (c.max_sessions, c.root_sessions) = (2, 0);
+        c.session.idle = Duration::ZERO;
+    });
+    let mut busy = rig.vppctl();
+    busy.send(b"ticks 100000\n");
+    busy.until("tick 1\r\n");
+    let mut idle = rig.client();
+    assert_eq!(idle.run("echo a").unwrap(), "a\n");
+    let mut new = rig.client();
+    assert_eq!(new.run("echo b").unwrap(), "b\n");
+    assert!(idle.run("echo a").is_err());
+    busy.until("tick 3\r\n");
+}
+
+#[test]
+fn root_finds_room() {
+    let rig = Rig::with(|c| (c.max_sessions, c.root_sessions) = (1, 1));
+    let _first = rig.client();
+    let second = Client::connect(rig.path());
+    assert_eq!(second.is_ok(), rustix::process::getuid().is_root());
+    assert!(Client::connect(rig.path()).is_err());
+}
+
+#[test]
+fn http_requests_end_the_session() {
+    let rig = Rig::new();
+    for pieces in
+        [&["POST / HTTP/1.1\r\nA: b\r\n\r\necho a\n"][..], &["GE", "T / HTTP/1.1\r\n\r\n"]]
+    {
+        let mut raw = rig.raw();
+        for piece in pieces {
+            raw.send(piece.as_bytes());
+        }
+        let text = raw.rest();
+        assert!(text.contains("this is the command line, not HTTP"), "{text}");
+        assert!(!text.contains("\na\r\n") && !text.contains("Welcome"), "{text}");
+    }
+}
+
+#[test]
+fn text_that_deceives_is_shown_by_its_number() {
+    let mut out = Vec::new();
+    session::to_wire("a\u{9b}31m\u{202e}b\u{1b}[2J é\n", &mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), "a<U+009B>31m<U+202E>b[2J é\r\n");
 }
 
 #[test]

@@ -273,7 +273,7 @@ impl Job {
         let file = match &mut self.file {
             Some(f) => f,
             empty => {
-                let mut f = File::options().write(true).create_new(true).open(&self.plan.path)?;
+                let mut f = thalweg_files::create_new(&self.plan.path).map_err(|e| e.source)?;
                 f.write_all(&pcap::file_header(self.plan.link))?;
                 empty.insert(f)
             }

@@ -1,7 +1,6 @@
 //! Classic pcap files: read as a whole, written record by record.
 
 use crate::error::PgError;
-use std::io::Read;
 use std::path::Path;
 use thalweg_wire::pcap::{self, FILE_HEADER, MAGIC, MAGIC_NS};
 
@@ -28,16 +27,7 @@ pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
 /// is larger than 512 MiB, or contains no packet.
 pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, PgError> {
     let fail = |why: String| PgError::Pcap { path: path.display().to_string(), why };
-    let meta = std::fs::metadata(path).map_err(|e| fail(e.to_string()))?;
-    if !meta.is_file() {
-        return Err(fail("not a regular file".into()));
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|e| fail(e.to_string()))?;
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(e.to_string()))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(fail(format!("larger than {} MiB", MAX_FILE >> 20)));
-    }
+    let bytes = thalweg_files::read(path, MAX_FILE).map_err(|e| fail(e.source.to_string()))?;
     parse(&bytes).map_err(fail)
 }
 

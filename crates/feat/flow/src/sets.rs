@@ -31,14 +31,6 @@ pub enum FlowError {
         /// The error.
         error: RuleError,
     },
-    /// The file cannot be read.
-    #[error("cannot read {path}: {error}")]
-    File {
-        /// Path of the file.
-        path: String,
-        /// The error.
-        error: std::io::Error,
-    },
     /// The rule table is full.
     #[error("all {MAX_RULES} flow rules are in use; `flow del` frees some")]
     Full,
@@ -151,13 +143,11 @@ pub(crate) fn parse_match(c: &Control, text: &str) -> Result<Rule, RuleError> {
     Rule::parse_match(text, &names(c))
 }
 
-/// Reads a file with one rule per line. Blank lines and text after `#` are ignored.
+/// Parses a text with one rule per line. Blank lines and text after `#` are ignored.
 ///
 /// # Errors
 /// [`FlowError`] with the line number.
-pub(crate) fn read_file(c: &Control, path: &str) -> Result<Vec<Rule>, FlowError> {
-    let failed = |error| FlowError::File { path: path.into(), error };
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+pub(crate) fn parse_lines(c: &Control, text: &str) -> Result<Vec<Rule>, FlowError> {
     let lines = text.lines().enumerate().map(|(n, line)| {
         let line = line.split_once('#').map_or(line, |(line, _)| line);
         (n + 1, line.trim())

@@ -11,7 +11,7 @@ use crate::state::protocol_name;
 use crate::time;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use serde_json::json;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
@@ -269,7 +269,7 @@ fn connect(to: &SocketAddr, port: u16) -> io::Result<UdpSocket> {
 }
 
 fn append(name: &Path) -> io::Result<BufWriter<File>> {
-    let file = OpenOptions::new().create(true).append(true).open(name)?;
+    let file = thalweg_files::append(name).map_err(|e| e.source)?;
     Ok(BufWriter::with_capacity(1 << 16, file))
 }
 

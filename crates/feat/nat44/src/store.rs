@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
+use thalweg_files::{FileError, Replacement};
 use thalweg_graph::{Control, clock};
 use thalweg_wire::nat::tuple::Tuple;
 
@@ -139,17 +140,7 @@ pub fn save(c: &Control, file: &Path) -> Result<Work, StoreError> {
         return Err(StoreError::Disabled);
     }
     let to = file.to_owned();
-    begin(file, move |main| {
-        let mut new = to.clone().into_os_string();
-        new.push(".new");
-        let new = PathBuf::from(new);
-        let done = write_all(&main, &new, &to);
-        if done.is_err() {
-            // The incomplete file is useless, and may not exist.
-            let _ = std::fs::remove_file(&new);
-        }
-        done.map(Done::Saved)
-    })
+    begin(file, move |main| write_all(&main, &to).map(Done::Saved))
 }
 
 /// Milliseconds since 1970.
@@ -173,15 +164,17 @@ fn some(c: &mut Control, worker: usize, from: u32) -> (Vec<Saved>, Option<u32>) 
     answers.into_iter().flatten().flatten().flatten().next().unwrap_or_default()
 }
 
-fn write_all(main: &Main, new: &Path, file: &Path) -> Result<u64, StoreError> {
-    let at = |path: &Path| {
-        let file = path.to_owned();
-        move |source| StoreError::File { file, source }
-    };
-    let out = File::create(new).map_err(at(new))?;
-    let mut out = BufWriter::with_capacity(BUFFER, out);
+impl From<FileError> for StoreError {
+    fn from(e: FileError) -> StoreError {
+        StoreError::File { file: e.path, source: e.source }
+    }
+}
+
+fn write_all(main: &Main, file: &Path) -> Result<u64, StoreError> {
+    let at = || |source| StoreError::File { file: file.to_owned(), source };
+    let mut out = BufWriter::with_capacity(BUFFER, Replacement::new(file)?);
     let mut header = Header { at: unix_millis(), ..Header::default() };
-    out.write_all(&[0; RECORD]).map_err(at(new))?;
+    out.write_all(&[0; RECORD]).map_err(at())?;
     let workers = main.ask(|c| c.workers())?;
     for worker in 0..workers {
         let mut next = Some(0);
@@ -191,19 +184,15 @@ fn write_all(main: &Main, new: &Path, file: &Path) -> Result<u64, StoreError> {
                 let record = s.record();
                 header.sum = saved::sum(header.sum, &record);
                 header.count += 1;
-                out.write_all(&record).map_err(at(new))?;
+                out.write_all(&record).map_err(at())?;
             }
             next = more;
         }
     }
-    let mut out = out.into_inner().map_err(|e| at(new)(e.into_error()))?;
-    let finish = |out: &mut File| -> io::Result<()> {
-        out.seek(SeekFrom::Start(0))?;
-        out.write_all(&header.bytes())?;
-        out.sync_all()
-    };
-    finish(&mut out).map_err(at(new))?;
-    std::fs::rename(new, file).map_err(at(file))?;
+    let mut out = out.into_inner().map_err(|e| at()(e.into_error()))?;
+    let begin = out.file().seek(SeekFrom::Start(0));
+    begin.and_then(|_| out.write_all(&header.bytes())).map_err(at())?;
+    out.commit()?;
     Ok(header.count)
 }
 
@@ -217,9 +206,9 @@ pub fn restore(c: &Control, file: &Path, optional: bool) -> Result<Work, StoreEr
     }
     let (config, workers) = (c.state::<Nat44>().borrow().config().clone(), c.workers());
     let from = file.to_owned();
-    begin(file, move |main| match File::open(&from) {
-        Err(e) if optional && e.kind() == ErrorKind::NotFound => Ok(Done::NoFile),
-        Err(source) => Err(StoreError::File { file: from, source }),
+    begin(file, move |main| match thalweg_files::open(&from) {
+        Err(e) if optional && e.is_missing() => Ok(Done::NoFile),
+        Err(e) => Err(e.into()),
         Ok(opened) => {
             let owner = |s: &Saved| {
                 let (inside, outside) = (Tuple::of(&s.inside), Tuple::of(&s.outside));

@@ -17,6 +17,7 @@ use std::sync::mpsc;
 use std::time::UNIX_EPOCH;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_engine::Feature;
+use thalweg_files::{FileError, Replacement};
 use thalweg_graph::{Control, clock};
 use thalweg_wire::pcap;
 
@@ -78,13 +79,8 @@ pub enum PcapError {
     #[error("{0}")]
     Plan(String),
     /// The file cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Reason.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// Arcs of [`Plan::what`], and their CLI words.
@@ -219,8 +215,7 @@ pub fn stop(c: &mut Control) -> Result<(PathBuf, usize), PcapError> {
         return Err(PcapError::Empty);
     }
     let path = running.plan.path();
-    let written = write(&path, running.plan.bytes, &packets);
-    written.map_err(|source| PcapError::File { path: path.clone(), source })?;
+    write(&path, running.plan.bytes, &packets)?;
     Ok((path, packets.len()))
 }
 
@@ -238,21 +233,20 @@ const PIECE: usize = 64 << 10;
 
 /// Writes a classic pcap file, replacing one of the same name; a symbolic link there is not
 /// followed.
-fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> std::io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new(DIRECTORY));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> Result<(), FileError> {
+    let failed = |source| FileError { attempt: "write", path: path.to_owned(), source };
+    let mut file = Replacement::new(path)?;
     let mut out = pcap::File::new(pcap::LINK_ETHERNET, snap);
     for packet in packets {
         let at = clock::wall(packet.at).duration_since(UNIX_EPOCH).unwrap_or_default();
         out.packet(at.as_micros() as u64, packet.length, [packet.bytes]);
         if out.bytes().len() >= PIECE {
-            file.write_all(out.bytes())?;
+            file.write_all(out.bytes()).map_err(failed)?;
             out.clear();
         }
     }
-    file.write_all(out.bytes())?;
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
+    file.write_all(out.bytes()).map_err(failed)?;
+    file.commit()
 }
 
 #[cfg(test)]

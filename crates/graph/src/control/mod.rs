@@ -626,8 +626,8 @@ impl Control {
         });
     }
 
-    /// Stores the state of what runs commands or requests, and is borrowed meanwhile. Subscribers of
-    /// events must not use it.
+    /// Stores the state of what runs commands or requests, and is borrowed meanwhile. Subscribers
+    /// of events must not use it.
     pub fn insert_runner<T: Any>(&mut self, state: T) {
         self.insert_as(state, |_| false);
     }

@@ -1,6 +1,7 @@
 //! `flow add`.
 
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use std::path::PathBuf;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_graph::Control;
 
 /// The command.
@@ -8,6 +9,9 @@ pub static COMMAND: FlowAdd = FlowAdd;
 
 /// The command's type.
 pub struct FlowAdd;
+
+/// Maximum size of a file of rules in bytes: 65,536 rules of a kilobyte.
+const MAX_FILE: u64 = 64 << 20;
 
 impl Command<Control> for FlowAdd {
     fn path(&self) -> &'static str {
@@ -29,17 +33,22 @@ impl Command<Control> for FlowAdd {
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let set = args.u32("set of rules")?;
-        let rules = if args.exact("file") {
-            let path = args.word("path")?;
+        if args.exact("file") {
+            let path = PathBuf::from(args.word("path")?);
             args.end()?;
-            crate::sets::read_file(cx, path).map_err(CliError::failed)?
-        } else {
-            if args.is_empty() {
-                args.word("rule")?;
-            }
-            vec![crate::sets::parse(cx, args.rest()).map_err(CliError::failed)?]
-        };
-        crate::add(cx, set, rules).map_err(CliError::failed)?;
+            let read = move || thalweg_files::read_text(&path, MAX_FILE);
+            return in_background(read, move |cx, text, _| {
+                let text = text.map_err(CliError::failed)?;
+                let rules = crate::sets::parse_lines(cx, &text).map_err(CliError::failed)?;
+                crate::add(cx, set, rules).map_err(CliError::failed)?;
+                Ok(None)
+            });
+        }
+        if args.is_empty() {
+            args.word("rule")?;
+        }
+        let rule = crate::sets::parse(cx, args.rest()).map_err(CliError::failed)?;
+        crate::add(cx, set, vec![rule]).map_err(CliError::failed)?;
         Ok(Outcome::Done)
     }
 }

@@ -187,8 +187,8 @@ fn output_features_change_nothing_else() {
         }
     }
     lab.close();
-    // The router's own packets pass the features, with their TTL. Another router, whose limit of ICMP
-    // errors is not used up.
+    // The router's own packets pass the features, with their TTL. Another router, whose limit of
+    // ICMP errors is not used up.
     let mut lab = Lab::new();
     let sw_if = lab.sw_if(0);
     lab.c.enable_feature("ip4-output", "b-output", sw_if, true).expect("a feature");

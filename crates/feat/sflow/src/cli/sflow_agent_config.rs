@@ -2,7 +2,8 @@
 
 use crate::cli_support::{refused, required};
 use crate::exporting::take_configuration;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use std::path::PathBuf;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_graph::Control;
 use thalweg_sflow_agent::conf::{HsflowdConf, Reader};
 
@@ -11,6 +12,9 @@ pub static COMMAND: SFlowAgentConfig = SFlowAgentConfig;
 
 /// The command's type.
 pub struct SFlowAgentConfig;
+
+/// Maximum size of the file in bytes.
+const MAX_FILE: u64 = 1 << 20;
 
 impl Command<Control> for SFlowAgentConfig {
     fn path(&self) -> &'static str {
@@ -27,21 +31,24 @@ impl Command<Control> for SFlowAgentConfig {
     }
     fn run(
         &self,
-        cx: &mut Control,
+        _: &mut Control,
         args: &mut Args<'_>,
-        out: &mut Output,
+        _: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         required(args, "a file")?;
         let file = args.word("file")?;
         args.end()?;
-        let bytes = std::fs::read(file)
-            .map_err(|error| CliError::failed(format_args!("cannot read {file}: {error}")))?;
-        let (conf, warnings) =
-            HsflowdConf::parse_bytes(Reader::Router, file, &bytes).map_err(CliError::failed)?;
-        take_configuration(cx, &conf).map_err(refused)?;
-        for warning in warnings {
-            out.text(&format!("{warning}\n"));
-        }
-        Ok(Outcome::Done)
+        let (name, path) = (file.to_owned(), PathBuf::from(file));
+        let read = move || thalweg_files::read(&path, MAX_FILE);
+        in_background(read, move |cx, bytes, out| {
+            let bytes = bytes.map_err(CliError::failed)?;
+            let (conf, warnings) = HsflowdConf::parse_bytes(Reader::Router, &name, &bytes)
+                .map_err(CliError::failed)?;
+            take_configuration(cx, &conf).map_err(refused)?;
+            for warning in warnings {
+                out.text(&format!("{warning}\n"));
+            }
+            Ok(None)
+        })
     }
 }

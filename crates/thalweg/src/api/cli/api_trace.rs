@@ -2,8 +2,7 @@
 
 use serde_json::json;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use thalweg_api::trace::{self, MAX_FILE, Record, Trace};
 use thalweg_api::{Hub, Replayed};
-use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll, in_background};
 use thalweg_graph::Control;
 
 /// The command's type.
@@ -68,10 +67,26 @@ impl Command<Control> for ApiTrace {
         match (action, file) {
             ("on" | "off", _) => trace.switch(action == "on", items),
             ("free", _) => trace.clear(),
-            ("save", Some(name)) => save(&trace, name)?,
-            ("dump", Some(name)) => dump(&load(name)?, out),
+            ("save", Some(name)) => return save(&trace, name),
+            ("dump", Some(name)) => {
+                let path = path(name);
+                return in_background(
+                    move || load(&path),
+                    |_, records, out| {
+                        dump(&records?, out);
+                        Ok(None)
+                    },
+                );
+            }
             ("dump", None) => dump(&trace.records(), out),
-            ("replay", Some(name)) => return Ok(Outcome::pending(replay(c, load(name)?))),
+            ("replay", Some(name)) => {
+                let path = path(name);
+                let replaying = |c: &mut Control, records: Result<_, _>, _: &mut Output| {
+                    let task: Box<dyn Task<Control>> = Box::new(replay(c, records?));
+                    Ok(Some(task))
+                };
+                return in_background(move || load(&path), replaying);
+            }
             _ => status(&trace, out),
         }
         Ok(Outcome::Done)
@@ -98,7 +113,7 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// As VPP does, and with good reason: whoever may use the command line writes as the router.
-fn save(trace: &Trace, name: &str) -> Result<(), CliError> {
+fn save(trace: &Trace, name: &str) -> Result<Outcome<Control>, CliError> {
     if name.contains('/') || name.starts_with('.') {
         let text = format!(
             "expected a file name without directory, not `{name}': files are saved in {DIRECTORY}"
@@ -106,25 +121,21 @@ fn save(trace: &Trace, name: &str) -> Result<(), CliError> {
         return Err(CliError::failed(text));
     }
     let path = path(name);
-    let fail = |e: std::io::Error| CliError::failed(format!("cannot save {}: {e}", path.display()));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(fail)?;
-    file.write_all(&trace::write(&trace.records())).map_err(fail)
+    let records = trace.records();
+    let write = move || {
+        let fail = |e: std::io::Error| {
+            CliError::failed(format_args!("cannot save {}: {e}", path.display()))
+        };
+        let mut file = thalweg_files::create_new(&path).map_err(|e| fail(e.source))?;
+        file.write_all(&trace::write(&records)).map_err(fail)
+    };
+    in_background(write, |_, done, _| done.map(|()| None))
 }
 
-fn load(name: &str) -> Result<Vec<Record>, CliError> {
-    let path = path(name);
-    let fail = |why: String| CliError::failed(format!("cannot read {}: {why}", path.display()));
-    let is_file = std::fs::metadata(&path).map_err(|e| fail(e.to_string()))?.is_file();
-    if !is_file {
-        return Err(fail("not a regular file".into()));
-    }
-    let file = File::open(&path).map_err(|e| fail(e.to_string()))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| fail(e.to_string()))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(fail(format!("larger than {} MiB", MAX_FILE >> 20)));
-    }
-    trace::read(&bytes).map_err(|e| fail(e.to_string()))
+fn load(path: &Path) -> Result<Vec<Record>, CliError> {
+    let bytes = thalweg_files::read(path, MAX_FILE).map_err(CliError::failed)?;
+    let fail = |e| CliError::failed(format_args!("cannot read {}: {e}", path.display()));
+    trace::read(&bytes).map_err(fail)
 }
 
 fn dump(records: &[Record], out: &mut Output) {
