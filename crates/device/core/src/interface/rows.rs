@@ -19,7 +19,7 @@ pub struct IfRow {
     pub mac: Mac,
     /// Output node.
     pub output: NodeId,
-    /// Node of frames received, if its mode is not [`Mode::Routed`].
+    /// Node of frames received, if its mode is not [`Mode::Routed`](super::Mode::Routed).
     pub mode_input: Option<NodeId>,
     /// The same, if all frames go there: it is up, and has no sub-interfaces.
     pub whole_input: Option<NodeId>,

@@ -88,7 +88,7 @@ fn plain_hashes<V: Lanes>(frame: &Frame, at: usize) -> (u16, V) {
     // Zero if it is so: no options, no fragment, TCP or UDP, and long enough.
     let differs = (w0 & byte) ^ V::splat(0x45)
         | w1 & V::splat(u32::from_le_bytes([0, 0, 0x3f, 0xff]))
-        | (protocol - V::splat(6)) * (protocol - V::splat(17))
+        | ((protocol - V::splat(6)) * (protocol - V::splat(17)))
         | (total_len - V::splat(24)) & V::splat(1 << 31);
     let plain = differs.eq(V::splat(0));
     let [a, b, c, d] = FACTORS;
