@@ -98,7 +98,7 @@ impl Link {
     }
 
     /// Prepends the link header and returns the next node; `None` without headroom.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn write(
         &self,
         p: &mut PktMut<'_>,

@@ -233,6 +233,20 @@ impl EthernetInput {
         v
     }
 
+    /// Decides about a packet of an interface that is down, not routed, or looks at tags.
+    #[inline(never)]
+    fn unusual(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        if let Some(all) = self.mode_input {
+            return all;
+        }
+        match self.row.mode_input {
+            _ if self.row.looks_at_tags => self.alone(cx, p),
+            Some(node) if self.row.admin_up => Verdict::node(node),
+            None if p.data().len() < HEADER => Verdict::drop(SHORT),
+            _ => Verdict::drop(DOWN),
+        }
+    }
+
     #[cold]
     fn other(&self, cx: &NodeCx<'_>, kind: u16) -> Verdict {
         match self.types.load(cx.guard()).get(kind) {
@@ -254,6 +268,7 @@ impl Node for EthernetInput {
             let row = self.interfaces.load(guard).get(sw_if);
             if let Some(node) = row.whole_input {
                 self.mode_input = Some(Verdict::node(node));
+                self.row.is_plain = false;
                 return;
             }
             self.row = *row;
@@ -268,24 +283,15 @@ impl Node for EthernetInput {
 
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        if let Some(all) = self.mode_input {
-            return all;
-        }
         if !self.uniform {
             self.row = *self.interfaces.load(cx.guard()).get(p.rx_if());
         }
-        if self.row.looks_at_tags {
-            return self.alone(cx, p);
-        }
-        if let Some(node) = self.row.mode_input {
-            return if self.row.admin_up { Verdict::node(node) } else { Verdict::drop(DOWN) };
+        if !self.row.is_plain || self.row.mode_input.is_some() {
+            return self.unusual(cx, p);
         }
         let Some(header) = p.data().first_chunk::<HEADER>() else { return Verdict::drop(SHORT) };
         let dst = [header[0], header[1], header[2], header[3], header[4], header[5]];
         let kind = u16::from_be_bytes([header[12], header[13]]);
-        if !self.row.admin_up {
-            return Verdict::drop(DOWN);
-        }
         if !Self::for_us(cx, &self.row, dst, &p) {
             return Verdict::drop(NOT_US);
         }

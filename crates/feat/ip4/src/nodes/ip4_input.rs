@@ -71,7 +71,7 @@ fn header_sum(h: &[u8; 20]) -> u32 {
 }
 
 /// A header that has been checked.
-pub(crate) struct Checked {
+struct Checked {
     /// Length of the packet.
     total: usize,
     /// Whether it is to a group.
@@ -79,8 +79,8 @@ pub(crate) struct Checked {
 }
 
 /// Makes the header checks that a router must; returns the first failure.
-#[inline]
-pub(crate) fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
+#[inline(always)]
+fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     let data = p.data();
     let Some(h) = data.first_chunk::<20>() else { return Err(Verdict::drop(SHORT)) };
     let total = usize::from(u16::from_be_bytes([h[2], h[3]]));

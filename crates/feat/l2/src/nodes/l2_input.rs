@@ -22,12 +22,14 @@ thalweg_graph::errors! {
 pub static NODE: NodeDecl = NodeDecl {
     name: "l2-input",
     errors: ERRORS,
-    build: |cx| Built::node(L2Input { table: cx.shared() }),
+    build: |cx| Built::node(L2Input { table: cx.shared(), all: None }),
     ..NodeDecl::DEFAULT
 };
 
 struct L2Input {
     table: Arc<Snapshot<L2Table>>,
+    /// Verdict for all packets of the frame.
+    all: Option<Verdict>,
 }
 
 /// Returns the sub-interface on whose behalf a port's frames leave right away, 0 if there is none.
@@ -72,6 +74,22 @@ impl L2Input {
 
 impl Node for L2Input {
     const TOUCHES_DATA: bool = false;
+
+    #[inline]
+    fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        self.all = match frame.rx() {
+            Iface::Uniform(rx_if) => {
+                let port = self.port(cx, rx_if);
+                (sender(port) == 0).then(|| Self::verdict(port))
+            }
+            Iface::Mixed => None,
+        };
+    }
+
+    #[inline]
+    fn whole(&self) -> Option<Verdict> {
+        self.all
+    }
 
     /// A frame with one rx interface has one verdict.
     #[inline(always)]
