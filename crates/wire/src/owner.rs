@@ -39,7 +39,9 @@ pub fn network(frame: &[u8]) -> Option<Network> {
     }
     at += 2;
     match kind {
-        ethertype::IPV4 | ethertype::IPV6 => Some(Network { at, ethertype: kind, labels: 0 }),
+        ethertype::IPV4 | ethertype::IPV6 => {
+            (at < frame.len()).then_some(Network { at, ethertype: kind, labels: 0 })
+        }
         ethertype::MPLS | ethertype::MPLS_MULTICAST => labelled(frame, at),
         _ => None,
     }
@@ -269,6 +271,14 @@ mod tests {
         #[test]
         fn any_bytes_have_an_owner_or_none(frame in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = (owner_of(&frame, 3), flow(&frame));
+        }
+    }
+
+    #[test]
+    fn a_frame_that_ends_before_its_ip_header_has_none() {
+        for kind in [[0x86, 0xdd], [8, 0]] {
+            let frame = [&[2; 12][..], &kind].concat();
+            assert_eq!(network(&frame), None);
         }
     }
 

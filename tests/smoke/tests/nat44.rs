@@ -218,6 +218,12 @@ lab_test! {
                 Ok(n) if n >= 2 => Ok(()),
                 other => Err(format!("{other:?}")),
             })?;
+            // Data flows: an interface that is down would refuse a connection that just begins.
+            wait_until_seen(LIMIT, "data", || {
+                let shown = router.json("show interface host-eth1").map_err(|e| e.to_string())?;
+                let sent = shown[0]["counters"]["tx_bytes"].as_u64();
+                if sent > Some(1_000_000) { Ok(()) } else { Err(format!("{sent:?} bytes")) }
+            })?;
             for n in 0..60 {
                 router.cli(&format!("nat44 add address 10.10.2.{}", 101 + n))?;
                 if n % 3 == 0 {
