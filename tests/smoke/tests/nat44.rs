@@ -210,6 +210,11 @@ lab_test! {
         let lab = lab(Offloads::ON)?;
         let router = start(&lab, "")?;
         let working = working_rate(&lab)?;
+        let sent = || -> Result<u64> {
+            let shown = router.json("show interface host-eth1")?;
+            shown[0]["counters"]["tx_bytes"].as_u64().context("tx bytes")
+        };
+        let before = sent()?;
         let options = IperfOptions { duration: Duration::from_secs(4), ..IperfOptions::default() };
         let result = thread::scope(|s| -> Result<_> {
             let transfer =
@@ -220,9 +225,8 @@ lab_test! {
             })?;
             // Data flows: an interface that is down would refuse a connection that just begins.
             wait_until_seen(LIMIT, "data", || {
-                let shown = router.json("show interface host-eth1").map_err(|e| e.to_string())?;
-                let sent = shown[0]["counters"]["tx_bytes"].as_u64();
-                if sent > Some(1_000_000) { Ok(()) } else { Err(format!("{sent:?} bytes")) }
+                let more = sent().map_err(|e| e.to_string())? - before;
+                if more > 1_000_000 { Ok(()) } else { Err(format!("{more} bytes")) }
             })?;
             for n in 0..60 {
                 router.cli(&format!("nat44 add address 10.10.2.{}", 101 + n))?;
