@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use thalweg_bench_pg::Router;
-use thalweg_device::interface;
+use thalweg_device::{SwIfIndex, interface};
 use thalweg_feat_ip::{Path, add_route, del_route};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
@@ -142,12 +142,12 @@ fn route(r: &mut Router, n: u64) -> Result<()> {
         let _ = del_route(c, 0, prefix, &[]);
         return Ok(());
     }
-    let path = Path::via(next_hop, Some(port(c, wrong)?));
+    let path = Path::via(next_hop, Some(SwIfIndex(port(c, wrong)?)));
     Ok(add_route(c, 0, prefix, vec![path], true)?)
 }
 
 fn port(c: &Control, number: u32) -> Result<u32> {
-    Ok(interface::find(c, &format!("pg{number}"))?)
+    Ok(interface::find(c, &format!("pg{number}"))?.get())
 }
 
 fn table(r: &mut Router, n: u64) -> Result<()> {

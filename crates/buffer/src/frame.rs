@@ -4,6 +4,7 @@ mod pkt;
 
 pub use pkt::PktMut;
 
+use crate::SwIfIndex;
 use crate::meta::{Flags, Meta};
 use crate::packet::{Packet, Segments, View, bytes, bytes_before};
 use crate::pool::BufHdr;
@@ -54,7 +55,7 @@ pub type FrameFlags = Flags;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Iface {
     /// All packets share this interface.
-    Uniform(u32),
+    Uniform(SwIfIndex),
     /// Each packet has its own: query by index.
     Mixed,
 }
@@ -62,17 +63,17 @@ pub enum Iface {
 /// An interface column: uniform as long as it can be, so that per-interface work is per frame.
 #[derive(Clone)]
 pub struct IfColumn {
-    uniform: u32,
+    uniform: SwIfIndex,
     mixed: bool,
-    each: [u32; FRAME_SIZE],
+    each: [SwIfIndex; FRAME_SIZE],
 }
 
 impl IfColumn {
     const fn new() -> IfColumn {
-        IfColumn { uniform: crate::LOCAL_IF, mixed: false, each: [0; FRAME_SIZE] }
+        IfColumn { uniform: crate::LOCAL_IF, mixed: false, each: [crate::LOCAL_IF; FRAME_SIZE] }
     }
     #[inline]
-    fn get(&self, i: u8) -> u32 {
+    fn get(&self, i: u8) -> SwIfIndex {
         if self.mixed { self.each[i as usize] } else { self.uniform }
     }
     #[inline]
@@ -80,7 +81,7 @@ impl IfColumn {
         if self.mixed { Iface::Mixed } else { Iface::Uniform(self.uniform) }
     }
     #[inline]
-    fn set_all(&mut self, value: u32) {
+    fn set_all(&mut self, value: SwIfIndex) {
         (self.uniform, self.mixed) = (value, false);
     }
     /// Copies rows after the first `at` rows of `to`.
@@ -100,7 +101,7 @@ impl IfColumn {
     }
     /// Returns the values of the first `n` rows in order, each with the number of successive rows.
     #[inline]
-    fn runs(&self, n: usize) -> impl Iterator<Item = (u32, usize)> {
+    fn runs(&self, n: usize) -> impl Iterator<Item = (SwIfIndex, usize)> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let (from, value) = (at, (at < n).then(|| self.get(at as u8))?);
@@ -113,12 +114,12 @@ impl IfColumn {
     }
     /// Changes the value of row `i` out of `n`.
     #[inline]
-    fn change(&mut self, i: usize, n: usize, value: u32) {
+    fn change(&mut self, i: usize, n: usize, value: SwIfIndex) {
         if n == 1 { self.set_all(value) } else { self.set(i, n, value) }
     }
     /// Writes the value of the new row `i`, the first `n` rows being in use.
     #[inline]
-    fn set(&mut self, i: usize, n: usize, value: u32) {
+    fn set(&mut self, i: usize, n: usize, value: SwIfIndex) {
         if !self.mixed {
             if n == 0 {
                 self.uniform = value;
@@ -261,38 +262,38 @@ impl Frame {
     }
     /// Returns the interfaces of receipt in order, each with the number of successive packets.
     #[inline]
-    pub fn rx_runs(&self) -> impl Iterator<Item = (u32, usize)> {
+    pub fn rx_runs(&self) -> impl Iterator<Item = (SwIfIndex, usize)> {
         self.rx.runs(self.n)
     }
     /// Returns the interfaces that the packets leave by in order, each with the number of
     /// successive packets.
     #[inline]
-    pub fn tx_runs(&self) -> impl Iterator<Item = (u32, usize)> {
+    pub fn tx_runs(&self) -> impl Iterator<Item = (SwIfIndex, usize)> {
         self.tx.runs(self.n)
     }
     /// Returns the interface packet `i` came from.
     #[inline]
-    pub fn rx_if(&self, i: u8) -> u32 {
+    pub fn rx_if(&self, i: u8) -> SwIfIndex {
         self.rx.get(i)
     }
     /// Returns the interface packet `i` leaves by.
     #[inline]
-    pub fn tx_if(&self, i: u8) -> u32 {
+    pub fn tx_if(&self, i: u8) -> SwIfIndex {
         self.tx.get(i)
     }
     /// Sets the interface that all packets came from.
     #[inline]
-    pub fn set_rx(&mut self, rx_if: u32) {
+    pub fn set_rx(&mut self, rx_if: SwIfIndex) {
         self.rx.set_all(rx_if);
     }
     /// Sets the interface that all packets leave by.
     #[inline]
-    pub fn set_tx(&mut self, tx_if: u32) {
+    pub fn set_tx(&mut self, tx_if: SwIfIndex) {
         self.tx.set_all(tx_if);
     }
     /// Sets the interface that each packet leaves by.
     #[inline]
-    pub fn set_tx_each(&mut self, tx_ifs: &[u32; FRAME_SIZE]) {
+    pub fn set_tx_each(&mut self, tx_ifs: &[SwIfIndex; FRAME_SIZE]) {
         self.tx.each[..self.n].copy_from_slice(&tx_ifs[..self.n]);
         self.tx.mixed = true;
     }

@@ -29,5 +29,10 @@ pub use pool::{
 };
 pub use rows::Rows;
 
+thalweg_wire::number! {
+    /// Index of an interface: `local0` is 0.
+    pub struct SwIfIndex(u32);
+}
+
 /// The interface of packets that the router itself originated: `local0`, index 0.
-pub const LOCAL_IF: u32 = 0;
+pub const LOCAL_IF: SwIfIndex = SwIfIndex(0);

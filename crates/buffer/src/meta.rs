@@ -1,5 +1,6 @@
 //! Metadata of a packet: the first cache line of its buffer.
 
+use crate::SwIfIndex;
 /// Per-packet marks. A set bit is mirrored in the flags of the frame that carries the packet.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Flags(u16);
@@ -168,9 +169,9 @@ pub struct Meta {
     /// Offset and length of the first segment while no frame carries them.
     pub(crate) view: u32,
     /// Interface that the packet came from while no frame carries it.
-    pub(crate) rx_if: u32,
+    pub(crate) rx_if: SwIfIndex,
     /// Interface that the packet leaves by while no frame carries it.
-    pub(crate) tx_if: u32,
+    pub(crate) tx_if: SwIfIndex,
     /// The side column's value while no frame carries it.
     pub(crate) aux: u32,
     /// The ICMP error that a node asks for. Owner: the node that answers with it. Life: from the

@@ -1,5 +1,6 @@
 //! Owned packets, and access to their bytes.
 
+use crate::SwIfIndex;
 use crate::frame::PacketKey;
 use crate::meta::{Flags, Meta};
 use crate::pool::{BufHdr, HEADER, HEADROOM, free_stray};
@@ -36,8 +37,8 @@ impl View {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lineage {
     pub(crate) flags: Flags,
-    pub(crate) rx_if: u32,
-    pub(crate) tx_if: u32,
+    pub(crate) rx_if: SwIfIndex,
+    pub(crate) tx_if: SwIfIndex,
     pub(crate) aux: u32,
 }
 
@@ -131,23 +132,23 @@ impl Packet {
     }
 
     /// Returns the interface that the packet came from, [`LOCAL_IF`](crate::LOCAL_IF) if none.
-    pub fn rx_if(&self) -> u32 {
+    pub fn rx_if(&self) -> SwIfIndex {
         self.hdr().meta.rx_if
     }
 
     /// Sets the interface that the packet came from.
-    pub fn set_rx_if(&mut self, rx_if: u32) {
+    pub fn set_rx_if(&mut self, rx_if: SwIfIndex) {
         // SAFETY: we own the buffer.
         unsafe { self.buf.as_mut().meta.rx_if = rx_if };
     }
 
     /// Returns the interface that the packet leaves by.
-    pub fn tx_if(&self) -> u32 {
+    pub fn tx_if(&self) -> SwIfIndex {
         self.hdr().meta.tx_if
     }
 
     /// Sets the interface that the packet leaves by.
-    pub fn set_tx_if(&mut self, tx_if: u32) {
+    pub fn set_tx_if(&mut self, tx_if: SwIfIndex) {
         // SAFETY: we own the buffer.
         unsafe { self.buf.as_mut().meta.tx_if = tx_if };
     }

@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use thalweg_buffer::{
     Cache, Deal, Flags, Frame, IcmpCause, Iface, LOCAL_IF, Packet, Pool, PoolConfig, Search,
+    SwIfIndex,
 };
 
 fn pool(buffers: usize) -> Pool {
@@ -125,16 +126,16 @@ fn interfaces_stay_uniform_while_they_can() {
     let mut f = Frame::new();
     let mut g = Frame::new();
     assert_eq!(cache.alloc_into(&mut f, 3, 60), 3);
-    f.set_rx(7);
+    f.set_rx(SwIfIndex(7));
     assert_eq!(cache.alloc_into(&mut g, 2, 60), 2);
-    g.set_rx(7);
+    g.set_rx(SwIfIndex(7));
     g.append_to(&mut f);
-    assert_eq!(f.rx(), Iface::Uniform(7));
+    assert_eq!(f.rx(), Iface::Uniform(SwIfIndex(7)));
     let mut p = cache.alloc().unwrap();
-    p.set_rx_if(9);
+    p.set_rx_if(SwIfIndex(9));
     f.push(p).ok().unwrap();
     assert_eq!(f.rx(), Iface::Mixed);
-    assert_eq!((f.rx_if(0), f.rx_if(4), f.rx_if(5)), (7, 7, 9));
+    assert_eq!((f.rx_if(0), f.rx_if(4), f.rx_if(5)), (SwIfIndex(7), SwIfIndex(7), SwIfIndex(9)));
     assert_eq!(f.tx(), Iface::Uniform(LOCAL_IF));
     cache.free_frame(&mut f);
     assert!(f.is_empty() && g.is_empty());
@@ -183,8 +184,8 @@ fn packets_inherit_what_they_descend_from() {
         let mut old = cache.alloc().unwrap();
         old.mark(own.union(Flags::TRACED).union(Flags::OFFLOAD).union(Flags::SAMPLED));
         old.meta_mut().icmp = IcmpCause::NET_UNREACHABLE;
-        old.set_rx_if(3);
-        old.set_tx_if(4);
+        old.set_rx_if(SwIfIndex(3));
+        old.set_tx_if(SwIfIndex(4));
         old.set_aux(5);
         let mut from_packet = cache.alloc().unwrap();
         from_packet.inherit(old.lineage());
@@ -193,7 +194,7 @@ fn packets_inherit_what_they_descend_from() {
         let mut from_frame = cache.alloc().unwrap();
         from_frame.inherit(f.pkt(0).lineage());
         for new in [from_packet, from_frame] {
-            assert_eq!((new.rx_if(), new.tx_if(), new.aux()), (3, 4, 5));
+            assert_eq!((new.rx_if(), new.tx_if(), new.aux()), (SwIfIndex(3), SwIfIndex(4), 5));
             assert_eq!(new.meta().flags(), own);
             assert_eq!(new.meta().icmp, IcmpCause::default());
             cache.free(new);
@@ -379,7 +380,7 @@ proptest! {
                     // Whatever was marked: no meta outlives its packet.
                     prop_assert!(p.meta().flags().is_empty() && p.meta().trace == 0);
                     assert!(p.fill(&serial.to_be_bytes(), &mut cache));
-                    p.set_rx_if(rx);
+                    p.set_rx_if(SwIfIndex(rx));
                     p.set_aux(serial);
                     match frames[f].push(p) {
                         Ok(()) => model[f].push((serial, rx, 0)),
@@ -388,7 +389,7 @@ proptest! {
                 }
                 Op::Pop(f) => {
                     let got = frames[f].pop().map(|p| {
-                        let row = (p.aux(), p.rx_if(), p.meta().trace);
+                        let row = (p.aux(), p.rx_if().0, p.meta().trace);
                         assert_eq!(p.data(), row.0.to_be_bytes());
                         cache.free(p);
                         row
@@ -405,7 +406,7 @@ proptest! {
                 Op::Take(f, i) if (i as usize) < frames[f].len() => {
                     let p = frames[f].pkt(i).take();
                     let row = model[f].remove(i as usize);
-                    prop_assert_eq!((p.aux(), p.rx_if(), p.meta().trace), row);
+                    prop_assert_eq!((p.aux(), p.rx_if().0, p.meta().trace), row);
                     cache.free(p);
                     frames[f].compact(());
                 }
@@ -454,7 +455,7 @@ proptest! {
                 prop_assert_eq!(f.len(), m.len());
                 for (i, row) in m.iter().enumerate() {
                     let i8 = i as u8;
-                    prop_assert_eq!((f.aux()[i], f.rx_if(i8), f.meta(i8).trace), *row);
+                    prop_assert_eq!((f.aux()[i], f.rx_if(i8).0, f.meta(i8).trace), *row);
                     prop_assert!(f.meta(i8).flags().is_empty() || f.flags().contains(Flags::META));
                     prop_assert_eq!(f.data(i8), &row.0.to_be_bytes()[..]);
                 }

@@ -7,6 +7,7 @@ mod lab;
 
 use lab::{Lab, Release, TO_DELIVER, TO_DROP, TO_KEEP, TO_SINK};
 use serde_json::Value;
+use thalweg_buffer::SwIfIndex;
 use thalweg_cli::CommandTree;
 use thalweg_engine::Feature;
 use thalweg_graph::Control;
@@ -53,7 +54,7 @@ impl Shell {
 fn traffic(shell: &mut Shell) {
     let frame = vec![TO_SINK, TO_DROP, TO_DELIVER, TO_KEEP, TO_SINK];
     for w in 0..shell.lab.c.workers() {
-        shell.lab.make(w, 1, vec![frame.clone(); 10]);
+        shell.lab.make(w, SwIfIndex(1), vec![frame.clone(); 10]);
     }
     let (n, held) = (50 * shell.lab.c.workers() as u64, 10 * shell.lab.c.workers() as i64);
     shell.lab.settle(n, held);
@@ -228,7 +229,7 @@ fn every_show_command_has_json_and_refuses_unknown_words() {
 #[test]
 fn hand_offs_are_shown() {
     let mut s = Shell::new(2);
-    s.lab.make(1, 1, vec![vec![lab::to_worker(0); 7]]);
+    s.lab.make(1, SwIfIndex(1), vec![vec![lab::to_worker(0); 7]]);
     s.lab.settle(7, 0);
     let text = s.ok("show handoff");
     let line = text.lines().find(|l| l.contains("1>0")).expect("the pair");

@@ -3,6 +3,7 @@
 use crate::kind::{Kind, LinkType};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use thalweg_buffer::SwIfIndex;
 use thalweg_buffer::simd::{Lanes, Line, halves_of, words_of};
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable, SparseArray};
@@ -47,9 +48,10 @@ pub struct EntryState {
     /// Maximum packet length, without the rewrite. For [`Kind::LOAD_BALANCE`] the number of buckets
     /// less one, which is a mask.
     pub mtu: u16,
-    /// Outgoing interface. For [`Kind::LOAD_BALANCE`] the first bucket, for [`Kind::REDIRECT`] the
-    /// member, for [`Kind::LOOKUP`] the table, for a feature's kind what it has set.
-    pub tx_if: u32,
+    /// Number of the outgoing interface. For [`Kind::LOAD_BALANCE`] the first bucket, for
+    /// [`Kind::REDIRECT`] the member, for [`Kind::LOOKUP`] the table, for a feature's kind what it
+    /// has set.
+    pub value: u32,
 }
 
 /// Length of an Ethernet header.
@@ -71,13 +73,19 @@ impl EntryState {
     /// State of an object that only has a kind.
     #[must_use]
     pub const fn of(kind: Kind) -> EntryState {
-        EntryState { kind, len: 0, mtu: u16::MAX, tx_if: 0 }
+        EntryState { kind, len: 0, mtu: u16::MAX, value: 0 }
+    }
+    /// Returns the outgoing interface, of a kind that has one.
+    #[inline(always)]
+    #[must_use]
+    pub const fn tx_if(self) -> SwIfIndex {
+        SwIfIndex(self.value)
     }
     fn pack(self) -> u64 {
         u64::from(self.kind.bits())
             | u64::from(self.len) << 8
             | u64::from(self.mtu) << 16
-            | u64::from(self.tx_if) << 32
+            | u64::from(self.value) << 32
     }
 }
 
@@ -90,7 +98,7 @@ impl Entry<'_> {
             kind: Kind::from_bits(w as u8),
             len: (w >> 8) as u8,
             mtu: (w >> 16) as u16,
-            tx_if: (w >> 32) as u32,
+            value: (w >> 32) as u32,
         }
     }
     /// Returns true if the entry is of this kind.
@@ -269,7 +277,7 @@ impl DpoTable {
     #[inline]
     pub fn pick(&self, state: EntryState, hash: u32) -> Dpo {
         let slot = hash & u32::from(state.mtu);
-        self.buckets.get(state.tx_if.wrapping_add(slot)).map_or(0, |b| b.load(Ordering::Acquire))
+        self.buckets.get(state.value.wrapping_add(slot)).map_or(0, |b| b.load(Ordering::Acquire))
     }
 
     /// Returns the object that packets of a flow meet: of a group, one of its members. That is
@@ -278,7 +286,7 @@ impl DpoTable {
     pub fn resolve(&self, dpo: Dpo, hash: impl FnOnce() -> u32) -> Dpo {
         let state = self.get(dpo).state();
         match state.kind {
-            Kind::REDIRECT | Kind::REDIRECT_COMPLETE => state.tx_if,
+            Kind::REDIRECT | Kind::REDIRECT_COMPLETE => state.value,
             Kind::LOAD_BALANCE | Kind::LOAD_BALANCE_COMPLETE => self.pick(state, hash()),
             _ => dpo,
         }
@@ -397,7 +405,7 @@ mod tests {
         let e = Entry(&line);
         assert_eq!(e.state().kind, Kind::MISS);
         for kind in [Kind::REWRITE, Kind::LOAD_BALANCE, Kind::REDIRECT_COMPLETE, Kind::DOWN] {
-            let s = EntryState { kind, len: 14, mtu: 9000, tx_if: 0xffff_fffe };
+            let s = EntryState { kind, len: 14, mtu: 9000, value: 0xffff_fffe };
             e.set_state(s);
             assert_eq!(e.state(), s);
         }
@@ -418,7 +426,7 @@ mod tests {
 
     fn header<const LEN: usize>(e: Entry<'_>) {
         for (mtu, longest) in [(1500, 1500), (u16::MAX, u16::MAX - LEN as u16)] {
-            e.set_state(EntryState { kind: Kind::REWRITE, len: LEN as u8, mtu, tx_if: 1 });
+            e.set_state(EntryState { kind: Kind::REWRITE, len: LEN as u8, mtu, value: 1 });
             assert_eq!(e.link::<LEN>().longest, longest);
         }
         let words = e.link::<LEN>().header.map(u64::to_le_bytes);
@@ -427,7 +435,7 @@ mod tests {
         bytes[8..16].copy_from_slice(&words[1]);
         bytes[LEN - 8..LEN].copy_from_slice(&words[2]);
         assert_eq!(bytes[..LEN], e.rewrite()[..LEN]);
-        e.set_state(EntryState { kind: Kind::REWRITE, len: 12, mtu: 1500, tx_if: 1 });
+        e.set_state(EntryState { kind: Kind::REWRITE, len: 12, mtu: 1500, value: 1 });
         assert_eq!(e.link::<LEN>().longest, 0, "another length");
     }
 

@@ -427,7 +427,7 @@ impl Forwarding {
     pub fn plain(&mut self, c: &Control, kind: Kind, value: u32) -> Result<Dpo, FibError> {
         let dpo = self.alloc(c)?;
         self.insert(dpo, Object::Plain);
-        self.set_state(dpo, EntryState { tx_if: value, ..EntryState::of(kind) });
+        self.set_state(dpo, EntryState { value, ..EntryState::of(kind) });
         Ok(dpo)
     }
 
@@ -469,7 +469,7 @@ impl Forwarding {
         entry.set_next_hop(None);
         entry.set_next(node, stacked, second.unwrap_or(0));
         let (len, mtu) = (header.len() as u8, link.mtu(&view));
-        let state = EntryState { kind: midchain_kind(&view), len, mtu, tx_if: sw_if };
+        let state = EntryState { kind: midchain_kind(&view), len, mtu, value: sw_if.get() };
         let key = AdjacencyKey { sw_if, link, peer: Peer::PointToPoint };
         self.insert(dpo, Object::Midchain { key, state, stacked, second });
         self.by_interface.insert((sw_if, dpo));
@@ -579,7 +579,10 @@ impl Forwarding {
             e.set_rewrite(&header);
             len = header.len() as u8;
         }
-        self.set_state(dpo, EntryState { kind, len, mtu: key.link.mtu(view), tx_if: view.sw_if });
+        self.set_state(
+            dpo,
+            EntryState { kind, len, mtu: key.link.mtu(view), value: view.sw_if.get() },
+        );
     }
 
     /// Updates the objects of an interface: up, down, another MAC address or MTU, deleted (`None`).

@@ -319,12 +319,12 @@ impl Forwarding {
                 let complete = |m: &(Dpo, u64)| self.table.get(m.0).state().kind.is_complete();
                 let all = live.iter().all(complete);
                 let kind = if all { Kind::LOAD_BALANCE_COMPLETE } else { Kind::LOAD_BALANCE };
-                EntryState { mtu: (1 << log2) - 1, tx_if: base, ..EntryState::of(kind) }
+                EntryState { mtu: (1 << log2) - 1, value: base, ..EntryState::of(kind) }
             }
             (None, Some((member, _))) => {
                 let complete = self.table.get(*member).state().kind.is_complete();
                 let kind = if complete { Kind::REDIRECT_COMPLETE } else { Kind::REDIRECT };
-                EntryState { tx_if: *member, ..EntryState::of(kind) }
+                EntryState { value: *member, ..EntryState::of(kind) }
             }
             (None, None) => EntryState::of(Kind::DROP),
         };

@@ -131,7 +131,7 @@ pub(crate) const OWN: [KindDecl; 14] = [
     decl("multicast", 7, adjacency),
     decl("load-balance", 0, drop),
     decl("lookup", 8, |f, _, dpo| {
-        format!("dpo-lookup: table:{}", f.table().get(dpo).state().tx_if)
+        format!("dpo-lookup: table:{}", f.table().get(dpo).state().value)
     }),
 ];
 
@@ -141,7 +141,7 @@ fn drop(_: &Forwarding, _: &Control, _: Dpo) -> String {
 
 fn adjacency(f: &Forwarding, c: &Control, dpo: Dpo) -> String {
     let (state, bytes) = f.table().rewrite(dpo);
-    let name = c.interface_name(state.tx_if);
+    let name = c.interface_name(state.tx_if());
     let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
     let link = f.link(dpo).unwrap_or(LinkType::Ip4).name();
     let start = match (state.kind, f.owner(dpo)) {
@@ -157,7 +157,7 @@ fn adjacency(f: &Forwarding, c: &Control, dpo: Dpo) -> String {
 fn glean(f: &Forwarding, c: &Control, dpo: Dpo) -> String {
     let state = f.table().get(dpo).state();
     let link = f.link(dpo).unwrap_or(LinkType::Ip4).name();
-    format!("{link}-glean: {}: mtu:{}", c.interface_name(state.tx_if), state.mtu)
+    format!("{link}-glean: {}: mtu:{}", c.interface_name(state.tx_if()), state.mtu)
 }
 
 fn down(f: &Forwarding, c: &Control, dpo: Dpo) -> String {

@@ -2,13 +2,14 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use thalweg_device::SwIfIndex;
 use thalweg_tables::qsbr::Guard;
 
 /// The route tables of a protocol.
 pub trait Routes: Send + Sync {
     /// Returns the length of the longest route that contains an address, in the table for packets
     /// received on `rx_if`; `None` if there is none, or the address is another protocol's.
-    fn prefix_len(&self, guard: &Guard<'_>, rx_if: u32, address: IpAddr) -> Option<u8>;
+    fn prefix_len(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> Option<u8>;
 }
 
 /// The route tables of all protocols.

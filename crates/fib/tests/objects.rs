@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use thalweg_buffer::PktMut;
 use thalweg_device::testing::{Lab, our_mac};
-use thalweg_device::{TagMatch, VlanTag, interface};
+use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_engine::Feature;
 use thalweg_fib::forwarding::{DROP, LOCAL};
 use thalweg_fib::{
@@ -128,8 +128,8 @@ fn groups_of_receivers_and_subnets_have_objects() {
     assert_eq!(header(&lab, cast)[..6], [1, 0, 0x5e, 0, 0, 0]);
     let glean = with(&lab, |f, lab| f.glean(&lab.c, lab.sw_if(0), LinkType::Ip4)).expect("one");
     assert_eq!(kind(&lab, glean), Kind::GLEAN);
-    let none = with(&lab, |f, lab| f.glean(&lab.c, 99, LinkType::Ip4));
-    assert_eq!(none, Err(FibError::NoInterface(99)));
+    let none = with(&lab, |f, lab| f.glean(&lab.c, SwIfIndex(99), LinkType::Ip4));
+    assert_eq!(none, Err(FibError::NoInterface(SwIfIndex(99))));
     [cast, glean].iter().for_each(|dpo| release(&lab, *dpo));
     lab.close();
 }
@@ -391,7 +391,7 @@ fn a_feature_adds_a_kind_of_object() {
         name: "mine",
         type_number: 9,
         sent: false,
-        describe: |f, _, dpo| format!("mine {}", f.table().get(dpo).state().tx_if),
+        describe: |f, _, dpo| format!("mine {}", f.table().get(dpo).state().value),
     };
     let kind = with(&lab, |f, _| f.register(decl)).expect("a kind");
     let dpo = with(&lab, |f, lab| f.plain(&lab.c, kind, 42)).expect("an object");
@@ -399,7 +399,7 @@ fn a_feature_adds_a_kind_of_object() {
     assert_eq!(with(&lab, |f, _| f.kind(kind).name), "mine");
     assert_eq!(with(&lab, |f, _| f.table().exit(LinkType::Ip4, kind)), None);
     let state = with(&lab, |f, _| f.table().get(dpo).state());
-    assert_eq!(state, EntryState { tx_if: 42, ..EntryState::of(kind) });
+    assert_eq!(state, EntryState { value: 42, ..EntryState::of(kind) });
     release(&lab, dpo);
     lab.settle();
     lab.close();

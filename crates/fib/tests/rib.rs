@@ -332,7 +332,7 @@ fn refusals<A: Family>(lab: &Lab) {
     let via = |net, host| Path::via(A::of(net, host).to_ip(), None);
     assert!(matches!(set(via(60, 1)), RibError::Unreachable(_)));
     assert!(matches!(set(via(1, 1)), RibError::Own(_)));
-    assert!(matches!(set(Path { sw_if: Some(99), ..via(1, 2) }), RibError::Device(_)));
+    assert!(matches!(set(Path { sw_if: Some(SwIfIndex(99)), ..via(1, 2) }), RibError::Device(_)));
     assert!(matches!(set(Path::special(PathKind::Group(3))), RibError::NoGroup(3)));
     let labels = Labels::new(&[16]).expect("labels");
     let sw_if = Some(lab.sw_if(1));

@@ -14,7 +14,7 @@
 use std::any::Any;
 use std::time::Duration;
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{Frame, Iface, PktMut, PoolConfig};
+use thalweg_buffer::{Frame, Iface, PktMut, PoolConfig, SwIfIndex};
 use thalweg_graph::{
     Built, Control, EngineConfig, FeatureDecl, FrameVerdict, InputNode, Kind, Node, NodeCx,
     NodeDecl, Part, Poll, Runner, Tap, TapCx, Verdict,
@@ -32,7 +32,7 @@ impl InputNode for Input {
         }
         let frame = cx.alloc_frame(self.size, 64);
         let n = frame.len();
-        cx.device_input(frame, 1, |_, _, _| ());
+        cx.device_input(frame, SwIfIndex(1), |_, _, _| ());
         Poll::Busy(n)
     }
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
@@ -254,7 +254,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         c.message(0, split, Box::new(0usize));
     }
-    c.enable_feature("device-input", "tap", 1, true)?;
+    c.enable_feature("device-input", "tap", SwIfIndex(1), true)?;
     measure(&mut c, "frames of 256 with a tap", 256, seconds, runs);
     println!("\n{:?}", c.shut_down());
     Ok(())

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{Frame, PktMut};
+use thalweg_buffer::{Frame, PktMut, SwIfIndex};
 use thalweg_graph::{
     Built, Control, EngineConfig, FrameVerdict, HandOff, InputNode, Kind, Node, NodeCx, NodeDecl,
     NodeId, Part, Poll, Runner, Verdict,
@@ -54,7 +54,7 @@ impl InputNode for Input {
         let frame = cx.alloc_frame(self.size, 64);
         let n = frame.len();
         self.made += n as u64;
-        cx.device_input(frame, 1, |_, _, _| ());
+        cx.device_input(frame, SwIfIndex(1), |_, _, _| ());
         Poll::Busy(n)
     }
     fn message(&mut self, _: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {

@@ -13,6 +13,7 @@ use std::sync::atomic::{
     AtomicU16, AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
 };
+use thalweg_buffer::SwIfIndex;
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::{IndexPool, SparseArray, zeroable};
 
@@ -53,9 +54,9 @@ pub(crate) struct ArcRow {
 
 impl ArcRow {
     #[inline(always)]
-    fn chain(&self, sw_if: u32) -> &Chain {
+    fn chain(&self, sw_if: SwIfIndex) -> &Chain {
         // The chain was written before its number.
-        self.chains.at(self.numbers.at(sw_if).load(Acquire).into())
+        self.chains.at(self.numbers.at(sw_if).load(Acquire))
     }
 }
 
@@ -73,26 +74,26 @@ impl ArcTable {
     }
     /// Returns the first feature of an interface, if any.
     #[inline]
-    pub fn first(&self, arc: ArcId, sw_if: u32) -> Option<NodeId> {
+    pub fn first(&self, arc: ArcId, sw_if: SwIfIndex) -> Option<NodeId> {
         let chain = self.arcs.get(arc.0 as usize)?.chain(sw_if);
         let (first, end) = (chain.first.load(Relaxed), chain.end.load(Relaxed));
         (first != end).then_some(NodeId(first))
     }
     /// Returns the first feature, or the arc's end.
     #[inline]
-    pub fn start(&self, arc: ArcId, sw_if: u32) -> NodeId {
+    pub fn start(&self, arc: ArcId, sw_if: SwIfIndex) -> NodeId {
         let row = self.arcs.get(arc.0 as usize);
         NodeId(row.map_or(0, |a| a.chain(sw_if).first.load(Relaxed)))
     }
     /// Returns the node to which the feature in `slot` of `arc` passes packets of `sw_if`.
     #[inline]
-    pub(crate) fn next(&self, arc: ArcId, slot: u16, sw_if: u32) -> NodeId {
+    pub(crate) fn next(&self, arc: ArcId, slot: u16, sw_if: SwIfIndex) -> NodeId {
         let next = |a: &ArcRow| Some(a.chain(sw_if).next.get(slot as usize)?.load(Relaxed));
         NodeId(self.arcs.get(arc.0 as usize).and_then(next).unwrap_or(0))
     }
     /// Returns the taps of an interface, one bit each.
     #[inline]
-    pub(crate) fn taps(&self, arc: ArcId, sw_if: u32) -> u32 {
+    pub(crate) fn taps(&self, arc: ArcId, sw_if: SwIfIndex) -> u32 {
         self.arcs.get(arc.0 as usize).map_or(0, |a| a.chain(sw_if).taps.load(Relaxed))
     }
 }
@@ -130,7 +131,7 @@ pub(crate) struct ArcConfig {
     /// Features in arc order.
     pub(crate) features: Vec<(&'static str, NodeId)>,
     pub(crate) taps: Vec<(&'static str, NodeId)>,
-    interfaces: BTreeMap<u32, OnInterface>,
+    interfaces: BTreeMap<SwIfIndex, OnInterface>,
     chains: Chains,
 }
 
@@ -196,7 +197,7 @@ impl ArcConfig {
             chains: SparseArray::default(),
             users: AtomicU32::new(0),
         };
-        self.write(row.chains.at(0), ChainKey::default());
+        self.write(row.chains.at(0_u32), ChainKey::default());
         row
     }
 
@@ -205,7 +206,7 @@ impl ArcConfig {
         &mut self,
         (row, domain): (&ArcRow, &Domain),
         feature: &str,
-        sw_if: u32,
+        sw_if: SwIfIndex,
         on: bool,
     ) -> Result<Option<u32>, ArcError> {
         let known = self.features.iter().chain(&self.taps).find(|(n, _)| *n == feature);
@@ -224,7 +225,7 @@ impl ArcConfig {
     pub(crate) fn set_end(
         &mut self,
         (row, domain): (&ArcRow, &Domain),
-        sw_if: u32,
+        sw_if: SwIfIndex,
         end: Option<NodeId>,
     ) -> Result<(), ArcError> {
         let end = end.filter(|end| *end != self.end);
@@ -236,7 +237,7 @@ impl ArcConfig {
     pub(crate) fn remove_interface(
         &mut self,
         (row, domain): (&ArcRow, &Domain),
-        sw_if: u32,
+        sw_if: SwIfIndex,
     ) -> bool {
         self.interfaces.remove(&sw_if);
         // Chain 0 always exists, so this cannot fail.
@@ -247,7 +248,7 @@ impl ArcConfig {
     fn follow(
         &mut self,
         (row, domain): (&ArcRow, &Domain),
-        sw_if: u32,
+        sw_if: SwIfIndex,
         undo: impl FnOnce(&mut OnInterface),
     ) -> Result<Option<u32>, ArcError> {
         let (key, cell) = (self.key(sw_if), row.numbers.at(sw_if));
@@ -261,7 +262,7 @@ impl ArcConfig {
             return Err(ArcError::Full { arc: self.decl.name });
         };
         if is_new {
-            self.write(row.chains.at(number.into()), key);
+            self.write(row.chains.at(number), key);
         }
         cell.store(number, Release);
         let users = row.users.load(Relaxed) + u32::from(number != 0) - u32::from(old != 0);
@@ -270,7 +271,7 @@ impl ArcConfig {
         Ok((key.taps != old_key.taps).then_some(key.taps))
     }
 
-    fn key(&self, sw_if: u32) -> ChainKey {
+    fn key(&self, sw_if: SwIfIndex) -> ChainKey {
         let Some(i) = self.interfaces.get(&sw_if) else { return ChainKey::default() };
         let bits = |list: &[(&'static str, NodeId)]| {
             let on = |n: &str| u32::from(i.uses.get(n).is_some_and(|u| *u > 0));
@@ -281,7 +282,7 @@ impl ArcConfig {
 
     /// Returns the features that packets of an interface visit, in order, and its taps last: as
     /// workers read them.
-    pub(crate) fn enabled(&self, row: &ArcRow, sw_if: u32) -> Vec<&'static str> {
+    pub(crate) fn enabled(&self, row: &ArcRow, sw_if: SwIfIndex) -> Vec<&'static str> {
         let chain = row.chain(sw_if);
         let (end, taps) = (chain.end.load(Relaxed), chain.taps.load(Relaxed));
         let mut at = chain.first.load(Relaxed);
@@ -416,16 +417,16 @@ mod tests {
         let table = ArcTable { arcs: vec![arc.row()] };
         let to = (&table.arcs[0], &*domain);
         for sw_if in 0..60_000 {
-            assert_eq!(arc.set(to, "b", sw_if, true), Ok(None));
+            assert_eq!(arc.set(to, "b", SwIfIndex(sw_if), true), Ok(None));
         }
         assert_eq!(chains(&arc), 2);
-        assert_eq!(arc.set(to, "tap", 59_999, true), Ok(Some(1)));
-        assert_eq!((chains(&arc), table.taps(ArcId(0), 59_999)), (3, 1));
+        assert_eq!(arc.set(to, "tap", SwIfIndex(59_999), true), Ok(Some(1)));
+        assert_eq!((chains(&arc), table.taps(ArcId(0), SwIfIndex(59_999))), (3, 1));
         for sw_if in 0..60_000 {
-            arc.remove_interface(to, sw_if);
+            arc.remove_interface(to, SwIfIndex(sw_if));
         }
         assert_eq!((chains(&arc), arc.chains.numbers.len()), (1, 1));
-        assert_eq!(table.start(ArcId(0), 59_999), END);
+        assert_eq!(table.start(ArcId(0), SwIfIndex(59_999)), END);
     }
 
     #[test]
@@ -436,16 +437,22 @@ mod tests {
         let table = ArcTable { arcs: vec![arc.row()] };
         let to = (&table.arcs[0], &*domain);
         for sw_if in 1..MAX_CHAINS as u32 {
-            arc.set_end(to, sw_if, Some(NodeId(100 + sw_if as u16))).unwrap();
+            arc.set_end(to, SwIfIndex(sw_if), Some(NodeId(100 + sw_if as u16))).unwrap();
         }
         let full = ArcError::Full { arc: "test" };
-        assert_eq!(arc.set(to, "a", 20_000, true), Err(full));
-        assert_eq!((table.start(ArcId(0), 20_000), arc.enabled(to.0, 20_000)), (END, vec![]));
-        arc.remove_interface(to, 7);
-        assert!(arc.set(to, "a", 20_000, true).is_err(), "a worker may be reading the chain");
+        assert_eq!(arc.set(to, "a", SwIfIndex(20_000), true), Err(full));
+        assert_eq!(
+            (table.start(ArcId(0), SwIfIndex(20_000)), arc.enabled(to.0, SwIfIndex(20_000))),
+            (END, vec![])
+        );
+        arc.remove_interface(to, SwIfIndex(7));
+        assert!(
+            arc.set(to, "a", SwIfIndex(20_000), true).is_err(),
+            "a worker may be reading the chain"
+        );
         reader.enter();
-        assert_eq!(arc.set(to, "a", 20_000, true), Ok(None));
-        assert_eq!(table.start(ArcId(0), 20_000), NodeId(1));
+        assert_eq!(arc.set(to, "a", SwIfIndex(20_000), true), Ok(None));
+        assert_eq!(table.start(ArcId(0), SwIfIndex(20_000)), NodeId(1));
     }
 
     proptest! {
@@ -460,7 +467,8 @@ mod tests {
             let to = (&table.arcs[0], &*domain);
             let mut model = [([0u32; 3], 0u32, END); 6];
             for (sw_if, what, on) in ops {
-                let (uses, taps, end) = &mut model[sw_if as usize];
+                let sw_if = SwIfIndex(sw_if);
+                let (uses, taps, end) = &mut model[sw_if.index()];
                 let step = |n: &mut u32| *n = if on { *n + 1 } else { n.saturating_sub(1) };
                 match what {
                     0..3 => {
@@ -474,12 +482,12 @@ mod tests {
                         prop_assert_eq!(changed.is_some(), had != (*taps > 0));
                     }
                     4 => {
-                        *end = if on { NodeId(60 + sw_if as u16) } else { END };
+                        *end = if on { NodeId(60 + sw_if.0 as u16) } else { END };
                         arc.set_end(to, sw_if, on.then_some(*end)).unwrap();
                     }
                     _ => {
                         arc.remove_interface(to, sw_if);
-                        model[sw_if as usize] = ([0; 3], 0, END);
+                        model[sw_if.index()] = ([0; 3], 0, END);
                     }
                 }
                 reader.enter();
@@ -488,15 +496,15 @@ mod tests {
                         (from..3).find(|f| uses[*f] > 0).map_or(*end, |f| NodeId(f as u16 + 1))
                     };
                     let i = sw_if as u32;
-                    prop_assert_eq!(table.start(ArcId(0), i), after(0));
-                    prop_assert_eq!(table.first(ArcId(0), i), Some(after(0)).filter(|n| n != end));
+                    prop_assert_eq!(table.start(ArcId(0), SwIfIndex(i)), after(0));
+                    prop_assert_eq!(table.first(ArcId(0), SwIfIndex(i)), Some(after(0)).filter(|n| n != end));
                     for slot in 0..3u16 {
-                        prop_assert_eq!(table.next(ArcId(0), slot, i), after(slot as usize + 1));
+                        prop_assert_eq!(table.next(ArcId(0), slot, SwIfIndex(i)), after(slot as usize + 1));
                     }
-                    prop_assert_eq!(table.taps(ArcId(0), i), u32::from(*taps > 0));
+                    prop_assert_eq!(table.taps(ArcId(0), SwIfIndex(i)), u32::from(*taps > 0));
                     let on = (0..3).filter(|f| uses[*f] > 0).map(|f| NODES[f].name);
                     let on: Vec<_> = on.chain((*taps > 0).then_some("tap")).collect();
-                    prop_assert_eq!(arc.enabled(to.0, i), on);
+                    prop_assert_eq!(arc.enabled(to.0, SwIfIndex(i)), on);
                 }
                 let plain = |m: &([u32; 3], u32, NodeId)| *m == ([0; 3], 0, END);
                 prop_assert_eq!(table.is_used(ArcId(0)), !model.iter().all(plain));

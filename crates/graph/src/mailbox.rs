@@ -8,6 +8,7 @@ use rustix::event::EventfdFlags;
 use std::any::Any;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use thalweg_buffer::SwIfIndex;
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
@@ -22,9 +23,9 @@ pub struct Inject {
     /// Its bytes, from the header that the node expects.
     pub bytes: Vec<u8>,
     /// Interface that it appears to come from.
-    pub rx_if: u32,
+    pub rx_if: SwIfIndex,
     /// Interface it leaves by.
-    pub tx_if: u32,
+    pub tx_if: SwIfIndex,
     /// The side column's value.
     pub aux: u32,
 }
@@ -40,7 +41,7 @@ pub(crate) enum ToWorker {
     /// Opens or closes the gate of an interface on an arc, for the taps of `mask`.
     Gate {
         arc: ArcId,
-        sw_if: u32,
+        sw_if: SwIfIndex,
         mask: u32,
     },
     Node {
@@ -68,7 +69,7 @@ pub struct Event {
     /// The worker.
     pub worker: u16,
     /// Interface concerned.
-    pub sw_if: u32,
+    pub sw_if: SwIfIndex,
     /// Time of the event, in ticks.
     pub at: u64,
     len: u8,
@@ -77,7 +78,7 @@ pub struct Event {
 
 impl Event {
     /// Makes an event with as much of `bytes` as fits.
-    pub fn new(topic: Topic, sw_if: u32, at: u64, bytes: &[u8]) -> Event {
+    pub fn new(topic: Topic, sw_if: SwIfIndex, at: u64, bytes: &[u8]) -> Event {
         let n = bytes.len().min(EVENT_BYTES);
         let mut e = Event { topic, worker: 0, sw_if, at, len: n as u8, bytes: [0; EVENT_BYTES] };
         e.bytes[..n].copy_from_slice(&bytes[..n]);

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use thalweg_buffer::simd::{self, Lanes, Level};
-use thalweg_buffer::{Flags, Frame, Iface, PacketKey, PktMut, Rows};
+use thalweg_buffer::{Flags, Frame, Iface, PacketKey, PktMut, Rows, SwIfIndex};
 use thalweg_tables::prefetch::Line;
 
 /// A counter of a node, by its index in the declaration.
@@ -189,7 +189,7 @@ impl RxMode {
 pub enum Fate {
     /// Sent by this interface. It may still be dropped, which is reported as well; a packet that
     /// features on the interface's output arc changed is reported once more.
-    Sent(u32),
+    Sent(SwIfIndex),
     /// As [`Sent`](Self::Sent), each packet by the interface in the frame's tx column.
     SentEach,
     /// Dropped; its aux is the index of the reason.
@@ -214,13 +214,13 @@ pub trait Tap: Send + 'static {
     fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface);
     /// Reports that packets of an interface have passed which the tap skipped: before it sees the
     /// next frame of that interface, and before [`settle`](Self::settle).
-    fn passed(&mut self, _cx: &mut TapCx, _sw_if: u32, _packets: u64) {}
+    fn passed(&mut self, _cx: &mut TapCx, _sw_if: SwIfIndex, _packets: u64) {}
     /// Calls both, one after the other; a tap on the hot path may combine them.
     #[inline]
     fn passed_and_frame(
         &mut self,
         cx: &mut TapCx,
-        (sw_if, packets): (u32, u64),
+        (sw_if, packets): (SwIfIndex, u64),
         frame: &mut Frame,
     ) {
         if packets > 0 {
@@ -230,7 +230,7 @@ pub trait Tap: Send + 'static {
     }
     /// Returns the cache lines that the tap needs first for an interface's frames, so that they are
     /// prefetched together before it is called. Called when it starts to inspect that interface.
-    fn lines(&self, _sw_if: u32) -> Option<[Line; NEEDED]> {
+    fn lines(&self, _sw_if: SwIfIndex) -> Option<[Line; NEEDED]> {
         None
     }
     /// Returns true if the tap marks packets by [`Frame::mark_sampled`], and thus is notified of
@@ -300,7 +300,7 @@ impl TapCx {
         self.now
     }
     /// Returns the number of packets that this worker has received on an interface.
-    pub fn rx_packets(&self, sw_if: u32) -> u64 {
+    pub fn rx_packets(&self, sw_if: SwIfIndex) -> u64 {
         self.stats.interface(sw_if).rx_packets.get()
     }
 }
@@ -400,18 +400,18 @@ impl<T: Tap> Tap for OwnLines<T> {
         self.0.frame(cx, frame, on);
     }
     #[inline]
-    fn passed(&mut self, cx: &mut TapCx, sw_if: u32, packets: u64) {
+    fn passed(&mut self, cx: &mut TapCx, sw_if: SwIfIndex, packets: u64) {
         self.0.passed(cx, sw_if, packets);
     }
     #[inline]
-    fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
+    fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (SwIfIndex, u64), frame: &mut Frame) {
         self.0.passed_and_frame(cx, passed, frame);
     }
     #[inline]
     fn ends(&mut self, frame: &Frame, fate: Fate) {
         self.0.ends(frame, fate);
     }
-    fn lines(&self, sw_if: u32) -> Option<[Line; NEEDED]> {
+    fn lines(&self, sw_if: SwIfIndex) -> Option<[Line; NEEDED]> {
         self.0.lines(sw_if)
     }
     fn marks(&self) -> bool {

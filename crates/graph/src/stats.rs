@@ -6,6 +6,7 @@
 use crate::loop_times::LoopTimes;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use thalweg_buffer::SwIfIndex;
 use thalweg_tables::{AllZeroValid, SparseArray};
 
 /// Maximum number of nodes in a graph, interfaces' nodes included.
@@ -261,11 +262,11 @@ impl WorkerStats {
     }
     /// Returns an interface's counters.
     #[inline]
-    pub fn interface(&self, sw_if: u32) -> &IfStats {
+    pub fn interface(&self, sw_if: SwIfIndex) -> &IfStats {
         self.interfaces.at(sw_if)
     }
     /// Commits the memory of an interface's counters, so that the worker need not wait for it.
-    pub(crate) fn make_ready(&self, sw_if: u32) {
+    pub(crate) fn make_ready(&self, sw_if: SwIfIndex) {
         self.interfaces.memory().make_ready(sw_if);
     }
 }

@@ -1,6 +1,7 @@
 //! Packet traces: what each node did with a marked packet.
 
 use crate::decl::NodeId;
+use thalweg_buffer::SwIfIndex;
 
 /// One node's step in a packet's trace.
 #[derive(Clone, Debug)]
@@ -85,7 +86,7 @@ impl TraceStore {
 }
 
 /// Returns a placeholder for an interface's name, which only the main thread knows.
-pub fn interface_token(sw_if: u32) -> String {
+pub fn interface_token(sw_if: SwIfIndex) -> String {
     format!("\u{1}i{sw_if}\u{1}")
 }
 
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn tokens_become_names() {
-        let text = format!("rx:{} {}", interface_token(3), error_token(7));
+        let text = format!("rx:{} {}", interface_token(SwIfIndex(3)), error_token(7));
         let got = resolve_tokens(&text, |i| format!("if{i}"), |e| format!("err{e}"));
         assert_eq!(got, "rx:if3 err7");
         assert_eq!(resolve_tokens("a\u{1}x\u{1}b", |_| "".into(), |_| "".into()), "axb");

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use thalweg_buffer::SwIfIndex;
 use thalweg_graph::{Event, clock};
 
 #[test]
@@ -43,7 +44,7 @@ fn an_idle_worker_sleeps_and_a_message_wakes_it() {
         }
         lab.wait(|lab| lab.c.worker_sleeps(0));
         let start = clock::ticks();
-        lab.make(0, 1, vec![vec![TO_SINK]]);
+        lab.make(0, SwIfIndex(1), vec![vec![TO_SINK]]);
         lab.settle(i, 0);
         let arrival = lab.notes.last_arrival.load(Relaxed);
         best = best.min((arrival - start) as f64 / clock::hz());
@@ -128,13 +129,13 @@ fn events_reach_their_handlers() {
     let mut lab = Lab::new(2);
     lab.c.insert(Seen(Vec::new()));
     let topic = lab.c.topic("test", |c, e| {
-        c.state::<Seen>().borrow_mut().0.push((e.worker, e.sw_if, e.bytes().to_vec()));
+        c.state::<Seen>().borrow_mut().0.push((e.worker, e.sw_if.get(), e.bytes().to_vec()));
     });
     let other = lab.c.topic("other", |_, _| panic!("no node sends this"));
     assert_ne!(topic, other);
     lab.c.ask(move |core| {
         for i in 0..3 {
-            assert!(core.event(Event::new(topic, 7, core.now(), &[i; 200])));
+            assert!(core.event(Event::new(topic, SwIfIndex(7), core.now(), &[i; 200])));
         }
     });
     lab.wait(|lab| lab.c.state::<Seen>().borrow().0.len() == 6);
@@ -159,13 +160,15 @@ fn snapshots_are_retired_when_workers_have_moved_on() {
     }
     let mut lab = Lab::new(2);
     let gone = Arc::new(AtomicBool::new(false));
-    lab.make(0, 1, vec![vec![TO_SINK; 256]; 200]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_SINK; 256]; 200]);
     lab.c.domain().retire_box(Box::new(Gone(gone.clone())));
     // One worker is busy, the other asleep: neither may keep it from being freed.
     lab.wait(|_| gone.load(Relaxed));
     lab.settle(256 * 200, 0);
     for i in 0..100 {
-        lab.c.set_arc_end("interface-output", i % 5, Some(thalweg_graph::NodeId(0))).unwrap();
+        lab.c
+            .set_arc_end("interface-output", SwIfIndex(i % 5), Some(thalweg_graph::NodeId(0)))
+            .unwrap();
     }
     lab.wait(|lab| lab.c.domain().pending() == 0);
     lab.close();

@@ -8,6 +8,7 @@ use lab::{Lab, Release, TO_DELIVER, TO_DROP, TO_KEEP, TO_NODE, TO_OTHER, TO_PANI
 use proptest::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use thalweg_buffer::SwIfIndex;
 
 /// Kinds for a frame: a reproducible jumble of all that do not keep.
 fn jumble(seed: usize, n: usize) -> Vec<u8> {
@@ -34,7 +35,7 @@ fn accounting_adds_up_for_every_frame_size() {
         for w in 0..workers {
             let frames: Vec<_> = (1..=256).map(|n| jumble(n * 7 + w, n)).collect();
             sent.extend(frames.clone());
-            lab.make(w, 1, frames);
+            lab.make(w, SwIfIndex(1), frames);
         }
         let n: usize = sent.iter().map(Vec::len).sum();
         lab.settle(n as u64, 0);
@@ -43,7 +44,7 @@ fn accounting_adds_up_for_every_frame_size() {
         assert_eq!(lab.total(|t| t.delivered.get()), count(&sent, TO_DELIVER));
         assert_eq!(lab.total(|t| t.dropped.get()), count(&sent, TO_DROP));
         assert_eq!(lab.error("test-split", "the packet asked for it"), count(&sent, TO_DROP));
-        let interface = lab.c.interface_totals(1);
+        let interface = lab.c.interface_totals(SwIfIndex(1));
         assert_eq!(interface.rx_packets, n as u64);
         assert_eq!(interface.rx_bytes, 60 * n as u64);
         assert_eq!(interface.drops, count(&sent, TO_DROP));
@@ -62,7 +63,7 @@ fn a_whole_frame_is_handed_over() {
     let mut lab = Lab::new(1);
     let mut n = 0;
     for size in [1, 2, 15, 16, 255, 256] {
-        lab.make(0, 1, vec![vec![TO_SINK; size]]);
+        lab.make(0, SwIfIndex(1), vec![vec![TO_SINK; size]]);
         n += size as u64;
         lab.settle(n, 0);
     }
@@ -77,16 +78,16 @@ fn features_come_and_go_under_load_and_nothing_is_lost() {
     let mut lab = Lab::new(2);
     let (frames, size) = (2000, 48);
     for w in 0..2 {
-        lab.make(w, 1, (0..frames).map(|i| jumble(i + w, size)).collect());
-        lab.make(w, 2, (0..frames).map(|i| jumble(i * 3 + w, size)).collect());
+        lab.make(w, SwIfIndex(1), (0..frames).map(|i| jumble(i + w, size)).collect());
+        lab.make(w, SwIfIndex(2), (0..frames).map(|i| jumble(i * 3 + w, size)).collect());
     }
     let n = (2 * 2 * frames * size) as u64;
     let mut on = false;
     while lab.rx() < n {
         on = !on;
-        lab.c.enable_feature("device-input", "test-feature", 1, on).unwrap();
-        lab.c.enable_feature("test-arc", "test-arc-feature", 2, on).unwrap();
-        lab.c.enable_feature("device-input", "test-tap", 1, on).unwrap();
+        lab.c.enable_feature("device-input", "test-feature", SwIfIndex(1), on).unwrap();
+        lab.c.enable_feature("test-arc", "test-arc-feature", SwIfIndex(2), on).unwrap();
+        lab.c.enable_feature("device-input", "test-tap", SwIfIndex(1), on).unwrap();
         lab.c.run_once(Some(Duration::from_micros(50)));
     }
     lab.settle(n, 0);
@@ -108,38 +109,38 @@ fn features_come_and_go_under_load_and_nothing_is_lost() {
 #[test]
 fn features_see_their_interface_only() {
     let mut lab = Lab::new(1);
-    lab.c.enable_feature("device-input", "test-feature", 1, true).unwrap();
-    lab.c.enable_feature("test-arc", "test-arc-feature", 2, true).unwrap();
+    lab.c.enable_feature("device-input", "test-feature", SwIfIndex(1), true).unwrap();
+    lab.c.enable_feature("test-arc", "test-arc-feature", SwIfIndex(2), true).unwrap();
     // Enabled twice, disabled once: still on, for the other owner.
-    lab.c.enable_feature("test-arc", "test-arc-feature", 2, true).unwrap();
-    lab.c.enable_feature("test-arc", "test-arc-feature", 2, false).unwrap();
+    lab.c.enable_feature("test-arc", "test-arc-feature", SwIfIndex(2), true).unwrap();
+    lab.c.enable_feature("test-arc", "test-arc-feature", SwIfIndex(2), false).unwrap();
     for sw_if in [1, 2, 3] {
         // Small frames, so that interfaces meet in one frame.
-        lab.make(0, sw_if, (0..30).map(|i| jumble(i, 5)).collect());
+        lab.make(0, SwIfIndex(sw_if), (0..30).map(|i| jumble(i, 5)).collect());
     }
     lab.settle(450, 0);
     assert_eq!(lab.notes.feature.load(Relaxed), 150);
     assert_eq!(lab.notes.arc_feature.load(Relaxed), 150);
-    assert_eq!(lab.c.enabled_features(2)[3], ("test-arc", vec!["test-arc-feature"]));
+    assert_eq!(lab.c.enabled_features(SwIfIndex(2))[3], ("test-arc", vec!["test-arc-feature"]));
     for sw_if in [1, 2, 3] {
-        let t = lab.c.interface_totals(sw_if);
+        let t = lab.c.interface_totals(SwIfIndex(sw_if));
         let frames: Vec<_> = (0..30).map(|i| jumble(i, 5)).collect();
         assert_eq!((t.rx_packets, t.drops), (150, count(&frames, TO_DROP)));
     }
-    assert!(lab.c.enable_feature("no-arc", "test-feature", 1, true).is_err());
-    assert!(lab.c.enable_feature("device-input", "no-feature", 1, true).is_err());
+    assert!(lab.c.enable_feature("no-arc", "test-feature", SwIfIndex(1), true).is_err());
+    assert!(lab.c.enable_feature("device-input", "no-feature", SwIfIndex(1), true).is_err());
     lab.close();
 }
 
 #[test]
 fn a_tap_sees_each_frame_once() {
     let mut lab = Lab::new(1);
-    lab.c.enable_feature("device-input", "test-tap", 1, true).unwrap();
-    lab.c.enable_feature("error-drop", "test-drop-tap", 1, true).unwrap();
+    lab.c.enable_feature("device-input", "test-tap", SwIfIndex(1), true).unwrap();
+    lab.c.enable_feature("error-drop", "test-drop-tap", SwIfIndex(1), true).unwrap();
     let frames: Vec<_> = (1..=100).map(|n| jumble(n, n)).collect();
     let (n, drops) = (frames.iter().map(Vec::len).sum::<usize>() as u64, count(&frames, TO_DROP));
-    lab.make(0, 1, frames.clone());
-    lab.make(0, 2, frames);
+    lab.make(0, SwIfIndex(1), frames.clone());
+    lab.make(0, SwIfIndex(2), frames);
     lab.settle(2 * n, 0);
     assert_eq!(lab.notes.tap_frames.load(Relaxed), 100);
     assert_eq!(lab.notes.tap_packets.load(Relaxed), n);
@@ -163,14 +164,14 @@ fn a_node_removed_under_load_drops_by_name() {
     lab.c.sync();
     let frames = 1000;
     for w in 0..2 {
-        lab.make(w, 1, vec![vec![TO_NODE; 64]; frames]);
+        lab.make(w, SwIfIndex(1), vec![vec![TO_NODE; 64]; frames]);
     }
     let n = 2 * 64 * frames as u64;
     lab.wait(|lab| lab.rx() > n / 10);
     lab.c.remove_node(id);
     lab.c.sync();
     for w in 0..2 {
-        lab.make(w, 1, vec![vec![TO_NODE; 64]; 10]);
+        lab.make(w, SwIfIndex(1), vec![vec![TO_NODE; 64]; 10]);
     }
     let n = n + 2 * 64 * 10;
     lab.settle(n, 0);
@@ -180,7 +181,7 @@ fn a_node_removed_under_load_drops_by_name() {
     // The same name may come back.
     let build = lab::runtime(&lab.c);
     assert_eq!(lab.c.add_node("if7-output", &lab::RUNTIME, build).unwrap(), id);
-    lab.make(0, 1, vec![vec![TO_NODE; 3]]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_NODE; 3]]);
     lab.settle(n + 3, 0);
     assert_eq!(lab.total(|t| t.tx.get()), sent + 3);
     lab.close();
@@ -190,10 +191,10 @@ fn a_node_removed_under_load_drops_by_name() {
 fn a_removed_input_is_polled_no_more() {
     let mut lab = Lab::new(1);
     let input = lab.node("test-input");
-    lab.make(0, 1, vec![vec![TO_SINK; 4]]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_SINK; 4]]);
     lab.settle(4, 0);
     lab.c.remove_node(input);
-    lab.make(0, 1, vec![vec![TO_SINK; 4]]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_SINK; 4]]);
     lab.c.sync();
     lab.c.sync();
     assert_eq!(lab.rx(), 4);
@@ -211,8 +212,8 @@ fn kept_packets_are_in_flight_until_released() {
         for i in [0, 3, 4, 5, 29] {
             frame[i] = TO_KEEP;
         }
-        lab.make(0, 1, vec![frame; 12]);
-        lab.make(0, 1, vec![vec![TO_KEEP; 1]]);
+        lab.make(0, SwIfIndex(1), vec![frame; 12]);
+        lab.make(0, SwIfIndex(1), vec![vec![TO_KEEP; 1]]);
         lab.settle(361, 61);
         assert!(lab.c.pool().audit().in_use >= 61);
         lab.release(how);
@@ -228,7 +229,7 @@ fn kept_packets_are_in_flight_until_released() {
 #[test]
 fn kept_packets_return_to_the_pool_at_the_end() {
     let mut lab = Lab::new(1);
-    lab.make(0, 1, vec![vec![TO_KEEP; 100]]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_KEEP; 100]]);
     lab.settle(100, 100);
     lab.close();
 }
@@ -236,7 +237,7 @@ fn kept_packets_return_to_the_pool_at_the_end() {
 #[test]
 fn an_exhausted_pool_recovers() {
     let mut lab = Lab::with_buffers(1, 256);
-    lab.make(0, 1, vec![vec![TO_KEEP; 250], vec![TO_SINK; 256], vec![TO_KEEP; 100]]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_KEEP; 250], vec![TO_SINK; 256], vec![TO_KEEP; 100]]);
     lab.wait(|lab| lab.error("test-input", "no buffer for a packet") > 3);
     assert!(lab.c.ask(|_| ())[0].is_some());
     // The 6 buffers that are left carry the sink's packets one after the other; then all are kept.
@@ -258,7 +259,10 @@ fn injected_packets_count_as_originated() {
         let mut bytes = vec![0; 60 + 700 * i];
         bytes[0] = kind;
         bytes[7] = i as u8;
-        lab.c.inject(0, thalweg_graph::Inject { node, bytes, rx_if: 0, tx_if: 4, aux: 0 });
+        lab.c.inject(
+            0,
+            thalweg_graph::Inject { node, bytes, rx_if: SwIfIndex(0), tx_if: SwIfIndex(4), aux: 0 },
+        );
     }
     lab.wait(|lab| lab.total(|t| t.originated.get()) == 3 && lab.in_flight() == 0);
     assert_eq!(lab.arrived(0, 0), [0, 2]);
@@ -286,7 +290,7 @@ fn traces_show_each_step_and_the_reason_of_a_drop() {
     let mut lab = Lab::new(1);
     let input = lab.node("test-input");
     lab.c.ask(move |core| core.trace_add(input, 3));
-    lab.make(0, 1, vec![vec![TO_SINK], vec![TO_DROP], vec![TO_KEEP], vec![TO_SINK]]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_SINK], vec![TO_DROP], vec![TO_KEEP], vec![TO_SINK]]);
     lab.settle(4, 1);
     let traces = lab.c.ask(|core| core.traces())[0].clone().unwrap();
     assert_eq!(traces.len(), 3);
@@ -321,7 +325,7 @@ fn traces_show_each_step_and_the_reason_of_a_drop() {
     // What was marked before a clear writes into no later packet's trace.
     lab.c.ask(|core| core.trace_clear());
     lab.c.ask(move |core| core.trace_add(input, 1));
-    lab.make(0, 1, vec![vec![TO_DELIVER]]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_DELIVER]]);
     lab.settle(5, 1);
     lab.release(Release::Send);
     lab.settle(5, 0);
@@ -347,13 +351,13 @@ proptest! {
             ("device-input", "test-tap", features[2]),
             ("error-drop", "test-drop-tap", features[3]),
         ] {
-            lab.c.enable_feature(arc, name, 1, on).unwrap();
+            lab.c.enable_feature(arc, name, SwIfIndex(1), on).unwrap();
         }
         let n = frames.iter().map(Vec::len).sum::<usize>() as u64;
         let kept = count(&frames, TO_KEEP);
         // The splitter was not given a node: it drops.
         let drops = count(&frames, TO_DROP) + count(&frames, TO_NODE);
-        lab.make(0, 1, frames.clone());
+        lab.make(0, SwIfIndex(1), frames.clone());
         lab.settle(n, kept as i64);
         prop_assert_eq!(lab.total(|t| t.dropped.get()), drops);
         prop_assert_eq!(lab.total(|t| t.delivered.get()), count(&frames, TO_DELIVER));
@@ -377,7 +381,7 @@ fn child_that_panics() {
         return;
     }
     let mut lab = Lab::new(1);
-    lab.make(0, 1, vec![vec![TO_SINK, TO_SINK, TO_PANIC, TO_SINK]]);
+    lab.make(0, SwIfIndex(1), vec![vec![TO_SINK, TO_SINK, TO_PANIC, TO_SINK]]);
     lab.wait(|_| false);
     unreachable!("the worker's panic ends the process");
 }

@@ -8,6 +8,7 @@ use lab::{Lab, QUEUE, TO_DROP, TO_SINK, to_worker};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Barrier};
+use thalweg_buffer::SwIfIndex;
 use thalweg_graph::HandOffView;
 
 const FULL: &str = "congestion drop";
@@ -22,7 +23,7 @@ fn pair(lab: &Lab, from: usize, to: usize) -> HandOffView {
 fn whole_frames_go_by_pointer_and_frames_come_back() {
     let mut lab = Lab::new(2);
     for round in 0..200 {
-        lab.make(0, 1, vec![vec![to_worker(1); 256]]);
+        lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 256]]);
         lab.settle(256 * (round + 1), 0);
     }
     let made = std::mem::take(&mut *lab.notes.made_at.lock().unwrap());
@@ -75,7 +76,7 @@ fn under_load_everything_arrives_once_and_in_order() {
                 *expected.entry((w, usize::from(kind >> 4))).or_default() += 1;
                 total += 1;
             }
-            lab.make(w, 1, batch.to_vec());
+            lab.make(w, SwIfIndex(1), batch.to_vec());
         }
         lab.settle(total, 0);
     }
@@ -112,7 +113,7 @@ fn packets_for_a_full_ring_are_dropped_and_counted() {
     lab.c.message(1, sink, Box::new(barrier.clone()));
     barrier.wait();
     let frames = 48u64;
-    lab.make(0, 1, vec![vec![to_worker(1); 100]; frames as usize]);
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 100]; frames as usize]);
     lab.wait(|lab| lab.rx() == 100 * frames && lab.total(|t| t.dropped.get()) > 0);
     lab.wait(|lab| pair(lab, 0, 1).frames + pair(lab, 0, 1).drops / 100 == frames);
     let v = pair(&lab, 0, 1);
@@ -123,7 +124,7 @@ fn packets_for_a_full_ring_are_dropped_and_counted() {
     assert_eq!(lab.error("error-drop", FULL), 1600);
     assert_eq!(lab.arrived(0, 1), (0..3200).collect::<Vec<_>>());
     // And it goes on.
-    lab.make(0, 1, vec![vec![to_worker(1); 10]]);
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 10]]);
     lab.settle(100 * frames + 10, 0);
     assert_eq!(pair(&lab, 0, 1).depth, 0);
     lab.close();
@@ -134,7 +135,7 @@ fn a_sleeping_worker_is_woken() {
     let mut lab = Lab::new(2);
     for round in 1..=20 {
         lab.wait(|lab| lab.c.worker_sleeps(0) && lab.c.worker_sleeps(1));
-        lab.make(0, 1, vec![vec![to_worker(1)]]);
+        lab.make(0, SwIfIndex(1), vec![vec![to_worker(1)]]);
         lab.settle(round, 0);
     }
     assert_eq!(lab.arrived(0, 1).len(), 20);
@@ -147,9 +148,9 @@ fn traces_go_on_at_the_other_worker() {
     let input = lab.node("test-input");
     // The other worker has traces of its own.
     lab.c.ask(move |core| core.trace_add(input, 3));
-    lab.make(1, 1, vec![vec![TO_SINK; 2]]);
+    lab.make(1, SwIfIndex(1), vec![vec![TO_SINK; 2]]);
     lab.settle(2, 0);
-    lab.make(0, 1, vec![vec![to_worker(1), TO_DROP, to_worker(1), to_worker(1)]]);
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1), TO_DROP, to_worker(1), to_worker(1)]]);
     lab.settle(6, 0);
     let traces = lab.c.ask(|core| core.traces());
     let [Some(here), Some(there)] = &traces[..] else { panic!("no answer") };
@@ -189,13 +190,13 @@ fn cleared_traces_stay_cleared() {
     let barrier = Arc::new(Barrier::new(2));
     lab.c.message(1, sink, Box::new(barrier.clone()));
     barrier.wait();
-    lab.make(0, 1, vec![vec![to_worker(1)]]);
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1)]]);
     lab.wait(|lab| pair(lab, 0, 1).packets == 1);
     barrier.wait();
     lab.settle(1, 0);
     lab.c.ask(|core| core.trace_clear());
     lab.c.ask(move |core| core.trace_add(input, 1));
-    lab.make(0, 1, vec![vec![to_worker(1)]]);
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1)]]);
     lab.settle(2, 0);
     let traces = lab.c.ask(|core| core.traces());
     let lens: Vec<_> = traces.iter().map(|t| t.as_ref().map(Vec::len)).collect();
@@ -216,7 +217,11 @@ fn queues_may_come_later_and_one_worker_needs_none() {
         let end = lab.c.hand_off("late", worker).expect("an end");
         lab.c.message(worker, owner, Box::new(end));
     }
-    lab.make(0, 1, vec![vec![to_worker(1); 5], vec![to_worker(0); 3], vec![to_worker(9); 2]]);
+    lab.make(
+        0,
+        SwIfIndex(1),
+        vec![vec![to_worker(1); 5], vec![to_worker(0); 3], vec![to_worker(9); 2]],
+    );
     lab.settle(10, 0);
     assert_eq!((lab.arrived(1, 1).len(), lab.arrived(1, 0).len()), (5, 5));
     assert_eq!(lab.c.hand_off_views().len(), 4);
@@ -224,7 +229,7 @@ fn queues_may_come_later_and_one_worker_needs_none() {
 
     let mut lab = Lab::new(1);
     assert!(lab.c.hand_off_views().is_empty() && lab.c.node("test-queue-wk0").is_none());
-    lab.make(0, 1, vec![vec![to_worker(0); 5]]);
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(0); 5]]);
     lab.settle(5, 0);
     assert_eq!(lab.arrived(0, 0).len(), 5);
     lab.close();
@@ -235,7 +240,7 @@ fn packets_in_flight_return_to_the_pool_at_the_end() {
     for _ in 0..20 {
         let mut lab = Lab::new(2);
         for w in 0..2 {
-            lab.make(w, 1, vec![vec![to_worker(1 - w as u8); 200]; 100]);
+            lab.make(w, SwIfIndex(1), vec![vec![to_worker(1 - w as u8); 200]; 100]);
         }
         lab.wait(|lab| lab.rx() > 1000);
         lab.close();

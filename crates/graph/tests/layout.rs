@@ -7,7 +7,7 @@ mod lab;
 
 use lab::{Lab, to_worker};
 use std::ops::Range;
-use thalweg_buffer::Frame;
+use thalweg_buffer::{Frame, SwIfIndex};
 use thalweg_graph::NodeId;
 use thalweg_graph::stats::{MAX_ERRORS, MAX_INTERFACES, MAX_NODES};
 
@@ -30,14 +30,14 @@ fn counters_of_two_workers_share_no_line() {
         let mut all = vec![at(&s.totals), at(&s.loops), at(&s.long_loops)];
         all.extend((0..MAX_NODES).map(|i| at(s.node(NodeId(i as u16)))));
         all.extend((0..MAX_ERRORS).map(|i| at(s.error(i as u32))));
-        all.extend((0..MAX_INTERFACES).map(|i| at(s.interface(i as u32))));
+        all.extend((0..MAX_INTERFACES).map(|i| at(s.interface(SwIfIndex(i as u32)))));
         assert!(all.iter().all(|a| own.iter().any(|range| range.contains(a))));
     }
     // And these are the counters that are written.
-    lab.make(1, 7, vec![vec![lab::TO_DROP; 3]]);
+    lab.make(1, SwIfIndex(7), vec![vec![lab::TO_DROP; 3]]);
     lab.settle(3, 0);
     assert_eq!((stats[0].totals.rx.get(), stats[1].totals.rx.get()), (0, 3));
-    assert_eq!(stats[1].interface(7).rx_packets.get(), 3);
+    assert_eq!(stats[1].interface(SwIfIndex(7)).rx_packets.get(), 3);
     lab.close();
 }
 
@@ -60,7 +60,7 @@ fn ways_between_workers_share_lines_only_where_they_must() {
 fn frames_have_their_lines_for_themselves() {
     assert_eq!((align_of::<Frame>() % LINE, size_of::<Frame>() % LINE), (0, 0));
     let mut lab = Lab::new(2);
-    lab.make(0, 1, vec![vec![to_worker(1); 256]; 8]);
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 256]; 8]);
     lab.settle(8 * 256, 0);
     assert!(lab.notes.seen_at.lock().unwrap().iter().all(|a| a.is_multiple_of(LINE)));
     lab.close();

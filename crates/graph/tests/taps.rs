@@ -8,7 +8,7 @@ use lab::{Lab, Release, TO_DELIVER, TO_DROP, TO_KEEP, TO_SINK};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use thalweg_buffer::{Frame, Iface, PacketKey};
+use thalweg_buffer::{Frame, Iface, PacketKey, SwIfIndex};
 use thalweg_graph::{Built, ERROR_DROP, Fate, FeatureDecl, Kind, NodeDecl, Part, Tap, TapCx};
 
 /// The tap wants each packet with this number, counted by interface from 1.
@@ -60,7 +60,7 @@ impl Tap for Rests {
             return;
         }
         let Iface::Uniform(sw_if) = on else { panic!("frames of a device have one interface") };
-        let (left, n) = (&mut self.left[sw_if as usize], frame.len() as u64);
+        let (left, n) = (&mut self.left[sw_if.index()], frame.len() as u64);
         if *left == 0 {
             *left = self.every;
         }
@@ -75,8 +75,8 @@ impl Tap for Rests {
         cx.skip_packets(*left - 1);
     }
 
-    fn passed(&mut self, _: &mut TapCx, sw_if: u32, packets: u64) {
-        let left = &mut self.left[sw_if as usize];
+    fn passed(&mut self, _: &mut TapCx, sw_if: SwIfIndex, packets: u64) {
+        let left = &mut self.left[sw_if.index()];
         assert!(packets < *left, "{packets} passed, {left} to go");
         *left -= packets;
         self.seen.passed.fetch_add(packets, Relaxed);
@@ -124,8 +124,8 @@ fn start(every: u64) -> (Lab, Arc<Seen>) {
 fn taps_see_the_packets_they_want_and_are_notified_of_the_others() {
     for every in [1, 7, 100, 256, 5000] {
         let (mut lab, seen) = start(every);
-        lab.c.enable_feature("device-input", "skip-tap", 1, true).unwrap();
-        lab.c.enable_feature("device-input", "skip-tap", 3, true).unwrap();
+        lab.c.enable_feature("device-input", "skip-tap", SwIfIndex(1), true).unwrap();
+        lab.c.enable_feature("device-input", "skip-tap", SwIfIndex(3), true).unwrap();
         lab.c.sync();
         let mut sent = 0;
         let mut watched = 0u64;
@@ -133,7 +133,7 @@ fn taps_see_the_packets_they_want_and_are_notified_of_the_others() {
             for sw_if in [1, 2, 3] {
                 let frames: Vec<_> = [200, 1, 33, 256, 100].map(|n| vec![TO_SINK; n]).into();
                 let n: usize = frames.iter().map(Vec::len).sum();
-                lab.make(0, sw_if, frames);
+                lab.make(0, SwIfIndex(sw_if), frames);
                 sent += n as u64;
                 watched += if sw_if == 2 { 0 } else { n as u64 };
             }
@@ -147,15 +147,15 @@ fn taps_see_the_packets_they_want_and_are_notified_of_the_others() {
         assert!(frames <= 2 * 30 && (every < 5000 || frames < 6), "{frames} frames were shown");
         assert!(seen.settled.load(Relaxed) > 0);
         // Disabled: nothing more is seen, and what was skipped until then was reported.
-        lab.c.enable_feature("device-input", "skip-tap", 1, false).unwrap();
-        lab.make(0, 1, vec![vec![TO_SINK; 100]]);
+        lab.c.enable_feature("device-input", "skip-tap", SwIfIndex(1), false).unwrap();
+        lab.make(0, SwIfIndex(1), vec![vec![TO_SINK; 100]]);
         lab.settle(sent + 100, 0);
         let all = seen.packets.load(Relaxed) + seen.passed.load(Relaxed);
         assert_eq!(all, watched);
         // A message may make it look sooner.
         let node = lab.node("skip-tap");
         lab.c.message_all(node, |_| Box::new(50u64));
-        lab.make(0, 3, vec![vec![TO_SINK; 100]]);
+        lab.make(0, SwIfIndex(3), vec![vec![TO_SINK; 100]]);
         lab.settle(sent + 200, 0);
         let all = seen.packets.load(Relaxed) + seen.passed.load(Relaxed);
         assert_eq!(all, watched + 100);
@@ -166,9 +166,9 @@ fn taps_see_the_packets_they_want_and_are_notified_of_the_others() {
 
 fn marked_packets_are_followed() {
     let (mut lab, seen) = start(1);
-    lab.c.enable_feature("device-input", "skip-tap", 1, true).unwrap();
+    lab.c.enable_feature("device-input", "skip-tap", SwIfIndex(1), true).unwrap();
     let frame = [vec![TO_DROP; 50], vec![TO_DELIVER; 30], vec![TO_KEEP; 7], vec![TO_SINK; 9]];
-    lab.make(0, 1, vec![frame.concat()]);
+    lab.make(0, SwIfIndex(1), vec![frame.concat()]);
     lab.settle(96, 7);
     assert_eq!(seen.wanted.load(Relaxed), 96);
     assert_eq!(seen.dropped.load(Relaxed), 50);

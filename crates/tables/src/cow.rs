@@ -23,20 +23,22 @@ impl<T> Default for CowTable<T> {
 impl<T> CowTable<T> {
     /// Returns a row; `None` if no row of its page was ever set.
     #[inline(always)]
-    pub fn get(&self, index: u32) -> Option<&T> {
-        let page = self.pages.get(index as usize / ROWS)?.as_ref()?;
-        Some(&page[index as usize % ROWS])
+    pub fn get(&self, index: impl Into<u32>) -> Option<&T> {
+        let index = index.into() as usize;
+        let page = self.pages.get(index / ROWS)?.as_ref()?;
+        Some(&page[index % ROWS])
     }
 
     /// Sets a row; those of its page that were not set are default. Indices beyond the table are
     /// ignored.
-    pub fn set(&mut self, index: u32, row: T)
+    pub fn set(&mut self, index: impl Into<u32>, row: T)
     where
         T: Clone + Default,
     {
-        if let Some(page) = self.pages.get_mut(index as usize / ROWS) {
+        let index = index.into() as usize;
+        if let Some(page) = self.pages.get_mut(index / ROWS) {
             let new = || Arc::new(std::array::from_fn(|_| T::default()));
-            Arc::make_mut(page.get_or_insert_with(new))[index as usize % ROWS] = row;
+            Arc::make_mut(page.get_or_insert_with(new))[index % ROWS] = row;
         }
     }
 }
@@ -52,13 +54,16 @@ mod tests {
         let mut table = CowTable::default();
         (0..65_536).for_each(|i| table.set(i, i));
         let old = table.clone();
-        table.set(700, 9);
+        table.set(700_u32, 9);
         let same = |at: usize| {
             let page = |t: &CowTable<u32>| t.pages[at].as_ref().map(Arc::as_ptr);
             page(&old) == page(&table)
         };
         assert_eq!((0..PAGES).filter(|at| !same(*at)).collect::<Vec<_>>(), [2]);
-        assert_eq!((old.get(700), table.get(700), table.get(65_536)), (Some(&700), Some(&9), None));
+        assert_eq!(
+            (old.get(700_u32), table.get(700_u32), table.get(65_536_u32)),
+            (Some(&700), Some(&9), None)
+        );
     }
 
     proptest! {

@@ -287,16 +287,16 @@ impl<T: AllZeroValid, const N: usize> Drop for SparseArray<T, N> {
 impl<T: AllZeroValid, const N: usize> SparseArray<T, N> {
     /// Returns an entry. Indices from `N` on wrap around.
     #[inline(always)]
-    pub fn at(&self, index: u32) -> &T {
+    pub fn at(&self, index: impl Into<u32>) -> &T {
         // SAFETY: the mapping holds `N` entries, and was all zero, which is a valid `T`.
-        unsafe { self.first.add(index as usize % N).as_ref() }
+        unsafe { self.first.add(index.into() as usize % N).as_ref() }
     }
 
     /// Returns an entry, to its only owner. Indices from `N` on wrap around.
     #[inline(always)]
-    pub fn at_mut(&mut self, index: u32) -> &mut T {
+    pub fn at_mut(&mut self, index: impl Into<u32>) -> &mut T {
         // SAFETY: as in `at`, and `&mut self` ensures that there is no other reference.
-        unsafe { self.first.add(index as usize % N).as_mut() }
+        unsafe { self.first.add(index.into() as usize % N).as_mut() }
     }
 
     /// Returns all entries. Walking over them maps page tables for all.
@@ -322,8 +322,8 @@ pub struct SparseMemory {
 impl SparseMemory {
     /// Faults in the memory of an entry before its owner touches it: the owner would have to wait.
     /// If the kernel cannot (before Linux 5.14, or for lack of memory), that happens later.
-    pub fn make_ready(&self, index: u32) {
-        let at = self.first + index as usize % self.entries * self.entry;
+    pub fn make_ready(&self, index: impl Into<u32>) {
+        let at = self.first + index.into() as usize % self.entries * self.entry;
         let from = at / PAGE * PAGE;
         // SAFETY: faulting pages in changes no contents, whoever may have the range by now, and
         // fails where nothing is mapped.
@@ -442,16 +442,16 @@ mod tests {
     fn sparse_arrays_cost_what_is_touched() {
         let mut rows = SparseArray::<Row, 65_536>::default();
         let memory = rows.memory();
-        memory.make_ready(65_535);
-        memory.make_ready(65_536);
-        assert_eq!(rows.at(7), &Row { packets: 0, marked: false, lines: [0; 3] });
-        rows.at_mut(65_535).packets = 9;
-        rows.at_mut(65_536 + 3).marked = true;
-        assert_eq!((rows.at(65_535).packets, rows.at(3).marked), (9, true));
+        memory.make_ready(65_535_u32);
+        memory.make_ready(65_536_u32);
+        assert_eq!(rows.at(7_u32), &Row { packets: 0, marked: false, lines: [0; 3] });
+        rows.at_mut(65_535_u32).packets = 9;
+        rows.at_mut(65_536_u32 + 3).marked = true;
+        assert_eq!((rows.at(65_535_u32).packets, rows.at(3_u32).marked), (9, true));
         assert_eq!(rows.as_slice().iter().filter(|r| r.marked || r.packets > 0).count(), 2);
-        assert_eq!(std::ptr::from_ref(rows.at(1)).addr() % 64, 0);
+        assert_eq!(std::ptr::from_ref(rows.at(1_u32)).addr() % 64, 0);
         drop(rows);
-        memory.make_ready(0);
+        memory.make_ready(0_u32);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use thalweg::features::FEATURES;
 use thalweg_buffer::PoolConfig;
+use thalweg_device::SwIfIndex;
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig};
 
@@ -92,12 +93,14 @@ fn pairs_of_features_keep_their_order() {
             for late in &features[i + 1..] {
                 for (sw_if, [a, b]) in [(1, [early, late]), (2, [late, early])] {
                     for feature in [a, b] {
-                        c.enable_feature(arc.name, feature, sw_if, true).expect("a feature");
+                        c.enable_feature(arc.name, feature, SwIfIndex(sw_if), true)
+                            .expect("a feature");
                     }
                     let want = (arc.name, vec![*early, *late]);
-                    assert!(c.enabled_features(sw_if).contains(&want), "{want:?}");
+                    assert!(c.enabled_features(SwIfIndex(sw_if)).contains(&want), "{want:?}");
                     for feature in [a, b] {
-                        c.enable_feature(arc.name, feature, sw_if, false).expect("a feature");
+                        c.enable_feature(arc.name, feature, SwIfIndex(sw_if), false)
+                            .expect("a feature");
                     }
                 }
             }

@@ -28,6 +28,7 @@
 //! | [`flow`], [`owner`] | five-tuples and their hashes; which of several keeps a frame's flow |
 //! | [`bytes`] | big- and little-endian fields |
 //! | [`nat`] | rewriting of addresses and ports |
+//! | [`number`] | types for numbers that must not be taken for one another |
 //! | [`fmt`](mod@fmt) | text for packet traces |
 //! | [`pcap`] | headers of capture files (pcapng allocates) |
 //! | [`build`] | whole packets for tests and generators (allocates) |
@@ -58,6 +59,7 @@ pub mod llc;
 pub mod mpls;
 pub mod nat;
 pub mod nd;
+pub mod number;
 pub mod owner;
 pub mod pcap;
 pub mod tcp;

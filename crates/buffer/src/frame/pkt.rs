@@ -1,6 +1,7 @@
 //! One packet of a frame, as nodes see it.
 
 use super::{Frame, PacketKey};
+use crate::SwIfIndex;
 use crate::meta::{Flags, Meta};
 use crate::packet::{Lineage, Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
 use crate::pool::BufHdr;
@@ -129,23 +130,23 @@ impl PktMut<'_> {
     }
     /// Returns the interface that the packet came from.
     #[inline]
-    pub fn rx_if(&self) -> u32 {
+    pub fn rx_if(&self) -> SwIfIndex {
         self.frame.rx.get(self.i)
     }
     /// Sets the interface that the packet came from.
     #[inline]
-    pub fn set_rx_if(&mut self, rx_if: u32) {
+    pub fn set_rx_if(&mut self, rx_if: SwIfIndex) {
         let n = self.frame.n;
         self.frame.rx.change(self.i as usize, n, rx_if);
     }
     /// Returns the interface that the packet leaves by.
     #[inline]
-    pub fn tx_if(&self) -> u32 {
+    pub fn tx_if(&self) -> SwIfIndex {
         self.frame.tx.get(self.i)
     }
     /// Sets the interface that the packet leaves by.
     #[inline]
-    pub fn set_tx_if(&mut self, tx_if: u32) {
+    pub fn set_tx_if(&mut self, tx_if: SwIfIndex) {
         let n = self.frame.n;
         self.frame.tx.change(self.i as usize, n, tx_if);
     }

@@ -54,7 +54,7 @@ pub(crate) fn create(c: &mut Control, config: HostConfig) -> Result<InterfaceInd
         return Err(Retval::IF_ALREADY_EXISTS);
     }
     match device::create(c, config) {
-        Ok(sw_if) => Ok(InterfaceIndex(sw_if)),
+        Ok(sw_if) => Ok(InterfaceIndex(sw_if.get())),
         Err(e @ DeviceError::Failed(_)) => Err(Retval::INVALID_INTERFACE.because(e)),
         Err(e) => Err(e.into()),
     }

@@ -108,7 +108,7 @@ impl From<DeviceError> for Retval {
 /// # Errors
 /// [`Retval::INVALID_SW_IF_INDEX`].
 pub fn view(c: &Control, index: InterfaceIndex) -> Result<InterfaceView, Retval> {
-    interface::view(c, index.0).map_err(|_| Retval::INVALID_SW_IF_INDEX)
+    interface::view(c, SwIfIndex(index.0)).map_err(|_| Retval::INVALID_SW_IF_INDEX)
 }
 
 /// Interface indices selected by a dump's argument; 0 and all ones select all.
@@ -117,7 +117,7 @@ pub fn indices(c: &Control, index: InterfaceIndex) -> Vec<SwIfIndex> {
     let all = all.borrow();
     match index {
         InterfaceIndex(0) | InterfaceIndex::NONE => all.iter().map(|view| view.sw_if).collect(),
-        InterfaceIndex(one) => all.get(one).map(|view| view.sw_if).into_iter().collect(),
+        InterfaceIndex(one) => all.get(SwIfIndex(one)).map(|view| view.sw_if).into_iter().collect(),
     }
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn init(c: &mut Control) {
             Ok(view) if !deleted && !created => flags(&view),
             _ => IfStatusFlags::default(),
         };
-        let sw_if_index = InterfaceIndex(sw_if);
+        let sw_if_index = InterfaceIndex(sw_if.get());
         let clients = c.state::<Clients>().borrow().clone();
         let event = |pid, (): &()| Some(SwInterfaceEvent { pid, sw_if_index, flags, deleted });
         listeners.borrow_mut().0.notify(&clients, event);

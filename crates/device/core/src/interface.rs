@@ -29,14 +29,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
+pub use thalweg_buffer::SwIfIndex;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode};
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// A MAC address.
 pub type Mac = [u8; 6];
-/// Index of an interface: `local0` is 0.
-pub type SwIfIndex = u32;
 
 /// Why an operation on an interface failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -385,7 +384,7 @@ impl Interfaces {
             by_name: HashMap::new(),
             ending: BTreeSet::new(),
             writer,
-            indices: Indices::new(MAX_INTERFACES as SwIfIndex),
+            indices: Indices::new(MAX_INTERFACES as u32),
             instances: HashMap::new(),
             mode_inputs: [None; MODES],
             follow: Follow::default(),
@@ -400,7 +399,7 @@ impl Interfaces {
     /// Adds `local0`, the rx interface of locally originated packets.
     fn add_local0(&mut self) {
         let view = InterfaceView {
-            sw_if: 0,
+            sw_if: SwIfIndex(0),
             name: "local0".into(),
             kind: Kind::Local,
             dev_type: "local",
@@ -421,8 +420,8 @@ impl Interfaces {
             tags: Tags::NONE,
         };
         let device: Box<dyn Device> = Box::new(Local);
-        self.by_name.insert("local0".into(), 0);
-        self.indices.take("local0", 0);
+        self.by_name.insert("local0".into(), SwIfIndex(0));
+        self.indices.take("local0", SwIfIndex(0).get());
         self.list.push(Some(Interface::new(view, Rc::new(RefCell::new(device)), None)));
     }
 
@@ -433,7 +432,7 @@ impl Interfaces {
 
     /// Looks up an interface by index.
     pub fn get(&self, sw_if: SwIfIndex) -> Option<&InterfaceView> {
-        self.list.get(sw_if as usize)?.as_ref().map(|i| &i.view)
+        self.list.get(sw_if.index())?.as_ref().map(|i| &i.view)
     }
 
     /// Looks up an interface by name.
@@ -451,7 +450,7 @@ impl Interfaces {
 
     /// Driver of an interface.
     pub fn device(&self, sw_if: SwIfIndex) -> Option<DeviceCell> {
-        Some(self.list.get(sw_if as usize)?.as_ref()?.device.clone())
+        Some(self.list.get(sw_if.index())?.as_ref()?.device.clone())
     }
 
     /// Registers lines for `show interface address` (addresses, layer 2).
@@ -460,12 +459,12 @@ impl Interfaces {
     }
 
     fn instances(&mut self, prefix: &'static str) -> &mut Indices {
-        let new = || Indices::new(MAX_INTERFACES as u32);
+        let new = || Indices::new(SwIfIndex(MAX_INTERFACES as u32).get());
         self.instances.entry(prefix).or_insert_with(new)
     }
 
     fn row(&mut self, sw_if: SwIfIndex) -> Result<&mut Interface, DeviceError> {
-        let found = self.list.get_mut(sw_if as usize).and_then(Option::as_mut);
+        let found = self.list.get_mut(sw_if.index()).and_then(Option::as_mut);
         found.ok_or_else(|| DeviceError::Unknown(format!("index {sw_if}")))
     }
 
@@ -480,7 +479,7 @@ impl Interfaces {
         self.writer.update(c.domain(), |table| {
             let mut table = table.clone();
             for &sw_if in changed {
-                let i = list.get(sw_if as usize).and_then(Option::as_ref);
+                let i = list.get(sw_if.index()).and_then(Option::as_ref);
                 let subs = i.and_then(|i| Some(Arc::clone(&i.children.as_ref()?.subs)));
                 table.set(sw_if, i.map_or(NO_ROW, |i| row(i, inputs)), subs);
             }
@@ -490,8 +489,8 @@ impl Interfaces {
 
     /// Puts an interface into the list.
     fn add(&mut self, new: Interface) {
-        let at = new.view.sw_if as usize;
-        self.indices.take(&new.view.name, new.view.sw_if);
+        let at = new.view.sw_if.index();
+        self.indices.take(&new.view.name, new.view.sw_if.get());
         self.by_name.insert(new.view.name.clone(), new.view.sw_if);
         self.list.resize_with(self.list.len().max(at + 1), || None);
         self.list[at] = Some(new);
@@ -546,15 +545,15 @@ pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<()
         let text = format!("interface `{name}` already exists; its index is {there}");
         return Err(DeviceError::Failed(text));
     }
-    let (max, found) = (MAX_INTERFACES as u64 - 1, u64::from(sw_if));
+    let (max, found) = (MAX_INTERFACES as u64 - 1, u64::from(sw_if.get()));
     if found == 0 || found > max {
         return Err(DeviceError::Range { what: "index", min: 1, max, found });
     }
-    let holder = all.indices.holder(sw_if).filter(|holder| *holder != name);
+    let holder = all.indices.holder(sw_if.get()).filter(|holder| *holder != name);
     if let Some(holder) = all.get(sw_if).map(|v| v.name.as_str()).or(holder) {
         return Err(DeviceError::Failed(format!("index {sw_if} belongs to `{holder}`")));
     }
-    all.indices.reserve(name, sw_if);
+    all.indices.reserve(name, sw_if.get());
     Ok(())
 }
 
@@ -566,12 +565,12 @@ pub(crate) fn next_instance(c: &Control, prefix: &'static str) -> Option<u32> {
 
 /// Notes that an instance exists.
 pub(crate) fn take_instance(c: &Control, prefix: &'static str, instance: u32) {
-    c.state::<Interfaces>().borrow_mut().instances(prefix).take("", instance);
+    c.state::<Interfaces>().borrow_mut().instances(prefix).take("", SwIfIndex(instance).get());
 }
 
 /// Notes that an instance was deleted.
 pub(crate) fn free_instance(c: &Control, prefix: &'static str, instance: u32) {
-    c.state::<Interfaces>().borrow_mut().instances(prefix).give_back(instance);
+    c.state::<Interfaces>().borrow_mut().instances(prefix).give_back(SwIfIndex(instance).get());
 }
 
 /// Registers the node of frames received on interfaces of a mode: of any value of this mode. To be
@@ -612,9 +611,9 @@ pub fn create(
         }
         a.indices.next(&spec.name).ok_or(DeviceError::Full)?
     };
-    let (output, tx) = add_nodes(c, sw_if, &spec, tx)?;
+    let (output, tx) = add_nodes(c, SwIfIndex(sw_if), &spec, tx)?;
     let view = InterfaceView {
-        sw_if,
+        sw_if: SwIfIndex(sw_if),
         name: spec.name.clone(),
         kind: spec.device.kind(),
         dev_type: spec.device.dev_type(),
@@ -637,15 +636,15 @@ pub fn create(
     let can_segment = {
         let mut a = all.borrow_mut();
         a.add(Interface::new(view, Rc::new(RefCell::new(spec.device)), Some(tx)));
-        a.publish(c, sw_if);
+        a.publish(c, SwIfIndex(sw_if));
         std::mem::replace(&mut a.can_segment, true)
     };
     if !can_segment {
         c.message_all(output, |_| Box::new(Scratch::new()));
     }
-    c.make_interface_ready(sw_if);
-    c.publish(InterfaceEvent::Created(sw_if));
-    Ok(sw_if)
+    c.make_interface_ready(SwIfIndex(sw_if));
+    c.publish(InterfaceEvent::Created(SwIfIndex(sw_if)));
+    Ok(SwIfIndex(sw_if))
 }
 
 fn add_nodes(
@@ -674,7 +673,7 @@ fn add_nodes(
 /// # Errors
 /// If the interface does not exist, is being deleted, or is `local0`.
 pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
-    if sw_if == 0 {
+    if sw_if == SwIfIndex(0) {
         return Err(DeviceError::Failed("local0 cannot be deleted".into()));
     }
     let has_subs = {
@@ -715,11 +714,11 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
     let gone = {
         let mut a = all.borrow_mut();
         a.ending.remove(&sw_if);
-        let Some(gone) = a.list.get_mut(sw_if as usize).and_then(Option::take) else { return };
+        let Some(gone) = a.list.get_mut(sw_if.index()).and_then(Option::take) else { return };
         a.by_name.remove(&gone.view.name);
         a.leave_parent(c, &gone.view);
         a.publish(c, sw_if);
-        a.indices.give_back(sw_if);
+        a.indices.give_back(sw_if.get());
         gone
     };
     c.remove_interface(sw_if);

@@ -46,7 +46,7 @@ pub static FEATURE: Feature = Feature {
 };
 
 /// Name of an interface in traces and counters.
-pub(crate) fn namer(c: &Control, sw_if: u32) -> String {
+pub(crate) fn namer(c: &Control, sw_if: SwIfIndex) -> String {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
     all.get(sw_if).map_or_else(|| format!("deleted-{sw_if}"), |i| i.name.clone())

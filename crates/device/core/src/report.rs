@@ -60,7 +60,7 @@ pub(crate) fn addresses(
         if out.wants_json() {
             out.element(json!({
                 "name": v.name,
-                "index": v.sw_if,
+                "index": v.sw_if.get(),
                 "admin_up": v.admin_up,
                 "l2": l2,
                 "addresses": lines,

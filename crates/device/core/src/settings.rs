@@ -1,7 +1,7 @@
 //! Configuration of interfaces.
 
 use crate::interface::{Interfaces, MTU_RANGE, MtuOf};
-use crate::report;
+use crate::{SwIfIndex, report};
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
@@ -84,16 +84,17 @@ impl Section<Control> for Settings {
         let all = c.state::<Interfaces>();
         let all = all.borrow();
         let (loopbacks, others): (Vec<_>, Vec<_>) =
-            all.iter().filter(|v| v.sw_if != 0).partition(|v| v.dev_type == "Loopback");
-        let in_order = others.iter().chain(&loopbacks).zip(1..).all(|(v, index)| v.sw_if == index);
+            all.iter().filter(|v| v.sw_if != SwIfIndex(0)).partition(|v| v.dev_type == "Loopback");
+        let in_order =
+            others.iter().chain(&loopbacks).zip(1..).all(|(v, index)| v.sw_if == SwIfIndex(index));
         for v in all.iter() {
             let name = v.name.as_str();
-            let local = v.sw_if == 0;
+            let local = v.sw_if == SwIfIndex(0);
             if !local {
                 out.interface(name);
             }
             if !local && !in_order {
-                out.set(name, "index", v.sw_if);
+                out.set(name, "index", v.sw_if.get());
             }
             if v.ethernet {
                 out.set(name, "mac", report::mac(v.mac));

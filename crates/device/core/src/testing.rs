@@ -318,7 +318,9 @@ impl Lab {
 
     /// Number of frames refused for lack of buffers, on deleted interfaces too.
     pub fn refused(&self) -> u64 {
-        self.over_workers(|s| (0..16).map(|sw_if| s.interface(sw_if).rx_no_buf.get()).sum())
+        self.over_workers(|s| {
+            (0..16).map(|sw_if| s.interface(SwIfIndex(sw_if)).rx_no_buf.get()).sum()
+        })
     }
 
     fn over_workers(&self, which: impl Fn(&WorkerStats) -> u64) -> u64 {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use thalweg_cli::CommandTree;
-use thalweg_device::{FEATURE, Mode, interface};
+use thalweg_device::{FEATURE, Mode, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::{Built, Control, EngineConfig, Inject, Node, NodeCx, NodeDecl, Verdict};
 
@@ -101,12 +101,12 @@ fn settings_take_and_mistakes_are_explained() {
     lab.run("create loopback interface");
     lab.run("set interface mac address loop0 02fe.0000.0001");
     lab.run("set int promiscuous on loop0");
-    let v = interface::view(&lab.c, 1).unwrap();
+    let v = interface::view(&lab.c, SwIfIndex(1)).unwrap();
     assert_eq!((v.mac, v.promiscuous), ([2, 0xfe, 0, 0, 0, 1], true));
     lab.run("set interface mtu ip4 1400 loop0");
     lab.run("set interface mtu mpls loop0 1300");
     lab.run("set interface mtu 1500 1");
-    assert_eq!(interface::view(&lab.c, 1).unwrap().mtu, [1500, 1400, 0, 1300].into());
+    assert_eq!(interface::view(&lab.c, SwIfIndex(1)).unwrap().mtu, [1500, 1400, 0, 1300].into());
     lab.run("set int promiscuous off loop0");
     lab.run("set int state loop0 up");
     lab.run("set int state loop0 down");

@@ -58,5 +58,5 @@ pub(crate) fn create(
         PgInterfaceMode::IP6 => Mode::Ip6,
         _ => return Err(Retval::INVALID_VALUE),
     };
-    Ok(InterfaceIndex(create_port(c, id.0, mode)?))
+    Ok(InterfaceIndex(create_port(c, id.0, mode)?.0))
 }

@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use thalweg_buffer::FRAME_SIZE;
+use thalweg_buffer::{FRAME_SIZE, LOCAL_IF};
 use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex};
 use thalweg_graph::{Control, Event, Topic};
 
@@ -302,7 +302,8 @@ fn forget_interface(c: &mut Control, sw_if: SwIfIndex) {
     let pg = c.state::<Pg>();
     let port = pg.borrow().port_of(sw_if).map(|(id, _)| id);
     let uses = |s: &Stream| {
-        s.rx_if == sw_if || matches!(s.entry, Entry::Node(_, tx_if) if tx_if == sw_if && tx_if != 0)
+        s.rx_if == sw_if
+            || matches!(s.entry, Entry::Node(_, tx_if) if tx_if == sw_if && tx_if != LOCAL_IF)
     };
     let names: Vec<String> =
         pg.borrow().streams.iter().filter(|s| uses(s)).map(|s| s.spec.name.clone()).collect();
@@ -335,7 +336,7 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
     let mode = known.as_ref().map_or(Mode::Ethernet, |sw_if| mode_of(c, *sw_if));
     let tx_if = match &spec.tx_interface {
         Some(name) => interface::find(c, name)?,
-        None => 0,
+        None => LOCAL_IF,
     };
     let (mut entry, mut outermost) = (Entry::Device, mode.outermost());
     if let Some(name) = node.filter(|n| *n != "ethernet-input" && Some(*n) != mode.input()) {

@@ -3,6 +3,7 @@
 use crate::report::error_text;
 use serde_json::{Value, json};
 use std::time::SystemTime;
+use thalweg_buffer::SwIfIndex;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::clock;
 use thalweg_graph::control::Control;
@@ -114,7 +115,7 @@ fn in_words(c: &Control, packet: &PacketTrace) -> Packet {
     let step = |s: &thalweg_graph::trace::TraceStep| Step {
         node: c.nodes().get(s.node.0 as usize).map_or("?".into(), |n| n.name.to_string()),
         time: clock::format_since_start(s.at),
-        text: resolve_tokens(&s.text, |i| c.interface_name(i), |e| error_text(c, e)),
+        text: resolve_tokens(&s.text, |i| c.interface_name(SwIfIndex(i)), |e| error_text(c, e)),
     };
     Packet {
         wall: clock::wall(packet.steps.first().map_or(0, |s| s.at)),

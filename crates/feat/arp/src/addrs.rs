@@ -123,25 +123,37 @@ mod tests {
 
     #[test]
     fn the_nearest_address_asks() {
-        let all = IfAddrs::default().with(3, &[one("10.0.0.1", 8), one("10.1.0.1", 16)]);
-        assert_eq!(all.source_for(3, ip("10.1.2.3")), Some(ip("10.1.0.1")));
-        assert_eq!(all.source_for(3, ip("10.2.2.3")), Some(ip("10.0.0.1")));
-        assert_eq!(all.source_for(3, ip("192.0.2.1")), Some(ip("10.0.0.1")));
-        assert_eq!(all.source_for(2, ip("10.1.2.3")), None);
-        assert!(all.is_own(3, ip("10.1.0.1")) && !all.is_peer(3, ip("10.1.0.1")));
-        assert!(all.is_peer(3, ip("10.200.0.0")) && !all.is_peer(3, ip("11.0.0.1")));
-        assert!(all.with(3, &[]).get(3).is_empty());
+        let all = IfAddrs::default().with(SwIfIndex(3), &[one("10.0.0.1", 8), one("10.1.0.1", 16)]);
+        assert_eq!(all.source_for(SwIfIndex(3), ip("10.1.2.3")), Some(ip("10.1.0.1")));
+        assert_eq!(all.source_for(SwIfIndex(3), ip("10.2.2.3")), Some(ip("10.0.0.1")));
+        assert_eq!(all.source_for(SwIfIndex(3), ip("192.0.2.1")), Some(ip("10.0.0.1")));
+        assert_eq!(all.source_for(SwIfIndex(2), ip("10.1.2.3")), None);
+        assert!(
+            all.is_own(SwIfIndex(3), ip("10.1.0.1")) && !all.is_peer(SwIfIndex(3), ip("10.1.0.1"))
+        );
+        assert!(
+            all.is_peer(SwIfIndex(3), ip("10.200.0.0"))
+                && !all.is_peer(SwIfIndex(3), ip("11.0.0.1"))
+        );
+        assert!(all.with(SwIfIndex(3), &[]).get(SwIfIndex(3)).is_empty());
     }
 
     #[test]
     fn lent_addresses_are_answered_for_where_they_belong() {
-        let all =
-            IfAddrs::default().with(1, &[one("192.0.2.1", 24)]).with(2, &[one("10.0.0.1", 8)]);
+        let all = IfAddrs::default()
+            .with(SwIfIndex(1), &[one("192.0.2.1", 24)])
+            .with(SwIfIndex(2), &[one("10.0.0.1", 8)]);
         let all = all.answering_for(&[ip("192.0.2.7"), ip("192.0.2.9")]);
-        assert!(all.answers_for(1, ip("192.0.2.9")) && all.answers_for(1, ip("192.0.2.1")));
-        assert!(!all.answers_for(2, ip("192.0.2.9")) && !all.answers_for(1, ip("192.0.2.8")));
-        assert!(!all.is_own(1, ip("192.0.2.9")));
-        assert!(all.with(3, &[]).answers_for(1, ip("192.0.2.7")));
+        assert!(
+            all.answers_for(SwIfIndex(1), ip("192.0.2.9"))
+                && all.answers_for(SwIfIndex(1), ip("192.0.2.1"))
+        );
+        assert!(
+            !all.answers_for(SwIfIndex(2), ip("192.0.2.9"))
+                && !all.answers_for(SwIfIndex(1), ip("192.0.2.8"))
+        );
+        assert!(!all.is_own(SwIfIndex(1), ip("192.0.2.9")));
+        assert!(all.with(SwIfIndex(3), &[]).answers_for(SwIfIndex(1), ip("192.0.2.7")));
     }
 
     proptest! {

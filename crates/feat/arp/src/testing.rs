@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, IcmpCause, PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
-use thalweg_device::{Caps, Device, InterfaceSpec, Mac, interface};
+use thalweg_device::{Caps, Device, InterfaceSpec, Mac, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_feat_neighbor::{self as neighbor, Config, Family, Neighbors};
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
@@ -107,11 +107,11 @@ impl Node for Rewrite {
 static FLOOD: NodeDecl = NodeDecl {
     name: "flood",
     kind: Kind::Input,
-    build: |_| Built::input(Flood { sw_if: 0, left: 0, seed: 1 }),
+    build: |_| Built::input(Flood { sw_if: SwIfIndex(0), left: 0, seed: 1 }),
     ..NodeDecl::DEFAULT
 };
 struct Flood {
-    sw_if: u32,
+    sw_if: SwIfIndex,
     left: u32,
     seed: u64,
 }
@@ -136,7 +136,7 @@ impl InputNode for Flood {
         Poll::Busy(n)
     }
     fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        (self.sw_if, self.left) = *message.downcast::<(u32, u32)>().unwrap();
+        (self.sw_if, self.left) = *message.downcast::<(SwIfIndex, u32)>().unwrap();
     }
 }
 
@@ -178,7 +178,7 @@ impl Device for RecordDevice {
 /// A running router with one interface, `sink0`, at 10.0.0.1/24.
 pub(crate) struct Bench {
     pub(crate) c: Control,
-    pub(crate) sw_if: u32,
+    pub(crate) sw_if: SwIfIndex,
     pub(crate) glean: Dpo,
     tree: CommandTree<Control>,
     pub(crate) sent: Sent,
@@ -203,11 +203,12 @@ impl Bench {
         let sent = Sent::default();
         let log = PacketLog::new();
         let sw_if = add_interface(&mut c, "sink0", &sent, &log);
-        crate::set_addresses(&mut c, sw_if, &[(OUR_IP, 24)]);
+        crate::set_addresses(&mut c, SwIfIndex(sw_if.get()), &[(OUR_IP, 24)]);
         let forwarding = c.state::<Forwarding>();
-        let glean = forwarding.borrow_mut().glean(&c, sw_if, LinkType::Ip4).unwrap();
+        let glean =
+            forwarding.borrow_mut().glean(&c, SwIfIndex(sw_if.get()), LinkType::Ip4).unwrap();
         let tree = CommandTree::new(neighbor::FEATURE.commands.to_vec()).unwrap();
-        let mut bench = Bench { c, sw_if, glean, tree, sent, log };
+        let mut bench = Bench { c, sw_if: SwIfIndex(sw_if.get()), glean, tree, sent, log };
         bench.settle();
         bench
     }
@@ -264,7 +265,7 @@ impl Bench {
 
     fn inject(&mut self, node: &str, bytes: Vec<u8>, aux: u32) {
         let node = self.c.node(node).unwrap();
-        self.c.inject(0, Inject { node, bytes, rx_if: self.sw_if, tx_if: 0, aux });
+        self.c.inject(0, Inject { node, bytes, rx_if: self.sw_if, tx_if: SwIfIndex(0), aux });
     }
 
     /// Injects a received frame.
@@ -335,7 +336,12 @@ impl Bench {
 }
 
 /// Adds an interface and brings it up.
-pub(crate) fn add_interface(c: &mut Control, name: &str, sent: &Sent, log: &PacketLog) -> u32 {
+pub(crate) fn add_interface(
+    c: &mut Control,
+    name: &str,
+    sent: &Sent,
+    log: &PacketLog,
+) -> SwIfIndex {
     let spec = InterfaceSpec {
         name: name.into(),
         mac: US,

@@ -1,6 +1,7 @@
 //! Packets of sub-interfaces on their way through `ethernet-input`.
 
 use thalweg_buffer::{FRAME_SIZE, Frame, PktMut};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{NodeCx, Verdict};
 
 /// Successive packets of one sub-interface, which are counted together. If a tap of it is due, they
@@ -8,7 +9,7 @@ use thalweg_graph::{NodeCx, Verdict};
 #[derive(Default)]
 pub(crate) struct Run {
     /// The sub-interface; 0 if there are no packets yet.
-    sw_if: u32,
+    sw_if: SwIfIndex,
     packets: u64,
     bytes: u64,
     apart: Option<Box<Frame>>,
@@ -17,7 +18,7 @@ pub(crate) struct Run {
 impl Run {
     /// Adds a packet. Returns true if it has to be [taken](Self::take).
     #[inline]
-    pub(crate) fn add(&mut self, cx: &mut NodeCx<'_>, sw_if: u32, bytes: usize) -> bool {
+    pub(crate) fn add(&mut self, cx: &mut NodeCx<'_>, sw_if: SwIfIndex, bytes: usize) -> bool {
         if sw_if != self.sw_if {
             self.end(cx);
             self.sw_if = sw_if;

@@ -1,6 +1,7 @@
 //! The outputs of a packet: copies are sent first, the packet itself last.
 
 use thalweg_buffer::{Flags, PktMut};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
 
@@ -24,7 +25,7 @@ impl<'p> Outputs<'p> {
         Outputs { packet, pending: None, refused: None, why }
     }
 
-    pub(crate) fn rx_if(&self) -> u32 {
+    pub(crate) fn rx_if(&self) -> SwIfIndex {
         self.packet.rx_if()
     }
 

@@ -116,7 +116,7 @@ pub struct RuleView {
 struct InterfaceNames(Rc<RefCell<Interfaces>>);
 
 impl Names for InterfaceNames {
-    fn number(&self, name: &str) -> Option<u32> {
+    fn number(&self, name: &str) -> Option<SwIfIndex> {
         let all = self.0.borrow();
         let by_number = || name.parse().ok().filter(|n| all.get(*n).is_some());
         all.find(name).ok().or_else(by_number)
@@ -386,14 +386,14 @@ fn publish(c: &mut Control, changed: Option<u32>) {
     let gone = state.going;
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    let outputs: HashMap<&str, (u32, _)> = all
+    let outputs: HashMap<&str, (SwIfIndex, _)> = all
         .iter()
         .filter(|v| Some(v.sw_if) != gone)
         .map(|v| (v.name.as_str(), (v.sw_if, v.output)))
         .collect();
     let number = |name: &str| {
         let by_number = || {
-            let n: u32 = name.parse().ok()?;
+            let n = name.parse().ok()?;
             all.get(n).filter(|_| Some(n) != gone).map(|v| (v.sw_if, v.output))
         };
         outputs.get(name).copied().or_else(by_number)
@@ -412,7 +412,7 @@ fn publish(c: &mut Control, changed: Option<u32>) {
     state.compiled.retain(|set, _| used.contains(set));
     let mut published = Published::default();
     for view in all.iter().filter(|v| Some(v.sw_if) != gone) {
-        let at = view.sw_if as usize;
+        let at = view.sw_if.index();
         if published.outputs.len() <= at {
             published.outputs.resize(at + 1, None);
             published.by_interface.resize(at + 1, None);
@@ -427,7 +427,7 @@ fn publish(c: &mut Control, changed: Option<u32>) {
 fn compile(
     placed: &[Placed],
     generation: u64,
-    number: impl Fn(&str) -> Option<(u32, thalweg_graph::NodeId)>,
+    number: impl Fn(&str) -> Option<(SwIfIndex, thalweg_graph::NodeId)>,
 ) -> Compilation {
     let mut set = Compilation { generation, ..Compilation::default() };
     let mut by_table: BTreeMap<u8, Vec<(Rule, u32)>> = BTreeMap::new();
@@ -436,7 +436,7 @@ fn compile(
         if let Some(name) = &rule.matches.in_port {
             // A rule that matches a deleted port matches nothing until the port exists again.
             let Some((port, _)) = number(name) else { continue };
-            crate::rule::key::IN_PORT.set(&mut rule.matches.value, port.into());
+            crate::rule::key::IN_PORT.set(&mut rule.matches.value, port.0.into());
         }
         by_table.entry(rule.table).or_default().push((rule, p.slot));
     }
@@ -471,7 +471,7 @@ fn compile(
 pub(crate) fn step(
     action: &Action,
     table: u8,
-    number: &impl Fn(&str) -> Option<(u32, thalweg_graph::NodeId)>,
+    number: &impl Fn(&str) -> Option<(SwIfIndex, thalweg_graph::NodeId)>,
 ) -> Option<Step> {
     Some(match action {
         Action::Normal => Step::Normal,

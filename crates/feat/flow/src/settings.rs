@@ -4,6 +4,7 @@ use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, interface_key, rank,
 };
 use thalweg_conntrack::{Policy, WhenFull};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 use crate::Tracking;
@@ -37,10 +38,10 @@ const RULES: &[Key] = &[
 struct AnyName;
 
 impl Names for AnyName {
-    fn number(&self, name: &str) -> Option<u32> {
+    fn number(&self, name: &str) -> Option<SwIfIndex> {
         let begins = ["host-", "pg", "loop", "sink", "local", "tap", "bvi"];
         let number = name.parse().ok();
-        number.or_else(|| begins.iter().any(|b| name.starts_with(b)).then_some(1))
+        number.or_else(|| begins.iter().any(|b| name.starts_with(b)).then_some(SwIfIndex(1)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use thalweg_device::SwIfIndex;
 
 use thalweg_buffer::{Frame, Iface};
 use thalweg_graph::NodeId;
@@ -23,7 +24,7 @@ pub(crate) enum Step {
     Output(NodeId),
     InPort,
     /// Table, and the in_port used for the look-up.
-    Resubmit(u8, Option<u32>),
+    Resubmit(u8, Option<SwIfIndex>),
     Ct(Ct),
     CtClear,
     SetSource([u8; 6]),
@@ -92,8 +93,8 @@ pub(crate) struct Published {
 impl Published {
     /// The rule set of an interface.
     #[inline]
-    pub(crate) fn set(&self, sw_if: u32) -> Option<&Compilation> {
-        self.by_interface.get(sw_if as usize)?.as_deref()
+    pub(crate) fn set(&self, sw_if: SwIfIndex) -> Option<&Compilation> {
+        self.by_interface.get(sw_if.index())?.as_deref()
     }
 
     /// The rule set of all packets of a frame, if it is the same one.
@@ -116,8 +117,8 @@ impl Published {
     }
 
     /// The output node of an interface.
-    pub(crate) fn output(&self, sw_if: u32) -> Option<NodeId> {
-        self.outputs.get(sw_if as usize).copied().flatten()
+    pub(crate) fn output(&self, sw_if: SwIfIndex) -> Option<NodeId> {
+        self.outputs.get(sw_if.index()).copied().flatten()
     }
 }
 

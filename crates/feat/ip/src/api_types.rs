@@ -13,6 +13,7 @@ use thalweg_api::schema::Module;
 use thalweg_api::types::Prefix;
 use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
 
@@ -185,7 +186,7 @@ fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
     if kind != PathKind::Normal {
         return Ok(Path::special(kind));
     }
-    let sw_if = (p.sw_if_index != u32::MAX).then_some(p.sw_if_index);
+    let sw_if = (p.sw_if_index != u32::MAX).then_some(SwIfIndex(p.sw_if_index));
     let [n1, n2, n3, n4, ..] = p.nh.address.0;
     let next_hop = match p.proto {
         FibPathNhProto::IP4 => IpAddr::V4([n1, n2, n3, n4].into()),
@@ -270,7 +271,7 @@ fn describe_path(p: &Path, version: Version, table_id: u32) -> FibPath {
         Version::V6 => FibPathNhProto::IP6,
     };
     FibPath {
-        sw_if_index: p.sw_if.unwrap_or(u32::MAX),
+        sw_if_index: p.sw_if.unwrap_or(SwIfIndex::MAX).get(),
         table_id,
         weight: p.weight,
         r#type,

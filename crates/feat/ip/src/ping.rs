@@ -167,7 +167,8 @@ fn plan<A: Address>(c: &Control, r: &Request, to: A) -> Result<Plan<A>, CliError
         None => to,
     };
     let mine = |i: &SwIfIndex| ip.table_of(*i) == table;
-    let known = r.source.into_iter().chain(out).chain([0]).chain(ip.bound.keys().copied());
+    let known =
+        r.source.into_iter().chain(out).chain([SwIfIndex(0)]).chain(ip.bound.keys().copied());
     let rx_if = known
         .into_iter()
         .find(mine)

@@ -10,8 +10,8 @@ use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Interface, Item, Kind, Later, Name, Node, Problem, Rule, Section,
     Value, Walk, address as parse_address, interface_key, rank,
 };
-use thalweg_device::Interfaces;
 use thalweg_device::interface::InterfaceView;
+use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
 
@@ -113,7 +113,7 @@ impl<'a> Via<'a> {
         words.next().is_none().then_some(via)
     }
 
-    fn write(names: &HashMap<u32, String>, path: &Path) -> String {
+    fn write(names: &HashMap<SwIfIndex, String>, path: &Path) -> String {
         if path.kind != PathKind::Normal {
             return kind_word(path.kind).to_owned();
         }
@@ -158,7 +158,8 @@ impl<A: Address> Section<Control> for Settings<A> {
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let (ip, keys) = (c.state::<Ip<A>>(), keys::<A>());
         let ip = ip.borrow();
-        let all: Vec<u32> = c.state::<Interfaces>().borrow().iter().map(|v| v.sw_if).collect();
+        let all: Vec<SwIfIndex> =
+            c.state::<Interfaces>().borrow().iter().map(|v| v.sw_if).collect();
         for sw_if in all {
             let name = c.interface_name(sw_if);
             let table = ip.table_of(sw_if);
@@ -227,7 +228,11 @@ impl<A: Address> Section<Control> for Settings<A> {
 /// Routes of tables, as collected by a walk.
 type Tables<A> = Vec<(u32, Vec<(Prefix<A>, Vec<Path>)>)>;
 
-fn write_routes<A: Address>(all: Tables<A>, names: &HashMap<u32, String>, out: &mut Dump<'_>) {
+fn write_routes<A: Address>(
+    all: Tables<A>,
+    names: &HashMap<SwIfIndex, String>,
+    out: &mut Dump<'_>,
+) {
     for (table, mut routes) in all {
         let id = table.to_string();
         routes.sort_by_key(|r| r.0);

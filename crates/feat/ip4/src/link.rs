@@ -113,7 +113,7 @@ impl Link {
             self.dpos.copy_rewrite(entry, room);
         }
         if self.names_sender(len) || p.tx_if() != LOCAL_IF {
-            p.set_tx_if(state.tx_if);
+            p.set_tx_if(state.tx_if());
         }
         Some(Verdict::node(NodeId(entry.next() as u16)))
     }
@@ -128,12 +128,12 @@ impl Link {
     /// Sets the tx interface of all packets but `rest`.
     #[inline(never)]
     fn name_senders(&self, frame: &mut Frame, rest: Rows) {
-        let mut senders = [0; FRAME_SIZE];
+        let mut senders = [LOCAL_IF; FRAME_SIZE];
         for (i, (to, dpo)) in senders.iter_mut().zip(frame.aux()).enumerate() {
             let i = i as u8;
             *to = match rest.contains(i) {
                 true => frame.tx_if(i),
-                false => self.dpos.get(*dpo).state().tx_if,
+                false => self.dpos.get(*dpo).state().tx_if(),
             };
         }
         frame.set_tx_each(&senders);
@@ -173,7 +173,7 @@ impl Link {
             Some(rest) if rest.is_empty() => {
                 frame.push_all(LEN as u16, rest);
                 if named {
-                    frame.set_tx(self.dpos.get(dpo).state().tx_if);
+                    frame.set_tx(self.dpos.get(dpo).state().tx_if());
                 }
                 FrameVerdict::Whole(output(way.next))
             }
@@ -291,7 +291,7 @@ impl Link {
             let _ = thalweg_wire::fmt::ip4(data, out, 0);
             return;
         }
-        let _ = writeln!(out, "tx {} dpo-idx {dpo}", interface_token(s.tx_if));
+        let _ = writeln!(out, "tx {} dpo-idx {dpo}", interface_token(s.tx_if()));
         let _ = thalweg_wire::fmt::packet(data, out, 0);
     }
 }

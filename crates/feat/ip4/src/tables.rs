@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::Frame;
+use thalweg_device::SwIfIndex;
 use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
@@ -42,7 +43,7 @@ pub struct Tables {
 
 impl Tables {
     #[inline]
-    fn interface(&self, rx_if: u32) -> IfIp4 {
+    fn interface(&self, rx_if: SwIfIndex) -> IfIp4 {
         self.interfaces.get(rx_if).copied().unwrap_or_default()
     }
     /// Returns whether table 0 is the only one.
@@ -52,12 +53,12 @@ impl Tables {
     }
     /// Table id of an interface.
     #[inline]
-    pub fn fib_id(&self, rx_if: u32) -> u32 {
+    pub fn fib_id(&self, rx_if: SwIfIndex) -> u32 {
         self.fib(rx_if).map_or(0, |f| f.id)
     }
     /// Table of an interface.
     #[inline]
-    pub fn fib(&self, rx_if: u32) -> Option<&Fib> {
+    pub fn fib(&self, rx_if: SwIfIndex) -> Option<&Fib> {
         self.fibs.get(usize::from(self.interface(rx_if).fib))
     }
     /// Table of all packets of a frame, if they share one.
@@ -70,7 +71,7 @@ impl Tables {
     }
     /// Resolves a destination for packets received on an interface; of a load balance, its first
     /// member.
-    pub fn resolve(&self, dpos: &DpoTable, rx_if: u32, to: u32) -> EntryState {
+    pub fn resolve(&self, dpos: &DpoTable, rx_if: SwIfIndex, to: u32) -> EntryState {
         self.follow(dpos, self.fib(rx_if), to)
     }
     /// Resolves a destination in the table with this id; a miss if the table does not exist.
@@ -91,13 +92,13 @@ impl Tables {
             if state.kind != Kind::LOOKUP {
                 break;
             }
-            state = look(self.fib_of(state.tx_if));
+            state = look(self.fib_of(state.value));
         }
         state
     }
     /// Source address of the router's messages on an interface.
     #[inline]
-    pub fn address(&self, rx_if: u32) -> Option<Ipv4Addr> {
+    pub fn address(&self, rx_if: SwIfIndex) -> Option<Ipv4Addr> {
         self.interface(rx_if).address
     }
 }
@@ -106,7 +107,7 @@ impl Tables {
 pub(crate) struct Lengths(pub(crate) Arc<Snapshot<Tables>>);
 
 impl Routes for Lengths {
-    fn prefix_len(&self, guard: &Guard<'_>, rx_if: u32, address: IpAddr) -> Option<u8> {
+    fn prefix_len(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> Option<u8> {
         let IpAddr::V4(v4) = address else { return None };
         let fib = self.0.load(guard).fib(rx_if)?;
         fib.routes.lookup_route(v4.to_bits()).map(|(_, len)| len)

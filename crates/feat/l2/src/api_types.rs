@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{ApiType, Caller, Clients, Later, Message, Retval, Subscribers, api_enum};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 api_enum! {
@@ -128,13 +129,13 @@ fn notify(c: &mut Control) {
     }
 }
 
-fn entry((mac, port, change): (thalweg_device::Mac, u32, MacChange)) -> MacEntry {
+fn entry((mac, port, change): (thalweg_device::Mac, SwIfIndex, MacChange)) -> MacEntry {
     let action = match change {
         MacChange::Learned => MacEventAction::ADD,
         MacChange::Forgotten => MacEventAction::DELETE,
         MacChange::Moved => MacEventAction::MOVE,
     };
-    let (sw_if_index, mac_addr) = (InterfaceIndex(port), MacAddr(mac));
+    let (sw_if_index, mac_addr) = (InterfaceIndex(port.0), MacAddr(mac));
     MacEntry { sw_if_index, mac_addr, action, flags: 0 }
 }
 

@@ -345,7 +345,9 @@ impl Bridges {
             let entry = value.entry();
             let known = self.known[entry as usize];
             let stays = matches!(known.origin, Origin::Static | Origin::Filter);
-            if value.port() != sw_if && !stays && self.macs.set(readers, key, sw_if, false).is_ok()
+            if value.port() != sw_if.get()
+                && !stays
+                && self.macs.set(readers, key, sw_if.get(), false).is_ok()
             {
                 self.counts.moved += 1;
                 let known = &mut self.known[entry as usize];
@@ -379,7 +381,7 @@ impl Bridges {
     ) -> Result<(), MacError> {
         self.learning.make_ready(self.macs.numbers() + 1);
         let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
-        let entry = self.macs.set(readers, key, port, origin == Origin::Filter)? as usize;
+        let entry = self.macs.set(readers, key, port.get(), origin == Origin::Filter)? as usize;
         let known = Known { origin, serial: self.serial, seen: Instant::now() };
         if self.known.len() <= entry {
             self.known.resize(entry + 1, known);
@@ -414,7 +416,7 @@ impl Bridges {
         let port = match port {
             Some((sw_if, _)) if domain.ports.contains_key(&sw_if) => sw_if,
             Some((_, name)) => return Err(L2Error::NotAPort { name: name.into(), id }),
-            None => u32::MAX,
+            None => SwIfIndex::MAX,
         };
         Ok(self.put(readers, MacKey::new(number, mac), port, origin)?)
     }
@@ -430,7 +432,7 @@ impl Bridges {
         }
         self.count_learned(key, was, None);
         if let Some(value) = value.filter(|_| was == Some(Origin::Learned)) {
-            self.note(key, value.port(), MacChange::Forgotten);
+            self.note(key, SwIfIndex(value.port()), MacChange::Forgotten);
         }
         Ok(())
     }
@@ -448,10 +450,10 @@ impl Bridges {
             let Some(value) = self.macs.get(key) else { continue };
             let known = &mut self.known[entry as usize];
             let origin = known.origin;
-            if meant(key, value.port(), known, entry) && self.macs.remove(readers, key) {
+            if meant(key, SwIfIndex(value.port()), known, entry) && self.macs.remove(readers, key) {
                 self.count_learned(key, Some(origin), None);
                 if origin == Origin::Learned {
-                    self.note(key, value.port(), MacChange::Forgotten);
+                    self.note(key, SwIfIndex(value.port()), MacChange::Forgotten);
                 }
                 gone += 1;
             }
@@ -508,10 +510,10 @@ impl Bridges {
         let value = self.macs.get(key)?;
         let bridge = self.ids.get(usize::from(key.bridge())).copied().flatten()?;
         let known = self.known.get(value.entry() as usize)?;
-        if self.is_being_flushed(key, value.port(), known.origin, known.serial) {
+        if self.is_being_flushed(key, SwIfIndex(value.port()), known.origin, known.serial) {
             return None;
         }
         let (origin, age) = (known.origin, known.seen.elapsed());
-        Some(Address { bridge, mac: key.mac(), port: value.port(), origin, age })
+        Some(Address { bridge, mac: key.mac(), port: SwIfIndex(value.port()), origin, age })
     }
 }

@@ -154,9 +154,9 @@ mod tests {
         let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic: Topic(0) });
         let mut all = Bridges::new(MacTable::new(1 << 14).unwrap(), learning);
         all.create(10).unwrap();
-        (1..=2).for_each(|port| all.join(10, port, 0).unwrap());
+        (1..=2).for_each(|port| all.join(10, SwIfIndex(port), 0).unwrap());
         for n in 0..HOSTS {
-            all.add(readers, 10, mac(n), Some((1 + n % 2, "")), Origin::Added).unwrap();
+            all.add(readers, 10, mac(n), Some((SwIfIndex(1 + n % 2), "")), Origin::Added).unwrap();
         }
         all
     }
@@ -169,7 +169,7 @@ mod tests {
     fn a_step_is_bounded_and_flushed_entries_are_hidden() {
         let readers = Readers::new();
         let mut all = bridges(&readers);
-        all.leave(1);
+        all.leave(SwIfIndex(1));
         assert_eq!((shown(&all), all.count().0), (HOSTS as usize / 2, HOSTS));
         assert_eq!(all.address(10, mac(0)), None);
         let (mut steps, mut before) = (0, HOSTS);
@@ -193,7 +193,7 @@ mod tests {
         let _ = all.flush_step(&readers, 100);
         // An entry not yet visited, one already removed, and a new one.
         for n in [4000, 50, 70_000] {
-            all.add(&readers, 10, mac(n), Some((2, "")), Origin::Static).unwrap();
+            all.add(&readers, 10, mac(n), Some((SwIfIndex(2), "")), Origin::Static).unwrap();
         }
         assert_eq!(shown(&all), 3);
         while all.is_flushing() {
@@ -209,7 +209,7 @@ mod tests {
         let readers = Readers::new();
         let mut all = bridges(&readers);
         let number = all.get(10).unwrap().number;
-        assert!(all.leave(1) && all.leave(2));
+        assert!(all.leave(SwIfIndex(1)) && all.leave(SwIfIndex(2)));
         all.delete(10).unwrap();
         assert_ne!(all.create(10).unwrap().number, number);
         assert_eq!(shown(&all), 0);

@@ -8,6 +8,7 @@ use crate::bridges::{Learned, MAX_ADDRESSES};
 use crate::{L2, table};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{Control, Event, Topic};
 use thalweg_tables::mac::{MacKey, Seen};
 
@@ -48,7 +49,7 @@ pub(crate) fn event(topic: Topic, key: MacKey, port: u32, at: u64) -> Event {
     let mut bytes = [0; 8];
     bytes[..6].copy_from_slice(&key.mac());
     bytes[6..].copy_from_slice(&key.bridge().to_le_bytes());
-    Event::new(topic, port, at, &bytes)
+    Event::new(topic, SwIfIndex(port), at, &bytes)
 }
 
 /// Handles an event of an address seen by a worker.

@@ -107,9 +107,10 @@ fn init(c: &mut Control) {
 }
 
 fn ready(c: &mut Control) {
-    for mode in
-        [Mode::CrossConnect(0), Mode::Bridged { domain: 0, number: 0, group: 0, bvi: false }]
-    {
+    for mode in [
+        Mode::CrossConnect(SwIfIndex(0)),
+        Mode::Bridged { domain: 0, number: 0, group: 0, bvi: false },
+    ] {
         interface::register_mode(c, mode, "l2-input");
     }
 }
@@ -120,9 +121,12 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
         InterfaceEvent::Deleted(gone) => {
             let ends: Vec<SwIfIndex> = {
                 let l2 = state.borrow();
-                let to_it = l2.peers.range((gone, 0)..=(gone, SwIfIndex::MAX)).map(|(_, rx)| *rx);
-                let own = l2.xconnect(gone).or(l2.bridges.of(gone)).map(|_| gone);
-                to_it.chain(own).collect()
+                let to_it = l2
+                    .peers
+                    .range((gone, SwIfIndex::MIN)..=(gone, SwIfIndex::MAX))
+                    .map(|(_, rx)| *rx);
+                let is_used = l2.xconnect(gone).is_some() || l2.bridges.of(gone).is_some();
+                to_it.chain(is_used.then_some(gone)).collect()
             };
             for rx in ends {
                 // Both interfaces still exist here, so this cannot fail.

@@ -6,7 +6,7 @@
 use crate::L2;
 use crate::bridges::Domain;
 use std::sync::Arc;
-use thalweg_buffer::Frame;
+use thalweg_buffer::{Frame, LOCAL_IF};
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::CowTable;
@@ -77,16 +77,16 @@ pub struct L2Table {
 
 impl L2Table {
     #[inline]
-    pub(crate) fn port(&self, sw_if: u32) -> Port {
+    pub(crate) fn port(&self, sw_if: SwIfIndex) -> Port {
         self.ports.get(sw_if).copied().unwrap_or_default()
     }
     #[inline]
     pub(crate) fn bridge(&self, number: u16) -> &Bridge {
-        self.bridges.get(number.into()).and_then(Option::as_deref).unwrap_or(&NO_BRIDGE)
+        self.bridges.get(number).and_then(Option::as_deref).unwrap_or(&NO_BRIDGE)
     }
     /// Returns the number (not the id) of an interface's bridge domain; 0 if none.
     #[inline]
-    pub fn bridge_of(&self, sw_if: u32) -> u16 {
+    pub fn bridge_of(&self, sw_if: SwIfIndex) -> u16 {
         self.port(sw_if).bridge
     }
     /// Returns the number of the bridge domain that all packets of a frame come from, if there is
@@ -98,12 +98,12 @@ impl L2Table {
     }
     /// Returns the output node of a port.
     #[inline]
-    pub fn output(&self, sw_if: u32) -> Option<NodeId> {
+    pub fn output(&self, sw_if: SwIfIndex) -> Option<NodeId> {
         self.port(sw_if).output
     }
     /// Returns the first node of an interface's bridge domain when it bridges without flow rules.
     #[inline]
-    pub fn normal(&self, sw_if: u32) -> Option<NodeId> {
+    pub fn normal(&self, sw_if: SwIfIndex) -> Option<NodeId> {
         match self.port(sw_if).bridge {
             0 => None,
             number if self.bridge(number).learn => Some(self.learn),
@@ -115,7 +115,7 @@ impl L2Table {
     fn change(&mut self, number: u16, change: impl FnOnce(&mut Bridge)) {
         let mut bridge = self.bridge(number).clone();
         change(&mut bridge);
-        self.bridges.set(number.into(), Some(Arc::new(bridge)));
+        self.bridges.set(number, Some(Arc::new(bridge)));
     }
 
     /// Follows the settings of a bridge domain.
@@ -138,7 +138,7 @@ impl L2Table {
     }
 
     fn set_bridge_if_new(&mut self, domain: &Domain) {
-        if self.bridges.get(domain.number.into()).is_none_or(Option::is_none) {
+        if self.bridges.get(domain.number).is_none_or(Option::is_none) {
             self.set_bridge(domain);
         }
     }
@@ -150,7 +150,7 @@ impl L2Table {
         if old != 0 {
             self.change(old, |b| {
                 if let Ok(at) = at(b) {
-                    b.subs -= u32::from(b.members.remove(at).sender != 0);
+                    b.subs -= u32::from(b.members.remove(at).sender != SwIfIndex(0));
                 }
             });
         }
@@ -159,7 +159,7 @@ impl L2Table {
             self.change(number, |b| {
                 if let Err(at) = at(b) {
                     b.members.insert(at, Member { sw_if, output, group, sender });
-                    b.subs += u32::from(sender != 0);
+                    b.subs += u32::from(sender != SwIfIndex(0));
                 }
             });
         }
@@ -180,7 +180,8 @@ fn update(c: &Control, change: impl FnOnce(&mut L2Table, &L2, &Interfaces)) {
 /// Publishes the place of an interface.
 pub(crate) fn publish_port(c: &Control, sw_if: SwIfIndex) {
     update(c, |table, l2, all| {
-        let sender = |of: SwIfIndex| all.get(of).filter(|v| v.parent.is_some()).map_or(0, |_| of);
+        let sender =
+            |of: SwIfIndex| all.get(of).filter(|v| v.parent.is_some()).map_or(LOCAL_IF, |_| of);
         let output = |of: SwIfIndex| all.get(of).map(|v| v.output);
         let mut port = Port::default();
         if let Some(tx) = l2.xconnects.get(&sw_if).copied() {
@@ -210,7 +211,7 @@ pub(crate) fn publish_bridge(c: &Control, id: u32) {
 
 /// Publishes that a bridge domain has gone.
 pub(crate) fn remove_bridge(c: &Control, number: u16) {
-    update(c, |table, _, _| table.bridges.set(number.into(), None));
+    update(c, |table, _, _| table.bridges.set(number, None));
 }
 
 /// Publishes which bridge domains may learn more addresses, if that has changed.

@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
 use thalweg_api::{ApiType, Retval, api_enum};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{Control, clock};
 
 /// The API module that describes them.
@@ -172,7 +173,7 @@ pub(crate) fn mapping(
         affinity: 0,
         exact: None,
     };
-    let external_if = (external_if != InterfaceIndex::NONE).then_some(external_if.0);
+    let external_if = (external_if != InterfaceIndex::NONE).then_some(SwIfIndex(external_if.0));
     Ok(StaticMapping { mapping, external_if, identity: false })
 }
 

@@ -4,6 +4,7 @@ use crate::mapping::{Backend, Mapping, TwiceNat};
 use crate::ports::Scheme;
 use crate::state::{Address, StaticMapping};
 use std::net::Ipv4Addr;
+use thalweg_device::SwIfIndex;
 use thalweg_wire::ip::protocol;
 
 /// Groups consecutive addresses with the same attributes.
@@ -100,7 +101,7 @@ fn protocol_word(ip: u8) -> &'static str {
 pub(crate) fn mapping_text(
     m: &StaticMapping,
     inside_vrf: u32,
-    interface: impl Fn(u32) -> String,
+    interface: impl Fn(SwIfIndex) -> String,
 ) -> (Family, String) {
     let Mapping { protocol: ip, external, external_port, local, local_port, table, .. } = m.mapping;
     let external = m.external_if.map_or_else(|| external.to_string(), interface);

@@ -6,6 +6,7 @@ use crate::session::Class;
 use crate::worker;
 use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
+use thalweg_device::SwIfIndex;
 use thalweg_tables::flow::Millis;
 
 /// Role: packets received on the interface are from inside hosts.
@@ -84,7 +85,7 @@ pub struct Config {
     /// The table that is tried before those of outside interfaces.
     pub(crate) outside_vrf: Option<u32>,
     /// Outside interfaces in ascending order.
-    pub(crate) outsides: Vec<u32>,
+    pub(crate) outsides: Vec<SwIfIndex>,
     /// Workers that own sessions; empty = all workers.
     pub(crate) owners: Vec<u16>,
 }
@@ -108,7 +109,7 @@ impl Config {
 
     /// Role of an interface.
     #[inline]
-    pub(crate) fn role(&self, sw_if: u32) -> u8 {
-        self.roles.get(sw_if as usize).copied().unwrap_or(0)
+    pub(crate) fn role(&self, sw_if: SwIfIndex) -> u8 {
+        self.roles.get(sw_if.index()).copied().unwrap_or(0)
     }
 }

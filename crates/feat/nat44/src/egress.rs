@@ -5,6 +5,7 @@
 //! (`nat44 vrf route`) to others: these are tried in order, the own table last, and no others.
 
 use crate::config::{Config, OUTSIDE};
+use thalweg_device::SwIfIndex;
 use thalweg_feat_ip4::tables::Tables;
 use thalweg_fib::{DpoTable, EntryState, Kind};
 
@@ -29,11 +30,11 @@ pub(crate) fn find(
     tables: &Tables,
     dpos: &DpoTable,
     config: &Config,
-    rx_if: u32,
+    rx_if: SwIfIndex,
     to: u32,
 ) -> Egress {
     let is_outside =
-        |route: EntryState| route.kind.is_sent() && config.role(route.tx_if) & OUTSIDE != 0;
+        |route: EntryState| route.kind.is_sent() && config.role(route.tx_if()) & OUTSIDE != 0;
     let route = tables.resolve(dpos, rx_if, to);
     if tables.is_single() {
         return match is_outside(route) {
@@ -45,16 +46,16 @@ pub(crate) fn find(
     // Replies do not find a session of a table whose route leaves by another table's interface.
     let through = |table: u32| {
         let route = tables.resolve_in(dpos, table, to);
-        (is_outside(route) && tables.fib_id(route.tx_if) == table)
+        (is_outside(route) && tables.fib_id(route.tx_if()) == table)
             .then_some(Egress::Outside { table, via: table != own })
     };
-    let direct = || Egress::Outside { table: tables.fib_id(route.tx_if), via: false };
+    let direct = || Egress::Outside { table: tables.fib_id(route.tx_if()), via: false };
     if let Some(routes) = config.vrfs.get(&own) {
         let found = routes.iter().find_map(|table| through(*table));
         return found.unwrap_or_else(|| match is_outside(route) {
             false => Egress::NotOutside,
-            true if tables.fib_id(route.tx_if) == own => direct(),
-            true if routes.contains(&tables.fib_id(route.tx_if)) => direct(),
+            true if tables.fib_id(route.tx_if()) == own => direct(),
+            true if routes.contains(&tables.fib_id(route.tx_if())) => direct(),
             true => Egress::Denied,
         });
     }

@@ -7,6 +7,7 @@ use crate::worker::Refusal;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_cli::counted;
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{BuildCx, Control, Event, NodeCx, Topic};
 
 /// Event topics.
@@ -53,7 +54,7 @@ impl Alarm {
         bytes[6..10].copy_from_slice(&host.octets());
         bytes[10..].copy_from_slice(&table.to_le_bytes());
         (*count, *at) = (0, Some(now));
-        cx.event(Event::new(self.topics.refused, 0, now, &bytes));
+        cx.event(Event::new(self.topics.refused, SwIfIndex(0), now, &bytes));
     }
 }
 

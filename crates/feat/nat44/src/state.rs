@@ -636,11 +636,11 @@ fn publish(c: &mut Control) {
 
 /// The configuration as workers read it.
 fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) -> Config {
-    let top = nat.roles.keys().max().map_or(0, |m| *m as usize + 1);
+    let top = nat.roles.keys().max().map_or(0, |m| m.index() + 1);
     let mut roles = vec![0; top];
     for (sw_if, role) in &nat.roles {
         let (inside, outside) = (u8::from(role.inside), u8::from(role.outside));
-        roles[*sw_if as usize] = (INSIDE * inside) | (OUTSIDE * outside);
+        roles[sw_if.index()] = (INSIDE * inside) | (OUTSIDE * outside);
     }
     let own = addresses.iter().map(|a| a.address.to_bits());
     let kind = |twice| addresses.iter().filter(move |a| a.twice == twice);

@@ -4,6 +4,7 @@ use crate::{Config, Family, Neighbor, NeighborChange, NeighborError, Neighbors};
 use thalweg_api::schema::Module;
 use thalweg_api::types::{Address, AddressFamily, InterfaceIndex, MacAddr};
 use thalweg_api::{ApiType, Caller, Clients, Message, Retval, Subscribers, api_enum};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// The API module.
@@ -82,7 +83,7 @@ pub(crate) fn config(c: &Control, af: AddressFamily) -> Result<(Family, Config),
 pub(crate) fn describe(n: &Neighbor) -> Option<IpNeighbor> {
     let bit = |on, flag: IpNeighborFlags| if on { flag.0 } else { 0 };
     Some(IpNeighbor {
-        sw_if_index: InterfaceIndex(n.sw_if),
+        sw_if_index: InterfaceIndex(n.sw_if.get()),
         flags: IpNeighborFlags(
             bit(n.is_static, IpNeighborFlags::STATIC)
                 | bit(n.no_fib_entry, IpNeighborFlags::NO_FIB_ENTRY),
@@ -137,7 +138,7 @@ fn notify(c: &mut Control, change: &NeighborChange) {
     }
     let clients = c.state::<Clients>().borrow().clone();
     let neighbor = IpNeighbor {
-        sw_if_index: InterfaceIndex(change.sw_if),
+        sw_if_index: InterfaceIndex(change.sw_if.get()),
         flags: IpNeighborFlags(u8::from(change.is_static)),
         mac_address: MacAddr(change.mac.unwrap_or_default()),
         ip_address: change.ip.into(),
@@ -175,5 +176,5 @@ pub(crate) fn want(
 /// Looks up the neighbour that a message names.
 pub(crate) fn find(c: &Control, n: &IpNeighbor) -> Option<Neighbor> {
     let ip = n.ip_address.ip().ok()?;
-    c.state::<Neighbors>().borrow().find(n.sw_if_index.0, ip)
+    c.state::<Neighbors>().borrow().find(SwIfIndex(n.sw_if_index.0), ip)
 }

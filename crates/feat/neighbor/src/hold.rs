@@ -238,7 +238,7 @@ impl Node for IncompleteNode {
         let state = entry.state();
         match state.kind {
             Kind::INCOMPLETE => match entry.next_hop() {
-                Some(ip) => self.hold.keep_for_adjacency(cx, p, (state.tx_if, ip), dpo),
+                Some(ip) => self.hold.keep_for_adjacency(cx, p, (state.tx_if(), ip), dpo),
                 None => Verdict::drop(self.hold.exits.unresolved),
             },
             // The reply overtook the packet.

@@ -130,11 +130,11 @@ impl Hash for ResolveRequest {
         match (self.dpo, self.ip) {
             (Some(dpo), _) => state.write_u64(u64::from(dpo)),
             (None, IpAddr::V4(ip)) => {
-                state.write_u64(u64::from(self.sw_if) << 32 | u64::from(ip.to_bits()));
+                state.write_u64(u64::from(self.sw_if.get()) << 32 | u64::from(ip.to_bits()));
             }
             (None, IpAddr::V6(ip)) => {
                 let bits = ip.to_bits();
-                state.write_u64(u64::from(self.sw_if));
+                state.write_u64(u64::from(self.sw_if.get()));
                 state.write_u64((bits >> 64) as u64);
                 state.write_u64(bits as u64);
             }
@@ -157,7 +157,7 @@ impl Asked {
         let mut out = [0; 28];
         out[0] = u8::from(dpo.is_some());
         out[1..3].copy_from_slice(&self.node.0.to_be_bytes());
-        out[3..7].copy_from_slice(&sw_if.to_be_bytes());
+        out[3..7].copy_from_slice(&sw_if.0.to_be_bytes());
         out[7..11].copy_from_slice(&dpo.unwrap_or(0).to_be_bytes());
         out[11..].copy_from_slice(&address);
         out
@@ -169,7 +169,7 @@ impl Asked {
         let (sw_if, dpo) = (number(3)?, number(7)?);
         let ip = address(bytes.get(11..)?.first_chunk()?);
         let dpo = Some(dpo).filter(|_| bytes[0] != 0);
-        Some(Asked { request: ResolveRequest { sw_if, ip, dpo }, node })
+        Some(Asked { request: ResolveRequest { sw_if: SwIfIndex(sw_if), ip, dpo }, node })
     }
 }
 
@@ -205,7 +205,7 @@ mod tests {
             let report = NeighborReport { kind, mac, ip };
             prop_assert_eq!(NeighborReport::decode(&report.encode()), Some(report));
             for dpo in [None, Some(n / 2)] {
-                let request = ResolveRequest { sw_if: n, ip, dpo };
+                let request = ResolveRequest { sw_if: SwIfIndex(n), ip, dpo };
                 let asked = Asked { request, node: NodeId(node) };
                 prop_assert_eq!(Asked::decode(&asked.encode()), Some(asked));
             }

@@ -108,9 +108,9 @@ impl Recent {
         Recent { seed: random_seed(), second: clock::hz() as u64, rows: Box::new([(0, 0); ROWS]) }
     }
 
-    fn hash(&self, sw_if: u32, report: &NeighborReport) -> u64 {
+    fn hash(&self, sw_if: SwIfIndex, report: &NeighborReport) -> u64 {
         let [a, b, c, d, e, f] = report.mac;
-        let (tag, sw_if) = (report.kind.tag(), u64::from(sw_if) << 32);
+        let (tag, sw_if) = (report.kind.tag(), u64::from(sw_if.get()) << 32);
         match report.ip {
             IpAddr::V4(ip) => {
                 let low = u64::from_be_bytes([tag, 0, a, b, c, d, e, f]);
@@ -126,13 +126,13 @@ impl Recent {
     }
 
     /// Returns whether the same was reported within the last second.
-    fn knows(&self, sw_if: u32, report: &NeighborReport, now: u64) -> bool {
+    fn knows(&self, sw_if: SwIfIndex, report: &NeighborReport, now: u64) -> bool {
         let hash = self.hash(sw_if, report);
         let (seen, at) = self.rows[hash as usize % ROWS];
         seen == hash && now.wrapping_sub(at) < self.second
     }
 
-    fn note(&mut self, sw_if: u32, report: &NeighborReport, now: u64) {
+    fn note(&mut self, sw_if: SwIfIndex, report: &NeighborReport, now: u64) {
         let hash = self.hash(sw_if, report);
         self.rows[hash as usize % ROWS] = (hash, now);
     }
@@ -168,13 +168,23 @@ mod tests {
         let six = NeighborReport { ip: Ipv6Addr::from_bits(0x0a00_0001).into(), ..a };
         let far = NeighborReport { ip: Ipv6Addr::from_bits(1 << 64 | 0x0a00_0001).into(), ..a };
         let now = 10 * hz;
-        assert!(!r.knows(1, &a, now));
-        r.note(1, &a, now);
-        assert!(r.knows(1, &a, now + hz / 2) && !r.knows(1, &a, now + 2 * hz));
-        assert!(!r.knows(2, &a, now) && !r.knows(1, &moved, now) && !r.knows(1, &six, now));
-        r.note(1, &six, now);
-        assert!(r.knows(1, &six, now) && !r.knows(1, &far, now) && !r.knows(2, &six, now));
+        assert!(!r.knows(SwIfIndex(1), &a, now));
+        r.note(SwIfIndex(1), &a, now);
+        assert!(
+            r.knows(SwIfIndex(1), &a, now + hz / 2) && !r.knows(SwIfIndex(1), &a, now + 2 * hz)
+        );
+        assert!(
+            !r.knows(SwIfIndex(2), &a, now)
+                && !r.knows(SwIfIndex(1), &moved, now)
+                && !r.knows(SwIfIndex(1), &six, now)
+        );
+        r.note(SwIfIndex(1), &six, now);
+        assert!(
+            r.knows(SwIfIndex(1), &six, now)
+                && !r.knows(SwIfIndex(1), &far, now)
+                && !r.knows(SwIfIndex(2), &six, now)
+        );
         r.reset();
-        assert!(!r.knows(1, &a, now));
+        assert!(!r.knows(SwIfIndex(1), &a, now));
     }
 }

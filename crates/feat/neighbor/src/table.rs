@@ -252,7 +252,7 @@ impl NeighborTable {
         };
         let range = match sw_if {
             Some(i) => (i, first)..=(i, last),
-            None => (0, first)..=(SwIfIndex::MAX, last),
+            None => (SwIfIndex(0), first)..=(SwIfIndex::MAX, last),
         };
         let rows = self.entries.range(range).map(|(k, e)| (*k, e));
         #[cfg(test)]

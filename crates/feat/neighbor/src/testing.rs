@@ -217,11 +217,11 @@ impl Node for Glean {
             4 => IpAddr::V4(Ipv4Addr::from(*data[16..].first_chunk::<4>().unwrap())),
             _ => IpAddr::V6(Ipv6Addr::from(*data[24..].first_chunk::<16>().unwrap())),
         };
-        let row = self.1.load(cx.guard()).get(state.tx_if);
-        self.2.keep_for_host(cx, p, (state.tx_if, ip), |cx| {
+        let row = self.1.load(cx.guard()).get(state.tx_if());
+        self.2.keep_for_host(cx, p, (state.tx_if(), ip), |cx| {
             let Some(mut request) = cx.originate() else { return };
             request.append(&frame([0xff; 6], row.mac, REQUEST, ip), cx.cache());
-            request.set_tx_if(state.tx_if);
+            request.set_tx_if(state.tx_if());
             cx.send(request, Verdict::node(row.output));
         })
     }
@@ -249,7 +249,7 @@ impl Node for Rewrite {
         }
         let n = usize::from(state.len);
         p.push(n).unwrap().copy_from_slice(&entry.rewrite()[..n]);
-        p.set_tx_if(state.tx_if);
+        p.set_tx_if(state.tx_if());
         Verdict::node(NodeId(entry.next() as u16))
     }
 }

@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use std::time::Duration;
 use thalweg_api::types::{AddressFamily, InterfaceIndex};
-use thalweg_device::interface;
 use thalweg_device::testing::Lab;
+use thalweg_device::{SwIfIndex, interface};
 use thalweg_fib::{Forwarding, LinkType};
 
 #[test]
@@ -164,7 +164,7 @@ fn both_families_are_shown_and_dumped() {
     let mut b = Bench::new();
     assert_eq!(b.cli("set ip neighbor test0 2001:db8::a00:2 02:00:00:00:00:06 static"), "");
     assert_eq!(b.cli("set ip neighbor test0 10.0.0.2 02:00:00:00:00:04"), "");
-    crate::set(&mut b.lab.c, b.sw_if + 1, ip6(9), mac(9), STATIC).unwrap();
+    crate::set(&mut b.lab.c, SwIfIndex(b.sw_if.0 + 1), ip6(9), mac(9), STATIC).unwrap();
     let text = b.cli("show ip neighbors");
     let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
     assert_eq!(rows.len(), 4, "{text}");
@@ -183,7 +183,7 @@ fn both_families_are_shown_and_dumped() {
             }
         }
     };
-    let (a, z) = (b.sw_if, b.sw_if + 1);
+    let (a, z) = (b.sw_if, SwIfIndex(b.sw_if.0 + 1));
     assert_eq!(dump(&b, None, Some(Family::Ip6)), [(a, ip6(2)), (z, ip6(9))]);
     assert_eq!(dump(&b, None, Some(Family::Ip4)), [(a, ip4(2))]);
     assert_eq!(dump(&b, Some(a), None), [(a, ip4(2)), (a, ip6(2))]);
@@ -193,7 +193,7 @@ fn both_families_are_shown_and_dumped() {
     let n = b.find(ip6(2)).unwrap();
     let shown = crate::api_types::describe(&n).unwrap();
     assert_eq!(shown.ip_address.ip().unwrap(), ip6(2));
-    assert_eq!(shown.sw_if_index, InterfaceIndex(a));
+    assert_eq!(shown.sw_if_index, InterfaceIndex(a.get()));
     assert_eq!(b.cli("clear ip neighbors | json"), "{\"flushed\":1}\n");
     assert_eq!(b.cli("set ip neighbor del test0 2001:db8::a00:2"), "");
     assert_eq!(dump(&b, None, None), [(z, ip6(9))]);
@@ -349,7 +349,7 @@ fn limits_name_what_is_full() {
     let want = "`test0` has 1 IPv6 neighbours, which is the limit; raise it by \
                 `set ip neighbor-config ip6 interface-limit`";
     assert!(text.contains(want), "{text}");
-    crate::set(&mut b.lab.c, b.sw_if + 1, ip6(2), mac(2), STATIC).unwrap();
+    crate::set(&mut b.lab.c, SwIfIndex(b.sw_if.0 + 1), ip6(2), mac(2), STATIC).unwrap();
     b.configure(Family::Ip6, |c| c.interface_limit = 9);
     let text = b.cli("set ip neighbor test0 2001:db8::a00:3 02:00:00:00:00:03");
     let want = "the limit is 2 entries; raise it by `set ip neighbor-config ip6 limit`";

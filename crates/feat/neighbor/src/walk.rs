@@ -22,7 +22,7 @@ impl NeighborWalk {
     /// Walks the neighbours of one interface, or all; of one family, or all.
     pub fn new(only: Option<SwIfIndex>, family: Option<Family>) -> Self {
         let [first, _] = family.unwrap_or(Family::Ip4).bounds();
-        Self { only, family, after: Bound::Included((only.unwrap_or(0), first)) }
+        Self { only, family, after: Bound::Included((only.unwrap_or(SwIfIndex(0)), first)) }
     }
 
     /// Returns the next neighbour, or `None` at the end; [`Poll::Pending`] after some work, to be

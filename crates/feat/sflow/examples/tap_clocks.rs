@@ -19,6 +19,7 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, PoolConfig};
+use thalweg_device::SwIfIndex;
 use thalweg_device::loopback::create_loopback;
 use thalweg_engine::Feature;
 use thalweg_feat_sflow::state;
@@ -78,7 +79,7 @@ impl InputNode for Input {
         let until = now + self.shared.work.get() * n as u64;
         while clock::ticks() < until {}
         self.handed = Some(clock::ticks());
-        cx.device_input(frame, 1, |_, _, _| {});
+        cx.device_input(frame, SwIfIndex(1), |_, _, _| {});
         Poll::Busy(n)
     }
 }
@@ -115,9 +116,9 @@ fn count(c: &Control, text: &str) -> u64 {
 
 fn turn(c: &mut Control, shared: &Shared, rate: Option<u32>, frame: u64) -> Turn {
     match rate {
-        Some(n) => state::enable(c, 1, state::Rate::Own(n)).expect("enabled"),
+        Some(n) => state::enable(c, SwIfIndex(1), state::Rate::Own(n)).expect("enabled"),
         None => {
-            let _ = state::disable(c, 1);
+            let _ = state::disable(c, SwIfIndex(1));
         }
     }
     c.sync();

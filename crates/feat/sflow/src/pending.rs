@@ -3,6 +3,7 @@
 use crate::record::Disposition;
 use crate::ring::{SampleWriter, Ticket};
 use thalweg_buffer::{Frame, PacketKey, Rows};
+use thalweg_device::SwIfIndex;
 
 /// The unpublished samples in the ring that wait for their packet's disposition. Each holds the
 /// packet's key in its place. They are in the order in which they were taken, which mostly is the
@@ -262,8 +263,11 @@ mod tests {
 
         fn leaves(&mut self, frame: &Frame) {
             let tx_if = self.expected.len() as u32;
-            let disposition =
-                |row: u8| Disposition::Out { tx_if, entry: row.into(), headers: None };
+            let disposition = |row: u8| Disposition::Out {
+                tx_if: SwIfIndex(tx_if),
+                entry: row.into(),
+                headers: None,
+            };
             if !self.pending.complete_single(&mut self.ring, frame, disposition) {
                 self.pending.complete_frame(&mut self.ring, frame, disposition);
             }

@@ -1,6 +1,7 @@
 //! Sample records: metadata of a sampled packet, and their layout in the ring.
 
 use thalweg_buffer::PacketKey;
+use thalweg_device::SwIfIndex;
 
 /// Number of 64-bit words of a record.
 pub const RECORD_WORDS: usize = thalweg_tables::record_ring::WORDS;
@@ -85,7 +86,7 @@ pub enum Disposition {
     /// Sent by an interface.
     Out {
         /// The interface.
-        tx_if: u32,
+        tx_if: SwIfIndex,
         /// Index of the forwarding entry that routed it; 0 if it was not routed.
         entry: u32,
         /// Its headers when it left, if they may have been changed by more than routing.
@@ -110,7 +111,7 @@ pub struct SampleRecord {
     /// Why it was sampled.
     pub cause: Cause,
     /// Interface on which it was sampled.
-    pub sw_if: u32,
+    pub sw_if: SwIfIndex,
     /// Generation of the interface index, which changes when the index is reused.
     pub generation: u32,
     /// Sampling rate; 0 for dropped packets.
@@ -124,7 +125,7 @@ pub struct SampleRecord {
     /// suppressed ones.
     pub lost: u32,
     /// Receiving interface; 0 if the router originated the packet.
-    pub rx_if: u32,
+    pub rx_if: SwIfIndex,
     /// Time of the sample in TSC ticks.
     pub at: u64,
     /// The sampled header starts with the IP header, since there is no link-layer header.
@@ -160,7 +161,7 @@ impl Disposition {
         match self {
             Disposition::Unknown => [0; DISPOSITION_WORDS],
             Disposition::Out { tx_if, entry, headers } => {
-                let head = 1 | u64::from(tx_if) << 32;
+                let head = 1 | u64::from(tx_if.get()) << 32;
                 let Some(Headers { tag, tuple }) = headers else {
                     return [head, u64::from(entry), 0];
                 };
@@ -196,7 +197,7 @@ impl Disposition {
                 let tuple = Tuple { source: high, destination, ports };
                 let tuple = (head & ADDRESSES != 0).then_some(tuple);
                 let headers = (head & HEADERS != 0).then_some(Headers { tag, tuple });
-                Disposition::Out { tx_if: (head >> 32) as u32, entry: low, headers }
+                Disposition::Out { tx_if: SwIfIndex((head >> 32) as u32), entry: low, headers }
             }
             2 => Disposition::Dropped(low),
             3 => Disposition::Delivered,
@@ -213,9 +214,9 @@ const fn pair_of_ports(source: u16, destination: u16) -> u32 {
 
 /// Packs both interface indices into 16 bits each.
 #[inline]
-fn interfaces(sw_if: u32, rx_if: u32) -> u32 {
+fn interfaces(sw_if: SwIfIndex, rx_if: SwIfIndex) -> u32 {
     const { assert!(thalweg_graph::stats::MAX_INTERFACES <= 1 << 16) };
-    sw_if & 0xffff | rx_if << 16
+    sw_if.0 & 0xffff | rx_if.0 << 16
 }
 
 const BARE: u64 = 1 << 24;
@@ -265,13 +266,13 @@ impl SampleRecord {
         };
         let record = SampleRecord {
             cause,
-            sw_if: interfaces & 0xffff,
+            sw_if: SwIfIndex(interfaces & 0xffff),
             generation,
             rate,
             frame_length,
             pool: words[2],
             lost: (kind >> 32) as u32,
-            rx_if: interfaces >> 16,
+            rx_if: SwIfIndex(interfaces >> 16),
             at: words[3],
             bare: kind & BARE != 0,
             disposition: Disposition::from_words([words[5], words[6], words[7]]),
@@ -290,7 +291,11 @@ mod tests {
         let tuple = prop::option::of(any::<(u32, u32, Option<(u16, u16)>)>().prop_map(tuple));
         let headers = (any::<Option<u16>>(), tuple).prop_map(|(tag, tuple)| Headers { tag, tuple });
         let headers = prop::option::of(headers);
-        let out = |((tx_if, entry), headers)| Disposition::Out { tx_if, entry, headers };
+        let out = |((tx_if, entry), headers)| Disposition::Out {
+            tx_if: SwIfIndex(tx_if),
+            entry,
+            headers,
+        };
         prop_oneof![
             Just(Disposition::Unknown),
             Just(Disposition::Delivered),
@@ -314,7 +319,7 @@ mod tests {
             let (sw_if, generation, rate, frame_length, pool, lost, rx_if, at) = numbers;
             let (sw_if, rx_if) = (u32::from(sw_if), u32::from(rx_if));
             let record = SampleRecord {
-                cause, sw_if, generation, rate, frame_length, pool, lost, rx_if, at, bare, disposition,
+                cause, sw_if: SwIfIndex(sw_if), generation, rate, frame_length, pool, lost, rx_if: SwIfIndex(rx_if), at, bare, disposition,
             };
             let read = SampleRecord::from_words(&record.words(header));
             prop_assert_eq!(read, (record, usize::from(header)));

@@ -9,6 +9,7 @@ use crate::record::{Cause, Disposition, RECORD_WORDS, SampleRecord};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use thalweg_buffer::PacketKey;
+use thalweg_device::SwIfIndex;
 use thalweg_tables::record_ring::{self, LINE, Position, RecordReader, RecordWriter};
 
 /// Maximum length of a sampled header in bytes.
@@ -183,7 +184,7 @@ mod tests {
 
     fn record(n: u64) -> SampleRecord {
         SampleRecord {
-            sw_if: n as u32 & 0xffff,
+            sw_if: SwIfIndex(n as u32 & 0xffff),
             generation: 3,
             rate: u32::MAX,
             frame_length: 9000,
@@ -228,7 +229,7 @@ mod tests {
                 }
                 for (ticket, (record, _)) in waiting.iter_mut().skip(times % 3).step_by(3) {
                     let headers = Headers { tag: Some(length as u16), tuple: None };
-                    record.disposition = Disposition::Out { tx_if: times as u32, entry: 7, headers: Some(headers) };
+                    record.disposition = Disposition::Out { tx_if: SwIfIndex(times as u32), entry: 7, headers: Some(headers) };
                     writer.complete(*ticket, record.disposition);
                 }
                 if publish {
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(taken, RING_SAMPLES);
         assert!(reader.is_empty(), "nothing was published");
         writer.publish();
-        assert_eq!(pop(&mut reader).map(|(m, _)| m.sw_if), Some(0));
+        assert_eq!(pop(&mut reader).map(|(m, _)| m.sw_if), Some(SwIfIndex(0)));
         assert!(!push(&mut writer, 3), "nothing was released");
         reader.release();
         writer.publish();

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, interface};
+use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow_agent::conf::LinkSpeed;
@@ -209,9 +209,9 @@ struct Port {
 pub struct SFlow {
     settings: Settings,
     /// Interfaces with sFlow.
-    ports: BTreeMap<u32, Port>,
+    ports: BTreeMap<SwIfIndex, Port>,
     reasons: Arc<Reasons>,
-    identities: BTreeMap<u32, Identity>,
+    identities: BTreeMap<SwIfIndex, Identity>,
     generations: u32,
     taps: Vec<Arc<TapStats>>,
     service: Result<service::Handle, String>,
@@ -224,7 +224,7 @@ pub struct SFlow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortReport {
     /// Its index, and its number in what is sent.
-    pub sw_if: u32,
+    pub sw_if: SwIfIndex,
     /// Its name.
     pub name: String,
     /// Its own rate, if it has one.
@@ -314,11 +314,11 @@ impl SFlow {
     }
 
     /// Interfaces with sFlow by index, with the rate of their own if they have one.
-    pub fn ports(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
+    pub fn ports(&self) -> impl Iterator<Item = (SwIfIndex, Option<u32>)> + '_ {
         self.ports.iter().map(|(sw_if, port)| (*sw_if, port.rate))
     }
 
-    fn identify(&mut self, sw_if: u32, born: IfTotals) -> Identity {
+    fn identify(&mut self, sw_if: SwIfIndex, born: IfTotals) -> Identity {
         self.generations = self.generations.wrapping_add(1).max(1);
         let identity = Identity { generation: self.generations, born };
         self.identities.insert(sw_if, identity);
@@ -332,7 +332,7 @@ impl SFlow {
     }
 
     /// What the tap has to know of an interface.
-    fn port_message(&self, sw_if: u32) -> Option<TapMessage> {
+    fn port_message(&self, sw_if: SwIfIndex) -> Option<TapMessage> {
         let port = self.ports.get(&sw_if)?;
         let generation = self.identities.get(&sw_if)?.generation;
         let rate = self.rate(port);
@@ -350,7 +350,7 @@ impl SFlow {
 }
 
 /// Enables the tap where an interface with sFlow needs it, and nowhere else.
-fn arrange(c: &mut Control, sw_if: u32) -> Result<(), SFlowError> {
+fn arrange(c: &mut Control, sw_if: SwIfIndex) -> Result<(), SFlowError> {
     let state = c.state::<SFlow>();
     let (wanted, on) = {
         let s = state.borrow();
@@ -370,7 +370,7 @@ fn arrange(c: &mut Control, sw_if: u32) -> Result<(), SFlowError> {
 /// Enables and disables the tap on an interface.
 fn switch(
     c: &mut Control,
-    sw_if: u32,
+    sw_if: SwIfIndex,
     from: [bool; ARCS.len()],
     to: [bool; ARCS.len()],
 ) -> Result<(), SFlowError> {
@@ -385,7 +385,7 @@ fn switch(
 
 /// Does so for all, after settings have changed for all.
 fn arrange_all(c: &mut Control) -> Result<(), SFlowError> {
-    let ports: Vec<u32> = c.state::<SFlow>().borrow().ports.keys().copied().collect();
+    let ports: Vec<SwIfIndex> = c.state::<SFlow>().borrow().ports.keys().copied().collect();
     for sw_if in ports {
         tell_port(c, sw_if);
         arrange(c, sw_if)?;
@@ -409,7 +409,7 @@ pub enum Rate {
 ///
 /// # Errors
 /// If there is no such interface, it is no port, or nothing would change.
-pub fn enable(c: &mut Control, sw_if: u32, rate: Rate) -> Result<(), SFlowError> {
+pub fn enable(c: &mut Control, sw_if: SwIfIndex, rate: Rate) -> Result<(), SFlowError> {
     let view = port(c, sw_if)?;
     let state = c.state::<SFlow>();
     let (known, identified) = {
@@ -440,7 +440,7 @@ pub fn enable(c: &mut Control, sw_if: u32, rate: Rate) -> Result<(), SFlowError>
 ///
 /// # Errors
 /// If there is no such interface, it is no port, or has no sFlow.
-pub fn disable(c: &mut Control, sw_if: u32) -> Result<(), SFlowError> {
+pub fn disable(c: &mut Control, sw_if: SwIfIndex) -> Result<(), SFlowError> {
     let view = port(c, sw_if)?;
     let Some(port) = c.state::<SFlow>().borrow_mut().ports.remove(&sw_if) else {
         return Err(SFlowError::Unchanged { name: view.name, enabled: false });
@@ -527,9 +527,9 @@ pub fn report(c: &Control) -> Report {
     let state = c.state::<SFlow>();
     let state = state.borrow();
     let service = state.service.as_ref().map(service::Handle::status).map_err(Clone::clone);
-    let sent = |sw_if: u32| {
+    let sent = |sw_if: SwIfIndex| {
         let status = service.as_ref().ok()?;
-        status.sent_by_port.get(sw_if as usize).copied()
+        status.sent_by_port.get(sw_if.index()).copied()
     };
     let ports = state.ports.iter().map(|(sw_if, port)| PortReport {
         sw_if: *sw_if,
@@ -550,17 +550,17 @@ pub fn report(c: &Control) -> Report {
 }
 
 /// The interface, if packets are sampled on its kind.
-fn port(c: &Control, sw_if: u32) -> Result<InterfaceView, SFlowError> {
+fn port(c: &Control, sw_if: SwIfIndex) -> Result<InterfaceView, SFlowError> {
     let view = interface::view(c, sw_if)?;
     if is_port(&view) { Ok(view) } else { Err(SFlowError::NotAPort(view.name)) }
 }
 
 /// Whether packets are sampled on its kind: not on `local0`, nor on parts of another interface.
 pub(crate) fn is_port(view: &InterfaceView) -> bool {
-    view.sw_if != 0 && !matches!(view.dev_type, "local" | "sub-interface")
+    view.sw_if != SwIfIndex(0) && !matches!(view.dev_type, "local" | "sub-interface")
 }
 
-fn forget(c: &mut Control, sw_if: u32) {
+fn forget(c: &mut Control, sw_if: SwIfIndex) {
     let state = c.state::<SFlow>();
     let (port, identity) = {
         let mut s = state.borrow_mut();
@@ -583,7 +583,7 @@ fn send_to_taps(c: &mut Control, message: TapMessage) {
 }
 
 /// Looks at the speed of an interface's link, which may give it a rate.
-fn note_speed(c: &Control, sw_if: u32) {
+fn note_speed(c: &Control, sw_if: SwIfIndex) {
     let speed = interface::view(c, sw_if).map_or(0, |view| u64::from(view.speed_kbps) * 1000);
     if let Some(port) = c.state::<SFlow>().borrow_mut().ports.get_mut(&sw_if) {
         port.speed = speed;
@@ -591,13 +591,13 @@ fn note_speed(c: &Control, sw_if: u32) {
 }
 
 fn tell_ports(c: &mut Control) {
-    let ports: Vec<u32> = c.state::<SFlow>().borrow().ports.keys().copied().collect();
+    let ports: Vec<SwIfIndex> = c.state::<SFlow>().borrow().ports.keys().copied().collect();
     for sw_if in ports {
         tell_port(c, sw_if);
     }
 }
 
-fn tell_port(c: &mut Control, sw_if: u32) {
+fn tell_port(c: &mut Control, sw_if: SwIfIndex) {
     let message = c.state::<SFlow>().borrow().port_message(sw_if);
     if let Some(message) = message {
         send_to_taps(c, message);
@@ -606,7 +606,7 @@ fn tell_port(c: &mut Control, sw_if: u32) {
 
 /// Stops drop samples of an interface: in a frame of many interfaces, it sees
 /// them still.
-fn tell_drops_off(c: &mut Control, sw_if: u32) {
+fn tell_drops_off(c: &mut Control, sw_if: SwIfIndex) {
     let generation = c.state::<SFlow>().borrow().identities.get(&sw_if).map(|i| i.generation);
     if let Some(generation) = generation {
         let (rx_rate, tx_rate, drops) = (0, 0, false);
@@ -621,7 +621,7 @@ fn setup(c: &Control) -> Setup {
         state.borrow_mut().reasons = Arc::new(reasons::all(c));
     }
     let state = state.borrow();
-    let port = |(sw_if, identity): (&u32, &Identity)| {
+    let port = |(sw_if, identity): (&SwIfIndex, &Identity)| {
         let view = interface::view(c, *sw_if).ok()?;
         let enabled = state.ports.contains_key(sw_if);
         Some(PortSetup { view, enabled, generation: identity.generation, born: identity.born })

@@ -1,5 +1,6 @@
 //! What the tap counts per interface: written by one worker, read by all.
 
+use thalweg_device::SwIfIndex;
 use thalweg_graph::stats::{Counter, MAX_INTERFACES};
 use thalweg_tables::{SparseArray, zeroable};
 
@@ -39,7 +40,7 @@ pub struct TapStats {
 impl TapStats {
     /// An interface's counters.
     #[inline]
-    pub fn port(&self, sw_if: u32) -> &PortCounters {
+    pub fn port(&self, sw_if: SwIfIndex) -> &PortCounters {
         self.ports.at(sw_if)
     }
 }
@@ -57,7 +58,7 @@ pub struct PortTotals {
 
 impl PortTotals {
     /// Sums workers' counters up.
-    pub fn of<'s>(taps: impl IntoIterator<Item = &'s TapStats>, sw_if: u32) -> PortTotals {
+    pub fn of<'s>(taps: impl IntoIterator<Item = &'s TapStats>, sw_if: SwIfIndex) -> PortTotals {
         PortTotals::sum(taps.into_iter().map(|tap| tap.port(sw_if)))
     }
 

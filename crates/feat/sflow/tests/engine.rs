@@ -6,7 +6,7 @@ mod lab;
 
 use lab::{DELIVER, DROP, Flow, Lab, frames, frames_of, packet};
 use std::time::{Duration, Instant};
-use thalweg_device::interface;
+use thalweg_device::{SwIfIndex, interface};
 use thalweg_feat_sflow::state::report;
 use thalweg_sflow::Interface;
 use thalweg_wire::ethernet::MacAddr;
@@ -26,7 +26,7 @@ fn at_one_in_one_every_packet_arrives_once_in_order_and_whole() {
         portion.extend(frames((flows + waiting) as u32, [size]));
         waiting += size;
         if waiting > 500 || size == 256 {
-            lab.receive(0, sw_if, std::mem::take(&mut portion));
+            lab.receive(0, SwIfIndex(sw_if.get()), std::mem::take(&mut portion));
             flows += std::mem::take(&mut waiting);
             lab.flows(&mut collector, flows);
         }
@@ -34,7 +34,7 @@ fn at_one_in_one_every_packet_arrives_once_in_order_and_whole() {
     for (i, flow) in collector.flows.iter().enumerate() {
         let n = i as u32 + 1;
         assert_eq!((flow.sequence, flow.pool, flow.drops, flow.rate), (n, n, 0, 1));
-        assert_eq!((flow.source, flow.input), ((0, sw_if), Interface::Index(sw_if)));
+        assert_eq!((flow.source, flow.input), ((0, sw_if.0), Interface::Index(sw_if.get())));
         // The graph ends at once: they are for the router itself.
         assert_eq!((flow.output, flow.frame_length), (Interface::INTERNAL, 64));
         assert_eq!(flow.header, packet(i as u32, 60));
@@ -75,7 +75,7 @@ fn headers_and_lengths_of_chained_and_short_packets() {
         for first in [256, 200, 40, 1] {
             lab.first = first;
             let packets = (1..).zip(lengths).map(|(i, length)| packet(i, length)).collect();
-            lab.receive(0, sw_if, vec![packets]);
+            lab.receive(0, SwIfIndex(sw_if.get()), vec![packets]);
             expected += lengths.len();
             lab.flows(&mut collector, expected);
             let last = &collector.flows[expected - lengths.len()..];
@@ -103,7 +103,7 @@ fn what_a_full_ring_loses_is_counted_and_told() {
     let mut dropped = 0;
     // A burst of sixteen rings; should the service keep pace with it, there is another.
     for round in 1..=20 {
-        lab.receive(0, sw_if, frames_of(256, 0, [256; 256]));
+        lab.receive(0, SwIfIndex(sw_if.get()), frames_of(256, 0, [256; 256]));
         dropped = lab.count("sflow packets dropped");
         let sampled = lab.count("sflow packets sampled");
         assert_eq!(sampled, round * packets);
@@ -120,7 +120,7 @@ fn what_a_full_ring_loses_is_counted_and_told() {
     // The next sample reports them. The socket may have lost datagrams of the burst; it must have
     // room for this one.
     while collector.receive() {}
-    lab.receive(0, sw_if, frames(7, [1]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(7, [1]));
     lab.until("the last sample is here", |_| {
         collector.receive();
         collector.flows.last().is_some_and(|f| f.sequence as u64 == taken + 1)
@@ -169,9 +169,9 @@ fn what_is_lost_is_shared_by_interfaces_and_told_by_each() {
     let last = 1 << 31;
     for (sw_if, lost) in ports.into_iter().zip([a, b]) {
         for worker in 0..2 {
-            lab.receive(worker, sw_if, frames(last, [1]));
+            lab.receive(worker, SwIfIndex(sw_if.get()), frames(last, [1]));
         }
-        let of = |f: &&Flow| f.source == (0, sw_if) && f.header[..4] == last.to_be_bytes();
+        let of = |f: &&Flow| f.source == (0, sw_if.get()) && f.header[..4] == last.to_be_bytes();
         lab.until("both samples are here", |_| {
             collector.receive();
             collector.flows.iter().filter(of).count() == 2
@@ -193,8 +193,8 @@ fn two_workers_and_two_interfaces_keep_their_counts_apart() {
     let mut on_a = 0;
     for round in 0..10 {
         for worker in 0..2 {
-            lab.receive(worker, a, frames(round, [17, 3]));
-            lab.receive(worker, b, frames(round, [100, 150]));
+            lab.receive(worker, SwIfIndex(a.get()), frames(round, [17, 3]));
+            lab.receive(worker, SwIfIndex(b.get()), frames(round, [100, 150]));
             on_a += 20;
         }
         lab.until("all samples are here", |lab| {
@@ -202,15 +202,18 @@ fn two_workers_and_two_interfaces_keep_their_counts_apart() {
             lab.json()["samples"]["taken"] == collector.flows.len()
         });
     }
-    let of = |sw_if: u32| collector.flows.iter().filter(move |f| f.source == (0, sw_if));
-    assert_eq!(of(a).count(), on_a);
-    assert_eq!(of(a).next_back().map(|f| f.pool), Some(400));
+    let of =
+        |sw_if: SwIfIndex| collector.flows.iter().filter(move |f| f.source == (0, sw_if.get()));
+    assert_eq!(of(SwIfIndex(a.get())).count(), on_a);
+    assert_eq!(of(SwIfIndex(a.get())).next_back().map(|f| f.pool), Some(400));
     // 5000 packets, one in five: the skip's variance makes this a range of six standard errors.
-    let n = of(b).count();
+    let n = of(SwIfIndex(b.get())).count();
     assert!((700..1300).contains(&n), "{n} samples of 5000 at 1:5");
-    assert!(of(b).all(|f| f.rate == 5) && of(a).all(|f| f.rate == 1));
+    assert!(
+        of(SwIfIndex(b.get())).all(|f| f.rate == 5) && of(SwIfIndex(a.get())).all(|f| f.rate == 1)
+    );
     for sw_if in [a, b] {
-        let all: Vec<_> = of(sw_if).collect();
+        let all: Vec<_> = of(SwIfIndex(sw_if.get())).collect();
         assert!(all.iter().map(|f| f.sequence).eq(1..=all.len() as u32));
         assert!(all.windows(2).all(|w| w[0].pool < w[1].pool), "pools grow");
     }
@@ -229,8 +232,8 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     lab.cli("sflow enable-disable loop0");
     lab.cli("sflow enable-disable loop1 4000000000");
     let send = |lab: &mut Lab, n: usize| {
-        lab.receive(0, a, frames(0, [n]));
-        lab.receive(0, b, frames(0, [n]));
+        lab.receive(0, SwIfIndex(a.get()), frames(0, [n]));
+        lab.receive(0, SwIfIndex(b.get()), frames(0, [n]));
     };
     lab.cli("sflow sampling-rate 0");
     send(&mut lab, 200);
@@ -242,8 +245,8 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     lab.cli("sflow sampling-rate 0");
     send(&mut lab, 50);
     lab.flows(&mut collector, 150);
-    assert!(collector.flows[..100].iter().all(|f| f.source == (0, a)));
-    assert!(collector.flows[100..].iter().all(|f| f.source == (0, b)));
+    assert!(collector.flows[..100].iter().all(|f| f.source == (0, a.get())));
+    assert!(collector.flows[100..].iter().all(|f| f.source == (0, b.get())));
     assert_eq!(collector.flows[0].pool, 201);
     assert_eq!(collector.flows[149].pool, 350);
     lab.cli("sflow enable loop1 disable");
@@ -272,7 +275,7 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     // What was counted stays counted, also when the interfaces are gone.
     assert_eq!(json["samples"]["taken"], 152);
     for sw_if in [a, b] {
-        interface::delete(&mut lab.c, sw_if).unwrap();
+        interface::delete(&mut lab.c, SwIfIndex(sw_if.get())).unwrap();
     }
     assert_eq!(lab.json()["samples"]["taken"], 152);
     lab.close();
@@ -288,7 +291,7 @@ fn frames_shown_early_let_no_sample_pass() {
     for n in 0..ROUNDS {
         lab.cli(&format!("sflow sampling-rate {}", 1000 + n % 2));
         // That none was missed, the tap itself asserts.
-        lab.receive(0, sw_if, frames(0, [256; 8]));
+        lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [256; 8]));
     }
     let packets = ROUNDS * 8 * 256;
     lab.until("all are counted", |lab| lab.count("sflow packets processed") == packets);
@@ -303,10 +306,10 @@ fn counters_are_polled() {
     let sw_if = lab.interface();
     lab.interface();
     let mut collector = lab.collector();
-    interface::set_admin(&mut lab.c, sw_if, true).unwrap();
+    interface::set_admin(&mut lab.c, SwIfIndex(sw_if.get()), true).unwrap();
     lab.cli("sflow polling-interval 1");
-    lab.receive(0, sw_if, frames(0, [30]));
-    lab.receive(1, sw_if, frames(0, [12]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [30]));
+    lab.receive(1, SwIfIndex(sw_if.get()), frames(0, [12]));
     lab.cli("sflow enable loop0");
     lab.until("counters come twice", |_| {
         collector.receive();
@@ -314,9 +317,9 @@ fn counters_are_polled() {
     });
     for (i, counters) in collector.counters.iter().enumerate() {
         assert_eq!(counters.sequence, i as u32 + 1);
-        assert_eq!((counters.source, counters.name.as_str()), ((0, sw_if), "loop0"));
+        assert_eq!((counters.source, counters.name.as_str()), ((0, sw_if.0), "loop0"));
         let c = &counters.interface;
-        assert_eq!((c.index, c.network_type, c.speed), (sw_if, 24, 1_000_000_000));
+        assert_eq!((c.index, c.network_type, c.speed), (sw_if.0, 24, 1_000_000_000));
         assert_eq!((c.status, c.direction), (3, 1));
         assert_eq!((c.in_octets, c.in_unicast), (42 * 60, 42));
     }
@@ -331,15 +334,15 @@ fn a_deleted_interface_is_forgotten_and_its_heir_starts_clean() {
     let mut collector = lab.collector();
     lab.cli("sflow polling-interval 1");
     lab.cli("sflow enable loop0 rate 1");
-    lab.receive(0, sw_if, frames(0, [70]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [70]));
     lab.flows(&mut collector, 70);
-    interface::delete(&mut lab.c, sw_if).unwrap();
+    interface::delete(&mut lab.c, SwIfIndex(sw_if.get())).unwrap();
     assert!(lab.json()["interfaces"].as_array().unwrap().is_empty());
     assert_eq!(lab.interface(), sw_if, "the number is taken again");
     assert!(!lab.cli("show sflow").contains("loop0"));
     collector.counters.clear();
     lab.cli("sflow enable loop0 rate 1");
-    lab.receive(0, sw_if, frames(0, [5]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [5]));
     lab.flows(&mut collector, 75);
     let first = &collector.flows[70];
     assert_eq!((first.sequence, first.pool, first.drops), (1, 1, 0));
@@ -359,36 +362,36 @@ fn collectors_come_and_go_and_none_disturbs_another() {
     let sw_if = lab.interface();
     lab.cli("sflow enable loop0 rate 1");
     // Nothing wants these: they are counted.
-    lab.receive(0, sw_if, frames(0, [9]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [9]));
     lab.until("they are counted", |lab| lab.json()["samples"]["without_collector"] == 9);
     // An address at which no other test listens.
     lab.cli("sflow collector add 127.0.0.2 port 9");
     let mut first = lab.collector();
-    lab.receive(0, sw_if, frames(0, [20]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [20]));
     lab.flows(&mut first, 20);
     assert_eq!(first.flows[0].sequence, 1);
     assert_eq!(first.flows[0].pool, 10);
     let mut second = lab.collector();
-    lab.receive(0, sw_if, frames(0, [20]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [20]));
     lab.flows(&mut first, 40);
     lab.flows(&mut second, 20);
     assert_eq!(second.flows[0], first.flows[20]);
     lab.cli(&format!("sflow collector del 127.0.0.1 port {}", first.addr.port()));
-    lab.receive(0, sw_if, frames(0, [20]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [20]));
     lab.flows(&mut second, 40);
     assert!(second.flows.iter().map(|f| f.sequence).eq(21..=60));
     let sequences = &second.datagrams;
     assert!(sequences.windows(2).all(|w| w[1] == w[0] + 1), "{sequences:?}");
     // Another name is another agent.
     lab.cli("sflow agent-address 198.51.100.1");
-    lab.receive(0, sw_if, frames(0, [1]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [1]));
     lab.flows(&mut second, 41);
     assert_eq!(second.datagrams.last(), Some(&1));
     assert_eq!(second.agents.last().map(String::as_str), Some("198.51.100.1"));
     // Under the name that it had before, it goes on.
     let number = second.datagrams[second.datagrams.len() - 2];
     lab.cli("sflow agent-address auto");
-    lab.receive(0, sw_if, frames(0, [1]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [1]));
     lab.flows(&mut second, 42);
     assert_eq!(second.datagrams.last(), Some(&(number + 1)));
     assert_eq!(second.flows.last().map(|f| f.sequence), Some(61));
@@ -401,7 +404,7 @@ fn collectors_come_and_go_and_none_disturbs_another() {
 }
 
 /// Up, as its packets are to leave.
-fn bring_up(lab: &mut Lab, sw_if: u32) {
+fn bring_up(lab: &mut Lab, sw_if: SwIfIndex) {
     interface::set_admin(&mut lab.c, sw_if, true).expect("it can be up");
     lab.c.sync();
 }
@@ -410,7 +413,7 @@ fn bring_up(lab: &mut Lab, sw_if: u32) {
 fn samples_know_where_their_packets_went() {
     let mut lab = Lab::new(1);
     let (a, b) = (lab.interface(), lab.interface());
-    bring_up(&mut lab, b);
+    bring_up(&mut lab, SwIfIndex(b.get()));
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
     let out = lab.out_by("loop1");
@@ -423,16 +426,16 @@ fn samples_know_where_their_packets_went() {
         (DELIVER, Interface::INTERNAL),
         (DROP, Interface::Discarded(269)),
         (down, Interface::Discarded(331)),
-        (out, Interface::Index(b)),
+        (out, Interface::Index(b.get())),
     ] {
         let before = collector.flows.len();
         lab.packets_go(way);
         let mut packets = frames(0, [256, 3]);
         packets.push(vec![tagged.clone()]);
-        lab.receive(0, a, packets);
+        lab.receive(0, SwIfIndex(a.get()), packets);
         lab.flows(&mut collector, before + 260);
         for flow in &collector.flows[before..] {
-            assert_eq!((flow.input, flow.output), (Interface::Index(a), output));
+            assert_eq!((flow.input, flow.output), (Interface::Index(a.get()), output));
         }
         let vlans = collector.flows.last().unwrap().vlans;
         let after = if way == out { 7 } else { 0 };
@@ -447,7 +450,7 @@ fn samples_know_where_their_packets_went() {
 fn the_hosts_adapters_are_the_routers_interfaces() {
     let mut lab = Lab::new(1);
     let (_, b) = (lab.interface(), lab.interface());
-    bring_up(&mut lab, b);
+    bring_up(&mut lab, SwIfIndex(b.get()));
     let mut collector = lab.collector();
     lab.cli("sflow host-interval 1");
     lab.cli("sflow enable loop0");
@@ -455,8 +458,8 @@ fn the_hosts_adapters_are_the_routers_interfaces() {
         collector.receive();
         !collector.adapters.is_empty()
     });
-    let mac = interface::view(&lab.c, b).expect("an interface").mac;
-    assert_eq!(collector.adapters, [(b, vec![MacAddr(mac)])]);
+    let mac = interface::view(&lab.c, SwIfIndex(b.get())).expect("an interface").mac;
+    assert_eq!(collector.adapters, [(b.0, vec![MacAddr(mac)])]);
     lab.close();
 }
 
@@ -464,7 +467,7 @@ fn the_hosts_adapters_are_the_routers_interfaces() {
 fn another_worker_tells_where_packets_went() {
     let mut lab = Lab::new(2);
     let (a, b) = (lab.interface(), lab.interface());
-    bring_up(&mut lab, b);
+    bring_up(&mut lab, SwIfIndex(b.get()));
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
     let out = lab.out_by("loop1");
@@ -474,13 +477,13 @@ fn another_worker_tells_where_packets_went() {
         for (way, output) in [
             (DELIVER, Interface::INTERNAL),
             (DROP, Interface::Discarded(269)),
-            (out, Interface::Index(b)),
+            (out, Interface::Index(b.get())),
         ] {
             lab.packets_go(way);
-            lab.receive(worker, a, frames(0, [256, 3]));
+            lab.receive(worker, SwIfIndex(a.get()), frames(0, [256, 3]));
             lab.flows(&mut collector, all + 259);
             for flow in &collector.flows[all..] {
-                assert_eq!((flow.input, flow.output), (Interface::Index(a), output));
+                assert_eq!((flow.input, flow.output), (Interface::Index(a.get()), output));
             }
             all += 259;
         }
@@ -496,7 +499,7 @@ fn another_worker_tells_where_packets_went() {
 fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
     let mut lab = Lab::new(1);
     let (a, b) = (lab.interface(), lab.interface());
-    bring_up(&mut lab, b);
+    bring_up(&mut lab, SwIfIndex(b.get()));
     let mut collector = lab.collector();
     lab.cli("sflow direction tx");
     lab.cli("sflow sampling-rate 1");
@@ -510,20 +513,23 @@ fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
     {
         lab.cli(&format!("sflow direction {direction}"));
         let before = collector.flows.len();
-        lab.receive(0, a, frames(0, [20, 256]));
+        lab.receive(0, SwIfIndex(a.get()), frames(0, [20, 256]));
         all += 276 * (usize::from(rx) + usize::from(tx));
         lab.flows(&mut collector, all);
-        let of = |sw_if: u32| {
+        let of = |sw_if: SwIfIndex| {
             let new = collector.flows[before..].iter();
-            new.filter(move |f| f.source == (0, sw_if)).collect::<Vec<_>>()
+            new.filter(move |f| f.source == (0, sw_if.get())).collect::<Vec<_>>()
         };
-        assert_eq!(of(a).len(), 276 * usize::from(rx), "{direction}");
-        assert_eq!(of(b).len(), 276 * usize::from(tx), "{direction}");
+        assert_eq!(of(SwIfIndex(a.get())).len(), 276 * usize::from(rx), "{direction}");
+        assert_eq!(of(SwIfIndex(b.get())).len(), 276 * usize::from(tx), "{direction}");
         for flow in &collector.flows[before..] {
-            assert_eq!((flow.input, flow.output), (Interface::Index(a), Interface::Index(b)));
+            assert_eq!(
+                (flow.input, flow.output),
+                (Interface::Index(a.get()), Interface::Index(b.get()))
+            );
         }
         pool += 276 * u32::from(tx);
-        assert!(of(b).last().is_none_or(|f| f.pool == pool));
+        assert!(of(SwIfIndex(b.get())).last().is_none_or(|f| f.pool == pool));
         assert!(lab.cli("show sflow").contains(&format!("sflow direction {direction}\n")));
     }
     assert_eq!(lab.json()["interfaces"][0]["pool"], 3 * 276);
@@ -531,7 +537,7 @@ fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
     assert_eq!(lab.count("sflow packets processed"), 6 * 276);
     // An interface that is off costs nothing and says nothing.
     lab.cli("sflow enable loop1 disable");
-    lab.receive(0, a, frames(0, [10]));
+    lab.receive(0, SwIfIndex(a.get()), frames(0, [10]));
     lab.flows(&mut collector, all + 10);
     lab.close();
 }
@@ -545,9 +551,9 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.cli("sflow sampling-rate 0");
     lab.cli("sflow enable loop0");
     lab.packets_go(DROP);
-    lab.receive(0, a, frames(0, [9]));
+    lab.receive(0, SwIfIndex(a.get()), frames(0, [9]));
     // Not of an interface without sFlow.
-    lab.receive(0, b, frames(0, [9]));
+    lab.receive(0, SwIfIndex(b.get()), frames(0, [9]));
     lab.until("they are here", |_| {
         collector.receive();
         collector.discards.len() >= 9
@@ -555,7 +561,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     assert!(collector.flows.is_empty());
     for (i, discard) in (0..).zip(&collector.discards) {
         assert_eq!((discard.sequence, discard.drops), (i + 1, 0));
-        assert_eq!((discard.input, discard.reason), (a, 269));
+        assert_eq!((discard.input, discard.reason), (a.0, 269));
         let (group, trap) = (&*discard.trap.0, &*discard.trap.1);
         assert_eq!((group, trap), ("vpp_ethernet-input", "vpp_the_test_drops_it"));
         assert_eq!((discard.frame_length, &discard.header), (60, &packet(i, 60)));
@@ -564,7 +570,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     assert_eq!(lab.count("sflow discards processed"), 9);
     // A flood: a limited number per second, and the rest is counted.
     lab.cli("sflow drop-monitoring enable limit 1");
-    lab.receive(0, a, frames(0, [256; 20]));
+    lab.receive(0, SwIfIndex(a.get()), frames(0, [256; 20]));
     let start = Instant::now();
     // Without waiting for the next reported drop.
     lab.until("those that are not reported are shown", |lab| {
@@ -574,7 +580,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
         })
     });
     lab.until("a new second begins", |_| start.elapsed() > Duration::from_millis(1010));
-    lab.receive(0, a, frames(0, [1]));
+    lab.receive(0, SwIfIndex(a.get()), frames(0, [1]));
     lab.until("it is reported", |_| {
         collector.receive();
         collector.discards.last().is_some_and(|d| d.drops > 0)
@@ -583,7 +589,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     assert_eq!(last.drops as usize, 20 * 256 + 1 - (collector.discards.len() - 9));
     lab.cli("sflow drop-monitoring disable");
     let processed = lab.count("sflow discards processed");
-    lab.receive(0, a, frames(0, [30]));
+    lab.receive(0, SwIfIndex(a.get()), frames(0, [30]));
     assert_eq!(lab.count("sflow discards processed"), processed);
     lab.close();
 }
@@ -603,7 +609,7 @@ fn dropped_super_packets_are_told_of_as_on_the_wire() {
     tcp.extend([0x08, 0, 0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 198, 51, 100, 1]);
     tcp.extend([0, 80, 0, 81, 0, 0, 0, 100, 0, 0, 0, 0, 0x50, 0x18, 1, 0, 0, 0, 0, 0]);
     tcp.extend((0..250).map(|i| (i / 10) as u8));
-    lab.receive(0, a, vec![vec![tcp.clone(), tcp.clone()]]);
+    lab.receive(0, SwIfIndex(a.get()), vec![vec![tcp.clone(), tcp.clone()]]);
     lab.until("they are here", |_| {
         collector.receive();
         collector.discards.len() >= 6
@@ -625,20 +631,20 @@ fn drop_monitoring_begins_alone_and_ends_with_the_interface() {
     lab.cli("sflow enable loop0");
     lab.cli("sflow enable loop1");
     lab.packets_go(DROP);
-    lab.receive(0, a, frames(0, [4]));
+    lab.receive(0, SwIfIndex(a.get()), frames(0, [4]));
     assert_eq!(lab.count("sflow discards processed"), 0);
     lab.cli("sflow drop-monitoring enable limit 1000000");
-    lab.receive(0, a, frames(0, [5]));
+    lab.receive(0, SwIfIndex(a.get()), frames(0, [5]));
     lab.cli("sflow enable loop0 disable");
-    lab.receive(0, a, frames(0, [7]));
-    lab.receive(0, b, frames(0, [3]));
+    lab.receive(0, SwIfIndex(a.get()), frames(0, [7]));
+    lab.receive(0, SwIfIndex(b.get()), frames(0, [3]));
     assert_eq!(lab.count("sflow discards processed"), 8);
     lab.until("they are here", |_| {
         collector.receive();
         collector.discards.len() >= 8
     });
     let inputs: Vec<_> = collector.discards.iter().map(|d| d.input).collect();
-    assert_eq!(inputs, [[a; 5].as_slice(), &[b; 3]].concat());
+    assert_eq!(inputs, [[a.0; 5].as_slice(), &[b.0; 3]].concat());
     lab.close();
 }
 
@@ -648,7 +654,7 @@ fn what_was_taken_is_sent_when_the_router_stops() {
     let sw_if = lab.interface();
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
-    lab.receive(0, sw_if, frames(0, [123]));
+    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [123]));
     lab.close();
     while collector.receive() {}
     assert_eq!(collector.flows.len(), 123);

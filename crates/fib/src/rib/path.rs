@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn paths_to_the_same_place_may_have_other_weights() {
-        let path = Path::via([10, 0, 0, 1], Some(1));
+        let path = Path::via([10, 0, 0, 1], Some(SwIfIndex(1)));
         assert!(path.is_same(&Path { weight: 7, preference: 2, ..path }));
         assert!(!path.is_same(&Path { labels: Labels::new(&[16]).unwrap(), ..path }));
         assert!(!path.is_same(&Path::via([10, 0, 0, 1], None)));

@@ -4,6 +4,7 @@ use super::Control;
 use crate::arc::{ArcConfig, ArcError, ArcRow};
 use crate::decl::{ArcDecl, ArcId, ArcKey, NodeId};
 use crate::mailbox::ToWorker;
+use thalweg_buffer::SwIfIndex;
 use thalweg_tables::qsbr::Domain;
 
 impl Control {
@@ -22,7 +23,7 @@ impl Control {
     }
     /// Returns the features enabled on an interface, by arc, in the order in which packets visit
     /// them, taps last.
-    pub fn enabled_features(&self, sw_if: u32) -> Vec<(&'static str, Vec<&'static str>)> {
+    pub fn enabled_features(&self, sw_if: SwIfIndex) -> Vec<(&'static str, Vec<&'static str>)> {
         let rows = self.arcs.iter().zip(&self.arc_table.arcs);
         rows.map(|(a, row)| (a.decl.name, a.enabled(row, sw_if))).collect()
     }
@@ -51,7 +52,7 @@ impl Control {
         &mut self,
         arc: &str,
         feature: &str,
-        sw_if: u32,
+        sw_if: SwIfIndex,
         on: bool,
     ) -> Result<(), ArcError> {
         let (arc, taps) = self.change_arc(arc, |a, to| a.set(to, feature, sw_if, on))?;
@@ -62,7 +63,7 @@ impl Control {
     }
 
     /// Opens or closes the workers' gates to the taps of an interface.
-    fn set_gates(&mut self, arc: ArcId, sw_if: u32, mask: u32) {
+    fn set_gates(&mut self, arc: ArcId, sw_if: SwIfIndex, mask: u32) {
         for w in 0..self.workers.len() {
             self.send(w, ToWorker::Gate { arc, sw_if, mask });
         }
@@ -75,14 +76,14 @@ impl Control {
     pub fn set_arc_end(
         &mut self,
         arc: &str,
-        sw_if: u32,
+        sw_if: SwIfIndex,
         end: Option<NodeId>,
     ) -> Result<(), ArcError> {
         self.change_arc(arc, |a, to| a.set_end(to, sw_if, end)).map(|_| ())
     }
 
     /// Removes an interface from all arcs.
-    pub fn remove_interface(&mut self, sw_if: u32) {
+    pub fn remove_interface(&mut self, sw_if: SwIfIndex) {
         let table = self.arc_table.clone();
         for (at, row) in table.arcs.iter().enumerate() {
             if self.arcs[at].remove_interface((row, &self.domain), sw_if) {
@@ -94,7 +95,7 @@ impl Control {
 
     /// Commits the workers' memory for an interface that has a device, so that no worker has to
     /// wait for it at the first packet.
-    pub fn make_interface_ready(&self, sw_if: u32) {
+    pub fn make_interface_ready(&self, sw_if: SwIfIndex) {
         for w in &self.workers {
             w.stats.make_ready(sw_if);
             w.gates.iter().for_each(|gates| gates.make_ready(sw_if));

@@ -3,6 +3,7 @@
 use super::Control;
 use crate::decl::NodeId;
 use crate::stats::{IfStats, IfTotals};
+use thalweg_buffer::SwIfIndex;
 
 impl Control {
     /// Returns an error counter of one worker since the last clear.
@@ -25,7 +26,7 @@ impl Control {
     }
 
     /// Returns an interface's counters, summed over all workers, since they were last cleared.
-    pub fn interface_totals(&self, sw_if: u32) -> IfTotals {
+    pub fn interface_totals(&self, sw_if: SwIfIndex) -> IfTotals {
         let all = self.interface_totals_raw(sw_if);
         match self.baseline.interfaces.get(&sw_if) {
             Some(base) => all.since(base),
@@ -36,7 +37,7 @@ impl Control {
     /// Returns an interface's counters per worker, such that their sum is the count since they were
     /// last cleared: the count before is subtracted from the first workers that have counted as
     /// much.
-    pub fn interface_counts(&self, sw_if: u32) -> Vec<IfTotals> {
+    pub fn interface_counts(&self, sw_if: SwIfIndex) -> Vec<IfTotals> {
         let mut before = self.baseline.interfaces.get(&sw_if).copied().unwrap_or_default();
         let workers = (0..self.workers()).map(|w| self.worker_stats(w).interface(sw_if));
         workers.map(|stats| since_in_turn(stats, &mut before)).collect()
@@ -44,7 +45,7 @@ impl Control {
 
     /// Returns an interface's counters, summed over all workers, never cleared: for exporters whose
     /// counters must not go back.
-    pub fn interface_totals_raw(&self, sw_if: u32) -> IfTotals {
+    pub fn interface_totals_raw(&self, sw_if: SwIfIndex) -> IfTotals {
         let mut t = IfTotals::default();
         for w in 0..self.workers() {
             t.add(self.worker_stats(w).interface(sw_if));

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
-use thalweg_buffer::{Cache, Pool, PoolConfig, PoolError};
+use thalweg_buffer::{Cache, Pool, PoolConfig, PoolError, SwIfIndex};
 use thalweg_tables::SparseMemory;
 use thalweg_tables::qsbr::Domain;
 
@@ -253,7 +253,7 @@ pub struct Control {
     poller: Poller,
     started: Instant,
     stopping: bool,
-    namer: fn(&Control, u32) -> String,
+    namer: fn(&Control, SwIfIndex) -> String,
     files: Vec<FileLister>,
     hand_offs: hand_off::Queues,
     main: MainStats,
@@ -269,7 +269,7 @@ pub struct Baseline {
     /// Errors, per worker and number.
     pub errors: Vec<Vec<u64>>,
     /// Interfaces, per index.
-    pub interfaces: BTreeMap<u32, IfTotals>,
+    pub interfaces: BTreeMap<SwIfIndex, IfTotals>,
     /// Nodes: calls, vectors, clocks, suspends, per worker and node.
     pub nodes: Vec<Vec<[u64; 4]>>,
     /// The main thread's loop.
@@ -683,12 +683,12 @@ impl Control {
     }
 
     /// Sets the function that names interfaces.
-    pub fn set_namer(&mut self, namer: fn(&Control, u32) -> String) {
+    pub fn set_namer(&mut self, namer: fn(&Control, SwIfIndex) -> String) {
         self.namer = namer;
     }
 
     /// Returns an interface's name.
-    pub fn interface_name(&self, sw_if: u32) -> String {
+    pub fn interface_name(&self, sw_if: SwIfIndex) -> String {
         (self.namer)(self, sw_if)
     }
 

@@ -10,7 +10,9 @@ use crate::node::{CONTINUE, DROP, ErrorCode, Fate, KEPT, KIND, NODE, SLOT, Verdi
 use crate::stats::WorkerStats;
 use crate::trace::TraceStep;
 use std::fmt::Write;
-use thalweg_buffer::{Cache, Deal, FRAME_SIZE, Flags, Frame, Iface, Lineage, Packet, PktMut};
+use thalweg_buffer::{
+    Cache, Deal, FRAME_SIZE, Flags, Frame, Iface, LOCAL_IF, Lineage, Packet, PktMut, SwIfIndex,
+};
 use thalweg_tables::qsbr::Guard;
 
 /// Finds the pending frames of the nodes that packets are dealt to.
@@ -219,7 +221,9 @@ impl<'w> NodeCx<'w> {
         // drop it, and the branch is unpredictable, so one check is enough.
         if frame.flags().contains(Flags::SAMPLED) {
             match frame.tx() {
-                Iface::Uniform(sw_if @ 1..) => self.core.sampled_end(&frame, Fate::Sent(sw_if)),
+                Iface::Uniform(sw_if) if sw_if != LOCAL_IF => {
+                    self.core.sampled_end(&frame, Fate::Sent(sw_if));
+                }
                 Iface::Mixed => self.core.sampled_end(&frame, Fate::SentEach),
                 Iface::Uniform(_) => {
                     frame.sampled().iter().for_each(|i| self.core.sampled_gone(frame.key(i)));
@@ -263,7 +267,7 @@ impl<'w> NodeCx<'w> {
     pub fn device_input(
         &mut self,
         mut frame: Box<Frame>,
-        sw_if: u32,
+        sw_if: SwIfIndex,
         trace: impl Fn(&Frame, u8, &mut dyn Write),
     ) {
         if frame.is_empty() {
@@ -282,7 +286,7 @@ impl<'w> NodeCx<'w> {
     /// device, to which packets come that a device has received; those of devices go by
     /// [`device_input`](Self::device_input), which alone counts what comes from a wire.
     #[inline(always)]
-    pub fn interface_input(&mut self, frame: &mut Frame, sw_if: u32) {
+    pub fn interface_input(&mut self, frame: &mut Frame, sw_if: SwIfIndex) {
         let i = self.core.stats.interface(sw_if);
         let count = i.rx_packets.get().wrapping_add(frame.len() as u64);
         i.rx_packets.set(count);
@@ -296,7 +300,7 @@ impl<'w> NodeCx<'w> {
     /// Counts some packets of a frame as received by an interface without a device. Its taps do not
     /// see them: see [`input_taps_wait`](Self::input_taps_wait).
     #[inline]
-    pub fn count_input(&self, sw_if: u32, packets: u64, bytes: u64) {
+    pub fn count_input(&self, sw_if: SwIfIndex, packets: u64, bytes: u64) {
         let i = self.core.stats.interface(sw_if);
         i.rx_packets.add(packets);
         i.rx_bytes.add(bytes);
@@ -305,7 +309,7 @@ impl<'w> NodeCx<'w> {
     /// Returns whether a tap has to see one of the next packets that an interface receives, in a
     /// frame of its own ([`interface_input`](Self::interface_input)).
     #[inline]
-    pub fn input_taps_wait(&self, sw_if: u32, packets: u64) -> bool {
+    pub fn input_taps_wait(&self, sw_if: SwIfIndex, packets: u64) -> bool {
         let count = self.core.stats.interface(sw_if).rx_packets.get().wrapping_add(packets);
         self.core.taps.due::<RX>(sw_if, count, true)
     }
@@ -321,7 +325,7 @@ impl<'w> NodeCx<'w> {
 
     /// Sends a frame out by an interface: counts it, runs taps, and passes it on to the interface's
     /// first output feature or its device. For the interface's output node.
-    pub fn interface_output(&mut self, mut frame: Box<Frame>, sw_if: u32) {
+    pub fn interface_output(&mut self, mut frame: Box<Frame>, sw_if: SwIfIndex) {
         frame.set_tx(sw_if);
         self.count_output(&mut frame, sw_if);
         let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
@@ -330,7 +334,7 @@ impl<'w> NodeCx<'w> {
 
     /// Counts a frame as sent by an interface, and runs its taps.
     #[inline(always)]
-    fn count_output(&mut self, frame: &mut Frame, sw_if: u32) {
+    fn count_output(&mut self, frame: &mut Frame, sw_if: SwIfIndex) {
         let i = self.core.stats.interface(sw_if);
         let count = i.tx_packets.get().wrapping_add(frame.len() as u64);
         i.tx_packets.set(count);
@@ -347,7 +351,7 @@ impl<'w> NodeCx<'w> {
     ///
     /// Taps of these interfaces see frames of one interface only: see
     /// [`output_taps_wait`](Self::output_taps_wait).
-    pub fn interfaces_output(&mut self, mut frame: Box<Frame>, port: u32) {
+    pub fn interfaces_output(&mut self, mut frame: Box<Frame>, port: SwIfIndex) {
         self.count_output(&mut frame, port);
         if let Iface::Uniform(sw_if) = frame.tx() {
             if sw_if != port {
@@ -372,7 +376,7 @@ impl<'w> NodeCx<'w> {
     }
 
     /// Returns whether a tap has to see one of the next packets that an interface sends.
-    pub fn output_taps_wait(&self, sw_if: u32, packets: u64) -> bool {
+    pub fn output_taps_wait(&self, sw_if: SwIfIndex, packets: u64) -> bool {
         let count = self.core.stats.interface(sw_if).tx_packets.get().wrapping_add(packets);
         self.core.taps.due::<TX>(sw_if, count, true)
     }
@@ -462,7 +466,7 @@ impl<'w> NodeCx<'w> {
     }
 
     #[inline]
-    fn resolve(&self, v: Verdict, rx_if: u32, tx_if: u32) -> NodeId {
+    fn resolve(&self, v: Verdict, rx_if: SwIfIndex, tx_if: SwIfIndex) -> NodeId {
         let info = &self.core.info[self.node.0 as usize];
         match v.0 & KIND {
             SLOT => info.nexts.get((v.0 & 0xffff) as usize).copied().unwrap_or(info.drop),

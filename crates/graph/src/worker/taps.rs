@@ -10,7 +10,7 @@ use crate::decl::{ArcId, NodeId};
 use crate::node::{Fate, MAX_SKIP, NEEDED, Tap, TapCx};
 use crate::stats::{MAX_INTERFACES, WorkerStats};
 use std::time::Duration;
-use thalweg_buffer::{Frame, Iface, Packet, PacketKey};
+use thalweg_buffer::{Frame, Iface, Packet, PacketKey, SwIfIndex};
 use thalweg_tables::prefetch::Line;
 use thalweg_tables::{SparseArray, SparseMemory, zeroable};
 
@@ -105,7 +105,7 @@ pub(super) struct Taps {
     /// Gates by arc and interface.
     gates: [Gates; GATED.len()],
     /// Gates that are not closed.
-    open: Vec<(usize, u32)>,
+    open: Vec<(usize, SwIfIndex)>,
     /// True if a tap was installed: open gates may refer to the one that was there.
     stale: bool,
     /// True if a tap was called since taps were settled.
@@ -219,7 +219,7 @@ impl Taps {
     /// Returns true if a frame on arc `A` after which the interface's packet count is `count` must
     /// be shown to taps.
     #[inline]
-    pub(super) fn due<const A: usize>(&self, sw_if: u32, count: u64, offload: bool) -> bool {
+    pub(super) fn due<const A: usize>(&self, sw_if: SwIfIndex, count: u64, offload: bool) -> bool {
         let due = self.gates[A].at(sw_if).due();
         // A GSO packet is not counted as its segments: taps have to see it.
         count >= due || (offload && due != NEVER)
@@ -249,7 +249,7 @@ impl Taps {
     }
 
     /// Notifies taps of the packets that have passed a gate.
-    fn report_gate(&mut self, stats: &WorkerStats, now: u64, (a, sw_if): (usize, u32)) {
+    fn report_gate(&mut self, stats: &WorkerStats, now: u64, (a, sw_if): (usize, SwIfIndex)) {
         let arc = ArcId(a as u8);
         let gate = self.gates[a].at_mut(sw_if);
         let count = packets(stats, a, sw_if);
@@ -268,7 +268,13 @@ impl Taps {
     }
 
     /// Writes a gate.
-    fn fill_gate(&mut self, stats: &WorkerStats, (a, sw_if): (usize, u32), mask: u32, place: u32) {
+    fn fill_gate(
+        &mut self,
+        stats: &WorkerStats,
+        (a, sw_if): (usize, SwIfIndex),
+        mask: u32,
+        place: u32,
+    ) {
         let mut gate = Gate::default();
         if mask != 0 {
             let row = self.on.get(a).map_or(&[][..], |row| row);
@@ -298,7 +304,7 @@ impl Taps {
         &mut self,
         (now, arc): (u64, ArcId),
         mask: u32,
-        (sw_if, passed): (u32, u64),
+        (sw_if, passed): (SwIfIndex, u64),
         frame: &mut Frame,
     ) -> u64 {
         let mut skip = MAX_SKIP;
@@ -324,7 +330,7 @@ fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
 
 /// Returns the number of packets received or sent by an interface.
 #[inline]
-fn packets(stats: &WorkerStats, arc: usize, sw_if: u32) -> u64 {
+fn packets(stats: &WorkerStats, arc: usize, sw_if: SwIfIndex) -> u64 {
     let i = stats.interface(sw_if);
     if arc == 0 { i.rx_packets.get() } else { i.tx_packets.get() }
 }
@@ -332,7 +338,12 @@ fn packets(stats: &WorkerStats, arc: usize, sw_if: u32) -> u64 {
 impl Core {
     /// Runs the taps of an interface on a frame on arc `A`, with which its packet count is `count`.
     #[inline(never)]
-    pub(super) fn run_gate<const A: usize>(&mut self, sw_if: u32, count: u64, frame: &mut Frame) {
+    pub(super) fn run_gate<const A: usize>(
+        &mut self,
+        sw_if: SwIfIndex,
+        count: u64,
+        frame: &mut Frame,
+    ) {
         let (now, taps, arc) = (self.now, &mut self.taps, GATED[A]);
         let gate = taps.gates[A].at_mut(sw_if);
         if gate.knows_needs {
@@ -394,7 +405,7 @@ impl Core {
     }
 
     /// Opens or closes the gate of an interface on an arc, for the taps of `mask`.
-    pub(super) fn set_gate(&mut self, arc: ArcId, sw_if: u32, mask: u32) {
+    pub(super) fn set_gate(&mut self, arc: ArcId, sw_if: SwIfIndex, mask: u32) {
         let a = arc.0 as usize;
         if a >= GATED.len() {
             return;

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
-use thalweg_buffer::{Flags, Frame, Iface, Packet, PktMut, PoolConfig};
+use thalweg_buffer::{Flags, Frame, Iface, Packet, PktMut, PoolConfig, SwIfIndex};
 use thalweg_graph::stats::Totals;
 use thalweg_graph::{
     ArcDecl, ArcId, ArcKey, Built, Control, EngineConfig, EngineError, FeatureDecl, HandOff,
@@ -67,7 +67,7 @@ pub struct Notes {
 
 /// Makes the input send packets.
 pub struct Make {
-    pub sw_if: u32,
+    pub sw_if: SwIfIndex,
     /// One frame per element: the kind of each packet.
     pub frames: Vec<Vec<u8>>,
 }
@@ -94,7 +94,7 @@ mod input {
 
     struct Input {
         notes: Arc<Notes>,
-        jobs: VecDeque<(u32, Vec<u8>)>,
+        jobs: VecDeque<(SwIfIndex, Vec<u8>)>,
         next: u32,
     }
 
@@ -464,7 +464,7 @@ impl Lab {
     }
 
     /// Makes packets on a worker, a frame per element.
-    pub fn make(&mut self, worker: usize, sw_if: u32, frames: Vec<Vec<u8>>) {
+    pub fn make(&mut self, worker: usize, sw_if: SwIfIndex, frames: Vec<Vec<u8>>) {
         let input = self.node("test-input");
         self.c.message(worker, input, Box::new(Make { sw_if, frames }));
     }

@@ -272,7 +272,7 @@ impl Statistics {
 
     fn count_interfaces(&self, c: &Control) {
         for (column, _) in self.interfaces.iter().enumerate().filter(|(_, known)| known.is_some()) {
-            for (row, totals) in c.interface_counts(column as u32).iter().enumerate() {
+            for (row, totals) in c.interface_counts(SwIfIndex(column as u32)).iter().enumerate() {
                 for (slot, (_, value)) in self.combined.iter().zip(COMBINED) {
                     self.segment.count(*slot, row + 1, column, value(totals));
                 }
@@ -289,9 +289,9 @@ impl Statistics {
         let interfaces = state.borrow();
         while let Some(sw_if) = self.changed.first().copied() {
             let now = interfaces.get(sw_if).map(|view| view.name.as_str());
-            let known = self.interfaces.get(sw_if as usize).and_then(Option::as_ref);
+            let known = self.interfaces.get(sw_if.index()).and_then(Option::as_ref);
             if now != known.map(|(name, _)| name.as_str()) {
-                self.describe_interface(sw_if as usize, now)?;
+                self.describe_interface(sw_if.index(), now)?;
             }
             self.changed.remove(&sw_if);
         }

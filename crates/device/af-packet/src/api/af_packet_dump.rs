@@ -28,7 +28,7 @@ fn handle(c: &mut Control, _: AfPacketDump, out: &mut Details<AfPacketDetails>) 
     for view in c.state::<Interfaces>().borrow().iter() {
         let device = view.name.strip_prefix("host-").filter(|_| view.dev_type == "af-packet");
         if let Some(device) = device {
-            let sw_if_index = InterfaceIndex(view.sw_if);
+            let sw_if_index = InterfaceIndex(view.sw_if.get());
             out.send(&AfPacketDetails { sw_if_index, host_if_name: device.into() });
         }
     }

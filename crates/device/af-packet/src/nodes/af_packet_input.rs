@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
+use thalweg_device::SwIfIndex;
 use thalweg_device::offload::more_on_wire;
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, RxMode};
@@ -24,24 +25,24 @@ pub static NODE: NodeDecl = NodeDecl {
 /// Messages from the main thread.
 pub(crate) enum ToInput {
     /// Poll this ring from now on (once its interface is up).
-    Add { sw_if: u32, queue: u32, framing: Framing, ring: Box<RxRing> },
+    Add { sw_if: SwIfIndex, queue: u32, framing: Framing, ring: Box<RxRing> },
     /// Drop all rings of an interface.
-    Remove { sw_if: u32 },
+    Remove { sw_if: SwIfIndex },
     /// Release a queue for another worker.
-    Give { sw_if: u32, queue: u32, to: SyncSender<Box<Queue>> },
+    Give { sw_if: SwIfIndex, queue: u32, to: SyncSender<Box<Queue>> },
     /// Take over a queue from another worker.
     Take(Box<Queue>),
     /// The interface went up or down.
-    Admin { sw_if: u32, up: bool },
+    Admin { sw_if: SwIfIndex, up: bool },
     /// Receive mode of one queue, or of all queues of an interface.
-    Mode { sw_if: u32, queue: Option<u32>, mode: RxMode },
+    Mode { sw_if: SwIfIndex, queue: Option<u32>, mode: RxMode },
     /// The kernel has lost this many frames of an interface.
-    Missed { sw_if: u32, frames: u64 },
+    Missed { sw_if: SwIfIndex, frames: u64 },
 }
 
 /// A receive queue. It moves between workers with all its state.
 pub(crate) struct Queue {
-    sw_if: u32,
+    sw_if: SwIfIndex,
     queue: u32,
     framing: Framing,
     ring: Box<RxRing>,
@@ -153,7 +154,7 @@ impl Queue {
     }
 }
 
-fn trace(sw_if: u32, queue: u32, framing: Framing, f: &Frame, i: u8, out: &mut dyn Write) {
+fn trace(sw_if: SwIfIndex, queue: u32, framing: Framing, f: &Frame, i: u8, out: &mut dyn Write) {
     let name = interface_token(sw_if);
     let _ = writeln!(out, "af_packet: {name} hw_if_index {sw_if} rx-queue {queue}");
     let m = f.meta(i);

@@ -8,6 +8,7 @@ use crate::offload;
 use crate::ring::{Framing, SendError, TxRing, VnetHdr};
 use std::any::Any;
 use thalweg_buffer::{Flags, Frame};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{Built, ErrorCode, Kind, NodeCx, NodeDecl, Runner, Verdict};
 
 thalweg_graph::errors! {
@@ -24,17 +25,19 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "af-packet-tx",
     kind: Kind::Tx,
     errors: ERRORS,
-    build: |_| Built::runner(AfPacketTx { sw_if: 0, framing: Framing::Ethernet, ring: None }),
+    build: |_| {
+        Built::runner(AfPacketTx { sw_if: SwIfIndex(0), framing: Framing::Ethernet, ring: None })
+    },
     ..NodeDecl::DEFAULT
 };
 
 /// Builds a worker's transmit node of one interface.
-pub(crate) fn build(sw_if: u32, framing: Framing, ring: Option<TxRing>) -> Built {
+pub(crate) fn build(sw_if: SwIfIndex, framing: Framing, ring: Option<TxRing>) -> Built {
     Built::runner(AfPacketTx { sw_if, framing, ring: ring.map(Box::new) })
 }
 
 struct AfPacketTx {
-    sw_if: u32,
+    sw_if: SwIfIndex,
     framing: Framing,
     ring: Option<Box<TxRing>>,
 }

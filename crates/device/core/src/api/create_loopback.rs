@@ -28,5 +28,5 @@ pub static SERVICE: Call<Control, CreateLoopback, CreateLoopbackReply> =
 
 fn handle(c: &mut Control, rq: CreateLoopback) -> Result<CreateLoopbackReply, Retval> {
     let sw_if = loopback::create_loopback(c, None, mac(rq.mac_address))?;
-    Ok(CreateLoopbackReply { sw_if_index: InterfaceIndex(sw_if) })
+    Ok(CreateLoopbackReply { sw_if_index: InterfaceIndex(sw_if.get()) })
 }

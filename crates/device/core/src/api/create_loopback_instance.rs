@@ -39,7 +39,7 @@ fn handle(
         return Err(Retval::INVALID_REGISTRATION.because("the instance is out of range"));
     }
     match loopback::create_loopback(c, instance, mac(rq.mac_address)) {
-        Ok(sw_if) => Ok(CreateLoopbackInstanceReply { sw_if_index: InterfaceIndex(sw_if) }),
+        Ok(sw_if) => Ok(CreateLoopbackInstanceReply { sw_if_index: InterfaceIndex(sw_if.get()) }),
         // VPP's error for an instance in use.
         Err(e @ DeviceError::Exists(_)) => Err(Retval::INVALID_REGISTRATION.because(e)),
         Err(e) => Err(e.into()),

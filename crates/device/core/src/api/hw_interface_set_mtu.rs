@@ -1,7 +1,7 @@
 //! `hw_interface_set_mtu`: sets the MTU of a device.
 
 use crate::api_types::INTERFACE;
-use crate::interface;
+use crate::{SwIfIndex, interface};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -21,6 +21,6 @@ pub static SERVICE: Call<Control, HwInterfaceSetMtu, HwInterfaceSetMtuReply> =
     Call::new(&INTERFACE, handle);
 
 fn handle(c: &mut Control, rq: HwInterfaceSetMtu) -> Result<HwInterfaceSetMtuReply, Retval> {
-    interface::set_link_mtu(c, rq.sw_if_index.0, rq.mtu.into())?;
+    interface::set_link_mtu(c, SwIfIndex(rq.sw_if_index.0), rq.mtu.into())?;
     Ok(HwInterfaceSetMtuReply)
 }

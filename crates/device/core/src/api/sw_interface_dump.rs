@@ -94,8 +94,8 @@ fn handle(c: &mut Control, rq: SwInterfaceDump, out: Details<SwInterfaceDetails>
 
 fn details(view: &InterfaceView) -> SwInterfaceDetails {
     SwInterfaceDetails {
-        sw_if_index: InterfaceIndex(view.sw_if),
-        sup_sw_if_index: view.parent.unwrap_or(view.sw_if),
+        sw_if_index: InterfaceIndex(view.sw_if.get()),
+        sup_sw_if_index: view.parent.unwrap_or(view.sw_if).get(),
         l2_address: MacAddr(view.mac),
         flags: flags(view),
         r#type: IfType::HARDWARE,

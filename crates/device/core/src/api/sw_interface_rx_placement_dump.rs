@@ -41,7 +41,7 @@ fn handle(
         let device = c.state::<Interfaces>().borrow().device(sw_if);
         for queue in device.map(|device| device.borrow().rx_queues()).unwrap_or_default() {
             out.send(&SwInterfaceRxPlacementDetails {
-                sw_if_index: InterfaceIndex(sw_if),
+                sw_if_index: InterfaceIndex(sw_if.get()),
                 queue_id: queue.queue,
                 worker_id: queue.worker as u32 + 1,
                 mode: queue.mode.into(),

@@ -1,7 +1,7 @@
 //! `sw_interface_set_flags`: brings an interface up or down.
 
 use crate::api_types::INTERFACE;
-use crate::interface;
+use crate::{SwIfIndex, interface};
 use thalweg_api::types::{IfStatusFlags, InterfaceIndex};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -21,6 +21,6 @@ pub static SERVICE: Call<Control, SwInterfaceSetFlags, SwInterfaceSetFlagsReply>
     Call::new(&INTERFACE, handle);
 
 fn handle(c: &mut Control, rq: SwInterfaceSetFlags) -> Result<SwInterfaceSetFlagsReply, Retval> {
-    interface::set_admin(c, rq.sw_if_index.0, rq.flags.has(IfStatusFlags::ADMIN_UP))?;
+    interface::set_admin(c, SwIfIndex(rq.sw_if_index.0), rq.flags.has(IfStatusFlags::ADMIN_UP))?;
     Ok(SwInterfaceSetFlagsReply)
 }

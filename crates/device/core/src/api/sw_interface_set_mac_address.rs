@@ -1,7 +1,7 @@
 //! `sw_interface_set_mac_address`: sets an interface's MAC address.
 
 use crate::api_types::INTERFACE;
-use crate::interface;
+use crate::{SwIfIndex, interface};
 use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -24,6 +24,6 @@ fn handle(
     c: &mut Control,
     rq: SwInterfaceSetMacAddress,
 ) -> Result<SwInterfaceSetMacAddressReply, Retval> {
-    interface::set_mac(c, rq.sw_if_index.0, rq.mac_address.0)?;
+    interface::set_mac(c, SwIfIndex(rq.sw_if_index.0), rq.mac_address.0)?;
     Ok(SwInterfaceSetMacAddressReply)
 }

@@ -1,7 +1,7 @@
 //! `sw_interface_set_mtu`: sets an interface's packet MTUs.
 
 use crate::api_types::INTERFACE;
-use crate::interface;
+use crate::{SwIfIndex, interface};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -21,6 +21,6 @@ pub static SERVICE: Call<Control, SwInterfaceSetMtu, SwInterfaceSetMtuReply> =
     Call::new(&INTERFACE, handle);
 
 fn handle(c: &mut Control, rq: SwInterfaceSetMtu) -> Result<SwInterfaceSetMtuReply, Retval> {
-    interface::set_mtus(c, rq.sw_if_index.0, rq.mtu.into())?;
+    interface::set_mtus(c, SwIfIndex(rq.sw_if_index.0), rq.mtu.into())?;
     Ok(SwInterfaceSetMtuReply)
 }

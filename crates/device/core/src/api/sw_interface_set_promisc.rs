@@ -1,7 +1,7 @@
 //! `sw_interface_set_promisc`: switches promiscuous mode.
 
 use crate::api_types::INTERFACE;
-use crate::interface;
+use crate::{SwIfIndex, interface};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -24,6 +24,6 @@ fn handle(
     c: &mut Control,
     rq: SwInterfaceSetPromisc,
 ) -> Result<SwInterfaceSetPromiscReply, Retval> {
-    interface::set_promiscuous(c, rq.sw_if_index.0, rq.promisc_on)?;
+    interface::set_promiscuous(c, SwIfIndex(rq.sw_if_index.0), rq.promisc_on)?;
     Ok(SwInterfaceSetPromiscReply)
 }

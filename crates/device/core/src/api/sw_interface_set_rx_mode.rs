@@ -1,7 +1,7 @@
 //! `sw_interface_set_rx_mode`: sets the receive mode of queues.
 
 use crate::api_types::{INTERFACE, RxMode};
-use crate::interface;
+use crate::{SwIfIndex, interface};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
@@ -26,6 +26,6 @@ pub static SERVICE: Call<Control, SwInterfaceSetRxMode, SwInterfaceSetRxModeRepl
 
 fn handle(c: &mut Control, rq: SwInterfaceSetRxMode) -> Result<SwInterfaceSetRxModeReply, Retval> {
     let queue = rq.queue_id_valid.then_some(rq.queue_id);
-    interface::set_rx_mode(c, rq.sw_if_index.0, queue, rq.mode.mode()?)?;
+    interface::set_rx_mode(c, SwIfIndex(rq.sw_if_index.0), queue, rq.mode.mode()?)?;
     Ok(SwInterfaceSetRxModeReply)
 }

@@ -60,16 +60,16 @@ fn handle(
             Err(retval) => return end(retval, u32::MAX),
         },
     };
-    for sw_if in ports.into_iter().filter(|port| *port >= rq.cursor) {
+    for sw_if in ports.into_iter().filter(|port| *port >= SwIfIndex(rq.cursor)) {
         if out.is_full() {
-            return end(Retval::EAGAIN, sw_if);
+            return end(Retval::EAGAIN, sw_if.get());
         }
         let device = c.state::<Interfaces>().borrow().device(sw_if);
         let queues = device.map_or(0, |device| device.borrow().tx_queues());
         for queue_id in 0..queues {
             // A queue without a worker of its number is not used.
             let threads = (1 + queue_id..=c.workers() as u32).take(1).collect();
-            let sw_if_index = InterfaceIndex(sw_if);
+            let sw_if_index = InterfaceIndex(sw_if.get());
             out.send(&SwInterfaceTxPlacementDetails { sw_if_index, queue_id, shared: 0, threads });
         }
     }

@@ -33,7 +33,7 @@ impl Command<Control> for ClearInterfaceTag {
         let sw_if = interface_arg(c, args)?;
         args.end()?;
         interface::set_tag(c, sw_if, "").map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if, "tag": "" }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "tag": "" }));
         Ok(Outcome::Done)
     }
 

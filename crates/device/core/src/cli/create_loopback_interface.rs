@@ -42,7 +42,7 @@ impl Command<Control> for CreateLoopbackInterface {
         }
         let sw_if = loopback::create_loopback(c, instance, mac).map_err(refused)?;
         let name = interface::view(c, sw_if).map_err(refused)?.name;
-        out.json(serde_json::json!({ "name": name, "index": sw_if }));
+        out.json(serde_json::json!({ "name": name, "index": sw_if.get() }));
         out.line(name);
         Ok(Outcome::Done)
     }

@@ -37,7 +37,7 @@ impl Command<Control> for CreateSinkInterface {
         args.end()?;
         let sw_if = loopback::create_sink(c, instance).map_err(refused)?;
         let name = interface::view(c, sw_if).map_err(refused)?.name;
-        out.json(serde_json::json!({ "name": name, "index": sw_if }));
+        out.json(serde_json::json!({ "name": name, "index": sw_if.get() }));
         out.line(name);
         Ok(Outcome::Done)
     }

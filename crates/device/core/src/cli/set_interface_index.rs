@@ -1,7 +1,7 @@
 //! `set interface index`: reserves the index of a future interface.
 
 use crate::command_line::refused;
-use crate::interface;
+use crate::{SwIfIndex, interface};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -35,7 +35,7 @@ impl Command<Control> for SetInterfaceIndex {
         let name = args.word("name")?;
         let index = args.u32("index")?;
         args.end()?;
-        interface::reserve_index(c, name, index).map_err(refused)?;
+        interface::reserve_index(c, name, SwIfIndex(index)).map_err(refused)?;
         out.json(serde_json::json!({ "name": name, "index": index }));
         Ok(Outcome::Done)
     }

@@ -34,7 +34,7 @@ impl Command<Control> for SetInterfaceMacAddress {
         let mac = args.mac("MAC address")?;
         args.end()?;
         interface::set_mac(c, sw_if, mac).map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if, "mac": report::mac(mac) }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "mac": report::mac(mac) }));
         Ok(Outcome::Done)
     }
 

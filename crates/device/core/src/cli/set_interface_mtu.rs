@@ -50,7 +50,7 @@ impl Command<Control> for SetInterfaceMtu {
             Some(_) => interface::set_mtu(c, sw_if, MtuOf::Mpls, mtu),
         };
         set.map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if, "protocol": proto, "mtu": mtu }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "protocol": proto, "mtu": mtu }));
         Ok(Outcome::Done)
     }
 

@@ -34,7 +34,7 @@ impl Command<Control> for SetInterfacePromiscuous {
         let sw_if = interface_arg(c, args)?;
         args.end()?;
         interface::set_promiscuous(c, sw_if, on).map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if, "promiscuous": on }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "promiscuous": on }));
         Ok(Outcome::Done)
     }
 

@@ -40,7 +40,7 @@ impl Command<Control> for SetInterfaceRxMode {
         args.end()?;
         let mode = RxMode::ALL.into_iter().find(|m| m.name() == word).unwrap_or_default();
         interface::set_rx_mode(c, sw_if, queue, mode).map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if, "queue": queue, "mode": word }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "queue": queue, "mode": word }));
         Ok(Outcome::Done)
     }
 

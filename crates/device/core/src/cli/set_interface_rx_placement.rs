@@ -40,7 +40,7 @@ impl Command<Control> for SetInterfaceRxPlacement {
         };
         args.end()?;
         interface::set_rx_placement(c, sw_if, queue, worker).map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if, "queue": queue, "worker": worker }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "queue": queue, "worker": worker }));
         Ok(Outcome::Done)
     }
 

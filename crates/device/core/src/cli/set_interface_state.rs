@@ -34,7 +34,7 @@ impl Command<Control> for SetInterfaceState {
         let up = args.choice("state", &["up", "down"])? == "up";
         args.end()?;
         interface::set_admin(c, sw_if, up).map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if, "admin_up": up }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "admin_up": up }));
         Ok(Outcome::Done)
     }
 

@@ -35,7 +35,7 @@ impl Command<Control> for SetInterfaceTag {
         let tag = args.word("tag")?;
         args.end()?;
         interface::set_tag(c, sw_if, tag).map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if, "tag": tag }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "tag": tag }));
         Ok(Outcome::Done)
     }
 

@@ -57,7 +57,7 @@ fn value(c: &Control, v: &InterfaceView) -> serde_json::Value {
     let device = c.state::<Interfaces>().borrow().device(v.sw_if);
     json!({
         "name": v.name,
-        "index": v.sw_if,
+        "index": v.sw_if.get(),
         "type": v.dev_type,
         "link_up": v.link_up,
         "link_speed_kbps": v.speed_kbps,

@@ -49,7 +49,7 @@ fn value(c: &Control, v: &InterfaceView) -> serde_json::Value {
         .collect();
     json!({
         "name": v.name,
-        "index": v.sw_if,
+        "index": v.sw_if.get(),
         "type": v.dev_type,
         "admin_up": v.admin_up,
         "link_up": v.link_up,

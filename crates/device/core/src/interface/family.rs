@@ -6,6 +6,7 @@
 
 use super::subs::{Subs, TagMatch};
 use super::*;
+use crate::SwIfIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -83,20 +84,21 @@ pub fn create_sub(
             return Err(going(&p.name));
         }
         let tx = i.tx.filter(|_| p.ethernet && p.parent.is_none());
-        let of_tags = i.children.as_ref().map_or(0, |children| children.subs.get(matches));
+        let of_tags =
+            i.children.as_ref().map_or(SwIfIndex(0), |children| children.subs.get(matches));
         let Some(tx) = tx else {
             let (kind, what) = (p.dev_type.into(), "a sub-interface".into());
             return Err(DeviceError::Unsupported { name: p.name, kind, what });
         };
-        if let Some(other) = a.get(of_tags).filter(|_| of_tags != 0) {
+        if let Some(other) = a.get(of_tags).filter(|_| of_tags != SwIfIndex(0)) {
             return Err(DeviceError::TagsInUse { name: other.name.clone(), matches });
         }
         (a.indices.next(&name).ok_or(DeviceError::Full)?, tx)
     };
     let failed = |e| DeviceError::Failed(format!("{e}"));
-    c.set_arc_end("interface-output", sw_if, Some(tx)).map_err(failed)?;
+    c.set_arc_end("interface-output", SwIfIndex(sw_if), Some(tx)).map_err(failed)?;
     let view = InterfaceView {
-        sw_if,
+        sw_if: SwIfIndex(sw_if),
         name,
         kind: Kind::Sub,
         dev_type: "sub-interface",
@@ -115,26 +117,26 @@ pub fn create_sub(
         let mut a = all.borrow_mut();
         let device = a.sub_device.clone();
         a.add(Interface::new(view, device, None));
-        a.publish(c, sw_if);
+        a.publish(c, SwIfIndex(sw_if));
         let i = a.row(parent)?;
         let is_first = i.children.is_none();
         let new = || Box::new(Children { subs: Arc::default(), all: BTreeSet::new() });
         let children = i.children.get_or_insert_with(new);
-        children.all.insert(sw_if);
+        children.all.insert(SwIfIndex(sw_if));
         // Workers have its row by now.
-        children.subs.set(matches, sw_if);
+        children.subs.set(matches, SwIfIndex(sw_if));
         if is_first {
             a.publish(c, parent);
         }
     }
-    c.publish(InterfaceEvent::Created(sw_if));
-    Ok(sw_if)
+    c.publish(InterfaceEvent::Created(SwIfIndex(sw_if)));
+    Ok(SwIfIndex(sw_if))
 }
 
 impl Interfaces {
     /// Returns the sub-interfaces of an interface.
     pub fn subs_of(&self, sw_if: SwIfIndex) -> impl Iterator<Item = SwIfIndex> + '_ {
-        let i = self.list.get(sw_if as usize).and_then(Option::as_ref);
+        let i = self.list.get(sw_if.index()).and_then(Option::as_ref);
         i.and_then(|i| i.children.as_ref()).into_iter().flat_map(|c| c.all.iter().copied())
     }
 
@@ -143,7 +145,7 @@ impl Interfaces {
         let (Some(parent), Some((_, matches))) = (gone.parent, gone.sub) else { return };
         let Ok(i) = self.row(parent) else { return };
         let Some(children) = i.children.as_mut() else { return };
-        children.subs.set(matches, 0);
+        children.subs.set(matches, SwIfIndex(0));
         children.all.remove(&gone.sw_if);
         if children.all.is_empty() {
             i.children = None;
@@ -154,15 +156,15 @@ impl Interfaces {
     fn next_step(&mut self) -> Option<Step> {
         loop {
             let (&parent, &from) = self.follow.jobs.first_key_value()?;
-            let i = self.list.get(parent as usize).and_then(Option::as_ref);
+            let i = self.list.get(parent.index()).and_then(Option::as_ref);
             let is_going = i.is_some_and(|i| i.is_going);
-            let from = if is_going { 0 } else { from };
+            let from = if is_going { SwIfIndex(0) } else { from };
             let children = i.and_then(|i| i.children.as_ref());
             let next = children.and_then(|c| c.all.range(from..).next().copied());
             match next {
                 Some(sub) if is_going => return Some(Step::Delete(sub)),
                 Some(sub) => {
-                    self.follow.jobs.insert(parent, sub + 1);
+                    self.follow.jobs.insert(parent, SwIfIndex(sub.0 + 1));
                     return Some(Step::Refresh(sub));
                 }
                 None if is_going => return Some(Step::Delete(parent)),
@@ -180,7 +182,7 @@ pub(super) fn follow(c: &mut Control, parent: SwIfIndex) {
         if a.row(parent).map_or(true, |i| i.children.is_none()) {
             return;
         }
-        a.follow.jobs.insert(parent, 0);
+        a.follow.jobs.insert(parent, SwIfIndex(0));
         std::mem::replace(&mut a.follow.is_running, true)
     };
     if !is_running {

@@ -1,34 +1,33 @@
 //! Which indices of interfaces are free, in use, or reserved for an interface of some name.
 
-use super::SwIfIndex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Every step takes the same time, however many interfaces there are.
 #[derive(Debug, Default)]
 pub(super) struct Indices {
-    limit: SwIfIndex,
+    limit: u32,
     /// Indices from here on are neither in use nor reserved.
-    fresh: SwIfIndex,
+    fresh: u32,
     /// Those below `fresh` that are neither.
-    holes: BTreeSet<SwIfIndex>,
-    reserved: HashMap<String, SwIfIndex>,
+    holes: BTreeSet<u32>,
+    reserved: HashMap<String, u32>,
     /// Names by reserved index.
-    holders: BTreeMap<SwIfIndex, String>,
-    used: BTreeSet<SwIfIndex>,
+    holders: BTreeMap<u32, String>,
+    used: BTreeSet<u32>,
 }
 
 impl Indices {
-    pub(super) fn new(limit: SwIfIndex) -> Indices {
+    pub(super) fn new(limit: u32) -> Indices {
         Indices { limit, ..Indices::default() }
     }
 
     /// Returns the name that an index is reserved for.
-    pub(super) fn holder(&self, index: SwIfIndex) -> Option<&str> {
+    pub(super) fn holder(&self, index: u32) -> Option<&str> {
         self.holders.get(&index).map(String::as_str)
     }
 
     /// Reserves an index that no other name holds.
-    pub(super) fn reserve(&mut self, name: &str, index: SwIfIndex) {
+    pub(super) fn reserve(&mut self, name: &str, index: u32) {
         self.release(name);
         self.cover(index);
         self.holes.remove(&index);
@@ -48,8 +47,8 @@ impl Indices {
 
     /// Returns the index of a new interface: the one reserved for its name, else the lowest that is
     /// neither used nor reserved, else the lowest that is not used.
-    pub(super) fn next(&self, name: &str) -> Option<SwIfIndex> {
-        let is_free = |i: &SwIfIndex| !self.used.contains(i);
+    pub(super) fn next(&self, name: &str) -> Option<u32> {
+        let is_free = |i: &u32| !self.used.contains(i);
         let own = self.reserved.get(name).copied().filter(is_free);
         let fresh = Some(self.fresh).filter(|i| *i < self.limit);
         let open = self.holes.first().copied().or(fresh);
@@ -57,7 +56,7 @@ impl Indices {
     }
 
     /// Takes an index for an interface, which needs its reservation no longer.
-    pub(super) fn take(&mut self, name: &str, index: SwIfIndex) {
+    pub(super) fn take(&mut self, name: &str, index: u32) {
         self.cover(index);
         self.used.insert(index);
         self.holes.remove(&index);
@@ -65,14 +64,14 @@ impl Indices {
     }
 
     /// Returns an index.
-    pub(super) fn give_back(&mut self, index: SwIfIndex) {
+    pub(super) fn give_back(&mut self, index: u32) {
         if self.used.remove(&index) && !self.holders.contains_key(&index) {
             self.holes.insert(index);
         }
     }
 
     /// Raises `fresh` above an index.
-    fn cover(&mut self, index: SwIfIndex) {
+    fn cover(&mut self, index: u32) {
         if index >= self.fresh {
             self.holes.extend(self.fresh..=index);
             self.fresh = index + 1;
@@ -85,14 +84,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LIMIT: SwIfIndex = 12;
+    const LIMIT: u32 = 12;
 
     /// As one would by looking at all indices.
-    fn expected(
-        name: &str,
-        used: &BTreeSet<SwIfIndex>,
-        reserved: &BTreeMap<String, SwIfIndex>,
-    ) -> Option<SwIfIndex> {
+    fn expected(name: &str, used: &BTreeSet<u32>, reserved: &BTreeMap<String, u32>) -> Option<u32> {
         let own = reserved.get(name).copied().filter(|i| !used.contains(i));
         let mut all = (0..LIMIT).filter(|i| !used.contains(i));
         let open = all.clone().find(|i| reserved.values().all(|r| r != i));

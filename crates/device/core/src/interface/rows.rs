@@ -51,7 +51,7 @@ pub(super) static NO_ROW: IfRow = IfRow {
     looks_at_tags: false,
     carries_packets: false,
     has_subs: false,
-    parent: 0,
+    parent: SwIfIndex(0),
     tags: Tags::NONE,
     caps: Caps { tx_csum: false, tx_tso: false, tx_uso: false },
 };
@@ -103,7 +103,7 @@ pub(super) fn row(i: &Interface, inputs: &[Option<NodeId>; MODES]) -> IfRow {
         looks_at_tags,
         carries_packets: v.sub.is_none_or(|(_, of)| of.tags().is_some()),
         has_subs,
-        parent: v.parent.unwrap_or(0),
+        parent: v.parent.unwrap_or(SwIfIndex(0)),
         tags: v.tags,
         caps: v.caps,
     }

@@ -1,6 +1,7 @@
 //! Changing an interface's settings.
 
 use super::*;
+use crate::SwIfIndex;
 
 /// Brings an interface up or down.
 ///
@@ -146,7 +147,7 @@ pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), D
 /// If the interface does not exist or the value exceeds the device's MTU.
 pub fn set_mtu(c: &mut Control, sw_if: SwIfIndex, of: MtuOf, mtu: u32) -> Result<(), DeviceError> {
     let v = view(c, sw_if)?;
-    if sw_if == 0 {
+    if sw_if == SwIfIndex(0) {
         let what = format!("an MTU of {mtu}");
         return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
     }

@@ -238,7 +238,7 @@ fn tag(kind: TagKind, bytes: [u8; TAG_LEN]) -> (VlanTag, u16) {
 fn load(at: &AtomicU32, has_more_tags: bool) -> Option<SwIfIndex> {
     let value = at.load(Ordering::Acquire);
     let fits = value != 0 && !(has_more_tags && value & EXACT != 0);
-    fits.then_some(value & !EXACT)
+    fits.then_some(SwIfIndex(value & !EXACT))
 }
 
 /// Returns the length of a frame's Ethernet header with its tags, as [`Subs::find`] does, if it is
@@ -264,11 +264,13 @@ impl Subs {
     pub fn find(&self, frame: &[u8]) -> Result<(SwIfIndex, usize), NoInterface> {
         let [.., a, b] = *frame.first_chunk::<14>().ok_or(NoInterface::Short)?;
         let port = || self.untagged.load(Ordering::Acquire);
-        let Some(kind) = TagKind::of(u16::from_be_bytes([a, b])) else { return Ok((port(), 14)) };
+        let Some(kind) = TagKind::of(u16::from_be_bytes([a, b])) else {
+            return Ok((SwIfIndex(port()), 14));
+        };
         let after = |at: usize| frame.get(at..).and_then(|rest| rest.first_chunk().copied());
         let (outer, next) = tag(kind, after(14).ok_or(NoInterface::Short)?);
         if outer.id == 0 {
-            return Ok((port(), 18));
+            return Ok((SwIfIndex(port()), 18));
         }
         let Some(kind) = TagKind::of(next) else {
             return Ok((self.find_outer(outer, false).ok_or(NoInterface::Unknown)?, 18));
@@ -313,13 +315,13 @@ impl Subs {
 
     /// Returns the sub-interface with a match, whether that is exact or not; 0 if there is none.
     pub(super) fn get(&self, of: TagMatch) -> SwIfIndex {
-        self.place(of).load(Ordering::Relaxed) & !EXACT
+        SwIfIndex(self.place(of).load(Ordering::Relaxed) & !EXACT)
     }
 
     /// Gives the frames of a match to a sub-interface, or to none (0).
     pub(super) fn set(&self, of: TagMatch, sw_if: SwIfIndex) {
-        let exact = if of.is_exact() && sw_if != 0 { EXACT } else { 0 };
-        self.place(of).store(sw_if | exact, Ordering::Release);
+        let exact = if of.is_exact() && sw_if != SwIfIndex(0) { EXACT } else { 0 };
+        self.place(of).store(sw_if.0 | exact, Ordering::Release);
     }
 }
 
@@ -330,12 +332,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// As the rules say, by looking at all sub-interfaces.
-    fn expected(all: &BTreeMap<TagMatch, u32>, tags: &[VlanTag]) -> Option<u32> {
+    fn expected(all: &BTreeMap<TagMatch, SwIfIndex>, tags: &[VlanTag]) -> Option<SwIfIndex> {
         let find = |of: &dyn Fn(&TagMatch) -> bool| {
             all.iter().find(|(m, _)| of(m)).map(|(_, sw_if)| *sw_if)
         };
         match tags {
-            [] => return Some(find(&|m| *m == TagMatch::Untagged).unwrap_or(0)),
+            [] => return Some(find(&|m| *m == TagMatch::Untagged).unwrap_or(SwIfIndex(0))),
             [tag, ..] if tag.id == 0 => return expected(all, &[]),
             _ => {}
         }
@@ -388,19 +390,19 @@ mod tests {
             frames in prop::collection::vec(prop::collection::vec(vlan(0..5), 0..9), 1..24),
         ) {
             let subs = Subs::default();
-            let mut all: BTreeMap<TagMatch, u32> = BTreeMap::new();
+            let mut all: BTreeMap<TagMatch, SwIfIndex> = BTreeMap::new();
             for (n, (of, add)) in matches.into_iter().enumerate() {
-                let n = n as u32 + 1;
+                let n = SwIfIndex(n as u32 + 1);
                 let known = subs.get(of);
                 let there = all.iter().find(|(_, sw_if)| **sw_if == known).map(|(m, _)| *m);
-                prop_assert_eq!(known != 0, there.is_some());
+                prop_assert_eq!(known != SwIfIndex(0), there.is_some());
                 match (add, there) {
                     (true, None) => {
                         subs.set(of, n);
                         all.insert(of, n);
                     }
                     (false, Some(there)) => {
-                        subs.set(there, 0);
+                        subs.set(there, SwIfIndex(0));
                         all.remove(&there);
                     }
                     _ => {}
@@ -422,7 +424,7 @@ mod tests {
         #[test]
         fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let subs = Subs::default();
-            subs.set(TagMatch::Default, 7);
+            subs.set(TagMatch::Default, SwIfIndex(7));
             let mut frame = bytes.clone();
             if let Some(kind) = frame.get_mut(12..14) {
                 kind.copy_from_slice(&[0x81, 0]);

@@ -45,7 +45,7 @@ impl Command<Control> for CreatePacketGeneratorInterface {
         args.end()?;
         let sw_if = stream::create_port(c, id, mode).map_err(failed)?;
         let name = c.interface_name(sw_if);
-        out.json(serde_json::json!({ "name": name, "index": sw_if }));
+        out.json(serde_json::json!({ "name": name, "index": sw_if.get() }));
         out.line(name);
         Ok(Outcome::Done)
     }

@@ -58,7 +58,7 @@ impl Command<Control> for PacketGeneratorCapture {
             (false, None) => return Err(args.bad("file", "`pcap' and a file name, or `disable'")),
         };
         stream::set_capture(c, sw_if, to).map_err(failed)?;
-        out.json(serde_json::json!({ "index": sw_if, "capturing": to.is_some() }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "capturing": to.is_some() }));
         Ok(Outcome::Done)
     }
 

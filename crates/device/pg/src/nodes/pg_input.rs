@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thalweg_buffer::{FRAME_SIZE, Frame};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{
     BuildCx, Built, Event, InputNode, Kind, NodeCx, NodeDecl, NodeId, Poll, clock,
 };
@@ -41,7 +42,7 @@ pub(crate) enum Entry {
     /// As if received by the interface.
     Device,
     /// At a node, with the transmit interface set.
-    Node(NodeId, u32),
+    Node(NodeId, SwIfIndex),
 }
 
 /// A stream on its worker.
@@ -52,7 +53,7 @@ pub(crate) struct Running {
     pub(crate) number: usize,
     pub(crate) source: Source,
     pub(crate) entry: Entry,
-    pub(crate) rx_if: u32,
+    pub(crate) rx_if: SwIfIndex,
     /// Packets left to send; `u64::MAX` for endless.
     pub(crate) left: u64,
     /// Packets per second; 0 for as fast as possible.
@@ -189,7 +190,7 @@ impl Running {
     }
 }
 
-fn trace(number: usize, rx_if: u32, ip: bool, f: &Frame, i: u8, out: &mut dyn Write) {
+fn trace(number: usize, rx_if: SwIfIndex, ip: bool, f: &Frame, i: u8, out: &mut dyn Write) {
     let _ = writeln!(out, "stream {number}, {} bytes, sw_if_index {rx_if}", f.total_len(i));
     let _ = match ip {
         true => fmt::ip(f.data(i), out, 0),

@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, PktMut};
-use thalweg_device::{IfTable, Interfaces};
+use thalweg_device::{IfTable, Interfaces, SwIfIndex};
 use thalweg_feat_neighbor::{Origin, Reported, Reporter};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -95,7 +95,7 @@ fn read(p: &PktMut<'_>) -> Result<ArpRepr, Verdict> {
 
 impl ArpInput {
     /// Decides what to do with a valid packet.
-    fn decide(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> ArpAction {
+    fn decide(&mut self, cx: &mut NodeCx<'_>, rx_if: SwIfIndex, arp: &ArpRepr) -> ArpAction {
         let addrs = self.addrs.load(cx.guard());
         let (sender, target) = (arp.sender_ip, arp.target_ip);
         let is_request = arp.operation == Operation::Request;
@@ -137,7 +137,7 @@ impl ArpInput {
 
     /// Handles a packet from one of our addresses: looped back, or sent by another host.
     #[cold]
-    fn own_address(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr) -> Verdict {
+    fn own_address(&mut self, cx: &mut NodeCx<'_>, rx_if: SwIfIndex, arp: &ArpRepr) -> Verdict {
         if self.interfaces.load(cx.guard()).get(rx_if).mac == arp.sender_mac.0 {
             return Verdict::drop(LOOPED);
         }
@@ -146,7 +146,7 @@ impl ArpInput {
     }
 
     /// Reports a sender to the main thread, unless just reported or rate limited.
-    fn learn(&mut self, cx: &mut NodeCx<'_>, rx_if: u32, arp: &ArpRepr, origin: Origin) {
+    fn learn(&mut self, cx: &mut NodeCx<'_>, rx_if: SwIfIndex, arp: &ArpRepr, origin: Origin) {
         let sender = (IpAddr::V4(arp.sender_ip), arp.sender_mac.0);
         match self.reporter.sender(cx, rx_if, sender, origin) {
             Reported::Sent | Reported::Known => {}

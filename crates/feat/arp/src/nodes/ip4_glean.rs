@@ -11,7 +11,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::{Frame, IcmpCause, PktMut};
-use thalweg_device::{IfTable, Interfaces};
+use thalweg_device::{IfTable, Interfaces, SwIfIndex};
 use thalweg_feat_neighbor::{Exits, Hold};
 use thalweg_fib::{DpoTable, Kind};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
@@ -76,7 +76,7 @@ fn destination(data: &[u8]) -> Option<Ipv4Addr> {
 fn send_request(
     cx: &mut NodeCx<'_>,
     interfaces: &IfTable,
-    tx_if: u32,
+    tx_if: SwIfIndex,
     source: Ipv4Addr,
     dst: Ipv4Addr,
 ) {
@@ -104,7 +104,7 @@ impl Node for Ip4Glean {
             return Verdict::drop(GONE);
         }
         let Some(dst) = destination(p.data()) else { return Verdict::drop(SHORT) };
-        let (addrs, tx_if) = (self.addrs.load(cx.guard()), state.tx_if);
+        let (addrs, tx_if) = (self.addrs.load(cx.guard()), state.tx_if());
         let Some(source) = addrs.source_for(tx_if, dst).filter(|s| *s != dst) else {
             return Verdict::drop(NO_SOURCE);
         };

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::{Lanes, Pattern};
 use thalweg_buffer::{Frame, Iface, PktMut, Rows};
-use thalweg_device::{IfRow, IfTable, Interfaces, NoInterface, interface};
+use thalweg_device::{IfRow, IfTable, Interfaces, NoInterface, SwIfIndex, interface};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ethernet::ethertype;
@@ -109,7 +109,7 @@ impl EthernetInput {
         let kind = [kind[0], kind[1]];
         let known = self.types.load(guard).get(u16::from_be_bytes(kind));
         let Some(next) = known.map(Verdict::node) else { return FrameVerdict::PerPacket };
-        let of = |rx_if: u32| (rx_if, pattern(table.get(rx_if), kind));
+        let of = |rx_if: SwIfIndex| (rx_if, pattern(table.get(rx_if), kind));
         let mut last = of(frame.rx_if(0));
         let rest = Rows::of(frame.heads().enumerate().map(|(i, head)| {
             let rx_if = frame.rx_if(i as u8);
@@ -183,7 +183,7 @@ impl EthernetInput {
             return self.enter(cx, row, p, header);
         };
         match subs.find(p.data()) {
-            Ok((0, header)) => self.enter(cx, row, p, header),
+            Ok((SwIfIndex(0), header)) => self.enter(cx, row, p, header),
             Ok((sw_if, header)) => {
                 p.set_rx_if(sw_if);
                 if run.add(cx, sw_if, p.total_len()) {

@@ -10,6 +10,7 @@
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
+use thalweg_device::SwIfIndex;
 
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
@@ -112,7 +113,7 @@ pub(crate) struct Engine {
     pub(crate) part: Part,
     pub(crate) fragments: Fragments,
     /// The in_port for the next look-up, if not the packet's own.
-    port: Option<u32>,
+    port: Option<SwIfIndex>,
     /// For choosing the translation of connections.
     salt: u64,
     random: Random,
@@ -193,7 +194,7 @@ impl Engine {
                 (rx_if, tracking(rx_if))
             });
             let data = frame.data(at);
-            let l3 = key::read(rx_if, data, frame.total_len(at), &mut self.words[i]);
+            let l3 = key::read(rx_if.get(), data, frame.total_len(at), &mut self.words[i]);
             let Some(set) = set else {
                 self.batch.add([0; 2], Default::default());
                 continue;
@@ -273,7 +274,7 @@ impl Engine {
             // Only the look-up sees the other in_port.
             Some(port) => {
                 let mut seen = *words;
-                key::IN_PORT.set(&mut seen, port.into());
+                key::IN_PORT.set(&mut seen, port.0.into());
                 self.cache.find(&table.classifier, rules, &seen, self.lookups)?
             }
         };

@@ -224,7 +224,7 @@ impl Match {
             "in_port" => {
                 let port = names.number(value).ok_or_else(|| wrong("the name of an interface"))?;
                 self.in_port = Some(value.to_owned());
-                self.require(key::IN_PORT, port.into(), key::IN_PORT.ones());
+                self.require(key::IN_PORT, port.0.into(), key::IN_PORT.ones());
             }
             "vlan_vid" => {
                 // Bit 12 stands for the tag; 0 means no tag.

@@ -15,11 +15,12 @@ pub use action::{Action, Ct};
 pub use matching::Match;
 pub use text::{Names, Rule, RuleError};
 
+use thalweg_device::SwIfIndex;
 /// Fuzzing entry: parses a rule. A valid rule survives printing and parsing.
 pub fn fuzz_rule(data: &[u8]) {
     struct Ports;
     impl Names for Ports {
-        fn number(&self, name: &str) -> Option<u32> {
+        fn number(&self, name: &str) -> Option<SwIfIndex> {
             name.strip_prefix("port")?.parse().ok()
         }
     }

@@ -2,13 +2,14 @@ use super::key::{self, Words};
 use super::*;
 use proptest::prelude::*;
 use thalweg_conntrack::State;
+use thalweg_device::SwIfIndex;
 
 /// Two ports.
 struct Ports;
 
 impl Names for Ports {
-    fn number(&self, name: &str) -> Option<u32> {
-        ["port0", "port1"].iter().position(|p| *p == name).map(|n| n as u32 + 1)
+    fn number(&self, name: &str) -> Option<SwIfIndex> {
+        ["port0", "port1"].iter().position(|p| *p == name).map(|n| SwIfIndex(n as u32 + 1))
     }
 }
 

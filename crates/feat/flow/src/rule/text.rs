@@ -2,6 +2,7 @@
 //! separated by commas or blanks.
 
 use std::fmt;
+use thalweg_device::SwIfIndex;
 
 use super::action::Action;
 use super::matching::{Match, number};
@@ -10,7 +11,7 @@ use super::unsupported;
 /// Resolves interface names.
 pub trait Names {
     /// The number of the interface with this name or number.
-    fn number(&self, name: &str) -> Option<u32>;
+    fn number(&self, name: &str) -> Option<SwIfIndex>;
 }
 
 /// An error, and the part of the rule that it is in.

@@ -320,7 +320,7 @@ impl Lab {
         thalweg_engine::start(&mut c, &features).expect("graph");
         let tree = CommandTree::new(thalweg_engine::commands(&c)).expect("commands");
         let worlds = c.shared::<Vec<Mutex<World>>>();
-        let mut lab = Lab { c, tree, worlds, ports: [0; 2], _packets: None };
+        let mut lab = Lab { c, tree, worlds, ports: [SwIfIndex(0); 2], _packets: None };
         lab.ports = [0, 1].map(|n| lab.port(n));
         for world in lab.worlds.iter() {
             world.lock().unwrap().ports = lab.ports;

@@ -5,6 +5,7 @@ use crate::api_types::IP;
 use crate::family::{Version, for_version};
 use thalweg_api::types::{AddressWithPrefix, InterfaceIndex};
 use thalweg_api::{Details, Dump, Message};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -36,7 +37,7 @@ fn handle(c: &mut Control, rq: IpAddressDump, out: &mut Details<IpAddressDetails
 }
 
 fn list<A: Address>(c: &Control, sw_if_index: InterfaceIndex, out: &mut Details<IpAddressDetails>) {
-    for address in c.state::<Ip<A>>().borrow().addresses(sw_if_index.0) {
+    for address in c.state::<Ip<A>>().borrow().addresses(SwIfIndex(sw_if_index.0)) {
         let prefix = AddressWithPrefix((address.addr.to_ip(), address.len).into());
         out.send(&IpAddressDetails { sw_if_index, prefix });
     }

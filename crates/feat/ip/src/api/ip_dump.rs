@@ -38,7 +38,7 @@ fn list<A: Address>(c: &Control, is_ipv6: bool, out: &mut Details<IpDetails>) {
     let (ip, all) = (c.state::<Ip<A>>(), c.state::<Interfaces>());
     for view in all.borrow().iter() {
         if !ip.borrow().addresses(view.sw_if).is_empty() {
-            out.send(&IpDetails { sw_if_index: InterfaceIndex(view.sw_if), is_ipv6 });
+            out.send(&IpDetails { sw_if_index: InterfaceIndex(view.sw_if.get()), is_ipv6 });
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::family::{Version, version_text};
 use serde_json::json;
 use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_device::Interfaces;
+use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -69,6 +69,6 @@ impl<A: Address> Command<Control> for ShowIpTable<A> {
 fn users<A: Address>(c: &Control, ip: &Ip<A>, id: u32) -> Vec<String> {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    let mine = all.iter().filter(|v| v.sw_if != 0 && ip.table_of(v.sw_if) == id);
+    let mine = all.iter().filter(|v| v.sw_if != SwIfIndex(0) && ip.table_of(v.sw_if) == id);
     mine.map(|v| v.name.clone()).collect()
 }

@@ -19,7 +19,7 @@ fn host(how: impl Fn(u16) -> Vec<Duration>) -> impl FnMut(&mut thalweg_device::t
             let echo = icmp.echo().expect("an echo request");
             let reply = Packet::new().ipv4(v.dst(), v.src()).ttl(61);
             let reply = reply.icmp_echo_reply(echo.id, echo.seq).payload(icmp.payload()).build();
-            let n = sw_if as u8 - 1;
+            let n = sw_if.0 as u8 - 1;
             for delay in how(echo.seq) {
                 waiting.push_back((Instant::now() + delay, n, framed(n, 2, &reply)));
             }

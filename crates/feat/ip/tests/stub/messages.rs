@@ -5,6 +5,7 @@ use crate::protocol::{STUB_4, STUB_6, lab, leaf};
 use std::net::IpAddr;
 use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::types::{AddressWithPrefix, InterfaceIndex, Prefix};
+use thalweg_device::SwIfIndex;
 use thalweg_device::testing::Lab;
 use thalweg_feat_ip::api::{
     ip_address_dump::{IpAddressDetails, IpAddressDump},
@@ -85,7 +86,7 @@ impl World {
     }
 
     fn change_address(&mut self, n: u8, is_add: bool, del_all: bool, address: &str) -> i32 {
-        let sw_if_index = InterfaceIndex(self.0.sw_if(n));
+        let sw_if_index = InterfaceIndex(self.0.sw_if(n).get());
         let prefix = AddressWithPrefix(prefix(address));
         let request = SwInterfaceAddDelAddress { sw_if_index, is_add, del_all, prefix };
         self.1.call::<_, SwInterfaceAddDelAddressReply>(&mut self.0, &request).0
@@ -116,7 +117,7 @@ impl World {
     }
 
     fn addresses(&mut self, n: u8, is_ipv6: bool) -> Vec<String> {
-        let sw_if_index = InterfaceIndex(self.0.sw_if(n));
+        let sw_if_index = InterfaceIndex(self.0.sw_if(n).get());
         let request = IpAddressDump { sw_if_index, is_ipv6 };
         let all: Vec<IpAddressDetails> = self.1.dump(&mut self.0, &request, &Self::last());
         all.into_iter().map(|d| text(d.prefix.0)).collect()
@@ -132,13 +133,13 @@ impl World {
     }
 
     fn set_table(&mut self, n: u8, is_ipv6: bool, vrf_id: u32) -> i32 {
-        let sw_if_index = InterfaceIndex(self.0.sw_if(n));
+        let sw_if_index = InterfaceIndex(self.0.sw_if(n).get());
         let request = SwInterfaceSetTable { sw_if_index, is_ipv6, vrf_id };
         self.1.call::<_, SwInterfaceSetTableReply>(&mut self.0, &request).0
     }
 
     fn table_of(&mut self, n: u8, is_ipv6: bool) -> u32 {
-        let sw_if_index = InterfaceIndex(self.0.sw_if(n));
+        let sw_if_index = InterfaceIndex(self.0.sw_if(n).get());
         let request = SwInterfaceGetTable { sw_if_index, is_ipv6 };
         let (retval, reply): (i32, SwInterfaceGetTableReply) = self.1.call(&mut self.0, &request);
         assert_eq!(retval, 0);
@@ -200,7 +201,7 @@ fn routes_of_the_other_version() {
     let mut w = World::new(true);
     assert_eq!(w.change_address(0, true, false, "2001:db8::1/64"), 0);
     let test0 = w.0.sw_if(0);
-    let (first, second) = (via("2001:db8::2", test0), via("2001:db8::3", u32::MAX));
+    let (first, second) = (via("2001:db8::2", test0.get()), via("2001:db8::3", u32::MAX));
     assert_eq!(w.change_route(true, false, route(0, "2001:db8:9::/48", vec![first.clone()])), 0);
     assert_eq!(w.change_route(true, true, route(0, "2001:db8:9::/48", vec![second.clone()])), 0);
     let request = IpRouteAddDelV2 {
@@ -235,10 +236,10 @@ fn routes_of_the_other_version() {
     assert_eq!(w.change_route(true, false, route(9, "2001:db8:9::/48", vec![drop()])), -3);
     assert_eq!(w.change_route(true, false, route(0, "2001:db8:9::/48", vec![])), -7);
     // IPv4 over an IPv6 next hop, and the other way round.
-    let six = vec![via("2001:db8::2", test0)];
+    let six = vec![via("2001:db8::2", test0.get())];
     assert_eq!(w.change_route(true, false, route(0, "192.0.2.0/24", six)), 0);
     assert_eq!(w.lookup("192.0.2.0/24", 1).1.paths[0].proto, FibPathNhProto::IP6);
-    let four = vec![via("10.0.0.9", test0)];
+    let four = vec![via("10.0.0.9", test0.get())];
     assert_eq!(w.change_route(true, false, route(0, "2001:db8:b::/48", four)), 0);
     w.0.close();
 }
@@ -292,7 +293,7 @@ fn addresses_of_the_other_version() {
     assert_eq!(w.addresses(1, false), ["10.0.1.1/24"]);
     let request = IpDump { is_ipv6: true };
     let all: Vec<IpDetails> = w.1.dump(&mut w.0, &request, &World::last());
-    let all: Vec<_> = all.iter().map(|d| (d.sw_if_index.0, d.is_ipv6)).collect();
+    let all: Vec<_> = all.iter().map(|d| (SwIfIndex(d.sw_if_index.0), d.is_ipv6)).collect();
     assert_eq!(all, [(w.0.sw_if(1), true)]);
     assert_eq!(w.set_table(1, true, 0), -114);
     assert_eq!(w.change_address(1, true, false, "2001:db8::1/64"), -105);
@@ -337,7 +338,7 @@ fn a_version_that_nobody_brings_is_refused() {
     assert_eq!(w.change_route(true, false, route(0, "2001:db8::/32", vec![drop()])), -9);
     assert_eq!(w.change_route(true, false, route(0, "2001:db8::/32", vec![])), -9);
     assert_eq!(w.change_route(false, false, route(0, "2001:db8::/32", vec![])), -9);
-    let six_hop = vec![via("fe80::1", w.0.sw_if(0))];
+    let six_hop = vec![via("fe80::1", w.0.sw_if(0).get())];
     assert_eq!(w.change_route(true, false, route(0, "192.0.2.0/24", six_hop)), -9);
     assert_eq!(w.lookup("2001:db8::/32", 0).0, -9);
     assert_eq!(w.change_address(0, true, false, "2001:db8::1/64"), -9);

@@ -108,7 +108,7 @@ impl Ip4Frag {
                 ok = false;
                 return;
             };
-            p.set_tx_if(state.tx_if);
+            p.set_tx_if(state.tx_if());
             ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
             let room = p.push(link).map(|room| self.dpos.copy_rewrite(entry, room));
             ok &= room.is_some();

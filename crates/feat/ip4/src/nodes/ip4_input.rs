@@ -7,6 +7,7 @@
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup" }
@@ -49,12 +50,12 @@ struct Ip4Input {
 
 impl Ip4Input {
     #[inline]
-    fn start(&self, cx: &NodeCx<'_>, rx_if: u32) -> Verdict {
+    fn start(&self, cx: &NodeCx<'_>, rx_if: SwIfIndex) -> Verdict {
         cx.arcs().first(self.unicast, rx_if).map_or(LOOKUP, Verdict::node)
     }
 
     #[cold]
-    fn start_multicast(&self, cx: &NodeCx<'_>, rx_if: u32) -> Verdict {
+    fn start_multicast(&self, cx: &NodeCx<'_>, rx_if: SwIfIndex) -> Verdict {
         cx.arcs().first(self.multicast, rx_if).map_or(LOOKUP, Verdict::node)
     }
 }

@@ -156,7 +156,7 @@ impl Ip4Lookup {
     #[cold]
     fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
         for _ in 0..MAX_LOOKUPS {
-            let leaf = self.leaf_in(cx, p, self.dpos.get(p.aux()).state().tx_if);
+            let leaf = self.leaf_in(cx, p, self.dpos.get(p.aux()).state().value);
             if self.counters.is_on() {
                 self.count(cx, p, leaf);
             }
@@ -224,7 +224,7 @@ impl Ip4Lookup {
             let state = self.dpos.get(*leaf).state();
             let member = match state.kind {
                 Kind::REWRITE => continue,
-                Kind::REDIRECT_COMPLETE => Some(state.tx_if),
+                Kind::REDIRECT_COMPLETE => Some(state.value),
                 Kind::LOAD_BALANCE_COMPLETE => {
                     plain_hash(head).map(|hash| self.dpos.pick(state, hash))
                 }

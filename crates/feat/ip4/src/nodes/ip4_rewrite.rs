@@ -12,6 +12,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, LOCAL_IF, PktMut, Rows};
+use thalweg_device::SwIfIndex;
 use thalweg_fib::{Counted, Kind, ObjectCounters};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
@@ -62,9 +63,9 @@ impl Ip4Rewrite {
     /// Returns the interface of all packets of a frame and its first feature; `Err` if they have
     /// not one in common.
     #[inline(always)]
-    fn features(&self, cx: &NodeCx<'_>, frame: &Frame) -> Result<Option<(u32, NodeId)>, ()> {
+    fn features(&self, cx: &NodeCx<'_>, frame: &Frame) -> Result<Option<(SwIfIndex, NodeId)>, ()> {
         let first = |tx_if| cx.arcs().first(self.output, tx_if);
-        let mut all = frame.aux().iter().map(|dpo| self.link.dpos.get(*dpo).state().tx_if);
+        let mut all = frame.aux().iter().map(|dpo| self.link.dpos.get(*dpo).state().tx_if());
         let Some(tx_if) = all.next() else { return Ok(None) };
         let to = first(tx_if);
         let alike = all.all(|t| t == tx_if || to.is_none() && first(t).is_none());
@@ -75,7 +76,7 @@ impl Ip4Rewrite {
     #[inline(always)]
     fn to_features(
         &self,
-        (tx_if, feature): (u32, NodeId),
+        (tx_if, feature): (SwIfIndex, NodeId),
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
@@ -136,9 +137,9 @@ impl Node for Ip4Rewrite {
             }
         }
         if self.used
-            && let Some(feature) = cx.arcs().first(self.output, state.tx_if)
+            && let Some(feature) = cx.arcs().first(self.output, state.tx_if())
         {
-            p.set_tx_if(state.tx_if);
+            p.set_tx_if(state.tx_if());
             return Verdict::node(feature);
         }
         if fragment {
@@ -171,7 +172,7 @@ impl Node for Ip4Rewrite {
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         let (tx_if, dpo) = (frame.tx_if(i), frame.aux()[usize::from(i)]);
         let (state, header) = self.link.dpos.rewrite(dpo);
-        let is_written = state.tx_if != tx_if || frame.data(i).starts_with(&header);
+        let is_written = state.tx_if() != tx_if || frame.data(i).starts_with(&header);
         if tx_if == LOCAL_IF || is_written {
             return self.link.trace(frame, i, out);
         }

@@ -37,7 +37,7 @@ impl Node for Ip4RewriteOut {
         let entry = self.link.dpos.get(p.aux());
         let state = entry.state();
         // A packet that a feature held may find another adjacency under this number.
-        if !state.kind.is_complete() || state.tx_if != p.tx_if() {
+        if !state.kind.is_complete() || state.tx_if() != p.tx_if() {
             return Verdict::drop(LOST);
         }
         if p.total_len() > usize::from(state.mtu) {
@@ -58,7 +58,7 @@ impl Node for Ip4RewriteOut {
         each: &mut [Verdict],
     ) -> FrameVerdict {
         let here =
-            |i: usize, dpo: u32| self.link.dpos.get(dpo).state().tx_if == frame.tx_if(i as u8);
+            |i: usize, dpo: u32| self.link.dpos.get(dpo).state().tx_if() == frame.tx_if(i as u8);
         if frame.flags().contains(Flags::CHAINED)
             || !frame.aux().iter().enumerate().all(|(i, dpo)| here(i, *dpo))
         {

@@ -3,6 +3,7 @@
 use crate::lab::{Lab, framed, host_mac, icmp_error, ip, our_mac, sound, udp};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
+use thalweg_device::SwIfIndex;
 use thalweg_wire::arp::{ArpRepr, ArpView};
 use thalweg_wire::build::Packet;
 use thalweg_wire::{checksum, ipv4};
@@ -128,7 +129,7 @@ fn flows_keep_to_their_path_and_share_by_weight() {
         let packet = Packet::new().ipv4(ip(0, 2), dst).udp(1000 + (i / 256) as u16, 53);
         framed(0, 2, &packet.payload(&i.to_be_bytes()).build())
     };
-    let mut path: HashMap<u32, u32> = HashMap::new();
+    let mut path: HashMap<u32, SwIfIndex> = HashMap::new();
     for _ in 0..3 {
         lab.receive(0, (0..4000).map(flow).collect());
         for (sw_if, out) in lab.sent() {

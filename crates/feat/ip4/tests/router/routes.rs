@@ -387,7 +387,7 @@ fn end_of(p: &Path) -> End {
         (PathKind::Normal, Some(IpAddr::V4(nh)), Some(i)) => End::Hop(i, nh),
         // Connected: 10.0.n.x is behind interface n + 1.
         (PathKind::Normal, Some(IpAddr::V4(nh)), None) => {
-            End::Hop(u32::from(nh.octets()[2]) + 1, nh)
+            End::Hop(SwIfIndex(u32::from(nh.octets()[2]) + 1), nh)
         }
         (PathKind::Normal, None, Some(i)) => End::Link(i),
         (kind, ..) => End::Special(special(kind)),
@@ -416,7 +416,7 @@ fn any_prefix() -> impl Strategy<Value = Ipv4Prefix> {
 fn any_path() -> impl Strategy<Value = Path> {
     let hop = (0u8..3, 2u8..5, any::<bool>(), 1u8..4).prop_map(|(n, host, named, weight)| Path {
         weight,
-        ..Path::via(ip(n, host), named.then_some(u32::from(n) + 1))
+        ..Path::via(ip(n, host), named.then_some(SwIfIndex(u32::from(n) + 1)))
     });
     let end = prop::sample::select(vec![
         PathKind::Drop,
@@ -426,7 +426,7 @@ fn any_path() -> impl Strategy<Value = Path> {
     ]);
     prop_oneof![
         6 => hop,
-        1 => (1u32..4).prop_map(Path::connected),
+        1 => (1u32..4).prop_map(SwIfIndex).prop_map(Path::connected),
         2 => end.prop_map(Path::special),
     ]
 }
@@ -557,7 +557,7 @@ fn choices() -> [(Ipv4Prefix, Vec<Path>); 4] {
                 hop([10, 0, 2, 2]),
                 hop([35, 0, 0, 1]),
                 Path::special(PathKind::Drop),
-                Path::connected(2),
+                Path::connected(SwIfIndex(2)),
             ],
         ),
         (prefix("30.0.0.1/32"), vec![hop([10, 0, 2, 99]), hop([40, 0, 0, 1])]),
@@ -571,7 +571,7 @@ fn resolve(model: &Model, test2: bool, path: &Path, depth: u32) -> Option<End> {
         return Some(end_of(path));
     };
     if let [10, 0, n @ 1..=2, _] = nh.octets() {
-        return (n == 1 || test2).then_some(End::Hop(u32::from(n) + 1, nh));
+        return (n == 1 || test2).then_some(End::Hop(SwIfIndex(u32::from(n) + 1), nh));
     }
     let covering = model.iter().filter(|(p, _)| p.contains(nh.to_bits()));
     let (_, paths) = covering.max_by_key(|(p, _)| p.len())?;
@@ -667,7 +667,7 @@ fn next_hops_that_lead_nowhere_are_refused() {
     assert!(matches!(wrong, Err(RouteError::Rib(RibError::Unreachable(_)))), "{wrong:?}");
     let wrong = add("192.0.2.0/24", via([10, 0, 1, 1]));
     assert!(matches!(wrong, Err(RouteError::Rib(RibError::Own(_)))), "{wrong:?}");
-    let wrong = add("192.0.2.0/24", Path::via([10, 0, 1, 2], Some(99)));
+    let wrong = add("192.0.2.0/24", Path::via([10, 0, 1, 2], Some(SwIfIndex(99))));
     assert!(matches!(wrong, Err(RouteError::Rib(RibError::Device(_)))), "{wrong:?}");
     assert!(add("192.0.2.0/24", via([10, 0, 1, 2])).is_ok());
     let wrong = del_route(&mut lab.c, 0, prefix("192.0.2.0/24"), &[via([10, 0, 1, 3])]);

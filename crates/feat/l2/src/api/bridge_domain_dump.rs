@@ -4,6 +4,7 @@ use crate::api_module::L2;
 use crate::bridges::Domain;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{ApiType, Details, Dump, Message, Text, Walk, walk_each};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Requests bridge domains.
@@ -71,7 +72,8 @@ fn handle(
 ) -> Walk<Control> {
     let state = c.state::<crate::L2>();
     let l2 = state.borrow();
-    let of = (rq.sw_if_index != InterfaceIndex::NONE).then(|| l2.bridges().of(rq.sw_if_index.0));
+    let of = (rq.sw_if_index != InterfaceIndex::NONE)
+        .then(|| l2.bridges().of(SwIfIndex(rq.sw_if_index.0)));
     let wanted =
         |id: &u32| (rq.bd_id == u32::MAX || rq.bd_id == *id) && of.is_none_or(|of| of == Some(*id));
     let ids = l2.bridges().list().map(|(id, _)| id).filter(wanted).collect();
@@ -84,9 +86,9 @@ fn handle(
 }
 
 fn details(id: u32, d: &Domain) -> BridgeDomainDetails {
-    let port = |(sw_if, shg): (u32, u8)| BridgeDomainSwIf {
+    let port = |(sw_if, shg): (SwIfIndex, u8)| BridgeDomainSwIf {
         context: 0,
-        sw_if_index: InterfaceIndex(sw_if),
+        sw_if_index: InterfaceIndex(sw_if.get()),
         shg,
     };
     BridgeDomainDetails {

@@ -52,7 +52,7 @@ fn handle(
             out.send(&L2FibTableDetails {
                 bd_id: a.bridge,
                 mac: MacAddr(a.mac),
-                sw_if_index: InterfaceIndex(a.port),
+                sw_if_index: InterfaceIndex(a.port.get()),
                 static_mac: matches!(a.origin, Origin::Static | Origin::Filter),
                 filter_mac: a.origin == Origin::Filter,
                 bvi_mac: false,

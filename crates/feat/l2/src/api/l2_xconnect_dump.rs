@@ -25,7 +25,7 @@ pub static SERVICE: Dump<Control, L2XconnectDump, L2XconnectDetails> = Dump::new
 
 fn handle(c: &mut Control, _: L2XconnectDump, out: &mut Details<L2XconnectDetails>) {
     for (rx, tx) in c.state::<crate::L2>().borrow().xconnects() {
-        let (rx_sw_if_index, tx_sw_if_index) = (InterfaceIndex(rx), InterfaceIndex(tx));
+        let (rx_sw_if_index, tx_sw_if_index) = (InterfaceIndex(rx.get()), InterfaceIndex(tx.get()));
         out.send(&L2XconnectDetails { rx_sw_if_index, tx_sw_if_index });
     }
 }

@@ -4,6 +4,7 @@ use crate::api_module::L2;
 use crate::{L2Error, Origin};
 use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Adds a MAC address entry to a bridge domain, or deletes it.
@@ -43,7 +44,7 @@ fn handle(c: &mut Control, rq: L2fibAddDel) -> Result<L2fibAddDelReply, Retval> 
         (false, true) => Origin::Static,
         (false, false) => Origin::Added,
     };
-    let port = (!rq.filter_mac).then_some(rq.sw_if_index.0);
+    let port = (!rq.filter_mac).then_some(SwIfIndex(rq.sw_if_index.0));
     crate::add_address(c, rq.bd_id, rq.mac.0, port, origin)?;
     Ok(L2fibAddDelReply)
 }

@@ -5,6 +5,7 @@ use crate::api_module::L2;
 use crate::api_types::flush;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Later, Message};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Flushes the MAC addresses learned on a port.
@@ -19,5 +20,5 @@ pub struct L2fibFlushInt {
 pub static SERVICE: Call<Control, L2fibFlushInt, L2fibFlushIntReply> = Call::later(&L2, handle);
 
 fn handle(c: &mut Control, rq: L2fibFlushInt, later: Later<L2fibFlushIntReply>) {
-    flush(c, Flush::Port(rq.sw_if_index.0), later);
+    flush(c, Flush::Port(SwIfIndex(rq.sw_if_index.0)), later);
 }

@@ -4,6 +4,7 @@ use crate::L2Error;
 use crate::api_module::{L2, L2PortType};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Adds an interface to a bridge domain, or removes it.
@@ -33,11 +34,11 @@ fn handle(
 ) -> Result<SwInterfaceSetL2BridgeReply, Retval> {
     let sw_if = rq.rx_sw_if_index.0;
     if !rq.enable {
-        crate::set_l3(c, sw_if)?;
+        crate::set_l3(c, SwIfIndex(sw_if))?;
         return Ok(SwInterfaceSetL2BridgeReply);
     }
     match rq.port_type {
-        L2PortType::NORMAL => crate::join_bridge(c, sw_if, rq.bd_id, rq.shg)?,
+        L2PortType::NORMAL => crate::join_bridge(c, SwIfIndex(sw_if), rq.bd_id, rq.shg)?,
         L2PortType::BVI => return Err(L2Error::NotYet("a BVI").into()),
         _ => return Err(L2Error::NotYet("a port for unknown unicast (uu-fwd)").into()),
     }

@@ -3,6 +3,7 @@
 use crate::api_module::L2;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Cross connects an interface, or returns it to layer 3.
@@ -27,8 +28,10 @@ fn handle(
     rq: SwInterfaceSetL2Xconnect,
 ) -> Result<SwInterfaceSetL2XconnectReply, Retval> {
     match rq.enable {
-        true => crate::set_xconnect(c, rq.rx_sw_if_index.0, rq.tx_sw_if_index.0)?,
-        false => crate::set_l3(c, rq.rx_sw_if_index.0)?,
+        true => {
+            crate::set_xconnect(c, SwIfIndex(rq.rx_sw_if_index.0), SwIfIndex(rq.tx_sw_if_index.0))?
+        }
+        false => crate::set_l3(c, SwIfIndex(rq.rx_sw_if_index.0))?,
     }
     Ok(SwInterfaceSetL2XconnectReply)
 }

@@ -142,7 +142,7 @@ fn as_json(c: &Control, id: u32, d: &Domain) -> serde_json::Value {
     let ports: Vec<_> = d
         .ports()
         .map(|(p, group)| {
-            json!({ "interface": c.interface_name(p), "sw_if_index": p, "split_horizon_group": group })
+            json!({ "interface": c.interface_name(p), "sw_if_index": p.get(), "split_horizon_group": group })
         })
         .collect();
     json!({

@@ -5,7 +5,7 @@ use crate::cli_support::{bridge_arg, failed};
 use crate::{Address, L2, L2Error, Origin};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
-use thalweg_device::Mac;
+use thalweg_device::{Mac, SwIfIndex};
 use thalweg_graph::Control;
 use thalweg_tables::{Sorted, Sorter};
 use thalweg_wire::MacAddr;
@@ -186,7 +186,7 @@ fn row(c: &Control, a: &Address, index: u16, ages: bool) -> String {
     let star = |is: bool| if is { "*" } else { "-" };
     let filter = a.origin == Origin::Filter;
     let (port, name) = match a.port {
-        u32::MAX => ("-1".into(), "N/A".into()),
+        SwIfIndex::MAX => ("-1".into(), "N/A".into()),
         port => (port.to_string(), c.interface_name(port)),
     };
     format!(
@@ -205,7 +205,7 @@ fn as_json(c: &Control, a: &Address) -> serde_json::Value {
         Origin::Filter => "filter",
         Origin::Added => "added",
     };
-    let port = (a.port != u32::MAX).then(|| c.interface_name(a.port));
+    let port = (a.port != SwIfIndex::MAX).then(|| c.interface_name(a.port));
     json!({
         "bridge_domain": a.bridge,
         "mac": MacAddr(a.mac).to_string(),

@@ -9,6 +9,7 @@ use crate::trace::addresses;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, PktMut};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -30,7 +31,7 @@ pub static NODE: NodeDecl = NodeDecl {
 struct L2Flood {
     table: Arc<Snapshot<L2Table>>,
     /// Output nodes of the current packet, and sub-interfaces on whose behalf it leaves there.
-    to: Vec<(NodeId, u32)>,
+    to: Vec<(NodeId, SwIfIndex)>,
 }
 
 impl Node for L2Flood {
@@ -59,7 +60,7 @@ impl Node for L2Flood {
         let mut copies = 0;
         for (to, sender) in others {
             let Some(mut packet) = cx.copy(&p) else { break };
-            if *sender != 0 {
+            if *sender != SwIfIndex(0) {
                 packet.set_tx_if(*sender);
             }
             cx.send(packet, Verdict::node(*to));
@@ -68,7 +69,7 @@ impl Node for L2Flood {
         if copies > 0 {
             cx.copied(&mut p, 1 + copies as u16);
         }
-        if *sender != 0 {
+        if *sender != SwIfIndex(0) {
             p.set_tx_if(*sender);
         }
         cx.count(COPIES, copies);

@@ -9,7 +9,8 @@ use crate::trace::addresses;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{Frame, Iface, PktMut};
+use thalweg_buffer::{Frame, Iface, LOCAL_IF, PktMut};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::mac::{MacBuckets, MacKey, MacValue};
@@ -46,13 +47,13 @@ struct L2Forward {
 struct Ingress<'a> {
     table: &'a L2Table,
     macs: &'a MacBuckets,
-    sw_if: u32,
+    sw_if: SwIfIndex,
     port: Port,
 }
 
 impl<'a> Ingress<'a> {
     #[inline(always)]
-    fn new(table: &'a L2Table, macs: &'a MacBuckets, sw_if: u32) -> Self {
+    fn new(table: &'a L2Table, macs: &'a MacBuckets, sw_if: SwIfIndex) -> Self {
         Ingress { table, macs, sw_if, port: table.port(sw_if) }
     }
 
@@ -67,26 +68,26 @@ impl<'a> Ingress<'a> {
             return self.group();
         }
         let Some(value) = found else { return self.unknown() };
-        let to = self.table.port(value.port());
+        let to = self.table.port(SwIfIndex(value.port()));
         let group = self.port.group;
         let plain = !value.is_filter()
-            & (value.port() != self.sw_if)
+            & (SwIfIndex(value.port()) != self.sw_if)
             & (to.bridge == self.port.bridge)
             & (group == 0 || group != to.group);
         match to.output {
             Some(output) if plain => Verdict::node(output),
-            _ => self.slow_path(value.is_filter(), value.port(), to),
+            _ => self.slow_path(value.is_filter(), SwIfIndex(value.port()), to),
         }
     }
 
     /// Returns the sub-interface on whose behalf a frame leaves, 0 if that is none.
     #[inline(always)]
-    fn sender(&self, found: Option<MacValue>) -> u32 {
-        found.map_or(0, |value| self.table.port(value.port()).sender)
+    fn sender(&self, found: Option<MacValue>) -> SwIfIndex {
+        found.map_or(LOCAL_IF, |value| self.table.port(SwIfIndex(value.port())).sender)
     }
 
     #[cold]
-    fn slow_path(&self, filter: bool, at: u32, to: Port) -> Verdict {
+    fn slow_path(&self, filter: bool, at: SwIfIndex, to: Port) -> Verdict {
         if filter {
             Verdict::drop(FILTERED)
         } else if at == self.sw_if {
@@ -137,7 +138,7 @@ impl L2Forward {
             *key = MacKey::pair(number, head).0;
         }
         let (keys, each) = (&keys[..frame.len()], &mut each[..frame.len()]);
-        let mut senders = [0; 256];
+        let mut senders = [LOCAL_IF; 256];
         let mut from = Ingress::new(table, macs, frame.rx_if(0));
         macs.find_each(keys, |i, key, found| {
             let rx_if = frame.rx_if(i as u8);
@@ -165,7 +166,7 @@ impl Node for L2Forward {
         }
         let found = from.find(key);
         let sender = from.sender(found);
-        if sender != 0 {
+        if sender != SwIfIndex(0) {
             p.set_tx_if(sender);
         }
         from.to(key, found)
@@ -225,7 +226,7 @@ impl Node for L2Forward {
         if let Some(header) = frame.data(i).first_chunk() {
             let (key, _) = MacKey::pair(index, header);
             match macs.find(key, macs.hash(key)) {
-                Some(v) => _ = write!(out, " to {}", interface_token(v.port())),
+                Some(v) => _ = write!(out, " to {}", interface_token(SwIfIndex(v.port()))),
                 None => _ = write!(out, " unknown"),
             }
         }

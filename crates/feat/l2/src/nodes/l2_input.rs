@@ -9,7 +9,8 @@ use crate::trace::addresses;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut};
+use thalweg_buffer::{FRAME_SIZE, Frame, Iface, LOCAL_IF, PktMut};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -34,8 +35,8 @@ struct L2Input {
 
 /// Returns the sub-interface on whose behalf a port's frames leave right away, 0 if there is none.
 #[inline]
-fn sender(port: Port) -> u32 {
-    if port.bridge == 0 { port.sender } else { 0 }
+fn sender(port: Port) -> SwIfIndex {
+    if port.bridge == 0 { port.sender } else { LOCAL_IF }
 }
 
 impl L2Input {
@@ -48,7 +49,7 @@ impl L2Input {
     }
 
     #[inline]
-    fn port(&self, cx: &NodeCx<'_>, rx_if: u32) -> Port {
+    fn port(&self, cx: &NodeCx<'_>, rx_if: SwIfIndex) -> Port {
         self.table.load(cx.guard()).port(rx_if)
     }
 
@@ -60,12 +61,12 @@ impl L2Input {
         if !frame.rx_runs().all(|(rx_if, _)| Self::verdict(self.port(cx, rx_if)) == first) {
             return FrameVerdict::PerPacket;
         }
-        let (mut at, mut senders) = (0, [0; FRAME_SIZE]);
+        let (mut at, mut senders) = (0, [LOCAL_IF; FRAME_SIZE]);
         for (rx_if, n) in frame.rx_runs() {
             senders[at..at + n].fill(sender(self.port(cx, rx_if)));
             at += n;
         }
-        if senders.iter().any(|sw_if| *sw_if != 0) {
+        if senders.iter().any(|sw_if| *sw_if != LOCAL_IF) {
             frame.set_tx_each(&senders);
         }
         FrameVerdict::Whole(first)
@@ -80,7 +81,7 @@ impl Node for L2Input {
         self.all = match frame.rx() {
             Iface::Uniform(rx_if) => {
                 let port = self.port(cx, rx_if);
-                (sender(port) == 0).then(|| Self::verdict(port))
+                (sender(port) == SwIfIndex(0)).then(|| Self::verdict(port))
             }
             Iface::Mixed => None,
         };
@@ -102,7 +103,7 @@ impl Node for L2Input {
         match frame.rx() {
             Iface::Uniform(rx_if) => {
                 let port = self.port(cx, rx_if);
-                if sender(port) != 0 {
+                if sender(port) != SwIfIndex(0) {
                     frame.set_tx(port.sender);
                 }
                 FrameVerdict::Whole(Self::verdict(port))
@@ -113,7 +114,7 @@ impl Node for L2Input {
 
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let port = self.port(cx, p.rx_if());
-        if sender(port) != 0 {
+        if sender(port) != SwIfIndex(0) {
             p.set_tx_if(port.sender);
         }
         Self::verdict(port)

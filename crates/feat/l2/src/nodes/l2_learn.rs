@@ -115,7 +115,7 @@ impl L2Learn {
         let (keys, each) = (&keys[..frame.len()], &mut each[..frame.len()]);
         let mut rest = Rows::NONE;
         macs.find_each(keys, |i, _, found| {
-            if !self.is_there(found, frame.rx_if(i as u8)) {
+            if !self.is_there(found, frame.rx_if(i as u8).get()) {
                 rest.insert(i as u8);
             }
         });
@@ -138,11 +138,11 @@ impl Node for L2Learn {
         let macs = self.macs.load(guard);
         let hash = macs.hash(from);
         let Bridge { learn, room, .. } = *table.bridge(number);
-        if !self.is_known(macs, from, hash, port) {
+        if !self.is_known(macs, from, hash, port.get()) {
             // Once the table is full, only moves are reported.
             let news = learn && (room || macs.find(from, hash).is_some());
             if news {
-                self.report(cx, from, hash.number(), port);
+                self.report(cx, from, hash.number(), port.get());
             }
         }
         FORWARD
@@ -172,12 +172,12 @@ impl Node for L2Learn {
             differ |= *key != keys[0];
         }
         if !differ {
-            let known = n > 0 && self.is_known(macs, keys[0], macs.hash(keys[0]), port);
+            let known = n > 0 && self.is_known(macs, keys[0], macs.hash(keys[0]), port.get());
             return if known { FrameVerdict::Whole(FORWARD) } else { FrameVerdict::PerPacket };
         }
         let mut rest = Rows::NONE;
         macs.find_each(&keys[..n], |i, _, found| {
-            if !self.is_there(found, port) {
+            if !self.is_there(found, port.get()) {
                 rest.insert(i as u8);
             }
         });

@@ -4,7 +4,7 @@ use super::*;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use thalweg_device::{DeviceError, InterfaceEvent, Interfaces};
+use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex};
 
 fn up(lab: &Lab) -> usize {
     let all = lab.c.state::<Interfaces>();
@@ -25,7 +25,7 @@ fn a_port_has_thousands_without_nodes_of_their_own() {
     let events = Rc::new(Cell::new(0));
     let seen = events.clone();
     lab.c.subscribe(move |_, e: &InterfaceEvent| match e {
-        InterfaceEvent::State(sw_if) if *sw_if > 3 => seen.set(seen.get() + 1),
+        InterfaceEvent::State(sw_if) if *sw_if > SwIfIndex(3) => seen.set(seen.get() + 1),
         _ => {}
     });
     lab.up(0, false);
@@ -79,7 +79,7 @@ fn one_costs_the_same_among_thousands() {
     for id in 0..8000u32 {
         let outer = if id < 4000 { a } else { b };
         let sub = sub(&mut lab, 0, id, two(outer, dot1q(1 + (id % 4000) as u16)));
-        thalweg_feat_l2::set_xconnect(&mut lab.c, sub, 1).expect("a cross connect");
+        thalweg_feat_l2::set_xconnect(&mut lab.c, sub, SwIfIndex(1)).expect("a cross connect");
         lab.c.run_once(Some(Duration::ZERO));
     }
     let many = median(&mut lab);
@@ -102,7 +102,7 @@ fn mistakes_change_nothing() {
     assert_eq!(tags.to_string(), "`test0.5` receives the frames with tags dot1q 5 already");
     let id = interface::create_sub(&mut lab.c, port, 6, one(4095)).expect_err("the id");
     assert_eq!(id.to_string(), "VLAN id must be between 1 and 4094, not 4095");
-    let local = interface::create_sub(&mut lab.c, 0, 6, one(6)).expect_err("no device");
+    let local = interface::create_sub(&mut lab.c, SwIfIndex(0), 6, one(6)).expect_err("no device");
     assert!(matches!(local, DeviceError::Unsupported { .. }));
     let mac = interface::set_mac(&mut lab.c, sub, [2; 6]).expect_err("its parent's");
     assert!(matches!(mac, DeviceError::Unsupported { .. }));

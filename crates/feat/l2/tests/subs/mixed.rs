@@ -4,6 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
+use thalweg_device::SwIfIndex;
 
 /// Frames by number: what a port may receive of several networks and layers.
 fn packet(n: u8, kind: u8, to: u8, ttl: u8) -> Vec<u8> {

@@ -4,6 +4,7 @@ use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::state;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Request.
@@ -27,6 +28,6 @@ fn handle(
     rq: Nat44AddDelInterfaceAddr,
 ) -> Result<Nat44AddDelInterfaceAddrReply, Retval> {
     let twice = has(rq.flags, NatConfigFlags::TWICE_NAT);
-    state::set_interface_address(c, rq.sw_if_index.0, twice, rq.is_add)?;
+    state::set_interface_address(c, SwIfIndex(rq.sw_if_index.0), twice, rq.is_add)?;
     Ok(Nat44AddDelInterfaceAddrReply)
 }

@@ -4,6 +4,7 @@ use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Request.
@@ -24,6 +25,6 @@ fn handle(
     c: &mut Control,
     rq: Nat44EdAddDelOutputInterface,
 ) -> Result<Nat44EdAddDelOutputInterfaceReply, Retval> {
-    state::set_interface(c, rq.sw_if_index.0, false, true, rq.is_add)?;
+    state::set_interface(c, SwIfIndex(rq.sw_if_index.0), false, true, rq.is_add)?;
     Ok(Nat44EdAddDelOutputInterfaceReply)
 }

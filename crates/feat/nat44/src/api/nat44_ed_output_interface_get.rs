@@ -5,6 +5,7 @@ use crate::api_types::NAT44_ED;
 use std::collections::BTreeSet;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Message, Retval, Stream};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Request.
@@ -46,12 +47,13 @@ fn handle(
 ) -> (i32, Nat44EdOutputInterfaceGetReply) {
     let nat = c.state::<Nat44>();
     let nat = nat.borrow();
-    let all: BTreeSet<u32> = nat.roles().iter().filter(|r| r.1.output).map(|r| *r.0).collect();
-    for sw_if in all.range(rq.cursor..) {
+    let all: BTreeSet<SwIfIndex> =
+        nat.roles().iter().filter(|r| r.1.output).map(|r| *r.0).collect();
+    for sw_if in all.range(SwIfIndex(rq.cursor)..) {
         if out.is_full() {
-            return (Retval::EAGAIN.0, Nat44EdOutputInterfaceGetReply { cursor: *sw_if });
+            return (Retval::EAGAIN.0, Nat44EdOutputInterfaceGetReply { cursor: sw_if.get() });
         }
-        out.send(&Nat44EdOutputInterfaceDetails { sw_if_index: InterfaceIndex(*sw_if) });
+        out.send(&Nat44EdOutputInterfaceDetails { sw_if_index: InterfaceIndex(sw_if.get()) });
     }
     (0, Nat44EdOutputInterfaceGetReply { cursor: u32::MAX })
 }

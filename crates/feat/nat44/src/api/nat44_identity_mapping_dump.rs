@@ -47,7 +47,7 @@ fn handle(
             ip_address: Ip4Address(m.external.octets()),
             protocol: m.protocol,
             port: m.external_port,
-            sw_if_index: s.external_if.map_or(InterfaceIndex::NONE, InterfaceIndex),
+            sw_if_index: s.external_if.map_or(InterfaceIndex::NONE, |i| InterfaceIndex(i.0)),
             vrf_id: m.table,
             tag: Text::default(),
         });

@@ -4,6 +4,7 @@ use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::state;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Request.
@@ -27,6 +28,6 @@ fn handle(
     rq: Nat44InterfaceAddDelFeature,
 ) -> Result<Nat44InterfaceAddDelFeatureReply, Retval> {
     let inside = has(rq.flags, NatConfigFlags::INSIDE);
-    state::set_interface(c, rq.sw_if_index.0, inside, false, rq.is_add)?;
+    state::set_interface(c, SwIfIndex(rq.sw_if_index.0), inside, false, rq.is_add)?;
     Ok(Nat44InterfaceAddDelFeatureReply)
 }

@@ -32,6 +32,6 @@ fn handle(
 ) {
     for (sw_if, twice) in c.state::<Nat44>().borrow().address_interfaces() {
         let flags = flags(&[(*twice, NatConfigFlags::TWICE_NAT)]);
-        out.send(&Nat44InterfaceAddrDetails { sw_if_index: InterfaceIndex(*sw_if), flags });
+        out.send(&Nat44InterfaceAddrDetails { sw_if_index: InterfaceIndex(sw_if.get()), flags });
     }
 }

@@ -33,6 +33,6 @@ fn handle(c: &mut Control, _: Nat44InterfaceDump, out: &mut Details<Nat44Interfa
             (role.inside, NatConfigFlags::INSIDE),
             (role.outside, NatConfigFlags::OUTSIDE),
         ]);
-        out.send(&Nat44InterfaceDetails { flags, sw_if_index: InterfaceIndex(*sw_if) });
+        out.send(&Nat44InterfaceDetails { flags, sw_if_index: InterfaceIndex(sw_if.get()) });
     }
 }

@@ -55,7 +55,9 @@ fn handle(
             protocol: m.protocol,
             local_port: m.local_port,
             external_port: m.external_port,
-            external_sw_if_index: s.external_if.map_or(InterfaceIndex::NONE, InterfaceIndex),
+            external_sw_if_index: s
+                .external_if
+                .map_or(InterfaceIndex::NONE, |i| InterfaceIndex(i.0)),
             vrf_id: m.table,
             tag: Text::default(),
         });

@@ -2,6 +2,7 @@
 
 use crate::lab::{Lab, framed, host_mac, ip, our_mac, sound};
 use std::net::Ipv4Addr;
+use thalweg_device::SwIfIndex;
 use thalweg_feat_nat44::view::{SessionView, all_sessions};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
@@ -101,7 +102,7 @@ impl Nat {
         let frames = packets.iter().map(|p| framed(port, 2, p)).collect();
         self.lab.deliver_to(worker, port, frames);
         self.lab.settle();
-        let numbers: Vec<u32> = (0..3).map(|n| self.lab.sw_if(n)).collect();
+        let numbers: Vec<SwIfIndex> = (0..3).map(|n| self.lab.sw_if(n)).collect();
         let port = |sw_if| numbers.iter().position(|n| *n == sw_if).expect("a test port") as u8;
         let sent = self.lab.sent_by_workers().into_iter();
         sent.map(|(sw_if, worker, bytes)| Out { port: port(sw_if), worker, bytes }).collect()

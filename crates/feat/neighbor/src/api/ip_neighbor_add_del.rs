@@ -3,6 +3,7 @@
 use crate::api_types::{IP_NEIGHBOR, IpNeighbor, IpNeighborFlags, find};
 use crate::{NeighborFlags, neighbors};
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Adds or deletes a neighbour.
@@ -36,14 +37,14 @@ pub static SERVICE: Call<Control, IpNeighborAddDel, IpNeighborAddDelReply> =
 fn handle(c: &mut Control, rq: IpNeighborAddDel) -> Result<IpNeighborAddDelReply, Retval> {
     let (ip, sw_if) = (rq.neighbor.ip_address.ip()?, rq.neighbor.sw_if_index.0);
     if !rq.is_add {
-        neighbors::remove(c, sw_if, ip)?;
+        neighbors::remove(c, SwIfIndex(sw_if), ip)?;
         return Ok(IpNeighborAddDelReply::default());
     }
     let flags = NeighborFlags {
         is_static: rq.neighbor.flags.has(IpNeighborFlags::STATIC),
         no_fib_entry: rq.neighbor.flags.has(IpNeighborFlags::NO_FIB_ENTRY),
     };
-    neighbors::set(c, sw_if, ip, rq.neighbor.mac_address.0, flags)?;
+    neighbors::set(c, SwIfIndex(sw_if), ip, rq.neighbor.mac_address.0, flags)?;
     let stats_index = find(c, &rq.neighbor).and_then(|n| n.dpo).unwrap_or(u32::MAX);
     Ok(IpNeighborAddDelReply { stats_index })
 }

@@ -6,6 +6,7 @@ use crate::walk::NeighborWalk;
 use std::task::Poll;
 use thalweg_api::types::{AddressFamily, InterfaceIndex};
 use thalweg_api::{Details, Dump, Message, Walk};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Neighbours sent between checks that the client keeps reading.
@@ -41,7 +42,7 @@ fn handle(
     rq: IpNeighborDump,
     mut out: Details<IpNeighborDetails>,
 ) -> Walk<Control> {
-    let only = (rq.sw_if_index != InterfaceIndex::NONE).then_some(rq.sw_if_index.0);
+    let only = (rq.sw_if_index != InterfaceIndex::NONE).then_some(SwIfIndex(rq.sw_if_index.0));
     let Ok(family) = family(rq.af) else { return Box::new(|_| false) };
     let mut walk = NeighborWalk::new(only, Some(family));
     Box::new(move |c| {

@@ -1,16 +1,17 @@
 use super::*;
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
+use thalweg_device::SwIfIndex;
 
 const MAC: Mac = [2, 0, 0, 0, 0, 7];
 
 fn key(n: u8) -> Key {
-    (1, IpAddr::from([10, 0, 0, n]))
+    (SwIfIndex(1), IpAddr::from([10, 0, 0, n]))
 }
 
 /// An address of the other family with the same last bits.
 fn key6(n: u8) -> Key {
-    (1, IpAddr::V6(Ipv6Addr::from_bits(0x0a00_0000 | u128::from(n))))
+    (SwIfIndex(1), IpAddr::V6(Ipv6Addr::from_bits(0x0a00_0000 | u128::from(n))))
 }
 
 fn waiter(n: u8) -> Waiter {
@@ -151,7 +152,7 @@ fn each_family_has_limits_of_its_own() {
 fn an_interface_at_its_limit_replaces_its_own_neighbours() {
     let (mut t, now) = small();
     configure(&mut t, |c| (c.limit, c.interface_limit) = (100, 2));
-    let other = |n| (2, key(n).1);
+    let other = |n| (SwIfIndex(2), key(n).1);
     t.learn(other(1), MAC, Origin::Request, now);
     t.learn(key(1), MAC, Origin::Request, now + s(1));
     t.learn(key(2), MAC, Origin::Request, now + s(2));
@@ -173,9 +174,9 @@ fn a_scan_of_one_interface_leaves_room_for_others() {
         (0..MAX_PENDING as u32).for_each(|n| t.request(host(sw_if, n), None, true, now));
         t.sides[0].incomplete
     };
-    assert_eq!(scan(&mut t, 1), PENDING_PER_INTERFACE);
-    assert_eq!(scan(&mut t, 2), MAX_PENDING);
-    assert_eq!(scan(&mut t, 3), MAX_PENDING);
+    assert_eq!(scan(&mut t, SwIfIndex(1)), PENDING_PER_INTERFACE);
+    assert_eq!(scan(&mut t, SwIfIndex(2)), MAX_PENDING);
+    assert_eq!(scan(&mut t, SwIfIndex(3)), MAX_PENDING);
     assert_eq!(t.stats(Family::Ip4).crowded, 2 * 2048 + 4096);
     // The other family has its own room.
     t.request(key6(1), Some(waiter_for(key6(1))), true, now);
@@ -186,7 +187,7 @@ fn a_scan_of_one_interface_leaves_room_for_others() {
     }
     assert_eq!(t.sides[0].failed.len(), MAX_PENDING);
     let later = now + s(3);
-    (0..10).for_each(|n| t.request(host(4, n), None, true, later));
+    (0..10).for_each(|n| t.request(host(SwIfIndex(4), n), None, true, later));
     for step in 1..=3 {
         t.tick(later + s(step));
     }
@@ -199,8 +200,8 @@ fn an_interface_costs_its_own_neighbours() {
     let (mut t, now) = (with(config), Instant::now());
     for sw_if in 0..10_000 {
         for n in 1..=3 {
-            t.learn((sw_if, key(n).1), MAC, Origin::Request, now);
-            t.learn((sw_if, key6(n).1), MAC, Origin::Request, now);
+            t.learn((SwIfIndex(sw_if), key(n).1), MAC, Origin::Request, now);
+            t.learn((SwIfIndex(sw_if), key6(n).1), MAC, Origin::Request, now);
         }
     }
     t.take_actions();
@@ -209,14 +210,14 @@ fn an_interface_costs_its_own_neighbours() {
         let n = t.keys(sw_if, family, |_, _| true).len();
         (n, t.visited.take())
     };
-    assert_eq!(visits(&t, Some(5000), None), (6, 6));
-    assert_eq!(visits(&t, Some(5000), Some(Family::Ip6)), (3, 3));
+    assert_eq!(visits(&t, Some(SwIfIndex(5000)), None), (6, 6));
+    assert_eq!(visits(&t, Some(SwIfIndex(5000)), Some(Family::Ip6)), (3, 3));
     assert_eq!(visits(&t, Some(SwIfIndex::MAX), None), (0, 0));
-    let keys = t.keys(Some(5000), None, |_, _| true);
+    let keys = t.keys(Some(SwIfIndex(5000)), None, |_, _| true);
     assert_eq!(t.remove_all(&keys), 6);
     assert_eq!(t.take_actions().len(), 6);
-    assert_eq!(visits(&t, Some(5000), None), (0, 0));
-    assert_eq!(visits(&t, Some(4999), None), (6, 6));
+    assert_eq!(visits(&t, Some(SwIfIndex(5000)), None), (0, 0));
+    assert_eq!(visits(&t, Some(SwIfIndex(4999)), None), (6, 6));
     assert_eq!(visits(&t, None, Some(Family::Ip4)).0, 29_997);
     assert_eq!(t.shares.len(), 2 * 9_999);
     check(&t);
@@ -250,7 +251,7 @@ const ALL: u8 = 16;
 fn any_key(n: u8) -> Key {
     let host = n % 4 + 1;
     let (sw_if, ip) = if (n / 4).is_multiple_of(2) { key(host) } else { key6(host) };
-    (sw_if + u32::from(n / 8), ip)
+    (SwIfIndex(sw_if.0 + u32::from(n / 8)), ip)
 }
 
 /// The indices agree with the entries, and every waiter has a pending neighbour.

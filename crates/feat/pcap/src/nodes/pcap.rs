@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Frame, Iface};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::{Built, ERROR_DROP, FeatureDecl, Kind, NodeDecl, Tap, TapCx};
 
 thalweg_graph::errors! {
@@ -47,7 +48,7 @@ pub(crate) struct Buffer {
     /// Bytes kept per packet.
     snap: usize,
     left: u32,
-    sw_if: Option<u32>,
+    sw_if: Option<SwIfIndex>,
     taken: Arc<AtomicU64>,
 }
 
@@ -122,7 +123,7 @@ impl Tap for PcapTap {
         for i in 0..frame.len() {
             let i = i as u8;
             // A mixed frame of dropped packets also holds packets of other interfaces.
-            let other = |one: u32| matches!(on, Iface::Mixed) && frame.rx_if(i) != one;
+            let other = |one| matches!(on, Iface::Mixed) && frame.rx_if(i) != one;
             if buffer.sw_if.is_some_and(other) {
                 continue;
             }

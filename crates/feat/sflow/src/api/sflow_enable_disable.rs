@@ -4,6 +4,7 @@ use crate::api_module::SFLOW;
 use crate::state;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Samples an interface's packets, or no longer.
@@ -23,11 +24,12 @@ pub static SERVICE: Call<Control, SflowEnableDisable, SflowEnableDisableReply> =
 fn handle(c: &mut Control, rq: SflowEnableDisable) -> Result<SflowEnableDisableReply, Retval> {
     let sw_if = rq.hw_if_index.0;
     // The command line takes this as a wish for another rate; a message has none to say.
-    let enabled = c.state::<state::SFlow>().borrow().ports().any(|(port, _)| port == sw_if);
+    let enabled =
+        c.state::<state::SFlow>().borrow().ports().any(|(port, _)| port == SwIfIndex(sw_if));
     match (rq.enable_disable, enabled) {
         (true, true) => return Err(Retval::VALUE_EXIST),
-        (true, false) => state::enable(c, sw_if, state::Rate::Kept)?,
-        (false, _) => state::disable(c, sw_if)?,
+        (true, false) => state::enable(c, SwIfIndex(sw_if), state::Rate::Kept)?,
+        (false, _) => state::disable(c, SwIfIndex(sw_if))?,
     }
     Ok(SflowEnableDisableReply)
 }

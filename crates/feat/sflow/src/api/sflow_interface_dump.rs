@@ -29,7 +29,7 @@ pub static SERVICE: Dump<Control, SflowInterfaceDump, SflowInterfaceDetails> =
 
 fn handle(c: &mut Control, rq: SflowInterfaceDump, out: &mut Details<SflowInterfaceDetails>) {
     for (sw_if, _) in c.state::<SFlow>().borrow().ports() {
-        let hw_if_index = InterfaceIndex(sw_if);
+        let hw_if_index = InterfaceIndex(sw_if.get());
         if [hw_if_index, InterfaceIndex::NONE].contains(&rq.hw_if_index) {
             out.send(&SflowInterfaceDetails { hw_if_index });
         }

@@ -7,6 +7,7 @@ use crate::stats::PortTotals;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
 use thalweg_sflow_agent::agent::Host;
@@ -214,7 +215,7 @@ fn to_json(r: &Report) -> Value {
     let totals = r.totals;
     let ports = r.ports.iter().map(|p| {
         json!({
-            "name": p.name, "sw_if_index": p.sw_if, "rate": p.rate, "own_rate": p.own_rate,
+            "name": p.name, "sw_if_index": p.sw_if.get(), "rate": p.rate, "own_rate": p.own_rate,
             "pool": p.totals.seen, "samples": p.totals.taken, "sent": p.sent,
             "drops": p.totals.dropped,
         })
@@ -313,8 +314,8 @@ mod tests {
         Report {
             settings: Settings { export, netlink, ..Settings::default() },
             ports: vec![
-                port(1, "host-eth0", None, 140_000, 13, 0),
-                port(2, "pg0", Some(100), 160, 1, 2),
+                port(SwIfIndex(1), "host-eth0", None, 140_000, 13, 0),
+                port(SwIfIndex(2), "pg0", Some(100), 160, 1, 2),
             ],
             totals: PortTotals { seen: 141_000, taken: 14, dropped: 2 },
             drops_suppressed: 0,

@@ -17,6 +17,7 @@ use crate::stats::TapStats;
 use std::any::Any;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PacketKey};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{
     Built, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NEEDED, NodeDecl, Tap, TapCx,
@@ -59,7 +60,7 @@ pub enum TapMessage {
     /// Sets what is sampled of an interface. A new generation resets its counters.
     Port {
         /// The interface.
-        sw_if: u32,
+        sw_if: SwIfIndex,
         /// Generation of the interface index.
         generation: u32,
         /// Sampling rate of received packets, 0 for none.
@@ -72,7 +73,7 @@ pub enum TapMessage {
     /// An interface was deleted.
     Forget {
         /// The interface.
-        sw_if: u32,
+        sw_if: SwIfIndex,
     },
     /// Maximum header bytes of a sample, up to [`MAX_HEADER`].
     HeaderBytes(u16),
@@ -101,7 +102,7 @@ zeroable! {
 impl Port {
     /// Adds packets to the sample pool.
     #[inline]
-    fn see(&mut self, packets: u64, dirty: &mut Vec<u32>, sw_if: u32) {
+    fn see(&mut self, packets: u64, dirty: &mut Vec<SwIfIndex>, sw_if: SwIfIndex) {
         self.seen += packets;
         if !std::mem::replace(&mut self.dirty, true) {
             note(dirty, sw_if);
@@ -116,7 +117,7 @@ impl Port {
 
 #[cold]
 #[inline(never)]
-fn note(dirty: &mut Vec<u32>, sw_if: u32) {
+fn note(dirty: &mut Vec<SwIfIndex>, sw_if: SwIfIndex) {
     dirty.push(sw_if);
 }
 
@@ -134,7 +135,7 @@ pub struct SFlowTap {
     pending: PendingSamples,
     ring: SampleWriter,
     /// Ports whose counters have not been copied to the stats yet.
-    dirty: Vec<u32>,
+    dirty: Vec<SwIfIndex>,
     stats: Arc<TapStats>,
     limiter: Limiter,
 }
@@ -159,12 +160,12 @@ impl SFlowTap {
     /// Handles a frame that was not preceded by skipped packets.
     #[cold]
     #[inline(never)]
-    fn frame_alone(&mut self, cx: &mut TapCx, sw_if: u32, frame: &mut Frame) {
+    fn frame_alone(&mut self, cx: &mut TapCx, sw_if: SwIfIndex, frame: &mut Frame) {
         self.passed_and_frame(cx, (sw_if, 0), frame);
     }
 
     /// Counts packets that pass without inspection.
-    fn skip(&mut self, sent: bool, sw_if: u32, packets: u64) {
+    fn skip(&mut self, sent: bool, sw_if: SwIfIndex, packets: u64) {
         let port = self.ports.at_mut(sw_if);
         port.see(packets, &mut self.dirty, sw_if);
         let free = port.countdown(sent).pass(packets);
@@ -174,7 +175,7 @@ impl SFlowTap {
     /// Handles a sent frame after `passed` other packets. Out of line, so that the receive path
     /// saves fewer registers.
     #[inline(never)]
-    fn look_sent(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
+    fn look_sent(&mut self, cx: &mut TapCx, passed: (SwIfIndex, u64), frame: &mut Frame) {
         self.look::<true>(cx, passed, frame);
     }
 
@@ -185,7 +186,7 @@ impl SFlowTap {
     fn look<const SENT: bool>(
         &mut self,
         cx: &mut TapCx,
-        (sw_if, passed): (u32, u64),
+        (sw_if, passed): (SwIfIndex, u64),
         frame: &mut Frame,
     ) {
         if frame.flags().intersects(Flags::OFFLOAD.union(Flags::CHAINED)) {
@@ -219,7 +220,7 @@ impl SFlowTap {
     fn look_closely<const SENT: bool>(
         &mut self,
         cx: &mut TapCx,
-        (sw_if, passed): (u32, u64),
+        (sw_if, passed): (SwIfIndex, u64),
         frame: &mut Frame,
     ) {
         if frame.flags().contains(Flags::OFFLOAD) {
@@ -236,7 +237,7 @@ impl SFlowTap {
     #[inline(never)]
     fn look_on<const SENT: bool>(
         &mut self,
-        (sw_if, now): (u32, u64),
+        (sw_if, now): (SwIfIndex, u64),
         frame: &mut Frame,
         mut at: u64,
         mut room: bool,
@@ -266,7 +267,7 @@ impl SFlowTap {
     fn look_wire(
         &mut self,
         cx: &mut TapCx,
-        (sw_if, passed): (u32, u64),
+        (sw_if, passed): (SwIfIndex, u64),
         frame: &mut Frame,
         sent: bool,
     ) {
@@ -278,7 +279,7 @@ impl SFlowTap {
     }
 
     /// Takes samples of the segments of GSO packet `i`.
-    fn sample_wire(&mut self, now: u64, frame: &mut Frame, i: u8, sw_if: u32, sent: bool) {
+    fn sample_wire(&mut self, now: u64, frame: &mut Frame, i: u8, sw_if: SwIfIndex, sent: bool) {
         let wire = Wire::of(frame, i, 0);
         let n = wire.packets();
         let port = self.ports.at_mut(sw_if);
@@ -448,7 +449,7 @@ const UNUSUAL: Flags = Flags::LOCAL.union(Flags::TRANSLATED).union(Flags::META);
 
 /// The disposition of a packet that left without rewritten headers other than by routing.
 #[inline]
-fn sent_unchanged(frame: &Frame, i: u8, tx_if: u32) -> Disposition {
+fn sent_unchanged(frame: &Frame, i: u8, tx_if: SwIfIndex) -> Disposition {
     Disposition::Out { tx_if, entry: frame.aux()[usize::from(i)], headers: None }
 }
 
@@ -459,7 +460,7 @@ type To<'t> = (&'t mut SampleWriter, &'t mut PendingSamples, usize);
 #[inline(always)]
 fn record<const SENT: bool>(
     port: &mut Port,
-    (sw_if, pool, now): (u32, u64, u64),
+    (sw_if, pool, now): (SwIfIndex, u64, u64),
     (frame, i): (&Frame, u8),
     (key, length): (PacketKey, usize),
 ) -> SampleRecord {
@@ -488,7 +489,7 @@ fn record<const SENT: bool>(
 fn take<const SENT: bool, const WHOLE: bool>(
     port: &mut Port,
     (ring, pending, header_bytes): To,
-    place: (u32, u64, u64),
+    place: (SwIfIndex, u64, u64),
     frame: &mut Frame,
     i: u8,
 ) -> bool {
@@ -508,7 +509,7 @@ fn take<const SENT: bool, const WHOLE: bool>(
 fn take_gathered<const SENT: bool>(
     port: &mut Port,
     (ring, pending, header_bytes): To,
-    place: (u32, u64, u64),
+    place: (SwIfIndex, u64, u64),
     frame: &mut Frame,
     i: u8,
 ) -> bool {
@@ -555,7 +556,7 @@ fn gather(frame: &Frame, i: u8, to: &mut [u8]) -> usize {
 /// The disposition of a packet that leaves. Its bytes may no longer be cached, so they are read
 /// only if the headers may have changed since it was sampled.
 #[inline]
-fn sent_by(frame: &Frame, i: u8, tx_if: u32) -> Disposition {
+fn sent_by(frame: &Frame, i: u8, tx_if: SwIfIndex) -> Disposition {
     let headers = match frame.flags().contains(Flags::TRANSLATED) {
         true => headers_of_changed(frame, i),
         false => None,
@@ -617,13 +618,13 @@ impl Tap for SFlowTap {
         }
     }
 
-    fn passed(&mut self, cx: &mut TapCx, sw_if: u32, packets: u64) {
+    fn passed(&mut self, cx: &mut TapCx, sw_if: SwIfIndex, packets: u64) {
         self.skip(cx.arc() == INTERFACE_OUTPUT, sw_if, packets);
     }
 
     // Inlined into the engine's call to save a call.
     #[inline(always)]
-    fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (u32, u64), frame: &mut Frame) {
+    fn passed_and_frame(&mut self, cx: &mut TapCx, passed: (SwIfIndex, u64), frame: &mut Frame) {
         self.turn(cx.now());
         if cx.arc() == INTERFACE_OUTPUT {
             self.look_sent(cx, passed, frame);
@@ -646,7 +647,7 @@ impl Tap for SFlowTap {
         self.complete_frame(frame, fate);
     }
 
-    fn lines(&self, sw_if: u32) -> Option<[Line; NEEDED]> {
+    fn lines(&self, sw_if: SwIfIndex) -> Option<[Line; NEEDED]> {
         Some([Line::of(self.ports.at(sw_if)), Line::of(self), Line::of(&self.ring)])
     }
 

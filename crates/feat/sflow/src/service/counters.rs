@@ -2,6 +2,7 @@
 
 use super::Service;
 use std::time::Instant;
+use thalweg_device::SwIfIndex;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::model::{HostAdapter, HostAdapters, InterfaceCounters};
 use thalweg_sflow_agent::agent::InterfaceCountersIn;
@@ -36,7 +37,7 @@ impl Service {
                 continue;
             }
             let mut totals = IfTotals::default();
-            self.workers.iter().for_each(|w| totals.add(w.interface(sw_if as u32)));
+            self.workers.iter().for_each(|w| totals.add(w.interface(SwIfIndex(sw_if as u32))));
             let totals = on_wire(totals.since(&port.setup.born));
             let counters = record(&port.setup, &totals);
             let (if_type, speed) = (counters.network_type, counters.speed);
@@ -73,7 +74,7 @@ fn on_wire(mut totals: IfTotals) -> IfTotals {
 pub(super) fn adapters<'p>(ports: impl Iterator<Item = &'p PortSetup>) -> HostAdapters {
     let up = ports.filter(|port| port.view.admin_up && is_port(&port.view));
     let adapter = |port: &PortSetup| HostAdapter {
-        index: port.view.sw_if,
+        index: port.view.sw_if.get(),
         macs: vec![MacAddr(port.view.mac)],
     };
     HostAdapters(up.map(adapter).collect())
@@ -91,7 +92,7 @@ fn record(port: &PortSetup, t: &IfTotals) -> InterfaceCounters {
         all.saturating_sub(multicast).saturating_sub(broadcast) as u32
     };
     InterfaceCounters {
-        index: view.sw_if,
+        index: view.sw_if.get(),
         network_type: if loopback { SOFTWARE_LOOPBACK } else { ETHERNET },
         speed,
         direction: 1,

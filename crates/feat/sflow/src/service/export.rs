@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use thalweg_device::SwIfIndex;
 use thalweg_sflow::DataSource;
 use thalweg_sflow::model::HostAdapters;
 use thalweg_sflow_agent::agent::{Agent, AgentConfig, BackgroundTask, Collectors};
@@ -167,9 +168,9 @@ impl Exporter {
     }
 
     /// An interface is gone, and its number free for another.
-    pub(super) fn forget(&mut self, sw_if: u32) {
+    pub(super) fn forget(&mut self, sw_if: SwIfIndex) {
         if let Some(agent) = &mut self.agent {
-            agent.remove_source(DataSource::interface(sw_if));
+            agent.remove_source(DataSource::interface(sw_if.get()));
         }
     }
 

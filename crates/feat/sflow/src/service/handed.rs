@@ -7,6 +7,7 @@ use crate::record::{Disposition, SampleRecord};
 use crate::ring::MAX_HEADER;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
+use thalweg_device::SwIfIndex;
 
 /// How long a sample waits for its answer, or an answer for its sample.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn the_last_answer_of_a_round_counts_and_waiting_has_an_end() {
         let (mut handed, now) = (Handed::default(), Instant::now());
-        let out = Disposition::Out { tx_if: 3, entry: 0, headers: None };
+        let out = Disposition::Out { tx_if: SwIfIndex(3), entry: 0, headers: None };
         assert_eq!(handed.sample(now, 7, (0, &record(7), &[1; 300])), None);
         handed.answer(now, 7, out);
         handed.answer(now, 7, Disposition::Dropped(5));

@@ -357,11 +357,11 @@ impl Service {
     fn apply(&mut self, setup: Setup) {
         let now = Instant::now();
         let mut old: Vec<Option<Port>> = std::mem::take(&mut self.ports);
-        let top = setup.ports.iter().map(|p| p.view.sw_if as usize + 1).max().unwrap_or(0);
+        let top = setup.ports.iter().map(|p| p.view.sw_if.index() + 1).max().unwrap_or(0);
         self.ports.resize_with(top.min(MAX_INTERFACES), || None);
         self.status.sent_by_port.resize(self.ports.len(), 0);
         for port in &setup.ports {
-            let at = port.view.sw_if as usize;
+            let at = port.view.sw_if.index();
             let Some(slot) = self.ports.get_mut(at) else { continue };
             let before = old.get_mut(at).and_then(Option::take);
             *slot = match before.filter(|b| b.setup.generation == port.generation) {

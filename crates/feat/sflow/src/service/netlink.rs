@@ -271,8 +271,8 @@ impl Netlink {
         let view = &port.view;
         let counters = PortCounters {
             name: Text::from(view.name.as_str()),
-            index: view.sw_if,
-            os_index: Some(view.sw_if),
+            index: view.sw_if.get(),
+            os_index: Some(view.sw_if.get()),
             if_type,
             speed,
             direction: FULL_DUPLEX,

@@ -6,6 +6,7 @@ use crate::record::{Cause, Disposition, SampleRecord, Tuple};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
+use thalweg_device::SwIfIndex;
 use thalweg_fib::{DpoTable, RouteBook, Routes};
 use thalweg_graph::Control;
 use thalweg_sflow::header::HeaderProtocol;
@@ -33,7 +34,7 @@ impl Guide {
         }
     }
 
-    fn prefix_len(&self, guard: &Guard<'_>, rx_if: u32, address: IpAddr) -> u32 {
+    fn prefix_len(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> u32 {
         let len = self.routes.iter().find_map(|r| r.prefix_len(guard, rx_if, address));
         len.map_or(0, u32::from)
     }
@@ -43,7 +44,7 @@ impl Guide {
         &self,
         guard: &Guard<'_>,
         entry: u32,
-        rx_if: u32,
+        rx_if: SwIfIndex,
         addresses: Option<(IpAddr, IpAddr)>,
     ) -> Option<ExtendedRouter> {
         let entry = self.entries.as_ref()?.get(entry);
@@ -140,8 +141,8 @@ fn translation(before: Tuple, after: Tuple) -> Option<(ExtendedNat, Option<Exten
 }
 
 /// The index by which an interface is known outside: `local0` is the router itself.
-fn interface(sw_if: u32) -> Interface {
-    if sw_if == 0 { Interface::INTERNAL } else { Interface::Index(sw_if) }
+fn interface(sw_if: SwIfIndex) -> Interface {
+    if sw_if == SwIfIndex(0) { Interface::INTERNAL } else { Interface::Index(sw_if.get()) }
 }
 
 impl Service {
@@ -211,7 +212,7 @@ impl Service {
         record: &SampleRecord,
         header: &[u8],
     ) {
-        let port = self.ports.get_mut(record.sw_if as usize).and_then(Option::as_mut);
+        let port = self.ports.get_mut(record.sw_if.index()).and_then(Option::as_mut);
         let Some(port) = port.filter(|p| p.setup.generation == record.generation) else {
             self.status.samples_stale += 1;
             return;
@@ -277,7 +278,7 @@ impl Service {
         };
         let reported = self.netlink.sample(&Sampled {
             tx: !received,
-            input: record.rx_if,
+            input: record.rx_if.get(),
             output: match output {
                 Interface::Index(index) if output != Interface::INTERNAL => index,
                 _ => 0,
@@ -285,7 +286,7 @@ impl Service {
             rate: record.rate,
             frame_length: record.frame_length,
             header,
-            source: record.sw_if,
+            source: record.sw_if.get(),
             generation: record.generation,
             drops,
         });
@@ -293,7 +294,7 @@ impl Service {
             self.records = records;
             if reported {
                 self.status.samples_sent += 1;
-                self.status.sent_by_port[record.sw_if as usize] += 1;
+                self.status.sent_by_port[record.sw_if.index()] += 1;
             } else {
                 self.status.samples_unwanted += 1;
             }
@@ -302,7 +303,7 @@ impl Service {
         let packed = agent.flow_sample(
             now,
             &FlowSampleIn {
-                source: DataSource::interface(record.sw_if),
+                source: DataSource::interface(record.sw_if.get()),
                 rate: record.rate,
                 pool,
                 drops,
@@ -318,7 +319,7 @@ impl Service {
         self.records = records;
         if packed || reported {
             self.status.samples_sent += 1;
-            self.status.sent_by_port[record.sw_if as usize] += 1;
+            self.status.sent_by_port[record.sw_if.index()] += 1;
         } else {
             self.status.samples_refused += 1;
         }
@@ -337,9 +338,9 @@ impl Service {
         let Disposition::Dropped(reason) = record.disposition else { return };
         let reasons = Arc::clone(&self.setup.reasons);
         let reason = reasons.get(reason as usize);
-        let port = self.ports.get(record.rx_if as usize).and_then(Option::as_ref);
+        let port = self.ports.get(record.rx_if.index()).and_then(Option::as_ref);
         let reported = self.netlink.drop(&Dropped {
-            input: record.rx_if,
+            input: record.rx_if.get(),
             input_name: port.map_or("", |p| &p.setup.view.name),
             frame_length: record.frame_length,
             header,
@@ -364,7 +365,7 @@ impl Service {
             &DiscardIn {
                 source: DataSource::NONE,
                 drops: suppressed,
-                input: record.rx_if,
+                input: record.rx_if.get(),
                 output: 0,
                 reason: reason.map_or(DiscardReason::UNKNOWN, |r| r.code),
                 protocol,

@@ -8,6 +8,7 @@
 use super::BATCH;
 use crate::stats::TapStats;
 use std::sync::Arc;
+use thalweg_device::SwIfIndex;
 
 /// Total number of samples after which turns are reassigned.
 const WINDOW: u64 = 16 * 1024;
@@ -90,8 +91,8 @@ mod tests {
                 let fate = &mut fates[*port as usize];
                 fate.offered += 1;
                 let record = SampleRecord {
-                    sw_if: *port,
-                    rx_if: *port,
+                    sw_if: SwIfIndex(*port),
+                    rx_if: SwIfIndex(*port),
                     generation: 1,
                     rate: 1,
                     pool: fate.offered,
@@ -111,7 +112,7 @@ mod tests {
         }
     }
 
-    fn port(sw_if: u32) -> PortSetup {
+    fn port(sw_if: SwIfIndex) -> PortSetup {
         let view = InterfaceView {
             sw_if,
             name: format!("pg{sw_if}"),
@@ -149,7 +150,7 @@ mod tests {
         let taps: Vec<Arc<TapStats>> = (0..3).map(|_| Arc::default()).collect();
         let stats = taps.clone();
         let mut service = Service::new(rings, taps, Vec::new(), guide, None, Arc::default());
-        let ports: Vec<_> = (1..=4).map(port).collect();
+        let ports: Vec<_> = (1..=4).map(SwIfIndex).map(port).collect();
         service.apply(Setup { polling_interval: 60, ports, ..Setup::default() });
         let work: [(&[u32], usize); 3] = [(&[1, 2, 2], 3), (&[3], 9), (&[4], 4)];
         let feeds = writers.into_iter().zip(work).zip(stats);

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use thalweg_buffer::{Flags, Frame, GsoKind, PoolConfig};
 use thalweg_cli::{CliError, CommandTree};
+use thalweg_device::SwIfIndex;
 use thalweg_device::loopback::create_loopback;
 use thalweg_engine::Feature;
 use thalweg_graph::{
@@ -46,7 +47,7 @@ thalweg_graph::errors! {
 
 /// Has the input make packets: a frame per element.
 pub struct Make {
-    pub sw_if: u32,
+    pub sw_if: SwIfIndex,
     pub frames: Vec<Vec<Vec<u8>>>,
     /// Bytes that the first segment has at most; it could have as many as a buffer.
     pub first: usize,
@@ -62,7 +63,7 @@ static INPUT: NodeDecl = NodeDecl {
 };
 
 /// Interface, length of the first segment, GSO size, and packets.
-type Incoming = (u32, usize, u16, Vec<Vec<u8>>);
+type Incoming = (SwIfIndex, usize, u16, Vec<Vec<u8>>);
 
 #[derive(Default)]
 struct Input {
@@ -92,7 +93,7 @@ impl InputNode for Input {
             }
             assert!(frame.push(p).is_ok(), "a frame holds 256");
         }
-        cx.device_input(frame, sw_if, |_, _, _| {});
+        cx.device_input(frame, SwIfIndex(sw_if.get()), |_, _, _| {});
         Poll::Busy(packets.len())
     }
 
@@ -333,8 +334,8 @@ impl Lab {
     }
 
     /// Creates `loop<n>` and returns its index.
-    pub fn interface(&mut self) -> u32 {
-        create_loopback(&mut self.c, None, None).expect("an interface")
+    pub fn interface(&mut self) -> SwIfIndex {
+        SwIfIndex(create_loopback(&mut self.c, None, None).expect("an interface").get())
     }
 
     /// Runs a command that must succeed.
@@ -365,7 +366,7 @@ impl Lab {
     }
 
     /// Receives frames on a worker and waits until they are through.
-    pub fn receive(&mut self, worker: usize, sw_if: u32, frames: Vec<Vec<Vec<u8>>>) {
+    pub fn receive(&mut self, worker: usize, sw_if: SwIfIndex, frames: Vec<Vec<Vec<u8>>>) {
         self.sent += frames.iter().map(Vec::len).sum::<usize>() as u64;
         let input = self.c.node("test-input").expect("the input");
         self.log(sw_if, &frames);
@@ -376,14 +377,24 @@ impl Lab {
 
     /// Receives frames on a worker, each on all of these interfaces one after the other, and waits
     /// until they are through.
-    pub fn receive_in_turns(&mut self, worker: usize, ports: &[u32], frames: &[Vec<Vec<u8>>]) {
+    pub fn receive_in_turns(
+        &mut self,
+        worker: usize,
+        ports: &[SwIfIndex],
+        frames: &[Vec<Vec<u8>>],
+    ) {
         let input = self.c.node("test-input").expect("the input");
-        ports.iter().for_each(|sw_if| self.log(*sw_if, frames));
+        ports.iter().for_each(|sw_if| self.log(SwIfIndex(sw_if.get()), frames));
         for frame in frames {
             for sw_if in ports {
                 self.sent += frame.len() as u64;
                 let frames = vec![frame.clone()];
-                let make = Make { sw_if: *sw_if, frames, first: self.first, gso: self.gso };
+                let make = Make {
+                    sw_if: SwIfIndex(sw_if.get()),
+                    frames,
+                    first: self.first,
+                    gso: self.gso,
+                };
                 self.c.message(worker, input, Box::new(make));
             }
         }
@@ -392,7 +403,7 @@ impl Lab {
 
     /// Enters packets into the log for a test that fails. On this thread and beforehand: in the
     /// worker it would take longer than sampling, and no ring would ever be full.
-    fn log(&self, sw_if: u32, frames: &[Vec<Vec<u8>>]) {
+    fn log(&self, sw_if: SwIfIndex, frames: &[Vec<Vec<u8>>]) {
         let tap = self.packets.interface(&format!("sw_if_index {sw_if}"));
         frames.iter().flatten().for_each(|bytes| tap.received([&bytes[..]]));
     }

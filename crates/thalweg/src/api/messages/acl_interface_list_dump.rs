@@ -37,7 +37,7 @@ pub static SERVICE: Dump<Control, AclInterfaceListDump, AclInterfaceListDetails>
 
 fn handle(c: &mut Control, rq: AclInterfaceListDump, out: &mut Details<AclInterfaceListDetails>) {
     for sw_if in indices(c, rq.sw_if_index) {
-        let sw_if_index = InterfaceIndex(sw_if);
+        let sw_if_index = InterfaceIndex(sw_if.get());
         out.send(&AclInterfaceListDetails { sw_if_index, n_input: 0, acls: Vec::new() });
     }
 }
