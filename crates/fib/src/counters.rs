@@ -100,8 +100,8 @@ impl ObjectCounters {
         packets: impl IntoIterator<Item = (Dpo, usize)>,
     ) {
         let Some(table) = self.workers.get(worker) else { return };
-        let add = |dpo, packets, bytes| {
-            let Some(row) = table.get(dpo) else { return };
+        let add = |dpo: Dpo, packets, bytes| {
+            let Some(row) = table.get(dpo.0) else { return };
             let (of_packets, of_bytes) = match what {
                 Counted::To => (&row.to_packets, &row.to_bytes),
                 Counted::Via => (&row.via_packets, &row.via_bytes),
@@ -110,7 +110,7 @@ impl ObjectCounters {
             of_bytes.add(bytes);
         };
         // Neighbours in a frame often have the same object.
-        let (mut last, mut n, mut bytes) = (0, 0, 0);
+        let (mut last, mut n, mut bytes) = (Dpo(0), 0, 0);
         for (dpo, len) in packets {
             if dpo != last {
                 if n > 0 {
@@ -133,7 +133,7 @@ impl ObjectCounters {
 
     /// What a worker has counted for an index.
     pub(crate) fn read(&self, worker: usize, dpo: Dpo) -> Counts {
-        let Some(row) = self.workers.get(worker).and_then(|table| table.get(dpo)) else {
+        let Some(row) = self.workers.get(worker).and_then(|table| table.get(dpo.get())) else {
             return Counts::default();
         };
         let both = |packets: &Counter, bytes: &Counter| Combined {
@@ -165,7 +165,7 @@ mod tests {
             let mut model = BTreeMap::new();
             for (worker, to, packets) in frames {
                 let what = if to { Counted::To } else { Counted::Via };
-                counters.count(worker, what, packets.iter().copied());
+                counters.count(worker, what, packets.iter().map(|(dpo, len)| (Dpo(*dpo), *len)));
                 for (dpo, len) in packets.into_iter().filter(|p| worker < 2 && p.0 < 4) {
                     let counts: &mut Counts = model.entry((worker, dpo)).or_default();
                     let of = if to { &mut counts.to } else { &mut counts.via };
@@ -175,7 +175,7 @@ mod tests {
             }
             for (worker, dpo) in (0..3).flat_map(|worker| (0..6).map(move |dpo| (worker, dpo))) {
                 let want = model.get(&(worker, dpo)).copied().unwrap_or_default();
-                prop_assert_eq!(counters.read(worker, dpo), want);
+                prop_assert_eq!(counters.read(worker, Dpo(dpo)), want);
             }
         }
     }

@@ -8,8 +8,10 @@ use thalweg_buffer::simd::{Lanes, Line, halves_of, words_of};
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable, SparseArray};
 
-/// An index into the [`DpoTable`]; 0 is "no route". It is also the leaf of the route tables.
-pub type Dpo = u32;
+thalweg_wire::number! {
+    /// An index into the [`DpoTable`]; 0 is "no route". It is also the leaf of the route tables.
+    pub struct Dpo(u32);
+}
 
 /// Bytes of a rewrite in the entry itself.
 pub const REWRITE_BYTES: usize = 32;
@@ -140,7 +142,7 @@ impl Entry<'_> {
     /// Returns the object that a midchain leads to.
     #[inline]
     pub fn stacked(self) -> Dpo {
-        (self.0[NEXT].load(Ordering::Relaxed) >> 16) as u32 & INDEX
+        Dpo((self.0[NEXT].load(Ordering::Relaxed) >> 16) as u32 & INDEX)
     }
     /// Returns the index of the second line of the rewrite.
     fn second(self) -> u32 {
@@ -179,8 +181,9 @@ impl Entry<'_> {
     }
     /// Sets the node that transmits, the object that follows, and the second line of the rewrite.
     pub(crate) fn set_next(self, node: NodeId, stacked: Dpo, second: u32) {
-        let word =
-            u64::from(node.0) | u64::from(stacked & INDEX) << 16 | u64::from(second & INDEX) << 40;
+        let word = u64::from(node.0)
+            | u64::from(stacked.0 & INDEX) << 16
+            | u64::from(second & INDEX) << 40;
         self.0[NEXT].store(word, Ordering::Relaxed);
     }
     /// Writes the rewrite's bytes in the entry.
@@ -277,7 +280,9 @@ impl DpoTable {
     #[inline]
     pub fn pick(&self, state: EntryState, hash: u32) -> Dpo {
         let slot = hash & u32::from(state.mtu);
-        self.buckets.get(state.value.wrapping_add(slot)).map_or(0, |b| b.load(Ordering::Acquire))
+        self.buckets
+            .get(state.value.wrapping_add(slot))
+            .map_or(Dpo(0), |b| Dpo(b.load(Ordering::Acquire)))
     }
 
     /// Returns the object that packets of a flow meet: of a group, one of its members. That is
@@ -286,7 +291,7 @@ impl DpoTable {
     pub fn resolve(&self, dpo: Dpo, hash: impl FnOnce() -> u32) -> Dpo {
         let state = self.get(dpo).state();
         match state.kind {
-            Kind::REDIRECT | Kind::REDIRECT_COMPLETE => state.value,
+            Kind::REDIRECT | Kind::REDIRECT_COMPLETE => Dpo(state.value),
             Kind::LOAD_BALANCE | Kind::LOAD_BALANCE_COMPLETE => self.pick(state, hash()),
             _ => dpo,
         }
@@ -378,14 +383,14 @@ impl DpoTable {
 
     pub(crate) fn set_bucket(&self, at: u32, dpo: Dpo) {
         if let Some(b) = self.buckets.get(at) {
-            b.store(dpo, Ordering::Release);
+            b.store(dpo.get(), Ordering::Release);
         }
     }
 
     /// Returns the members in these buckets.
     pub(crate) fn buckets(&self, base: u32, count: u32) -> impl Iterator<Item = Dpo> {
         let all = (base..base + count).filter_map(|at| self.buckets.get(at));
-        all.map(|b| b.load(Ordering::Relaxed))
+        all.map(|b| Dpo(b.load(Ordering::Relaxed)))
     }
 
     /// Returns the maximum number of entries.
@@ -420,8 +425,8 @@ mod tests {
         e.set_rewrite(&bytes);
         assert_eq!(e.rewrite()[..], bytes[..]);
         assert_eq!(e.next_hop(), Some("2001:db8::1".parse().unwrap()));
-        e.set_next(NodeId(0xfffe), 0xab_cdef, 0x12_3456);
-        assert_eq!((e.next(), e.stacked(), e.second()), (0xfffe, 0xab_cdef, 0x12_3456));
+        e.set_next(NodeId(0xfffe), Dpo(0xab_cdef), 0x12_3456);
+        assert_eq!((e.next(), e.stacked(), e.second()), (0xfffe, Dpo(0xab_cdef), 0x12_3456));
     }
 
     fn header<const LEN: usize>(e: Entry<'_>) {
@@ -453,15 +458,15 @@ mod tests {
     fn long_rewrites_continue_in_a_second_line() {
         let table = DpoTable::new().unwrap();
         let bytes: Vec<u8> = (1..=MAX_REWRITE as u8).collect();
-        let e = table.get(5);
+        let e = table.get(Dpo(5));
         e.set_rewrite(&bytes[..REWRITE_BYTES]);
         table.set_second(7, &bytes[REWRITE_BYTES..]);
-        e.set_next(NodeId(1), 0, 7);
+        e.set_next(NodeId(1), Dpo(0), 7);
         for len in [0, 14, 32, 33, 50, 64, MAX_REWRITE] {
             e.set_state(EntryState { len: len as u8, ..EntryState::of(Kind::MIDCHAIN) });
-            assert_eq!(table.rewrite(5).1, bytes[..len]);
+            assert_eq!(table.rewrite(Dpo(5)).1, bytes[..len]);
         }
         e.set_state(EntryState { len: 20, ..EntryState::of(Kind::DROP) });
-        assert!(table.rewrite(5).1.is_empty(), "it is not sent");
+        assert!(table.rewrite(Dpo(5)).1.is_empty(), "it is not sent");
     }
 }

@@ -166,13 +166,13 @@ pub struct Forwarding {
 }
 
 /// Entry of "the router's own address".
-pub const LOCAL: Dpo = 1;
+pub const LOCAL: Dpo = Dpo(1);
 /// Entry of "drop silently".
-pub const DROP: Dpo = 2;
+pub const DROP: Dpo = Dpo(2);
 /// Entry of "unreachable".
-pub const UNREACHABLE: Dpo = 3;
+pub const UNREACHABLE: Dpo = Dpo(3);
 /// Entry of "prohibited".
-pub const PROHIBIT: Dpo = 4;
+pub const PROHIBIT: Dpo = Dpo(4);
 
 impl Forwarding {
     #[expect(clippy::panic, reason = "the router cannot start without this memory")]
@@ -212,7 +212,7 @@ impl Forwarding {
         for kind in [Kind::MISS, Kind::LOCAL, Kind::DROP, Kind::UNREACHABLE, Kind::PROHIBIT] {
             // The first entries have fixed indices, and stay.
             if let Ok(i) = f.pool.alloc(c.domain()) {
-                f.set_state(i, EntryState::of(kind));
+                f.set_state(Dpo(i), EntryState::of(kind));
             }
         }
         c.insert(f);
@@ -292,7 +292,8 @@ impl Forwarding {
     pub(crate) fn alloc(&mut self, c: &Control) -> Result<Dpo, FibError> {
         let fresh = self.pool.high_water();
         let dpo = self.pool.alloc(c.domain()).map_err(|_| FibError::Full(CAPACITY))?;
-        if dpo < fresh {
+        let (is_new, dpo) = (dpo >= fresh, Dpo(dpo));
+        if !is_new {
             self.counted_before.remove(&dpo);
             let all: Box<[Counts]> =
                 (0..self.counters.workers()).map(|w| self.counters.read(w, dpo)).collect();
@@ -519,7 +520,7 @@ impl Forwarding {
             Object::Group(group) => self.drop_group(c, dpo, group),
             Object::Plain => {}
         }
-        let _ = self.pool.free_after(dpo, c.domain().tag());
+        let _ = self.pool.free_after(dpo.get(), c.domain().tag());
     }
 
     /// Sets a neighbour's MAC address: its adjacencies of all link types, if there are any, become
@@ -558,7 +559,7 @@ impl Forwarding {
     fn write(&mut self, dpo: Dpo, key: AdjacencyKey, mac: Option<Mac>, view: &InterfaceView) {
         let e = self.table.get(dpo);
         e.set_next_hop(key.peer.address());
-        e.set_next(view.output, 0, 0);
+        e.set_next(view.output, Dpo(0), 0);
         if view.parent.is_some() && view.tags.as_slice().is_empty() {
             self.table.set_names_senders();
         }
@@ -587,7 +588,7 @@ impl Forwarding {
 
     /// Updates the objects of an interface: up, down, another MAC address or MTU, deleted (`None`).
     fn interface_changed(&mut self, c: &Control, sw_if: SwIfIndex, view: Option<&InterfaceView>) {
-        let all = self.by_interface.range((sw_if, 0)..=(sw_if, Dpo::MAX));
+        let all = self.by_interface.range((sw_if, Dpo::MIN)..=(sw_if, Dpo::MAX));
         let all: Vec<Dpo> = all.map(|(_, dpo)| *dpo).collect();
         for &dpo in &all {
             self.visits += 1;

@@ -208,7 +208,7 @@ impl Forwarding {
     }
 
     fn above(&self, dpo: Dpo) -> impl Iterator<Item = Dpo> {
-        self.dependents.range((dpo, 0)..=(dpo, Dpo::MAX)).map(|(_, above)| *above)
+        self.dependents.range((dpo, Dpo::MIN)..=(dpo, Dpo::MAX)).map(|(_, above)| *above)
     }
 
     /// Number of groups in a row that lead to an object.
@@ -324,7 +324,7 @@ impl Forwarding {
             (None, Some((member, _))) => {
                 let complete = self.table.get(*member).state().kind.is_complete();
                 let kind = if complete { Kind::REDIRECT_COMPLETE } else { Kind::REDIRECT };
-                EntryState { value: *member, ..EntryState::of(kind) }
+                EntryState { value: member.get(), ..EntryState::of(kind) }
             }
             (None, None) => EntryState::of(Kind::DROP),
         };

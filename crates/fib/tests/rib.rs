@@ -287,7 +287,7 @@ fn agrees<A: Family>(lab: &Lab, ops: &[Op]) -> Result<(), TestCaseError> {
         }
         for (p, ways) in &model {
             let view = t.view(nested(*p)).expect("the route");
-            prop_assert_eq!(t.lpm().all.get(&nested(*p)).map(|l| l.get()), Some(view.dpo));
+            prop_assert_eq!(t.lpm().all.get(&nested(*p)).map(|l| Dpo(l.get())), Some(view.dpo));
             prop_assert!(t.lookup(nested::<A>(*p).addr()).is_some());
             let met = ends(lab, view.dpo);
             if model.keys().any(|p| has_loop::<A>(&model, *p, &[])) {
@@ -538,7 +538,7 @@ fn convergence_costs_stores_by_path_lists() {
     for n in 0..ROUTES {
         set(&mut t, Prefix::host(0x6400_0000 + n), lists[n as usize % lists.len()].clone());
     }
-    let mut labels = vec![0; LABELS];
+    let mut labels = vec![Dpo(0); LABELS];
     for (n, leaf) in labels.iter_mut().enumerate() {
         *leaf = t.intern(&lab.c, lists[n % lists.len()].clone()).expect("a path list").1;
     }

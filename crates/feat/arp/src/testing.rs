@@ -92,7 +92,7 @@ struct Rewrite {
 }
 impl Node for Rewrite {
     fn packet(&mut self, _cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let entry = self.dpos.get(p.aux());
+        let entry = self.dpos.get(Dpo(p.aux()));
         let state = entry.state();
         if state.kind != thalweg_fib::Kind::REWRITE {
             return Verdict::next(0);
@@ -296,7 +296,7 @@ impl Bench {
     pub(crate) fn packet(&mut self, node: &str, dpo: Dpo, dst: Ipv4Addr, mark: u8) {
         let bytes =
             Build::new().ipv4(Ipv4Addr::new(192, 0, 2, 1), dst).udp(1, 2).payload(&[mark]).build();
-        self.inject(node, bytes, dpo);
+        self.inject(node, bytes, dpo.get());
     }
 
     /// Takes the frames sent since the last call.

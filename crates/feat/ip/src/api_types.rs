@@ -14,6 +14,7 @@ use thalweg_api::types::Prefix;
 use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_device::SwIfIndex;
+use thalweg_fib::Dpo;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
 
@@ -242,7 +243,7 @@ fn change_route<A: Address>(
         crate::del_route(c, table, prefix, &paths)?;
     }
     let view = c.state::<Ip<A>>().borrow().route(table, prefix);
-    Ok(view.map_or(u32::MAX, |view| view.dpo))
+    Ok(view.map_or(u32::MAX, |view| view.dpo.get()))
 }
 
 /// Converts a route to its API type.
@@ -250,7 +251,7 @@ pub(crate) fn describe<A: Address>(table: u32, view: &RouteView<A>) -> IpRoute {
     let prefix = (view.prefix.addr().to_ip(), view.prefix.len());
     let version = Version::of::<A>();
     let paths = view.paths.iter().map(|p| describe_path(p, version, table)).collect();
-    IpRoute { table_id: table, stats_index: view.dpo, prefix: prefix.into(), paths }
+    IpRoute { table_id: table, stats_index: view.dpo.get(), prefix: prefix.into(), paths }
 }
 
 fn describe_path(p: &Path, version: Version, table_id: u32) -> FibPath {
@@ -360,7 +361,7 @@ fn route<A: Address>(ip: &Ip<A>, table: u32, prefix: IpPrefix<A>) -> Option<Rout
         prefix,
         source: Source::Default,
         paths: vec![Path::special(PathKind::Drop)],
-        dpo: 0,
+        dpo: Dpo(0),
         sources: vec![Source::Default],
     };
     let none = || (prefix.len() == 0).then(nowhere);

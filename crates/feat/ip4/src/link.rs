@@ -133,7 +133,7 @@ impl Link {
             let i = i as u8;
             *to = match rest.contains(i) {
                 true => frame.tx_if(i),
-                false => self.dpos.get(*dpo).state().tx_if(),
+                false => self.dpos.get(Dpo(*dpo)).state().tx_if(),
             };
         }
         frame.set_tx_each(&senders);
@@ -149,10 +149,10 @@ impl Link {
     ) -> FrameVerdict {
         let Some(&dpo) = frame.aux().first() else { return FrameVerdict::PerPacket };
         // With tags if the first packet gets some; those whose header has another length are left.
-        match self.dpos.get(dpo).state().len {
-            18 => self.rewrite::<V, 18, 38, TTL>(dpo, frame, each),
-            22 => self.rewrite::<V, 22, 42, TTL>(dpo, frame, each),
-            _ => self.rewrite::<V, ETHERNET_HEADER, 34, TTL>(dpo, frame, each),
+        match self.dpos.get(Dpo(dpo)).state().len {
+            18 => self.rewrite::<V, 18, 38, TTL>(Dpo(dpo), frame, each),
+            22 => self.rewrite::<V, 22, 42, TTL>(Dpo(dpo), frame, each),
+            _ => self.rewrite::<V, ETHERNET_HEADER, 34, TTL>(Dpo(dpo), frame, each),
         }
     }
 
@@ -167,7 +167,7 @@ impl Link {
         const { assert!(WINDOW == LEN + 20) };
         let way = self.dpos.get(dpo).link::<LEN>();
         let named = self.names_sender(LEN) || frame.tx() != Iface::Uniform(LOCAL_IF);
-        let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo)) == 0;
+        let alike = frame.aux().iter().fold(0, |differ, d| differ | (d ^ dpo.0)) == 0;
         let rest = if alike { Self::one_way::<LEN, WINDOW, TTL>(&way, frame) } else { None };
         match rest {
             Some(rest) if rest.is_empty() => {
@@ -214,14 +214,14 @@ impl Link {
         };
         if rest.is_empty() {
             for (i, (dpo, _, window)) in rows.enumerate() {
-                if !send::<LEN, WINDOW, TTL>(self.dpos.get(dpo).header::<LEN>(), window) {
+                if !send::<LEN, WINDOW, TTL>(self.dpos.get(Dpo(dpo)).header::<LEN>(), window) {
                     rest.insert(i as u8);
                 }
             }
         } else {
             let left = rest;
             for (i, (dpo, _, window)) in rows.enumerate().filter(|r| !left.contains(r.0 as u8)) {
-                if !send::<LEN, WINDOW, TTL>(self.dpos.get(dpo).header::<LEN>(), window) {
+                if !send::<LEN, WINDOW, TTL>(self.dpos.get(Dpo(dpo)).header::<LEN>(), window) {
                     rest.insert(i as u8);
                 }
             }
@@ -251,7 +251,7 @@ impl Link {
         };
         let mut rest = Rows::NONE;
         for (i, ((dpo, len, window), verdict)) in rows.zip(each).enumerate() {
-            let way = self.dpos.get(dpo).link::<LEN>();
+            let way = self.dpos.get(Dpo(dpo)).link::<LEN>();
             *verdict = output(way.next);
             if len > usize::from(way.longest) || !send::<LEN, WINDOW, TTL>(way.header, window) {
                 rest.insert(i as u8);
@@ -283,7 +283,7 @@ impl Link {
     /// Describes a packet whose link header has been written, or was not.
     pub(crate) fn trace(&self, frame: &Frame, i: u8, out: &mut dyn Write) {
         let (dpo, data) = (frame.aux()[i as usize], frame.data(i));
-        let (s, header) = self.dpos.rewrite(dpo);
+        let (s, header) = self.dpos.rewrite(Dpo(dpo));
         // A packet that is not forwarded has a drop reason in aux, and still starts with its IP
         // header.
         if !s.kind.is_complete() || !data.starts_with(&header) {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::Frame;
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
+use thalweg_fib::{Dpo, DpoTable, EntryState, Kind, Routes};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_tables::{CowTable, Lpm4Reader};
@@ -85,7 +85,7 @@ impl Tables {
     fn follow(&self, dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
         let look = |fib: Option<&Fib>| {
             let leaf = fib.map_or(0, |fib| fib.routes.lookup(to));
-            dpos.get(dpos.resolve(leaf, || 0)).state()
+            dpos.get(dpos.resolve(Dpo(leaf), || 0)).state()
         };
         let mut state = look(fib);
         for _ in 0..MAX_LOOKUPS {

@@ -7,7 +7,6 @@ use crate::{Nat44, Timeouts};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Rule, Section, Value, interface_key, rank,
 };
-use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 

@@ -175,7 +175,7 @@ impl Hold {
             self.packets -= 1;
             match reply {
                 ResolveReply::Release { dpo, .. } => {
-                    packet.set_aux(dpo);
+                    packet.set_aux(dpo.get());
                     cx.send(packet, self.exits.release);
                 }
                 ResolveReply::Fail { until, .. } if until > cx.now() => {
@@ -234,11 +234,11 @@ impl IncompleteNode {
 impl Node for IncompleteNode {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let dpo = p.aux();
-        let entry = self.dpos.get(dpo);
+        let entry = self.dpos.get(Dpo(dpo));
         let state = entry.state();
         match state.kind {
             Kind::INCOMPLETE => match entry.next_hop() {
-                Some(ip) => self.hold.keep_for_adjacency(cx, p, (state.tx_if(), ip), dpo),
+                Some(ip) => self.hold.keep_for_adjacency(cx, p, (state.tx_if(), ip), Dpo(dpo)),
                 None => Verdict::drop(self.hold.exits.unresolved),
             },
             // The reply overtook the packet.

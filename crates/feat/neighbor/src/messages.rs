@@ -128,7 +128,7 @@ pub(crate) struct ResolveRequest {
 impl Hash for ResolveRequest {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match (self.dpo, self.ip) {
-            (Some(dpo), _) => state.write_u64(u64::from(dpo)),
+            (Some(dpo), _) => state.write_u64(u64::from(dpo.0)),
             (None, IpAddr::V4(ip)) => {
                 state.write_u64(u64::from(self.sw_if.get()) << 32 | u64::from(ip.to_bits()));
             }
@@ -158,7 +158,7 @@ impl Asked {
         out[0] = u8::from(dpo.is_some());
         out[1..3].copy_from_slice(&self.node.0.to_be_bytes());
         out[3..7].copy_from_slice(&sw_if.0.to_be_bytes());
-        out[7..11].copy_from_slice(&dpo.unwrap_or(0).to_be_bytes());
+        out[7..11].copy_from_slice(&dpo.unwrap_or(Dpo(0)).0.to_be_bytes());
         out[11..].copy_from_slice(&address);
         out
     }
@@ -166,10 +166,10 @@ impl Asked {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Asked> {
         let number = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
         let node = NodeId(u16::from_be_bytes(*bytes.get(1..)?.first_chunk()?));
-        let (sw_if, dpo) = (number(3)?, number(7)?);
+        let (sw_if, dpo) = (SwIfIndex(number(3)?), Dpo(number(7)?));
         let ip = address(bytes.get(11..)?.first_chunk()?);
         let dpo = Some(dpo).filter(|_| bytes[0] != 0);
-        Some(Asked { request: ResolveRequest { sw_if: SwIfIndex(sw_if), ip, dpo }, node })
+        Some(Asked { request: ResolveRequest { sw_if, ip, dpo }, node })
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
                 ReportKind::Sender(Origin::Gratuitous), ReportKind::Conflict][kind];
             let report = NeighborReport { kind, mac, ip };
             prop_assert_eq!(NeighborReport::decode(&report.encode()), Some(report));
-            for dpo in [None, Some(n / 2)] {
+            for dpo in [None, Some(Dpo(n / 2))] {
                 let request = ResolveRequest { sw_if: SwIfIndex(n), ip, dpo };
                 let asked = Asked { request, node: NodeId(node) };
                 prop_assert_eq!(Asked::decode(&asked.encode()), Some(asked));

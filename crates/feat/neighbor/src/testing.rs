@@ -208,7 +208,7 @@ static GLEAN6: NodeDecl = glean("stub6-glean");
 struct Glean(Arc<DpoTable>, Arc<Snapshot<IfTable>>, Hold);
 impl Node for Glean {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        let state = self.0.get(p.aux()).state();
+        let state = self.0.get(Dpo(p.aux())).state();
         if state.kind != Kind::GLEAN {
             return Verdict::drop(hold::GONE);
         }
@@ -242,7 +242,7 @@ static REWRITE: NodeDecl = NodeDecl {
 struct Rewrite(Arc<DpoTable>);
 impl Node for Rewrite {
     fn packet(&mut self, _: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let entry = self.0.get(p.aux());
+        let entry = self.0.get(Dpo(p.aux()));
         let state = entry.state();
         if state.kind != Kind::REWRITE {
             return Verdict::drop(rewrite::GONE);
@@ -397,7 +397,7 @@ impl Bench {
         };
         let bytes = packet.udp(1, 2).payload(&[mark]).build();
         let node = self.lab.c.node(node).unwrap();
-        let inject = Inject { node, bytes, rx_if: self.sw_if, aux: dpo, ..Inject::default() };
+        let inject = Inject { node, bytes, rx_if: self.sw_if, aux: dpo.get(), ..Inject::default() };
         self.lab.c.inject(worker, inject);
     }
 

@@ -370,7 +370,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
 
     fn write(&mut self, c: &Control, prefix: Prefix<A>) -> Result<(), RibError> {
         let dpo = self.best(prefix).map(|(_, list)| list.dpo);
-        match dpo.and_then(Leaf::new) {
+        match dpo.and_then(|dpo| Leaf::new(dpo.0)) {
             Some(leaf) => self.lpm.set(prefix, leaf, c.domain())?,
             None => self.lpm.unset(prefix),
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_config::StartupConfig;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
-use thalweg_fib::Forwarding;
+use thalweg_fib::{Dpo, Forwarding};
 use thalweg_graph::stats::IfTotals;
 use thalweg_graph::{Control, NodeId};
 use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
@@ -408,7 +408,7 @@ impl Routes {
             return;
         }
         for dpo in 0..state.high_water() {
-            for (worker, counts) in state.counts_by_worker(dpo).enumerate() {
+            for (worker, counts) in state.counts_by_worker(Dpo(dpo)).enumerate() {
                 let [to, via] = [counts.to, counts.via].map(|n| [n.packets, n.bytes]);
                 segment.count(self.to, worker + 1, dpo as usize, to);
                 segment.count(self.via, worker + 1, dpo as usize, via);

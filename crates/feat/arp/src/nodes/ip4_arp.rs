@@ -6,6 +6,7 @@
 
 use thalweg_buffer::IcmpCause;
 use thalweg_feat_neighbor::{Exits, IncompleteNode};
+use thalweg_fib::Dpo;
 use thalweg_graph::{Built, NodeDecl};
 use thalweg_wire::fmt;
 
@@ -48,11 +49,11 @@ mod tests {
     use std::net::IpAddr;
     use std::time::Duration;
     use thalweg_feat_neighbor as neighbor;
-    use thalweg_fib::{Forwarding, LinkType, Peer, forwarding};
+    use thalweg_fib::{Dpo, Forwarding, LinkType, Peer, forwarding};
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::ArpRepr;
 
-    fn adjacency(b: &Bench, n: u8) -> u32 {
+    fn adjacency(b: &Bench, n: u8) -> Dpo {
         let f = b.c.state::<Forwarding>();
         let peer = Peer::Neighbor(IpAddr::V4(ip(n)));
         f.borrow_mut().adjacency(&b.c, b.sw_if, LinkType::Ip4, peer).unwrap()
@@ -101,7 +102,7 @@ mod tests {
     fn entries_that_are_no_adjacency_are_dropped() {
         let mut b = Bench::new();
         b.packet("ip4-arp", forwarding::DROP, ip(7), 0);
-        b.packet("ip4-arp", u32::MAX, ip(7), 0);
+        b.packet("ip4-arp", Dpo::MAX, ip(7), 0);
         b.settle();
         assert_eq!(b.count("ip4-arp", "GONE"), 2);
         b.finish();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use thalweg_buffer::{Frame, IcmpCause, PktMut};
 use thalweg_device::{IfTable, Interfaces, SwIfIndex};
 use thalweg_feat_neighbor::{Exits, Hold};
-use thalweg_fib::{DpoTable, Kind};
+use thalweg_fib::{Dpo, DpoTable, Kind};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
@@ -99,7 +99,7 @@ fn send_request(
 
 impl Node for Ip4Glean {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        let state = self.dpos.get(p.aux()).state();
+        let state = self.dpos.get(Dpo(p.aux())).state();
         if state.kind != Kind::GLEAN {
             return Verdict::drop(GONE);
         }
@@ -133,6 +133,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::time::Duration;
     use thalweg_feat_neighbor::{NEIGHBORS, Neighbors, PER_NEIGHBOR, PER_WORKER};
+    use thalweg_fib::Dpo;
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::ArpRepr;
 
@@ -195,7 +196,7 @@ mod tests {
         b.packet("ip4-glean", b.glean, ip(255), 0);
         b.packet("ip4-glean", b.glean, ip(0), 0);
         b.packet("ip4-glean", b.glean, OUR_IP, 0);
-        b.packet("ip4-glean", 0, ip(7), 0);
+        b.packet("ip4-glean", Dpo(0), ip(7), 0);
         b.settle();
         assert_eq!(b.count("ip4-glean", "EDGE"), 2);
         assert_eq!(b.count("ip4-glean", "NO_SOURCE"), 1);

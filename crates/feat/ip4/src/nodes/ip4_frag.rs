@@ -135,9 +135,9 @@ impl Node for Ip4Frag {
             self.whole.extend_from_slice(s);
         }
         let dpo = p.aux();
-        let entry = self.dpos.get(dpo);
+        let entry = self.dpos.get(Dpo(dpo));
         let (state, next) = (entry.state(), entry.next());
-        if let Err(reason) = self.cut(cx, dpo, state, p.lineage()) {
+        if let Err(reason) = self.cut(cx, Dpo(dpo), state, p.lineage()) {
             self.pieces.drain(..).for_each(|piece| cx.consume(piece));
             return Verdict::drop(reason);
         }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
-use thalweg_fib::{Counted, DpoTable, Kind, LinkType, ObjectCounters};
+use thalweg_fib::{Counted, Dpo, DpoTable, Kind, LinkType, ObjectCounters};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::flow::{FACTORS, five_tuple, hash_v4};
@@ -112,9 +112,9 @@ impl Ip4Lookup {
     }
 
     /// Looks a packet up in the table with this id.
-    pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: u32) -> u32 {
+    pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: u32) -> Dpo {
         let tables = self.tables.load(cx.guard());
-        tables.fib_of(table).map_or(0, |fib| fib.routes.lookup(dst(p.data())))
+        tables.fib_of(table).map_or(Dpo(0), |fib| Dpo(fib.routes.lookup(dst(p.data()))))
     }
 
     /// Takes note of whether packets are counted.
@@ -125,20 +125,20 @@ impl Ip4Lookup {
 
     /// Counts a packet whose route leads to `dpo`.
     #[cold]
-    fn count(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, dpo: u32) {
+    fn count(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, dpo: Dpo) {
         self.counters.count(cx.worker(), Counted::To, [(dpo, p.total_len())]);
     }
 
     /// Counts all packets of a frame, which has their leaves.
     #[cold]
     fn count_all(&self, cx: &NodeCx<'_>, frame: &Frame) {
-        let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (*dpo, frame.total_len(i)));
+        let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (Dpo(*dpo), frame.total_len(i)));
         self.counters.count(cx.worker(), Counted::To, all);
     }
 
     /// Resolves a packet's leaf to one of its paths.
     #[inline(always)]
-    pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: u32) -> Verdict {
+    pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: Dpo) -> Verdict {
         if self.counting {
             self.count(cx, &p, dpo);
         }
@@ -147,7 +147,7 @@ impl Ip4Lookup {
             dpo = self.dpos.resolve(dpo, || hash(p.data()));
             kind = self.dpos.get(dpo).state().kind;
         }
-        p.set_aux(dpo);
+        p.set_aux(dpo.0);
         if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
     }
 
@@ -156,12 +156,12 @@ impl Ip4Lookup {
     #[cold]
     fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
         for _ in 0..MAX_LOOKUPS {
-            let leaf = self.leaf_in(cx, p, self.dpos.get(p.aux()).state().value);
+            let leaf = self.leaf_in(cx, p, self.dpos.get(Dpo(p.aux())).state().value);
             if self.counters.is_on() {
                 self.count(cx, p, leaf);
             }
-            p.set_aux(self.dpos.resolve(leaf, || hash(p.data())));
-            let kind = self.dpos.get(p.aux()).state().kind;
+            p.set_aux(self.dpos.resolve(leaf, || hash(p.data())).get());
+            let kind = self.dpos.get(Dpo(p.aux())).state().kind;
             if kind != Kind::LOOKUP {
                 return kind;
             }
@@ -221,17 +221,17 @@ impl Ip4Lookup {
         leaves[..frame.len()].copy_from_slice(frame.aux());
         let mut rest = Rows::NONE;
         for (i, (leaf, head)) in leaves.iter_mut().zip(frame.heads::<24>()).enumerate() {
-            let state = self.dpos.get(*leaf).state();
+            let state = self.dpos.get(Dpo(*leaf)).state();
             let member = match state.kind {
                 Kind::REWRITE => continue,
-                Kind::REDIRECT_COMPLETE => Some(state.value),
+                Kind::REDIRECT_COMPLETE => Some(Dpo(state.value)),
                 Kind::LOAD_BALANCE_COMPLETE => {
                     plain_hash(head).map(|hash| self.dpos.pick(state, hash))
                 }
                 _ => None,
             };
             match member {
-                Some(member) => *leaf = member,
+                Some(member) => *leaf = member.0,
                 None => rest.insert(i as u8),
             }
         }
@@ -307,7 +307,7 @@ impl Node for Ip4Lookup {
         let leaves = frame.aux();
         let Some(first) = leaves.first().copied() else { return FrameVerdict::PerPacket };
         if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0
-            && self.dpos.get(first).is(Kind::REWRITE)
+            && self.dpos.get(Dpo(first)).is(Kind::REWRITE)
         {
             return FrameVerdict::Whole(REWRITE);
         }
@@ -322,7 +322,7 @@ impl Node for Ip4Lookup {
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let dpo = self.leaf(cx, &p);
-        self.follow(cx, p, dpo)
+        self.follow(cx, p, Dpo(dpo))
     }
 
     fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

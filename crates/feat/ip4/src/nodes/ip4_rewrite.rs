@@ -13,7 +13,7 @@ use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, LOCAL_IF, PktMut, Rows};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{Counted, Kind, ObjectCounters};
+use thalweg_fib::{Counted, Dpo, Kind, ObjectCounters};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
 
@@ -56,7 +56,7 @@ impl Ip4Rewrite {
     /// Counts packets by adjacency.
     #[cold]
     fn count(&self, cx: &NodeCx<'_>, frame: &Frame) {
-        let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (*dpo, frame.total_len(i)));
+        let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (Dpo(*dpo), frame.total_len(i)));
         self.counters.count(cx.worker(), Counted::Via, all);
     }
 
@@ -65,7 +65,7 @@ impl Ip4Rewrite {
     #[inline(always)]
     fn features(&self, cx: &NodeCx<'_>, frame: &Frame) -> Result<Option<(SwIfIndex, NodeId)>, ()> {
         let first = |tx_if| cx.arcs().first(self.output, tx_if);
-        let mut all = frame.aux().iter().map(|dpo| self.link.dpos.get(*dpo).state().tx_if());
+        let mut all = frame.aux().iter().map(|dpo| self.link.dpos.get(Dpo(*dpo)).state().tx_if());
         let Some(tx_if) = all.next() else { return Ok(None) };
         let to = first(tx_if);
         let alike = all.all(|t| t == tx_if || to.is_none() && first(t).is_none());
@@ -82,7 +82,7 @@ impl Ip4Rewrite {
     ) -> FrameVerdict {
         let (mut mtus, mut lens) = ([0; FRAME_SIZE], [0; FRAME_SIZE]);
         for (mtu, dpo) in mtus.iter_mut().zip(frame.aux()) {
-            let state = self.link.dpos.get(*dpo).state();
+            let state = self.link.dpos.get(Dpo(*dpo)).state();
             *mtu = if state.kind == Kind::REWRITE { usize::from(state.mtu) } else { 0 };
         }
         lens.iter_mut().zip(frame.lengths()).for_each(|(to, len)| *to = len);
@@ -113,7 +113,7 @@ impl Node for Ip4Rewrite {
 
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let entry = self.link.dpos.get(p.aux());
+        let entry = self.link.dpos.get(Dpo(p.aux()));
         let state = entry.state();
         if !state.kind.is_complete() {
             return match state.kind {
@@ -171,7 +171,7 @@ impl Node for Ip4Rewrite {
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         let (tx_if, dpo) = (frame.tx_if(i), frame.aux()[usize::from(i)]);
-        let (state, header) = self.link.dpos.rewrite(dpo);
+        let (state, header) = self.link.dpos.rewrite(Dpo(dpo));
         let is_written = state.tx_if() != tx_if || frame.data(i).starts_with(&header);
         if tx_if == LOCAL_IF || is_written {
             return self.link.trace(frame, i, out);

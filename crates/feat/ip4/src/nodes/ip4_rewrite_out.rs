@@ -8,6 +8,7 @@ use crate::link::{Length, Link, too_long};
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, PktMut};
+use thalweg_fib::Dpo;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { FRAG => "ip4-frag" }
@@ -34,7 +35,7 @@ struct Ip4RewriteOut {
 impl Node for Ip4RewriteOut {
     #[inline]
     fn packet(&mut self, _: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let entry = self.link.dpos.get(p.aux());
+        let entry = self.link.dpos.get(Dpo(p.aux()));
         let state = entry.state();
         // A packet that a feature held may find another adjacency under this number.
         if !state.kind.is_complete() || state.tx_if() != p.tx_if() {
@@ -57,8 +58,9 @@ impl Node for Ip4RewriteOut {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        let here =
-            |i: usize, dpo: u32| self.link.dpos.get(dpo).state().tx_if() == frame.tx_if(i as u8);
+        let here = |i: usize, dpo: u32| {
+            self.link.dpos.get(Dpo(dpo)).state().tx_if() == frame.tx_if(i as u8)
+        };
         if frame.flags().contains(Flags::CHAINED)
             || !frame.aux().iter().enumerate().all(|(i, dpo)| here(i, *dpo))
         {

@@ -37,8 +37,8 @@ impl Node for Tunnel {
             let sum = checksum::checksum(header);
             header[10..12].copy_from_slice(&sum.to_be_bytes());
         }
-        let end = self.0.resolve(self.0.get(p.aux()).stacked(), || 0);
-        p.set_aux(end);
+        let end = self.0.resolve(self.0.get(Dpo(p.aux())).stacked(), || 0);
+        p.set_aux(end.get());
         // The router is where the tunnel begins.
         p.mark(Flags::LOCAL);
         match self.0.get(end).state().kind {

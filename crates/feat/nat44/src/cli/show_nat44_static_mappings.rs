@@ -4,7 +4,6 @@ use crate::Nat44;
 use crate::cli_args::{self, Family};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// `show nat44 static mappings`

@@ -4,6 +4,7 @@ use crate::api_types::{IP_NEIGHBOR, IpNeighbor, IpNeighborFlags, find};
 use crate::{NeighborFlags, neighbors};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_device::SwIfIndex;
+use thalweg_fib::Dpo;
 use thalweg_graph::Control;
 
 /// Adds or deletes a neighbour.
@@ -45,6 +46,6 @@ fn handle(c: &mut Control, rq: IpNeighborAddDel) -> Result<IpNeighborAddDelReply
         no_fib_entry: rq.neighbor.flags.has(IpNeighborFlags::NO_FIB_ENTRY),
     };
     neighbors::set(c, SwIfIndex(sw_if), ip, rq.neighbor.mac_address.0, flags)?;
-    let stats_index = find(c, &rq.neighbor).and_then(|n| n.dpo).unwrap_or(u32::MAX);
-    Ok(IpNeighborAddDelReply { stats_index })
+    let stats_index = find(c, &rq.neighbor).and_then(|n| n.dpo).unwrap_or(Dpo::MAX);
+    Ok(IpNeighborAddDelReply { stats_index: stats_index.get() })
 }

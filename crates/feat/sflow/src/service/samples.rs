@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{DpoTable, RouteBook, Routes};
+use thalweg_fib::{Dpo, DpoTable, RouteBook, Routes};
 use thalweg_graph::Control;
 use thalweg_sflow::header::HeaderProtocol;
 use thalweg_sflow::model::{
@@ -47,7 +47,7 @@ impl Guide {
         rx_if: SwIfIndex,
         addresses: Option<(IpAddr, IpAddr)>,
     ) -> Option<ExtendedRouter> {
-        let entry = self.entries.as_ref()?.get(entry);
+        let entry = self.entries.as_ref()?.get(Dpo(entry));
         if !entry.state().kind.is_complete() {
             return None;
         }
