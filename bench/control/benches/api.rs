@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use thalweg_feat_ip::TableId;
 
 use anyhow::{Context, Result, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -493,7 +494,7 @@ fn fill(r: &mut thalweg_bench_pg::Router) -> Result<()> {
     let ports = [port(c, "pg1")?, port(c, "pg2")?];
     for (n, prefix) in internet(ROUTES).iter().enumerate() {
         let via = Path4::via([10, 1 + (n % 2) as u8, 0, 1], Some(ports[n % 2]));
-        add_route(c, 0, *prefix, vec![via], false)?;
+        add_route(c, TableId(0), *prefix, vec![via], false)?;
     }
     r.cli("set interface ip address pg1 172.16.0.1/12");
     let c = r.control();

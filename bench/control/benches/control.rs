@@ -7,6 +7,7 @@
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use thalweg_feat_ip::TableId;
 
 use anyhow::{Context, Result, bail, ensure};
 use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table};
@@ -50,7 +51,7 @@ fn add_all(c: &mut Control, prefixes: &[Ipv4Prefix]) -> Result<f64> {
     let paths = next_hops(c)?;
     let begin = Instant::now();
     for (n, prefix) in prefixes.iter().enumerate() {
-        add_route(c, 0, *prefix, vec![paths[n % 2]], false)?;
+        add_route(c, TableId(0), *prefix, vec![paths[n % 2]], false)?;
     }
     Ok(begin.elapsed().as_secs_f64())
 }
@@ -58,7 +59,7 @@ fn add_all(c: &mut Control, prefixes: &[Ipv4Prefix]) -> Result<f64> {
 fn delete_all(c: &mut Control, prefixes: &[Ipv4Prefix]) -> Result<f64> {
     let begin = Instant::now();
     for prefix in prefixes {
-        del_route(c, 0, *prefix, &[])?;
+        del_route(c, TableId(0), *prefix, &[])?;
     }
     Ok(begin.elapsed().as_secs_f64())
 }
@@ -96,7 +97,7 @@ fn in_slices(r: &mut Router, line: &str) -> Result<(f64, f64)> {
 fn follow(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
     r.cli("ip route add 10.9.0.0/16 via 10.1.0.1 pg1");
     for prefix in prefixes {
-        add_route(r.control(), 0, *prefix, vec![Path::via([10, 9, 0, 1], None)], false)?;
+        add_route(r.control(), TableId(0), *prefix, vec![Path::via([10, 9, 0, 1], None)], false)?;
     }
     let moved = in_slices(r, "ip route add 10.9.0.0/24 via 10.2.0.1 pg2")?;
     delete_all(r.control(), prefixes)?;
@@ -129,12 +130,12 @@ fn orphan(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
     let c = r.control();
     let sw_if = thalweg_device::interface::find(c, "pg9")?;
     for prefix in prefixes {
-        add_route(c, 0, *prefix, vec![Path::via([10, 9, 0, 1], Some(sw_if))], false)?;
+        add_route(c, TableId(0), *prefix, vec![Path::via([10, 9, 0, 1], Some(sw_if))], false)?;
     }
-    let before = c.state::<Ip4>().borrow().route_count(0);
+    let before = c.state::<Ip4>().borrow().route_count(TableId(0));
     let delete = |c: &mut Control| Ok(thalweg_device::interface::delete(c, sw_if)?);
     let all = go_on(r, delete, |c| c.state::<Ip4>().borrow().is_resolved())?;
-    let left = r.control().state::<Ip4>().borrow().route_count(0);
+    let left = r.control().state::<Ip4>().borrow().route_count(TableId(0));
     ensure!(before - left == prefixes.len(), "{before} routes became {left}");
     Ok(all)
 }
@@ -144,9 +145,9 @@ fn drop_table(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<(f64, f64)> {
     r.cli("ip table add 9");
     let paths = next_hops(r.control())?;
     for (n, prefix) in prefixes.iter().enumerate() {
-        add_route(r.control(), 9, *prefix, vec![paths[n % 2]], false)?;
+        add_route(r.control(), TableId(9), *prefix, vec![paths[n % 2]], false)?;
     }
-    let delete = |c: &mut Control| Ok(thalweg_feat_ip::del_table::<u32>(c, 9)?);
+    let delete = |c: &mut Control| Ok(thalweg_feat_ip::del_table::<u32>(c, TableId(9))?);
     go_on(r, delete, |c| c.domain().pending() == 0 && c.state::<Ip4>().borrow().is_resolved())
 }
 
@@ -220,7 +221,7 @@ fn memory_table(r: &mut Router, prefixes: &[Ipv4Prefix]) -> Result<Table> {
     let (before, huge) = (memory::resident(), memory::huge());
     add_all(r.control(), prefixes)?;
     let (after, huge) = (memory::resident(), memory::huge() - huge);
-    let shown = r.control().state::<Ip4>().borrow().table_memory(0);
+    let shown = r.control().state::<Ip4>().borrow().table_memory(TableId(0));
     let first = Lpm4::FIRST_LEVEL_BYTES as f64 / MIB;
     let grown = after.saturating_sub(before) as f64 / MIB;
     let mut table = Table::new(

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use thalweg_bench_pg::Router;
 use thalweg_device::{SwIfIndex, interface};
+use thalweg_feat_ip::TableId;
 use thalweg_feat_ip::{Path, add_route, del_route};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
@@ -139,11 +140,11 @@ fn route(r: &mut Router, n: u64) -> Result<()> {
     let next_hop = Ipv4Addr::new(10, wrong as u8, 0, 1);
     if del {
         // Two numbers may stand for one prefix: the first of them deletes it.
-        let _ = del_route(c, 0, prefix, &[]);
+        let _ = del_route(c, TableId(0), prefix, &[]);
         return Ok(());
     }
     let path = Path::via(next_hop, Some(SwIfIndex(port(c, wrong)?)));
-    Ok(add_route(c, 0, prefix, vec![path], true)?)
+    Ok(add_route(c, TableId(0), prefix, vec![path], true)?)
 }
 
 fn port(c: &Control, number: u32) -> Result<u32> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Result;
 use std::net::Ipv4Addr;
 use std::path::Path;
+use thalweg_feat_ip::TableId;
 
 use thalweg_feat_ip::{Path as Way, add_route};
 use thalweg_tables::Ipv4Prefix;
@@ -182,7 +183,7 @@ pub fn add_routes(r: &mut Router, prefixes: &[Ipv4Prefix]) {
     for (i, prefix) in prefixes.iter().enumerate() {
         let hop = Ipv4Addr::new(10, 1, 0, 1 + (i % usize::from(NEIGHBORS)) as u8);
         let path = Way::via(hop, Some(pg1));
-        if let Err(e) = add_route(c, 0, *prefix, vec![path], true) {
+        if let Err(e) = add_route(c, TableId(0), *prefix, vec![path], true) {
             panic!("{prefix}: {e}");
         }
     }

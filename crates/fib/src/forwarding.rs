@@ -1,5 +1,6 @@
 //! The main thread's side of forwarding objects.
 
+use crate::TableId;
 use crate::buckets::Runs;
 use crate::counters::{Counts, ObjectCounters};
 use crate::dpo::{CAPACITY, Dpo, DpoTable, EntryState, MAX_BUCKETS, MAX_REWRITE, REWRITE_BYTES};
@@ -151,7 +152,7 @@ pub struct Forwarding {
     /// Groups that have been given a number.
     pub(crate) numbered: BTreeMap<u32, Dpo>,
     /// Objects that follow the route of an address, by link type, table and address.
-    pub(crate) tracked: HashMap<(LinkType, u32, IpAddr), Dpo>,
+    pub(crate) tracked: HashMap<(LinkType, TableId, IpAddr), Dpo>,
     kinds: Kinds,
     /// Nodes that handle kinds of objects, by name until all nodes exist.
     exits: Vec<(LinkType, Kind, &'static str)>,

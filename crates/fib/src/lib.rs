@@ -29,6 +29,7 @@ pub use dpo::{
 pub use forwarding::{Adjacency, AdjacencyKey, FibError, Forwarding, Imposer, Midchain, Peer};
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
+pub use rib::TableId;
 pub use routes::{RouteBook, Routes};
 
 use thalweg_engine::Feature;

@@ -11,7 +11,7 @@ use thalweg_device::testing::Lab;
 use thalweg_engine::Feature;
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
 use thalweg_fib::rib::{Labels, Path, PathKind, RibError, Source, Table};
-use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Midchain, Peer};
+use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Midchain, Peer, TableId};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix};
@@ -96,7 +96,7 @@ fn prefix<A: Family>(addr: A, short: u8) -> Prefix<A> {
 
 /// A table with a subnet of 8 bits on each interface.
 fn table<A: Family>(lab: &Lab) -> Routes<A> {
-    let mut t = Table::new(0, 0, A::LINK, Leaves::default());
+    let mut t = Table::new(TableId(0), 0, A::LINK, Leaves::default());
     for n in 0..3 {
         let connected = vec![Path::connected(lab.sw_if(n))];
         t.set(&lab.c, prefix(A::of(n, 0), 8), Source::Interface, connected).expect("a subnet");

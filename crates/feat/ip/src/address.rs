@@ -4,6 +4,7 @@ use crate::family::{Family, IfAddress, Version, family};
 use crate::table::{Table, settle_later};
 use crate::{AddressesChanged, Ip, RouteError, Source};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 
@@ -229,7 +230,7 @@ fn clear<A: Address>(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressErr
 pub fn set_table<A: Address>(
     c: &mut Control,
     sw_if: SwIfIndex,
-    table: u32,
+    table: TableId,
 ) -> Result<(), AddressError> {
     let (family, view) = (family::<A>(c)?, interface::view(c, sw_if)?);
     let ip = c.state::<Ip<A>>();
@@ -279,7 +280,7 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
 }
 
 /// Returns the interface that has an address in a table.
-pub(crate) fn owner<A: Address>(ip: &Ip<A>, table: u32, addr: A) -> Option<SwIfIndex> {
+pub(crate) fn owner<A: Address>(ip: &Ip<A>, table: TableId, addr: A) -> Option<SwIfIndex> {
     let owns =
         |i: &SwIfIndex| ip.table_of(*i) == table && ip.addresses(*i).iter().any(|a| a.addr == addr);
     ip.addresses.keys().copied().find(owns)

@@ -14,7 +14,7 @@ use thalweg_api::types::Prefix;
 use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::Dpo;
+use thalweg_fib::{Dpo, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
 
@@ -108,22 +108,22 @@ pub(crate) const SOURCES: [Source; 4] =
     [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
 
 /// Converts a table to its API type.
-pub(crate) fn table<A: Address>(ip: &Ip<A>, table_id: u32) -> IpTable {
+pub(crate) fn table<A: Address>(ip: &Ip<A>, id: TableId) -> IpTable {
     let is_ip6 = Version::of::<A>() == Version::V6;
-    IpTable { table_id, is_ip6, name: ip.table_name(table_id).as_str().into() }
+    IpTable { table_id: id.0, is_ip6, name: ip.table_name(id).as_str().into() }
 }
 
 /// Adds or deletes a table.
 pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
     fn change<A: Address>(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
         match add {
-            true => crate::add_table::<A>(c, table.table_id)?,
-            false => crate::del_table::<A>(c, table.table_id)?,
+            true => crate::add_table::<A>(c, TableId(table.table_id))?,
+            false => crate::del_table::<A>(c, TableId(table.table_id))?,
         }
         let name = table.name.as_str();
         if add && !name.is_empty() {
             let ip = c.state::<Ip<A>>();
-            ip.borrow_mut().names.insert(table.table_id, name.to_owned());
+            ip.borrow_mut().names.insert(TableId(table.table_id), name.to_owned());
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
 }
 
 /// Converts a path of a message.
-fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
+fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
     let unimplemented = |what: &str| {
         Err(Retval::UNIMPLEMENTED.because(format_args!("{what} are not supported yet")))
     };
@@ -204,7 +204,7 @@ fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
     match (next_hop, sw_if) {
         (None, None) => unimplemented("lookups in another table"),
         _ => {
-            let other = (sw_if.is_none() && p.table_id != table).then_some(p.table_id);
+            let other = (sw_if.is_none() && p.table_id != table.0).then_some(TableId(p.table_id));
             let weight = p.weight.max(1);
             Ok(Path { next_hop, sw_if, weight, table: other, ..Path::special(kind) })
         }
@@ -229,32 +229,33 @@ fn change_route<A: Address>(
 ) -> Result<u32, Retval> {
     family::<A>(c)?;
     let (prefix, table) = (masked::<A>(route.prefix)?, route.table_id);
-    let paths =
-        |c: &Control| route.paths.iter().map(|p| path(c, p, table)).collect::<Result<Vec<_>, _>>();
+    let paths = |c: &Control| {
+        route.paths.iter().map(|p| path(c, p, TableId(table))).collect::<Result<Vec<_>, _>>()
+    };
     if add {
         if route.paths.is_empty() {
             return Err(Retval::INVALID_VALUE.because("a route needs a path"));
         }
         let paths = paths(c)?;
-        crate::add_route(c, table, prefix, paths, !multipath)?;
+        crate::add_route(c, TableId(table), prefix, paths, !multipath)?;
     } else {
         // Unless single paths are requested, the whole route is deleted.
         let paths = if multipath { paths(c)? } else { Vec::new() };
-        crate::del_route(c, table, prefix, &paths)?;
+        crate::del_route(c, TableId(table), prefix, &paths)?;
     }
-    let view = c.state::<Ip<A>>().borrow().route(table, prefix);
+    let view = c.state::<Ip<A>>().borrow().route(TableId(table), prefix);
     Ok(view.map_or(u32::MAX, |view| view.dpo.get()))
 }
 
 /// Converts a route to its API type.
-pub(crate) fn describe<A: Address>(table: u32, view: &RouteView<A>) -> IpRoute {
+pub(crate) fn describe<A: Address>(table: TableId, view: &RouteView<A>) -> IpRoute {
     let prefix = (view.prefix.addr().to_ip(), view.prefix.len());
     let version = Version::of::<A>();
     let paths = view.paths.iter().map(|p| describe_path(p, version, table)).collect();
-    IpRoute { table_id: table, stats_index: view.dpo.get(), prefix: prefix.into(), paths }
+    IpRoute { table_id: table.get(), stats_index: view.dpo.get(), prefix: prefix.into(), paths }
 }
 
-fn describe_path(p: &Path, version: Version, table_id: u32) -> FibPath {
+fn describe_path(p: &Path, version: Version, table: TableId) -> FibPath {
     let r#type = match p.kind {
         PathKind::Normal | PathKind::Lookup(_) | PathKind::Group(_) => FibPathType::NORMAL,
         PathKind::Local => FibPathType::LOCAL,
@@ -265,7 +266,7 @@ fn describe_path(p: &Path, version: Version, table_id: u32) -> FibPath {
     let address = p.next_hop.map(Into::into).unwrap_or_default();
     let table_id = match p.kind {
         PathKind::Lookup(table) => table,
-        _ => p.table.unwrap_or(table_id),
+        _ => p.table.unwrap_or(table),
     };
     let proto = match p.next_hop.map_or(version, Version::of_ip) {
         Version::V4 => FibPathNhProto::IP4,
@@ -273,7 +274,7 @@ fn describe_path(p: &Path, version: Version, table_id: u32) -> FibPath {
     };
     FibPath {
         sw_if_index: p.sw_if.unwrap_or(SwIfIndex::MAX).get(),
-        table_id,
+        table_id: table_id.get(),
         weight: p.weight,
         r#type,
         proto,
@@ -291,7 +292,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    fn new<A: Address>(table: u32, view: &RouteView<A>) -> Shown {
+    fn new<A: Address>(table: TableId, view: &RouteView<A>) -> Shown {
         Shown { route: describe(table, view), src: source_id(view.source) }
     }
 
@@ -310,14 +311,14 @@ pub(crate) fn walk<D: Message>(
     each: impl FnMut(Shown, &mut Details<D>) + 'static,
 ) -> Walk<Control> {
     match Version::of_flag(wanted.is_ip6) {
-        Version::V4 => walk_in::<u32, D>(c, wanted.table_id, out, each),
-        Version::V6 => walk_in::<u128, D>(c, wanted.table_id, out, each),
+        Version::V4 => walk_in::<u32, D>(c, TableId(wanted.table_id), out, each),
+        Version::V6 => walk_in::<u128, D>(c, TableId(wanted.table_id), out, each),
     }
 }
 
 fn walk_in<A: Address, D: Message>(
     c: &Control,
-    table: u32,
+    table: TableId,
     mut out: Details<D>,
     mut each: impl FnMut(Shown, &mut Details<D>) + 'static,
 ) -> Walk<Control> {
@@ -356,7 +357,7 @@ fn walk_in<A: Address, D: Message>(
 }
 
 /// Looks up a route by exact prefix.
-fn route<A: Address>(ip: &Ip<A>, table: u32, prefix: IpPrefix<A>) -> Option<RouteView<A>> {
+fn route<A: Address>(ip: &Ip<A>, table: TableId, prefix: IpPrefix<A>) -> Option<RouteView<A>> {
     let nowhere = || RouteView {
         prefix,
         source: Source::Default,
@@ -371,7 +372,7 @@ fn route<A: Address>(ip: &Ip<A>, table: u32, prefix: IpPrefix<A>) -> Option<Rout
 /// Looks up a route: exact match, or longest prefix match.
 pub(crate) fn lookup(
     c: &Control,
-    table: u32,
+    table: TableId,
     exact: bool,
     prefix: Prefix,
 ) -> Result<Shown, Retval> {
@@ -380,7 +381,7 @@ pub(crate) fn lookup(
 
 fn lookup_in<A: Address>(
     c: &Control,
-    table: u32,
+    table: TableId,
     exact: bool,
     prefix: Prefix,
 ) -> Result<Shown, Retval> {

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_device::command_line::{interface_arg, interface_names, refused};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 
@@ -66,12 +67,12 @@ pub(crate) fn address_failed(e: AddressError) -> CliError {
 }
 
 /// Takes a table id.
-pub(crate) fn table_arg(args: &mut Args<'_>) -> Result<u32, CliError> {
-    args.u32("table")
+pub(crate) fn table_arg(args: &mut Args<'_>) -> Result<TableId, CliError> {
+    args.u32("table").map(TableId)
 }
 
 /// Checks that a table exists.
-pub(crate) fn known_table<A: Address>(c: &Control, table: u32) -> Result<u32, CliError> {
+pub(crate) fn known_table<A: Address>(c: &Control, table: TableId) -> Result<TableId, CliError> {
     let ip = c.state::<Ip<A>>();
     let ip = ip.borrow();
     match ip.serial(table) {
@@ -110,7 +111,7 @@ pub(crate) fn prefix_arg(
 #[derive(Debug)]
 pub(crate) struct RouteSpec {
     pub(crate) prefix: (IpAddr, u8),
-    pub(crate) table: u32,
+    pub(crate) table: TableId,
     /// Number of consecutive prefixes.
     pub(crate) count: u32,
     pub(crate) paths: Vec<Path>,
@@ -118,7 +119,7 @@ pub(crate) struct RouteSpec {
 
 /// Takes a route. Its parts may come in any order, as in VPP.
 pub(crate) fn route_args(c: &Control, args: &mut Args<'_>) -> Result<RouteSpec, CliError> {
-    let (mut prefix, mut table, mut count, mut paths) = (None, 0, 1, Vec::new());
+    let (mut prefix, mut table, mut count, mut paths) = (None, TableId(0), 1, Vec::new());
     while !args.is_empty() {
         if args.exact("table") {
             table = table_arg(args)?;
@@ -147,7 +148,7 @@ pub(crate) fn route_args(c: &Control, args: &mut Args<'_>) -> Result<RouteSpec, 
             kind_word(p.kind)
         )));
     }
-    Ok(RouteSpec { prefix, table, count, paths })
+    Ok(RouteSpec { prefix, table: table, count, paths })
 }
 
 /// Checks that there are `count` prefixes from one on.

@@ -4,7 +4,7 @@ use crate::ping::Echo;
 use crate::{Ip, Path, RouteError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::LinkType;
+use thalweg_fib::{LinkType, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, LpmError, Prefix, PrefixLenError};
 
@@ -58,7 +58,7 @@ impl Version {
     }
 
     /// Returns the usual name of a table: `ipv4-VRF:0`.
-    pub fn table_name(self, id: u32) -> String {
+    pub fn table_name(self, id: TableId) -> String {
         match self {
             Version::V4 => format!("ipv4-VRF:{id}"),
             Version::V6 => format!("ipv6-VRF:{id}"),
@@ -116,7 +116,7 @@ pub trait Family<A: Address>: Sync {
     ///
     /// # Errors
     /// If there is no memory.
-    fn leaves(&self, c: &Control, id: u32, serial: u32) -> Result<Leaves<A>, LpmError>;
+    fn leaves(&self, c: &Control, id: TableId, serial: u32) -> Result<Leaves<A>, LpmError>;
 
     /// Publishes tables and interfaces to workers: a table has come or gone.
     fn publish(&self, c: &mut Control);

@@ -5,7 +5,7 @@ use crate::family::Version;
 use crate::{Ip, Path, PathKind, RouteView, Source, address};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use thalweg_fib::{Combined, Dpo, Forwarding, Kind, Member};
+use thalweg_fib::{Combined, Dpo, Forwarding, Kind, Member, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -22,7 +22,7 @@ pub(crate) enum Detail {
 const MAX_DEPTH: usize = 4;
 
 /// Heading of a table.
-pub(crate) fn heading<A: Address>(ip: &Ip<A>, table: u32) -> String {
+pub(crate) fn heading<A: Address>(ip: &Ip<A>, table: TableId) -> String {
     let users =
         ip.addresses.keys().filter(|i| ip.table_of(**i) == table && !ip.addresses(**i).is_empty());
     let mut locks = String::new();
@@ -30,7 +30,7 @@ pub(crate) fn heading<A: Address>(ip: &Ip<A>, table: u32) -> String {
         0 => {}
         n => _ = write!(locks, "interface:{n}, "),
     }
-    locks.push_str(if table == 0 { "default-route:1, " } else { "CLI:1, " });
+    locks.push_str(if table == TableId(0) { "default-route:1, " } else { "CLI:1, " });
     format!(
         "{}, fib_index:{table}, flow hash:[src dst sport dport proto ] epoch:0 flags:none \
          locks:[{locks}]",
@@ -41,7 +41,7 @@ pub(crate) fn heading<A: Address>(ip: &Ip<A>, table: u32) -> String {
 /// Text of a route, one line or more.
 pub(crate) fn route<A: Address>(
     c: &Control,
-    table: u32,
+    table: TableId,
     view: &RouteView<A>,
     detail: Detail,
 ) -> String {
@@ -58,7 +58,7 @@ pub(crate) fn route<A: Address>(
 
 fn sources<A: Address>(
     c: &Control,
-    table: u32,
+    table: TableId,
     view: &RouteView<A>,
     out: &mut String,
 ) -> std::fmt::Result {
@@ -114,7 +114,7 @@ fn path<A: Address>(
 }
 
 /// Text of a local route: the interface that has the address.
-fn local<A: Address>(c: &Control, table: u32, view: &RouteView<A>) -> String {
+fn local<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> String {
     if view.source != Source::Interface || view.prefix.len() != A::BITS {
         return String::new();
     }
@@ -176,7 +176,7 @@ fn counted_json(counts: Combined) -> Value {
 }
 
 /// JSON of a route.
-pub(crate) fn route_json<A: Address>(c: &Control, table: u32, view: &RouteView<A>) -> Value {
+pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Value {
     let path = |p: &Path| {
         json!({
             "kind": kind_word(p.kind), "next_hop": p.next_hop, "weight": p.weight,
@@ -188,7 +188,7 @@ pub(crate) fn route_json<A: Address>(c: &Control, table: u32, view: &RouteView<A
     let counts = f.counting().then(|| f.counts(view.dpo));
     let mut route = json!({
         "prefix": view.prefix.to_string(),
-        "table": table,
+        "table": table.0,
         "source": view.source.word(),
         "sources": view.sources.iter().map(|s| s.word()).collect::<Vec<_>>(),
         "paths": view.paths.iter().map(path).collect::<Vec<_>>(),

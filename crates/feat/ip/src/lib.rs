@@ -28,7 +28,7 @@ pub mod table;
 pub use family::{Family, IfAddress, Leaves, Version, register};
 pub use settings::Settings;
 pub use table::{RouteError, add_route, add_table, del_route, del_table, track};
-pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, Source};
+pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, Source, TableId};
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -68,16 +68,16 @@ type Added<A> = Rc<RefCell<HashSet<Prefix<A>>>>;
 pub struct Ip<A: Address> {
     /// Its protocol, once that is registered.
     family: Option<&'static dyn Family<A>>,
-    tables: BTreeMap<u32, Table<A>>,
+    tables: BTreeMap<TableId, Table<A>>,
     /// User-given names of tables.
-    names: BTreeMap<u32, String>,
+    names: BTreeMap<TableId, String>,
     /// Table of each interface, if not 0.
-    bound: BTreeMap<SwIfIndex, u32>,
+    bound: BTreeMap<SwIfIndex, TableId>,
     addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
     /// Tables whose routes are being replaced, each with the prefixes added since.
-    replacing: BTreeMap<u32, Added<A>>,
+    replacing: BTreeMap<TableId, Added<A>>,
     /// Tables of which other routes are being deleted, in slices.
-    sweeping: Vec<(u32, Added<A>)>,
+    sweeping: Vec<(TableId, Added<A>)>,
     /// Addresses that are removed unless they are added again.
     stale: BTreeSet<(SwIfIndex, IfAddress<A>)>,
     /// Number of tables created so far.
@@ -113,7 +113,7 @@ fn describe<A: Address>(c: &Control, sw_if: SwIfIndex) -> Vec<String> {
     let (ip, word) = (c.state::<Ip<A>>(), Version::of::<A>().protocol());
     let ip = ip.borrow();
     let line = |a: &IfAddress<A>| match ip.table_of(sw_if) {
-        0 => format!("L3 {a}"),
+        TableId(0) => format!("L3 {a}"),
         t => format!("L3 {a} {word} table-id {t} fib-idx {t}"),
     };
     ip.addresses(sw_if).iter().map(line).collect()
@@ -132,7 +132,7 @@ fn ready(c: &mut Control) {
 /// Adds table 0, which always exists.
 fn begin<A: Address>(c: &mut Control) {
     if family::family::<A>(c).is_ok()
-        && let Err(e) = add_table::<A>(c, 0)
+        && let Err(e) = add_table::<A>(c, TableId(0))
     {
         tracing::error!("{} table 0: {e}", Version::of::<A>().name());
     }
@@ -165,58 +165,58 @@ impl<A: Address> Ip<A> {
         self.tables.values().all(Table::is_settled)
     }
     /// Ids of all tables.
-    pub fn table_ids(&self) -> Vec<u32> {
+    pub fn table_ids(&self) -> Vec<TableId> {
         self.tables.keys().copied().collect()
     }
     /// What distinguishes a table from an earlier one with the same id.
-    pub fn serial(&self, table: u32) -> Option<u32> {
+    pub fn serial(&self, table: TableId) -> Option<u32> {
         self.tables.get(&table).map(Table::serial)
     }
     /// Name of a table.
-    pub fn table_name(&self, table: u32) -> String {
+    pub fn table_name(&self, table: TableId) -> String {
         let usual = || Version::of::<A>().table_name(table);
         self.names.get(&table).cloned().unwrap_or_else(usual)
     }
     /// Table of an interface.
-    pub fn table_of(&self, sw_if: SwIfIndex) -> u32 {
-        self.bound.get(&sw_if).copied().unwrap_or(0)
+    pub fn table_of(&self, sw_if: SwIfIndex) -> TableId {
+        self.bound.get(&sw_if).copied().unwrap_or(TableId(0))
     }
     /// Interfaces that have addresses or a table of their own.
     pub fn interfaces(&self) -> BTreeSet<SwIfIndex> {
         self.bound.keys().chain(self.addresses.keys()).copied().collect()
     }
     /// Number of routes in a table.
-    pub fn route_count(&self, table: u32) -> usize {
+    pub fn route_count(&self, table: TableId) -> usize {
         self.tables.get(&table).map_or(0, Table::len)
     }
     /// Memory of a table in bytes.
-    pub fn table_memory(&self, table: u32) -> usize {
+    pub fn table_memory(&self, table: TableId) -> usize {
         self.tables.get(&table).map_or(0, Table::memory)
     }
     /// All routes of a table in order.
-    pub fn routes(&self, table: u32) -> Vec<RouteView<A>> {
+    pub fn routes(&self, table: TableId) -> Vec<RouteView<A>> {
         self.tables.get(&table).map_or_else(Vec::new, |t| t.iter().collect())
     }
     /// Number of routes of a table by prefix length.
-    pub fn counts_by_length(&self, table: u32) -> Vec<usize> {
+    pub fn counts_by_length(&self, table: TableId) -> Vec<usize> {
         self.tables.get(&table).map_or_else(Vec::new, |t| t.lpm().lengths())
     }
     /// Continues a walk over a table's configured routes, a few hundred at most, unordered; returns
     /// false at the end. A prefix may be visited twice.
     pub fn sweep_configured(
         &self,
-        table: u32,
+        table: TableId,
         at: &mut Sweep,
         out: &mut Vec<(Prefix<A>, Vec<Path>)>,
     ) -> bool {
         self.tables.get(&table).is_some_and(|t| t.sweep_configured(at, out))
     }
     /// Looks up a route by exact prefix.
-    pub fn route(&self, table: u32, prefix: Prefix<A>) -> Option<RouteView<A>> {
+    pub fn route(&self, table: TableId, prefix: Prefix<A>) -> Option<RouteView<A>> {
         self.tables.get(&table)?.view(prefix)
     }
     /// Looks up the longest match of a destination.
-    pub fn lookup(&self, table: u32, addr: A) -> Option<RouteView<A>> {
+    pub fn lookup(&self, table: TableId, addr: A) -> Option<RouteView<A>> {
         self.tables.get(&table)?.lookup(addr)
     }
     /// Addresses of an interface in the order in which they were added.

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Output, Task, TaskPoll};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{Dpo, Forwarding, Kind};
+use thalweg_fib::{Dpo, Forwarding, Kind, TableId};
 use thalweg_graph::{Control, Inject, NodeId, clock};
 use thalweg_tables::Address;
 
@@ -116,7 +116,7 @@ pub(crate) struct Request {
     pub(crate) size: u16,
     /// Interface whose address becomes the source.
     pub(crate) source: Option<SwIfIndex>,
-    pub(crate) table: Option<u32>,
+    pub(crate) table: Option<TableId>,
     /// Requests per interval.
     pub(crate) burst: u32,
 }
@@ -147,7 +147,7 @@ fn egress(f: &Forwarding, mut dpo: Dpo) -> Option<SwIfIndex> {
 fn plan<A: Address>(c: &Control, r: &Request, to: A) -> Result<Plan<A>, CliError> {
     let (ip, forwarding) = (c.state::<Ip<A>>(), c.state::<Forwarding>());
     let (ip, forwarding) = (ip.borrow(), forwarding.borrow());
-    let table = r.table.or(r.source.map(|i| ip.table_of(i))).unwrap_or(0);
+    let table = r.table.or(r.source.map(|i| ip.table_of(i))).unwrap_or(TableId(0));
     if ip.serial(table).is_none() {
         return Err(crate::cli_args::route_failed(ip.no_table(table)));
     }

@@ -2,12 +2,13 @@
 
 use crate::Ip;
 use std::task::Poll;
+use thalweg_fib::TableId;
 use thalweg_tables::{Address, Prefix, Sorted, Sorter, Sweep};
 
 /// Iterates over the prefixes of a table by address, a shorter prefix before the longer ones in it.
 /// Prefixes added meanwhile may be missed; deleted ones may still appear.
 pub struct Prefixes<A> {
-    table: u32,
+    table: TableId,
     stage: Stage<A>,
     last: Option<Prefix<A>>,
 }
@@ -21,7 +22,7 @@ enum Stage<A> {
 
 impl<A: Address> Prefixes<A> {
     /// Starts with a table.
-    pub fn new(table: u32) -> Self {
+    pub fn new(table: TableId) -> Self {
         Self { table, stage: Stage::Gather(Sweep::default(), Sorter::new()), last: None }
     }
 

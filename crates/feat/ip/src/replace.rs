@@ -3,6 +3,7 @@
 use crate::{Added, Ip, RouteError, del_route};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Sweep};
 
@@ -16,7 +17,7 @@ pub type Done = Box<dyn FnOnce()>;
 ///
 /// # Errors
 /// [`RouteError::NoTable`].
-pub fn begin<A: Address>(c: &mut Control, table: u32) -> Result<(), RouteError> {
+pub fn begin<A: Address>(c: &mut Control, table: TableId) -> Result<(), RouteError> {
     serial::<A>(c, table)?;
     c.state::<Ip<A>>().borrow_mut().replacing.insert(table, Added::default());
     Ok(())
@@ -27,7 +28,7 @@ pub fn begin<A: Address>(c: &mut Control, table: u32) -> Result<(), RouteError> 
 ///
 /// # Errors
 /// [`RouteError::NoTable`].
-pub fn finish<A: Address>(c: &mut Control, table: u32, done: Done) -> Result<(), RouteError> {
+pub fn finish<A: Address>(c: &mut Control, table: TableId, done: Done) -> Result<(), RouteError> {
     let serial = serial::<A>(c, table)?;
     let keep = c.state::<Ip<A>>().borrow_mut().replacing.remove(&table);
     match keep {
@@ -41,20 +42,20 @@ pub fn finish<A: Address>(c: &mut Control, table: u32, done: Done) -> Result<(),
 ///
 /// # Errors
 /// [`RouteError::NoTable`].
-pub fn flush<A: Address>(c: &mut Control, table: u32, done: Done) -> Result<(), RouteError> {
+pub fn flush<A: Address>(c: &mut Control, table: TableId, done: Done) -> Result<(), RouteError> {
     let serial = serial::<A>(c, table)?;
     sweep::<A>(c, table, serial, Added::default(), done);
     Ok(())
 }
 
 /// Deletes the configured routes but those to keep, which may still become more.
-fn sweep<A: Address>(c: &mut Control, table: u32, serial: u32, keep: Added<A>, done: Done) {
+fn sweep<A: Address>(c: &mut Control, table: TableId, serial: u32, keep: Added<A>, done: Done) {
     c.state::<Ip<A>>().borrow_mut().sweeping.push((table, keep.clone()));
     remove_slice(c, Removal { table, serial, keep, at: Sweep::default() }, done);
 }
 
 /// Serial of the table with this id.
-fn serial<A: Address>(c: &Control, table: u32) -> Result<u32, RouteError> {
+fn serial<A: Address>(c: &Control, table: TableId) -> Result<u32, RouteError> {
     let ip = c.state::<Ip<A>>();
     let ip = ip.borrow();
     ip.serial(table).ok_or_else(|| ip.no_table(table))
@@ -62,7 +63,7 @@ fn serial<A: Address>(c: &Control, table: u32) -> Result<u32, RouteError> {
 
 /// A deletion of routes in progress.
 struct Removal<A> {
-    table: u32,
+    table: TableId,
     serial: u32,
     keep: Added<A>,
     at: Sweep,

@@ -12,6 +12,7 @@ use thalweg_config::declare::{
 };
 use thalweg_device::interface::InterfaceView;
 use thalweg_device::{Interfaces, SwIfIndex};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
 
@@ -76,7 +77,7 @@ struct Via<'a> {
     kind: PathKind,
     next_hop: Option<IpAddr>,
     interface: Option<&'a str>,
-    table: Option<u32>,
+    table: Option<TableId>,
     weight: u8,
 }
 
@@ -163,14 +164,14 @@ impl<A: Address> Section<Control> for Settings<A> {
         for sw_if in all {
             let name = c.interface_name(sw_if);
             let table = ip.table_of(sw_if);
-            if table != 0 {
-                out.set(&name, keys.table, table);
+            if table != TableId(0) {
+                out.set(&name, keys.table, table.0);
             }
             for address in ip.addresses(sw_if) {
                 out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
             }
         }
-        for table in ip.table_ids().into_iter().filter(|t| *t != 0) {
+        for table in ip.table_ids().into_iter().filter(|t| *t != TableId(0)) {
             let id = table.to_string();
             out.put(&["thalweg", keys.tables, &id], Value::Map(Default::default()));
         }
@@ -199,16 +200,18 @@ impl<A: Address> Section<Control> for Settings<A> {
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         out.reads(Version::of::<A>().name());
-        let mut tables: Vec<u32> = vec![0];
+        let mut tables: Vec<TableId> = vec![TableId(0)];
         let word = Version::of::<A>().word();
         for (id, found) in doc.entries(&["thalweg", keys::<A>().tables]) {
-            let Some(id) = id.parse().ok().filter(|id: &u32| *id != 0) else { continue };
+            let Some(id) = id.parse().ok().filter(|id: &TableId| *id != TableId(0)) else {
+                continue;
+            };
             tables.push(id);
             let (key, add) = (table_key::<A>(id), format!("{word} table add {id}"));
             let item = Item::new(rank::TABLE, key, found.path, add);
             out.add(item.unset(format!("{word} table del {id}")).recreate());
         }
-        let mut subnets: BTreeMap<u32, Vec<Subnet<A>>> = BTreeMap::new();
+        let mut subnets: BTreeMap<TableId, Vec<Subnet<A>>> = BTreeMap::new();
         for i in doc.interfaces() {
             let table = bind::<A>(&i, &tables, out);
             for found in i.list("addresses") {
@@ -226,7 +229,7 @@ impl<A: Address> Section<Control> for Settings<A> {
 }
 
 /// Routes of tables, as collected by a walk.
-type Tables<A> = Vec<(u32, Vec<(Prefix<A>, Vec<Path>)>)>;
+type Tables<A> = Vec<(TableId, Vec<(Prefix<A>, Vec<Path>)>)>;
 
 fn write_routes<A: Address>(
     all: Tables<A>,
@@ -251,7 +254,7 @@ fn write_routes<A: Address>(
     }
 }
 
-fn table_key<A: Address>(id: u32) -> String {
+fn table_key<A: Address>(id: TableId) -> String {
     format!("{} {id}", keys::<A>().table)
 }
 
@@ -260,10 +263,12 @@ fn bind_key<A: Address>(interface: &str) -> String {
 }
 
 /// Binds an interface to its table; returns the table id.
-fn bind<A: Address>(i: &Interface<'_>, tables: &[u32], out: &mut Draft) -> u32 {
+fn bind<A: Address>(i: &Interface<'_>, tables: &[TableId], out: &mut Draft) -> TableId {
     let keys = keys::<A>();
-    let Some(found) = i.get(keys.table) else { return 0 };
-    let Some(table) = found.node.u32().filter(|t| *t != 0) else { return 0 };
+    let Some(found) = i.get(keys.table) else { return TableId(0) };
+    let Some(table) = found.node.u32().map(TableId).filter(|t| *t != TableId(0)) else {
+        return TableId(0);
+    };
     if !tables.contains(&table) {
         let key = keys.tables;
         let text = format!("there is no table {table}; `thalweg.{key}.{table}: {{}}' makes it");
@@ -271,8 +276,9 @@ fn bind<A: Address>(i: &Interface<'_>, tables: &[u32], out: &mut Draft) -> u32 {
         return table;
     }
     let word = Version::of::<A>().word();
-    let set = |id: u32| format!("set interface {word} table {} {id}", i.name);
-    let item = Item::new(rank::BIND, bind_key::<A>(i.name), found.path, set(table)).unset(set(0));
+    let set = |id: TableId| format!("set interface {word} table {} {id}", i.name);
+    let item =
+        Item::new(rank::BIND, bind_key::<A>(i.name), found.path, set(table)).unset(set(TableId(0)));
     out.add(item.needs(interface_key(i.name)).needs(table_key::<A>(table)));
     table
 }
@@ -287,7 +293,7 @@ struct Subnet<A> {
 fn one_address<A: Address>(
     family: &dyn Family<A>,
     i: &Interface<'_>,
-    table: u32,
+    table: TableId,
     found: &Found<'_>,
     out: &mut Draft,
 ) -> Option<Subnet<A>> {
@@ -309,7 +315,7 @@ fn one_address<A: Address>(
     let item = Item::new(rank::ADDRESS, format!("address {name} {text}"), &found.path, set)
         .unset(format!("set interface ip address del {name} {text}"));
     let item = item.needs(interface_key(name)).needs(bind_key::<A>(name));
-    out.add(if table == 0 { item } else { item.needs(table_key::<A>(table)) });
+    out.add(if table == TableId(0) { item } else { item.needs(table_key::<A>(table)) });
     Some(Subnet { prefix, interface: name.to_owned(), text })
 }
 
@@ -329,7 +335,7 @@ fn overlap<A: Address>(new: &Subnet<A>, others: &[Subnet<A>], found: &Found<'_>,
     }
 }
 
-fn routes<A: Address>(doc: &Doc<'_>, table: u32, connected: &[Subnet<A>], out: &mut Draft) {
+fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], out: &mut Draft) {
     let (id, keys, name) = (table.to_string(), keys::<A>(), Version::of::<A>().name());
     let mut all: Vec<(Prefix<A>, Vec<Via<'_>>, Found<'_>)> = Vec::new();
     for (text, found) in doc.entries(&["thalweg", keys.tables, &id, "routes"]) {
@@ -357,7 +363,7 @@ fn routes<A: Address>(doc: &Doc<'_>, table: u32, connected: &[Subnet<A>], out: &
         }
         let others = vias.iter().filter_map(|v| v.next_hop).filter(|h| A::from_ip(*h).is_none());
         others.for_each(|hop| foreign(hop, "next hop", found, out));
-        let in_table = if table == 0 { String::new() } else { format!(" table {table}") };
+        let in_table = if table == TableId(0) { String::new() } else { format!(" table {table}") };
         let paths: String = vias.iter().map(command).collect();
         let set = format!("ip route replace {prefix}{in_table}{paths}");
         let key = format!("{}route {table} {prefix}", keys.item);
@@ -365,14 +371,14 @@ fn routes<A: Address>(doc: &Doc<'_>, table: u32, connected: &[Subnet<A>], out: &
             .unset(format!("ip route del {prefix}{in_table}"))
             .order(order.of(*prefix, 0));
         let others = vias.iter().filter_map(|v| v.table).filter(|id| *id != table);
-        for id in others.clone().filter(|id| *id != 0) {
+        for id in others.clone().filter(|id| *id != TableId(0)) {
             item = item.needs(table_key::<A>(id));
         }
         if others.count() > 0 {
             // The routes of the other tables come first.
             item = item.order(2 * DEPTH);
         }
-        if table != 0 {
+        if table != TableId(0) {
             item = item.needs(table_key::<A>(table));
         }
         for via in vias.iter().filter_map(|v| v.interface) {

@@ -5,7 +5,7 @@ use crate::{Ip, MAX_TABLES};
 use std::time::Duration;
 use thalweg_device::SwIfIndex;
 use thalweg_fib::rib::{self, Path, PathKind, RibError, Source};
-use thalweg_fib::{Dpo, Forwarding};
+use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, LpmError, Prefix};
 
@@ -33,7 +33,7 @@ pub enum RouteError {
         /// Version of the table.
         version: Version,
         /// Table id.
-        table: u32,
+        table: TableId,
         /// One of the interfaces that use it.
         interface: String,
     },
@@ -49,7 +49,7 @@ pub enum RouteError {
         /// Prefix.
         prefix: String,
         /// Table id.
-        table: u32,
+        table: TableId,
         /// What exists instead.
         hint: String,
     },
@@ -63,16 +63,16 @@ pub enum RouteError {
 
 impl<A: Address> Ip<A> {
     /// The table with an id.
-    pub(crate) fn table_mut(&mut self, id: u32) -> Result<&mut Table<A>, RouteError> {
+    pub(crate) fn table_mut(&mut self, id: TableId) -> Result<&mut Table<A>, RouteError> {
         let missing = self.no_table(id);
         self.tables.get_mut(&id).ok_or(missing)
     }
 
     /// Why there is no table with an id.
-    pub(crate) fn no_table(&self, id: u32) -> RouteError {
+    pub(crate) fn no_table(&self, id: TableId) -> RouteError {
         let version = Version::of::<A>();
         match self.family {
-            Some(_) => RouteError::NoTable(version, id),
+            Some(_) => RouteError::NoTable(version, id.get()),
             None => RouteError::NoFamily(version),
         }
     }
@@ -82,7 +82,7 @@ impl<A: Address> Ip<A> {
 ///
 /// # Errors
 /// If the limit of tables is reached or memory exhausted.
-pub fn add_table<A: Address>(c: &mut Control, id: u32) -> Result<(), RouteError> {
+pub fn add_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteError> {
     let (family, ip) = (family::<A>(c)?, c.state::<Ip<A>>());
     let version = Version::of::<A>();
     if ip.borrow().tables.contains_key(&id) {
@@ -112,9 +112,9 @@ pub fn add_table<A: Address>(c: &mut Control, id: u32) -> Result<(), RouteError>
 ///
 /// # Errors
 /// If it is table 0, an interface uses it, or it does not exist.
-pub fn del_table<A: Address>(c: &mut Control, id: u32) -> Result<(), RouteError> {
+pub fn del_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteError> {
     let (family, ip) = (family::<A>(c)?, c.state::<Ip<A>>());
-    if id == 0 {
+    if id == TableId(0) {
         return Err(RouteError::MainTable);
     }
     let user = ip.borrow().bound.iter().find(|(_, t)| **t == id).map(|(i, _)| *i);
@@ -123,7 +123,7 @@ pub fn del_table<A: Address>(c: &mut Control, id: u32) -> Result<(), RouteError>
         return Err(RouteError::TableInUse { version, table: id, interface });
     }
     if ip.borrow_mut().tables.get_mut(&id).is_some_and(|t| t.release_tracked(c)) {
-        return Err(RouteError::TableTracked(id));
+        return Err(RouteError::TableTracked(id.get()));
     }
     let gone = {
         let mut ip = ip.borrow_mut();
@@ -156,7 +156,7 @@ fn discard<A: Address>(table: Table<A>) {
 /// [`RouteError`]; the route is unchanged then.
 pub fn add_route<A: Address>(
     c: &mut Control,
-    table: u32,
+    table: TableId,
     prefix: Prefix<A>,
     paths: Vec<Path>,
     replace: bool,
@@ -187,7 +187,7 @@ pub fn add_route<A: Address>(
 ///
 /// # Errors
 /// If the table does not exist, or no route leads there now.
-pub fn track<A: Address>(c: &mut Control, table: u32, address: A) -> Result<Dpo, RouteError> {
+pub fn track<A: Address>(c: &mut Control, table: TableId, address: A) -> Result<Dpo, RouteError> {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
     Ok(ip.table_mut(table)?.track(c, address)?)
@@ -197,7 +197,7 @@ impl<A: Address> Ip<A> {
     fn put_route(
         &mut self,
         c: &Control,
-        table: u32,
+        table: TableId,
         prefix: Prefix<A>,
         mut paths: Vec<Path>,
         replace: bool,
@@ -228,7 +228,7 @@ impl<A: Address> Ip<A> {
 /// [`RouteError::NoRoute`] if the route or path does not exist.
 pub fn del_route<A: Address>(
     c: &mut Control,
-    table: u32,
+    table: TableId,
     prefix: Prefix<A>,
     paths: &[Path],
 ) -> Result<(), RouteError> {

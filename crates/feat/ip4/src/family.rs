@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::ping::Echo;
 use thalweg_feat_ip::{Family, Ip4, Leaves, Path, PathKind, Settings};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot::{self, Snapshot};
 use thalweg_tables::{CowTable, Ipv4Prefix, Lpm4, LpmError, Pages, lpm4};
@@ -44,9 +45,9 @@ fn row(ip4: &Ip4, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
 }
 
 impl Family<u32> for Ipv4 {
-    fn leaves(&self, c: &Control, id: u32, serial: u32) -> Result<Leaves<u32>, LpmError> {
+    fn leaves(&self, c: &Control, id: TableId, serial: u32) -> Result<Leaves<u32>, LpmError> {
         // Small tables should not use huge pages.
-        let pages = if id == 0 { Pages::Huge } else { Pages::Normal };
+        let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
         let lpm = Lpm4::new(lpm4::Lpm4Config { pages, ..Default::default() })?;
         let fib = Fib { id, serial, routes: lpm.reader() };
         c.state::<Published>().borrow_mut().fibs.push(fib);

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::Frame;
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{Dpo, DpoTable, EntryState, Kind, Routes};
+use thalweg_fib::{Dpo, DpoTable, EntryState, Kind, Routes, TableId};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_tables::{CowTable, Lpm4Reader};
@@ -16,7 +16,7 @@ pub(crate) const MAX_LOOKUPS: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Fib {
     /// Table id.
-    pub(crate) id: u32,
+    pub(crate) id: TableId,
     /// Distinguishes it from an earlier table with the same id.
     pub(crate) serial: u32,
     /// Its routes.
@@ -53,8 +53,8 @@ impl Tables {
     }
     /// Table id of an interface.
     #[inline]
-    pub fn fib_id(&self, rx_if: SwIfIndex) -> u32 {
-        self.fib(rx_if).map_or(0, |f| f.id)
+    pub fn fib_id(&self, rx_if: SwIfIndex) -> TableId {
+        self.fib(rx_if).map_or(TableId(0), |f| f.id)
     }
     /// Table of an interface.
     #[inline]
@@ -75,11 +75,11 @@ impl Tables {
         self.follow(dpos, self.fib(rx_if), to)
     }
     /// Resolves a destination in the table with this id; a miss if the table does not exist.
-    pub fn resolve_in(&self, dpos: &DpoTable, table: u32, to: u32) -> EntryState {
+    pub fn resolve_in(&self, dpos: &DpoTable, table: TableId, to: u32) -> EntryState {
         self.follow(dpos, self.fib_of(table), to)
     }
     /// Table with an id.
-    pub(crate) fn fib_of(&self, id: u32) -> Option<&Fib> {
+    pub(crate) fn fib_of(&self, id: TableId) -> Option<&Fib> {
         self.fibs.iter().find(|fib| fib.id == id)
     }
     fn follow(&self, dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
@@ -92,7 +92,7 @@ impl Tables {
             if state.kind != Kind::LOOKUP {
                 break;
             }
-            state = look(self.fib_of(state.value));
+            state = look(self.fib_of(TableId(state.value)));
         }
         state
     }

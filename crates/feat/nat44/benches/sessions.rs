@@ -11,6 +11,7 @@ mod lab;
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+use thalweg_fib::TableId;
 
 use lab::Lab;
 use thalweg_cli::{Command, Format, Outcome, Output, Task, TaskPoll};
@@ -153,7 +154,7 @@ fn command(lab: &mut Lab, name: &str, rest: &str, format: Format) -> Took {
 fn of_a_host(lab: &mut Lab) -> Took {
     let filter = view::SessionFilter {
         host: Some(Ipv4Addr::new(10, 1, 200, 7)),
-        table: Some(0),
+        table: Some(TableId(0)),
         ..view::SessionFilter::default()
     };
     let (mut watch, mut found, mut at) = (Watch::new(lab), 0, view::Cursor::default());

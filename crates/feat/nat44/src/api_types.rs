@@ -9,6 +9,7 @@ use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
 use thalweg_api::{ApiType, Retval, api_enum};
 use thalweg_device::SwIfIndex;
+use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
 
 /// The API module that describes them.
@@ -95,11 +96,11 @@ pub struct Nat44LbAddrPort {
 impl Nat44LbAddrPort {
     pub(crate) fn of(b: &Backend) -> Self {
         let addr = Ip4Address(b.address.octets());
-        Nat44LbAddrPort { addr, port: b.port, probability: b.share, vrf_id: b.table }
+        Nat44LbAddrPort { addr, port: b.port, probability: b.share, vrf_id: b.table.get() }
     }
     pub(crate) fn backend(&self) -> Backend {
         let (address, share) = (self.addr.0.into(), self.probability.max(1));
-        Backend { address, port: self.port, table: self.vrf_id, share }
+        Backend { address, port: self.port, table: TableId(self.vrf_id), share }
     }
 }
 
@@ -166,7 +167,7 @@ pub(crate) fn mapping(
         external_port: port(external.1),
         local: local.0,
         local_port: port(local.1),
-        table: if vrf_id == u32::MAX { state::inside_vrf(c) } else { vrf_id },
+        table: if vrf_id == u32::MAX { state::inside_vrf(c) } else { TableId(vrf_id) },
         twice,
         out2in_only: has(bits, NatConfigFlags::OUT2IN_ONLY),
         backends: Vec::new(),
@@ -201,7 +202,7 @@ pub(crate) struct SessionFields {
 pub(crate) fn sessions_of(
     c: &mut Control,
     host: Ip4Address,
-    table: u32,
+    table: TableId,
     at: &mut Cursor,
 ) -> (Vec<SessionFields>, bool) {
     let timeouts = c.state::<crate::Nat44>().borrow().timeouts();
@@ -227,7 +228,7 @@ pub(crate) fn sessions_of(
             packets: s.packets.min(u64::from(u32::MAX)) as u32,
         }
     };
-    let table = (table != u32::MAX).then_some(table);
+    let table = (table != TableId::MAX).then_some(table);
     let filter = SessionFilter { host: Some(host.0.into()), table, ..SessionFilter::default() };
     let Some((some, next)) = view::some_sessions(c, *at, filter) else {
         return (Vec::new(), false);
@@ -302,7 +303,7 @@ macro_rules! session_dump {
         fn handle(_: &mut Control, rq: $request, mut out: Details<$details>) -> Walk<Control> {
             let mut at = Cursor::default();
             Box::new(move |c| {
-                let (some, more) = sessions_of(c, rq.ip_address, rq.vrf_id, &mut at);
+                let (some, more) = sessions_of(c, rq.ip_address, thalweg_fib::TableId(rq.vrf_id), &mut at);
                 for s in some {
                     out.send(&$details {
                         outside_ip_address: s.outside.0,

@@ -5,6 +5,7 @@ use crate::ports::Scheme;
 use crate::state::{Address, StaticMapping};
 use std::net::Ipv4Addr;
 use thalweg_device::SwIfIndex;
+use thalweg_fib::TableId;
 use thalweg_wire::ip::protocol;
 
 /// Groups consecutive addresses with the same attributes.
@@ -56,7 +57,7 @@ pub(crate) fn numbers_text(all: &[u16]) -> String {
 }
 
 /// Formats a routing table with the tables that its hosts reach.
-pub(crate) fn vrf_text((table, routes): (&u32, &Vec<u32>)) -> String {
+pub(crate) fn vrf_text((table, routes): (&TableId, &Vec<TableId>)) -> String {
     let mut text = table.to_string();
     if !routes.is_empty() {
         text += " reaches";
@@ -66,7 +67,7 @@ pub(crate) fn vrf_text((table, routes): (&u32, &Vec<u32>)) -> String {
 }
 
 /// Parses a routing table with the tables that its hosts reach.
-pub(crate) fn vrf(text: &str) -> Option<(u32, Vec<u32>)> {
+pub(crate) fn vrf(text: &str) -> Option<(TableId, Vec<TableId>)> {
     let mut words = text.split_whitespace();
     let table = words.next()?.parse().ok()?;
     match words.next() {
@@ -74,7 +75,7 @@ pub(crate) fn vrf(text: &str) -> Option<(u32, Vec<u32>)> {
         Some("reaches") => {}
         Some(_) => return None,
     }
-    let routes: Vec<u32> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
+    let routes: Vec<TableId> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
     (!routes.is_empty()).then_some((table, routes))
 }
 
@@ -100,7 +101,7 @@ fn protocol_word(ip: u8) -> &'static str {
 /// A static mapping as the command that adds it, and its arguments.
 pub(crate) fn mapping_text(
     m: &StaticMapping,
-    inside_vrf: u32,
+    inside_vrf: TableId,
     interface: impl Fn(SwIfIndex) -> String,
 ) -> (Family, String) {
     let Mapping { protocol: ip, external, external_port, local, local_port, table, .. } = m.mapping;
@@ -121,7 +122,7 @@ pub(crate) fn mapping_text(
             text = format!("protocol {kind} external {external}:{external_port}");
             for Backend { address, port, table, share } in &m.mapping.backends {
                 text += &format!(" local {address}:{port}");
-                if *table != 0 {
+                if *table != TableId(0) {
                     text += &format!(" vrf {table}");
                 }
                 text += &format!(" probability {share}");

@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
 use thalweg_cli::{Args, CliError, Output, Task, TaskPoll, counted};
 use thalweg_device::{SwIfIndex, interface_arg};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::ip;
 use thalweg_wire::nat::tuple::MAX_TABLE;
@@ -77,7 +78,7 @@ pub(crate) fn external(
 
 /// Options at the end of a mapping.
 pub(crate) struct Options {
-    pub(crate) table: u32,
+    pub(crate) table: TableId,
     pub(crate) twice: TwiceNat,
     pub(crate) out2in_only: bool,
     pub(crate) affinity: u32,
@@ -98,7 +99,7 @@ impl Options {
         while !args.is_empty() {
             match () {
                 () if args.keyword("vrf") => {
-                    o.table = args.number("table", 0, u64::from(MAX_TABLE))? as u32;
+                    o.table = TableId(args.number("table", 0, u64::from(MAX_TABLE))? as u32);
                 }
                 () if args.keyword("twice-nat") => o.twice = TwiceNat::Always,
                 () if args.keyword("self-twice-nat") => o.twice = TwiceNat::SelfOnly,

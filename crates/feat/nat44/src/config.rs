@@ -7,6 +7,7 @@ use crate::worker;
 use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
 use thalweg_device::SwIfIndex;
+use thalweg_fib::TableId;
 use thalweg_tables::flow::Millis;
 
 /// Role: packets received on the interface are from inside hosts.
@@ -81,9 +82,9 @@ pub struct Config {
     /// Port assignment.
     pub(crate) scheme: Scheme,
     /// Routes between tables, tried in this order; by table of the host.
-    pub(crate) vrfs: BTreeMap<u32, Vec<u32>>,
+    pub(crate) vrfs: BTreeMap<TableId, Vec<TableId>>,
     /// The table that is tried before those of outside interfaces.
-    pub(crate) outside_vrf: Option<u32>,
+    pub(crate) outside_vrf: Option<TableId>,
     /// Outside interfaces in ascending order.
     pub(crate) outsides: Vec<SwIfIndex>,
     /// Workers that own sessions; empty = all workers.

@@ -7,7 +7,7 @@
 use crate::config::{Config, OUTSIDE};
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_fib::{DpoTable, EntryState, Kind};
+use thalweg_fib::{DpoTable, EntryState, Kind, TableId};
 
 /// The egress of a packet from the inside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub(crate) enum Egress {
     /// An outside interface.
     Outside {
         /// Table of that interface, in which replies are looked up.
-        table: u32,
+        table: TableId,
         /// Whether the packet has to be looked up there instead of in its own table.
         via: bool,
     },
@@ -38,13 +38,13 @@ pub(crate) fn find(
     let route = tables.resolve(dpos, rx_if, to);
     if tables.is_single() {
         return match is_outside(route) {
-            true => Egress::Outside { table: 0, via: false },
+            true => Egress::Outside { table: TableId(0), via: false },
             false => Egress::NotOutside,
         };
     }
     let own = tables.fib_id(rx_if);
     // Replies do not find a session of a table whose route leaves by another table's interface.
-    let through = |table: u32| {
+    let through = |table: TableId| {
         let route = tables.resolve_in(dpos, table, to);
         (is_outside(route) && tables.fib_id(route.tx_if()) == table)
             .then_some(Egress::Outside { table, via: table != own })

@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_cli::counted;
 use thalweg_device::SwIfIndex;
+use thalweg_fib::TableId;
 use thalweg_graph::{BuildCx, Control, Event, NodeCx, Topic};
 
 /// Event topics.
@@ -66,7 +67,7 @@ pub(crate) fn refused(c: &mut Control, event: &Event) {
     let Some(&bytes) = event.bytes().first_chunk::<BYTES>() else { return };
     let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
     let (kind, count, worker) = (bytes[0], u32::from_le_bytes(word(1)), event.worker);
-    let (host, table) = (Ipv4Addr::from(word(6)), u32::from_le_bytes(word(10)));
+    let (host, table) = (Ipv4Addr::from(word(6)), TableId(u32::from_le_bytes(word(10))));
     let nat = c.state::<Nat44>();
     let nat = nat.borrow();
     let notice = match kind {

@@ -13,6 +13,7 @@ use crate::worker::{Nat, Sweep};
 use crate::{session, translate};
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
+use thalweg_fib::TableId;
 use thalweg_wire::build::Packet;
 use thalweg_wire::nat::packet::{self, Kind};
 use thalweg_wire::nat::tuple::Tuple;
@@ -27,7 +28,7 @@ fn config() -> Config {
         external_port: 80,
         local: Ipv4Addr::new(10, 0, 0, 1),
         local_port: 1,
-        table: 0,
+        table: TableId(0),
         twice: TwiceNat::Never,
         out2in_only: false,
         backends: Vec::new(),
@@ -111,7 +112,8 @@ fn command(nat: &mut Nat, config: &Config, b: &[u8; 8], now: u32) {
         }
         3 => {
             let most = u32::from(b[2] & 3);
-            let orders = LimitSettings::new(vec![(0, 6)], most, ROOM, now).expect("room for eight");
+            let orders =
+                LimitSettings::new(vec![(TableId(0), 6)], most, ROOM, now).expect("room for eight");
             nat.limit(orders);
         }
         4 => nat.reserve(SHARED.to_bits(), 6, 2000 + u16::from(b[2] & 15), b[3] & 1 == 1),
@@ -169,7 +171,9 @@ fn end(mut nat: Box<Nat>, config: &Config, now: u32) {
             assert_eq!(ports.left() + kept, ports.count(), "protocol {ip}");
         }
     }
-    assert!((0..4).all(|n| nat.limits.of_host(Ipv4Addr::from_bits(0x0a00_0001 + n), 0) == 0));
+    assert!(
+        (0..4).all(|n| nat.limits.of_host(Ipv4Addr::from_bits(0x0a00_0001 + n), TableId(0)) == 0)
+    );
 }
 
 /// Arbitrary bytes as a session file: no panic, and no invalid session.

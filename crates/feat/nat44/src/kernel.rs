@@ -8,6 +8,7 @@ use crate::translate::{Direction, NEED};
 use crate::worker::Nat;
 use std::collections::HashSet;
 use thalweg_buffer::{Frame, Rows};
+use thalweg_fib::TableId;
 use thalweg_tables::flow::Millis;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::{self, Key};
@@ -45,7 +46,7 @@ fn store(h: &mut [u8], at: usize, word: u64) {
 /// The common key of all packets of a frame, if there is one and no IPv4 header needs the slow
 /// path.
 #[inline(always)]
-pub(crate) fn only_key(frame: &Frame, table: u32, direction: Direction) -> Option<Key> {
+pub(crate) fn only_key(frame: &Frame, table: TableId, direction: Direction) -> Option<Key> {
     let words = |h: &[u8; NEED]| (load(h, 0) & SHAPE ^ PLAIN, load(h, 8), load(h, 16));
     let mut heads = frame.long_heads::<NEED>()?.map(words);
     let first = heads.next()?;
@@ -66,12 +67,12 @@ pub(crate) fn only_key(frame: &Frame, table: u32, direction: Direction) -> Optio
     let ip = (first.1 >> 8) as u8;
     let plain = any == 0 && ttl > dies && matches!(ip, protocol::TCP | protocol::UDP);
     let addresses = first.1 >> 32 | first.2 << 32;
-    plain.then(|| tuple::key(addresses, (first.2 >> 32) as u32, ip, table))
+    plain.then(|| tuple::key(addresses, (first.2 >> 32) as u32, ip, table.get()))
 }
 
 /// Reads the keys of a frame's packets. Packets for the slow path get a key that no session has.
 #[inline(always)]
-pub(crate) fn gather(frame: &Frame, keys: &mut [Key], table: u32, direction: Direction) {
+pub(crate) fn gather(frame: &Frame, keys: &mut [Key], table: TableId, direction: Direction) {
     let dies = u64::from(direction == Direction::In2Out);
     for (h, key) in frame.heads::<NEED>().zip(keys.iter_mut()) {
         let (w0, w1, w2) = (load(h, 0), load(h, 8), load(h, 16));
@@ -79,7 +80,7 @@ pub(crate) fn gather(frame: &Frame, keys: &mut [Key], table: u32, direction: Dir
         let plain = (w0 & SHAPE == PLAIN)
             & ((ip == protocol::TCP) | (ip == protocol::UDP))
             & (w1 & 0xff > dies);
-        let found = tuple::key(w1 >> 32 | w2 << 32, (w2 >> 32) as u32, ip, table);
+        let found = tuple::key(w1 >> 32 | w2 << 32, (w2 >> 32) as u32, ip, table.get());
         *key = if plain { found } else { [0; 2] };
     }
 }

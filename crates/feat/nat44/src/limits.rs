@@ -4,6 +4,7 @@
 //! counted in slices: those with numbers below [`Limits::upto`] are counted, and no others.
 
 use std::net::Ipv4Addr;
+use thalweg_fib::TableId;
 use thalweg_tables::MapError;
 use thalweg_tables::flow::{FlowId, FlowTable, MAX_TIMEOUT, Millis};
 use thalweg_wire::nat::tuple::{Key, Tuple};
@@ -15,7 +16,7 @@ pub(crate) type Hosts = FlowTable<1, u32>;
 #[derive(Debug, Default)]
 pub struct LimitSettings {
     /// Limits by routing table.
-    pub(crate) tables: Vec<(u32, u32)>,
+    pub(crate) tables: Vec<(TableId, u32)>,
     /// Limit per host; 0 = none.
     pub(crate) per_host: u32,
     /// Counters by host, if there is a limit per host.
@@ -28,7 +29,7 @@ impl LimitSettings {
     /// # Errors
     /// Fails if there is not enough address space.
     pub fn new(
-        tables: Vec<(u32, u32)>,
+        tables: Vec<(TableId, u32)>,
         per_host: u32,
         sessions: u32,
         now: Millis,
@@ -52,8 +53,8 @@ pub struct Limits {
     upto: u32,
 }
 
-fn host_key(host: Ipv4Addr, table: u32) -> [u64; 1] {
-    [u64::from(host.to_bits()) | u64::from(table) << 32]
+fn host_key(host: Ipv4Addr, table: TableId) -> [u64; 1] {
+    [u64::from(host.to_bits()) | u64::from(table.0) << 32]
 }
 
 impl Limits {
@@ -81,7 +82,7 @@ impl Limits {
 
     /// Returns whether a host may open another session.
     #[inline]
-    pub fn allow(&self, host: Ipv4Addr, table: u32) -> bool {
+    pub fn allow(&self, host: Ipv4Addr, table: TableId) -> bool {
         if self.is_none() {
             return true;
         }
@@ -91,7 +92,7 @@ impl Limits {
     }
 
     /// Returns whether a host has reached the limit per host.
-    pub fn is_host_full(&self, host: Ipv4Addr, table: u32) -> bool {
+    pub fn is_host_full(&self, host: Ipv4Addr, table: TableId) -> bool {
         self.of_host(host, table) >= self.most()
     }
 
@@ -100,7 +101,7 @@ impl Limits {
     }
 
     /// Number of sessions of a host counted so far.
-    pub fn of_host(&self, host: Ipv4Addr, table: u32) -> u32 {
+    pub fn of_host(&self, host: Ipv4Addr, table: TableId) -> u32 {
         let Some(hosts) = &self.settings.hosts else { return 0 };
         let key = host_key(host, table);
         hosts.find(&key, hosts.hash(&key)).map_or(0, |found| *hosts.get(found.flow()))
@@ -131,12 +132,12 @@ impl Limits {
     fn count(&mut self, inside: &Key, more: bool, now: Millis) {
         let Tuple { src, table, .. } = Tuple::of(inside);
         for ((t, _), n) in self.settings.tables.iter().zip(&mut self.counts) {
-            if *t == table {
+            if *t == TableId(table) {
                 *n = if more { *n + 1 } else { n.saturating_sub(1) };
             }
         }
         let Some(hosts) = &mut self.settings.hosts else { return };
-        let key = host_key(src, table);
+        let key = host_key(src, TableId(table));
         let hash = hosts.hash(&key);
         match (hosts.find(&key, hash), more) {
             (Some(found), true) => *hosts.get_mut(found.flow()) += 1,

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
+use thalweg_fib::TableId;
 use thalweg_graph::clock;
 use thalweg_tables::flow::Millis;
 use thalweg_tables::record_ring::{RecordReader, RecordWriter, WORDS, channel};
@@ -125,7 +126,7 @@ pub(crate) enum Notice {
         /// The host.
         host: Ipv4Addr,
         /// Routing table of the host.
-        table: u32,
+        table: TableId,
     },
 }
 

@@ -4,6 +4,7 @@ use crate::owners::Rule;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
 use std::net::Ipv4Addr;
+use thalweg_fib::TableId;
 use thalweg_tables::hash::mix64;
 
 /// A fast hash for configured keys, which an attacker cannot choose.
@@ -69,7 +70,7 @@ pub struct Backend {
     /// Port.
     pub port: u16,
     /// Routing table.
-    pub table: u32,
+    pub table: TableId,
     /// Relative weight.
     pub share: u8,
 }
@@ -88,7 +89,7 @@ pub struct Mapping {
     /// Port of the inside host; 0 = all.
     pub local_port: u16,
     /// Routing table of the inside host.
-    pub table: u32,
+    pub table: TableId,
     /// When the source is translated too.
     pub twice: TwiceNat,
     /// Applies to sessions opened from outside only.
@@ -112,14 +113,14 @@ impl Mapping {
     pub fn target(&self, caller: Ipv4Addr, from: u16, port: u16) -> Option<(Ipv4Addr, u16, u32)> {
         if self.backends.is_empty() {
             let to = if self.is_address_only() { port } else { self.local_port };
-            return Some((self.local, to, self.table));
+            return Some((self.local, to, self.table.get()));
         }
         let caller = u64::from(caller.to_bits());
         let chosen = match self.affinity {
             0 => self.by_flow(mix64(caller << 16 | u64::from(from))),
             _ => self.by_caller(caller),
         }?;
-        Some((chosen.address, chosen.port, chosen.table))
+        Some((chosen.address, chosen.port, chosen.table.get()))
     }
 
     fn by_flow(&self, hash: u64) -> Option<&Backend> {
@@ -172,10 +173,11 @@ impl Mappings {
             let external = (mapping.external.to_bits(), mapping.external_port, protocol);
             m.outside.insert(external, i as u32);
             if mapping.is_address_only() && pooled.contains(&external.0) {
-                m.rules.insert(((mapping.local.to_bits(), 0, 0), mapping.table), Rule::Port);
+                m.rules.insert(((mapping.local.to_bits(), 0, 0), mapping.table.get()), Rule::Port);
             }
             for b in &mapping.backends {
-                m.rules.insert(((b.address.to_bits(), b.port, protocol), b.table), Rule::Peer);
+                m.rules
+                    .insert(((b.address.to_bits(), b.port, protocol), b.table.get()), Rule::Peer);
             }
             let mut enter = |address: Ipv4Addr, port, table| {
                 m.inside.entry(((address.to_bits(), port, protocol), table)).or_insert(i as u32);
@@ -184,9 +186,9 @@ impl Mappings {
                 continue;
             }
             if mapping.backends.is_empty() {
-                enter(mapping.local, mapping.local_port, mapping.table);
+                enter(mapping.local, mapping.local_port, mapping.table.get());
             }
-            mapping.backends.iter().for_each(|b| enter(b.address, b.port, b.table));
+            mapping.backends.iter().for_each(|b| enter(b.address, b.port, b.table.get()));
         }
         m
     }
@@ -218,22 +220,28 @@ impl Mappings {
     }
 
     /// How sessions of an inside endpoint are assigned to workers.
-    pub(crate) fn rule(&self, address: u32, port: u16, protocol: u8, table: u32) -> Rule {
+    pub(crate) fn rule(&self, address: u32, port: u16, protocol: u8, table: TableId) -> Rule {
         if self.rules.is_empty() {
             return Rule::Host;
         }
-        let exact = self.rules.get(&((address, port, protocol), table));
-        let rule = exact.or_else(|| self.rules.get(&((address, 0, 0), table)));
+        let exact = self.rules.get(&((address, port, protocol), table.get()));
+        let rule = exact.or_else(|| self.rules.get(&((address, 0, 0), table.get())));
         rule.copied().unwrap_or(Rule::Host)
     }
 
     /// The mapping that applies to packets from an inside endpoint.
-    pub fn of_host(&self, address: u32, port: u16, protocol: u8, table: u32) -> Option<&Mapping> {
+    pub fn of_host(
+        &self,
+        address: u32,
+        port: u16,
+        protocol: u8,
+        table: TableId,
+    ) -> Option<&Mapping> {
         if self.inside.is_empty() {
             return None;
         }
-        let exact = self.inside.get(&((address, port, protocol), table));
-        let index = exact.or_else(|| self.inside.get(&((address, 0, 0), table)))?;
+        let exact = self.inside.get(&((address, port, protocol), table.get()));
+        let index = exact.or_else(|| self.inside.get(&((address, 0, 0), table.get())))?;
         self.all.get(*index as usize)
     }
 }
@@ -249,7 +257,7 @@ mod tests {
             external_port,
             local: [10, 0, 0, 1].into(),
             local_port,
-            table: 0,
+            table: TableId(0),
             twice: TwiceNat::Never,
             out2in_only: false,
             backends: Vec::new(),
@@ -269,16 +277,20 @@ mod tests {
         assert_eq!(target(81, 6), Some(([10, 0, 0, 1].into(), 81, 0)));
         assert_eq!(target(80, 17), Some(([10, 0, 0, 1].into(), 80, 0)));
         assert!(m.by_external(outside + 1, 80, 6).is_none());
-        assert_eq!(m.of_host(inside, 8080, 6, 0).map(|m| m.external_port), Some(80));
-        assert_eq!(m.of_host(inside, 9, 6, 0).map(|m| m.external_port), Some(0));
-        assert!(m.of_host(inside, 9, 6, 1).is_none());
+        assert_eq!(m.of_host(inside, 8080, 6, TableId(0)).map(|m| m.external_port), Some(80));
+        assert_eq!(m.of_host(inside, 9, 6, TableId(0)).map(|m| m.external_port), Some(0));
+        assert!(m.of_host(inside, 9, 6, TableId(1)).is_none());
     }
 
     #[test]
     fn shares_hold() {
         let mut m = mapping(17, 53, 0);
-        let backend =
-            |n: u8, share| Backend { address: [10, 0, 0, n].into(), port: 53, table: 0, share };
+        let backend = |n: u8, share| Backend {
+            address: [10, 0, 0, n].into(),
+            port: 53,
+            table: TableId(0),
+            share,
+        };
         m.backends = vec![backend(1, 10), backend(2, 0), backend(3, 30)];
         let mut counts = [0; 4];
         for n in 0..4000u32 {
@@ -290,14 +302,18 @@ mod tests {
         m.backends.clear();
         m.out2in_only = true;
         let m = Mappings::new(vec![m], &HashSet::default());
-        assert!(m.of_host(0x0a00_0001, 0, 17, 0).is_none());
+        assert!(m.of_host(0x0a00_0001, 0, 17, TableId(0)).is_none());
     }
 
     #[test]
     fn clients_keep_their_back_end() {
         let mut m = mapping(17, 53, 0);
-        let backend =
-            |n: u8, share| Backend { address: [10, 0, 0, n].into(), port: 53, table: 0, share };
+        let backend = |n: u8, share| Backend {
+            address: [10, 0, 0, n].into(),
+            port: 53,
+            table: TableId(0),
+            share,
+        };
         (m.affinity, m.backends) = (60, (1..=4).map(|n| backend(n, 10 * n)).collect());
         let of = |m: &Mapping| -> Vec<u8> {
             let one = |n: u32| m.target(n.into(), n as u16, 53).unwrap().0.octets()[3];

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::session;
 use std::net::Ipv4Addr;
 use thalweg_buffer::{Flags, PktMut, Search};
+use thalweg_fib::TableId;
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::Tuple;
@@ -55,7 +56,7 @@ impl Config {
     /// The owner of an inside endpoint's session with `peer`, and the rule that determined it.
     fn owner_inside(&self, inside: &Tuple, peer: End, workers: usize) -> (usize, Rule) {
         let Tuple { src, sport, protocol, table, .. } = *inside;
-        let rule = self.mappings.rule(src.to_bits(), sport, protocol, table);
+        let rule = self.mappings.rule(src.to_bits(), sport, protocol, TableId(table));
         let port = |port| self.owner_of_port(port, workers);
         let owner = match rule {
             Rule::Host => None,
@@ -102,7 +103,7 @@ impl Config {
             return Places { owner: self.owner_of_peer(peer, workers), before: given() };
         }
         let sport = if m.is_address_only() { t.dport } else { m.local_port };
-        let inside = Tuple { src: m.local, sport, table: m.table, ..t.reversed() };
+        let inside = Tuple { src: m.local, sport, table: m.table.get(), ..t.reversed() };
         let (owner, rule) = self.owner_inside(&inside, peer, workers);
         let before = if rule == Rule::Port { Some(of(m.local)) } else { given() };
         Places { owner, before }

@@ -3,6 +3,7 @@
 use crate::ports::{Ports, Scheme};
 use crate::worker::owner;
 use std::net::Ipv4Addr;
+use thalweg_fib::TableId;
 use thalweg_wire::ip::protocol;
 
 /// Protocols with ports.
@@ -20,7 +21,7 @@ pub struct Pool {
     /// The address.
     pub address: u32,
     /// The routing table whose hosts may use it; `None` = all.
-    pub table: Option<u32>,
+    pub table: Option<TableId>,
     /// Whether it is for twice-NAT.
     pub twice: bool,
     /// False once it is removed and its sessions are ending.
@@ -35,7 +36,7 @@ impl Pool {
     /// The share of an address that worker `worker` of `workers` gets.
     pub fn new(
         address: u32,
-        table: Option<u32>,
+        table: Option<TableId>,
         twice: bool,
         scheme: Scheme,
         (worker, workers): (usize, usize),
@@ -49,7 +50,7 @@ impl Pool {
 /// Addresses for the same hosts, in the order of addition.
 #[derive(Debug)]
 struct Group {
-    table: Option<u32>,
+    table: Option<TableId>,
     twice: bool,
     members: Vec<u16>,
     /// By protocol: all ports are in use, as far as known.
@@ -112,13 +113,13 @@ impl Pools {
     }
 
     /// The groups for hosts of a table: its own first, then the general one.
-    fn suiting(&self, table: u32, twice: bool) -> [Option<usize>; 2] {
+    fn suiting(&self, table: TableId, twice: bool) -> [Option<usize>; 2] {
         [Some(table), None]
             .map(|t| self.groups.iter().position(|g| (g.table, g.twice) == (t, twice)))
     }
 
     /// Indices of all addresses that hosts of a table may use.
-    pub fn all_for(&self, table: u32) -> Vec<u16> {
+    pub fn all_for(&self, table: TableId) -> Vec<u16> {
         let groups = self.suiting(table, false).into_iter().flatten();
         groups.flat_map(|g| self.groups[g].members.iter().copied()).collect()
     }
@@ -133,7 +134,7 @@ impl Pools {
         random: u64,
     ) -> Option<(u16, u16)> {
         let like = (Some(at) == position(protocol::UDP)).then_some(own);
-        for g in self.suiting(table, twice).into_iter().flatten() {
+        for g in self.suiting(TableId(table), twice).into_iter().flatten() {
             let Pools { all, groups } = self;
             let group = &mut groups[g];
             if group.spent[at] {

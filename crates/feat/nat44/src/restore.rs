@@ -5,6 +5,7 @@ use crate::pool;
 use crate::saved::Saved;
 use crate::session::{self, Class, FAST_IN, FAST_OUT, SLOW, Session, tcp};
 use crate::worker::{Nat, Refusal, is_mapped};
+use thalweg_fib::TableId;
 use thalweg_tables::flow::{FlowId, Millis};
 use thalweg_wire::nat::tuple::Tuple;
 
@@ -128,7 +129,7 @@ impl Nat {
         }
         let done = match refusal {
             Some(refusal) => Err(refusal),
-            None if !self.limits.allow(inside.src, inside.table) => Err(Refusal::Limit),
+            None if !self.limits.allow(inside.src, TableId(inside.table)) => Err(Refusal::Limit),
             None => self.enter_again(s, places, left, now),
         };
         if done.is_err()

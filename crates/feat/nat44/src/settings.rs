@@ -7,6 +7,7 @@ use crate::{Nat44, Timeouts};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Rule, Section, Value, interface_key, rank,
 };
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
@@ -95,8 +96,8 @@ impl Section<Control> for Settings {
         out.put(&[a, b, "sessions"], u64::from(sessions));
         let vrfs = nat.default_vrfs();
         for (key, table) in [("inside-vrf", vrfs.inside), ("outside-vrf", vrfs.outside)] {
-            if table != 0 {
-                out.put(&[a, b, key], u64::from(table));
+            if table != TableId(0) {
+                out.put(&[a, b, key], u64::from(table.0));
             }
         }
         if nat.forwarding() {

@@ -13,6 +13,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::{AddressesChanged, Ip4, Version};
+use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
@@ -82,7 +83,7 @@ pub struct Address {
     /// The address.
     pub address: Ipv4Addr,
     /// Only for hosts of this routing table.
-    pub table: Option<u32>,
+    pub table: Option<TableId>,
 }
 
 /// A static mapping as configured.
@@ -112,10 +113,10 @@ pub struct Nat44 {
     /// Whether new sessions are refused when the table is full.
     refuse: bool,
     /// Session limits by routing table, for all workers together.
-    limits: BTreeMap<u32, u32>,
+    limits: BTreeMap<TableId, u32>,
     per_host: u32,
     /// Routes between tables in the order in which they are tried, by table of the host.
-    vrfs: BTreeMap<u32, Vec<u32>>,
+    vrfs: BTreeMap<TableId, Vec<TableId>>,
     /// Workers that own sessions; empty = all.
     owners: Vec<u16>,
     log: Option<Log>,
@@ -211,7 +212,7 @@ impl Nat44 {
         self.refuse
     }
     /// Session limits by routing table.
-    pub fn limits(&self) -> &BTreeMap<u32, u32> {
+    pub fn limits(&self) -> &BTreeMap<TableId, u32> {
         &self.limits
     }
     /// Session limit per host; 0 = none.
@@ -220,7 +221,7 @@ impl Nat44 {
     }
     /// Routes between tables in the order in which they are tried, by table of the host. Hosts of
     /// tables that are not listed reach all tables with an outside interface.
-    pub fn vrfs(&self) -> &BTreeMap<u32, Vec<u32>> {
+    pub fn vrfs(&self) -> &BTreeMap<TableId, Vec<TableId>> {
         &self.vrfs
     }
     /// Workers that own sessions, as configured; empty = all.
@@ -370,8 +371,8 @@ pub fn disable(c: &mut Control) {
     c.state::<Nat44>().borrow_mut().formerly_by_port.clear();
 }
 
-fn check_table(table: u32) -> Result<(), NatError> {
-    if table > MAX_TABLE {
+fn check_table(table: TableId) -> Result<(), NatError> {
+    if table > TableId(MAX_TABLE) {
         let text = format!("table {table} is too large: nat44 supports tables up to {MAX_TABLE}");
         return Err(NatError::Invalid(text));
     }
@@ -385,12 +386,12 @@ fn check_table(table: u32) -> Result<(), NatError> {
 pub fn set_addresses(
     c: &mut Control,
     (first, last): (Ipv4Addr, Ipv4Addr),
-    table: Option<u32>,
+    table: Option<TableId>,
     twice: bool,
     add: bool,
 ) -> Result<(), NatError> {
     ensure(c)?;
-    check_table(table.unwrap_or(0))?;
+    check_table(table.unwrap_or(TableId(0)))?;
     if last < first {
         return Err(NatError::Invalid(format!("{last} is below {first}")));
     }
@@ -663,7 +664,7 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         refuse: nat.refuse,
         vrfs: nat.vrfs.clone(),
         owners: nat.owners.clone(),
-        outside_vrf: Some(nat.default_vrfs.outside).filter(|table| *table != 0),
+        outside_vrf: Some(nat.default_vrfs.outside).filter(|table| *table != TableId(0)),
         outsides: nat.roles.iter().filter(|(_, r)| r.outside).map(|(sw_if, _)| *sw_if).collect(),
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Search};
 use thalweg_feat_ip4::icmp::{self, Cause};
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_fib::{DpoTable, Kind as DpoKind};
+use thalweg_fib::{DpoTable, Kind as DpoKind, TableId};
 use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, PerWorker, Verdict};
 use thalweg_tables::flow::{Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
@@ -105,7 +105,7 @@ pub(crate) struct Translator {
     alarm: Alarm,
     /// Time of the current frame.
     now: Millis,
-    table: u32,
+    table: TableId,
     uniform: bool,
     /// For a fragment: key of its datagram, and whether the fate of the first fragment is known
     /// now; if not, this fragment may wait for it.
@@ -133,7 +133,7 @@ impl Translator {
             workers,
             alarm: Alarm::new(cx),
             now: 0,
-            table: 0,
+            table: TableId(0),
             uniform: false,
             datagram: None,
         }
@@ -146,7 +146,7 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let one_table = tables.is_single();
         self.uniform = one_table || frame.rx() != Iface::Mixed;
-        self.table = if one_table { 0 } else { tables.fib_id(frame.rx_if(0)) };
+        self.table = if one_table { TableId(0) } else { tables.fib_id(frame.rx_if(0)) };
     }
 
     /// The fast path.
@@ -216,7 +216,7 @@ impl Translator {
         while let Some((_, mut packet)) = nat.fragments.next_of(datagram, |w| w.0 == here) {
             let verdict = self.follow(fate, packet.data_mut());
             if let Some(table) = fate.across() {
-                packet.set_aux(table);
+                packet.set_aux(table.get());
             }
             cx.send(packet, verdict);
         }
@@ -234,7 +234,7 @@ impl Translator {
     }
 
     /// The verdict for a translated packet.
-    fn goes_on(&self, hairpin: bool, across: Option<u32>) -> Verdict {
+    fn goes_on(&self, hairpin: bool, across: Option<TableId>) -> Verdict {
         match across {
             _ if hairpin => self.outcomes.out2in,
             Some(_) => self.outcomes.lookup_in,
@@ -261,7 +261,7 @@ impl Translator {
             return self.ttl_expired(cx, p);
         }
         let table = self.tables.load(cx.guard()).fib_id(p.rx_if());
-        let parsed = packet::parse(l3, table);
+        let parsed = packet::parse(l3, table.get());
         if parsed.kind == Kind::Fragment {
             return self.fragment(cx, nat, p, &parsed);
         }
@@ -308,7 +308,7 @@ impl Translator {
             (self.config.load(cx.guard()), u32::from_be_bytes(to.unwrap_or_default()));
         match self.egress(cx, config, p, to) {
             Egress::Outside { table, via: true } => {
-                p.set_aux(table);
+                p.set_aux(table.get());
                 self.outcomes.lookup_in
             }
             _ => Verdict::CONTINUE,
@@ -326,7 +326,7 @@ impl Translator {
         if let Some(fate) = parsed.datagram.and_then(|d| nat.fragments.find(&d, self.now)) {
             let verdict = self.follow(fate, p.data_mut());
             if let Some(table) = fate.across() {
-                p.set_aux(table);
+                p.set_aux(table.get());
             }
             return verdict;
         }
@@ -431,7 +431,7 @@ impl Translator {
         // On output its route is known.
         let across = (across && self.direction != Direction::Output).then(|| {
             let (inside_key, outside_key) = nat.keys(flow);
-            Tuple::of(if outside { &inside_key } else { &outside_key }).table
+            TableId(Tuple::of(if outside { &inside_key } else { &outside_key }).table)
         });
         if let Some(datagram) = parsed.datagram {
             let Change { addresses, l3, .. } = change;
@@ -448,7 +448,7 @@ impl Translator {
             note(nat, found, parsed, marks & session::SLOW != 0, bytes, config, self.now);
         }
         if let Some(table) = across {
-            p.set_aux(table);
+            p.set_aux(table.get());
         }
         self.goes_on(hairpin, across)
     }
@@ -469,7 +469,7 @@ impl Translator {
         let hairpin =
             is_external && config.mappings.by_external(dst, t.dport, t.protocol).is_some();
         let (outside, marks) = match self.direction {
-            _ if hairpin => (t.table, session::HAIRPIN),
+            _ if hairpin => (TableId(t.table), session::HAIRPIN),
             // Other packets leave by an outside interface, or are for the router.
             Direction::Hairpin => return Verdict::CONTINUE,
             Direction::In2Out => match self.egress(cx, config, p, dst) {
@@ -487,7 +487,7 @@ impl Translator {
         if let Some(why) = self.cannot_open(p, parsed) {
             return Verdict::drop(why);
         }
-        match nat.open(config, &t, outside, marks, self.now) {
+        match nat.open(config, &t, outside.get(), marks, self.now) {
             Ok(_) => match nat.find(&parsed.key, self.now) {
                 Some(found) => self.translate(cx, nat, p, parsed, found),
                 None => Verdict::drop(self.outcomes.tuple_in_use),
@@ -525,7 +525,7 @@ impl Translator {
             Refusal::Taken => (outcomes.tuple_in_use, Cause::HOST_UNREACHABLE),
             Refusal::Limit => (outcomes.session_limit, Cause::HOST_UNREACHABLE),
         };
-        let own = refusal == Refusal::Limit && nat.limits.is_host_full(host.0, host.1);
+        let own = refusal == Refusal::Limit && nat.limits.is_host_full(host.0, TableId(host.1));
         self.alarm.raise(cx, refusal, host, own);
         icmp::request_error(cx, p, cause, reason, outcomes.icmp_error)
     }
@@ -581,7 +581,7 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let table = m.target(t.src, t.sport, t.dport).map_or(t.table, |(.., table)| table);
         table != t.table
-            && tables.resolve_in(&self.dpos, table, t.src.to_bits()).kind == DpoKind::MISS
+            && tables.resolve_in(&self.dpos, TableId(table), t.src.to_bits()).kind == DpoKind::MISS
     }
 }
 
@@ -599,8 +599,8 @@ pub(crate) fn change(nat: &Nat, found: Found) -> Change {
 }
 
 /// Translates an ICMP error of the router itself about a translated packet.
-pub(crate) fn own_error(nat: &mut Nat, l3: &mut [u8], table: u32, now: Millis) -> bool {
-    let parsed = packet::parse(l3, table);
+pub(crate) fn own_error(nat: &mut Nat, l3: &mut [u8], table: TableId, now: Millis) -> bool {
+    let parsed = packet::parse(l3, table.get());
     let Kind::Error(_) = parsed.kind else { return false };
     let Some(found) = nat.find(&parsed.key, now) else { return false };
     let change = change(nat, found);

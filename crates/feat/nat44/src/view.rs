@@ -4,6 +4,7 @@ use crate::session::{self, Class, tcp};
 use crate::time;
 use crate::worker::{Counts, Nat};
 use std::net::Ipv4Addr;
+use thalweg_fib::TableId;
 use thalweg_graph::control::ThreadInfo;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::flow::{FlowCounts, FlowId, Millis};
@@ -92,7 +93,7 @@ pub struct SessionFilter {
     /// The inside host.
     pub host: Option<Ipv4Addr>,
     /// Routing table of the inside host.
-    pub table: Option<u32>,
+    pub table: Option<TableId>,
     /// Packets from inside.
     pub i2o: Pattern,
     /// Packets from outside.
@@ -106,7 +107,7 @@ impl SessionFilter {
         inside: bool,
         (address, port): (Ipv4Addr, u16),
         ip: u8,
-        table: u32,
+        table: TableId,
     ) -> SessionFilter {
         let (address, port, protocol) = (Some(address), Some(port), Some(ip));
         let to = Pattern::default();
@@ -124,7 +125,7 @@ impl SessionFilter {
 
     fn has(&self, (inside, outside): (&Tuple, &Tuple)) -> bool {
         self.host.is_none_or(|host| host == inside.src)
-            && self.table.is_none_or(|table| table == inside.table)
+            && self.table.is_none_or(|table| table == TableId(inside.table))
             && self.i2o.matches(inside)
             && self.o2i.matches(outside)
     }

@@ -12,6 +12,7 @@ use crate::session::{self, Class, Rest, Session, Words};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, Packet};
+use thalweg_fib::TableId;
 use thalweg_graph::clock;
 use thalweg_tables::MapError;
 use thalweg_tables::flow::{AddError, FlowHash, FlowId, FlowTable, Found, Millis, OnExpiry};
@@ -69,13 +70,13 @@ pub enum Fate {
         /// Whether both endpoints are inside; it continues in out2in.
         hairpin: bool,
         /// The table it is looked up in, if not that of its interface.
-        across: Option<u32>,
+        across: Option<TableId>,
     },
 }
 
 impl Fate {
     /// The table that packets are looked up in, if not that of their interface.
-    pub fn across(&self) -> Option<u32> {
+    pub fn across(&self) -> Option<TableId> {
         match self {
             Fate::Translated { across, .. } => *across,
             Fate::Worker(_) => None,
@@ -318,7 +319,7 @@ impl Nat {
         let Tuple { src, sport, protocol, table, .. } = *inside;
         let back = Tuple { table: outside, ..inside.reversed() };
         let mut own = None;
-        if let Some(m) = config.mappings.of_host(src.to_bits(), sport, protocol, table) {
+        if let Some(m) = config.mappings.of_host(src.to_bits(), sport, protocol, TableId(table)) {
             let dport = if m.is_address_only() { sport } else { m.external_port };
             let back = with_port(Tuple { dst: m.external, ..back }, dport);
             let done = self.enter(config, inside, &back, [None; 2], marks | session::STATIC, now);
@@ -364,7 +365,7 @@ impl Nat {
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
-        for place in self.pools.all_for(inside.table) {
+        for place in self.pools.all_for(TableId(inside.table)) {
             let back = Tuple { dst: self.pools.address(place), ..*back };
             match self.enter(config, inside, &back, [Some(place), None], marks, now) {
                 Err(Refusal::Taken) => {}
@@ -383,7 +384,7 @@ impl Nat {
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
-        if !self.limits.allow(inside.src, inside.table) {
+        if !self.limits.allow(inside.src, TableId(inside.table)) {
             return Err(Refusal::Limit);
         }
         let across = if inside.table == outside.table { 0 } else { session::ACROSS };

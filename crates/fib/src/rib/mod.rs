@@ -11,7 +11,7 @@ mod path;
 mod removal;
 
 pub use error::RibError;
-pub use path::{Labels, MAX_LABELS, Path, PathKind, Source};
+pub use path::{Labels, MAX_LABELS, Path, PathKind, Source, TableId};
 
 use crate::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
 use crate::{Dpo, Forwarding, Kind, LinkType, Member, Peer};
@@ -54,7 +54,7 @@ pub struct RouteView<A> {
 
 /// One routing table.
 pub struct Table<A: Address, L> {
-    id: u32,
+    id: TableId,
     serial: u32,
     link: LinkType,
     lpm: L,
@@ -107,7 +107,7 @@ fn is_link_local(address: IpAddr) -> bool {
 impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// Creates an empty table. `serial` distinguishes it from an earlier table with the same id,
     /// `link` is what its packets are.
-    pub fn new(id: u32, serial: u32, link: LinkType, lpm: L) -> Self {
+    pub fn new(id: TableId, serial: u32, link: LinkType, lpm: L) -> Self {
         Table {
             id,
             serial,
@@ -124,7 +124,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     }
 
     /// Returns its id.
-    pub fn id(&self) -> u32 {
+    pub fn id(&self) -> TableId {
         self.id
     }
 
@@ -274,7 +274,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             (PathKind::Unreachable, ..) => Ok(UNREACHABLE),
             (PathKind::Prohibit, ..) => Ok(PROHIBIT),
             (PathKind::Lookup(table), ..) => {
-                Ok(state.borrow_mut().plain(c, Kind::LOOKUP, table)?)
+                Ok(state.borrow_mut().plain(c, Kind::LOOKUP, table.get())?)
             }
             (PathKind::Group(number), ..) => {
                 let mut f = state.borrow_mut();
@@ -302,7 +302,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 let table = p.table.unwrap_or(self.id);
                 let mut f = state.borrow_mut();
                 let dpo = f.tracked.get(&(self.link, table, nh)).copied();
-                let dpo = dpo.ok_or(RibError::NotTracked(nh, table))?;
+                let dpo = dpo.ok_or(RibError::NotTracked(nh, table.get()))?;
                 f.retain(dpo);
                 Ok(dpo)
             }

@@ -3,6 +3,11 @@
 use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
 
+thalweg_wire::number! {
+    /// Number of a route table (VRF); 0 is the default one. Each family has its own tables.
+    pub struct TableId(u32);
+}
+
 /// Source of a route; the lowest wins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Source {
@@ -46,7 +51,7 @@ pub enum PathKind {
     /// Dropped with ICMP "administratively prohibited".
     Prohibit,
     /// Looked up again in the table with this id.
-    Lookup(u32),
+    Lookup(TableId),
     /// The next-hop group with this number.
     Group(u32),
 }
@@ -69,7 +74,7 @@ pub struct Path {
     pub labels: Labels,
     /// Table in which a next hop without an interface is resolved; `None` for the route's own. That
     /// table must [track](super::Table::track) it.
-    pub table: Option<u32>,
+    pub table: Option<TableId>,
 }
 
 impl Path {
@@ -142,6 +147,6 @@ mod tests {
         assert!(path.is_same(&Path { weight: 7, preference: 2, ..path }));
         assert!(!path.is_same(&Path { labels: Labels::new(&[16]).unwrap(), ..path }));
         assert!(!path.is_same(&Path::via([10, 0, 0, 1], None)));
-        assert!(!path.is_same(&Path { table: Some(7), ..path }));
+        assert!(!path.is_same(&Path { table: Some(TableId(7)), ..path }));
     }
 }

@@ -3,6 +3,7 @@
 use crate::api_types::{IP, IpRoute, lookup};
 use thalweg_api::types::Prefix;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Requests a route.
@@ -29,6 +30,6 @@ pub struct IpRouteLookupReply {
 pub static SERVICE: Call<Control, IpRouteLookup, IpRouteLookupReply> = Call::new(&IP, handle);
 
 fn handle(c: &mut Control, rq: IpRouteLookup) -> Result<IpRouteLookupReply, Retval> {
-    let shown = lookup(c, rq.table_id, rq.exact != 0, rq.prefix)?;
+    let shown = lookup(c, TableId(rq.table_id), rq.exact != 0, rq.prefix)?;
     Ok(IpRouteLookupReply { route: shown.route })
 }

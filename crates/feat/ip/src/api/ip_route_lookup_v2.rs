@@ -3,6 +3,7 @@
 use crate::api_types::{IP, IpRouteV2, lookup};
 use thalweg_api::types::Prefix;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Requests a route.
@@ -29,6 +30,6 @@ pub struct IpRouteLookupV2Reply {
 pub static SERVICE: Call<Control, IpRouteLookupV2, IpRouteLookupV2Reply> = Call::new(&IP, handle);
 
 fn handle(c: &mut Control, rq: IpRouteLookupV2) -> Result<IpRouteLookupV2Reply, Retval> {
-    let shown = lookup(c, rq.table_id, rq.exact != 0, rq.prefix)?;
+    let shown = lookup(c, TableId(rq.table_id), rq.exact != 0, rq.prefix)?;
     Ok(IpRouteLookupV2Reply { route: shown.with_source() })
 }

@@ -4,6 +4,7 @@ use crate::Ip;
 use crate::api_types::{IP, IpTable, add_del_table};
 use crate::family::{Version, family, for_version};
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -39,6 +40,6 @@ fn free_id<A: Address>(c: &Control) -> Result<u32, Retval> {
     family::<A>(c)?;
     let ip = c.state::<Ip<A>>();
     let ip = ip.borrow();
-    let free = (1..u32::MAX).find(|id| ip.serial(*id).is_none());
+    let free = (1..u32::MAX).find(|id| ip.serial(TableId(*id)).is_none());
     free.ok_or(Retval::LIMIT_EXCEEDED)
 }

@@ -4,6 +4,7 @@ use crate::api_types::{IP, IpTable, finish};
 use crate::family::{Version, for_version};
 use crate::replace;
 use thalweg_api::{Call, Later, Message};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Deletes all configured routes of a table.
@@ -20,6 +21,6 @@ pub static SERVICE: Call<Control, IpTableFlush, IpTableFlushReply> = Call::later
 fn handle(c: &mut Control, rq: IpTableFlush, later: Later<IpTableFlushReply>) {
     let version = Version::of_flag(rq.table.is_ip6);
     finish(c, &rq.table, later, |c, table, done| {
-        for_version!(version, replace::flush(c, table, done))
+        for_version!(version, replace::flush(c, TableId(table), done))
     });
 }

@@ -4,6 +4,7 @@ use crate::api_types::{IP, IpTable};
 use crate::family::{Version, for_version};
 use crate::replace;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Marks all routes of a table. `ip_table_replace_end` deletes those that were not added again.
@@ -20,6 +21,6 @@ pub static SERVICE: Call<Control, IpTableReplaceBegin, IpTableReplaceBeginReply>
 
 fn handle(c: &mut Control, rq: IpTableReplaceBegin) -> Result<IpTableReplaceBeginReply, Retval> {
     let (version, table) = (Version::of_flag(rq.table.is_ip6), rq.table.table_id);
-    for_version!(version, replace::begin(c, table))?;
+    for_version!(version, replace::begin(c, TableId(table)))?;
     Ok(IpTableReplaceBeginReply)
 }

@@ -34,5 +34,5 @@ fn handle(c: &mut Control, rq: SwInterfaceGetTable) -> Result<SwInterfaceGetTabl
         false => c.state::<Ip4>().borrow().table_of(sw_if),
         true => c.state::<Ip6>().borrow().table_of(sw_if),
     };
-    Ok(SwInterfaceGetTableReply { vrf_id })
+    Ok(SwInterfaceGetTableReply { vrf_id: vrf_id.get() })
 }

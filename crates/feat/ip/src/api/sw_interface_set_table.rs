@@ -5,6 +5,7 @@ use crate::family::{Version, for_version, is_registered};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::{INTERFACE, view};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Moves an interface to another table.
@@ -28,7 +29,7 @@ fn handle(c: &mut Control, rq: SwInterfaceSetTable) -> Result<SwInterfaceSetTabl
     let version = Version::of_flag(rq.is_ipv6);
     // Without the protocol it is in the default table anyway.
     if rq.vrf_id != 0 || is_registered(c, version) {
-        for_version!(version, address::set_table(c, sw_if, rq.vrf_id))?;
+        for_version!(version, address::set_table(c, sw_if, TableId(rq.vrf_id)))?;
     }
     Ok(SwInterfaceSetTableReply)
 }

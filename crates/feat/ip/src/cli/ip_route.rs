@@ -5,6 +5,7 @@ use crate::{Path, add_route, del_route};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 
@@ -83,7 +84,7 @@ fn change<A: Address>(
 /// Adds or deletes many routes, a slice at a time.
 struct Bulk<A> {
     first: Prefix<A>,
-    table: u32,
+    table: TableId,
     count: u32,
     paths: Vec<Path>,
     del: bool,

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// `ping <address> …`
@@ -64,7 +65,7 @@ impl Command<Control> for PingCommand {
                 Some("interval") => r.interval = interval(args)?,
                 Some("size") => r.size = args.number("size", 0, u64::from(most))? as u16,
                 Some("source") => r.source = Some(interface_arg(c, args)?),
-                Some("table-id") => r.table = Some(args.u32("table")?),
+                Some("table-id") => r.table = Some(TableId(args.u32("table")?)),
                 Some("burst") => r.burst = args.number("burst", 1, MAX_BURST)? as u32,
                 Some(_) if to.is_ipv6() => {
                     return Err(CliError::failed(format_args!("{to} is not an IPv4 address")));

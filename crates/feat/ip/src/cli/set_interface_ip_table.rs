@@ -5,6 +5,7 @@ use crate::{Ip, address, cli_args};
 use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -62,7 +63,7 @@ impl<A: Address> Command<Control> for SetInterfaceIpTable<A> {
             [] => interface_names(c),
             [_] => {
                 let ids = c.state::<Ip<A>>().borrow().table_ids();
-                ids.iter().map(u32::to_string).collect()
+                ids.iter().map(TableId::to_string).collect()
             }
             _ => Vec::new(),
         }

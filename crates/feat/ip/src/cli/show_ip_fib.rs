@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::marker::PhantomData;
 use std::task::Poll;
 use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table, pieces};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 
@@ -88,7 +89,7 @@ enum Selection<A> {
 }
 
 struct Request<A> {
-    table: Option<u32>,
+    table: Option<TableId>,
     selection: Selection<A>,
     detail: Detail,
 }
@@ -139,17 +140,17 @@ fn address<A: Address>(args: &mut Args<'_>) -> Result<A, CliError> {
 }
 
 /// Heading of a table.
-fn heading<A: Address>(c: &Control, table: u32) -> String {
+fn heading<A: Address>(c: &Control, table: TableId) -> String {
     fib_text::heading(&c.state::<Ip<A>>().borrow(), table)
 }
 
 fn one<A: Address>(
     c: &Control,
-    tables: &[u32],
+    tables: &[TableId],
     out: &mut Output,
     prefix: Prefix<A>,
 ) -> Result<(), CliError> {
-    if found(c, tables, out, |ip: &Ip<A>, id| ip.route(id, prefix)) {
+    if found(c, tables, out, |ip: &Ip<A>, id| ip.route(TableId(id), prefix)) {
         return Ok(());
     }
     let ip = c.state::<Ip<A>>();
@@ -164,11 +165,11 @@ fn one<A: Address>(
 
 fn lookup<A: Address>(
     c: &Control,
-    tables: &[u32],
+    tables: &[TableId],
     out: &mut Output,
     addr: A,
 ) -> Result<(), CliError> {
-    match found(c, tables, out, |ip: &Ip<A>, id| ip.lookup(id, addr)) {
+    match found(c, tables, out, |ip: &Ip<A>, id| ip.lookup(TableId(id), addr)) {
         true => Ok(()),
         false => Err(CliError::with_code(format_args!("no route to {}", addr.to_ip()), -6)),
     }
@@ -177,24 +178,24 @@ fn lookup<A: Address>(
 /// Shows the route that `find` returns in each table; returns false if there is none.
 fn found<A: Address>(
     c: &Control,
-    tables: &[u32],
+    tables: &[TableId],
     out: &mut Output,
     find: impl Fn(&Ip<A>, u32) -> Option<RouteView<A>>,
 ) -> bool {
     let mut json = Vec::new();
     for id in tables {
-        let view = find(&c.state::<Ip<A>>().borrow(), *id);
+        let view = find(&c.state::<Ip<A>>().borrow(), id.get());
         let Some(view) = view else { continue };
         out.line(heading::<A>(c, *id));
         out.text(&fib_text::route(c, *id, &view, Detail::Full));
-        json.push(json!({ "table": id, "routes": [fib_text::route_json(c, *id, &view)] }));
+        json.push(json!({ "table": id.0, "routes": [fib_text::route_json(c, *id, &view)] }));
     }
     let any = !json.is_empty();
     out.json(Value::Array(json));
     any
 }
 
-fn summary<A: Address>(c: &Control, tables: &[u32], out: &mut Output) {
+fn summary<A: Address>(c: &Control, tables: &[TableId], out: &mut Output) {
     let mut json = Vec::new();
     for id in tables {
         out.line(heading::<A>(c, *id));
@@ -211,7 +212,7 @@ fn summary<A: Address>(c: &Control, tables: &[u32], out: &mut Output) {
         }
         write!(out, "{text}");
         let routes: usize = counts.iter().sum();
-        json.push(json!({ "table": id, "routes": routes, "lengths": lengths }));
+        json.push(json!({ "table": id.0, "routes": routes, "lengths": lengths }));
     }
     out.json(Value::Array(json));
 }
@@ -219,7 +220,7 @@ fn summary<A: Address>(c: &Control, tables: &[u32], out: &mut Output) {
 /// Lists tables route by route, so that a million of them neither fill memory nor block the main
 /// thread.
 struct Lister<A> {
-    tables: Vec<u32>,
+    tables: Vec<TableId>,
     /// Table being listed.
     at: Option<Listed<A>>,
     limit: usize,
@@ -227,7 +228,7 @@ struct Lister<A> {
 }
 
 struct Listed<A> {
-    table: u32,
+    table: TableId,
     prefixes: Prefixes<A>,
     done: usize,
     json: Vec<Value>,
@@ -262,7 +263,7 @@ impl<A: Address> Lister<A> {
         let more = if next.is_none() { at.prefixes.left() } else { 0 };
         if next.is_none() || at.json.len() == DOCUMENT {
             let routes = std::mem::take(&mut at.json);
-            out.element(json!({ "table": at.table, "routes": routes, "left_out": more }));
+            out.element(json!({ "table": at.table.0, "routes": routes, "left_out": more }));
         }
         if more > 0 {
             out.line(format_args!(

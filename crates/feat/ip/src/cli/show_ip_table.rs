@@ -6,6 +6,7 @@ use serde_json::json;
 use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::{Interfaces, SwIfIndex};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -56,7 +57,7 @@ impl<A: Address> Command<Control> for ShowIpTable<A> {
                 users.join(", ")
             ));
             rows.push(json!({
-                "table": id, "name": name, "routes": routes,
+                "table": id.0, "name": name, "routes": routes,
                 "memory": memory, "interfaces": users,
             }));
         }
@@ -66,7 +67,7 @@ impl<A: Address> Command<Control> for ShowIpTable<A> {
 }
 
 /// Names of the interfaces bound to a table.
-fn users<A: Address>(c: &Control, ip: &Ip<A>, id: u32) -> Vec<String> {
+fn users<A: Address>(c: &Control, ip: &Ip<A>, id: TableId) -> Vec<String> {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
     let mine = all.iter().filter(|v| v.sw_if != SwIfIndex(0) && ip.table_of(v.sw_if) == id);

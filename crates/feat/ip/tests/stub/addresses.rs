@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_device::testing::Lab;
 use thalweg_feat_ip::{IfAddress, Ip, Source, add_table, address, del_table};
-use thalweg_fib::Forwarding;
+use thalweg_fib::{Forwarding, TableId};
 use thalweg_tables::Prefix;
 
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +43,15 @@ fn any_op() -> impl Strategy<Value = Op> {
 /// What there should be.
 #[derive(Default)]
 struct Model<A> {
-    tables: BTreeSet<u32>,
-    bound: BTreeMap<u8, u32>,
+    tables: BTreeSet<TableId>,
+    bound: BTreeMap<u8, TableId>,
     addresses: BTreeMap<u8, Vec<IfAddress<A>>>,
     stale: BTreeSet<(u8, IfAddress<A>)>,
 }
 
 impl<A: Sample> Model<A> {
-    fn table(&self, n: u8) -> u32 {
-        self.bound.get(&n).copied().unwrap_or(0)
+    fn table(&self, n: u8) -> TableId {
+        self.bound.get(&n).copied().unwrap_or(TableId(0))
     }
 
     fn fits(&self, n: u8, new: IfAddress<A>) -> bool {
@@ -80,22 +80,22 @@ impl<A: Sample> Model<A> {
         let address = |s: u8, h: u8, b: u8| IfAddress { addr: A::of(s, h), len: A::BITS - b };
         match op {
             Op::AddTable(t) => {
-                self.tables.insert(t);
-                add_table::<A>(c, t).is_ok()
+                self.tables.insert(TableId(t));
+                add_table::<A>(c, TableId(t)).is_ok()
             }
             Op::DelTable(t) => {
-                let free = t != 0 && !self.bound.values().any(|b| *b == t);
-                let ok = free && self.tables.remove(&t);
-                del_table::<A>(c, t).is_ok() == ok
+                let free = t != 0 && !self.bound.values().any(|b| *b == TableId(t));
+                let ok = free && self.tables.remove(&TableId(t));
+                del_table::<A>(c, TableId(t)).is_ok() == ok
             }
             Op::Bind(n, t) => {
                 let alone = self.addresses.get(&n).is_none_or(Vec::is_empty);
-                let ok = alone && self.tables.contains(&t);
+                let ok = alone && self.tables.contains(&TableId(t));
                 if ok {
-                    self.bound.insert(n, t);
+                    self.bound.insert(n, TableId(t));
                 }
                 let sw_if = port(c, n);
-                address::set_table::<A>(c, sw_if, t).is_ok() == ok
+                address::set_table::<A>(c, sw_if, TableId(t)).is_ok() == ok
             }
             Op::Add(n, s, h, b) => {
                 let new = address(s, h, b);
@@ -137,7 +137,7 @@ impl<A: Sample> Model<A> {
     }
 
     /// Routes that the addresses in a table add.
-    fn routes(&self, table: u32) -> BTreeSet<Prefix<A>> {
+    fn routes(&self, table: TableId) -> BTreeSet<Prefix<A>> {
         let here = self.addresses.iter().filter(|(n, _)| self.table(**n) == table);
         let all = here.flat_map(|(_, all)| all);
         all.flat_map(|a| [a.subnet().unwrap(), Prefix::host(a.addr)]).collect()
@@ -153,7 +153,7 @@ impl<A: Sample> Model<A> {
             assert_eq!(ip.addresses(sw_if), list);
             assert_eq!(ip.table_of(sw_if), self.table(n));
             let (table, addresses) =
-                published.interfaces.get(&sw_if).map_or((0, &none), |row| (row.0, &row.1));
+                published.interfaces.get(&sw_if).map_or((TableId(0), &none), |row| (row.0, &row.1));
             assert_eq!((table, addresses), (self.table(n), list), "published");
         }
         for table in &self.tables {
@@ -175,7 +175,7 @@ fn agrees<A: Sample>() {
     let run = TestRunner::new(config).run(&prop::collection::vec(any_op(), 1..50), |ops| {
         let mut lab = lab.borrow_mut();
         let before = objects(&lab);
-        let mut model = Model::<A> { tables: [0].into(), ..Model::default() };
+        let mut model = Model::<A> { tables: [TableId(0)].into(), ..Model::default() };
         for op in &ops {
             prop_assert!(model.change(&mut lab, *op), "{:?} of {:?}", op, ops);
             model.check(&lab);

@@ -8,6 +8,7 @@ use thalweg_feat_ip::ping::{self, Reply};
 use thalweg_feat_ip::{
     Ip4, Ip6, MAX_TABLES, Path, PathKind, Source, add_route, add_table, replace,
 };
+use thalweg_fib::TableId;
 use thalweg_graph::clock;
 use thalweg_tables::Ipv6Prefix;
 use thalweg_testkit::golden;
@@ -36,11 +37,11 @@ fn routes_of_the_other_version_come_and_go() {
     golden!("tests/golden/show_ip6_fib.txt", lab.cli("show ip6 fib"));
     golden!("tests/golden/show_ip6_fib_route.txt", lab.cli("show ip6 fib 2001:db8:a::/48"));
     golden!("tests/golden/show_ip6_fib_summary.txt", lab.cli("show ip6 fib summary"));
-    let at = leaf(&lab, 0, "2001:db8:9::/48");
-    assert!(at.is_some() && leaf(&lab, 0, "2001:db8:9::/49").is_none());
+    let at = leaf(&lab, TableId(0), "2001:db8:9::/48");
+    assert!(at.is_some() && leaf(&lab, TableId(0), "2001:db8:9::/49").is_none());
     // Its recursive route follows.
     lab.ok("ip route replace 2001:db8:9::/48 via 2001:db8::2 test0");
-    assert_ne!(leaf(&lab, 0, "2001:db8:9::/48"), at);
+    assert_ne!(leaf(&lab, TableId(0), "2001:db8:9::/48"), at);
     let shown = lab.cli("show ip6 fib 2001:db8:a::1");
     assert!(shown.contains("via 2001:db8::2 test0"), "{shown}");
     assert_eq!(lab.cli("show ip6 fib 2001:db8:d::"), lab.cli("show ip6 fib ::/0"));
@@ -58,13 +59,13 @@ fn routes_of_the_other_version_come_and_go() {
 #[test]
 fn many_routes_of_the_other_version() {
     let mut lab = both();
-    let count = |lab: &Lab| lab.c.state::<Ip6>().borrow().route_count(0);
+    let count = |lab: &Lab| lab.c.state::<Ip6>().borrow().route_count(TableId(0));
     let before = count(&lab);
     let text = lab.run("ip route add count 300 2001:db8:ff00::/56 drop", None, |_| {});
     assert!(text.ends_with(" routes/sec\n"), "{text}");
     assert_eq!(count(&lab), before + 300);
-    assert!(leaf(&lab, 0, "2001:db8:ff01:2b00::/56").is_some());
-    assert!(leaf(&lab, 0, "2001:db8:ff01:2c00::/56").is_none());
+    assert!(leaf(&lab, TableId(0), "2001:db8:ff01:2b00::/56").is_some());
+    assert!(leaf(&lab, TableId(0), "2001:db8:ff01:2c00::/56").is_none());
     lab.run("ip route del count 300 2001:db8:ff00::/56", None, |_| {});
     assert_eq!(count(&lab), before);
     let text = lab.cli("ip route add count 3 ffff:ffff:ffff:fffe::/63 drop");
@@ -85,9 +86,9 @@ fn tables_belong_to_one_version() {
          ip route add 2001:db8:9::/48 table {most} via 2001:db8::9 test2"
     ));
     golden!("tests/golden/show_ip6_table.txt", lab.cli("show ip6 table"));
-    assert!(leaf(&lab, most, "2001:db8:9::/48").is_some());
-    assert_eq!(leaf(&lab, 7, "2001:db8:9::/48"), None);
-    assert_eq!(lab.c.state::<Ip4>().borrow().table_ids(), [0]);
+    assert!(leaf(&lab, TableId(most), "2001:db8:9::/48").is_some());
+    assert_eq!(leaf(&lab, TableId(7), "2001:db8:9::/48"), None);
+    assert_eq!(lab.c.state::<Ip4>().borrow().table_ids(), [TableId(0)]);
     let shown = lab.cli("show interface address");
     assert!(shown.contains(&format!("L3 2001:db8::1/64 ip6 table-id {most} fib-idx {most}")));
     assert!(shown.contains("L3 10.0.0.1/24\n  L3 2001:db8::1/64\n"), "{shown}");
@@ -113,7 +114,7 @@ fn tables_belong_to_one_version() {
         "set interface ip address del test2 all\nset interface ip6 table test2 0\n\
          ip6 table del {most}\nip6 table del 7"
     ));
-    assert_eq!(lab.c.state::<Ip6>().borrow().table_ids(), [0]);
+    assert_eq!(lab.c.state::<Ip6>().borrow().table_ids(), [TableId(0)]);
     lab.close();
 }
 
@@ -261,32 +262,34 @@ fn routes_added_during_a_flush_stay() {
     let host = |n: u128| Ipv6Prefix::host((0x2001_0db8 << 96) + n);
     let drop = || vec![Path::special(PathKind::Drop)];
     for n in 0..ROUTES {
-        add_route(&mut lab.c, 7, host(n), drop(), false).expect("a route");
+        add_route(&mut lab.c, TableId(7), host(n), drop(), false).expect("a route");
     }
-    let before = lab.c.state::<Ip6>().borrow().route_count(7);
+    let before = lab.c.state::<Ip6>().borrow().route_count(TableId(7));
     let done = Rc::new(Cell::new(false));
     let flag = done.clone();
-    replace::flush::<u128>(&mut lab.c, 7, Box::new(move || flag.set(true))).expect("a flush");
+    replace::flush::<u128>(&mut lab.c, TableId(7), Box::new(move || flag.set(true)))
+        .expect("a flush");
     assert!(!done.get(), "it took one slice only");
     // New ones, and one that was there and may have gone.
     for n in [ROUTES, ROUTES + 1, 77] {
-        add_route(&mut lab.c, 7, host(n), drop(), false).expect("a route");
+        add_route(&mut lab.c, TableId(7), host(n), drop(), false).expect("a route");
     }
     let again = Rc::new(Cell::new(false));
     let flag = again.clone();
-    replace::begin::<u128>(&mut lab.c, 7).expect("a begin");
-    add_route(&mut lab.c, 7, host(77), drop(), false).expect("a route");
+    replace::begin::<u128>(&mut lab.c, TableId(7)).expect("a begin");
+    add_route(&mut lab.c, TableId(7), host(77), drop(), false).expect("a route");
     lab.until("the flush to end", |_| done.get());
     let kept = [host(77), host(ROUTES), host(ROUTES + 1)];
     let left = |lab: &thalweg_device::testing::Lab| {
         let ip = lab.c.state::<Ip6>();
-        let routes = ip.borrow().routes(7);
+        let routes = ip.borrow().routes(TableId(7));
         let own = routes.into_iter().filter(|r| r.source == Source::Static);
         own.map(|r| r.prefix).collect::<Vec<_>>()
     };
     assert_eq!(left(&lab), kept);
     assert!(before > left(&lab).len());
-    replace::finish::<u128>(&mut lab.c, 7, Box::new(move || flag.set(true))).expect("an end");
+    replace::finish::<u128>(&mut lab.c, TableId(7), Box::new(move || flag.set(true)))
+        .expect("an end");
     lab.until("the replacement to end", |_| again.get());
     assert_eq!(left(&lab), [host(77)]);
     lab.close();
@@ -296,7 +299,7 @@ fn routes_added_during_a_flush_stay() {
 fn each_version_has_a_limit_of_tables() {
     let mut lab = both();
     for id in 1..MAX_TABLES as u32 {
-        add_table::<u128>(&mut lab.c, id).expect("a table");
+        add_table::<u128>(&mut lab.c, TableId(id)).expect("a table");
     }
     let text = lab.cli("ip6 table add 5000");
     assert!(text.contains("no room for another IPv6 table: the limit is 1024"), "{text}");

@@ -35,6 +35,7 @@ use thalweg_feat_ip::api::{
     want_ping_finished_events::{WantPingFinishedEvents, WantPingFinishedEventsReply},
 };
 use thalweg_feat_ip::api_types::{IpRoute, IpTable};
+use thalweg_fib::TableId;
 
 fn table(table_id: u32, is_ip6: bool, name: &str) -> IpTable {
     IpTable { table_id, is_ip6, name: name.into() }
@@ -263,8 +264,8 @@ fn routes_of_the_other_version_are_replaced() {
     assert_eq!((add(&mut w, "2001:db8:2::/48"), add(&mut w, "198.51.100.0/24")), (0, 0));
     assert_eq!(w.table_call(2, six.clone()), 0);
     assert_eq!(count(&mut w), (4, 3));
-    assert!(leaf(&w.0, 7, "2001:db8:2::/48").is_some());
-    assert_eq!(leaf(&w.0, 7, "2001:db8:1::/48"), None);
+    assert!(leaf(&w.0, TableId(7), "2001:db8:2::/48").is_some());
+    assert_eq!(leaf(&w.0, TableId(7), "2001:db8:1::/48"), None);
     assert_eq!(w.table_call(2, six.clone()), 0);
     assert_eq!(count(&mut w), (4, 3));
     // A table that has gone meanwhile is another one.

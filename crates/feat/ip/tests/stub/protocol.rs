@@ -16,6 +16,7 @@ use thalweg_feat_ip::cli::{
 };
 use thalweg_feat_ip::ping::Echo;
 use thalweg_feat_ip::{Family, IfAddress, Ip, Leaves, Path, PathKind, Settings, register};
+use thalweg_fib::TableId;
 use thalweg_graph::{Built, Control, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix};
@@ -69,25 +70,25 @@ impl<A: Address> Lpm<A> for Tree<A> {
 /// What a protocol has published.
 #[derive(Default)]
 pub struct Published<A> {
-    made: BTreeMap<u32, Shared<A>>,
+    made: BTreeMap<TableId, Shared<A>>,
     /// Tables by id.
-    pub tables: BTreeMap<u32, Shared<A>>,
+    pub tables: BTreeMap<TableId, Shared<A>>,
     /// Table and addresses of the interfaces.
-    pub interfaces: BTreeMap<SwIfIndex, (u32, Vec<IfAddress<A>>)>,
+    pub interfaces: BTreeMap<SwIfIndex, (TableId, Vec<IfAddress<A>>)>,
 }
 
 pub struct Stub<A>(PhantomData<fn(A)>);
 
 impl<A: Sample> Family<A> for Stub<A> {
-    fn leaves(&self, c: &Control, _: u32, serial: u32) -> Result<Leaves<A>, LpmError> {
+    fn leaves(&self, c: &Control, _: TableId, serial: u32) -> Result<Leaves<A>, LpmError> {
         let tree = Tree::default();
-        c.state::<Published<A>>().borrow_mut().made.insert(serial, tree.0.clone());
+        c.state::<Published<A>>().borrow_mut().made.insert(TableId(serial), tree.0.clone());
         Ok(Box::new(tree))
     }
     fn publish(&self, c: &mut Control) {
         let (ip, published) = (c.state::<Ip<A>>(), c.state::<Published<A>>());
         let (ip, mut published) = (ip.borrow(), published.borrow_mut());
-        let table = |id| Some((id, published.made.get(&ip.serial(id)?)?.clone()));
+        let table = |id| Some((id, published.made.get(&TableId(ip.serial(id)?))?.clone()));
         published.tables = ip.table_ids().into_iter().filter_map(table).collect();
     }
     fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex) {
@@ -200,7 +201,7 @@ pub fn lab(protocols: &[&'static Feature]) -> Lab {
 }
 
 /// The leaf of a prefix in the table that workers read.
-pub fn leaf(lab: &Lab, table: u32, prefix: &str) -> Option<Leaf> {
+pub fn leaf(lab: &Lab, table: TableId, prefix: &str) -> Option<Leaf> {
     let (addr, len) = prefix.split_once('/').expect("a prefix");
     let (addr, len) = (addr.parse().expect("an address"), len.parse().expect("a length"));
     match addr {
@@ -209,7 +210,7 @@ pub fn leaf(lab: &Lab, table: u32, prefix: &str) -> Option<Leaf> {
     }
 }
 
-fn leaf_of<A: Sample>(lab: &Lab, table: u32, addr: IpAddr, len: u8) -> Option<Leaf> {
+fn leaf_of<A: Sample>(lab: &Lab, table: TableId, addr: IpAddr, len: u8) -> Option<Leaf> {
     let prefix = Prefix::new(A::from_ip(addr)?, len).expect("a length");
     let published = lab.c.state::<Published<A>>();
     let tables = &published.borrow().tables;

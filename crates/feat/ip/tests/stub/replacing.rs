@@ -9,6 +9,7 @@ use std::rc::Rc;
 use thalweg_device::testing::Lab;
 use thalweg_feat_ip::replace::{self, Done};
 use thalweg_feat_ip::{Ip, Path, PathKind, Source, add_route, add_table, del_route, del_table};
+use thalweg_fib::TableId;
 use thalweg_tables::Prefix;
 
 #[derive(Clone, Copy, Debug)]
@@ -55,24 +56,24 @@ impl Model {
         let (ok, agreed) = match op {
             Op::AddTable(t) => {
                 self.0.entry(t).or_default();
-                (true, add_table::<A>(c, t).is_ok())
+                (true, add_table::<A>(c, TableId(t)).is_ok())
             }
-            Op::DelTable(t) => (self.0.remove(&t).is_some(), del_table::<A>(c, t).is_ok()),
+            Op::DelTable(t) => (self.0.remove(&t).is_some(), del_table::<A>(c, TableId(t)).is_ok()),
             Op::Add(t, n) => {
                 let table = self.0.get_mut(&t).map(|(routes, added)| {
                     routes.insert(n);
                     added.as_mut().map(|added| added.insert(n));
                 });
                 let paths = vec![Path::special(PathKind::Drop)];
-                (table.is_some(), add_route(c, t, prefix::<A>(n), paths, true).is_ok())
+                (table.is_some(), add_route(c, TableId(t), prefix::<A>(n), paths, true).is_ok())
             }
             Op::Delete(t, n) => {
                 let had = self.0.get_mut(&t).is_some_and(|(routes, _)| routes.remove(&n));
-                (had, del_route(c, t, prefix::<A>(n), &[]).is_ok())
+                (had, del_route(c, TableId(t), prefix::<A>(n), &[]).is_ok())
             }
             Op::Begin(t) => {
                 let table = self.0.get_mut(&t).map(|(_, added)| *added = Some(BTreeSet::new()));
-                (table.is_some(), replace::begin::<A>(c, t).is_ok())
+                (table.is_some(), replace::begin::<A>(c, TableId(t)).is_ok())
             }
             Op::Finish(t) => {
                 let table = self.0.get_mut(&t).map(|(routes, added)| {
@@ -80,12 +81,12 @@ impl Model {
                         routes.retain(|n| added.contains(n));
                     }
                 });
-                let outcome = replace::finish::<A>(c, t, when_done);
+                let outcome = replace::finish::<A>(c, TableId(t), when_done);
                 (table.is_some(), outcome.is_ok() && done.get())
             }
             Op::Flush(t) => {
                 let table = self.0.get_mut(&t).map(|(routes, _)| routes.clear());
-                let outcome = replace::flush::<A>(c, t, when_done);
+                let outcome = replace::flush::<A>(c, TableId(t), when_done);
                 (table.is_some(), outcome.is_ok() && done.get())
             }
         };
@@ -95,10 +96,12 @@ impl Model {
     fn check<A: Sample>(&self, lab: &Lab) {
         let ip = lab.c.state::<Ip<A>>();
         let ip = ip.borrow();
-        let ids: Vec<u32> = [0].into_iter().chain(self.0.keys().copied()).collect();
+        let all = [0].into_iter().chain(self.0.keys().copied());
+        let ids: Vec<TableId> = all.map(TableId).collect();
         assert_eq!(ip.table_ids(), ids);
         for (table, (routes, _)) in &self.0 {
-            let found = ip.routes(*table).into_iter().filter(|r| r.source == Source::Static);
+            let found =
+                ip.routes(TableId(*table)).into_iter().filter(|r| r.source == Source::Static);
             let found: Vec<Prefix<A>> = found.map(|r| r.prefix).collect();
             assert_eq!(found, routes.iter().map(|n| prefix(*n)).collect::<Vec<_>>());
         }

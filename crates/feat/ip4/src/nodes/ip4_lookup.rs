@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
-use thalweg_fib::{Counted, Dpo, DpoTable, Kind, LinkType, ObjectCounters};
+use thalweg_fib::{Counted, Dpo, DpoTable, Kind, LinkType, ObjectCounters, TableId};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::flow::{FACTORS, five_tuple, hash_v4};
@@ -112,7 +112,7 @@ impl Ip4Lookup {
     }
 
     /// Looks a packet up in the table with this id.
-    pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: u32) -> Dpo {
+    pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: TableId) -> Dpo {
         let tables = self.tables.load(cx.guard());
         tables.fib_of(table).map_or(Dpo(0), |fib| Dpo(fib.routes.lookup(dst(p.data()))))
     }
@@ -156,7 +156,7 @@ impl Ip4Lookup {
     #[cold]
     fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
         for _ in 0..MAX_LOOKUPS {
-            let leaf = self.leaf_in(cx, p, self.dpos.get(Dpo(p.aux())).state().value);
+            let leaf = self.leaf_in(cx, p, TableId(self.dpos.get(Dpo(p.aux())).state().value));
             if self.counters.is_on() {
                 self.count(cx, p, leaf);
             }

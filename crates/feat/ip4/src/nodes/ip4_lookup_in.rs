@@ -5,6 +5,7 @@
 use super::ip4_lookup::{ERRORS, Ip4Lookup, NEXT_NODES};
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
+use thalweg_fib::TableId;
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 
 /// The declaration.
@@ -25,7 +26,7 @@ impl Node for Ip4LookupIn {
     }
 
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        let dpo = self.0.leaf_in(cx, &p, p.aux());
+        let dpo = self.0.leaf_in(cx, &p, TableId(p.aux()));
         self.0.follow(cx, p, dpo)
     }
 

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, PktMut};
 use thalweg_engine::Feature;
-use thalweg_fib::{Dpo, DpoTable, Forwarding, Kind, LinkType, Member, Midchain};
+use thalweg_fib::{Dpo, DpoTable, Forwarding, Kind, LinkType, Member, Midchain, TableId};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::{checksum, ipv4};
 
@@ -69,8 +69,8 @@ fn outer() -> [u8; 20] {
 /// Routes 48.0.0.0/8 into a tunnel, in the place of interface `test2`, that follows the route of
 /// its destination; returns the midchain.
 fn tunnel(lab: &mut Lab) -> Dpo {
-    let stacked =
-        thalweg_feat_ip::track(&mut lab.c, 0, DESTINATION.to_bits()).expect("a route to follow");
+    let stacked = thalweg_feat_ip::track(&mut lab.c, TableId(0), DESTINATION.to_bits())
+        .expect("a route to follow");
     let node = lab.c.node("test-tunnel").expect("a node");
     let (sw_if, header) = (lab.sw_if(2), &outer());
     let new = Midchain { sw_if, link: LinkType::Ip4, header, node, stacked };
@@ -79,7 +79,7 @@ fn tunnel(lab: &mut Lab) -> Dpo {
     f.borrow_mut().retain(midchain);
     f.borrow_mut().set_numbered(&lab.c, 7, vec![Member::of(midchain)]).expect("a group");
     let path = thalweg_feat_ip::Path::special(thalweg_feat_ip::PathKind::Group(7));
-    thalweg_feat_ip::add_route(&mut lab.c, 0, prefix("48.0.0.0/8"), vec![path], true)
+    thalweg_feat_ip::add_route(&mut lab.c, TableId(0), prefix("48.0.0.0/8"), vec![path], true)
         .expect("a route");
     midchain
 }

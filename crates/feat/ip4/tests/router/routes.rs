@@ -11,7 +11,7 @@ use thalweg_feat_ip::{
     Ip4, Path, PathKind, RibError, RouteError, Source, add_route, address, del_route,
 };
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
-use thalweg_fib::{Dpo, Forwarding};
+use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::build::Packet;
 
@@ -46,7 +46,7 @@ fn many_routes_follow_their_next_hop_at_once() {
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1");
     for n in 0..ROUTES {
         let prefix = Ipv4Prefix::host(0x6400_0000 + n);
-        add_route(&mut lab.c, 0, prefix, vec![path], false).expect("a route");
+        add_route(&mut lab.c, TableId(0), prefix, vec![path], false).expect("a route");
     }
     let ends = |lab: &mut thalweg_device::testing::Lab| {
         // Number of some destinations per egress interface.
@@ -59,7 +59,8 @@ fn many_routes_follow_their_next_hop_at_once() {
     };
     assert_eq!(ends(&mut lab), [200, 0]);
     let nearer = [Path::via(Ipv4Addr::new(10, 0, 2, 2), Some(lab.sw_if(2)))];
-    add_route(&mut lab.c, 0, prefix("192.0.2.0/25"), nearer.to_vec(), false).expect("a route");
+    add_route(&mut lab.c, TableId(0), prefix("192.0.2.0/25"), nearer.to_vec(), false)
+        .expect("a route");
     assert_eq!(ends(&mut lab), [0, 200]);
     lab.ok("ip route del 192.0.2.0/25");
     assert_eq!(ends(&mut lab), [200, 0]);
@@ -67,12 +68,12 @@ fn many_routes_follow_their_next_hop_at_once() {
     lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1");
     for n in 0..ROUTES {
         let prefix = Ipv4Prefix::host(0x6400_0000 + n);
-        add_route(&mut lab.c, 7, prefix, vec![path], false).expect("a route");
+        add_route(&mut lab.c, TableId(7), prefix, vec![path], false).expect("a route");
     }
     let over_two = vec![Path::connected(lab.sw_if(2))];
     for n in 0..ROUTES {
         let prefix = Ipv4Prefix::host(0x6500_0000 + n);
-        add_route(&mut lab.c, 7, prefix, over_two.clone(), false).expect("a route");
+        add_route(&mut lab.c, TableId(7), prefix, over_two.clone(), false).expect("a route");
     }
     let test2 = lab.sw_if(2);
     thalweg_device::interface::delete(&mut lab.c, test2).expect("delete");
@@ -88,7 +89,8 @@ fn a_route_looks_on_in_another_table() {
     let mut lab = Lab::new();
     lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1");
     let look = |table| vec![Path::special(PathKind::Lookup(table))];
-    add_route(&mut lab.c, 0, prefix("192.0.2.0/23"), look(7), false).expect("a route");
+    add_route(&mut lab.c, TableId(0), prefix("192.0.2.0/23"), look(TableId(7)), false)
+        .expect("a route");
     let packet = |dst: [u8; 4]| framed(0, 2, &udp(ip(0, 2), dst.into(), 8).build());
     lab.receive(0, vec![packet([192, 0, 2, 1]); 20]);
     let sent = lab.sent();
@@ -96,7 +98,8 @@ fn a_route_looks_on_in_another_table() {
     sent.iter().for_each(|(_, frame)| _ = sound(1, 2, frame));
     lab.receive(0, vec![packet([192, 0, 3, 1])]);
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 0, "there is no route");
-    add_route(&mut lab.c, 7, prefix("192.0.3.0/24"), look(0), false).expect("a route");
+    add_route(&mut lab.c, TableId(7), prefix("192.0.3.0/24"), look(TableId(0)), false)
+        .expect("a route");
     lab.receive(0, vec![packet([192, 0, 3, 1])]);
     assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "drop route")), (0, 1), "a circle");
     lab.close();
@@ -222,12 +225,12 @@ fn an_interface_with_many_routes_goes_in_slices() {
     let host = |n: u32| Ipv4Prefix::host(0x6400_0000 + n);
     for n in 0..ROUTES {
         let paths = if n % 2 == 0 { one.clone() } else { both.clone() };
-        add_route(&mut lab.c, 0, host(n), paths, false).expect("a route");
+        add_route(&mut lab.c, TableId(0), host(n), paths, false).expect("a route");
     }
     // Less specific routes take over, and recursive routes follow.
     lab.ok("ip route add 100.0.0.0/16 via 10.0.2.3 test2\n\
          ip route add 192.0.2.0/24 via 100.0.0.0\nip route add 198.51.100.0/24 via 100.0.0.1");
-    let count = lab.c.state::<Ip4>().borrow().route_count(0);
+    let count = lab.c.state::<Ip4>().borrow().route_count(TableId(0));
     let test1 = lab.sw_if(1);
     thalweg_device::interface::delete(&mut lab.c, test1).expect("delete");
     {
@@ -235,23 +238,24 @@ fn an_interface_with_many_routes_goes_in_slices() {
         let ip4 = ip4.borrow();
         assert!(!ip4.is_resolved());
         // Deleted routes are hidden, though most are still there.
-        assert!(ip4.route_count(0) > count - ROUTES as usize / 2);
-        assert!((0..ROUTES).step_by(2).all(|n| ip4.route(0, host(n)).is_none()));
-        let left = (1..ROUTES).step_by(2).map(|n| ip4.route(0, host(n)).expect("a route"));
+        assert!(ip4.route_count(TableId(0)) > count - ROUTES as usize / 2);
+        assert!((0..ROUTES).step_by(2).all(|n| ip4.route(TableId(0), host(n)).is_none()));
+        let left = (1..ROUTES).step_by(2).map(|n| ip4.route(TableId(0), host(n)).expect("a route"));
         assert!(left.into_iter().all(|r| r.paths == both[1..]));
-        assert_eq!(ip4.lookup(0, 0x6400_0000).map(|r| r.prefix.len()), Some(16));
+        assert_eq!(ip4.lookup(TableId(0), 0x6400_0000).map(|r| r.prefix.len()), Some(16));
     }
-    let gone = del_route(&mut lab.c, 0, host(0), &[]);
+    let gone = del_route(&mut lab.c, TableId(0), host(0), &[]);
     assert!(matches!(gone, Err(RouteError::NoRoute { .. })), "{gone:?}");
     // An interface comes back, perhaps with the same index, and one of its routes.
     lab.interface(1);
     let back = vec![via(&lab, 1)];
-    add_route(&mut lab.c, 0, host(2), back.clone(), false).expect("a route");
+    add_route(&mut lab.c, TableId(0), host(2), back.clone(), false).expect("a route");
     lab.until("routes to be resolved", |lab| lab.c.state::<Ip4>().borrow().is_resolved());
-    let view = lab.c.state::<Ip4>().borrow().route(0, host(2)).expect("the route that came back");
+    let view =
+        lab.c.state::<Ip4>().borrow().route(TableId(0), host(2)).expect("the route that came back");
     assert_eq!(view.paths, back);
     // The interface's subnet, broadcast, own and neighbour routes are deleted, too.
-    let left = lab.c.state::<Ip4>().borrow().route_count(0);
+    let left = lab.c.state::<Ip4>().borrow().route_count(TableId(0));
     assert!(count - left >= ROUTES as usize / 2 - 1 + 4 && count - left < ROUTES as usize / 2 + 50);
     for dst in [[100, 0, 0, 0], [100, 0, 0, 4], [100, 0, 0, 1], [192, 0, 2, 1], [198, 51, 100, 1]] {
         lab.receive_packet(0, 2, udp(ip(0, 2), dst.into(), 8));
@@ -293,7 +297,7 @@ fn deleting_what_shares_a_prefix_leaves_the_rest() {
     lab.ok("ip route add 10.0.1.0/24 via 10.0.2.2 test2");
     let source = |lab: &Lab, p: &str| {
         let ip4 = lab.c.state::<Ip4>();
-        ip4.borrow().route(0, prefix(p)).map(|v| v.source)
+        ip4.borrow().route(TableId(0), prefix(p)).map(|v| v.source)
     };
     assert_eq!(source(&lab, "10.0.1.0/24"), Some(Source::Interface));
     lab.ok("set interface ip address del test1 all");
@@ -315,10 +319,10 @@ fn deleting_what_shares_a_prefix_leaves_the_rest() {
 #[test]
 fn a_hundred_thousand_routes_come_and_go() {
     let mut lab = Lab::new();
-    let before = lab.c.state::<Ip4>().borrow().route_count(0);
+    let before = lab.c.state::<Ip4>().borrow().route_count(TableId(0));
     let text = lab.run("ip route add count 100000 20.0.0.0/24 via 10.0.1.2", None, |_| {});
     assert!(text.ends_with(" routes/sec\n"), "{text}");
-    let count = |lab: &Lab| lab.c.state::<Ip4>().borrow().route_count(0);
+    let count = |lab: &Lab| lab.c.state::<Ip4>().borrow().route_count(TableId(0));
     assert_eq!(count(&lab), before + 100_000);
     for dst in [[20, 0, 0, 1], [20, 77, 3, 4], [21, 134, 159, 255]] {
         lab.receive_packet(0, 2, udp(ip(0, 2), dst.into(), 8));
@@ -452,7 +456,7 @@ fn same(a: &Path, b: &Path) -> bool {
 fn apply(lab: &mut Lab, model: &mut Model, op: &Op) -> Result<(), TestCaseError> {
     match op {
         Op::Add(p, paths) => {
-            prop_assert!(add_route(&mut lab.c, 0, *p, paths.clone(), false).is_ok());
+            prop_assert!(add_route(&mut lab.c, TableId(0), *p, paths.clone(), false).is_ok());
             let old = model.remove(p).unwrap_or_default();
             let normal = |p: &Path| p.kind == PathKind::Normal;
             let mut new = paths.clone();
@@ -464,15 +468,15 @@ fn apply(lab: &mut Lab, model: &mut Model, op: &Op) -> Result<(), TestCaseError>
             model.insert(*p, new);
         }
         Op::Replace(p, paths) => {
-            prop_assert!(add_route(&mut lab.c, 0, *p, paths.clone(), true).is_ok());
+            prop_assert!(add_route(&mut lab.c, TableId(0), *p, paths.clone(), true).is_ok());
             model.insert(*p, paths.clone());
         }
         Op::Delete(p) => {
-            let done = del_route(&mut lab.c, 0, *p, &[]);
+            let done = del_route(&mut lab.c, TableId(0), *p, &[]);
             prop_assert_eq!(done.is_ok(), model.remove(p).is_some());
         }
         Op::DeletePath(p, path) => {
-            let done = del_route(&mut lab.c, 0, *p, &[*path]);
+            let done = del_route(&mut lab.c, TableId(0), *p, &[*path]);
             let gone = |o: &Path| {
                 (o.kind, o.next_hop) == (path.kind, path.next_hop)
                     && (path.sw_if.is_none() || o.sw_if == path.sw_if)
@@ -492,7 +496,7 @@ fn apply(lab: &mut Lab, model: &mut Model, op: &Op) -> Result<(), TestCaseError>
 
 fn look(lab: &Lab, model: &Model, addr: u32) -> Result<(), TestCaseError> {
     let want = model.iter().filter(|(p, _)| p.contains(addr)).max_by_key(|(p, _)| p.len());
-    let found = lab.c.state::<Ip4>().borrow().lookup(0, addr);
+    let found = lab.c.state::<Ip4>().borrow().lookup(TableId(0), addr);
     let Some((p, paths)) = want else {
         prop_assert!(found.is_none_or(|v| v.source == Source::Default));
         return Ok(());
@@ -526,7 +530,7 @@ fn any_sequence_of_changes_agrees_with_a_plain_table() {
             done = done.and_then(|()| look(&lab, &model, p.last()));
         }
         for p in model.into_keys() {
-            del_route(&mut lab.c, 0, p, &[]).expect("delete");
+            del_route(&mut lab.c, TableId(0), p, &[]).expect("delete");
         }
         done?;
         prop_assert_eq!(entries(&lab), before, "forwarding entries are left over");
@@ -595,7 +599,7 @@ fn change(
             let path = paths[j % paths.len()];
             let known = model.get(p) == Some(&vec![path]);
             let ok = known || resolve(model, *test2, &path, 8).is_some();
-            let done = add_route(&mut lab.c, 0, *p, vec![path], true);
+            let done = add_route(&mut lab.c, TableId(0), *p, vec![path], true);
             prop_assert_eq!(done.is_ok(), ok, "{:?}", done);
             if ok {
                 model.insert(*p, vec![path]);
@@ -603,7 +607,7 @@ fn change(
         }
         Change::Delete(i) => {
             let p = choices()[*i].0;
-            let done = del_route(&mut lab.c, 0, p, &[]);
+            let done = del_route(&mut lab.c, TableId(0), p, &[]);
             prop_assert_eq!(done.is_ok(), model.remove(&p).is_some());
         }
         Change::Address(on) if on == test2 => {}
@@ -619,7 +623,7 @@ fn change(
     }
     for (p, paths) in model.iter() {
         let want = resolve(model, *test2, &paths[0], 8).unwrap_or(End::Special(UNREACHABLE));
-        let found = lab.c.state::<Ip4>().borrow().route(0, *p).expect("the route");
+        let found = lab.c.state::<Ip4>().borrow().route(TableId(0), *p).expect("the route");
         prop_assert_eq!(ends(lab, found.dpo), vec![want], "{} after {:?}", p, what);
     }
     Ok(())
@@ -644,7 +648,7 @@ fn recursive_routes_are_always_as_if_resolved_from_scratch() {
             done = done.and_then(|()| change(&mut lab, (&mut model, &mut test2), what));
         }
         for (p, _) in choices() {
-            let _ = del_route(&mut lab.c, 0, p, &[]);
+            let _ = del_route(&mut lab.c, TableId(0), p, &[]);
         }
         if !test2 {
             let sw_if = lab.sw_if(2);
@@ -661,7 +665,8 @@ fn recursive_routes_are_always_as_if_resolved_from_scratch() {
 #[test]
 fn next_hops_that_lead_nowhere_are_refused() {
     let mut lab = Lab::new();
-    let mut add = |p: &str, path: Path| add_route(&mut lab.c, 0, prefix(p), vec![path], false);
+    let mut add =
+        |p: &str, path: Path| add_route(&mut lab.c, TableId(0), prefix(p), vec![path], false);
     let via = |a: [u8; 4]| Path::via(a, None);
     let wrong = add("192.0.2.0/24", via([172, 16, 0, 1]));
     assert!(matches!(wrong, Err(RouteError::Rib(RibError::Unreachable(_)))), "{wrong:?}");
@@ -670,7 +675,7 @@ fn next_hops_that_lead_nowhere_are_refused() {
     let wrong = add("192.0.2.0/24", Path::via([10, 0, 1, 2], Some(SwIfIndex(99))));
     assert!(matches!(wrong, Err(RouteError::Rib(RibError::Device(_)))), "{wrong:?}");
     assert!(add("192.0.2.0/24", via([10, 0, 1, 2])).is_ok());
-    let wrong = del_route(&mut lab.c, 0, prefix("192.0.2.0/24"), &[via([10, 0, 1, 3])]);
+    let wrong = del_route(&mut lab.c, TableId(0), prefix("192.0.2.0/24"), &[via([10, 0, 1, 3])]);
     assert!(matches!(wrong, Err(RouteError::NoRoute { .. })), "{wrong:?}");
     lab.close();
 }

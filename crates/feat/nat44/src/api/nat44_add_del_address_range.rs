@@ -4,6 +4,7 @@ use crate::api_types::{NAT44_ED, NatConfigFlags, has};
 use crate::state;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Request.
@@ -30,7 +31,7 @@ fn handle(
     c: &mut Control,
     rq: Nat44AddDelAddressRange,
 ) -> Result<Nat44AddDelAddressRangeReply, Retval> {
-    let table = (rq.vrf_id != u32::MAX).then_some(rq.vrf_id);
+    let table = (rq.vrf_id != u32::MAX).then_some(TableId(rq.vrf_id));
     let range = (rq.first_ip_address.0.into(), rq.last_ip_address.0.into());
     let twice = has(rq.flags, NatConfigFlags::TWICE_NAT);
     state::set_addresses(c, range, table, twice, rq.is_add)?;

@@ -4,6 +4,7 @@ use crate::Nat44;
 use crate::api_types::{NAT44_ED, NatConfigFlags, flags};
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Details, Dump, Message};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Request.
@@ -32,7 +33,7 @@ fn handle(c: &mut Control, _: Nat44AddressDump, out: &mut Details<Nat44AddressDe
         out.send(&Nat44AddressDetails {
             ip_address: Ip4Address(a.address.octets()),
             flags: flags(&[(a.twice, NatConfigFlags::TWICE_NAT)]),
-            vrf_id: a.table.unwrap_or(u32::MAX),
+            vrf_id: a.table.unwrap_or(TableId::MAX).get(),
         });
     }
 }

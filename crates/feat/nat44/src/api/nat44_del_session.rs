@@ -5,6 +5,7 @@ use crate::view::{self, Cursor, SessionFilter};
 use std::time::Duration;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Later, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::nat::tuple::{MAX_TABLE, Tuple};
 
@@ -47,8 +48,12 @@ fn handle(c: &mut Control, rq: Nat44DelSession, later: Later<Nat44DelSessionRepl
         return finish(later, Err(Retval::INVALID_VALUE.because("no such table")));
     }
     if !has(rq.flags, NatConfigFlags::EXT_HOST_VALID) && near.dst.is_unspecified() {
-        let filter =
-            SessionFilter::of_end(inside, (near.src, near.sport), near.protocol, near.table);
+        let filter = SessionFilter::of_end(
+            inside,
+            (near.src, near.sport),
+            near.protocol,
+            TableId(near.table),
+        );
         return end_all(c, filter, Cursor::default(), 0, later);
     }
     let tuple = if inside { near } else { near.reversed() };

@@ -3,6 +3,7 @@
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Request; a route is added after all others.
@@ -25,6 +26,6 @@ fn handle(
     c: &mut Control,
     rq: Nat44EdAddDelVrfRoute,
 ) -> Result<Nat44EdAddDelVrfRouteReply, Retval> {
-    state::set_vrf_route(c, rq.table_vrf_id, rq.vrf_id, rq.is_add)?;
+    state::set_vrf_route(c, TableId(rq.table_vrf_id), TableId(rq.vrf_id), rq.is_add)?;
     Ok(Nat44EdAddDelVrfRouteReply)
 }

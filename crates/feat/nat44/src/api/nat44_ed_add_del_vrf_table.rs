@@ -3,6 +3,7 @@
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Request; a table is deleted with its routes.
@@ -23,6 +24,6 @@ fn handle(
     c: &mut Control,
     rq: Nat44EdAddDelVrfTable,
 ) -> Result<Nat44EdAddDelVrfTableReply, Retval> {
-    state::set_vrf_table(c, rq.table_vrf_id, rq.is_add)?;
+    state::set_vrf_table(c, TableId(rq.table_vrf_id), rq.is_add)?;
     Ok(Nat44EdAddDelVrfTableReply)
 }

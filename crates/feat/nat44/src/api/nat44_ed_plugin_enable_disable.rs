@@ -3,6 +3,7 @@
 use crate::api_types::{NAT44_ED, Nat44ConfigFlags};
 use crate::state::{self, DefaultVrfs};
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Request.
@@ -37,7 +38,7 @@ fn handle(
             return Err(Retval::UNSUPPORTED.because(text));
         }
         let sessions = (rq.sessions != 0).then_some(rq.sessions);
-        let vrfs = DefaultVrfs { inside: rq.inside_vrf, outside: rq.outside_vrf };
+        let vrfs = DefaultVrfs { inside: TableId(rq.inside_vrf), outside: TableId(rq.outside_vrf) };
         state::enable(c, sessions, Some(vrfs))?;
     } else {
         state::disable(c);

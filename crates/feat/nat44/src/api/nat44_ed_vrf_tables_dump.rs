@@ -27,6 +27,9 @@ pub static SERVICE: Dump<Control, Nat44EdVrfTablesDump, Nat44EdVrfTablesDetails>
 
 fn handle(c: &mut Control, _: Nat44EdVrfTablesDump, out: &mut Details<Nat44EdVrfTablesDetails>) {
     for (table, routes) in c.state::<Nat44>().borrow().vrfs() {
-        out.send(&Nat44EdVrfTablesDetails { table_vrf_id: *table, vrf_ids: routes.clone() });
+        out.send(&Nat44EdVrfTablesDetails {
+            table_vrf_id: table.get(),
+            vrf_ids: routes.iter().map(|t| t.0).collect(),
+        });
     }
 }

@@ -31,6 +31,9 @@ fn handle(
     out: &mut Details<Nat44EdVrfTablesV2Details>,
 ) {
     for (table, routes) in c.state::<Nat44>().borrow().vrfs() {
-        out.send(&Nat44EdVrfTablesV2Details { table_vrf_id: *table, vrf_ids: routes.clone() });
+        out.send(&Nat44EdVrfTablesV2Details {
+            table_vrf_id: table.get(),
+            vrf_ids: routes.iter().map(|t| t.0).collect(),
+        });
     }
 }

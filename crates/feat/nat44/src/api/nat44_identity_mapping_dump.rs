@@ -48,7 +48,7 @@ fn handle(
             protocol: m.protocol,
             port: m.external_port,
             sw_if_index: s.external_if.map_or(InterfaceIndex::NONE, |i| InterfaceIndex(i.0)),
-            vrf_id: m.table,
+            vrf_id: m.table.get(),
             tag: Text::default(),
         });
     }

@@ -3,6 +3,7 @@
 use crate::api_types::NAT44_ED;
 use crate::state;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Request.
@@ -20,6 +21,6 @@ pub static SERVICE: Call<Control, Nat44SetSessionLimit, Nat44SetSessionLimitRepl
     Call::new(&NAT44_ED, handle);
 
 fn handle(c: &mut Control, rq: Nat44SetSessionLimit) -> Result<Nat44SetSessionLimitReply, Retval> {
-    state::set_limit(c, Some(rq.vrf_id), rq.session_limit)?;
+    state::set_limit(c, Some(TableId(rq.vrf_id)), rq.session_limit)?;
     Ok(Nat44SetSessionLimitReply)
 }

@@ -53,8 +53,8 @@ fn handle(
     let nat = nat.borrow();
     let t = nat.timeouts();
     Ok(Nat44ShowRunningConfigReply {
-        inside_vrf: nat.default_vrfs().inside,
-        outside_vrf: nat.default_vrfs().outside,
+        inside_vrf: nat.default_vrfs().inside.get(),
+        outside_vrf: nat.default_vrfs().outside.get(),
         sessions: nat.sessions().unwrap_or(0),
         forwarding_enabled: nat.forwarding(),
         ipfix_logging_enabled: nat.log().is_some_and(|l| matches!(l.target, Target::Ipfix(_))),

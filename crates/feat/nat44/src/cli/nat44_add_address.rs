@@ -3,6 +3,7 @@
 use crate::cli_support::failed;
 use crate::state;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// `nat44 add address`
@@ -37,7 +38,7 @@ impl Command<Control> for Nat44AddAddress {
         let (mut table, mut twice, mut add) = (None, false, true);
         while !args.is_empty() {
             if args.keyword("tenant-vrf") {
-                table = Some(args.u32("table")?);
+                table = Some(TableId(args.u32("table")?));
             } else if args.keyword("twice-nat") {
                 twice = true;
             } else if args.exact("del") {

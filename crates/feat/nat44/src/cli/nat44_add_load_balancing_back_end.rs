@@ -4,6 +4,7 @@ use crate::cli_support::{endpoint, failed, service};
 use crate::mapping::Backend;
 use crate::state;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
@@ -48,7 +49,8 @@ impl Command<Control> for Nat44AddLoadBalancingBackEnd {
         }
         let add = !args.exact("del");
         args.end()?;
-        let backend = Backend { address: *local.ip(), port: local.port(), table, share };
+        let backend =
+            Backend { address: *local.ip(), port: local.port(), table: TableId(table), share };
         let key = (*external.ip(), external.port(), ip);
         state::set_backend(c, key, backend, add).map_err(failed)?;
         Ok(Outcome::Done)

@@ -4,6 +4,7 @@ use crate::cli_support::{Options, endpoint, failed, finish, service};
 use crate::mapping::{Backend, Mapping};
 use crate::state::StaticMapping;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
@@ -26,7 +27,7 @@ fn backends(args: &mut Args<'_>) -> Result<Vec<Backend>, CliError> {
         if args.keyword("probability") {
             share = args.number("share", 1, 255)? as u8;
         }
-        all.push(Backend { address: *at.ip(), port: at.port(), table, share });
+        all.push(Backend { address: *at.ip(), port: at.port(), table: TableId(table), share });
     }
     Ok(all)
 }
@@ -66,7 +67,7 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
             external_port: external.port(),
             local: std::net::Ipv4Addr::UNSPECIFIED,
             local_port: 0,
-            table: 0,
+            table: TableId(0),
             twice: options.twice,
             out2in_only: options.out2in_only,
             backends,

@@ -4,6 +4,7 @@ use crate::view::{self, Cursor, SessionFilter};
 use std::net::SocketAddrV4;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::{MAX_TABLE, Tuple};
@@ -55,7 +56,8 @@ impl Command<Control> for Nat44DelSession {
         }
         let from_inside = side == "in";
         let Some(far) = far else {
-            let filter = SessionFilter::of_end(from_inside, (*near.ip(), near.port()), ip, table);
+            let filter =
+                SessionFilter::of_end(from_inside, (*near.ip(), near.port()), ip, TableId(table));
             return Ok(Outcome::pending(Ending { near, filter, at: Cursor::default(), ended: 0 }));
         };
         let inside = Tuple {

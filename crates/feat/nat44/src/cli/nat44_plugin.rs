@@ -3,6 +3,7 @@
 use crate::cli_support::failed;
 use crate::state::{self, DefaultVrfs};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
@@ -45,9 +46,9 @@ impl Command<Control> for Nat44Plugin {
             if args.keyword("sessions") {
                 sessions = Some(args.number("sessions", 1, u64::from(state::MAX_SESSIONS))? as u32);
             } else if args.keyword("inside-vrf") {
-                vrfs.get_or_insert_default().inside = table(args)?;
+                vrfs.get_or_insert_default().inside = TableId(table(args)?);
             } else if args.keyword("outside-vrf") {
-                vrfs.get_or_insert_default().outside = table(args)?;
+                vrfs.get_or_insert_default().outside = TableId(table(args)?);
             } else {
                 args.end()?;
             }

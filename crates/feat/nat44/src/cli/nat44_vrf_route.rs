@@ -3,6 +3,7 @@
 use crate::cli_support::failed;
 use crate::state;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// `nat44 vrf route`
@@ -36,8 +37,8 @@ impl Command<Control> for Nat44VrfRoute {
         if !args.keyword("table") {
             return Err(args.bad("table of the hosts", "`table' and its number"));
         }
-        let table = args.u32("table of the hosts")?;
-        let to = args.u32("table to reach")?;
+        let table = TableId(args.u32("table of the hosts")?);
+        let to = TableId(args.u32("table to reach")?);
         args.end()?;
         state::set_vrf_route(c, table, to, add).map_err(failed)?;
         Ok(Outcome::Done)

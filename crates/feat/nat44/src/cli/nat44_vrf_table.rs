@@ -3,6 +3,7 @@
 use crate::cli_support::failed;
 use crate::state;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// `nat44 vrf table`
@@ -35,7 +36,7 @@ impl Command<Control> for Nat44VrfTable {
         let add = args.choice("action", &["add", "del"])? == "add";
         let table = args.u32("table")?;
         args.end()?;
-        state::set_vrf_table(c, table, add).map_err(failed)?;
+        state::set_vrf_table(c, TableId(table), add).map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

@@ -3,6 +3,7 @@
 use crate::cli_support::failed;
 use crate::state;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
@@ -36,9 +37,9 @@ impl Command<Control> for SetNat44SessionLimit {
         let table = match () {
             () if args.keyword("per-host") => None,
             () if args.keyword("vrf") => {
-                Some(args.number("table", 0, u64::from(MAX_TABLE))? as u32)
+                Some(TableId(args.number("table", 0, u64::from(MAX_TABLE))? as u32))
             }
-            () => Some(0),
+            () => Some(TableId(0)),
         };
         args.end()?;
         state::set_limit(c, table, most).map_err(failed)?;

@@ -4,6 +4,7 @@ use crate::{Nat44, view};
 use serde_json::json;
 use std::net::Ipv4Addr;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// `show nat44 addresses`
@@ -53,7 +54,7 @@ impl Command<Control> for ShowNat44Addresses {
                     out.line(format_args!("  {n} busy {name} ports"));
                 }
                 rows.push(json!({
-                    "address": a.address.to_string(), "twice-nat": twice, "tenant-vrf": a.table,
+                    "address": a.address.to_string(), "twice-nat": twice, "tenant-vrf": a.table.map(TableId::get),
                     "busy": { "tcp": tcp, "udp": udp, "icmp": icmp },
                 }));
             }

@@ -39,7 +39,7 @@ impl Command<Control> for ShowNat44SessionLimits {
         if nat.per_host() > 0 {
             out.line(format_args!("per host: {}", sessions(nat.per_host())));
         }
-        let tables = nat.limits().iter().map(|(t, n)| json!({ "vrf": t, "sessions": n }));
+        let tables = nat.limits().iter().map(|(t, n)| json!({ "vrf": t.0, "sessions": n }));
         out.json(json!({
             "per-worker": nat.sessions(), "table-full": full, "per-host": nat.per_host(),
             "tables": tables.collect::<Vec<_>>(),

@@ -4,6 +4,7 @@ use crate::Nat44;
 use crate::cli_args::{self, Family};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// `show nat44 static mappings`
@@ -33,7 +34,7 @@ impl Command<Control> for ShowNat44StaticMappings {
         out.line("NAT44 static mappings:");
         let mut rows = Vec::new();
         for m in nat.mappings() {
-            let (family, text) = cli_args::mapping_text(m, 0, |i| c.interface_name(i));
+            let (family, text) = cli_args::mapping_text(m, TableId(0), |i| c.interface_name(i));
             let kind = match family {
                 Family::Static => "",
                 Family::Identity => "identity mapping ",

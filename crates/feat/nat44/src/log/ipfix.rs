@@ -4,6 +4,7 @@ use super::{Notice, Record};
 use std::io;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime};
+use thalweg_fib::TableId;
 
 /// Information elements and lengths of a session record, in order.
 const ELEMENTS: [(u16, u16); 12] = [
@@ -131,7 +132,7 @@ impl Exporter {
             Notice::NoAddress => words(EXHAUSTED, &[0]),
             Notice::Sessions(most) => words(QUOTA, &[MOST_SESSIONS, most]),
             Notice::PerHost { most, host, table } => {
-                words(QUOTA, &[MOST_PER_HOST, most, host.to_bits(), table]);
+                words(QUOTA, &[MOST_PER_HOST, most, host.to_bits(), table.get()]);
             }
         }
         self.records += 1;
@@ -321,7 +322,7 @@ mod tests {
         let all = [
             Notice::NoAddress,
             Notice::Sessions(1000),
-            Notice::PerHost { most: 5, host: [10, 0, 0, 2].into(), table: 7 },
+            Notice::PerHost { most: 5, host: [10, 0, 0, 2].into(), table: TableId(7) },
         ];
         all.iter().for_each(|n| exporter.add_notice(*n, Duration::from_millis(4242)).unwrap());
         exporter.flush().unwrap();

@@ -8,6 +8,7 @@ use crate::nodes::nat44_ed_ticker::Order;
 use crate::ports::Scheme;
 use crate::time;
 use crate::worker::Sweep;
+use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 
@@ -187,9 +188,9 @@ pub fn set_ipfix(c: &mut Control, on: Option<(u32, u16)>) -> Result<(), NatError
 ///
 /// # Errors
 /// [`NatError`].
-pub fn set_limit(c: &mut Control, table: Option<u32>, most: u32) -> Result<(), NatError> {
+pub fn set_limit(c: &mut Control, table: Option<TableId>, most: u32) -> Result<(), NatError> {
     ensure(c)?;
-    check_table(table.unwrap_or(0))?;
+    check_table(table.unwrap_or(TableId(0)))?;
     let nat = c.state::<Nat44>();
     let (old, sessions) = {
         let mut nat = nat.borrow_mut();

@@ -1,6 +1,7 @@
 //! Routes between routing tables.
 
 use super::{Nat44, NatError, check_table, ensure, publish};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 
 /// Maximum number of tables with routes.
@@ -12,15 +13,15 @@ pub const MAX_VRF_ROUTES: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DefaultVrfs {
     /// Table of inside hosts, in mappings.
-    pub inside: u32,
+    pub inside: TableId,
     /// Table tried first for inside hosts whose own table has no route, before those of outside
     /// interfaces; 0 = none.
-    pub outside: u32,
+    pub outside: TableId,
 }
 
 /// Default table of inside hosts.
-pub(crate) fn inside_vrf(c: &Control) -> u32 {
-    c.state::<Nat44>().borrow().default_vrfs.inside
+pub(crate) fn inside_vrf(c: &Control) -> TableId {
+    TableId((c.state::<Nat44>().borrow().default_vrfs.inside).get())
 }
 
 /// Limits the hosts of a routing table to the tables it has routes to, initially none; or removes
@@ -28,7 +29,7 @@ pub(crate) fn inside_vrf(c: &Control) -> u32 {
 ///
 /// # Errors
 /// [`NatError`].
-pub fn set_vrf_table(c: &mut Control, table: u32, add: bool) -> Result<(), NatError> {
+pub fn set_vrf_table(c: &mut Control, table: TableId, add: bool) -> Result<(), NatError> {
     ensure(c)?;
     check_table(table)?;
     let what = || format!("nat44 vrf table {table}");
@@ -54,7 +55,12 @@ pub fn set_vrf_table(c: &mut Control, table: u32, add: bool) -> Result<(), NatEr
 ///
 /// # Errors
 /// [`NatError`].
-pub fn set_vrf_route(c: &mut Control, table: u32, to: u32, add: bool) -> Result<(), NatError> {
+pub fn set_vrf_route(
+    c: &mut Control,
+    table: TableId,
+    to: TableId,
+    add: bool,
+) -> Result<(), NatError> {
     ensure(c)?;
     check_table(to)?;
     let what = || format!("nat44 vrf route of table {table} to {to}");
