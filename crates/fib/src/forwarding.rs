@@ -13,6 +13,7 @@ use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex, interface};
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::IndexPool;
+use thalweg_wire::mpls::Label;
 
 /// Maximum length of what stands between the MAC addresses and the ethertype: two tags.
 const MAX_TAGS: usize = 8;
@@ -107,7 +108,7 @@ pub struct Midchain<'a> {
 
 /// Makes the object that imposes labels (the outermost first) on packets of a link type and passes
 /// them to an MPLS adjacency, to which it takes over the reference.
-pub type Imposer = fn(&mut Forwarding, &Control, &[u32], LinkType, Dpo) -> Result<Dpo, FibError>;
+pub type Imposer = fn(&mut Forwarding, &Control, &[Label], LinkType, Dpo) -> Result<Dpo, FibError>;
 
 /// What an entry is.
 #[derive(Clone, Debug)]
@@ -271,7 +272,7 @@ impl Forwarding {
     pub fn impose(
         &mut self,
         c: &Control,
-        labels: &[u32],
+        labels: &[Label],
         link: LinkType,
         adjacency: Dpo,
     ) -> Result<Option<Dpo>, FibError> {

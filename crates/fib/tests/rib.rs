@@ -15,6 +15,7 @@ use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Midchain, P
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix};
+use thalweg_wire::mpls::Label;
 
 /// Where the arc of received packets ends.
 static INPUT: NodeDecl =
@@ -334,7 +335,7 @@ fn refusals<A: Family>(lab: &Lab) {
     assert!(matches!(set(via(1, 1)), RibError::Own(_)));
     assert!(matches!(set(Path { sw_if: Some(SwIfIndex(99)), ..via(1, 2) }), RibError::Device(_)));
     assert!(matches!(set(Path::special(PathKind::Group(3))), RibError::NoGroup(3)));
-    let labels = Labels::new(&[16]).expect("labels");
+    let labels = Labels::new(&[Label(16)]).expect("labels");
     let sw_if = Some(lab.sw_if(1));
     assert!(matches!(set(Path { labels, ..via(1, 2) }), RibError::Labels));
     assert!(matches!(set(Path { labels, sw_if, ..via(1, 2) }), RibError::Labels));
@@ -441,11 +442,11 @@ fn routes_share_a_group_that_has_a_number() {
 fn impose(
     f: &mut Forwarding,
     c: &thalweg_graph::Control,
-    labels: &[u32],
+    labels: &[Label],
     link: LinkType,
     adjacency: Dpo,
 ) -> Result<Dpo, FibError> {
-    let header: Vec<u8> = labels.iter().flat_map(|l| (l << 12 | 255).to_be_bytes()).collect();
+    let header: Vec<u8> = labels.iter().flat_map(|l| (l.0 << 12 | 255).to_be_bytes()).collect();
     let (sw_if, _) = f.owner(adjacency).expect("an adjacency");
     f.midchain(c, &Midchain { sw_if, link, header: &header, node: NodeId(0), stacked: adjacency })
 }
@@ -457,7 +458,7 @@ fn labels_are_imposed_before_an_mpls_adjacency() {
     let before = forwarding(&lab, |f| f.len());
     let mut t = table::<u32>(&lab);
     let next_hop = Path::via(u32::of(1, 2).to_ip(), Some(lab.sw_if(1)));
-    let labels = Labels::new(&[16, 17]).expect("labels");
+    let labels = Labels::new(&[Label(16), Label(17)]).expect("labels");
     let to = prefix(u32::of(40, 0), 8);
     t.set(&lab.c, to, Source::Static, vec![Path { labels, ..next_hop }]).expect("a route");
     let dpo = t.view(to).expect("the route").dpo;

@@ -14,6 +14,7 @@
 //! assert_eq!(frame.len(), 14 + 4 + 20 + 8 + 5);
 //! ```
 
+use crate::mpls::Label;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -92,7 +93,7 @@ impl Packet {
 
     /// An entry of a label stack with a TTL of 64; the last one becomes the bottom.
     pub fn mpls(self, label: u32) -> Self {
-        self.layer(Layer::Mpls(mpls::Entry::new(label, 0, false, 64)))
+        self.layer(Layer::Mpls(mpls::Entry::new(Label(label), 0, false, 64)))
     }
 
     /// An ARP packet.
@@ -575,8 +576,8 @@ mod tests {
         let frame = Packet::new().ether(A, B).mpls(16).mpls(17).ttl(3).ipv4(IP_A, IP_B).build();
         let l2 = layer2(&frame).unwrap();
         let mut stack = mpls::Stack::new(l2.payload);
-        assert_eq!(stack.next(), Some(mpls::Entry::new(16, 0, false, 64)));
-        assert_eq!(stack.next(), Some(mpls::Entry::new(17, 0, true, 3)));
+        assert_eq!(stack.next(), Some(mpls::Entry::new(Label(16), 0, false, 64)));
+        assert_eq!(stack.next(), Some(mpls::Entry::new(Label(17), 0, true, 3)));
         assert_eq!(l2.ethertype, ethertype::MPLS);
         assert!(ipv4::check(stack.payload()).is_ok());
     }

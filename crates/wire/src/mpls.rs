@@ -3,27 +3,34 @@
 use crate::Result;
 use crate::bytes::{be32, header, put, room};
 
+crate::number! {
+    /// A label, 20 bits.
+    pub struct Label(u32);
+}
+
 /// Bytes in a stack entry.
 pub const ENTRY_LEN: usize = 4;
 /// The largest label.
-pub const MAX_LABEL: u32 = 0xf_ffff;
+pub const MAX_LABEL: Label = Label(0xf_ffff);
 /// First label without a reserved meaning.
-pub const FIRST_UNRESERVED: u32 = 16;
+pub const FIRST_UNRESERVED: Label = Label(16);
 
 /// Reserved labels (RFC 3032 section 2.1, RFC 7274).
 pub mod label {
+    use super::Label;
+
     /// Pop and route by the IPv4 header.
-    pub const IPV4_EXPLICIT_NULL: u32 = 0;
+    pub const IPV4_EXPLICIT_NULL: Label = Label(0);
     /// Deliver the packet to the router itself.
-    pub const ROUTER_ALERT: u32 = 1;
+    pub const ROUTER_ALERT: Label = Label(1);
     /// Pop and route by the IPv6 header.
-    pub const IPV6_EXPLICIT_NULL: u32 = 2;
+    pub const IPV6_EXPLICIT_NULL: Label = Label(2);
     /// Signalled only: the previous router pops.
-    pub const IMPLICIT_NULL: u32 = 3;
+    pub const IMPLICIT_NULL: Label = Label(3);
     /// An entropy label follows.
-    pub const ENTROPY_INDICATOR: u32 = 7;
+    pub const ENTROPY_INDICATOR: Label = Label(7);
     /// An OAM alert.
-    pub const GAL: u32 = 13;
+    pub const GAL: Label = Label(13);
 }
 
 const WHAT: &str = "MPLS label stack entry";
@@ -35,9 +42,9 @@ pub struct Entry(pub u32);
 
 impl Entry {
     /// Returns an entry; bits beyond each field's width are ignored.
-    pub const fn new(label: u32, traffic_class: u8, bottom: bool, ttl: u8) -> Self {
+    pub const fn new(label: Label, traffic_class: u8, bottom: bool, ttl: u8) -> Self {
         let class = (traffic_class as u32 & 7) << 9;
-        Self((label & MAX_LABEL) << 12 | class | (bottom as u32) << 8 | ttl as u32)
+        Self((label.0 & MAX_LABEL.0) << 12 | class | (bottom as u32) << 8 | ttl as u32)
     }
 
     /// Parses the entry at the start of `data`; returns it and the bytes after it.
@@ -60,10 +67,10 @@ impl Entry {
         Ok(ENTRY_LEN)
     }
 
-    /// The label, 20 bits.
+    /// The label.
     #[inline]
-    pub const fn label(self) -> u32 {
-        self.0 >> 12
+    pub const fn label(self) -> Label {
+        Label(self.0 >> 12)
     }
 
     /// The traffic class (once "experimental"), 3 bits.
@@ -86,8 +93,8 @@ impl Entry {
 
     /// Returns the entry with another label.
     #[inline]
-    pub const fn with_label(self, label: u32) -> Self {
-        Self(self.0 & 0xfff | (label & MAX_LABEL) << 12)
+    pub const fn with_label(self, label: Label) -> Self {
+        Self(self.0 & 0xfff | (label.0 & MAX_LABEL.0) << 12)
     }
 
     /// Returns the entry with another TTL.
@@ -150,22 +157,25 @@ mod tests {
         let data = [0x00, 0x01, 0x00, 0x3f, 0x00, 0x01, 0x1b, 0x40, 0x45];
         let mut stack = Stack::new(&data);
         let entries: Vec<Entry> = stack.by_ref().collect();
-        assert_eq!(entries, [Entry::new(16, 0, false, 63), Entry::new(17, 5, true, 64)]);
+        assert_eq!(
+            entries,
+            [Entry::new(Label(16), 0, false, 63), Entry::new(Label(17), 5, true, 64)]
+        );
         assert!(stack.reached_bottom());
         assert_eq!(stack.payload(), &[0x45]);
     }
 
     proptest! {
         #[test]
-        fn fields_come_back(label in 0..=MAX_LABEL, class in 0u8..8, bottom: bool, ttl: u8) {
-            let e = Entry::new(label, class, bottom, ttl);
+        fn fields_come_back(label in 0..=MAX_LABEL.0, class in 0u8..8, bottom: bool, ttl: u8) {
+            let e = Entry::new(Label(label), class, bottom, ttl);
             let mut buf = [0; 4];
             e.emit(&mut buf).unwrap();
             prop_assert_eq!(Entry::parse(&buf).unwrap().0, e);
             prop_assert_eq!(
-                (e.label(), e.traffic_class(), e.is_bottom(), e.ttl()), (label, class, bottom, ttl)
+                (e.label().0, e.traffic_class(), e.is_bottom(), e.ttl()), (label, class, bottom, ttl)
             );
-            prop_assert_eq!(e.with_label(7).with_ttl(9), Entry::new(7, class, bottom, 9));
+            prop_assert_eq!(e.with_label(Label(7)).with_ttl(9), Entry::new(Label(7), class, bottom, 9));
         }
 
         #[test]

@@ -71,7 +71,7 @@ macro_rules! number {
         impl core::str::FromStr for $name {
             type Err = core::num::ParseIntError;
 
-            fn from_str(text: &str) -> Result<$name, core::num::ParseIntError> {
+            fn from_str(text: &str) -> core::result::Result<$name, core::num::ParseIntError> {
                 text.parse().map($name)
             }
         }

@@ -147,6 +147,7 @@ mod tests {
     use crate::MacAddr;
     use crate::build::Packet;
     use crate::icmpv4::IcmpRepr;
+    use crate::mpls::Label;
     use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
     use std::vec::Vec;
@@ -185,7 +186,7 @@ mod tests {
         let kind: u16 = if l3[0] >> 4 == 4 { 0x0800 } else { 0x86dd };
         frame.extend(if labels.is_empty() { kind } else { 0x8847 }.to_be_bytes());
         for (i, label) in labels.iter().enumerate() {
-            let entry = Entry::new(*label, 0, i + 1 == labels.len(), 64);
+            let entry = Entry::new(Label(*label), 0, i + 1 == labels.len(), 64);
             frame.extend(entry.0.to_be_bytes());
         }
         frame.extend(l3);

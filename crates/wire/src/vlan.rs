@@ -4,10 +4,15 @@ use crate::Result;
 use crate::bytes::{be16, header, put, room};
 use crate::ethernet::{self, EthernetView, ethertype};
 
+crate::number! {
+    /// Id of a VLAN, 12 bits: 0 in tags that only carry a priority, 4095 is reserved.
+    pub struct VlanId(u16);
+}
+
 /// Bytes in a tag.
 pub const TAG_LEN: usize = 4;
 /// The largest VLAN id that may be used; 0 means priority only, 4095 is reserved.
-pub const MAX_ID: u16 = 4094;
+pub const MAX_ID: VlanId = VlanId(4094);
 const WHAT: &str = "VLAN tag";
 
 /// True if `ethertype` is that of a tag.
@@ -36,10 +41,10 @@ impl Tag {
         Self { tpid: ethertype::DOT1AD, tci: id & 0xfff }
     }
 
-    /// The VLAN id, 0 to 4095.
+    /// The VLAN id.
     #[inline]
-    pub const fn id(self) -> u16 {
-        self.tci & 0xfff
+    pub const fn id(self) -> VlanId {
+        VlanId(self.tci & 0xfff)
     }
 
     /// The priority code point, 0 to 7.
@@ -215,7 +220,7 @@ mod tests {
         let l2 = layer2(&DOUBLE).unwrap();
         assert_eq!(l2.tags[0], Some(Tag::dot1ad(100)));
         let inner = l2.tags[1].unwrap();
-        assert_eq!((inner.id(), inner.priority(), inner.drop_eligible()), (10, 5, true));
+        assert_eq!((inner.id(), inner.priority(), inner.drop_eligible()), (VlanId(10), 5, true));
         assert_eq!((l2.ethertype, l2.payload_offset), (ethertype::IPV4, 22));
         assert_eq!(l2.payload, &DOUBLE[22..]);
     }

@@ -15,6 +15,7 @@ use thalweg_wire::ipv4::{self, Ipv4View};
 use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::tcp::TcpView;
 use thalweg_wire::udp::UdpView;
+use thalweg_wire::vlan::VlanId;
 use thalweg_wire::vlan::layer2;
 use thalweg_wire::{MacAddr, gso};
 
@@ -84,7 +85,7 @@ proptest! {
         let b = ether().single_vlan(10.try_into().unwrap()).ipv4(src, dst, ttl);
         b.tcp(ports[0], ports[1], seq, window).ack(ack).syn().write(&mut frame, &payload).unwrap();
         let l2 = layer2(&frame).unwrap();
-        prop_assert_eq!(l2.tags[0].map(|t| t.id()), Some(10));
+        prop_assert_eq!(l2.tags[0].map(|t| t.id()), Some(VlanId(10)));
         let ip = ipv4::check(l2.payload).unwrap();
         prop_assert_eq!((ip.src(), ip.dst()), (Ipv4Addr::from(src), Ipv4Addr::from(dst)));
         let tcp = TcpView::parse(ip.payload()).unwrap();

@@ -3,7 +3,6 @@
 use crate::record::Disposition;
 use crate::ring::{SampleWriter, Ticket};
 use thalweg_buffer::{Frame, PacketKey, Rows};
-use thalweg_device::SwIfIndex;
 
 /// The unpublished samples in the ring that wait for their packet's disposition. Each holds the
 /// packet's key in its place. They are in the order in which they were taken, which mostly is the
@@ -175,6 +174,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
     use thalweg_buffer::{Cache, Pool, PoolConfig};
+    use thalweg_device::SwIfIndex;
 
     /// What becomes of a frame.
     #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,6 @@ use crate::record::{Cause, Disposition, RECORD_WORDS, SampleRecord};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use thalweg_buffer::PacketKey;
-use thalweg_device::SwIfIndex;
 use thalweg_tables::record_ring::{self, LINE, Position, RecordReader, RecordWriter};
 
 /// Maximum length of a sampled header in bytes.
@@ -181,6 +180,7 @@ mod tests {
     use crate::record::Headers;
     use proptest::prelude::*;
     use std::collections::VecDeque;
+    use thalweg_device::SwIfIndex;
 
     fn record(n: u64) -> SampleRecord {
         SampleRecord {

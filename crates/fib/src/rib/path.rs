@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
+use thalweg_wire::mpls::{Label, MAX_LABEL};
 
 thalweg_wire::number! {
     /// Number of a route table (VRF); 0 is the default one. Each family has its own tables.
@@ -106,25 +107,25 @@ pub const MAX_LABELS: usize = 8;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct Labels {
     len: u8,
-    all: [u32; MAX_LABELS],
+    all: [Label; MAX_LABELS],
 }
 
 impl Labels {
     /// No label.
-    pub const NONE: Labels = Labels { len: 0, all: [0; MAX_LABELS] };
+    pub const NONE: Labels = Labels { len: 0, all: [Label(0); MAX_LABELS] };
 
     /// Returns a stack; `None` if there are more than [`MAX_LABELS`], or one has over 20 bits.
     #[must_use]
-    pub fn new(labels: &[u32]) -> Option<Labels> {
-        let mut all = [0; MAX_LABELS];
+    pub fn new(labels: &[Label]) -> Option<Labels> {
+        let mut all = [Label(0); MAX_LABELS];
         all.get_mut(..labels.len())?.copy_from_slice(labels);
-        let fit = labels.iter().all(|label| *label < 1 << 20);
+        let fit = labels.iter().all(|label| *label <= MAX_LABEL);
         fit.then_some(Labels { len: labels.len() as u8, all })
     }
 
     /// Returns the labels, the outermost first.
     #[must_use]
-    pub fn as_slice(&self) -> &[u32] {
+    pub fn as_slice(&self) -> &[Label] {
         &self.all[..usize::from(self.len)]
     }
 }
@@ -136,16 +137,16 @@ mod tests {
     #[test]
     fn stacks_have_up_to_eight_labels_of_20_bits() {
         assert_eq!(Labels::new(&[]), Some(Labels::NONE));
-        let most: Vec<u32> = (0..8).map(|n| (1 << 20) - 1 - n).collect();
+        let most: Vec<Label> = (0..8).map(|n| Label(MAX_LABEL.0 - n)).collect();
         assert_eq!(Labels::new(&most).map(|l| l.as_slice().to_vec()), Some(most));
-        assert_eq!((Labels::new(&[1 << 20]), Labels::new(&[0; 9])), (None, None));
+        assert_eq!((Labels::new(&[Label(1 << 20)]), Labels::new(&[Label(0); 9])), (None, None));
     }
 
     #[test]
     fn paths_to_the_same_place_may_have_other_weights() {
         let path = Path::via([10, 0, 0, 1], Some(SwIfIndex(1)));
         assert!(path.is_same(&Path { weight: 7, preference: 2, ..path }));
-        assert!(!path.is_same(&Path { labels: Labels::new(&[16]).unwrap(), ..path }));
+        assert!(!path.is_same(&Path { labels: Labels::new(&[Label(16)]).unwrap(), ..path }));
         assert!(!path.is_same(&Path::via([10, 0, 0, 1], None)));
         assert!(!path.is_same(&Path { table: Some(TableId(7)), ..path }));
     }

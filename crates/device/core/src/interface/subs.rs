@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use thalweg_tables::SparseArray;
-use thalweg_wire::vlan::{MAX_ID, TAG_LEN};
+use thalweg_wire::vlan::{MAX_ID, TAG_LEN, VlanId};
 
 /// Kind of a VLAN tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,25 +50,25 @@ impl fmt::Display for TagKind {
 pub struct VlanTag {
     /// Kind.
     pub kind: TagKind,
-    /// VLAN id, 1 to 4094.
-    pub id: u16,
+    /// Id, 1 to 4094.
+    pub id: VlanId,
 }
 
 impl VlanTag {
     /// An 802.1Q tag.
     #[must_use]
     pub const fn dot1q(id: u16) -> VlanTag {
-        VlanTag { kind: TagKind::Dot1q, id }
+        VlanTag { kind: TagKind::Dot1q, id: VlanId(id) }
     }
 
     /// An 802.1ad tag.
     #[must_use]
     pub const fn dot1ad(id: u16) -> VlanTag {
-        VlanTag { kind: TagKind::Dot1ad, id }
+        VlanTag { kind: TagKind::Dot1ad, id: VlanId(id) }
     }
 
     fn bytes(self) -> [u8; TAG_LEN] {
-        let ([a, b], [c, d]) = (self.kind.tpid().to_be_bytes(), self.id.to_be_bytes());
+        let ([a, b], [c, d]) = (self.kind.tpid().to_be_bytes(), self.id.0.to_be_bytes());
         [a, b, c, d]
     }
 }
@@ -111,14 +111,14 @@ impl TagMatch {
     /// Checks the ids.
     pub(super) fn check(self) -> Result<(), DeviceError> {
         let ids = match self {
-            TagMatch::Untagged | TagMatch::Default | TagMatch::AnyOuter(_) => [1, 1],
-            TagMatch::Outer { tag, .. } | TagMatch::AnyInner(tag) => [tag.id, 1],
+            TagMatch::Untagged | TagMatch::Default | TagMatch::AnyOuter(_) => [VlanId(1); 2],
+            TagMatch::Outer { tag, .. } | TagMatch::AnyInner(tag) => [tag.id, VlanId(1)],
             TagMatch::Pair { outer, inner, .. } => [outer.id, inner.id],
         };
-        match ids.into_iter().find(|id| *id == 0 || *id > MAX_ID) {
+        match ids.into_iter().find(|id| *id == VlanId(0) || *id > MAX_ID) {
             None => Ok(()),
             Some(id) => {
-                let (max, found) = (u64::from(MAX_ID), u64::from(id));
+                let (max, found) = (u64::from(MAX_ID.0), u64::from(id.0));
                 Err(DeviceError::Range { what: "VLAN id", min: 1, max, found })
             }
         }
@@ -194,7 +194,7 @@ impl Tags {
 /// VLAN ids, and kinds of tags.
 const SLOTS: usize = 2 * 4096;
 /// Id under which a match of any id is stored; no frame may have it (IEEE 802.1Q-2018, table 9-2).
-const ANY: u16 = 0xfff;
+const ANY: VlanId = VlanId(0xfff);
 /// Mark of an exact match. The other bits are the interface, 0 for none.
 const EXACT: u32 = 1 << 31;
 
@@ -224,14 +224,14 @@ pub enum NoInterface {
 }
 
 fn slot(tag: VlanTag) -> u32 {
-    u32::from(tag.kind == TagKind::Dot1ad) << 12 | u32::from(tag.id & 0xfff)
+    u32::from(tag.kind == TagKind::Dot1ad) << 12 | u32::from(tag.id.0 & 0xfff)
 }
 
 /// Reads the kind and id of a tag from an ethertype and the bytes after it, and the next ethertype.
 #[inline(always)]
 fn tag(kind: TagKind, bytes: [u8; TAG_LEN]) -> (VlanTag, u16) {
     let [a, b, c, d] = bytes;
-    (VlanTag { kind, id: u16::from_be_bytes([a, b]) & 0xfff }, u16::from_be_bytes([c, d]))
+    (VlanTag { kind, id: VlanId(u16::from_be_bytes([a, b]) & 0xfff) }, u16::from_be_bytes([c, d]))
 }
 
 #[inline(always)]
@@ -269,7 +269,7 @@ impl Subs {
         };
         let after = |at: usize| frame.get(at..).and_then(|rest| rest.first_chunk().copied());
         let (outer, next) = tag(kind, after(14).ok_or(NoInterface::Short)?);
-        if outer.id == 0 {
+        if outer.id == VlanId(0) {
             return Ok((SwIfIndex(port()), 18));
         }
         let Some(kind) = TagKind::of(next) else {
@@ -338,7 +338,7 @@ mod tests {
         };
         match tags {
             [] => return Some(find(&|m| *m == TagMatch::Untagged).unwrap_or(SwIfIndex(0))),
-            [tag, ..] if tag.id == 0 => return expected(all, &[]),
+            [tag, ..] if tag.id.0 == 0 => return expected(all, &[]),
             _ => {}
         }
         let (first, second, n) = (tags[0], tags.get(1).copied(), tags.len());
@@ -368,7 +368,7 @@ mod tests {
 
     fn vlan(ids: std::ops::Range<u16>) -> impl Strategy<Value = VlanTag> {
         let kind = prop_oneof![Just(TagKind::Dot1q), Just(TagKind::Dot1ad)];
-        (kind, ids).prop_map(|(kind, id)| VlanTag { kind, id })
+        (kind, ids).prop_map(|(kind, id)| VlanTag { kind, id: VlanId(id) })
     }
 
     fn any_match() -> impl Strategy<Value = TagMatch> {
@@ -413,7 +413,7 @@ mod tests {
                 prop_assert_eq!(found.map(|f| f.0), expected(&all, &tags), "{:?}", tags);
                 let looked_at = match tags.first() {
                     None => 0,
-                    Some(tag) if tag.id == 0 => 1,
+                    Some(tag) if tag.id.0 == 0 => 1,
                     Some(_) => tags.len().min(2),
                 };
                 prop_assert!(found.is_none_or(|f| f.1 == 14 + 4 * looked_at));

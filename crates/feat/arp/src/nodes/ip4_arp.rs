@@ -6,7 +6,6 @@
 
 use thalweg_buffer::IcmpCause;
 use thalweg_feat_neighbor::{Exits, IncompleteNode};
-use thalweg_fib::Dpo;
 use thalweg_graph::{Built, NodeDecl};
 use thalweg_wire::fmt;
 

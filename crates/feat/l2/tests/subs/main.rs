@@ -13,6 +13,7 @@ use thalweg_engine::Feature;
 use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, ArpView};
 use thalweg_wire::build::Packet;
+use thalweg_wire::vlan::VlanId;
 
 const EXACT: bool = true;
 
@@ -67,7 +68,7 @@ fn frame(n: u8, from: u8, tags: &[VlanTag], ethertype: [u8; 2], packet: &[u8]) -
     let mut frame = [our_mac(n), host(from).0].concat();
     for tag in tags {
         frame.extend(tag.kind.tpid().to_be_bytes());
-        frame.extend(tag.id.to_be_bytes());
+        frame.extend(tag.id.0.to_be_bytes());
     }
     [&frame[..], &ethertype, packet].concat()
 }
@@ -90,7 +91,7 @@ fn parts(frame: &[u8]) -> Parts<'_> {
     while let Some(kind) =
         [TagKind::Dot1q, TagKind::Dot1ad].into_iter().find(|k| k.tpid() == word(at))
     {
-        tags.push(VlanTag { kind, id: word(at + 2) & 0xfff });
+        tags.push(VlanTag { kind, id: VlanId(word(at + 2) & 0xfff) });
         at += 4;
     }
     let address = |at: usize| *frame[at..].first_chunk().expect("an address");

@@ -98,8 +98,8 @@ fn frames_of_many_are_as_their_packets_alone() {
                 let tags = parts(frame).2;
                 let has_sub = match n {
                     0 => {
-                        [10, 20, 40, 50].contains(&tags.first().map_or(0, |t| t.id))
-                            && (tags.len() == 1 || tags[0].id == 40)
+                        [10, 20, 40, 50].contains(&tags.first().map_or(0, |t| t.id.0))
+                            && (tags.len() == 1 || tags[0].id.0 == 40)
                     }
                     _ => {
                         tags.first() == Some(&VlanTag::dot1ad(30))

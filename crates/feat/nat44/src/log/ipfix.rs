@@ -4,7 +4,6 @@ use super::{Notice, Record};
 use std::io;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime};
-use thalweg_fib::TableId;
 
 /// Information elements and lengths of a session record, in order.
 const ELEMENTS: [(u16, u16); 12] = [
@@ -227,6 +226,7 @@ mod tests {
     use super::super::End;
     use super::*;
     use std::collections::BTreeMap;
+    use thalweg_fib::TableId;
     use thalweg_wire::nat::tuple::Tuple;
 
     fn word(b: &[u8], at: usize) -> u16 {

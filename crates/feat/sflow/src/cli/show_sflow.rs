@@ -7,7 +7,6 @@ use crate::stats::PortTotals;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
 use thalweg_sflow_agent::agent::Host;
@@ -266,6 +265,7 @@ mod tests {
     use crate::state::{PortReport, Settings};
     use std::net::SocketAddr;
     use std::time::Duration;
+    use thalweg_device::SwIfIndex;
     use thalweg_sflow_agent::agent::{CollectorConfig, CollectorStats};
     use thalweg_sflow_agent::netlink::Listeners;
 

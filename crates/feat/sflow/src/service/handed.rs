@@ -7,7 +7,6 @@ use crate::record::{Disposition, SampleRecord};
 use crate::ring::MAX_HEADER;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
-use thalweg_device::SwIfIndex;
 
 /// How long a sample waits for its answer, or an answer for its sample.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
@@ -110,6 +109,7 @@ impl Handed {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use thalweg_device::SwIfIndex;
 
     fn record(n: u32) -> SampleRecord {
         SampleRecord {

@@ -8,7 +8,6 @@
 use super::BATCH;
 use crate::stats::TapStats;
 use std::sync::Arc;
-use thalweg_device::SwIfIndex;
 
 /// Total number of samples after which turns are reassigned.
 const WINDOW: u64 = 16 * 1024;
@@ -61,6 +60,7 @@ mod tests {
     use super::*;
     use crate::ring::{self, SampleWriter};
     use thalweg_buffer::PoolConfig;
+    use thalweg_device::SwIfIndex;
     use thalweg_device::{Caps, Mode, Mtu, Tags, interface};
     use thalweg_graph::{EngineConfig, NodeId};
 
