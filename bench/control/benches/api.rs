@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use thalweg_device::MacAddr;
 use thalweg_feat_ip::TableId;
 
 use anyhow::{Context, Result, ensure};
@@ -501,7 +502,7 @@ fn fill(r: &mut thalweg_bench_pg::Router) -> Result<()> {
     for n in 0..NEIGHBOURS {
         let [_, a, b, d] = (n as u32).to_be_bytes();
         let (ip, mac) = ([172, 17 + a, b, d].into(), [2, 0, 0, a, b, d]);
-        thalweg_feat_neighbor::set(c, ports[0], ip, mac, NeighborFlags::default())?;
+        thalweg_feat_neighbor::set(c, ports[0], ip, MacAddr(mac), NeighborFlags::default())?;
     }
     for _ in 0..LOOPBACKS {
         r.command("create loopback interface");

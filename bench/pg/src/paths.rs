@@ -10,7 +10,7 @@ use thalweg_feat_ip::{Path as Way, add_route};
 use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::hash::mix64;
 use thalweg_tables::lpm4::internet;
-use thalweg_wire::pcap;
+use thalweg_wire::{MacAddr, pcap};
 
 use crate::Router;
 
@@ -143,8 +143,13 @@ fn bridge(r: &mut Router, n: u32) {
         let port = thalweg_device::interface::find(r.control(), &format!("pg{side}"));
         let port = port.unwrap_or_else(|e| panic!("{e}"));
         for n in 0..n {
-            let added =
-                thalweg_feat_l2::add_address(r.control(), 1, mac(side, n), Some(port), origin);
+            let added = thalweg_feat_l2::add_address(
+                r.control(),
+                1,
+                MacAddr(mac(side, n)),
+                Some(port),
+                origin,
+            );
             added.unwrap_or_else(|e| panic!("{e}"));
         }
     }

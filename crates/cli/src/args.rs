@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+use thalweg_wire::MacAddr;
 
 use crate::error::{CliError, shorten};
 use crate::lexer::{Token, TokenKind, tokenize};
@@ -313,8 +314,10 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// If there is none.
-    pub fn mac(&mut self, what: &str) -> Result<[u8; 6], CliError> {
-        self.with(what, "a MAC address such as 02:fe:00:00:00:01 or 02fe.0000.0001", mac)
+    pub fn mac(&mut self, what: &str) -> Result<MacAddr, CliError> {
+        self.with(what, "a MAC address such as 02:fe:00:00:00:01 or 02fe.0000.0001", |word| {
+            word.parse().ok()
+        })
     }
 
     /// Takes a `{ ... }` group and returns the text between its braces, raw.
@@ -403,26 +406,6 @@ fn prefix<A: FromStr>(word: &str, longest: u8) -> Option<(A, u8)> {
     Some((addr.parse().ok()?, len))
 }
 
-fn mac(word: &str) -> Option<[u8; 6]> {
-    let (separator, parts, digits) = if word.contains('.') { ('.', 3, 4) } else { (':', 6, 2) };
-    let mut bytes = [0u8; 6];
-    let mut at = 0;
-    for part in word.split(separator) {
-        let short_ok = separator == ':' && part.len() == 1;
-        if at + digits / 2 > bytes.len() || !(part.len() == digits || short_ok) {
-            return None;
-        }
-        let value = u16::try_from(unsigned(&format!("0x{part}"))?).ok()?;
-        if digits == 4 {
-            bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
-        } else {
-            bytes[at] = value as u8;
-        }
-        at += digits / 2;
-    }
-    (at == parts * digits / 2).then_some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -505,7 +488,7 @@ mod tests {
         assert_eq!(args("::/0").ipv6_prefix("p").unwrap().1, 0);
         let want = [2, 0xfe, 0, 0, 0xab, 1];
         for good in ["02:fe:00:00:AB:01", "2:fe:0:0:ab:1", "02fe.0000.ab01"] {
-            assert_eq!(args(good).mac("m").unwrap(), want, "{good}");
+            assert_eq!(args(good).mac("m").unwrap(), MacAddr(want), "{good}");
         }
         for bad in ["02:fe:00:00:ab", "02:fe:00:00:ab:01:02", "02fe.0000", "2fe.0.ab01", "::::::"] {
             assert!(args(bad).mac("m").is_err(), "{bad}");
@@ -528,7 +511,7 @@ mod tests {
             proptest::prop_assert_eq!(args(&format!("{n:#x}")).u64("n").unwrap(), n);
             proptest::prop_assert_eq!(args(&m.to_string()).i64("n").unwrap(), m);
             let text = mac.map(|b| format!("{b:02x}")).join(":");
-            proptest::prop_assert_eq!(args(&text).mac("m").unwrap(), mac);
+            proptest::prop_assert_eq!(args(&text).mac("m").unwrap(), MacAddr(mac));
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::routes::RouteBook;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
-use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex, interface};
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::IndexPool;
 use thalweg_wire::mpls::Label;
@@ -87,7 +87,7 @@ pub struct Adjacency {
     /// Number of routes and neighbours that use it.
     pub refs: u32,
     /// The neighbour's MAC address, if known.
-    pub mac: Option<Mac>,
+    pub mac: Option<MacAddr>,
 }
 
 /// A header that leads to another object, to be created with [`Forwarding::midchain`].
@@ -115,7 +115,7 @@ pub type Imposer = fn(&mut Forwarding, &Control, &[Label], LinkType, Dpo) -> Res
 pub(crate) enum Object {
     Adjacency {
         key: AdjacencyKey,
-        mac: Option<Mac>,
+        mac: Option<MacAddr>,
     },
     Midchain {
         key: AdjacencyKey,
@@ -527,7 +527,13 @@ impl Forwarding {
 
     /// Sets a neighbour's MAC address: its adjacencies of all link types, if there are any, become
     /// complete or incomplete in place.
-    pub fn set_neighbor(&mut self, c: &Control, sw_if: SwIfIndex, nh: IpAddr, mac: Option<Mac>) {
+    pub fn set_neighbor(
+        &mut self,
+        c: &Control,
+        sw_if: SwIfIndex,
+        nh: IpAddr,
+        mac: Option<MacAddr>,
+    ) {
         let Ok(view) = interface::view(c, sw_if) else { return };
         for link in LinkType::ALL {
             let key = AdjacencyKey { sw_if, link, peer: Peer::Neighbor(nh) };
@@ -558,7 +564,7 @@ impl Forwarding {
     }
 
     /// Writes an adjacency's entry: the header first, then the state that makes it valid.
-    fn write(&mut self, dpo: Dpo, key: AdjacencyKey, mac: Option<Mac>, view: &InterfaceView) {
+    fn write(&mut self, dpo: Dpo, key: AdjacencyKey, mac: Option<MacAddr>, view: &InterfaceView) {
         let e = self.table.get(dpo);
         e.set_next_hop(key.peer.address());
         e.set_next(view.output, Dpo(0), 0);
@@ -578,7 +584,7 @@ impl Forwarding {
         if let Some(mac) = to {
             let own = view.tags.as_slice();
             let tags = self.tags.get(&key.sw_if).map_or(own, Vec::as_slice);
-            let header = [&mac[..], &view.mac, tags, &key.link.ethertype()].concat();
+            let header = [&mac.0[..], &view.mac.0, tags, &key.link.ethertype()].concat();
             e.set_rewrite(&header);
             len = header.len() as u8;
         }

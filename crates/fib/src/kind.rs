@@ -5,7 +5,7 @@
 //! which node handles it with [`Forwarding::set_exit`].
 
 use crate::{Dpo, Forwarding};
-use thalweg_device::{InterfaceView, Mac, MtuOf};
+use thalweg_device::{InterfaceView, MacAddr, MtuOf};
 use thalweg_graph::Control;
 
 /// Kind of a forwarding object.
@@ -218,11 +218,11 @@ impl LinkType {
 
     /// Returns the first bytes of multicast MAC addresses; the multicast address gives the others
     /// (RFC 1112 section 6.4, RFC 2464 section 7, RFC 5332 section 3).
-    pub(crate) const fn multicast_mac(self) -> Mac {
+    pub(crate) const fn multicast_mac(self) -> MacAddr {
         match self {
-            LinkType::Ip4 => [0x01, 0x00, 0x5e, 0, 0, 0],
-            LinkType::Ip6 => [0x33, 0x33, 0, 0, 0, 0],
-            LinkType::Mpls => [0x01, 0x00, 0x5e, 0x80, 0, 0],
+            LinkType::Ip4 => MacAddr::new(0x01, 0x00, 0x5e, 0, 0, 0),
+            LinkType::Ip6 => MacAddr::new(0x33, 0x33, 0, 0, 0, 0),
+            LinkType::Mpls => MacAddr::new(0x01, 0x00, 0x5e, 0x80, 0, 0),
         }
     }
 }

@@ -16,6 +16,7 @@ use thalweg_fib::{
     Member, Midchain, ObjectCounters, Peer,
 };
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_wire::MacAddr;
 
 /// Where the arc of received packets ends.
 static INPUT: NodeDecl =
@@ -54,7 +55,7 @@ fn adjacency(lab: &Lab, n: u8, link: LinkType, to: Peer) -> Dpo {
     with(lab, |f, lab| f.adjacency(&lab.c, lab.sw_if(n), link, to)).expect("an adjacency")
 }
 
-fn resolved(lab: &Lab, n: u8, to: &str, mac: Option<[u8; 6]>) {
+fn resolved(lab: &Lab, n: u8, to: &str, mac: Option<MacAddr>) {
     let to: IpAddr = to.parse().expect("an address");
     with(lab, |f, lab| f.set_neighbor(&lab.c, lab.sw_if(n), to, mac));
 }
@@ -82,7 +83,7 @@ fn a_neighbour_has_an_adjacency_per_link_type() {
     let mut lab = lab();
     let before = len(&lab);
     let v4 = adjacency(&lab, 0, LinkType::Ip4, peer("10.0.0.2"));
-    resolved(&lab, 0, "10.0.0.2", Some(MAC));
+    resolved(&lab, 0, "10.0.0.2", Some(MacAddr(MAC)));
     // One that comes later knows the neighbour.
     let mpls = adjacency(&lab, 0, LinkType::Mpls, peer("10.0.0.2"));
     assert_ne!(v4, mpls);
@@ -92,7 +93,7 @@ fn a_neighbour_has_an_adjacency_per_link_type() {
     let over = adjacency(&lab, 0, LinkType::Ip4, peer("fe80::7"));
     let v6 = adjacency(&lab, 0, LinkType::Ip6, peer("fe80::7"));
     assert_eq!((kind(&lab, over), kind(&lab, v6)), (Kind::INCOMPLETE, Kind::INCOMPLETE));
-    resolved(&lab, 0, "fe80::7", Some(MAC));
+    resolved(&lab, 0, "fe80::7", Some(MacAddr(MAC)));
     assert_eq!((header(&lab, over), header(&lab, v6)), (want([8, 0]), want([0x86, 0xdd])));
     let hop = with(&lab, |f, _| f.table().get(over).next_hop());
     assert_eq!(hop, Some("fe80::7".parse().expect("an address")));
@@ -152,11 +153,11 @@ fn tags_stand_before_the_ethertype() {
         assert_eq!(kind(&lab, dpo), Kind::DOWN);
         interface::set_admin(&mut lab.c, sub, true).expect("up");
         let nh = neighbor.parse().expect("an address");
-        with(&lab, |f, lab| f.set_neighbor(&lab.c, sub, nh, Some(MAC)));
+        with(&lab, |f, lab| f.set_neighbor(&lab.c, sub, nh, Some(MacAddr(MAC))));
         assert_eq!(header(&lab, dpo), [&MAC[..], &our_mac(1), tags, &[8, 0]].concat());
-        interface::set_mac(&mut lab.c, port, [2; 6]).expect("another address");
+        interface::set_mac(&mut lab.c, port, MacAddr([2; 6])).expect("another address");
         assert_eq!(header(&lab, dpo)[..12], [MAC, [2; 6]].concat());
-        interface::set_mac(&mut lab.c, port, our_mac(1)).expect("the address");
+        interface::set_mac(&mut lab.c, port, MacAddr(our_mac(1))).expect("the address");
         lab.up(1, false);
         assert_eq!(kind(&lab, dpo), Kind::DOWN, "with its parent");
         lab.up(1, true);
@@ -222,7 +223,7 @@ fn a_change_of_members_is_one_store() {
     let b = adjacency(&lab, 1, LinkType::Ip4, peer("10.0.1.2"));
     let one = group(&lab, &[(a, 1)]).expect("a group");
     assert_eq!(kind(&lab, one), Kind::REDIRECT);
-    resolved(&lab, 0, "10.0.0.2", Some(MAC));
+    resolved(&lab, 0, "10.0.0.2", Some(MacAddr(MAC)));
     assert_eq!(kind(&lab, one), Kind::REDIRECT_COMPLETE);
     let stores = |lab: &Lab| with(lab, |f, _| f.stores());
     let at = stores(&lab);
@@ -297,7 +298,7 @@ fn members_of_a_higher_preference_take_over() {
     let mut lab = lab();
     let hosts = [0, 1].map(|n| {
         let dpo = adjacency(&lab, n, LinkType::Ip4, peer("10.0.0.2"));
-        resolved(&lab, n, "10.0.0.2", Some(MAC));
+        resolved(&lab, n, "10.0.0.2", Some(MacAddr(MAC)));
         dpo
     });
     let backed = with(&lab, |f, lab| {
@@ -466,7 +467,7 @@ fn groups_agree_with_a_plain_model() {
                     up[usize::from(n)] = is;
                 }
                 Op::Mac(n, is) => {
-                    resolved(&lab, n as u8 % 2, &address(n), is.then_some(MAC));
+                    resolved(&lab, n as u8 % 2, &address(n), is.then_some(MacAddr(MAC)));
                     known[n] = is;
                 }
             }
@@ -503,9 +504,9 @@ fn a_group_says_whether_all_its_members_are_complete() {
     let both = group(&lab, &[(hosts[0], 1), (hosts[1], 1)]).expect("a group");
     let nested = group(&lab, &[(both, 1), (hosts[1], 2)]).expect("a group");
     let kinds = |lab: &Lab| [both, nested].map(|dpo| kind(lab, dpo));
-    resolved(&lab, 0, "10.0.0.2", Some(MAC));
+    resolved(&lab, 0, "10.0.0.2", Some(MacAddr(MAC)));
     assert_eq!(kinds(&lab), [Kind::LOAD_BALANCE; 2]);
-    resolved(&lab, 1, "10.0.0.2", Some(MAC));
+    resolved(&lab, 1, "10.0.0.2", Some(MacAddr(MAC)));
     assert_eq!(kinds(&lab), [Kind::LOAD_BALANCE_COMPLETE; 2]);
     resolved(&lab, 0, "10.0.0.2", None);
     assert_eq!(kinds(&lab), [Kind::LOAD_BALANCE; 2]);
@@ -554,7 +555,7 @@ fn an_interfaces_objects_are_found_among_those_of_many() {
         let before = with(&lab, |f, _| f.visits());
         lab.up(0, false);
         lab.up(0, true);
-        resolved(&lab, 0, "10.0.0.2", Some(MAC));
+        resolved(&lab, 0, "10.0.0.2", Some(MacAddr(MAC)));
         resolved(&lab, 0, "10.0.0.2", None);
         visits.push(with(&lab, |f, _| f.visits()) - before);
     }
@@ -645,7 +646,7 @@ fn workers_keep_the_members_that_they_have_read() {
                 }
                 Step::Resolved(n, yes) => {
                     let host = format!("10.0.0.{}", 2 + n.index(hosts.len()));
-                    resolved(lab, 0, &host, yes.then_some(MAC));
+                    resolved(lab, 0, &host, yes.then_some(MacAddr(MAC)));
                 }
                 Step::Look => {
                     for group in [inner, outer] {

@@ -15,6 +15,7 @@ use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Midchain, P
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix};
+use thalweg_wire::MacAddr;
 use thalweg_wire::mpls::Label;
 
 /// Where the arc of received packets ends.
@@ -554,7 +555,7 @@ fn convergence_costs_stores_by_path_lists() {
     let stores = || forwarding(&lab, |f| f.stores());
     let lists = t.lists() as u64 + 10;
     // The neighbour is resolved, lost, and resolved.
-    let mac = Some([2, 0, 0, 0, 0, 7]);
+    let mac = Some(MacAddr([2, 0, 0, 0, 0, 7]));
     for mac in [mac, None, mac] {
         let at = stores();
         let (sw_if, ip) = (lab.sw_if(1), u32::of(1, 2).to_ip());

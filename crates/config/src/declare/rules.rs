@@ -5,6 +5,7 @@ use super::report::Problem;
 use crate::suggest::closest;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use thalweg_wire::MacAddr;
 
 /// Kind of value of a key.
 #[derive(Clone, Copy, Debug)]
@@ -114,15 +115,9 @@ fn is_number(text: &str) -> bool {
         && (text == "0" || !text.starts_with('0'))
 }
 
-/// Parses six bytes in hex with colons.
-pub fn mac(text: &str) -> Option<[u8; 6]> {
-    let mut mac = [0; 6];
-    let mut parts = text.split(':');
-    for byte in &mut mac {
-        let part = parts.next().filter(|p| (1..=2).contains(&p.len()) && !p.starts_with('+'))?;
-        *byte = u8::from_str_radix(part, 16).ok()?;
-    }
-    parts.next().is_none().then_some(mac)
+/// Parses a MAC address: six bytes in hex with colons or dashes, or three groups of four digits.
+pub fn mac(text: &str) -> Option<MacAddr> {
+    text.parse().ok()
 }
 
 /// Parses an address with prefix length.

@@ -32,8 +32,8 @@ api_enum! {
 }
 
 /// Returns the given MAC address unless it is zero or a default is requested.
-pub(crate) fn chosen(address: MacAddr, random: bool) -> Option<[u8; 6]> {
-    (!random && address.0 != [0; 6]).then_some(address.0)
+pub(crate) fn chosen(address: MacAddr, random: bool) -> Option<MacAddr> {
+    (!random && !address.is_zero()).then_some(address)
 }
 
 /// Returns a size unless it is zero.
@@ -42,7 +42,7 @@ pub(crate) fn size(n: u32) -> Option<u32> {
 }
 
 /// Default configuration.
-pub(crate) fn config(name: &Text<64>, mac: Option<[u8; 6]>, rx_queues: u16) -> HostConfig {
+pub(crate) fn config(name: &Text<64>, mac: Option<MacAddr>, rx_queues: u16) -> HostConfig {
     let mut config = HostConfig { name: name.as_str().into(), mac, ..HostConfig::default() };
     config.options.rx_queues = rx_queues.max(1);
     config

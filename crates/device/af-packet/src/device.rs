@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::mpsc;
 use std::time::Duration;
 use thalweg_device::{
-    Caps, Device, DeviceError, InterfaceSpec, Mac, RxQueue, SwIfIndex, interface,
+    Caps, Device, DeviceError, InterfaceSpec, MacAddr, RxQueue, SwIfIndex, interface,
 };
 use thalweg_graph::{Control, FileInfo, NodeId, Remote, RxMode};
 
@@ -19,7 +19,7 @@ pub struct HostConfig {
     /// Linux device.
     pub name: String,
     /// MAC address of the interface; by default `02:fe` and the device's last four bytes.
-    pub mac: Option<Mac>,
+    pub mac: Option<MacAddr>,
     /// Rings and offloads.
     pub options: Options,
 }
@@ -96,12 +96,10 @@ pub(crate) fn ready(c: &mut Control) {
 
 /// Default MAC address: derived from the device's own, so that it is the same after a restart, but
 /// different, so that the kernel's stack ignores our frames.
-fn default_mac(device: Mac) -> Mac {
-    let mut mac = [0x02, 0xfe, device[2], device[3], device[4], device[5]];
-    if mac == device {
-        mac[1] = 0xfd;
-    }
-    mac
+fn default_mac(device: MacAddr) -> MacAddr {
+    let [_, _, c, d, e, f] = device.octets();
+    let mac = MacAddr::new(0x02, 0xfe, c, d, e, f);
+    if mac == device { MacAddr::new(0x02, 0xfd, c, d, e, f) } else { mac }
 }
 
 /// Creates `host-<name>`.
@@ -116,11 +114,11 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
     // Each worker has its own transmit ring, so they share nothing.
     options.tx_queues = options.tx_queues.max(c.workers() as u16);
     let mut port = HostPort::open(&config.name, &options).map_err(failed)?;
-    let device_mac = port.info.mac.0;
+    let device_mac = port.info.mac;
     let framing = options.framing;
     let (mac, first) = match (framing, config.mac) {
         (Framing::Ethernet, mac) => (mac.unwrap_or_else(|| default_mac(device_mac)), None),
-        (Framing::Ip, None) => ([0; 6], Some("ip4-input")),
+        (Framing::Ip, None) => (MacAddr::ZERO, Some("ip4-input")),
         (Framing::Ip, Some(_)) => {
             let why = "`hw-addr' cannot be used with `mode ip': there is no Ethernet header";
             return Err(DeviceError::Failed(why.into()));
@@ -349,7 +347,7 @@ impl Device for HostInterface {
         if on { self.port.set_promiscuous(true).map_err(Self::failed) } else { Ok(()) }
     }
 
-    fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
+    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
         if self.options.framing == Framing::Ip {
             return Ok(false);
         }
@@ -617,7 +615,7 @@ mod tests {
 
     #[test]
     fn the_address_is_stable_and_not_the_devices() {
-        assert_eq!(default_mac([2, 0, 0, 0, 1, 1]), [2, 0xfe, 0, 0, 1, 1]);
-        assert_ne!(default_mac([2, 0xfe, 0, 0, 1, 1]), [2, 0xfe, 0, 0, 1, 1]);
+        assert_eq!(default_mac(MacAddr([2, 0, 0, 0, 1, 1])), MacAddr([2, 0xfe, 0, 0, 1, 1]));
+        assert_ne!(default_mac(MacAddr([2, 0xfe, 0, 0, 1, 1])), MacAddr([2, 0xfe, 0, 0, 1, 1]));
     }
 }

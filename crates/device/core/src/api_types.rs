@@ -122,8 +122,8 @@ pub fn indices(c: &Control, index: InterfaceIndex) -> Vec<SwIfIndex> {
 }
 
 /// Returns a MAC address unless it is zero.
-pub fn mac(address: MacAddr) -> Option<[u8; 6]> {
-    (address.0 != [0; 6]).then_some(address.0)
+pub fn mac(address: MacAddr) -> Option<MacAddr> {
+    (!address.is_zero()).then_some(address)
 }
 
 /// Administrative and link state of an interface.

@@ -33,9 +33,7 @@ pub use thalweg_buffer::SwIfIndex;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode};
 use thalweg_tables::snapshot::{self, Snapshot};
-
-/// A MAC address.
-pub type Mac = [u8; 6];
+pub use thalweg_wire::MacAddr;
 
 /// Why an operation on an interface failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -156,7 +154,7 @@ pub trait Device: 'static {
     ///
     /// # Errors
     /// If the system fails.
-    fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
+    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
         Ok(false)
     }
     /// Sets the device's MTU (without Ethernet header). False if the driver cannot.
@@ -232,7 +230,7 @@ pub struct InterfaceSpec {
     /// Interface name: `host-eth0`, `pg0`, `loop3` …
     pub name: String,
     /// MAC address; all zero if the interface is not Ethernet.
-    pub mac: Mac,
+    pub mac: MacAddr,
     /// MTU in bytes, without Ethernet header.
     pub mtu: u32,
     /// Speed in kbit/s, 0 if unknown.
@@ -276,7 +274,7 @@ pub struct InterfaceView {
     /// Device type.
     pub dev_type: &'static str,
     /// MAC address.
-    pub mac: Mac,
+    pub mac: MacAddr,
     /// Administratively up.
     pub admin_up: bool,
     /// Link is up.
@@ -403,7 +401,7 @@ impl Interfaces {
             name: "local0".into(),
             kind: Kind::Local,
             dev_type: "local",
-            mac: [0; 6],
+            mac: MacAddr::ZERO,
             admin_up: false,
             link_up: false,
             link_mtu: 0,
@@ -626,7 +624,7 @@ pub fn create(
         promiscuous: false,
         caps: spec.caps,
         output,
-        ethernet: spec.mac != [0; 6],
+        ethernet: !spec.mac.is_zero(),
         tag: String::new(),
         mode: Mode::Routed,
         parent: None,

@@ -1,7 +1,7 @@
 //! Devices without hardware: loopbacks, which carry addresses, and sinks for benchmarks. Both count
 //! packets as sent and free them.
 
-use crate::interface::{self, Caps, Device, DeviceError, InterfaceSpec, Kind, Mac, SwIfIndex};
+use crate::interface::{self, Caps, Device, DeviceError, InterfaceSpec, Kind, MacAddr, SwIfIndex};
 use std::any::Any;
 use thalweg_buffer::Frame;
 use thalweg_graph::{Built, Control, NodeCx, NodeDecl, Runner};
@@ -38,7 +38,7 @@ impl Device for NullDevice {
     fn delete(&mut self, c: &mut Control, _sw_if: SwIfIndex) {
         interface::free_instance(c, self.prefix, self.instance);
     }
-    fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
+    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
         Ok(true)
     }
     fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {
@@ -57,10 +57,10 @@ pub const MAX_INSTANCE: u32 = 16_383;
 pub fn create_loopback(
     c: &mut Control,
     instance: Option<u32>,
-    mac: Option<Mac>,
+    mac: Option<MacAddr>,
 ) -> Result<SwIfIndex, DeviceError> {
     create(c, "loop", "Loopback", instance, |i| {
-        mac.unwrap_or([0xde, 0xad, 0, 0, (i >> 8) as u8, i as u8])
+        mac.unwrap_or(MacAddr([0xde, 0xad, 0, 0, (i >> 8) as u8, i as u8]))
     })
 }
 
@@ -69,7 +69,7 @@ pub fn create_loopback(
 /// # Errors
 /// If the instance exists or the limit of interfaces is reached.
 pub fn create_sink(c: &mut Control, instance: Option<u32>) -> Result<SwIfIndex, DeviceError> {
-    create(c, "sink", "sink", instance, |i| [0x02, 0x51, 0, 0, (i >> 8) as u8, i as u8])
+    create(c, "sink", "sink", instance, |i| MacAddr([0x02, 0x51, 0, 0, (i >> 8) as u8, i as u8]))
 }
 
 fn create(
@@ -77,7 +77,7 @@ fn create(
     prefix: &'static str,
     kind: &'static str,
     instance: Option<u32>,
-    mac: impl FnOnce(u32) -> Mac,
+    mac: impl FnOnce(u32) -> MacAddr,
 ) -> Result<SwIfIndex, DeviceError> {
     let instance = instance.or_else(|| interface::next_instance(c, prefix));
     let instance = instance.ok_or(DeviceError::Full)?;

@@ -194,7 +194,7 @@ impl Runner for Output {
             return;
         }
         let sw_if = self.sw_if;
-        if frame.flags().intersects(Flags::MULTICAST.union(Flags::LOCAL)) && row.mac != [0; 6] {
+        if frame.flags().intersects(Flags::MULTICAST.union(Flags::LOCAL)) && !row.mac.is_zero() {
             count_groups(&frame, &[cx.stats().interface(sw_if)]);
         }
         if frame.flags().contains(Flags::OFFLOAD) {

@@ -1,6 +1,6 @@
 //! Output shared by several show commands.
 
-use crate::interface::{self, InterfaceView, Mac, SwIfIndex};
+use crate::interface::{self, InterfaceView, SwIfIndex};
 use serde_json::{Map, Value, json};
 use thalweg_cli::{Outcome, Output, pieces};
 use thalweg_graph::Control;
@@ -15,11 +15,6 @@ pub(crate) fn centre(text: &str, width: usize) -> String {
 /// `up` or `down`.
 pub(crate) fn up_down(up: bool) -> &'static str {
     if up { "up" } else { "down" }
-}
-
-/// `02:fe:00:00:00:01`
-pub(crate) fn mac(mac: Mac) -> String {
-    mac.map(|b| format!("{b:02x}")).join(":")
 }
 
 /// Prints interfaces in batches; `end` runs after the last.

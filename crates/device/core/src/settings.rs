@@ -1,7 +1,7 @@
 //! Configuration of interfaces.
 
+use crate::SwIfIndex;
 use crate::interface::{Interfaces, MTU_RANGE, MtuOf};
-use crate::{SwIfIndex, report};
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
@@ -97,7 +97,7 @@ impl Section<Control> for Settings {
                 out.set(name, "index", v.sw_if.get());
             }
             if v.ethernet {
-                out.set(name, "mac", report::mac(v.mac));
+                out.set(name, "mac", v.mac.to_string());
             }
             let link = if follows(name) { v.mtu.l3 } else { DEFAULT_LINK_MTU };
             if !local {
@@ -194,11 +194,11 @@ fn create(i: &Interface<'_>, out: &mut Draft) {
 fn mac_address(i: &Interface<'_>, out: &mut Draft) {
     let Some(found) = i.get("mac") else { return };
     let Some(address) = found.node.text().and_then(mac) else { return };
-    if address[0] & 1 != 0 || address == [0; 6] {
+    if !address.is_unicast() {
         let text = "a unicast MAC address expected, not a multicast or zero address";
         return out.problem(Problem::at(found.node, found.path, text));
     }
-    let set = format!("set interface mac address {} {}", i.name, report::mac(address));
+    let set = format!("set interface mac address {} {address}", i.name);
     let item = Item::new(rank::MAC, format!("mac {}", i.name), found.path, set);
     out.add(item.needs(interface_key(i.name)).attribute().sticky());
 }

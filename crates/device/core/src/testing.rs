@@ -6,6 +6,7 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
+use thalweg_wire::MacAddr;
 
 use crate::interface;
 use crate::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex};
@@ -107,7 +108,7 @@ impl Device for TestDevice {
     fn dev_type(&self) -> &'static str {
         "test"
     }
-    fn set_mac(&mut self, _: &mut Control, _: [u8; 6]) -> Result<bool, DeviceError> {
+    fn set_mac(&mut self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
         Ok(true)
     }
 }
@@ -159,7 +160,7 @@ impl Lab {
     pub fn interface(&mut self, n: u8) -> SwIfIndex {
         let spec = InterfaceSpec {
             name: format!("test{n}"),
-            mac: our_mac(n),
+            mac: MacAddr(our_mac(n)),
             mtu: 9000,
             speed_kbps: 0,
             link_up: true,

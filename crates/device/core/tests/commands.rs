@@ -6,6 +6,7 @@ use thalweg_cli::CommandTree;
 use thalweg_device::{FEATURE, Mode, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::{Built, Control, EngineConfig, Inject, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_wire::MacAddr;
 
 thalweg_graph::errors! { UNWANTED: Error, 256, "no protocol here"; }
 
@@ -102,7 +103,7 @@ fn settings_take_and_mistakes_are_explained() {
     lab.run("set interface mac address loop0 02fe.0000.0001");
     lab.run("set int promiscuous on loop0");
     let v = interface::view(&lab.c, SwIfIndex(1)).unwrap();
-    assert_eq!((v.mac, v.promiscuous), ([2, 0xfe, 0, 0, 0, 1], true));
+    assert_eq!((v.mac, v.promiscuous), (MacAddr([2, 0xfe, 0, 0, 0, 1]), true));
     lab.run("set interface mtu ip4 1400 loop0");
     lab.run("set interface mtu mpls loop0 1300");
     lab.run("set interface mtu 1500 1");

@@ -5,7 +5,7 @@ use crate::stream::{Mode, Pg};
 use std::any::Any;
 use std::time::SystemTime;
 use thalweg_buffer::Frame;
-use thalweg_device::{Device, DeviceError, Mac, SwIfIndex, interface};
+use thalweg_device::{Device, DeviceError, MacAddr, SwIfIndex, interface};
 use thalweg_graph::{Built, Control, Kind, NodeCx, NodeDecl, Runner, clock};
 use thalweg_wire::fmt;
 
@@ -76,7 +76,7 @@ impl Device for PgDevice {
         interface::set_link(c, sw_if, up)
     }
 
-    fn set_mac(&mut self, _c: &mut Control, _mac: Mac) -> Result<bool, DeviceError> {
+    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
         Ok(self.mode == Mode::Ethernet)
     }
 

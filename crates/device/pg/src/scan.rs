@@ -3,6 +3,7 @@
 use crate::error::PgError;
 use crate::template::Vary;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use thalweg_wire::MacAddr;
 
 /// A text scanned from left to right.
 #[derive(Clone, Debug)]
@@ -184,17 +185,7 @@ fn number(word: &str) -> Option<u64> {
 
 /// `02:fe:00:00:00:01`, or three groups of up to four digits.
 fn mac(word: &str) -> Option<u64> {
-    let (mark, groups, bits) = if word.contains('.') { ('.', 3, 16) } else { (':', 6, 8) };
-    let mut value = 0u64;
-    let mut n = 0;
-    for group in word.split(mark) {
-        if group.is_empty() || group.len() > bits / 4 || n == groups {
-            return None;
-        }
-        value = value << bits | u64::from_str_radix(group, 16).ok()?;
-        n += 1;
-    }
-    (n == groups).then_some(value)
+    word.parse().ok().map(MacAddr::to_u64)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thalweg_buffer::{FRAME_SIZE, LOCAL_IF};
 use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex};
 use thalweg_graph::{Control, Event, Topic};
+use thalweg_wire::MacAddr;
 
 /// State shared with the nodes.
 pub(crate) struct Shared {
@@ -261,7 +262,7 @@ pub fn create_port(c: &mut Control, id: u32, mode: Mode) -> Result<SwIfIndex, Pg
     };
     let spec = InterfaceSpec {
         name: port_name(id),
-        mac,
+        mac: MacAddr(mac),
         mtu: 9000,
         speed_kbps: 0,
         link_up: false,

@@ -1,7 +1,6 @@
 //! ARP frames sent by the router.
 
 use std::net::Ipv4Addr;
-use thalweg_device::Mac;
 use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, PACKET_LEN};
 use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
@@ -10,14 +9,19 @@ use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
 pub const FRAME_LEN: usize = HEADER_LEN + PACKET_LEN;
 
 /// A request for `target` from `ip` at `mac`, broadcast, or unicast to its last known address.
-pub fn request(mac: Mac, ip: Ipv4Addr, target: Ipv4Addr, to: Option<Mac>) -> [u8; FRAME_LEN] {
-    let dst = to.map_or(MacAddr::BROADCAST, MacAddr);
-    frame(dst, ArpRepr::request(MacAddr(mac), ip, target))
+pub fn request(
+    mac: MacAddr,
+    ip: Ipv4Addr,
+    target: Ipv4Addr,
+    to: Option<MacAddr>,
+) -> [u8; FRAME_LEN] {
+    let dst = to.unwrap_or(MacAddr::BROADCAST);
+    frame(dst, ArpRepr::request(mac, ip, target))
 }
 
 /// An announcement (RFC 5227 section 2.3): `ip` is at `mac`.
-pub fn announcement(mac: Mac, ip: Ipv4Addr) -> [u8; FRAME_LEN] {
-    frame(MacAddr::BROADCAST, ArpRepr::request(MacAddr(mac), ip, ip))
+pub fn announcement(mac: MacAddr, ip: Ipv4Addr) -> [u8; FRAME_LEN] {
+    frame(MacAddr::BROADCAST, ArpRepr::request(mac, ip, ip))
 }
 
 fn frame(dst: MacAddr, arp: ArpRepr) -> [u8; FRAME_LEN] {
@@ -39,13 +43,13 @@ mod tests {
     fn frames_parse_as_built() {
         let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let mac = [2, 0, 0, 0, 0, 1];
-        let all = request(mac, a, b, None);
+        let all = request(MacAddr(mac), a, b, None);
         let eth = EthernetView::parse(&all).unwrap();
         assert!(eth.dst().is_broadcast() && eth.ethertype() == ethertype::ARP);
         let arp = ArpView::parse(eth.payload()).unwrap();
         assert_eq!(arp.repr(), ArpRepr::request(MacAddr(mac), a, b));
-        let one = request(mac, a, b, Some([2, 0, 0, 0, 0, 9]));
+        let one = request(MacAddr(mac), a, b, Some(MacAddr([2, 0, 0, 0, 0, 9])));
         assert_eq!(one[..6], [2, 0, 0, 0, 0, 9]);
-        assert!(ArpView::parse(&announcement(mac, a)[14..]).unwrap().is_gratuitous());
+        assert!(ArpView::parse(&announcement(MacAddr(mac), a)[14..]).unwrap().is_gratuitous());
     }
 }

@@ -3,7 +3,7 @@
 use crate::addrs::{IfAddr, IfAddrs};
 use crate::packet;
 use std::net::{IpAddr, Ipv4Addr};
-use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex};
+use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
 use thalweg_feat_neighbor::{self as neighbor, Family, HoldNodes, Resolver};
 use thalweg_fib::LinkType;
 use thalweg_graph::Control;
@@ -94,7 +94,7 @@ impl Resolver for ArpResolver {
         ipv4(ip).is_some_and(|ip| source_for(c, sw_if, ip).is_some())
     }
 
-    fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<Mac>) {
+    fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>) {
         let Some(ip) = ipv4(ip) else { return };
         let Some(source) = source_for(c, view.sw_if, ip) else { return };
         let frame = packet::request(view.mac, source, ip, to);

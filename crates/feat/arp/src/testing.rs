@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, IcmpCause, PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
-use thalweg_device::{Caps, Device, InterfaceSpec, Mac, SwIfIndex, interface};
+use thalweg_device::{Caps, Device, InterfaceSpec, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_feat_neighbor::{self as neighbor, Config, Family, Neighbors};
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
@@ -23,13 +23,13 @@ use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
 use thalweg_wire::build::Packet as Build;
 
 /// The router's MAC address.
-pub(crate) const US: Mac = [2, 0, 0, 0, 0, 1];
+pub(crate) const US: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
 /// The router's address.
 pub(crate) const OUR_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
 /// The MAC address of the test's neighbour `n`.
-pub(crate) fn mac(n: u8) -> Mac {
-    [2, 0, 0, 0, 0, n]
+pub(crate) fn mac(n: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, n])
 }
 
 /// The address of the test's neighbour `n`.
@@ -276,7 +276,7 @@ impl Bench {
 
     /// Injects an ARP packet from its sender.
     pub(crate) fn arp(&mut self, arp: ArpRepr) {
-        let dst = if arp.target_mac.is_zero() { MacAddr::BROADCAST } else { MacAddr(US) };
+        let dst = if arp.target_mac.is_zero() { MacAddr::BROADCAST } else { MacAddr(US.0) };
         let bytes = Build::new().ether(arp.sender_mac, dst).arp(arp).padded().build();
         self.receive(&bytes);
         self.settle();
@@ -284,7 +284,7 @@ impl Bench {
 
     /// Neighbour `n` sends a request for our address.
     pub(crate) fn request_from(&mut self, n: u8) {
-        self.arp(ArpRepr::request(MacAddr(mac(n)), ip(n), OUR_IP));
+        self.arp(ArpRepr::request(MacAddr(mac(n).0), ip(n), OUR_IP));
     }
 
     /// Neighbour `n` sends a reply to us.
@@ -305,10 +305,11 @@ impl Bench {
     }
 
     /// Takes the ARP packets among the sent frames, with their Ethernet destinations; drops others.
-    pub(crate) fn sent_arp(&mut self) -> Vec<(Mac, ArpRepr)> {
+    pub(crate) fn sent_arp(&mut self) -> Vec<(MacAddr, ArpRepr)> {
         let sent = self.sent();
         let arp = sent.iter().filter(|f| f[12..14] == [8, 6]);
-        arp.map(|f| (*f.first_chunk().unwrap(), ArpView::parse(&f[14..]).unwrap().repr())).collect()
+        arp.map(|f| (MacAddr(*f.first_chunk().unwrap()), ArpView::parse(&f[14..]).unwrap().repr()))
+            .collect()
     }
 
     /// Sum of a counter over all workers.
@@ -320,7 +321,7 @@ impl Bench {
     }
 
     /// MAC address of neighbour `n`, if resolved.
-    pub(crate) fn known(&self, n: u8) -> Option<Mac> {
+    pub(crate) fn known(&self, n: u8) -> Option<MacAddr> {
         self.c.state::<Neighbors>().borrow().find(self.sw_if, ip(n).into()).and_then(|n| n.mac)
     }
 
@@ -364,12 +365,12 @@ pub(crate) fn add_interface(
 }
 
 /// An ARP reply to us from `ip` at `mac`.
-pub(crate) fn reply(mac: Mac, ip: Ipv4Addr) -> ArpRepr {
+pub(crate) fn reply(mac: MacAddr, ip: Ipv4Addr) -> ArpRepr {
     ArpRepr {
         operation: Operation::Reply,
-        sender_mac: MacAddr(mac),
+        sender_mac: MacAddr(mac.0),
         sender_ip: ip,
-        target_mac: MacAddr(US),
+        target_mac: MacAddr(US.0),
         target_ip: OUR_IP,
     }
 }

@@ -10,6 +10,7 @@ use thalweg_feat_neighbor::{
     self as neighbor, Family, NeighborChange, NeighborFlags, Neighbors, State,
 };
 use thalweg_fib::{Forwarding, Kind, LinkType};
+use thalweg_wire::MacAddr;
 
 #[test]
 fn lists_are_current() {
@@ -181,7 +182,7 @@ fn addresses_are_announced_only_when_asked() {
     b.settle();
     let sent = b.sent_arp();
     assert_eq!(sent.len(), 2);
-    assert!(sent.iter().all(|(to, a)| *to == [0xff; 6] && a.sender_ip == a.target_ip));
+    assert!(sent.iter().all(|(to, a)| *to == MacAddr::BROADCAST && a.sender_ip == a.target_ip));
     b.finish();
 }
 

@@ -486,8 +486,8 @@ pub(crate) fn step(
         }
         Action::Ct(ct) => Step::Ct(ct.clone()),
         Action::CtClear => Step::CtClear,
-        Action::SetSource(mac) => Step::SetSource(*mac),
-        Action::SetDestination(mac) => Step::SetDestination(*mac),
+        Action::SetSource(mac) => Step::SetSource(mac.0),
+        Action::SetDestination(mac) => Step::SetDestination(mac.0),
         Action::SetTos(tos) => Step::SetTos(*tos),
         Action::SetEcn(ecn) => Step::SetEcn(*ecn),
         Action::DecTtl => Step::DecTtl,

@@ -148,7 +148,7 @@ pub(crate) fn route_args(c: &Control, args: &mut Args<'_>) -> Result<RouteSpec, 
             kind_word(p.kind)
         )));
     }
-    Ok(RouteSpec { prefix, table: table, count, paths })
+    Ok(RouteSpec { prefix, table, count, paths })
 }
 
 /// Checks that there are `count` prefixes from one on.

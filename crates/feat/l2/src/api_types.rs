@@ -129,13 +129,13 @@ fn notify(c: &mut Control) {
     }
 }
 
-fn entry((mac, port, change): (thalweg_device::Mac, SwIfIndex, MacChange)) -> MacEntry {
+fn entry((mac, port, change): (thalweg_device::MacAddr, SwIfIndex, MacChange)) -> MacEntry {
     let action = match change {
         MacChange::Learned => MacEventAction::ADD,
         MacChange::Forgotten => MacEventAction::DELETE,
         MacChange::Moved => MacEventAction::MOVE,
     };
-    let (sw_if_index, mac_addr) = (InterfaceIndex(port.0), MacAddr(mac));
+    let (sw_if_index, mac_addr) = (InterfaceIndex(port.0), mac);
     MacEntry { sw_if_index, mac_addr, action, flags: 0 }
 }
 

@@ -6,7 +6,7 @@ use crate::learning::Learning;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_device::{Mac, SwIfIndex};
+use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_graph::NodeId;
 use thalweg_tables::mac::{MacError, MacKey, MacTable};
 use thalweg_tables::qsbr::Domain as Readers;
@@ -92,7 +92,7 @@ pub struct Address {
     /// Id of the bridge domain.
     pub bridge: u32,
     /// MAC address.
-    pub mac: Mac,
+    pub mac: MacAddr,
     /// Port of the address.
     pub port: SwIfIndex,
     /// Origin of the entry.
@@ -163,7 +163,7 @@ pub struct Bridges {
     default_limit: u32,
     counts: Counts,
     /// Changes not yet sent, while a client is subscribed.
-    changes: Option<Vec<(Mac, SwIfIndex, MacChange)>>,
+    changes: Option<Vec<(MacAddr, SwIfIndex, MacChange)>>,
     /// Flushes in progress, and the serial of the last one.
     pub(crate) flushes: VecDeque<FlushJob>,
     pub(crate) serial: u32,
@@ -228,14 +228,14 @@ impl Bridges {
         }
     }
     /// Takes up to `some` changes, oldest first.
-    pub(crate) fn take_changes(&mut self, some: usize) -> Vec<(Mac, SwIfIndex, MacChange)> {
+    pub(crate) fn take_changes(&mut self, some: usize) -> Vec<(MacAddr, SwIfIndex, MacChange)> {
         let Some(changes) = &mut self.changes else { return Vec::new() };
         let end = some.min(changes.len());
         changes.drain(..end).collect()
     }
     fn note(&mut self, key: MacKey, port: SwIfIndex, change: MacChange) {
         if let Some(changes) = self.changes.as_mut().filter(|all| all.len() < MAX_CHANGES) {
-            changes.push((key.mac(), port, change));
+            changes.push((MacAddr(key.mac()), port, change));
         }
     }
     /// Maximum number of addresses.
@@ -404,13 +404,13 @@ impl Bridges {
         &mut self,
         readers: &Readers,
         id: u32,
-        mac: Mac,
+        mac: MacAddr,
         port: Option<(SwIfIndex, &str)>,
         origin: Origin,
     ) -> Result<(), L2Error> {
         let domain = self.find(id)?;
         let number = domain.number;
-        if mac[0] & 1 != 0 || mac == [0; 6] {
+        if !mac.is_unicast() {
             return Err(L2Error::NotUnicast);
         }
         let port = match port {
@@ -418,17 +418,21 @@ impl Bridges {
             Some((_, name)) => return Err(L2Error::NotAPort { name: name.into(), id }),
             None => SwIfIndex::MAX,
         };
-        Ok(self.put(readers, MacKey::new(number, mac), port, origin)?)
+        Ok(self.put(readers, MacKey::new(number, mac.0), port, origin)?)
     }
 
     /// Deletes an address from the table.
-    pub(crate) fn remove(&mut self, readers: &Readers, id: u32, mac: Mac) -> Result<(), L2Error> {
-        let key = MacKey::new(self.find(id)?.number, mac);
+    pub(crate) fn remove(
+        &mut self,
+        readers: &Readers,
+        id: u32,
+        mac: MacAddr,
+    ) -> Result<(), L2Error> {
+        let key = MacKey::new(self.find(id)?.number, mac.0);
         let value = self.macs.get(key);
         let was = value.map(|v| self.known[v.entry() as usize].origin);
         if !self.macs.remove(readers, key) {
-            let mac = mac.map(|b| format!("{b:02x}")).join(":");
-            return Err(L2Error::NoAddress { id, mac });
+            return Err(L2Error::NoAddress { id, mac: mac.to_string() });
         }
         self.count_learned(key, was, None);
         if let Some(value) = value.filter(|_| was == Some(Origin::Learned)) {
@@ -502,8 +506,8 @@ impl Bridges {
     }
 
     /// Looks up the entry of an address in a bridge domain.
-    pub fn address(&self, bridge: u32, mac: Mac) -> Option<Address> {
-        self.by_key(MacKey::new(self.get(bridge)?.number, mac))
+    pub fn address(&self, bridge: u32, mac: MacAddr) -> Option<Address> {
+        self.by_key(MacKey::new(self.get(bridge)?.number, mac.0))
     }
 
     fn by_key(&self, key: MacKey) -> Option<Address> {
@@ -514,6 +518,12 @@ impl Bridges {
             return None;
         }
         let (origin, age) = (known.origin, known.seen.elapsed());
-        Some(Address { bridge, mac: key.mac(), port: SwIfIndex(value.port()), origin, age })
+        Some(Address {
+            bridge,
+            mac: MacAddr(key.mac()),
+            port: SwIfIndex(value.port()),
+            origin,
+            age,
+        })
     }
 }

@@ -136,6 +136,7 @@ fn run_slice(c: &mut Control) {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_wire::MacAddr;
     use super::*;
     use crate::learning::Learning;
     use std::sync::Mutex;
@@ -156,7 +157,8 @@ mod tests {
         all.create(10).unwrap();
         (1..=2).for_each(|port| all.join(10, SwIfIndex(port), 0).unwrap());
         for n in 0..HOSTS {
-            all.add(readers, 10, mac(n), Some((SwIfIndex(1 + n % 2), "")), Origin::Added).unwrap();
+            all.add(readers, 10, MacAddr(mac(n)), Some((SwIfIndex(1 + n % 2), "")), Origin::Added)
+                .unwrap();
         }
         all
     }
@@ -171,7 +173,7 @@ mod tests {
         let mut all = bridges(&readers);
         all.leave(SwIfIndex(1));
         assert_eq!((shown(&all), all.count().0), (HOSTS as usize / 2, HOSTS));
-        assert_eq!(all.address(10, mac(0)), None);
+        assert_eq!(all.address(10, MacAddr(mac(0))), None);
         let (mut steps, mut before) = (0, HOSTS);
         while all.is_flushing() {
             let _ = all.flush_step(&readers, 100);
@@ -180,7 +182,7 @@ mod tests {
             (steps, before) = (steps + 1, now);
         }
         assert_eq!((steps, all.count().0), (HOSTS.div_ceil(100), HOSTS / 2));
-        assert!(all.address(10, mac(1)).is_some());
+        assert!(all.address(10, MacAddr(mac(1))).is_some());
     }
 
     #[test]
@@ -193,7 +195,8 @@ mod tests {
         let _ = all.flush_step(&readers, 100);
         // An entry not yet visited, one already removed, and a new one.
         for n in [4000, 50, 70_000] {
-            all.add(&readers, 10, mac(n), Some((SwIfIndex(2), "")), Origin::Static).unwrap();
+            all.add(&readers, 10, MacAddr(mac(n)), Some((SwIfIndex(2), "")), Origin::Static)
+                .unwrap();
         }
         assert_eq!(shown(&all), 3);
         while all.is_flushing() {

@@ -29,7 +29,7 @@ use learning::Learning;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
-use thalweg_device::{DeviceError, InterfaceEvent, Mac, Mode, SwIfIndex, interface};
+use thalweg_device::{DeviceError, InterfaceEvent, MacAddr, Mode, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::mac::MacTable;
@@ -304,7 +304,7 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
 pub fn add_address(
     c: &Control,
     id: u32,
-    mac: Mac,
+    mac: MacAddr,
     port: Option<SwIfIndex>,
     origin: Origin,
 ) -> Result<(), L2Error> {
@@ -318,7 +318,7 @@ pub fn add_address(
 ///
 /// # Errors
 /// If the address is not in the table.
-pub fn remove_address(c: &Control, id: u32, mac: Mac) -> Result<(), L2Error> {
+pub fn remove_address(c: &Control, id: u32, mac: MacAddr) -> Result<(), L2Error> {
     let domain = Arc::clone(c.domain());
     c.state::<L2>().borrow_mut().bridges.remove(&domain, id, mac)?;
     table::publish_room(c);

@@ -216,7 +216,7 @@ fn configured(c: &Control, from: u32, found: &mut StaticMacs) -> Option<u32> {
             Origin::Static => format!("{} static", c.interface_name(a.port)),
             _ => c.interface_name(a.port),
         };
-        found.push((a.bridge, MacAddr(a.mac), text));
+        found.push((a.bridge, a.mac, text));
     }
     next
 }
@@ -318,7 +318,7 @@ fn same_mtu(
 
 fn static_macs(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
     for (key, found) in doc.entries(&["thalweg", "bridgedomains", name, "l2fib"]) {
-        let address = mac(key).map(MacAddr).filter(|m| m.is_unicast());
+        let address = mac(key).filter(|m| m.is_unicast());
         let Some(address) = address else {
             let text = format!("a unicast MAC address expected, not `{key}'");
             out.problem(Problem::at(found.node, found.path, text));

@@ -88,7 +88,7 @@ pub(crate) fn describe(n: &Neighbor) -> Option<IpNeighbor> {
             bit(n.is_static, IpNeighborFlags::STATIC)
                 | bit(n.no_fib_entry, IpNeighborFlags::NO_FIB_ENTRY),
         ),
-        mac_address: MacAddr(n.mac?),
+        mac_address: MacAddr(n.mac?.0),
         ip_address: n.ip.into(),
     })
 }
@@ -140,7 +140,7 @@ fn notify(c: &mut Control, change: &NeighborChange) {
     let neighbor = IpNeighbor {
         sw_if_index: InterfaceIndex(change.sw_if.get()),
         flags: IpNeighborFlags(u8::from(change.is_static)),
-        mac_address: MacAddr(change.mac.unwrap_or_default()),
+        mac_address: MacAddr(change.mac.unwrap_or_default().0),
         ip_address: change.ip.into(),
     };
     let concerns = |(ip, sw_if): &Filter| {

@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use thalweg_device::{Mac, SwIfIndex};
+use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_fib::Dpo;
 use thalweg_graph::{NodeId, Topic};
 
@@ -85,7 +85,7 @@ impl ReportKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NeighborReport {
     pub(crate) kind: ReportKind,
-    pub(crate) mac: Mac,
+    pub(crate) mac: MacAddr,
     pub(crate) ip: IpAddr,
 }
 
@@ -95,7 +95,7 @@ impl NeighborReport {
         put_address(self.ip, &mut ip);
         let mut out = [0; 24];
         out[0] = self.kind.tag();
-        out[1..7].copy_from_slice(&self.mac);
+        out[1..7].copy_from_slice(&self.mac.0);
         out[7..].copy_from_slice(&ip);
         out
     }
@@ -107,7 +107,7 @@ impl NeighborReport {
             2 => ReportKind::Sender(Origin::Gratuitous),
             _ => ReportKind::Conflict,
         };
-        let mac = *bytes.get(1..)?.first_chunk()?;
+        let mac = MacAddr(*bytes.get(1..)?.first_chunk()?);
         let ip = address(bytes.get(7..)?.first_chunk()?);
         Some(NeighborReport { kind, mac, ip })
     }
@@ -202,7 +202,7 @@ mod tests {
         fn messages_round_trip(kind in 0usize..4, mac: [u8; 6], ip in any_ip(), n: u32, node: u16) {
             let kind = [ReportKind::Sender(Origin::Request), ReportKind::Sender(Origin::Reply),
                 ReportKind::Sender(Origin::Gratuitous), ReportKind::Conflict][kind];
-            let report = NeighborReport { kind, mac, ip };
+            let report = NeighborReport { kind, mac: MacAddr(mac), ip };
             prop_assert_eq!(NeighborReport::decode(&report.encode()), Some(report));
             for dpo in [None, Some(Dpo(n / 2))] {
                 let request = ResolveRequest { sw_if: SwIfIndex(n), ip, dpo };

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_device::{InterfaceEvent, InterfaceView, Mac, SwIfIndex, interface};
+use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex, interface};
 use thalweg_fib::{Dpo, FibError, Forwarding, LinkType, Peer};
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, Event, Inject, NodeId, clock};
@@ -104,7 +104,7 @@ pub struct NeighborChange {
     /// IP address.
     pub ip: IpAddr,
     /// MAC address; `None` once the neighbour is unresolved.
-    pub mac: Option<Mac>,
+    pub mac: Option<MacAddr>,
     /// Static: stays until deleted.
     pub is_static: bool,
     /// Whether to add a host route: the neighbour is resolved, lies in a connected subnet, and is
@@ -120,7 +120,7 @@ pub struct Neighbor {
     /// IP address.
     pub ip: IpAddr,
     /// MAC address, once resolved.
-    pub mac: Option<Mac>,
+    pub mac: Option<MacAddr>,
     /// State of resolution.
     pub state: State,
     /// Static: stays until deleted.
@@ -413,7 +413,7 @@ fn fail(c: &mut Control, waiters: &[Waiter], hold: Duration) {
     }
 }
 
-fn send_request(c: &mut Control, (sw_if, ip): Key, to: Option<Mac>) {
+fn send_request(c: &mut Control, (sw_if, ip): Key, to: Option<MacAddr>) {
     let (Ok(resolver), Ok(view)) = (resolver(c, ip), interface::view(c, sw_if)) else { return };
     if resolver.can_ask(c, sw_if, ip) {
         resolver.ask(c, &view, ip, to);
@@ -447,7 +447,7 @@ fn handle_report(c: &mut Control, event: &Event) {
         }
         ReportKind::Conflict => {
             c.state::<Neighbors>().borrow_mut().table.count_conflict(Family::of(ip));
-            let (name, mac) = (c.interface_name(sw_if), thalweg_wire::MacAddr(mac));
+            let (name, mac) = (c.interface_name(sw_if), mac);
             tracing::warn!("{name}: our address {ip} is also used by {mac}");
         }
     }
@@ -566,7 +566,7 @@ pub fn set(
     c: &mut Control,
     sw_if: SwIfIndex,
     ip: IpAddr,
-    mac: Mac,
+    mac: MacAddr,
     flags: NeighborFlags,
 ) -> Result<(), NeighborError> {
     let resolver = resolver(c, ip)?;
@@ -574,8 +574,8 @@ pub fn set(
     if !view.ethernet {
         return Err(NeighborError::NotEthernet(view.name));
     }
-    if !thalweg_wire::MacAddr(mac).is_unicast() {
-        return Err(NeighborError::Mac(thalweg_wire::MacAddr(mac).to_string()));
+    if !mac.is_unicast() {
+        return Err(NeighborError::Mac(mac.to_string()));
     }
     if let Some(why) = resolver.refuse(c, sw_if, ip) {
         return Err(NeighborError::Address { ip, why });

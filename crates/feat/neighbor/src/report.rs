@@ -3,7 +3,7 @@
 use crate::messages::{NeighborReport, Origin, ReportKind, ResetReports, Topics};
 use std::any::Any;
 use std::net::IpAddr;
-use thalweg_device::{Mac, SwIfIndex};
+use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_graph::{BuildCx, Event, NodeCx, Topic, clock};
 use thalweg_tables::hash::{mix128, random_seed};
 use thalweg_tables::limit::RateLimit;
@@ -54,7 +54,7 @@ impl Reporter {
         &mut self,
         cx: &mut NodeCx<'_>,
         rx_if: SwIfIndex,
-        (ip, mac): (IpAddr, Mac),
+        (ip, mac): (IpAddr, MacAddr),
         origin: Origin,
     ) -> Reported {
         let (kind, now) = (ReportKind::Sender(origin), cx.now());
@@ -77,7 +77,12 @@ impl Reporter {
     }
 
     /// Reports a host that uses one of our addresses, at most once a second.
-    pub fn conflict(&mut self, cx: &mut NodeCx<'_>, rx_if: SwIfIndex, (ip, mac): (IpAddr, Mac)) {
+    pub fn conflict(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        rx_if: SwIfIndex,
+        (ip, mac): (IpAddr, MacAddr),
+    ) {
         if self.conflicts.allow(cx.now()) {
             let report = NeighborReport { kind: ReportKind::Conflict, mac, ip };
             cx.event(Event::new(self.topic, rx_if, cx.now(), &report.encode()));
@@ -109,7 +114,7 @@ impl Recent {
     }
 
     fn hash(&self, sw_if: SwIfIndex, report: &NeighborReport) -> u64 {
-        let [a, b, c, d, e, f] = report.mac;
+        let [a, b, c, d, e, f] = report.mac.octets();
         let (tag, sw_if) = (report.kind.tag(), u64::from(sw_if.get()) << 32);
         match report.ip {
             IpAddr::V4(ip) => {
@@ -163,8 +168,8 @@ mod tests {
         let hz = clock::hz() as u64;
         let mut r = Recent::new();
         let kind = ReportKind::Sender(Origin::Request);
-        let a = NeighborReport { kind, mac: [2; 6], ip: [10, 0, 0, 1].into() };
-        let moved = NeighborReport { mac: [4; 6], ..a };
+        let a = NeighborReport { kind, mac: MacAddr([2; 6]), ip: [10, 0, 0, 1].into() };
+        let moved = NeighborReport { mac: MacAddr([4; 6]), ..a };
         let six = NeighborReport { ip: Ipv6Addr::from_bits(0x0a00_0001).into(), ..a };
         let far = NeighborReport { ip: Ipv6Addr::from_bits(1 << 64 | 0x0a00_0001).into(), ..a };
         let now = 10 * hz;

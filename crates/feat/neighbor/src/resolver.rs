@@ -3,7 +3,7 @@
 use crate::Family;
 use crate::neighbors::Neighbors;
 use std::net::IpAddr;
-use thalweg_device::{InterfaceView, Mac, SwIfIndex};
+use thalweg_device::{InterfaceView, MacAddr, SwIfIndex};
 use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_graph::Control;
 
@@ -23,7 +23,7 @@ pub trait Resolver: Sync {
 
     /// Sends a request for `ip` with [`send`](crate::send): to all, or to the MAC address at which
     /// it was last heard.
-    fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<Mac>);
+    fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>);
 
     /// Returns whether a host of the link can have this address, by the interface's addresses. Only
     /// such neighbours are learned.

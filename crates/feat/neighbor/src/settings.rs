@@ -49,7 +49,7 @@ fn parse_entry(text: &str) -> Option<(MacAddr, bool, bool)> {
             _ => return None,
         }
     }
-    Some((MacAddr(mac), stays, no_route))
+    Some((mac, stays, no_route))
 }
 
 fn neighbor(value: &Value) -> Result<(), String> {
@@ -86,7 +86,7 @@ impl Section<Control> for Settings {
         }
         for n in state.configured() {
             let Some(mac) = n.mac else { continue };
-            let mut text = MacAddr(mac).to_string();
+            let mut text = mac.to_string();
             if n.is_static {
                 text += " static";
             }

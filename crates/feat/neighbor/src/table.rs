@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
-use thalweg_device::{Mac, SwIfIndex};
+use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_fib::Dpo;
 use thalweg_graph::NodeId;
 
@@ -139,7 +139,7 @@ pub(crate) enum Action {
     /// It is no longer resolved.
     Gone { key: Key, dpo: Option<Dpo>, is_static: bool },
     /// Send a request, unicast to `to` if given.
-    Request { key: Key, to: Option<Mac> },
+    Request { key: Key, to: Option<MacAddr> },
     /// Drop the held packets, and new ones for `hold`.
     Fail { waiters: Vec<Waiter>, hold: Duration },
 }
@@ -153,7 +153,7 @@ enum Phase {
 }
 
 pub(crate) struct Entry {
-    pub(crate) mac: Option<Mac>,
+    pub(crate) mac: Option<MacAddr>,
     pub(crate) is_static: bool,
     pub(crate) no_fib: bool,
     pub(crate) origin: Origin,
@@ -435,7 +435,7 @@ impl NeighborTable {
     }
 
     /// Handles a report of a sender.
-    pub(crate) fn learn(&mut self, key: Key, mac: Mac, origin: Origin, now: Instant) {
+    pub(crate) fn learn(&mut self, key: Key, mac: MacAddr, origin: Origin, now: Instant) {
         let stats = &mut self.sides[side(key)].stats;
         match self.entries.get(&key) {
             // A gratuitous announcement only updates known neighbours.
@@ -463,7 +463,7 @@ impl NeighborTable {
     fn resolve(
         &mut self,
         key: Key,
-        mac: Mac,
+        mac: MacAddr,
         origin: Origin,
         now: Instant,
         f: impl FnOnce(&mut Entry),
@@ -519,7 +519,7 @@ impl NeighborTable {
     pub(crate) fn set(
         &mut self,
         key: Key,
-        mac: Mac,
+        mac: MacAddr,
         is_static: bool,
         no_fib: bool,
         now: Instant,

@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use thalweg_buffer::{IcmpCause, PktMut};
 use thalweg_device::testing::Lab;
-use thalweg_device::{IfTable, InterfaceView, Interfaces, Mac, SwIfIndex, testing};
+use thalweg_device::{IfTable, InterfaceView, Interfaces, MacAddr, SwIfIndex, testing};
 use thalweg_engine::Feature;
 use thalweg_fib::{Dpo, DpoTable, Forwarding, Kind, LinkType, Peer};
 use thalweg_graph::{Built, Control, Inject, Node, NodeCx, NodeDecl, NodeId, Verdict};
@@ -59,22 +59,22 @@ struct Stub(Family);
 static STUBS: [Stub; 2] = [Stub(Family::Ip4), Stub(Family::Ip6)];
 
 /// A frame of the protocol.
-fn frame(to: Mac, from: Mac, operation: u8, ip: IpAddr) -> Vec<u8> {
+fn frame(to: MacAddr, from: MacAddr, operation: u8, ip: IpAddr) -> Vec<u8> {
     let bytes = match ip {
         IpAddr::V4(ip) => [&[4][..], &ip.octets()].concat(),
         IpAddr::V6(ip) => [&[6][..], &ip.octets()].concat(),
     };
-    [&to[..], &from, &ETHERTYPE, &[operation], &bytes].concat()
+    [&to.0[..], &from.0, &ETHERTYPE, &[operation], &bytes].concat()
 }
 
 /// Reads a frame of the protocol: destination, operation, address.
-pub(crate) fn read(frame: &[u8]) -> Option<(Mac, u8, IpAddr)> {
+pub(crate) fn read(frame: &[u8]) -> Option<(MacAddr, u8, IpAddr)> {
     let (header, [operation, family, ip @ ..]) = frame.split_at_checked(14)? else { return None };
     let ip = match family {
         4 => IpAddr::V4(Ipv4Addr::from(*ip.first_chunk::<4>()?)),
         _ => IpAddr::V6(Ipv6Addr::from(*ip.first_chunk::<16>()?)),
     };
-    (header[12..] == ETHERTYPE).then_some((*header.first_chunk()?, *operation, ip))
+    (header[12..] == ETHERTYPE).then_some((MacAddr(*header.first_chunk()?), *operation, ip))
 }
 
 impl Resolver for Stub {
@@ -87,8 +87,8 @@ impl Resolver for Stub {
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
         addresses(c, sw_if).iter().any(|(own, _)| Family::of(*own) == self.0 && *own != ip)
     }
-    fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<Mac>) {
-        let bytes = frame(to.unwrap_or([0xff; 6]), view.mac, REQUEST, ip);
+    fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>) {
+        let bytes = frame(to.unwrap_or(MacAddr([0xff; 6])), view.mac, REQUEST, ip);
         crate::send(c, view, &bytes);
     }
     fn is_peer(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
@@ -106,7 +106,7 @@ impl Resolver for Stub {
         let own = addresses(c, view.sw_if);
         let own: Vec<_> = own.iter().filter(|(ip, _)| Family::of(*ip) == self.0).collect();
         for (ip, _) in &own {
-            crate::send(c, view, &frame([0xff; 6], view.mac, REPLY, *ip));
+            crate::send(c, view, &frame(MacAddr([0xff; 6]), view.mac, REPLY, *ip));
         }
         own.len()
     }
@@ -143,7 +143,7 @@ impl Node for Input {
         let Some((_, operation, ip)) = read(p.data()) else { return Verdict::drop(input::BAD) };
         let mac = *p.data()[6..].first_chunk().unwrap();
         let origin = if operation == REPLY { Origin::Reply } else { Origin::Request };
-        match self.0.sender(cx, p.rx_if(), (ip, mac), origin) {
+        match self.0.sender(cx, p.rx_if(), (ip, MacAddr(mac)), origin) {
             Reported::Sent | Reported::Known => {}
             Reported::Throttled | Reported::Busy => cx.count(input::LOST, 1),
         }
@@ -220,7 +220,7 @@ impl Node for Glean {
         let row = self.1.load(cx.guard()).get(state.tx_if());
         self.2.keep_for_host(cx, p, (state.tx_if(), ip), |cx| {
             let Some(mut request) = cx.originate() else { return };
-            request.append(&frame([0xff; 6], row.mac, REQUEST, ip), cx.cache());
+            request.append(&frame(MacAddr([0xff; 6]), row.mac, REQUEST, ip), cx.cache());
             request.set_tx_if(state.tx_if());
             cx.send(request, Verdict::node(row.output));
         })
@@ -300,8 +300,8 @@ pub(crate) fn ip6(n: u8) -> IpAddr {
 }
 
 /// MAC address of the test's neighbour `n`.
-pub(crate) fn mac(n: u8) -> Mac {
-    [2, 0, 0, 0, 0, n]
+pub(crate) fn mac(n: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, n])
 }
 
 /// A router with `test0` at 10.0.0.1/24 and 2001:db8::a00:1/64; `test1` has no addresses.
@@ -351,21 +351,21 @@ impl Bench {
     }
 
     /// MAC address of a neighbour, if resolved.
-    pub(crate) fn known(&self, ip: IpAddr) -> Option<Mac> {
+    pub(crate) fn known(&self, ip: IpAddr) -> Option<MacAddr> {
         self.find(ip).and_then(|n| n.mac)
     }
 
     /// A neighbour on `test0` sends a request or a reply, by a worker.
-    pub(crate) fn hear(&mut self, worker: usize, ip: IpAddr, mac: Mac, reply: bool) {
+    pub(crate) fn hear(&mut self, worker: usize, ip: IpAddr, mac: MacAddr, reply: bool) {
         let operation = if reply { REPLY } else { REQUEST };
-        let bytes = frame(testing::our_mac(0), mac, operation, ip);
+        let bytes = frame(MacAddr(testing::our_mac(0)), mac, operation, ip);
         self.lab.deliver_to(worker, 0, vec![bytes]);
         self.lab.seen();
         self.turn();
     }
 
     /// Neighbour `n` of a family replies.
-    pub(crate) fn reply(&mut self, ip: IpAddr, mac: Mac) {
+    pub(crate) fn reply(&mut self, ip: IpAddr, mac: MacAddr) {
         self.hear(0, ip, mac, true);
     }
 
@@ -409,18 +409,18 @@ impl Bench {
     }
 
     /// Takes the requests sent: their destination and address.
-    pub(crate) fn asked(&mut self) -> Vec<(Mac, IpAddr)> {
+    pub(crate) fn asked(&mut self) -> Vec<(MacAddr, IpAddr)> {
         let sent = self.lab.sent();
         sent.iter().filter_map(|(_, f)| read(f)).map(|(to, _, ip)| (to, ip)).collect()
     }
 
     /// Takes the packets sent: MAC address, ethertype and mark.
-    pub(crate) fn released(&mut self) -> Vec<(Mac, u16, u8)> {
+    pub(crate) fn released(&mut self) -> Vec<(MacAddr, u16, u8)> {
         let sent = self.lab.sent();
         let packets = sent.iter().map(|(_, f)| f).filter(|f| read(f).is_none());
         let parts = |f: &Vec<u8>| {
             let ethertype = u16::from_be_bytes([f[12], f[13]]);
-            (*f.first_chunk().unwrap(), ethertype, *f.last().unwrap())
+            (MacAddr(*f.first_chunk().unwrap()), ethertype, *f.last().unwrap())
         };
         packets.map(parts).collect()
     }

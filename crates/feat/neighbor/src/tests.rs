@@ -12,6 +12,7 @@ use thalweg_api::types::{AddressFamily, InterfaceIndex};
 use thalweg_device::testing::Lab;
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_fib::{Forwarding, LinkType};
+use thalweg_wire::MacAddr;
 
 #[test]
 fn lists_are_current() {
@@ -56,7 +57,7 @@ fn packets_wait_for_their_neighbour_and_are_released_in_order() {
         let seen = watch(&mut b);
         (1..=3).for_each(|mark| b.packet(0, ip(7), mark));
         b.turn();
-        assert_eq!(b.asked(), [([0xff; 6], ip(7))]);
+        assert_eq!(b.asked(), [(MacAddr::BROADCAST, ip(7))]);
         assert_eq!(b.find(ip(7)).map(|n| n.state), Some(State::Incomplete));
         b.reply(ip(7), mac(7));
         b.lab.until("the packets", |lab| lab.sent_frames() == 3);
@@ -120,7 +121,7 @@ fn an_ipv4_packet_may_wait_for_an_ipv6_neighbour() {
     let dpo = b.adjacency(LinkType::Ip4, ip6(7));
     b.inject(0, "stub4-incomplete", dpo, [192, 0, 2, 9].into(), 1);
     b.turn();
-    assert_eq!(b.asked(), [([0xff; 6], ip6(7))]);
+    assert_eq!(b.asked(), [(MacAddr::BROADCAST, ip6(7))]);
     b.reply(ip6(7), mac(7));
     b.lab.until("the packet", |lab| lab.sent_frames() == 1);
     assert_eq!(b.released(), [(mac(7), 0x0800, 1)]);
@@ -375,7 +376,7 @@ fn a_silence_does_not_pass_to_the_next_owner_of_an_index() {
     let other = other.expect("the index in use again");
     b.inject(0, "stub6-incomplete", dpo, other, 2);
     b.turn();
-    assert_eq!(b.asked(), [([0xff; 6], other)]);
+    assert_eq!(b.asked(), [(MacAddr::BROADCAST, other)]);
     b.reply(other, mac(8));
     b.lab.until("the packet", |lab| lab.sent_frames() == 1);
     assert_eq!(b.released(), [(mac(8), 0x86dd, 2)]);

@@ -459,7 +459,7 @@ fn the_hosts_adapters_are_the_routers_interfaces() {
         !collector.adapters.is_empty()
     });
     let mac = interface::view(&lab.c, SwIfIndex(b.get())).expect("an interface").mac;
-    assert_eq!(collector.adapters, [(b.0, vec![MacAddr(mac)])]);
+    assert_eq!(collector.adapters, [(b.0, vec![MacAddr(mac.0)])]);
     lab.close();
 }
 

@@ -104,7 +104,7 @@ fn interfaces(c: &Control) -> Vec<Interface> {
         name: view.name.clone(),
         index: view.sw_if.to_string(),
         kind: view.dev_type,
-        mac: thalweg_wire::MacAddr(view.mac).to_string(),
+        mac: view.mac.to_string(),
         tag: view.tag.clone(),
         admin_up: view.admin_up,
         link_up: view.link_up,

@@ -96,7 +96,7 @@ fn details(view: &InterfaceView) -> SwInterfaceDetails {
     SwInterfaceDetails {
         sw_if_index: InterfaceIndex(view.sw_if.get()),
         sup_sw_if_index: view.parent.unwrap_or(view.sw_if).get(),
-        l2_address: MacAddr(view.mac),
+        l2_address: view.mac,
         flags: flags(view),
         r#type: IfType::HARDWARE,
         link_duplex: LinkDuplex::UNKNOWN,

@@ -29,6 +29,6 @@ fn handle(
     c: &mut Control,
     rq: SwInterfaceGetMacAddress,
 ) -> Result<SwInterfaceGetMacAddressReply, Retval> {
-    let mac_address = MacAddr(view(c, rq.sw_if_index)?.mac);
+    let mac_address = view(c, rq.sw_if_index)?.mac;
     Ok(SwInterfaceGetMacAddressReply { mac_address })
 }

@@ -24,6 +24,6 @@ fn handle(
     c: &mut Control,
     rq: SwInterfaceSetMacAddress,
 ) -> Result<SwInterfaceSetMacAddressReply, Retval> {
-    interface::set_mac(c, SwIfIndex(rq.sw_if_index.0), rq.mac_address.0)?;
+    interface::set_mac(c, SwIfIndex(rq.sw_if_index.0), rq.mac_address)?;
     Ok(SwInterfaceSetMacAddressReply)
 }

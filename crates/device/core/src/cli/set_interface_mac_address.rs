@@ -1,7 +1,7 @@
 //! `set interface mac address`: sets an interface's MAC address.
 
 use crate::command_line::{interface_arg, interface_names, refused};
-use crate::{interface, report};
+use crate::interface;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -34,7 +34,7 @@ impl Command<Control> for SetInterfaceMacAddress {
         let mac = args.mac("MAC address")?;
         args.end()?;
         interface::set_mac(c, sw_if, mac).map_err(refused)?;
-        out.json(serde_json::json!({ "index": sw_if.get(), "mac": report::mac(mac) }));
+        out.json(serde_json::json!({ "index": sw_if.get(), "mac": mac.to_string() }));
         Ok(Outcome::Done)
     }
 

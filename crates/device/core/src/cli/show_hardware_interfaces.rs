@@ -41,7 +41,7 @@ fn text(c: &Control, v: &InterfaceView, detail: Detail, out: &mut Output) {
     match v.ethernet {
         true => {
             let promiscuous = if v.promiscuous { ", promiscuous" } else { "" };
-            out.line(format_args!("  Ethernet address {}{promiscuous}", report::mac(v.mac)));
+            out.line(format_args!("  Ethernet address {}{promiscuous}", v.mac));
         }
         false => out.line(format_args!("  {}", v.dev_type)),
     }
@@ -62,7 +62,7 @@ fn value(c: &Control, v: &InterfaceView) -> serde_json::Value {
         "link_up": v.link_up,
         "link_speed_kbps": v.speed_kbps,
         "link_mtu": v.link_mtu,
-        "mac": v.ethernet.then(|| report::mac(v.mac)),
+        "mac": v.ethernet.then(|| v.mac.to_string()),
         "offloads": {
             "tx_checksum": v.caps.tx_csum, "tx_tso": v.caps.tx_tso, "tx_uso": v.caps.tx_uso,
         },

@@ -1,7 +1,7 @@
 //! Interfaces as workers read them.
 
 use super::kind::MODES;
-use super::{Caps, Interface, Mac, Subs, SwIfIndex, Tags};
+use super::{Caps, Interface, MacAddr, Subs, SwIfIndex, Tags};
 use std::sync::Arc;
 use thalweg_graph::NodeId;
 use thalweg_tables::CowTable;
@@ -16,7 +16,7 @@ pub struct IfRow {
     /// Accepts frames for any MAC address (promiscuous or bridged).
     pub accept_all: bool,
     /// MAC address.
-    pub mac: Mac,
+    pub mac: MacAddr,
     /// Output node.
     pub output: NodeId,
     /// Node of frames received, if its mode is not [`Mode::Routed`](super::Mode::Routed).
@@ -43,7 +43,7 @@ pub(super) static NO_ROW: IfRow = IfRow {
     present: false,
     admin_up: false,
     accept_all: false,
-    mac: [0; 6],
+    mac: MacAddr::ZERO,
     output: NodeId(0),
     mode_input: None,
     whole_input: None,

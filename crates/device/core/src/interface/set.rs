@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::SwIfIndex;
+use thalweg_wire::MacAddr;
 
 /// Brings an interface up or down.
 ///
@@ -87,8 +88,8 @@ pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError
 ///
 /// # Errors
 /// If the interface does not exist, the address is not unicast, or the driver cannot.
-pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: Mac) -> Result<(), DeviceError> {
-    if mac[0] & 1 != 0 || mac == [0; 6] {
+pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: MacAddr) -> Result<(), DeviceError> {
+    if !mac.is_unicast() {
         return Err(DeviceError::Failed("not a unicast MAC address".into()));
     }
     let v = view(c, sw_if)?;

@@ -64,11 +64,11 @@ mod tests {
         let dpo = adjacency(&b, 7);
         b.packet("ip4-arp", dpo, [192, 0, 2, 99].into(), 1);
         b.until("request", |b| !b.sent.lock().unwrap().is_empty());
-        assert_eq!(b.sent_arp(), [([0xff; 6], ArpRepr::request(MacAddr(US), OUR_IP, ip(7)))]);
+        assert_eq!(b.sent_arp(), [(MacAddr::BROADCAST, ArpRepr::request(US, OUR_IP, ip(7)))]);
         b.reply_from(7);
         b.until("held packet", |b| !b.sent.lock().unwrap().is_empty());
         let sent = b.sent();
-        assert_eq!((sent.len(), &sent[0][..6]), (1, &mac(7)[..]));
+        assert_eq!((sent.len(), &sent[0][..6]), (1, &mac(7).0[..]));
         // The next packet is not held.
         b.packet("ip4-arp", dpo, [192, 0, 2, 99].into(), 2);
         b.settle();

@@ -146,14 +146,14 @@ mod tests {
         }
         b.settle();
         let asked = b.sent_arp();
-        assert_eq!(asked, [([0xff; 6], ArpRepr::request(MacAddr(US), OUR_IP, ip(7)))]);
+        assert_eq!(asked, [(MacAddr::BROADCAST, ArpRepr::request(US, OUR_IP, ip(7)))]);
         assert_eq!(b.count("ip4-glean", "OVERFLOW"), 2);
         b.reply_from(7);
         b.until("held packets", |b| b.c.worker_stats(0).totals.tx.get() > PER_NEIGHBOR as u64);
         let sent = b.sent();
         let marks: Vec<u8> = sent.iter().map(|f| *f.last().unwrap()).collect();
         assert_eq!(marks, (2..end).collect::<Vec<_>>());
-        assert!(sent.iter().all(|f| f[..6] == mac(7) && f[6..12] == US && f[12..14] == [8, 0]));
+        assert!(sent.iter().all(|f| f[..6] == mac(7).0 && f[6..12] == US.0 && f[12..14] == [8, 0]));
         b.finish();
     }
 

@@ -64,7 +64,7 @@ fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
         // Any destination address is accepted, but broadcast and multicast frames are counted.
         mask[0] = 1;
     } else {
-        want[..6].copy_from_slice(&row.mac);
+        want[..6].copy_from_slice(&row.mac.0);
         mask[..6].fill(0xff);
     }
     want[12..14].copy_from_slice(&kind);
@@ -81,7 +81,7 @@ impl EthernetInput {
             cx.stats().interface(p.rx_if()).received_by_group(dst, p.total_len() as u64);
             return true;
         }
-        dst == row.mac || row.accept_all
+        dst == row.mac.0 || row.accept_all
     }
 
     /// As the kernel, for a frame of several interfaces, if all are in the same mode.

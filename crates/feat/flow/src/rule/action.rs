@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::Ipv4Addr;
+use thalweg_wire::MacAddr;
 
 use super::key::{self, ether};
 use super::matching::{Match, masked, number};
@@ -29,9 +30,9 @@ pub enum Action {
     /// Clears the tracking state.
     CtClear,
     /// Sets the Ethernet source.
-    SetSource([u8; 6]),
+    SetSource(MacAddr),
     /// Sets the Ethernet destination.
-    SetDestination([u8; 6]),
+    SetDestination(MacAddr),
     /// Sets the upper six bits of the type of service.
     SetTos(u8),
     /// Sets the ECN bits.
@@ -76,7 +77,7 @@ fn table(word: &str, text: &str) -> Result<u8, RuleError> {
     number.ok_or_else(|| RuleError::new(word, "a table from 0 to 254 expected"))
 }
 
-fn mac(word: &str, text: &str) -> Result<[u8; 6], RuleError> {
+fn mac(word: &str, text: &str) -> Result<MacAddr, RuleError> {
     thalweg_config::declare::mac(text)
         .ok_or_else(|| RuleError::new(word, "an Ethernet address expected"))
 }
@@ -339,13 +340,6 @@ impl Ct {
     }
 }
 
-fn hex_mac(f: &mut fmt::Formatter<'_>, mac: &[u8; 6]) -> fmt::Result {
-    for (i, byte) in mac.iter().enumerate() {
-        write!(f, "{}{byte:02x}", if i == 0 { "" } else { ":" })?;
-    }
-    Ok(())
-}
-
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -361,9 +355,9 @@ impl fmt::Display for Action {
             }
             Action::Ct(ct) => ct.fmt(f),
             Action::CtClear => f.write_str("ct_clear"),
-            Action::SetSource(mac) => f.write_str("mod_dl_src:").and_then(|()| hex_mac(f, mac)),
+            Action::SetSource(mac) => write!(f, "mod_dl_src:{mac}"),
             Action::SetDestination(mac) => {
-                f.write_str("mod_dl_dst:").and_then(|()| hex_mac(f, mac))
+                write!(f, "mod_dl_dst:{mac}")
             }
             Action::SetTos(tos) => write!(f, "mod_nw_tos:{tos}"),
             Action::SetEcn(ecn) => write!(f, "mod_nw_ecn:{ecn}"),

@@ -1,6 +1,7 @@
 //! The left side of a rule: its match.
 
 use std::net::Ipv4Addr;
+use thalweg_wire::MacAddr;
 
 use thalweg_conntrack::State;
 
@@ -125,8 +126,7 @@ pub(crate) fn masked(text: &str, all: u128) -> Option<(u128, u128)> {
 }
 
 fn mac(text: &str) -> Option<u64> {
-    let bytes = thalweg_config::declare::mac(text)?;
-    Some(bytes.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+    text.parse().ok().map(MacAddr::to_u64)
 }
 
 fn masked_mac(text: &str) -> Option<(u64, u64)> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::Ipv4Addr;
+use thalweg_wire::MacAddr;
 
 use super::action::Action;
 use super::key::{self, Place, Words};
@@ -140,11 +141,6 @@ fn parts(field: Field) -> &'static Names {
     found.unwrap_or(&FIELDS[0])
 }
 
-fn mac_bytes(value: u64) -> [u8; 6] {
-    let [_, _, mac @ ..] = value.to_be_bytes();
-    mac
-}
-
 impl Field {
     /// Value in a packet with these fields.
     pub(crate) fn of(self, words: &Words) -> u64 {
@@ -154,8 +150,8 @@ impl Field {
     /// The action that sets the whole field.
     pub(crate) fn whole(self, value: u64) -> Action {
         match self {
-            Field::EtherSource => Action::SetSource(mac_bytes(value)),
-            Field::EtherDestination => Action::SetDestination(mac_bytes(value)),
+            Field::EtherSource => Action::SetSource(MacAddr::from_u64(value)),
+            Field::EtherDestination => Action::SetDestination(MacAddr::from_u64(value)),
             Field::VlanId => Action::Tag(Tag::Id(value as u16)),
             Field::VlanPriority => Action::Tag(Tag::Priority(value as u8)),
             Field::Source => Action::SetAddress(true, Ipv4Addr::from_bits(value as u32)),
@@ -182,7 +178,7 @@ impl Field {
         match self {
             Field::EtherSource | Field::EtherDestination => {
                 let mac = thalweg_config::declare::mac(text)?;
-                Some(mac.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+                Some(mac.to_u64())
             }
             Field::Source | Field::Destination => {
                 text.parse::<Ipv4Addr>().ok().map(|a| a.to_bits().into())
@@ -201,9 +197,7 @@ impl Field {
 
     fn write(self, value: u64, is_mask: bool) -> String {
         match self {
-            Field::EtherSource | Field::EtherDestination => {
-                mac_bytes(value).map(|byte| format!("{byte:02x}")).join(":")
-            }
+            Field::EtherSource | Field::EtherDestination => MacAddr::from_u64(value).to_string(),
             Field::Source | Field::Destination => Ipv4Addr::from_bits(value as u32).to_string(),
             _ if is_mask => format!("{value:#x}"),
             _ => value.to_string(),

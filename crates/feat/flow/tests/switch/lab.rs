@@ -269,7 +269,7 @@ impl Device for NoDevice {
     fn dev_type(&self) -> &'static str {
         "load"
     }
-    fn set_mac(&mut self, _: &mut Control, _: [u8; 6]) -> Result<bool, DeviceError> {
+    fn set_mac(&mut self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
         Ok(true)
     }
 }
@@ -332,7 +332,7 @@ impl Lab {
     fn port(&mut self, n: u8) -> SwIfIndex {
         let spec = InterfaceSpec {
             name: format!("port{n}"),
-            mac: [2, 0, 0, 0, 9, n],
+            mac: MacAddr([2, 0, 0, 0, 9, n]),
             mtu: 9000,
             speed_kbps: 0,
             link_up: true,

@@ -88,7 +88,7 @@ impl Lab {
     pub fn neighbor(&mut self, n: u8, ip: Ipv4Addr, mac: MacAddr) {
         let flags = neighbor::NeighborFlags { is_static: true, ..Default::default() };
         let sw_if = self.sw_if(n);
-        neighbor::set(&mut self.c, sw_if, ip.into(), mac.0, flags).expect("neighbour");
+        neighbor::set(&mut self.c, sw_if, ip.into(), mac, flags).expect("neighbour");
     }
 
     /// An IPv4 packet from host `host` behind `testN`.

@@ -4,6 +4,7 @@ use crate::lab::{Lab, framed, host_mac, icmp_error, ip, prefix, sound, udp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_feat_ip::{Path, add_route};
 use thalweg_fib::{Forwarding, TableId};
+use thalweg_wire::MacAddr;
 
 /// Frames of as many flows, by destination and port.
 fn flows(n: u16) -> Vec<Vec<u8>> {
@@ -117,7 +118,7 @@ fn an_ipv6_next_hop_is_one_like_others() {
     let path = Path::via(hop, Some(test1));
     add_route(&mut lab.c, TableId(0), prefix("48.0.0.0/8"), vec![path], true).expect("a route");
     let f = lab.c.state::<Forwarding>();
-    f.borrow_mut().set_neighbor(&lab.c, test1, hop, Some(host_mac(1, 3).0));
+    f.borrow_mut().set_neighbor(&lab.c, test1, hop, Some(MacAddr(host_mac(1, 3).0)));
     let packet = vec![framed(0, 2, &udp(ip(0, 2), [48, 0, 0, 1].into(), 8).build())];
     for _ in 0..2 {
         lab.receive(0, packet.clone());

@@ -13,6 +13,7 @@ use thalweg_feat_ip::{
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
 use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_tables::Ipv4Prefix;
+use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 
 #[test]
@@ -128,7 +129,7 @@ fn tagged_headers_leave_in_frames_as_alone() {
                 let flags =
                     thalweg_feat_neighbor::NeighborFlags { is_static: true, ..Default::default() };
                 let (ip, mac) = (Ipv4Addr::new(10, n, id as u8, host), host_mac(n, host));
-                thalweg_feat_neighbor::set(&mut lab.c, sub, ip.into(), mac.0, flags)
+                thalweg_feat_neighbor::set(&mut lab.c, sub, ip.into(), MacAddr(mac.0), flags)
                     .expect("neighbour");
             }
             ways.push((sub, n, tags));

@@ -51,7 +51,7 @@ fn handle(
         for a in some.iter().filter(|a| rq.bd_id == u32::MAX || a.bridge == rq.bd_id) {
             out.send(&L2FibTableDetails {
                 bd_id: a.bridge,
-                mac: MacAddr(a.mac),
+                mac: a.mac,
                 sw_if_index: InterfaceIndex(a.port.get()),
                 static_mac: matches!(a.origin, Origin::Static | Origin::Filter),
                 filter_mac: a.origin == Origin::Filter,

@@ -33,7 +33,7 @@ pub static SERVICE: Call<Control, L2fibAddDel, L2fibAddDelReply> = Call::new(&L2
 
 fn handle(c: &mut Control, rq: L2fibAddDel) -> Result<L2fibAddDelReply, Retval> {
     if !rq.is_add {
-        crate::remove_address(c, rq.bd_id, rq.mac.0)?;
+        crate::remove_address(c, rq.bd_id, rq.mac)?;
         return Ok(L2fibAddDelReply);
     }
     if rq.bvi_mac {
@@ -45,6 +45,6 @@ fn handle(c: &mut Control, rq: L2fibAddDel) -> Result<L2fibAddDelReply, Retval> 
         (false, false) => Origin::Added,
     };
     let port = (!rq.filter_mac).then_some(SwIfIndex(rq.sw_if_index.0));
-    crate::add_address(c, rq.bd_id, rq.mac.0, port, origin)?;
+    crate::add_address(c, rq.bd_id, rq.mac, port, origin)?;
     Ok(L2fibAddDelReply)
 }

@@ -5,7 +5,7 @@ use crate::cli_support::{bridge_arg, failed};
 use crate::{Address, L2, L2Error, Origin};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
-use thalweg_device::{Mac, SwIfIndex};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::{Sorted, Sorter};
 use thalweg_wire::MacAddr;
@@ -90,9 +90,9 @@ struct Query {
 /// Progress of a listing.
 enum Stage {
     /// Collecting the entries.
-    Gather(Sorter<(u32, Mac)>),
+    Gather(Sorter<(u32, MacAddr)>),
     /// Printing the entries in order.
-    Print(Sorted<(u32, Mac)>),
+    Print(Sorted<(u32, MacAddr)>),
 }
 
 impl Query {
@@ -173,7 +173,7 @@ fn tail(all: &Bridges, out: &mut Output) {
     }
 }
 
-const HEADING: &str = "    Mac-Address     BD-Idx If-Idx BSN-ISN Age(min) static filter bvi         \
+const HEADING: &str = "    MacAddr-Address     BD-Idx If-Idx BSN-ISN Age(min) static filter bvi         \
                        Interface-Name";
 
 fn row(c: &Control, a: &Address, index: u16, ages: bool) -> String {
@@ -191,7 +191,7 @@ fn row(c: &Control, a: &Address, index: u16, ages: bool) -> String {
     };
     format!(
         "{:^19} {index:^6} {port:^7}  0/0   {age:^8}{:^7}{:^7}{:^5}{name:^30}",
-        MacAddr(a.mac).to_string(),
+        a.mac.to_string(),
         star(stays),
         star(filter),
         "-",
@@ -208,7 +208,7 @@ fn as_json(c: &Control, a: &Address) -> serde_json::Value {
     let port = (a.port != SwIfIndex::MAX).then(|| c.interface_name(a.port));
     json!({
         "bridge_domain": a.bridge,
-        "mac": MacAddr(a.mac).to_string(),
+        "mac": a.mac.to_string(),
         "interface": port,
         "origin": origin,
         "age_seconds": a.age.as_secs(),

@@ -107,7 +107,8 @@ fn sent_one(lab: &mut Lab) -> (SwIfIndex, Vec<u8>) {
 
 fn neighbor(lab: &mut Lab, sw_if: SwIfIndex, ip: Ipv4Addr, mac: MacAddr) {
     let flags = thalweg_feat_neighbor::NeighborFlags { is_static: true, ..Default::default() };
-    thalweg_feat_neighbor::set(&mut lab.c, sw_if, ip.into(), mac.0, flags).expect("neighbour");
+    thalweg_feat_neighbor::set(&mut lab.c, sw_if, ip.into(), MacAddr(mac.0), flags)
+        .expect("neighbour");
 }
 
 /// Packets and bytes that an interface received and sent.

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex};
+use thalweg_wire::MacAddr;
 
 fn up(lab: &Lab) -> usize {
     let all = lab.c.state::<Interfaces>();
@@ -33,12 +34,12 @@ fn a_port_has_thousands_without_nodes_of_their_own() {
     lab.up(0, true);
     lab.until("all up", |lab| up(lab) == 4094);
     assert_eq!(events.get(), 2 * 4094);
-    interface::set_mac(&mut lab.c, port, [2, 0, 0, 0, 0, 0x77]).expect("a MAC address");
+    interface::set_mac(&mut lab.c, port, MacAddr([2, 0, 0, 0, 0, 0x77])).expect("a MAC address");
     interface::set_link_mtu(&mut lab.c, port, 1400).expect("an MTU");
     let last = interface::find(&lab.c, "test0.4094").expect("the last");
     let like_parent = |lab: &Lab| {
         let view = interface::view(&lab.c, last).expect("a view");
-        (view.mac[5], view.link_mtu, view.mtu.l3) == (0x77, 1400, 1400)
+        (view.mac.0[5], view.link_mtu, view.mtu.l3) == (0x77, 1400, 1400)
     };
     lab.until("the last to follow", |lab| like_parent(lab));
     // They go with their parent, which says so meanwhile.
@@ -104,7 +105,7 @@ fn mistakes_change_nothing() {
     assert_eq!(id.to_string(), "VLAN id must be between 1 and 4094, not 4095");
     let local = interface::create_sub(&mut lab.c, SwIfIndex(0), 6, one(6)).expect_err("no device");
     assert!(matches!(local, DeviceError::Unsupported { .. }));
-    let mac = interface::set_mac(&mut lab.c, sub, [2; 6]).expect_err("its parent's");
+    let mac = interface::set_mac(&mut lab.c, sub, MacAddr([2; 6])).expect_err("its parent's");
     assert!(matches!(mac, DeviceError::Unsupported { .. }));
     assert_eq!(lab.c.state::<Interfaces>().borrow().subs_of(port).collect::<Vec<_>>(), [sub]);
     interface::delete(&mut lab.c, sub).expect("delete");

@@ -45,7 +45,7 @@ fn handle(c: &mut Control, rq: IpNeighborAddDel) -> Result<IpNeighborAddDelReply
         is_static: rq.neighbor.flags.has(IpNeighborFlags::STATIC),
         no_fib_entry: rq.neighbor.flags.has(IpNeighborFlags::NO_FIB_ENTRY),
     };
-    neighbors::set(c, SwIfIndex(sw_if), ip, rq.neighbor.mac_address.0, flags)?;
+    neighbors::set(c, SwIfIndex(sw_if), ip, rq.neighbor.mac_address, flags)?;
     let stats_index = find(c, &rq.neighbor).and_then(|n| n.dpo).unwrap_or(Dpo::MAX);
     Ok(IpNeighborAddDelReply { stats_index: stats_index.get() })
 }

@@ -64,7 +64,7 @@ impl Command<Control> for SetIpNeighbor {
         out.json(json!({
             "interface": interface,
             "ip": ip.to_string(),
-            "mac": mac.map(|m| thalweg_wire::MacAddr(m).to_string()),
+            "mac": mac.map(|m| m.to_string()),
             "static": flags.is_static,
             "no_fib_entry": flags.no_fib_entry,
             "deleted": del,

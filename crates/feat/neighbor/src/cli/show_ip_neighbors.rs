@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use std::task::Poll;
 use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table, pieces};
 use thalweg_graph::Control;
-use thalweg_wire::MacAddr;
 
 /// `show ip neighbors [<interface>]`
 pub struct ShowIpNeighbors;
@@ -45,7 +44,7 @@ fn table() -> Table {
 }
 
 fn row(c: &Control, n: &Neighbor) -> [String; 5] {
-    let mac = n.mac.map_or_else(|| "-".to_owned(), |m| MacAddr(m).to_string());
+    let mac = n.mac.map_or_else(|| "-".to_owned(), |m| m.to_string());
     let age = format!("{:.4}", n.age.as_secs_f64());
     [age, n.ip.to_string(), flags(n), mac, c.interface_name(n.sw_if)]
 }
@@ -54,7 +53,7 @@ fn json(c: &Control, n: &Neighbor) -> Value {
     json!({
         "interface": c.interface_name(n.sw_if),
         "ip": n.ip.to_string(),
-        "mac": n.mac.map(|m| MacAddr(m).to_string()),
+        "mac": n.mac.map(|m| m.to_string()),
         "state": n.state.word(),
         "static": n.is_static,
         "no_fib_entry": n.no_fib_entry,

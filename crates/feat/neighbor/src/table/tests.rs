@@ -2,8 +2,9 @@ use super::*;
 use proptest::prelude::*;
 use std::net::Ipv6Addr;
 use thalweg_device::SwIfIndex;
+use thalweg_wire::MacAddr;
 
-const MAC: Mac = [2, 0, 0, 0, 0, 7];
+const MAC: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
 
 fn key(n: u8) -> Key {
     (SwIfIndex(1), IpAddr::from([10, 0, 0, n]))
@@ -302,7 +303,7 @@ proptest! {
                     waiting.insert(any_key(n));
                     t.request(any_key(n), Some(waiter_for(any_key(n))), true, now);
                 }
-                Op::Learn(n, m, origin) => t.learn(any_key(n), [2, 0, 0, 0, m, n], origin, now),
+                Op::Learn(n, m, origin) => t.learn(any_key(n), MacAddr([2, 0, 0, 0, m, n]), origin, now),
                 Op::Set(n, is_static) => drop(t.set(any_key(n), MAC, is_static, false, now)),
                 Op::Remove(n) => drop(t.remove(any_key(n))),
                 Op::Flush(n) => {

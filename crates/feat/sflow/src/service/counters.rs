@@ -6,7 +6,6 @@ use thalweg_device::SwIfIndex;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::model::{HostAdapter, HostAdapters, InterfaceCounters};
 use thalweg_sflow_agent::agent::InterfaceCountersIn;
-use thalweg_wire::ethernet::MacAddr;
 
 use super::PortSetup;
 use crate::state::is_port;
@@ -73,10 +72,8 @@ fn on_wire(mut totals: IfTotals) -> IfTotals {
 /// The record (0:2001) of interfaces that are up.
 pub(super) fn adapters<'p>(ports: impl Iterator<Item = &'p PortSetup>) -> HostAdapters {
     let up = ports.filter(|port| port.view.admin_up && is_port(&port.view));
-    let adapter = |port: &PortSetup| HostAdapter {
-        index: port.view.sw_if.get(),
-        macs: vec![MacAddr(port.view.mac)],
-    };
+    let adapter =
+        |port: &PortSetup| HostAdapter { index: port.view.sw_if.get(), macs: vec![port.view.mac] };
     HostAdapters(up.map(adapter).collect())
 }
 

@@ -290,7 +290,7 @@ impl Netlink {
             tx_discards: 0,
             rx_errors: t.rx_error,
             tx_errors: t.tx_error,
-            hw_address: Some(view.mac),
+            hw_address: Some(view.mac.0),
             sequence: Some(sender.next_sequence()),
             unknown: 0,
         };

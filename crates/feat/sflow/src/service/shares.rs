@@ -56,6 +56,7 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_wire::MacAddr;
     use super::super::*;
     use super::*;
     use crate::ring::{self, SampleWriter};
@@ -118,7 +119,7 @@ mod tests {
             name: format!("pg{sw_if}"),
             kind: interface::Kind::Hardware,
             dev_type: "pg",
-            mac: [2; 6],
+            mac: MacAddr([2; 6]),
             admin_up: true,
             link_up: true,
             link_mtu: 9000,
