@@ -28,6 +28,8 @@ impl Flags {
     pub const TRANSLATED: Flags = Flags(64);
     /// A multicast or broadcast frame: it is counted when it is sent.
     pub const MULTICAST: Flags = Flags(128);
+    /// Its VLAN tags are not those that it came with. What is made of it has this mark, too.
+    pub const RETAGGED: Flags = Flags(256);
 
     /// Returns no marks.
     pub const fn empty() -> Flags {

@@ -3,6 +3,7 @@
 //! * [`interface`]: the registry of interfaces on the main thread, their events, and the table that
 //!   workers read.
 //! * [`output`]: the node in front of each interface's device.
+//! * [`link_header`]: what packets begin with.
 //! * [`offload`]: checksums and segmentation in software, for devices that cannot.
 //! * [`loopback`]: loopbacks and sinks, devices without hardware.
 //! * [`cli`]: the commands; [`command_line`]: CLI arguments for commands of features.
@@ -13,6 +14,7 @@ pub mod api_types;
 pub mod cli;
 pub mod command_line;
 pub mod interface;
+pub mod link_header;
 pub mod loopback;
 pub mod offload;
 pub mod output;

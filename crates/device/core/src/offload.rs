@@ -2,10 +2,11 @@
 //! packets.
 
 use crate::interface::Caps;
+use crate::link_header::Link;
 use thalweg_buffer::{Flags, Frame, GsoKind, Meta, Offload, Packet, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum::Checksum;
-use thalweg_wire::{gso, vlan};
+use thalweg_wire::gso;
 
 /// Returns whether the device can take every packet of the frame unchanged.
 pub fn suits(frame: &Frame, caps: Caps) -> bool {
@@ -14,7 +15,7 @@ pub fn suits(frame: &Frame, caps: Caps) -> bool {
 
 /// Segmentation plan of a GSO packet with `before` bytes before its data; `None` if it is an
 /// ordinary packet or cannot be segmented, and so counts as one packet.
-pub fn plan(frame: &Frame, i: u8, before: usize) -> Option<gso::Plan> {
+pub fn plan(frame: &Frame, i: u8, before: usize, link: Link) -> Option<gso::Plan> {
     let meta = frame.meta(i);
     if !meta.flags().contains(Flags::OFFLOAD) || meta.offload.gso == GsoKind::None {
         return None;
@@ -22,7 +23,7 @@ pub fn plan(frame: &Frame, i: u8, before: usize) -> Option<gso::Plan> {
     let mut head = [0; gso::MAX_HEADERS];
     let n = copy(frame, i, before, 0, &mut head);
     let length = before + frame.total_len(i);
-    gso::Plan::new(&head[..n], length, usize::from(meta.offload.gso_size)).ok()
+    link.plan(&head[..n], length, meta.offload.gso_size).ok()
 }
 
 /// Copies a packet's bytes from `skip` on, over `before` bytes before its data and all its
@@ -42,8 +43,8 @@ pub fn copy(frame: &Frame, i: u8, before: usize, mut skip: usize, to: &mut [u8])
 /// Packets and bytes on the wire beyond those of the frame: segments of GSO packets, each with its
 /// own headers.
 #[cold]
-pub fn more_on_wire(frame: &Frame) -> (u64, u64) {
-    let plans = (0..frame.len()).filter_map(|i| plan(frame, i as u8, 0));
+pub fn more_on_wire(frame: &Frame, link: Link) -> (u64, u64) {
+    let plans = (0..frame.len()).filter_map(|i| plan(frame, i as u8, 0, link));
     plans.fold((0, 0), |(packets, bytes), plan| {
         let more = plan.segment_count().saturating_sub(1) as u64;
         (packets + more, bytes + more * plan.header_len() as u64)
@@ -84,7 +85,7 @@ pub struct Reasons {
 pub fn finish(
     cx: &mut NodeCx<'_>,
     mut frame: Box<Frame>,
-    caps: Caps,
+    (caps, link): (Caps, Link),
     reasons: Reasons,
     scratch: &mut Vec<u8>,
     mut emit: impl FnMut(&mut NodeCx<'_>, Box<Frame>),
@@ -104,12 +105,12 @@ pub fn finish(
         let lack = lacks(frame.meta(i), caps);
         let mut p = frame.pkt(i);
         if lack == Lack::Checksum {
-            let l3 = l2_len(p.data());
+            let l3 = link.network(p.data());
             complete_checksum(&mut p, l3);
         }
         let (packet, _) = cx.take(p);
         if lack == Lack::Segmentation {
-            segment(cx, packet, reasons, scratch, &mut put);
+            segment(cx, (packet, link), reasons, scratch, &mut put);
         } else {
             put(cx, packet);
         }
@@ -117,11 +118,6 @@ pub fn finish(
     frame.compact(());
     cx.put_frame(frame);
     if out.is_empty() { cx.put_frame(out) } else { emit(cx, out) }
-}
-
-/// Length of the Ethernet header and its tags.
-fn l2_len(data: &[u8]) -> usize {
-    vlan::layer2(data).map_or(14, |l2| l2.payload_offset)
 }
 
 /// Offset of UDP's checksum in its header, unlike that of any other protocol.
@@ -156,7 +152,7 @@ pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
 /// Segments a GSO packet into separate packets.
 fn segment(
     cx: &mut NodeCx<'_>,
-    mut packet: Packet,
+    (mut packet, link): (Packet, Link),
     reasons: Reasons,
     scratch: &mut Vec<u8>,
     put: &mut impl FnMut(&mut NodeCx<'_>, Packet),
@@ -165,10 +161,11 @@ fn segment(
     for s in packet.segments() {
         scratch.extend_from_slice(s);
     }
-    let size = usize::from(packet.meta().offload.gso_size);
     let from = packet.lineage();
+    let plan = link.plan(scratch, scratch.len(), packet.meta().offload.gso_size);
+    let Ok(plan) = plan else { return cx.send(packet, Verdict::drop(reasons.bad)) };
     let mut lost = false;
-    let done = gso::segment(scratch, size, |headers, payload| {
+    let done = gso::segment_by(&plan, scratch, |headers, payload| {
         let Some(mut p) = cx.derive(from) else {
             lost = true;
             return;

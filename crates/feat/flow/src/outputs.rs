@@ -73,6 +73,7 @@ impl<'p> Outputs<'p> {
         let was = tags::is_tagged(self.packet.data());
         if tags::apply(&mut self.packet, tag) {
             self.packet.note_translation();
+            self.packet.mark(Flags::RETAGGED);
             tags::note(words, tag, was, &self.packet);
         } else {
             self.refuse(NO_TAG_ROOM);

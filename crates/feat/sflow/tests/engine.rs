@@ -435,7 +435,7 @@ fn samples_know_where_their_packets_went() {
             assert_eq!((flow.input, flow.output), (Interface::Index(a), output));
         }
         let vlans = collector.flows.last().unwrap().vlans;
-        let after = if way == out { 7 } else { 0 };
+        let after = if way == out { 7 } else { u32::MAX };
         assert_eq!(vlans, Some((7, after)));
         assert_eq!(collector.flows[before].vlans, None);
     }

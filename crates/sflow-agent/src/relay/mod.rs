@@ -20,7 +20,7 @@ use crate::agent::{
 };
 use crate::conf::HsflowdConf;
 use crate::host::{HostPoller, linux_interface};
-use crate::netlink::psample::{RX_GROUP, TX_GROUP};
+use crate::netlink::psample::{RX_GROUP, TX_GROUP, begins_with};
 use crate::netlink::{
     Channel, Gaps, Message, PacketDrop, PacketSample, PortCounters, ReceiverConfig, StartDrops,
     Status,
@@ -369,7 +369,7 @@ impl<T: Transport> Relay<T> {
                 output: Interface::Index(output),
                 protocol,
                 frame_length: s.original_length,
-                stripped: if protocol == HeaderProtocol::ETHERNET { FCS_BYTES } else { 0 },
+                stripped: stripped(protocol),
                 header: s.data,
                 records: &records,
             },
@@ -498,15 +498,16 @@ impl<T: Transport> Relay<T> {
         ];
         let records: Vec<_> = records.into_iter().flatten().collect();
         let input = if router { self.number(d.input).unwrap_or(0) } else { d.input };
+        let protocol = begins_with(d.protocol, d.data, d.length());
         let discard = DiscardIn {
             source: DataSource::NONE,
             drops: self.limit.suppressed + self.unheard,
             input,
             output: 0,
             reason: known.unwrap_or(thalweg_sflow::DiscardReason::UNKNOWN),
-            protocol: HeaderProtocol::ETHERNET,
+            protocol,
             frame_length: d.length(),
-            stripped: FCS_BYTES,
+            stripped: stripped(protocol),
             header: d.data,
             records: &records,
         };
@@ -514,6 +515,11 @@ impl<T: Transport> Relay<T> {
             self.stats.discards += u64::from(agent.discard(now, &discard));
         }
     }
+}
+
+/// Bytes that were stripped from the end of a packet.
+fn stripped(protocol: HeaderProtocol) -> u32 {
+    if protocol == HeaderProtocol::ETHERNET { FCS_BYTES } else { 0 }
 }
 
 /// What to listen to. A router's samples are heard even if `psample` was forgotten.

@@ -91,12 +91,16 @@ struct FrameSink<'a> {
     framing: Framing,
     /// Frames lost because the pool was exhausted.
     no_buffer: &'a mut u64,
+    /// Frames of more segments than are accepted.
+    bad: &'a mut u64,
 }
 
 impl Sink for FrameSink<'_> {
     #[inline]
     fn take(&mut self, rx: RxFrame<'_>) -> bool {
-        if !take_frame(self.cache, self.frame, self.framing, &rx) {
+        if rx.vnet.has_too_many_segments(rx.len()) {
+            *self.bad += 1;
+        } else if !take_frame(self.cache, self.frame, self.framing, &rx) {
             *self.no_buffer += 1;
         }
         true
@@ -110,6 +114,11 @@ impl Sink for FrameSink<'_> {
             self.cache.free(p);
             return (fetched == Some(Fetched::Missing)).then_some(false);
         };
+        if vnet.has_too_many_segments(len) {
+            self.cache.free(p);
+            *self.bad += 1;
+            return Some(true);
+        }
         if let Some(o) = offload::from_kernel(&vnet, self.framing, p.data()) {
             p.meta_mut().offload = o;
             p.mark(Flags::OFFLOAD);
@@ -129,21 +138,26 @@ impl Queue {
         let mut frame = cx.new_frame();
         let before = self.ring.stats();
         let framing = self.framing;
-        let mut no_buffer = 0;
-        let mut sink =
-            FrameSink { cache: cx.cache(), frame: &mut frame, framing, no_buffer: &mut no_buffer };
+        let (mut no_buffer, mut bad) = (0, 0);
+        let mut sink = FrameSink {
+            cache: cx.cache(),
+            frame: &mut frame,
+            framing,
+            no_buffer: &mut no_buffer,
+            bad: &mut bad,
+        };
         let n = self.ring.poll_into(FRAME_SIZE, &mut sink);
         let s = cx.stats().interface(self.sw_if);
         if no_buffer > 0 {
             s.rx_no_buf.add(no_buffer);
         }
         let after = self.ring.stats();
-        let bad = after.truncated + after.malformed - before.truncated - before.malformed;
+        bad += after.truncated + after.malformed - before.truncated - before.malformed;
         if bad > 0 {
             s.rx_error.add(bad);
         }
         if frame.flags().contains(Flags::OFFLOAD) {
-            let (packets, bytes) = more_on_wire(&frame);
+            let (packets, bytes) = more_on_wire(&frame, framing.into());
             s.rx_gso.add(packets);
             s.rx_gso_bytes.add(bytes);
         }
