@@ -231,7 +231,8 @@ mod tests {
             (Some(0x0800), &framed, 98, HeaderProtocol::ETHERNET),
             (Some(0x8100), &framed, 98, HeaderProtocol::ETHERNET),
         ] {
-            let sample = PacketSample { protocol, data, original_length, ..PacketSample::default() };
+            let sample =
+                PacketSample { protocol, data, original_length, ..PacketSample::default() };
             assert_eq!(sample.header_protocol(), expected, "{protocol:?}");
         }
     }
