@@ -320,6 +320,8 @@ struct Places {
     rx_if: SwIfIndex,
     entry: Entry,
     outermost: Outermost,
+    /// It is certain that packets begin with that there.
+    is_known: bool,
 }
 
 /// Resolves a stream's interfaces and node; creates its port if that is a missing `pg<N>`.
@@ -337,18 +339,23 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
         Some(name) => interface::find(c, name)?,
         None => 0,
     };
-    let (mut entry, mut outermost) = (Entry::Device, mode.outermost());
+    let (mut entry, mut outermost, mut is_known) = (Entry::Device, mode.outermost(), true);
     if let Some(name) = node.filter(|n| *n != "ethernet-input" && Some(*n) != mode.input()) {
         if let Ok(sw_if) = interface::find(c, name) {
             entry = Entry::Node(interface::view(c, sw_if)?.output, sw_if);
             outermost = mode_of(c, sw_if).outermost();
+            // Tunnels of other drivers take packets of either version.
+            is_known = outermost != Outermost::Ethernet || check_mode(c, sw_if);
         } else {
             let id = c.node(name).ok_or_else(|| PgError::NoNode(name.into()))?;
             entry = Entry::Node(id, tx_if);
             outermost = match name {
                 n if n.starts_with("ip4-") => Outermost::Ip4,
                 n if n.starts_with("ip6-") => Outermost::Ip6,
-                _ => Outermost::Ethernet,
+                _ => {
+                    is_known = false;
+                    Outermost::Ethernet
+                }
             };
         }
     }
@@ -357,7 +364,7 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
         (Err(_), Some(id)) => create_port(c, id, Mode::Ethernet)?,
         (Err(e), None) => return Err(e.into()),
     };
-    Ok(Places { rx_if, entry, outermost })
+    Ok(Places { rx_if, entry, outermost, is_known })
 }
 
 /// Defines a stream, replacing one of the same name.
@@ -370,7 +377,7 @@ pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
         return Err(PgError::NoWorker { found: spec.worker, workers: c.workers() });
     }
     let places = places(c, &spec)?;
-    let (prepared, sizes) = prepare(&spec, places.outermost)?;
+    let (prepared, sizes) = prepare(&spec, &places)?;
     let source = source(&prepared, sizes)?;
     let _ = delete_stream(c, &spec.name);
     let pg = c.state::<Pg>();
@@ -393,7 +400,8 @@ pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
     Ok(())
 }
 
-fn prepare(spec: &StreamSpec, outermost: Outermost) -> Result<(Prepared, Sizes), PgError> {
+fn prepare(spec: &StreamSpec, places: &Places) -> Result<(Prepared, Sizes), PgError> {
+    let outermost = places.outermost;
     match &spec.data {
         Data::Description(text) => {
             let layers = grammar::parse(text, outermost)?;
@@ -401,7 +409,7 @@ fn prepare(spec: &StreamSpec, outermost: Outermost) -> Result<(Prepared, Sizes),
             Ok((Prepared::Layers(Box::new(layers)), sizes))
         }
         Data::Pcap(path) => {
-            let packets = pcap::read(path)?;
+            let packets = pcap::read(path, Some(outermost).filter(|_| places.is_known))?;
             let lengths = || packets.iter().map(Vec::len);
             let sizes = Sizes {
                 min: lengths().min().unwrap_or(0),
