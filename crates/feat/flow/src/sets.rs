@@ -14,7 +14,7 @@ use crate::rewrite::End;
 use crate::rule::classifier::Classifier;
 use crate::rule::key::Words;
 use crate::rule::{Action, Names, Rule, RuleError};
-use crate::tables::{Compilation, Compiled, MAX_RULES, Published, Step, Table, Tallies};
+use crate::tables::{Compilation, Compiled, MAX_RULES, Port, Published, Step, Table, Tallies};
 use crate::tracking;
 
 /// Errors of rule commands.
@@ -386,17 +386,17 @@ fn publish(c: &mut Control, changed: Option<u32>) {
     let gone = state.going;
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    let outputs: HashMap<&str, (u32, _)> = all
+    let ports: HashMap<&str, Port> = all
         .iter()
         .filter(|v| Some(v.sw_if) != gone)
-        .map(|v| (v.name.as_str(), (v.sw_if, v.output)))
+        .map(|v| (v.name.as_str(), Port::of(v)))
         .collect();
     let number = |name: &str| {
         let by_number = || {
             let n: u32 = name.parse().ok()?;
-            all.get(n).filter(|_| Some(n) != gone).map(|v| (v.sw_if, v.output))
+            all.get(n).filter(|_| Some(n) != gone).map(Port::of)
         };
-        outputs.get(name).copied().or_else(by_number)
+        ports.get(name).copied().or_else(by_number)
     };
     let which: Vec<u32> = match changed {
         Some(set) => vec![set],
@@ -413,11 +413,11 @@ fn publish(c: &mut Control, changed: Option<u32>) {
     let mut published = Published::default();
     for view in all.iter().filter(|v| Some(v.sw_if) != gone) {
         let at = view.sw_if as usize;
-        if published.outputs.len() <= at {
-            published.outputs.resize(at + 1, None);
+        if published.ports.len() <= at {
+            published.ports.resize(at + 1, None);
             published.by_interface.resize(at + 1, None);
         }
-        published.outputs[at] = Some(view.output);
+        published.ports[at] = Some(Port::of(view));
         let set = state.following.get(&view.sw_if);
         published.by_interface[at] = set.and_then(|set| state.compiled.get(set).cloned());
     }
@@ -427,7 +427,7 @@ fn publish(c: &mut Control, changed: Option<u32>) {
 fn compile(
     placed: &[Placed],
     generation: u64,
-    number: impl Fn(&str) -> Option<(u32, thalweg_graph::NodeId)>,
+    number: impl Fn(&str) -> Option<Port>,
 ) -> Compilation {
     let mut set = Compilation { generation, ..Compilation::default() };
     let mut by_table: BTreeMap<u8, Vec<(Rule, u32)>> = BTreeMap::new();
@@ -435,8 +435,8 @@ fn compile(
         let mut rule = p.rule.clone();
         if let Some(name) = &rule.matches.in_port {
             // A rule that matches a deleted port matches nothing until the port exists again.
-            let Some((port, _)) = number(name) else { continue };
-            crate::rule::key::IN_PORT.set(&mut rule.matches.value, port.into());
+            let Some(Port { sw_if, .. }) = number(name) else { continue };
+            crate::rule::key::IN_PORT.set(&mut rule.matches.value, sw_if.into());
         }
         by_table.entry(rule.table).or_default().push((rule, p.slot));
     }
@@ -471,15 +471,15 @@ fn compile(
 pub(crate) fn step(
     action: &Action,
     table: u8,
-    number: &impl Fn(&str) -> Option<(u32, thalweg_graph::NodeId)>,
+    number: &impl Fn(&str) -> Option<Port>,
 ) -> Option<Step> {
     Some(match action {
         Action::Normal => Step::Normal,
-        Action::Output(name) => Step::Output(number(name)?.1),
+        Action::Output(name) => Step::Output(number(name)?),
         Action::InPort => Step::InPort,
         Action::Resubmit(port, other) => {
             let port = match port {
-                Some(name) => Some(number(name)?.0),
+                Some(name) => Some(number(name)?.sw_if),
                 None => None,
             };
             Step::Resubmit(other.unwrap_or(table), port)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use thalweg_buffer::{Frame, Iface};
+use thalweg_device::InterfaceView;
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable};
 
@@ -16,11 +17,27 @@ use crate::tags::Tag;
 /// Maximum number of rules in all sets together.
 pub const MAX_RULES: u32 = 1 << 16;
 
+/// An interface to send to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    pub(crate) sw_if: u32,
+    /// Output node.
+    pub(crate) output: NodeId,
+    /// It is a sub-interface: packets leave by that node on its behalf.
+    pub(crate) is_sub: bool,
+}
+
+impl Port {
+    pub(crate) fn of(view: &InterfaceView) -> Port {
+        Port { sw_if: view.sw_if, output: view.output, is_sub: view.parent.is_some() }
+    }
+}
+
 /// A compiled action, with interfaces resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Normal,
-    Output(NodeId),
+    Output(Port),
     InPort,
     /// Table, and the in_port used for the look-up.
     Resubmit(u8, Option<u32>),
@@ -85,8 +102,8 @@ impl Compilation {
 pub(crate) struct Published {
     /// Rule set by interface.
     pub(crate) by_interface: Vec<Option<Arc<Compilation>>>,
-    /// Output node by interface.
-    pub(crate) outputs: Vec<Option<NodeId>>,
+    /// Interfaces by index.
+    pub(crate) ports: Vec<Option<Port>>,
 }
 
 impl Published {
@@ -115,9 +132,9 @@ impl Published {
         Some(set)
     }
 
-    /// The output node of an interface.
-    pub(crate) fn output(&self, sw_if: u32) -> Option<NodeId> {
-        self.outputs.get(sw_if as usize).copied().flatten()
+    /// An interface to send to.
+    pub(crate) fn port(&self, sw_if: u32) -> Option<Port> {
+        self.ports.get(sw_if as usize).copied().flatten()
     }
 }
 

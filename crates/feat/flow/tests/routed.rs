@@ -8,6 +8,7 @@ mod lab;
 
 use lab::{Lab, framed, ip, sound, udp};
 use std::net::Ipv4Addr;
+use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_wire::ipv4;
 
 /// Features of the lab in addition to IPv4.
@@ -67,4 +68,32 @@ fn a_copy_is_translated_on_the_way_out() {
         }
         lab.close();
     }
+}
+
+/// What a rule sends by a sub-interface is counted for it and its port, copies too.
+#[test]
+fn outputs_by_sub_interfaces_are_counted_for_them() {
+    let mut lab = Lab::new();
+    let port = lab.sw_if(2);
+    let matches = TagMatch::Outer { tag: VlanTag::dot1q(30), exact: true };
+    let sub = interface::create_sub(&mut lab.c, port, 30, matches).unwrap();
+    interface::set_admin(&mut lab.c, sub, true).unwrap();
+    let frame = framed(0, 2, &udp(ip(0, 2), ip(1, 2), 32).build());
+    let all = ["output:test2.30", "output:test2.30,normal", "normal,output:test2.30"];
+    for (set, actions) in (10..).zip(all) {
+        lab.ok(&format!("flow add {set} 'actions={actions}'\nset interface flow test0 {set}"));
+        // Alone, and as a frame.
+        for n in [1, 60] {
+            let sent = |lab: &Lab| [port, sub].map(|i| lab.c.interface_totals(i).tx_packets);
+            let before = sent(&lab);
+            lab.receive(0, vec![frame.clone(); n]);
+            let copies = lab.sent().iter().filter(|(sw_if, _)| *sw_if == port).count();
+            assert_eq!(copies, n, "{actions}");
+            assert_eq!(sent(&lab), before.map(|count| count + n as u64), "{actions}");
+        }
+    }
+    interface::set_admin(&mut lab.c, sub, false).unwrap();
+    lab.receive(0, vec![frame]);
+    assert!(lab.sent().iter().all(|(sw_if, _)| *sw_if != port), "the sub-interface is down");
+    lab.close();
 }

@@ -309,10 +309,10 @@ impl Engine {
         match step {
             Step::Normal => out.send(cx, Verdict::CONTINUE),
             Step::Ct(ct) => return self.ct(cx, walk, ct, words, out),
-            Step::Output(node) => out.send(cx, Verdict::node(*node)),
+            Step::Output(port) => out.send_by(cx, *port),
             Step::InPort => {
-                if let Some(node) = walk.published.output(out.rx_if()) {
-                    out.send(cx, Verdict::node(node));
+                if let Some(port) = walk.published.port(out.rx_if()) {
+                    out.send_by(cx, port);
                 }
             }
             Step::Resubmit(table, port) => {
