@@ -36,6 +36,9 @@ pub fn copy(frame: &Frame, i: u8, before: usize, mut skip: usize, to: &mut [u8])
         let more = (segment.len() - from).min(to.len() - n);
         to[n..n + more].copy_from_slice(&segment[from..from + more]);
         n += more;
+        if n == to.len() {
+            break;
+        }
     }
     n
 }
