@@ -186,14 +186,15 @@ impl EthernetInput {
             Ok((0, header)) => self.enter(cx, row, p, header),
             Ok((sw_if, header)) => {
                 p.set_rx_if(sw_if);
-                if run.add(cx, sw_if, p.total_len()) {
-                    return run.take(cx, p);
-                }
+                // For the port, also if the packet comes again as one of the sub-interface.
                 if let Some(dst) = p.data().first_chunk::<6>()
                     && dst[0] & 1 != 0
                 {
                     let counters = cx.stats().interface(port);
                     counters.received_by_group(*dst, p.total_len() as u64);
+                }
+                if run.add(cx, sw_if, p.total_len()) {
+                    return run.take(cx, p);
                 }
                 self.enter(cx, table.get(sw_if), p, header)
             }

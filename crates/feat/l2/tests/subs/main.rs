@@ -31,7 +31,7 @@ fn two(outer: VlanTag, inner: VlanTag) -> TagMatch {
 }
 
 fn lab(workers: usize) -> Lab {
-    let features: [&Feature; 8] = [
+    let features: [&Feature; 9] = [
         &thalweg_device::FEATURE,
         &thalweg_fib::FEATURE,
         &thalweg_feat_ethernet::FEATURE,
@@ -40,6 +40,7 @@ fn lab(workers: usize) -> Lab {
         &thalweg_feat_ip::FEATURE,
         &thalweg_feat_ip4::FEATURE,
         &thalweg_feat_l2::FEATURE,
+        &thalweg_feat_pcap::FEATURE,
     ];
     Lab::new(&features, workers, 4096, 3)
 }
@@ -243,6 +244,42 @@ fn layers_two_and_three_share_a_port() {
     assert!(!lab.cli("show bridge-domain 10 detail").contains("test0.50"));
     lab.receive(0, vec![foreign(&[dot1q(50)])]);
     assert_eq!((lab.sent().len(), lab.count("ethernet-input", "unknown vlan")), (0, 1));
+    lab.close();
+}
+
+/// Broadcasts of a bridged sub-interface are its port's, too.
+#[test]
+fn broadcasts_are_counted_for_the_port_as_well() {
+    let mut lab = lab(1);
+    let bridged = sub(&mut lab, 0, 50, one(50));
+    for port in ["test0.50", "test1"] {
+        lab.ok(&format!("set interface l2 bridge {port} 10"));
+    }
+    let mut bytes = ipv4(0, 9, &[dot1q(50)], &udp(ip(1, 9), ip(1, 255), 4));
+    bytes[..6].fill(0xff);
+    let (port, other) = (lab.sw_if(0), lab.sw_if(1));
+    let counted = |lab: &Lab, sw_if| {
+        let t = lab.c.interface_totals(sw_if);
+        [t.rx_broadcast, t.tx_broadcast]
+    };
+    for (n, captured) in [(1, false), (60, false), (1, true), (60, true)] {
+        if captured && n == 1 {
+            // Packets that a tap looks at go another way.
+            lab.ok("pcap trace rx max 10 intfc test0.50");
+        }
+        let before = [port, bridged, other].map(|sw_if| counted(&lab, sw_if));
+        lab.receive(0, vec![bytes.clone(); n]);
+        let after = [port, bridged, other].map(|sw_if| counted(&lab, sw_if));
+        let n = n as u64;
+        let [[rx, _], [rx_sub, _], [_, tx]] = before;
+        let expected = (rx + n, rx_sub + n, tx + n);
+        assert_eq!((after[0][0], after[1][0], after[2][1]), expected);
+        lab.receive(1, vec![bytes.clone(); n as usize]);
+        for sw_if in [port, bridged] {
+            assert_eq!(counted(&lab, sw_if)[1], n + after[0][1]);
+        }
+        lab.sent();
+    }
     lab.close();
 }
 
