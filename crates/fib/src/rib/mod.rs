@@ -14,7 +14,8 @@ pub use error::RibError;
 pub use path::{Labels, MAX_LABELS, Path, PathKind, Source};
 
 use crate::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
-use crate::{Dpo, Forwarding, Kind, LinkType, Member, Peer};
+use crate::dpo::MAX_BUCKETS;
+use crate::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Peer};
 use entries::Entries;
 use removal::Removal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -196,10 +197,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
 
     /// Returns the object that follows the route of an address, with a reference: for tunnels, and
     /// for routes of other tables with next hops in this one. It follows as long as anyone has a
-    /// reference.
+    /// reference, also while no route leads there.
     ///
     /// # Errors
-    /// If no route leads there now.
+    /// If the object cannot be created.
     pub fn track(&mut self, c: &Control, address: A) -> Result<Dpo, RibError> {
         let ip = address.to_ip();
         let (id, dpo) = self.intern(c, vec![Path::via(ip, None)])?;
@@ -248,25 +249,39 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// Creates the forwarding object of a path list: what its only path leads to, if that is known
     /// for good, else a group of its own (true).
     fn object(&self, c: &Control, paths: &[Path]) -> Result<(Dpo, bool), RibError> {
+        if paths.len() > MAX_BUCKETS {
+            return Err(FibError::Members(paths.len()).into());
+        }
         let mut members = Vec::new();
         let f = c.state::<Forwarding>();
         for path in paths {
-            match self.resolve(c, path, true) {
+            match self.resolve(c, path) {
                 Ok(dpo) => members.push(member(path, dpo)),
+                // It is left out until it leads somewhere.
+                Err(e) if e.may_pass() => {}
                 Err(e) => {
                     f.borrow_mut().release_all(c, &members);
                     return Err(e);
                 }
             }
         }
-        match (paths, &members[..]) {
-            ([path], [member]) if is_fixed(path) => Ok((member.dpo, false)),
-            _ => Ok((f.borrow_mut().group(c, members)?, true)),
+        if let ([path], [member]) = (paths, &members[..])
+            && is_fixed(path)
+        {
+            return Ok((member.dpo, false));
         }
+        let mut f = f.borrow_mut();
+        let (deep, mut members): (Vec<Member>, Vec<Member>) =
+            members.into_iter().partition(|m| f.is_deepest(m.dpo));
+        f.release_all(c, &deep);
+        if members.is_empty() && !paths.is_empty() {
+            members.push(Member::of(UNREACHABLE));
+        }
+        Ok((f.group(c, members)?, true))
     }
 
     /// Returns what a path leads to, with a reference.
-    fn resolve(&self, c: &Control, p: &Path, strict: bool) -> Result<Dpo, RibError> {
+    fn resolve(&self, c: &Control, p: &Path) -> Result<Dpo, RibError> {
         let state = c.state::<Forwarding>();
         match (p.kind, p.next_hop, p.sw_if) {
             (PathKind::Local, ..) => Ok(LOCAL),
@@ -311,14 +326,14 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             }
             (PathKind::Normal, Some(nh), None) => {
                 let own = A::from_ip(nh).ok_or(RibError::Family(nh))?;
-                self.resolve_next_hop(c, own, strict)
+                self.resolve_next_hop(c, own)
             }
         }
     }
 
     /// Resolves a next hop without an interface through its covering route, whose object it
-    /// follows. `strict` refuses a route that leads nowhere at present.
-    fn resolve_next_hop(&self, c: &Control, nh: A, strict: bool) -> Result<Dpo, RibError> {
+    /// follows.
+    fn resolve_next_hop(&self, c: &Control, nh: A) -> Result<Dpo, RibError> {
         let (ip, state) = (nh.to_ip(), c.state::<Forwarding>());
         let neighbor = |sw_if| {
             let mut f = state.borrow_mut();
@@ -357,9 +372,6 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                         return neighbor(i);
                     }
                     let mut f = state.borrow_mut();
-                    if strict && f.table().resolve(list.dpo, || 0) == UNREACHABLE {
-                        break;
-                    }
                     f.retain(list.dpo);
                     return Ok(list.dpo);
                 }
@@ -377,10 +389,11 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         Ok(())
     }
 
-    /// Adds or replaces a source's route.
+    /// Adds or replaces a source's route. Paths whose next hop leads nowhere yet are kept: they
+    /// take part once it does, and [`unresolved`](Self::unresolved) says why they do not.
     ///
     /// # Errors
-    /// [`RibError`]; nothing has changed then.
+    /// [`RibError`], if a path can never lead anywhere; nothing has changed then.
     pub fn set(
         &mut self,
         c: &Control,
@@ -503,7 +516,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let state = c.state::<Forwarding>();
         let mut members = Vec::new();
         for path in &list.paths {
-            if let Ok(dpo) = self.resolve(c, path, false) {
+            if let Ok(dpo) = self.resolve(c, path) {
                 members.push(member(path, dpo));
             }
         }
@@ -627,6 +640,33 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let all = self.routes.all(prefix);
         let sources = all.into_iter().filter(|e| live(e.1)).map(|e| e.0).collect();
         Some(RouteView { prefix, source, paths: l.paths.clone(), dpo: l.dpo, sources })
+    }
+
+    /// Returns for each path of a route why it leads nowhere now, if it does not.
+    #[must_use]
+    pub fn unresolved(&self, c: &Control, view: &RouteView<A>) -> Vec<Option<RibError>> {
+        view.paths.iter().map(|path| self.why_unresolved(c, path, view.dpo)).collect()
+    }
+
+    fn why_unresolved(&self, c: &Control, path: &Path, list: Dpo) -> Option<RibError> {
+        let next_hop = path.next_hop.filter(|_| path.kind == PathKind::Normal)?;
+        if path.sw_if.is_some() {
+            return None;
+        }
+        let dpo = match self.resolve(c, path) {
+            Ok(dpo) => dpo,
+            Err(e) => return Some(e),
+        };
+        let f = c.state::<Forwarding>();
+        let mut f = f.borrow_mut();
+        let nowhere = f.table().resolve(dpo, || 0) == UNREACHABLE;
+        let conflict = if f.is_group(list) { f.conflict(list, dpo) } else { None };
+        f.release(c, dpo);
+        match conflict {
+            Some(FibError::Loop) => Some(RibError::Loop(next_hop)),
+            Some(e) => Some(e.into()),
+            None => nowhere.then_some(RibError::Nowhere(next_hop)),
+        }
     }
 
     /// Looks up the longest match of a destination.
