@@ -447,8 +447,10 @@ fn kept_in_any_order<A: Family>(lab: &Lab) {
     set(&mut t, 50, vec![through(40, 1), through(2, 9)]);
     let hop = |n: u8, host: u8| End::Hop(lab.sw_if(n), A::of(n, host).to_ip());
     assert_eq!(at(&t, 60), BTreeSet::from([hop(2, 9)]), "one path is enough");
-    assert!(matches!(reasons(lab, &t, net(50))[..], [Some(RibError::Unreachable(_)), None]
-        | [None, Some(RibError::Unreachable(_))]));
+    assert!(matches!(
+        reasons(lab, &t, net(50))[..],
+        [Some(RibError::Unreachable(_)), None] | [None, Some(RibError::Unreachable(_))]
+    ));
     assert!(matches!(reasons(lab, &t, net(60))[..], [None]));
     // A route through itself, and one to an address of the router.
     set(&mut t, 40, vec![through(40, 7)]);
@@ -490,7 +492,8 @@ fn levels_beyond_the_limit_wait() {
     let mut t = table::<u32>(&lab);
     let net = |n: u8| prefix(u32::of(n, 0), 8);
     let through = |n: u8| vec![Path::via(u32::of(n, 1).to_ip(), None)];
-    t.set(&lab.c, net(40), Source::Static, vec![Path::via(u32::of(0, 2).to_ip(), None)]).expect("0");
+    t.set(&lab.c, net(40), Source::Static, vec![Path::via(u32::of(0, 2).to_ip(), None)])
+        .expect("0");
     for n in 41..52 {
         t.set(&lab.c, net(n), Source::Static, through(n - 1)).expect("a route");
     }

@@ -17,6 +17,9 @@ pub enum RibError {
     /// The route of the next hop leads nowhere.
     #[error("next hop {0} is not reachable: the route that covers it leads nowhere itself")]
     Nowhere(IpAddr),
+    /// Nothing leads to the next hop in another table.
+    #[error("next hop {0} is not reachable in table {1}")]
+    NowhereIn(IpAddr, u32),
     /// Recursion loop.
     #[error("next hop {0} resolves through itself (recursion loop)")]
     Loop(IpAddr),
@@ -57,6 +60,7 @@ impl RibError {
         match self {
             RibError::Unreachable(_)
             | RibError::Nowhere(_)
+            | RibError::NowhereIn(..)
             | RibError::Loop(_)
             | RibError::Own(_)
             | RibError::Fib(FibError::Depth | FibError::Loop) => true,
