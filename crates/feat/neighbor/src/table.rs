@@ -3,7 +3,7 @@
 
 use crate::Family;
 use crate::messages::{Origin, ResolveRequest};
-use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
@@ -28,6 +28,10 @@ const PROBES_PER_STEP: usize = 64;
 const STEP: Duration = Duration::from_millis(50);
 /// How long failures are remembered after the silence.
 const MEMORY: Duration = Duration::from_secs(60);
+
+/// How long an answer is kept that came before the request was known, and how many are.
+const EARLY: Duration = Duration::from_millis(100);
+const MAX_EARLY: usize = 64;
 
 /// State of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,6 +210,8 @@ pub(crate) struct NeighborTable {
     sides: [Side; 2],
     shares: HashMap<(SwIfIndex, Family), Share>,
     actions: Vec<Action>,
+    /// Answers to requests that this table does not know of yet, oldest first.
+    early: VecDeque<(Instant, Key, Mac)>,
     /// Entries looked at by [`keys`](Self::keys).
     #[cfg(test)]
     visited: std::cell::Cell<usize>,
@@ -431,6 +437,8 @@ impl NeighborTable {
         self.link(key);
         if !sent {
             self.actions.push(Action::Request { key, to: None });
+        } else if let Some(mac) = self.take_early(key, now) {
+            let _ = self.resolve(key, mac, Origin::Reply, now, |_| {});
         }
     }
 
@@ -438,7 +446,9 @@ impl NeighborTable {
     pub(crate) fn learn(&mut self, key: Key, mac: Mac, origin: Origin, now: Instant) {
         let stats = &mut self.sides[side(key)].stats;
         match self.entries.get(&key) {
-            // A gratuitous announcement only updates known neighbours.
+            // A gratuitous announcement only updates known neighbours, as does a reply: nobody has
+            // asked. But another worker may have, and its request waits to be read.
+            None if origin == Origin::Reply => self.note_early(key, mac, now),
             None if origin == Origin::Gratuitous => {}
             Some(e) if e.phase == Phase::Failed && origin == Origin::Gratuitous => {}
             Some(e) if e.is_static => {
@@ -457,6 +467,20 @@ impl NeighborTable {
                 let _ = self.resolve(key, mac, origin, now, |_| {});
             }
         }
+    }
+
+    /// Keeps an answer for a moment.
+    fn note_early(&mut self, key: Key, mac: Mac, now: Instant) {
+        self.early.retain(|(at, other, _)| *other != key && now < *at + EARLY);
+        if self.early.len() < MAX_EARLY {
+            self.early.push_back((now, key, mac));
+        }
+    }
+
+    /// Takes the answer to a request that a worker has sent, if that was read before.
+    fn take_early(&mut self, key: Key, now: Instant) -> Option<Mac> {
+        let at = self.early.iter().position(|(at, other, _)| *other == key && now < *at + EARLY)?;
+        self.early.remove(at).map(|(_, _, mac)| mac)
     }
 
     /// Sets the MAC address of an entry that has none.
