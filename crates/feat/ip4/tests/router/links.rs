@@ -1,0 +1,178 @@
+//! What the link layer says of a packet, and hosts on a link that are in no subnet of it.
+
+use crate::lab::{Lab, framed, host_mac, ip, our_mac, sound, udp};
+use std::net::Ipv4Addr;
+use thalweg_wire::MacAddr;
+use thalweg_wire::arp::{ArpRepr, ArpView};
+use thalweg_wire::build::Packet;
+
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+const OURS: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
+
+/// The ARP packet in a frame.
+fn arp(frame: &[u8]) -> ArpRepr {
+    assert_eq!(frame[12..14], [8, 6], "{frame:02x?}");
+    ArpView::parse(&frame[14..]).expect("ARP").repr()
+}
+
+#[test]
+fn a_priority_tag_counts_as_none() {
+    let mut lab = Lab::new();
+    // Priority 6, VLAN 0: who has 10.0.0.1?
+    let mut ask = [[0xff; 6], host_mac(0, 9).0].concat();
+    ask.extend([0x81, 0, 0xc0, 0]);
+    ask.extend(&Packet::arp_request(host_mac(0, 9), ip(0, 9), ip(0, 1)).build()[12..]);
+    for tpid in [[0x81, 0], [0x88, 0xa8]] {
+        ask[12..14].copy_from_slice(&tpid);
+        lab.receive(0, vec![ask.clone()]);
+        let reply = lab.sent_one(0);
+        assert_eq!(reply[..12], [host_mac(0, 9).0, our_mac(0).0].concat());
+        assert_eq!(arp(&reply).target_ip, ip(0, 9));
+    }
+    // Packets, alone and among others.
+    let plain = framed(0, 2, &udp(ip(0, 2), ip(1, 2), 20).build());
+    let mut tagged = plain[..12].to_vec();
+    tagged.extend([0x81, 0, 0xe0, 0]);
+    tagged.extend(&plain[12..]);
+    lab.receive(0, vec![tagged.clone()]);
+    sound(1, 2, &lab.sent_one(1));
+    let many = [vec![plain; 20], vec![tagged.clone(); 20]].concat();
+    lab.receive(0, many);
+    let sent = lab.sent();
+    assert_eq!(sent.len(), 40);
+    sent.iter().for_each(|(_, frame)| _ = sound(1, 2, frame));
+    // A tag of a VLAN behind it, and a frame that ends within it.
+    let mut both = tagged[..16].to_vec();
+    both.extend([0x81, 0, 0, 5]);
+    both.extend(&tagged[16..]);
+    lab.receive(0, vec![both]);
+    assert_eq!(lab.count("ethernet-input", "unknown vlan"), 1);
+    lab.receive(0, vec![tagged[..16].to_vec()]);
+    assert_eq!(lab.count("ethernet-input", "frame too short"), 1);
+    lab.close();
+}
+
+#[test]
+fn packets_to_one_host_in_a_broadcast_are_dropped_without_an_answer() {
+    let mut lab = Lab::new();
+    let to = |mac: [u8; 6], packet: Packet| {
+        let mut frame = framed(0, 2, &packet.build());
+        frame[..6].copy_from_slice(&mac);
+        frame
+    };
+    let groups = [[0xff; 6], [1, 0, 0x5e, 0, 0, 1], [0x33, 0x33, 0, 0, 0, 1]];
+    let cases = || {
+        [
+            udp(ip(0, 2), ip(1, 2), 20),
+            udp(ip(0, 2), ip(1, 2), 20).ttl(1),
+            udp(ip(0, 2), ip(0, 1), 20),
+            udp(ip(0, 2), [192, 0, 2, 1].into(), 20),
+            Packet::new().ipv4(ip(0, 2), ip(0, 1)).icmp_echo_request(1, 1),
+        ]
+    };
+    let reason = "ip4 unicast destination in a link-layer broadcast or multicast";
+    let mut dropped = 0;
+    for mac in groups {
+        for packet in cases() {
+            lab.receive(0, vec![to(mac, packet)]);
+            dropped += 1;
+            assert!(lab.sent().is_empty());
+            assert_eq!(lab.count("ip4-input", reason), dropped);
+        }
+    }
+    // Among others, in a frame of its own kind.
+    let mut many = vec![framed(0, 2, &udp(ip(0, 2), ip(1, 2), 20).build()); 30];
+    many.insert(7, to([0xff; 6], udp(ip(0, 2), ip(1, 2), 20)));
+    lab.receive(0, many);
+    assert_eq!((lab.sent().len(), lab.count("ip4-input", reason)), (30, dropped + 1));
+    // To all hosts, that is how packets come.
+    lab.receive(0, vec![to([0xff; 6], udp(ip(0, 2), Ipv4Addr::BROADCAST, 20))]);
+    lab.receive(0, vec![to(groups[1], udp(ip(0, 2), [224, 0, 0, 1].into(), 20))]);
+    assert_eq!(lab.count("ip4-input", reason), dropped + 1);
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ip4-icmp-error", "icmp errors sent"), 0);
+    lab.close();
+}
+
+#[test]
+fn packets_with_link_local_addresses_stay_on_their_link() {
+    let mut lab = Lab::new();
+    let local = Ipv4Addr::new(169, 254, 7, 7);
+    lab.ok("set interface ip address test2 169.254.7.1/24");
+    lab.neighbor(2, local, host_mac(2, 7));
+    lab.ok("ip route add 169.254.99.0/24 via 10.0.1.2");
+    let refused = "link-local address: not forwarded";
+    let cases = [
+        (0, udp(ip(0, 2), local, 20)),
+        (0, udp(ip(0, 2), [169, 254, 99, 1].into(), 20)),
+        (2, udp(local, ip(1, 2), 20)),
+    ];
+    for (n, (port, packet)) in cases.into_iter().enumerate() {
+        lab.receive_packet(port, 2, packet.clone());
+        let many = vec![framed(port, 2, &packet.build()); 20];
+        lab.receive(port, many);
+        assert!(lab.sent().is_empty());
+        assert_eq!(lab.count("ip4-rewrite", refused), 21 * (n as u64 + 1));
+    }
+    // The router itself talks to hosts of its link.
+    let ask = Packet::new().ipv4(local, [169, 254, 7, 1].into()).icmp_echo_request(1, 1);
+    lab.receive_packet(2, 7, ask);
+    let reply = lab.sent_one(2);
+    assert_eq!(reply[..6], host_mac(2, 7).0);
+    lab.close();
+}
+
+/// An address of 32 bits, a route to the gateway's interface, and all else by way of the gateway.
+#[test]
+fn a_gateway_outside_of_all_subnets_is_asked_and_answered() {
+    let mut lab = Lab::new();
+    lab.ok("set interface ip address del test1 10.0.1.1/24\n\
+         set interface ip address test1 203.0.113.7/32\n\
+         ip route add 198.51.100.1/32 via test1\n\
+         ip route add 0.0.0.0/0 via 198.51.100.1");
+    lab.until("the route to be heard of", |lab| {
+        lab.c.sync();
+        lab.c.run_once(Some(std::time::Duration::ZERO));
+        true
+    });
+    let mac = host_mac(1, 77);
+    // The gateway asks first: it is answered, and learned.
+    lab.receive(1, vec![Packet::arp_request(mac, GATEWAY, OURS).build()]);
+    let reply = arp(&lab.sent_one(1));
+    assert_eq!((reply.sender_ip, reply.target_ip), (OURS, GATEWAY));
+    lab.receive_packet(0, 2, udp(ip(0, 2), [8, 8, 8, 8].into(), 20));
+    assert_eq!(lab.sent_one(1)[..6], mac.0);
+    // Its own address is not asked for again, packet by packet.
+    for _ in 0..3 {
+        lab.receive_packet(0, 2, udp(ip(0, 2), GATEWAY, 20));
+        assert_eq!(lab.sent_one(1)[..6], mac.0);
+    }
+    // Forgotten, it is asked for, and the answer is heard.
+    lab.ok("clear ip neighbors");
+    lab.c.sync();
+    lab.deliver(0, vec![framed(0, 2, &udp(ip(0, 2), [8, 8, 8, 8].into(), 20).build())]);
+    lab.until("a request", |lab| lab.sent_frames() > 0);
+    let asked = arp(&lab.sent_one(1));
+    assert_eq!((asked.sender_ip, asked.target_ip), (OURS, GATEWAY));
+    let answer = Packet::arp_reply(mac, &asked).build();
+    lab.receive(1, vec![answer]);
+    lab.until("the packet", |lab| lab.sent_frames() > 0);
+    assert_eq!(lab.sent_one(1)[..6], mac.0);
+    // Without its route, it is a stranger again.
+    lab.ok("ip route del 0.0.0.0/0\nip route del 198.51.100.1/32");
+    lab.settle();
+    let strangers = || Packet::arp_request(mac, GATEWAY, OURS).build();
+    lab.receive(1, vec![strangers()]);
+    assert!(lab.sent().is_empty());
+    let reason = "IP4 source address not local to subnet";
+    assert_eq!(lab.count("arp-input", reason), 1);
+    // A next hop that is named with its interface is no stranger.
+    lab.ok("ip route add 192.0.2.0/24 via 198.51.100.1 test1");
+    lab.settle();
+    lab.receive(1, vec![strangers()]);
+    assert_eq!(arp(&lab.sent_one(1)).target_ip, GATEWAY);
+    // On its interface only.
+    lab.receive(2, vec![Packet::arp_request(MacAddr(mac.0), GATEWAY, ip(2, 1)).build()]);
+    assert_eq!(lab.count("arp-input", reason), 2);
+    lab.close();
+}
