@@ -144,7 +144,7 @@ mod tests {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
         let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
         let (writers, rings): (Vec<_>, Vec<_>) =
-            (0..3).map(|_| ring::channel(ring::Bell::default())).unzip();
+            (0..3).map(|_| ring::channel(ring::Bell::default()).unwrap()).unzip();
         let guide = Guide::new(&c);
         let taps: Vec<Arc<TapStats>> = (0..3).map(|_| Arc::default()).collect();
         let stats = taps.clone();
