@@ -224,9 +224,11 @@ impl InputNode for AfPacketInput {
             ToInput::Take(queue) => self.queues.push(queue),
             ToInput::Admin { sw_if, up } => {
                 for q in self.queues.iter_mut().filter(|q| q.sw_if == sw_if) {
-                    if up && !q.up {
-                        // Frames that arrived while the interface was down are stale.
-                        while q.ring.poll(FRAME_SIZE, |_| true) > 0 {}
+                    // Frames that came while the interface was down, or was about to be, are no
+                    // loss. The socket refuses others meanwhile, so there are no more than fit.
+                    let mut left = q.ring.capacity();
+                    while left > 0 && q.ring.poll(FRAME_SIZE, |_| true) > 0 {
+                        left = left.saturating_sub(FRAME_SIZE);
                     }
                     q.up = up;
                 }

@@ -74,7 +74,13 @@ impl HostPort {
 
     /// Returns whether the device segments TCP itself, as of now.
     pub fn segments_tcp(&self) -> bool {
-        self.sockets.first().is_some_and(|s| sys::segments_tcp(s.as_fd(), &self.info.name))
+        self.sockets.first().is_some_and(|s| sys::segments_tcp(s.as_fd(), &s.present_name()))
+    }
+
+    /// Stops receiving, or begins again: frames that come meanwhile are neither queued nor counted.
+    pub fn set_receiving(&self, on: bool) -> Result<(), Error> {
+        let mut receivers = self.sockets.iter().filter(|socket| socket.receives());
+        receivers.try_for_each(|socket| if on { socket.accept() } else { socket.refuse() })
     }
 
     /// Sets on all transmit queues whether the device lacks a queueing discipline.

@@ -20,6 +20,9 @@ const SENDING: u32 = 2;
 const VOID: u32 = u32::MAX;
 /// Refusals in one kick after which the device is taken to be unwilling.
 const PATIENCE: u32 = 4;
+/// Shortest and longest pause after a refused GSO packet: the next one is tried after so many frames
+/// that could have begun one.
+const GSO_PAUSE: (u32, u32) = (256, 1 << 20);
 const ETHERNET_HDR: usize = 14;
 const TAG: usize = 4;
 /// Maximum length of a GSO packet with its Ethernet header.
@@ -111,8 +114,11 @@ pub struct TxRing {
     /// The first slot that the kernel may not have taken, and how many follow.
     tail: Cursor,
     unsent: usize,
-    /// False once the device has refused a GSO packet.
-    gso: bool,
+    /// Chances for a GSO packet still to be passed over, as the device has refused one: for want of
+    /// room, which passes, or as it takes none at all.
+    gso_pause: u32,
+    /// Length of the last such pause.
+    gso_backoff: u32,
     /// Buffer for a large frame with too many pieces.
     whole: Vec<u8>,
     stats: TxStats,
@@ -137,7 +143,8 @@ impl TxRing {
             head: Cursor::new(base),
             tail: Cursor::new(base),
             unsent: 0,
-            gso: true,
+            gso_pause: 0,
+            gso_backoff: 0,
             whole: Vec::with_capacity(LARGEST),
             stats: TxStats::default(),
         })
@@ -200,10 +207,14 @@ impl TxRing {
     }
 
     /// Returns whether several TCP segments may be sent as one GSO packet, which the kernel
-    /// segments if the device does not.
+    /// segments if the device does not. To be asked at each chance for one.
     #[inline]
-    pub fn accepts_gso(&self) -> bool {
-        self.gso && self.socket.supports_gso()
+    pub fn accepts_gso(&mut self) -> bool {
+        if self.gso_pause > 0 {
+            self.gso_pause -= 1;
+            return false;
+        }
+        self.socket.supports_gso()
     }
 
     /// Sends `frames` frames as one GSO packet, after the frames waiting in the ring. The first
@@ -225,11 +236,14 @@ impl TxRing {
             Ok(()) => {
                 self.stats.frames += frames - 1;
                 self.stats.gso_packets += 1;
+                self.gso_backoff = 0;
                 true
             }
             // The frames are sent one by one and counted then.
             Err(SendError::Refused) => {
-                (self.gso, self.stats.refused) = (false, self.stats.refused - 1);
+                self.stats.refused -= 1;
+                self.gso_backoff = (self.gso_backoff * 4).clamp(GSO_PAUSE.0, GSO_PAUSE.1);
+                self.gso_pause = self.gso_backoff;
                 false
             }
             Err(SendError::Down) => {
