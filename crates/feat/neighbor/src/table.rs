@@ -277,6 +277,34 @@ impl NeighborTable {
         self.select(sw_if, family).filter(|(k, e)| which(*k, e)).map(|(k, _)| k).collect()
     }
 
+    /// As [`keys`](Self::keys), among the next `some` entries behind `last`; also returns where to
+    /// continue, `None` at the end.
+    pub(crate) fn some_keys(
+        &self,
+        last: Bound<Key>,
+        some: usize,
+        (sw_if, family): (Option<SwIfIndex>, Option<Family>),
+        which: impl Fn(&Entry) -> bool,
+    ) -> (Vec<Key>, Option<Bound<Key>>) {
+        let first = match (last, sw_if) {
+            (Bound::Unbounded, Some(i)) => Bound::Included((i, Family::Ip4.bounds()[0])),
+            _ => last,
+        };
+        let rows = self.entries.range((first, Bound::Unbounded)).take(some);
+        let mut rows = rows.take_while(|(key, _)| sw_if.is_none_or(|i| key.0 == i)).peekable();
+        if rows.peek().is_none() {
+            return (Vec::new(), None);
+        }
+        let (mut found, mut next) = (Vec::new(), None);
+        for (key, e) in rows {
+            next = Some(Bound::Excluded(*key));
+            if family.is_none_or(|one| one == Family::of(key.1)) && which(e) {
+                found.push(*key);
+            }
+        }
+        (found, next)
+    }
+
     pub(crate) fn config(&self, family: Family) -> Config {
         self.sides[family.index()].config
     }
@@ -308,6 +336,11 @@ impl NeighborTable {
             Phase::Reachable if old && !e.is_static && !age.is_zero() => State::Stale,
             Phase::Reachable => State::Reachable,
         }
+    }
+
+    /// Returns whether an entry was last heard or configured, or its resolution began, by `then`.
+    pub(crate) fn is_older(e: &Entry, then: Instant) -> bool {
+        e.since <= then
     }
 
     pub(crate) fn age(&self, e: &Entry, now: Instant) -> Duration {

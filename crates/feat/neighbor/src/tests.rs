@@ -306,6 +306,30 @@ fn a_failed_neighbour_that_is_deleted_is_asked_for_again() {
 }
 
 #[test]
+fn many_neighbours_are_flushed_in_slices() {
+    const MANY: u32 = 20_000;
+    let mut b = Bench::new();
+    let at = |n: u32| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(n)));
+    let plain = NeighborFlags::default();
+    for n in 0..MANY {
+        let flags = if n % 100 == 0 { STATIC } else { plain };
+        crate::set(&mut b.lab.c, b.sw_if, at(0x1_0000 + n), mac(3), flags).unwrap();
+    }
+    let done = Rc::new(std::cell::Cell::new(0));
+    let told = done.clone();
+    let start = std::time::Instant::now();
+    let first = crate::flush_then(&mut b.lab.c, None, None, move |n| told.set(n));
+    // The main thread is free in between, and what is set meanwhile stays.
+    assert!(first < MANY as usize / 2, "{first} at once in {:?}", start.elapsed());
+    crate::set(&mut b.lab.c, b.sw_if, at(0x1_0000 + MANY - 1), mac(4), plain).unwrap();
+    let all = (MANY - MANY / 100 - 1) as usize;
+    b.lab.until("the end", |_| done.get() == all);
+    let left = b.lab.c.state::<Neighbors>().borrow().len();
+    assert_eq!(left, MANY as usize / 100 + 1);
+    b.finish();
+}
+
+#[test]
 fn a_flood_from_two_workers_is_bounded_and_all_of_it_ends() {
     let mut b = Bench::of(2);
     set_addresses(&mut b.lab.c, b.sw_if, &[([10, 0, 0, 1].into(), 8), (ip6(1), 64)]);
