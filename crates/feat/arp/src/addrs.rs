@@ -116,6 +116,13 @@ impl IfAddrs {
         self.routed(sw_if).is_some_and(found) && !self.get(sw_if).iter().any(|a| a.is_edge(ip))
     }
 
+    /// Returns the length of the smallest subnet of the interface, or route to it, around an address.
+    pub fn connected_len(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<u8> {
+        let attached = self.routed(sw_if).map_or(&[][..], |r| &r.attached);
+        let all = self.get(sw_if).iter().chain(attached);
+        all.filter(|a| a.covers(ip)).map(|a| a.len).max()
+    }
+
     /// Returns whether a subnet of the interface or a route to it covers an address.
     pub fn is_connected(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
         self.get(sw_if).iter().any(|a| a.covers(ip))
