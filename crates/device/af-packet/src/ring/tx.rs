@@ -98,6 +98,31 @@ pub struct TxStats {
     pub rejected: u64,
 }
 
+/// A pause after a refused GSO packet. The device may have had no room for it (`ENOBUFS`), which
+/// passes, or takes none at all: each pause in a row is longer.
+#[derive(Debug, Default)]
+struct Pause {
+    /// Chances for a GSO packet still to be passed over.
+    left: u32,
+    /// Length of the last pause in a row.
+    last: u32,
+}
+
+impl Pause {
+    fn begin(&mut self) {
+        self.last = self.last.saturating_mul(4).clamp(GSO_PAUSE.0, GSO_PAUSE.1);
+        self.left = self.last;
+    }
+
+    /// Takes a chance for a GSO packet; returns whether to try one.
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        let is_over = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        is_over
+    }
+}
+
 /// The transmit ring of one queue.
 #[derive(Debug)]
 pub struct TxRing {
@@ -114,11 +139,8 @@ pub struct TxRing {
     /// The first slot that the kernel may not have taken, and how many follow.
     tail: Cursor,
     unsent: usize,
-    /// Chances for a GSO packet still to be passed over, as the device has refused one: for want of
-    /// room, which passes, or as it takes none at all.
-    gso_pause: u32,
-    /// Length of the last such pause.
-    gso_backoff: u32,
+    /// When to try a GSO packet again, after the device has refused one.
+    pause: Pause,
     /// Buffer for a large frame with too many pieces.
     whole: Vec<u8>,
     stats: TxStats,
@@ -143,8 +165,7 @@ impl TxRing {
             head: Cursor::new(base),
             tail: Cursor::new(base),
             unsent: 0,
-            gso_pause: 0,
-            gso_backoff: 0,
+            pause: Pause::default(),
             whole: Vec::with_capacity(LARGEST),
             stats: TxStats::default(),
         })
@@ -210,11 +231,7 @@ impl TxRing {
     /// segments if the device does not. To be asked at each chance for one.
     #[inline]
     pub fn accepts_gso(&mut self) -> bool {
-        if self.gso_pause > 0 {
-            self.gso_pause -= 1;
-            return false;
-        }
-        self.socket.supports_gso()
+        self.pause.is_over() && self.socket.supports_gso()
     }
 
     /// Sends `frames` frames as one GSO packet, after the frames waiting in the ring. The first
@@ -236,14 +253,13 @@ impl TxRing {
             Ok(()) => {
                 self.stats.frames += frames - 1;
                 self.stats.gso_packets += 1;
-                self.gso_backoff = 0;
+                self.pause = Pause::default();
                 true
             }
             // The frames are sent one by one and counted then.
             Err(SendError::Refused) => {
                 self.stats.refused -= 1;
-                self.gso_backoff = (self.gso_backoff * 4).clamp(GSO_PAUSE.0, GSO_PAUSE.1);
-                self.gso_pause = self.gso_backoff;
+                self.pause.begin();
                 false
             }
             Err(SendError::Down) => {
@@ -540,6 +556,19 @@ impl TxSlot<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_pause_ends_and_grows() {
+        let mut pause = Pause::default();
+        assert!(pause.is_over() && pause.is_over());
+        let mut lengths = Vec::new();
+        for _ in 0..8 {
+            pause.begin();
+            lengths.push((0..).take_while(|_| !pause.is_over()).count());
+        }
+        assert_eq!(lengths[..3], [256, 1024, 4096]);
+        assert_eq!(lengths[6..], [1 << 20; 2]);
+    }
 
     proptest! {
         /// The kernel refuses a header length beyond the frame.

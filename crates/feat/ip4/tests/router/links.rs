@@ -1,7 +1,9 @@
 //! What the link layer says of a packet, and hosts on a link that are in no subnet of it.
 
 use crate::lab::{Lab, framed, host_mac, ip, our_mac, sound, udp};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
+use thalweg_buffer::{GsoKind, Offload};
+use thalweg_fib::RouteBook;
 use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, ArpView};
 use thalweg_wire::build::Packet;
@@ -174,5 +176,82 @@ fn a_gateway_outside_of_all_subnets_is_asked_and_answered() {
     // On its interface only.
     lab.receive(2, vec![Packet::arp_request(MacAddr(mac.0), GATEWAY, ip(2, 1)).build()]);
     assert_eq!(lab.count("arp-input", reason), 2);
+    lab.close();
+}
+
+/// A sender without DF that leaves segmentation to its device, and a narrow link.
+#[test]
+fn segments_that_exceed_the_mtu_are_fragmented() {
+    let mut lab = Lab::new();
+    lab.ok("set interface mtu packet 576 test1");
+    let data: Vec<u8> = (0..20_000).map(|i| (i * 7 % 251) as u8).collect();
+    let tcp = Packet::new().ipv4(ip(0, 2), ip(1, 2)).tcp(1, 2).payload(&data);
+    let datagram = Packet::new().ipv4(ip(0, 2), ip(1, 2)).udp(1, 2).payload(&data);
+    for (packet, gso, header, csum_offset) in
+        [(tcp, GsoKind::Tcp4, 20, 16), (datagram, GsoKind::Udp, 8, 6)]
+    {
+        let (gso_size, hdr_len) = (1400, 20 + header);
+        let offload = Offload {
+            gso,
+            gso_size,
+            hdr_len,
+            csum_start: 20,
+            csum_offset,
+            needs_csum: true,
+            ..Offload::default()
+        };
+        lab.receive_offload(0, framed(0, 2, &packet.build()), offload);
+        let sent = lab.sent();
+        // Each segment has an identification of its own, and is put together from three fragments.
+        let mut segments: Vec<(u16, Vec<u8>)> = Vec::new();
+        for (_, frame) in &sent {
+            let part = sound(1, 2, frame);
+            assert!(frame.len() <= 14 + 576);
+            if part.fragment_offset() == 0 {
+                segments.push((part.id(), Vec::new()));
+            }
+            let (id, whole) = segments.last_mut().expect("a first fragment");
+            assert_eq!((*id, whole.len()), (part.id(), part.fragment_offset()));
+            whole.extend(part.payload());
+            if !part.more_fragments() {
+                let kind = if header == 8 { 17 } else { 6 };
+                assert!(sums_up(whole, kind), "the checksum of segment {id}");
+            }
+        }
+        assert_eq!(segments.len(), data.len().div_ceil(1400));
+        let all: Vec<u8> =
+            segments.iter().flat_map(|(_, whole)| &whole[usize::from(header)..]).copied().collect();
+        assert_eq!(all, data);
+    }
+    assert_eq!(lab.dropped(), 0);
+    lab.close();
+}
+
+/// Whether the checksum of a segment from 10.0.0.2 to 10.0.1.2 is right.
+fn sums_up(segment: &[u8], protocol: u8) -> bool {
+    let mut bytes = [ip(0, 2).octets(), ip(1, 2).octets()].concat();
+    bytes.extend([0, protocol]);
+    bytes.extend((segment.len() as u16).to_be_bytes());
+    bytes.extend(segment);
+    thalweg_wire::checksum::verify(&bytes)
+}
+
+#[test]
+fn samples_have_the_masks_of_subnets() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 192.0.2.0/25 via 10.0.1.2\nip route add 192.0.2.9/32 via 10.0.1.2");
+    let books = lab.c.shared::<RouteBook>().all();
+    let domain = lab.c.domain().clone();
+    let mut reader = domain.register().expect("a reader");
+    let guard = reader.enter();
+    let rx_if = lab.sw_if(0);
+    let mut mask = |to: Ipv4Addr| books[0].prefix_len(&guard, rx_if, IpAddr::V4(to));
+    assert_eq!(mask(ip(1, 2)), Some(24), "a neighbour");
+    assert_eq!(mask(ip(1, 99)), Some(24), "nobody");
+    assert_eq!(mask([192, 0, 2, 1].into()), Some(25));
+    assert_eq!(mask([192, 0, 2, 9].into()), Some(32), "a route of its own");
+    assert_eq!(mask([8, 8, 8, 8].into()), None);
+    drop(guard);
+    drop(reader);
     lab.close();
 }
