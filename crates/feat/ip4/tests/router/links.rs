@@ -245,7 +245,7 @@ fn samples_have_the_masks_of_subnets() {
     let mut reader = domain.register().expect("a reader");
     let guard = reader.enter();
     let rx_if = lab.sw_if(0);
-    let mut mask = |to: Ipv4Addr| books[0].prefix_len(&guard, rx_if, IpAddr::V4(to));
+    let mask = |to: Ipv4Addr| books[0].prefix_len(&guard, rx_if, IpAddr::V4(to));
     assert_eq!(mask(ip(1, 2)), Some(24), "a neighbour");
     assert_eq!(mask(ip(1, 99)), Some(24), "nobody");
     assert_eq!(mask([192, 0, 2, 1].into()), Some(25));

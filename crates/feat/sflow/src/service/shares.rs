@@ -120,6 +120,7 @@ mod tests {
             mac: [2; 6],
             admin_up: true,
             link_up: true,
+            state_since: 0,
             link_mtu: 9000,
             mtu: Mtu { l3: 9000, ..Mtu::default() },
             speed_kbps: 0,
