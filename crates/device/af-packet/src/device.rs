@@ -142,7 +142,7 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         port.set_promiscuous(true).map_err(failed)?;
     }
     // What comes before the interface is up is not received.
-    port.set_receiving(false).map_err(failed)?;
+    port.refuse().map_err(failed)?;
     let info = port.info.clone();
     let rx = std::mem::take(&mut port.rx);
     let mut tx: Vec<_> = std::mem::take(&mut port.tx).into_iter().map(Some).collect();
@@ -361,15 +361,7 @@ impl Device for HostInterface {
         if up && let Some(s) = self.port.sockets().first() {
             s.switch_on().map_err(Self::failed)?;
         }
-        if !up {
-            self.port.set_receiving(false).map_err(Self::failed)?;
-        }
         self.notify_inputs(c, || ToInput::Admin { sw_if, up });
-        if up {
-            // Once workers have emptied their rings: what comes from now on is received.
-            c.sync();
-            self.port.set_receiving(true).map_err(Self::failed)?;
-        }
         Ok(())
     }
 

@@ -77,10 +77,9 @@ impl HostPort {
         self.sockets.first().is_some_and(|s| sys::segments_tcp(s.as_fd(), &s.present_name()))
     }
 
-    /// Stops receiving, or begins again: frames that come meanwhile are neither queued nor counted.
-    pub fn set_receiving(&self, on: bool) -> Result<(), Error> {
-        let mut receivers = self.sockets.iter().filter(|socket| socket.receives());
-        receivers.try_for_each(|socket| if on { socket.accept() } else { socket.refuse() })
+    /// Stops receiving on all queues until each socket [accepts](Socket::accept) frames again.
+    pub fn refuse(&self) -> Result<(), Error> {
+        self.sockets.iter().filter(|socket| socket.receives()).try_for_each(|s| s.refuse())
     }
 
     /// Sets on all transmit queues whether the device lacks a queueing discipline.
