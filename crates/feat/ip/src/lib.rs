@@ -33,7 +33,7 @@ pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, RoutedPeers, Sou
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use table::Table;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_engine::Feature;
@@ -91,6 +91,8 @@ pub struct Ip<A: Address> {
     stale: BTreeSet<(SwIfIndex, IfAddress<A>)>,
     /// Interfaces of which subscribers are still to learn that routes have changed their peers.
     peers_changed: BTreeSet<SwIfIndex>,
+    /// When they learned of it last.
+    peers_published: Option<Instant>,
     /// Number of tables created so far.
     serial: u32,
 }
@@ -169,6 +171,7 @@ impl<A: Address> Ip<A> {
             sweeping: Vec::new(),
             stale: BTreeSet::new(),
             peers_changed: BTreeSet::new(),
+            peers_published: None,
             serial: 0,
         }
     }

@@ -3,7 +3,7 @@
 use crate::family::{Leaves, Version, family};
 use crate::{Ip, MAX_TABLES, RoutedPeersChanged};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::rib::{self, Path, PathKind, RibError, Source};
 use thalweg_fib::{Dpo, Forwarding};
@@ -209,7 +209,7 @@ impl<A: Address> Ip<A> {
         let is_first = self.peers_changed.is_empty() && !changed.is_empty();
         self.peers_changed.extend(changed);
         if is_first {
-            c.remote().submit(publish_peers::<A>);
+            c.remote().submit(publish_peers_in_time::<A>);
         }
     }
 
@@ -241,8 +241,25 @@ impl<A: Address> Ip<A> {
     }
 }
 
+/// Least time between reports of changed peers: there may be many peers, and all are told each time.
+const PEERS_INTERVAL: Duration = Duration::from_millis(100);
+
+fn publish_peers_in_time<A: Address>(c: &mut Control) {
+    let last = c.state::<Ip<A>>().borrow().peers_published;
+    let due = last.map(|at| at + PEERS_INTERVAL);
+    match due.and_then(|due| due.checked_duration_since(Instant::now())) {
+        Some(left) => _ = c.after(left, publish_peers::<A>),
+        None => publish_peers::<A>(c),
+    }
+}
+
 fn publish_peers<A: Address>(c: &mut Control) {
-    let changed = std::mem::take(&mut c.state::<Ip<A>>().borrow_mut().peers_changed);
+    let changed = {
+        let ip = c.state::<Ip<A>>();
+        let mut ip = ip.borrow_mut();
+        ip.peers_published = Some(Instant::now());
+        std::mem::take(&mut ip.peers_changed)
+    };
     for sw_if in changed {
         c.publish(RoutedPeersChanged { version: Version::of::<A>(), sw_if });
     }
