@@ -89,6 +89,7 @@ const SETTERS: &[(&str, &[&str])] = &[
             "set interface ip address pg0 10.0.0.1/24\nip route add 10.9.0.0/16 via 10.0.0.2",
             "set interface ip address pg0 10.0.0.1/24\n\
              ip route add 10.9.0.0/16 via 10.0.0.2 pg0 weight 3 via 10.0.0.3 pg0",
+            "ip route add 10.9.0.0/16 via 10.0.0.2 pg0 weight 3 preference 1 via 10.0.0.3",
             "ip route add 10.9.0.0/16 via pg0\nip route add 10.9.1.0/24 via drop",
             "ip route add 10.9.0.0/16 local\nip route add 10.8.0.0/16 unreachable\n\
              ip route add 10.7.0.0/16 prohibit",

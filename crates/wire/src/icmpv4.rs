@@ -331,8 +331,13 @@ pub fn emit_error(
         end += piece.len();
     }
     let length = (end - ipv4::HEADER_LEN) as u16;
-    // Errors have the precedence of network control (RFC 1812 section 4.3.2.5).
-    let ip = Ipv4Repr { tos: 0xc0, ..Ipv4Repr::new(src, original.src(), protocol::ICMP, length) };
+    // Errors have the precedence of network control (RFC 1812 section 4.3.2.5). Without an
+    // identification of its own, a packet must not be fragmented (RFC 6864 section 4.1).
+    let ip = Ipv4Repr {
+        tos: 0xc0,
+        fragment_word: ipv4::flag::DONT_FRAGMENT,
+        ..Ipv4Repr::new(src, original.src(), protocol::ICMP, length)
+    };
     ip.emit(buf)?;
     error.emit(&mut buf[ipv4::HEADER_LEN..end])?;
     Ok(end)

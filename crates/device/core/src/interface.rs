@@ -14,9 +14,9 @@ pub use family::create_sub;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
 pub use rows::{IfRow, IfTable};
 pub use set::{
-    MTU_RANGE, accept_all, clear_counters, refresh_caps, set_admin, set_link, set_link_mtu,
-    set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement,
-    set_speed, set_tag,
+    MTU_RANGE, accept_all, clear_counters, follow_link_mtu, refresh_caps, set_admin, set_link,
+    set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode,
+    set_rx_placement, set_speed, set_tag,
 };
 pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
 
@@ -30,7 +30,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_graph::stats::MAX_INTERFACES;
-use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode};
+use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode, clock};
 use thalweg_tables::snapshot::{self, Snapshot};
 
 /// A MAC address.
@@ -218,6 +218,11 @@ pub trait Device: 'static {
     ) -> Result<(), DeviceError> {
         Err(DeviceError::Failed(format!("{}: receive queues cannot be moved", self.dev_type())))
     }
+    /// Follows changes of the system's device behind the interface; returns the MTU of the link if
+    /// that has changed.
+    fn system_changed(&mut self, _now: &SystemDevice) -> Option<u32> {
+        None
+    }
     /// Current offloads, if they can change while the device is in use.
     fn caps(&self) -> Option<Caps> {
         None
@@ -226,6 +231,17 @@ pub trait Device: 'static {
     fn poll_missed(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Stops everything before the interface is deleted.
     fn delete(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
+}
+
+/// The system's device behind an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemDevice {
+    /// Its name, which may change.
+    pub name: String,
+    /// Its own MAC address.
+    pub mac: Mac,
+    /// Its MTU in bytes.
+    pub mtu: u32,
 }
 
 /// Parameters of a new interface.
@@ -282,6 +298,8 @@ pub struct InterfaceView {
     pub admin_up: bool,
     /// Link is up.
     pub link_up: bool,
+    /// Ticks (see [`thalweg_graph::clock`]) at which it last went up or down.
+    pub state_since: u64,
     /// MTU of the device.
     pub link_mtu: u32,
     /// MTUs of packets.
@@ -407,6 +425,7 @@ impl Interfaces {
             mac: [0; 6],
             admin_up: false,
             link_up: false,
+            state_since: 0,
             link_mtu: 0,
             mtu: Mtu::default(),
             speed_kbps: 0,
@@ -527,6 +546,17 @@ pub fn view(c: &Control, sw_if: SwIfIndex) -> Result<InterfaceView, DeviceError>
     all.get(sw_if).cloned().ok_or_else(|| DeviceError::Unknown(format!("index {sw_if}")))
 }
 
+/// Returns whether what a worker reported at `at` (ticks) of an interface still holds: it is up, as
+/// is its parent, and neither has been down since. Reports wait in a queue, and packets in rings,
+/// while the interface or its link goes down.
+pub fn is_current(c: &Control, sw_if: SwIfIndex, at: u64) -> bool {
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    let since_then = |v: &InterfaceView| v.is_up() && at >= v.state_since;
+    let parent = |v: &InterfaceView| v.parent.is_none_or(|p| all.get(p).is_some_and(since_then));
+    all.get(sw_if).is_some_and(|v| since_then(v) && parent(v))
+}
+
 /// Looks up an interface's index by name.
 ///
 /// # Errors
@@ -621,6 +651,7 @@ pub fn create(
         mac: spec.mac,
         admin_up: false,
         link_up: spec.link_up,
+        state_since: clock::ticks(),
         link_mtu: spec.mtu,
         mtu: Mtu { l3: spec.mtu, ..Mtu::default() },
         speed_kbps: spec.speed_kbps,

@@ -26,8 +26,8 @@ pub mod testing;
 pub use command_line::{interface_arg, interface_names};
 pub use interface::{
     Caps, Device, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec, InterfaceView,
-    Interfaces, Mac, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex, TagKind, TagMatch,
-    Tags, VlanTag,
+    Interfaces, Mac, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex, SystemDevice,
+    TagKind, TagMatch, Tags, VlanTag,
 };
 
 use thalweg_engine::Feature;

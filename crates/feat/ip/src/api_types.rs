@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use thalweg_api::schema::Module;
 use thalweg_api::types::Prefix;
-use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
@@ -182,8 +182,21 @@ fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
         known if known.known() => return unimplemented("paths of this type"),
         _ => return Err(Retval::INVALID_VALUE),
     };
+    let invalid = |why: &str| Err(Retval::INVALID_VALUE.because(why));
+    if !p.proto.known() {
+        return invalid("the next hop's protocol is none of 0 to 4");
+    }
+    if p.flags != FibPathFlags::NONE {
+        return unimplemented("flags of paths");
+    }
+    if p.rpf_id != 0 && p.rpf_id != u32::MAX {
+        return unimplemented("RPF ids of paths");
+    }
     if kind != PathKind::Normal {
-        return Ok(Path::special(kind));
+        return match (p.weight, p.preference) {
+            (0 | 1, 0) => Ok(Path::special(kind)),
+            _ => invalid("a path without a next hop shares with no other: weight 1, preference 0"),
+        };
     }
     let sw_if = (p.sw_if_index != u32::MAX).then_some(p.sw_if_index);
     let [n1, n2, n3, n4, ..] = p.nh.address.0;
@@ -203,8 +216,9 @@ fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
         (None, None) => unimplemented("lookups in another table"),
         _ => {
             let other = (sw_if.is_none() && p.table_id != table).then_some(p.table_id);
-            let weight = p.weight.max(1);
-            Ok(Path { next_hop, sw_if, weight, table: other, ..Path::special(kind) })
+            // A message that says nothing of weights has zeros.
+            let (weight, preference) = (p.weight.max(1), p.preference);
+            Ok(Path { next_hop, sw_if, weight, preference, table: other, ..Path::special(kind) })
         }
     }
 }
@@ -273,6 +287,7 @@ fn describe_path(p: &Path, version: Version, table_id: u32) -> FibPath {
         sw_if_index: p.sw_if.unwrap_or(u32::MAX),
         table_id,
         weight: p.weight,
+        preference: p.preference,
         r#type,
         proto,
         nh: FibPathNh { address, ..FibPathNh::default() },

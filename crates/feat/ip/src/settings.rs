@@ -69,8 +69,8 @@ const fn keys<A: Address>() -> Keys {
     }
 }
 
-/// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2`, `192.0.2.1
-/// next-hop-table 7`, `host-eth0`, `drop`.
+/// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2
+/// preference 1`, `192.0.2.1 next-hop-table 7`, `host-eth0`, `drop`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Via<'a> {
     kind: PathKind,
@@ -78,17 +78,20 @@ struct Via<'a> {
     interface: Option<&'a str>,
     table: Option<u32>,
     weight: u8,
+    preference: u8,
 }
 
 /// Words that end a next hop.
-const ENDS: [&str; 2] = ["weight", "next-hop-table"];
+const ENDS: [&str; 3] = ["weight", "preference", "next-hop-table"];
 
 impl<'a> Via<'a> {
     fn parse(text: &'a str) -> Option<Via<'a>> {
         let mut words = text.split_whitespace().peekable();
         let first = words.next()?;
         let kind = special_kind(first).unwrap_or(PathKind::Normal);
-        let mut via = Via { kind, next_hop: None, interface: None, table: None, weight: 1 };
+        let (weight, preference) = (1, 0);
+        let mut via =
+            Via { kind, next_hop: None, interface: None, table: None, weight, preference };
         if kind != PathKind::Normal {
             return words.next().is_none().then_some(via);
         }
@@ -105,12 +108,14 @@ impl<'a> Via<'a> {
             }
             Err(_) => return None,
         }
-        match words.next() {
-            None => {}
-            Some("weight") => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
-            Some(_) => return None,
+        while let Some(word) = words.next() {
+            match word {
+                "weight" => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
+                "preference" => via.preference = words.next()?.parse().ok()?,
+                _ => return None,
+            }
         }
-        words.next().is_none().then_some(via)
+        Some(via)
     }
 
     fn write(names: &HashMap<u32, String>, path: &Path) -> String {
@@ -121,7 +126,10 @@ impl<'a> Via<'a> {
         let interface = path.sw_if.and_then(|i| names.get(&i).cloned());
         let table = path.table.map(|id| format!("next-hop-table {id}"));
         let weight = (path.weight != 1).then(|| format!("weight {}", path.weight));
-        hop.into_iter().chain(interface).chain(table).chain(weight).collect::<Vec<_>>().join(" ")
+        let preference = (path.preference != 0).then(|| format!("preference {}", path.preference));
+        let share = weight.into_iter().chain(preference);
+        let words = hop.into_iter().chain(interface).chain(table).chain(share);
+        words.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -139,7 +147,7 @@ fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
 
 fn route(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
-                    [weight <n>]', `<interface>', or drop, local, unreachable, prohibit,";
+                    [weight <n>] [preference <n>]', `<interface>', or drop, local, unreachable, prohibit,";
     vias(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 
@@ -384,7 +392,11 @@ fn command(via: &Via<'_>) -> String {
     let hop = via.next_hop.map(|h| format!(" {h}")).unwrap_or_default();
     let interface = via.interface.map(|i| format!(" {i}")).unwrap_or_default();
     let table = via.table.map(|id| format!(" next-hop-table {id}")).unwrap_or_default();
-    format!(" via{hop}{interface}{table} weight {}", via.weight)
+    let preference = match via.preference {
+        0 => String::new(),
+        n => format!(" preference {n}"),
+    };
+    format!(" via{hop}{interface}{table} weight {}{preference}", via.weight)
 }
 
 /// Order of routes: a next hop must be reachable before it is used.

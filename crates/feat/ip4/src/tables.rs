@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::Frame;
+use thalweg_feat_arp::IfAddrs;
 use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
@@ -103,12 +104,22 @@ impl Tables {
 }
 
 /// Looks up prefix lengths of routes for other features.
-pub(crate) struct Lengths(pub(crate) Arc<Snapshot<Tables>>);
+pub(crate) struct Lengths {
+    pub(crate) tables: Arc<Snapshot<Tables>>,
+    pub(crate) dpos: Arc<DpoTable>,
+    pub(crate) addrs: Arc<Snapshot<IfAddrs>>,
+}
 
 impl Routes for Lengths {
     fn prefix_len(&self, guard: &Guard<'_>, rx_if: u32, address: IpAddr) -> Option<u8> {
         let IpAddr::V4(v4) = address else { return None };
-        let fib = self.0.load(guard).fib(rx_if)?;
-        fib.routes.lookup_route(v4.to_bits()).map(|(_, len)| len)
+        let fib = self.tables.load(guard).fib(rx_if)?;
+        let (leaf, len) = fib.routes.lookup_route(v4.to_bits())?;
+        // A neighbour's own route is how the router gets there; its network is that of the subnet.
+        let entry = self.dpos.get(leaf.get());
+        let is_neighbor = len == 32 && entry.state().kind.is_sent();
+        let subnet = (is_neighbor && entry.next_hop() == Some(address))
+            .then(|| self.addrs.load(guard).connected_len(entry.state().tx_if, v4));
+        Some(subnet.flatten().unwrap_or(len))
     }
 }

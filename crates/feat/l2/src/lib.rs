@@ -86,14 +86,15 @@ impl L2 {
     }
 }
 
-#[expect(clippy::panic, reason = "the router cannot start without this memory")]
 fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(L2Table::default());
     let snapshot: Arc<Snapshot<L2Table>> = snapshot;
     c.share(snapshot);
     // Reserves address space, hardly any memory; without it the router cannot run.
-    let macs = MacTable::new(bridges::MAX_ADDRESSES);
-    let macs = macs.unwrap_or_else(|e| panic!("MAC address table: {e}"));
+    let macs = match MacTable::new(bridges::MAX_ADDRESSES) {
+        Ok(macs) => macs,
+        Err(e) => return c.refuse_start(format_args!("MAC address table: {e}")),
+    };
     c.share(macs.shared());
     let topic = c.topic("l2 address", learning::address_seen);
     let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic });

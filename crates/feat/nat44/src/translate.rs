@@ -466,13 +466,15 @@ impl Translator {
         let dst = t.dst.to_bits();
         // Hairpinning: an inside host calls another one by external address.
         let is_external = config.addresses.contains(&dst);
-        let hairpin =
-            is_external && config.mappings.by_external(dst, t.dport, t.protocol).is_some();
-        let (outside, marks) = match self.direction {
-            _ if hairpin => (t.table, session::HAIRPIN),
+        let mapping = config.mappings.by_external(dst, t.dport, t.protocol);
+        let hairpin = mapping.filter(|_| is_external);
+        // Answers come from the other host's table.
+        let other = hairpin.map(|m| m.table_for(t.src, t.sport, t.dport));
+        let (outside, marks) = match (self.direction, other) {
+            (_, Some(table)) => (table, session::HAIRPIN),
             // Other packets leave by an outside interface, or are for the router.
-            Direction::Hairpin => return Verdict::CONTINUE,
-            Direction::In2Out => match self.egress(cx, config, p, dst) {
+            (Direction::Hairpin, _) => return Verdict::CONTINUE,
+            (Direction::In2Out, _) => match self.egress(cx, config, p, dst) {
                 Egress::NotOutside => return Verdict::CONTINUE,
                 Egress::Denied => return Verdict::drop(self.outcomes.vrf_denied),
                 Egress::Outside { table, via } => (table, if via { session::VIA } else { 0 }),
@@ -480,7 +482,7 @@ impl Translator {
             _ if !self.is_for_others(cx, config, p, parsed) => return Verdict::CONTINUE,
             _ => (self.tables.load(cx.guard()).fib_id(p.tx_if()), 0),
         };
-        if is_external && !hairpin {
+        if is_external && hairpin.is_none() {
             // It would return here without a session.
             return Verdict::drop(self.outcomes.no_translation);
         }

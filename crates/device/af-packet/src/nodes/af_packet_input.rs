@@ -7,6 +7,7 @@ use crate::ring::{Fetch, Fetched, Framing, RxFrame, RxRing, Sink};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
 use thalweg_device::offload::more_on_wire;
@@ -131,6 +132,24 @@ impl Sink for FrameSink<'_> {
 }
 
 impl Queue {
+    /// Begins or ends to receive. Frames that come while the interface is down are no loss: the
+    /// socket refuses them, and those that are in the ring by then are not received later.
+    fn switch(&mut self, up: bool) {
+        let socket = Arc::clone(self.ring.socket());
+        if !up && let Err(e) = socket.refuse() {
+            tracing::warn!("{e}");
+        }
+        // No more come meanwhile.
+        let mut left = self.ring.capacity();
+        while left > 0 && self.ring.poll(FRAME_SIZE, |_| true) > 0 {
+            left = left.saturating_sub(FRAME_SIZE);
+        }
+        if up && let Err(e) = socket.accept() {
+            tracing::error!("nothing is received: {e}");
+        }
+        self.up = up;
+    }
+
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> usize {
         if !self.up || !self.ring.is_ready() {
             return 0;
@@ -238,11 +257,7 @@ impl InputNode for AfPacketInput {
             ToInput::Take(queue) => self.queues.push(queue),
             ToInput::Admin { sw_if, up } => {
                 for q in self.queues.iter_mut().filter(|q| q.sw_if == sw_if) {
-                    if up && !q.up {
-                        // Frames that arrived while the interface was down are stale.
-                        while q.ring.poll(FRAME_SIZE, |_| true) > 0 {}
-                    }
-                    q.up = up;
+                    q.switch(up);
                 }
             }
             ToInput::Mode { sw_if, queue, mode } => {

@@ -45,7 +45,10 @@ pub static NODE: NodeDecl = NodeDecl {
     also_on: &["interface-output", "error-drop"],
     build: |cx| {
         let taps = cx.shared::<Taps>();
-        let (writer, reader) = ring::channel(taps.bell());
+        let (writer, reader) = match ring::channel(taps.bell()) {
+            Ok(both) => both,
+            Err(e) => return Built::Refused(format!("ring of samples: {e}")),
+        };
         let stats = Arc::new(TapStats::default());
         taps.add(reader, stats.clone());
         Built::tap(SFlowTap::new(writer, stats))

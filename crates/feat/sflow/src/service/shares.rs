@@ -120,6 +120,7 @@ mod tests {
             mac: [2; 6],
             admin_up: true,
             link_up: true,
+            state_since: 0,
             link_mtu: 9000,
             mtu: Mtu { l3: 9000, ..Mtu::default() },
             speed_kbps: 0,
@@ -144,7 +145,7 @@ mod tests {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
         let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
         let (writers, rings): (Vec<_>, Vec<_>) =
-            (0..3).map(|_| ring::channel(ring::Bell::default())).unzip();
+            (0..3).map(|_| ring::channel(ring::Bell::default()).unwrap()).unzip();
         let guide = Guide::new(&c);
         let taps: Vec<Arc<TapStats>> = (0..3).map(|_| Arc::default()).collect();
         let stats = taps.clone();
