@@ -73,11 +73,16 @@ impl Rule {
 }
 
 impl Name {
+    /// Returns whether a document may have this name.
+    pub fn takes(self, text: &str) -> bool {
+        self.check(text).is_ok()
+    }
+
     fn check(self, text: &str) -> Result<(), String> {
         let word =
             !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
         let word =
-            word && text.len() <= 63 && !text.contains(['{', '}', '|', '"', '\'', '#', '\\']);
+            word && text.len() <= 63 && !text.contains(ODD);
         let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let label = text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(small);
         let good = match self {
@@ -112,6 +117,25 @@ fn is_number(text: &str) -> bool {
         && text.len() <= 10
         && text.bytes().all(|b| b.is_ascii_digit())
         && (text == "0" || !text.starts_with('0'))
+}
+
+/// Characters that mean something in a command line.
+const ODD: &[char] = &['{', '}', '|', '"', '\'', '#', '\\'];
+
+/// Longest path of a file in a document.
+const MAX_PATH: usize = 1024;
+
+/// Checks the path of a file that a command and a document name.
+///
+/// # Errors
+/// What is wrong: it must be absolute, as the router runs in another directory than its users, and
+/// one word of a command line.
+pub fn file_path(text: &str) -> Result<(), String> {
+    let odd = |c: char| c.is_whitespace() || c.is_control() || ODD.contains(&c);
+    if text.starts_with('/') && text.len() <= MAX_PATH && !text.contains(odd) {
+        return Ok(());
+    }
+    Err("an absolute path without blanks, quotes, braces, `|', `#' and backslashes".into())
 }
 
 /// Parses six bytes in hex with colons.

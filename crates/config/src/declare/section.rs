@@ -1,6 +1,6 @@
 //! Sections: how a feature takes part in the configuration.
 
-use super::item::Draft;
+use super::item::{Draft, Item};
 use super::node::Node;
 use super::rules::{Grammar, Rule};
 
@@ -51,6 +51,7 @@ pub const OURS: &str = "thalweg";
 pub struct Dump<'a> {
     pub(crate) root: Node,
     pub(crate) grammar: &'a Grammar,
+    pub(crate) implicit: Vec<Item>,
 }
 
 impl Dump<'_> {
@@ -85,6 +86,12 @@ impl Dump<'_> {
     /// Writes a value at a path of keys.
     pub fn put(&mut self, path: &[&str], value: impl Into<super::Value>) {
         self.root.put(path, value);
+    }
+
+    /// Adds an item for what the running configuration has by default, and a document therefore need
+    /// not say: a rollback restores it.
+    pub fn implicit(&mut self, item: Item) {
+        self.implicit.push(Item { implicit: true, ..item });
     }
 
     /// Returns true if a value is valid at a path of keys.

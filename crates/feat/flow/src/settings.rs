@@ -1,7 +1,8 @@
 //! Configuration of flow rules and connection tracking.
 
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, interface_key, rank,
+    Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, file_path,
+    interface_key, rank,
 };
 use thalweg_conntrack::{Policy, WhenFull};
 use thalweg_graph::Control;
@@ -58,7 +59,7 @@ fn one_rule(value: &Value) -> Result<(), String> {
 
 fn path(value: &Value) -> Result<(), String> {
     match value {
-        Value::Text(text) if text.starts_with('/') && !text.contains([' ', '\n', '\'']) => Ok(()),
+        Value::Text(text) => file_path(text),
         _ => Err("the absolute path of a socket".into()),
     }
 }

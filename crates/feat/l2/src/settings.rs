@@ -189,8 +189,12 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
             out.put(&["thalweg", "bridgedomains", &name, "tag"], d.tag.clone());
         }
         // The schema's default is left out.
-        if let Some(mtu) = common_mtu(c, d).filter(|mtu| *mtu != DEFAULT_MTU) {
-            out.put(&[path[0], path[1], "mtu"], u64::from(mtu));
+        let at = [path[0], path[1], "mtu"];
+        if let Some(mtu) = common_mtu(c, d).filter(|mtu| *mtu != DEFAULT_MTU)
+            // The ports say it, too; the schema's range is narrower.
+            && out.takes(&at, mtu)
+        {
+            out.put(&at, mtu);
         }
     }
 }

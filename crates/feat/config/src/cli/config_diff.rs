@@ -1,7 +1,7 @@
 //! `config diff`: differences from the last saved configuration, or from a file.
 
 use crate::cli_support::{Shown, document, number, revision};
-use crate::work;
+use crate::work::{self, View};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Catalog, Difference, Document, differences};
@@ -57,7 +57,7 @@ impl Command<Control> for ConfigDiff {
             let lines = || all.iter().map(|d| format!("{d}\n")).collect();
             Ok(Shown::new(format, || all.iter().map(row).collect(), lines))
         };
-        work::answer(c, Some(&source), out, job, |_, differences, out| {
+        work::answer(c, View::Whole, Some(&source), out, job, |_, differences, out| {
             differences.show(out);
             Ok(())
         })
