@@ -136,7 +136,7 @@ impl<C> Catalog<C> {
         if problems.iter().any(|p| !p.unsupported) {
             return Problems::check(name, problems).map(|()| Document::default());
         }
-        let (items, more) = self.items(&root);
+        let (items, more) = self.items(&root, false);
         Problems::check(name, [problems, more].concat())?;
         Ok(Document { root, items, unread: Vec::new() })
     }
@@ -151,17 +151,36 @@ impl<C> Catalog<C> {
         self.salvage(name, root)
     }
 
+    /// Like [`Catalog::load`], of a text that the router has written.
+    ///
+    /// # Errors
+    /// As [`Catalog::load`].
+    pub fn load_saved(&self, name: &str, text: &str) -> Result<(Document, Vec<Part>), Problems> {
+        let one = |problem| Problems { name: name.to_owned(), list: vec![problem] };
+        let root = yaml::parse(text).map_err(one)?;
+        self.valid_parts(name, root, true)
+    }
+
     /// Like [`Catalog::load`], from a tree.
     ///
     /// # Errors
     /// As [`Catalog::load`].
-    pub fn salvage(&self, name: &str, mut root: Node) -> Result<(Document, Vec<Part>), Problems> {
+    pub fn salvage(&self, name: &str, root: Node) -> Result<(Document, Vec<Part>), Problems> {
+        self.valid_parts(name, root, false)
+    }
+
+    fn valid_parts(
+        &self,
+        name: &str,
+        mut root: Node,
+        saved: bool,
+    ) -> Result<(Document, Vec<Part>), Problems> {
         let mut parts = Vec::new();
         loop {
             let mut problems = self.grammar.check(&root);
             let mut items = Vec::new();
             if problems.is_empty() {
-                (items, problems) = self.items(&root);
+                (items, problems) = self.items(&root, saved);
             }
             if problems.is_empty() {
                 return Ok((Document { root, items, unread: Vec::new() }, parts));
@@ -190,7 +209,7 @@ impl<C> Catalog<C> {
     fn as_it_is(&self, root: Node, implicit: Vec<Item>) -> Document {
         let problems = self.grammar.check(&root);
         let (items, more) = match problems.is_empty() {
-            true => self.items(&root),
+            true => self.items(&root, false),
             false => (Vec::new(), problems),
         };
         let (mut items, unread) = match more.is_empty() {
@@ -206,8 +225,8 @@ impl<C> Catalog<C> {
         Document { root, items, unread }
     }
 
-    fn items(&self, root: &Node) -> (Vec<Item>, Vec<Problem>) {
-        let doc = Doc::new(root);
+    fn items(&self, root: &Node, saved: bool) -> (Vec<Item>, Vec<Problem>) {
+        let doc = Doc::new(root).saved(saved);
         let mut draft = Draft::default();
         for section in &self.sections {
             section.items(&doc, &mut draft);

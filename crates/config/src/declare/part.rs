@@ -19,6 +19,8 @@ pub enum PathStep {
 pub struct Part {
     steps: Vec<PathStep>,
     node: Node,
+    /// What is in force in its place.
+    instead: Option<Node>,
     /// Why it is not in force.
     pub why: String,
 }
@@ -28,7 +30,7 @@ impl Part {
     pub fn copy(root: &Node, path: &str, why: impl Into<String>) -> Option<Part> {
         let steps = root.steps_to(path).filter(|steps| !steps.is_empty())?;
         let node = root.below(&steps)?.clone();
-        Some(Part { steps, node, why: why.into() })
+        Some(Part { steps, node, instead: None, why: why.into() })
     }
 
     /// Its path.
@@ -46,9 +48,20 @@ impl Part {
         self.steps.starts_with(&other.steps)
     }
 
+    /// Notes what is in force in its place: as long as nobody changes that, it stays the part's.
+    pub fn note_instead(&mut self, running: &Node) {
+        let there = running.below(&self.steps);
+        self.instead = there.filter(|n| !is_collection(n)).cloned();
+    }
+
     /// Adds it to a document, except for settings that this has already. Returns whether something
     /// was added.
     pub fn add_to(&self, root: &mut Node) -> bool {
+        if self.instead.is_some() && root.below(&self.steps) == self.instead.as_ref() {
+            // It was there, so it can be entered.
+            set(root, &self.steps, &self.node);
+            return true;
+        }
         add(root, &self.steps, &self.node)
     }
 }
@@ -56,6 +69,25 @@ impl Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path(), self.why)
+    }
+}
+
+fn is_collection(node: &Node) -> bool {
+    matches!(node.value, Value::Map(_) | Value::List(_))
+}
+
+fn set(to: &mut Node, steps: &[PathStep], what: &Node) {
+    match (steps, &mut to.value) {
+        ([], _) => to.value = what.value.clone(),
+        ([PathStep::Key(key), rest @ ..], Value::Map(map)) => {
+            set(map.entry(key.clone()).or_default(), rest, what);
+        }
+        ([PathStep::At(n), rest @ ..], Value::List(list)) => {
+            if let Some(part) = list.get_mut(*n) {
+                set(part, rest, what);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -147,7 +179,12 @@ pub(crate) fn take_out(root: &mut Node, problems: &[Problem]) -> Vec<Part> {
         let steps = steps.into_iter().take(whole.unwrap_or(usize::MAX));
         let at = steps.fold(&mut marks, |at, step| at.below.entry(step).or_default());
         let place = problem.place.map_or_else(String::new, |p| format!(" (line {}, column {})", p.line, p.column));
-        at.why.get_or_insert_with(|| format!("{}{place}", problem.message));
+        let message = match problem.unsupported {
+            // It has the path, too.
+            true => problem.message.replacen(&format!(": {}", problem.path), "", 1),
+            false => problem.message.clone(),
+        };
+        at.why.get_or_insert_with(|| message + &place);
     }
     let mut parts = Vec::new();
     cut(root, marks, &mut Vec::new(), &mut parts);
@@ -160,7 +197,8 @@ fn cut(node: &mut Node, mut marks: Marks, at: &mut Vec<PathStep>, parts: &mut Ve
         at.push(step);
         let stays = match marks.why {
             Some(why) => {
-                parts.push(Part { steps: at.clone(), node: std::mem::take(below), why });
+                let (steps, node) = (at.clone(), std::mem::take(below));
+                parts.push(Part { steps, node, instead: None, why });
                 false
             }
             None => {
@@ -225,6 +263,19 @@ mod tests {
         assert_eq!(root, parse("a: {b: {c: 7, d: 2}}\n").unwrap());
         assert_eq!(part.to_string(), "a.b: later");
         assert!(Part::copy(&old, "a.x", "").is_none() && Part::copy(&old, "", "").is_none());
+    }
+
+    #[test]
+    fn what_is_in_force_instead_gives_way() {
+        let wanted = parse("a: {mtu: 9000}\n").unwrap();
+        let mut root = parse("a: {mtu: 1500}\n").unwrap();
+        let mut part = Part::copy(&wanted, "a.mtu", "refused").unwrap();
+        assert!(!part.clone().add_to(&mut root.clone()));
+        part.note_instead(&root);
+        assert!(part.add_to(&mut root));
+        assert_eq!(root, wanted);
+        let mut changed = parse("a: {mtu: 2000}\n").unwrap();
+        assert!(!part.add_to(&mut changed), "somebody has changed it");
     }
 
     #[test]

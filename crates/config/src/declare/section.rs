@@ -91,7 +91,7 @@ impl Dump<'_> {
     /// Adds an item for what the running configuration has by default, and a document therefore need
     /// not say: a rollback restores it.
     pub fn implicit(&mut self, item: Item) {
-        self.implicit.push(Item { implicit: true, ..item });
+        self.implicit.push(item.implicit());
     }
 
     /// Returns true if a value is valid at a path of keys.
@@ -120,6 +120,7 @@ pub fn is_loopback(name: &str) -> bool {
 #[derive(Clone, Copy)]
 pub struct Doc<'a> {
     root: &'a Node,
+    saved: bool,
 }
 
 /// A value of a document, and the path to it.
@@ -145,7 +146,18 @@ pub struct Interface<'a> {
 impl<'a> Doc<'a> {
     /// Wraps a document.
     pub fn new(root: &'a Node) -> Doc<'a> {
-        Doc { root }
+        Doc { root, saved: false }
+    }
+
+    /// The same document as one that the router has written: what it leaves out is as it was by
+    /// default then.
+    pub(crate) fn saved(self, saved: bool) -> Doc<'a> {
+        Doc { saved, ..self }
+    }
+
+    /// Returns whether the router has written it.
+    pub fn is_saved(&self) -> bool {
+        self.saved
     }
 
     /// Returns the value at a path of keys.

@@ -445,6 +445,17 @@ impl Interfaces {
         self.by_name.get(name).copied().ok_or_else(|| DeviceError::Unknown(name.into()))
     }
 
+    /// Looks up an interface by what people call it: its name, that of its device in the kernel
+    /// (`eth0` for `host-eth0`), or its tag if no other has the same.
+    pub fn resolve(&self, word: &str) -> Option<SwIfIndex> {
+        let exact = |name: &str| self.by_name.get(name).copied();
+        exact(word).or_else(|| exact(&format!("host-{word}"))).or_else(|| {
+            let mut tagged = self.iter().filter(|v| !word.is_empty() && v.tag == word);
+            let first = tagged.next()?.sw_if;
+            tagged.next().is_none().then_some(first)
+        })
+    }
+
     /// Reserved indices, by the name of the future interface.
     pub fn reserved(&self) -> impl Iterator<Item = (&str, SwIfIndex)> {
         self.indices.reserved()

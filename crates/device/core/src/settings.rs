@@ -147,7 +147,13 @@ impl Section<Control> for Settings {
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
-        for i in doc.interfaces() {
+        // Without any index, the router has written interfaces in the order of their indices.
+        let all = doc.interfaces();
+        let in_order = doc.is_saved() && all.iter().all(|i| i.get("index").is_none());
+        for i in all {
+            if in_order && i.name != "local0" {
+                out.add(index_item(i.name, i.number + 1, String::new()).implicit());
+            }
             create(&i, out);
             mac_address(&i, out);
             mtu(&i, out);
@@ -160,7 +166,8 @@ impl Section<Control> for Settings {
             let set = |n: &str| format!("set interface index {name} {n}");
             let key = format!("reserved index {name}");
             let item = Item::new(rank::BEFORE_CREATE, key, found.path, set(&found.node.value.to_string()));
-            out.add(item.unset(set("none")).recreate());
+            // What reserves an index for an interface of a document leaves this.
+            out.add(item.unset(set("none")).recreate().needs(format!("index {name}")));
         }
     }
 }

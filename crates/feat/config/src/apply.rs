@@ -356,10 +356,13 @@ impl Apply {
             None => target.document.clone(),
         });
         let (touched, lost) = (self.touched.clone(), std::mem::take(&mut self.lost));
+        let wrong = self.target.as_ref().map_or(Vec::new(), |target| target.wrong.clone());
         Work::start(c, View::InForce, None, move |_, now: Document| {
             let Some(goal) = goal else { return Ok(Left::default()) };
             let plan = now.plan_to(&goal);
-            let parts = not_in_force(&goal, &plan, &lost);
+            let mut parts = wrong;
+            parts.extend(not_in_force(&goal, &plan, &lost));
+            parts.iter_mut().for_each(|part| part.note_instead(now.root()));
             let (own, others): (Vec<Step>, Vec<Step>) =
                 plan.steps.into_iter().partition(|step| is_touched(step, &touched));
             let commands = |steps: Vec<Step>| steps.into_iter().map(|s| s.command).collect();
@@ -417,8 +420,7 @@ impl Apply {
         }
         let Some(mut target) = self.target.take() else { return };
         let before = (manager::unresolved(c), self.confirm.is_some());
-        let mut parts = std::mem::take(&mut target.wrong);
-        parts.extend(left.parts);
+        let parts = left.parts;
         match (self.mode, parts.len()) {
             (Mode::Retry, n) if n < before.0.len() => {
                 tracing::info!("configuration: what was missing is there now; {n} unresolved");

@@ -90,8 +90,12 @@ impl Source {
                 parts.iter().for_each(|part| _ = part.add_to(&mut root));
                 catalog.salvage("running configuration", root)?
             }
-            other => {
-                let (name, text) = other.text()?;
+            Source::Revision(..) => {
+                let (name, text) = self.text()?;
+                catalog.load_saved(&name, &text)?
+            }
+            Source::File(_) => {
+                let (name, text) = self.text()?;
                 catalog.load(&name, &text)?
             }
         };

@@ -39,9 +39,9 @@ struct AnyName;
 
 impl Names for AnyName {
     fn number(&self, name: &str) -> Option<u32> {
-        let begins = ["host-", "pg", "loop", "sink", "local", "tap", "bvi"];
-        let number = name.parse().ok();
-        number.or_else(|| begins.iter().any(|b| name.starts_with(b)).then_some(1))
+        // A name, a device of the kernel, or a tag.
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && Name::Any.takes(name);
+        name.parse().ok().or(is_name.then_some(1))
     }
 }
 
@@ -148,14 +148,19 @@ fn rules(doc: &Doc<'_>, out: &mut Draft) {
     for (set, found) in doc.entries(&["thalweg", "flow", "rules"]) {
         for (n, part) in found.node.list().iter().enumerate() {
             let Some(text) = part.text() else { continue };
-            let left = left(text);
+            // However it is written, it is the same rule.
+            let text = Rule::parse(text, &AnyName).map_or(text.to_owned(), |rule| rule.to_string());
+            let left = left(&text);
             let command = format!("flow add {set} {text}");
             let path = format!("{}[{n}]", found.path);
             let item = Item::new(rank::SERVICE, format!("flow {set} {left}"), path, command);
             let mut item = item.unset(format!("flow del {set} strict {left}")).order(n as u32);
             for i in doc.interfaces() {
                 // `in_port=NAME`, `output:NAME`, `resubmit(NAME,1)`.
-                if text.split([',', ' ', '=', ':', '(', ')']).any(|word| word == i.name) {
+                let tag = i.get("tag").and_then(|f| f.node.text());
+                let device = i.name.strip_prefix("host-");
+                let is_named = |word: &str| word == i.name || device == Some(word) || tag == Some(word);
+                if text.split([',', ' ', '=', ':', '(', ')']).any(is_named) {
                     item = item.needs(interface_key(i.name));
                 }
             }

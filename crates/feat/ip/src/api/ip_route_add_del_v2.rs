@@ -1,6 +1,6 @@
 //! `ip_route_add_del_v2`: adds or deletes a route or paths of it.
 
-use crate::api_types::{IP, IpRouteV2, add_del_route};
+use crate::api_types::{IP, IpRouteV2, add_del_route, source_id};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -36,6 +36,10 @@ impl Default for IpRouteAddDelV2Reply {
 pub static SERVICE: Call<Control, IpRouteAddDelV2, IpRouteAddDelV2Reply> = Call::new(&IP, handle);
 
 fn handle(c: &mut Control, rq: IpRouteAddDelV2) -> Result<IpRouteAddDelV2Reply, Retval> {
+    // Static routes are all that clients add; 0 means the usual source.
+    if ![0, source_id(crate::Source::Static)].contains(&rq.route.src) {
+        return Err(Retval::INVALID_VALUE.because("only static routes can be added"));
+    }
     let stats_index = add_del_route(c, rq.is_add, rq.is_multipath, &rq.route.into())?;
     Ok(IpRouteAddDelV2Reply { stats_index })
 }

@@ -61,6 +61,9 @@ fn check(new: &StaticMapping) -> Result<(), NatError> {
     if has_ports && (m.external_port == 0 || has_local && m.local_port == 0) {
         return invalid("ports must be between 1 and 65535, not 0".into());
     }
+    if !m.backends.is_empty() && !has_ports {
+        return invalid("load balancing requires TCP or UDP and a port".into());
+    }
     m.backends.iter().try_for_each(check_backend)
 }
 
