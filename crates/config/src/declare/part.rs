@@ -178,7 +178,9 @@ pub(crate) fn take_out(root: &mut Node, problems: &[Problem]) -> Vec<Part> {
         let whole = steps.iter().position(|s| matches!(s, PathStep::At(_))).map(|at| at + 1);
         let steps = steps.into_iter().take(whole.unwrap_or(usize::MAX));
         let at = steps.fold(&mut marks, |at, step| at.below.entry(step).or_default());
-        let place = problem.place.map_or_else(String::new, |p| format!(" (line {}, column {})", p.line, p.column));
+        let place = problem
+            .place
+            .map_or_else(String::new, |p| format!(" (line {}, column {})", p.line, p.column));
         let message = match problem.unsupported {
             // It has the path, too.
             true => problem.message.replacen(&format!(": {}", problem.path), "", 1),
@@ -238,18 +240,14 @@ mod tests {
             ["a.host-a.100.mtu", "a.host-a.100.list[1]", "r.10.0.0.0/8[0]", "a.b"].map(problem);
         let parts = take_out(&mut root, &problems);
         let paths: Vec<String> = parts.iter().map(Part::path).collect();
-        assert_eq!(
-            paths,
-            ["a.host-a.100.mtu", "a.host-a.100.list[1]", "a.b", "r.10.0.0.0/8[0]"]
-        );
+        assert_eq!(paths, ["a.host-a.100.mtu", "a.host-a.100.list[1]", "a.b", "r.10.0.0.0/8[0]"]);
         let left = parse("a: {host-a.100: {list: [x, z]}}\nr: {10.0.0.0/8: [q]}\n").unwrap();
         assert_eq!(root, left);
         // A running configuration may write a list of one without brackets.
         root.put(&["r", "10.0.0.0/8"], "q");
         assert!(parts.iter().all(|p| p.add_to(&mut root)));
-        let back = parse(
-            "a: {host-a.100: {mtu: 1, list: [x, z, y]}, b: 2}\nr: {10.0.0.0/8: [q, p]}\n",
-        );
+        let back =
+            parse("a: {host-a.100: {mtu: 1, list: [x, z, y]}, b: 2}\nr: {10.0.0.0/8: [q, p]}\n");
         assert_eq!(root, back.unwrap());
         assert!(!parts.iter().any(|p| p.add_to(&mut root)), "twice");
     }

@@ -46,7 +46,7 @@ pub enum Name {
     Number(u64, u64),
     /// A kernel device: a lower-case letter first, and this number of characters at most.
     Device(usize),
-    /// A label: lower-case letters, digits and dashes, and this number of characters at most.
+    /// A label: a lower-case letter first, and this number of characters at most.
     Label(usize),
 }
 
@@ -81,17 +81,17 @@ impl Name {
     fn check(self, text: &str) -> Result<(), String> {
         let word =
             !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
-        let word =
-            word && text.len() <= 63 && !text.contains(ODD);
-        let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let label = text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(small);
+        let word = word && text.len() <= 63 && !text.contains(ODD);
+        // As vppcfg checks it, which looks at the beginning only (`ice0.1234`).
+        let label = word && text.starts_with(|c: char| c.is_ascii_lowercase());
         let good = match self {
             Name::Any => word,
             Name::Numbered(prefix) => text.strip_prefix(prefix).is_some_and(is_number),
             Name::Number(least, most) => {
                 is_number(text) && text.parse().is_ok_and(|n: u64| (least..=most).contains(&n))
             }
-            Name::Device(most) | Name::Label(most) => label && text.len() <= most,
+            Name::Device(most) => label && text.len() <= most && !text.contains('/'),
+            Name::Label(most) => label && text.len() <= most,
         };
         if good { Ok(()) } else { Err(self.expected()) }
     }
@@ -105,7 +105,7 @@ impl Name {
                 format!("a device's name: a small letter first, at most {most} characters")
             }
             Name::Label(most) => {
-                format!("a label of small letters, digits and dashes, at most {most} characters")
+                format!("a label: a small letter first, at most {most} characters")
             }
         }
     }
@@ -187,6 +187,14 @@ impl Kind {
     fn expected(self, found: &Value) -> String {
         let quote = matches!(found, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Null);
         let quote = if quote { " (in quotes, if a string is meant)" } else { "" };
+        // `mtu: "1500"` is a string.
+        let bare = match found {
+            Value::Text(text) if text.parse::<i128>().is_ok() => " without quotes",
+            Value::Text(text) if ["true", "false", "yes", "no"].contains(&text.as_str()) => {
+                " without quotes"
+            }
+            _ => "",
+        };
         match self {
             Kind::Keys => "keys and values".into(),
             Kind::Named(Name::Any) => "names, each with a colon and its keys below it".into(),
@@ -200,8 +208,8 @@ impl Kind {
                 Value::Text(one) => format!("a list, such as [{one}],"),
                 _ => "a list".into(),
             },
-            Kind::Bool => "true or false".into(),
-            Kind::Int(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Bool => format!("true or false{bare}"),
+            Kind::Int(least, most) => format!("a whole number from {least} to {most}{bare}"),
             Kind::Word(words) => format!("one of {}{quote}", words.join(", ")),
             Kind::Text(most) => {
                 format!("a string of at most {most} characters, without quotes in it{quote}")
@@ -376,6 +384,9 @@ mod tests {
         }
         assert!(
             Name::Device(15).check("ice12-0-0").is_ok() && Name::Device(15).check("0a").is_err()
+        );
+        assert!(
+            Name::Device(15).check("ice0.1234").is_ok() && Name::Device(15).check("a/b").is_err()
         );
         assert!(Name::Any.check("host-eth0.100").is_ok() && Name::Any.check("a b").is_err());
         assert!(

@@ -14,9 +14,9 @@ pub use family::create_sub;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
 pub use rows::{IfRow, IfTable};
 pub use set::{
-    MTU_RANGE, accept_all, check_mac, clear_counters, refresh_caps, set_admin, set_link, set_link_mtu,
-    set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement,
-    set_speed, set_tag,
+    MTU_RANGE, accept_all, check_mac, clear_counters, refresh_caps, set_admin, set_link,
+    set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode,
+    set_rx_placement, set_speed, set_tag,
 };
 pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
 

@@ -165,7 +165,8 @@ impl Section<Control> for Settings {
         for (name, found) in reserved {
             let set = |n: &str| format!("set interface index {name} {n}");
             let key = format!("reserved index {name}");
-            let item = Item::new(rank::BEFORE_CREATE, key, found.path, set(&found.node.value.to_string()));
+            let item =
+                Item::new(rank::BEFORE_CREATE, key, found.path, set(&found.node.value.to_string()));
             // What reserves an index for an interface of a document leaves this.
             out.add(item.unset(set("none")).recreate().needs(format!("index {name}")));
         }
@@ -312,7 +313,8 @@ fn switches(i: &Interface<'_>, out: &mut Draft) {
     }
     for (queue, worker) in doc_placement(i) {
         let set = |to: &str| format!("set interface rx-placement {name} queue {queue} {to}");
-        let path = i.get("rx-placement").map_or_else(String::new, |f| format!("{}.{queue}", f.path));
+        let path =
+            i.get("rx-placement").map_or_else(String::new, |f| format!("{}.{queue}", f.path));
         let key = format!("rx-placement {name} {queue}");
         let item =
             Item::new(rank::DRIVER, key, path, set(&format!("worker {worker}"))).unset(set("auto"));

@@ -366,11 +366,24 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
 /// If a name, a size or the packets are invalid; nothing has changed then, except that a port may
 /// have been created.
 pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
+    let packets = match &spec.data {
+        Data::Pcap(path) => Some(pcap::read(path)?),
+        Data::Description(_) => None,
+    };
+    define_with(c, spec, packets)
+}
+
+/// Does the same, with the packets of its file, which may be large, read elsewhere.
+pub(crate) fn define_with(
+    c: &mut Control,
+    spec: StreamSpec,
+    packets: Option<Vec<Vec<u8>>>,
+) -> Result<(), PgError> {
     if spec.worker >= c.workers() {
         return Err(PgError::NoWorker { found: spec.worker, workers: c.workers() });
     }
     let places = places(c, &spec)?;
-    let (prepared, sizes) = prepare(&spec, places.outermost)?;
+    let (prepared, sizes) = prepare(&spec, places.outermost, packets)?;
     let source = source(&prepared, sizes)?;
     let _ = delete_stream(c, &spec.name);
     let pg = c.state::<Pg>();
@@ -393,15 +406,19 @@ pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
     Ok(())
 }
 
-fn prepare(spec: &StreamSpec, outermost: Outermost) -> Result<(Prepared, Sizes), PgError> {
+fn prepare(
+    spec: &StreamSpec,
+    outermost: Outermost,
+    packets: Option<Vec<Vec<u8>>>,
+) -> Result<(Prepared, Sizes), PgError> {
     match &spec.data {
         Data::Description(text) => {
             let layers = grammar::parse(text, outermost)?;
             let sizes = spec.sizes.unwrap_or_else(|| layers.default_sizes());
             Ok((Prepared::Layers(Box::new(layers)), sizes))
         }
-        Data::Pcap(path) => {
-            let packets = pcap::read(path)?;
+        Data::Pcap(_) => {
+            let packets = packets.unwrap_or_default();
             let lengths = || packets.iter().map(Vec::len);
             let sizes = Sizes {
                 min: lengths().min().unwrap_or(0),

@@ -159,7 +159,8 @@ fn rules(doc: &Doc<'_>, out: &mut Draft) {
                 // `in_port=NAME`, `output:NAME`, `resubmit(NAME,1)`.
                 let tag = i.get("tag").and_then(|f| f.node.text());
                 let device = i.name.strip_prefix("host-");
-                let is_named = |word: &str| word == i.name || device == Some(word) || tag == Some(word);
+                let is_named =
+                    |word: &str| word == i.name || device == Some(word) || tag == Some(word);
                 if text.split([',', ' ', '=', ':', '(', ')']).any(is_named) {
                     item = item.needs(interface_key(i.name));
                 }

@@ -76,7 +76,8 @@ fn file(value: &Value) -> Result<(), String> {
 
 /// The arguments of `nat44 log`.
 fn log(value: &Value) -> Result<(), String> {
-    let right = "`file <path>', `syslog <address>:<port>' or `ipfix <address>:<port>', and `rate <n>'";
+    let right =
+        "`file <path>', `syslog <address>:<port>' or `ipfix <address>:<port>', and `rate <n>'";
     let Value::Text(text) = value else { return Err(right.into()) };
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         ["file", path, ..] => file_path(path),

@@ -5,7 +5,8 @@ use crate::messages::{
     Asked, NeighborReport, Origin, ReportKind, ResetReports, ResolveReply, ResolveRequest, Topics,
 };
 use crate::table::{
-    Action, Config, Entry, Key, MAX_AGE, MAX_LIMIT, NeighborTable, State, TableFull, TableStats, Waiter,
+    Action, Config, Entry, Key, MAX_AGE, MAX_LIMIT, NeighborTable, State, TableFull, TableStats,
+    Waiter,
 };
 use crate::{Family, HoldNodes, Resolver};
 use std::net::IpAddr;

@@ -9,7 +9,9 @@ use std::net::Ipv4Addr;
 use thalweg_graph::Control;
 use thalweg_sflow::encode::DEFAULT_DATAGRAM_BYTES;
 use thalweg_sflow::value::Uuid;
-use thalweg_sflow_agent::agent::{AgentChoice, AgentConfig, CollectorConfig, SUB_AGENT_PACKETS};
+use thalweg_sflow_agent::agent::{
+    AROUND, AgentChoice, AgentConfig, CollectorConfig, SUB_AGENT_PACKETS,
+};
 use thalweg_sflow_agent::conf::HsflowdConf;
 use thalweg_sflow_agent::host::DEFAULT_INTERVAL;
 
@@ -104,11 +106,10 @@ pub fn set_sub_agent(c: &mut Control, number: u32) {
     change(c, |export| export.sub_agent = number);
 }
 
-/// Sets the most bytes of a datagram, within its limits; what is sent as a packet's header
-/// must fit in.
+/// Sets the most bytes of a datagram. Of a packet's header, as much is sent as fits.
 ///
 /// # Errors
-/// If it is out of range or headers do not fit.
+/// If it is out of range.
 pub fn set_datagram_bytes(c: &mut Control, bytes: usize) -> Result<(), SFlowError> {
     check_datagrams(bytes)?;
     change(c, |export| export.datagram_bytes = bytes);
@@ -167,10 +168,15 @@ pub fn take_configuration(c: &mut Control, conf: &HsflowdConf) -> Result<(), SFl
     Ok(())
 }
 
+/// Bytes of a sampled header that fit into datagrams of this size.
+pub(crate) fn header_room(datagram: usize) -> usize {
+    MAX_HEADER.min(datagram.saturating_sub(AROUND))
+}
+
 /// Whether datagrams may be so long.
 fn check_datagrams(bytes: usize) -> Result<(), SFlowError> {
     let usual = AgentConfig::new(Ipv4Addr::LOCALHOST.into());
-    let config = AgentConfig { datagram_bytes: bytes, header_bytes: MAX_HEADER, ..usual };
+    let config = AgentConfig { datagram_bytes: bytes, header_bytes: header_room(bytes), ..usual };
     config.check().map_err(|e| SFlowError::Datagrams(e.to_string()))
 }
 

@@ -9,6 +9,7 @@ use thalweg_config::declare::{
 };
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
+use thalweg_sflow::encode::DATAGRAM_BYTES;
 use thalweg_sflow::value::Uuid;
 use thalweg_sflow_agent::agent::{AddressPrefix, AgentChoice, CollectorConfig};
 use thalweg_sflow_agent::conf::LinkSpeed;
@@ -19,6 +20,7 @@ pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
+const DATAGRAM: Kind = Kind::Int(*DATAGRAM_BYTES.start() as i128, *DATAGRAM_BYTES.end() as i128);
 const ANY: Kind = Kind::Int(0, u32::MAX as i128);
 
 const RULES: &[Rule] = &[
@@ -32,7 +34,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.sflow.drop-limit", ANY),
     Rule::new("thalweg.sflow.netlink", Kind::Other(netlink)),
     Rule::new("thalweg.sflow.agent-address", Kind::Other(agent)),
-    Rule::new("thalweg.sflow.datagram-bytes", Kind::Int(0, u16::MAX as i128)),
+    Rule::new("thalweg.sflow.datagram-bytes", DATAGRAM),
     Rule::new("thalweg.sflow.host-interval", Kind::Int(0, 86_400)),
     Rule::new("thalweg.sflow.sub-agent", ANY),
     Rule::new("thalweg.sflow.uuid", Kind::Other(uuid)),

@@ -84,7 +84,7 @@ impl AgentConfig {
 }
 
 /// Headers of datagram, sample and record around the sampled bytes, with an IPv6 agent.
-const AROUND: usize = 44 + 60 + 24;
+pub const AROUND: usize = 44 + 60 + 24;
 
 /// Why an agent cannot work as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -50,9 +50,11 @@ pub fn body(leaves: &[Leaf]) -> Vec<u8> {
 }
 
 fn fields(all: &[Field], above: &str, out: &mut Vec<Leaf>) {
-    let is_count = |name: &str| all.iter().any(|f| matches!(f.arity, Arity::Counted(n) if n == name));
+    let is_count =
+        |name: &str| all.iter().any(|f| matches!(f.arity, Arity::Counted(n) if n == name));
     for field in all {
-        let path = if above.is_empty() { field.name.into() } else { format!("{above}.{}", field.name) };
+        let path =
+            if above.is_empty() { field.name.into() } else { format!("{above}.{}", field.name) };
         let text = matches!(field.ty, TypeRef::Prim("string"));
         match field.arity {
             Arity::Fixed(n) if text => leaf(path, Sort::Text(n), n, out),
@@ -119,7 +121,9 @@ impl Leaf {
         match self.sort {
             Sort::Int(_) | Sort::Count => numbers(self.bytes.len()),
             Sort::Bool => vec![vec![0], vec![1]],
-            Sort::Float => [0.0, 1.0, -1.0, f64::MAX, f64::NAN].map(|f| f.to_le_bytes().into()).into(),
+            Sort::Float => {
+                [0.0, 1.0, -1.0, f64::MAX, f64::NAN].map(|f| f.to_le_bytes().into()).into()
+            }
             Sort::Ip4 => IP4.map(Vec::from).into(),
             Sort::Ip => {
                 let four = IP4.map(|ip| [&ip[..], &[0; 12]].concat());
@@ -127,7 +131,9 @@ impl Leaf {
                 four.into_iter().chain(six).collect()
             }
             Sort::Mac => MACS.map(Vec::from).into(),
-            Sort::Text(n) => TEXTS.map(|text| fixed(text, n)).into_iter().chain([vec![b'x'; n]]).collect(),
+            Sort::Text(n) => {
+                TEXTS.map(|text| fixed(text, n)).into_iter().chain([vec![b'x'; n]]).collect()
+            }
             Sort::Open => TEXTS.map(open).into(),
         }
     }
@@ -144,8 +150,7 @@ const IP4: [[u8; 4]; 7] = [
     [255, 255, 255, 255],
 ];
 
-const MACS: [[u8; 6]; 4] =
-    [[0; 6], [0xff; 6], [1, 0, 0x5e, 0, 0, 1], [2, 0, 0, 0, 0, 9]];
+const MACS: [[u8; 6]; 4] = [[0; 6], [0xff; 6], [1, 0, 0x5e, 0, 0, 1], [2, 0, 0, 0, 0, 9]];
 
 /// Texts with what means something in command lines and documents.
 const TEXTS: [&str; 8] = ["", "x", "a b", "it's", "{\"", "#|\\", "a\u{7}\u{202e}", "7"];
@@ -167,8 +172,35 @@ pub fn open(text: &str) -> Vec<u8> {
 fn numbers(length: usize) -> Vec<Vec<u8>> {
     let most = u64::MAX >> (64 - 8 * length.min(8));
     let some = [
-        0, 1, 2, 3, 4, 6, 7, 17, 47, 63, 64, 127, 128, 255, 256, 1500, 9000, 16_383, 16_384, 65_535,
-        65_536, 86_400, 86_401, 4_194_304, 448_919_481, 0x7fff_ffff, 0xffff_fffe, 0xffff_ffff, most,
+        0,
+        1,
+        2,
+        3,
+        4,
+        6,
+        7,
+        17,
+        47,
+        63,
+        64,
+        127,
+        128,
+        255,
+        256,
+        1500,
+        9000,
+        16_383,
+        16_384,
+        65_535,
+        65_536,
+        86_400,
+        86_401,
+        4_194_304,
+        448_919_481,
+        0x7fff_ffff,
+        0xffff_fffe,
+        0xffff_ffff,
+        most,
     ];
     let mut all: Vec<u64> = some.into_iter().filter(|n| *n <= most).collect();
     all.sort_unstable();

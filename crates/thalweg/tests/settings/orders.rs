@@ -154,9 +154,9 @@ fn run(router: &mut Router, steps: &[Step], dice: &mut Dice) {
                 true => &["interface "],
                 false => &["interface ", "bridge bd", "ip-table "],
             };
-            let is_early = unmet.iter().all(|n| {
-                !n.starts_with("ip-table of") && makes.iter().any(|m| n.starts_with(m))
-            });
+            let is_early = unmet
+                .iter()
+                .all(|n| !n.starts_with("ip-table of") && makes.iter().any(|m| n.starts_with(m)));
             if first(step, &done) || !is_early || !unmet.is_empty() && dice.below(8) > 0 {
                 return true;
             }

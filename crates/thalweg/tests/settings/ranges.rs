@@ -77,13 +77,32 @@ impl Pair {
 
 /// Numbers at and beyond limits.
 const NUMBERS: &[&str] = &[
-    "0", "1", "3", "63", "64", "255", "256", "4095", "4096", "16383", "16384", "65535", "65536",
-    "86400", "86401", "4194304", "448919481", "4294967295", "4294967296",
+    "0",
+    "1",
+    "3",
+    "63",
+    "64",
+    "255",
+    "256",
+    "4095",
+    "4096",
+    "16383",
+    "16384",
+    "65535",
+    "65536",
+    "86400",
+    "86401",
+    "4194304",
+    "448919481",
+    "4294967295",
+    "4294967296",
 ];
 const ADDRESSES: &[&str] = &["0.0.0.0", "127.0.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"];
-const PREFIXES: &[&str] = &["0.0.0.0/0", "10.0.0.0/8", "10.0.0.255/24", "127.0.0.0/8", "224.0.0.0/4"];
+const PREFIXES: &[&str] =
+    &["0.0.0.0/0", "10.0.0.0/8", "10.0.0.255/24", "127.0.0.0/8", "224.0.0.0/4"];
 const MACS: &[&str] = &["00:00:00:00:00:00", "01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff"];
-const FILES: &[&str] = &["relative", "'/tmp/a b'", "/tmp/a|b", "/tmp/a#b", "\"/tmp/it's\"", "'/tmp/{'"];
+const FILES: &[&str] =
+    &["relative", "'/tmp/a b'", "/tmp/a|b", "/tmp/a#b", "\"/tmp/it's\"", "'/tmp/{'"];
 const WORDS: &[&str] = &["'a b'", "a|b", "\"it's\"", "'{'", "a\u{7}", "a\u{202e}b", "-"];
 
 /// Values that may stand in place of a word of an example.
@@ -92,7 +111,10 @@ fn others(word: &str) -> &'static [&'static str] {
     match () {
         () if bare.bytes().all(|b| b.is_ascii_digit()) && !bare.is_empty() => NUMBERS,
         () if bare.parse::<std::net::Ipv4Addr>().is_ok() => ADDRESSES,
-        () if bare.split_once('/').is_some_and(|(a, _)| a.parse::<std::net::Ipv4Addr>().is_ok()) => {
+        () if bare
+            .split_once('/')
+            .is_some_and(|(a, _)| a.parse::<std::net::Ipv4Addr>().is_ok()) =>
+        {
             PREFIXES
         }
         () if bare.split(':').count() == 6 => MACS,
@@ -141,8 +163,17 @@ fn commands_take_exactly_what_documents_take() {
 
 /// Requests that set nothing which could last, do something outside, or answer only.
 const ACTIONS: &[&str] = &[
-    "cli", "cli_inband", "pcap_trace_on", "pcap_trace_off", "pg_capture", "pg_enable_disable",
-    "trace_", "want_", "show_", "control_ping", "api_trace",
+    "cli",
+    "cli_inband",
+    "pcap_trace_on",
+    "pcap_trace_off",
+    "pg_capture",
+    "pg_enable_disable",
+    "trace_",
+    "want_",
+    "show_",
+    "control_ping",
+    "api_trace",
 ];
 
 /// Fields that change nothing which a document says, and why that is right.
@@ -168,7 +199,10 @@ fn usual(def: &MessageDef) -> Vec<Leaf> {
     for leaf in &mut all {
         let name = leaf.path.rsplit('.').next().unwrap_or_default().to_owned();
         match (leaf.sort, name.as_str()) {
-            (Sort::Bool, "is_add" | "enable" | "enable_disable" | "is_specified" | "promisc_on") => {
+            (
+                Sort::Bool,
+                "is_add" | "enable" | "enable_disable" | "is_specified" | "promisc_on",
+            ) => {
                 leaf.bytes = vec![1];
             }
             (Sort::Int(_), "sw_if_index" | "rx_sw_if_index" | "hw_if_index") => number(leaf, 1),
@@ -186,10 +220,14 @@ fn usual(def: &MessageDef) -> Vec<Leaf> {
             (Sort::Int(_), "probability" | "weight") => number(leaf, 1),
             (Sort::Int(_), n) if n.contains("limit") || n.contains("max_") => number(leaf, 100),
             (Sort::Int(_), n) if n.contains("rate") || n.contains("sampling") => number(leaf, 500),
-            (Sort::Int(_), "udp" | "tcp_established" | "tcp_transitory" | "icmp") => number(leaf, 77),
+            (Sort::Int(_), "udp" | "tcp_established" | "tcp_transitory" | "icmp") => {
+                number(leaf, 77)
+            }
             (Sort::Int(_), n) if n.contains("age") || n.contains("delay") => number(leaf, 9),
             (Sort::Int(_), n) if n.contains("value") || n.contains("bytes") => number(leaf, 128),
-            (Sort::Int(_), n) if n.contains("seconds") || n.contains("interval") => number(leaf, 30),
+            (Sort::Int(_), n) if n.contains("seconds") || n.contains("interval") => {
+                number(leaf, 30)
+            }
             (Sort::Ip4 | Sort::Ip, n) => {
                 let last = if n.contains("external") || n.contains("last") { 7 } else { 3 };
                 leaf.bytes[..4].copy_from_slice(&[10, 0, 0, last]);
@@ -254,7 +292,9 @@ fn requests_take_exactly_what_documents_take() {
     let mut pair = grounded();
     let mut wrong = Vec::new();
     let mut requests = pair.hub.registry().messages();
-    requests.retain(|def| def.kind == Kind::Request && !ACTIONS.iter().any(|a| def.name.starts_with(a)));
+    requests.retain(|def| {
+        def.kind == Kind::Request && !ACTIONS.iter().any(|a| def.name.starts_with(a))
+    });
     requests.retain(|def| {
         let looks = ["_dump", "_get", "_details", "_lookup", "_lookup_v2"];
         !looks.iter().any(|l| def.name.ends_with(l))
@@ -293,9 +333,8 @@ fn requests_take_exactly_what_documents_take() {
                 pair.reset();
             }
             let unused = leaf.path.contains("label_stack");
-            let is_this = |(m, f, _): &(&str, &str, &str)| {
-                def.name.starts_with(m) && *f == leaf.path
-            };
+            let is_this =
+                |(m, f, _): &(&str, &str, &str)| def.name.starts_with(m) && *f == leaf.path;
             let known = unused || NOT_SETTINGS.iter().any(is_this);
             if sets && !heard && !known {
                 silent.push(format!("{}: {}", def.name, leaf.path));

@@ -88,7 +88,15 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("adjacency counters", &["adjacency counters enable"]),
-    ("ip table", &["ip table add 7", "ip table add 7 name lab", "ip table add 0 name lab", "ip table add 7\nip table add 4294967295\nip table del 7"]),
+    (
+        "ip table",
+        &[
+            "ip table add 7",
+            "ip table add 7 name lab",
+            "ip table add 0 name lab",
+            "ip table add 7\nip table add 4294967295\nip table del 7",
+        ],
+    ),
     (
         "set conntrack",
         &[

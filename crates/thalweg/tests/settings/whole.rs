@@ -97,7 +97,9 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     // All of it is saved, and comes back the same.
     assert!(router.run("config commit").starts_with("saved\n"));
     let text = fs::read_to_string(&file).unwrap();
-    for part in ["10.0.0.300/24", "host-nosuchdevice", "v3", "tap0", "host-elsewhere", "nonsense: 7"] {
+    for part in
+        ["10.0.0.300/24", "host-nosuchdevice", "v3", "tap0", "host-elsewhere", "nonsense: 7"]
+    {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert_eq!(router.run("config diff"), "");
@@ -230,7 +232,9 @@ fn what_others_change_during_an_apply_stays() {
     let routes: String =
         (0..3000).map(|n| format!("10.{}.{}.0/24: pg0, ", n >> 8, n & 255)).collect();
     let of = |devices: &str| {
-        format!("interfaces: {{pg0: {{}}{devices}}}\nthalweg: {{ip-tables: {{0: {{routes: {{{routes}}}}}}}}}\n")
+        format!(
+            "interfaces: {{pg0: {{}}{devices}}}\nthalweg: {{ip-tables: {{0: {{routes: {{{routes}}}}}}}}}\n"
+        )
     };
     let apply = |router: &mut Router, text: String| {
         fs::write(&file, text).unwrap();

@@ -42,7 +42,8 @@ impl Command<Control> for ClearConfigurationUnresolved {
         let (gone, stay): (Vec<_>, Vec<_>) =
             manager::unresolved(c).into_iter().partition(|part| is_meant(&part.path()));
         if let Some(path) = path.filter(|_| gone.is_empty()) {
-            let text = format!("nothing is unresolved at `{path}'; see `show configuration unresolved'");
+            let text =
+                format!("nothing is unresolved at `{path}'; see `show configuration unresolved'");
             return Err(CliError::with_code(text, -6));
         }
         manager::set_unresolved(c, stay);

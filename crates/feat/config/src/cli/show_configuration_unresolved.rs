@@ -31,9 +31,7 @@ impl Command<Control> for ShowConfigurationUnresolved {
         args.end()?;
         let parts = manager::unresolved(c);
         if out.wants_json() {
-            let row = |p: &thalweg_config::declare::Part| {
-                serde_json::json!({ "path": p.path(), "value": p.node(), "reason": p.why })
-            };
+            let row = |p: &thalweg_config::declare::Part| serde_json::json!({ "path": p.path(), "value": p.node(), "reason": p.why });
             out.json(parts.iter().map(row).collect::<serde_json::Value>());
         }
         for part in &parts {

@@ -1,8 +1,8 @@
 //! `set conntrack`.
 
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_conntrack::{Policy, WhenFull};
 use thalweg_config::declare::file_path;
+use thalweg_conntrack::{Policy, WhenFull};
 use thalweg_graph::Control;
 
 use crate::tracking::{self, Change, MAX_LIMIT};

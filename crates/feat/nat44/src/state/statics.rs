@@ -6,9 +6,9 @@ use super::{
 use crate::mapping::{Backend, Hosts, TwiceNat};
 use crate::worker::Sweep;
 use std::net::Ipv4Addr;
-use thalweg_wire::ip::protocol;
 use thalweg_device::interface;
 use thalweg_graph::Control;
+use thalweg_wire::ip::protocol;
 
 /// Maximum number of static mappings.
 pub const MAX_MAPPINGS: usize = 1 << 20;

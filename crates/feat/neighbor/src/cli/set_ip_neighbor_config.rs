@@ -49,7 +49,9 @@ impl Command<Control> for SetIpNeighborConfig {
                 "interface-limit" => {
                     config.interface_limit = args.number("interface limit", 1, max)? as usize;
                 }
-                "age" => config.age = Duration::from_secs(args.number("age", 0, MAX_AGE.as_secs())?),
+                "age" => {
+                    config.age = Duration::from_secs(args.number("age", 0, MAX_AGE.as_secs())?)
+                }
                 other => config.recycle = other == "recycle",
             }
         }

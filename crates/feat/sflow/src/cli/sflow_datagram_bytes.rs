@@ -19,7 +19,8 @@ impl Command<Control> for SFlowDatagramBytes {
     }
     fn help(&self) -> &'static str {
         "Set the maximum size of an sFlow datagram\n\
-         The default, 1400, fits into an Ethernet frame and leaves room for tunnel headers."
+         The default, 1400, fits into an Ethernet frame and leaves room for tunnel headers. Of a\n\
+         sampled packet's header, as much is sent as fits."
     }
     fn run(
         &self,
