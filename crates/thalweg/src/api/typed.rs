@@ -1,7 +1,13 @@
 //! Requests with chosen values, made from the messages' descriptions: for tests that walk all
 //! messages, and for fuzzing.
 
-use thalweg_api::schema::{Arity, Field, MessageDef, TypeDef, TypeKind, TypeRef};
+use crate::features::FEATURES;
+use std::cell::RefCell;
+use thalweg_api::schema::{Arity, Field, Kind, MessageDef, TypeDef, TypeKind, TypeRef};
+use thalweg_api::trace::Record;
+use thalweg_api::{Clients, Hub, Registry};
+use thalweg_buffer::PoolConfig;
+use thalweg_graph::{Control, EngineConfig};
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,4 +212,111 @@ fn numbers(length: usize) -> Vec<Vec<u8>> {
     all.sort_unstable();
     all.dedup();
     all.into_iter().map(|n| n.to_be_bytes()[8 - length.min(8)..].to_vec()).collect()
+}
+
+/// Requests that act on something outside, such as files, by the beginnings of their names.
+pub const OUTSIDE: &[&str] = &["cli", "pcap_trace_on", "pcap_trace_off", "pg_capture"];
+
+/// A router that is asked.
+struct Asked {
+    c: Control,
+    hub: Hub<Control>,
+    requests: Vec<&'static MessageDef>,
+    inputs: u32,
+}
+
+/// Inputs after which a router is replaced.
+const INPUTS: u32 = 64;
+
+impl Asked {
+    fn new() -> Option<Asked> {
+        let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
+        let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).ok()?;
+        thalweg_engine::start(&mut c, FEATURES).ok()?;
+        let registry = Registry::new(super::services(&thalweg_engine::features(&c))).ok()?;
+        let mut requests = registry.messages();
+        requests.retain(|def| {
+            def.kind == Kind::Request && !OUTSIDE.iter().any(|o| def.name.starts_with(o))
+        });
+        requests.sort_by_key(|def| def.name);
+        Some(Asked { c, hub: Hub::new(registry, Clients::default()), requests, inputs: 0 })
+    }
+
+    /// Asks what the bytes say: for each request two bytes for its name, and one for each value: one
+    /// of its boundaries, or with 255 the bytes that follow.
+    fn ask(&mut self, data: &[u8]) {
+        let mut data = data.iter().copied();
+        while let (Some(high), Some(low)) = (data.next(), data.next()) {
+            let at = usize::from(u16::from_be_bytes([high, low])) % self.requests.len().max(1);
+            let Some(def) = self.requests.get(at) else { return };
+            let mut all = leaves(def);
+            for leaf in &mut all {
+                match data.next() {
+                    None | Some(0) => {}
+                    Some(255) => {
+                        let more = leaf.bytes.iter_mut();
+                        more.for_each(|byte| *byte = data.next().unwrap_or_default());
+                    }
+                    Some(n) => {
+                        let mut values = leaf.boundaries();
+                        leaf.bytes = values.swap_remove(usize::from(n) % values.len());
+                    }
+                }
+            }
+            let record = Record { at: 0, client: 0, name: def.name_crc(), body: body(&all) };
+            self.hub.replay(&mut self.c, &record);
+            self.c.run_once(Some(std::time::Duration::ZERO));
+        }
+    }
+}
+
+/// Entry for fuzzing: a router takes requests, and its configuration can be dumped and read then.
+///
+/// # Panics
+/// If it has taken what no document may say.
+pub fn fuzz_requests(data: &[u8]) {
+    thread_local! {
+        static ROUTER: RefCell<Option<Asked>> = const { RefCell::new(None) };
+    }
+    ROUTER.with_borrow_mut(|router| {
+        if router.as_ref().is_none_or(|asked| asked.inputs >= INPUTS) {
+            if let Some(mut old) = router.take() {
+                old.c.shut_down();
+            }
+            *router = Asked::new();
+        }
+        let Some(asked) = router else { return };
+        asked.inputs += 1;
+        asked.ask(data);
+        let Ok(dump) = thalweg_feat_config::manager::running(&asked.c) else { return };
+        assert!(dump.unread().is_empty(), "taken, but not to be read: {:?}", dump.unread());
+        assert!(dump.to_yaml().is_ok());
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn seeds_and_crashes_pass() {
+        let fuzz = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz");
+        for dir in ["seeds", "corpus-crashes"] {
+            let Ok(files) = std::fs::read_dir(format!("{fuzz}/{dir}/api_request")) else {
+                continue;
+            };
+            for file in files {
+                fuzz_requests(&std::fs::read(file.unwrap().path()).unwrap());
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn no_requests_panic(data in prop::collection::vec(any::<u8>(), 0..400)) {
+            fuzz_requests(&data);
+        }
+    }
 }

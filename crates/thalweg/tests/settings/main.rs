@@ -6,6 +6,7 @@ mod orders;
 mod ranges;
 mod router;
 mod setters;
+mod watchdog;
 mod whole;
 
 use router::{ONE, Router, same};
