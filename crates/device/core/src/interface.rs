@@ -14,8 +14,8 @@ pub use family::create_sub;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
 pub use rows::{IfRow, IfTable};
 pub use set::{
-    MTU_RANGE, accept_all, clear_counters, follow_link_mtu, refresh_caps, set_admin, set_link,
-    set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode,
+    MTU_RANGE, accept_all, check_mac, clear_counters, follow_link_mtu, refresh_caps, set_admin,
+    set_link, set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode,
     set_rx_placement, set_speed, set_tag,
 };
 pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
@@ -29,6 +29,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
+use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode, clock};
 use thalweg_tables::snapshot::{self, Snapshot};
@@ -463,6 +464,22 @@ impl Interfaces {
         self.by_name.get(name).copied().ok_or_else(|| DeviceError::Unknown(name.into()))
     }
 
+    /// Looks up an interface by what people call it: its name, that of its device in the kernel
+    /// (`eth0` for `host-eth0`), or its tag if no other has the same.
+    pub fn resolve(&self, word: &str) -> Option<SwIfIndex> {
+        let exact = |name: &str| self.by_name.get(name).copied();
+        exact(word).or_else(|| exact(&format!("host-{word}"))).or_else(|| {
+            let mut tagged = self.iter().filter(|v| !word.is_empty() && v.tag == word);
+            let first = tagged.next()?.sw_if;
+            tagged.next().is_none().then_some(first)
+        })
+    }
+
+    /// Reserved indices, by the name of the future interface.
+    pub fn reserved(&self) -> impl Iterator<Item = (&str, SwIfIndex)> {
+        self.indices.reserved()
+    }
+
     /// All interfaces by index.
     pub fn iter(&self) -> impl Iterator<Item = &InterfaceView> {
         self.list.iter().flatten().map(|i| &i.view)
@@ -565,11 +582,37 @@ pub fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
     c.state::<Interfaces>().borrow().find(name)
 }
 
+/// Checks that a document and a command line can have a name.
+///
+/// # Errors
+/// If they cannot.
+fn check_name(name: &str) -> Result<(), DeviceError> {
+    if Name::Any.takes(name) {
+        return Ok(());
+    }
+    let text = "the name of an interface has 1 to 63 bytes, without blanks, quotes, braces, `|', \
+                `#', backslashes and control characters";
+    Err(DeviceError::Failed(format!("{}: {text}", name.escape_debug())))
+}
+
+/// Ends the reservation of an index.
+///
+/// # Errors
+/// If none is reserved for this name.
+pub fn release_index(c: &mut Control, name: &str) -> Result<(), DeviceError> {
+    let all = c.state::<Interfaces>();
+    match all.borrow_mut().indices.release(name) {
+        true => Ok(()),
+        false => Err(DeviceError::Failed(format!("no index is reserved for `{name}'"))),
+    }
+}
+
 /// Reserves an index for the next interface of this name, so that it keeps the same index.
 ///
 /// # Errors
 /// If the interface exists, or the index is in use or out of range.
 pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<(), DeviceError> {
+    check_name(name)?;
     let all = c.state::<Interfaces>();
     let mut all = all.borrow_mut();
     if let Ok(there) = all.find(name) {
@@ -639,6 +682,10 @@ pub fn create(
         let a = all.borrow();
         if a.by_name.contains_key(&spec.name) {
             return Err(DeviceError::Exists(spec.name));
+        }
+        check_name(&spec.name)?;
+        if spec.mac != [0; 6] {
+            check_mac(spec.mac)?;
         }
         a.indices.next(&spec.name).ok_or(DeviceError::Full)?
     };

@@ -25,20 +25,36 @@ pub(crate) fn record_header(micros: u64, len: u32) -> [u8; RECORD_HEADER] {
     pcap::record_header(micros, len, len)
 }
 
-/// Reads the packets of a file, which begin with that layer; any if it is not known.
+/// What a capture file holds.
+#[derive(Debug)]
+pub struct Capture {
+    path: String,
+    /// Link type (tcpdump.org/linktypes.html).
+    link: u32,
+    /// The packets.
+    pub packets: Vec<Vec<u8>>,
+}
+
+impl Capture {
+    /// Checks that the packets begin with a layer.
+    ///
+    /// # Errors
+    /// [`PgError::Pcap`] if they begin with another one.
+    pub(crate) fn check(&self, layer: Outermost) -> Result<(), PgError> {
+        check_link(self.link, layer).map_err(|why| PgError::Pcap { path: self.path.clone(), why })
+    }
+}
+
+/// Reads the packets of a file.
 ///
 /// # Errors
 /// [`PgError::Pcap`] if the file cannot be read, is not a classic pcap file of either byte order,
-/// is larger than 512 MiB, contains no packet, or packets that begin with another layer.
-pub fn read(path: &Path, layer: Option<Outermost>) -> Result<Vec<Vec<u8>>, PgError> {
+/// is larger than 512 MiB, or contains no packet.
+pub fn read(path: &Path) -> Result<Capture, PgError> {
     let fail = |why: String| PgError::Pcap { path: path.display().to_string(), why };
     let bytes = thalweg_files::read(path, MAX_FILE).map_err(|e| fail(e.source.to_string()))?;
     let (link, packets) = parse(&bytes).map_err(fail)?;
-    match layer {
-        Some(layer) => check_link(link, layer).map_err(fail)?,
-        None => {}
-    }
-    Ok(packets)
+    Ok(Capture { path: path.display().to_string(), link, packets })
 }
 
 /// Checks that packets of a link type (tcpdump.org/linktypes.html) begin with a layer.

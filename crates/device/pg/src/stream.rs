@@ -373,11 +373,24 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
 /// If a name, a size or the packets are invalid; nothing has changed then, except that a port may
 /// have been created.
 pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
+    let file = match &spec.data {
+        Data::Pcap(path) => Some(pcap::read(path)?),
+        Data::Description(_) => None,
+    };
+    define_with(c, spec, file)
+}
+
+/// Does the same, with the packets of its file, which may be large, read elsewhere.
+pub(crate) fn define_with(
+    c: &mut Control,
+    spec: StreamSpec,
+    file: Option<pcap::Capture>,
+) -> Result<(), PgError> {
     if spec.worker >= c.workers() {
         return Err(PgError::NoWorker { found: spec.worker, workers: c.workers() });
     }
     let places = places(c, &spec)?;
-    let (prepared, sizes) = prepare(&spec, &places)?;
+    let (prepared, sizes) = prepare(&spec, &places, file)?;
     let source = source(&prepared, sizes)?;
     let _ = delete_stream(c, &spec.name);
     let pg = c.state::<Pg>();
@@ -400,7 +413,11 @@ pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
     Ok(())
 }
 
-fn prepare(spec: &StreamSpec, places: &Places) -> Result<(Prepared, Sizes), PgError> {
+fn prepare(
+    spec: &StreamSpec,
+    places: &Places,
+    file: Option<pcap::Capture>,
+) -> Result<(Prepared, Sizes), PgError> {
     let outermost = places.outermost;
     match &spec.data {
         Data::Description(text) => {
@@ -408,8 +425,16 @@ fn prepare(spec: &StreamSpec, places: &Places) -> Result<(Prepared, Sizes), PgEr
             let sizes = spec.sizes.unwrap_or_else(|| layers.default_sizes());
             Ok((Prepared::Layers(Box::new(layers)), sizes))
         }
-        Data::Pcap(path) => {
-            let packets = pcap::read(path, Some(outermost).filter(|_| places.is_known))?;
+        Data::Pcap(_) => {
+            let packets = match file {
+                Some(file) => {
+                    if places.is_known {
+                        file.check(outermost)?;
+                    }
+                    file.packets
+                }
+                None => Vec::new(),
+            };
             let lengths = || packets.iter().map(Vec::len);
             let sizes = Sizes {
                 min: lengths().min().unwrap_or(0),

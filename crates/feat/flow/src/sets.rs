@@ -119,7 +119,7 @@ impl Names for InterfaceNames {
     fn number(&self, name: &str) -> Option<u32> {
         let all = self.0.borrow();
         let by_number = || name.parse().ok().filter(|n| all.get(*n).is_some());
-        all.find(name).ok().or_else(by_number)
+        all.resolve(name).or_else(by_number)
     }
 }
 

@@ -114,14 +114,16 @@ pub(crate) fn table<A: Address>(ip: &Ip<A>, table_id: u32) -> IpTable {
 /// Adds or deletes a table.
 pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
     fn change<A: Address>(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
+        let name = table.name.as_str();
+        if add && let Err(expected) = crate::check_table_name(name) {
+            return Err(Retval::INVALID_VALUE.because(expected));
+        }
         match add {
             true => crate::add_table::<A>(c, table.table_id)?,
             false => crate::del_table::<A>(c, table.table_id)?,
         }
-        let name = table.name.as_str();
         if add && !name.is_empty() {
-            let ip = c.state::<Ip<A>>();
-            ip.borrow_mut().names.insert(table.table_id, name.to_owned());
+            c.state::<Ip<A>>().borrow_mut().name_table(table.table_id, name);
         }
         Ok(())
     }
@@ -165,6 +167,9 @@ pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
     Ok(Version::of_ip(prefix.parts()?.0))
 }
 
+/// From here on a number is no MPLS label.
+const NO_LABEL: u32 = 1 << 20;
+
 /// Converts a path of a message.
 fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
     let unimplemented = |what: &str| {
@@ -172,6 +177,17 @@ fn path(c: &Control, p: &FibPath, table: u32) -> Result<Path, Retval> {
     };
     if p.n_labels > 0 {
         return unimplemented("label stacks");
+    }
+    // Clients leave these zero, or write VPP's words for "none".
+    let none = |n: u32| n == 0 || n == u32::MAX;
+    if !none(p.rpf_id) || !none(p.nh.obj_id) || !none(p.nh.classify_table_index) {
+        return unimplemented("RPF ids, tunnels and classifier tables of paths");
+    }
+    if !none(p.nh.via_label) && p.nh.via_label < NO_LABEL {
+        return unimplemented("next hops by label");
+    }
+    if p.flags != FibPathFlags::NONE {
+        return unimplemented("flags of paths");
     }
     let kind = match p.r#type {
         FibPathType::NORMAL => PathKind::Normal,

@@ -159,6 +159,18 @@ fn reclaim<A: Address>(c: &mut Control) {
     }
 }
 
+/// Checks that a command line and a document can say the name of a table.
+///
+/// # Errors
+/// What a name may be.
+pub(crate) fn check_table_name(name: &str) -> Result<(), String> {
+    let odd = |c: char| c.is_control() || ['\'', '"'].contains(&c);
+    match name.len() <= 63 && !name.contains(odd) {
+        true => Ok(()),
+        false => Err("up to 63 bytes, without quotes and control characters".into()),
+    }
+}
+
 impl<A: Address> Ip<A> {
     fn new() -> Self {
         Ip {
@@ -191,6 +203,17 @@ impl<A: Address> Ip<A> {
     pub fn table_name(&self, table: u32) -> String {
         let usual = || Version::of::<A>().table_name(table);
         self.names.get(&table).cloned().unwrap_or_else(usual)
+    }
+    /// Names that users gave to tables.
+    pub(crate) fn table_names(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.names.iter().map(|(id, name)| (*id, name.as_str()))
+    }
+    /// Names a table; an empty name is the usual one.
+    pub(crate) fn name_table(&mut self, table: u32, name: &str) {
+        match name {
+            "" => _ = self.names.remove(&table),
+            name => _ = self.names.insert(table, name.to_owned()),
+        }
     }
     /// Table of an interface.
     pub fn table_of(&self, sw_if: SwIfIndex) -> u32 {

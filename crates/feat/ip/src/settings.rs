@@ -32,6 +32,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.ip-table", TABLE),
     Rule::new("thalweg.ip-tables", ID),
     Rule::new("thalweg.ip-tables.*", Kind::Keys),
+    Rule::new("thalweg.ip-tables.*.name", Kind::Other(table_name)),
     Rule::new("thalweg.ip-tables.*.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip-tables.*.routes.*", Kind::Other(route)),
 ];
@@ -42,9 +43,17 @@ const RULES_6: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.ip6-table", TABLE),
     Rule::new("thalweg.ip6-tables", ID),
     Rule::new("thalweg.ip6-tables.*", Kind::Keys),
+    Rule::new("thalweg.ip6-tables.*.name", Kind::Other(table_name)),
     Rule::new("thalweg.ip6-tables.*.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip6-tables.*.routes.*", Kind::Other(route)),
 ];
+
+fn table_name(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) => crate::check_table_name(text),
+        _ => Err("the name of a table".into()),
+    }
+}
 
 /// Keys of a version's settings.
 struct Keys {
@@ -181,6 +190,9 @@ impl<A: Address> Section<Control> for Settings<A> {
             let id = table.to_string();
             out.put(&["thalweg", keys.tables, &id], Value::Map(Default::default()));
         }
+        for (table, name) in ip.table_names() {
+            out.put(&["thalweg", keys.tables, &table.to_string(), "name"], name);
+        }
     }
 
     fn walk(&self, c: &Control) -> Option<Walk<Control>> {
@@ -209,6 +221,16 @@ impl<A: Address> Section<Control> for Settings<A> {
         let mut tables: Vec<u32> = vec![0];
         let word = Version::of::<A>().word();
         for (id, found) in doc.entries(&["thalweg", keys::<A>().tables]) {
+            if let Some(name) = found.node.get("name").and_then(Node::text) {
+                let set = |name: &str| format!("{word} table add {id} name '{name}'");
+                let key = format!("name of {word} table {id}");
+                let item = Item::new(rank::TABLE, key, format!("{}.name", found.path), set(name));
+                let item = item.unset(set("")).attribute().order(1);
+                out.add(match id.parse() {
+                    Ok(0) | Err(_) => item,
+                    Ok(id) => item.needs(table_key::<A>(id)),
+                });
+            }
             let Some(id) = id.parse().ok().filter(|id: &u32| *id != 0) else { continue };
             tables.push(id);
             let (key, add) = (table_key::<A>(id), format!("{word} table add {id}"));
@@ -352,16 +374,29 @@ fn routes<A: Address>(doc: &Doc<'_>, table: u32, connected: &[Subnet<A>], out: &
     // The router's own interface exists without being named.
     let names: HashSet<&str> = doc.interfaces().iter().map(|i| i.name).chain(["local0"]).collect();
     for (prefix, vias, found) in &all {
-        let unknown = vias.iter().filter_map(|v| v.interface).find(|name| !names.contains(*name));
-        if let Some(name) = unknown {
-            let text = format!("there is no interface `{name}' in this document");
-            out.problem(Problem::at(found.node, &found.path, text));
+        let is_unknown = |v: &Via<'_>| v.interface.is_some_and(|name| !names.contains(name));
+        for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {
+            let text = format!(
+                "there is no interface `{}' in this document",
+                via.interface.unwrap_or_default()
+            );
+            // One path of several is wrong by itself.
+            let path = match found.node.list() {
+                [] => found.path.clone(),
+                _ => format!("{}[{i}]", found.path),
+            };
+            out.problem(Problem::at(found.node, path, text));
+        }
+        if vias.iter().any(is_unknown) {
             continue;
         }
         let others = vias.iter().filter_map(|v| v.next_hop).filter(|h| A::from_ip(*h).is_none());
         others.for_each(|hop| foreign(hop, "next hop", found, out));
         let in_table = if table == 0 { String::new() } else { format!(" table {table}") };
-        let paths: String = vias.iter().map(command).collect();
+        // Their order means nothing.
+        let mut paths: Vec<String> = vias.iter().map(command).collect();
+        paths.sort_unstable();
+        let paths = paths.concat();
         let set = format!("ip route replace {prefix}{in_table}{paths}");
         let key = format!("{}route {table} {prefix}", keys.item);
         let mut item = Item::new(rank::ROUTE, key, &found.path, set)

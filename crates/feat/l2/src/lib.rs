@@ -245,11 +245,21 @@ pub fn set_bridge(
     Ok(())
 }
 
+/// Checks that a tag can be said in a command line and in a document.
+///
+/// # Errors
+/// [`L2Error::Tag`].
+pub(crate) fn check_tag(tag: &str) -> Result<(), L2Error> {
+    let odd = |c: char| c.is_control() || ['\'', '"'].contains(&c);
+    if tag.len() <= 63 && !tag.contains(odd) { Ok(()) } else { Err(L2Error::Tag) }
+}
+
 /// Sets the user tag of a bridge domain; an empty tag removes it.
 ///
 /// # Errors
-/// If it does not exist.
+/// If it does not exist, or the tag is not one.
 pub fn set_bridge_tag(c: &Control, id: u32, tag: &str) -> Result<(), L2Error> {
+    check_tag(tag)?;
     c.state::<L2>().borrow_mut().bridges.find(id)?.tag = tag.into();
     Ok(())
 }

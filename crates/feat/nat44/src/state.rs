@@ -22,13 +22,13 @@ mod statics;
 mod tuning;
 mod vrf;
 
-pub use statics::{MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
+pub use statics::{MAX_AFFINITY, MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
 pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
 
 pub use tuning::{
-    set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refuse_when_full, set_scheme,
-    set_timeouts, set_workers,
+    MIN_MSS, set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refuse_when_full,
+    set_scheme, set_timeouts, set_workers,
 };
 
 /// Default maximum number of sessions per worker.

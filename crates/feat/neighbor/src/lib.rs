@@ -53,7 +53,7 @@ pub use neighbors::{
 };
 pub use report::{Reported, Reporter};
 pub use resolver::{HoldNodes, Resolver, hold_at, register};
-pub use table::{Config, MAX_LIMIT, State, TableStats};
+pub use table::{Config, MAX_AGE, MAX_LIMIT, State, TableStats};
 
 use thalweg_engine::Feature;
 

@@ -6,7 +6,8 @@ use crate::messages::{
     ResolveRequest, Topics,
 };
 use crate::table::{
-    Action, Config, Entry, Key, MAX_LIMIT, NeighborTable, State, TableFull, TableStats, Waiter,
+    Action, Config, Entry, Key, MAX_AGE, MAX_LIMIT, NeighborTable, State, TableFull, TableStats,
+    Waiter,
 };
 use crate::{Family, HoldNodes, Resolver};
 use std::net::IpAddr;
@@ -732,7 +733,8 @@ pub fn resolve(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
 /// Changes the settings of a family. A lower limit deletes nothing, but refuses new neighbours.
 ///
 /// # Errors
-/// [`NeighborError::Range`] for a limit of zero or beyond [`MAX_LIMIT`].
+/// [`NeighborError::Range`] for a limit of zero or beyond [`MAX_LIMIT`], or an age beyond
+/// [`MAX_AGE`].
 pub fn set_config(c: &mut Control, family: Family, config: Config) -> Result<(), NeighborError> {
     c.state::<Neighbors>().borrow().resolver(family)?;
     for (what, limit) in [("limit", config.limit), ("interface limit", config.interface_limit)] {
@@ -740,6 +742,10 @@ pub fn set_config(c: &mut Control, family: Family, config: Config) -> Result<(),
             let (max, found) = (MAX_LIMIT as u64, limit as u64);
             return Err(NeighborError::Range { what, min: 1, max, found });
         }
+    }
+    let (max, found) = (MAX_AGE.as_secs(), config.age.as_secs());
+    if config.age > MAX_AGE {
+        return Err(NeighborError::Range { what: "age", min: 0, max, found });
     }
     update(c, |t, _| t.set_config(family, config));
     Ok(())

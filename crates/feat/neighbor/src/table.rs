@@ -14,6 +14,9 @@ use thalweg_graph::NodeId;
 /// A neighbour's interface and address.
 pub(crate) type Key = (SwIfIndex, IpAddr);
 
+/// Greatest age limit of neighbours: one day. Zero disables aging.
+pub const MAX_AGE: Duration = Duration::from_secs(86_400);
+
 /// Maximum limit of the table, and of all families together.
 pub const MAX_LIMIT: usize = 1_000_000;
 /// Maximum number of pending neighbours of a family, and of failed ones remembered.

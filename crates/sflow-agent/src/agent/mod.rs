@@ -84,7 +84,7 @@ impl AgentConfig {
 }
 
 /// Headers of datagram, sample and record around the sampled bytes, with an IPv6 agent.
-const AROUND: usize = 44 + 60 + 24;
+pub const AROUND: usize = 44 + 60 + 24;
 
 /// Most bytes of a sampled packet that fit into datagrams of so many bytes.
 #[must_use]

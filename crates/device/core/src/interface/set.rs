@@ -84,14 +84,24 @@ pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError
     Ok(())
 }
 
+/// Checks that a MAC address can be an interface's.
+///
+/// # Errors
+/// If it is not unicast, or zero.
+pub fn check_mac(mac: Mac) -> Result<(), DeviceError> {
+    if mac[0] & 1 != 0 || mac == [0; 6] {
+        let text = "not a unicast MAC address; one such as 02:00:5e:10:00:01 is";
+        return Err(DeviceError::Failed(text.into()));
+    }
+    Ok(())
+}
+
 /// Sets an interface's MAC address.
 ///
 /// # Errors
 /// If the interface does not exist, the address is not unicast, or the driver cannot.
 pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: Mac) -> Result<(), DeviceError> {
-    if mac[0] & 1 != 0 || mac == [0; 6] {
-        return Err(DeviceError::Failed("not a unicast MAC address".into()));
-    }
+    check_mac(mac)?;
     let v = view(c, sw_if)?;
     let device = c.state::<Interfaces>().borrow().device(sw_if);
     let done = match device {
