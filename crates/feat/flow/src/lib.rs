@@ -20,6 +20,7 @@ mod rewrite;
 pub mod rule;
 mod sets;
 mod settings;
+mod spread;
 mod tables;
 mod tags;
 mod tracking;
@@ -48,7 +49,7 @@ const TICK: Duration = Duration::from_millis(200);
 pub static FEATURE: Feature = Feature {
     name: "flow",
     about: "flow rules and connection tracking",
-    needs: &["interface", "l2"],
+    needs: &["interface", "l2", "ip4"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     settings: &[&settings::SETTINGS],

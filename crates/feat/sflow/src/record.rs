@@ -1,6 +1,8 @@
 //! Sample records: metadata of a sampled packet, and their layout in the ring.
 
 use thalweg_buffer::PacketKey;
+use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::packet::PacketView;
 
 /// Number of 64-bit words of a record.
 pub const RECORD_WORDS: usize = thalweg_tables::record_ring::WORDS;
@@ -27,7 +29,7 @@ pub struct Tuple {
     pub source: u32,
     /// Destination address.
     pub destination: u32,
-    /// Source and destination port of TCP or UDP.
+    /// Source and destination port, of a protocol that has them.
     pub ports: Option<(u16, u16)>,
 }
 
@@ -35,27 +37,16 @@ const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 
 impl Tuple {
     /// Reads a packet whose EtherType is at `at`; `None` if it is not IPv4 or its header is
-    /// truncated.
+    /// truncated or malformed.
     #[inline]
     #[must_use]
     pub fn of(packet: &[u8], at: usize) -> Option<Tuple> {
         if packet.get(at..at + 2)? != ETHERTYPE_IPV4 {
             return None;
         }
-        let ip = &packet[at + 2..];
-        let header = ip.first_chunk::<20>()?;
-        let word = |at: usize| {
-            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-        };
-        let first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
-        let ports = match header[9] {
-            6 | 17 if first => ip.get(usize::from(header[0] & 15) * 4..),
-            _ => None,
-        };
-        let ports = ports.and_then(<[u8]>::first_chunk::<4>);
-        let pair =
-            |b: &[u8; 4]| (u16::from_be_bytes([b[0], b[1]]), u16::from_be_bytes([b[2], b[3]]));
-        Some(Tuple { source: word(12), destination: word(16), ports: ports.map(pair) })
+        let ip = Ipv4View::parse_prefix(packet.get(at + 2..)?).ok()?;
+        let (source, destination) = (ip.src().to_bits(), ip.dst().to_bits());
+        Some(Tuple { source, destination, ports: PacketView::of_v4(ip).ports() })
     }
 }
 
@@ -334,11 +325,16 @@ mod tests {
     #[test]
     fn addresses_and_ports_are_found() {
         let mut packet = vec![0; 12];
-        packet.extend([0x08, 0, 0x46, 0, 0, 0, 0, 7, 0x40, 0, 64, 17, 0, 0]);
+        packet.extend([0x08, 0, 0x46, 0, 0, 32, 0, 7, 0x40, 0, 64, 17, 0, 0]);
         packet.extend([192, 0, 2, 1, 198, 51, 100, 1, 1, 1, 1, 1, 0, 80, 0x12, 0x34]);
+        packet.extend([0, 8, 0, 0]);
         let tuple = |ports| Tuple { source: 0xc000_0201, destination: 0xc633_6401, ports };
         assert_eq!(Tuple::of(&packet, 12), Some(tuple(Some((80, 0x1234)))));
         assert_eq!(Tuple::of(&packet[4..], 8), Some(tuple(Some((80, 0x1234)))));
+        // The packet ends within its header of UDP; what follows is a trailer.
+        packet[17] = 28;
+        assert_eq!(Tuple::of(&packet, 12), Some(tuple(None)));
+        packet[17] = 32;
         // A later fragment, another protocol, truncated packets.
         packet[21] = 1;
         assert_eq!(Tuple::of(&packet, 12), Some(tuple(None)));
@@ -352,6 +348,6 @@ mod tests {
         assert_eq!(Tuple::of(&packet[..13], 12), None);
         // A header length below the minimum.
         (packet[12], packet[14]) = (8, 0x40);
-        assert!(Tuple::of(&packet, 12).is_some());
+        assert_eq!(Tuple::of(&packet, 12), None);
     }
 }

@@ -13,6 +13,7 @@ mod unsupported;
 
 pub use action::{Action, Ct};
 pub use matching::Match;
+pub(crate) use nat::Nat;
 pub use text::{Names, Rule, RuleError};
 
 /// Fuzzing entry: parses a rule. A valid rule survives printing and parsing.

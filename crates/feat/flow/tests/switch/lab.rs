@@ -310,10 +310,15 @@ impl Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let config = EngineConfig { pool, workers, ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
-        let features: [&Feature; 5] = [
+        let features: [&Feature; 10] = [
             &thalweg_device::FEATURE,
+            &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
             &thalweg_feat_l2::FEATURE,
+            &thalweg_feat_neighbor::FEATURE,
+            &thalweg_feat_arp::FEATURE,
+            &thalweg_feat_ip::FEATURE,
+            &thalweg_feat_ip4::FEATURE,
             &thalweg_feat_flow::FEATURE,
             &LOAD,
         ];

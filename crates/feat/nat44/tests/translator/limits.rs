@@ -65,7 +65,7 @@ fn sessions_per_host_are_limited() {
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 3, 1..9).len(), 5);
     assert_eq!(ports(&mut n, 2, 10..20).len(), 2);
-    let reason = "max user or VRF sessions exceeded";
+    let reason = "max user sessions exceeded";
     assert_eq!(n.lab.count("nat44-ed-in2out", reason), 3 + 8);
     // One session less, one more.
     n.lab.ok("nat44 del session in 10.0.0.2:1 udp external-host 198.51.100.7:53");

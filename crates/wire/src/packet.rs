@@ -1,0 +1,257 @@
+//! The one reading of a packet: addresses, protocol, ports, flags and fragment.
+//!
+//! Whoever decides by these fields takes them from a [`PacketView`]: rules, the tracker,
+//! translation, hashes, ICMP errors and samples. Two readers that disagree let packets through that
+//! one of them would have stopped. The view never reads behind the end of the IP packet, whatever
+//! follows it in the frame; takes no field from a transport header that is not whole (RFC 1858,
+//! RFC 3128); walks the extension headers of IPv6; and reads no transport header in a fragment other
+//! than the first. Kernels may read common packets by themselves, if tests hold them equal to it.
+
+use core::net::IpAddr;
+
+use crate::bytes::be16;
+use crate::ip::{has_ports, min_header_len, protocol};
+use crate::ipv4::Ipv4View;
+use crate::ipv6::{self, Ipv6View};
+use crate::{icmpv4, icmpv6};
+
+/// The part of its datagram that a packet is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The first fragment.
+    First,
+    /// A fragment other than the first: it has no transport header.
+    Later,
+}
+
+/// The IP header.
+#[derive(Clone, Copy, Debug)]
+enum Ip<'a> {
+    V4(Ipv4View<'a>),
+    V6(Ipv6View<'a>),
+}
+
+/// An IP packet, and where its transport header is.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketView<'a> {
+    ip: Ip<'a>,
+    protocol: u8,
+    part: Part,
+    l4: usize,
+    payload: &'a [u8],
+}
+
+impl<'a> PacketView<'a> {
+    /// Reads a packet of at most `len` bytes; `l3` are those at hand, from the IP header on. `None`
+    /// if the IP header or an extension header is malformed or truncated, or the packet is longer.
+    #[inline]
+    pub fn read(l3: &'a [u8], len: usize) -> Option<Self> {
+        match l3.first()? >> 4 {
+            4 => Some(Self::of_v4(Ipv4View::parse_chain(l3, len).ok()?)),
+            6 => Self::of_v6(Ipv6View::parse_chain(l3, len).ok()?),
+            _ => None,
+        }
+    }
+
+    /// Reads a packet that may be truncated after its headers, as in a sample or in the quote of an
+    /// ICMP error.
+    #[inline]
+    pub fn read_prefix(l3: &'a [u8]) -> Option<Self> {
+        Self::read(l3, usize::MAX)
+    }
+
+    /// The view of a packet whose IPv4 header was parsed.
+    #[inline]
+    pub fn of_v4(ip: Ipv4View<'a>) -> Self {
+        let part = match (ip.fragment_offset(), ip.more_fragments()) {
+            (0, false) => Part::Whole,
+            (0, true) => Part::First,
+            _ => Part::Later,
+        };
+        let (protocol, l4, payload) = (ip.protocol(), ip.header_len(), ip.payload());
+        PacketView { ip: Ip::V4(ip), protocol, part, l4, payload }
+    }
+
+    /// The view of a packet whose IPv6 header was parsed; `None` if an extension header is truncated
+    /// or there are too many.
+    #[inline]
+    pub fn of_v6(ip: Ipv6View<'a>) -> Option<Self> {
+        let behind = ip.transport().ok()?;
+        let part = match behind.fragment {
+            Some(f) if f.offset != 0 => Part::Later,
+            Some(f) if f.more => Part::First,
+            _ => Part::Whole,
+        };
+        let (protocol, l4) = (behind.protocol, ipv6::HEADER_LEN + behind.offset);
+        Some(PacketView { ip: Ip::V6(ip), protocol, part, l4, payload: behind.payload })
+    }
+
+    /// The source address.
+    #[inline]
+    pub fn src(&self) -> IpAddr {
+        match &self.ip {
+            Ip::V4(ip) => ip.src().into(),
+            Ip::V6(ip) => ip.src().into(),
+        }
+    }
+
+    /// The destination address.
+    #[inline]
+    pub fn dst(&self) -> IpAddr {
+        match &self.ip {
+            Ip::V4(ip) => ip.dst().into(),
+            Ip::V6(ip) => ip.dst().into(),
+        }
+    }
+
+    /// Its IPv4 header, if it has one.
+    #[inline]
+    pub fn v4(&self) -> Option<&Ipv4View<'a>> {
+        match &self.ip {
+            Ip::V4(ip) => Some(ip),
+            Ip::V6(_) => None,
+        }
+    }
+
+    /// TTL or hop limit.
+    #[inline]
+    pub fn ttl(&self) -> u8 {
+        match &self.ip {
+            Ip::V4(ip) => ip.ttl(),
+            Ip::V6(ip) => ip.hop_limit(),
+        }
+    }
+
+    /// Type of service or traffic class.
+    #[inline]
+    pub fn tos(&self) -> u8 {
+        match &self.ip {
+            Ip::V4(ip) => ip.tos(),
+            Ip::V6(ip) => ip.traffic_class(),
+        }
+    }
+
+    /// The transport protocol, behind extension headers. In a later fragment of IPv6, the type of
+    /// the first header of the datagram's fragmented part.
+    #[inline]
+    pub fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    /// The part of its datagram that it is.
+    #[inline]
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
+    /// True for every fragment of a datagram, the first included.
+    #[inline]
+    pub fn is_fragment(&self) -> bool {
+        self.part != Part::Whole
+    }
+
+    /// Offset of the transport header.
+    #[inline]
+    pub fn l4(&self) -> usize {
+        self.l4
+    }
+
+    /// Offset of the end of the packet, or of what is at hand of it.
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.l4 + self.payload.len()
+    }
+
+    /// The bytes at hand behind the IP header and its extensions.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The transport header and what follows it, if the header's fixed part is whole.
+    #[inline]
+    pub fn transport(&self) -> Option<&'a [u8]> {
+        let whole = self.payload.len() >= min_header_len(self.protocol);
+        (whole && self.part != Part::Later).then_some(self.payload)
+    }
+
+    /// Source and destination port of a protocol that has them.
+    #[inline]
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        if !has_ports(self.protocol) {
+            return None;
+        }
+        two_words(self.transport()?)
+    }
+
+    /// TCP flags, without those that share a byte with the data offset.
+    #[inline]
+    pub fn tcp_flags(&self) -> Option<u8> {
+        if self.protocol != protocol::TCP {
+            return None;
+        }
+        self.transport()?.get(13).copied()
+    }
+
+    /// Type and code of ICMP, ICMPv6 or IGMP.
+    #[inline]
+    pub fn message(&self) -> Option<(u8, u8)> {
+        match (self.protocol, self.transport()?) {
+            (protocol::ICMP | protocol::ICMPV6 | protocol::IGMP, [kind, code, ..]) => {
+                Some((*kind, *code))
+            }
+            _ => None,
+        }
+    }
+
+    /// The identifier of an ICMP query or its answer.
+    #[inline]
+    pub fn identifier(&self) -> Option<u16> {
+        let (kind, _) = self.message()?;
+        let is_query = match self.protocol {
+            protocol::ICMP => icmpv4::is_query(kind),
+            protocol::ICMPV6 => icmpv6::is_echo(kind),
+            _ => false,
+        };
+        if !is_query {
+            return None;
+        }
+        Some(be16(self.payload.first_chunk::<8>()?, 4))
+    }
+
+    /// Returns whether it is an ICMP message about another packet.
+    #[inline]
+    pub fn is_error(&self) -> bool {
+        match (self.protocol, self.message()) {
+            (protocol::ICMP, Some((kind, _))) => icmpv4::is_error(kind),
+            (protocol::ICMPV6, Some((kind, _))) => icmpv6::is_error(kind),
+            _ => false,
+        }
+    }
+
+    /// The packet that an ICMP error is about, as far as it is quoted.
+    #[inline]
+    pub fn quote(&self) -> Option<PacketView<'a>> {
+        if !self.is_error() {
+            return None;
+        }
+        Self::read_prefix(self.payload.get(icmpv4::HEADER_LEN..)?)
+    }
+
+    /// The ports of a [quoted](Self::quote) packet: its first eight bytes suffice, since no more is
+    /// guaranteed (RFC 792).
+    #[inline]
+    pub fn quoted_ports(&self) -> Option<(u16, u16)> {
+        let begins = has_ports(self.protocol) && self.part != Part::Later;
+        if begins { two_words(self.payload) } else { None }
+    }
+}
+
+#[inline]
+fn two_words(l4: &[u8]) -> Option<(u16, u16)> {
+    let [a, b, c, d] = *l4.first_chunk()?;
+    Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+}
