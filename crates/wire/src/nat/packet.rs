@@ -306,7 +306,7 @@ pub fn clamp_mss(l3: &mut [u8], p: &Parsed, most: u16, partial: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::Packet;
+    use crate::build::{self, Packet};
     use crate::nat::tuple::Tuple;
     use crate::{checksum, icmpv4};
     use core::net::Ipv4Addr;
@@ -344,17 +344,8 @@ mod tests {
             protocol::UDP => packet.udp(t.sport, t.dport),
             protocol::ICMP => packet.icmp_echo_request(t.sport, 7),
             number => {
-                let header = port_transport(number).unwrap().header_len;
-                let mut l4 = [&t.sport.to_be_bytes()[..], &t.dport.to_be_bytes()].concat();
-                l4.resize(header, 0);
-                if number == protocol::UDP_LITE {
-                    // Covers the header and three bytes.
-                    l4[5] = (header + data.len().min(3)) as u8;
-                }
-                l4.extend(data);
-                let mut l3 = packet.protocol(number).payload(&l4).build();
-                complete(&mut l3, t);
-                return l3;
+                let l4 = build::segment(number, (t.src, t.sport), (t.dst, t.dport), data, 3);
+                return packet.protocol(number).payload(&l4).build();
             }
         };
         packet.payload(data).build()
@@ -367,22 +358,6 @@ mod tests {
             protocol::UDP_LITE => &l4[..usize::from(l4[5])],
             _ => l4,
         }
-    }
-
-    fn complete(l3: &mut [u8], t: Tuple) {
-        let transport = port_transport(t.protocol).unwrap();
-        let at = HEADER + transport.checksum_at;
-        if transport.sum == TransportSum::Crc32c {
-            let mut crc = crc32c::Crc32c::default();
-            crc.add(&l3[HEADER..]);
-            let crc = crc.finish();
-            l3[at..at + 4].copy_from_slice(&crc);
-            return;
-        }
-        let length = (l3.len() - HEADER) as u32;
-        let mut sum = checksum::pseudo_v4(t.src, t.dst, t.protocol, length);
-        sum.add(covered(l3, t.protocol));
-        l3[at..at + 2].copy_from_slice(&sum.finish_udp().to_be_bytes());
     }
 
     fn tuples() -> impl Strategy<Value = (Tuple, Tuple)> {
@@ -400,10 +375,8 @@ mod tests {
     /// Whether header and transport checksums are right.
     fn is_valid(l3: &[u8], t: Tuple) -> bool {
         if t.protocol == protocol::SCTP {
-            let mut again = l3.to_vec();
-            again[HEADER + 8..HEADER + 12].fill(0);
-            complete(&mut again, t);
-            return again == l3 && checksum::verify(&l3[..HEADER]);
+            let again = packet(t, &l3[HEADER + 12..]);
+            return again[HEADER..] == l3[HEADER..] && checksum::verify(&l3[..HEADER]);
         }
         let length = (l3.len() - HEADER) as u32;
         let mut sum = match t.protocol {

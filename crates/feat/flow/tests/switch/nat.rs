@@ -5,8 +5,7 @@ use std::net::Ipv4Addr;
 use crate::fragments::{cut, dropped};
 use crate::lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use crate::{CLIENT, SERVER};
-use thalweg_wire::build::Packet;
-use thalweg_wire::crc32c::Crc32c;
+use thalweg_wire::build::{self, Packet};
 use thalweg_wire::icmpv4::IcmpRepr;
 use thalweg_wire::ip::protocol::{DCCP, ESP, GRE, SCTP, UDP_LITE};
 use thalweg_wire::ipv4::Ipv4View;
@@ -37,28 +36,8 @@ fn back() -> Packet {
     Packet::new().ether(SERVER_MAC, CLIENT_MAC)
 }
 
-/// A transport header with these ports, some data, and the right checksum.
-fn transport(number: u8, (src, sport): (Ipv4Addr, u16), (dst, dport): (Ipv4Addr, u16)) -> Vec<u8> {
-    let ports = u32::from(sport) << 16 | u32::from(dport);
-    let mut l4 = ports.to_be_bytes().to_vec();
-    l4.resize(12, 0);
-    l4.extend(*b"some data of an odd length.");
-    if number == UDP_LITE {
-        // The first ten bytes are covered.
-        l4[5] = 10;
-    }
-    if number == SCTP {
-        let mut crc = Crc32c::default();
-        crc.add(&l4);
-        l4[8..12].copy_from_slice(&crc.finish());
-        return l4;
-    }
-    let covered = if number == UDP_LITE { 10 } else { l4.len() };
-    let mut sum = checksum::pseudo_v4(src, dst, number, l4.len() as u32);
-    sum.add(&l4[..covered]);
-    let sum = sum.finish_udp();
-    l4[6..8].copy_from_slice(&sum.to_be_bytes());
-    l4
+fn transport(number: u8, from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> Vec<u8> {
+    build::segment(number, from, to, b"some data of an odd length.", 3)
 }
 
 #[test]
