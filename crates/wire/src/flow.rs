@@ -66,7 +66,7 @@ fn v6(addr: IpAddr) -> Ipv6Addr {
 #[inline]
 pub fn five_tuple(l3: &[u8]) -> Option<FiveTuple> {
     let Some(packet) = PacketView::read_prefix(l3) else { return beneath(l3) };
-    let ports = if packet.is_fragment() { None } else { packet.ports() };
+    let ports = if packet.is_fragment() { None } else { packet.fixed_ports() };
     let (src_port, dst_port) = ports.unwrap_or((0, 0));
     let (src, dst) = (packet.src(), packet.dst());
     Some(FiveTuple { src, dst, protocol: packet.protocol(), src_port, dst_port })

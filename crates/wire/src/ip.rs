@@ -144,9 +144,7 @@ pub const fn has_ports(number: u8) -> bool {
 #[inline]
 pub const fn min_header_len(number: u8) -> usize {
     match number {
-        protocol::ICMP | protocol::IGMP => 8,
-        // Type, code and checksum: what follows depends on the type (RFC 4443 section 2.1).
-        protocol::ICMPV6 => 4,
+        protocol::ICMP | protocol::IGMP | protocol::ICMPV6 => 8,
         number => match port_transport(number) {
             Some(transport) => transport.header_len,
             None => 0,

@@ -89,13 +89,12 @@ fn flow_of(packet: &PacketView<'_>, quoted: bool) -> Option<FiveTuple> {
             if !quoted && packet.is_error() {
                 return flow_of(&packet.quote()?, true);
             }
-            // Of ICMPv6, other messages may be shorter.
             packet.message()?;
             packet.identifier().map_or((0, 0), |id| (id, id))
         }
         _ if has_ports(protocol) => match quoted {
             true => packet.quoted_ports()?,
-            false => packet.ports()?,
+            false => packet.fixed_ports()?,
         },
         _ => (0, 0),
     };

@@ -13,7 +13,10 @@ use crate::bytes::be16;
 use crate::ip::{has_ports, min_header_len, protocol};
 use crate::ipv4::Ipv4View;
 use crate::ipv6::{self, Ipv6View};
-use crate::{icmpv4, icmpv6};
+use crate::{icmpv4, icmpv6, tcp};
+
+/// Offset of the byte with the header length of TCP.
+const TCP_OFFSET: usize = 12;
 
 /// The part of its datagram that a packet is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -173,9 +176,20 @@ impl<'a> PacketView<'a> {
 
     /// The transport header and what follows it, if the header's fixed part is whole.
     #[inline]
-    pub fn transport(&self) -> Option<&'a [u8]> {
+    fn fixed(&self) -> Option<&'a [u8]> {
         let whole = self.payload.len() >= min_header_len(self.protocol);
         (whole && self.part != Part::Later).then_some(self.payload)
+    }
+
+    /// The transport header and what follows it, if the header is whole: of TCP, with its options.
+    #[inline]
+    pub fn transport(&self) -> Option<&'a [u8]> {
+        let l4 = self.fixed()?;
+        if self.protocol != protocol::TCP {
+            return Some(l4);
+        }
+        let length = usize::from(*l4.get(TCP_OFFSET)? >> 4) * 4;
+        (tcp::HEADER_LEN..=l4.len()).contains(&length).then_some(l4)
     }
 
     /// Source and destination port of a protocol that has them.
@@ -185,6 +199,16 @@ impl<'a> PacketView<'a> {
             return None;
         }
         two_words(self.transport()?)
+    }
+
+    /// [`ports`](Self::ports) for what does not decide whether a packet passes, such as its path and
+    /// the translation of what passes: options need not be whole.
+    #[inline]
+    pub fn fixed_ports(&self) -> Option<(u16, u16)> {
+        if !has_ports(self.protocol) {
+            return None;
+        }
+        two_words(self.fixed()?)
     }
 
     /// TCP flags, without those that share a byte with the data offset.

@@ -49,7 +49,7 @@ const TICK: Duration = Duration::from_millis(200);
 pub static FEATURE: Feature = Feature {
     name: "flow",
     about: "flow rules and connection tracking",
-    needs: &["interface", "l2", "ip4"],
+    needs: &["interface", "l2"],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     settings: &[&settings::SETTINGS],

@@ -46,7 +46,7 @@ impl Tuple {
         }
         let ip = Ipv4View::parse_prefix(packet.get(at + 2..)?).ok()?;
         let (source, destination) = (ip.src().to_bits(), ip.dst().to_bits());
-        Some(Tuple { source, destination, ports: PacketView::of_v4(ip).ports() })
+        Some(Tuple { source, destination, ports: PacketView::of_v4(ip).fixed_ports() })
     }
 }
 

@@ -105,7 +105,7 @@ pub fn parse(l3: &[u8], table: u32) -> Parsed {
     if !is_keyed(number) {
         return Parsed { kind: Kind::Other, ..parsed };
     }
-    if let Some(ports) = packet.ports() {
+    if let Some(ports) = packet.fixed_ports() {
         let flags = packet.tcp_flags().unwrap_or(0);
         return Parsed { key: key(word(ports)), kind: Kind::Ports, flags, ..parsed };
     }

@@ -141,11 +141,13 @@ fn be32(b: &[u8], at: usize) -> u64 {
 /// an IPv4 header without options, and no tag.
 #[inline]
 fn plain_tcp(h: &[u8; 54], len: usize) -> bool {
+    let headers = 20 + (u64::from(h[46]) >> 2 & 0x3c);
     (be16(h, 12) == u64::from(ether::IPV4))
         & (h[14] == 0x45)
         & (h[23] == 6)
         & (be16(h, 20) & 0x3fff == 0)
-        & (40..=len as u64 - 14).contains(&be16(h, 16))
+        & (h[46] >= 0x50)
+        & (headers..=len as u64 - 14).contains(&be16(h, 16))
 }
 
 /// Reads the fields of an Ethernet frame of `len` bytes received on a port; `frame` are those in
@@ -179,7 +181,10 @@ pub(crate) fn read(in_port: u32, frame: &[u8], len: usize, words: &mut Words) ->
     words[2] = be48(h, 6);
     let (mut kind, mut at) = (be16(h, 12), 14);
     if kind == u64::from(ether::VLAN) || kind == u64::from(ether::QINQ) {
-        let tag = frame.get(14..18)?;
+        let Some(tag) = frame.get(14..18) else {
+            DL_TYPE.set(words, kind);
+            return None;
+        };
         VLAN.set(words, be16(tag, 0) & 0xefff | 0x1000);
         (kind, at) = (be16(tag, 2), 18);
     }

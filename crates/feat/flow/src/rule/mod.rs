@@ -5,6 +5,8 @@ pub mod classifier;
 pub mod key;
 mod matching;
 pub mod nat;
+#[cfg(test)]
+mod oracle;
 pub mod set;
 #[cfg(test)]
 mod tests;
