@@ -22,8 +22,8 @@ pub(crate) enum Spread {
     /// By the hash of the tuple.
     #[default]
     Tuple,
-    /// The same, but those of protocols without ports, of which only addresses can be translated, by
-    /// protocol.
+    /// The same, but by protocol for those without ports, of which only addresses can be translated,
+    /// and for SCTP.
     Ports,
     /// All to one worker: rules change addresses or ports before connections are tracked, or
     /// translate to a few ports.
@@ -38,8 +38,10 @@ pub(crate) struct Place {
     pub(crate) spread: Spread,
 }
 
+/// Returns whether no port can be chosen that leads a connection's replies to its worker: there are
+/// none, or fragments could not be given another (SCTP, whose checksum covers the whole datagram).
 fn is_without_ports(number: u8) -> bool {
-    !has_ports(number) && number != protocol::ICMP
+    number == protocol::SCTP || (!has_ports(number) && number != protocol::ICMP)
 }
 
 impl Place {

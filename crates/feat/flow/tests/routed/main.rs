@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code)]
-#[path = "../../ip4/tests/router/lab.rs"]
+#[path = "../../../ip4/tests/router/lab.rs"]
 mod lab;
+
+mod leaks;
 
 use lab::{Lab, framed, ip, sound, udp};
 use std::net::Ipv4Addr;
