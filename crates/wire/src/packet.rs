@@ -13,7 +13,7 @@ use crate::bytes::be16;
 use crate::ip::{has_ports, min_header_len, protocol};
 use crate::ipv4::Ipv4View;
 use crate::ipv6::{self, Ipv6View};
-use crate::{icmpv4, icmpv6, tcp};
+use crate::{icmpv4, icmpv6, nat, tcp};
 
 /// Offset of the byte with the header length of TCP.
 const TCP_OFFSET: usize = 12;
@@ -278,4 +278,153 @@ impl<'a> PacketView<'a> {
 fn two_words(l4: &[u8]) -> Option<(u16, u16)> {
     let [a, b, c, d] = *l4.first_chunk()?;
     Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+}
+
+/// Fuzzing entry: the view of any bytes is bounded, what follows the packet does not matter, and
+/// rewriting stays within it.
+///
+/// # Panics
+/// If that does not hold.
+pub fn fuzz_packet(l3: &[u8]) {
+    let Some(view) = PacketView::read_prefix(l3) else { return };
+    let fields = |v: &PacketView<'_>| {
+        let quote = v.quote().map(|q| (q.src(), q.dst(), q.protocol(), q.quoted_ports()));
+        let ends = (v.src(), v.dst(), v.protocol(), v.part(), v.ttl(), v.tos());
+        (ends, v.ports(), v.fixed_ports(), v.tcp_flags(), v.message(), v.identifier(), quote)
+    };
+    let (l4, end) = (view.l4(), view.end());
+    assert!(l4 <= end && end <= l3.len(), "{l4} {end} {}", l3.len());
+    assert_eq!(view.payload(), &l3[l4..end]);
+    // Whatever follows it.
+    let mut others = l3.to_vec();
+    others[end..].iter_mut().for_each(|byte| *byte = !*byte);
+    others.extend([0xa5; 9]);
+    let cut = PacketView::read_prefix(&l3[..end]).map(|v| fields(&v));
+    assert_eq!(cut, Some(fields(&view)));
+    if end < l3.len() {
+        let other = PacketView::read_prefix(&others).map(|v| fields(&v));
+        assert_eq!(other, Some(fields(&view)));
+    }
+    if let Some((sport, dport)) = view.fixed_ports() {
+        let word = |at: usize| u16::from_be_bytes([l3[l4 + at], l3[l4 + at + 1]]);
+        assert_eq!((sport, dport), (word(0), word(2)));
+        assert!(view.part() != Part::Later);
+        assert!(view.ports().is_none_or(|ports| ports == (sport, dport)));
+    }
+    let _ = crate::owner::flow(l3).map(|t| t.symmetric_hash32());
+    // There and back again.
+    let parsed = nat::packet::parse(l3, 0);
+    if view.v4().is_none() || parsed.kind == nat::packet::Kind::Unknown {
+        return;
+    }
+    assert_eq!((parsed.l4, parsed.end), (l4, end));
+    let (mut there, to) = (l3.to_vec(), [0x0102_0304_0506_0708, 0x1122_3344]);
+    let change = |from: &nat::tuple::Key, to: [u64; 2]| {
+        let l3 = nat::tuple::address_delta(from[0], to[0]);
+        let ports = nat::tuple::port_delta(from[1] as u32, to[1] as u32);
+        let l4 = nat::tuple::fold(u32::from(l3) + u32::from(ports));
+        nat::packet::Change { addresses: to[0], ports: to[1] as u32, l3, l4 }
+    };
+    match parsed.kind {
+        nat::packet::Kind::Error(_) => {
+            nat::packet::rewrite_error(&mut there, &parsed, &change(&parsed.key, to), false);
+        }
+        _ if !nat::packet::rewrite(&mut there, &parsed, &change(&parsed.key, to), false) => {
+            assert_eq!(there, l3);
+        }
+        _ => {}
+    }
+    assert_eq!(there[end..], l3[end..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, Packet};
+    use crate::icmpv4::IcmpRepr;
+    use proptest::prelude::*;
+    use std::vec::Vec;
+
+    const A: core::net::Ipv4Addr = core::net::Ipv4Addr::new(10, 0, 0, 1);
+    const B: core::net::Ipv4Addr = core::net::Ipv4Addr::new(10, 0, 0, 2);
+
+    #[test]
+    fn crashes_of_the_past_do_not_return() {
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/packet_view");
+        let files = std::fs::read_dir(dir).unwrap();
+        assert!(
+            files.map(|file| fuzz_packet(&std::fs::read(file.unwrap().path()).unwrap())).count()
+                > 0
+        );
+        let crashes = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus-crashes/packet_view");
+        for file in std::fs::read_dir(crashes).into_iter().flatten() {
+            fuzz_packet(&std::fs::read(file.unwrap().path()).unwrap());
+        }
+    }
+
+    /// A field is read once the header that it is in is whole, and not before.
+    #[test]
+    fn truncated_at_every_byte() {
+        for number in [6, 17, 33, 132, 136] {
+            let l4 = build::segment(number, (A, 5), (B, 80), &[0x50; 30], 0);
+            let mut l3 = Packet::new().ipv4(A, B).protocol(number).payload(&l4).build();
+            if number == 6 {
+                l3[32] = 0x60;
+            }
+            let (fixed, whole) = match number {
+                6 => (20, 24),
+                17 | 136 => (8, 8),
+                _ => (12, 12),
+            };
+            for end in 0..=l3.len() {
+                let cut = PacketView::read_prefix(&l3[..end]);
+                assert_eq!(cut.is_some(), end >= 20);
+                let there = cut.and_then(|v| v.ports());
+                assert_eq!(there.is_some(), end >= 20 + whole, "{number} {end}");
+                assert_eq!(cut.and_then(|v| v.fixed_ports()).is_some(), end >= 20 + fixed);
+                assert_eq!(PacketView::read(&l3[..end], end).is_some(), end == l3.len());
+                // The same if the packet says that it ends there.
+                let mut said = l3.clone();
+                said[2..4].copy_from_slice(&(end as u16).to_be_bytes());
+                let said = PacketView::read(&said, l3.len());
+                assert_eq!(said.is_some(), end >= 20);
+                assert_eq!(said.and_then(|v| v.ports()), there);
+                fuzz_packet(&l3[..end]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_within_bounds(
+            mut l3 in prop::collection::vec(any::<u8>(), 0..160),
+            kind in 0u8..3, number in 0usize..9, length in 0usize..160,
+        ) {
+            let numbers = [1, 6, 17, 33, 44, 58, 60, 132, 136];
+            if let (0 | 1, [first, .., _, _, _, _, _, _, _, _, _, _]) = (kind, &mut l3[..]) {
+                *first = [0x45, 0x60][usize::from(kind)];
+                let at = [9, 6][usize::from(kind)];
+                l3[at] = numbers[number];
+                let at = [2, 4][usize::from(kind)];
+                l3[at..at + 2].copy_from_slice(&(length as u16).to_be_bytes());
+            }
+            fuzz_packet(&l3);
+        }
+
+        #[test]
+        fn errors_are_read_within_bounds(
+            quote in prop::collection::vec(any::<u8>(), 0..80), number in 0usize..6,
+            trailer in prop::collection::vec(any::<u8>(), 0..30), part: bool,
+        ) {
+            let number = [1, 6, 17, 33, 132, 136][number];
+            let quoted = Packet::new().ipv4(B, A).protocol(number).payload(&quote).build();
+            let mut l3: Vec<u8> =
+                Packet::new().ipv4(A, B).icmp(IcmpRepr::unreachable(3)).payload(&quoted).build();
+            if part {
+                l3[6] = 0x20;
+            }
+            l3.extend(trailer);
+            fuzz_packet(&l3);
+        }
+    }
 }
