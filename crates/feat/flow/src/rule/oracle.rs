@@ -307,9 +307,9 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn compare<'a>(pairs: impl Iterator<Item = (Vec<u8>, &'a str)>) {
+fn compare<'a>(mut pairs: impl Iterator<Item = (Vec<u8>, &'a str)>) {
     let differ = |(frame, line): &(Vec<u8>, &str)| ours(frame) != theirs(line);
-    for (frame, line) in pairs.filter(differ).take(1) {
+    if let Some((frame, line)) = pairs.find(differ) {
         let (we, they) = (ours(&frame), theirs(line));
         panic!("{}\n{line}\nwe: {we:x?}\nthey: {they:x?}", hex(&frame));
     }
