@@ -98,6 +98,10 @@ pub trait Node: Send + 'static {
         FrameVerdict::PerPacket
     }
 
+    /// Runs after each frame: returns what [`begin`](Self::begin) has taken.
+    #[inline]
+    fn end(&mut self, _cx: &mut NodeCx<'_>) {}
+
     /// Describes a traced packet after the verdict, in one or more lines; see `show trace`.
     fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, _i: u8, _out: &mut dyn Write) {}
 
@@ -547,11 +551,13 @@ impl<N: Node> Runner for Adapter<N> {
         let traced = frame.flags().contains(Flags::TRACED);
         if let Some(verdict) = self.node.whole().filter(|_| !traced) {
             cx.dispose_whole(frame, verdict);
+            self.node.end(cx);
             return;
         }
         if frame.len() < FEW && !traced {
             let mut each = [Verdict::next(0); FEW];
             self.one_by_one(cx, frame, &mut each);
+            self.node.end(cx);
             return;
         }
         let mut scratch = cx.take_scratch();
@@ -574,6 +580,7 @@ impl<N: Node> Runner for Adapter<N> {
             }
         }
         cx.put_scratch(scratch);
+        self.node.end(cx);
     }
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {

@@ -225,6 +225,12 @@ pub const fn is_error(kind: u8) -> bool {
     matches!(kind, 3 | 4 | 5 | 11 | 12)
 }
 
+/// True for queries and their replies, which have an identifier.
+#[inline]
+pub const fn is_query(kind: u8) -> bool {
+    matches!(kind, 0 | 8 | 13..=18)
+}
+
 /// The fields of an ICMP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpRepr {

@@ -6,7 +6,9 @@ use crate::link_header::Link;
 use thalweg_buffer::{Flags, Frame, GsoKind, Meta, Offload, Packet, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum::Checksum;
-use thalweg_wire::gso;
+use thalweg_wire::crc32c::Crc32c;
+use thalweg_wire::ip::{PortTransport, port_transport, protocol};
+use thalweg_wire::{bytes, gso, vlan};
 
 /// Returns whether the device can take every packet of the frame unchanged.
 pub fn suits(frame: &Frame, caps: Caps) -> bool {
@@ -69,7 +71,8 @@ fn lacks(meta: &Meta, caps: Caps) -> Lack {
     match o.gso {
         GsoKind::Tcp4 | GsoKind::Tcp6 if !caps.tx_tso => Lack::Segmentation,
         GsoKind::Udp if !caps.tx_uso => Lack::Segmentation,
-        _ if o.needs_csum && !caps.tx_csum => Lack::Checksum,
+        // Offload headers cannot ask a device for a CRC.
+        _ if o.needs_csum && (is_crc(o) || !caps.tx_csum) => Lack::Checksum,
         _ => Lack::Nothing,
     }
 }
@@ -126,6 +129,12 @@ pub fn finish(
 /// Offset of UDP's checksum in its header, unlike that of any other protocol.
 const UDP_CHECKSUM_AT: u16 = 6;
 
+/// Returns whether the checksum to complete is a CRC: that of SCTP, as its offset tells.
+fn is_crc(o: &Offload) -> bool {
+    const AT: Option<PortTransport> = port_transport(protocol::SCTP);
+    AT.is_some_and(|sctp| usize::from(o.csum_offset) == sctp.checksum_at)
+}
+
 /// Completes a packet's partial checksum in place, over all its segments. `l3` is the offset of its
 /// network header.
 pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
@@ -135,21 +144,30 @@ pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
     }
     let start = l3 + usize::from(o.csum_start);
     let field = start + usize::from(o.csum_offset);
-    let mut sum = Checksum::new();
-    let mut skip = start;
-    for s in p.segments() {
-        let at = skip.min(s.len());
-        sum.add(&s[at..]);
-        skip -= at;
-    }
-    // Zero means "no checksum" only in UDP (RFC 768).
-    let sum = if o.csum_offset == UDP_CHECKSUM_AT { sum.finish_udp() } else { sum.finish() };
-    if let Some(bytes) = p.data_mut().get_mut(field..field + 2) {
-        bytes.copy_from_slice(&sum.to_be_bytes());
+    if is_crc(&o) {
+        let mut crc = Crc32c::default();
+        bytes::set(p.data_mut(), field, &[0; 4]);
+        each_from(p, start, |piece| crc.add(piece));
+        bytes::set(p.data_mut(), field, &crc.finish());
+    } else {
+        let mut sum = Checksum::new();
+        each_from(p, start, |piece| sum.add(piece));
+        // Zero means "no checksum" only in UDP (RFC 768).
+        let sum = if o.csum_offset == UDP_CHECKSUM_AT { sum.finish_udp() } else { sum.finish() };
+        bytes::set(p.data_mut(), field, &sum.to_be_bytes());
     }
     let meta = p.meta_mut();
     meta.offload = Offload { data_valid: true, ..Offload::default() };
     p.unmark(Flags::OFFLOAD);
+}
+
+/// Passes the bytes of a packet from an offset on, piece by piece.
+fn each_from(p: &PktMut<'_>, mut skip: usize, mut each: impl FnMut(&[u8])) {
+    for s in p.segments() {
+        let at = skip.min(s.len());
+        each(&s[at..]);
+        skip -= at;
+    }
 }
 
 /// Segments a GSO packet into separate packets.

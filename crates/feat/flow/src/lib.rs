@@ -20,6 +20,7 @@ mod rewrite;
 pub mod rule;
 mod sets;
 mod settings;
+mod spread;
 mod tables;
 mod tags;
 mod tracking;

@@ -3,9 +3,10 @@
 use thalweg_buffer::{Flags, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
+use thalweg_wire::ipv4::Ipv4View;
 
 use crate::nodes::flow_rules::{NO_BUFFERS, NO_TAG_ROOM};
-use crate::rule::key::Words;
+use crate::rule::key::{self, Words};
 use crate::tables::Port;
 use crate::tags::{self, Tag};
 
@@ -66,6 +67,15 @@ impl<'p> Outputs<'p> {
         let done = change(self.packet.data_mut()).is_some();
         self.packet.note_translation();
         done
+    }
+
+    /// Updates the fields of addresses after a [change](Self::change).
+    pub(crate) fn note_addresses(&self, words: &mut Words) {
+        let Some((l3, _)) = self.ipv4() else { return };
+        if let Ok(ip) = Ipv4View::parse_prefix(l3) {
+            key::NW_SRC.set(words, ip.src().to_bits().into());
+            key::NW_DST.set(words, ip.dst().to_bits().into());
+        }
     }
 
     /// Stops: there are no further outputs.
@@ -154,7 +164,6 @@ mod tests {
     use std::net::Ipv4Addr;
     use thalweg_wire::MacAddr;
     use thalweg_wire::build;
-    use thalweg_wire::ipv4::Ipv4View;
 
     #[test]
     fn fields_are_set_and_sums_follow() {

@@ -12,6 +12,7 @@ use crate::rewrite::End;
 use crate::rule::Ct;
 use crate::rule::classifier::Classifier;
 use crate::rule::set::Field;
+use crate::spread::Spread;
 use crate::tags::Tag;
 
 /// Maximum number of rules in all sets together.
@@ -85,6 +86,10 @@ pub(crate) struct Compilation {
     pub(crate) labels: bool,
     /// Whether any rule translates connections.
     pub(crate) translates: bool,
+    /// The zones in which connections are translated.
+    pub(crate) translated_zones: Vec<u16>,
+    /// How its connections may be spread.
+    pub(crate) spread: Spread,
     /// The zone that most rules use.
     pub(crate) zone: u16,
 }
@@ -104,6 +109,10 @@ pub(crate) struct Published {
     pub(crate) by_interface: Vec<Option<Arc<Compilation>>>,
     /// Interfaces by index.
     pub(crate) ports: Vec<Option<Port>>,
+    /// How connections are spread, the same in all sets: one connection may pass several.
+    pub(crate) spread: Spread,
+    /// The zones in which any set translates connections.
+    pub(crate) translated_zones: Vec<u16>,
 }
 
 impl Published {

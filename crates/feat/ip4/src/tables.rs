@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::Frame;
 use thalweg_feat_arp::IfAddrs;
-use thalweg_fib::{DpoTable, EntryState, Kind, Routes};
+use thalweg_fib::{DpoTable, EntryState, Kind, MAX_BUCKETS, Routes};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_tables::{CowTable, Lpm4Reader};
@@ -78,14 +78,47 @@ impl Tables {
     pub fn resolve_in(&self, dpos: &DpoTable, table: u32, to: u32) -> EntryState {
         self.follow(dpos, self.fib_of(table), to)
     }
+    /// Resolves a destination in the table with this id: of several paths, the first that `is`
+    /// holds for, or else the first one.
+    pub fn resolve_any(
+        &self,
+        dpos: &DpoTable,
+        table: u32,
+        to: u32,
+        is: impl Fn(EntryState) -> bool,
+    ) -> EntryState {
+        let first = self.resolve_in(dpos, table, to);
+        if is(first) {
+            return first;
+        }
+        let others = (1..MAX_BUCKETS as u32).map_while(|hash| {
+            let mut is_group = false;
+            let state = self.follow_by(dpos, self.fib_of(table), to, || {
+                is_group = true;
+                hash
+            });
+            is_group.then_some(state)
+        });
+        others.into_iter().find(|state| is(*state)).unwrap_or(first)
+    }
     /// Table with an id.
     pub(crate) fn fib_of(&self, id: u32) -> Option<&Fib> {
         self.fibs.iter().find(|fib| fib.id == id)
     }
     fn follow(&self, dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
-        let look = |fib: Option<&Fib>| {
+        self.follow_by(dpos, fib, to, || 0)
+    }
+    /// [`resolve_in`](Self::resolve_in) for packets with a hash, which is asked for if it matters.
+    fn follow_by(
+        &self,
+        dpos: &DpoTable,
+        fib: Option<&Fib>,
+        to: u32,
+        mut hash: impl FnMut() -> u32,
+    ) -> EntryState {
+        let mut look = |fib: Option<&Fib>| {
             let leaf = fib.map_or(0, |fib| fib.routes.lookup(to));
-            dpos.get(dpos.resolve(leaf, || 0)).state()
+            dpos.get(dpos.resolve(leaf, &mut hash)).state()
         };
         let mut state = look(fib);
         for _ in 0..MAX_LOOKUPS {

@@ -4,7 +4,7 @@ use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
 use crate::log::{Log, Target};
 use crate::mapping::{Hosts, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
-use crate::pool::{self, Pool};
+use crate::pool::Pool;
 use crate::ports::Scheme;
 use crate::time;
 use crate::worker::{Nat, Sweep};
@@ -16,6 +16,7 @@ use thalweg_feat_ip::{AddressesChanged, Ip4, Version};
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
+use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
 mod statics;
@@ -711,11 +712,11 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
 }
 
 /// Name of a protocol.
-pub fn protocol_name(protocol: u8) -> String {
-    match pool::position(protocol) {
-        Some(0) => "TCP".into(),
-        Some(1) => "UDP".into(),
-        Some(_) => "ICMP".into(),
-        None => protocol.to_string(),
+pub fn protocol_name(number: u8) -> String {
+    match number {
+        protocol::TCP => "TCP".into(),
+        protocol::UDP => "UDP".into(),
+        protocol::ICMP => "ICMP".into(),
+        _ => number.to_string(),
     }
 }

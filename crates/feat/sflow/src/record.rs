@@ -1,7 +1,8 @@
 //! Sample records: metadata of a sampled packet, and their layout in the ring.
 
 use thalweg_buffer::PacketKey;
-use thalweg_wire::ip::has_ports;
+use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::packet::PacketView;
 
 /// Number of 64-bit words of a record.
 pub const RECORD_WORDS: usize = thalweg_tables::record_ring::WORDS;
@@ -28,13 +29,14 @@ pub struct Tuple {
     pub source: u32,
     /// Destination address.
     pub destination: u32,
-    /// Source and destination port of protocols that have them.
+    /// Source and destination port, of a protocol that has them.
     pub ports: Option<(u16, u16)>,
 }
 
 impl Tuple {
     /// Reads a packet that begins with its IPv4 header; `None` if that is truncated or malformed.
     /// Nothing behind the packet's end is read, though the frame may go on.
+    #[inline]
     #[must_use]
     pub fn of(ip: &[u8]) -> Option<Tuple> {
         let header = ip.first_chunk::<20>()?;
@@ -42,19 +44,14 @@ impl Tuple {
         if header[0] >> 4 != 4 || header_len < header.len() {
             return None;
         }
-        let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let word = |at: usize| u32::from(half(at)) << 16 | u32::from(half(at + 2));
         // A GSO packet may leave the length zero.
-        let end = match usize::from(half(2)) {
-            0 => ip.len(),
-            length => length.min(ip.len()),
+        let ip = match header[2..4] {
+            [0, 0] => Ipv4View::parse_unchecked(ip),
+            _ => Ipv4View::parse_prefix(ip),
         };
-        let ports = (has_ports(header[9]) && half(6) & 0x1fff == 0)
-            .then(|| ip[..end].get(header_len..).and_then(<[u8]>::first_chunk::<4>))
-            .flatten();
-        let pair =
-            |b: &[u8; 4]| (u16::from_be_bytes([b[0], b[1]]), u16::from_be_bytes([b[2], b[3]]));
-        Some(Tuple { source: word(12), destination: word(16), ports: ports.map(pair) })
+        let ip = ip.ok()?;
+        let (source, destination) = (ip.src().to_bits(), ip.dst().to_bits());
+        Some(Tuple { source, destination, ports: PacketView::of_v4(ip).fixed_ports() })
     }
 }
 
@@ -337,14 +334,13 @@ mod tests {
 
     #[test]
     fn addresses_and_ports_are_found() {
-        let mut packet = vec![0x46, 0, 0, 28, 0, 7, 0x40, 0, 64, 17, 0, 0];
+        let mut packet = vec![0x46, 0, 0, 32, 0, 7, 0x40, 0, 64, 17, 0, 0];
         packet.extend([192, 0, 2, 1, 198, 51, 100, 1, 1, 1, 1, 1, 0, 80, 0x12, 0x34]);
+        packet.extend([0, 8, 0, 0]);
         let tuple = |ports| Tuple { source: 0xc000_0201, destination: 0xc633_6401, ports };
         assert_eq!(Tuple::of(&packet), Some(tuple(Some((80, 0x1234)))));
-        packet[9] = 132;
-        assert_eq!(Tuple::of(&packet), Some(tuple(Some((80, 0x1234)))), "SCTP");
-        // What follows the packet's end, as padding does, is not its ports.
-        packet[3] = 27;
+        // The packet ends within its header of UDP; what follows is a trailer.
+        packet[3] = 28;
         assert_eq!(Tuple::of(&packet), Some(tuple(None)));
         packet[3] = 0;
         assert_eq!(Tuple::of(&packet), Some(tuple(Some((80, 0x1234)))));

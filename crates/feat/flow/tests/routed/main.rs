@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code)]
-#[path = "../../ip4/tests/router/lab.rs"]
+#[path = "../../../ip4/tests/router/lab.rs"]
 mod lab;
+
+mod leaks;
 
 use lab::{Lab, framed, ip, sound, udp};
 use std::net::Ipv4Addr;
 use thalweg_device::{TagMatch, VlanTag, interface};
+use thalweg_wire::build::Packet;
+use thalweg_wire::icmpv4::IcmpView;
 use thalweg_wire::ipv4;
 
 /// Features of the lab in addition to IPv4.
@@ -66,6 +70,56 @@ fn a_copy_is_translated_on_the_way_out() {
             assert_eq!((view.src(), view.ttl()), (Ipv4Addr::new(192, 0, 2, 1), 63), "{actions}");
             assert_eq!(ipv4::check(&mirror[14..]).unwrap().src(), ip(0, 2));
         }
+        lab.close();
+    }
+}
+
+/// The router's own errors about packets that rules have translated reach who sent these, about what
+/// was sent.
+#[test]
+fn own_errors_are_about_what_was_sent() {
+    for workers in [1, 2] {
+        let mut lab = Lab::of(workers, 4096);
+        let outside = Ipv4Addr::new(10, 0, 1, 77);
+        lab.ok("set interface mtu packet 1280 test1
+             flow add 7 table=0,priority=2,ip,actions=ct(table=1,nat)
+             flow add 7 table=0,priority=1,actions=normal
+             flow add 7 table=1,ip,ct_state=+new,in_port=test0,actions=ct(commit,nat(src=10.0.1.77)),normal
+             flow add 7 table=1,ip,ct_state=+est,actions=normal
+             set interface flow test0 7
+             set interface flow test1 7");
+        let ping = |n: u16| Packet::new().ipv4(ip(0, 2), ip(1, 2)).icmp_echo_request(n, 1);
+        for n in 1..9 {
+            let large = ping(n).dont_fragment().payload_len(1372);
+            for (packet, kind) in [(large, (3, 4)), (ping(n).ttl(1), (11, 0))] {
+                let packet = packet.build();
+                lab.receive(0, vec![framed(0, 2, &packet)]);
+                let sent = lab.sent();
+                let [(sw_if, error)] = &sent[..] else { panic!("{workers}: {sent:02x?}") };
+                assert_eq!(*sw_if, lab.sw_if(0));
+                let view = ipv4::check(&error[14..]).unwrap();
+                assert_eq!((view.src(), view.dst()), (ip(0, 1), ip(0, 2)));
+                let icmp = IcmpView::parse(view.payload()).unwrap();
+                assert_eq!(((icmp.kind(), icmp.code()), icmp.checksum_ok()), (kind, true));
+                let quote = &view.payload()[8..];
+                assert_eq!(quote[12..], packet[12..quote.len()], "addresses and what follows");
+            }
+            // It is translated nevertheless, and an answer comes back.
+            lab.receive(0, vec![framed(0, 2, &ping(n).build())]);
+            let sent = lab.sent();
+            assert_eq!(sound(1, 2, &sent[0].1).src(), outside);
+        }
+        // An error about what is not translated stays as it is.
+        let own = udp(ip(0, 2), ip(2, 2), 32).ttl(1).build();
+        lab.ok("flow add 7 table=1,priority=9,ip,nw_dst=10.0.2.2,actions=normal");
+        lab.receive(0, vec![framed(0, 2, &own)]);
+        let sent = lab.sent();
+        let view = ipv4::check(&sent[0].1[14..]).unwrap();
+        assert_eq!((view.dst(), view.payload()[20..28].to_vec()), (ip(0, 2), own[12..20].to_vec()));
+        // Nor is it once no rule translates any more.
+        lab.ok("flow del 7\nset interface flow test0 disable\nset interface flow test1 disable");
+        lab.receive(0, vec![framed(0, 2, &own)]);
+        assert_eq!(lab.sent().len(), 1);
         lab.close();
     }
 }
