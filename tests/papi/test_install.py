@@ -1,10 +1,12 @@
 """`make install`, and clients that find the installed files by default."""
 
+import grp
 import os
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from lab import PROGRAM, Router
@@ -69,6 +71,35 @@ class Installed(unittest.TestCase):
             text = file.read()
         self.assertIn("ExecStart=/usr/bin/thalweg run --config /etc/thalweg/thalweg.yaml", text)
         self.assertNotIn("@", text)
+
+    def test_the_units_privileges_are_enough(self):
+        """With exactly the capabilities of the unit, the sockets' group can be chosen."""
+        with open(self.dest + "/usr/lib/systemd/system/thalweg.service", encoding="utf-8") as file:
+            lines = dict(line.strip().split("=", 1) for line in file if "=" in line)
+        names = lines["CapabilityBoundingSet"].lower().split()
+        bounds = ",".join("+" + name.removeprefix("cap_") for name in names)
+        group = grp.getgrnam("daemon").gr_gid
+        with tempfile.TemporaryDirectory() as dir:
+            socket = f"{dir}/cli.sock"
+            stanza = f"unix {{ nodaemon runtime-dir {dir} cli-listen {socket} gid daemon }}"
+            program = f"{self.dest}/usr/bin/thalweg"
+            privileges = ["setpriv", f"--bounding-set=-all,{bounds}", "--no-new-privs"]
+            router = subprocess.Popen(
+                [*privileges, program, "run", *stanza.split()], stderr=subprocess.PIPE, text=True
+            )
+            try:
+                end = time.monotonic() + 60
+                while not os.path.exists(socket):
+                    self.assertIsNone(router.poll(), "ended at once")
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.01)
+                client = [f"{self.dest}/usr/bin/thalctl", "-s", socket, "show", "version"]
+                subprocess.run(client, check=True, capture_output=True, timeout=60)
+                self.assertEqual(os.stat(socket).st_gid, group)
+            finally:
+                router.terminate()
+                _, log = router.communicate(timeout=60)
+            self.assertEqual(router.returncode, 0, log)
 
     def test_published_program(self):
         router = Router("socksvr { socket-name /run/vpp/api.sock }", socket="/run/vpp/api.sock")

@@ -346,6 +346,14 @@ impl Frame {
         self.views[i as usize].off().saturating_sub(View::FRESH.off())
     }
 
+    /// Returns the number of bytes that nodes have put in front of what packet `i` began with when
+    /// it came from a device, or was made; 0 if none, or if they took the place of pulled ones.
+    #[inline]
+    pub fn pushed(&self, i: u8) -> usize {
+        self.check(i);
+        View::FRESH.off().saturating_sub(self.views[i as usize].off())
+    }
+
     /// Returns up to `n` bytes before packet `i`'s current header: headers that were pulled.
     pub fn before(&self, i: u8, n: usize) -> &[u8] {
         self.check(i);

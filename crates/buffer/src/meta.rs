@@ -29,6 +29,15 @@ impl Flags {
     pub const TRANSLATED: Flags = Flags(64);
     /// A multicast or broadcast frame: it is counted when it is sent.
     pub const MULTICAST: Flags = Flags(128);
+    /// Its VLAN tags are not those that it came with. What is made of it has this mark, too.
+    pub const RETAGGED: Flags = Flags(256);
+
+    /// It came to a link-layer broadcast or multicast address: nothing sent to it is answered by an
+    /// ICMP error, and it must not be to one host's IP address (RFC 1812 section 5.3.4).
+    pub const GROUP: Flags = Flags(256);
+    /// An IPv4 packet that came from or to an address of one link, and is not forwarded (RFC 3927
+    /// section 2.7).
+    pub const LINK_LOCAL: Flags = Flags(512);
 
     /// Returns no marks.
     pub const fn empty() -> Flags {

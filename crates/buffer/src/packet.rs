@@ -45,7 +45,7 @@ pub struct Lineage {
 impl Lineage {
     /// Marks that are inherited.
     fn flags(self) -> Flags {
-        self.flags.intersection(Flags::LOCAL.union(Flags::MULTICAST))
+        self.flags.intersection(Flags::LOCAL.union(Flags::MULTICAST).union(Flags::RETAGGED))
     }
 }
 

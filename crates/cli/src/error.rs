@@ -83,6 +83,17 @@ pub enum CliError {
         /// Its error.
         source: Box<CliError>,
     },
+    /// The same of a script that not everyone may read; the user of the CLI perhaps may not.
+    #[error(
+        "exec: CLI line error: {file}:{line}: this command failed; it is not shown, since not everyone \
+         may read the file"
+    )]
+    PrivateScript {
+        /// The script.
+        file: String,
+        /// The line of the script, counted from 1.
+        line: usize,
+    },
 }
 
 impl CliError {

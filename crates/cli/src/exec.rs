@@ -315,11 +315,15 @@ impl<C: 'static> Execution<C> {
     fn fail(&mut self, mut error: CliError) -> CliError {
         while let Some(frame) = self.pop() {
             if let Some(name) = frame.script.name() {
-                error = CliError::Script {
-                    file: name.to_owned(),
-                    line: frame.line,
-                    statement: shorten(&frame.statement),
-                    source: Box::new(error),
+                let (file, line) = (name.to_owned(), frame.line);
+                error = match frame.script.is_private() {
+                    true => CliError::PrivateScript { file, line },
+                    false => CliError::Script {
+                        file,
+                        line,
+                        statement: shorten(&frame.statement),
+                        source: Box::new(error),
+                    },
                 };
             }
         }
@@ -341,7 +345,7 @@ fn no_json(path: &str) -> CliError {
 fn located(path: &str, usage: Option<String>, source: CliError) -> CliError {
     match source {
         // These contain their place themselves.
-        CliError::In { .. } | CliError::Script { .. } => source,
+        CliError::In { .. } | CliError::Script { .. } | CliError::PrivateScript { .. } => source,
         CliError::UnknownInput { path: ref p, .. } | CliError::Ambiguous { path: ref p, .. }
             if !p.is_empty() =>
         {
@@ -378,7 +382,7 @@ impl<C: 'static> CommandTree<C> {
 
     /// Runs the commands of a file to their end, as `exec` does; for start-up.
     pub fn run_file(&self, cx: &mut C, path: &str) -> (String, Result<End, CliError>) {
-        let script = match Script::open(path) {
+        let script = match Script::open(path).map(Script::quoted) {
             Ok(script) => script,
             Err(error) => return (String::new(), Err(located("exec", None, error))),
         };

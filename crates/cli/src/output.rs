@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::server::is_deceptive;
 use serde_json::Value;
 
 /// Maximum size of the text that one command may write between two deliveries, in bytes.
@@ -24,10 +25,28 @@ impl Format {
     pub fn write(self, value: &Value) -> Option<String> {
         match self {
             Format::Text => None,
-            Format::Json => Some(format!("{value}\n")),
-            Format::JsonPretty => Some(format!("{value:#}\n")),
+            Format::Json => Some(plain(format!("{value}\n"))),
+            Format::JsonPretty => Some(plain(format!("{value:#}\n"))),
         }
     }
+}
+
+/// Escapes what would act on a terminal or deceive its reader (`\u202e`). Outside of strings JSON
+/// has no such characters.
+fn plain(json: String) -> String {
+    let odd = |c: char| !matches!(c, '\n' | ' '..='~') && is_deceptive(c);
+    if !json.contains(odd) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        // All of these are in the first plane, so that one escape is enough.
+        match odd(c) {
+            true => out += &format!("\\u{:04x}", u32::from(c)),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 /// Collects a command's output.
@@ -89,10 +108,10 @@ impl Output {
     pub fn element(&mut self, value: Value) {
         let text = match self.format {
             Format::Text => return,
-            Format::Json => value.to_string(),
+            Format::Json => plain(value.to_string()),
             Format::JsonPretty => {
                 let indent = if self.within { "\n    " } else { "\n  " };
-                format!("\n{value:#}").replace('\n', indent)
+                plain(format!("\n{value:#}").replace('\n', indent))
             }
         };
         self.push(if self.elements == 0 { "[" } else { "," });
@@ -110,7 +129,7 @@ impl Output {
         let head = text.strip_suffix(end).unwrap_or("{");
         let space = if self.format == Format::Json { "" } else { " " };
         let comma = if object.is_empty() { comma.trim_start_matches(',') } else { comma };
-        self.push(&format!("{head}{comma}{}:{space}", Value::from(key)));
+        self.push(&plain(format!("{head}{comma}{}:{space}", Value::from(key))));
         self.within = true;
     }
 
@@ -332,6 +351,16 @@ impl fmt::Display for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_escapes_what_deceives_and_stays_the_same() {
+        let value = serde_json::json!({ "a\u{9b}": "x\u{202e}y\u{7f} é\n" });
+        for format in [Format::Json, Format::JsonPretty] {
+            let text = format.write(&value).unwrap();
+            assert!(text.contains("x\\u202ey\\u007f é") && text.contains("a\\u009b"), "{text}");
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+        }
+    }
 
     #[test]
     fn text_and_json_exclude_each_other() {

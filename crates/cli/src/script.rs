@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::error::{CliError, shorten};
 use crate::lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES, Scanner, Statement, Step};
@@ -18,6 +19,8 @@ const SCANNED: usize = 64 * 1024;
 pub struct Script {
     /// Name in errors; `None` for typed text.
     name: Option<String>,
+    /// Not everyone may read the file: errors do not quote it.
+    private: bool,
     text: String,
     at: usize,
     line: usize,
@@ -66,6 +69,7 @@ impl Script {
         }
         Ok(Script {
             name: None,
+            private: false,
             text,
             at: 0,
             line: 1,
@@ -82,14 +86,30 @@ impl Script {
     pub fn open(path: &str) -> Result<Self, CliError> {
         let fail = |what: String| unreadable(path, what);
         let file = thalweg_files::open(path.as_ref()).map_err(|e| fail(e.source.to_string()))?;
+        let private = match file.metadata() {
+            Ok(meta) => meta.permissions().mode() & 0o004 == 0,
+            Err(e) => return Err(fail(e.to_string())),
+        };
         let reading = Reading { file, bytes: 0, lines: 0, begun: Vec::new() };
         let script = Script::typed(String::new())?;
-        Ok(Script { name: Some(path.to_owned()), reading: Some(reading), ..script })
+        Ok(Script { name: Some(path.to_owned()), private, reading: Some(reading), ..script })
     }
 
     /// Returns the name in errors.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
+    }
+
+    /// Lets errors quote it, as only those who may read it see them.
+    #[must_use]
+    pub fn quoted(self) -> Self {
+        Script { private: false, ..self }
+    }
+
+    /// Returns true if errors must not quote it. The router may read more than those who may use its
+    /// socket.
+    pub(crate) fn is_private(&self) -> bool {
+        self.private
     }
 
     /// Returns true if it must be [read](Self::read_on) further before there are commands.
@@ -242,6 +262,19 @@ mod tests {
         let all = std::iter::from_fn(|| script.next_statement());
         let all = all.filter(|s| !matches!(s, Ok(s) if s.text.trim().is_empty()));
         all.map(|s| s.map(|s| (s.line, s.text)).map_err(|(_, e)| e)).collect()
+    }
+
+    #[test]
+    fn only_files_for_everyone_are_quoted() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("script");
+        std::fs::write(&file, "root:x:0").unwrap();
+        for (mode, private) in [(0o600, true), (0o640, true), (0o644, false)] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            let script = Script::open(file.to_str().unwrap()).unwrap();
+            assert_eq!(script.is_private(), private, "{mode:o}");
+            assert!(!script.quoted().is_private());
+        }
     }
 
     fn from_file(bytes: &[u8]) -> Result<Vec<(usize, String)>, CliError> {

@@ -5,10 +5,11 @@ use thalweg_wire::bytes::{be16, be32, be64};
 use thalweg_wire::checksum;
 use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::ipv4::{Ipv4View, flag as fragment};
+use thalweg_wire::packet::{PacketView, Part};
 use thalweg_wire::tcp::{TcpOption, TcpView, flag};
 
 use crate::tcp::{Scale, Segment};
-use crate::tuple::{Key, icmp_query, last_word, owner_hash};
+use crate::tuple::{Key, icmp_query, last_word, owner_hash, protocol_of};
 use crate::{IPV4, Tuple};
 
 /// Maximum number of packets in a batch.
@@ -149,6 +150,14 @@ impl<const W: usize> Batch<W> {
         let mut key = other.keys[i];
         key[W - 1] = key[W - 1] & !(0xffff << 16) | u64::from(zone) << 16;
         self.add(key, other.headers[i]);
+    }
+
+    /// The protocol of the connection of packet `i`. `None` for packets that cannot be tracked, and
+    /// past the end.
+    #[inline]
+    pub fn protocol(&self, i: usize) -> Option<u8> {
+        let headers = self.headers[..self.len].get(i)?;
+        headers.kind.is_tracked().then(|| protocol_of(&self.keys[i]))
     }
 
     /// The hash that selects the worker that owns the connection of packet `i`: the same for both
@@ -321,22 +330,22 @@ fn intact(l3: &[u8], checks: Checks) -> bool {
 /// Reads any IPv4 packet. Packets that cannot be tracked become [`Kind::Invalid`].
 fn read_ipv4(zone: u16, l3: &[u8], bytes: usize, checks: Checks) -> (Key<IPV4>, Headers) {
     let invalid = ([0; IPV4], Headers { bytes: bytes as u32, ..Headers::default() });
-    let Ok(ip) = Ipv4View::parse_prefix(l3) else { return invalid };
-    let total = usize::from(ip.total_len());
-    let header = ip.header_len();
-    let whole = total <= l3.len();
-    if total < header || total > bytes || (checks.network && !ip.checksum_ok()) {
+    let Ok(ip) = Ipv4View::parse_chain(l3, bytes) else { return invalid };
+    if checks.network && !ip.checksum_ok() {
         return invalid;
     }
-    if ip.fragment_offset() != 0 {
+    let total = usize::from(ip.total_len());
+    let packet = PacketView::of_v4(ip);
+    if packet.part() == Part::Later {
         let headers = Headers { bytes: total as u32, kind: Kind::Fragment, ..Headers::default() };
         return ([0; IPV4], headers);
     }
     let read = Ip {
         zone,
         ip: &ip,
-        length: total - header,
-        verify: checks.transport && whole && !ip.is_fragment(),
+        packet: &packet,
+        length: total - ip.header_len(),
+        verify: checks.transport && total <= l3.len() && !packet.is_fragment(),
     };
     match read.transport() {
         Some((key, headers)) => (key, Headers { bytes: total as u32, ..headers }),
@@ -348,6 +357,7 @@ fn read_ipv4(zone: u16, l3: &[u8], bytes: usize, checks: Checks) -> (Key<IPV4>, 
 struct Ip<'a> {
     zone: u16,
     ip: &'a Ipv4View<'a>,
+    packet: &'a PacketView<'a>,
     /// Bytes of transport header and data; not all of them may be at hand.
     length: usize,
     verify: bool,
@@ -355,13 +365,13 @@ struct Ip<'a> {
 
 impl Ip<'_> {
     fn transport(&self) -> Option<(Key<IPV4>, Headers)> {
-        let (ip, number) = (self.ip, self.ip.protocol());
-        let l4 = ip.payload();
+        let number = self.packet.protocol();
+        let l4 = self.packet.transport()?;
         match number {
             protocol::TCP => self.tcp(l4),
             protocol::ICMP => self.icmp(l4),
             _ => {
-                let ports = if has_ports(number) { self.ports(l4)? } else { 0 };
+                let ports = if has_ports(number) { self.ports()? } else { 0 };
                 if number == protocol::UDP && !self.udp_is_right(l4)? {
                     return None;
                 }
@@ -376,16 +386,16 @@ impl Ip<'_> {
     }
 
     /// Both ports; `None` if either is 0.
-    fn ports(&self, l4: &[u8]) -> Option<u32> {
-        let ports = u32::from_be_bytes(*l4.first_chunk()?);
-        (ports as u16 != 0 && ports >> 16 != 0).then_some(ports)
+    fn ports(&self) -> Option<u32> {
+        let (sport, dport) = self.packet.ports()?;
+        (sport != 0 && dport != 0).then_some(word(sport, dport))
     }
 
     fn udp_is_right(&self, l4: &[u8]) -> Option<bool> {
         let header = l4.first_chunk::<8>()?;
         let length = usize::from(be16(header, 4));
         // The UDP length of a first fragment is that of the whole datagram.
-        if length < 8 || (length > self.length && !self.ip.more_fragments()) {
+        if length < 8 || (length > self.length && !self.packet.is_fragment()) {
             return Some(false);
         }
         if !self.verify || be16(header, 6) == 0 {
@@ -398,7 +408,7 @@ impl Ip<'_> {
     }
 
     fn tcp(&self, l4: &[u8]) -> Option<(Key<IPV4>, Headers)> {
-        let ports = self.ports(l4)?;
+        let ports = self.ports()?;
         let tcp = TcpView::parse(l4).ok()?;
         let payload = self.length.checked_sub(tcp.header_len())?;
         if self.verify && !tcp.checksum_ok(self.ip.pseudo_header()) {
@@ -418,24 +428,26 @@ impl Ip<'_> {
     }
 
     fn icmp(&self, l4: &[u8]) -> Option<(Key<IPV4>, Headers)> {
-        let header = l4.first_chunk::<8>()?;
         if self.verify && !checksum::verify(l4) {
             return None;
         }
-        let (kind, code) = (header[0], header[1]);
+        let (kind, code) = self.packet.message()?;
         if let Some((query, asks)) = icmp_query(protocol::ICMP, kind) {
             if code != 0 {
                 return None;
             }
-            let key = query_key(self.zone, be16(header, 4), query, addresses(self.ip), asks);
+            let id = self.packet.identifier()?;
+            let key = query_key(self.zone, id, query, addresses(self.ip), asks);
             let headers = Headers { kind: Kind::Query, swapped: !asks, ..Headers::default() };
             return Some((key, headers));
         }
-        match kind {
-            3 | 4 | 5 | 11 | 12 => quoted(self.zone, self.ip, l4.get(8..)?),
-            _ => None,
-        }
+        quoted(self.zone, self.ip, &self.packet.quote()?)
     }
+}
+
+/// Two ports as they lie in headers, read as one number.
+fn word(sport: u16, dport: u16) -> u32 {
+    u32::from(sport) << 16 | u32::from(dport)
 }
 
 fn offered(tcp: &TcpView<'_>) -> Scale {
@@ -457,20 +469,17 @@ fn query_key(zone: u16, id: u16, query: u8, addresses: u64, asks: bool) -> Key<I
 }
 
 /// The connection that an ICMP error is about. The quoted packet went the opposite way.
-fn quoted(zone: u16, outer: &Ipv4View<'_>, quote: &[u8]) -> Option<(Key<IPV4>, Headers)> {
-    let ip = Ipv4View::parse_prefix(quote).ok()?;
-    if ip.src() != outer.dst() || ip.fragment_offset() != 0 {
-        return None;
-    }
-    let number = ip.protocol();
-    let l4 = ip.payload();
+fn quoted(zone: u16, outer: &Ipv4View<'_>, quote: &PacketView<'_>) -> Option<(Key<IPV4>, Headers)> {
+    let ip = quote.v4().filter(|ip| ip.src() == outer.dst() && ip.fragment_offset() == 0)?;
+    let number = quote.protocol();
     let (key, swapped) = if number == protocol::ICMP {
-        let header = l4.first_chunk::<8>()?;
-        let (query, asks) = icmp_query(number, header[0])?;
-        (query_key(zone, be16(header, 4), query, addresses(&ip), asks), !asks)
+        let (query, asks) = icmp_query(number, quote.message()?.0)?;
+        (query_key(zone, quote.identifier()?, query, addresses(ip), asks), !asks)
+    } else if has_ports(number) {
+        let (sport, dport) = quote.quoted_ports()?;
+        ordered(zone, number, addresses(ip), word(sport, dport))
     } else {
-        let ports = l4.first_chunk().filter(|_| has_ports(number));
-        ordered(zone, number, addresses(&ip), ports.map_or(0, |p| u32::from_be_bytes(*p)))
+        ordered(zone, number, addresses(ip), 0)
     };
     Some((key, Headers { kind: Kind::Related, swapped: !swapped, ..Headers::default() }))
 }

@@ -351,10 +351,24 @@ pub(crate) const fn timeout(a: TcpState, b: TcpState) -> Timeout {
     }
 }
 
+/// What a segment is compared with.
+struct Measure {
+    /// Window shifts of both sides.
+    src_shift: u32,
+    dst_shift: u32,
+    /// The window.
+    window: u16,
+    /// Whether its acknowledgement is judged by what the other side has sent.
+    checks_ack: bool,
+}
+
 /// Handles the first segment of a side: initialises its sequence numbers and settles window
-/// scaling. Returns the shifts of both sides and the window.
+/// scaling.
+///
+/// Its acknowledgement is not judged, as in Open vSwitch: a connection that was picked up, or whose
+/// opener has sent another SYN, may be anywhere.
 #[inline(always)]
-fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) -> (u32, u32, u16) {
+fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) -> Measure {
     let (mut shifts, mut window) = src.scale.of_both(dst.scale);
     let mut seen = segment.window;
     if segment.has(SYN) {
@@ -379,23 +393,23 @@ fn first_of_side(src: &mut Side, dst: &mut Side, segment: &Segment, end: u32) ->
     src.sent = segment.seq;
     src.state = TcpState::SynSent;
     let limit = end.wrapping_add((u32::from(dst.window) << window).max(1));
-    if src.limit == 1 || at_least(limit, src.limit) {
+    let moves = src.limit == 1 || at_least(limit, src.limit);
+    if moves {
         src.limit = limit;
     }
     src.window = src.window.max(seen);
-    (shifts, window, seen)
+    Measure { src_shift: shifts, dst_shift: window, window: seen, checks_ack: !moves }
 }
 
 #[inline(always)]
 fn step(src: &mut Side, dst: &mut Side, segment: &Segment, check: bool) -> Outcome {
     let mut end = segment.end();
-    let (src_shift, dst_shift, window) = if src.state < TcpState::SynSent {
+    let Measure { src_shift, dst_shift, window, checks_ack } = if src.state < TcpState::SynSent {
         first_of_side(src, dst, segment, end)
-    } else if segment.has(SYN) {
-        (0, 0, segment.window)
     } else {
-        let (a, b) = src.scale.of_both(dst.scale);
-        (a, b, segment.window)
+        let both = || src.scale.of_both(dst.scale);
+        let (src_shift, dst_shift) = if segment.has(SYN) { (0, 0) } else { both() };
+        Measure { src_shift, dst_shift, window: segment.window, checks_ack: true }
     };
     // Without ACK, or with the zero that some stacks put into RSTs, there is no number to compare.
     let no_ack = !segment.has(ACK) || (segment.ack == 0 && segment.has(RST));
@@ -404,13 +418,19 @@ fn step(src: &mut Side, dst: &mut Side, segment: &Segment, check: bool) -> Outco
     if seq == end {
         (seq, end) = (src.sent, src.sent);
     }
-    let behind = dst.sent.wrapping_sub(ack) as i32;
+    let is_near = |sent: u32| {
+        let behind = sent.wrapping_sub(ack) as i32;
+        behind >= -(MAX_ACK_OFF as i32) && i64::from(behind) <= i64::from(MAX_ACK_OFF) << src_shift
+    };
+    if !checks_ack && !is_near(dst.sent) {
+        // The other side is where this answer says.
+        (dst.sent, dst.limit) = (ack, ack);
+    }
     let reset_hits = !segment.has(RST) || segment.seq.wrapping_sub(src.sent).wrapping_add(1) <= 2;
     let allowed = u32::from(dst.window) << dst_shift;
     let fits = at_least(src.limit, end)
         && at_least(seq, src.sent.wrapping_sub(allowed))
-        && behind >= -(MAX_ACK_OFF as i32)
-        && i64::from(behind) <= i64::from(MAX_ACK_OFF) << src_shift
+        && is_near(dst.sent)
         && reset_hits;
     if fits || !check {
         slide(src, dst, (ack, end, window, src_shift));

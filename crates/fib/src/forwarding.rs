@@ -177,16 +177,15 @@ pub const UNREACHABLE: Dpo = Dpo(3);
 pub const PROHIBIT: Dpo = Dpo(4);
 
 impl Forwarding {
-    #[expect(clippy::panic, reason = "the router cannot start without this memory")]
     pub(crate) fn init(c: &mut Control) {
         // Reserving address space fails only if the process is out of it; nothing works then.
         let table = match DpoTable::new() {
             Ok(t) => Arc::new(t),
-            Err(e) => panic!("cannot reserve the adjacency table: {e}"),
+            Err(e) => return c.refuse_start(format_args!("adjacency table: {e}")),
         };
         let counters = match ObjectCounters::new(c.config().workers.len(), CAPACITY) {
             Ok(counters) => Arc::new(counters),
-            Err(e) => panic!("cannot reserve counters of adjacencies: {e}"),
+            Err(e) => return c.refuse_start(format_args!("counters of adjacencies: {e}")),
         };
         c.share(table.clone());
         c.share(counters.clone());

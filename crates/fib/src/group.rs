@@ -56,7 +56,7 @@ impl Forwarding {
     /// # Errors
     /// If there are no or too many members, or the table is full; the members are released then.
     pub fn group(&mut self, c: &Control, members: Vec<Member>) -> Result<Dpo, FibError> {
-        let deep = members.iter().any(|m| self.depth(m.dpo) >= MAX_DEPTH);
+        let deep = members.iter().any(|m| self.is_deepest(m.dpo));
         let done = if deep { Err(FibError::Depth) } else { self.check_members(&members) };
         let dpo = match done.and_then(|()| self.alloc(c)) {
             Ok(dpo) => dpo,
@@ -205,6 +205,11 @@ impl Forwarding {
             Some(Object::Group(group)) => group.depth,
             _ => 0,
         }
+    }
+
+    /// Returns whether no other group can have an object as a member: too many would be in a row.
+    pub(crate) fn is_deepest(&self, dpo: Dpo) -> bool {
+        self.depth(dpo) >= MAX_DEPTH
     }
 
     fn above(&self, dpo: Dpo) -> impl Iterator<Item = Dpo> {

@@ -24,7 +24,8 @@ mod settings;
 
 pub use counters::{Combined, Counted, Counts, ObjectCounters};
 pub use dpo::{
-    Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite, MAX_REWRITE, REWRITE_BYTES,
+    Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite, MAX_BUCKETS, MAX_REWRITE,
+    REWRITE_BYTES,
 };
 pub use forwarding::{Adjacency, AdjacencyKey, FibError, Forwarding, Imposer, Midchain, Peer};
 pub use group::{MAX_DEPTH, Member};

@@ -130,6 +130,7 @@ impl Replacement {
             return Err(at("write", path)(wrong("it is a directory")));
         }
         let dir = directory(path);
+        check_directory(path)?;
         // The temporary file's name would only confuse.
         let plain = |e: io::Error| e.raw_os_error().map_or(e, io::Error::from_raw_os_error);
         let new = NamedTempFile::new_in(dir).map_err(plain).map_err(at("write in", dir))?;
@@ -174,6 +175,21 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     new.commit()
 }
 
+/// Checks that the directory of a new file exists.
+///
+/// # Errors
+/// If it does not; the error says what makes it.
+pub fn check_directory(path: &Path) -> Result<(), FileError> {
+    let dir = directory(path);
+    match dir.metadata() {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let text = format!("no such directory; `mkdir -p {}` makes it", dir.display());
+            Err(at("write in", dir)(wrong(text)))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn directory(path: &Path) -> &Path {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir,
@@ -205,6 +221,8 @@ mod tests {
             }
         }
         assert!(Replacement::new(dir.path()).is_err());
+        let error = Replacement::new(&dir.path().join("a/b")).unwrap_err().to_string();
+        assert!(error.contains("no such directory; `mkdir -p "), "{error}");
     }
 
     #[test]

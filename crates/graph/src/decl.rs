@@ -140,6 +140,8 @@ pub enum Built {
     Input(Box<dyn InputNode>),
     /// Inspects frames.
     Tap(Box<dyn Tap>),
+    /// It cannot be made: the router does not start, and says why.
+    Refused(String),
 }
 
 impl Built {

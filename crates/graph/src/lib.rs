@@ -31,8 +31,8 @@ pub use decl::{
 pub use loop_times::{LoopCounts, LoopTimes};
 pub use mailbox::{Event, Inject, Topic};
 pub use node::{
-    ErrorCode, Fate, FrameVerdict, InputNode, NEEDED, Node, Poll, Runner, RxMode, Tap, TapCx,
-    Verdict,
+    Copies, ErrorCode, Fate, FrameVerdict, InputNode, NEEDED, Node, Poll, Runner, RxMode, Tap,
+    TapCx, Verdict,
 };
 pub use part::Part;
 pub use worker::{Core, DEVICE_INPUT, ERROR_DROP, HandOff, INTERFACE_OUTPUT, NodeCx, PerWorker};

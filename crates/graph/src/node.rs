@@ -98,6 +98,10 @@ pub trait Node: Send + 'static {
         FrameVerdict::PerPacket
     }
 
+    /// Runs after each frame: returns what [`begin`](Self::begin) has taken.
+    #[inline]
+    fn end(&mut self, _cx: &mut NodeCx<'_>) {}
+
     /// Describes a traced packet after the verdict, in one or more lines; see `show trace`.
     fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, _i: u8, _out: &mut dyn Write) {}
 
@@ -202,6 +206,15 @@ pub enum Fate {
     HandedOver,
 }
 
+/// How a sampled packet leaves by several interfaces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Copies {
+    /// Number of interfaces.
+    pub outputs: u16,
+    /// Its addresses, ports or tags may have been changed since it was sampled.
+    pub changed: bool,
+}
+
 /// Inspects frames on an arc, once per frame, and cannot move them.
 ///
 /// It runs on one worker's thread, between packets: it must not lock, allocate or wait.
@@ -248,9 +261,9 @@ pub trait Tap: Send + 'static {
     fn replaced(&mut self, _old: PacketKey, _new: PacketKey) {}
     /// Reports that a marked packet was freed without a disposition. Its buffer may be reused soon.
     fn gone(&mut self, _key: PacketKey) {}
-    /// Reports that a marked packet leaves by `outputs` interfaces and has lost its mark;
+    /// Reports that a marked packet leaves by several interfaces and has lost its mark;
     /// `sample_id` is 0 for one of this worker's.
-    fn copied(&mut self, _key: PacketKey, _sample_id: u32, _outputs: u16) {}
+    fn copied(&mut self, _key: PacketKey, _sample_id: u32, _copies: Copies) {}
     /// Publishes counters and samples: called when there is time, or has been none for long.
     fn settle(&mut self, _cx: &mut TapCx) {}
     /// Handles a message from the main thread.
@@ -423,8 +436,8 @@ impl<T: Tap> Tap for OwnLines<T> {
     fn replaced(&mut self, old: PacketKey, new: PacketKey) {
         self.0.replaced(old, new);
     }
-    fn copied(&mut self, key: PacketKey, sample_id: u32, outputs: u16) {
-        self.0.copied(key, sample_id, outputs);
+    fn copied(&mut self, key: PacketKey, sample_id: u32, copies: Copies) {
+        self.0.copied(key, sample_id, copies);
     }
     fn gone(&mut self, key: PacketKey) {
         self.0.gone(key);
@@ -538,11 +551,13 @@ impl<N: Node> Runner for Adapter<N> {
         let traced = frame.flags().contains(Flags::TRACED);
         if let Some(verdict) = self.node.whole().filter(|_| !traced) {
             cx.dispose_whole(frame, verdict);
+            self.node.end(cx);
             return;
         }
         if frame.len() < FEW && !traced {
             let mut each = [Verdict::next(0); FEW];
             self.one_by_one(cx, frame, &mut each);
+            self.node.end(cx);
             return;
         }
         let mut scratch = cx.take_scratch();
@@ -565,6 +580,7 @@ impl<N: Node> Runner for Adapter<N> {
             }
         }
         cx.put_scratch(scratch);
+        self.node.end(cx);
     }
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {

@@ -1,7 +1,12 @@
 //! Datagrams passed on to other collectors as they came.
+//!
+//! Names are looked up again every minute by a thread of their own: a collector may move.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -35,12 +40,28 @@ pub struct Target {
     pub failed: u64,
 }
 
+/// How often names are looked up again.
+const RESOLVE: Duration = Duration::from_secs(60);
+
 /// Sends every datagram to every target.
 #[derive(Debug)]
 pub struct Forwarder {
     targets: Vec<Target>,
     v4: Option<UdpSocket>,
     v6: Option<UdpSocket>,
+    /// Targets by number whose names have other addresses now.
+    moved: Option<Receiver<(usize, SocketAddr)>>,
+    /// Its end ends the thread that looks names up.
+    _stop: Option<Sender<()>>,
+}
+
+/// A target by name.
+struct Named {
+    /// Its number.
+    target: usize,
+    host: String,
+    port: u16,
+    address: SocketAddr,
 }
 
 impl Forwarder {
@@ -49,22 +70,65 @@ impl Forwarder {
     /// # Errors
     /// When one is malformed or unknown.
     pub fn new<'t>(targets: impl IntoIterator<Item = &'t str>) -> Result<Self, TargetError> {
-        let mut forwarder = Forwarder { targets: Vec::new(), v4: None, v6: None };
-        for target in targets {
-            let address = resolve(target)?;
-            let socket = if address.is_ipv4() { &mut forwarder.v4 } else { &mut forwarder.v6 };
-            if socket.is_none() {
-                let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-                *socket = Some(UdpSocket::bind(any).map_err(TargetError::Socket)?);
-            }
+        let look_up = |host: &str, port: u16| Ok((host, port).to_socket_addrs()?.collect());
+        Forwarder::with_resolver(targets, look_up, RESOLVE)
+    }
+
+    fn with_resolver<'t, R>(
+        targets: impl IntoIterator<Item = &'t str>,
+        mut look_up: R,
+        every: Duration,
+    ) -> Result<Self, TargetError>
+    where
+        R: FnMut(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + 'static,
+    {
+        let mut forwarder =
+            Forwarder { targets: Vec::new(), v4: None, v6: None, moved: None, _stop: None };
+        let mut names = Vec::new();
+        for (number, target) in targets.into_iter().enumerate() {
+            let (host, port) = parse(target)?;
+            let failed = |why| TargetError::Resolve { host: host.to_owned(), why };
+            let found = look_up(host, port).map_err(failed)?;
+            let address = found.first().copied();
+            let address = address.ok_or_else(|| failed(io::Error::other("it has none")))?;
+            forwarder.socket(address).map_err(TargetError::Socket)?;
             forwarder.targets.push(Target { address, sent: 0, failed: 0 });
+            if host.parse::<IpAddr>().is_err() {
+                names.push(Named { target: number, host: host.to_owned(), port, address });
+            }
+        }
+        if !names.is_empty() {
+            let (stop, stopped) = mpsc::channel();
+            let (to, moved) = mpsc::channel();
+            let follow = move || follow(names, look_up, every, &stopped, &to);
+            let thread = thread::Builder::new().name("sflow-resolve".into()).spawn(follow);
+            thread.map_err(TargetError::Socket)?;
+            (forwarder.moved, forwarder._stop) = (Some(moved), Some(stop));
         }
         Ok(forwarder)
+    }
+
+    /// A socket to send to that address.
+    fn socket(&mut self, address: SocketAddr) -> io::Result<&UdpSocket> {
+        let (socket, any) = match address.is_ipv4() {
+            true => (&mut self.v4, "0.0.0.0:0"),
+            false => (&mut self.v6, "[::]:0"),
+        };
+        match socket {
+            Some(socket) => Ok(socket),
+            none => Ok(none.insert(UdpSocket::bind(any)?)),
+        }
     }
 
     /// Sends a datagram to all targets. A target that fails does not keep it from the others; its
     /// first failure is returned.
     pub fn send(&mut self, payload: &[u8]) -> Option<(SocketAddr, io::Error)> {
+        while let Some((target, address)) = self.moved.as_ref().and_then(|m| m.try_recv().ok()) {
+            // Without a socket for it, the target stays where it was.
+            if self.socket(address).is_ok() {
+                self.targets[target].address = address;
+            }
+        }
         let mut first = None;
         for target in &mut self.targets {
             let socket = if target.address.is_ipv4() { &self.v4 } else { &self.v6 };
@@ -89,17 +153,36 @@ impl Forwarder {
     }
 }
 
-fn resolve(target: &str) -> Result<SocketAddr, TargetError> {
+/// Host and port of a target.
+fn parse(target: &str) -> Result<(&str, u16), TargetError> {
     let form = || TargetError::Form(target.to_owned());
     let (host, port) = target.rsplit_once('/').ok_or_else(form)?;
     let port: u16 = port.parse().map_err(|_| form())?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    if host.is_empty() || port == 0 {
-        return Err(form());
+    if host.is_empty() || port == 0 { Err(form()) } else { Ok((host, port)) }
+}
+
+/// Looks names up again and again, until nobody is left to be told. A name that keeps its address,
+/// or is not answered for now, stays where it is.
+fn follow(
+    mut names: Vec<Named>,
+    mut look_up: impl FnMut(&str, u16) -> io::Result<Vec<SocketAddr>>,
+    every: Duration,
+    stopped: &Receiver<()>,
+    to: &Sender<(usize, SocketAddr)>,
+) {
+    while matches!(stopped.recv_timeout(every), Err(RecvTimeoutError::Timeout)) {
+        for name in &mut names {
+            let Ok(found) = look_up(&name.host, name.port) else { continue };
+            let Some(first) = found.first().filter(|_| !found.contains(&name.address)) else {
+                continue;
+            };
+            name.address = *first;
+            if to.send((name.target, *first)).is_err() {
+                return;
+            }
+        }
     }
-    let failed = |why| TargetError::Resolve { host: host.to_owned(), why };
-    let mut found = (host, port).to_socket_addrs().map_err(failed)?;
-    found.next().ok_or_else(|| failed(io::Error::other("it has none")))
 }
 
 #[cfg(test)]
@@ -107,6 +190,40 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use std::sync::{Arc, Mutex};
+    use std::time::Instant;
+
+    #[test]
+    fn a_name_is_followed_to_its_new_address() {
+        let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let addresses = sockets.each_ref().map(|s| s.local_addr().unwrap());
+        let now = Arc::new(Mutex::new(Some(vec![addresses[0]])));
+        let answers = now.clone();
+        let look_up = move |host: &str, _| {
+            assert_eq!(host, "collector.example");
+            answers.lock().unwrap().clone().ok_or_else(|| io::Error::other("no answer"))
+        };
+        let every = Duration::from_millis(1);
+        let mut forwarder =
+            Forwarder::with_resolver(["collector.example/6343"], look_up, every).unwrap();
+        forwarder.send(b"first");
+        // What has the old address among others, or none at all, changes nothing.
+        *now.lock().unwrap() = Some(vec![addresses[1], addresses[0]]);
+        thread::sleep(20 * every);
+        *now.lock().unwrap() = None;
+        thread::sleep(20 * every);
+        forwarder.send(b"second");
+        assert_eq!(forwarder.targets()[0].address, addresses[0]);
+        *now.lock().unwrap() = Some(vec![addresses[1]]);
+        let start = Instant::now();
+        while forwarder.targets()[0].address != addresses[1] {
+            assert!(start.elapsed() < Duration::from_secs(60), "the name is not looked up");
+            forwarder.send(b"on the way");
+        }
+        let mut buf = [0; 64];
+        let (length, _) = sockets[1].recv_from(&mut buf).unwrap();
+        assert_eq!(&buf[..length], b"on the way");
+    }
 
     #[test]
     fn datagrams_go_to_all_targets_unchanged() {
@@ -151,6 +268,6 @@ mod tests {
             let error = Forwarder::new([bad]).unwrap_err().to_string();
             assert!(error.contains("expected HOST/PORT"), "{error}");
         }
-        assert_eq!(resolve("[::1]/6343").unwrap(), "[::1]:6343".parse().unwrap());
+        assert_eq!(parse("[::1]/6343").unwrap(), ("::1", 6343));
     }
 }

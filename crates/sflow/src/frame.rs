@@ -15,24 +15,50 @@ pub(crate) enum Extracted<'p> {
     Fragment,
     /// A datagram that the capture does not hold whole.
     Cut,
-    /// Anything else.
+    /// Something else behind a link header that is known.
     Other,
+    /// A frame with a link header that is not.
+    Link(u16),
+}
+
+/// Link types (tcpdump.org/linktypes.html).
+mod link_type {
+    pub(super) const NULL: u16 = 0;
+    pub(super) const ETHERNET: u16 = 1;
+    pub(super) const PPP: u16 = 9;
+    pub(super) const PPP_HDLC: u16 = 50;
+    pub(super) const PPP_ETHER: u16 = 51;
+    pub(super) const RAW: u16 = 101;
+    pub(super) const C_HDLC: u16 = 104;
+    pub(super) const LOOP: u16 = 108;
+    pub(super) const LINUX_SLL: u16 = 113;
+    pub(super) const MPLS: u16 = 219;
+    pub(super) const IPV4: u16 = 228;
+    pub(super) const IPV6: u16 = 229;
+    pub(super) const LINUX_SLL2: u16 = 276;
 }
 
 /// Looks for a datagram to UDP `port` in a frame.
 pub(crate) fn extract(link: Linktype, data: &[u8], port: u16) -> Extracted<'_> {
+    // Above are bits that say whether there is a frame check sequence, and how long it is.
+    let link = link.0 as u16;
     let ip = match link {
-        Linktype::ETHERNET => behind_ether_type(data, 12),
-        Linktype::LINUX_SLL => behind_ether_type(data, 14),
+        link_type::ETHERNET => behind_type_at(data, 12),
+        link_type::LINUX_SLL => behind_type_at(data, 14),
         // EtherType first, the rest of the twenty bytes behind it.
-        Linktype(276) => match get_be16(data, 0) {
-            Some(0x0800 | 0x86dd) => data.get(20..),
+        link_type::LINUX_SLL2 => match (get_be16(data, 0), data.get(20..)) {
+            (Some(kind), Some(rest)) => behind(kind, rest),
             _ => None,
         },
         // BSD loopback: the address family in front.
-        Linktype::NULL | Linktype(108) => data.get(4..),
-        Linktype::RAW | Linktype(12 | 14) | Linktype::IPV4 | Linktype::IPV6 => Some(data),
-        _ => None,
+        link_type::NULL | link_type::LOOP => data.get(4..),
+        // Some systems have numbers of their own for the same.
+        link_type::RAW | 12 | 14 | link_type::IPV4 | link_type::IPV6 => Some(data),
+        link_type::PPP | link_type::PPP_HDLC => behind_ppp(data),
+        link_type::PPP_ETHER => data.get(PPPOE_HEADER..).and_then(behind_ppp),
+        link_type::C_HDLC => behind_type_at(data, 2),
+        link_type::MPLS => behind_labels(data),
+        other => return Extracted::Link(other),
     };
     let Some(ip) = ip else { return Extracted::Other };
     match ip.first().map(|b| b >> 4) {
@@ -42,14 +68,57 @@ pub(crate) fn extract(link: Linktype, data: &[u8], port: u16) -> Extracted<'_> {
     }
 }
 
-/// What follows the EtherType at `at` and any VLAN tags, if it is IP.
-fn behind_ether_type(data: &[u8], mut at: usize) -> Option<&[u8]> {
+/// Bytes of a PPPoE header (RFC 2516 section 4).
+const PPPOE_HEADER: usize = 6;
+
+/// What follows the EtherType at `at` and any VLAN tags, labels or PPP header, if it is IP.
+fn behind_type_at(data: &[u8], mut at: usize) -> Option<&[u8]> {
     loop {
         match get_be16(data, at)? {
             0x8100 | 0x88a8 | 0x9100 => at += 4,
-            0x0800 | 0x86dd => return data.get(at + 2..),
-            _ => return None,
+            kind => return behind(kind, data.get(at + 2..)?),
         }
+    }
+}
+
+/// What is IP in a packet of this EtherType.
+fn behind(kind: u16, rest: &[u8]) -> Option<&[u8]> {
+    match kind {
+        0x0800 | 0x86dd => Some(rest),
+        0x8847 | 0x8848 => behind_labels(rest),
+        0x8864 => behind_ppp(rest.get(PPPOE_HEADER..)?),
+        _ => None,
+    }
+}
+
+/// What follows an MPLS label stack (RFC 3032 section 2.1).
+fn behind_labels(mut rest: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (entry, more) = rest.split_first_chunk::<4>()?;
+        rest = more;
+        if entry[2] & 1 != 0 {
+            return Some(rest);
+        }
+    }
+}
+
+/// What follows a PPP header (RFC 1661 section 2, RFC 1662 section 3.1), or Cisco's.
+fn behind_ppp(data: &[u8]) -> Option<&[u8]> {
+    let rest = match data {
+        [0x0f | 0x8f, 0, ..] => return behind_type_at(data, 2),
+        [0xff, 3, rest @ ..] => rest,
+        rest => rest,
+    };
+    let (protocol, rest) = match rest {
+        // The first byte, if even, has the upper bits of the protocol.
+        [high, low, rest @ ..] if high & 1 == 0 => (u16::from_be_bytes([*high, *low]), rest),
+        [low, rest @ ..] => (u16::from(*low), rest),
+        [] => return None,
+    };
+    match protocol {
+        0x0021 | 0x0057 => Some(rest),
+        0x0281 | 0x0283 => behind_labels(rest),
+        _ => None,
     }
 }
 

@@ -23,6 +23,8 @@ impl HeaderProtocol {
     pub const IPV6: HeaderProtocol = HeaderProtocol(12);
     /// MPLS without a link layer.
     pub const MPLS: HeaderProtocol = HeaderProtocol(13);
+    /// The largest number that means something (sFlow's structures, 802.11 A-MSDU).
+    const LAST_KNOWN: u32 = 17;
 }
 
 /// Tags and extension headers that are remembered of one packet.
@@ -368,7 +370,9 @@ impl SampledHeader {
             v.field(name!("srcMAC"), Value::Mac(source));
         } else if !matches!(raw.protocol.0, 1 | 11 | 12) {
             let text = format!("headerProtocol={}", raw.protocol.0);
-            v.field(name!("NO_DECODE"), Value::Str(&text));
+            let known = raw.protocol.0 <= HeaderProtocol::LAST_KNOWN;
+            let name = if known { name!("NO_DECODE") } else { name!("UNKNOWN") };
+            v.field(name, Value::Str(&text));
         }
         for (i, tci) in self.vlans.as_slice().iter().enumerate() {
             let (vlan, priority) = (u32::from(tci & 0xfff), u32::from(tci >> 13));
@@ -557,6 +561,30 @@ mod tests {
             SampledHeader::parse(HeaderProtocol::IPV6, &header).transport(),
             Transport::None
         );
+    }
+
+    #[test]
+    fn protocols_that_do_not_exist_are_unknown() {
+        use crate::value::Value;
+        struct Names(Vec<(String, String)>);
+        impl Visitor for Names {
+            fn prefixed(&mut self, _: &str, name: &'static crate::value::Name, value: Value<'_>) {
+                let Value::Str(text) = value else { panic!("a text") };
+                let name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+                self.0.push((name, text.to_owned()));
+            }
+            fn numbered(&mut self, _: std::fmt::Arguments<'_>, _: Value<'_>) {}
+        }
+        for (protocol, expected) in
+            [(13, "NO_DECODE"), (17, "NO_DECODE"), (18, "UNKNOWN"), (77, "UNKNOWN")]
+        {
+            let protocol = HeaderProtocol(protocol);
+            let raw = RawHeader { protocol, frame_length: 64, stripped: 0, header: &[0; 20] };
+            let mut names = Names(Vec::new());
+            SampledHeader::parse(protocol, raw.header).visit(&raw, &mut names);
+            let text = format!("headerProtocol={}", protocol.0);
+            assert_eq!(names.0, [(expected.to_owned(), text)]);
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! sFlow datagrams out of capture files: classic pcap (both byte orders, micro- and nanoseconds)
-//! and pcapng.
+//! sFlow datagrams out of capture files: classic pcap (both byte orders, micro- and nanoseconds,
+//! and the modified form) and pcapng.
 
 use std::fs::File;
 use std::io::Read;
@@ -57,8 +57,12 @@ pub struct CaptureStats {
     pub cut: u64,
     /// Packets that held several datagrams, as segmentation offload leaves them.
     pub merged: u64,
-    /// Everything else: other ports, protocols and link types.
+    /// Everything else: other ports and protocols.
     pub other: u64,
+    /// Packets with a link header that is not known.
+    pub unknown_links: u64,
+    /// Link type of the first of these.
+    pub unknown_link: u16,
 }
 
 /// An sFlow datagram of a file.
@@ -114,7 +118,7 @@ impl PcapReader {
     /// # Errors
     /// When it does not start like a capture.
     pub fn new(input: impl Read + Send + 'static, port: u16) -> Result<Self, CaptureError> {
-        let reader = create_reader(BUFFER_BYTES, WholeReads(input));
+        let reader = create_reader(BUFFER_BYTES, WholeReads(Unmodified::new(input)));
         let reader = reader.map_err(|_| CaptureError::Format)?;
         Ok(PcapReader {
             sections: Sections::new(reader.data()),
@@ -160,7 +164,7 @@ impl PcapReader {
             let found = match self.reader.next() {
                 Ok((length, block)) => {
                     let found = take_block(
-                        &block,
+                        (&block, self.sections.is_big_endian()),
                         &mut self.links,
                         &mut self.nanoseconds,
                         &mut self.stats,
@@ -236,6 +240,10 @@ impl Sections {
         }
     }
 
+    fn is_big_endian(&self) -> bool {
+        matches!(self, Sections::Ng { big_endian: true })
+    }
+
     /// The length of the block at the start of `data`, if no block can be so short.
     fn bad_block(&mut self, data: &[u8]) -> Option<u32> {
         let Sections::Ng { big_endian } = self else { return None };
@@ -251,6 +259,100 @@ impl Sections {
             false => u32::from_le_bytes(*length),
         };
         (length < MIN_BLOCK).then_some(length)
+    }
+}
+
+/// Turns the modified form of pcap, which has eight bytes more in front of each packet, into the
+/// classic one; passes all else on as it is.
+struct Unmodified<R> {
+    input: R,
+    state: Form,
+    /// What is to be handed out before more is read.
+    ready: Vec<u8>,
+    given: usize,
+}
+
+enum Form {
+    /// Nothing has been read.
+    Unknown,
+    /// It is passed on.
+    Other,
+    /// So many bytes of a packet are to come.
+    Modified { big_endian: bool, left: u32 },
+}
+
+/// Magic numbers of the modified and of the classic form, the most significant byte first.
+const MODIFIED: [u8; 4] = [0xa1, 0xb2, 0xcd, 0x34];
+const CLASSIC: [u8; 4] = [0xa1, 0xb2, 0xc3, 0xd4];
+/// Length of a packet's header in the modified form, and in the classic form.
+const MODIFIED_HEADER: usize = 24;
+const CLASSIC_HEADER: usize = 16;
+
+impl<R: Read> Unmodified<R> {
+    fn new(input: R) -> Self {
+        Unmodified { input, state: Form::Unknown, ready: Vec::new(), given: 0 }
+    }
+
+    /// Reads the next bytes that are not a packet's data.
+    fn advance(&mut self) -> std::io::Result<()> {
+        let (want, kept) = match self.state {
+            Form::Unknown => (MODIFIED.len(), MODIFIED.len()),
+            _ => (MODIFIED_HEADER, CLASSIC_HEADER),
+        };
+        self.given = 0;
+        self.ready.clear();
+        (&mut self.input).take(want as u64).read_to_end(&mut self.ready)?;
+        let whole = self.ready.len() == want;
+        self.ready.truncate(kept);
+        match &mut self.state {
+            Form::Unknown => {
+                let mut magic = self.ready.clone();
+                let is_big = magic == MODIFIED;
+                magic.reverse();
+                let is_little = magic == MODIFIED;
+                if is_big || is_little {
+                    let mut classic = CLASSIC;
+                    if is_little {
+                        classic.reverse();
+                    }
+                    self.ready = classic.to_vec();
+                    // The rest of the file's header, which is the same in both forms.
+                    self.state = Form::Modified { big_endian: is_big, left: 20 };
+                } else {
+                    self.state = Form::Other;
+                }
+            }
+            Form::Modified { big_endian, left } if whole => {
+                let bytes = [self.ready[8], self.ready[9], self.ready[10], self.ready[11]];
+                *left = match big_endian {
+                    true => u32::from_be_bytes(bytes),
+                    false => u32::from_le_bytes(bytes),
+                };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Unmodified<R> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        if self.given == self.ready.len() {
+            match &mut self.state {
+                Form::Other => return self.input.read(buf),
+                Form::Modified { left: left @ 1.., .. } => {
+                    let most = buf.len().min(*left as usize);
+                    let n = self.input.read(&mut buf[..most])?;
+                    *left -= n as u32;
+                    return Ok(n);
+                }
+                _ => self.advance()?,
+            }
+        }
+        let n = buf.len().min(self.ready.len() - self.given);
+        buf[..n].copy_from_slice(&self.ready[self.given..self.given + n]);
+        self.given += n;
+        Ok(n)
     }
 }
 
@@ -277,8 +379,25 @@ impl<R: Read> Read for WholeReads<R> {
     }
 }
 
+/// A Packet Block, which Enhanced Packet Blocks have replaced (draft-ietf-opsawg-pcapng section
+/// 11.1).
+const PACKET_BLOCK: u32 = 2;
+
+/// Interface, time and data of a Packet Block's body.
+fn packet_block(body: &[u8], big_endian: bool) -> Option<(u16, u64, &[u8])> {
+    let (head, rest) = body.split_first_chunk::<20>()?;
+    let word = |at: usize| {
+        let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
+        if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    };
+    let bytes = [head[0], head[1]];
+    let link = if big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) };
+    let ticks = u64::from(word(4)) << 32 | u64::from(word(8));
+    Some((link, ticks, rest.get(..word(12) as usize)?))
+}
+
 fn take_block(
-    block: &PcapBlockOwned<'_>,
+    (block, big_endian): (&PcapBlockOwned<'_>, bool),
     links: &mut Vec<Link>,
     nanoseconds: &mut bool,
     stats: &mut CaptureStats,
@@ -318,6 +437,14 @@ fn take_block(
             let data = packet.data.get(..packet.origlen as usize).unwrap_or(packet.data);
             (links.first()?, Moment::default(), data)
         }
+        PcapBlockOwned::NG(Block::Unknown(unknown))
+            // The parser leaves it in the byte order of the file.
+            if [unknown.block_type, unknown.block_type.swap_bytes()].contains(&PACKET_BLOCK) =>
+        {
+            let (link, ticks, data) = packet_block(unknown.data, big_endian)?;
+            let link = links.get(usize::from(link))?;
+            (link, link.time(ticks), data)
+        }
         PcapBlockOwned::NG(_) => return None,
     };
     stats.packets += 1;
@@ -337,6 +464,13 @@ fn take_block(
         }
         Extracted::Other => {
             stats.other += 1;
+            None
+        }
+        Extracted::Link(kind) => {
+            if stats.unknown_links == 0 {
+                stats.unknown_link = kind;
+            }
+            stats.unknown_links += 1;
             None
         }
     }

@@ -144,7 +144,7 @@ impl Sniffer {
                     self.stats.fragments += 1;
                     continue;
                 }
-                Extracted::Cut | Extracted::Other => continue,
+                Extracted::Cut | Extracted::Other | Extracted::Link(_) => continue,
             };
             let mut rest = payload;
             loop {

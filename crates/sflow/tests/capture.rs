@@ -201,8 +201,109 @@ fn what_is_not_sflow_is_counted() {
     ];
     let (found, stats) = read(Cursor::new(LITTLE.pcap(0xa1b2_c3d4, 1, &packets)));
     assert_eq!(found.len(), 2);
+    let expected = CaptureStats {
+        packets: 10,
+        datagrams: 2,
+        fragments: 3,
+        cut: 2,
+        other: 3,
+        ..read_nothing()
+    };
+    assert_eq!(stats, expected);
+}
+
+fn read_nothing() -> CaptureStats {
+    CaptureStats::default()
+}
+
+/// MPLS, PPP and PPPoE, in front of IP and behind Ethernet.
+#[test]
+fn labels_and_point_to_point_links_are_stepped_over() {
+    let v4_packet = ipv4(0, &udp(SFLOW_PORT));
+    let v6_packet = ipv6(17, &udp(SFLOW_PORT));
+    let labels = [0, 1, 0x40, 0xff, 0, 1, 0x41, 0xff];
+    let on = |front: &[u8], packet: &[u8]| [front, packet].concat();
+    let pppoe = [0x11, 0, 0, 7, 0, 99];
+    let frames = [
+        (1, ethernet(&[], 0x8847, &on(&labels, &v4_packet)), v4()),
+        (1, ethernet(&[0x8100], 0x8848, &on(&labels[4..], &v6_packet)), v6()),
+        (1, ethernet(&[], 0x8864, &on(&[&pppoe[..], &[0, 0x21]].concat(), &v4_packet)), v4()),
+        (113, [vec![0; 14], vec![0x88, 0x47], on(&labels, &v4_packet)].concat(), v4()),
+        (276, [vec![0x88, 0x47], vec![0; 18], on(&labels, &v4_packet)].concat(), v4()),
+        (219, on(&labels, &v6_packet), v6()),
+        (9, on(&[0xff, 3, 0, 0x21], &v4_packet), v4()),
+        (9, on(&[0, 0x57], &v6_packet), v6()),
+        (9, on(&[0x21], &v4_packet), v4()),
+        (50, on(&[0xff, 3, 2, 0x81, 0, 1, 0x41, 0xff], &v4_packet), v4()),
+        (50, on(&[0x0f, 0, 8, 0], &v4_packet), v4()),
+        (51, on(&[&pppoe[..], &[0, 0x57]].concat(), &v6_packet), v6()),
+        (104, on(&[0x8f, 0, 0x86, 0xdd], &v6_packet), v6()),
+    ];
+    for (link, frame, source) in frames {
+        let file = LITTLE.pcap(0xa1b2_c3d4, link, std::slice::from_ref(&frame));
+        assert_eq!(one(file).0, source, "{link}: {frame:02x?}");
+        // As far as it goes, whatever it is.
+        for n in 0..frame.len() {
+            let cut = LITTLE.pcap(0xa1b2_c3d4, link, &[frame[..n].to_vec()]);
+            assert_eq!(read(Cursor::new(cut)).0, []);
+        }
+    }
+}
+
+/// The link type may say how long the frame check sequence is that follows each packet.
+#[test]
+fn a_frame_check_sequence_changes_nothing() {
+    let mut frame = ethernet(&[], 0x0800, &ipv4(0, &udp(SFLOW_PORT)));
+    frame.extend([0xde, 0xad, 0xbe, 0xef]);
+    let link = 2 << 28 | 1 << 26 | 1;
+    for order in [LITTLE, BIG] {
+        assert_eq!(one(order.pcap(0xa1b2_c3d4, link, std::slice::from_ref(&frame))).0, v4());
+    }
+}
+
+#[test]
+fn older_forms_of_files_are_read() {
+    let packet = ethernet(&[], 0x0800, &ipv4(0, &udp(SFLOW_PORT)));
+    for order in [LITTLE, BIG] {
+        // pcapng's Packet Block.
+        let ticks = 1_795_218_988_487_342_999_u64;
+        let mut body = [order.u16(0), order.u16(7)].concat();
+        let length = packet.len() as u32;
+        for word in [(ticks >> 32) as u32, ticks as u32, length, length] {
+            body.extend(order.u32(word));
+        }
+        body.extend(&packet);
+        let file = [order.pcapng(1, &[]), order.block(2, &body)].concat();
+        assert_eq!(one(file), (v4(), 1_795_218_988, 487_342));
+        // The modified form of pcap: eight bytes more in front of each packet.
+        let mut file = order.pcap(0xa1b2_cd34, 1, &[]);
+        for _ in 0..30 {
+            for word in [1_795_218_988, 487_342, length, length] {
+                file.extend(order.u32(word));
+            }
+            file.extend([0, 0, 0, 1, 0, 8, 0, 0]);
+            file.extend(&packet);
+        }
+        let (found, stats) = read(Cursor::new(file.clone()));
+        assert_eq!((found.len(), stats.packets), (30, 30));
+        assert_eq!(found[29], (v4(), 1_795_218_988, 487_342));
+        assert_eq!(read(Drip(Cursor::new(file.clone()))).0.len(), 30);
+        let cut = Cursor::new(file[..file.len() - 5].to_vec());
+        let mut reader = PcapReader::new(cut, SFLOW_PORT).unwrap();
+        for _ in 0..29 {
+            assert!(reader.next_datagram().unwrap().is_some());
+        }
+        assert!(matches!(reader.next_datagram(), Err(CaptureError::Truncated { packets: 29 })));
+    }
+}
+
+#[test]
+fn links_that_are_not_known_are_named() {
+    let packets = vec![ipv4(0, &udp(SFLOW_PORT)); 3];
+    let (found, stats) = read(Cursor::new(LITTLE.pcap(0xa1b2_c3d4, 127, &packets)));
+    assert_eq!(found, []);
     let expected =
-        CaptureStats { packets: 10, datagrams: 2, fragments: 3, cut: 2, merged: 0, other: 3 };
+        CaptureStats { packets: 3, unknown_links: 3, unknown_link: 127, ..read_nothing() };
     assert_eq!(stats, expected);
 }
 

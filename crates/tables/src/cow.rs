@@ -16,11 +16,16 @@ pub struct CowTable<T> {
 
 impl<T> Default for CowTable<T> {
     fn default() -> Self {
-        CowTable { pages: [const { None }; PAGES] }
+        CowTable::new()
     }
 }
 
 impl<T> CowTable<T> {
+    /// An empty table.
+    pub const fn new() -> Self {
+        CowTable { pages: [const { None }; PAGES] }
+    }
+
     /// Returns a row; `None` if no row of its page was ever set.
     #[inline(always)]
     pub fn get(&self, index: impl Into<u32>) -> Option<&T> {

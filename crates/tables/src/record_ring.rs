@@ -6,7 +6,7 @@
 //! share two words and write each of them rarely; the writer reads the reader's position only when
 //! the last value it read leaves no room.
 
-use crate::paged::{AllZeroValid, HUGE_PAGE, PagedTable, Pages};
+use crate::paged::{AllZeroValid, HUGE_PAGE, MapError, PagedTable, Pages};
 use crate::prefetch;
 use crate::sync::{AtomicU64, Ordering, Padded};
 use std::cell::UnsafeCell;
@@ -76,15 +76,13 @@ impl Lines {
 
 /// Creates a ring of `lines` lines, rounded up to a power of two, with memory for all of them.
 ///
-/// # Panics
+/// # Errors
 /// If the memory cannot be allocated.
-#[must_use]
-#[expect(clippy::panic, reason = "the router cannot start without this memory")]
-pub fn channel(lines: usize) -> (RecordWriter, RecordReader) {
+pub fn channel(lines: usize) -> Result<(RecordWriter, RecordReader), MapError> {
     let lines = lines.next_power_of_two();
     // A ring cycles through all of its memory, and would fault in small pages one after the other.
     let pages = if lines * LINE < HUGE_PAGE { Pages::Normal } else { Pages::Huge };
-    let table = PagedTable::with_pages(lines, pages).unwrap_or_else(|e| panic!("{e}"));
+    let table = PagedTable::with_pages(lines, pages)?;
     table.make_ready(0..lines);
     let ring = Arc::new(Ring {
         written: Padded(AtomicU64::new(0)),
@@ -97,7 +95,7 @@ pub fn channel(lines: usize) -> (RecordWriter, RecordReader) {
     let writer = ring.clone();
     let writer =
         RecordWriter { ring: writer, lines, written: 0, published: 0, limit, asked: false };
-    (writer, RecordReader { ring, lines, read: 0, released: 0, limit: 0 })
+    Ok((writer, RecordReader { ring, lines, read: 0, released: 0, limit: 0 }))
 }
 
 /// Returns the number of lines that `bytes` bytes take.
@@ -365,7 +363,7 @@ mod tests {
 
     #[test]
     fn bytes_of_every_length_arrive() {
-        let (mut writer, mut reader) = channel(16);
+        let (mut writer, mut reader) = channel(16).unwrap();
         for n in 0..=4 * LINE {
             let bytes: Vec<u8> = (0..n).map(|i| (i + n) as u8 | 1).collect();
             let at = writer.push(&[n as u64; WORDS], &bytes).unwrap();
@@ -380,7 +378,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_refuses_until_lines_are_released() {
-        let (mut writer, mut reader) = channel(4);
+        let (mut writer, mut reader) = channel(4).unwrap();
         assert!(writer.push(&[1; WORDS], &[1; 65]).is_some());
         assert!(writer.push(&[2; WORDS], &[2; 1]).is_none());
         assert!(writer.push(&[2; WORDS], &[]).is_some());
@@ -397,7 +395,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "more lines than the record has")]
     fn missing_lines_are_not_read() {
-        let (mut writer, mut reader) = channel(4);
+        let (mut writer, mut reader) = channel(4).unwrap();
         writer.push(&[1; WORDS], &[]);
         writer.publish();
         reader.words();
@@ -408,7 +406,7 @@ mod tests {
     #[test]
     fn records_cross_threads() {
         const RECORDS: u64 = if cfg!(miri) { 300 } else { 100_000 };
-        let (mut writer, mut reader) = channel(64);
+        let (mut writer, mut reader) = channel(64).unwrap();
         let producer = std::thread::spawn(move || {
             let mut n = 0;
             while n < RECORDS {

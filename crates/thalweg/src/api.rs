@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod messages;
 pub mod punt;
+pub mod typed;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -20,11 +20,12 @@ use alloc::vec::Vec;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::arp::ArpRepr;
+use crate::crc32c::Crc32c;
 use crate::ethernet::{EthernetRepr, MIN_FRAME_LEN, MacAddr, ethertype};
 use crate::gre::GreRepr;
 use crate::icmpv4::IcmpRepr;
 use crate::icmpv6::Icmp6Repr;
-use crate::ip::protocol;
+use crate::ip::{TransportSum, port_transport, protocol};
 use crate::ipv4::{Ipv4Repr, flag};
 use crate::ipv6::Ipv6Repr;
 use crate::tcp::TcpRepr;
@@ -493,6 +494,38 @@ const _: () = assert!(ipv4::MAX_HEADER_LEN <= 128 && tcp::MAX_HEADER_LEN <= 128)
 const _: () =
     assert!(arp::PACKET_LEN <= 128 && ipv6::HEADER_LEN <= 128 && ethernet::HEADER_LEN <= 128);
 const _: () = assert!(gre::HEADER_LEN + 8 <= 128);
+
+/// A transport header of a protocol with ports, with the data behind it and the right checksum:
+/// for those that [`Packet`] has no method for. Of UDP-Lite, `covered` bytes of the data are
+/// covered. Without ports, the data alone.
+pub fn segment(
+    number: u8,
+    (src, sport): (Ipv4Addr, u16),
+    (dst, dport): (Ipv4Addr, u16),
+    data: &[u8],
+    covered: usize,
+) -> Vec<u8> {
+    let Some(transport) = port_transport(number) else { return data.to_vec() };
+    let mut l4 = (u32::from(sport) << 16 | u32::from(dport)).to_be_bytes().to_vec();
+    l4.resize(transport.header_len, 0);
+    l4.extend(data);
+    let mut end = l4.len();
+    if number == protocol::UDP_LITE {
+        end = (transport.header_len + covered).min(end);
+        l4[4..6].copy_from_slice(&(end as u16).to_be_bytes());
+    }
+    let at = transport.checksum_at;
+    if transport.sum == TransportSum::Crc32c {
+        let mut crc = Crc32c::default();
+        crc.add(&l4);
+        l4[at..at + 4].copy_from_slice(&crc.finish());
+    } else {
+        let mut sum = checksum::pseudo_v4(src, dst, number, l4.len() as u32);
+        sum.add(&l4[..end]);
+        l4[at..at + 2].copy_from_slice(&sum.finish_udp().to_be_bytes());
+    }
+    l4
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,9 +4,8 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::ip::has_ports;
-use crate::ipv4::Ipv4View;
 use crate::ipv6::Ipv6View;
+use crate::packet::PacketView;
 
 /// The five-tuple that identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,40 +62,22 @@ fn v6(addr: IpAddr) -> Ipv6Addr {
 /// packet may be truncated after its headers.
 ///
 /// Fragments have no ports, including the first, so that all of a datagram's fragments take the
-/// same path. A transport header that is truncated before its ports has none either.
+/// same path. A transport header that is not whole has none either.
 #[inline]
 pub fn five_tuple(l3: &[u8]) -> Option<FiveTuple> {
-    match l3.first()? >> 4 {
-        4 => {
-            let ip = Ipv4View::parse_prefix(l3).ok()?;
-            let protocol = ip.protocol();
-            let (src_port, dst_port) = ports(protocol, ip.is_fragment(), ip.payload());
-            let (src, dst) = (ip.src().into(), ip.dst().into());
-            Some(FiveTuple { src, dst, protocol, src_port, dst_port })
-        }
-        6 => {
-            let ip = Ipv6View::parse_prefix(l3).ok()?;
-            let (src, dst) = (ip.src().into(), ip.dst().into());
-            let Ok(t) = ip.transport() else {
-                let protocol = ip.next_header();
-                return Some(FiveTuple { src, dst, protocol, src_port: 0, dst_port: 0 });
-            };
-            let fragment = t.fragment.is_some_and(|f| !f.is_atomic());
-            let (src_port, dst_port) = ports(t.protocol, fragment, t.payload);
-            Some(FiveTuple { src, dst, protocol: t.protocol, src_port, dst_port })
-        }
-        _ => None,
-    }
+    let Some(packet) = PacketView::read_prefix(l3) else { return beneath(l3) };
+    let ports = if packet.is_fragment() { None } else { packet.fixed_ports() };
+    let (src_port, dst_port) = ports.unwrap_or((0, 0));
+    let (src, dst) = (packet.src(), packet.dst());
+    Some(FiveTuple { src, dst, protocol: packet.protocol(), src_port, dst_port })
 }
 
-#[inline]
-fn ports(protocol: u8, fragment: bool, l4: &[u8]) -> (u16, u16) {
-    match l4.first_chunk::<4>() {
-        Some(&[a, b, c, d]) if has_ports(protocol) && !fragment => {
-            (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
-        }
-        _ => (0, 0),
-    }
+/// The addresses of a packet of IPv6 whose extension headers cannot be read.
+#[cold]
+fn beneath(l3: &[u8]) -> Option<FiveTuple> {
+    let ip = Ipv6View::parse_prefix(l3).ok()?;
+    let (src, dst) = (ip.src().into(), ip.dst().into());
+    Some(FiveTuple { src, dst, protocol: ip.next_header(), src_port: 0, dst_port: 0 })
 }
 
 /// Odd factors of [`hash_v4`].
@@ -171,7 +152,7 @@ mod tests {
             let t = five_tuple(&fragment).unwrap();
             assert_eq!((t.src_port, t.dst_port, t.protocol), (0, 0, 17));
         }
-        assert_eq!(five_tuple(&udp[..23]).unwrap().src_port, 0);
+        assert_eq!(five_tuple(&udp[..27]).unwrap().src_port, 0);
         assert_eq!(five_tuple(&udp[..19]), None);
         let ping = Packet::new().ipv4(A, B).icmp_echo_request(7, 1).build();
         assert_eq!(five_tuple(&ping).unwrap().src_port, 0);
@@ -185,7 +166,7 @@ mod tests {
         let header = |word: u8| [6, 0, 0, word, 0, 0, 0, 1];
         for (word, port) in [(0, 2), (1, 0), (8, 0)] {
             let mut p = [&whole[..40], &header(word), &whole[40..]].concat();
-            p[6] = 44;
+            (p[5], p[6]) = (p[5] + 8, 44);
             let t = five_tuple(&p).unwrap();
             assert_eq!((t.protocol, t.dst_port), (6, port));
         }

@@ -25,6 +25,10 @@ use crate::{Result, WireError, ipv4, vlan};
 /// Maximum length of the headers that are repeated: Ethernet with tags, IP and transport with
 /// options.
 pub const MAX_HEADERS: usize = 256;
+/// Maximum number of segments of a GSO packet. Whatever a sender writes into its header, one packet
+/// costs no more than this many. 64 KiB in segments of 36 bytes, the least that Linux sends by TCP,
+/// are 1,821.
+pub const MAX_SEGMENTS: usize = 2048;
 const WHAT: &str = "segmentation";
 
 /// How a GSO packet is segmented.
@@ -94,7 +98,8 @@ impl Plan {
     /// Like [`new`](Self::new), for a frame whose IP header starts at `l3`.
     ///
     /// # Errors
-    /// `BadField` for a `gso_size` of zero, a fragment or a transport other than TCP and UDP;
+    /// `BadField` for a `gso_size` of zero or of more than [`MAX_SEGMENTS`] segments, a fragment or a
+    /// transport other than TCP and UDP;
     /// `BadHeaderLength` for headers above [`MAX_HEADERS`]; `BadTotalLength` for a segment that
     /// would exceed what IP can carry; and errors of the headers themselves.
     pub fn at(head: &[u8], l3: usize, frame_len: usize, gso_size: usize) -> Result<Self> {
@@ -133,6 +138,10 @@ impl Plan {
         let Some(payload_len) = frame_len.checked_sub(header_len) else {
             return Err(WireError::Truncated { what: WHAT, need: header_len, have: frame_len });
         };
+        if payload_len.div_ceil(gso_size) > MAX_SEGMENTS {
+            let found = gso_size as u32;
+            return Err(WireError::BadField { what: "segmentation size", found });
+        }
         let length = header_len - l3 + gso_size.min(payload_len);
         if length > 0xffff {
             return Err(WireError::BadTotalLength { what: WHAT, length, have: 0xffff });
@@ -159,13 +168,18 @@ impl Plan {
         self.payload_len.div_ceil(self.gso_size).max(1)
     }
 
+    /// The segment with that index, if there is one.
+    #[inline]
+    pub fn segment(&self, index: usize) -> Option<Segment> {
+        let start = index.checked_mul(self.gso_size)?;
+        let len = self.gso_size.min(self.payload_len.checked_sub(start)?);
+        (len > 0 || index == 0).then_some(Segment { index, start, len })
+    }
+
     /// The segments, in order.
-    pub fn segments(&self) -> impl ExactSizeIterator<Item = Segment> + use<> {
-        let Self { payload_len, gso_size, .. } = *self;
-        (0..self.segment_count()).map(move |index| {
-            let start = index * gso_size;
-            Segment { index, start, len: gso_size.min(payload_len - start) }
-        })
+    pub fn segments(&self) -> impl Iterator<Item = Segment> + use<> {
+        let plan = *self;
+        (0..plan.segment_count()).filter_map(move |index| plan.segment(index))
     }
 
     /// Writes one segment's headers to the start of `out`.
@@ -317,8 +331,15 @@ fn parse_ipv6(packet: &[u8]) -> Result<FoundIp<'_>> {
 ///
 /// # Errors
 /// See [`Plan::new`]; `emit` is then not called.
-pub fn segment(frame: &[u8], gso_size: usize, mut emit: impl FnMut(&[u8], &[u8])) -> Result<usize> {
-    let plan = Plan::new(frame, frame.len(), gso_size)?;
+pub fn segment(frame: &[u8], gso_size: usize, emit: impl FnMut(&[u8], &[u8])) -> Result<usize> {
+    segment_by(&Plan::new(frame, frame.len(), gso_size)?, frame, emit)
+}
+
+/// Like [`segment`], by a plan of that packet.
+///
+/// # Errors
+/// See [`Plan::write_header`].
+pub fn segment_by(plan: &Plan, frame: &[u8], mut emit: impl FnMut(&[u8], &[u8])) -> Result<usize> {
     let mut headers = [0; MAX_HEADERS];
     let headers = &mut headers[..plan.header_len()];
     let payload = &frame[plan.header_len()..];
@@ -399,6 +420,14 @@ mod tests {
     }
 
     #[test]
+    fn more_segments_than_a_packet_may_have_are_refused() {
+        let cut =
+            |size| segment(&super_frame(false, true, false, 0, &[7; 60_000]), size, |_, _| {});
+        assert!(cut(1).is_err() && cut(29).is_err());
+        assert_eq!(cut(30), Ok(2000));
+    }
+
+    #[test]
     fn flags_numbers_and_identifications() {
         let frame = super_frame(false, true, true, 3, &[7; 1000]);
         let cut = cut(&frame, 400);
@@ -464,6 +493,24 @@ mod tests {
             prop_assert_eq!(cut.len(), payload.len().div_ceil(size).max(1));
             let back: Vec<u8> = cut.iter().flat_map(|f| verified(f)).collect();
             prop_assert_eq!(back, payload);
+        }
+
+        #[test]
+        fn a_segment_is_found_by_its_index(size in 1usize..3000, length in 0usize..65_000) {
+            let frame = super_frame(true, true, false, 0, &[]);
+            let frame_len = frame.len() + length;
+            let frame = &mut frame[..].to_vec();
+            frame[18..20].fill(0);
+            let Ok(plan) = Plan::new(frame, frame_len, size) else {
+                prop_assert!(length.div_ceil(size) > MAX_SEGMENTS);
+                return Ok(());
+            };
+            let count = plan.segment_count();
+            prop_assert!(count <= MAX_SEGMENTS);
+            prop_assert_eq!(plan.segments().count(), count);
+            prop_assert!(plan.segments().all(|s| plan.segment(s.index) == Some(s)));
+            prop_assert_eq!(plan.segment(count), None);
+            prop_assert_eq!(plan.segments().map(|s| s.len).sum::<usize>(), length);
         }
 
         #[test]

@@ -225,6 +225,12 @@ pub const fn is_error(kind: u8) -> bool {
     matches!(kind, 3 | 4 | 5 | 11 | 12)
 }
 
+/// True for queries and their replies, which have an identifier.
+#[inline]
+pub const fn is_query(kind: u8) -> bool {
+    matches!(kind, 0 | 8 | 13..=18)
+}
+
 /// The fields of an ICMP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpRepr {
@@ -331,8 +337,13 @@ pub fn emit_error(
         end += piece.len();
     }
     let length = (end - ipv4::HEADER_LEN) as u16;
-    // Errors have the precedence of network control (RFC 1812 section 4.3.2.5).
-    let ip = Ipv4Repr { tos: 0xc0, ..Ipv4Repr::new(src, original.src(), protocol::ICMP, length) };
+    // Errors have the precedence of network control (RFC 1812 section 4.3.2.5). Without an
+    // identification of its own, a packet must not be fragmented (RFC 6864 section 4.1).
+    let ip = Ipv4Repr {
+        tos: 0xc0,
+        fragment_word: ipv4::flag::DONT_FRAGMENT,
+        ..Ipv4Repr::new(src, original.src(), protocol::ICMP, length)
+    };
     ip.emit(buf)?;
     error.emit(&mut buf[ipv4::HEADER_LEN..end])?;
     Ok(end)

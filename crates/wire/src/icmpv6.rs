@@ -39,6 +39,18 @@ pub mod kind {
     pub const REDIRECT: u8 = 137;
 }
 
+/// True for types that are about another packet (RFC 4443 section 2.1).
+#[inline]
+pub const fn is_error(kind: u8) -> bool {
+    kind < 128
+}
+
+/// True for echo requests and replies, which have an identifier.
+#[inline]
+pub const fn is_echo(number: u8) -> bool {
+    matches!(number, kind::ECHO_REQUEST | kind::ECHO_REPLY)
+}
+
 /// The name that traces print for a type, if it has one.
 pub const fn kind_name(kind: u8) -> Option<&'static str> {
     Some(match kind {
@@ -146,7 +158,7 @@ impl<'a> Icmp6View<'a> {
     /// True for messages about another packet, to which no error may be sent.
     #[inline]
     pub fn is_error(&self) -> bool {
-        self.kind() < 128
+        is_error(self.kind())
     }
 
     /// The packet that an error is about, truncated as the sender of the error did.

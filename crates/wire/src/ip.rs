@@ -92,13 +92,64 @@ pub const fn protocol_name(number: u8) -> Option<&'static str> {
     })
 }
 
+/// The checksum of a transport whose header begins with ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransportSum {
+    /// An Internet checksum over a pseudo-header, the header and all data or a part of it
+    /// (RFC 9293, RFC 3828, RFC 4340). Addresses and ports are always covered.
+    Internet {
+        /// Whether 0 stands for "no checksum" (RFC 768).
+        zero_is_none: bool,
+    },
+    /// CRC-32C over header and data, without a pseudo-header (RFC 9260 appendix A).
+    Crc32c,
+}
+
+/// A transport whose header begins with source and destination port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortTransport {
+    /// Bytes in its shortest header.
+    pub header_len: usize,
+    /// Offset of the checksum in the header.
+    pub checksum_at: usize,
+    /// Kind of the checksum.
+    pub sum: TransportSum,
+}
+
+/// The transport with this number, if its header begins with ports: the only list of these
+/// protocols.
+#[inline]
+pub const fn port_transport(number: u8) -> Option<PortTransport> {
+    let internet = TransportSum::Internet { zero_is_none: false };
+    let (header_len, checksum_at, sum) = match number {
+        protocol::TCP => (20, 16, internet),
+        protocol::UDP => (8, 6, TransportSum::Internet { zero_is_none: true }),
+        // All of it, or the header and a part of the data, is covered (RFC 3828 section 3.1). Zero
+        // is not sent, as in UDP, but does not mean anything.
+        protocol::UDP_LITE => (8, 6, internet),
+        protocol::DCCP => (12, 6, internet),
+        protocol::SCTP => (12, 8, TransportSum::Crc32c),
+        _ => return None,
+    };
+    Some(PortTransport { header_len, checksum_at, sum })
+}
+
 /// True for transports whose header starts with source and destination port.
 #[inline]
 pub const fn has_ports(number: u8) -> bool {
-    matches!(
-        number,
-        protocol::TCP | protocol::UDP | protocol::DCCP | protocol::SCTP | protocol::UDP_LITE
-    )
+    port_transport(number).is_some()
+}
+
+/// Bytes in the shortest header of a transport; 0 if that is not known.
+#[inline]
+pub const fn min_header_len(number: u8) -> usize {
+    match number {
+        protocol::ICMP | protocol::IGMP | protocol::ICMPV6 => 8,
+        number => match port_transport(number) {
+            Some(transport) => transport.header_len,
+            None => 0,
+        },
+    }
 }
 
 /// The name of a differentiated services code point (6 bits), if it has one.

@@ -180,6 +180,16 @@ impl<'a> Ipv4View<'a> {
         lengths(data, usize::MAX).map_err(|e| e.into())
     }
 
+    /// Parses the packet of `packet_len` bytes whose first bytes are at hand: they contain the whole
+    /// header. The payload is the available part.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    #[inline]
+    pub fn parse_chain(first: &'a [u8], packet_len: usize) -> Result<Self> {
+        lengths(first, packet_len).map_err(|e| e.into())
+    }
+
     /// Treats any 20 bytes as a header, so that traces can show what is wrong with it. Options and
     /// payload are what the header length leaves of the bytes.
     pub fn parse_unchecked(data: &'a [u8]) -> Result<Self> {

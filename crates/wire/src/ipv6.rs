@@ -177,7 +177,8 @@ pub struct Transport<'a> {
 /// Walks extension headers from a header of type `next` at the start of `data`.
 ///
 /// Ends at the first type that is not an extension header, at "no next header", and at a fragment
-/// that is not the first of its datagram. ESP hides its payload and counts as a transport.
+/// that is not the first of its datagram. ESP hides its payload and counts as a transport; so does
+/// mobility, behind which nothing follows (RFC 6275 section 6.1.1).
 ///
 /// # Errors
 /// `Truncated` if a header is truncated, `BadHeaderLength` after [`MAX_EXTENSIONS`].
@@ -190,7 +191,6 @@ pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
             protocol::HOP_BY_HOP
                 | protocol::ROUTING
                 | protocol::DESTINATION
-                | protocol::MOBILITY
                 | protocol::AH
                 | protocol::FRAGMENT
         );
@@ -214,7 +214,10 @@ pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
                 more: word & 1 != 0,
                 id: be32(h, 4),
             };
-            fragment = Some(f);
+            // A second one cannot make a whole of a fragment.
+            if f.offset != 0 || fragment.is_none_or(|before: Fragment| before.is_atomic()) {
+                fragment = Some(f);
+            }
             if f.offset != 0 {
                 let offset = data.len() - behind.len();
                 return Ok(Transport { protocol: h[0], offset, fragment, payload: behind });

@@ -23,8 +23,9 @@
 //! | [`ipv6`], [`icmpv6`], [`nd`] | IPv6 with its extension headers, ICMPv6, neighbor discovery |
 //! | [`udp`], [`tcp`] | the transports |
 //! | [`mpls`], [`vxlan`], [`gre`] | encapsulations |
-//! | [`checksum`] | RFC 1071 sums, RFC 1624 updates, completing offloaded checksums |
+//! | [`checksum`], [`crc32c`] | RFC 1071 sums, RFC 1624 updates, completing offloaded checksums; that of SCTP |
 //! | [`gso`] | segmentation of TSO and USO packets |
+//! | [`packet`] | the one reading of addresses, protocol, ports, flags and fragment of a packet |
 //! | [`flow`], [`owner`] | five-tuples and their hashes; which of several keeps a frame's flow |
 //! | [`bytes`] | big- and little-endian fields |
 //! | [`nat`] | rewriting of addresses and ports |
@@ -44,6 +45,7 @@ pub mod arp;
 pub mod build;
 pub mod bytes;
 pub mod checksum;
+pub mod crc32c;
 mod error;
 pub mod ethernet;
 pub mod flow;
@@ -61,6 +63,7 @@ pub mod nat;
 pub mod nd;
 pub mod number;
 pub mod owner;
+pub mod packet;
 pub mod pcap;
 pub mod tcp;
 pub mod udp;

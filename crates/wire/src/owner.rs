@@ -5,9 +5,8 @@ use crate::bytes::{be16, be32};
 use crate::ethernet::ethertype;
 use crate::flow::FiveTuple;
 use crate::ip::{has_ports, protocol};
-use crate::ipv4::Ipv4View;
-use crate::ipv6::Ipv6View;
 use crate::mpls::Entry;
+use crate::packet::{PacketView, Part};
 use crate::vlan;
 
 /// Maximum number of tags, and of labels, in front of an IP header.
@@ -77,47 +76,29 @@ fn be16_at(frame: &[u8], at: usize) -> Option<u16> {
 /// packets. The packet may be truncated after its headers.
 #[inline]
 pub fn flow(l3: &[u8]) -> Option<FiveTuple> {
-    flow_within(l3, true)
+    flow_of(&PacketView::read_prefix(l3)?, false)
 }
 
-fn flow_within(l3: &[u8], may_quote: bool) -> Option<FiveTuple> {
-    let (src, dst, protocol, l4) = match l3.first()? >> 4 {
-        4 => {
-            let ip = Ipv4View::parse_prefix(l3).ok()?;
-            if ip.fragment_offset() != 0 {
-                return None;
-            }
-            (ip.src().into(), ip.dst().into(), ip.protocol(), ip.payload())
-        }
-        6 => {
-            let ip = Ipv6View::parse_prefix(l3).ok()?;
-            let t = ip.transport().ok()?;
-            if t.fragment.is_some_and(|f| f.offset != 0) {
-                return None;
-            }
-            (ip.src().into(), ip.dst().into(), t.protocol, t.payload)
-        }
-        _ => return None,
-    };
+fn flow_of(packet: &PacketView<'_>, quoted: bool) -> Option<FiveTuple> {
+    if packet.part() == Part::Later {
+        return None;
+    }
+    let protocol = packet.protocol();
     let (src_port, dst_port) = match protocol {
         protocol::ICMP | protocol::ICMPV6 => {
-            let header = l4.first_chunk::<8>()?;
-            match (protocol, header[0]) {
-                (protocol::ICMP, 3 | 4 | 5 | 11 | 12) | (protocol::ICMPV6, 1..=4) if may_quote => {
-                    return flow_within(l4.get(8..)?, false);
-                }
-                (protocol::ICMP, 0 | 8 | 13..=16) | (protocol::ICMPV6, 128 | 129) => {
-                    (be16(header, 4), be16(header, 4))
-                }
-                _ => (0, 0),
+            if !quoted && packet.is_error() {
+                return flow_of(&packet.quote()?, true);
             }
+            packet.message()?;
+            packet.identifier().map_or((0, 0), |id| (id, id))
         }
-        _ if has_ports(protocol) => {
-            let ports = l4.first_chunk::<4>()?;
-            (be16(ports, 0), be16(ports, 2))
-        }
+        _ if has_ports(protocol) => match quoted {
+            true => packet.quoted_ports()?,
+            false => packet.fixed_ports()?,
+        },
         _ => (0, 0),
     };
+    let (src, dst) = (packet.src(), packet.dst());
     Some(FiveTuple { src, dst, protocol, src_port, dst_port })
 }
 
@@ -218,7 +199,8 @@ mod tests {
         } else if kind != [8, 0] && kind != [0x86, 0xdd] {
             return None;
         }
-        (tags <= MAX_DEPTH && labels <= MAX_DEPTH).then_some((frame.len() - rest.len(), labels))
+        let is_shallow = tags <= MAX_DEPTH && labels <= MAX_DEPTH;
+        (is_shallow && !rest.is_empty()).then_some((frame.len() - rest.len(), labels))
     }
 
     proptest! {
@@ -257,7 +239,7 @@ mod tests {
             for (tags, labels) in [a, b] {
                 let front = (tags.into_iter().take(8).collect(), labels.into_iter().take(8).collect());
                 prop_assert_eq!(owner_of(&framed(&front, &l3), owners), Some(owner));
-                let headers = if l3[0] >> 4 == 4 { 28 } else { 48 };
+                let headers = if l3[0] >> 4 == 4 { 40 } else { 60 }.min(l3.len());
                 prop_assert_eq!(owner_of(&framed(&front, &l3[..headers]), owners), Some(owner));
             }
             // An error about it, sent by whoever is on the way.

@@ -125,7 +125,7 @@ lab_test! {
              set host-interface qdisc-bypass host-eth1 disable
              set interface mtu packet 1400 host-eth1
              delete host-interface name eth0
-             create host-interface v3 name eth0 num-rx-queues 2 rx-size 4096 cksum-gso-disable
+             create host-interface v3 name eth0 num-rx-queues 2 rx-size 4096 checksum-offload-disable
              set interface rx-mode host-eth0 queue 1 interrupt"
         )?;
         let text = router.cli("show configuration")?;

@@ -12,6 +12,7 @@ mod configuration;
 mod conntrack;
 mod conntrack_lives;
 mod cross_connect;
+mod devices;
 mod failure;
 mod faults;
 mod idle;

@@ -74,6 +74,21 @@ lab_test! {
         router.stop().map(drop)
     }
 
+    /// A sender that neither forbids fragments nor segments itself: its packets are cut into
+    /// segments, and these into fragments.
+    fn segments_without_df() {
+        let lab = Lab::build(&LabOptions { offloads: Offloads::ON, ..LabOptions::default() })?;
+        lab.left.ns.set_sysctl("net/ipv4/ip_no_pmtu_disc", "1")?;
+        lab.right.ns.set_sysctl("net/ipv4/ip_no_pmtu_disc", "1")?;
+        let router = Router::start(&lab.router, &host_pair())?;
+        router.cli("set interface mtu packet 1280 host-eth1")?;
+        let options = IperfOptions::default();
+        tcp_reaches(WORKING_BITS_PER_S / 4.0, (&lab.left.ns, &lab.right), &options)?;
+        let assembled = lab.right.ns.snmp()?["Ip.ReasmOKs"];
+        ensure!(assembled > 100, "{assembled} packets put together");
+        router.stop().map(drop)
+    }
+
     /// With DF the router answers with the size that fits, and hosts follow.
     fn path_mtu_discovery() {
         let lab = narrow_right(Offloads::OFF)?;

@@ -44,6 +44,9 @@ const MEASURING: [&str; 12] = [
     "throughput::",
 ];
 
+/// Programs of unit tests that run with two workers as well: flows have owners there.
+const OWNERS: [&str; 2] = ["feat/flow/switch", "feat/nat44/translator"];
+
 /// Phases to build, and the words that select among their jobs.
 pub struct Chosen {
     pub names: Vec<&'static str>,
@@ -96,10 +99,18 @@ pub fn build(root: &Path, phase: &str) -> Result<Vec<Job>> {
     }
 }
 
-/// Each program of unit tests is a job; its own threads run its tests.
+/// Each program of unit tests is a job; its own threads run its tests. Where flows have owners, the
+/// labs have two workers in another job.
 fn unit(root: &Path) -> Result<Vec<Job>> {
     let all = programs(root, &["test", "--workspace"], &[])?;
-    Ok(all.into_iter().map(|program| job("unit", &program, Vec::new())).collect())
+    let mut jobs: Vec<Job> = all.iter().map(|program| job("unit", program, Vec::new())).collect();
+    for program in all.iter().filter(|program| OWNERS.contains(&program.name.as_str())) {
+        let mut job = job("unit", program, Vec::new());
+        job.name.push_str(" with two workers");
+        job.env.push(("THALWEG_TEST_WORKERS", "2".into()));
+        jobs.push(job);
+    }
+    Ok(jobs)
 }
 
 /// Examples in the documentation, which rustdoc compiles as it runs them.

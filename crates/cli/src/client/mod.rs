@@ -17,6 +17,9 @@ use crate::telnet::{self, Decoder, Event};
 /// Maximum time until the server's greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum time without a word from the server while a command runs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+
 /// Error of connecting to the CLI or running a command.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -46,6 +49,9 @@ pub enum ClientError {
     /// The server ended the session before the reply was complete.
     #[error("the CLI closed the session before the reply was complete")]
     Closed,
+    /// The server said nothing for too long.
+    #[error("no answer for {} s: the router is busy or has stopped", .0.as_secs())]
+    Silent(Duration),
     /// The command failed; its output, including the error, is here.
     #[error("{}", .output.trim_end())]
     Failed {
@@ -86,6 +92,7 @@ pub struct Client {
     decoder: Decoder,
     buffer: Vec<u8>,
     at: usize,
+    patience: Duration,
 }
 
 impl Client {
@@ -105,7 +112,8 @@ impl Client {
         let connect = |source| ClientError::Connect { at: at.clone(), source };
         let stream = Stream::connect(at).map_err(connect)?;
         stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
-        let mut client = Self { stream, decoder: Decoder::default(), buffer: Vec::new(), at: 0 };
+        let (decoder, buffer, patience) = (Decoder::default(), Vec::new(), GREETING_TIMEOUT);
+        let mut client = Self { stream, decoder, buffer, at: 0, patience };
         let mut said = Vec::new();
         loop {
             let event = match client.next() {
@@ -134,9 +142,19 @@ impl Client {
                 _ => {}
             }
         }
-        client.stream.set_read_timeout(None)?;
+        client.set_patience(ANSWER_TIMEOUT)?;
         client.stream.write_all(&telnet::terminal_type("thalctl"))?;
         Ok(client)
+    }
+
+    /// Sets how long the server may say nothing while a command runs; ten minutes by default.
+    ///
+    /// # Errors
+    /// If the system refuses it: for zero.
+    pub fn set_patience(&mut self, patience: Duration) -> Result<(), ClientError> {
+        self.stream.set_read_timeout(Some(patience))?;
+        self.patience = patience;
+        Ok(())
     }
 
     /// Runs one or more commands and returns their output.
@@ -174,7 +192,7 @@ impl Client {
                 out.flush()?;
                 text.clear();
             }
-            match self.next()? {
+            match self.heard()? {
                 Event::Data(0) => break,
                 // Line ends are CR LF on the wire.
                 Event::Data(b'\r') => {}
@@ -185,7 +203,7 @@ impl Client {
         out.write_all(&text)?;
         out.flush()?;
         loop {
-            if let Event::Data(status) = self.next()? {
+            if let Event::Data(status) = self.heard()? {
                 return Ok(match status {
                     b'0' => Ended::Ok,
                     b'2' => Ended::Cancelled,
@@ -193,6 +211,14 @@ impl Client {
                 });
             }
         }
+    }
+
+    /// What the server says next.
+    fn heard(&mut self) -> Result<Event, ClientError> {
+        self.next().map_err(|e| match e {
+            ClientError::Io(e) if is_timeout(&e) => ClientError::Silent(self.patience),
+            other => other,
+        })
     }
 
     fn next(&mut self) -> Result<Event, ClientError> {

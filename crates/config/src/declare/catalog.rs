@@ -2,13 +2,14 @@
 
 use super::item::{Draft, Item};
 use super::node::Node;
+use super::part::{Part, take_out};
 use super::plan::{Plan, plan};
 use super::report::{Problem, Problems};
 use super::rules::{Grammar, Kind, Name, Rule};
 use super::schema;
 use super::section::{Doc, Dump, Later, OURS, Section, Walk};
 use super::yaml;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A bug in the program: a section supports a path that the schema does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +21,8 @@ pub struct NoRule(pub &'static str);
 pub struct Document {
     root: Node,
     items: Vec<Item>,
+    /// Parts that no section reads.
+    unread: Vec<Part>,
 }
 
 impl Document {
@@ -31,6 +34,12 @@ impl Document {
     /// Returns the items that the document asks for.
     pub fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    /// Returns the parts of a running configuration that would not be read back. Empty unless a
+    /// command takes what its section refuses, which is a bug in the program.
+    pub fn unread(&self) -> &[Part] {
+        &self.unread
     }
 
     /// Formats the document as YAML.
@@ -127,13 +136,97 @@ impl<C> Catalog<C> {
         if problems.iter().any(|p| !p.unsupported) {
             return Problems::check(name, problems).map(|()| Document::default());
         }
-        let (items, more) = self.items(&root);
+        let (items, more) = self.items(&root, false);
         Problems::check(name, [problems, more].concat())?;
-        Ok(Document { root, items })
+        Ok(Document { root, items, unread: Vec::new() })
     }
 
-    fn items(&self, root: &Node) -> (Vec<Item>, Vec<Problem>) {
-        let doc = Doc::new(root);
+    /// Reads what is valid of a text, and returns the parts that are not.
+    ///
+    /// # Errors
+    /// If it is no YAML document with keys at all.
+    pub fn load(&self, name: &str, text: &str) -> Result<(Document, Vec<Part>), Problems> {
+        let one = |problem| Problems { name: name.to_owned(), list: vec![problem] };
+        let root = yaml::parse(text).map_err(one)?;
+        self.salvage(name, root)
+    }
+
+    /// Like [`Catalog::load`], of a text that the router has written.
+    ///
+    /// # Errors
+    /// As [`Catalog::load`].
+    pub fn load_saved(&self, name: &str, text: &str) -> Result<(Document, Vec<Part>), Problems> {
+        let one = |problem| Problems { name: name.to_owned(), list: vec![problem] };
+        let root = yaml::parse(text).map_err(one)?;
+        self.valid_parts(name, root, true)
+    }
+
+    /// Like [`Catalog::load`], from a tree.
+    ///
+    /// # Errors
+    /// As [`Catalog::load`].
+    pub fn salvage(&self, name: &str, root: Node) -> Result<(Document, Vec<Part>), Problems> {
+        self.valid_parts(name, root, false)
+    }
+
+    fn valid_parts(
+        &self,
+        name: &str,
+        mut root: Node,
+        saved: bool,
+    ) -> Result<(Document, Vec<Part>), Problems> {
+        let mut parts = Vec::new();
+        loop {
+            let mut problems = self.grammar.check(&root);
+            let mut items = Vec::new();
+            if problems.is_empty() {
+                (items, problems) = self.items(&root, saved);
+            }
+            if problems.is_empty() {
+                return Ok((Document { root, items, unread: Vec::new() }, parts));
+            }
+            // Each round takes something out. What refers to that is wrong in the next one.
+            let out = take_out(&mut root, &problems);
+            if out.is_empty() {
+                return Problems::check(name, problems).map(|()| Default::default());
+            }
+            parts.extend(out);
+        }
+    }
+
+    /// Adds parts to a document, except for what is set there by now.
+    #[must_use]
+    pub fn with_parts(&self, document: Document, parts: &[Part]) -> Document {
+        let mut root = document.root;
+        if parts.iter().filter(|part| part.add_to(&mut root)).count() == 0 {
+            return Document { root, ..document };
+        }
+        let implicit = document.items.into_iter().filter(|i| i.implicit).collect();
+        self.as_it_is(root, implicit)
+    }
+
+    /// A document of all that is there, with the items of what is valid.
+    fn as_it_is(&self, root: Node, implicit: Vec<Item>) -> Document {
+        let problems = self.grammar.check(&root);
+        let (items, more) = match problems.is_empty() {
+            true => self.items(&root, false),
+            false => (Vec::new(), problems),
+        };
+        let (mut items, unread) = match more.is_empty() {
+            true => (items, Vec::new()),
+            false => match self.salvage("", root.clone()) {
+                Ok((rest, parts)) => (rest.items, parts),
+                Err(_) => (items, Vec::new()),
+            },
+        };
+        let stated: HashSet<String> =
+            items.iter().filter(|i| i.with.is_some()).map(|i| i.key.clone()).collect();
+        items.extend(implicit.into_iter().filter(|i| !stated.contains(&i.key)));
+        Document { root, items, unread }
+    }
+
+    fn items(&self, root: &Node, saved: bool) -> (Vec<Item>, Vec<Problem>) {
+        let doc = Doc::new(root).saved(saved);
         let mut draft = Draft::default();
         for section in &self.sections {
             section.items(&doc, &mut draft);
@@ -157,10 +250,7 @@ impl<C> Catalog<C> {
     }
 
     /// Dumps the running configuration at once: for small configurations, and for tests.
-    ///
-    /// # Errors
-    /// If a section dumps what it would not read, which is a bug in the program.
-    pub fn dump(&self, cx: &C) -> Result<Document, Problems> {
+    pub fn dump(&self, cx: &C) -> Document {
         let mut collected = self.collect(cx);
         while !collected.go_on(cx) {}
         self.write_out(collected)
@@ -168,31 +258,33 @@ impl<C> Catalog<C> {
 
     /// Starts to collect the running configuration.
     pub fn collect(&self, cx: &C) -> Collected<C> {
-        let mut dump = Dump { root: Node::default(), grammar: &self.grammar };
+        let (root, implicit) = (Node::default(), Vec::new());
+        let mut dump = Dump { root, grammar: &self.grammar, implicit };
         let mut walks = Vec::new();
         for section in &self.sections {
             section.dump(cx, &mut dump);
             walks.extend(section.walk(cx));
         }
         walks.reverse();
-        Collected { root: dump.root, walks, laters: Vec::new(), pieces: 0 }
+        let Dump { root, implicit, .. } = dump;
+        Collected { root, implicit, walks, laters: Vec::new(), pieces: 0 }
     }
 
     /// Writes the collected configuration as a document. Does not need the router any more: for
     /// another thread, as it takes a second for some ten thousand routes.
-    ///
-    /// # Errors
-    /// See [`Catalog::dump`].
-    pub fn write_out(&self, collected: Collected<C>) -> Result<Document, Problems> {
-        let mut dump = Dump { root: collected.root, grammar: &self.grammar };
-        collected.laters.into_iter().for_each(|later| later(&mut dump));
-        self.check("running configuration", dump.root)
+    pub fn write_out(&self, collected: Collected<C>) -> Document {
+        let Collected { root, implicit, laters, .. } = collected;
+        let mut dump = Dump { root, grammar: &self.grammar, implicit };
+        laters.into_iter().for_each(|later| later(&mut dump));
+        let Dump { root, implicit, .. } = dump;
+        self.as_it_is(root, implicit)
     }
 }
 
 /// The running configuration while it is collected.
 pub struct Collected<C> {
     root: Node,
+    implicit: Vec<Item>,
     /// Remaining walks; the last is next.
     walks: Vec<Walk<C>>,
     laters: Vec<Later>,

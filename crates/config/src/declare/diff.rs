@@ -74,7 +74,7 @@ fn unlike(other: &[Item], running: &[Item], stays: bool) -> HashMap<String, bool
     let (old, new) = (by_key(other), by_key(running));
     let mut paths = HashMap::new();
     let mut add = |item: &Item| _ = paths.insert(place(item).to_owned(), false);
-    for item in running {
+    for item in running.iter().filter(|i| !i.implicit) {
         match old.get(&*item.key) {
             Some(before) if before.set == item.set => {}
             Some(before) => {
@@ -95,7 +95,8 @@ fn unlike(other: &[Item], running: &[Item], stays: bool) -> HashMap<String, bool
             }
         }
     }
-    other.iter().filter(|item| !new.contains_key(&*item.key)).for_each(add);
+    let stated = other.iter().filter(|i| !i.implicit);
+    stated.filter(|item| !new.contains_key(&*item.key)).for_each(add);
     paths
 }
 

@@ -58,6 +58,8 @@ pub struct Item {
     pub(crate) recreate: bool,
     pub(crate) sticky: bool,
     pub(crate) with: Option<String>,
+    pub(crate) claims: Option<String>,
+    pub(crate) implicit: bool,
 }
 
 impl Item {
@@ -81,6 +83,8 @@ impl Item {
             recreate: false,
             sticky: false,
             with: None,
+            claims: None,
+            implicit: false,
         }
     }
 
@@ -127,10 +131,27 @@ impl Item {
         self
     }
 
-    /// Makes it matter only when the item with this key is set.
+    /// Makes it a property of the item with this key, which can be given only before that is set: if
+    /// it differs, that is unset and set again.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>) -> Item {
         self.with = Some(key.into());
+        self
+    }
+
+    /// Says which of something that exists once it takes, such as an index: another item that has it
+    /// by default steps aside.
+    #[must_use]
+    pub fn claims(mut self, what: impl Into<String>) -> Item {
+        self.claims = Some(what.into());
+        self
+    }
+
+    /// Marks it as what is so by default: it is set only along with what it belongs to, and is no
+    /// difference.
+    #[must_use]
+    pub fn implicit(mut self) -> Item {
+        self.implicit = true;
         self
     }
 

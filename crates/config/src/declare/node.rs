@@ -1,5 +1,6 @@
 //! A document as a tree of YAML values, each with its place.
 
+use super::part::PathStep;
 use indexmap::IndexMap;
 use std::fmt;
 
@@ -189,6 +190,52 @@ impl Node {
     /// Returns the value at a path of keys.
     pub fn at(&self, path: &[&str]) -> Option<&Node> {
         path.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Finds a path as items and problems write it: `interfaces.host-eth0.100.addresses[1]`. Keys may
+    /// have dots in them.
+    pub fn steps_to(&self, path: &str) -> Option<Vec<PathStep>> {
+        let mut steps = Vec::new();
+        self.find(path, &mut steps).then_some(steps)
+    }
+
+    fn find(&self, path: &str, steps: &mut Vec<PathStep>) -> bool {
+        let mut go = |step: PathStep, below: &Node, rest: &str| {
+            steps.push(step);
+            let found = below.find(rest.strip_prefix('.').unwrap_or(rest), steps);
+            if !found {
+                steps.pop();
+            }
+            found
+        };
+        match &self.value {
+            _ if path.is_empty() => true,
+            Value::List(list) => {
+                let split = path.strip_prefix('[').and_then(|p| p.split_once(']'));
+                let part = split.and_then(|(n, rest)| Some((n.parse::<usize>().ok()?, rest)));
+                part.is_some_and(|(n, rest)| {
+                    list.get(n).is_some_and(|below| go(PathStep::At(n), below, rest))
+                })
+            }
+            Value::Map(map) => {
+                let ends = path.match_indices(['.', '[']).map(|(at, _)| at).chain([path.len()]);
+                let ends: Vec<usize> = ends.collect();
+                // The longest key first.
+                ends.into_iter().rev().any(|end| {
+                    let (key, rest) = path.split_at(end);
+                    map.get(key).is_some_and(|below| go(PathStep::Key(key.into()), below, rest))
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns what is at the end of some steps.
+    pub fn below(&self, steps: &[PathStep]) -> Option<&Node> {
+        steps.iter().try_fold(self, |node, step| match step {
+            PathStep::Key(key) => node.get(key),
+            PathStep::At(n) => node.list().get(*n),
+        })
     }
 
     /// Creates the value at a path of keys, with maps as needed, and passes it to `f`.

@@ -90,11 +90,11 @@ struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    fn new(is: &'a [Item], desired: &'a [Item]) -> Change<'a> {
+    fn new(old: &'a [Item], new: &'a [Item]) -> Change<'a> {
         let by_key = |items: &'a [Item]| -> ByKey<'a> {
             items.iter().filter(|i| i.with.is_none()).map(|i| (i.key.as_str(), i)).collect()
         };
-        let (is, desired) = (by_key(is), by_key(desired));
+        let (is, desired) = (by_key(old), by_key(new));
         let mut dirty = HashSet::new();
         for (key, item) in &is {
             let same = match desired.get(key) {
@@ -106,6 +106,7 @@ impl<'a> Change<'a> {
             }
         }
         dirty.extend(desired.keys().filter(|key| !is.contains_key(*key)));
+        dirty.extend(recreated(old, new).into_iter().filter(|key| desired.contains_key(key)));
         let mut change = Change { is, desired, dirty, cycled: HashSet::new() };
         change.spread();
         change
@@ -142,8 +143,33 @@ impl<'a> Change<'a> {
     }
 }
 
+/// Returns the keys of items that are there and whose properties change.
+fn recreated<'a>(is: &'a [Item], desired: &'a [Item]) -> Vec<&'a str> {
+    type Properties<'a> = HashMap<&'a str, (&'a str, &'a Item)>;
+    let properties = |items: &'a [Item]| -> Properties<'a> {
+        let own = |i: &'a Item| Some((i.key.as_str(), (i.with.as_deref()?, i)));
+        items.iter().filter_map(own).collect()
+    };
+    let (is, desired) = (properties(is), properties(desired));
+    let claimed: HashMap<&str, &str> =
+        desired.values().filter_map(|(of, i)| Some((i.claims.as_deref()?, *of))).collect();
+    let changed = |(key, (of, item)): (&&str, &(&'a str, &Item))| {
+        let changes = match desired.get(key) {
+            Some((_, new)) => new.set != item.set,
+            // It may be any, but not one that another needs.
+            None => {
+                let claims = item.claims.as_deref().and_then(|c| claimed.get(c));
+                claims.is_some_and(|by| by != of)
+            }
+        };
+        changes.then_some(*of)
+    };
+    is.iter().filter_map(changed).collect()
+}
+
 /// Plans the steps from `is` to `desired`.
 pub fn plan(is: &[Item], desired: &[Item]) -> Plan {
+    let from_nothing = is.is_empty();
     let change = Change::new(is, desired);
     let mut steps = Vec::new();
     for item in sorted(is).into_iter().rev() {
@@ -164,6 +190,8 @@ pub fn plan(is: &[Item], desired: &[Item]) -> Plan {
     }
     for item in sorted(desired) {
         let wanted = match &item.with {
+            // Where there is nothing, what is so by default follows from the order.
+            Some(_) if item.implicit && from_nothing => false,
             Some(key) => change.is_set(key),
             None => change.is_set(&item.key),
         };

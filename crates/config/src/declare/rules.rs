@@ -47,7 +47,7 @@ pub enum Name {
     Number(u64, u64),
     /// A kernel device: a lower-case letter first, and this number of characters at most.
     Device(usize),
-    /// A label: lower-case letters, digits and dashes, and this number of characters at most.
+    /// A label: a lower-case letter first, and this number of characters at most.
     Label(usize),
 }
 
@@ -74,20 +74,25 @@ impl Rule {
 }
 
 impl Name {
+    /// Returns whether a document may have this name.
+    pub fn takes(self, text: &str) -> bool {
+        self.check(text).is_ok()
+    }
+
     fn check(self, text: &str) -> Result<(), String> {
         let word =
             !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
-        let word =
-            word && text.len() <= 63 && !text.contains(['{', '}', '|', '"', '\'', '#', '\\']);
-        let small = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let label = text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(small);
+        let word = word && text.len() <= 63 && !text.contains(ODD);
+        // As vppcfg checks it, which looks at the beginning only (`ice0.1234`).
+        let label = word && text.starts_with(|c: char| c.is_ascii_lowercase());
         let good = match self {
             Name::Any => word,
             Name::Numbered(prefix) => text.strip_prefix(prefix).is_some_and(is_number),
             Name::Number(least, most) => {
                 is_number(text) && text.parse().is_ok_and(|n: u64| (least..=most).contains(&n))
             }
-            Name::Device(most) | Name::Label(most) => label && text.len() <= most,
+            Name::Device(most) => label && text.len() <= most && !text.contains('/'),
+            Name::Label(most) => label && text.len() <= most,
         };
         if good { Ok(()) } else { Err(self.expected()) }
     }
@@ -101,7 +106,7 @@ impl Name {
                 format!("a device's name: a small letter first, at most {most} characters")
             }
             Name::Label(most) => {
-                format!("a label of small letters, digits and dashes, at most {most} characters")
+                format!("a label: a small letter first, at most {most} characters")
             }
         }
     }
@@ -113,6 +118,25 @@ fn is_number(text: &str) -> bool {
         && text.len() <= 10
         && text.bytes().all(|b| b.is_ascii_digit())
         && (text == "0" || !text.starts_with('0'))
+}
+
+/// Characters that mean something in a command line.
+const ODD: &[char] = &['{', '}', '|', '"', '\'', '#', '\\'];
+
+/// Longest path of a file in a document.
+const MAX_PATH: usize = 1024;
+
+/// Checks the path of a file that a command and a document name.
+///
+/// # Errors
+/// What is wrong: it must be absolute, as the router runs in another directory than its users, and
+/// one word of a command line.
+pub fn file_path(text: &str) -> Result<(), String> {
+    let odd = |c: char| c.is_whitespace() || c.is_control() || ODD.contains(&c);
+    if text.starts_with('/') && text.len() <= MAX_PATH && !text.contains(odd) {
+        return Ok(());
+    }
+    Err("an absolute path without blanks, quotes, braces, `|', `#' and backslashes".into())
 }
 
 /// Parses a MAC address: six bytes in hex with colons or dashes, or three groups of four digits.
@@ -158,6 +182,14 @@ impl Kind {
     fn expected(self, found: &Value) -> String {
         let quote = matches!(found, Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Null);
         let quote = if quote { " (in quotes, if a string is meant)" } else { "" };
+        // `mtu: "1500"` is a string.
+        let bare = match found {
+            Value::Text(text) if text.parse::<i128>().is_ok() => " without quotes",
+            Value::Text(text) if ["true", "false", "yes", "no"].contains(&text.as_str()) => {
+                " without quotes"
+            }
+            _ => "",
+        };
         match self {
             Kind::Keys => "keys and values".into(),
             Kind::Named(Name::Any) => "names, each with a colon and its keys below it".into(),
@@ -171,8 +203,8 @@ impl Kind {
                 Value::Text(one) => format!("a list, such as [{one}],"),
                 _ => "a list".into(),
             },
-            Kind::Bool => "true or false".into(),
-            Kind::Int(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Bool => format!("true or false{bare}"),
+            Kind::Int(least, most) => format!("a whole number from {least} to {most}{bare}"),
             Kind::Word(words) => format!("one of {}{quote}", words.join(", ")),
             Kind::Text(most) => {
                 format!("a string of at most {most} characters, without quotes in it{quote}")
@@ -347,6 +379,9 @@ mod tests {
         }
         assert!(
             Name::Device(15).check("ice12-0-0").is_ok() && Name::Device(15).check("0a").is_err()
+        );
+        assert!(
+            Name::Device(15).check("ice0.1234").is_ok() && Name::Device(15).check("a/b").is_err()
         );
         assert!(Name::Any.check("host-eth0.100").is_ok() && Name::Any.check("a b").is_err());
         assert!(

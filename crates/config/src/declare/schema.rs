@@ -9,7 +9,8 @@ use std::net::IpAddr;
 pub const VPPCFG: &str = "vppcfg";
 
 const MTU: Kind = Kind::Int(128, 9216);
-const NOTE: Kind = Kind::Text(64);
+// vppcfg states a length of 64 in a way that its library does not check.
+const NOTE: Kind = Kind::Text(4096);
 const LCP: Kind = Kind::Name(Name::Device(15));
 const VLAN: Kind = Kind::Int(1, 4095);
 const RING: Kind = Kind::Int(8, 32_768);

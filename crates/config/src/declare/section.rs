@@ -1,6 +1,6 @@
 //! Sections: how a feature takes part in the configuration.
 
-use super::item::Draft;
+use super::item::{Draft, Item};
 use super::node::Node;
 use super::rules::{Grammar, Rule};
 
@@ -51,6 +51,7 @@ pub const OURS: &str = "thalweg";
 pub struct Dump<'a> {
     pub(crate) root: Node,
     pub(crate) grammar: &'a Grammar,
+    pub(crate) implicit: Vec<Item>,
 }
 
 impl Dump<'_> {
@@ -87,6 +88,12 @@ impl Dump<'_> {
         self.root.put(path, value);
     }
 
+    /// Adds an item for what the running configuration has by default, and a document therefore need
+    /// not say: a rollback restores it.
+    pub fn implicit(&mut self, item: Item) {
+        self.implicit.push(item.implicit());
+    }
+
     /// Returns true if a value is valid at a path of keys.
     pub fn takes(&self, path: &[&str], value: impl Into<super::Value>) -> bool {
         self.grammar.takes(path, &value.into())
@@ -113,6 +120,7 @@ pub fn is_loopback(name: &str) -> bool {
 #[derive(Clone, Copy)]
 pub struct Doc<'a> {
     root: &'a Node,
+    saved: bool,
 }
 
 /// A value of a document, and the path to it.
@@ -138,7 +146,18 @@ pub struct Interface<'a> {
 impl<'a> Doc<'a> {
     /// Wraps a document.
     pub fn new(root: &'a Node) -> Doc<'a> {
-        Doc { root }
+        Doc { root, saved: false }
+    }
+
+    /// The same document as one that the router has written: what it leaves out is as it was by
+    /// default then.
+    pub(crate) fn saved(self, saved: bool) -> Doc<'a> {
+        Doc { saved, ..self }
+    }
+
+    /// Returns whether the router has written it.
+    pub fn is_saved(&self) -> bool {
+        self.saved
     }
 
     /// Returns the value at a path of keys.

@@ -59,6 +59,18 @@ fn plain(error: &serde_saphyr::Error) -> String {
     let end = text.rfind(" at line ").or_else(|| text.rfind("; line "));
     let first = text.get(..end.unwrap_or(text.len())).unwrap_or(&text);
     let first = first.lines().next().unwrap_or("invalid YAML").trim();
+    // The library names its limits by their fields.
+    if let Some(limit) = first.strip_prefix("budget breached: ") {
+        return match limit.split([' ', '{', '(']).next().unwrap_or_default() {
+            "Documents" => {
+                "a second document begins here; a file has one: remove the `---' between \
+                            them, or use two files"
+                    .into()
+            }
+            "Depth" | "ExceededDepth" => format!("nested deeper than {MAX_DEPTH} levels"),
+            _ => "more settings than a document may have".into(),
+        };
+    }
     let twice = first.strip_prefix("duplicate mapping key: ").and_then(|k| k.split_once(", set "));
     match twice {
         Some((key, _)) => format!("`{key}' is a duplicate key: merge both entries into one"),
@@ -226,7 +238,10 @@ mod tests {
             says("a: 1\na: 2\n")
         );
         assert!(says("a:\n\tb: 2\n").starts_with("tab in indentation"), "{}", says("a:\n\tb: 2\n"));
-        assert!(parse("a: 1\n---\nb: 2\n").is_err());
+        let two = says("a: 1\n---\nb: 2\n");
+        assert!(two.starts_with("a second document begins here"), "{two}");
+        let deep = says(&format!("{}1{}", "[".repeat(60), "]".repeat(60)));
+        assert!(deep.starts_with("nested deeper than 32"), "{deep}");
         assert!(parse(&format!("{}1{}", "[".repeat(60), "]".repeat(60))).is_err());
     }
 

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
+use thalweg_tables::flow::{FlowId, Millis};
+
 use super::{Counts, Event, Live, Tracker, WhenFull};
+use crate::batch::Batch;
 use crate::timeout::Policy;
 
 impl<const W: usize> Tracker<W> {
@@ -14,6 +17,24 @@ impl<const W: usize> Tracker<W> {
     /// Returns whether there are no connections.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
+    }
+
+    /// The connection of packet `i` of a batch that was [looked up](Self::look_up), and whether the
+    /// packet is in the reply direction. Nothing is counted and no state changes.
+    ///
+    /// # Panics
+    /// If the batch has no packet `i`.
+    pub fn find(&self, batch: &Batch<W>, i: usize, now: Millis) -> Option<(FlowId, bool)> {
+        let headers = &batch.headers[..batch.len][i];
+        if !headers.kind.is_tracked() {
+            return None;
+        }
+        let found = self.table.find(&batch.keys[i], batch.hashes[i])?;
+        if self.table.is_expired(found.flow(), now) {
+            return None;
+        }
+        let reply = super::direction(self.table.get(found.flow()), found, headers.swapped)?;
+        Some((found.flow(), reply))
     }
 
     /// Number of connections that the tracker was created for.

@@ -296,6 +296,8 @@ fn segment(mut src: Side, mut dst: Side, p: &Packet, check: bool) -> Option<(Sid
         true => (0, 0),
         false => (shift(&src, &dst, &src), shift(&src, &dst, &dst)),
     };
+    // What a side sends first says where it is, whatever it acknowledges.
+    let mut judged = true;
     if src.state < SYN_SENT {
         if syn && dst.scale.is_some() && !dst.guessed {
             match p.scale {
@@ -318,6 +320,7 @@ fn segment(mut src: Side, mut dst: Side, p: &Packet, check: bool) -> Option<(Sid
         let limit = end_of(p, seq) + (dst.window << your_shift).max(1);
         if src.acceptable as u32 == 1 || limit >= src.acceptable {
             src.acceptable = limit;
+            judged = false;
         }
         src.window = src.window.max(window);
         src.spoke = true;
@@ -330,11 +333,14 @@ fn segment(mut src: Side, mut dst: Side, p: &Packet, check: bool) -> Option<(Sid
     let acks = p.flags & ACK != 0 && !(p.ack == 0 && p.flags & RST != 0);
     let ack = if acks { unwrap(p.ack, dst.highest) } else { dst.highest };
     let reset = p.flags & RST != 0;
+    let near = |highest: i64| ack - highest <= OFF && highest - ack <= OFF << my_shift;
+    if !judged && !near(dst.highest) {
+        (dst.highest, dst.acceptable) = (ack, ack);
+    }
     let limit = unwrap(src.acceptable as u32, span.1);
     let inside = span.1 <= limit
         && span.0 >= src.highest - (dst.window << your_shift)
-        && ack - dst.highest <= OFF
-        && dst.highest - ack <= OFF << my_shift
+        && near(dst.highest)
         && (!reset || (seq - src.highest).abs() <= 1);
     let loose = dst.state < SYN_SENT || dst.state >= FIN_WAIT_2 || src.state >= FIN_WAIT_2;
     let outside = unwrap((src.acceptable + OFF) as u32, span.1);

@@ -120,6 +120,27 @@ fn the_life_of_a_connection() {
     assert_eq!(lab.tracker.live(), Live::default());
 }
 
+/// The opener has given up and sent another SYN, or was picked up while the other side was far
+/// ahead: what the answer acknowledges was not seen.
+#[test]
+fn the_first_answer_is_not_judged_by_what_was_not_seen() {
+    let mut lab = Lab::new(64);
+    for (port, second) in [(1, 0x5000_0000), (2, 0x6fff_0000), (3, 0xb000_0000)] {
+        assert_eq!(lab.commit(&to(port, SYN, 1000, 0, 0)), "new|trk");
+        assert_eq!(lab.commit(&to(port, SYN, second, 0, 0)), "new|trk");
+        let answer = back(port, SYN | ACK, 77, second + 1, 0);
+        assert_eq!(lab.see(&answer), "est|rpl|trk", "{second:#x}");
+        assert_eq!(lab.see(&to(port, ACK, second + 1, 78, 10)), "est|trk");
+        assert_eq!(lab.see(&back(port, ACK, 78, second + 11, 10)), "est|rpl|trk");
+        // From now on, it is.
+        assert_eq!(lab.see(&back(port, ACK, 88, second + 1_000_000, 10)), "inv|trk");
+        assert_eq!(lab.see(&to(port, ACK, second + 2_000_000, 88, 10)), "inv|trk");
+    }
+    assert_eq!(lab.commit(&to(4, ACK, 5000, 100, 10)), "new|trk");
+    assert_eq!(lab.see(&back(4, ACK, 900_000_000, 800_000, 10)), "est|rpl|trk");
+    assert_eq!(lab.see(&back(4, ACK, 900_000_010, 800_000, 10)), "est|rpl|trk");
+}
+
 #[test]
 fn without_checks_all_is_in_the_window() {
     let mut lab = Lab::new(10);

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::mpsc;
 use std::time::Duration;
 use thalweg_device::{
-    Caps, Device, DeviceError, InterfaceSpec, MacAddr, RxQueue, SwIfIndex, interface,
+    Caps, Device, DeviceError, InterfaceSpec, MacAddr, RxQueue, SwIfIndex, SystemDevice, interface,
 };
 use thalweg_graph::{Control, FileInfo, NodeId, Remote, RxMode};
 
@@ -58,6 +58,12 @@ impl Hosts {
 struct HostInterface {
     port: HostPort,
     options: Options,
+    /// MAC address of the interface; all zero without Ethernet.
+    mac: MacAddr,
+    /// All frames are wanted, whatever their destination is.
+    all: bool,
+    /// MTU set by the user, which the device's limits.
+    wanted_mtu: Option<u32>,
     rx: Vec<QueueInfo>,
     tx_size: Option<RingSize>,
     /// Frames lost by the kernel that were passed to workers.
@@ -133,6 +139,8 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
     if framing == Framing::Ethernet && mac != device_mac {
         port.set_promiscuous(true).map_err(failed)?;
     }
+    // What comes before the interface is up is not received.
+    port.refuse().map_err(failed)?;
     let info = port.info.clone();
     let rx = std::mem::take(&mut port.rx);
     let mut tx: Vec<_> = std::mem::take(&mut port.tx).into_iter().map(Some).collect();
@@ -144,6 +152,9 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         tx_size: port.sockets().iter().find_map(|s| s.tx_size()),
         port,
         options,
+        mac,
+        all: false,
+        wanted_mtu: None,
         rx: queues.clone(),
         missed: 0,
         input,
@@ -308,6 +319,16 @@ impl HostInterface {
     fn failed(e: crate::Error) -> DeviceError {
         DeviceError::Failed(with_source(&e))
     }
+
+    /// Makes the device promiscuous as long as frames to other MAC addresses than its own are
+    /// wanted: all, or those to an address of the interface's own.
+    fn needs_all(&mut self, mac: MacAddr, all: bool) -> Result<(), DeviceError> {
+        let is_ethernet = self.options.framing == Framing::Ethernet;
+        let other = is_ethernet && mac != MacAddr(self.port.info.mac.0);
+        self.port.set_promiscuous(all || other).map_err(Self::failed)?;
+        (self.mac, self.all) = (mac, all);
+        Ok(())
+    }
 }
 
 fn ring_line(what: &str, queue: u32, size: Option<RingSize>) -> Vec<String> {
@@ -343,15 +364,14 @@ impl Device for HostInterface {
     }
 
     fn set_promiscuous(&mut self, _c: &mut Control, on: bool) -> Result<(), DeviceError> {
-        // An interface with its own MAC address needs all frames anyway.
-        if on { self.port.set_promiscuous(true).map_err(Self::failed) } else { Ok(()) }
+        self.needs_all(self.mac, on)
     }
 
-    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
+    fn set_mac(&mut self, _c: &mut Control, mac: MacAddr) -> Result<bool, DeviceError> {
         if self.options.framing == Framing::Ip {
             return Ok(false);
         }
-        self.port.set_promiscuous(true).map_err(Self::failed)?;
+        self.needs_all(mac, self.all)?;
         Ok(true)
     }
 
@@ -364,6 +384,7 @@ impl Device for HostInterface {
                 found: u64::from(mtu),
             });
         }
+        self.wanted_mtu = Some(mtu);
         Ok(true)
     }
 
@@ -491,6 +512,24 @@ impl Device for HostInterface {
         Ok(())
     }
 
+    fn system_changed(&mut self, now: &SystemDevice) -> Option<u32> {
+        let info = &mut self.port.info;
+        if info.name != now.name {
+            tracing::info!("device {} has been renamed to {}", info.name, now.name);
+            info.name.clone_from(&now.name);
+        }
+        let has_new_mac = std::mem::replace(&mut info.mac, now.mac) != now.mac;
+        let has_new_mtu = std::mem::replace(&mut info.mtu, now.mtu) != now.mtu;
+        if has_new_mac && let Err(e) = self.needs_all(self.mac, self.all) {
+            tracing::warn!("{e}");
+        }
+        if !has_new_mtu {
+            return None;
+        }
+        self.port.set_mtu(now.mtu);
+        Some(self.wanted_mtu.map_or(now.mtu, |mtu| mtu.min(now.mtu)))
+    }
+
     fn caps(&self) -> Option<Caps> {
         Some(self.capabilities())
     }
@@ -591,8 +630,18 @@ fn link_event(c: &mut Control, e: &LinkEvent) {
                 let _ = interface::set_speed(c, sw_if, kbps(info));
                 let _ = interface::set_link(c, sw_if, info.is_running());
                 let device = c.state::<thalweg_device::Interfaces>().borrow().device(sw_if);
+                let Some(device) = device else { return };
                 // A device gets its queueing discipline when it first comes up.
-                let _ = device.map(|d| d.borrow_mut().set_option("unqueued", info.unqueued));
+                let _ = device.borrow_mut().set_option("unqueued", info.unqueued);
+                let (name, mac, mtu) = (info.name.clone(), info.mac.0, info.mtu);
+                let mtu = device.borrow_mut().system_changed(&SystemDevice {
+                    name,
+                    mac: MacAddr(mac),
+                    mtu,
+                });
+                if let Some(mtu) = mtu {
+                    let _ = interface::follow_link_mtu(c, sw_if, mtu);
+                }
                 let _ = interface::refresh_caps(c, sw_if);
             }
         }

@@ -144,7 +144,7 @@ fn host(i: &Interface<'_>, device: &str, out: &mut Draft) {
     }
     let is_off = |key: &str| i.get(key).filter(|f| f.node.bool() == Some(false));
     if is_off("checksum-offload").is_some() {
-        command += " cksum-gso-disable";
+        command += " checksum-offload-disable";
     }
     let item = Item::new(rank::CREATE, interface_key(name), i.path(""), command)
         .unset(format!("delete host-interface name {device}"));
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(commands("interfaces:\n  host-eth0:\n"), "create host-interface name eth0");
         assert_eq!(
             with("version: v3, rx-queues: 2, tx-queues: 1, rx-size: 4096, checksum-offload: false"),
-            "create host-interface v3 name eth0 num-rx-queues 2 rx-size 4096 cksum-gso-disable"
+            "create host-interface v3 name eth0 num-rx-queues 2 rx-size 4096 checksum-offload-disable"
         );
         assert_eq!(
             with("mode: ip, qdisc-bypass: false"),

@@ -149,6 +149,19 @@ pub(crate) fn receive_scattered(
     check_len(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags) })
 }
 
+/// The present name of a device of the calling thread's namespace (`SIOCGIFNAME`, netdevice(7)).
+pub(crate) fn name_of(fd: BorrowedFd<'_>, ifindex: u32) -> Option<String> {
+    // SAFETY: all zeroes is a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = ifindex as i32;
+    // SAFETY: the kernel reads the index and writes the name into the request.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFNAME as _, &raw mut request) };
+    let bytes: Vec<u8> =
+        request.ifr_name.iter().map(|c| *c as u8).take_while(|byte| *byte != 0).collect();
+    let name = String::from_utf8(bytes).ok()?;
+    (result >= 0 && !name.is_empty()).then_some(name)
+}
+
 /// Reads the speed of a device through `SIOCETHTOOL`, in Mbit/s, if it has one.
 ///
 /// `/sys/class/net` does not help here: it shows the namespace of the process that mounted it, not

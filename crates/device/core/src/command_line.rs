@@ -8,7 +8,7 @@ use thalweg_graph::Control;
 /// Maximum number of names in an error message.
 const LISTED: usize = 8;
 
-/// Takes an interface by name, or by index if no interface has that name.
+/// Takes an interface by name, device or tag ([`Interfaces::resolve`]), or else by index.
 ///
 /// # Errors
 /// If the interface does not exist; the message lists similar names.
@@ -16,7 +16,7 @@ pub fn interface_arg(c: &Control, args: &mut Args<'_>) -> Result<SwIfIndex, CliE
     let word = args.word("interface")?;
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    if let Ok(sw_if) = all.find(word) {
+    if let Some(sw_if) = all.resolve(word) {
         return Ok(sw_if);
     }
     if let Some(sw_if) = word.parse().ok().filter(|i| all.get(*i).is_some()) {

@@ -14,9 +14,9 @@ pub use family::create_sub;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
 pub use rows::{IfRow, IfTable};
 pub use set::{
-    MTU_RANGE, accept_all, clear_counters, refresh_caps, set_admin, set_link, set_link_mtu,
-    set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode, set_rx_placement,
-    set_speed, set_tag,
+    MTU_RANGE, accept_all, check_mac, clear_counters, follow_link_mtu, refresh_caps, set_admin,
+    set_link, set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode,
+    set_rx_placement, set_speed, set_tag,
 };
 pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
 
@@ -30,8 +30,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 pub use thalweg_buffer::SwIfIndex;
+use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
-use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode};
+use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode, clock};
 use thalweg_tables::snapshot::{self, Snapshot};
 pub use thalweg_wire::MacAddr;
 
@@ -215,6 +216,11 @@ pub trait Device: 'static {
     ) -> Result<(), DeviceError> {
         Err(DeviceError::Failed(format!("{}: receive queues cannot be moved", self.dev_type())))
     }
+    /// Follows changes of the system's device behind the interface; returns the MTU of the link if
+    /// that has changed.
+    fn system_changed(&mut self, _now: &SystemDevice) -> Option<u32> {
+        None
+    }
     /// Current offloads, if they can change while the device is in use.
     fn caps(&self) -> Option<Caps> {
         None
@@ -223,6 +229,17 @@ pub trait Device: 'static {
     fn poll_missed(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Stops everything before the interface is deleted.
     fn delete(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
+}
+
+/// The system's device behind an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemDevice {
+    /// Its name, which may change.
+    pub name: String,
+    /// Its own MAC address.
+    pub mac: MacAddr,
+    /// Its MTU in bytes.
+    pub mtu: u32,
 }
 
 /// Parameters of a new interface.
@@ -279,6 +296,8 @@ pub struct InterfaceView {
     pub admin_up: bool,
     /// Link is up.
     pub link_up: bool,
+    /// Ticks (see [`thalweg_graph::clock`]) at which it last went up or down.
+    pub state_since: u64,
     /// MTU of the device.
     pub link_mtu: u32,
     /// MTUs of packets.
@@ -404,6 +423,7 @@ impl Interfaces {
             mac: MacAddr::ZERO,
             admin_up: false,
             link_up: false,
+            state_since: 0,
             link_mtu: 0,
             mtu: Mtu::default(),
             speed_kbps: 0,
@@ -439,6 +459,22 @@ impl Interfaces {
     /// [`DeviceError::Unknown`].
     pub fn find(&self, name: &str) -> Result<SwIfIndex, DeviceError> {
         self.by_name.get(name).copied().ok_or_else(|| DeviceError::Unknown(name.into()))
+    }
+
+    /// Looks up an interface by what people call it: its name, that of its device in the kernel
+    /// (`eth0` for `host-eth0`), or its tag if no other has the same.
+    pub fn resolve(&self, word: &str) -> Option<SwIfIndex> {
+        let exact = |name: &str| self.by_name.get(name).copied();
+        exact(word).or_else(|| exact(&format!("host-{word}"))).or_else(|| {
+            let mut tagged = self.iter().filter(|v| !word.is_empty() && v.tag == word);
+            let first = tagged.next()?.sw_if;
+            tagged.next().is_none().then_some(first)
+        })
+    }
+
+    /// Reserved indices, by the name of the future interface.
+    pub fn reserved(&self) -> impl Iterator<Item = (&str, SwIfIndex)> {
+        self.indices.reserved().map(|(name, index)| (name, SwIfIndex(index)))
     }
 
     /// All interfaces by index.
@@ -524,6 +560,17 @@ pub fn view(c: &Control, sw_if: SwIfIndex) -> Result<InterfaceView, DeviceError>
     all.get(sw_if).cloned().ok_or_else(|| DeviceError::Unknown(format!("index {sw_if}")))
 }
 
+/// Returns whether what a worker reported at `at` (ticks) of an interface still holds: it is up, as
+/// is its parent, and neither has been down since. Reports wait in a queue, and packets in rings,
+/// while the interface or its link goes down.
+pub fn is_current(c: &Control, sw_if: SwIfIndex, at: u64) -> bool {
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    let since_then = |v: &InterfaceView| v.is_up() && at >= v.state_since;
+    let parent = |v: &InterfaceView| v.parent.is_none_or(|p| all.get(p).is_some_and(since_then));
+    all.get(sw_if).is_some_and(|v| since_then(v) && parent(v))
+}
+
 /// Looks up an interface's index by name.
 ///
 /// # Errors
@@ -532,11 +579,37 @@ pub fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
     c.state::<Interfaces>().borrow().find(name)
 }
 
+/// Checks that a document and a command line can have a name.
+///
+/// # Errors
+/// If they cannot.
+fn check_name(name: &str) -> Result<(), DeviceError> {
+    if Name::Any.takes(name) {
+        return Ok(());
+    }
+    let text = "the name of an interface has 1 to 63 bytes, without blanks, quotes, braces, `|', \
+                `#', backslashes and control characters";
+    Err(DeviceError::Failed(format!("{}: {text}", name.escape_debug())))
+}
+
+/// Ends the reservation of an index.
+///
+/// # Errors
+/// If none is reserved for this name.
+pub fn release_index(c: &mut Control, name: &str) -> Result<(), DeviceError> {
+    let all = c.state::<Interfaces>();
+    match all.borrow_mut().indices.release(name) {
+        true => Ok(()),
+        false => Err(DeviceError::Failed(format!("no index is reserved for `{name}'"))),
+    }
+}
+
 /// Reserves an index for the next interface of this name, so that it keeps the same index.
 ///
 /// # Errors
 /// If the interface exists, or the index is in use or out of range.
 pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<(), DeviceError> {
+    check_name(name)?;
     let all = c.state::<Interfaces>();
     let mut all = all.borrow_mut();
     if let Ok(there) = all.find(name) {
@@ -607,6 +680,10 @@ pub fn create(
         if a.by_name.contains_key(&spec.name) {
             return Err(DeviceError::Exists(spec.name));
         }
+        check_name(&spec.name)?;
+        if spec.mac != MacAddr([0; 6]) {
+            check_mac(spec.mac)?;
+        }
         a.indices.next(&spec.name).ok_or(DeviceError::Full)?
     };
     let (output, tx) = add_nodes(c, SwIfIndex(sw_if), &spec, tx)?;
@@ -618,6 +695,7 @@ pub fn create(
         mac: spec.mac,
         admin_up: false,
         link_up: spec.link_up,
+        state_since: clock::ticks(),
         link_mtu: spec.mtu,
         mtu: Mtu { l3: spec.mtu, ..Mtu::default() },
         speed_kbps: spec.speed_kbps,

@@ -3,6 +3,7 @@
 //! * [`interface`]: the registry of interfaces on the main thread, their events, and the table that
 //!   workers read.
 //! * [`output`]: the node in front of each interface's device.
+//! * [`link_header`]: what packets begin with.
 //! * [`offload`]: checksums and segmentation in software, for devices that cannot.
 //! * [`loopback`]: loopbacks and sinks, devices without hardware.
 //! * [`cli`]: the commands; [`command_line`]: CLI arguments for commands of features.
@@ -13,6 +14,7 @@ pub mod api_types;
 pub mod cli;
 pub mod command_line;
 pub mod interface;
+pub mod link_header;
 pub mod loopback;
 pub mod offload;
 pub mod output;
@@ -24,8 +26,8 @@ pub mod testing;
 pub use command_line::{interface_arg, interface_names};
 pub use interface::{
     Caps, Device, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec, InterfaceView,
-    Interfaces, MacAddr, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex, TagKind,
-    TagMatch, Tags, VlanTag,
+    Interfaces, MacAddr, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex, SystemDevice,
+    TagKind, TagMatch, Tags, VlanTag,
 };
 
 use thalweg_engine::Feature;

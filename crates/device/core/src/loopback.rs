@@ -59,6 +59,9 @@ pub fn create_loopback(
     instance: Option<u32>,
     mac: Option<MacAddr>,
 ) -> Result<SwIfIndex, DeviceError> {
+    if let Some(mac) = mac {
+        interface::check_mac(mac)?;
+    }
     create(c, "loop", "Loopback", instance, |i| {
         mac.unwrap_or(MacAddr([0xde, 0xad, 0, 0, (i >> 8) as u8, i as u8]))
     })

@@ -2,10 +2,13 @@
 //! packets.
 
 use crate::interface::Caps;
+use crate::link_header::Link;
 use thalweg_buffer::{Flags, Frame, GsoKind, Meta, Offload, Packet, PktMut};
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum::Checksum;
-use thalweg_wire::{gso, vlan};
+use thalweg_wire::crc32c::Crc32c;
+use thalweg_wire::ip::{PortTransport, port_transport, protocol};
+use thalweg_wire::{bytes, gso, vlan};
 
 /// Returns whether the device can take every packet of the frame unchanged.
 pub fn suits(frame: &Frame, caps: Caps) -> bool {
@@ -14,7 +17,7 @@ pub fn suits(frame: &Frame, caps: Caps) -> bool {
 
 /// Segmentation plan of a GSO packet with `before` bytes before its data; `None` if it is an
 /// ordinary packet or cannot be segmented, and so counts as one packet.
-pub fn plan(frame: &Frame, i: u8, before: usize) -> Option<gso::Plan> {
+pub fn plan(frame: &Frame, i: u8, before: usize, link: Link) -> Option<gso::Plan> {
     let meta = frame.meta(i);
     if !meta.flags().contains(Flags::OFFLOAD) || meta.offload.gso == GsoKind::None {
         return None;
@@ -22,7 +25,7 @@ pub fn plan(frame: &Frame, i: u8, before: usize) -> Option<gso::Plan> {
     let mut head = [0; gso::MAX_HEADERS];
     let n = copy(frame, i, before, 0, &mut head);
     let length = before + frame.total_len(i);
-    gso::Plan::new(&head[..n], length, usize::from(meta.offload.gso_size)).ok()
+    link.plan(&head[..n], length, meta.offload.gso_size).ok()
 }
 
 /// Copies a packet's bytes from `skip` on, over `before` bytes before its data and all its
@@ -35,6 +38,9 @@ pub fn copy(frame: &Frame, i: u8, before: usize, mut skip: usize, to: &mut [u8])
         let more = (segment.len() - from).min(to.len() - n);
         to[n..n + more].copy_from_slice(&segment[from..from + more]);
         n += more;
+        if n == to.len() {
+            break;
+        }
     }
     n
 }
@@ -42,8 +48,8 @@ pub fn copy(frame: &Frame, i: u8, before: usize, mut skip: usize, to: &mut [u8])
 /// Packets and bytes on the wire beyond those of the frame: segments of GSO packets, each with its
 /// own headers.
 #[cold]
-pub fn more_on_wire(frame: &Frame) -> (u64, u64) {
-    let plans = (0..frame.len()).filter_map(|i| plan(frame, i as u8, 0));
+pub fn more_on_wire(frame: &Frame, link: Link) -> (u64, u64) {
+    let plans = (0..frame.len()).filter_map(|i| plan(frame, i as u8, 0, link));
     plans.fold((0, 0), |(packets, bytes), plan| {
         let more = plan.segment_count().saturating_sub(1) as u64;
         (packets + more, bytes + more * plan.header_len() as u64)
@@ -65,7 +71,8 @@ fn lacks(meta: &Meta, caps: Caps) -> Lack {
     match o.gso {
         GsoKind::Tcp4 | GsoKind::Tcp6 if !caps.tx_tso => Lack::Segmentation,
         GsoKind::Udp if !caps.tx_uso => Lack::Segmentation,
-        _ if o.needs_csum && !caps.tx_csum => Lack::Checksum,
+        // Offload headers cannot ask a device for a CRC.
+        _ if o.needs_csum && (is_crc(o) || !caps.tx_csum) => Lack::Checksum,
         _ => Lack::Nothing,
     }
 }
@@ -84,7 +91,7 @@ pub struct Reasons {
 pub fn finish(
     cx: &mut NodeCx<'_>,
     mut frame: Box<Frame>,
-    caps: Caps,
+    (caps, link): (Caps, Link),
     reasons: Reasons,
     scratch: &mut Vec<u8>,
     mut emit: impl FnMut(&mut NodeCx<'_>, Box<Frame>),
@@ -104,12 +111,12 @@ pub fn finish(
         let lack = lacks(frame.meta(i), caps);
         let mut p = frame.pkt(i);
         if lack == Lack::Checksum {
-            let l3 = l2_len(p.data());
+            let l3 = link.network(p.data());
             complete_checksum(&mut p, l3);
         }
         let (packet, _) = cx.take(p);
         if lack == Lack::Segmentation {
-            segment(cx, packet, reasons, scratch, &mut put);
+            segment(cx, (packet, link), reasons, scratch, &mut put);
         } else {
             put(cx, packet);
         }
@@ -119,13 +126,14 @@ pub fn finish(
     if out.is_empty() { cx.put_frame(out) } else { emit(cx, out) }
 }
 
-/// Length of the Ethernet header and its tags.
-fn l2_len(data: &[u8]) -> usize {
-    vlan::layer2(data).map_or(14, |l2| l2.payload_offset)
-}
-
 /// Offset of UDP's checksum in its header, unlike that of any other protocol.
 const UDP_CHECKSUM_AT: u16 = 6;
+
+/// Returns whether the checksum to complete is a CRC: that of SCTP, as its offset tells.
+fn is_crc(o: &Offload) -> bool {
+    const AT: Option<PortTransport> = port_transport(protocol::SCTP);
+    AT.is_some_and(|sctp| usize::from(o.csum_offset) == sctp.checksum_at)
+}
 
 /// Completes a packet's partial checksum in place, over all its segments. `l3` is the offset of its
 /// network header.
@@ -136,27 +144,36 @@ pub fn complete_checksum(p: &mut PktMut<'_>, l3: usize) {
     }
     let start = l3 + usize::from(o.csum_start);
     let field = start + usize::from(o.csum_offset);
-    let mut sum = Checksum::new();
-    let mut skip = start;
-    for s in p.segments() {
-        let at = skip.min(s.len());
-        sum.add(&s[at..]);
-        skip -= at;
-    }
-    // Zero means "no checksum" only in UDP (RFC 768).
-    let sum = if o.csum_offset == UDP_CHECKSUM_AT { sum.finish_udp() } else { sum.finish() };
-    if let Some(bytes) = p.data_mut().get_mut(field..field + 2) {
-        bytes.copy_from_slice(&sum.to_be_bytes());
+    if is_crc(&o) {
+        let mut crc = Crc32c::default();
+        bytes::set(p.data_mut(), field, &[0; 4]);
+        each_from(p, start, |piece| crc.add(piece));
+        bytes::set(p.data_mut(), field, &crc.finish());
+    } else {
+        let mut sum = Checksum::new();
+        each_from(p, start, |piece| sum.add(piece));
+        // Zero means "no checksum" only in UDP (RFC 768).
+        let sum = if o.csum_offset == UDP_CHECKSUM_AT { sum.finish_udp() } else { sum.finish() };
+        bytes::set(p.data_mut(), field, &sum.to_be_bytes());
     }
     let meta = p.meta_mut();
     meta.offload = Offload { data_valid: true, ..Offload::default() };
     p.unmark(Flags::OFFLOAD);
 }
 
+/// Passes the bytes of a packet from an offset on, piece by piece.
+fn each_from(p: &PktMut<'_>, mut skip: usize, mut each: impl FnMut(&[u8])) {
+    for s in p.segments() {
+        let at = skip.min(s.len());
+        each(&s[at..]);
+        skip -= at;
+    }
+}
+
 /// Segments a GSO packet into separate packets.
 fn segment(
     cx: &mut NodeCx<'_>,
-    mut packet: Packet,
+    (mut packet, link): (Packet, Link),
     reasons: Reasons,
     scratch: &mut Vec<u8>,
     put: &mut impl FnMut(&mut NodeCx<'_>, Packet),
@@ -165,10 +182,11 @@ fn segment(
     for s in packet.segments() {
         scratch.extend_from_slice(s);
     }
-    let size = usize::from(packet.meta().offload.gso_size);
     let from = packet.lineage();
+    let plan = link.plan(scratch, scratch.len(), packet.meta().offload.gso_size);
+    let Ok(plan) = plan else { return cx.send(packet, Verdict::drop(reasons.bad)) };
     let mut lost = false;
-    let done = gso::segment(scratch, size, |headers, payload| {
+    let done = gso::segment_by(&plan, scratch, |headers, payload| {
         let Some(mut p) = cx.derive(from) else {
             lost = true;
             return;

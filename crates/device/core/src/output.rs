@@ -78,11 +78,11 @@ impl Output {
         if !offload::suits(&frame, row.caps) {
             let reasons = offload::Reasons { no_buffers: NO_BUFFERS, bad: BAD_OFFLOAD };
             let mut scratch = cx.take_local(self.scratch).unwrap_or_default();
-            offload::finish(cx, frame, row.caps, reasons, &mut scratch.0, send);
+            offload::finish(cx, frame, (row.caps, row.link), reasons, &mut scratch.0, send);
             cx.put_local(self.scratch, scratch);
             return;
         }
-        let (packets, bytes) = offload::more_on_wire(&frame);
+        let (packets, bytes) = offload::more_on_wire(&frame, row.link);
         for sw_if in counted {
             let stats = cx.stats().interface(*sw_if);
             stats.tx_gso.add(packets);

@@ -2,6 +2,8 @@
 
 use crate::SwIfIndex;
 use crate::interface::{Interfaces, MTU_RANGE, MtuOf};
+use crate::report;
+use std::collections::HashSet;
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
@@ -15,10 +17,14 @@ pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
+/// Indices that are reserved for interfaces to be created.
+const RESERVED: [&str; 2] = ["thalweg", "reserved-indices"];
+
 /// Default L3 MTU in bytes.
 const DEFAULT_MTU: u32 = 1500;
 /// Default device MTU of interfaces without hardware.
 const DEFAULT_LINK_MTU: u32 = 9000;
+const INDEX: Kind = Kind::Int(1, MAX_INTERFACES as i128 - 1);
 const MTU: Kind = Kind::Int(MTU_RANGE.0 as i128, MTU_RANGE.1 as i128);
 /// Protocol MTUs: key, CLI word, index in the table.
 const PROTOCOLS: [(&str, &str, MtuOf); 3] = [
@@ -28,7 +34,9 @@ const PROTOCOLS: [(&str, &str, MtuOf); 3] = [
 ];
 
 const RULES: &[Rule] = &[
-    Rule::new("thalweg.interfaces.*.index", Kind::Int(1, MAX_INTERFACES as i128 - 1)),
+    Rule::new("thalweg.reserved-indices", Kind::Named(Name::Any)),
+    Rule::new("thalweg.reserved-indices.*", INDEX),
+    Rule::new("thalweg.interfaces.*.index", INDEX),
     Rule::new("thalweg.interfaces.*.mac", Kind::Mac),
     Rule::new("thalweg.interfaces.*.mtu", MTU),
     Rule::new("thalweg.interfaces.*.link-mtu", MTU),
@@ -93,8 +101,11 @@ impl Section<Control> for Settings {
             if !local {
                 out.interface(name);
             }
-            if !local && !in_order {
-                out.set(name, "index", v.sw_if.get());
+            match (local, in_order) {
+                (true, _) => {}
+                // What is so by default need not be said, but is restored.
+                (false, true) => out.implicit(index_item(name, v.sw_if, String::new())),
+                (false, false) => out.set(name, "index", v.sw_if.get()),
             }
             if v.ethernet {
                 out.set(name, "mac", v.mac.to_string());
@@ -132,16 +143,44 @@ impl Section<Control> for Settings {
                 out.put(&path, queue.worker as u64);
             }
         }
+        for (name, index) in all.reserved() {
+            out.put(&[RESERVED[0], RESERVED[1], name], index.get());
+        }
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
-        for i in doc.interfaces() {
+        // Without any index, the router has written interfaces in the order of their indices.
+        let all = doc.interfaces();
+        let in_order = doc.is_saved() && all.iter().all(|i| i.get("index").is_none());
+        for i in all {
+            if in_order && i.name != "local0" {
+                out.add(index_item(i.name, i.number + 1, String::new()).implicit());
+            }
             create(&i, out);
             mac_address(&i, out);
             mtu(&i, out);
             switches(&i, out);
         }
+        let named: HashSet<&str> = doc.interfaces().iter().map(|i| i.name).collect();
+        // Where the interface itself is described, its own key counts.
+        let reserved = doc.entries(&RESERVED).into_iter().filter(|(name, _)| !named.contains(name));
+        for (name, found) in reserved {
+            let set = |n: &str| format!("set interface index {name} {n}");
+            let key = format!("reserved index {name}");
+            let item =
+                Item::new(rank::BEFORE_CREATE, key, found.path, set(&found.node.value.to_string()));
+            // What reserves an index for an interface of a document leaves this.
+            out.add(item.unset(set("none")).recreate().needs(format!("index {name}")));
+        }
     }
+}
+
+/// An interface's index, as a property of the interface.
+fn index_item(name: &str, index: impl std::fmt::Display, path: String) -> Item {
+    let set = format!("set interface index {name} {index}");
+    Item::new(rank::BEFORE_CREATE, format!("index {name}"), path, set)
+        .with(interface_key(name))
+        .claims(format!("index {index}"))
 }
 
 /// Worker of each receive queue, where the document names it.
@@ -167,9 +206,7 @@ fn dump_modes(name: &str, modes: &[(u32, RxMode)], out: &mut Dump<'_>) {
 fn create(i: &Interface<'_>, out: &mut Draft) {
     let name = i.name;
     if let Some(index) = i.get("index") {
-        let set = format!("set interface index {name} {}", index.node.value);
-        let item = Item::new(rank::BEFORE_CREATE, format!("index {name}"), index.path, set);
-        out.add(item.order(i.number).with(interface_key(name)));
+        out.add(index_item(name, &index.node.value, index.path).order(i.number));
     }
     if name == "local0" {
         out.claim(name);
@@ -278,7 +315,8 @@ fn switches(i: &Interface<'_>, out: &mut Draft) {
     }
     for (queue, worker) in doc_placement(i) {
         let set = |to: &str| format!("set interface rx-placement {name} queue {queue} {to}");
-        let path = i.path(&format!("rx-placement.{queue}"));
+        let path =
+            i.get("rx-placement").map_or_else(String::new, |f| format!("{}.{queue}", f.path));
         let key = format!("rx-placement {name} {queue}");
         let item =
             Item::new(rank::DRIVER, key, path, set(&format!("worker {worker}"))).unset(set("auto"));

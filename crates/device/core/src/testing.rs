@@ -15,7 +15,7 @@ use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
 use thalweg_engine::Feature;
 use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
 use thalweg_graph::{
-    Built, Control, EngineConfig, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner,
+    Built, Control, EngineConfig, InputNode, Kind, NodeCx, NodeDecl, NodeId, Poll, Runner,
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 
@@ -158,16 +158,27 @@ impl Lab {
 
     /// Creates interface `testN` and brings it up.
     pub fn interface(&mut self, n: u8) -> SwIfIndex {
+        self.make(n, our_mac(n), None)
+    }
+
+    /// Creates interface `testN`, which carries IP packets without an Ethernet header, and brings it
+    /// up.
+    pub fn tunnel(&mut self, n: u8) -> SwIfIndex {
+        let input = self.c.node("ip4-input").expect("IPv4");
+        self.make(n, [0; 6], Some(input))
+    }
+
+    fn make(&mut self, n: u8, mac: [u8; 6], input: Option<NodeId>) -> SwIfIndex {
         let spec = InterfaceSpec {
             name: format!("test{n}"),
-            mac: MacAddr(our_mac(n)),
+            mac: MacAddr(mac),
             mtu: 9000,
             speed_kbps: 0,
             link_up: true,
             caps: Caps::default(),
             device: Box::new(TestDevice),
             tx: &TX,
-            input: None,
+            input,
         };
         let (sent, tap) = (self.sent.clone(), self.packets.interface(&format!("test{n}")));
         let build =

@@ -317,7 +317,7 @@ mod tests {
         }
         probes[0].flush();
         writer.wait();
-        assert_eq!(pcap::read(&path).unwrap().len(), 4);
+        assert_eq!(pcap::read(&path).unwrap().packets.len(), 4);
         for i in 4..9u8 {
             probes[1].packet(0, 70, std::iter::once(&[i; 70][..]));
         }
@@ -325,7 +325,7 @@ mod tests {
         writer.close(id);
         writer.wait();
         let want: Vec<_> = (0..5u8).map(|i| vec![i; 70]).collect();
-        assert_eq!(pcap::read(&path).unwrap(), want);
+        assert_eq!(pcap::read(&path).unwrap().packets, want);
         assert_eq!((stats.written.load(Relaxed), stats.lost()), (5, 0));
     }
 

@@ -322,6 +322,8 @@ struct Places {
     rx_if: SwIfIndex,
     entry: Entry,
     outermost: Outermost,
+    /// It is certain that packets begin with that there.
+    is_known: bool,
 }
 
 /// Resolves a stream's interfaces and node; creates its port if that is a missing `pg<N>`.
@@ -339,18 +341,23 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
         Some(name) => interface::find(c, name)?,
         None => LOCAL_IF,
     };
-    let (mut entry, mut outermost) = (Entry::Device, mode.outermost());
+    let (mut entry, mut outermost, mut is_known) = (Entry::Device, mode.outermost(), true);
     if let Some(name) = node.filter(|n| *n != "ethernet-input" && Some(*n) != mode.input()) {
         if let Ok(sw_if) = interface::find(c, name) {
             entry = Entry::Node(interface::view(c, sw_if)?.output, sw_if);
             outermost = mode_of(c, sw_if).outermost();
+            // Tunnels of other drivers take packets of either version.
+            is_known = outermost != Outermost::Ethernet || check_mode(c, sw_if);
         } else {
             let id = c.node(name).ok_or_else(|| PgError::NoNode(name.into()))?;
             entry = Entry::Node(id, tx_if);
             outermost = match name {
                 n if n.starts_with("ip4-") => Outermost::Ip4,
                 n if n.starts_with("ip6-") => Outermost::Ip6,
-                _ => Outermost::Ethernet,
+                _ => {
+                    is_known = false;
+                    Outermost::Ethernet
+                }
             };
         }
     }
@@ -359,7 +366,7 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
         (Err(_), Some(id)) => create_port(c, id, Mode::Ethernet)?,
         (Err(e), None) => return Err(e.into()),
     };
-    Ok(Places { rx_if, entry, outermost })
+    Ok(Places { rx_if, entry, outermost, is_known })
 }
 
 /// Defines a stream, replacing one of the same name.
@@ -368,11 +375,24 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
 /// If a name, a size or the packets are invalid; nothing has changed then, except that a port may
 /// have been created.
 pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
+    let file = match &spec.data {
+        Data::Pcap(path) => Some(pcap::read(path)?),
+        Data::Description(_) => None,
+    };
+    define_with(c, spec, file)
+}
+
+/// Does the same, with the packets of its file, which may be large, read elsewhere.
+pub(crate) fn define_with(
+    c: &mut Control,
+    spec: StreamSpec,
+    file: Option<pcap::Capture>,
+) -> Result<(), PgError> {
     if spec.worker >= c.workers() {
         return Err(PgError::NoWorker { found: spec.worker, workers: c.workers() });
     }
     let places = places(c, &spec)?;
-    let (prepared, sizes) = prepare(&spec, places.outermost)?;
+    let (prepared, sizes) = prepare(&spec, &places, file)?;
     let source = source(&prepared, sizes)?;
     let _ = delete_stream(c, &spec.name);
     let pg = c.state::<Pg>();
@@ -395,15 +415,28 @@ pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
     Ok(())
 }
 
-fn prepare(spec: &StreamSpec, outermost: Outermost) -> Result<(Prepared, Sizes), PgError> {
+fn prepare(
+    spec: &StreamSpec,
+    places: &Places,
+    file: Option<pcap::Capture>,
+) -> Result<(Prepared, Sizes), PgError> {
+    let outermost = places.outermost;
     match &spec.data {
         Data::Description(text) => {
             let layers = grammar::parse(text, outermost)?;
             let sizes = spec.sizes.unwrap_or_else(|| layers.default_sizes());
             Ok((Prepared::Layers(Box::new(layers)), sizes))
         }
-        Data::Pcap(path) => {
-            let packets = pcap::read(path)?;
+        Data::Pcap(_) => {
+            let packets = match file {
+                Some(file) => {
+                    if places.is_known {
+                        file.check(outermost)?;
+                    }
+                    file.packets
+                }
+                None => Vec::new(),
+            };
             let lengths = || packets.iter().map(Vec::len);
             let sizes = Sizes {
                 min: lengths().min().unwrap_or(0),

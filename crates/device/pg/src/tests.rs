@@ -290,7 +290,7 @@ impl Lab {
 }
 
 fn written(path: &Path) -> Vec<Vec<u8>> {
-    pcap::read(path).unwrap()
+    pcap::read(path).unwrap().packets
 }
 
 #[test]

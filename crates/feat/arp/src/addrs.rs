@@ -38,10 +38,40 @@ impl IfAddr {
     }
 }
 
+/// Hosts on an interface by routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoutedPeers {
+    /// Prefixes of routes to the interface, none in another, in order.
+    attached: Vec<IfAddr>,
+    /// Next hops named together with the interface, in order.
+    next_hops: Vec<Ipv4Addr>,
+}
+
+impl RoutedPeers {
+    pub(crate) fn new(mut attached: Vec<(Ipv4Addr, u8)>, mut next_hops: Vec<Ipv4Addr>) -> Self {
+        attached.sort_unstable();
+        let mut apart: Vec<IfAddr> = Vec::with_capacity(attached.len());
+        for (ip, len) in attached {
+            if apart.last().is_none_or(|wider| !wider.covers(ip)) {
+                apart.push(IfAddr { ip, len });
+            }
+        }
+        next_hops.sort_unstable();
+        RoutedPeers { attached: apart, next_hops }
+    }
+
+    fn is_attached(&self, ip: Ipv4Addr) -> bool {
+        let after = self.attached.partition_point(|a| a.ip <= ip);
+        after.checked_sub(1).is_some_and(|at| self.attached[at].covers(ip))
+    }
+}
+
 /// Addresses of all interfaces.
 #[derive(Clone, Debug, Default)]
 pub struct IfAddrs {
     rows: CowTable<Arc<[IfAddr]>>,
+    /// Hosts that are peers whatever the addresses are.
+    routed: CowTable<Option<Arc<RoutedPeers>>>,
     /// Further addresses that the router answers for, sorted.
     borrowed: Arc<[Ipv4Addr]>,
 }
@@ -68,11 +98,35 @@ impl IfAddrs {
     }
 
     /// Returns whether a host with this address may be reached directly: it lies in a subnet of the
-    /// interface and is neither a subnet or broadcast address nor our own.
+    /// interface and is neither a subnet or broadcast address nor our own; or a route says so.
     #[inline]
     pub fn is_peer(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
         let rows = self.get(sw_if);
-        rows.iter().any(|a| a.covers(ip) && !a.is_edge(ip)) && rows.iter().all(|a| a.ip != ip)
+        let in_subnet = rows.iter().any(|a| a.covers(ip) && !a.is_edge(ip));
+        (in_subnet || self.is_routed_peer(sw_if, ip)) && rows.iter().all(|a| a.ip != ip)
+    }
+
+    fn routed(&self, sw_if: SwIfIndex) -> Option<&RoutedPeers> {
+        self.routed.get(sw_if)?.as_deref()
+    }
+
+    #[cold]
+    fn is_routed_peer(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
+        let found = |r: &RoutedPeers| r.is_attached(ip) || r.next_hops.binary_search(&ip).is_ok();
+        self.routed(sw_if).is_some_and(found) && !self.get(sw_if).iter().any(|a| a.is_edge(ip))
+    }
+
+    /// Returns the length of the smallest subnet of the interface, or route to it, around an address.
+    pub fn connected_len(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<u8> {
+        let attached = self.routed(sw_if).map_or(&[][..], |r| &r.attached);
+        let all = self.get(sw_if).iter().chain(attached);
+        all.filter(|a| a.covers(ip)).map(|a| a.len).max()
+    }
+
+    /// Returns whether a subnet of the interface or a route to it covers an address.
+    pub fn is_connected(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
+        self.get(sw_if).iter().any(|a| a.covers(ip))
+            || self.routed(sw_if).is_some_and(|r| r.is_attached(ip))
     }
 
     /// Source address of requests for `ip`: the interface's address in the smallest subnet around
@@ -87,12 +141,24 @@ impl IfAddrs {
     pub(crate) fn with(&self, sw_if: SwIfIndex, addrs: &[IfAddr]) -> IfAddrs {
         let mut rows = self.rows.clone();
         rows.set(sw_if, Arc::from(addrs));
-        IfAddrs { rows, borrowed: self.borrowed.clone() }
+        IfAddrs { rows, routed: self.routed.clone(), borrowed: self.borrowed.clone() }
+    }
+
+    /// Returns a copy with other hosts on an interface by routes; `None` if they are the same.
+    pub(crate) fn with_routed(&self, sw_if: SwIfIndex, peers: RoutedPeers) -> Option<IfAddrs> {
+        let empty = RoutedPeers::default();
+        if *self.routed(sw_if).unwrap_or(&empty) == peers {
+            return None;
+        }
+        let mut routed = self.routed.clone();
+        routed.set(sw_if, (peers != empty).then(|| Arc::new(peers)));
+        Some(IfAddrs { rows: self.rows.clone(), routed, borrowed: self.borrowed.clone() })
     }
 
     /// Returns a copy with other addresses to answer for, sorted.
     pub(crate) fn answering_for(&self, borrowed: &[Ipv4Addr]) -> IfAddrs {
-        IfAddrs { rows: self.rows.clone(), borrowed: Arc::from(borrowed) }
+        let (rows, routed) = (self.rows.clone(), self.routed.clone());
+        IfAddrs { rows, routed, borrowed: Arc::from(borrowed) }
     }
 }
 
@@ -157,6 +223,27 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn hosts_by_routes_agree_with_a_plain_list(
+            nets in prop::collection::vec((0u32..64, 26u8..=32), 0..8),
+            hops in prop::collection::vec(0u32..64, 0..4), asked in 0u32..64,
+        ) {
+            let at = |n: u32| Ipv4Addr::from_bits(0xc000_0200 | n);
+            let nets: Vec<(Ipv4Addr, u8)> = nets.into_iter().map(|(n, len)| {
+                (Ipv4Addr::from_bits(at(n).to_bits() & (u32::MAX << (32 - len))), len)
+            }).collect();
+            let hops: Vec<Ipv4Addr> = hops.into_iter().map(at).collect();
+            let covered = nets.iter().any(|(ip, len)| IfAddr { ip: *ip, len: *len }.covers(at(asked)));
+            let named = hops.contains(&at(asked));
+            let peers = RoutedPeers::new(nets, hops);
+            let own = one("198.51.100.1", 32);
+            let all = IfAddrs::default().with(SwIfIndex(1), &[own]);
+            let all = all.with_routed(SwIfIndex(1), peers).unwrap_or(all);
+            prop_assert_eq!(all.is_peer(SwIfIndex(1), at(asked)), covered || named);
+            prop_assert_eq!(all.is_connected(SwIfIndex(1), at(asked)), covered);
+            prop_assert!(!all.is_peer(SwIfIndex(2), at(asked)) && !all.is_peer(SwIfIndex(1), own.ip));
+        }
+
         #[test]
         fn edges_are_covered(a: u32, b: u32, len in 0u8..=32) {
             let a = IfAddr { ip: a.into(), len };

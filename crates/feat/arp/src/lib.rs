@@ -17,7 +17,7 @@ mod testing;
 mod tests;
 
 pub use addrs::{IfAddr, IfAddrs};
-pub use resolver::{addresses, answer_for, set_addresses};
+pub use resolver::{addresses, answer_for, set_addresses, set_routed_peers};
 
 use thalweg_engine::Feature;
 

@@ -1,6 +1,6 @@
 //! ARP as the resolver of IPv4 neighbours, and the addresses that it asks from and answers for.
 
-use crate::addrs::{IfAddr, IfAddrs};
+use crate::addrs::{IfAddr, IfAddrs, RoutedPeers};
 use crate::packet;
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
@@ -28,6 +28,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event| {
         if let InterfaceEvent::Deleted(i) = *event {
             store(c, i, &[]);
+            store_routed(c, i, RoutedPeers::default());
         }
     });
 }
@@ -40,6 +41,29 @@ pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]
         addrs.iter().map(|(ip, len)| IfAddr { ip: *ip, len: (*len).min(32) }).collect();
     store(c, sw_if, &addrs);
     neighbor::addresses_changed(c, Family::Ip4, sw_if);
+}
+
+/// Sets which hosts are on an interface by routes, whatever its addresses are: prefixes of routes to
+/// the interface, each with its length, and next hops named together with it. To be called with all
+/// of them on each change.
+pub fn set_routed_peers(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    attached: Vec<(Ipv4Addr, u8)>,
+    next_hops: Vec<Ipv4Addr>,
+) {
+    if store_routed(c, sw_if, RoutedPeers::new(attached, next_hops)) {
+        neighbor::addresses_changed(c, Family::Ip4, sw_if);
+    }
+}
+
+/// Returns whether that has changed anything.
+fn store_routed(c: &mut Control, sw_if: SwIfIndex, peers: RoutedPeers) -> bool {
+    let state = c.state::<Arp>();
+    let writer = &mut state.borrow_mut().addrs;
+    let Some(new) = writer.get().with_routed(sw_if, peers) else { return false };
+    writer.publish(c.domain(), new);
+    true
 }
 
 /// Makes the router answer ARP for these addresses as for its own, on interfaces with a subnet
@@ -106,8 +130,7 @@ impl Resolver for ArpResolver {
     }
 
     fn is_connected(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
-        let covers = |ip| read(c, |all| all.get(sw_if).iter().any(|a| a.covers(ip)));
-        ipv4(ip).is_some_and(covers)
+        ipv4(ip).is_some_and(|ip| read(c, |all| all.is_connected(sw_if, ip)))
     }
 
     fn refuse(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> Option<&'static str> {

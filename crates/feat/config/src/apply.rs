@@ -1,13 +1,15 @@
 //! Applies a document: plan, run, verify, roll back.
 
 use crate::cli_support::Shown;
-use crate::manager::{self, ConfigError, Manager, Note, failed};
-use crate::work::{self, REST, SLICE, Source, Work};
-use std::collections::{HashSet, VecDeque};
+use crate::manager::{self, Busy, ConfigError, Manager, Note, failed};
+use crate::work::{self, Loaded, REST, SLICE, Source, View, Work};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Execution, Format, Outcome, Output, Progress, Script, Task, TaskPoll};
-use thalweg_config::declare::{Catalog, Document, Plan, Step};
+use thalweg_config::declare::{
+    Catalog, Document, Part, Phase as Purpose, Plan, Step, interface_key,
+};
 use thalweg_graph::Control;
 
 /// What to do if a command fails.
@@ -15,15 +17,19 @@ use thalweg_graph::Control;
 pub enum Mode {
     /// Roll back everything.
     AllOrNothing,
-    /// Log the failure, and continue with everything that does not depend on it. Used at startup,
-    /// when the router does what it can.
+    /// Log the failure, and continue with everything that does not depend on it; what is not in
+    /// force then is kept as unresolved. At startup and for rollbacks.
     BestEffort,
+    /// As above, for what is unresolved: a failure is nothing new.
+    Retry,
 }
 
 /// Target of an application.
 struct Target {
     /// Desired configuration.
     document: Arc<Document>,
+    /// Parts of it that are wrong.
+    wrong: Vec<Part>,
     /// Comments of the document.
     notes: Vec<Note>,
     /// Configuration before.
@@ -33,8 +39,21 @@ struct Target {
 /// Target, plan, and its output.
 type Planned = (Target, Plan, Shown);
 
+/// What a finished application has left undone.
+#[derive(Default)]
+struct Left {
+    /// Commands that are still missing, or were undone meanwhile.
+    commands: Vec<String>,
+    /// Settings that others have changed meanwhile.
+    by_others: Vec<String>,
+    /// Settings that are not in force.
+    parts: Vec<Part>,
+}
+
 /// Phase of an application.
 enum Phase {
+    /// What is unresolved is being tried again; that takes a moment.
+    Waiting(Source),
     /// Computing the commands to run.
     Planning(Work<Planned>),
     /// Running the commands.
@@ -42,7 +61,7 @@ enum Phase {
     /// A command failed: computing the commands that roll back.
     PlanningRollback(Work<Plan>),
     /// All commands have run: replanning, which should yield no steps.
-    Verifying(Work<Option<String>>),
+    Verifying(Work<Left>),
 }
 
 /// A configuration being applied.
@@ -51,17 +70,41 @@ pub struct Apply {
     /// Known once planned.
     target: Option<Target>,
     steps: VecDeque<Step>,
+    /// Keys of the items that the plan is about.
+    touched: Arc<HashSet<String>>,
     current: Option<(Step, Execution<Control>)>,
     mode: Mode,
+    format: Format,
     /// The first failure; if set, the application is rolling back.
     failure: Option<String>,
-    /// Keys of items that could not be applied.
-    lost: HashSet<String>,
+    /// Keys of items that could not be applied, and why.
+    lost: HashMap<String, String>,
     done: usize,
     /// Something could not be applied.
     is_incomplete: bool,
     confirm: Option<Duration>,
     ended: bool,
+}
+
+/// Reads the target of an application, and plans it.
+fn planning(
+    c: &Control,
+    target: Source,
+    mode: Mode,
+    format: Format,
+) -> Result<Work<Planned>, ConfigError> {
+    let source = target.clone();
+    let job = move |catalog: &Catalog<Control>, running: Document| {
+        let (document, wrong) = match mode {
+            Mode::AllOrNothing => (target.read(catalog)?, Vec::new()),
+            Mode::BestEffort | Mode::Retry => target.load(catalog, &running)?,
+        };
+        let plan = running.plan_to(&document);
+        let shown = Shown::plan(&plan, format);
+        let notes = document.notes();
+        Ok((Target { document, wrong, notes, previous: Arc::new(running) }, plan, shown))
+    };
+    Work::start(c, View::InForce, Some(&source), job)
 }
 
 impl Apply {
@@ -76,31 +119,33 @@ impl Apply {
         confirm: Option<Duration>,
         format: Format,
     ) -> Result<Apply, ConfigError> {
-        let source = target.clone();
-        let job = move |catalog: &Catalog<Control>, running: Document| {
-            let document = target.read(catalog)?;
-            let plan = running.plan_to(&document);
-            let shown = Shown::plan(&plan, format);
-            let notes = document.notes();
-            Ok((Target { document, notes, previous: Arc::new(running) }, plan, shown))
-        };
-        let work = Work::start(c, Some(&source), job)?;
         let state = c.state::<Manager>();
-        if std::mem::replace(&mut state.borrow_mut().busy, true) {
-            return Err(ConfigError::Busy);
-        }
+        let busy = state.borrow().busy;
+        let phase = match busy {
+            Busy::No => {
+                let work = planning(c, target, mode, format)?;
+                let retrying = mode == Mode::Retry;
+                state.borrow_mut().busy = if retrying { Busy::Retrying } else { Busy::Yes };
+                Phase::Planning(work)
+            }
+            Busy::Retrying => Phase::Waiting(target),
+            Busy::Yes => return Err(ConfigError::Busy),
+        };
         Ok(Apply {
-            phase: Phase::Planning(work),
+            // While it waits, another may begin: then it is too late.
+            ended: matches!(phase, Phase::Waiting(_)),
+            phase,
             target: None,
             steps: VecDeque::new(),
+            touched: Arc::default(),
             current: None,
             mode,
+            format,
             failure: None,
-            lost: HashSet::new(),
+            lost: HashMap::new(),
             done: 0,
             is_incomplete: false,
             confirm,
-            ended: false,
         })
     }
 
@@ -111,11 +156,11 @@ impl Apply {
     pub(crate) fn begin(
         c: &mut Control,
         target: Source,
+        mode: Mode,
         confirm: Option<Duration>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let mut apply =
-            Apply::new(c, target, Mode::AllOrNothing, confirm, out.format()).map_err(failed)?;
+        let mut apply = Apply::new(c, target, mode, confirm, out.format()).map_err(failed)?;
         if let Phase::Planning(work) = &mut apply.phase {
             match work.poll(c, Instant::now() + SLICE) {
                 None => {}
@@ -129,12 +174,34 @@ impl Apply {
         Ok(Outcome::pending(apply))
     }
 
+    /// Starts after a retry has ended.
+    fn wait(&mut self, c: &mut Control) -> Result<(), ConfigError> {
+        let Phase::Waiting(target) = &self.phase else { return Ok(()) };
+        let busy = c.state::<Manager>().borrow().busy;
+        match busy {
+            Busy::Retrying => Ok(()),
+            Busy::Yes => Err(ConfigError::Busy),
+            Busy::No => {
+                self.phase = Phase::Planning(planning(c, target.clone(), self.mode, self.format)?);
+                self.ended = false;
+                c.state::<Manager>().borrow_mut().busy = Busy::Yes;
+                Ok(())
+            }
+        }
+    }
+
     fn planned(&mut self, (target, plan, shown): Planned, out: &mut Output) {
         shown.show(out);
         if plan.is_empty() {
             out.line("nothing to do");
         }
+        if self.mode != Mode::Retry {
+            for part in &target.wrong {
+                tracing::error!("configuration: {part}; the rest is applied");
+            }
+        }
         self.target = Some(target);
+        self.touched = Arc::new(plan.steps.iter().map(|step| step.key.clone()).collect());
         self.steps = plan.steps.into();
         self.phase = Phase::Running;
     }
@@ -148,6 +215,14 @@ impl Apply {
             }
             let rest = TaskPoll::At(Instant::now() + REST);
             match &mut self.phase {
+                Phase::Waiting(_) => {
+                    if let Err(e) = self.wait(c) {
+                        return TaskPoll::Failed(failed(e));
+                    }
+                    if matches!(self.phase, Phase::Waiting(_)) {
+                        return rest;
+                    }
+                }
                 Phase::Planning(work) => match work.poll(c, end) {
                     None => return rest,
                     Some(Ok(planned)) => self.planned(planned, out),
@@ -194,8 +269,10 @@ impl Apply {
             Some(current) => current,
             None => {
                 let Some(step) = self.steps.pop_front() else { return Ok(None) };
-                if step.needs.iter().any(|n| self.lost.contains(n)) {
-                    self.lost.insert(step.key.clone());
+                // What needs something that could not be set is not tried.
+                let lost = step.needs.iter().find_map(|n| self.lost.get(n));
+                if let Some(why) = lost.filter(|_| step.phase != Purpose::Prune) {
+                    self.lost.insert(step.key, why.clone());
                     return Ok(None);
                 }
                 match Script::typed(step.command.clone()) {
@@ -230,7 +307,11 @@ impl Apply {
         match (self.mode, &self.failure) {
             (Mode::BestEffort, _) => {
                 tracing::error!("configuration: {wrong}");
-                self.lost.insert(step.key.clone());
+                self.lost.insert(step.key.clone(), format!("`{}' failed: {e}", step.command));
+            }
+            (Mode::Retry, _) => {
+                tracing::debug!("configuration: {wrong}");
+                self.lost.insert(step.key.clone(), format!("`{}' failed: {e}", step.command));
             }
             // A rollback continues with what is left.
             (Mode::AllOrNothing, Some(_)) => tracing::error!("configuration: rollback: {wrong}"),
@@ -238,13 +319,19 @@ impl Apply {
         }
     }
 
-    /// Starts the rollback.
+    /// Starts the rollback of what this application has changed. What others have changed meanwhile
+    /// stays.
     fn roll_back(&mut self, c: &mut Control, wrong: String) {
         self.failure = Some(wrong);
         work::drop_in_background(std::mem::take(&mut self.steps));
         let Some(target) = &self.target else { return };
-        let back = target.previous.clone();
-        self.phase = match Work::start(c, None, move |_, now: Document| Ok(now.plan_to(&back))) {
+        let (back, touched) = (target.previous.clone(), self.touched.clone());
+        let job = move |_: &_, now: Document| {
+            let mut plan = now.plan_to(&back);
+            plan.steps.retain(|step| is_touched(step, &touched));
+            Ok(plan)
+        };
+        self.phase = match Work::start(c, View::InForce, None, job) {
             Ok(work) => Phase::PlanningRollback(work),
             Err(e) => {
                 tracing::error!("configuration: {e}");
@@ -263,14 +350,23 @@ impl Apply {
     }
 
     /// Starts verifying: replans, expecting no steps.
-    fn verify(&self, c: &Control) -> Result<Work<Option<String>>, ConfigError> {
+    fn verify(&mut self, c: &Control) -> Result<Work<Left>, ConfigError> {
         let goal = self.target.as_ref().map(|target| match &self.failure {
             Some(_) => target.previous.clone(),
             None => target.document.clone(),
         });
-        Work::start(c, None, move |_, now: Document| {
-            let left = goal.map(|goal| now.plan_to(&goal));
-            Ok(left.and_then(|plan| Some(plan.steps.first()?.command.clone())))
+        let (touched, lost) = (self.touched.clone(), std::mem::take(&mut self.lost));
+        let wrong = self.target.as_ref().map_or(Vec::new(), |target| target.wrong.clone());
+        Work::start(c, View::InForce, None, move |_, now: Document| {
+            let Some(goal) = goal else { return Ok(Left::default()) };
+            let plan = now.plan_to(&goal);
+            let mut parts = wrong;
+            parts.extend(not_in_force(&goal, &plan, &lost));
+            parts.iter_mut().for_each(|part| part.note_instead(now.root()));
+            let (own, others): (Vec<Step>, Vec<Step>) =
+                plan.steps.into_iter().partition(|step| is_touched(step, &touched));
+            let commands = |steps: Vec<Step>| steps.into_iter().map(|s| s.command).collect();
+            Ok(Left { commands: commands(own), by_others: commands(others), parts })
         })
     }
 
@@ -278,43 +374,69 @@ impl Apply {
     fn verified(
         &mut self,
         c: &mut Control,
-        left: Option<String>,
+        left: Left,
         out: &mut Output,
     ) -> Option<Result<(), CliError>> {
         let failed = |text: String| Some(Err(CliError::failed(text)));
-        match (&self.failure, left) {
+        let first = left.commands.first();
+        match (&self.failure, first) {
             (Some(wrong), None) => {
+                tracing::warn!("configuration: not applied; all is as it was before");
                 failed(format!("{wrong}\nRolled back to the previous configuration."))
             }
-            (Some(wrong), Some(left)) => failed(format!(
-                "{wrong}\nThe rollback is incomplete (see the log): `{left}' is still missing."
-            )),
-            (None, Some(left)) if self.mode == Mode::AllOrNothing => {
-                let wrong = format!("all commands succeeded, but `{left}' is still missing");
+            (Some(wrong), Some(first)) => {
+                tracing::error!("configuration: not applied, and the rollback is incomplete");
+                failed(format!(
+                    "{wrong}\nThe rollback is incomplete (see the log): `{first}' is still missing."
+                ))
+            }
+            (None, Some(first)) if self.mode == Mode::AllOrNothing => {
+                let wrong = format!("all commands succeeded, but `{first}' is still missing");
                 self.roll_back(c, wrong);
                 None
             }
-            (None, left) => {
-                if let Some(left) = left {
-                    self.is_incomplete = true;
+            (None, first) => {
+                if let Some(first) = first.filter(|_| self.mode != Mode::Retry) {
                     tracing::warn!(
-                        "configuration: applied incompletely; `{left}' is still missing"
+                        "configuration: applied incompletely; `{first}' is still missing"
                     );
                 }
-                self.succeed(c, out);
+                self.is_incomplete = first.is_some();
+                self.succeed(c, left, out);
                 Some(Ok(()))
             }
         }
     }
 
     /// The configuration is applied and verified.
-    fn succeed(&mut self, c: &mut Control, out: &mut Output) {
+    fn succeed(&mut self, c: &mut Control, left: Left, out: &mut Output) {
         let (n, s) = (self.done, if self.done == 1 { "" } else { "s" });
         out.line(format_args!("applied and verified: {n} command{s}"));
+        if let Some(first) = left.by_others.first() {
+            let n = left.by_others.len();
+            let text = format!("{n} settings were changed by others meanwhile; see `{first}'");
+            tracing::warn!("configuration: {text}");
+            out.line(text);
+        }
         let Some(mut target) = self.target.take() else { return };
+        let before = (manager::unresolved(c), self.confirm.is_some());
+        let parts = left.parts;
+        match (self.mode, parts.len()) {
+            (Mode::Retry, n) if n < before.0.len() => {
+                tracing::info!("configuration: what was missing is there now; {n} unresolved");
+            }
+            (Mode::Retry, _) => {}
+            (_, 0) => tracing::info!("configuration: applied"),
+            (_, n) => {
+                let text = format!("{n} unresolved; see `show configuration unresolved'");
+                tracing::warn!("configuration: applied, {text}");
+                out.line(text);
+            }
+        }
+        manager::set_unresolved(c, parts);
         manager::set_notes(c, std::mem::take(&mut target.notes));
         if let Some(after) = self.confirm {
-            manager::arm(c, target.previous.clone(), after);
+            manager::arm(c, (target.previous.clone(), before.0), after);
             let seconds = after.as_secs();
             out.line(format_args!(
                 "to keep it, run `config commit' within {seconds} s; otherwise it is rolled back"
@@ -326,8 +448,9 @@ impl Apply {
     fn end(&mut self, c: &Control) {
         // Both are large after a large change, and freeing them takes long.
         work::drop_in_background((self.target.take(), std::mem::take(&mut self.steps)));
-        self.ended = true;
-        c.state::<Manager>().borrow_mut().busy = false;
+        if !std::mem::replace(&mut self.ended, true) {
+            c.state::<Manager>().borrow_mut().busy = Busy::No;
+        }
     }
 
     fn finish(&mut self, c: &mut Control, end: Result<(), CliError>) -> TaskPoll {
@@ -359,18 +482,49 @@ impl Task<Control> for Apply {
             return out.line("stopped; nothing has changed");
         };
         out.line("stopped; rolling back to the previous configuration");
-        in_background(c, target.previous, "rollback after stop", |_, _| {});
+        let back = (target.previous, manager::unresolved(c));
+        in_background(c, back, "rollback after stop", |_, _| {});
     }
+}
+
+/// Returns whether a step is about what an application has changed, and not about what others have.
+fn is_touched(step: &Step, touched: &HashSet<String>) -> bool {
+    touched.contains(&step.key) || step.needs.iter().any(|key| touched.contains(key))
+}
+
+/// The parts of a document that are not in force, as commands are still missing.
+fn not_in_force(goal: &Document, plan: &Plan, lost: &HashMap<String, String>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut add = |path: &str, why: &str| {
+        let Some(part) = Part::copy(goal.root(), path, why) else { return };
+        if !parts.iter().any(|other| part.is_within(other)) {
+            parts.retain(|other| !other.is_within(&part));
+            parts.push(part);
+        }
+    };
+    // Steps that only remove have no part in the document.
+    for step in plan.steps.iter().filter(|step| step.phase != Purpose::Prune) {
+        let missing = format!("`{}' has not been run", step.command);
+        let why = lost.get(&step.key).unwrap_or(&missing);
+        add(&step.path, why);
+        // Some settings of an interface are words of the command that creates it.
+        let name = step.key.strip_prefix(interface_key("").as_str());
+        if let Some(name) = name.filter(|_| lost.contains_key(&step.key)) {
+            add(&format!("thalweg.interfaces.{name}"), why);
+        }
+    }
+    parts
 }
 
 /// Applies a configuration in the background; the outcome is logged, and passed to `then`.
 pub(crate) fn in_background(
     c: &mut Control,
-    target: Arc<Document>,
+    (target, parts): Loaded,
     why: &'static str,
     then: impl FnOnce(&mut Control, bool) + 'static,
 ) {
-    match Apply::new(c, Source::Ready(target), Mode::BestEffort, None, Format::Text) {
+    let target = Source::Ready(target, parts);
+    match Apply::new(c, target, Mode::BestEffort, None, Format::Text) {
         Ok(apply) => {
             let then = move |c: &mut Control, done: bool| {
                 match done {
@@ -385,6 +539,18 @@ pub(crate) fn in_background(
             tracing::error!("configuration: {why}: {e}");
             then(c, false);
         }
+    }
+}
+
+/// Tries again what is not in force, as what it needs may be there by now.
+pub(crate) fn retry(c: &mut Control) {
+    let parts = manager::unresolved(c);
+    if parts.is_empty() {
+        return;
+    }
+    match Apply::new(c, Source::Unresolved(parts), Mode::Retry, None, Format::Text) {
+        Ok(apply) => drive(c, apply, Box::new(|_, _| {})),
+        Err(e) => tracing::debug!("configuration: {e}"),
     }
 }
 
@@ -406,18 +572,22 @@ fn drive(c: &mut Control, mut apply: Apply, then: Then) {
     }
 }
 
-/// Applies a configuration at startup: what fails is logged, the rest is applied. `then` runs at
-/// the end.
+/// Applies a configuration at startup: what fails is logged and kept as unresolved, the rest is
+/// applied. `wrong` are the parts that could not be read. `then` runs at the end, with whether all
+/// of it is in force.
 pub fn apply_at_start(
     c: &mut Control,
     target: Document,
-    then: impl FnOnce(&mut Control) + 'static,
+    wrong: Vec<Part>,
+    then: impl FnOnce(&mut Control, bool) + 'static,
 ) {
-    match Apply::new(c, Source::Ready(Arc::new(target)), Mode::BestEffort, None, Format::Text) {
-        Ok(apply) => drive(c, apply, Box::new(|c, _| then(c))),
+    let is_whole = wrong.is_empty();
+    let target = Source::Ready(Arc::new(target), wrong);
+    match Apply::new(c, target, Mode::BestEffort, None, Format::Text) {
+        Ok(apply) => drive(c, apply, Box::new(move |c, done| then(c, done && is_whole))),
         Err(e) => {
             tracing::error!("configuration: {e}");
-            then(c);
+            then(c, false);
         }
     }
 }

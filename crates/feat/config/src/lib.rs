@@ -25,6 +25,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "configuration",
     about: "configuration as a document: plan, apply, save, roll back",
+    needs: &["interface"],
     commands: cli::COMMANDS,
     init: manager::init,
     ready: manager::ready,

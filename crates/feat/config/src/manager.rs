@@ -1,12 +1,14 @@
 //! State of the configuration on the main thread.
 
-use crate::store::{FileError, Store};
-use crate::work;
+use crate::store::Store;
+use crate::work::{self, Loaded};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, CommandTree};
-use thalweg_config::declare::{Catalog, Document, Problem, Problems};
+use thalweg_config::declare::{Catalog, Document, Part, Problem, Problems};
+use thalweg_device::interface::InterfaceEvent;
+use thalweg_files::FileError;
 use thalweg_graph::Control;
 use thalweg_graph::control::TimerId;
 
@@ -29,7 +31,7 @@ pub enum ConfigError {
     #[error("no file: name one, or start the router with `thalweg run --config FILE'")]
     NoFile,
     /// Nothing has been saved yet.
-    #[error("nothing has been saved yet; use `config save'")]
+    #[error("nothing has been saved yet; `config commit' saves the running configuration")]
     NothingSaved,
     /// The revision does not exist.
     #[error("there is no revision {0}; `show configuration revisions' lists them")]
@@ -68,7 +70,18 @@ pub(crate) struct Pending {
     /// Deadline.
     pub(crate) until: Instant,
     /// Configuration to roll back to.
-    back: Arc<Document>,
+    back: Loaded,
+}
+
+/// Whether a configuration is being applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Busy {
+    /// None.
+    No,
+    /// Settings that could not be applied before are tried again, which takes a moment.
+    Retrying,
+    /// One is.
+    Yes,
 }
 
 type Parts = (Arc<Catalog<Control>>, Rc<CommandTree<Control>>);
@@ -78,13 +91,30 @@ pub struct Manager {
     parts: Result<Parts, String>,
     store: Option<Store>,
     notes: Vec<Note>,
-    pub(crate) busy: bool,
+    pub(crate) busy: Busy,
     pub(crate) pending: Option<Pending>,
+    /// Settings that are not in force, and why.
+    unresolved: Vec<Part>,
+    /// When they are tried again.
+    retry: Option<TimerId>,
 }
 
 pub(crate) fn init(c: &mut Control) {
     let parts = Err("the router is still starting".into());
-    c.insert(Manager { parts, store: None, notes: Vec::new(), busy: false, pending: None });
+    c.insert(Manager {
+        parts,
+        store: None,
+        notes: Vec::new(),
+        busy: Busy::No,
+        pending: None,
+        unresolved: Vec::new(),
+        retry: None,
+    });
+    c.subscribe(|c: &mut Control, event: &InterfaceEvent| {
+        if let InterfaceEvent::Created(_) = event {
+            retry_in(c, SOON);
+        }
+    });
 }
 
 pub(crate) fn ready(c: &mut Control) {
@@ -118,17 +148,62 @@ pub(crate) fn tree(c: &Control) -> Result<Rc<CommandTree<Control>>, ConfigError>
     parts(c).map(|p| p.1)
 }
 
-/// The running configuration, with the comments of the document applied last. Collected at once:
-/// for tests; commands collect it in slices.
+/// The running configuration, with the comments of the document applied last and with what is not
+/// in force yet. Collected at once: for tests; commands collect it in slices.
 ///
 /// # Errors
-/// If a section dumps what it would not accept: a programming error.
+/// If the features' sections conflict.
 pub fn running(c: &Control) -> Result<Document, ConfigError> {
-    let mut document = catalog(c)?.dump(c)?;
-    for (path, text) in &c.state::<Manager>().borrow().notes {
+    let catalog = catalog(c)?;
+    let manager = c.state::<Manager>();
+    let manager = manager.borrow();
+    let mut document = catalog.with_parts(catalog.dump(c), &manager.unresolved);
+    for (path, text) in &manager.notes {
         document.note(path, text);
     }
     Ok(document)
+}
+
+/// Settings that are not in force, and why.
+pub fn unresolved(c: &Control) -> Vec<Part> {
+    c.state::<Manager>().borrow().unresolved.clone()
+}
+
+/// After that time settings that are not in force are tried again, since what they need may be
+/// there by now.
+const LATER: Duration = Duration::from_secs(10);
+
+/// The same after an interface was created.
+const SOON: Duration = Duration::from_millis(20);
+
+/// Replaces the settings that are not in force.
+pub(crate) fn set_unresolved(c: &mut Control, parts: Vec<Part>) {
+    let none = parts.is_empty();
+    let old = std::mem::replace(&mut c.state::<Manager>().borrow_mut().unresolved, parts);
+    work::drop_in_background(old);
+    if !none {
+        retry_in(c, LATER);
+    }
+}
+
+/// Tries again after some time, or sooner if that is decided already.
+fn retry_in(c: &mut Control, after: Duration) {
+    let state = c.state::<Manager>();
+    if state.borrow().unresolved.is_empty() {
+        return;
+    }
+    let old = state.borrow_mut().retry.take();
+    old.map(|timer| c.cancel(timer));
+    let timer = c.after(after, |c| {
+        let state = c.state::<Manager>();
+        state.borrow_mut().retry = None;
+        let busy = state.borrow().busy != Busy::No;
+        match busy {
+            true => retry_in(c, SOON),
+            false => crate::apply::retry(c),
+        }
+    });
+    state.borrow_mut().retry = Some(timer);
 }
 
 /// Sets the router's configuration file.
@@ -152,7 +227,7 @@ pub(crate) fn set_notes(c: &Control, notes: Vec<Note>) {
 }
 
 /// Arms a rollback to `back` unless the change is confirmed.
-pub(crate) fn arm(c: &mut Control, back: Arc<Document>, after: Duration) {
+pub(crate) fn arm(c: &mut Control, back: Loaded, after: Duration) {
     // The target of an earlier rollback still applies.
     let back = match disarm(c) {
         Some(earlier) => {
@@ -167,7 +242,7 @@ pub(crate) fn arm(c: &mut Control, back: Arc<Document>, after: Duration) {
 }
 
 /// Disarms a pending rollback; returns its target.
-pub(crate) fn disarm(c: &mut Control) -> Option<Arc<Document>> {
+pub(crate) fn disarm(c: &mut Control) -> Option<Loaded> {
     let pending = c.state::<Manager>().borrow_mut().pending.take()?;
     c.cancel(pending.timer);
     Some(pending.back)
@@ -178,7 +253,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 fn revert(c: &mut Control) {
     let busy = c.state::<Manager>().borrow().busy;
-    if busy {
+    if busy != Busy::No {
         // A configuration is being applied: try again after that.
         let timer = c.after(Duration::from_millis(50), revert);
         if let Some(pending) = &mut c.state::<Manager>().borrow_mut().pending {

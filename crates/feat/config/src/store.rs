@@ -4,32 +4,20 @@
 //! ones, by number. Files are written to a temporary file, flushed and renamed: at any time either
 //! the old or the new text is there. Only the owner may read them.
 
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
-use tempfile::NamedTempFile;
 use thalweg_config::declare::MAX_TEXT;
+use thalweg_files::FileError;
 
 /// Maximum number of revisions kept.
 pub const KEPT: usize = 50;
 
-/// Why a file cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {what} {}: {source}", path.display())]
-pub struct FileError {
-    /// Attempted operation.
-    pub what: &'static str,
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Reason.
-    pub source: io::Error,
-}
-
-fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
-    move |source| FileError { what, path: path.to_owned(), source }
+fn at<'a>(attempt: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {
+    move |source| FileError { attempt, path: path.to_owned(), source }
 }
 
 /// A saved revision.
@@ -56,39 +44,15 @@ pub struct Store {
 /// # Errors
 /// If it is not a regular file, is too long, or is not text.
 pub fn read(path: &Path) -> Result<String, FileError> {
-    let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text);
-    // A pipe or a device could block the main thread: check before opening.
-    let meta = fs::metadata(path).map_err(at("read", path))?;
-    if !meta.is_file() {
-        return Err(at("read", path)(wrong("not a regular file")));
-    }
-    let mut text = String::new();
-    let file = File::open(path).map_err(at("read", path))?;
-    file.take(MAX_TEXT as u64 + 1).read_to_string(&mut text).map_err(at("read", path))?;
-    if text.len() > MAX_TEXT {
-        return Err(at("read", path)(wrong("too long")));
-    }
-    Ok(text)
+    thalweg_files::read_text(path, MAX_TEXT as u64)
 }
 
-/// Replaces a file atomically.
+/// Replaces a file as a whole; a symbolic link is replaced, not followed.
 ///
 /// # Errors
 /// If the system fails; the old file is unchanged then.
 pub fn write(path: &Path, text: &str) -> Result<(), FileError> {
-    // A symbolic link is kept.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let dir = match path.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    };
-    // Readable only by its owner.
-    let mut file = NamedTempFile::new_in(dir).map_err(at("write in", dir))?;
-    file.write_all(text.as_bytes()).map_err(at("write", path))?;
-    file.as_file().sync_all().map_err(at("write", path))?;
-    file.persist(path).map_err(|e| at("write", path)(e.error))?;
-    // The directory entry must be durable, too.
-    File::open(dir).and_then(|d| d.sync_all()).map_err(at("write in", dir))
+    thalweg_files::replace(path, text.as_bytes())
 }
 
 impl Store {
@@ -110,7 +74,7 @@ impl Store {
     /// If the file exists and cannot be read.
     pub fn saved(&self) -> Result<Option<String>, FileError> {
         match read(&self.file) {
-            Err(e) if e.source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) if e.is_missing() => Ok(None),
             other => other.map(Some),
         }
     }
@@ -176,6 +140,7 @@ impl Store {
             return Ok(false);
         }
         let dir = self.dir();
+        thalweg_files::check_directory(&self.file)?;
         match DirBuilder::new().mode(0o700).create(&dir) {
             Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(at("make", &dir)(e)),
             _ => {}
@@ -192,7 +157,9 @@ impl Store {
                 write(&path, text)?;
                 new.push(path);
             }
-            write(&self.file, text)
+            // Who started the router named this file: a link to another place is kept.
+            let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
+            write(&file, text)
         };
         let written = write_all();
         if written.is_err() {
@@ -269,7 +236,8 @@ mod tests {
         assert!(read(dir.path()).unwrap_err().to_string().contains("not a regular file"));
         assert!(read(Path::new("/dev/zero")).is_err());
         let lost = Store::new(dir.path().join("no/such/dir/x.yaml"));
-        assert!(lost.save("a").is_err());
+        let error = lost.save("a").unwrap_err().to_string();
+        assert!(error.contains("no such directory; `mkdir -p "), "{error}");
         drop(store);
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Outcome, Output, Task, TaskPoll};
-use thalweg_config::declare::{Catalog, Collected, Document};
+use thalweg_config::declare::{Catalog, Collected, Document, Part};
 use thalweg_graph::Control;
 
 /// Maximum time on the main thread per slice.
@@ -22,11 +22,25 @@ pub(crate) const REST: Duration = Duration::from_millis(1);
 const FEW_PIECES: usize = 8;
 const FEW_BYTES: u64 = 32 << 10;
 
+/// Which configuration a task gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// What is in force.
+    InForce,
+    /// With the settings that are not in force yet.
+    Whole,
+}
+
+/// A document, and its parts that cannot be in force as they are wrong.
+pub(crate) type Loaded = (Arc<Document>, Vec<Part>);
+
 /// Source of a document, read when needed.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     /// A document in memory.
-    Ready(Arc<Document>),
+    Ready(Arc<Document>, Vec<Part>),
+    /// What is in force, and what is not yet.
+    Unresolved(Vec<Part>),
     /// In a file.
     File(PathBuf),
     /// Revision that many steps before the last one saved.
@@ -37,7 +51,7 @@ impl Source {
     /// Number of bytes to read.
     fn bytes(&self) -> u64 {
         let file = match self {
-            Source::Ready(_) => return 0,
+            Source::Ready(..) | Source::Unresolved(_) => return 0,
             Source::File(file) => file,
             // Revisions are about as long as the last one.
             Source::Revision(store, _) => store.file(),
@@ -51,18 +65,55 @@ impl Source {
     /// If it cannot be read or has errors.
     pub(crate) fn read(&self, catalog: &Catalog<Control>) -> Result<Arc<Document>, ConfigError> {
         match self {
-            Source::Ready(document) => Ok(document.clone()),
-            Source::File(file) => {
-                let text = store::read(file)?;
-                Ok(Arc::new(catalog.read(&file.display().to_string(), &text)?))
+            Source::Ready(document, _) => Ok(document.clone()),
+            Source::Unresolved(_) => Ok(Arc::default()),
+            other => {
+                let (name, text) = other.text()?;
+                Ok(Arc::new(catalog.read(&name, &text)?))
             }
+        }
+    }
+
+    /// Reads what is valid of the document, and the parts that are not.
+    ///
+    /// # Errors
+    /// If it cannot be read or is no YAML.
+    pub(crate) fn load(
+        &self,
+        catalog: &Catalog<Control>,
+        running: &Document,
+    ) -> Result<Loaded, ConfigError> {
+        let (document, parts) = match self {
+            Source::Ready(document, parts) => return Ok((document.clone(), parts.clone())),
+            Source::Unresolved(parts) => {
+                let mut root = running.root().clone();
+                parts.iter().for_each(|part| _ = part.add_to(&mut root));
+                catalog.salvage("running configuration", root)?
+            }
+            Source::Revision(..) => {
+                let (name, text) = self.text()?;
+                catalog.load_saved(&name, &text)?
+            }
+            Source::File(_) => {
+                let (name, text) = self.text()?;
+                catalog.load(&name, &text)?
+            }
+        };
+        Ok((Arc::new(document), parts))
+    }
+
+    /// Name and text.
+    fn text(&self) -> Result<(String, String), ConfigError> {
+        match self {
+            Source::Ready(..) | Source::Unresolved(_) => Ok(Default::default()),
+            Source::File(file) => Ok((file.display().to_string(), store::read(file)?)),
             Source::Revision(store, back) => {
                 let text = store.revision(*back)?;
                 let text = text.ok_or(match back {
                     0 => ConfigError::NothingSaved,
                     _ => ConfigError::NoRevision(*back),
                 })?;
-                Ok(Arc::new(catalog.read(&format!("revision {back}"), &text)?))
+                Ok((format!("revision {back}"), text))
             }
         }
     }
@@ -91,14 +142,19 @@ impl<R: Send + 'static> Work<R> {
     /// If the features' sections conflict.
     pub(crate) fn start(
         c: &Control,
+        view: View,
         other: Option<&Source>,
         job: impl FnOnce(&Catalog<Control>, Document) -> Result<R, ConfigError> + Send + 'static,
     ) -> Result<Work<R>, ConfigError> {
         let catalog = manager::catalog(c)?;
         let notes = manager::notes(c);
         let collected = catalog.collect(c);
+        let parts = match view {
+            View::Whole => manager::unresolved(c),
+            View::InForce => Vec::new(),
+        };
         let job = move |collected| {
-            let mut running = catalog.write_out(collected)?;
+            let mut running = catalog.with_parts(catalog.write_out(collected), &parts);
             notes.iter().for_each(|(path, text)| running.note(path, text));
             job(&catalog, running)
         };
@@ -180,12 +236,13 @@ impl<R: Send + 'static> Task<Control> for WaitingCommand<R> {
 /// The error of `job` or `then`, if the task is small.
 pub(crate) fn answer<R: Send + 'static>(
     c: &mut Control,
+    view: View,
     other: Option<&Source>,
     out: &mut Output,
     job: impl FnOnce(&Catalog<Control>, Document) -> Result<R, ConfigError> + Send + 'static,
     then: impl FnOnce(&mut Control, R, &mut Output) -> Result<(), CliError> + Send + 'static,
 ) -> Result<Outcome<Control>, CliError> {
-    let mut work = Work::start(c, other, job).map_err(failed)?;
+    let mut work = Work::start(c, view, other, job).map_err(failed)?;
     match work.poll(c, Instant::now() + SLICE) {
         Some(result) => {
             then(c, result.map_err(failed)?, out)?;

@@ -99,7 +99,7 @@ impl Engine {
         match part {
             Some((key, false)) if is_later => self.later(cx, walk, hand_off, p, key),
             Some((key, true)) => {
-                let (verdict, fate) = match self.owner(hand_off, walk.i) {
+                let (verdict, fate) = match self.owner(hand_off, walk.i, p.data()) {
                     Some(owner) => (hand_off.to(owner), Fate::Worker(owner as u16)),
                     None => {
                         self.part = Part::First;
@@ -113,13 +113,13 @@ impl Engine {
                 while let Some(early) = self.fragments.0.next_of(&key, |_| true) {
                     let to = match fate {
                         Fate::Worker(owner) => usize::from(owner),
-                        _ => self.worker,
+                        _ => self.place.worker,
                     };
                     cx.hand_off(early, hand_off, to);
                 }
                 verdict
             }
-            _ => match self.owner(hand_off, walk.i) {
+            _ => match self.owner(hand_off, walk.i, p.data()) {
                 Some(owner) => hand_off.to(owner),
                 None => self.steps(cx, walk, p),
             },

@@ -20,6 +20,7 @@ mod rewrite;
 pub mod rule;
 mod sets;
 mod settings;
+mod spread;
 mod tables;
 mod tags;
 mod tracking;
@@ -57,14 +58,16 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-#[expect(clippy::panic, reason = "the router cannot start without this memory")]
 fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(Published::default());
     c.share(snapshot);
     let tallies: Result<Vec<Tally>, _> =
         (0..c.config().workers.len()).map(|_| Tally::new()).collect();
     // A few megabytes of address space: without them nothing else would work either.
-    let tallies = Arc::new(Tallies(tallies.unwrap_or_else(|e| panic!("flow rules: {e}"))));
+    let tallies = match tallies {
+        Ok(tallies) => Arc::new(Tallies(tallies)),
+        Err(e) => return c.refuse_start(format_args!("counters of flow rules: {e}")),
+    };
     c.share(tallies.clone());
     c.insert(sets::Sets::new(writer, tallies));
     c.insert(Tracking::default());

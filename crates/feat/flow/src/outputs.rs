@@ -4,16 +4,19 @@ use thalweg_buffer::{Flags, PktMut};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
+use thalweg_wire::ipv4::Ipv4View;
 
 use crate::nodes::flow_rules::{NO_BUFFERS, NO_TAG_ROOM};
-use crate::rule::key::Words;
+use crate::rule::key::{self, Words};
+use crate::tables::Port;
 use crate::tags::{self, Tag};
 
 /// A packet and its outputs.
 pub(crate) struct Outputs<'p> {
     packet: PktMut<'p>,
-    /// The last output so far; the packet has not been sent there yet.
-    pending: Option<Verdict>,
+    /// The last output so far, and the sub-interface on whose behalf the packet leaves there; it has
+    /// not been sent yet.
+    pending: Option<(Verdict, Option<SwIfIndex>)>,
     /// Reason why the packet has no further outputs.
     refused: Option<ErrorCode>,
     /// Drop reason if there is no output.
@@ -44,7 +47,15 @@ impl<'p> Outputs<'p> {
     /// Adds an output, for the packet as it is now.
     pub(crate) fn send(&mut self, cx: &mut NodeCx<'_>, to: Verdict) {
         self.send_pending(cx);
-        self.pending = Some(to).filter(|_| self.refused.is_none());
+        self.pending = Some((to, None)).filter(|_| self.refused.is_none());
+    }
+
+    /// The same for an interface.
+    pub(crate) fn send_by(&mut self, cx: &mut NodeCx<'_>, port: Port) {
+        self.send(cx, Verdict::node(port.output));
+        if let Some((_, sub)) = &mut self.pending {
+            *sub = port.is_sub.then_some(port.sw_if);
+        }
     }
 
     /// Changes the packet for later outputs. Returns false if it has no such field.
@@ -57,6 +68,15 @@ impl<'p> Outputs<'p> {
         let done = change(self.packet.data_mut()).is_some();
         self.packet.note_translation();
         done
+    }
+
+    /// Updates the fields of addresses after a [change](Self::change).
+    pub(crate) fn note_addresses(&self, words: &mut Words) {
+        let Some((l3, _)) = self.ipv4() else { return };
+        if let Ok(ip) = Ipv4View::parse_prefix(l3) {
+            key::NW_SRC.set(words, ip.src().to_bits().into());
+            key::NW_DST.set(words, ip.dst().to_bits().into());
+        }
     }
 
     /// Stops: there are no further outputs.
@@ -74,6 +94,7 @@ impl<'p> Outputs<'p> {
         let was = tags::is_tagged(self.packet.data());
         if tags::apply(&mut self.packet, tag) {
             self.packet.note_translation();
+            self.packet.mark(Flags::RETAGGED);
             tags::note(words, tag, was, &self.packet);
         } else {
             self.refuse(NO_TAG_ROOM);
@@ -81,20 +102,31 @@ impl<'p> Outputs<'p> {
     }
 
     fn send_pending(&mut self, cx: &mut NodeCx<'_>) {
-        let Some(to) = self.pending.take() else { return };
+        let Some((to, sub)) = self.pending.take() else { return };
         // Group frames are counted where copies of them leave.
         if self.packet.data().first().is_some_and(|b| b & 1 != 0) {
             self.packet.mark(Flags::MULTICAST);
         }
         match cx.copy(&self.packet) {
-            Some(copy) => cx.send(copy, to),
+            Some(mut copy) => {
+                if let Some(sub) = sub {
+                    copy.set_tx_if(sub);
+                }
+                cx.send(copy, to);
+            }
             None => cx.count(NO_BUFFERS, 1),
         }
     }
 
     /// The verdict for the packet itself.
-    pub(crate) fn verdict(self) -> Verdict {
-        self.pending.unwrap_or(Verdict::drop(self.refused.unwrap_or(self.why)))
+    pub(crate) fn verdict(mut self) -> Verdict {
+        let Some((to, sub)) = self.pending else {
+            return Verdict::drop(self.refused.unwrap_or(self.why));
+        };
+        if let Some(sub) = sub {
+            self.packet.set_tx_if(sub);
+        }
+        to
     }
 }
 
@@ -133,7 +165,6 @@ mod tests {
     use std::net::Ipv4Addr;
     use thalweg_wire::MacAddr;
     use thalweg_wire::build;
-    use thalweg_wire::ipv4::Ipv4View;
 
     #[test]
     fn fields_are_set_and_sums_follow() {

@@ -1,8 +1,11 @@
 //! Rewrites addresses and ports of frames, and updates checksums.
 
-use thalweg_conntrack::Tuple;
+use std::net::IpAddr;
+
+use thalweg_conntrack::{Batch, Checks, IPV4, Millis, Tracker, Tuple};
 use thalweg_wire::ethernet::ethertype;
 use thalweg_wire::ip::protocol;
+use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::nat::packet::{self, Change, Kind};
 use thalweg_wire::nat::tuple;
 use thalweg_wire::owner::{self, Network};
@@ -30,34 +33,77 @@ fn change(old: &tuple::Key, new: &tuple::Key) -> Change {
 
 /// Rewrites a packet of a translated connection to the tuple of its direction, or both the headers
 /// and the quoted packet of an ICMP error about it. `partial`: a device will complete the checksum.
+/// `None` if the packet cannot be translated: it must not go on as it is.
 pub(crate) fn translate(frame: &mut [u8], to: &Tuple, partial: bool) -> Option<()> {
     let l3 = frame.get_mut(ipv4_at(frame)?..)?;
-    let (std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst)) = (to.src, to.dst) else {
-        return None;
-    };
+    let parsed = packet::parse(l3, 0);
+    let change = change(&parsed.key, &as_key(to)?);
+    match parsed.kind {
+        Kind::Error(_) => packet::rewrite_error(l3, &parsed, &change, false),
+        Kind::Unknown => return None,
+        _ if !packet::rewrite(l3, &parsed, &change, partial) => return None,
+        _ => {}
+    }
+    Some(())
+}
+
+/// Translates a later fragment of an ICMP error about a translated connection. Only its addresses
+/// are here: the source is a translated one if it is the other endpoint, as in the first fragment.
+pub(crate) fn translate_rest(frame: &mut [u8], from: &Tuple, to: &Tuple) -> Option<()> {
+    let l3 = frame.get_mut(ipv4_at(frame)?..)?;
+    let ip = Ipv4View::parse_prefix(l3).ok()?;
+    let (IpAddr::V4(src), IpAddr::V4(dst)) = (to.src, to.dst) else { return None };
+    let src = if IpAddr::V4(ip.src()) == from.src { src } else { ip.src() };
+    let addresses = |src, dst| tuple::Tuple { src, dst, ..tuple::Tuple::of(&[0; 2]) }.key()[0];
+    let (old, new) = (addresses(ip.src(), ip.dst()), addresses(src, dst));
+    packet::readdress(l3, new, tuple::address_delta(old, new));
+    Some(())
+}
+
+/// Restores, in an ICMP error of the router itself about a packet of a translated connection, the
+/// packet that is quoted, and sends it to that one's sender. `l3` is the error from its IPv4 header
+/// on. Returns whether it was about such a packet.
+pub(crate) fn restore(
+    tracker: &Tracker<IPV4>,
+    batch: &mut Batch<IPV4>,
+    zones: &[u16],
+    l3: &mut [u8],
+    now: Millis,
+) -> bool {
+    let parsed = packet::parse(l3, 0);
+    let Kind::Error(_) = parsed.kind else { return false };
+    let to = zones.iter().find_map(|zone| {
+        batch.clear();
+        batch.add_ipv4(*zone, l3, l3.len(), Checks::NONE);
+        tracker.look_up(batch);
+        let (flow, reply) = tracker.find(batch, 0, now)?;
+        tracker.translation(flow, reply)
+    });
+    let Some(to) = to.as_ref().and_then(as_key) else { return false };
+    packet::rewrite_error(l3, &parsed, &change(&parsed.key, &to), false);
+    true
+}
+
+/// A tuple of IPv4 as a key of the rewriter.
+fn as_key(to: &Tuple) -> Option<tuple::Key> {
+    let (IpAddr::V4(src), IpAddr::V4(dst)) = (to.src, to.dst) else { return None };
     let (sport, dport) = match to.protocol {
         protocol::ICMP => (to.sport, to.sport),
         _ => (to.sport, to.dport),
     };
-    let new = tuple::Tuple { src, sport, dst, dport, protocol: to.protocol, table: 0 };
-    let parsed = packet::parse(l3, 0);
-    let change = change(&parsed.key, &new.key());
-    match parsed.kind {
-        Kind::Error(_) => packet::rewrite_error(l3, &parsed, &change, false),
-        Kind::Unknown => return None,
-        _ => packet::rewrite(l3, &parsed, &change, partial),
-    }
-    Some(())
+    Some(tuple::Tuple { src, sport, dst, dport, protocol: to.protocol, table: 0 }.key())
 }
 
 /// Updates the fields of a packet that was [translated](translate). Fragments after the first have
 /// no ports.
 pub(crate) fn note(words: &mut Words, to: &Tuple, is_later: bool) {
-    if let (std::net::IpAddr::V4(src), std::net::IpAddr::V4(dst)) = (to.src, to.dst) {
+    if let (IpAddr::V4(src), IpAddr::V4(dst)) = (to.src, to.dst) {
         key::NW_SRC.set(words, src.to_bits().into());
         key::NW_DST.set(words, dst.to_bits().into());
     }
-    if matches!(to.protocol, protocol::TCP | protocol::UDP) && !is_later {
+    // Rules know the ports of these only.
+    let has_ports = matches!(to.protocol, protocol::TCP | protocol::UDP | protocol::SCTP);
+    if has_ports && !is_later {
         key::TP_SRC.set(words, to.sport.into());
         key::TP_DST.set(words, to.dport.into());
     }
@@ -92,8 +138,7 @@ pub(crate) fn set(frame: &mut [u8], source: bool, end: End, partial: bool) -> Op
         (End::Port(_), _) => return None,
     }
     let change = change(&parsed.key, &new.key());
-    packet::rewrite(l3, &parsed, &change, partial);
-    Some(())
+    packet::rewrite(l3, &parsed, &change, partial).then_some(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Rule sets on the main thread, and the interfaces that use them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use crate::rewrite::End;
 use crate::rule::classifier::Classifier;
 use crate::rule::key::Words;
 use crate::rule::{Action, Names, Rule, RuleError};
-use crate::tables::{Compilation, Compiled, MAX_RULES, Published, Step, Table, Tallies};
+use crate::spread::spread;
+use crate::tables::{Compilation, Compiled, MAX_RULES, Port, Published, Step, Table, Tallies};
 use crate::tracking;
 
 /// Errors of rule commands.
@@ -57,6 +58,8 @@ pub(crate) struct Sets {
     /// The set in use by interface: attached ones, and those of bridge domains with the number of a
     /// set.
     following: BTreeMap<SwIfIndex, u32>,
+    /// Interfaces with rules that translate.
+    translating: BTreeSet<SwIfIndex>,
     /// An interface that is being deleted.
     going: Option<SwIfIndex>,
     writer: snapshot::Writer<Published>,
@@ -73,6 +76,7 @@ impl Sets {
             compiled: BTreeMap::new(),
             interfaces: BTreeMap::new(),
             following: BTreeMap::new(),
+            translating: BTreeSet::new(),
             going: None,
             writer,
             tallies,
@@ -119,7 +123,7 @@ impl Names for InterfaceNames {
     fn number(&self, name: &str) -> Option<SwIfIndex> {
         let all = self.0.borrow();
         let by_number = || name.parse().ok().filter(|n| all.get(*n).is_some());
-        all.find(name).ok().or_else(by_number)
+        all.resolve(name).or_else(by_number)
     }
 }
 
@@ -372,9 +376,34 @@ fn follow(c: &mut Control, changed: Option<u32>) {
     let ends = before.keys().filter(|sw_if| !now.contains_key(sw_if)).map(|sw_if| (*sw_if, false));
     let begins = now.keys().filter(|sw_if| !before.contains_key(sw_if)).map(|sw_if| (*sw_if, true));
     for (sw_if, on) in ends.chain(begins) {
-        if let Err(e) = c.enable_feature("device-input", "flow-rules", sw_if, on) {
-            tracing::error!("flow rules on {}: {e}", c.interface_name(sw_if));
+        enable(c, ("device-input", "flow-rules"), sw_if, on);
+    }
+    let (gone, new) = {
+        let state = c.state::<Sets>();
+        let mut state = state.borrow_mut();
+        let compiled = &state.compiled;
+        let translates = |set: &u32| compiled.get(set).is_some_and(|set| set.translates);
+        let of_now = now.iter().filter(|(_, set)| translates(set)).map(|(sw_if, _)| *sw_if);
+        let of_now: BTreeSet<SwIfIndex> = of_now.collect();
+        let before = std::mem::replace(&mut state.translating, of_now.clone());
+        let diff = |a: &BTreeSet<SwIfIndex>, b: &BTreeSet<SwIfIndex>| -> Vec<SwIfIndex> {
+            a.difference(b).copied().collect()
+        };
+        (diff(&before, &of_now), diff(&of_now, &before))
+    };
+    for (some, on) in [(gone, false), (new, true)] {
+        for sw_if in some {
+            enable(c, ERRORS, sw_if, on);
         }
+    }
+}
+
+/// Arc and node for the router's own ICMP errors about translated packets.
+const ERRORS: (&str, &str) = ("ip4-icmp-error-reply", "flow-icmp-error");
+
+fn enable(c: &mut Control, (arc, node): (&str, &str), sw_if: SwIfIndex, on: bool) {
+    if let Err(e) = c.enable_feature(arc, node, sw_if, on) {
+        tracing::error!("flow rules on {}: {e}", c.interface_name(sw_if));
     }
 }
 
@@ -386,17 +415,17 @@ fn publish(c: &mut Control, changed: Option<u32>) {
     let gone = state.going;
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    let outputs: HashMap<&str, (SwIfIndex, _)> = all
+    let ports: HashMap<&str, Port> = all
         .iter()
         .filter(|v| Some(v.sw_if) != gone)
-        .map(|v| (v.name.as_str(), (v.sw_if, v.output)))
+        .map(|v| (v.name.as_str(), Port::of(v)))
         .collect();
     let number = |name: &str| {
         let by_number = || {
             let n = name.parse().ok()?;
-            all.get(n).filter(|_| Some(n) != gone).map(|v| (v.sw_if, v.output))
+            all.get(n).filter(|_| Some(n) != gone).map(Port::of)
         };
-        outputs.get(name).copied().or_else(by_number)
+        ports.get(name).copied().or_else(by_number)
     };
     let which: Vec<u32> = match changed {
         Some(set) => vec![set],
@@ -413,21 +442,27 @@ fn publish(c: &mut Control, changed: Option<u32>) {
     let mut published = Published::default();
     for view in all.iter().filter(|v| Some(v.sw_if) != gone) {
         let at = view.sw_if.index();
-        if published.outputs.len() <= at {
-            published.outputs.resize(at + 1, None);
+        if published.ports.len() <= at {
+            published.ports.resize(at + 1, None);
             published.by_interface.resize(at + 1, None);
         }
-        published.outputs[at] = Some(view.output);
+        published.ports[at] = Some(Port::of(view));
         let set = state.following.get(&view.sw_if);
         published.by_interface[at] = set.and_then(|set| state.compiled.get(set).cloned());
     }
+    for set in published.by_interface.iter().flatten() {
+        published.spread = published.spread.max(set.spread);
+        published.translated_zones.extend(&set.translated_zones);
+    }
+    published.translated_zones.sort_unstable();
+    published.translated_zones.dedup();
     state.writer.publish(c.domain(), published);
 }
 
 fn compile(
     placed: &[Placed],
     generation: u64,
-    number: impl Fn(&str) -> Option<(SwIfIndex, thalweg_graph::NodeId)>,
+    number: impl Fn(&str) -> Option<Port>,
 ) -> Compilation {
     let mut set = Compilation { generation, ..Compilation::default() };
     let mut by_table: BTreeMap<u8, Vec<(Rule, u32)>> = BTreeMap::new();
@@ -435,13 +470,13 @@ fn compile(
         let mut rule = p.rule.clone();
         if let Some(name) = &rule.matches.in_port {
             // A rule that matches a deleted port matches nothing until the port exists again.
-            let Some((port, _)) = number(name) else { continue };
-            crate::rule::key::IN_PORT.set(&mut rule.matches.value, port.0.into());
+            let Some(Port { sw_if, .. }) = number(name) else { continue };
+            crate::rule::key::IN_PORT.set(&mut rule.matches.value, sw_if.0.into());
         }
         by_table.entry(rule.table).or_default().push((rule, p.slot));
     }
     let mut zones: BTreeMap<u16, usize> = BTreeMap::new();
-    let (mut labels, mut translates) = (false, false);
+    let (mut labels, mut translated) = (false, Vec::new());
     for (table, rules) in by_table {
         let numbered = rules.iter().zip(0u32..).map(|((r, _), n)| (&r.matches, r.priority, n));
         let classifier = Classifier::new(numbered);
@@ -450,7 +485,9 @@ fn compile(
                 if let Action::Ct(ct) = action {
                     *zones.entry(ct.zone).or_default() += 1;
                     labels |= ct.label.is_some();
-                    translates |= ct.nat.as_ref().is_some_and(|nat| nat.range.is_some());
+                    if ct.nat.as_ref().is_some_and(|nat| nat.range.is_some()) {
+                        translated.push(ct.zone);
+                    }
                 }
             }
             let steps =
@@ -462,7 +499,9 @@ fn compile(
         set.tables.resize_with(set.tables.len().max(at + 1), || None);
         set.tables[at] = Some(Table { classifier, rules: compiled });
     }
-    (set.tracks, set.labels, set.translates) = (!zones.is_empty(), labels, translates);
+    (set.tracks, set.labels, set.translates) = (!zones.is_empty(), labels, !translated.is_empty());
+    set.translated_zones = translated;
+    set.spread = spread(set.tables.iter().flatten().flat_map(|table| &table.rules));
     let most = zones.iter().max_by_key(|(_, count)| **count);
     set.zone = most.map_or(0, |(zone, _)| *zone);
     set
@@ -471,15 +510,15 @@ fn compile(
 pub(crate) fn step(
     action: &Action,
     table: u8,
-    number: &impl Fn(&str) -> Option<(SwIfIndex, thalweg_graph::NodeId)>,
+    number: &impl Fn(&str) -> Option<Port>,
 ) -> Option<Step> {
     Some(match action {
         Action::Normal => Step::Normal,
-        Action::Output(name) => Step::Output(number(name)?.1),
+        Action::Output(name) => Step::Output(number(name)?),
         Action::InPort => Step::InPort,
         Action::Resubmit(port, other) => {
             let port = match port {
-                Some(name) => Some(number(name)?.0),
+                Some(name) => Some(number(name)?.sw_if),
                 None => None,
             };
             Step::Resubmit(other.unwrap_or(table), port)

@@ -1,7 +1,8 @@
 //! Configuration of flow rules and connection tracking.
 
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, interface_key, rank,
+    Doc, Draft, Dump, Item, Kind, Name, Problem, Rule as Key, Section, Value, file_path,
+    interface_key, rank,
 };
 use thalweg_conntrack::{Policy, WhenFull};
 use thalweg_device::SwIfIndex;
@@ -39,9 +40,9 @@ struct AnyName;
 
 impl Names for AnyName {
     fn number(&self, name: &str) -> Option<SwIfIndex> {
-        let begins = ["host-", "pg", "loop", "sink", "local", "tap", "bvi"];
-        let number = name.parse().ok();
-        number.or_else(|| begins.iter().any(|b| name.starts_with(b)).then_some(SwIfIndex(1)))
+        // A name, a device of the kernel, or a tag.
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && Name::Any.takes(name);
+        name.parse().ok().or(is_name.then_some(SwIfIndex(1)))
     }
 }
 
@@ -59,7 +60,7 @@ fn one_rule(value: &Value) -> Result<(), String> {
 
 fn path(value: &Value) -> Result<(), String> {
     match value {
-        Value::Text(text) if text.starts_with('/') && !text.contains([' ', '\n', '\'']) => Ok(()),
+        Value::Text(text) => file_path(text),
         _ => Err("the absolute path of a socket".into()),
     }
 }
@@ -148,14 +149,20 @@ fn rules(doc: &Doc<'_>, out: &mut Draft) {
     for (set, found) in doc.entries(&["thalweg", "flow", "rules"]) {
         for (n, part) in found.node.list().iter().enumerate() {
             let Some(text) = part.text() else { continue };
-            let left = left(text);
+            // However it is written, it is the same rule.
+            let text = Rule::parse(text, &AnyName).map_or(text.to_owned(), |rule| rule.to_string());
+            let left = left(&text);
             let command = format!("flow add {set} {text}");
             let path = format!("{}[{n}]", found.path);
             let item = Item::new(rank::SERVICE, format!("flow {set} {left}"), path, command);
             let mut item = item.unset(format!("flow del {set} strict {left}")).order(n as u32);
             for i in doc.interfaces() {
                 // `in_port=NAME`, `output:NAME`, `resubmit(NAME,1)`.
-                if text.split([',', ' ', '=', ':', '(', ')']).any(|word| word == i.name) {
+                let tag = i.get("tag").and_then(|f| f.node.text());
+                let device = i.name.strip_prefix("host-");
+                let is_named =
+                    |word: &str| word == i.name || device == Some(word) || tag == Some(word);
+                if text.split([',', ' ', '=', ':', '(', ')']).any(is_named) {
                     item = item.needs(interface_key(i.name));
                 }
             }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use thalweg_device::SwIfIndex;
 
 use thalweg_buffer::{Frame, Iface};
+use thalweg_device::InterfaceView;
 use thalweg_graph::NodeId;
 use thalweg_tables::{MapError, PagedTable};
 
@@ -12,16 +13,33 @@ use crate::rewrite::End;
 use crate::rule::Ct;
 use crate::rule::classifier::Classifier;
 use crate::rule::set::Field;
+use crate::spread::Spread;
 use crate::tags::Tag;
 
 /// Maximum number of rules in all sets together.
 pub const MAX_RULES: u32 = 1 << 16;
 
+/// An interface to send to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Port {
+    pub(crate) sw_if: SwIfIndex,
+    /// Output node.
+    pub(crate) output: NodeId,
+    /// It is a sub-interface: packets leave by that node on its behalf.
+    pub(crate) is_sub: bool,
+}
+
+impl Port {
+    pub(crate) fn of(view: &InterfaceView) -> Port {
+        Port { sw_if: view.sw_if, output: view.output, is_sub: view.parent.is_some() }
+    }
+}
+
 /// A compiled action, with interfaces resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Normal,
-    Output(NodeId),
+    Output(Port),
     InPort,
     /// Table, and the in_port used for the look-up.
     Resubmit(u8, Option<SwIfIndex>),
@@ -69,6 +87,10 @@ pub(crate) struct Compilation {
     pub(crate) labels: bool,
     /// Whether any rule translates connections.
     pub(crate) translates: bool,
+    /// The zones in which connections are translated.
+    pub(crate) translated_zones: Vec<u16>,
+    /// How its connections may be spread.
+    pub(crate) spread: Spread,
     /// The zone that most rules use.
     pub(crate) zone: u16,
 }
@@ -86,8 +108,12 @@ impl Compilation {
 pub(crate) struct Published {
     /// Rule set by interface.
     pub(crate) by_interface: Vec<Option<Arc<Compilation>>>,
-    /// Output node by interface.
-    pub(crate) outputs: Vec<Option<NodeId>>,
+    /// Interfaces by index.
+    pub(crate) ports: Vec<Option<Port>>,
+    /// How connections are spread, the same in all sets: one connection may pass several.
+    pub(crate) spread: Spread,
+    /// The zones in which any set translates connections.
+    pub(crate) translated_zones: Vec<u16>,
 }
 
 impl Published {
@@ -116,9 +142,9 @@ impl Published {
         Some(set)
     }
 
-    /// The output node of an interface.
-    pub(crate) fn output(&self, sw_if: SwIfIndex) -> Option<NodeId> {
-        self.outputs.get(sw_if.index()).copied().flatten()
+    /// An interface to send to.
+    pub(crate) fn port(&self, sw_if: SwIfIndex) -> Option<Port> {
+        self.ports.get(sw_if.index()).copied().flatten()
     }
 }
 

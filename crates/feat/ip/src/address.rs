@@ -268,6 +268,8 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
         let mut gone = true;
         for t in ip.tables.values_mut() {
             gone &= t.interface_gone(c, sw_if);
+            // Subscribers know that it goes.
+            let _ = t.take_changed_peers();
         }
         if idle && !gone {
             c.remote().submit(settle_later);

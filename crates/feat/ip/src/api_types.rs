@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use thalweg_api::schema::Module;
 use thalweg_api::types::Prefix;
-use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::{Dpo, TableId};
@@ -116,14 +116,16 @@ pub(crate) fn table<A: Address>(ip: &Ip<A>, id: TableId) -> IpTable {
 /// Adds or deletes a table.
 pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
     fn change<A: Address>(c: &mut Control, add: bool, table: &IpTable) -> Result<(), Retval> {
+        let name = table.name.as_str();
+        if add && let Err(expected) = crate::check_table_name(name) {
+            return Err(Retval::INVALID_VALUE.because(expected));
+        }
         match add {
             true => crate::add_table::<A>(c, TableId(table.table_id))?,
             false => crate::del_table::<A>(c, TableId(table.table_id))?,
         }
-        let name = table.name.as_str();
         if add && !name.is_empty() {
-            let ip = c.state::<Ip<A>>();
-            ip.borrow_mut().names.insert(TableId(table.table_id), name.to_owned());
+            c.state::<Ip<A>>().borrow_mut().name_table(TableId(table.table_id), name);
         }
         Ok(())
     }
@@ -167,6 +169,9 @@ pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
     Ok(Version::of_ip(prefix.parts()?.0))
 }
 
+/// From here on a number is no MPLS label.
+const NO_LABEL: u32 = 1 << 20;
+
 /// Converts a path of a message.
 fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
     let unimplemented = |what: &str| {
@@ -174,6 +179,17 @@ fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
     };
     if p.n_labels > 0 {
         return unimplemented("label stacks");
+    }
+    // Clients leave these zero, or write VPP's words for "none".
+    let none = |n: u32| n == 0 || n == u32::MAX;
+    if !none(p.rpf_id) || !none(p.nh.obj_id) || !none(p.nh.classify_table_index) {
+        return unimplemented("RPF ids, tunnels and classifier tables of paths");
+    }
+    if !none(p.nh.via_label) && p.nh.via_label < NO_LABEL {
+        return unimplemented("next hops by label");
+    }
+    if p.flags != FibPathFlags::NONE {
+        return unimplemented("flags of paths");
     }
     let kind = match p.r#type {
         FibPathType::NORMAL => PathKind::Normal,
@@ -184,8 +200,21 @@ fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
         known if known.known() => return unimplemented("paths of this type"),
         _ => return Err(Retval::INVALID_VALUE),
     };
+    let invalid = |why: &str| Err(Retval::INVALID_VALUE.because(why));
+    if !p.proto.known() {
+        return invalid("the next hop's protocol is none of 0 to 4");
+    }
+    if p.flags != FibPathFlags::NONE {
+        return unimplemented("flags of paths");
+    }
+    if p.rpf_id != 0 && p.rpf_id != u32::MAX {
+        return unimplemented("RPF ids of paths");
+    }
     if kind != PathKind::Normal {
-        return Ok(Path::special(kind));
+        return match (p.weight, p.preference) {
+            (0 | 1, 0) => Ok(Path::special(kind)),
+            _ => invalid("a path without a next hop shares with no other: weight 1, preference 0"),
+        };
     }
     let sw_if = (p.sw_if_index != u32::MAX).then_some(SwIfIndex(p.sw_if_index));
     let [n1, n2, n3, n4, ..] = p.nh.address.0;
@@ -205,8 +234,9 @@ fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
         (None, None) => unimplemented("lookups in another table"),
         _ => {
             let other = (sw_if.is_none() && p.table_id != table.0).then_some(TableId(p.table_id));
-            let weight = p.weight.max(1);
-            Ok(Path { next_hop, sw_if, weight, table: other, ..Path::special(kind) })
+            // A message that says nothing of weights has zeros.
+            let (weight, preference) = (p.weight.max(1), p.preference);
+            Ok(Path { next_hop, sw_if, weight, preference, table: other, ..Path::special(kind) })
         }
     }
 }
@@ -276,6 +306,7 @@ fn describe_path(p: &Path, version: Version, table: TableId) -> FibPath {
         sw_if_index: p.sw_if.unwrap_or(SwIfIndex::MAX).get(),
         table_id: table_id.get(),
         weight: p.weight,
+        preference: p.preference,
         r#type,
         proto,
         nh: FibPathNh { address, ..FibPathNh::default() },

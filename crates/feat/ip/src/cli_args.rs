@@ -21,7 +21,7 @@ const SPECIAL: [(&str, PathKind); 6] = [
     ("null-send-prohibit", PathKind::Prohibit),
 ];
 /// Words that end a path.
-const KEYWORDS: [&str; 5] = ["via", "table", "count", "weight", "next-hop-table"];
+const KEYWORDS: [&str; 6] = ["via", "table", "count", "weight", "preference", "next-hop-table"];
 
 /// Outcome of a command that changed a route: it waits until those of deleted interfaces are gone.
 pub(crate) fn when_resolved(c: &Control) -> Outcome<Control> {
@@ -204,10 +204,15 @@ fn path(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
     if path.sw_if.is_none() && args.exact("next-hop-table") {
         path.table = Some(table_arg(args)?);
     }
-    if args.exact("weight") {
-        path.weight = args.number("weight", 1, u64::from(u8::MAX))? as u8;
+    loop {
+        if args.exact("weight") {
+            path.weight = args.number("weight", 1, u64::from(u8::MAX))? as u8;
+        } else if args.exact("preference") {
+            path.preference = args.number("preference", 0, u64::from(u8::MAX))? as u8;
+        } else {
+            return Ok(path);
+        }
     }
-    Ok(path)
 }
 
 /// Completions of a route.
@@ -217,7 +222,7 @@ pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
     match before {
         [] => words(&["add", "del", "replace"]),
         [_] => words(&["table", "count"]),
-        [.., "table" | "count" | "weight" | "next-hop-table"] => Vec::new(),
+        [.., "table" | "count" | "weight" | "preference" | "next-hop-table"] => Vec::new(),
         [.., "via"] => interface_names(c).into_iter().chain(specials()).collect(),
         [.., "via", hop] if hop.parse::<IpAddr>().is_ok() => {
             interface_names(c).into_iter().chain(words(&KEYWORDS)).collect()

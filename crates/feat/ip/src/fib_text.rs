@@ -69,19 +69,24 @@ fn sources<A: Address>(
         writeln!(out, "  {} refs:1 src-flags:{flags}", source.word())?;
         if i == 0 {
             writeln!(out, "    path-list:[{dpo}] locks:1 len:{}", view.paths.len())?;
-            for p in &view.paths {
-                path(c, p, view, out)?;
+            for (p, why) in view.paths.iter().zip(unresolved(c, TableId(table.get()), view)) {
+                path::<A>(c, p, why, out)?;
             }
         }
     }
     writeln!(out, " forwarding:   unicast-{}-chain", Version::of::<A>().protocol())
 }
 
+/// Why each path of a route leads nowhere now, if it does not.
+fn unresolved<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Vec<Option<String>> {
+    c.state::<Ip<A>>().borrow().unresolved(c, table, view)
+}
+
 /// Text of a configured path.
 fn path<A: Address>(
     c: &Control,
     p: &Path,
-    view: &RouteView<A>,
+    unresolved: Option<String>,
     out: &mut String,
 ) -> std::fmt::Result {
     let kind = match (p.kind, p.next_hop, p.sw_if) {
@@ -91,9 +96,7 @@ fn path<A: Address>(
         (PathKind::Local, ..) => "receive",
         _ => "special",
     };
-    let end = c.state::<Forwarding>().borrow().table().resolve(view.dpo, || 0);
-    let unresolved = p.sw_if.is_none() && end == thalweg_fib::forwarding::UNREACHABLE;
-    let oper = if unresolved && p.kind == PathKind::Normal { "drop," } else { "resolved," };
+    let oper = if unresolved.is_some() { "drop," } else { "resolved," };
     writeln!(
         out,
         "      path: {} weight={} pref={} {kind}: oper-flags:{oper}",
@@ -110,6 +113,10 @@ fn path<A: Address>(
         },
         (PathKind::Normal, None, name) => writeln!(out, "        {}", name.unwrap_or_default()),
         (kind, ..) => writeln!(out, "        {}", kind_word(kind)),
+    }?;
+    match unresolved {
+        Some(why) => writeln!(out, "        unresolved: {why}"),
+        None => Ok(()),
     }
 }
 
@@ -177,12 +184,18 @@ fn counted_json(counts: Combined) -> Value {
 
 /// JSON of a route.
 pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteView<A>) -> Value {
-    let path = |p: &Path| {
-        json!({
+    let path = |(p, why): (&Path, Option<String>)| {
+        let mut path = json!({
             "kind": kind_word(p.kind), "next_hop": p.next_hop, "weight": p.weight,
-            "interface": p.sw_if.map(|i| c.interface_name(i)),
-        })
+            "preference": p.preference, "interface": p.sw_if.map(|i| c.interface_name(i)),
+        });
+        if let Some(why) = why {
+            path["unresolved"] = why.into();
+        }
+        path
     };
+    let paths: Vec<Value> =
+        view.paths.iter().zip(unresolved(c, TableId(table.get()), view)).map(path).collect();
     let f = c.state::<Forwarding>();
     let f = f.borrow();
     let counts = f.counting().then(|| f.counts(view.dpo));
@@ -191,7 +204,7 @@ pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteVi
         "table": table.0,
         "source": view.source.word(),
         "sources": view.sources.iter().map(|s| s.word()).collect::<Vec<_>>(),
-        "paths": view.paths.iter().map(path).collect::<Vec<_>>(),
+        "paths": paths,
         "forwarding": ends_json(c, view.dpo, 0),
     });
     if let Some(counts) = counts {

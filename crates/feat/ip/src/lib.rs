@@ -28,12 +28,12 @@ pub mod table;
 pub use family::{Family, IfAddress, Leaves, Version, register};
 pub use settings::Settings;
 pub use table::{RouteError, add_route, add_table, del_route, del_table, track};
-pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, Source, TableId};
+pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, RoutedPeers, Source, TableId};
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use table::Table;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_engine::Feature;
@@ -61,6 +61,15 @@ pub struct AddressesChanged {
     pub sw_if: SwIfIndex,
 }
 
+/// The event that routes have put other hosts on an interface: see [`Ip::routed_peers`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RoutedPeersChanged {
+    /// Version of the routes.
+    pub version: Version,
+    /// The interface.
+    pub sw_if: SwIfIndex,
+}
+
 /// Prefixes of routes that were added and are to stay.
 type Added<A> = Rc<RefCell<HashSet<Prefix<A>>>>;
 
@@ -80,6 +89,10 @@ pub struct Ip<A: Address> {
     sweeping: Vec<(TableId, Added<A>)>,
     /// Addresses that are removed unless they are added again.
     stale: BTreeSet<(SwIfIndex, IfAddress<A>)>,
+    /// Interfaces of which subscribers are still to learn that routes have changed their peers.
+    peers_changed: BTreeSet<SwIfIndex>,
+    /// When they learned of it last.
+    peers_published: Option<Instant>,
     /// Number of tables created so far.
     serial: u32,
 }
@@ -146,6 +159,18 @@ fn reclaim<A: Address>(c: &mut Control) {
     }
 }
 
+/// Checks that a command line and a document can say the name of a table.
+///
+/// # Errors
+/// What a name may be.
+pub(crate) fn check_table_name(name: &str) -> Result<(), String> {
+    let odd = |c: char| c.is_control() || ['\'', '"'].contains(&c);
+    match name.len() <= 63 && !name.contains(odd) {
+        true => Ok(()),
+        false => Err("up to 63 bytes, without quotes and control characters".into()),
+    }
+}
+
 impl<A: Address> Ip<A> {
     fn new() -> Self {
         Ip {
@@ -157,6 +182,8 @@ impl<A: Address> Ip<A> {
             replacing: BTreeMap::new(),
             sweeping: Vec::new(),
             stale: BTreeSet::new(),
+            peers_changed: BTreeSet::new(),
+            peers_published: None,
             serial: 0,
         }
     }
@@ -176,6 +203,17 @@ impl<A: Address> Ip<A> {
     pub fn table_name(&self, table: TableId) -> String {
         let usual = || Version::of::<A>().table_name(table);
         self.names.get(&table).cloned().unwrap_or_else(usual)
+    }
+    /// Names that users gave to tables.
+    pub(crate) fn table_names(&self) -> impl Iterator<Item = (TableId, &str)> {
+        self.names.iter().map(|(id, name)| (*id, name.as_str()))
+    }
+    /// Names a table; an empty name is the usual one.
+    pub(crate) fn name_table(&mut self, table: TableId, name: &str) {
+        match name {
+            "" => _ = self.names.remove(&table),
+            name => _ = self.names.insert(TableId(table.get()), name.to_owned()),
+        }
     }
     /// Table of an interface.
     pub fn table_of(&self, sw_if: SwIfIndex) -> TableId {
@@ -218,6 +256,29 @@ impl<A: Address> Ip<A> {
     /// Looks up the longest match of a destination.
     pub fn lookup(&self, table: TableId, addr: A) -> Option<RouteView<A>> {
         self.tables.get(&table)?.lookup(addr)
+    }
+    /// Returns which hosts are on an interface by the routes of all tables.
+    pub fn routed_peers(&self, sw_if: SwIfIndex) -> RoutedPeers<A> {
+        let mut all = RoutedPeers { attached: Vec::new(), next_hops: Vec::new() };
+        for some in self.tables.values().map(|t| t.routed_peers(sw_if)) {
+            all.attached.extend(some.attached);
+            all.next_hops.extend(some.next_hops);
+        }
+        all.attached.sort_unstable();
+        all.attached.dedup();
+        all.next_hops.sort_unstable();
+        all.next_hops.dedup();
+        all
+    }
+    /// Returns for each path of a route why it leads nowhere now, if it does not.
+    pub fn unresolved(
+        &self,
+        c: &Control,
+        table: TableId,
+        view: &RouteView<A>,
+    ) -> Vec<Option<String>> {
+        let all = self.tables.get(&table).map_or_else(Vec::new, |t| t.unresolved(c, view));
+        all.into_iter().map(|why| why.map(|e| e.to_string())).collect()
     }
     /// Addresses of an interface in the order in which they were added.
     pub fn addresses(&self, sw_if: SwIfIndex) -> &[IfAddress<A>] {

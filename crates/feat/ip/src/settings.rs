@@ -33,6 +33,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.ip-table", TABLE),
     Rule::new("thalweg.ip-tables", ID),
     Rule::new("thalweg.ip-tables.*", Kind::Keys),
+    Rule::new("thalweg.ip-tables.*.name", Kind::Other(table_name)),
     Rule::new("thalweg.ip-tables.*.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip-tables.*.routes.*", Kind::Other(route)),
 ];
@@ -43,9 +44,17 @@ const RULES_6: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.ip6-table", TABLE),
     Rule::new("thalweg.ip6-tables", ID),
     Rule::new("thalweg.ip6-tables.*", Kind::Keys),
+    Rule::new("thalweg.ip6-tables.*.name", Kind::Other(table_name)),
     Rule::new("thalweg.ip6-tables.*.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip6-tables.*.routes.*", Kind::Other(route)),
 ];
+
+fn table_name(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) => crate::check_table_name(text),
+        _ => Err("the name of a table".into()),
+    }
+}
 
 /// Keys of a version's settings.
 struct Keys {
@@ -70,8 +79,8 @@ const fn keys<A: Address>() -> Keys {
     }
 }
 
-/// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2`, `192.0.2.1
-/// next-hop-table 7`, `host-eth0`, `drop`.
+/// A path in a document, written as in `ip route`: `192.0.2.1 host-eth0 weight 2
+/// preference 1`, `192.0.2.1 next-hop-table 7`, `host-eth0`, `drop`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Via<'a> {
     kind: PathKind,
@@ -79,17 +88,20 @@ struct Via<'a> {
     interface: Option<&'a str>,
     table: Option<TableId>,
     weight: u8,
+    preference: u8,
 }
 
 /// Words that end a next hop.
-const ENDS: [&str; 2] = ["weight", "next-hop-table"];
+const ENDS: [&str; 3] = ["weight", "preference", "next-hop-table"];
 
 impl<'a> Via<'a> {
     fn parse(text: &'a str) -> Option<Via<'a>> {
         let mut words = text.split_whitespace().peekable();
         let first = words.next()?;
         let kind = special_kind(first).unwrap_or(PathKind::Normal);
-        let mut via = Via { kind, next_hop: None, interface: None, table: None, weight: 1 };
+        let (weight, preference) = (1, 0);
+        let mut via =
+            Via { kind, next_hop: None, interface: None, table: None, weight, preference };
         if kind != PathKind::Normal {
             return words.next().is_none().then_some(via);
         }
@@ -106,12 +118,14 @@ impl<'a> Via<'a> {
             }
             Err(_) => return None,
         }
-        match words.next() {
-            None => {}
-            Some("weight") => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
-            Some(_) => return None,
+        while let Some(word) = words.next() {
+            match word {
+                "weight" => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
+                "preference" => via.preference = words.next()?.parse().ok()?,
+                _ => return None,
+            }
         }
-        words.next().is_none().then_some(via)
+        Some(via)
     }
 
     fn write(names: &HashMap<SwIfIndex, String>, path: &Path) -> String {
@@ -122,7 +136,10 @@ impl<'a> Via<'a> {
         let interface = path.sw_if.and_then(|i| names.get(&i).cloned());
         let table = path.table.map(|id| format!("next-hop-table {id}"));
         let weight = (path.weight != 1).then(|| format!("weight {}", path.weight));
-        hop.into_iter().chain(interface).chain(table).chain(weight).collect::<Vec<_>>().join(" ")
+        let preference = (path.preference != 0).then(|| format!("preference {}", path.preference));
+        let share = weight.into_iter().chain(preference);
+        let words = hop.into_iter().chain(interface).chain(table).chain(share);
+        words.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -140,7 +157,7 @@ fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
 
 fn route(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
-                    [weight <n>]', `<interface>', or drop, local, unreachable, prohibit,";
+                    [weight <n>] [preference <n>]', `<interface>', or drop, local, unreachable, prohibit,";
     vias(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 
@@ -175,6 +192,9 @@ impl<A: Address> Section<Control> for Settings<A> {
             let id = table.to_string();
             out.put(&["thalweg", keys.tables, &id], Value::Map(Default::default()));
         }
+        for (table, name) in ip.table_names() {
+            out.put(&["thalweg", keys.tables, &table.to_string(), "name"], name);
+        }
     }
 
     fn walk(&self, c: &Control) -> Option<Walk<Control>> {
@@ -203,11 +223,19 @@ impl<A: Address> Section<Control> for Settings<A> {
         let mut tables: Vec<TableId> = vec![TableId(0)];
         let word = Version::of::<A>().word();
         for (id, found) in doc.entries(&["thalweg", keys::<A>().tables]) {
-            let Some(id) = id.parse().ok().filter(|id: &TableId| *id != TableId(0)) else {
-                continue;
-            };
-            tables.push(id);
-            let (key, add) = (table_key::<A>(id), format!("{word} table add {id}"));
+            if let Some(name) = found.node.get("name").and_then(Node::text) {
+                let set = |name: &str| format!("{word} table add {id} name '{name}'");
+                let key = format!("name of {word} table {id}");
+                let item = Item::new(rank::TABLE, key, format!("{}.name", found.path), set(name));
+                let item = item.unset(set("")).attribute().order(1);
+                out.add(match id.parse() {
+                    Ok(0) | Err(_) => item,
+                    Ok(id) => item.needs(table_key::<A>(TableId(id))),
+                });
+            }
+            let Some(id) = id.parse().ok().filter(|id: &u32| *id != 0) else { continue };
+            tables.push(TableId(id));
+            let (key, add) = (table_key::<A>(TableId(id)), format!("{word} table add {id}"));
             let item = Item::new(rank::TABLE, key, found.path, add);
             out.add(item.unset(format!("{word} table del {id}")).recreate());
         }
@@ -355,16 +383,29 @@ fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], ou
     // The router's own interface exists without being named.
     let names: HashSet<&str> = doc.interfaces().iter().map(|i| i.name).chain(["local0"]).collect();
     for (prefix, vias, found) in &all {
-        let unknown = vias.iter().filter_map(|v| v.interface).find(|name| !names.contains(*name));
-        if let Some(name) = unknown {
-            let text = format!("there is no interface `{name}' in this document");
-            out.problem(Problem::at(found.node, &found.path, text));
+        let is_unknown = |v: &Via<'_>| v.interface.is_some_and(|name| !names.contains(name));
+        for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {
+            let text = format!(
+                "there is no interface `{}' in this document",
+                via.interface.unwrap_or_default()
+            );
+            // One path of several is wrong by itself.
+            let path = match found.node.list() {
+                [] => found.path.clone(),
+                _ => format!("{}[{i}]", found.path),
+            };
+            out.problem(Problem::at(found.node, path, text));
+        }
+        if vias.iter().any(is_unknown) {
             continue;
         }
         let others = vias.iter().filter_map(|v| v.next_hop).filter(|h| A::from_ip(*h).is_none());
         others.for_each(|hop| foreign(hop, "next hop", found, out));
         let in_table = if table == TableId(0) { String::new() } else { format!(" table {table}") };
-        let paths: String = vias.iter().map(command).collect();
+        // Their order means nothing.
+        let mut paths: Vec<String> = vias.iter().map(command).collect();
+        paths.sort_unstable();
+        let paths = paths.concat();
         let set = format!("ip route replace {prefix}{in_table}{paths}");
         let key = format!("{}route {table} {prefix}", keys.item);
         let mut item = Item::new(rank::ROUTE, key, &found.path, set)
@@ -395,7 +436,11 @@ fn command(via: &Via<'_>) -> String {
     let hop = via.next_hop.map(|h| format!(" {h}")).unwrap_or_default();
     let interface = via.interface.map(|i| format!(" {i}")).unwrap_or_default();
     let table = via.table.map(|id| format!(" next-hop-table {id}")).unwrap_or_default();
-    format!(" via{hop}{interface}{table} weight {}", via.weight)
+    let preference = match via.preference {
+        0 => String::new(),
+        n => format!(" preference {n}"),
+    };
+    format!(" via{hop}{interface}{table} weight {}{preference}", via.weight)
 }
 
 /// Order of routes: a next hop must be reachable before it is used.

@@ -1,8 +1,9 @@
 //! Tables and their routes, and why a request for one fails.
 
 use crate::family::{Leaves, Version, family};
-use crate::{Ip, MAX_TABLES};
-use std::time::Duration;
+use crate::{Ip, MAX_TABLES, RoutedPeersChanged};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::rib::{self, Path, PathKind, RibError, Source};
 use thalweg_fib::{Dpo, Forwarding, TableId};
@@ -134,6 +135,7 @@ pub fn del_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     let mut gone = gone.ok_or_else(|| ip.borrow().no_table(id))?;
     family.publish(c);
     gone.clear(c);
+    ip.borrow_mut().publish_peers_later(c, gone.take_changed_peers());
     // Workers may still be reading it.
     c.domain().retire(move || discard(gone));
     Ok(())
@@ -177,6 +179,7 @@ pub fn add_route<A: Address>(
         }
     }
     let done = done.and_then(|()| ip.put_route(c, table, prefix, paths, replace));
+    ip.note_peers(c, TableId(table.get()));
     let f = c.state::<Forwarding>();
     tracked.into_iter().for_each(|dpo| f.borrow_mut().release(c, dpo));
     done
@@ -194,6 +197,22 @@ pub fn track<A: Address>(c: &mut Control, table: TableId, address: A) -> Result<
 }
 
 impl<A: Address> Ip<A> {
+    /// Has subscribers learn which hosts are on which interface by a table's routes, if that has
+    /// changed.
+    fn note_peers(&mut self, c: &Control, table: TableId) {
+        let changed = self.tables.get_mut(&table).map(Table::take_changed_peers);
+        self.publish_peers_later(c, changed.unwrap_or_default());
+    }
+
+    /// As [`note_peers`](Self::note_peers): once for all routes that change in one loop.
+    pub(crate) fn publish_peers_later(&mut self, c: &Control, changed: BTreeSet<SwIfIndex>) {
+        let is_first = self.peers_changed.is_empty() && !changed.is_empty();
+        self.peers_changed.extend(changed);
+        if is_first {
+            c.remote().submit(publish_peers_in_time::<A>);
+        }
+    }
+
     fn put_route(
         &mut self,
         c: &Control,
@@ -219,6 +238,30 @@ impl<A: Address> Ip<A> {
             added.borrow_mut().insert(prefix);
         }
         Ok(())
+    }
+}
+
+/// Least time between reports of changed peers: there may be many peers, and all are told each time.
+const PEERS_INTERVAL: Duration = Duration::from_millis(100);
+
+fn publish_peers_in_time<A: Address>(c: &mut Control) {
+    let last = c.state::<Ip<A>>().borrow().peers_published;
+    let due = last.map(|at| at + PEERS_INTERVAL);
+    match due.and_then(|due| due.checked_duration_since(Instant::now())) {
+        Some(left) => _ = c.after(left, publish_peers::<A>),
+        None => publish_peers::<A>(c),
+    }
+}
+
+fn publish_peers<A: Address>(c: &mut Control) {
+    let changed = {
+        let ip = c.state::<Ip<A>>();
+        let mut ip = ip.borrow_mut();
+        ip.peers_published = Some(Instant::now());
+        std::mem::take(&mut ip.peers_changed)
+    };
+    for sw_if in changed {
+        c.publish(RoutedPeersChanged { version: Version::of::<A>(), sw_if });
     }
 }
 
@@ -256,9 +299,11 @@ pub fn del_route<A: Address>(
     }
     if paths.is_empty() || left.is_empty() {
         t.unset(c, prefix, Source::Static);
-        return Ok(());
+    } else {
+        t.set(c, prefix, Source::Static, left)?;
     }
-    Ok(t.set(c, prefix, Source::Static, left)?)
+    ip.note_peers(c, TableId(table.get()));
+    Ok(())
 }
 
 /// Adds or removes the host route of a resolved neighbour, so that packets to it bypass the

@@ -30,7 +30,8 @@ pub(crate) fn init(c: &mut Control) {
         snapshot::channel(Tables { fibs: Vec::new(), interfaces: CowTable::default() });
     let snapshot: Arc<Snapshot<Tables>> = snapshot;
     c.share(snapshot.clone());
-    c.shared::<thalweg_fib::RouteBook>().add(Arc::new(Lengths(snapshot)));
+    let lengths = Lengths { tables: snapshot, dpos: c.shared(), addrs: c.shared() };
+    c.shared::<thalweg_fib::RouteBook>().add(Arc::new(lengths));
     c.insert(Published { writer, fibs: Vec::new() });
     thalweg_feat_ip::register(c, &Ipv4);
 }

@@ -1,8 +1,8 @@
-//! ARP gets the addresses of interfaces, and tables get a host route for each neighbour.
+//! ARP gets the addresses of interfaces and the hosts on them by routes, and tables get a host route for each neighbour.
 
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_feat_arp as arp;
-use thalweg_feat_ip::{AddressesChanged, Ip4, Version, table};
+use thalweg_feat_ip::{AddressesChanged, Ip4, RoutedPeersChanged, Version, table};
 use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::Control;
 
@@ -12,6 +12,14 @@ pub(crate) fn init(c: &mut Control) {
             let each = c.state::<Ip4>().borrow().addresses(change.sw_if).to_vec();
             let list: Vec<_> = each.iter().map(|a| (Ipv4Addr::from_bits(a.addr), a.len)).collect();
             arp::set_addresses(c, change.sw_if, &list);
+        }
+    });
+    c.subscribe(|c, change: &RoutedPeersChanged| {
+        if change.version == Version::V4 {
+            let peers = c.state::<Ip4>().borrow().routed_peers(change.sw_if);
+            let attached = peers.attached.iter().map(|p| (Ipv4Addr::from_bits(p.addr()), p.len()));
+            let next_hops = peers.next_hops.iter().map(|h| Ipv4Addr::from_bits(*h));
+            arp::set_routed_peers(c, change.sw_if, attached.collect(), next_hops.collect());
         }
     });
     c.subscribe(|c, change: &NeighborChange| {

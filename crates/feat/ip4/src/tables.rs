@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::Frame;
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{Dpo, DpoTable, EntryState, Kind, Routes, TableId};
+use thalweg_feat_arp::IfAddrs;
+use thalweg_fib::{Dpo, DpoTable, EntryState, Kind, MAX_BUCKETS, Routes, TableId};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_tables::{CowTable, Lpm4Reader};
@@ -78,14 +79,47 @@ impl Tables {
     pub fn resolve_in(&self, dpos: &DpoTable, table: TableId, to: u32) -> EntryState {
         self.follow(dpos, self.fib_of(table), to)
     }
+    /// Resolves a destination in the table with this id: of several paths, the first that `is`
+    /// holds for, or else the first one.
+    pub fn resolve_any(
+        &self,
+        dpos: &DpoTable,
+        table: u32,
+        to: u32,
+        is: impl Fn(EntryState) -> bool,
+    ) -> EntryState {
+        let first = self.resolve_in(dpos, TableId(table), to);
+        if is(first) {
+            return first;
+        }
+        let others = (1..MAX_BUCKETS as u32).map_while(|hash| {
+            let mut is_group = false;
+            let state = self.follow_by(dpos, self.fib_of(TableId(table)), to, || {
+                is_group = true;
+                hash
+            });
+            is_group.then_some(state)
+        });
+        others.into_iter().find(|state| is(*state)).unwrap_or(first)
+    }
     /// Table with an id.
     pub(crate) fn fib_of(&self, id: TableId) -> Option<&Fib> {
         self.fibs.iter().find(|fib| fib.id == id)
     }
     fn follow(&self, dpos: &DpoTable, fib: Option<&Fib>, to: u32) -> EntryState {
-        let look = |fib: Option<&Fib>| {
+        self.follow_by(dpos, fib, to, || 0)
+    }
+    /// [`resolve_in`](Self::resolve_in) for packets with a hash, which is asked for if it matters.
+    fn follow_by(
+        &self,
+        dpos: &DpoTable,
+        fib: Option<&Fib>,
+        to: u32,
+        mut hash: impl FnMut() -> u32,
+    ) -> EntryState {
+        let mut look = |fib: Option<&Fib>| {
             let leaf = fib.map_or(0, |fib| fib.routes.lookup(to));
-            dpos.get(dpos.resolve(Dpo(leaf), || 0)).state()
+            dpos.get(dpos.resolve(Dpo(leaf), &mut hash)).state()
         };
         let mut state = look(fib);
         for _ in 0..MAX_LOOKUPS {
@@ -104,12 +138,22 @@ impl Tables {
 }
 
 /// Looks up prefix lengths of routes for other features.
-pub(crate) struct Lengths(pub(crate) Arc<Snapshot<Tables>>);
+pub(crate) struct Lengths {
+    pub(crate) tables: Arc<Snapshot<Tables>>,
+    pub(crate) dpos: Arc<DpoTable>,
+    pub(crate) addrs: Arc<Snapshot<IfAddrs>>,
+}
 
 impl Routes for Lengths {
     fn prefix_len(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> Option<u8> {
         let IpAddr::V4(v4) = address else { return None };
-        let fib = self.0.load(guard).fib(rx_if)?;
-        fib.routes.lookup_route(v4.to_bits()).map(|(_, len)| len)
+        let fib = self.tables.load(guard).fib(rx_if)?;
+        let (leaf, len) = fib.routes.lookup_route(v4.to_bits())?;
+        // A neighbour's own route is how the router gets there; its network is that of the subnet.
+        let entry = self.dpos.get(Dpo(leaf.get()));
+        let is_neighbor = len == 32 && entry.state().kind.is_sent();
+        let subnet = (is_neighbor && entry.next_hop() == Some(address))
+            .then(|| self.addrs.load(guard).connected_len(entry.state().tx_if(), v4));
+        Some(subnet.flatten().unwrap_or(len))
     }
 }

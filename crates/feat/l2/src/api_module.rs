@@ -67,6 +67,7 @@ impl BridgeParams<'_> {
             }
             id => id,
         };
+        crate::check_tag(self.tag)?;
         crate::create_bridge(c, id)?;
         crate::set_bridge(c, id, |s| {
             s.flood = self.flood;

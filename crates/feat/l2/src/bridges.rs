@@ -131,6 +131,8 @@ pub struct Counts {
     pub aged: u64,
     /// Addresses not learned, as the table or the learn limit was full.
     pub refused: u64,
+    /// Changes of which clients are not told, as too many wait to be sent.
+    pub untold: u64,
 }
 
 /// Change of a learned address.
@@ -144,7 +146,7 @@ pub enum MacChange {
     Moved,
 }
 
-/// Maximum number of changes kept for subscribed clients; more are lost.
+/// Maximum number of changes kept for subscribed clients; more are lost, and counted.
 const MAX_CHANGES: usize = 1 << 20;
 
 /// Id of numbers whose bridge domain is deleted. No bridge domain has it.
@@ -163,7 +165,7 @@ pub struct Bridges {
     default_limit: u32,
     counts: Counts,
     /// Changes not yet sent, while a client is subscribed.
-    changes: Option<Vec<(MacAddr, SwIfIndex, MacChange)>>,
+    changes: Option<VecDeque<(MacAddr, SwIfIndex, MacChange)>>,
     /// Flushes in progress, and the serial of the last one.
     pub(crate) flushes: VecDeque<FlushJob>,
     pub(crate) serial: u32,
@@ -234,8 +236,12 @@ impl Bridges {
         changes.drain(..end).collect()
     }
     fn note(&mut self, key: MacKey, port: SwIfIndex, change: MacChange) {
-        if let Some(changes) = self.changes.as_mut().filter(|all| all.len() < MAX_CHANGES) {
-            changes.push((MacAddr(key.mac()), port, change));
+        match self.changes.as_mut() {
+            Some(changes) if changes.len() < MAX_CHANGES => {
+                changes.push_back((MacAddr(key.mac()), port, change));
+            }
+            Some(_) => self.counts.untold += 1,
+            None => {}
         }
     }
     /// Maximum number of addresses.

@@ -39,6 +39,9 @@ pub enum L2Error {
     /// The MAC address is not unicast.
     #[error("a unicast MAC address expected, not a multicast or zero address")]
     NotUnicast,
+    /// The tag cannot be said in a document.
+    #[error("a tag has up to 63 bytes, without quotes and control characters")]
+    Tag,
     /// The address is not in the table.
     #[error("bridge domain {id} has no entry for {mac}")]
     NoAddress {
@@ -66,7 +69,7 @@ impl From<L2Error> for Retval {
             L2Error::Id(_) => Retval::BD_ID_EXCEED_MAX,
             L2Error::InUse(_) => Retval::BD_IN_USE,
             L2Error::Full(_) | L2Error::Mac(_) => Retval::TABLE_TOO_BIG,
-            L2Error::NotUnicast => Retval::INVALID_VALUE,
+            L2Error::NotUnicast | L2Error::Tag => Retval::INVALID_VALUE,
             L2Error::NotYet(_) => Retval::UNSUPPORTED,
         }
     }

@@ -136,12 +136,12 @@ fn run_slice(c: &mut Control) {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_wire::MacAddr;
     use super::*;
     use crate::learning::Learning;
     use std::sync::Mutex;
     use thalweg_graph::Topic;
     use thalweg_tables::mac::MacTable;
+    use thalweg_wire::MacAddr;
 
     const HOSTS: u32 = 5000;
 

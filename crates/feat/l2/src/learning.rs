@@ -8,8 +8,9 @@ use crate::bridges::{Learned, MAX_ADDRESSES};
 use crate::{L2, table};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use thalweg_device::SwIfIndex;
+use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::{Control, Event, Topic};
+use thalweg_tables::MapError;
 use thalweg_tables::mac::{MacKey, Seen};
 
 /// State shared by workers and the main thread.
@@ -21,12 +22,10 @@ pub(crate) struct Learning {
 
 impl Learning {
     /// Creates the seen marks of a worker.
-    #[expect(clippy::panic, reason = "the router cannot start without this memory")]
-    pub(crate) fn worker(&self) -> Arc<Seen> {
-        let seen = Seen::new(MAX_ADDRESSES);
-        let seen = Arc::new(seen.unwrap_or_else(|e| panic!("seen marks of a worker: {e}")));
+    pub(crate) fn worker(&self) -> Result<Arc<Seen>, MapError> {
+        let seen = Arc::new(Seen::new(MAX_ADDRESSES)?);
         self.all().push(Arc::clone(&seen));
-        seen
+        Ok(seen)
     }
     /// Reserves memory for marks of entries below this number, so that workers never wait for it.
     pub(crate) fn make_ready(&self, upto: u32) {
@@ -59,6 +58,10 @@ pub(crate) fn address_seen(c: &mut Control, event: &Event) {
         None => return,
     };
     let key = MacKey::new(u16::from_le_bytes([low, high]), [a, b, cc, d, e, f]);
+    // What a port has heard before it went down has been flushed.
+    if !interface::is_current(c, event.sw_if, event.at) {
+        return;
+    }
     let domain = Arc::clone(c.domain());
     let learned = c.state::<L2>().borrow_mut().bridges.learn(&domain, key, event.sw_if);
     if learned == Learned::Last {

@@ -86,14 +86,15 @@ impl L2 {
     }
 }
 
-#[expect(clippy::panic, reason = "the router cannot start without this memory")]
 fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(L2Table::default());
     let snapshot: Arc<Snapshot<L2Table>> = snapshot;
     c.share(snapshot);
     // Reserves address space, hardly any memory; without it the router cannot run.
-    let macs = MacTable::new(bridges::MAX_ADDRESSES);
-    let macs = macs.unwrap_or_else(|e| panic!("MAC address table: {e}"));
+    let macs = match MacTable::new(bridges::MAX_ADDRESSES) {
+        Ok(macs) => macs,
+        Err(e) => return c.refuse_start(format_args!("MAC address table: {e}")),
+    };
     c.share(macs.shared());
     let topic = c.topic("l2 address", learning::address_seen);
     let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic });
@@ -248,11 +249,21 @@ pub fn set_bridge(
     Ok(())
 }
 
+/// Checks that a tag can be said in a command line and in a document.
+///
+/// # Errors
+/// [`L2Error::Tag`].
+pub(crate) fn check_tag(tag: &str) -> Result<(), L2Error> {
+    let odd = |c: char| c.is_control() || ['\'', '"'].contains(&c);
+    if tag.len() <= 63 && !tag.contains(odd) { Ok(()) } else { Err(L2Error::Tag) }
+}
+
 /// Sets the user tag of a bridge domain; an empty tag removes it.
 ///
 /// # Errors
-/// If it does not exist.
+/// If it does not exist, or the tag is not one.
 pub fn set_bridge_tag(c: &Control, id: u32, tag: &str) -> Result<(), L2Error> {
+    check_tag(tag)?;
     c.state::<L2>().borrow_mut().bridges.find(id)?.tag = tag.into();
     Ok(())
 }

@@ -26,7 +26,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.bridgedomains", Kind::Named(Name::Numbered("bd"))),
     Rule::new("thalweg.bridgedomains.*", Kind::Keys),
     Rule::new("thalweg.bridgedomains.*.learn-limit", Kind::Int(0, u32::MAX as i128)),
-    Rule::new("thalweg.bridgedomains.*.tag", Kind::Text(63)),
+    Rule::new("thalweg.bridgedomains.*.tag", Kind::Other(tag)),
     Rule::new("thalweg.bridgedomains.*.l2fib", Kind::Named(Name::Any)),
     Rule::new("thalweg.bridgedomains.*.l2fib.*", Kind::Other(mac_entry)),
 ];
@@ -43,6 +43,13 @@ const SWITCHES: [(&str, &str); 4] = [
     ("unknown-unicast-flood", "uu-flood"),
     ("unicast-forward", "forward"),
 ];
+
+fn tag(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) => crate::check_tag(text).map_err(|e| e.to_string()),
+        _ => Err("a text".into()),
+    }
+}
 
 /// Value of a MAC address entry: `filter`, or a port, optionally followed by `static`.
 fn mac_entry(value: &Value) -> Result<(), String> {
@@ -189,8 +196,12 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
             out.put(&["thalweg", "bridgedomains", &name, "tag"], d.tag.clone());
         }
         // The schema's default is left out.
-        if let Some(mtu) = common_mtu(c, d).filter(|mtu| *mtu != DEFAULT_MTU) {
-            out.put(&[path[0], path[1], "mtu"], u64::from(mtu));
+        let at = [path[0], path[1], "mtu"];
+        if let Some(mtu) = common_mtu(c, d).filter(|mtu| *mtu != DEFAULT_MTU)
+            // The ports say it, too; the schema's range is narrower.
+            && out.takes(&at, mtu)
+        {
+            out.put(&at, mtu);
         }
     }
 }
@@ -249,17 +260,20 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
         add("mac-age", path, set(&minutes), set("0"));
     }
     let default = number(&["thalweg", "l2", "default-learn-limit"]);
-    let default = default.map_or(LEARN_LIMIT.to_string(), |f| f.0);
-    if let Some((limit, path)) = number(&["thalweg", "bridgedomains", name, "learn-limit"])
-        && limit != default
-    {
+    let built_in = LEARN_LIMIT.to_string();
+    let default = default.map_or(built_in.clone(), |f| f.0);
+    let limit = number(&["thalweg", "bridgedomains", name, "learn-limit"]);
+    let (limit, path) = limit.unwrap_or_else(|| (default.clone(), found.path.clone()));
+    // What the default is depends on the document: said of each bridge domain, it is the same in
+    // any.
+    if limit != built_in || default != built_in {
         let set = |n: &str| format!("set bridge-domain learn-limit {id} {n}");
-        add("learn-limit", path, set(&limit), set(&default));
+        add("learn-limit", path, set(&limit), set(&built_in));
     }
     if let Some((tag, path)) = number(&["thalweg", "bridgedomains", name, "tag"]) {
-        let set = |tag: &str| format!("set bridge-domain tag {id} {tag}");
-        let item = Item::new(rank::L2, format!("{key} tag"), path, set(&tag));
-        let item = item.unset(set("").trim_end()).needs(&key).attribute();
+        let set = format!("set bridge-domain tag {id}");
+        let item = Item::new(rank::L2, format!("{key} tag"), path, format!("{set} '{tag}'"));
+        let item = item.unset(set).needs(&key).attribute();
         // A document may serve both programs: vppcfg's own tag is kept.
         out.add(if tag == VPPCFG { item.sticky() } else { item });
     }
@@ -289,7 +303,7 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
             set = format!("{set} {group}");
         }
         let item = Item::new(rank::L2, format!("bridge port {port}"), path, set).order(1);
-        let item = item.unset(format!("set interface l3 {port}"));
+        let item = item.unset(format!("set interface l3 {port}")).recreate();
         out.add(item.needs(format!("bridge {name}")).needs(interface_key(port)));
     }
 }

@@ -1,7 +1,7 @@
 //! Layer 2 tables as workers read them.
 //!
-//! A change costs the same however many ports there are: it copies a page of ports, and the members
-//! of one bridge domain.
+//! A change costs the same however many ports there are: it copies a page of ports, and a page of
+//! the members of a bridge domain.
 
 use crate::L2;
 use crate::bridges::Domain;
@@ -28,13 +28,47 @@ pub(crate) struct Port {
 }
 
 /// A port of a bridge domain, to flood to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Member {
     pub(crate) sw_if: SwIfIndex,
     pub(crate) output: NodeId,
     pub(crate) group: u8,
     /// As [`Port::sender`].
     pub(crate) sender: SwIfIndex,
+}
+
+/// The ports of a bridge domain, in any order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    /// By place, from 0; those behind the last are what they were.
+    rows: CowTable<Member>,
+    count: u32,
+}
+
+impl Members {
+    /// Returns all of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Member> {
+        (0..self.count).filter_map(|place| self.rows.get(place))
+    }
+
+    fn at(&self, place: u32) -> Option<&Member> {
+        self.rows.get(place).filter(|_| place < self.count)
+    }
+
+    /// Adds one; returns its place.
+    fn push(&mut self, member: Member) -> u32 {
+        self.rows.set(self.count, member);
+        self.count += 1;
+        self.count - 1
+    }
+
+    /// Removes the one in a place. The last one takes that, and is returned with it.
+    fn remove(&mut self, place: u32) -> Option<Member> {
+        let last = *self.at(self.count.checked_sub(1)?)?;
+        self.count -= 1;
+        self.rows.set(place, last);
+        (place < self.count).then_some(last)
+    }
 }
 
 /// A bridge domain.
@@ -46,8 +80,7 @@ pub(crate) struct Bridge {
     pub(crate) forward: bool,
     pub(crate) flood: bool,
     pub(crate) flood_unknown: bool,
-    /// Ports by index.
-    pub(crate) members: Vec<Member>,
+    pub(crate) members: Members,
     /// Number of ports that are sub-interfaces.
     pub(crate) subs: u32,
     /// First node of its frames.
@@ -60,7 +93,7 @@ static NO_BRIDGE: Bridge = Bridge {
     forward: false,
     flood: false,
     flood_unknown: false,
-    members: Vec::new(),
+    members: Members { rows: CowTable::new(), count: 0 },
     subs: 0,
     first: NodeId(0),
 };
@@ -69,6 +102,8 @@ static NO_BRIDGE: Bridge = Bridge {
 #[derive(Clone, Debug, Default)]
 pub struct L2Table {
     ports: CowTable<Port>,
+    /// Places of ports among the members of their bridge domains.
+    places: CowTable<u32>,
     /// By number, from 1.
     bridges: CowTable<Option<Arc<Bridge>>>,
     learn: NodeId,
@@ -146,22 +181,25 @@ impl L2Table {
     /// Gives an interface its place.
     fn set_port(&mut self, sw_if: SwIfIndex, port: Port) {
         let old = self.port(sw_if).bridge;
-        let at = |bridge: &Bridge| bridge.members.binary_search_by_key(&sw_if, |m| m.sw_if);
-        if old != 0 {
+        let place = self.places.get(sw_if).copied().unwrap_or_default();
+        if self.bridge(old).members.at(place).is_some_and(|m| m.sw_if == sw_if) {
+            let mut moved = None;
             self.change(old, |b| {
-                if let Ok(at) = at(b) {
-                    b.subs -= u32::from(b.members.remove(at).sender != SwIfIndex(0));
-                }
+                b.subs -= u32::from(b.members.at(place).is_some_and(|m| m.sender != SwIfIndex(0)));
+                moved = b.members.remove(place);
             });
+            if let Some(Member { sw_if, .. }) = moved {
+                self.places.set(sw_if, place);
+            }
         }
         if let (number @ 1.., Some(output)) = (port.bridge, port.output) {
             let Port { group, sender, .. } = port;
+            let mut place = 0;
             self.change(number, |b| {
-                if let Err(at) = at(b) {
-                    b.members.insert(at, Member { sw_if, output, group, sender });
-                    b.subs += u32::from(sender != SwIfIndex(0));
-                }
+                place = b.members.push(Member { sw_if, output, group, sender });
+                b.subs += u32::from(sender != SwIfIndex(0));
             });
+            self.places.set(sw_if, place);
         }
         self.ports.set(sw_if, port);
     }
@@ -229,5 +267,45 @@ pub(crate) fn publish_room(c: &Control) {
                 table.change(domain.number, |b| b.room = domain.has_room());
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        /// Against a map: members are those that joined and have not left, whatever their places.
+        #[test]
+        fn members_come_and_go(
+            steps in prop::collection::vec((1u32..400, 0u16..3, any::<bool>()), 1..300),
+        ) {
+            let mut table = L2Table::default();
+            let mut model: BTreeMap<SwIfIndex, (u16, bool)> = BTreeMap::new();
+            for (sw_if, bridge, is_sub) in steps {
+                let output = Some(NodeId(sw_if as u16));
+                let sw_if = SwIfIndex(sw_if);
+                let sender = if is_sub { sw_if } else { LOCAL_IF };
+                table.set_port(sw_if, Port { bridge, output, sender, ..Port::default() });
+                model.remove(&sw_if);
+                if bridge > 0 {
+                    model.insert(sw_if, (bridge, is_sub));
+                }
+            }
+            for number in 1..3 {
+                let bridge = table.bridge(number);
+                let mut found: Vec<_> =
+                    bridge.members.iter().map(|m| (m.sw_if, m.sender != LOCAL_IF)).collect();
+                found.sort_unstable();
+                let of = |(sw_if, (of, is_sub)): (&SwIfIndex, &(u16, bool))| {
+                    (*of == number).then_some((*sw_if, *is_sub))
+                };
+                let expected: Vec<_> = model.iter().filter_map(of).collect();
+                prop_assert_eq!(bridge.subs as usize, expected.iter().filter(|(_, s)| *s).count());
+                prop_assert_eq!(found, expected);
+            }
+        }
     }
 }

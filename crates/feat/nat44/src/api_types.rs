@@ -11,6 +11,7 @@ use thalweg_api::{ApiType, Retval, api_enum};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
+use thalweg_wire::ip::protocol as number;
 
 /// The API module that describes them.
 pub static NAT44_ED: Module = Module { name: "nat44_ed", folder: "plugins", version: "5.5.0" };
@@ -149,7 +150,7 @@ pub(crate) fn mapping(
     vrf_id: u32,
 ) -> Result<StaticMapping, Retval> {
     let all = has(bits, NatConfigFlags::ADDR_ONLY) || protocol == 0;
-    if !all && crate::pool::position(protocol).is_none() {
+    if !all && !matches!(protocol, number::TCP | number::UDP | number::ICMP) {
         return Err(Retval::INVALID_VALUE.because("TCP, UDP or ICMP expected"));
     }
     let port = |port: u16| if all { 0 } else { port };

@@ -105,7 +105,7 @@ impl Options {
                 () if args.keyword("self-twice-nat") => o.twice = TwiceNat::SelfOnly,
                 () if args.keyword("out2in-only") => o.out2in_only = true,
                 () if args.keyword("affinity") => {
-                    o.affinity = args.number("seconds", 0, 86_400)? as u32;
+                    o.affinity = args.number("seconds", 0, state::MAX_AFFINITY.into())? as u32;
                 }
                 () if args.keyword("exact") => o.exact = Some(args.ipv4("pool address")?),
                 () if args.exact("del") => o.add = false,

@@ -35,18 +35,20 @@ pub(crate) fn find(
 ) -> Egress {
     let is_outside =
         |route: EntryState| route.kind.is_sent() && config.role(route.tx_if()) & OUTSIDE != 0;
-    let route = tables.resolve(dpos, rx_if, to);
+    let own = tables.fib_id(rx_if);
+    // Of several paths, one that leads outside counts: nothing may leave there as it is.
+    let route = tables.resolve_any(dpos, own.get(), to, is_outside);
     if tables.is_single() {
         return match is_outside(route) {
             true => Egress::Outside { table: TableId(0), via: false },
             false => Egress::NotOutside,
         };
     }
-    let own = tables.fib_id(rx_if);
     // Replies do not find a session of a table whose route leaves by another table's interface.
     let through = |table: TableId| {
-        let route = tables.resolve_in(dpos, table, to);
-        (is_outside(route) && tables.fib_id(route.tx_if()) == table)
+        let is_there =
+            |route: EntryState| is_outside(route) && tables.fib_id(route.tx_if()) == table;
+        is_there(tables.resolve_any(dpos, table.get(), to, is_there))
             .then_some(Egress::Outside { table, via: table != own })
     };
     let direct = || Egress::Outside { table: tables.fib_id(route.tx_if()), via: false };

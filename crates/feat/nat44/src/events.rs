@@ -28,19 +28,19 @@ impl Alarm {
         Alarm { topics: cx.shared(), since: [(0, None); 4] }
     }
 
-    /// Counts a refused session of an inside host and table; `own`: by the limit per host.
+    /// Counts a refused session of an inside host and table.
     pub(crate) fn raise(
         &mut self,
         cx: &mut NodeCx<'_>,
         refusal: Refusal,
         (host, table): (Ipv4Addr, u32),
-        own: bool,
     ) {
+        let own = refusal == Refusal::HostLimit;
         let kind = match refusal {
             Refusal::NoPort => 0u8,
             Refusal::Full => 1,
             Refusal::Taken => 2,
-            Refusal::Limit => 3,
+            Refusal::HostLimit | Refusal::TableLimit => 3,
         };
         let (count, at) = &mut self.since[usize::from(kind)];
         *count += 1;

@@ -6,7 +6,7 @@
 use crate::config::{Config, Timeouts};
 use crate::limits::LimitSettings;
 use crate::mapping::{Mapping, Mappings, TwiceNat};
-use crate::pool::{PROTOCOLS, Pool};
+use crate::pool::Pool;
 use crate::ports::Scheme;
 use crate::saved::{Header, RECORD, Saved};
 use crate::worker::{Nat, Sweep};
@@ -95,8 +95,7 @@ fn pass(nat: &mut Nat, config: &Config, l3: &mut [u8], outside: bool, now: u32) 
     let change = translate::change(nat, found);
     if let Kind::Error(_) = parsed.kind {
         packet::rewrite_error(l3, &parsed, &change, !found.by_second());
-    } else {
-        packet::rewrite(l3, &parsed, &change, false);
+    } else if packet::rewrite(l3, &parsed, &change, false) {
         packet::clamp_mss(l3, &parsed, config.mss, false);
         translate::note(nat, found, &parsed, false, l3.len() as u64, config, now);
     }
@@ -165,10 +164,10 @@ fn end(mut nat: Box<Nat>, config: &Config, now: u32) {
     assert_eq!((nat.table.len(), nat.counts.by_protocol), (0, [0; 4]));
     for pool in nat.pools.iter() {
         assert_eq!(pool.used, 0, "{pool:?}");
-        for (ports, ip) in pool.ports.iter().zip(PROTOCOLS) {
+        for (space, ports) in pool.ports.iter().enumerate() {
             // Ports reserved for mappings are in use by no session.
             let kept = ports.kept();
-            assert_eq!(ports.left() + kept, ports.count(), "protocol {ip}");
+            assert_eq!(ports.left() + kept, ports.count(), "port space {space}");
         }
     }
     assert!(

@@ -3,6 +3,7 @@
 //! Sessions are counted only while there is a limit. When a limit is set, existing sessions are
 //! counted in slices: those with numbers below [`Limits::upto`] are counted, and no others.
 
+use crate::worker::Refusal;
 use std::net::Ipv4Addr;
 use thalweg_fib::TableId;
 use thalweg_tables::MapError;
@@ -51,6 +52,8 @@ pub struct Limits {
     /// Number of sessions by limited routing table.
     counts: Vec<u32>,
     upto: u32,
+    /// Sessions of hosts without a counter, because there was no room for it.
+    uncounted: u32,
 }
 
 fn host_key(host: Ipv4Addr, table: TableId) -> [u64; 1] {
@@ -61,7 +64,7 @@ impl Limits {
     /// Limits with nothing counted yet.
     pub fn new(settings: LimitSettings) -> Limits {
         let counts = vec![0; settings.tables.len()];
-        Limits { settings, counts, upto: 0 }
+        Limits { settings, counts, upto: 0, uncounted: 0 }
     }
 
     /// Returns whether there is no limit.
@@ -80,20 +83,31 @@ impl Limits {
         self.upto
     }
 
-    /// Returns whether a host may open another session.
+    /// Allows a host to open another session.
+    ///
+    /// # Errors
+    /// The limit that it has reached.
     #[inline]
-    pub fn allow(&self, host: Ipv4Addr, table: TableId) -> bool {
+    pub fn allow(&self, host: Ipv4Addr, table: TableId) -> Result<(), Refusal> {
         if self.is_none() {
-            return true;
+            return Ok(());
         }
         let tables = self.settings.tables.iter().zip(&self.counts);
         let mut mine = tables.filter(|((t, _), _)| *t == table);
-        mine.all(|((_, most), n)| n < most) && self.of_host(host, table) < self.most()
+        match () {
+            () if !mine.all(|((_, most), n)| n < most) => Err(Refusal::TableLimit),
+            () if self.is_host_full(host, table) => Err(Refusal::HostLimit),
+            () => Ok(()),
+        }
     }
 
-    /// Returns whether a host has reached the limit per host.
-    pub fn is_host_full(&self, host: Ipv4Addr, table: TableId) -> bool {
-        self.of_host(host, table) >= self.most()
+    /// Returns whether a host has reached the limit per host, or might have.
+    fn is_host_full(&self, host: Ipv4Addr, table: TableId) -> bool {
+        match self.of_host(host, table) {
+            // Its sessions may be among those for which there was no counter.
+            0 => self.uncounted > 0,
+            n => n >= self.most(),
+        }
     }
 
     fn most(&self) -> u32 {
@@ -148,11 +162,38 @@ impl Limits {
                     hosts.remove(found.flow());
                 }
             }
-            // There is room for as many hosts as sessions.
+            // There is room for as many hosts as sessions, but not always where the hash leads.
             (None, true) => {
-                let _ = hosts.add((key, hash), None, now.wrapping_add(MAX_TIMEOUT), (1, ()));
+                let end = now.wrapping_add(MAX_TIMEOUT);
+                self.uncounted += u32::from(hosts.add((key, hash), None, end, (1, ())).is_err());
             }
-            (None, false) => {}
+            (None, false) => self.uncounted = self.uncounted.saturating_sub(1),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host whose sessions could not be counted opens no others.
+    #[test]
+    fn a_host_without_a_counter_opens_no_more() {
+        let mut limits = Limits::new(LimitSettings::new(Vec::new(), 2, 4, 0).unwrap());
+        let key = |n: u32| {
+            let (src, dst) = ((0x0a00_0000 + n).into(), [192, 0, 2, 1].into());
+            Tuple { src, sport: 1, dst, dport: 2, protocol: 17, table: 0 }.key()
+        };
+        let mut hosts = 0;
+        while limits.uncounted == 0 {
+            hosts += 1;
+            assert!(hosts < 1_000_000, "room without end");
+            limits.count_up(std::iter::once(key(hosts)), hosts, 0);
+        }
+        let host = |n: u32| Ipv4Addr::from(0x0a00_0000 + n);
+        assert_eq!(limits.allow(host(hosts), TableId(0)), Err(Refusal::HostLimit));
+        assert_eq!(limits.allow(host(1), TableId(0)), Ok(()), "one of two");
+        limits.count(&key(hosts), false, 0);
+        assert_eq!(limits.allow(host(hosts), TableId(0)), Ok(()));
     }
 }

@@ -200,7 +200,8 @@ impl Log {
         let sink = Sink::open(&target)?;
         let (totals, stop) = (Arc::new(Totals::default()), Arc::new(AtomicBool::new(false)));
         let (notices, received) = mpsc::sync_channel(NOTICES);
-        let rings = (0..workers).map(|_| channel(RING));
+        let rings: Result<Vec<_>, _> = (0..workers).map(|_| channel(RING)).collect();
+        let rings = rings.map_err(io::Error::other)?.into_iter();
         let (writers, readers): (Vec<_>, Vec<_>) =
             rings.map(|(ring, reader)| (LogWriter { ring, lost: 0 }, reader)).unzip();
         let writer = Writer {
@@ -546,7 +547,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_loses_and_counts() {
-        let (ring, _reader) = channel(4);
+        let (ring, _reader) = channel(4).unwrap();
         let mut writer = LogWriter { ring, lost: 0 };
         let s = Session::new(&keys().0, &keys().1, 0);
         (0..10).for_each(|_| writer.write(SessionEvent::Delete, &keys(), &s, 0));

@@ -14,9 +14,11 @@ thalweg_graph::errors! {
     OUT_OF_PORTS: Error, 259, "out of ports";
     MAX_SESSIONS: Error, 259, "maximum sessions exceeded";
     TUPLE_IN_USE: Error, 259, "tuple in use by another session";
-    SESSION_LIMIT: Error, 259, "max user or VRF sessions exceeded";
+    USER_LIMIT: Error, 259, "max user sessions exceeded";
+    VRF_LIMIT: Error, 259, "max VRF sessions exceeded";
     FRAGMENT: Error, 289, "drop fragment";
-    UNSUPPORTED: Error, 289, "unsupported protocol or ICMP type";
+    BAD_ICMP_TYPE: Error, 289, "unsupported ICMP type";
+    INCOMPLETE: Error, 289, "incomplete transport header";
 }
 
 const OUTCOMES: Outcomes = Outcomes {
@@ -29,9 +31,11 @@ const OUTCOMES: Outcomes = Outcomes {
     out_of_ports: OUT_OF_PORTS,
     max_sessions: MAX_SESSIONS,
     tuple_in_use: TUPLE_IN_USE,
-    session_limit: SESSION_LIMIT,
+    user_limit: USER_LIMIT,
+    vrf_limit: VRF_LIMIT,
     fragment: FRAGMENT,
-    unsupported: UNSUPPORTED,
+    bad_icmp_type: BAD_ICMP_TYPE,
+    incomplete: INCOMPLETE,
 };
 
 /// Declares a translating node at a place of an arc.

@@ -5,12 +5,12 @@
 //! removed, a session may live on the worker that owned it before: that one is asked once, too.
 
 use crate::config::Config;
+use crate::pool;
 use crate::session;
 use std::net::Ipv4Addr;
 use thalweg_buffer::{Flags, PktMut, Search};
 use thalweg_fib::TableId;
 use thalweg_tables::hash::mix64;
-use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::Tuple;
 use thalweg_wire::owner::share;
 
@@ -39,7 +39,7 @@ pub(crate) struct Places {
 type End = (Ipv4Addr, u16);
 
 fn has_ports(ip: u8) -> bool {
-    matches!(ip, protocol::TCP | protocol::UDP | protocol::ICMP)
+    pool::position(ip).is_some()
 }
 
 impl Config {

@@ -4,15 +4,22 @@ use crate::ports::{Ports, Scheme};
 use crate::worker::owner;
 use std::net::Ipv4Addr;
 use thalweg_fib::TableId;
-use thalweg_wire::ip::protocol;
+use thalweg_wire::ip::{has_ports, protocol};
 
-/// Protocols with ports.
-pub const PROTOCOLS: [u8; 3] = [protocol::TCP, protocol::UDP, protocol::ICMP];
+/// Number of port spaces of an address: those of TCP, of UDP and of ICMP, whose identifiers count as
+/// ports, and one that all other protocols with ports share.
+pub const SPACES: usize = 4;
 
-/// Index of a protocol in [`PROTOCOLS`].
+/// Index of the port space of a protocol; `None` if it has no ports.
 #[inline]
 pub fn position(ip: u8) -> Option<usize> {
-    PROTOCOLS.iter().position(|p| *p == ip)
+    match ip {
+        protocol::TCP => Some(0),
+        protocol::UDP => Some(1),
+        protocol::ICMP => Some(2),
+        _ if has_ports(ip) => Some(SPACES - 1),
+        _ => None,
+    }
 }
 
 /// An external address with a worker's share of its ports.
@@ -28,8 +35,8 @@ pub struct Pool {
     pub live: bool,
     /// Number of sessions that use it.
     pub used: u32,
-    /// Ports by protocol.
-    pub ports: [Ports; 3],
+    /// Ports by [`position`].
+    pub ports: [Ports; SPACES],
 }
 
 impl Pool {
@@ -54,7 +61,7 @@ struct Group {
     twice: bool,
     members: Vec<u16>,
     /// By protocol: all ports are in use, as far as known.
-    spent: [bool; 3],
+    spent: [bool; SPACES],
 }
 
 /// The addresses of a worker.
@@ -106,7 +113,7 @@ impl Pools {
                     table: p.table,
                     twice: p.twice,
                     members: vec![i as u16],
-                    spent: [false; 3],
+                    spent: [false; SPACES],
                 }),
             }
         }

@@ -48,7 +48,7 @@ impl Scheme {
             // With a larger offset, ports would begin below FIRST.
             return Err(format!("psid-offset must be 0 to 6, not {offset}"));
         }
-        if offset + length > 15 || length == 0 {
+        if length == 0 || length > 15 - offset {
             let text = format!("psid-len must be 1 to {} with psid-offset {offset}", 15 - offset);
             return Err(format!("{text}, not {length}"));
         }

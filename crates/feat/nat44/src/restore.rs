@@ -85,7 +85,7 @@ impl Nat {
                 0 => sum.expired += 1,
                 _ => match self.restore_one(config, s, left, now) {
                     Ok(()) => sum.done += 1,
-                    Err(Refusal::Full | Refusal::Limit) => sum.full += 1,
+                    Err(Refusal::Full | Refusal::HostLimit | Refusal::TableLimit) => sum.full += 1,
                     Err(Refusal::Taken) => sum.taken += 1,
                     Err(Refusal::NoPort) => sum.no_mapping += 1,
                 },
@@ -129,8 +129,10 @@ impl Nat {
         }
         let done = match refusal {
             Some(refusal) => Err(refusal),
-            None if !self.limits.allow(inside.src, TableId(inside.table)) => Err(Refusal::Limit),
-            None => self.enter_again(s, places, left, now),
+            None => match self.limits.allow(inside.src, TableId(inside.table)) {
+                Ok(()) => self.enter_again(s, places, left, now),
+                Err(limit) => Err(limit),
+            },
         };
         if done.is_err()
             && let Some(at) = at

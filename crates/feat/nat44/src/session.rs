@@ -1,7 +1,7 @@
 //! The value of a session.
 
 use thalweg_tables::flow::Millis;
-use thalweg_wire::ip::protocol;
+use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::nat::tuple::{self, Key};
 
 /// The words that each packet needs; they share a cache line with the keys.
@@ -136,7 +136,7 @@ impl Session {
         let (l4, class) = match ip {
             // ICMP has no pseudo-header, and both ports of the key are the identifier.
             protocol::ICMP => (tuple::port_delta(from.1 & 0xffff, to.1 & 0xffff), Class::Icmp),
-            protocol::TCP | protocol::UDP => {
+            _ if has_ports(ip) => {
                 let ports = tuple::port_delta(from.1, to.1);
                 let class = if ip == protocol::TCP { Class::TcpTransitory } else { Class::Udp };
                 (tuple::fold(u32::from(addresses) + u32::from(ports)), class)

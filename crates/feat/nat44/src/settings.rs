@@ -2,10 +2,10 @@
 
 use crate::cli_args::{self, Family};
 use crate::ports::Scheme;
-use crate::state::{MAX_SESSIONS, SESSIONS};
+use crate::state::{MAX_SESSIONS, MIN_MSS, SESSIONS};
 use crate::{Nat44, Timeouts};
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Item, Kind, Rule, Section, Value, interface_key, rank,
+    Doc, Draft, Dump, Found, Item, Kind, Rule, Section, Value, file_path, interface_key, rank,
 };
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
@@ -28,7 +28,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44.inside-vrf", Kind::Int(0, MAX_TABLE as i128)),
     Rule::new("thalweg.nat44.outside-vrf", Kind::Int(0, MAX_TABLE as i128)),
     Rule::new("thalweg.nat44.forwarding", Kind::Bool),
-    Rule::new("thalweg.nat44.mss-clamping", Kind::Int(64, 65_535)),
+    Rule::new("thalweg.nat44.mss-clamping", Kind::Int(MIN_MSS as i128, u16::MAX as i128)),
     Rule::new("thalweg.nat44.port-assignment", Kind::Text(80)),
     Rule::new("thalweg.nat44.table-full", Kind::Word(&["recycle", "refuse"])),
     Rule::new("thalweg.nat44.sessions-per-host", Kind::Int(1, u32::MAX as i128)),
@@ -37,9 +37,9 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.nat44.workers", Kind::Other(worker_list)),
     Rule::new("thalweg.nat44.vrf-tables", Kind::List(0, crate::state::MAX_VRFS)),
     Rule::new("thalweg.nat44.vrf-tables.[]", Kind::Other(vrf_line)),
-    Rule::new("thalweg.nat44.log", Kind::Text(4096)),
+    Rule::new("thalweg.nat44.log", Kind::Other(log)),
     Rule::new("thalweg.nat44.save", Kind::Keys),
-    Rule::new("thalweg.nat44.save.file", Kind::Text(4096)),
+    Rule::new("thalweg.nat44.save.file", Kind::Other(file)),
     Rule::new("thalweg.nat44.save.every", Kind::Int(1, 86_400)),
     Rule::new("thalweg.nat44.timeouts", Kind::Keys),
     Rule::new("thalweg.nat44.timeouts.udp", Kind::Int(1, Timeouts::MAX as i128)),
@@ -65,6 +65,25 @@ fn line(value: &Value) -> Result<(), String> {
     match value {
         Value::Text(text) if !text.contains('\n') && text.len() < 16_384 => Ok(()),
         _ => Err("the arguments of the command that adds the mapping".into()),
+    }
+}
+
+fn file(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) => file_path(text),
+        _ => Err("the absolute path of a file".into()),
+    }
+}
+
+/// The arguments of `nat44 log`.
+fn log(value: &Value) -> Result<(), String> {
+    let right =
+        "`file <path>', `syslog <address>:<port>' or `ipfix <address>:<port>', and `rate <n>'";
+    let Value::Text(text) = value else { return Err(right.into()) };
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        ["file", path, ..] => file_path(path),
+        ["syslog" | "ipfix", _, ..] => Ok(()),
+        _ => Err(right.into()),
     }
 }
 
@@ -236,11 +255,11 @@ impl Section<Control> for Settings {
             add(1, "nat44 save".into(), &file.path, set, "nat44 save never".into());
         }
         for f in doc.at(&[a, b, "session-limits"]).into_iter() {
-            for text in f.node.list().iter().filter_map(|n| n.text()) {
+            for (text, path) in texts(&f) {
                 let table = text.split_once(" vrf ").map_or("0", |(_, table)| table);
                 let back = format!("set nat44 session limit 0 vrf {table}");
                 let set = format!("set nat44 session limit {text}");
-                add(1, format!("nat44 session limit {table}"), &f.path, set, back);
+                add(1, format!("nat44 session limit {table}"), &path, set, back);
             }
         }
         for (key, of) in TIMEOUTS {
@@ -251,9 +270,9 @@ impl Section<Control> for Settings {
             }
         }
         for f in doc.at(&[a, b, "addresses"]).into_iter() {
-            for text in f.node.list().iter().filter_map(|n| n.text()) {
+            for (text, path) in texts(&f) {
                 let set = format!("nat44 add address {text}");
-                add(2, format!("nat44 address {text}"), &f.path, set.clone(), set + " del");
+                add(2, format!("nat44 address {text}"), &path, set.clone(), set + " del");
             }
         }
         vrfs(doc, out);
@@ -262,19 +281,27 @@ impl Section<Control> for Settings {
     }
 }
 
+/// Texts of a list, each with its path.
+fn texts<'a>(list: &Found<'a>) -> impl Iterator<Item = (&'a str, String)> {
+    let path = list.path.clone();
+    let each = list.node.list().iter().enumerate();
+    each.filter_map(move |(i, node)| Some((node.text()?, format!("{path}[{i}]"))))
+}
+
 fn vrfs(doc: &Doc<'_>, out: &mut Draft) {
     let Some(f) = doc.at(&[ROOT[0], ROOT[1], "vrf-tables"]) else { return };
-    for (table, routes) in f.node.list().iter().filter_map(|n| cli_args::vrf(n.text()?)) {
+    let each = texts(&f).filter_map(|(text, path)| Some((cli_args::vrf(text)?, path)));
+    for ((table, routes), path) in each {
         let key = format!("nat44 vrf table {table}");
         let [set, back] = ["add", "del"].map(|w| format!("nat44 vrf table {w} {table}"));
-        let item = Item::new(rank::SERVICE, key.clone(), &f.path, set).unset(back).needs(ENABLED);
+        let item = Item::new(rank::SERVICE, key.clone(), &path, set).unset(back).needs(ENABLED);
         out.add(item.order(1));
         // The order counts: a route that moves is deleted and added.
         for (i, to) in routes.iter().enumerate() {
             let [set, back] =
                 ["add", "del"].map(|w| format!("nat44 vrf route {w} table {table} {to}"));
             let name = format!("nat44 vrf route {table} {i} {to}");
-            let item = Item::new(rank::SERVICE, name, &f.path, set).unset(back);
+            let item = Item::new(rank::SERVICE, name, &path, set).unset(back);
             out.add(item.needs(key.clone()).order(2 + i as u32));
         }
     }
@@ -319,9 +346,9 @@ fn interfaces(doc: &Doc<'_>, out: &mut Draft) {
 fn mappings(doc: &Doc<'_>, out: &mut Draft) {
     for family in Family::ALL {
         let Some(f) = doc.at(&[ROOT[0], ROOT[1], family.key()]) else { continue };
-        for text in f.node.list().iter().filter_map(|n| n.text()) {
+        for (text, path) in texts(&f) {
             let set = format!("{} {text}", family.command());
-            let item = Item::new(rank::SERVICE, set.clone(), &f.path, set.clone());
+            let item = Item::new(rank::SERVICE, set.clone(), path, set.clone());
             let mut item = item.unset(format!("{set} del")).needs(ENABLED).order(3);
             let words: Vec<&str> = text.split_whitespace().collect();
             let named = words.windows(2).find(|w| w[0] == "external").map(|w| w[1]);

@@ -4,7 +4,7 @@ use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
 use crate::log::{Log, Target};
 use crate::mapping::{Hosts, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
-use crate::pool::{self, Pool};
+use crate::pool::Pool;
 use crate::ports::Scheme;
 use crate::time;
 use crate::worker::{Nat, Sweep};
@@ -17,19 +17,20 @@ use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
 use thalweg_tables::MapError;
 use thalweg_tables::snapshot;
+use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
 mod statics;
 mod tuning;
 mod vrf;
 
-pub use statics::{MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
+pub use statics::{MAX_AFFINITY, MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
 pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
 
 pub use tuning::{
-    set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refuse_when_full, set_scheme,
-    set_timeouts, set_workers,
+    MIN_MSS, set_forwarding, set_ipfix, set_limit, set_log, set_mss, set_refuse_when_full,
+    set_scheme, set_timeouts, set_workers,
 };
 
 /// Default maximum number of sessions per worker.
@@ -712,11 +713,11 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
 }
 
 /// Name of a protocol.
-pub fn protocol_name(protocol: u8) -> String {
-    match pool::position(protocol) {
-        Some(0) => "TCP".into(),
-        Some(1) => "UDP".into(),
-        Some(_) => "ICMP".into(),
-        None => protocol.to_string(),
+pub fn protocol_name(number: u8) -> String {
+    match number {
+        protocol::TCP => "TCP".into(),
+        protocol::UDP => "UDP".into(),
+        protocol::ICMP => "ICMP".into(),
+        _ => number.to_string(),
     }
 }

@@ -60,9 +60,11 @@ pub(crate) struct Outcomes {
     pub(crate) out_of_ports: ErrorCode,
     pub(crate) max_sessions: ErrorCode,
     pub(crate) tuple_in_use: ErrorCode,
-    pub(crate) session_limit: ErrorCode,
+    pub(crate) user_limit: ErrorCode,
+    pub(crate) vrf_limit: ErrorCode,
     pub(crate) fragment: ErrorCode,
-    pub(crate) unsupported: ErrorCode,
+    pub(crate) bad_icmp_type: ErrorCode,
+    pub(crate) incomplete: ErrorCode,
 }
 
 /// Direction of the packets of a node.
@@ -192,7 +194,7 @@ impl Translator {
 
     /// Handles one packet.
     pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let Some(mut nat) = cx.take_local(self.here) else { return Verdict::CONTINUE };
+        let Some(mut nat) = cx.take_local(self.here) else { return self.without_state(cx, &p) };
         p.note_translation();
         let mut verdict = self.one(cx, &mut nat, &mut p);
         if let Some((datagram, first)) = self.datagram.take() {
@@ -206,6 +208,20 @@ impl Translator {
         }
         cx.put_local(self.here, nat);
         verdict
+    }
+
+    /// Handles a packet while this worker has no sessions yet, or no longer: it does not leave as it
+    /// is.
+    #[cold]
+    fn without_state(&self, cx: &NodeCx<'_>, p: &PktMut<'_>) -> Verdict {
+        let config = self.config.load(cx.guard());
+        let parsed = packet::parse(p.data(), 0);
+        match self.direction {
+            Direction::In2Out | Direction::Output if self.is_for_others(cx, config, p, &parsed) => {
+                Verdict::drop(self.outcomes.no_translation)
+            }
+            _ => Verdict::CONTINUE,
+        }
     }
 
     /// Releases fragments that arrived before their first one.
@@ -367,7 +383,7 @@ impl Translator {
     fn untracked(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, parsed: &Parsed) -> Verdict {
         let config = self.config.load(cx.guard());
         let dst = Tuple::of(&parsed.key).dst.to_bits();
-        if parsed.protocol == 0 || !self.is_for_others(cx, config, p, parsed) {
+        if !self.is_for_others(cx, config, p, parsed) {
             return Verdict::CONTINUE;
         }
         if self.direction == Direction::Out2In
@@ -378,7 +394,9 @@ impl Translator {
         }
         Verdict::drop(match parsed.kind {
             Kind::Fragment => self.outcomes.fragment,
-            _ => self.outcomes.unsupported,
+            // Of ICMP, an incomplete header has no type that could be supported.
+            _ if parsed.protocol == protocol::ICMP => self.outcomes.bad_icmp_type,
+            _ => self.outcomes.incomplete,
         })
     }
 
@@ -391,7 +409,11 @@ impl Translator {
         p: &PktMut<'_>,
         parsed: &Parsed,
     ) -> bool {
-        let t = Tuple::of(&parsed.key);
+        // For an ICMP error, the key is about the packet that it quotes.
+        let t = match parsed.kind {
+            Kind::Error(_) => Tuple::of(&[packet::addresses(p.data()), 0]),
+            _ => Tuple::of(&parsed.key),
+        };
         let tables = self.tables.load(cx.guard());
         let route = |to: Ipv4Addr| tables.resolve(&self.dpos, p.rx_if(), to.to_bits());
         match self.direction {
@@ -433,19 +455,24 @@ impl Translator {
             let (inside_key, outside_key) = nat.keys(flow);
             TableId(Tuple::of(if outside { &inside_key } else { &outside_key }).table)
         });
-        if let Some(datagram) = parsed.datagram {
-            let Change { addresses, l3, .. } = change;
-            self.remember(nat, datagram, Fate::Translated { addresses, l3, hairpin, across });
-        }
         let config = self.config.load(cx.guard());
+        let before = packet::addresses(l3);
         if let Kind::Error(_) = parsed.kind {
             packet::rewrite_error(l3, parsed, &change, !outside);
         } else {
-            packet::rewrite(l3, parsed, &change, partial);
+            if !packet::rewrite(l3, parsed, &change, partial) {
+                return Verdict::drop(self.outcomes.fragment);
+            }
             if config.mss != 0 && parsed.flags & tcp::flag::SYN != 0 {
                 packet::clamp_mss(l3, parsed, config.mss, partial);
             }
             note(nat, found, parsed, marks & session::SLOW != 0, bytes, config, self.now);
+        }
+        if let Some(datagram) = parsed.datagram {
+            // The source of an error may stay.
+            let addresses = packet::addresses(p.data());
+            let l3 = tuple::address_delta(before, addresses);
+            self.remember(nat, datagram, Fate::Translated { addresses, l3, hairpin, across });
         }
         if let Some(table) = across {
             p.set_aux(table.get());
@@ -466,13 +493,15 @@ impl Translator {
         let dst = t.dst.to_bits();
         // Hairpinning: an inside host calls another one by external address.
         let is_external = config.addresses.contains(&dst);
-        let hairpin =
-            is_external && config.mappings.by_external(dst, t.dport, t.protocol).is_some();
-        let (outside, marks) = match self.direction {
-            _ if hairpin => (TableId(t.table), session::HAIRPIN),
+        let mapping = config.mappings.by_external(dst, t.dport, t.protocol);
+        let hairpin = mapping.filter(|_| is_external);
+        // Answers come from the other host's table.
+        let other = hairpin.map(|m| m.table_for(t.src, t.sport, t.dport));
+        let (outside, marks) = match (self.direction, other) {
+            (_, Some(table)) => (TableId(table), session::HAIRPIN),
             // Other packets leave by an outside interface, or are for the router.
-            Direction::Hairpin => return Verdict::CONTINUE,
-            Direction::In2Out => match self.egress(cx, config, p, dst) {
+            (Direction::Hairpin, _) => return Verdict::CONTINUE,
+            (Direction::In2Out, _) => match self.egress(cx, config, p, dst) {
                 Egress::NotOutside => return Verdict::CONTINUE,
                 Egress::Denied => return Verdict::drop(self.outcomes.vrf_denied),
                 Egress::Outside { table, via } => (table, if via { session::VIA } else { 0 }),
@@ -480,7 +509,7 @@ impl Translator {
             _ if !self.is_for_others(cx, config, p, parsed) => return Verdict::CONTINUE,
             _ => (self.tables.load(cx.guard()).fib_id(p.tx_if()), 0),
         };
-        if is_external && !hairpin {
+        if is_external && hairpin.is_none() {
             // It would return here without a session.
             return Verdict::drop(self.outcomes.no_translation);
         }
@@ -492,7 +521,7 @@ impl Translator {
                 Some(found) => self.translate(cx, nat, p, parsed, found),
                 None => Verdict::drop(self.outcomes.tuple_in_use),
             },
-            Err(refusal) => self.refused(cx, nat, p, refusal, (t.src, t.table)),
+            Err(refusal) => self.refused(cx, p, refusal, (t.src, t.table)),
         }
     }
 
@@ -513,7 +542,6 @@ impl Translator {
     fn refused(
         &mut self,
         cx: &mut NodeCx<'_>,
-        nat: &Nat,
         p: &mut PktMut<'_>,
         refusal: Refusal,
         host: (Ipv4Addr, u32),
@@ -523,10 +551,10 @@ impl Translator {
             Refusal::NoPort => (outcomes.out_of_ports, Cause::HOST_UNREACHABLE),
             Refusal::Full => (outcomes.max_sessions, Cause::HOST_UNREACHABLE),
             Refusal::Taken => (outcomes.tuple_in_use, Cause::HOST_UNREACHABLE),
-            Refusal::Limit => (outcomes.session_limit, Cause::HOST_UNREACHABLE),
+            Refusal::HostLimit => (outcomes.user_limit, Cause::HOST_UNREACHABLE),
+            Refusal::TableLimit => (outcomes.vrf_limit, Cause::HOST_UNREACHABLE),
         };
-        let own = refusal == Refusal::Limit && nat.limits.is_host_full(host.0, TableId(host.1));
-        self.alarm.raise(cx, refusal, host, own);
+        self.alarm.raise(cx, refusal, host);
         icmp::request_error(cx, p, cause, reason, outcomes.icmp_error)
     }
 
@@ -558,7 +586,7 @@ impl Translator {
                 Err(refusal) => {
                     let target = m.target(t.src, t.sport, t.dport);
                     let host = target.map_or((t.dst, t.table), |(host, _, table)| (host, table));
-                    self.refused(cx, nat, p, refusal, host)
+                    self.refused(cx, p, refusal, host)
                 }
             };
         }

@@ -1,5 +1,6 @@
 //! Lists sessions from the main thread, in slices, so that workers are not held up.
 
+use crate::pool::SPACES;
 use crate::session::{self, Class, tcp};
 use crate::time;
 use crate::worker::{Counts, Nat};
@@ -229,8 +230,8 @@ pub struct WorkerView {
     pub counts: Counts,
     /// Counters of the session table.
     pub flows: FlowCounts,
-    /// Address, whether for twice-NAT, and ports in use of TCP, UDP and ICMP; by pool address.
-    pub busy: Vec<(u32, bool, [u32; 3])>,
+    /// Address, whether for twice-NAT, and ports in use by port space; by pool address.
+    pub busy: Vec<(u32, bool, [u32; SPACES])>,
     /// Log records lost because the ring was full.
     pub unlogged: u64,
 }

@@ -35,8 +35,10 @@ pub enum Refusal {
     Full,
     /// Another session has the same external tuple.
     Taken,
-    /// The session limit of the host or its routing table is reached.
-    Limit,
+    /// The session limit of the host is reached.
+    HostLimit,
+    /// The session limit of its routing table is reached.
+    TableLimit,
 }
 
 /// Columns of a frame. They are written with each frame, so each worker's are on cache lines of
@@ -384,9 +386,7 @@ impl Nat {
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
-        if !self.limits.allow(inside.src, TableId(inside.table)) {
-            return Err(Refusal::Limit);
-        }
+        self.limits.allow(inside.src, TableId(inside.table))?;
         let across = if inside.table == outside.table { 0 } else { session::ACROSS };
         let marks = marks | across;
         let (inside, outside) = (inside.key(), outside.key());

@@ -5,7 +5,7 @@
 //! all are limited. Each neighbour waited for was announced to the main thread, which replies to
 //! every announcement, so no packet is held for longer than resolution takes: three seconds.
 
-use crate::messages::{Asked, ResolveReply, ResolveRequest, Topics};
+use crate::messages::{Asked, EndSilences, ResolveReply, ResolveRequest, Topics};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -162,9 +162,23 @@ impl Hold {
 
     /// Takes a message to the node: the main thread's replies release or drop the held packets.
     pub fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        if let Ok(reply) = message.downcast::<ResolveReply>() {
-            self.reply(cx, *reply);
+        match message.downcast::<ResolveReply>() {
+            Ok(reply) => self.reply(cx, *reply),
+            Err(other) => {
+                if let Ok(which) = other.downcast::<EndSilences>() {
+                    self.end_silences(*which);
+                }
+            }
         }
+    }
+
+    fn end_silences(&mut self, which: EndSilences) {
+        let meant = |request: &ResolveRequest| {
+            which.sw_if.is_none_or(|i| i == request.sw_if)
+                && which.ip.is_none_or(|ip| ip == request.ip)
+        };
+        // Nothing is held for them.
+        self.pending.retain(|request, e| e.dead_until == 0 || !meant(request));
     }
 
     fn reply(&mut self, cx: &mut NodeCx<'_>, reply: ResolveReply) {

@@ -49,11 +49,11 @@ pub use hold::{Exits, Hold, IncompleteNode, NEIGHBORS, PER_NEIGHBOR, PER_WORKER}
 pub use messages::Origin;
 pub use neighbors::{
     Neighbor, NeighborChange, NeighborError, NeighborFlags, Neighbors, addresses_changed, announce,
-    begin_replacing, finish_replacing, flush, remove, resolve, send, set, set_config,
+    begin_replacing, finish_replacing, flush, flush_then, remove, resolve, send, set, set_config,
 };
 pub use report::{Reported, Reporter};
 pub use resolver::{HoldNodes, Resolver, hold_at, register};
-pub use table::{Config, MAX_LIMIT, State, TableStats};
+pub use table::{Config, MAX_AGE, MAX_LIMIT, State, TableStats};
 
 use thalweg_engine::Feature;
 

@@ -182,6 +182,14 @@ pub(crate) enum ResolveReply {
     Fail { request: ResolveRequest, until: u64 },
 }
 
+/// Message to a node that holds packets: ask again for neighbours that have not answered, of one
+/// interface or of all, with one address or any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct EndSilences {
+    pub(crate) sw_if: Option<SwIfIndex>,
+    pub(crate) ip: Option<IpAddr>,
+}
+
 /// Message to a node that reports senders: report all of them again.
 pub(crate) struct ResetReports;
 

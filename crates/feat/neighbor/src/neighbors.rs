@@ -2,10 +2,12 @@
 //! the table's actions.
 
 use crate::messages::{
-    Asked, NeighborReport, Origin, ReportKind, ResetReports, ResolveReply, ResolveRequest, Topics,
+    Asked, EndSilences, NeighborReport, Origin, ReportKind, ResetReports, ResolveReply,
+    ResolveRequest, Topics,
 };
 use crate::table::{
-    Action, Config, Entry, Key, MAX_LIMIT, NeighborTable, State, TableFull, TableStats, Waiter,
+    Action, Config, Entry, Key, MAX_AGE, MAX_LIMIT, NeighborTable, State, TableFull, TableStats,
+    Waiter,
 };
 use crate::{Family, HoldNodes, Resolver};
 use std::net::IpAddr;
@@ -401,6 +403,18 @@ fn revive(c: &mut Control, (sw_if, ip): Key, dpo: Dpo) {
     }
 }
 
+/// Makes workers ask again for neighbours that have not answered, and are no longer remembered.
+fn end_silences(c: &mut Control, which: EndSilences) {
+    let holders = c.state::<Neighbors>().borrow().holders.clone();
+    for (_, nodes) in holders {
+        for name in [Some(nodes.incomplete), nodes.glean].into_iter().flatten() {
+            if let Some(node) = c.node(name) {
+                c.message_all(node, |_| Box::new(which));
+            }
+        }
+    }
+}
+
 /// Ends a silence at once. Not "now": a worker compares with the start of its loop, which may be
 /// earlier.
 const AT_ONCE: u64 = 0;
@@ -438,11 +452,13 @@ fn handle_report(c: &mut Control, event: &Event) {
     let sw_if = event.sw_if;
     match kind {
         ReportKind::Sender(origin) => {
-            let Ok(view) = interface::view(c, sw_if) else { return };
-            // The report may be older than the last change of addresses.
+            // The report may be older than the last change of addresses, or of the link.
             let peer = resolver(c, ip).is_ok_and(|r| r.is_peer(c, sw_if, ip));
-            if peer && view.is_up() {
+            if peer && interface::is_current(c, sw_if, event.at) {
                 update(c, |t, now| t.learn((sw_if, ip), mac, origin, now));
+            } else if peer {
+                // It may be heard again right after this.
+                reset_reports(c);
             }
         }
         ReportKind::Conflict => {
@@ -480,6 +496,8 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
         InterfaceEvent::State(i) if interface::view(c, i).is_ok_and(|v| !v.is_up()) => {
             flush(c, Some(i), None);
         }
+        // Nobody could be asked before.
+        InterfaceEvent::State(i) => end_silences(c, EndSilences { sw_if: Some(i), ip: None }),
         InterfaceEvent::Deleted(i) => {
             remove_which(c, Some(i), None, |_, _| true);
             reset_reports(c);
@@ -642,16 +660,67 @@ pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) -> Result<(), Neigh
     if !update(c, |t, _| t.remove((sw_if, ip))) {
         return Err(NeighborError::Unknown { ip, interface: view.name });
     }
+    end_silences(c, EndSilences { sw_if: Some(sw_if), ip: Some(ip) });
     reset_reports(c);
     Ok(())
 }
 
-/// Flushes the dynamic neighbours of one interface or of all, of one family or of all; returns
-/// their number.
+/// Flushes the dynamic neighbours of one interface or of all, of one family or of all; returns the
+/// number of those that are gone already. If they are many, the others follow in slices.
 pub fn flush(c: &mut Control, sw_if: Option<SwIfIndex>, family: Option<Family>) -> usize {
-    let n = remove_which(c, sw_if, family, |_, e| !e.is_static);
+    flush_then(c, sw_if, family, |_| {})
+}
+
+/// As [`flush`]; then calls `done` with the number of all.
+pub fn flush_then(
+    c: &mut Control,
+    sw_if: Option<SwIfIndex>,
+    family: Option<Family>,
+    done: impl FnOnce(usize) + 'static,
+) -> usize {
+    end_silences(c, EndSilences { sw_if, ip: None });
+    let (began, done) = (Instant::now(), Box::new(done));
+    let of = (sw_if, family);
+    flush_slice(c, FlushJob { of, began, last: Bound::Unbounded, gone: 0, done })
+}
+
+/// Maximum time of a flush per slice, and entries visited between reads of the clock.
+const FLUSH_SLICE: Duration = Duration::from_millis(1);
+const FLUSHED_AT_ONCE: usize = 256;
+
+/// A flush in progress.
+struct FlushJob {
+    of: (Option<SwIfIndex>, Option<Family>),
+    /// What was heard or configured since stays.
+    began: Instant,
+    last: Bound<Key>,
+    gone: usize,
+    done: Box<dyn FnOnce(usize)>,
+}
+
+/// Returns the number of neighbours that are gone.
+fn flush_slice(c: &mut Control, mut job: FlushJob) -> usize {
+    let start = Instant::now();
+    loop {
+        let (last, began) = (job.last, job.began);
+        let (n, next) = update(c, |t, _| {
+            let meant = |e: &Entry| !e.is_static && NeighborTable::is_older(e, began);
+            let (keys, next) = t.some_keys(last, FLUSHED_AT_ONCE, job.of, meant);
+            (t.remove_all(&keys), next)
+        });
+        job.gone += n;
+        let Some(next) = next else { break };
+        job.last = next;
+        if start.elapsed() >= FLUSH_SLICE {
+            let gone = job.gone;
+            c.after(Duration::ZERO, |c| _ = flush_slice(c, job));
+            return gone;
+        }
+    }
+    // Those that were removed may be heard again.
     reset_reports(c);
-    n
+    (job.done)(job.gone);
+    job.gone
 }
 
 /// Starts resolving a neighbour, unless it is resolved or pending.
@@ -664,7 +733,8 @@ pub fn resolve(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
 /// Changes the settings of a family. A lower limit deletes nothing, but refuses new neighbours.
 ///
 /// # Errors
-/// [`NeighborError::Range`] for a limit of zero or beyond [`MAX_LIMIT`].
+/// [`NeighborError::Range`] for a limit of zero or beyond [`MAX_LIMIT`], or an age beyond
+/// [`MAX_AGE`].
 pub fn set_config(c: &mut Control, family: Family, config: Config) -> Result<(), NeighborError> {
     c.state::<Neighbors>().borrow().resolver(family)?;
     for (what, limit) in [("limit", config.limit), ("interface limit", config.interface_limit)] {
@@ -672,6 +742,10 @@ pub fn set_config(c: &mut Control, family: Family, config: Config) -> Result<(),
             let (max, found) = (MAX_LIMIT as u64, limit as u64);
             return Err(NeighborError::Range { what, min: 1, max, found });
         }
+    }
+    let (max, found) = (MAX_AGE.as_secs(), config.age.as_secs());
+    if config.age > MAX_AGE {
+        return Err(NeighborError::Range { what: "age", min: 0, max, found });
     }
     update(c, |t, _| t.set_config(family, config));
     Ok(())

@@ -1,6 +1,6 @@
 //! Configuration of neighbours.
 
-use crate::{Config, Family, MAX_LIMIT, Neighbors};
+use crate::{Config, Family, MAX_AGE, MAX_LIMIT, Neighbors};
 use std::net::IpAddr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, mac,
@@ -14,16 +14,18 @@ pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
+const AGE: Kind = Kind::Int(0, MAX_AGE.as_secs() as i128);
+
 const RULES: &[Rule] = &[
     Rule::new("thalweg.ip-neighbors", Kind::Keys),
     Rule::new("thalweg.ip-neighbors.limit", Kind::Int(1, MAX_LIMIT as i128)),
     Rule::new("thalweg.ip-neighbors.interface-limit", Kind::Int(1, MAX_LIMIT as i128)),
-    Rule::new("thalweg.ip-neighbors.age", Kind::Int(0, 86_400)),
+    Rule::new("thalweg.ip-neighbors.age", AGE),
     Rule::new("thalweg.ip-neighbors.recycle", Kind::Bool),
     Rule::new("thalweg.ip-neighbors.ip6", Kind::Keys),
     Rule::new("thalweg.ip-neighbors.ip6.limit", Kind::Int(1, MAX_LIMIT as i128)),
     Rule::new("thalweg.ip-neighbors.ip6.interface-limit", Kind::Int(1, MAX_LIMIT as i128)),
-    Rule::new("thalweg.ip-neighbors.ip6.age", Kind::Int(0, 86_400)),
+    Rule::new("thalweg.ip-neighbors.ip6.age", AGE),
     Rule::new("thalweg.ip-neighbors.ip6.recycle", Kind::Bool),
     Rule::new("thalweg.interfaces.*.neighbors", Kind::Named(Name::Any)),
     Rule::new("thalweg.interfaces.*.neighbors.*", Kind::Other(neighbor)),

@@ -3,7 +3,7 @@
 
 use crate::Family;
 use crate::messages::{Origin, ResolveRequest};
-use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::time::{Duration, Instant};
@@ -13,6 +13,9 @@ use thalweg_graph::NodeId;
 
 /// A neighbour's interface and address.
 pub(crate) type Key = (SwIfIndex, IpAddr);
+
+/// Greatest age limit of neighbours: one day. Zero disables aging.
+pub const MAX_AGE: Duration = Duration::from_secs(86_400);
 
 /// Maximum limit of the table, and of all families together.
 pub const MAX_LIMIT: usize = 1_000_000;
@@ -28,6 +31,10 @@ const PROBES_PER_STEP: usize = 64;
 const STEP: Duration = Duration::from_millis(50);
 /// How long failures are remembered after the silence.
 const MEMORY: Duration = Duration::from_secs(60);
+
+/// How long an answer is kept that came before the request was known, and how many are.
+const EARLY: Duration = Duration::from_millis(100);
+const MAX_EARLY: usize = 64;
 
 /// State of a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,6 +213,8 @@ pub(crate) struct NeighborTable {
     sides: [Side; 2],
     shares: HashMap<(SwIfIndex, Family), Share>,
     actions: Vec<Action>,
+    /// Answers to requests that this table does not know of yet, oldest first.
+    early: VecDeque<(Instant, Key, MacAddr)>,
     /// Entries looked at by [`keys`](Self::keys).
     #[cfg(test)]
     visited: std::cell::Cell<usize>,
@@ -271,6 +280,34 @@ impl NeighborTable {
         self.select(sw_if, family).filter(|(k, e)| which(*k, e)).map(|(k, _)| k).collect()
     }
 
+    /// As [`keys`](Self::keys), among the next `some` entries behind `last`; also returns where to
+    /// continue, `None` at the end.
+    pub(crate) fn some_keys(
+        &self,
+        last: Bound<Key>,
+        some: usize,
+        (sw_if, family): (Option<SwIfIndex>, Option<Family>),
+        which: impl Fn(&Entry) -> bool,
+    ) -> (Vec<Key>, Option<Bound<Key>>) {
+        let first = match (last, sw_if) {
+            (Bound::Unbounded, Some(i)) => Bound::Included((i, Family::Ip4.bounds()[0])),
+            _ => last,
+        };
+        let rows = self.entries.range((first, Bound::Unbounded)).take(some);
+        let mut rows = rows.take_while(|(key, _)| sw_if.is_none_or(|i| key.0 == i)).peekable();
+        if rows.peek().is_none() {
+            return (Vec::new(), None);
+        }
+        let (mut found, mut next) = (Vec::new(), None);
+        for (key, e) in rows {
+            next = Some(Bound::Excluded(*key));
+            if family.is_none_or(|one| one == Family::of(key.1)) && which(e) {
+                found.push(*key);
+            }
+        }
+        (found, next)
+    }
+
     pub(crate) fn config(&self, family: Family) -> Config {
         self.sides[family.index()].config
     }
@@ -302,6 +339,11 @@ impl NeighborTable {
             Phase::Reachable if old && !e.is_static && !age.is_zero() => State::Stale,
             Phase::Reachable => State::Reachable,
         }
+    }
+
+    /// Returns whether an entry was last heard or configured, or its resolution began, by `then`.
+    pub(crate) fn is_older(e: &Entry, then: Instant) -> bool {
+        e.since <= then
     }
 
     pub(crate) fn age(&self, e: &Entry, now: Instant) -> Duration {
@@ -431,6 +473,8 @@ impl NeighborTable {
         self.link(key);
         if !sent {
             self.actions.push(Action::Request { key, to: None });
+        } else if let Some(mac) = self.take_early(key, now) {
+            let _ = self.resolve(key, mac, Origin::Reply, now, |_| {});
         }
     }
 
@@ -438,7 +482,9 @@ impl NeighborTable {
     pub(crate) fn learn(&mut self, key: Key, mac: MacAddr, origin: Origin, now: Instant) {
         let stats = &mut self.sides[side(key)].stats;
         match self.entries.get(&key) {
-            // A gratuitous announcement only updates known neighbours.
+            // A gratuitous announcement only updates known neighbours, as does a reply: nobody has
+            // asked. But another worker may have, and its request waits to be read.
+            None if origin == Origin::Reply => self.note_early(key, mac, now),
             None if origin == Origin::Gratuitous => {}
             Some(e) if e.phase == Phase::Failed && origin == Origin::Gratuitous => {}
             Some(e) if e.is_static => {
@@ -457,6 +503,20 @@ impl NeighborTable {
                 let _ = self.resolve(key, mac, origin, now, |_| {});
             }
         }
+    }
+
+    /// Keeps an answer for a moment.
+    fn note_early(&mut self, key: Key, mac: MacAddr, now: Instant) {
+        self.early.retain(|(at, other, _)| *other != key && now < *at + EARLY);
+        if self.early.len() < MAX_EARLY {
+            self.early.push_back((now, key, mac));
+        }
+    }
+
+    /// Takes the answer to a request that a worker has sent, if that was read before.
+    fn take_early(&mut self, key: Key, now: Instant) -> Option<MacAddr> {
+        let at = self.early.iter().position(|(at, other, _)| *other == key && now < *at + EARLY)?;
+        self.early.remove(at).map(|(_, _, mac)| mac)
     }
 
     /// Sets the MAC address of an entry that has none.

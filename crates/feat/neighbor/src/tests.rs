@@ -141,8 +141,8 @@ fn an_ipv4_packet_may_wait_for_an_ipv6_neighbour() {
 #[test]
 fn old_neighbours_are_probed_by_their_familys_age() {
     let mut b = Bench::new();
-    b.reply(ip4(7), mac(4));
-    b.reply(ip6(7), mac(6));
+    b.hear(0, ip4(7), mac(4), false);
+    b.hear(0, ip6(7), mac(6), false);
     b.configure(Family::Ip6, |c| {
         (c.retry, c.age) = (Duration::from_millis(30), Duration::from_millis(60));
     });
@@ -209,8 +209,8 @@ fn replacing_keeps_what_was_configured_or_heard_since() {
     for (ip, ..) in BOTH {
         set(&mut b, ip(2));
         set(&mut b, ip(3));
-        b.reply(ip(4), mac(4));
-        b.reply(ip(5), mac(5));
+        b.hear(0, ip(4), mac(4), false);
+        b.hear(0, ip(5), mac(5), false);
     }
     // A first beginning without an end does not count.
     crate::begin_replacing(&mut b.lab.c);
@@ -240,8 +240,8 @@ fn addresses_decide_who_stays() {
     let seen = watch(&mut b);
     let far = IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db9 << 96 | 9));
     crate::set(&mut b.lab.c, b.sw_if, far, mac(9), STATIC).unwrap();
-    b.reply(ip6(7), mac(6));
-    b.reply(ip4(7), mac(4));
+    b.hear(0, ip6(7), mac(6), false);
+    b.hear(0, ip4(7), mac(4), false);
     b.reply(far, mac(8));
     let routes: Vec<_> = seen.take().iter().map(|c| (c.ip, c.fib_entry)).collect();
     assert_eq!(routes, [(far, false), (ip6(7), true), (ip4(7), true)]);
@@ -254,23 +254,79 @@ fn addresses_decide_who_stays() {
 }
 
 #[test]
-fn replies_never_asked_for_are_learned_once_and_only_from_peers() {
+fn replies_never_asked_for_are_not_learned() {
     let mut b = Bench::of(2);
     let stranger = IpAddr::V6(Ipv6Addr::from_bits(0xfe80 << 112 | 7));
-    for worker in 0..2 {
-        b.hear(worker, stranger, mac(9), true);
-        b.hear(worker, ip6(7), mac(7), true);
-        // Its own address, from outside.
-        b.hear(worker, ip6(1), mac(9), true);
+    let list = |b: &Bench| b.lab.c.state::<Neighbors>().borrow().list();
+    for (ip, ..) in BOTH {
+        for worker in 0..2 {
+            b.hear(worker, stranger, mac(9), true);
+            b.hear(worker, ip(7), mac(7), true);
+            // Its own address, from outside.
+            b.hear(worker, ip(1), mac(9), true);
+        }
+        assert!(list(&b).is_empty());
+        // They change what is known; a request makes itself known.
+        b.hear(0, ip(7), mac(7), false);
+        b.hear(1, ip(7), mac(8), true);
+        assert_eq!(b.known(ip(7)), Some(mac(8)));
+        // A static neighbour cannot be moved; a learned one becomes static.
+        crate::set(&mut b.lab.c, b.sw_if, ip(7), mac(3), STATIC).unwrap();
+        b.hear(1, ip(7), mac(9), true);
+        assert_eq!(b.known(ip(7)), Some(mac(3)));
+        crate::remove(&mut b.lab.c, b.sw_if, ip(7)).unwrap();
     }
-    let all = b.lab.c.state::<Neighbors>().borrow().list();
-    assert_eq!(all.iter().map(|n| n.ip).collect::<Vec<_>>(), [ip6(7)]);
-    // A static neighbour cannot be moved; a learned one becomes static.
-    crate::set(&mut b.lab.c, b.sw_if, ip6(7), mac(3), STATIC).unwrap();
-    b.hear(1, ip6(7), mac(9), true);
-    assert_eq!(b.known(ip6(7)), Some(mac(3)));
     assert_eq!(b.lab.c.state::<Neighbors>().borrow().stats(Family::Ip6).contradicted, 1);
     assert_eq!(crate::flush(&mut b.lab.c, None, None), 0);
+    b.finish();
+}
+
+#[test]
+fn a_failed_neighbour_that_is_deleted_is_asked_for_again() {
+    let mut b = Bench::of(2);
+    for (ip, ..) in BOTH {
+        for flush in [false, true] {
+            // It is silent for a second now.
+            b.packet(0, ip(7), 1);
+            until_failed(&mut b, 1);
+            b.asked();
+            match flush {
+                true => assert_eq!(crate::flush(&mut b.lab.c, None, None), 1),
+                false => crate::remove(&mut b.lab.c, b.sw_if, ip(7)).unwrap(),
+            }
+            b.packet(0, ip(7), 2);
+            b.turn();
+            assert_eq!(b.asked(), [(MacAddr::BROADCAST, ip(7))]);
+            b.reply(ip(7), mac(7));
+            assert_eq!(b.known(ip(7)), Some(mac(7)));
+            crate::remove(&mut b.lab.c, b.sw_if, ip(7)).unwrap();
+        }
+    }
+    b.lab.sent();
+    b.finish();
+}
+
+#[test]
+fn many_neighbours_are_flushed_in_slices() {
+    const MANY: u32 = 20_000;
+    let mut b = Bench::new();
+    let at = |n: u32| IpAddr::V6(Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(n)));
+    let plain = NeighborFlags::default();
+    for n in 0..MANY {
+        let flags = if n % 100 == 0 { STATIC } else { plain };
+        crate::set(&mut b.lab.c, b.sw_if, at(0x1_0000 + n), mac(3), flags).unwrap();
+    }
+    let done = Rc::new(std::cell::Cell::new(0));
+    let told = done.clone();
+    let start = std::time::Instant::now();
+    let first = crate::flush_then(&mut b.lab.c, None, None, move |n| told.set(n));
+    // The main thread is free in between, and what is set meanwhile stays.
+    assert!(first < MANY as usize / 2, "{first} at once in {:?}", start.elapsed());
+    crate::set(&mut b.lab.c, b.sw_if, at(0x1_0000 + MANY - 1), mac(4), plain).unwrap();
+    let all = (MANY - MANY / 100 - 1) as usize;
+    b.lab.until("the end", |_| done.get() == all);
+    let left = b.lab.c.state::<Neighbors>().borrow().len();
+    assert_eq!(left, MANY as usize / 100 + 1);
     b.finish();
 }
 

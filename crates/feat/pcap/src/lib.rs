@@ -191,11 +191,36 @@ fn enable(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-/// Ends a capture and writes its file; returns its path and the number of packets.
+/// A capture that has ended, and is still to be written.
+pub struct Ended {
+    plan: Plan,
+    buffers: Vec<Box<Buffer>>,
+}
+
+impl Ended {
+    /// Writes its file; returns the path and the number of packets. Not for the main thread: there
+    /// may be hundreds of megabytes.
+    ///
+    /// # Errors
+    /// [`PcapError`].
+    pub fn write(self) -> Result<(PathBuf, usize), PcapError> {
+        let mut packets: Vec<_> = self.buffers.iter().flat_map(|b| b.packets()).collect();
+        packets.sort_by_key(|packet| packet.at);
+        packets.truncate(self.plan.packets as usize);
+        if packets.is_empty() {
+            return Err(PcapError::Empty);
+        }
+        let path = self.plan.path();
+        write(&path, self.plan.bytes, &packets)?;
+        Ok((path, packets.len()))
+    }
+}
+
+/// Ends a capture.
 ///
 /// # Errors
-/// [`PcapError`]; the capture has ended all the same.
-pub fn stop(c: &mut Control) -> Result<(PathBuf, usize), PcapError> {
+/// [`PcapError::NotRunning`].
+pub fn stop(c: &mut Control) -> Result<Ended, PcapError> {
     let running = c.state::<Captures>().borrow_mut().0.take().ok_or(PcapError::NotRunning)?;
     for (arc, sw_if) in running.on {
         let _ = c.enable_feature(arc, nodes::pcap::NODE.name, sw_if, false);
@@ -207,16 +232,7 @@ pub fn stop(c: &mut Control) -> Result<(PathBuf, usize), PcapError> {
     drop(give);
     // The message follows earlier ones in each worker's queue; workers reply between two loops.
     c.sync();
-    let buffers: Vec<Box<Buffer>> = given.try_iter().collect();
-    let mut packets: Vec<_> = buffers.iter().flat_map(|buffer| buffer.packets()).collect();
-    packets.sort_by_key(|packet| packet.at);
-    packets.truncate(running.plan.packets as usize);
-    if packets.is_empty() {
-        return Err(PcapError::Empty);
-    }
-    let path = running.plan.path();
-    write(&path, running.plan.bytes, &packets)?;
-    Ok((path, packets.len()))
+    Ok(Ended { plan: running.plan, buffers: given.try_iter().collect() })
 }
 
 /// The running capture and the number of packets so far; `None` if there is none.

@@ -30,14 +30,14 @@ impl Limiter {
     pub(crate) fn allow(&mut self, now: u64) -> bool {
         let allowed = self.limit.allow(now);
         if !allowed {
-            self.suppress();
+            self.suppress(1);
         }
         allowed
     }
 
-    /// Counts a drop that could not be reported.
-    pub(crate) fn suppress(&mut self) {
-        self.suppressed = self.suppressed.wrapping_add(1);
+    /// Counts drops that could not be reported.
+    pub(crate) fn suppress(&mut self, drops: u32) {
+        self.suppressed = self.suppressed.wrapping_add(drops);
     }
 
     /// Number of drops that were not reported.

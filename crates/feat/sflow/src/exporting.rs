@@ -9,7 +9,9 @@ use std::net::Ipv4Addr;
 use thalweg_graph::Control;
 use thalweg_sflow::encode::DEFAULT_DATAGRAM_BYTES;
 use thalweg_sflow::value::Uuid;
-use thalweg_sflow_agent::agent::{AgentChoice, AgentConfig, CollectorConfig, SUB_AGENT_PACKETS};
+use thalweg_sflow_agent::agent::{
+    AgentChoice, AgentConfig, CollectorConfig, SUB_AGENT_PACKETS, header_room,
+};
 use thalweg_sflow_agent::conf::HsflowdConf;
 use thalweg_sflow_agent::host::DEFAULT_INTERVAL;
 
@@ -104,11 +106,10 @@ pub fn set_sub_agent(c: &mut Control, number: u32) {
     change(c, |export| export.sub_agent = number);
 }
 
-/// Sets the most bytes of a datagram, within its limits; what is sent as a packet's header
-/// must fit in.
+/// Sets the most bytes of a datagram. Headers of sampled packets that do not fit in are cut.
 ///
 /// # Errors
-/// If it is out of range or headers do not fit.
+/// If it is out of range.
 pub fn set_datagram_bytes(c: &mut Control, bytes: usize) -> Result<(), SFlowError> {
     check_datagrams(bytes)?;
     change(c, |export| export.datagram_bytes = bytes);
@@ -170,8 +171,27 @@ pub fn take_configuration(c: &mut Control, conf: &HsflowdConf) -> Result<(), SFl
 /// Whether datagrams may be so long.
 fn check_datagrams(bytes: usize) -> Result<(), SFlowError> {
     let usual = AgentConfig::new(Ipv4Addr::LOCALHOST.into());
-    let config = AgentConfig { datagram_bytes: bytes, header_bytes: MAX_HEADER, ..usual };
+    let config = AgentConfig { datagram_bytes: bytes, header_bytes: header_bytes(bytes), ..usual };
     config.check().map_err(|e| SFlowError::Datagrams(e.to_string()))
+}
+
+/// Most bytes of a sampled packet in datagrams of so many.
+pub(crate) fn header_bytes(datagram_bytes: usize) -> usize {
+    header_room(datagram_bytes).min(MAX_HEADER)
+}
+
+/// What becomes of headers that are longer than datagrams have room for.
+pub(crate) fn note_cut(c: &Control) -> Option<String> {
+    let state = c.state::<SFlow>();
+    let state = state.borrow();
+    let settings = state.settings();
+    let (header, datagram) = (settings.header_bytes, settings.export.datagram_bytes);
+    let room = header_bytes(datagram);
+    (usize::from(header) > room).then(|| {
+        format!(
+            "headers of {header} bytes are cut to {room}, which fit into {datagram}-byte datagrams"
+        )
+    })
 }
 
 fn change(c: &mut Control, change: impl FnOnce(&mut ExportSettings)) {

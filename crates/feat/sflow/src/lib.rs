@@ -17,6 +17,7 @@ pub mod cli;
 mod cli_support;
 mod drops;
 pub mod exporting;
+mod head;
 pub mod netlink;
 pub mod nodes;
 mod pending;

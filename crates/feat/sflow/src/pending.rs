@@ -207,7 +207,7 @@ mod tests {
     impl Lab {
         fn new() -> Lab {
             let config = PoolConfig { buffers: 256, data_size: 256, page_size: None };
-            let (ring, reader) = ring::channel(Bell::default());
+            let (ring, reader) = ring::channel(Bell::default()).unwrap();
             Lab {
                 cache: Cache::new(Pool::new(&config).unwrap()),
                 pending: PendingSamples::new(&ring),

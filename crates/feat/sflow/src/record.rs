@@ -2,6 +2,8 @@
 
 use thalweg_buffer::PacketKey;
 use thalweg_device::SwIfIndex;
+use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::packet::PacketView;
 
 /// Number of 64-bit words of a record.
 pub const RECORD_WORDS: usize = thalweg_tables::record_ring::WORDS;
@@ -28,35 +30,29 @@ pub struct Tuple {
     pub source: u32,
     /// Destination address.
     pub destination: u32,
-    /// Source and destination port of TCP or UDP.
+    /// Source and destination port, of a protocol that has them.
     pub ports: Option<(u16, u16)>,
 }
 
-const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
-
 impl Tuple {
-    /// Reads a packet whose EtherType is at `at`; `None` if it is not IPv4 or its header is
-    /// truncated.
+    /// Reads a packet that begins with its IPv4 header; `None` if that is truncated or malformed.
+    /// Nothing behind the packet's end is read, though the frame may go on.
     #[inline]
     #[must_use]
-    pub fn of(packet: &[u8], at: usize) -> Option<Tuple> {
-        if packet.get(at..at + 2)? != ETHERTYPE_IPV4 {
+    pub fn of(ip: &[u8]) -> Option<Tuple> {
+        let header = ip.first_chunk::<20>()?;
+        let header_len = usize::from(header[0] & 15) * 4;
+        if header[0] >> 4 != 4 || header_len < header.len() {
             return None;
         }
-        let ip = &packet[at + 2..];
-        let header = ip.first_chunk::<20>()?;
-        let word = |at: usize| {
-            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        // A GSO packet may leave the length zero.
+        let ip = match header[2..4] {
+            [0, 0] => Ipv4View::parse_unchecked(ip),
+            _ => Ipv4View::parse_prefix(ip),
         };
-        let first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
-        let ports = match header[9] {
-            6 | 17 if first => ip.get(usize::from(header[0] & 15) * 4..),
-            _ => None,
-        };
-        let ports = ports.and_then(<[u8]>::first_chunk::<4>);
-        let pair =
-            |b: &[u8; 4]| (u16::from_be_bytes([b[0], b[1]]), u16::from_be_bytes([b[2], b[3]]));
-        Some(Tuple { source: word(12), destination: word(16), ports: ports.map(pair) })
+        let ip = ip.ok()?;
+        let (source, destination) = (ip.src().to_bits(), ip.dst().to_bits());
+        Some(Tuple { source, destination, ports: PacketView::of_v4(ip).fixed_ports() })
     }
 }
 
@@ -96,6 +92,8 @@ pub enum Disposition {
     Several {
         /// Number of interfaces.
         outputs: u16,
+        /// Its headers may have been changed.
+        changed: bool,
     },
     /// Dropped, with the index of the reason.
     Dropped(u32),
@@ -173,7 +171,9 @@ impl Disposition {
             Disposition::Dropped(reason) => [2, u64::from(reason), 0],
             Disposition::Delivered => [3, 0, 0],
             Disposition::Elsewhere(number) => [4, u64::from(number), 0],
-            Disposition::Several { outputs } => [5, u64::from(outputs), 0],
+            Disposition::Several { outputs, changed } => {
+                [5 | u64::from(changed) << 8, u64::from(outputs), 0]
+            }
             Disposition::Pending { key, row } => [PENDING | u64::from(row) << 8, key.bits(), 0],
         }
     }
@@ -202,7 +202,7 @@ impl Disposition {
             2 => Disposition::Dropped(low),
             3 => Disposition::Delivered,
             4 => Disposition::Elsewhere(low),
-            5 => Disposition::Several { outputs: low as u16 },
+            5 => Disposition::Several { outputs: low as u16, changed: head >> 8 & 1 != 0 },
             _ => Disposition::Unknown,
         }
     }
@@ -301,7 +301,8 @@ mod tests {
             Just(Disposition::Delivered),
             any::<u32>().prop_map(Disposition::Dropped),
             any::<u32>().prop_map(Disposition::Elsewhere),
-            any::<u16>().prop_map(|outputs| Disposition::Several { outputs }),
+            any::<(u16, bool)>()
+                .prop_map(|(outputs, changed)| Disposition::Several { outputs, changed }),
             (any::<(u32, u32)>(), headers).prop_map(out),
         ]
     }
@@ -338,25 +339,28 @@ mod tests {
 
     #[test]
     fn addresses_and_ports_are_found() {
-        let mut packet = vec![0; 12];
-        packet.extend([0x08, 0, 0x46, 0, 0, 0, 0, 7, 0x40, 0, 64, 17, 0, 0]);
+        let mut packet = vec![0x46, 0, 0, 32, 0, 7, 0x40, 0, 64, 17, 0, 0];
         packet.extend([192, 0, 2, 1, 198, 51, 100, 1, 1, 1, 1, 1, 0, 80, 0x12, 0x34]);
+        packet.extend([0, 8, 0, 0]);
         let tuple = |ports| Tuple { source: 0xc000_0201, destination: 0xc633_6401, ports };
-        assert_eq!(Tuple::of(&packet, 12), Some(tuple(Some((80, 0x1234)))));
-        assert_eq!(Tuple::of(&packet[4..], 8), Some(tuple(Some((80, 0x1234)))));
+        assert_eq!(Tuple::of(&packet), Some(tuple(Some((80, 0x1234)))));
+        // The packet ends within its header of UDP; what follows is a trailer.
+        packet[3] = 28;
+        assert_eq!(Tuple::of(&packet), Some(tuple(None)));
+        packet[3] = 0;
+        assert_eq!(Tuple::of(&packet), Some(tuple(Some((80, 0x1234)))));
         // A later fragment, another protocol, truncated packets.
-        packet[21] = 1;
-        assert_eq!(Tuple::of(&packet, 12), Some(tuple(None)));
-        (packet[21], packet[23]) = (0, 1);
-        assert_eq!(Tuple::of(&packet, 12), Some(tuple(None)));
-        packet[23] = 6;
-        assert_eq!(Tuple::of(&packet[..41], 12), Some(tuple(None)));
-        assert_eq!(Tuple::of(&packet[..33], 12), None);
-        packet[12] = 0x86;
-        assert_eq!(Tuple::of(&packet, 12), None);
-        assert_eq!(Tuple::of(&packet[..13], 12), None);
-        // A header length below the minimum.
-        (packet[12], packet[14]) = (8, 0x40);
-        assert!(Tuple::of(&packet, 12).is_some());
+        packet[7] = 1;
+        assert_eq!(Tuple::of(&packet), Some(tuple(None)));
+        (packet[7], packet[9]) = (0, 1);
+        assert_eq!(Tuple::of(&packet), Some(tuple(None)));
+        packet[9] = 6;
+        assert_eq!(Tuple::of(&packet[..27]), Some(tuple(None)));
+        assert_eq!(Tuple::of(&packet[..19]), None);
+        // A header length below the minimum, another version.
+        for first in [0x44, 0x66] {
+            packet[0] = first;
+            assert_eq!(Tuple::of(&packet), None);
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::record::{Cause, Disposition, RECORD_WORDS, SampleRecord};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use thalweg_buffer::PacketKey;
+use thalweg_tables::MapError;
 use thalweg_tables::record_ring::{self, LINE, Position, RecordReader, RecordWriter};
 
 /// Maximum length of a sampled header in bytes.
@@ -45,10 +46,12 @@ impl Bell {
 }
 
 /// Makes a ring for at least [`RING_SAMPLES`]. The bell is rung when many samples wait in it.
-#[must_use]
-pub fn channel(bell: Bell) -> (SampleWriter, SampleReader) {
-    let (lines, reader) = record_ring::channel(LINES);
-    (SampleWriter { lines, bell, looked: 0 }, SampleReader(reader))
+///
+/// # Errors
+/// If there is no memory for it.
+pub fn channel(bell: Bell) -> Result<(SampleWriter, SampleReader), MapError> {
+    let (lines, reader) = record_ring::channel(LINES)?;
+    Ok((SampleWriter { lines, bell, looked: 0 }, SampleReader(reader)))
 }
 
 /// Position of a sample in the ring that is not published yet.
@@ -211,7 +214,7 @@ mod tests {
         fn behaves_as_a_queue(
             turns in prop::collection::vec((0usize..300, 0usize..300, any::<bool>()), 1..60),
         ) {
-            let (mut writer, mut reader) = channel(Bell::default());
+            let (mut writer, mut reader) = channel(Bell::default()).unwrap();
             let mut model: VecDeque<Sample> = VecDeque::new();
             let mut waiting: Vec<(Ticket, Sample)> = Vec::new();
             let mut n = 0u64;
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_refuses_and_recovers() {
-        let (mut writer, mut reader) = channel(Bell::default());
+        let (mut writer, mut reader) = channel(Bell::default()).unwrap();
         let push = |writer: &mut SampleWriter, n| writer.push(&record(n), &[7; 256]).is_some();
         let taken = (0..100_000).take_while(|n| push(&mut writer, *n)).count();
         assert_eq!(taken, RING_SAMPLES);
@@ -275,7 +278,7 @@ mod tests {
 
     #[test]
     fn samples_cross_threads_whole() {
-        let (mut writer, mut reader) = channel(Bell::default());
+        let (mut writer, mut reader) = channel(Bell::default()).unwrap();
         let producer = std::thread::spawn(move || {
             let mut sent = 0u64;
             for n in 0..20_000u64 {

@@ -2,21 +2,34 @@
 
 use crate::ring::MAX_HEADER;
 use thalweg_buffer::Frame;
+use thalweg_device::link_header::Link;
 use thalweg_device::offload::{copy, plan};
 use thalweg_wire::checksum::Checksum;
 use thalweg_wire::gso::{MAX_HEADERS, Plan};
+
+/// Samples taken of one GSO packet at most; further ones are lost, and counted as such. At 1:1
+/// these are all segments of 64 KiB in packets of 512 bytes.
+pub(crate) const MAX_SAMPLES: u64 = 128;
+/// Samples taken of the GSO packets of one frame at most, beyond the first of each.
+pub(crate) const MAX_FRAME_SAMPLES: u64 = 1024;
 
 /// What a packet of a frame is on the wire.
 pub(crate) struct Wire {
     plan: Option<Plan>,
     /// Bytes before its data that belong to it.
     before: usize,
+    link: Link,
 }
 
 impl Wire {
-    /// Of packet `i`, which begins with its Ethernet header `before` bytes before its data.
-    pub(crate) fn of(frame: &Frame, i: u8, before: usize) -> Wire {
-        Wire { plan: plan(frame, i, before), before }
+    /// Of packet `i`, which begins `before` bytes before its data.
+    pub(crate) fn of(frame: &Frame, i: u8, before: usize, link: Link) -> Wire {
+        Wire { plan: plan(frame, i, before, link), before, link }
+    }
+
+    /// Whether it begins with its IP header.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.link == Link::Ip
     }
 
     /// How many packets it is.
@@ -36,7 +49,7 @@ impl Wire {
         let limit = limit.min(MAX_HEADER);
         let copy = |skip, to: &mut [u8]| copy(frame, i, self.before, skip, to);
         let segment = self.plan.as_ref().and_then(|plan| {
-            let segment = plan.segments().nth(at as usize)?;
+            let segment = plan.segment(at as usize)?;
             let mut head = [0; MAX_HEADERS];
             let n = copy(0, &mut head);
             let mut out = [0; MAX_HEADERS];
@@ -79,7 +92,7 @@ mod tests {
         packet.mark(Flags::OFFLOAD);
         let mut frame = Frame::new();
         assert!(frame.push(packet).is_ok());
-        let wire = Wire::of(&frame, 0, 0);
+        let wire = Wire::of(&frame, 0, 0, Link::Ethernet);
         assert_eq!(wire.packets(), 4);
         let mut buf = [0; MAX_HEADER];
         for (at, payload) in [(0usize, 1000), (1, 1000), (2, 1000), (3, 10)] {
@@ -94,7 +107,7 @@ mod tests {
         }
         // What routing steps over belongs to it.
         assert!(frame.pkt(0).pull(14));
-        let wire = Wire::of(&frame, 0, 14);
+        let wire = Wire::of(&frame, 0, 14, Link::Ethernet);
         assert_eq!(wire.packets(), 4);
         let (length, header) = wire.packet(&frame, 0, 3, 128, &mut buf);
         assert_eq!((length as usize, header.len()), (headers + 10, headers + 10));
@@ -103,7 +116,7 @@ mod tests {
         assert!(frame.pkt(0).push(14).is_some());
         // What cannot be cut is one packet.
         frame.pkt(0).meta_mut().offload.gso_size = 0;
-        let wire = Wire::of(&frame, 0, 0);
+        let wire = Wire::of(&frame, 0, 0, Link::Ethernet);
         assert_eq!(wire.packets(), 1);
         let (length, header) = wire.packet(&frame, 0, 0, 64, &mut buf);
         assert_eq!((length as usize, header), (bytes.len(), &bytes[..64]));

@@ -4,11 +4,13 @@ use crate::exporting::MAX_COLLECTORS;
 use crate::netlink::{NetlinkMode, NetlinkSettings};
 use crate::state::{self, DEFAULT_DROP_LIMIT, Direction, SFlow, Settings as Values};
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_graph::Control;
 use thalweg_sflow::SFLOW_PORT;
+use thalweg_sflow::encode::DATAGRAM_BYTES;
 use thalweg_sflow::value::Uuid;
 use thalweg_sflow_agent::agent::{AddressPrefix, AgentChoice, CollectorConfig};
 use thalweg_sflow_agent::conf::LinkSpeed;
@@ -19,6 +21,7 @@ pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
+const BYTES: &RangeInclusive<usize> = &DATAGRAM_BYTES;
 const ANY: Kind = Kind::Int(0, u32::MAX as i128);
 
 const RULES: &[Rule] = &[
@@ -32,7 +35,10 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.sflow.drop-limit", ANY),
     Rule::new("thalweg.sflow.netlink", Kind::Other(netlink)),
     Rule::new("thalweg.sflow.agent-address", Kind::Other(agent)),
-    Rule::new("thalweg.sflow.datagram-bytes", Kind::Int(0, u16::MAX as i128)),
+    Rule::new(
+        "thalweg.sflow.datagram-bytes",
+        Kind::Int(*BYTES.start() as i128, *BYTES.end() as i128),
+    ),
     Rule::new("thalweg.sflow.host-interval", Kind::Int(0, 86_400)),
     Rule::new("thalweg.sflow.sub-agent", ANY),
     Rule::new("thalweg.sflow.uuid", Kind::Other(uuid)),

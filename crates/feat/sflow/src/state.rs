@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use thalweg_device::link_header::Link;
 use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
@@ -201,6 +202,8 @@ struct Port {
     rate: Option<u32>,
     /// Of its link, in bits per second; 0 if that is not known.
     speed: u64,
+    /// What its packets begin with.
+    link: Link,
     /// On which of [`ARCS`] the tap is enabled.
     on: [bool; ARCS.len()],
 }
@@ -338,7 +341,8 @@ impl SFlow {
         let rate = self.rate(port);
         let [rx, tx, drops] = self.wanted();
         let of = |wanted: bool| if wanted { rate } else { 0 };
-        Some(TapMessage::Port { sw_if, generation, rx_rate: of(rx), tx_rate: of(tx), drops })
+        let (rx_rate, tx_rate, link) = (of(rx), of(tx), port.link);
+        Some(TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops, link })
     }
 
     /// The arcs on which the tap is enabled.
@@ -428,7 +432,11 @@ pub fn enable(c: &mut Control, sw_if: SwIfIndex, rate: Rate) -> Result<(), SFlow
         // It was there before this feature: all that was counted is its own.
         state.borrow_mut().identify(sw_if, IfTotals::default());
     }
-    state.borrow_mut().ports.entry(sw_if).or_default().rate = own;
+    {
+        let mut s = state.borrow_mut();
+        let port = s.ports.entry(sw_if).or_default();
+        (port.rate, port.link) = (own, Link::of(&view));
+    }
     note_speed(c, sw_if);
     tell_port(c, sw_if);
     arrange(c, sw_if)?;
@@ -609,8 +617,8 @@ fn tell_port(c: &mut Control, sw_if: SwIfIndex) {
 fn tell_drops_off(c: &mut Control, sw_if: SwIfIndex) {
     let generation = c.state::<SFlow>().borrow().identities.get(&sw_if).map(|i| i.generation);
     if let Some(generation) = generation {
-        let (rx_rate, tx_rate, drops) = (0, 0, false);
-        send_to_taps(c, TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops });
+        let (rx_rate, tx_rate, drops, link) = (0, 0, false, Link::default());
+        send_to_taps(c, TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops, link });
     }
 }
 

@@ -88,6 +88,35 @@ fn headers_and_lengths_of_chained_and_short_packets() {
     lab.close();
 }
 
+/// Headers and datagrams may be of any length, in any order: what fits is sent.
+#[test]
+fn headers_are_cut_to_what_datagrams_hold() {
+    let mut lab = Lab::new(1);
+    let sw_if = lab.interface();
+    let mut collector = lab.collector();
+    lab.cli("sflow enable loop0 rate 1");
+    let mut expected = 0;
+    for (command, cut, sent) in [
+        ("sflow datagram-bytes 300", false, 128),
+        ("sflow header-bytes 256", true, 172),
+        ("sflow datagram-bytes 200", true, 72),
+        ("sflow header-bytes 64", false, 64),
+        ("sflow header-bytes 256", true, 72),
+        ("sflow datagram-bytes 384", false, 256),
+    ] {
+        let text = lab.cli(command);
+        assert_eq!(text.contains("are cut to"), cut, "{text}");
+        lab.receive(0, sw_if, frames_of(300, 0, [3]));
+        expected += 3;
+        lab.flows(&mut collector, expected);
+        assert!(
+            collector.flows[expected - 3..].iter().all(|f| f.header.len() == sent),
+            "{command}"
+        );
+    }
+    lab.close();
+}
+
 /// Samples of which the service has to put so much into datagrams that it takes several times as
 /// long as a worker.
 const LONG: &str = "sflow header-bytes 256";
@@ -438,7 +467,7 @@ fn samples_know_where_their_packets_went() {
             assert_eq!((flow.input, flow.output), (Interface::Index(a.get()), output));
         }
         let vlans = collector.flows.last().unwrap().vlans;
-        let after = if way == out { 7 } else { 0 };
+        let after = if way == out { 7 } else { u32::MAX };
         assert_eq!(vlans, Some((7, after)));
         assert_eq!(collector.flows[before].vlans, None);
     }

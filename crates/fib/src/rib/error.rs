@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use thalweg_device::DeviceError;
 use thalweg_tables::LpmError;
 
-/// Why a route is refused.
+/// Why a route is refused, or a path of it leads nowhere.
 #[derive(Debug, thiserror::Error)]
 pub enum RibError {
     /// The next hop is not reachable.
@@ -14,6 +14,12 @@ pub enum RibError {
          interface, or add the address first"
     )]
     Unreachable(IpAddr),
+    /// The route of the next hop leads nowhere.
+    #[error("next hop {0} is not reachable: the route that covers it leads nowhere itself")]
+    Nowhere(IpAddr),
+    /// Nothing leads to the next hop in another table.
+    #[error("next hop {0} is not reachable in table {1}")]
+    NowhereIn(IpAddr, u32),
     /// Recursion loop.
     #[error("next hop {0} resolves through itself (recursion loop)")]
     Loop(IpAddr),
@@ -44,4 +50,28 @@ pub enum RibError {
     /// The table is full.
     #[error(transparent)]
     Lpm(#[from] LpmError),
+}
+
+impl RibError {
+    /// Returns whether other routes or addresses decide this: a path that fails for such a reason
+    /// is kept, and leads somewhere once these have changed.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            RibError::Unreachable(_)
+            | RibError::Nowhere(_)
+            | RibError::NowhereIn(..)
+            | RibError::Loop(_)
+            | RibError::Own(_)
+            | RibError::Fib(FibError::Depth | FibError::Loop) => true,
+            RibError::Family(_)
+            | RibError::LinkLocal(_)
+            | RibError::NoGroup(_)
+            | RibError::NotTracked(..)
+            | RibError::Labels
+            | RibError::Device(_)
+            | RibError::Fib(_)
+            | RibError::Lpm(_) => false,
+        }
+    }
 }

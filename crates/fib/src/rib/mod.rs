@@ -8,14 +8,18 @@
 mod entries;
 mod error;
 mod path;
+mod peers;
 mod removal;
 
 pub use error::RibError;
 pub use path::{Labels, MAX_LABELS, Path, PathKind, Source, TableId};
+pub use peers::RoutedPeers;
 
+use crate::dpo::MAX_BUCKETS;
 use crate::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
-use crate::{Dpo, Forwarding, Kind, LinkType, Member, Peer};
+use crate::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Peer};
 use entries::Entries;
+use peers::Peers;
 use removal::Removal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -35,6 +39,18 @@ struct PathList {
     /// The object is a group of this list's, and follows its next hops.
     own: bool,
     uses: u32,
+    /// Number of configured routes among its users.
+    configured: u32,
+}
+
+impl PathList {
+    /// The interface, if all that the list says is that hosts are on it.
+    fn attached(&self) -> Option<SwIfIndex> {
+        match self.paths[..] {
+            [Path { kind: PathKind::Normal, next_hop: None, sw_if, .. }] => sw_if,
+            _ => None,
+        }
+    }
 }
 
 /// A route, for display.
@@ -68,6 +84,7 @@ pub struct Table<A: Address, L> {
     tracked: BTreeMap<ListId, A>,
     /// Lists whose routes are still to be removed.
     removal: Removal<A>,
+    peers: Peers<A>,
 }
 
 /// Routes visited at once; more are visited in slices.
@@ -120,6 +137,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             recursive: BTreeSet::new(),
             tracked: BTreeMap::new(),
             removal: Removal::default(),
+            peers: Peers::default(),
         }
     }
 
@@ -165,7 +183,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             return Ok((id, l.dpo));
         }
         let (dpo, own) = self.object(c, &paths)?;
-        let list = PathList { paths: paths.clone(), dpo, own, uses: 1 };
+        let list = PathList { paths: paths.clone(), dpo, own, uses: 1, configured: 0 };
         let id = match self.free.pop() {
             Some(id) => {
                 self.lists[id as usize] = Some(list);
@@ -196,10 +214,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
 
     /// Returns the object that follows the route of an address, with a reference: for tunnels, and
     /// for routes of other tables with next hops in this one. It follows as long as anyone has a
-    /// reference.
+    /// reference, also while no route leads there.
     ///
     /// # Errors
-    /// If no route leads there now.
+    /// If the object cannot be created.
     pub fn track(&mut self, c: &Control, address: A) -> Result<Dpo, RibError> {
         let ip = address.to_ip();
         let (id, dpo) = self.intern(c, vec![Path::via(ip, None)])?;
@@ -248,25 +266,39 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// Creates the forwarding object of a path list: what its only path leads to, if that is known
     /// for good, else a group of its own (true).
     fn object(&self, c: &Control, paths: &[Path]) -> Result<(Dpo, bool), RibError> {
+        if paths.len() > MAX_BUCKETS {
+            return Err(FibError::Members(paths.len()).into());
+        }
         let mut members = Vec::new();
         let f = c.state::<Forwarding>();
         for path in paths {
-            match self.resolve(c, path, true) {
+            match self.resolve(c, path) {
                 Ok(dpo) => members.push(member(path, dpo)),
+                // It is left out until it leads somewhere.
+                Err(e) if e.may_pass() => {}
                 Err(e) => {
                     f.borrow_mut().release_all(c, &members);
                     return Err(e);
                 }
             }
         }
-        match (paths, &members[..]) {
-            ([path], [member]) if is_fixed(path) => Ok((member.dpo, false)),
-            _ => Ok((f.borrow_mut().group(c, members)?, true)),
+        if let ([path], [member]) = (paths, &members[..])
+            && is_fixed(path)
+        {
+            return Ok((member.dpo, false));
         }
+        let mut f = f.borrow_mut();
+        let (deep, mut members): (Vec<Member>, Vec<Member>) =
+            members.into_iter().partition(|m| f.is_deepest(m.dpo));
+        f.release_all(c, &deep);
+        if members.is_empty() && !paths.is_empty() {
+            members.push(Member::of(UNREACHABLE));
+        }
+        Ok((f.group(c, members)?, true))
     }
 
     /// Returns what a path leads to, with a reference.
-    fn resolve(&self, c: &Control, p: &Path, strict: bool) -> Result<Dpo, RibError> {
+    fn resolve(&self, c: &Control, p: &Path) -> Result<Dpo, RibError> {
         let state = c.state::<Forwarding>();
         match (p.kind, p.next_hop, p.sw_if) {
             (PathKind::Local, ..) => Ok(LOCAL),
@@ -311,14 +343,14 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             }
             (PathKind::Normal, Some(nh), None) => {
                 let own = A::from_ip(nh).ok_or(RibError::Family(nh))?;
-                self.resolve_next_hop(c, own, strict)
+                self.resolve_next_hop(c, own)
             }
         }
     }
 
     /// Resolves a next hop without an interface through its covering route, whose object it
-    /// follows. `strict` refuses a route that leads nowhere at present.
-    fn resolve_next_hop(&self, c: &Control, nh: A, strict: bool) -> Result<Dpo, RibError> {
+    /// follows.
+    fn resolve_next_hop(&self, c: &Control, nh: A) -> Result<Dpo, RibError> {
         let (ip, state) = (nh.to_ip(), c.state::<Forwarding>());
         let neighbor = |sw_if| {
             let mut f = state.borrow_mut();
@@ -357,9 +389,6 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                         return neighbor(i);
                     }
                     let mut f = state.borrow_mut();
-                    if strict && f.table().resolve(list.dpo, || 0) == UNREACHABLE {
-                        break;
-                    }
                     f.retain(list.dpo);
                     return Ok(list.dpo);
                 }
@@ -368,8 +397,22 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         Err(RibError::Unreachable(ip))
     }
 
+    /// The list that packets to a prefix follow: the winner's, but a neighbour's own in the place
+    /// of a configured one that only says on which interface that host is.
+    fn followed(&self, prefix: Prefix<A>) -> Option<&PathList> {
+        let (source, list) = self.best(prefix)?;
+        let Some(on) =
+            list.attached().filter(|_| prefix.len() == A::BITS && source == Source::Static)
+        else {
+            return Some(list);
+        };
+        let neighbor = self.routes.find(prefix, Source::Adjacency).and_then(|id| self.list(id));
+        let same = |list: &&PathList| matches!(list.paths[..], [p] if p.sw_if == Some(on));
+        neighbor.filter(same).or(Some(list))
+    }
+
     fn write(&mut self, c: &Control, prefix: Prefix<A>) -> Result<(), RibError> {
-        let dpo = self.best(prefix).map(|(_, list)| list.dpo);
+        let dpo = self.followed(prefix).map(|list| list.dpo);
         match dpo.and_then(|dpo| Leaf::new(dpo.0)) {
             Some(leaf) => self.lpm.set(prefix, leaf, c.domain())?,
             None => self.lpm.unset(prefix),
@@ -377,10 +420,11 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         Ok(())
     }
 
-    /// Adds or replaces a source's route.
+    /// Adds or replaces a source's route. Paths whose next hop leads nowhere yet are kept: they
+    /// take part once it does, and [`unresolved`](Self::unresolved) says why they do not.
     ///
     /// # Errors
-    /// [`RibError`]; nothing has changed then.
+    /// [`RibError`], if a path can never lead anywhere; nothing has changed then.
     pub fn set(
         &mut self,
         c: &Control,
@@ -405,6 +449,12 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             self.release(c, list);
             return Err(e);
         }
+        if source == Source::Static {
+            if let Some(l) = replaced {
+                self.note_peers(prefix, l, false);
+            }
+            self.note_peers(prefix, list, true);
+        }
         if let Some(l) = replaced {
             self.release(c, l);
         }
@@ -417,6 +467,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let Some(list) = self.routes.unset(prefix, source) else { return false };
         // Removing or falling back to another source needs no memory.
         let _ = self.write(c, prefix);
+        if source == Source::Static {
+            self.note_peers(prefix, list, false);
+        }
         self.release(c, list);
         self.re_resolve(c, prefix);
         true
@@ -435,6 +488,33 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
         self.free.clear();
         self.removal = Removal::default();
+        self.peers.clear();
+    }
+
+    /// Notes that a configured route has begun or ceased to use a list.
+    fn note_peers(&mut self, prefix: Prefix<A>, id: ListId, is_new: bool) {
+        let Some(Some(list)) = self.lists.get_mut(id as usize) else { return };
+        let before = list.configured;
+        list.configured = if is_new { before + 1 } else { before.saturating_sub(1) };
+        if let Some(sw_if) = list.attached() {
+            self.peers.set_attached(sw_if, prefix, is_new);
+        }
+        if before.max(list.configured) == 1 {
+            for (sw_if, host) in list.paths.iter().filter_map(peers::host) {
+                self.peers.count_host(sw_if, host, is_new);
+            }
+        }
+    }
+
+    /// Takes the interfaces whose [`routed_peers`](Self::routed_peers) may have changed.
+    pub fn take_changed_peers(&mut self) -> BTreeSet<SwIfIndex> {
+        self.peers.take_changed()
+    }
+
+    /// Returns which hosts are on an interface by configured routes.
+    #[must_use]
+    pub fn routed_peers(&self, sw_if: SwIfIndex) -> RoutedPeers<A> {
+        self.peers.of(sw_if)
     }
 
     /// Paths of a source's route.
@@ -503,7 +583,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let state = c.state::<Forwarding>();
         let mut members = Vec::new();
         for path in &list.paths {
-            if let Ok(dpo) = self.resolve(c, path, false) {
+            if let Ok(dpo) = self.resolve(c, path) {
                 members.push(member(path, dpo));
             }
         }
@@ -595,6 +675,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let lists = self.lists.iter().zip(0..);
         let lists: BTreeSet<ListId> =
             lists.filter(|(l, _)| l.as_ref().is_some_and(on)).map(|(_, id)| id).collect();
+        self.peers.forget(sw_if);
         let mut without = BTreeSet::new();
         for &id in &lists {
             let Some(Some(list)) = self.lists.get_mut(id as usize) else { continue };
@@ -626,7 +707,40 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let live = |id| self.list(id).is_some_and(|l| !l.paths.is_empty());
         let all = self.routes.all(prefix);
         let sources = all.into_iter().filter(|e| live(e.1)).map(|e| e.0).collect();
-        Some(RouteView { prefix, source, paths: l.paths.clone(), dpo: l.dpo, sources })
+        let dpo = self.followed(prefix).map_or(l.dpo, |list| list.dpo);
+        Some(RouteView { prefix, source, paths: l.paths.clone(), dpo, sources })
+    }
+
+    /// Returns for each path of a route why it leads nowhere now, if it does not.
+    #[must_use]
+    pub fn unresolved(&self, c: &Control, view: &RouteView<A>) -> Vec<Option<RibError>> {
+        view.paths.iter().map(|path| self.why_unresolved(c, path, view.dpo)).collect()
+    }
+
+    fn why_unresolved(&self, c: &Control, path: &Path, list: Dpo) -> Option<RibError> {
+        let next_hop = path.next_hop.filter(|_| path.kind == PathKind::Normal)?;
+        if path.sw_if.is_some() {
+            return None;
+        }
+        let dpo = match self.resolve(c, path) {
+            Ok(dpo) => dpo,
+            Err(e) => return Some(e),
+        };
+        let f = c.state::<Forwarding>();
+        let mut f = f.borrow_mut();
+        let nowhere = f.table().resolve(dpo, || 0) == UNREACHABLE;
+        // A group that follows a route of another table is not this list's own.
+        let is_own = path.table.is_none() && f.is_group(list);
+        let conflict = if is_own { f.conflict(list, dpo) } else { None };
+        f.release(c, dpo);
+        match conflict {
+            Some(FibError::Loop) => Some(RibError::Loop(next_hop)),
+            Some(e) => Some(e.into()),
+            None => nowhere.then(|| match path.table {
+                Some(table) => RibError::NowhereIn(next_hop, table.get()),
+                None => RibError::Nowhere(next_hop),
+            }),
+        }
     }
 
     /// Looks up the longest match of a destination.

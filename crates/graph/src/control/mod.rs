@@ -80,6 +80,9 @@ pub enum EngineError {
     /// The graph is inconsistent.
     #[error("graph: {0}")]
     Graph(String),
+    /// A feature cannot start.
+    #[error("{0}")]
+    Feature(String),
     /// A system call failed.
     #[error("{what}: {source}")]
     System {
@@ -261,6 +264,8 @@ pub struct Control {
     places: Option<Places>,
     /// Values set aside by `clear` commands, subtracted from the workers' counters.
     pub baseline: Baseline,
+    /// Why a feature cannot start.
+    refused: Option<String>,
 }
 
 /// Values at the last `clear …`.
@@ -334,7 +339,14 @@ impl Control {
             main_loops: LoopTimes::default(),
             places: None,
             baseline: Baseline::default(),
+            refused: None,
         })
+    }
+
+    /// Ends the start with an error, once the `init` function of a feature that calls this has
+    /// returned.
+    pub fn refuse_start(&mut self, why: impl std::fmt::Display) {
+        self.refused.get_or_insert_with(|| why.to_string());
     }
 
     /// Builds the graph of the engine's own nodes and all parts, and starts the workers.
@@ -352,6 +364,9 @@ impl Control {
         self.places = Some(places);
         for part in parts {
             (part.init)(self);
+            if let Some(why) = self.refused.take() {
+                return Err(EngineError::Feature(format!("{}: {why}", part.name)));
+            }
         }
         self.register(parts)?;
         for (index, core) in workers.into_iter().enumerate() {
@@ -488,7 +503,11 @@ impl Control {
         let cx = BuildCx { control: self, worker: index };
         for d in parts.iter().flat_map(|p| p.nodes.iter().copied()) {
             let id = self.by_name[d.name];
-            worker.install(id, self.info(id), (d.build)(&cx));
+            let built = (d.build)(&cx);
+            if let Built::Refused(why) = built {
+                return Err(EngineError::Feature(format!("{}: {why}", d.name)));
+            }
+            worker.install(id, self.info(id), built);
         }
         for (id, here) in self.hand_off_nodes() {
             worker.install(id, self.info(id), here);

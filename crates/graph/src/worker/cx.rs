@@ -6,7 +6,7 @@ use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcKey, NodeId};
 use crate::mailbox::Event;
-use crate::node::{CONTINUE, DROP, ErrorCode, Fate, KEPT, KIND, NODE, SLOT, Verdict};
+use crate::node::{CONTINUE, Copies, DROP, ErrorCode, Fate, KEPT, KIND, NODE, SLOT, Verdict};
 use crate::stats::WorkerStats;
 use crate::trace::TraceStep;
 use std::fmt::Write;
@@ -191,7 +191,9 @@ impl<'w> NodeCx<'w> {
     pub fn copied(&mut self, p: &mut PktMut<'_>, outputs: u16) {
         if p.flags().contains(Flags::SAMPLED) {
             p.unmark(Flags::SAMPLED);
-            self.core.sampled_copied(p.key(), p.meta().sample_id, outputs);
+            let changed = p.flags().contains(Flags::TRANSLATED);
+            let copies = Copies { outputs, changed };
+            self.core.sampled_copied(p.key(), p.meta().sample_id, copies);
         }
     }
 

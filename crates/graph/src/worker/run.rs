@@ -111,6 +111,8 @@ impl Worker {
                 self.inputs.push((id, i));
                 self.rearm();
             }
+            // The start has failed, and names the reason.
+            Built::Refused(_) => {}
             Built::Tap(t) => {
                 let cx = TapCx {
                     stats: self.core.stats.clone(),

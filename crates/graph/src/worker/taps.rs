@@ -7,7 +7,7 @@
 use super::{Core, DEVICE_INPUT, INTERFACE_OUTPUT};
 use crate::clock;
 use crate::decl::{ArcId, NodeId};
-use crate::node::{Fate, MAX_SKIP, NEEDED, Tap, TapCx};
+use crate::node::{Copies, Fate, MAX_SKIP, NEEDED, Tap, TapCx};
 use crate::stats::{MAX_INTERFACES, WorkerStats};
 use std::time::Duration;
 use thalweg_buffer::{Frame, Iface, Packet, PacketKey, SwIfIndex};
@@ -388,8 +388,8 @@ impl Core {
 
     /// Notifies taps that a sampled packet leaves by several interfaces.
     #[cold]
-    pub(super) fn sampled_copied(&mut self, key: PacketKey, sample_id: u32, outputs: u16) {
-        self.taps.markers(|tap| tap.copied(key, sample_id, outputs));
+    pub(super) fn sampled_copied(&mut self, key: PacketKey, sample_id: u32, copies: Copies) {
+        self.taps.markers(|tap| tap.copied(key, sample_id, copies));
     }
 
     /// Notifies taps that a sampled packet was freed.

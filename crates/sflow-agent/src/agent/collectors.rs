@@ -215,7 +215,9 @@ const DEVICE: usize = 15;
 /// Whether nothing below a directory of the system can have this name.
 fn bad_name(name: &str, longest: usize) -> bool {
     let special = name.is_empty() || name == "." || name == "..";
-    special || name.len() > longest || name.contains(['/', '\0', ' '])
+    // What means something in a command line would not come back from a document.
+    let odd = |c: char| c.is_whitespace() || c.is_control() || "/{}|\"'#\\".contains(c);
+    special || name.len() > longest || name.contains(odd)
 }
 
 fn of_device(device: &str, error: nix::Error) -> io::Error {

@@ -84,7 +84,13 @@ impl AgentConfig {
 }
 
 /// Headers of datagram, sample and record around the sampled bytes, with an IPv6 agent.
-const AROUND: usize = 44 + 60 + 24;
+pub const AROUND: usize = 44 + 60 + 24;
+
+/// Most bytes of a sampled packet that fit into datagrams of so many bytes.
+#[must_use]
+pub const fn header_room(datagram_bytes: usize) -> usize {
+    datagram_bytes.saturating_sub(AROUND)
+}
 
 /// Why an agent cannot work as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

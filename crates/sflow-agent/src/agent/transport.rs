@@ -50,7 +50,9 @@ impl UdpSender {
     /// If the socket is of no use any more. What was not sent is counted.
     pub(super) fn send(&mut self, batch: &Batch, stats: &mut CollectorStats) -> io::Result<()> {
         let mut at = 0;
-        let mut refused = false;
+        // Errors are answers to an earlier datagram, which is lost, or to this one, which has not left
+        // yet: it is tried once more.
+        let (mut refused, mut unreachable) = (false, false);
         while at < batch.len() {
             let left = batch.len() - at;
             let run = if self.segments && left >= RUN { batch.run(at) } else { 1 };
@@ -63,11 +65,10 @@ impl UdpSender {
                     stats.datagrams += sent as u64;
                     stats.bytes += batch.span(at, at + sent).len() as u64;
                     at += sent;
-                    refused = false;
+                    (refused, unreachable) = (false, false);
                 }
                 Err(Errno::CONNREFUSED) => {
-                    // That is the answer to an earlier datagram, which is lost; this one has not
-                    // left yet. Said twice, it goes the same way.
+                    // Said twice, this one goes the same way.
                     stats.refused += 1;
                     stats.failed(1, &"port unreachable: nothing listens there");
                     at += usize::from(refused);
@@ -79,6 +80,16 @@ impl UdpSender {
                     return Ok(());
                 }
                 Err(Errno::INTR) => {}
+                // An ICMP error, by a router or a firewall on the way: the socket is as good as
+                // before. There being no way here is said again.
+                Err(error) if is_answer(error) && !unreachable => {
+                    stats.failed(1, &io::Error::from(error));
+                    unreachable = true;
+                }
+                Err(error) if is_answer(error) => {
+                    stats.failed(left - 1, &io::Error::from(error));
+                    return Err(error.into());
+                }
                 Err(_) if run >= RUN => self.segments = false,
                 Err(Errno::MSGSIZE) => {
                     stats.failed(1, &"datagram larger than the path MTU");
@@ -125,6 +136,20 @@ impl UdpSender {
             Err(error) => Err(Errno::from_raw_os_error(error as i32)),
         }
     }
+}
+
+/// Whether an ICMP error is reported as this (Linux's `icmp_err_convert` and `icmpv6_err_convert`).
+fn is_answer(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::NETUNREACH
+            | Errno::HOSTUNREACH
+            | Errno::HOSTDOWN
+            | Errno::NONET
+            | Errno::NOPROTOOPT
+            | Errno::PROTO
+            | Errno::ACCESS
+    )
 }
 
 fn errno(error: &io::Error) -> Errno {

@@ -10,8 +10,9 @@ use thalweg_wire::ethernet::MacAddr;
 
 /// ifType of Ethernet (IANAifType), and of everything else that hsflowd meets.
 const ETHERNET: u32 = 6;
-/// softwareLoopback, and Linux's number for the same (`ARPHRD_LOOPBACK`).
-const LOOPBACK: (u32, u16) = (24, 772);
+/// ifTypes, and Linux's numbers for them (linux/if_arp.h): softwareLoopback, ppp and tunnel.
+const NETWORK_TYPES: [(u32, &[u16]); 3] =
+    [(24, &[772]), (23, &[512]), (131, &[768, 769, 776, 778, 823, 65_534])];
 /// `IFF_UP`, `IFF_LOOPBACK` and `IFF_PROMISC` (linux/if.h).
 const UP: u32 = 0x1;
 /// See [`UP`].
@@ -91,11 +92,17 @@ fn modes_in(root: &Path, link: &Link) -> (Option<u32>, Option<u8>) {
     (value(&directory.join("speed")), duplex.map(|d| d as u8))
 }
 
+/// The ifType of a link by its ARP hardware type.
+fn network_type(hardware: u16) -> u32 {
+    let known = NETWORK_TYPES.iter().find(|(_, numbers)| numbers.contains(&hardware));
+    known.map_or(ETHERNET, |(kind, _)| *kind)
+}
+
 fn counters(link: &Link, (speed, duplex): (Option<u32>, Option<u8>)) -> InterfaceCounters {
     let (up, s) = (link.flags & UP != 0, &link.statistics);
     InterfaceCounters {
         index: link.index,
-        network_type: if link.hardware == LOOPBACK.1 { LOOPBACK.0 } else { ETHERNET },
+        network_type: network_type(link.hardware),
         speed: u64::from(speed.unwrap_or(0)) * 1_000_000,
         direction: match duplex {
             Some(1) => 1,

@@ -5,6 +5,8 @@
 
 use thalweg_netlink::wire::{Attributes, Generic, Header, MessageError, Writer};
 use thalweg_sflow::header::HeaderProtocol;
+use thalweg_wire::bytes::get_be16;
+use thalweg_wire::ethernet::ethertype;
 
 /// The family's name.
 pub const FAMILY: &str = "psample";
@@ -86,10 +88,13 @@ impl<'a> PacketSample<'a> {
     }
 
     /// What [`data`](Self::data) begins with, in sFlow's terms. The kernel hands over Ethernet
-    /// frames wherever there is Ethernet.
+    /// frames wherever there is Ethernet, and says of IP packets from elsewhere what they are.
     #[must_use]
     pub fn header_protocol(&self) -> HeaderProtocol {
-        HeaderProtocol::ETHERNET
+        match self.protocol.map(u32::from).map(HeaderProtocol) {
+            Some(ip @ (HeaderProtocol::IPV4 | HeaderProtocol::IPV6)) => ip,
+            _ => begins_with(self.protocol.unwrap_or(0), self.data, self.original_length),
+        }
     }
 
     /// Reads what follows the message's header; `None` if it is not a sample.
@@ -162,6 +167,20 @@ impl<'a> PacketSample<'a> {
     }
 }
 
+/// What the first bytes of a packet are that the kernel says is of this Ethernet type: an IP header
+/// of that length, or the Ethernet header in front of it.
+pub(crate) fn begins_with(ether_type: u16, data: &[u8], length: u32) -> HeaderProtocol {
+    let version = data.first().map(|first| first >> 4);
+    let is_length = |at: usize, more: u32| {
+        get_be16(data, at).is_some_and(|field| u32::from(field) + more == length)
+    };
+    match (ether_type, version) {
+        (ethertype::IPV4, Some(4)) if is_length(2, 0) => HeaderProtocol::IPV4,
+        (ethertype::IPV6, Some(6)) if is_length(4, 40) => HeaderProtocol::IPV6,
+        _ => HeaderProtocol::ETHERNET,
+    }
+}
+
 /// Finds samples that were lost on the way, by the gaps in the numbers of a PSAMPLE group.
 #[derive(Debug, Clone, Default)]
 pub struct Gaps {
@@ -194,6 +213,30 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_without_a_link_header_are_what_they_are() {
+        let mut ip = [0u8; 40];
+        (ip[0], ip[3]) = (0x45, 84);
+        let mut ip6 = [0u8; 48];
+        (ip6[0], ip6[5]) = (0x60, 64);
+        let framed = [&[0x45, 0, 0, 84, 1, 2, 2, 0, 0, 0, 0, 1, 8, 0][..], &ip].concat();
+        for (protocol, data, original_length, expected) in [
+            (None, &ip[..], 84, HeaderProtocol::ETHERNET),
+            (Some(1), &ip, 84, HeaderProtocol::ETHERNET),
+            (Some(11), &ip, 84, HeaderProtocol::IPV4),
+            (Some(12), &ip6, 104, HeaderProtocol::IPV6),
+            (Some(0x0800), &ip, 84, HeaderProtocol::IPV4),
+            (Some(0x86dd), &ip6, 104, HeaderProtocol::IPV6),
+            (Some(0x0800), &framed, 98, HeaderProtocol::ETHERNET),
+            (Some(0x8100), &framed, 98, HeaderProtocol::ETHERNET),
+        ] {
+            let sample =
+                PacketSample { protocol, data, original_length, ..PacketSample::default() };
+            assert_eq!(sample.header_protocol(), expected, "{protocol:?}");
+        }
+    }
+
     use proptest::option::of;
     use proptest::prelude::*;
     use thalweg_netlink::wire::{Fault, Messages};

@@ -20,7 +20,7 @@ use crate::agent::{
 };
 use crate::conf::HsflowdConf;
 use crate::host::{HostPoller, linux_interface};
-use crate::netlink::psample::{RX_GROUP, TX_GROUP};
+use crate::netlink::psample::{RX_GROUP, TX_GROUP, begins_with};
 use crate::netlink::{
     Channel, Gaps, Message, PacketDrop, PacketSample, PortCounters, ReceiverConfig, StartDrops,
     Status,
@@ -75,8 +75,10 @@ struct Port {
     pool: u64,
     /// Samples of it that were lost.
     drops: u64,
-    /// Octets of its latest counters: if these go back, it has started again.
+    /// Octets of its latest counters: if these go back, they have started again.
     octets: (u64, u64),
+    /// They have, although no counter may show it.
+    restarted: bool,
     /// Its counters are the kernel's, to be polled from then on.
     poll: Option<Instant>,
 }
@@ -108,6 +110,8 @@ pub struct Relay<T = Collectors> {
     mapped: HashMap<u32, u32>,
     /// A router's count of drops, its uptime, and what of them no sample has reported yet.
     status: Option<Status>,
+    /// Number of its latest message.
+    sequence: Option<u32>,
     untold: u64,
     limit: Limit,
     breaker: Breaker,
@@ -137,6 +141,7 @@ impl<T: Transport> Relay<T> {
             ports: BTreeMap::new(),
             mapped: HashMap::new(),
             status: None,
+            sequence: None,
             untold: 0,
             limit: Limit::new(0, now),
             breaker: Breaker::default(),
@@ -369,7 +374,7 @@ impl<T: Transport> Relay<T> {
                 output: Interface::Index(output),
                 protocol,
                 frame_length: s.original_length,
-                stripped: if protocol == HeaderProtocol::ETHERNET { FCS_BYTES } else { 0 },
+                stripped: stripped(protocol),
                 header: s.data,
                 records: &records,
             },
@@ -415,8 +420,12 @@ impl<T: Transport> Relay<T> {
 
     /// A router's count of its drops: only its increase is reported.
     fn status(&mut self, status: Status) {
+        self.note_sequence(status.sequence);
         let before = self.status.replace(status);
         let again = before.is_none_or(|b| status.uptime_s < b.uptime_s || status.drops < b.drops);
+        if before.is_some_and(|b| status.uptime_s < b.uptime_s) {
+            self.note_restart();
+        }
         let grown = match before {
             Some(before) if !again => status.drops - before.drops,
             // Losses before anything listened do not count.
@@ -427,7 +436,26 @@ impl<T: Transport> Relay<T> {
         self.untold += u64::from(grown);
     }
 
+    /// Takes the number of a router's message. If numbers begin anew, so have all its counters,
+    /// though they may have passed what they were before.
+    fn note_sequence(&mut self, sequence: Option<u32>) {
+        let Some(sequence) = sequence else { return };
+        let last = self.sequence.replace(sequence);
+        if last.is_some_and(|last| sequence.wrapping_sub(last).cast_signed() < 0) {
+            self.note_restart();
+        }
+    }
+
+    fn note_restart(&mut self) {
+        for port in self.ports.values_mut().filter(|port| port.poll.is_none()) {
+            port.restarted = true;
+        }
+    }
+
     fn counters(&mut self, c: &PortCounters<'_>, now: Instant) {
+        if self.conf.vpp.is_some() {
+            self.note_sequence(c.sequence);
+        }
         let Some(vpp) = &self.conf.vpp else { return };
         if c.index == 0 {
             return;
@@ -447,7 +475,9 @@ impl<T: Transport> Relay<T> {
         };
         let Some(port) = self.port(index, Origin::Router, now) else { return };
         let octets = (c.rx_octets, c.tx_octets);
-        let again = octets.0 < port.octets.0 || octets.1 < port.octets.1;
+        let again = std::mem::take(&mut port.restarted)
+            || octets.0 < port.octets.0
+            || octets.1 < port.octets.1;
         port.octets = octets;
         port.poll = None;
         let Some(agent) = &mut self.agent else { return };
@@ -498,15 +528,16 @@ impl<T: Transport> Relay<T> {
         ];
         let records: Vec<_> = records.into_iter().flatten().collect();
         let input = if router { self.number(d.input).unwrap_or(0) } else { d.input };
+        let protocol = begins_with(d.protocol, d.data, d.length());
         let discard = DiscardIn {
             source: DataSource::NONE,
             drops: self.limit.suppressed + self.unheard,
             input,
             output: 0,
             reason: known.unwrap_or(thalweg_sflow::DiscardReason::UNKNOWN),
-            protocol: HeaderProtocol::ETHERNET,
+            protocol,
             frame_length: d.length(),
-            stripped: FCS_BYTES,
+            stripped: stripped(protocol),
             header: d.data,
             records: &records,
         };
@@ -514,6 +545,11 @@ impl<T: Transport> Relay<T> {
             self.stats.discards += u64::from(agent.discard(now, &discard));
         }
     }
+}
+
+/// Bytes that were stripped from the end of a packet.
+fn stripped(protocol: HeaderProtocol) -> u32 {
+    if protocol == HeaderProtocol::ETHERNET { FCS_BYTES } else { 0 }
 }
 
 /// What to listen to. A router's samples are heard even if `psample` was forgotten.

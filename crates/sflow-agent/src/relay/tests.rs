@@ -228,6 +228,42 @@ fn counters_are_sent_at_once_and_restarts_are_told() {
     assert_eq!(all, [(1, 1000), (2, 2000), (1, 500), (2, 600)]);
 }
 
+/// A router that starts again counts from 0: if its counters pass what they were before they are
+/// heard, the numbers of its messages, or its uptime, still tell.
+#[test]
+fn a_restart_is_told_though_counters_have_grown() {
+    let numbered = |octets, sequence| {
+        let Message::Counters(c) = counters(3, None, octets) else { panic!("counters") };
+        Message::Counters(PortCounters { sequence: Some(sequence), ..c })
+    };
+    let status =
+        |uptime_s, sequence| Message::Status(Status { uptime_s, sequence, ..Status::default() });
+    let sequences = |messages: Vec<Message<'static>>| {
+        let mut lab = Lab::new(conf());
+        messages.into_iter().for_each(|message| lab.receive(message));
+        lab.samples(|s| match s {
+            Sample::Counters(CounterSample { sequence, .. }) => Some(sequence),
+            _ => None,
+        })
+    };
+    let by_number = vec![numbered(1000, u32::MAX), numbered(2000, 1), numbered(3000, 2)];
+    assert_eq!(sequences(by_number), [1, 2, 3], "numbers go round");
+    let by_number = vec![numbered(1000, 50), numbered(2000, 51), numbered(5000, 2)];
+    assert_eq!(sequences(by_number), [1, 2, 1]);
+    let both = vec![
+        numbered(1000, 50),
+        status(60, Some(51)),
+        numbered(2000, 52),
+        status(1, Some(1)),
+        numbered(5000, 2),
+        numbered(6000, 3),
+    ];
+    assert_eq!(sequences(both), [1, 2, 1, 2]);
+    let by_uptime =
+        vec![counters(3, None, 1000), status(60, None), status(2, None), counters(3, None, 5000)];
+    assert_eq!(sequences(by_uptime), [1, 1]);
+}
+
 fn dropped(trap: &'static str, reason: &'static str) -> Message<'static> {
     let text = |t: &'static str| (!t.is_empty()).then(|| Text::from(t));
     Message::Drop(PacketDrop {

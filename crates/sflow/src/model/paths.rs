@@ -85,25 +85,28 @@ impl ExtendedGateway {
     }
 }
 
-/// `1-2-(3-4)`: sets stand in parentheses.
+/// `1-2(3-4)`: sets stand in parentheses, which set them apart from what is beside them.
 struct AsPath<'v>(&'v [AsPathSegment]);
 
 impl fmt::Display for AsPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (s, segment) in self.0.iter().enumerate() {
+        let mut open = false;
+        for segment in self.0 {
             let set = segment.kind == 1;
+            if set {
+                f.write_str("(")?;
+            }
             for (i, number) in segment.numbers.iter().enumerate() {
-                if (s, i) != (0, 0) {
+                // A sequence that is longer than a segment goes on in the next.
+                if i > 0 || (open && !set) {
                     f.write_str("-")?;
-                }
-                if set && i == 0 {
-                    f.write_str("(")?;
                 }
                 write!(f, "{number}")?;
             }
             if set {
                 f.write_str(")")?;
             }
+            open = !set && (open || !segment.numbers.is_empty());
         }
         Ok(())
     }
@@ -292,5 +295,26 @@ impl<'a> Record<'a> for ExtendedUrl<'a> {
         v.field(name!("url_direction"), Value::U32(self.direction));
         v.field(name!("url"), Value::Text(self.url.0));
         v.field(name!("host"), Value::Text(self.host.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_autonomous_systems_stand_apart() {
+        let path = |segments: &[(u32, &[u32])]| {
+            let segment = |(kind, numbers): &(u32, &[u32])| AsPathSegment {
+                kind: *kind,
+                numbers: numbers.to_vec(),
+            };
+            AsPath(&segments.iter().map(segment).collect::<Vec<_>>()).to_string()
+        };
+        assert_eq!(path(&[(2, &[1, 2, 3]), (1, &[7, 8])]), "1-2-3(7-8)");
+        assert_eq!(path(&[(1, &[7, 8]), (2, &[9])]), "(7-8)9");
+        assert_eq!(path(&[(1, &[7]), (1, &[8])]), "(7)(8)");
+        assert_eq!(path(&[(2, &[1, 2]), (2, &[3])]), "1-2-3");
+        assert_eq!(path(&[]), "");
     }
 }

@@ -18,6 +18,7 @@ mod text;
 
 pub use figures::Figures;
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use thalweg_engine::Feature;
@@ -48,6 +49,8 @@ pub struct Metrics {
     default: Option<String>,
     /// Current address: `host:port`.
     listen: Option<String>,
+    /// It was chosen by a command, also if that is the one from the startup configuration.
+    is_chosen: bool,
     server: Option<HttpServer>,
 }
 
@@ -55,6 +58,11 @@ impl Metrics {
     /// Returns the address at which metrics are served, if any.
     pub fn listen(&self) -> Option<&str> {
         self.listen.as_deref()
+    }
+
+    /// Returns what a command has chosen: an address, or none.
+    fn chosen(&self) -> Option<Option<&str>> {
+        self.is_chosen.then(|| self.listen())
     }
 
     /// Returns the address from the startup configuration.
@@ -68,31 +76,52 @@ impl Metrics {
 /// # Errors
 /// If the address is invalid or in use.
 pub fn start(c: &mut Control, address: &str) -> Result<(), HttpError> {
-    listen(c, Some(address.to_owned()))?;
+    listen(c, Some((address.to_owned(), resolve(address)?)))?;
     c.state::<Metrics>().borrow_mut().default = Some(address.to_owned());
     Ok(())
 }
 
-/// Serves metrics at `address`, or stops serving them.
+/// Resolves `host:port`. Asking for a name may take seconds: not for the main thread.
+///
+/// # Errors
+/// If there is no such host.
+fn resolve(address: &str) -> Result<Vec<SocketAddr>, HttpError> {
+    let fail = |source| HttpError::Listen { address: address.into(), source };
+    Ok(address.to_socket_addrs().map_err(fail)?.collect())
+}
+
+/// Serves metrics at an address, given with what it resolves to, or stops serving them.
 ///
 /// # Errors
 /// If the address is invalid or in use; nothing changes then.
-pub fn listen(c: &mut Control, address: Option<String>) -> Result<(), HttpError> {
+fn listen(c: &mut Control, to: Option<(String, Vec<SocketAddr>)>) -> Result<(), HttpError> {
     let state = c.state::<Metrics>();
     let mut state = state.borrow_mut();
+    let (address, resolved) = to.unzip();
     if state.listen == address {
         return Ok(());
     }
-    let server = match &address {
-        Some(address) => {
+    let mut server = None;
+    if let Some(all) = resolved {
+        let start = |at: &SocketAddr| {
             let mut pages = Pages { remote: c.remote(), last: None };
             let page = move |request: Request<'_>| pages.answer(request);
-            let server = HttpServer::start(address, "metrics", Patience::default(), page)?;
-            tracing::info!("metrics: serving at http://{}/metrics", server.address());
-            Some(server)
+            HttpServer::start(&at.to_string(), "metrics", Patience::default(), page)
+        };
+        let mut tried = Err(HttpError::Listen {
+            address: address.clone().unwrap_or_default(),
+            source: std::io::Error::other("the name has no address"),
+        });
+        for at in &all {
+            tried = start(at);
+            if tried.is_ok() {
+                break;
+            }
         }
-        None => None,
-    };
+        let started = tried?;
+        tracing::info!("metrics: serving at http://{}/metrics", started.address());
+        server = Some(started);
+    }
     (state.listen, state.server) = (address, server);
     Ok(())
 }

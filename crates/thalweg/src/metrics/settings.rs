@@ -41,8 +41,8 @@ impl Section<Control> for Settings {
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let state = c.state::<Metrics>();
         let state = state.borrow();
-        if state.listen() != state.at_start() {
-            out.put(&["thalweg", "metrics", "listen"], state.listen().unwrap_or(NONE).to_owned());
+        if let Some(listen) = state.chosen() {
+            out.put(&["thalweg", "metrics", "listen"], listen.unwrap_or(NONE).to_owned());
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::SystemTime;
@@ -79,8 +80,14 @@ pub(super) fn start(config: &StartupConfig) -> io::Result<()> {
     Ok(())
 }
 
+/// Opens the log: a file that only its owner reads, no link followed. A terminal or `/dev/null` is
+/// fine, too.
 fn open(path: &Path) -> io::Result<std::fs::File> {
-    OpenOptions::new().append(true).create(true).open(path)
+    let is_device = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_char_device());
+    match is_device {
+        true => OpenOptions::new().append(true).open(path),
+        false => thalweg_files::append(path).map_err(|e| e.source),
+    }
 }
 
 /// The level of a word, as syslog and VPP call them; `info` for what is none.

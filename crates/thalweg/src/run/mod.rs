@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use thalweg_cli::server::ServerError;
-use thalweg_config::declare::Document;
+use thalweg_config::declare::{Document, Part};
 use thalweg_config::{StartupConfig, StartupError};
 use thalweg_feat_config::ConfigError;
 use thalweg_feat_config::store::Store;
@@ -38,6 +38,10 @@ pub struct Args {
     /// Configuration file (YAML), written by `config commit'; it need not exist yet
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Do not start if something in the configuration file is wrong or cannot be applied; without
+    /// it, the rest is applied
+    #[arg(long, requires = "config")]
+    strict: bool,
     /// Startup stanzas, such as: unix { cli-listen /tmp/cli.sock } cpu { workers 2 }
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     stanzas: Vec<String>,
@@ -117,6 +121,9 @@ pub enum RunError {
     /// Another part that cannot be started.
     #[error("cannot start: {0}")]
     Start(String),
+    /// With `--strict`, something of the configuration file could not be applied.
+    #[error("--strict: not all of the configuration file could be applied; the log says what")]
+    Strict,
     /// Packet buffers leaked.
     #[error("{0} packet buffers leaked")]
     Leak(usize),
@@ -158,7 +165,7 @@ pub fn main(args: &Args) -> ExitCode {
         words.extend(["-c", file]);
     }
     words.extend(args.stanzas.iter().map(String::as_str));
-    let ended = std::panic::catch_unwind(|| run(&words, document));
+    let ended = std::panic::catch_unwind(|| run(&words, document, args.strict));
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => crate::fail(error.status(), &error),
@@ -172,24 +179,31 @@ fn is_document(file: &Path) -> bool {
     file.extension().is_some_and(|e| e == "yaml" || e == "yml")
 }
 
-/// Reads the router's configuration document; `None` if it does not exist.
-fn document(store: &Store) -> Result<Option<Document>, RunError> {
+/// Reads the router's configuration document, and what is wrong in it; `None` if it does not exist.
+fn document(store: &Store, strict: bool) -> Result<Option<(Document, Vec<Part>)>, RunError> {
     let Some(text) = store.saved().map_err(ConfigError::from)? else { return Ok(None) };
     let catalog = crate::configuration::catalog()?;
     let name = store.file().display().to_string();
-    Ok(Some(catalog.read(&name, &text).map_err(ConfigError::from)?))
+    let loaded = match strict {
+        true => catalog.read(&name, &text).map(|document| (document, Vec::new())),
+        false => catalog.load(&name, &text),
+    };
+    Ok(Some(loaded.map_err(ConfigError::from)?))
 }
 
-/// Applies the configuration document, then runs the startup script.
+/// Applies the configuration document, then runs the startup script. `failed` is set if that is
+/// refused.
 fn configure(
     c: &mut Control,
     store: Option<Store>,
-    document: Option<Document>,
+    document: Option<(Document, Vec<Part>)>,
     script: Option<PathBuf>,
+    failed: Option<Arc<AtomicBool>>,
 ) {
-    let then = move |c: &mut Control| match script {
-        Some(script) => serve::run_script(c, &script),
-        None => serve::release_held(c),
+    let then = move |c: &mut Control, done: bool| match (script, failed) {
+        (_, Some(failed)) if !done => failed.store(true, Ordering::Release),
+        (Some(script), _) => serve::run_script(c, &script),
+        (None, _) => serve::release_held(c),
     };
     if let Some(store) = store {
         if document.is_none() {
@@ -199,18 +213,18 @@ fn configure(
         thalweg_feat_config::manager::keep_in(c, store);
     }
     match document {
-        Some(document) => {
+        Some((document, wrong)) => {
             serve::hold(c);
-            thalweg_feat_config::apply_at_start(c, document, then);
+            thalweg_feat_config::apply_at_start(c, document, wrong, then);
         }
-        None => then(c),
+        None => then(c, true),
     }
 }
 
-fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> {
+fn run(words: &[&str], file_of_document: Option<&Path>, strict: bool) -> Result<(), RunError> {
     let (config, warnings) = StartupConfig::from_args(words)?;
     let store = file_of_document.map(Store::new);
-    let document = store.as_ref().map(document).transpose()?.flatten();
+    let document = store.as_ref().map(|s| document(s, strict)).transpose()?.flatten();
     let (engine, notes) = layout::engine(&config, &Cores::of_this_machine())?;
     let log = config.unix.log.clone().unwrap_or_default();
     logging::start(&config).map_err(file("open log", &log))?;
@@ -253,12 +267,14 @@ fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> 
     }
     tracing::info!("binary API at {}", api.path().display());
     tracing::info!("statistics segment at {}", statistics.path().display());
-    configure(&mut c, store, document, config.unix.exec.clone());
+    let failed = Arc::new(AtomicBool::new(false));
+    let refuse = strict.then(|| failed.clone());
+    configure(&mut c, store, document, config.unix.exec.clone(), refuse);
     if config.unix.interactive {
         signals::console(server.addresses().to_vec(), c.remote(), stop.clone());
     }
 
-    while !stop.load(Ordering::Acquire) {
+    while !stop.load(Ordering::Acquire) && !failed.load(Ordering::Acquire) {
         let next = serve::poll(&mut c);
         c.run_once(next.map(|at| at.saturating_duration_since(Instant::now())));
     }
@@ -273,6 +289,9 @@ fn run(words: &[&str], file_of_document: Option<&Path>) -> Result<(), RunError> 
         return Err(RunError::Leak(audit.in_use));
     }
     tracing::info!("all {} packet buffers returned; goodbye", audit.total);
+    if failed.load(Ordering::Acquire) {
+        return Err(RunError::Strict);
+    }
     Ok(())
 }
 

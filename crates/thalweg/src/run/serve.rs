@@ -247,7 +247,9 @@ impl PidFile {
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir)?;
         }
-        std::fs::write(path, format!("{}\n", std::process::id()))?;
+        // A link is replaced, not followed: what it points to may be anything.
+        thalweg_files::replace(path, format!("{}\n", std::process::id()).as_bytes())
+            .map_err(|e| e.source)?;
         Ok(PidFile(path.to_owned()))
     }
 }

@@ -274,7 +274,14 @@ fn read(path: &Path, args: &Args, outlet: &mut Outlet) -> anyhow::Result<()> {
     {
         printer.never_found().for_each(|name| report!("no datagram has a field {name}"));
     }
-    if stats.datagrams == 0 && end.is_ok() {
+    if stats.unknown_links > 0 {
+        let (packets, kind) = (stats.unknown_links, stats.unknown_link);
+        report!(
+            "skipped {packets} packets of link type {kind}, which is not read; \
+             tcpdump.org/linktypes.html says what it is"
+        );
+    }
+    if stats.datagrams == 0 && stats.unknown_links < stats.packets.max(1) && end.is_ok() {
         report!(
             "no sFlow datagram to UDP port {} in {} packets; -p PORT selects another port",
             args.port,

@@ -1,14 +1,16 @@
 //! Parses and rewrites a packet from its IPv4 header on.
 
 use super::tuple::{self, Key};
-use crate::bytes::{get_le16, get_le32, get_le64, set};
-use crate::ip::protocol;
+use crate::bytes::{get, get_be16, get_le16, get_le32, get_le64, set};
+use crate::ip::{PortTransport, TransportSum, has_ports, port_transport, protocol};
+use crate::packet::{PacketView, Part};
 use crate::tcp::TcpMut;
+use crate::{crc32c, icmpv4};
 
 /// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// TCP or UDP.
+    /// TCP, UDP or another protocol with ports.
     Ports,
     /// An ICMP query or its reply.
     Query,
@@ -19,7 +21,8 @@ pub enum Kind {
     Other,
     /// A fragment other than the first, without ports.
     Fragment,
-    /// Truncated, or an ICMP type other than query, reply or error.
+    /// Without a whole transport header, or an ICMP type that has no session: a redirect, for
+    /// example.
     Unknown,
 }
 
@@ -34,33 +37,22 @@ pub struct Parsed {
     pub protocol: u8,
     /// Offset of the transport header.
     pub l4: usize,
+    /// Offset of the packet's end, or of the end of what is at hand of it.
+    pub end: usize,
     /// TCP flags.
     pub flags: u8,
     /// Key of the datagram, for fragments.
     pub datagram: Option<Key>,
 }
 
+const LENGTH: usize = 2;
 const CHECKSUM: usize = 10;
 const ADDRESSES: usize = 12;
-const TCP_FLAGS: usize = 13;
 const TCP_CHECKSUM: usize = 16;
-const UDP_CHECKSUM: usize = 6;
 const ICMP_CHECKSUM: usize = 2;
 const ICMP_ID: usize = 4;
 /// Offset of the packet quoted by an ICMP error.
 const ICMP_QUOTE: usize = 8;
-
-/// Length of the IPv4 header and the addresses, if the header is complete.
-fn header(l3: &[u8]) -> Option<(usize, u64)> {
-    let len = usize::from(l3.first()? & 15) * 4;
-    let whole = l3[0] >> 4 == 4 && len >= 20 && len <= l3.len();
-    whole.then_some((len, get_le64(l3, ADDRESSES)?))
-}
-
-/// Returns whether an ICMP type is a query or reply with an identifier.
-fn is_query(kind: u8) -> bool {
-    matches!(kind, 0 | 8 | 13..=18)
-}
 
 /// Returns whether an ICMP type is a query.
 #[inline]
@@ -68,70 +60,81 @@ pub fn asks(kind: u8) -> bool {
     matches!(kind, 8 | 13 | 15 | 17)
 }
 
-fn is_error(kind: u8) -> bool {
-    matches!(kind, 3 | 4 | 11 | 12)
+/// Returns whether fragments share a key that the first one's ports are part of.
+fn is_keyed(ip: u8) -> bool {
+    has_ports(ip) || ip == protocol::ICMP
 }
 
-/// Both ports, or the identifier of an ICMP query twice.
-fn ports(l3: &[u8], l4: usize, ip: u8) -> Option<u32> {
-    match ip {
-        protocol::TCP | protocol::UDP => get_le32(l3, l4),
-        protocol::ICMP => {
-            let id = u32::from(get_le16(l3, l4 + ICMP_ID)?);
-            is_query(*l3.get(l4)?).then_some(id | id << 16)
-        }
-        _ => Some(0),
-    }
+/// Ports as they lie in headers.
+fn word((sport, dport): (u16, u16)) -> u32 {
+    u32::from(sport.swap_bytes()) | u32::from(dport.swap_bytes()) << 16
 }
 
-/// Parses a packet whose destination is looked up in `table`.
+/// Both addresses of a packet, as in a key; 0 if its header is truncated.
+#[inline]
+pub fn addresses(l3: &[u8]) -> u64 {
+    get_le64(l3, ADDRESSES).unwrap_or(0)
+}
+
+/// Parses a packet whose destination is looked up in `table`. Bytes behind its end are ignored.
 #[inline]
 pub fn parse(l3: &[u8], table: u32) -> Parsed {
-    let unknown =
-        Parsed { key: [0; 2], kind: Kind::Unknown, protocol: 0, l4: 0, flags: 0, datagram: None };
-    let Some((l4, addresses)) = header(l3) else { return unknown };
-    let ip = l3[9];
-    let key = |ports| tuple::key(addresses, ports, ip, table);
-    let mut parsed = Parsed { key: key(0), protocol: ip, l4, ..unknown };
-    let piece = u16::from_be_bytes([l3[6], l3[7]]) & 0x3fff;
-    let has_ports = matches!(ip, protocol::TCP | protocol::UDP | protocol::ICMP);
-    if piece != 0 && has_ports {
-        let id = u32::from(u16::from_be_bytes([l3[4], l3[5]]));
-        parsed.datagram = Some(key(id));
-    }
-    if piece & 0x1fff != 0 && has_ports {
-        return Parsed { kind: Kind::Fragment, ..parsed };
-    }
-    if ip == protocol::ICMP && l3.get(l4).is_some_and(|kind| is_error(*kind)) {
-        let at = l4 + ICMP_QUOTE;
-        let quoted = l3.get(at..).and_then(|quote| quoted_key(quote, table));
-        return match quoted {
-            Some(key) => Parsed { key, kind: Kind::Error(at), ..parsed },
-            None => parsed,
-        };
-    }
-    let Some(ports) = ports(l3, l4, ip) else { return parsed };
-    let whole = |n: usize| l3.len() >= l4 + n;
-    let kind = match ip {
-        protocol::TCP if whole(20) => Kind::Ports,
-        protocol::UDP if whole(8) => Kind::Ports,
-        protocol::ICMP if whole(8) => Kind::Query,
-        protocol::TCP | protocol::UDP | protocol::ICMP => Kind::Unknown,
-        _ => Kind::Other,
+    let unknown = Parsed {
+        key: [0; 2],
+        kind: Kind::Unknown,
+        protocol: 0,
+        l4: 0,
+        end: 0,
+        flags: 0,
+        datagram: None,
     };
-    let flags = if ip == protocol::TCP { l3.get(l4 + TCP_FLAGS).map_or(0, |f| *f) } else { 0 };
-    Parsed { key: key(ports), kind, flags, ..parsed }
+    let packet = PacketView::read_prefix(l3);
+    let Some((packet, ip)) = packet.as_ref().and_then(|p| Some((p, p.v4()?))) else {
+        return unknown;
+    };
+    let (addresses, number) = (addresses(ip.header()), packet.protocol());
+    let key = |ports| tuple::key(addresses, ports, number, table);
+    let (l4, end) = (packet.l4(), packet.end());
+    let mut parsed = Parsed { key: key(0), protocol: number, l4, end, ..unknown };
+    if packet.is_fragment() && is_keyed(number) {
+        parsed.datagram = Some(key(ip.id().into()));
+        if packet.part() == Part::Later {
+            return Parsed { kind: Kind::Fragment, ..parsed };
+        }
+    }
+    if !is_keyed(number) {
+        return Parsed { kind: Kind::Other, ..parsed };
+    }
+    if let Some(ports) = packet.fixed_ports() {
+        let flags = packet.tcp_flags().unwrap_or(0);
+        return Parsed { key: key(word(ports)), kind: Kind::Ports, flags, ..parsed };
+    }
+    if let Some(id) = packet.identifier() {
+        return Parsed { key: key(word((id, id))), kind: Kind::Query, ..parsed };
+    }
+    // A redirect is about the sender's own link: on the other side of a translation it would be
+    // wrong.
+    let redirects = packet.message().is_some_and(|(kind, _)| kind == icmpv4::kind::REDIRECT);
+    // An error goes to the sender of the packet that it quotes.
+    let quote = packet.quote().filter(|quote| !redirects && quote.src() == packet.dst());
+    match quote.and_then(|quote| quoted_key(&quote, table)) {
+        Some(key) => Parsed { key, kind: Kind::Error(l4 + ICMP_QUOTE), ..parsed },
+        None => parsed,
+    }
 }
 
 /// The key of the direction opposite to a quoted packet.
-fn quoted_key(quote: &[u8], table: u32) -> Option<Key> {
-    let (l4, addresses) = header(quote)?;
-    let ip = quote[9];
-    if u16::from_be_bytes([quote[6], quote[7]]) & 0x1fff != 0 {
+fn quoted_key(quote: &PacketView<'_>, table: u32) -> Option<Key> {
+    let (ip, number) = (quote.v4()?, quote.protocol());
+    if ip.fragment_offset() != 0 {
         return None;
     }
-    let ports = ports(quote, l4, ip)?;
-    Some(tuple::reversed(&tuple::key(addresses, ports, ip, table)))
+    let ports = match number {
+        protocol::ICMP => quote.identifier().map(|id| (id, id))?,
+        _ if has_ports(number) => quote.quoted_ports()?,
+        _ => (0, 0),
+    };
+    Some(tuple::reversed(&tuple::key(addresses(ip.header()), word(ports), number, table)))
 }
 
 /// The new tuple of a packet.
@@ -156,10 +159,20 @@ pub fn readdress(l3: &mut [u8], addresses: u64, delta: u16) {
     }
 }
 
-/// Rewrites the tuple of a packet. `partial`: the transport checksum is a pseudo-header sum that a
-/// device will complete.
+/// Rewrites the tuple of a packet. `partial`: the transport checksum is still to be completed by a
+/// device. Returns false and changes nothing if the checksum cannot follow: that of a fragment of
+/// SCTP depends on the whole datagram.
 #[inline]
-pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {
+#[must_use]
+pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) -> bool {
+    let ports = match p.kind {
+        Kind::Ports => port_transport(p.protocol),
+        _ => None,
+    };
+    let is_crc = matches!(ports, Some(PortTransport { sum: TransportSum::Crc32c, .. }));
+    if is_crc && p.datagram.is_some() && get_le32(l3, p.l4) != Some(change.ports) {
+        return false;
+    }
     let follow = |l3: &mut [u8], at: usize, delta: u16| {
         if let Some(old) = get_le16(l3, at) {
             set(l3, at, &tuple::follow(old, delta).to_le_bytes());
@@ -167,28 +180,40 @@ pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) {
     };
     set(l3, ADDRESSES, &change.addresses.to_le_bytes());
     follow(l3, CHECKSUM, change.l3);
-    match p.kind {
-        Kind::Query => {
-            set(l3, p.l4 + ICMP_ID, &(change.ports as u16).to_le_bytes());
-            follow(l3, p.l4 + ICMP_CHECKSUM, change.l4);
+    if p.kind == Kind::Query {
+        set(l3, p.l4 + ICMP_ID, &(change.ports as u16).to_le_bytes());
+        follow(l3, p.l4 + ICMP_CHECKSUM, change.l4);
+    }
+    let Some(transport) = ports else { return true };
+    let at = p.l4 + transport.checksum_at;
+    let (Some(old_ports), Some(old)) = (get(l3, p.l4), get_le16(l3, at)) else { return true };
+    let new_ports = change.ports.to_le_bytes();
+    set(l3, p.l4, &new_ports);
+    match transport.sum {
+        TransportSum::Crc32c => {
+            let length = get_be16(l3, LENGTH).map_or(0, usize::from);
+            let behind = length.saturating_sub(p.l4 + new_ports.len());
+            if let Some(crc) = get(l3, at).filter(|_| !partial) {
+                set(l3, at, &crc32c::replaced(crc, old_ports, new_ports, behind));
+            }
         }
-        Kind::Ports => {
-            set(l3, p.l4, &change.ports.to_le_bytes());
-            let udp = p.protocol == protocol::UDP;
-            let at = p.l4 + if udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
-            let Some(old) = get_le16(l3, at) else { return };
-            let new = match () {
-                () if partial => tuple::follow_partial(old, change.l3),
-                // No checksum (RFC 768).
-                () if udp && old == 0 => 0,
-                () => match tuple::follow(old, change.l4) {
-                    0 if udp => 0xffff,
-                    sum => sum,
-                },
-            };
-            set(l3, at, &new.to_le_bytes());
+        TransportSum::Internet { .. } if partial => {
+            set(l3, at, &tuple::follow_partial(old, change.l3).to_le_bytes());
         }
-        _ => {}
+        TransportSum::Internet { zero_is_none: true } if old == 0 => {}
+        TransportSum::Internet { .. } => {
+            set(l3, at, &followed(p.protocol, old, change.l4).to_le_bytes());
+        }
+    }
+    true
+}
+
+/// A checksum after a change. Only TCP sends zero as it is (RFC 768, RFC 3828).
+#[inline]
+fn followed(number: u8, old: u16, delta: u16) -> u16 {
+    match tuple::follow(old, delta) {
+        0 if number != protocol::TCP => 0xffff,
+        sum => sum,
     }
 }
 
@@ -225,31 +250,41 @@ pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
     set(l3, ADDRESSES, &new.to_le_bytes());
     let sum = get_le16(l3, CHECKSUM).map(|sum| tuple::follow(sum, tuple::address_delta(old, new)));
     set(l3, CHECKSUM, &sum.unwrap_or(0).to_le_bytes());
-    let mut edit = Edit { data: l3, delta: 0 };
-    let inner = quote + usize::from(edit.data.get(quote).map_or(0, |b| b & 15)) * 4;
-    let ip = edit.data.get(quote + 9).copied().unwrap_or(0);
+    // Nothing behind the quoted packet is touched.
+    let Some(read) = l3.get(quote..p.end).and_then(PacketView::read_prefix) else { return };
+    let (number, inner, end) = (read.protocol(), quote + read.l4(), quote + read.end());
+    let length = read.v4().map_or(0, |ip| usize::from(ip.total_len()));
+    let behind = length.saturating_sub(read.l4() + size_of::<u32>());
+    let mut edit = Edit { data: &mut l3[..end], delta: 0 };
     // The quoted packet goes the opposite way.
     let (addresses, ports) = (to.addresses.rotate_left(32), to.ports.rotate_left(16));
     for i in 0..4 {
         edit.set(quote + ADDRESSES + 2 * i, (addresses >> (16 * i)) as u16);
     }
     edit.follow(quote + CHECKSUM, to.l3);
-    match ip {
-        protocol::TCP | protocol::UDP => {
-            edit.set(inner, ports as u16);
-            edit.set(inner + 2, (ports >> 16) as u16);
-            let udp = ip == protocol::UDP;
-            let at = inner + if udp { UDP_CHECKSUM } else { TCP_CHECKSUM };
-            // Only the first eight bytes of the transport header are guaranteed (RFC 792).
-            if !(udp && get_le16(edit.data, at) == Some(0)) {
-                edit.follow(at, to.l4);
+    if let Some(transport) = port_transport(number) {
+        let old_ports = get(edit.data, inner);
+        edit.set(inner, ports as u16);
+        edit.set(inner + 2, (ports >> 16) as u16);
+        // Only the first eight bytes of the transport header are guaranteed (RFC 792).
+        let at = inner + transport.checksum_at;
+        match transport.sum {
+            TransportSum::Crc32c => {
+                if let (Some(crc), Some(old)) = (get(edit.data, at), old_ports) {
+                    let [a, b, c, d] = crc32c::replaced(crc, old, ports.to_le_bytes(), behind);
+                    edit.set(at, u16::from_le_bytes([a, b]));
+                    edit.set(at + 2, u16::from_le_bytes([c, d]));
+                }
+            }
+            TransportSum::Internet { zero_is_none } => {
+                if !(zero_is_none && get_le16(edit.data, at) == Some(0)) {
+                    edit.follow(at, to.l4);
+                }
             }
         }
-        protocol::ICMP => {
-            edit.set(inner + ICMP_ID, ports as u16);
-            edit.follow(inner + ICMP_CHECKSUM, to.l4);
-        }
-        _ => {}
+    } else if number == protocol::ICMP {
+        edit.set(inner + ICMP_ID, ports as u16);
+        edit.follow(inner + ICMP_CHECKSUM, to.l4);
     }
     let delta = edit.delta as u16;
     if let Some(sum) = get_le16(l3, p.l4 + ICMP_CHECKSUM) {
@@ -261,7 +296,7 @@ pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
 pub fn clamp_mss(l3: &mut [u8], p: &Parsed, most: u16, partial: bool) {
     let at = p.l4 + TCP_CHECKSUM;
     let before = get_le16(l3, at);
-    let clamped = l3.get_mut(p.l4..).and_then(|tcp| TcpMut::parse(tcp).ok()?.clamp_mss(most));
+    let clamped = l3.get_mut(p.l4..p.end).and_then(|tcp| TcpMut::parse(tcp).ok()?.clamp_mss(most));
     // A sum that is still to be completed does not include options.
     if let (Some(_), Some(before), true) = (clamped, before, partial) {
         set(l3, at, &before.to_le_bytes());
@@ -271,7 +306,7 @@ pub fn clamp_mss(l3: &mut [u8], p: &Parsed, most: u16, partial: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::Packet;
+    use crate::build::{self, Packet};
     use crate::nat::tuple::Tuple;
     use crate::{checksum, icmpv4};
     use core::net::Ipv4Addr;
@@ -291,6 +326,15 @@ mod tests {
         Change { addresses: new[0], ports: is, l3, l4 }
     }
 
+    const PROTOCOLS: [u8; 6] = [
+        protocol::TCP,
+        protocol::UDP,
+        protocol::UDP_LITE,
+        protocol::DCCP,
+        protocol::SCTP,
+        protocol::ICMP,
+    ];
+
     /// An IPv4 packet of a protocol with these endpoints; of ICMP, the source port is the
     /// identifier.
     fn packet(t: Tuple, data: &[u8]) -> Vec<u8> {
@@ -298,13 +342,26 @@ mod tests {
         let packet = match t.protocol {
             protocol::TCP => packet.tcp(t.sport, t.dport),
             protocol::UDP => packet.udp(t.sport, t.dport),
-            _ => packet.icmp_echo_request(t.sport, 7),
+            protocol::ICMP => packet.icmp_echo_request(t.sport, 7),
+            number => {
+                let l4 = build::segment(number, (t.src, t.sport), (t.dst, t.dport), data, 3);
+                return packet.protocol(number).payload(&l4).build();
+            }
         };
         packet.payload(data).build()
     }
 
+    /// The bytes that a checksum covers.
+    fn covered(l3: &[u8], number: u8) -> &[u8] {
+        let l4 = &l3[HEADER..];
+        match number {
+            protocol::UDP_LITE => &l4[..usize::from(l4[5])],
+            _ => l4,
+        }
+    }
+
     fn tuples() -> impl Strategy<Value = (Tuple, Tuple)> {
-        let protocol = prop::sample::select(&[protocol::TCP, protocol::UDP, protocol::ICMP][..]);
+        let protocol = prop::sample::select(&PROTOCOLS[..]);
         (protocol, any::<[u32; 4]>(), any::<[u16; 4]>()).prop_map(|(protocol, a, p)| {
             let one = |i: usize| {
                 let dport = if protocol == protocol::ICMP { p[2 * i] } else { p[2 * i + 1] };
@@ -317,12 +374,16 @@ mod tests {
 
     /// Whether header and transport checksums are right.
     fn is_valid(l3: &[u8], t: Tuple) -> bool {
+        if t.protocol == protocol::SCTP {
+            let again = packet(t, &l3[HEADER + 12..]);
+            return again[HEADER..] == l3[HEADER..] && checksum::verify(&l3[..HEADER]);
+        }
         let length = (l3.len() - HEADER) as u32;
         let mut sum = match t.protocol {
             protocol::ICMP => checksum::Checksum::new(),
             number => checksum::pseudo_v4(t.src, t.dst, number, length),
         };
-        sum.add(&l3[HEADER..]);
+        sum.add(covered(l3, t.protocol));
         checksum::verify(&l3[..HEADER]) && sum.is_valid()
     }
 
@@ -339,7 +400,7 @@ mod tests {
             prop_assert_eq!(Tuple::of(&parsed.key), old);
             let kind = if old.protocol == protocol::ICMP { Kind::Query } else { Kind::Ports };
             prop_assert_eq!((parsed.kind, parsed.l4), (kind, HEADER));
-            rewrite(&mut l3, &parsed, &change(&parsed.key, &new.key()), false);
+            prop_assert!(rewrite(&mut l3, &parsed, &change(&parsed.key, &new.key()), false));
             prop_assert_eq!(Tuple::of(&parse(&l3, 5).key), new);
             prop_assert!(is_valid(&l3, new), "{:02x?}", l3);
         }
@@ -350,14 +411,15 @@ mod tests {
             (old, new) in tuples(),
             data in prop::collection::vec(any::<u8>(), 0..40),
         ) {
-            prop_assume!(old.protocol != protocol::ICMP);
+            let transport = port_transport(old.protocol);
+            prop_assume!(transport.is_some_and(|t| t.sum != TransportSum::Crc32c));
             let mut l3 = packet(old, &data);
-            let at = HEADER + if old.protocol == protocol::UDP { UDP_CHECKSUM } else { TCP_CHECKSUM };
+            let at = HEADER + transport.unwrap().checksum_at;
             let length = (l3.len() - HEADER) as u32;
             let pseudo = |t: Tuple| checksum::pseudo_v4(t.src, t.dst, t.protocol, length).fold();
             l3[at..at + 2].copy_from_slice(&pseudo(old).to_be_bytes());
             let parsed = parse(&l3, 5);
-            rewrite(&mut l3, &parsed, &change(&parsed.key, &new.key()), true);
+            prop_assert!(rewrite(&mut l3, &parsed, &change(&parsed.key, &new.key()), true));
             let (found, right) = (u16::from_be_bytes([l3[at], l3[at + 1]]), pseudo(new));
             prop_assert!(found == right || found ^ right == 0xffff, "{:04x} {:04x}", found, right);
         }
@@ -368,6 +430,7 @@ mod tests {
             (old, new) in tuples(),
             router: u32,
             data in prop::collection::vec(any::<u8>(), 0..40),
+            trailer in prop::collection::vec(any::<u8>(), 0..40),
             whole: bool,
         ) {
             // The quoted packet went the other way.
@@ -378,12 +441,17 @@ mod tests {
             }
             let error = icmpv4::IcmpRepr::unreachable(1);
             let mut l3 = Packet::new().ipv4(t.src, t.dst).icmp(error).payload(&quote).build();
+            let size = l3.len();
+            // What follows it in the frame is not part of it.
+            l3.extend(&trailer);
             let parsed = parse(&l3, 5);
+            prop_assert_eq!(parsed.end, size);
             prop_assert_eq!(parsed.kind, Kind::Error(HEADER + ICMP_QUOTE));
             prop_assert_eq!(Tuple::of(&parsed.key), old);
             rewrite_error(&mut l3, &parsed, &change(&parsed.key, &new.key()), false);
             let again = parse(&l3, 5);
             prop_assert_eq!(Tuple::of(&again.key), new);
+            prop_assert_eq!(l3.split_off(size), trailer);
             let src = if t.src == old.src { new.src } else { t.src };
             let outer = Tuple { src, protocol: protocol::ICMP, ..new };
             prop_assert!(is_valid(&l3, outer), "{:02x?}", l3);
@@ -397,7 +465,7 @@ mod tests {
         fn any_bytes_are_parsed(
             mut l3 in prop::collection::vec(any::<u8>(), 0..120),
             plain: bool,
-            number in prop::sample::select(&[protocol::TCP, protocol::UDP, protocol::ICMP][..]),
+            number in prop::sample::select(&PROTOCOLS[..]),
             most: u16,
         ) {
             if let (true, [first, .., _, _, _, _, _, _, _, _, _, _]) = (plain, &mut l3[..]) {
@@ -406,7 +474,7 @@ mod tests {
             }
             let parsed = parse(&l3, 1);
             let change = Change { addresses: 1, ports: 2, l3: 3, l4: 4 };
-            rewrite(&mut l3.clone(), &parsed, &change, plain);
+            let _ = rewrite(&mut l3.clone(), &parsed, &change, plain);
             rewrite_error(&mut l3.clone(), &parsed, &change, plain);
             clamp_mss(&mut l3, &parsed, most, plain);
         }
@@ -438,7 +506,40 @@ mod tests {
         let mut l3 = Packet::new().ipv4(src, dst).udp(7, 9).no_checksum().build();
         let parsed = parse(&l3, 0);
         let to = Change { addresses: 1, ports: 2, l3: 3, l4: 4 };
-        rewrite(&mut l3, &parsed, &to, false);
-        assert_eq!(l3[HEADER + UDP_CHECKSUM..][..2], [0, 0]);
+        assert!(rewrite(&mut l3, &parsed, &to, false));
+        assert_eq!(l3[HEADER + 6..][..2], [0, 0]);
+    }
+
+    /// The checksum of a whole datagram of SCTP cannot be known from its first fragment.
+    #[test]
+    fn the_ports_of_a_fragment_of_sctp_stay() {
+        let ends = |sport| Tuple {
+            src: [10, 0, 0, 1].into(),
+            sport,
+            dst: [10, 0, 0, 2].into(),
+            dport: 9,
+            protocol: protocol::SCTP,
+            table: 0,
+        };
+        let mut l3 = packet(ends(7), &[1; 40]);
+        l3[6] = 0x20;
+        let (before, parsed) = (l3.clone(), parse(&l3, 0));
+        assert!(!rewrite(&mut l3, &parsed, &change(&parsed.key, &ends(8).key()), false));
+        assert_eq!(l3, before);
+        let far = Tuple { src: [192, 0, 2, 1].into(), ..ends(7) };
+        assert!(rewrite(&mut l3, &parsed, &change(&parsed.key, &far.key()), false));
+        assert_eq!(l3[20..], before[20..]);
+    }
+
+    #[test]
+    fn a_redirect_has_no_session() {
+        let quote =
+            Packet::new().ipv4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()).udp(7, 9).build();
+        let kind = |kind| {
+            let error = icmpv4::IcmpRepr { kind, ..icmpv4::IcmpRepr::unreachable(1) };
+            let error = Packet::new().ipv4([10, 0, 0, 3].into(), [10, 0, 0, 1].into()).icmp(error);
+            parse(&error.payload(&quote).build(), 0).kind
+        };
+        assert_eq!((kind(3), kind(5)), (Kind::Error(28), Kind::Unknown));
     }
 }

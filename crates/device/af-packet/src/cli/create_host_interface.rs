@@ -17,7 +17,7 @@ impl Command<Control> for CreateHostInterface {
     }
 
     fn usage(&self) -> &'static str {
-        "[v2|v3] name <device> [hw-addr <mac>] [mode ethernet|ip] [num-rx-queues <n>] [num-tx-queues <n>] [rx-size <bytes>] [tx-size <bytes>] [rx-per-block <n>] [tx-per-block <n>] [qdisc-bypass-disable] [cksum-gso-disable]"
+        "[v2|v3] name <device> [hw-addr <mac>] [mode ethernet|ip] [num-rx-queues <n>] [num-tx-queues <n>] [rx-size <bytes>] [tx-size <bytes>] [rx-per-block <n>] [tx-per-block <n>] [qdisc-bypass-disable] [checksum-offload-disable]"
     }
 
     fn help(&self) -> &'static str {
@@ -26,7 +26,7 @@ impl Command<Control> for CreateHostInterface {
          throughput, but higher latency. Flows are spread over receive queues by hash; each\n\
          worker has a transmit queue of its own. Frames bypass the queueing discipline\n\
          unless qdisc-bypass-disable is given, and checksums and segmentation are offloaded\n\
-         unless cksum-gso-disable is given."
+         unless checksum-offload-disable (VPP: cksum-gso-disable) is given."
     }
 
     fn run(
@@ -53,6 +53,7 @@ const WORDS: &[&str] = &[
     "rx-per-block",
     "tx-per-block",
     "qdisc-bypass-disable",
+    "checksum-offload-disable",
     "cksum-gso-disable",
     "v2",
     "v3",
@@ -77,7 +78,7 @@ fn parse(args: &mut Args<'_>) -> Result<HostConfig, CliError> {
             "rx-per-block" => c.options.rx_per_block = Some(args.u32("frames per block")?),
             "tx-per-block" => c.options.tx_per_block = Some(args.u32("frames per block")?),
             "qdisc-bypass-disable" => c.options.qdisc_bypass = false,
-            "cksum-gso-disable" => c.options.offload = false,
+            "checksum-offload-disable" | "cksum-gso-disable" => c.options.offload = false,
             "v2" => c.options.version = Version::V2,
             _ => c.options.version = Version::V3,
         }
@@ -101,7 +102,8 @@ mod tests {
         let c =
             ok("v3 name eth0 hw-addr 02:fe:00:00:00:01 num-rx-queues 2 num-tx-queues 3 rx-size \
                     4096 tx-size 2048 rx-per-block 8 tx-per-block 16 qdisc-bypass-disable \
-                    cksum-gso-disable");
+                    checksum-offload-disable");
+        assert!(!ok("name eth0 cksum-gso-disable").options.offload);
         assert_eq!((c.name.as_str(), c.options.version), ("eth0", Version::V3));
         assert_eq!((c.options.rx_queues, c.options.tx_queues), (2, 3));
         assert_eq!((c.options.rx_size, c.options.tx_size), (Some(4096), Some(2048)));

@@ -3,7 +3,7 @@
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
-/// `set host-interface qdisc-bypass|l4-cksum-offload <interface> enable|disable`
+/// `set host-interface qdisc-bypass|checksum-offload <interface> enable|disable`
 pub struct SetHostInterface;
 
 /// The command.
@@ -15,13 +15,13 @@ impl Command<Control> for SetHostInterface {
     }
 
     fn usage(&self) -> &'static str {
-        "qdisc-bypass|l4-cksum-offload <interface> enable|disable"
+        "qdisc-bypass|checksum-offload <interface> enable|disable"
     }
 
     fn help(&self) -> &'static str {
         "Change how a host interface transmits\n\
          qdisc-bypass: bypass the device's queueing discipline, which is faster; if disabled, its\n\
-         shaping and counters apply. l4-cksum-offload: offload checksums and segmentation to the kernel\n\
+         shaping and counters apply. checksum-offload (VPP: l4-cksum-offload): offload checksums and segmentation to the kernel\n\
          and its device, if the interface was created with it; if disabled, the worker does both."
     }
 
@@ -32,7 +32,8 @@ impl Command<Control> for SetHostInterface {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let _ = out;
-        let option = args.choice("option", &["qdisc-bypass", "l4-cksum-offload"])?;
+        let option =
+            args.choice("option", &["qdisc-bypass", "checksum-offload", "l4-cksum-offload"])?;
         let name = args.word("interface")?;
         let on = args.enable_disable(option)?;
         args.end()?;

@@ -7,6 +7,7 @@ use crate::ring::{Fetch, Fetched, Framing, RxFrame, RxRing, Sink};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
 use thalweg_device::SwIfIndex;
@@ -92,12 +93,16 @@ struct FrameSink<'a> {
     framing: Framing,
     /// Frames lost because the pool was exhausted.
     no_buffer: &'a mut u64,
+    /// Frames of more segments than are accepted.
+    bad: &'a mut u64,
 }
 
 impl Sink for FrameSink<'_> {
     #[inline]
     fn take(&mut self, rx: RxFrame<'_>) -> bool {
-        if !take_frame(self.cache, self.frame, self.framing, &rx) {
+        if rx.vnet.has_too_many_segments(rx.len()) {
+            *self.bad += 1;
+        } else if !take_frame(self.cache, self.frame, self.framing, &rx) {
             *self.no_buffer += 1;
         }
         true
@@ -111,6 +116,11 @@ impl Sink for FrameSink<'_> {
             self.cache.free(p);
             return (fetched == Some(Fetched::Missing)).then_some(false);
         };
+        if vnet.has_too_many_segments(len) {
+            self.cache.free(p);
+            *self.bad += 1;
+            return Some(true);
+        }
         if let Some(o) = offload::from_kernel(&vnet, self.framing, p.data()) {
             p.meta_mut().offload = o;
             p.mark(Flags::OFFLOAD);
@@ -123,6 +133,24 @@ impl Sink for FrameSink<'_> {
 }
 
 impl Queue {
+    /// Begins or ends to receive. Frames that come while the interface is down are no loss: the
+    /// socket refuses them, and those that are in the ring by then are not received later.
+    fn switch(&mut self, up: bool) {
+        let socket = Arc::clone(self.ring.socket());
+        if !up && let Err(e) = socket.refuse() {
+            tracing::warn!("{e}");
+        }
+        // No more come meanwhile.
+        let mut left = self.ring.capacity();
+        while left > 0 && self.ring.poll(FRAME_SIZE, |_| true) > 0 {
+            left = left.saturating_sub(FRAME_SIZE);
+        }
+        if up && let Err(e) = socket.accept() {
+            tracing::error!("nothing is received: {e}");
+        }
+        self.up = up;
+    }
+
     fn poll(&mut self, cx: &mut NodeCx<'_>) -> usize {
         if !self.up || !self.ring.is_ready() {
             return 0;
@@ -130,21 +158,26 @@ impl Queue {
         let mut frame = cx.new_frame();
         let before = self.ring.stats();
         let framing = self.framing;
-        let mut no_buffer = 0;
-        let mut sink =
-            FrameSink { cache: cx.cache(), frame: &mut frame, framing, no_buffer: &mut no_buffer };
+        let (mut no_buffer, mut bad) = (0, 0);
+        let mut sink = FrameSink {
+            cache: cx.cache(),
+            frame: &mut frame,
+            framing,
+            no_buffer: &mut no_buffer,
+            bad: &mut bad,
+        };
         let n = self.ring.poll_into(FRAME_SIZE, &mut sink);
         let s = cx.stats().interface(self.sw_if);
         if no_buffer > 0 {
             s.rx_no_buf.add(no_buffer);
         }
         let after = self.ring.stats();
-        let bad = after.truncated + after.malformed - before.truncated - before.malformed;
+        bad += after.truncated + after.malformed - before.truncated - before.malformed;
         if bad > 0 {
             s.rx_error.add(bad);
         }
         if frame.flags().contains(Flags::OFFLOAD) {
-            let (packets, bytes) = more_on_wire(&frame);
+            let (packets, bytes) = more_on_wire(&frame, framing.into());
             s.rx_gso.add(packets);
             s.rx_gso_bytes.add(bytes);
         }
@@ -225,11 +258,7 @@ impl InputNode for AfPacketInput {
             ToInput::Take(queue) => self.queues.push(queue),
             ToInput::Admin { sw_if, up } => {
                 for q in self.queues.iter_mut().filter(|q| q.sw_if == sw_if) {
-                    if up && !q.up {
-                        // Frames that arrived while the interface was down are stale.
-                        while q.ring.poll(FRAME_SIZE, |_| true) > 0 {}
-                    }
-                    q.up = up;
+                    q.switch(up);
                 }
             }
             ToInput::Mode { sw_if, queue, mode } => {

@@ -1,6 +1,7 @@
 //! Ring sizes.
 
 use crate::Error;
+use thalweg_device::link_header::Link;
 
 const PAGE: usize = 4096;
 const LINE: usize = 64;
@@ -40,6 +41,15 @@ pub enum Framing {
     Ethernet,
     /// The IP header itself: tunnels and the like.
     Ip,
+}
+
+impl From<Framing> for Link {
+    fn from(framing: Framing) -> Link {
+        match framing {
+            Framing::Ethernet => Link::Ethernet,
+            Framing::Ip => Link::Ip,
+        }
+    }
 }
 
 impl std::fmt::Display for Version {

@@ -74,7 +74,12 @@ impl HostPort {
 
     /// Returns whether the device segments TCP itself, as of now.
     pub fn segments_tcp(&self) -> bool {
-        self.sockets.first().is_some_and(|s| sys::segments_tcp(s.as_fd(), &self.info.name))
+        self.sockets.first().is_some_and(|s| sys::segments_tcp(s.as_fd(), &s.present_name()))
+    }
+
+    /// Stops receiving on all queues until each socket [accepts](Socket::accept) frames again.
+    pub fn refuse(&self) -> Result<(), Error> {
+        self.sockets.iter().filter(|socket| socket.receives()).try_for_each(|s| s.refuse())
     }
 
     /// Sets on all transmit queues whether the device lacks a queueing discipline.

@@ -139,6 +139,13 @@ impl RxRing {
         &self.socket
     }
 
+    /// Maximum number of frames in the ring.
+    pub fn capacity(&self) -> usize {
+        /// Least memory of a frame, with its header.
+        const LEAST: usize = 64;
+        self.socket.rx_size().map_or(0, |size| size.bytes() / LEAST)
+    }
+
     /// Counters of this ring.
     pub fn stats(&self) -> RxStats {
         self.reader.stats

@@ -234,7 +234,7 @@ fn deepen(fd: BorrowedFd<'_>, force: c_int, ask: c_int) -> u32 {
 }
 
 impl Socket {
-    /// Name of the device.
+    /// Name of the device, as of opening.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -343,9 +343,14 @@ impl Socket {
         sys::take_error(self.fd())
     }
 
+    /// Present name of the device, which may have been renamed since the socket was opened.
+    pub fn present_name(&self) -> String {
+        sys::name_of(self.fd(), self.ifindex).unwrap_or_else(|| self.name.clone())
+    }
+
     /// Switches the device on, as `ip link set up` does.
     pub fn switch_on(&self) -> Result<(), Error> {
-        sys::switch_on(self.fd(), &self.name)
+        sys::switch_on(self.fd(), &self.present_name())
             .map_err(|error| Error::system(&self.name, "switch the device on", error))
     }
 
@@ -385,10 +390,25 @@ impl Socket {
         Error::system(&self.name, "spread flows over several receive queues", error)
     }
 
-    /// Stops refusing frames; see [`Builder::finish`].
-    pub(super) fn accept(&self) -> Result<(), Error> {
-        sys::refuse_all(self.fd(), false)
-            .map_err(|error| Error::system(&self.name, "let frames in", error))
+    /// Refuses all frames, which the kernel then neither queues nor counts, until
+    /// [`accept`](Self::accept). Those already in the ring stay there.
+    pub fn refuse(&self) -> Result<(), Error> {
+        sys::refuse_all(self.fd(), true)
+            .map_err(|error| Error::system(&self.name, "hold back frames", error))
+    }
+
+    /// Stops refusing frames.
+    pub fn accept(&self) -> Result<(), Error> {
+        match sys::refuse_all(self.fd(), false) {
+            // It refuses none.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            done => done.map_err(|error| Error::system(&self.name, "let frames in", error)),
+        }
+    }
+
+    /// Whether it receives frames.
+    pub(super) fn receives(&self) -> bool {
+        self.rx.is_some()
     }
 }
 

@@ -20,6 +20,9 @@ const SENDING: u32 = 2;
 const VOID: u32 = u32::MAX;
 /// Refusals in one kick after which the device is taken to be unwilling.
 const PATIENCE: u32 = 4;
+/// Shortest and longest pause after a refused GSO packet: the next one is tried after so many frames
+/// that could have begun one.
+const GSO_PAUSE: (u32, u32) = (256, 1 << 20);
 const ETHERNET_HDR: usize = 14;
 const TAG: usize = 4;
 /// Maximum length of a GSO packet with its Ethernet header.
@@ -95,6 +98,31 @@ pub struct TxStats {
     pub rejected: u64,
 }
 
+/// A pause after a refused GSO packet. The device may have had no room for it (`ENOBUFS`), which
+/// passes, or takes none at all: each pause in a row is longer.
+#[derive(Debug, Default)]
+struct Pause {
+    /// Chances for a GSO packet still to be passed over.
+    left: u32,
+    /// Length of the last pause in a row.
+    last: u32,
+}
+
+impl Pause {
+    fn begin(&mut self) {
+        self.last = self.last.saturating_mul(4).clamp(GSO_PAUSE.0, GSO_PAUSE.1);
+        self.left = self.last;
+    }
+
+    /// Takes a chance for a GSO packet; returns whether to try one.
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        let is_over = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        is_over
+    }
+}
+
 /// The transmit ring of one queue.
 #[derive(Debug)]
 pub struct TxRing {
@@ -111,8 +139,8 @@ pub struct TxRing {
     /// The first slot that the kernel may not have taken, and how many follow.
     tail: Cursor,
     unsent: usize,
-    /// False once the device has refused a GSO packet.
-    gso: bool,
+    /// When to try a GSO packet again, after the device has refused one.
+    pause: Pause,
     /// Buffer for a large frame with too many pieces.
     whole: Vec<u8>,
     stats: TxStats,
@@ -137,7 +165,7 @@ impl TxRing {
             head: Cursor::new(base),
             tail: Cursor::new(base),
             unsent: 0,
-            gso: true,
+            pause: Pause::default(),
             whole: Vec::with_capacity(LARGEST),
             stats: TxStats::default(),
         })
@@ -200,10 +228,10 @@ impl TxRing {
     }
 
     /// Returns whether several TCP segments may be sent as one GSO packet, which the kernel
-    /// segments if the device does not.
+    /// segments if the device does not. To be asked at each chance for one.
     #[inline]
-    pub fn accepts_gso(&self) -> bool {
-        self.gso && self.socket.supports_gso()
+    pub fn accepts_gso(&mut self) -> bool {
+        self.pause.is_over() && self.socket.supports_gso()
     }
 
     /// Sends `frames` frames as one GSO packet, after the frames waiting in the ring. The first
@@ -225,11 +253,13 @@ impl TxRing {
             Ok(()) => {
                 self.stats.frames += frames - 1;
                 self.stats.gso_packets += 1;
+                self.pause = Pause::default();
                 true
             }
             // The frames are sent one by one and counted then.
             Err(SendError::Refused) => {
-                (self.gso, self.stats.refused) = (false, self.stats.refused - 1);
+                self.stats.refused -= 1;
+                self.pause.begin();
                 false
             }
             Err(SendError::Down) => {
@@ -526,6 +556,19 @@ impl TxSlot<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_pause_ends_and_grows() {
+        let mut pause = Pause::default();
+        assert!(pause.is_over() && pause.is_over());
+        let mut lengths = Vec::new();
+        for _ in 0..8 {
+            pause.begin();
+            lengths.push((0..).take_while(|_| !pause.is_over()).count());
+        }
+        assert_eq!(lengths[..3], [256, 1024, 4096]);
+        assert_eq!(lengths[6..], [1 << 20; 2]);
+    }
 
     proptest! {
         /// The kernel refuses a header length beyond the frame.

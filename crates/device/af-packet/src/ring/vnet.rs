@@ -1,5 +1,7 @@
 //! The header that describes a packet's pending offload work.
 
+use thalweg_wire::gso::MAX_SEGMENTS;
+
 /// Work left to the next hop: the checksum of a packet, and its segmentation (`struct
 /// virtio_net_hdr`, virtio 1.2 section 5.1.6).
 ///
@@ -37,6 +39,14 @@ pub enum BadOffload {
     Segmentation {
         /// The type.
         kind: u8,
+        /// The segment size.
+        size: u16,
+    },
+    /// The segments are too small.
+    #[error("{len} bytes in segments of {size} are more than {MAX_SEGMENTS} packets")]
+    Segments {
+        /// Length of the packet.
+        len: usize,
         /// The segment size.
         size: u16,
     },
@@ -108,7 +118,15 @@ impl VnetHdr {
         self
     }
 
-    /// Checks the header against a packet of `len` bytes by the kernel's rules.
+    /// Whether a packet of `len` bytes would be cut into more segments than is accepted of one
+    /// packet: whoever sends it to a device chooses their size.
+    #[inline]
+    pub fn has_too_many_segments(&self, len: usize) -> bool {
+        self.is_gso() && len > usize::from(self.gso_size.max(1)) * MAX_SEGMENTS
+    }
+
+    /// Checks the header against a packet of `len` bytes by the kernel's rules, and the number of
+    /// segments.
     pub fn check(&self, len: usize) -> Result<(), BadOffload> {
         if self.needs_csum() {
             let at = usize::from(self.csum_start) + usize::from(self.csum_offset);
@@ -123,11 +141,13 @@ impl VnetHdr {
             }
             _ => false,
         };
-        if known {
-            Ok(())
-        } else {
-            Err(BadOffload::Segmentation { kind: self.gso_type, size: self.gso_size })
+        if !known {
+            return Err(BadOffload::Segmentation { kind: self.gso_type, size: self.gso_size });
         }
+        if self.has_too_many_segments(len) {
+            return Err(BadOffload::Segments { len, size: self.gso_size });
+        }
+        Ok(())
     }
 }
 
@@ -175,6 +195,12 @@ mod tests {
         assert!(ecn_alone.check(100).is_err());
         let sizeless = VnetHdr { gso_type: VnetHdr::GSO_TCPV4, ..VnetHdr::default() };
         assert!(sizeless.check(100).is_err());
+        // As many segments as there are bytes.
+        let tiny = VnetHdr { gso_size: 1, ..sizeless };
+        assert_eq!(tiny.check(65_000), Err(BadOffload::Segments { len: 65_000, size: 1 }));
+        assert!(tiny.has_too_many_segments(65_000) && tiny.check(MAX_SEGMENTS).is_ok());
+        assert!(!VnetHdr { gso_size: 32, ..tiny }.has_too_many_segments(65_535));
+        assert!(!VnetHdr::default().has_too_many_segments(65_535));
         assert!(VnetHdr::parse(&[0; 9]).is_none());
     }
 }

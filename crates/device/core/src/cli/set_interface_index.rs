@@ -17,13 +17,13 @@ impl Command<Control> for SetInterfaceIndex {
     }
 
     fn usage(&self) -> &'static str {
-        "<name> <n>"
+        "<name> {<n> | none}"
     }
 
     fn help(&self) -> &'static str {
         "Reserve an interface index for an interface that is created later\n\
          sFlow collectors and API clients identify interfaces by index; this keeps it stable.\n\
-         By default an interface gets the lowest free index."
+         By default an interface gets the lowest free index. `none' ends the reservation."
     }
 
     fn run(
@@ -33,6 +33,11 @@ impl Command<Control> for SetInterfaceIndex {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let name = args.word("name")?;
+        if args.exact("none") {
+            args.end()?;
+            interface::release_index(c, name).map_err(refused)?;
+            return Ok(Outcome::Done);
+        }
         let index = args.u32("index")?;
         args.end()?;
         interface::reserve_index(c, name, SwIfIndex(index)).map_err(refused)?;

@@ -104,6 +104,7 @@ pub fn create_sub(
         dev_type: "sub-interface",
         admin_up: false,
         link_up: p.is_up(),
+        state_since: clock::ticks(),
         mtu: Mtu { l3: p.mtu.l3, ..Mtu::default() },
         promiscuous: false,
         tag: String::new(),
@@ -221,6 +222,10 @@ fn refresh(c: &mut Control, sub: SwIfIndex) {
         let Ok(i) = a.row(sub) else { return };
         let v = &mut i.view;
         let state = (v.link_up, v.speed_kbps) != (p.is_up(), p.speed_kbps);
+        if v.link_up != p.is_up() {
+            // It has been down with its parent, though it learns of that only now.
+            v.state_since = v.state_since.max(p.state_since);
+        }
         (v.link_up, v.speed_kbps, v.caps) = (p.is_up(), p.speed_kbps, p.caps);
         let mtu = v.link_mtu != p.link_mtu;
         if v.mtu.l3 == v.link_mtu || v.mtu.l3 > p.link_mtu {

@@ -35,14 +35,19 @@ impl Indices {
         self.holders.insert(index, name.to_owned());
     }
 
-    /// Ends the reservation of a name.
-    fn release(&mut self, name: &str) {
-        if let Some(index) = self.reserved.remove(name) {
-            self.holders.remove(&index);
-            if !self.used.contains(&index) {
-                self.holes.insert(index);
-            }
+    /// Reserved indices, by the name of the future interface.
+    pub(super) fn reserved(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.holders.iter().map(|(index, name)| (name.as_str(), *index))
+    }
+
+    /// Ends the reservation of a name. Returns whether there was one.
+    pub(super) fn release(&mut self, name: &str) -> bool {
+        let Some(index) = self.reserved.remove(name) else { return false };
+        self.holders.remove(&index);
+        if !self.used.contains(&index) {
+            self.holes.insert(index);
         }
+        true
     }
 
     /// Returns the index of a new interface: the one reserved for its name, else the lowest that is

@@ -2,6 +2,7 @@
 
 use super::kind::MODES;
 use super::{Caps, Interface, MacAddr, Subs, SwIfIndex, Tags};
+use crate::link_header::Link;
 use std::sync::Arc;
 use thalweg_graph::NodeId;
 use thalweg_tables::CowTable;
@@ -37,6 +38,8 @@ pub struct IfRow {
     pub tags: Tags,
     /// Offloads of the device.
     pub caps: Caps,
+    /// What its packets begin with.
+    pub link: Link,
 }
 
 pub(super) static NO_ROW: IfRow = IfRow {
@@ -54,6 +57,7 @@ pub(super) static NO_ROW: IfRow = IfRow {
     parent: SwIfIndex(0),
     tags: Tags::NONE,
     caps: Caps { tx_csum: false, tx_tso: false, tx_uso: false },
+    link: Link::Ethernet,
 };
 
 /// All interfaces, as workers read them.
@@ -106,5 +110,6 @@ pub(super) fn row(i: &Interface, inputs: &[Option<NodeId>; MODES]) -> IfRow {
         parent: v.parent.unwrap_or(SwIfIndex(0)),
         tags: v.tags,
         caps: v.caps,
+        link: Link::of(v),
     }
 }

@@ -36,8 +36,10 @@ fn bring(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<bool, DeviceErro
         }
         i.device.clone()
     };
+    // Before the device receives anything.
+    let since = clock::ticks();
     device.borrow_mut().set_admin(c, sw_if, up)?;
-    change(c, sw_if, |v| v.admin_up = up)?;
+    change(c, sw_if, |v| (v.admin_up, v.state_since) = (up, since))?;
     c.publish(InterfaceEvent::State(sw_if));
     Ok(true)
 }
@@ -48,7 +50,7 @@ fn bring(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<bool, DeviceErro
 /// If the interface does not exist.
 pub fn set_link(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
     if view(c, sw_if)?.link_up != up {
-        change(c, sw_if, |v| v.link_up = up)?;
+        change(c, sw_if, |v| (v.link_up, v.state_since) = (up, clock::ticks()))?;
         c.publish(InterfaceEvent::State(sw_if));
         family::follow(c, sw_if);
     }
@@ -84,14 +86,24 @@ pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError
     Ok(())
 }
 
+/// Checks that a MAC address can be an interface's.
+///
+/// # Errors
+/// If it is not unicast, or zero.
+pub fn check_mac(mac: MacAddr) -> Result<(), DeviceError> {
+    if !mac.is_unicast() {
+        let text = "not a unicast MAC address; one such as 02:00:5e:10:00:01 is";
+        return Err(DeviceError::Failed(text.into()));
+    }
+    Ok(())
+}
+
 /// Sets an interface's MAC address.
 ///
 /// # Errors
 /// If the interface does not exist, the address is not unicast, or the driver cannot.
 pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: MacAddr) -> Result<(), DeviceError> {
-    if !mac.is_unicast() {
-        return Err(DeviceError::Failed("not a unicast MAC address".into()));
-    }
+    check_mac(mac)?;
     let v = view(c, sw_if)?;
     let device = c.state::<Interfaces>().borrow().device(sw_if);
     let done = match device {
@@ -136,6 +148,33 @@ pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), D
     change(c, sw_if, |v| {
         v.link_mtu = mtu;
         v.mtu.l3 = mtu;
+    })?;
+    c.publish(InterfaceEvent::Mtu(sw_if));
+    family::follow(c, sw_if);
+    Ok(())
+}
+
+/// Follows a change of the device's MTU by the system; for drivers. The L3 MTU follows if it was the
+/// device's, or does not fit any more.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn follow_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), DeviceError> {
+    let old = view(c, sw_if)?.link_mtu;
+    let mtu = mtu.clamp(MTU_RANGE.0, MTU_RANGE.1);
+    if old == mtu {
+        return Ok(());
+    }
+    change(c, sw_if, |v| {
+        v.link_mtu = mtu;
+        if v.mtu.l3 == old || v.mtu.l3 > mtu {
+            v.mtu.l3 = mtu;
+        }
+        for of in [MtuOf::Ip4, MtuOf::Ip6, MtuOf::Mpls] {
+            if v.mtu.get(of) > mtu {
+                v.mtu.set(of, mtu);
+            }
+        }
     })?;
     c.publish(InterfaceEvent::Mtu(sw_if));
     family::follow(c, sw_if);

@@ -2,7 +2,7 @@
 
 use crate::command_line::{failed, parameter};
 use crate::stream::{self, Data, StreamChange, StreamSpec};
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_graph::Control;
 
 /// `packet-generator new`
@@ -26,7 +26,11 @@ struct Draft<'a> {
 const WORDS: &[&str] =
     &["name", "interface", "source", "tx-interface", "node", "worker", "data", "pcap"];
 
-fn define(c: &mut Control, args: &mut Args<'_>, out: &mut Output) -> Result<(), CliError> {
+fn define(
+    c: &mut Control,
+    args: &mut Args<'_>,
+    out: &mut Output,
+) -> Result<Outcome<Control>, CliError> {
     let mut d = Draft::default();
     while !args.is_empty() {
         if parameter(args, &mut d.change)? {
@@ -62,9 +66,21 @@ fn define(c: &mut Control, args: &mut Args<'_>, out: &mut Output) -> Result<(), 
     spec.limit = d.change.limit.unwrap_or(spec.limit);
     spec.rate = d.change.rate.unwrap_or(spec.rate);
     spec.max_frame = d.change.max_frame.unwrap_or(spec.max_frame);
-    stream::define_stream(c, spec).map_err(failed)?;
-    out.json(serde_json::json!({ "stream": name }));
-    Ok(())
+    let Data::Pcap(path) = &spec.data else {
+        stream::define_stream(c, spec).map_err(failed)?;
+        out.json(serde_json::json!({ "stream": name }));
+        return Ok(Outcome::Done);
+    };
+    let path = path.clone();
+    in_background(
+        move || crate::pcap::read(&path),
+        move |c, file, out: &mut Output| {
+            let file = file.map_err(failed)?;
+            out.json(serde_json::json!({ "stream": spec.name }));
+            stream::define_with(c, spec, Some(file)).map_err(failed)?;
+            Ok(None)
+        },
+    )
 }
 
 impl Command<Control> for PacketGeneratorNew {
@@ -96,10 +112,8 @@ impl Command<Control> for PacketGeneratorNew {
         if args.at_group() {
             let inside = args.group("stream")?;
             args.end()?;
-            define(c, &mut Args::parse(inside)?, out)?;
-        } else {
-            define(c, args, out)?;
+            return define(c, &mut Args::parse(inside)?, out);
         }
-        Ok(Outcome::Done)
+        define(c, args, out)
     }
 }

@@ -175,7 +175,7 @@ impl ArpInput {
             return Verdict::drop(TRUNCATED);
         }
         // The request's checksum offload state does not apply to the reply.
-        p.unmark(Flags::OFFLOAD);
+        p.unmark(Flags::OFFLOAD.union(Flags::GROUP));
         p.mark(Flags::LOCAL);
         p.set_tx_if(rx_if);
         cx.count(REPLIES_SENT, 1);

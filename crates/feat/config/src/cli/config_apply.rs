@@ -1,6 +1,6 @@
 //! `config apply`: applies a document.
 
-use crate::apply::Apply;
+use crate::apply::{Apply, Mode};
 use crate::cli_support::{document, seconds};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -17,14 +17,15 @@ impl Command<Control> for ConfigApply {
     }
 
     fn usage(&self) -> &'static str {
-        "[<file>] [confirm <seconds>]"
+        "[<file>] [best-effort] [confirm <seconds>]"
     }
 
     fn help(&self) -> &'static str {
         "Apply a document, by default the router's own file\n\
          Shows the plan, runs it, and verifies the result. If a command fails, everything is\n\
-         rolled back. With `confirm', everything is rolled back after that many seconds unless\n\
-         `config commit' confirms it."
+         rolled back. With `best-effort', what is wrong or cannot be applied yet is kept as\n\
+         unresolved instead. With `confirm', everything is rolled back after that many seconds\n\
+         unless `config commit' confirms it."
     }
 
     fn run(
@@ -33,11 +34,15 @@ impl Command<Control> for ConfigApply {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let confirm_first = args.peek() == Some("confirm");
-        let file = if args.is_empty() || confirm_first { None } else { Some(args.word("file")?) };
+        let option_first = matches!(args.peek(), Some("confirm" | "best-effort"));
+        let file = if args.is_empty() || option_first { None } else { Some(args.word("file")?) };
+        let mode = match args.keyword("best-effort") {
+            true => Mode::BestEffort,
+            false => Mode::AllOrNothing,
+        };
         let confirm = seconds(args)?;
         args.end()?;
         let target = document(c, file)?;
-        Apply::begin(c, target, confirm, out)
+        Apply::begin(c, target, mode, confirm, out)
     }
 }

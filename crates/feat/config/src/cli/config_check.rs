@@ -1,7 +1,7 @@
 //! `config check`: validates a document.
 
 use crate::cli_support::document;
-use crate::work;
+use crate::work::{self, View};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, counted};
 use thalweg_config::declare::Catalog;
 use thalweg_graph::Control;
@@ -36,7 +36,7 @@ impl Command<Control> for ConfigCheck {
         let checked = document(c, file)?;
         let source = checked.clone();
         let job = move |catalog: &Catalog<Control>, _| Ok(checked.read(catalog)?.items().len());
-        work::answer(c, Some(&source), out, job, |_, n, out| {
+        work::answer(c, View::InForce, Some(&source), out, job, |_, n, out| {
             out.json(serde_json::json!({ "valid": true, "settings": n }));
             out.line(format_args!("valid: {}", counted(n as u64, "setting")));
             Ok(())

@@ -1,8 +1,8 @@
 //! `config commit`: saves and confirms the running configuration.
 
 use crate::cli_support::{revision, seconds};
-use crate::manager::{self, ConfigError, Manager, failed};
-use crate::work;
+use crate::manager::{self, Busy, ConfigError, Manager, failed};
+use crate::work::{self, View};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Catalog, Document};
 use thalweg_graph::Control;
@@ -37,14 +37,14 @@ impl Command<Control> for ConfigCommit {
         let confirm = seconds(args)?;
         args.end()?;
         // What is half applied must become neither the saved configuration nor a target.
-        if c.state::<Manager>().borrow().busy {
+        if c.state::<Manager>().borrow().busy == Busy::Yes {
             return Err(failed(ConfigError::Busy));
         }
         if let Some(after) = confirm {
             let back = revision(c, 0)?;
             let source = back.clone();
-            let job = move |catalog: &Catalog<Control>, _| back.read(catalog);
-            return work::answer(c, Some(&source), out, job, move |c, back, out| {
+            let job = move |catalog: &Catalog<Control>, running| back.load(catalog, &running);
+            return work::answer(c, View::InForce, Some(&source), out, job, move |c, back, out| {
                 manager::arm(c, back, after);
                 let s = after.as_secs();
                 out.json(serde_json::json!({ "confirm_within_s": s }));
@@ -60,11 +60,14 @@ impl Command<Control> for ConfigCommit {
             (Err(ConfigError::NoFile), true) => None,
             (store, _) => Some(store.map_err(failed)?),
         };
-        let job = move |_: &_, running: Document| match store {
-            Some(store) => Ok(Some(store.save(&running.to_yaml()?)?)),
-            None => Ok(None),
+        let job = move |_: &_, running: Document| {
+            let unread = running.unread().to_vec();
+            match store {
+                Some(store) => Ok((Some(store.save(&running.to_yaml()?)?), unread)),
+                None => Ok((None, unread)),
+            }
         };
-        work::answer(c, None, out, job, |c, saved, out| {
+        work::answer(c, View::Whole, None, out, job, |c, (saved, unread), out| {
             let confirmed = manager::disarm(c).map(work::drop_in_background).is_some();
             out.json(serde_json::json!({ "confirmed": confirmed, "saved": saved }));
             if confirmed {
@@ -75,6 +78,10 @@ impl Command<Control> for ConfigCommit {
                 Some(false) => "already saved",
                 None => "not saved: the router has no configuration file",
             });
+            let known = manager::unresolved(c);
+            for part in unread.iter().filter(|p| !known.iter().any(|k| p.is_within(k))) {
+                out.line(format_args!("not read back: {part}"));
+            }
             Ok(())
         })
     }

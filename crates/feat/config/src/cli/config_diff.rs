@@ -1,8 +1,9 @@
 //! `config diff`: differences from the last saved configuration, or from a file.
 
 use crate::cli_support::{Shown, document, number, revision};
-use crate::work;
+use crate::work::{self, View};
 use serde_json::json;
+use std::sync::Arc;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Catalog, Difference, Document, differences};
 use thalweg_graph::Control;
@@ -52,12 +53,20 @@ impl Command<Control> for ConfigDiff {
         let source = other.clone();
         let format = out.format();
         let job = move |catalog: &Catalog<Control>, running: Document| {
-            let all = differences(&*other.read(catalog)?, &running, is_file);
+            let other = match is_file {
+                true => other.read(catalog)?,
+                // What was unresolved when it was saved is a part of it.
+                false => {
+                    let (valid, parts) = other.load(catalog, &running)?;
+                    Arc::new(catalog.with_parts(Document::clone(&valid), &parts))
+                }
+            };
+            let all = differences(&other, &running, is_file);
             let row = |d: &Difference| json!({ "path": d.path, "other": d.old, "running": d.new });
             let lines = || all.iter().map(|d| format!("{d}\n")).collect();
             Ok(Shown::new(format, || all.iter().map(row).collect(), lines))
         };
-        work::answer(c, Some(&source), out, job, |_, differences, out| {
+        work::answer(c, View::Whole, Some(&source), out, job, |_, differences, out| {
             differences.show(out);
             Ok(())
         })

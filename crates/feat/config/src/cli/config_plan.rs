@@ -1,7 +1,7 @@
 //! `config plan`: commands that lead to a document's configuration.
 
 use crate::cli_support::{Shown, document};
-use crate::work;
+use crate::work::{self, View};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Catalog, Document};
 use thalweg_graph::Control;
@@ -39,7 +39,7 @@ impl Command<Control> for ConfigPlan {
         let job = move |catalog: &Catalog<Control>, running: Document| {
             Ok(Shown::plan(&running.plan_to(&*target.read(catalog)?), format))
         };
-        work::answer(c, Some(&source), out, job, |_, plan, out| {
+        work::answer(c, View::InForce, Some(&source), out, job, |_, plan, out| {
             plan.show(out);
             Ok(())
         })

@@ -1,6 +1,6 @@
 //! `config rollback`: applies a saved revision.
 
-use crate::apply::Apply;
+use crate::apply::{Apply, Mode};
 use crate::cli_support::{number, revision, seconds};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -22,6 +22,7 @@ impl Command<Control> for ConfigRollback {
 
     fn help(&self) -> &'static str {
         "Apply a saved revision: the last (0), the one before (1) …\n\
+         What cannot be applied, such as an interface without its device, is kept as unresolved.\n\
          This does not save it; use `config commit'. See `show configuration revisions'."
     }
 
@@ -35,6 +36,6 @@ impl Command<Control> for ConfigRollback {
         let confirm = seconds(args)?;
         args.end()?;
         let target = revision(c, n)?;
-        Apply::begin(c, target, confirm, out)
+        Apply::begin(c, target, Mode::BestEffort, confirm, out)
     }
 }

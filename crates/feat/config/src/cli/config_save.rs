@@ -1,7 +1,8 @@
 //! `config save`: saves the running configuration.
 
 use crate::manager::{self, ConfigError, failed};
-use crate::{store, work};
+use crate::store;
+use crate::work::{self, View};
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::Document;
@@ -46,7 +47,7 @@ impl Command<Control> for ConfigSave {
             }
             .map_err(ConfigError::from)
         };
-        work::answer(c, None, out, job, |_, changed, out| {
+        work::answer(c, View::Whole, None, out, job, |_, changed, out| {
             out.json(serde_json::json!({ "changed": changed }));
             out.line(if changed { "saved" } else { "already saved" });
             Ok(())

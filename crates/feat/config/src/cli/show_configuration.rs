@@ -2,7 +2,7 @@
 
 use crate::cli_support::Shown;
 use crate::manager::ConfigError;
-use crate::work;
+use crate::work::{self, View};
 use thalweg_cli::{Args, CliError, Command, Format, Outcome, Output};
 use thalweg_config::declare::Document;
 use thalweg_graph::Control;
@@ -41,7 +41,7 @@ impl Command<Control> for ShowConfiguration {
             let job = move |_: &_, running: Document| {
                 Ok(Shown::commands(&Document::default().plan_to(&running), format))
             };
-            return work::answer(c, None, out, job, |_, plan, out| {
+            return work::answer(c, View::InForce, None, out, job, |_, plan, out| {
                 plan.show(out);
                 Ok(())
             });
@@ -54,7 +54,7 @@ impl Command<Control> for ShowConfiguration {
             let value = value.map_err(|e| ConfigError::Unavailable(e.to_string()))?;
             Ok(Shown::new(format, || value, String::new))
         };
-        work::answer(c, None, out, job, |_, document, out| {
+        work::answer(c, View::Whole, None, out, job, |_, document, out| {
             document.show(out);
             Ok(())
         })

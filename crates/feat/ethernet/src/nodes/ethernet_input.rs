@@ -2,7 +2,8 @@
 //! ethertype. Frames of an interface with sub-interfaces become those of the one that their tags
 //! belong to.
 //!
-//! Reads: rx interface. Writes: rx interface, if that is a sub-interface. Next: the node registered
+//! Reads: rx interface. Writes: rx interface, if that is a sub-interface; marks packets to broadcast
+//! and multicast addresses. A priority tag (VLAN id 0) counts as none. Next: the node registered
 //! for the interface's mode, with the frame as it came; or that of the ethertype, with the packet's
 //! start advanced past the Ethernet header and its tags, which stay readable before the start.
 
@@ -11,7 +12,7 @@ use crate::tagged::Run;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::{Lanes, Pattern};
-use thalweg_buffer::{Frame, Iface, PktMut, Rows};
+use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
 use thalweg_device::{IfRow, IfTable, Interfaces, NoInterface, SwIfIndex, interface};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -73,12 +74,13 @@ fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
 }
 
 impl EthernetInput {
-    /// Counts broadcast and multicast frames. Returns whether the frame is addressed to this
-    /// interface.
+    /// Counts and marks broadcast and multicast frames. Returns whether the frame is addressed to
+    /// this interface.
     #[inline]
-    fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &PktMut<'_>) -> bool {
+    fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &mut PktMut<'_>) -> bool {
         if dst[0] & 1 != 0 {
             cx.stats().interface(p.rx_if()).received_by_group(dst, p.total_len() as u64);
+            p.mark(Flags::GROUP);
             return true;
         }
         dst == row.mac.0 || row.accept_all
@@ -186,14 +188,15 @@ impl EthernetInput {
             Ok((SwIfIndex(0), header)) => self.enter(cx, row, p, header),
             Ok((sw_if, header)) => {
                 p.set_rx_if(sw_if);
-                if run.add(cx, sw_if, p.total_len()) {
-                    return run.take(cx, p);
-                }
+                // For the port, also if the packet comes again as one of the sub-interface.
                 if let Some(dst) = p.data().first_chunk::<6>()
                     && dst[0] & 1 != 0
                 {
                     let counters = cx.stats().interface(port);
                     counters.received_by_group(*dst, p.total_len() as u64);
+                }
+                if run.add(cx, sw_if, p.total_len()) {
+                    return run.take(cx, p);
                 }
                 self.enter(cx, table.get(sw_if), p, header)
             }
@@ -221,16 +224,16 @@ impl EthernetInput {
         if !row.carries_packets {
             return Verdict::drop(VLAN);
         }
-        if !Self::for_us(cx, row, dst, &p) {
+        if !Self::for_us(cx, row, dst, &mut p) {
             return Verdict::drop(NOT_US);
         }
-        let kind = u16::from_be_bytes([a, b]);
-        let v = match self.ip4 {
-            Some(v) if kind == ethertype::IPV4 => v,
-            _ => self.other(cx, kind),
-        };
-        p.pull(header);
-        v
+        match self.ip4 {
+            Some(v) if u16::from_be_bytes([a, b]) == ethertype::IPV4 => {
+                p.pull(header);
+                v
+            }
+            _ => self.other(cx, p, u16::from_be_bytes([a, b]), header),
+        }
     }
 
     /// Decides about a packet of an interface that is down, not routed, or looks at tags.
@@ -247,14 +250,29 @@ impl EthernetInput {
         }
     }
 
+    /// Decides about a packet by an ethertype that is not the usual one.
     #[cold]
-    fn other(&self, cx: &NodeCx<'_>, kind: u16) -> Verdict {
-        match self.types.load(cx.guard()).get(kind) {
+    fn other(&self, cx: &NodeCx<'_>, mut p: PktMut<'_>, kind: u16, header: usize) -> Verdict {
+        let is_tag = |kind| kind == ethertype::VLAN || kind == ethertype::DOT1AD;
+        let (mut kind, mut header) = (kind, header);
+        if is_tag(kind) && header == HEADER {
+            let Some(&[a, b, c, d]) = p.data().get(HEADER..).and_then(|rest| rest.first_chunk())
+            else {
+                return Verdict::drop(SHORT);
+            };
+            // A priority tag says nothing of a VLAN (IEEE 802.1Q-2018 section 6.9).
+            if u16::from_be_bytes([a, b]) & 0xfff == 0 {
+                (kind, header) = (u16::from_be_bytes([c, d]), HEADER + 4);
+            }
+        }
+        let verdict = match self.types.load(cx.guard()).get(kind) {
             Some(id) => Verdict::node(id),
             None if kind < 0x600 => Verdict::drop(LLC),
-            None if kind == ethertype::VLAN || kind == ethertype::DOT1AD => Verdict::drop(VLAN),
+            None if is_tag(kind) => Verdict::drop(VLAN),
             None => Verdict::drop(UNKNOWN),
-        }
+        };
+        p.pull(header);
+        verdict
     }
 }
 
@@ -292,7 +310,7 @@ impl Node for EthernetInput {
         let Some(header) = p.data().first_chunk::<HEADER>() else { return Verdict::drop(SHORT) };
         let dst = [header[0], header[1], header[2], header[3], header[4], header[5]];
         let kind = u16::from_be_bytes([header[12], header[13]]);
-        if !Self::for_us(cx, &self.row, dst, &p) {
+        if !Self::for_us(cx, &self.row, dst, &mut p) {
             return Verdict::drop(NOT_US);
         }
         match self.ip4 {
@@ -300,11 +318,7 @@ impl Node for EthernetInput {
                 p.pull(HEADER);
                 v
             }
-            _ => {
-                let v = self.other(cx, kind);
-                p.pull(HEADER);
-                v
-            }
+            _ => self.other(cx, p, kind, HEADER),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `set conntrack`.
 
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::file_path;
 use thalweg_conntrack::{Policy, WhenFull};
 use thalweg_graph::Control;
 
@@ -52,6 +53,9 @@ impl Command<Control> for SetConntrack {
             Some("events") => {
                 let path = args.word("path, or disable")?;
                 let events = (path != "disable").then(|| path.to_owned());
+                if let Some(expected) = events.as_deref().and_then(|p| file_path(p).err()) {
+                    return Err(args.bad_last("path", expected));
+                }
                 args.end()?;
                 crate::events::listen(cx, events.as_deref()).map_err(CliError::failed)?;
                 Change::Events(events)

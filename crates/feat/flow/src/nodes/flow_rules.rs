@@ -14,16 +14,13 @@ use thalweg_device::SwIfIndex;
 
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
-use thalweg_conntrack::{
-    Batch, Checks, Commit, FirstFragment, Millis, State, Tracked, Tracker, Tuple,
-};
+use thalweg_conntrack::{Batch, Checks, Commit, FirstFragment, Millis, State, Tracked, Tracker};
 use thalweg_graph::{
-    Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, Verdict, clock,
+    Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, PerWorker, Verdict, clock,
 };
 use thalweg_tables::hash::random_seed;
 use thalweg_tables::random::Random;
 use thalweg_tables::snapshot::Snapshot;
-use thalweg_wire::owner;
 
 use crate::QUEUE;
 use crate::expiry::{CHUNK, ExpiryBudget, STEPS};
@@ -34,6 +31,7 @@ use crate::rewrite::{self, End};
 use crate::rule::Ct;
 use crate::rule::classifier::Cache;
 use crate::rule::key::{self, WORDS, Words};
+use crate::spread::{Place, Spread};
 use crate::tables::{Compilation, Published, Step, Tallies};
 
 thalweg_graph::errors! {
@@ -45,6 +43,7 @@ thalweg_graph::errors! {
     TTL_EXPIRED: Error, 257, "flow: TTL expired";
     NO_BUFFERS: Warning, 259, "flow: no buffers for copies";
     TOO_MANY_FRAGMENTS: Error, 259, "flow: too many fragments waiting for the first";
+    NO_TRANSLATION: Error, 258, "flow: no translation";
 }
 
 /// The declaration.
@@ -57,6 +56,7 @@ pub static NODE: NodeDecl = NodeDecl {
             snapshot: cx.shared(),
             tallies: cx.shared(),
             hand_off: cx.hand_off(QUEUE),
+            tracker: cx.control.per_worker(),
             engine: Engine::new(cx.worker, cx.control.config().workers.len()),
         })
     },
@@ -73,6 +73,8 @@ struct FlowRules {
     snapshot: Arc<Snapshot<Published>>,
     tallies: Arc<Tallies>,
     hand_off: HandOff,
+    /// Where the tracker is between frames, for other nodes.
+    tracker: PerWorker<Tracker<{ thalweg_conntrack::IPV4 }>>,
     engine: Engine,
 }
 
@@ -85,15 +87,17 @@ struct Note {
 
 /// The state of a worker.
 pub(crate) struct Engine {
-    pub(crate) worker: usize,
-    workers: usize,
-    /// Created when rules are first in use.
+    /// Which connections it owns.
+    pub(crate) place: Place,
+    /// Created when rules are first in use; here while the node runs.
     pub(crate) tracker: Option<Box<Tracker<{ thalweg_conntrack::IPV4 }>>>,
     /// Whether checksums are verified that the device has not verified.
     pub(crate) verify: bool,
     pub(crate) batch: Batch<{ thalweg_conntrack::IPV4 }>,
     /// The zone of `batch`.
     zone: u16,
+    /// Whether a frame of the batch has an IP header behind more tags than rules read.
+    pub(crate) deep: bool,
     /// For a packet that is tracked in another zone.
     single: Batch<{ thalweg_conntrack::IPV4 }>,
     pub(crate) words: Box<[Words; 256]>,
@@ -152,12 +156,12 @@ pub(crate) fn millis(ticks: u64) -> Millis {
 impl Engine {
     fn new(worker: usize, workers: usize) -> Engine {
         Engine {
-            worker,
-            workers,
+            place: Place { worker, workers, spread: Spread::Tuple },
             tracker: None,
             verify: true,
             batch: Batch::default(),
             zone: 0,
+            deep: false,
             single: Batch::default(),
             words: Box::new([[0; WORDS]; 256]),
             cache: Cache::default(),
@@ -180,6 +184,7 @@ impl Engine {
     /// Reads the headers of a frame, and looks up its connections.
     fn read(&mut self, published: &Published, frame: &Frame) {
         self.batch.clear();
+        (self.place.spread, self.deep) = (published.spread, false);
         let mut tracks = false;
         let tracking = |rx_if| published.set(rx_if).filter(|set| set.tracks);
         let uniform = match frame.rx() {
@@ -211,22 +216,15 @@ impl Engine {
                     let bytes = frame.total_len(at) - l3_at;
                     self.batch.add_ipv4(self.zone, l3, bytes, checks);
                 }
-                None => self.batch.add([0; 2], Default::default()),
+                None => {
+                    self.deep |= key::VLAN.get(&self.words[i]) != 0;
+                    self.batch.add([0; 2], Default::default());
+                }
             }
         }
         if let Some(tracker) = self.tracker.as_ref().filter(|_| tracks) {
             tracker.look_up(&mut self.batch);
         }
-    }
-
-    /// The worker that owns the packet's connection, if it is another one.
-    #[inline]
-    pub(crate) fn owner(&self, hand_off: &HandOff, i: usize) -> Option<usize> {
-        if self.workers < 2 {
-            return None;
-        }
-        let owner = hand_off.owner(self.batch.owner_hash(i)?);
-        (owner != self.worker).then_some(owner)
     }
 
     /// Looks a packet up in a table and applies the rule, up to the end of the path.
@@ -267,6 +265,7 @@ impl Engine {
             return None;
         }
         let set = walk.set;
+        out.why = TABLE_MISS;
         let table = set.table(number)?;
         let rules = set.generation + u64::from(number);
         let rule = match port {
@@ -279,7 +278,7 @@ impl Engine {
             }
         };
         let rule = &table.rules[rule as usize];
-        walk.tallies.0[self.worker].add(rule.slot, walk.bytes);
+        walk.tallies.0[self.place.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
         out.why = DROPPED_BY_RULE;
         for (left, step) in (0..rule.steps.len()).rev().zip(&rule.steps) {
@@ -310,10 +309,10 @@ impl Engine {
         match step {
             Step::Normal => out.send(cx, Verdict::CONTINUE),
             Step::Ct(ct) => return self.ct(cx, walk, ct, words, out),
-            Step::Output(node) => out.send(cx, Verdict::node(*node)),
+            Step::Output(port) => out.send_by(cx, *port),
             Step::InPort => {
-                if let Some(node) = walk.published.output(out.rx_if()) {
-                    out.send(cx, Verdict::node(node));
+                if let Some(port) = walk.published.port(out.rx_if()) {
+                    out.send_by(cx, port);
                 }
             }
             Step::Resubmit(table, port) => {
@@ -387,7 +386,8 @@ impl Engine {
         }
     }
 
-    /// Applies a `ct` action. Returns the next table and the tracking result.
+    /// Applies a `ct` action. Returns the next table and the tracking result. A new connection that
+    /// should be translated and cannot be ends here.
     fn ct(
         &mut self,
         cx: &mut NodeCx<'_>,
@@ -397,8 +397,11 @@ impl Engine {
         out: &mut Outputs<'_>,
     ) -> Option<Next> {
         let mut tracked = self.track(walk.i, ct, out);
-        if ct.nat.is_some() {
-            self.translate(cx, &mut tracked, words, out);
+        if let Some(nat) = &ct.nat {
+            let opens = ct.commit && nat.range.is_some();
+            if (opens && tracked.flow.is_none()) || !self.translate(cx, &mut tracked, words, out) {
+                out.refuse(NO_TRANSLATION);
+            }
             self.tracked = Some((ct.zone, tracked));
         }
         self.notes[walk.i].state = tracked.state;
@@ -413,23 +416,35 @@ impl Engine {
         Next { table, state: tracked.state, zone, mark, label }
     }
 
-    /// Translates a packet of a translated connection.
+    /// Translates a packet of a translated connection. Returns false if it cannot be translated.
     fn translate(
         &mut self,
         cx: &mut NodeCx<'_>,
         tracked: &mut Tracked,
         words: &mut Words,
         out: &mut Outputs<'_>,
-    ) {
-        let (Some(flow), Some(tracker)) = (tracked.flow, self.tracker.as_deref()) else { return };
-        let Some(to) = tracker.translation(flow, tracked.reply) else { return };
+    ) -> bool {
+        let (Some(flow), Some(tracker)) = (tracked.flow, self.tracker.as_deref()) else {
+            return true;
+        };
+        let Some(to) = tracker.translation(flow, tracked.reply) else { return true };
         tracked.state = tracked.state | tracker.translated(flow, tracked.reply);
+        let is_related = tracked.state.contains(State::RELATED);
+        let from = tracker.translation(flow, !tracked.reply).map(|to| to.reversed());
         let partial = out.is_partial();
-        out.change(cx, |data| rewrite::translate(data, &to, partial));
-        if !tracked.state.contains(State::RELATED) {
+        let done = out.change(cx, |data| match from {
+            Some(from) if is_related && self.part == Part::Later => {
+                rewrite::translate_rest(data, &from, &to)
+            }
+            _ => rewrite::translate(data, &to, partial),
+        });
+        if done && is_related {
+            out.note_addresses(words);
+        } else if done {
             rewrite::note(words, &to, self.part == Part::Later);
         }
         self.rewritten = true;
+        done
     }
 
     fn track(&mut self, i: usize, ct: &Ct, out: &Outputs<'_>) -> Tracked {
@@ -462,10 +477,9 @@ impl Engine {
             let tuple = range.and_then(|_| batch.tuple(at));
             let mut reply = None;
             if let (Some(range), Some(tuple)) = (range, tuple) {
-                let place = (self.worker, self.workers);
-                let random = self.random.bits();
+                let (place, random) = (self.place, self.random.bits());
                 reply = range.choose(&tuple, self.salt, random, |reply| {
-                    is_here(reply, place) && !tracker.is_taken(reply, ct.zone)
+                    place.has(reply) && !tracker.is_taken(reply, ct.zone)
                 });
                 if reply.is_none() {
                     tracker.count_reply_taken();
@@ -546,7 +560,7 @@ impl Engine {
         (self.tracked, self.lookups, self.rewritten) = (Some((zone, tracked)), 1, false);
         let mut words = self.words[walk.i];
         self.next(table, zone, &tracked).show(&mut words);
-        let mut out = Outputs::new(p, DROPPED_BY_RULE);
+        let mut out = Outputs::new(p, TABLE_MISS);
         self.table(cx, walk, table, &mut words, &mut out);
         out.verdict()
     }
@@ -560,14 +574,17 @@ impl Engine {
         each: &mut [Verdict],
         (mut at, others): (usize, Rows),
     ) -> FrameVerdict {
-        let tally = &walk.tallies.0[self.worker];
+        let tally = &walk.tallies.0[self.place.worker];
         // Learning an end can narrow the megaflow.
         let mut are_compared = true;
         let mut same = true;
         for i in 0..frame.len() {
             let row = i as u8;
             (walk.i, walk.bytes) = (i, frame.total_len(row) as u64);
-            let owner = self.owner(hand_off, i).filter(|_| walk.set.tracks);
+            let owner = match walk.set.tracks {
+                true => self.owner(hand_off, i, frame.data(row)),
+                false => None,
+            };
             let matches = match are_compared {
                 true => !others.contains(row),
                 false => self.megaflows.get(at).matches(&self.words[i]),
@@ -639,11 +656,6 @@ impl Engine {
     }
 }
 
-/// Returns whether packets with this reply tuple come to this worker of `workers`.
-fn is_here(reply: &Tuple, (worker, workers): (usize, usize)) -> bool {
-    workers < 2 || reply.owner_hash().is_some_and(|hash| owner::share(hash, workers) == worker)
-}
-
 fn set_end(words: &mut Words, source: bool, end: End) {
     match (end, source) {
         (End::Address(to), true) => key::NW_SRC.set(words, to.into()),
@@ -657,8 +669,17 @@ fn mac_bits(mac: &[u8; 6]) -> u64 {
     mac.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
+impl FlowRules {
+    /// Takes the tracker while the node runs.
+    #[inline]
+    fn take(&mut self, cx: &mut NodeCx<'_>) {
+        self.engine.tracker = cx.take_local(self.tracker);
+    }
+}
+
 impl Node for FlowRules {
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        self.take(cx);
         self.engine.now = millis(cx.now());
         // Two steps for each connection that may be created, and some to catch up.
         let more = if self.engine.expiry_pending { STEPS } else { 8 };
@@ -673,13 +694,16 @@ impl Node for FlowRules {
         let i = usize::from(p.index());
         let engine = &mut self.engine;
         engine.notes[i] = Note::default();
+        if set.tracks && engine.place.spread == Spread::One && engine.place.worker != 0 {
+            return self.hand_off.to(0);
+        }
         let bytes = p.total_len() as u64;
         let walk = Walk { published, set, tallies: &self.tallies, bytes, i };
         if engine.batch.has_fragments() && set.tracks {
             return engine.with_fragments(cx, &walk, &self.hand_off, p);
         }
         if set.tracks
-            && let Some(owner) = engine.owner(&self.hand_off, i)
+            && let Some(owner) = engine.owner(&self.hand_off, i, p.data())
         {
             return self.hand_off.to(owner);
         }
@@ -693,10 +717,10 @@ impl Node for FlowRules {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        let FlowRules { snapshot, tallies, hand_off, engine } = self;
+        let FlowRules { snapshot, tallies, hand_off, engine, .. } = self;
         let published = snapshot.load(cx.guard());
         let Some(set) = published.common_set(frame) else { return FrameVerdict::PerPacket };
-        if engine.batch.has_fragments() {
+        if engine.batch.has_fragments() || engine.deep {
             return FrameVerdict::PerPacket;
         }
         let words = &engine.words[..frame.len()];
@@ -706,6 +730,13 @@ impl Node for FlowRules {
         let others = engine.megaflows.get(megaflow).others(words);
         let walk = Walk { published, set, tallies, bytes: 0, i: 0 };
         engine.follow_megaflows(cx, (walk, hand_off), frame, each, (megaflow, others))
+    }
+
+    #[inline]
+    fn end(&mut self, cx: &mut NodeCx<'_>) {
+        if let Some(tracker) = self.engine.tracker.take() {
+            cx.put_local(self.tracker, tracker);
+        }
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, _frame: &Frame, i: u8, out: &mut dyn Write) {
@@ -718,17 +749,21 @@ impl Node for FlowRules {
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         self.engine.now = millis(clock::ticks());
+        self.take(cx);
         match message.downcast::<Order>() {
             Ok(order) => order(&mut self.engine),
             Err(other) => cx.discard(other),
         }
+        self.end(cx);
         self.again(cx);
     }
 
     /// Expires connections in small steps, so that the next packets are hardly delayed.
     fn again(&mut self, cx: &mut NodeCx<'_>) {
         self.engine.now = millis(cx.now());
+        self.take(cx);
         self.engine.expire(cx.now(), STEPS);
+        self.end(cx);
         self.engine.drop_overdue(cx);
         if self.engine.expiry_pending {
             cx.ask_again();

@@ -3,7 +3,8 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod flow_icmp_error;
 pub mod flow_rules;
 
 /// Every graph node, in the order of the files' names.
-pub static NODES: &[&thalweg_graph::NodeDecl] = &[&flow_rules::NODE];
+pub static NODES: &[&thalweg_graph::NodeDecl] = &[&flow_icmp_error::NODE, &flow_rules::NODE];

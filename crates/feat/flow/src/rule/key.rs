@@ -4,7 +4,8 @@ use thalweg_conntrack::State;
 use thalweg_wire::bytes::{self, be48, be64};
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv4::Ipv4View;
-use thalweg_wire::ipv6::{HEADER_LEN, Ipv6View};
+use thalweg_wire::ipv6::Ipv6View;
+use thalweg_wire::packet::{PacketView, Part};
 
 /// Words of a packet's fields: a cache line.
 pub const WORDS: usize = 8;
@@ -140,11 +141,13 @@ fn be32(b: &[u8], at: usize) -> u64 {
 /// an IPv4 header without options, and no tag.
 #[inline]
 fn plain_tcp(h: &[u8; 54], len: usize) -> bool {
+    let headers = 20 + (u64::from(h[46]) >> 2 & 0x3c);
     (be16(h, 12) == u64::from(ether::IPV4))
         & (h[14] == 0x45)
         & (h[23] == 6)
         & (be16(h, 20) & 0x3fff == 0)
-        & (40..=len as u64 - 14).contains(&be16(h, 16))
+        & (h[46] >= 0x50)
+        & (headers..=len as u64 - 14).contains(&be16(h, 16))
 }
 
 /// Reads the fields of an Ethernet frame of `len` bytes received on a port; `frame` are those in
@@ -178,7 +181,10 @@ pub(crate) fn read(in_port: u32, frame: &[u8], len: usize, words: &mut Words) ->
     words[2] = be48(h, 6);
     let (mut kind, mut at) = (be16(h, 12), 14);
     if kind == u64::from(ether::VLAN) || kind == u64::from(ether::QINQ) {
-        let tag = frame.get(14..18)?;
+        let Some(tag) = frame.get(14..18) else {
+            DL_TYPE.set(words, kind);
+            return None;
+        };
         VLAN.set(words, be16(tag, 0) & 0xefff | 0x1000);
         (kind, at) = (be16(tag, 2), 18);
     }
@@ -210,64 +216,40 @@ pub(crate) fn read(in_port: u32, frame: &[u8], len: usize, words: &mut Words) ->
 /// Reads an IPv4 packet of at most `len` bytes.
 #[inline]
 fn ipv4(l3: &[u8], len: usize, words: &mut Words) {
-    let Ok(view) = Ipv4View::parse_prefix(l3) else { return };
-    if usize::from(view.total_len()) > len {
-        return;
-    }
+    let Ok(view) = Ipv4View::parse_chain(l3, len) else { return };
     let ip = view.header();
-    words[1] |= u64::from(ip[9]) << 48 | u64::from(ip[1]) << 56;
-    words[2] |= u64::from(ip[8]) << 56;
     words[3] = be32(ip, 12) << 32 | be32(ip, 16);
-    let part = be16(ip, 6);
-    let later = part & 0x1fff != 0;
-    if part & 0x3fff != 0 {
-        NW_FRAG.set(words, fragment::ANY | if later { fragment::LATER } else { 0 });
-    }
-    if !later {
-        transport(ip[9], view.payload(), words);
-    }
+    packet(&PacketView::of_v4(view), words);
 }
 
 /// Reads an IPv6 packet of at most `len` bytes, behind its extension headers.
 fn ipv6(l3: &[u8], len: usize, words: &mut Words) {
-    let Ok(view) = Ipv6View::parse_prefix(l3) else { return };
-    let Ok(behind) = view.transport() else { return };
-    if HEADER_LEN + usize::from(view.payload_len()) > len {
-        return;
-    }
-    NW_TTL.set(words, view.hop_limit().into());
-    NW_TOS.set(words, view.traffic_class().into());
-    let part = behind.fragment.filter(|f| !f.is_atomic());
-    let later = part.is_some_and(|f| f.offset != 0);
-    if part.is_some() {
-        NW_FRAG.set(words, fragment::ANY | if later { fragment::LATER } else { 0 });
-    }
-    if later {
+    let Ok(view) = Ipv6View::parse_chain(l3, len) else { return };
+    let Some(view) = PacketView::of_v6(view) else { return };
+    packet(&view, words);
+    if view.part() == Part::Later {
         NW_PROTO.set(words, protocol::FRAGMENT.into());
-    } else {
-        NW_PROTO.set(words, behind.protocol.into());
-        transport(behind.protocol, behind.payload, words);
     }
 }
 
-/// Reads a transport header, if it is whole.
+/// Sets the fields of an IP packet but its addresses.
 #[inline]
-fn transport(number: u8, l4: &[u8], words: &mut Words) {
-    let whole = match number {
-        protocol::TCP => 20,
-        protocol::SCTP => 12,
-        protocol::UDP | protocol::ICMP | protocol::IGMP | protocol::ICMPV6 => 8,
-        _ => return,
-    };
-    let Some(h) = l4.first_chunk::<8>().filter(|_| l4.len() >= whole) else { return };
-    match number {
-        protocol::ICMP | protocol::IGMP | protocol::ICMPV6 => {
-            words[4] |= u64::from(h[0]) | u64::from(h[1]) << 16;
-        }
-        _ => words[4] |= be16(h, 0) | be16(h, 2) << 16,
+fn packet(view: &PacketView<'_>, words: &mut Words) {
+    words[1] |= u64::from(view.protocol()) << 48 | u64::from(view.tos()) << 56;
+    words[2] |= u64::from(view.ttl()) << 56;
+    match view.part() {
+        Part::Whole => {}
+        Part::First => NW_FRAG.set(words, fragment::ANY),
+        Part::Later => NW_FRAG.set(words, fragment::ANY | fragment::LATER),
     }
-    if let (protocol::TCP, Some(flags)) = (number, l4.get(13)) {
-        words[4] |= u64::from(*flags) << 48;
+    if let Some((kind, code)) = view.message() {
+        words[4] |= u64::from(kind) | u64::from(code) << 16;
+    } else if matches!(view.protocol(), protocol::TCP | protocol::UDP | protocol::SCTP)
+        && let Some((sport, dport)) = view.ports()
+    {
+        // Rules know the ports of these only, as in Open vSwitch.
+        words[4] |= u64::from(sport) | u64::from(dport) << 16;
+        words[4] |= u64::from(view.tcp_flags().unwrap_or(0)) << 48;
     }
 }
 

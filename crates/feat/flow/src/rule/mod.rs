@@ -5,6 +5,8 @@ pub mod classifier;
 pub mod key;
 mod matching;
 pub mod nat;
+#[cfg(test)]
+mod oracle;
 pub mod set;
 #[cfg(test)]
 mod tests;
@@ -13,6 +15,7 @@ mod unsupported;
 
 pub use action::{Action, Ct};
 pub use matching::Match;
+pub(crate) use nat::Nat;
 pub use text::{Names, Rule, RuleError};
 
 use thalweg_device::SwIfIndex;

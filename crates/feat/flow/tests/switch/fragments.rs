@@ -9,7 +9,7 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::checksum;
 
 /// Cuts a frame into fragments with `each` bytes after the IPv4 header, with valid checksums.
-fn cut(frame: &[u8], each: usize, id: u16) -> Vec<Vec<u8>> {
+pub fn cut(frame: &[u8], each: usize, id: u16) -> Vec<Vec<u8>> {
     let (head, payload) = frame.split_at(34);
     let count = payload.len().div_ceil(each);
     let part = |(n, data): (usize, &[u8])| {
@@ -23,7 +23,7 @@ fn cut(frame: &[u8], each: usize, id: u16) -> Vec<Vec<u8>> {
     payload.chunks(each).enumerate().map(part).collect()
 }
 
-fn summed(mut frame: Vec<u8>) -> Vec<u8> {
+pub fn summed(mut frame: Vec<u8>) -> Vec<u8> {
     frame[24..26].fill(0);
     let header: [u8; 20] = frame[14..34].try_into().unwrap();
     let sum = checksum::ipv4_header(&header);
@@ -41,7 +41,7 @@ fn datagram(there: bool, bytes: usize) -> Vec<u8> {
     packet.payload_len(bytes).build()
 }
 
-fn dropped(lab: &mut Lab, reason: &str) -> u64 {
+pub fn dropped(lab: &mut Lab, reason: &str) -> u64 {
     let text = lab.cli("show errors");
     let lines = text.lines().filter(|line| line.contains(reason));
     lines.filter_map(|line| line.split_whitespace().next()?.parse::<u64>().ok()).sum()

@@ -285,9 +285,16 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// One that keeps its ports' last packets, for a file if the test fails.
+    /// One with at least so many workers that keeps its ports' last packets, for a file if the test
+    /// fails.
     #[allow(dead_code, reason = "benchmarks do without packets")]
     pub fn new(workers: usize, buffers: usize) -> Lab {
+        Lab::with(workers.max(thalweg_testkit::workers()), buffers)
+    }
+
+    /// The same with so many workers.
+    #[allow(dead_code, reason = "benchmarks do without packets")]
+    pub fn with(workers: usize, buffers: usize) -> Lab {
         let mut lab = Lab::without_log(workers, buffers);
         let log = PacketLog::new();
         for world in lab.worlds.iter() {
@@ -310,10 +317,15 @@ impl Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let config = EngineConfig { pool, workers, ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
-        let features: [&Feature; 5] = [
+        let features: [&Feature; 10] = [
             &thalweg_device::FEATURE,
+            &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
             &thalweg_feat_l2::FEATURE,
+            &thalweg_feat_neighbor::FEATURE,
+            &thalweg_feat_arp::FEATURE,
+            &thalweg_feat_ip::FEATURE,
+            &thalweg_feat_ip4::FEATURE,
             &thalweg_feat_flow::FEATURE,
             &LOAD,
         ];

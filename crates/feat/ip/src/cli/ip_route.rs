@@ -25,15 +25,16 @@ impl Command<Control> for IpRoute {
 
     fn usage(&self) -> &'static str {
         "[add|del|replace] [count <n>] <prefix> [table <id>] via <next hop> [<interface> | \
-         next-hop-table <id>] [weight <n>] [via ...] | via <interface> | drop | local | unreachable | prohibit"
+         next-hop-table <id>] [weight <n>] [preference <n>] [via ...] | via <interface> | drop | local | unreachable | prohibit"
     }
 
     fn help(&self) -> &'static str {
         "Add or delete a route, or paths of one\n\
          Host bits of the prefix are ignored. A further path of a route that\n\
-         exists shares its load by weight; `replace' sets all paths at once. A next hop without\n\
+         exists shares its load by weight; of usable paths, only those of the lowest preference\n\
+         take part. `replace' sets all paths at once. A next hop without\n\
          interface is resolved recursively, in the route's table or in `next-hop-table', and follows\n\
-         route changes. `del' without paths deletes\n\
+         route changes; while it leads nowhere, `show ip fib' says why. `del' without paths deletes\n\
          the whole route.\n\
          `count' repeats the command for that many prefixes of the same length, one\n\
          after the other."

@@ -2,9 +2,10 @@
 
 use crate::cli_args;
 use crate::family::version_text;
-use crate::{add_table, del_table};
+use crate::{Ip, add_table, del_table};
 use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -25,14 +26,14 @@ impl<A: Address> Command<Control> for IpTable<A> {
     }
 
     fn usage(&self) -> &'static str {
-        "add|del <id>"
+        "add <id> [name <name>] | del <id>"
     }
 
     fn help(&self) -> &'static str {
         macro_rules! text {
             ($name:literal, $word:literal) => {
                 concat!(
-                    "Add or delete an ",
+                    "Add, name or delete an ",
                     $name,
                     " routing table\n\
                      Table 0 always exists. A table is deleted with all its routes, but not while \
@@ -53,8 +54,22 @@ impl<A: Address> Command<Control> for IpTable<A> {
     ) -> Result<Outcome<Control>, CliError> {
         let del = args.choice("verb", &["add", "del"])? == "del";
         let id = cli_args::table_arg(args)?;
+        let name = if !del && args.keyword("name") { Some(args.word("name")?) } else { None };
+        if let Some(expected) = name.and_then(|name| crate::check_table_name(name).err()) {
+            return Err(args.bad_last("name", expected));
+        }
         args.end()?;
-        let done = if del { del_table::<A>(c, id) } else { add_table::<A>(c, id) };
-        done.map(|()| Outcome::Done).map_err(cli_args::route_failed)
+        // A table that is there can be named, too.
+        let there = name.is_some() && c.state::<Ip<A>>().borrow().table_ids().contains(&id);
+        let done = match (del, there) {
+            (true, _) => del_table::<A>(c, id),
+            (false, true) => Ok(()),
+            (false, false) => add_table::<A>(c, id),
+        };
+        done.map_err(cli_args::route_failed)?;
+        if let Some(name) = name {
+            c.state::<Ip<A>>().borrow_mut().name_table(TableId(id.get()), name);
+        }
+        Ok(Outcome::Done)
     }
 }

@@ -95,13 +95,37 @@ fn every_setting_can_be_undone() {
 }
 
 #[test]
+fn routes_that_lead_nowhere_are_kept_and_say_why() {
+    let mut lab = Lab::new();
+    for (via, why) in [
+        ("172.16.0.1", "next hop 172.16.0.1 is not reachable: no connected subnet"),
+        ("10.0.1.1", "next hop 10.0.1.1 is this router's own address"),
+        ("192.0.2.1", "next hop 192.0.2.1 resolves through itself"),
+    ] {
+        lab.ok(&format!("ip route replace 192.0.2.0/24 via {via}"));
+        let text = lab.cli("show ip fib 192.0.2.0/24");
+        assert!(text.contains("recursive: oper-flags:drop,"), "{text}");
+        assert!(text.contains(&format!("unresolved: {why}")), "{text}");
+        assert!(text.contains("dpo-unreachable"), "{text}");
+    }
+    // One of two paths; the other follows with its subnet.
+    lab.ok("ip route replace 192.0.2.0/24 via 10.0.1.2 via 10.9.0.2 weight 3 preference 1");
+    let text = lab.cli("show ip fib 192.0.2.0/24");
+    assert_eq!(text.matches("unresolved: ").count(), 1, "{text}");
+    assert!(text.contains("weight=3 pref=1"), "{text}");
+    assert!(text.contains("oper-flags:resolved,") && !text.contains("dpo-unreachable"), "{text}");
+    lab.ok("set interface ip address test0 10.9.0.1/24");
+    let text = lab.cli("show ip fib 192.0.2.0/24");
+    assert!(!text.contains("unresolved: "), "{text}");
+    lab.close();
+}
+
+#[test]
 fn mistakes_are_reported() {
     let mut lab = Lab::new();
     lab.ok("ip table add 7");
     let cases = [
-        ("ip route add 192.0.2.0/24 via 172.16.0.1", "next hop 172.16.0.1 is not reachable"),
-        ("ip route add 192.0.2.0/24 via 10.0.1.1", "is this router's own address"),
-        ("ip route add 192.0.2.0/24 via 192.0.2.1", "next hop 192.0.2.1 is not reachable"),
+        ("ip route add 192.0.2.0/24 via 10.0.1.2 preference 256", "a number from 0 to 255"),
         ("ip route add 192.0.2.0/24 via test9", "an interface (did you mean test0"),
         ("ip route add 192.0.2.0/24 via 10.0.1.2 test9", "interface"),
         ("ip route add 192.0.2.0/24", "`via <next hop>'"),

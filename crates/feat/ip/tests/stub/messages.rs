@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::protocol::{STUB_4, STUB_6, lab, leaf};
 use std::net::IpAddr;
-use thalweg_api::types::fib::{FibPath, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::types::{AddressWithPrefix, InterfaceIndex, Prefix};
 use thalweg_device::SwIfIndex;
 use thalweg_device::testing::Lab;
@@ -242,6 +242,54 @@ fn routes_of_the_other_version() {
     assert_eq!(w.lookup("192.0.2.0/24", 1).1.paths[0].proto, FibPathNhProto::IP6);
     let four = vec![via("10.0.0.9", test0.get())];
     assert_eq!(w.change_route(true, false, route(0, "2001:db8:b::/48", four)), 0);
+    w.0.close();
+}
+
+/// What a path says is honoured and dumped, or refused.
+#[test]
+fn each_field_of_a_path_counts() {
+    let mut w = World::new(true);
+    assert_eq!(w.change_address(0, true, false, "10.0.0.1/24"), 0);
+    let test0 = w.0.sw_if(0);
+    let best = FibPath { weight: 3, ..via("10.0.0.2", test0.get()) };
+    let next = FibPath { preference: 1, ..via("10.0.0.3", test0.get()) };
+    let both = vec![best.clone(), next.clone()];
+    assert_eq!(w.change_route(true, false, route(0, "192.0.2.0/24", both)), 0);
+    let shown = |w: &mut World| {
+        let paths = w.lookup("192.0.2.0/24", 1).1.paths;
+        let mut all: Vec<_> = paths.iter().map(|p| (p.preference, p.weight)).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(shown(&mut w), [(0, 3), (1, 1)]);
+    // A path that is added again gets what it says now.
+    let later = vec![FibPath { preference: 2, weight: 9, ..best.clone() }];
+    assert_eq!(w.change_route(true, true, route(0, "192.0.2.0/24", later)), 0);
+    assert_eq!(shown(&mut w), [(1, 1), (2, 9)]);
+    // It is found whatever its share is.
+    assert_eq!(w.change_route(false, true, route(0, "192.0.2.0/24", vec![best.clone()])), 0);
+    assert_eq!(shown(&mut w), [(1, 1)]);
+    // One that leads nowhere yet is kept.
+    let nowhere = vec![via("172.16.0.1", u32::MAX)];
+    assert_eq!(w.change_route(true, true, route(0, "192.0.2.0/24", nowhere)), 0);
+    assert_eq!(shown(&mut w).len(), 2);
+    let refused = [
+        (-9, FibPath { flags: FibPathFlags::RESOLVE_VIA_HOST, ..best.clone() }),
+        (-9, FibPath { rpf_id: 7, ..best.clone() }),
+        (-9, FibPath { n_labels: 1, ..best.clone() }),
+        (-9, FibPath { r#type: FibPathType::CLASSIFY, ..best.clone() }),
+        (-7, FibPath { r#type: FibPathType(99), ..best.clone() }),
+        (-7, FibPath { proto: FibPathNhProto(99), ..best.clone() }),
+        (-7, FibPath { preference: 1, ..drop() }),
+        (-7, FibPath { weight: 2, ..drop() }),
+        (-2, via("10.0.0.2", 77)),
+    ];
+    for (retval, path) in refused {
+        let text = format!("{path:?}");
+        let route = route(0, "198.51.100.0/24", vec![path]);
+        assert_eq!(w.change_route(true, false, route), retval, "{text}");
+    }
+    assert_eq!(w.lookup("198.51.100.0/24", 1).0, -6);
     w.0.close();
 }
 

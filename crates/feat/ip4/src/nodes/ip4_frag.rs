@@ -2,18 +2,21 @@
 //!
 //! Reads: aux (the adjacency). The TTL was decremented before. Next: the adjacency's interface
 //! output, with the link header written. Either all fragments are sent or none, since part of a
-//! packet is useless.
+//! packet is useless. A GSO packet is cut into its segments first, and each of these into fragments,
+//! as its sender's device and a router would have done.
 
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, GsoKind, Lineage, Packet, PktMut};
 use thalweg_fib::{Dpo, DpoTable, EntryState};
 use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_wire::checksum::Checksum;
+use thalweg_wire::gso;
 
 thalweg_graph::errors! {
     FRAGMENTS: Info, 256, "fragments sent";
     NO_BUFFERS: Error, 259, "no buffers for fragments";
-    SUPER: Error, 262, "GSO segments exceed the MTU";
+    SUPER: Error, 275, "invalid GSO request";
     SMALL_MTU: Error, 262, "MTU too small for fragments";
 }
 
@@ -23,8 +26,9 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let (whole, pieces) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 10));
-        Built::node(Ip4Frag { dpos: cx.shared(), whole, pieces })
+        let (whole, pieces) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 12));
+        let segment = Vec::with_capacity(1 << 16);
+        Built::node(Ip4Frag { dpos: cx.shared(), whole, segment, pieces })
     },
     ..NodeDecl::DEFAULT
 };
@@ -33,6 +37,8 @@ struct Ip4Frag {
     dpos: Arc<DpoTable>,
     /// The packet as one slice.
     whole: Vec<u8>,
+    /// One of its segments.
+    segment: Vec<u8>,
     /// Its fragments.
     pieces: Vec<Packet>,
 }
@@ -91,26 +97,57 @@ pub(crate) fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &
     true
 }
 
-impl Ip4Frag {
-    /// Builds the fragments of `whole`; returns the drop reason if they are incomplete.
+/// Calls `emit` with each segment of a GSO packet, until it fails.
+fn segments(
+    packet: &[u8],
+    size: u16,
+    segment: &mut Vec<u8>,
+    mut emit: impl FnMut(&[u8]) -> Result<(), ErrorCode>,
+) -> Result<(), ErrorCode> {
+    let plan = gso::Plan::at(packet, 0, packet.len(), size.into()).map_err(|_| SUPER)?;
+    let header = plan.header_len();
+    let payload = packet.get(header..).ok_or(SUPER)?;
+    for part in plan.segments() {
+        let data = payload.get(part.range()).ok_or(SUPER)?;
+        let mut sum = Checksum::new();
+        sum.add(data);
+        segment.clear();
+        segment.resize(header, 0);
+        plan.write_header(packet, part, sum, segment).map_err(|_| SUPER)?;
+        segment.extend_from_slice(data);
+        emit(segment)?;
+    }
+    Ok(())
+}
+
+/// How fragments leave.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    dpos: &'a DpoTable,
+    dpo: Dpo,
+    state: EntryState,
+    from: Lineage,
+}
+
+impl Way<'_> {
+    /// Builds the fragments of a packet; returns the drop reason if they are incomplete.
     fn cut(
-        &mut self,
+        self,
         cx: &mut NodeCx<'_>,
-        dpo: Dpo,
-        state: EntryState,
-        from: Lineage,
+        packet: &[u8],
+        pieces: &mut Vec<Packet>,
     ) -> Result<(), ErrorCode> {
-        let (entry, link) = (self.dpos.get(dpo), usize::from(state.len));
+        let Way { dpos, dpo, state, from } = self;
+        let (entry, link) = (dpos.get(dpo), usize::from(state.len));
         let mut ok = true;
-        let pieces = &mut self.pieces;
-        let fits = fragments(&self.whole, usize::from(state.mtu), |header, payload| {
+        let fits = fragments(packet, usize::from(state.mtu), |header, payload| {
             let Some(mut p) = ok.then(|| cx.derive(from)).flatten() else {
                 ok = false;
                 return;
             };
             p.set_tx_if(state.tx_if());
             ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
-            let room = p.push(link).map(|room| self.dpos.copy_rewrite(entry, room));
+            let room = p.push(link).map(|room| dpos.copy_rewrite(entry, room));
             ok &= room.is_some();
             pieces.push(p);
         });
@@ -124,11 +161,13 @@ impl Ip4Frag {
 
 impl Node for Ip4Frag {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let mut size = None;
         if p.flags().contains(Flags::OFFLOAD) {
-            if p.meta().offload.gso != GsoKind::None {
-                return Verdict::drop(SUPER);
+            match p.meta().offload {
+                // Segments get checksums of their own.
+                o if o.gso != GsoKind::None => size = Some(o.gso_size),
+                _ => thalweg_device::offload::complete_checksum(&mut p, 0),
             }
-            thalweg_device::offload::complete_checksum(&mut p, 0);
         }
         self.whole.clear();
         for s in p.segments() {
@@ -137,7 +176,15 @@ impl Node for Ip4Frag {
         let dpo = p.aux();
         let entry = self.dpos.get(Dpo(dpo));
         let (state, next) = (entry.state(), entry.next());
-        if let Err(reason) = self.cut(cx, Dpo(dpo), state, p.lineage()) {
+        let way = Way { dpos: &self.dpos, dpo: Dpo(dpo), state, from: p.lineage() };
+        let pieces = &mut self.pieces;
+        let done = match size {
+            None => way.cut(cx, &self.whole, pieces),
+            Some(size) => segments(&self.whole, size, &mut self.segment, |segment| {
+                way.cut(cx, segment, pieces)
+            }),
+        };
+        if let Err(reason) = done {
             self.pieces.drain(..).for_each(|piece| cx.consume(piece));
             return Verdict::drop(reason);
         }

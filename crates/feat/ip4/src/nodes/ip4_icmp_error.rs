@@ -8,7 +8,7 @@ use crate::icmp;
 use crate::tables::Tables;
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Frame, IcmpCause, PktMut};
+use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
 use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::Snapshot;
@@ -49,7 +49,9 @@ struct Ip4IcmpError {
 impl Node for Ip4IcmpError {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let asker = Ipv4View::parse_prefix(p.data());
-        let Some(original) = asker.ok().filter(may_answer_with_error) else {
+        let by_group = p.flags().contains(Flags::GROUP);
+        let may_answer = |packet: &Ipv4View<'_>| !by_group && may_answer_with_error(packet);
+        let Some(original) = asker.ok().filter(may_answer) else {
             cx.count(FORBIDDEN, 1);
             return DROP;
         };

@@ -1,6 +1,6 @@
 //! `ip4-input`: the header checks of RFC 1812 section 5.2.2 and 5.3.
 //!
-//! Reads: rx interface. Trims link-layer padding. Next: the first feature of the `ip4-unicast` arc,
+//! Reads: rx interface. Trims link-layer padding, and marks packets with link-local addresses. Next: the first feature of the `ip4-unicast` arc,
 //! of the `ip4-multicast` arc for packets to a group (class D), or `ip4-lookup`. The TTL is checked
 //! where it is decremented, so packets to the router itself may arrive with TTL 1.
 
@@ -23,6 +23,7 @@ thalweg_graph::errors! {
     SRC_CLASS_E: Error, 295, "ip4 class E source address";
     DST_LOOPBACK: Error, 272, "ip4 loopback destination address";
     DST_ZERO: Error, 298, "ip4 destination address in 0.0.0.0/8";
+    GROUP: Error, 271, "ip4 unicast destination in a link-layer broadcast or multicast";
 }
 
 /// The declaration.
@@ -34,7 +35,7 @@ pub static NODE: NodeDecl = NodeDecl {
     build: |cx| {
         let arc = |name| cx.control.arc(name).unwrap_or(ArcId(u8::MAX));
         let (unicast, multicast) = (arc("ip4-unicast"), arc("ip4-multicast"));
-        Built::node(Ip4Input { unicast, multicast, next: LOOKUP, uniform: false })
+        Built::node(Ip4Input { unicast, multicast, next: LOOKUP, uniform: false, groups: false })
     },
     ..NodeDecl::DEFAULT
 };
@@ -46,6 +47,8 @@ struct Ip4Input {
     /// Next node of the frame's unicast packets, if they share an interface.
     next: Verdict,
     uniform: bool,
+    /// Some packets came to a link-layer group address.
+    groups: bool,
 }
 
 impl Ip4Input {
@@ -77,7 +80,12 @@ struct Checked {
     total: usize,
     /// Whether it is to a group.
     multicast: bool,
+    /// Whether it is from or to a link-local address.
+    local: bool,
 }
+
+/// First bytes of link-local addresses (RFC 3927 section 2.1).
+const LINK_LOCAL: [u8; 2] = [169, 254];
 
 /// Makes the header checks that a router must; returns the first failure.
 #[inline(always)]
@@ -98,17 +106,19 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
         return Err(bad_source(src));
     }
     if dst.wrapping_sub(1) < 223 && dst != 127 {
-        return Ok(Checked { total, multicast: false });
+        let local = src == LINK_LOCAL[0] && h[12..14] == LINK_LOCAL
+            || dst == LINK_LOCAL[0] && h[16..18] == LINK_LOCAL;
+        return Ok(Checked { total, multicast: false, local });
     }
     match dst {
         0 => Err(Verdict::drop(DST_ZERO)),
         127 => Err(Verdict::drop(DST_LOOPBACK)),
-        _ => Ok(Checked { total, multicast: dst & 0xf0 == 0xe0 }),
+        _ => Ok(Checked { total, multicast: dst & 0xf0 == 0xe0, local: false }),
     }
 }
 
 /// Returns the packets of a frame without chains that fail [`check`], have options, or are not to a
-/// unicast address; trims the others.
+/// unicast address, or have a link-local one; trims the others.
 #[inline(always)]
 fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
     let mut rest = Rows::NONE;
@@ -117,6 +127,7 @@ fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
         let total = (w0.shr::<8>() & V::splat(0xff00)) | w0.shr::<24>();
         let len = frame.lens::<V>(at);
         let (from, to) = (first_byte(src), first_byte(dst));
+        let link_local = V::splat(u32::from(u16::from_le_bytes(LINK_LOCAL)));
         let bad = !first_byte(w0).eq(V::splat(0x45))
             | !header_sums([w0, w1, w2, src, dst]).eq(V::splat(0xffff))
             | len.lt(total)
@@ -124,7 +135,9 @@ fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
             | !(from - V::splat(1)).lt(V::splat(223))
             | from.eq(V::splat(127))
             | !(to - V::splat(1)).lt(V::splat(223))
-            | to.eq(V::splat(127));
+            | to.eq(V::splat(127))
+            | low(src).eq(link_local)
+            | low(dst).eq(link_local);
         let bad = bad & there;
         rest.insert_lanes(at, bad);
         if total.eq(len) & there != there {
@@ -165,6 +178,14 @@ fn bad_source(first: u8) -> Verdict {
     })
 }
 
+/// Returns whether a packet came to a link-layer group address, but is to one host (RFC 1812
+/// section 5.3.4, RFC 1122 section 3.3.6).
+#[cold]
+fn is_misdirected(p: &PktMut<'_>) -> bool {
+    let is_broadcast = p.data().get(16..20) == Some(&[255; 4]);
+    p.flags().contains(Flags::GROUP) && !is_broadcast
+}
+
 /// Sum over a header with options, which are otherwise ignored.
 #[cold]
 fn options_sum(data: &[u8]) -> Result<u32, Verdict> {
@@ -183,6 +204,7 @@ fn options_sum(data: &[u8]) -> Result<u32, Verdict> {
 impl Node for Ip4Input {
     #[inline]
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
+        self.groups = frame.flags().contains(Flags::GROUP);
         match frame.rx() {
             Iface::Uniform(rx_if) => {
                 cx.stats().interface(rx_if).ip4.add(frame.len() as u64);
@@ -204,7 +226,7 @@ impl Node for Ip4Input {
 
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let Checked { total, multicast } = match check(&p) {
+        let Checked { total, multicast, local } = match check(&p) {
             Ok(checked) => checked,
             Err(v) => return v,
         };
@@ -213,6 +235,12 @@ impl Node for Ip4Input {
         }
         if multicast {
             return self.start_multicast(cx, p.rx_if());
+        }
+        if self.groups && is_misdirected(&p) {
+            return Verdict::drop(GROUP);
+        }
+        if local {
+            p.mark(Flags::LINK_LOCAL);
         }
         if self.uniform { self.next } else { self.start(cx, p.rx_if()) }
     }
@@ -225,7 +253,7 @@ impl Node for Ip4Input {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        if !self.uniform || frame.flags().contains(Flags::CHAINED) {
+        if !self.uniform || frame.flags().intersects(Flags::CHAINED.union(Flags::GROUP)) {
             return FrameVerdict::PerPacket;
         }
         let rest = check_all::<V>(frame);

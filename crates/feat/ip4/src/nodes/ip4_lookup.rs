@@ -64,14 +64,14 @@ fn hash(packet: &[u8]) -> u32 {
 }
 
 /// Returns the hash of a packet with ports right after its 20 bytes of header, and `None` for any
-/// other.
+/// other, or one too short for a whole TCP header.
 #[inline(always)]
 fn plain_hash(head: &[u8; 24]) -> Option<u32> {
     let word = |i: usize| u32::from_be_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
     let is_plain = head[0] == 0x45
         && word(4) & 0x3fff == 0
         && matches!(head[9], 6 | 17)
-        && word(0) & 0xffff >= 24;
+        && word(0) & 0xffff >= 40;
     let ports = word(20);
     let [src, dst] = [word(12).into(), word(16).into()];
     is_plain.then(|| hash_v4(src, dst, head[9], (ports >> 16) as u16, ports as u16))
@@ -85,11 +85,11 @@ fn plain_hashes<V: Lanes>(frame: &Frame, at: usize) -> (u16, V) {
     let byte = V::splat(0xff);
     let protocol = w2.shr::<8>() & byte;
     let total_len = w0.shr::<24>() | (w0.shr::<8>() & V::splat(0xff00));
-    // Zero if it is so: no options, no fragment, TCP or UDP, and long enough.
+    // Zero if it is so: no options, no fragment, TCP or UDP, and long enough for either header.
     let differs = (w0 & byte) ^ V::splat(0x45)
         | w1 & V::splat(u32::from_le_bytes([0, 0, 0x3f, 0xff]))
         | ((protocol - V::splat(6)) * (protocol - V::splat(17)))
-        | (total_len - V::splat(24)) & V::splat(1 << 31);
+        | (total_len - V::splat(40)) & V::splat(1 << 31);
     let plain = differs.eq(V::splat(0));
     let [a, b, c, d] = FACTORS;
     let h = (src ^ protocol) * V::splat(a);

@@ -28,6 +28,7 @@ thalweg_graph::errors! {
     TOO_BIG: Error, 4, "ip4 MTU exceeded and DF set";
     NO_ROOM: Error, 287, "no headroom for link header";
     DOWN: Error, 331, "next-hop interface is down";
+    LINK_LOCAL: Error, 299, "link-local address: not forwarded";
 }
 
 /// The declaration.
@@ -121,7 +122,11 @@ impl Node for Ip4Rewrite {
                 _ => Verdict::drop(DOWN),
             };
         }
-        let local = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
+        let flags = if p.may_have_flags() { p.flags() } else { Flags::empty() };
+        let local = flags.contains(Flags::LOCAL);
+        if flags.contains(Flags::LINK_LOCAL) && !local {
+            return Verdict::drop(LINK_LOCAL);
+        }
         if !local && !decrement_ttl(p.data_mut()) {
             return icmp::request_error(cx, &mut p, Cause::TTL_EXCEEDED, TTL, ICMP_ERROR);
         }
@@ -156,7 +161,8 @@ impl Node for Ip4Rewrite {
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        if frame.flags().intersects(Flags::LOCAL.union(Flags::CHAINED)) {
+        const RARE: Flags = Flags::LOCAL.union(Flags::CHAINED).union(Flags::LINK_LOCAL);
+        if frame.flags().intersects(RARE) {
             return FrameVerdict::PerPacket;
         }
         if self.used {

@@ -7,6 +7,7 @@ mod forwarding;
 mod icmp;
 mod kernels;
 mod lab;
+mod links;
 mod local;
 mod midchain;
 mod paths;

@@ -75,8 +75,10 @@ fn next_hops_are_resolved_in_the_table_that_is_named() {
     lab.ok("ip table add 7\nip route add 99.0.0.0/8 via 10.0.2.3 test2");
     lab.ok("ip route add 99.1.0.0/16 table 7 via 10.0.1.2 test1");
     let before = objects(&lab);
-    let refused = lab.cli("ip route add 48.0.0.0/8 via 98.0.0.1 next-hop-table 7");
-    assert!(refused.contains("not reachable"), "{refused}");
+    lab.ok("ip route add 48.0.0.0/8 via 98.0.0.1 next-hop-table 7");
+    let kept = lab.cli("show ip fib 48.0.0.0/8");
+    assert!(kept.contains("unresolved: next hop 98.0.0.1 is not reachable in table 7"), "{kept}");
+    lab.ok("ip route del 48.0.0.0/8");
     lab.ok("ip route add 48.0.0.0/8 via 99.1.0.1 next-hop-table 7");
     let pass = |lab: &mut Lab, n, host| {
         lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), [48, 0, 0, 1].into(), 8).build())]);

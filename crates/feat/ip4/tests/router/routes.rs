@@ -598,13 +598,10 @@ fn change(
         Change::Set(i, j) => {
             let (p, paths) = &choices()[*i];
             let path = paths[j % paths.len()];
-            let known = model.get(p) == Some(&vec![path]);
-            let ok = known || resolve(model, *test2, &path, 8).is_some();
+            // Whether it leads anywhere or not.
             let done = add_route(&mut lab.c, TableId(0), *p, vec![path], true);
-            prop_assert_eq!(done.is_ok(), ok, "{:?}", done);
-            if ok {
-                model.insert(*p, vec![path]);
-            }
+            prop_assert!(done.is_ok(), "{:?}", done);
+            model.insert(*p, vec![path]);
         }
         Change::Delete(i) => {
             let p = choices()[*i].0;
@@ -664,15 +661,11 @@ fn recursive_routes_are_always_as_if_resolved_from_scratch() {
 }
 
 #[test]
-fn next_hops_that_lead_nowhere_are_refused() {
+fn next_hops_that_can_never_lead_anywhere_are_refused() {
     let mut lab = Lab::new();
     let mut add =
         |p: &str, path: Path| add_route(&mut lab.c, TableId(0), prefix(p), vec![path], false);
     let via = |a: [u8; 4]| Path::via(a, None);
-    let wrong = add("192.0.2.0/24", via([172, 16, 0, 1]));
-    assert!(matches!(wrong, Err(RouteError::Rib(RibError::Unreachable(_)))), "{wrong:?}");
-    let wrong = add("192.0.2.0/24", via([10, 0, 1, 1]));
-    assert!(matches!(wrong, Err(RouteError::Rib(RibError::Own(_)))), "{wrong:?}");
     let wrong = add("192.0.2.0/24", Path::via([10, 0, 1, 2], Some(SwIfIndex(99))));
     assert!(matches!(wrong, Err(RouteError::Rib(RibError::Device(_)))), "{wrong:?}");
     assert!(add("192.0.2.0/24", via([10, 0, 1, 2])).is_ok());

@@ -52,7 +52,11 @@ impl Command<Control> for CreateBridgeDomain {
         while let Some(option) = args.one_of(OPTIONS)? {
             match option {
                 "del" => del = true,
-                "bd-tag" => tag = Some(args.word("tag")?.to_owned()),
+                "bd-tag" => {
+                    let word = args.word("tag")?;
+                    crate::check_tag(word).map_err(failed)?;
+                    tag = Some(word.to_owned());
+                }
                 "mac-age" => {
                     let minutes = args.u8("minutes")?;
                     changes.push(Box::new(move |s| s.mac_age = minutes));

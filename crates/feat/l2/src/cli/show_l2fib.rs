@@ -134,7 +134,7 @@ impl Query {
         let ((total, learned), counts) = (all.count(), all.counts());
         let events = json!({
             "learned": counts.learned, "moved": counts.moved, "aged": counts.aged,
-            "refused": counts.refused,
+            "refused": counts.refused, "untold": counts.untold,
         });
         let numbers = [
             ("total", json!(total)),

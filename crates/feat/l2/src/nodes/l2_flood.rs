@@ -2,7 +2,9 @@
 //!
 //! Reads: rx interface, destination address. Writes: tx interface, for sub-interfaces. Marks
 //! packets to broadcast and multicast addresses and counts them as received. The first port gets
-//! the frame itself, each of the others a copy. Next: the ports' output nodes.
+//! the frame itself, each of the others a copy. Next: the ports' output nodes. Frames to addresses
+//! that no bridge forwards (IEEE 802.1Q-2018 section 8.6.3) are dropped: protocols of one link,
+//! such as LACP, LLDP, pause and spanning trees.
 
 use crate::L2Table;
 use crate::trace::addresses;
@@ -18,6 +20,7 @@ thalweg_graph::errors! {
     COPIES: Info, 256, "copies sent";
     NO_BUFFERS: Warning, 259, "copies not sent: no buffers";
     NO_PORT: Error, 267, "no ports to flood to";
+    RESERVED: Info, 294, "link-local group address: not bridged";
 }
 
 /// The declaration.
@@ -34,6 +37,11 @@ struct L2Flood {
     to: Vec<(NodeId, SwIfIndex)>,
 }
 
+/// Returns whether an address is one of those of IEEE 802.1Q-2018, table 8-1: of one link.
+fn is_reserved(dst: [u8; 6]) -> bool {
+    matches!(dst, [0x01, 0x80, 0xc2, 0x00, 0x00, 0x00..=0x0f])
+}
+
 impl Node for L2Flood {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let rx_if = p.rx_if();
@@ -41,6 +49,9 @@ impl Node for L2Flood {
             && dst[0] & 1 != 0
         {
             cx.stats().interface(rx_if).received_by_group(dst, p.total_len() as u64);
+            if is_reserved(dst) {
+                return Verdict::drop(RESERVED);
+            }
             p.mark(Flags::MULTICAST);
         }
         {

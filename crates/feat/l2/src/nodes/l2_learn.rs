@@ -31,10 +31,14 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     build: |cx| {
         let learning = cx.shared::<Learning>();
+        let seen = match learning.worker() {
+            Ok(seen) => seen,
+            Err(e) => return Built::Refused(format!("marks of seen addresses: {e}")),
+        };
         Built::node(L2Learn {
             table: cx.shared(),
             macs: cx.shared(),
-            seen: learning.worker(),
+            seen,
             topic: learning.topic,
             reported: Box::new([LastReport::default(); REPORT_SLOTS]),
             pause: clock::ticks_in(REPORT_INTERVAL),

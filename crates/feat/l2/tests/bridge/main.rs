@@ -123,6 +123,57 @@ fn addresses_move_and_are_flushed() {
     lab.close();
 }
 
+/// Reports of workers that the main thread reads once the port has gone down.
+#[test]
+fn what_was_heard_before_a_port_went_down_is_not_learned() {
+    let mut lab = lab(3);
+    for comes_back in [false, true, false] {
+        for n in 0..50 {
+            lab.deliver(1, vec![frame(BROADCAST, host_mac(n), 50)]);
+        }
+        // Workers have seen them, and the main thread has not.
+        lab.c.sync();
+        lab.c.sync();
+        lab.up(1, false);
+        if comes_back {
+            lab.up(1, true);
+        }
+        for _ in 0..20 {
+            lab.c.run_once(Some(Duration::from_millis(1)));
+        }
+        lab.settle();
+        known(&mut lab, 0);
+        lab.up(1, true);
+        known_again(&mut lab, 1, |lab| lab.receive(1, vec![frame(BROADCAST, host_mac(1), 50)]));
+        lab.ok("clear l2fib");
+        known(&mut lab, 0);
+    }
+    lab.sent();
+    lab.close();
+}
+
+/// IEEE 802.1Q-2018, table 8-1: pause, LACP, spanning trees, LLDP and the like.
+#[test]
+fn frames_for_one_link_are_not_bridged() {
+    let mut lab = lab(3);
+    let group = |last| [0x01, 0x80, 0xc2, 0, 0, last];
+    for last in 0..16 {
+        lab.receive(0, vec![frame(group(last), host_mac(1), 50)]);
+        assert!(sent_to(&mut lab).is_empty(), "{last}");
+        assert_eq!(
+            lab.count("l2-flood", "link-local group address: not bridged"),
+            u64::from(last) + 1
+        );
+    }
+    lab.receive(0, vec![frame(group(16), host_mac(1), 50)]);
+    assert_eq!(sent_to(&mut lab), [1, 2]);
+    // A cross connect is a wire.
+    lab.ok("set interface l2 xconnect test0 test1");
+    lab.receive(0, vec![frame(group(2), host_mac(1), 50)]);
+    assert_eq!(sent_to(&mut lab), [1]);
+    lab.close();
+}
+
 #[test]
 fn settings_take_effect() {
     let mut lab = lab(3);

@@ -32,7 +32,7 @@ fn two(outer: VlanTag, inner: VlanTag) -> TagMatch {
 }
 
 fn lab(workers: usize) -> Lab {
-    let features: [&Feature; 8] = [
+    let features: [&Feature; 9] = [
         &thalweg_device::FEATURE,
         &thalweg_fib::FEATURE,
         &thalweg_feat_ethernet::FEATURE,
@@ -41,6 +41,7 @@ fn lab(workers: usize) -> Lab {
         &thalweg_feat_ip::FEATURE,
         &thalweg_feat_ip4::FEATURE,
         &thalweg_feat_l2::FEATURE,
+        &thalweg_feat_pcap::FEATURE,
     ];
     Lab::new(&features, workers, 4096, 3)
 }
@@ -248,6 +249,42 @@ fn layers_two_and_three_share_a_port() {
     lab.close();
 }
 
+/// Broadcasts of a bridged sub-interface are its port's, too.
+#[test]
+fn broadcasts_are_counted_for_the_port_as_well() {
+    let mut lab = lab(1);
+    let bridged = sub(&mut lab, 0, 50, one(50));
+    for port in ["test0.50", "test1"] {
+        lab.ok(&format!("set interface l2 bridge {port} 10"));
+    }
+    let mut bytes = ipv4(0, 9, &[dot1q(50)], &udp(ip(1, 9), ip(1, 255), 4));
+    bytes[..6].fill(0xff);
+    let (port, other) = (lab.sw_if(0), lab.sw_if(1));
+    let counted = |lab: &Lab, sw_if| {
+        let t = lab.c.interface_totals(sw_if);
+        [t.rx_broadcast, t.tx_broadcast]
+    };
+    for (n, captured) in [(1, false), (60, false), (1, true), (60, true)] {
+        if captured && n == 1 {
+            // Packets that a tap looks at go another way.
+            lab.ok("pcap trace rx max 10 intfc test0.50");
+        }
+        let before = [port, bridged, other].map(|sw_if| counted(&lab, sw_if));
+        lab.receive(0, vec![bytes.clone(); n]);
+        let after = [port, bridged, other].map(|sw_if| counted(&lab, sw_if));
+        let n = n as u64;
+        let [[rx, _], [rx_sub, _], [_, tx]] = before;
+        let expected = (rx + n, rx_sub + n, tx + n);
+        assert_eq!((after[0][0], after[1][0], after[2][1]), expected);
+        lab.receive(1, vec![bytes.clone(); n as usize]);
+        for sw_if in [port, bridged] {
+            assert_eq!(counted(&lab, sw_if)[1], n + after[0][1]);
+        }
+        lab.sent();
+    }
+    lab.close();
+}
+
 #[test]
 fn broken_and_unknown_tags_are_counted_drops() {
     let (mut lab, ways) = routed(1);
@@ -271,14 +308,15 @@ fn broken_and_unknown_tags_are_counted_drops() {
         lab.receive(0, vec![bytes; 2]);
     }
     assert_eq!(count(&lab, "frame too short"), 36);
-    // The port has what is tagged with priority only; without sub-interfaces it takes no tags.
+    // The port has what is tagged with priority only, with sub-interfaces and without.
     lab.receive(0, vec![ipv4(0, 9, &[dot1q(0)], &packet)]);
     assert_eq!(counts(&lab, lab.sw_if(0))[0], 20 + 36 + 1);
     assert_eq!(lab.c.interface_totals(lab.sw_if(0)).ip4, 1);
     let before = count(&lab, "unknown vlan");
     interface::delete(&mut lab.c, default).expect("delete");
     lab.receive(2, vec![ipv4(2, 9, &[dot1q(0)], &packet), ipv4(2, 9, &[dot1q(5)], &packet)]);
-    assert_eq!(count(&lab, "unknown vlan") - before, 2);
+    assert_eq!(count(&lab, "unknown vlan") - before, 1);
+    assert_eq!(lab.c.interface_totals(lab.sw_if(2)).ip4, 1);
     // One that is down takes nothing.
     let down = interface::find(&lab.c, "test0.10").expect("it");
     interface::set_admin(&mut lab.c, down, false).expect("down");

@@ -38,6 +38,10 @@ fn handle(
     let keeps = (rq.ip_address.0.into(), rq.port);
     let mut m = mapping(c, rq.flags, keeps, keeps, rq.sw_if_index, rq.protocol, rq.vrf_id)?;
     m.identity = true;
+    if !rq.is_add {
+        // Which one goes, addresses and ports say.
+        (m.mapping.twice, m.mapping.out2in_only) = Default::default();
+    }
     add_del(c, m, rq.is_add)?;
     Ok(Nat44AddDelIdentityMappingReply)
 }

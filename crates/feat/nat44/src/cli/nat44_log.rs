@@ -5,6 +5,7 @@ use crate::log::{Collector, RATE, Target};
 use crate::state;
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::file_path;
 use thalweg_graph::Control;
 
 /// `nat44 log`
@@ -37,7 +38,13 @@ impl Command<Control> for Nat44Log {
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let target = match args.choice("target", &["file", "syslog", "ipfix", "off"])? {
-            "file" => Some(Target::File(PathBuf::from(args.word("file")?))),
+            "file" => {
+                let path = args.word("file")?;
+                if let Err(expected) = file_path(path) {
+                    return Err(args.bad_last("file", expected));
+                }
+                Some(Target::File(PathBuf::from(path)))
+            }
             "syslog" => {
                 let expected = "an address and a port, such as 192.0.2.1:514";
                 Some(Target::Syslog(args.parsed("collector", expected)?))

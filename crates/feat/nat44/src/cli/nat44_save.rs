@@ -4,6 +4,7 @@ use crate::cli_support::{Storing, stored};
 use crate::store;
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_config::declare::file_path;
 use thalweg_graph::Control;
 
 /// `nat44 save`
@@ -42,6 +43,9 @@ impl Command<Control> for Nat44Save {
             args.end()?;
             let work = store::save(c, &file).map_err(stored)?;
             return Ok(Outcome::pending(Storing(work)));
+        }
+        if let Some(expected) = file.to_str().and_then(|f| file_path(f).err()) {
+            return Err(args.bad("file", expected));
         }
         let seconds = args.number("seconds", 1, 86_400)? as u32;
         args.end()?;

@@ -32,7 +32,7 @@ impl Command<Control> for NatMssClamping {
     ) -> Result<Outcome<Control>, CliError> {
         let mss = match args.keyword("disable") {
             true => 0,
-            false => args.number("segment size", 64, 65_535)? as u16,
+            false => args.number("segment size", state::MIN_MSS.into(), 65_535)? as u16,
         };
         args.end()?;
         state::set_mss(c, mss).map_err(failed)?;

@@ -1,5 +1,6 @@
 //! `show nat44 addresses`.
 
+use crate::pool::SPACES;
 use crate::{Nat44, view};
 use serde_json::json;
 use std::net::Ipv4Addr;
@@ -40,22 +41,24 @@ impl Command<Control> for ShowNat44Addresses {
                 "NAT44 pool addresses:"
             });
             for a in nat.all_addresses().iter().filter(|a| a.twice == twice) {
-                let mine =
-                    |b: &&(u32, bool, [u32; 3])| (Ipv4Addr::from(b.0), b.1) == (a.address, twice);
-                let all = workers.iter().flat_map(|w| w.busy.iter()).filter(mine);
-                let busy = all.fold([0; 3], |s, b| [s[0] + b.2[0], s[1] + b.2[1], s[2] + b.2[2]]);
+                let all = workers.iter().flat_map(|w| w.busy.iter());
+                let mine = all.filter(|b| (Ipv4Addr::from(b.0), b.1) == (a.address, twice));
+                let [tcp, udp, icmp, other] =
+                    mine.fold([0; SPACES], |sum, b| std::array::from_fn(|i| sum[i] + b.2[i]));
                 out.line(a.address);
                 match a.table {
                     Some(table) => out.line(format_args!("  tenant VRF: {table}")),
                     None => out.line("  tenant VRF independent"),
                 }
-                let [tcp, udp, icmp] = busy;
                 for (n, name) in [(udp, "udp"), (tcp, "tcp"), (icmp, "icmp")] {
                     out.line(format_args!("  {n} busy {name} ports"));
                 }
+                if other > 0 {
+                    out.line(format_args!("  {other} busy ports of other protocols"));
+                }
                 rows.push(json!({
                     "address": a.address.to_string(), "twice-nat": twice, "tenant-vrf": a.table.map(TableId::get),
-                    "busy": { "tcp": tcp, "udp": udp, "icmp": icmp },
+                    "busy": { "tcp": tcp, "udp": udp, "icmp": icmp, "other": other },
                 }));
             }
         }

@@ -8,6 +8,7 @@ use crate::worker::Sweep;
 use std::net::Ipv4Addr;
 use thalweg_device::interface;
 use thalweg_graph::Control;
+use thalweg_wire::ip::protocol;
 
 /// Maximum number of static mappings.
 pub const MAX_MAPPINGS: usize = 1 << 20;
@@ -34,19 +35,57 @@ fn same_external(a: &StaticMapping, b: &StaticMapping) -> bool {
     key(a) == key(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
 }
 
+/// Longest affinity of a load-balancing mapping, in seconds: one day.
+pub const MAX_AFFINITY: u32 = 86_400;
+
+/// Checks that a mapping is one that the commands can express, and therefore a document.
+fn check(new: &StaticMapping) -> Result<(), NatError> {
+    let invalid = |text: String| Err(NatError::Invalid(text));
+    let m = &new.mapping;
+    let has_ports = m.protocol != 0 && m.protocol != protocol::ICMP;
+    let plain = m.twice == TwiceNat::Never && !m.out2in_only && m.exact.is_none();
+    if new.identity && !plain {
+        return invalid("an identity mapping takes no flags: nothing of it is translated".into());
+    }
+    if m.protocol == 0 && m.twice != TwiceNat::Never {
+        return invalid("twice-nat requires a protocol and ports".into());
+    }
+    if m.exact.is_some() && m.twice == TwiceNat::Never {
+        return invalid("`exact` requires twice-nat or self-twice-nat".into());
+    }
+    if m.affinity > MAX_AFFINITY || (m.affinity != 0 && m.backends.is_empty()) {
+        let text = format!("the affinity must be up to {MAX_AFFINITY} s, not {}", m.affinity);
+        return invalid(text);
+    }
+    let has_local = m.backends.is_empty() && !new.identity;
+    if has_ports && (m.external_port == 0 || has_local && m.local_port == 0) {
+        return invalid("ports must be between 1 and 65535, not 0".into());
+    }
+    if !m.backends.is_empty() && !has_ports {
+        return invalid("load balancing requires TCP or UDP and a port".into());
+    }
+    m.backends.iter().try_for_each(check_backend)
+}
+
+fn check_backend(b: &Backend) -> Result<(), NatError> {
+    check_table(b.table)?;
+    match (b.port, b.share) {
+        (0, _) => Err(NatError::Invalid("ports must be between 1 and 65535, not 0".into())),
+        (_, 0) => Err(NatError::Invalid("the share must be between 1 and 255, not 0".into())),
+        _ => Ok(()),
+    }
+}
+
 /// Adds a static mapping.
 ///
 /// # Errors
 /// [`NatError`].
 pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> {
+    check(&new)?;
     ensure(c)?;
     check_table(new.mapping.table)?;
     if let Some(sw_if) = new.external_if {
         interface::view(c, sw_if)?;
-    }
-    if new.mapping.exact.is_some() && new.mapping.twice == TwiceNat::Never {
-        let text = "`exact` requires twice-nat or self-twice-nat";
-        return Err(NatError::Invalid(text.into()));
     }
     let nat = c.state::<Nat44>();
     {
@@ -91,7 +130,9 @@ pub fn set_backend(
     backend: Backend,
     add: bool,
 ) -> Result<(), NatError> {
-    check_table(backend.table)?;
+    if add {
+        check_backend(&backend)?;
+    }
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();

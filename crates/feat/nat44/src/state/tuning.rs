@@ -34,11 +34,18 @@ pub fn set_forwarding(c: &mut Control, on: bool) -> Result<(), NatError> {
     Ok(())
 }
 
+/// Smallest MSS that connections can be limited to, in bytes.
+pub const MIN_MSS: u16 = 64;
+
 /// Sets the MSS limit for SYNs; 0 = none.
 ///
 /// # Errors
-/// [`NatError::Memory`].
+/// [`NatError::Invalid`] below [`MIN_MSS`]; [`NatError::Memory`].
 pub fn set_mss(c: &mut Control, mss: u16) -> Result<(), NatError> {
+    if mss != 0 && mss < MIN_MSS {
+        let text = format!("the MSS must be between {MIN_MSS} and 65535, not {mss}");
+        return Err(NatError::Invalid(text));
+    }
     ensure(c)?;
     c.state::<Nat44>().borrow_mut().mss = mss;
     publish(c);

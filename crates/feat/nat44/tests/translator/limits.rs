@@ -14,7 +14,7 @@ fn ports(n: &mut Nat, host: u8, from: std::ops::Range<u16>) -> Vec<u16> {
 
 #[test]
 fn ports_are_those_of_the_algorithm() {
-    let mut n = Nat::new();
+    let mut n = Nat::of(1);
     n.lab.ok("nat addr-port-assignment-alg default");
     assert!(ports(&mut n, 2, 1..9).iter().all(|p| *p >= 1024));
     n.lab.ok("nat addr-port-assignment-alg port-range 2000 - 2019");
@@ -65,7 +65,7 @@ fn sessions_per_host_are_limited() {
     n.lab.c.sync();
     assert_eq!(ports(&mut n, 3, 1..9).len(), 5);
     assert_eq!(ports(&mut n, 2, 10..20).len(), 2);
-    let reason = "max user or VRF sessions exceeded";
+    let reason = "max user sessions exceeded";
     assert_eq!(n.lab.count("nat44-ed-in2out", reason), 3 + 8);
     // One session less, one more.
     n.lab.ok("nat44 del session in 10.0.0.2:1 udp external-host 198.51.100.7:53");
@@ -133,7 +133,7 @@ fn exhaustion_is_reported() {
         }
     };
     let notice = |n: &mut Nat, template| notice_when(n, template, &mut |_| ());
-    let mut n = Nat::new();
+    let mut n = Nat::of(1);
     n.know(3..5);
     n.lab.ok(&format!("nat44 log ipfix {to}\nset nat44 session limit 2 per-host"));
     n.lab.c.sync();

@@ -13,6 +13,7 @@ mod mappings;
 mod nat;
 mod output;
 mod owners;
+mod protocols;
 mod requirements;
 mod rfc;
 mod sessions;

@@ -64,7 +64,7 @@ pub struct Nat {
 
 impl Nat {
     pub fn new() -> Nat {
-        Nat::of(1)
+        Nat::of(thalweg_testkit::workers())
     }
 
     pub fn of(workers: usize) -> Nat {

@@ -181,3 +181,40 @@ fn tables_by_default() {
     assert!(text.contains("inside-vrf 7 outside-vrf 9 (disable it to have others)"), "{text}");
     n.close();
 }
+
+/// A host in table 7 and a server in table 8, which is called by its external address.
+#[test]
+fn inside_hosts_of_different_tables_meet_by_external_address() {
+    for workers in [1, 2] {
+        let mut n = nat(workers);
+        n.lab.ok("nat44 plugin disable\n\
+             set interface ip address del test2 all\n\
+             ip table add 8\n\
+             set interface ip table test2 8\n\
+             set interface ip address test2 10.0.2.1/24\n\
+             nat44 plugin enable sessions 1000\n\
+             nat44 add address 192.0.2.1\n\
+             set interface nat44 in test0 out test1\n\
+             set interface nat44 in test2\n\
+             nat44 add static mapping tcp local 10.0.2.2 8080 external 192.0.2.1 80 vrf 8");
+        let mac = host_mac(2, 2).0.map(|b| format!("{b:02x}")).join(":");
+        n.lab.ok(&format!("set ip neighbor test2 10.0.2.2 {mac} static"));
+        n.lab.c.sync();
+        let server = (ip(2, 2), 8080);
+        let call = n.one(0, 2, tcp(HOST, (SHARED, 80), SYN));
+        assert_eq!((call.src(), call.dst(), call.ports().1), (SHARED, server.0, server.1));
+        let caller = (SHARED, call.ports().0);
+        for flags in [SYN | ACK, ACK, ACK] {
+            let answer = n.one(2, 0, tcp(server, caller, flags));
+            assert_eq!((answer.src(), answer.dst()), (SHARED, HOST.0));
+            assert_eq!(answer.ports(), (80, HOST.1));
+            let more = n.one(0, 2, tcp(HOST, (SHARED, 80), ACK));
+            assert_eq!(
+                (more.src(), more.dst(), more.ports()),
+                (SHARED, server.0, (caller.1, 8080))
+            );
+        }
+        assert_eq!(n.sessions().len(), 2);
+        n.close();
+    }
+}

@@ -41,6 +41,9 @@ fn handle(c: &mut Control, rq: IpNeighborAddDel) -> Result<IpNeighborAddDelReply
         neighbors::remove(c, SwIfIndex(sw_if), ip)?;
         return Ok(IpNeighborAddDelReply::default());
     }
+    if rq.neighbor.flags.0 & !(IpNeighborFlags::STATIC.0 | IpNeighborFlags::NO_FIB_ENTRY.0) != 0 {
+        return Err(Retval::INVALID_VALUE.because("flags are 1 (static) and 2 (no host route)"));
+    }
     let flags = NeighborFlags {
         is_static: rq.neighbor.flags.has(IpNeighborFlags::STATIC),
         no_fib_entry: rq.neighbor.flags.has(IpNeighborFlags::NO_FIB_ENTRY),

@@ -1,9 +1,10 @@
 //! `ip_neighbor_flush`: flushes dynamic neighbours.
 
 use crate::api_types::{IP_NEIGHBOR, config};
-use crate::neighbors;
+use crate::{Family, neighbors};
 use thalweg_api::types::{AddressFamily, InterfaceIndex};
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Later, Message, Retval};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 /// Flushes dynamic neighbours.
@@ -19,14 +20,24 @@ pub struct IpNeighborFlush {
 
 /// The service.
 pub static SERVICE: Call<Control, IpNeighborFlush, IpNeighborFlushReply> =
-    Call::new(&IP_NEIGHBOR, handle);
+    Call::later(&IP_NEIGHBOR, handle);
 
-fn handle(c: &mut Control, rq: IpNeighborFlush) -> Result<IpNeighborFlushReply, Retval> {
+fn handle(c: &mut Control, rq: IpNeighborFlush, later: Later<IpNeighborFlushReply>) {
+    match which(c, &rq) {
+        Ok((one, family)) => {
+            let done = move |_| later.answer(0, &IpNeighborFlushReply);
+            neighbors::flush_then(c, one, Some(family), done);
+        }
+        Err(retval) => later.answer(retval.0, &IpNeighborFlushReply),
+    }
+}
+
+/// The interface (`None`: all) and the family to flush.
+fn which(c: &Control, rq: &IpNeighborFlush) -> Result<(Option<SwIfIndex>, Family), Retval> {
     let (family, _) = config(c, rq.af)?;
     let one = match rq.sw_if_index {
         InterfaceIndex::NONE => None,
         index => Some(thalweg_device::api_types::view(c, index)?.sw_if),
     };
-    neighbors::flush(c, one, Some(family));
-    Ok(IpNeighborFlushReply)
+    Ok((one, family))
 }

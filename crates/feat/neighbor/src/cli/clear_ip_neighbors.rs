@@ -2,7 +2,9 @@
 
 use crate::{args, neighbors};
 use serde_json::json;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
 use thalweg_graph::Control;
 
 /// `clear ip neighbors [<interface>]`
@@ -36,15 +38,36 @@ impl Command<Control> for ClearIpNeighbors {
     ) -> Result<Outcome<Control>, CliError> {
         let only = if args.is_empty() { None } else { Some(args::interface(c, args)?) };
         args.end()?;
-        let n = neighbors::flush(c, only, None);
-        out.json(json!({ "flushed": n }));
-        Ok(Outcome::Done)
+        let total = Arc::new(OnceLock::new());
+        let told = Arc::clone(&total);
+        neighbors::flush_then(c, only, None, move |n| _ = told.set(n));
+        match total.get().copied() {
+            Some(n) => {
+                out.json(json!({ "flushed": n }));
+                Ok(Outcome::Done)
+            }
+            None => Ok(Outcome::pending(AwaitFlush(total))),
+        }
     }
 
     fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
         if before.is_empty() { args::interfaces(c) } else { Vec::new() }
     }
 }
+
+/// Waits until many neighbours are gone.
+struct AwaitFlush(Arc<OnceLock<usize>>);
+
+impl Task<Control> for AwaitFlush {
+    fn poll(&mut self, _: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
+        let Some(n) = self.0.get().copied() else { return TaskPoll::At(now + POLL) };
+        out.json(json!({ "flushed": n }));
+        TaskPoll::Done
+    }
+}
+
+/// How often a command that waits for a flush looks.
+const POLL: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {

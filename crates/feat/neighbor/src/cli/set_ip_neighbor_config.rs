@@ -1,7 +1,7 @@
 //! `set ip neighbor-config`: settings of the neighbour table.
 
 use crate::neighbors::{self, Neighbors};
-use crate::{Family, MAX_LIMIT};
+use crate::{Family, MAX_AGE, MAX_LIMIT};
 use serde_json::json;
 use std::time::Duration;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -13,8 +13,6 @@ pub struct SetIpNeighborConfig;
 /// The command.
 pub static COMMAND: SetIpNeighborConfig = SetIpNeighborConfig;
 
-/// One day; age 0 disables aging altogether.
-const MAX_AGE_S: u64 = 86_400;
 const WORDS: &[&str] = &["limit", "interface-limit", "age", "recycle", "norecycle"];
 
 impl Command<Control> for SetIpNeighborConfig {
@@ -51,7 +49,9 @@ impl Command<Control> for SetIpNeighborConfig {
                 "interface-limit" => {
                     config.interface_limit = args.number("interface limit", 1, max)? as usize;
                 }
-                "age" => config.age = Duration::from_secs(args.number("age", 0, MAX_AGE_S)?),
+                "age" => {
+                    config.age = Duration::from_secs(args.number("age", 0, MAX_AGE.as_secs())?)
+                }
                 other => config.recycle = other == "recycle",
             }
         }

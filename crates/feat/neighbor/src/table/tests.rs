@@ -51,6 +51,21 @@ fn s(n: u64) -> Duration {
 }
 
 #[test]
+fn a_reply_may_be_read_before_the_request_of_another_worker() {
+    let (mut t, now) = (NeighborTable::default(), Instant::now());
+    t.learn(key(7), MAC, Origin::Reply, now);
+    assert!(t.get(key(7)).is_none(), "nobody has asked");
+    t.request(key(7), None, true, now + Duration::from_millis(50));
+    assert_eq!(t.get(key(7)).and_then(|e| e.mac), Some(MAC));
+    // Later, or where the main thread is to ask, it is not the answer.
+    t.learn(key(8), MAC, Origin::Reply, now);
+    t.request(key(8), None, true, now + s(1));
+    t.learn(key(9), MAC, Origin::Reply, now);
+    t.request(key(9), None, false, now);
+    assert!([8, 9].iter().all(|n| t.get(key(*n)).is_some_and(|e| e.mac.is_none())));
+}
+
+#[test]
 fn failures_are_remembered_longer_each_time() {
     let (mut t, mut now) = small();
     let mut holds = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::{BYTES, MAX_PACKETS, Plan, start, status, stop};
 use serde_json::json;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_device::command_line::{interface_arg, interface_names};
 use thalweg_graph::Control;
 
@@ -41,10 +41,16 @@ impl Command<Control> for PcapTrace {
         let failed = |error: crate::PcapError| CliError::failed(error);
         if args.keyword("off") {
             args.end()?;
-            let (path, packets) = stop(c).map_err(failed)?;
-            out.json(json!({ "file": path.display().to_string(), "packets": packets }));
-            out.line(format_args!("{packets} packets written to {}", path.display()));
-            return Ok(Outcome::Done);
+            let ended = stop(c).map_err(failed)?;
+            return in_background(
+                move || ended.write(),
+                move |_, written, out: &mut Output| {
+                    let (path, packets) = written.map_err(failed)?;
+                    out.json(json!({ "file": path.display().to_string(), "packets": packets }));
+                    out.line(format_args!("{packets} packets written to {}", path.display()));
+                    Ok(None)
+                },
+            );
         }
         if args.keyword("status") {
             args.end()?;

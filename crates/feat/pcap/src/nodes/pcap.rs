@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Frame, Iface};
 use thalweg_device::SwIfIndex;
+use thalweg_device::link_header::stepped_over;
 use thalweg_graph::{Built, ERROR_DROP, FeatureDecl, Kind, NodeDecl, Tap, TapCx};
 
 thalweg_graph::errors! {
@@ -131,7 +132,7 @@ impl Tap for PcapTap {
                 refused += 1;
                 continue;
             }
-            let before = if dropped { frame.before(i, frame.stepped(i)) } else { &[] };
+            let before = if dropped { frame.before(i, stepped_over(frame, i)) } else { &[] };
             let length = (before.len() + frame.total_len(i)) as u32;
             buffer.add(at, length, std::iter::once(before).chain(frame.segments(i)));
             taken += 1;

@@ -37,6 +37,9 @@ impl Command<Control> for SFlowHeaderBytes {
                 "header-bytes {asked} rounded to {taken}: a multiple of 32 from 64 to 256"
             ));
         }
+        if let Some(note) = crate::exporting::note_cut(cx) {
+            out.line(format_args!("{note}"));
+        }
         out.json(serde_json::json!({ "asked": asked, "header_bytes": taken }));
         Ok(Outcome::Done)
     }

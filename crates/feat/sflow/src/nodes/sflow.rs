@@ -7,20 +7,23 @@
 //! allocation, lock or wait. The tap is not called for frames without a sample.
 
 use crate::drops::Limiter;
+use crate::head::{Head, is_ip};
 use crate::pending::PendingSamples;
-use crate::record::{Cause, Disposition, Headers, SampleRecord, Tuple};
+use crate::record::{Cause, Disposition, Headers, SampleRecord};
 use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
 use crate::sampler::Countdown;
-use crate::segments::Wire;
+use crate::segments::{MAX_FRAME_SAMPLES, MAX_SAMPLES, Wire};
 use crate::state::Taps;
 use crate::stats::TapStats;
 use std::any::Any;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, Iface, PacketKey};
+use thalweg_buffer::{Flags, Frame, Iface, LOCAL_IF, PacketKey};
 use thalweg_device::SwIfIndex;
+use thalweg_device::link_header::{Link, has_new_header, stepped_over};
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{
-    Built, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NEEDED, NodeDecl, Tap, TapCx,
+    Built, Copies, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NEEDED, NodeDecl, Tap,
+    TapCx,
 };
 use thalweg_tables::prefetch::Line;
 use thalweg_tables::random::Random;
@@ -43,7 +46,10 @@ pub static NODE: NodeDecl = NodeDecl {
     also_on: &["interface-output", "error-drop"],
     build: |cx| {
         let taps = cx.shared::<Taps>();
-        let (writer, reader) = ring::channel(taps.bell());
+        let (writer, reader) = match ring::channel(taps.bell()) {
+            Ok(both) => both,
+            Err(e) => return Built::Refused(format!("ring of samples: {e}")),
+        };
         let stats = Arc::new(TapStats::default());
         taps.add(reader, stats.clone());
         Built::tap(SFlowTap::new(writer, stats))
@@ -69,6 +75,8 @@ pub enum TapMessage {
         tx_rate: u32,
         /// Report drops of its packets.
         drops: bool,
+        /// What its packets begin with.
+        link: Link,
     },
     /// An interface was deleted.
     Forget {
@@ -90,6 +98,8 @@ zeroable! {
         tx: Countdown,
         generation: u32,
         drops: bool,
+        /// Its packets begin with their IP header.
+        ip: bool,
         /// The counters have not been copied to the stats yet.
         dirty: bool,
         /// Sample pool: packets as on the wire that could have been sampled.
@@ -107,6 +117,10 @@ impl Port {
         if !std::mem::replace(&mut self.dirty, true) {
             note(dirty, sw_if);
         }
+    }
+
+    fn link(&self) -> Link {
+        if self.ip { Link::Ip } else { Link::Ethernet }
     }
 
     #[inline]
@@ -272,15 +286,23 @@ impl SFlowTap {
         sent: bool,
     ) {
         self.skip(sent, sw_if, passed);
+        let mut left = MAX_FRAME_SAMPLES;
         for i in 0..frame.len() as u16 {
-            self.sample_wire(cx.now(), frame, i as u8, sw_if, sent);
+            self.sample_wire(cx.now(), frame, i as u8, (SwIfIndex(sw_if.get()), sent), &mut left);
         }
         cx.skip_packets(self.ports.at_mut(sw_if).countdown(sent).free());
     }
 
-    /// Takes samples of the segments of GSO packet `i`.
-    fn sample_wire(&mut self, now: u64, frame: &mut Frame, i: u8, sw_if: SwIfIndex, sent: bool) {
-        let wire = Wire::of(frame, i, 0);
+    /// Takes samples of the segments of GSO packet `i`: the first, and `left` more in the frame.
+    fn sample_wire(
+        &mut self,
+        now: u64,
+        frame: &mut Frame,
+        i: u8,
+        (sw_if, sent): (SwIfIndex, bool),
+        left: &mut u64,
+    ) {
+        let wire = Wire::of(frame, i, 0, self.ports.at(sw_if).link());
         let n = wire.packets();
         let port = self.ports.at_mut(sw_if);
         let before = port.seen;
@@ -290,7 +312,7 @@ impl SFlowTap {
             sw_if,
             generation: port.generation,
             rate: port.countdown(sent).rate(),
-            rx_if: frame.rx_if(i),
+            rx_if: if sent { came_by(frame, i) } else { sw_if },
             at: now,
             ..SampleRecord::default()
         };
@@ -300,13 +322,20 @@ impl SFlowTap {
             self.pending.several();
             Disposition::Pending { key: frame.key(i), row: i }
         };
-        let mut at = 0;
+        let (mut at, mut due) = (0, 0);
         loop {
-            let countdown = self.ports.at_mut(sw_if).countdown(sent);
-            let Some(skipped) = countdown.next(n - at, &mut self.random) else { break };
+            let port = self.ports.at_mut(sw_if);
+            let Some(skipped) = port.countdown(sent).next(n - at, &mut self.random) else { break };
             at += skipped;
-            record.pool = before + at + 1;
-            self.push_segment(record, frame, i, (&wire, at), sent);
+            if due == 0 || (due < MAX_SAMPLES && *left > 0) {
+                *left -= u64::from(due > 0);
+                record.pool = before + at + 1;
+                self.push_segment(record, frame, i, (&wire, at), sent);
+            } else {
+                // A sender chooses the number of segments.
+                port.lost += 1;
+            }
+            due += 1;
             at += 1;
         }
     }
@@ -400,23 +429,38 @@ impl SFlowTap {
             if !port.drops {
                 continue;
             }
-            let generation = port.generation;
-            let packets = match offload {
-                true => Wire::of(frame, i, frame.stepped(i)).packets(),
-                false => 1,
+            let record = SampleRecord {
+                cause: Cause::Dropped,
+                sw_if: rx_if,
+                generation: port.generation,
+                rx_if: came_by(frame, i),
+                at: cx.now(),
+                ..SampleRecord::default()
             };
+            // Beyond the limit, what it is on the wire matters only if it counts as several.
+            if !self.limiter.allow(cx.now()) {
+                let packets = if offload { self.wire(frame, i).packets() } else { 1 };
+                self.limiter.suppress(packets as u32 - 1);
+                seen += packets;
+                continue;
+            }
+            let wire = self.wire(frame, i);
+            let packets = wire.packets();
             seen += packets;
-            for at in 0..packets {
-                if self.limiter.allow(cx.now()) {
-                    let record = SampleRecord {
-                        cause: Cause::Dropped,
-                        sw_if: rx_if,
-                        generation,
-                        rx_if,
-                        at: cx.now(),
-                        ..SampleRecord::default()
-                    };
-                    reported += u64::from(self.push_dropped(record, frame, i, at));
+            let mut at = 0;
+            loop {
+                reported += u64::from(self.push_dropped(record, frame, i, (&wire, at)));
+                at += 1;
+                if at == packets {
+                    break;
+                }
+                if at == MAX_SAMPLES {
+                    self.limiter.suppress((packets - at) as u32);
+                    break;
+                }
+                if !self.limiter.allow(cx.now()) {
+                    self.limiter.suppress((packets - at - 1) as u32);
+                    break;
                 }
             }
         }
@@ -427,30 +471,60 @@ impl SFlowTap {
         }
     }
 
-    /// Pushes the sample of one segment of dropped packet `i`, including headers already stripped.
-    fn push_dropped(&mut self, mut record: SampleRecord, frame: &Frame, i: u8, at: u64) -> bool {
-        let stepped = frame.stepped(i);
+    /// What dropped packet `i` is on the wire, including headers that were stepped over.
+    fn wire(&self, frame: &Frame, i: u8) -> Wire {
+        let came_with = self.ports.at(frame.rx_if(i)).link();
+        let local = frame.meta(i).flags().contains(Flags::LOCAL);
+        let link = match (has_new_header(frame, i), frame.stepped(i)) {
+            (true, _) => Link::Ethernet,
+            // Made by the router, it has a link header if it is made of the packet that it answers.
+            (false, 0) if local && is_ip(frame.data(i), frame.total_len(i)) => Link::Ip,
+            (false, 0) if local => Link::Ethernet,
+            _ => came_with,
+        };
+        Wire::of(frame, i, stepped_over(frame, i), link)
+    }
+
+    /// Pushes the sample of one segment of dropped packet `i`.
+    fn push_dropped(
+        &mut self,
+        mut record: SampleRecord,
+        frame: &Frame,
+        i: u8,
+        (wire, at): (&Wire, u64),
+    ) -> bool {
         let mut buf = [0; MAX_HEADER];
-        let wire = Wire::of(frame, i, stepped);
         let (length, bytes) = wire.packet(frame, i, at, self.header_bytes, &mut buf);
         (record.frame_length, record.lost) = (length, self.limiter.suppressed());
-        record.bare = stepped == 0 && frame.meta(i).flags().contains(Flags::LOCAL);
+        record.bare = wire.is_bare();
         record.disposition = Disposition::Dropped(frame.aux()[usize::from(i)]);
         let done = self.ring.push(&record, bytes).is_some();
         if !done {
-            self.limiter.suppress();
+            self.limiter.suppress(1);
         }
         done
     }
 }
 
+/// Flags of packets whose headers may have been changed by more than routing.
+const CHANGED: Flags = Flags::TRANSLATED.union(Flags::RETAGGED);
+
 /// Frame flags that rule out the fast path of [`sent_unchanged`].
-const UNUSUAL: Flags = Flags::LOCAL.union(Flags::TRANSLATED).union(Flags::META);
+const UNUSUAL: Flags = Flags::LOCAL.union(CHANGED).union(Flags::META);
 
 /// The disposition of a packet that left without rewritten headers other than by routing.
 #[inline]
 fn sent_unchanged(frame: &Frame, i: u8, tx_if: SwIfIndex) -> Disposition {
     Disposition::Out { tx_if, entry: frame.aux()[usize::from(i)], headers: None }
+}
+
+/// The interface that a packet came by; 0 if the router made it, also as an answer to one that came.
+#[inline]
+fn came_by(frame: &Frame, i: u8) -> SwIfIndex {
+    match frame.flags().contains(Flags::LOCAL) && frame.meta(i).flags().contains(Flags::LOCAL) {
+        true => LOCAL_IF,
+        false => frame.rx_if(i),
+    }
 }
 
 /// Destination of samples, and the maximum header length.
@@ -472,7 +546,7 @@ fn record<const SENT: bool>(
         frame_length: length as u32,
         pool,
         lost: port.lost as u32,
-        rx_if: if SENT { frame.rx_if(i) } else { sw_if },
+        rx_if: if SENT { came_by(frame, i) } else { sw_if },
         at: now,
         disposition: if SENT {
             sent_by(frame, i, sw_if)
@@ -557,7 +631,7 @@ fn gather(frame: &Frame, i: u8, to: &mut [u8]) -> usize {
 /// only if the headers may have changed since it was sampled.
 #[inline]
 fn sent_by(frame: &Frame, i: u8, tx_if: SwIfIndex) -> Disposition {
-    let headers = match frame.flags().contains(Flags::TRANSLATED) {
+    let headers = match frame.flags().intersects(CHANGED) {
         true => headers_of_changed(frame, i),
         false => None,
     };
@@ -566,15 +640,10 @@ fn sent_by(frame: &Frame, i: u8, tx_if: SwIfIndex) -> Disposition {
 
 #[cold]
 fn headers_of_changed(frame: &Frame, i: u8) -> Option<Headers> {
-    if !frame.meta(i).flags().contains(Flags::TRANSLATED) {
+    if !frame.meta(i).flags().intersects(CHANGED) {
         return None;
     }
-    let data = frame.data(i);
-    let tag = data.get(12..16).and_then(|b| match [b[0], b[1]] {
-        [0x81, 0x00] | [0x88, 0xa8] => Some(u16::from_be_bytes([b[2], b[3]])),
-        _ => None,
-    });
-    Some(Headers { tag, tuple: Tuple::of(data, if tag.is_some() { 16 } else { 12 }) })
+    Some(Head::either(frame.data(i), frame.total_len(i)).headers())
 }
 
 /// Returns the disposition of a sampled packet.
@@ -670,8 +739,9 @@ impl Tap for SFlowTap {
         self.pending.complete(&mut self.ring, key, Disposition::Unknown);
     }
 
-    fn copied(&mut self, key: PacketKey, sample_id: u32, outputs: u16) {
-        let disposition = Disposition::Several { outputs };
+    fn copied(&mut self, key: PacketKey, sample_id: u32, copies: Copies) {
+        let Copies { outputs, changed } = copies;
+        let disposition = Disposition::Several { outputs, changed };
         self.pending.complete(&mut self.ring, key, disposition);
         if sample_id != 0 {
             report_remote(&mut self.ring, sample_id, disposition);
@@ -707,7 +777,7 @@ impl Tap for SFlowTap {
     fn message(&mut self, message: Box<dyn Any + Send>) {
         let Ok(message) = message.downcast::<TapMessage>() else { return };
         match *message {
-            TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops } => {
+            TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops, link } => {
                 let port = self.ports.at_mut(sw_if);
                 if port.generation != generation {
                     *port = Port { generation, ..Port::default() };
@@ -715,7 +785,7 @@ impl Tap for SFlowTap {
                 }
                 port.rx.set_rate(rx_rate, &mut self.random);
                 port.tx.set_rate(tx_rate, &mut self.random);
-                port.drops = drops;
+                (port.drops, port.ip) = (drops, link == Link::Ip);
             }
             TapMessage::Forget { sw_if } => {
                 *self.ports.at_mut(sw_if) = Port::default();

@@ -10,9 +10,11 @@ use thalweg_sflow_agent::agent::InterfaceCountersIn;
 use super::PortSetup;
 use crate::state::is_port;
 
-/// ifType (RFC 2863, IANAifType) of Ethernet and of loopbacks.
+/// ifType (RFC 2863, IANAifType) of Ethernet, of loopbacks, and of interfaces that carry IP packets
+/// without a link header.
 const ETHERNET: u32 = 6;
 const SOFTWARE_LOOPBACK: u32 = 24;
+const TUNNEL: u32 = 131;
 /// What VPP says of interfaces that have no speed, in bits per second.
 const NOMINAL_SPEED: u64 = 1_000_000_000;
 
@@ -90,7 +92,11 @@ fn record(port: &PortSetup, t: &IfTotals) -> InterfaceCounters {
     };
     InterfaceCounters {
         index: view.sw_if.get(),
-        network_type: if loopback { SOFTWARE_LOOPBACK } else { ETHERNET },
+        network_type: match loopback {
+            true => SOFTWARE_LOOPBACK,
+            false if !view.ethernet => TUNNEL,
+            false => ETHERNET,
+        },
         speed,
         direction: 1,
         status: u32::from(view.admin_up) | u32::from(view.is_up()) << 1,

@@ -3,7 +3,7 @@
 //! Sequence numbers belong to the agent's name: where it has had a name before, they go on.
 
 use super::Status;
-use crate::exporting::ExportSettings;
+use crate::exporting::{ExportSettings, header_bytes};
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -146,7 +146,7 @@ impl Exporter {
 
     fn config(&self, address: IpAddr) -> AgentConfig {
         AgentConfig {
-            header_bytes: crate::ring::MAX_HEADER,
+            header_bytes: header_bytes(self.settings.datagram_bytes),
             datagram_bytes: self.settings.datagram_bytes,
             sub_agent_id: self.settings.sub_agent,
             max_delay: MAX_DELAY,

@@ -486,7 +486,7 @@ mod tests {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
         let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
         let (mut writers, rings): (Vec<_>, Vec<_>) =
-            (0..3).map(|_| ring::channel(Bell::default())).unzip();
+            (0..3).map(|_| ring::channel(Bell::default()).unwrap()).unzip();
         let taps = (0..3).map(|_| Arc::default()).collect();
         let mut service =
             Service::new(rings, taps, Vec::new(), Guide::new(&c), None, Arc::default());
@@ -519,7 +519,7 @@ mod tests {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
         let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
         let bell = Bell::default();
-        let (mut writer, reader) = ring::channel(bell.clone());
+        let (mut writer, reader) = ring::channel(bell.clone()).unwrap();
         let rings = vec![(reader, Arc::default())];
         let service = start(&c, rings, &bell, Setup::default()).unwrap();
         let unwanted = || service.status().samples_unwanted;

@@ -9,6 +9,7 @@ use crate::netlink::NetlinkSettings;
 use std::time::{Duration, Instant};
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::DiscardReason;
+use thalweg_sflow::header::HeaderProtocol;
 use thalweg_sflow::value::Text;
 use thalweg_sflow_agent::netlink::{
     Channel, Multicast, OpenError, PacketDrop, PacketSample, PortCounters, SendStats, dropmon,
@@ -19,8 +20,6 @@ use super::PortSetup;
 
 /// How long until a channel is tried again.
 const RETRY: Duration = Duration::from_secs(5);
-/// sFlow's header protocol of Ethernet.
-const ETHERNET: u16 = 1;
 /// Full duplex.
 const FULL_DUPLEX: u32 = 1;
 
@@ -58,6 +57,8 @@ pub(super) struct Sampled<'a> {
     pub rate: u32,
     pub frame_length: u32,
     pub header: &'a [u8],
+    /// What that begins with.
+    pub protocol: HeaderProtocol,
     /// The interface whose sampler took it.
     pub source: u32,
     /// Which of that number.
@@ -246,7 +247,7 @@ impl Netlink {
             group_sequence: *number,
             rate: s.rate,
             data: s.header,
-            protocol: Some(ETHERNET),
+            protocol: Some(s.protocol.0 as u16),
             ..PacketSample::default()
         };
         sender.push(|out, header| sample.encode(out, header));
@@ -415,6 +416,7 @@ mod tests {
             rate: 100,
             frame_length: 1500,
             header: &[7; 64],
+            protocol: HeaderProtocol::ETHERNET,
             source,
             generation: 1,
             drops,

@@ -2,11 +2,13 @@
 
 use super::Service;
 use super::netlink::{Dropped, Sampled};
+use crate::head::Head;
 use crate::record::{Cause, Disposition, SampleRecord, Tuple};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
 use thalweg_device::SwIfIndex;
+use thalweg_device::link_header::Link;
 use thalweg_fib::{Dpo, DpoTable, RouteBook, Routes};
 use thalweg_graph::Control;
 use thalweg_sflow::header::HeaderProtocol;
@@ -60,65 +62,36 @@ impl Guide {
     }
 }
 
-/// What a sampled header says of the packet. Addresses are only looked for when they are wanted.
-#[derive(Debug, Clone, Copy)]
-struct Head<'h> {
-    header: &'h [u8],
-    tag: Option<u16>,
-    /// Where its ethertype is, behind all tags.
-    at: usize,
+/// VLAN and priority of a packet when it came or left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Vlan {
+    /// Not known, or it did not come or leave.
+    Unknown,
+    /// The tag, or none.
+    Known(Option<u16>),
 }
 
-impl Head<'_> {
-    /// Of a packet that begins with its Ethernet header.
-    #[inline]
-    fn of(header: &[u8]) -> Head<'_> {
-        let (mut at, mut tag) = (12, None);
-        while matches!(word(header, at), 0x8100 | 0x88a8) {
-            tag = tag.or_else(|| header.get(at + 3).map(|_| word(header, at + 2)));
-            at += 4;
-        }
-        Head { header, tag, at }
-    }
-
-    fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
-        let ip = self.header.get(self.at + 2..)?;
-        match word(self.header, self.at) {
-            0x0800 => addresses::<4>(ip, 12),
-            0x86dd => addresses::<16>(ip, 8),
-            _ => None,
+impl Vlan {
+    /// VLAN and priority: 0 without a tag, all ones if they are not known, as no VLAN and no
+    /// priority are.
+    fn fields(self) -> (u32, u32) {
+        match self {
+            Vlan::Unknown => (u32::MAX, u32::MAX),
+            Vlan::Known(tag) => {
+                let tci = u32::from(tag.unwrap_or(0));
+                (tci & 0xfff, tci >> 13)
+            }
         }
     }
-
-    fn tuple(&self) -> Option<Tuple> {
-        Tuple::of(self.header, self.at)
-    }
-}
-
-#[inline]
-fn word(header: &[u8], at: usize) -> u16 {
-    get_be16(header, at).unwrap_or(0)
-}
-
-/// Source and destination that lie one behind the other.
-fn addresses<const N: usize>(ip: &[u8], at: usize) -> Option<(IpAddr, IpAddr)>
-where
-    IpAddr: From<[u8; N]>,
-{
-    let source = *ip.get(at..)?.first_chunk::<N>()?;
-    let destination = *ip.get(at + N..)?.first_chunk::<N>()?;
-    Some((source.into(), destination.into()))
 }
 
 /// VLANs in and out, if there is a tag.
-fn switch(before: Option<u16>, after: Option<u16>) -> Option<ExtendedSwitch> {
-    before.or(after)?;
-    let parts = |tci: Option<u16>| {
-        let tci = u32::from(tci.unwrap_or(0));
-        (tci & 0xfff, tci >> 13)
-    };
+fn switch(before: Vlan, after: Vlan) -> Option<ExtendedSwitch> {
+    if ![before, after].iter().any(|vlan| matches!(vlan, Vlan::Known(Some(_)))) {
+        return None;
+    }
     let ((source_vlan, source_priority), (destination_vlan, destination_priority)) =
-        (parts(before), parts(after));
+        (before.fields(), after.fields());
     Some(ExtendedSwitch { source_vlan, source_priority, destination_vlan, destination_priority })
 }
 
@@ -145,7 +118,77 @@ fn interface(sw_if: SwIfIndex) -> Interface {
     if sw_if == SwIfIndex(0) { Interface::INTERNAL } else { Interface::Index(sw_if.get()) }
 }
 
+fn head_of(header: &[u8], link: Link) -> Head<'_> {
+    match link {
+        Link::Ethernet => Head::ethernet(header),
+        Link::Ip => Head::ip(header),
+    }
+}
+
+/// What a sampled header begins with, and the bytes that were stripped from the packet's end.
+fn protocol(header: &[u8], link: Link) -> (HeaderProtocol, u32) {
+    match (link, header.first()) {
+        (Link::Ethernet, _) => (HeaderProtocol::ETHERNET, FCS_BYTES),
+        (Link::Ip, Some(first)) if first >> 4 == 6 => (HeaderProtocol::IPV6, 0),
+        (Link::Ip, _) => (HeaderProtocol::IPV4, 0),
+    }
+}
+
+/// The same of the interface that a packet came by.
+fn input(rx_if: u32) -> u32 {
+    match interface(SwIfIndex(rx_if)) {
+        Interface::Index(index) => index,
+        _ => 0,
+    }
+}
+
 impl Service {
+    /// Where a packet went.
+    fn output(&self, disposition: Disposition) -> Interface {
+        match disposition {
+            Disposition::Unknown | Disposition::Pending { .. } | Disposition::Elsewhere(_) => {
+                Interface::UNKNOWN
+            }
+            Disposition::Delivered => Interface::INTERNAL,
+            Disposition::Several { outputs, .. } => Interface::Multiple(outputs.into()),
+            Disposition::Dropped(reason) => {
+                let reason = self.setup.reasons.get(reason as usize);
+                Interface::Discarded(reason.map_or(DiscardReason::UNKNOWN, |r| r.code).0)
+            }
+            Disposition::Out { tx_if, .. } => interface(tx_if),
+        }
+    }
+
+    /// The VLANs in which a packet with this outermost tag came and left.
+    fn vlans(&self, record: &SampleRecord, tag: Option<u16>) -> (Vlan, Vlan) {
+        let sampled = Vlan::Known(tag);
+        let received = record.cause == Cause::Received;
+        match record.disposition {
+            // What is sent as it came has the tags with which it came; what is routed does not.
+            Disposition::Out { entry: 0, headers: None, .. } if record.rx_if != SwIfIndex(0) => {
+                (sampled, sampled)
+            }
+            Disposition::Out { .. } if !received => (Vlan::Unknown, sampled),
+            Disposition::Out { headers: Some(headers), .. } => (sampled, Vlan::Known(headers.tag)),
+            Disposition::Out { tx_if, entry: 1.., .. } => (sampled, self.vlan_of(tx_if)),
+            Disposition::Out { .. } | Disposition::Several { changed: false, .. } => {
+                (sampled, sampled)
+            }
+            _ => (sampled, Vlan::Unknown),
+        }
+    }
+
+    /// The VLAN of what is routed to an interface.
+    fn vlan_of(&self, tx_if: SwIfIndex) -> Vlan {
+        match self.ports.get(tx_if.index()) {
+            Some(Some(port)) => {
+                let tags = port.setup.view.tags;
+                Vlan::Known(get_be16(tags.as_slice(), 2))
+            }
+            _ => Vlan::Unknown,
+        }
+    }
+
     /// A reader for the guide, if there is room for one.
     pub(super) fn reader(c: &Control) -> Option<Reader> {
         c.domain().register().ok()
@@ -226,33 +269,13 @@ impl Service {
         let reported = &mut port.lost[worker];
         *reported += record.lost.wrapping_sub(*reported as u32).cast_signed().max(0) as u64;
         let (pool, drops) = (port.pools.iter().sum(), port.lost.iter().sum());
-        let head = Head::of(header);
+        let link = Link::of(&port.setup.view);
+        let head = head_of(header, link);
         let received = record.cause == Cause::Received;
         let mut records = std::mem::take(&mut self.records);
         records.clear();
-        let (output, before, after) = match record.disposition {
-            Disposition::Unknown | Disposition::Pending { .. } | Disposition::Elsewhere(_) => {
-                (Interface::UNKNOWN, head.tag, None)
-            }
-            Disposition::Delivered => (Interface::INTERNAL, head.tag, None),
-            Disposition::Several { outputs } => {
-                (Interface::Multiple(outputs.into()), head.tag, None)
-            }
-            Disposition::Dropped(reason) => {
-                let reason = self.setup.reasons.get(reason as usize);
-                let code = reason.map_or(DiscardReason::UNKNOWN, |r| r.code);
-                (Interface::Discarded(code.0), head.tag, None)
-            }
-            Disposition::Out { tx_if, entry, headers } => {
-                let after = match headers {
-                    Some(headers) => headers.tag,
-                    // Routing makes another Ethernet header, which has no tag.
-                    None if received && entry > 0 => None,
-                    None => head.tag,
-                };
-                (interface(tx_if), head.tag.filter(|_| received), after)
-            }
-        };
+        let output = self.output(record.disposition);
+        let (before, after) = self.vlans(record, head.tag);
         records.extend(switch(before, after).map(FlowRecord::Switch));
         if let Disposition::Out { entry, headers, .. } = record.disposition
             && (entry > 0 || headers.is_some())
@@ -264,18 +287,16 @@ impl Service {
                 Some((ExtendedNat { destination: Address(Some(new)), .. }, _)) => (source, *new),
                 _ => (source, destination),
             });
-            let router =
-                guard.and_then(|guard| self.guide.router(guard, entry, record.rx_if, addresses));
+            // What the router itself sends is routed as what comes by the interface.
+            let place = if record.rx_if == SwIfIndex(0) { record.sw_if } else { record.rx_if };
+            let router = guard.and_then(|guard| self.guide.router(guard, entry, place, addresses));
             records.extend(router.map(FlowRecord::Router));
             if let Some((nat, ports)) = translated {
                 records.push(FlowRecord::Nat(nat));
                 records.extend(ports.map(FlowRecord::NatPort));
             }
         }
-        let input = match interface(record.rx_if) {
-            Interface::Index(index) => index,
-            _ => 0,
-        };
+        let (protocol, stripped) = protocol(header, link);
         let reported = self.netlink.sample(&Sampled {
             tx: !received,
             input: record.rx_if.get(),
@@ -286,6 +307,7 @@ impl Service {
             rate: record.rate,
             frame_length: record.frame_length,
             header,
+            protocol,
             source: record.sw_if.get(),
             generation: record.generation,
             drops,
@@ -307,11 +329,11 @@ impl Service {
                 rate: record.rate,
                 pool,
                 drops,
-                input,
+                input: input(record.rx_if.get()),
                 output,
-                protocol: HeaderProtocol::ETHERNET,
+                protocol,
                 frame_length: record.frame_length,
-                stripped: FCS_BYTES,
+                stripped,
                 header,
                 records: &records,
             },
@@ -355,22 +377,19 @@ impl Service {
             let (group, name) = (Text::from(&*r.group), Text::from(&*r.trap));
             FlowRecord::HardwareTrap(HardwareTrap { group, name })
         });
-        let protocol = match header.first() {
-            Some(first) if record.bare && first >> 4 == 6 => HeaderProtocol::IPV6,
-            _ if record.bare => HeaderProtocol::IPV4,
-            _ => HeaderProtocol::ETHERNET,
-        };
+        let link = if record.bare { Link::Ip } else { Link::Ethernet };
+        let (protocol, stripped) = protocol(header, link);
         let packed = agent.discard(
             now,
             &DiscardIn {
                 source: DataSource::NONE,
                 drops: suppressed,
-                input: record.rx_if.get(),
+                input: input(record.rx_if.get()),
                 output: 0,
                 reason: reason.map_or(DiscardReason::UNKNOWN, |r| r.code),
                 protocol,
                 frame_length: record.frame_length,
-                stripped: if record.bare { 0 } else { FCS_BYTES },
+                stripped,
                 header,
                 records: trap.as_slice(),
             },
@@ -386,28 +405,21 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
-    fn headers_are_read_behind_tags() {
-        let mut frame = vec![0; 12];
-        frame.extend([0x88, 0xa8, 0x20, 0x64, 0x81, 0x00, 0x00, 0x0a, 0x08, 0x00, 0x45]);
-        frame.extend([0; 11]);
-        frame.extend([192, 0, 2, 1, 198, 51, 100, 7]);
-        let ip = |s: &str| s.parse::<IpAddr>().unwrap();
-        let head = Head::of(&frame);
-        assert_eq!(head.tag, Some(0x2064));
-        assert_eq!(head.addresses(), Some((ip("192.0.2.1"), ip("198.51.100.7"))));
-        let both = switch(head.tag, None).unwrap();
-        assert_eq!((both.source_vlan, both.source_priority, both.destination_vlan), (100, 1, 0));
-        assert_eq!(switch(None, None), None);
-        let mut six = vec![0; 12];
-        six.extend([0x86, 0xdd, 0x60]);
-        six.extend([0; 7]);
-        six.extend([1; 16]);
-        assert_eq!(Head::of(&six).addresses(), None, "one address only");
-        six.extend([2; 16]);
-        assert_eq!(Head::of(&six).addresses(), Some(([1; 16].into(), [2; 16].into())));
+    fn an_unknown_vlan_is_not_vlan_0() {
+        let (tagged, untagged) = (Vlan::Known(Some(0xa064)), Vlan::Known(None));
+        let fields = |before, after| {
+            let s = switch(before, after)?;
+            Some((s.source_vlan, s.source_priority, s.destination_vlan, s.destination_priority))
+        };
+        assert_eq!(fields(tagged, tagged), Some((100, 5, 100, 5)));
+        assert_eq!(fields(tagged, untagged), Some((100, 5, 0, 0)));
+        assert_eq!(fields(Vlan::Unknown, tagged), Some((u32::MAX, u32::MAX, 100, 5)));
+        assert_eq!(fields(tagged, Vlan::Unknown), Some((100, 5, u32::MAX, u32::MAX)));
+        for other in [untagged, Vlan::Unknown] {
+            assert_eq!(fields(untagged, other), None);
+        }
     }
 
     #[test]
@@ -426,18 +438,5 @@ mod tests {
         let found = translation(tuple(1, ports), tuple(9, Some((1001, 80))));
         assert_eq!(found, Some((nat(9), Some(to(1001)))));
         assert_eq!(translation(tuple(1, None), tuple(9, None)), Some((nat(9), None)));
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_a_header(header in prop::collection::vec(any::<u8>(), 0..256), tags: bool) {
-            let mut header = header;
-            if tags {
-                for at in (12..header.len().saturating_sub(4)).step_by(4) {
-                    header[at..at + 2].copy_from_slice(&[0x81, 0]);
-                }
-            }
-            let _ = Head::of(&header);
-        }
     }
 }

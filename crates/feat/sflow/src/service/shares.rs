@@ -56,7 +56,6 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_wire::MacAddr;
     use super::super::*;
     use super::*;
     use crate::ring::{self, SampleWriter};
@@ -64,6 +63,7 @@ mod tests {
     use thalweg_device::SwIfIndex;
     use thalweg_device::{Caps, Mode, Mtu, Tags, interface};
     use thalweg_graph::{EngineConfig, NodeId};
+    use thalweg_wire::MacAddr;
 
     /// What a worker feeds its ring with: of ports, in this order again and again.
     struct Feed {
@@ -122,6 +122,7 @@ mod tests {
             mac: MacAddr([2; 6]),
             admin_up: true,
             link_up: true,
+            state_since: 0,
             link_mtu: 9000,
             mtu: Mtu { l3: 9000, ..Mtu::default() },
             speed_kbps: 0,
@@ -146,7 +147,7 @@ mod tests {
         let pool = PoolConfig { buffers: 512, ..PoolConfig::default() };
         let c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
         let (writers, rings): (Vec<_>, Vec<_>) =
-            (0..3).map(|_| ring::channel(ring::Bell::default())).unzip();
+            (0..3).map(|_| ring::channel(ring::Bell::default()).unwrap()).unzip();
         let guide = Guide::new(&c);
         let taps: Vec<Arc<TapStats>> = (0..3).map(|_| Arc::default()).collect();
         let stats = taps.clone();

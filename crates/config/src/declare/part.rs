@@ -1,0 +1,285 @@
+//! Parts of a document that are not in force: what is wrong in it, and what cannot be applied yet.
+
+use super::node::{Node, Value};
+use super::report::Problem;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A step of a path into a document.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PathStep {
+    /// A key of a map.
+    Key(String),
+    /// A position in a list, from 0.
+    At(usize),
+}
+
+/// A part of a document that is not in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    steps: Vec<PathStep>,
+    node: Node,
+    /// What is in force in its place.
+    instead: Option<Node>,
+    /// Why it is not in force.
+    pub why: String,
+}
+
+impl Part {
+    /// Copies what is at a path of a document, written as in items and problems.
+    pub fn copy(root: &Node, path: &str, why: impl Into<String>) -> Option<Part> {
+        let steps = root.steps_to(path).filter(|steps| !steps.is_empty())?;
+        let node = root.below(&steps)?.clone();
+        Some(Part { steps, node, instead: None, why: why.into() })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> String {
+        path_of(&self.steps)
+    }
+
+    /// Its value.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Returns true if it is within another part, or the same.
+    pub fn is_within(&self, other: &Part) -> bool {
+        self.steps.starts_with(&other.steps)
+    }
+
+    /// Notes what is in force in its place: as long as nobody changes that, it stays the part's.
+    pub fn note_instead(&mut self, running: &Node) {
+        let there = running.below(&self.steps);
+        self.instead = there.filter(|n| !is_collection(n)).cloned();
+    }
+
+    /// Adds it to a document, except for settings that this has already. Returns whether something
+    /// was added.
+    pub fn add_to(&self, root: &mut Node) -> bool {
+        if self.instead.is_some() && root.below(&self.steps) == self.instead.as_ref() {
+            // It was there, so it can be entered.
+            set(root, &self.steps, &self.node);
+            return true;
+        }
+        add(root, &self.steps, &self.node)
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path(), self.why)
+    }
+}
+
+fn is_collection(node: &Node) -> bool {
+    matches!(node.value, Value::Map(_) | Value::List(_))
+}
+
+fn set(to: &mut Node, steps: &[PathStep], what: &Node) {
+    match (steps, &mut to.value) {
+        ([], _) => to.value = what.value.clone(),
+        ([PathStep::Key(key), rest @ ..], Value::Map(map)) => {
+            set(map.entry(key.clone()).or_default(), rest, what);
+        }
+        ([PathStep::At(n), rest @ ..], Value::List(list)) => {
+            if let Some(part) = list.get_mut(*n) {
+                set(part, rest, what);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn path_of(steps: &[PathStep]) -> String {
+    let mut path = String::new();
+    for step in steps {
+        match step {
+            PathStep::Key(key) if path.is_empty() => path.push_str(key),
+            PathStep::Key(key) => path += &format!(".{key}"),
+            PathStep::At(n) => path += &format!("[{n}]"),
+        }
+    }
+    path
+}
+
+fn add(to: &mut Node, steps: &[PathStep], what: &Node) -> bool {
+    match steps {
+        [] => merge(to, what),
+        [PathStep::At(_)] => {
+            // A list of one part may be written without brackets.
+            if !matches!(to.value, Value::List(_) | Value::Null) {
+                let one = std::mem::take(to);
+                if one == *what {
+                    *to = one;
+                    return false;
+                }
+                to.value = Value::List(vec![one]);
+            }
+            let part = Node::from(vec![what.clone()]);
+            merge(to, &part)
+        }
+        // Parts of a list have no names: what is below one belongs to the whole of it.
+        [PathStep::At(_), ..] => false,
+        [PathStep::Key(key), rest @ ..] => {
+            if to.value == Value::Null {
+                to.value = Value::Map(Default::default());
+            }
+            let Value::Map(map) = &mut to.value else { return false };
+            let is_new = !map.contains_key(key);
+            let added = add(map.entry(key.clone()).or_default(), rest, what);
+            added || is_new
+        }
+    }
+}
+
+fn merge(to: &mut Node, what: &Node) -> bool {
+    match (&mut to.value, &what.value) {
+        (Value::Null, _) => {
+            let is_new = !what.value.is_empty();
+            to.value = what.value.clone();
+            is_new
+        }
+        (Value::Map(there), Value::Map(more)) => {
+            let mut added = false;
+            for (key, node) in more {
+                added |= !there.contains_key(key);
+                added |= merge(there.entry(key.clone()).or_default(), node);
+            }
+            added
+        }
+        (Value::List(there), Value::List(more)) => {
+            let before = there.len();
+            for node in more {
+                if !there.contains(node) {
+                    there.push(node.clone());
+                }
+            }
+            there.len() > before
+        }
+        _ => false,
+    }
+}
+
+/// Places in a document.
+#[derive(Default)]
+struct Marks {
+    why: Option<String>,
+    below: BTreeMap<PathStep, Marks>,
+}
+
+/// Takes what problems are about out of a document. Returns the parts; none if the problems are
+/// about nothing that can be found.
+pub(crate) fn take_out(root: &mut Node, problems: &[Problem]) -> Vec<Part> {
+    let mut marks = Marks::default();
+    for problem in problems {
+        let Some(steps) = root.steps_to(&problem.path).filter(|s| !s.is_empty()) else { continue };
+        // What is below a part of a list is not named in a way that lasts.
+        let whole = steps.iter().position(|s| matches!(s, PathStep::At(_))).map(|at| at + 1);
+        let steps = steps.into_iter().take(whole.unwrap_or(usize::MAX));
+        let at = steps.fold(&mut marks, |at, step| at.below.entry(step).or_default());
+        let place = problem
+            .place
+            .map_or_else(String::new, |p| format!(" (line {}, column {})", p.line, p.column));
+        let message = match problem.unsupported {
+            // It has the path, too.
+            true => problem.message.replacen(&format!(": {}", problem.path), "", 1),
+            false => problem.message.clone(),
+        };
+        at.why.get_or_insert_with(|| message + &place);
+    }
+    let mut parts = Vec::new();
+    cut(root, marks, &mut Vec::new(), &mut parts);
+    parts
+}
+
+fn cut(node: &mut Node, mut marks: Marks, at: &mut Vec<PathStep>, parts: &mut Vec<Part>) {
+    let mut one = |step: PathStep, below: &mut Node| {
+        let Some(marks) = marks.below.remove(&step) else { return true };
+        at.push(step);
+        let stays = match marks.why {
+            Some(why) => {
+                let (steps, node) = (at.clone(), std::mem::take(below));
+                parts.push(Part { steps, node, instead: None, why });
+                false
+            }
+            None => {
+                cut(below, marks, at, parts);
+                // An empty list may be wrong by itself.
+                !matches!(&below.value, Value::List(list) if list.is_empty())
+            }
+        };
+        at.pop();
+        stays
+    };
+    match &mut node.value {
+        Value::Map(map) => map.retain(|key, below| one(PathStep::Key(key.clone()), below)),
+        Value::List(list) => {
+            let mut n = 0..;
+            list.retain_mut(|below| one(PathStep::At(n.next().unwrap_or_default()), below));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::yaml::parse;
+    use super::*;
+
+    fn problem(path: &str) -> Problem {
+        Problem::new(path, "wrong")
+    }
+
+    #[test]
+    fn parts_are_taken_out_and_put_back() {
+        let text = "a:\n  host-a.100: {mtu: 1, list: [x, y, z]}\n  b: 2\nr: {10.0.0.0/8: [p, q]}\n";
+        let whole = parse(text).unwrap();
+        let mut root = whole.clone();
+        let problems =
+            ["a.host-a.100.mtu", "a.host-a.100.list[1]", "r.10.0.0.0/8[0]", "a.b"].map(problem);
+        let parts = take_out(&mut root, &problems);
+        let paths: Vec<String> = parts.iter().map(Part::path).collect();
+        assert_eq!(paths, ["a.host-a.100.mtu", "a.host-a.100.list[1]", "a.b", "r.10.0.0.0/8[0]"]);
+        let left = parse("a: {host-a.100: {list: [x, z]}}\nr: {10.0.0.0/8: [q]}\n").unwrap();
+        assert_eq!(root, left);
+        // A running configuration may write a list of one without brackets.
+        root.put(&["r", "10.0.0.0/8"], "q");
+        assert!(parts.iter().all(|p| p.add_to(&mut root)));
+        let back =
+            parse("a: {host-a.100: {mtu: 1, list: [x, z, y]}, b: 2}\nr: {10.0.0.0/8: [q, p]}\n");
+        assert_eq!(root, back.unwrap());
+        assert!(!parts.iter().any(|p| p.add_to(&mut root)), "twice");
+    }
+
+    #[test]
+    fn what_is_set_by_now_stays() {
+        let old = parse("a: {b: {c: 1, d: 2}}\n").unwrap();
+        let part = Part::copy(&old, "a.b", "later").unwrap();
+        let mut root = parse("a: {b: {c: 7}}\n").unwrap();
+        assert!(part.add_to(&mut root));
+        assert_eq!(root, parse("a: {b: {c: 7, d: 2}}\n").unwrap());
+        assert_eq!(part.to_string(), "a.b: later");
+        assert!(Part::copy(&old, "a.x", "").is_none() && Part::copy(&old, "", "").is_none());
+    }
+
+    #[test]
+    fn what_is_in_force_instead_gives_way() {
+        let wanted = parse("a: {mtu: 9000}\n").unwrap();
+        let mut root = parse("a: {mtu: 1500}\n").unwrap();
+        let mut part = Part::copy(&wanted, "a.mtu", "refused").unwrap();
+        assert!(!part.clone().add_to(&mut root.clone()));
+        part.note_instead(&root);
+        assert!(part.add_to(&mut root));
+        assert_eq!(root, wanted);
+        let mut changed = parse("a: {mtu: 2000}\n").unwrap();
+        assert!(!part.add_to(&mut changed), "somebody has changed it");
+    }
+
+    #[test]
+    fn problems_about_nothing_take_nothing() {
+        let mut root = parse("a: 1\n").unwrap();
+        assert!(take_out(&mut root, &[problem("b"), problem("")]).is_empty());
+        assert_eq!(root, parse("a: 1\n").unwrap());
+    }
+}

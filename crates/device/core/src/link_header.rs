@@ -1,0 +1,114 @@
+//! What packets of an interface begin with, and where one begins that was dropped anywhere in the
+//! graph.
+
+use crate::interface::{InterfaceView, header_len};
+use thalweg_buffer::Frame;
+use thalweg_wire::{WireError, gso, vlan};
+
+/// Length of an Ethernet header without tags.
+const HEADER: usize = 14;
+/// Length of a VLAN tag.
+const TAG: usize = 4;
+
+/// What the packets of an interface begin with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// An Ethernet header.
+    #[default]
+    Ethernet,
+    /// An IP header.
+    Ip,
+}
+
+impl Link {
+    /// What the packets of this interface begin with.
+    #[must_use]
+    pub fn of(view: &InterfaceView) -> Link {
+        if view.ethernet { Link::Ethernet } else { Link::Ip }
+    }
+
+    /// Returns the offset of the network header.
+    pub(crate) fn network(self, packet: &[u8]) -> usize {
+        match self {
+            Link::Ethernet => vlan::layer2(packet).map_or(HEADER, |l2| l2.payload_offset),
+            Link::Ip => 0,
+        }
+    }
+
+    /// Returns how a GSO packet of `length` bytes with these headers is segmented.
+    pub(crate) fn plan(
+        self,
+        head: &[u8],
+        length: usize,
+        gso_size: u16,
+    ) -> Result<gso::Plan, WireError> {
+        match self {
+            Link::Ethernet => gso::Plan::new(head, length, gso_size.into()),
+            Link::Ip => gso::Plan::at(head, 0, length, gso_size.into()),
+        }
+    }
+}
+
+/// Returns how many bytes before packet `i` belong to it: headers that nodes have stepped over. 0 if
+/// it begins with its link header, or never had one.
+///
+/// Where tags were removed, the first bytes of the buffer are what was left of them.
+#[must_use]
+pub fn stepped_over(frame: &Frame, i: u8) -> usize {
+    let stepped = frame.stepped(i);
+    if stepped < HEADER || !(stepped - HEADER).is_multiple_of(TAG) {
+        return 0;
+    }
+    let before = frame.before(i, stepped);
+    let is_header = |skip: &usize| before.get(*skip..).is_some_and(|b| header_len(b) == b.len());
+    let skip = (0..=stepped - HEADER).step_by(TAG).find(is_header);
+    stepped - skip.unwrap_or(0)
+}
+
+/// Returns whether headers were put in front of packet `i` since it came, or was made.
+#[must_use]
+pub fn has_new_header(frame: &Frame, i: u8) -> bool {
+    frame.pushed(i) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_buffer::{Cache, Pool, PoolConfig};
+
+    #[test]
+    fn what_is_left_of_removed_tags_is_no_header() {
+        let pool = Pool::new(&PoolConfig { buffers: 64, data_size: 256, page_size: None }).unwrap();
+        let mut cache = Cache::new(pool);
+        let addresses = [2, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2];
+        let tag = [0x81, 0, 0, 100];
+        let tagged =
+            |tags: usize| [&addresses[..], &tag.repeat(tags), &[8, 0], &[0x45; 20]].concat();
+        let mut stepped_after = |tags: usize, pops: usize, pulled: usize| {
+            let mut packet = cache.alloc().unwrap();
+            assert!(packet.fill(&tagged(tags), &mut cache));
+            let mut frame = Frame::new();
+            assert!(frame.push(packet).is_ok());
+            let mut p = frame.pkt(0);
+            for _ in 0..pops {
+                p.data_mut().copy_within(..12, 4);
+                assert!(p.pull(4));
+            }
+            assert!(pulled == 0 || p.pull(pulled));
+            let stepped = stepped_over(&frame, 0);
+            cache.free_frame(&mut frame);
+            stepped
+        };
+        assert_eq!(stepped_after(0, 0, 0), 0);
+        assert_eq!(stepped_after(0, 0, 14), 14);
+        assert_eq!(stepped_after(1, 0, 18), 18);
+        assert_eq!(stepped_after(2, 0, 22), 22);
+        assert_eq!(stepped_after(1, 1, 0), 0);
+        assert_eq!(stepped_after(1, 1, 14), 14);
+        assert_eq!(stepped_after(2, 1, 18), 18);
+        assert_eq!(stepped_after(4, 4, 0), 0);
+        assert_eq!(stepped_after(2, 2, 14), 14);
+        drop(cache);
+        assert_eq!(pool.audit().in_use, 0);
+    }
+}

@@ -1,0 +1,259 @@
+//! What the link layer says of a packet, and hosts on a link that are in no subnet of it.
+
+use crate::lab::{Lab, framed, host_mac, ip, our_mac, sound, udp};
+use std::net::{IpAddr, Ipv4Addr};
+use thalweg_buffer::{GsoKind, Offload};
+use thalweg_fib::RouteBook;
+use thalweg_wire::arp::{ArpRepr, ArpView};
+use thalweg_wire::build::Packet;
+
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+const OURS: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
+
+/// The ARP packet in a frame.
+fn arp(frame: &[u8]) -> ArpRepr {
+    assert_eq!(frame[12..14], [8, 6], "{frame:02x?}");
+    ArpView::parse(&frame[14..]).expect("ARP").repr()
+}
+
+#[test]
+fn a_priority_tag_counts_as_none() {
+    let mut lab = Lab::new();
+    // Priority 6, VLAN 0: who has 10.0.0.1?
+    let mut ask = [[0xff; 6], host_mac(0, 9).0].concat();
+    ask.extend([0x81, 0, 0xc0, 0]);
+    ask.extend(&Packet::arp_request(host_mac(0, 9), ip(0, 9), ip(0, 1)).build()[12..]);
+    for tpid in [[0x81, 0], [0x88, 0xa8]] {
+        ask[12..14].copy_from_slice(&tpid);
+        lab.receive(0, vec![ask.clone()]);
+        let reply = lab.sent_one(0);
+        assert_eq!(reply[..12], [host_mac(0, 9).0, our_mac(0).0].concat());
+        assert_eq!(arp(&reply).target_ip, ip(0, 9));
+    }
+    // Packets, alone and among others.
+    let plain = framed(0, 2, &udp(ip(0, 2), ip(1, 2), 20).build());
+    let mut tagged = plain[..12].to_vec();
+    tagged.extend([0x81, 0, 0xe0, 0]);
+    tagged.extend(&plain[12..]);
+    lab.receive(0, vec![tagged.clone()]);
+    sound(1, 2, &lab.sent_one(1));
+    let many = [vec![plain; 20], vec![tagged.clone(); 20]].concat();
+    lab.receive(0, many);
+    let sent = lab.sent();
+    assert_eq!(sent.len(), 40);
+    sent.iter().for_each(|(_, frame)| _ = sound(1, 2, frame));
+    // A tag of a VLAN behind it, and a frame that ends within it.
+    let mut both = tagged[..16].to_vec();
+    both.extend([0x81, 0, 0, 5]);
+    both.extend(&tagged[16..]);
+    lab.receive(0, vec![both]);
+    assert_eq!(lab.count("ethernet-input", "unknown vlan"), 1);
+    lab.receive(0, vec![tagged[..16].to_vec()]);
+    assert_eq!(lab.count("ethernet-input", "frame too short"), 1);
+    lab.close();
+}
+
+#[test]
+fn packets_to_one_host_in_a_broadcast_are_dropped_without_an_answer() {
+    let mut lab = Lab::new();
+    let to = |mac: [u8; 6], packet: Packet| {
+        let mut frame = framed(0, 2, &packet.build());
+        frame[..6].copy_from_slice(&mac);
+        frame
+    };
+    let groups = [[0xff; 6], [1, 0, 0x5e, 0, 0, 1], [0x33, 0x33, 0, 0, 0, 1]];
+    let cases = || {
+        [
+            udp(ip(0, 2), ip(1, 2), 20),
+            udp(ip(0, 2), ip(1, 2), 20).ttl(1),
+            udp(ip(0, 2), ip(0, 1), 20),
+            udp(ip(0, 2), [192, 0, 2, 1].into(), 20),
+            Packet::new().ipv4(ip(0, 2), ip(0, 1)).icmp_echo_request(1, 1),
+        ]
+    };
+    let reason = "ip4 unicast destination in a link-layer broadcast or multicast";
+    let mut dropped = 0;
+    for mac in groups {
+        for packet in cases() {
+            lab.receive(0, vec![to(mac, packet)]);
+            dropped += 1;
+            assert!(lab.sent().is_empty());
+            assert_eq!(lab.count("ip4-input", reason), dropped);
+        }
+    }
+    // Among others, in a frame of its own kind.
+    let mut many = vec![framed(0, 2, &udp(ip(0, 2), ip(1, 2), 20).build()); 30];
+    many.insert(7, to([0xff; 6], udp(ip(0, 2), ip(1, 2), 20)));
+    lab.receive(0, many);
+    assert_eq!((lab.sent().len(), lab.count("ip4-input", reason)), (30, dropped + 1));
+    // To all hosts, that is how packets come.
+    lab.receive(0, vec![to([0xff; 6], udp(ip(0, 2), Ipv4Addr::BROADCAST, 20))]);
+    lab.receive(0, vec![to(groups[1], udp(ip(0, 2), [224, 0, 0, 1].into(), 20))]);
+    assert_eq!(lab.count("ip4-input", reason), dropped + 1);
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ip4-icmp-error", "icmp errors sent"), 0);
+    lab.close();
+}
+
+#[test]
+fn packets_with_link_local_addresses_stay_on_their_link() {
+    let mut lab = Lab::new();
+    let local = Ipv4Addr::new(169, 254, 7, 7);
+    lab.ok("set interface ip address test2 169.254.7.1/24");
+    lab.neighbor(2, local, host_mac(2, 7));
+    lab.ok("ip route add 169.254.99.0/24 via 10.0.1.2");
+    let refused = "link-local address: not forwarded";
+    let cases = [
+        (0, udp(ip(0, 2), local, 20)),
+        (0, udp(ip(0, 2), [169, 254, 99, 1].into(), 20)),
+        (2, udp(local, ip(1, 2), 20)),
+    ];
+    for (n, (port, packet)) in cases.into_iter().enumerate() {
+        lab.receive_packet(port, 2, packet.clone());
+        let many = vec![framed(port, 2, &packet.build()); 20];
+        lab.receive(port, many);
+        assert!(lab.sent().is_empty());
+        assert_eq!(lab.count("ip4-rewrite", refused), 21 * (n as u64 + 1));
+    }
+    // The router itself talks to hosts of its link.
+    let ask = Packet::new().ipv4(local, [169, 254, 7, 1].into()).icmp_echo_request(1, 1);
+    lab.receive_packet(2, 7, ask);
+    let reply = lab.sent_one(2);
+    assert_eq!(reply[..6], host_mac(2, 7).0);
+    lab.close();
+}
+
+/// An address of 32 bits, a route to the gateway's interface, and all else by way of the gateway.
+#[test]
+fn a_gateway_outside_of_all_subnets_is_asked_and_answered() {
+    let mut lab = Lab::new();
+    lab.ok("set interface ip address del test1 10.0.1.1/24\n\
+         set interface ip address test1 203.0.113.7/32\n\
+         ip route add 198.51.100.1/32 via test1\n\
+         ip route add 0.0.0.0/0 via 198.51.100.1");
+    let mac = host_mac(1, 77);
+    // The gateway asks first: it is answered, and learned.
+    let reply = arp(&until_answered(&mut lab, 1, OURS));
+    assert_eq!((reply.sender_ip, reply.target_ip), (OURS, GATEWAY));
+    lab.receive_packet(0, 2, udp(ip(0, 2), [8, 8, 8, 8].into(), 20));
+    assert_eq!(lab.sent_one(1)[..6], mac.0);
+    // Its own address is not asked for again, packet by packet.
+    for _ in 0..3 {
+        lab.receive_packet(0, 2, udp(ip(0, 2), GATEWAY, 20));
+        assert_eq!(lab.sent_one(1)[..6], mac.0);
+    }
+    // Forgotten, it is asked for, and the answer is heard.
+    lab.ok("clear ip neighbors");
+    lab.c.sync();
+    lab.deliver(0, vec![framed(0, 2, &udp(ip(0, 2), [8, 8, 8, 8].into(), 20).build())]);
+    lab.until("a request", |lab| lab.sent_frames() > 0);
+    let asked = arp(&lab.sent_one(1));
+    assert_eq!((asked.sender_ip, asked.target_ip), (OURS, GATEWAY));
+    let answer = Packet::arp_reply(mac, &asked).build();
+    lab.receive(1, vec![answer]);
+    lab.until("the packet", |lab| lab.sent_frames() > 0);
+    assert_eq!(lab.sent_one(1)[..6], mac.0);
+    // Without its route, it is a stranger again.
+    lab.ok("ip route del 0.0.0.0/0\nip route del 198.51.100.1/32");
+    let ask = || Packet::arp_request(mac, GATEWAY, OURS).build();
+    let reason = "IP4 source address not local to subnet";
+    lab.until("silence", |lab| {
+        lab.receive(1, vec![ask()]);
+        lab.sent();
+        lab.count("arp-input", reason) > 0
+    });
+    // A next hop that is named with its interface is no stranger, but on that interface only.
+    lab.ok("ip route add 192.0.2.0/24 via 198.51.100.1 test1");
+    assert_eq!(arp(&until_answered(&mut lab, 1, OURS)).target_ip, GATEWAY);
+    let before = lab.count("arp-input", reason);
+    lab.receive(2, vec![Packet::arp_request(mac, GATEWAY, ip(2, 1)).build()]);
+    assert_eq!(lab.count("arp-input", reason), before + 1);
+    lab.close();
+}
+
+/// The answer to the gateway's request for an address: workers hear of routes a moment later.
+fn until_answered(lab: &mut Lab, n: u8, address: Ipv4Addr) -> Vec<u8> {
+    let ask = Packet::arp_request(host_mac(1, 77), GATEWAY, address).build();
+    lab.until("an answer", |lab| {
+        lab.receive(n, vec![ask.clone()]);
+        lab.sent_frames() > 0
+    });
+    lab.sent_one(n)
+}
+
+/// A sender without DF that leaves segmentation to its device, and a narrow link.
+#[test]
+fn segments_that_exceed_the_mtu_are_fragmented() {
+    let mut lab = Lab::new();
+    lab.ok("set interface mtu packet 576 test1");
+    let data: Vec<u8> = (0..20_000).map(|i| (i * 7 % 251) as u8).collect();
+    let tcp = Packet::new().ipv4(ip(0, 2), ip(1, 2)).tcp(1, 2).payload(&data);
+    let datagram = Packet::new().ipv4(ip(0, 2), ip(1, 2)).udp(1, 2).payload(&data);
+    for (packet, gso, header, csum_offset) in
+        [(tcp, GsoKind::Tcp4, 20, 16), (datagram, GsoKind::Udp, 8, 6)]
+    {
+        let (gso_size, hdr_len) = (1400, 20 + header);
+        let offload = Offload {
+            gso,
+            gso_size,
+            hdr_len,
+            csum_start: 20,
+            csum_offset,
+            needs_csum: true,
+            ..Offload::default()
+        };
+        lab.receive_offload(0, framed(0, 2, &packet.build()), offload);
+        let sent = lab.sent();
+        // Each segment has an identification of its own, and is put together from three fragments.
+        let mut segments: Vec<(u16, Vec<u8>)> = Vec::new();
+        for (_, frame) in &sent {
+            let part = sound(1, 2, frame);
+            assert!(frame.len() <= 14 + 576);
+            if part.fragment_offset() == 0 {
+                segments.push((part.id(), Vec::new()));
+            }
+            let (id, whole) = segments.last_mut().expect("a first fragment");
+            assert_eq!((*id, whole.len()), (part.id(), part.fragment_offset()));
+            whole.extend(part.payload());
+            if !part.more_fragments() {
+                let kind = if header == 8 { 17 } else { 6 };
+                assert!(sums_up(whole, kind), "the checksum of segment {id}");
+            }
+        }
+        assert_eq!(segments.len(), data.len().div_ceil(1400));
+        let all: Vec<u8> =
+            segments.iter().flat_map(|(_, whole)| &whole[usize::from(header)..]).copied().collect();
+        assert_eq!(all, data);
+    }
+    assert_eq!(lab.dropped(), 0);
+    lab.close();
+}
+
+/// Whether the checksum of a segment from 10.0.0.2 to 10.0.1.2 is right.
+fn sums_up(segment: &[u8], protocol: u8) -> bool {
+    let mut bytes = [ip(0, 2).octets(), ip(1, 2).octets()].concat();
+    bytes.extend([0, protocol]);
+    bytes.extend((segment.len() as u16).to_be_bytes());
+    bytes.extend(segment);
+    thalweg_wire::checksum::verify(&bytes)
+}
+
+#[test]
+fn samples_have_the_masks_of_subnets() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 192.0.2.0/25 via 10.0.1.2\nip route add 192.0.2.9/32 via 10.0.1.2");
+    let books = lab.c.shared::<RouteBook>().all();
+    let domain = lab.c.domain().clone();
+    let mut reader = domain.register().expect("a reader");
+    let guard = reader.enter();
+    let rx_if = lab.sw_if(0);
+    let mask = |to: Ipv4Addr| books[0].prefix_len(&guard, rx_if, IpAddr::V4(to));
+    assert_eq!(mask(ip(1, 2)), Some(24), "a neighbour");
+    assert_eq!(mask(ip(1, 99)), Some(24), "nobody");
+    assert_eq!(mask([192, 0, 2, 1].into()), Some(25));
+    assert_eq!(mask([192, 0, 2, 9].into()), Some(32), "a route of its own");
+    assert_eq!(mask([8, 8, 8, 8].into()), None);
+    drop(guard);
+    drop(reader);
+    lab.close();
+}

@@ -1,0 +1,350 @@
+//! What can be set, can be dumped and loaded: the examples of all setters and all API requests with
+//! values at the limits.
+
+use crate::router::{ONE, Router};
+use crate::setters::SETTERS;
+use thalweg::api::typed::{Leaf, Sort, body, fixed, leaves};
+use thalweg::configuration::catalog;
+use thalweg_api::schema::{Kind, MessageDef};
+use thalweg_api::trace::Record;
+use thalweg_api::{Clients, Hub, Registry, Replayed};
+use thalweg_config::declare::{Document, diff};
+use thalweg_engine::features;
+use thalweg_graph::Control;
+
+/// Two routers: one is set, the other loads what that dumps.
+struct Pair {
+    set: Router,
+    load: Router,
+    hub: Hub<Control>,
+    base: Document,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let set = Router::prepared();
+        let registry = Registry::new(thalweg::api::services(&features(&set.c))).unwrap();
+        let hub = Hub::new(registry, Clients::default());
+        let base = set.dump();
+        Pair { set, load: Router::start(), hub, base }
+    }
+
+    /// What is set now is dumped in a way that reads back, needs no step, and loads.
+    fn check(&mut self) -> Result<(), String> {
+        self.set.settle();
+        let dump = self.set.dump();
+        let unread: Vec<String> = dump.unread().iter().map(ToString::to_string).collect();
+        if !unread.is_empty() {
+            return Err(format!("was accepted, but no document may say so: {unread:?}"));
+        }
+        let text = dump.to_yaml().unwrap();
+        let read = catalog().unwrap().read("dump", &text).map_err(|e| e.to_string())?;
+        let plan = dump.plan_to(&read);
+        if !plan.is_empty() {
+            return Err(format!("the plan to what is so already:\n{plan}"));
+        }
+        if diff(dump.root(), self.base.root()).is_empty() {
+            return Ok(());
+        }
+        let file = self.load.dir.path().join("a.yaml");
+        std::fs::write(&file, &text).unwrap();
+        let applied = self.load.attempt(&format!("config apply {}", file.display()));
+        applied.map_err(|e| format!("does not load: {e}"))?;
+        let lost = diff(dump.root(), self.load.dump().root());
+        let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        if lost.is_empty() { Ok(()) } else { Err(format!("loaded: {}", lost.join("\n"))) }
+    }
+
+    /// Back to the beginning.
+    fn reset(&mut self) {
+        let base = self.base.clone();
+        self.set.become_(&base);
+    }
+
+    /// Handles a request; false if it is about the connection only.
+    fn request(&mut self, def: &MessageDef, body: Vec<u8>) -> bool {
+        let record = Record { at: 0, client: 0, name: def.name_crc(), body };
+        let done = self.hub.replay(&mut self.set.c, &record);
+        self.set.settle();
+        done == Replayed::Done
+    }
+
+    fn stop(self) {
+        self.set.stop();
+        self.load.stop();
+    }
+}
+
+/// Numbers at and beyond limits.
+const NUMBERS: &[&str] = &[
+    "0",
+    "1",
+    "3",
+    "63",
+    "64",
+    "255",
+    "256",
+    "4095",
+    "4096",
+    "16383",
+    "16384",
+    "65535",
+    "65536",
+    "86400",
+    "86401",
+    "4194304",
+    "448919481",
+    "4294967295",
+    "4294967296",
+];
+const ADDRESSES: &[&str] = &["0.0.0.0", "127.0.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"];
+const PREFIXES: &[&str] =
+    &["0.0.0.0/0", "10.0.0.0/8", "10.0.0.255/24", "127.0.0.0/8", "224.0.0.0/4"];
+const MACS: &[&str] = &["00:00:00:00:00:00", "01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff"];
+const FILES: &[&str] =
+    &["relative", "'/tmp/a b'", "/tmp/a|b", "/tmp/a#b", "\"/tmp/it's\"", "'/tmp/{'"];
+const WORDS: &[&str] = &["'a b'", "a|b", "\"it's\"", "'{'", "a\u{7}", "a\u{202e}b", "-"];
+
+/// Values that may stand in place of a word of an example.
+fn others(word: &str) -> &'static [&'static str] {
+    let bare = word.trim_matches(',');
+    match () {
+        () if bare.bytes().all(|b| b.is_ascii_digit()) && !bare.is_empty() => NUMBERS,
+        () if bare.parse::<std::net::Ipv4Addr>().is_ok() => ADDRESSES,
+        () if bare
+            .split_once('/')
+            .is_some_and(|(a, _)| a.parse::<std::net::Ipv4Addr>().is_ok()) =>
+        {
+            PREFIXES
+        }
+        () if bare.split(':').count() == 6 => MACS,
+        () if bare.starts_with('/') => FILES,
+        () if ["lab", "yes"].contains(&bare) => WORDS,
+        () => &[],
+    }
+}
+
+#[test]
+fn commands_take_exactly_what_documents_take() {
+    let _one = ONE.lock();
+    let mut pair = Pair::new();
+    let (mut taken, mut refused) = (0, 0);
+    let mut wrong = Vec::new();
+    for (path, examples) in SETTERS {
+        for example in *examples {
+            // Only what the example ends with is varied: the rest prepares it.
+            let (before, last) = example.rsplit_once('\n').unwrap_or(("", example));
+            let words: Vec<&str> = last.split_whitespace().collect();
+            let skip = path.split(' ').count();
+            for (at, word) in words.iter().enumerate().skip(skip) {
+                for other in others(word) {
+                    let line = [&words[..at], &[other], &words[at + 1..]].concat().join(" ");
+                    if !before.is_empty() {
+                        pair.set.run(before);
+                    }
+                    match pair.set.attempt(&line) {
+                        Ok(_) => taken += 1,
+                        Err(_) => refused += 1,
+                    }
+                    if let Err(e) = pair.check() {
+                        wrong.push(format!("{before}\n{line}\n  {e}"));
+                        std::mem::replace(&mut pair, Pair::new()).stop();
+                        continue;
+                    }
+                    pair.reset();
+                }
+            }
+        }
+    }
+    pair.stop();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(taken > 300 && refused > 300, "{taken} taken, {refused} refused");
+}
+
+/// Requests that set nothing which could last, do something outside, or answer only.
+const ACTIONS: &[&str] = &[
+    "cli",
+    "cli_inband",
+    "pcap_trace_on",
+    "pcap_trace_off",
+    "pg_capture",
+    "pg_enable_disable",
+    "trace_",
+    "want_",
+    "show_",
+    "control_ping",
+    "api_trace",
+];
+
+/// Fields that change nothing which a document says, and why that is right.
+const NOT_SETTINGS: &[(&str, &str, &str)] = &[
+    ("ip_route_add_del", "is_multipath", "adds to a route that is there"),
+    ("ip_route_add_del", "route.stats_index", "is for replies"),
+    ("ip_route_add_del", "route.paths[0].table_id", "is for next hops without an interface"),
+    ("ip_route_add_del", "route.paths[0].rpf_id", "is refused, but for none"),
+    ("ip_route_add_del", "route.paths[0].preference", "TODO"),
+    ("ip_table_add_del_v2", "create_mfib", "there are no multicast routes"),
+    ("nat44_add_del_", "tag", "is a note for the client itself"),
+    ("nat44_add_del_static_mapping_v2", "pool_ip_address", "counts with match_pool only"),
+];
+
+fn number(leaf: &mut Leaf, n: u64) {
+    let length = leaf.bytes.len();
+    leaf.bytes = n.to_be_bytes()[8 - length..].to_vec();
+}
+
+/// A request that sets something, as far as names of fields tell.
+fn usual(def: &MessageDef) -> Vec<Leaf> {
+    let mut all = leaves(def);
+    for leaf in &mut all {
+        let name = leaf.path.rsplit('.').next().unwrap_or_default().to_owned();
+        match (leaf.sort, name.as_str()) {
+            (
+                Sort::Bool,
+                "is_add" | "enable" | "enable_disable" | "is_specified" | "promisc_on",
+            ) => {
+                leaf.bytes = vec![1];
+            }
+            (Sort::Int(_), "sw_if_index" | "rx_sw_if_index" | "hw_if_index") => number(leaf, 1),
+            (Sort::Int(_), "tx_sw_if_index") => number(leaf, 2),
+            (Sort::Int(_), "external_sw_if_index") => number(leaf, 0xffff_ffff),
+            (Sort::Int(_), "bd_id") => number(leaf, 10),
+            (Sort::Int(1), "len") => number(leaf, 24),
+            (Sort::Int(_), "protocol") => number(leaf, 6),
+            (Sort::Int(_), n) if n.contains("port") => number(leaf, 80),
+            (Sort::Int(_), n) if n.contains("mtu") => number(leaf, 1400),
+            (Sort::Int(_), n) if n.contains("instance") => number(leaf, 7),
+            (Sort::Int(_), "table_id" | "vrf_id") => number(leaf, 0),
+            (Sort::Int(_), "flags") if def.name == "sw_interface_set_flags" => number(leaf, 1),
+            (Sort::Int(_), "flags") if def.name.starts_with("nat44") => number(leaf, 0x20),
+            (Sort::Int(_), "probability" | "weight") => number(leaf, 1),
+            (Sort::Int(_), n) if n.contains("limit") || n.contains("max_") => number(leaf, 100),
+            (Sort::Int(_), n) if n.contains("rate") || n.contains("sampling") => number(leaf, 500),
+            (Sort::Int(_), "udp" | "tcp_established" | "tcp_transitory" | "icmp") => {
+                number(leaf, 77)
+            }
+            (Sort::Int(_), n) if n.contains("age") || n.contains("delay") => number(leaf, 9),
+            (Sort::Int(_), n) if n.contains("value") || n.contains("bytes") => number(leaf, 128),
+            (Sort::Int(_), n) if n.contains("seconds") || n.contains("interval") => {
+                number(leaf, 30)
+            }
+            (Sort::Ip4 | Sort::Ip, n) => {
+                let last = if n.contains("external") || n.contains("last") { 7 } else { 3 };
+                leaf.bytes[..4].copy_from_slice(&[10, 0, 0, last]);
+            }
+            (Sort::Mac, _) => leaf.bytes = vec![2, 0, 0, 0, 0, 7],
+            (Sort::Text(n), _) => leaf.bytes = fixed("lab", n),
+            _ => {}
+        }
+        let is_meant = |(request, path, _): &&(&str, &str, u64)| {
+            def.name.starts_with(request) && *path == leaf.path
+        };
+        if let Some((_, _, n)) = SPECIAL.iter().find(is_meant) {
+            number(leaf, *n);
+        }
+    }
+    all
+}
+
+/// Values that a request needs so that it sets something.
+const SPECIAL: &[(&str, &str, u64)] = &[
+    ("bridge_domain_add_del", "bd_id", 20),
+    ("bridge_domain_add_del", "flood", 1),
+    ("bridge_flags", "flags", 1),
+    ("sw_interface_set_l2_bridge", "rx_sw_if_index", 3),
+    ("sw_interface_set_l2_xconnect", "rx_sw_if_index", 3),
+    ("l2fib_add_del", "sw_if_index", 2),
+    ("sw_interface_set_table", "sw_if_index", 3),
+    ("sw_interface_set_table", "vrf_id", 7),
+    ("ip_table_add_del", "table.table_id", 9),
+    ("nat44_add_del_identity_mapping", "sw_if_index", 0xffff_ffff),
+    ("nat44_ed_add_del_vrf_route", "table_vrf_id", 7),
+    ("nat44_ed_add_del_vrf_route", "vrf_id", 9),
+    ("nat44_lb_static_mapping_add_del_local", "external_port", 81),
+    ("nat44_lb_static_mapping_add_del_local", "protocol", 6),
+    ("nat_set_workers", "worker_mask", 1),
+    ("sflow_direction_set", "sampling_D", 2),
+    ("sflow_drop_monitoring_set", "drop_M", 1),
+    ("sflow_polling_interval_set", "polling_S", 30),
+    ("pg_create_interface", "interface_id", 5),
+];
+
+/// What is there before a request is tried: its neighbours' ground.
+const GROUND: &str = "
+    set interface ip address pg0 10.0.0.1/24
+    ip table add 7
+    create bridge-domain 10
+    set interface l2 bridge pg1 10
+    nat44 plugin enable sessions 1000
+    nat44 vrf table add 7
+    nat44 add load-balancing static mapping protocol tcp external 10.0.0.7:81 local 10.0.0.4:8080 probability 5";
+
+fn grounded() -> Pair {
+    let mut pair = Pair::new();
+    pair.set.run(GROUND);
+    pair.base = pair.set.dump();
+    pair
+}
+
+#[test]
+fn requests_take_exactly_what_documents_take() {
+    let _one = ONE.lock();
+    let mut pair = grounded();
+    let mut wrong = Vec::new();
+    let mut requests = pair.hub.registry().messages();
+    requests.retain(|def| {
+        def.kind == Kind::Request && !ACTIONS.iter().any(|a| def.name.starts_with(a))
+    });
+    requests.retain(|def| {
+        let looks = ["_dump", "_get", "_details", "_lookup", "_lookup_v2"];
+        !looks.iter().any(|l| def.name.ends_with(l))
+    });
+    let (mut setters, mut silent, mut quiet) = (0, Vec::new(), Vec::new());
+    for def in requests {
+        let usual = usual(def);
+        if !pair.request(def, body(&usual)) {
+            continue;
+        }
+        if let Err(e) = pair.check() {
+            wrong.push(format!("{}: {e}", def.name));
+            std::mem::replace(&mut pair, grounded()).stop();
+            continue;
+        }
+        let first = pair.set.dump();
+        let sets = !diff(first.root(), pair.base.root()).is_empty();
+        setters += usize::from(sets);
+        if !sets {
+            quiet.push(def.name);
+        }
+        pair.reset();
+        for (at, leaf) in usual.iter().enumerate() {
+            let mut heard = false;
+            for value in leaf.boundaries().into_iter().filter(|v| *v != leaf.bytes) {
+                let mut changed = usual.clone();
+                changed[at].bytes = value;
+                let what = format!("{}: {} = {:x?}", def.name, leaf.path, changed[at].bytes);
+                pair.request(def, body(&changed));
+                if let Err(e) = pair.check() {
+                    wrong.push(format!("{what}: {e}"));
+                    std::mem::replace(&mut pair, grounded()).stop();
+                    continue;
+                }
+                heard |= !diff(pair.set.dump().root(), first.root()).is_empty();
+                pair.reset();
+            }
+            let unused = leaf.path.contains("label_stack");
+            let is_this =
+                |(m, f, _): &(&str, &str, &str)| def.name.starts_with(m) && *f == leaf.path;
+            let known = unused || NOT_SETTINGS.iter().any(is_this);
+            if sets && !heard && !known {
+                silent.push(format!("{}: {}", def.name, leaf.path));
+            }
+        }
+    }
+    pair.stop();
+    eprintln!("no change by {quiet:?}\nsilent {}", silent.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let why = "these fields are neither honoured nor refused:";
+    assert!(silent.is_empty(), "{why}\n{}", silent.join("\n"));
+    assert!(setters > 30, "{setters}");
+}

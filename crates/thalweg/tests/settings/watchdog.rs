@@ -1,0 +1,129 @@
+//! No command holds the main thread for long.
+
+use crate::router::{ONE, Router};
+use crate::setters::SETTERS;
+use std::fs;
+use std::time::{Duration, Instant};
+use thalweg_cli::{CliError, Execution, Progress, Script};
+
+/// Maximum time for which a command may hold the main thread at once.
+const LIMIT: Duration = Duration::from_millis(50);
+
+/// Attempts: while others use all processors, a worker may be late with an answer.
+const ATTEMPTS: usize = 4;
+
+/// Time for which this thread has waited for a processor.
+fn waited() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split_whitespace().nth(1).and_then(|n| n.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
+/// Runs `f`; returns for how long it has kept this thread, computing or blocked.
+fn held<T>(f: impl FnOnce() -> T) -> (T, Duration) {
+    let (before, start) = (waited(), Instant::now());
+    let result = f();
+    let all = start.elapsed();
+    (result, all.saturating_sub(waited().saturating_sub(before)))
+}
+
+/// Runs commands; returns the longest time that one piece has taken, too.
+fn watched(router: &mut Router, lines: &str) -> (Result<(), CliError>, Duration) {
+    let mut execution = Execution::new(Script::typed(lines).unwrap());
+    let mut longest = Duration::ZERO;
+    let give_up = Instant::now() + thalweg_testkit::WAIT_LIMIT;
+    loop {
+        let Router { c, tree, .. } = router;
+        let budget = Duration::from_millis(2);
+        let (progress, step) = held(|| execution.step(tree, c, Instant::now(), budget));
+        let (_, jobs) = held(|| c.run_once(Some(Duration::ZERO)));
+        longest = longest.max(step).max(jobs);
+        match progress {
+            Progress::Finished(end) => return (end.map(|_| ()), longest),
+            Progress::Running(at) => {
+                assert!(Instant::now() < give_up, "never ends: {lines}");
+                // Paced: the time that the task asks for.
+                std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            }
+        }
+    }
+}
+
+/// Fails if the commands hold the main thread for too long, each time.
+fn check(lines: &str, prepare: &dyn Fn(&mut Router), error: Option<&str>) {
+    let mut shortest = Duration::MAX;
+    for _ in 0..ATTEMPTS {
+        let mut router = Router::prepared();
+        prepare(&mut router);
+        let (end, longest) = watched(&mut router, lines);
+        let said = end.err().map(|e| e.to_string()).unwrap_or_default();
+        let begin: String = lines.chars().take(200).collect();
+        match error {
+            None => assert_eq!(said, "", "{begin}"),
+            Some(error) => assert!(said.contains(error), "{begin}: {said}"),
+        }
+        router.stop();
+        shortest = shortest.min(longest);
+        if shortest < LIMIT {
+            return;
+        }
+    }
+    panic!("held the main thread for {shortest:?}: {lines}");
+}
+
+#[test]
+fn setters_do_not_hold_the_main_thread() {
+    let _one = ONE.lock();
+    for (_, examples) in SETTERS {
+        for example in *examples {
+            check(example, &|_| (), None);
+        }
+    }
+}
+
+#[test]
+fn files_and_names_do_not_hold_the_main_thread() {
+    let _one = ONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let pipe = pipe.display();
+    let none: &dyn Fn(&mut Router) = &|_| ();
+    let what = Some("not a regular file");
+    for line in ["flow add 1 file", "sflow agent-config", "nat44 log file", "exec", "config apply"]
+    {
+        check(&format!("{line} {pipe}"), none, what);
+        check(&format!("{line} /dev/zero"), none, what);
+    }
+    check(&format!("packet-generator new name a pcap {pipe}"), none, what);
+    check("metrics listen no-such-name.invalid:9999", none, Some("no-such-name.invalid"));
+    // A text of blanks, and one of many commands.
+    check(&format!("{}show version", " ".repeat(210_000)), none, None);
+    let rules = "flow add 1 priority=1,ip,nw_src=10.0.0.1,actions=normal\n".repeat(2000);
+    check(&rules, none, None);
+}
+
+#[test]
+fn a_large_configuration_does_not_hold_the_main_thread() {
+    let _one = ONE.lock();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.yaml");
+    let routes: String =
+        (0..40_000).map(|n| format!("      10.{}.{}.0/24: pg0\n", n >> 8, n & 255)).collect();
+    let text =
+        format!("interfaces: {{pg0: {{}}}}\nthalweg:\n  ip-tables:\n   0:\n     routes:\n{routes}");
+    fs::write(&file, text).unwrap();
+    let apply = format!("config apply {}", file.display());
+    check(&apply, &|_| (), None);
+    let saved = dir.path().join("saved.yaml");
+    for line in ["show configuration", &format!("config save {}", saved.display()), &apply] {
+        check(line, &|router| drop(router.run(&apply)), None);
+    }
+}
