@@ -193,7 +193,9 @@ fn retry_in(c: &mut Control, after: Duration) {
         return;
     }
     let old = state.borrow_mut().retry.take();
-    old.map(|timer| c.cancel(timer));
+    if let Some(timer) = old {
+        c.cancel(timer);
+    }
     let timer = c.after(after, |c| {
         let state = c.state::<Manager>();
         state.borrow_mut().retry = None;

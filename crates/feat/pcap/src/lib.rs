@@ -194,7 +194,7 @@ fn enable(c: &mut Control, sw_if: SwIfIndex) {
 /// A capture that has ended, and is still to be written.
 pub struct Ended {
     plan: Plan,
-    buffers: Vec<Box<Buffer>>,
+    buffers: Vec<Buffer>,
 }
 
 impl Ended {
@@ -232,7 +232,7 @@ pub fn stop(c: &mut Control) -> Result<Ended, PcapError> {
     drop(give);
     // The message follows earlier ones in each worker's queue; workers reply between two loops.
     c.sync();
-    Ok(Ended { plan: running.plan, buffers: given.try_iter().collect() })
+    Ok(Ended { plan: running.plan, buffers: given.try_iter().map(|buffer| *buffer).collect() })
 }
 
 /// The running capture and the number of packets so far; `None` if there is none.
