@@ -15,9 +15,6 @@ use thalweg_graph::{Control, NodeId};
 use thalweg_tables::IndexPool;
 use thalweg_wire::mpls::Label;
 
-/// Maximum length of what stands between the MAC addresses and the ethertype: two tags.
-const MAX_TAGS: usize = 8;
-
 /// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum FibError {
@@ -149,7 +146,6 @@ pub struct Forwarding {
     /// Objects with the groups and midchains that depend on them.
     pub(crate) dependents: BTreeSet<(Dpo, Dpo)>,
     /// Tags of interfaces for which they were set here.
-    tags: HashMap<SwIfIndex, Vec<u8>>,
     /// Groups that have been given a number.
     pub(crate) numbered: BTreeMap<u32, Dpo>,
     /// Objects that follow the route of an address, by link type, table and address.
@@ -199,7 +195,6 @@ impl Forwarding {
             adjacencies: HashMap::new(),
             by_interface: BTreeSet::new(),
             dependents: BTreeSet::new(),
-            tags: HashMap::new(),
             numbered: BTreeMap::new(),
             tracked: HashMap::new(),
             kinds: Kinds::default(),
@@ -547,21 +542,6 @@ impl Forwarding {
         }
     }
 
-    /// Sets what an interface's frames have between the MAC addresses and the ethertype: up to two
-    /// tags, instead of the interface's own. Its adjacencies change in place, while it is down.
-    ///
-    /// # Errors
-    /// If they are too long, or the interface does not exist.
-    pub fn set_tags(&mut self, c: &Control, sw_if: SwIfIndex, tags: &[u8]) -> Result<(), FibError> {
-        if tags.len() > MAX_TAGS {
-            return Err(FibError::Rewrite(14 + tags.len()));
-        }
-        let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
-        self.tags.insert(sw_if, tags.to_vec());
-        self.interface_changed(c, sw_if, Some(&view));
-        Ok(())
-    }
-
     /// Writes an adjacency's entry: the header first, then the state that makes it valid.
     fn write(&mut self, dpo: Dpo, key: AdjacencyKey, mac: Option<MacAddr>, view: &InterfaceView) {
         let e = self.table.get(dpo);
@@ -581,8 +561,7 @@ impl Forwarding {
         };
         let mut len = 0;
         if let Some(mac) = to {
-            let own = view.tags.as_slice();
-            let tags = self.tags.get(&key.sw_if).map_or(own, Vec::as_slice);
+            let tags = view.tags.as_slice();
             let header = [&mac.0[..], &view.mac.0, tags, &key.link.ethertype()].concat();
             e.set_rewrite(&header);
             len = header.len() as u8;
@@ -621,7 +600,6 @@ impl Forwarding {
             }
         }
         if view.is_none() {
-            self.tags.remove(&sw_if);
         }
         self.refresh_dependents(c, &all);
     }

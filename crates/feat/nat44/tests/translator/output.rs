@@ -5,7 +5,7 @@ use crate::lab::{framed, host_mac, icmp_error, ip, our_mac};
 use crate::nat::{FAR, Nat, Out, SHARED, tcp, udp};
 use std::net::Ipv4Addr;
 use thalweg_buffer::{GsoKind, Offload};
-use thalweg_fib::Forwarding;
+use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
 
@@ -107,10 +107,28 @@ fn segments_that_exceed_the_mtu_are_refused_untranslated() {
 #[test]
 fn tagged_frames_are_translated() {
     let mut n = nat(1);
-    let two = [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7];
-    for tags in [&two[4..], &two, &[]] {
-        let (sw_if, f) = (n.lab.sw_if(1), n.lab.c.state::<Forwarding>());
-        f.borrow_mut().set_tags(&n.lab.c, sw_if, tags).unwrap();
+    let (outer, inner) = (VlanTag::dot1ad(5), VlanTag::dot1q(7));
+    let subs = [
+        (11, TagMatch::Outer { tag: inner, exact: true }),
+        (12, TagMatch::Pair { outer, inner, exact: true }),
+        (13, TagMatch::Untagged),
+    ];
+    for (id, matches) in subs {
+        let port = n.lab.sw_if(1);
+        let sub = interface::create_sub(&mut n.lab.c, port, id, matches).unwrap();
+        let mac = host_mac(1, 2);
+        n.lab.ok(&format!(
+            "set interface state test1.{id} up
+             set interface ip address test1.{id} 10.9.{id}.1/24
+             set ip neighbor test1.{id} 10.9.{id}.2 {mac} static
+             set interface nat44 out test1.{id} output-feature
+             ip route replace 198.51.100.0/24 via 10.9.{id}.2 test1.{id}"
+        ));
+        let tags = matches.tags().unwrap();
+        let tags = tags.as_slice();
+        n.lab.c.sync();
+        let sent = |n: &Nat| n.lab.c.interface_totals(sub).tx_packets;
+        let before = sent(&n);
         for count in [1, 2, 40] {
             let packets = vec![udp((ip(0, 2), 5000), (FAR, 53)).build(); count];
             let out = n.pass_all(0, packets);
@@ -132,6 +150,7 @@ fn tagged_frames_are_translated() {
             assert_eq!(o.bytes.drain(12..12 + tags.len()).as_slice(), tags);
             assert_eq!(o.src(), SHARED);
         }
+        assert_eq!(sent(&n) - before, 1 + 2 + 40 + 3);
     }
     assert_eq!(n.sessions().len(), 1);
     n.close();
