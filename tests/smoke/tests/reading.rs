@@ -1,5 +1,5 @@
-//! The kernel reads packets of IPv4 as [`PacketView`] does: it answers a segment for which there is no
-//! socket with a reset, whose ports say what it has read, and nothing else.
+//! The kernel reads packets of IPv4 as [`PacketView`] does: it answers a segment for which there
+//! is no socket with a reset, whose ports say what it has read, and nothing else.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
