@@ -34,8 +34,8 @@ pub use registry::{GeneratedList, check_feature_lists};
 pub use stacks::{descendants, stacks};
 pub use thalweg_netns::*;
 
-/// Number of workers that labs in the process have at least: 1, or what `THALWEG_TEST_WORKERS` says.
-/// Tests that mean another number ask for it.
+/// Number of workers that labs in the process have at least: 1, or what `THALWEG_TEST_WORKERS`
+/// says. Tests that mean another number ask for it.
 pub fn workers() -> usize {
     std::env::var("THALWEG_TEST_WORKERS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }

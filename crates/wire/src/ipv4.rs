@@ -180,8 +180,8 @@ impl<'a> Ipv4View<'a> {
         lengths(data, usize::MAX).map_err(|e| e.into())
     }
 
-    /// Parses the packet of `packet_len` bytes whose first bytes are at hand: they contain the whole
-    /// header. The payload is the available part.
+    /// Parses the packet of `packet_len` bytes whose first bytes are at hand: they contain the
+    /// whole header. The payload is the available part.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).

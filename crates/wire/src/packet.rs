@@ -4,8 +4,8 @@
 //! translation, hashes, ICMP errors and samples. Two readers that disagree let packets through that
 //! one of them would have stopped. The view never reads behind the end of the IP packet, whatever
 //! follows it in the frame; takes no field from a transport header that is not whole (RFC 1858,
-//! RFC 3128); walks the extension headers of IPv6; and reads no transport header in a fragment other
-//! than the first. Kernels may read common packets by themselves, if tests hold them equal to it.
+//! RFC 3128); walks the extension headers of IPv6; and reads no transport header in a fragment
+//! other than the first. Kernels may read common packets by themselves, if tests hold them equal to it.
 
 use core::net::IpAddr;
 
@@ -78,8 +78,8 @@ impl<'a> PacketView<'a> {
         PacketView { ip: Ip::V4(ip), protocol, part, l4, payload }
     }
 
-    /// The view of a packet whose IPv6 header was parsed; `None` if an extension header is truncated
-    /// or there are too many.
+    /// The view of a packet whose IPv6 header was parsed; `None` if an extension header is
+    /// truncated or there are too many.
     #[inline]
     pub fn of_v6(ip: Ipv6View<'a>) -> Option<Self> {
         let behind = ip.transport().ok()?;
@@ -201,8 +201,8 @@ impl<'a> PacketView<'a> {
         two_words(self.transport()?)
     }
 
-    /// [`ports`](Self::ports) for what does not decide whether a packet passes, such as its path and
-    /// the translation of what passes: options need not be whole.
+    /// [`ports`](Self::ports) for what does not decide whether a packet passes, such as its path
+    /// and the translation of what passes: options need not be whole.
     #[inline]
     pub fn fixed_ports(&self) -> Option<(u16, u16)> {
         if !has_ports(self.protocol) {

@@ -23,6 +23,7 @@ mod nat44_workers;
 mod neighbours;
 mod netlink;
 mod ping;
+mod reading;
 mod rings;
 mod routing;
 mod sflow;

@@ -22,8 +22,8 @@ pub(crate) enum Spread {
     /// By the hash of the tuple.
     #[default]
     Tuple,
-    /// The same, but by protocol for those without ports, of which only addresses can be translated,
-    /// and for SCTP.
+    /// The same, but by protocol for those without ports, of which only addresses can be
+    /// translated, and for SCTP.
     Ports,
     /// All to one worker: rules change addresses or ports before connections are tracked, or
     /// translate to a few ports.

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use thalweg_fib::TableId;
 use thalweg_wire::ip::{has_ports, protocol};
 
-/// Number of port spaces of an address: those of TCP, of UDP and of ICMP, whose identifiers count as
-/// ports, and one that all other protocols with ports share.
+/// Number of port spaces of an address: those of TCP, of UDP and of ICMP, whose identifiers count
+/// as ports, and one that all other protocols with ports share.
 pub const SPACES: usize = 4;
 
 /// Index of the port space of a protocol; `None` if it has no ports.

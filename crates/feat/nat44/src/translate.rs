@@ -210,8 +210,8 @@ impl Translator {
         verdict
     }
 
-    /// Handles a packet while this worker has no sessions yet, or no longer: it does not leave as it
-    /// is.
+    /// Handles a packet while this worker has no sessions yet, or no longer: it does not leave as
+    /// it is.
     #[cold]
     fn without_state(&self, cx: &NodeCx<'_>, p: &PktMut<'_>) -> Verdict {
         let config = self.config.load(cx.guard());

@@ -74,8 +74,8 @@ fn a_copy_is_translated_on_the_way_out() {
     }
 }
 
-/// The router's own errors about packets that rules have translated reach who sent these, about what
-/// was sent.
+/// The router's own errors about packets that rules have translated reach who sent these, about
+/// what was sent.
 #[test]
 fn own_errors_are_about_what_was_sent() {
     for workers in [1, 2] {

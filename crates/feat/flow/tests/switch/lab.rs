@@ -285,14 +285,14 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// One with at least so many workers that keeps its ports' last packets, for a file if the test
-    /// fails.
+    /// One with at least `workers` workers that keeps its ports' last packets, for a file if the
+    /// test fails.
     #[allow(dead_code, reason = "benchmarks do without packets")]
     pub fn new(workers: usize, buffers: usize) -> Lab {
         Lab::with(workers.max(thalweg_testkit::workers()), buffers)
     }
 
-    /// The same with so many workers.
+    /// The same with exactly `workers` workers.
     #[allow(dead_code, reason = "benchmarks do without packets")]
     pub fn with(workers: usize, buffers: usize) -> Lab {
         let mut lab = Lab::without_log(workers, buffers);

@@ -60,6 +60,11 @@ fn dst(data: &[u8]) -> u32 {
 }
 
 fn hash(packet: &[u8]) -> u32 {
+    packet.first_chunk().and_then(plain_hash).unwrap_or_else(|| other_hash(packet))
+}
+
+#[inline(never)]
+fn other_hash(packet: &[u8]) -> u32 {
     five_tuple(packet).map_or(0, |t| t.hash32())
 }
 

@@ -43,6 +43,7 @@ fn answers_find_their_worker_with_any_algorithm() {
         let mut n = Nat::of(3);
         n.know(3..30);
         n.lab.ok(&format!("nat addr-port-assignment-alg {algorithm}"));
+        n.lab.c.sync();
         for host in 2..30 {
             let packet = udp((ip(0, host), 77), (FAR, 53)).build();
             let out = n.pass_on(usize::from(host) % 3, 0, vec![packet]).remove(0);
