@@ -253,7 +253,6 @@ fn samples_have_the_masks_of_subnets() {
     assert_eq!(mask([192, 0, 2, 1].into()), Some(25));
     assert_eq!(mask([192, 0, 2, 9].into()), Some(32), "a route of its own");
     assert_eq!(mask([8, 8, 8, 8].into()), None);
-    drop(guard);
     drop(reader);
     lab.close();
 }
