@@ -56,6 +56,8 @@ impl Hosts {
 
 /// Driver of one host interface.
 struct HostInterface {
+    /// Name of the interface, which a renamed device does not change.
+    name: String,
     port: HostPort,
     options: Options,
     /// MAC address of the interface; all zero without Ethernet.
@@ -150,6 +152,7 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         .ok_or_else(|| DeviceError::Failed("af-packet-input is not in the graph".into()))?;
     let device = HostInterface {
         tx_size: port.sockets().iter().find_map(|s| s.tx_size()),
+        name: format!("host-{}", config.name),
         port,
         options,
         mac,
@@ -301,7 +304,7 @@ impl HostInterface {
         let describe = |(i, socket): (usize, &std::sync::Arc<crate::ring::Socket>)| FileInfo {
             fd: socket.as_fd().as_raw_fd(),
             thread: 1 + self.rx.get(i).map_or(i, |q| q.worker),
-            description: format!("host-{} queue {i}", self.port.info.name),
+            description: format!("{} queue {i}", self.name),
             counts: None,
         };
         self.port.sockets().iter().enumerate().map(describe).collect()
@@ -397,7 +400,7 @@ impl Device for HostInterface {
             }
             CHECKSUM_OFFLOAD if on && !self.port.sockets().iter().all(|s| s.offload()) => {
                 Err(DeviceError::Unsupported {
-                    name: format!("host-{}", self.port.info.name),
+                    name: self.name.clone(),
                     kind: DEV_TYPE.into(),
                     what:
                         "checksum offload (it was created without: delete it and create it again)"
@@ -648,7 +651,8 @@ fn link_event(c: &mut Control, e: &LinkEvent) {
         LinkEvent::Gone { ifindex, name } => {
             if let Some(sw_if) = find(c, *ifindex) {
                 tracing::warn!(
-                    "device {name} was removed; delete host-{name} and create it again once the device is back"
+                    "device {name} was removed; delete {} and create it again once the device is back",
+                    c.interface_name(sw_if)
                 );
                 let _ = interface::set_link(c, sw_if, false);
             }

@@ -116,7 +116,8 @@ impl IfAddrs {
         self.routed(sw_if).is_some_and(found) && !self.get(sw_if).iter().any(|a| a.is_edge(ip))
     }
 
-    /// Returns the length of the smallest subnet of the interface, or route to it, around an address.
+    /// Returns the length of the smallest subnet of the interface, or route to it, around an
+    /// address.
     pub fn connected_len(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<u8> {
         let attached = self.routed(sw_if).map_or(&[][..], |r| &r.attached);
         let all = self.get(sw_if).iter().chain(attached);

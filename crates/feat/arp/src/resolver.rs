@@ -43,9 +43,9 @@ pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]
     neighbor::addresses_changed(c, Family::Ip4, sw_if);
 }
 
-/// Sets which hosts are on an interface by routes, whatever its addresses are: prefixes of routes to
-/// the interface, each with its length, and next hops named together with it. To be called with all
-/// of them on each change.
+/// Sets which hosts are on an interface by routes, whatever its addresses are: prefixes of routes
+/// to the interface, each with its length, and next hops named together with it. To be called with
+/// all of them on each change.
 pub fn set_routed_peers(
     c: &mut Control,
     sw_if: SwIfIndex,

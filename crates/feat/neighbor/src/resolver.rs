@@ -25,12 +25,12 @@ pub trait Resolver: Sync {
     /// it was last heard.
     fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>);
 
-    /// Returns whether a host of the link can have this address, by the interface's addresses and by
-    /// routes. Only such neighbours are learned.
+    /// Returns whether a host of the link can have this address, by the interface's addresses and
+    /// by routes. Only such neighbours are learned.
     fn is_peer(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool;
 
-    /// Returns whether a neighbour with this address gets a host route: a subnet of the interface, or
-    /// a route to it, covers the address.
+    /// Returns whether a neighbour with this address gets a host route: a subnet of the interface,
+    /// or a route to it, covers the address.
     fn is_connected(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool;
 
     /// Returns why a neighbour with this address cannot be configured.

@@ -1,5 +1,5 @@
-//! Hosts on a link by configured routes, whatever the addresses of its interface are: those behind a
-//! route to the interface, and next hops named together with it.
+//! Hosts on a link by configured routes, whatever the addresses of its interface are: those behind
+//! a route to the interface, and next hops named together with it.
 
 use super::path::{Path, PathKind};
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,6 +6,7 @@
 
 mod arcs;
 mod counters;
+mod error;
 mod events;
 mod hand_off;
 mod launch;
@@ -14,10 +15,11 @@ mod messages;
 
 pub(crate) use arcs::ARCS;
 pub use counters::since;
+pub use error::EngineError;
 pub use hand_off::HandOffView;
 use launch::{Places, spawn, thread_name};
 
-use crate::arc::{ArcConfig, ArcError, ArcTable};
+use crate::arc::{ArcConfig, ArcTable};
 use crate::clock;
 use crate::decl::{ArcDecl, ArcId, Built, ErrorDecl, Kind, NodeDecl, NodeId};
 use crate::loop_times::{LoopCounts, LoopTimes};
@@ -32,7 +34,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
-use thalweg_buffer::{Cache, Pool, PoolConfig, PoolError, SwIfIndex};
+use thalweg_buffer::{Cache, Pool, PoolConfig, SwIfIndex};
 use thalweg_tables::SparseMemory;
 use thalweg_tables::qsbr::Domain;
 
@@ -66,31 +68,6 @@ impl Default for EngineConfig {
             spin_most: Duration::from_millis(1),
         }
     }
-}
-
-/// Why the engine cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// The buffer pool cannot be allocated.
-    #[error(transparent)]
-    Pool(#[from] PoolError),
-    /// An arc's features cannot be ordered.
-    #[error(transparent)]
-    Arc(#[from] ArcError),
-    /// The graph is inconsistent.
-    #[error("graph: {0}")]
-    Graph(String),
-    /// A feature cannot start.
-    #[error("{0}")]
-    Feature(String),
-    /// A system call failed.
-    #[error("{what}: {source}")]
-    System {
-        /// The operation.
-        what: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
 }
 
 /// A node in the registry.

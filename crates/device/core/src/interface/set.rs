@@ -154,8 +154,8 @@ pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), D
     Ok(())
 }
 
-/// Follows a change of the device's MTU by the system; for drivers. The L3 MTU follows if it was the
-/// device's, or does not fit any more.
+/// Follows a change of the device's MTU by the system; for drivers. The L3 MTU follows if it was
+/// the device's, or does not fit any more.
 ///
 /// # Errors
 /// If the interface does not exist.

@@ -2,8 +2,8 @@
 //!
 //! Reads: aux (the adjacency). The TTL was decremented before. Next: the adjacency's interface
 //! output, with the link header written. Either all fragments are sent or none, since part of a
-//! packet is useless. A GSO packet is cut into its segments first, and each of these into fragments,
-//! as its sender's device and a router would have done.
+//! packet is useless. A GSO packet is cut into its segments first, and each of these into
+//! fragments, as its sender's device and a router would have done.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -53,9 +53,9 @@ impl Node for EchoRequest {
     }
 }
 
-/// Reverses the source route of a header, if it has one (RFC 791 section 3.1): the reply goes to the
-/// last router on the way here first. To be called before the addresses are swapped. `None` if the
-/// route is malformed, or goes on from here.
+/// Reverses the source route of a header, if it has one (RFC 791 section 3.1): the reply goes to
+/// the last router on the way here first. To be called before the addresses are swapped. `None` if
+/// the route is malformed, or goes on from here.
 fn reverse_source_route(header: &mut [u8]) -> Option<()> {
     const LOOSE: u8 = 131;
     const STRICT: u8 = 137;

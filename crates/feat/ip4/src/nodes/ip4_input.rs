@@ -1,8 +1,9 @@
 //! `ip4-input`: the header checks of RFC 1812 section 5.2.2 and 5.3.
 //!
-//! Reads: rx interface. Trims link-layer padding, and marks packets with link-local addresses. Next: the first feature of the `ip4-unicast` arc,
-//! of the `ip4-multicast` arc for packets to a group (class D), or `ip4-lookup`. The TTL is checked
-//! where it is decremented, so packets to the router itself may arrive with TTL 1.
+//! Reads: rx interface. Trims link-layer padding, and marks packets with link-local addresses.
+//! Next: the first feature of the `ip4-unicast` arc, of the `ip4-multicast` arc for packets to a
+//! group (class D), or `ip4-lookup`. The TTL is checked where it is decremented, so packets to the
+//! router itself may arrive with TTL 1.
 
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;

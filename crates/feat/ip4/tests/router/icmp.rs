@@ -22,6 +22,9 @@ fn a_packet_out_of_hops_is_answered_with_its_beginning() {
     assert_eq!(e.quoted, packet[..576 - 28]);
     assert_eq!(lab.count("ip4-rewrite", "ip4 ttl <= 1"), 3);
     assert_eq!(lab.count("ip4-icmp-error", "icmp errors sent"), 3);
+    // Without an identification of their own, they must not be fragmented (RFC 6864).
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 64).ttl(1));
+    assert!(sound(0, 2, &lab.sent_one(0)).dont_fragment());
     lab.close();
 }
 
@@ -93,6 +96,28 @@ fn pings_to_every_own_address_are_answered() {
     let ask = Packet::new().ipv4(ip(2, 3), ip(0, 1)).ip_options(&[1, 1, 1, 0]);
     lab.receive_packet(2, 3, ask.icmp_echo_request(1, 1).payload(b"hello"));
     assert_eq!(sound(2, 3, &lab.sent_one(2)).src(), ip(0, 1));
+    lab.close();
+}
+
+#[test]
+fn a_ping_by_a_source_route_is_answered_the_way_it_came() {
+    let mut lab = Lab::new();
+    let ask = |options: &[u8]| {
+        let ask = Packet::new().ipv4(ip(0, 2), ip(0, 1)).ip_options(options);
+        ask.icmp_echo_request(7, 9).payload(b"hello")
+    };
+    // By way of 10.0.0.3, which has put its address there.
+    lab.receive_packet(0, 3, ask(&[1, 131, 7, 8, 10, 0, 0, 3]));
+    let out = lab.sent_one(0);
+    let v = sound(0, 3, &out);
+    assert_eq!((v.src(), v.dst()), (ip(0, 1), ip(0, 3)));
+    assert_eq!(v.options_bytes(), [1, 131, 7, 4, 10, 0, 0, 2]);
+    assert!(IcmpView::parse(v.payload()).expect("icmp").checksum_ok());
+    // One that goes on from here is not answered.
+    lab.receive_packet(0, 3, ask(&[1, 131, 7, 4, 10, 0, 0, 4]));
+    assert!(lab.sent().is_empty());
+    let reason = "icmp echo request with a source route that does not end here";
+    assert_eq!(lab.count("ip4-icmp-echo-request", reason), 1);
     lab.close();
 }
 
