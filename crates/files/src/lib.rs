@@ -9,6 +9,7 @@
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -142,6 +143,15 @@ impl Replacement {
         self.new.as_file_mut()
     }
 
+    /// Lets everyone read the file: it holds nothing private.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn for_everyone(&mut self) -> Result<(), FileError> {
+        let mode = std::fs::Permissions::from_mode(0o644);
+        self.new.as_file().set_permissions(mode).map_err(at("write", &self.path))
+    }
+
     /// Puts the content into place, and returns when it is on disk.
     ///
     /// # Errors
@@ -157,11 +167,12 @@ impl Replacement {
 }
 
 impl Write for Replacement {
+    // Errors of the file itself, without the temporary file's name.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.new.write(bytes)
+        self.file().write(bytes)
     }
     fn flush(&mut self) -> io::Result<()> {
-        self.new.flush()
+        self.file().flush()
     }
 }
 
@@ -201,7 +212,7 @@ fn directory(path: &Path) -> &Path {
 mod tests {
     use super::*;
     use std::fs;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -268,6 +279,10 @@ mod tests {
         append(&b).unwrap();
         replace(&c, b"").unwrap();
         assert_eq!([&a, &b, &c].map(|p| mode(p)), [0o600; 3]);
+        let mut open = Replacement::new(&c).unwrap();
+        open.for_everyone().unwrap();
+        open.commit().unwrap();
+        assert_eq!(mode(&c), 0o644);
         assert!(create_new(&a).is_err());
     }
 

@@ -165,3 +165,23 @@ fn what_is_wrong_there_is_told_by_path() {
         }
     }
 }
+
+/// Names and notes as in vppcfg's own examples: what it accepts is at most not supported.
+#[test]
+fn what_vppcfg_accepts_is_not_called_wrong() {
+    let text = format!(
+        "interfaces:\n  host-eth0:\n    description: {}\n    lcp: ice0\n    sub-interfaces:\n      \
+         1234: {{mtu: 1500, lcp: \"ice0.1234\", description: q-in-q}}\n",
+        "a long note ".repeat(10)
+    );
+    let problems = catalog().unwrap().read("example.yaml", &text).unwrap_err();
+    assert!(problems.list.iter().all(|p| p.unsupported), "{problems}");
+    let wrong = |value: &str| {
+        let text = format!("interfaces:\n  host-eth0: {{{value}}}\n");
+        catalog().unwrap().read("f", &text).unwrap_err().to_string()
+    };
+    let text = wrong("mtu: \"1500\"");
+    assert!(text.contains("a whole number from 128 to 9216 without quotes expected"), "{text}");
+    let text = wrong("sflow: \"true\"");
+    assert!(text.contains("true or false without quotes expected"), "{text}");
+}

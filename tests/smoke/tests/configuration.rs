@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use thalweg_smoke::{Config, RawLink, Router, host_pair};
-use thalweg_testkit::{Lab, Netns, WAIT_LIMIT, lab_test, wait_until_seen};
+use thalweg_smoke::{Config, RawLink, Router, host_pair, thalweg};
+use thalweg_testkit::{Cmd, Lab, Netns, WAIT_LIMIT, lab_test, wait_until_seen};
 use thalweg_wire::build::Packet;
 
 /// Everything that says what a router is, without counters and times.
@@ -179,21 +179,31 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A document with a mistake starts nothing, and says where it is.
+    /// A mistake in the document costs itself alone, and is told with its place; with `--strict`
+    /// nothing starts.
     fn a_mistake_in_the_document_is_told_at_the_start() {
         let lab = Lab::new()?;
         let keep = tempfile::tempdir()?;
         let file = keep.path().join("thalweg.yaml");
-        fs::write(&file, "interfaces:\n  host-eth0:\n    mut: 1500\n")?;
-        let Err(error) = Router::start(&lab.router, &Config::empty().keeps(&file)) else {
-            anyhow::bail!("it started");
-        };
-        let text = format!("{error:#}");
-        ensure!(text.contains("thalweg.yaml:3:10: interfaces.host-eth0.mut: unknown key; did you mean `mtu'?"), "{text}");
+        let wrong = PAIR.replacen("mtu:", "mut:", 1);
+        ensure!(wrong != PAIR, "{PAIR}");
+        fs::write(&file, &wrong)?;
+        let router = Router::start(&lab.router, &Config::empty().keeps(&file))?;
+        lab.ping_all()?;
+        let log = router.log();
+        ensure!(log.contains(".mut: unknown key; did you mean `mtu'? (line "), "{log}");
+        let kept = router.cli("show configuration unresolved")?;
+        ensure!(kept.contains(".mut: unknown key"), "{kept}");
+        router.stop()?;
+        let strict = Cmd::new(thalweg()?).args(["run", "--strict", "--config"]).arg(&file).run()?;
+        ensure!(strict.status.code() == Some(2), "{}: {}", strict.status, strict.stderr);
+        ensure!(strict.stderr.contains("thalweg.yaml:"), "{}", strict.stderr);
+        ensure!(strict.stderr.contains(".mut: unknown key; did you mean `mtu'?"), "{}", strict.stderr);
         Ok(())
     }
 
-    /// A device that is not there when the router starts costs itself alone.
+    /// A device that is not there when the router starts costs itself alone. What the document says
+    /// of it is saved with the rest, and applied when the device comes.
     fn a_lost_device_does_not_keep_the_router_from_starting() {
         let lab = Lab::new()?;
         let keep = tempfile::tempdir()?;
@@ -205,6 +215,18 @@ lab_test! {
         let log = router.log();
         ensure!(log.contains("interfaces.host-gone: `create host-interface name gone' failed"), "{log}");
         ensure!(!log.contains("10.10.3.1/24' failed"), "{log}");
+        router.cli("config commit")?;
+        let saved = fs::read_to_string(&file)?;
+        ensure!(saved.contains("host-gone") && saved.contains("10.10.3.1/24"), "{saved}");
+        lab.router.ip("link add gone type veth peer name gone1")?;
+        wait_until_seen(WAIT_LIMIT, "the address of the device that came", || {
+            let text = router.cli("show interface address").map_err(|e| format!("{e:#}"))?;
+            if text.contains("10.10.3.1/24") { Ok(()) } else { Err(text) }
+        })?;
+        wait_until_seen(WAIT_LIMIT, "nothing to be left", || {
+            let text = router.cli("show configuration unresolved").map_err(|e| format!("{e:#}"))?;
+            if text.contains("all of the configuration") { Ok(()) } else { Err(text) }
+        })?;
         router.stop().map(drop)
     }
 

@@ -360,11 +360,12 @@ impl Apply {
         Work::start(c, View::InForce, None, move |_, now: Document| {
             let Some(goal) = goal else { return Ok(Left::default()) };
             let plan = now.plan_to(&goal);
-            let mut parts = wrong;
-            parts.extend(not_in_force(&goal, &plan, &lost));
-            parts.iter_mut().for_each(|part| part.note_instead(now.root()));
             let (own, others): (Vec<Step>, Vec<Step>) =
                 plan.steps.into_iter().partition(|step| is_touched(step, &touched));
+            // What others have removed meanwhile is not wanted back.
+            let mut parts = wrong;
+            parts.extend(not_in_force(&goal, &own, &lost));
+            parts.iter_mut().for_each(|part| part.note_instead(now.root()));
             let commands = |steps: Vec<Step>| steps.into_iter().map(|s| s.command).collect();
             Ok(Left { commands: commands(own), by_others: commands(others), parts })
         })
@@ -419,10 +420,10 @@ impl Apply {
             out.line(text);
         }
         let Some(mut target) = self.target.take() else { return };
-        let before = (manager::unresolved(c), self.confirm.is_some());
+        let before = manager::unresolved(c);
         let parts = left.parts;
         match (self.mode, parts.len()) {
-            (Mode::Retry, n) if n < before.0.len() => {
+            (Mode::Retry, n) if n < before.len() => {
                 tracing::info!("configuration: what was missing is there now; {n} unresolved");
             }
             (Mode::Retry, _) => {}
@@ -436,7 +437,7 @@ impl Apply {
         manager::set_unresolved(c, parts);
         manager::set_notes(c, std::mem::take(&mut target.notes));
         if let Some(after) = self.confirm {
-            manager::arm(c, (target.previous.clone(), before.0), after);
+            manager::arm(c, (target.previous.clone(), before), after);
             let seconds = after.as_secs();
             out.line(format_args!(
                 "to keep it, run `config commit' within {seconds} s; otherwise it is rolled back"
@@ -493,7 +494,7 @@ fn is_touched(step: &Step, touched: &HashSet<String>) -> bool {
 }
 
 /// The parts of a document that are not in force, as commands are still missing.
-fn not_in_force(goal: &Document, plan: &Plan, lost: &HashMap<String, String>) -> Vec<Part> {
+fn not_in_force(goal: &Document, left: &[Step], lost: &HashMap<String, String>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut add = |path: &str, why: &str| {
         let Some(part) = Part::copy(goal.root(), path, why) else { return };
@@ -503,7 +504,7 @@ fn not_in_force(goal: &Document, plan: &Plan, lost: &HashMap<String, String>) ->
         }
     };
     // Steps that only remove have no part in the document.
-    for step in plan.steps.iter().filter(|step| step.phase != Purpose::Prune) {
+    for step in left.iter().filter(|step| step.phase != Purpose::Prune) {
         let missing = format!("`{}' has not been run", step.command);
         let why = lost.get(&step.key).unwrap_or(&missing);
         add(&step.path, why);

@@ -391,7 +391,6 @@ pub fn set_addresses(
     twice: bool,
     add: bool,
 ) -> Result<(), NatError> {
-    ensure(c)?;
     check_table(table.unwrap_or(TableId(0)))?;
     if last < first {
         return Err(NatError::Invalid(format!("{last} is below {first}")));
@@ -400,6 +399,7 @@ pub fn set_addresses(
     {
         return Err(NatError::Invalid(format!("{first} - {last} are not unicast addresses")));
     }
+    ensure(c)?;
     let nat = c.state::<Nat44>();
     let count = (last.to_bits() - first.to_bits()) as usize + 1;
     if add && table.is_some() {
@@ -449,8 +449,8 @@ pub fn set_interface_address(
     twice: bool,
     add: bool,
 ) -> Result<(), NatError> {
-    ensure(c)?;
     let name = interface::view(c, sw_if)?.name;
+    ensure(c)?;
     let nat = c.state::<Nat44>();
     {
         let mut nat = nat.borrow_mut();
@@ -489,10 +489,10 @@ pub fn set_interface(
     output: bool,
     add: bool,
 ) -> Result<(), NatError> {
-    ensure(c)?;
     let name = interface::view(c, sw_if)?.name;
     let table = c.state::<Ip4>().borrow().table_of(sw_if);
     check_table(table)?;
+    ensure(c)?;
     let nat = c.state::<Nat44>();
     let old = nat.borrow().roles.get(&sw_if).copied().unwrap_or_default();
     let mut new = old;

@@ -1,6 +1,7 @@
 //! The command line on the main thread: jobs of sessions, and the script of the start.
 
 use super::{RunError, statistics};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thalweg_api::trace::Trace;
@@ -248,8 +249,10 @@ impl PidFile {
             std::fs::create_dir_all(dir)?;
         }
         // A link is replaced, not followed: what it points to may be anything.
-        thalweg_files::replace(path, format!("{}\n", std::process::id()).as_bytes())
-            .map_err(|e| e.source)?;
+        let mut file = thalweg_files::Replacement::new(path).map_err(|e| e.source)?;
+        file.for_everyone().map_err(|e| e.source)?;
+        writeln!(file, "{}", std::process::id())?;
+        file.commit().map_err(|e| e.source)?;
         Ok(PidFile(path.to_owned()))
     }
 }

@@ -142,11 +142,18 @@ fn commands_take_exactly_what_documents_take() {
                     if !before.is_empty() {
                         pair.set.run(before);
                     }
+                    let was = pair.set.dump();
+                    let mut done = Ok(());
                     match pair.set.attempt(&line) {
                         Ok(_) => taken += 1,
-                        Err(_) => refused += 1,
+                        Err(e) => {
+                            refused += 1;
+                            if !diff(was.root(), pair.set.dump().root()).is_empty() {
+                                done = Err(format!("was refused, but has changed something: {e}"));
+                            }
+                        }
                     }
-                    if let Err(e) = pair.check() {
+                    if let Err(e) = done.and_then(|()| pair.check()) {
                         wrong.push(format!("{before}\n{line}\n  {e}"));
                         std::mem::replace(&mut pair, Pair::new()).stop();
                         continue;

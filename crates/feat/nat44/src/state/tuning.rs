@@ -84,7 +84,6 @@ fn redistribute(c: &mut Control) {
 /// # Errors
 /// [`NatError::Invalid`] if there is no such worker.
 pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatError> {
-    ensure(c)?;
     let mut owners: Vec<u16> = named.into_iter().flatten().map(|w| *w as u16).collect();
     owners.sort_unstable();
     owners.dedup();
@@ -96,6 +95,7 @@ pub fn set_workers(c: &mut Control, named: Option<&[usize]>) -> Result<(), NatEr
     if named.is_some() && owners.is_empty() {
         return Err(NatError::Invalid("at least one worker must own sessions".into()));
     }
+    ensure(c)?;
     let nat = c.state::<Nat44>();
     let old = nat.borrow().owners(workers);
     nat.borrow_mut().owners = owners;
@@ -127,7 +127,6 @@ pub fn set_refuse_when_full(c: &mut Control, refuse: bool) -> Result<(), NatErro
 /// # Errors
 /// [`NatError::File`] if the destination cannot be opened; the previous log stays then.
 pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatError> {
-    ensure(c)?;
     let workers = c.workers();
     let (log, writers) = match to {
         None => (None, Vec::new()),
@@ -138,6 +137,8 @@ pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatErro
             (Some(log), writers)
         }
     };
+    // Last: a log that cannot be opened enables nothing.
+    ensure(c)?;
     let mut writers = writers.into_iter();
     order(c, |_| Order::Log(writers.next().map(Box::new)));
     // Records written so far are read before the old thread ends.

@@ -61,8 +61,8 @@ pub fn set_vrf_route(
     to: TableId,
     add: bool,
 ) -> Result<(), NatError> {
-    ensure(c)?;
     check_table(to)?;
+    ensure(c)?;
     let what = || format!("nat44 vrf route of table {table} to {to}");
     {
         let nat = c.state::<Nat44>();
