@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 use thalweg_buffer::{GsoKind, Offload};
-use thalweg_device::SwIfIndex;
 use thalweg_device::testing::{Lab, our_mac};
+use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_engine::Feature;
 use thalweg_sflow::{Datagram, FlowRecord, Interface, Sample};
 use thalweg_wire::MacAddr;
@@ -274,18 +274,13 @@ fn packet(way: Way, payload: usize) -> (u8, Vec<u8>) {
     }
 }
 
-/// Length of the route to a port's host: a neighbour that is known has one of its own.
-fn mask(n: u8) -> u32 {
-    if n == TUNNEL { 24 } else { 32 }
-}
-
 /// What is sampled of it, as it comes and as it left: that is `sent`.
 fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) -> Vec<Taken> {
     let port_of = |sw_if| (0..=TUNNEL).find(|n| r.lab.sw_if(*n) == sw_if).expect("a port");
     let sw_if = |n| r.lab.sw_if(n).0;
     let (from, output, input, vlans, router) = match way {
         Way::Routed { from, to } => {
-            (from, sw_if(to).to_string(), sw_if(from), None, Some((mask(from), mask(to))))
+            (from, sw_if(to).to_string(), sw_if(from), None, Some((24, 24)))
         }
         Way::Bridged { from, to, tags, priority } => {
             let vlan = [100, u32::from(priority)];
@@ -300,7 +295,7 @@ fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) ->
         let router = match way {
             Way::Routed { .. } | Way::Bridged { .. } => router,
             // The router's own address has a route of its own.
-            Way::Echo { from } | Way::Expired { from, .. } => Some((32, mask(from))),
+            Way::Echo { .. } | Way::Expired { .. } => Some((32, 24)),
         };
         Taken {
             input,
@@ -397,7 +392,7 @@ fn super_packets_are_sampled_as_on_the_wire() {
             let expected = lengths(port).map(|n| (n + stripped, protocol));
             let seen: Vec<_> = of.iter().map(|t| (t.frame_length, t.protocol)).collect();
             assert_eq!(seen, expected, "{from} to {to} at {port}");
-            assert!(of.iter().all(|t| t.router == Some((mask(from), mask(to)))));
+            assert!(of.iter().all(|t| t.router == Some((24, 24))));
         }
         let counted = r.lab.c.worker_stats(0).interface(r.lab.sw_if(from));
         assert!(counted.rx_error.get() == 0);
@@ -504,4 +499,52 @@ fn discards_begin_with_the_header_of_their_link() {
         }
     }
     r.lab.close();
+}
+
+/// What came by a sub-interface came by its port: its drops are reported, whatever comes first.
+#[test]
+fn drops_of_sub_interfaces_are_reported_with_their_port() {
+    let mut r = Router::new(2);
+    let make = |r: &mut Router, id: u16| {
+        let port = r.lab.sw_if(0);
+        let matches = TagMatch::Outer { tag: VlanTag::dot1q(id), exact: true };
+        let sub = interface::create_sub(&mut r.lab.c, port, id.into(), matches).unwrap();
+        interface::set_admin(&mut r.lab.c, sub, true).unwrap();
+        r.lab.ok(&format!("set interface ip address test0.{id} 10.1.{id}.1/24"));
+        r.lab.ok(&format!("set ip neighbor test0.{id} 10.1.{id}.2 {} static", host_mac(0)));
+        sub
+    };
+    let packet = |id: u16| {
+        let tagged = Packet::new().ether(host_mac(0), MacAddr(our_mac(0))).vlan(id);
+        tagged.ipv4(ip_of(id, 2), ip(1, 2)).ttl(1).udp(1, 2).payload(&[7; 60]).build()
+    };
+    let before = make(&mut r, 30);
+    r.lab.ok("sflow drop-monitoring enable limit 1000000");
+    let behind = make(&mut r, 40);
+    for (sub, id) in [(before, 30), (behind, 40)] {
+        for worker in 0..2 {
+            r.lab.deliver_to(worker, 0, vec![packet(id)]);
+            let seen = r.discard();
+            let Taken { stripped, header, .. } = r.sample(0, &packet(id));
+            let frame_length = packet(id).len();
+            let expected = Discard { input: sub, protocol: 1, stripped, frame_length, header };
+            assert_eq!(seen, expected);
+        }
+    }
+    let count = |r: &Router| r.lab.count("sflow", "sflow discards processed");
+    assert_eq!(count(&r), 4);
+    // Another takes the number of one that has gone, and is none of the port's.
+    interface::delete(&mut r.lab.c, behind).unwrap();
+    r.lab.ok("sflow enable test0 disable");
+    r.lab.receive(0, vec![packet(30)]);
+    assert_eq!(count(&r), 4);
+    r.lab.ok("sflow enable test0");
+    r.lab.receive(0, vec![packet(30)]);
+    r.lab.settle();
+    assert_eq!(count(&r), 5);
+    r.lab.close();
+}
+
+fn ip_of(net: u16, host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 1, net as u8, host)
 }
