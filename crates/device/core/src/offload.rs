@@ -8,7 +8,7 @@ use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum::Checksum;
 use thalweg_wire::crc32c::Crc32c;
 use thalweg_wire::ip::{PortTransport, port_transport, protocol};
-use thalweg_wire::{bytes, gso, vlan};
+use thalweg_wire::{bytes, gso};
 
 /// Returns whether the device can take every packet of the frame unchanged.
 pub fn suits(frame: &Frame, caps: Caps) -> bool {
