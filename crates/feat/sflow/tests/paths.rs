@@ -223,6 +223,8 @@ enum Way {
     Bridged { from: u8, to: u8, tags: usize, priority: u16 },
     Echo { from: u8 },
     Expired { from: u8, to: u8 },
+    /// A GSO packet, with segments of so many bytes.
+    Super { from: u8, to: u8, size: u16 },
 }
 
 fn routed_port() -> impl Strategy<Value = u8> {
@@ -238,6 +240,7 @@ fn ways() -> impl Strategy<Value = Way> {
         }),
         1 => routed_port().prop_map(|from| Way::Echo { from }),
         1 => pair().prop_map(|(from, to)| Way::Expired { from, to }),
+        1 => (pair(), 100u16..1500).prop_map(|((from, to), size)| Way::Super { from, to, size }),
     ]
 }
 
@@ -253,6 +256,7 @@ fn packet(way: Way, payload: usize) -> (u8, Vec<u8>) {
             let ip = link(from).ipv4(ip(from, 2), ip(to, 2));
             (from, ip.udp(1000, 2000).payload(&payload).build())
         }
+        Way::Super { from, to, .. } => (from, tcp(from, to, payload.len())),
         Way::Expired { from, to } => {
             let ip = link(from).ipv4(ip(from, 2), ip(to, 2)).ttl(1);
             (from, ip.udp(1000, 2000).payload(&payload).build())
@@ -279,7 +283,7 @@ fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) ->
     let port_of = |sw_if| (0..=TUNNEL).find(|n| r.lab.sw_if(*n) == sw_if).expect("a port");
     let sw_if = |n| r.lab.sw_if(n).0;
     let (from, output, input, vlans, router) = match way {
-        Way::Routed { from, to } => {
+        Way::Routed { from, to } | Way::Super { from, to, .. } => {
             (from, sw_if(to).to_string(), sw_if(from), None, Some((24, 24)))
         }
         Way::Bridged { from, to, tags, priority } => {
@@ -290,10 +294,22 @@ fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) ->
         Way::Echo { from } => (from, INTERNAL.to_string(), INTERNAL, None, None),
         Way::Expired { from, .. } => (from, "dropCode 257".into(), INTERNAL, None, None),
     };
-    let rx = Taken { input: sw_if(from), output, vlans, router, ..r.sample(from, came) };
+    let rx = |came: &[u8]| Taken {
+        input: sw_if(from),
+        output: output.clone(),
+        vlans,
+        router,
+        ..r.sample(from, came)
+    };
+    let rx: Vec<Taken> = match way {
+        Way::Super { from, to, .. } => {
+            sent.iter().map(|(_, segment)| rx(&before_routing(from, to, segment, came))).collect()
+        }
+        _ => vec![rx(came)],
+    };
     let tx = sent.iter().map(|(sw_if, frame)| {
         let router = match way {
-            Way::Routed { .. } | Way::Bridged { .. } => router,
+            Way::Routed { .. } | Way::Bridged { .. } | Way::Super { .. } => router,
             // The router's own address has a route of its own.
             Way::Echo { .. } | Way::Expired { .. } => Some((32, 24)),
         };
@@ -305,7 +321,27 @@ fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) ->
             ..r.sample(port_of(*sw_if), frame)
         }
     });
-    std::iter::once(rx).chain(tx).collect()
+    rx.into_iter().chain(tx).collect()
+}
+
+/// A segment as it was when it came: with that link header, and not forwarded yet.
+fn before_routing(from: u8, to: u8, segment: &[u8], came: &[u8]) -> Vec<u8> {
+    let link = |n: u8| if n == TUNNEL { 0 } else { 14 };
+    let mut before = [&came[..link(from)], &segment[link(to)..]].concat();
+    let ip = &mut before[link(from)..];
+    ip[8] += 1;
+    thalweg_wire::ipv4::fill_checksum(ip).unwrap();
+    before
+}
+
+/// Checksums of samples of segments are those of their headers.
+fn without_tcp_checksum(mut taken: Taken) -> Taken {
+    let ip = if taken.protocol == 1 { 14 } else { 0 };
+    let is_tcp = taken.header.get(ip).is_some_and(|b| *b == 0x45) && taken.header[ip + 9] == 6;
+    if is_tcp && taken.vlans.is_none() {
+        taken.header[ip + 36..ip + 38].fill(0);
+    }
+    taken
 }
 
 /// Lets the bridge learn where its hosts are.
@@ -338,12 +374,17 @@ proptest! {
             let payload = if jumbo { payload * 28 } else { payload };
             let (from, frame) = packet(way, payload);
             let worker = usize::from(other) % workers;
-            r.lab.deliver_to(worker, from, vec![frame.clone()]);
+            match way {
+                Way::Super { size, .. } => r.lab.receive_offload(from, frame.clone(), gso(size)),
+                _ => r.lab.deliver_to(worker, from, vec![frame.clone()]),
+            }
             r.lab.settle();
             let sent = r.lab.sent();
             all.extend(expected(&r, way, &frame, &sent));
         }
-        let mut taken = r.samples(all.len());
+        let taken = r.samples(all.len());
+        let [mut taken, mut all] =
+            [taken, all].map(|all| all.into_iter().map(without_tcp_checksum).collect::<Vec<_>>());
         taken.sort_unstable();
         all.sort_unstable();
         prop_assert_eq!(taken, all);
