@@ -2,7 +2,6 @@
 
 use crate::SwIfIndex;
 use crate::interface::{Interfaces, MTU_RANGE, MtuOf};
-use crate::report;
 use std::collections::HashSet;
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{

@@ -219,12 +219,29 @@ const INTERNAL: u32 = 0x3fff_ffff;
 /// What happens to a packet.
 #[derive(Debug, Clone, Copy)]
 enum Way {
-    Routed { from: u8, to: u8 },
-    Bridged { from: u8, to: u8, tags: usize, priority: u16 },
-    Echo { from: u8 },
-    Expired { from: u8, to: u8 },
+    Routed {
+        from: u8,
+        to: u8,
+    },
+    Bridged {
+        from: u8,
+        to: u8,
+        tags: usize,
+        priority: u16,
+    },
+    Echo {
+        from: u8,
+    },
+    Expired {
+        from: u8,
+        to: u8,
+    },
     /// A GSO packet, with segments of so many bytes.
-    Super { from: u8, to: u8, size: u16 },
+    Super {
+        from: u8,
+        to: u8,
+        size: u16,
+    },
 }
 
 fn routed_port() -> impl Strategy<Value = u8> {
@@ -568,7 +585,8 @@ fn drops_of_sub_interfaces_are_reported_with_their_port() {
             let seen = r.discard();
             let Taken { stripped, header, .. } = r.sample(0, &packet(id));
             let frame_length = packet(id).len();
-            let expected = Discard { input: sub, protocol: 1, stripped, frame_length, header };
+            let expected =
+                Discard { input: sub.get(), protocol: 1, stripped, frame_length, header };
             assert_eq!(seen, expected);
         }
     }

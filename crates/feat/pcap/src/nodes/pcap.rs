@@ -133,7 +133,8 @@ struct PcapTap {
 impl Tap for PcapTap {
     fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface) {
         let Some(buffer) = &mut self.buffer else { return };
-        let of = |sw_if: SwIfIndex| if self.ip.contains(&sw_if) { Link::Ip } else { Link::Ethernet };
+        let of =
+            |sw_if: SwIfIndex| if self.ip.contains(&sw_if) { Link::Ip } else { Link::Ethernet };
         let sent = cx.arc() == INTERFACE_OUTPUT;
         let (dropped, at) = (cx.arc() == ERROR_DROP, cx.now());
         let (mut taken, mut refused) = (0, 0);
