@@ -19,6 +19,7 @@ pub static ENGINE: Feature = Feature {
     nodes: &[&punt::dispatch::NODE],
     commands: cli::COMMANDS,
     api: api::SERVICES,
+    settings: &[&punt::settings::SETTINGS],
     init: |c| {
         report::Sampler::init(c);
         punt::init(c);

@@ -1,5 +1,5 @@
-//! A soak: connections come and go through address translation and through rules, while addresses,
-//! rules and links change; in the end all that the router remembers and holds is back at zero.
+//! A soak: connections come and go through address translation and through rules, and are sampled,
+//! while addresses, rules, rates and links change; in the end all that the router remembers and holds is back at zero.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -93,6 +93,15 @@ set interface state host-eth0 up
 set interface state host-eth1 up
 set interface state host-eth2 up
 set interface state host-eth3 up
+sflow collector add 127.0.0.1 port 16343
+sflow agent-address 10.10.1.1
+sflow direction both
+sflow sampling-rate 3
+sflow drop-monitoring enable limit 1000
+sflow enable host-eth0
+sflow enable host-eth1
+sflow enable host-eth2
+sflow enable host-eth3
 ";
 
 /// Hosts, links and the router between them.
@@ -210,11 +219,13 @@ impl Scene {
                 "flow add 20 {rule},actions=ct(commit,nat(src=10.10.3.100:3000-3999)),normal"
             ),
             2 => format!("nat44 add address 10.10.2.{spare}"),
-            3 => format!("flow del 20 strict {rule}"),
+            3 => format!("flow del 20 strict {rule}\nsflow sampling-rate {}", 1 + turn % 5),
             4 => "set nat44 table-full refuse\nset nat44 session limit 500 per-host".to_owned(),
-            5 => "set conntrack limit 600".to_owned(),
+            5 => "set conntrack limit 600\nsflow direction rx\nsflow enable host-eth3 disable"
+                .to_owned(),
             6 => "set nat44 table-full recycle\nset nat44 session limit 0 per-host".to_owned(),
-            7 => "set conntrack limit 1048576".to_owned(),
+            7 => "set conntrack limit 1048576\nsflow direction both\nsflow enable host-eth3"
+                .to_owned(),
             8 => "nat addr-port-assignment-alg port-range 20000 - 20999".to_owned(),
             9 => format!("flow add 20 file {}", self.router.dir().join("flows.txt").display()),
             10 => "nat addr-port-assignment-alg default".to_owned(),
@@ -282,6 +293,15 @@ impl Scene {
             Ok(held) => Err(held.to_string()),
             Err(e) => Err(format!("{e:#}")),
         })?;
+        let sampled = wait_until_seen(REST, "all samples to be sent", || {
+            let shown = self.router.json("show sflow").map_err(|e| format!("{e:#}"))?;
+            let [taken, sent] = ["taken", "sent"].map(|n| shown["samples"][n].as_u64());
+            match (taken, sent) {
+                (Some(taken @ 1..), Some(sent)) if taken == sent => Ok(taken),
+                _ => Err(shown["samples"].to_string()),
+            }
+        })?;
+        say(&format!("{sampled} samples sent"));
         say(&format!("behind {:.1} s of silence: {held}", before.elapsed().as_secs_f64()));
         self.router.stop().map(drop)
     }

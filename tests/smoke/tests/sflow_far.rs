@@ -146,8 +146,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A firewall on the way refuses, once a second, by ICMP: that costs a datagram, and not all
-    /// those of a second.
+    /// A firewall on the way refuses now and then by ICMP: that costs a datagram, and not all those
+    /// of a second.
     fn a_refusal_on_the_way_costs_one_datagram() {
         let lab = Lab::new()?;
         let far = Netns::new("far")?;
@@ -166,15 +166,16 @@ lab_test! {
         // Datagrams leave after a tenth of a second, so that there are ten in a second.
         let ping = lab.left.ns.command("ping").args(["-q", "-i", "0.02", "10.10.2.2"]).spawn()?;
         let mut last = (0, 0);
-        wait_until_seen(WAIT_LIMIT, "ten refusals", || {
+        wait_until_seen(WAIT_LIMIT, "a refusal among a hundred datagrams", || {
             let shown = router.json("show sflow").map_err(|e| format!("{e:#}"))?;
             let count = |name: &str| shown["collectors"][0][name].as_u64().unwrap_or(0);
             last = (count("datagrams"), count("errors"));
-            if last.1 >= 10 { Ok(()) } else { Err(format!("{last:?}")) }
+            if last.0 >= 100 && last.1 > 0 { Ok(()) } else { Err(format!("{last:?}")) }
         })?;
         drop(ping);
         let (sent, errors) = last;
-        ensure!(sent > 2 * errors, "{sent} datagrams sent, {errors} not");
+        // The kernel refuses less and less often.
+        ensure!(errors <= 8, "{sent} datagrams sent, {errors} not");
         router.stop().map(drop)
     }
 

@@ -2,7 +2,8 @@
 //! graph.
 
 use crate::interface::{InterfaceView, header_len};
-use thalweg_buffer::Frame;
+use thalweg_buffer::{Flags, Frame};
+use thalweg_wire::bytes::get_be16;
 use thalweg_wire::{WireError, gso, vlan};
 
 /// Length of an Ethernet header without tags.
@@ -65,10 +66,31 @@ pub fn stepped_over(frame: &Frame, i: u8) -> usize {
     stepped - skip.unwrap_or(0)
 }
 
-/// Returns whether headers were put in front of packet `i` since it came, or was made.
+/// Returns what dropped packet `i` begins with, [stepped over](stepped_over) headers included, if
+/// packets of the interface that it came by begin with `came_with`.
 #[must_use]
-pub fn has_new_header(frame: &Frame, i: u8) -> bool {
-    frame.pushed(i) > 0
+pub fn of_dropped(frame: &Frame, i: u8, came_with: Link) -> Link {
+    let local = frame.meta(i).flags().contains(Flags::LOCAL);
+    match (frame.pushed(i) > 0, frame.stepped(i)) {
+        // That of the interface by which it was to leave.
+        (true, _) => Link::Ethernet,
+        // Made by the router, it has a link header if it is made of the packet that it answers.
+        (false, 0) if local && is_ip(frame.data(i), frame.total_len(i)) => Link::Ip,
+        (false, 0) if local => Link::Ethernet,
+        _ => came_with,
+    }
+}
+
+/// Returns whether the first bytes of a packet of `length` bytes are an IP header, by its version
+/// and its length. GSO packets may have a length of 0.
+#[must_use]
+pub fn is_ip(header: &[u8], length: usize) -> bool {
+    let word = |at: usize| get_be16(header, at).map_or(0, usize::from);
+    match header.first() {
+        Some(0x45..=0x4f) => header.len() >= 20 && [0, length].contains(&word(2)),
+        Some(0x60..=0x6f) => header.len() >= 40 && (word(4) == 0 || word(4) + 40 == length),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 pub mod clear_errors;
 pub mod clear_runtime;
 pub mod clear_trace;
+pub mod set_punt_limit;
 pub mod show_api_clients;
 pub mod show_api_message_table;
 pub mod show_buffers;
@@ -34,6 +35,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &clear_errors::COMMAND,
     &clear_runtime::COMMAND,
     &clear_trace::COMMAND,
+    &set_punt_limit::COMMAND,
     &show_api_clients::COMMAND,
     &show_api_message_table::COMMAND,
     &show_buffers::COMMAND,

@@ -38,11 +38,11 @@ impl Command<Control> for ShowPuntReasons {
                 d.name,
                 d.from,
                 d.class.name(),
-                d.rate
+                r.rate
             ));
             rows.push(json!({
                 "id": number, "name": d.name, "from": d.from, "class": d.class.name(),
-                "limit": d.rate, "burst": d.burst, "receiver": r.receiver,
+                "limit": r.rate, "burst": r.burst, "receiver": r.receiver,
             }));
         }
         out.json(rows.into());

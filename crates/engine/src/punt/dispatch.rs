@@ -2,7 +2,8 @@
 //!
 //! Reads: aux (the punt reason). Next: the reason's receiver.
 
-use super::{Counts, OfWorker, Punt, Reason, Registry};
+use super::{Counts, Limit, OfWorker, Punt, Reason, Registry};
+use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
@@ -22,10 +23,10 @@ pub static NODE: NodeDecl = NodeDecl {
         let registry = cx.control.state::<Registry>();
         let registry = registry.borrow();
         let second = clock::hz() as u64;
-        let limit = |e: &super::Entry| RateLimit::steady(e.decl.rate, e.decl.burst, second);
+        let limits = registry.reasons.iter().zip(0..).map(|(e, i)| e.limit(Reason(i)));
         Built::node(Dispatch {
             punt: Punt::new(cx),
-            limits: registry.reasons.iter().map(limit).collect(),
+            limits: limits.map(|limit| rate_limit(limit, second)).collect(),
             names: registry.reasons.iter().map(|e| e.decl.name).collect(),
             counts: registry.counts.clone(),
             worker: cx.worker,
@@ -33,6 +34,10 @@ pub static NODE: NodeDecl = NodeDecl {
     },
     ..NodeDecl::DEFAULT
 };
+
+fn rate_limit(limit: Limit, second: u64) -> RateLimit {
+    RateLimit::steady(limit.rate, limit.burst, second)
+}
 
 struct Dispatch {
     punt: Punt,
@@ -69,6 +74,14 @@ impl Node for Dispatch {
         counts.bytes.add(p.total_len() as u64);
         cx.stats().interface(p.rx_if()).punt.add(1);
         Verdict::node(receiver)
+    }
+
+    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        if let Ok(limit) = message.downcast::<Limit>()
+            && let Some(of) = self.limits.get_mut(usize::from(limit.reason.0))
+        {
+            *of = rate_limit(*limit, clock::hz() as u64);
+        }
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

@@ -7,6 +7,7 @@
 //! and counts.
 
 pub mod dispatch;
+pub(crate) mod settings;
 
 use std::sync::Arc;
 use thalweg_buffer::PktMut;
@@ -142,6 +143,35 @@ struct OfWorker([Counts; MAX_REASONS]);
 struct Entry {
     decl: &'static ReasonDecl,
     receiver: Option<&'static str>,
+    /// Packets per second and worker, if not those of its declaration.
+    limit: Option<u32>,
+}
+
+/// A limit, as workers have it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limit {
+    reason: Reason,
+    /// Packets per second and worker.
+    rate: u32,
+    /// Packets at once, on each worker.
+    burst: u32,
+}
+
+impl Entry {
+    /// The limit that holds: the burst is as long as that of the declaration.
+    fn limit(&self, reason: Reason) -> Limit {
+        let (usual, burst) = (self.decl.rate, self.decl.burst);
+        let rate = self.limit.unwrap_or(usual);
+        let burst = match rate {
+            _ if rate == usual => burst,
+            0 => 0,
+            _ => {
+                let burst = u64::from(burst) * u64::from(rate) / u64::from(usual.max(1));
+                burst.clamp(1, u32::MAX.into()) as u32
+            }
+        };
+        Limit { reason, rate, burst }
+    }
 }
 
 /// Reasons and receivers on the main thread.
@@ -160,6 +190,10 @@ pub struct ReasonView {
     pub decl: &'static ReasonDecl,
     /// The node that takes its packets.
     pub receiver: Option<&'static str>,
+    /// Packets per second and worker.
+    pub rate: u32,
+    /// Packets at once, on each worker.
+    pub burst: u32,
     /// Packets passed to a receiver.
     pub packets: u64,
     /// Their bytes.
@@ -198,7 +232,7 @@ pub fn add(c: &mut Control, decl: &'static ReasonDecl) -> Reason {
         tracing::error!("no room for punt reason `{}': the limit is {MAX_REASONS}", decl.name);
         return Reason(u16::MAX);
     }
-    reasons.push(Entry { decl, receiver: None });
+    reasons.push(Entry { decl, receiver: None, limit: None });
     Reason(reasons.len() as u16 - 1)
 }
 
@@ -244,6 +278,27 @@ pub fn release(c: &mut Control, reason: &str) -> Result<(), PuntError> {
     })
 }
 
+/// Sets how many packets of a reason are passed on per second and worker; `None` for as many as its
+/// declaration says. The burst follows in proportion.
+///
+/// # Errors
+/// [`PuntError::Unknown`].
+pub fn set_limit(c: &mut Control, reason: &str, limit: Option<u32>) -> Result<(), PuntError> {
+    let registry = c.state::<Registry>();
+    let limit = {
+        let reasons = &mut registry.borrow_mut().reasons;
+        let at = reasons.iter().position(|e| e.decl.name == reason);
+        let at = at.ok_or_else(|| PuntError::Unknown(reason.into()))?;
+        reasons[at].limit = limit;
+        reasons[at].limit(Reason(at as u16))
+    };
+    // Before the graph is built, its node reads them here.
+    if let Some(node) = c.node(dispatch::NODE.name) {
+        c.message_all(node, |_| Box::new(limit));
+    }
+    Ok(())
+}
+
 /// Returns all reasons in the order of their numbers, with counters summed over workers.
 pub fn reasons(c: &Control) -> Vec<ReasonView> {
     let registry = c.state::<Registry>();
@@ -252,10 +307,13 @@ pub fn reasons(c: &Control) -> Vec<ReasonView> {
         let sum = |of: fn(&Counts) -> &Counter| {
             registry.counts.iter().map(|w| of(&w.0[i]).get()).sum::<u64>()
         };
+        let Limit { reason, rate, burst } = e.limit(Reason(i as u16));
         ReasonView {
-            reason: Reason(i as u16),
+            reason,
             decl: e.decl,
             receiver: e.receiver,
+            rate,
+            burst,
             packets: sum(|c| &c.packets),
             bytes: sum(|c| &c.bytes),
             limited: sum(|c| &c.limited),

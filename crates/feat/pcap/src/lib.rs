@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::UNIX_EPOCH;
-use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
+use thalweg_device::link_header::Link;
+use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_files::{FileError, Replacement};
 use thalweg_graph::{Control, clock};
@@ -181,6 +182,11 @@ pub fn start(c: &mut Control, plan: Plan) -> Result<(), PcapError> {
 fn enable(c: &mut Control, sw_if: SwIfIndex) {
     let state = c.state::<Captures>();
     let Some(what) = state.borrow().0.as_ref().map(|running| running.plan.what) else { return };
+    if let (Some(node), Ok(view)) = (c.node(nodes::pcap::NODE.name), interface::view(c, sw_if))
+        && Link::of(&view) == Link::Ip
+    {
+        c.message_all(node, |_| Box::new(TapMessage::Ip(sw_if)));
+    }
     for ((arc, _), _) in ARCS.iter().zip(what).filter(|(_, on)| *on) {
         // The arc and the tap exist: this crate declares them.
         if c.enable_feature(arc, nodes::pcap::NODE.name, sw_if, true).is_ok()
@@ -247,15 +253,28 @@ pub(crate) fn status(c: &Control) -> Option<(Plan, u64)> {
 /// Bytes of a file that are written at once.
 const PIECE: usize = 64 << 10;
 
+/// The Ethernet header that packets without one get in a file that has others, too.
+const EMPTY_HEADER: [u8; 14] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00];
+
 /// Writes a classic pcap file, replacing one of the same name; a symbolic link there is not
-/// followed.
+/// followed. It has the link type of Ethernet unless all packets begin with their IP header.
 fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> Result<(), FileError> {
     let failed = |source| FileError { attempt: "write", path: path.to_owned(), source };
     let mut file = Replacement::new(path)?;
-    let mut out = pcap::File::new(pcap::LINK_ETHERNET, snap);
+    let raw = packets.iter().all(|packet| packet.bare);
+    let mixed = !raw && packets.iter().any(|packet| packet.bare);
+    let link = if raw { pcap::LINK_RAW } else { pcap::LINK_ETHERNET };
+    let front = if mixed { EMPTY_HEADER.len() as u32 } else { 0 };
+    let mut out = pcap::File::new(link, snap + front);
     for packet in packets {
         let at = clock::wall(packet.at).duration_since(UNIX_EPOCH).unwrap_or_default();
-        out.packet(at.as_micros() as u64, packet.length, [packet.bytes]);
+        let mut header = EMPTY_HEADER;
+        if packet.bytes.first().is_some_and(|first| first >> 4 == 6) {
+            header[12..].copy_from_slice(&[0x86, 0xdd]);
+        }
+        let header = if packet.bare && !raw { &header[..] } else { &[] };
+        let length = packet.length + header.len() as u32;
+        out.packet(at.as_micros() as u64, length, [header, packet.bytes]);
         if out.bytes().len() >= PIECE {
             file.write_all(out.bytes()).map_err(failed)?;
             out.clear();
@@ -267,6 +286,34 @@ fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::nodes::pcap::Captured;
+
+    #[test]
+    fn packets_without_a_link_header_are_told_from_frames() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.pcap");
+        let ip4 = [0x45; 20];
+        let ip6 = [0x60; 40];
+        let packet = |bytes, bare| Captured { at: 0, length: 50, bytes, bare };
+        let file = |packets: &[Captured<'_>]| {
+            write(&path, 64, packets).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+            (word(16), word(20), word(36), bytes[40..].to_vec())
+        };
+        let (snap, link, length, first) = file(&[packet(&ip4, true), packet(&ip6, true)]);
+        assert_eq!((snap, link, length, &first[..20]), (64, pcap::LINK_RAW, 50, &ip4[..]));
+        let (snap, link, length, first) = file(&[packet(&ip4, false)]);
+        assert_eq!((snap, link, length, &first[..]), (64, pcap::LINK_ETHERNET, 50, &ip4[..]));
+        let all = [packet(&ip6, true), packet(&ip4, false), packet(&ip4, true)];
+        let (snap, link, length, first) = file(&all);
+        assert_eq!((snap, link, length), (78, pcap::LINK_ETHERNET, 64));
+        assert_eq!(first[..54], [&[0; 12][..], &[0x86, 0xdd], &ip6].concat());
+        assert_eq!(first[54 + 16..][..20], ip4);
+        assert_eq!(first[54 + 16 + 20 + 16..], [&EMPTY_HEADER[..], &ip4].concat());
+    }
+
     #[test]
     fn lists_are_current() {
         thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));

@@ -2,6 +2,7 @@
 
 use crate::record::{Headers, Tuple};
 use std::net::IpAddr;
+use thalweg_device::link_header::is_ip;
 use thalweg_wire::bytes::get_be16;
 use thalweg_wire::ethernet::ethertype;
 
@@ -82,20 +83,6 @@ where
     let source = *ip.get(at..)?.first_chunk::<N>()?;
     let destination = *ip.get(at + N..)?.first_chunk::<N>()?;
     Some((source.into(), destination.into()))
-}
-
-/// Returns whether the first bytes of a packet of `length` bytes are an IP header, by its version
-/// and its length. GSO packets may have a length of 0.
-pub(crate) fn is_ip(header: &[u8], length: usize) -> bool {
-    let fits = |total: usize| total == length || total == 0;
-    match header.first() {
-        Some(0x45..=0x4f) => header.len() >= 20 && fits(word(header, 2).into()),
-        Some(0x60..=0x6f) => {
-            let payload = usize::from(word(header, 4));
-            header.len() >= 40 && (fits(payload + 40) || payload == 0)
-        }
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -10,12 +10,14 @@ use crate::reasons::{self, Reasons};
 use crate::ring::{Bell, MAX_HEADER, SampleReader};
 use crate::service::{self, PortSetup, Setup, Status};
 use crate::stats::{PortTotals, TapStats};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use thalweg_device::link_header::Link;
-use thalweg_device::{DeviceError, InterfaceEvent, InterfaceView, SwIfIndex, interface};
+use thalweg_device::{
+    DeviceError, InterfaceEvent, InterfaceView, Interfaces, SwIfIndex, interface,
+};
 use thalweg_graph::Control;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow_agent::conf::LinkSpeed;
@@ -194,6 +196,8 @@ struct Identity {
 
 /// The arcs that the tap sits on: what is received, sent, dropped.
 const ARCS: [&str; 3] = ["device-input", "interface-output", "error-drop"];
+/// The last of them.
+const DROPS: usize = 2;
 
 /// An interface with sFlow.
 #[derive(Clone, Copy, Debug, Default)]
@@ -218,6 +222,9 @@ pub struct SFlow {
     generations: u32,
     taps: Vec<Arc<TapStats>>,
     service: Result<service::Handle, String>,
+    /// Sub-interfaces whose drops are reported, and those for which that is to change.
+    subs: BTreeSet<SwIfIndex>,
+    changing: VecDeque<(SwIfIndex, bool)>,
     /// The service was set up for a change of interfaces a moment ago; true if others have come
     /// since.
     settling: Option<bool>,
@@ -267,6 +274,8 @@ pub(crate) fn init(c: &mut Control) {
         generations: 0,
         taps: Vec::new(),
         service: Err("the sflow thread is not running yet".into()),
+        subs: BTreeSet::new(),
+        changing: VecDeque::new(),
         settling: None,
     });
     c.subscribe(|c, &event: &InterfaceEvent| match event {
@@ -278,6 +287,7 @@ pub(crate) fn init(c: &mut Control) {
             if sampling {
                 // Its nodes have reasons of their own.
                 follow_interfaces(c);
+                follow_new_sub(c, sw_if);
             }
         }
         InterfaceEvent::Deleted(sw_if) => forget(c, sw_if),
@@ -365,6 +375,9 @@ fn arrange(c: &mut Control, sw_if: SwIfIndex) -> Result<(), SFlowError> {
         )
     };
     switch(c, sw_if, on, wanted)?;
+    if on[DROPS] != wanted[DROPS] {
+        follow_subs(c, sw_if, wanted[DROPS]);
+    }
     if let Some(port) = state.borrow_mut().ports.get_mut(&sw_if) {
         port.on = wanted;
     }
@@ -454,7 +467,10 @@ pub fn disable(c: &mut Control, sw_if: SwIfIndex) -> Result<(), SFlowError> {
         return Err(SFlowError::Unchanged { name: view.name, enabled: false });
     };
     switch(c, sw_if, port.on, Default::default())?;
-    tell_drops_off(c, sw_if);
+    if port.on[DROPS] {
+        follow_subs(c, sw_if, false);
+    }
+    tell_drops(c, sw_if, false);
     publish(c);
     Ok(())
 }
@@ -572,6 +588,7 @@ fn forget(c: &mut Control, sw_if: SwIfIndex) {
     let state = c.state::<SFlow>();
     let (port, identity) = {
         let mut s = state.borrow_mut();
+        s.subs.remove(&sw_if);
         (s.ports.remove(&sw_if), s.identities.remove(&sw_if))
     };
     if let Some(port) = port {
@@ -612,14 +629,72 @@ fn tell_port(c: &mut Control, sw_if: SwIfIndex) {
     }
 }
 
-/// Stops drop samples of an interface: in a frame of many interfaces, it sees
-/// them still.
-fn tell_drops_off(c: &mut Control, sw_if: SwIfIndex) {
+/// Starts or stops drop samples of an interface that is not sampled: in a frame of many interfaces,
+/// the tap sees its packets in any case.
+fn tell_drops(c: &mut Control, sw_if: SwIfIndex, drops: bool) {
     let generation = c.state::<SFlow>().borrow().identities.get(&sw_if).map(|i| i.generation);
     if let Some(generation) = generation {
-        let (rx_rate, tx_rate, drops, link) = (0, 0, false, Link::default());
+        let (rx_rate, tx_rate, link) = (0, 0, Link::default());
         send_to_taps(c, TapMessage::Port { sw_if, generation, rx_rate, tx_rate, drops, link });
     }
+}
+
+/// Sub-interfaces for which drop samples are started or stopped at once: there may be thousands.
+const SUBS: usize = 512;
+
+/// Reports drops of packets that came by the sub-interfaces of a port, or no more: their packets
+/// are the port's.
+fn follow_subs(c: &mut Control, port: SwIfIndex, on: bool) {
+    let subs: Vec<SwIfIndex> = {
+        let all = c.state::<Interfaces>();
+        let all = all.borrow();
+        all.iter().filter(|v| v.parent == Some(port)).map(|v| v.sw_if).collect()
+    };
+    change_subs(c, subs.into_iter().map(|sub| (sub, on)));
+}
+
+/// The same for a sub-interface that has come.
+fn follow_new_sub(c: &mut Control, sw_if: SwIfIndex) {
+    let parent = interface::view(c, sw_if).ok().and_then(|view| view.parent);
+    let state = c.state::<SFlow>();
+    let is_on = |p: SwIfIndex| state.borrow().ports.get(&p).is_some_and(|port| port.on[DROPS]);
+    if parent.is_some_and(is_on) {
+        change_subs(c, std::iter::once((sw_if, true)));
+    }
+}
+
+fn change_subs(c: &mut Control, subs: impl Iterator<Item = (SwIfIndex, bool)>) {
+    let state = c.state::<SFlow>();
+    let was_idle = {
+        let changing = &mut state.borrow_mut().changing;
+        let was_idle = changing.is_empty();
+        changing.extend(subs);
+        was_idle
+    };
+    if was_idle {
+        change_some_subs(c);
+    }
+}
+
+fn change_some_subs(c: &mut Control) {
+    let state = c.state::<SFlow>();
+    for _ in 0..SUBS {
+        let Some((sub, on)) = state.borrow_mut().changing.pop_front() else { return };
+        // It may have gone since.
+        if interface::view(c, sub).is_err() || state.borrow().subs.contains(&sub) == on {
+            continue;
+        }
+        if let Err(error) = c.enable_feature(ARCS[DROPS], "sflow", sub, on) {
+            tracing::error!("sflow: drops of {}: {error}", c.interface_name(sub));
+            continue;
+        }
+        match on {
+            true => state.borrow_mut().subs.insert(sub),
+            false => state.borrow_mut().subs.remove(&sub),
+        };
+        tell_drops(c, sub, on);
+    }
+    c.after(Duration::ZERO, change_some_subs);
 }
 
 /// What the service has to know, all of it.

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 use thalweg_buffer::{GsoKind, Offload};
-use thalweg_device::SwIfIndex;
 use thalweg_device::testing::{Lab, our_mac};
+use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_engine::Feature;
 use thalweg_sflow::{Datagram, FlowRecord, Interface, Sample};
 use thalweg_wire::MacAddr;
@@ -219,10 +219,29 @@ const INTERNAL: u32 = 0x3fff_ffff;
 /// What happens to a packet.
 #[derive(Debug, Clone, Copy)]
 enum Way {
-    Routed { from: u8, to: u8 },
-    Bridged { from: u8, to: u8, tags: usize, priority: u16 },
-    Echo { from: u8 },
-    Expired { from: u8, to: u8 },
+    Routed {
+        from: u8,
+        to: u8,
+    },
+    Bridged {
+        from: u8,
+        to: u8,
+        tags: usize,
+        priority: u16,
+    },
+    Echo {
+        from: u8,
+    },
+    Expired {
+        from: u8,
+        to: u8,
+    },
+    /// A GSO packet, with segments of so many bytes.
+    Super {
+        from: u8,
+        to: u8,
+        size: u16,
+    },
 }
 
 fn routed_port() -> impl Strategy<Value = u8> {
@@ -238,6 +257,7 @@ fn ways() -> impl Strategy<Value = Way> {
         }),
         1 => routed_port().prop_map(|from| Way::Echo { from }),
         1 => pair().prop_map(|(from, to)| Way::Expired { from, to }),
+        1 => (pair(), 100u16..1500).prop_map(|((from, to), size)| Way::Super { from, to, size }),
     ]
 }
 
@@ -253,6 +273,7 @@ fn packet(way: Way, payload: usize) -> (u8, Vec<u8>) {
             let ip = link(from).ipv4(ip(from, 2), ip(to, 2));
             (from, ip.udp(1000, 2000).payload(&payload).build())
         }
+        Way::Super { from, to, .. } => (from, tcp(from, to, payload.len())),
         Way::Expired { from, to } => {
             let ip = link(from).ipv4(ip(from, 2), ip(to, 2)).ttl(1);
             (from, ip.udp(1000, 2000).payload(&payload).build())
@@ -274,18 +295,13 @@ fn packet(way: Way, payload: usize) -> (u8, Vec<u8>) {
     }
 }
 
-/// Length of the route to a port's host: a neighbour that is known has one of its own.
-fn mask(n: u8) -> u32 {
-    if n == TUNNEL { 24 } else { 32 }
-}
-
 /// What is sampled of it, as it comes and as it left: that is `sent`.
 fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) -> Vec<Taken> {
     let port_of = |sw_if| (0..=TUNNEL).find(|n| r.lab.sw_if(*n) == sw_if).expect("a port");
     let sw_if = |n| r.lab.sw_if(n).0;
     let (from, output, input, vlans, router) = match way {
-        Way::Routed { from, to } => {
-            (from, sw_if(to).to_string(), sw_if(from), None, Some((mask(from), mask(to))))
+        Way::Routed { from, to } | Way::Super { from, to, .. } => {
+            (from, sw_if(to).to_string(), sw_if(from), None, Some((24, 24)))
         }
         Way::Bridged { from, to, tags, priority } => {
             let vlan = [100, u32::from(priority)];
@@ -295,12 +311,24 @@ fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) ->
         Way::Echo { from } => (from, INTERNAL.to_string(), INTERNAL, None, None),
         Way::Expired { from, .. } => (from, "dropCode 257".into(), INTERNAL, None, None),
     };
-    let rx = Taken { input: sw_if(from), output, vlans, router, ..r.sample(from, came) };
+    let rx = |came: &[u8]| Taken {
+        input: sw_if(from),
+        output: output.clone(),
+        vlans,
+        router,
+        ..r.sample(from, came)
+    };
+    let rx: Vec<Taken> = match way {
+        Way::Super { from, to, .. } => {
+            sent.iter().map(|(_, segment)| rx(&before_routing(from, to, segment, came))).collect()
+        }
+        _ => vec![rx(came)],
+    };
     let tx = sent.iter().map(|(sw_if, frame)| {
         let router = match way {
-            Way::Routed { .. } | Way::Bridged { .. } => router,
+            Way::Routed { .. } | Way::Bridged { .. } | Way::Super { .. } => router,
             // The router's own address has a route of its own.
-            Way::Echo { from } | Way::Expired { from, .. } => Some((32, mask(from))),
+            Way::Echo { .. } | Way::Expired { .. } => Some((32, 24)),
         };
         Taken {
             input,
@@ -310,7 +338,27 @@ fn expected(r: &Router, way: Way, came: &[u8], sent: &[(SwIfIndex, Vec<u8>)]) ->
             ..r.sample(port_of(*sw_if), frame)
         }
     });
-    std::iter::once(rx).chain(tx).collect()
+    rx.into_iter().chain(tx).collect()
+}
+
+/// A segment as it was when it came: with that link header, and not forwarded yet.
+fn before_routing(from: u8, to: u8, segment: &[u8], came: &[u8]) -> Vec<u8> {
+    let link = |n: u8| if n == TUNNEL { 0 } else { 14 };
+    let mut before = [&came[..link(from)], &segment[link(to)..]].concat();
+    let ip = &mut before[link(from)..];
+    ip[8] += 1;
+    thalweg_wire::ipv4::fill_checksum(ip).unwrap();
+    before
+}
+
+/// Checksums of samples of segments are those of their headers.
+fn without_tcp_checksum(mut taken: Taken) -> Taken {
+    let ip = if taken.protocol == 1 { 14 } else { 0 };
+    let is_tcp = taken.header.get(ip).is_some_and(|b| *b == 0x45) && taken.header[ip + 9] == 6;
+    if is_tcp && taken.vlans.is_none() {
+        taken.header[ip + 36..ip + 38].fill(0);
+    }
+    taken
 }
 
 /// Lets the bridge learn where its hosts are.
@@ -343,12 +391,17 @@ proptest! {
             let payload = if jumbo { payload * 28 } else { payload };
             let (from, frame) = packet(way, payload);
             let worker = usize::from(other) % workers;
-            r.lab.deliver_to(worker, from, vec![frame.clone()]);
+            match way {
+                Way::Super { size, .. } => r.lab.receive_offload(from, frame.clone(), gso(size)),
+                _ => r.lab.deliver_to(worker, from, vec![frame.clone()]),
+            }
             r.lab.settle();
             let sent = r.lab.sent();
             all.extend(expected(&r, way, &frame, &sent));
         }
-        let mut taken = r.samples(all.len());
+        let taken = r.samples(all.len());
+        let [mut taken, mut all] =
+            [taken, all].map(|all| all.into_iter().map(without_tcp_checksum).collect::<Vec<_>>());
         taken.sort_unstable();
         all.sort_unstable();
         prop_assert_eq!(taken, all);
@@ -397,7 +450,7 @@ fn super_packets_are_sampled_as_on_the_wire() {
             let expected = lengths(port).map(|n| (n + stripped, protocol));
             let seen: Vec<_> = of.iter().map(|t| (t.frame_length, t.protocol)).collect();
             assert_eq!(seen, expected, "{from} to {to} at {port}");
-            assert!(of.iter().all(|t| t.router == Some((mask(from), mask(to)))));
+            assert!(of.iter().all(|t| t.router == Some((24, 24))));
         }
         let counted = r.lab.c.worker_stats(0).interface(r.lab.sw_if(from));
         assert!(counted.rx_error.get() == 0);
@@ -504,4 +557,53 @@ fn discards_begin_with_the_header_of_their_link() {
         }
     }
     r.lab.close();
+}
+
+/// What came by a sub-interface came by its port: its drops are reported, whatever comes first.
+#[test]
+fn drops_of_sub_interfaces_are_reported_with_their_port() {
+    let mut r = Router::new(2);
+    let make = |r: &mut Router, id: u16| {
+        let port = r.lab.sw_if(0);
+        let matches = TagMatch::Outer { tag: VlanTag::dot1q(id), exact: true };
+        let sub = interface::create_sub(&mut r.lab.c, port, id.into(), matches).unwrap();
+        interface::set_admin(&mut r.lab.c, sub, true).unwrap();
+        r.lab.ok(&format!("set interface ip address test0.{id} 10.1.{id}.1/24"));
+        r.lab.ok(&format!("set ip neighbor test0.{id} 10.1.{id}.2 {} static", host_mac(0)));
+        sub
+    };
+    let packet = |id: u16| {
+        let tagged = Packet::new().ether(host_mac(0), MacAddr(our_mac(0))).vlan(id);
+        tagged.ipv4(ip_of(id, 2), ip(1, 2)).ttl(1).udp(1, 2).payload(&[7; 60]).build()
+    };
+    let before = make(&mut r, 30);
+    r.lab.ok("sflow drop-monitoring enable limit 1000000");
+    let behind = make(&mut r, 40);
+    for (sub, id) in [(before, 30), (behind, 40)] {
+        for worker in 0..2 {
+            r.lab.deliver_to(worker, 0, vec![packet(id)]);
+            let seen = r.discard();
+            let Taken { stripped, header, .. } = r.sample(0, &packet(id));
+            let frame_length = packet(id).len();
+            let expected =
+                Discard { input: sub.get(), protocol: 1, stripped, frame_length, header };
+            assert_eq!(seen, expected);
+        }
+    }
+    let count = |r: &Router| r.lab.count("sflow", "sflow discards processed");
+    assert_eq!(count(&r), 4);
+    // Another takes the number of one that has gone, and is none of the port's.
+    interface::delete(&mut r.lab.c, behind).unwrap();
+    r.lab.ok("sflow enable test0 disable");
+    r.lab.receive(0, vec![packet(30)]);
+    assert_eq!(count(&r), 4);
+    r.lab.ok("sflow enable test0");
+    r.lab.receive(0, vec![packet(30)]);
+    r.lab.settle();
+    assert_eq!(count(&r), 5);
+    r.lab.close();
+}
+
+fn ip_of(net: u16, host: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 1, net as u8, host)
 }

@@ -102,6 +102,9 @@ struct Statistics {
     simple: [Slot; SIMPLE.len()],
     /// Interfaces as they are in the segment, with the links to their counters.
     interfaces: Vec<Option<(String, Vec<Slot>)>>,
+    /// Which of them are counted, and a digest of what they had counted then.
+    turns: Turns,
+    digests: Vec<Option<u64>>,
     /// Interfaces that may have come or gone since.
     changed: BTreeSet<SwIfIndex>,
     errors: Slot,
@@ -204,6 +207,8 @@ impl Statistics {
                 combined,
                 simple,
                 interfaces: Vec::new(),
+                turns: Turns::default(),
+                digests: Vec::new(),
                 changed: all_interfaces(c),
                 errors,
                 errors_known: 0,
@@ -270,17 +275,29 @@ impl Statistics {
         }
     }
 
-    fn count_interfaces(&self, c: &Control) {
-        for (column, _) in self.interfaces.iter().enumerate().filter(|(_, known)| known.is_some()) {
-            for (row, totals) in c.interface_counts(SwIfIndex(column as u32)).iter().enumerate() {
-                for (slot, (_, value)) in self.combined.iter().zip(COMBINED) {
-                    self.segment.count(*slot, row + 1, column, value(totals));
+    /// Copies the counters of interfaces that count, and looks at some of the others.
+    fn count_interfaces(&mut self, c: &Control) {
+        let Statistics { segment, combined, simple, interfaces, digests, turns, .. } = self;
+        digests.resize(interfaces.len(), None);
+        turns.next(interfaces.len(), |column| {
+            if interfaces[column].is_none() {
+                return false;
+            }
+            let counts = c.interface_counts(SwIfIndex(column as u32));
+            let digest = counts.iter().fold(0, digest);
+            if digests[column].replace(digest) == Some(digest) {
+                return false;
+            }
+            for (row, totals) in counts.iter().enumerate() {
+                for (slot, (_, value)) in combined.iter().zip(COMBINED) {
+                    segment.count(*slot, row + 1, column, value(totals));
                 }
-                for (slot, (_, value)) in self.simple.iter().zip(SIMPLE) {
-                    self.segment.count(*slot, row + 1, column, [value(totals)]);
+                for (slot, (_, value)) in simple.iter().zip(SIMPLE) {
+                    segment.count(*slot, row + 1, column, [value(totals)]);
                 }
             }
-        }
+            true
+        });
     }
 
     /// Enters interfaces, errors and nodes that came, and takes out those that went.
@@ -309,6 +326,9 @@ impl Statistics {
     fn describe_interface(&mut self, sw_if: usize, name: Option<&str>) -> Result<(), SegmentError> {
         if self.interfaces.len() <= sw_if {
             self.interfaces.resize(sw_if + 1, None);
+        }
+        if let Some(digest) = self.digests.get_mut(sw_if) {
+            *digest = None;
         }
         let (names, combined, simple) = (self.names, &self.combined, &self.simple);
         let known = &mut self.interfaces[sw_if];
@@ -452,6 +472,45 @@ impl Nodes {
     }
 }
 
+/// Adds a worker's counters of an interface to a number that differs when one of them does.
+fn digest(so_far: u64, t: &IfTotals) -> u64 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let combined = COMBINED.iter().flat_map(|(_, value)| value(t));
+    let all = combined.chain(SIMPLE.iter().map(|(_, value)| value(t)));
+    all.fold(so_far, |digest, value| (digest ^ value).wrapping_mul(MULTIPLIER).rotate_left(29))
+}
+
+/// Interfaces that are looked at in turn each time; there may be 65,536.
+const PER_TURN: usize = 4096;
+
+/// Which interfaces are looked at: those that had counted when they were looked at last, and a
+/// number of the others, one after the other.
+#[derive(Default)]
+struct Turns {
+    active: Vec<usize>,
+    is_active: Vec<bool>,
+    next: usize,
+}
+
+impl Turns {
+    /// Calls `look`, which says whether an interface has counted, for those whose turn it is.
+    fn next(&mut self, all: usize, mut look: impl FnMut(usize) -> bool) {
+        self.is_active.resize(all, false);
+        self.active.retain(|column| {
+            self.is_active[*column] = look(*column);
+            self.is_active[*column]
+        });
+        for _ in 0..all.min(PER_TURN) {
+            let column = self.next % all;
+            self.next = column + 1;
+            if !self.is_active[column] && look(column) {
+                self.is_active[column] = true;
+                self.active.push(column);
+            }
+        }
+    }
+}
+
 /// Packets to neither a group nor all; the counters are read one after the other.
 fn unicast(all: u64, multicast: u64, broadcast: u64) -> u64 {
     all.saturating_sub(multicast).saturating_sub(broadcast)
@@ -476,4 +535,75 @@ fn slots<const N: usize>(
     }
     // As many as there are names.
     Ok(std::array::from_fn(|i| made[i]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What counts is looked at each time, and what begins to count within a round.
+    #[test]
+    fn interfaces_take_turns() {
+        let mut turns = Turns::default();
+        let all = 3 * PER_TURN + 5;
+        let mut counts = vec![false; all];
+        counts[7] = true;
+        let mut looks = vec![0; all];
+        let mut turn = |counts: &[bool], looks: &mut Vec<u32>| {
+            let mut n = 0;
+            turns.next(all, |column| {
+                n += 1;
+                looks[column] += 1;
+                counts[column]
+            });
+            n
+        };
+        for _ in 0..8 {
+            assert!(turn(&counts, &mut looks) <= PER_TURN + 1);
+        }
+        assert_eq!(looks[7], 8);
+        assert!(looks.iter().all(|n| (1..=3).contains(n) || *n == 8));
+        counts[7] = false;
+        counts[all - 1] = true;
+        for _ in 0..4 {
+            turn(&counts, &mut looks);
+        }
+        let before = looks[all - 1];
+        for _ in 0..3 {
+            turn(&counts, &mut looks);
+        }
+        assert_eq!(looks[all - 1], before + 3);
+        assert!(looks[7] < 13);
+        // Few are all looked at each time.
+        let (mut few, mut seen) = (Turns::default(), 0);
+        for _ in 0..5 {
+            few.next(100, |_| {
+                seen += 1;
+                false
+            });
+        }
+        few.next(0, |_| panic!("there is none"));
+        assert_eq!(seen, 500);
+    }
+
+    #[test]
+    fn a_digest_differs_when_a_counter_does() {
+        let digest_of = |change: fn(&mut IfTotals)| {
+            let mut t = IfTotals { rx_packets: 5, rx_bytes: 300, ..IfTotals::default() };
+            change(&mut t);
+            digest(0, &t)
+        };
+        let changes: [fn(&mut IfTotals); 5] = [
+            |t| t.rx_packets += 1,
+            |t| t.tx_bytes += 1,
+            |t| t.tx_error += 1,
+            |t| (t.rx_packets, t.rx_bytes) = (300, 5),
+            |t| t.drops = 1,
+        ];
+        let mut all: Vec<u64> = changes.into_iter().map(digest_of).collect();
+        all.push(digest_of(|_| {}));
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 6);
+    }
 }

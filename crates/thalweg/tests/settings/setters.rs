@@ -323,7 +323,22 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "sflow agent-address auto dev lo prefer 10.0.0.0/8 exclude 127.0.0.0/8",
         ],
     ),
-    ("sflow datagram-bytes", &["sflow datagram-bytes 1200"]),
+    (
+        "sflow datagram-bytes",
+        &[
+            "sflow datagram-bytes 1200",
+            "sflow datagram-bytes 200\nsflow header-bytes 256",
+            "sflow header-bytes 64\nsflow datagram-bytes 65507",
+        ],
+    ),
+    (
+        "set punt limit",
+        &[
+            "set punt limit ip4-no-udp-listener 7",
+            "set punt limit ip4-unknown-protocol 0\nset punt limit ip4-icmp-message 4294967295",
+            "set punt limit ip4-no-udp-listener default\nset punt limit ip4-no-udp-listener 9",
+        ],
+    ),
     ("sflow host-interval", &["sflow host-interval 0"]),
     ("sflow sub-agent", &["sflow sub-agent 7"]),
     ("sflow uuid", &["sflow uuid 5FD8A3F0-7d0c-4a3e-9a52-1c1e3b1f0a77"]),

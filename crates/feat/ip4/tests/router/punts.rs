@@ -138,6 +138,32 @@ fn only_what_nobody_takes_is_punted() {
 }
 
 #[test]
+fn the_limit_of_a_reason_can_be_set() {
+    let mut lab = Lab::of(2, 4096);
+    let sw_if = lab.sw_if(0);
+    lab.c.enable_feature("ip4-unicast", "punts-all", sw_if, true).expect("the feature");
+    punt::take(&mut lab.c, "rare", "taker").expect("the reason");
+    let passed = |lab: &mut Lab, limit: &str| {
+        lab.ok(&format!("set punt limit rare {limit}"));
+        let before = reason(lab, "rare").packets;
+        for worker in 0..2 {
+            let frame = framed(0, 2, &udp(ip(0, 2), ip(1, 2), 32).build());
+            lab.deliver_to(worker, 0, vec![frame; 200]);
+        }
+        lab.settle();
+        reason(lab, "rare").packets - before
+    };
+    assert_eq!(passed(&mut lab, "0"), 0);
+    assert_eq!(passed(&mut lab, "4294967295"), 400);
+    assert!(passed(&mut lab, "default") < 100);
+    assert_eq!((reason(&lab, "rare").rate, reason(&lab, "rare").burst), (1, 5));
+    assert!(lab.cli("set punt limit none 7").contains("no punt reason `none'"));
+    lab.ok("set punt limit rare 3");
+    assert!(lab.cli("show punt reasons").contains("limit:3 to:taker"));
+    lab.close();
+}
+
+#[test]
 fn each_worker_has_the_limit_of_a_reason() {
     let mut lab = Lab::of(2, 4096);
     let sw_if = lab.sw_if(0);

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Frame, Iface};
 use thalweg_device::SwIfIndex;
-use thalweg_device::link_header::stepped_over;
-use thalweg_graph::{Built, ERROR_DROP, FeatureDecl, Kind, NodeDecl, Tap, TapCx};
+use thalweg_device::link_header::{Link, of_dropped, stepped_over};
+use thalweg_graph::{Built, ERROR_DROP, FeatureDecl, INTERFACE_OUTPUT, Kind, NodeDecl, Tap, TapCx};
 
 thalweg_graph::errors! {
     CAPTURED: Info, 256, "packets captured";
@@ -25,7 +25,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     feature: Some(FeatureDecl { arc: "device-input", before: &[], after: &[] }),
     also_on: &["interface-output", "error-drop"],
-    build: |_| Built::tap(PcapTap(None)),
+    build: |_| Built::tap(PcapTap::default()),
     ..NodeDecl::DEFAULT
 };
 
@@ -36,6 +36,8 @@ const HEAD: usize = 16;
 pub(crate) enum TapMessage {
     /// Capture into this buffer.
     Begin(Box<Buffer>),
+    /// Packets of this interface begin with their IP header.
+    Ip(SwIfIndex),
     /// Return the buffer.
     End(SyncSender<Box<Buffer>>),
 }
@@ -62,7 +64,12 @@ pub(crate) struct Captured<'b> {
     pub(crate) length: u32,
     /// Bytes kept.
     pub(crate) bytes: &'b [u8],
+    /// It begins with its IP header.
+    pub(crate) bare: bool,
 }
+
+/// Marks a packet without a link header, in the word that says how many of its bytes are kept.
+const BARE: u32 = 1 << 31;
 
 impl Buffer {
     /// Memory of a capture on one worker in bytes.
@@ -82,7 +89,7 @@ impl Buffer {
     }
 
     /// Appends a packet that consists of these parts.
-    fn add<'a>(&mut self, at: u64, length: u32, parts: impl Iterator<Item = &'a [u8]>) {
+    fn add<'a>(&mut self, at: u64, length: u32, link: Link, parts: impl Iterator<Item = &'a [u8]>) {
         let start = self.used + HEAD;
         let mut end = start;
         for part in parts {
@@ -93,7 +100,8 @@ impl Buffer {
         let head = &mut self.bytes[self.used..start];
         head[..8].copy_from_slice(&at.to_ne_bytes());
         head[8..12].copy_from_slice(&length.to_ne_bytes());
-        head[12..].copy_from_slice(&((end - start) as u32).to_ne_bytes());
+        let bare = if link == Link::Ip { BARE } else { 0 };
+        head[12..].copy_from_slice(&((end - start) as u32 | bare).to_ne_bytes());
         self.used = end;
         self.left -= 1;
         self.taken.store(self.taken.load(Relaxed) + 1, Relaxed);
@@ -105,20 +113,29 @@ impl Buffer {
         std::iter::from_fn(move || {
             let (head, tail) = rest.split_first_chunk::<HEAD>()?;
             let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *head;
-            let kept = u32::from_ne_bytes([m, n, o, p]) as usize;
-            let (bytes, tail) = tail.split_at_checked(kept)?;
+            let kept = u32::from_ne_bytes([m, n, o, p]);
+            let (bytes, tail) = tail.split_at_checked((kept & !BARE) as usize)?;
             rest = tail;
             let at = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
-            Some(Captured { at, length: u32::from_ne_bytes([i, j, k, l]), bytes })
+            let (length, bare) = (u32::from_ne_bytes([i, j, k, l]), kept & BARE != 0);
+            Some(Captured { at, length, bytes, bare })
         })
     }
 }
 
-struct PcapTap(Option<Box<Buffer>>);
+#[derive(Default)]
+struct PcapTap {
+    buffer: Option<Box<Buffer>>,
+    /// Interfaces whose packets begin with their IP header.
+    ip: Vec<SwIfIndex>,
+}
 
 impl Tap for PcapTap {
     fn frame(&mut self, cx: &mut TapCx, frame: &mut Frame, on: Iface) {
-        let Some(buffer) = &mut self.0 else { return };
+        let Some(buffer) = &mut self.buffer else { return };
+        let of =
+            |sw_if: SwIfIndex| if self.ip.contains(&sw_if) { Link::Ip } else { Link::Ethernet };
+        let sent = cx.arc() == INTERFACE_OUTPUT;
         let (dropped, at) = (cx.arc() == ERROR_DROP, cx.now());
         let (mut taken, mut refused) = (0, 0);
         for i in 0..frame.len() {
@@ -133,8 +150,14 @@ impl Tap for PcapTap {
                 continue;
             }
             let before = if dropped { frame.before(i, stepped_over(frame, i)) } else { &[] };
+            let link = match (dropped, on) {
+                (true, _) => of_dropped(frame, i, of(frame.rx_if(i))),
+                (false, Iface::Uniform(sw_if)) => of(sw_if),
+                (false, Iface::Mixed) if sent => of(frame.tx_if(i)),
+                (false, Iface::Mixed) => of(frame.rx_if(i)),
+            };
             let length = (before.len() + frame.total_len(i)) as u32;
-            buffer.add(at, length, std::iter::once(before).chain(frame.segments(i)));
+            buffer.add(at, length, link, std::iter::once(before).chain(frame.segments(i)));
             taken += 1;
         }
         cx.count(CAPTURED, taken);
@@ -144,9 +167,10 @@ impl Tap for PcapTap {
     fn message(&mut self, message: Box<dyn Any + Send>) {
         let Ok(message) = message.downcast::<TapMessage>() else { return };
         match *message {
-            TapMessage::Begin(buffer) => self.0 = Some(buffer),
+            TapMessage::Begin(buffer) => (self.buffer, self.ip) = (Some(buffer), Vec::new()),
+            TapMessage::Ip(sw_if) => self.ip.push(sw_if),
             TapMessage::End(to) => {
-                if let Some(buffer) = self.0.take() {
+                if let Some(buffer) = self.buffer.take() {
                     // The channel has room for one buffer per worker.
                     let _ = to.try_send(buffer);
                 }
@@ -164,13 +188,13 @@ mod tests {
         let plan = Plan { packets: 3, bytes: 32, ..Plan::default() };
         let mut buffer = Buffer::new(&plan, Arc::default());
         let long = [7; 100];
-        buffer.add(5, 3, [&[1, 2][..], &[3]].into_iter());
-        buffer.add(6, 100, [&long[..20], &long[20..]].into_iter());
-        buffer.add(7, 0, std::iter::empty());
+        buffer.add(5, 3, Link::Ethernet, [&[1, 2][..], &[3]].into_iter());
+        buffer.add(6, 100, Link::Ip, [&long[..20], &long[20..]].into_iter());
+        buffer.add(7, 0, Link::Ethernet, std::iter::empty());
         assert_eq!((buffer.left, buffer.taken.load(Relaxed)), (0, 3));
         let all: Vec<_> = buffer.packets().collect();
-        assert_eq!(all[0], Captured { at: 5, length: 3, bytes: &[1, 2, 3] });
-        assert_eq!(all[1], Captured { at: 6, length: 100, bytes: &long[..32] });
-        assert_eq!(all[2], Captured { at: 7, length: 0, bytes: &[] });
+        assert_eq!(all[0], Captured { at: 5, length: 3, bytes: &[1, 2, 3], bare: false });
+        assert_eq!(all[1], Captured { at: 6, length: 100, bytes: &long[..32], bare: true });
+        assert_eq!(all[2], Captured { at: 7, length: 0, bytes: &[], bare: false });
     }
 }

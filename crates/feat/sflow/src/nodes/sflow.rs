@@ -7,7 +7,7 @@
 //! allocation, lock or wait. The tap is not called for frames without a sample.
 
 use crate::drops::Limiter;
-use crate::head::{Head, is_ip};
+use crate::head::Head;
 use crate::pending::PendingSamples;
 use crate::record::{Cause, Disposition, Headers, SampleRecord};
 use crate::ring::{self, MAX_HEADER, SampleWriter, Ticket};
@@ -19,7 +19,7 @@ use std::any::Any;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, LOCAL_IF, PacketKey};
 use thalweg_device::SwIfIndex;
-use thalweg_device::link_header::{Link, has_new_header, stepped_over};
+use thalweg_device::link_header::{Link, of_dropped, stepped_over};
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{
     Built, Copies, ERROR_DROP, Fate, FeatureDecl, INTERFACE_OUTPUT, Kind, NEEDED, NodeDecl, Tap,
@@ -473,15 +473,7 @@ impl SFlowTap {
 
     /// What dropped packet `i` is on the wire, including headers that were stepped over.
     fn wire(&self, frame: &Frame, i: u8) -> Wire {
-        let came_with = self.ports.at(frame.rx_if(i)).link();
-        let local = frame.meta(i).flags().contains(Flags::LOCAL);
-        let link = match (has_new_header(frame, i), frame.stepped(i)) {
-            (true, _) => Link::Ethernet,
-            // Made by the router, it has a link header if it is made of the packet that it answers.
-            (false, 0) if local && is_ip(frame.data(i), frame.total_len(i)) => Link::Ip,
-            (false, 0) if local => Link::Ethernet,
-            _ => came_with,
-        };
+        let link = of_dropped(frame, i, self.ports.at(frame.rx_if(i)).link());
         Wire::of(frame, i, stepped_over(frame, i), link)
     }
 
