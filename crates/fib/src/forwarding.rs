@@ -599,8 +599,6 @@ impl Forwarding {
                 (Object::Group(_) | Object::Plain, _) => {}
             }
         }
-        if view.is_none() {
-        }
         self.refresh_dependents(c, &all);
     }
 

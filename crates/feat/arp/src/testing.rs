@@ -203,12 +203,11 @@ impl Bench {
         let sent = Sent::default();
         let log = PacketLog::new();
         let sw_if = add_interface(&mut c, "sink0", &sent, &log);
-        crate::set_addresses(&mut c, SwIfIndex(sw_if.get()), &[(OUR_IP, 24)]);
+        crate::set_addresses(&mut c, sw_if, &[(OUR_IP, 24)]);
         let forwarding = c.state::<Forwarding>();
-        let glean =
-            forwarding.borrow_mut().glean(&c, SwIfIndex(sw_if.get()), LinkType::Ip4).unwrap();
+        let glean = forwarding.borrow_mut().glean(&c, sw_if, LinkType::Ip4).unwrap();
         let tree = CommandTree::new(neighbor::FEATURE.commands.to_vec()).unwrap();
-        let mut bench = Bench { c, sw_if: SwIfIndex(sw_if.get()), glean, tree, sent, log };
+        let mut bench = Bench { c, sw_if, glean, tree, sent, log };
         bench.settle();
         bench
     }

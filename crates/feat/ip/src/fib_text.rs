@@ -69,7 +69,7 @@ fn sources<A: Address>(
         writeln!(out, "  {} refs:1 src-flags:{flags}", source.word())?;
         if i == 0 {
             writeln!(out, "    path-list:[{dpo}] locks:1 len:{}", view.paths.len())?;
-            for (p, why) in view.paths.iter().zip(unresolved(c, TableId(table.get()), view)) {
+            for (p, why) in view.paths.iter().zip(unresolved(c, table, view)) {
                 path::<A>(c, p, why, out)?;
             }
         }
@@ -194,8 +194,7 @@ pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteVi
         }
         path
     };
-    let paths: Vec<Value> =
-        view.paths.iter().zip(unresolved(c, TableId(table.get()), view)).map(path).collect();
+    let paths: Vec<Value> = view.paths.iter().zip(unresolved(c, table, view)).map(path).collect();
     let f = c.state::<Forwarding>();
     let f = f.borrow();
     let counts = f.counting().then(|| f.counts(view.dpo));

@@ -212,7 +212,7 @@ impl<A: Address> Ip<A> {
     pub(crate) fn name_table(&mut self, table: TableId, name: &str) {
         match name {
             "" => _ = self.names.remove(&table),
-            name => _ = self.names.insert(TableId(table.get()), name.to_owned()),
+            name => _ = self.names.insert(table, name.to_owned()),
         }
     }
     /// Table of an interface.

@@ -179,7 +179,7 @@ pub fn add_route<A: Address>(
         }
     }
     let done = done.and_then(|()| ip.put_route(c, table, prefix, paths, replace));
-    ip.note_peers(c, TableId(table.get()));
+    ip.note_peers(c, table);
     let f = c.state::<Forwarding>();
     tracked.into_iter().for_each(|dpo| f.borrow_mut().release(c, dpo));
     done
@@ -302,7 +302,7 @@ pub fn del_route<A: Address>(
     } else {
         t.set(c, prefix, Source::Static, left)?;
     }
-    ip.note_peers(c, TableId(table.get()));
+    ip.note_peers(c, table);
     Ok(())
 }
 

@@ -26,7 +26,7 @@ fn at_one_in_one_every_packet_arrives_once_in_order_and_whole() {
         portion.extend(frames((flows + waiting) as u32, [size]));
         waiting += size;
         if waiting > 500 || size == 256 {
-            lab.receive(0, SwIfIndex(sw_if.get()), std::mem::take(&mut portion));
+            lab.receive(0, sw_if, std::mem::take(&mut portion));
             flows += std::mem::take(&mut waiting);
             lab.flows(&mut collector, flows);
         }
@@ -75,7 +75,7 @@ fn headers_and_lengths_of_chained_and_short_packets() {
         for first in [256, 200, 40, 1] {
             lab.first = first;
             let packets = (1..).zip(lengths).map(|(i, length)| packet(i, length)).collect();
-            lab.receive(0, SwIfIndex(sw_if.get()), vec![packets]);
+            lab.receive(0, sw_if, vec![packets]);
             expected += lengths.len();
             lab.flows(&mut collector, expected);
             let last = &collector.flows[expected - lengths.len()..];
@@ -132,7 +132,7 @@ fn what_a_full_ring_loses_is_counted_and_told() {
     let mut dropped = 0;
     // A burst of sixteen rings; should the service keep pace with it, there is another.
     for round in 1..=20 {
-        lab.receive(0, SwIfIndex(sw_if.get()), frames_of(256, 0, [256; 256]));
+        lab.receive(0, sw_if, frames_of(256, 0, [256; 256]));
         dropped = lab.count("sflow packets dropped");
         let sampled = lab.count("sflow packets sampled");
         assert_eq!(sampled, round * packets);
@@ -149,7 +149,7 @@ fn what_a_full_ring_loses_is_counted_and_told() {
     // The next sample reports them. The socket may have lost datagrams of the burst; it must have
     // room for this one.
     while collector.receive() {}
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(7, [1]));
+    lab.receive(0, sw_if, frames(7, [1]));
     lab.until("the last sample is here", |_| {
         collector.receive();
         collector.flows.last().is_some_and(|f| f.sequence as u64 == taken + 1)
@@ -198,7 +198,7 @@ fn what_is_lost_is_shared_by_interfaces_and_told_by_each() {
     let last = 1 << 31;
     for (sw_if, lost) in ports.into_iter().zip([a, b]) {
         for worker in 0..2 {
-            lab.receive(worker, SwIfIndex(sw_if.get()), frames(last, [1]));
+            lab.receive(worker, sw_if, frames(last, [1]));
         }
         let of = |f: &&Flow| f.source == (0, sw_if.get()) && f.header[..4] == last.to_be_bytes();
         lab.until("both samples are here", |_| {
@@ -222,8 +222,8 @@ fn two_workers_and_two_interfaces_keep_their_counts_apart() {
     let mut on_a = 0;
     for round in 0..10 {
         for worker in 0..2 {
-            lab.receive(worker, SwIfIndex(a.get()), frames(round, [17, 3]));
-            lab.receive(worker, SwIfIndex(b.get()), frames(round, [100, 150]));
+            lab.receive(worker, a, frames(round, [17, 3]));
+            lab.receive(worker, b, frames(round, [100, 150]));
             on_a += 20;
         }
         lab.until("all samples are here", |lab| {
@@ -233,16 +233,14 @@ fn two_workers_and_two_interfaces_keep_their_counts_apart() {
     }
     let of =
         |sw_if: SwIfIndex| collector.flows.iter().filter(move |f| f.source == (0, sw_if.get()));
-    assert_eq!(of(SwIfIndex(a.get())).count(), on_a);
-    assert_eq!(of(SwIfIndex(a.get())).next_back().map(|f| f.pool), Some(400));
+    assert_eq!(of(a).count(), on_a);
+    assert_eq!(of(a).next_back().map(|f| f.pool), Some(400));
     // 5000 packets, one in five: the skip's variance makes this a range of six standard errors.
-    let n = of(SwIfIndex(b.get())).count();
+    let n = of(b).count();
     assert!((700..1300).contains(&n), "{n} samples of 5000 at 1:5");
-    assert!(
-        of(SwIfIndex(b.get())).all(|f| f.rate == 5) && of(SwIfIndex(a.get())).all(|f| f.rate == 1)
-    );
+    assert!(of(b).all(|f| f.rate == 5) && of(a).all(|f| f.rate == 1));
     for sw_if in [a, b] {
-        let all: Vec<_> = of(SwIfIndex(sw_if.get())).collect();
+        let all: Vec<_> = of(sw_if).collect();
         assert!(all.iter().map(|f| f.sequence).eq(1..=all.len() as u32));
         assert!(all.windows(2).all(|w| w[0].pool < w[1].pool), "pools grow");
     }
@@ -261,8 +259,8 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     lab.cli("sflow enable-disable loop0");
     lab.cli("sflow enable-disable loop1 4000000000");
     let send = |lab: &mut Lab, n: usize| {
-        lab.receive(0, SwIfIndex(a.get()), frames(0, [n]));
-        lab.receive(0, SwIfIndex(b.get()), frames(0, [n]));
+        lab.receive(0, a, frames(0, [n]));
+        lab.receive(0, b, frames(0, [n]));
     };
     lab.cli("sflow sampling-rate 0");
     send(&mut lab, 200);
@@ -304,7 +302,7 @@ fn rates_change_on_the_fly_and_disabling_ends_it() {
     // What was counted stays counted, also when the interfaces are gone.
     assert_eq!(json["samples"]["taken"], 152);
     for sw_if in [a, b] {
-        interface::delete(&mut lab.c, SwIfIndex(sw_if.get())).unwrap();
+        interface::delete(&mut lab.c, sw_if).unwrap();
     }
     assert_eq!(lab.json()["samples"]["taken"], 152);
     lab.close();
@@ -320,7 +318,7 @@ fn frames_shown_early_let_no_sample_pass() {
     for n in 0..ROUNDS {
         lab.cli(&format!("sflow sampling-rate {}", 1000 + n % 2));
         // That none was missed, the tap itself asserts.
-        lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [256; 8]));
+        lab.receive(0, sw_if, frames(0, [256; 8]));
     }
     let packets = ROUNDS * 8 * 256;
     lab.until("all are counted", |lab| lab.count("sflow packets processed") == packets);
@@ -335,10 +333,10 @@ fn counters_are_polled() {
     let sw_if = lab.interface();
     lab.interface();
     let mut collector = lab.collector();
-    interface::set_admin(&mut lab.c, SwIfIndex(sw_if.get()), true).unwrap();
+    interface::set_admin(&mut lab.c, sw_if, true).unwrap();
     lab.cli("sflow polling-interval 1");
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [30]));
-    lab.receive(1, SwIfIndex(sw_if.get()), frames(0, [12]));
+    lab.receive(0, sw_if, frames(0, [30]));
+    lab.receive(1, sw_if, frames(0, [12]));
     lab.cli("sflow enable loop0");
     lab.until("counters come twice", |_| {
         collector.receive();
@@ -363,15 +361,15 @@ fn a_deleted_interface_is_forgotten_and_its_heir_starts_clean() {
     let mut collector = lab.collector();
     lab.cli("sflow polling-interval 1");
     lab.cli("sflow enable loop0 rate 1");
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [70]));
+    lab.receive(0, sw_if, frames(0, [70]));
     lab.flows(&mut collector, 70);
-    interface::delete(&mut lab.c, SwIfIndex(sw_if.get())).unwrap();
+    interface::delete(&mut lab.c, sw_if).unwrap();
     assert!(lab.json()["interfaces"].as_array().unwrap().is_empty());
     assert_eq!(lab.interface(), sw_if, "the number is taken again");
     assert!(!lab.cli("show sflow").contains("loop0"));
     collector.counters.clear();
     lab.cli("sflow enable loop0 rate 1");
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [5]));
+    lab.receive(0, sw_if, frames(0, [5]));
     lab.flows(&mut collector, 75);
     let first = &collector.flows[70];
     assert_eq!((first.sequence, first.pool, first.drops), (1, 1, 0));
@@ -391,36 +389,36 @@ fn collectors_come_and_go_and_none_disturbs_another() {
     let sw_if = lab.interface();
     lab.cli("sflow enable loop0 rate 1");
     // Nothing wants these: they are counted.
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [9]));
+    lab.receive(0, sw_if, frames(0, [9]));
     lab.until("they are counted", |lab| lab.json()["samples"]["without_collector"] == 9);
     // An address at which no other test listens.
     lab.cli("sflow collector add 127.0.0.2 port 9");
     let mut first = lab.collector();
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [20]));
+    lab.receive(0, sw_if, frames(0, [20]));
     lab.flows(&mut first, 20);
     assert_eq!(first.flows[0].sequence, 1);
     assert_eq!(first.flows[0].pool, 10);
     let mut second = lab.collector();
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [20]));
+    lab.receive(0, sw_if, frames(0, [20]));
     lab.flows(&mut first, 40);
     lab.flows(&mut second, 20);
     assert_eq!(second.flows[0], first.flows[20]);
     lab.cli(&format!("sflow collector del 127.0.0.1 port {}", first.addr.port()));
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [20]));
+    lab.receive(0, sw_if, frames(0, [20]));
     lab.flows(&mut second, 40);
     assert!(second.flows.iter().map(|f| f.sequence).eq(21..=60));
     let sequences = &second.datagrams;
     assert!(sequences.windows(2).all(|w| w[1] == w[0] + 1), "{sequences:?}");
     // Another name is another agent.
     lab.cli("sflow agent-address 198.51.100.1");
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [1]));
+    lab.receive(0, sw_if, frames(0, [1]));
     lab.flows(&mut second, 41);
     assert_eq!(second.datagrams.last(), Some(&1));
     assert_eq!(second.agents.last().map(String::as_str), Some("198.51.100.1"));
     // Under the name that it had before, it goes on.
     let number = second.datagrams[second.datagrams.len() - 2];
     lab.cli("sflow agent-address auto");
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [1]));
+    lab.receive(0, sw_if, frames(0, [1]));
     lab.flows(&mut second, 42);
     assert_eq!(second.datagrams.last(), Some(&(number + 1)));
     assert_eq!(second.flows.last().map(|f| f.sequence), Some(61));
@@ -442,7 +440,7 @@ fn bring_up(lab: &mut Lab, sw_if: SwIfIndex) {
 fn samples_know_where_their_packets_went() {
     let mut lab = Lab::new(1);
     let (a, b) = (lab.interface(), lab.interface());
-    bring_up(&mut lab, SwIfIndex(b.get()));
+    bring_up(&mut lab, b);
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
     let out = lab.out_by("loop1");
@@ -461,7 +459,7 @@ fn samples_know_where_their_packets_went() {
         lab.packets_go(way);
         let mut packets = frames(0, [256, 3]);
         packets.push(vec![tagged.clone()]);
-        lab.receive(0, SwIfIndex(a.get()), packets);
+        lab.receive(0, a, packets);
         lab.flows(&mut collector, before + 260);
         for flow in &collector.flows[before..] {
             assert_eq!((flow.input, flow.output), (Interface::Index(a.get()), output));
@@ -479,7 +477,7 @@ fn samples_know_where_their_packets_went() {
 fn the_hosts_adapters_are_the_routers_interfaces() {
     let mut lab = Lab::new(1);
     let (_, b) = (lab.interface(), lab.interface());
-    bring_up(&mut lab, SwIfIndex(b.get()));
+    bring_up(&mut lab, b);
     let mut collector = lab.collector();
     lab.cli("sflow host-interval 1");
     lab.cli("sflow enable loop0");
@@ -487,7 +485,7 @@ fn the_hosts_adapters_are_the_routers_interfaces() {
         collector.receive();
         !collector.adapters.is_empty()
     });
-    let mac = interface::view(&lab.c, SwIfIndex(b.get())).expect("an interface").mac;
+    let mac = interface::view(&lab.c, b).expect("an interface").mac;
     assert_eq!(collector.adapters, [(b.0, vec![MacAddr(mac.0)])]);
     lab.close();
 }
@@ -496,7 +494,7 @@ fn the_hosts_adapters_are_the_routers_interfaces() {
 fn another_worker_tells_where_packets_went() {
     let mut lab = Lab::new(2);
     let (a, b) = (lab.interface(), lab.interface());
-    bring_up(&mut lab, SwIfIndex(b.get()));
+    bring_up(&mut lab, b);
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
     let out = lab.out_by("loop1");
@@ -509,7 +507,7 @@ fn another_worker_tells_where_packets_went() {
             (out, Interface::Index(b.get())),
         ] {
             lab.packets_go(way);
-            lab.receive(worker, SwIfIndex(a.get()), frames(0, [256, 3]));
+            lab.receive(worker, a, frames(0, [256, 3]));
             lab.flows(&mut collector, all + 259);
             for flow in &collector.flows[all..] {
                 assert_eq!((flow.input, flow.output), (Interface::Index(a.get()), output));
@@ -528,7 +526,7 @@ fn another_worker_tells_where_packets_went() {
 fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
     let mut lab = Lab::new(1);
     let (a, b) = (lab.interface(), lab.interface());
-    bring_up(&mut lab, SwIfIndex(b.get()));
+    bring_up(&mut lab, b);
     let mut collector = lab.collector();
     lab.cli("sflow direction tx");
     lab.cli("sflow sampling-rate 1");
@@ -542,15 +540,15 @@ fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
     {
         lab.cli(&format!("sflow direction {direction}"));
         let before = collector.flows.len();
-        lab.receive(0, SwIfIndex(a.get()), frames(0, [20, 256]));
+        lab.receive(0, a, frames(0, [20, 256]));
         all += 276 * (usize::from(rx) + usize::from(tx));
         lab.flows(&mut collector, all);
         let of = |sw_if: SwIfIndex| {
             let new = collector.flows[before..].iter();
             new.filter(move |f| f.source == (0, sw_if.get())).collect::<Vec<_>>()
         };
-        assert_eq!(of(SwIfIndex(a.get())).len(), 276 * usize::from(rx), "{direction}");
-        assert_eq!(of(SwIfIndex(b.get())).len(), 276 * usize::from(tx), "{direction}");
+        assert_eq!(of(a).len(), 276 * usize::from(rx), "{direction}");
+        assert_eq!(of(b).len(), 276 * usize::from(tx), "{direction}");
         for flow in &collector.flows[before..] {
             assert_eq!(
                 (flow.input, flow.output),
@@ -558,7 +556,7 @@ fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
             );
         }
         pool += 276 * u32::from(tx);
-        assert!(of(SwIfIndex(b.get())).last().is_none_or(|f| f.pool == pool));
+        assert!(of(b).last().is_none_or(|f| f.pool == pool));
         assert!(lab.cli("show sflow").contains(&format!("sflow direction {direction}\n")));
     }
     assert_eq!(lab.json()["interfaces"][0]["pool"], 3 * 276);
@@ -566,7 +564,7 @@ fn sent_packets_are_sampled_and_directions_change_without_a_gap() {
     assert_eq!(lab.count("sflow packets processed"), 6 * 276);
     // An interface that is off costs nothing and says nothing.
     lab.cli("sflow enable loop1 disable");
-    lab.receive(0, SwIfIndex(a.get()), frames(0, [10]));
+    lab.receive(0, a, frames(0, [10]));
     lab.flows(&mut collector, all + 10);
     lab.close();
 }
@@ -580,9 +578,9 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     lab.cli("sflow sampling-rate 0");
     lab.cli("sflow enable loop0");
     lab.packets_go(DROP);
-    lab.receive(0, SwIfIndex(a.get()), frames(0, [9]));
+    lab.receive(0, a, frames(0, [9]));
     // Not of an interface without sFlow.
-    lab.receive(0, SwIfIndex(b.get()), frames(0, [9]));
+    lab.receive(0, b, frames(0, [9]));
     lab.until("they are here", |_| {
         collector.receive();
         collector.discards.len() >= 9
@@ -599,7 +597,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     assert_eq!(lab.count("sflow discards processed"), 9);
     // A flood: a limited number per second, and the rest is counted.
     lab.cli("sflow drop-monitoring enable limit 1");
-    lab.receive(0, SwIfIndex(a.get()), frames(0, [256; 20]));
+    lab.receive(0, a, frames(0, [256; 20]));
     let start = Instant::now();
     // Without waiting for the next reported drop.
     lab.until("those that are not reported are shown", |lab| {
@@ -609,7 +607,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
         })
     });
     lab.until("a new second begins", |_| start.elapsed() > Duration::from_millis(1010));
-    lab.receive(0, SwIfIndex(a.get()), frames(0, [1]));
+    lab.receive(0, a, frames(0, [1]));
     lab.until("it is reported", |_| {
         collector.receive();
         collector.discards.last().is_some_and(|d| d.drops > 0)
@@ -618,7 +616,7 @@ fn dropped_packets_are_told_of_and_floods_are_counted() {
     assert_eq!(last.drops as usize, 20 * 256 + 1 - (collector.discards.len() - 9));
     lab.cli("sflow drop-monitoring disable");
     let processed = lab.count("sflow discards processed");
-    lab.receive(0, SwIfIndex(a.get()), frames(0, [30]));
+    lab.receive(0, a, frames(0, [30]));
     assert_eq!(lab.count("sflow discards processed"), processed);
     lab.close();
 }
@@ -638,7 +636,7 @@ fn dropped_super_packets_are_told_of_as_on_the_wire() {
     tcp.extend([0x08, 0, 0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 198, 51, 100, 1]);
     tcp.extend([0, 80, 0, 81, 0, 0, 0, 100, 0, 0, 0, 0, 0x50, 0x18, 1, 0, 0, 0, 0, 0]);
     tcp.extend((0..250).map(|i| (i / 10) as u8));
-    lab.receive(0, SwIfIndex(a.get()), vec![vec![tcp.clone(), tcp.clone()]]);
+    lab.receive(0, a, vec![vec![tcp.clone(), tcp.clone()]]);
     lab.until("they are here", |_| {
         collector.receive();
         collector.discards.len() >= 6
@@ -660,13 +658,13 @@ fn drop_monitoring_begins_alone_and_ends_with_the_interface() {
     lab.cli("sflow enable loop0");
     lab.cli("sflow enable loop1");
     lab.packets_go(DROP);
-    lab.receive(0, SwIfIndex(a.get()), frames(0, [4]));
+    lab.receive(0, a, frames(0, [4]));
     assert_eq!(lab.count("sflow discards processed"), 0);
     lab.cli("sflow drop-monitoring enable limit 1000000");
-    lab.receive(0, SwIfIndex(a.get()), frames(0, [5]));
+    lab.receive(0, a, frames(0, [5]));
     lab.cli("sflow enable loop0 disable");
-    lab.receive(0, SwIfIndex(a.get()), frames(0, [7]));
-    lab.receive(0, SwIfIndex(b.get()), frames(0, [3]));
+    lab.receive(0, a, frames(0, [7]));
+    lab.receive(0, b, frames(0, [3]));
     assert_eq!(lab.count("sflow discards processed"), 8);
     lab.until("they are here", |_| {
         collector.receive();
@@ -683,7 +681,7 @@ fn what_was_taken_is_sent_when_the_router_stops() {
     let sw_if = lab.interface();
     let mut collector = lab.collector();
     lab.cli("sflow enable loop0 rate 1");
-    lab.receive(0, SwIfIndex(sw_if.get()), frames(0, [123]));
+    lab.receive(0, sw_if, frames(0, [123]));
     lab.close();
     while collector.receive() {}
     assert_eq!(collector.flows.len(), 123);

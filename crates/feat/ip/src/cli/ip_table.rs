@@ -5,7 +5,6 @@ use crate::family::version_text;
 use crate::{Ip, add_table, del_table};
 use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
@@ -68,7 +67,7 @@ impl<A: Address> Command<Control> for IpTable<A> {
         };
         done.map_err(cli_args::route_failed)?;
         if let Some(name) = name {
-            c.state::<Ip<A>>().borrow_mut().name_table(TableId(id.get()), name);
+            c.state::<Ip<A>>().borrow_mut().name_table(id, name);
         }
         Ok(Outcome::Done)
     }

@@ -184,8 +184,13 @@ fn tables_of_the_other_version() {
     assert_eq!(w.1.call::<_, IpTableAddDelV2Reply>(&mut w.0, &request).0, 0);
     w.0.ok("ip6 table del 7\nip6 table add 7");
     assert_eq!(w.tables()[2], usual(7, true));
-    // Names are what clients make of them.
-    for name in ["\u{1b}[2J\n", "'; drop", "\u{fffd}\u{202e}x", &"ü".repeat(40)] {
+    // Names that a command line cannot say are refused.
+    for name in ["\u{1b}[2J\n", "'; drop"] {
+        assert_eq!(w.change_table(true, table(7, true, name)), -7);
+        assert_eq!(w.tables()[2], usual(7, true));
+    }
+    // Others are what clients make of them.
+    for name in ["\u{fffd}\u{202e}x", &"ü".repeat(40)] {
         assert_eq!(w.change_table(true, table(7, true, name)), 0);
         let shown = w.tables()[2].2.clone();
         assert!(name.starts_with(shown.trim_end_matches('\u{fffd}')), "{shown:?}");

@@ -288,7 +288,7 @@ impl SFlowTap {
         self.skip(sent, sw_if, passed);
         let mut left = MAX_FRAME_SAMPLES;
         for i in 0..frame.len() as u16 {
-            self.sample_wire(cx.now(), frame, i as u8, (SwIfIndex(sw_if.get()), sent), &mut left);
+            self.sample_wire(cx.now(), frame, i as u8, (sw_if, sent), &mut left);
         }
         cx.skip_packets(self.ports.at_mut(sw_if).countdown(sent).free());
     }
