@@ -384,12 +384,12 @@ impl Lab {
         frames: &[Vec<Vec<u8>>],
     ) {
         let input = self.c.node("test-input").expect("the input");
-        ports.iter().for_each(|sw_if| self.log(sw_if, frames));
+        ports.iter().for_each(|sw_if| self.log(*sw_if, frames));
         for frame in frames {
             for sw_if in ports {
                 self.sent += frame.len() as u64;
                 let frames = vec![frame.clone()];
-                let make = Make { sw_if: sw_if, frames, first: self.first, gso: self.gso };
+                let make = Make { sw_if: *sw_if, frames, first: self.first, gso: self.gso };
                 self.c.message(worker, input, Box::new(make));
             }
         }
