@@ -487,10 +487,12 @@ mod tests {
         }
         assert_eq!(args("::/0").ipv6_prefix("p").unwrap().1, 0);
         let want = [2, 0xfe, 0, 0, 0xab, 1];
-        for good in ["02:fe:00:00:AB:01", "2:fe:0:0:ab:1", "02fe.0000.ab01"] {
+        for good in ["02:fe:00:00:AB:01", "2-fe-0-0-ab-1", "02fe.0000.ab01", "2fe.0.ab01"] {
             assert_eq!(args(good).mac("m").unwrap(), MacAddr(want), "{good}");
         }
-        for bad in ["02:fe:00:00:ab", "02:fe:00:00:ab:01:02", "02fe.0000", "2fe.0.ab01", "::::::"] {
+        for bad in
+            ["02:fe:00:00:ab", "02:fe:00:00:ab:01:02", "02fe.0000", "02fe.0000:ab01", "::::::"]
+        {
             assert!(args(bad).mac("m").is_err(), "{bad}");
         }
     }

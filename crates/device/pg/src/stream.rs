@@ -382,15 +382,21 @@ pub fn define_stream(c: &mut Control, spec: StreamSpec) -> Result<(), PgError> {
     define_with(c, spec, file)
 }
 
+/// Checks that the worker that is to send the packets exists.
+pub(crate) fn check_worker(c: &Control, spec: &StreamSpec) -> Result<(), PgError> {
+    match c.workers() {
+        workers if spec.worker >= workers => Err(PgError::NoWorker { found: spec.worker, workers }),
+        _ => Ok(()),
+    }
+}
+
 /// Does the same, with the packets of its file, which may be large, read elsewhere.
 pub(crate) fn define_with(
     c: &mut Control,
     spec: StreamSpec,
     file: Option<pcap::Capture>,
 ) -> Result<(), PgError> {
-    if spec.worker >= c.workers() {
-        return Err(PgError::NoWorker { found: spec.worker, workers: c.workers() });
-    }
+    check_worker(c, &spec)?;
     let places = places(c, &spec)?;
     let (prepared, sizes) = prepare(&spec, &places, file)?;
     let source = source(&prepared, sizes)?;

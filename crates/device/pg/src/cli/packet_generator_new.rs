@@ -71,6 +71,7 @@ fn define(
         out.json(serde_json::json!({ "stream": name }));
         return Ok(Outcome::Done);
     };
+    stream::check_worker(c, &spec).map_err(failed)?;
     let path = path.clone();
     in_background(
         move || crate::pcap::read(&path),
