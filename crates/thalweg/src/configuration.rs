@@ -87,7 +87,8 @@ enum Verb {
 /// # Errors
 /// If features do not fit together: a mistake of the program.
 pub fn catalog() -> Result<Catalog<Control>, ConfigError> {
-    let sections = FEATURES.iter().flat_map(|f| f.settings.iter().copied()).collect();
+    let all = [&thalweg_engine::ENGINE].into_iter().chain(FEATURES.iter().copied());
+    let sections = all.flat_map(|f| f.settings.iter().copied()).collect();
     Catalog::new(sections).map_err(|e| ConfigError::Unavailable(e.to_string()))
 }
 

@@ -128,17 +128,23 @@ fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
         let total = (w0.shr::<8>() & V::splat(0xff00)) | w0.shr::<24>();
         let len = frame.lens::<V>(at);
         let (from, to) = (first_byte(src), first_byte(dst));
+        let (one, loopback) = (V::splat(1), V::splat(127));
         let link_local = V::splat(u32::from(u16::from_le_bytes(LINK_LOCAL)));
-        let bad = !first_byte(w0).eq(V::splat(0x45))
-            | !header_sums([w0, w1, w2, src, dst]).eq(V::splat(0xffff))
-            | len.lt(total)
-            | total.lt(V::splat(20))
-            | !(from - V::splat(1)).lt(V::splat(223))
-            | from.eq(V::splat(127))
-            | !(to - V::splat(1)).lt(V::splat(223))
-            | to.eq(V::splat(127))
-            | low(src).eq(link_local)
-            | low(dst).eq(link_local);
+        // Each term is negative for packets that fail: one comparison for all is what costs least.
+        let negative = (len - total)
+            | (total - V::splat(20))
+            | (from - one)
+            | (V::splat(223) - from)
+            | ((from ^ loopback) - one)
+            | (to - one)
+            | (V::splat(223) - to)
+            | ((to ^ loopback) - one)
+            | ((low(src) ^ link_local) - one)
+            | ((low(dst) ^ link_local) - one);
+        let differs = (first_byte(w0) ^ V::splat(0x45))
+            | (header_sums([w0, w1, w2, src, dst]) ^ V::splat(0xffff))
+            | (negative & V::splat(1 << 31));
+        let bad = !differs.eq(V::splat(0));
         let bad = bad & there;
         rest.insert_lanes(at, bad);
         if total.eq(len) & there != there {
