@@ -28,7 +28,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ("set interface ip address host-eth1 10.10.1.5/24", &["10.10.1"]),
     ("set interface ip address host-eth1 10.10.0.5/16", &["10.10"]),
     ("set interface ip address del host-eth1 10.9.9.9/24", &["10.9.9.9"]),
-    ("ip route add 16.0.0.0/24 via 192.0.2.99", &["192.0.2.99"]),
+    ("ip route add 16.0.0.0/24 via 192.0.2.99 host-eth9", &["host-eth9"]),
     ("ip route add 16.0.0.0/24", &["via"]),
     ("ip route add 16.0.0.0 via", &[]),
     ("ip route add nonsense via 10.10.2.2", &["nonsense"]),
