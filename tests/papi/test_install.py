@@ -6,10 +6,9 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-from lab import PROGRAM, Router
+from lab import PROGRAM, Router, wait_for
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
@@ -92,11 +91,8 @@ class Installed(unittest.TestCase):
                 [*privileges, program, "run", *stanza.split()], stderr=subprocess.PIPE, text=True
             )
             try:
-                end = time.monotonic() + 60
-                while not os.path.exists(socket):
-                    self.assertIsNone(router.poll(), "ended at once")
-                    self.assertLess(time.monotonic(), end)
-                    time.sleep(0.01)
+                wait_for(lambda: os.path.exists(socket) or router.poll() is not None)
+                self.assertIsNone(router.poll(), "ended at once")
                 client = [f"{self.dest}/usr/bin/thalctl", "-s", socket, "show", "version"]
                 subprocess.run(client, check=True, capture_output=True, timeout=60)
                 self.assertEqual(os.stat(socket).st_gid, group.gr_gid)

@@ -106,8 +106,8 @@ impl Script {
         Script { private: false, ..self }
     }
 
-    /// Returns true if errors must not quote it. The router may read more than those who may use its
-    /// socket.
+    /// Returns true if errors must not quote it. The router may read more than those who may use
+    /// its socket.
     pub(crate) fn is_private(&self) -> bool {
         self.private
     }

@@ -162,7 +162,7 @@ fn parse(target: &str) -> Result<(&str, u16), TargetError> {
     if host.is_empty() || port == 0 { Err(form()) } else { Ok((host, port)) }
 }
 
-/// Looks names up again and again, until nobody is left to be told. A name that keeps its address,
+/// Looks names up again and again, until nobody is left to hear of it. A name that keeps its address,
 /// or is not answered for now, stays where it is.
 fn follow(
     mut names: Vec<Named>,
@@ -209,8 +209,10 @@ mod tests {
         forwarder.send(b"first");
         // What has the old address among others, or none at all, changes nothing.
         *now.lock().unwrap() = Some(vec![addresses[1], addresses[0]]);
+        // Paced: the name is looked up some times meanwhile.
         thread::sleep(20 * every);
         *now.lock().unwrap() = None;
+        // Paced: as above.
         thread::sleep(20 * every);
         forwarder.send(b"second");
         assert_eq!(forwarder.targets()[0].address, addresses[0]);

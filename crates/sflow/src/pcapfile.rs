@@ -267,7 +267,7 @@ impl Sections {
 struct Unmodified<R> {
     input: R,
     state: Form,
-    /// What is to be handed out before more is read.
+    /// What is handed out before more is read.
     ready: Vec<u8>,
     given: usize,
 }
@@ -277,7 +277,7 @@ enum Form {
     Unknown,
     /// It is passed on.
     Other,
-    /// So many bytes of a packet are to come.
+    /// Bytes of a packet that are still to come.
     Modified { big_endian: bool, left: u32 },
 }
 

@@ -98,8 +98,8 @@ impl Plan {
     /// Like [`new`](Self::new), for a frame whose IP header starts at `l3`.
     ///
     /// # Errors
-    /// `BadField` for a `gso_size` of zero or of more than [`MAX_SEGMENTS`] segments, a fragment or a
-    /// transport other than TCP and UDP;
+    /// `BadField` for a `gso_size` of zero or of more than [`MAX_SEGMENTS`] segments, a fragment or
+    /// a transport other than TCP and UDP;
     /// `BadHeaderLength` for headers above [`MAX_HEADERS`]; `BadTotalLength` for a segment that
     /// would exceed what IP can carry; and errors of the headers themselves.
     pub fn at(head: &[u8], l3: usize, frame_len: usize, gso_size: usize) -> Result<Self> {

@@ -1,5 +1,6 @@
 //! A soak: connections come and go through address translation and through rules, and are sampled,
-//! while addresses, rules, rates and links change; in the end all that the router remembers and holds is back at zero.
+//! while addresses, rules, rates and links change; in the end all that the router remembers and
+//! holds is back at zero.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -52,8 +52,8 @@ lab_test! {
         lab.router.ip("link set eth1 mtu 1280")?;
         l3_mtu("1280/")?;
         ensure!(ping(&lab.left.ns, lab.right.addr, &big)?.all_answered().is_err(), "it went through");
-        let told = lab.left.ns.ip(&format!("route get {}", lab.right.addr))?;
-        ensure!(told.contains("mtu 1280"), "{told}");
+        let route = lab.left.ns.ip(&format!("route get {}", lab.right.addr))?;
+        ensure!(route.contains("mtu 1280"), "{route}");
         lab.router.ip("link set eth1 mtu 1500")?;
         l3_mtu("1500/")?;
         lab.left.ns.ip("route flush cache")?;

@@ -131,16 +131,16 @@ impl Item {
         self
     }
 
-    /// Makes it a property of the item with this key, which can be given only before that is set: if
-    /// it differs, that is unset and set again.
+    /// Makes it a property of the item with this key, which can be given only before that is set:
+    /// if it differs, that is unset and set again.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>) -> Item {
         self.with = Some(key.into());
         self
     }
 
-    /// Says which of something that exists once it takes, such as an index: another item that has it
-    /// by default steps aside.
+    /// Says which of something that exists once it takes, such as an index: another item that has
+    /// it by default steps aside.
     #[must_use]
     pub fn claims(mut self, what: impl Into<String>) -> Item {
         self.claims = Some(what.into());

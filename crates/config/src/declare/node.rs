@@ -192,8 +192,8 @@ impl Node {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Finds a path as items and problems write it: `interfaces.host-eth0.100.addresses[1]`. Keys may
-    /// have dots in them.
+    /// Finds a path as items and problems write it: `interfaces.host-eth0.100.addresses[1]`. Keys
+    /// may have dots in them.
     pub fn steps_to(&self, path: &str) -> Option<Vec<PathStep>> {
         let mut steps = Vec::new();
         self.find(path, &mut steps).then_some(steps)

@@ -273,7 +273,7 @@ mod tests {
         assert!(part.add_to(&mut root));
         assert_eq!(root, wanted);
         let mut changed = parse("a: {mtu: 2000}\n").unwrap();
-        assert!(!part.add_to(&mut changed), "somebody has changed it");
+        assert!(!part.add_to(&mut changed), "a client has changed it");
     }
 
     #[test]

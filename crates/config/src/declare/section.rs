@@ -88,8 +88,8 @@ impl Dump<'_> {
         self.root.put(path, value);
     }
 
-    /// Adds an item for what the running configuration has by default, and a document therefore need
-    /// not say: a rollback restores it.
+    /// Adds an item for what the running configuration has by default, and a document therefore
+    /// need not say: a rollback restores it.
     pub fn implicit(&mut self, item: Item) {
         self.implicit.push(item.implicit());
     }

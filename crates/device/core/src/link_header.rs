@@ -50,8 +50,8 @@ impl Link {
     }
 }
 
-/// Returns how many bytes before packet `i` belong to it: headers that nodes have stepped over. 0 if
-/// it begins with its link header, or never had one.
+/// Returns how many bytes before packet `i` belong to it: headers that nodes have stepped over. 0
+/// if it begins with its link header, or never had one.
 ///
 /// Where tags were removed, the first bytes of the buffer are what was left of them.
 #[must_use]

@@ -161,8 +161,8 @@ impl Lab {
         self.make(n, our_mac(n), None)
     }
 
-    /// Creates interface `testN`, which carries IP packets without an Ethernet header, and brings it
-    /// up.
+    /// Creates interface `testN`, which carries IP packets without an Ethernet header, and brings
+    /// it up.
     pub fn tunnel(&mut self, n: u8) -> SwIfIndex {
         let input = self.c.node("ip4-input").expect("IPv4");
         self.make(n, [0; 6], Some(input))

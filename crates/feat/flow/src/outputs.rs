@@ -14,8 +14,8 @@ use crate::tags::{self, Tag};
 /// A packet and its outputs.
 pub(crate) struct Outputs<'p> {
     packet: PktMut<'p>,
-    /// The last output so far, and the sub-interface on whose behalf the packet leaves there; it has
-    /// not been sent yet.
+    /// The last output so far, and the sub-interface on whose behalf the packet leaves there; it
+    /// has not been sent yet.
     pending: Option<(Verdict, Option<SwIfIndex>)>,
     /// Reason why the packet has no further outputs.
     refused: Option<ErrorCode>,

@@ -241,7 +241,7 @@ impl<A: Address> Ip<A> {
     }
 }
 
-/// Least time between reports of changed peers: there may be many, and all are told each time.
+/// Least time between reports of changed peers: there may be many, and all are reported each time.
 const PEERS_INTERVAL: Duration = Duration::from_millis(100);
 
 fn publish_peers_in_time<A: Address>(c: &mut Control) {

@@ -1,5 +1,5 @@
-//! ARP gets the addresses of interfaces and the hosts on them by routes, and tables get a host route
-//! for each neighbour.
+//! ARP gets the addresses of interfaces and the hosts on them by routes, and tables get a host
+//! route for each neighbour.
 
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_feat_arp as arp;

@@ -131,7 +131,7 @@ pub struct Counts {
     pub aged: u64,
     /// Addresses not learned, as the table or the learn limit was full.
     pub refused: u64,
-    /// Changes of which clients are not told, as too many wait to be sent.
+    /// Changes that clients do not hear of, as too many wait to be sent.
     pub untold: u64,
 }
 

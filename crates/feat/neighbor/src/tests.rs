@@ -317,9 +317,9 @@ fn many_neighbours_are_flushed_in_slices() {
         crate::set(&mut b.lab.c, b.sw_if, at(0x1_0000 + n), mac(3), flags).unwrap();
     }
     let done = Rc::new(std::cell::Cell::new(0));
-    let told = done.clone();
+    let found = done.clone();
     let start = std::time::Instant::now();
-    let first = crate::flush_then(&mut b.lab.c, None, None, move |n| told.set(n));
+    let first = crate::flush_then(&mut b.lab.c, None, None, move |n| found.set(n));
     // The main thread is free in between, and what is set meanwhile stays.
     assert!(first < MANY as usize / 2, "{first} at once in {:?}", start.elapsed());
     crate::set(&mut b.lab.c, b.sw_if, at(0x1_0000 + MANY - 1), mac(4), plain).unwrap();

@@ -175,7 +175,7 @@ fn check_datagrams(bytes: usize) -> Result<(), SFlowError> {
     config.check().map_err(|e| SFlowError::Datagrams(e.to_string()))
 }
 
-/// Most bytes of a sampled packet in datagrams of so many.
+/// Most bytes of a sampled packet in datagrams of this size.
 pub(crate) fn header_bytes(datagram_bytes: usize) -> usize {
     header_room(datagram_bytes).min(MAX_HEADER)
 }

@@ -164,7 +164,7 @@ impl Router {
         true
     }
 
-    /// Takes the samples, of which there are so many.
+    /// Takes the samples, of which there are `n`.
     fn samples(&mut self, n: usize) -> Vec<Taken> {
         self.lab.settle();
         let start = std::time::Instant::now();
@@ -236,7 +236,7 @@ enum Way {
         from: u8,
         to: u8,
     },
-    /// A GSO packet, with segments of so many bytes.
+    /// A GSO packet, with segments of this size.
     Super {
         from: u8,
         to: u8,
@@ -489,8 +489,8 @@ fn what_one_packet_costs_has_a_limit() {
     r.lab.close();
 }
 
-/// The tags of bridged frames are known on both sides, when flooded as well; what a rule has changed
-/// is not.
+/// The tags of bridged frames are known on both sides, when flooded as well; what a rule has
+/// changed is not.
 #[test]
 fn tags_of_bridged_frames_are_known_where_they_are_not_changed() {
     let mut r = Router::new(1);

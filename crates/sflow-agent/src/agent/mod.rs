@@ -86,7 +86,7 @@ impl AgentConfig {
 /// Headers of datagram, sample and record around the sampled bytes, with an IPv6 agent.
 pub const AROUND: usize = 44 + 60 + 24;
 
-/// Most bytes of a sampled packet that fit into datagrams of so many bytes.
+/// Most bytes of a sampled packet that fit into datagrams of this size.
 #[must_use]
 pub const fn header_room(datagram_bytes: usize) -> usize {
     datagram_bytes.saturating_sub(AROUND)

@@ -50,8 +50,8 @@ impl UdpSender {
     /// If the socket is of no use any more. What was not sent is counted.
     pub(super) fn send(&mut self, batch: &Batch, stats: &mut CollectorStats) -> io::Result<()> {
         let mut at = 0;
-        // Errors are answers to an earlier datagram, which is lost, or to this one, which has not left
-        // yet: it is tried once more.
+        // Errors are answers to an earlier datagram, which is lost, or to this one, which has not
+        // left yet: it is tried once more.
         let (mut refused, mut unreachable) = (false, false);
         while at < batch.len() {
             let left = batch.len() - at;

@@ -436,7 +436,7 @@ impl<T: Transport> Relay<T> {
         self.untold += u64::from(grown);
     }
 
-    /// Takes the number of a router's message. If numbers begin anew, so have all its counters,
+    /// Takes the number of a router's message. If numbers begin again, so have all its counters,
     /// though they may have passed what they were before.
     fn note_sequence(&mut self, sequence: Option<u32>) {
         let Some(sequence) = sequence else { return };

@@ -85,7 +85,7 @@ impl ExtendedGateway {
     }
 }
 
-/// `1-2(3-4)`: sets stand in parentheses, which set them apart from what is beside them.
+/// `1-2(3-4)`: sets stand in parentheses, which set them apart from their neighbours.
 struct AsPath<'v>(&'v [AsPathSegment]);
 
 impl fmt::Display for AsPath<'_> {

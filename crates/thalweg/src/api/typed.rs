@@ -242,8 +242,8 @@ impl Asked {
         Some(Asked { c, hub: Hub::new(registry, Clients::default()), requests, inputs: 0 })
     }
 
-    /// Asks what the bytes say: for each request two bytes for its name, and one for each value: one
-    /// of its boundaries, or with 255 the bytes that follow.
+    /// Asks what the bytes say: for each request two bytes for its name, and one for each value:
+    /// one of its boundaries, or with 255 the bytes that follow.
     fn ask(&mut self, data: &[u8]) {
         let mut data = data.iter().copied();
         while let (Some(high), Some(low)) = (data.next(), data.next()) {

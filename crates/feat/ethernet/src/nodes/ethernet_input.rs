@@ -3,9 +3,10 @@
 //! belong to.
 //!
 //! Reads: rx interface. Writes: rx interface, if that is a sub-interface; marks packets to
-//! broadcast and multicast addresses. A priority tag (VLAN id 0) counts as none. Next: the node registered
-//! for the interface's mode, with the frame as it came; or that of the ethertype, with the packet's
-//! start advanced past the Ethernet header and its tags, which stay readable before the start.
+//! broadcast and multicast addresses. A priority tag (VLAN id 0) counts as none. Next: the node
+//! registered for the interface's mode, with the frame as it came; or that of the ethertype, with
+//! the packet's start advanced past the Ethernet header and its tags, which stay readable before
+//! the start.
 
 use crate::Ethertypes;
 use crate::tagged::Run;

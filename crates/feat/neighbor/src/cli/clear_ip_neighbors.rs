@@ -39,8 +39,8 @@ impl Command<Control> for ClearIpNeighbors {
         let only = if args.is_empty() { None } else { Some(args::interface(c, args)?) };
         args.end()?;
         let total = Arc::new(OnceLock::new());
-        let told = Arc::clone(&total);
-        neighbors::flush_then(c, only, None, move |n| _ = told.set(n));
+        let found = Arc::clone(&total);
+        neighbors::flush_then(c, only, None, move |n| _ = found.set(n));
         match total.get().copied() {
             Some(n) => {
                 out.json(json!({ "flushed": n }));

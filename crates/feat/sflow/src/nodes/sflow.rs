@@ -510,7 +510,8 @@ fn sent_unchanged(frame: &Frame, i: u8, tx_if: SwIfIndex) -> Disposition {
     Disposition::Out { tx_if, entry: frame.aux()[usize::from(i)], headers: None }
 }
 
-/// The interface that a packet came by; 0 if the router made it, also as an answer to one that came.
+/// The interface that a packet came by; 0 if the router made it, also as an answer to one that
+/// came.
 #[inline]
 fn came_by(frame: &Frame, i: u8) -> SwIfIndex {
     match frame.flags().contains(Flags::LOCAL) && frame.meta(i).flags().contains(Flags::LOCAL) {
