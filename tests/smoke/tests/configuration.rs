@@ -179,8 +179,8 @@ lab_test! {
         router.stop().map(drop)
     }
 
-    /// A mistake in the document costs itself alone, and is reported with its place; with `--strict`
-    /// nothing starts.
+    /// A mistake in the document costs itself alone, and is reported with its place; with
+    /// `--strict` nothing starts.
     fn a_mistake_in_the_document_is_told_at_the_start() {
         let lab = Lab::new()?;
         let keep = tempfile::tempdir()?;

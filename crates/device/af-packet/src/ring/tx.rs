@@ -20,8 +20,8 @@ const SENDING: u32 = 2;
 const VOID: u32 = u32::MAX;
 /// Refusals in one kick after which the device is taken to be unwilling.
 const PATIENCE: u32 = 4;
-/// Shortest and longest pause after a refused GSO packet: the next one is tried after that number of
-/// frames that could have begun one.
+/// Shortest and longest pause after a refused GSO packet: the next one is tried after that number
+/// of frames that could have begun one.
 const GSO_PAUSE: (u32, u32) = (256, 1 << 20);
 const ETHERNET_HDR: usize = 14;
 const TAG: usize = 4;
