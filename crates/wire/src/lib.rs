@@ -29,7 +29,7 @@
 //! | [`flow`], [`owner`] | five-tuples and their hashes; which of several keeps a frame's flow |
 //! | [`bytes`] | big- and little-endian fields |
 //! | [`nat`] | rewriting of addresses and ports |
-//! | [`number`] | types for numbers that must not be taken for one another |
+//! | [`number`](mod@number) | types for numbers that must not be taken for one another |
 //! | [`fmt`](mod@fmt) | text for packet traces |
 //! | [`pcap`] | headers of capture files (pcapng allocates) |
 //! | [`build`] | whole packets for tests and generators (allocates) |
