@@ -131,7 +131,7 @@ impl Section<Control> for Settings {
             let set = format!("set interface l2 xconnect {} {to}", i.name);
             let item = Item::new(rank::L2, format!("l2xc {}", i.name), found.path, set)
                 .unset(format!("set interface l3 {}", i.name));
-            out.add(item.needs(interface_key(i.name)).needs(interface_key(to)));
+            out.add(item.needs(interface_key(&i.name)).needs(interface_key(to)));
         }
         if let Some(found) = doc.at(&["thalweg", "l2", "default-learn-limit"])
             && found.node.value != Value::from(u64::from(LEARN_LIMIT))
