@@ -59,6 +59,7 @@ retvals! {
     BD_ID_EXCEED_MAX -122 "bridge domain id too large"
     UNSUPPORTED -126 "unsupported"
     INSTANCE_IN_USE -147 "instance in use"
+    BD_ALREADY_HAS_BVI -152 "bridge domain already has a BVI"
     NO_CHANGE -160 "no change"
     LIMIT_EXCEEDED -162 "limit exceeded"
     EAGAIN -165 "call again with this cursor"

@@ -306,6 +306,19 @@ impl<'a> Interface<'a> {
         all
     }
 
+    /// Returns the number of VLAN tags that a sub-interface is known by: 0 to 2.
+    pub fn known_tags(&self) -> usize {
+        if self.sub.is_none() {
+            return 0;
+        }
+        let Some(of) = self.get(ENCAPSULATION) else { return 1 };
+        match of.node.text() {
+            // In the words of the command line.
+            Some(words) => words.split_whitespace().filter(|w| w.parse::<u16>().is_ok()).count(),
+            None => 1 + usize::from(of.node.get("inner-dot1q").is_some()),
+        }
+    }
+
     /// Returns true if it is a loopback.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.name)

@@ -305,8 +305,8 @@ fn bind<A: Address>(i: &Interface<'_>, tables: &[TableId], out: &mut Draft) -> T
     }
     let word = Version::of::<A>().word();
     let set = |id: TableId| format!("set interface {word} table {} {id}", i.name);
-    let item =
-        Item::new(rank::BIND, bind_key::<A>(&i.name), found.path, set(table)).unset(set(TableId(0)));
+    let item = Item::new(rank::BIND, bind_key::<A>(&i.name), found.path, set(table))
+        .unset(set(TableId(0)));
     out.add(item.needs(interface_key(&i.name)).needs(table_key::<A>(table)));
     table
 }
@@ -381,7 +381,8 @@ fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], ou
     }
     let order = Order::new(&all, connected);
     // The router's own interface exists without being named.
-    let names: HashSet<&str> = doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
+    let names: HashSet<&str> =
+        doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
     for (prefix, vias, found) in &all {
         let is_unknown = |v: &Via<'_>| v.interface.is_some_and(|name| !names.contains(name));
         for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {

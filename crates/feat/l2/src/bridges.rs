@@ -29,6 +29,20 @@ pub enum Origin {
     Filter,
     /// Configured, but treated as learned.
     Added,
+    /// The router's own: the address of the BVI.
+    Bvi,
+}
+
+/// What a port is to its bridge domain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// One of those that frames are flooded to.
+    #[default]
+    Member,
+    /// As these, but leading to the router itself.
+    Bvi,
+    /// Gets unknown unicast frames instead of all members, and nothing that is flooded.
+    UnknownForward,
 }
 
 /// Settings of a bridge domain.
@@ -56,9 +70,11 @@ pub struct Domain {
     pub(crate) settings: Settings,
     /// User tag.
     pub tag: String,
-    pub(crate) ports: BTreeMap<SwIfIndex, u8>,
+    pub(crate) ports: BTreeMap<SwIfIndex, (Role, u8)>,
     pub(crate) rules: Option<NodeId>,
     learned: u32,
+    /// Address of its BVI, as the table has it.
+    bvi_mac: Option<MacAddr>,
 }
 
 impl std::ops::Deref for Domain {
@@ -69,9 +85,22 @@ impl std::ops::Deref for Domain {
 }
 
 impl Domain {
-    /// Ports, each with its split horizon group.
+    /// Ports that frames are flooded to, each with its split horizon group.
     pub fn ports(&self) -> impl Iterator<Item = (SwIfIndex, u8)> + '_ {
-        self.ports.iter().map(|(p, g)| (*p, *g))
+        let all = self.ports.iter().filter(|(_, (role, _))| *role != Role::UnknownForward);
+        all.map(|(p, (_, group))| (*p, *group))
+    }
+    /// The only port of a role.
+    fn only(&self, wanted: Role) -> Option<SwIfIndex> {
+        self.ports.iter().find(|(_, (role, _))| *role == wanted).map(|(p, _)| *p)
+    }
+    /// The router's own port.
+    pub fn bvi(&self) -> Option<SwIfIndex> {
+        self.only(Role::Bvi)
+    }
+    /// The port that gets unknown unicast frames, instead of all members.
+    pub fn unknown_forward(&self) -> Option<SwIfIndex> {
+        self.only(Role::UnknownForward)
     }
     /// Number of learned addresses in the table.
     pub fn learned(&self) -> u32 {
@@ -79,7 +108,11 @@ impl Domain {
     }
     /// Split horizon group of a port.
     pub(crate) fn group(&self, sw_if: SwIfIndex) -> u8 {
-        self.ports.get(&sw_if).copied().unwrap_or(0)
+        self.ports.get(&sw_if).map_or(0, |port| port.1)
+    }
+    /// Role of a port.
+    pub(crate) fn role(&self, sw_if: SwIfIndex) -> Role {
+        self.ports.get(&sw_if).map_or(Role::Member, |port| port.0)
     }
     pub(crate) fn has_room(&self) -> bool {
         self.learned < self.settings.learn_limit
@@ -290,7 +323,8 @@ impl Bridges {
         };
         let number = number as u16;
         let (tag, ports) = (String::new(), BTreeMap::new());
-        let domain = Domain { number, settings, tag, ports, rules: None, learned: 0 };
+        let domain =
+            Domain { number, settings, tag, ports, rules: None, learned: 0, bvi_mac: None };
         Ok(self.domains.entry(id).or_insert(domain))
     }
 
@@ -320,8 +354,14 @@ impl Bridges {
         self.macs.numbers()
     }
 
-    pub(crate) fn join(&mut self, id: u32, sw_if: SwIfIndex, group: u8) -> Result<(), L2Error> {
-        self.find(id)?.ports.insert(sw_if, group);
+    pub(crate) fn join(
+        &mut self,
+        id: u32,
+        sw_if: SwIfIndex,
+        role: Role,
+        group: u8,
+    ) -> Result<(), L2Error> {
+        self.find(id)?.ports.insert(sw_if, (role, group));
         self.ports.insert(sw_if, id);
         Ok(())
     }
@@ -329,8 +369,10 @@ impl Bridges {
     /// Takes an interface out of its bridge domain and flushes the port's addresses.
     pub(crate) fn leave(&mut self, sw_if: SwIfIndex) -> bool {
         let Some(id) = self.ports.remove(&sw_if) else { return false };
-        if let Some(domain) = self.domains.get_mut(&id) {
-            domain.ports.remove(&sw_if);
+        if let Some(domain) = self.domains.get_mut(&id)
+            && let Some((Role::Bvi, _)) = domain.ports.remove(&sw_if)
+        {
+            domain.bvi_mac = None;
         }
         self.flush(FlushFilter { port: Some(sw_if), ..FlushFilter::ALL }, None);
         true
@@ -350,7 +392,7 @@ impl Bridges {
         if let Some(value) = self.macs.get(key) {
             let entry = value.entry();
             let known = self.known[entry as usize];
-            let stays = matches!(known.origin, Origin::Static | Origin::Filter);
+            let stays = matches!(known.origin, Origin::Static | Origin::Filter | Origin::Bvi);
             if value.port() != sw_if.get()
                 && !stays
                 && self.macs.set(readers, key, sw_if.get(), false).is_ok()
@@ -424,7 +466,31 @@ impl Bridges {
             Some((_, name)) => return Err(L2Error::NotAPort { name: name.into(), id }),
             None => SwIfIndex::MAX,
         };
-        Ok(self.put(readers, MacKey::new(number, mac.0), port, origin)?)
+        if origin != Origin::Bvi && self.is_bvi(id, mac) {
+            return Err(L2Error::OfBvi(mac.to_string()));
+        }
+        self.put(readers, MacKey::new(number, mac.0), port, origin)?;
+        if origin == Origin::Bvi {
+            self.find(id)?.bvi_mac = Some(mac);
+        }
+        Ok(())
+    }
+
+    fn is_bvi(&self, id: u32, mac: MacAddr) -> bool {
+        self.address(id, mac).is_some_and(|a| a.origin == Origin::Bvi)
+    }
+
+    /// Deletes an address that is configured or learned from the table.
+    pub(crate) fn remove_other(
+        &mut self,
+        readers: &Readers,
+        id: u32,
+        mac: MacAddr,
+    ) -> Result<(), L2Error> {
+        match self.is_bvi(id, mac) {
+            true => Err(L2Error::OfBvi(mac.to_string())),
+            false => self.remove(readers, id, mac),
+        }
     }
 
     /// Deletes an address from the table.
@@ -514,6 +580,11 @@ impl Bridges {
     /// Looks up the entry of an address in a bridge domain.
     pub fn address(&self, bridge: u32, mac: MacAddr) -> Option<Address> {
         self.by_key(MacKey::new(self.get(bridge)?.number, mac.0))
+    }
+
+    /// Returns the address of a bridge domain's BVI, as the table has it.
+    pub(crate) fn bvi_address(&self, id: u32) -> Option<MacAddr> {
+        self.get(id)?.bvi_mac
     }
 
     fn by_key(&self, key: MacKey) -> Option<Address> {

@@ -42,6 +42,8 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         "set interface l2 bridge",
         &[
             "set interface l2 bridge pg0 10\nset interface l2 bridge pg1 10 3",
+            "set interface l2 bridge loop3 10 bvi\nset interface l2 bridge pg0 10\n\
+             set interface ip address loop3 10.0.0.1/24\nset interface l2 bridge pg1 10 uu-fwd 2",
             "set interface l2 xconnect pg0 pg1\nset interface l2 bridge pg0 10\n\
              set interface l2 bridge pg0 20",
         ],
@@ -55,6 +57,50 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         "l2fib del",
         &["set interface l2 bridge pg0 10\nl2fib add 02:00:00:00:00:01 10 pg0 static\n\
              l2fib del 02:00:00:00:00:01 10"],
+    ),
+    (
+        "create sub-interfaces",
+        &[
+            "create sub-interfaces pg0 100\ncreate sub-interfaces pg1 7-9\n\
+             set interface state pg0 up\nset interface state pg0.100 up\n\
+             set interface ip address pg0.100 10.0.0.1/24\nset interface mtu packet 1400 pg0.100",
+            "create sub-interfaces pg0 1 default\ncreate sub-interfaces pg0 2 untagged\n\
+             create sub-interfaces pg0 3 dot1q any\ncreate sub-interfaces pg0 4 dot1ad any",
+            "create sub-interfaces pg0 5 dot1q 10 exact-match\n\
+             create sub-interfaces pg0 11 dot1q 11\n\
+             create sub-interfaces pg0 4294967295 dot1ad 12 inner-dot1q 4094 exact-match\n\
+             create sub-interfaces pg0 13 dot1q 13 inner-dot1q 14\n\
+             create sub-interfaces pg0 15 dot1ad 13 inner-dot1q any\n\
+             set interface l2 xconnect pg0.13 pg1\nset interface l2 bridge pg0.15 10",
+            "create sub-interfaces loop3 100\n\
+             create sub-interfaces loop3 200 dot1ad 5 inner-dot1q 6 exact-match\n\
+             set interface ip address loop3.100 10.0.0.1/24",
+        ],
+    ),
+    (
+        "set interface l2 tag-rewrite",
+        &[
+            "create sub-interfaces pg0 100\ncreate sub-interfaces pg0 200 dot1q 5 inner-dot1q 6\n\
+             set interface l2 bridge pg0.100 10\nset interface l2 tag-rewrite pg0.100 pop 1\n\
+             set interface l2 bridge pg0.200 10\nset interface l2 tag-rewrite pg0.200 pop 2",
+            "create sub-interfaces pg0 100-101\nset interface l2 xconnect pg0.100 pg0.101\n\
+             set interface l2 tag-rewrite pg0.100 translate 1-1 dot1q 7\n\
+             set interface l2 tag-rewrite pg0.101 translate 1-2 dot1ad 8 9",
+            "create sub-interfaces pg0 200 dot1q 5 inner-dot1q 6 exact-match\n\
+             create sub-interfaces pg0 201 dot1q 5 inner-dot1q 7 exact-match\n\
+             set interface l2 tag-rewrite pg0.200 translate 2-1 dot1q 7\n\
+             set interface l2 tag-rewrite pg0.201 translate 2-2 dot1q 7 8",
+            "set interface l2 tag-rewrite pg0 push dot1ad 100\n\
+             set interface l2 tag-rewrite pg1 push dot1q 100 4094",
+            "create sub-interfaces pg0 100\nset interface l2 bridge pg0.100 10\n\
+             set interface l2 tag-rewrite pg0.100 push dot1q 7\n\
+             set interface l2 tag-rewrite pg0.100 disable",
+        ],
+    ),
+    (
+        "delete sub-interface",
+        &["create sub-interfaces pg0 100-102\nset interface ip address pg0.101 10.0.0.1/24\n\
+             delete sub-interface pg0.101"],
     ),
     ("create sink interface", &["create sink interface", "create sink interface instance 9"]),
     ("delete loopback interface", &["delete loopback interface intfc loop3"]),

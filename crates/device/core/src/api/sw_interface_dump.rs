@@ -102,9 +102,7 @@ fn tags(of: TagMatch) -> (u8, VlanId, VlanId, SubIfFlags) {
     let (n, outer, inner, flags) = match of {
         TagMatch::Untagged => (0, none, none, SubIfFlags::NO_TAGS.0 | exact(true)),
         TagMatch::Default => (0, none, none, SubIfFlags::DEFAULT.0),
-        TagMatch::AnyOuter(k) => {
-            (1, none, none, one | kind(k) | SubIfFlags::OUTER_VLAN_ID_ANY.0)
-        }
+        TagMatch::AnyOuter(k) => (1, none, none, one | kind(k) | SubIfFlags::OUTER_VLAN_ID_ANY.0),
         TagMatch::Outer { tag, exact: e } => (1, tag.id, none, one | kind(tag.kind) | exact(e)),
         TagMatch::AnyInner(tag) => {
             (2, tag.id, none, two | kind(tag.kind) | SubIfFlags::INNER_VLAN_ID_ANY.0)
@@ -119,6 +117,7 @@ fn tags(of: TagMatch) -> (u8, VlanId, VlanId, SubIfFlags) {
 fn details(view: &InterfaceView) -> SwInterfaceDetails {
     let (number_of_tags, outer, inner, sub_if_flags) =
         view.sub.map_or((0, VlanId(0), VlanId(0), SubIfFlags(0)), |(_, of)| tags(of));
+    let (vtr_op, vtr_push_dot1q, vtr_tag1, vtr_tag2) = view.rewrite.to_api();
     SwInterfaceDetails {
         sw_if_index: InterfaceIndex(view.sw_if.get()),
         sup_sw_if_index: view.parent.unwrap_or(view.sw_if).get(),
@@ -134,10 +133,10 @@ fn details(view: &InterfaceView) -> SwInterfaceDetails {
         sub_outer_vlan_id: outer.0,
         sub_inner_vlan_id: inner.0,
         sub_if_flags,
-        vtr_op: 0,
-        vtr_push_dot1q: 0,
-        vtr_tag1: 0,
-        vtr_tag2: 0,
+        vtr_op,
+        vtr_push_dot1q,
+        vtr_tag1,
+        vtr_tag2,
         outer_tag: 0,
         b_dmac: MacAddr::default(),
         b_smac: MacAddr::default(),

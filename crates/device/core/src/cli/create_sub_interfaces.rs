@@ -41,10 +41,8 @@ impl Command<Control> for CreateSubInterfaces {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let parent = interface_arg(c, args)?;
-        let expected = format!(
-            "a number from 1 to {}, or a range of VLAN ids such as 100-199",
-            u32::MAX
-        );
+        let expected =
+            format!("a number from 1 to {}, or a range of VLAN ids such as 100-199", u32::MAX);
         let ids = args.with("sub-interface number", &expected, ids)?;
         let of = tag_match(args)?;
         if *ids.end() > u32::from(MAX_ID.0) && of.is_none() {
@@ -123,9 +121,10 @@ impl Task<Control> for Creation {
                 return TaskPoll::At(now);
             }
         }
-        let made = self.made.iter().map(|(name, sw_if)| {
-            serde_json::json!({ "name": name, "index": sw_if.get() })
-        });
+        let made = self
+            .made
+            .iter()
+            .map(|(name, sw_if)| serde_json::json!({ "name": name, "index": sw_if.get() }));
         out.json(serde_json::Value::Array(made.collect()));
         TaskPoll::Done
     }

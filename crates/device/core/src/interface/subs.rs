@@ -67,7 +67,7 @@ impl VlanTag {
         VlanTag { kind: TagKind::Dot1ad, id: VlanId(id) }
     }
 
-    fn bytes(self) -> [u8; TAG_LEN] {
+    pub(super) fn bytes(self) -> [u8; TAG_LEN] {
         let ([a, b], [c, d]) = (self.kind.tpid().to_be_bytes(), self.id.0.to_be_bytes());
         [a, b, c, d]
     }
