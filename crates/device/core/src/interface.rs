@@ -277,6 +277,8 @@ pub enum InterfaceEvent {
     Mac(SwIfIndex),
     /// MTU changed.
     Mtu(SwIfIndex),
+    /// Tag changed.
+    Tag(SwIfIndex),
 }
 
 /// An interface, for display and for features.
