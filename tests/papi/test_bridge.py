@@ -86,6 +86,8 @@ class Bridges(Case):
         self.ok(self.api.l2fib_set_scan_delay(scan_delay=10))
         self.assertNotIn("scan-delay", self.cli("show configuration"))
         self.ok(self.api.want_l2_macs_events2(enable_disable=False))
+        self.fails(-7, self.api.want_l2_macs_events(pid=19, learn_limit=5000))
+        self.fails(-7, self.api.want_l2_macs_events(pid=19, scan_delay=50))
         self.ok(self.api.want_l2_macs_events(pid=19))
         self.ok(self.api.want_l2_macs_events(enable_disable=False))
         for port in ports:

@@ -148,6 +148,27 @@ class Interfaces(Case):
         self.assertEqual(self.api.ip_address_dump(sw_if_index=9999), [])
         self.assertEqual(self.api.ip_unnumbered_dump(), [])
 
+    def test_unnumbered(self):
+        lender, borrower = self.loopback(), self.loopback()
+        use = lambda is_add=True: self.api.sw_interface_set_unnumbered(
+            sw_if_index=lender, unnumbered_sw_if_index=borrower, is_add=is_add
+        )
+        dump = lambda **some: [
+            (d.sw_if_index, d.ip_sw_if_index) for d in self.api.ip_unnumbered_dump(**some)
+        ]
+        self.ok(use())
+        self.ok(use())
+        self.assertEqual(dump(), [(borrower, lender)])
+        self.assertEqual(dump(sw_if_index=borrower), [(borrower, lender)])
+        self.assertEqual(dump(sw_if_index=lender), [])
+        set = lambda **which: self.api.sw_interface_set_unnumbered(is_add=True, **which)
+        self.fails(-7, set(sw_if_index=lender, unnumbered_sw_if_index=lender))
+        self.fails(-10, set(sw_if_index=9999, unnumbered_sw_if_index=borrower))
+        self.fails(-2, set(sw_if_index=lender, unnumbered_sw_if_index=9999))
+        self.ok(use(is_add=False))
+        self.fails(-6, use(is_add=False))
+        self.assertEqual(dump(), [])
+
     def test_tables(self):
         index = self.loopback()
         self.ok(self.api.ip_table_add_del(table={"table_id": 70}))

@@ -102,7 +102,7 @@ impl PathCase {
     }
 }
 
-const PATHS: [PathCase; 13] = [
+const PATHS: [PathCase; 15] = [
     PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
     PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
     PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
@@ -111,6 +111,8 @@ const PATHS: [PathCase; 13] = [
     PathCase::of("ecmp", "IPv4, 16-way ECMP", |r| Case::Ecmp.set_up(r)),
     PathCase::mixed("mixed", "IPv4, frames of 2 interfaces", two_interfaces),
     PathCase::of("nat", "NAT44, 1024 sessions", nat44),
+    PathCase::of("rules", "flow rules, 1 table", rules),
+    PathCase::of("rules-ct", "flow rules, with ct", rules_with_ct),
     PathCase::sampled("sflow", "IPv4, 1 flow, sFlow 1:1k", 1000),
     PathCase::sampled("sflow100", "IPv4, 1 flow, sFlow 1:100", 100),
     PathCase::lone("l2-lone", "L2 cross connect, lone packets", |r| Case::L2.set_up(r)),
@@ -202,6 +204,28 @@ fn nat44(r: &mut Router) {
     nat::set_up(r, 2 * FLOWS);
     paths::stream_of(r, "s0", 0, (0..FLOWS).map(nat::packet));
     r.cli("set interface nat44 in pg0 out pg1");
+}
+
+/// Rules on a cross connect: the third that is tried passes packets on.
+fn rules(r: &mut Router) {
+    Case::L2.set_up(r);
+    r.cli(
+        "flow add 7 priority=3,arp,actions=normal
+         flow add 7 priority=2,udp,nw_dst=192.0.2.0/24,actions=drop
+         flow add 7 priority=1,ip,actions=normal
+         set interface flow pg0 7",
+    );
+}
+
+/// Rules on a cross connect that track a connection of one direction.
+fn rules_with_ct(r: &mut Router) {
+    Case::L2.set_up(r);
+    r.cli(
+        "flow add 7 table=0,ip,actions=ct(table=1)
+         flow add 7 table=1,ip,ct_state=+new,actions=ct(commit),normal
+         flow add 7 table=1,ip,ct_state=+est,actions=normal
+         set interface flow pg0 7",
+    );
 }
 
 /// Tracks segments of connections that stand, a frame at a time, in either direction.

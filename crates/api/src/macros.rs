@@ -40,6 +40,11 @@ macro_rules! api_enum {
                 [$($value),*].contains(&self.0)
             }
 
+            /// Returns true if a bit is set that none of these has.
+            pub fn is_beyond(self, all: &[Self]) -> bool {
+                self.0 & !all.iter().fold(0, |bits, flag| bits | flag.0) != 0
+            }
+
             /// Returns true if all bits of `flag` are set.
             pub fn has(self, flag: Self) -> bool {
                 self.0 & flag.0 == flag.0

@@ -29,6 +29,7 @@ retvals! {
     INVALID_VALUE -7 "invalid value"
     INVALID_VALUE_2 -8 "invalid second value"
     UNIMPLEMENTED -9 "unimplemented"
+    INVALID_SW_IF_INDEX_2 -10 "invalid second interface index"
     SYSCALL_ERROR_1 -11 "system call failed"
     FEATURE_DISABLED -30 "feature disabled by configuration"
     INVALID_REGISTRATION -31 "invalid registration"

@@ -217,7 +217,10 @@ impl Forwarding {
             | InterfaceEvent::State(i)
             | InterfaceEvent::Mac(i)
             | InterfaceEvent::Mtu(i)
-            | InterfaceEvent::Deleted(i)) = e;
+            | InterfaceEvent::Deleted(i)) = e
+            else {
+                return;
+            };
             let view = interface::view(c, i).ok().filter(|_| e != InterfaceEvent::Deleted(i));
             c.state::<Forwarding>().borrow_mut().interface_changed(c, i, view.as_ref());
         });

@@ -66,7 +66,13 @@ macro_rules! interface_counters {
             /// Counters of one interface on one worker.
             #[derive(Default, Debug)]
             #[repr(align(64))]
-            pub struct IfStats { $($(#[$doc])* pub $name: Counter),* }
+            pub struct IfStats {
+                $($(#[$doc])* pub $name: Counter,)*
+                /// Packets counted as sent that the device did not take.
+                tx_refused: Counter,
+                /// Their bytes.
+                tx_refused_bytes: Counter,
+            }
         }
 
         /// A copy of an interface's counters, summed over workers; not an atomic snapshot.
@@ -75,7 +81,12 @@ macro_rules! interface_counters {
 
         impl IfTotals {
             /// Adds one worker's counters.
-            pub fn add(&mut self, s: &IfStats) { $(self.$name += s.$name.get();)* }
+            pub fn add(&mut self, s: &IfStats) {
+                let refused = [&s.tx_refused, &s.tx_refused_bytes].map(Counter::get);
+                $(self.$name += s.$name.get();)*
+                self.tx_packets = self.tx_packets.saturating_sub(refused[0]);
+                self.tx_bytes = self.tx_bytes.saturating_sub(refused[1]);
+            }
             /// Returns the difference to `base`.
             pub fn since(&self, base: &IfTotals) -> IfTotals {
                 IfTotals { $($name: self.$name.wrapping_sub(base.$name)),* }
@@ -214,6 +225,13 @@ impl Default for WorkerStats {
 }
 
 impl IfStats {
+    /// Counts packets as errors that were counted as sent, and that the device did not take.
+    pub fn refused(&self, packets: u64, bytes: u64) {
+        self.tx_error.add(packets);
+        self.tx_refused.add(packets);
+        self.tx_refused_bytes.add(bytes);
+    }
+
     /// Counts a received multicast or broadcast packet by its destination address.
     pub fn received_by_group(&self, dst: [u8; 6], bytes: u64) {
         let (packets, all) = match dst == [0xff; 6] {

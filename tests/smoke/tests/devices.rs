@@ -116,4 +116,31 @@ lab_test! {
         ensure!(after > before, "nothing was received");
         router.stop().map(drop)
     }
+
+    /// A frame that the device does not take is an error, not sent as well.
+    fn without_a_carrier() {
+        const FRAMES: u64 = 50;
+        let lab = Lab::new()?;
+        let router = Router::start(&lab.router, &host_pair())?;
+        router.cli("set interface l2 xconnect host-eth0 host-eth1")?;
+        lab.right.ns.ip("link set eth0 down")?;
+        let count = |name| router.interface_counter("host-eth1", name);
+        let [errors, packets, bytes] = ["tx_error", "tx_packets", "tx_bytes"].map(count);
+        let (errors, packets, bytes) = (errors?, packets?, bytes?);
+        let frame: Vec<u8> = [[0xff; 6].as_slice(), &[2, 0, 0, 0, 0, 9], &[0x88, 0xb5], &[0; 46]].concat();
+        let link = RawLink::open(&lab.left.ns, "eth0")?;
+        for _ in 0..FRAMES {
+            link.send(&frame)?;
+        }
+        wait_until_seen(WAIT_LIMIT, "the errors", || {
+            let more = count("tx_error")? - errors;
+            ensure!(more >= FRAMES, "{more} errors");
+            Ok(())
+        })?;
+        ensure!(count("tx_packets")? == packets, "{} counted as sent", count("tx_packets")? - packets);
+        ensure!(count("tx_bytes")? == bytes, "bytes counted as sent");
+        let refused = router.error_count("host-eth1-tx", "frame rejected by device")?;
+        ensure!(refused >= FRAMES, "{refused} dropped for that reason");
+        router.stop().map(drop)
+    }
 }

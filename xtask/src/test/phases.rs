@@ -222,12 +222,12 @@ fn papi(root: &Path) -> Result<Vec<Job>> {
     release(root)?;
     let python = Path::new(&venv).join("bin/python");
     let inner = r#"mount -t tmpfs run /run && exec "$0" tests/papi"#;
-    let mut args = words(&["--user", "--map-root-user", "--net", "--mount", "sh", "-c", inner]);
+    let mut args = words(&["sh", "-c", inner]);
     args.push(python.into());
     let router = super::target().join("release/thalweg");
     Ok(vec![Job {
         name: "papi/clients".into(),
-        program: "unshare".into(),
+        program: root.join("scripts/namespace-root.sh"),
         args,
         env: vec![("GOVPP", govpp), ("THALWEG", router.into())],
         dir: root.into(),

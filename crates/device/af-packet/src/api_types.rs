@@ -1,6 +1,7 @@
 //! Types shared by the host interface API messages.
 
 use crate::device::{self, HostConfig};
+use crate::ring::Options;
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Retval, Text, api_enum};
@@ -46,6 +47,20 @@ pub(crate) fn config(name: &Text<64>, mac: Option<MacAddr>, rx_queues: u16) -> H
     let mut config = HostConfig { name: name.as_str().into(), mac, ..HostConfig::default() };
     config.options.rx_queues = rx_queues.max(1);
     config
+}
+
+/// Sets the options that flags select.
+///
+/// # Errors
+/// [`Retval::INVALID_VALUE`] for unknown flags.
+pub(crate) fn apply(flags: AfPacketFlags, options: &mut Options) -> Result<(), Retval> {
+    use AfPacketFlags as F;
+    if flags.is_beyond(&[F::QDISC_BYPASS, F::CKSUM_GSO, F::VERSION_2]) {
+        return Err(Retval::INVALID_VALUE.because("unknown flags"));
+    }
+    options.qdisc_bypass = flags.has(F::QDISC_BYPASS);
+    options.offload = flags.has(F::CKSUM_GSO);
+    Ok(())
 }
 
 /// Creates a host interface.

@@ -31,6 +31,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 pub use thalweg_buffer::SwIfIndex;
 use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
@@ -290,6 +291,8 @@ pub enum InterfaceEvent {
     Mac(SwIfIndex),
     /// MTU changed.
     Mtu(SwIfIndex),
+    /// Tag changed.
+    Tag(SwIfIndex),
 }
 
 /// An interface, for display and for features.
@@ -385,12 +388,16 @@ impl Interface {
     }
 }
 
+/// What a feature does before an interface is deleted: see [`before_delete`].
+type Leaver = Rc<dyn Fn(&mut Control, SwIfIndex) -> bool>;
+
 /// The registry on the main thread.
 pub struct Interfaces {
     list: Vec<Option<Interface>>,
     by_name: HashMap<String, SwIfIndex>,
     /// Interfaces whose deletion has begun.
     ending: BTreeSet<SwIfIndex>,
+    leavers: Vec<Leaver>,
     writer: snapshot::Writer<IfTable>,
     indices: Indices,
     /// Instances of numbered interfaces (`loop3`) by prefix.
@@ -415,6 +422,7 @@ impl Interfaces {
             list: Vec::new(),
             by_name: HashMap::new(),
             ending: BTreeSet::new(),
+            leavers: Vec::new(),
             writer,
             indices: Indices::new(MAX_INTERFACES as u32),
             instances: HashMap::new(),
@@ -797,6 +805,23 @@ fn delete_one(c: &mut Control, sw_if: SwIfIndex) {
     if view(c, sw_if).is_ok_and(|v| v.parent.is_some()) {
         // Its parent's device need not receive all frames for it.
         let _ = set_promiscuous(c, sw_if, false);
+    }
+    leave(c, sw_if);
+}
+
+/// Registers what a feature does before an interface of which it may have very much is deleted: a
+/// slice of a few milliseconds, after which it returns whether something is left. The interface is
+/// down by then.
+pub fn before_delete(c: &Control, f: impl Fn(&mut Control, SwIfIndex) -> bool + 'static) {
+    c.state::<Interfaces>().borrow_mut().leavers.push(Rc::new(f));
+}
+
+/// Deletes an interface once its features have given up what they have of it.
+fn leave(c: &mut Control, sw_if: SwIfIndex) {
+    let leavers = c.state::<Interfaces>().borrow().leavers.clone();
+    if leavers.iter().any(|leaver| leaver(c, sw_if)) {
+        c.after(Duration::ZERO, move |c| leave(c, sw_if));
+        return;
     }
     c.publish_then(InterfaceEvent::Deleted(sw_if), move |c| remove(c, sw_if));
 }

@@ -10,12 +10,14 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod dry_run;
 mod events;
 mod expiry;
 mod fragments;
 mod megaflow;
 pub mod nodes;
 mod outputs;
+mod paths;
 mod rewrite;
 pub mod rule;
 mod sets;
@@ -26,7 +28,8 @@ mod tags;
 mod tracking;
 
 pub use sets::{
-    FlowError, RuleView, SetTotals, add, attach, attached, delete, following, rules, totals,
+    FlowError, RuleView, SetTotals, add, attach, attached, compilations, delete, following, rules,
+    totals,
 };
 pub use tracking::{Tracking, Walk, connections, counts, flush, zone_counts};
 
@@ -79,6 +82,7 @@ fn init(c: &mut Control) {
     c.subscribe(|c, &e: &InterfaceEvent| match e {
         InterfaceEvent::Deleted(gone) => sets::interface_gone(c, gone),
         InterfaceEvent::Created(new) => sets::interface_created(c, new),
+        InterfaceEvent::Tag(_) => sets::tag_changed(c),
         _ => {}
     });
 }

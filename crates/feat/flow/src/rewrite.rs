@@ -141,6 +141,16 @@ pub(crate) fn set(frame: &mut [u8], source: bool, end: End, partial: bool) -> Op
     packet::rewrite(l3, &parsed, &change, partial).then_some(())
 }
 
+/// Updates the fields of a packet whose address or port was [set](set).
+pub(crate) fn note_end(words: &mut Words, source: bool, end: End) {
+    match (end, source) {
+        (End::Address(to), true) => key::NW_SRC.set(words, to.into()),
+        (End::Address(to), false) => key::NW_DST.set(words, to.into()),
+        (End::Port(to), true) => key::TP_SRC.set(words, to.into()),
+        (End::Port(to), false) => key::TP_DST.set(words, to.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

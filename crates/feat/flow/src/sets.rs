@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use thalweg_device::{DeviceError, Interfaces, SwIfIndex, interface};
+use thalweg_device::{DeviceError, InterfaceView, Interfaces, SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
 
@@ -58,6 +58,12 @@ pub(crate) struct Sets {
     /// The set in use by interface: attached ones, and those of bridge domains with the number of a
     /// set.
     following: BTreeMap<SwIfIndex, u32>,
+    /// Number of interfaces that use a set.
+    used: BTreeMap<u32, usize>,
+    /// The sets whose rules name an interface, by its name or number.
+    naming: HashMap<String, BTreeSet<u32>>,
+    /// Interfaces on which the node is enabled.
+    enabled: BTreeSet<SwIfIndex>,
     /// Interfaces with rules that translate.
     translating: BTreeSet<SwIfIndex>,
     /// An interface that is being deleted.
@@ -76,6 +82,9 @@ impl Sets {
             compiled: BTreeMap::new(),
             interfaces: BTreeMap::new(),
             following: BTreeMap::new(),
+            used: BTreeMap::new(),
+            naming: HashMap::new(),
+            enabled: BTreeSet::new(),
             translating: BTreeSet::new(),
             going: None,
             writer,
@@ -85,14 +94,46 @@ impl Sets {
         }
     }
 
+    /// The compiled sets in use.
+    fn in_use(&self) -> impl Iterator<Item = &Arc<Compilation>> {
+        self.used.keys().filter_map(|set| self.compiled.get(set))
+    }
+
     /// Returns whether rules in use set connection labels.
     pub(crate) fn have_labels(&self) -> bool {
-        self.following.values().any(|set| self.compiled.get(set).is_some_and(|set| set.labels))
+        self.in_use().any(|set| set.labels)
     }
 
     /// Returns whether rules in use translate connections.
     pub(crate) fn translate(&self) -> bool {
-        self.following.values().any(|set| self.compiled.get(set).is_some_and(|set| set.translates))
+        self.in_use().any(|set| set.translates)
+    }
+
+    /// Sets or clears the set that an interface uses.
+    fn use_set(&mut self, sw_if: SwIfIndex, set: Option<u32>) {
+        let old = match set {
+            Some(set) => {
+                *self.used.entry(set).or_default() += 1;
+                self.following.insert(sw_if, set)
+            }
+            None => self.following.remove(&sw_if),
+        };
+        if let Some(old) = old
+            && let Some(count) = self.used.get_mut(&old)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.used.remove(&old);
+            }
+        }
+    }
+
+    /// The sets whose rules name an interface, by whatever it is called.
+    fn naming(&self, view: &InterfaceView) -> BTreeSet<u32> {
+        let number = view.sw_if.to_string();
+        let device = view.name.strip_prefix("host-").unwrap_or_default();
+        let words = [view.name.as_str(), device, &view.tag, &number];
+        words.iter().flat_map(|word| self.naming.get(*word)).flatten().copied().collect()
     }
 
     /// Returns whether no interface uses rules.
@@ -317,6 +358,11 @@ pub fn attached(c: &Control) -> BTreeMap<SwIfIndex, u32> {
     c.state::<Sets>().borrow().interfaces.clone()
 }
 
+/// Number of times that a set was compiled.
+pub fn compilations(c: &Control) -> u64 {
+    c.state::<Sets>().borrow().generation / 256
+}
+
 /// Sets in use by interface: attached ones, and those of bridge domains with the number of a set.
 pub fn following(c: &Control) -> BTreeMap<SwIfIndex, u32> {
     c.state::<Sets>().borrow().following.clone()
@@ -324,29 +370,49 @@ pub fn following(c: &Control) -> BTreeMap<SwIfIndex, u32> {
 
 /// Handles the creation of an interface.
 pub(crate) fn interface_created(c: &mut Control, new: SwIfIndex) {
-    {
+    let due = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         state.going = state.going.filter(|gone| *gone != new);
-        if state.sets.is_empty() {
-            return;
-        }
-    }
-    follow(c, None);
+        named(c, &state, new)
+    };
+    apply(c, due);
 }
 
 /// Handles the deletion of an interface.
 pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
-    {
+    let due = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         state.interfaces.remove(&gone);
+        state.use_set(gone, None);
         state.going = Some(gone);
-        if state.sets.is_empty() && state.following.is_empty() {
-            return;
-        }
-    }
-    follow(c, None);
+        named(c, &state, gone)
+    };
+    apply(c, due);
+}
+
+/// Handles a change of an interface's tag: rules may have named it by that, or begin to.
+pub(crate) fn tag_changed(c: &mut Control) {
+    let sets = {
+        let state = c.state::<Sets>();
+        let state = state.borrow();
+        let all = c.state::<Interfaces>();
+        let all = all.borrow();
+        let is_tag =
+            |word: &str| all.find(word).is_err() && all.find(&format!("host-{word}")).is_err();
+        let by_tag = state.naming.iter().filter(|(word, _)| is_tag(word));
+        by_tag.flat_map(|(_, sets)| sets).copied().collect()
+    };
+    apply(c, Due { sets, ..Due::default() });
+}
+
+/// What the creation or deletion of an interface changes: itself, and the sets whose rules name it.
+fn named(c: &Control, state: &Sets, sw_if: SwIfIndex) -> Due {
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    let sets = all.get(sw_if).map(|view| state.naming(view)).unwrap_or_default();
+    Due { sets, interfaces: BTreeSet::from([sw_if]) }
 }
 
 /// Handles a change of bridge domain ports.
@@ -356,11 +422,19 @@ pub(crate) fn ports_changed(c: &mut Control) {
     }
 }
 
-/// Recomputes which interfaces use which set, and publishes a changed set, or all.
+/// What is to be compiled and published.
+#[derive(Debug, Default)]
+struct Due {
+    sets: BTreeSet<u32>,
+    interfaces: BTreeSet<SwIfIndex>,
+}
+
+/// Recomputes which interfaces use which set, and publishes what has changed, with a changed set.
 fn follow(c: &mut Control, changed: Option<u32>) {
-    let (before, now) = {
+    let due = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
+        let state = &mut *state;
         let l2 = c.state::<thalweg_feat_l2::L2>();
         let l2 = l2.borrow();
         let domains = l2.bridges().list().filter(|(id, _)| state.sets.contains_key(id));
@@ -368,33 +442,44 @@ fn follow(c: &mut Control, changed: Option<u32>) {
         let mut now: BTreeMap<SwIfIndex, u32> = ports.collect();
         now.extend(&state.interfaces);
         now.retain(|sw_if, _| Some(*sw_if) != state.going);
-        (std::mem::replace(&mut state.following, now.clone()), now)
+        let ends = state.following.keys().filter(|sw_if| !now.contains_key(sw_if));
+        let ends = ends.map(|sw_if| (*sw_if, None)).collect::<Vec<_>>();
+        let begins = now.iter().filter(|(sw_if, set)| state.following.get(sw_if) != Some(*set));
+        let begins = begins.map(|(sw_if, set)| (*sw_if, Some(*set))).collect::<Vec<_>>();
+        let mut due = Due { sets: changed.into_iter().collect(), ..Due::default() };
+        for (sw_if, set) in ends.into_iter().chain(begins) {
+            state.use_set(sw_if, set);
+            due.interfaces.insert(sw_if);
+        }
+        due
     };
-    // An interface that starts to use a set may need it compiled.
-    publish(c, changed.filter(|_| before == now));
+    apply(c, due);
+}
+
+/// Compiles and publishes what is due, and enables the nodes where they are needed.
+fn apply(c: &mut Control, mut due: Due) {
+    publish(c, &mut due);
     tracking::prepare(c);
-    let ends = before.keys().filter(|sw_if| !now.contains_key(sw_if)).map(|sw_if| (*sw_if, false));
-    let begins = now.keys().filter(|sw_if| !before.contains_key(sw_if)).map(|sw_if| (*sw_if, true));
-    for (sw_if, on) in ends.chain(begins) {
-        enable(c, ("device-input", "flow-rules"), sw_if, on);
-    }
-    let (gone, new) = {
+    let changes = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
-        let compiled = &state.compiled;
-        let translates = |set: &u32| compiled.get(set).is_some_and(|set| set.translates);
-        let of_now = now.iter().filter(|(_, set)| translates(set)).map(|(sw_if, _)| *sw_if);
-        let of_now: BTreeSet<SwIfIndex> = of_now.collect();
-        let before = std::mem::replace(&mut state.translating, of_now.clone());
-        let diff = |a: &BTreeSet<SwIfIndex>, b: &BTreeSet<SwIfIndex>| -> Vec<SwIfIndex> {
-            a.difference(b).copied().collect()
-        };
-        (diff(&before, &of_now), diff(&of_now, &before))
-    };
-    for (some, on) in [(gone, false), (new, true)] {
-        for sw_if in some {
-            enable(c, ERRORS, sw_if, on);
+        let Sets { following, compiled, enabled, translating, .. } = &mut *state;
+        let mut changes = Vec::new();
+        for sw_if in due.interfaces {
+            let set = following.get(&sw_if);
+            let translates = set.and_then(|s| compiled.get(s)).is_some_and(|set| set.translates);
+            for (place, wanted, on) in [
+                (("device-input", "flow-rules"), set.is_some(), &mut *enabled),
+                (ERRORS, translates, &mut *translating),
+            ] {
+                let has_changed = if wanted { on.insert(sw_if) } else { on.remove(&sw_if) };
+                changes.extend(has_changed.then_some((place, sw_if, wanted)));
+            }
         }
+        changes
+    };
+    for (place, sw_if, on) in changes {
+        enable(c, place, sw_if, on);
     }
 }
 
@@ -407,56 +492,71 @@ fn enable(c: &mut Control, (arc, node): (&str, &str), sw_if: SwIfIndex, on: bool
     }
 }
 
-/// Publishes a changed set, or all sets if interfaces have changed.
-fn publish(c: &mut Control, changed: Option<u32>) {
+/// Compiles the sets that are due, and publishes them with the interfaces that are due. Adds the
+/// interfaces that use the sets.
+fn publish(c: &Control, due: &mut Due) {
     let state = c.state::<Sets>();
     let mut state = state.borrow_mut();
     let state = &mut *state;
-    let gone = state.going;
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    let ports: HashMap<&str, Port> = all
-        .iter()
-        .filter(|v| Some(v.sw_if) != gone)
-        .map(|v| (v.name.as_str(), Port::of(v)))
-        .collect();
+    let gone = state.going;
     let number = |name: &str| {
-        let by_number = || {
-            let n = name.parse().ok()?;
-            all.get(n).filter(|_| Some(n) != gone).map(Port::of)
-        };
-        ports.get(name).copied().or_else(by_number)
+        let sw_if = all.resolve(name).or_else(|| name.parse().ok())?;
+        all.get(sw_if).filter(|_| Some(sw_if) != gone).map(Port::of)
     };
-    let which: Vec<u32> = match changed {
-        Some(set) => vec![set],
-        None => state.sets.keys().chain(state.following.values()).copied().collect(),
-    };
-    for set in which {
-        state.generation += 256;
-        let placed = state.sets.get(&set).map_or(&[][..], Vec::as_slice);
-        let compiled = compile(placed, state.generation, number);
-        state.compiled.insert(set, Arc::new(compiled));
-    }
-    let used: Vec<u32> = state.sets.keys().chain(state.following.values()).copied().collect();
-    state.compiled.retain(|set, _| used.contains(set));
-    let mut published = Published::default();
-    for view in all.iter().filter(|v| Some(v.sw_if) != gone) {
-        let at = view.sw_if.index();
-        if published.ports.len() <= at {
-            published.ports.resize(at + 1, None);
-            published.by_interface.resize(at + 1, None);
+    let uses = due.interfaces.iter().filter_map(|sw_if| state.following.get(sw_if));
+    let new = uses.filter(|set| !state.compiled.contains_key(set)).copied().collect::<Vec<_>>();
+    due.sets.extend(new);
+    for set in &due.sets {
+        if !state.sets.contains_key(set) && !state.used.contains_key(set) {
+            state.compiled.remove(set);
+            continue;
         }
-        published.ports[at] = Some(Port::of(view));
-        let set = state.following.get(&view.sw_if);
-        published.by_interface[at] = set.and_then(|set| state.compiled.get(set).cloned());
+        state.generation += 256;
+        let placed = state.sets.get(set).map_or(&[][..], Vec::as_slice);
+        let compiled = compile(placed, state.generation, number);
+        state.compiled.insert(*set, Arc::new(compiled));
     }
-    for set in published.by_interface.iter().flatten() {
-        published.spread = published.spread.max(set.spread);
-        published.translated_zones.extend(&set.translated_zones);
+    // Attached to an interface, but without rules.
+    state.compiled.retain(|set, _| state.sets.contains_key(set) || state.used.contains_key(set));
+    index(state, &due.sets);
+    if !due.sets.is_empty() {
+        let of_sets = state.following.iter().filter(|(_, set)| due.sets.contains(set));
+        due.interfaces.extend(of_sets.map(|(sw_if, _)| sw_if));
     }
+    let mut published = state.writer.get().clone();
+    for sw_if in &due.interfaces {
+        let view = all.get(*sw_if).filter(|_| Some(*sw_if) != gone);
+        let set = view.and_then(|_| state.following.get(sw_if));
+        let compiled = set.and_then(|set| state.compiled.get(set)).cloned();
+        published.ports.set(*sw_if, view.map(Port::of));
+        published.by_interface.set(*sw_if, compiled);
+    }
+    published.spread = state.in_use().map(|set| set.spread).max().unwrap_or_default();
+    published.translated_zones.clear();
+    published.translated_zones.extend(state.in_use().flat_map(|set| &set.translated_zones));
     published.translated_zones.sort_unstable();
     published.translated_zones.dedup();
     state.writer.publish(c.domain(), published);
+}
+
+/// Notes which interfaces the rules of sets name.
+fn index(state: &mut Sets, sets: &BTreeSet<u32>) {
+    if sets.is_empty() {
+        return;
+    }
+    state.naming.retain(|_, by| {
+        by.retain(|set| !sets.contains(set));
+        !by.is_empty()
+    });
+    for set in sets {
+        for placed in state.sets.get(set).into_iter().flatten() {
+            for name in placed.rule.interfaces() {
+                state.naming.entry(name.into()).or_default().insert(*set);
+            }
+        }
+    }
 }
 
 fn compile(
@@ -501,7 +601,7 @@ fn compile(
     }
     (set.tracks, set.labels, set.translates) = (!zones.is_empty(), labels, !translated.is_empty());
     set.translated_zones = translated;
-    set.spread = spread(set.tables.iter().flatten().flat_map(|table| &table.rules));
+    (set.spread, set.changed_first) = spread(&set.tables);
     let most = zones.iter().max_by_key(|(_, count)| **count);
     set.zone = most.map_or(0, |(zone, _)| *zone);
     set

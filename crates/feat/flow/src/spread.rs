@@ -1,17 +1,18 @@
 //! How the connections that rules track are spread over workers.
 //!
 //! A connection has one owner, where both directions meet; other workers hand its packets over
-//! before any rule is applied.
+//! before any rule is applied. It follows from the tuple that is tracked: rules that change it
+//! first are tried out on the packet's fields (`dry_run.rs`).
 
-use thalweg_conntrack::Tuple;
+use thalweg_conntrack::{Batch, IPV4, Tuple};
 use thalweg_graph::HandOff;
 use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::owner;
 
 use crate::nodes::flow_rules::Engine;
+use crate::paths::Paths;
 use crate::rule::Nat;
-use crate::rule::set::Field;
-use crate::tables::{Compiled, Step};
+use crate::tables::{Compilation, Step, Table};
 
 /// How the connections that rules track are assigned to workers.
 ///
@@ -25,8 +26,7 @@ pub(crate) enum Spread {
     /// The same, but by protocol for those without ports, of which only addresses can be
     /// translated, and for SCTP.
     Ports,
-    /// All to one worker: rules change addresses or ports before connections are tracked, or
-    /// translate to a few ports.
+    /// All to one worker: rules track packets under several tuples, or translate to a few ports.
     One,
 }
 
@@ -59,6 +59,19 @@ impl Place {
         }
     }
 
+    /// Returns whether packet `i` is to be tracked here.
+    pub(crate) fn is_of(&self, batch: &Batch<IPV4>, i: usize) -> bool {
+        let owner = || self.owner_of(&batch.tuple(i)?);
+        let is_shared = self.workers > 1 && self.spread != Spread::One;
+        !is_shared || owner().is_none_or(|owner| owner == self.worker)
+    }
+
+    /// The owner of a connection by its tuple.
+    pub(crate) fn owner_of(&self, tuple: &Tuple) -> Option<usize> {
+        let by_hash = || Some(owner::share(tuple.owner_hash()?, self.workers));
+        self.owner_without_ports(tuple.protocol).or_else(by_hash)
+    }
+
     /// The owner of connections of a protocol without ports, where these belong together.
     fn owner_without_ports(&self, number: u8) -> Option<usize> {
         let alone = self.spread == Spread::Ports && is_without_ports(number);
@@ -70,10 +83,19 @@ impl Engine {
     /// The worker that owns the connection of packet `i`, if it is another one. `frame` are the
     /// packet's bytes.
     #[inline]
-    pub(crate) fn owner(&self, hand_off: &HandOff, i: usize, frame: &[u8]) -> Option<usize> {
-        let place = &self.place;
+    pub(crate) fn owner(
+        &mut self,
+        hand_off: &HandOff,
+        set: &Compilation,
+        i: usize,
+        frame: &[u8],
+    ) -> Option<usize> {
+        let place = self.place;
         if place.workers < 2 {
             return None;
+        }
+        if set.changed_first && place.spread != Spread::One {
+            return self.owner_of_changed(set, i).filter(|owner| *owner != place.worker);
         }
         let owner = match place.spread {
             Spread::Tuple => match self.batch.owner_hash(i) {
@@ -104,55 +126,28 @@ impl Engine {
     }
 }
 
-impl Step {
-    /// Whether it changes the fields that tell connections apart.
-    fn changes_tuple(&self) -> bool {
-        match self {
-            Step::Set(..) => true,
-            Step::SetBits(field, ..) => matches!(
-                field,
-                Field::Source | Field::Destination | Field::SourcePort | Field::DestinationPort
-            ),
-            _ => false,
-        }
-    }
-}
-
 /// Minimum number of ports of a translation for each worker to have a fair share of them.
 const FAIR_PORTS: u32 = 64;
 
-/// How the connections of a set's rules may be spread.
-pub(crate) fn spread<'a>(rules: impl Iterator<Item = &'a Compiled> + Clone) -> Spread {
-    let cts = |rule: &'a Compiled| {
-        rule.steps.iter().filter_map(|step| match step {
-            Step::Ct(ct) => Some(ct),
-            _ => None,
-        })
-    };
-    let changes = rules.clone().any(|rule| rule.steps.iter().any(Step::changes_tuple));
-    // What follows a change in its rule, or what is left of a rule that another table returns to.
-    let is_late = |rule: &Compiled| {
-        let mut changed = false;
-        rule.steps.iter().any(|step| {
-            let tracks = matches!(step, Step::Ct(_) | Step::Resubmit(..));
-            let late = changed && tracks;
-            changed |= step.changes_tuple() || (changes && matches!(step, Step::Resubmit(..)));
-            late
-        })
-    };
-    let nats = rules.clone().flat_map(cts).filter_map(|ct| Some((ct.zone, ct.nat.as_ref()?)));
-    let is_scarce = |(_, nat): (u16, &Nat)| {
+/// How the connections of a set's rules may be spread, and whether their owner only shows once the
+/// rules in front of the tracker have been followed.
+pub(crate) fn spread(tables: &[Option<Table>]) -> (Spread, bool) {
+    let all = tables.iter().flatten().flat_map(|table| &table.rules);
+    let nats = all.flat_map(|rule| &rule.steps).filter_map(|step| match step {
+        Step::Ct(ct) => ct.nat.as_ref(),
+        _ => None,
+    });
+    let is_scarce = |nat: &Nat| {
         let ports = nat.range.as_ref().and_then(|range| range.ports);
         ports.is_some_and(|(first, last)| u32::from(last - first) + 1 < FAIR_PORTS)
     };
-    let mut zones = rules.clone().flat_map(cts).map(|ct| ct.zone);
-    let first = zones.next();
-    // A packet that was translated in one zone has another tuple in the next.
-    let several = zones.any(|zone| Some(zone) != first);
-    match nats.clone().next() {
-        _ if rules.clone().any(is_late) || nats.clone().any(is_scarce) => Spread::One,
-        Some(_) if several => Spread::One,
+    let paths = Paths::of(tables);
+    let spread = match nats.clone().next() {
+        _ if paths.several_tuples || nats.clone().any(is_scarce) => Spread::One,
+        // What a popped tag uncovers is not known before.
+        _ if paths.changed_first && paths.tagged_first => Spread::One,
         Some(_) => Spread::Ports,
         None => Spread::Tuple,
-    }
+    };
+    (spread, paths.changed_first && spread != Spread::One)
 }

@@ -7,7 +7,7 @@ use thalweg_device::SwIfIndex;
 use thalweg_buffer::{Frame, Iface};
 use thalweg_device::InterfaceView;
 use thalweg_graph::NodeId;
-use thalweg_tables::{MapError, PagedTable};
+use thalweg_tables::{CowTable, MapError, PagedTable};
 
 use crate::rewrite::End;
 use crate::rule::Ct;
@@ -91,6 +91,8 @@ pub(crate) struct Compilation {
     pub(crate) translated_zones: Vec<u16>,
     /// How its connections may be spread.
     pub(crate) spread: Spread,
+    /// Whether its rules change addresses or ports of packets before they are tracked.
+    pub(crate) changed_first: bool,
     /// The zone that most rules use.
     pub(crate) zone: u16,
 }
@@ -107,9 +109,9 @@ impl Compilation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
     /// Rule set by interface.
-    pub(crate) by_interface: Vec<Option<Arc<Compilation>>>,
+    pub(crate) by_interface: CowTable<Option<Arc<Compilation>>>,
     /// Interfaces by index.
-    pub(crate) ports: Vec<Option<Port>>,
+    pub(crate) ports: CowTable<Option<Port>>,
     /// How connections are spread, the same in all sets: one connection may pass several.
     pub(crate) spread: Spread,
     /// The zones in which any set translates connections.
@@ -120,7 +122,7 @@ impl Published {
     /// The rule set of an interface.
     #[inline]
     pub(crate) fn set(&self, sw_if: SwIfIndex) -> Option<&Compilation> {
-        self.by_interface.get(sw_if.index())?.as_deref()
+        self.by_interface.get(sw_if)?.as_deref()
     }
 
     /// The rule set of all packets of a frame, if it is the same one.
@@ -144,7 +146,7 @@ impl Published {
 
     /// An interface to send to.
     pub(crate) fn port(&self, sw_if: SwIfIndex) -> Option<Port> {
-        self.ports.get(sw_if.index()).copied().flatten()
+        self.ports.get(sw_if).copied().flatten()
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::family::{Family, IfAddress, Version, family};
 use crate::table::{Table, settle_later};
 use crate::{AddressesChanged, Ip, RouteError, Source};
+use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
@@ -40,6 +41,12 @@ pub enum AddressError {
     /// The routes of the address could not be added.
     #[error(transparent)]
     Route(#[from] RouteError),
+    /// An interface cannot borrow its own addresses.
+    #[error("another interface expected: `{0}` cannot use its own addresses")]
+    OwnLender(String),
+    /// The interface borrows no addresses.
+    #[error("`{0}` is not unnumbered")]
+    NotUnnumbered(String),
     /// The interface has addresses, so it cannot move to another table.
     #[error("`{0}` has addresses; remove them before it moves to another table")]
     HasAddresses(String),
@@ -246,10 +253,82 @@ pub fn set_table<A: Address>(
     Ok(())
 }
 
+/// Makes an interface unnumbered: it uses the addresses of another one, of both versions, behind
+/// its own, as sources of ARP and ICMP and as its subnets. Without a lender it borrows no more.
+///
+/// # Errors
+/// If an interface does not exist, or borrows from itself, or borrowed nothing.
+pub fn set_unnumbered(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    lender: Option<SwIfIndex>,
+) -> Result<(), AddressError> {
+    let view = interface::view(c, sw_if)?;
+    match lender {
+        Some(lender) if lender == sw_if => return Err(AddressError::OwnLender(view.name)),
+        Some(lender) => drop(interface::view(c, lender)?),
+        None if c.state::<Ip<u32>>().borrow().lender(sw_if).is_none() => {
+            return Err(AddressError::NotUnnumbered(view.name));
+        }
+        None => {}
+    }
+    borrow::<u32>(c, sw_if, lender);
+    borrow::<u128>(c, sw_if, lender);
+    Ok(())
+}
+
+fn borrow<A: Address>(c: &mut Control, sw_if: SwIfIndex, lender: Option<SwIfIndex>) {
+    let old = {
+        let ip = c.state::<Ip<A>>();
+        let mut ip = ip.borrow_mut();
+        match lender {
+            Some(lender) => ip.lenders.insert(sw_if, lender),
+            None => ip.lenders.remove(&sw_if),
+        }
+    };
+    if old != lender {
+        changed::<A>(c, sw_if);
+    }
+}
+
 /// Publishes a change to workers and subscribers.
 fn changed<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     publish::<A>(c, sw_if);
     c.publish(AddressesChanged { version: Version::of::<A>(), sw_if });
+    let is_first = {
+        let ip = c.state::<Ip<A>>();
+        let mut ip = ip.borrow_mut();
+        let idle = ip.borrowers_due.is_empty();
+        let of_it: Vec<SwIfIndex> =
+            ip.lenders().filter(|(_, lender)| *lender == sw_if).map(|(i, _)| i).collect();
+        ip.borrowers_due.extend(of_it);
+        idle && !ip.borrowers_due.is_empty()
+    };
+    if is_first {
+        inform_borrowers::<A>(c);
+    }
+}
+
+/// Maximum time per slice.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// Publishes the addresses of unnumbered interfaces that have changed with those of their lender.
+fn inform_borrowers<A: Address>(c: &mut Control) {
+    let began = Instant::now();
+    loop {
+        let next = c.state::<Ip<A>>().borrow().borrowers_due.first().copied();
+        let Some(sw_if) = next else { return };
+        publish::<A>(c, sw_if);
+        c.publish(AddressesChanged { version: Version::of::<A>(), sw_if });
+        // Last: until then whoever adds some leaves them to this.
+        let ip = c.state::<Ip<A>>();
+        let mut ip = ip.borrow_mut();
+        ip.borrowers_due.remove(&sw_if);
+        if !ip.borrowers_due.is_empty() && began.elapsed() >= SLICE {
+            c.after(Duration::ZERO, inform_borrowers::<A>);
+            return;
+        }
+    }
 }
 
 fn publish<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
@@ -262,6 +341,15 @@ fn publish<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
 pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
     let _ = clear::<A>(c, sw_if);
     let ip = c.state::<Ip<A>>();
+    let borrowers: Vec<SwIfIndex> = {
+        let mut ip = ip.borrow_mut();
+        ip.lenders.remove(&sw_if);
+        ip.borrowers_due.remove(&sw_if);
+        ip.lenders.extract_if(.., |_, lender| *lender == sw_if).map(|(i, _)| i).collect()
+    };
+    for borrower in borrowers {
+        changed::<A>(c, borrower);
+    }
     let known = {
         let mut ip = ip.borrow_mut();
         let idle = ip.tables.values().all(Table::is_settled);
@@ -291,7 +379,7 @@ pub(crate) fn owner<A: Address>(ip: &Ip<A>, table: TableId, addr: A) -> Option<S
 /// Returns the version's address of an interface that is nearest to a destination: the one in the
 /// smallest subnet around it, else the first.
 pub(crate) fn nearest<A: Address>(ip: &Ip<A>, sw_if: SwIfIndex, to: A) -> Option<A> {
-    let all = ip.addresses(sw_if);
-    let near = all.iter().filter(|a| a.subnet().is_ok_and(|p| p.contains(to)));
-    near.max_by_key(|a| a.len).or(all.first()).map(|a| a.addr)
+    let mut all = ip.usable_addresses(sw_if);
+    let near = all.clone().filter(|a| a.subnet().is_ok_and(|p| p.contains(to)));
+    near.max_by_key(|a| a.len).or(all.next()).map(|a| a.addr)
 }

@@ -61,7 +61,8 @@ pub(crate) fn address_failed(e: AddressError) -> CliError {
         AddressError::Overlap { .. } => -105,
         AddressError::Missing { .. } => -60,
         AddressError::HasAddresses(_) => -114,
-        AddressError::Unusable(..) => -7,
+        AddressError::Unusable(..) | AddressError::OwnLender(_) => -7,
+        AddressError::NotUnnumbered(_) => -6,
     };
     CliError::with_code(e, code)
 }

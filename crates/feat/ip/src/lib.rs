@@ -83,6 +83,10 @@ pub struct Ip<A: Address> {
     /// Table of each interface, if not 0.
     bound: BTreeMap<SwIfIndex, TableId>,
     addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
+    /// Unnumbered interfaces, each with the one whose addresses it borrows.
+    lenders: BTreeMap<SwIfIndex, SwIfIndex>,
+    /// Unnumbered interfaces whose subscribers are still to learn of other addresses.
+    borrowers_due: BTreeSet<SwIfIndex>,
     /// Tables whose routes are being replaced, each with the prefixes added since.
     replacing: BTreeMap<TableId, Added<A>>,
     /// Tables of which other routes are being deleted, in slices.
@@ -129,7 +133,11 @@ fn describe<A: Address>(c: &Control, sw_if: SwIfIndex) -> Vec<String> {
         TableId(0) => format!("L3 {a}"),
         t => format!("L3 {a} {word} table-id {t} fib-idx {t}"),
     };
-    ip.addresses(sw_if).iter().map(line).collect()
+    let own = ip.addresses(sw_if).iter().map(line);
+    // As the versions borrow together, one says so.
+    let lender = ip.lender(sw_if).filter(|_| Version::of::<A>() == Version::V4);
+    let borrowed = lender.map(|lender| format!("unnumbered, use {}", c.interface_name(lender)));
+    own.chain(borrowed).collect()
 }
 
 fn ready(c: &mut Control) {
@@ -179,6 +187,8 @@ impl<A: Address> Ip<A> {
             names: BTreeMap::new(),
             bound: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            lenders: BTreeMap::new(),
+            borrowers_due: BTreeSet::new(),
             replacing: BTreeMap::new(),
             sweeping: Vec::new(),
             stale: BTreeSet::new(),
@@ -219,9 +229,10 @@ impl<A: Address> Ip<A> {
     pub fn table_of(&self, sw_if: SwIfIndex) -> TableId {
         self.bound.get(&sw_if).copied().unwrap_or(TableId(0))
     }
-    /// Interfaces that have addresses or a table of their own.
+    /// Interfaces that have addresses or a table of their own, or are unnumbered.
     pub fn interfaces(&self) -> BTreeSet<SwIfIndex> {
-        self.bound.keys().chain(self.addresses.keys()).copied().collect()
+        let all = self.bound.keys().chain(self.addresses.keys()).chain(self.lenders.keys());
+        all.copied().collect()
     }
     /// Number of routes in a table.
     pub fn route_count(&self, table: TableId) -> usize {
@@ -279,6 +290,22 @@ impl<A: Address> Ip<A> {
     ) -> Vec<Option<String>> {
         let all = self.tables.get(&table).map_or_else(Vec::new, |t| t.unresolved(c, view));
         all.into_iter().map(|why| why.map(|e| e.to_string())).collect()
+    }
+    /// The interface whose addresses an unnumbered interface borrows.
+    pub fn lender(&self, sw_if: SwIfIndex) -> Option<SwIfIndex> {
+        self.lenders.get(&sw_if).copied()
+    }
+    /// Unnumbered interfaces, each with the one whose addresses it borrows.
+    pub fn lenders(&self) -> impl Iterator<Item = (SwIfIndex, SwIfIndex)> + '_ {
+        self.lenders.iter().map(|(borrower, lender)| (*borrower, *lender))
+    }
+    /// Addresses that an interface uses: its own, then those that it borrows.
+    pub fn usable_addresses(
+        &self,
+        sw_if: SwIfIndex,
+    ) -> impl Iterator<Item = &IfAddress<A>> + Clone {
+        let borrowed = self.lender(sw_if).map_or(&[][..], |lender| self.addresses(lender));
+        self.addresses(sw_if).iter().chain(borrowed)
     }
     /// Addresses of an interface in the order in which they were added.
     pub fn addresses(&self, sw_if: SwIfIndex) -> &[IfAddress<A>] {

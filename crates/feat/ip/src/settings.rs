@@ -28,6 +28,7 @@ const ADDRESSES: [Rule; 2] = [
 const ID: Kind = Kind::Named(Name::Number(0, u32::MAX as u64));
 
 const RULES: &[Rule] = &[
+    Rule::new("thalweg.interfaces.*.unnumbered", Kind::Name(Name::Any)),
     ADDRESSES[0],
     ADDRESSES[1],
     Rule::new("thalweg.interfaces.*.ip-table", TABLE),
@@ -163,7 +164,12 @@ fn route(value: &Value) -> Result<(), String> {
 
 impl<A: Address> Section<Control> for Settings<A> {
     fn supports(&self) -> &'static [&'static str] {
-        &["interfaces.*.addresses.[]", "loopbacks.*.addresses.[]"]
+        &[
+            "interfaces.*.addresses.[]",
+            "interfaces.*.unnumbered",
+            "loopbacks.*.addresses.[]",
+            "loopbacks.*.unnumbered",
+        ]
     }
 
     fn rules(&self) -> &'static [Rule] {
@@ -186,6 +192,10 @@ impl<A: Address> Section<Control> for Settings<A> {
             }
             for address in ip.addresses(sw_if) {
                 out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
+            }
+            // As the versions borrow together, one has the setting.
+            if let Some(lender) = ip.lender(sw_if).filter(|_| Version::of::<A>() == Version::V4) {
+                out.set(&name, "unnumbered", c.interface_name(lender));
             }
         }
         for table in ip.table_ids().into_iter().filter(|t| *t != TableId(0)) {
@@ -241,6 +251,9 @@ impl<A: Address> Section<Control> for Settings<A> {
         }
         let mut subnets: BTreeMap<TableId, Vec<Subnet<A>>> = BTreeMap::new();
         for i in doc.interfaces() {
+            if Version::of::<A>() == Version::V4 {
+                unnumbered(doc, &i, out);
+            }
             let table = bind::<A>(&i, &tables, out);
             for found in i.list("addresses") {
                 if let Some(subnet) = one_address(self.0, &i, table, &found, out) {
@@ -309,6 +322,25 @@ fn bind<A: Address>(i: &Interface<'_>, tables: &[TableId], out: &mut Draft) -> T
         .unset(set(TableId(0)));
     out.add(item.needs(interface_key(&i.name)).needs(table_key::<A>(table)));
     table
+}
+
+fn unnumbered(doc: &Doc<'_>, i: &Interface<'_>, out: &mut Draft) {
+    let Some(found) = i.get("unnumbered") else { return };
+    let Some(lender) = found.node.text() else { return };
+    let wrong = match lender {
+        own if own == i.name => Some("another interface expected"),
+        "local0" => None,
+        other if doc.interface(other).is_none() => Some("an interface of this document expected"),
+        _ => None,
+    };
+    if let Some(wrong) = wrong {
+        out.problem(Problem::at(found.node, found.path, format!("{wrong}, not `{lender}'")));
+        return;
+    }
+    let set = format!("set interface unnumbered {} use {lender}", i.name);
+    let item = Item::new(rank::ADDRESS, format!("unnumbered {}", i.name), found.path, set)
+        .unset(format!("set interface unnumbered del {}", i.name));
+    out.add(item.needs(interface_key(i.name)).needs(interface_key(lender)));
 }
 
 /// A connected subnet.

@@ -41,7 +41,7 @@ fn row(ip4: &Ip4, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
     let table = ip4.table_of(sw_if);
     IfIp4 {
         fib: fibs.iter().position(|f| f.id == table).unwrap_or(0) as u16,
-        address: ip4.addresses(sw_if).first().map(|a| Ipv4Addr::from_bits(a.addr)),
+        address: ip4.usable_addresses(sw_if).next().map(|a| Ipv4Addr::from_bits(a.addr)),
     }
 }
 

@@ -10,8 +10,12 @@ use thalweg_graph::Control;
 pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, change: &AddressesChanged| {
         if change.version == Version::V4 {
-            let each = c.state::<Ip4>().borrow().addresses(change.sw_if).to_vec();
-            let list: Vec<_> = each.iter().map(|a| (Ipv4Addr::from_bits(a.addr), a.len)).collect();
+            let list: Vec<_> = {
+                let ip4 = c.state::<Ip4>();
+                let ip4 = ip4.borrow();
+                let all = ip4.usable_addresses(change.sw_if);
+                all.map(|a| (Ipv4Addr::from_bits(a.addr), a.len)).collect()
+            };
             arp::set_addresses(c, change.sw_if, &list);
         }
     });

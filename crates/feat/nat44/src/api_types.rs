@@ -7,7 +7,7 @@ use crate::view::{self, Cursor, SessionFilter, SessionView};
 use std::net::Ipv4Addr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
-use thalweg_api::{ApiType, Retval, api_enum};
+use thalweg_api::{ApiType, Retval, Text, api_enum};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::TableId;
 use thalweg_graph::{Control, clock};
@@ -146,8 +146,8 @@ pub(crate) fn mapping(
     local: (Ipv4Addr, u16),
     external: (Ipv4Addr, u16),
     external_if: InterfaceIndex,
-    protocol: u8,
-    vrf_id: u32,
+    (protocol, vrf_id): (u8, u32),
+    tag: &Text<64>,
 ) -> Result<StaticMapping, Retval> {
     let all = has(bits, NatConfigFlags::ADDR_ONLY) || protocol == 0;
     if !all && !matches!(protocol, number::TCP | number::UDP | number::ICMP) {
@@ -176,7 +176,7 @@ pub(crate) fn mapping(
         exact: None,
     };
     let external_if = (external_if != InterfaceIndex::NONE).then_some(SwIfIndex(external_if.0));
-    Ok(StaticMapping { mapping, external_if, identity: false })
+    Ok(StaticMapping { mapping, external_if, identity: false, tag: tag.as_str().into() })
 }
 
 /// Adds or deletes a mapping.

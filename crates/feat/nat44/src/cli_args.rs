@@ -156,6 +156,9 @@ pub(crate) fn mapping_text(
     if m.mapping.affinity != 0 {
         text += &format!(" affinity {}", m.mapping.affinity);
     }
+    if !m.tag.is_empty() {
+        text += &format!(" tag '{}'", m.tag);
+    }
     (family, text)
 }
 

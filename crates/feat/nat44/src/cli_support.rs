@@ -83,6 +83,7 @@ pub(crate) struct Options {
     pub(crate) out2in_only: bool,
     pub(crate) affinity: u32,
     pub(crate) exact: Option<Ipv4Addr>,
+    pub(crate) tag: String,
     pub(crate) add: bool,
 }
 
@@ -94,6 +95,7 @@ impl Options {
             out2in_only: false,
             affinity: 0,
             exact: None,
+            tag: String::new(),
             add: true,
         };
         while !args.is_empty() {
@@ -108,6 +110,7 @@ impl Options {
                     o.affinity = args.number("seconds", 0, state::MAX_AFFINITY.into())? as u32;
                 }
                 () if args.keyword("exact") => o.exact = Some(args.ipv4("pool address")?),
+                () if args.keyword("tag") => o.tag = args.word("tag")?.to_owned(),
                 () if args.exact("del") => o.add = false,
                 () => args.end()?,
             }

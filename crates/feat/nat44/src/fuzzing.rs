@@ -9,7 +9,7 @@ use crate::mapping::{Mapping, Mappings, TwiceNat};
 use crate::pool::Pool;
 use crate::ports::Scheme;
 use crate::saved::{Header, RECORD, Saved};
-use crate::worker::{Nat, Sweep};
+use crate::worker::{Nat, Outside, Sweep};
 use crate::{session, translate};
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -83,8 +83,8 @@ fn pass(nat: &mut Nat, config: &Config, l3: &mut [u8], outside: bool, now: u32) 
         let opened = match mapping {
             Some(m) if outside => nat.open_mapped(config, &t, m, 0, now),
             None if outside => return,
-            Some(_) => nat.open(config, &t, 0, session::HAIRPIN, now),
-            None => nat.open(config, &t, 0, 0, now),
+            Some(_) => nat.open(config, &t, Outside::Table(0), session::HAIRPIN, now),
+            None => nat.open(config, &t, Outside::Table(0), 0, now),
         };
         if opened.is_ok() {
             found = nat.find(&parsed.key, now);

@@ -123,16 +123,6 @@ impl Mapping {
         Some((chosen.address, chosen.port, chosen.table.get()))
     }
 
-    /// Table of the inside hosts, for a packet as in [`target`](Self::target). Back ends in several
-    /// tables are chosen by the caller, who is another one once it is translated: its table may be
-    /// wrong then.
-    pub fn table_for(&self, caller: Ipv4Addr, from: u16, port: u16) -> u32 {
-        match &self.backends[..] {
-            [first, rest @ ..] if rest.iter().all(|b| b.table == first.table) => first.table.get(),
-            _ => self.target(caller, from, port).map_or(self.table.get(), |(.., table)| table),
-        }
-    }
-
     fn by_flow(&self, hash: u64) -> Option<&Backend> {
         let all: u64 = self.backends.iter().map(|b| u64::from(b.share)).sum();
         let mut point = ((hash >> 32) * all) >> 32;

@@ -96,6 +96,8 @@ pub struct StaticMapping {
     pub external_if: Option<SwIfIndex>,
     /// Whether it is an identity mapping.
     pub identity: bool,
+    /// The user's word for it; empty for none.
+    pub tag: String,
 }
 
 /// NAT44 on the main thread.

@@ -11,7 +11,7 @@ use crate::mapping::Mapping;
 use crate::owners::{Places, take_search};
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
-use crate::worker::{Fate, Nat, Refusal};
+use crate::worker::{Fate, Nat, Outside, Refusal};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Search};
@@ -495,19 +495,23 @@ impl Translator {
         let is_external = config.addresses.contains(&dst);
         let mapping = config.mappings.by_external(dst, t.dport, t.protocol);
         let hairpin = mapping.filter(|_| is_external);
-        // Answers come from the other host's table.
-        let other = hairpin.map(|m| m.table_for(t.src, t.sport, t.dport));
-        let (outside, marks) = match (self.direction, other) {
-            (_, Some(table)) => (TableId(table), session::HAIRPIN),
+        let (outside, marks) = match (self.direction, hairpin) {
+            // Answers come from the other host's table.
+            (_, Some(mapping)) => (Outside::Mapping(mapping), session::HAIRPIN),
             // Other packets leave by an outside interface, or are for the router.
             (Direction::Hairpin, _) => return Verdict::CONTINUE,
             (Direction::In2Out, _) => match self.egress(cx, config, p, dst) {
                 Egress::NotOutside => return Verdict::CONTINUE,
                 Egress::Denied => return Verdict::drop(self.outcomes.vrf_denied),
-                Egress::Outside { table, via } => (table, if via { session::VIA } else { 0 }),
+                Egress::Outside { table, via } => {
+                    (Outside::Table(table.get()), if via { session::VIA } else { 0 })
+                }
             },
             _ if !self.is_for_others(cx, config, p, parsed) => return Verdict::CONTINUE,
-            _ => (self.tables.load(cx.guard()).fib_id(p.tx_if()), 0),
+            _ => {
+                let table = self.tables.load(cx.guard()).fib_id(p.tx_if());
+                (Outside::Table(table.get()), 0)
+            }
         };
         if is_external && hairpin.is_none() {
             // It would return here without a session.
@@ -516,7 +520,7 @@ impl Translator {
         if let Some(why) = self.cannot_open(p, parsed) {
             return Verdict::drop(why);
         }
-        match nat.open(config, &t, outside.get(), marks, self.now) {
+        match nat.open(config, &t, outside, marks, self.now) {
             Ok(_) => match nat.find(&parsed.key, self.now) {
                 Some(found) => self.translate(cx, nat, p, parsed, found),
                 None => Verdict::drop(self.outcomes.tuple_in_use),

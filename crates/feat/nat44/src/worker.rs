@@ -190,6 +190,30 @@ fn session(table: &Table, flow: FlowId) -> Session {
     Session { words: *table.get(flow), rest: *table.rest(flow) }
 }
 
+/// Where the replies of a session that is opened from inside come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Outside<'a> {
+    /// A table.
+    Table(u32),
+    /// The host behind a static mapping. Of several, the translated caller selects one, and so its
+    /// table.
+    Mapping(&'a Mapping),
+}
+
+impl Outside<'_> {
+    /// The replies, in the table from which they come.
+    fn replies(&self, back: Tuple) -> Tuple {
+        let table = match self {
+            Outside::Table(table) => *table,
+            Outside::Mapping(m) => {
+                let target = m.target(back.dst, back.dport, back.sport);
+                target.map_or(m.table.get(), |(.., table)| table)
+            }
+        };
+        Tuple { table, ..back }
+    }
+}
+
 impl Nat {
     /// NAT state with room for `sessions` sessions.
     ///
@@ -306,7 +330,7 @@ impl Nat {
         Err(Refusal::Full)
     }
 
-    /// Opens a session for a packet from inside, whose replies are looked up in table `outside`.
+    /// Opens a session for a packet from inside, whose replies come from `outside`.
     ///
     /// # Errors
     /// The reason for the refusal.
@@ -314,16 +338,16 @@ impl Nat {
         &mut self,
         config: &Config,
         inside: &Tuple,
-        outside: u32,
+        outside: Outside<'_>,
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
         let Tuple { src, sport, protocol, table, .. } = *inside;
-        let back = Tuple { table: outside, ..inside.reversed() };
+        let back = inside.reversed();
         let mut own = None;
         if let Some(m) = config.mappings.of_host(src.to_bits(), sport, protocol, TableId(table)) {
             let dport = if m.is_address_only() { sport } else { m.external_port };
-            let back = with_port(Tuple { dst: m.external, ..back }, dport);
+            let back = outside.replies(with_port(Tuple { dst: m.external, ..back }, dport));
             let done = self.enter(config, inside, &back, [None; 2], marks | session::STATIC, now);
             // On a shared address another host may have that port: this one gets another.
             let shared = m.is_address_only() && config.pooled.contains(&m.external.to_bits());
@@ -333,6 +357,7 @@ impl Nat {
             own = Some(m.external.to_bits());
         }
         let Some(at) = pool::position(protocol) else {
+            let back = outside.replies(back);
             return self.open_without_ports(config, inside, &back, marks, now);
         };
         // A free port may be in use by a static mapping towards this destination.
@@ -344,7 +369,7 @@ impl Nat {
             };
             let (pool, port) = taken.ok_or(Refusal::NoPort)?;
             let dst = self.pools.address(pool);
-            let back = with_port(Tuple { dst, ..back }, port);
+            let back = outside.replies(with_port(Tuple { dst, ..back }, port));
             match self.enter(config, inside, &back, [Some(pool), None], marks, now) {
                 Err(refusal) => {
                     self.pools.give_back(pool, at, port);

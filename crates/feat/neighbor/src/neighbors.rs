@@ -266,6 +266,7 @@ pub(crate) fn init(c: &mut Control) {
     let requests = c.topic("neighbor wanted", handle_request);
     c.share(Arc::new(Topics { reports, requests }));
     c.subscribe(interface_changed);
+    interface::before_delete(c, leave);
 }
 
 fn resolver(c: &Control, ip: IpAddr) -> Result<&'static dyn Resolver, NeighborError> {
@@ -721,6 +722,25 @@ fn flush_slice(c: &mut Control, mut job: FlushJob) -> usize {
     reset_reports(c);
     (job.done)(job.gone);
     job.gone
+}
+
+/// Removes the next neighbours of an interface that is being deleted, in a slice. Returns whether
+/// some are left.
+fn leave(c: &mut Control, sw_if: SwIfIndex) -> bool {
+    let start = Instant::now();
+    loop {
+        let all = (Some(sw_if), None);
+        let n = update(c, |t, _| {
+            let (keys, _) = t.some_keys(Bound::Unbounded, FLUSHED_AT_ONCE, all, |_| true);
+            t.remove_all(&keys)
+        });
+        if n < FLUSHED_AT_ONCE {
+            return false;
+        }
+        if start.elapsed() >= FLUSH_SLICE {
+            return true;
+        }
+    }
 }
 
 /// Starts resolving a neighbour, unless it is resolved or pending.

@@ -298,7 +298,7 @@ pub(crate) fn init(c: &mut Control) {
                 follow_interfaces(c);
             }
         }
-        InterfaceEvent::Mtu(_) => {}
+        InterfaceEvent::Mtu(_) | InterfaceEvent::Tag(_) => {}
     });
 }
 

@@ -237,6 +237,21 @@ impl<'w> NodeCx<'w> {
         self.core.recycle(frame);
     }
 
+    /// Counts packets as dropped that were counted as [sent](Self::sent_frame), and that the device
+    /// of an interface gave up later.
+    pub fn count_refused(
+        &mut self,
+        sw_if: SwIfIndex,
+        (packets, bytes): (u64, u64),
+        why: ErrorCode,
+    ) {
+        self.count(why, packets);
+        let stats = &self.core.stats;
+        stats.interface(sw_if).refused(packets, bytes);
+        stats.totals.tx.set(stats.totals.tx.get().wrapping_sub(packets));
+        stats.totals.dropped.add(packets);
+    }
+
     /// Frees a frame of dropped packets; for the `drop` node.
     pub(crate) fn dropped_frame(&mut self, mut frame: Box<Frame>) {
         self.core.stats.totals.dropped.add(frame.len() as u64);

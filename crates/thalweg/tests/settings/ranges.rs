@@ -190,7 +190,6 @@ const NOT_SETTINGS: &[(&str, &str, &str)] = &[
     ("ip_route_add_del", "route.paths[0].table_id", "is for next hops without an interface"),
     ("ip_route_add_del", "route.paths[0].rpf_id", "is refused, but for none"),
     ("ip_table_add_del_v2", "create_mfib", "there are no multicast routes"),
-    ("nat44_add_del_", "tag", "is a note for the client itself"),
     ("nat44_add_del_static_mapping_v2", "pool_ip_address", "counts with match_pool only"),
 ];
 

@@ -213,6 +213,16 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ),
     ("set interface promiscuous", &["set interface promiscuous on pg0"]),
     (
+        "set interface unnumbered",
+        &[
+            "set interface unnumbered pg0 use loop3\nset interface unnumbered loop3 use pg1",
+            "set interface unnumbered pg0 use pg1\nset interface unnumbered pg0 use local0\n\
+             set interface unnumbered local0 use pg0\nset interface ip address pg0 10.0.0.1/24",
+            "set interface unnumbered pg0 use pg1\nset interface unnumbered pg1 use loop3\n\
+             set interface unnumbered del pg0",
+        ],
+    ),
+    (
         "set interface state",
         &[
             "set interface state pg0 up\nset interface state loop3 up",
@@ -266,6 +276,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         "nat44 add static mapping",
         &[
             "nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 8080 vrf 3",
+            "nat44 add static mapping tcp local 10.0.0.2 80 external 192.0.2.1 8080 tag lab",
             "nat44 add static mapping icmp local 10.0.0.2 7 external 192.0.2.1 8",
             "nat44 add static mapping local 10.0.0.2 external 192.0.2.1\n\
              nat44 add static mapping udp local 10.0.0.2 53 external pg1 53 out2in-only",
@@ -278,6 +289,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         "nat44 add identity mapping",
         &[
             "nat44 add identity mapping 10.0.0.2 icmp 7 vrf 5",
+            "nat44 add identity mapping 10.0.0.2 tcp 80 tag 'in the lab'",
             "nat44 add identity mapping 10.0.0.2 tcp 80\nnat44 add identity mapping external pg0 udp 9",
         ],
     ),
@@ -289,7 +301,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "nat44 add load-balancing static mapping protocol udp external 192.0.2.1:53 \
              local 10.0.0.2:53 probability 50 local 10.0.0.3:53 probability 50 out2in-only",
             "nat44 add load-balancing static mapping protocol tcp external 192.0.2.1:81 \
-             local 10.0.0.2:81 probability 50 local 10.0.0.3:81 probability 50 twice-nat",
+             local 10.0.0.2:81 probability 50 local 10.0.0.3:81 probability 50 twice-nat tag lab",
             "nat44 add load-balancing static mapping protocol tcp external 192.0.2.1:82 \
              local 10.0.0.2:82 probability 50 local 10.0.0.3:82 probability 50 self-twice-nat",
         ],

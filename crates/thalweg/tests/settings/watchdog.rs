@@ -5,6 +5,8 @@ use crate::setters::SETTERS;
 use std::fs;
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Execution, Progress, Script};
+use thalweg_device::{MacAddr, interface};
+use thalweg_feat_neighbor::{self as neighbor, NeighborFlags};
 
 /// Maximum time for which a command may hold the main thread at once.
 const LIMIT: Duration = Duration::from_millis(50);
@@ -126,4 +128,42 @@ fn a_large_configuration_does_not_hold_the_main_thread() {
     for line in ["show configuration", &format!("config save {}", saved.display()), &apply] {
         check(line, &|router| drop(router.run(&apply)), None);
     }
+}
+
+/// Static neighbours of an interface that is deleted.
+const NEIGHBOURS: u32 = 50_000;
+
+#[test]
+fn an_interface_with_many_neighbours_does_not_hold_the_main_thread() {
+    let _one = ONE.lock();
+    let mut shortest = Duration::MAX;
+    for _ in 0..ATTEMPTS {
+        let mut router = Router::start();
+        router.run(
+            "set ip neighbor-config ip4 limit 100000\n\
+             set ip neighbor-config ip4 interface-limit 100000\n\
+             create loopback interface instance 7\nset interface state loop7 up",
+        );
+        let c = &mut router.c;
+        let loop7 = interface::find(c, "loop7").unwrap();
+        for n in 0..NEIGHBOURS {
+            let ip = std::net::Ipv4Addr::from(0x0a00_0001 + n).into();
+            let flags = NeighborFlags { is_static: true, no_fib_entry: false };
+            neighbor::set(c, loop7, ip, MacAddr([2, 0, 0, 0, 0, 9]), flags).unwrap();
+        }
+        router.settle();
+        let (end, mut longest) = watched(&mut router, "delete loopback interface intfc loop7");
+        end.unwrap();
+        let c = &mut router.c;
+        while interface::find(c, "loop7").is_ok() {
+            longest = longest.max(held(|| c.run_once(Some(Duration::ZERO))).1);
+        }
+        assert_eq!(c.state::<neighbor::Neighbors>().borrow().len(), 0);
+        router.stop();
+        shortest = shortest.min(longest);
+        if shortest < LIMIT {
+            return;
+        }
+    }
+    panic!("held the main thread for {shortest:?}");
 }

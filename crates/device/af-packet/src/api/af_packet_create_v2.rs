@@ -1,6 +1,6 @@
 //! `af_packet_create_v2`: creates a host interface, for older clients.
 
-use crate::api_types::{AF_PACKET, chosen, config, create, size};
+use crate::api_types::{AF_PACKET, AfPacketFlags, apply, chosen, config, create, size};
 use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
@@ -23,7 +23,7 @@ pub struct AfPacketCreateV2 {
     pub rx_frames_per_block: u32,
     /// Slots per transmit block; 0 for the default.
     pub tx_frames_per_block: u32,
-    /// Unused.
+    /// As `AfPacketFlags`; 0 for the defaults.
     pub flags: u32,
     /// Number of receive queues.
     #[api(default = 1)]
@@ -49,5 +49,8 @@ fn handle(c: &mut Control, rq: AfPacketCreateV2) -> Result<AfPacketCreateV2Reply
     config.options.tx_size = size(rq.tx_frame_size);
     config.options.rx_per_block = size(rq.rx_frames_per_block);
     config.options.tx_per_block = size(rq.tx_frames_per_block);
+    if rq.flags != 0 {
+        apply(AfPacketFlags(rq.flags), &mut config.options)?;
+    }
     Ok(AfPacketCreateV2Reply { sw_if_index: create(c, config)? })
 }

@@ -1,6 +1,8 @@
 //! `af_packet_create_v3`: creates a host interface.
 
-use crate::api_types::{AF_PACKET, AfPacketFlags, AfPacketMode, chosen, config, create, size};
+use crate::api_types::{
+    AF_PACKET, AfPacketFlags, AfPacketMode, apply, chosen, config, create, size,
+};
 use crate::ring::Framing;
 use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval, Text};
@@ -56,8 +58,7 @@ fn handle(c: &mut Control, rq: AfPacketCreateV3) -> Result<AfPacketCreateV3Reply
     config.options.rx_per_block = size(rq.rx_frames_per_block);
     config.options.tx_per_block = size(rq.tx_frames_per_block);
     config.options.tx_queues = rq.num_tx_queues.max(1);
-    config.options.qdisc_bypass = rq.flags.has(AfPacketFlags::QDISC_BYPASS);
-    config.options.offload = rq.flags.has(AfPacketFlags::CKSUM_GSO);
+    apply(rq.flags, &mut config.options)?;
     config.options.framing = match rq.mode {
         AfPacketMode(0) | AfPacketMode::ETHERNET => Framing::Ethernet,
         AfPacketMode::IP => Framing::Ip,

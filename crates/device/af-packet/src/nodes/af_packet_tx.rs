@@ -77,18 +77,15 @@ fn send_gso(ring: &mut TxRing, framing: Framing, frame: &Frame, i: usize) -> usi
 }
 
 impl AfPacketTx {
-    /// Makes the kernel send, and counts the frames that it rejects.
+    /// Makes the kernel send, and counts the frames that it has rejected, now or in between.
     fn kick(&mut self, cx: &mut NodeCx<'_>) {
         let Some(ring) = &mut self.ring else { return };
-        let before = ring.stats();
         if ring.kick() {
             cx.ask_again();
         }
-        let after = ring.stats();
-        let lost = |s: &crate::ring::TxStats| s.refused + s.down + s.rejected;
-        let n = lost(&after) - lost(&before);
-        if n > 0 {
-            cx.stats().interface(self.sw_if).tx_error.add(n);
+        let lost = ring.take_lost();
+        if lost.0 > 0 {
+            cx.count_refused(self.sw_if, lost, REFUSED);
         }
     }
 }
@@ -107,7 +104,7 @@ impl Runner for AfPacketTx {
             cx.drop_frame(frame, DOWN);
             return;
         };
-        let (mut failed, mut joined) = (0, 0);
+        let (mut failed, mut joined) = ((0, 0), 0);
         let mut at = 0;
         while at < frame.len() {
             let sent = send_gso(ring, framing, &frame, at);
@@ -124,21 +121,20 @@ impl Runner for AfPacketTx {
                 done = send(ring, framing, &frame, i);
             }
             if let Err(e) = done {
-                failed += 1;
-                let p = frame.pkt(i);
-                let (packet, _) = cx.take(p);
+                failed = (failed.0 + 1, failed.1 + frame.total_len(i) as u64);
+                let (packet, _) = cx.take(frame.pkt(i));
                 cx.send(packet, Verdict::drop(reason(e)));
             }
         }
         if joined > 0 {
             cx.count(JOINED, joined);
         }
-        if failed > 0 {
-            cx.stats().interface(self.sw_if).tx_error.add(failed);
+        if failed.0 > 0 {
+            cx.stats().interface(self.sw_if).refused(failed.0, failed.1);
             frame.compact(());
         }
-        self.kick(cx);
         cx.sent_frame(frame);
+        self.kick(cx);
     }
 
     fn again(&mut self, cx: &mut NodeCx<'_>) {

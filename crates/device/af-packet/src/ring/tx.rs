@@ -141,6 +141,8 @@ pub struct TxRing {
     unsent: usize,
     /// When to try a GSO packet again, after the device has refused one.
     pause: Pause,
+    /// Frames and bytes accepted and then lost, until they are taken.
+    lost: (u64, u64),
     /// Buffer for a large frame with too many pieces.
     whole: Vec<u8>,
     stats: TxStats,
@@ -166,6 +168,7 @@ impl TxRing {
             tail: Cursor::new(base),
             unsent: 0,
             pause: Pause::default(),
+            lost: (0, 0),
             whole: Vec::with_capacity(LARGEST),
             stats: TxStats::default(),
         })
@@ -179,6 +182,13 @@ impl TxRing {
     /// Counters of this ring.
     pub fn stats(&self) -> TxStats {
         self.stats
+    }
+
+    /// Takes the numbers of frames, and of their bytes, that were accepted and that the device did
+    /// not take.
+    #[inline]
+    pub fn take_lost(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.lost)
     }
 
     /// Slots not yet taken by the kernel. While the device is down, dropped frames are among them.
@@ -348,6 +358,7 @@ impl TxRing {
             self.stats.frames -= share;
             self.stats.bytes -= missing;
             self.stats.rejected += share;
+            self.lost = (self.lost.0 + share, self.lost.1 + missing);
         }
     }
 
@@ -355,13 +366,18 @@ impl TxRing {
     /// before.
     fn void(&mut self, count: usize) -> u64 {
         let mut cursor = self.tail;
-        let mut voided = 0;
+        let (mut voided, mut bytes) = (0, 0);
         for _ in 0..count.min(self.unsent) {
             // The kernel reads slots only during a send call.
             let len = self.socket.region.word(cursor.at + self.len_at);
-            voided += u64::from(len.swap(VOID, Ordering::Relaxed) != VOID);
+            let len = len.swap(VOID, Ordering::Relaxed);
+            if len != VOID {
+                voided += 1;
+                bytes += u64::from(len) - self.prefix as u64;
+            }
             cursor.advance(&self.ring);
         }
+        self.lost = (self.lost.0 + voided, self.lost.1 + bytes);
         voided
     }
 

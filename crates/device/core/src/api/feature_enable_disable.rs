@@ -6,7 +6,7 @@ use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_graph::Control;
 
 /// Enables or disables a feature. Calls are counted: it stays enabled until disabled as often. What
-/// a feature's own commands have enabled is not affected.
+/// a feature's own commands have enabled is not affected. No document has what this enables.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
 pub struct FeatureEnableDisable {

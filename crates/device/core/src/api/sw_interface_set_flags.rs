@@ -12,7 +12,7 @@ use thalweg_graph::Control;
 pub struct SwInterfaceSetFlags {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// New state; only the administrative flag is used.
+    /// New state: the administrative flag. That of the link is the device's, and changes nothing.
     pub flags: IfStatusFlags,
 }
 
@@ -21,6 +21,9 @@ pub static SERVICE: Call<Control, SwInterfaceSetFlags, SwInterfaceSetFlagsReply>
     Call::new(&INTERFACE, handle);
 
 fn handle(c: &mut Control, rq: SwInterfaceSetFlags) -> Result<SwInterfaceSetFlagsReply, Retval> {
+    if rq.flags.is_beyond(&[IfStatusFlags::ADMIN_UP, IfStatusFlags::LINK_UP]) {
+        return Err(Retval::INVALID_VALUE.because("unknown flags"));
+    }
     interface::set_admin(c, SwIfIndex(rq.sw_if_index.0), rq.flags.has(IfStatusFlags::ADMIN_UP))?;
     Ok(SwInterfaceSetFlagsReply)
 }

@@ -360,7 +360,9 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
         let text = "a tag is one word without quotes, braces, `|', `#' and backslashes";
         return Err(DeviceError::Failed(text.into()));
     }
-    change(c, sw_if, |v| v.tag = tag.to_owned())
+    change(c, sw_if, |v| v.tag = tag.to_owned())?;
+    c.publish(InterfaceEvent::Tag(sw_if));
+    Ok(())
 }
 
 /// Sets what becomes of the frames that an interface receives, from the workers' next loop on.

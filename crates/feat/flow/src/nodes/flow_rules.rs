@@ -27,7 +27,7 @@ use crate::expiry::{CHUNK, ExpiryBudget, STEPS};
 use crate::fragments::{Fragments, Part};
 use crate::megaflow::{First, Known, MegaflowCache};
 use crate::outputs::Outputs;
-use crate::rewrite::{self, End};
+use crate::rewrite;
 use crate::rule::Ct;
 use crate::rule::classifier::Cache;
 use crate::rule::key::{self, WORDS, Words};
@@ -67,7 +67,7 @@ pub static NODE: NodeDecl = NodeDecl {
 pub(crate) type Order = Box<dyn FnOnce(&mut Engine) + Send>;
 
 /// Maximum number of look-ups per packet, in all tables.
-const MAX_LOOKUPS: usize = 64;
+pub(crate) const MAX_LOOKUPS: usize = 64;
 
 struct FlowRules {
     snapshot: Arc<Snapshot<Published>>,
@@ -336,11 +336,11 @@ impl Engine {
         match step {
             Step::SetSource(mac) => {
                 out.change(cx, |data| data.get_mut(6..12).map(|b| b.copy_from_slice(mac)));
-                key::DL_SRC.set(words, mac_bits(mac));
+                key::DL_SRC.set(words, key::mac_bits(mac));
             }
             Step::SetDestination(mac) => {
                 out.change(cx, |data| data.get_mut(..6).map(|b| b.copy_from_slice(mac)));
-                key::DL_DST.set(words, mac_bits(mac));
+                key::DL_DST.set(words, key::mac_bits(mac));
             }
             Step::SetTos(tos) => {
                 let is_set = out.change(cx, |data| crate::outputs::set_tos(data, *tos, 0xfc));
@@ -367,7 +367,7 @@ impl Engine {
             Step::Set(source, end) => {
                 let partial = out.is_partial();
                 out.change(cx, |data| rewrite::set(data, *source, *end, partial));
-                set_end(words, *source, *end);
+                rewrite::note_end(words, *source, *end);
                 self.rewritten = true;
             }
             Step::Tag(tag) => {
@@ -467,6 +467,11 @@ impl Engine {
             tracker.look_up(&mut self.single);
             (&mut self.single, 0)
         };
+        debug_assert!(
+            self.tracked.is_some() || self.part != Part::Whole || self.place.is_of(batch, at),
+            "{:?} is tracked elsewhere",
+            batch.tuple(at)
+        );
         let mut tracked = match self.tracked {
             Some((zone, tracked)) if zone == ct.zone => tracked,
             _ => tracker.track(batch, at, self.now),
@@ -582,7 +587,7 @@ impl Engine {
             let row = i as u8;
             (walk.i, walk.bytes) = (i, frame.total_len(row) as u64);
             let owner = match walk.set.tracks {
-                true => self.owner(hand_off, i, frame.data(row)),
+                true => self.owner(hand_off, walk.set, i, frame.data(row)),
                 false => None,
             };
             let matches = match are_compared {
@@ -656,19 +661,6 @@ impl Engine {
     }
 }
 
-fn set_end(words: &mut Words, source: bool, end: End) {
-    match (end, source) {
-        (End::Address(to), true) => key::NW_SRC.set(words, to.into()),
-        (End::Address(to), false) => key::NW_DST.set(words, to.into()),
-        (End::Port(to), true) => key::TP_SRC.set(words, to.into()),
-        (End::Port(to), false) => key::TP_DST.set(words, to.into()),
-    }
-}
-
-fn mac_bits(mac: &[u8; 6]) -> u64 {
-    mac.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-}
-
 impl FlowRules {
     /// Takes the tracker while the node runs.
     #[inline]
@@ -703,7 +695,7 @@ impl Node for FlowRules {
             return engine.with_fragments(cx, &walk, &self.hand_off, p);
         }
         if set.tracks
-            && let Some(owner) = engine.owner(&self.hand_off, i, p.data())
+            && let Some(owner) = engine.owner(&self.hand_off, set, i, p.data())
         {
             return self.hand_off.to(owner);
         }

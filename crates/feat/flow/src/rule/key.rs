@@ -100,6 +100,11 @@ impl Place {
     }
 }
 
+/// The value of a MAC address in its field.
+pub(crate) fn mac_bits(mac: &[u8; 6]) -> u64 {
+    mac.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
 /// Sets the tracking fields.
 #[inline]
 pub(crate) fn set_tracked(words: &mut Words, state: State, zone: u16, mark: u32, label: u128) {

@@ -111,6 +111,15 @@ impl Rule {
         Ok(rule)
     }
 
+    /// The names or numbers of interfaces in it.
+    pub(crate) fn interfaces(&self) -> impl Iterator<Item = &str> {
+        let actions = self.actions.iter().filter_map(|action| match action {
+            Action::Output(name) | Action::Resubmit(Some(name), _) => Some(name.as_str()),
+            _ => None,
+        });
+        self.matches.in_port.as_deref().into_iter().chain(actions)
+    }
+
     /// Parses a match without actions.
     ///
     /// # Errors

@@ -220,3 +220,40 @@ fn copies_without_buffers_are_counted() {
     assert_eq!(seen + missing, 32 * 5, "{errors}");
     lab.close();
 }
+
+/// Rules name an interface by its tag while it has it; interfaces that no rule names compile
+/// nothing.
+#[test]
+fn rules_follow_what_interfaces_are_called() {
+    let mut lab = Lab::new(1, 2048);
+    assert!(lab.cli("create loopback interface").starts_with("loop0"));
+    lab.ok("set interface tag port0 wan
+         flow add 7 priority=2,in_port=wan,actions=normal
+         flow add 7 priority=2,in_port=loop0,actions=drop
+         flow add 7 priority=1,in_port=1,udp,actions=drop
+         flow add 8 actions=normal
+         set interface flow port0 7
+         set interface flow port1 8");
+    let frame = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER).udp(1, 2).build();
+    let passes = |lab: &mut Lab| lab.pass(0, std::slice::from_ref(&frame)).len() == 1;
+    assert!(passes(&mut lab));
+    lab.ok("set interface tag port0 lan");
+    assert!(!passes(&mut lab));
+    lab.ok("set interface tag port0 wan");
+    assert!(passes(&mut lab));
+    // Two of that name.
+    lab.ok("set interface tag port1 wan");
+    assert!(!passes(&mut lab));
+    lab.ok("set interface tag port1 dmz");
+    assert!(passes(&mut lab));
+    let before = thalweg_feat_flow::compilations(&lab.c);
+    for _ in 0..30 {
+        assert!(lab.cli("create loopback interface").starts_with("loop"));
+    }
+    assert_eq!(thalweg_feat_flow::compilations(&lab.c), before);
+    lab.ok("delete loopback interface intfc loop0");
+    assert!(lab.cli("create loopback interface").starts_with("loop0"));
+    assert_eq!(thalweg_feat_flow::compilations(&lab.c), before + 2);
+    assert!(passes(&mut lab));
+    lab.close();
+}

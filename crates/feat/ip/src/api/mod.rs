@@ -25,6 +25,7 @@ pub mod sw_interface_address_replace_begin;
 pub mod sw_interface_address_replace_end;
 pub mod sw_interface_get_table;
 pub mod sw_interface_set_table;
+pub mod sw_interface_set_unnumbered;
 pub mod want_ping_finished_events;
 
 /// Every API message, in the order of the files' names.
@@ -51,5 +52,6 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &sw_interface_address_replace_end::SERVICE,
     &sw_interface_get_table::SERVICE,
     &sw_interface_set_table::SERVICE,
+    &sw_interface_set_unnumbered::SERVICE,
     &want_ping_finished_events::SERVICE,
 ];

@@ -8,6 +8,7 @@ pub mod ip_table;
 pub mod ping;
 pub mod set_interface_ip_address;
 pub mod set_interface_ip_table;
+pub mod set_interface_unnumbered;
 pub mod show_ip_fib;
 pub mod show_ip_table;
 
@@ -18,6 +19,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &ping::COMMAND,
     &set_interface_ip_address::COMMAND,
     &set_interface_ip_table::COMMAND,
+    &set_interface_unnumbered::COMMAND,
     &show_ip_fib::COMMAND,
     &show_ip_table::COMMAND,
 ];

@@ -14,6 +14,7 @@ mod paths;
 mod punts;
 mod random;
 mod routes;
+mod unnumbered;
 
 /// Further features of the lab.
 const MORE: &[&thalweg_engine::Feature] =

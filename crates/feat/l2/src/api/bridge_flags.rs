@@ -29,6 +29,10 @@ pub struct BridgeFlagsReply {
 pub static SERVICE: Call<Control, BridgeFlags, BridgeFlagsReply> = Call::new(&L2, handle);
 
 fn handle(c: &mut Control, rq: BridgeFlags) -> Result<BridgeFlagsReply, Retval> {
+    use BdFlags as F;
+    if rq.flags.is_beyond(&[F::LEARN, F::FWD, F::FLOOD, F::UU_FLOOD, F::ARP_TERM, F::ARP_UFWD]) {
+        return Err(Retval::INVALID_VALUE.because("unknown flags"));
+    }
     let arp = rq.flags.has(BdFlags::ARP_TERM) || rq.flags.has(BdFlags::ARP_UFWD);
     if arp && rq.is_set {
         return Err(L2Error::NotYet("ARP termination").into());

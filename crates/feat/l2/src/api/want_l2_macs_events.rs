@@ -5,14 +5,18 @@ use crate::api_types::{L2MacsEvent, want};
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
 
+/// Defaults of the message's fields.
+const LEARN_LIMIT: u32 = 1000;
+const SCAN_DELAY: u8 = 10;
+
 /// Subscribes to events, or unsubscribes.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct WantL2MacsEvents {
-    /// Learn limit; ignored.
+    /// Learn limit: 0 or the default, as bridge domains have limits of their own.
     #[api(default = 1000)]
     pub learn_limit: u32,
-    /// Scan interval in hundredths of a second; ignored, see `l2fib_set_scan_delay`.
+    /// Scan interval in hundredths of a second: 0 or the default, see `l2fib_set_scan_delay`.
     #[api(default = 10)]
     pub scan_delay: u8,
     /// Maximum number of MAC addresses in an event, in tens.
@@ -34,6 +38,14 @@ fn handle(
     caller: &Caller,
     rq: WantL2MacsEvents,
 ) -> Result<WantL2MacsEventsReply, Retval> {
+    if rq.enable_disable && !matches!(rq.learn_limit, 0 | LEARN_LIMIT) {
+        let text = "learn_limit must be 0 or 1000; bridge_domain_set_learn_limit sets limits";
+        return Err(Retval::INVALID_VALUE.because(text));
+    }
+    if rq.enable_disable && !matches!(rq.scan_delay, 0 | SCAN_DELAY) {
+        let text = "scan_delay must be 0 or 10; l2fib_set_scan_delay sets it";
+        return Err(Retval::INVALID_VALUE.because(text));
+    }
     want(c, caller, rq.enable_disable, rq.pid, rq.max_macs_in_event)?;
     Ok(WantL2MacsEventsReply)
 }

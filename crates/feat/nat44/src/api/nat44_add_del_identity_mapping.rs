@@ -23,7 +23,7 @@ pub struct Nat44AddDelIdentityMapping {
     pub sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Accepted and ignored.
+    /// The user's word for it.
     pub tag: Text<64>,
 }
 
@@ -36,7 +36,8 @@ fn handle(
     rq: Nat44AddDelIdentityMapping,
 ) -> Result<Nat44AddDelIdentityMappingReply, Retval> {
     let keeps = (rq.ip_address.0.into(), rq.port);
-    let mut m = mapping(c, rq.flags, keeps, keeps, rq.sw_if_index, rq.protocol, rq.vrf_id)?;
+    let which = (rq.protocol, rq.vrf_id);
+    let mut m = mapping(c, rq.flags, keeps, keeps, rq.sw_if_index, which, &rq.tag)?;
     m.identity = true;
     if !rq.is_add {
         // Which one goes, addresses and ports say.

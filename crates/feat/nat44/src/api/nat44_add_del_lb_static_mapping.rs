@@ -22,7 +22,7 @@ pub struct Nat44AddDelLbStaticMapping {
     pub protocol: u8,
     /// Minimum time in seconds that a client stays with its back end.
     pub affinity: u32,
-    /// Accepted and ignored.
+    /// The user's word for it.
     pub tag: Text<64>,
     /// Back ends.
     #[api(count = "local_num: u32")]
@@ -39,7 +39,8 @@ fn handle(
 ) -> Result<Nat44AddDelLbStaticMappingReply, Retval> {
     let external = (rq.external_addr.0.into(), rq.external_port);
     let none = (std::net::Ipv4Addr::UNSPECIFIED, 0);
-    let mut m = mapping(c, rq.flags, none, external, InterfaceIndex::NONE, rq.protocol, 0)?;
+    let any = InterfaceIndex::NONE;
+    let mut m = mapping(c, rq.flags, none, external, any, (rq.protocol, 0), &rq.tag)?;
     m.mapping.backends = rq.locals.iter().map(Nat44LbAddrPort::backend).collect();
     m.mapping.affinity = rq.affinity;
     if rq.is_add && (rq.locals.is_empty() || m.mapping.is_address_only()) {

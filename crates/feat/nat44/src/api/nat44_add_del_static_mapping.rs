@@ -27,7 +27,7 @@ pub struct Nat44AddDelStaticMapping {
     pub external_sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Accepted and ignored.
+    /// The user's word for it.
     pub tag: Text<64>,
 }
 
@@ -45,8 +45,8 @@ fn handle(
         (rq.local_ip_address.0.into(), rq.local_port),
         (rq.external_ip_address.0.into(), rq.external_port),
         rq.external_sw_if_index,
-        rq.protocol,
-        rq.vrf_id,
+        (rq.protocol, rq.vrf_id),
+        &rq.tag,
     )?;
     add_del(c, m, rq.is_add)?;
     Ok(Nat44AddDelStaticMappingReply)

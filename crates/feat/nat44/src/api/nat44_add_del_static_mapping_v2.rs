@@ -31,7 +31,7 @@ pub struct Nat44AddDelStaticMappingV2 {
     pub external_sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Accepted and ignored.
+    /// The user's word for it.
     pub tag: Text<64>,
 }
 
@@ -49,8 +49,8 @@ fn handle(
         (rq.local_ip_address.0.into(), rq.local_port),
         (rq.external_ip_address.0.into(), rq.external_port),
         rq.external_sw_if_index,
-        rq.protocol,
-        rq.vrf_id,
+        (rq.protocol, rq.vrf_id),
+        &rq.tag,
     )?;
     m.mapping.exact = rq.match_pool.then(|| rq.pool_ip_address.0.into());
     add_del(c, m, rq.is_add)?;

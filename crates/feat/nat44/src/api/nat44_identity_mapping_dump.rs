@@ -27,7 +27,7 @@ pub struct Nat44IdentityMappingDetails {
     pub sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Accepted and ignored.
+    /// The user's word for it.
     pub tag: Text<64>,
 }
 
@@ -49,7 +49,7 @@ fn handle(
             port: m.external_port,
             sw_if_index: s.external_if.map_or(InterfaceIndex::NONE, |i| InterfaceIndex(i.0)),
             vrf_id: m.table.get(),
-            tag: Text::default(),
+            tag: s.tag.as_str().into(),
         });
     }
 }

@@ -25,7 +25,7 @@ pub struct Nat44LbStaticMappingDetails {
     pub flags: NatConfigFlags,
     /// Minimum time in seconds that a client stays with its back end.
     pub affinity: u32,
-    /// Accepted and ignored.
+    /// The user's word for it.
     pub tag: Text<64>,
     /// Back ends.
     #[api(count = "local_num: u32")]
@@ -51,7 +51,7 @@ fn handle(
             protocol: m.protocol,
             flags: mapping_flags(m),
             affinity: m.affinity,
-            tag: Text::default(),
+            tag: s.tag.as_str().into(),
             locals: m.backends.iter().map(Nat44LbAddrPort::of).collect(),
         });
     }

@@ -31,7 +31,7 @@ pub struct Nat44StaticMappingDetails {
     pub external_sw_if_index: InterfaceIndex,
     /// Routing table; all ones for none.
     pub vrf_id: u32,
-    /// Accepted and ignored.
+    /// The user's word for it.
     pub tag: Text<64>,
 }
 
@@ -59,7 +59,7 @@ fn handle(
                 .external_if
                 .map_or(InterfaceIndex::NONE, |i| InterfaceIndex(i.0)),
             vrf_id: m.table.get(),
-            tag: Text::default(),
+            tag: s.tag.as_str().into(),
         });
     }
 }

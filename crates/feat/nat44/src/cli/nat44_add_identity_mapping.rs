@@ -18,7 +18,8 @@ impl Command<Control> for Nat44AddIdentityMapping {
     }
 
     fn usage(&self) -> &'static str {
-        "{<address> | external <interface>} [tcp|udp|icmp <port>] [vrf <table>] [del]"
+        "{<address> | external <interface>} [tcp|udp|icmp <port>] [vrf <table>]\n    \
+         [tag <text>] [del]"
     }
 
     fn help(&self) -> &'static str {
@@ -50,8 +51,12 @@ impl Command<Control> for Nat44AddIdentityMapping {
             affinity: 0,
             exact: None,
         };
-        finish(c, StaticMapping { mapping, external_if, identity: true }, options.add)
-            .map_err(failed)?;
+        finish(
+            c,
+            StaticMapping { mapping, external_if, identity: true, tag: options.tag },
+            options.add,
+        )
+        .map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

@@ -40,7 +40,8 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
     fn usage(&self) -> &'static str {
         "protocol tcp|udp external <address>:<port>\n    \
          {local <address>:<port> [vrf <table>] [probability <share>]} ...\n    \
-         [twice-nat | self-twice-nat] [out2in-only] [affinity <seconds>] [del]"
+         [twice-nat | self-twice-nat] [out2in-only] [affinity <seconds>]\n    \
+         [tag <text>] [del]"
     }
 
     fn help(&self) -> &'static str {
@@ -74,7 +75,7 @@ impl Command<Control> for Nat44AddLoadBalancingStaticMapping {
             affinity: options.affinity,
             exact: None,
         };
-        let m = StaticMapping { mapping, external_if: None, identity: false };
+        let m = StaticMapping { mapping, external_if: None, identity: false, tag: options.tag };
         finish(c, m, options.add).map_err(failed)?;
         Ok(Outcome::Done)
     }

@@ -20,7 +20,7 @@ impl Command<Control> for Nat44AddStaticMapping {
     fn usage(&self) -> &'static str {
         "[tcp|udp|icmp] local <address> [<port>] external {<address> | <interface>} [<port>]\n    \
          [vrf <table>] [twice-nat | self-twice-nat] [out2in-only]\n    \
-         [exact <pool-address>] [del]"
+         [exact <pool-address>] [tag <text>] [del]"
     }
 
     fn help(&self) -> &'static str {
@@ -65,7 +65,7 @@ impl Command<Control> for Nat44AddStaticMapping {
         if ip == 0 && options.twice != TwiceNat::Never {
             return Err(CliError::failed("twice-nat requires a protocol and ports"));
         }
-        let m = StaticMapping { mapping, external_if, identity: false };
+        let m = StaticMapping { mapping, external_if, identity: false, tag: options.tag };
         finish(c, m, options.add).map_err(failed)?;
         Ok(Outcome::Done)
     }

@@ -57,6 +57,7 @@ fn check(new: &StaticMapping) -> Result<(), NatError> {
         let text = format!("the affinity must be up to {MAX_AFFINITY} s, not {}", m.affinity);
         return invalid(text);
     }
+    check_tag(&new.tag)?;
     let has_local = m.backends.is_empty() && !new.identity;
     if has_ports && (m.external_port == 0 || has_local && m.local_port == 0) {
         return invalid("ports must be between 1 and 65535, not 0".into());
@@ -65,6 +66,18 @@ fn check(new: &StaticMapping) -> Result<(), NatError> {
         return invalid("load balancing requires TCP or UDP and a port".into());
     }
     m.backends.iter().try_for_each(check_backend)
+}
+
+/// Checks that a command line and a document can say a tag.
+fn check_tag(tag: &str) -> Result<(), NatError> {
+    let odd = |c: char| c.is_control() || ['\'', '"'].contains(&c);
+    match tag.len() < 64 && !tag.contains(odd) {
+        true => Ok(()),
+        false => {
+            let text = "a tag has up to 63 bytes, without quotes and control characters";
+            Err(NatError::Invalid(text.into()))
+        }
+    }
 }
 
 fn check_backend(b: &Backend) -> Result<(), NatError> {

@@ -218,3 +218,60 @@ fn inside_hosts_of_different_tables_meet_by_external_address() {
         n.close();
     }
 }
+
+/// The back ends of a load balance are in tables 8 and 9, and their callers in table 7.
+#[test]
+fn back_ends_in_several_tables_are_called_by_external_address() {
+    for (workers, affinity) in [(1, ""), (2, ""), (2, " affinity 60")] {
+        let mut n = nat(workers);
+        n.lab.ok("nat44 plugin disable\n\
+             ip route del 198.51.100.0/24 via 10.0.1.2 test1\n\
+             set interface ip address del test1 all\n\
+             set interface ip address del test2 all\n\
+             ip table add 8\n\
+             ip table add 9\n\
+             set interface ip table test1 9\n\
+             set interface ip table test2 8\n\
+             set interface ip address test1 10.0.1.1/24\n\
+             set interface ip address test2 10.0.2.1/24\n\
+             nat44 plugin enable sessions 1000\n\
+             nat44 add address 192.0.2.1\n\
+             nat44 add address 192.0.2.2\n\
+             set interface nat44 in test0\n\
+             set interface nat44 in test1\n\
+             set interface nat44 in test2");
+        n.lab.ok(&format!(
+            "nat44 add load-balancing static mapping protocol tcp external 192.0.2.1:80 \
+             local 10.0.1.2:8080 vrf 9 probability 50 local 10.0.2.2:8080 vrf 8 probability 50\
+             {affinity}"
+        ));
+        for port in [1, 2] {
+            let mac = host_mac(port, 2).0.map(|b| format!("{b:02x}")).join(":");
+            n.lab.ok(&format!("set ip neighbor test{port} 10.0.{port}.2 {mac} static"));
+        }
+        n.lab.c.sync();
+        let mut called = [0; 3];
+        for sport in 5000..5040 {
+            let sent = n.pass(0, tcp((HOST.0, sport), (SHARED, 80), SYN));
+            let [call] = &sent[..] else { panic!("{workers}: {sent:?}") };
+            let (port, caller) = (call.port, (call.src(), call.ports().0));
+            called[usize::from(port)] += 1;
+            let server = (ip(port, 2), 8080);
+            assert_eq!((call.dst(), call.ports().1), server);
+            for flags in [SYN | ACK, ACK] {
+                let answer = n.one(port, 0, tcp(server, caller, flags));
+                assert_eq!((answer.src(), answer.dst()), (SHARED, HOST.0));
+                assert_eq!(answer.ports(), (80, sport));
+                let more = n.one(0, port, tcp((HOST.0, sport), (SHARED, 80), ACK));
+                assert_eq!(
+                    (more.src(), more.dst(), more.ports().0),
+                    (caller.0, server.0, caller.1)
+                );
+            }
+        }
+        // With an affinity, by the two addresses of the callers.
+        assert!(called[1] + called[2] == 40, "{called:?}");
+        assert!(!affinity.is_empty() || called[1].min(called[2]) > 5, "{called:?}");
+        n.close();
+    }
+}
