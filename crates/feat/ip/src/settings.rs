@@ -340,7 +340,7 @@ fn unnumbered(doc: &Doc<'_>, i: &Interface<'_>, out: &mut Draft) {
     let set = format!("set interface unnumbered {} use {lender}", i.name);
     let item = Item::new(rank::ADDRESS, format!("unnumbered {}", i.name), found.path, set)
         .unset(format!("set interface unnumbered del {}", i.name));
-    out.add(item.needs(interface_key(i.name)).needs(interface_key(lender)));
+    out.add(item.needs(interface_key(&i.name)).needs(interface_key(lender)));
 }
 
 /// A connected subnet.
