@@ -9,7 +9,7 @@ use thalweg_cli::{CliError, CommandTree};
 use thalweg_config::declare::{Catalog, Document, Part, Problem, Problems};
 use thalweg_device::interface::InterfaceEvent;
 use thalweg_files::FileError;
-use thalweg_graph::Control;
+use thalweg_graph::{Control, clock};
 use thalweg_graph::control::TimerId;
 
 /// Why a configuration request failed.
@@ -239,7 +239,7 @@ pub(crate) fn arm(c: &mut Control, back: Loaded, after: Duration) {
         None => back,
     };
     let timer = c.after(after, revert);
-    let until = Instant::now() + after;
+    let until = clock::now() + after;
     c.state::<Manager>().borrow_mut().pending = Some(Pending { timer, until, back });
 }
 
