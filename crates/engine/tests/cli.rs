@@ -139,7 +139,7 @@ fn traces_are_asked_for_shown_and_cleared() {
     let wrong = s.error("trace add error-drop 10");
     assert!(wrong.contains("expected an input node (test-input), or one where"), "{wrong}");
     assert!(s.error("trace add test-input 0").contains("a number from 1 to 16384"));
-    assert!(s.error("trace add test-input 10 more").contains("expected one of"));
+    assert!(s.error("trace add test-input 10 more").contains("bad option `more'"));
     assert!(s.error("trace add test-input 10 filter").contains("no filter: `classify filter trace"));
     s.ok("trace add test-input 3");
     traffic(&mut s);
@@ -249,6 +249,26 @@ fn packets_that_the_router_makes_are_traced() {
 }
 
 #[test]
+fn nodes_are_described() {
+    let mut s = Shell::new(1);
+    traffic(&mut s);
+    let text = s.ok("show node test-split");
+    assert!(text.starts_with("node test-split, type internal, state active, index "), "{text}");
+    assert!(text.contains("vectors 50, ") && text.contains("  next nodes: "), "{text}");
+    assert!(text.contains("        10 the packet asked for it (error)\n"), "{text}");
+    let node = s.json("show node test-split");
+    let by_index = format!("show graph node {} want_arcs", node["index"]);
+    let rows = s.json(&by_index);
+    assert_eq!((&rows[0]["name"], &rows[0]["next"]), (&node["name"], &node["next"]));
+    assert!(s.ok(&by_index).contains(" -> "));
+    let inputs = s.json("show graph input");
+    assert_eq!((inputs.as_array().unwrap().len(), &inputs[0]["name"]), (1, &"test-input".into()));
+    assert!(s.json("show graph").as_array().unwrap().len() > 5);
+    assert!(s.error("show node nothing").contains("`show graph' lists them"));
+    assert!(s.error("show graph loud").contains("bad property"));
+}
+
+#[test]
 fn lines_are_logged_and_forgotten() {
     let mut s = Shell::new(1);
     for level in ["emerg", "err", "warn", "notice", "debug"] {
@@ -321,7 +341,7 @@ fn every_show_command_has_json_and_refuses_unknown_words() {
         let path = command.path();
         assert!(!command.help().is_empty());
         let bare = path.starts_with("show ") || path.starts_with("clear ");
-        if bare && path != "show trace path" {
+        if bare && !["show trace path", "show node"].contains(&path) {
             let v = s.json(path);
             assert!(v.is_object() || v.is_array(), "{path}: {v}");
             assert!(s.error(&format!("{path} no such words")).contains("no"), "{path}");

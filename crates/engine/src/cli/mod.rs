@@ -19,9 +19,11 @@ pub mod show_clock;
 pub mod show_cpu;
 pub mod show_errors;
 pub mod show_features;
+pub mod show_graph;
 pub mod show_handoff;
 pub mod show_logging;
 pub mod show_memory;
+pub mod show_node;
 pub mod show_packet_accounting;
 pub mod show_plugins;
 pub mod show_punt_reasons;
@@ -37,6 +39,7 @@ pub mod show_trace_timestamp_format;
 pub mod show_unix_files;
 pub mod show_version;
 pub mod show_vlib_graph;
+pub mod show_vlib_graphviz;
 pub mod test_log;
 pub mod trace_add;
 pub mod trace_filter;
@@ -59,9 +62,11 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &show_cpu::COMMAND,
     &show_errors::COMMAND,
     &show_features::COMMAND,
+    &show_graph::COMMAND,
     &show_handoff::COMMAND,
     &show_logging::COMMAND,
     &show_memory::COMMAND,
+    &show_node::COMMAND,
     &show_packet_accounting::COMMAND,
     &show_plugins::COMMAND,
     &show_punt_reasons::COMMAND,
@@ -77,6 +82,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &show_unix_files::COMMAND,
     &show_version::COMMAND,
     &show_vlib_graph::COMMAND,
+    &show_vlib_graphviz::COMMAND,
     &test_log::COMMAND,
     &trace_add::COMMAND,
     &trace_filter::COMMAND,
