@@ -4,6 +4,7 @@
 //! * [`features`]: the features of the router, one line each;
 //! * [`api`]: `thalweg api json`, and the API messages about the command line;
 //! * [`metrics`]: counters over HTTP;
+//! * [`vpp`]: diagnostics by VPP's words;
 //! * [`run`]: `thalweg run`, the router;
 //! * [`configuration`]: `thalweg config`, which checks documents and asks a running router;
 //! * [`sflow`]: `thalweg sflow decode`;
@@ -23,6 +24,7 @@ pub mod metrics;
 pub mod paths;
 pub mod run;
 pub mod sflow;
+pub mod vpp;
 
 use std::process::ExitCode;
 

@@ -16,6 +16,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         &[
             "create packet-generator interface pg5",
             "create packet-generator interface pg6 mode ip4",
+            "create packet-generator interface pg7 hw-addr 02:00:00:00:07:07",
         ],
     ),
     (

@@ -1,0 +1,144 @@
+//! `docs/vpp-differences.md` is right: each word that it calls the same parses and succeeds, each
+//! that has nothing to show says so in one line and succeeds, and none is missing.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use thalweg::vpp::WORDS;
+use thalweg_device::testing::Lab;
+
+const PAGE: &str = include_str!("../../../docs/vpp-differences.md");
+
+/// What the words of the page work on.
+const PRELUDE: &str = "
+    set interface ip address test0 10.0.0.1/24
+    set interface ip address test1 203.0.113.1/24
+    create bridge-domain 10
+    set interface l2 bridge test2 10
+    nat44 plugin enable
+    set interface nat44 in test0 out test1
+    nat44 add address 203.0.113.9
+    set ip neighbor test0 10.0.0.2 02:00:00:00:00:02 static
+    ip route add 10.9.0.0/16 via 10.0.0.2 via 10.0.0.3
+    ip route add 10.8.0.0/16 via 10.0.0.2
+    create packet-generator interface pg0";
+
+/// Rows of a section's table: the commands in the first column, and the other columns.
+fn rows(section: &str) -> Vec<(Vec<&str>, Vec<&str>)> {
+    let heading = format!("\n## {section}\n");
+    let (_, rest) = PAGE.split_once(heading.as_str()).expect("the section");
+    let text = rest.split("\n## ").next().unwrap_or_default();
+    let lines = text.lines().filter(|l| l.starts_with("| `"));
+    let row = |line: &'static str| {
+        // A bar within a span of code is written as `\|`.
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let spans = cells[0].split('`').skip(1).step_by(2).collect();
+        (spans, cells[1..].to_vec())
+    };
+    lines.map(row).collect()
+}
+
+fn lab() -> Lab {
+    let mut lab = Lab::new(thalweg::features::FEATURES, 1, 2048, 3);
+    lab.ok(PRELUDE);
+    lab
+}
+
+/// Runs a command; its output, and whether it succeeded.
+fn run(lab: &mut Lab, line: &str) -> (String, bool) {
+    let text = lab.run(line, None, |_| {});
+    let head = text.split(": ").next().unwrap_or_default();
+    let failed = text.contains(": ") && !head.is_empty() && line.starts_with(head);
+    (text, !failed)
+}
+
+#[test]
+fn words_that_are_the_same_succeed() {
+    let (mut lab, mut n) = (lab(), 0);
+    for (words, _) in rows("Same") {
+        for word in words {
+            let (text, done) = run(&mut lab, word);
+            assert!(done, "{word}\n{text}");
+            n += 1;
+        }
+    }
+    assert!(n > 80, "{n} words");
+    lab.c.shut_down();
+}
+
+#[test]
+fn words_that_differ_are_commands() {
+    let (mut lab, mut n) = (lab(), 0);
+    for (words, cells) in rows("Different") {
+        assert!(cells.first().is_some_and(|how| how.len() > 10), "{words:?} says how");
+        for word in words {
+            let (text, _) = run(&mut lab, word);
+            let wrong = ["unknown input", "ambiguous input", "unexpected ", "expected "];
+            assert!(!wrong.iter().any(|w| text.contains(w)), "{word}\n{text}");
+            n += 1;
+        }
+    }
+    assert!(n > 10, "{n} words");
+    lab.c.shut_down();
+}
+
+#[test]
+fn words_without_figures_say_why_in_one_line() {
+    let mut lab = lab();
+    let mut listed = BTreeSet::new();
+    for (words, cells) in rows("Nothing to show") {
+        for word in words {
+            let entry = WORDS.iter().find(|entry| entry.path == word);
+            let entry = entry.unwrap_or_else(|| panic!("`{word}' is not among the words"));
+            let (text, done) = run(&mut lab, word);
+            assert!(done && text == format!("{}\n", entry.why), "{word}\n{text}");
+            let json = lab.run(&format!("{word} | json"), None, |_| {});
+            assert!(json.starts_with("{\"nothing\":"), "{word}\n{json}");
+            assert_eq!(cells[0], entry.why, "{word}");
+            listed.insert(word);
+        }
+    }
+    let all: BTreeSet<&str> = WORDS.iter().map(|entry| entry.path).collect();
+    assert_eq!(listed, all, "the page lists each word once");
+    lab.c.shut_down();
+}
+
+/// What a row of the page says of names that VPP's users look for is so.
+#[test]
+fn nodes_and_counters_of_the_page_exist() {
+    let lab = lab();
+    let names: Vec<String> = lab.c.nodes().iter().map(|n| n.name.to_string()).collect();
+    let counters: Vec<&str> = lab.c.errors().iter().map(|(_, decl)| decl.text).collect();
+    let mut n = 0;
+    for (words, cells) in rows("Nodes and counters") {
+        let twins: Vec<&str> = cells[0].split('`').skip(1).step_by(2).collect();
+        for twin in twins {
+            let known = names.iter().any(|name| name == twin) || counters.contains(&twin);
+            let command = twin.starts_with("show ");
+            assert!(known || command, "{words:?}: `{twin}' is no node, counter or command");
+            n += 1;
+        }
+    }
+    assert!(n >= 4, "{n} twins");
+}
+
+/// Words of VPP's that have nothing to show get in nobody's way.
+#[test]
+fn abbreviations_mean_what_they_meant() {
+    let mut lab = lab();
+    for (short, part) in [
+        ("sh int", "local0"),
+        ("show err", "Count"),
+        ("show run", "Thread 0"),
+        ("show hard", "Name"),
+        ("show l2f", "MAC"),
+        ("show log", ""),
+        ("show adj", "[@"),
+    ] {
+        let (text, done) = run(&mut lab, short);
+        assert!(done && text.contains(part), "{short}\n{text}");
+    }
+    let (text, _) = run(&mut lab, "help show");
+    assert!(!text.contains("vmxnet3"), "{text}");
+    lab.c.shut_down();
+}
