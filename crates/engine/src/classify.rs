@@ -5,10 +5,10 @@
 //! Ethernet type, and one for ports for a header without options, so that it never matches other
 //! bytes than it names.
 
+use std::sync::Arc;
 use thalweg_cli::{Args, CliError};
 use thalweg_graph::control::Control;
 use thalweg_graph::filter::{ByteFilter, BytePattern, MAX_BYTES};
-use std::sync::Arc;
 
 /// Maximum number of patterns of a filter.
 pub const MAX_PATTERNS: usize = 64;
@@ -232,7 +232,12 @@ impl Read {
         Ok(true)
     }
 
-    fn take(&mut self, args: &mut Args<'_>, place: Place, with_value: bool) -> Result<(), CliError> {
+    fn take(
+        &mut self,
+        args: &mut Args<'_>,
+        place: Place,
+        with_value: bool,
+    ) -> Result<(), CliError> {
         let Place { name, at, len, last } = place;
         self.draft.mask[at..at + len].fill(0xff);
         self.draft.mask[at + len - 1] = last;

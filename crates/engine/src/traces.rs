@@ -1,10 +1,10 @@
 //! How traces are shown: which of them, and with which times.
 
+use std::time::SystemTime;
 use thalweg_graph::clock;
 use thalweg_graph::control::Control;
 use thalweg_graph::decl::NodeId;
 use thalweg_graph::trace::PacketTrace;
-use std::time::SystemTime;
 
 /// What `show trace` and the binary API show of the traces that are kept.
 #[derive(Clone, Copy, Debug, Default)]

@@ -140,7 +140,9 @@ fn traces_are_asked_for_shown_and_cleared() {
     assert!(wrong.contains("expected an input node (test-input), or one where"), "{wrong}");
     assert!(s.error("trace add test-input 0").contains("a number from 1 to 16384"));
     assert!(s.error("trace add test-input 10 more").contains("bad option `more'"));
-    assert!(s.error("trace add test-input 10 filter").contains("no filter: `classify filter trace"));
+    assert!(
+        s.error("trace add test-input 10 filter").contains("no filter: `classify filter trace")
+    );
     s.ok("trace add test-input 3");
     traffic(&mut s);
     let text = s.ok("show trace max 2");
@@ -163,14 +165,20 @@ fn ways_of_traced_packets() {
     s.ok("trace add test-input 5 verbose");
     traffic(&mut s);
     let text = s.ok("show trace paths");
-    assert!(text.starts_with("Found 4 unique paths across all threads (showing top 4):\n"), "{text}");
+    assert!(
+        text.starts_with("Found 4 unique paths across all threads (showing top 4):\n"),
+        "{text}"
+    );
     assert!(text.contains("\n [0] Count: 4  ID: 0x"), "{text}");
     let paths = s.json("show trace paths");
     let ends = |i: usize| paths[i]["nodes"].as_array().unwrap().last().cloned().unwrap();
     assert_eq!((&paths[0]["count"], &paths[0]["threads"]), (&4.into(), &serde_json::json!([1, 2])));
     let dropped = (1..4).find(|i| ends(*i) == "drop").expect("a way that ends in a drop");
     let one = s.ok(&format!("show trace path {dropped}"));
-    assert!(one.contains("Path: test-input -> ") && one.contains("-> error-drop -> drop\n"), "{one}");
+    assert!(
+        one.contains("Path: test-input -> ") && one.contains("-> error-drop -> drop\n"),
+        "{one}"
+    );
     assert_eq!(one.matches("\nPacket 1\n").count(), 2, "{one}");
     assert_eq!(s.json("show trace path 0 1").as_array().unwrap().len(), 2);
     assert!(s.error("show trace path 4").contains("no path 4: `show trace paths' lists 4"));

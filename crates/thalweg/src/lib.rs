@@ -10,7 +10,7 @@
 //! * [`sflow`]: `thalweg sflow decode`;
 //! * [`agent`]: `thalweg agent`;
 //! * [`demo`]: `thalweg demo`;
-//! * [`ctl`], which is `thalctl`.
+//! * [`ctl`], which is `thalctl`, and [`tech_support`], its file for whoever helps.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod paths;
 pub mod run;
 pub mod sflow;
+pub mod tech_support;
 pub mod vpp;
 
 use std::process::ExitCode;

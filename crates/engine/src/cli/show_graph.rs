@@ -1,7 +1,7 @@
 //! `show graph`: the nodes by index, and what they can do.
 
-use crate::cli::trace_add::can_start;
 use crate::cli::show_node::node_arg;
+use crate::cli::trace_add::can_start;
 use serde_json::json;
 use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
 use thalweg_graph::control::{Control, NodeEntry};

@@ -55,7 +55,8 @@ impl Command<Control> for ShowNode {
             Kind::Tap => "tap",
         };
         let state = if node.live { "active" } else { "disabled" };
-        let arcs = node.arc.iter().map(|(arc, _)| *arc).chain(node.taps.iter().map(|(arc, _)| *arc));
+        let arcs =
+            node.arc.iter().map(|(arc, _)| *arc).chain(node.taps.iter().map(|(arc, _)| *arc));
         let arcs: Vec<&str> = arcs.map(|arc| c.arc_decls()[usize::from(arc.0)].name).collect();
         let counts = (0..c.workers()).map(|worker| c.node_counts(worker, id));
         let [calls, vectors, clocks, suspends] =

@@ -9,8 +9,8 @@ use thalweg_cli::{CliError, CommandTree};
 use thalweg_config::declare::{Catalog, Document, Part, Problem, Problems};
 use thalweg_device::interface::InterfaceEvent;
 use thalweg_files::FileError;
-use thalweg_graph::{Control, clock};
 use thalweg_graph::control::TimerId;
+use thalweg_graph::{Control, clock};
 
 /// Why a configuration request failed.
 #[derive(Debug, thiserror::Error)]

@@ -52,7 +52,9 @@ impl Command<Control> for CreatePacketGeneratorInterface {
         if let Some(mac) = mac {
             interface::check_mac(mac).map_err(refused)?;
             if mode != Mode::Ethernet {
-                return Err(args.bad_last("hw-addr", "none: packets of this mode have no MAC address"));
+                return Err(
+                    args.bad_last("hw-addr", "none: packets of this mode have no MAC address")
+                );
             }
         }
         let sw_if = stream::create_port(c, id, mode).map_err(failed)?;
