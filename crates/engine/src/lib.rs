@@ -4,10 +4,12 @@
 
 pub mod api;
 pub mod api_modules;
+pub mod classify;
 pub mod cli;
 mod feature;
 pub mod punt;
 mod report;
+mod traces;
 
 pub use feature::{Feature, commands, features, start};
 pub use report::{Rates, rates};
@@ -22,6 +24,8 @@ pub static ENGINE: Feature = Feature {
     settings: &[&punt::settings::SETTINGS],
     init: |c| {
         report::Sampler::init(c);
+        traces::Tracing::init(c);
+        classify::Filters::init(c);
         punt::init(c);
         api::trace_dump::Cache::init(c);
         c.insert(thalweg_api::Clients::default());

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{MacAddr, SwIfIndex};
-use thalweg_graph::NodeId;
+use thalweg_graph::{NodeId, clock};
 use thalweg_tables::mac::{MacError, MacKey, MacTable};
 use thalweg_tables::qsbr::Domain as Readers;
 
@@ -388,7 +388,7 @@ impl Bridges {
         if !domain.settings.learn || !domain.ports.contains_key(&sw_if) {
             return Learned::Nothing;
         }
-        let now = Instant::now();
+        let now = clock::now();
         if let Some(value) = self.macs.get(key) {
             let entry = value.entry();
             let known = self.known[entry as usize];
@@ -430,7 +430,7 @@ impl Bridges {
         self.learning.make_ready(self.macs.numbers() + 1);
         let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
         let entry = self.macs.set(readers, key, port.get(), origin == Origin::Filter)? as usize;
-        let known = Known { origin, serial: self.serial, seen: Instant::now() };
+        let known = Known { origin, serial: self.serial, seen: clock::now() };
         if self.known.len() <= entry {
             self.known.resize(entry + 1, known);
         }
@@ -540,7 +540,7 @@ impl Bridges {
     /// Ages out learned addresses among the next `some` entries. Returns whether the scan is
     /// complete, and the number of addresses removed.
     pub(crate) fn age(&mut self, readers: &Readers, minute: Duration, some: u32) -> (bool, u32) {
-        let start = Instant::now();
+        let (start, now) = (Instant::now(), clock::now());
         let end = self.macs.numbers().min(self.at.saturating_add(some));
         let learning = Arc::clone(&self.learning);
         let seen = learning.all();
@@ -553,11 +553,11 @@ impl Bridges {
         let gone = self.remove_matching(readers, self.at..end, |key, _, known, entry| {
             // Every worker's mark is read, since reading clears it.
             if seen.iter().fold(false, |any, s| s.take(entry) | any) {
-                known.seen = start;
+                known.seen = now;
             }
             let age = ages.get(usize::from(key.bridge())).copied().unwrap_or_default();
             let may_go = matches!(known.origin, Origin::Learned | Origin::Added);
-            may_go && !age.is_zero() && start.duration_since(known.seen) >= age
+            may_go && !age.is_zero() && now.duration_since(known.seen) >= age
         });
         self.counts.aged += u64::from(gone);
         self.scan += start.elapsed();
@@ -594,7 +594,7 @@ impl Bridges {
         if self.is_being_flushed(key, SwIfIndex(value.port()), known.origin, known.serial) {
             return None;
         }
-        let (origin, age) = (known.origin, known.seen.elapsed());
+        let (origin, age) = (known.origin, clock::now().saturating_duration_since(known.seen));
         Some(Address {
             bridge,
             mac: MacAddr(key.mac()),
