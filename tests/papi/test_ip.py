@@ -139,6 +139,21 @@ class Routes(Case):
         self.ok(self.api.sw_interface_set_flags(sw_if_index=self.port, flags=1))
         self.assertEqual(set(self.routes()), set(connected))
 
+    def test_enabled_without_an_address(self):
+        call = self.api.sw_interface_ip4_enable_disable
+        port = self.ok(self.api.create_loopback()).sw_if_index
+        name = self.api.sw_interface_dump(sw_if_index=port)[0].interface_name
+        silent = lambda: "ip4-not-enabled" in self.cli(f"show interface features {name}")
+        self.assertTrue(silent())
+        self.ok(call(sw_if_index=port, enable=True))
+        self.assertFalse(silent())
+        self.ok(call(sw_if_index=port, enable=False))
+        self.assertTrue(silent())
+        self.ok(self.api.sw_interface_add_del_address(sw_if_index=port, prefix="10.5.0.1/24"))
+        self.assertFalse(silent())
+        self.fails(-2, call(sw_if_index=9999, enable=True))
+        self.ok(self.api.delete_loopback(sw_if_index=port))
+
     def test_paths_join_and_leave(self):
         first, second = path("10.0.0.2", self.port), path("10.0.0.3", self.port, weight=3)
         reply = self.ok(self.change("192.0.2.0/24", first))

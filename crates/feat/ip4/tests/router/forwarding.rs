@@ -304,6 +304,34 @@ fn malformed_headers_each_have_their_counter() {
 }
 
 #[test]
+fn an_interface_without_an_address_drops_ipv4() {
+    let mut lab = Lab::bare();
+    lab.ok("set interface ip address test1 10.0.1.1/24");
+    lab.neighbor(1, ip(1, 2), host_mac(1, 2));
+    let reason = "ip4 is not enabled on the interface";
+    let packets = |n: usize| vec![framed(0, 2, &udp(ip(0, 2), ip(1, 2), 8).build()); n];
+    let mut dropped = 0;
+    let mut passes = |lab: &mut Lab, yes: bool| {
+        for n in [1, 40] {
+            lab.receive(0, packets(n));
+            dropped += if yes { 0 } else { n as u64 };
+            assert_eq!(lab.sent().len(), if yes { n } else { 0 });
+            assert_eq!(lab.count("ip4-not-enabled", reason), dropped);
+        }
+    };
+    passes(&mut lab, false);
+    lab.ok("enable ip4 interface test0");
+    passes(&mut lab, true);
+    // An address means the same, and outlives it.
+    lab.ok("set interface ip address test0 10.0.0.1/24\ndisable ip4 interface test0");
+    passes(&mut lab, true);
+    lab.ok("set interface ip address del test0 10.0.0.1/24");
+    passes(&mut lab, false);
+    assert!(lab.cli("enable ip4 interface test9").contains("interface"));
+    lab.close();
+}
+
+#[test]
 fn frames_for_others_and_of_other_kinds_are_dropped() {
     let mut lab = Lab::new();
     let packet = udp(ip(0, 2), ip(1, 2), 8).build();
