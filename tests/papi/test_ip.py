@@ -149,7 +149,8 @@ class Routes(Case):
         self.assertFalse(silent())
         self.ok(call(sw_if_index=port, enable=False))
         self.assertTrue(silent())
-        self.ok(self.api.sw_interface_add_del_address(sw_if_index=port, prefix="10.5.0.1/24"))
+        address = {"sw_if_index": port, "is_add": True, "prefix": "10.5.0.1/24"}
+        self.ok(self.api.sw_interface_add_del_address(**address))
         self.assertFalse(silent())
         self.fails(-2, call(sw_if_index=9999, enable=True))
         self.ok(self.api.delete_loopback(sw_if_index=port))
