@@ -34,6 +34,7 @@ retvals! {
     FEATURE_DISABLED -30 "feature disabled by configuration"
     INVALID_REGISTRATION -31 "invalid registration"
     NEXT_HOP_NOT_IN_FIB -50 "next hop not in the route table"
+    NO_PATHS_IN_ROUTE -52 "a route needs a path"
     NO_MATCHING_INTERFACE -54 "no matching interface"
     INVALID_VLAN -55 "invalid VLAN"
     VLAN_ALREADY_EXISTS -56 "VLAN or sub-interface number in use"

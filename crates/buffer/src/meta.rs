@@ -180,8 +180,8 @@ impl IcmpCause {
     pub const PROTOCOL_UNREACHABLE: IcmpCause = IcmpCause::new(3, 2);
     /// No listener on this port.
     pub const PORT_UNREACHABLE: IcmpCause = IcmpCause::new(3, 3);
-    /// Communication administratively prohibited.
-    pub const PROHIBITED: IcmpCause = IcmpCause::new(3, 13);
+    /// Communication with the destination host is administratively prohibited.
+    pub const PROHIBITED: IcmpCause = IcmpCause::new(3, 10);
     /// The packet exceeds the MTU and must not be fragmented.
     pub const fn frag_needed(mtu: u16) -> IcmpCause {
         IcmpCause { kind: 3, code: 4, mtu }

@@ -246,6 +246,18 @@ impl Neighbors {
         self.table.after(last).map(|(k, e)| self.view(k, e, clock::now()))
     }
 
+    /// The neighbours on an interface with addresses from `first` to `last`, in order.
+    pub fn between(
+        &self,
+        sw_if: SwIfIndex,
+        first: IpAddr,
+        last: IpAddr,
+    ) -> impl Iterator<Item = Neighbor> {
+        let now = Instant::now();
+        let rows = self.table.range((sw_if, first), (sw_if, last));
+        rows.map(move |(key, e)| self.view(key, e, now))
+    }
+
     /// Looks up a neighbour.
     pub fn find(&self, sw_if: SwIfIndex, ip: IpAddr) -> Option<Neighbor> {
         self.table.get((sw_if, ip)).map(|e| self.view((sw_if, ip), e, clock::now()))

@@ -210,9 +210,9 @@ fn all_at_once_shows_the_same() {
         set interface ip address pg0 10.0.0.1/24
         set interface ip address pg1 10.0.0.1/24
         set interface ip address loop3 10.255.0.1/32
+        set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02 static
         ip route add 10.9.0.0/16 via 10.0.0.2
         ip route add 10.9.0.0/16 table 7 via 10.0.0.2 pg1
-        set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02 static
         set interface mtu 1500 pg0
         set interface state loop3 up
         sflow sampling-rate 100

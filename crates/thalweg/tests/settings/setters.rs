@@ -133,6 +133,9 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "ip route add count 20 10.9.0.0/24 via pg0\nip route del 10.9.3.0/24",
             "ip table add 7\nip route add 10.9.0.0/16 table 7 via pg0\n\
              ip route add 10.8.0.0/16 via 10.9.0.1 next-hop-table 7",
+            "ip table add 7\nip route add 10.9.0.0/16 via ip4-lookup-in-table 7\n\
+             ip route add 10.8.0.0/16 table 7 via lookup in table 0\n\
+             ip route add 10.7.0.0/16 via rx-ip4 pg1",
         ],
     ),
     ("adjacency counters", &["adjacency counters enable"]),
@@ -142,8 +145,14 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "ip table add 7",
             "ip table add 7 name lab",
             "ip table add 0 name lab",
+            "ip table add 7\nip table unreachables 7 on\nip table unreachables 0 on",
             "ip table add 7\nip table add 4294967295\nip table del 7",
         ],
+    ),
+    ("enable ip4 interface", &["enable ip4 interface pg0\nenable ip4 interface loop3"]),
+    (
+        "disable ip4 interface",
+        &["enable ip4 interface pg0\nenable ip4 interface pg1\ndisable ip4 interface pg0"],
     ),
     (
         "set conntrack",
