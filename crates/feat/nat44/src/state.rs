@@ -1,6 +1,6 @@
 //! The NAT44 configuration on the main thread.
 
-use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
+use crate::config::{Config, INSIDE, OUTPUT, OUTSIDE, Timeouts};
 use crate::log::{Log, Target};
 use crate::mapping::{Hosts, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
@@ -20,10 +20,13 @@ use thalweg_tables::snapshot;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
+mod roles;
 mod statics;
 mod tuning;
 mod vrf;
 
+use roles::set_role;
+pub use roles::{Role, RolesChanged};
 pub use statics::{MAX_AFFINITY, MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
 pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
@@ -63,17 +66,6 @@ pub enum NatError {
     /// Invalid argument.
     #[error("{0}")]
     Invalid(String),
-}
-
-/// Roles of an interface.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Role {
-    /// The interface is inside.
-    pub inside: bool,
-    /// The interface is outside.
-    pub outside: bool,
-    /// Packets are translated on output instead of input (`output-feature`).
-    pub output: bool,
 }
 
 /// A pool address.
@@ -514,46 +506,6 @@ pub fn set_interface(
     Ok(())
 }
 
-/// The graph features of an interface with a role.
-fn features(role: Role) -> Vec<(&'static str, &'static str)> {
-    let mut all = Vec::new();
-    if role.inside && !role.output {
-        all.push(("ip4-unicast", "nat44-ed-in2out"));
-    }
-    if role.inside && role.output {
-        all.push(("ip4-unicast", "nat44-ed-hairpin"));
-    }
-    if role.outside {
-        all.push(("ip4-unicast", "nat44-ed-out2in"));
-    }
-    if role.outside && role.output {
-        all.push(("ip4-output", "nat44-ed-in2out-output"));
-    }
-    if role.inside || role.outside {
-        all.push(("ip4-icmp-error-reply", "nat44-ed-icmp-error"));
-    }
-    all
-}
-
-fn set_role(c: &mut Control, sw_if: SwIfIndex, role: Role) {
-    let nat = c.state::<Nat44>();
-    let old = nat.borrow().roles.get(&sw_if).copied().unwrap_or_default();
-    {
-        let mut nat = nat.borrow_mut();
-        match role == Role::default() {
-            true => drop(nat.roles.remove(&sw_if)),
-            false => drop(nat.roles.insert(sw_if, role)),
-        }
-    }
-    let (before, after) = (features(old), features(role));
-    let changes = before.iter().filter(|f| !after.contains(f)).map(|f| (f, false));
-    let changes = changes.chain(after.iter().filter(|f| !before.contains(f)).map(|f| (f, true)));
-    for ((arc, feature), on) in changes {
-        // Both exist, or the graph would not have started.
-        let _ = c.enable_feature(arc, feature, sw_if, on);
-    }
-}
-
 /// Ends all sessions.
 pub fn clear_sessions(c: &mut Control) {
     order(c, |_| Order::Sweep(Sweep::All));
@@ -641,8 +593,9 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     let top = nat.roles.keys().max().map_or(0, |m| m.index() + 1);
     let mut roles = vec![0; top];
     for (sw_if, role) in &nat.roles {
-        let (inside, outside) = (u8::from(role.inside), u8::from(role.outside));
-        roles[sw_if.index()] = (INSIDE * inside) | (OUTSIDE * outside);
+        let bit = |bit: u8, is: bool| if is { bit } else { 0 };
+        roles[sw_if.index()] =
+            bit(INSIDE, role.inside) | bit(OUTSIDE, role.outside) | bit(OUTPUT, role.output);
     }
     let own = addresses.iter().map(|a| a.address.to_bits());
     let kind = |twice| addresses.iter().filter(move |a| a.twice == twice);
@@ -651,12 +604,21 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     // The address of an identity mapping is not one of the translator's.
     let mapped = mappings.iter().filter(|m| m.external != m.local).map(|m| m.external.to_bits());
     let addresses = own.chain(mapped).collect();
+    let of_interfaces = nat.address_interfaces.iter().filter(|b| !b.1).map(|_| None);
+    let pools = nat.addresses.iter().filter(|a| !a.twice).map(|a| a.table);
+    let pools: Vec<Option<TableId>> = pools.chain(of_interfaces).collect();
+    let with_role = |output: bool| {
+        let outside = nat.roles.iter().filter(move |(_, r)| r.outside && r.output == output);
+        outside.map(|(sw_if, _)| *sw_if)
+    };
     Config {
         roles,
         addresses,
         mappings: Mappings::new(mappings, &pooled),
         formerly_by_port: Hosts::default(),
         pooled,
+        pool_for_all: pools.contains(&None),
+        pool_tables: pools.into_iter().flatten().map(|table| table.get()).collect(),
         twice,
         timeouts: nat.timeouts.by_class(),
         forwarding: nat.forwarding,
@@ -666,7 +628,8 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         vrfs: nat.vrfs.clone(),
         owners: nat.owners.clone(),
         outside_vrf: Some(nat.default_vrfs.outside).filter(|table| *table != TableId(0)),
-        outsides: nat.roles.iter().filter(|(_, r)| r.outside).map(|(sw_if, _)| *sw_if).collect(),
+        outsides: with_role(false).collect(),
+        any_output: with_role(true).next().is_some(),
     }
 }
 
