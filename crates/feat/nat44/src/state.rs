@@ -1,6 +1,7 @@
 //! The NAT44 configuration on the main thread.
 
 use crate::config::{Config, INSIDE, OUTPUT, OUTSIDE, Timeouts};
+use crate::counters::{COUNT, Counters};
 use crate::log::{Log, Target};
 use crate::mapping::{Hosts, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
@@ -123,6 +124,8 @@ pub struct Nat44 {
     /// Hosts assigned to workers by port, now and formerly.
     by_port: Hosts,
     formerly_by_port: Hosts,
+    /// What each worker had counted for an index when its last interface went.
+    counted_before: BTreeMap<SwIfIndex, Vec<[u64; COUNT]>>,
     writer: snapshot::Writer<Config>,
     /// Addresses and reserved ports as sent to workers.
     active: BTreeSet<Address>,
@@ -153,6 +156,7 @@ impl Nat44 {
             mappings: Vec::new(),
             by_port: Hosts::default(),
             formerly_by_port: Hosts::default(),
+            counted_before: BTreeMap::new(),
             writer,
             active: BTreeSet::new(),
             reserved: BTreeSet::new(),
@@ -651,6 +655,10 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
     c.subscribe(|c, e| {
         let InterfaceEvent::Deleted(gone) = *e else { return };
         let nat = c.state::<Nat44>();
+        let counted = raw_counts(c, gone);
+        if counted.iter().flatten().any(|n| *n > 0) {
+            nat.borrow_mut().counted_before.insert(gone, counted);
+        }
         if !nat.borrow().uses(gone) {
             return;
         }
@@ -673,6 +681,25 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
             order(c, |_| Order::Sweep(Sweep::Mappings));
         }
     });
+}
+
+fn raw_counts(c: &Control, sw_if: SwIfIndex) -> Vec<[u64; COUNT]> {
+    let counters = c.shared::<Counters>();
+    (0..c.workers()).map(|worker| counters.read(worker, sw_if)).collect()
+}
+
+/// What each worker has counted for an interface, in the order of
+/// [`NAMES`](crate::counters::NAMES).
+pub fn counts(c: &Control, sw_if: SwIfIndex) -> Vec<[u64; COUNT]> {
+    let mut counts = raw_counts(c, sw_if);
+    let nat = c.state::<Nat44>();
+    let nat = nat.borrow();
+    if let Some(before) = nat.counted_before.get(&sw_if) {
+        for (n, before) in counts.iter_mut().flatten().zip(before.iter().flatten()) {
+            *n = n.wrapping_sub(*before);
+        }
+    }
+    counts
 }
 
 /// Name of a protocol.

@@ -18,6 +18,7 @@ use thalweg_graph::{Control, NodeId};
 use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
 
 use super::RunError;
+use super::nat_statistics::NatCounters;
 use crate::metrics::state::Nat;
 
 /// Bytes of the segment unless it is said otherwise; they are used as they are needed.
@@ -111,6 +112,7 @@ struct Statistics {
     errors_known: usize,
     nodes: Option<Nodes>,
     routes: Routes,
+    nat: NatCounters,
     /// The segment is full, and this was said.
     full: bool,
 }
@@ -138,6 +140,12 @@ pub(super) fn start(
         if let InterfaceEvent::Created(sw_if) | InterfaceEvent::Deleted(sw_if) = event {
             c.state::<Statistics>().borrow_mut().changed.insert(*sw_if);
         }
+    });
+    c.subscribe(|c, _: &thalweg_feat_nat44::state::RolesChanged| {
+        let state = c.state::<Statistics>();
+        let Statistics { nat, segment, .. } = &mut *state.borrow_mut();
+        // If there is no room, the next refresh says so.
+        let _ = nat.describe(c, segment);
     });
     let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));
     let (remote, running) = (c.remote(), Arc::new(AtomicBool::new(false)));
@@ -195,10 +203,10 @@ impl Statistics {
                 })?;
                 let errors = s.simple("/node/errors", rows)?;
                 let nodes = node_period.map(|period| Nodes::new(s, rows, period)).transpose()?;
-                let routes = Routes::new(s, rows)?;
-                Ok((system, names, combined, simple, errors, nodes, routes))
+                let more = (Routes::new(s, rows)?, NatCounters::new(s, rows)?);
+                Ok((system, names, combined, simple, errors, nodes, more))
             })
-            .map(|(system, names, combined, simple, errors, nodes, routes)| Statistics {
+            .map(|(system, names, combined, simple, errors, nodes, (routes, nat))| Statistics {
                 segment,
                 started: SystemTime::now() - c.uptime(),
                 heartbeat: 0,
@@ -214,6 +222,7 @@ impl Statistics {
                 errors_known: 0,
                 nodes,
                 routes,
+                nat,
                 full: false,
             })
     }
@@ -233,6 +242,7 @@ impl Statistics {
             }
         }
         self.routes.count(c, &self.segment);
+        self.nat.count(c, &self.segment);
         let now = Instant::now();
         if let Some(nodes) = self.nodes.as_mut().filter(|nodes| nodes.due <= now) {
             nodes.due = now + nodes.period;
@@ -319,6 +329,7 @@ impl Statistics {
             Some(nodes) if c.nodes().len() > nodes.known => nodes.describe(c, &mut self.segment)?,
             _ => {}
         }
+        self.nat.describe(c, &mut self.segment)?;
         // The last, as it may need the most room.
         self.routes.describe(c, &mut self.segment)
     }
