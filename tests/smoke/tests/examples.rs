@@ -50,7 +50,7 @@ fn start(ns: &Netns, example: &str, dir: &Path) -> Result<Router> {
     Ok(router)
 }
 
-/// Connects to a server that says whom it sees.
+/// Connects to a server that says who it sees.
 fn seen_by(client: &Netns, to: (Ipv4Addr, u16), server: &Netns, port: u16) -> Result<SocketAddr> {
     let listener = server.run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))??;
     let answers = thread::spawn(move || -> Result<SocketAddr> {
