@@ -13,6 +13,7 @@ mod conntrack;
 mod conntrack_lives;
 mod cross_connect;
 mod devices;
+mod examples;
 mod failure;
 mod faults;
 mod idle;
