@@ -37,4 +37,5 @@ mod soak;
 mod throughput;
 mod trace;
 mod transcript;
+mod vlans;
 mod wire;
