@@ -4,11 +4,13 @@
 
 pub mod api;
 pub mod api_modules;
+mod asking;
 pub mod cli;
 mod feature;
 pub mod punt;
 mod report;
 
+pub use asking::ask_workers;
 pub use feature::{Feature, commands, features, start};
 pub use report::{Rates, rates};
 

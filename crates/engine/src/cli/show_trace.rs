@@ -1,5 +1,6 @@
 //! `show trace`: what each node did with the traced packets.
 
+use crate::ask_workers;
 use crate::report::error_text;
 use serde_json::{Value, json};
 use std::time::SystemTime;
@@ -64,13 +65,20 @@ impl Command<Control> for ShowTrace {
             false => SHOWN,
         };
         args.end()?;
-        let threads = collect(c, max)?;
-        if out.wants_json() {
-            out.json(threads.iter().map(to_json).collect());
-        } else {
-            out.text(&format(&threads, max));
-        }
-        Ok(Outcome::Done)
+        ask_workers(
+            c,
+            out,
+            move |core| core.first_traces(max),
+            move |c, traces, out| {
+                let threads = collect(c, traces)?;
+                if out.wants_json() {
+                    out.json(threads.iter().map(to_json).collect());
+                } else {
+                    out.text(&format(&threads, max));
+                }
+                Ok(())
+            },
+        )
     }
 }
 
@@ -93,8 +101,10 @@ fn packet_lines(p: &Packet) -> Vec<String> {
     lines
 }
 
-fn collect(c: &mut Control, max: usize) -> Result<Vec<Thread>, CliError> {
-    let traces = c.ask(move |core| core.first_traces(max));
+/// Traces of a worker: the number of all, and the first of them.
+type Traces = Option<(usize, Vec<PacketTrace>)>;
+
+fn collect(c: &Control, traces: Vec<Traces>) -> Result<Vec<Thread>, CliError> {
     let names: Vec<String> = c.threads().into_iter().map(|t| t.name).collect();
     let mut threads = Vec::new();
     for (w, answer) in traces.into_iter().enumerate() {

@@ -1,5 +1,6 @@
 //! `trace add`: starts tracing packets.
 
+use crate::ask_workers;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
 use thalweg_graph::decl::Kind;
@@ -36,11 +37,13 @@ impl Command<Control> for TraceAdd {
         let name = args.with("node", &expected, |w| inputs.iter().find(|n| *n == w).cloned())?;
         let count = args.number("count", 1, MAX_TRACES as u64)? as u32;
         args.end()?;
-        if let Some(node) = c.node(&name) {
-            c.ask(move |core| core.trace_add(node, count));
-        }
         out.json(serde_json::json!({ "node": name, "count": count }));
-        Ok(Outcome::Done)
+        match c.node(&name) {
+            Some(node) => {
+                ask_workers(c, out, move |core| core.trace_add(node, count), |_, _, _| Ok(()))
+            }
+            None => Ok(Outcome::Done),
+        }
     }
 
     fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {

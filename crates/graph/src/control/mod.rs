@@ -18,6 +18,7 @@ pub use counters::since;
 pub use error::EngineError;
 pub use hand_off::HandOffView;
 use launch::{Places, spawn, thread_name};
+pub use messages::Asked;
 
 use crate::arc::{ArcConfig, ArcTable};
 use crate::clock;
