@@ -77,6 +77,7 @@ def setters(api, port):
     yield "sw_interface_set_table", {"sw_if_index": other, "vrf_id": 7}
     yield "sw_interface_add_del_address", {"sw_if_index": pg, "is_add": True, "prefix": "10.0.0.1/24"}
     yield "sw_interface_set_unnumbered", {"sw_if_index": pg, "unnumbered_sw_if_index": loop, "is_add": True}
+    yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "ip_neighbor_config", {"af": 0, "max_number": 500, "max_age": 60, "recycle": True}
     neighbor = {"sw_if_index": pg, "flags": 1, "ip_address": "10.0.0.9", "mac_address": "02:00:00:00:00:09"}
     yield "ip_neighbor_add_del", {"is_add": True, "neighbor": neighbor}

@@ -92,6 +92,34 @@ class Pcap(Case):
         self.ok(self.api.pcap_trace_off())
         self.assertEqual(len(packets(self.path)), 4)
 
+    def test_only_one_reason(self):
+        reasons = {e["reason"]: e for e in self.shown("show errors verbose") if e["node"] == "ethernet-input"}
+        self.traffic("10.0.1.2", 1, mac="02:00:00:00:00:77")
+        (one,) = [
+            e for e in self.shown("show errors") if e["node"] == "ethernet-input" and "MAC" in e["reason"]
+        ]
+        self.assertIn(one["reason"], reasons)
+        for error in (f"ethernet-input.{one['name']}", f"ethernet-input.{one['reason']}"):
+            self.ok(self.on(capture_drop=True, error=error))
+            self.traffic("10.0.1.2", 7, mac="02:00:00:00:00:77")
+            self.traffic("224.0.0.99", 3, mac="01:00:5e:00:00:63")
+            self.ok(self.api.pcap_trace_off())
+            self.assertEqual({p[:6].hex() for _, p in packets(self.path)}, {"020000000077"})
+        self.cli(f"pcap trace drop file {self.name} error 'ethernet-input.{one['reason']}'")
+        self.traffic("10.0.1.2", 2, mac="02:00:00:00:00:77")
+        self.assertIn("2 packets written", self.cli("pcap trace rx tx drop off"))
+
+    def test_a_filter(self):
+        self.cli("classify filter pcap mask l3 ip4 dst match l3 ip4 dst 10.0.1.2")
+        self.ok(self.on(capture_rx=True, filter=True))
+        self.traffic("10.0.1.2", 4)
+        self.traffic("172.16.0.1", 3)
+        self.ok(self.api.pcap_trace_off())
+        found = packets(self.path)
+        self.assertEqual([p[30:34] for _, p in found], [bytes([10, 0, 1, 2])] * 4)
+        self.cli("classify filter pcap del")
+        self.fails(-6, self.on(capture_rx=True, filter=True))
+
     def test_errors(self):
         self.fails(-7, self.on())
         self.fails(-7, self.on(capture_rx=True, max_packets=0))
@@ -99,8 +127,8 @@ class Pcap(Case):
         self.fails(-7, self.on(capture_rx=True, max_packets=1_000_000, max_bytes_per_packet=9000))
         self.fails(-7, self.on(capture_rx=True, filename="../etc/x"))
         self.fails(-2, self.on(capture_rx=True, sw_if_index=9999))
-        self.fails(-9, self.on(capture_drop=True, error="ip4-input.x"))
-        self.fails(-9, self.on(capture_rx=True, filter=True))
+        self.fails(-7, self.on(capture_drop=True, error="ip4-input.x"))
+        self.fails(-6, self.on(capture_rx=True, filter=True))
         self.fails(-81, self.api.pcap_trace_off())
         self.ok(self.api.pcap_set_filter_function(filter_function_name="vnet_is_packet_traced"))
         self.fails(-6, self.api.pcap_set_filter_function(filter_function_name="x"))

@@ -200,3 +200,27 @@ class Statistics(Case):
             reader.join()
         self.assertEqual(wrong, [])
         self.assertGreater(reads[0], 100)
+
+
+class StatisticsAtOnce(Case):
+    stanzas = ""
+
+    def test_a_new_interface_is_there_when_the_call_returns(self):
+        stats = VPPStats(os.path.join(self.router.dir, "stats.sock"))
+        stats.connect()
+        for index in range(20):
+            reply = self.api.create_loopback()
+            self.assertEqual(reply.retval, 0)
+            sw_if = reply.sw_if_index
+            name = f"loop{index}"
+            self.assertEqual(stats["/if/names"][sw_if], name)
+            self.assertEqual(stats[f"/interfaces/{name}/rx"].sum_packets(), 0)
+            self.assertIn(f"/nodes/{name}-output/calls", stats.directory)
+            self.assertTrue([n for n in stats.directory if n.startswith(f"/err/{name}-output/")])
+        self.cli("create packet-generator interface pg7")
+        self.assertIn("/interfaces/pg7/tx-error", stats.directory)
+        self.assertIn("pg7", list(stats["/if/names"]))
+        self.assertEqual(sum(sum(row) for row in [stats["/err/ethernet-input/no error"]]), 0)
+        self.cli("delete packet-generator interface pg7")
+        self.assertNotIn("/interfaces/pg7/tx-error", stats.directory)
+        stats.disconnect()

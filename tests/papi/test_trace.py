@@ -1,5 +1,6 @@
 """API traces: requests are recorded, saved and replayed."""
 
+import json
 import os
 import uuid
 
@@ -34,6 +35,25 @@ class ApiTrace(Case):
         self.assertIn("create_loopback_", self.cli(f"api trace dump {file}"))
         self.cli("api trace free")
         self.assertEqual(status()["requests"], 0)
+
+        # The same as a list in JSON.
+        json_file = file + ".json"
+        self.addCleanup(os.remove, f"/tmp/{json_file}")
+        self.cli(f"api trace replay {file}")
+        self.cli("api trace on")
+        self.ok(self.api.show_version())
+        self.cli("api trace off")
+        self.cli(f"api trace save-json {json_file}")
+        with open(f"/tmp/{json_file}") as whole:
+            records = json.load(whole)
+        self.assertTrue([r for r in records if r["name"].startswith("show_version_")])
+        self.assertEqual(self.shown(f"api trace replay-json {json_file}")["truncated"], 0)
+        with open(os.path.join(self.router.dir, "odd.json"), "w") as out:
+            json.dump([{**records[0], "fields": "0"}], out)
+        odd = self.cli(f"api trace replay-json {self.router.dir}/odd.json", -1)
+        self.assertIn("request 1: `at_us'", odd)
+        self.assertIn("only requests are kept", self.cli("api trace tx on"))
+        self.cli("api trace free")
 
         # Another state, then the first one again.
         self.ok(self.api.delete_loopback(sw_if_index=index))

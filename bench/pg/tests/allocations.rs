@@ -53,7 +53,7 @@ fn no_allocation(what: &str, mut r: Router) {
             panic!("{what}: worker {worker} does not answer");
         };
         let times = after - before;
-        let first = seen.unwrap_or_default();
+        let first = seen.map(|at| at.to_string()).unwrap_or_default();
         assert_eq!(
             times, 0,
             "{what}: worker {worker} asked for memory, the first time at\n{first}"
@@ -101,11 +101,9 @@ fn an_allocation_is_seen() {
         Counting::allocations() - before
     });
     assert_eq!(asked, [Some(1)]);
-    let seen = r.control().ask(|_| Counting::backtrace());
-    assert!(
-        matches!(&seen[..], [Some(Some(at))] if at.contains("an_allocation_is_seen")),
-        "{seen:?}"
-    );
+    let seen = r.control().ask(|_| Counting::backtrace()).remove(0).expect("an answer");
+    let at = seen.expect("a backtrace").to_string();
+    assert!(at.contains("an_allocation_is_seen"), "{at}");
     r.stop();
 }
 

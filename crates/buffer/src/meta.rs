@@ -29,15 +29,43 @@ impl Flags {
     pub const TRANSLATED: Flags = Flags(64);
     /// A multicast or broadcast frame: it is counted when it is sent.
     pub const MULTICAST: Flags = Flags(128);
-    /// Its VLAN tags are not those that it came with. What is made of it has this mark, too.
-    pub const RETAGGED: Flags = Flags(256);
-
     /// It came to a link-layer broadcast or multicast address: nothing sent to it is answered by an
     /// ICMP error, and it must not be to one host's IP address (RFC 1812 section 5.3.4).
     pub const GROUP: Flags = Flags(256);
     /// An IPv4 packet that came from or to an address of one link, and is not forwarded (RFC 3927
     /// section 2.7).
     pub const LINK_LOCAL: Flags = Flags(512);
+    /// Its VLAN tags are not those that it came with. What is made of it has this mark, too.
+    pub const RETAGGED: Flags = Flags(1024);
+    /// Priority and drop eligibility (IEEE 802.1Q-2018 section 9.6) of a tag that was removed: the
+    /// next tag gets them. What is made of the packet has them, too.
+    pub const PRIORITY: Flags = Flags(0xf000);
+
+    const ALL: [Flags; 12] = [
+        Flags::CHAINED,
+        Flags::TRACED,
+        Flags::OFFLOAD,
+        Flags::SAMPLED,
+        Flags::LOCAL,
+        Flags::META,
+        Flags::TRANSLATED,
+        Flags::MULTICAST,
+        Flags::GROUP,
+        Flags::LINK_LOCAL,
+        Flags::RETAGGED,
+        Flags::PRIORITY,
+    ];
+
+    /// Returns the [`PRIORITY`](Self::PRIORITY) of a tag's control information.
+    #[inline]
+    pub const fn of_priority(tci: u16) -> Flags {
+        Flags(tci & Flags::PRIORITY.0)
+    }
+    /// Returns the priority bits of a tag, at their place in its control information.
+    #[inline]
+    pub const fn priority(self) -> u16 {
+        self.0 & Flags::PRIORITY.0
+    }
 
     /// Returns no marks.
     pub const fn empty() -> Flags {
@@ -79,6 +107,16 @@ impl Flags {
         Flags(self.0 | other.0)
     }
 }
+
+// No mark means two things.
+const _: () = {
+    let (mut i, mut seen) = (0, 0);
+    while i < Flags::ALL.len() {
+        assert!(seen & Flags::ALL[i].0 == 0);
+        seen |= Flags::ALL[i].0;
+        i += 1;
+    }
+};
 
 /// Kind of GSO packet that a device received.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -142,8 +180,8 @@ impl IcmpCause {
     pub const PROTOCOL_UNREACHABLE: IcmpCause = IcmpCause::new(3, 2);
     /// No listener on this port.
     pub const PORT_UNREACHABLE: IcmpCause = IcmpCause::new(3, 3);
-    /// Communication administratively prohibited.
-    pub const PROHIBITED: IcmpCause = IcmpCause::new(3, 13);
+    /// Communication with the destination host is administratively prohibited.
+    pub const PROHIBITED: IcmpCause = IcmpCause::new(3, 10);
     /// The packet exceeds the MTU and must not be fragmented.
     pub const fn frag_needed(mtu: u16) -> IcmpCause {
         IcmpCause { kind: 3, code: 4, mtu }

@@ -45,7 +45,9 @@ pub struct Lineage {
 impl Lineage {
     /// Marks that are inherited.
     fn flags(self) -> Flags {
-        self.flags.intersection(Flags::LOCAL.union(Flags::MULTICAST).union(Flags::RETAGGED))
+        const INHERITED: Flags =
+            Flags::LOCAL.union(Flags::MULTICAST).union(Flags::RETAGGED).union(Flags::PRIORITY);
+        self.flags.intersection(INHERITED)
     }
 }
 

@@ -180,7 +180,13 @@ fn words_of_the_meta_do_not_meet() {
 fn packets_inherit_what_they_descend_from() {
     let pool = pool(64);
     let mut cache = Cache::new(pool);
-    for own in [Flags::empty(), Flags::LOCAL, Flags::MULTICAST, Flags::RETAGGED] {
+    for own in [
+        Flags::empty(),
+        Flags::LOCAL,
+        Flags::MULTICAST,
+        Flags::RETAGGED,
+        Flags::of_priority(0xb00a),
+    ] {
         let mut old = cache.alloc().unwrap();
         old.mark(own.union(Flags::TRACED).union(Flags::OFFLOAD).union(Flags::SAMPLED));
         old.meta_mut().icmp = IcmpCause::NET_UNREACHABLE;

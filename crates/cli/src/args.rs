@@ -116,6 +116,13 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Takes the next argument if it is exactly one of `keywords`.
+    pub fn one_of_exact(&mut self, keywords: &[&'static str]) -> Option<&'static str> {
+        let word = self.peek()?;
+        let found = keywords.iter().find(|keyword| **keyword == word).copied()?;
+        self.exact(found).then_some(found)
+    }
+
     /// Like [`one_of`](Self::one_of), but one of them is required.
     ///
     /// # Errors

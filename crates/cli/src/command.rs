@@ -19,6 +19,12 @@ pub trait Command<C>: Sync {
         &[]
     }
 
+    /// Returns whether help, completion and errors name it, and whether it counts when a word is
+    /// abbreviated.
+    fn listed(&self) -> bool {
+        true
+    }
+
     /// Returns the grammar of the arguments on one line, e.g. `<interface> [<rate>] [disable]`.
     ///
     /// Its keywords are offered as completions.

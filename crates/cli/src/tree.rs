@@ -17,7 +17,7 @@ pub struct CommandTree<C: 'static> {
 pub(crate) struct Node<C: 'static> {
     pub children: BTreeMap<&'static str, Node<C>>,
     pub command: Option<&'static dyn Command<C>>,
-    /// True if a path that is not an alias leads here or further.
+    /// True if a listed command's own path leads here or further.
     pub listed: bool,
 }
 
@@ -122,7 +122,7 @@ impl<C: 'static> CommandTree<C> {
 
     fn insert(&mut self, command: &'static dyn Command<C>) -> Result<(), DuplicatePath> {
         let aliases = command.aliases().iter().map(|a| (*a, false));
-        for (path, listed) in std::iter::once((command.path(), true)).chain(aliases) {
+        for (path, listed) in std::iter::once((command.path(), command.listed())).chain(aliases) {
             let mut node = &mut self.root;
             for word in path.split_whitespace() {
                 node = node.children.entry(word).or_default();

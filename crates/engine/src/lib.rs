@@ -5,10 +5,12 @@
 pub mod api;
 pub mod api_modules;
 mod asking;
+pub mod classify;
 pub mod cli;
 mod feature;
 pub mod punt;
 mod report;
+mod traces;
 
 pub use asking::ask_workers;
 pub use feature::{Feature, commands, features, start};
@@ -24,6 +26,8 @@ pub static ENGINE: Feature = Feature {
     settings: &[&punt::settings::SETTINGS],
     init: |c| {
         report::Sampler::init(c);
+        traces::Tracing::init(c);
+        classify::Filters::init(c);
         punt::init(c);
         api::trace_dump::Cache::init(c);
         c.insert(thalweg_api::Clients::default());

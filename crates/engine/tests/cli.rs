@@ -136,10 +136,13 @@ fn errors_count_since_the_last_clear() {
 fn traces_are_asked_for_shown_and_cleared() {
     let mut s = Shell::new(2);
     assert_eq!(s.ok("show trace").matches("No packets in trace buffer").count(), 2);
-    let wrong = s.error("trace add ethernet-input 10");
-    assert!(wrong.contains("expected an input node: test-input"), "{wrong}");
+    let wrong = s.error("trace add error-drop 10");
+    assert!(wrong.contains("expected an input node (test-input), or one where"), "{wrong}");
     assert!(s.error("trace add test-input 0").contains("a number from 1 to 16384"));
-    assert!(s.error("trace add test-input 10 more").contains("unexpected `more'"));
+    assert!(s.error("trace add test-input 10 more").contains("bad option `more'"));
+    assert!(
+        s.error("trace add test-input 10 filter").contains("no filter: `classify filter trace")
+    );
     s.ok("trace add test-input 3");
     traffic(&mut s);
     let text = s.ok("show trace max 2");
@@ -153,6 +156,136 @@ fn traces_are_asked_for_shown_and_cleared() {
     assert_eq!(threads[1]["packets"][1]["steps"][2]["node"], "test-split");
     s.ok("clear trace");
     assert_eq!(s.json("show trace")[0]["packets_traced"], 0);
+}
+
+#[test]
+fn ways_of_traced_packets() {
+    let mut s = Shell::new(2);
+    assert_eq!(s.ok("show trace paths"), "No packets in trace buffer\n");
+    s.ok("trace add test-input 5 verbose");
+    traffic(&mut s);
+    let text = s.ok("show trace paths");
+    assert!(
+        text.starts_with("Found 4 unique paths across all threads (showing top 4):\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n [0] Count: 4  ID: 0x"), "{text}");
+    let paths = s.json("show trace paths");
+    let ends = |i: usize| paths[i]["nodes"].as_array().unwrap().last().cloned().unwrap();
+    assert_eq!((&paths[0]["count"], &paths[0]["threads"]), (&4.into(), &serde_json::json!([1, 2])));
+    let dropped = (1..4).find(|i| ends(*i) == "drop").expect("a way that ends in a drop");
+    let one = s.ok(&format!("show trace path {dropped}"));
+    assert!(
+        one.contains("Path: test-input -> ") && one.contains("-> error-drop -> drop\n"),
+        "{one}"
+    );
+    assert_eq!(one.matches("\nPacket 1\n").count(), 2, "{one}");
+    assert_eq!(s.json("show trace path 0 1").as_array().unwrap().len(), 2);
+    assert!(s.error("show trace path 4").contains("no path 4: `show trace paths' lists 4"));
+    assert!(s.error("show trace path").contains("missing path"));
+
+    s.ok("trace filter include error-drop 9");
+    assert_eq!(s.json("show trace paths").as_array().unwrap().len(), 1);
+    assert_eq!(s.json("show trace")[0]["packets_traced"], 1);
+    s.ok("trace filter exclude error-drop 3");
+    assert_eq!(s.json("show trace")[0]["packets_traced"], 3);
+    assert_eq!(s.json("show trace max 2")[0]["packets"].as_array().unwrap().len(), 2);
+    s.ok("trace filter none");
+    assert_eq!(s.json("show trace")[0]["packets_traced"], 5);
+    assert!(s.error("trace filter include nothing 1").contains("a node of the graph"));
+}
+
+#[test]
+fn traces_print_the_time_as_asked() {
+    let mut s = Shell::new(1);
+    s.ok("trace add test-input 1");
+    traffic(&mut s);
+    let time = |s: &mut Shell| {
+        s.json("show trace")[0]["packets"][0]["steps"][0]["time"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(s.ok("show trace timestamp-format"), "trace timestamp format: relative\n");
+    assert!(time(&mut s).starts_with("00:"));
+    s.ok("set trace timestamp-format unix");
+    assert!(time(&mut s).parse::<f64>().unwrap() > 1.7e9);
+    s.ok("set trace timestamp-format datetime");
+    let text = time(&mut s);
+    assert!(text.starts_with("20") && text.contains('T') && text.ends_with('Z'), "{text}");
+    assert!(s.ok("show trace timestamp-format").contains("datetime"));
+    s.ok("set trace timestamp-format relative");
+    assert!(s.error("set trace timestamp-format x").contains("relative"));
+}
+
+#[test]
+fn only_packets_that_match_are_traced() {
+    let mut s = Shell::new(1);
+    let shown = s.ok("show classify filter");
+    assert_eq!(shown, "trace: no patterns, so all packets\npcap: no patterns, so all packets\n");
+    // Packets of the lab say by their first byte where they go.
+    s.ok(&format!("classify filter trace mask hex ff match hex {TO_DROP:02x}"));
+    s.ok("trace add test-input 16000 filter");
+    traffic(&mut s);
+    let all = s.json("show trace");
+    assert_eq!(all[0]["packets_traced"], 10);
+    let text = s.ok("show trace");
+    assert_eq!(text.matches(": drop\n").count(), 10, "{text}");
+    assert!(s.ok("show classify filter").contains(&format!("mask ff match {TO_DROP:02x}")));
+    s.ok(&format!("classify filter trace mask hex ff match hex {TO_DROP:02x} del"));
+    assert_eq!(s.json("show classify filter").as_array().unwrap().len(), 0);
+    s.ok("classify filter pcap mask l3 ip4 src match l3 ip4 src 10.0.0.1");
+    let other = "classify filter pcap mask l3 ip4 src match l3 ip4 src 10.0.0.2";
+    assert!(s.error(&format!("{other} del")).contains("no such pattern"));
+    s.ok("classify filter pcap del");
+    assert!(s.error("classify filter pg0 mask l3 ip4 src").contains("expected `trace' or `pcap'"));
+}
+
+#[test]
+fn packets_that_the_router_makes_are_traced() {
+    let mut s = Shell::new(1);
+    let node = s.lab.node("test-sink");
+    s.ok("trace add test-sink 2");
+    for _ in 0..3 {
+        let bytes = vec![TO_SINK; 60];
+        s.lab.c.inject(0, thalweg_graph::Inject { node, bytes, ..Default::default() });
+    }
+    s.lab.c.sync();
+    s.lab.c.sync();
+    let text = s.ok("show trace");
+    assert_eq!(text.matches(": test-sink\n  made by the router\n").count(), 2, "{text}");
+    // Received packets begin elsewhere.
+    traffic(&mut s);
+    assert_eq!(s.json("show trace")[0]["packets_traced"], 2);
+}
+
+#[test]
+fn nodes_are_described() {
+    let mut s = Shell::new(1);
+    traffic(&mut s);
+    let text = s.ok("show node test-split");
+    assert!(text.starts_with("node test-split, type internal, state active, index "), "{text}");
+    assert!(text.contains("vectors 50, ") && text.contains("  next nodes: "), "{text}");
+    assert!(text.contains("        10 the packet asked for it (error)\n"), "{text}");
+    let node = s.json("show node test-split");
+    let by_index = format!("show graph node {} want_arcs", node["index"]);
+    let rows = s.json(&by_index);
+    assert_eq!((&rows[0]["name"], &rows[0]["next"]), (&node["name"], &node["next"]));
+    assert!(s.ok(&by_index).contains(" -> "));
+    let inputs = s.json("show graph input");
+    assert_eq!((inputs.as_array().unwrap().len(), &inputs[0]["name"]), (1, &"test-input".into()));
+    assert!(s.json("show graph").as_array().unwrap().len() > 5);
+    assert!(s.error("show node nothing").contains("`show graph' lists them"));
+    assert!(s.error("show graph loud").contains("bad property"));
+}
+
+#[test]
+fn lines_are_logged_and_forgotten() {
+    let mut s = Shell::new(1);
+    for level in ["emerg", "err", "warn", "notice", "debug"] {
+        let said = s.json(&format!("test log {level} ip fib a text of words"));
+        assert_eq!(said["text"], "a text of words");
+    }
+    assert!(s.error("test log loud ip fib x").contains("expected emerg, alert"));
+    assert!(s.error("test log err ip fib").contains("the text of the line"));
+    s.ok("clear logging");
 }
 
 #[test]
@@ -215,7 +348,8 @@ fn every_show_command_has_json_and_refuses_unknown_words() {
     for command in thalweg_engine::cli::COMMANDS {
         let path = command.path();
         assert!(!command.help().is_empty());
-        if !["trace add", "set punt limit"].contains(&path) {
+        let bare = path.starts_with("show ") || path.starts_with("clear ");
+        if bare && !["show trace path", "show node"].contains(&path) {
             let v = s.json(path);
             assert!(v.is_object() || v.is_array(), "{path}: {v}");
             assert!(s.error(&format!("{path} no such words")).contains("no"), "{path}");

@@ -51,8 +51,8 @@ pub struct EntryState {
     /// less one, which is a mask.
     pub mtu: u16,
     /// Number of the outgoing interface. For [`Kind::LOAD_BALANCE`] the first bucket, for
-    /// [`Kind::REDIRECT`] the member, for [`Kind::LOOKUP`] the table, for a feature's kind what it
-    /// has set.
+    /// [`Kind::REDIRECT`] the member, for [`Kind::LOOKUP`] the table, for [`Kind::INTERFACE_RX`]
+    /// the interface, for a feature's kind what it has set.
     pub value: u32,
 }
 

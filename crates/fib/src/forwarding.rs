@@ -163,7 +163,7 @@ pub struct Forwarding {
     counted_before: HashMap<Dpo, Box<[Counts]>>,
 }
 
-/// Entry of "the router's own address".
+/// Entry of addresses that are delivered to the router by a route.
 pub const LOCAL: Dpo = Dpo(1);
 /// Entry of "drop silently".
 pub const DROP: Dpo = Dpo(2);
@@ -171,6 +171,10 @@ pub const DROP: Dpo = Dpo(2);
 pub const UNREACHABLE: Dpo = Dpo(3);
 /// Entry of "prohibited".
 pub const PROHIBIT: Dpo = Dpo(4);
+/// Entry of "next hops lead nowhere".
+pub const UNRESOLVED: Dpo = Dpo(5);
+/// Entry of an interface's own address.
+pub const OWN: Dpo = Dpo(6);
 
 impl Forwarding {
     pub(crate) fn init(c: &mut Control) {
@@ -205,7 +209,8 @@ impl Forwarding {
             counters,
             counted_before: HashMap::new(),
         };
-        for kind in [Kind::MISS, Kind::LOCAL, Kind::DROP, Kind::UNREACHABLE, Kind::PROHIBIT] {
+        let special = [Kind::MISS, Kind::LOCAL, Kind::DROP, Kind::UNREACHABLE, Kind::PROHIBIT];
+        for kind in special.into_iter().chain([Kind::UNRESOLVED, Kind::LOCAL]) {
             // The first entries have fixed indices, and stay.
             if let Ok(i) = f.pool.alloc(c.domain()) {
                 f.set_state(Dpo(i), EntryState::of(kind));

@@ -7,7 +7,7 @@
 
 use crate::FibError;
 use crate::dpo::{Dpo, EntryState, MAX_BUCKETS};
-use crate::forwarding::{DROP, UNREACHABLE};
+use crate::forwarding::{DROP, UNREACHABLE, UNRESOLVED};
 use crate::forwarding::{Forwarding, Object, Slot};
 use crate::kind::Kind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -231,7 +231,7 @@ impl Forwarding {
     fn is_usable(&self, dpo: Dpo) -> bool {
         match self.objects.get(&dpo).map(|slot| &slot.object) {
             Some(Object::Group(group)) => group.usable,
-            _ => dpo != UNREACHABLE && !self.table.get(dpo).is(Kind::DOWN),
+            _ => ![UNREACHABLE, UNRESOLVED].contains(&dpo) && !self.table.get(dpo).is(Kind::DOWN),
         }
     }
 

@@ -32,7 +32,7 @@ impl Kind {
     pub const LOAD_BALANCE: Kind = Kind(5);
     /// Send "host unreachable" and drop.
     pub const UNREACHABLE: Kind = Kind(6);
-    /// Send "administratively prohibited" and drop.
+    /// Send "host administratively prohibited" and drop.
     pub const PROHIBIT: Kind = Kind(7);
     /// Drop silently.
     pub const DROP: Kind = Kind(8);
@@ -50,6 +50,10 @@ impl Kind {
     pub const LOAD_BALANCE_COMPLETE: Kind = Kind(5 | Kind::COMPLETE);
     /// Look up again, in another table.
     pub const LOOKUP: Kind = Kind(13);
+    /// The route's next hops lead nowhere now.
+    pub const UNRESOLVED: Kind = Kind(14);
+    /// Look up again, as if the packet had come by another interface.
+    pub const INTERFACE_RX: Kind = Kind(15);
 
     /// Number of kinds there may be.
     pub const LIMIT: usize = 64;
@@ -116,7 +120,7 @@ const fn decl(
 }
 
 /// The kinds of this crate, by number.
-pub(crate) const OWN: [KindDecl; 14] = [
+pub(crate) const OWN: [KindDecl; 16] = [
     decl("miss", 0, drop),
     decl("adjacency", 5, adjacency),
     decl("incomplete", 3, adjacency),
@@ -132,6 +136,10 @@ pub(crate) const OWN: [KindDecl; 14] = [
     decl("load-balance", 0, drop),
     decl("lookup", 8, |f, _, dpo| {
         format!("dpo-lookup: table:{}", f.table().get(dpo).state().value)
+    }),
+    decl("unresolved", 0, |_, _, _| "dpo-drop: unresolved".into()),
+    decl("interface-rx", 9, |f, c, dpo| {
+        format!("interface-rx-dpo: {}", c.interface_name(f.table().get(dpo).state().tx_if()))
     }),
 ];
 
@@ -264,7 +272,7 @@ mod tests {
         assert_eq!(Kind::LOAD_BALANCE.number(), Kind::LOAD_BALANCE_COMPLETE.number());
         let groups = (0..=u8::MAX).map(Kind).filter(|k| k.is_group() && !k.is_sent()).count();
         assert_eq!(groups, 4);
-        assert_eq!(Kind::LOOKUP.number(), OWN.len() - 1);
+        assert_eq!(Kind::INTERFACE_RX.number(), OWN.len() - 1);
     }
 
     #[test]

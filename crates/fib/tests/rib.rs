@@ -9,7 +9,7 @@ use thalweg_buffer::PktMut;
 use thalweg_device::SwIfIndex;
 use thalweg_device::testing::Lab;
 use thalweg_engine::Feature;
-use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
+use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE, UNRESOLVED};
 use thalweg_fib::rib::{Labels, Path, PathKind, RibError, Source, Table};
 use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Midchain, Peer, TableId};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
@@ -324,7 +324,7 @@ fn agrees<A: Family>(lab: &mut Lab, ops: &[Op]) -> Result<(), TestCaseError> {
             let unresolved = t.unresolved(&lab.c, &view);
             prop_assert_eq!(unresolved.len(), ways.len());
             if want.is_empty() {
-                let dead = |end: &End| *end == End::Special(UNREACHABLE) || !model.is_up(end);
+                let dead = |end: &End| *end == End::Special(UNRESOLVED) || !model.is_up(end);
                 prop_assert!(met.iter().all(dead), "{p}: {met:?}");
                 continue;
             }
@@ -421,7 +421,7 @@ fn a_path_that_leads_nowhere_leaves_the_others() {
     t.unset(&lab.c, prefix(u32::of(40, 0), 8), Source::Static);
     assert_eq!(ends(&lab, dpo), BTreeSet::from([hop(1)]));
     t.unset(&lab.c, prefix(u32::of(50, 0), 8), Source::Static);
-    assert_eq!(ends(&lab, dpo), BTreeSet::from([End::Special(UNREACHABLE)]));
+    assert_eq!(ends(&lab, dpo), BTreeSet::from([End::Special(UNRESOLVED)]));
     set(&mut t, 40, vec![through(0, 2)]);
     assert_eq!(ends(&lab, dpo), BTreeSet::from([hop(0)]));
     t.clear(&lab.c);
@@ -443,7 +443,7 @@ fn kept_in_any_order<A: Family>(lab: &Lab) {
         t.set(&lab.c, net(n), Source::Static, paths).expect("a route");
     };
     let at = |t: &Routes<A>, n: u8| ends(lab, t.view(net(n)).expect("a route").dpo);
-    let nowhere = BTreeSet::from([End::Special(UNREACHABLE)]);
+    let nowhere = BTreeSet::from([End::Special(UNRESOLVED)]);
     set(&mut t, 60, vec![through(50, 1)]);
     assert!(matches!(reasons(lab, &t, net(60))[..], [Some(RibError::Unreachable(_))]));
     set(&mut t, 50, vec![through(40, 1), through(2, 9)]);
@@ -502,7 +502,7 @@ fn levels_beyond_the_limit_wait() {
     let at = |t: &Routes<u32>, n: u8| ends(&lab, t.view(net(n)).expect("a route").dpo);
     let hop = BTreeSet::from([End::Hop(lab.sw_if(0), u32::of(0, 2).to_ip())]);
     assert_eq!(at(&t, 47), hop);
-    assert_eq!(at(&t, 51), BTreeSet::from([End::Special(UNREACHABLE)]));
+    assert_eq!(at(&t, 51), BTreeSet::from([End::Special(UNRESOLVED)]));
     let why = reasons(&lab, &t, net(48));
     assert!(matches!(why[..], [Some(RibError::Fib(FibError::Depth))]), "{why:?}");
     // A shorter way for one in the middle.
@@ -648,7 +648,7 @@ fn a_tunnel_follows_the_route_of_its_destination() {
     let tunnel = tunnel.expect("a midchain");
     let kind = || forwarding(&lab, |f| f.table().get(tunnel).state().kind);
     let hop = |n: u8| BTreeSet::from([End::Hop(lab.sw_if(n), u32::of(n, 2).to_ip())]);
-    let nowhere = BTreeSet::from([End::Special(UNREACHABLE)]);
+    let nowhere = BTreeSet::from([End::Special(UNRESOLVED)]);
     assert_eq!((ends(&lab, under), kind()), (hop(0), Kind::MIDCHAIN));
     set(&mut t, host(1));
     assert_eq!((ends(&lab, under), kind()), (hop(1), Kind::MIDCHAIN));

@@ -1,11 +1,48 @@
 //! The time-stamp counter and its conversion to time.
+//!
+//! [`cycles`] measures how long something takes. Timers, ages and time stamps follow [`ticks`] and
+//! [`now`], which `set clock adjust` moves ahead of it.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
+
+/// How far the clock of timers is ahead, in nanoseconds and in ticks.
+static AHEAD_NS: AtomicU64 = AtomicU64::new(0);
+static AHEAD_TICKS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the time of timers in ticks.
+#[inline]
+pub fn ticks() -> u64 {
+    at(cycles())
+}
+
+/// Returns the time of timers, in ticks, at a reading of [`cycles`].
+#[inline]
+pub fn at(cycles: u64) -> u64 {
+    cycles.wrapping_add(AHEAD_TICKS.load(Relaxed))
+}
+
+/// Returns the time of timers on the main thread.
+pub fn now() -> Instant {
+    Instant::now() + ahead()
+}
+
+/// Returns how far the clock of timers is ahead.
+pub fn ahead() -> Duration {
+    Duration::from_nanos(AHEAD_NS.load(Relaxed))
+}
+
+/// Moves the clock of timers ahead, for all threads of the process. Whoever waits for a time is to
+/// be woken: see [`Control::adjust_clock`](crate::Control::adjust_clock).
+pub(crate) fn adjust(by: Duration) {
+    AHEAD_NS.fetch_add(by.as_nanos() as u64, Relaxed);
+    AHEAD_TICKS.fetch_add(ticks_in(by), Relaxed);
+}
 
 /// Reads the processor's time-stamp counter: about 20 clocks, no system call.
 #[inline]
-pub fn ticks() -> u64 {
+pub fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction.
     unsafe {
@@ -51,11 +88,11 @@ fn origin() -> Origin {
 #[cfg(target_arch = "x86_64")]
 fn by_both_clocks() -> (Instant, u64) {
     let one = || {
-        let before = ticks();
+        let before = cycles();
         let instant = Instant::now();
         // If another processor's counter lags behind, this wraps to a large number, and another
         // pair is taken.
-        let took = ticks().wrapping_sub(before);
+        let took = cycles().wrapping_sub(before);
         (took, instant, before.wrapping_add(took / 2))
     };
     let rest = (1..8).map(|_| one());
@@ -79,15 +116,16 @@ pub fn seconds(at: u64) -> f64 {
     (at.wrapping_sub(o.ticks) as i64) as f64 / o.hz
 }
 
-/// Returns seconds since the time origin.
+/// Returns seconds since the time origin, by the clock of timers.
 pub fn now_seconds() -> f64 {
-    origin().instant.elapsed().as_secs_f64()
+    (origin().instant.elapsed() + ahead()).as_secs_f64()
 }
 
-/// Converts a tick count to wall-clock time.
+/// Converts a tick count to wall-clock time, as if the clock of timers had always been as far ahead
+/// as it is.
 pub fn wall(at: u64) -> SystemTime {
     let o = origin();
-    let s = seconds(at);
+    let s = seconds(at) - ahead().as_secs_f64();
     if s >= 0.0 { o.wall + Duration::from_secs_f64(s) } else { o.wall }
 }
 
@@ -135,7 +173,7 @@ mod tests {
         init();
         // Between two readings of the other clock, so that it does not matter where the thread
         // loses the processor.
-        let reading = || (Instant::now(), ticks(), Instant::now());
+        let reading = || (Instant::now(), cycles(), Instant::now());
         let (before, a, after) = reading();
         while after.elapsed() < Duration::from_millis(30) {
             std::hint::spin_loop();

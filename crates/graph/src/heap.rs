@@ -57,9 +57,11 @@ impl Counting {
     }
 
     /// Returns the backtrace of the first allocation since [`watch`](Self::watch). Ends watching.
-    pub fn backtrace() -> Option<String> {
+    ///
+    /// Printing it resolves its names, which takes seconds on a slow machine: not on a worker.
+    pub fn backtrace() -> Option<Backtrace> {
         WATCHED.set(false);
-        SEEN.take().map(|at| at.to_string())
+        SEEN.take()
     }
 
     #[inline]

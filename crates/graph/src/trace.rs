@@ -1,6 +1,8 @@
 //! Packet traces: what each node did with a marked packet.
 
 use crate::decl::NodeId;
+use crate::filter::ByteFilter;
+use std::sync::Arc;
 use thalweg_buffer::SwIfIndex;
 
 /// One node's step in a packet's trace.
@@ -25,11 +27,21 @@ pub struct PacketTrace {
 #[derive(Default)]
 pub(crate) struct TraceStore {
     pub(crate) packets: Vec<PacketTrace>,
-    /// Number of packets still to be marked, by input node.
-    pub(crate) wanted: Vec<(NodeId, u32)>,
+    /// Packets still to be marked, by node.
+    pub(crate) wanted: Vec<Wanted>,
     /// Number of the first packet kept. Numbers continue after a clear (and wrap), so that a packet
     /// marked before it does not match another's record.
     first: u16,
+}
+
+/// Packets to mark.
+pub(crate) struct Wanted {
+    /// Node at which they enter the graph.
+    pub(crate) node: NodeId,
+    /// Number still to be marked.
+    pub(crate) left: u32,
+    /// Which of them; `None` for all.
+    pub(crate) filter: Option<Arc<ByteFilter>>,
 }
 
 /// Maximum number of packets that a worker keeps traces of.
@@ -38,14 +50,18 @@ pub const MAX_TRACES: usize = 16_384;
 const MAX_STEPS: usize = 64;
 
 impl TraceStore {
-    /// Returns how many of `n` packets from `node` to mark.
-    pub(crate) fn claim(&mut self, node: NodeId, n: usize) -> usize {
-        let room = MAX_TRACES - self.packets.len().min(MAX_TRACES);
-        let Some((_, left)) = self.wanted.iter_mut().find(|(id, _)| *id == node) else { return 0 };
-        let n = n.min(*left as usize).min(room);
-        *left -= n as u32;
-        self.wanted.retain(|(_, left)| *left > 0);
-        n
+    /// Returns whether to mark a packet that enters at `node`, and counts it. `bytes` are those that
+    /// a filter looks at, if they begin with a link header.
+    pub(crate) fn claim(&mut self, node: NodeId, bytes: Option<&[u8]>) -> bool {
+        let room = self.packets.len() < MAX_TRACES;
+        let Some(wanted) = self.wanted.iter_mut().find(|w| w.node == node) else { return false };
+        let meant = wanted.filter.as_ref().is_none_or(|f| bytes.is_some_and(|b| f.matches(b)));
+        if !room || !meant {
+            return false;
+        }
+        wanted.left -= 1;
+        self.wanted.retain(|w| w.left > 0);
+        true
     }
 
     pub(crate) fn open(&mut self) -> u16 {
@@ -117,6 +133,7 @@ pub fn resolve_tokens(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::BytePattern;
 
     #[test]
     fn tokens_become_names() {
@@ -143,10 +160,14 @@ mod tests {
     #[test]
     fn claims_end() {
         let mut t = TraceStore::default();
-        t.wanted.push((NodeId(4), 3));
-        assert_eq!(t.claim(NodeId(1), 10), 0);
-        assert_eq!(t.claim(NodeId(4), 2), 2);
-        assert_eq!(t.claim(NodeId(4), 9), 1);
+        let filter = ByteFilter(vec![BytePattern::new(&[0xff], &[7])]);
+        t.wanted.push(Wanted { node: NodeId(4), left: 2, filter: None });
+        t.wanted.push(Wanted { node: NodeId(5), left: 1, filter: Some(Arc::new(filter)) });
+        assert!(!t.claim(NodeId(1), None));
+        assert!(t.claim(NodeId(4), None) && t.claim(NodeId(4), Some(&[1])));
+        assert!(!t.claim(NodeId(4), None));
+        assert!(!t.claim(NodeId(5), None) && !t.claim(NodeId(5), Some(&[1])));
+        assert!(t.claim(NodeId(5), Some(&[7, 1])));
         assert!(t.wanted.is_empty());
     }
 }

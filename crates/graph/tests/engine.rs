@@ -289,7 +289,7 @@ fn after_two_syncs_injected_packets_are_through() {
 fn traces_show_each_step_and_the_reason_of_a_drop() {
     let mut lab = Lab::new(1);
     let input = lab.node("test-input");
-    lab.c.ask(move |core| core.trace_add(input, 3));
+    lab.c.ask(move |core| core.trace_add(input, 3, None));
     lab.make(0, SwIfIndex(1), vec![vec![TO_SINK], vec![TO_DROP], vec![TO_KEEP], vec![TO_SINK]]);
     lab.settle(4, 1);
     let traces = lab.c.ask(|core| core.traces())[0].clone().unwrap();
@@ -324,7 +324,7 @@ fn traces_show_each_step_and_the_reason_of_a_drop() {
     assert!(traces.iter().all(|t| t.steps.is_sorted_by_key(|s| s.at)));
     // What was marked before a clear writes into no later packet's trace.
     lab.c.ask(|core| core.trace_clear());
-    lab.c.ask(move |core| core.trace_add(input, 1));
+    lab.c.ask(move |core| core.trace_add(input, 1, None));
     lab.make(0, SwIfIndex(1), vec![vec![TO_DELIVER]]);
     lab.settle(5, 1);
     lab.release(Release::Send);

@@ -147,7 +147,7 @@ fn traces_go_on_at_the_other_worker() {
     let mut lab = Lab::new(2);
     let input = lab.node("test-input");
     // The other worker has traces of its own.
-    lab.c.ask(move |core| core.trace_add(input, 3));
+    lab.c.ask(move |core| core.trace_add(input, 3, None));
     lab.make(1, SwIfIndex(1), vec![vec![TO_SINK; 2]]);
     lab.settle(2, 0);
     lab.make(0, SwIfIndex(1), vec![vec![to_worker(1), TO_DROP, to_worker(1), to_worker(1)]]);
@@ -186,7 +186,7 @@ fn traces_go_on_at_the_other_worker() {
 fn cleared_traces_stay_cleared() {
     let mut lab = Lab::new(2);
     let (input, sink) = (lab.node("test-input"), lab.node("test-sink"));
-    lab.c.ask(move |core| core.trace_add(input, 1));
+    lab.c.ask(move |core| core.trace_add(input, 1, None));
     let barrier = Arc::new(Barrier::new(2));
     lab.c.message(1, sink, Box::new(barrier.clone()));
     barrier.wait();
@@ -195,7 +195,7 @@ fn cleared_traces_stay_cleared() {
     barrier.wait();
     lab.settle(1, 0);
     lab.c.ask(|core| core.trace_clear());
-    lab.c.ask(move |core| core.trace_add(input, 1));
+    lab.c.ask(move |core| core.trace_add(input, 1, None));
     lab.make(0, SwIfIndex(1), vec![vec![to_worker(1)]]);
     lab.settle(2, 0);
     let traces = lab.c.ask(|core| core.traces());

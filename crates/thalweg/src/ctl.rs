@@ -21,6 +21,13 @@ struct Args {
     command: Vec<String>,
 }
 
+impl Args {
+    /// The router's socket.
+    fn at(&self) -> Listen {
+        self.socket.clone().unwrap_or_else(|| Listen::Unix(crate::paths::client_socket()))
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   thalctl                                  a prompt, with completion and `?'
@@ -29,12 +36,20 @@ Examples:
   thalctl exec ./routes.cli                a relative path is fine
   thalctl < routes.cli
   thalctl -s /tmp/lab/cli.sock show runtime
+  thalctl tech-support                     one file for whoever helps; name it if you like
 
 The exit status is 0 if every command succeeded, 1 if one failed, 2 for invalid arguments.";
 
 /// The program.
 pub fn main() -> ExitCode {
     let args = Args::parse();
+    match &args.command[..] {
+        [word] if word == "tech-support" => return crate::tech_support::main(&args.at(), None),
+        [word, file] if word == "tech-support" => {
+            return crate::tech_support::main(&args.at(), Some(file));
+        }
+        _ => {}
+    }
     match run(&args) {
         Ok(Ended::Ok) => ExitCode::SUCCESS,
         Ok(Ended::Failed | Ended::Cancelled) => ExitCode::from(crate::FAILED),
@@ -48,7 +63,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<Ended, ClientError> {
-    let at = args.socket.clone().unwrap_or_else(|| Listen::Unix(crate::paths::client_socket()));
+    let at = args.at();
     let command = match &args.command[..] {
         [] if std::io::stdin().is_terminal() => return interactive_at(&at).map(|()| Ended::Ok),
         [] => {

@@ -21,6 +21,8 @@ pub static FEATURES: &[&Feature] = &[
     &thalweg_feat_pcap::FEATURE,
     &crate::api::FEATURE,
     &crate::metrics::FEATURE,
+    &crate::vpp::FEATURE,
+    &crate::vpp::NOTHING,
     &thalweg_feat_config::FEATURE,
 ];
 

@@ -4,12 +4,13 @@
 //! * [`features`]: the features of the router, one line each;
 //! * [`api`]: `thalweg api json`, and the API messages about the command line;
 //! * [`metrics`]: counters over HTTP;
+//! * [`vpp`]: diagnostics by VPP's words;
 //! * [`run`]: `thalweg run`, the router;
 //! * [`configuration`]: `thalweg config`, which checks documents and asks a running router;
 //! * [`sflow`]: `thalweg sflow decode`;
 //! * [`agent`]: `thalweg agent`;
 //! * [`demo`]: `thalweg demo`;
-//! * [`ctl`], which is `thalctl`.
+//! * [`ctl`], which is `thalctl`, and [`tech_support`], its file for whoever helps.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,8 @@ pub mod metrics;
 pub mod paths;
 pub mod run;
 pub mod sflow;
+pub mod tech_support;
+pub mod vpp;
 
 use std::process::ExitCode;
 

@@ -337,10 +337,10 @@ pub fn emit_error(
         end += piece.len();
     }
     let length = (end - ipv4::HEADER_LEN) as u16;
-    // Errors have the precedence of network control (RFC 1812 section 4.3.2.5). Without an
+    // As VPP sends them: routine precedence, and as many hops as there can be. Without an
     // identification of its own, a packet must not be fragmented (RFC 6864 section 4.1).
     let ip = Ipv4Repr {
-        tos: 0xc0,
+        ttl: u8::MAX,
         fragment_word: ipv4::flag::DONT_FRAGMENT,
         ..Ipv4Repr::new(src, original.src(), protocol::ICMP, length)
     };
@@ -384,7 +384,8 @@ mod tests {
         let n = emit_error(IcmpRepr::fragmentation_needed(1400), src, &original, &mut buf).unwrap();
         assert_eq!(n, 576);
         let ip = ipv4::check(&buf[..n]).unwrap();
-        assert_eq!((ip.src(), ip.dst(), ip.tos()), (src, original.src(), 0xc0));
+        assert_eq!((ip.src(), ip.dst()), (src, original.src()));
+        assert_eq!((ip.tos(), ip.ttl()), (0, 255));
         let icmp = IcmpView::parse(ip.payload()).unwrap();
         assert!(icmp.checksum_ok());
         assert_eq!(icmp.mtu(), Some(1400));

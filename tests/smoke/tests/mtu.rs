@@ -175,6 +175,7 @@ lab_test! {
             count: 1,
             ..PingOptions::default()
         };
+        router.cli("ip table unreachables 0 on")?;
         for (address, answer) in [
             ([192, 0, 2, 1], "Destination Net Unreachable"),
             ([10, 10, 2, 99], "Destination Host Unreachable"),

@@ -23,11 +23,13 @@ lab_test! {
     fn an_entry_in_use_is_refreshed() {
         let lab = Lab::new()?;
         let router = Router::start(&lab.router, &host_pair())?;
-        router.cli("set ip neighbor-config ip4 age 1")?;
+        router.cli("set ip neighbor-config ip4 age 300")?;
         let right = RawLink::open(&lab.right.ns, "eth0")?;
         let mut flow = Flow::start(&lab.left.ns, lab.right.addr, Duration::from_millis(5))?;
         let (own, mac) = (router.mac("host-eth1")?, lab.right.mac.parse::<MacAddr>()?);
+        flow.await_answers(10)?;
         for n in 1..=3 {
+            router.cli("set clock adjust 301")?;
             right.receive(WAIT_LIMIT, &format!("refresh {n}"), |frame| {
                 let (to, target) = request(frame, own)?;
                 (to == mac && target == lab.right.addr).then_some(())

@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use thalweg_smoke::{Router, host_pair};
-use thalweg_testkit::{IperfOptions, Lab, PingOptions, iperf3, lab_test, ping};
+use std::os::unix::fs::PermissionsExt;
+use thalweg_smoke::{Router, host_pair, thalweg};
+use thalweg_testkit::{Cmd, IperfOptions, Lab, PingOptions, iperf3, lab_test, ping};
 
 /// Checks that a command prints all of this.
 fn shows(router: &Router, command: &str, parts: &[&str]) -> Result<()> {
@@ -114,6 +115,41 @@ lab_test! {
         ensure!(!text.is_empty() && text.lines().all(|line| line.contains("rx")), "{text}");
         let text = router.cli("show int | include host-eth1")?;
         ensure!(text.lines().count() == 1, "{text}");
+        router.stop().map(drop)
+    }
+
+    /// One bounded file for whoever helps, which only its owner reads.
+    fn tech_support() {
+        let lab = Lab::new()?;
+        let router = Router::start(&lab.router, &host_pair())?;
+        router.cli("set interface tag host-eth0 password:hunter2\ntrace add af-packet-input 5")?;
+        lab.ping_all()?;
+        std::fs::write(router.dir().join("last-panic.txt"), "worker 0 panicked in node `x'\n")?;
+        let file = router.dir().join("help.txt");
+        let program = thalweg()?.with_file_name("thalctl");
+        let socket = router.socket().display().to_string();
+        let words = ["-s", &socket, "tech-support", &file.display().to_string()];
+        let said = Cmd::new(program.display().to_string()).args(words).output()?;
+        ensure!(said.starts_with(&format!("{} (", file.display())), "{said}");
+        let meta = std::fs::metadata(&file)?;
+        ensure!(meta.permissions().mode() & 0o777 == 0o600 && meta.len() < 8 << 20, "{meta:?}");
+        let text = std::fs::read_to_string(&file)?;
+        for part in [
+            "===== show version verbose\n",
+            "===== show configuration\n",
+            "===== show errors\n",
+            "===== show logging\n",
+            "===== show packet accounting\n",
+            "===== /proc/version\nLinux version ",
+            "worker 0 panicked in node `x'",
+            "CapEff:",
+            "cli.sock: mode ",
+            ": af-packet-input\n",
+            "Max open files",
+        ] {
+            ensure!(text.contains(part), "no {part:?} in:\n{text}");
+        }
+        ensure!(!text.contains("hunter2"), "a secret is in the file");
         router.stop().map(drop)
     }
 }

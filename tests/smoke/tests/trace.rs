@@ -45,6 +45,26 @@ lab_test! {
         router.stop().map(drop)
     }
 
+    /// Who pings sees the request on its way, and the reply.
+    fn requests_of_ping_are_traced() {
+        let lab = Lab::new()?;
+        let router = Router::start(&lab.router, &host_pair())?;
+        lab.ping_all()?;
+        router.cli("trace add ip4-lookup 10\ntrace add af-packet-input 10")?;
+        router.cli("ping 10.10.2.2 repeat 1")?;
+        let text = router.cli("show trace")?;
+        let request = text
+            .split("Packet ")
+            .find(|packet| packet.contains(": ip4-lookup\n  made by the router\n"))
+            .with_context(|| format!("no request in:\n{text}"))?;
+        for node in [": ip4-rewrite\n", ": host-eth1-output\n", ": host-eth1-tx\n"] {
+            ensure!(request.contains(node), "no {node:?} in:\n{request}");
+        }
+        let paths = router.cli("show trace paths")?;
+        ensure!(paths.contains("Path: ip4-lookup -> ") && paths.contains("af-packet-input -> "), "{paths}");
+        router.stop().map(drop)
+    }
+
     /// A dropped packet's last steps say why.
     fn a_drop_is_traced_with_its_reason() {
         let lab = Lab::new()?;

@@ -68,6 +68,7 @@ lab_test! {
         router.cli("ping 10.10.2.2 repeat 2 interval 0.01")?;
         // Time exceeded, net unreachable, port unreachable, fragmentation needed.
         router.cli("set interface mtu packet 1200 host-eth1")?;
+        router.cli("ip table unreachables 0 on")?;
         for (address, ttl, size) in [
             ([10, 10, 2, 2], Some(1), 56),
             ([192, 0, 2, 1], None, 56),

@@ -7,7 +7,7 @@ use super::plan::{Plan, plan};
 use super::report::{Problem, Problems};
 use super::rules::{Grammar, Kind, Name, Rule};
 use super::schema;
-use super::section::{Doc, Dump, Later, OURS, Section, Walk};
+use super::section::{Doc, Dump, Later, OURS, Section, Subs, Walk};
 use super::yaml;
 use std::collections::{HashMap, HashSet};
 
@@ -110,8 +110,14 @@ impl<C> Catalog<C> {
         }
         let ours = sections.iter().flat_map(|s| s.rules()).map(|rule| rule.path);
         let theirs = sections.iter().flat_map(|s| s.supports()).copied();
-        for path in theirs.chain(ours) {
+        for path in theirs.clone().chain(ours) {
             grammar.support(path).map_err(NoRule)?;
+        }
+        // What is supported of interfaces is of sub-interfaces, too, if there are any.
+        if theirs.clone().any(|path| path.starts_with("interfaces.*.sub-interfaces.*")) {
+            for key in theirs.filter_map(|path| path.strip_prefix("interfaces.*.")) {
+                grammar.support_if_known(&format!("interfaces.*.sub-interfaces.*.{key}"));
+            }
         }
         Ok(Catalog { sections, grammar })
     }
@@ -232,7 +238,7 @@ impl<C> Catalog<C> {
             section.items(&doc, &mut draft);
         }
         for interface in doc.interfaces() {
-            if !draft.claimed.contains(interface.name) {
+            if !draft.claimed.contains(&*interface.name) {
                 let node = interface.node().cloned().unwrap_or_default();
                 draft.problems.push(Problem::unsupported(&node, interface.path(""), KINDS));
             }
@@ -259,22 +265,22 @@ impl<C> Catalog<C> {
     /// Starts to collect the running configuration.
     pub fn collect(&self, cx: &C) -> Collected<C> {
         let (root, implicit) = (Node::default(), Vec::new());
-        let mut dump = Dump { root, grammar: &self.grammar, implicit };
+        let mut dump = Dump { root, grammar: &self.grammar, implicit, subs: Subs::new() };
         let mut walks = Vec::new();
         for section in &self.sections {
             section.dump(cx, &mut dump);
             walks.extend(section.walk(cx));
         }
         walks.reverse();
-        let Dump { root, implicit, .. } = dump;
-        Collected { root, implicit, walks, laters: Vec::new(), pieces: 0 }
+        let Dump { root, implicit, subs, .. } = dump;
+        Collected { root, implicit, subs, walks, laters: Vec::new(), pieces: 0 }
     }
 
     /// Writes the collected configuration as a document. Does not need the router any more: for
     /// another thread, as it takes a second for some ten thousand routes.
     pub fn write_out(&self, collected: Collected<C>) -> Document {
-        let Collected { root, implicit, laters, .. } = collected;
-        let mut dump = Dump { root, grammar: &self.grammar, implicit };
+        let Collected { root, implicit, subs, laters, .. } = collected;
+        let mut dump = Dump { root, grammar: &self.grammar, implicit, subs };
         laters.into_iter().for_each(|later| later(&mut dump));
         let Dump { root, implicit, .. } = dump;
         self.as_it_is(root, implicit)
@@ -285,6 +291,7 @@ impl<C> Catalog<C> {
 pub struct Collected<C> {
     root: Node,
     implicit: Vec<Item>,
+    subs: Subs,
     /// Remaining walks; the last is next.
     walks: Vec<Walk<C>>,
     laters: Vec<Later>,

@@ -179,8 +179,8 @@ mod tests {
         fn dump(&self, (): &(), _: &mut Dump<'_>) {}
         fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
             for i in doc.interfaces() {
-                out.claim(i.name);
-                let port = interface_key(i.name);
+                out.claim(&i.name);
+                let port = interface_key(&i.name);
                 out.add(Item::new(rank::CREATE, port.clone(), i.path(""), port.clone()));
                 let mtu = i.get("mtu").map(|f| (f.node.u32(), f.path));
                 let (mtu, path) = mtu.unwrap_or_else(|| (Some(1500), i.path("")));

@@ -258,12 +258,21 @@ impl Grammar {
 
     /// Marks a path, which must have a rule, as supported.
     pub(crate) fn support(&mut self, path: &'static str) -> Result<(), &'static str> {
+        self.mark(path).ok_or(path)
+    }
+
+    /// Marks a path as supported, if it has a rule.
+    pub(crate) fn support_if_known(&mut self, path: &str) {
+        let _ = self.mark(path);
+    }
+
+    fn mark(&mut self, path: &str) -> Option<()> {
         let mut at = self;
         for step in path.split('.') {
-            at = at.steps.get_mut(step).ok_or(path)?;
+            at = at.steps.get_mut(step)?;
             at.supported = true;
         }
-        at.rule.map(|_| ()).ok_or(path)
+        at.rule.map(|_| ())
     }
 
     /// Returns true if a value is valid at a path, and the router supports it.

@@ -3,6 +3,9 @@
 use super::item::{Draft, Item};
 use super::node::Node;
 use super::rules::{Grammar, Rule};
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
 
 /// A feature's part of the configuration. The feature that owns a setter owns a section that dumps
 /// it.
@@ -47,40 +50,61 @@ const LOCAL: &str = "local0";
 /// Top-level key of Thalweg's own settings.
 pub const OURS: &str = "thalweg";
 
+/// Key of an interface's sub-interfaces.
+const SUBS: &str = "sub-interfaces";
+
+/// Key of which frames of its parent a sub-interface receives. An interface that has it below
+/// [`OURS`] is a sub-interface, too.
+const ENCAPSULATION: &str = "encapsulation";
+
 /// The running configuration as it is written.
 pub struct Dump<'a> {
     pub(crate) root: Node,
     pub(crate) grammar: &'a Grammar,
     pub(crate) implicit: Vec<Item>,
+    pub(crate) subs: Subs,
 }
+
+/// Sub-interfaces by name: parent and number.
+pub(crate) type Subs = HashMap<String, (String, String)>;
 
 impl Dump<'_> {
     /// Adds an interface; interfaces are in the order in which they are added.
     pub fn interface(&mut self, name: &str) {
-        self.root.enter(&[table_of(name), name], |_| ());
+        if let Some(place) = place(&self.subs, name) {
+            self.root.enter(&place, |_| ());
+        }
+    }
+
+    /// Adds a sub-interface, before any of its attributes.
+    pub fn sub_interface(&mut self, name: &str, parent: &str, id: u32) {
+        self.subs.insert(name.to_owned(), (parent.to_owned(), id.to_string()));
+        self.interface(name);
     }
 
     /// Writes an attribute of an interface: under the schema's key if it is valid there, else under
     /// Thalweg's own.
     pub fn set(&mut self, interface: &str, key: &str, value: impl Into<super::Value>) {
         let value = value.into();
-        let place = [table_of(interface), interface, key];
-        // The schema does not have the router's own interface.
-        match interface != LOCAL && self.grammar.takes(&place, &value) {
-            true => self.root.put(&place, value),
-            false => self.root.put(&[OURS, "interfaces", interface, key], value),
+        if let Some(mut place) = place(&self.subs, interface) {
+            place.push(key);
+            if self.grammar.takes(&place, &value) {
+                return self.root.put(&place, value);
+            }
         }
+        self.root.put(&[OURS, "interfaces", interface, key], value);
     }
 
     /// Appends to a list of an interface: under the schema's key as long as there is room, else
     /// under Thalweg's own. `room` is the maximum length of the schema's list.
     pub fn add(&mut self, interface: &str, key: &str, room: usize, value: impl Into<super::Value>) {
-        let place = [table_of(interface), interface, key];
-        let there = self.root.at(&place).map_or(0, |n| n.list().len());
-        match interface != LOCAL && there < room {
-            true => self.root.push(&place, value),
-            false => self.root.push(&[OURS, "interfaces", interface, key], value),
+        if let Some(mut place) = place(&self.subs, interface) {
+            place.push(key);
+            if self.root.at(&place).map_or(0, |n| n.list().len()) < room {
+                return self.root.push(&place, value);
+            }
         }
+        self.root.push(&[OURS, "interfaces", interface, key], value);
     }
 
     /// Writes a value at a path of keys.
@@ -105,6 +129,17 @@ impl Dump<'_> {
     }
 }
 
+/// Where an interface is described in the schema, which knows neither the router's own interface
+/// nor sub-interfaces of loopbacks.
+fn place<'a>(subs: &'a Subs, name: &'a str) -> Option<Vec<&'a str>> {
+    match subs.get(name) {
+        _ if name == LOCAL => None,
+        None => Some(vec![table_of(name), name]),
+        Some((parent, _)) if is_loopback(parent) => None,
+        Some((parent, id)) => Some(vec!["interfaces", parent, SUBS, id]),
+    }
+}
+
 /// Returns the key under which interfaces of this name are described.
 fn table_of(name: &str) -> &'static str {
     if is_loopback(name) { "loopbacks" } else { "interfaces" }
@@ -117,10 +152,16 @@ pub fn is_loopback(name: &str) -> bool {
 }
 
 /// A document to be read.
-#[derive(Clone, Copy)]
 pub struct Doc<'a> {
     root: &'a Node,
     saved: bool,
+    interfaces: OnceCell<Index<'a>>,
+}
+
+/// The interfaces of a document.
+struct Index<'a> {
+    all: Vec<Interface<'a>>,
+    by_name: HashMap<Cow<'a, str>, usize>,
 }
 
 /// A value of a document, and the path to it.
@@ -133,12 +174,13 @@ pub struct Found<'a> {
 }
 
 /// An interface in a document.
-#[derive(Clone, Copy)]
 pub struct Interface<'a> {
     /// Its name.
-    pub name: &'a str,
-    /// Its position in the document, counted over all interfaces.
+    pub name: Cow<'a, str>,
+    /// Its position in the order in which interfaces are created.
     pub number: u32,
+    /// Name of its parent and number among its sub-interfaces.
+    sub: Option<(&'a str, &'a str)>,
     described: Option<&'a Node>,
     ours: Option<&'a Node>,
 }
@@ -146,7 +188,7 @@ pub struct Interface<'a> {
 impl<'a> Doc<'a> {
     /// Wraps a document.
     pub fn new(root: &'a Node) -> Doc<'a> {
-        Doc { root, saved: false }
+        Doc { root, saved: false, interfaces: OnceCell::new() }
     }
 
     /// The same document as one that the router has written: what it leaves out is as it was by
@@ -175,35 +217,71 @@ impl<'a> Doc<'a> {
         below.map(found).collect()
     }
 
-    /// Returns all interfaces, in the order in which they are created: others, then loopbacks.
-    pub fn interfaces(&self) -> Vec<Interface<'a>> {
-        let ours = self.root.at(&[OURS, "interfaces"]);
-        let mut all: Vec<Interface<'a>> = Vec::new();
-        for table in ["interfaces", "loopbacks"] {
-            for (name, node) in self.root.get(table).into_iter().flat_map(Node::entries) {
-                let ours = ours.and_then(|o| o.get(name));
-                all.push(Interface { name, number: 0, described: Some(node), ours });
-            }
-        }
-        for (name, node) in ours.into_iter().flat_map(Node::entries) {
-            let there = [table_of(name), name];
-            if self.root.at(&there).is_none() {
-                all.push(Interface { name, number: 0, described: None, ours: Some(node) });
-            }
-        }
-        for (number, interface) in all.iter_mut().enumerate() {
-            interface.number = number as u32;
-        }
-        all
+    /// Returns all interfaces, in the order in which they are created: others, then loopbacks, then
+    /// sub-interfaces.
+    pub fn interfaces(&self) -> &[Interface<'a>] {
+        &self.index().all
     }
 
     /// Returns an interface by name.
-    pub fn interface(&self, name: &str) -> Option<Interface<'a>> {
-        self.interfaces().into_iter().find(|i| i.name == name)
+    pub fn interface(&self, name: &str) -> Option<&Interface<'a>> {
+        let index = self.index();
+        index.all.get(*index.by_name.get(name)?)
+    }
+
+    fn index(&self) -> &Index<'a> {
+        self.interfaces.get_or_init(|| Index::of(self.root))
+    }
+}
+
+impl<'a> Index<'a> {
+    fn of(root: &'a Node) -> Index<'a> {
+        let ours = root.at(&[OURS, "interfaces"]);
+        let (mut all, mut subs): (Vec<Interface<'a>>, Vec<Interface<'a>>) = Default::default();
+        for table in ["interfaces", "loopbacks"] {
+            for (name, node) in root.get(table).into_iter().flat_map(Node::entries) {
+                all.push(Interface::new(Cow::from(name), None, Some(node), ours));
+                for (id, node) in node.get(SUBS).into_iter().flat_map(Node::entries) {
+                    let full = Cow::from(format!("{name}.{id}"));
+                    subs.push(Interface::new(full, Some((name, id)), Some(node), ours));
+                }
+            }
+        }
+        let known: HashMap<Cow<'a, str>, usize> =
+            all.iter().chain(&subs).map(|i| (i.name.clone(), 0)).collect();
+        for (name, node) in ours.into_iter().flat_map(Node::entries) {
+            if known.contains_key(name) {
+                continue;
+            }
+            let sub = node.get(ENCAPSULATION).and_then(|_| name.rsplit_once('.'));
+            let list = if sub.is_some() { &mut subs } else { &mut all };
+            list.push(Interface::new(Cow::from(name), sub, None, ours));
+        }
+        all.append(&mut subs);
+        for (number, interface) in all.iter_mut().enumerate() {
+            interface.number = number as u32;
+        }
+        let by_name = all.iter().enumerate().map(|(at, i)| (i.name.clone(), at)).collect();
+        Index { all, by_name }
     }
 }
 
 impl<'a> Interface<'a> {
+    fn new(
+        name: Cow<'a, str>,
+        sub: Option<(&'a str, &'a str)>,
+        described: Option<&'a Node>,
+        ours: Option<&'a Node>,
+    ) -> Interface<'a> {
+        let ours = ours.and_then(|o| o.get(&name));
+        Interface { name, number: 0, sub, described, ours }
+    }
+
+    /// Returns the name of its parent, and its number among the parent's sub-interfaces.
+    pub fn sub(&self) -> Option<(&'a str, &'a str)> {
+        self.sub
+    }
+
     /// Returns an attribute, from Thalweg's own keys or else the schema's.
     pub fn get(&self, key: &str) -> Option<Found<'a>> {
         if let Some(node) = self.ours.and_then(|o| o.get(key)) {
@@ -228,19 +306,31 @@ impl<'a> Interface<'a> {
         all
     }
 
+    /// Returns the number of VLAN tags that a sub-interface is known by: 0 to 2.
+    pub fn known_tags(&self) -> usize {
+        if self.sub.is_none() {
+            return 0;
+        }
+        let Some(of) = self.get(ENCAPSULATION) else { return 1 };
+        match of.node.text() {
+            // In the words of the command line.
+            Some(words) => words.split_whitespace().filter(|w| w.parse::<u16>().is_ok()).count(),
+            None => 1 + usize::from(of.node.get("inner-dot1q").is_some()),
+        }
+    }
+
     /// Returns true if it is a loopback.
     pub fn is_loopback(&self) -> bool {
-        is_loopback(self.name)
+        is_loopback(&self.name)
     }
 
     /// Returns the path of an attribute under the schema's key.
     pub fn path(&self, key: &str) -> String {
-        let table = table_of(self.name);
-        if key.is_empty() {
-            format!("{table}.{}", self.name)
-        } else {
-            format!("{table}.{}.{key}", self.name)
-        }
+        let here = match self.sub {
+            Some((parent, id)) => format!("{}.{parent}.{SUBS}.{id}", table_of(parent)),
+            None => format!("{}.{}", table_of(&self.name), self.name),
+        };
+        if key.is_empty() { here } else { format!("{here}.{key}") }
     }
 
     fn ours_path(&self, key: &str) -> String {

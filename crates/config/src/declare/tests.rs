@@ -17,7 +17,7 @@ impl Section<()> for Small {
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         for i in doc.interfaces() {
             if i.name.starts_with("host-") || i.is_loopback() {
-                out.claim(i.name);
+                out.claim(&i.name);
             }
             if let Some(mtu) = i.get("mtu") {
                 let set = format!("mtu {} {}", i.name, mtu.node.value);

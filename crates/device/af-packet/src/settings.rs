@@ -52,9 +52,9 @@ impl Section<Control> for Settings {
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         for i in doc.interfaces() {
-            match i.name.strip_prefix(PREFIX) {
-                Some(device) => host(&i, device, out),
-                None => foreign(&i, out),
+            match i.name.strip_prefix(PREFIX).filter(|_| i.sub().is_none()) {
+                Some(device) => host(i, device, out),
+                None => foreign(i, out),
             }
         }
     }
@@ -112,7 +112,7 @@ fn foreign(i: &Interface<'_>, out: &mut Draft) {
 }
 
 fn host(i: &Interface<'_>, device: &str, out: &mut Draft) {
-    let name = i.name;
+    let name = &*i.name;
     out.claim(name);
     if let Some(found) = i.get("device-type").filter(|f| f.node.text() != Some("af-packet")) {
         out.problem(Problem::unsupported(found.node, found.path, "host interfaces are af-packet"));

@@ -1,9 +1,10 @@
 //! CLI arguments shared by the interface commands of this crate and of features.
 
-use crate::interface::{self, DeviceError, Interfaces, SwIfIndex};
+use crate::interface::{self, DeviceError, Interfaces, SwIfIndex, TagKind, TagMatch, VlanTag};
 use std::cmp::Ordering;
 use thalweg_cli::{Args, CliError};
 use thalweg_graph::Control;
+use thalweg_wire::vlan::{MAX_ID, VlanId};
 
 /// Maximum number of names in an error message.
 const LISTED: usize = 8;
@@ -38,6 +39,53 @@ pub fn interface_names(c: &Control) -> Vec<String> {
 pub(crate) fn sorted(c: &Control) -> Vec<SwIfIndex> {
     let names = interface_names(c);
     names.iter().filter_map(|n| interface::find(c, n).ok()).collect()
+}
+
+/// A sub-interface's encapsulation as the command line and documents write it.
+pub(crate) const ENCAPSULATION: &str = "default|untagged|{dot1q|dot1ad} {<vlan>|any} \
+                                        [inner-dot1q {<vlan>|any}] [exact-match]";
+
+/// Takes a sub-interface's encapsulation; `None` if there is no word left.
+///
+/// # Errors
+/// If a word is not part of one, or the combination means nothing.
+pub(crate) fn tag_match(args: &mut Args<'_>) -> Result<Option<TagMatch>, CliError> {
+    fn id(args: &mut Args<'_>) -> Result<Option<VlanId>, CliError> {
+        if args.exact("any") {
+            return Ok(None);
+        }
+        args.number("VLAN id", 1, u64::from(MAX_ID.0)).map(|id| Some(VlanId(id as u16)))
+    }
+    if args.is_empty() {
+        return Ok(None);
+    }
+    let kind = match args.choice("encapsulation", &["default", "untagged", "dot1q", "dot1ad"])? {
+        "default" => return args.end().map(|()| Some(TagMatch::Default)),
+        "untagged" => return args.end().map(|()| Some(TagMatch::Untagged)),
+        "dot1q" => TagKind::Dot1q,
+        _ => TagKind::Dot1ad,
+    };
+    let outer = id(args)?.map(|id| VlanTag { kind, id });
+    let inner = if args.keyword("inner-dot1q") { Some(id(args)?) } else { None };
+    let exact = args.keyword("exact-match");
+    args.end()?;
+    let inexact = |what: &str| format!("not exact-match: {what} stands for no tags to send");
+    Ok(Some(match (outer, inner) {
+        (None, None) if exact => return Err(args.bad_last("encapsulation", inexact("any"))),
+        (None, None) => TagMatch::AnyOuter(kind),
+        (None, Some(_)) => {
+            let right = "an outer VLAN id where there is an inner one";
+            return Err(args.bad_last("encapsulation", right));
+        }
+        (Some(tag), None) => TagMatch::Outer { tag, exact },
+        (Some(_), Some(None)) if exact => {
+            return Err(args.bad_last("encapsulation", inexact("inner-dot1q any")));
+        }
+        (Some(outer), Some(None)) => TagMatch::AnyInner(outer),
+        (Some(outer), Some(Some(id))) => {
+            TagMatch::Pair { outer, inner: VlanTag { kind: TagKind::Dot1q, id }, exact }
+        }
+    }))
 }
 
 /// Converts a device error to a command's error with its return code.

@@ -7,6 +7,7 @@ mod delete;
 mod family;
 mod indices;
 mod kind;
+mod rewrite;
 mod rows;
 mod set;
 mod subs;
@@ -14,11 +15,12 @@ mod subs;
 pub use delete::{before_delete, delete};
 pub use family::create_sub;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
+pub use rewrite::{TagEdit, TagRewrite};
 pub use rows::{IfRow, IfTable};
 pub use set::{
     MTU_RANGE, accept_all, check_mac, clear_counters, follow_link_mtu, refresh_caps, set_admin,
-    set_link, set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_promiscuous, set_rx_mode,
-    set_rx_placement, set_speed, set_tag,
+    set_link, set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_output_end, set_promiscuous,
+    set_rx_mode, set_rx_placement, set_speed, set_tag, set_tag_rewrite,
 };
 pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
 
@@ -81,6 +83,16 @@ pub enum DeviceError {
         /// The tags.
         matches: TagMatch,
     },
+    /// A tag rewrite removes tags that the interface's frames need not have.
+    #[error("`{name}` is known by {has} VLAN tags: a rewrite cannot remove {pop}")]
+    TooFewTags {
+        /// Name of the interface.
+        name: String,
+        /// Number of tags that all its frames have.
+        has: usize,
+        /// Number of tags to remove.
+        pop: u8,
+    },
     /// The system or the driver failed.
     #[error("{0}")]
     Failed(String),
@@ -96,6 +108,7 @@ impl DeviceError {
             DeviceError::Unsupported { .. } => -126,
             DeviceError::Full => -162,
             DeviceError::TagsInUse { .. } => -56,
+            DeviceError::TooFewTags { .. } => -72,
             DeviceError::Failed(_) => -1,
         }
     }
@@ -327,6 +340,8 @@ pub struct InterfaceView {
     pub sub: Option<(u32, TagMatch)>,
     /// Tags of the frames that it sends.
     pub tags: Tags,
+    /// What it changes about tags in layer 2.
+    pub rewrite: TagRewrite,
 }
 
 impl InterfaceView {
@@ -443,6 +458,7 @@ impl Interfaces {
             parent: None,
             sub: None,
             tags: Tags::NONE,
+            rewrite: TagRewrite::NONE,
         };
         let device: Box<dyn Device> = Box::new(Local);
         self.by_name.insert("local0".into(), SwIfIndex(0));
@@ -715,6 +731,7 @@ pub fn create(
         parent: None,
         sub: None,
         tags: Tags::NONE,
+        rewrite: TagRewrite::NONE,
     };
     let can_segment = {
         let mut a = all.borrow_mut();

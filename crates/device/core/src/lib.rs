@@ -27,7 +27,7 @@ pub use command_line::{interface_arg, interface_names};
 pub use interface::{
     Caps, Device, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec, InterfaceView,
     Interfaces, MacAddr, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex, SystemDevice,
-    TagKind, TagMatch, Tags, VlanTag,
+    TagEdit, TagKind, TagMatch, TagRewrite, Tags, VlanTag,
 };
 
 use thalweg_engine::Feature;

@@ -1,15 +1,18 @@
 //! Configuration of interfaces.
 
 use crate::SwIfIndex;
-use crate::interface::{Interfaces, MTU_RANGE, MtuOf};
+use crate::command_line::{ENCAPSULATION as ENCAPSULATION_WORDS, tag_match};
+use crate::interface::{InterfaceView, Interfaces, MTU_RANGE, MtuOf, TagMatch, VlanTag};
 use std::collections::HashSet;
+use thalweg_cli::Args;
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
-    Doc, Draft, Dump, Interface, Item, Kind, Name, Problem, Rule, Section, Value, interface_key,
-    is_loopback, mac, rank,
+    Doc, Draft, Dump, Interface, Item, Kind, Name, Node, Problem, Rule, Section, Value,
+    interface_key, is_loopback, mac, rank,
 };
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Control, RxMode};
+use thalweg_wire::vlan::MAX_ID;
 
 /// Section of interfaces, loopbacks and sinks.
 pub(crate) struct Settings;
@@ -18,6 +21,9 @@ pub(crate) static SETTINGS: Settings = Settings;
 
 /// Indices that are reserved for interfaces to be created.
 const RESERVED: [&str; 2] = ["thalweg", "reserved-indices"];
+
+/// Key of what a sub-interface receives.
+const ENCAPSULATION: &str = "encapsulation";
 
 /// Default L3 MTU in bytes.
 const DEFAULT_MTU: u32 = 1500;
@@ -36,6 +42,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.reserved-indices", Kind::Named(Name::Any)),
     Rule::new("thalweg.reserved-indices.*", INDEX),
     Rule::new("thalweg.interfaces.*.index", INDEX),
+    Rule::new("thalweg.interfaces.*.encapsulation", Kind::Other(words)),
     Rule::new("thalweg.interfaces.*.mac", Kind::Mac),
     Rule::new("thalweg.interfaces.*.mtu", MTU),
     Rule::new("thalweg.interfaces.*.link-mtu", MTU),
@@ -68,8 +75,8 @@ fn rx_mode(value: &Value) -> Result<(), String> {
 }
 
 /// Returns whether the device's MTU follows the L3 MTU: true for ports, as in vppcfg.
-fn follows(name: &str) -> bool {
-    !is_loopback(name) && !name.contains('.')
+fn follows(name: &str, is_sub: bool) -> bool {
+    !is_loopback(name) && !is_sub
 }
 
 impl Section<Control> for Settings {
@@ -78,6 +85,10 @@ impl Section<Control> for Settings {
             "interfaces.*.mac",
             "interfaces.*.mtu",
             "interfaces.*.state",
+            "interfaces.*.sub-interfaces.*.encapsulation.dot1q",
+            "interfaces.*.sub-interfaces.*.encapsulation.dot1ad",
+            "interfaces.*.sub-interfaces.*.encapsulation.inner-dot1q",
+            "interfaces.*.sub-interfaces.*.encapsulation.exact-match",
             "loopbacks.*.mac",
             "loopbacks.*.mtu",
         ]
@@ -90,15 +101,33 @@ impl Section<Control> for Settings {
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
         let all = c.state::<Interfaces>();
         let all = all.borrow();
+        let (mains, subs): (Vec<_>, Vec<_>) =
+            all.iter().filter(|v| v.sw_if != SwIfIndex(0)).partition(|v| v.sub.is_none());
         let (loopbacks, others): (Vec<_>, Vec<_>) =
-            all.iter().filter(|v| v.sw_if != SwIfIndex(0)).partition(|v| v.dev_type == "Loopback");
-        let in_order =
-            others.iter().chain(&loopbacks).zip(1..).all(|(v, index)| v.sw_if == SwIfIndex(index));
+            mains.into_iter().partition(|v| v.dev_type == "Loopback");
+        // As a document lists them: by parent, and of loopbacks last.
+        let place = |v: &InterfaceView| {
+            let parent = v.parent.unwrap_or_default();
+            (all.get(parent).is_some_and(|p| p.dev_type == "Loopback"), parent, v.sw_if)
+        };
+        let mut subs = subs;
+        subs.sort_by_key(|v| place(v));
+        let in_order = others
+            .iter()
+            .chain(&loopbacks)
+            .chain(&subs)
+            .zip(1..)
+            .all(|(v, index)| v.sw_if == SwIfIndex(index));
         for v in all.iter() {
             let name = v.name.as_str();
             let local = v.sw_if == SwIfIndex(0);
-            if !local {
-                out.interface(name);
+            match (v.sub, v.parent.and_then(|parent| all.get(parent))) {
+                _ if local => {}
+                (Some((id, matches)), Some(parent)) => {
+                    out.sub_interface(name, &parent.name, id);
+                    dump_encapsulation(&parent.name, name, id, matches, out);
+                }
+                _ => out.interface(name),
             }
             match (local, in_order) {
                 (true, _) => {}
@@ -106,14 +135,14 @@ impl Section<Control> for Settings {
                 (false, true) => out.implicit(index_item(name, v.sw_if, String::new())),
                 (false, false) => out.set(name, "index", v.sw_if.get()),
             }
-            if v.ethernet {
+            if v.ethernet && v.sub.is_none() {
                 out.set(name, "mac", v.mac.to_string());
             }
-            let link = if follows(name) { v.mtu.l3 } else { DEFAULT_LINK_MTU };
+            let link = if follows(name, false) { v.mtu.l3 } else { DEFAULT_LINK_MTU };
             if !local {
                 out.set(name, "mtu", v.mtu.l3);
             }
-            if !local && v.link_mtu != link {
+            if !local && v.sub.is_none() && v.link_mtu != link {
                 out.set(name, "link-mtu", v.link_mtu);
             }
             for (key, _, place) in PROTOCOLS {
@@ -153,14 +182,14 @@ impl Section<Control> for Settings {
         let in_order = doc.is_saved() && all.iter().all(|i| i.get("index").is_none());
         for i in all {
             if in_order && i.name != "local0" {
-                out.add(index_item(i.name, i.number + 1, String::new()).implicit());
+                out.add(index_item(&i.name, i.number + 1, String::new()).implicit());
             }
-            create(&i, out);
-            mac_address(&i, out);
-            mtu(&i, out);
-            switches(&i, out);
+            create(i, out);
+            mac_address(i, out);
+            mtu(i, out);
+            switches(i, out);
         }
-        let named: HashSet<&str> = doc.interfaces().iter().map(|i| i.name).collect();
+        let named: HashSet<&str> = doc.interfaces().iter().map(|i| &*i.name).collect();
         // Where the interface itself is described, its own key counts.
         let reserved = doc.entries(&RESERVED).into_iter().filter(|(name, _)| !named.contains(name));
         for (name, found) in reserved {
@@ -202,10 +231,112 @@ fn dump_modes(name: &str, modes: &[(u32, RxMode)], out: &mut Dump<'_>) {
     }
 }
 
+/// What a sub-interface receives if nothing is said.
+fn usual(id: u32) -> Option<TagMatch> {
+    let id = u16::try_from(id).ok().filter(|id| (1..=MAX_ID.0).contains(id))?;
+    Some(TagMatch::Outer { tag: VlanTag::dot1q(id), exact: true })
+}
+
+/// Writes what a sub-interface receives: by the schema's keys if it has them, or else in the words
+/// of `create sub-interfaces`.
+fn dump_encapsulation(parent: &str, name: &str, id: u32, of: TagMatch, out: &mut Dump<'_>) {
+    let (outer, inner, exact) = match of {
+        // The schema has no sub-interfaces of loopbacks.
+        _ if is_loopback(parent) => return out.set(name, ENCAPSULATION, of.to_string()),
+        of if usual(id) == Some(of) => return,
+        TagMatch::Outer { tag, exact } => (tag, None, exact),
+        TagMatch::Pair { outer, inner, exact } => (outer, Some(inner), exact),
+        _ => return out.set(name, ENCAPSULATION, of.to_string()),
+    };
+    let id = id.to_string();
+    let mut put = |key: &str, value: Value| {
+        out.put(&["interfaces", parent, "sub-interfaces", &id, ENCAPSULATION, key], value);
+    };
+    put(&outer.kind.to_string(), u32::from(outer.id.0).into());
+    if let Some(inner) = inner {
+        put("inner-dot1q", u32::from(inner.id.0).into());
+    }
+    if exact {
+        put("exact-match", true.into());
+    }
+}
+
+/// Which frames a sub-interface receives, in the words of `create sub-interfaces`: text of our own
+/// keys, or a map of the schema.
+fn encapsulation(i: &Interface<'_>, id: &str, out: &mut Draft) -> Option<String> {
+    let usual = || Some(format!("dot1q {id} exact-match"));
+    let Some(found) = i.get(ENCAPSULATION) else {
+        let number = id.parse().ok()?;
+        if self::usual(number).is_none() {
+            let text = format!("an `encapsulation' is missing: {id} is no VLAN id");
+            let node = i.node().cloned().unwrap_or_default();
+            out.problem(Problem::at(&node, i.path(""), text));
+            return None;
+        }
+        return usual();
+    };
+    if let Some(words) = found.node.text() {
+        return Some(words.to_owned());
+    }
+    let number = |key| found.node.get(key).and_then(Node::u32);
+    let exact = found.node.get("exact-match").and_then(Node::bool);
+    let (kind, outer) = match (number("dot1q"), number("dot1ad")) {
+        (Some(_), Some(_)) => {
+            let text = "one of dot1q and dot1ad expected, not both";
+            out.problem(Problem::at(found.node, found.path, text));
+            return None;
+        }
+        (None, None) if found.node.entries().next().is_none() => return usual(),
+        (None, None) => {
+            let text = "dot1q or dot1ad is missing";
+            out.problem(Problem::at(found.node, found.path, text));
+            return None;
+        }
+        (Some(id), None) => ("dot1q", id),
+        (None, Some(id)) => ("dot1ad", id),
+    };
+    let inner = number("inner-dot1q");
+    if [Some(outer), inner].contains(&Some(u32::from(MAX_ID.0) + 1)) {
+        let text = format!("VLAN ids from 1 to {MAX_ID} expected: 4095 is reserved (IEEE 802.1Q)");
+        out.problem(Problem::at(found.node, found.path, text));
+        return None;
+    }
+    let mut words = format!("{kind} {outer}");
+    if let Some(inner) = inner {
+        words += &format!(" inner-dot1q {inner}");
+    }
+    if exact.unwrap_or(false) {
+        words += " exact-match";
+    }
+    Some(words)
+}
+
+fn create_sub(i: &Interface<'_>, (parent, id): (&str, &str), out: &mut Draft) {
+    out.claim(&i.name);
+    let Some(words) = encapsulation(i, id, out) else { return };
+    // The usual one needs no words: a range makes the same.
+    let command = format!("create sub-interfaces {parent} {id} {words}");
+    let item = Item::new(rank::CREATE, interface_key(&i.name), i.path(""), command)
+        .unset(format!("delete sub-interface {}", i.name));
+    out.add(item.order(i.number).recreate().needs(interface_key(parent)));
+}
+
+fn words(value: &Value) -> Result<(), String> {
+    let Value::Text(text) = value else { return Err(format!("a text: {ENCAPSULATION_WORDS}")) };
+    let read = Args::parse(text).and_then(|mut args| tag_match(&mut args));
+    match read {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) | Err(_) => Err(ENCAPSULATION_WORDS.to_owned()),
+    }
+}
+
 fn create(i: &Interface<'_>, out: &mut Draft) {
-    let name = i.name;
+    let name = &*i.name;
     if let Some(index) = i.get("index") {
         out.add(index_item(name, &index.node.value, index.path).order(i.number));
+    }
+    if let Some(sub) = i.sub() {
+        return create_sub(i, sub, out);
     }
     if name == "local0" {
         out.claim(name);
@@ -229,6 +360,10 @@ fn create(i: &Interface<'_>, out: &mut Draft) {
 
 fn mac_address(i: &Interface<'_>, out: &mut Draft) {
     let Some(found) = i.get("mac") else { return };
+    if i.sub().is_some() {
+        let text = "a sub-interface has its parent's MAC address: set that";
+        return out.problem(Problem::at(found.node, found.path, text));
+    }
     let Some(address) = found.node.text().and_then(mac) else { return };
     if !address.is_unicast() {
         let text = "a unicast MAC address expected, not a multicast or zero address";
@@ -236,11 +371,12 @@ fn mac_address(i: &Interface<'_>, out: &mut Draft) {
     }
     let set = format!("set interface mac address {} {address}", i.name);
     let item = Item::new(rank::MAC, format!("mac {}", i.name), found.path, set);
-    out.add(item.needs(interface_key(i.name)).attribute().sticky());
+    out.add(item.needs(interface_key(&i.name)).attribute().sticky());
 }
 
 fn mtu(i: &Interface<'_>, out: &mut Draft) {
-    let name = i.name;
+    let (name, is_sub) = (&*i.name, i.sub().is_some());
+    let follows = |name| follows(name, is_sub);
     let bytes = |key: &str| i.get(key).and_then(|f| Some((f.node.u32()?, f.path)));
     if name == "local0" {
         return;
@@ -248,7 +384,7 @@ fn mtu(i: &Interface<'_>, out: &mut Draft) {
     let (l3, path) = bytes("mtu").unwrap_or_else(|| (DEFAULT_MTU, i.path("")));
     let link_key = format!("link-mtu {name}");
     let same = follows(name).then(|| (l3, path.clone()));
-    let link = bytes("link-mtu").or(same);
+    let link = bytes("link-mtu").filter(|_| !is_sub).or(same);
     let link_bytes = link.as_ref().map(|l| l.0);
     if let Some((link, path)) = link {
         let set = format!("set interface mtu {link} {name}");
@@ -276,7 +412,7 @@ fn mtu(i: &Interface<'_>, out: &mut Draft) {
 }
 
 fn switches(i: &Interface<'_>, out: &mut Draft) {
-    let name = i.name;
+    let name = &*i.name;
     if let Some(found) = i.get("promiscuous").filter(|f| f.node.bool() == Some(true)) {
         let set = format!("set interface promiscuous on {name}");
         let item = Item::new(rank::DRIVER, format!("promiscuous {name}"), found.path, set)

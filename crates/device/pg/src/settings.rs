@@ -30,14 +30,14 @@ impl Section<Control> for Settings {
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         for i in doc.interfaces() {
-            if port_id(i.name).is_none() {
+            if port_id(&i.name).is_none() {
                 let found = i.get("mode").filter(|_| !i.name.starts_with("host-"));
                 if let Some(f) = found {
                     out.problem(Problem::at(f.node, f.path, "this interface has no mode setting"));
                 }
                 continue;
             }
-            out.claim(i.name);
+            out.claim(&i.name);
             let mut command = format!("create packet-generator interface {}", i.name);
             if let Some(found) = i.get("mode") {
                 match found.node.text() {
@@ -49,7 +49,7 @@ impl Section<Control> for Settings {
                     }
                 }
             }
-            let item = Item::new(rank::CREATE, interface_key(i.name), i.path(""), command)
+            let item = Item::new(rank::CREATE, interface_key(&i.name), i.path(""), command)
                 .unset(format!("delete packet-generator interface {}", i.name));
             out.add(item.order(i.number).recreate());
         }

@@ -164,6 +164,25 @@ impl Stream {
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
     }
+    /// A run of it from the first packet on.
+    fn begin(&mut self, key: u64) -> Running {
+        self.run = Some(key);
+        self.sent = Arc::default();
+        Running {
+            key,
+            number: self.number,
+            source: self.source.clone(),
+            entry: self.entry,
+            rx_if: self.rx_if,
+            left: if self.limit == 0 { u64::MAX } else { self.limit },
+            rate: self.spec.rate,
+            max_frame: self.spec.max_frame.clamp(1, FRAME_SIZE),
+            sent: self.sent.clone(),
+            tokens: 1.0,
+            since: 0,
+            ip: self.ip,
+        }
+    }
 }
 
 /// State of the packet generator.
@@ -519,7 +538,8 @@ pub fn change_stream(c: &mut Control, name: &str, change: StreamChange) -> Resul
     Ok(())
 }
 
-/// Starts or stops one stream, or all. Starting brings the source port and its link up.
+/// Starts or stops one stream, or all. Starting brings the source port and its link up. Streams of
+/// a worker that are started by one call begin in the same loop.
 ///
 /// # Errors
 /// If the stream does not exist, or a port cannot be brought up.
@@ -529,12 +549,12 @@ pub fn enable_streams(c: &mut Control, name: Option<&str>, on: bool) -> Result<(
         Some(name) => vec![pg.borrow().position(name)?],
         None => (0..pg.borrow().streams.len()).collect(),
     };
+    if on {
+        return start(c, &chosen);
+    }
     let mut stopped = false;
     for at in chosen {
-        match on {
-            true => start(c, at)?,
-            false => stopped |= stop(c, at),
-        }
+        stopped |= stop(c, at);
     }
     if stopped {
         settle(c);
@@ -542,44 +562,32 @@ pub fn enable_streams(c: &mut Control, name: Option<&str>, on: bool) -> Result<(
     Ok(())
 }
 
-fn start(c: &mut Control, at: usize) -> Result<(), PgError> {
+fn start(c: &mut Control, chosen: &[usize]) -> Result<(), PgError> {
     let pg = c.state::<Pg>();
-    let (rx_if, is_port) = {
-        let p = pg.borrow();
-        let s = &p.streams[at];
-        if s.enabled() {
-            return Ok(());
-        }
-        (s.rx_if, p.port_of(s.rx_if).is_some())
-    };
-    if is_port {
-        interface::set_admin(c, rx_if, true)?;
-    }
     let node = c.node("pg-input").ok_or_else(|| PgError::NoNode("pg-input".into()))?;
-    let (worker, message) = {
-        let mut p = pg.borrow_mut();
-        p.next_key += 1;
-        let key = p.next_key;
-        let s = &mut p.streams[at];
-        s.run = Some(key);
-        s.sent = Arc::default();
-        let running = Running {
-            key,
-            number: s.number,
-            source: s.source.clone(),
-            entry: s.entry,
-            rx_if,
-            left: if s.limit == 0 { u64::MAX } else { s.limit },
-            rate: s.spec.rate,
-            max_frame: s.spec.max_frame.clamp(1, FRAME_SIZE),
-            sent: s.sent.clone(),
-            tokens: 1.0,
-            since: 0,
-            ip: s.ip,
-        };
-        (s.spec.worker, Message::Start(Box::new(running)))
+    let (idle, ports): (Vec<usize>, Vec<_>) = {
+        let p = pg.borrow();
+        let idle: Vec<_> = chosen.iter().copied().filter(|at| !p.streams[*at].enabled()).collect();
+        let from = idle.iter().map(|at| p.streams[*at].rx_if);
+        let ports = from.filter(|rx_if| p.port_of(*rx_if).is_some()).collect();
+        (idle, ports)
     };
-    c.message(worker, node, Box::new(message));
+    for port in ports {
+        interface::set_admin(c, port, true)?;
+    }
+    let mut by_worker: BTreeMap<usize, Vec<Running>> = BTreeMap::new();
+    {
+        let mut p = pg.borrow_mut();
+        for at in idle {
+            p.next_key += 1;
+            let key = p.next_key;
+            let s = &mut p.streams[at];
+            by_worker.entry(s.spec.worker).or_default().push(s.begin(key));
+        }
+    }
+    for (worker, streams) in by_worker {
+        c.message(worker, node, Box::new(Message::Start(streams)));
+    }
     Ok(())
 }
 

@@ -467,7 +467,7 @@ fn packets_are_traced_from_the_stream_to_the_port() {
         "packet-generator new {{ name s limit 9 interface pg0 data {{ {EXAMPLE} }} }}"
     ));
     let input = lab.c.node("pg-input").unwrap();
-    lab.c.ask(move |core| core.trace_add(input, 2));
+    lab.c.ask(move |core| core.trace_add(input, 2, None));
     lab.run("packet-generator enable-stream s");
     lab.wait_until_no_stream_is_enabled();
     let traces = lab.c.ask(|core| core.traces()).remove(0).unwrap();
@@ -494,7 +494,7 @@ fn packets_that_enter_at_a_node_are_traced() {
         "packet-generator new {{ name s limit 9 interface pg0 node error-drop data {{ {EXAMPLE} }} }}"
     ));
     let input = lab.c.node("pg-input").unwrap();
-    lab.c.ask(move |core| core.trace_add(input, 2));
+    lab.c.ask(move |core| core.trace_add(input, 2, None));
     lab.run("packet-generator enable-stream s");
     lab.wait_until_no_stream_is_enabled();
     let traces = lab.c.ask(|core| core.traces()).remove(0).unwrap();

@@ -1,11 +1,12 @@
-//! `show_vpe_system_time`: the router's uptime.
+//! `show_vpe_system_time`: the time of day.
 
 use crate::api_modules::VPE;
+use std::time::SystemTime;
 use thalweg_api::types::Timestamp;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::control::Control;
 
-/// Requests the router's time.
+/// Requests the time of day.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct ShowVpeSystemTime;
@@ -14,7 +15,7 @@ pub struct ShowVpeSystemTime;
 #[derive(Debug, Default, Message)]
 #[api(reply)]
 pub struct ShowVpeSystemTimeReply {
-    /// Seconds since the start, as `show clock` prints them.
+    /// Seconds since 1970.
     pub vpe_system_time: Timestamp,
 }
 
@@ -22,6 +23,7 @@ pub struct ShowVpeSystemTimeReply {
 pub static SERVICE: Call<Control, ShowVpeSystemTime, ShowVpeSystemTimeReply> =
     Call::new(&VPE, handle);
 
-fn handle(c: &mut Control, _: ShowVpeSystemTime) -> Result<ShowVpeSystemTimeReply, Retval> {
-    Ok(ShowVpeSystemTimeReply { vpe_system_time: Timestamp(c.uptime().as_secs_f64()) })
+fn handle(_: &mut Control, _: ShowVpeSystemTime) -> Result<ShowVpeSystemTimeReply, Retval> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Ok(ShowVpeSystemTimeReply { vpe_system_time: Timestamp(since.as_secs_f64()) })
 }

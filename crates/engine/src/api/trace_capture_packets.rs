@@ -1,9 +1,11 @@
 //! `trace_capture_packets`: starts tracing packets.
 
 use crate::api_modules::TRACEDUMP;
+use crate::classify;
+use crate::cli::trace_add::can_start;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::control::Control;
-use thalweg_graph::decl::{Kind, NodeId};
+use thalweg_graph::decl::NodeId;
 use thalweg_graph::trace::MAX_TRACES;
 use thalweg_graph::worker::Core;
 
@@ -16,11 +18,11 @@ use thalweg_graph::worker::Core;
                 [use_filter] [verbose]"
 )]
 pub struct TraceCapturePackets {
-    /// Index of an input node.
+    /// Index of an input node, or of one where the router makes packets.
     pub node_index: u32,
     /// Number of packets, per worker.
     pub max_packets: u32,
-    /// True to trace only packets that match the filter.
+    /// True to trace only packets that match `classify filter trace`.
     pub use_filter: bool,
     /// Ignored: traces are always verbose.
     pub verbose: bool,
@@ -34,17 +36,21 @@ pub static SERVICE: Call<Control, TraceCapturePackets, TraceCapturePacketsReply>
 
 fn handle(c: &mut Control, rq: TraceCapturePackets) -> Result<TraceCapturePacketsReply, Retval> {
     let node = c.nodes().get(rq.node_index as usize).ok_or(Retval::NO_SUCH_NODE)?;
-    if node.kind != Kind::Input || !node.live {
-        return Err(Retval::NO_SUCH_NODE.because("not an input node"));
+    if !can_start(node) {
+        return Err(Retval::NO_SUCH_NODE.because("no packets begin at this node"));
     }
-    if rq.use_filter {
-        return Err(Retval::UNIMPLEMENTED.because("trace filters are not supported"));
-    }
+    let filter = match rq.use_filter {
+        true => {
+            let no_filter = |why| Retval::NO_SUCH_ENTRY.because(why);
+            Some(classify::trace_filter(c).map_err(no_filter)?)
+        }
+        false => None,
+    };
     let id = NodeId(rq.node_index as u16);
     let count = rq.max_packets.min(MAX_TRACES as u32);
     if rq.pre_capture_clear {
         c.ask(Core::trace_clear);
     }
-    c.ask(move |core| core.trace_add(id, count));
+    c.ask(move |core| core.trace_add(id, count, filter.clone()));
     Ok(TraceCapturePacketsReply)
 }

@@ -4,8 +4,8 @@ use crate::api_modules::TRACEDUMP;
 use thalweg_api::{Details, Dump, Message};
 use thalweg_graph::control::Control;
 
-/// The only function, which accepts all packets.
-pub(super) const FUNCTION: &str = "vnet_is_packet_traced";
+/// The only function, which looks at the patterns of `classify filter`.
+pub(crate) const FUNCTION: &str = "vnet_is_packet_traced";
 
 /// Requests the functions.
 #[derive(Debug, Message)]

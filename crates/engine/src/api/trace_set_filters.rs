@@ -1,8 +1,11 @@
-//! `trace_set_filters`: sets the trace filter. Only "no filter" is supported.
+//! `trace_set_filters`: shows only traces that meet a node, or that do not, as `trace filter` does.
 
+use super::trace_dump::Cache;
 use crate::api_modules::TRACEDUMP;
+use crate::traces::{NodeFilter, Tracing};
 use thalweg_api::{Call, Message, Retval, api_enum};
 use thalweg_graph::control::Control;
+use thalweg_graph::decl::NodeId;
 
 api_enum! {
     /// Kind of a trace filter.
@@ -31,7 +34,7 @@ api_enum! {
 pub struct TraceSetFilters {
     /// Kind of the filter.
     pub flag: TraceFilterFlag,
-    /// Number of packets.
+    /// Maximum number of packets, per worker.
     pub count: u32,
     /// Index of the node.
     #[api(default = 0xffff_ffff)]
@@ -45,12 +48,25 @@ pub struct TraceSetFilters {
 pub static SERVICE: Call<Control, TraceSetFilters, TraceSetFiltersReply> =
     Call::new(&TRACEDUMP, handle);
 
-fn handle(_: &mut Control, rq: TraceSetFilters) -> Result<TraceSetFiltersReply, Retval> {
-    match rq.flag {
-        TraceFilterFlag::NONE => Ok(TraceSetFiltersReply),
-        flag if flag.known() => {
-            Err(Retval::UNIMPLEMENTED.because("trace filters are not supported"))
+fn handle(c: &mut Control, rq: TraceSetFilters) -> Result<TraceSetFiltersReply, Retval> {
+    let filter = match rq.flag {
+        TraceFilterFlag::NONE => None,
+        TraceFilterFlag::INCLUDE_NODE | TraceFilterFlag::EXCLUDE_NODE => {
+            let include = rq.flag == TraceFilterFlag::INCLUDE_NODE;
+            let known = (rq.node_index as usize) < c.nodes().len();
+            let node = NodeId(rq.node_index as u16);
+            if !known {
+                return Err(Retval::NO_SUCH_NODE.because("no node has this index"));
+            }
+            Some(NodeFilter { node, include, count: rq.count as usize })
         }
-        _ => Err(Retval::INVALID_VALUE),
-    }
+        flag if flag.known() => {
+            let text = "there are no classifier tables: `classify filter trace' has patterns";
+            return Err(Retval::NO_SUCH_TABLE.because(text));
+        }
+        _ => return Err(Retval::INVALID_VALUE),
+    };
+    c.state::<Tracing>().borrow_mut().filter = filter;
+    Cache::clear(c);
+    Ok(TraceSetFiltersReply)
 }

@@ -15,6 +15,10 @@ impl Command<Control> for ShowHandoff {
         "show handoff"
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["show frame-queue"]
+    }
+
     fn help(&self) -> &'static str {
         "Show packets handed from worker to worker\n\
          By queue and pair of workers: frames and packets handed over, packets dropped because the\n\

@@ -2,7 +2,9 @@
 
 use crate::ask_workers;
 use crate::report::error_text;
+use crate::traces::Tracing;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::time::SystemTime;
 use thalweg_buffer::SwIfIndex;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -27,7 +29,7 @@ struct Step {
     text: String,
 }
 
-struct Packet {
+pub(crate) struct Packet {
     wall: SystemTime,
     steps: Vec<Step>,
 }
@@ -65,12 +67,13 @@ impl Command<Control> for ShowTrace {
             false => SHOWN,
         };
         args.end()?;
+        let most = most(c, max);
         ask_workers(
             c,
             out,
-            move |core| core.first_traces(max),
+            move |core| core.first_traces(most),
             move |c, traces, out| {
-                let threads = collect(c, traces)?;
+                let threads = collect(c, max, traces)?;
                 if out.wants_json() {
                     out.json(threads.iter().map(to_json).collect());
                 } else {
@@ -89,7 +92,100 @@ pub(crate) fn texts(c: &mut Control) -> Vec<Vec<String>> {
         let lines = packet_lines(&in_words(c, packet));
         lines.into_iter().map(|line| line + "\n").collect()
     };
-    traces.into_iter().map(|packets| packets.iter().flatten().map(in_words).collect()).collect()
+    let shown = |packets: Option<Vec<PacketTrace>>| filtered(c, packets.unwrap_or_default());
+    let shown: Vec<_> = traces.into_iter().map(shown).collect();
+    shown.iter().map(|packets| packets.iter().map(in_words).collect()).collect()
+}
+
+/// Keeps the traces that `trace filter` shows.
+fn filtered(c: &Control, mut packets: Vec<PacketTrace>) -> Vec<PacketTrace> {
+    if let Some(filter) = Tracing::of(c).filter {
+        packets.retain(|p| filter.shows(p));
+        packets.truncate(filter.count);
+    }
+    packets
+}
+
+/// The packets that took one way through the graph.
+pub(crate) struct Path {
+    /// Nodes in order.
+    pub(crate) nodes: Vec<String>,
+    pub(crate) packets: Vec<(usize, Packet)>,
+    /// Names of the threads, by index.
+    names: Vec<String>,
+}
+
+impl Path {
+    /// A number that differs for other ways.
+    pub(crate) fn id(&self) -> u64 {
+        const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+        let bytes = self.nodes.iter().flat_map(|name| name.bytes().chain([0]));
+        bytes.fold(0, |id: u64, byte| {
+            (id ^ u64::from(byte)).wrapping_mul(MULTIPLIER).rotate_left(29)
+        })
+    }
+
+    /// Threads whose packets took it.
+    pub(crate) fn threads(&self) -> Vec<usize> {
+        let mut threads: Vec<usize> = self.packets.iter().map(|(thread, _)| *thread).collect();
+        threads.dedup();
+        threads
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let packet = |(thread, packet): &(usize, Packet)| {
+            let mut value = packet_json(packet);
+            value["thread"] = json!(thread);
+            value
+        };
+        json!({
+            "id": self.id(), "nodes": self.nodes, "count": self.packets.len(),
+            "packets": self.packets.iter().map(packet).collect::<Vec<_>>(),
+        })
+    }
+
+    pub(crate) fn text(&self, number: usize) -> String {
+        let dashes = "====================";
+        let mut lines = vec![
+            format!("{dashes} Path [{number}] {dashes}"),
+            format!("Path: {}", self.nodes.join(" -> ")),
+            format!("Threads: {:?}  Count: {}", self.threads(), self.packets.len()),
+        ];
+        let (mut last, mut n) = (usize::MAX, 0);
+        for (thread, packet) in &self.packets {
+            if *thread != last {
+                let name = self.names.get(*thread).map_or("", String::as_str);
+                lines.push(format!("\n--- Thread {thread} {name} ---"));
+                (last, n) = (*thread, 0);
+            }
+            n += 1;
+            lines.push(format!("Packet {n}\n"));
+            lines.extend(packet_lines(packet));
+            lines.push(String::new());
+        }
+        lines.into_iter().map(|l| l + "\n").collect()
+    }
+}
+
+/// Returns the ways of all traced packets, the most frequent first.
+pub(crate) fn paths(c: &mut Control) -> Result<Vec<Path>, CliError> {
+    let traces = c.ask(|core| core.first_traces(MAX_TRACES));
+    let threads = collect(c, MAX_TRACES, traces)?;
+    let mut paths: Vec<Path> = Vec::new();
+    let mut at: HashMap<Vec<String>, usize> = HashMap::new();
+    let names: Vec<String> = c.threads().into_iter().map(|t| t.name).collect();
+    for t in threads {
+        for packet in t.packets {
+            let nodes: Vec<String> = packet.steps.iter().map(|s| s.node.clone()).collect();
+            let i = *at.entry(nodes.clone()).or_insert_with(|| {
+                paths.push(Path { nodes, packets: Vec::new(), names: names.clone() });
+                paths.len() - 1
+            });
+            paths[i].packets.push((t.index, packet));
+        }
+    }
+    paths.sort_by_key(|path| std::cmp::Reverse(path.packets.len()));
+    Ok(paths)
 }
 
 fn packet_lines(p: &Packet) -> Vec<String> {
@@ -104,13 +200,24 @@ fn packet_lines(p: &Packet) -> Vec<String> {
 /// Traces of a worker: the number of all, and the first of them.
 type Traces = Option<(usize, Vec<PacketTrace>)>;
 
-fn collect(c: &Control, traces: Vec<Traces>) -> Result<Vec<Thread>, CliError> {
+/// Number of packets to ask workers for, to show `max`: what a filter hides does not count.
+fn most(c: &Control, max: usize) -> usize {
+    if Tracing::of(c).filter.is_some() { MAX_TRACES } else { max }
+}
+
+fn collect(c: &Control, max: usize, traces: Vec<Traces>) -> Result<Vec<Thread>, CliError> {
+    let hides = Tracing::of(c).filter.is_some();
     let names: Vec<String> = c.threads().into_iter().map(|t| t.name).collect();
     let mut threads = Vec::new();
     for (w, answer) in traces.into_iter().enumerate() {
-        let Some((count, packets)) = answer else {
+        let Some((mut count, mut packets)) = answer else {
             return Err(CliError::failed(format!("worker {w} does not respond")));
         };
+        if hides {
+            packets = filtered(c, packets);
+            count = packets.len();
+            packets.truncate(max);
+        }
         threads.push(Thread {
             index: w + 1,
             name: names.get(w + 1).cloned().unwrap_or_default(),
@@ -122,9 +229,10 @@ fn collect(c: &Control, traces: Vec<Traces>) -> Result<Vec<Thread>, CliError> {
 }
 
 fn in_words(c: &Control, packet: &PacketTrace) -> Packet {
+    let stamp = Tracing::of(c).stamp;
     let step = |s: &thalweg_graph::trace::TraceStep| Step {
         node: c.nodes().get(s.node.0 as usize).map_or("?".into(), |n| n.name.to_string()),
-        time: clock::format_since_start(s.at),
+        time: stamp.format(s.at),
         text: resolve_tokens(&s.text, |i| c.interface_name(SwIfIndex(i)), |e| error_text(c, e)),
     };
     Packet {
@@ -133,17 +241,18 @@ fn in_words(c: &Control, packet: &PacketTrace) -> Packet {
     }
 }
 
-fn to_json(t: &Thread) -> Value {
+fn packet_json(p: &Packet) -> Value {
     let step = |s: &Step| json!({ "time": s.time, "node": s.node, "text": s.text.trim_end() });
-    let packet = |p: &Packet| {
-        json!({
-            "wall_clock": clock::format_wall(p.wall),
-            "steps": p.steps.iter().map(step).collect::<Vec<_>>(),
-        })
-    };
+    json!({
+        "wall_clock": clock::format_wall(p.wall),
+        "steps": p.steps.iter().map(step).collect::<Vec<_>>(),
+    })
+}
+
+fn to_json(t: &Thread) -> Value {
     json!({
         "thread": t.index, "name": t.name, "packets_traced": t.count,
-        "packets": t.packets.iter().map(packet).collect::<Vec<_>>(),
+        "packets": t.packets.iter().map(packet_json).collect::<Vec<_>>(),
     })
 }
 

@@ -23,6 +23,10 @@ impl Command<Control> for ShowUnixFiles {
         "show unix files"
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["show files"]
+    }
+
     fn help(&self) -> &'static str {
         "Show open file descriptors\n\
          Those without a thread are not polled."

@@ -54,15 +54,7 @@ impl Command<Control> for ShowVlibGraph {
         args.end()?;
         let mut rows = collect(c);
         rows.retain(|r| only.as_ref().is_none_or(|n| r.name == *n));
-        let value = |r: &Row| {
-            json!({
-                "name": r.name, "kind": format!("{:?}", r.kind).to_lowercase(),
-                "next": r.next.iter().map(|(n, _)| n).collect::<Vec<_>>(),
-                "previous": r.previous,
-            })
-        };
-        out.json(rows.iter().map(value).collect());
-        out.text(&if dot { graphviz(&rows) } else { format(&rows) });
+        print(&rows, dot, out);
         Ok(Outcome::Done)
     }
 
@@ -73,6 +65,23 @@ impl Command<Control> for ShowVlibGraph {
         let names = c.nodes().iter().map(|n| n.name.to_string());
         names.chain(["dot".to_owned()]).collect()
     }
+}
+
+/// Prints the graph in the Graphviz language.
+pub(crate) fn print_dot(c: &Control, out: &mut Output) {
+    print(&collect(c), true, out);
+}
+
+fn print(rows: &[Row], dot: bool, out: &mut Output) {
+    let value = |r: &Row| {
+        json!({
+            "name": r.name, "kind": format!("{:?}", r.kind).to_lowercase(),
+            "next": r.next.iter().map(|(n, _)| n).collect::<Vec<_>>(),
+            "previous": r.previous,
+        })
+    };
+    out.json(rows.iter().map(value).collect());
+    out.text(&if dot { graphviz(rows) } else { format(rows) });
 }
 
 fn collect(c: &Control) -> Vec<Row> {

@@ -1,12 +1,14 @@
 //! `trace add`: starts tracing packets.
 
-use crate::ask_workers;
+use crate::{ask_workers, classify};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
+use thalweg_graph::control::NodeEntry;
 use thalweg_graph::decl::Kind;
 use thalweg_graph::trace::MAX_TRACES;
+use thalweg_graph::worker::Core;
 
-/// `trace add <input-node> <count>`
+/// `trace add <node> <count> [verbose] [filter]`
 pub struct TraceAdd;
 
 /// The command.
@@ -18,12 +20,16 @@ impl Command<Control> for TraceAdd {
     }
 
     fn usage(&self) -> &'static str {
-        "<input-node> <count>"
+        "<node> <count> [verbose] [filter]"
     }
 
     fn help(&self) -> &'static str {
-        "Trace the next packets of an input node\n\
-         Each worker traces this number. `show trace' prints the traces, `clear trace' stops tracing."
+        "Trace the next packets of a node\n\
+         Of an input node those that it receives; of another those that the router itself makes\n\
+         there: `ip4-lookup' (echo requests of `ping'), `ip4-icmp-error', `ip4-glean' and\n\
+         `<interface>-output' (ARP requests). Each worker traces this number; `filter' takes only\n\
+         received packets that match `classify filter trace'. Traces are always verbose.\n\
+         `show trace' prints the traces, `clear trace' stops tracing."
     }
 
     fn run(
@@ -32,18 +38,26 @@ impl Command<Control> for TraceAdd {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let inputs = input_nodes(c);
-        let expected = format!("an input node: {}", join(&inputs));
-        let name = args.with("node", &expected, |w| inputs.iter().find(|n| *n == w).cloned())?;
+        let expected = format!(
+            "an input node ({}), or one where the router makes packets, such as ip4-lookup",
+            join(&input_nodes(c))
+        );
+        let starts = |w: &str| c.node(w).filter(|id| can_start(&c.nodes()[id.0 as usize]));
+        let node = args.with("node", &expected, starts)?;
+        let name = c.nodes()[node.0 as usize].name.to_string();
         let count = args.number("count", 1, MAX_TRACES as u64)? as u32;
-        args.end()?;
-        out.json(serde_json::json!({ "node": name, "count": count }));
-        match c.node(&name) {
-            Some(node) => {
-                ask_workers(c, out, move |core| core.trace_add(node, count), |_, _, _| Ok(()))
-            }
-            None => Ok(Outcome::Done),
+        let mut filter = false;
+        while !args.is_empty() {
+            filter |= args.choice("option", &["verbose", "filter"])? == "filter";
         }
+        args.end()?;
+        let filter = match filter {
+            true => Some(classify::trace_filter(c).map_err(CliError::failed)?),
+            false => None,
+        };
+        out.json(serde_json::json!({ "node": name, "count": count }));
+        let add = move |core: &mut Core| core.trace_add(node, count, filter.clone());
+        ask_workers(c, out, add, |_, _, _| Ok(()))
     }
 
     fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
@@ -53,6 +67,11 @@ impl Command<Control> for TraceAdd {
 
 fn join(names: &[String]) -> String {
     if names.is_empty() { "there is none".into() } else { names.join(", ") }
+}
+
+/// Packets of these may begin a trace: those that it receives, or that the router makes there.
+pub(crate) fn can_start(node: &NodeEntry) -> bool {
+    node.live && !matches!(node.kind, Kind::Drop | Kind::Tap)
 }
 
 fn input_nodes(c: &Control) -> Vec<String> {

@@ -9,8 +9,8 @@ use thalweg_cli::{CliError, CommandTree};
 use thalweg_config::declare::{Catalog, Document, Part, Problem, Problems};
 use thalweg_device::interface::InterfaceEvent;
 use thalweg_files::FileError;
-use thalweg_graph::Control;
 use thalweg_graph::control::TimerId;
+use thalweg_graph::{Control, clock};
 
 /// Why a configuration request failed.
 #[derive(Debug, thiserror::Error)]
@@ -239,7 +239,7 @@ pub(crate) fn arm(c: &mut Control, back: Loaded, after: Duration) {
         None => back,
     };
     let timer = c.after(after, revert);
-    let until = Instant::now() + after;
+    let until = clock::now() + after;
     c.state::<Manager>().borrow_mut().pending = Some(Pending { timer, until, back });
 }
 

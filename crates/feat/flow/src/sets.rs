@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_device::{DeviceError, InterfaceView, Interfaces, SwIfIndex, interface};
-use thalweg_graph::Control;
+use thalweg_graph::{Control, clock};
 use thalweg_tables::snapshot;
 
 use crate::rewrite::End;
@@ -225,7 +225,7 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
             tallies.make_ready(slot);
             let place = known.get(&key(&rule)).copied();
             let next = key(&rule);
-            let new = Placed { rule, slot, before: tallies.get(slot), since: Instant::now() };
+            let new = Placed { rule, slot, before: tallies.get(slot), since: clock::now() };
             match place {
                 Some(at) => {
                     free.push_back(placed[at].slot);
@@ -291,7 +291,7 @@ pub fn rules(c: &Control) -> BTreeMap<u32, Vec<RuleView>> {
             number: p.slot,
             packets: packets - p.before[0],
             bytes: bytes - p.before[1],
-            age: p.since.elapsed(),
+            age: clock::now().saturating_duration_since(p.since),
         }
     };
     let sorted = |placed: &Vec<Placed>| {

@@ -134,7 +134,7 @@ impl Section<Control> for Settings {
             let command = format!("set interface flow {} {set}", i.name);
             let item = Item::new(rank::BIND, format!("flow {}", i.name), found.path, command);
             let item = item.unset(format!("set interface flow {} disable", i.name));
-            out.add(item.needs(interface_key(i.name)));
+            out.add(item.needs(interface_key(&i.name)));
         }
     }
 }
@@ -163,7 +163,7 @@ fn rules(doc: &Doc<'_>, out: &mut Draft) {
                 let is_named =
                     |word: &str| word == i.name || device == Some(word) || tag == Some(word);
                 if text.split([',', ' ', '=', ':', '(', ')']).any(is_named) {
-                    item = item.needs(interface_key(i.name));
+                    item = item.needs(interface_key(&i.name));
                 }
             }
             out.add(item);

@@ -1,7 +1,7 @@
 //! Interface addresses and the routes that they add.
 
 use crate::family::{Family, IfAddress, Version, family};
-use crate::table::{Table, settle_later};
+use crate::table::{Table, delete_leaving, settle_later};
 use crate::{AddressesChanged, Ip, RouteError, Source};
 use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
@@ -82,7 +82,7 @@ pub fn add<A: Address>(
 ) -> Result<(), AddressError> {
     let (family, address) = (family::<A>(c)?, IfAddress { addr, len });
     let subnet = check(family, address)?;
-    interface::view(c, sw_if)?;
+    let is_up = interface::view(c, sw_if)?.admin_up;
     let ip = c.state::<Ip<A>>();
     {
         let mut ip = ip.borrow_mut();
@@ -92,21 +92,57 @@ pub fn add<A: Address>(
         }
         let id = ip.table_of(sw_if);
         overlap(c, &ip, sw_if, address, subnet)?;
-        let t = ip.table_mut(id)?;
-        let all = family.routes(sw_if, addr, subnet);
-        for (i, (p, path)) in all.iter().enumerate() {
-            // A second address in the same subnet adds only its own host route.
-            if let Err(e) = t.set(c, *p, Source::Interface, vec![*path]) {
-                for (p, _) in &all[..i] {
-                    t.unset(c, *p, Source::Interface);
-                }
-                return Err(RouteError::from(e).into());
-            }
+        match is_up {
+            true => put_routes(c, family, ip.table_mut(id)?, (sw_if, addr, subnet))?,
+            false => _ = ip.down.insert(sw_if),
         }
         ip.addresses.entry(sw_if).or_default().push(address);
     }
     changed::<A>(c, sw_if);
     Ok(())
+}
+
+/// Adds the routes of an address; none if one fails.
+fn put_routes<A: Address>(
+    c: &Control,
+    family: &dyn Family<A>,
+    t: &mut Table<A>,
+    (sw_if, addr, subnet): (SwIfIndex, A, Prefix<A>),
+) -> Result<(), RouteError> {
+    let all = family.routes(sw_if, addr, subnet);
+    for (i, (p, path)) in all.iter().enumerate() {
+        // A second address in the same subnet adds only its own host route.
+        if let Err(e) = t.set(c, *p, Source::Interface, vec![*path]) {
+            for (p, _) in &all[..i] {
+                t.unset(c, *p, Source::Interface);
+            }
+            return Err(RouteError::from(e));
+        }
+    }
+    Ok(())
+}
+
+/// Takes the routes of an interface's addresses away while it is administratively down.
+pub(crate) fn state_changed<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
+    let (Ok(family), Ok(view)) = (family::<A>(c), interface::view(c, sw_if)) else { return };
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let all = ip.addresses(sw_if).to_vec();
+    let changed = match view.admin_up {
+        true => ip.down.remove(&sw_if),
+        false => !all.is_empty() && ip.down.insert(sw_if),
+    };
+    let id = ip.table_of(sw_if);
+    let Some(t) = ip.tables.get_mut(&id).filter(|_| changed) else { return };
+    for (address, subnet) in all.into_iter().filter_map(|a| Some((a, a.subnet().ok()?))) {
+        if !view.admin_up {
+            for (p, _) in family.routes(sw_if, address.addr, subnet) {
+                t.unset(c, p, Source::Interface);
+            }
+        } else if let Err(e) = put_routes(c, family, t, (sw_if, address.addr, subnet)) {
+            tracing::error!("{}: the routes of {address} are missing: {e}", view.name);
+        }
+    }
 }
 
 fn overlap<A: Address>(
@@ -250,6 +286,30 @@ pub fn set_table<A: Address>(
         ip.bound.insert(sw_if, table);
     }
     family.publish_interface(c, sw_if);
+    delete_leaving::<A>(c);
+    Ok(())
+}
+
+/// Makes an interface speak a version of IP without an address, or only with one. It drops the
+/// packets of a version that it does not speak.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn set_enabled<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    on: bool,
+) -> Result<(), AddressError> {
+    family::<A>(c)?;
+    interface::view(c, sw_if)?;
+    let is_new = {
+        let ip = c.state::<Ip<A>>();
+        let enabled = &mut ip.borrow_mut().enabled;
+        if on { enabled.insert(sw_if) } else { enabled.remove(&sw_if) }
+    };
+    if is_new {
+        changed::<A>(c, sw_if);
+    }
     Ok(())
 }
 
@@ -365,10 +425,13 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
         if idle && !gone {
             c.remote().submit(settle_later);
         }
+        ip.down.remove(&sw_if);
+        ip.enabled.remove(&sw_if);
         ip.addresses.remove(&sw_if).is_some() | ip.bound.remove(&sw_if).is_some()
     };
     if known {
         publish::<A>(c, sw_if);
+        delete_leaving::<A>(c);
     }
 }
 

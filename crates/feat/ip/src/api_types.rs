@@ -122,7 +122,7 @@ pub(crate) fn add_del_table(c: &mut Control, add: bool, table: &IpTable) -> Resu
         }
         match add {
             true => crate::add_table::<A>(c, TableId(table.table_id))?,
-            false => crate::del_table::<A>(c, TableId(table.table_id))?,
+            false => crate::table::retire::<A>(c, TableId(table.table_id))?,
         }
         if add && !name.is_empty() {
             c.state::<Ip<A>>().borrow_mut().name_table(TableId(table.table_id), name);
@@ -173,7 +173,7 @@ pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
 const NO_LABEL: u32 = 1 << 20;
 
 /// Converts a path of a message.
-fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
+fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
     let unimplemented = |what: &str| {
         Err(Retval::UNIMPLEMENTED.because(format_args!("{what} are not supported yet")))
     };
@@ -197,6 +197,7 @@ fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
         FibPathType::DROP => PathKind::Drop,
         FibPathType::ICMP_UNREACH => PathKind::Unreachable,
         FibPathType::ICMP_PROHIBIT => PathKind::Prohibit,
+        FibPathType::INTERFACE_RX => PathKind::InterfaceRx,
         known if known.known() => return unimplemented("paths of this type"),
         _ => return Err(Retval::INVALID_VALUE),
     };
@@ -210,13 +211,17 @@ fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
     if p.rpf_id != 0 && p.rpf_id != u32::MAX {
         return unimplemented("RPF ids of paths");
     }
-    if kind != PathKind::Normal {
-        return match (p.weight, p.preference) {
-            (0 | 1, 0) => Ok(Path::special(kind)),
-            _ => invalid("a path without a next hop shares with no other: weight 1, preference 0"),
-        };
-    }
     let sw_if = (p.sw_if_index != u32::MAX).then_some(SwIfIndex(p.sw_if_index));
+    let alone = |path: Path| match (p.weight, p.preference) {
+        (0 | 1, 0) => Ok(path),
+        _ => invalid("a path without a next hop shares with no other: weight 1, preference 0"),
+    };
+    match kind {
+        PathKind::Normal => {}
+        PathKind::InterfaceRx if sw_if.is_none() => return Err(Retval::NO_MATCHING_INTERFACE),
+        PathKind::InterfaceRx => return alone(Path { sw_if, ..Path::special(kind) }),
+        _ => return alone(Path::special(kind)),
+    }
     let [n1, n2, n3, n4, ..] = p.nh.address.0;
     let next_hop = match p.proto {
         FibPathNhProto::IP4 => IpAddr::V4([n1, n2, n3, n4].into()),
@@ -231,7 +236,20 @@ fn path(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
         _ => return unimplemented("next hops of this protocol"),
     }
     match (next_hop, sw_if) {
-        (None, None) => unimplemented("lookups in another table"),
+        (None, None) => {
+            let own = if Version::of::<A>() == Version::V4 {
+                FibPathNhProto::IP4
+            } else {
+                FibPathNhProto::IP6
+            };
+            if p.proto != own {
+                return unimplemented("look-ups in tables of another protocol");
+            }
+            if c.state::<Ip<A>>().borrow().serial(TableId(p.table_id)).is_none() {
+                return Err(Retval::NO_SUCH_FIB);
+            }
+            alone(Path::special(PathKind::Lookup(TableId(p.table_id))))
+        }
         _ => {
             let other = (sw_if.is_none() && p.table_id != table.0).then_some(TableId(p.table_id));
             // A message that says nothing of weights has zeros.
@@ -260,18 +278,22 @@ fn change_route<A: Address>(
     family::<A>(c)?;
     let (prefix, table) = (masked::<A>(route.prefix)?, route.table_id);
     let paths = |c: &Control| {
-        route.paths.iter().map(|p| path(c, p, TableId(table))).collect::<Result<Vec<_>, _>>()
+        route.paths.iter().map(|p| path::<A>(c, p, TableId(table))).collect::<Result<Vec<_>, _>>()
     };
     if add {
         if route.paths.is_empty() {
-            return Err(Retval::INVALID_VALUE.because("a route needs a path"));
+            return Err(Retval::NO_PATHS_IN_ROUTE);
         }
         let paths = paths(c)?;
         crate::add_route(c, TableId(table), prefix, paths, !multipath)?;
     } else {
         // Unless single paths are requested, the whole route is deleted.
         let paths = if multipath { paths(c)? } else { Vec::new() };
-        crate::del_route(c, TableId(table), prefix, &paths)?;
+        match crate::del_route(c, TableId(table), prefix, &paths) {
+            // What is gone need not be deleted: clients repeat what they are not sure of.
+            Err(RouteError::NoRoute { .. }) => {}
+            done => done?,
+        }
     }
     let view = c.state::<Ip<A>>().borrow().route(TableId(table), prefix);
     Ok(view.map_or(u32::MAX, |view| view.dpo.get()))
@@ -292,6 +314,7 @@ fn describe_path(p: &Path, version: Version, table: TableId) -> FibPath {
         PathKind::Drop => FibPathType::DROP,
         PathKind::Unreachable => FibPathType::ICMP_UNREACH,
         PathKind::Prohibit => FibPathType::ICMP_PROHIBIT,
+        PathKind::InterfaceRx => FibPathType::INTERFACE_RX,
     };
     let address = p.next_hop.map(Into::into).unwrap_or_default();
     let table_id = match p.kind {

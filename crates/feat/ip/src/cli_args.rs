@@ -127,7 +127,7 @@ pub(crate) fn route_args(c: &Control, args: &mut Args<'_>) -> Result<RouteSpec, 
         } else if args.exact("count") {
             count = args.number("count", 1, u64::from(u32::MAX))? as u32;
         } else if args.exact("via") {
-            paths.push(path(c, args)?);
+            paths.push(path(c, args, prefix)?);
         } else if let Some(kind) = special(args) {
             paths.push(Path::special(kind));
         } else if prefix.is_none() {
@@ -182,10 +182,43 @@ pub(crate) fn special_kind(word: &str) -> Option<PathKind> {
     SPECIAL.iter().find(|(w, _)| *w == word).map(|(_, kind)| *kind)
 }
 
+/// Takes the table of a path that looks packets up again: `ip4-lookup-in-table 7`, or
+/// `lookup in table 7`.
+fn lookup_table(
+    args: &mut Args<'_>,
+    prefix: Option<(IpAddr, u8)>,
+) -> Result<Option<TableId>, CliError> {
+    for (word, version) in
+        [("ip4-lookup-in-table", Version::V4), ("ip6-lookup-in-table", Version::V6)]
+    {
+        if args.exact(word) {
+            return match prefix {
+                Some((ip, _)) if Version::of_ip(ip) != version => {
+                    Err(CliError::failed(format_args!("`{word}' is for {version} prefixes only")))
+                }
+                _ => table_arg(args).map(Some),
+            };
+        }
+    }
+    if !args.exact("lookup") {
+        return Ok(None);
+    }
+    args.choice("word", &["in"])?;
+    args.choice("word", &["table"])?;
+    table_arg(args).map(Some)
+}
+
 /// Takes the arguments after `via`.
-fn path(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
+fn path(c: &Control, args: &mut Args<'_>, prefix: Option<(IpAddr, u8)>) -> Result<Path, CliError> {
     if let Some(kind) = special(args) {
         return Ok(Path::special(kind));
+    }
+    if let Some(table) = lookup_table(args, prefix)? {
+        return Ok(Path::special(PathKind::Lookup(table)));
+    }
+    if args.exact("rx-ip4") || args.exact("rx-ip6") {
+        let sw_if = Some(interface_arg(c, args)?);
+        return Ok(Path { sw_if, ..Path::special(PathKind::InterfaceRx) });
     }
     let Some(word) = args.peek().filter(|w| !KEYWORDS.contains(w)) else {
         return Err(args.bad("path", "a next hop, an interface, or a word such as `drop'"));
@@ -224,7 +257,12 @@ pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
         [] => words(&["add", "del", "replace"]),
         [_] => words(&["table", "count"]),
         [.., "table" | "count" | "weight" | "preference" | "next-hop-table"] => Vec::new(),
-        [.., "via"] => interface_names(c).into_iter().chain(specials()).collect(),
+        [.., "ip4-lookup-in-table" | "ip6-lookup-in-table"] => Vec::new(),
+        [.., "rx-ip4" | "rx-ip6"] => interface_names(c),
+        [.., "via"] => {
+            let more = words(&["ip4-lookup-in-table", "rx-ip4"]);
+            interface_names(c).into_iter().chain(specials()).chain(more).collect()
+        }
         [.., "via", hop] if hop.parse::<IpAddr>().is_ok() => {
             interface_names(c).into_iter().chain(words(&KEYWORDS)).collect()
         }
@@ -242,6 +280,7 @@ pub(crate) fn kind_word(kind: PathKind) -> &'static str {
         PathKind::Unreachable => "unreachable",
         PathKind::Prohibit => "prohibit",
         PathKind::Lookup(_) => "lookup",
+        PathKind::InterfaceRx => "interface-rx",
         PathKind::Group(_) => "group",
     }
 }

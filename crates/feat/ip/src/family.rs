@@ -134,6 +134,12 @@ pub trait Family<A: Address>: Sync {
     /// Returns the routes that an address of an interface adds.
     fn routes(&self, sw_if: SwIfIndex, addr: A, subnet: Prefix<A>) -> Vec<(Prefix<A>, Path)>;
 
+    /// Returns the addresses of the resolved neighbours on an interface, in a prefix, that are to
+    /// have host routes.
+    fn neighbors(&self, _c: &Control, _sw_if: SwIfIndex, _prefix: Prefix<A>) -> Vec<A> {
+        Vec::new()
+    }
+
     /// Returns the node that looks up the router's own packets.
     fn lookup_node(&self) -> &'static str;
 

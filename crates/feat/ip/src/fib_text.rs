@@ -112,6 +112,8 @@ fn path<A: Address>(
             None => writeln!(out, "        via {nh}"),
         },
         (PathKind::Normal, None, name) => writeln!(out, "        {}", name.unwrap_or_default()),
+        (PathKind::Lookup(id), ..) => writeln!(out, "        lookup in table {id}"),
+        (kind, _, Some(name)) => writeln!(out, "        {} {name}", kind_word(kind)),
         (kind, ..) => writeln!(out, "        {}", kind_word(kind)),
     }?;
     match unresolved {
@@ -189,6 +191,9 @@ pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteVi
             "kind": kind_word(p.kind), "next_hop": p.next_hop, "weight": p.weight,
             "preference": p.preference, "interface": p.sw_if.map(|i| c.interface_name(i)),
         });
+        if let PathKind::Lookup(id) = p.kind {
+            path["table"] = id.get().into();
+        }
         if let Some(why) = why {
             path["unresolved"] = why.into();
         }

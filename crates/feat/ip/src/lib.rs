@@ -52,7 +52,7 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// The event that an interface's addresses have changed.
+/// The event that an interface's addresses have changed, or whether it speaks the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressesChanged {
     /// Version of the addresses.
@@ -80,6 +80,10 @@ pub struct Ip<A: Address> {
     tables: BTreeMap<TableId, Table<A>>,
     /// User-given names of tables.
     names: BTreeMap<TableId, String>,
+    /// Deleted tables that still have users.
+    leaving: BTreeSet<TableId>,
+    /// Tables whose packets without a route are answered by ICMP errors.
+    unreachables: BTreeSet<TableId>,
     /// Table of each interface, if not 0.
     bound: BTreeMap<SwIfIndex, TableId>,
     addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
@@ -87,6 +91,10 @@ pub struct Ip<A: Address> {
     lenders: BTreeMap<SwIfIndex, SwIfIndex>,
     /// Unnumbered interfaces whose subscribers are still to learn of other addresses.
     borrowers_due: BTreeSet<SwIfIndex>,
+    /// Interfaces with addresses that are down: these addresses have no routes.
+    down: BTreeSet<SwIfIndex>,
+    /// Interfaces that speak the version without an address.
+    enabled: BTreeSet<SwIfIndex>,
     /// Tables whose routes are being replaced, each with the prefixes added since.
     replacing: BTreeMap<TableId, Added<A>>,
     /// Tables of which other routes are being deleted, in slices.
@@ -115,9 +123,16 @@ fn init(c: &mut Control) {
     ping::init(c);
     c.subscribe(|c, e| {
         // Without an address a new one is in table 0, as those that workers do not know.
-        if let InterfaceEvent::Deleted(i) = *e {
-            address::interface_gone::<u32>(c, i);
-            address::interface_gone::<u128>(c, i);
+        match *e {
+            InterfaceEvent::Deleted(i) => {
+                address::interface_gone::<u32>(c, i);
+                address::interface_gone::<u128>(c, i);
+            }
+            InterfaceEvent::State(i) => {
+                address::state_changed::<u32>(c, i);
+                address::state_changed::<u128>(c, i);
+            }
+            _ => {}
         }
     });
     let all = c.state::<Interfaces>();
@@ -165,6 +180,7 @@ fn reclaim<A: Address>(c: &mut Control) {
         t.lpm_mut().reclaim(c.domain());
         t.release_tracked(c);
     }
+    table::delete_leaving::<A>(c);
 }
 
 /// Checks that a command line and a document can say the name of a table.
@@ -185,6 +201,10 @@ impl<A: Address> Ip<A> {
             family: None,
             tables: BTreeMap::new(),
             names: BTreeMap::new(),
+            leaving: BTreeSet::new(),
+            unreachables: BTreeSet::new(),
+            down: BTreeSet::new(),
+            enabled: BTreeSet::new(),
             bound: BTreeMap::new(),
             addresses: BTreeMap::new(),
             lenders: BTreeMap::new(),
@@ -224,6 +244,15 @@ impl<A: Address> Ip<A> {
             "" => _ = self.names.remove(&table),
             name => _ = self.names.insert(table, name.to_owned()),
         }
+    }
+    /// Returns whether packets that no route of a table leads on are answered by ICMP errors, or
+    /// just dropped.
+    pub fn answers_unreachable(&self, table: TableId) -> bool {
+        self.unreachables.contains(&table)
+    }
+    /// Tables of which packets without a route are answered.
+    pub(crate) fn answering(&self) -> impl Iterator<Item = TableId> {
+        self.unreachables.iter().copied()
     }
     /// Table of an interface.
     pub fn table_of(&self, sw_if: SwIfIndex) -> TableId {
@@ -306,6 +335,14 @@ impl<A: Address> Ip<A> {
     ) -> impl Iterator<Item = &IfAddress<A>> + Clone {
         let borrowed = self.lender(sw_if).map_or(&[][..], |lender| self.addresses(lender));
         self.addresses(sw_if).iter().chain(borrowed)
+    }
+    /// Returns whether an interface speaks this version: it has an address, or is enabled.
+    pub fn is_enabled(&self, sw_if: SwIfIndex) -> bool {
+        self.enabled.contains(&sw_if) || self.usable_addresses(sw_if).next().is_some()
+    }
+    /// Returns whether an interface is enabled whatever its addresses are.
+    pub(crate) fn is_configured(&self, sw_if: SwIfIndex) -> bool {
+        self.enabled.contains(&sw_if)
     }
     /// Addresses of an interface in the order in which they were added.
     pub fn addresses(&self, sw_if: SwIfIndex) -> &[IfAddress<A>] {

@@ -24,7 +24,7 @@ const MAX_BEHIND: u32 = 64;
 /// Requests remembered to recognise late and duplicate replies: half of the sequence number space.
 const MEMORY: usize = 1 << 15;
 /// Minimum wait for a reply.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// First and longest wait between checks for a reply.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(10));
 /// Maximum number of replies that a session keeps and lists as JSON.
@@ -110,6 +110,7 @@ pub(crate) fn max_size(c: &Control, version: Version) -> Result<u16, RouteError>
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) to: IpAddr,
+    /// Number of intervals.
     pub(crate) repeat: u32,
     pub(crate) interval: Duration,
     /// Bytes of data after the timestamp.
@@ -119,6 +120,15 @@ pub(crate) struct Request {
     pub(crate) table: Option<TableId>,
     /// Requests per interval.
     pub(crate) burst: u32,
+    /// How long to wait for answers after the last request.
+    pub(crate) patience: Duration,
+}
+
+impl Request {
+    /// Number of requests.
+    fn total(&self) -> u32 {
+        self.repeat.saturating_mul(self.burst)
+    }
 }
 
 /// Source address, and the interface whose table the requests are looked up in.
@@ -407,8 +417,8 @@ impl Ping {
     fn send_due(&mut self, c: &mut Control, now: Instant) {
         let (mut due, mut last) = self.next.unwrap_or((now, now));
         let mut room = MAX_BEHIND.max(self.request.burst);
-        while self.stats.sent < self.request.repeat && now >= due && room > 0 {
-            for _ in 0..self.request.burst.min(self.request.repeat - self.stats.sent) {
+        while self.stats.sent < self.request.total() && now >= due && room > 0 {
+            for _ in 0..self.request.burst.min(self.request.total() - self.stats.sent) {
                 self.send(c);
                 room = room.saturating_sub(1);
             }
@@ -462,8 +472,8 @@ impl Ping {
     /// Time of the next check.
     fn wake(&mut self, now: Instant) -> Instant {
         let (due, last) = self.next.unwrap_or((now, now));
-        let mut at = now + PATIENCE;
-        if self.stats.sent < self.request.repeat {
+        let mut at = (last + self.request.patience).max(now);
+        if self.stats.sent < self.request.total() {
             at = due;
         }
         if self.stats.waiting > 0 {
@@ -485,7 +495,9 @@ impl Task<Control> for Ping {
         self.replies(c, out);
         self.stats.expire(clock::ticks(), self.timeout);
         self.send_due(c, now);
-        if self.stats.sent == self.request.repeat && self.stats.waiting == 0 {
+        let last = self.next.map_or(now, |(_, last)| last);
+        let is_over = self.stats.waiting == 0 || now >= last + self.request.patience;
+        if self.stats.sent == self.request.total() && is_over {
             self.finish(c, out);
             return TaskPoll::Done;
         }

@@ -32,9 +32,11 @@ const RULES: &[Rule] = &[
     ADDRESSES[0],
     ADDRESSES[1],
     Rule::new("thalweg.interfaces.*.ip-table", TABLE),
+    Rule::new("thalweg.interfaces.*.ip4-enabled", Kind::Bool),
     Rule::new("thalweg.ip-tables", ID),
     Rule::new("thalweg.ip-tables.*", Kind::Keys),
     Rule::new("thalweg.ip-tables.*.name", Kind::Other(table_name)),
+    Rule::new("thalweg.ip-tables.*.unreachables", Kind::Bool),
     Rule::new("thalweg.ip-tables.*.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip-tables.*.routes.*", Kind::Other(route)),
 ];
@@ -46,6 +48,7 @@ const RULES_6: &[Rule] = &[
     Rule::new("thalweg.ip6-tables", ID),
     Rule::new("thalweg.ip6-tables.*", Kind::Keys),
     Rule::new("thalweg.ip6-tables.*.name", Kind::Other(table_name)),
+    Rule::new("thalweg.ip6-tables.*.unreachables", Kind::Bool),
     Rule::new("thalweg.ip6-tables.*.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip6-tables.*.routes.*", Kind::Other(route)),
 ];
@@ -103,6 +106,16 @@ impl<'a> Via<'a> {
         let (weight, preference) = (1, 0);
         let mut via =
             Via { kind, next_hop: None, interface: None, table: None, weight, preference };
+        if first == "lookup" {
+            let id = words.next_if_eq(&"in").and_then(|_| words.next_if_eq(&"table"));
+            let id = id.and_then(|_| words.next()?.parse().ok())?;
+            via.kind = PathKind::Lookup(TableId(id));
+            return words.next().is_none().then_some(via);
+        }
+        if first == "rx-ip4" || first == "rx-ip6" {
+            (via.kind, via.interface) = (PathKind::InterfaceRx, Some(words.next()?));
+            return words.next().is_none().then_some(via);
+        }
         if kind != PathKind::Normal {
             return words.next().is_none().then_some(via);
         }
@@ -129,18 +142,31 @@ impl<'a> Via<'a> {
         Some(via)
     }
 
-    fn write(names: &HashMap<SwIfIndex, String>, path: &Path) -> String {
-        if path.kind != PathKind::Normal {
-            return kind_word(path.kind).to_owned();
-        }
+    fn write<A: Address>(names: &HashMap<SwIfIndex, String>, path: &Path) -> String {
         let hop = path.next_hop.map(|h| h.to_string());
         let interface = path.sw_if.and_then(|i| names.get(&i).cloned());
+        match path.kind {
+            PathKind::Normal => {}
+            PathKind::Lookup(id) => return format!("lookup in table {id}"),
+            PathKind::InterfaceRx => {
+                return format!("{} {}", rx_word::<A>(), interface.unwrap_or_default());
+            }
+            kind => return kind_word(kind).to_owned(),
+        }
         let table = path.table.map(|id| format!("next-hop-table {id}"));
         let weight = (path.weight != 1).then(|| format!("weight {}", path.weight));
         let preference = (path.preference != 0).then(|| format!("preference {}", path.preference));
         let share = weight.into_iter().chain(preference);
         let words = hop.into_iter().chain(interface).chain(table).chain(share);
         words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Word of a path that takes packets as received on an interface.
+fn rx_word<A: Address>() -> &'static str {
+    match Version::of::<A>() {
+        Version::V4 => "rx-ip4",
+        Version::V6 => "rx-ip6",
     }
 }
 
@@ -158,7 +184,7 @@ fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
 
 fn route(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
-                    [weight <n>] [preference <n>]', `<interface>', or drop, local, unreachable, prohibit,";
+                    [weight <n>] [preference <n>]', `<interface>', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
     vias(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 
@@ -190,6 +216,9 @@ impl<A: Address> Section<Control> for Settings<A> {
             if table != TableId(0) {
                 out.set(&name, keys.table, table.0);
             }
+            if ip.is_configured(sw_if) {
+                out.set(&name, "ip4-enabled", true);
+            }
             for address in ip.addresses(sw_if) {
                 out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
             }
@@ -201,6 +230,9 @@ impl<A: Address> Section<Control> for Settings<A> {
         for table in ip.table_ids().into_iter().filter(|t| *t != TableId(0)) {
             let id = table.to_string();
             out.put(&["thalweg", keys.tables, &id], Value::Map(Default::default()));
+        }
+        for table in ip.answering() {
+            out.put(&["thalweg", keys.tables, &table.to_string(), "unreachables"], true);
         }
         for (table, name) in ip.table_names() {
             out.put(&["thalweg", keys.tables, &table.to_string(), "name"], name);
@@ -233,15 +265,24 @@ impl<A: Address> Section<Control> for Settings<A> {
         let mut tables: Vec<TableId> = vec![TableId(0)];
         let word = Version::of::<A>().word();
         for (id, found) in doc.entries(&["thalweg", keys::<A>().tables]) {
+            let of_table = |item: Item| match id.parse() {
+                Ok(0) | Err(_) => item,
+                Ok(id) => item.needs(table_key::<A>(TableId(id))),
+            };
             if let Some(name) = found.node.get("name").and_then(Node::text) {
                 let set = |name: &str| format!("{word} table add {id} name '{name}'");
                 let key = format!("name of {word} table {id}");
                 let item = Item::new(rank::TABLE, key, format!("{}.name", found.path), set(name));
                 let item = item.unset(set("")).attribute().order(1);
-                out.add(match id.parse() {
-                    Ok(0) | Err(_) => item,
-                    Ok(id) => item.needs(table_key::<A>(TableId(id))),
-                });
+                out.add(of_table(item));
+            }
+            if found.node.get("unreachables").and_then(Node::bool) == Some(true) {
+                let set = |switch| format!("{word} table unreachables {id} {switch}");
+                let key = format!("unreachables of {word} table {id}");
+                let path = format!("{}.unreachables", found.path);
+                let item = Item::new(rank::TABLE, key, path, set("on"));
+                let item = item.unset(set("off")).attribute().order(1);
+                out.add(of_table(item));
             }
             let Some(id) = id.parse().ok().filter(|id: &u32| *id != 0) else { continue };
             tables.push(TableId(id));
@@ -252,11 +293,14 @@ impl<A: Address> Section<Control> for Settings<A> {
         let mut subnets: BTreeMap<TableId, Vec<Subnet<A>>> = BTreeMap::new();
         for i in doc.interfaces() {
             if Version::of::<A>() == Version::V4 {
-                unnumbered(doc, &i, out);
+                unnumbered(doc, i, out);
             }
-            let table = bind::<A>(&i, &tables, out);
+            let table = bind::<A>(i, &tables, out);
+            if Version::of::<A>() == Version::V4 {
+                enable(i, out);
+            }
             for found in i.list("addresses") {
-                if let Some(subnet) = one_address(self.0, &i, table, &found, out) {
+                if let Some(subnet) = one_address(self.0, i, table, &found, out) {
                     overlap(&subnet, subnets.entry(table).or_default(), &found, out);
                     subnets.entry(table).or_default().push(subnet);
                 }
@@ -283,8 +327,10 @@ fn write_routes<A: Address>(
         routes.dedup_by_key(|r| r.0);
         let written = |(prefix, paths): (Prefix<A>, Vec<Path>)| {
             let value = match &paths[..] {
-                [one] => Value::Text(Via::write(names, one)),
-                many => Value::List(many.iter().map(|p| Via::write(names, p).into()).collect()),
+                [one] => Value::Text(Via::write::<A>(names, one)),
+                many => {
+                    Value::List(many.iter().map(|p| Via::write::<A>(names, p).into()).collect())
+                }
             };
             (prefix.to_string(), Node::from(value))
         };
@@ -318,9 +364,9 @@ fn bind<A: Address>(i: &Interface<'_>, tables: &[TableId], out: &mut Draft) -> T
     }
     let word = Version::of::<A>().word();
     let set = |id: TableId| format!("set interface {word} table {} {id}", i.name);
-    let item =
-        Item::new(rank::BIND, bind_key::<A>(i.name), found.path, set(table)).unset(set(TableId(0)));
-    out.add(item.needs(interface_key(i.name)).needs(table_key::<A>(table)));
+    let item = Item::new(rank::BIND, bind_key::<A>(&i.name), found.path, set(table))
+        .unset(set(TableId(0)));
+    out.add(item.needs(interface_key(&i.name)).needs(table_key::<A>(table)));
     table
 }
 
@@ -340,7 +386,17 @@ fn unnumbered(doc: &Doc<'_>, i: &Interface<'_>, out: &mut Draft) {
     let set = format!("set interface unnumbered {} use {lender}", i.name);
     let item = Item::new(rank::ADDRESS, format!("unnumbered {}", i.name), found.path, set)
         .unset(format!("set interface unnumbered del {}", i.name));
-    out.add(item.needs(interface_key(i.name)).needs(interface_key(lender)));
+    out.add(item.needs(interface_key(&i.name)).needs(interface_key(lender)));
+}
+
+/// Makes an interface speak IPv4 without an address.
+fn enable(i: &Interface<'_>, out: &mut Draft) {
+    let Some(found) = i.get("ip4-enabled").filter(|f| f.node.bool() == Some(true)) else { return };
+    let name = &*i.name;
+    let key = format!("ip4 enabled on {name}");
+    let item = Item::new(rank::BIND, key, found.path, format!("enable ip4 interface {name}"));
+    let item = item.unset(format!("disable ip4 interface {name}"));
+    out.add(item.needs(interface_key(name)));
 }
 
 /// A connected subnet.
@@ -369,7 +425,7 @@ fn one_address<A: Address>(
             return None;
         }
     };
-    let name = i.name;
+    let name = &*i.name;
     let text = format!("{ip}/{len}");
     let set = format!("set interface ip address {name} {text}");
     let item = Item::new(rank::ADDRESS, format!("address {name} {text}"), &found.path, set)
@@ -413,7 +469,8 @@ fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], ou
     }
     let order = Order::new(&all, connected);
     // The router's own interface exists without being named.
-    let names: HashSet<&str> = doc.interfaces().iter().map(|i| i.name).chain(["local0"]).collect();
+    let names: HashSet<&str> =
+        doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
     for (prefix, vias, found) in &all {
         let is_unknown = |v: &Via<'_>| v.interface.is_some_and(|name| !names.contains(name));
         for (i, via) in vias.iter().enumerate().filter(|(_, v)| is_unknown(v)) {
@@ -435,7 +492,7 @@ fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], ou
         others.for_each(|hop| foreign(hop, "next hop", found, out));
         let in_table = if table == TableId(0) { String::new() } else { format!(" table {table}") };
         // Their order means nothing.
-        let mut paths: Vec<String> = vias.iter().map(command).collect();
+        let mut paths: Vec<String> = vias.iter().map(command::<A>).collect();
         paths.sort_unstable();
         let paths = paths.concat();
         let set = format!("ip route replace {prefix}{in_table}{paths}");
@@ -443,7 +500,11 @@ fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], ou
         let mut item = Item::new(rank::ROUTE, key, &found.path, set)
             .unset(format!("ip route del {prefix}{in_table}"))
             .order(order.of(*prefix, 0));
-        let others = vias.iter().filter_map(|v| v.table).filter(|id| *id != table);
+        let looked = |v: &Via<'_>| match v.kind {
+            PathKind::Lookup(id) => Some(id),
+            _ => v.table,
+        };
+        let others = vias.iter().filter_map(looked).filter(|id| *id != table);
         for id in others.clone().filter(|id| *id != TableId(0)) {
             item = item.needs(table_key::<A>(id));
         }
@@ -461,9 +522,14 @@ fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], ou
     }
 }
 
-fn command(via: &Via<'_>) -> String {
-    if via.kind != PathKind::Normal {
-        return format!(" via {}", kind_word(via.kind));
+fn command<A: Address>(via: &Via<'_>) -> String {
+    match via.kind {
+        PathKind::Normal => {}
+        PathKind::Lookup(id) => return format!(" via lookup in table {id}"),
+        PathKind::InterfaceRx => {
+            return format!(" via {} {}", rx_word::<A>(), via.interface.unwrap_or_default());
+        }
+        kind => return format!(" via {}", kind_word(kind)),
     }
     let hop = via.next_hop.map(|h| format!(" {h}")).unwrap_or_default();
     let interface = via.interface.map(|i| format!(" {i}")).unwrap_or_default();
@@ -523,7 +589,7 @@ mod tests {
 
     #[test]
     fn paths_are_written_as_commands_are() {
-        let path = |text| Via::parse(text).map(|v| command(&v));
+        let path = |text| Via::parse(text).map(|v| command::<u32>(&v));
         assert_eq!(path("192.0.2.1").as_deref(), Some(" via 192.0.2.1 weight 1"));
         assert_eq!(path("192.0.2.1 pg0 weight 3").as_deref(), Some(" via 192.0.2.1 pg0 weight 3"));
         let in_table = path("192.0.2.1 next-hop-table 7 weight 3");
@@ -531,8 +597,15 @@ mod tests {
         assert_eq!(path("fe80::1 pg0").as_deref(), Some(" via fe80::1 pg0 weight 1"));
         assert_eq!(path("host-eth0").as_deref(), Some(" via host-eth0 weight 1"));
         assert_eq!(path("drop").as_deref(), Some(" via drop"));
+        let look = path("lookup in table 7");
+        assert_eq!(look.as_deref(), Some(" via lookup in table 7"));
+        assert_eq!(path("rx-ip4 pg0").as_deref(), Some(" via rx-ip4 pg0"));
         for bad in [
             "",
+            "lookup",
+            "lookup in table x",
+            "lookup in table 7 weight 2",
+            "rx-ip4",
             "192.0.2",
             "192.0.2.1 weight",
             "192.0.2.1 next-hop-table",

@@ -87,6 +87,7 @@ pub fn add_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     let (family, ip) = (family::<A>(c)?, c.state::<Ip<A>>());
     let version = Version::of::<A>();
     if ip.borrow().tables.contains_key(&id) {
+        ip.borrow_mut().leaving.remove(&id);
         return Ok(());
     }
     if ip.borrow().tables.len() >= MAX_TABLES {
@@ -130,6 +131,8 @@ pub fn del_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
         let mut ip = ip.borrow_mut();
         ip.replacing.remove(&id);
         ip.names.remove(&id);
+        ip.unreachables.remove(&id);
+        ip.leaving.remove(&id);
         ip.tables.remove(&id)
     };
     let mut gone = gone.ok_or_else(|| ip.borrow().no_table(id))?;
@@ -138,6 +141,56 @@ pub fn del_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     ip.borrow_mut().publish_peers_later(c, gone.take_changed_peers());
     // Workers may still be reading it.
     c.domain().retire(move || discard(gone));
+    Ok(())
+}
+
+/// Deletes a routing table as soon as it can be: its configured routes go at once, the table with
+/// the last interface that uses it and the last route with a next hop in it. Adding it again keeps
+/// it. Nothing happens to table 0, or if there is no such table.
+///
+/// # Errors
+/// If the router does not have this version of IP.
+pub fn retire<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteError> {
+    match del_table::<A>(c, id) {
+        Err(RouteError::TableInUse { .. } | RouteError::TableTracked(_)) => {
+            c.state::<Ip<A>>().borrow_mut().leaving.insert(id);
+            crate::replace::flush::<A>(c, id, Box::new(|| {}))
+        }
+        Err(RouteError::MainTable | RouteError::NoTable(..)) => Ok(()),
+        done => done,
+    }
+}
+
+/// Deletes the tables that were waiting for their last user.
+pub(crate) fn delete_leaving<A: Address>(c: &mut Control) {
+    let leaving = c.state::<Ip<A>>().borrow().leaving.clone();
+    for id in leaving {
+        // One that is still in use waits on.
+        let _ = del_table::<A>(c, id);
+    }
+}
+
+/// Sets whether packets that no route of a table leads on are answered by ICMP errors (RFC 1812
+/// section 5.2.7.1); otherwise they are dropped and counted. Routes of kind `unreachable` and
+/// `prohibit` always answer.
+///
+/// # Errors
+/// If the table does not exist.
+pub fn set_unreachables<A: Address>(
+    c: &mut Control,
+    id: TableId,
+    on: bool,
+) -> Result<(), RouteError> {
+    let (family, ip) = (family::<A>(c)?, c.state::<Ip<A>>());
+    {
+        let mut ip = ip.borrow_mut();
+        ip.table_mut(id)?;
+        match on {
+            true => ip.unreachables.insert(id),
+            false => ip.unreachables.remove(&id),
+        };
+    }
+    family.publish(c);
     Ok(())
 }
 
@@ -178,7 +231,13 @@ pub fn add_route<A: Address>(
             Err(e) => done = Err(e),
         }
     }
+    let before = match ip.tables.get(&table) {
+        Some(t) if replace => t.paths(prefix, Source::Static).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let all = [before, paths.clone()].concat();
     let done = done.and_then(|()| ip.put_route(c, table, prefix, paths, replace));
+    follow_attached(c, &mut ip, table, prefix, &all);
     ip.note_peers(c, table);
     let f = c.state::<Forwarding>();
     tracked.into_iter().for_each(|dpo| f.borrow_mut().release(c, dpo));
@@ -285,6 +344,7 @@ pub fn del_route<A: Address>(
             None => String::new(),
         }));
     };
+    let before = left.clone();
     for p in paths {
         let n = left.len();
         let same = |o: &Path| {
@@ -302,6 +362,7 @@ pub fn del_route<A: Address>(
     } else {
         t.set(c, prefix, Source::Static, left)?;
     }
+    follow_attached(c, &mut ip, table, prefix, &before);
     ip.note_peers(c, table);
     Ok(())
 }
@@ -311,16 +372,62 @@ pub fn del_route<A: Address>(
 pub fn set_neighbor_route<A: Address>(c: &mut Control, sw_if: SwIfIndex, addr: A, wanted: bool) {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let id = ip.table_of(sw_if);
-    let Some(t) = ip.tables.get_mut(&id) else { return };
-    let host = Prefix::host(addr);
-    if !wanted {
-        t.unset(c, host, Source::Adjacency);
-        return;
+    let own = ip.table_of(sw_if);
+    for (id, t) in &mut ip.tables {
+        if *id == own {
+            put_neighbor(c, t, sw_if, addr, wanted);
+        } else if t.has_attached(sw_if) {
+            let is_there = wanted && t.attaches(sw_if, addr);
+            put_neighbor(c, t, sw_if, addr, is_there);
+        }
     }
-    let path = Path::via(addr.to_ip(), Some(sw_if));
-    if let Err(e) = t.set(c, host, Source::Adjacency, vec![path]) {
+}
+
+/// Adds or removes a neighbour's host route over one interface; one of the same address on another
+/// interface stays.
+fn put_neighbor<A: Address>(
+    c: &Control,
+    t: &mut Table<A>,
+    sw_if: SwIfIndex,
+    addr: A,
+    wanted: bool,
+) {
+    let host = Prefix::host(addr);
+    let mut paths = t.paths(host, Source::Adjacency).unwrap_or_default();
+    match (paths.iter().position(|p| p.sw_if == Some(sw_if)), wanted) {
+        (None, false) | (Some(_), true) => return,
+        (None, true) => paths.push(Path::via(addr.to_ip(), Some(sw_if))),
+        (Some(at), false) => _ = paths.swap_remove(at),
+    }
+    if paths.is_empty() {
+        t.unset(c, host, Source::Adjacency);
+    } else if let Err(e) = t.set(c, host, Source::Adjacency, paths) {
         tracing::warn!("neighbour {}: {e}", addr.to_ip());
+    }
+}
+
+/// Gives a table the host routes of the neighbours that its routes to interfaces cover, or takes
+/// those away that none covers any more, after one of these routes has come or gone. In the
+/// interface's own table, the neighbours look after that.
+fn follow_attached<A: Address>(
+    c: &Control,
+    ip: &mut Ip<A>,
+    table: TableId,
+    prefix: Prefix<A>,
+    paths: &[Path],
+) {
+    let Some(family) = ip.family else { return };
+    let attached =
+        |p: &Path| p.sw_if.filter(|_| p.kind == PathKind::Normal && p.next_hop.is_none());
+    for sw_if in paths.iter().filter_map(attached) {
+        let is_own = ip.table_of(sw_if) == table;
+        let Some(t) = ip.tables.get_mut(&table) else { return };
+        for addr in family.neighbors(c, sw_if, prefix) {
+            let wanted = t.attaches(sw_if, addr);
+            if wanted || !is_own {
+                put_neighbor(c, t, sw_if, addr, wanted);
+            }
+        }
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) fn request(from: Ipv4Addr, to: Ipv4Addr, echo: Echo<'_>) -> Option<Ve
     let mut bytes = vec![0; IP + len];
     let header = Ipv4Repr {
         id: echo.seq,
+        ttl: u8::MAX,
         ..Ipv4Repr::new(from, to, protocol::ICMP, u16::try_from(len).ok()?)
     };
     header.emit(&mut bytes).ok()?;
@@ -62,7 +63,7 @@ mod tests {
             let data: Vec<u8> = (0..size).map(|i| i as u8).collect();
             let bytes = request(from, to, Echo { id: 7, seq: 9, data: &data }).expect("fits");
             let ip = thalweg_wire::ipv4::check(&bytes).expect("sound header");
-            assert_eq!((ip.src(), ip.dst(), ip.ttl()), (from, to, 64));
+            assert_eq!((ip.src(), ip.dst(), ip.ttl()), (from, to, 255));
             let icmp = thalweg_wire::icmpv4::IcmpView::parse(ip.payload()).expect("icmp");
             assert!(icmp.checksum_ok());
             assert_eq!(icmp.echo().map(|e| (e.id, e.seq)), Some((7, 9)));

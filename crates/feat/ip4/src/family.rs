@@ -2,11 +2,12 @@
 
 use crate::echo;
 use crate::tables::{Fib, IfIp4, Lengths, Tables};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::ping::Echo;
 use thalweg_feat_ip::{Family, Ip4, Leaves, Path, PathKind, Settings};
+use thalweg_feat_neighbor::{Neighbor, Neighbors};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot::{self, Snapshot};
@@ -50,7 +51,7 @@ impl Family<u32> for Ipv4 {
         // Small tables should not use huge pages.
         let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
         let lpm = Lpm4::new(lpm4::Lpm4Config { pages, ..Default::default() })?;
-        let fib = Fib { id, serial, routes: lpm.reader() };
+        let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false };
         c.state::<Published>().borrow_mut().fibs.push(fib);
         Ok(Box::new(lpm))
     }
@@ -61,6 +62,9 @@ impl Family<u32> for Ipv4 {
         published.fibs.retain(|f| ip4.serial(f.id) == Some(f.serial));
         // Workers take the first for interfaces that they do not know: table 0.
         published.fibs.sort_unstable_by_key(|f| f.id);
+        for fib in &mut published.fibs {
+            fib.unreachables = ip4.answers_unreachable(fib.id);
+        }
         let fibs = published.fibs.clone();
         let mut interfaces = CowTable::default();
         for i in ip4.interfaces() {
@@ -109,8 +113,21 @@ impl Family<u32> for Ipv4 {
             all.push((Ipv4Prefix::host(subnet.addr()), drop));
             all.push((Ipv4Prefix::host(subnet.last()), drop));
         }
-        all.push((Ipv4Prefix::host(addr), Path::special(PathKind::Local)));
+        let own = Path { sw_if: Some(sw_if), ..Path::special(PathKind::Local) };
+        all.push((Ipv4Prefix::host(addr), own));
         all
+    }
+
+    fn neighbors(&self, c: &Control, sw_if: SwIfIndex, prefix: Ipv4Prefix) -> Vec<u32> {
+        let [first, last] = [prefix.addr(), prefix.last()].map(Ipv4Addr::from_bits);
+        let all = c.state::<Neighbors>();
+        let all = all.borrow();
+        let routed = all.between(sw_if, first.into(), last.into()).filter(|n| !n.no_fib_entry);
+        let address = |n: Neighbor| match n.ip {
+            IpAddr::V4(ip) if n.mac.is_some() => Some(ip.to_bits()),
+            _ => None,
+        };
+        routed.filter_map(address).collect()
     }
 
     fn lookup_node(&self) -> &'static str {

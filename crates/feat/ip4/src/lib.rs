@@ -9,6 +9,7 @@
 
 mod cli;
 mod echo;
+mod enabled;
 pub mod family;
 pub mod icmp;
 mod link;
@@ -60,6 +61,7 @@ fn init(c: &mut Control) {
     local::init(c);
     punt::init(c);
     neighbors::init(c);
+    enabled::init(c);
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
     // ARP does not depend on ethernet-input, and only IPv4 needs it.
     thalweg_feat_ethernet::register(c, ethertype::ARP, "arp-input");

@@ -22,6 +22,8 @@ pub struct Fib {
     pub(crate) serial: u32,
     /// Its routes.
     pub(crate) routes: Lpm4Reader,
+    /// Whether packets without a route are answered by ICMP errors.
+    pub(crate) unreachables: bool,
 }
 
 /// One interface.
@@ -123,10 +125,11 @@ impl Tables {
         };
         let mut state = look(fib);
         for _ in 0..MAX_LOOKUPS {
-            if state.kind != Kind::LOOKUP {
-                break;
-            }
-            state = look(self.fib_of(TableId(state.value)));
+            state = match state.kind {
+                Kind::LOOKUP => look(self.fib_of(TableId(state.value))),
+                Kind::INTERFACE_RX => look(self.fib(state.tx_if())),
+                _ => break,
+            };
         }
         state
     }

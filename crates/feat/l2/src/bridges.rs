@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{MacAddr, SwIfIndex};
-use thalweg_graph::NodeId;
+use thalweg_graph::{NodeId, clock};
 use thalweg_tables::mac::{MacError, MacKey, MacTable};
 use thalweg_tables::qsbr::Domain as Readers;
 
@@ -29,6 +29,20 @@ pub enum Origin {
     Filter,
     /// Configured, but treated as learned.
     Added,
+    /// The router's own: the address of the BVI.
+    Bvi,
+}
+
+/// What a port is to its bridge domain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    /// One of those that frames are flooded to.
+    #[default]
+    Member,
+    /// As these, but leading to the router itself.
+    Bvi,
+    /// Gets unknown unicast frames instead of all members, and nothing that is flooded.
+    UnknownForward,
 }
 
 /// Settings of a bridge domain.
@@ -56,9 +70,11 @@ pub struct Domain {
     pub(crate) settings: Settings,
     /// User tag.
     pub tag: String,
-    pub(crate) ports: BTreeMap<SwIfIndex, u8>,
+    pub(crate) ports: BTreeMap<SwIfIndex, (Role, u8)>,
     pub(crate) rules: Option<NodeId>,
     learned: u32,
+    /// Address of its BVI, as the table has it.
+    bvi_mac: Option<MacAddr>,
 }
 
 impl std::ops::Deref for Domain {
@@ -69,9 +85,22 @@ impl std::ops::Deref for Domain {
 }
 
 impl Domain {
-    /// Ports, each with its split horizon group.
+    /// Ports that frames are flooded to, each with its split horizon group.
     pub fn ports(&self) -> impl Iterator<Item = (SwIfIndex, u8)> + '_ {
-        self.ports.iter().map(|(p, g)| (*p, *g))
+        let all = self.ports.iter().filter(|(_, (role, _))| *role != Role::UnknownForward);
+        all.map(|(p, (_, group))| (*p, *group))
+    }
+    /// The only port of a role.
+    fn only(&self, wanted: Role) -> Option<SwIfIndex> {
+        self.ports.iter().find(|(_, (role, _))| *role == wanted).map(|(p, _)| *p)
+    }
+    /// The router's own port.
+    pub fn bvi(&self) -> Option<SwIfIndex> {
+        self.only(Role::Bvi)
+    }
+    /// The port that gets unknown unicast frames, instead of all members.
+    pub fn unknown_forward(&self) -> Option<SwIfIndex> {
+        self.only(Role::UnknownForward)
     }
     /// Number of learned addresses in the table.
     pub fn learned(&self) -> u32 {
@@ -79,7 +108,11 @@ impl Domain {
     }
     /// Split horizon group of a port.
     pub(crate) fn group(&self, sw_if: SwIfIndex) -> u8 {
-        self.ports.get(&sw_if).copied().unwrap_or(0)
+        self.ports.get(&sw_if).map_or(0, |port| port.1)
+    }
+    /// Role of a port.
+    pub(crate) fn role(&self, sw_if: SwIfIndex) -> Role {
+        self.ports.get(&sw_if).map_or(Role::Member, |port| port.0)
     }
     pub(crate) fn has_room(&self) -> bool {
         self.learned < self.settings.learn_limit
@@ -290,7 +323,8 @@ impl Bridges {
         };
         let number = number as u16;
         let (tag, ports) = (String::new(), BTreeMap::new());
-        let domain = Domain { number, settings, tag, ports, rules: None, learned: 0 };
+        let domain =
+            Domain { number, settings, tag, ports, rules: None, learned: 0, bvi_mac: None };
         Ok(self.domains.entry(id).or_insert(domain))
     }
 
@@ -320,8 +354,14 @@ impl Bridges {
         self.macs.numbers()
     }
 
-    pub(crate) fn join(&mut self, id: u32, sw_if: SwIfIndex, group: u8) -> Result<(), L2Error> {
-        self.find(id)?.ports.insert(sw_if, group);
+    pub(crate) fn join(
+        &mut self,
+        id: u32,
+        sw_if: SwIfIndex,
+        role: Role,
+        group: u8,
+    ) -> Result<(), L2Error> {
+        self.find(id)?.ports.insert(sw_if, (role, group));
         self.ports.insert(sw_if, id);
         Ok(())
     }
@@ -329,8 +369,10 @@ impl Bridges {
     /// Takes an interface out of its bridge domain and flushes the port's addresses.
     pub(crate) fn leave(&mut self, sw_if: SwIfIndex) -> bool {
         let Some(id) = self.ports.remove(&sw_if) else { return false };
-        if let Some(domain) = self.domains.get_mut(&id) {
-            domain.ports.remove(&sw_if);
+        if let Some(domain) = self.domains.get_mut(&id)
+            && let Some((Role::Bvi, _)) = domain.ports.remove(&sw_if)
+        {
+            domain.bvi_mac = None;
         }
         self.flush(FlushFilter { port: Some(sw_if), ..FlushFilter::ALL }, None);
         true
@@ -346,11 +388,11 @@ impl Bridges {
         if !domain.settings.learn || !domain.ports.contains_key(&sw_if) {
             return Learned::Nothing;
         }
-        let now = Instant::now();
+        let now = clock::now();
         if let Some(value) = self.macs.get(key) {
             let entry = value.entry();
             let known = self.known[entry as usize];
-            let stays = matches!(known.origin, Origin::Static | Origin::Filter);
+            let stays = matches!(known.origin, Origin::Static | Origin::Filter | Origin::Bvi);
             if value.port() != sw_if.get()
                 && !stays
                 && self.macs.set(readers, key, sw_if.get(), false).is_ok()
@@ -388,7 +430,7 @@ impl Bridges {
         self.learning.make_ready(self.macs.numbers() + 1);
         let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
         let entry = self.macs.set(readers, key, port.get(), origin == Origin::Filter)? as usize;
-        let known = Known { origin, serial: self.serial, seen: Instant::now() };
+        let known = Known { origin, serial: self.serial, seen: clock::now() };
         if self.known.len() <= entry {
             self.known.resize(entry + 1, known);
         }
@@ -424,7 +466,31 @@ impl Bridges {
             Some((_, name)) => return Err(L2Error::NotAPort { name: name.into(), id }),
             None => SwIfIndex::MAX,
         };
-        Ok(self.put(readers, MacKey::new(number, mac.0), port, origin)?)
+        if origin != Origin::Bvi && self.is_bvi(id, mac) {
+            return Err(L2Error::OfBvi(mac.to_string()));
+        }
+        self.put(readers, MacKey::new(number, mac.0), port, origin)?;
+        if origin == Origin::Bvi {
+            self.find(id)?.bvi_mac = Some(mac);
+        }
+        Ok(())
+    }
+
+    fn is_bvi(&self, id: u32, mac: MacAddr) -> bool {
+        self.address(id, mac).is_some_and(|a| a.origin == Origin::Bvi)
+    }
+
+    /// Deletes an address that is configured or learned from the table.
+    pub(crate) fn remove_other(
+        &mut self,
+        readers: &Readers,
+        id: u32,
+        mac: MacAddr,
+    ) -> Result<(), L2Error> {
+        match self.is_bvi(id, mac) {
+            true => Err(L2Error::OfBvi(mac.to_string())),
+            false => self.remove(readers, id, mac),
+        }
     }
 
     /// Deletes an address from the table.
@@ -474,7 +540,7 @@ impl Bridges {
     /// Ages out learned addresses among the next `some` entries. Returns whether the scan is
     /// complete, and the number of addresses removed.
     pub(crate) fn age(&mut self, readers: &Readers, minute: Duration, some: u32) -> (bool, u32) {
-        let start = Instant::now();
+        let (start, now) = (Instant::now(), clock::now());
         let end = self.macs.numbers().min(self.at.saturating_add(some));
         let learning = Arc::clone(&self.learning);
         let seen = learning.all();
@@ -487,11 +553,11 @@ impl Bridges {
         let gone = self.remove_matching(readers, self.at..end, |key, _, known, entry| {
             // Every worker's mark is read, since reading clears it.
             if seen.iter().fold(false, |any, s| s.take(entry) | any) {
-                known.seen = start;
+                known.seen = now;
             }
             let age = ages.get(usize::from(key.bridge())).copied().unwrap_or_default();
             let may_go = matches!(known.origin, Origin::Learned | Origin::Added);
-            may_go && !age.is_zero() && start.duration_since(known.seen) >= age
+            may_go && !age.is_zero() && now.duration_since(known.seen) >= age
         });
         self.counts.aged += u64::from(gone);
         self.scan += start.elapsed();
@@ -516,6 +582,11 @@ impl Bridges {
         self.by_key(MacKey::new(self.get(bridge)?.number, mac.0))
     }
 
+    /// Returns the address of a bridge domain's BVI, as the table has it.
+    pub(crate) fn bvi_address(&self, id: u32) -> Option<MacAddr> {
+        self.get(id)?.bvi_mac
+    }
+
     fn by_key(&self, key: MacKey) -> Option<Address> {
         let value = self.macs.get(key)?;
         let bridge = self.ids.get(usize::from(key.bridge())).copied().flatten()?;
@@ -523,7 +594,7 @@ impl Bridges {
         if self.is_being_flushed(key, SwIfIndex(value.port()), known.origin, known.serial) {
             return None;
         }
-        let (origin, age) = (known.origin, known.seen.elapsed());
+        let (origin, age) = (known.origin, clock::now().saturating_duration_since(known.seen));
         Some(Address {
             bridge,
             mac: MacAddr(key.mac()),

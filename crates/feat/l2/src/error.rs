@@ -50,6 +50,20 @@ pub enum L2Error {
         /// MAC address.
         mac: String,
     },
+    /// The bridge domain has a BVI.
+    #[error("bridge domain {id} has a BVI already: `{name}'")]
+    HasBvi {
+        /// Bridge domain id.
+        id: u32,
+        /// Name of the BVI.
+        name: String,
+    },
+    /// Only loopbacks can be a BVI.
+    #[error("a BVI is a loopback (`create loopback interface'), not `{0}'")]
+    NotALoopback(String),
+    /// The address is the BVI's.
+    #[error("{0} is the BVI's own address: `set interface mac address' changes it")]
+    OfBvi(String),
     /// The MAC address table failed.
     #[error(transparent)]
     Mac(#[from] MacError),
@@ -69,7 +83,9 @@ impl From<L2Error> for Retval {
             L2Error::Id(_) => Retval::BD_ID_EXCEED_MAX,
             L2Error::InUse(_) => Retval::BD_IN_USE,
             L2Error::Full(_) | L2Error::Mac(_) => Retval::TABLE_TOO_BIG,
-            L2Error::NotUnicast | L2Error::Tag => Retval::INVALID_VALUE,
+            L2Error::NotUnicast | L2Error::Tag | L2Error::OfBvi(_) => Retval::INVALID_VALUE,
+            L2Error::HasBvi { .. } => Retval::BD_ALREADY_HAS_BVI,
+            L2Error::NotALoopback(_) => Retval::INVALID_INTERFACE,
             L2Error::NotYet(_) => Retval::UNSUPPORTED,
         }
     }

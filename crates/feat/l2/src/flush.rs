@@ -137,6 +137,7 @@ fn run_slice(c: &mut Control) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Role;
     use crate::learning::Learning;
     use std::sync::Mutex;
     use thalweg_graph::Topic;
@@ -155,7 +156,7 @@ mod tests {
         let learning = Arc::new(Learning { seen: Mutex::new(Vec::new()), topic: Topic(0) });
         let mut all = Bridges::new(MacTable::new(1 << 14).unwrap(), learning);
         all.create(10).unwrap();
-        (1..=2).for_each(|port| all.join(10, SwIfIndex(port), 0).unwrap());
+        (1..=2).for_each(|port| all.join(10, SwIfIndex(port), Role::Member, 0).unwrap());
         for n in 0..HOSTS {
             all.add(readers, 10, MacAddr(mac(n)), Some((SwIfIndex(1 + n % 2), "")), Origin::Added)
                 .unwrap();

@@ -16,11 +16,12 @@ mod error;
 mod flush;
 mod learning;
 pub mod nodes;
+mod rewriting;
 mod settings;
 mod table;
 mod trace;
 
-pub use bridges::{Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, Settings};
+pub use bridges::{Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, Role, Settings};
 pub use error::{L2Error, MAX_BRIDGE_ID};
 pub use table::L2Table;
 
@@ -29,7 +30,9 @@ use learning::Learning;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
-use thalweg_device::{DeviceError, InterfaceEvent, MacAddr, Mode, SwIfIndex, interface};
+use thalweg_device::{
+    DeviceError, InterfaceEvent, MacAddr, Mode, SwIfIndex, TagRewrite, interface,
+};
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::mac::MacTable;
@@ -120,6 +123,10 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
     let state = c.state::<L2>();
     match *event {
         InterfaceEvent::Deleted(gone) => {
+            if interface::view(c, gone).is_ok_and(|v| !v.rewrite.is_none()) {
+                // Its number may be another one's soon.
+                let _ = set_tag_rewrite(c, gone, TagRewrite::NONE);
+            }
             let ends: Vec<SwIfIndex> = {
                 let l2 = state.borrow();
                 let to_it = l2
@@ -133,6 +140,10 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
                 // Both interfaces still exist here, so this cannot fail.
                 let _ = set_l3(c, rx);
             }
+        }
+        InterfaceEvent::Mac(sw_if) if is_bvi(c, sw_if) => {
+            // Only the table's limit can prevent it: the BVI then gets what is flooded.
+            let _ = bvi_mac_changed(c, sw_if);
         }
         // Hosts on a port that is down may reappear on another.
         InterfaceEvent::State(sw_if) => {
@@ -197,6 +208,7 @@ fn enter(c: &mut Control, rx: SwIfIndex, was_there: bool, mode: Mode) -> Result<
 pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     interface::view(c, rx)?;
     let state = c.state::<L2>();
+    let was_bvi = is_bvi(c, rx);
     let was = {
         let mut l2 = state.borrow_mut();
         let bridged = l2.bridges.leave(rx);
@@ -206,9 +218,35 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
         return Ok(());
     }
     interface::set_mode(c, rx, Mode::Routed)?;
-    interface::accept_all(c, rx, false)?;
+    match was_bvi {
+        true => interface::set_output_end(c, rx, None)?,
+        false => interface::accept_all(c, rx, false)?,
+    }
     table::publish_port(c, rx);
     flush::start(c);
+    c.publish(PortsChanged);
+    Ok(())
+}
+
+/// Sets what an interface changes about the VLAN tags of its frames while it is in layer 2.
+///
+/// # Errors
+/// As [`interface::set_tag_rewrite`].
+pub fn set_tag_rewrite(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    rewrite: TagRewrite,
+) -> Result<(), DeviceError> {
+    interface::set_tag_rewrite(c, sw_if, rewrite)?;
+    let leading_here: Vec<SwIfIndex> = {
+        let state = c.state::<L2>();
+        let l2 = state.borrow();
+        let from = l2.peers.range((sw_if, SwIfIndex::MIN)..=(sw_if, SwIfIndex::MAX));
+        from.map(|(_, rx)| *rx).collect()
+    };
+    for rx in std::iter::once(sw_if).chain(leading_here) {
+        table::publish_port(c, rx);
+    }
     c.publish(PortsChanged);
     Ok(())
 }
@@ -284,10 +322,40 @@ pub fn set_bridge_rules(c: &Control, id: u32, node: Option<NodeId>) -> Result<()
 ///
 /// # Errors
 /// If the interface does not exist or is not Ethernet, or the id is out of range.
-pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Result<(), L2Error> {
+///
+/// The BVI is a loopback: frames to its MAC address go to layer 3, and what the router sends by it is
+/// bridged. A bridge domain has one.
+pub fn join_bridge(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    id: u32,
+    role: Role,
+    group: u8,
+) -> Result<(), L2Error> {
     let view = interface::view(c, sw_if)?;
     needs_ethernet(&view)?;
+    if role == Role::Bvi && view.kind != interface::Kind::Loopback {
+        return Err(L2Error::NotALoopback(view.name));
+    }
     let state = c.state::<L2>();
+    let other = |l2: &L2| match role {
+        Role::Bvi => l2.bridges.get(id)?.bvi(),
+        Role::UnknownForward => l2.bridges.get(id)?.unknown_forward(),
+        Role::Member => None,
+    };
+    let other = other(&state.borrow()).filter(|other| *other != sw_if);
+    match other {
+        Some(bvi) if role == Role::Bvi => {
+            return Err(L2Error::HasBvi { id, name: c.interface_name(bvi) });
+        }
+        // The last one that was named gets unknown frames.
+        Some(before) => set_l3(c, before)?,
+        None => {}
+    }
+    if is_bvi(c, sw_if) || role == Role::Bvi {
+        // What makes it a BVI is not what makes it another port.
+        set_l3(c, sw_if)?;
+    }
     let (was, number) = {
         let mut l2 = state.borrow_mut();
         if l2.bridges.get(id).is_none() {
@@ -299,13 +367,49 @@ pub fn join_bridge(c: &mut Control, sw_if: SwIfIndex, id: u32, group: u8) -> Res
             l2.bridges.leave(sw_if);
         }
         let was = l2.disconnect(sw_if) || elsewhere || same;
-        l2.bridges.join(id, sw_if, group)?;
+        l2.bridges.join(id, sw_if, role, group)?;
         (was, l2.bridges.find(id)?.number)
     };
-    enter(c, sw_if, was, Mode::Bridged { domain: id, number, group, bvi: false })?;
+    let bvi = role == Role::Bvi;
+    let mode = Mode::Bridged { domain: id, number, group, bvi };
+    if bvi {
+        let end = c.node("bvi-output");
+        table::publish_port(c, sw_if);
+        interface::set_output_end(c, sw_if, end)?;
+        interface::set_mode(c, sw_if, mode)?;
+        add_address(c, id, view.mac, Some(sw_if), Origin::Bvi)?;
+    } else {
+        enter(c, sw_if, was, mode)?;
+    }
     flush::start(c);
     c.publish(PortsChanged);
     Ok(())
+}
+
+/// Returns whether an interface is the BVI of its bridge domain.
+fn is_bvi(c: &Control, sw_if: SwIfIndex) -> bool {
+    let state = c.state::<L2>();
+    let l2 = state.borrow();
+    let domain = l2.bridges.of(sw_if).and_then(|id| l2.bridges.get(id));
+    domain.is_some_and(|domain| domain.role(sw_if) == Role::Bvi)
+}
+
+/// Gives the bridge domain of a BVI its new MAC address.
+fn bvi_mac_changed(c: &Control, sw_if: SwIfIndex) -> Result<(), L2Error> {
+    let (Some(id), mac) =
+        (c.state::<L2>().borrow().bridges.of(sw_if), interface::view(c, sw_if)?.mac)
+    else {
+        return Ok(());
+    };
+    let readers = Arc::clone(c.domain());
+    {
+        let state = c.state::<L2>();
+        let mut l2 = state.borrow_mut();
+        if let Some(old) = l2.bridges.bvi_address(id) {
+            l2.bridges.remove(&readers, id, old)?;
+        }
+    }
+    add_address(c, id, mac, Some(sw_if), Origin::Bvi)
 }
 
 /// Adds an address to a bridge domain. [`Origin::Filter`] needs no port.
@@ -331,7 +435,7 @@ pub fn add_address(
 /// If the address is not in the table.
 pub fn remove_address(c: &Control, id: u32, mac: MacAddr) -> Result<(), L2Error> {
     let domain = Arc::clone(c.domain());
-    c.state::<L2>().borrow_mut().bridges.remove(&domain, id, mac)?;
+    c.state::<L2>().borrow_mut().bridges.remove_other(&domain, id, mac)?;
     table::publish_room(c);
     Ok(())
 }
@@ -366,7 +470,7 @@ pub fn flush(
     let state = c.state::<L2>();
     let which = match what {
         Flush::Learned => learned,
-        Flush::Everything => FlushFilter::ALL,
+        Flush::Everything => FlushFilter { origins: |o| o != Origin::Bvi, ..FlushFilter::ALL },
         Flush::Bridge(id) => {
             FlushFilter { bridge: Some(state.borrow_mut().bridges.find(id)?.number), ..learned }
         }

@@ -2,13 +2,16 @@
 
 use crate::api_types::{Delay, Watchers};
 use crate::bridges::LEARN_LIMIT;
-use crate::{Domain, L2, MAX_BRIDGE_ID, Origin};
+use crate::cli::set_interface_l2_tag_rewrite::rewrite;
+use crate::{Address, Domain, L2, MAX_BRIDGE_ID, Origin};
+use std::collections::HashSet;
+use thalweg_cli::Args;
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Interface, Item, Kind, Later, Name, Node, Problem, Rule, Section,
     Value, Walk, interface_key, mac, rank,
 };
-use thalweg_device::interface;
+use thalweg_device::{Interfaces, TagRewrite, interface};
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
@@ -20,11 +23,14 @@ pub(crate) static SETTINGS: Settings = Settings;
 const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.l2xc", Kind::Name(Name::Any)),
     Rule::new("thalweg.interfaces.*.split-horizon-group", Kind::Int(0, 255)),
+    Rule::new("thalweg.interfaces.*.tag-rewrite", Kind::Other(tag_rewrite)),
     Rule::new("thalweg.l2", Kind::Keys),
     Rule::new("thalweg.l2.default-learn-limit", Kind::Int(0, u32::MAX as i128)),
     Rule::new("thalweg.l2.scan-delay", Kind::Int(1, u16::MAX as i128)),
     Rule::new("thalweg.bridgedomains", Kind::Named(Name::Numbered("bd"))),
     Rule::new("thalweg.bridgedomains.*", Kind::Keys),
+    Rule::new("thalweg.bridgedomains.*.bvi", Kind::Name(Name::Any)),
+    Rule::new("thalweg.bridgedomains.*.uu-fwd", Kind::Name(Name::Any)),
     Rule::new("thalweg.bridgedomains.*.learn-limit", Kind::Int(0, u32::MAX as i128)),
     Rule::new("thalweg.bridgedomains.*.tag", Kind::Other(tag)),
     Rule::new("thalweg.bridgedomains.*.l2fib", Kind::Named(Name::Any)),
@@ -51,6 +57,21 @@ fn tag(value: &Value) -> Result<(), String> {
     }
 }
 
+/// A rewrite in the words of `set interface l2 tag-rewrite`.
+fn tag_rewrite(value: &Value) -> Result<(), String> {
+    let expected = "such as `disable', `pop 1', `push dot1q 100' or `translate 1-1 dot1q 100'";
+    match value {
+        Value::Text(text) if read_rewrite(text).is_some() => Ok(()),
+        _ => Err(expected.into()),
+    }
+}
+
+fn read_rewrite(text: &str) -> Option<TagRewrite> {
+    let mut args = Args::parse(text).ok()?;
+    let rewrite = rewrite(&mut args).ok()?;
+    args.end().ok().map(|()| rewrite)
+}
+
 /// Value of a MAC address entry: `filter`, or a port, optionally followed by `static`.
 fn mac_entry(value: &Value) -> Result<(), String> {
     let words = match value {
@@ -67,6 +88,7 @@ impl Section<Control> for Settings {
     fn supports(&self) -> &'static [&'static str] {
         &[
             "interfaces.*.l2xc",
+            "bridgedomains.*.bvi",
             "bridgedomains.*.description",
             "bridgedomains.*.interfaces.[]",
             "bridgedomains.*.mtu",
@@ -89,6 +111,16 @@ impl Section<Control> for Settings {
             out.set(&c.interface_name(rx), "l2xc", c.interface_name(tx));
         }
         dump_bridges(c, &l2, out);
+        for v in c.state::<Interfaces>().borrow().iter() {
+            let is_there = l2.xconnect(v.sw_if).is_some() || l2.bridges().of(v.sw_if).is_some();
+            let usual = match is_there {
+                true => TagRewrite::usual(v.sub.map(|(_, of)| of)),
+                false => TagRewrite::NONE,
+            };
+            if v.rewrite != usual {
+                out.set(&v.name, "tag-rewrite", v.rewrite.to_string());
+            }
+        }
         let delay = c.state::<Watchers>().borrow().delay;
         if delay != Delay::DEFAULT {
             out.put(&["thalweg", "l2", "scan-delay"], u64::from(delay.0.get()));
@@ -114,6 +146,7 @@ impl Section<Control> for Settings {
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        rewrites(doc, out);
         for i in doc.interfaces() {
             let Some(found) = i.get("l2xc") else { continue };
             let Some(to) = found.node.text() else { continue };
@@ -131,7 +164,7 @@ impl Section<Control> for Settings {
             let set = format!("set interface l2 xconnect {} {to}", i.name);
             let item = Item::new(rank::L2, format!("l2xc {}", i.name), found.path, set)
                 .unset(format!("set interface l3 {}", i.name));
-            out.add(item.needs(interface_key(i.name)).needs(interface_key(to)));
+            out.add(item.needs(interface_key(&i.name)).needs(interface_key(to)));
         }
         if let Some(found) = doc.at(&["thalweg", "l2", "default-learn-limit"])
             && found.node.value != Value::from(u64::from(LEARN_LIMIT))
@@ -162,6 +195,35 @@ impl Section<Control> for Settings {
     }
 }
 
+/// What interfaces change about VLAN tags. Those of which a document says nothing remove the tags
+/// that they are known by, as vppcfg has it, if they are sub-interfaces in layer 2.
+fn rewrites(doc: &Doc<'_>, out: &mut Draft) {
+    let lists = doc.entries(&["bridgedomains"]).into_iter().filter_map(|(_, bridge)| {
+        let list = bridge.node.get("interfaces")?;
+        Some(list.list().iter().filter_map(Node::text).collect::<Vec<_>>())
+    });
+    let bridged: HashSet<&str> = lists.flatten().collect();
+    for i in doc.interfaces() {
+        let (now, path) = match i.get("tag-rewrite") {
+            Some(found) => {
+                let Some(rewrite) = found.node.text().and_then(read_rewrite) else { continue };
+                (rewrite.to_string(), found.path)
+            }
+            None if i.get("l2xc").is_none() && !bridged.contains(&*i.name) => continue,
+            None => match i.known_tags() {
+                0 => continue,
+                n => (TagRewrite::pop(n).to_string(), i.path("")),
+            },
+        };
+        if now == "disable" {
+            continue;
+        }
+        let set = |words: &str| format!("set interface l2 tag-rewrite {} {words}", i.name);
+        let item = Item::new(rank::L2, format!("tag-rewrite {}", i.name), path, set(&now));
+        out.add(item.unset(set("disable")).order(1).needs(interface_key(&i.name)).attribute());
+    }
+}
+
 fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
     let bridges = l2.bridges();
     let limit = bridges.default_learn_limit();
@@ -171,7 +233,23 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
     for (id, d) in bridges.list() {
         let name = format!("bd{id}");
         let path = ["bridgedomains", &name];
-        for (port, group) in d.ports() {
+        let roles = [("bvi", d.bvi()), ("uu-fwd", d.unknown_forward())];
+        for (key, port) in roles {
+            let Some(port) = port else { continue };
+            let (value, group) = (c.interface_name(port), d.group(port));
+            let at = [path[0], path[1], key];
+            match key == "bvi" && out.takes(&at, value.clone()) {
+                true => out.put(&at, value.clone()),
+                false => out.put(&["thalweg", "bridgedomains", &name, key], value.clone()),
+            }
+            if group != 0 {
+                out.put(
+                    &["thalweg", "interfaces", &value, "split-horizon-group"],
+                    u64::from(group),
+                );
+            }
+        }
+        for (port, group) in d.ports().filter(|(port, _)| Some(*port) != d.bvi()) {
             let port = c.interface_name(port);
             out.push(&[path[0], path[1], "interfaces"], port.clone());
             if group != 0 {
@@ -185,7 +263,7 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
             }
         }
         // A bridge domain without other settings still needs an entry.
-        if d.mac_age != 0 || d.ports().next().is_none() {
+        if d.mac_age != 0 || d.ports.is_empty() {
             out.put(&[path[0], path[1], "settings", "mac-age-minutes"], u64::from(d.mac_age));
         }
         if d.learn_limit != limit {
@@ -208,7 +286,8 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
 
 /// Returns the MTU that all ports of a bridge domain share.
 fn common_mtu(c: &Control, d: &Domain) -> Option<u32> {
-    let mut all = d.ports().filter_map(|(port, _)| Some(interface::view(c, port).ok()?.mtu.l3));
+    let ports = d.ports().filter(|(port, _)| Some(*port) != d.bvi());
+    let mut all = ports.filter_map(|(port, _)| Some(interface::view(c, port).ok()?.mtu.l3));
     let first = all.next()?;
     all.all(|mtu| mtu == first).then_some(first)
 }
@@ -221,7 +300,8 @@ fn configured(c: &Control, from: u32, found: &mut StaticMacs) -> Option<u32> {
     let l2 = c.state::<L2>();
     let l2 = l2.borrow();
     let (some, next) = l2.bridges().addresses(from, AT_ONCE);
-    for a in some.iter().filter(|a| a.origin != Origin::Learned) {
+    let is_set = |a: &&Address| !matches!(a.origin, Origin::Learned | Origin::Bvi);
+    for a in some.iter().filter(is_set) {
         let text = match a.origin {
             Origin::Filter => "filter".to_owned(),
             Origin::Static => format!("{} static", c.interface_name(a.port)),
@@ -281,7 +361,30 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
     static_macs(doc, name, id, out);
 }
 
+/// The router's own port, and that of unknown unicast frames.
+fn special_ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
+    for key in ["bvi", "uu-fwd"] {
+        let found = doc.at(&["thalweg", "bridgedomains", name, key]);
+        let Some(found) = found.or_else(|| doc.at(&["bridgedomains", name, key])) else { continue };
+        let Some(port) = found.node.text() else { continue };
+        let Some(interface) = doc.interface(port) else {
+            let text = format!("an interface of this document expected, not `{port}'");
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        };
+        let mut set = format!("set interface l2 bridge {port} {id} {key}");
+        let group = interface.get("split-horizon-group").map(|f| f.node.value.to_string());
+        if let Some(group) = group.filter(|g| g != "0") {
+            set = format!("{set} {group}");
+        }
+        let item = Item::new(rank::L2, format!("bridge port {port}"), found.path, set).order(1);
+        let item = item.unset(format!("set interface l3 {port}")).recreate();
+        out.add(item.needs(format!("bridge {name}")).needs(interface_key(port)));
+    }
+}
+
 fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
+    special_ports(doc, name, id, out);
     let Some(list) = doc.at(&["bridgedomains", name, "interfaces"]) else { return };
     for (i, node) in list.node.list().iter().enumerate() {
         let path = format!("{}[{i}]", list.path);

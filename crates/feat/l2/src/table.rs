@@ -4,10 +4,10 @@
 //! the members of a bridge domain.
 
 use crate::L2;
-use crate::bridges::Domain;
+use crate::bridges::{Domain, Role};
 use std::sync::Arc;
 use thalweg_buffer::{Frame, LOCAL_IF};
-use thalweg_device::{Interfaces, SwIfIndex};
+use thalweg_device::{InterfaceView, Interfaces, SwIfIndex, TagEdit};
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::CowTable;
 
@@ -16,15 +16,30 @@ use thalweg_tables::CowTable;
 pub(crate) struct Port {
     /// Next node: the cross connect's output, or the bridge domain's first node.
     pub(crate) next: Option<NodeId>,
-    /// Output node of the interface.
+    /// Output node of the interface, or `l2-output` if it rewrites tags.
     pub(crate) output: Option<NodeId>,
     /// Number of its bridge domain; 0 if none.
     pub(crate) bridge: u16,
     /// Split horizon group; ports of the same nonzero group do not exchange frames.
     pub(crate) group: u8,
-    /// Sub-interface on whose behalf frames leave: the cross connect's other end, or this port of a
-    /// bridge domain. 0 if that is no sub-interface.
+    /// Frames are flooded to it.
+    pub(crate) is_member: bool,
+    /// Interface on whose behalf frames leave: the cross connect's other end, or this port of a
+    /// bridge domain. 0 if that neither is a sub-interface nor rewrites tags.
     pub(crate) sender: SwIfIndex,
+}
+
+/// How a port changes the tags of its frames, and where these go on to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rewriting {
+    /// Change of frames that it receives.
+    pub(crate) rx: TagEdit,
+    /// Next node of these: what [`Port::next`] would be without.
+    pub(crate) next: Option<NodeId>,
+    /// Change of frames that it sends.
+    pub(crate) tx: TagEdit,
+    /// The interface's own output node.
+    pub(crate) output: Option<NodeId>,
 }
 
 /// A port of a bridge domain, to flood to.
@@ -81,7 +96,9 @@ pub(crate) struct Bridge {
     pub(crate) flood: bool,
     pub(crate) flood_unknown: bool,
     pub(crate) members: Members,
-    /// Number of ports that are sub-interfaces.
+    /// Port that gets unknown unicast frames instead.
+    pub(crate) unknown: Option<SwIfIndex>,
+    /// Number of ports on whose behalf frames leave ([`Port::sender`]).
     pub(crate) subs: u32,
     /// First node of its frames.
     first: NodeId,
@@ -93,6 +110,7 @@ static NO_BRIDGE: Bridge = Bridge {
     forward: false,
     flood: false,
     flood_unknown: false,
+    unknown: None,
     members: Members { rows: CowTable::new(), count: 0 },
     subs: 0,
     first: NodeId(0),
@@ -102,18 +120,28 @@ static NO_BRIDGE: Bridge = Bridge {
 #[derive(Clone, Debug, Default)]
 pub struct L2Table {
     ports: CowTable<Port>,
+    /// Of ports that rewrite tags.
+    rewritings: CowTable<Option<Rewriting>>,
     /// Places of ports among the members of their bridge domains.
     places: CowTable<u32>,
     /// By number, from 1.
     bridges: CowTable<Option<Arc<Bridge>>>,
     learn: NodeId,
     forward: NodeId,
+    rewrite_rx: NodeId,
+    rewrite_tx: NodeId,
+    bvi_input: NodeId,
 }
 
 impl L2Table {
     #[inline]
     pub(crate) fn port(&self, sw_if: SwIfIndex) -> Port {
         self.ports.get(sw_if).copied().unwrap_or_default()
+    }
+    /// Returns how a port rewrites tags, if it does.
+    #[inline]
+    pub(crate) fn rewriting(&self, sw_if: SwIfIndex) -> Option<&Rewriting> {
+        self.rewritings.get(sw_if)?.as_ref()
     }
     #[inline]
     pub(crate) fn bridge(&self, number: u16) -> &Bridge {
@@ -163,13 +191,26 @@ impl L2Table {
         self.change(domain.number, |b| {
             (b.learn, b.room, b.forward) = (domain.learn, domain.has_room(), domain.forward);
             (b.flood, b.flood_unknown, b.first) = (domain.flood, domain.flood_unknown, first);
+            b.unknown = domain.unknown_forward();
         });
-        let members: Vec<SwIfIndex> =
-            self.bridge(domain.number).members.iter().map(|m| m.sw_if).collect();
-        for sw_if in members {
-            let port = Port { next: Some(first), ..self.port(sw_if) };
-            self.ports.set(sw_if, port);
+        for sw_if in domain.ports.keys() {
+            // One that has joined a moment ago gets its place next.
+            if self.port(*sw_if).bridge == domain.number {
+                self.set_next(*sw_if, Some(first));
+            }
         }
+    }
+
+    /// Sets where the frames that a port receives go, once their tags are right.
+    fn set_next(&mut self, sw_if: SwIfIndex, next: Option<NodeId>) {
+        let next = match self.rewriting(sw_if).copied() {
+            Some(rewriting) => {
+                self.rewritings.set(sw_if, Some(Rewriting { next, ..rewriting }));
+                Some(self.rewrite_rx)
+            }
+            None => next,
+        };
+        self.ports.set(sw_if, Port { next, ..self.port(sw_if) });
     }
 
     fn set_bridge_if_new(&mut self, domain: &Domain) {
@@ -192,7 +233,7 @@ impl L2Table {
                 self.places.set(sw_if, place);
             }
         }
-        if let (number @ 1.., Some(output)) = (port.bridge, port.output) {
+        if let (number @ 1.., Some(output), true) = (port.bridge, port.output, port.is_member) {
             let Port { group, sender, .. } = port;
             let mut place = 0;
             self.change(number, |b| {
@@ -209,32 +250,63 @@ impl L2Table {
 fn update(c: &Control, change: impl FnOnce(&mut L2Table, &L2, &Interfaces)) {
     let (state, all) = (c.state::<L2>(), c.state::<Interfaces>());
     let (mut table, node) = (state.borrow().writer.get().clone(), |name| c.node(name));
-    (table.learn, table.forward) =
-        (node("l2-learn").unwrap_or_default(), node("l2-fwd").unwrap_or_default());
+    for (at, name) in [
+        (&mut table.learn, "l2-learn"),
+        (&mut table.forward, "l2-fwd"),
+        (&mut table.rewrite_rx, "l2-input-vtr"),
+        (&mut table.rewrite_tx, "l2-output"),
+        (&mut table.bvi_input, "bvi-input"),
+    ] {
+        *at = node(name).unwrap_or_default();
+    }
     change(&mut table, &state.borrow(), &all.borrow());
     state.borrow_mut().writer.publish(c.domain(), table);
 }
 
-/// Publishes the place of an interface.
+/// Publishes the place of an interface, and its tag rewrite.
 pub(crate) fn publish_port(c: &Control, sw_if: SwIfIndex) {
     update(c, |table, l2, all| {
-        let sender =
-            |of: SwIfIndex| all.get(of).filter(|v| v.parent.is_some()).map_or(LOCAL_IF, |_| of);
-        let output = |of: SwIfIndex| all.get(of).map(|v| v.output);
+        let is_sender = |v: &&InterfaceView| v.parent.is_some() || !v.rewrite.is_none();
+        let sender = |of: SwIfIndex| all.get(of).filter(is_sender).map_or(LOCAL_IF, |_| of);
+        let rewrite_tx = table.rewrite_tx;
+        let output = |of: SwIfIndex| {
+            all.get(of).map(|v| if v.rewrite.is_none() { v.output } else { rewrite_tx })
+        };
+        let rewriting = all.get(sw_if).filter(|v| !v.rewrite.is_none()).map(|v| {
+            let (rx, tx) = v.rewrite.edits(v.sub.map(|(_, of)| of));
+            Rewriting { rx, next: None, tx, output: Some(v.output) }
+        });
+        if rewriting.is_some() || table.rewriting(sw_if).is_some() {
+            table.rewritings.set(sw_if, rewriting);
+        }
+        let was = table.port(sw_if).bridge;
+        if table.bridge(was).unknown == Some(sw_if) {
+            table.change(was, |b| b.unknown = None);
+        }
         let mut port = Port::default();
         if let Some(tx) = l2.xconnects.get(&sw_if).copied() {
             port = Port { next: output(tx), sender: sender(tx), ..port };
         } else if let Some(domain) = l2.bridges.of(sw_if).and_then(|id| l2.bridges.get(id)) {
+            let role = domain.role(sw_if);
             table.set_bridge_if_new(domain);
+            if table.bridge(domain.number).unknown != domain.unknown_forward() {
+                table.change(domain.number, |b| b.unknown = domain.unknown_forward());
+            }
+            let (output, sender) = match role {
+                Role::Bvi => (Some(table.bvi_input), sw_if),
+                _ => (output(sw_if), sender(sw_if)),
+            };
             port = Port {
                 next: Some(table.bridge(domain.number).first),
-                output: output(sw_if),
+                output,
                 bridge: domain.number,
                 group: domain.group(sw_if),
-                sender: sender(sw_if),
+                is_member: role != Role::UnknownForward,
+                sender,
             };
         }
         table.set_port(sw_if, port);
+        table.set_next(sw_if, port.next);
     });
 }
 
@@ -288,7 +360,8 @@ mod tests {
                 let output = Some(NodeId(sw_if as u16));
                 let sw_if = SwIfIndex(sw_if);
                 let sender = if is_sub { sw_if } else { LOCAL_IF };
-                table.set_port(sw_if, Port { bridge, output, sender, ..Port::default() });
+                let port = Port { bridge, output, sender, is_member: true, ..Port::default() };
+                table.set_port(sw_if, port);
                 model.remove(&sw_if);
                 if bridge > 0 {
                     model.insert(sw_if, (bridge, is_sub));

@@ -189,7 +189,7 @@ impl Section<Control> for Settings {
             || doc.interfaces().iter().any(|i| {
                 ["nat44", "nat44-address"]
                     .iter()
-                    .any(|key| doc.at(&["thalweg", "interfaces", i.name, key]).is_some())
+                    .any(|key| doc.at(&["thalweg", "interfaces", &i.name, key]).is_some())
             });
         if !used {
             return;
@@ -318,7 +318,7 @@ const TIMEOUTS: [Timeout; 4] = [
 
 fn interfaces(doc: &Doc<'_>, out: &mut Draft) {
     for i in doc.interfaces() {
-        if let Some(f) = doc.at(&["thalweg", "interfaces", i.name, "nat44"])
+        if let Some(f) = doc.at(&["thalweg", "interfaces", &i.name, "nat44"])
             && let Some(sides) = f.node.text()
         {
             let feature = if sides.contains("output-feature") { " output-feature" } else { "" };
@@ -326,17 +326,17 @@ fn interfaces(doc: &Doc<'_>, out: &mut Draft) {
                 let set = format!("set interface nat44 {side} {}{feature}", i.name);
                 let key = format!("nat44 {side} {}", i.name);
                 let item = Item::new(rank::SERVICE_PORT, key, &f.path, set.clone());
-                let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(i.name));
+                let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(&i.name));
                 out.add(item.recreate());
             }
         }
-        if let Some(f) = doc.at(&["thalweg", "interfaces", i.name, "nat44-address"]) {
+        if let Some(f) = doc.at(&["thalweg", "interfaces", &i.name, "nat44-address"]) {
             for word in f.node.text().unwrap_or_default().split(' ') {
                 let twice = if word == "twice-nat" { " twice-nat" } else { "" };
                 let set = format!("nat44 add interface address {}{twice}", i.name);
                 let key = format!("nat44 interface address {}{twice}", i.name);
                 let item = Item::new(rank::SERVICE, key, &f.path, set.clone());
-                let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(i.name));
+                let item = item.unset(set + " del").needs(ENABLED).needs(interface_key(&i.name));
                 out.add(item.recreate());
             }
         }

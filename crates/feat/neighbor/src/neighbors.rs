@@ -236,19 +236,31 @@ impl Neighbors {
     }
 
     fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Neighbor> {
-        let now = Instant::now();
+        let now = clock::now();
         let some = self.table.iter().filter(|(_, e)| wanted(e));
         some.map(|(k, e)| self.view(k, e, now)).collect()
     }
 
     /// The first neighbour behind a key.
     pub(crate) fn after(&self, last: Bound<Key>) -> Option<Neighbor> {
-        self.table.after(last).map(|(k, e)| self.view(k, e, Instant::now()))
+        self.table.after(last).map(|(k, e)| self.view(k, e, clock::now()))
+    }
+
+    /// The neighbours on an interface with addresses from `first` to `last`, in order.
+    pub fn between(
+        &self,
+        sw_if: SwIfIndex,
+        first: IpAddr,
+        last: IpAddr,
+    ) -> impl Iterator<Item = Neighbor> {
+        let now = Instant::now();
+        let rows = self.table.range((sw_if, first), (sw_if, last));
+        rows.map(move |(key, e)| self.view(key, e, now))
     }
 
     /// Looks up a neighbour.
     pub fn find(&self, sw_if: SwIfIndex, ip: IpAddr) -> Option<Neighbor> {
-        self.table.get((sw_if, ip)).map(|e| self.view((sw_if, ip), e, Instant::now()))
+        self.table.get((sw_if, ip)).map(|e| self.view((sw_if, ip), e, clock::now()))
     }
 }
 
@@ -278,7 +290,7 @@ fn update<R>(c: &mut Control, f: impl FnOnce(&mut NeighborTable, Instant) -> R) 
     let state = c.state::<Neighbors>();
     let (result, actions) = {
         let table = &mut state.borrow_mut().table;
-        let result = f(table, Instant::now());
+        let result = f(table, clock::now());
         (result, table.take_actions())
     };
     for action in actions {
@@ -291,7 +303,7 @@ fn update<R>(c: &mut Control, f: impl FnOnce(&mut NeighborTable, Instant) -> R) 
 /// Arms the timer for the table's next deadline.
 fn arm(c: &mut Control) {
     let state = c.state::<Neighbors>();
-    let now = Instant::now();
+    let now = clock::now();
     let (due, armed) = {
         let s = state.borrow();
         (s.table.next_due(now), s.timer)
@@ -527,7 +539,7 @@ const RESET_INTERVAL: Duration = Duration::from_millis(10);
 /// Makes workers report all senders again: what they reported was not learned, or forgotten.
 fn reset_reports(c: &mut Control) {
     let state = c.state::<Neighbors>();
-    let now = Instant::now();
+    let now = clock::now();
     let last = state.borrow().reset;
     match last {
         Some((_, true)) => {}
@@ -541,7 +553,7 @@ fn reset_reports(c: &mut Control) {
 
 fn reset_reports_now(c: &mut Control) {
     let state = c.state::<Neighbors>();
-    state.borrow_mut().reset = Some((Instant::now(), false));
+    state.borrow_mut().reset = Some((clock::now(), false));
     let resolvers = state.borrow().resolvers;
     for resolver in resolvers.into_iter().flatten() {
         if let Some(node) = c.node(resolver.reporter()) {
@@ -628,7 +640,7 @@ pub fn set(
 pub fn begin_replacing(c: &mut Control) {
     let state = c.state::<Neighbors>();
     let mut s = state.borrow_mut();
-    s.replacing = Some(Instant::now());
+    s.replacing = Some(clock::now());
     s.replacement += 1;
 }
 
@@ -680,7 +692,7 @@ pub fn flush_then(
     done: impl FnOnce(usize) + 'static,
 ) -> usize {
     end_silences(c, EndSilences { sw_if, ip: None });
-    let (began, done) = (Instant::now(), Box::new(done));
+    let (began, done) = (clock::now(), Box::new(done));
     let of = (sw_if, family);
     flush_slice(c, FlushJob { of, began, last: Bound::Unbounded, gone: 0, done })
 }

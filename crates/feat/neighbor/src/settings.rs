@@ -103,8 +103,8 @@ impl Section<Control> for Settings {
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         Family::ALL.into_iter().for_each(|family| settings(family, doc, out));
         for i in doc.interfaces() {
-            for (ip, found) in doc.entries(&["thalweg", "interfaces", i.name, "neighbors"]) {
-                one(i.name, ip, &found, out);
+            for (ip, found) in doc.entries(&["thalweg", "interfaces", &i.name, "neighbors"]) {
+                one(&i.name, ip, &found, out);
             }
         }
     }

@@ -249,6 +249,11 @@ impl NeighborTable {
         self.entries.range((last, Bound::Unbounded)).next().map(|(k, e)| (*k, e))
     }
 
+    /// The entries with keys from `first` to `last`, in order.
+    pub(crate) fn range(&self, first: Key, last: Key) -> impl Iterator<Item = (Key, &Entry)> {
+        self.entries.range(first..=last).map(|(k, e)| (*k, e))
+    }
+
     /// Entries of an interface, or of all; of a family, or of all.
     fn select(
         &self,

@@ -19,6 +19,7 @@ use thalweg_device::link_header::Link;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_files::{FileError, Replacement};
+use thalweg_graph::filter::ByteFilter;
 use thalweg_graph::{Control, clock};
 use thalweg_wire::pcap;
 
@@ -54,13 +55,25 @@ pub struct Plan {
     pub bytes: u32,
     /// Interface; `None` for all.
     pub sw_if: Option<SwIfIndex>,
+    /// Of dropped packets only those with this reason; see [`reason`].
+    pub error: Option<u32>,
+    /// Only packets that match.
+    pub filter: Option<Arc<ByteFilter>>,
     /// Name of the file in `/tmp`; if empty, derived from what is captured.
     pub file: String,
 }
 
 impl Default for Plan {
     fn default() -> Plan {
-        Plan { what: [false; 3], packets: 1000, bytes: 512, sw_if: None, file: String::new() }
+        Plan {
+            what: [false; 3],
+            packets: 1000,
+            bytes: 512,
+            sw_if: None,
+            error: None,
+            filter: None,
+            file: String::new(),
+        }
     }
 }
 
@@ -153,6 +166,25 @@ impl Plan {
             false => wrong(format!("the capture would need more than {} MiB", MAX_MEMORY >> 20)),
         }
     }
+}
+
+/// Finds a drop reason by `<node>.<reason>`, where the reason is its name or its text.
+///
+/// # Errors
+/// If there is none.
+pub fn reason(c: &Control, word: &str) -> Result<u32, PcapError> {
+    let is_it = |(node, decl): &(thalweg_graph::NodeId, &thalweg_graph::ErrorDecl)| {
+        let node = &c.nodes()[usize::from(node.0)].name;
+        let reason = word.strip_prefix(&**node).and_then(|rest| rest.strip_prefix('.'));
+        reason.is_some_and(|r| r.eq_ignore_ascii_case(decl.name) || r == decl.text)
+    };
+    let found = c.errors().iter().position(is_it).map(|at| at as u32);
+    found.ok_or_else(|| {
+        PcapError::Plan(format!(
+            "no drop reason `{word}': expected <node>.<reason> with a name or text that `show node \
+             <node>' lists"
+        ))
+    })
 }
 
 /// Starts a capture.

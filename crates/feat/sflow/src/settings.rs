@@ -258,7 +258,7 @@ impl Section<Control> for Settings {
         for i in doc.interfaces() {
             let rate = i.get("sampling-rate");
             match i.get("sflow").filter(|f| f.node.bool() == Some(true)) {
-                Some(found) => port(i.name, &found, rate, out),
+                Some(found) => port(&i.name, &found, rate, out),
                 None => {
                     if let Some(rate) = rate {
                         let text = "a rate requires `sflow: true'";

@@ -15,6 +15,10 @@ impl Command<Control> for AdjacencyCounters {
         "adjacency counters"
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["adj counters"]
+    }
+
     fn usage(&self) -> &'static str {
         "enable|disable"
     }

@@ -16,7 +16,7 @@ pub use path::{Labels, MAX_LABELS, Path, PathKind, Source, TableId};
 pub use peers::RoutedPeers;
 
 use crate::dpo::MAX_BUCKETS;
-use crate::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
+use crate::forwarding::{DROP, LOCAL, OWN, PROHIBIT, UNREACHABLE, UNRESOLVED};
 use crate::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Peer};
 use entries::Entries;
 use peers::Peers;
@@ -292,7 +292,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             members.into_iter().partition(|m| f.is_deepest(m.dpo));
         f.release_all(c, &deep);
         if members.is_empty() && !paths.is_empty() {
-            members.push(Member::of(UNREACHABLE));
+            members.push(Member::of(UNRESOLVED));
         }
         Ok((f.group(c, members)?, true))
     }
@@ -301,12 +301,19 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     fn resolve(&self, c: &Control, p: &Path) -> Result<Dpo, RibError> {
         let state = c.state::<Forwarding>();
         match (p.kind, p.next_hop, p.sw_if) {
-            (PathKind::Local, ..) => Ok(LOCAL),
-            (PathKind::Drop, ..) | (PathKind::Normal, None, None) => Ok(DROP),
+            (PathKind::Local, _, None) => Ok(LOCAL),
+            (PathKind::Local, _, Some(_)) => Ok(OWN),
+            (PathKind::Drop, ..)
+            | (PathKind::Normal, None, None)
+            | (PathKind::InterfaceRx, _, None) => Ok(DROP),
             (PathKind::Unreachable, ..) => Ok(UNREACHABLE),
             (PathKind::Prohibit, ..) => Ok(PROHIBIT),
             (PathKind::Lookup(table), ..) => {
                 Ok(state.borrow_mut().plain(c, Kind::LOOKUP, table.get())?)
+            }
+            (PathKind::InterfaceRx, _, Some(sw_if)) => {
+                interface::view(c, sw_if)?;
+                Ok(state.borrow_mut().plain(c, Kind::INTERFACE_RX, sw_if.get())?)
             }
             (PathKind::Group(number), ..) => {
                 let mut f = state.borrow_mut();
@@ -517,6 +524,18 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.peers.of(sw_if)
     }
 
+    /// Returns whether any configured route leads to hosts on an interface.
+    #[must_use]
+    pub fn has_attached(&self, sw_if: SwIfIndex) -> bool {
+        self.peers.has_attached(sw_if)
+    }
+
+    /// Returns whether a configured route says that an address is on an interface.
+    #[must_use]
+    pub fn attaches(&self, sw_if: SwIfIndex, addr: A) -> bool {
+        self.peers.attaches(sw_if, addr)
+    }
+
     /// Paths of a source's route.
     pub fn paths(&self, prefix: Prefix<A>, source: Source) -> Option<Vec<Path>> {
         let id = self.routes.find(prefix, source)?;
@@ -565,7 +584,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let f = c.state::<Forwarding>();
         for list in left.iter().filter_map(|id| self.list(*id)) {
             // One that leads nowhere is no loop.
-            let _ = f.borrow_mut().set_group(c, list.dpo, vec![Member::of(UNREACHABLE)]);
+            let _ = f.borrow_mut().set_group(c, list.dpo, vec![Member::of(UNRESOLVED)]);
         }
         for id in left {
             self.resolve_list(c, id, true);
@@ -596,7 +615,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             return false;
         }
         if members.is_empty() {
-            members.push(Member::of(UNREACHABLE));
+            members.push(Member::of(UNRESOLVED));
         }
         // There are as many as when it was made, and none leads back.
         let _ = f.set_group(c, list.dpo, members);
@@ -728,7 +747,8 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         };
         let f = c.state::<Forwarding>();
         let mut f = f.borrow_mut();
-        let nowhere = f.table().resolve(dpo, || 0) == UNREACHABLE;
+        let end = f.table().resolve(dpo, || 0);
+        let nowhere = end == UNREACHABLE || end == UNRESOLVED;
         // A group that follows a route of another table is not this list's own.
         let is_own = path.table.is_none() && f.is_group(list);
         let conflict = if is_own { f.conflict(list, dpo) } else { None };

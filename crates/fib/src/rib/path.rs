@@ -43,7 +43,7 @@ impl Source {
 pub enum PathKind {
     /// A next hop or a connected interface.
     Normal,
-    /// Delivered to the router itself.
+    /// Delivered to the router itself. With an interface: its own address.
     Local,
     /// Dropped silently.
     Drop,
@@ -53,6 +53,8 @@ pub enum PathKind {
     Prohibit,
     /// Looked up again in the table with this id.
     Lookup(TableId),
+    /// Looked up again as if received on the path's interface: in its table.
+    InterfaceRx,
     /// The next-hop group with this number.
     Group(u32),
 }

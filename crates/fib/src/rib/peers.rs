@@ -77,6 +77,18 @@ impl<A: Address> Peers<A> {
         std::mem::take(&mut self.changed)
     }
 
+    /// Returns whether any route leads to hosts on an interface.
+    pub(super) fn has_attached(&self, sw_if: SwIfIndex) -> bool {
+        let first = Prefix::new(A::default(), 0).unwrap_or(Prefix::host(A::default()));
+        self.attached.range((sw_if, first)..).next().is_some_and(|a| a.0 == sw_if)
+    }
+
+    /// Returns whether a route says that an address is on an interface.
+    pub(super) fn attaches(&self, sw_if: SwIfIndex, addr: A) -> bool {
+        let covers = (0..=A::BITS).filter_map(|len| Prefix::new(addr, len).ok());
+        self.has_attached(sw_if) && covers.into_iter().any(|p| self.attached.contains(&(sw_if, p)))
+    }
+
     pub(super) fn of(&self, sw_if: SwIfIndex) -> RoutedPeers<A> {
         let first = Prefix::new(A::default(), 0).unwrap_or(Prefix::host(A::default()));
         let attached = self.attached.range((sw_if, first)..);

@@ -4,6 +4,17 @@ use crate::worker::Worker;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::{Arc, mpsc};
 
+/// Keeps the report of a panic.
+type KeepPanic = Box<dyn Fn(&str) + Send + Sync>;
+
+static KEEP_PANIC: std::sync::OnceLock<KeepPanic> = std::sync::OnceLock::new();
+
+/// Has `keep` called with the panic context of a worker before the process ends. Only the first
+/// call in a process has an effect.
+pub fn on_panic(keep: impl Fn(&str) + Send + Sync + 'static) {
+    let _ = KEEP_PANIC.set(Box::new(keep));
+}
+
 /// Returns the name of a worker's thread.
 pub(super) fn thread_name(index: usize) -> String {
     format!("thalweg_wk_{index}")
@@ -93,10 +104,11 @@ pub(super) fn spawn(
         if end.is_err() {
             // Better no router than one that forwards wrongly.
             let packet = crate::node::PANIC_CONTEXT.with(|b| b.take());
-            eprintln!(
-                "thalweg: worker {index} panicked in node `{}`; {packet}\nthalweg: exiting",
-                worker.current()
-            );
+            let text = format!("worker {index} panicked in node `{}`; {packet}", worker.current());
+            eprintln!("thalweg: {text}\nthalweg: exiting");
+            if let Some(keep) = KEEP_PANIC.get() {
+                keep(&text);
+            }
             std::process::exit(70);
         }
         worker.shut_down();

@@ -26,7 +26,7 @@ impl Control {
     pub fn after(&mut self, delay: Duration, job: impl FnOnce(&mut Control) + 'static) -> TimerId {
         let id = TimerId(self.next_timer);
         self.next_timer += 1;
-        self.timers.push(std::cmp::Reverse((Instant::now() + delay, id)));
+        self.timers.push(std::cmp::Reverse((clock::now() + delay, id)));
         self.timer_jobs.insert(id, Box::new(job));
         id
     }
@@ -43,6 +43,14 @@ impl Control {
                 c.every(period, job);
             }
         });
+    }
+
+    /// Moves the clock of all timers ahead, those of workers included: what is due by then happens
+    /// at once. Durations that are measured, and the time of day, are not affected.
+    pub fn adjust_clock(&mut self, by: Duration) {
+        clock::adjust(by);
+        // A worker that sleeps until a deadline looks at the clock again.
+        self.sync();
     }
 
     /// Returns a handle for other threads.
@@ -64,17 +72,17 @@ impl Control {
 
     /// Handles pending work, waiting for it until the next timer (or `limit`) at most.
     pub fn run_once(&mut self, limit: Option<Duration>) {
-        let start = clock::ticks();
+        let start = clock::cycles();
         self.main.loops += 1;
         let mut did = self.work();
         did |= self.fire_timers();
-        let took = clock::ticks().wrapping_sub(start);
+        let took = clock::cycles().wrapping_sub(start);
         self.main.busy += took;
         if did {
             self.main_loops.add(took);
             return;
         }
-        let now = Instant::now();
+        let now = clock::now();
         let next = self.timers.peek().map(|t| t.0.0.saturating_duration_since(now));
         // Retired memory waits for workers; look again soon, but only while there is some.
         let gc = (self.domain.pending() > 0).then_some(Duration::from_millis(10));
@@ -85,9 +93,9 @@ impl Control {
         match self.jobs.try_recv() {
             Ok(job) => {
                 self.waker.end_sleep(false);
-                let start = clock::ticks();
+                let start = clock::cycles();
                 job(self);
-                let took = clock::ticks().wrapping_sub(start);
+                let took = clock::cycles().wrapping_sub(start);
                 self.main.busy += took;
                 self.main_loops.add(took);
             }
@@ -132,7 +140,7 @@ impl Control {
 
     fn fire_timers(&mut self) -> bool {
         let mut did = false;
-        let now = Instant::now();
+        let now = clock::now();
         while let Some(std::cmp::Reverse((at, id))) = self.timers.peek().copied() {
             if at > now {
                 break;

@@ -17,6 +17,7 @@ pub(crate) use arcs::ARCS;
 pub use counters::since;
 pub use error::EngineError;
 pub use hand_off::HandOffView;
+pub use launch::on_panic;
 use launch::{Places, spawn, thread_name};
 pub use messages::Asked;
 

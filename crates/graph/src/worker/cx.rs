@@ -99,6 +99,9 @@ impl<'w> NodeCx<'w> {
         let mut p = self.core.cache.alloc()?;
         p.mark(Flags::LOCAL);
         self.core.stats.totals.originated.add(1);
+        if !self.core.trace.wanted.is_empty() {
+            self.core.mark_made(self.node, &mut p);
+        }
         Some(p)
     }
 

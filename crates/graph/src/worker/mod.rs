@@ -17,10 +17,11 @@ pub(crate) use run::Worker;
 use crate::arc::ArcTable;
 use crate::clock;
 use crate::decl::{ArcId, NodeId};
+use crate::filter::ByteFilter;
 use crate::mailbox::{Event, ToMain};
 use crate::node::Verdict;
 use crate::stats::{MAX_NODES, WorkerStats};
-use crate::trace::{PacketTrace, TraceStep, TraceStore};
+use crate::trace::{PacketTrace, TraceStep, TraceStore, Wanted};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -162,11 +163,12 @@ impl Core {
         ok
     }
 
-    /// Starts tracing the next `n` packets of input node `node`.
-    pub fn trace_add(&mut self, node: NodeId, n: u32) {
-        self.trace.wanted.retain(|(id, _)| *id != node);
+    /// Starts tracing the next `n` packets that enter at `node`: an input node, or one at which
+    /// the router's own packets begin; with a filter only those that match, which are frames.
+    pub fn trace_add(&mut self, node: NodeId, n: u32, filter: Option<Arc<ByteFilter>>) {
+        self.trace.wanted.retain(|wanted| wanted.node != node);
         if n > 0 {
-            self.trace.wanted.push((node, n));
+            self.trace.wanted.push(Wanted { node, left: n, filter });
         }
     }
 
@@ -351,16 +353,28 @@ impl Core {
         frame: &mut Frame,
         trace: &dyn Fn(&Frame, u8, &mut dyn Write),
     ) {
-        let n = self.trace.claim(node, frame.len());
-        for i in 0..n {
-            let number = self.trace.open();
-            {
-                let mut p = frame.pkt(i as u8);
-                p.mark(Flags::TRACED);
-                p.meta_mut().trace = number;
+        for i in 0..frame.len() {
+            let mut p = frame.pkt(i as u8);
+            if !self.trace.claim(node, Some(p.data())) {
+                continue;
             }
+            let number = self.trace.open();
+            p.mark(Flags::TRACED);
+            p.meta_mut().trace = number;
             let mut text = String::new();
             trace(frame, i as u8, &mut text);
+            self.trace.add(number, TraceStep { node, at: clock::ticks(), text });
+        }
+    }
+
+    /// Marks a packet that the router makes at `node` for tracing, if it is wanted.
+    #[cold]
+    fn mark_made(&mut self, node: NodeId, packet: &mut Packet) {
+        if self.trace.claim(node, None) {
+            let number = self.trace.open();
+            packet.mark(Flags::TRACED);
+            packet.meta_mut().trace = number;
+            let text = "made by the router".to_owned();
             self.trace.add(number, TraceStep { node, at: clock::ticks(), text });
         }
     }

@@ -33,7 +33,7 @@ impl Reading {
             clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from);
         let waits = getrusage(UsageWho::RUSAGE_THREAD)
             .map_or(0, |usage| usage.voluntary_context_switches());
-        Reading { at: clock::ticks(), own: clock::ticks_in(own), waits }
+        Reading { at: clock::cycles(), own: clock::ticks_in(own), waits }
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         watch.last = Reading::now();
         watch.slept();
         let loops = LoopTimes::default();
-        let (start, end) = (clock::ticks(), clock::ticks() + 2 * watch.long);
+        let (start, end) = (clock::cycles(), clock::cycles() + 2 * watch.long);
         watch.after(start, end, &loops);
         assert_eq!(loops.read().longest(), end - start);
         assert!(watch.last.at > 0);
@@ -128,7 +128,7 @@ mod tests {
     fn short_loops_cost_a_look_a_millisecond() {
         let mut watch = OwnTime::new();
         let loops = LoopTimes::default();
-        let start = clock::ticks();
+        let start = clock::cycles();
         watch.after(start, start + 10, &loops);
         let read_at = watch.last.at;
         assert!(read_at >= start);
@@ -138,12 +138,12 @@ mod tests {
 
     #[test]
     fn a_thread_that_sleeps_waits_and_one_that_works_does_not() {
-        let begin = clock::ticks();
+        let begin = clock::cycles();
         let first = Reading::now();
-        while clock::ticks() - first.at < clock::ticks_in(Duration::from_millis(5)) {}
+        while clock::cycles() - first.at < clock::ticks_in(Duration::from_millis(5)) {}
         let busy = Reading::now();
         // A reading takes a while itself, and the two clocks agree only approximately.
-        let (own, wall) = (busy.own - first.own, clock::ticks() - begin);
+        let (own, wall) = (busy.own - first.own, clock::cycles() - begin);
         assert!(own > 0 && own <= wall + wall / 100, "{own} of {wall}");
         let end = std::time::Instant::now() + Duration::from_secs(60);
         while Reading::now().waits == busy.waits {

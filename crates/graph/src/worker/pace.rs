@@ -64,9 +64,9 @@ impl Pace {
             std::hint::spin_loop();
             return;
         }
-        let before = clock::ticks();
+        let before = clock::cycles();
         rustix::thread::sched_yield();
-        self.yielded(clock::ticks().wrapping_sub(before));
+        self.yielded(clock::cycles().wrapping_sub(before));
     }
 
     /// Records that other threads were scheduled, and `took` passed. If one did run, polling takes

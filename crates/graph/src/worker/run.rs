@@ -156,12 +156,12 @@ impl Worker {
         self.core.unshare();
         self.asked = Vec::with_capacity(16);
         // When the last packets were done, and whether it was in the loop before.
-        let (mut last_work, mut busy, mut few) = (clock::ticks(), true, false);
+        let (mut last_work, mut busy, mut few) = (clock::cycles(), true, false);
         // A loop starts where one with work ended: reading the clock takes about 20 clocks.
         let mut start = last_work;
         while !self.stop {
-            self.core.now = start;
-            let at = if self.messages() { clock::ticks() } else { start };
+            self.core.now = clock::at(start);
+            let at = if self.messages() { clock::cycles() } else { start };
             if self.stop {
                 // Without sleeping first: nothing would wake it.
                 break;
@@ -180,14 +180,14 @@ impl Worker {
                 let looked = self.own_time.after(start, end, &self.core.stats.long_loops);
                 self.core.cache.publish();
                 self.core.taps_after_work();
-                start = if looked { clock::ticks() } else { end };
+                start = if looked { clock::cycles() } else { end };
                 continue;
             }
             if busy {
                 self.core.settle_taps();
             }
             busy = false;
-            let end = clock::ticks();
+            let end = clock::cycles();
             let idle = end.wrapping_sub(last_work);
             if idle >= self.pace.patience() {
                 self.core.cache.publish();
@@ -195,7 +195,7 @@ impl Worker {
             } else {
                 self.pace.pause(idle);
             }
-            start = clock::ticks();
+            start = clock::cycles();
         }
         self.core.cache.publish();
     }
@@ -246,7 +246,7 @@ impl Worker {
             }
         }
         packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs, &mut watch);
-        let end = if weight == 0 && packets > 0 { clock::ticks() } else { watch.at };
+        let end = if weight == 0 && packets > 0 { clock::cycles() } else { watch.at };
         (packets, deadline, end)
     }
 
@@ -288,6 +288,9 @@ impl Worker {
                 p.set_tx_if(i.tx_if);
                 p.set_aux(i.aux);
                 self.core.stats.totals.originated.add(1);
+                if !self.core.trace.wanted.is_empty() {
+                    self.core.mark_made(i.node, &mut p);
+                }
                 self.core.push_packet(p, i.node);
             }
             ToWorker::Arrivals(more) => self.arrivals.extend(more),
@@ -371,7 +374,7 @@ impl Watch {
         if self.weight == 0 {
             return 0;
         }
-        let now = clock::ticks();
+        let now = clock::cycles();
         now - std::mem::replace(&mut self.at, now)
     }
 

@@ -149,9 +149,9 @@ impl TapSlot {
         let stands_for = if self.timed < FIRST { 1 } else { TIMED };
         self.timed = (self.timed + 1).min(FIRST);
         self.until_timed = if self.timed < FIRST { 1 } else { TIMED };
-        let began = clock::ticks();
+        let began = clock::cycles();
         work(&mut *self.tap, &mut self.cx);
-        let clocks = clock::ticks() - began;
+        let clocks = clock::cycles() - began;
         self.cx.stats.node(self.node).clocks.add(clocks * u64::from(stands_for));
     }
 

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 use thalweg_cli::server::ServerError;
 use thalweg_config::declare::{Document, Part};
 use thalweg_config::{StartupConfig, StartupError};
@@ -153,6 +153,9 @@ pub fn serve_api(c: &mut Control, dir: &Path) -> Result<thalweg_api::server::Ser
     serve::listen_api(c, &StartupConfig::default(), dir)
 }
 
+/// File in the runtime directory with the panic context of a worker.
+pub(crate) const LAST_PANIC: &str = "last-panic.txt";
+
 /// The program.
 pub fn main(args: &Args) -> ExitCode {
     let mut words: Vec<&str> = Vec::new();
@@ -253,6 +256,14 @@ fn run(words: &[&str], file_of_document: Option<&Path>, strict: bool) -> Result<
     let server = serve::listen(&c, &config, &dir)?;
     let api = serve::listen_api(&c, &config, &dir)?;
     let statistics = serve::start_statistics(&mut c, &config, &dir)?;
+    let (last_panic, started) = (dir.join(LAST_PANIC), SystemTime::now());
+    thalweg_graph::control::on_panic(move |context| {
+        let [at, since] = [SystemTime::now(), started].map(thalweg_graph::clock::format_wall);
+        let version = env!("CARGO_PKG_VERSION");
+        let text = format!("{at} UTC: thalweg v{version}, started {since}\n{context}\n");
+        // The process ends: standard error has the same.
+        let _ = thalweg_files::replace(&last_panic, text.as_bytes());
+    });
     if let Some(address) = &config.metrics.listen {
         crate::metrics::start(&mut c, address)?;
     }

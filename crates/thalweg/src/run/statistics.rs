@@ -1,7 +1,8 @@
 //! What is in the statistics segment, under VPP's names.
 //!
 //! The main thread brings it up to date: whenever a client connects, and from the first one on ten
-//! times a second. Without clients there is no work.
+//! times a second. From then on a new interface is in it, with its counters and those of its nodes,
+//! when the call that made it returns. Without clients there is no work.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,6 +27,9 @@ const DEFAULT_SIZE: u64 = 32 << 20;
 const PERIOD: Duration = Duration::from_millis(100);
 /// How old those of nodes may be unless it is said otherwise.
 const NODE_PERIOD: Duration = Duration::from_secs(10);
+/// How many nodes have links to their counters unless all are asked for: the room is for interfaces,
+/// each of which has two.
+const LINKED_NODES: usize = 4096;
 /// How long a client may wait for the main thread to bring values up to date.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Permissions of the socket: for its owner and group.
@@ -87,6 +91,8 @@ struct Nodes {
     names: Slot,
     counts: [Slot; 4],
     known: usize,
+    /// Nodes that have links.
+    linked: usize,
     period: Duration,
     due: Instant,
 }
@@ -124,23 +130,33 @@ pub(super) fn start(
 ) -> Result<Server, RunError> {
     let settings = &config.statseg;
     let size = usize::try_from(settings.size.unwrap_or(DEFAULT_SIZE)).unwrap_or(usize::MAX);
-    let period = settings
-        .per_node_counters
-        .unwrap_or(false)
-        .then(|| settings.update_interval.map_or(NODE_PERIOD, Duration::from_secs_f64));
-    let statistics = Statistics::new(Segment::new(size)?, c, period)?;
+    let linked = match settings.per_node_counters {
+        None => Some(LINKED_NODES),
+        Some(true) => Some(usize::MAX),
+        Some(false) => None,
+    };
+    let period = settings.update_interval.map_or(NODE_PERIOD, Duration::from_secs_f64);
+    let nodes = linked.map(|linked| (linked, period));
+    let statistics = Statistics::new(Segment::new(size)?, c, nodes)?;
     let file = statistics
         .segment
         .reader()
         .map_err(|source| SegmentError::Memory { bytes: size, source })?;
     c.insert(statistics);
-    c.subscribe(|c, event: &InterfaceEvent| {
+    let running = Arc::new(AtomicBool::new(false));
+    let has_clients = running.clone();
+    c.subscribe(move |c, event: &InterfaceEvent| {
         if let InterfaceEvent::Created(sw_if) | InterfaceEvent::Deleted(sw_if) = event {
-            c.state::<Statistics>().borrow_mut().changed.insert(*sw_if);
+            let state = c.state::<Statistics>();
+            let mut state = state.borrow_mut();
+            state.changed.insert(*sw_if);
+            if has_clients.load(Ordering::Relaxed) {
+                state.describe_or_warn(c);
+            }
         }
     });
     let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));
-    let (remote, running) = (c.remote(), Arc::new(AtomicBool::new(false)));
+    let remote = c.remote();
     let fresh = move || {
         let (done, wait) = mpsc::sync_channel(1);
         let running = running.clone();
@@ -178,7 +194,7 @@ impl Statistics {
     fn new(
         mut segment: Segment,
         c: &Control,
-        node_period: Option<Duration>,
+        nodes: Option<(usize, Duration)>,
     ) -> Result<Statistics, SegmentError> {
         let rows = c.workers() + 1;
         segment
@@ -194,7 +210,11 @@ impl Statistics {
                     s.simple(&format!("/if/{name}"), rows)
                 })?;
                 let errors = s.simple("/node/errors", rows)?;
-                let nodes = node_period.map(|period| Nodes::new(s, rows, period)).transpose()?;
+                // A name that VPP's clients look up: it counts nothing there, either.
+                let none = s.simple("/node/no-errors", rows)?;
+                s.widen(none, 1)?;
+                s.link("/err/ethernet-input/no error", none, 0)?;
+                let nodes = nodes.map(|of| Nodes::new(s, rows, of)).transpose()?;
                 let routes = Routes::new(s, rows)?;
                 Ok((system, names, combined, simple, errors, nodes, routes))
             })
@@ -218,12 +238,17 @@ impl Statistics {
             })
     }
 
-    fn refresh(&mut self, c: &Control) {
+    /// Enters what came, and takes out what went. A segment without room is reported once.
+    fn describe_or_warn(&mut self, c: &Control) {
         if let Err(error) = self.describe(c)
             && !std::mem::replace(&mut self.full, true)
         {
             tracing::warn!("{error}");
         }
+    }
+
+    fn refresh(&mut self, c: &Control) {
+        self.describe_or_warn(c);
         self.system(c);
         self.count_interfaces(c);
         for worker in 0..c.workers() {
@@ -315,12 +340,13 @@ impl Statistics {
         if c.errors().len() > self.errors_known {
             self.describe_errors(c)?;
         }
+        let routes = self.routes.describe(c, &mut self.segment);
+        // The last, as nobody may need them.
         match &mut self.nodes {
             Some(nodes) if c.nodes().len() > nodes.known => nodes.describe(c, &mut self.segment)?,
             _ => {}
         }
-        // The last, as it may need the most room.
-        self.routes.describe(c, &mut self.segment)
+        routes
     }
 
     fn describe_interface(&mut self, sw_if: usize, name: Option<&str>) -> Result<(), SegmentError> {
@@ -438,10 +464,14 @@ impl Routes {
 }
 
 impl Nodes {
-    fn new(s: &mut Change<'_>, rows: usize, period: Duration) -> Result<Nodes, SegmentError> {
+    fn new(
+        s: &mut Change<'_>,
+        rows: usize,
+        (linked, period): (usize, Duration),
+    ) -> Result<Nodes, SegmentError> {
         let names = s.names("/sys/node/names")?;
         let counts = slots(NODE, |name| s.simple(&format!("/sys/node/{name}"), rows))?;
-        Ok(Nodes { names, counts, known: 0, period, due: Instant::now() })
+        Ok(Nodes { names, counts, known: 0, linked, period, due: Instant::now() })
     }
 
     fn describe(&mut self, c: &Control, segment: &mut Segment) -> Result<(), SegmentError> {
@@ -450,6 +480,9 @@ impl Nodes {
                 s.name(self.names, i, Some(&node.name))?;
                 for (slot, counter) in self.counts.iter().zip(NODE) {
                     s.widen(*slot, i + 1)?;
+                    if i >= self.linked {
+                        continue;
+                    }
                     let link = format!("/nodes/{}/{counter}", node.name.replace('/', "_"));
                     link_once(s, &link, *slot, i)?;
                 }

@@ -35,6 +35,74 @@ fn every_command_is_a_setter_or_an_action() {
     router.stop();
 }
 
+/// How a command that sets or makes something, and has nothing to dump, is seen to do so.
+enum Proof {
+    /// After the first line, the second changes what the third shows.
+    Shows(&'static str, &'static str, &'static str),
+    /// What would change anything is refused, as the first line is.
+    Refuses(&'static str),
+}
+
+const EFFECTS: &[(&str, Proof)] = &[
+    (
+        "set trace timestamp-format",
+        Proof::Shows("", "set trace timestamp-format unix", "show trace timestamp-format"),
+    ),
+    ("set clock adjust", Proof::Shows("", "set clock adjust 0.001", "set clock adjust 0")),
+    (
+        "set ip neighbor-advertise",
+        Proof::Shows(
+            "set interface ip address pg0 10.0.0.1/24\nset interface state pg0 up",
+            "set ip neighbor-advertise pg0",
+            "show interface pg0",
+        ),
+    ),
+    ("set interface l2 tag-rewrite", Proof::Refuses("set interface l2 tag-rewrite pg0 pop 1")),
+    ("set nat frame-queue-nelts", Proof::Refuses("set nat frame-queue-nelts 7")),
+];
+
+/// No word that sets, creates or deletes is accepted and ignored: what it changes is dumped, which
+/// `what_is_set_is_dumped_and_comes_back` tries, or seen here.
+#[test]
+fn nothing_that_sets_is_without_effect() {
+    let _one = ONE.lock();
+    let router = Router::start();
+    let setters: BTreeSet<&str> = SETTERS.iter().map(|s| s.0).collect();
+    let sets = ["set", "create", "delete", "del", "add"];
+    for command in commands(&router.c) {
+        let path = command.path();
+        let is_one = path.split(' ').any(|word| sets.contains(&word));
+        let tried = setters.contains(path) || WITH_A_DEVICE.contains(&path);
+        // Sessions, streams and traces begin and end with packets.
+        let of_packets = ["nat44 del session", "packet-generator delete", "trace add"];
+        let known = EFFECTS.iter().any(|(of, _)| *of == path) || of_packets.contains(&path);
+        assert!(!is_one || tried || known, "`{path}': what does it change? Put it into EFFECTS");
+    }
+    router.stop();
+    for (path, proof) in EFFECTS {
+        let mut router = Router::start();
+        router.run(PRELUDE);
+        match proof {
+            Proof::Shows(first, line, shown) => {
+                for line in first.lines() {
+                    router.run(line);
+                }
+                let before = router.run(shown);
+                router.run(line);
+                // What a worker does is seen when it has done it.
+                router.c.sync();
+                router.c.sync();
+                assert_ne!(before, router.run(shown), "{path}");
+            }
+            Proof::Refuses(line) => {
+                let (_, end) = router.tree.run_line(&mut router.c, line);
+                assert!(end.is_err(), "{line}");
+            }
+        }
+        router.stop();
+    }
+}
+
 /// Words that take back, or say what is so anyway: they are typed on the way back.
 const BACK: &[&str] = &[
     "all",
@@ -142,9 +210,9 @@ fn all_at_once_shows_the_same() {
         set interface ip address pg0 10.0.0.1/24
         set interface ip address pg1 10.0.0.1/24
         set interface ip address loop3 10.255.0.1/32
+        set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02 static
         ip route add 10.9.0.0/16 via 10.0.0.2
         ip route add 10.9.0.0/16 table 7 via 10.0.0.2 pg1
-        set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02 static
         set interface mtu 1500 pg0
         set interface state loop3 up
         sflow sampling-rate 100

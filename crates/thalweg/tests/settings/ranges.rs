@@ -268,6 +268,18 @@ const SPECIAL: &[(&str, &str, u64)] = &[
     ("nat44_lb_static_mapping_add_del_local", "external_port", 81),
     ("nat44_lb_static_mapping_add_del_local", "protocol", 6),
     ("nat_set_workers", "worker_mask", 1),
+    ("create_subif", "sub_id", 12),
+    // Two tags, exact.
+    ("create_subif", "sub_if_flags", 4 | 16),
+    ("create_subif", "outer_vlan_id", 100),
+    ("create_subif", "inner_vlan_id", 200),
+    ("create_vlan_subif", "vlan_id", 100),
+    ("delete_subif", "sw_if_index", 4),
+    ("l2_interface_vlan_tag_rewrite", "sw_if_index", 4),
+    ("l2_interface_vlan_tag_rewrite", "vtr_op", 6),
+    ("l2_interface_vlan_tag_rewrite", "push_dot1q", 1),
+    ("l2_interface_vlan_tag_rewrite", "tag1", 100),
+    ("l2_interface_vlan_tag_rewrite", "tag2", 200),
     ("sflow_direction_set", "sampling_D", 2),
     ("sflow_drop_monitoring_set", "drop_M", 1),
     ("sflow_polling_interval_set", "polling_S", 30),
@@ -280,6 +292,7 @@ const GROUND: &str = "
     ip table add 7
     create bridge-domain 10
     set interface l2 bridge pg1 10
+    create sub-interfaces pg0 300
     nat44 plugin enable sessions 1000
     nat44 vrf table add 7
     nat44 add load-balancing static mapping protocol tcp external 10.0.0.7:81 local 10.0.0.4:8080 probability 5";

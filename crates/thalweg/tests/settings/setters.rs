@@ -16,6 +16,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         &[
             "create packet-generator interface pg5",
             "create packet-generator interface pg6 mode ip4",
+            "create packet-generator interface pg7 hw-addr 02:00:00:00:07:07",
         ],
     ),
     (
@@ -42,6 +43,8 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         "set interface l2 bridge",
         &[
             "set interface l2 bridge pg0 10\nset interface l2 bridge pg1 10 3",
+            "set interface l2 bridge loop3 10 bvi\nset interface l2 bridge pg0 10\n\
+             set interface ip address loop3 10.0.0.1/24\nset interface l2 bridge pg1 10 uu-fwd 2",
             "set interface l2 xconnect pg0 pg1\nset interface l2 bridge pg0 10\n\
              set interface l2 bridge pg0 20",
         ],
@@ -55,6 +58,50 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         "l2fib del",
         &["set interface l2 bridge pg0 10\nl2fib add 02:00:00:00:00:01 10 pg0 static\n\
              l2fib del 02:00:00:00:00:01 10"],
+    ),
+    (
+        "create sub-interfaces",
+        &[
+            "create sub-interfaces pg0 100\ncreate sub-interfaces pg1 7-9\n\
+             set interface state pg0 up\nset interface state pg0.100 up\n\
+             set interface ip address pg0.100 10.0.0.1/24\nset interface mtu packet 1400 pg0.100",
+            "create sub-interfaces pg0 1 default\ncreate sub-interfaces pg0 2 untagged\n\
+             create sub-interfaces pg0 3 dot1q any\ncreate sub-interfaces pg0 4 dot1ad any",
+            "create sub-interfaces pg0 5 dot1q 10 exact-match\n\
+             create sub-interfaces pg0 11 dot1q 11\n\
+             create sub-interfaces pg0 4294967295 dot1ad 12 inner-dot1q 4094 exact-match\n\
+             create sub-interfaces pg0 13 dot1q 13 inner-dot1q 14\n\
+             create sub-interfaces pg0 15 dot1ad 13 inner-dot1q any\n\
+             set interface l2 xconnect pg0.13 pg1\nset interface l2 bridge pg0.15 10",
+            "create sub-interfaces loop3 100\n\
+             create sub-interfaces loop3 200 dot1ad 5 inner-dot1q 6 exact-match\n\
+             set interface ip address loop3.100 10.0.0.1/24",
+        ],
+    ),
+    (
+        "set interface l2 tag-rewrite",
+        &[
+            "create sub-interfaces pg0 100\ncreate sub-interfaces pg0 200 dot1q 5 inner-dot1q 6\n\
+             set interface l2 bridge pg0.100 10\nset interface l2 tag-rewrite pg0.100 pop 1\n\
+             set interface l2 bridge pg0.200 10\nset interface l2 tag-rewrite pg0.200 pop 2",
+            "create sub-interfaces pg0 100-101\nset interface l2 xconnect pg0.100 pg0.101\n\
+             set interface l2 tag-rewrite pg0.100 translate 1-1 dot1q 7\n\
+             set interface l2 tag-rewrite pg0.101 translate 1-2 dot1ad 8 9",
+            "create sub-interfaces pg0 200 dot1q 5 inner-dot1q 6 exact-match\n\
+             create sub-interfaces pg0 201 dot1q 5 inner-dot1q 7 exact-match\n\
+             set interface l2 tag-rewrite pg0.200 translate 2-1 dot1q 7\n\
+             set interface l2 tag-rewrite pg0.201 translate 2-2 dot1q 7 8",
+            "set interface l2 tag-rewrite pg0 push dot1ad 100\n\
+             set interface l2 tag-rewrite pg1 push dot1q 100 4094",
+            "create sub-interfaces pg0 100\nset interface l2 bridge pg0.100 10\n\
+             set interface l2 tag-rewrite pg0.100 push dot1q 7\n\
+             set interface l2 tag-rewrite pg0.100 disable",
+        ],
+    ),
+    (
+        "delete sub-interface",
+        &["create sub-interfaces pg0 100-102\nset interface ip address pg0.101 10.0.0.1/24\n\
+             delete sub-interface pg0.101"],
     ),
     ("create sink interface", &["create sink interface", "create sink interface instance 9"]),
     ("delete loopback interface", &["delete loopback interface intfc loop3"]),
@@ -86,6 +133,9 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "ip route add count 20 10.9.0.0/24 via pg0\nip route del 10.9.3.0/24",
             "ip table add 7\nip route add 10.9.0.0/16 table 7 via pg0\n\
              ip route add 10.8.0.0/16 via 10.9.0.1 next-hop-table 7",
+            "ip table add 7\nip route add 10.9.0.0/16 via ip4-lookup-in-table 7\n\
+             ip route add 10.8.0.0/16 table 7 via lookup in table 0\n\
+             ip route add 10.7.0.0/16 via rx-ip4 pg1",
         ],
     ),
     ("adjacency counters", &["adjacency counters enable"]),
@@ -95,8 +145,14 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "ip table add 7",
             "ip table add 7 name lab",
             "ip table add 0 name lab",
+            "ip table add 7\nip table unreachables 7 on\nip table unreachables 0 on",
             "ip table add 7\nip table add 4294967295\nip table del 7",
         ],
+    ),
+    ("enable ip4 interface", &["enable ip4 interface pg0\nenable ip4 interface loop3"]),
+    (
+        "disable ip4 interface",
+        &["enable ip4 interface pg0\nenable ip4 interface pg1\ndisable ip4 interface pg0"],
     ),
     (
         "set conntrack",
@@ -410,7 +466,16 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("l2fib flush-mac", "forgets what was learned"),
     ("sflow agent-config", "takes several settings at once, which have commands of their own"),
     ("pcap trace", "packets are captured, once"),
-    ("trace add", "the next packets are traced"),
+    ("trace ", "the next packets are traced, and some of them shown"),
+    ("classify filter", "chooses packets for a trace or capture, once"),
+    ("set trace timestamp-format", "how traces are printed"),
+    ("set clock adjust", "moves a clock, which begins again with the router"),
+    ("test ", "tests something, once"),
+    ("buffer metadata tracking", "answers that there is none"),
+    ("debug ", "answers that there is nothing"),
+    ("event-logger ", "answers that there is none"),
+    ("interface collect detailed-stats", "answers that all interfaces do"),
+    ("pcap dispatch trace", "answers that there is none"),
     ("ping", "asks"),
     ("set interface l2 tag-rewrite", "says what is so anyway"),
     ("nat44 restore", "brings back what packets have begun"),

@@ -6,7 +6,10 @@
 pub mod collect_detailed_interface_stats;
 pub mod create_loopback;
 pub mod create_loopback_instance;
+pub mod create_subif;
+pub mod create_vlan_subif;
 pub mod delete_loopback;
+pub mod delete_subif;
 pub mod feature_enable_disable;
 pub mod feature_is_enabled;
 pub mod hw_interface_set_mtu;
@@ -29,7 +32,10 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &collect_detailed_interface_stats::SERVICE,
     &create_loopback::SERVICE,
     &create_loopback_instance::SERVICE,
+    &create_subif::SERVICE,
+    &create_vlan_subif::SERVICE,
     &delete_loopback::SERVICE,
+    &delete_subif::SERVICE,
     &feature_enable_disable::SERVICE,
     &feature_is_enabled::SERVICE,
     &hw_interface_set_mtu::SERVICE,

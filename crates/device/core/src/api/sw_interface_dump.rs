@@ -1,10 +1,11 @@
 //! `sw_interface_dump`: lists interfaces.
 
 use crate::api_types::{INTERFACE, IfType, LinkDuplex, SubIfFlags, flags, indices};
-use crate::{InterfaceView, interface};
+use crate::{InterfaceView, TagKind, TagMatch, interface};
 use thalweg_api::types::{IfStatusFlags, InterfaceIndex, MacAddr};
 use thalweg_api::{Details, Dump, Message, Text, Walk, walk_each};
 use thalweg_graph::Control;
+use thalweg_wire::vlan::VlanId;
 
 /// Requests interfaces.
 #[derive(Debug, Message)]
@@ -92,26 +93,50 @@ fn handle(c: &mut Control, rq: SwInterfaceDump, out: Details<SwInterfaceDetails>
     })
 }
 
+/// Number of tags, outer and inner VLAN id, and the flags of `create_subif`.
+fn tags(of: TagMatch) -> (u8, VlanId, VlanId, SubIfFlags) {
+    let exact = |is: bool| if is { SubIfFlags::EXACT_MATCH.0 } else { 0 };
+    let kind = |kind| if kind == TagKind::Dot1ad { SubIfFlags::DOT1AD.0 } else { 0 };
+    let (one, two) = (SubIfFlags::ONE_TAG.0, SubIfFlags::TWO_TAGS.0);
+    let none = VlanId(0);
+    let (n, outer, inner, flags) = match of {
+        TagMatch::Untagged => (0, none, none, SubIfFlags::NO_TAGS.0 | exact(true)),
+        TagMatch::Default => (0, none, none, SubIfFlags::DEFAULT.0),
+        TagMatch::AnyOuter(k) => (1, none, none, one | kind(k) | SubIfFlags::OUTER_VLAN_ID_ANY.0),
+        TagMatch::Outer { tag, exact: e } => (1, tag.id, none, one | kind(tag.kind) | exact(e)),
+        TagMatch::AnyInner(tag) => {
+            (2, tag.id, none, two | kind(tag.kind) | SubIfFlags::INNER_VLAN_ID_ANY.0)
+        }
+        TagMatch::Pair { outer, inner, exact: e } => {
+            (2, outer.id, inner.id, two | kind(outer.kind) | exact(e))
+        }
+    };
+    (n, outer, inner, SubIfFlags(flags))
+}
+
 fn details(view: &InterfaceView) -> SwInterfaceDetails {
+    let (number_of_tags, outer, inner, sub_if_flags) =
+        view.sub.map_or((0, VlanId(0), VlanId(0), SubIfFlags(0)), |(_, of)| tags(of));
+    let (vtr_op, vtr_push_dot1q, vtr_tag1, vtr_tag2) = view.rewrite.to_api();
     SwInterfaceDetails {
         sw_if_index: InterfaceIndex(view.sw_if.get()),
         sup_sw_if_index: view.parent.unwrap_or(view.sw_if).get(),
         l2_address: view.mac,
         flags: flags(view),
-        r#type: IfType::HARDWARE,
+        r#type: if view.sub.is_some() { IfType::SUB } else { IfType::HARDWARE },
         link_duplex: LinkDuplex::UNKNOWN,
         link_speed: view.speed_kbps,
         link_mtu: u16::try_from(view.link_mtu).unwrap_or(u16::MAX),
         mtu: view.mtu.into(),
-        sub_id: 0,
-        sub_number_of_tags: 0,
-        sub_outer_vlan_id: 0,
-        sub_inner_vlan_id: 0,
-        sub_if_flags: SubIfFlags(0),
-        vtr_op: 0,
-        vtr_push_dot1q: 0,
-        vtr_tag1: 0,
-        vtr_tag2: 0,
+        sub_id: view.sub.map_or(0, |(id, _)| id),
+        sub_number_of_tags: number_of_tags,
+        sub_outer_vlan_id: outer.0,
+        sub_inner_vlan_id: inner.0,
+        sub_if_flags,
+        vtr_op,
+        vtr_push_dot1q,
+        vtr_tag1,
+        vtr_tag2,
         outer_tag: 0,
         b_dmac: MacAddr::default(),
         b_smac: MacAddr::default(),

@@ -15,6 +15,10 @@ impl Command<Control> for ClearInterfaces {
         "clear interfaces"
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["clear hardware-interfaces"]
+    }
+
     fn help(&self) -> &'static str {
         "Clear the counters of `show interface'\n\
          Counters of the statistics segment are cleared, too; those exported by sFlow keep counting."

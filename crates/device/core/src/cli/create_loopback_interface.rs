@@ -16,6 +16,10 @@ impl Command<Control> for CreateLoopbackInterface {
         "create loopback interface"
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["loopback create-interface"]
+    }
+
     fn usage(&self) -> &'static str {
         "[mac <mac>] [instance <n>]"
     }

@@ -16,6 +16,10 @@ impl Command<Control> for DeleteLoopbackInterface {
         "delete loopback interface"
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["loopback delete-interface"]
+    }
+
     fn usage(&self) -> &'static str {
         "intfc <interface>"
     }

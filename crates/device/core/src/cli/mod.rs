@@ -7,7 +7,9 @@ pub mod clear_interface_tag;
 pub mod clear_interfaces;
 pub mod create_loopback_interface;
 pub mod create_sink_interface;
+pub mod create_sub_interfaces;
 pub mod delete_loopback_interface;
+pub mod delete_sub_interface;
 pub mod set_interface_index;
 pub mod set_interface_mac_address;
 pub mod set_interface_mtu;
@@ -28,7 +30,9 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &clear_interfaces::COMMAND,
     &create_loopback_interface::COMMAND,
     &create_sink_interface::COMMAND,
+    &create_sub_interfaces::COMMAND,
     &delete_loopback_interface::COMMAND,
+    &delete_sub_interface::COMMAND,
     &set_interface_index::COMMAND,
     &set_interface_mac_address::COMMAND,
     &set_interface_mtu::COMMAND,

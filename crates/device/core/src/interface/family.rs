@@ -72,6 +72,10 @@ pub fn create_sub(
     matches: TagMatch,
 ) -> Result<SwIfIndex, DeviceError> {
     matches.check()?;
+    if id == 0 {
+        let (min, max) = (1, u32::MAX.into());
+        return Err(DeviceError::Range { what: "sub-interface number", min, max, found: 0 });
+    }
     let p = view(c, parent)?;
     let name = format!("{}.{id}", p.name);
     let all = c.state::<Interfaces>();
@@ -113,6 +117,7 @@ pub fn create_sub(
         parent: Some(parent),
         sub: Some((id, matches)),
         tags: matches.tags().unwrap_or_default(),
+        rewrite: TagRewrite::NONE,
         ..p
     };
     {

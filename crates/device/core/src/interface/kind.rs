@@ -51,7 +51,8 @@ impl Mode {
     /// Returns the same number for all values of one mode.
     pub(super) fn place(self) -> usize {
         match self {
-            Mode::Routed => 0,
+            // What comes to the router's own port of a bridge domain has been bridged already.
+            Mode::Routed | Mode::Bridged { bvi: true, .. } => 0,
             Mode::CrossConnect(_) => 1,
             Mode::Bridged { .. } => 2,
             Mode::BondMember(_) => 3,

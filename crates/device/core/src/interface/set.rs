@@ -373,6 +373,35 @@ pub fn set_mode(c: &mut Control, sw_if: SwIfIndex, mode: Mode) -> Result<(), Dev
     change(c, sw_if, |v| v.mode = mode)
 }
 
+/// Sets what an interface changes about VLAN tags in layer 2.
+///
+/// # Errors
+/// If the interface does not exist or carries no Ethernet frames, its frames need not have the tags
+/// to remove, or an id is out of range.
+pub fn set_tag_rewrite(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    rewrite: TagRewrite,
+) -> Result<(), DeviceError> {
+    rewrite.check(&view(c, sw_if)?)?;
+    change(c, sw_if, |v| v.rewrite = rewrite)
+}
+
+/// Sets the node to which an interface's frames go when they leave, behind all features; `None` for
+/// its device.
+///
+/// # Errors
+/// If the interface does not exist, or has no device of its own.
+pub fn set_output_end(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    end: Option<NodeId>,
+) -> Result<(), DeviceError> {
+    let tx = c.state::<Interfaces>().borrow_mut().row(sw_if)?.tx;
+    let failed = |e| DeviceError::Failed(format!("{e}"));
+    c.set_arc_end("interface-output", sw_if, end.or(tx)).map_err(failed)
+}
+
 fn change(
     c: &mut Control,
     sw_if: SwIfIndex,

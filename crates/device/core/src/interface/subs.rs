@@ -67,7 +67,7 @@ impl VlanTag {
         VlanTag { kind: TagKind::Dot1ad, id: VlanId(id) }
     }
 
-    fn bytes(self) -> [u8; TAG_LEN] {
+    pub(super) fn bytes(self) -> [u8; TAG_LEN] {
         let ([a, b], [c, d]) = (self.kind.tpid().to_be_bytes(), self.id.0.to_be_bytes());
         [a, b, c, d]
     }
@@ -140,6 +140,7 @@ impl TagMatch {
     }
 }
 
+/// As `create sub-interfaces` takes it after the number.
 impl fmt::Display for TagMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -147,9 +148,9 @@ impl fmt::Display for TagMatch {
             TagMatch::Default => f.write_str("default")?,
             TagMatch::AnyOuter(kind) => write!(f, "{kind} any")?,
             TagMatch::Outer { tag, .. } => write!(f, "{} {}", tag.kind, tag.id)?,
-            TagMatch::AnyInner(tag) => write!(f, "{} {} inner any", tag.kind, tag.id)?,
+            TagMatch::AnyInner(tag) => write!(f, "{} {} inner-dot1q any", tag.kind, tag.id)?,
             TagMatch::Pair { outer: o, inner: i, .. } => {
-                write!(f, "{} {} inner {} {}", o.kind, o.id, i.kind, i.id)?;
+                write!(f, "{} {} inner-{} {}", o.kind, o.id, i.kind, i.id)?;
             }
         }
         f.write_str(if self.is_exact() { " exact-match" } else { "" })
@@ -446,8 +447,8 @@ mod tests {
             (TagMatch::Default, "default"),
             (TagMatch::AnyOuter(TagKind::Dot1ad), "dot1ad any"),
             (TagMatch::Outer { tag: a, exact }, "dot1q 5 exact-match"),
-            (TagMatch::AnyInner(b), "dot1ad 4094 inner any"),
-            (TagMatch::Pair { outer: b, inner: a, exact: false }, "dot1ad 4094 inner dot1q 5"),
+            (TagMatch::AnyInner(b), "dot1ad 4094 inner-dot1q any"),
+            (TagMatch::Pair { outer: b, inner: a, exact: false }, "dot1ad 4094 inner-dot1q 5"),
         ];
         for (of, name) in named {
             assert_eq!((of.to_string(), of.check()), (name.into(), Ok(())));

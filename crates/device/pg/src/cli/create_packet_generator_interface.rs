@@ -4,6 +4,8 @@ use crate::command_line::failed;
 use crate::port::port_id;
 use crate::stream::{self, Mode};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::command_line::refused;
+use thalweg_device::interface;
 use thalweg_graph::Control;
 
 /// `create packet-generator interface`
@@ -18,13 +20,13 @@ impl Command<Control> for CreatePacketGeneratorInterface {
     }
 
     fn usage(&self) -> &'static str {
-        "pg<n> [mode ethernet|ip4|ip6]"
+        "pg<n> [mode ethernet|ip4|ip6] [hw-addr <mac>]"
     }
 
     fn help(&self) -> &'static str {
         "Create port pg<n>\n\
          An existing port is left unchanged. In the IP modes its packets have no Ethernet\n\
-         header."
+         header and no MAC address."
     }
 
     fn run(
@@ -34,16 +36,31 @@ impl Command<Control> for CreatePacketGeneratorInterface {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let id = args.with("port", "a name such as pg0", port_id)?;
-        let mut mode = Mode::Ethernet;
-        if args.keyword("mode") {
-            mode = match args.choice("mode", &["ethernet", "ip4", "ip6"])? {
-                "ip4" => Mode::Ip4,
-                "ip6" => Mode::Ip6,
-                _ => Mode::Ethernet,
-            };
+        let (mut mode, mut mac) = (Mode::Ethernet, None);
+        while !args.is_empty() {
+            match args.choice("option", &["mode", "hw-addr"])? {
+                "mode" => {
+                    mode = match args.choice("mode", &["ethernet", "ip4", "ip6"])? {
+                        "ip4" => Mode::Ip4,
+                        "ip6" => Mode::Ip6,
+                        _ => Mode::Ethernet,
+                    }
+                }
+                _ => mac = Some(args.mac("MAC address")?),
+            }
         }
-        args.end()?;
+        if let Some(mac) = mac {
+            interface::check_mac(mac).map_err(refused)?;
+            if mode != Mode::Ethernet {
+                return Err(
+                    args.bad_last("hw-addr", "none: packets of this mode have no MAC address")
+                );
+            }
+        }
         let sw_if = stream::create_port(c, id, mode).map_err(failed)?;
+        if let Some(mac) = mac {
+            interface::set_mac(c, sw_if, mac).map_err(refused)?;
+        }
         let name = c.interface_name(sw_if);
         out.json(serde_json::json!({ "name": name, "index": sw_if.get() }));
         out.line(name);

@@ -70,7 +70,8 @@ pub(crate) struct Running {
 
 /// Messages from the main thread.
 pub(crate) enum Message {
-    Start(Box<Running>),
+    /// Streams that begin together.
+    Start(Vec<Running>),
     Stop(u64),
 }
 
@@ -113,9 +114,9 @@ impl InputNode for PgInput {
 
     fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         match message.downcast::<Message>().map(|m| *m) {
-            Ok(Message::Start(mut r)) => {
-                r.since = clock::ticks();
-                self.running.push(*r);
+            Ok(Message::Start(streams)) => {
+                let since = clock::ticks();
+                self.running.extend(streams.into_iter().map(|r| Running { since, ..r }));
             }
             Ok(Message::Stop(key)) => {
                 if let Some(i) = self.running.iter().position(|r| r.key == key) {

@@ -376,7 +376,7 @@ mod tests {
     fn traces_show_the_answer_and_what_was_learned() {
         let mut b = Bench::new();
         let (sw_if, flood) = (b.sw_if, b.c.node("flood").unwrap());
-        b.c.ask(move |core| core.trace_add(flood, 1));
+        b.c.ask(move |core| core.trace_add(flood, 1, None));
         crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 8)]);
         b.c.message_all(flood, |_| Box::new((sw_if, 1u32)));
         b.settle();

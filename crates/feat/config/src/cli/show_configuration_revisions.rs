@@ -1,10 +1,10 @@
 //! `show configuration revisions`: saved revisions and their age.
 
 use crate::manager::{self, Manager, failed};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 use thalweg_cli::{Align, Table};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_graph::Control;
+use thalweg_graph::{Control, clock};
 
 /// `show configuration revisions`
 pub struct ShowConfigurationRevisions;
@@ -31,7 +31,7 @@ impl Command<Control> for ShowConfigurationRevisions {
         let store = manager::store(c).map_err(failed)?;
         let revisions = store.revisions().map_err(|e| failed(e.into()))?;
         let pending = c.state::<Manager>().borrow().pending.as_ref().map(|p| p.until);
-        let left = pending.map(|at| at.saturating_duration_since(Instant::now()).as_secs());
+        let left = pending.map(|at| at.saturating_duration_since(clock::now()).as_secs());
         let now = SystemTime::now();
         let age = |at: Option<SystemTime>| Some(now.duration_since(at?).ok()?.as_secs());
         if out.wants_json() {

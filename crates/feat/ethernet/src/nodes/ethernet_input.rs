@@ -202,7 +202,8 @@ impl EthernetInput {
                 self.enter(cx, table.get(sw_if), p, header)
             }
             Err(NoInterface::Short) => Verdict::drop(SHORT),
-            Err(NoInterface::Unknown) => Verdict::drop(VLAN),
+            // A port in layer 2 takes what none of its sub-interfaces does.
+            Err(NoInterface::Unknown) => row.mode_input.map_or(Verdict::drop(VLAN), Verdict::node),
         }
     }
 

@@ -126,6 +126,8 @@ fn thousands_of_connections_pass() {
         lab.load(&profile(), 20);
         lab.wait(|lab| lab.counts().0.completed >= 5000);
         lab.finish();
+        // The acknowledgements of the last FINs are still under way.
+        lab.wait(|lab| lab.counts().1.received >= lab.counts().0.sent);
         let (client, server) = lab.counts();
         assert_eq!((client.lost, client.unexpected, client.foreign, server.foreign), (0, 0, 0, 0));
         assert_eq!(client.opened, client.completed);

@@ -24,6 +24,7 @@ pub mod sw_interface_add_del_address;
 pub mod sw_interface_address_replace_begin;
 pub mod sw_interface_address_replace_end;
 pub mod sw_interface_get_table;
+pub mod sw_interface_ip4_enable_disable;
 pub mod sw_interface_set_table;
 pub mod sw_interface_set_unnumbered;
 pub mod want_ping_finished_events;
@@ -51,6 +52,7 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &sw_interface_address_replace_begin::SERVICE,
     &sw_interface_address_replace_end::SERVICE,
     &sw_interface_get_table::SERVICE,
+    &sw_interface_ip4_enable_disable::SERVICE,
     &sw_interface_set_table::SERVICE,
     &sw_interface_set_unnumbered::SERVICE,
     &want_ping_finished_events::SERVICE,

@@ -15,6 +15,9 @@ static PING: Module = Module { name: "ping", folder: "plugins", version: "0.1.0"
 /// Maximum interval in seconds.
 const LONGEST: f64 = 86_400.0;
 
+/// Least time to wait for the last reply.
+const SHORTEST_WAIT: Duration = Duration::from_millis(50);
+
 /// Requests a ping.
 #[derive(Debug, Message)]
 #[api(request, autoreply)]
@@ -62,6 +65,8 @@ fn handle(
         source: None,
         table: None,
         burst: 1,
+        // The client has said how long it waits for each.
+        patience: Duration::from_secs_f64(rq.interval).max(SHORTEST_WAIT),
     };
     let ping = ping::start(c, request).map_err(|error| Retval::UNSPECIFIED.because(error))?;
     poll(c, ping, caller.id());

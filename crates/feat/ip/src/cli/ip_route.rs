@@ -1,7 +1,7 @@
 //! `ip route`: static routes.
 
 use crate::cli_args::{self, RouteSpec};
-use crate::{Path, add_route, del_route};
+use crate::{Path, PathKind, add_route, del_route};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
@@ -25,7 +25,8 @@ impl Command<Control> for IpRoute {
 
     fn usage(&self) -> &'static str {
         "[add|del|replace] [count <n>] <prefix> [table <id>] via <next hop> [<interface> | \
-         next-hop-table <id>] [weight <n>] [preference <n>] [via ...] | via <interface> | drop | local | unreachable | prohibit"
+         next-hop-table <id>] [weight <n>] [preference <n>] [via ...] | via <interface> | \
+         via ip4-lookup-in-table <id> | via rx-ip4 <interface> | drop | local | unreachable | prohibit"
     }
 
     fn help(&self) -> &'static str {
@@ -36,6 +37,8 @@ impl Command<Control> for IpRoute {
          interface is resolved recursively, in the route's table or in `next-hop-table', and follows\n\
          route changes; while it leads nowhere, `show ip fib' says why. `del' without paths deletes\n\
          the whole route.\n\
+         `ip4-lookup-in-table' looks the packet up again in another table, `rx-ip4' in\n\
+         that of an interface, by which it then has come.\n\
          `count' repeats the command for that many prefixes of the same length, one\n\
          after the other."
     }
@@ -74,6 +77,11 @@ fn change<A: Address>(
     let RouteSpec { prefix: (_, len), table, count, paths } = spec;
     let first = Prefix::new(addr, len).map_err(CliError::failed)?;
     cli_args::check_count(first, count)?;
+    for path in &paths {
+        if let (PathKind::Lookup(other), false) = (path.kind, del) {
+            cli_args::known_table::<A>(c, other)?;
+        }
+    }
     let mut bulk =
         Bulk { first, table, count, paths, del, replace, done: 0, began: Instant::now() };
     if count > 1 {

@@ -2,6 +2,7 @@
 
 use crate::cli_args;
 use crate::family::version_text;
+use crate::table::set_unreachables;
 use crate::{Ip, add_table, del_table};
 use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -20,13 +21,14 @@ impl<A: Address> Command<Control> for IpTable<A> {
     }
 
     fn usage(&self) -> &'static str {
-        "add <id> [name <name>] | del <id>"
+        "add <id> [name <name>] | del <id> | unreachables <id> on|off"
     }
 
     fn help(&self) -> &'static str {
         version_text!(A: "Add, name or delete an ", NAME, " routing table\n\
                      Table 0 always exists. A table is deleted with all its routes, but not while \
-                     an\ninterface uses it; see `show ", WORD, " table'.")
+                     an\ninterface uses it; see `show ", WORD, " table'. Packets without a route are \
+                     dropped;\n`unreachables <id> on' answers them by ICMP errors, as RFC 1812 says.")
     }
 
     fn run(
@@ -35,8 +37,14 @@ impl<A: Address> Command<Control> for IpTable<A> {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let del = args.choice("verb", &["add", "del"])? == "del";
-        let id = cli_args::table_arg(args)?;
+        let verb = args.choice("verb", &["add", "del", "unreachables"])?;
+        let (del, id) = (verb == "del", cli_args::table_arg(args)?);
+        if verb == "unreachables" {
+            let on = args.choice("switch", &["on", "off"])? == "on";
+            args.end()?;
+            set_unreachables::<A>(c, id, on).map_err(cli_args::route_failed)?;
+            return Ok(Outcome::Done);
+        }
         let name = if !del && args.keyword("name") { Some(args.word("name")?) } else { None };
         if let Some(expected) = name.and_then(|name| crate::check_table_name(name).err()) {
             return Err(args.bad_last("name", expected));

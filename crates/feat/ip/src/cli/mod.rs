@@ -3,6 +3,8 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod disable_ip4_interface;
+pub mod enable_ip4_interface;
 pub mod ip_route;
 pub mod ip_table;
 pub mod ping;
@@ -14,6 +16,8 @@ pub mod show_ip_table;
 
 /// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
+    &disable_ip4_interface::COMMAND,
+    &enable_ip4_interface::COMMAND,
     &ip_route::COMMAND,
     &ip_table::COMMAND,
     &ping::COMMAND,

@@ -34,7 +34,8 @@ impl Command<Control> for PingCommand {
 
     fn help(&self) -> &'static str {
         "Send ICMP echo requests and show the replies\n\
-         Defaults: 5 requests, one per second, 100 bytes of data after an 8-byte timestamp. A\n\
+         `burst' requests are sent at once, `repeat' times.\n\
+         Defaults: 5 times one, every second, 100 bytes of data after an 8-byte timestamp. A\n\
          reply is late after one second (or after the interval, if that is longer).\n\
          Ctrl-C ends it and shows the statistics. Fragmented replies are not reassembled."
     }
@@ -57,6 +58,7 @@ impl Command<Control> for PingCommand {
             source: None,
             table: None,
             burst: 1,
+            patience: ping::PATIENCE,
         };
         let most = ping::max_size(c, Version::of_ip(r.to)).map_err(route_failed)?;
         while !args.is_empty() {
@@ -74,6 +76,7 @@ impl Command<Control> for PingCommand {
                 None => args.end()?,
             }
         }
+        r.patience = r.patience.max(r.interval);
         Ok(Outcome::pending(ping::start(c, r)?))
     }
 

@@ -106,14 +106,17 @@ fn routes_that_lead_nowhere_are_kept_and_say_why() {
         let text = lab.cli("show ip fib 192.0.2.0/24");
         assert!(text.contains("recursive: oper-flags:drop,"), "{text}");
         assert!(text.contains(&format!("unresolved: {why}")), "{text}");
-        assert!(text.contains("dpo-unreachable"), "{text}");
+        assert!(text.contains("dpo-drop: unresolved"), "{text}");
     }
     // One of two paths; the other follows with its subnet.
     lab.ok("ip route replace 192.0.2.0/24 via 10.0.1.2 via 10.9.0.2 weight 3 preference 1");
     let text = lab.cli("show ip fib 192.0.2.0/24");
     assert_eq!(text.matches("unresolved: ").count(), 1, "{text}");
     assert!(text.contains("weight=3 pref=1"), "{text}");
-    assert!(text.contains("oper-flags:resolved,") && !text.contains("dpo-unreachable"), "{text}");
+    assert!(
+        text.contains("oper-flags:resolved,") && !text.contains("dpo-drop: unresolved"),
+        "{text}"
+    );
     lab.ok("set interface ip address test0 10.9.0.1/24");
     let text = lab.cli("show ip fib 192.0.2.0/24");
     assert!(!text.contains("unresolved: "), "{text}");
@@ -153,7 +156,7 @@ fn mistakes_are_reported() {
         ("ip route del 10.0.1.0/24", "that was configured (this one is from: interface)"),
         ("ip table del 0", "table 0 is the default table of all interfaces"),
         ("ip table del 8", "no IPv4 table 8"),
-        ("ip table", "`add' or `del'"),
+        ("ip table", "`add', `del' or `unreachables'"),
         ("set interface ip table test0 7", "`test0` has addresses"),
         ("set interface ip table test0 8", "no IPv4 table 8"),
         ("set interface ip address test1 10.0.0.77/16", "overlaps with 10.0.0.1/24 on `test0`"),

@@ -15,7 +15,7 @@ fn host(how: impl Fn(u16) -> Vec<Duration>) -> impl FnMut(&mut thalweg_device::t
             let v = ipv4::check(&frame[14..]).expect("sound");
             let icmp = IcmpView::parse(v.payload()).expect("icmp");
             assert!(icmp.checksum_ok());
-            assert_eq!((icmp.kind(), v.ttl()), (8, 64));
+            assert_eq!((icmp.kind(), v.ttl()), (8, 255));
             let echo = icmp.echo().expect("an echo request");
             let reply = Packet::new().ipv4(v.dst(), v.src()).ttl(61);
             let reply = reply.icmp_echo_reply(echo.id, echo.seq).payload(icmp.payload()).build();
@@ -86,7 +86,7 @@ fn short_intervals_and_large_packets() {
     let text = lab.run("ping 10.0.1.2 repeat 10 burst 5 interval 0.01 size 0", None, {
         host(|_| vec![Duration::ZERO])
     });
-    assert!(text.contains("16 bytes from 10.0.1.2: icmp_seq=10 "), "{text}");
+    assert!(text.ends_with("\nStatistics: 50 sent, 50 received, 0% packet loss\n"), "{text}");
     lab.close();
 }
 

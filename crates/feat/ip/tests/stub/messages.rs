@@ -176,9 +176,11 @@ fn tables_of_the_other_version() {
     let seven = (7, true, "seven".to_owned());
     let all = [usual(0, false), usual(0, true), seven, usual(most, true), usual(u32::MAX, true)];
     assert_eq!(w.tables(), all);
-    assert_eq!(w.change_table(false, table(7, false, "")), -3);
-    assert_eq!(w.change_table(false, table(7, true, "")), 0);
-    assert_eq!(w.change_table(false, table(0, true, "")), -122);
+    // One that is not there, and the default table, which stays.
+    for gone in [table(7, false, ""), table(7, true, ""), table(7, true, ""), table(0, true, "")] {
+        assert_eq!(w.change_table(false, gone), 0);
+    }
+    assert_eq!(w.tables(), [all[0].clone(), all[1].clone(), all[3].clone(), all[4].clone()]);
     // The name has gone with the table, however that went.
     let request = IpTableAddDelV2 { table: table(7, true, "x"), create_mfib: true, is_add: true };
     assert_eq!(w.1.call::<_, IpTableAddDelV2Reply>(&mut w.0, &request).0, 0);
@@ -238,9 +240,9 @@ fn routes_of_the_other_version() {
     assert_eq!(w.change_route(false, true, route(0, "2001:db8:9::/48", vec![first])), 0);
     assert_eq!(w.lookup("2001:db8:9::/48", 1).1.paths.len(), 1);
     assert_eq!(w.change_route(false, false, route(0, "2001:db8:9::/48", vec![])), 0);
-    assert_eq!(w.change_route(false, false, route(0, "2001:db8:9::/48", vec![])), -6);
+    assert_eq!(w.change_route(false, false, route(0, "2001:db8:9::/48", vec![])), 0);
     assert_eq!(w.change_route(true, false, route(9, "2001:db8:9::/48", vec![drop()])), -3);
-    assert_eq!(w.change_route(true, false, route(0, "2001:db8:9::/48", vec![])), -7);
+    assert_eq!(w.change_route(true, false, route(0, "2001:db8:9::/48", vec![])), -52);
     // IPv4 over an IPv6 next hop, and the other way round.
     let six = vec![via("2001:db8::2", test0.get())];
     assert_eq!(w.change_route(true, false, route(0, "192.0.2.0/24", six)), 0);
@@ -288,6 +290,11 @@ fn each_field_of_a_path_counts() {
         (-7, FibPath { preference: 1, ..drop() }),
         (-7, FibPath { weight: 2, ..drop() }),
         (-2, via("10.0.0.2", 77)),
+        (-3, FibPath { table_id: 9, ..via("0.0.0.0", u32::MAX) }),
+        (-9, FibPath { proto: FibPathNhProto::IP6, ..via("0.0.0.0", u32::MAX) }),
+        (-7, FibPath { weight: 2, ..via("0.0.0.0", u32::MAX) }),
+        (-54, FibPath { r#type: FibPathType::INTERFACE_RX, ..via("0.0.0.0", u32::MAX) }),
+        (-2, FibPath { r#type: FibPathType::INTERFACE_RX, ..via("0.0.0.0", 77) }),
     ];
     for (retval, path) in refused {
         let text = format!("{path:?}");
@@ -295,6 +302,50 @@ fn each_field_of_a_path_counts() {
         assert_eq!(w.change_route(true, false, route), retval, "{text}");
     }
     assert_eq!(w.lookup("198.51.100.0/24", 1).0, -6);
+    w.0.close();
+}
+
+#[test]
+fn packets_are_looked_up_again_by_a_path() {
+    let mut w = World::new(true);
+    let test1 = w.0.sw_if(1);
+    assert_eq!(w.change_table(true, table(7, false, "")), 0);
+    let look = FibPath { table_id: 7, ..via("0.0.0.0", u32::MAX) };
+    let rx = FibPath { r#type: FibPathType::INTERFACE_RX, ..via("0.0.0.0", test1.get()) };
+    for path in [look, rx] {
+        assert_eq!(w.change_route(true, false, route(0, "192.0.2.0/24", vec![path.clone()])), 0);
+        let (_, found) = w.lookup("192.0.2.0/24", 1);
+        let [shown] = &found.paths[..] else { panic!("{found:?}") };
+        assert_eq!((shown.r#type, shown.sw_if_index), (path.r#type, path.sw_if_index));
+        assert!(shown.sw_if_index != u32::MAX || shown.table_id == 7);
+        assert_eq!(w.change_route(false, true, route(0, "192.0.2.0/24", vec![path])), 0);
+        assert_eq!(w.lookup("192.0.2.0/24", 1).0, -6);
+    }
+    w.0.close();
+}
+
+#[test]
+fn a_table_goes_with_its_last_user() {
+    let mut w = World::new(true);
+    let there = |w: &mut World| w.tables().iter().any(|t| t.0 == 7);
+    let add = |w: &mut World| {
+        assert_eq!(w.change_table(true, table(7, false, "")), 0);
+        assert_eq!(w.change_route(true, false, route(7, "192.0.2.0/24", vec![drop()])), 0);
+    };
+    add(&mut w);
+    assert_eq!(w.set_table(1, false, 7), 0);
+    assert_eq!(w.change_table(false, table(7, false, "")), 0);
+    // Its configured routes go at once.
+    assert!(there(&mut w) && w.routes(table(7, false, "")).iter().all(|r| r != "192.0.2.0/24"));
+    assert_eq!(w.set_table(1, false, 0), 0);
+    assert!(!there(&mut w));
+    // Whoever adds it again keeps it.
+    add(&mut w);
+    assert_eq!(w.set_table(1, false, 7), 0);
+    assert_eq!(w.change_table(false, table(7, false, "")), 0);
+    add(&mut w);
+    assert_eq!(w.set_table(1, false, 0), 0);
+    assert!(there(&mut w));
     w.0.close();
 }
 

@@ -9,7 +9,7 @@ struct Claims;
 impl Section<Control> for Claims {
     fn dump(&self, _: &Control, _: &mut Dump<'_>) {}
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
-        doc.interfaces().iter().for_each(|i| out.claim(i.name));
+        doc.interfaces().iter().for_each(|i| out.claim(&i.name));
     }
 }
 

@@ -25,6 +25,7 @@ thalweg_graph::errors! {
     DST_LOOPBACK: Error, 272, "ip4 loopback destination address";
     DST_ZERO: Error, 298, "ip4 destination address in 0.0.0.0/8";
     GROUP: Error, 271, "ip4 unicast destination in a link-layer broadcast or multicast";
+    OFFSET_ONE: Error, 275, "ip4 fragment offset == 1";
 }
 
 /// The declaration.
@@ -85,6 +86,11 @@ struct Checked {
     local: bool,
 }
 
+/// The fragment offset and an offset of 1 in a little-endian word: such a fragment can overwrite
+/// ports and flags of the first one that filters have judged (RFC 1858 section 4, RFC 3128).
+const OFFSET: u32 = u16::from_le_bytes([0x1f, 0xff]) as u32;
+const ONE: u32 = u16::from_le_bytes([0, 1]) as u32;
+
 /// First bytes of link-local addresses (RFC 3927 section 2.1).
 const LINK_LOCAL: [u8; 2] = [169, 254];
 
@@ -100,6 +106,9 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     }
     if total > data.len() && total > p.total_len() || total < 20 {
         return Err(Verdict::drop(LENGTH));
+    }
+    if u16::from_be_bytes([h[6], h[7]]) & 0x1fff == 1 {
+        return Err(Verdict::drop(OFFSET_ONE));
     }
     let (src, dst) = (h[12], h[16]);
     // First bytes 1 to 126 and 128 to 223 are unicast.
@@ -139,6 +148,7 @@ fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
             | (to - one)
             | (V::splat(223) - to)
             | ((to ^ loopback) - one)
+            | (((w1.shr::<16>() & V::splat(OFFSET)) ^ V::splat(ONE)) - one)
             | ((low(src) ^ link_local) - one)
             | ((low(dst) ^ link_local) - one);
         let differs = (first_byte(w0) ^ V::splat(0x45))

@@ -23,10 +23,11 @@ thalweg_graph::next_nodes! {
 thalweg_graph::errors! {
     NO_ROUTE: Error, 0, "no route";
     UNREACHABLE: Error, 1, "unreachable route";
-    PROHIBITED: Error, 13, "prohibited route";
+    PROHIBITED: Error, 10, "prohibited route";
     BLACKHOLE: Error, 269, "drop route";
     DOWN: Error, 331, "next-hop interface is down";
     MULTICAST: Error, 285, "multicast routing not supported";
+    UNRESOLVED: Error, 1, "next hop of the route leads nowhere";
 }
 
 /// The declaration.
@@ -57,6 +58,11 @@ fn dst(data: &[u8]) -> u32 {
         Some(h) => u32::from_be_bytes([h[16], h[17], h[18], h[19]]),
         None => 0,
     }
+}
+
+/// Returns whether packets that meet a kind are looked up again.
+fn looks_on(kind: Kind) -> bool {
+    kind == Kind::LOOKUP || kind == Kind::INTERFACE_RX
 }
 
 fn hash(packet: &[u8]) -> u32 {
@@ -161,32 +167,50 @@ impl Ip4Lookup {
     #[cold]
     fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
         for _ in 0..MAX_LOOKUPS {
-            let leaf = self.leaf_in(cx, p, TableId(self.dpos.get(Dpo(p.aux())).state().value));
+            let state = self.dpos.get(Dpo(p.aux())).state();
+            let table = if state.kind == Kind::INTERFACE_RX {
+                p.set_rx_if(state.tx_if());
+                self.tables.load(cx.guard()).fib_id(state.tx_if())
+            } else {
+                TableId(state.value)
+            };
+            let leaf = self.leaf_in(cx, p, table);
             if self.counters.is_on() {
                 self.count(cx, p, leaf);
             }
             p.set_aux(self.dpos.resolve(leaf, || hash(p.data())).get());
             let kind = self.dpos.get(Dpo(p.aux())).state().kind;
-            if kind != Kind::LOOKUP {
+            if !looks_on(kind) {
                 return kind;
             }
         }
         Kind::LOOKUP
     }
 
+    /// Returns whether senders hear that no route leads on (RFC 1812 section 5.2.7.1): nobody has
+    /// asked for that as by an `unreachable` route.
+    fn answers(&self, cx: &NodeCx<'_>, p: &PktMut<'_>) -> bool {
+        self.tables.load(cx.guard()).fib(p.rx_if()).is_some_and(|fib| fib.unreachables)
+    }
+
     /// Handles packets that are not simply forwarded.
     #[cold]
     fn special(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, kind: Kind) -> Verdict {
         use crate::icmp::{self, Cause};
-        let kind = if kind == Kind::LOOKUP { self.look_on(cx, p) } else { kind };
+        let kind = if looks_on(kind) { self.look_on(cx, p) } else { kind };
         if kind.is_complete() {
             return REWRITE;
         }
         let multicast = p.data().get(16).is_some_and(|b| b & 0xf0 == 0xe0);
+        let mut answer = |cause, reason| match self.answers(cx, p) {
+            true => icmp::request_error(cx, p, cause, reason, ICMP_ERROR),
+            false => Verdict::drop(reason),
+        };
         match kind {
-            Kind::DOWN => icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, DOWN, ICMP_ERROR),
+            Kind::DOWN => answer(Cause::HOST_UNREACHABLE, DOWN),
+            Kind::UNRESOLVED => answer(Cause::HOST_UNREACHABLE, UNRESOLVED),
             Kind::MISS | Kind::DROP if multicast => Verdict::drop(MULTICAST),
-            Kind::MISS => icmp::request_error(cx, p, Cause::NET_UNREACHABLE, NO_ROUTE, ICMP_ERROR),
+            Kind::MISS => answer(Cause::NET_UNREACHABLE, NO_ROUTE),
             Kind::UNREACHABLE => {
                 icmp::request_error(cx, p, Cause::HOST_UNREACHABLE, UNREACHABLE, ICMP_ERROR)
             }

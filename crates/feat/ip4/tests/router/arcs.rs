@@ -198,7 +198,7 @@ fn output_features_change_nothing_else() {
         lab.sent_frames() > 0
     });
     let frame = lab.sent_one(0);
-    assert_eq!((icmp_error(0, 2, &frame).kind, frame[14 + 8]), (11, 64));
+    assert_eq!((icmp_error(0, 2, &frame).kind, frame[14 + 8]), (11, 255));
     assert_eq!(visits(&lab), ["b-output"]);
     lab.close();
 }

@@ -167,6 +167,8 @@ fn a_path_that_is_down_is_left_out() {
 fn two_tables_with_the_same_prefix() {
     let mut lab = Lab::bare();
     lab.ok("ip table add 7\n\
+         ip table unreachables 0 on\n\
+         ip table unreachables 7 on\n\
          set interface ip table test2 7\n\
          set interface ip address test0 10.0.0.1/24\n\
          set interface ip address test1 10.0.1.1/24\n\
@@ -185,6 +187,7 @@ fn two_tables_with_the_same_prefix() {
          set interface ip table test2 0\n\
          ip table del 7\n\
          ip table add 7\n\
+         ip table unreachables 7 on\n\
          set interface ip table test2 7\n\
          set interface ip address test2 10.0.0.1/24");
     lab.receive(2, vec![framed(2, 3, &udp(ip(0, 3), dst, 8).build())]);
@@ -196,7 +199,8 @@ fn two_tables_with_the_same_prefix() {
 #[test]
 fn subnets_of_one_and_two_addresses() {
     let mut lab = Lab::bare();
-    lab.ok("set interface ip address test0 10.0.0.1/24\n\
+    lab.ok("ip table unreachables 0 on\n\
+         set interface ip address test0 10.0.0.1/24\n\
          set interface ip address test1 10.0.1.0/31\n\
          set interface ip address test2 10.0.2.1/32");
     lab.neighbor(0, ip(0, 2), host_mac(0, 2));
@@ -279,6 +283,8 @@ fn malformed_headers_each_have_their_counter() {
             p[10] ^= 1;
             p
         }),
+        ("ip4 fragment offset == 1", udp(ip(0, 2), ip(1, 2), 8).fragment(8, false).build()),
+        ("ip4 fragment offset == 1", udp(ip(0, 2), ip(1, 2), 8).fragment(8, true).build()),
         ("ip4 multicast source address", src([224, 0, 0, 1])),
         ("ip4 loopback source address", src([127, 0, 0, 1])),
         ("ip4 source address in 0.0.0.0/8", src([0, 0, 0, 0])),
@@ -294,6 +300,34 @@ fn malformed_headers_each_have_their_counter() {
         assert!(lab.sent().is_empty(), "{text}");
     }
     assert_eq!(lab.dropped(), cases.len() as u64);
+    lab.close();
+}
+
+#[test]
+fn an_interface_without_an_address_drops_ipv4() {
+    let mut lab = Lab::bare();
+    lab.ok("set interface ip address test1 10.0.1.1/24");
+    lab.neighbor(1, ip(1, 2), host_mac(1, 2));
+    let reason = "ip4 is not enabled on the interface";
+    let packets = |n: usize| vec![framed(0, 2, &udp(ip(0, 2), ip(1, 2), 8).build()); n];
+    let mut dropped = 0;
+    let mut passes = |lab: &mut Lab, yes: bool| {
+        for n in [1, 40] {
+            lab.receive(0, packets(n));
+            dropped += if yes { 0 } else { n as u64 };
+            assert_eq!(lab.sent().len(), if yes { n } else { 0 });
+            assert_eq!(lab.count("ip4-not-enabled", reason), dropped);
+        }
+    };
+    passes(&mut lab, false);
+    lab.ok("enable ip4 interface test0");
+    passes(&mut lab, true);
+    // An address means the same, and outlives it.
+    lab.ok("set interface ip address test0 10.0.0.1/24\ndisable ip4 interface test0");
+    passes(&mut lab, true);
+    lab.ok("set interface ip address del test0 10.0.0.1/24");
+    passes(&mut lab, false);
+    assert!(lab.cli("enable ip4 interface test9").contains("interface"));
     lab.close();
 }
 

@@ -24,7 +24,10 @@ fn a_packet_out_of_hops_is_answered_with_its_beginning() {
     assert_eq!(lab.count("ip4-icmp-error", "icmp errors sent"), 3);
     // Without an identification of their own, they must not be fragmented (RFC 6864).
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 64).ttl(1));
-    assert!(sound(0, 2, &lab.sent_one(0)).dont_fragment());
+    let out = lab.sent_one(0);
+    let v = sound(0, 2, &out);
+    assert!(v.dont_fragment());
+    assert_eq!((v.tos(), v.ttl()), (0, 255));
     lab.close();
 }
 
@@ -38,18 +41,32 @@ fn routes_that_end_here_say_so() {
     lab.receive_packet(0, 2, dst(1));
     assert!(lab.sent().is_empty());
     assert_eq!(lab.count("ip4-lookup", "drop route"), 1);
-    for (n, want, text) in [
-        (65, (3, 1), "unreachable route"),
-        (129, (3, 13), "prohibited route"),
-        (200, (3, 0), "no route"),
+    // Nobody hears that there is no route, unless the table says so (RFC 1812 section 5.2.7.1).
+    lab.receive_packet(0, 2, dst(200));
+    assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "no route")), (0, 1));
+    lab.ok("ip route add 192.0.2.208/28 via 172.16.0.1");
+    let nowhere = "next hop of the route leads nowhere";
+    lab.receive_packet(0, 2, dst(210));
+    assert_eq!((lab.sent().len(), lab.count("ip4-lookup", nowhere)), (0, 1));
+    for (n, want, text, times) in [
+        (65, (3, 1), "unreachable route", 1),
+        (129, (3, 10), "prohibited route", 1),
+        (200, (3, 0), "no route", 2),
+        (210, (3, 1), nowhere, 2),
     ] {
+        if n == 200 {
+            lab.ok("ip table unreachables 0 on");
+        }
         lab.receive_packet(0, 2, dst(n));
         let e = icmp_error(0, 2, &lab.sent_one(0));
         assert_eq!((e.kind, e.code), want, "{text}");
         assert_eq!(e.src, ip(0, 1));
-        assert_eq!(lab.count("ip4-lookup", text), 1, "{text}");
+        assert_eq!(lab.count("ip4-lookup", text), times, "{text}");
     }
-    assert_eq!(lab.dropped(), 4);
+    lab.ok("ip table unreachables 0 off");
+    lab.receive_packet(0, 2, dst(200));
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.dropped(), 8);
     lab.close();
 }
 
@@ -57,10 +74,14 @@ fn routes_that_end_here_say_so() {
 fn an_interface_that_is_down_makes_its_hosts_unreachable() {
     let mut lab = Lab::new();
     lab.up(1, false);
-    for host in [2, 99] {
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 8));
+    assert!(lab.sent().is_empty());
+    lab.ok("ip table unreachables 0 on");
+    // The subnet has no route while its interface is down, a configured neighbour has.
+    for (host, code) in [(2, 1), (99, 0)] {
         lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, host), 8));
         let e = icmp_error(0, 2, &lab.sent_one(0));
-        assert_eq!((e.kind, e.code, e.src), (3, 1, ip(0, 1)), "host {host}");
+        assert_eq!((e.kind, e.code, e.src), (3, code, ip(0, 1)), "host {host}");
     }
     assert_eq!(lab.count("ip4-lookup", "next-hop interface is down"), 2);
     lab.up(1, true);
@@ -147,6 +168,7 @@ fn packets_without_a_listener_are_refused() {
 #[test]
 fn errors_are_not_answered_with_errors() {
     let mut lab = Lab::new();
+    lab.ok("ip table unreachables 0 on");
     let nowhere = Ipv4Addr::new(192, 0, 2, 1);
     let about = udp(nowhere, ip(0, 2), 8).build();
     let error =
@@ -167,6 +189,7 @@ fn errors_are_not_answered_with_errors() {
 #[test]
 fn errors_have_a_limit() {
     let mut lab = Lab::new();
+    lab.ok("ip table unreachables 0 on");
     let frame = framed(0, 2, &udp(ip(0, 2), [192, 0, 2, 1].into(), 8).build());
     lab.receive(0, vec![frame; 1000]);
     let sent = lab.sent().len() as u64;

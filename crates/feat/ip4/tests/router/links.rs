@@ -256,3 +256,52 @@ fn samples_have_the_masks_of_subnets() {
     drop(reader);
     lab.close();
 }
+
+#[test]
+fn routes_to_an_interface_use_the_neighbours_that_it_has() {
+    let mut lab = Lab::new();
+    lab.ok("ip table add 7\nip route add 10.0.1.2/32 table 7 via test1\n\
+         ip route add 0.0.0.0/0 via ip4-lookup-in-table 7");
+    // 10.0.1.2 is in the subnet of table 0, too: another way there.
+    lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test1\n\
+         ip route add 10.0.1.0/28 table 7 via test1");
+    let there = |lab: &mut Lab, host: u8| {
+        lab.cli(&format!("show ip fib table 7 10.0.1.{host}/32")).contains("ipv4 via")
+    };
+    assert!((2..=4).all(|host| there(&mut lab, host)));
+    // One that comes and goes.
+    lab.neighbor(1, ip(1, 5), host_mac(1, 5));
+    assert!(there(&mut lab, 5));
+    lab.ok("set ip neighbor del test1 10.0.1.5");
+    assert!(!there(&mut lab, 5));
+    lab.ok("ip route del 10.0.1.0/28 table 7");
+    assert_eq!([2, 3, 4].map(|host| there(&mut lab, host)), [true, false, false]);
+    lab.ok("ip route replace 10.0.1.2/32 table 7 drop");
+    assert!(!there(&mut lab, 2));
+    // The interface's own table keeps its own.
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 3), 8));
+    sound(1, 3, &lab.sent_one(1));
+    lab.close();
+}
+
+#[test]
+fn one_address_may_be_on_two_interfaces() {
+    let mut lab = Lab::new();
+    let host = ip(1, 2);
+    let fib = |lab: &mut Lab| lab.cli("show ip fib 10.0.1.2/32");
+    lab.neighbor(2, host, host_mac(2, 2));
+    lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test2");
+    assert!(fib(&mut lab).contains("test1"), "the first stays where its subnet is");
+    for (dst, n) in [([10, 0, 1, 2], 1), ([198, 51, 100, 1], 2)] {
+        lab.receive_packet(0, 2, udp(ip(0, 2), dst.into(), 8));
+        sound(n, 2, &lab.sent_one(n));
+    }
+    // A route puts it there, too.
+    lab.ok("ip route add 10.0.1.2/32 via test2\nset ip neighbor del test2 10.0.1.2");
+    lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 3), 8));
+    sound(1, 3, &lab.sent_one(1));
+    lab.ok("ip route del 10.0.1.2/32");
+    lab.receive_packet(0, 2, udp(ip(0, 2), host, 8));
+    sound(1, 2, &lab.sent_one(1));
+    lab.close();
+}

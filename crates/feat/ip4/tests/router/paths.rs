@@ -72,7 +72,9 @@ fn no_packet_is_lost_when_paths_come_and_go() {
 fn next_hops_are_resolved_in_the_table_that_is_named() {
     let mut lab = Lab::new();
     let objects = |lab: &thalweg_device::testing::Lab| lab.c.state::<Forwarding>().borrow().len();
-    lab.ok("ip table add 7\nip route add 99.0.0.0/8 via 10.0.2.3 test2");
+    lab.ok(
+        "ip table unreachables 0 on\nip table add 7\nip route add 99.0.0.0/8 via 10.0.2.3 test2",
+    );
     lab.ok("ip route add 99.1.0.0/16 table 7 via 10.0.1.2 test1");
     let before = objects(&lab);
     lab.ok("ip route add 48.0.0.0/8 via 98.0.0.1 next-hop-table 7");
@@ -115,6 +117,7 @@ fn next_hops_are_resolved_in_the_table_that_is_named() {
 #[test]
 fn an_ipv6_next_hop_is_one_like_others() {
     let mut lab = Lab::new();
+    lab.ok("ip table unreachables 0 on");
     let hop: IpAddr = "fe80::7".parse::<Ipv6Addr>().expect("an address").into();
     let test1 = lab.sw_if(1);
     let path = Path::via(hop, Some(test1));

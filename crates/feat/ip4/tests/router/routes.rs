@@ -10,7 +10,7 @@ use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_feat_ip::{
     Ip4, Path, PathKind, RibError, RouteError, Source, add_route, address, del_route,
 };
-use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE};
+use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE, UNRESOLVED};
 use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::MacAddr;
@@ -19,7 +19,7 @@ use thalweg_wire::build::Packet;
 #[test]
 fn routes_follow_their_next_hop() {
     let mut lab = Lab::new();
-    lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2");
+    lab.ok("ip table unreachables 0 on\nip route add 192.0.2.0/24 via 10.0.1.2");
     let packet = vec![framed(0, 2, &udp(ip(0, 2), [192, 0, 2, 1].into(), 8).build())];
     for _ in 0..2 {
         lab.receive(0, packet.clone());
@@ -88,7 +88,8 @@ fn many_routes_follow_their_next_hop_at_once() {
 #[test]
 fn a_route_looks_on_in_another_table() {
     let mut lab = Lab::new();
-    lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1");
+    lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1\n\
+         ip table unreachables 0 on");
     let look = |table| vec![Path::special(PathKind::Lookup(table))];
     add_route(&mut lab.c, TableId(0), prefix("192.0.2.0/23"), look(TableId(7)), false)
         .expect("a route");
@@ -103,6 +104,72 @@ fn a_route_looks_on_in_another_table() {
         .expect("a route");
     lab.receive(0, vec![packet([192, 0, 3, 1])]);
     assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "drop route")), (0, 1), "a circle");
+    lab.close();
+}
+
+#[test]
+fn look_ups_nest_and_packets_may_come_by_another_interface() {
+    let mut lab = Lab::new();
+    lab.ok("ip table add 7");
+    let text = lab.cli("ip route add 192.0.2.0/24 via ip4-lookup-in-table 9");
+    assert!(text.contains("no IPv4 table 9"), "{text}");
+    let text = lab.cli("ip route add 192.0.2.0/24 via ip6-lookup-in-table 7");
+    assert!(text.contains("is for IPv6 prefixes only"), "{text}");
+    lab.close();
+    let mut lab = Lab::bare();
+    lab.ok("ip table add 7\nip table add 8\nset interface ip table test2 8\n\
+         set interface ip address test0 10.0.0.1/24\n\
+         set interface ip address test1 10.0.1.1/24\n\
+         set interface ip address test2 10.0.2.1/24\n\
+         ip route add 192.0.2.0/24 via ip4-lookup-in-table 7\n\
+         ip route add 192.0.2.0/25 table 7 via lookup in table 8\n\
+         ip route add 192.0.2.128/25 table 7 via rx-ip4 test2\n\
+         ip route add 192.0.2.0/24 table 8 via 10.0.2.2 test2");
+    for n in 0..3 {
+        lab.neighbor(n, ip(n, 2), host_mac(n, 2));
+    }
+    for last in [1, 129] {
+        lab.receive_packet(0, 2, udp(ip(0, 2), [192, 0, 2, last].into(), 8));
+        sound(2, 2, &lab.sent_one(2));
+    }
+    for (line, want) in [
+        ("show ip fib 192.0.2.0/24", "lookup in table 7"),
+        ("show ip fib table 7 192.0.2.0/25", "dpo-lookup: table:8"),
+        ("show ip fib table 7 192.0.2.128/25", "interface-rx test2"),
+        ("show ip fib table 7 192.0.2.128/25", "interface-rx-dpo: test2"),
+    ] {
+        let text = lab.cli(line);
+        assert!(text.contains(want), "{line}: {text}");
+    }
+    // Two interfaces that send to each other: the packet goes nowhere.
+    lab.ok("ip route add 198.51.100.0/24 via rx-ip4 test2\n\
+         ip route add 198.51.100.0/24 table 8 via rx-ip4 test0");
+    lab.receive_packet(0, 2, udp(ip(0, 2), [198, 51, 100, 1].into(), 8));
+    assert_eq!((lab.sent().len(), lab.count("ip4-lookup", "drop route")), (0, 1));
+    lab.close();
+}
+
+#[test]
+fn addresses_have_routes_while_their_interface_is_up() {
+    let mut lab = Lab::new();
+    let has = |lab: &mut Lab| lab.cli("show ip fib table 0 10.0.1.1/32").contains("dpo-receive");
+    assert!(has(&mut lab));
+    lab.up(1, false);
+    assert!(!has(&mut lab));
+    // Another one added meanwhile waits with them; one that goes does not come back.
+    lab.ok("set interface ip address test1 10.1.1.1/24\n\
+         set interface ip address test1 10.1.2.1/24\n\
+         set interface ip address del test1 10.1.2.1/24");
+    let text = lab.cli("show ip fib table 0");
+    assert!(!text.contains("10.1."), "{text}");
+    lab.receive_packet(0, 2, Packet::new().ipv4(ip(0, 2), ip(1, 1)).icmp_echo_request(1, 1));
+    assert!(lab.sent().is_empty());
+    lab.up(1, true);
+    assert!(has(&mut lab));
+    let text = lab.cli("show ip fib table 0");
+    assert!(text.contains("10.1.1.0/24") && !text.contains("10.1.2."), "{text}");
+    lab.receive_packet(0, 2, Packet::new().ipv4(ip(0, 2), ip(1, 1)).icmp_echo_request(1, 1));
+    sound(0, 2, &lab.sent_one(0));
     lab.close();
 }
 
@@ -320,6 +387,7 @@ fn deleting_what_shares_a_prefix_leaves_the_rest() {
 #[test]
 fn a_hundred_thousand_routes_come_and_go() {
     let mut lab = Lab::new();
+    lab.ok("ip table unreachables 0 on");
     let before = lab.c.state::<Ip4>().borrow().route_count(TableId(0));
     let text = lab.run("ip route add count 100000 20.0.0.0/24 via 10.0.1.2", None, |_| {});
     assert!(text.ends_with(" routes/sec\n"), "{text}");
@@ -383,7 +451,7 @@ fn special(kind: PathKind) -> Dpo {
         PathKind::Drop | PathKind::Normal => DROP,
         PathKind::Unreachable => UNREACHABLE,
         PathKind::Prohibit => PROHIBIT,
-        PathKind::Lookup(_) | PathKind::Group(_) => panic!("{kind:?}"),
+        PathKind::Lookup(_) | PathKind::Group(_) | PathKind::InterfaceRx => panic!("{kind:?}"),
     }
 }
 
@@ -620,7 +688,7 @@ fn change(
         }
     }
     for (p, paths) in model.iter() {
-        let want = resolve(model, *test2, &paths[0], 8).unwrap_or(End::Special(UNREACHABLE));
+        let want = resolve(model, *test2, &paths[0], 8).unwrap_or(End::Special(UNRESOLVED));
         let found = lab.c.state::<Ip4>().borrow().route(TableId(0), *p).expect("the route");
         prop_assert_eq!(ends(lab, found.dpo), vec![want], "{} after {:?}", p, what);
     }

@@ -52,9 +52,9 @@ pub struct BridgeDomainDetails {
     pub mac_age: u8,
     /// User tag.
     pub bd_tag: Text<64>,
-    /// The BVI; all ones, as there is none.
+    /// The BVI; all ones if there is none.
     pub bvi_sw_if_index: InterfaceIndex,
-    /// The port for unknown unicast frames; all ones, as there is none.
+    /// The port for unknown unicast frames, which is not among the others; all ones if there is none.
     pub uu_fwd_sw_if_index: InterfaceIndex,
     /// The ports.
     #[api(count = "n_sw_ifs: u32")]
@@ -91,6 +91,9 @@ fn details(id: u32, d: &Domain) -> BridgeDomainDetails {
         sw_if_index: InterfaceIndex(sw_if.get()),
         shg,
     };
+    let index = |port: Option<SwIfIndex>| {
+        port.map_or(InterfaceIndex::NONE, |sw_if| InterfaceIndex(sw_if.get()))
+    };
     BridgeDomainDetails {
         bd_id: id,
         flood: d.flood,
@@ -101,8 +104,8 @@ fn details(id: u32, d: &Domain) -> BridgeDomainDetails {
         arp_ufwd: false,
         mac_age: d.mac_age,
         bd_tag: Text::from(d.tag.as_str()),
-        bvi_sw_if_index: InterfaceIndex::NONE,
-        uu_fwd_sw_if_index: InterfaceIndex::NONE,
+        bvi_sw_if_index: index(d.bvi()),
+        uu_fwd_sw_if_index: index(d.unknown_forward()),
         sw_if_details: d.ports().map(port).collect(),
     }
 }

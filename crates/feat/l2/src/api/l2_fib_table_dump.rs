@@ -53,9 +53,9 @@ fn handle(
                 bd_id: a.bridge,
                 mac: a.mac,
                 sw_if_index: InterfaceIndex(a.port.get()),
-                static_mac: matches!(a.origin, Origin::Static | Origin::Filter),
+                static_mac: matches!(a.origin, Origin::Static | Origin::Filter | Origin::Bvi),
                 filter_mac: a.origin == Origin::Filter,
-                bvi_mac: false,
+                bvi_mac: a.origin == Origin::Bvi,
             });
         }
         at = next.unwrap_or_default();

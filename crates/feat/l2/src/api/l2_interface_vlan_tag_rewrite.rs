@@ -1,13 +1,10 @@
-//! `l2_interface_vlan_tag_rewrite`: VLAN tag rewriting of an interface; only "disabled" is
-//! supported.
+//! `l2_interface_vlan_tag_rewrite`: VLAN tag rewriting of an interface.
 
 use crate::api_module::L2;
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
+use thalweg_device::{DeviceError, TagRewrite};
 use thalweg_graph::Control;
-
-/// Largest operation of the API (translate 2-2).
-const LAST: u32 = 8;
 
 /// Sets the tag rewrite of an interface.
 #[derive(Debug, Message)]
@@ -33,10 +30,11 @@ fn handle(
     c: &mut Control,
     rq: L2InterfaceVlanTagRewrite,
 ) -> Result<L2InterfaceVlanTagRewriteReply, Retval> {
-    thalweg_device::api_types::view(c, rq.sw_if_index)?;
-    match rq.vtr_op {
-        0 => Ok(L2InterfaceVlanTagRewriteReply),
-        1..=LAST => Err(Retval::UNSUPPORTED.because("VLAN tag rewrite is not supported yet")),
-        _ => Err(Retval::INVALID_VALUE),
+    let sw_if = thalweg_device::api_types::view(c, rq.sw_if_index)?.sw_if;
+    let rewrite = TagRewrite::from_api(rq.vtr_op, rq.push_dot1q, [rq.tag1, rq.tag2]);
+    let rewrite = rewrite.ok_or(Retval::INVALID_VALUE)?;
+    match crate::set_tag_rewrite(c, sw_if, rewrite) {
+        Err(e @ DeviceError::Unsupported { .. }) => Err(Retval::INVALID_INTERFACE.because(e)),
+        other => other.map(|()| L2InterfaceVlanTagRewriteReply).map_err(Into::into),
     }
 }

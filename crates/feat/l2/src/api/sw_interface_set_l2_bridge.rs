@@ -1,6 +1,6 @@
 //! `sw_interface_set_l2_bridge`: adds an interface to a bridge domain or removes it.
 
-use crate::L2Error;
+use crate::Role;
 use crate::api_module::{L2, L2PortType};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
@@ -37,10 +37,12 @@ fn handle(
         crate::set_l3(c, SwIfIndex(sw_if))?;
         return Ok(SwInterfaceSetL2BridgeReply);
     }
-    match rq.port_type {
-        L2PortType::NORMAL => crate::join_bridge(c, SwIfIndex(sw_if), rq.bd_id, rq.shg)?,
-        L2PortType::BVI => return Err(L2Error::NotYet("a BVI").into()),
-        _ => return Err(L2Error::NotYet("a port for unknown unicast (uu-fwd)").into()),
-    }
+    let role = match rq.port_type {
+        L2PortType::NORMAL => Role::Member,
+        L2PortType::BVI => Role::Bvi,
+        L2PortType::UU_FWD => Role::UnknownForward,
+        _ => return Err(Retval::INVALID_VALUE),
+    };
+    crate::join_bridge(c, SwIfIndex(sw_if), rq.bd_id, role, rq.shg)?;
     Ok(SwInterfaceSetL2BridgeReply)
 }

@@ -14,6 +14,7 @@ pub mod set_interface_l2_tag_rewrite;
 pub mod set_interface_l2_xconnect;
 pub mod set_interface_l3;
 pub mod show_bridge_domain;
+pub mod show_interface_vtr;
 pub mod show_l2fib;
 pub mod show_mode;
 
@@ -30,6 +31,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_interface_l2_xconnect::COMMAND,
     &set_interface_l3::COMMAND,
     &show_bridge_domain::COMMAND,
+    &show_interface_vtr::COMMAND,
     &show_l2fib::COMMAND,
     &show_mode::COMMAND,
 ];

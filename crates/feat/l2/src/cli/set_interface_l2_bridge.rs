@@ -1,5 +1,6 @@
 //! `set interface l2 bridge`.
 
+use crate::Role;
 use crate::cli_support::{bridge_arg, bridge_ids, failed};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::{interface_arg, interface_names};
@@ -16,12 +17,14 @@ impl Command<Control> for SetInterfaceL2Bridge {
         "set interface l2 bridge"
     }
     fn usage(&self) -> &'static str {
-        "<interface> <id> [<split horizon group>]"
+        "<interface> <id> [bvi|uu-fwd] [<split horizon group>]"
     }
     fn help(&self) -> &'static str {
         "Add an interface to a bridge domain\n\
          The bridge domain is created if needed. Ports of one split horizon group do not reach each\n\
-         other, except in group 0. `set interface l3 <interface>' removes a port."
+         other, except in group 0. `set interface l3 <interface>' removes a port. `bvi' is the router's\n\
+         own port, a loopback: with an address it routes for the hosts of the bridge domain. `uu-fwd'\n\
+         gets unknown unicast frames in place of all others."
     }
     fn run(
         &self,
@@ -31,24 +34,21 @@ impl Command<Control> for SetInterfaceL2Bridge {
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
         let id = bridge_arg(args)?;
-        match args.one_of(&["bvi", "uu-fwd"])? {
-            Some("bvi") => {
-                return Err(failed(crate::L2Error::NotYet("a BVI")));
-            }
-            Some(_) => {
-                return Err(failed(crate::L2Error::NotYet("a port for unknown unicast (uu-fwd)")));
-            }
-            None => {}
-        }
+        let role = match args.one_of(&["bvi", "uu-fwd"])? {
+            Some("bvi") => Role::Bvi,
+            Some(_) => Role::UnknownForward,
+            None => Role::Member,
+        };
         let group = if args.is_empty() { 0 } else { args.u8("split horizon group")? };
         args.end()?;
-        crate::join_bridge(c, sw_if, id, group).map_err(failed)?;
+        crate::join_bridge(c, sw_if, id, role, group).map_err(failed)?;
         Ok(Outcome::Done)
     }
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
             [] => interface_names(c),
             [_] => bridge_ids(c),
+            [_, _] => ["bvi", "uu-fwd"].map(str::to_owned).into(),
             _ => Vec::new(),
         }
     }

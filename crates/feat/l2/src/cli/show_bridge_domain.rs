@@ -1,9 +1,11 @@
 //! `show bridge-domain`.
 
+use crate::cli::show_interface_vtr::vpps_words;
 use crate::cli_support::{bridge_arg, bridge_ids, failed, on};
 use crate::{Domain, L2, L2Error};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
+use thalweg_device::Interfaces;
 use thalweg_graph::Control;
 
 /// The command.
@@ -16,7 +18,7 @@ const HEADING: &str = "  BD-ID   Index   BSN  Age(min)  Learning  U-Forwrd   UU-
                        ARP-Term  arp-ufwd Learn-co Learn-li   BVI-Intf";
 
 /// Nodes that its frames may pass.
-const NODES: &str = "l2-input l2-learn l2-fwd l2-flood";
+const NODES: &str = "l2-input l2-learn l2-fwd l2-uu-fwd l2-flood";
 
 impl Command<Control> for ShowBridgeDomain {
     fn path(&self) -> &'static str {
@@ -86,7 +88,7 @@ impl Command<Control> for ShowBridgeDomain {
 fn summary(c: &Control, id: u32, d: &Domain, out: &mut Output) {
     match out.wants_json() {
         true => out.element(as_json(c, id, d)),
-        false => out.line(row(id, d)),
+        false => out.line(row(c, id, d)),
     }
 }
 
@@ -102,11 +104,16 @@ fn details(c: &Control, d: &Domain, what: &str, out: &mut Output) {
     }
 }
 
-fn row(id: u32, d: &Domain) -> String {
+fn row(c: &Control, id: u32, d: &Domain) -> String {
     let age = if d.mac_age == 0 { "off".into() } else { d.mac_age.to_string() };
-    let unknown = if d.flood_unknown { "flood" } else { "drop" };
+    let unknown = match d.unknown_forward() {
+        Some(port) => c.interface_name(port),
+        None if d.flood_unknown => "flood".into(),
+        None => "drop".into(),
+    };
+    let bvi = d.bvi().map_or_else(|| "N/A".into(), |port| c.interface_name(port));
     format!(
-        "{id:^8} {:^7} {:^4} {age:^9} {:^9} {:^9} {unknown:^11} {:^9} {:^9} {:^9} {:^8} {:^8} {:^11}",
+        "{id:^8} {:^7} {:^4} {age:^9} {:^9} {:^9} {unknown:^11} {:^9} {:^9} {:^9} {:^8} {:^8} {bvi:^11}",
         d.number,
         0,
         on(d.learn),
@@ -116,14 +123,15 @@ fn row(id: u32, d: &Domain) -> String {
         "off",
         d.learned(),
         d.learn_limit,
-        "N/A",
     )
 }
 
 fn ports(c: &Control, d: &Domain, out: &mut Output) {
-    if d.ports().next().is_none() {
+    if d.ports().next().is_none() && d.unknown_forward().is_none() {
         return;
     }
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
     out.line("");
     let names = ["Interface", "If-idx", "ISN", "SHG", "BVI", "TxFlood", "VLAN-Tag-Rewrite"];
     let line = |cells: [&str; 7]| {
@@ -134,7 +142,13 @@ fn ports(c: &Control, d: &Domain, out: &mut Output) {
     for (sw_if, group) in d.ports() {
         let (name, index) = (c.interface_name(sw_if), sw_if.to_string());
         let group = group.to_string();
-        out.line(line([&name, &index, "1", &group, "-", "*", "none"]).trim_end());
+        let bvi = if d.bvi() == Some(sw_if) { "*" } else { "-" };
+        let rewrite = all.get(sw_if).map_or_else(|| "none".into(), |v| vpps_words(&v.rewrite));
+        out.line(line([&name, &index, "1", &group, bvi, "*", &rewrite]).trim_end());
+    }
+    if let Some(port) = d.unknown_forward() {
+        let (name, index) = (c.interface_name(port), port.to_string());
+        out.line(line([&name, &index, "1", "0", "uu", "-", "None"]).trim_end());
     }
 }
 
@@ -155,6 +169,8 @@ fn as_json(c: &Control, id: u32, d: &Domain) -> serde_json::Value {
         "mac_age_minutes": d.mac_age,
         "learned": d.learned(),
         "learn_limit": d.learn_limit,
+        "bvi": d.bvi().map(|p| c.interface_name(p)),
+        "unknown_unicast_port": d.unknown_forward().map(|p| c.interface_name(p)),
         "tag": d.tag,
         "ports": ports,
     })

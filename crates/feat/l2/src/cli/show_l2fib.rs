@@ -177,7 +177,7 @@ const HEADING: &str = "    MacAddr-Address     BD-Idx If-Idx BSN-ISN Age(min) st
                        Interface-Name";
 
 fn row(c: &Control, a: &Address, index: u16, ages: bool) -> String {
-    let stays = matches!(a.origin, Origin::Static | Origin::Filter);
+    let stays = matches!(a.origin, Origin::Static | Origin::Filter | Origin::Bvi);
     let age = match a.origin {
         _ if stays => "no".into(),
         _ if ages => (a.age.as_secs() / 60).to_string(),
@@ -194,7 +194,7 @@ fn row(c: &Control, a: &Address, index: u16, ages: bool) -> String {
         a.mac.to_string(),
         star(stays),
         star(filter),
-        "-",
+        star(a.origin == Origin::Bvi),
     )
 }
 
@@ -204,6 +204,7 @@ fn as_json(c: &Control, a: &Address) -> serde_json::Value {
         Origin::Static => "static",
         Origin::Filter => "filter",
         Origin::Added => "added",
+        Origin::Bvi => "bvi",
     };
     let port = (a.port != SwIfIndex::MAX).then(|| c.interface_name(a.port));
     json!({

@@ -48,7 +48,9 @@ impl Command<Control> for ShowMode {
                     domain.and_then(|d| d.ports().find(|p| p.0 == sw_if)).map_or(0, |p| p.1);
                 let value = json!({ "interface": name, "mode": "bridge", "bridge_domain": id,
                                     "split_horizon_group": group });
-                (format!("l2 bridge {name} bd_id {id} shg {group}"), value)
+                let bvi =
+                    if domain.and_then(crate::Domain::bvi) == Some(sw_if) { "bvi " } else { "" };
+                (format!("l2 bridge {name} bd_id {id} {bvi}shg {group}"), value)
             } else if let Some(to) = l2.xconnect(sw_if) {
                 let to = c.interface_name(to);
                 let value = json!({ "interface": name, "mode": "xconnect", "to": to });

@@ -1,7 +1,8 @@
 //! `l2-fwd`: forwards a bridge domain's frames by destination MAC address.
 //!
 //! Reads: rx interface, destination address. Writes: tx interface, for sub-interfaces. Next: the
-//! port's output node, or `l2-flood` for broadcast, multicast and unknown unicast frames.
+//! port's output node, `l2-flood` for broadcast, multicast and unknown unicast frames, or `l2-uu-fwd`
+//! for these if a port of its own gets them.
 
 use crate::L2Table;
 use crate::table::Port;
@@ -16,7 +17,7 @@ use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::mac::{MacBuckets, MacKey, MacValue};
 use thalweg_tables::snapshot::Snapshot;
 
-thalweg_graph::next_nodes! { FLOOD => "l2-flood" }
+thalweg_graph::next_nodes! { FLOOD => "l2-flood", UU_FWD => "l2-uu-fwd" }
 thalweg_graph::errors! {
     SHORT: Error, 324, "frame too short";
     NO_BRIDGE: Error, 284, "no bridge domain";
@@ -107,7 +108,9 @@ impl<'a> Ingress<'a> {
 
     #[cold]
     fn unknown(&self) -> Verdict {
-        match self.table.bridge(self.port.bridge).flood_unknown {
+        let bridge = self.table.bridge(self.port.bridge);
+        match bridge.flood_unknown {
+            _ if bridge.unknown.is_some() => UU_FWD,
             true => FLOOD,
             false => Verdict::drop(UNKNOWN),
         }

@@ -3,11 +3,25 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod bvi_input;
+pub mod bvi_output;
 pub mod l2_flood;
 pub mod l2_fwd;
 pub mod l2_input;
+pub mod l2_input_vtr;
 pub mod l2_learn;
+pub mod l2_output;
+pub mod l2_uu_fwd;
 
 /// Every graph node, in the order of the files' names.
-pub static NODES: &[&thalweg_graph::NodeDecl] =
-    &[&l2_flood::NODE, &l2_fwd::NODE, &l2_input::NODE, &l2_learn::NODE];
+pub static NODES: &[&thalweg_graph::NodeDecl] = &[
+    &bvi_input::NODE,
+    &bvi_output::NODE,
+    &l2_flood::NODE,
+    &l2_fwd::NODE,
+    &l2_input::NODE,
+    &l2_input_vtr::NODE,
+    &l2_learn::NODE,
+    &l2_output::NODE,
+    &l2_uu_fwd::NODE,
+];

@@ -131,9 +131,7 @@ fn what_was_heard_before_a_port_went_down_is_not_learned() {
         for n in 0..50 {
             lab.deliver(1, vec![frame(BROADCAST, host_mac(n), 50)]);
         }
-        // Workers have seen them, and the main thread has not.
-        lab.c.sync();
-        lab.c.sync();
+        lab.pass();
         lab.up(1, false);
         if comes_back {
             lab.up(1, true);
@@ -266,7 +264,7 @@ fn mistakes_are_reported() {
         ("create bridge-domain 11 del", "there is no bridge domain 11"),
         ("create bridge-domain 11 arp-term 1", "ARP termination is not supported yet"),
         ("set bridge-domain learn 77", "there is no bridge domain 77"),
-        ("set interface l2 bridge test1 10 bvi", "not supported yet"),
+        ("set interface l2 bridge test1 10 bvi", "a BVI is a loopback"),
         ("l2fib add 02:00:00:00:00:01 10 test3", "`test3' is not in bridge domain 10"),
         ("l2fib add 01:00:00:00:00:01 10 test0", "a unicast MAC address expected"),
         ("l2fib del 02:00:00:00:00:01 10", "has no entry for 02:00:00:00:00:01"),

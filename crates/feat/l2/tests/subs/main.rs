@@ -2,8 +2,10 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod bvi;
 mod many;
 mod mixed;
+mod rewrites;
 
 use std::net::Ipv4Addr;
 use thalweg_buffer::{GsoKind, Offload};

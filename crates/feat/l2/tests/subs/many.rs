@@ -119,8 +119,8 @@ fn one_costs_the_same_among_thousands() {
         all[50]
     };
     let few = median(&mut lab);
-    for id in 0..8000u32 {
-        let outer = if id < 4000 { a } else { b };
+    for id in 1..=8000u32 {
+        let outer = if id <= 4000 { a } else { b };
         let sub = sub(&mut lab, 0, id, two(outer, dot1q(1 + (id % 4000) as u16)));
         match id % 2 {
             0 => thalweg_feat_l2::set_xconnect(&mut lab.c, sub, SwIfIndex(1))

@@ -68,7 +68,7 @@ impl Command<Control> for ShowIpNeighbors {
     }
 
     fn aliases(&self) -> &'static [&'static str] {
-        &["show ip neighbor"]
+        &["show ip neighbor", "show ip4 neighbors", "show ip4 neighbor", "show ip4 neighbor-sorted"]
     }
 
     fn usage(&self) -> &'static str {

@@ -4,6 +4,7 @@ use crate::{PcapError, Plan};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_device::api_types::{INTERFACE, view};
+use thalweg_engine::classify;
 use thalweg_graph::Control;
 
 /// Starts a capture.
@@ -22,7 +23,7 @@ pub struct PcapTraceOn {
     pub capture_tx: bool,
     /// Capture dropped packets.
     pub capture_drop: bool,
-    /// Apply the packet filter; not supported.
+    /// Only packets that match `classify filter pcap`.
     pub filter: bool,
     /// Preallocate memory; always done.
     pub preallocate_data: bool,
@@ -46,9 +47,17 @@ pub struct PcapTraceOn {
 pub static SERVICE: Call<Control, PcapTraceOn, PcapTraceOnReply> = Call::new(&INTERFACE, handle);
 
 fn handle(c: &mut Control, rq: PcapTraceOn) -> Result<PcapTraceOnReply, Retval> {
-    if rq.filter || !rq.error.as_str().is_empty() {
-        return Err(Retval::UNIMPLEMENTED.because("packet filters are not supported"));
-    }
+    let filter = match rq.filter {
+        true => {
+            let no_filter = |why| Retval::NO_SUCH_ENTRY.because(why);
+            Some(classify::pcap_filter(c).map_err(no_filter)?)
+        }
+        false => None,
+    };
+    let error = match rq.error.as_str() {
+        "" => None,
+        word => Some(crate::reason(c, word).map_err(retval)?),
+    };
     let sw_if = match rq.sw_if_index {
         InterfaceIndex(0) | InterfaceIndex::NONE => None,
         one => Some(view(c, one)?.sw_if),
@@ -58,6 +67,8 @@ fn handle(c: &mut Control, rq: PcapTraceOn) -> Result<PcapTraceOnReply, Retval> 
         packets: rq.max_packets,
         bytes: rq.max_bytes_per_packet,
         sw_if,
+        error,
+        filter,
         file: rq.filename.as_str().to_owned(),
     };
     crate::start(c, plan).map_err(retval)?;

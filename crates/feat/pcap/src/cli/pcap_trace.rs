@@ -1,9 +1,10 @@
 //! `pcap trace`: captures packets in a file.
 
-use crate::{BYTES, MAX_PACKETS, Plan, start, status, stop};
+use crate::{BYTES, MAX_PACKETS, Plan, reason, start, status, stop};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_device::command_line::{interface_arg, interface_names};
+use thalweg_engine::classify;
 use thalweg_graph::Control;
 
 /// `pcap trace`
@@ -12,8 +13,21 @@ pub struct PcapTrace;
 /// The command.
 pub static COMMAND: PcapTrace = PcapTrace;
 
-const WORDS: [&str; 9] =
-    ["rx", "tx", "drop", "max", "max-bytes-per-pkt", "intfc", "file", "status", "off"];
+const WORDS: [&str; 13] = [
+    "rx",
+    "tx",
+    "drop",
+    "max",
+    "max-bytes-per-pkt",
+    "intfc",
+    "file",
+    "error",
+    "filter",
+    "preallocate-data",
+    "free-data",
+    "status",
+    "off",
+];
 
 impl Command<Control> for PcapTrace {
     fn path(&self) -> &'static str {
@@ -22,13 +36,16 @@ impl Command<Control> for PcapTrace {
 
     fn usage(&self) -> &'static str {
         "[rx] [tx] [drop] [max <packets>] [max-bytes-per-pkt <n>] [intfc <interface>|any] \
-         [file <name>] | status | off"
+         [file <name>] [error <node>.<reason>] [filter] | status | off"
     }
 
     fn help(&self) -> &'static str {
         "Capture packets received, transmitted and dropped by interfaces\n\
          Defaults: at most 1000 packets, 512 bytes of each, of all interfaces. `off' ends\n\
-         it and writes the file to /tmp, named by `file' or rx.pcap, rxtx.pcap and so on."
+         it and writes the file to /tmp, named by `file' or rx.pcap, rxtx.pcap and so on.\n\
+         `error' takes only packets dropped for that reason, by its name or text; `filter' only\n\
+         packets that match `classify filter pcap'. Memory is always allocated before and freed\n\
+         after (`preallocate-data', `free-data')."
     }
 
     fn run(
@@ -39,7 +56,15 @@ impl Command<Control> for PcapTrace {
     ) -> Result<Outcome<Control>, CliError> {
         let mut plan = Plan::default();
         let failed = |error: crate::PcapError| CliError::failed(error);
-        if args.keyword("off") {
+        // `pcap trace rx tx off' is VPP's way to say so.
+        let is_end = |w: &str| ["rx", "tx", "drop"].contains(&w);
+        let words =
+            (0..args.len()).map_while(|n| args.peek_at(n)).take_while(|w| is_end(w)).count();
+        if args.peek_at(words).is_some_and(|w| w.len() > 1 && "off".starts_with(w)) {
+            for _ in 0..words {
+                args.word("direction")?;
+            }
+            args.keyword("off");
             args.end()?;
             let ended = stop(c).map_err(failed)?;
             return in_background(
@@ -58,7 +83,7 @@ impl Command<Control> for PcapTrace {
             return Ok(Outcome::Done);
         }
         loop {
-            match args.choice("what to capture", &WORDS[..7])? {
+            match args.choice("what to capture", &WORDS[..11])? {
                 "rx" => plan.what[0] = true,
                 "tx" => plan.what[1] = true,
                 "drop" => plan.what[2] = true,
@@ -69,7 +94,13 @@ impl Command<Control> for PcapTrace {
                 }
                 "intfc" if args.exact("any") => plan.sw_if = None,
                 "intfc" => plan.sw_if = Some(interface_arg(c, args)?),
-                _ => plan.file = args.word("file")?.to_owned(),
+                "error" => plan.error = Some(reason(c, args.word("reason")?).map_err(failed)?),
+                "filter" => {
+                    plan.filter = Some(classify::pcap_filter(c).map_err(CliError::failed)?);
+                }
+                "file" => plan.file = args.word("file")?.to_owned(),
+                // It is so anyway.
+                _ => {}
             }
             if args.is_empty() {
                 break;

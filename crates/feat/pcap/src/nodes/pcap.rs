@@ -11,6 +11,7 @@ use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Frame, Iface};
 use thalweg_device::SwIfIndex;
 use thalweg_device::link_header::{Link, of_dropped, stepped_over};
+use thalweg_graph::filter::{ByteFilter, MAX_BYTES};
 use thalweg_graph::{Built, ERROR_DROP, FeatureDecl, INTERFACE_OUTPUT, Kind, NodeDecl, Tap, TapCx};
 
 thalweg_graph::errors! {
@@ -52,6 +53,8 @@ pub(crate) struct Buffer {
     snap: usize,
     left: u32,
     sw_if: Option<SwIfIndex>,
+    error: Option<u32>,
+    filter: Option<Arc<ByteFilter>>,
     taken: Arc<AtomicU64>,
 }
 
@@ -84,6 +87,8 @@ impl Buffer {
             snap: plan.bytes as usize,
             left: plan.packets,
             sw_if: plan.sw_if,
+            error: plan.error,
+            filter: plan.filter.clone(),
             taken,
         }
     }
@@ -105,6 +110,18 @@ impl Buffer {
         self.used = end;
         self.left -= 1;
         self.taken.store(self.taken.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Returns whether the filter takes a packet; `before` are its bytes before the frame's.
+    fn wants(&self, before: &[u8], frame: &Frame, i: u8) -> bool {
+        let Some(filter) = &self.filter else { return true };
+        let (mut bytes, mut n) = ([0; MAX_BYTES], 0);
+        for part in std::iter::once(before).chain(frame.segments(i)) {
+            let len = part.len().min(MAX_BYTES - n);
+            bytes[n..n + len].copy_from_slice(&part[..len]);
+            n += len;
+        }
+        filter.matches(&bytes[..n])
     }
 
     /// Captured packets, in order.
@@ -145,11 +162,17 @@ impl Tap for PcapTap {
             if buffer.sw_if.is_some_and(other) {
                 continue;
             }
+            let before = if dropped { frame.before(i, stepped_over(frame, i)) } else { &[] };
+            let is_other_reason = |error| frame.aux().get(usize::from(i)) != Some(&error);
+            if dropped && buffer.error.is_some_and(is_other_reason)
+                || !buffer.wants(before, frame, i)
+            {
+                continue;
+            }
             if buffer.left == 0 {
                 refused += 1;
                 continue;
             }
-            let before = if dropped { frame.before(i, stepped_over(frame, i)) } else { &[] };
             let link = match (dropped, on) {
                 (true, _) => of_dropped(frame, i, of(frame.rx_if(i))),
                 (false, Iface::Uniform(sw_if)) => of(sw_if),

@@ -135,6 +135,7 @@ mod tests {
             parent: None,
             sub: None,
             tags: Tags::NONE,
+            rewrite: thalweg_device::TagRewrite::NONE,
         };
         PortSetup { view, enabled: true, generation: 1, born: IfTotals::default() }
     }

@@ -28,22 +28,41 @@ const SLICE: Duration = Duration::from_millis(2);
 /// How often the command looks whether they are done.
 const LOOK: Duration = Duration::from_millis(5);
 
-const WORDS: [&str; 7] = ["on", "off", "free", "status", "save", "dump", "replay"];
+const WORDS: [&str; 11] = [
+    "on",
+    "off",
+    "free",
+    "status",
+    "save",
+    "save-json",
+    "dump",
+    "replay",
+    "replay-json",
+    "tx",
+    "rx",
+];
 
 impl Command<Control> for ApiTrace {
     fn path(&self) -> &'static str {
         "api trace"
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["show api trace-status"]
+    }
+
     fn usage(&self) -> &'static str {
-        "on [nitems <n>] | off | free | status | save <file> | dump [<file>] | replay <file>"
+        "[rx] on [nitems <n>] | off | free | status | save <file> | save-json <file> | dump [<file>] | \
+         replay <file> | replay-json <file> | tx on|off"
     }
 
     fn help(&self) -> &'static str {
         "Record requests of the binary API and replay them\n\
          Keeps the latest 16384 requests, or `nitems', and 32 MiB at most. Files without a\n\
          directory are in /tmp; `save' only creates new files there. `replay' executes the\n\
-         requests of a file as if a client had sent them and discards the replies."
+         requests of a file as if a client had sent them and discards the replies. `save-json' and\n\
+         `replay-json' do the same with a JSON list, as `dump' shows it. `tx' is about replies, which\n\
+         are not kept."
     }
 
     fn run(
@@ -53,13 +72,24 @@ impl Command<Control> for ApiTrace {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let trace = c.state::<Trace>().borrow().clone();
-        let action = args.choice("action", &WORDS)?;
+        // `show api trace-status' has no argument, and `rx' are the requests.
+        let mut action = if args.is_empty() { "status" } else { action(args)? };
+        if action == "rx" {
+            action = args.choice("action", &["on", "off"])?;
+        }
+        if action == "tx" {
+            args.choice("action", &["on", "off"])?;
+            args.end()?;
+            out.json(json!({ "nothing": NO_REPLIES }));
+            out.line(NO_REPLIES);
+            return Ok(Outcome::Done);
+        }
         let items = match action == "on" && args.keyword("nitems") {
             true => Some(args.number("requests", 1, MAX_ITEMS)? as usize),
             false => None,
         };
         let file = match action {
-            "save" | "replay" => Some(args.word("file")?),
+            "save" | "replay" | "save-json" | "replay-json" => Some(args.word("file")?),
             "dump" if !args.is_empty() => Some(args.word("file")?),
             _ => None,
         };
@@ -67,7 +97,8 @@ impl Command<Control> for ApiTrace {
         match (action, file) {
             ("on" | "off", _) => trace.switch(action == "on", items),
             ("free", _) => trace.clear(),
-            ("save", Some(name)) => return save(&trace, name),
+            ("save", Some(name)) => return save(&trace, name, trace::write),
+            ("save-json", Some(name)) => return save(&trace, name, in_json),
             ("dump", Some(name)) => {
                 let path = path(name);
                 return in_background(
@@ -79,13 +110,14 @@ impl Command<Control> for ApiTrace {
                 );
             }
             ("dump", None) => dump(&trace.records(), out),
-            ("replay", Some(name)) => {
-                let path = path(name);
+            ("replay" | "replay-json", Some(name)) => {
+                let (path, json) = (path(name), action == "replay-json");
                 let replaying = |c: &mut Control, records: Result<_, _>, _: &mut Output| {
                     let task: Box<dyn Task<Control>> = Box::new(replay(c, records?));
                     Ok(Some(task))
                 };
-                return in_background(move || load(&path), replaying);
+                let load = move || if json { load_json(&path) } else { load(&path) };
+                return in_background(load, replaying);
             }
             _ => status(&trace, out),
         }
@@ -94,6 +126,15 @@ impl Command<Control> for ApiTrace {
 
     fn complete(&self, _: &Control, before: &[&str], _: &str) -> Vec<String> {
         if before.is_empty() { WORDS.map(String::from).into() } else { Vec::new() }
+    }
+}
+
+const NO_REPLIES: &str = "nothing changed: only requests are kept; replies follow from them";
+
+fn action(args: &mut Args<'_>) -> Result<&'static str, CliError> {
+    match args.one_of_exact(&WORDS) {
+        Some(word) => Ok(word),
+        None => args.choice("action", &WORDS),
     }
 }
 
@@ -113,7 +154,11 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// As VPP does, and with good reason: whoever may use the command line writes as the router.
-fn save(trace: &Trace, name: &str) -> Result<Outcome<Control>, CliError> {
+fn save(
+    trace: &Trace,
+    name: &str,
+    encode: fn(&[Record]) -> Vec<u8>,
+) -> Result<Outcome<Control>, CliError> {
     if name.contains('/') || name.starts_with('.') {
         let text = format!(
             "expected a file name without directory, not `{name}': files are saved in {DIRECTORY}"
@@ -127,7 +172,7 @@ fn save(trace: &Trace, name: &str) -> Result<Outcome<Control>, CliError> {
             CliError::failed(format_args!("cannot save {}: {e}", path.display()))
         };
         let mut file = thalweg_files::create_new(&path).map_err(|e| fail(e.source))?;
-        file.write_all(&trace::write(&records)).map_err(fail)
+        file.write_all(&encode(&records)).map_err(fail)
     };
     in_background(write, |_, done, _| done.map(|()| None))
 }
@@ -138,14 +183,47 @@ fn load(path: &Path) -> Result<Vec<Record>, CliError> {
     trace::read(&bytes).map_err(fail)
 }
 
-fn dump(records: &[Record], out: &mut Output) {
-    let hex = |body: &[u8]| {
-        body.iter().fold(String::new(), |mut text, byte| {
-            // Memory does not refuse.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+/// The requests as a JSON list, one to a line.
+fn in_json(records: &[Record]) -> Vec<u8> {
+    let lines: Vec<String> = records.iter().map(|record| to_json(record).to_string()).collect();
+    format!("[{}]\n", lines.join(",\n")).into_bytes()
+}
+
+fn load_json(path: &Path) -> Result<Vec<Record>, CliError> {
+    let fail = |e: &dyn std::fmt::Display| {
+        CliError::failed(format_args!("cannot read {}: {e}", path.display()))
     };
+    let bytes = thalweg_files::read(path, MAX_FILE).map_err(CliError::failed)?;
+    let values: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|e| fail(&e))?;
+    let read = |(i, value): (usize, &serde_json::Value)| {
+        let expected = "`at_us', `client', `name' and `fields' in hexadecimal digits expected";
+        from_json(value).ok_or_else(|| fail(&format_args!("request {}: {expected}", i + 1)))
+    };
+    values.iter().enumerate().map(read).collect()
+}
+
+fn to_json(r: &Record) -> serde_json::Value {
+    json!({ "at_us": r.at, "client": r.client, "name": r.name, "fields": hex(&r.body) })
+}
+
+fn from_json(value: &serde_json::Value) -> Option<Record> {
+    let name = value["name"].as_str().filter(|name| name.len() < 64)?.to_owned();
+    let digits = value["fields"].as_str().filter(|text| text.is_ascii())?;
+    let byte = |i: usize| u8::from_str_radix(digits.get(i..i + 2)?, 16).ok();
+    let body: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    let client = u32::try_from(value["client"].as_u64()?).ok()?;
+    Some(Record { at: value["at_us"].as_u64()?, client, name, body: body? })
+}
+
+fn hex(body: &[u8]) -> String {
+    body.iter().fold(String::new(), |mut text, byte| {
+        // Memory does not refuse.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn dump(records: &[Record], out: &mut Output) {
     for record in records {
         let seconds = record.at as f64 / 1e6;
         out.line(format_args!(
@@ -155,10 +233,7 @@ fn dump(records: &[Record], out: &mut Output) {
             hex(&record.body)
         ));
     }
-    let each = records.iter().map(
-        |r| json!({ "at_us": r.at, "client": r.client, "name": r.name, "fields": hex(&r.body) }),
-    );
-    out.json(each.collect());
+    out.json(records.iter().map(to_json).collect());
 }
 
 /// What replaying has done, as the command sees it.

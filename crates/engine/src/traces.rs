@@ -1,0 +1,81 @@
+//! How traces are shown: which of them, and with which times.
+
+use std::time::SystemTime;
+use thalweg_graph::clock;
+use thalweg_graph::control::Control;
+use thalweg_graph::decl::NodeId;
+use thalweg_graph::trace::PacketTrace;
+
+/// What `show trace` and the binary API show of the traces that are kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tracing {
+    pub(crate) filter: Option<NodeFilter>,
+    pub(crate) stamp: Stamp,
+}
+
+/// Traces that meet a node, or that do not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeFilter {
+    pub(crate) node: NodeId,
+    pub(crate) include: bool,
+    /// Maximum number per thread.
+    pub(crate) count: usize,
+}
+
+impl NodeFilter {
+    /// Returns true if a trace is shown.
+    pub(crate) fn shows(&self, trace: &PacketTrace) -> bool {
+        trace.steps.iter().any(|step| step.node == self.node) == self.include
+    }
+}
+
+/// How the time of a step is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    /// Time since the start.
+    #[default]
+    Relative,
+    /// Seconds since 1970.
+    Unix,
+    /// Date and time of day, in UTC.
+    Datetime,
+}
+
+impl Stamp {
+    pub(crate) const WORDS: [&'static str; 3] = ["relative", "unix", "datetime"];
+
+    pub(crate) fn of(word: &str) -> Stamp {
+        match word {
+            "unix" => Stamp::Unix,
+            "datetime" => Stamp::Datetime,
+            _ => Stamp::Relative,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        Stamp::WORDS[self as usize]
+    }
+
+    /// Formats a time in ticks.
+    pub(crate) fn format(self, at: u64) -> String {
+        match self {
+            Stamp::Relative => clock::format_since_start(at),
+            Stamp::Unix => {
+                let since = clock::wall(at).duration_since(SystemTime::UNIX_EPOCH);
+                let since = since.unwrap_or_default();
+                format!("{}.{:06}", since.as_secs(), since.subsec_micros())
+            }
+            Stamp::Datetime => clock::format_wall(clock::wall(at)).replacen(' ', "T", 1) + "Z",
+        }
+    }
+}
+
+impl Tracing {
+    pub(crate) fn init(c: &mut Control) {
+        c.insert(Tracing::default());
+    }
+
+    pub(crate) fn of(c: &Control) -> Tracing {
+        *c.state::<Tracing>().borrow()
+    }
+}
