@@ -4,14 +4,14 @@
 # the command to run, and fails only if a program without which nothing works
 # (see `needed` below) is missing.
 #
-# `setup.sh bench` also fetches what the benchmarks compare with: Open vSwitch,
-# DPDK's testpmd, and nft for the kernel's rules. Such packages start services, and
+# `setup.sh bench` also fetches what the benchmarks compare with: DPDK's testpmd, and nft
+# for the kernel's rules, with all of the next. Such packages start services, and
 # want to bring or upgrade two hundred others; so they are unpacked below the build
 # directory, as whoever calls this, and `make clean` removes them. What cannot be had
 # is a row in a table then.
 #
-# `setup.sh sflow` fetches sFlow collectors that scenarios let read what the router
-# sends: pmacct's, unpacked likewise, and goflow2, if there is Go to build it with.
+# `setup.sh peers` fetches what scenarios put beside the router: Open vSwitch, and sFlow
+# collectors that read what it sends: pmacct's, and goflow2, if there is Go to build it with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -121,15 +121,15 @@ build_goflow2() {
 
 peers=${CARGO_TARGET_DIR:-target}/peers
 if [[ ${1:-} == bench ]]; then
-    unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
     unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
     unpack "$peers/nftables" nft nftables
 fi
-if [[ ${1:-} == bench || ${1:-} == sflow ]]; then
+if [[ ${1:-} == bench || ${1:-} == peers ]]; then
+    unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
     unpack "$peers/pmacct" sfacctd pmacct
     build_goflow2 "$peers/goflow2"
 elif (($# > 0)) && [[ $1 != profile ]]; then
-    echo "setup: there is no list $1; there are bench, sflow and profile" >&2
+    echo "setup: there is no list $1; there are bench, peers and profile" >&2
     exit 2
 fi
 

@@ -147,6 +147,13 @@ class Metrics(Case):
         rows = [list(row) for row in stats["/nat44-ed/total-sessions"]]
         self.assertEqual(sum(map(sum, rows)), 1)
         self.assertEqual(stats["/nat44-ed/max-cfg-sessions"], 4096)
+        inside = self.index("pg0")
+        paths = [stats[f"/nat44-ed/in2out/{path}/udp"] for path in ("slowpath", "fastpath")]
+        slow, fast = (sum(row[inside] for row in rows) for rows in paths)
+        self.assertGreaterEqual(slow, 1)
+        self.assertEqual(slow + fast, 5)
+        drops = stats["/nat44-ed/out2in/slowpath/drops"]
+        self.assertEqual(sum(row[inside] for row in drops), 0)
         stats.disconnect()
         self.cli("set interface nat44 in pg0 out pg1 del")
         self.cli("nat44 plugin disable")

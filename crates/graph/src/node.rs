@@ -43,6 +43,11 @@ impl Verdict {
     pub const fn drop(reason: ErrorCode) -> Verdict {
         Verdict(DROP | reason.0 as u32)
     }
+    /// Returns whether the packet is dropped.
+    #[inline]
+    pub const fn is_drop(self) -> bool {
+        self.0 & KIND == DROP
+    }
     /// Passes the packet on along the feature arc.
     pub const CONTINUE: Verdict = Verdict(CONTINUE);
 }

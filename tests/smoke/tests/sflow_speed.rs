@@ -71,6 +71,15 @@ lab_test! {
         set_speed(&lab.router, 40_000)?;
         await_speed(&collector, 1, 40_000_000_000)?;
         rate(40_000)?;
+        // By the speed itself: one in as many as it has megabits per second.
+        router.cli("sflow enable host-tap7 rate auto")?;
+        rate(40_000)?;
+        set_speed(&lab.router, 2500)?;
+        rate(2500)?;
+        let shown = router.cli("show sflow")?;
+        ensure!(shown.contains("rate 2500 (auto; 2500 Mb/s)"), "{shown}");
+        set_speed(&lab.router, 40_000)?;
+        rate(40_000)?;
         let shown = router.cli("show hardware-interfaces host-tap7")?;
         ensure!(shown.contains("Link speed: 40 Gbps"), "{shown}");
         router.stop().map(drop)

@@ -145,7 +145,7 @@ fn loom(root: &Path) -> Result<Vec<Job>> {
 
 /// Each scenario is a job, with a process of its own.
 fn smoke(root: &Path) -> Result<Vec<Job>> {
-    step(root_command(root, "scripts/setup.sh").arg("sflow"))?;
+    step(root_command(root, "scripts/setup.sh").arg("peers"))?;
     release(root)?;
     scenarios(root, "smoke", &[], &[])
 }

@@ -115,7 +115,7 @@ impl From<NatError> for Retval {
 /// Capacity of the queues between workers in frames; 0 with a single worker.
 pub(crate) fn queue_room(c: &Control) -> u32 {
     let all = c.hand_off_views();
-    let ours = |queue: &str| crate::translate::QUEUES.iter().any(|(name, _)| *name == queue);
+    let ours = |queue: &str| crate::direction::QUEUES.iter().any(|(name, _)| *name == queue);
     all.iter().find(|q| ours(q.queue)).map_or(0, |q| q.room as u32)
 }
 

@@ -9,11 +9,14 @@ use std::net::Ipv4Addr;
 use thalweg_device::SwIfIndex;
 use thalweg_fib::TableId;
 use thalweg_tables::flow::Millis;
+use thalweg_wire::nat::tuple::Tuple;
 
 /// Role: packets received on the interface are from inside hosts.
 pub const INSIDE: u8 = 1;
 /// Role: packets received on the interface are from outside.
 pub const OUTSIDE: u8 = 2;
+/// Role: packets to the outside are translated on output (`output-feature`).
+pub const OUTPUT: u8 = 4;
 
 /// Session timeouts in seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +66,10 @@ pub struct Config {
     pub(crate) addresses: HashSet<u32, FastHash>,
     /// The addresses of pools that inside hosts share.
     pub(crate) pooled: HashSet<u32, FastHash>,
+    /// Whether there is a pool for the hosts of all routing tables, and the tables with a pool of
+    /// their own. The pool of an interface counts even while that has no address.
+    pub(crate) pool_for_all: bool,
+    pub(crate) pool_tables: HashSet<u32, FastHash>,
     /// The addresses of twice-NAT pools.
     pub(crate) twice: HashSet<u32, FastHash>,
     /// Static mappings.
@@ -85,8 +92,10 @@ pub struct Config {
     pub(crate) vrfs: BTreeMap<TableId, Vec<TableId>>,
     /// The table that is tried before those of outside interfaces.
     pub(crate) outside_vrf: Option<TableId>,
-    /// Outside interfaces in ascending order.
+    /// Outside interfaces whose packets are translated on input, in ascending order.
     pub(crate) outsides: Vec<SwIfIndex>,
+    /// Whether there is an outside interface with translation on output.
+    pub(crate) any_output: bool,
     /// Workers that own sessions; empty = all workers.
     pub(crate) owners: Vec<u16>,
 }
@@ -106,6 +115,21 @@ impl Config {
             0 => self.scheme.owner(port, workers),
             n => self.scheme.owner(port, n).map(|at| usize::from(self.owners[at])),
         }
+    }
+
+    /// Returns whether packets to the outside by this interface are translated on output.
+    pub(crate) fn is_output(&self, sw_if: SwIfIndex) -> bool {
+        self.role(sw_if) & (OUTSIDE | OUTPUT) == OUTSIDE | OUTPUT
+    }
+
+    /// Returns whether packets of an inside endpoint that no session knows are forwarded as they
+    /// are: forwarding is on, and there is neither a mapping nor a pool for it.
+    pub(crate) fn leaves_alone(&self, inside: &Tuple) -> bool {
+        let Tuple { src, sport, protocol, table, .. } = *inside;
+        self.forwarding
+            && !self.pool_for_all
+            && !self.pool_tables.contains(&table)
+            && self.mappings.of_host(src.to_bits(), sport, protocol, TableId(table)).is_none()
     }
 
     /// Role of an interface.

@@ -4,7 +4,7 @@
 //! a route there, where the tables of outside interfaces lead. A listed table has routes
 //! (`nat44 vrf route`) to others: these are tried in order, the own table last, and no others.
 
-use crate::config::{Config, OUTSIDE};
+use crate::config::{Config, OUTPUT, OUTSIDE};
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip4::tables::Tables;
 use thalweg_fib::{DpoTable, EntryState, Kind, TableId};
@@ -25,7 +25,8 @@ pub(crate) enum Egress {
     },
 }
 
-/// Returns the egress of a packet to address `to` received on interface `rx_if`.
+/// Returns the egress of a packet to address `to` received on interface `rx_if`. Outside interfaces
+/// with translation on output do not count: what leaves there is translated there.
 pub(crate) fn find(
     tables: &Tables,
     dpos: &DpoTable,
@@ -33,8 +34,9 @@ pub(crate) fn find(
     rx_if: SwIfIndex,
     to: u32,
 ) -> Egress {
-    let is_outside =
-        |route: EntryState| route.kind.is_sent() && config.role(route.tx_if()) & OUTSIDE != 0;
+    let is_outside = |route: EntryState| {
+        route.kind.is_sent() && config.role(route.tx_if()) & (OUTSIDE | OUTPUT) == OUTSIDE
+    };
     let own = tables.fib_id(rx_if);
     // Of several paths, one that leads outside counts: nothing may leave there as it is.
     let route = tables.resolve_any(dpos, own.get(), to, is_outside);

@@ -2,9 +2,10 @@
 //! done together. Other packets are left to the per-packet function.
 
 use crate::config::Config;
+use crate::direction::Direction;
 use crate::mapping::FastHash;
 use crate::session::{self, FAST_IN, tcp};
-use crate::translate::{Direction, NEED};
+use crate::translate::NEED;
 use crate::worker::Nat;
 use std::collections::HashSet;
 use thalweg_buffer::{Frame, Rows};
@@ -43,6 +44,17 @@ fn store(h: &mut [u8], at: usize, word: u64) {
     h[at..at + 8].copy_from_slice(&word.to_le_bytes());
 }
 
+/// Packets that a kernel has translated.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Done {
+    /// The rest, for the per-packet function.
+    pub(crate) rest: Rows,
+    /// Number of those translated that are TCP; all others are UDP.
+    pub(crate) tcp: u64,
+    /// Whether they were found by the second key; not known of several flows.
+    pub(crate) second: bool,
+}
+
 /// The common key of all packets of a frame, if there is one and no IPv4 header needs the slow
 /// path.
 #[inline(always)]
@@ -63,7 +75,7 @@ pub(crate) fn only_key(frame: &Frame, table: TableId, direction: Direction) -> O
         any |= differ(w);
         ttl = ttl.min(w.1 as u8);
     }
-    let dies = u8::from(direction == Direction::In2Out);
+    let dies = u8::from(direction.may_be_from_inside());
     let ip = (first.1 >> 8) as u8;
     let plain = any == 0 && ttl > dies && matches!(ip, protocol::TCP | protocol::UDP);
     let addresses = first.1 >> 32 | first.2 << 32;
@@ -73,7 +85,7 @@ pub(crate) fn only_key(frame: &Frame, table: TableId, direction: Direction) -> O
 /// Reads the keys of a frame's packets. Packets for the slow path get a key that no session has.
 #[inline(always)]
 pub(crate) fn gather(frame: &Frame, keys: &mut [Key], table: TableId, direction: Direction) {
-    let dies = u64::from(direction == Direction::In2Out);
+    let dies = u64::from(direction.may_be_from_inside());
     for (h, key) in frame.heads::<NEED>().zip(keys.iter_mut()) {
         let (w0, w1, w2) = (load(h, 0), load(h, 8), load(h, 16));
         let ip = (w1 >> 8) as u8;
@@ -94,10 +106,11 @@ struct Fast {
     l4: u16,
 }
 
-/// The rewrite of a session on the fast path; `other` is its key for the opposite direction.
+/// The rewrite of a session on the fast path; `other` is its key for the opposite direction, and
+/// `may` has the flags of the directions that are translated here.
 #[inline(always)]
-fn fast(other: &Key, word: u64, second: bool) -> Option<Fast> {
-    if word & (FAST_IN << u32::from(second)) == 0 {
+fn fast(other: &Key, word: u64, second: bool, may: u64) -> Option<Fast> {
+    if word & may & (FAST_IN << u32::from(second)) == 0 {
         return None;
     }
     let flip = if second { 0xffff } else { 0 };
@@ -149,29 +162,27 @@ pub(crate) fn one_flow(
     frame: &mut Frame,
     key: &Key,
     config: &Config,
-    now: Millis,
-) -> Rows {
+    (may, now): (u64, Millis),
+) -> Done {
     let found = nat.table.find(key, nat.table.hash(key));
-    let all = |frame: &Frame| Rows::of((0..frame.len()).map(|_| true));
+    let all =
+        |frame: &Frame| Done { rest: Rows::of((0..frame.len()).map(|_| true)), ..Done::default() };
     let Some(found) = found else { return all(frame) };
     let (other, end, words) = nat.table.counterpart(found);
     if now.wrapping_sub(*end) < 1 << 31 {
         return all(frame);
     }
     let word = words[0];
-    let Some(f) = fast(other, word, found.by_second()) else { return all(frame) };
-    let done = if (key[1] >> 32) as u8 == protocol::UDP {
-        rewrite_all::<true>(frame, &f)
-    } else {
-        rewrite_all::<false>(frame, &f)
-    };
+    let Some(f) = fast(other, word, found.by_second(), may) else { return all(frame) };
+    let udp = (key[1] >> 32) as u8 == protocol::UDP;
+    let done = if udp { rewrite_all::<true>(frame, &f) } else { rewrite_all::<false>(frame, &f) };
     let Some((packets, bytes, rest)) = done else { return all(frame) };
     words[1] += packets;
     words[2] += bytes;
     if packets > 0 {
         *end = now.wrapping_add(config.timeouts[session::class_number(word)]);
     }
-    rest
+    Done { rest, tcp: if udp { 0 } else { packets }, second: found.by_second() }
 }
 
 /// Rewrites TCP or UDP packets of one session. Returns the numbers of packets and bytes, and the
@@ -208,8 +219,13 @@ fn rewrite_all<const UDP: bool>(frame: &mut Frame, f: &Fast) -> Option<(u64, u64
 
 /// Handles packets of several sessions that have been looked up.
 #[inline(always)]
-pub(crate) fn many_flows(nat: &mut Nat, frame: &mut Frame, config: &Config, now: Millis) -> Rows {
-    let mut rest = Rows::NONE;
+pub(crate) fn many_flows(
+    nat: &mut Nat,
+    frame: &mut Frame,
+    config: &Config,
+    (may, now): (u64, Millis),
+) -> Done {
+    let (mut rest, mut tcp) = (Rows::NONE, 0);
     let Nat { table, columns, .. } = nat;
     let found = &columns.found[..frame.len()];
     for (i, (window, found)) in frame.windows_mut::<NEED>(0).zip(found).enumerate() {
@@ -219,15 +235,16 @@ pub(crate) fn many_flows(nat: &mut Nat, frame: &mut Frame, config: &Config, now:
         };
         let (other, end, words) = table.counterpart(*found);
         let over = now.wrapping_sub(*end) < 1 << 31;
-        let f = fast(other, words[0], found.by_second()).filter(|_| !over);
+        let f = fast(other, words[0], found.by_second(), may).filter(|_| !over);
         match f {
             Some(f) if rewrite(h, &f) => {
                 words[1] += 1;
                 words[2] += length(h);
                 *end = now.wrapping_add(config.timeouts[session::class_number(words[0])]);
+                tcp += u64::from(h[9] == protocol::TCP);
             }
             _ => rest.insert(i as u8),
         }
     }
-    rest
+    Done { rest, tcp, second: false }
 }

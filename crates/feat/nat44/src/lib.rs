@@ -16,6 +16,8 @@ pub mod cli;
 mod cli_args;
 mod cli_support;
 mod config;
+pub mod counters;
+mod direction;
 mod egress;
 mod events;
 #[doc(hidden)]
@@ -67,9 +69,10 @@ fn init(c: &mut Control) {
     let snapshot: Arc<Snapshot<Config>> = snapshot;
     c.share(snapshot);
     c.insert(Nat44::new(writer));
+    c.share(Arc::new(counters::Counters::new(c.config().workers.len())));
     let refused = c.topic("nat44-refused", events::refused);
     c.share(Arc::new(events::Topics { refused }));
-    for (queue, node) in translate::QUEUES {
+    for (queue, node) in direction::QUEUES {
         // Before the start this cannot fail; the start reports missing nodes.
         let _ = c.add_hand_off(queue, node);
     }

@@ -1,6 +1,7 @@
-//! The translating nodes: one implementation and one error table, at four places in the graph.
+//! The translating nodes: one implementation and one error table, at five places in the graph.
 
-use crate::translate::{Direction, Outcomes, QUEUES, Translator};
+use crate::direction::{Direction, QUEUES};
+use crate::translate::{Outcomes, Translator};
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};

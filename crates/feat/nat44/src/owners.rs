@@ -82,7 +82,9 @@ impl Config {
     pub(crate) fn places(&self, t: &Tuple, outside: bool, here: usize, workers: usize) -> Places {
         let of = |host| self.owner(host, workers);
         if !has_ports(t.protocol) {
-            return Places { owner: of(if outside { t.src } else { t.dst }), before: None };
+            // From outside, an answer to a session that was opened there is found by its other end.
+            let ends = if outside { (t.src, Some(t.dst)) } else { (t.dst, None) };
+            return Places { owner: of(ends.0), before: ends.1.map(of) };
         }
         if !outside {
             let (owner, rule) = self.owner_inside(t, (t.dst, t.dport), workers);
@@ -94,10 +96,21 @@ impl Config {
             return Places { owner, before };
         }
         let given = || self.owner_of_port(t.dport, workers);
-        let Some(m) = self.mappings.by_external(t.dst.to_bits(), t.dport, t.protocol) else {
-            return Places { owner: given().unwrap_or(here), before: None };
-        };
         let peer = (t.src, t.sport);
+        let Some(m) = self.mappings.by_external(t.dst.to_bits(), t.dport, t.protocol) else {
+            let (answers, rule) = self.owner_inside(t, (t.dst, t.dport), workers);
+            if !self.addresses.contains(&t.dst.to_bits()) {
+                // An answer to a session that was opened from outside, or, with forwarding, a
+                // packet straight to a host, which answers on its own worker.
+                if !self.forwarding {
+                    return Places { owner: answers, before: None };
+                }
+                let (owner, _) = self.owner_inside(&t.reversed(), peer, workers);
+                return Places { owner, before: Some(answers) };
+            }
+            let before = (rule != Rule::Host).then_some(answers);
+            return Places { owner: given().unwrap_or(here), before };
+        };
         let given = || self.pooled.contains(&t.dst.to_bits()).then(given).flatten();
         if !m.backends.is_empty() {
             return Places { owner: self.owner_of_peer(peer, workers), before: given() };
@@ -121,7 +134,7 @@ impl Config {
         }
         let (owner, _) = self.owner_inside(inside, (outside.src, outside.sport), workers);
         let host = self.owner(inside.src, workers);
-        let is_older = marks & session::STATIC == 0
+        let is_older = marks & (session::STATIC | session::DIRECT) == 0
             && self.owner_of_port(outside.dport, workers) == Some(host);
         if is_older { host } else { owner }
     }

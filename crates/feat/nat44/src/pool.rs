@@ -64,6 +64,23 @@ struct Group {
     spent: [bool; SPACES],
 }
 
+impl Group {
+    /// The place among the members of the address that a host uses.
+    ///
+    /// VPP divides the host's address, read as a little-endian number, by the number of pool
+    /// addresses, and counts from the one before if the pool is for all tables. We do the same for
+    /// an odd number of addresses. With an even one, hosts of one network would share half of the
+    /// addresses or fewer, of sixteen a single one; we spread them by a hash.
+    fn place_of(&self, host: Ipv4Addr) -> usize {
+        let n = self.members.len();
+        if n.is_multiple_of(2) || self.twice {
+            return owner(host, n);
+        }
+        let at = host.to_bits().swap_bytes() as usize % n;
+        if self.table.is_some() { at } else { (at + n - 1) % n }
+    }
+}
+
 /// The addresses of a worker.
 #[derive(Debug, Default)]
 pub struct Pools {
@@ -125,14 +142,20 @@ impl Pools {
             .map(|t| self.groups.iter().position(|g| (g.table, g.twice) == (t, twice)))
     }
 
-    /// Indices of all addresses that hosts of a table may use.
-    pub fn all_for(&self, table: TableId) -> Vec<u16> {
-        let groups = self.suiting(table, false).into_iter().flatten();
-        groups.flat_map(|g| self.groups[g].members.iter().copied()).collect()
+    /// Indices of all addresses that a host of a table may use, the one that it has ports of first.
+    pub fn all_for(&self, host: Ipv4Addr, table: TableId) -> Vec<u16> {
+        let groups = self.suiting(table, false).into_iter().flatten().map(|g| &self.groups[g]);
+        let turned = |group: &Group| {
+            let mut all = group.members.clone();
+            all.rotate_left(group.place_of(host));
+            all
+        };
+        groups.flat_map(turned).collect()
     }
 
     /// Takes a free port for a host. A host keeps its address while that has free ports (RFC 4787
-    /// REQ-2); for UDP, the port keeps its parity if possible.
+    /// REQ-2), and its own port if that is free; for UDP, another port has the parity of its own if
+    /// possible. Ports of twice-NAT are never the host's own.
     pub fn take(
         &mut self,
         (host, own): (Ipv4Addr, u16),
@@ -147,11 +170,14 @@ impl Pools {
             if group.spent[at] {
                 continue;
             }
-            let n = group.members.len();
-            let start = owner(host, n);
+            let (n, start) = (group.members.len(), group.place_of(host));
             for i in (start..n).chain(0..start) {
                 let place = group.members[i];
-                if let Some(port) = all[usize::from(place)].ports[at].take(random, like) {
+                let ports = &mut all[usize::from(place)].ports[at];
+                if !twice && ports.take_this(own) {
+                    return Some((place, own));
+                }
+                if let Some(port) = ports.take(random, like) {
                     return Some((place, port));
                 }
             }
@@ -170,8 +196,11 @@ impl Pools {
     ) -> Option<(u16, u16)> {
         let like = (Some(at) == position(protocol::UDP)).then_some(own);
         let place = self.find(address, twice)?;
-        let port = self.all[usize::from(place)].ports[at].take(random, like)?;
-        Some((place, port))
+        let ports = &mut self.all[usize::from(place)].ports[at];
+        if !twice && ports.take_this(own) {
+            return Some((place, own));
+        }
+        Some((place, ports.take(random, like)?))
     }
 
     /// Takes this port of the address at an index. Returns false if it is not free.

@@ -102,9 +102,19 @@ impl Nat {
         now: Millis,
     ) -> Result<(), Refusal> {
         let (inside, outside) = (Tuple::of(&s.inside), Tuple::of(&s.outside));
-        let is_static = s.marks & session::STATIC != 0;
+        let (is_static, is_direct) =
+            (s.marks & session::STATIC != 0, s.marks & session::DIRECT != 0);
         // The external address must still be in use.
-        if s.has_port == is_static || is_static && !is_mapped(config, &(s.inside, s.outside)) {
+        let allowed = match (is_static, is_direct) {
+            (false, false) => s.has_port,
+            (true, false) => !s.has_port && is_mapped(config, &(s.inside, s.outside)),
+            (false, true) => {
+                let same = Tuple { table: outside.table, ..inside.reversed() } == outside;
+                !s.has_port && !s.has_twice_port && same && config.forwarding
+            }
+            (true, true) => false,
+        };
+        if !allowed {
             return Err(Refusal::NoPort);
         }
         if self.find(&s.inside, now).is_some() {

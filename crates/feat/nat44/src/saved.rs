@@ -3,7 +3,7 @@
 //! A file consists of a header and records of the same length, little-endian. The header has the
 //! number of records and a checksum, so that truncated files are rejected.
 
-use crate::session::{ACROSS, BALANCED, Class, FROM_OUTSIDE, HAIRPIN, STATIC, TWICE, VIA};
+use crate::session::{ACROSS, BALANCED, Class, DIRECT, FROM_OUTSIDE, HAIRPIN, STATIC, TWICE, VIA};
 use thalweg_tables::hash::mix64;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::{Key, Tuple};
@@ -16,7 +16,7 @@ const MAGIC: [u8; 16] = *b"thalweg-nat44\n\0\0";
 const VERSION: u32 = 1;
 
 /// All valid marks.
-const MARKS: u16 = FROM_OUTSIDE | STATIC | TWICE | HAIRPIN | BALANCED | ACROSS | VIA;
+const MARKS: u16 = FROM_OUTSIDE | STATIC | TWICE | HAIRPIN | BALANCED | ACROSS | VIA | DIRECT;
 /// Flag: the external port is from a pool.
 const POOL: u8 = 1;
 /// Flag: the port of the external host, as seen from inside, is from a twice-NAT pool.

@@ -35,6 +35,9 @@ pub const VIA: u16 = 64;
 pub const SLOW: u16 = HAIRPIN | ACROSS;
 /// Of a load-balancing mapping.
 pub const BALANCED: u16 = 16;
+/// Opened from outside by a packet straight to the inside host, which was forwarded as it was: its
+/// answers are not translated, either.
+pub const DIRECT: u16 = 128;
 
 /// Timeout class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

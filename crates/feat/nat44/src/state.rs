@@ -1,6 +1,7 @@
 //! The NAT44 configuration on the main thread.
 
-use crate::config::{Config, INSIDE, OUTSIDE, Timeouts};
+use crate::config::{Config, INSIDE, OUTPUT, OUTSIDE, Timeouts};
+use crate::counters::{COUNT, Counters};
 use crate::log::{Log, Target};
 use crate::mapping::{Hosts, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
@@ -20,10 +21,13 @@ use thalweg_tables::snapshot;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::MAX_TABLE;
 
+mod roles;
 mod statics;
 mod tuning;
 mod vrf;
 
+use roles::set_role;
+pub use roles::{Role, RolesChanged};
 pub use statics::{MAX_AFFINITY, MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
 pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
@@ -63,17 +67,6 @@ pub enum NatError {
     /// Invalid argument.
     #[error("{0}")]
     Invalid(String),
-}
-
-/// Roles of an interface.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Role {
-    /// The interface is inside.
-    pub inside: bool,
-    /// The interface is outside.
-    pub outside: bool,
-    /// Packets are translated on output instead of input (`output-feature`).
-    pub output: bool,
 }
 
 /// A pool address.
@@ -133,6 +126,8 @@ pub struct Nat44 {
     /// Hosts assigned to workers by port, now and formerly.
     by_port: Hosts,
     formerly_by_port: Hosts,
+    /// What each worker had counted for an index when its last interface went.
+    counted_before: BTreeMap<SwIfIndex, Vec<[u64; COUNT]>>,
     writer: snapshot::Writer<Config>,
     /// Addresses and reserved ports as sent to workers.
     active: BTreeSet<Address>,
@@ -163,6 +158,7 @@ impl Nat44 {
             mappings: Vec::new(),
             by_port: Hosts::default(),
             formerly_by_port: Hosts::default(),
+            counted_before: BTreeMap::new(),
             writer,
             active: BTreeSet::new(),
             reserved: BTreeSet::new(),
@@ -516,46 +512,6 @@ pub fn set_interface(
     Ok(())
 }
 
-/// The graph features of an interface with a role.
-fn features(role: Role) -> Vec<(&'static str, &'static str)> {
-    let mut all = Vec::new();
-    if role.inside && !role.output {
-        all.push(("ip4-unicast", "nat44-ed-in2out"));
-    }
-    if role.inside && role.output {
-        all.push(("ip4-unicast", "nat44-ed-hairpin"));
-    }
-    if role.outside {
-        all.push(("ip4-unicast", "nat44-ed-out2in"));
-    }
-    if role.outside && role.output {
-        all.push(("ip4-output", "nat44-ed-in2out-output"));
-    }
-    if role.inside || role.outside {
-        all.push(("ip4-icmp-error-reply", "nat44-ed-icmp-error"));
-    }
-    all
-}
-
-fn set_role(c: &mut Control, sw_if: SwIfIndex, role: Role) {
-    let nat = c.state::<Nat44>();
-    let old = nat.borrow().roles.get(&sw_if).copied().unwrap_or_default();
-    {
-        let mut nat = nat.borrow_mut();
-        match role == Role::default() {
-            true => drop(nat.roles.remove(&sw_if)),
-            false => drop(nat.roles.insert(sw_if, role)),
-        }
-    }
-    let (before, after) = (features(old), features(role));
-    let changes = before.iter().filter(|f| !after.contains(f)).map(|f| (f, false));
-    let changes = changes.chain(after.iter().filter(|f| !before.contains(f)).map(|f| (f, true)));
-    for ((arc, feature), on) in changes {
-        // Both exist, or the graph would not have started.
-        let _ = c.enable_feature(arc, feature, sw_if, on);
-    }
-}
-
 /// Ends all sessions.
 pub fn clear_sessions(c: &mut Control) {
     order(c, |_| Order::Sweep(Sweep::All));
@@ -643,8 +599,9 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     let top = nat.roles.keys().max().map_or(0, |m| m.index() + 1);
     let mut roles = vec![0; top];
     for (sw_if, role) in &nat.roles {
-        let (inside, outside) = (u8::from(role.inside), u8::from(role.outside));
-        roles[sw_if.index()] = (INSIDE * inside) | (OUTSIDE * outside);
+        let bit = |bit: u8, is: bool| if is { bit } else { 0 };
+        roles[sw_if.index()] =
+            bit(INSIDE, role.inside) | bit(OUTSIDE, role.outside) | bit(OUTPUT, role.output);
     }
     let own = addresses.iter().map(|a| a.address.to_bits());
     let kind = |twice| addresses.iter().filter(move |a| a.twice == twice);
@@ -653,12 +610,21 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     // The address of an identity mapping is not one of the translator's.
     let mapped = mappings.iter().filter(|m| m.external != m.local).map(|m| m.external.to_bits());
     let addresses = own.chain(mapped).collect();
+    let of_interfaces = nat.address_interfaces.iter().filter(|b| !b.1).map(|_| None);
+    let pools = nat.addresses.iter().filter(|a| !a.twice).map(|a| a.table);
+    let pools: Vec<Option<TableId>> = pools.chain(of_interfaces).collect();
+    let with_role = |output: bool| {
+        let outside = nat.roles.iter().filter(move |(_, r)| r.outside && r.output == output);
+        outside.map(|(sw_if, _)| *sw_if)
+    };
     Config {
         roles,
         addresses,
         mappings: Mappings::new(mappings, &pooled),
         formerly_by_port: Hosts::default(),
         pooled,
+        pool_for_all: pools.contains(&None),
+        pool_tables: pools.into_iter().flatten().map(|table| table.get()).collect(),
         twice,
         timeouts: nat.timeouts.by_class(),
         forwarding: nat.forwarding,
@@ -668,7 +634,8 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         vrfs: nat.vrfs.clone(),
         owners: nat.owners.clone(),
         outside_vrf: Some(nat.default_vrfs.outside).filter(|table| *table != TableId(0)),
-        outsides: nat.roles.iter().filter(|(_, r)| r.outside).map(|(sw_if, _)| *sw_if).collect(),
+        outsides: with_role(false).collect(),
+        any_output: with_role(true).next().is_some(),
     }
 }
 
@@ -690,6 +657,10 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
     c.subscribe(|c, e| {
         let InterfaceEvent::Deleted(gone) = *e else { return };
         let nat = c.state::<Nat44>();
+        let counted = raw_counts(c, gone);
+        if counted.iter().flatten().any(|n| *n > 0) {
+            nat.borrow_mut().counted_before.insert(gone, counted);
+        }
         if !nat.borrow().uses(gone) {
             return;
         }
@@ -712,6 +683,25 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
             order(c, |_| Order::Sweep(Sweep::Mappings));
         }
     });
+}
+
+fn raw_counts(c: &Control, sw_if: SwIfIndex) -> Vec<[u64; COUNT]> {
+    let counters = c.shared::<Counters>();
+    (0..c.workers()).map(|worker| counters.read(worker, sw_if)).collect()
+}
+
+/// What each worker has counted for an interface, in the order of
+/// [`NAMES`](crate::counters::NAMES).
+pub fn counts(c: &Control, sw_if: SwIfIndex) -> Vec<[u64; COUNT]> {
+    let mut counts = raw_counts(c, sw_if);
+    let nat = c.state::<Nat44>();
+    let nat = nat.borrow();
+    if let Some(before) = nat.counted_before.get(&sw_if) {
+        for (n, before) in counts.iter_mut().flatten().zip(before.iter().flatten()) {
+            *n = n.wrapping_sub(*before);
+        }
+    }
+    counts
 }
 
 /// Name of a protocol.

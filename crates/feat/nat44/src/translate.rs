@@ -4,6 +4,8 @@
 //! together. The rest, mainly first packets, is handled one by one.
 
 use crate::config::{Config, INSIDE};
+use crate::counters::{Counters, What, position};
+use crate::direction::Direction;
 use crate::egress::{self, Egress};
 use crate::events::Alarm;
 use crate::kernel;
@@ -14,16 +16,19 @@ use crate::time;
 use crate::worker::{Fate, Nat, Outside, Refusal};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, Iface, PktMut, Search};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, PktMut, Search};
 use thalweg_feat_ip4::icmp::{self, Cause};
 use thalweg_feat_ip4::tables::Tables;
 use thalweg_fib::{DpoTable, Kind as DpoKind, TableId};
 use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, PerWorker, Verdict};
-use thalweg_tables::flow::{Found, Millis};
+use thalweg_tables::flow::{FlowId, Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::packet::{self, Change, Kind, Parsed};
 use thalweg_wire::nat::tuple::{self, Key, Tuple};
+
+mod once;
+mod tally;
 
 /// Bytes of a packet that the fast path needs: IPv4 and TCP headers.
 pub(crate) const NEED: usize = 40;
@@ -38,14 +43,6 @@ enum NextPlace {
     /// Another worker.
     There(usize),
 }
-
-/// Hand-off queues and the nodes they lead to, by [`Direction`].
-pub(crate) const QUEUES: [(&str, &str); 4] = [
-    ("nat44-ed-in2out-handoff", "nat44-ed-in2out"),
-    ("nat44-ed-out2in-handoff", "nat44-ed-out2in"),
-    ("nat44-ed-output-handoff", "nat44-ed-in2out-output"),
-    ("nat44-ed-hairpin-handoff", "nat44-ed-hairpin"),
-];
 
 /// Error codes and next nodes of a translating node.
 #[derive(Clone, Copy)]
@@ -67,32 +64,6 @@ pub(crate) struct Outcomes {
     pub(crate) incomplete: ErrorCode,
 }
 
-/// Direction of the packets of a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Direction {
-    /// From inside.
-    In2Out,
-    /// From outside.
-    Out2In,
-    /// From inside, on output: routed already.
-    Output,
-    /// From inside, where packets to the outside are translated on output: only packets between
-    /// inside hosts by external address.
-    Hairpin,
-}
-
-impl Direction {
-    /// The direction with a number.
-    pub(crate) const fn of(number: u8) -> Direction {
-        match number {
-            0 => Direction::In2Out,
-            1 => Direction::Out2In,
-            2 => Direction::Output,
-            _ => Direction::Hairpin,
-        }
-    }
-}
-
 /// State of a translating node.
 pub(crate) struct Translator {
     direction: Direction,
@@ -105,6 +76,12 @@ pub(crate) struct Translator {
     worker: usize,
     workers: usize,
     alarm: Alarm,
+    counters: Arc<Counters>,
+    /// Sessions opened by packets of the current frame.
+    opened: Vec<FlowId>,
+    /// What is counted of the current packet: whether it is from outside, and whether it took the
+    /// slow path.
+    counted: Option<(bool, bool)>,
     /// Time of the current frame.
     now: Millis,
     table: TableId,
@@ -134,6 +111,9 @@ impl Translator {
             worker: cx.worker,
             workers,
             alarm: Alarm::new(cx),
+            counters: cx.shared(),
+            opened: Vec::with_capacity(FRAME_SIZE),
+            counted: None,
             now: 0,
             table: TableId(0),
             uniform: false,
@@ -145,6 +125,7 @@ impl Translator {
     #[inline]
     pub(crate) fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         self.now = time::millis(cx.now());
+        self.opened.clear();
         let tables = self.tables.load(cx.guard());
         let one_table = tables.is_single();
         self.uniform = one_table || frame.rx() != Iface::Mixed;
@@ -175,15 +156,19 @@ impl Translator {
         let config = self.config.load(cx.guard());
         let n = frame.len();
         frame.note_translations();
-        let rest = if let Some(key) = kernel::only_key(frame, self.table, self.direction) {
-            kernel::one_flow(&mut nat, frame, &key, config, self.now)
+        let how = (self.direction.may(), self.now);
+        let one = kernel::only_key(frame, self.table, self.direction);
+        let done = if let Some(key) = one {
+            kernel::one_flow(&mut nat, frame, &key, config, how)
         } else {
             kernel::gather(frame, &mut nat.columns.keys, self.table, self.direction);
             let columns = &mut nat.columns;
             let (keys, hashes) = (&columns.keys[..n], &mut columns.hashes);
             nat.table.find_batch(keys, hashes, &mut columns.found);
-            kernel::many_flows(&mut nat, frame, config, self.now)
+            kernel::many_flows(&mut nat, frame, config, how)
         };
+        let rest = done.rest;
+        self.count_frame(&nat, frame, &done, one.is_some());
         cx.put_local(self.here, nat);
         if rest.is_empty() {
             return FrameVerdict::Whole(Verdict::CONTINUE);
@@ -196,7 +181,20 @@ impl Translator {
     pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(mut nat) = cx.take_local(self.here) else { return self.without_state(cx, &p) };
         p.note_translation();
+        let sw_if = if self.direction == Direction::Output { p.tx_if() } else { p.rx_if() };
+        let protocol = p.data().get(9).copied().unwrap_or(0);
+        self.counted = None;
         let mut verdict = self.one(cx, &mut nat, &mut p);
+        let dropped = verdict.is_drop() || verdict == self.outcomes.icmp_error;
+        let mut counted = self
+            .counted
+            .take()
+            .filter(|_| !dropped)
+            .map(|(outside, slow)| position(outside, slow, What::Protocol(protocol)));
+        if dropped {
+            let outside = self.direction == Direction::Out2In;
+            counted = Some(position(outside, true, What::Drop));
+        }
         if let Some((datagram, first)) = self.datagram.take() {
             if first {
                 self.release(cx, &mut nat, &datagram);
@@ -204,7 +202,11 @@ impl Translator {
                 let (packet, kept) = cx.take(p);
                 nat.fragments.wait(datagram, self.now, (self.direction as u8, packet));
                 verdict = kept;
+                counted = None;
             }
+        }
+        if let Some(position) = counted {
+            self.counters.add(self.worker, sw_if, position, 1);
         }
         cx.put_local(self.here, nat);
         verdict
@@ -217,7 +219,9 @@ impl Translator {
         let config = self.config.load(cx.guard());
         let parsed = packet::parse(p.data(), 0);
         match self.direction {
-            Direction::In2Out | Direction::Output if self.is_for_others(cx, config, p, &parsed) => {
+            Direction::In2Out | Direction::Output | Direction::Both
+                if self.is_for_others(cx, config, p, &parsed) =>
+            {
                 Verdict::drop(self.outcomes.no_translation)
             }
             _ => Verdict::CONTINUE,
@@ -242,6 +246,7 @@ impl Translator {
     fn follow(&self, fate: Fate, data: &mut [u8]) -> Verdict {
         match fate {
             Fate::Worker(owner) => self.queue.to(usize::from(owner)),
+            Fate::Passed => Verdict::CONTINUE,
             Fate::Translated { addresses, l3: delta, hairpin, across } => {
                 packet::readdress(data, addresses, delta);
                 self.goes_on(hairpin, across)
@@ -272,7 +277,11 @@ impl Translator {
             return Verdict::CONTINUE;
         }
         // An ICMP error about a packet whose TTL expires here goes to the untranslated sender.
-        let from_inside = matches!(self.direction, Direction::In2Out | Direction::Hairpin);
+        let from_inside = match self.direction {
+            Direction::In2Out | Direction::Hairpin => true,
+            Direction::Both => !self.is_for_inside(cx, l3),
+            Direction::Out2In | Direction::Output => false,
+        };
         if from_inside && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
             return self.ttl_expired(cx, p);
         }
@@ -283,6 +292,9 @@ impl Translator {
         }
         if parsed.kind == Kind::Unknown {
             return self.untracked(cx, p, &parsed);
+        }
+        if self.is_done(cx, nat, p, &parsed) {
+            return self.passes(nat, &parsed);
         }
         let mut other = None;
         if self.workers > 1 {
@@ -297,16 +309,19 @@ impl Translator {
                 }
             }
         }
-        match (nat.find(&parsed.key, self.now), other) {
-            (Some(found), _) => self.translate(cx, nat, p, &parsed, found),
+        match (self.find(nat, &parsed.key), other) {
+            (Some(found), _) => {
+                let slow = !self.opened.is_empty() && self.opened.contains(&found.flow());
+                self.translate(cx, nat, p, &parsed, found, slow)
+            }
             (None, Some((worker, search))) => {
                 p.meta_mut().search = search;
                 self.queue.to(worker)
             }
-            (None, None) if self.direction == Direction::Out2In => {
-                self.first_outside(cx, nat, p, &parsed)
-            }
-            (None, None) => self.first_inside(cx, nat, p, &parsed),
+            (None, None) => match self.side(cx, &parsed) {
+                Direction::Out2In => self.first_outside(cx, nat, p, &parsed),
+                _ => self.first_inside(cx, nat, p, &parsed),
+            },
         }
     }
 
@@ -356,7 +371,16 @@ impl Translator {
     /// The worker where a packet's session is searched for next.
     fn next_place(&self, cx: &NodeCx<'_>, parsed: &Parsed, search: Search) -> NextPlace {
         let config = self.config.load(cx.guard());
-        let (t, outside) = (Tuple::of(&parsed.key), self.direction == Direction::Out2In);
+        let t = Tuple::of(&parsed.key);
+        // Sources that twice-NAT has translated are external addresses, too, but inside.
+        let outside = match self.direction {
+            Direction::Both => {
+                let twice = config.twice.contains(&t.dst.to_bits())
+                    && !config.pooled.contains(&t.dst.to_bits());
+                !twice && self.side(cx, parsed) == Direction::Out2In
+            }
+            direction => direction == Direction::Out2In,
+        };
         let Places { owner, before } = config.places(&t, outside, self.worker, self.workers);
         let elsewhere = |worker: &usize| *worker != self.worker;
         match search {
@@ -382,14 +406,16 @@ impl Translator {
     /// Handles a packet that cannot have a session because of its kind.
     fn untracked(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, parsed: &Parsed) -> Verdict {
         let config = self.config.load(cx.guard());
-        let dst = Tuple::of(&parsed.key).dst.to_bits();
+        let t = Tuple::of(&parsed.key);
         if !self.is_for_others(cx, config, p, parsed) {
             return Verdict::CONTINUE;
         }
-        if self.direction == Direction::Out2In
-            && config.forwarding
-            && !config.addresses.contains(&dst)
-        {
+        let passes = match self.side(cx, parsed) {
+            Direction::Out2In => config.forwarding && !config.addresses.contains(&t.dst.to_bits()),
+            // A fragment follows the first one, which may have a mapping.
+            _ => parsed.kind != Kind::Fragment && config.leaves_alone(&t),
+        };
+        if passes {
             return Verdict::CONTINUE;
         }
         Verdict::drop(match parsed.kind {
@@ -416,14 +442,16 @@ impl Translator {
         };
         let tables = self.tables.load(cx.guard());
         let route = |to: Ipv4Addr| tables.resolve(&self.dpos, p.rx_if(), to.to_bits());
-        match self.direction {
+        match self.side(cx, parsed) {
             Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::LOCAL,
             Direction::Output => {
                 // The router's own packets are not translated.
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);
                 !own && route(t.src).kind != DpoKind::LOCAL
             }
-            Direction::In2Out => self.egress(cx, config, p, t.dst.to_bits()) != Egress::NotOutside,
+            Direction::In2Out | Direction::Both => {
+                self.egress(cx, config, p, t.dst.to_bits()) != Egress::NotOutside
+            }
         }
     }
 
@@ -440,8 +468,10 @@ impl Translator {
         p: &mut PktMut<'_>,
         parsed: &Parsed,
         found: Found,
+        slow: bool,
     ) -> Verdict {
         let (flow, outside) = (found.flow(), found.by_second());
+        self.counted = Some((self.counts_as_outside(outside), slow));
         let partial =
             p.may_have_flags() && p.flags().contains(Flags::OFFLOAD) && p.meta().offload.needs_csum;
         let change = change(nat, found);
@@ -456,6 +486,12 @@ impl Translator {
             TableId(Tuple::of(if outside { &inside_key } else { &outside_key }).table)
         });
         let config = self.config.load(cx.guard());
+        if marks & session::DIRECT != 0 {
+            if !matches!(parsed.kind, Kind::Error(_)) {
+                note(nat, found, parsed, false, bytes, config, self.now);
+            }
+            return self.passes(nat, parsed);
+        }
         let before = packet::addresses(l3);
         if let Kind::Error(_) = parsed.kind {
             packet::rewrite_error(l3, parsed, &change, !outside);
@@ -500,7 +536,7 @@ impl Translator {
             (_, Some(mapping)) => (Outside::Mapping(mapping), session::HAIRPIN),
             // Other packets leave by an outside interface, or are for the router.
             (Direction::Hairpin, _) => return Verdict::CONTINUE,
-            (Direction::In2Out, _) => match self.egress(cx, config, p, dst) {
+            (Direction::In2Out | Direction::Both, _) => match self.egress(cx, config, p, dst) {
                 Egress::NotOutside => return Verdict::CONTINUE,
                 Egress::Denied => return Verdict::drop(self.outcomes.vrf_denied),
                 Egress::Outside { table, via } => {
@@ -517,24 +553,50 @@ impl Translator {
             // It would return here without a session.
             return Verdict::drop(self.outcomes.no_translation);
         }
-        if let Some(why) = self.cannot_open(p, parsed) {
+        if hairpin.is_none() && config.leaves_alone(&t) {
+            return self.passes(nat, parsed);
+        }
+        let own = config.mappings.of_host(t.src.to_bits(), t.sport, t.protocol, TableId(t.table));
+        if let Some(why) = self.cannot_open(p, parsed, own) {
             return Verdict::drop(why);
         }
         match nat.open(config, &t, outside, marks, self.now) {
-            Ok(_) => match nat.find(&parsed.key, self.now) {
-                Some(found) => self.translate(cx, nat, p, parsed, found),
-                None => Verdict::drop(self.outcomes.tuple_in_use),
-            },
+            Ok(flow) => self.opened(cx, nat, p, parsed, flow),
             Err(refusal) => self.refused(cx, p, refusal, (t.src, t.table)),
         }
     }
 
-    /// Returns the reason why a packet cannot open a session.
-    fn cannot_open(&self, p: &PktMut<'_>, parsed: &Parsed) -> Option<ErrorCode> {
+    /// Translates the packet that has opened a session.
+    fn opened(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        nat: &mut Nat,
+        p: &mut PktMut<'_>,
+        parsed: &Parsed,
+        flow: FlowId,
+    ) -> Verdict {
+        let Some(found) = nat.find(&parsed.key, self.now) else {
+            return Verdict::drop(self.outcomes.tuple_in_use);
+        };
+        if self.opened.len() < FRAME_SIZE {
+            self.opened.push(flow);
+        }
+        self.translate(cx, nat, p, parsed, found, true)
+    }
+
+    /// Returns the reason why a packet cannot open a session. A mapping of a whole address needs no
+    /// question before an answer: nothing else is behind that address.
+    fn cannot_open(
+        &self,
+        p: &PktMut<'_>,
+        parsed: &Parsed,
+        mapping: Option<&Mapping>,
+    ) -> Option<ErrorCode> {
         let kind = p.data().get(parsed.l4).copied().unwrap_or(0);
+        let whole = mapping.is_some_and(Mapping::is_address_only);
         match parsed.kind {
             Kind::Error(_) => Some(self.outcomes.no_translation),
-            Kind::Query if !packet::asks(kind) => Some(self.outcomes.no_translation),
+            Kind::Query if !packet::asks(kind) && !whole => Some(self.outcomes.no_translation),
             Kind::Ports if parsed.protocol == protocol::TCP => {
                 (parsed.flags & OPENS != tcp::flag::SYN).then_some(self.outcomes.non_syn)
             }
@@ -574,7 +636,7 @@ impl Translator {
         let t = Tuple::of(&parsed.key);
         let dst = t.dst.to_bits();
         if let Some(m) = config.mappings.by_external(dst, t.dport, t.protocol) {
-            if let Some(why) = self.cannot_open(p, parsed) {
+            if let Some(why) = self.cannot_open(p, parsed, Some(m)) {
                 return Verdict::drop(why);
             }
             let inside = config.addresses.contains(&t.src.to_bits());
@@ -583,10 +645,7 @@ impl Translator {
                 marks |= session::VIA;
             }
             return match nat.open_mapped(config, &t, m, marks, self.now) {
-                Ok(_) => match nat.find(&parsed.key, self.now) {
-                    Some(found) => self.translate(cx, nat, p, parsed, found),
-                    None => Verdict::drop(self.outcomes.tuple_in_use),
-                },
+                Ok(flow) => self.opened(cx, nat, p, parsed, flow),
                 Err(refusal) => {
                     let target = m.target(t.src, t.sport, t.dport);
                     let host = target.map_or((t.dst, t.table), |(host, _, table)| (host, table));
@@ -594,13 +653,13 @@ impl Translator {
                 }
             };
         }
-        // On an interface with both roles, the in2out node comes next.
-        let both = config.role(p.rx_if()) & INSIDE != 0;
+        // With both roles and translation on output, it may be from inside as well.
+        let both = self.direction == Direction::Out2In && config.role(p.rx_if()) & INSIDE != 0;
         if both || !self.is_for_others(cx, config, p, parsed) {
             return Verdict::CONTINUE;
         }
         if config.forwarding && !config.addresses.contains(&dst) {
-            return Verdict::CONTINUE;
+            return self.straight(cx, nat, p, parsed);
         }
         Verdict::drop(self.outcomes.no_translation)
     }

@@ -51,6 +51,10 @@ impl SessionView {
     pub fn is_static(&self) -> bool {
         self.marks & session::STATIC != 0
     }
+    /// Returns whether it is of a flow that is forwarded as it is.
+    pub fn is_direct(&self) -> bool {
+        self.marks & session::DIRECT != 0
+    }
     /// Returns whether the TCP connection is closed.
     pub fn is_closing(&self) -> bool {
         tcp::is_closing(self.state)

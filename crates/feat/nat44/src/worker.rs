@@ -74,6 +74,8 @@ pub enum Fate {
         /// The table it is looked up in, if not that of its interface.
         across: Option<TableId>,
     },
+    /// Forwarded as it was.
+    Passed,
 }
 
 impl Fate {
@@ -81,7 +83,7 @@ impl Fate {
     pub fn across(&self) -> Option<TableId> {
         match self {
             Fate::Translated { across, .. } => *across,
-            Fate::Worker(_) => None,
+            Fate::Worker(_) | Fate::Passed => None,
         }
     }
 }
@@ -111,7 +113,7 @@ pub struct Nat {
 pub enum Sweep {
     /// Those of removed addresses.
     Addresses,
-    /// Those of removed static mappings.
+    /// Those of removed static mappings, and of forwarding that is off.
     Mappings,
     /// All sessions.
     All,
@@ -166,7 +168,9 @@ impl Resources<'_> {
         let (inside, outside) = (Tuple::of(&keys.0), Tuple::of(&keys.1));
         count(self.counts, inside.protocol, -1);
         self.limits.remove(flow, &keys.0);
-        if let Some(log) = self.log {
+        if let Some(log) = self.log
+            && session.marks() & session::DIRECT == 0
+        {
             log.write(SessionEvent::Delete, &keys, session, now);
         }
         let at = pool::position(inside.protocol);
@@ -312,7 +316,9 @@ impl Nat {
                         self.limits.add(flow, &inside.0, now);
                     }
                     count(&mut self.counts, Tuple::of(&inside.0).protocol, 1);
-                    if let Some(log) = &mut self.log {
+                    if let Some(log) = &mut self.log
+                        && session.marks() & session::DIRECT == 0
+                    {
                         log.write(SessionEvent::Create, &(inside.0, outside.0), &session, now);
                     }
                     let places = [session.pool(), session.twice_pool()];
@@ -392,7 +398,7 @@ impl Nat {
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
-        for place in self.pools.all_for(TableId(inside.table)) {
+        for place in self.pools.all_for(inside.src, TableId(inside.table)) {
             let back = Tuple { dst: self.pools.address(place), ..*back };
             match self.enter(config, inside, &back, [Some(place), None], marks, now) {
                 Err(Refusal::Taken) => {}
@@ -412,7 +418,9 @@ impl Nat {
         now: Millis,
     ) -> Result<FlowId, Refusal> {
         self.limits.allow(inside.src, TableId(inside.table))?;
-        let across = if inside.table == outside.table { 0 } else { session::ACROSS };
+        // What is not translated stays in the table where it was looked up.
+        let stays = inside.table == outside.table || marks & session::DIRECT != 0;
+        let across = if stays { 0 } else { session::ACROSS };
         let marks = marks | across;
         let (inside, outside) = (inside.key(), outside.key());
         let mut session = Session::new(&inside, &outside, now);
@@ -432,7 +440,25 @@ impl Nat {
             session.words[0] |= first;
         }
         let end = now.wrapping_add(config.timeouts[session.class() as usize]);
-        self.add(&inside, &outside, end, session, (!config.refuse, now))
+        // Nobody outside displaces sessions of inside hosts by packets that need none.
+        let recycle = !config.refuse && marks & session::DIRECT == 0;
+        self.add(&inside, &outside, end, session, (recycle, now))
+    }
+
+    /// Opens a session for a packet from outside that is forwarded as it is, so that its answers
+    /// are, too. `inside` is the tuple of the answers.
+    ///
+    /// # Errors
+    /// The reason for the refusal.
+    pub fn open_direct(
+        &mut self,
+        config: &Config,
+        inside: &Tuple,
+        outside: &Tuple,
+        now: Millis,
+    ) -> Result<FlowId, Refusal> {
+        let marks = session::DIRECT | session::FROM_OUTSIDE;
+        self.enter(config, inside, outside, [None; 2], marks, now)
     }
 
     /// Opens a session for a packet from outside that matches a static mapping.
@@ -550,9 +576,10 @@ impl Nat {
                 let session = self.session(flow);
                 let pools = [session.pool(), session.twice_pool()];
                 let given = |at: &u16| self.pools.get(*at).is_none_or(|p| !p.live);
+                let marks = session.marks();
                 let mapped = which == Sweep::Mappings
-                    && session.marks() & session::STATIC != 0
-                    && !is_mapped(config, &self.keys(flow));
+                    && (marks & session::DIRECT != 0 && !config.forwarding
+                        || marks & session::STATIC != 0 && !is_mapped(config, &self.keys(flow)));
                 if which == Sweep::All || mapped || pools.iter().flatten().any(given) {
                     self.remove(flow, now);
                 }

@@ -2,7 +2,7 @@
 
 use crate::exporting::MAX_COLLECTORS;
 use crate::netlink::{NetlinkMode, NetlinkSettings};
-use crate::state::{self, DEFAULT_DROP_LIMIT, Direction, SFlow, Settings as Values};
+use crate::state::{self, DEFAULT_DROP_LIMIT, Direction, OwnRate, SFlow, Settings as Values};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use thalweg_config::declare::{
@@ -45,8 +45,17 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.sflow.collectors", Kind::List(0, MAX_COLLECTORS)),
     Rule::new("thalweg.sflow.collectors.[]", Kind::Other(collector)),
     Rule::new("thalweg.interfaces.*.sflow", Kind::Bool),
-    Rule::new("thalweg.interfaces.*.sampling-rate", ANY),
+    Rule::new("thalweg.interfaces.*.sampling-rate", Kind::Other(own_rate)),
 ];
+
+/// The rate of an interface.
+fn own_rate(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if text == "auto" => Ok(()),
+        Value::Int(n) if u32::try_from(*n).is_ok() => Ok(()),
+        _ => Err(format!("a number from 0 to {}, or `auto',", u32::MAX)),
+    }
+}
 
 /// A collector as it is shown: `192.0.2.1:6343`, `name:6343 namespace x dev y`; the port may be
 /// left out.
@@ -233,7 +242,10 @@ impl Section<Control> for Settings {
             let name = c.interface_name(sw_if);
             out.set(&name, "sflow", true);
             if let Some(rate) = rate {
-                out.set(&name, "sampling-rate", rate);
+                match rate {
+                    OwnRate::Fixed(rate) => out.set(&name, "sampling-rate", rate),
+                    OwnRate::Auto => out.set(&name, "sampling-rate", "auto"),
+                }
             }
         }
     }

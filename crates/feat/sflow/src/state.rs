@@ -11,6 +11,7 @@ use crate::ring::{Bell, MAX_HEADER, SampleReader};
 use crate::service::{self, PortSetup, Setup, Status};
 use crate::stats::{PortTotals, TapStats};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -203,7 +204,7 @@ const DROPS: usize = 2;
 #[derive(Clone, Copy, Debug, Default)]
 struct Port {
     /// Its own rate, if it has one.
-    rate: Option<u32>,
+    rate: Option<OwnRate>,
     /// Of its link, in bits per second; 0 if that is not known.
     speed: u64,
     /// What its packets begin with.
@@ -238,9 +239,11 @@ pub struct PortReport {
     /// Its name.
     pub name: String,
     /// Its own rate, if it has one.
-    pub own_rate: Option<u32>,
+    pub own_rate: Option<OwnRate>,
     /// The rate that holds.
     pub rate: u32,
+    /// Bits per second of its link; 0 if that is not known.
+    pub speed: u64,
     /// Packets seen, samples taken and lost.
     pub totals: PortTotals,
     /// Samples sent.
@@ -327,7 +330,7 @@ impl SFlow {
     }
 
     /// Interfaces with sFlow by index, with the rate of their own if they have one.
-    pub fn ports(&self) -> impl Iterator<Item = (SwIfIndex, Option<u32>)> + '_ {
+    pub fn ports(&self) -> impl Iterator<Item = (SwIfIndex, Option<OwnRate>)> + '_ {
         self.ports.iter().map(|(sw_if, port)| (*sw_if, port.rate))
     }
 
@@ -338,10 +341,15 @@ impl SFlow {
         identity
     }
 
-    /// The rate that holds: an interface's own, or that of its speed, or the general one.
+    /// The rate that holds: an interface's own, or that of its speed, or the general one. A rate
+    /// that follows the speed is the general one while the speed is not known.
     fn rate(&self, port: &Port) -> u32 {
-        let of_speed = || self.settings.speed_rates.get(&LinkSpeed(port.speed)).copied();
-        port.rate.or_else(of_speed).unwrap_or(self.settings.sampling_rate)
+        let rate = match port.rate {
+            Some(OwnRate::Fixed(rate)) => Some(rate),
+            Some(OwnRate::Auto) => auto_rate(port.speed),
+            None => self.settings.speed_rates.get(&LinkSpeed(port.speed)).copied(),
+        };
+        rate.unwrap_or(self.settings.sampling_rate)
     }
 
     /// What the tap has to know of an interface.
@@ -420,6 +428,31 @@ pub enum Rate {
     General,
     /// Its own; 0 takes nothing.
     Own(u32),
+    /// That of its link's speed: one packet in as many as it has megabits per second.
+    Auto,
+}
+
+/// A rate of an interface's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnRate {
+    /// One packet in as many.
+    Fixed(u32),
+    /// One packet in as many as the link has megabits per second.
+    Auto,
+}
+
+impl fmt::Display for OwnRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OwnRate::Fixed(rate) => rate.fmt(f),
+            OwnRate::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+/// The rate for a link of a speed in bits per second; `None` for 0, which is unknown.
+fn auto_rate(speed: u64) -> Option<u32> {
+    (speed > 0).then(|| u32::try_from(speed / 1_000_000).unwrap_or(u32::MAX).max(1))
 }
 
 /// Enables sFlow on an interface. On one that has it already, only another rate is a change.
@@ -436,7 +469,8 @@ pub fn enable(c: &mut Control, sw_if: SwIfIndex, rate: Rate) -> Result<(), SFlow
     let own = match rate {
         Rate::Kept => known.flatten(),
         Rate::General => None,
-        Rate::Own(rate) => Some(rate),
+        Rate::Own(rate) => Some(OwnRate::Fixed(rate)),
+        Rate::Auto => Some(OwnRate::Auto),
     };
     if known == Some(own) {
         return Err(SFlowError::Unchanged { name: view.name, enabled: true });
@@ -560,6 +594,7 @@ pub fn report(c: &Control) -> Report {
         name: c.interface_name(*sw_if),
         own_rate: port.rate,
         rate: state.rate(port),
+        speed: port.speed,
         totals: PortTotals::of(state.taps.iter().map(Arc::as_ref), *sw_if),
         sent: sent(*sw_if).unwrap_or(0),
     });

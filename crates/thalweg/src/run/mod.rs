@@ -3,6 +3,7 @@
 mod latency;
 mod layout;
 mod logging;
+mod nat_statistics;
 pub(crate) mod serve;
 mod signals;
 mod statistics;

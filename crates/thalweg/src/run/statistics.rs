@@ -19,6 +19,7 @@ use thalweg_graph::{Control, NodeId};
 use thalweg_stats::{Change, Segment, SegmentError, Server, Slot};
 
 use super::RunError;
+use super::nat_statistics::NatCounters;
 use crate::metrics::state::Nat;
 
 /// Bytes of the segment unless it is said otherwise; they are used as they are needed.
@@ -117,6 +118,7 @@ struct Statistics {
     errors_known: usize,
     nodes: Option<Nodes>,
     routes: Routes,
+    nat: NatCounters,
     /// The segment is full, and this was said.
     full: bool,
 }
@@ -154,6 +156,12 @@ pub(super) fn start(
                 state.describe_or_warn(c);
             }
         }
+    });
+    c.subscribe(|c, _: &thalweg_feat_nat44::state::RolesChanged| {
+        let state = c.state::<Statistics>();
+        let Statistics { nat, segment, .. } = &mut *state.borrow_mut();
+        // If there is no room, the next refresh says so.
+        let _ = nat.describe(c, segment);
     });
     let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));
     let remote = c.remote();
@@ -215,10 +223,10 @@ impl Statistics {
                 s.widen(none, 1)?;
                 s.link("/err/ethernet-input/no error", none, 0)?;
                 let nodes = nodes.map(|of| Nodes::new(s, rows, of)).transpose()?;
-                let routes = Routes::new(s, rows)?;
-                Ok((system, names, combined, simple, errors, nodes, routes))
+                let more = (Routes::new(s, rows)?, NatCounters::new(s, rows)?);
+                Ok((system, names, combined, simple, errors, nodes, more))
             })
-            .map(|(system, names, combined, simple, errors, nodes, routes)| Statistics {
+            .map(|(system, names, combined, simple, errors, nodes, (routes, nat))| Statistics {
                 segment,
                 started: SystemTime::now() - c.uptime(),
                 heartbeat: 0,
@@ -234,6 +242,7 @@ impl Statistics {
                 errors_known: 0,
                 nodes,
                 routes,
+                nat,
                 full: false,
             })
     }
@@ -258,6 +267,7 @@ impl Statistics {
             }
         }
         self.routes.count(c, &self.segment);
+        self.nat.count(c, &self.segment);
         let now = Instant::now();
         if let Some(nodes) = self.nodes.as_mut().filter(|nodes| nodes.due <= now) {
             nodes.due = now + nodes.period;
@@ -340,13 +350,14 @@ impl Statistics {
         if c.errors().len() > self.errors_known {
             self.describe_errors(c)?;
         }
+        let nat = self.nat.describe(c, &mut self.segment);
         let routes = self.routes.describe(c, &mut self.segment);
         // The last, as nobody may need them.
         match &mut self.nodes {
             Some(nodes) if c.nodes().len() > nodes.known => nodes.describe(c, &mut self.segment)?,
             _ => {}
         }
-        routes
+        nat.and(routes)
     }
 
     fn describe_interface(&mut self, sw_if: usize, name: Option<&str>) -> Result<(), SegmentError> {

@@ -423,6 +423,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         &[
             "sflow enable-disable pg0\nsflow enable-disable loop3 rate 500",
             "sflow enable-disable pg0 rate 0",
+            "sflow enable-disable pg0 rate auto\nsflow enable-disable pg1 rate auto",
             "sflow enable-disable pg0 rate 9\nsflow enable-disable pg0 rate default",
             "sflow enable-disable pg0 enable\nsflow enable-disable pg0 disable\nsflow enable-disable pg1",
         ],

@@ -139,8 +139,12 @@ fn print(s: &SessionView, out: &mut Output) {
     out.line(format_args!("       age {:.2}", f64::from(s.age) / 1e3));
     out.line(format_args!("       timeout in {:.2}", f64::from(s.left) / 1e3));
     out.line(format_args!("       total packets {}, total bytes {}", s.packets, s.bytes));
-    let kind = if s.is_static() { "static" } else { "dynamic" };
-    let mut words = vec![format!("{kind} translation")];
+    let kind = match () {
+        () if s.is_direct() => "forwarded from outside, not translated",
+        () if s.is_static() => "static translation",
+        () => "dynamic translation",
+    };
+    let mut words = vec![kind.to_owned()];
     words.extend((s.marks & BALANCED != 0).then(|| "load-balancing".into()));
     words.extend((s.marks & TWICE != 0).then(|| "twice-nat".into()));
     words.extend((s.marks & HAIRPIN != 0).then(|| "hairpinning".into()));
@@ -187,6 +191,7 @@ fn row(s: &SessionView) -> Value {
         "age": f64::from(s.age) / 1e3, "timeout": f64::from(s.left) / 1e3,
         "static": s.is_static(), "twice-nat": s.marks & TWICE != 0,
         "load-balancing": s.marks & BALANCED != 0, "hairpinning": s.marks & HAIRPIN != 0,
+        "forwarded": s.is_direct(),
         "tcp-state": if s.inside.protocol == 6 { Value::from(tcp_word(s)) } else { Value::Null },
     })
 }

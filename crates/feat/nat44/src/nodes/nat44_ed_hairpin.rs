@@ -4,8 +4,8 @@
 //! Reads: rx interface (its table). Rewrites addresses, ports and checksums. Next: along the
 //! `ip4-unicast` arc for other packets; `nat44-ed-out2in`.
 
+use crate::direction::Direction;
 use crate::node::{self, build};
-use crate::translate::Direction;
 use thalweg_graph::{FeatureDecl, NodeDecl};
 
 /// The declaration.

@@ -3,8 +3,8 @@
 //! Reads: rx interface (its table). Rewrites addresses, ports and checksums. Next: along the
 //! `ip4-unicast` arc; `nat44-ed-out2in` for hairpinned packets; an ICMP error for refused sessions.
 
+use crate::direction::Direction;
 use crate::node::{self, build};
-use crate::translate::Direction;
 use thalweg_graph::{FeatureDecl, NodeDecl};
 
 /// The declaration.

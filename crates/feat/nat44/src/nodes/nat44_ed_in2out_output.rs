@@ -4,8 +4,8 @@
 //! adjacency). Rewrites addresses, ports and checksums. Next: along the `ip4-output` arc;
 //! `nat44-ed-out2in` for hairpinned packets; an ICMP error for refused sessions.
 
+use crate::direction::Direction;
 use crate::node::{self, build};
-use crate::translate::Direction;
 use thalweg_graph::{FeatureDecl, NodeDecl};
 
 /// The declaration.

@@ -23,14 +23,18 @@ pub fn set_timeouts(c: &mut Control, timeouts: Timeouts) -> Result<(), NatError>
     Ok(())
 }
 
-/// Sets whether packets from outside without a session are forwarded.
+/// Sets whether packets without a session or mapping are forwarded. Sessions of flows that were
+/// forwarded end with it.
 ///
 /// # Errors
 /// [`NatError::Memory`].
 pub fn set_forwarding(c: &mut Control, on: bool) -> Result<(), NatError> {
     ensure(c)?;
-    c.state::<Nat44>().borrow_mut().forwarding = on;
+    let was = std::mem::replace(&mut c.state::<Nat44>().borrow_mut().forwarding, on);
     publish(c);
+    if was && !on {
+        order(c, |_| Order::Sweep(Sweep::Mappings));
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod chaos;
 mod kernels;
 mod limits;
 mod mappings;
+mod matrix;
 mod nat;
 mod output;
 mod owners;
@@ -19,6 +20,7 @@ mod rfc;
 mod sessions;
 mod store;
 mod tables;
+mod users;
 mod vrfs;
 
 /// Features of the lab in addition to IPv4.

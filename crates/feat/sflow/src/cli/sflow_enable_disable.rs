@@ -24,8 +24,9 @@ fn wish(args: &mut Args<'_>) -> Result<Wish, CliError> {
     while !args.is_empty() {
         match args.one_of(&["enable", "disable", "rate"])? {
             Some("rate") if args.exact("default") => wish.rate = Rate::General,
+            Some("rate") if args.exact("auto") => wish.rate = Rate::Auto,
             Some("rate") => {
-                let expected = "a number from 0 to 4294967295, or `default'";
+                let expected = "a number from 0 to 4294967295, `auto' or `default'";
                 wish.rate = Rate::Own(args.parsed("sampling rate", expected)?);
             }
             Some(word) => {
@@ -46,13 +47,15 @@ impl Command<Control> for SFlowEnableDisable {
         "sflow enable-disable"
     }
     fn usage(&self) -> &'static str {
-        "<interface> [rate <N>|<N>|rate default] [enable|disable]"
+        "<interface> [rate <N>|<N>|rate auto|rate default] [enable|disable]"
     }
     fn help(&self) -> &'static str {
         "Enable or disable packet sampling on an interface\n\
          One packet in N is sampled: the interface's own rate if given here (0 samples none),\n\
-         else that of `sflow sampling-rate'. Repeat the command with another N to change the\n\
-         interface's rate, or with `rate default' to use the general rate again."
+         else that of `sflow sampling-rate'. `rate auto' follows the speed of the link: N is its\n\
+         number of megabits per second, or that of `sflow sampling-rate' while the speed is not\n\
+         known. Repeat the command with another N to change the interface's rate, or with\n\
+         `rate default' to use the general rate again."
     }
     fn run(
         &self,
@@ -73,7 +76,7 @@ impl Command<Control> for SFlowEnableDisable {
     fn complete(&self, cx: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
             [] => ports(cx),
-            [.., "rate"] => vec!["default".into()],
+            [.., "rate"] => vec!["auto".into(), "default".into()],
             [.., "enable" | "disable"] => Vec::new(),
             _ => ["rate", "enable", "disable"].map(String::from).into(),
         }
@@ -98,6 +101,8 @@ mod tests {
         assert_eq!(wish("1000 disable"), Ok(Wish { enable: false, rate: Rate::Own(1000) }));
         assert_eq!(wish("disable"), Ok(Wish { enable: false, rate: Rate::Kept }));
         assert_eq!(wish("rate default"), on(Rate::General));
+        assert_eq!(wish("rate auto"), on(Rate::Auto));
+        assert_eq!(wish("rate auto enable"), on(Rate::Auto));
         assert!(wish("disable 7").unwrap_err().contains("unexpected `7'"));
         assert!(wish("many").unwrap_err().contains("expected a sampling rate"));
         assert!(wish("rate").unwrap_err().contains("missing sampling rate"));

@@ -2,7 +2,7 @@
 
 use crate::exporting::ExportSettings;
 use crate::service::Status;
-use crate::state::{DEFAULT_DROP_LIMIT, Report, report};
+use crate::state::{DEFAULT_DROP_LIMIT, OwnRate, PortReport, Report, report};
 use crate::stats::PortTotals;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -163,11 +163,24 @@ fn to_text(r: &Report) -> String {
         let PortTotals { seen, taken, dropped } = port.totals;
         let _ = writeln!(
             text,
-            "  {}: index {}, rate {}, pool {seen}, samples taken {taken}, sent {}, dropped {dropped}",
-            port.name, port.sw_if, port.rate, port.sent,
+            "  {}: index {}, rate {}{}, pool {seen}, samples taken {taken}, sent {}, dropped {dropped}",
+            port.name,
+            port.sw_if,
+            port.rate,
+            why(port),
+            port.sent,
         );
     }
     text
+}
+
+/// Why an interface has the rate that it has, if that follows the speed of its link.
+fn why(port: &PortReport) -> String {
+    match (port.own_rate, port.speed) {
+        (Some(OwnRate::Auto), 0) => " (auto; the speed of the link is not known)".into(),
+        (Some(OwnRate::Auto), speed) => format!(" (auto; {} Mb/s)", speed / 1_000_000),
+        _ => String::new(),
+    }
 }
 
 /// Appends the state of the netlink channels in use.
@@ -214,7 +227,12 @@ fn to_json(r: &Report) -> Value {
     let totals = r.totals;
     let ports = r.ports.iter().map(|p| {
         json!({
-            "name": p.name, "sw_if_index": p.sw_if.get(), "rate": p.rate, "own_rate": p.own_rate,
+            "name": p.name, "sw_if_index": p.sw_if.get(), "rate": p.rate,
+            "own_rate": p.own_rate.map(|own| match own {
+                OwnRate::Fixed(rate) => Value::from(rate),
+                OwnRate::Auto => Value::from("auto"),
+            }),
+            "speed": p.speed,
             "pool": p.totals.seen, "samples": p.totals.taken, "sent": p.sent,
             "drops": p.totals.dropped,
         })
@@ -262,7 +280,7 @@ mod tests {
     use super::*;
     use crate::netlink::{NetlinkMode, NetlinkSettings};
     use crate::service::LineStatus;
-    use crate::state::{PortReport, Settings};
+    use crate::state::Settings;
     use std::net::SocketAddr;
     use std::time::Duration;
     use thalweg_device::SwIfIndex;
@@ -270,11 +288,12 @@ mod tests {
     use thalweg_sflow_agent::netlink::Listeners;
 
     fn example() -> Report {
-        let port = |sw_if, name: &str, own_rate, seen, taken, dropped| PortReport {
+        let port = |sw_if, name: &str, own_rate: Option<u32>, seen, taken, dropped| PortReport {
             sw_if,
             name: name.into(),
-            own_rate,
+            own_rate: own_rate.map(OwnRate::Fixed),
             rate: own_rate.unwrap_or(10_000),
+            speed: 0,
             totals: PortTotals { seen, taken, dropped },
             sent: taken,
         };
@@ -343,6 +362,7 @@ mod tests {
         let value = to_json(&example());
         assert_eq!(value["sampling_rate"], 10_000);
         assert_eq!(value["interfaces"][1]["rate"], 100);
+        assert_eq!(value["interfaces"][1]["own_rate"], 100);
         assert_eq!(value["interfaces"][0]["pool"], 140_000);
         assert_eq!(
             value["samples"],
@@ -353,5 +373,19 @@ mod tests {
         );
         assert_eq!(value["collectors"][1]["address"], "[2001:db8::9]:7000 namespace mgmt");
         assert_eq!(value["collectors"][1]["errors"], 2);
+    }
+
+    #[test]
+    fn a_rate_by_speed_says_why() {
+        let mut r = example();
+        r.ports[0].own_rate = Some(OwnRate::Auto);
+        assert!(
+            to_text(&r).contains("rate 10000 (auto; the speed of the link is not known), pool")
+        );
+        (r.ports[0].speed, r.ports[0].rate) = (2_500_000_000, 2500);
+        assert!(to_text(&r).contains("rate 2500 (auto; 2500 Mb/s), pool"), "{}", to_text(&r));
+        assert_eq!(to_json(&r)["interfaces"][0]["own_rate"], "auto");
+        let line = format!("sflow enable {} rate auto", r.ports[0].name);
+        assert!(configuration(&r).contains(&line));
     }
 }

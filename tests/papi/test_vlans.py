@@ -1,0 +1,105 @@
+"""Sub-interfaces, tag rewrites, BVIs: each message and field."""
+
+from lab import Case
+
+NO_TAGS, ONE_TAG, TWO_TAGS, DOT1AD, EXACT, DEFAULT, ANY_OUTER, ANY_INNER = (1 << bit for bit in range(8))
+# Error codes of VPP.
+UNSPECIFIED, NO_INTERFACE, INVALID, VLAN, IN_USE, FEW_TAGS, NOT_A_SUB, HAS_BVI = (
+    -1, -2, -7, -55, -56, -72, -98, -152)
+
+
+class Vlans(Case):
+    def port(self, number):
+        return self.ok(self.api.pg_create_interface_v3(interface_id=number)).sw_if_index
+
+    def details(self, index):
+        (details,) = self.api.sw_interface_dump(sw_if_index=index)
+        return details
+
+    def test_sub_interfaces(self):
+        port = self.port(0)
+        made = self.ok(self.api.create_vlan_subif(sw_if_index=port, vlan_id=100)).sw_if_index
+        seen = self.details(made)
+        self.assertEqual((seen.interface_name, seen.sup_sw_if_index, seen.sub_id), ("pg0.100", port, 100))
+        self.assertEqual((seen.type, seen.sub_number_of_tags, seen.sub_outer_vlan_id), (1, 1, 100))
+        self.assertEqual((int(seen.sub_if_flags), int(seen.flags)), (ONE_TAG | EXACT, 0))
+        self.assertEqual(seen.interface_dev_type, self.details(made).interface_dev_type)
+        # Number, flags, outer and inner id; what the dump says of tags and ids.
+        for sub, flags, outer, inner, tags in [
+            (1, ONE_TAG, 7, 0, (1, 7, 0)),
+            (2, ONE_TAG | DOT1AD | EXACT, 7, 0, (1, 7, 0)),
+            (3, TWO_TAGS | EXACT, 8, 9, (2, 8, 9)),
+            (4, TWO_TAGS | DOT1AD, 8, 9, (2, 8, 9)),
+            (5, TWO_TAGS | ANY_INNER, 8, 0, (2, 8, 0)),
+            (6, DEFAULT, 0, 0, (0, 0, 0)),
+            (7, NO_TAGS | EXACT, 0, 0, (0, 0, 0)),
+            (8, ONE_TAG | ANY_OUTER, 0, 0, (1, 0, 0)),
+        ]:
+            made = self.ok(self.api.create_subif(
+                sw_if_index=port, sub_id=sub, sub_if_flags=flags, outer_vlan_id=outer, inner_vlan_id=inner)).sw_if_index
+            seen = self.details(made)
+            self.assertEqual((seen.sub_id, int(seen.sub_if_flags)), (sub, flags))
+            self.assertEqual((seen.sub_number_of_tags, seen.sub_outer_vlan_id, seen.sub_inner_vlan_id), tags)
+        create = lambda **fields: self.api.create_subif(
+            **{"sw_if_index": port, "sub_id": 50, "sub_if_flags": ONE_TAG | EXACT, "outer_vlan_id": 50, **fields})
+        self.fails(NO_INTERFACE, create(sw_if_index=9999))
+        self.fails(IN_USE, create(sub_id=100))
+        self.fails(UNSPECIFIED, create(outer_vlan_id=100))
+        self.fails(INVALID, create(sub_id=0))
+        self.fails(INVALID, create(outer_vlan_id=4095))
+        self.fails(INVALID, create(sub_if_flags=0))
+        self.fails(INVALID, create(sub_if_flags=NO_TAGS | ONE_TAG))
+        self.fails(INVALID, create(sub_if_flags=ONE_TAG | ANY_OUTER | EXACT))
+        for vlan in (0, 4095, 4096):
+            self.fails(VLAN, self.api.create_vlan_subif(sw_if_index=port, vlan_id=vlan))
+        self.fails(IN_USE, self.api.create_vlan_subif(sw_if_index=port, vlan_id=100))
+        self.fails(NO_INTERFACE, self.api.create_vlan_subif(sw_if_index=9999, vlan_id=1))
+        # Addresses and state are those of any interface.
+        index = self.details(made).sw_if_index
+        self.ok(self.api.sw_interface_set_flags(sw_if_index=index, flags=1))
+        self.ok(self.api.sw_interface_set_mtu(sw_if_index=index, mtu=[1400, 0, 0, 0]))
+        self.assertEqual(self.details(index).mtu[0], 1400)
+        self.fails(NOT_A_SUB, self.api.delete_subif(sw_if_index=port))
+        self.fails(NO_INTERFACE, self.api.delete_subif(sw_if_index=9999))
+        self.ok(self.api.delete_subif(sw_if_index=index))
+        self.assertEqual(self.api.sw_interface_dump(sw_if_index=index), [])
+
+    def test_tag_rewrites(self):
+        port = self.port(1)
+        sub = self.ok(self.api.create_subif(
+            sw_if_index=port, sub_id=1, sub_if_flags=TWO_TAGS | DOT1AD | EXACT, outer_vlan_id=8, inner_vlan_id=9)).sw_if_index
+        rewrite = lambda index, op, dot1q=0, tag1=0, tag2=0: self.api.l2_interface_vlan_tag_rewrite(
+            sw_if_index=index, vtr_op=op, push_dot1q=dot1q, tag1=tag1, tag2=tag2)
+        for op, used in enumerate([0, 1, 2, 0, 0, 1, 2, 1, 2]):
+            self.ok(rewrite(sub, op, 1, 100, 200))
+            seen = self.details(sub)
+            tags = (100 if used > 0 else 0, 200 if used > 1 else 0)
+            self.assertEqual((seen.vtr_op, seen.vtr_tag1, seen.vtr_tag2), (op, *tags))
+            self.assertEqual(seen.vtr_push_dot1q, int(used > 0))
+        self.ok(rewrite(port, 1, 0, 300))
+        self.fails(FEW_TAGS, rewrite(port, 3))
+        self.fails(INVALID, rewrite(sub, 9))
+        self.fails(INVALID, rewrite(sub, 1, 1, 4095))
+        self.fails(NO_INTERFACE, rewrite(9999, 0))
+        for index in (port, sub):
+            self.ok(rewrite(index, 0))
+        self.ok(self.api.delete_subif(sw_if_index=sub))
+
+    def test_special_ports_of_bridge_domains(self):
+        port = self.port(2)
+        loop, other = (self.ok(self.api.create_loopback()).sw_if_index for _ in range(2))
+        join = lambda index, kind: self.api.sw_interface_set_l2_bridge(rx_sw_if_index=index, bd_id=77, port_type=kind)
+        self.ok(join(loop, 1))
+        self.ok(join(port, 2))
+        ((domain,),) = ([d for d in self.api.bridge_domain_dump() if d.bd_id == 77],)
+        self.assertEqual((domain.bvi_sw_if_index, domain.uu_fwd_sw_if_index), (loop, port))
+        # The port for unknown frames is no member.
+        self.assertEqual([p.sw_if_index for p in domain.sw_if_details], [loop])
+        self.fails(HAS_BVI, join(other, 1))
+        (mac,) = self.api.l2_fib_table_dump(bd_id=77)
+        self.assertEqual((mac.sw_if_index, mac.bvi_mac, mac.static_mac), (loop, True, True))
+        for index in (loop, port):
+            self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=index, bd_id=77, enable=False))
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=77, is_add=False))
+        for index in (loop, other):
+            self.ok(self.api.delete_loopback(sw_if_index=index))
