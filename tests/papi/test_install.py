@@ -78,7 +78,7 @@ class Installed(unittest.TestCase):
         names = lines["CapabilityBoundingSet"].lower().split()
         bounds = ",".join("+" + name.removeprefix("cap_") for name in names)
         self.assertIn("cap_chown", names)
-        # Who is not root runs these tests in a user namespace with one group, which leaves no choice.
+        # Others than root run these tests in a namespace with one group, which leaves no choice.
         with open("/proc/self/gid_map", encoding="utf-8") as file:
             mapped = sum(int(line.split()[2]) for line in file)
         group = grp.getgrnam("daemon" if mapped > 1 else "root")

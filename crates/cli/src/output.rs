@@ -155,6 +155,17 @@ impl Output {
         });
     }
 
+    /// Writes a line, and an element of JSON's list, for each of `all`.
+    pub fn list<T>(
+        &mut self,
+        all: impl IntoIterator<Item = T>,
+        each: impl Fn(T) -> (String, Value),
+    ) {
+        let (lines, rows): (Vec<String>, Vec<Value>) = all.into_iter().map(each).unzip();
+        lines.iter().for_each(|line| self.line(line));
+        self.json(rows.into());
+    }
+
     /// Writes one line.
     pub fn line(&mut self, line: impl fmt::Display) {
         self.write_fmt(format_args!("{line}\n"));

@@ -4,6 +4,7 @@
 
 pub mod api;
 pub mod api_modules;
+mod asking;
 pub mod classify;
 pub mod cli;
 mod feature;
@@ -11,6 +12,7 @@ pub mod punt;
 mod report;
 mod traces;
 
+pub use asking::ask_workers;
 pub use feature::{Feature, commands, features, start};
 pub use report::{Rates, rates};
 

@@ -158,9 +158,7 @@ pub(crate) fn clear_runtime(c: &mut Control) {
         runtime_since: Some(Instant::now()),
         ..std::mem::take(&mut c.baseline)
     };
-    // A maximum has no baseline: its owner clears it.
     c.loop_times(0).clear_longest();
-    c.ask(thalweg_graph::worker::Core::clear_max);
 }
 
 /// Returns the durations of a thread's loops since the last clear; thread 0 is main.

@@ -206,3 +206,26 @@ fn a_graph_that_does_not_hang_together_is_refused() {
         assert_eq!(c.start(&[bad]).unwrap_err().to_string(), want);
     }
 }
+
+/// The main thread goes on with other work while a worker is late with its answer.
+#[test]
+fn answers_may_come_later() {
+    let mut lab = Lab::new(2);
+    let go = Arc::new(AtomicBool::new(false));
+    let may_go = go.clone();
+    let mut asked = lab.c.begin_asking(move |core| {
+        while core.index() == 1 && !may_go.load(Relaxed) {
+            std::thread::yield_now();
+        }
+        core.index()
+    });
+    assert_eq!(asked.wait(&mut lab.c, Duration::ZERO), None);
+    go.store(true, Relaxed);
+    let answers = loop {
+        if let Some(answers) = asked.wait(&mut lab.c, Duration::from_millis(1)) {
+            break answers;
+        }
+    };
+    assert_eq!(answers, [Some(0), Some(1)]);
+    lab.close();
+}

@@ -1,8 +1,9 @@
 //! `clear runtime`: resets the counters of `show runtime`.
 
-use crate::report;
+use crate::{ask_workers, report};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
+use thalweg_graph::worker::Core;
 
 /// `clear runtime`
 pub struct ClearRuntime;
@@ -29,6 +30,7 @@ impl Command<Control> for ClearRuntime {
         args.end()?;
         report::clear_runtime(c);
         out.json(serde_json::json!({ "cleared": true }));
-        Ok(Outcome::Done)
+        // A maximum has no baseline: its owner clears it.
+        ask_workers(c, out, Core::clear_max, |_, _, _| Ok(()))
     }
 }

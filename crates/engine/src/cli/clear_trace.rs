@@ -1,5 +1,6 @@
 //! `clear trace`: clears packet traces and stops tracing.
 
+use crate::ask_workers;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
 use thalweg_graph::worker::Core;
@@ -26,8 +27,7 @@ impl Command<Control> for ClearTrace {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        c.ask(Core::trace_clear);
         out.json(serde_json::json!({ "cleared": true }));
-        Ok(Outcome::Done)
+        ask_workers(c, out, Core::trace_clear, |_, _, _| Ok(()))
     }
 }

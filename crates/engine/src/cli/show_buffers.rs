@@ -1,5 +1,6 @@
 //! `show buffers`: packet buffers by state.
 
+use crate::ask_workers;
 use crate::report::{centre, line};
 use serde_json::json;
 use thalweg_buffer::PoolAudit;
@@ -40,25 +41,28 @@ impl Command<Control> for ShowBuffers {
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
         // Caches publish their counts between loops.
-        let misses = c.ask(|core| core.publish_cache());
-        let pool = c.pool();
-        let row = Row {
-            size: pool.stride(),
-            data_size: pool.data_size(),
-            audit: pool.audit(),
-            pages: pool.pages().to_string(),
-            strays: pool.strays(),
-            misses,
-        };
-        out.json(json!([{
-            "pool": "default-numa-0", "index": 0, "numa": 0, "size": row.size,
-            "data_size": row.data_size, "total": row.audit.total, "avail": row.audit.depot,
-            "cached": row.audit.cached, "used": row.audit.in_use, "pages": row.pages,
-            "strays": row.strays, "alloc_failures": row.misses,
-        }]));
-        out.text(&format(&row));
-        Ok(Outcome::Done)
+        ask_workers(c, out, |core| core.publish_cache(), show)
     }
+}
+
+fn show(c: &mut Control, misses: Vec<Option<u64>>, out: &mut Output) -> Result<(), CliError> {
+    let pool = c.pool();
+    let row = Row {
+        size: pool.stride(),
+        data_size: pool.data_size(),
+        audit: pool.audit(),
+        pages: pool.pages().to_string(),
+        strays: pool.strays(),
+        misses,
+    };
+    out.json(json!([{
+        "pool": "default-numa-0", "index": 0, "numa": 0, "size": row.size,
+        "data_size": row.data_size, "total": row.audit.total, "avail": row.audit.depot,
+        "cached": row.audit.cached, "used": row.audit.in_use, "pages": row.pages,
+        "strays": row.strays, "alloc_failures": row.misses,
+    }]));
+    out.text(&format(&row));
+    Ok(())
 }
 
 fn format(r: &Row) -> String {

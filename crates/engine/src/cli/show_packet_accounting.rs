@@ -1,5 +1,6 @@
 //! `show packet accounting`: checks that every packet is accounted for.
 
+use crate::ask_workers;
 use serde_json::{Value, json};
 use thalweg_buffer::PoolAudit;
 use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
@@ -45,28 +46,30 @@ impl Command<Control> for ShowPacketAccounting {
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
         // Between two loops, a worker's counters are consistent.
-        let answers = c.ask(|core| core.accounting());
-        let mut rows = Vec::new();
-        for (w, answer) in answers.into_iter().enumerate() {
-            match answer {
-                Some(counts) => rows.push((format!("worker {w}"), counts)),
-                None => return Err(CliError::failed(format!("worker {w} does not respond"))),
-            }
-        }
-        let sum =
-            rows.iter().fold([0; 8], |s: Counts, (_, r)| std::array::from_fn(|i| s[i] + r[i]));
-        rows.push(("sum".into(), sum));
-        let audit = c.pool().audit();
-        out.json(json!({
-            "threads": rows.iter().map(to_json).collect::<Vec<_>>(),
-            "buffers": {
-                "total": audit.total, "avail": audit.depot, "cached": audit.cached,
-                "used": audit.in_use,
-            },
-        }));
-        out.text(&format(&rows, audit));
-        Ok(Outcome::Done)
+        ask_workers(c, out, |core| core.accounting(), show)
     }
+}
+
+fn show(c: &mut Control, answers: Vec<Option<Counts>>, out: &mut Output) -> Result<(), CliError> {
+    let mut rows = Vec::new();
+    for (w, answer) in answers.into_iter().enumerate() {
+        match answer {
+            Some(counts) => rows.push((format!("worker {w}"), counts)),
+            None => return Err(CliError::failed(format!("worker {w} does not respond"))),
+        }
+    }
+    let sum = rows.iter().fold([0; 8], |s: Counts, (_, r)| std::array::from_fn(|i| s[i] + r[i]));
+    rows.push(("sum".into(), sum));
+    let audit = c.pool().audit();
+    out.json(json!({
+        "threads": rows.iter().map(to_json).collect::<Vec<_>>(),
+        "buffers": {
+            "total": audit.total, "avail": audit.depot, "cached": audit.cached,
+            "used": audit.in_use,
+        },
+    }));
+    out.text(&format(&rows, audit));
+    Ok(())
 }
 
 fn to_json((name, counts): &(String, Counts)) -> Value {

@@ -29,23 +29,20 @@ impl Command<Control> for ShowPuntReasons {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        let mut rows = Vec::new();
-        for r in punt::reasons(c) {
-            let (d, number) = (r.decl, r.reason.number());
+        out.list(punt::reasons(c), |r| {
+            let (d, number, class) = (r.decl, r.reason.number(), r.decl.class.name());
             let receiver = r.receiver.map_or_else(String::new, |node| format!(" to:{node}"));
-            out.line(format_args!(
-                "[{number}] {} from:[{} ] class:{} limit:{}{receiver}",
-                d.name,
-                d.from,
-                d.class.name(),
-                r.rate
-            ));
-            rows.push(json!({
-                "id": number, "name": d.name, "from": d.from, "class": d.class.name(),
-                "limit": r.rate, "burst": r.burst, "receiver": r.receiver,
-            }));
-        }
-        out.json(rows.into());
+            let rate = r.rate;
+            let line = format!(
+                "[{number}] {} from:[{} ] class:{class} limit:{rate}{receiver}",
+                d.name, d.from
+            );
+            let row = json!({
+                "id": number, "name": d.name, "from": d.from, "class": class, "limit": rate,
+                "burst": r.burst, "receiver": r.receiver,
+            });
+            (line, row)
+        });
         Ok(Outcome::Done)
     }
 }

@@ -27,15 +27,14 @@ impl Command<Control> for ShowPuntStats {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        let mut rows = Vec::new();
-        for r in punt::reasons(c) {
+        out.list(punt::reasons(c), |r| {
             let (name, packets, bytes, limited) = (r.decl.name, r.packets, r.bytes, r.limited);
-            out.line(format_args!("{name} packets:{packets} bytes:{bytes} limited:{limited}"));
-            rows.push(json!({
+            let line = format!("{name} packets:{packets} bytes:{bytes} limited:{limited}");
+            let row = json!({
                 "name": name, "packets": packets, "bytes": bytes, "limited": limited,
-            }));
-        }
-        out.json(rows.into());
+            });
+            (line, row)
+        });
         Ok(Outcome::Done)
     }
 }

@@ -1,5 +1,6 @@
 //! `show trace`: what each node did with the traced packets.
 
+use crate::ask_workers;
 use crate::report::error_text;
 use crate::traces::Tracing;
 use serde_json::{Value, json};
@@ -66,13 +67,21 @@ impl Command<Control> for ShowTrace {
             false => SHOWN,
         };
         args.end()?;
-        let threads = collect(c, max)?;
-        if out.wants_json() {
-            out.json(threads.iter().map(to_json).collect());
-        } else {
-            out.text(&format(&threads, max));
-        }
-        Ok(Outcome::Done)
+        let most = most(c, max);
+        ask_workers(
+            c,
+            out,
+            move |core| core.first_traces(most),
+            move |c, traces, out| {
+                let threads = collect(c, max, traces)?;
+                if out.wants_json() {
+                    out.json(threads.iter().map(to_json).collect());
+                } else {
+                    out.text(&format(&threads, max));
+                }
+                Ok(())
+            },
+        )
     }
 }
 
@@ -160,7 +169,8 @@ impl Path {
 
 /// Returns the ways of all traced packets, the most frequent first.
 pub(crate) fn paths(c: &mut Control) -> Result<Vec<Path>, CliError> {
-    let threads = collect(c, MAX_TRACES)?;
+    let traces = c.ask(|core| core.first_traces(MAX_TRACES));
+    let threads = collect(c, MAX_TRACES, traces)?;
     let mut paths: Vec<Path> = Vec::new();
     let mut at: HashMap<Vec<String>, usize> = HashMap::new();
     let names: Vec<String> = c.threads().into_iter().map(|t| t.name).collect();
@@ -187,11 +197,16 @@ fn packet_lines(p: &Packet) -> Vec<String> {
     lines
 }
 
-fn collect(c: &mut Control, max: usize) -> Result<Vec<Thread>, CliError> {
-    // What a filter hides does not count.
+/// Traces of a worker: the number of all, and the first of them.
+type Traces = Option<(usize, Vec<PacketTrace>)>;
+
+/// Number of packets to ask workers for, to show `max`: what a filter hides does not count.
+fn most(c: &Control, max: usize) -> usize {
+    if Tracing::of(c).filter.is_some() { MAX_TRACES } else { max }
+}
+
+fn collect(c: &Control, max: usize, traces: Vec<Traces>) -> Result<Vec<Thread>, CliError> {
     let hides = Tracing::of(c).filter.is_some();
-    let most = if hides { MAX_TRACES } else { max };
-    let traces = c.ask(move |core| core.first_traces(most));
     let names: Vec<String> = c.threads().into_iter().map(|t| t.name).collect();
     let mut threads = Vec::new();
     for (w, answer) in traces.into_iter().enumerate() {

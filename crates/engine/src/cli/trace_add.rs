@@ -1,11 +1,12 @@
 //! `trace add`: starts tracing packets.
 
-use crate::classify;
+use crate::{ask_workers, classify};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
 use thalweg_graph::control::NodeEntry;
 use thalweg_graph::decl::Kind;
 use thalweg_graph::trace::MAX_TRACES;
+use thalweg_graph::worker::Core;
 
 /// `trace add <node> <count> [verbose] [filter]`
 pub struct TraceAdd;
@@ -54,9 +55,9 @@ impl Command<Control> for TraceAdd {
             true => Some(classify::trace_filter(c).map_err(CliError::failed)?),
             false => None,
         };
-        c.ask(move |core| core.trace_add(node, count, filter.clone()));
         out.json(serde_json::json!({ "node": name, "count": count }));
-        Ok(Outcome::Done)
+        let add = move |core: &mut Core| core.trace_add(node, count, filter.clone());
+        ask_workers(c, out, add, |_, _, _| Ok(()))
     }
 
     fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {

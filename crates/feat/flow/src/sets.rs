@@ -422,7 +422,7 @@ pub(crate) fn ports_changed(c: &mut Control) {
     }
 }
 
-/// What is to be compiled and published.
+/// What must be compiled and published.
 #[derive(Debug, Default)]
 struct Due {
     sets: BTreeSet<u32>,

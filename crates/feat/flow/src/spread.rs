@@ -59,7 +59,7 @@ impl Place {
         }
     }
 
-    /// Returns whether packet `i` is to be tracked here.
+    /// Returns whether packet `i` belongs here.
     pub(crate) fn is_of(&self, batch: &Batch<IPV4>, i: usize) -> bool {
         let owner = || self.owner_of(&batch.tuple(i)?);
         let is_shared = self.workers > 1 && self.spread != Spread::One;

@@ -405,7 +405,10 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
         let mut ip = ip.borrow_mut();
         ip.lenders.remove(&sw_if);
         ip.borrowers_due.remove(&sw_if);
-        ip.lenders.extract_if(.., |_, lender| *lender == sw_if).map(|(i, _)| i).collect()
+        let of_it = ip.lenders().filter(|(_, lender)| *lender == sw_if).map(|(i, _)| i);
+        let of_it = of_it.collect::<Vec<_>>();
+        ip.lenders.retain(|_, lender| *lender != sw_if);
+        of_it
     };
     for borrower in borrowers {
         changed::<A>(c, borrower);

@@ -199,16 +199,35 @@ macro_rules! for_version {
 }
 pub(crate) use for_version;
 
-/// Chooses a text that a macro makes of the version's name and of the word of its commands.
+/// The text of a version's command: literals, `NAME` for the version's name, and `WORD` for the
+/// word of its commands.
 macro_rules! version_text {
-    ($address:ty, $text:ident) => {
+    ($address:ty: $($part:tt),+ $(,)?) => {
         match $crate::Version::of::<$address>() {
-            $crate::Version::V4 => $text!("IPv4", "ip"),
-            $crate::Version::V6 => $text!("IPv6", "ip6"),
+            $crate::Version::V4 => {
+                concat!($($crate::family::version_part!("IPv4" "ip" $part)),+)
+            }
+            $crate::Version::V6 => {
+                concat!($($crate::family::version_part!("IPv6" "ip6" $part)),+)
+            }
         }
     };
 }
 pub(crate) use version_text;
+
+/// A part of a [`version_text`].
+macro_rules! version_part {
+    ($name:literal $word:literal NAME) => {
+        $name
+    };
+    ($name:literal $word:literal WORD) => {
+        $word
+    };
+    ($name:literal $word:literal $text:literal) => {
+        $text
+    };
+}
+pub(crate) use version_part;
 
 #[cfg(test)]
 mod tests {

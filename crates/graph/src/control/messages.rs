@@ -8,6 +8,52 @@ use std::any::Any;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+/// Time after which a worker is taken not to respond.
+const ANSWER_TIME: Duration = Duration::from_secs(1);
+
+/// The result of one worker.
+enum Answer<R> {
+    Due(mpsc::Receiver<R>),
+    /// `None` if the worker did not respond.
+    Here(Option<R>),
+}
+
+/// Results of workers that may still be coming: see [`Control::begin_asking`].
+pub struct Asked<R> {
+    answers: Vec<Answer<R>>,
+    deadline: Instant,
+}
+
+impl<R> Asked<R> {
+    /// Waits up to `time` for the results: one per worker, `None` for one that did not respond
+    /// within a second. Returns `None` while some are due; to be called once more then.
+    pub fn wait(&mut self, c: &mut Control, time: Duration) -> Option<Vec<Option<R>>> {
+        let (until, deadline) = (Instant::now() + time, self.deadline);
+        for answer in &mut self.answers {
+            while let Answer::Due(rx) = answer {
+                // The overflow on our side is sent only when we push it.
+                let more = c.flush();
+                let now = Instant::now();
+                let left = until.min(deadline).saturating_duration_since(now);
+                let wait = if more { left.min(Duration::from_micros(200)) } else { left };
+                match rx.recv_timeout(wait) {
+                    Ok(result) => *answer = Answer::Here(Some(result)),
+                    Err(mpsc::RecvTimeoutError::Timeout) if more && wait < left => {}
+                    Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() < deadline => {
+                        return None;
+                    }
+                    Err(_) => *answer = Answer::Here(None),
+                }
+            }
+        }
+        let all = std::mem::take(&mut self.answers).into_iter().map(|answer| match answer {
+            Answer::Here(result) => result,
+            Answer::Due(_) => None,
+        });
+        Some(all.collect())
+    }
+}
+
 impl Control {
     pub(super) fn send(&mut self, worker: usize, m: ToWorker) {
         let w = &mut self.workers[worker];
@@ -41,11 +87,25 @@ impl Control {
     }
 
     /// Runs `f` on every worker between two loops and waits for the results (a second at most;
-    /// `None` for a worker that did not respond).
+    /// `None` for a worker that did not respond). A command that can wait in other ways uses
+    /// [`begin_asking`](Self::begin_asking): a worker without a processor keeps it waiting.
     pub fn ask<R: Send + 'static>(
         &mut self,
         f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
     ) -> Vec<Option<R>> {
+        let mut asked = self.begin_asking(f);
+        loop {
+            if let Some(answers) = asked.wait(self, ANSWER_TIME) {
+                return answers;
+            }
+        }
+    }
+
+    /// Has every worker run `f` between two loops; the results come later.
+    pub fn begin_asking<R: Send + 'static>(
+        &mut self,
+        f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
+    ) -> Asked<R> {
         let mut answers = Vec::new();
         for w in 0..self.workers.len() {
             let (tx, rx) = mpsc::sync_channel(1);
@@ -54,21 +114,9 @@ impl Control {
                 let _ = tx.send(f(core));
             };
             self.send(w, ToWorker::Call(Box::new(call)));
-            answers.push(rx);
+            answers.push(Answer::Due(rx));
         }
-        let deadline = Instant::now() + Duration::from_secs(1);
-        let mut answer = |rx: mpsc::Receiver<R>| loop {
-            // The overflow on our side is sent only when we push it.
-            let more = self.flush();
-            let left = deadline.saturating_duration_since(Instant::now());
-            let wait = if more { left.min(Duration::from_micros(200)) } else { left };
-            match rx.recv_timeout(wait) {
-                Ok(r) => return Some(r),
-                Err(mpsc::RecvTimeoutError::Timeout) if more && wait < left => {}
-                Err(_) => return None,
-            }
-        };
-        answers.into_iter().map(&mut answer).collect()
+        Asked { answers, deadline: Instant::now() + ANSWER_TIME }
     }
 
     /// Moves messages that found a worker's ring full into it as room allows. Returns true if some

@@ -19,6 +19,7 @@ pub use error::EngineError;
 pub use hand_off::HandOffView;
 pub use launch::on_panic;
 use launch::{Places, spawn, thread_name};
+pub use messages::Asked;
 
 use crate::arc::{ArcConfig, ArcTable};
 use crate::clock;

@@ -4,6 +4,7 @@
 //! They have no nodes: their frames leave by their parent's output node. What changes for all
 //! sub-interfaces of a parent is done in slices.
 
+use super::delete::delete_one;
 use super::subs::{Subs, TagMatch};
 use super::*;
 use crate::SwIfIndex;

@@ -100,7 +100,8 @@ fn both_directions(lab: &mut Lab, workers: usize, (to, real): ([Ipv4Addr; 2], [I
     for (sport, n) in (5000..5040).zip([0, 1].into_iter().cycle()) {
         let frame = there().ipv4(CLIENT, to[n]).udp(sport, 53).payload(b"abc").build();
         let seen = lab.pass(0, &[frame]);
-        let [(_, out)] = &seen[..] else { panic!("{workers} workers, {sport}: {seen:02x?}") };
+        assert_eq!(seen.len(), 1, "{workers} workers, {sport}");
+        let out = &seen[0].1;
         assert_eq!(out[30..34], real[n].octets());
         let from: [u8; 4] = out[26..30].try_into().unwrap();
         let port = u16::from_be_bytes([out[34], out[35]]);

@@ -17,12 +17,7 @@ pub static COMMAND: IpTable<u32> = IpTable(PhantomData);
 
 impl<A: Address> Command<Control> for IpTable<A> {
     fn path(&self) -> &'static str {
-        macro_rules! text {
-            ($name:literal, $word:literal) => {
-                concat!($word, " table")
-            };
-        }
-        version_text!(A, text)
+        version_text!(A: WORD, " table")
     }
 
     fn usage(&self) -> &'static str {
@@ -30,21 +25,10 @@ impl<A: Address> Command<Control> for IpTable<A> {
     }
 
     fn help(&self) -> &'static str {
-        macro_rules! text {
-            ($name:literal, $word:literal) => {
-                concat!(
-                    "Add, name or delete an ",
-                    $name,
-                    " routing table\n\
+        version_text!(A: "Add, name or delete an ", NAME, " routing table\n\
                      Table 0 always exists. A table is deleted with all its routes, but not while \
-                     an\ninterface uses it; see `show ",
-                    $word,
-                    " table'. Packets without a route are dropped;\n`unreachables <id> on' \
-                     answers them by ICMP errors, as RFC 1812 says."
-                )
-            };
-        }
-        version_text!(A, text)
+                     an\ninterface uses it; see `show ", WORD, " table'. Packets without a route are \
+                     dropped;\n`unreachables <id> on' answers them by ICMP errors, as RFC 1812 says.")
     }
 
     fn run(

@@ -17,12 +17,7 @@ pub static COMMAND: SetInterfaceIpTable<u32> = SetInterfaceIpTable(PhantomData);
 
 impl<A: Address> Command<Control> for SetInterfaceIpTable<A> {
     fn path(&self) -> &'static str {
-        macro_rules! text {
-            ($name:literal, $word:literal) => {
-                concat!("set interface ", $word, " table")
-            };
-        }
-        version_text!(A, text)
+        version_text!(A: "set interface ", WORD, " table")
     }
 
     fn usage(&self) -> &'static str {
@@ -30,19 +25,9 @@ impl<A: Address> Command<Control> for SetInterfaceIpTable<A> {
     }
 
     fn help(&self) -> &'static str {
-        macro_rules! text {
-            ($name:literal, $word:literal) => {
-                concat!(
-                    "Bind an interface to another ",
-                    $name,
-                    " routing table\n\
-                     The table must exist (`",
-                    $word,
-                    " table add'), and the interface must have no address yet."
-                )
-            };
-        }
-        version_text!(A, text)
+        version_text!(A: "Bind an interface to another ", NAME, " routing table\n\
+                     The table must exist (`", WORD, " table add'), and the interface \
+                     must have no address yet.")
     }
 
     fn run(

@@ -25,12 +25,7 @@ const DOCUMENT: usize = 1000;
 
 impl<A: Address> Command<Control> for ShowIpFib<A> {
     fn path(&self) -> &'static str {
-        macro_rules! text {
-            ($name:literal, $word:literal) => {
-                concat!("show ", $word, " fib")
-            };
-        }
-        version_text!(A, text)
+        version_text!(A: "show ", WORD, " fib")
     }
 
     fn usage(&self) -> &'static str {
@@ -38,19 +33,10 @@ impl<A: Address> Command<Control> for ShowIpFib<A> {
     }
 
     fn help(&self) -> &'static str {
-        macro_rules! text {
-            ($name:literal, $word:literal) => {
-                concat!(
-                    "Show ",
-                    $name,
-                    " routes and their forwarding objects\n\
+        version_text!(A: "Show ", NAME, " routes and their forwarding objects\n\
                      An address shows its longest match, a prefix its exact match, both in detail.\n\
                      `summary' counts routes by prefix length. Without arguments, the first 10000 \
-                     routes of each\ntable are listed; `all' lists every one."
-                )
-            };
-        }
-        version_text!(A, text)
+                     routes of each\ntable are listed; `all' lists every one.")
     }
 
     fn run(

@@ -18,12 +18,7 @@ pub static COMMAND: ShowIpTable<u32> = ShowIpTable(PhantomData);
 
 impl<A: Address> Command<Control> for ShowIpTable<A> {
     fn path(&self) -> &'static str {
-        macro_rules! text {
-            ($name:literal, $word:literal) => {
-                concat!("show ", $word, " table")
-            };
-        }
-        version_text!(A, text)
+        version_text!(A: "show ", WORD, " table")
     }
 
     fn help(&self) -> &'static str {

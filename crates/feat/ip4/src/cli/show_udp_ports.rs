@@ -27,13 +27,11 @@ impl Command<Control> for ShowUdpPorts {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        let mut rows = Vec::new();
         out.line(format_args!("{:>5} {:<5} node", "port", "proto"));
-        for (port, node) in local::udp_ports(c) {
-            out.line(format_args!("{port:>5} {:<5} {node}", "ip4"));
-            rows.push(json!({ "port": port, "protocol": "ip4", "node": node }));
-        }
-        out.json(rows.into());
+        out.list(local::udp_ports(c), |(port, node)| {
+            let row = json!({ "port": port, "protocol": "ip4", "node": node });
+            (format!("{port:>5} {:<5} {node}", "ip4"), row)
+        });
         Ok(Outcome::Done)
     }
 }
