@@ -146,14 +146,24 @@ pub(super) fn start(
     let running = Arc::new(AtomicBool::new(false));
     let has_clients = running.clone();
     c.subscribe(move |c, event: &InterfaceEvent| {
-        if let InterfaceEvent::Created(sw_if) | InterfaceEvent::Deleted(sw_if) = event {
-            let state = c.state::<Statistics>();
-            let mut state = state.borrow_mut();
-            state.changed.insert(*sw_if);
-            if has_clients.load(Ordering::Relaxed) {
+        let (sw_if, deleted) = match event {
+            InterfaceEvent::Created(sw_if) => (*sw_if, false),
+            InterfaceEvent::Deleted(sw_if) => (*sw_if, true),
+            _ => return,
+        };
+        let state = c.state::<Statistics>();
+        let mut state = state.borrow_mut();
+        if has_clients.load(Ordering::Relaxed) {
+            if deleted {
+                // It is still among the interfaces while its end is announced.
+                let _ = state.describe_interface(sw_if.index(), None);
+            } else {
+                state.changed.insert(sw_if);
                 state.describe_or_warn(c);
+                return;
             }
         }
+        state.changed.insert(sw_if);
     });
     let path = settings.socket_name.clone().unwrap_or_else(|| dir.join("stats.sock"));
     let remote = c.remote();
