@@ -27,8 +27,8 @@ const DEFAULT_SIZE: u64 = 32 << 20;
 const PERIOD: Duration = Duration::from_millis(100);
 /// How old those of nodes may be unless it is said otherwise.
 const NODE_PERIOD: Duration = Duration::from_secs(10);
-/// How many nodes have links to their counters unless all are asked for: the room is for interfaces,
-/// each of which has two.
+/// How many nodes have links to their counters unless all are asked for: the room is for
+/// interfaces, each of which has two nodes.
 const LINKED_NODES: usize = 4096;
 /// How long a client may wait for the main thread to bring values up to date.
 const PATIENCE: Duration = Duration::from_millis(500);
