@@ -28,8 +28,8 @@ const DEFAULT_SIZE: u64 = 32 << 20;
 const PERIOD: Duration = Duration::from_millis(100);
 /// How old those of nodes may be unless it is said otherwise.
 const NODE_PERIOD: Duration = Duration::from_secs(10);
-/// How many nodes have links to their counters unless all are asked for: the room is for interfaces,
-/// each of which has two.
+/// How many nodes have links to their counters unless all are asked for: the room is for
+/// interfaces, each of which has two nodes.
 const LINKED_NODES: usize = 4096;
 /// How long a client may wait for the main thread to bring values up to date.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -148,14 +148,24 @@ pub(super) fn start(
     let running = Arc::new(AtomicBool::new(false));
     let has_clients = running.clone();
     c.subscribe(move |c, event: &InterfaceEvent| {
-        if let InterfaceEvent::Created(sw_if) | InterfaceEvent::Deleted(sw_if) = event {
-            let state = c.state::<Statistics>();
-            let mut state = state.borrow_mut();
-            state.changed.insert(*sw_if);
-            if has_clients.load(Ordering::Relaxed) {
+        let (sw_if, deleted) = match event {
+            InterfaceEvent::Created(sw_if) => (*sw_if, false),
+            InterfaceEvent::Deleted(sw_if) => (*sw_if, true),
+            _ => return,
+        };
+        let state = c.state::<Statistics>();
+        let mut state = state.borrow_mut();
+        if has_clients.load(Ordering::Relaxed) {
+            if deleted {
+                // It is still among the interfaces while its end is announced.
+                let _ = state.describe_interface(sw_if.index(), None);
+            } else {
+                state.changed.insert(sw_if);
                 state.describe_or_warn(c);
+                return;
             }
         }
+        state.changed.insert(sw_if);
     });
     c.subscribe(|c, _: &thalweg_feat_nat44::state::RolesChanged| {
         let state = c.state::<Statistics>();
