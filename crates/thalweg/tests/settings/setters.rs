@@ -108,7 +108,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              set arp proxy table-id 7 start 10.1.0.1 end 10.1.0.1\n\
              set arp proxy start 10.2.0.1 end 10.2.0.9\nset arp proxy del start 10.2.0.1 end 10.2.0.9"],
     ),
-    ("set ip arp proxy", &["set ip arp proxy 10.0.0.1 - 10.0.0.9"]),
+    ("set ip arp proxy", &["ip table add 7\nset ip arp proxy 10.0.0.1 - 10.0.0.9 table-id 7"]),
     (
         "set interface proxy-arp",
         &["set interface proxy-arp pg0 enable\nset interface proxy-arp pg1 enable\n\

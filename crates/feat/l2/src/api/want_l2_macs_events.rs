@@ -9,7 +9,7 @@ use thalweg_graph::Control;
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct WantL2MacsEvents {
-    /// Learn limit; ignored.
+    /// Maximum number of learned addresses of all bridge domains while the client is subscribed.
     #[api(default = 1000)]
     pub learn_limit: u32,
     /// Scan interval in hundredths of a second; ignored, see `l2fib_set_scan_delay`.
@@ -34,6 +34,6 @@ fn handle(
     caller: &Caller,
     rq: WantL2MacsEvents,
 ) -> Result<WantL2MacsEventsReply, Retval> {
-    want(c, caller, rq.enable_disable, rq.pid, rq.max_macs_in_event)?;
+    want(c, caller, rq.enable_disable, rq.pid, rq.max_macs_in_event, Some(rq.learn_limit))?;
     Ok(WantL2MacsEventsReply)
 }
