@@ -51,7 +51,6 @@ pub static FEATURE: Feature = Feature {
     settings: &[&family::SETTINGS, &proxy_arp::SETTINGS],
     init,
     ready: local::publish,
-    ..Feature::DEFAULT
 };
 
 /// Topics of IPv4 nodes' events.
