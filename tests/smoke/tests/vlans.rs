@@ -21,8 +21,7 @@ const TAG: u32 = 4;
 
 impl Stick {
     fn new(left_address: &str, right_address: &str) -> Result<Stick> {
-        let [left, right, router, switch] =
-            ["left", "right", "router", "switch"].map(Netns::new);
+        let [left, right, router, switch] = ["left", "right", "router", "switch"].map(Netns::new);
         let (left, right, router, switch) = (left?, right?, router?, switch?);
         let side = LinkOptions::default();
         let host = |address: &str| LinkOptions::default().address(address);
