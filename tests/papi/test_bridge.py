@@ -1,6 +1,6 @@
 """Bridge domains: settings, ports and MAC addresses."""
 
-from lab import Case
+from lab import Case, wait_for
 
 ADD, DELETE, MOVE = 0, 1, 2
 
@@ -86,10 +86,28 @@ class Bridges(Case):
         self.ok(self.api.l2fib_set_scan_delay(scan_delay=10))
         self.assertNotIn("scan-delay", self.cli("show configuration"))
         self.ok(self.api.want_l2_macs_events2(enable_disable=False))
-        self.fails(-7, self.api.want_l2_macs_events(pid=19, learn_limit=5000))
         self.fails(-7, self.api.want_l2_macs_events(pid=19, scan_delay=50))
-        self.ok(self.api.want_l2_macs_events(pid=19))
+        self.fails(-7, self.api.want_l2_macs_events(learn_limit=0, pid=19))
+        self.fails(-7, self.api.want_l2_macs_events(learn_limit=1 << 24, pid=19))
+
+        def known(source):
+            self.cli(
+                f"packet-generator new {{ name l limit 1 size 64-64 source pg2 data {{ "
+                f"IP4: {source} -> {mac} UDP: 10.0.0.2 -> 10.0.1.2 UDP: 1 -> 2 incrementing 8 }} }}"
+            )
+            before = self.counters("pg2")["rx_packets"]
+            self.cli("packet-generator enable-stream l")
+            wait_for(lambda: self.counters("pg2")["rx_packets"] == before + 1)
+            self.cli("packet-generator delete l")
+            return source in {str(d.mac) for d in self.api.l2_fib_table_dump(bd_id=5)}
+
+        # All bridge domains together learn that many while the client is subscribed.
+        self.ok(self.api.want_l2_macs_events(learn_limit=1, pid=19))
+        self.assertTrue(known("02:00:00:00:00:99"))
+        self.assertFalse(any(known("02:00:00:00:00:98") for _ in range(3)))
         self.ok(self.api.want_l2_macs_events(enable_disable=False))
+        wait_for(lambda: known("02:00:00:00:00:98"))
+        self.events.clear()
         for port in ports:
             self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=5, enable=False))
         self.ok(self.api.bridge_domain_add_del_v2(bd_id=5, is_add=False))

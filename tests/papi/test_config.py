@@ -77,6 +77,10 @@ def setters(api, port):
     yield "sw_interface_set_table", {"sw_if_index": other, "vrf_id": 7}
     yield "sw_interface_add_del_address", {"sw_if_index": pg, "is_add": True, "prefix": "10.0.0.1/24"}
     yield "sw_interface_set_unnumbered", {"sw_if_index": pg, "unnumbered_sw_if_index": loop, "is_add": True}
+    yield "proxy_arp_add_del", {
+        "is_add": True, "proxy": {"table_id": 7, "low": "10.0.0.5", "hi": "10.0.0.9"}
+    }
+    yield "proxy_arp_intfc_enable_disable", {"sw_if_index": pg, "enable": True}
     yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "ip_neighbor_config", {"af": 0, "max_number": 500, "max_age": 60, "recycle": True}
     neighbor = {"sw_if_index": pg, "flags": 1, "ip_address": "10.0.0.9", "mac_address": "02:00:00:00:00:09"}

@@ -147,11 +147,29 @@ class Traces(Case):
         self.fails(-63, capture(node_index=99999))
         drop = self.ok(self.api.get_node_index(node_name="drop")).node_index
         self.fails(-63, capture(node_index=drop))
-        self.fails(-9, capture(use_filter=True))
+
+        self.fails(-6, capture(use_filter=True))
+        self.cli("classify filter trace mask l3 ip4 dst match l3 ip4 dst 10.0.1.2")
+        self.ok(capture(use_filter=True))
+        self.traffic("172.16.0.1", 4)
+        self.traffic("10.0.1.2", 3)
+        shown = lambda **of: len(self.api.trace_v2_dump(**{"clear_cache": True, "max": 50, **of}))
+        self.assertEqual(shown(), 3)
+        self.cli("classify filter trace del")
+
+        # What met a node, and what did not.
+        self.ok(capture())
+        self.traffic("172.16.0.1", 4)
+        self.traffic("10.0.1.2", 3)
+        rewrite = self.ok(self.api.get_node_index(node_name="ip4-rewrite")).node_index
+        for flag, count, expected in ((0, 0, 7), (1, 10, 3), (1, 2, 2), (2, 10, 4), (0, 0, 7)):
+            self.ok(self.api.trace_set_filters(flag=flag, count=count, node_index=rewrite))
+            self.assertEqual(shown(clear_cache=False), expected)
 
     def test_filters(self):
         self.ok(self.api.trace_set_filters(flag=0))
-        self.fails(-9, self.api.trace_set_filters(flag=1, count=10, node_index=1))
+        self.fails(-63, self.api.trace_set_filters(flag=1, count=10, node_index=99999))
+        self.fails(-65, self.api.trace_set_filters(flag=3, count=10, classifier_table_index=1))
         self.fails(-7, self.api.trace_set_filters(flag=9))
         (function,) = self.api.trace_filter_function_dump()
         self.assertTrue(function.selected)

@@ -376,3 +376,41 @@ class Addresses(Case):
         self.fails(-105, change(sw_if_index=a, prefix="10.0.0.2/24"))
         self.ok(self.api.sw_interface_address_replace_end())
         self.assertEqual(self.addresses(a), {"10.0.0.2/24"})
+
+
+class ProxyArp(Case):
+    def test_ranges(self):
+        call = lambda low, hi, table=0, is_add=True: self.api.proxy_arp_add_del(
+            is_add=is_add, proxy={"table_id": table, "low": low, "hi": hi}
+        )
+        dump = lambda: [
+            (d.proxy.table_id, str(d.proxy.low), str(d.proxy.hi)) for d in self.api.proxy_arp_dump()
+        ]
+        self.assertEqual(dump(), [])
+        self.ok(call("10.0.0.5", "10.0.0.9"))
+        self.ok(call("10.0.0.5", "10.0.0.9"))
+        self.ok(self.api.ip_table_add_del(table={"table_id": 60}))
+        self.ok(call("10.0.0.1", "10.0.0.1", table=60))
+        want = [(0, "10.0.0.5", "10.0.0.9"), (60, "10.0.0.1", "10.0.0.1")]
+        self.assertEqual(dump(), want)
+        self.fails(-3, call("10.0.0.5", "10.0.0.9", table=61))
+        self.fails(-7, call("10.0.0.9", "10.0.0.5"))
+        self.fails(-6, call("10.0.0.5", "10.0.0.8", is_add=False))
+        # A range goes out of sight with its table.
+        self.ok(self.api.ip_table_add_del(is_add=False, table={"table_id": 60}))
+        self.assertEqual(dump(), want[:1])
+        self.ok(call("10.0.0.5", "10.0.0.9", is_add=False))
+        self.assertEqual(dump(), [])
+
+    def test_interfaces(self):
+        call = self.api.proxy_arp_intfc_enable_disable
+        dump = lambda: [d.sw_if_index for d in self.api.proxy_arp_intfc_dump()]
+        port = self.loopback()
+        self.ok(call(sw_if_index=port, enable=True))
+        self.assertEqual(dump(), [port])
+        self.ok(call(sw_if_index=port, enable=False))
+        self.assertEqual(dump(), [])
+        self.fails(-2, call(sw_if_index=9999, enable=True))
+        self.ok(call(sw_if_index=port, enable=True))
+        self.ok(self.api.delete_loopback(sw_if_index=port))
+        self.assertEqual(dump(), [])

@@ -118,6 +118,18 @@ pub fn pattern(args: &mut Args<'_>) -> Result<BytePattern, CliError> {
     Ok(BytePattern::new(&masked.draft.mask, &matched.draft.value))
 }
 
+/// Takes `mask …` alone; returns the bits that count, as [`BytePattern::mask`] does.
+///
+/// # Errors
+/// If a field is unknown.
+pub fn mask(args: &mut Args<'_>) -> Result<Vec<u8>, CliError> {
+    if !args.exact("mask") {
+        return Err(args.bad("pattern", "`mask' and the fields that count"));
+    }
+    let mask = fields(args, None)?.draft.mask;
+    Ok(BytePattern::new(&mask, &mask).mask().to_vec())
+}
+
 struct Read {
     draft: Draft,
     places: Vec<Place>,
@@ -292,7 +304,9 @@ fn value(word: &str, len: usize, last: u8) -> Option<Vec<u8>> {
 }
 
 fn hex(word: &str) -> Option<Vec<u8>> {
-    let fits = word.is_ascii() && word.len() % 2 == 0 && (2..=2 * MAX_BYTES).contains(&word.len());
+    let fits = word.is_ascii()
+        && word.len().is_multiple_of(2)
+        && (2..=2 * MAX_BYTES).contains(&word.len());
     let byte = |i: usize| u8::from_str_radix(word.get(i..i + 2)?, 16).ok();
     fits.then(|| (0..word.len()).step_by(2).map(byte).collect())?
 }
@@ -338,6 +352,21 @@ mod tests {
         let mut options = udp(0);
         options[14] = 0x46;
         assert!(!read("mask l4 dst match l4 dst 53").unwrap().matches(&options));
+    }
+
+    #[test]
+    fn a_mask_finds_its_patterns() {
+        for fields in ["l3 ip4 src", "l3 ip4 src dst", "l4 dst", "l2 tag1 l3 ip4 src"] {
+            let text = format!("mask {fields}");
+            let alone = mask(&mut Args::parse(&text).unwrap()).unwrap();
+            let values = fields
+                .replace("src", "src 10.0.0.1")
+                .replace("ip4 src 10.0.0.1 dst", "ip4 src 10.0.0.1 dst 10.0.0.2")
+                .replace("l4 dst", "l4 dst 53")
+                .replace("tag1", "tag1 7");
+            let pattern = read(&format!("mask {fields} match {values}")).unwrap();
+            assert_eq!(alone, pattern.mask(), "{fields}");
+        }
     }
 
     #[test]

@@ -10,6 +10,17 @@ pub trait Routes: Send + Sync {
     /// Returns the length of the longest route that contains an address, in the table for packets
     /// received on `rx_if`; `None` if there is none, or the address is another protocol's.
     fn prefix_len(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> Option<u8>;
+
+    /// Returns the table for packets received on `rx_if`; `None` if the protocol does not say.
+    fn table(&self, _guard: &Guard<'_>, _rx_if: SwIfIndex) -> Option<u32> {
+        None
+    }
+
+    /// Returns whether a configured route delivers an address to the router itself, which is not
+    /// the address of an interface.
+    fn is_local(&self, _guard: &Guard<'_>, _rx_if: SwIfIndex, _address: IpAddr) -> bool {
+        false
+    }
 }
 
 /// The route tables of all protocols.

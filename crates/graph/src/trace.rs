@@ -50,8 +50,8 @@ pub const MAX_TRACES: usize = 16_384;
 const MAX_STEPS: usize = 64;
 
 impl TraceStore {
-    /// Returns whether to mark a packet that enters at `node`, and counts it. `bytes` are those that
-    /// a filter looks at, if they begin with a link header.
+    /// Returns whether to mark a packet that enters at `node`, and counts it. `bytes` are those
+    /// that a filter looks at, if they begin with a link header.
     pub(crate) fn claim(&mut self, node: NodeId, bytes: Option<&[u8]>) -> bool {
         let room = self.packets.len() < MAX_TRACES;
         let Some(wanted) = self.wanted.iter_mut().find(|w| w.node == node) else { return false };

@@ -92,9 +92,16 @@ fn document(path: &str, value_there: Value) -> Node {
             (true, kind) => put(&mut root, &steps(rule.path), value(kind, all[rule.path])),
         }
     }
-    for (part, inner) in [("taps.*", "taps.*.host.name"), ("acls.*", "acls.*.terms.[].action")] {
+    const TAGS: &str = "interfaces.*.sub-interfaces.*.encapsulation.";
+    let outer = format!("{TAGS}dot1q");
+    for (part, inner) in [
+        ("taps.*", "taps.*.host.name"),
+        ("acls.*", "acls.*.terms.[].action"),
+        (&*format!("{TAGS}exact-match"), &*outer),
+        (&format!("{TAGS}inner-dot1q"), &outer),
+    ] {
         if path.starts_with(part) {
-            put(&mut root, &steps(inner), all[inner].into());
+            put(&mut root, &steps(inner), value(kind(inner), all[inner]));
         }
     }
     put(&mut root, &steps(path), value_there);

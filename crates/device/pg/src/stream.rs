@@ -7,7 +7,7 @@ use crate::nodes::pg_input::{Entry, Message, Running};
 use crate::pcap;
 use crate::port::{self, PgDevice, port_id, port_name};
 use crate::source::{Ring, Source};
-use crate::template::{Layers, Sizes};
+use crate::template::{Layers, Offload, Sizes};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -105,6 +105,8 @@ pub struct StreamSpec {
     pub worker: usize,
     /// Maximum number of packets per frame.
     pub max_frame: usize,
+    /// Checksums that are computed whatever the description says of them.
+    pub offload: Offload,
     /// Packets.
     pub data: Data,
 }
@@ -122,6 +124,7 @@ impl StreamSpec {
             sizes: None,
             worker: 0,
             max_frame: FRAME_SIZE,
+            offload: Offload::default(),
             data,
         }
     }
@@ -448,7 +451,8 @@ fn prepare(
     let outermost = places.outermost;
     match &spec.data {
         Data::Description(text) => {
-            let layers = grammar::parse(text, outermost)?;
+            let mut layers = grammar::parse(text, outermost)?;
+            layers.compute(spec.offload);
             let sizes = spec.sizes.unwrap_or_else(|| layers.default_sizes());
             Ok((Prepared::Layers(Box::new(layers)), sizes))
         }

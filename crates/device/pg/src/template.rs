@@ -98,6 +98,17 @@ pub enum Payload {
     Bytes(Vec<u8>),
 }
 
+/// Checksums that a device would compute, as `buffer-offload-flags` names them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Offload {
+    /// Of the IPv4 header.
+    pub ip: bool,
+    /// Of TCP.
+    pub tcp: bool,
+    /// Of UDP.
+    pub udp: bool,
+}
+
 /// A parsed packet description, before its size is known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Layers {
@@ -118,6 +129,32 @@ impl Layers {
         match &self.payload {
             Payload::Bytes(b) => self.headers.len() + b.len(),
             _ => self.headers.len(),
+        }
+    }
+
+    /// Has checksums of these headers computed, whatever the description says of them.
+    pub fn compute(&mut self, offload: Offload) {
+        let mut places = Vec::new();
+        if let Some(n) = self.network.as_mut().filter(|n| offload.ip && !n.v6) {
+            n.checksum = true;
+            places.push(n.offset + 10);
+        }
+        if let Some(t) = &mut self.transport {
+            let at = match t.kind {
+                TransportKind::Udp if offload.udp => Some(6),
+                TransportKind::Tcp if offload.tcp => Some(16),
+                _ => None,
+            };
+            if let Some(at) = at {
+                t.checksum = true;
+                places.push(t.offset + at);
+            }
+        }
+        for at in places {
+            self.fields.retain(|f| f.offset != at);
+            if let Some(bytes) = self.headers.get_mut(at..at + 2) {
+                bytes.fill(0);
+            }
         }
     }
 

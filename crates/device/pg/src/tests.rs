@@ -207,6 +207,41 @@ proptest! {
     }
 }
 
+/// What a device would compute is computed, whatever the description says.
+#[test]
+fn offloaded_checksums_are_computed() {
+    let text = "IP4: 2.0.1 -> 2.0.2 UDP: 10.0.0.1 -> 10.0.0.2 ttl 2 checksum 13 \
+                UDP: 1234 -> 2345 checksum 11 incrementing 22";
+    let sum = |p: &[u8], at: usize| u16::from_be_bytes([p[at], p[at + 1]]);
+    let made = |offload: crate::template::Offload| {
+        let mut layers = crate::grammar::parse(text, crate::grammar::Outermost::Ethernet).unwrap();
+        layers.compute(offload);
+        let sizes = layers.default_sizes();
+        packets(&mut layers.compile(sizes).unwrap(), 1).remove(0)
+    };
+    let typed = made(crate::template::Offload::default());
+    assert_eq!((sum(&typed, 24), sum(&typed, 40)), (13, 11));
+    let all = crate::template::Offload { ip: true, tcp: true, udp: true };
+    check(&made(all));
+    let only_ip = made(crate::template::Offload { udp: false, ..all });
+    assert_eq!((sum(&only_ip, 24), sum(&only_ip, 40)), (sum(&made(all), 24), 11));
+}
+
+#[test]
+fn buffer_flags_are_checked() {
+    let mut lab = Lab::new(1, 1024);
+    let line = |words: &str| {
+        format!("packet-generator new {{ name x {words} data {{ IP4: 2.0.1 -> 2.0.2 }} }}")
+    };
+    lab.run(&line(
+        "buffer-flags ip4 offload buffer-offload-flags offload-ip-cksum offload-udp-cksum",
+    ));
+    for words in ["buffer-flags gso", "buffer-flags limit 3", "buffer-offload-flags ip4"] {
+        assert!(lab.fail(&line(words)).contains("expected "), "{words}");
+    }
+    lab.finish();
+}
+
 /// Passes packets to the output node of the interface that the test names.
 static ETHERNET_INPUT: NodeDecl =
     NodeDecl { name: "ethernet-input", build: build_switch, ..NodeDecl::DEFAULT };

@@ -1,6 +1,6 @@
 //! `classify filter`: chooses the packets that are traced or captured.
 
-use crate::classify::{Filters, MAX_PATTERNS, pattern};
+use crate::classify::{Filters, MAX_PATTERNS, mask, pattern};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
 
@@ -16,7 +16,7 @@ impl Command<Control> for ClassifyFilter {
     }
 
     fn usage(&self) -> &'static str {
-        "trace|pcap mask <fields> match <values> [del] | trace|pcap del"
+        "trace|pcap mask <fields> match <values> [del] | trace|pcap del [mask <fields>]"
     }
 
     fn help(&self) -> &'static str {
@@ -26,7 +26,7 @@ impl Command<Control> for ClassifyFilter {
          tag1 tag2', `l3 ip4 src dst proto tos length fragment_id ttl checksum', `l3 ip6 src dst\n\
          proto hop_limit', `l4 src_port dst_port', or `hex' and bytes from the Ethernet header on.\n\
          What is traced or captured already follows the filter as it was when that began. `del'\n\
-         alone removes all patterns."
+         first removes the patterns of a mask, or all."
     }
 
     fn run(
@@ -40,8 +40,9 @@ impl Command<Control> for ClassifyFilter {
         let mut state = state.borrow_mut();
         let filter = if use_ == "trace" { &mut state.trace } else { &mut state.pcap };
         if args.exact("del") {
+            let only = if args.is_empty() { None } else { Some(mask(args)?) };
             args.end()?;
-            filter.0.clear();
+            filter.0.retain(|p| only.as_deref().is_some_and(|mask| p.mask() != mask));
         } else {
             let pattern = pattern(args)?;
             let del = args.exact("del");

@@ -4,6 +4,7 @@
 //! [`set_addresses`](crate::set_addresses). ARP needs them to decide which requests to answer,
 //! which senders to learn, and which source address to use.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
@@ -66,6 +67,15 @@ impl RoutedPeers {
     }
 }
 
+/// Addresses of other hosts that the router answers for, on some interfaces (RFC 1027).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proxies {
+    /// Table, first and last address of each range.
+    pub ranges: Vec<(u32, Ipv4Addr, Ipv4Addr)>,
+    /// Interfaces on which requests are answered.
+    pub interfaces: BTreeSet<SwIfIndex>,
+}
+
 /// Addresses of all interfaces.
 #[derive(Clone, Debug, Default)]
 pub struct IfAddrs {
@@ -74,6 +84,7 @@ pub struct IfAddrs {
     routed: CowTable<Option<Arc<RoutedPeers>>>,
     /// Further addresses that the router answers for, sorted.
     borrowed: Arc<[Ipv4Addr]>,
+    proxies: Option<Arc<Proxies>>,
 }
 
 impl IfAddrs {
@@ -142,7 +153,7 @@ impl IfAddrs {
     pub(crate) fn with(&self, sw_if: SwIfIndex, addrs: &[IfAddr]) -> IfAddrs {
         let mut rows = self.rows.clone();
         rows.set(sw_if, Arc::from(addrs));
-        IfAddrs { rows, routed: self.routed.clone(), borrowed: self.borrowed.clone() }
+        IfAddrs { rows, ..self.clone() }
     }
 
     /// Returns a copy with other hosts on an interface by routes; `None` if they are the same.
@@ -153,13 +164,29 @@ impl IfAddrs {
         }
         let mut routed = self.routed.clone();
         routed.set(sw_if, (peers != empty).then(|| Arc::new(peers)));
-        Some(IfAddrs { rows: self.rows.clone(), routed, borrowed: self.borrowed.clone() })
+        Some(IfAddrs { routed, ..self.clone() })
     }
 
     /// Returns a copy with other addresses to answer for, sorted.
     pub(crate) fn answering_for(&self, borrowed: &[Ipv4Addr]) -> IfAddrs {
-        let (rows, routed) = (self.rows.clone(), self.routed.clone());
-        IfAddrs { rows, routed, borrowed: Arc::from(borrowed) }
+        IfAddrs { borrowed: Arc::from(borrowed), ..self.clone() }
+    }
+
+    /// Returns a copy with other proxies.
+    pub(crate) fn with_proxies(&self, proxies: &Proxies) -> IfAddrs {
+        let some = *proxies != Proxies::default();
+        IfAddrs { proxies: some.then(|| Arc::new(proxies.clone())), ..self.clone() }
+    }
+
+    /// Returns whether the router answers on an interface for whoever has an address of a range;
+    /// `table` is that of the interface.
+    pub fn is_proxied(&self, sw_if: SwIfIndex, table: impl Fn() -> u32, ip: Ipv4Addr) -> bool {
+        let Some(proxies) = self.proxies.as_ref().filter(|p| p.interfaces.contains(&sw_if)) else {
+            return false;
+        };
+        let mut ranges =
+            proxies.ranges.iter().filter(|(_, first, last)| (first..=last).contains(&&ip));
+        ranges.any(|(of, ..)| *of == table())
     }
 }
 
@@ -221,6 +248,25 @@ mod tests {
         );
         assert!(!all.is_own(SwIfIndex(1), ip("192.0.2.9")));
         assert!(all.with(SwIfIndex(3), &[]).answers_for(SwIfIndex(1), ip("192.0.2.7")));
+    }
+
+    #[test]
+    fn ranges_are_answered_for_in_their_table() {
+        let all = IfAddrs::default();
+        let (on, table) = (SwIfIndex(1), || 7);
+        assert!(!all.is_proxied(on, table, ip("10.0.0.5")));
+        let ranges = vec![(7, ip("10.0.0.5"), ip("10.0.0.9")), (0, ip("10.1.0.0"), ip("10.1.0.0"))];
+        let all = all.with_proxies(&Proxies { ranges, interfaces: [on].into() });
+        for (address, proxied) in
+            [("10.0.0.4", false), ("10.0.0.5", true), ("10.0.0.9", true), ("10.0.0.10", false)]
+        {
+            assert_eq!(all.is_proxied(on, table, ip(address)), proxied, "{address}");
+        }
+        assert!(
+            !all.is_proxied(on, table, ip("10.1.0.0")) && all.is_proxied(on, || 0, ip("10.1.0.0"))
+        );
+        assert!(!all.is_proxied(SwIfIndex(2), table, ip("10.0.0.5")));
+        assert!(all.with(on, &[]).is_proxied(on, table, ip("10.0.0.5")));
     }
 
     proptest! {

@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod addrs;
+mod asker;
+pub mod counters;
 pub mod nodes;
 pub mod packet;
 mod resolver;
@@ -16,8 +18,9 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use addrs::{IfAddr, IfAddrs};
-pub use resolver::{addresses, answer_for, set_addresses, set_routed_peers};
+pub use addrs::{IfAddr, IfAddrs, Proxies};
+pub use counters::ArpCounters;
+pub use resolver::{addresses, answer_for, set_addresses, set_proxies, set_routed_peers};
 
 use thalweg_engine::Feature;
 

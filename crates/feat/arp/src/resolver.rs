@@ -1,6 +1,7 @@
 //! ARP as the resolver of IPv4 neighbours, and the addresses that it asks from and answers for.
 
-use crate::addrs::{IfAddr, IfAddrs, RoutedPeers};
+use crate::addrs::{IfAddr, IfAddrs, Proxies, RoutedPeers};
+use crate::counters::{self, ArpCounters, Counted};
 use crate::packet;
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
@@ -19,6 +20,7 @@ struct ArpResolver;
 static RESOLVER: ArpResolver = ArpResolver;
 
 pub(crate) fn init(c: &mut Control) {
+    counters::init(c);
     let (addrs, snapshot) = snapshot::channel(IfAddrs::default());
     c.share(snapshot);
     c.insert(Arp { addrs });
@@ -75,6 +77,13 @@ pub fn answer_for(c: &mut Control, mut addresses: Vec<Ipv4Addr>) {
     state.borrow_mut().addrs.update(c.domain(), |old| old.answering_for(&addresses));
 }
 
+/// Sets for which addresses of other hosts the router answers, and where. To be called with all of
+/// them on each change.
+pub fn set_proxies(c: &mut Control, proxies: &Proxies) {
+    let state = c.state::<Arp>();
+    state.borrow_mut().addrs.update(c.domain(), |old| old.with_proxies(proxies));
+}
+
 /// Returns the addresses of an interface.
 pub fn addresses(c: &Control, sw_if: SwIfIndex) -> Vec<IfAddr> {
     read(c, |all| all.get(sw_if).to_vec())
@@ -123,6 +132,7 @@ impl Resolver for ArpResolver {
         let Some(source) = source_for(c, view.sw_if, ip) else { return };
         let frame = packet::request(view.mac, source, ip, to);
         neighbor::send(c, view, &frame);
+        c.shared::<ArpCounters>().count_main(view.sw_if, Counted::TxRequest);
     }
 
     fn is_peer(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
@@ -152,6 +162,7 @@ impl Resolver for ArpResolver {
         for a in &addrs {
             let frame = packet::announcement(view.mac, a.ip);
             neighbor::send(c, view, &frame);
+            c.shared::<ArpCounters>().count_main(view.sw_if, Counted::TxGratuitous);
         }
         addrs.len()
     }

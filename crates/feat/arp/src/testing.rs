@@ -200,6 +200,7 @@ impl Bench {
             ],
         )
         .unwrap();
+        neighbor::set_throttle(&c, Duration::from_secs(3600));
         let sent = Sent::default();
         let log = PacketLog::new();
         let sw_if = add_interface(&mut c, "sink0", &sent, &log);

@@ -11,6 +11,7 @@ use thalweg_feat_neighbor::{
 };
 use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_wire::MacAddr;
+use thalweg_wire::arp::ArpRepr;
 
 #[test]
 fn lists_are_current() {
@@ -203,5 +204,33 @@ fn addresses_of_no_host_cannot_be_configured() {
     assert!(got.contains("no resolver is registered for IPv6 neighbours"), "{got}");
     let text = b.cli("show ip neighbor-config");
     assert!(text.starts_with("ip4:\n") && !text.contains("ip6"), "{text}");
+    b.finish();
+}
+
+#[test]
+fn packets_are_counted_by_interface() {
+    let mut b = Bench::new();
+    let counts = |b: &Bench| {
+        let counters = b.c.shared::<crate::ArpCounters>();
+        let mut sum = [0; 6];
+        for thread in 0..2 {
+            let all = counters.read(thread, b.sw_if);
+            sum.iter_mut().zip(all).for_each(|(sum, n)| *sum += n);
+        }
+        sum
+    };
+    b.packet("ip4-glean", b.glean, ip(7), 0);
+    b.settle();
+    assert_eq!(counts(&b), [0, 0, 0, 1, 0, 0], "a request");
+    b.reply_from(7);
+    assert_eq!(counts(&b), [0, 1, 0, 1, 0, 0], "its answer");
+    b.request_from(8);
+    assert_eq!(counts(&b), [1, 1, 0, 1, 1, 0], "a request, and ours");
+    b.arp(ArpRepr::request(mac(8), ip(8), ip(8)));
+    assert_eq!(counts(&b), [1, 1, 1, 1, 1, 0], "an announcement");
+    neighbor::announce(&mut b.c, b.sw_if).unwrap();
+    b.settle();
+    assert_eq!(counts(&b), [1, 1, 1, 1, 1, 1], "ours");
+    assert_eq!(crate::counters::NAMES[0], "rx/requests");
     b.finish();
 }

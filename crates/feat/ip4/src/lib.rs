@@ -7,7 +7,10 @@
 //! * [`local`]: who takes packets to the router itself.
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod api_types;
 mod cli;
+mod cli_support;
 mod echo;
 mod enabled;
 pub mod family;
@@ -16,6 +19,7 @@ mod link;
 pub mod local;
 mod neighbors;
 pub mod nodes;
+pub mod proxy_arp;
 mod punt;
 pub mod tables;
 
@@ -43,10 +47,10 @@ pub static FEATURE: Feature = Feature {
         &ArcDecl { name: "ip4-output", key: ArcKey::Tx, end: "ip4-rewrite-out" },
     ],
     commands: cli::COMMANDS,
-    settings: &[&family::SETTINGS],
+    api: api::SERVICES,
+    settings: &[&family::SETTINGS, &proxy_arp::SETTINGS],
     init,
     ready: local::publish,
-    ..Feature::DEFAULT
 };
 
 /// Topics of IPv4 nodes' events.
@@ -62,6 +66,7 @@ fn init(c: &mut Control) {
     punt::init(c);
     neighbors::init(c);
     enabled::init(c);
+    proxy_arp::init(c);
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
     // ARP does not depend on ethernet-input, and only IPv4 needs it.
     thalweg_feat_ethernet::register(c, ethertype::ARP, "arp-input");

@@ -2,10 +2,19 @@
 //! route for each neighbour.
 
 use std::net::{IpAddr, Ipv4Addr};
+use thalweg_device::{InterfaceEvent, SwIfIndex};
 use thalweg_feat_arp as arp;
 use thalweg_feat_ip::{AddressesChanged, Ip4, RoutedPeersChanged, Version, table};
 use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::Control;
+
+/// Asks for the only other host of each subnet of two addresses, as VPP does.
+fn probe_peers(c: &mut Control, sw_if: SwIfIndex) {
+    let all = c.state::<Ip4>().borrow().addresses(sw_if).to_vec();
+    for address in all.into_iter().filter(|a| a.len == 31) {
+        thalweg_feat_neighbor::probe(c, sw_if, Ipv4Addr::from_bits(address.addr ^ 1).into());
+    }
+}
 
 pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, change: &AddressesChanged| {
@@ -17,6 +26,12 @@ pub(crate) fn init(c: &mut Control) {
                 all.map(|a| (Ipv4Addr::from_bits(a.addr), a.len)).collect()
             };
             arp::set_addresses(c, change.sw_if, &list);
+            probe_peers(c, change.sw_if);
+        }
+    });
+    c.subscribe(|c, event: &InterfaceEvent| {
+        if let InterfaceEvent::State(sw_if) = *event {
+            probe_peers(c, sw_if);
         }
     });
     c.subscribe(|c, change: &RoutedPeersChanged| {

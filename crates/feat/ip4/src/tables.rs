@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thalweg_buffer::Frame;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_arp::IfAddrs;
+use thalweg_fib::forwarding::LOCAL;
 use thalweg_fib::{Dpo, DpoTable, EntryState, Kind, MAX_BUCKETS, Routes, TableId};
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::Snapshot;
@@ -158,5 +159,16 @@ impl Routes for Lengths {
         let subnet = (is_neighbor && entry.next_hop() == Some(address))
             .then(|| self.addrs.load(guard).connected_len(entry.state().tx_if(), v4));
         Some(subnet.flatten().unwrap_or(len))
+    }
+
+    fn table(&self, guard: &Guard<'_>, rx_if: SwIfIndex) -> Option<u32> {
+        Some(self.tables.load(guard).fib_id(rx_if).get())
+    }
+
+    fn is_local(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> bool {
+        let (IpAddr::V4(v4), Some(fib)) = (address, self.tables.load(guard).fib(rx_if)) else {
+            return false;
+        };
+        self.dpos.resolve(Dpo(fib.routes.lookup(v4.to_bits())), || 0) == LOCAL
     }
 }

@@ -82,21 +82,32 @@ impl Default for Delay {
     }
 }
 
-/// Subscribes a client, or unsubscribes it.
+/// What a client may limit all bridge domains to, as in VPP.
+const LEARN_LIMIT: std::ops::Range<u32> = 1..1 << 24;
+
+/// Subscribes a client, or unsubscribes it. While it is subscribed, `limit` is the maximum number
+/// of learned addresses of all bridge domains.
 pub(crate) fn want(
     c: &mut Control,
     caller: &Caller,
     on: bool,
     pid: u32,
     max: u8,
+    limit: Option<u32>,
 ) -> Result<(), Retval> {
     if on && max == 0 {
         return Err(Retval::INVALID_VALUE.because("max_macs_in_event must be at least 1"));
+    }
+    if on && limit.is_some_and(|limit| !LEARN_LIMIT.contains(&limit)) {
+        return Err(Retval::INVALID_VALUE.because("learn_limit must be 1 to 16777215"));
     }
     let clients = c.state::<Clients>().borrow().clone();
     let watchers = c.state::<Watchers>();
     let mut watchers = watchers.borrow_mut();
     watchers.all.remove(caller.id());
+    if on && limit.is_some() || watchers.all.is_empty() {
+        c.state::<L2>().borrow_mut().bridges.set_watch_limit(limit.filter(|_| on));
+    }
     if on {
         watchers.all.want(&clients, caller, true, pid, max)?;
         c.state::<L2>().borrow_mut().bridges.watch(true);

@@ -197,6 +197,9 @@ pub struct Bridges {
     learning: Arc<Learning>,
     default_limit: u32,
     counts: Counts,
+    /// Maximum number of learned addresses of all bridge domains, while a client that is subscribed
+    /// says so.
+    watch_limit: Option<u32>,
     /// Changes not yet sent, while a client is subscribed.
     changes: Option<VecDeque<(MacAddr, SwIfIndex, MacChange)>>,
     /// Flushes in progress, and the serial of the last one.
@@ -221,6 +224,7 @@ impl Bridges {
             learning,
             default_limit: LEARN_LIMIT,
             counts: Counts::default(),
+            watch_limit: None,
             changes: None,
             flushes: VecDeque::new(),
             serial: 0,
@@ -255,8 +259,15 @@ impl Bridges {
     pub fn counts(&self) -> Counts {
         self.counts
     }
+    /// Limits learned addresses of all bridge domains for a subscribed client, or no longer.
+    pub(crate) fn set_watch_limit(&mut self, limit: Option<u32>) {
+        self.watch_limit = limit;
+    }
     /// Starts or stops recording changes.
     pub(crate) fn watch(&mut self, on: bool) {
+        if !on {
+            self.watch_limit = None;
+        }
         match on {
             true => drop(self.changes.get_or_insert_default()),
             false => self.changes = None,
@@ -388,7 +399,7 @@ impl Bridges {
         if !domain.settings.learn || !domain.ports.contains_key(&sw_if) {
             return Learned::Nothing;
         }
-        let now = clock::now();
+        let (now, has_room) = (clock::now(), domain.has_room());
         if let Some(value) = self.macs.get(key) {
             let entry = value.entry();
             let known = self.known[entry as usize];
@@ -404,7 +415,8 @@ impl Bridges {
             }
             return Learned::Nothing;
         }
-        if !domain.has_room() {
+        let in_all = |limit: u32| self.count().1 >= limit;
+        if !has_room || self.watch_limit.is_some_and(in_all) {
             self.counts.refused += 1;
             return Learned::Nothing;
         }

@@ -11,11 +11,14 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use thalweg_buffer::{Frame, IcmpCause, Packet, PktMut};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::{Dpo, DpoTable, Kind};
 use thalweg_graph::clock;
 use thalweg_graph::{BuildCx, ErrorCode, Event, Node, NodeCx, Topic, Verdict};
+use thalweg_tables::limit::RateLimit;
 
 /// Packets held per neighbour; a newer one replaces the oldest. A traceroute starts with 16 at
 /// once, as do a few connections opened together.
@@ -50,6 +53,8 @@ pub struct Exits {
 struct Pending {
     /// Tick count until which no reply is expected; 0 while one is.
     dead_until: u64,
+    /// Tick count of the last request.
+    asked: u64,
     held: [Option<Packet>; PER_NEIGHBOR],
     /// Slot of the next packet: after the newest, at the oldest.
     next: usize,
@@ -63,6 +68,22 @@ pub struct Hold {
     packets: usize,
     /// Tick count of the last purge.
     purged: u64,
+    throttle: Arc<Throttle>,
+    /// Limit of the requests that packets repeat.
+    repeats: RateLimit,
+}
+
+/// Requests per second and worker that packets repeat, and at once.
+const REPEATS: (u32, u32) = (1000, 100);
+
+/// Least time between requests for one neighbour that packets make a worker repeat, as clients of
+/// VPP's know it: one millisecond.
+pub(crate) struct Throttle(pub(crate) AtomicU64);
+
+impl Throttle {
+    pub(crate) fn new() -> Throttle {
+        Throttle(AtomicU64::new(clock::ticks_in(Duration::from_millis(1))))
+    }
 }
 
 impl Hold {
@@ -70,23 +91,27 @@ impl Hold {
     pub fn new(cx: &BuildCx<'_>, exits: Exits) -> Hold {
         // Allocated up front: nothing is allocated while packets flow.
         let pending = HashMap::with_capacity(NEIGHBORS * 2);
-        Hold { exits, topic: cx.shared::<Topics>().requests, pending, packets: 0, purged: 0 }
+        let topic = cx.shared::<Topics>().requests;
+        let repeats = RateLimit::steady(REPEATS.0, REPEATS.1, clock::hz() as u64);
+        let throttle = cx.shared();
+        Hold { exits, topic, pending, packets: 0, purged: 0, throttle, repeats }
     }
 
-    /// Keeps a packet until a host is resolved. `ask`, which sends the first request, runs if that
-    /// is not under way yet.
+    /// Keeps a packet until a host is resolved. `ask` sends a request: the first, if none is under
+    /// way yet, and others as packets come, no faster than one per millisecond.
     #[inline]
     pub fn keep_for_host(
         &mut self,
         cx: &mut NodeCx<'_>,
         p: PktMut<'_>,
         (sw_if, ip): (SwIfIndex, IpAddr),
-        ask: impl FnOnce(&mut NodeCx<'_>),
+        ask: impl FnMut(&mut NodeCx<'_>),
     ) -> Verdict {
         self.keep(cx, p, ResolveRequest { sw_if, ip, dpo: None }, ask)
     }
 
-    /// Keeps a packet until an adjacency's neighbour is resolved.
+    /// Keeps a packet until an adjacency's neighbour is resolved. The main thread sends the first
+    /// request; `ask` sends others, as for a host.
     #[inline]
     pub fn keep_for_adjacency(
         &mut self,
@@ -94,8 +119,9 @@ impl Hold {
         p: PktMut<'_>,
         (sw_if, ip): (SwIfIndex, IpAddr),
         dpo: Dpo,
+        ask: impl FnMut(&mut NodeCx<'_>),
     ) -> Verdict {
-        self.keep(cx, p, ResolveRequest { sw_if, ip, dpo: Some(dpo) }, |_| {})
+        self.keep(cx, p, ResolveRequest { sw_if, ip, dpo: Some(dpo) }, ask)
     }
 
     fn keep(
@@ -103,13 +129,21 @@ impl Hold {
         cx: &mut NodeCx<'_>,
         mut p: PktMut<'_>,
         request: ResolveRequest,
-        ask: impl FnOnce(&mut NodeCx<'_>),
+        mut ask: impl FnMut(&mut NodeCx<'_>),
     ) -> Verdict {
         let (topic, now) = (self.topic, cx.now());
-        let announce = |cx: &mut NodeCx<'_>| {
+        if let Some(e) = self.pending.get_mut(&request)
+            && (e.dead_until == 0 || e.dead_until > now)
+            && now.saturating_sub(e.asked) >= self.throttle.0.load(Ordering::Relaxed)
+            && self.repeats.allow(now)
+        {
+            e.asked = now;
+            ask(cx);
+        }
+        let mut announce = |cx: &mut NodeCx<'_>| {
             let asked = Asked { request, node: cx.node() };
             let taken = cx.event(Event::new(topic, request.sw_if, now, &asked.encode()));
-            if taken {
+            if taken && request.dpo.is_none() {
                 ask(cx);
             }
             taken
@@ -124,7 +158,7 @@ impl Hold {
                 if !announce(cx) {
                     return Verdict::drop(self.exits.busy);
                 }
-                e.dead_until = 0;
+                (e.dead_until, e.asked) = (0, now);
             }
             Some(_) => {}
             None => {
@@ -134,7 +168,7 @@ impl Hold {
                 if !announce(cx) {
                     return Verdict::drop(self.exits.busy);
                 }
-                self.pending.insert(request, Pending::default());
+                self.pending.insert(request, Pending { asked: now, ..Pending::default() });
             }
         }
         let full = self.packets >= PER_WORKER;
@@ -230,7 +264,11 @@ pub struct IncompleteNode {
     hold: Hold,
     gone: ErrorCode,
     describe: fn(&[u8], &mut dyn Write, usize) -> std::fmt::Result,
+    ask: Ask,
 }
+
+/// Sends a request for a neighbour by an interface.
+type Ask = Box<dyn Fn(&mut NodeCx<'_>, SwIfIndex, IpAddr) + Send>;
 
 impl IncompleteNode {
     /// Makes the node, in its `build` function. `gone`: the adjacency was deleted or is down.
@@ -241,7 +279,17 @@ impl IncompleteNode {
         gone: ErrorCode,
         describe: fn(&[u8], &mut dyn Write, usize) -> std::fmt::Result,
     ) -> IncompleteNode {
-        IncompleteNode { dpos: cx.shared(), hold: Hold::new(cx, exits), gone, describe }
+        let (hold, ask) = (Hold::new(cx, exits), Box::new(|_: &mut NodeCx<'_>, _, _| {}));
+        IncompleteNode { dpos: cx.shared(), hold, gone, describe, ask }
+    }
+
+    /// Has the node itself repeat requests as packets come.
+    #[must_use]
+    pub fn asking(
+        self,
+        ask: impl Fn(&mut NodeCx<'_>, SwIfIndex, IpAddr) + Send + 'static,
+    ) -> IncompleteNode {
+        IncompleteNode { ask: Box::new(ask), ..self }
     }
 }
 
@@ -252,7 +300,11 @@ impl Node for IncompleteNode {
         let state = entry.state();
         match state.kind {
             Kind::INCOMPLETE => match entry.next_hop() {
-                Some(ip) => self.hold.keep_for_adjacency(cx, p, (state.tx_if(), ip), Dpo(dpo)),
+                Some(ip) => {
+                    let (ask, key) = (&self.ask, (state.tx_if(), ip));
+                    let ask = |cx: &mut NodeCx<'_>| ask(cx, key.0, key.1);
+                    self.hold.keep_for_adjacency(cx, p, key, Dpo(dpo), ask)
+                }
                 None => Verdict::drop(self.hold.exits.unresolved),
             },
             // The reply overtook the packet.

@@ -1,6 +1,7 @@
 //! The neighbour table on the main thread: takes workers' reports and configuration, and performs
 //! the table's actions.
 
+use crate::hold::Throttle;
 use crate::messages::{
     Asked, EndSilences, NeighborReport, Origin, ReportKind, ResetReports, ResolveReply,
     ResolveRequest, Topics,
@@ -274,6 +275,7 @@ pub(crate) fn init(c: &mut Control) {
         replacing: None,
         replacement: 1,
     });
+    c.share(Arc::new(Throttle::new()));
     let reports = c.topic("neighbor sender", handle_report);
     let requests = c.topic("neighbor wanted", handle_request);
     c.share(Arc::new(Topics { reports, requests }));
@@ -760,6 +762,20 @@ pub fn resolve(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
     if can_resolve(c, (sw_if, ip)) {
         update(c, |t, now| t.request((sw_if, ip), None, false, now));
     }
+}
+
+/// As [`resolve`], by one request: nothing is remembered of a neighbour that does not answer.
+pub fn probe(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
+    if can_resolve(c, (sw_if, ip)) {
+        update(c, |t, now| t.request_once((sw_if, ip), now));
+    }
+}
+
+/// Sets the least time between requests for one neighbour that packets make workers repeat. For
+/// tests, which must not depend on how fast they run.
+pub fn set_throttle(c: &Control, least: Duration) {
+    let ticks = clock::ticks_in(least);
+    c.shared::<Throttle>().0.store(ticks, std::sync::atomic::Ordering::Relaxed);
 }
 
 /// Changes the settings of a family. A lower limit deletes nothing, but refuses new neighbours.

@@ -175,6 +175,8 @@ pub(crate) struct Entry {
     /// Its time in the index of its phase.
     due: Instant,
     tries: u8,
+    /// Nothing is remembered if the first request is not answered.
+    once: bool,
     failures: u8,
     /// End of a failed neighbour's silence.
     silent: Instant,
@@ -434,6 +436,7 @@ impl NeighborTable {
             since: now,
             due: now,
             tries: 0,
+            once: false,
             failures: 0,
             silent: now,
             waiters: Vec::new(),
@@ -452,6 +455,10 @@ impl NeighborTable {
             }
             Some(e) if e.phase == Phase::Incomplete => {
                 e.waiters.extend(waiters.iter().filter(|w| !e.waiters.contains(w)).copied().next());
+                // Packets wait now: it is asked as often as any other.
+                if std::mem::take(&mut e.once) {
+                    e.tries = 1;
+                }
                 return;
             }
             Some(e) if e.silent > now => {
@@ -480,6 +487,17 @@ impl NeighborTable {
             self.actions.push(Action::Request { key, to: None });
         } else if let Some(mac) = self.take_early(key, now) {
             let _ = self.resolve(key, mac, Origin::Reply, now, |_| {});
+        }
+    }
+
+    /// Requests a neighbour that nobody waits for, by one request, unless anything is known of it.
+    pub(crate) fn request_once(&mut self, key: Key, now: Instant) {
+        if self.entries.contains_key(&key) {
+            return;
+        }
+        self.request(key, None, false, now);
+        if let Some(e) = self.entries.get_mut(&key) {
+            (e.once, e.tries) = (true, TRIES);
         }
     }
 
@@ -661,13 +679,15 @@ impl NeighborTable {
             side.asking.remove(&(due, key));
             return;
         };
-        let (to, more) = (e.mac, e.tries < TRIES);
+        let (to, more, once) = (e.mac, e.tries < TRIES, e.once);
         if more {
             let due = now + side.config.retry;
             self.change(key, |e| (e.due, e.tries) = (due, e.tries + 1));
             self.actions.push(Action::Request { key, to });
         } else if to.is_some() {
             side.stats.expired += 1;
+            self.remove(key);
+        } else if once {
             self.remove(key);
         } else {
             self.fail(key, now);
@@ -713,6 +733,7 @@ impl NeighborTable {
 impl Entry {
     fn refresh(&mut self, now: Instant) {
         (self.phase, self.since, self.due, self.tries) = (Phase::Reachable, now, now, 0);
+        self.once = false;
     }
 }
 

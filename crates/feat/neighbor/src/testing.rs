@@ -318,6 +318,7 @@ impl Bench {
     pub(crate) fn of(workers: usize) -> Bench {
         let features = [&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STUB];
         let mut lab = Lab::new(&features, workers, 4096, 2);
+        crate::set_throttle(&lab.c, std::time::Duration::from_secs(3600));
         let sw_if = lab.sw_if(0);
         set_addresses(&mut lab.c, sw_if, &[(ip4(1), 24), (ip6(1), 64)]);
         Bench { lab, sw_if }

@@ -173,6 +173,9 @@ impl Plan {
 /// # Errors
 /// If there is none.
 pub fn reason(c: &Control, word: &str) -> Result<u32, PcapError> {
+    // VPP's clients write `{node}.{reason}`.
+    let plain = word.replace(['{', '}'], "");
+    let word = plain.as_str();
     let is_it = |(node, decl): &(thalweg_graph::NodeId, &thalweg_graph::ErrorDecl)| {
         let node = &c.nodes()[usize::from(node.0)].name;
         let reason = word.strip_prefix(&**node).and_then(|rest| rest.strip_prefix('.'));

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use thalweg_config::StartupConfig;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
+use thalweg_feat_arp::ArpCounters;
 use thalweg_fib::{Dpo, Forwarding};
 use thalweg_graph::stats::IfTotals;
 use thalweg_graph::{Control, NodeId};
@@ -28,8 +29,8 @@ const DEFAULT_SIZE: u64 = 32 << 20;
 const PERIOD: Duration = Duration::from_millis(100);
 /// How old those of nodes may be unless it is said otherwise.
 const NODE_PERIOD: Duration = Duration::from_secs(10);
-/// How many nodes have links to their counters unless all are asked for: the room is for interfaces,
-/// each of which has two.
+/// How many nodes have links to their counters unless all are asked for: the room is for
+/// interfaces, each of which has two nodes.
 const LINKED_NODES: usize = 4096;
 /// How long a client may wait for the main thread to bring values up to date.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -69,6 +70,13 @@ const SIMPLE: [Named<u64>; 9] = [
     ("tx-error", |t| t.tx_error),
     ("mpls", |_| 0),
 ];
+
+/// Counters of ARP of each interface, below `/net/arp`.
+const ARP: [&str; 6] = thalweg_feat_arp::counters::NAMES;
+
+/// Reasons that VPP's clients know by another name.
+const OTHER_NAMES: [(&str, &str, &str); 1] =
+    [("ip4-rewrite", "ip4 MTU exceeded and DF set", "/err/ip4-input/mtu_exceeded")];
 
 /// Counters of each node, as [`Control::node_counts`] gives them.
 const NODE: [&str; 4] = ["calls", "vectors", "clocks", "suspends"];
@@ -119,6 +127,8 @@ struct Statistics {
     nodes: Option<Nodes>,
     routes: Routes,
     nat: NatCounters,
+    /// Counters of ARP by interface.
+    arp: [Slot; ARP.len()],
     /// The segment is full, and this was said.
     full: bool,
 }
@@ -148,14 +158,24 @@ pub(super) fn start(
     let running = Arc::new(AtomicBool::new(false));
     let has_clients = running.clone();
     c.subscribe(move |c, event: &InterfaceEvent| {
-        if let InterfaceEvent::Created(sw_if) | InterfaceEvent::Deleted(sw_if) = event {
-            let state = c.state::<Statistics>();
-            let mut state = state.borrow_mut();
-            state.changed.insert(*sw_if);
-            if has_clients.load(Ordering::Relaxed) {
+        let (sw_if, deleted) = match event {
+            InterfaceEvent::Created(sw_if) => (*sw_if, false),
+            InterfaceEvent::Deleted(sw_if) => (*sw_if, true),
+            _ => return,
+        };
+        let state = c.state::<Statistics>();
+        let mut state = state.borrow_mut();
+        if has_clients.load(Ordering::Relaxed) {
+            if deleted {
+                // It is still among the interfaces while its end is announced.
+                let _ = state.describe_interface(sw_if.index(), None);
+            } else {
+                state.changed.insert(sw_if);
                 state.describe_or_warn(c);
+                return;
             }
         }
+        state.changed.insert(sw_if);
     });
     c.subscribe(|c, _: &thalweg_feat_nat44::state::RolesChanged| {
         let state = c.state::<Statistics>();
@@ -223,10 +243,11 @@ impl Statistics {
                 s.widen(none, 1)?;
                 s.link("/err/ethernet-input/no error", none, 0)?;
                 let nodes = nodes.map(|of| Nodes::new(s, rows, of)).transpose()?;
-                let more = (Routes::new(s, rows)?, NatCounters::new(s, rows)?);
+                let arp = slots(ARP, |name| s.simple(&format!("/net/arp/{name}"), rows))?;
+                let more = (Routes::new(s, rows)?, NatCounters::new(s, rows)?, arp);
                 Ok((system, names, combined, simple, errors, nodes, more))
             })
-            .map(|(system, names, combined, simple, errors, nodes, (routes, nat))| Statistics {
+            .map(|(system, names, combined, simple, errors, nodes, (routes, nat, arp))| Statistics {
                 segment,
                 started: SystemTime::now() - c.uptime(),
                 heartbeat: 0,
@@ -243,6 +264,7 @@ impl Statistics {
                 nodes,
                 routes,
                 nat,
+                arp,
                 full: false,
             })
     }
@@ -260,6 +282,7 @@ impl Statistics {
         self.describe_or_warn(c);
         self.system(c);
         self.count_interfaces(c);
+        self.count_arp(c);
         for worker in 0..c.workers() {
             for error in 0..self.errors_known {
                 let count = c.error_count(worker, error as u32);
@@ -335,6 +358,20 @@ impl Statistics {
         });
     }
 
+    /// Copies ARP's counters. There are some only where hosts are, but these are few.
+    fn count_arp(&self, c: &Control) {
+        let counters = c.shared::<ArpCounters>();
+        let there = self.interfaces.iter().enumerate().filter(|(_, known)| known.is_some());
+        for (column, _) in there {
+            for thread in 0..=c.workers() {
+                let counts = counters.read(thread, SwIfIndex(column as u32));
+                for (slot, count) in self.arp.iter().zip(counts) {
+                    self.segment.count(*slot, thread, column, [count]);
+                }
+            }
+        }
+    }
+
     /// Enters interfaces, errors and nodes that came, and takes out those that went.
     fn describe(&mut self, c: &Control) -> Result<(), SegmentError> {
         let state = c.state::<Interfaces>();
@@ -368,6 +405,7 @@ impl Statistics {
             *digest = None;
         }
         let (names, combined, simple) = (self.names, &self.combined, &self.simple);
+        let arp = self.arp;
         let known = &mut self.interfaces[sw_if];
         self.segment.change(|s| {
             // Its column stays, and so does a name that says that it is gone.
@@ -375,6 +413,9 @@ impl Statistics {
                 s.remove(link);
             }
             s.name(names, sw_if, Some(name.unwrap_or("deleted")))?;
+            for slot in arp {
+                s.widen(slot, sw_if + 1)?;
+            }
             let Some(name) = name else { return Ok(()) };
             let counters = combined.iter().zip(COMBINED.map(|(name, _)| name));
             let counters = counters.chain(simple.iter().zip(SIMPLE.map(|(name, _)| name)));
@@ -396,6 +437,11 @@ impl Statistics {
                 let node = c.nodes()[usize::from(node.0)].name.replace('/', "_");
                 let link = format!("/err/{node}/{}", error.text.replace('/', "_"));
                 link_once(s, &link, slot, i)?;
+                let is_it =
+                    |(of, text, _): &&(&str, &str, &str)| (*of, *text) == (&*node, error.text);
+                if let Some((_, _, other)) = OTHER_NAMES.iter().find(is_it) {
+                    link_once(s, other, slot, i)?;
+                }
             }
             Ok(())
         })?;

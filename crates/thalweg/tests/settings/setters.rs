@@ -149,6 +149,18 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "ip table add 7\nip table add 4294967295\nip table del 7",
         ],
     ),
+    (
+        "set arp proxy",
+        &["ip table add 7\nset arp proxy start 10.0.0.1 end 10.0.0.9\n\
+             set arp proxy table-id 7 start 10.1.0.1 end 10.1.0.1\n\
+             set arp proxy start 10.2.0.1 end 10.2.0.9\nset arp proxy del start 10.2.0.1 end 10.2.0.9"],
+    ),
+    ("set ip arp proxy", &["ip table add 7\nset ip arp proxy 10.0.0.1 - 10.0.0.9 table-id 7"]),
+    (
+        "set interface proxy-arp",
+        &["set interface proxy-arp pg0 enable\nset interface proxy-arp pg1 enable\n\
+             set interface proxy-arp pg1 disable"],
+    ),
     ("enable ip4 interface", &["enable ip4 interface pg0\nenable ip4 interface loop3"]),
     (
         "disable ip4 interface",

@@ -2,6 +2,7 @@
 
 use crate::command_line::{failed, parameter};
 use crate::stream::{self, Data, StreamChange, StreamSpec};
+use crate::template::Offload;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_graph::Control;
 
@@ -20,7 +21,30 @@ struct Draft<'a> {
     tx_interface: Option<String>,
     node: Option<String>,
     worker: usize,
+    offload: Offload,
     change: StreamChange,
+}
+
+/// What VPP's nodes know of a buffer, and ours find out.
+const FLAGS: [&str; 6] =
+    ["ip4", "ip6", "offload", "l2_hdr_offset_valid", "l3_hdr_offset_valid", "l4_hdr_offset_valid"];
+
+const CHECKSUMS: [&str; 3] = ["offload-ip-cksum", "offload-tcp-cksum", "offload-udp-cksum"];
+
+/// Takes one word or several.
+fn some_of(
+    args: &mut Args<'_>,
+    what: &str,
+    words: &[&'static str],
+) -> Result<Vec<&'static str>, CliError> {
+    let mut found: Vec<_> = args.one_of_exact(words).into_iter().collect();
+    if found.is_empty() {
+        return Err(args.bad(what, words.join(", ")));
+    }
+    while let Some(word) = args.one_of_exact(words) {
+        found.push(word);
+    }
+    Ok(found)
 }
 
 const WORDS: &[&str] =
@@ -45,6 +69,20 @@ fn define(
             args.u32("buffer size")?;
             continue;
         }
+        if args.exact("buffer-flags") {
+            some_of(args, "buffer-flags", &FLAGS)?;
+            continue;
+        }
+        if args.exact("buffer-offload-flags") {
+            for word in some_of(args, "buffer-offload-flags", &CHECKSUMS)? {
+                match word {
+                    "offload-ip-cksum" => d.offload.ip = true,
+                    "offload-tcp-cksum" => d.offload.tcp = true,
+                    _ => d.offload.udp = true,
+                }
+            }
+            continue;
+        }
         match args.choice("parameter", WORDS)? {
             "name" => d.name = Some(args.word("name")?),
             "interface" | "source" => d.interface = Some(args.word("interface")?.into()),
@@ -62,7 +100,11 @@ fn define(
     let Some(data) = d.data else { return Err(failed(crate::PgError::NoData(name.into()))) };
     let mut spec = StreamSpec::new(name, data);
     (spec.interface, spec.tx_interface, spec.node) = (d.interface, d.tx_interface, d.node);
-    (spec.worker, spec.sizes) = (d.worker, d.change.sizes);
+    (spec.worker, spec.sizes, spec.offload) = (d.worker, d.change.sizes, d.offload);
+    if matches!(spec.data, Data::Pcap(_)) && spec.offload != Offload::default() {
+        let text = "buffer-offload-flags: packets of a file are sent as they are";
+        return Err(CliError::failed(text));
+    }
     spec.limit = d.change.limit.unwrap_or(spec.limit);
     spec.rate = d.change.rate.unwrap_or(spec.rate);
     spec.max_frame = d.change.max_frame.unwrap_or(spec.max_frame);
@@ -91,7 +133,8 @@ impl Command<Control> for PacketGeneratorNew {
 
     fn usage(&self) -> &'static str {
         "{ name <name> [interface <if>] [node <node>] [limit <n>] [rate <packets/s>] \
-         [size <min>-<max>] [worker <n>] [maxframe <n>] data { <packet> }|pcap <file> }"
+         [size <min>-<max>] [worker <n>] [maxframe <n>] [buffer-flags <flags>] \
+         [buffer-offload-flags <checksums>] data { <packet> }|pcap <file> }"
     }
 
     fn help(&self) -> &'static str {
@@ -101,7 +144,10 @@ impl Command<Control> for PacketGeneratorNew {
          \x20 UDP: 10.0.0.1 - 10.0.0.9 -> 10.1.0.1 UDP: 1234 -> 4321 incrementing 22 } }\n\
          `a - b' counts through a range, `a + b' draws from it. `limit 0' (or -1) means endless,\n\
          or a pcap file once. `source pg<n>' names the port, as does `interface'. A stream of the same name is\n\
-         replaced. The braces may be left out."
+         replaced. The braces may be left out.\n\
+         `buffer-offload-flags' (offload-ip-cksum, offload-tcp-cksum, offload-udp-cksum) has these\n\
+         checksums computed whatever the packet says; `buffer-flags' (ip4, ip6, offload) says what\n\
+         the nodes find out themselves. `gso' is refused."
     }
 
     fn run(

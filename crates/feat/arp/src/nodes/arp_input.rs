@@ -6,13 +6,15 @@
 //! that were only learned from end here; others are dropped with a reason.
 
 use crate::addrs::IfAddrs;
+use crate::counters::{ArpCounters, Counted};
 use std::any::Any;
 use std::fmt::Write;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_device::{IfTable, Interfaces, SwIfIndex};
 use thalweg_feat_neighbor::{Origin, Reported, Reporter};
+use thalweg_fib::{RouteBook, Routes};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
@@ -37,6 +39,7 @@ thalweg_graph::errors! {
     NOT_CONNECTED: Error, 302, "IP4 source address not local to subnet";
     CONFLICT: Error, 256, "IP4 source address matches local interface";
     LOOPED: Warning, 256, "ARP packet looped back";
+    PROXIED: Info, 256, "ARP requests answered for other hosts";
     NOT_FOR_US: Info, 256, "IP4 destination address not local to subnet";
 }
 
@@ -48,6 +51,8 @@ pub static NODE: NodeDecl = NodeDecl {
         Built::node(ArpInput {
             addrs: cx.shared(),
             interfaces: Interfaces::table(cx),
+            routes: cx.shared::<RouteBook>().all(),
+            counters: cx.shared(),
             reporter: Reporter::new(cx),
         })
     },
@@ -57,6 +62,8 @@ pub static NODE: NodeDecl = NodeDecl {
 struct ArpInput {
     addrs: Arc<Snapshot<IfAddrs>>,
     interfaces: Arc<Snapshot<IfTable>>,
+    routes: Vec<Arc<dyn Routes>>,
+    counters: Arc<ArpCounters>,
     reporter: Reporter,
 }
 
@@ -100,6 +107,12 @@ impl ArpInput {
         let (sender, target) = (arp.sender_ip, arp.target_ip);
         let is_request = arp.operation == Operation::Request;
         let for_us = addrs.answers_for(rx_if, target);
+        // Whoever asks for another host hears of us, and is not learned: it may be the router
+        // itself, by the address that it shares with its host.
+        if is_request && !for_us && sender != target && self.is_proxied(cx, rx_if, target) {
+            cx.count(PROXIED, 1);
+            return ArpAction::Reply;
+        }
         if addrs.get(rx_if).is_empty() {
             return ArpAction::Drop(Verdict::drop(NO_ADDRESS));
         }
@@ -128,11 +141,25 @@ impl ArpInput {
             () => (Origin::Reply, REPLIES),
         };
         cx.count(counter, 1);
+        let for_us = for_us || is_request && self.is_local(cx, rx_if, target);
         if !for_us && origin != Origin::Gratuitous {
             return ArpAction::not_for_us();
         }
         self.learn(cx, rx_if, arp, origin);
         if origin == Origin::Request { ArpAction::Reply } else { ArpAction::Done }
+    }
+
+    /// Returns whether the router answers for another host.
+    #[cold]
+    fn is_proxied(&self, cx: &NodeCx<'_>, rx_if: SwIfIndex, target: Ipv4Addr) -> bool {
+        let table = || self.routes.iter().find_map(|r| r.table(cx.guard(), rx_if)).unwrap_or(0);
+        self.addrs.load(cx.guard()).is_proxied(rx_if, table, target)
+    }
+
+    /// Returns whether a configured route delivers an address to the router.
+    #[cold]
+    fn is_local(&self, cx: &NodeCx<'_>, rx_if: SwIfIndex, target: Ipv4Addr) -> bool {
+        self.routes.iter().any(|r| r.is_local(cx.guard(), rx_if, target.into()))
     }
 
     /// Handles a packet from one of our addresses: looped back, or sent by another host.
@@ -179,6 +206,7 @@ impl ArpInput {
         p.mark(Flags::LOCAL);
         p.set_tx_if(rx_if);
         cx.count(REPLIES_SENT, 1);
+        self.counters.count(cx.worker(), rx_if, Counted::TxReply);
         Verdict::node(output)
     }
 
@@ -213,6 +241,12 @@ impl Node for ArpInput {
             Ok(arp) => arp,
             Err(v) => return v,
         };
+        let counted = match arp.operation {
+            _ if arp.sender_ip == arp.target_ip => Counted::RxGratuitous,
+            Operation::Request => Counted::RxRequest,
+            _ => Counted::RxReply,
+        };
+        self.counters.count(cx.worker(), p.rx_if(), counted);
         match self.decide(cx, p.rx_if(), &arp) {
             ArpAction::Drop(v) => v,
             ArpAction::Reply => self.reply(cx, p, &arp),

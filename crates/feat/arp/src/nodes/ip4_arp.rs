@@ -2,11 +2,13 @@
 //!
 //! Reads: aux (the adjacency). Next: `ip4-rewrite` once the neighbour answers, else
 //! `ip4-icmp-error`. The main thread, which knows the adjacency's neighbour, sends the requests:
-//! the first as soon as it learns of the first packet.
+//! the first as soon as it learns of the first packet. This node asks again as packets come.
 
+use crate::asker::Asker;
+use std::net::IpAddr;
 use thalweg_buffer::IcmpCause;
 use thalweg_feat_neighbor::{Exits, IncompleteNode};
-use thalweg_graph::{Built, NodeDecl};
+use thalweg_graph::{Built, NodeCx, NodeDecl};
 use thalweg_wire::fmt;
 
 thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite", ICMP_ERROR => "ip4-icmp-error" }
@@ -26,7 +28,14 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        Built::node(IncompleteNode::new(cx, EXITS, GONE, |data, out, n| fmt::ip4(data, out, n)))
+        let asker = Asker::new(cx);
+        let ask = move |cx: &mut NodeCx<'_>, sw_if, ip| {
+            if let IpAddr::V4(ip) = ip {
+                asker.ask(cx, sw_if, ip);
+            }
+        };
+        let node = IncompleteNode::new(cx, EXITS, GONE, |data, out, n| fmt::ip4(data, out, n));
+        Built::node(node.asking(ask))
     },
     ..NodeDecl::DEFAULT
 };

@@ -1,21 +1,18 @@
 //! `ip4-glean`: resolves a destination in a connected subnet and holds the packet.
 //!
 //! Reads: aux (the glean entry). Next: `ip4-rewrite` with the new neighbour's adjacency once it
-//! answers, else `ip4-icmp-error`. This node sends the first request at once; the main thread sends
-//! the others.
+//! answers, else `ip4-icmp-error`. This node sends the first request at once, and others as packets
+//! come; the main thread sends two more if none come.
 
-use crate::addrs::IfAddrs;
-use crate::packet;
+use crate::asker::Asker;
 use std::any::Any;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::{Frame, IcmpCause, PktMut};
-use thalweg_device::{IfTable, Interfaces, SwIfIndex};
 use thalweg_feat_neighbor::{Exits, Hold};
 use thalweg_fib::{Dpo, DpoTable, Kind};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::next_nodes! { REWRITE => "ip4-rewrite", ICMP_ERROR => "ip4-icmp-error" }
 thalweg_graph::errors! {
@@ -40,8 +37,7 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip4-drop",
     build: |cx| {
         Built::node(Ip4Glean {
-            addrs: cx.shared(),
-            interfaces: Interfaces::table(cx),
+            asker: Asker::new(cx),
             dpos: cx.shared(),
             hold: Hold::new(cx, EXITS),
         })
@@ -61,8 +57,7 @@ const EXITS: Exits = Exits {
 };
 
 struct Ip4Glean {
-    addrs: Arc<Snapshot<IfAddrs>>,
-    interfaces: Arc<Snapshot<IfTable>>,
+    asker: Asker,
     dpos: Arc<DpoTable>,
     hold: Hold,
 }
@@ -72,31 +67,6 @@ fn destination(data: &[u8]) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::new(header[16], header[17], header[18], header[19]))
 }
 
-/// Sends a request for `dst` from `source`.
-fn send_request(
-    cx: &mut NodeCx<'_>,
-    interfaces: &IfTable,
-    tx_if: SwIfIndex,
-    source: Ipv4Addr,
-    dst: Ipv4Addr,
-) {
-    let row = interfaces.get(tx_if);
-    let frame = packet::request(row.mac, source, dst, None);
-    let Some(mut request) = cx.originate() else {
-        // The main thread sends the request again.
-        cx.count(NO_BUFFERS, 1);
-        return;
-    };
-    // One buffer holds the frame, and it was allocated.
-    let (addresses, rest) = frame.split_at(12);
-    for part in [addresses, row.tags.as_slice(), rest] {
-        request.append(part, cx.cache());
-    }
-    request.set_tx_if(tx_if);
-    cx.count(REQUESTS_SENT, 1);
-    cx.send(request, Verdict::node(row.output));
-}
-
 impl Node for Ip4Glean {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let state = self.dpos.get(Dpo(p.aux())).state();
@@ -104,16 +74,18 @@ impl Node for Ip4Glean {
             return Verdict::drop(GONE);
         }
         let Some(dst) = destination(p.data()) else { return Verdict::drop(SHORT) };
-        let (addrs, tx_if) = (self.addrs.load(cx.guard()), state.tx_if());
-        let Some(source) = addrs.source_for(tx_if, dst).filter(|s| *s != dst) else {
+        let (addrs, tx_if) = (self.asker.addrs.load(cx.guard()), state.tx_if());
+        if addrs.source_for(tx_if, dst).is_none_or(|source| source == dst) {
             return Verdict::drop(NO_SOURCE);
-        };
+        }
         if addrs.get(tx_if).iter().any(|a| a.is_edge(dst)) {
             return Verdict::drop(EDGE);
         }
-        let interfaces = self.interfaces.load(cx.guard());
+        let asker = &self.asker;
         self.hold.keep_for_host(cx, p, (tx_if, IpAddr::V4(dst)), |cx| {
-            send_request(cx, interfaces, tx_if, source, dst);
+            // Otherwise the main thread sends the request again.
+            let counter = if asker.ask(cx, tx_if, dst) { REQUESTS_SENT } else { NO_BUFFERS };
+            cx.count(counter, 1);
         })
     }
 
@@ -132,7 +104,7 @@ mod tests {
     use crate::testing::{Bench, OUR_IP, US, ip, mac};
     use std::net::Ipv4Addr;
     use std::time::Duration;
-    use thalweg_feat_neighbor::{NEIGHBORS, Neighbors, PER_NEIGHBOR, PER_WORKER};
+    use thalweg_feat_neighbor::{self as neighbor, NEIGHBORS, Neighbors, PER_NEIGHBOR, PER_WORKER};
     use thalweg_fib::Dpo;
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::ArpRepr;
@@ -171,7 +143,7 @@ mod tests {
         b.quick(Duration::from_millis(500));
         b.until("failure", |b| b.count("ip4-glean", "UNRESOLVED") == 1);
         assert_eq!(asked + b.sent_arp().len(), 3);
-        // Silence: packets are dropped on the worker, no request is sent.
+        // Silence: packets are dropped on the worker. Each asks again, a moment after the last.
         b.packet("ip4-glean", b.glean, ip(7), 1);
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), 2);
@@ -187,6 +159,46 @@ mod tests {
         });
         b.reply_from(7);
         b.until("held packet", |b| b.sent().iter().any(|f| f.last() == Some(&2)));
+        b.finish();
+    }
+
+    #[test]
+    fn packets_ask_again_also_in_a_silence() {
+        let mut b = Bench::new();
+        neighbor::set_throttle(&b.c, Duration::ZERO);
+        b.quick(Duration::from_secs(3600));
+        for mark in 0..5 {
+            b.packet("ip4-glean", b.glean, ip(7), mark);
+            b.settle();
+            assert_eq!(b.sent_arp(), [(MacAddr::BROADCAST, ArpRepr::request(US, OUR_IP, ip(7)))]);
+        }
+        // No faster than the limit, however many packets come.
+        for _ in 0..500 {
+            b.packet("ip4-glean", b.glean, ip(7), 5);
+        }
+        b.settle();
+        let asked = b.sent_arp().len();
+        assert!(asked < 500, "{asked}");
+        b.reply_from(7);
+        b.until("held packets", |b| !b.sent().is_empty());
+        b.finish();
+
+        let mut b = Bench::new();
+        b.quick(Duration::from_millis(5));
+        b.packet("ip4-glean", b.glean, ip(7), 0);
+        b.until("failure", |b| b.count("ip4-glean", "UNRESOLVED") == 1);
+        b.quick(Duration::from_secs(3600));
+        b.settle();
+        b.sent();
+        neighbor::set_throttle(&b.c, Duration::ZERO);
+        b.until("a request", |b| {
+            b.packet("ip4-glean", b.glean, ip(7), 1);
+            b.settle();
+            !b.sent_arp().is_empty()
+        });
+        // Its answer ends the silence.
+        b.reply_from(7);
+        assert_eq!(b.known(7), Some(mac(7)));
         b.finish();
     }
 

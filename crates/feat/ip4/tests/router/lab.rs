@@ -65,7 +65,10 @@ impl Lab {
             &thalweg_feat_ip4::FEATURE,
         ];
         let features = [&features[..], crate::MORE].concat();
-        Lab(testing::Lab::new(&features, workers, buffers, 3))
+        let lab = testing::Lab::new(&features, workers, buffers, 3);
+        // Requests are repeated by the clock, whatever packets come.
+        neighbor::set_throttle(&lab.c, std::time::Duration::from_secs(3600));
+        Lab(lab)
     }
 
     /// As [`bare`](Self::bare), with 10.0.n.1/24 on `testN` and static neighbours 10.0.n.2 to .4.

@@ -305,3 +305,64 @@ fn one_address_may_be_on_two_interfaces() {
     sound(1, 2, &lab.sent_one(1));
     lab.close();
 }
+
+/// Who has `target`? From a host behind test0.
+fn who_has(sender: Ipv4Addr, host: u8, target: Ipv4Addr) -> Vec<u8> {
+    Packet::arp_request(host_mac(0, host), sender, target).build()
+}
+
+#[test]
+fn arp_answers_for_local_routes_and_for_other_hosts() {
+    let mut lab = Lab::new();
+    let answered = |lab: &mut Lab, frame: Vec<u8>| {
+        lab.receive(0, vec![frame]);
+        let sent = lab.sent();
+        sent.first().map(|(_, frame)| arp(frame)).inspect(|reply| {
+            assert_eq!((sent.len(), reply.sender_mac), (1, our_mac(0)));
+        })
+    };
+    let far = Ipv4Addr::new(198, 51, 100, 1);
+    let ask = |target| who_has(ip(0, 9), 9, target);
+    assert!(answered(&mut lab, ask(far)).is_none());
+    lab.ok("ip route add 198.51.100.1/32 local");
+    assert_eq!(answered(&mut lab, ask(far)).map(|r| r.sender_ip), Some(far));
+    // Another interface's own address is not this one's.
+    assert!(answered(&mut lab, ask(ip(1, 1))).is_none());
+    lab.ok("ip route del 198.51.100.1/32");
+    assert!(answered(&mut lab, ask(far)).is_none());
+
+    lab.ok("set arp proxy start 10.0.1.2 end 10.0.1.9");
+    assert!(answered(&mut lab, ask(ip(1, 2))).is_none(), "not on this interface");
+    lab.ok("set interface proxy-arp test0 enable");
+    for (host, is_answered) in [(2, true), (9, true), (10, false)] {
+        assert_eq!(answered(&mut lab, ask(ip(1, host))).is_some(), is_answered, "{host}");
+    }
+    // As a mirror: a host that has the router's own address asks, and is not learned.
+    let before = lab.cli("show ip neighbors");
+    let mirrored = answered(&mut lab, who_has(ip(0, 1), 8, ip(1, 2)));
+    assert_eq!(mirrored.map(|r| (r.sender_ip, r.target_ip)), Some((ip(1, 2), ip(0, 1))));
+    assert_eq!(lab.cli("show ip neighbors").lines().count(), before.lines().count());
+    let text = lab.cli("show arp proxy");
+    assert_eq!(
+        text,
+        "Proxy arps enabled for:\nFib_index 0   10.0.1.2 - 10.0.1.9 \nInterfaces: test0\n"
+    );
+    // A range of another table is not for this interface.
+    lab.ok("ip table add 7\nset arp proxy del start 10.0.1.2 end 10.0.1.9\n\
+         set ip arp proxy 10.0.1.2 - 10.0.1.9 table-id 7");
+    assert!(answered(&mut lab, ask(ip(1, 2))).is_none());
+    for (line, want) in [
+        ("set arp proxy start 10.0.0.9 end 10.0.0.1", "ends at 10.0.0.1, before"),
+        ("set arp proxy table-id 9 start 10.0.0.1 end 10.0.0.9", "no IPv4 table 9"),
+        ("set arp proxy del start 10.0.0.1 end 10.0.0.9", "no such range 10.0.0.1 - 10.0.0.9"),
+        ("set arp proxy start 10.0.0.1", "last address"),
+        ("set interface proxy-arp test0", "`enable' or `disable'"),
+    ] {
+        let text = lab.cli(line);
+        assert!(text.contains(want), "{line}: {text}");
+    }
+    lab.ok("set ip arp proxy 10.0.1.2 - 10.0.1.9 table-id 7 del\n\
+         set interface proxy-arp test0 disable");
+    assert_eq!(lab.cli("show arp proxy"), "");
+    lab.close();
+}

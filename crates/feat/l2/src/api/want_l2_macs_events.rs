@@ -6,14 +6,13 @@ use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
 
 /// Defaults of the message's fields.
-const LEARN_LIMIT: u32 = 1000;
 const SCAN_DELAY: u8 = 10;
 
 /// Subscribes to events, or unsubscribes.
 #[derive(Debug, Message)]
 #[api(request, autoreply, deprecated)]
 pub struct WantL2MacsEvents {
-    /// Learn limit: 0 or the default, as bridge domains have limits of their own.
+    /// Maximum number of learned addresses of all bridge domains while the client is subscribed.
     #[api(default = 1000)]
     pub learn_limit: u32,
     /// Scan interval in hundredths of a second: 0 or the default, see `l2fib_set_scan_delay`.
@@ -38,14 +37,10 @@ fn handle(
     caller: &Caller,
     rq: WantL2MacsEvents,
 ) -> Result<WantL2MacsEventsReply, Retval> {
-    if rq.enable_disable && !matches!(rq.learn_limit, 0 | LEARN_LIMIT) {
-        let text = "learn_limit must be 0 or 1000; bridge_domain_set_learn_limit sets limits";
-        return Err(Retval::INVALID_VALUE.because(text));
-    }
     if rq.enable_disable && !matches!(rq.scan_delay, 0 | SCAN_DELAY) {
         let text = "scan_delay must be 0 or 10; l2fib_set_scan_delay sets it";
         return Err(Retval::INVALID_VALUE.because(text));
     }
-    want(c, caller, rq.enable_disable, rq.pid, rq.max_macs_in_event)?;
+    want(c, caller, rq.enable_disable, rq.pid, rq.max_macs_in_event, Some(rq.learn_limit))?;
     Ok(WantL2MacsEventsReply)
 }

@@ -28,6 +28,6 @@ fn handle(
     caller: &Caller,
     rq: WantL2MacsEvents2,
 ) -> Result<WantL2MacsEvents2Reply, Retval> {
-    want(c, caller, rq.enable_disable, rq.pid, rq.max_macs_in_event)?;
+    want(c, caller, rq.enable_disable, rq.pid, rq.max_macs_in_event, None)?;
     Ok(WantL2MacsEvents2Reply)
 }

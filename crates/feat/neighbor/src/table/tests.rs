@@ -66,6 +66,32 @@ fn a_reply_may_be_read_before_the_request_of_another_worker() {
 }
 
 #[test]
+fn one_that_is_asked_for_once_is_forgotten_unless_packets_wait() {
+    let (mut t, now) = small();
+    t.request_once(key(7), now);
+    assert_eq!(t.take_actions(), [Action::Request { key: key(7), to: None }]);
+    t.tick(now + s(1));
+    assert!(t.get(key(7)).is_none() && t.take_actions().is_empty());
+    // A packet makes it one like others.
+    t.request_once(key(7), now);
+    t.request(key(7), Some(waiter(7)), true, now);
+    t.take_actions();
+    for n in 1..3 {
+        t.tick(now + s(n));
+        assert_eq!(t.take_actions(), [Action::Request { key: key(7), to: None }]);
+    }
+    t.tick(now + s(3));
+    assert_eq!(t.state(key(7), t.get(key(7)).unwrap(), now), State::Failed);
+    // Nobody is asked who is known, or known not to answer.
+    t.take_actions();
+    t.request_once(key(7), now + s(3));
+    t.learn(key(8), MAC, Origin::Request, now);
+    t.take_actions();
+    t.request_once(key(8), now);
+    assert!(t.take_actions().is_empty());
+}
+
+#[test]
 fn failures_are_remembered_longer_each_time() {
     let (mut t, mut now) = small();
     let mut holds = Vec::new();
