@@ -222,7 +222,7 @@ impl Section<Control> for ProxySettings {
             let Some(found) = i.get("proxy-arp").filter(|f| f.node.bool() == Some(true)) else {
                 continue;
             };
-            let name = i.name;
+            let name = &*i.name;
             let set = |word| format!("set interface proxy-arp {name} {word}");
             let key = format!("proxy-arp on {name}");
             let item = Item::new(rank::ADDRESS, key, found.path, set("enable"));

@@ -247,25 +247,27 @@ impl Statistics {
                 let more = (Routes::new(s, rows)?, NatCounters::new(s, rows)?, arp);
                 Ok((system, names, combined, simple, errors, nodes, more))
             })
-            .map(|(system, names, combined, simple, errors, nodes, (routes, nat, arp))| Statistics {
-                segment,
-                started: SystemTime::now() - c.uptime(),
-                heartbeat: 0,
-                system,
-                names,
-                combined,
-                simple,
-                interfaces: Vec::new(),
-                turns: Turns::default(),
-                digests: Vec::new(),
-                changed: all_interfaces(c),
-                errors,
-                errors_known: 0,
-                nodes,
-                routes,
-                nat,
-                arp,
-                full: false,
+            .map(|(system, names, combined, simple, errors, nodes, (routes, nat, arp))| {
+                Statistics {
+                    segment,
+                    started: SystemTime::now() - c.uptime(),
+                    heartbeat: 0,
+                    system,
+                    names,
+                    combined,
+                    simple,
+                    interfaces: Vec::new(),
+                    turns: Turns::default(),
+                    digests: Vec::new(),
+                    changed: all_interfaces(c),
+                    errors,
+                    errors_known: 0,
+                    nodes,
+                    routes,
+                    nat,
+                    arp,
+                    full: false,
+                }
             })
     }
 

@@ -5,7 +5,7 @@ use crate::api_types::{L2MacsEvent, want};
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
 
-/// Defaults of the message's fields.
+/// Default of the scan interval.
 const SCAN_DELAY: u8 = 10;
 
 /// Subscribes to events, or unsubscribes.
