@@ -206,9 +206,11 @@ fn subnets_of_one_and_two_addresses() {
     lab.neighbor(0, ip(0, 2), host_mac(0, 2));
     // The only other host of a subnet is asked for at once, and again when the interface comes up.
     let ask = Packet::arp_request(our_mac(1), ip(1, 0), ip(1, 1)).build();
+    lab.until("a request", |lab| lab.sent_frames() > 0);
     assert!(lab.sent_one(1).starts_with(&ask[..42]));
     lab.up(1, false);
     lab.up(1, true);
+    lab.until("a request", |lab| lab.sent_frames() > 0);
     assert!(lab.sent_one(1).starts_with(&ask[..42]));
     lab.neighbor(1, ip(1, 1), host_mac(1, 1));
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 1), 8));
