@@ -293,14 +293,14 @@ impl Translator {
         if parsed.kind == Kind::Unknown {
             return self.untracked(cx, p, &parsed);
         }
-        if self.is_done(cx, nat, p, &parsed) {
-            return self.passes(nat, &parsed);
-        }
         let mut other = None;
         if self.workers > 1 {
             let search = take_search(p);
             match self.next_place(cx, &parsed, search) {
                 NextPlace::Here(next) => other = next,
+                NextPlace::There(_) if self.is_done(cx, nat, p, &parsed) => {
+                    return self.passes(nat, &parsed);
+                }
                 NextPlace::There(owner) => {
                     if let Some(datagram) = parsed.datagram {
                         self.remember(nat, datagram, Fate::Worker(owner as u16));
@@ -314,6 +314,7 @@ impl Translator {
                 let slow = !self.opened.is_empty() && self.opened.contains(&found.flow());
                 self.translate(cx, nat, p, &parsed, found, slow)
             }
+            (None, _) if self.is_done(cx, nat, p, &parsed) => self.passes(nat, &parsed),
             (None, Some((worker, search))) => {
                 p.meta_mut().search = search;
                 self.queue.to(worker)
