@@ -379,7 +379,9 @@ mod tests {
     fn a_rate_by_speed_says_why() {
         let mut r = example();
         r.ports[0].own_rate = Some(OwnRate::Auto);
-        assert!(to_text(&r).contains("rate 10000 (auto; the speed of the link is not known), pool"));
+        assert!(
+            to_text(&r).contains("rate 10000 (auto; the speed of the link is not known), pool")
+        );
         (r.ports[0].speed, r.ports[0].rate) = (2_500_000_000, 2500);
         assert!(to_text(&r).contains("rate 2500 (auto; 2500 Mb/s), pool"), "{}", to_text(&r));
         assert_eq!(to_json(&r)["interfaces"][0]["own_rate"], "auto");
