@@ -147,7 +147,8 @@ class Metrics(Case):
         rows = [list(row) for row in stats["/nat44-ed/total-sessions"]]
         self.assertEqual(sum(map(sum, rows)), 1)
         self.assertEqual(stats["/nat44-ed/max-cfg-sessions"], 4096)
-        inside = self.index("pg0")
+        interfaces = self.api.sw_interface_dump()
+        inside = next(i.sw_if_index for i in interfaces if i.interface_name == "pg0")
         paths = [stats[f"/nat44-ed/in2out/{path}/udp"] for path in ("slowpath", "fastpath")]
         slow, fast = (sum(row[inside] for row in rows) for rows in paths)
         self.assertGreaterEqual(slow, 1)

@@ -1,7 +1,5 @@
 //! The directions of translation, and the nodes that each has.
 
-use crate::session::{FAST_IN, FAST_OUT};
-
 /// Hand-off queues and the nodes they lead to, by [`Direction`].
 pub(crate) const QUEUES: [(&str, &str); 5] = [
     ("nat44-ed-in2out-handoff", "nat44-ed-in2out"),
@@ -45,10 +43,10 @@ impl Direction {
         matches!(self, Direction::In2Out | Direction::Both)
     }
 
-    /// Fast path flags of the directions that are translated here. A packet that leaves goes to the
-    /// outside: it is none of those that a session expects from there.
+    /// Returns whether packets found by the second key of a session, which are expected from the
+    /// outside, are translated here: not those that leave for it.
     #[inline(always)]
-    pub(crate) fn may(self) -> u64 {
-        if self == Direction::Output { FAST_IN } else { FAST_IN | FAST_OUT }
+    pub(crate) fn takes_second(self) -> bool {
+        self != Direction::Output
     }
 }

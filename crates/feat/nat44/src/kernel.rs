@@ -10,7 +10,7 @@ use crate::worker::Nat;
 use std::collections::HashSet;
 use thalweg_buffer::{Frame, Rows};
 use thalweg_fib::TableId;
-use thalweg_tables::flow::Millis;
+use thalweg_tables::flow::{Found, Millis};
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::tuple::{self, Key};
 
@@ -106,11 +106,10 @@ struct Fast {
     l4: u16,
 }
 
-/// The rewrite of a session on the fast path; `other` is its key for the opposite direction, and
-/// `may` has the flags of the directions that are translated here.
+/// The rewrite of a session on the fast path; `other` is its key for the opposite direction.
 #[inline(always)]
-fn fast(other: &Key, word: u64, second: bool, may: u64) -> Option<Fast> {
-    if word & may & (FAST_IN << u32::from(second)) == 0 {
+fn fast(other: &Key, word: u64, second: bool) -> Option<Fast> {
+    if word & (FAST_IN << u32::from(second)) == 0 {
         return None;
     }
     let flip = if second { 0xffff } else { 0 };
@@ -155,6 +154,14 @@ fn length(h: &[u8]) -> u64 {
     u64::from(u16::from_be_bytes([h[2], h[3]]))
 }
 
+/// Takes away what was found by a second key.
+#[inline(always)]
+pub(crate) fn without_second(found: &mut Option<Found>) {
+    if found.is_some_and(|found| found.by_second()) {
+        *found = None;
+    }
+}
+
 /// Handles a frame whose packets all have the same key.
 #[inline(always)]
 pub(crate) fn one_flow(
@@ -162,18 +169,21 @@ pub(crate) fn one_flow(
     frame: &mut Frame,
     key: &Key,
     config: &Config,
-    (may, now): (u64, Millis),
+    (direction, now): (Direction, Millis),
 ) -> Done {
     let found = nat.table.find(key, nat.table.hash(key));
     let all =
         |frame: &Frame| Done { rest: Rows::of((0..frame.len()).map(|_| true)), ..Done::default() };
     let Some(found) = found else { return all(frame) };
+    if found.by_second() && !direction.takes_second() {
+        return all(frame);
+    }
     let (other, end, words) = nat.table.counterpart(found);
     if now.wrapping_sub(*end) < 1 << 31 {
         return all(frame);
     }
     let word = words[0];
-    let Some(f) = fast(other, word, found.by_second(), may) else { return all(frame) };
+    let Some(f) = fast(other, word, found.by_second()) else { return all(frame) };
     let udp = (key[1] >> 32) as u8 == protocol::UDP;
     let done = if udp { rewrite_all::<true>(frame, &f) } else { rewrite_all::<false>(frame, &f) };
     let Some((packets, bytes, rest)) = done else { return all(frame) };
@@ -219,13 +229,8 @@ fn rewrite_all<const UDP: bool>(frame: &mut Frame, f: &Fast) -> Option<(u64, u64
 
 /// Handles packets of several sessions that have been looked up.
 #[inline(always)]
-pub(crate) fn many_flows(
-    nat: &mut Nat,
-    frame: &mut Frame,
-    config: &Config,
-    (may, now): (u64, Millis),
-) -> Done {
-    let (mut rest, mut tcp) = (Rows::NONE, 0);
+pub(crate) fn many_flows(nat: &mut Nat, frame: &mut Frame, config: &Config, now: Millis) -> Done {
+    let mut rest = Rows::NONE;
     let Nat { table, columns, .. } = nat;
     let found = &columns.found[..frame.len()];
     for (i, (window, found)) in frame.windows_mut::<NEED>(0).zip(found).enumerate() {
@@ -235,16 +240,20 @@ pub(crate) fn many_flows(
         };
         let (other, end, words) = table.counterpart(*found);
         let over = now.wrapping_sub(*end) < 1 << 31;
-        let f = fast(other, words[0], found.by_second(), may).filter(|_| !over);
+        let f = fast(other, words[0], found.by_second()).filter(|_| !over);
         match f {
             Some(f) if rewrite(h, &f) => {
                 words[1] += 1;
                 words[2] += length(h);
                 *end = now.wrapping_add(config.timeouts[session::class_number(words[0])]);
-                tcp += u64::from(h[9] == protocol::TCP);
             }
             _ => rest.insert(i as u8),
         }
     }
-    Done { rest, tcp, second: false }
+    // Apart, where it costs next to nothing.
+    let is_tcp = |key: &Key| (key[1] >> 32) as u8 == protocol::TCP;
+    let keys = &columns.keys[..frame.len()];
+    let all = keys.iter().map(|key| u64::from(is_tcp(key))).sum::<u64>();
+    let left = rest.iter().filter(|i| keys.get(usize::from(*i)).is_some_and(is_tcp)).count();
+    Done { rest, tcp: all - left as u64, second: false }
 }

@@ -33,6 +33,9 @@ mod tally;
 /// Bytes of a packet that the fast path needs: IPv4 and TCP headers.
 pub(crate) const NEED: usize = 40;
 
+/// No counter.
+const NOT_COUNTED: usize = usize::MAX;
+
 /// TCP flags of which an opening packet has only SYN.
 const OPENS: u8 = tcp::flag::SYN | tcp::flag::ACK | tcp::flag::RST | tcp::flag::FIN;
 
@@ -79,9 +82,8 @@ pub(crate) struct Translator {
     counters: Arc<Counters>,
     /// Sessions opened by packets of the current frame.
     opened: Vec<FlowId>,
-    /// What is counted of the current packet: whether it is from outside, and whether it took the
-    /// slow path.
-    counted: Option<(bool, bool)>,
+    /// The counter of the current packet, if it is translated.
+    counted: usize,
     /// Time of the current frame.
     now: Millis,
     table: TableId,
@@ -113,7 +115,7 @@ impl Translator {
             alarm: Alarm::new(cx),
             counters: cx.shared(),
             opened: Vec::with_capacity(FRAME_SIZE),
-            counted: None,
+            counted: NOT_COUNTED,
             now: 0,
             table: TableId(0),
             uniform: false,
@@ -156,16 +158,18 @@ impl Translator {
         let config = self.config.load(cx.guard());
         let n = frame.len();
         frame.note_translations();
-        let how = (self.direction.may(), self.now);
         let one = kernel::only_key(frame, self.table, self.direction);
         let done = if let Some(key) = one {
-            kernel::one_flow(&mut nat, frame, &key, config, how)
+            kernel::one_flow(&mut nat, frame, &key, config, (self.direction, self.now))
         } else {
             kernel::gather(frame, &mut nat.columns.keys, self.table, self.direction);
             let columns = &mut nat.columns;
             let (keys, hashes) = (&columns.keys[..n], &mut columns.hashes);
             nat.table.find_batch(keys, hashes, &mut columns.found);
-            kernel::many_flows(&mut nat, frame, config, how)
+            if !self.direction.takes_second() {
+                columns.found[..n].iter_mut().for_each(kernel::without_second);
+            }
+            kernel::many_flows(&mut nat, frame, config, self.now)
         };
         let rest = done.rest;
         self.count_frame(&nat, frame, &done, one.is_some());
@@ -181,32 +185,20 @@ impl Translator {
     pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(mut nat) = cx.take_local(self.here) else { return self.without_state(cx, &p) };
         p.note_translation();
-        let sw_if = if self.direction == Direction::Output { p.tx_if() } else { p.rx_if() };
-        let protocol = p.data().get(9).copied().unwrap_or(0);
-        self.counted = None;
+        self.counted = NOT_COUNTED;
         let mut verdict = self.one(cx, &mut nat, &mut p);
-        let dropped = verdict.is_drop() || verdict == self.outcomes.icmp_error;
-        let mut counted = self
-            .counted
-            .take()
-            .filter(|_| !dropped)
-            .map(|(outside, slow)| position(outside, slow, What::Protocol(protocol)));
-        if dropped {
-            let outside = self.direction == Direction::Out2In;
-            counted = Some(position(outside, true, What::Drop));
-        }
-        if let Some((datagram, first)) = self.datagram.take() {
-            if first {
-                self.release(cx, &mut nat, &datagram);
-            } else if nat.fragments.has_room(&datagram) {
+        match self.datagram.take() {
+            Some((datagram, false)) if nat.fragments.has_room(&datagram) => {
                 let (packet, kept) = cx.take(p);
                 nat.fragments.wait(datagram, self.now, (self.direction as u8, packet));
                 verdict = kept;
-                counted = None;
             }
-        }
-        if let Some(position) = counted {
-            self.counters.add(self.worker, sw_if, position, 1);
+            first => {
+                self.count_one(&p, verdict);
+                if let Some((datagram, true)) = first {
+                    self.release(cx, &mut nat, &datagram);
+                }
+            }
         }
         cx.put_local(self.here, nat);
         verdict
@@ -293,14 +285,14 @@ impl Translator {
         if parsed.kind == Kind::Unknown {
             return self.untracked(cx, p, &parsed);
         }
-        if self.is_done(cx, nat, p, &parsed) {
-            return self.passes(nat, &parsed);
-        }
         let mut other = None;
         if self.workers > 1 {
             let search = take_search(p);
             match self.next_place(cx, &parsed, search) {
                 NextPlace::Here(next) => other = next,
+                NextPlace::There(_) if self.is_done(cx, nat, p, &parsed) => {
+                    return self.passes(nat, &parsed);
+                }
                 NextPlace::There(owner) => {
                     if let Some(datagram) = parsed.datagram {
                         self.remember(nat, datagram, Fate::Worker(owner as u16));
@@ -314,6 +306,7 @@ impl Translator {
                 let slow = !self.opened.is_empty() && self.opened.contains(&found.flow());
                 self.translate(cx, nat, p, &parsed, found, slow)
             }
+            (None, _) if self.is_done(cx, nat, p, &parsed) => self.passes(nat, &parsed),
             (None, Some((worker, search))) => {
                 p.meta_mut().search = search;
                 self.queue.to(worker)
@@ -471,7 +464,8 @@ impl Translator {
         slow: bool,
     ) -> Verdict {
         let (flow, outside) = (found.flow(), found.by_second());
-        self.counted = Some((self.counts_as_outside(outside), slow));
+        let what = What::Protocol(parsed.protocol);
+        self.counted = position(self.counts_as_outside(outside), slow, what);
         let partial =
             p.may_have_flags() && p.flags().contains(Flags::OFFLOAD) && p.meta().offload.needs_csum;
         let change = change(nat, found);

@@ -4,7 +4,6 @@
 use super::Translator;
 use crate::config::INSIDE;
 use crate::direction::Direction;
-use crate::session::FAST_OUT;
 use crate::worker::{Fate, Nat};
 use thalweg_buffer::PktMut;
 use thalweg_graph::{NodeCx, Verdict};
@@ -15,7 +14,7 @@ use thalweg_wire::nat::tuple::{Key, Tuple};
 impl Translator {
     /// The session with a key of a packet that is translated here.
     pub(super) fn find(&self, nat: &mut Nat, key: &Key) -> Option<Found> {
-        let second = self.direction.may() & FAST_OUT != 0;
+        let second = self.direction.takes_second();
         nat.find(key, self.now).filter(|found| second || !found.by_second())
     }
 

@@ -1,14 +1,29 @@
 //! Counts packets by interface.
 
-use super::Translator;
+use super::{NOT_COUNTED, Translator};
 use crate::counters::{What, position};
 use crate::direction::Direction;
 use crate::kernel::Done;
 use crate::worker::Nat;
-use thalweg_buffer::{Frame, Iface};
+use thalweg_buffer::{Frame, Iface, PktMut};
+use thalweg_graph::Verdict;
 use thalweg_wire::ip::protocol;
 
 impl Translator {
+    /// Counts a packet.
+    #[inline]
+    pub(super) fn count_one(&self, p: &PktMut<'_>, verdict: Verdict) {
+        let counter = if verdict.is_drop() || verdict == self.outcomes.icmp_error {
+            position(self.direction == Direction::Out2In, true, What::Drop)
+        } else if self.counted == NOT_COUNTED {
+            return;
+        } else {
+            self.counted
+        };
+        let sw_if = if self.direction == Direction::Output { p.tx_if() } else { p.rx_if() };
+        self.counters.add(self.worker, sw_if, counter, 1);
+    }
+
     /// Returns whether a packet counts as one from outside, which of an interface with both roles
     /// its session says.
     pub(super) fn counts_as_outside(&self, by_second: bool) -> bool {

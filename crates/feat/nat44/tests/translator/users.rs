@@ -269,3 +269,38 @@ fn packets_are_counted_by_interface() {
     assert_eq!(ours, [("in2out/fastpath/udp", 1), ("in2out/slowpath/udp", 1)]);
     n.close();
 }
+
+/// A host behind an outside interface, whose packets are translated where they leave: the second
+/// ones find the session when they come.
+#[test]
+fn an_outside_interface_and_translation_on_output() {
+    for workers in [1, 2] {
+        let mut n = Nat::of(workers);
+        n.lab.ok("set interface nat44 in test0 out test1 del\n\
+                  nat44 forwarding enable\n\
+                  set interface nat44 out test0\n\
+                  set interface nat44 out test1 output-feature");
+        let (near, far) = ((ip(0, 2), 6303), (FAR, 20));
+        let reply = || Packet::new().ipv4(FAR, SHARED).icmp_echo_reply(6305, 1).payload_len(24);
+        for ttl in [64, 64, 2] {
+            for packet in [tcp(near, far, SYN), udp(near, far), echo(near.0, FAR, 6305)] {
+                let out = n.one(0, 1, packet.ttl(ttl));
+                assert_eq!((out.src(), out.dst(), out.view().ttl()), (SHARED, FAR, ttl - 1));
+            }
+            for packet in [tcp(far, (SHARED, 6303), SYN | ACK), udp(far, (SHARED, 6303)), reply()] {
+                let back = n.one(1, 0, packet.ttl(ttl));
+                assert_eq!((back.src(), back.dst(), back.view().ttl()), (FAR, near.0, ttl - 1));
+            }
+        }
+        assert_eq!(n.sessions().len(), 3);
+        // The TTL expires here: the error is about what the host sent.
+        for packet in [udp(near, far).ttl(1), tcp(near, far, ACK).ttl(1)] {
+            let sent = packet.build();
+            let out = n.pass_all(0, vec![sent.clone()]);
+            assert_eq!((out.len(), out[0].port, out[0].dst()), (1, 0, near.0), "{out:02x?}");
+            assert_eq!(out[0].view().payload()[0], 11);
+            assert_eq!(out[0].view().payload()[20..32], sent[12..24], "addresses and ports");
+        }
+        n.close();
+    }
+}
