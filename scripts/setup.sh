@@ -10,7 +10,7 @@
 # directory, as whoever calls this, and `make clean` removes them. What cannot be had
 # is a row in a table then.
 #
-# `setup.sh peers` fetches what scenarios put beside the router: Open vSwitch, and sFlow
+# `setup.sh peers` fetches what scenarios join to the router: Open vSwitch, and sFlow
 # collectors that read what it sends: pmacct's, and goflow2, if there is Go to build it with.
 set -euo pipefail
 cd "$(dirname "$0")/.."

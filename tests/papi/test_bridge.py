@@ -111,10 +111,3 @@ class Bridges(Case):
         for port in ports:
             self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=5, enable=False))
         self.ok(self.api.bridge_domain_add_del_v2(bd_id=5, is_add=False))
-
-    def test_tags_stay(self):
-        port = self.loopback()
-        self.ok(self.api.l2_interface_vlan_tag_rewrite(sw_if_index=port, vtr_op=0))
-        self.fails(-126, self.api.l2_interface_vlan_tag_rewrite(sw_if_index=port, vtr_op=3, tag1=1))
-        self.fails(-7, self.api.l2_interface_vlan_tag_rewrite(sw_if_index=port, vtr_op=9))
-        self.fails(-2, self.api.l2_interface_vlan_tag_rewrite(sw_if_index=9999, vtr_op=0))

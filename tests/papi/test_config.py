@@ -20,7 +20,6 @@ ACTIONS = {
     "ip_table_flush": "takes away",
     "ip_table_replace_begin": "begins a replacement",
     "ip_table_replace_end": "takes away",
-    "l2_interface_vlan_tag_rewrite": "nothing is done to tags yet",
     "sw_interface_address_replace_begin": "begins a replacement",
     "sw_interface_address_replace_end": "takes away",
     "l2_fib_clear_table": "forgets what was learned",
@@ -53,6 +52,14 @@ def setters(api, port):
     yield "create_loopback", {}
     yield "create_loopback_instance", {"is_specified": True, "user_instance": 77}
     yield "delete_loopback", {"sw_if_index": lambda: port("loop77")}
+    yield "create_vlan_subif", {"sw_if_index": pg, "vlan_id": 100}
+    tags = {"sub_if_flags": 4 | 16, "outer_vlan_id": 200, "inner_vlan_id": 7}
+    yield "create_subif", {"sw_if_index": pg, "sub_id": 5, **tags}
+    yield "l2_interface_vlan_tag_rewrite", {
+        "sw_if_index": lambda: port("pg0.5"), "vtr_op": 6, "push_dot1q": 1, "tag1": 8, "tag2": 9
+    }
+    yield "create_subif", {"sw_if_index": pg, "sub_id": 6, **tags, "inner_vlan_id": 8}
+    yield "delete_subif", {"sw_if_index": lambda: port("pg0.6")}
     yield "pg_create_interface", {"interface_id": 10}
     yield "pg_create_interface_v2", {"interface_id": 11, "mode": 1}
     yield "pg_create_interface_v3", {"interface_id": 12}

@@ -323,8 +323,8 @@ pub fn set_bridge_rules(c: &Control, id: u32, node: Option<NodeId>) -> Result<()
 /// # Errors
 /// If the interface does not exist or is not Ethernet, or the id is out of range.
 ///
-/// The BVI is a loopback: frames to its MAC address go to layer 3, and what the router sends by it is
-/// bridged. A bridge domain has one.
+/// The BVI is a loopback: frames to its MAC address go to layer 3, and what the router sends by it
+/// is bridged. A bridge domain has one.
 pub fn join_bridge(
     c: &mut Control,
     sw_if: SwIfIndex,

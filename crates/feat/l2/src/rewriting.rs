@@ -9,8 +9,8 @@ const ADDRESSES: usize = 12;
 
 /// Changes the tags of a frame; returns false, and does nothing, if it has too few.
 ///
-/// New tags have the priority and drop eligibility of the outermost tag that is removed; else of the
-/// one that another rewrite has removed before, or of the outermost tag that stays.
+/// New tags have the priority and drop eligibility of the outermost tag that is removed; else of
+/// the one that another rewrite has removed before, or of the outermost tag that stays.
 #[inline]
 pub(crate) fn apply(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
     let data = p.data();

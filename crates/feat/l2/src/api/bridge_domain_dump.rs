@@ -54,7 +54,8 @@ pub struct BridgeDomainDetails {
     pub bd_tag: Text<64>,
     /// The BVI; all ones if there is none.
     pub bvi_sw_if_index: InterfaceIndex,
-    /// The port for unknown unicast frames, which is not among the others; all ones if there is none.
+    /// The port for unknown unicast frames, which is not one of the others; all ones if there is
+    /// none.
     pub uu_fwd_sw_if_index: InterfaceIndex,
     /// The ports.
     #[api(count = "n_sw_ifs: u32")]

@@ -1,5 +1,5 @@
-//! `bvi-input`: passes frames that a bridge domain forwards to its BVI on to layer 3, as received by
-//! the BVI.
+//! `bvi-input`: passes frames that a bridge domain forwards to its BVI on to layer 3, as received
+//! by the BVI.
 //!
 //! Reads: tx interface, the BVI. Writes: rx interface. Next: `ethernet-input`.
 

@@ -1,5 +1,5 @@
-//! `bvi-output`: passes frames that the router sends by a BVI to its bridge domain, as received from
-//! that port.
+//! `bvi-output`: passes frames that the router sends by a BVI to its bridge domain, as received
+//! from that port.
 //!
 //! Reads: tx interface, the BVI. Writes: rx interface. Next: `l2-input`.
 

@@ -1,8 +1,8 @@
 //! `l2-fwd`: forwards a bridge domain's frames by destination MAC address.
 //!
 //! Reads: rx interface, destination address. Writes: tx interface, for sub-interfaces. Next: the
-//! port's output node, `l2-flood` for broadcast, multicast and unknown unicast frames, or `l2-uu-fwd`
-//! for these if a port of its own gets them.
+//! port's output node, `l2-flood` for broadcast, multicast and unknown unicast frames, or
+//! `l2-uu-fwd` for these if a port of its own gets them.
 
 use crate::L2Table;
 use crate::table::Port;

@@ -77,7 +77,7 @@ fn hosts_of_a_bridge_domain_are_routed_for() {
         // Received: request and datagram. Sent: reply and datagram.
         let [rx, _, tx, _] = counts(&lab, bvi);
         assert_eq!((rx - seen, tx), (2, 2), "{}", lab.cli("show interface"));
-        // Bridging goes on beside it.
+        // Bridging goes on.
         let between = to(host(5), 6, &[], &udp(ip(1, 6), ip(1, 5), 9));
         lab.receive(0, vec![between.clone()]);
         let tagged = to(host(5), 6, &[dot1q(20)], &udp(ip(1, 6), ip(1, 5), 9));
