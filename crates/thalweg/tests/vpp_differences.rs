@@ -151,6 +151,7 @@ fn abbreviations_mean_what_they_meant() {
         ("show l2f", ""),
         ("show log", ""),
         ("show adj", "[@"),
+        ("cl run", ""),
         ("show ev", "there is no event log"),
     ] {
         let (text, done) = router.run(short);

@@ -15,6 +15,11 @@ impl Command<Control> for ClassifyFilter {
         "classify filter"
     }
 
+    /// `cl run' goes on to mean `clear runtime'.
+    fn listed(&self) -> bool {
+        false
+    }
+
     fn usage(&self) -> &'static str {
         "trace|pcap mask <fields> match <values> [del] | trace|pcap del [mask <fields>]"
     }
