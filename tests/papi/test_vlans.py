@@ -23,7 +23,7 @@ class Vlans(Case):
         self.assertEqual((seen.interface_name, seen.sup_sw_if_index, seen.sub_id), ("pg0.100", port, 100))
         self.assertEqual((seen.type, seen.sub_number_of_tags, seen.sub_outer_vlan_id), (1, 1, 100))
         self.assertEqual((int(seen.sub_if_flags), int(seen.flags)), (ONE_TAG | EXACT, 0))
-        self.assertEqual(seen.interface_dev_type, self.details(made).interface_dev_type)
+        self.assertEqual(seen.interface_dev_type, self.details(port).interface_dev_type)
         # Number, flags, outer and inner id; what the dump says of tags and ids.
         for sub, flags, outer, inner, tags in [
             (1, ONE_TAG, 7, 0, (1, 7, 0)),

@@ -112,7 +112,7 @@ interfaces:
 loopbacks:
   loop0: {mtu: 1400, addresses: [10.255.0.1/24]}
 bridgedomains:
-  bd10: {mtu: 1400, bvi: loop0, interfaces: [host-vb.400, pg0]}
+  bd40: {mtu: 1400, bvi: loop0, interfaces: [host-vb.400, pg0]}
 sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 """
 
@@ -289,7 +289,8 @@ class Vppcfg(unittest.TestCase):
                 named = [document.get(k, {}) for k in ("interfaces", "loopbacks", "bridgedomains")]
                 for qualities in (q for kind in named for q in kind.values()):
                     # Comments are Thalweg's; MAC addresses of devices are random.
-                    qualities.pop("description", None), qualities.pop("mac", None)
+                    for some in (qualities, *qualities.get("sub-interfaces", {}).values()):
+                        some.pop("description", None), some.pop("mac", None)
             self.assertEqual(by_thalweg, by_vppcfg)
             self.assertEqual(machine.show("interface", "address"), interfaces)
             self.assertEqual(machine.dump()[1].keys(), dumped.keys())

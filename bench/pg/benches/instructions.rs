@@ -194,6 +194,7 @@ fn two_interfaces(r: &mut Router) {
     r.cli(
         "create packet-generator interface pg2
          set interface state pg2 up
+         enable ip4 interface pg2
          set interface mac address pg2 02:fe:00:00:00:01",
     );
     r.cli(&paths::stream("s1", "pg2", 0, "48.0.0.1"));

@@ -68,8 +68,10 @@ lab_test! {
         );
         let router = Router::start(&stick.router, &config)?;
         stick.hosts_talk([10, 20, 0, 2])?;
+        router.await_rest()?;
         let rx = |name: &str| router.interface_counter(name, "rx_packets");
-        let (port, ten, twenty) = (rx("host-eth0")?, rx("host-eth0.10")?, rx("host-eth0.20")?);
+        // The port last, as packets may still come.
+        let (ten, twenty, port) = (rx("host-eth0.10")?, rx("host-eth0.20")?, rx("host-eth0")?);
         ensure!(ten > 10 && twenty > 10 && port >= ten + twenty, "{port}, {ten}, {twenty}");
         // Of a VLAN that goes, packets are counted; the other goes on.
         router.cli("delete sub-interface host-eth0.20")?;

@@ -54,7 +54,9 @@ fn what_is_not_confirmed_goes_back_whatever_was_typed() {
     assert!(refused.contains("not a unicast MAC address"), "{refused}");
     router.run("create loopback interface");
     wait(&mut router, "the rollback", |r| r.dump().root() == saved.root());
-    assert!(!router.run("show configuration revisions").contains("waiting for"));
+    wait(&mut router, "its end", |r| {
+        !r.run("show configuration revisions").contains("waiting for")
+    });
     router.stop();
 }
 

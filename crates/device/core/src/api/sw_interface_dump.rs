@@ -86,7 +86,11 @@ fn handle(c: &mut Control, rq: SwInterfaceDump, out: Details<SwInterfaceDetails>
     let filter = rq.name_filter_valid.then(|| rq.name_filter.to_lowercase());
     walk_each(indices(c, rq.sw_if_index), out, move |c: &mut Control, index, out| {
         // It may have been deleted since.
-        let Ok(view) = interface::view(c, index) else { return };
+        let Ok(mut view) = interface::view(c, index) else { return };
+        // Clients know a sub-interface by its parent's driver.
+        if let Some(Ok(parent)) = view.parent.map(|parent| interface::view(c, parent)) {
+            view.dev_type = parent.dev_type;
+        }
         if filter.as_ref().is_none_or(|part| view.name.to_lowercase().contains(part.as_str())) {
             out.send(&details(&view));
         }
