@@ -286,6 +286,12 @@ class Vppcfg(unittest.TestCase):
             machine.config("apply", machine.file("a.yaml", text))
             by_thalweg = without_marks(machine.config("dump"))
             for document in (by_vppcfg, by_thalweg):
+                # vppcfg makes interfaces with two tags last, so that indices differ.
+                ours = document.get("thalweg", {}).get("interfaces", {})
+                for name in [name for name, own in ours.items() if own.keys() == {"index"}]:
+                    del ours[name]
+                if not ours:
+                    document.pop("thalweg", None)
                 named = [document.get(k, {}) for k in ("interfaces", "loopbacks", "bridgedomains")]
                 for qualities in (q for kind in named for q in kind.values()):
                     # Comments are Thalweg's; MAC addresses of devices are random.

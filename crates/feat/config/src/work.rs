@@ -122,7 +122,7 @@ impl Source {
 type Job<R> = Box<dyn FnOnce(Collected<Control>) -> Result<R, ConfigError> + Send>;
 
 enum State<R> {
-    Collecting(Collected<Control>, Job<R>),
+    Collecting(Box<Collected<Control>>, Job<R>),
     Running(Receiver<Result<R, ConfigError>>),
     Done,
 }
@@ -148,12 +148,12 @@ impl<R: Send + 'static> Work<R> {
     ) -> Result<Work<R>, ConfigError> {
         let catalog = manager::catalog(c)?;
         let notes = manager::notes(c);
-        let collected = catalog.collect(c);
+        let collected = Box::new(catalog.collect(c));
         let parts = match view {
             View::Whole => manager::unresolved(c),
             View::InForce => Vec::new(),
         };
-        let job = move |collected| {
+        let job = move |collected: Collected<Control>| {
             let mut running = catalog.with_parts(catalog.write_out(collected), &parts);
             notes.iter().for_each(|(path, text)| running.note(path, text));
             job(&catalog, running)
@@ -173,10 +173,10 @@ impl<R: Send + 'static> Work<R> {
                     }
                 }
                 if !self.big && collected.pieces() <= FEW_PIECES {
-                    return Some(job(collected));
+                    return Some(job(*collected));
                 }
                 let (done, wait) = mpsc::sync_channel(1);
-                let run = move || drop(done.send(job(collected)));
+                let run = move || drop(done.send(job(*collected)));
                 match std::thread::Builder::new().name("configuration".into()).spawn(run) {
                     Ok(_) => self.state = State::Running(wait),
                     Err(e) => {

@@ -399,7 +399,7 @@ fn ports(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
             out.problem(Problem::at(node, path, text));
             continue;
         }
-        same_mtu(doc, name, &interface, node, &path, out);
+        same_mtu(doc, name, interface, node, &path, out);
         let group = interface.get("split-horizon-group").map(|f| f.node.value.to_string());
         let mut set = format!("set interface l2 bridge {port} {id}");
         if let Some(group) = group.filter(|g| g != "0") {
