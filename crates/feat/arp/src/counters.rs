@@ -7,7 +7,7 @@ use thalweg_graph::Control;
 use thalweg_graph::stats::{Counter, MAX_INTERFACES};
 use thalweg_tables::{SparseArray, zeroable};
 
-/// Names of the counters below `/net/arp`, in the order of [`Counted`].
+/// Names of the counters below `/net/arp`, in the order of `Counted`.
 pub const NAMES: [&str; 6] =
     ["rx/requests", "rx/replies", "rx/gratuitous", "tx/requests", "tx/replies", "tx/gratuitous"];
 
