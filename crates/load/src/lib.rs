@@ -23,6 +23,7 @@
 
 mod client;
 mod frame;
+pub mod search;
 mod server;
 #[cfg(test)]
 mod tests;
