@@ -184,8 +184,7 @@ fn wanted(ladder: &Ladder, target: &Goal, trials: &ByRung, hint: Bounds) -> Resu
     };
     let upper = of(Verdict::Upper).next();
     // A lower bound above an upper one is not believed.
-    let lower =
-        of(Verdict::Lower).filter(|rung| upper.is_none_or(|upper| *rung < upper)).next_back();
+    let lower = of(Verdict::Lower).rfind(|rung| upper.is_none_or(|upper| *rung < upper));
     let bounds = Bounds { lower, upper };
     let width = ladder.rungs(target.width);
     // Each miss in one direction doubles the next step.

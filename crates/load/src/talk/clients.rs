@@ -1,0 +1,247 @@
+//! The clients: they open conversations.
+
+use super::counts::Counts;
+use super::machine::{End, Machine, Segment};
+use super::packet::{Heard, Transport, Unread};
+use super::tcb::State;
+use super::{Plan, PlanError, Pool, Protocol};
+use crate::{Micros, Sink};
+
+/// How many conversations are opened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Opening {
+    /// Conversations per second.
+    pub rate: f64,
+    /// Number that is held: no more are open at a time, and one is opened for each that ends.
+    pub hold: Option<u32>,
+}
+
+/// Many clients of many servers.
+#[derive(Debug)]
+pub struct Clients {
+    machine: Machine,
+    clients: Pool,
+    servers: Pool,
+    ports: (u16, u16),
+    /// Number of slots of each client.
+    each: u32,
+    opening: Opening,
+    /// When the next conversation is due, in microseconds.
+    due: f64,
+    /// Number of the next pair of client and port.
+    next: u64,
+    /// What each kind of conversation has to its credit: the one with most comes next.
+    credits: Vec<(i64, u32)>,
+    limits: Vec<Option<u32>>,
+    judging: bool,
+}
+
+/// Time by which conversations are opened late; those that are due longer are not opened.
+const LATE: f64 = 1000.0;
+/// Pairs of client and port tried for a conversation.
+const TRIES: u32 = 64;
+
+impl Clients {
+    /// Creates the clients of a plan. `seed` decides times and sequence numbers.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn new(plan: &Plan, seed: u64, now: Micros) -> Result<Clients, PlanError> {
+        plan.check()?;
+        let each = slots_of_each(plan);
+        let slots = plan.clients.count * each;
+        Ok(Clients {
+            machine: Machine::new(plan, true, slots, seed, now),
+            clients: plan.clients,
+            servers: plan.servers,
+            ports: plan.ports,
+            each,
+            opening: Opening { rate: 0.0, hold: None },
+            due: now as f64,
+            next: 0,
+            credits: plan.talks.iter().map(|talk| (0, talk.share)).collect(),
+            limits: plan.talks.iter().map(|talk| talk.limit).collect(),
+            judging: false,
+        })
+    }
+
+    /// Counters since creation.
+    pub fn counts(&self) -> Counts {
+        self.machine.counts
+    }
+
+    /// Number of open conversations, and of those in TIME_WAIT.
+    pub fn open(&self) -> (u32, u32) {
+        (self.machine.open, self.machine.time_wait)
+    }
+
+    /// Says how many conversations to open from now on.
+    pub fn set_opening(&mut self, opening: Opening, now: Micros) {
+        self.opening = opening;
+        self.due = now as f64;
+    }
+
+    /// Says whether the conversations opened from now on belong to the window of a trial.
+    pub fn set_judging(&mut self, judging: bool) {
+        self.judging = judging;
+    }
+
+    /// Ends all conversations without a packet.
+    pub fn abandon(&mut self) {
+        for number in 0..self.machine.slots.len() as u32 {
+            self.machine.finish(number, End::Abandoned);
+        }
+        self.machine.freed.clear();
+    }
+
+    /// Opens the conversations that are due and does what times ask for, each at most `most` times.
+    /// Must be called regularly, at least each millisecond.
+    pub fn poll(&mut self, now: Micros, most: usize, out: &mut impl Sink) {
+        self.machine.timers(now, most, out);
+        self.machine.freed.clear();
+        let Opening { rate, hold } = self.opening;
+        if rate <= 0.0 {
+            self.due = now as f64;
+            return;
+        }
+        let step = 1e6 / rate;
+        let late = ((now as f64 - self.due - LATE) / step).floor();
+        if late > 0.0 {
+            self.due += late * step;
+            if hold.is_none() {
+                self.machine.counts.unsent += late as u64;
+            }
+        }
+        for _ in 0..most {
+            if self.due > now as f64 {
+                break;
+            }
+            if hold.is_some_and(|hold| self.machine.open >= hold) {
+                // Nothing is owed: the next one is due when one has ended.
+                self.due = now as f64;
+                break;
+            }
+            self.due += step;
+            self.open_one(now, out);
+        }
+    }
+
+    fn open_one(&mut self, now: Micros, out: &mut impl Sink) {
+        let Some(talk) = self.next_talk() else { return };
+        if self.limits[talk].is_some_and(|limit| self.machine.sides[talk].open >= limit) {
+            self.machine.counts.held_back += 1;
+            return;
+        }
+        let Some(number) = self.free_slot() else {
+            self.machine.counts.no_tuple += 1;
+            return;
+        };
+        self.machine.begin(number, talk as u8, self.judging, None, now, out);
+        // When it was opened, in milliseconds: 49 days.
+        self.machine.slots[number as usize].peer = (now / 1000) as u32;
+    }
+
+    /// Returns the kind of the next conversation: each comes as often as its share says.
+    fn next_talk(&mut self) -> Option<usize> {
+        if self.credits.len() == 1 {
+            return Some(0);
+        }
+        let total: i64 = self.credits.iter().map(|(_, share)| i64::from(*share)).sum();
+        self.credits.iter_mut().for_each(|(credit, share)| *credit += i64::from(*share));
+        let most = self.credits.iter().map(|(credit, _)| *credit).max()?;
+        let talk = self.credits.iter().position(|(credit, _)| *credit == most)?;
+        self.credits[talk].0 -= total;
+        Some(talk)
+    }
+
+    /// Returns the next free slot, with its port and server set.
+    fn free_slot(&mut self) -> Option<u32> {
+        let clients = u64::from(self.clients.count);
+        for _ in 0..TRIES {
+            let next = self.next;
+            self.next += 1;
+            let client = (next % clients) as u32;
+            let port = (next / clients % u64::from(self.ports.1)) as u32;
+            let number = client + self.clients.count * (port % self.each);
+            let tcb = &mut self.machine.slots[number as usize];
+            if tcb.state == State::Free {
+                tcb.port = self.ports.0 + port as u16;
+                tcb.server = (next % u64::from(self.servers.count)) as u16;
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Takes in a received frame, and sends what follows from it.
+    pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
+        let heard = match Heard::read(frame) {
+            Ok(heard) => heard,
+            Err(Unread::Foreign) => {
+                self.machine.counts.foreign += 1;
+                return;
+            }
+            Err(Unread::Checksum) => {
+                self.machine.counts.bad_checksum += 1;
+                return;
+            }
+        };
+        let (server, client) = heard.addresses.pair();
+        let (Some(client), Some(server)) =
+            (self.clients.number(client), self.servers.number(server))
+        else {
+            self.machine.counts.foreign += 1;
+            return;
+        };
+        self.machine.counts.received += 1;
+        self.machine.counts.received_bytes += frame.len() as u64;
+        let slot = self.slot(client, server, &heard);
+        match (heard.transport, slot) {
+            (Transport::Tcp { seq, ack, flags, window, mss }, slot) => {
+                let segment = Segment { seq, ack, flags, window, mss, payload: heard.payload };
+                match slot {
+                    Some(number) => self.machine.segment(number, &segment, now, out),
+                    None => {
+                        self.machine.counts.unknown += 1;
+                        self.machine.refuse(heard.addresses, heard.ports, &segment, out);
+                    }
+                }
+            }
+            (Transport::Udp, Some(number)) => {
+                self.machine.datagram(number, heard.payload, now, out);
+            }
+            (Transport::Udp, None) => self.machine.counts.unknown += 1,
+        }
+        self.machine.freed.clear();
+    }
+
+    /// Returns the slot of a conversation.
+    fn slot(&self, client: u32, server: u32, heard: &Heard<'_>) -> Option<u32> {
+        let (server_port, port) = heard.ports;
+        let nth = port.checked_sub(self.ports.0).filter(|nth| *nth < self.ports.1)?;
+        let number = client + self.clients.count * (u32::from(nth) % self.each);
+        let tcb = &self.machine.slots[number as usize];
+        let side = &self.machine.sides[usize::from(tcb.talk)];
+        let protocol = match heard.transport {
+            Transport::Tcp { .. } => Protocol::Tcp,
+            Transport::Udp => Protocol::Udp,
+        };
+        let same = tcb.state != State::Free
+            && (tcb.port, u32::from(tcb.server)) == (port, server)
+            && (side.port, side.protocol) == (server_port, protocol);
+        same.then_some(number)
+    }
+
+    #[cfg(test)]
+    pub(super) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+}
+
+/// Number of slots of each client: a divisor of its number of ports, so that a port always has the
+/// same slot.
+fn slots_of_each(plan: &Plan) -> u32 {
+    let ports = u32::from(plan.ports.1);
+    let needed = plan.room.div_ceil(plan.clients.count);
+    (needed..=ports).find(|slots| ports.is_multiple_of(*slots)).unwrap_or(ports)
+}

@@ -1,0 +1,113 @@
+//! Counters of one side.
+
+/// Conversations given up, by what was missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// The answer to SYN or to SYN and ACK.
+    pub syn: u64,
+    /// Acknowledgement of data sent.
+    pub sent: u64,
+    /// Data expected.
+    pub expected: u64,
+    /// The end of the connection.
+    pub fin: u64,
+}
+
+impl Lost {
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.syn + self.sent + self.expected + self.fin
+    }
+}
+
+/// Conversations that began in the window of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Begun.
+    pub begun: u64,
+    /// Ended as their program says.
+    pub completed: u64,
+    /// Of those, the ones in which nothing was sent twice.
+    pub clean: u64,
+    /// Ended otherwise: lost, reset, or with a wrong answer.
+    pub failed: u64,
+}
+
+/// Counters of one side. Sums over both sides of a trial balance: see [`Counts::balances`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Conversations begun: opened by a client, accepted by a server.
+    pub begun: u64,
+    /// Conversations not begun in time, because the tester was late.
+    pub unsent: u64,
+    /// Conversations not begun because their kind has reached its limit.
+    pub held_back: u64,
+    /// Conversations not begun because no pair of address and port was free, or no room left.
+    pub no_tuple: u64,
+    /// Connections established.
+    pub established: u64,
+    /// Conversations ended as their program says.
+    pub completed: u64,
+    /// Of those, the ones in which nothing was sent twice.
+    pub clean: u64,
+    /// Conversations ended with something wrong: an answer with other bytes, or cut short.
+    pub wrong: u64,
+    /// Conversations reset by the other side.
+    pub reset: u64,
+    /// Conversations that the program ended with a reset.
+    pub aborted: u64,
+    /// Conversations given up.
+    pub lost: Lost,
+    /// Conversations ended by the tester.
+    pub abandoned: u64,
+    /// Conversations that began in the window of a trial.
+    pub judged: Judged,
+    /// SYN, or SYN and ACK, sent again.
+    pub syn_retries: u64,
+    /// Data and FIN sent again because a time was over.
+    pub data_retries: u64,
+    /// Data sent again after three duplicate acknowledgements.
+    pub fast_retries: u64,
+    /// Segments received twice.
+    pub duplicates: u64,
+    /// Segments received before one that precedes them.
+    pub reordered: u64,
+    /// Segments and datagrams for which there is no conversation.
+    pub unknown: u64,
+    /// Segments that do not fit their connection.
+    pub unexpected: u64,
+    /// Frames with a wrong checksum.
+    pub bad_checksum: u64,
+    /// Other frames.
+    pub foreign: u64,
+    /// RST sent.
+    pub resets_sent: u64,
+    /// Frames and bytes sent, without FCS.
+    pub sent: u64,
+    /// Bytes of the frames sent.
+    pub sent_bytes: u64,
+    /// Frames of conversations received.
+    pub received: u64,
+    /// Bytes of the frames received.
+    pub received_bytes: u64,
+    /// Bytes of messages sent, each once.
+    pub said: u64,
+    /// Bytes of messages received, each once.
+    pub heard: u64,
+    /// Frames not sent because the transport had no room.
+    pub no_room: u64,
+}
+
+impl Counts {
+    /// Returns whether all conversations begun are accounted for, with this many still open
+    /// (TIME_WAIT counts as completed).
+    pub fn balances(&self, open: u64) -> bool {
+        let ended = self.completed
+            + self.wrong
+            + self.reset
+            + self.aborted
+            + self.lost.all()
+            + self.abandoned;
+        self.begun == ended + open
+    }
+}

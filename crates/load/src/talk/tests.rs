@@ -1,0 +1,328 @@
+//! Clients and servers over a link that loses, delays, repeats and damages frames by a seed.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use proptest::prelude::*;
+
+/// A link: frames on their way in both directions, by the time of arrival.
+struct Link {
+    frames: BTreeMap<(Micros, u64), (bool, Vec<u8>)>,
+    number: u64,
+    state: u64,
+    faults: Faults,
+}
+
+/// What a link does to frames: shares of 1,000.
+#[derive(Clone, Copy, Debug, Default)]
+struct Faults {
+    lost: u64,
+    repeated: u64,
+    damaged: u64,
+    /// Greatest extra delay, in microseconds.
+    late: u64,
+}
+
+impl Link {
+    fn random(&mut self, below: u64) -> u64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.state >> 33) % below.max(1)
+    }
+
+    fn carry(&mut self, now: Micros, to_server: bool, sent: Vec<Vec<u8>>) {
+        for mut frame in sent {
+            if self.random(1000) < self.faults.lost {
+                continue;
+            }
+            if self.random(1000) < self.faults.damaged {
+                let at = self.random(frame.len() as u64) as usize;
+                frame[at] ^= 1 << self.random(8);
+            }
+            let copies = 1 + usize::from(self.random(1000) < self.faults.repeated);
+            for _ in 0..copies {
+                let at = now + 20 + self.random(self.faults.late + 1);
+                self.number += 1;
+                self.frames.insert((at, self.number), (to_server, frame.clone()));
+            }
+        }
+    }
+}
+
+/// Runs a plan for a time, then lets what is open end.
+fn run(
+    plan: &Plan,
+    opening: Opening,
+    time: Micros,
+    faults: Faults,
+    seed: u64,
+) -> (Clients, Servers) {
+    let start = seed << 8;
+    let mut clients = Clients::new(plan, seed, start).unwrap();
+    let mut servers = Servers::new(plan, seed, start).unwrap();
+    let mut link = Link { frames: BTreeMap::new(), number: 0, state: seed, faults };
+    clients.set_opening(opening, start);
+    let mut now = start;
+    let end = start + time;
+    loop {
+        if now >= end && clients.open().0 + servers.open().0 == 0 && link.frames.is_empty() {
+            break;
+        }
+        if now >= end {
+            clients.set_opening(Opening { rate: 0.0, hold: None }, now);
+        }
+        assert!(now < end + 300_000_000, "open: {:?} {:?}", clients.open(), servers.open());
+        let mut sent = Vec::new();
+        clients.poll(now, 64, &mut sent);
+        link.carry(now, true, sent);
+        let mut sent = Vec::new();
+        servers.poll(now, 64, &mut sent);
+        link.carry(now, false, sent);
+        while let Some(entry) = link.frames.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (to_server, frame) = entry.remove();
+            let mut sent = Vec::new();
+            match to_server {
+                true => servers.receive(now, &frame, &mut sent),
+                false => clients.receive(now, &frame, &mut sent),
+            }
+            link.carry(now, !to_server, sent);
+        }
+        // Nothing happens before the next frame or millisecond.
+        let next = link.frames.keys().next().map_or(Micros::MAX, |(at, _)| *at);
+        now = next.clamp(now + 1, now + 500);
+    }
+    for (counts, open) in [(clients.counts(), clients.open()), (servers.counts(), servers.open())] {
+        assert!(counts.balances(open.0.into()), "{counts:?}");
+    }
+    (clients, servers)
+}
+
+fn small(protocol: Protocol, exchange: Exchange) -> Plan {
+    let mut plan = Plan::of(Talk::exchange("test", protocol, 8080, &exchange));
+    (plan.clients.count, plan.servers.count, plan.room) = (16, 3, 64 * 1024);
+    plan
+}
+
+const RATE: Opening = Opening { rate: 2000.0, hold: None };
+
+#[test]
+fn short_connection_is_seven_packets() {
+    let plan = small(Protocol::Tcp, Exchange::default());
+    let (clients, servers) = run(&plan, RATE, 1_000_000, Faults::default(), 1);
+    let (client, server) = (clients.counts(), servers.counts());
+    assert_eq!((client.begun, client.clean, server.clean), (2000, 2000, 2000), "{client:?}");
+    // SYN; SYN, ACK; request; answer; FIN; FIN; ACK.
+    assert_eq!((client.sent, server.sent), (4 * 2000, 3 * 2000));
+    assert_eq!((client.said, server.heard), (20 * 2000, 20 * 2000));
+    assert_eq!((client.received, server.received), (server.sent, client.sent));
+    let wrong = [client.unexpected, client.unknown, client.foreign, client.duplicates];
+    assert_eq!(wrong, [0; 4]);
+}
+
+#[test]
+fn each_way_of_closing_completes() {
+    use CloseBy::{Both, Client, Reset, Server};
+    for (close, packets) in [(Client, 7), (Server, 7), (Both, 7), (Reset, 5)] {
+        let plan = small(Protocol::Tcp, Exchange { close, ..Exchange::default() });
+        let (clients, servers) = run(&plan, RATE, 100_000, Faults::default(), 2);
+        let (client, server) = (clients.counts(), servers.counts());
+        let sent = client.sent + server.sent;
+        let expected = packets * client.begun..=(packets + 1) * client.begun;
+        assert!(expected.contains(&sent), "{close:?}: {sent} {client:?} {server:?}");
+        match close {
+            Reset => assert_eq!((client.aborted, server.reset), (client.begun, client.begun)),
+            _ => {
+                assert_eq!((client.clean, server.clean), (client.begun, client.begun), "{close:?}")
+            }
+        }
+    }
+}
+
+#[test]
+fn long_messages_take_many_segments() {
+    let exchange =
+        Exchange { messages: 3, request: 100_000, answer: 250_001, ..Exchange::default() };
+    let plan = small(Protocol::Tcp, exchange);
+    let opening = Opening { rate: 20.0, hold: None };
+    let (clients, servers) = run(&plan, opening, 500_000, Faults::default(), 3);
+    let (client, server) = (clients.counts(), servers.counts());
+    assert_eq!(client.clean, client.begun, "{client:?}");
+    assert_eq!(client.heard, client.begun * 3 * 250_001);
+    assert_eq!(server.heard, client.begun * 300_000);
+    assert_eq!(client.data_retries + server.data_retries + server.fast_retries, 0);
+}
+
+#[test]
+fn waits_and_repetitions_take_their_time() {
+    let exchange = Exchange { messages: 5, wait: 50_000, ..Exchange::default() };
+    let plan = small(Protocol::Tcp, exchange);
+    let (clients, servers) = run(&plan, RATE, 400_000, Faults::default(), 4);
+    let (client, server) = (clients.counts(), servers.counts());
+    assert_eq!(client.clean, client.begun);
+    assert_eq!((client.heard, server.heard), (client.begun * 100, client.begun * 100));
+    // Answers carry the acknowledgements: 3 + 2 × 5 + 3 packets, less the ACK of SYN, and at times
+    // an acknowledgement of its own.
+    let sent = client.sent + server.sent;
+    assert!((15 * client.begun..=16 * client.begun).contains(&sent), "{}", sent / client.begun);
+}
+
+#[test]
+fn a_number_is_held() {
+    let exchange = Exchange { close: CloseBy::Never, ..Exchange::default() };
+    let plan = small(Protocol::Tcp, exchange);
+    let mut clients = Clients::new(&plan, 5, 0).unwrap();
+    let mut servers = Servers::new(&plan, 5, 0).unwrap();
+    clients.set_opening(Opening { rate: 1e5, hold: Some(1000) }, 0);
+    for now in (0..120_000_000).step_by(1000) {
+        let (mut there, mut back) = (Vec::new(), Vec::new());
+        clients.poll(now, 64, &mut there);
+        servers.poll(now, 64, &mut back);
+        while !there.is_empty() || !back.is_empty() {
+            for frame in std::mem::take(&mut there) {
+                servers.receive(now, &frame, &mut back);
+            }
+            for frame in std::mem::take(&mut back) {
+                clients.receive(now, &frame, &mut there);
+            }
+        }
+    }
+    assert_eq!((clients.open(), servers.open()), ((1000, 0), (1000, 0)), "{:?}", clients.counts());
+    assert_eq!(clients.counts().begun, 1000);
+    clients.abandon();
+    servers.abandon();
+    assert_eq!((clients.open(), servers.open()), ((0, 0), (0, 0)));
+    assert!(clients.counts().balances(0) && servers.counts().balances(0));
+}
+
+#[test]
+fn limits_and_shares_are_kept() {
+    let exchange = Exchange { wait: 100_000, ..Exchange::default() };
+    let mut plan = small(Protocol::Tcp, exchange);
+    plan.talks[0].share = 99;
+    plan.talks[0].limit = Some(50);
+    plan.talks.push(Talk::exchange("udp", Protocol::Udp, 5353, &Exchange::default()));
+    let (clients, _) = run(&plan, RATE, 1_000_000, Faults::default(), 6);
+    let counts = clients.counts();
+    assert_eq!(counts.begun + counts.held_back, 2000, "{counts:?}");
+    // 20 datagram conversations, and about 50 connections each tenth of a second.
+    assert!((400..600).contains(&counts.begun), "{counts:?}");
+    assert_eq!(counts.clean, counts.begun);
+}
+
+#[test]
+fn lateness_is_not_caught_up() {
+    let plan = small(Protocol::Tcp, Exchange::default());
+    let mut clients = Clients::new(&plan, 7, 0).unwrap();
+    clients.set_opening(Opening { rate: 1e5, hold: None }, 0);
+    let mut sent = Vec::new();
+    clients.poll(0, 1000, &mut sent);
+    clients.poll(100_000, 1000, &mut sent);
+    let counts = clients.counts();
+    assert_eq!(counts.begun + counts.unsent, 10_001, "{counts:?}");
+    assert!((100..=102).contains(&counts.begun), "{counts:?}");
+}
+
+#[test]
+fn full_tables_are_counted() {
+    let mut plan = small(Protocol::Tcp, Exchange { close: CloseBy::Never, ..Exchange::default() });
+    (plan.clients.count, plan.ports, plan.room) = (1, (1024, 8), 8);
+    let mut clients = Clients::new(&plan, 8, 0).unwrap();
+    let mut servers = Servers::new(&Plan { room: 4, ..plan.clone() }, 8, 0).unwrap();
+    clients.set_opening(Opening { rate: 1e4, hold: None }, 0);
+    let mut sent = Vec::new();
+    clients.poll(900, 10, &mut sent);
+    assert_eq!((clients.counts().begun, clients.counts().no_tuple), (8, 2));
+    let mut answers = Vec::new();
+    sent.iter().for_each(|frame| servers.receive(900, frame, &mut answers));
+    assert_eq!((servers.counts().begun, servers.counts().no_tuple), (4, 4));
+    assert_eq!(answers.len(), 4);
+}
+
+#[test]
+fn unanswered_connection_is_lost_after_its_retries() {
+    let plan = small(Protocol::Tcp, Exchange::default());
+    let all = Faults { lost: 1000, ..Faults::default() };
+    let (clients, _) = run(&plan, Opening { rate: 100.0, hold: None }, 100_000, all, 9);
+    let counts = clients.counts();
+    assert_eq!((counts.lost.syn, counts.completed), (counts.begun, 0));
+    assert_eq!((counts.sent, counts.syn_retries), (6 * counts.begun, 5 * counts.begun));
+}
+
+#[test]
+fn ipv6_and_udp_work_alike() {
+    for protocol in [Protocol::Tcp, Protocol::Udp] {
+        let mut plan = small(protocol, Exchange { messages: 2, ..Exchange::default() });
+        plan.clients.first = "2001:db8::10".parse().unwrap();
+        plan.servers.first = "2001:db8:1::1".parse().unwrap();
+        let (clients, servers) = run(&plan, RATE, 300_000, Faults::default(), 10);
+        let (client, server) = (clients.counts(), servers.counts());
+        assert_eq!((client.clean, server.clean), (client.begun, client.begun), "{client:?}");
+        assert_eq!(client.heard, 40 * client.begun);
+        assert!(client.begun > 590);
+    }
+}
+
+#[test]
+fn plans_are_checked() {
+    let good = small(Protocol::Tcp, Exchange::default());
+    let text = |change: fn(&mut Plan)| {
+        let mut plan = good.clone();
+        change(&mut plan);
+        Clients::new(&plan, 0, 0).unwrap_err().to_string()
+    };
+    let other = |plan: &mut Plan| plan.servers.first = "::1".parse().unwrap();
+    assert_eq!(
+        text(other),
+        "clients 16.0.0.0-16.0.0.15 and servers ::1-::3: both must be IPv4, or both IPv6"
+    );
+    assert!(text(|plan| plan.ports = (65_000, 1000)).contains("between 1 and 65535"));
+    assert!(text(|plan| plan.talks.clear()).contains("1 to 256"));
+    assert!(text(|plan| plan.talks.push(plan.talks[0].clone())).contains("same protocol and port"));
+    assert!(text(|plan| plan.talks[0].client.clear_and_send_nothing()).contains("0 bytes"));
+    assert!(text(|plan| plan.room = 0).contains("room for 0"));
+    assert!(text(|plan| plan.mss = 9000).contains("1 to 1460"));
+    assert!(text(|plan| plan.patience = 0).contains("patience of 0"));
+}
+
+trait Spoil {
+    fn clear_and_send_nothing(&mut self);
+}
+
+impl Spoil for Program {
+    fn clear_and_send_nothing(&mut self) {
+        *self = vec![Step::Send { bytes: 0 }];
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever a link does to frames, all connections end, the books balance, and what a program
+    /// has received it has received once and in order.
+    #[test]
+    fn bad_links_lose_no_bookkeeping(
+        lost in 0u64..150, repeated in 0u64..100, damaged in 0u64..50, late in 0u64..3000,
+        messages in 0u16..4, request in 1u32..4000, answer in 1u32..9000, wait in 0u64..20_000,
+        close in prop_oneof![Just(CloseBy::Client), Just(CloseBy::Server), Just(CloseBy::Both), Just(CloseBy::Reset)],
+        seed in 1u64..u64::MAX >> 16,
+    ) {
+        let exchange = Exchange { messages, request, answer, wait, close };
+        let plan = small(Protocol::Tcp, exchange);
+        let faults = Faults { lost, repeated, damaged, late };
+        let opening = Opening { rate: 300.0, hold: None };
+        let (clients, servers) = run(&plan, opening, 200_000, faults, seed);
+        let (client, server) = (clients.counts(), servers.counts());
+        prop_assert_eq!((client.wrong, server.wrong), (0, 0), "{:?} {:?}", client, server);
+        let each = u64::from(answer) * u64::from(messages);
+        prop_assert!(client.heard >= each * client.completed);
+        prop_assert!(client.heard <= each * client.begun);
+        prop_assert!(client.completed <= client.begun);
+        if lost + damaged == 0 && close != CloseBy::Reset {
+            prop_assert_eq!(client.completed, client.begun);
+        }
+        // No frame is read that a link damaged.
+        if damaged == 0 {
+            prop_assert_eq!(client.bad_checksum + server.bad_checksum, 0);
+        }
+        prop_assert_eq!(clients.machine().open + servers.machine().open, 0);
+    }
+}
