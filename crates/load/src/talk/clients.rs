@@ -1,10 +1,11 @@
 //! The clients: they open conversations.
 
 use super::counts::Counts;
-use super::machine::{End, Machine, Segment};
-use super::packet::{Heard, Transport, Unread};
+use super::machine::{End, Machine};
+use super::packet::{Heard, Unread};
+use super::pool::Range;
 use super::tcb::State;
-use super::{Plan, PlanError, Pool, Protocol};
+use super::{Plan, PlanError, Protocol};
 use crate::{Micros, Sink};
 
 /// How many conversations are opened.
@@ -20,8 +21,9 @@ pub struct Opening {
 #[derive(Debug)]
 pub struct Clients {
     machine: Machine,
-    clients: Pool,
-    servers: Pool,
+    is_v4: bool,
+    clients: Range,
+    servers: Range,
     ports: (u16, u16),
     /// Number of slots of each client.
     each: u32,
@@ -52,8 +54,9 @@ impl Clients {
         let slots = plan.clients.count * each;
         Ok(Clients {
             machine: Machine::new(plan, true, slots, seed, now),
-            clients: plan.clients,
-            servers: plan.servers,
+            is_v4: plan.clients.first.is_ipv4(),
+            clients: plan.clients.range(),
+            servers: plan.servers.range(),
             ports: plan.ports,
             each,
             opening: Opening { rate: 0.0, hold: None },
@@ -174,43 +177,35 @@ impl Clients {
     }
 
     /// Takes in a received frame, and sends what follows from it.
+    #[inline]
     pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
-        let heard = match Heard::read(frame) {
-            Ok(heard) => heard,
-            Err(Unread::Foreign) => {
-                self.machine.counts.foreign += 1;
-                return;
-            }
-            Err(Unread::Checksum) => {
-                self.machine.counts.bad_checksum += 1;
-                return;
-            }
-        };
-        let (server, client) = heard.addresses.pair();
-        let (Some(client), Some(server)) =
-            (self.clients.number(client), self.servers.number(server))
-        else {
+        match Heard::read(frame) {
+            Ok(heard) => self.heard(now, frame.len(), &heard, out),
+            Err(Unread::Foreign) => self.machine.counts.foreign += 1,
+            Err(Unread::Checksum) => self.machine.counts.bad_checksum += 1,
+        }
+    }
+
+    fn heard(&mut self, now: Micros, length: usize, heard: &Heard<'_>, out: &mut impl Sink) {
+        let client = self.clients.number(heard.destination);
+        let server = self.servers.number(heard.source);
+        let (Some(client), Some(server), true) = (client, server, heard.is_v4 == self.is_v4) else {
             self.machine.counts.foreign += 1;
             return;
         };
         self.machine.counts.received += 1;
-        self.machine.counts.received_bytes += frame.len() as u64;
-        let slot = self.slot(client, server, &heard);
-        match (heard.transport, slot) {
-            (Transport::Tcp { seq, ack, flags, window, mss }, slot) => {
-                let segment = Segment { seq, ack, flags, window, mss, payload: heard.payload };
-                match slot {
-                    Some(number) => self.machine.segment(number, &segment, now, out),
-                    None => {
-                        self.machine.counts.unknown += 1;
-                        self.machine.refuse(heard.addresses, heard.ports, &segment, out);
-                    }
-                }
-            }
-            (Transport::Udp, Some(number)) => {
+        self.machine.counts.received_bytes += length as u64;
+        match (heard.protocol, self.slot(client, server, heard)) {
+            (Protocol::Tcp, Some(number)) => self.machine.segment(number, heard, now, out),
+            (Protocol::Udp, Some(number)) => {
                 self.machine.datagram(number, heard.payload, now, out);
             }
-            (Transport::Udp, None) => self.machine.counts.unknown += 1,
+            (protocol, None) => {
+                self.machine.counts.unknown += 1;
+                if protocol == Protocol::Tcp {
+                    self.machine.refuse(heard, out);
+                }
+            }
         }
         self.machine.freed.clear();
     }
@@ -222,13 +217,9 @@ impl Clients {
         let number = client + self.clients.count * (u32::from(nth) % self.each);
         let tcb = &self.machine.slots[number as usize];
         let side = &self.machine.sides[usize::from(tcb.talk)];
-        let protocol = match heard.transport {
-            Transport::Tcp { .. } => Protocol::Tcp,
-            Transport::Udp => Protocol::Udp,
-        };
         let same = tcb.state != State::Free
             && (tcb.port, u32::from(tcb.server)) == (port, server)
-            && (side.port, side.protocol) == (server_port, protocol);
+            && (side.port, side.protocol) == (server_port, heard.protocol);
         same.then_some(number)
     }
 

@@ -3,20 +3,21 @@
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN};
 
 use super::counts::Counts;
-use super::packet::{Addresses, Packet, Transport, WINDOW};
+use super::packet::{Heard, Packet, WINDOW};
+use super::pool::Range;
 use super::program::Step;
 use super::tcb::{State, Tcb, flag};
 use super::wheel::{Clock, Wheel, due};
-use super::{Plan, Pool, Program, Protocol, TcpTimes};
+use super::{Plan, Program, Protocol, TcpTimes};
 use crate::{MacAddr, Micros, Sink};
 
 /// Which addresses belong to a slot.
 #[derive(Debug)]
 pub(super) enum Ends {
     /// Of a client: its number follows from the slot.
-    Client { clients: Pool, servers: Pool },
+    Client { clients: Range, servers: Range },
     /// Of a server: addresses of clients by number.
-    Server { peers: Vec<std::net::IpAddr>, servers: Pool },
+    Server { peers: Vec<u128>, servers: Range },
 }
 
 /// What a side needs of a kind of conversation.
@@ -32,17 +33,6 @@ pub(super) struct Side {
     endless: bool,
     /// Number open.
     pub(super) open: u32,
-}
-
-/// The fields of a TCP segment received.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Segment<'a> {
-    pub(super) seq: u32,
-    pub(super) ack: u32,
-    pub(super) flags: u8,
-    pub(super) window: u16,
-    pub(super) mss: Option<u16>,
-    pub(super) payload: &'a [u8],
 }
 
 /// How a conversation ended.
@@ -67,6 +57,7 @@ pub(super) struct Machine {
     pub(super) wheel: Wheel,
     pub(super) sides: Vec<Side>,
     pub(super) ends: Ends,
+    is_v4: bool,
     macs: (MacAddr, MacAddr),
     times: TcpTimes,
     patience: Clock,
@@ -119,15 +110,16 @@ impl Machine {
             open: 0,
         };
         let ends = if client {
-            Ends::Client { clients: plan.clients, servers: plan.servers }
+            Ends::Client { clients: plan.clients.range(), servers: plan.servers.range() }
         } else {
-            Ends::Server { peers: Vec::new(), servers: plan.servers }
+            Ends::Server { peers: Vec::new(), servers: plan.servers.range() }
         };
         Machine {
             slots: vec![Tcb::default(); slots as usize],
             wheel: Wheel::new(clock(now)),
             sides: plan.talks.iter().map(side).collect(),
             ends,
+            is_v4: plan.clients.first.is_ipv4(),
             macs: if client { plan.client_macs } else { plan.server_macs },
             times: plan.times,
             patience: clock(plan.patience),
@@ -150,22 +142,35 @@ impl Machine {
         matches!(self.ends, Ends::Client { .. })
     }
 
-    /// Returns the addresses and ports that a slot sends with.
-    fn addresses(&self, number: u32) -> Option<(Addresses, (u16, u16))> {
+    /// Returns a packet of a slot's conversation; without a number of its client, none.
+    #[inline]
+    fn packet(&self, number: u32, data: u32) -> Option<Packet> {
         let tcb = &self.slots[number as usize];
-        let port = self.sides[usize::from(tcb.talk)].port;
-        match &self.ends {
+        let side = &self.sides[usize::from(tcb.talk)];
+        let (source, destination, ports) = match &self.ends {
             Ends::Client { clients, servers } => {
                 let client = clients.address(number % clients.count);
-                let addresses = Addresses::of(client, servers.address(tcb.server.into()))?;
-                Some((addresses, (tcb.port, port)))
+                (client, servers.address(tcb.server.into()), (tcb.port, side.port))
             }
             Ends::Server { peers, servers } => {
-                let server = servers.address(tcb.server.into());
-                let addresses = Addresses::of(server, *peers.get(tcb.peer as usize)?)?;
-                Some((addresses, (port, tcb.port)))
+                let client = *peers.get(tcb.peer as usize)?;
+                (servers.address(tcb.server.into()), client, (side.port, tcb.port))
             }
-        }
+        };
+        Some(Packet {
+            source,
+            destination,
+            is_v4: self.is_v4,
+            ports,
+            protocol: side.protocol,
+            seq: 0,
+            ack: 0,
+            flags: 0,
+            window: WINDOW,
+            mss: None,
+            data: data as usize,
+            fill: side.fill,
+        })
     }
 
     /// The first sequence number of a connection (RFC 6528): it grows with time, so that a
@@ -177,6 +182,7 @@ impl Machine {
     }
 
     /// Writes a frame; false if there was no room for it.
+    #[inline]
     fn write(&mut self, packet: &Packet, out: &mut impl Sink) -> bool {
         let length = packet.frame_len();
         let Some(frame) = out.frame(length) else {
@@ -190,41 +196,48 @@ impl Machine {
     }
 
     /// Sends a segment of a connection; it acknowledges all that was received.
+    #[inline]
     fn send(&mut self, number: u32, seq: u32, flags: u8, data: u32, out: &mut impl Sink) {
-        let Some((addresses, ports)) = self.addresses(number) else { return };
+        let Some(mut packet) = self.packet(number, data) else { return };
         let tcb = &mut self.slots[number as usize];
-        let ack = if flags & ACK != 0 { tcb.rcv } else { 0 };
-        let mss = (flags & SYN != 0).then_some(self.mss);
+        (packet.seq, packet.flags) = (seq, flags);
         if flags & ACK != 0 {
+            packet.ack = tcb.rcv;
             tcb.clear(flag::ACK_DUE);
         }
-        let fill = self.sides[usize::from(tcb.talk)].fill;
-        let transport = Transport::Tcp { seq, ack, flags, window: WINDOW, mss };
-        let packet = Packet { addresses, ports, transport, data: data as usize, fill };
+        if flags & SYN != 0 {
+            packet.mss = Some(self.mss);
+        }
         self.write(&packet, out);
     }
 
     /// Answers a segment for which there is no connection with RST (RFC 9293 §3.10.7.1).
-    pub(super) fn refuse(
-        &mut self,
-        addresses: Addresses,
-        ports: (u16, u16),
-        segment: &Segment<'_>,
-        out: &mut impl Sink,
-    ) {
-        if segment.flags & RST != 0 {
+    pub(super) fn refuse(&mut self, heard: &Heard<'_>, out: &mut impl Sink) {
+        if heard.flags & RST != 0 {
             return;
         }
-        let numbers = segment.payload.len() as u32
-            + u32::from(segment.flags & SYN != 0)
-            + u32::from(segment.flags & FIN != 0);
-        let (seq, ack, flags) = match segment.flags & ACK {
-            0 => (0, segment.seq.wrapping_add(numbers), RST | ACK),
-            _ => (segment.ack, 0, RST),
+        let numbers = heard.payload.len() as u32
+            + u32::from(heard.flags & SYN != 0)
+            + u32::from(heard.flags & FIN != 0);
+        let (seq, ack, flags) = match heard.flags & ACK {
+            0 => (0, heard.seq.wrapping_add(numbers), RST | ACK),
+            _ => (heard.ack, 0, RST),
         };
-        let transport = Transport::Tcp { seq, ack, flags, window: 0, mss: None };
-        let (addresses, ports) = (addresses.reversed(), (ports.1, ports.0));
-        if self.write(&Packet { addresses, ports, transport, data: 0, fill: 0 }, out) {
+        let packet = Packet {
+            source: heard.destination,
+            destination: heard.source,
+            is_v4: heard.is_v4,
+            ports: (heard.ports.1, heard.ports.0),
+            protocol: Protocol::Tcp,
+            seq,
+            ack,
+            flags,
+            window: 0,
+            mss: None,
+            data: 0,
+            fill: 0,
+        };
+        if self.write(&packet, out) {
             self.counts.resets_sent += 1;
         }
     }
@@ -236,7 +249,7 @@ impl Machine {
         number: u32,
         talk: u8,
         judged: bool,
-        heard: Option<&Segment<'_>>,
+        heard: Option<&Heard<'_>>,
         now: Micros,
         out: &mut impl Sink,
     ) {
@@ -342,10 +355,11 @@ impl Machine {
     }
 
     /// Takes in a segment of a connection.
+    #[inline]
     pub(super) fn segment(
         &mut self,
         number: u32,
-        segment: &Segment<'_>,
+        segment: &Heard<'_>,
         now: Micros,
         out: &mut impl Sink,
     ) {
@@ -399,7 +413,7 @@ impl Machine {
     fn answer_to_syn(
         &mut self,
         number: u32,
-        segment: &Segment<'_>,
+        segment: &Heard<'_>,
         now: Micros,
         out: &mut impl Sink,
     ) {
@@ -411,11 +425,8 @@ impl Machine {
         if !fits || segment.flags & (SYN | RST) != SYN {
             self.counts.unexpected += 1;
             // What a connection before left behind is told so (RFC 9293 §3.10.7.3).
-            if segment.flags & (ACK | RST) == ACK
-                && !fits
-                && let Some((addresses, ports)) = self.addresses(number)
-            {
-                self.refuse(addresses.reversed(), (ports.1, ports.0), segment, out);
+            if segment.flags & (ACK | RST) == ACK && !fits {
+                self.refuse(segment, out);
             }
             return;
         }
@@ -444,10 +455,11 @@ impl Machine {
     }
 
     /// Takes in an acknowledgement; false if it acknowledges what was never sent.
+    #[inline]
     fn acknowledged(
         &mut self,
         number: u32,
-        segment: &Segment<'_>,
+        segment: &Heard<'_>,
         now: Micros,
         out: &mut impl Sink,
     ) -> bool {
@@ -505,7 +517,8 @@ impl Machine {
     }
 
     /// Takes in data and FIN. Returns whether they must be acknowledged at once.
-    fn data(&mut self, number: u32, segment: &Segment<'_>, now: Micros) -> bool {
+    #[inline]
+    fn data(&mut self, number: u32, segment: &Heard<'_>, now: Micros) -> bool {
         let tcb = &mut self.slots[number as usize];
         let fin = segment.flags & FIN != 0;
         if segment.payload.is_empty() && !fin {
@@ -585,6 +598,7 @@ impl Machine {
     }
 
     /// Runs the program as far as it goes, sends what there is to send, and sets the timer.
+    #[inline]
     fn go_on(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
         if self.run(number, now, out) {
             self.output(number, now, out);
@@ -661,15 +675,13 @@ impl Machine {
     }
 
     fn send_datagram(&mut self, number: u32, bytes: u32, out: &mut impl Sink) {
-        let Some((addresses, ports)) = self.addresses(number) else { return };
-        let fill = self.sides[usize::from(self.slots[number as usize].talk)].fill;
-        let transport = Transport::Udp;
-        let packet = Packet { addresses, ports, transport, data: bytes as usize, fill };
+        let Some(packet) = self.packet(number, bytes) else { return };
         self.counts.said += u64::from(bytes);
         self.write(&packet, out);
     }
 
     /// Sends what the windows allow.
+    #[inline]
     fn output(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
         loop {
             let tcb = &mut self.slots[number as usize];
@@ -720,6 +732,7 @@ impl Machine {
     }
 
     /// Returns whether `until` is a time at which something happens.
+    #[inline]
     fn is_limited(&self, tcb: &Tcb) -> bool {
         let endless = self.sides[usize::from(tcb.talk)].endless;
         !endless || tcb.has(flag::WAITING) || tcb.state != State::Established
@@ -727,6 +740,7 @@ impl Machine {
 
     /// Returns when a connection needs attention next; `None` if it only waits for the other side
     /// and has no limit to that.
+    #[inline]
     fn deadline(&self, tcb: &Tcb, now: Clock) -> Option<Clock> {
         let mut at = self.is_limited(tcb).then_some(tcb.until);
         let mut earlier = |other: Clock| {
@@ -743,12 +757,14 @@ impl Machine {
         at
     }
 
+    #[inline]
     fn timeout(&self, tcb: &Tcb) -> Clock {
         let TcpTimes { first, least, most, .. } = self.times;
         tcb.timeout(clock(first), clock(least), clock(most))
     }
 
     /// Sets a connection's timer. One that is earlier stays: it looks again then.
+    #[inline]
     fn arm(&mut self, number: u32, now: Micros) {
         let tcb = &self.slots[number as usize];
         if tcb.state == State::Free {

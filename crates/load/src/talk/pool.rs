@@ -13,29 +13,35 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Returns an address by its number. Numbers from `count` on, and addresses behind the last
-    /// one of the family, begin anew.
-    pub(super) fn address(&self, number: u32) -> IpAddr {
-        match self.first {
-            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits().wrapping_add(number)).into(),
-            IpAddr::V6(first) => {
-                Ipv6Addr::from_bits(first.to_bits().wrapping_add(number.into())).into()
-            }
-        }
+    pub(super) fn range(&self) -> Range {
+        let (first, mask) = match self.first {
+            IpAddr::V4(v4) => (v4.to_bits().into(), u32::MAX.into()),
+            IpAddr::V6(v6) => (v6.to_bits(), u128::MAX),
+        };
+        Range { first, mask, count: self.count }
+    }
+}
+
+/// A pool as numbers: those of IPv4 have 32 bits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    first: u128,
+    mask: u128,
+    pub(super) count: u32,
+}
+
+impl Range {
+    /// Returns an address by its number.
+    #[inline]
+    pub(super) fn address(&self, number: u32) -> u128 {
+        self.first.wrapping_add(number.into()) & self.mask
     }
 
-    /// Returns the number of an address; `None` if it is not in the pool.
-    pub(super) fn number(&self, address: IpAddr) -> Option<u32> {
-        let number = match (self.first, address) {
-            (IpAddr::V4(first), IpAddr::V4(address)) => {
-                address.to_bits().wrapping_sub(first.to_bits())
-            }
-            (IpAddr::V6(first), IpAddr::V6(address)) => {
-                address.to_bits().wrapping_sub(first.to_bits()).try_into().ok()?
-            }
-            _ => return None,
-        };
-        (number < self.count).then_some(number)
+    /// Returns the number of an address of the same family; `None` if it is not in the pool.
+    #[inline]
+    pub(super) fn number(&self, address: u128) -> Option<u32> {
+        let number = address.wrapping_sub(self.first) & self.mask;
+        (number < self.count.into()).then_some(number as u32)
     }
 }
 
@@ -44,7 +50,14 @@ impl fmt::Display for Pool {
         write!(f, "{}", self.first)?;
         match self.count {
             0 | 1 => Ok(()),
-            count => write!(f, "-{}", self.address(count - 1)),
+            count => {
+                let last = self.range().address(count - 1);
+                let last: IpAddr = match self.first {
+                    IpAddr::V4(_) => Ipv4Addr::from_bits(last as u32).into(),
+                    IpAddr::V6(_) => Ipv6Addr::from_bits(last).into(),
+                };
+                write!(f, "-{last}")
+            }
         }
     }
 }
@@ -57,14 +70,14 @@ mod tests {
     fn numbers_and_addresses_agree() {
         for first in ["16.0.0.0", "255.255.255.250", "2001:db8::ff", "ffff:ffff::"] {
             let pool = Pool { first: first.parse().unwrap(), count: 1000 };
+            let range = pool.range();
             for number in [0, 1, 999] {
-                assert_eq!(pool.number(pool.address(number)), Some(number));
+                assert_eq!(range.number(range.address(number)), Some(number));
             }
-            assert_eq!(pool.number(pool.address(1000)), None);
-            assert_eq!(pool.number(pool.address(u32::MAX)), None);
+            assert_eq!(range.number(range.address(1000)), None);
+            assert_eq!(range.number(range.address(u32::MAX)), None);
         }
         let pool = Pool { first: "16.0.0.0".parse().unwrap(), count: 65_536 };
         assert_eq!(pool.to_string(), "16.0.0.0-16.0.255.255");
-        assert_eq!(pool.number("2001:db8::1".parse().unwrap()), None);
     }
 }

@@ -1,14 +1,14 @@
 //! The servers: they answer.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use super::counts::Counts;
-use super::machine::{End, Ends, Machine, Segment};
-use super::packet::{Heard, Transport, Unread};
+use super::machine::{End, Ends, Machine};
+use super::packet::{Heard, Unread};
+use super::pool::Range;
 use super::tcb::State;
 use super::wheel::NONE;
-use super::{Plan, PlanError, Pool, Protocol};
+use super::{Plan, PlanError, Protocol};
 use crate::{Micros, Sink};
 use thalweg_wire::tcp::flag::{ACK, RST, SYN};
 
@@ -16,9 +16,10 @@ use thalweg_wire::tcp::flag::{ACK, RST, SYN};
 #[derive(Debug)]
 pub struct Servers {
     machine: Machine,
-    servers: Pool,
+    is_v4: bool,
+    servers: Range,
     /// Numbers of clients' addresses.
-    peers: HashMap<IpAddr, u32>,
+    peers: HashMap<u128, u32>,
     /// Slots by the hash of their addresses and ports, at the hash or behind it.
     places: Vec<u32>,
     seed: u64,
@@ -41,7 +42,8 @@ impl Servers {
         let places = (u64::from(plan.room) * 3 / 2).next_power_of_two();
         Ok(Servers {
             machine: Machine::new(plan, false, plan.room, seed, now),
-            servers: plan.servers,
+            is_v4: plan.clients.first.is_ipv4(),
+            servers: plan.servers.range(),
             peers: HashMap::new(),
             places: vec![NONE; places as usize],
             seed: seed | 1,
@@ -75,60 +77,50 @@ impl Servers {
     }
 
     /// Takes in a received frame, and sends what follows from it.
+    #[inline]
     pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
-        let heard = match Heard::read(frame) {
-            Ok(heard) => heard,
-            Err(Unread::Foreign) => {
-                self.machine.counts.foreign += 1;
-                return;
-            }
-            Err(Unread::Checksum) => {
-                self.machine.counts.bad_checksum += 1;
-                return;
-            }
+        match Heard::read(frame) {
+            Ok(heard) => self.heard(now, frame.len(), &heard, out),
+            Err(Unread::Foreign) => self.machine.counts.foreign += 1,
+            Err(Unread::Checksum) => self.machine.counts.bad_checksum += 1,
+        }
+    }
+
+    fn heard(&mut self, now: Micros, length: usize, heard: &Heard<'_>, out: &mut impl Sink) {
+        let same = |side: &super::machine::Side| {
+            (side.protocol, side.port) == (heard.protocol, heard.ports.1)
         };
-        let (client, server) = heard.addresses.pair();
-        let Some(server) = self.servers.number(server) else {
+        let server = self.servers.number(heard.destination);
+        let talk = self.machine.sides.iter().position(same);
+        let (Some(server), Some(talk), true) = (server, talk, heard.is_v4 == self.is_v4) else {
             self.machine.counts.foreign += 1;
             return;
         };
-        let (protocol, segment) = match heard.transport {
-            Transport::Tcp { seq, ack, flags, window, mss } => {
-                let payload = heard.payload;
-                (Protocol::Tcp, Some(Segment { seq, ack, flags, window, mss, payload }))
-            }
-            Transport::Udp => (Protocol::Udp, None),
-        };
-        let same =
-            |side: &super::machine::Side| (side.protocol, side.port) == (protocol, heard.ports.1);
-        let Some(talk) = self.machine.sides.iter().position(same) else {
-            self.machine.counts.foreign += 1;
-            return;
-        };
+        let talk = talk as u8;
         self.machine.counts.received += 1;
-        self.machine.counts.received_bytes += frame.len() as u64;
-        let key = Key { client, port: heard.ports.0, server: server as u16, talk: talk as u8 };
+        self.machine.counts.received_bytes += length as u64;
+        let key = Key { client: heard.source, port: heard.ports.0, server: server as u16, talk };
+        let tcp = heard.protocol == Protocol::Tcp;
+        let syn = tcp && heard.flags & (SYN | ACK | RST) == SYN;
         let known = self.find(&key).filter(|number| {
             // A connection in TIME_WAIT gives way to a new one (RFC 9293 §3.6.1).
-            let state = self.machine.slots[*number as usize].state;
-            let syn = segment.is_some_and(|segment| segment.flags & (SYN | ACK) == SYN);
-            !(syn && state == State::TimeWait)
+            !(syn && self.machine.slots[*number as usize].state == State::TimeWait)
         });
-        match (segment, known) {
-            (Some(segment), Some(number)) => self.machine.segment(number, &segment, now, out),
-            (Some(segment), None) if segment.flags & (SYN | ACK | RST) == SYN => {
+        match known {
+            Some(number) if tcp => self.machine.segment(number, heard, now, out),
+            None if tcp && !syn => {
+                self.machine.counts.unknown += 1;
+                self.machine.refuse(heard, out);
+            }
+            None if tcp => {
                 if let Some(number) = self.slot_for(&key) {
-                    self.machine.begin(number, talk as u8, false, Some(&segment), now, out);
+                    self.machine.begin(number, talk, false, Some(heard), now, out);
                 }
             }
-            (Some(segment), None) => {
-                self.machine.counts.unknown += 1;
-                self.machine.refuse(heard.addresses, heard.ports, &segment, out);
-            }
-            (None, known) => {
+            known => {
                 let number = known.or_else(|| {
                     let number = self.slot_for(&key)?;
-                    self.machine.begin(number, talk as u8, false, None, now, out);
+                    self.machine.begin(number, talk, false, None, now, out);
                     Some(number)
                 });
                 if let Some(number) = number {
@@ -179,13 +171,7 @@ impl Servers {
     }
 
     fn hash(&self, key: &Key) -> usize {
-        let address = match key.client {
-            IpAddr::V4(v4) => u64::from(v4.to_bits()),
-            IpAddr::V6(v6) => {
-                let bits = v6.to_bits();
-                (bits >> 64) as u64 ^ (bits as u64).rotate_left(23)
-            }
-        };
+        let address = (key.client >> 64) as u64 ^ (key.client as u64).rotate_left(23);
         let rest = u64::from(key.port) << 32 | u64::from(key.server) << 8 | u64::from(key.talk);
         let mixed = (address ^ rest.rotate_left(17)).wrapping_mul(self.seed);
         let mixed = (mixed ^ (mixed >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -260,7 +246,7 @@ impl Servers {
 /// What tells conversations apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
-    client: IpAddr,
+    client: u128,
     port: u16,
     server: u16,
     talk: u8,
