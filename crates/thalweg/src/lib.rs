@@ -20,6 +20,7 @@ pub mod configuration;
 pub mod ctl;
 pub mod demo;
 pub mod features;
+pub mod load;
 pub mod metrics;
 pub mod paths;
 pub mod run;

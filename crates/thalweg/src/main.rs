@@ -33,6 +33,8 @@ enum Command {
     Agent(thalweg::agent::Args),
     /// Show a router between two hosts at work
     Demo(thalweg::demo::Args),
+    /// Test a device with load
+    Load(thalweg::load::Args),
     /// Describe the binary API
     Api(thalweg::api::Args),
     /// Print the version
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::Agent(args) => thalweg::agent::main(&args),
         // Must stand here, where there is one thread: it may enter a user namespace.
         Command::Demo(args) => thalweg::demo::main(&args),
+        Command::Load(args) => thalweg::load::main(&args),
         Command::Api(args) => thalweg::api::main(&args),
         Command::Version => {
             println!("thalweg v{}", env!("CARGO_PKG_VERSION"));

@@ -36,10 +36,9 @@ pub struct Clients {
     credits: Vec<(i64, u32)>,
     limits: Vec<Option<u32>>,
     judging: bool,
+    late: f64,
 }
 
-/// Time by which conversations are opened late; those that are due longer are not opened.
-const LATE: f64 = 1000.0;
 /// Pairs of client and port tried for a conversation.
 const TRIES: u32 = 64;
 
@@ -65,6 +64,7 @@ impl Clients {
             credits: plan.talks.iter().map(|talk| (0, talk.share)).collect(),
             limits: plan.talks.iter().map(|talk| talk.limit).collect(),
             judging: false,
+            late: plan.late as f64,
         })
     }
 
@@ -108,7 +108,7 @@ impl Clients {
             return;
         }
         let step = 1e6 / rate;
-        let late = ((now as f64 - self.due - LATE) / step).floor();
+        let late = ((now as f64 - self.due - self.late) / step).floor();
         if late > 0.0 {
             self.due += late * step;
             if hold.is_none() {

@@ -110,4 +110,59 @@ impl Counts {
             + self.abandoned;
         self.begun == ended + open
     }
+
+    /// Returns what was counted since an earlier reading.
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        self.each(earlier, u64::saturating_sub)
+    }
+
+    /// Returns the sum of two sides.
+    pub fn plus(&self, other: &Counts) -> Counts {
+        self.each(other, u64::saturating_add)
+    }
+
+    fn each(&self, other: &Counts, f: impl Fn(u64, u64) -> u64) -> Counts {
+        Counts {
+            begun: f(self.begun, other.begun),
+            unsent: f(self.unsent, other.unsent),
+            held_back: f(self.held_back, other.held_back),
+            no_tuple: f(self.no_tuple, other.no_tuple),
+            established: f(self.established, other.established),
+            completed: f(self.completed, other.completed),
+            clean: f(self.clean, other.clean),
+            wrong: f(self.wrong, other.wrong),
+            reset: f(self.reset, other.reset),
+            aborted: f(self.aborted, other.aborted),
+            abandoned: f(self.abandoned, other.abandoned),
+            syn_retries: f(self.syn_retries, other.syn_retries),
+            data_retries: f(self.data_retries, other.data_retries),
+            fast_retries: f(self.fast_retries, other.fast_retries),
+            duplicates: f(self.duplicates, other.duplicates),
+            reordered: f(self.reordered, other.reordered),
+            unknown: f(self.unknown, other.unknown),
+            unexpected: f(self.unexpected, other.unexpected),
+            bad_checksum: f(self.bad_checksum, other.bad_checksum),
+            foreign: f(self.foreign, other.foreign),
+            resets_sent: f(self.resets_sent, other.resets_sent),
+            sent: f(self.sent, other.sent),
+            sent_bytes: f(self.sent_bytes, other.sent_bytes),
+            received: f(self.received, other.received),
+            received_bytes: f(self.received_bytes, other.received_bytes),
+            said: f(self.said, other.said),
+            heard: f(self.heard, other.heard),
+            no_room: f(self.no_room, other.no_room),
+            lost: Lost {
+                syn: f(self.lost.syn, other.lost.syn),
+                sent: f(self.lost.sent, other.lost.sent),
+                expected: f(self.lost.expected, other.lost.expected),
+                fin: f(self.lost.fin, other.lost.fin),
+            },
+            judged: Judged {
+                begun: f(self.judged.begun, other.judged.begun),
+                completed: f(self.judged.completed, other.judged.completed),
+                clean: f(self.judged.clean, other.judged.clean),
+                failed: f(self.judged.failed, other.judged.failed),
+            },
+        }
+    }
 }

@@ -119,6 +119,9 @@ pub struct Plan {
     pub room: u32,
     /// Time after which a side that hears nothing gives up, in microseconds.
     pub patience: Micros,
+    /// Time by which conversations are opened late, in microseconds; those that are due longer are
+    /// not opened.
+    pub late: Micros,
 }
 
 /// A plan that cannot be carried out.
@@ -213,6 +216,7 @@ impl Plan {
             mss: packet::MAX_DATA as u16,
             room: 1 << 20,
             patience: 30_000_000,
+            late: 10_000,
         }
     }
 
@@ -248,6 +252,7 @@ impl Plan {
             ("TIME_WAIT", time_wait),
             ("a delayed acknowledgement", delayed_ack),
             ("patience", self.patience),
+            ("lateness", self.late),
         ] {
             if micros == 0 || micros > MAX_WAIT {
                 return Err(PlanError::Time { what, micros });

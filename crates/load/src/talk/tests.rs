@@ -210,7 +210,7 @@ fn limits_and_shares_are_kept() {
 
 #[test]
 fn lateness_is_not_caught_up() {
-    let plan = small(Protocol::Tcp, Exchange::default());
+    let plan = Plan { late: 1000, ..small(Protocol::Tcp, Exchange::default()) };
     let mut clients = Clients::new(&plan, 7, 0).unwrap();
     clients.set_opening(Opening { rate: 1e5, hold: None }, 0);
     let mut sent = Vec::new();

@@ -1,0 +1,74 @@
+//! Ports behind which the load tester's hosts are: what a port sends they hear, and what they say
+//! the port receives, all in the worker that forwards it.
+//!
+//! A device under test in this process has such ports as its interfaces. There is no link between
+//! the two that could lose packets, so what is lost was lost by the device.
+
+#![forbid(unsafe_code)]
+
+mod hosts;
+mod input;
+mod port;
+
+pub use hosts::{Hosts, Report, now};
+pub use port::PortError;
+
+use std::sync::mpsc::{Receiver, channel};
+
+use hosts::Message;
+use thalweg_device::{MacAddr, SwIfIndex};
+use thalweg_engine::Feature;
+use thalweg_graph::Control;
+use thalweg_load::talk::Opening;
+
+/// The ports and the node that their hosts send from.
+pub static FEATURE: Feature = Feature {
+    name: "load",
+    about: "hosts of the load tester",
+    nodes: &[&input::NODE],
+    ..Feature::DEFAULT
+};
+
+/// The worker that hosts belong to.
+const WORKER: usize = 0;
+
+/// Creates a port, which is up and has no hosts yet.
+///
+/// # Errors
+/// [`PortError`].
+pub fn create(c: &mut Control, name: &str, mac: MacAddr) -> Result<SwIfIndex, PortError> {
+    port::create(c, name, mac)
+}
+
+/// Puts hosts behind a port, in place of others. They must have been made at [`now`].
+pub fn set_hosts(c: &mut Control, port: SwIfIndex, hosts: Hosts) {
+    tell(c, Message::Hosts(port, Box::new(hosts)));
+}
+
+/// Says how many conversations clients behind a port open from now on.
+pub fn set_opening(c: &mut Control, port: SwIfIndex, opening: Opening) {
+    tell(c, Message::Opening(port, opening));
+}
+
+/// Says whether conversations that are opened from now on belong to the window of a trial.
+pub fn set_judging(c: &mut Control, port: SwIfIndex, judging: bool) {
+    tell(c, Message::Judging(port, judging));
+}
+
+/// Ends all conversations of the hosts behind a port, without a packet.
+pub fn abandon(c: &mut Control, port: SwIfIndex) {
+    tell(c, Message::Abandon(port));
+}
+
+/// Asks for the counters of the hosts behind ports, all at one time. The answer has one for each;
+/// `None` for a port without hosts.
+pub fn ask(c: &mut Control, ports: &[SwIfIndex]) -> Receiver<Vec<Option<Report>>> {
+    let (answer, answers) = channel();
+    tell(c, Message::Report(ports.to_vec(), answer));
+    answers
+}
+
+fn tell(c: &mut Control, message: Message) {
+    let Some(node) = c.node(input::NODE.name) else { return };
+    c.message(WORKER, node, Box::new(message));
+}

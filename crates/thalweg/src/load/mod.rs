@@ -1,0 +1,28 @@
+//! `thalweg load`: the load tester.
+
+mod cps_ndr;
+mod device;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+/// Tests a device with load: how much it bears, and where it loses what it does not.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Search for the highest rate of connections without an error
+    CpsNdr(cps_ndr::Args),
+}
+
+/// The program.
+pub fn main(args: &Args) -> ExitCode {
+    match &args.command {
+        Command::CpsNdr(args) => cps_ndr::main(args),
+    }
+}
