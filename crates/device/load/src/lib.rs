@@ -26,6 +26,7 @@ pub static FEATURE: Feature = Feature {
     name: "load",
     about: "hosts of the load tester",
     nodes: &[&input::NODE],
+    needs: &["interface"],
     ..Feature::DEFAULT
 };
 

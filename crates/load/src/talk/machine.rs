@@ -424,7 +424,7 @@ impl Machine {
         }
         if !fits || segment.flags & (SYN | RST) != SYN {
             self.counts.unexpected += 1;
-            // What a connection before left behind is told so (RFC 9293 §3.10.7.3).
+            // The rest of an earlier connection must end (RFC 9293 §3.10.7.3).
             if segment.flags & (ACK | RST) == ACK && !fits {
                 self.refuse(segment, out);
             }

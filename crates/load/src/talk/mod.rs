@@ -135,7 +135,7 @@ pub enum PlanError {
         /// The servers.
         servers: Pool,
     },
-    /// More server addresses than are told apart.
+    /// More server addresses than slots can hold.
     #[error("{0} addresses of servers: the limit is 65536")]
     Servers(u64),
     /// The clients' ports.

@@ -5,7 +5,7 @@ use crate::Micros;
 /// A step of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Sends a message of so many bytes: over UDP, a datagram.
+    /// Sends a message: over UDP, a datagram.
     Send {
         /// Length in bytes.
         bytes: u32,

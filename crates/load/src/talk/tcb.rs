@@ -24,7 +24,7 @@ pub(super) enum State {
 pub(super) mod flag {
     /// The program has closed this direction: a FIN follows the last byte.
     pub(crate) const FIN_QUEUED: u8 = 1;
-    /// Something is to be acknowledged.
+    /// An acknowledgement is due.
     pub(crate) const ACK_DUE: u8 = 2;
     /// `sent` is when the oldest byte that is not acknowledged was sent first.
     pub(crate) const TIMED: u8 = 4;
@@ -61,7 +61,8 @@ pub(super) struct Tcb {
     /// Smoothed round trip and its deviation, in units of 64 µs.
     pub(super) rtt: u16,
     pub(super) deviation: u16,
-    /// First sequence number that is not acknowledged, next one to send, end of what is to be sent.
+    /// First sequence number that is not acknowledged, next one to send, end of what the program
+    /// has sent.
     pub(super) una: u32,
     pub(super) nxt: u32,
     pub(super) end: u32,

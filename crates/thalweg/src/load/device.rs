@@ -64,7 +64,7 @@ pub(super) struct Books {
     drops: Vec<u64>,
 }
 
-/// Buffers of the device: enough for what is under way at any rate that one processor reaches.
+/// Buffers of the device: more than one processor has under way.
 const BUFFERS: usize = 64 * 1024;
 
 impl Device {

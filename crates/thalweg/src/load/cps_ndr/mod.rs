@@ -79,8 +79,8 @@ pub struct Args {
     /// More commands for the device, one per line; its ports are load0 (clients) and load1
     #[arg(long, value_name = "FILE")]
     commands: Option<PathBuf>,
-    /// Time by which the tester may open connections late, in milliseconds, 1 to 10000; with more, it
-    /// is the tester that is too slow
+    /// Time by which the tester may open connections late, in milliseconds, 1 to 10000; later ones
+    /// make it the limit
     #[arg(long, value_name = "MS", default_value = "10", value_parser = bounded(1, 10_000))]
     late: u64,
     /// A number that decides sequence numbers; the same one repeats a run
@@ -373,7 +373,7 @@ fn judged(before: &Books, after: &Books) -> Connections {
 }
 
 impl Ended {
-    /// Prints the result for people, and returns the status.
+    /// Prints the result, and returns the status.
     fn report(&self) -> u8 {
         let Range { lower, upper, .. } = self.range;
         let number = |value| number::short(value);
