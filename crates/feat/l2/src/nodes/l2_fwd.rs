@@ -2,7 +2,8 @@
 //!
 //! Reads: rx interface, destination address. Writes: tx interface, for sub-interfaces. Next: the
 //! port's output node, `l2-flood` for broadcast, multicast and unknown unicast frames, or
-//! `l2-uu-fwd` for these if a port of its own gets them.
+//! `l2-uu-fwd` for these if a port of its own gets them; `arp-term-l2bd` first for multicast, if
+//! the bridge domain has something to do with ARP.
 
 use crate::L2Table;
 use crate::table::Port;
@@ -17,7 +18,11 @@ use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::mac::{MacBuckets, MacKey, MacValue};
 use thalweg_tables::snapshot::Snapshot;
 
-thalweg_graph::next_nodes! { FLOOD => "l2-flood", UU_FWD => "l2-uu-fwd" }
+thalweg_graph::next_nodes! {
+    FLOOD => "l2-flood",
+    UU_FWD => "l2-uu-fwd",
+    ARP_TERM => "arp-term-l2bd",
+}
 thalweg_graph::errors! {
     SHORT: Error, 324, "frame too short";
     NO_BRIDGE: Error, 284, "no bridge domain";
@@ -103,7 +108,12 @@ impl<'a> Ingress<'a> {
 
     #[cold]
     fn group(&self) -> Verdict {
-        if self.table.bridge(self.port.bridge).flood { FLOOD } else { Verdict::drop(NO_FLOOD) }
+        let bridge = self.table.bridge(self.port.bridge);
+        match bridge.flood {
+            _ if bridge.arp_answer || bridge.arp_forward => ARP_TERM,
+            true => FLOOD,
+            false => Verdict::drop(NO_FLOOD),
+        }
     }
 
     #[cold]
