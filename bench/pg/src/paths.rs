@@ -301,7 +301,8 @@ pub fn destinations(prefixes: &[Ipv4Prefix], n: usize) -> Vec<u32> {
         let prefix = prefixes[(mix64(i ^ 0x5eed) % prefixes.len() as u64) as usize];
         prefix.addr() | mix64(!i ^ 0x5eed) as u32 & !prefix.mask()
     };
-    (0..n as u64).map(one).collect()
+    // Packets to an address of one link are not forwarded.
+    (0..).map(one).filter(|to| to >> 16 != 0xa9fe).take(n).collect()
 }
 
 /// Defines an endless stream of packets to these addresses, one after the other.
