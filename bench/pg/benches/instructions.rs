@@ -102,12 +102,17 @@ impl PathCase {
     }
 }
 
-const PATHS: [PathCase; 15] = [
+const PATHS: [PathCase; 20] = [
     PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
     PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
     PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
     PathCase::of("counted", "IPv4, 1 flow, counted by route", counted),
     PathCase::of("hops", "IPv4, 16 next hops", |r| Case::NextHops.set_up(r)),
+    PathCase::of("vlan", Case::Vlan.name(), |r| Case::Vlan.set_up(r)),
+    PathCase::of("vlan-of-many", Case::VlanOfMany.name(), |r| Case::VlanOfMany.set_up(r)),
+    PathCase::of("vlan-random", Case::VlanRandom.name(), |r| Case::VlanRandom.set_up(r)),
+    PathCase::of("retag", Case::Retag.name(), |r| Case::Retag.set_up(r)),
+    PathCase::of("retag-macs", Case::RetagMacs.name(), |r| Case::RetagMacs.set_up(r)),
     PathCase::of("ecmp", "IPv4, 16-way ECMP", |r| Case::Ecmp.set_up(r)),
     PathCase::mixed("mixed", "IPv4, frames of 2 interfaces", two_interfaces),
     PathCase::of("nat", "NAT44, 1024 sessions", nat44),

@@ -48,11 +48,21 @@ pub enum Case {
     Ecmp,
     /// 500,000 routes as in the Internet's table, 16 next hops, destinations at random.
     Internet,
+    /// One flow between two dot1q sub-interfaces, one on each port.
+    Vlan,
+    /// The same while 4,094 sub-interfaces exist.
+    VlanOfMany,
+    /// Flows between all of 4,094 sub-interfaces, at random.
+    VlanRandom,
+    /// A bridge domain of two sub-interfaces that pop their tags, one MAC address each side.
+    Retag,
+    /// The same, 10,000 MAC addresses each side.
+    RetagMacs,
 }
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 8] = [
+    pub const ALL: [Case; 13] = [
         Case::L2,
         Case::Bridge,
         Case::Macs,
@@ -61,6 +71,11 @@ impl Case {
         Case::NextHops,
         Case::Ecmp,
         Case::Internet,
+        Case::Vlan,
+        Case::VlanOfMany,
+        Case::VlanRandom,
+        Case::Retag,
+        Case::RetagMacs,
     ];
 
     /// Its name in tables.
@@ -74,6 +89,11 @@ impl Case {
             Case::NextHops => "IPv4, 10,000 /32 routes over 16 next hops",
             Case::Ecmp => "IPv4, 10,000 flows, 16-way ECMP",
             Case::Internet => "IPv4, 500,000 routes, random destinations",
+            Case::Vlan => "IPv4, 1 flow between VLANs",
+            Case::VlanOfMany => "IPv4, 1 flow between 2 of 4,094 VLANs",
+            Case::VlanRandom => "IPv4, 4,094 VLANs at random",
+            Case::Retag => "L2 bridge domain, tag rewrite, 1 MAC address",
+            Case::RetagMacs => "L2 bridge domain, tag rewrite, 10,000 MAC addresses",
         }
     }
 
@@ -82,22 +102,28 @@ impl Case {
         r.cli(PORTS);
         match self {
             Case::L2 => drop(r.cli("set interface l2 xconnect pg0 pg1")),
-            Case::Bridge => bridge(r, 1),
+            Case::Bridge => bridge(r, ["pg0", "pg1"], 1),
             Case::Macs => {
-                bridge(r, MACS);
-                let packets = (0..1 << 16).map(|n| {
-                    let mut p = packet(48 << 24);
-                    // Each with each, in no order that a prefetcher knows.
-                    p[..6].copy_from_slice(&mac(1, mix64(n) as u32 % MACS));
-                    p[6..12].copy_from_slice(&mac(0, mix64(!n) as u32 % MACS));
-                    p
-                });
-                return stream_of(r, "s0", 0, packets);
+                bridge(r, ["pg0", "pg1"], MACS);
+                return stream_of(r, "s0", 0, each_with_each());
+            }
+            Case::Vlan => return vlans(r, 1, &[1]),
+            Case::VlanOfMany => return vlans(r, VLANS, &[VLANS / 2]),
+            Case::VlanRandom => {
+                let vlan = |n: u64| 1 + (mix64(n) % u64::from(VLANS)) as u16;
+                return vlans(r, VLANS, &(0..1 << 16).map(vlan).collect::<Vec<_>>());
+            }
+            Case::Retag => {
+                retag(r, 1);
+                return stream_of(r, "s0", 0, [tagged(10, packet(48 << 24))].into_iter());
+            }
+            Case::RetagMacs => {
+                retag(r, MACS);
+                return stream_of(r, "s0", 0, each_with_each().map(|p| tagged(10, p)));
             }
             _ => address(r),
         }
         match self {
-            Case::L2 | Case::Bridge | Case::Macs => {}
             Case::OneFlow => drop(r.cli("ip route add 48.0.0.0/8 via 10.1.0.1 pg1")),
             Case::HostRoutes => {
                 r.cli("ip route add 48.0.0.0/32 count 10000 via 10.1.0.1 pg1");
@@ -113,6 +139,7 @@ impl Case {
                 stream_to(r, "s0", &destinations(&routes, 1 << 18));
                 return;
             }
+            _ => {}
         }
         let to = match self {
             Case::L2 | Case::Bridge | Case::OneFlow => "48.0.0.1",
@@ -135,12 +162,85 @@ fn mac(side: u8, n: u32) -> [u8; 6] {
     }
 }
 
+/// Packets between the hosts of both sides: each with each, in no order that a prefetcher knows.
+fn each_with_each() -> impl Iterator<Item = [u8; 64]> {
+    (0..1 << 16).map(|n| {
+        let mut p = packet(48 << 24);
+        p[..6].copy_from_slice(&mac(1, mix64(n) as u32 % MACS));
+        p[6..12].copy_from_slice(&mac(0, mix64(!n) as u32 % MACS));
+        p
+    })
+}
+
+/// Sub-interfaces of each of two ports, 4,094 in all.
+const VLANS: u16 = 2047;
+
+/// Puts a dot1q tag on a packet of [`packet`], which loses its last four bytes for it.
+fn tagged(vlan: u16, p: [u8; 64]) -> [u8; 64] {
+    let mut out = [0; 64];
+    out[..12].copy_from_slice(&p[..12]);
+    out[12..14].copy_from_slice(&[0x81, 0]);
+    out[14..16].copy_from_slice(&vlan.to_be_bytes());
+    out[16..].copy_from_slice(&p[12..60]);
+    // IP and UDP are shorter, too.
+    out[20..22].copy_from_slice(&46u16.to_be_bytes());
+    out[42..44].copy_from_slice(&26u16.to_be_bytes());
+    out[28..30].fill(0);
+    let sum: u32 = out[18..38].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let check = !(((sum & 0xffff) + (sum >> 16)) as u16);
+    out[28..30].copy_from_slice(&check.to_be_bytes());
+    out
+}
+
+/// `n` sub-interfaces on each port, a neighbour and a route by each of `pg1`; packets that come by
+/// these VLANs, one after the other, each to a VLAN of the other port that has nothing to do with
+/// its own.
+fn vlans(r: &mut Router, n: u16, from: &[u16]) {
+    r.cli("set interface mac address pg0 02:fe:00:00:00:01");
+    let to = |vlan: u16| (48 << 24) + u32::from(vlan);
+    for vlan in 1..=n {
+        let net = format!("10.{}.{}", 128 + (vlan >> 8), vlan & 0xff);
+        r.cli(&format!(
+            "create sub-interfaces pg0 {vlan}
+             create sub-interfaces pg1 {vlan}
+             set interface state pg0.{vlan} up
+             set interface state pg1.{vlan} up
+             enable ip4 interface pg0.{vlan}
+             set interface ip address pg1.{vlan} {net}.254/24
+             set ip neighbor pg1.{vlan} {net}.1 02:00:00:00:01:01 static
+             ip route add {}/32 via {net}.1 pg1.{vlan}",
+            Ipv4Addr::from_bits(to(vlan)),
+        ));
+    }
+    let other = |vlan: u16| 1 + (mix64(u64::from(vlan) ^ 0x5eed) % u64::from(n)) as u16;
+    let packets: Vec<_> = from.iter().map(|v| tagged(*v, packet(to(other(*v))))).collect();
+    stream_of(r, "s0", 0, packets.into_iter());
+}
+
+/// A bridge domain of two sub-interfaces that pop their tags, VLAN 10 and VLAN 20.
+fn retag(r: &mut Router, n: u32) {
+    r.cli(
+        "create sub-interfaces pg0 10
+         create sub-interfaces pg1 20
+         set interface state pg0.10 up
+         set interface state pg1.20 up",
+    );
+    bridge(r, ["pg0.10", "pg1.20"], n);
+    r.cli(
+        "set interface l2 tag-rewrite pg0.10 pop 1
+         set interface l2 tag-rewrite pg1.20 pop 1",
+    );
+}
+
 /// A bridge domain of both ports that knows `n` hosts behind each, as if it had learned them.
-fn bridge(r: &mut Router, n: u32) {
-    r.cli("set interface l2 bridge pg0 1\nset interface l2 bridge pg1 1");
+fn bridge(r: &mut Router, ports: [&str; 2], n: u32) {
+    for port in ports {
+        r.cli(&format!("set interface l2 bridge {port} 1"));
+    }
     let origin = thalweg_feat_l2::Origin::Added;
-    for side in 0..2 {
-        let port = thalweg_device::interface::find(r.control(), &format!("pg{side}"));
+    for (side, port) in (0..).zip(ports) {
+        let port = thalweg_device::interface::find(r.control(), port);
         let port = port.unwrap_or_else(|e| panic!("{e}"));
         for n in 0..n {
             let added = thalweg_feat_l2::add_address(
@@ -201,7 +301,8 @@ pub fn destinations(prefixes: &[Ipv4Prefix], n: usize) -> Vec<u32> {
         let prefix = prefixes[(mix64(i ^ 0x5eed) % prefixes.len() as u64) as usize];
         prefix.addr() | mix64(!i ^ 0x5eed) as u32 & !prefix.mask()
     };
-    (0..n as u64).map(one).collect()
+    // Packets to an address of one link are not forwarded.
+    (0..).map(one).filter(|to| to >> 16 != 0xa9fe).take(n).collect()
 }
 
 /// Defines an endless stream of packets to these addresses, one after the other.

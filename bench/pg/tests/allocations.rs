@@ -109,7 +109,15 @@ fn an_allocation_is_seen() {
 
 #[test]
 fn layer_2_and_routed_ways() {
-    for way in [Case::L2, Case::Bridge, Case::Macs, Case::OneFlow, Case::NextHops] {
+    for way in [
+        Case::L2,
+        Case::Bridge,
+        Case::Macs,
+        Case::OneFlow,
+        Case::NextHops,
+        Case::VlanRandom,
+        Case::RetagMacs,
+    ] {
         no_allocation(way.name(), case(way));
     }
 }

@@ -239,6 +239,20 @@ impl Frame {
             self.pkt(i).mark(Flags::TRANSLATED);
         }
     }
+    /// Records that the VLAN tags of its packets have changed: sampled packets are marked with
+    /// [`Flags::RETAGGED`].
+    #[inline]
+    pub fn note_retagging(&mut self) {
+        if self.flags.contains(Flags::SAMPLED) {
+            self.mark_retagged();
+        }
+    }
+    #[cold]
+    fn mark_retagged(&mut self) {
+        for i in self.sampled().iter() {
+            self.pkt(i).mark(Flags::RETAGGED);
+        }
+    }
     /// Returns the key of packet `i`, unique while the packet lives.
     #[inline]
     pub fn key(&self, i: u8) -> PacketKey {
@@ -290,6 +304,12 @@ impl Frame {
     #[inline]
     pub fn set_tx(&mut self, tx_if: SwIfIndex) {
         self.tx.set_all(tx_if);
+    }
+    /// Sets the interface that each packet came from.
+    #[inline]
+    pub fn set_rx_each(&mut self, rx_ifs: &[SwIfIndex; FRAME_SIZE]) {
+        self.rx.each[..self.n].copy_from_slice(&rx_ifs[..self.n]);
+        self.rx.mixed = true;
     }
     /// Sets the interface that each packet leaves by.
     #[inline]

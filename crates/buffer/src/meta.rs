@@ -35,7 +35,9 @@ impl Flags {
     /// An IPv4 packet that came from or to an address of one link, and is not forwarded (RFC 3927
     /// section 2.7).
     pub const LINK_LOCAL: Flags = Flags(512);
-    /// Its VLAN tags are not those that it came with. What is made of it has this mark, too.
+    /// Its VLAN tags are not those that it was sampled with. Packets that were not sampled do not
+    /// have it: see [`PktMut::note_retagging`](crate::PktMut::note_retagging). What is made of it
+    /// has this mark, too.
     pub const RETAGGED: Flags = Flags(1024);
     /// Priority and drop eligibility (IEEE 802.1Q-2018 section 9.6) of a tag that was removed: the
     /// next tag gets them. What is made of the packet has them, too.

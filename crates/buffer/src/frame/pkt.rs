@@ -111,6 +111,14 @@ impl PktMut<'_> {
             self.mark(Flags::TRANSLATED);
         }
     }
+    /// Records that its VLAN tags have changed: if it was sampled, it is marked with
+    /// [`Flags::RETAGGED`].
+    #[inline]
+    pub fn note_retagging(&mut self) {
+        if self.frame.flags.contains(Flags::SAMPLED) && self.frame.sampled.contains(self.i) {
+            self.mark(Flags::RETAGGED);
+        }
+    }
     /// Clears marks of the packet; the frame keeps them.
     #[inline]
     pub fn unmark(&mut self, flags: Flags) {

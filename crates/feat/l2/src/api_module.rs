@@ -1,8 +1,9 @@
 //! Types shared by layer 2 API messages.
 
 use crate::L2Error;
-use thalweg_api::api_enum;
 use thalweg_api::schema::Module;
+use thalweg_api::types::{Address, MacAddr};
+use thalweg_api::{ApiType, api_enum};
 use thalweg_graph::Control;
 
 /// The API module.
@@ -37,6 +38,17 @@ api_enum! {
     }
 }
 
+/// A host that a bridge domain answers for.
+#[derive(Clone, Copy, Debug, ApiType)]
+pub struct BdIpMac {
+    /// Bridge domain id.
+    pub bd_id: u32,
+    /// Address.
+    pub ip: Address,
+    /// MAC address.
+    pub mac: MacAddr,
+}
+
 /// Parameters of a bridge domain to create.
 pub(crate) struct BridgeParams<'a> {
     pub(crate) id: u32,
@@ -44,7 +56,8 @@ pub(crate) struct BridgeParams<'a> {
     pub(crate) flood_unknown: bool,
     pub(crate) forward: bool,
     pub(crate) learn: bool,
-    pub(crate) arp: bool,
+    pub(crate) arp_term: bool,
+    pub(crate) arp_ufwd: bool,
     pub(crate) mac_age: u8,
     pub(crate) tag: &'a str,
 }
@@ -55,9 +68,6 @@ impl BridgeParams<'_> {
         if !is_add {
             crate::delete_bridge(c, self.id)?;
             return Ok(self.id);
-        }
-        if self.arp {
-            return Err(L2Error::NotYet("ARP termination"));
         }
         let id = match self.id {
             u32::MAX => {
@@ -74,6 +84,8 @@ impl BridgeParams<'_> {
             s.flood_unknown = self.flood_unknown;
             s.forward = self.forward;
             s.learn = self.learn;
+            s.arp_term = self.arp_term;
+            s.arp_ufwd = self.arp_ufwd;
             s.mac_age = self.mac_age;
         })?;
         crate::set_bridge_tag(c, id, self.tag)?;

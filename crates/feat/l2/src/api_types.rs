@@ -3,10 +3,11 @@
 use crate::L2;
 use crate::bridges::MacChange;
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::rc::Rc;
 use std::time::Duration;
-use thalweg_api::types::{InterfaceIndex, MacAddr};
+use thalweg_api::types::{Address, InterfaceIndex, MacAddr};
 use thalweg_api::{ApiType, Caller, Clients, Later, Message, Retval, Subscribers, api_enum};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
@@ -162,4 +163,46 @@ pub(crate) fn flush<R: Message + Default>(c: &mut Control, what: crate::Flush, l
     if let Err(e) = crate::flush(c, what, move |_| answer(&known, 0)) {
         answer(&later, Retval::from(e).0);
     }
+}
+
+/// A host in a bridge domain with ARP termination has asked for another one.
+#[derive(Debug, Message)]
+#[api(event)]
+pub struct L2ArpTermEvent {
+    /// Process id given in the subscription.
+    pub pid: u32,
+    /// Address of the host.
+    pub ip: Address,
+    /// Port on which it asked.
+    pub sw_if_index: InterfaceIndex,
+    /// MAC address of the host.
+    pub mac: MacAddr,
+}
+
+/// Clients that want to know of hosts that ask.
+#[derive(Default)]
+pub(crate) struct ArpWatchers(Subscribers);
+
+/// Subscribes a client to hosts that ask, or unsubscribes it.
+pub(crate) fn want_arp(c: &Control, caller: &Caller, on: bool, pid: u32) -> Result<(), Retval> {
+    let clients = c.state::<Clients>().borrow().clone();
+    let watchers = c.state::<ArpWatchers>();
+    watchers.borrow_mut().0.want(&clients, caller, on, pid, ())?;
+    crate::arp_term::watch(c, !watchers.borrow().0.is_empty());
+    Ok(())
+}
+
+/// Sends clients the address, MAC address and port of a host that asks; returns whether there are
+/// any.
+pub(crate) fn notify_arp(
+    c: &Control,
+    clients: &Clients,
+    (ip, mac, port): (IpAddr, MacAddr, SwIfIndex),
+) -> bool {
+    let watchers = c.state::<ArpWatchers>();
+    let all = &mut watchers.borrow_mut().0;
+    let (ip, sw_if_index) = (Address::from(ip), InterfaceIndex(port.0));
+    all.notify(clients, |pid, ()| Some(L2ArpTermEvent { pid, ip, sw_if_index, mac }));
+    all.retain(clients);
+    !all.is_empty()
 }

@@ -4,6 +4,7 @@ use crate::error::{L2Error, MAX_BRIDGE_ID};
 use crate::flush::{FlushFilter, FlushJob};
 use crate::learning::Learning;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{MacAddr, SwIfIndex};
@@ -56,6 +57,11 @@ pub struct Settings {
     pub flood: bool,
     /// Floods unknown unicast frames.
     pub flood_unknown: bool,
+    /// Answers ARP requests and neighbour solicitations for addresses that are configured.
+    pub arp_term: bool,
+    /// Passes ARP requests that it does not answer to the port for unknown unicast frames, if it
+    /// has one.
+    pub arp_ufwd: bool,
     /// MAC aging time in minutes; 0 disables aging.
     pub mac_age: u8,
     /// Maximum number of learned addresses.
@@ -72,6 +78,8 @@ pub struct Domain {
     pub tag: String,
     pub(crate) ports: BTreeMap<SwIfIndex, (Role, u8)>,
     pub(crate) rules: Option<NodeId>,
+    /// Addresses that it answers for.
+    pub(crate) arp: BTreeMap<IpAddr, MacAddr>,
     learned: u32,
     /// Address of its BVI, as the table has it.
     bvi_mac: Option<MacAddr>,
@@ -101,6 +109,10 @@ impl Domain {
     /// The port that gets unknown unicast frames, instead of all members.
     pub fn unknown_forward(&self) -> Option<SwIfIndex> {
         self.only(Role::UnknownForward)
+    }
+    /// Addresses that it answers for.
+    pub fn arp_entries(&self) -> impl Iterator<Item = (IpAddr, MacAddr)> + '_ {
+        self.arp.iter().map(|(ip, mac)| (*ip, *mac))
     }
     /// Number of learned addresses in the table.
     pub fn learned(&self) -> u32 {
@@ -329,13 +341,15 @@ impl Bridges {
             forward: true,
             flood: true,
             flood_unknown: true,
+            arp_term: false,
+            arp_ufwd: false,
             mac_age: 0,
             learn_limit: self.default_limit,
         };
         let number = number as u16;
-        let (tag, ports) = (String::new(), BTreeMap::new());
+        let (tag, ports, arp) = (String::new(), BTreeMap::new(), BTreeMap::new());
         let domain =
-            Domain { number, settings, tag, ports, rules: None, learned: 0, bvi_mac: None };
+            Domain { number, settings, tag, ports, rules: None, arp, learned: 0, bvi_mac: None };
         Ok(self.domains.entry(id).or_insert(domain))
     }
 

@@ -1,5 +1,7 @@
 //! Errors of layer 2 configuration.
 
+use crate::arp_term::MAX_ARP_ENTRIES;
+use std::net::IpAddr;
 use thalweg_api::Retval;
 use thalweg_device::DeviceError;
 use thalweg_tables::mac::MacError;
@@ -50,6 +52,22 @@ pub enum L2Error {
         /// MAC address.
         mac: String,
     },
+    /// The address is not one of a host.
+    #[error("the address of a host expected, not {0}")]
+    NotAHost(IpAddr),
+    /// The bridge domain does not answer for the address with that MAC address.
+    #[error("bridge domain {id} does not answer for {ip} with {mac}")]
+    NoArpEntry {
+        /// Bridge domain id.
+        id: u32,
+        /// Address.
+        ip: IpAddr,
+        /// MAC address.
+        mac: String,
+    },
+    /// The limit of addresses to answer for is reached.
+    #[error("no room for another address to answer for: the limit is {MAX_ARP_ENTRIES}")]
+    ArpFull,
     /// The bridge domain has a BVI.
     #[error("bridge domain {id} has a BVI already: `{name}'")]
     HasBvi {
@@ -82,8 +100,11 @@ impl From<L2Error> for Retval {
             L2Error::Exists(_) => Retval::BD_ALREADY_EXISTS,
             L2Error::Id(_) => Retval::BD_ID_EXCEED_MAX,
             L2Error::InUse(_) => Retval::BD_IN_USE,
-            L2Error::Full(_) | L2Error::Mac(_) => Retval::TABLE_TOO_BIG,
-            L2Error::NotUnicast | L2Error::Tag | L2Error::OfBvi(_) => Retval::INVALID_VALUE,
+            L2Error::NoArpEntry { .. } => Retval::UNSPECIFIED,
+            L2Error::Full(_) | L2Error::Mac(_) | L2Error::ArpFull => Retval::TABLE_TOO_BIG,
+            L2Error::NotUnicast | L2Error::NotAHost(_) | L2Error::Tag | L2Error::OfBvi(_) => {
+                Retval::INVALID_VALUE
+            }
             L2Error::HasBvi { .. } => Retval::BD_ALREADY_HAS_BVI,
             L2Error::NotALoopback(_) => Retval::INVALID_INTERFACE,
             L2Error::NotYet(_) => Retval::UNSUPPORTED,

@@ -9,6 +9,7 @@
 pub mod api;
 mod api_module;
 mod api_types;
+mod arp_term;
 mod bridges;
 pub mod cli;
 mod cli_support;
@@ -21,6 +22,7 @@ mod settings;
 mod table;
 mod trace;
 
+pub use arp_term::{MAX_ARP_ENTRIES, flush_arp_entries, remove_arp_entry, set_arp_entry};
 pub use bridges::{Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, Role, Settings};
 pub use error::{L2Error, MAX_BRIDGE_ID};
 pub use table::L2Table;
@@ -107,6 +109,8 @@ fn init(c: &mut Control) {
     c.insert(L2 { xconnects, peers, bridges, writer });
     c.insert(learning::Scan::default());
     c.insert(api_types::Watchers::default());
+    c.insert(api_types::ArpWatchers::default());
+    arp_term::init(c);
     c.subscribe(interface_changed);
 }
 
@@ -266,6 +270,9 @@ pub fn create_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
 /// # Errors
 /// If it does not exist or has ports.
 pub fn delete_bridge(c: &mut Control, id: u32) -> Result<(), L2Error> {
+    if c.state::<L2>().borrow().bridges.get(id).is_some_and(|d| d.ports.is_empty()) {
+        arp_term::flush_arp_entries(c, id)?;
+    }
     let number = c.state::<L2>().borrow_mut().bridges.delete(id)?;
     table::remove_bridge(c, number);
     flush::start(c);

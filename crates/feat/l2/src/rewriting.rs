@@ -1,7 +1,17 @@
 //! Changing the VLAN tags of a frame in place.
 
-use thalweg_buffer::{Flags, PktMut};
-use thalweg_device::TagEdit;
+use crate::L2Table;
+use crate::table::Rewriting;
+use crate::trace::addresses;
+use std::fmt::Write;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
+use thalweg_device::{SwIfIndex, TagEdit};
+use thalweg_graph::trace::interface_token;
+use thalweg_graph::{FrameVerdict, Node, NodeCx, NodeId, Verdict};
+use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::vlan::{self, TAG_LEN};
 
 /// Bytes of both MAC addresses, behind which the tags are.
@@ -47,6 +57,162 @@ pub(crate) fn apply(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
         p.unmark(Flags::PRIORITY);
         p.mark(Flags::of_priority(priority));
     }
-    p.mark(Flags::RETAGGED);
+    p.note_retagging();
     true
+}
+
+/// Bytes of headroom, and of a packet, that the kernel may touch: two tags more, or two less with
+/// the type behind them.
+const BEFORE: usize = 2 * TAG_LEN;
+const WINDOW: usize = BEFORE + 24;
+
+/// As [`apply`], for all packets of a frame that neither have a priority nor get one; returns the
+/// others, with which nothing is done. `None`, with nothing done at all, if some packet is too
+/// short or has no headroom.
+#[inline(always)]
+pub(crate) fn apply_all(edit: &TagEdit, frame: &mut Frame) -> Option<Rows> {
+    if frame.flags().intersects(Flags::PRIORITY) {
+        return None;
+    }
+    let [one, two] = [0, 1].map(|i| edit.push().get(i).copied().unwrap_or_default());
+    let tags = [one, two].as_flattened().try_into().unwrap_or([0; BEFORE]);
+    match (edit.pop(), edit.push().len()) {
+        (1, 0) => all::<1, 0>(tags, frame),
+        (2, 0) => all::<2, 0>(tags, frame),
+        (0, 1) => all::<0, 1>(tags, frame),
+        (0, 2) => all::<0, 2>(tags, frame),
+        (1, 1) => all::<1, 1>(tags, frame),
+        (1, 2) => all::<1, 2>(tags, frame),
+        (2, 1) => all::<2, 1>(tags, frame),
+        (2, 2) => all::<2, 2>(tags, frame),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn all<const POP: usize, const PUSH: usize>(tags: [u8; BEFORE], frame: &mut Frame) -> Option<Rows> {
+    let mut rest = Rows::NONE;
+    let longest = u16::MAX - BEFORE as u16;
+    for (i, window) in frame.long_windows_mut::<WINDOW>(BEFORE, longest)?.enumerate() {
+        if !change::<POP, PUSH>(tags, window) {
+            rest.insert(i as u8);
+        }
+    }
+    if POP > PUSH {
+        frame.pull_all(((POP - PUSH) * TAG_LEN) as u16, rest);
+    } else if PUSH > POP {
+        frame.push_all(((PUSH - POP) * TAG_LEN) as u16, rest);
+    }
+    frame.note_retagging();
+    Some(rest)
+}
+
+/// Changes the tags of a packet, whose first byte is at `BEFORE`; returns false, with nothing done,
+/// if it has too few, or one with a priority.
+#[inline(always)]
+fn change<const POP: usize, const PUSH: usize>(
+    tags: [u8; BEFORE],
+    window: &mut [u8; WINDOW],
+) -> bool {
+    const TAGS: usize = BEFORE + ADDRESSES;
+    let tag = |n: usize| [0, 1, 2].map(|i| window[TAGS + n * TAG_LEN + i]);
+    let [a, b, tci] = tag(0);
+    let is_tag = |a, b| vlan::is_tag(u16::from_be_bytes([a, b]));
+    let mut suits = is_tag(a, b) == (POP > 0) && (POP == 0 || tci & 0xf0 == 0);
+    if POP == 2 {
+        let [a, b, _] = tag(1);
+        suits &= is_tag(a, b);
+    }
+    if !suits {
+        return false;
+    }
+    let at = BEFORE + POP * TAG_LEN - PUSH * TAG_LEN;
+    let addresses: [u8; ADDRESSES] = std::array::from_fn(|i| window[BEFORE + i]);
+    window[at..at + ADDRESSES].copy_from_slice(&addresses);
+    let new = PUSH * TAG_LEN;
+    window[at + ADDRESSES..at + ADDRESSES + new].copy_from_slice(&tags[..new]);
+    true
+}
+
+/// A side of a port, on which it changes tags.
+pub(crate) trait Side: Send + 'static {
+    /// Name of the node.
+    const NAME: &'static str;
+    /// Verdict about frames with too few tags.
+    const FEW_TAGS: Verdict;
+    /// Verdict about frames of a port that changes nothing any more.
+    const GONE: Verdict;
+    /// Returns the ports of a frame.
+    fn ports(frame: &Frame) -> Iface;
+    /// Returns the port of a packet.
+    fn port(frame: &Frame, i: u8) -> SwIfIndex;
+    /// Returns the same, of a packet by itself.
+    fn packet(p: &PktMut<'_>) -> SwIfIndex;
+    /// Returns the change, and the node that comes after it.
+    fn change(rewriting: &Rewriting) -> (&TagEdit, Option<NodeId>);
+}
+
+/// The node that changes tags on a side.
+pub(crate) struct Retag<S> {
+    table: Arc<Snapshot<L2Table>>,
+    side: PhantomData<S>,
+}
+
+impl<S: Side> Retag<S> {
+    pub(crate) fn new(table: Arc<Snapshot<L2Table>>) -> Retag<S> {
+        Retag { table, side: PhantomData }
+    }
+
+    #[inline]
+    fn one(rewriting: Option<&Rewriting>, mut p: PktMut<'_>) -> Verdict {
+        // The rewrite may have gone since the packet came; where it was to go, too.
+        match rewriting.map(S::change) {
+            Some((edit, Some(next))) if apply(edit, &mut p) => Verdict::node(next),
+            Some((_, Some(_))) => S::FEW_TAGS,
+            _ => S::GONE,
+        }
+    }
+}
+
+impl<S: Side> Node for Retag<S> {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        Self::one(self.table.load(cx.guard()).rewriting(S::packet(&p)), p)
+    }
+
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let table = self.table.load(cx.guard());
+        if let Iface::Uniform(port) = S::ports(frame)
+            && let Some((edit, Some(next))) = table.rewriting(port).map(S::change)
+            && let Some(rest) = apply_all(edit, frame)
+        {
+            if rest.is_empty() {
+                return FrameVerdict::Whole(Verdict::node(next));
+            }
+            each[..frame.len()].fill(Verdict::node(next));
+            return FrameVerdict::Each(rest);
+        }
+        let mut last: Option<(SwIfIndex, Option<&Rewriting>)> = None;
+        let n = frame.len();
+        for (i, verdict) in each[..n].iter_mut().enumerate() {
+            let port = S::port(frame, i as u8);
+            let rewriting = match last {
+                Some((of, rewriting)) if of == port => rewriting,
+                _ => table.rewriting(port),
+            };
+            last = Some((port, rewriting));
+            *verdict = Self::one(rewriting, frame.pkt(i as u8));
+        }
+        FrameVerdict::Each(Rows::NONE)
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let port = interface_token(S::port(frame, i));
+        let _ = writeln!(out, "{}: {port} {}", S::NAME, addresses(frame, i));
+    }
 }

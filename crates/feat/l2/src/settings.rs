@@ -5,6 +5,7 @@ use crate::bridges::LEARN_LIMIT;
 use crate::cli::set_interface_l2_tag_rewrite::rewrite;
 use crate::{Address, Domain, L2, MAX_BRIDGE_ID, Origin};
 use std::collections::HashSet;
+use std::net::IpAddr;
 use thalweg_cli::Args;
 use thalweg_config::declare::schema::VPPCFG;
 use thalweg_config::declare::{
@@ -33,6 +34,8 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.bridgedomains.*.uu-fwd", Kind::Name(Name::Any)),
     Rule::new("thalweg.bridgedomains.*.learn-limit", Kind::Int(0, u32::MAX as i128)),
     Rule::new("thalweg.bridgedomains.*.tag", Kind::Other(tag)),
+    Rule::new("thalweg.bridgedomains.*.arp-entries", Kind::Named(Name::Any)),
+    Rule::new("thalweg.bridgedomains.*.arp-entries.*", Kind::Mac),
     Rule::new("thalweg.bridgedomains.*.l2fib", Kind::Named(Name::Any)),
     Rule::new("thalweg.bridgedomains.*.l2fib.*", Kind::Other(mac_entry)),
 ];
@@ -42,12 +45,14 @@ const DEFAULT_MTU: u32 = 1500;
 /// Table entries visited per step.
 const AT_ONCE: u32 = 1024;
 
-/// The schema's switches and their CLI names. All are on by default.
-const SWITCHES: [(&str, &str); 4] = [
-    ("learn", "learn"),
-    ("unicast-flood", "flood"),
-    ("unknown-unicast-flood", "uu-flood"),
-    ("unicast-forward", "forward"),
+/// The schema's switches, their CLI names and defaults.
+const SWITCHES: [(&str, &str, bool); 6] = [
+    ("learn", "learn", true),
+    ("unicast-flood", "flood", true),
+    ("unknown-unicast-flood", "uu-flood", true),
+    ("unicast-forward", "forward", true),
+    ("arp-termination", "arp term", false),
+    ("arp-unicast-forward", "arp-ufwd", false),
 ];
 
 fn tag(value: &Value) -> Result<(), String> {
@@ -97,6 +102,8 @@ impl Section<Control> for Settings {
             "bridgedomains.*.settings.unknown-unicast-flood",
             "bridgedomains.*.settings.unicast-forward",
             "bridgedomains.*.settings.mac-age-minutes",
+            "bridgedomains.*.settings.arp-termination",
+            "bridgedomains.*.settings.arp-unicast-forward",
         ]
     }
 
@@ -256,11 +263,15 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
                 out.put(&["thalweg", "interfaces", &port, "split-horizon-group"], u64::from(group));
             }
         }
-        let on = [d.learn, d.flood, d.flood_unknown, d.forward];
-        for ((key, _), on) in SWITCHES.iter().zip(on) {
-            if !on {
-                out.put(&[path[0], path[1], "settings", key], false);
+        let on = [d.learn, d.flood, d.flood_unknown, d.forward, d.arp_term, d.arp_ufwd];
+        for ((key, _, usual), on) in SWITCHES.iter().zip(on) {
+            if on != *usual {
+                out.put(&[path[0], path[1], "settings", key], on);
             }
+        }
+        for (ip, mac) in d.arp_entries() {
+            let at = ["thalweg", "bridgedomains", &name, "arp-entries", &ip.to_string()];
+            out.put(&at, mac.to_string());
         }
         // A bridge domain without other settings still needs an entry.
         if d.mac_age != 0 || d.ports.is_empty() {
@@ -325,11 +336,14 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
         let item = Item::new(rank::L2, format!("{key} {what}"), path, set).unset(back);
         out.add(item.needs(&key).attribute());
     };
-    for (setting, word) in SWITCHES {
+    for (setting, word, usual) in SWITCHES {
         let Some(f) = doc.at(&["bridgedomains", name, "settings", setting]) else { continue };
-        if f.node.bool() == Some(false) {
-            let set = |on| format!("set bridge-domain {word} {id} {on}");
-            add(word, f.path, set("disable"), set("enable"));
+        if f.node.bool() == Some(!usual) {
+            let set = |on| {
+                let on = if on { "enable" } else { "disable" };
+                format!("set bridge-domain {word} {id} {on}")
+            };
+            add(word, f.path, set(!usual), set(usual));
         }
     }
     let number = |path: &[&str]| doc.at(path).map(|f| (f.node.value.to_string(), f.path));
@@ -359,6 +373,26 @@ fn one_bridge(doc: &Doc<'_>, name: &str, found: &Found<'_>, out: &mut Draft) {
     }
     ports(doc, name, id, out);
     static_macs(doc, name, id, out);
+    arp_entries(doc, name, id, out);
+}
+
+/// Addresses that a bridge domain answers for.
+fn arp_entries(doc: &Doc<'_>, name: &str, id: u32, out: &mut Draft) {
+    for (key, found) in doc.entries(&["thalweg", "bridgedomains", name, "arp-entries"]) {
+        let Ok(ip) = key.parse::<IpAddr>() else {
+            let text = format!("the IP address of a host expected, not `{key}'");
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        };
+        let Some(mac) = found.node.text().and_then(mac).filter(|m| m.is_unicast()) else {
+            let text = "a unicast MAC address expected".to_owned();
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        };
+        let set = format!("set bridge-domain arp entry {id} {ip} {mac}");
+        let item = Item::new(rank::L2, format!("arp entry {id} {ip}"), &found.path, &set).order(2);
+        out.add(item.unset(format!("{set} del")).needs(format!("bridge {name}")));
+    }
 }
 
 /// The router's own port, and that of unknown unicast frames.

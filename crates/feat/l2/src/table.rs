@@ -95,6 +95,10 @@ pub(crate) struct Bridge {
     pub(crate) forward: bool,
     pub(crate) flood: bool,
     pub(crate) flood_unknown: bool,
+    /// Answers for hosts that it knows.
+    pub(crate) arp_answer: bool,
+    /// ARP requests that are not answered go to [`unknown`](Self::unknown).
+    pub(crate) arp_forward: bool,
     pub(crate) members: Members,
     /// Port that gets unknown unicast frames instead.
     pub(crate) unknown: Option<SwIfIndex>,
@@ -110,6 +114,8 @@ static NO_BRIDGE: Bridge = Bridge {
     forward: false,
     flood: false,
     flood_unknown: false,
+    arp_answer: false,
+    arp_forward: false,
     unknown: None,
     members: Members { rows: CowTable::new(), count: 0 },
     subs: 0,
@@ -164,6 +170,10 @@ impl L2Table {
     pub fn output(&self, sw_if: SwIfIndex) -> Option<NodeId> {
         self.port(sw_if).output
     }
+    /// Returns whether a port leads to the router itself.
+    pub(crate) fn is_bvi(&self, port: Port) -> bool {
+        port.output == Some(self.bvi_input)
+    }
     /// Returns the first node of an interface's bridge domain when it bridges without flow rules.
     #[inline]
     pub fn normal(&self, sw_if: SwIfIndex) -> Option<NodeId> {
@@ -191,6 +201,7 @@ impl L2Table {
         self.change(domain.number, |b| {
             (b.learn, b.room, b.forward) = (domain.learn, domain.has_room(), domain.forward);
             (b.flood, b.flood_unknown, b.first) = (domain.flood, domain.flood_unknown, first);
+            (b.arp_answer, b.arp_forward) = (domain.arp_term, domain.arp_ufwd);
             b.unknown = domain.unknown_forward();
         });
         for sw_if in domain.ports.keys() {

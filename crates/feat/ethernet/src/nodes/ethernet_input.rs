@@ -13,7 +13,7 @@ use crate::tagged::Run;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::{Lanes, Pattern};
-use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
+use thalweg_buffer::{Flags, Frame, Iface, LOCAL_IF, PktMut, Rows};
 use thalweg_device::{IfRow, IfTable, Interfaces, NoInterface, SwIfIndex, interface};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -58,6 +58,8 @@ struct EthernetInput {
 }
 
 const HEADER: usize = 14;
+/// Length of a header with two tags, and of what may be a third one's type.
+const TAGGED: usize = 24;
 
 /// Pattern of the first 16 bytes of a packet that takes the fast path.
 fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
@@ -127,6 +129,65 @@ impl EthernetInput {
         }
         each[..frame.len()].fill(next);
         FrameVerdict::Each(rest)
+    }
+
+    /// Decides about a frame of one port whose packets have the same tags, and if that routes, go
+    /// to the same address; `None`, with nothing done, if they do not, or need a closer look.
+    #[inline(always)]
+    fn alike(&self, cx: &mut NodeCx<'_>, frame: &mut Frame) -> Option<Verdict> {
+        let Iface::Uniform(port) = frame.rx() else { return None };
+        let table = self.interfaces.load(cx.guard());
+        let subs = table.subs(port).filter(|_| table.get(port).admin_up)?;
+        let n = frame.len();
+        let mut heads = frame.long_heads::<TAGGED>()?;
+        let first = heads.next()?;
+        let (sub, header) = subs.find(first).ok()?;
+        let sw_if = if sub == LOCAL_IF { port } else { sub };
+        let row = table.get(sw_if);
+        // Of the tags, priorities do not count; of other bytes, all to the next type.
+        let words = |head: &[u8; TAGGED]| {
+            [0, 10, 14].map(|at| u64::from_ne_bytes(std::array::from_fn(|i| head[at + i])))
+        };
+        let ([dst, tags, inner], mut groups, mut differ) = (words(first), first[0], [0; 3]);
+        for head in heads {
+            let [a, b, c] = words(head);
+            differ[0] |= a ^ dst;
+            differ[1] |= b ^ tags;
+            differ[2] |= c ^ inner;
+            groups |= head[0];
+        }
+        let masks = match header {
+            HEADER => [[0, 0, 0xff, 0xff, 0, 0, 0, 0], [0; 8]],
+            18 => [[0, 0, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff], [0; 8]],
+            _ => [
+                [0, 0, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff],
+                [0x0f, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff],
+            ],
+        };
+        let masks = masks.map(u64::from_ne_bytes);
+        let address = u64::from_ne_bytes([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]);
+        if differ[1] & masks[0] != 0 || differ[2] & masks[1] != 0 || groups & 1 != 0 {
+            return None;
+        }
+        let kind = u16::from_be_bytes([first[header - 2], first[header - 1]]);
+        let next = match row.mode_input {
+            _ if !row.admin_up => return None,
+            Some(node) => Verdict::node(node),
+            None if !row.carries_packets || differ[0] & address != 0 => return None,
+            None if first[..6] != row.mac.0 && !row.accept_all => return None,
+            None => Verdict::node(self.types.load(cx.guard()).get(kind)?),
+        };
+        if sw_if != port {
+            if cx.input_taps_wait(sw_if, n as u64) {
+                return None;
+            }
+            frame.set_rx(sw_if);
+            cx.count_input(sw_if, n as u64, frame.bytes());
+        }
+        if row.mode_input.is_none() {
+            frame.pull_all(header as u16, Rows::NONE);
+        }
+        Some(next)
     }
 
     /// As the kernel, for a frame of which some packets may belong to sub-interfaces.
@@ -341,7 +402,10 @@ impl Node for EthernetInput {
         }
         if !self.row.is_plain {
             return match self.row.looks_at_tags {
-                true => self.tagged(cx, frame, each),
+                true => match self.alike(cx, frame) {
+                    Some(verdict) => FrameVerdict::Whole(verdict),
+                    None => self.tagged(cx, frame, each),
+                },
                 false => FrameVerdict::PerPacket,
             };
         }

@@ -50,7 +50,8 @@ fn handle(c: &mut Control, rq: BridgeDomainAddDelV2) -> Result<BridgeDomainAddDe
         flood_unknown: rq.uu_flood,
         forward: rq.forward,
         learn: rq.learn,
-        arp: rq.arp_term || rq.arp_ufwd,
+        arp_term: rq.arp_term,
+        arp_ufwd: rq.arp_ufwd,
         mac_age: rq.mac_age,
         tag: rq.bd_tag.as_str(),
     };

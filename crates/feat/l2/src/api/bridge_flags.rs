@@ -1,7 +1,7 @@
 //! `bridge_flags`: switches a bridge domain's flags.
 
+use crate::Settings;
 use crate::api_module::{BdFlags, L2};
-use crate::{L2Error, Settings};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -33,10 +33,6 @@ fn handle(c: &mut Control, rq: BridgeFlags) -> Result<BridgeFlagsReply, Retval> 
     if rq.flags.is_beyond(&[F::LEARN, F::FWD, F::FLOOD, F::UU_FLOOD, F::ARP_TERM, F::ARP_UFWD]) {
         return Err(Retval::INVALID_VALUE.because("unknown flags"));
     }
-    let arp = rq.flags.has(BdFlags::ARP_TERM) || rq.flags.has(BdFlags::ARP_UFWD);
-    if arp && rq.is_set {
-        return Err(L2Error::NotYet("ARP termination").into());
-    }
     let mut result = 0;
     crate::set_bridge(c, rq.bd_id, |s: &mut Settings| {
         let switches = [
@@ -44,6 +40,8 @@ fn handle(c: &mut Control, rq: BridgeFlags) -> Result<BridgeFlagsReply, Retval> 
             (BdFlags::FWD, &mut s.forward),
             (BdFlags::FLOOD, &mut s.flood),
             (BdFlags::UU_FLOOD, &mut s.flood_unknown),
+            (BdFlags::ARP_TERM, &mut s.arp_term),
+            (BdFlags::ARP_UFWD, &mut s.arp_ufwd),
         ];
         for (flag, switch) in switches {
             if rq.flags.has(flag) {

@@ -3,6 +3,9 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod bd_ip_mac_add_del;
+pub mod bd_ip_mac_dump;
+pub mod bd_ip_mac_flush;
 pub mod bridge_domain_add_del;
 pub mod bridge_domain_add_del_v2;
 pub mod bridge_domain_dump;
@@ -21,11 +24,15 @@ pub mod l2fib_flush_int;
 pub mod l2fib_set_scan_delay;
 pub mod sw_interface_set_l2_bridge;
 pub mod sw_interface_set_l2_xconnect;
+pub mod want_l2_arp_term_events;
 pub mod want_l2_macs_events;
 pub mod want_l2_macs_events2;
 
 /// Every API message, in the order of the files' names.
 pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
+    &bd_ip_mac_add_del::SERVICE,
+    &bd_ip_mac_dump::SERVICE,
+    &bd_ip_mac_flush::SERVICE,
     &bridge_domain_add_del::SERVICE,
     &bridge_domain_add_del_v2::SERVICE,
     &bridge_domain_dump::SERVICE,
@@ -44,6 +51,7 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &l2fib_set_scan_delay::SERVICE,
     &sw_interface_set_l2_bridge::SERVICE,
     &sw_interface_set_l2_xconnect::SERVICE,
+    &want_l2_arp_term_events::SERVICE,
     &want_l2_macs_events::SERVICE,
     &want_l2_macs_events2::SERVICE,
 ];

@@ -19,6 +19,7 @@ const OPTIONS: &[&str] = &[
     "uu-flood",
     "flood",
     "arp-term",
+    "arp-ufwd",
     "mac-age",
     "learn-limit",
     "bd-tag",
@@ -30,13 +31,15 @@ impl Command<Control> for CreateBridgeDomain {
         "create bridge-domain"
     }
     fn usage(&self) -> &'static str {
-        "<id> [learn 0|1] [forward 0|1] [uu-flood 0|1] [flood 0|1] [mac-age <minutes>] \
-         [learn-limit <n>] [bd-tag <tag>] [del]"
+        "<id> [learn 0|1] [forward 0|1] [uu-flood 0|1] [flood 0|1] [arp-term 0|1] [arp-ufwd 0|1] \
+         [mac-age <minutes>] [learn-limit <n>] [bd-tag <tag>] [del]"
     }
     fn help(&self) -> &'static str {
         "Create a bridge domain, or delete one that has no ports\n\
          Learning, forwarding of known unicast and flooding of broadcast, multicast and unknown\n\
-         unicast are on unless switched off. A mac-age of 0 disables aging.\n\
+         unicast are on unless switched off. ARP termination (arp-term) and\n\
+         forwarding of ARP to the port for unknown unicast (arp-ufwd) are off. A mac-age of 0\n\
+         disables aging.\n\
          `set interface l2 bridge' adds ports."
     }
     fn run(
@@ -72,8 +75,8 @@ impl Command<Control> for CreateBridgeDomain {
                         "forward" => Box::new(move |s| s.forward = on),
                         "uu-flood" => Box::new(move |s| s.flood_unknown = on),
                         "flood" => Box::new(move |s| s.flood = on),
-                        _ if on => return Err(failed(crate::L2Error::NotYet("ARP termination"))),
-                        _ => Box::new(|_| {}),
+                        "arp-term" => Box::new(move |s| s.arp_term = on),
+                        _ => Box::new(move |s| s.arp_ufwd = on),
                     });
                 }
             }

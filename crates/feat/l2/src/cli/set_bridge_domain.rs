@@ -17,6 +17,7 @@ const SETTINGS: &[&str] = &[
     "flood",
     "uu-flood",
     "arp",
+    "arp-ufwd",
     "mac-age",
     "learn-limit",
     "default-learn-limit",
@@ -24,12 +25,41 @@ const SETTINGS: &[&str] = &[
     "tag",
 ];
 
+const SWITCHES: &[&str] = &["learn", "forward", "flood", "uu-flood", "arp-ufwd"];
+
+/// `arp term` and `arp entry`.
+fn arp(c: &mut Control, args: &mut Args<'_>) -> Result<Outcome<Control>, CliError> {
+    let what = args.choice("setting", &["term", "entry"])?;
+    let id = bridge_arg(args)?;
+    if what == "term" {
+        let on = args.is_empty() || args.enable_disable("ARP termination")?;
+        args.end()?;
+        crate::set_bridge(c, id, |s| s.arp_term = on).map_err(failed)?;
+        return Ok(Outcome::Done);
+    }
+    if args.exact("del-all") {
+        args.end()?;
+        crate::flush_arp_entries(c, id).map_err(failed)?;
+        return Ok(Outcome::Done);
+    }
+    let (ip, mac) = (args.ip("address")?, args.mac("MAC address")?);
+    let del = args.exact("del");
+    args.end()?;
+    let done = match del {
+        true => crate::remove_arp_entry(c, id, ip, mac),
+        false => crate::set_arp_entry(c, id, ip, mac),
+    };
+    done.map_err(failed)?;
+    Ok(Outcome::Done)
+}
+
 impl Command<Control> for SetBridgeDomain {
     fn path(&self) -> &'static str {
         "set bridge-domain"
     }
     fn usage(&self) -> &'static str {
-        "learn|forward|flood|uu-flood <id> [enable|disable] | mac-age <id> <minutes> | \
+        "learn|forward|flood|uu-flood|arp-ufwd <id> [enable|disable] | arp term <id> [enable|disable] | \
+         arp entry <id> <ip> <mac> [del] | arp entry <id> del-all | mac-age <id> <minutes> | \
          learn-limit <id> <n> | default-learn-limit <n> | scan-delay <n> | tag <id> [<tag>]"
     }
     fn help(&self) -> &'static str {
@@ -37,6 +67,8 @@ impl Command<Control> for SetBridgeDomain {
          learn: learn source MAC addresses. forward: forward known unicast. flood: flood broadcast\n\
          and multicast. uu-flood: flood unknown unicast. mac-age: aging time of learned addresses\n\
          in minutes, 0 disables aging. learn-limit: maximum number of learned addresses.\n\
+         arp term: answer ARP and neighbour discovery for the hosts of `arp entry'. arp-ufwd: pass\n\
+         other ARP requests to the port for unknown unicast only.\n\
          default-learn-limit: learn limit of bridge domains created later. scan-delay: interval of\n\
          MAC address events to API clients, in hundredths of a second."
     }
@@ -48,7 +80,7 @@ impl Command<Control> for SetBridgeDomain {
     ) -> Result<Outcome<Control>, CliError> {
         let what = args.choice("setting", SETTINGS)?;
         if what == "arp" {
-            return Err(failed(crate::L2Error::NotYet("ARP termination")));
+            return arp(c, args);
         }
         if what == "default-learn-limit" {
             let limit = args.u32("learn limit")?;
@@ -87,6 +119,7 @@ impl Command<Control> for SetBridgeDomain {
                     "learn" => s.learn = on,
                     "forward" => s.forward = on,
                     "flood" => s.flood = on,
+                    "arp-ufwd" => s.arp_ufwd = on,
                     _ => s.flood_unknown = on,
                 };
                 crate::set_bridge(c, id, change).map_err(failed)?;
@@ -97,8 +130,9 @@ impl Command<Control> for SetBridgeDomain {
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
             [] => SETTINGS.iter().map(ToString::to_string).collect(),
-            [_] => bridge_ids(c),
-            [what, _] if ["learn", "forward", "flood", "uu-flood"].contains(what) => {
+            ["arp"] => vec!["term".into(), "entry".into()],
+            [_] | ["arp", _] => bridge_ids(c),
+            [what, _] if SWITCHES.contains(what) => {
                 vec!["enable".into(), "disable".into()]
             }
             _ => Vec::new(),

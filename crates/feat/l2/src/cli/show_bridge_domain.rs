@@ -1,5 +1,6 @@
 //! `show bridge-domain`.
 
+use crate::arp_term;
 use crate::cli::show_interface_vtr::vpps_words;
 use crate::cli_support::{bridge_arg, bridge_ids, failed, on};
 use crate::{Domain, L2, L2Error};
@@ -18,19 +19,29 @@ const HEADING: &str = "  BD-ID   Index   BSN  Age(min)  Learning  U-Forwrd   UU-
                        ARP-Term  arp-ufwd Learn-co Learn-li   BVI-Intf";
 
 /// Nodes that its frames may pass.
-const NODES: &str = "l2-input l2-learn l2-fwd l2-uu-fwd l2-flood";
+fn nodes(d: &Domain) -> String {
+    let all = [
+        (true, "l2-input"),
+        (d.learn, "l2-learn"),
+        (d.forward, "l2-fwd"),
+        (d.unknown_forward().is_some(), "l2-uu-fwd"),
+        (d.arp_term || d.arp_ufwd, "arp-term-l2bd"),
+        (d.flood || d.flood_unknown, "l2-flood"),
+    ];
+    all.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect::<Vec<_>>().join(" ")
+}
 
 impl Command<Control> for ShowBridgeDomain {
     fn path(&self) -> &'static str {
         "show bridge-domain"
     }
     fn usage(&self) -> &'static str {
-        "[<id> [detail|int|bd-tag]]"
+        "[<id> [detail|int|arp|bd-tag]]"
     }
     fn help(&self) -> &'static str {
         "Show bridge domains\n\
-         With an id and a keyword: its ports (int), its tag\n\
-         (bd-tag), or both and the nodes of its frames (detail)."
+         With an id and a keyword: its ports (int), the hosts that it answers for (arp), its tag\n\
+         (bd-tag), or all of these and the nodes of its frames (detail)."
     }
     fn run(
         &self,
@@ -40,7 +51,7 @@ impl Command<Control> for ShowBridgeDomain {
     ) -> Result<Outcome<Control>, CliError> {
         let id = (!args.is_empty()).then(|| bridge_arg(args)).transpose()?;
         let more = match id {
-            Some(_) => args.one_of(&["detail", "int", "bd-tag"])?,
+            Some(_) => args.one_of(&["detail", "int", "arp", "bd-tag"])?,
             None => None,
         };
         args.end()?;
@@ -52,7 +63,12 @@ impl Command<Control> for ShowBridgeDomain {
         let chosen = l2.bridges().list().map(|(i, _)| i).filter(|i| id.is_none_or(|id| *i == id));
         let chosen: Vec<u32> = chosen.collect();
         drop(l2);
-        out.begin_elements(&serde_json::Map::new(), "bridge_domains");
+        let arp = json!({
+            "arp_entries": arp_term::count(c),
+            "arp_entry_limit": crate::MAX_ARP_ENTRIES,
+            "arp_hosts_not_reported": arp_term::lost(c),
+        });
+        out.begin_elements(arp.as_object().unwrap_or(&serde_json::Map::new()), "bridge_domains");
         out.line(if chosen.is_empty() { "no bridge-domains in use" } else { HEADING });
         let mut rows = chosen.clone().into_iter();
         // After the summary of all, details follow for a single bridge domain only.
@@ -79,7 +95,7 @@ impl Command<Control> for ShowBridgeDomain {
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
             [] => bridge_ids(c),
-            [_] => ["detail", "int", "bd-tag"].map(str::to_owned).into(),
+            [_] => ["detail", "int", "arp", "bd-tag"].map(str::to_owned).into(),
             _ => Vec::new(),
         }
     }
@@ -94,10 +110,20 @@ fn summary(c: &Control, id: u32, d: &Domain, out: &mut Output) {
 
 fn details(c: &Control, d: &Domain, what: &str, out: &mut Output) {
     if what == "detail" {
-        out.line(NODES);
+        out.line(nodes(d));
     }
     if matches!(what, "detail" | "int") {
         ports(c, d, out);
+    }
+    if matches!(what, "detail" | "arp") && (d.arp_term || d.arp_entries().next().is_some()) {
+        out.line("\n  IP4/IP6 to MAC table for ARP Termination");
+        for (ip, mac) in d.arp_entries() {
+            out.line(
+                format_args!("{:^40} => {:^20}", ip.to_string(), mac.to_string())
+                    .to_string()
+                    .trim_end(),
+            );
+        }
     }
     if matches!(what, "detail" | "bd-tag") && !d.tag.is_empty() {
         out.line(format_args!("  BD-Tag: {}", d.tag));
@@ -119,8 +145,8 @@ fn row(c: &Control, id: u32, d: &Domain) -> String {
         on(d.learn),
         on(d.forward),
         on(d.flood),
-        "off",
-        "off",
+        on(d.arp_term),
+        on(d.arp_ufwd),
         d.learned(),
         d.learn_limit,
     )
@@ -166,6 +192,9 @@ fn as_json(c: &Control, id: u32, d: &Domain) -> serde_json::Value {
         "forward": d.forward,
         "flood": d.flood,
         "unknown_unicast_flood": d.flood_unknown,
+        "arp_termination": d.arp_term,
+        "arp_unicast_forward": d.arp_ufwd,
+        "arp_entries": d.arp_entries().map(|(ip, mac)| json!({ "ip": ip, "mac": mac.to_string() })).collect::<Vec<_>>(),
         "mac_age_minutes": d.mac_age,
         "learned": d.learned(),
         "learn_limit": d.learn_limit,

@@ -2,7 +2,8 @@
 //!
 //! Reads: rx interface, destination address. Writes: tx interface, for sub-interfaces. Next: the
 //! port's output node, `l2-flood` for broadcast, multicast and unknown unicast frames, or
-//! `l2-uu-fwd` for these if a port of its own gets them.
+//! `l2-uu-fwd` for these if a port of its own gets them; `arp-term-l2bd` first for multicast, if
+//! the bridge domain has something to do with ARP.
 
 use crate::L2Table;
 use crate::table::Port;
@@ -17,7 +18,11 @@ use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::mac::{MacBuckets, MacKey, MacValue};
 use thalweg_tables::snapshot::Snapshot;
 
-thalweg_graph::next_nodes! { FLOOD => "l2-flood", UU_FWD => "l2-uu-fwd" }
+thalweg_graph::next_nodes! {
+    FLOOD => "l2-flood",
+    UU_FWD => "l2-uu-fwd",
+    ARP_TERM => "arp-term-l2bd",
+}
 thalweg_graph::errors! {
     SHORT: Error, 324, "frame too short";
     NO_BRIDGE: Error, 284, "no bridge domain";
@@ -103,7 +108,12 @@ impl<'a> Ingress<'a> {
 
     #[cold]
     fn group(&self) -> Verdict {
-        if self.table.bridge(self.port.bridge).flood { FLOOD } else { Verdict::drop(NO_FLOOD) }
+        let bridge = self.table.bridge(self.port.bridge);
+        match bridge.flood {
+            _ if bridge.arp_answer || bridge.arp_forward => ARP_TERM,
+            true => FLOOD,
+            false => Verdict::drop(NO_FLOOD),
+        }
     }
 
     #[cold]
@@ -158,6 +168,34 @@ impl L2Forward {
     }
 }
 
+/// As the kernel, for keys that differ where some ports send on behalf of a sub-interface.
+#[inline(never)]
+fn each_for_senders(
+    from: &Ingress<'_>,
+    keys: &[MacKey],
+    frame: &mut Frame,
+    each: &mut [Verdict],
+) -> FrameVerdict {
+    let mut senders = [LOCAL_IF; 256];
+    // Most frames go to few ports. 0 is no verdict.
+    let mut last = (0, FLOOD, LOCAL_IF);
+    let (mut first, mut differ) = (None, false);
+    from.macs.find_each(keys, |i, key, found| {
+        let way = found.map_or(0, MacValue::output);
+        if way != last.0 || way == 0 || key.is_multicast() {
+            last = (way, from.to(key, found), from.sender(found));
+            differ |= *first.get_or_insert(last.2) != last.2;
+        }
+        each[i] = last.1;
+        senders[i] = last.2;
+    });
+    match first {
+        Some(sender) if !differ => frame.set_tx(sender),
+        _ => frame.set_tx_each(&senders),
+    }
+    FrameVerdict::Each(thalweg_buffer::Rows::NONE)
+}
+
 impl Node for L2Forward {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(header) = p.data().first_chunk() else { return Verdict::drop(SHORT) };
@@ -190,10 +228,7 @@ impl Node for L2Forward {
         if from.port.bridge == 0 || !bridge.forward {
             return FrameVerdict::PerPacket;
         }
-        if bridge.subs > 0 {
-            drop(heads);
-            return self.mixed(cx, frame, each);
-        }
+        let has_senders = bridge.subs > 0;
         let mut keys = [MacKey::new(0, [0; 6]); 256];
         let mut n = 0;
         for (key, head) in keys.iter_mut().zip(heads) {
@@ -205,7 +240,14 @@ impl Node for L2Forward {
             differ |= *key != keys[0];
         }
         if !differ {
-            return FrameVerdict::Whole(from.to(keys[0], from.find(keys[0])));
+            let found = from.find(keys[0]);
+            if has_senders {
+                frame.set_tx(from.sender(found));
+            }
+            return FrameVerdict::Whole(from.to(keys[0], found));
+        }
+        if has_senders {
+            return each_for_senders(&from, &keys[..n], frame, each);
         }
         // Most frames go to few ports. 0 is no verdict.
         let mut last = (0, FLOOD);

@@ -3,18 +3,11 @@
 //!
 //! Reads: tx interface. Next: that interface's output node.
 
-use crate::L2Table;
-use crate::rewriting::apply;
+use crate::rewriting::{Retag, Side};
 use crate::table::Rewriting;
-use crate::trace::addresses;
-use std::fmt::Write;
-use std::sync::Arc;
-use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{Frame, PktMut, Rows};
-use thalweg_device::SwIfIndex;
-use thalweg_graph::trace::interface_token;
-use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
-use thalweg_tables::snapshot::Snapshot;
+use thalweg_buffer::{Frame, Iface, PktMut};
+use thalweg_device::{SwIfIndex, TagEdit};
+use thalweg_graph::{Built, NodeDecl, NodeId, Verdict};
 
 thalweg_graph::errors! {
     FEW_TAGS: Error, 264, "L2 output tag rewrite drops";
@@ -23,55 +16,33 @@ thalweg_graph::errors! {
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
-    name: "l2-output",
+    name: Output::NAME,
     errors: ERRORS,
-    build: |cx| Built::node(Output { table: cx.shared() }),
+    build: |cx| Built::node(Retag::<Output>::new(cx.shared())),
     ..NodeDecl::DEFAULT
 };
 
-struct Output {
-    table: Arc<Snapshot<L2Table>>,
-}
+struct Output;
 
-#[inline]
-fn one(rewriting: Option<&Rewriting>, mut p: PktMut<'_>) -> Verdict {
-    // The rewrite may have gone since the packet was sent here.
-    let Some((r, output)) = rewriting.and_then(|r| Some((r, r.output?))) else {
-        return Verdict::drop(GONE);
-    };
-    if apply(&r.tx, &mut p) { Verdict::node(output) } else { Verdict::drop(FEW_TAGS) }
-}
+impl Side for Output {
+    const NAME: &'static str = "l2-output";
+    const FEW_TAGS: Verdict = Verdict::drop(FEW_TAGS);
+    const GONE: Verdict = Verdict::drop(GONE);
 
-impl Node for Output {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        one(self.table.load(cx.guard()).rewriting(p.tx_if()), p)
+    #[inline]
+    fn ports(frame: &Frame) -> Iface {
+        frame.tx()
     }
-
-    #[inline(always)]
-    fn frame<V: Lanes>(
-        &mut self,
-        cx: &mut NodeCx<'_>,
-        frame: &mut Frame,
-        each: &mut [Verdict],
-    ) -> FrameVerdict {
-        let table = self.table.load(cx.guard());
-        let mut last: Option<(SwIfIndex, Option<&Rewriting>)> = None;
-        let n = frame.len();
-        for (i, verdict) in each[..n].iter_mut().enumerate() {
-            let p = frame.pkt(i as u8);
-            let tx_if = p.tx_if();
-            let rewriting = match last {
-                Some((of, rewriting)) if of == tx_if => rewriting,
-                _ => table.rewriting(tx_if),
-            };
-            last = Some((tx_if, rewriting));
-            *verdict = one(rewriting, p);
-        }
-        FrameVerdict::Each(Rows::NONE)
+    #[inline]
+    fn port(frame: &Frame, i: u8) -> SwIfIndex {
+        frame.tx_if(i)
     }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let tx = interface_token(frame.tx_if(i));
-        let _ = writeln!(out, "l2-output: {tx} {}", addresses(frame, i));
+    #[inline]
+    fn packet(p: &PktMut<'_>) -> SwIfIndex {
+        p.tx_if()
+    }
+    #[inline]
+    fn change(rewriting: &Rewriting) -> (&TagEdit, Option<NodeId>) {
+        (&rewriting.tx, rewriting.output)
     }
 }

@@ -3,6 +3,7 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod arp_term_l2bd;
 pub mod bvi_input;
 pub mod bvi_output;
 pub mod l2_flood;
@@ -15,6 +16,7 @@ pub mod l2_uu_fwd;
 
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
+    &arp_term_l2bd::NODE,
     &bvi_input::NODE,
     &bvi_output::NODE,
     &l2_flood::NODE,

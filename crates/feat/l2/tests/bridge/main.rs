@@ -262,7 +262,6 @@ fn mistakes_are_reported() {
         ("create bridge-domain 0", "expected a number from 1 to 16777215"),
         ("create bridge-domain 10 del", "has interfaces"),
         ("create bridge-domain 11 del", "there is no bridge domain 11"),
-        ("create bridge-domain 11 arp-term 1", "ARP termination is not supported yet"),
         ("set bridge-domain learn 77", "there is no bridge domain 77"),
         ("set interface l2 bridge test1 10 bvi", "a BVI is a loopback"),
         ("l2fib add 02:00:00:00:00:01 10 test3", "`test3' is not in bridge domain 10"),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod arp_term;
 mod bvi;
 mod many;
 mod mixed;
