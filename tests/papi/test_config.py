@@ -17,6 +17,8 @@ ACTIONS = {
     "ip_neighbor_flush": "forgets what was learned",
     "ip_neighbor_replace_begin": "begins a replacement",
     "ip_neighbor_replace_end": "takes away",
+    "arping": "asks",
+    "arping_acd": "asks",
     "ip_table_flush": "takes away",
     "ip_table_replace_begin": "begins a replacement",
     "ip_table_replace_end": "takes away",
@@ -88,6 +90,8 @@ def setters(api, port):
         "is_add": True, "proxy": {"table_id": 7, "low": "10.0.0.5", "hi": "10.0.0.9"}
     }
     yield "proxy_arp_intfc_enable_disable", {"sw_if_index": pg, "enable": True}
+    yield "mss_clamp_enable_disable", {"sw_if_index": pg, "ipv4_mss": 1400, "ipv4_direction": 3}
+    yield "mss_clamp_enable_disable", {"sw_if_index": loop, "ipv4_mss": 1300, "ipv4_direction": 1}
     yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "ip_neighbor_config", {"af": 0, "max_number": 500, "max_age": 60, "recycle": True}
     neighbor = {"sw_if_index": pg, "flags": 1, "ip_address": "10.0.0.9", "mac_address": "02:00:00:00:00:09"}

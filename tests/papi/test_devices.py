@@ -1,5 +1,6 @@
 """Host interfaces and the packet generator. They require their own network namespace."""
 
+import json
 import os
 import socket
 import subprocess
@@ -41,6 +42,25 @@ class HostInterfaces(Case):
         self.ok(self.api.af_packet_delete(host_if_name="pa"))
         self.assertEqual(self.devices(), {})
         self.fails(-11, self.api.af_packet_delete(host_if_name="pa"))
+
+    def test_arping(self):
+        """The kernel answers behind the other end."""
+        index = self.ok(self.api.af_packet_create(host_if_name="pa")).sw_if_index
+        self.addCleanup(lambda: self.ok(self.api.af_packet_delete(host_if_name="pa")))
+        self.ok(self.api.sw_interface_set_flags(sw_if_index=index, flags=1))
+        self.ok(
+            self.api.sw_interface_add_del_address(sw_if_index=index, is_add=True, prefix="10.77.0.1/24")
+        )
+        subprocess.run(["ip", "address", "add", "10.77.0.2/24", "dev", "pb"], check=True)
+        # /sys may show another namespace.
+        seen = subprocess.run(["ip", "-j", "link", "show", "pb"], check=True, capture_output=True)
+        mac = json.loads(seen.stdout)[0]["address"]
+        ask = {"address": "10.77.0.2", "sw_if_index": index}
+        self.assertEqual(self.ok(self.api.arping(repeat=3, interval=0.01, **ask)).reply_count, 3)
+        reply = self.ok(self.api.arping_acd(repeat=1, interval=1, **ask))
+        self.assertEqual((reply.reply_count, str(reply.mac_address)), (1, mac))
+        said = self.cli("arping 10.77.0.2 host-pa")
+        self.assertIn(f"Received 1 ARP Replies from {mac} (10.77.0.2)", said)
 
     def test_second(self):
         create = {"host_if_name": "pb", "use_random_hw_addr": True, "rx_frame_size": 4096}

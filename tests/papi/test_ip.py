@@ -378,6 +378,66 @@ class Addresses(Case):
         self.assertEqual(self.addresses(a), {"10.0.0.2/24"})
 
 
+class Arping(Case):
+    def test_silence(self):
+        """Nobody answers on a loopback."""
+        port = self.loopback()
+        call = lambda address="10.3.0.2", port=port, **more: self.api.arping(
+            address=address, sw_if_index=port, **{"repeat": 1, "interval": 0, **more}
+        )
+        self.fails(-71, call())
+        self.ok(self.api.sw_interface_set_flags(sw_if_index=port, flags=1))
+        self.fails(-60, call())
+        self.ok(
+            self.api.sw_interface_add_del_address(sw_if_index=port, is_add=True, prefix="10.3.0.1/24")
+        )
+        self.assertEqual(self.ok(call(repeat=3)).reply_count, 0)
+        self.assertEqual(self.ok(call("10.3.0.1", is_garp=True)).reply_count, 0)
+        said = self.cli(f"arping gratuitous 10.3.0.1 {port}")
+        self.assertEqual(said, "Sending 1 GARP to 10.3.0.1\n")
+        said = self.cli(f"arping 10.3.0.2 {port} repeat 2 interval 0.01")
+        ask = "Sending {} ARP Request to 10.3.0.2\n"
+        self.assertEqual(said, ask.format(1) + ask.format(2) + "Received 0 Reply\n")
+        reply = self.api.arping_acd(address="10.3.0.2", sw_if_index=port, repeat=1, interval=0)
+        self.assertEqual((self.ok(reply).reply_count, str(reply.mac_address)), (0, "00:00:00:00:00:00"))
+        for wrong in ({"repeat": 0}, {"interval": -1}, {"interval": float("nan")}, {"interval": 1e9}):
+            self.fails(-7, call(**wrong))
+        self.fails(-7, call("224.0.0.1"))
+        self.fails(-9, call("2001:db8::1"))
+        self.fails(-2, call(port=9999))
+
+
+class MssClamp(Case):
+    def test_limits(self):
+        port, other = self.loopback(), self.loopback()
+        call = lambda mss, direction, port=port, **ip6: self.api.mss_clamp_enable_disable(
+            sw_if_index=port, ipv4_mss=mss, ipv4_direction=direction, **ip6
+        )
+        get = lambda port=NONE: self.api.mss_clamp_get(cursor=0, sw_if_index=port)
+        rows = lambda: [
+            (d.sw_if_index, d.ipv4_mss, int(d.ipv4_direction), int(d.ipv6_direction))
+            for d in get()[1]
+        ]
+        self.assertEqual(rows(), [])
+        self.assertEqual(get(port)[0].retval, -30)
+        for direction in (1, 2, 3):
+            self.ok(call(1424, direction, ipv6_mss=1300))
+            self.assertEqual(rows(), [(port, 1424, direction, 0)])
+        self.ok(call(1300, 1, port=other))
+        self.assertEqual(rows(), [(port, 1424, 3, 0), (other, 1300, 1, 0)])
+        (reply, (one,)) = get(other)
+        self.assertEqual((reply.retval, one.sw_if_index, one.ipv4_mss), (0, other, 1300))
+        self.fails(-7, call(63, 1))
+        self.fails(-7, call(1400, 4))
+        self.fails(-9, call(1400, 1, ipv6_mss=1400, ipv6_direction=1))
+        self.fails(-2, call(1400, 1, port=9999))
+        self.assertEqual(get(9999)[0].retval, -2)
+        self.ok(call(0, 0))
+        self.assertEqual(rows(), [(other, 1300, 1, 0)])
+        self.ok(self.api.delete_loopback(sw_if_index=other))
+        self.assertEqual(rows(), [])
+
+
 class ProxyArp(Case):
     def test_ranges(self):
         call = lambda low, hi, table=0, is_add=True: self.api.proxy_arp_add_del(

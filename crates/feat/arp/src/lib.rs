@@ -4,11 +4,16 @@
 //! meanwhile, is [`thalweg_feat_neighbor`]'s.
 //!
 //! * [`nodes`]: `arp-input`, `ip4-arp` and `ip4-glean`.
+//! * [`mod@arping`]: asks at request.
 //! * [`addrs`]: the interfaces' addresses, which the IPv4 feature passes with [`set_addresses`].
 #![forbid(unsafe_code)]
 
 pub mod addrs;
+pub mod api;
+pub mod api_types;
+pub mod arping;
 mod asker;
+mod cli;
 pub mod counters;
 pub mod nodes;
 pub mod packet;
@@ -30,6 +35,11 @@ pub static FEATURE: Feature = Feature {
     about: "ARP, which resolves IPv4 neighbours",
     needs: &["interface", "fib", "neighbor"],
     nodes: nodes::NODES,
-    init: resolver::init,
+    commands: cli::COMMANDS,
+    api: api::SERVICES,
+    init: |c| {
+        resolver::init(c);
+        arping::init(c);
+    },
     ..Feature::DEFAULT
 };

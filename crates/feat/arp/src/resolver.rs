@@ -102,7 +102,7 @@ fn read<R>(c: &Control, f: impl FnOnce(&IfAddrs) -> R) -> R {
 }
 
 /// Source of requests for an address.
-fn source_for(c: &Control, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<Ipv4Addr> {
+pub(crate) fn source_for(c: &Control, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<Ipv4Addr> {
     read(c, |all| all.source_for(sw_if, ip)).filter(|source| *source != ip)
 }
 

@@ -136,8 +136,6 @@ words! {
     "show interface secondary-mac-address" => "nothing: interfaces have one MAC address",
     "show interface span" =>
         "nothing: ports are not mirrored; flow rules with `output:' send copies",
-    "show interface tcp-mss-clamp" =>
-        "nothing on interfaces: `show nat mss-clamping' has NAT44's",
     "show interface transceiver" => DRIVER,
     "show interface tx-hash" => "nothing: a worker sends by the queue of its own number",
     "show ip container" => "nothing: this release has no container proxies",

@@ -157,6 +157,13 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ),
     ("set ip arp proxy", &["ip table add 7\nset ip arp proxy 10.0.0.1 - 10.0.0.9 table-id 7"]),
     (
+        "set interface tcp-mss-clamp",
+        &["set interface tcp-mss-clamp pg0 ip4 enable ip4-mss 1400 ip6 disable\n\
+             set interface tcp-mss-clamp pg1 ip4 rx ip4-mss 64\n\
+             set interface tcp-mss-clamp loop3 ip4 tx ip4-mss 65535\n\
+             set interface tcp-mss-clamp pg1 ip4 disable ip6 disable"],
+    ),
+    (
         "set interface proxy-arp",
         &["set interface proxy-arp pg0 enable\nset interface proxy-arp pg1 enable\n\
              set interface proxy-arp pg1 disable"],
@@ -490,6 +497,7 @@ pub const ACTIONS: &[(&str, &str)] = &[
     ("interface collect detailed-stats", "answers that all interfaces do"),
     ("pcap dispatch trace", "answers that there is none"),
     ("ping", "asks"),
+    ("arping", "asks"),
     ("set interface l2 tag-rewrite", "says what is so anyway"),
     ("nat44 restore", "brings back what packets have begun"),
     ("nat44 del session", "ends what packets have begun"),

@@ -6,6 +6,7 @@
 //! that were only learned from end here; others are dropped with a reason.
 
 use crate::addrs::IfAddrs;
+use crate::arping::Ear;
 use crate::counters::{ArpCounters, Counted};
 use std::any::Any;
 use std::fmt::Write;
@@ -54,6 +55,7 @@ pub static NODE: NodeDecl = NodeDecl {
             routes: cx.shared::<RouteBook>().all(),
             counters: cx.shared(),
             reporter: Reporter::new(cx),
+            ear: Ear::new(cx),
         })
     },
     ..NodeDecl::DEFAULT
@@ -65,6 +67,7 @@ struct ArpInput {
     routes: Vec<Arc<dyn Routes>>,
     counters: Arc<ArpCounters>,
     reporter: Reporter,
+    ear: Ear,
 }
 
 /// Returns whether a MAC address is a VRRP virtual router's (RFC 5798 section 7.3), whose owner may
@@ -247,6 +250,7 @@ impl Node for ArpInput {
             _ => Counted::RxReply,
         };
         self.counters.count(cx.worker(), p.rx_if(), counted);
+        self.ear.listen(cx, p.rx_if(), &arp);
         match self.decide(cx, p.rx_if(), &arp) {
             ArpAction::Drop(v) => v,
             ArpAction::Reply => self.reply(cx, p, &arp),

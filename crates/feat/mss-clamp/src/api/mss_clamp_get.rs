@@ -1,0 +1,83 @@
+//! `mss_clamp_get`: lists the MSS limits.
+
+use crate::Clamp;
+use crate::api_types::{MSS_CLAMP, MssClampDir};
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Details, Message, Retval, Stream};
+use thalweg_device::SwIfIndex;
+use thalweg_device::api_types::view;
+use thalweg_graph::Control;
+
+/// Requests the limits.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct MssClampGet {
+    /// Interface index to continue from; 0 at first.
+    pub cursor: u32,
+    /// Interface; all ones for all.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The limits of an interface.
+#[derive(Debug, Message)]
+#[api(details)]
+pub struct MssClampDetails {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// Limit for IPv4 in bytes.
+    pub ipv4_mss: u16,
+    /// Limit for IPv6 in bytes; 65535 if there is none.
+    pub ipv6_mss: u16,
+    /// Packets that the limit for IPv4 is for.
+    pub ipv4_direction: MssClampDir,
+    /// Packets that the limit for IPv6 is for.
+    pub ipv6_direction: MssClampDir,
+}
+
+/// Reply to [`MssClampGet`].
+#[derive(Debug, Message)]
+#[api(reply)]
+pub struct MssClampGetReply {
+    /// Interface index to continue from; all ones at the end.
+    pub cursor: u32,
+}
+
+/// The service.
+pub static SERVICE: Stream<Control, MssClampGet, MssClampDetails, MssClampGetReply> =
+    Stream::new(&MSS_CLAMP, handle);
+
+/// As VPP for an interface without a limit.
+const FEATURE_DISABLED: Retval = Retval(-30);
+
+fn handle(
+    c: &mut Control,
+    rq: MssClampGet,
+    out: &mut Details<MssClampDetails>,
+) -> (i32, MssClampGetReply) {
+    let end = |retval: Retval, cursor: u32| (retval.0, MssClampGetReply { cursor });
+    let all = match rq.sw_if_index {
+        InterfaceIndex::NONE => crate::all(c),
+        one => match view(c, one) {
+            Err(retval) => return end(retval, u32::MAX),
+            Ok(view) => match crate::get(c, view.sw_if) {
+                Some(clamp) => vec![(view.sw_if, clamp)],
+                None => return end(FEATURE_DISABLED, u32::MAX),
+            },
+        },
+    };
+    for (sw_if, Clamp { mss, direction }) in
+        all.into_iter().filter(|(i, _)| *i >= SwIfIndex(rq.cursor))
+    {
+        if out.is_full() {
+            return end(Retval::EAGAIN, sw_if.get());
+        }
+        out.send(&MssClampDetails {
+            sw_if_index: InterfaceIndex(sw_if.get()),
+            ipv4_mss: mss,
+            ipv6_mss: u16::MAX,
+            ipv4_direction: MssClampDir::of(direction),
+            ipv6_direction: MssClampDir::NONE,
+        });
+    }
+    end(Retval(0), u32::MAX)
+}

@@ -1,0 +1,48 @@
+//! Types and helpers shared by the API messages.
+
+use crate::{ClampError, Direction};
+use thalweg_api::schema::Module;
+use thalweg_api::{Retval, api_enum};
+use thalweg_cli::CliError;
+
+/// The API module.
+pub static MSS_CLAMP: Module = Module { name: "mss_clamp", folder: "plugins", version: "1.0.0" };
+
+api_enum! {
+    /// Directions of packets.
+    pub struct MssClampDir: u8 flags "mss_clamp_dir" {
+        /// None.
+        NONE = 0, "MSS_CLAMP_DIR_NONE";
+        /// Received.
+        RX = 1, "MSS_CLAMP_DIR_RX";
+        /// Sent.
+        TX = 2, "MSS_CLAMP_DIR_TX";
+    }
+}
+
+impl MssClampDir {
+    pub(crate) fn direction(self) -> Result<Option<Direction>, Retval> {
+        match self.0 {
+            0 => Ok(None),
+            1 => Ok(Some(Direction::Rx)),
+            2 => Ok(Some(Direction::Tx)),
+            3 => Ok(Some(Direction::Both)),
+            other => Err(Retval(-7).because(format_args!("no direction {other}: 0 to 3"))),
+        }
+    }
+
+    pub(crate) fn of(direction: Direction) -> MssClampDir {
+        match direction {
+            Direction::Rx => MssClampDir(1),
+            Direction::Tx => MssClampDir(2),
+            Direction::Both => MssClampDir(3),
+        }
+    }
+}
+
+impl From<ClampError> for Retval {
+    fn from(error: ClampError) -> Self {
+        let error = CliError::from(error);
+        Retval(error.code()).because(error)
+    }
+}

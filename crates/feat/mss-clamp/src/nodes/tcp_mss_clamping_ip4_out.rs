@@ -1,0 +1,49 @@
+//! `tcp-mss-clamping-ip4-out`: lowers the MSS of SYNs that an interface sends.
+//!
+//! Reads: tx interface, the IPv4 and TCP headers. Keeps: aux (the adjacency). Next: the next
+//! feature of the `ip4-output` arc.
+
+use super::tcp_mss_clamping_ip4_in::{clamp, trace};
+use crate::Limits;
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+
+thalweg_graph::errors! {
+    CLAMPED: Info, 256, "clamped";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "tcp-mss-clamping-ip4-out",
+    errors: ERRORS,
+    drop: "ip4-drop",
+    feature: Some(FeatureDecl {
+        arc: "ip4-output",
+        before: &["nat44-ed-in2out-output"],
+        after: &[],
+    }),
+    build: |cx| Built::node(ClampOut { limits: cx.shared() }),
+    ..NodeDecl::DEFAULT
+};
+
+struct ClampOut {
+    limits: Arc<Snapshot<Limits>>,
+}
+
+impl Node for ClampOut {
+    #[inline]
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let tx_if = p.tx_if();
+        if clamp(&self.limits, cx, &mut p, tx_if) {
+            cx.count(CLAMPED, 1);
+        }
+        Verdict::CONTINUE
+    }
+
+    fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        trace(&self.limits, cx, frame.tx_if(i), frame.data(i), out);
+    }
+}

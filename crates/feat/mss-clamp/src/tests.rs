@@ -1,0 +1,197 @@
+//! SYNs through a router with limits.
+
+use crate::FEATURE;
+use std::net::Ipv4Addr;
+use thalweg_buffer::Offload;
+use thalweg_device::testing::{self, Lab};
+use thalweg_feat_neighbor as neighbor;
+use thalweg_wire::MacAddr;
+use thalweg_wire::build::Packet;
+use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::tcp::{TcpView, flag};
+
+fn lab(workers: usize) -> Lab {
+    let mut lab = Lab::new(
+        &[
+            &thalweg_device::FEATURE,
+            &thalweg_fib::FEATURE,
+            &thalweg_feat_ethernet::FEATURE,
+            &neighbor::FEATURE,
+            &thalweg_feat_arp::FEATURE,
+            &thalweg_feat_ip::FEATURE,
+            &thalweg_feat_ip4::FEATURE,
+            &FEATURE,
+        ],
+        workers,
+        2048,
+        2,
+    );
+    for n in 0..2 {
+        lab.ok(&format!("set interface ip address test{n} 10.0.{n}.1/24"));
+        let flags = neighbor::NeighborFlags { is_static: true, ..Default::default() };
+        let sw_if = lab.sw_if(n);
+        neighbor::set(&mut lab.c, sw_if, ip(n).into(), mac(n), flags).unwrap();
+    }
+    lab
+}
+
+fn ip(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, n, 2)
+}
+
+fn mac(n: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0x99, n, 2])
+}
+
+/// A segment from host 0 to host 1 with these flags and options.
+fn segment(flags: u8, options: &[u8]) -> Packet {
+    Packet::new().ipv4(ip(0), ip(1)).tcp(1000, 80).flags(flags).tcp_options(options)
+}
+
+fn framed(packet: &[u8]) -> Vec<u8> {
+    let mut frame = [testing::our_mac(0), mac(0).0].concat();
+    frame.extend([8, 0]);
+    frame.extend(packet);
+    frame
+}
+
+/// Has a frame pass from host 0 to host 1; returns the packet.
+fn pass(lab: &mut Lab, frame: Vec<u8>) -> Vec<u8> {
+    lab.receive(0, vec![frame]);
+    let sent = lab.sent();
+    assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
+    sent[0].1[14..].to_vec()
+}
+
+fn mss_of(packet: &[u8]) -> Option<u16> {
+    let ip = Ipv4View::parse(packet).unwrap();
+    let tcp = TcpView::parse(ip.payload()).unwrap();
+    assert!(tcp.checksum_ok(ip.pseudo_header()), "checksum of {packet:02x?}");
+    tcp.mss()
+}
+
+const MSS_1460: &[u8] = &[2, 4, 0x05, 0xb4];
+
+#[test]
+fn syns_are_clamped_in_their_directions_only() {
+    for workers in [1, 2] {
+        let mut lab = lab(workers);
+        let cases: [(&str, u16); 8] = [
+            ("test0 ip4 rx ip4-mss 1400 ip6 disable", 1400),
+            ("test0 ip4 tx ip4-mss 1300 ip6 disable", 1460),
+            ("test0 ip4 enable ip4-mss 1200", 1200),
+            ("test0 ip4 disable ip6 disable", 1460),
+            ("test1 ip4 rx ip4-mss 1400", 1460),
+            ("test1 ip4 tx ip4-mss 1300", 1300),
+            ("test1 ip4 enable ip4-mss 9000", 1460),
+            ("test1 ip4 disable", 1460),
+        ];
+        for (words, want) in cases {
+            lab.ok(&format!("set interface tcp-mss-clamp {words}"));
+            for flags in [flag::SYN, flag::SYN | flag::ACK, flag::SYN | flag::ECE | flag::CWR] {
+                let packet = pass(&mut lab, framed(&segment(flags, MSS_1460).build()));
+                assert_eq!(mss_of(&packet), Some(want), "{words}");
+            }
+            let other = pass(&mut lab, framed(&segment(flag::ACK, MSS_1460).build()));
+            assert_eq!(mss_of(&other), Some(1460), "not a SYN");
+        }
+        assert_eq!(lab.count("tcp-mss-clamping-ip4-in", "clamped"), 6);
+        assert_eq!(lab.count("tcp-mss-clamping-ip4-out", "clamped"), 3);
+        lab.close();
+    }
+}
+
+#[test]
+fn options_are_found_wherever_they_are_and_bad_ones_are_left() {
+    let mut lab = lab(1);
+    lab.ok("set interface tcp-mss-clamp test0 ip4 rx ip4-mss 536");
+    // At an odd offset, after others, twice: the first counts.
+    for options in [
+        &[1, 2, 4, 0x05, 0xb4, 1, 1, 1][..],
+        &[3, 3, 7, 2, 4, 0x05, 0xb4, 0],
+        &[2, 4, 0x05, 0xb4, 2, 4, 0x05, 0xb4],
+    ] {
+        let packet = pass(&mut lab, framed(&segment(flag::SYN, options).build()));
+        assert_eq!(mss_of(&packet), Some(536), "{options:02x?}");
+    }
+    // After the end of the list, of a wrong length, none at all.
+    for options in [&[0, 2, 4, 0x05, 0xb4, 0, 0, 0][..], &[2, 3, 0x05, 0], &[1, 1, 1, 2], &[]] {
+        let packet = segment(flag::SYN, options).build();
+        let passed = pass(&mut lab, framed(&packet));
+        assert_eq!(passed[20..], packet[20..], "{options:02x?}");
+    }
+    assert_eq!(lab.count("tcp-mss-clamping-ip4-in", "clamped"), 3);
+    lab.close();
+}
+
+#[test]
+fn nothing_behind_the_end_of_a_packet_is_read_or_written() {
+    let mut lab = lab(1);
+    lab.ok("set interface tcp-mss-clamp test0 ip4 rx ip4-mss 536");
+    let whole = segment(flag::SYN, MSS_1460).build();
+    // The IP packet ends before the option, or within it; the rest is a trailer.
+    for end in [20, 28, 33, 40, 41, 43] {
+        let mut packet = whole.clone();
+        packet[2..4].copy_from_slice(&(end as u16).to_be_bytes());
+        packet[10..12].fill(0);
+        let sum = thalweg_wire::checksum::checksum(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        let passed = pass(&mut lab, framed(&packet));
+        assert_eq!(passed[12..end], packet[12..end], "{end}");
+    }
+    // Later fragments have data where a header would be.
+    let mut later = whole.clone();
+    later[6..8].copy_from_slice(&3u16.to_be_bytes());
+    later[10..12].fill(0);
+    let sum = thalweg_wire::checksum::checksum(&later[..20]);
+    later[10..12].copy_from_slice(&sum.to_be_bytes());
+    let passed = pass(&mut lab, framed(&later));
+    assert_eq!(passed[20..], later[20..]);
+    assert_eq!(lab.count("tcp-mss-clamping-ip4-in", "clamped"), 0);
+    lab.close();
+}
+
+#[test]
+fn a_checksum_that_the_device_completes_stays_as_it_is() {
+    let mut lab = lab(1);
+    lab.ok("set interface tcp-mss-clamp test0 ip4 rx ip4-mss 536");
+    let mut packet = segment(flag::SYN, MSS_1460).build();
+    packet[36..38].copy_from_slice(&[0x12, 0x34]);
+    let offload =
+        Offload { needs_csum: true, csum_start: 34, csum_offset: 16, ..Offload::default() };
+    lab.receive_offload(0, framed(&packet), offload);
+    lab.settle();
+    let sent = lab.sent();
+    assert_eq!(sent.len(), 1);
+    let tcp = TcpView::parse(&sent[0].1[34..]).unwrap();
+    assert_eq!(tcp.mss(), Some(536));
+    lab.close();
+}
+
+#[test]
+fn an_interface_takes_its_limit_along_and_words_are_checked() {
+    let mut lab = lab(1);
+    assert_eq!(
+        lab.cli("show interface tcp-mss-clamp test0").trim_end(),
+        "test0: ip4: disabled ip6: disabled"
+    );
+    lab.ok("set interface tcp-mss-clamp test0 ip4 enable ip4-mss 1424 ip6 disable");
+    assert_eq!(
+        lab.cli("show interface tcp-mss-clamp test0").trim_end(),
+        "test0: ip4: 1424 [RX TX] ip6: disabled"
+    );
+    for (bad, why) in [
+        ("test0 ip4 rx", "ip4-mss"),
+        ("test0 ip4 rx ip4-mss 63", "between 64 and 65535"),
+        ("test0 ip4 rx ip4-mss 65536", "MSS"),
+        ("test0 ip4 up ip4-mss 1400", "enable"),
+        ("test0 ip6 enable ip6-mss 1400 ip4 disable", "IPv6"),
+        ("test0", "ip4"),
+        ("test9 ip4 disable", "test9"),
+    ] {
+        let said = lab.cli(&format!("set interface tcp-mss-clamp {bad}"));
+        assert!(said.contains(why), "{bad}: {said}");
+    }
+    assert_eq!(crate::all(&lab.c).len(), 1);
+    lab.close();
+}
