@@ -14,6 +14,7 @@
 //! | [`prefix`], [`prefix_map`] | prefixes of any family, and maps from them |
 //! | [`lpm`] | what route tables need of a longest-prefix match |
 //! | [`lpm4`] | IPv4 longest-prefix match for a million routes |
+//! | [`lpm6`] | IPv6 longest-prefix match |
 //! | [`mac`] | MAC address tables of bridges |
 //! | [`swap_ring`] | SPSC rings that return an empty item for each one taken |
 //! | [`record_ring`] | SPSC rings of variable-length records made of cache lines |
@@ -34,6 +35,7 @@ pub mod index;
 pub mod limit;
 pub mod lpm;
 pub mod lpm4;
+pub mod lpm6;
 pub mod mac;
 pub mod paged;
 pub mod prefetch;
@@ -53,6 +55,7 @@ pub use flow::{FlowId, FlowTable};
 pub use index::{IndexError, IndexPool};
 pub use lpm::Lpm;
 pub use lpm4::{Leaf, Lpm4, Lpm4Reader, LpmError};
+pub use lpm6::{Lpm6, Lpm6Config, Lpm6Reader};
 pub use paged::{AllZeroValid, MapError, PagedTable, Pages, SparseArray, SparseMemory};
 pub use prefix::{Address, Ipv4Prefix, Ipv6Prefix, Prefix, PrefixLenError};
 pub use prefix_map::{PrefixMap, Sweep};

@@ -38,6 +38,9 @@ pub enum AddressError {
         /// Addresses that the interface has.
         has: String,
     },
+    /// The interface has the address by itself.
+    #[error("`{0}` has {1} by itself; another link-local address replaces it")]
+    NotDeletable(String, String),
     /// The routes of the address could not be added.
     #[error(transparent)]
     Route(#[from] RouteError),
@@ -82,6 +85,9 @@ pub fn add<A: Address>(
 ) -> Result<(), AddressError> {
     let (family, address) = (family::<A>(c)?, IfAddress { addr, len });
     let subnet = check(family, address)?;
+    if family.is_of_link(addr) {
+        return family.set_link_address(c, sw_if, addr, true);
+    }
     let is_up = interface::view(c, sw_if)?.admin_up;
     let ip = c.state::<Ip<A>>();
     {
@@ -186,6 +192,9 @@ pub fn remove<A: Address>(
 ) -> Result<(), AddressError> {
     let (family, address) = (family::<A>(c)?, IfAddress { addr, len });
     let view = interface::view(c, sw_if)?;
+    if family.is_of_link(addr) {
+        return family.set_link_address(c, sw_if, addr, false);
+    }
     let ip = c.state::<Ip<A>>();
     {
         let mut ip = ip.borrow_mut();

@@ -1,5 +1,6 @@
 //! IP versions, and the protocols that implement them.
 
+use crate::address::AddressError;
 use crate::ping::Echo;
 use crate::{Ip, Path, RouteError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -145,6 +146,36 @@ pub trait Family<A: Address>: Sync {
 
     /// Returns the maximum data in bytes of an echo request.
     fn max_echo(&self) -> u16;
+
+    /// Returns whether an address means something on one link only.
+    fn is_of_link(&self, _addr: A) -> bool {
+        false
+    }
+
+    /// Returns the source of packets to such addresses by an interface.
+    fn link_source(&self, _c: &Control, _sw_if: SwIfIndex) -> Option<A> {
+        None
+    }
+
+    /// Gives an interface such an address, or takes it away.
+    ///
+    /// # Errors
+    /// [`AddressError`]; nothing has changed then.
+    fn set_link_address(
+        &self,
+        _c: &mut Control,
+        _sw_if: SwIfIndex,
+        addr: A,
+        _add: bool,
+    ) -> Result<(), AddressError> {
+        let why = "it is not routed".to_owned();
+        Err(AddressError::Unusable(addr.to_ip().to_string(), why))
+    }
+
+    /// Returns the addresses of that kind that users gave to an interface.
+    fn link_addresses(&self, _c: &Control, _sw_if: SwIfIndex) -> Vec<IfAddress<A>> {
+        Vec::new()
+    }
 
     /// Builds an echo request, from its IP header on; `None` if it is too long.
     fn echo_request(&self, from: A, to: A, echo: Echo<'_>) -> Option<Vec<u8>>;

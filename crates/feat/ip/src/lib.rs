@@ -341,7 +341,7 @@ impl<A: Address> Ip<A> {
         self.enabled.contains(&sw_if) || self.usable_addresses(sw_if).next().is_some()
     }
     /// Returns whether an interface is enabled whatever its addresses are.
-    pub(crate) fn is_configured(&self, sw_if: SwIfIndex) -> bool {
+    pub fn is_configured(&self, sw_if: SwIfIndex) -> bool {
         self.enabled.contains(&sw_if)
     }
     /// Addresses of an interface in the order in which they were added.

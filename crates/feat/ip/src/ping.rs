@@ -161,6 +161,13 @@ fn plan<A: Address>(c: &Control, r: &Request, to: A) -> Result<Plan<A>, CliError
     if ip.serial(table).is_none() {
         return Err(crate::cli_args::route_failed(ip.no_table(table)));
     }
+    if let Some(family) = ip.family.filter(|family| family.is_of_link(to)) {
+        // Each link has its own; the packets are looked up as by its interface.
+        let missing = || no_egress(format_args!("`source <interface>' names the link of {}", r.to));
+        let rx_if = r.source.ok_or_else(missing)?;
+        let from = family.link_source(c, rx_if).ok_or_else(|| no_source::<A>(c, rx_if))?;
+        return Ok(Plan { from, rx_if });
+    }
     let view = ip.lookup(table, to).filter(|v| v.source != Source::Default);
     let Some(view) = view else {
         return Err(no_egress(format_args!("no route to {} in table {table}", r.to)));
@@ -195,13 +202,14 @@ fn sender<A: Address>(
     to: A,
 ) -> Result<A, CliError> {
     let next_hop = view.paths.first().and_then(|p| p.next_hop).and_then(A::from_ip);
-    address::nearest(ip, sw_if, next_hop.unwrap_or(to)).ok_or_else(|| {
-        let (name, version) = (c.interface_name(sw_if), Version::of::<A>().name());
-        CliError::failed(format_args!(
-            "Failed: `{name}' has no {version} address to send from; `source <interface>' names \
-             another"
-        ))
-    })
+    address::nearest(ip, sw_if, next_hop.unwrap_or(to)).ok_or_else(|| no_source::<A>(c, sw_if))
+}
+
+fn no_source<A: Address>(c: &Control, sw_if: SwIfIndex) -> CliError {
+    let (name, version) = (c.interface_name(sw_if), Version::of::<A>().name());
+    CliError::failed(format_args!(
+        "Failed: `{name}' has no {version} address to send from; `source <interface>' names another"
+    ))
 }
 
 /// Starts a session.

@@ -45,6 +45,7 @@ const RULES_6: &[Rule] = &[
     ADDRESSES[0],
     ADDRESSES[1],
     Rule::new("thalweg.interfaces.*.ip6-table", TABLE),
+    Rule::new("thalweg.interfaces.*.ip6-enabled", Kind::Bool),
     Rule::new("thalweg.ip6-tables", ID),
     Rule::new("thalweg.ip6-tables.*", Kind::Keys),
     Rule::new("thalweg.ip6-tables.*.name", Kind::Other(table_name)),
@@ -66,6 +67,8 @@ struct Keys {
     table: &'static str,
     /// The tables.
     tables: &'static str,
+    /// Whether an interface speaks the version without an address.
+    enabled: &'static str,
     /// Begins the keys of items.
     item: &'static str,
     /// A prefix as an example.
@@ -74,12 +77,20 @@ struct Keys {
 
 const fn keys<A: Address>() -> Keys {
     match Version::of::<A>() {
-        Version::V4 => {
-            Keys { table: "ip-table", tables: "ip-tables", item: "", prefix: "192.0.2.0/24" }
-        }
-        Version::V6 => {
-            Keys { table: "ip6-table", tables: "ip6-tables", item: "ip6 ", prefix: "2001:db8::/32" }
-        }
+        Version::V4 => Keys {
+            table: "ip-table",
+            tables: "ip-tables",
+            enabled: "ip4-enabled",
+            item: "",
+            prefix: "192.0.2.0/24",
+        },
+        Version::V6 => Keys {
+            table: "ip6-table",
+            tables: "ip6-tables",
+            enabled: "ip6-enabled",
+            item: "ip6 ",
+            prefix: "2001:db8::/32",
+        },
     }
 }
 
@@ -217,9 +228,9 @@ impl<A: Address> Section<Control> for Settings<A> {
                 out.set(&name, keys.table, table.0);
             }
             if ip.is_configured(sw_if) {
-                out.set(&name, "ip4-enabled", true);
+                out.set(&name, keys.enabled, true);
             }
-            for address in ip.addresses(sw_if) {
+            for address in ip.addresses(sw_if).iter().chain(&self.0.link_addresses(c, sw_if)) {
                 out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
             }
             // As the versions borrow together, one has the setting.
@@ -296,9 +307,7 @@ impl<A: Address> Section<Control> for Settings<A> {
                 unnumbered(doc, i, out);
             }
             let table = bind::<A>(i, &tables, out);
-            if Version::of::<A>() == Version::V4 {
-                enable(i, out);
-            }
+            enable::<A>(i, out);
             for found in i.list("addresses") {
                 if let Some(subnet) = one_address(self.0, i, table, &found, out) {
                     overlap(&subnet, subnets.entry(table).or_default(), &found, out);
@@ -389,13 +398,14 @@ fn unnumbered(doc: &Doc<'_>, i: &Interface<'_>, out: &mut Draft) {
     out.add(item.needs(interface_key(&i.name)).needs(interface_key(lender)));
 }
 
-/// Makes an interface speak IPv4 without an address.
-fn enable(i: &Interface<'_>, out: &mut Draft) {
-    let Some(found) = i.get("ip4-enabled").filter(|f| f.node.bool() == Some(true)) else { return };
-    let name = &*i.name;
-    let key = format!("ip4 enabled on {name}");
-    let item = Item::new(rank::BIND, key, found.path, format!("enable ip4 interface {name}"));
-    let item = item.unset(format!("disable ip4 interface {name}"));
+/// Makes an interface speak a version without an address.
+fn enable<A: Address>(i: &Interface<'_>, out: &mut Draft) {
+    let found = i.get(keys::<A>().enabled).filter(|f| f.node.bool() == Some(true));
+    let Some(found) = found else { return };
+    let (name, word) = (&*i.name, Version::of::<A>().protocol());
+    let key = format!("{word} enabled on {name}");
+    let item = Item::new(rank::BIND, key, found.path, format!("enable {word} interface {name}"));
+    let item = item.unset(format!("disable {word} interface {name}"));
     out.add(item.needs(interface_key(name)));
 }
 
@@ -432,7 +442,9 @@ fn one_address<A: Address>(
         .unset(format!("set interface ip address del {name} {text}"));
     let item = item.needs(interface_key(name)).needs(bind_key::<A>(name));
     out.add(if table == TableId(0) { item } else { item.needs(table_key::<A>(table)) });
-    Some(Subnet { prefix, interface: name.to_owned(), text })
+    // Each link has such addresses of its own.
+    let is_routed = !family.is_of_link(addr);
+    is_routed.then(|| Subnet { prefix, interface: name.to_owned(), text })
 }
 
 /// Reports an address of another version, unless the router has that.

@@ -69,6 +69,15 @@ pub enum LpmError {
         /// [`Lpm4Config::max_groups`].
         limit: u32,
     },
+    /// Too many IPv6 /32 have longer routes in them.
+    #[error(
+        "no room for another route longer than /32: the limit is {limit} different /32 that have \
+         such routes"
+    )]
+    TailsFull {
+        /// [`Lpm6Config::max_tails`](crate::Lpm6Config::max_tails).
+        limit: u32,
+    },
     /// More groups were configured than there are /24.
     #[error("{max_groups} groups configured, but there are only 16777216 different /24")]
     BadLimit {

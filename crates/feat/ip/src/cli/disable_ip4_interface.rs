@@ -2,19 +2,25 @@
 
 use crate::address::set_enabled;
 use crate::cli_args::address_failed;
+use crate::family::{Version, version_text};
+use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
 use thalweg_graph::Control;
+use thalweg_tables::Address;
 
-/// `disable ip4 interface <interface>`
-pub struct DisableIp4Interface;
+/// `disable ip4 interface <interface>`, and the same for another version.
+pub struct DisableIpInterface<A>(pub PhantomData<fn(A)>);
 
 /// The command.
-pub static COMMAND: DisableIp4Interface = DisableIp4Interface;
+pub static COMMAND: DisableIpInterface<u32> = DisableIpInterface(PhantomData);
 
-impl Command<Control> for DisableIp4Interface {
+impl<A: Address> Command<Control> for DisableIpInterface<A> {
     fn path(&self) -> &'static str {
-        "disable ip4 interface"
+        match Version::of::<A>() {
+            Version::V4 => "disable ip4 interface",
+            Version::V6 => "disable ip6 interface",
+        }
     }
 
     fn usage(&self) -> &'static str {
@@ -22,8 +28,8 @@ impl Command<Control> for DisableIp4Interface {
     }
 
     fn help(&self) -> &'static str {
-        "Drop IPv4 packets on an interface while it has no IPv4 address\n\
-         Takes `enable ip4 interface' back."
+        version_text!(A: "Drop ", NAME, " packets on an interface while it has no ", NAME, " address\n\
+                     Takes the command that accepts them back.")
     }
 
     fn run(
@@ -34,7 +40,7 @@ impl Command<Control> for DisableIp4Interface {
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
         args.end()?;
-        set_enabled::<u32>(c, sw_if, false).map_err(address_failed)?;
+        set_enabled::<A>(c, sw_if, false).map_err(address_failed)?;
         Ok(Outcome::Done)
     }
 

@@ -2,19 +2,25 @@
 
 use crate::address::set_enabled;
 use crate::cli_args::address_failed;
+use crate::family::{Version, version_text};
+use std::marker::PhantomData;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
 use thalweg_graph::Control;
+use thalweg_tables::Address;
 
-/// `enable ip4 interface <interface>`
-pub struct EnableIp4Interface;
+/// `enable ip4 interface <interface>`, and the same for another version.
+pub struct EnableIpInterface<A>(pub PhantomData<fn(A)>);
 
 /// The command.
-pub static COMMAND: EnableIp4Interface = EnableIp4Interface;
+pub static COMMAND: EnableIpInterface<u32> = EnableIpInterface(PhantomData);
 
-impl Command<Control> for EnableIp4Interface {
+impl<A: Address> Command<Control> for EnableIpInterface<A> {
     fn path(&self) -> &'static str {
-        "enable ip4 interface"
+        match Version::of::<A>() {
+            Version::V4 => "enable ip4 interface",
+            Version::V6 => "enable ip6 interface",
+        }
     }
 
     fn usage(&self) -> &'static str {
@@ -22,8 +28,8 @@ impl Command<Control> for EnableIp4Interface {
     }
 
     fn help(&self) -> &'static str {
-        "Accept IPv4 packets on an interface without an IPv4 address\n\
-         Without one and without this, an interface drops IPv4."
+        version_text!(A: "Accept ", NAME, " packets on an interface without an ", NAME, " address\n\
+                     Without one and without this, an interface drops ", NAME, ".")
     }
 
     fn run(
@@ -34,7 +40,7 @@ impl Command<Control> for EnableIp4Interface {
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
         args.end()?;
-        set_enabled::<u32>(c, sw_if, true).map_err(address_failed)?;
+        set_enabled::<A>(c, sw_if, true).map_err(address_failed)?;
         Ok(Outcome::Done)
     }
 

@@ -1,0 +1,43 @@
+//! `sw_interface_ip6_get_link_local_address`: an interface's link-local address.
+
+use crate::link_local;
+use thalweg_api::types::{InterfaceIndex, Ip6Address};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_device::api_types::view;
+use thalweg_feat_ip::api_types::IP;
+use thalweg_graph::Control;
+
+/// Asks for the link-local address of an interface.
+#[derive(Debug, Message)]
+#[api(request)]
+pub struct SwInterfaceIp6GetLinkLocalAddress {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+}
+
+/// The answer.
+#[derive(Debug, Default, Message)]
+#[api(reply)]
+pub struct SwInterfaceIp6GetLinkLocalAddressReply {
+    /// The address.
+    pub ip: Ip6Address,
+}
+
+/// The service.
+pub static SERVICE: Call<
+    Control,
+    SwInterfaceIp6GetLinkLocalAddress,
+    SwInterfaceIp6GetLinkLocalAddressReply,
+> = Call::new(&IP, handle);
+
+/// It does not speak IPv6.
+const IP6_NOT_ENABLED: Retval = Retval(-62);
+
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceIp6GetLinkLocalAddress,
+) -> Result<SwInterfaceIp6GetLinkLocalAddressReply, Retval> {
+    let sw_if = view(c, rq.sw_if_index)?.sw_if;
+    let own = link_local::of(c, sw_if).ok_or(IP6_NOT_ENABLED)?;
+    Ok(SwInterfaceIp6GetLinkLocalAddressReply { ip: Ip6Address(own.octets()) })
+}

@@ -1,0 +1,35 @@
+//! `sw_interface_ip6_set_link_local_address`: chooses an interface's link-local address.
+
+use crate::link_local;
+use std::net::Ipv6Addr;
+use thalweg_api::types::{InterfaceIndex, Ip6Address};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_device::api_types::view;
+use thalweg_feat_ip::api_types::IP;
+use thalweg_graph::Control;
+
+/// Chooses the link-local address of an interface, which speaks IPv6 from then on.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct SwInterfaceIp6SetLinkLocalAddress {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// The address, in fe80::/64.
+    pub ip: Ip6Address,
+}
+
+/// The service.
+pub static SERVICE: Call<
+    Control,
+    SwInterfaceIp6SetLinkLocalAddress,
+    SwInterfaceIp6SetLinkLocalAddressReply,
+> = Call::new(&IP, handle);
+
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceIp6SetLinkLocalAddress,
+) -> Result<SwInterfaceIp6SetLinkLocalAddressReply, Retval> {
+    let sw_if = view(c, rq.sw_if_index)?.sw_if;
+    link_local::change(c, sw_if, Ipv6Addr::from(rq.ip.0), true)?;
+    Ok(SwInterfaceIp6SetLinkLocalAddressReply)
+}

@@ -1,0 +1,122 @@
+//! `show ip6 interface`: addresses and groups of interfaces.
+
+use crate::link_local;
+use serde_json::json;
+use std::net::Ipv6Addr;
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::command_line::{interface_arg, interface_names};
+use thalweg_device::{InterfaceView, Interfaces, MtuOf, interface};
+use thalweg_feat_ip::Ip6;
+use thalweg_graph::Control;
+use thalweg_wire::nd::solicited_node;
+
+/// `show ip6 interface [<interface>]`
+pub struct ShowIp6Interface;
+
+/// The command.
+pub static COMMAND: ShowIp6Interface = ShowIp6Interface;
+
+impl Command<Control> for ShowIp6Interface {
+    fn path(&self) -> &'static str {
+        "show ip6 interface"
+    }
+
+    fn usage(&self) -> &'static str {
+        "[<interface>]"
+    }
+
+    fn help(&self) -> &'static str {
+        "Show the IPv6 addresses of interfaces, and the groups that they have joined"
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let only = if args.is_empty() { None } else { Some(interface_arg(c, args)?) };
+        args.end()?;
+        let views: Vec<InterfaceView> = match only {
+            Some(i) => interface::view(c, i).into_iter().collect(),
+            None => {
+                let all = c.state::<Interfaces>();
+                let all: Vec<InterfaceView> = all.borrow().iter().cloned().collect();
+                let speaks = |v: &InterfaceView| link_local::of(c, v.sw_if).is_some();
+                all.into_iter().filter(speaks).collect()
+            }
+        };
+        let mut json = Vec::new();
+        for view in views {
+            json.push(show(c, &view, out));
+        }
+        out.json(json.into());
+        Ok(Outcome::Done)
+    }
+
+    fn complete(&self, c: &Control, _before: &[&str], _partial: &str) -> Vec<String> {
+        interface_names(c)
+    }
+}
+
+/// The groups that an interface has joined, in order.
+fn groups(link_local: Ipv6Addr, addresses: &[(Ipv6Addr, u8)]) -> Vec<Ipv6Addr> {
+    let own = addresses.iter().map(|(ip, _)| *ip).chain([link_local]).map(solicited_node);
+    let all = [1, 2, 0x16].map(|n| Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, n));
+    let mut all: Vec<Ipv6Addr> = all.into_iter().chain(own).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Shows an interface; returns it as JSON.
+fn show(c: &Control, view: &InterfaceView, out: &mut Output) -> serde_json::Value {
+    let Some(own) = link_local::of(c, view.sw_if) else {
+        out.line("IP6 disabled");
+        return json!({ "interface": view.name, "enabled": false });
+    };
+    let addresses: Vec<(Ipv6Addr, u8)> = {
+        let ip6 = c.state::<Ip6>();
+        let ip6 = ip6.borrow();
+        let all = ip6.usable_addresses(view.sw_if);
+        all.map(|a| (Ipv6Addr::from_bits(a.addr), a.len)).collect()
+    };
+    let groups = groups(own, &addresses);
+    let mtu = view.mtu.of(MtuOf::Ip6);
+    out.line(format_args!("{} is admin {}", view.name, if view.admin_up { "up" } else { "down" }));
+    let is_local = |ip: &Ipv6Addr| ip.is_unique_local();
+    for (title, local) in [("Local unicast", true), ("Global unicast", false)] {
+        let some: Vec<_> = addresses.iter().filter(|(ip, _)| is_local(ip) == local).collect();
+        if !some.is_empty() {
+            out.line(format_args!("  {title} address(es):"));
+        }
+        for (ip, len) in some {
+            out.line(format_args!("    {ip}/{len}"));
+        }
+    }
+    out.line("  Link-local address(es):");
+    out.line(format_args!("    {own}"));
+    out.line("  Neighbor Discovery: enabled");
+    out.line(format_args!("    MTU is {mtu}"));
+    out.line("  Joined group address(es):");
+    groups.iter().for_each(|group| out.line(format_args!("    {group}")));
+    json!({
+        "interface": view.name, "enabled": true, "admin_up": view.admin_up,
+        "link_local": own, "mtu": mtu, "groups": groups,
+        "addresses": addresses.iter().map(|(ip, len)| format!("{ip}/{len}")).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_listed_once() {
+        let at = |text: &str| text.parse::<Ipv6Addr>().unwrap();
+        let all = groups(at("fe80::1:2"), &[(at("2001:db8::1:2"), 64), (at("2001:db8::3"), 64)]);
+        let all: Vec<String> = all.iter().map(Ipv6Addr::to_string).collect();
+        let want = ["ff02::1", "ff02::2", "ff02::16", "ff02::1:ff00:3", "ff02::1:ff01:2"];
+        assert_eq!(all, want);
+    }
+}

@@ -1,0 +1,171 @@
+//! What IPv6 brings along for tables, addresses and `ping`.
+
+use crate::tables::{Fib, Lengths, Tables};
+use crate::{echo, link_local};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use thalweg_device::SwIfIndex;
+use thalweg_feat_ip::address::AddressError;
+use thalweg_feat_ip::ping::Echo;
+use thalweg_feat_ip::{Family, IfAddress, Ip6, Leaves, Path, Settings};
+use thalweg_feat_neighbor::{Neighbor, Neighbors};
+use thalweg_fib::TableId;
+use thalweg_fib::rib::PathKind;
+use thalweg_graph::Control;
+use thalweg_tables::snapshot::{self, Snapshot};
+use thalweg_tables::{CowTable, Ipv6Prefix, Lpm6, Lpm6Config, LpmError, Pages};
+
+/// The protocol.
+pub struct Ipv6;
+
+/// Its section of the configuration.
+pub(crate) static SETTINGS: Settings<u128> = Settings(&Ipv6);
+
+/// What is published to workers.
+struct Published {
+    writer: snapshot::Writer<Tables>,
+    /// Tables that were created, by age; those that are gone leave when the next one comes or goes.
+    fibs: Vec<Fib>,
+}
+
+pub(crate) fn init(c: &mut Control) {
+    let (writer, snapshot) =
+        snapshot::channel(Tables { fibs: Vec::new(), interfaces: CowTable::default() });
+    let snapshot: Arc<Snapshot<Tables>> = snapshot;
+    c.share(snapshot.clone());
+    let lengths = Lengths { tables: snapshot, dpos: c.shared(), addrs: c.shared() };
+    c.shared::<thalweg_fib::RouteBook>().add(Arc::new(lengths));
+    c.insert(Published { writer, fibs: Vec::new() });
+    thalweg_feat_ip::register(c, &Ipv6);
+}
+
+/// First address of the interfaces of a table.
+fn source(ip6: &Ip6, table: TableId) -> Option<Ipv6Addr> {
+    let mut there = ip6.interfaces().into_iter().filter(|i| ip6.table_of(*i) == table);
+    there.find_map(|i| ip6.addresses(i).first().map(|a| Ipv6Addr::from_bits(a.addr)))
+}
+
+/// Position of an interface's table.
+fn row(ip6: &Ip6, sw_if: SwIfIndex, fibs: &[Fib]) -> u16 {
+    let table = ip6.table_of(sw_if);
+    fibs.iter().position(|f| f.id == table).unwrap_or(0) as u16
+}
+
+impl Family<u128> for Ipv6 {
+    fn leaves(&self, c: &Control, id: TableId, serial: u32) -> Result<Leaves<u128>, LpmError> {
+        // Small tables should not use huge pages.
+        let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
+        let lpm = Lpm6::new(Lpm6Config { pages, ..Default::default() })?;
+        let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false, source: None };
+        c.state::<Published>().borrow_mut().fibs.push(fib);
+        Ok(Box::new(lpm))
+    }
+
+    fn publish(&self, c: &mut Control) {
+        let (ip6, published) = (c.state::<Ip6>(), c.state::<Published>());
+        let (ip6, mut published) = (ip6.borrow(), published.borrow_mut());
+        published.fibs.retain(|f| ip6.serial(f.id) == Some(f.serial));
+        // Workers take the first for interfaces that they do not know: table 0.
+        published.fibs.sort_unstable_by_key(|f| f.id);
+        for fib in &mut published.fibs {
+            fib.unreachables = ip6.answers_unreachable(fib.id);
+            fib.source = source(&ip6, fib.id);
+        }
+        let fibs = published.fibs.clone();
+        let mut interfaces = CowTable::default();
+        for i in ip6.interfaces() {
+            interfaces.set(i, row(&ip6, i, &fibs));
+        }
+        published.writer.publish(c.domain(), Tables { fibs, interfaces });
+    }
+
+    fn publish_interface(&self, c: &mut Control, sw_if: SwIfIndex) {
+        let (ip6, published) = (c.state::<Ip6>(), c.state::<Published>());
+        let (ip6, mut published) = (ip6.borrow(), published.borrow_mut());
+        let mut tables = published.writer.get().clone();
+        let row = row(&ip6, sw_if, &tables.fibs);
+        tables.interfaces.set(sw_if, row);
+        let all = ip6.interfaces().len();
+        if let Some(fib) = tables.fibs.get_mut(usize::from(row)) {
+            // Of many interfaces, one is as good as another: it is not looked for each time.
+            let own = ip6.addresses(sw_if).first().map(|a| Ipv6Addr::from_bits(a.addr));
+            fib.source = if all > 64 && own.is_some() { own } else { source(&ip6, fib.id) };
+        }
+        published.writer.publish(c.domain(), tables);
+    }
+
+    fn dropped(&self) -> &'static [(u128, u8)] {
+        &[(0, 0), (0xfe80 << 112, 10)]
+    }
+
+    fn unusable(&self, addr: u128, subnet: Ipv6Prefix) -> Option<&'static str> {
+        let ip = Ipv6Addr::from_bits(addr);
+        Some(if ip.is_multicast() {
+            "it is a multicast address"
+        } else if ip.is_loopback() {
+            "it is the loopback address"
+        } else if ip.is_unspecified() {
+            "it is the unspecified address"
+        } else if ip.is_unicast_link_local() && subnet.len() != 128 {
+            "a link-local address has the prefix length 128"
+        } else if ip.to_ipv4_mapped().is_some() {
+            "it is an IPv4-mapped address"
+        } else {
+            return None;
+        })
+    }
+
+    fn routes(&self, sw_if: SwIfIndex, addr: u128, subnet: Ipv6Prefix) -> Vec<(Ipv6Prefix, Path)> {
+        let connected = (subnet.len() < 128).then(|| (subnet, Path::connected(sw_if)));
+        let own = Path { sw_if: Some(sw_if), ..Path::special(PathKind::Local) };
+        connected.into_iter().chain([(Ipv6Prefix::host(addr), own)]).collect()
+    }
+
+    fn neighbors(&self, c: &Control, sw_if: SwIfIndex, prefix: Ipv6Prefix) -> Vec<u128> {
+        let [first, last] = [prefix.addr(), prefix.last()].map(Ipv6Addr::from_bits);
+        let all = c.state::<Neighbors>();
+        let all = all.borrow();
+        let routed = all.between(sw_if, first.into(), last.into()).filter(|n| !n.no_fib_entry);
+        let address = |n: Neighbor| match n.ip {
+            IpAddr::V6(ip) if n.mac.is_some() && !ip.is_unicast_link_local() => Some(ip.to_bits()),
+            _ => None,
+        };
+        routed.filter_map(address).collect()
+    }
+
+    fn lookup_node(&self) -> &'static str {
+        "ip6-lookup"
+    }
+
+    fn max_echo(&self) -> u16 {
+        echo::MAX_DATA
+    }
+
+    fn echo_request(&self, from: u128, to: u128, echo: Echo<'_>) -> Option<Vec<u8>> {
+        echo::request(Ipv6Addr::from_bits(from), Ipv6Addr::from_bits(to), echo)
+    }
+
+    fn is_of_link(&self, addr: u128) -> bool {
+        let ip = Ipv6Addr::from_bits(addr);
+        ip.is_unicast_link_local() || matches!(ip.segments()[0], 0xff01 | 0xff02)
+    }
+
+    fn link_source(&self, c: &Control, sw_if: SwIfIndex) -> Option<u128> {
+        link_local::of(c, sw_if).map(Ipv6Addr::to_bits)
+    }
+
+    fn set_link_address(
+        &self,
+        c: &mut Control,
+        sw_if: SwIfIndex,
+        addr: u128,
+        add: bool,
+    ) -> Result<(), AddressError> {
+        link_local::change(c, sw_if, Ipv6Addr::from_bits(addr), add)
+    }
+
+    fn link_addresses(&self, c: &Control, sw_if: SwIfIndex) -> Vec<IfAddress<u128>> {
+        let own = link_local::configured(c, sw_if);
+        own.into_iter().map(|ip| IfAddress { addr: ip.to_bits(), len: 128 }).collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! ICMPv6 errors: requests by nodes, and their rate limit (RFC 4443 section 2.4).
+
+use std::net::Ipv6Addr;
+use thalweg_buffer::{IcmpCause, PktMut};
+use thalweg_graph::{ErrorCode, NodeCx, Verdict};
+use thalweg_tables::limit::RateLimit;
+use thalweg_wire::icmpv6::{Icmp6Repr, kind};
+use thalweg_wire::ip::protocol;
+use thalweg_wire::ipv6::Ipv6View;
+
+const fn cause(kind: u8, code: u8) -> IcmpCause {
+    IcmpCause { kind, code, mtu: 0 }
+}
+
+/// No route.
+pub(crate) const NO_ROUTE: IcmpCause = cause(kind::DESTINATION_UNREACHABLE, 0);
+/// Communication with the destination is administratively prohibited.
+pub(crate) const PROHIBITED: IcmpCause = cause(kind::DESTINATION_UNREACHABLE, 1);
+/// The source address means nothing beyond its link.
+pub(crate) const BEYOND_SCOPE: IcmpCause = cause(kind::DESTINATION_UNREACHABLE, 2);
+/// The destination does not answer.
+pub(crate) const ADDRESS_UNREACHABLE: IcmpCause = cause(kind::DESTINATION_UNREACHABLE, 3);
+/// No listener on this port.
+pub(crate) const PORT_UNREACHABLE: IcmpCause = cause(kind::DESTINATION_UNREACHABLE, 4);
+/// The hop limit was exceeded in transit.
+pub(crate) const HOP_LIMIT_EXCEEDED: IcmpCause = cause(kind::TIME_EXCEEDED, 0);
+
+/// The packet exceeds the MTU.
+pub(crate) const fn packet_too_big(mtu: u16) -> IcmpCause {
+    IcmpCause { mtu, ..cause(kind::PACKET_TOO_BIG, 0) }
+}
+
+/// Nobody takes the header whose type is at `pointer`.
+pub(crate) const fn unrecognized_header(pointer: u16) -> IcmpCause {
+    IcmpCause { mtu: pointer, ..cause(kind::PARAMETER_PROBLEM, 1) }
+}
+
+/// Requests an ICMPv6 error from `ip6-icmp-error` (the calling node's next `to`) before the packet
+/// is dropped for `reason` of the calling node.
+pub(crate) fn request_error(
+    cx: &mut NodeCx<'_>,
+    p: &mut PktMut<'_>,
+    cause: IcmpCause,
+    reason: ErrorCode,
+    to: Verdict,
+) -> Verdict {
+    p.set_aux(cx.error_id(reason));
+    p.meta_mut().icmp = cause;
+    to
+}
+
+/// The message for a cause.
+pub(crate) fn repr(cause: IcmpCause) -> Icmp6Repr {
+    Icmp6Repr { kind: cause.kind, code: cause.code, rest: u32::from(cause.mtu) }
+}
+
+/// Returns whether a packet may be answered by an error (RFC 4443 section 2.4 (e)). `by_group`: it
+/// came to a link-layer group address.
+pub(crate) fn may_answer(packet: &Ipv6View<'_>, by_group: bool, cause: IcmpCause) -> bool {
+    let (src, dst) = (packet.src(), packet.dst());
+    let to_group = by_group || dst.is_multicast();
+    // So that the MTU can be found for multicast, and options that all must know are refused.
+    let for_groups = cause.kind == kind::PACKET_TOO_BIG
+        || (cause.kind, cause.code) == (kind::PARAMETER_PROBLEM, 2);
+    let is_one = !src.is_unspecified() && !src.is_multicast() && src != Ipv6Addr::LOCALHOST;
+    is_one && (!to_group || for_groups) && !is_error(packet)
+}
+
+/// Returns whether a packet is an error or a redirect, or may be one.
+fn is_error(packet: &Ipv6View<'_>) -> bool {
+    let Ok(transport) = packet.transport() else { return false };
+    let later = transport.fragment.is_some_and(|f| f.offset > 0);
+    let of = |kind: u8| kind < 128 || kind == kind::REDIRECT;
+    transport.protocol == protocol::ICMPV6
+        && (later || transport.payload.first().is_none_or(|first| of(*first)))
+}
+
+/// Errors per second and worker, and burst size.
+const RATE: u32 = 1000;
+const BURST: u32 = 100;
+
+/// The limit of a worker's ICMPv6 errors.
+pub(crate) fn limit() -> RateLimit {
+    RateLimit::steady(RATE, BURST, thalweg_graph::clock::hz() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_wire::build::Packet;
+
+    #[test]
+    fn errors_answer_what_they_may() {
+        let at = |text: &str| text.parse::<Ipv6Addr>().unwrap();
+        let may = |bytes: &[u8], group, cause| {
+            may_answer(&Ipv6View::parse(bytes).unwrap(), group, cause)
+        };
+        let udp = |src, dst| Packet::new().ipv6(at(src), at(dst)).udp(1, 2).build();
+        let plain = udp("2001:db8::1", "2001:db8::2");
+        assert!(may(&plain, false, NO_ROUTE) && !may(&plain, true, NO_ROUTE));
+        assert!(may(&plain, true, packet_too_big(1280)));
+        for (src, dst) in [("::", "2001:db8::2"), ("ff02::1", "2001:db8::2")] {
+            assert!(!may(&udp(src, dst), false, NO_ROUTE), "{src}");
+        }
+        let group = udp("2001:db8::1", "ff05::2");
+        assert!(!may(&group, false, HOP_LIMIT_EXCEEDED) && may(&group, false, packet_too_big(1280)));
+        let mut error = vec![0; 48];
+        let header = thalweg_wire::ipv6::Ipv6Repr::new(
+            at("2001:db8::1"), at("2001:db8::2"), protocol::ICMPV6, 8,
+        );
+        header.emit(&mut error).unwrap();
+        for (kind, answered) in [(1, false), (127, false), (128, true), (137, false), (135, true)] {
+            error[40] = kind;
+            assert_eq!(may(&error, false, NO_ROUTE), answered, "{kind}");
+        }
+    }
+}

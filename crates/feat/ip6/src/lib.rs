@@ -1,0 +1,78 @@
+//! IPv6: input checks, lookup, forwarding, local delivery, ICMPv6.
+//!
+//! Tables, routes and addresses are those of [`thalweg_feat_ip`], with which it registers.
+//!
+//! * [`family`]: what it brings along.
+//! * [`tables`]: tables as workers read them.
+//! * [`link_local`]: the addresses and neighbours of each link.
+//! * [`local`]: who takes packets to the router itself.
+#![forbid(unsafe_code)]
+
+pub mod api;
+mod cli;
+mod echo;
+mod enabled;
+pub mod family;
+mod icmp;
+mod link;
+pub mod link_local;
+pub mod local;
+mod neighbors;
+pub mod nodes;
+mod punt;
+pub mod tables;
+
+use thalweg_engine::Feature;
+use thalweg_fib::{Forwarding, Kind, LinkType};
+use thalweg_graph::{ArcDecl, ArcKey, Control, Topic};
+use thalweg_wire::ethernet::ethertype;
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "ip6",
+    about: "IPv6 forwarding",
+    needs: &["interface", "fib", "ethernet", "neighbor", "nd", "ip"],
+    nodes: nodes::NODES,
+    arcs: &[
+        &ArcDecl { name: "ip6-unicast", key: ArcKey::Rx, end: "ip6-lookup" },
+        &ArcDecl { name: "ip6-multicast", key: ArcKey::Rx, end: "ip6-mfib-forward-lookup" },
+        // Packets to the router itself, before they are dealt to protocols.
+        &ArcDecl { name: "ip6-local", key: ArcKey::Rx, end: "ip6-local-end-of-arc" },
+        &ArcDecl { name: "ip6-punt", key: ArcKey::Rx, end: "punt-dispatch" },
+        &ArcDecl { name: "ip6-drop", key: ArcKey::Rx, end: "error-drop" },
+        // After the checks of hop limit and MTU, before the link header.
+        &ArcDecl { name: "ip6-output", key: ArcKey::Tx, end: "ip6-rewrite-out" },
+    ],
+    commands: cli::COMMANDS,
+    api: api::SERVICES,
+    settings: &[&family::SETTINGS],
+    init,
+    ready: local::publish,
+};
+
+/// Topics of IPv6 nodes' events.
+pub struct Topics {
+    pub(crate) echo_reply: Topic,
+}
+
+fn init(c: &mut Control) {
+    family::init(c);
+    c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip6, Kind::LOCAL, "ip6-local");
+    echo::init(c);
+    local::init(c);
+    punt::init(c);
+    if let Err(e) = link_local::init(c) {
+        tracing::error!("no table of link-local addresses: {e}");
+    }
+    neighbors::init(c);
+    enabled::init(c);
+    thalweg_feat_ethernet::register(c, ethertype::IPV6, "ip6-input");
+}
+
+#[cfg(test)]
+mod lists {
+    #[test]
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+}

@@ -1,0 +1,110 @@
+//! `ip6-icmp-echo-request`: turns an echo request into its reply (RFC 4443 section 4.2). One to a
+//! group is answered from an address of the interface.
+//!
+//! Writes: marks the packet as locally originated. Next: `ip6-lookup`.
+
+use std::fmt::Write;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use thalweg_buffer::{Flags, Frame, PktMut};
+use thalweg_feat_nd::IfAddrs;
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+use thalweg_wire::checksum::{update_u16, update_u32};
+use thalweg_wire::icmpv6::kind;
+use thalweg_wire::ip::protocol;
+use thalweg_wire::ipv6::{HEADER_LEN, Ipv6View};
+
+thalweg_graph::next_nodes! { LOOKUP => "ip6-lookup" }
+thalweg_graph::errors! {
+    REPLIED: Info, 256, "icmp echo replies sent";
+    SHORT: Error, 336, "icmp message too short";
+    ROUTED: Error, 5, "icmp echo request with a routing header";
+    NO_ADDRESS: Warning, 256, "icmp echo request to a group: interface without address";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip6-icmp-echo-request",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "ip6-drop",
+    build: |cx| Built::node(EchoRequest { addrs: cx.shared() }),
+    ..NodeDecl::DEFAULT
+};
+
+struct EchoRequest {
+    addrs: Arc<Snapshot<IfAddrs>>,
+}
+
+/// What a request says.
+struct Asked {
+    src: Ipv6Addr,
+    dst: Ipv6Addr,
+    /// Where the message begins.
+    at: usize,
+    /// Whether it came by a routing header, which no reply reverses.
+    routed: bool,
+}
+
+fn read(data: &[u8]) -> Option<Asked> {
+    let ip = Ipv6View::parse_prefix(data).ok()?;
+    let transport = ip.transport().ok()?;
+    let at = HEADER_LEN + transport.offset;
+    let (mut next, mut from, mut routed) = (ip.next_header(), HEADER_LEN, false);
+    while from < at {
+        routed |= next == protocol::ROUTING;
+        let h = data.get(from..)?.first_chunk::<2>()?;
+        from += match next {
+            protocol::FRAGMENT => 8,
+            protocol::AH => (usize::from(h[1]) + 2) * 4,
+            _ => (usize::from(h[1]) + 1) * 8,
+        };
+        next = h[0];
+    }
+    Some(Asked { src: ip.src(), dst: ip.dst(), at, routed })
+}
+
+impl Node for EchoRequest {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let Some(Asked { src, dst, at, routed }) = read(p.data()) else {
+            return Verdict::drop(SHORT);
+        };
+        if routed {
+            return Verdict::drop(ROUTED);
+        }
+        let own = match dst.is_multicast() {
+            true => self.addrs.load(cx.guard()).source_for(p.rx_if(), src),
+            false => Some(dst),
+        };
+        let Some(own) = own else { return Verdict::drop(NO_ADDRESS) };
+        let data = p.data_mut();
+        let Some(message) = data.get(at..).and_then(<[u8]>::first_chunk::<4>) else {
+            return Verdict::drop(SHORT);
+        };
+        let mut sum = u16::from_be_bytes([message[2], message[3]]);
+        let kinds = [kind::ECHO_REQUEST, kind::ECHO_REPLY];
+        let [before, after] = kinds.map(|kind| u16::from_be_bytes([kind, message[1]]));
+        sum = update_u16(sum, before, after);
+        // Swapping source and destination leaves checksums unchanged.
+        if own != dst {
+            let words = |ip: Ipv6Addr| ip.segments();
+            for (old, new) in words(dst).into_iter().zip(words(own)) {
+                sum = update_u32(sum, u32::from(old), u32::from(new));
+            }
+        }
+        data[at] = kind::ECHO_REPLY;
+        data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+        data[7] = 64;
+        data[8..24].copy_from_slice(&own.octets());
+        data[24..40].copy_from_slice(&src.octets());
+        p.unmark(Flags::GROUP);
+        p.mark(Flags::LOCAL);
+        cx.count(REPLIED, 1);
+        LOOKUP
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
+    }
+}

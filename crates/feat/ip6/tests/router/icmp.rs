@@ -1,0 +1,120 @@
+//! ICMPv6 to the router, and its errors.
+
+use crate::lab::{Lab, at, framed, framed_to, host_mac, icmp, ip, link, sound, udp};
+use thalweg_wire::MacAddr;
+use thalweg_wire::icmpv6::{Icmp6Repr, fill_checksum};
+use thalweg_wire::ipv6::Ipv6Repr;
+
+/// An echo request, with extension headers before it.
+fn echo(src: std::net::Ipv6Addr, dst: std::net::Ipv6Addr, before: &[u8], first: u8) -> Vec<u8> {
+    let mut message = [&[0; 8][..], b"some data"].concat();
+    Icmp6Repr::echo_request(7, 9).emit(&src, &dst, &mut message).unwrap();
+    let mut packet = vec![0; 40];
+    let length = (before.len() + message.len()) as u16;
+    Ipv6Repr { hop_limit: 3, ..Ipv6Repr::new(src, dst, first, length) }.emit(&mut packet).unwrap();
+    [packet, before.to_vec(), message].concat()
+}
+
+#[test]
+fn echo_requests_are_answered() {
+    let mut lab = Lab::new();
+    lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &[], 58))]);
+    let out = lab.sent_one(0);
+    let (src, message) = icmp(0, 2, &out);
+    assert_eq!((src, message.kind(), message.payload()), (ip(0, 1), 129, &b"some data"[..]));
+    assert_eq!(message.echo().map(|e| (e.id, e.seq)), Some((7, 9)));
+    // To another interface's address, and behind a hop-by-hop header.
+    let padding = [58, 0, 1, 4, 0, 0, 0, 0];
+    lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(2, 1), &padding, 0))]);
+    let out = lab.sent_one(0);
+    assert_eq!(sound(0, 2, &out).src(), ip(2, 1));
+    // A routing header is not reversed.
+    let routing = [58, 0, 4, 0, 0, 0, 0, 0];
+    lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &routing, 43))]);
+    assert!(lab.sent().is_empty());
+    // A broken one is dropped.
+    let mut bad = echo(ip(0, 2), ip(0, 1), &[], 58);
+    bad[50] ^= 1;
+    lab.receive(0, vec![framed(0, 2, &bad)]);
+    assert_eq!(lab.count("ip6-icmp-input", "bad icmp checksum"), 1);
+    lab.close();
+}
+
+#[test]
+fn link_local_addresses_and_groups_are_answered() {
+    let mut lab = Lab::new();
+    lab.neighbor(0, link(2), host_mac(0, 2));
+    let own = lab.link_local(0);
+    lab.receive(0, vec![framed(0, 2, &echo(link(2), own, &[], 58))]);
+    let out = lab.sent_one(0);
+    assert_eq!(icmp(0, 2, &out).0, own);
+    let all = at("ff02::1");
+    let group = MacAddr::from_ipv6_multicast(all);
+    for (from, source) in [(link(2), own), (ip(0, 2), ip(0, 1))] {
+        lab.receive(0, vec![framed_to(group, host_mac(0, 2), &echo(from, all, &[], 58))]);
+        let out = lab.sent_one(0);
+        assert_eq!(icmp(0, 2, &out).0, source);
+    }
+    lab.close();
+}
+
+#[test]
+fn errors_name_what_is_wrong() {
+    let mut lab = Lab::new();
+    lab.ok("ip6 table unreachables 0 on");
+    lab.ok("ip route add 2001:db8:a::/48 via unreachable");
+    lab.ok("ip route add 2001:db8:b::/48 via prohibit");
+    lab.ok("ip route add 2001:db8:c::/48 via drop");
+    let to = |text: &str| udp(ip(0, 2), at(text), 9).build();
+    let mut unknown = to("2001:db8::1");
+    unknown[6] = 201;
+    for (packet, kind, code, rest) in [
+        (udp(ip(0, 2), ip(1, 2), 9).ttl(1).build(), 3, 0, 0),
+        (udp(ip(0, 2), ip(1, 2), 9).ttl(0).build(), 3, 0, 0),
+        (to("2001:db8:a::1"), 1, 0, 0),
+        (to("2001:db8:b::1"), 1, 1, 0),
+        (to("2001:dead::1"), 1, 0, 0),
+        (to("2001:db8::1"), 1, 4, 0),
+        (unknown, 4, 1, 6),
+    ] {
+        lab.receive(0, vec![framed(0, 2, &packet)]);
+        let out = lab.sent_one(0);
+        let (src, message) = icmp(0, 2, &out);
+        assert_eq!((message.kind(), message.code(), message.rest()), (kind, code, rest));
+        assert_eq!((src, message.payload()), (ip(0, 1), &packet[..]));
+    }
+    lab.receive(0, vec![framed(0, 2, &to("2001:db8:c::1"))]);
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ip6-lookup", "drop route"), 1);
+    lab.close();
+}
+
+#[test]
+fn errors_are_limited_and_never_answer_errors() {
+    let mut lab = Lab::new();
+    let expired = framed(0, 2, &udp(ip(0, 2), ip(1, 2), 9).ttl(1).build());
+    lab.receive(0, vec![expired; 250]);
+    assert!(lab.count("ip6-icmp-error", "icmp errors not sent: rate limit") > 0);
+    assert!(lab.sent().len() < 250);
+    let mut error = [0; 48];
+    Ipv6Repr { hop_limit: 1, ..Ipv6Repr::new(ip(0, 2), ip(1, 2), 58, 8) }.emit(&mut error).unwrap();
+    error[40] = 1;
+    fill_checksum(&ip(0, 2), &ip(1, 2), &mut error[40..]).unwrap();
+    lab.receive(0, vec![framed(0, 2, &error)]);
+    assert!(lab.sent().is_empty());
+    let text = "icmp errors not sent: not allowed for this packet";
+    assert_eq!(lab.count("ip6-icmp-error", text), 1);
+    lab.close();
+}
+
+#[test]
+fn datagrams_to_us_need_a_checksum() {
+    let mut lab = Lab::new();
+    let mut packet = udp(ip(0, 2), ip(0, 1), 9).build();
+    packet[46..48].fill(0);
+    lab.receive(0, vec![framed(0, 2, &packet)]);
+    assert!(lab.sent().is_empty());
+    let text = "ip6 udp checksum is wrong or missing";
+    assert_eq!(lab.count("ip6-local", text), 1);
+    lab.close();
+}

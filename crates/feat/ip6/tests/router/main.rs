@@ -1,0 +1,8 @@
+//! A router of the real features, whose packets pass between test interfaces.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod forwarding;
+mod icmp;
+mod lab;
+mod neighbors;

@@ -1,0 +1,182 @@
+//! Neighbours of real interfaces.
+
+use crate::lab::{Lab, at, framed, framed_to, host_mac, ip, link, our_mac, sound, udp};
+use std::net::Ipv6Addr;
+use thalweg_feat_neighbor::Neighbors;
+use thalweg_wire::MacAddr;
+use thalweg_wire::icmpv6::Icmp6View;
+use thalweg_wire::ip::protocol;
+use thalweg_wire::ipv6::{Ipv6Repr, Ipv6View};
+use thalweg_wire::nd::{Message, emit_advertisement, emit_solicitation, flag, solicited_node};
+
+fn packet(src: Ipv6Addr, dst: Ipv6Addr, hops: u8, message: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; 40];
+    let length = message.len() as u16;
+    let header = Ipv6Repr::new(src, dst, protocol::ICMPV6, length);
+    Ipv6Repr { hop_limit: hops, ..header }.emit(&mut packet).unwrap();
+    packet.extend(message);
+    packet
+}
+
+/// A solicitation by a host.
+fn solicitation(src: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
+    let (dst, mut message) = (solicited_node(target), [0; 32]);
+    emit_solicitation(&src, &dst, target, mac, &mut message).unwrap();
+    framed_to(MacAddr::from_ipv6_multicast(dst), mac, &packet(src, dst, 255, &message))
+}
+
+/// An advertisement by a host to the router.
+fn advertisement(n: u8, dst: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
+    let mut message = [0; 32];
+    let flags = flag::SOLICITED | flag::OVERRIDE;
+    emit_advertisement(&target, &dst, flags, target, mac, &mut message).unwrap();
+    framed_to(our_mac(n), mac, &packet(target, dst, 255, &message))
+}
+
+/// Flags and target of an advertisement in a frame.
+fn advertised(frame: &[u8]) -> (Ipv6Addr, Ipv6Addr, u32, Ipv6Addr) {
+    let ip = Ipv6View::parse(&frame[14..]).unwrap();
+    assert_eq!(ip.hop_limit(), 255);
+    let icmp = Icmp6View::parse(ip.payload()).unwrap();
+    assert!(icmp.checksum_ok(&ip.src(), &ip.dst()));
+    let Some(Ok(message)) = Message::parse(&icmp) else { panic!("{icmp:?}") };
+    let Message::NeighborAdvertisement { flags, target, .. } = message else {
+        panic!("{message:?}");
+    };
+    assert!(message.link_layer().is_some());
+    (ip.src(), ip.dst(), flags, target)
+}
+
+impl Lab {
+    fn known(&self, n: u8, ip: Ipv6Addr) -> Option<MacAddr> {
+        self.c.state::<Neighbors>().borrow().find(self.sw_if(n), ip.into())?.mac
+    }
+
+    /// Lets workers and the main thread do what is pending.
+    fn turn(&mut self) {
+        for _ in 0..6 {
+            self.c.sync();
+            self.c.run_once(Some(std::time::Duration::ZERO));
+        }
+        self.c.sync();
+    }
+}
+
+#[test]
+fn solicitations_are_answered_and_learned_from() {
+    let mut lab = Lab::new();
+    for (src, target) in [(ip(0, 9), ip(0, 1)), (link(8), ip(0, 1)), (link(9), lab.link_local(0))] {
+        lab.receive(0, vec![solicitation(src, target, host_mac(0, 9))]);
+        let out = lab.sent_one(0);
+        assert_eq!(out[..6], host_mac(0, 9).0);
+        let want = (target, src, flag::SOLICITED | flag::OVERRIDE, target);
+        assert_eq!(advertised(&out), want);
+        lab.turn();
+        assert_eq!(lab.known(0, src), Some(host_mac(0, 9)));
+    }
+    // A learned neighbour has a host route; one of the link has none.
+    let text = lab.cli("show ip6 fib");
+    assert!(text.contains("2001:db8::9/128") && !text.contains("fe80::99:9"), "{text}");
+    // One that tests its address is answered, and not learned.
+    lab.receive(0, vec![{
+        let (dst, mut message) = (solicited_node(ip(0, 1)), [0; 24]);
+        message[0] = 135;
+        message[8..24].copy_from_slice(&ip(0, 1).octets());
+        let unspecified = Ipv6Addr::UNSPECIFIED;
+        thalweg_wire::icmpv6::fill_checksum(&unspecified, &dst, &mut message).unwrap();
+        let packet = packet(unspecified, dst, 255, &message);
+        framed_to(MacAddr::from_ipv6_multicast(dst), host_mac(0, 7), &packet)
+    }]);
+    let out = lab.sent_one(0);
+    assert_eq!(advertised(&out), (ip(0, 1), at("ff02::1"), flag::OVERRIDE, ip(0, 1)));
+    assert_eq!(out[..6], [0x33, 0x33, 0, 0, 0, 1]);
+    lab.close();
+}
+
+#[test]
+fn what_is_not_for_us_or_came_from_afar_is_not_answered() {
+    let mut lab = Lab::new();
+    let mut far = solicitation(ip(0, 9), ip(0, 1), host_mac(0, 9));
+    far[14 + 7] = 254;
+    let own = lab.link_local(0);
+    for (frame, reason) in [
+        (far, "neighbor solicitation with a hop limit below 255"),
+        (
+            solicitation(ip(1, 9), ip(0, 1), host_mac(0, 9)),
+            "neighbor solicitations from source not on link",
+        ),
+        (
+            solicitation(own, ip(0, 1), host_mac(0, 9)),
+            "neighbor solicitation from our own address",
+        ),
+    ] {
+        lab.receive(0, vec![frame]);
+        assert_eq!(
+            lab.count("icmp6-neighbor-solicitation", reason), 1, "{reason}\n{}",
+            lab.cli("show errors")
+        );
+        assert!(lab.sent().is_empty());
+    }
+    // Whoever asks for an address of another group is not heard at all.
+    lab.receive(0, vec![solicitation(ip(0, 9), ip(0, 77), host_mac(0, 9))]);
+    assert!(lab.sent().is_empty());
+    lab.turn();
+    assert_eq!(lab.known(0, ip(0, 9)), None);
+    lab.close();
+}
+
+#[test]
+fn an_unknown_neighbour_is_asked_for_and_packets_wait() {
+    let mut lab = Lab::new();
+    lab.deliver(0, vec![framed(0, 2, &udp(ip(0, 2), ip(1, 9), 33).build())]);
+    lab.until("a solicitation", |lab| lab.sent_frames() > 0);
+    let asked = lab.sent_one(1);
+    let v = Ipv6View::parse(&asked[14..]).unwrap();
+    assert_eq!((v.src(), v.dst()), (lab.link_local(1), solicited_node(ip(1, 9))));
+    assert_eq!(asked[..6], [0x33, 0x33, 0xff, 0, 0, 9]);
+    lab.turn();
+    let answer = advertisement(1, lab.link_local(1), ip(1, 9), host_mac(1, 9));
+    lab.receive(1, vec![answer]);
+    lab.turn();
+    let out = lab.sent_one(1);
+    assert_eq!(sound(1, 9, &out).dst(), ip(1, 9));
+    // The next one does not wait.
+    lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), ip(1, 9), 34).build())]);
+    sound(1, 9, &lab.sent_one(1));
+    lab.close();
+}
+
+#[test]
+fn next_hops_may_be_link_local() {
+    let mut lab = Lab::new();
+    lab.ok(&format!("ip route add 2001:db8:f::/48 via {} test1", link(5)));
+    lab.deliver(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:f::1"), 33).build())]);
+    lab.until("a solicitation", |lab| lab.sent_frames() > 0);
+    let asked = lab.sent_one(1);
+    assert_eq!(Ipv6View::parse(&asked[14..]).unwrap().dst(), solicited_node(link(5)));
+    let answer = advertisement(1, lab.link_local(1), link(5), host_mac(1, 5));
+    lab.receive(1, vec![answer]);
+    lab.turn();
+    let out = lab.sent_one(1);
+    assert_eq!(sound(1, 5, &out).dst(), at("2001:db8:f::1"));
+    lab.close();
+}
+
+#[test]
+fn link_local_addresses_can_be_chosen() {
+    let mut lab = Lab::bare();
+    let text = lab.cli("show ip6 interface test0");
+    assert_eq!(text, "IP6 disabled\n");
+    lab.ok("set interface ip address test0 fe80::77/128");
+    assert_eq!(lab.link_local(0), at("fe80::77"));
+    let text = lab.cli("show ip6 interface test0");
+    assert!(text.contains("    fe80::77\n") && text.contains("    ff02::1:ff00:77\n"), "{text}");
+    lab.receive(0, vec![solicitation(link(9), at("fe80::77"), host_mac(0, 9))]);
+    assert_eq!(advertised(&lab.sent_one(0)).3, at("fe80::77"));
+    lab.ok("set interface ip address del test0 fe80::77/128");
+    let own = lab.link_local(0);
+    assert!(own.segments()[6] >> 8 == 0xfe00 >> 8, "{own}");
+    let error = lab.cli(&format!("set interface ip address del test0 {own}/128"));
+    assert!(error.contains("by itself"), "{error}");
+    lab.close();
+}

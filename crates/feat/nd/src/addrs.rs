@@ -1,0 +1,297 @@
+//! IPv6 addresses of interfaces, as workers read them.
+//!
+//! The IPv6 feature owns the addresses and passes them with
+//! [`set_addresses`](crate::set_addresses). Neighbour discovery needs them to decide which
+//! solicitations to answer, which senders to learn, and which source address to use.
+
+use std::collections::BTreeSet;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use thalweg_device::SwIfIndex;
+use thalweg_tables::CowTable;
+
+/// An interface address, or a prefix.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct IfAddr {
+    /// The address.
+    pub ip: Ipv6Addr,
+    /// Prefix length, 0 to 128.
+    pub len: u8,
+}
+
+impl IfAddr {
+    /// Returns whether `ip` lies in the subnet.
+    #[inline]
+    pub fn covers(self, ip: Ipv6Addr) -> bool {
+        let differ = self.ip.to_bits() ^ ip.to_bits();
+        differ.checked_shr(128 - u32::from(self.len.min(128))).unwrap_or(0) == 0
+    }
+}
+
+/// Hosts on an interface by routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoutedPeers {
+    /// Prefixes of routes to the interface, none in another, in order.
+    attached: Vec<IfAddr>,
+    /// Next hops named together with the interface, in order.
+    next_hops: Vec<Ipv6Addr>,
+}
+
+impl RoutedPeers {
+    pub(crate) fn new(mut attached: Vec<IfAddr>, mut next_hops: Vec<Ipv6Addr>) -> Self {
+        attached.sort_unstable();
+        let mut apart: Vec<IfAddr> = Vec::with_capacity(attached.len());
+        for prefix in attached {
+            if apart.last().is_none_or(|wider| !wider.covers(prefix.ip)) {
+                apart.push(prefix);
+            }
+        }
+        next_hops.sort_unstable();
+        RoutedPeers { attached: apart, next_hops }
+    }
+
+    fn is_attached(&self, ip: Ipv6Addr) -> bool {
+        let after = self.attached.partition_point(|a| a.ip <= ip);
+        after.checked_sub(1).is_some_and(|at| self.attached[at].covers(ip))
+    }
+}
+
+/// What an interface has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Row {
+    link_local: Option<Ipv6Addr>,
+    addrs: Box<[IfAddr]>,
+}
+
+/// Addresses of all interfaces.
+#[derive(Clone, Debug, Default)]
+pub struct IfAddrs {
+    rows: CowTable<Option<Arc<Row>>>,
+    /// Hosts that are peers whatever the addresses are.
+    routed: CowTable<Option<Arc<RoutedPeers>>>,
+    /// Addresses of other hosts that the router answers for, sorted.
+    proxied: Arc<[Ipv6Addr]>,
+}
+
+/// The last 24 bits, which the solicited-node group has (RFC 4291 section 2.7.1).
+const LOW: u128 = 0xff_ffff;
+
+impl IfAddrs {
+    #[inline]
+    fn row(&self, sw_if: SwIfIndex) -> Option<&Row> {
+        self.rows.get(sw_if)?.as_deref()
+    }
+
+    /// Returns the addresses of an interface, without its link-local one.
+    #[inline]
+    pub fn get(&self, sw_if: SwIfIndex) -> &[IfAddr] {
+        self.row(sw_if).map_or(&[], |row| &row.addrs)
+    }
+
+    /// Returns the link-local address of an interface; `None` if it does not speak IPv6.
+    #[inline]
+    pub fn link_local(&self, sw_if: SwIfIndex) -> Option<Ipv6Addr> {
+        self.row(sw_if)?.link_local
+    }
+
+    /// Returns whether the interface has this address.
+    #[inline]
+    pub fn is_own(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        self.row(sw_if)
+            .is_some_and(|row| row.link_local == Some(ip) || row.addrs.iter().any(|a| a.ip == ip))
+    }
+
+    /// Returns whether the router answers for another host's address.
+    #[inline]
+    pub fn is_proxied(&self, ip: Ipv6Addr) -> bool {
+        self.proxied.binary_search(&ip).is_ok()
+    }
+
+    /// Returns whether the router listens to a group on an interface: that of all nodes, of all
+    /// routers, of MLD's routers, and those in which its addresses are solicited.
+    pub fn has_joined(&self, sw_if: SwIfIndex, group: Ipv6Addr) -> bool {
+        let Some(row) = self.row(sw_if).filter(|row| row.link_local.is_some()) else {
+            return false;
+        };
+        match group.segments() {
+            // Of the interface and of the link.
+            [0xff01 | 0xff02, 0, 0, 0, 0, 0, 0, 1 | 2] | [0xff02, 0, 0, 0, 0, 0, 0, 0x16] => true,
+            [0xff02, 0, 0, 0, 0, 1, 0xff00..=0xffff, _] => {
+                let low = group.to_bits() & LOW;
+                let own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);
+                own.chain(self.proxied.iter().copied()).any(|ip| ip.to_bits() & LOW == low)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether a host with this address may be reached directly: a link-local one, one in a
+    /// subnet of the interface, or one by a route; not our own.
+    #[inline]
+    pub fn is_peer(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        let Some(row) = self.row(sw_if) else { return false };
+        let near = ip.is_unicast_link_local() && row.link_local.is_some()
+            || row.addrs.iter().any(|a| a.covers(ip))
+            || self.is_routed_peer(sw_if, ip);
+        near && !self.is_own(sw_if, ip) && !ip.is_multicast() && !ip.is_unspecified()
+    }
+
+    fn routed(&self, sw_if: SwIfIndex) -> Option<&RoutedPeers> {
+        self.routed.get(sw_if)?.as_deref()
+    }
+
+    #[cold]
+    fn is_routed_peer(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        let found = |r: &RoutedPeers| r.is_attached(ip) || r.next_hops.binary_search(&ip).is_ok();
+        self.routed(sw_if).is_some_and(found)
+    }
+
+    /// Returns the length of the smallest subnet of the interface, or route to it, around an
+    /// address.
+    pub fn connected_len(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> Option<u8> {
+        let attached = self.routed(sw_if).map_or(&[][..], |r| &r.attached);
+        let all = self.get(sw_if).iter().chain(attached);
+        all.filter(|a| a.covers(ip)).map(|a| a.len).max()
+    }
+
+    /// Returns whether a subnet of the interface or a route to it covers an address.
+    pub fn is_connected(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        !ip.is_unicast_link_local() && self.connected_len(sw_if, ip).is_some()
+    }
+
+    /// Returns the source of the router's messages to a host by an interface: the address in the
+    /// smallest subnet around it, else the first one; the link-local one for hosts of the link.
+    pub fn source_for(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> Option<Ipv6Addr> {
+        let row = self.row(sw_if)?;
+        if ip.is_unicast_link_local() {
+            return row.link_local;
+        }
+        let near = row.addrs.iter().filter(|a| a.covers(ip)).max_by_key(|a| a.len);
+        near.or(row.addrs.first()).map(|a| a.ip)
+    }
+
+    /// Returns a copy with the addresses of one interface replaced; `None` if they are the same.
+    pub(crate) fn with(
+        &self,
+        sw_if: SwIfIndex,
+        link_local: Option<Ipv6Addr>,
+        addrs: &[IfAddr],
+    ) -> Option<IfAddrs> {
+        let row = Row { link_local, addrs: addrs.into() };
+        let (empty, mut rows) = (Row::default(), self.rows.clone());
+        if *self.row(sw_if).unwrap_or(&empty) == row {
+            return None;
+        }
+        rows.set(sw_if, (row != empty).then(|| Arc::new(row)));
+        Some(IfAddrs { rows, ..self.clone() })
+    }
+
+    /// Returns a copy with other hosts on an interface by routes; `None` if they are the same.
+    pub(crate) fn with_routed(&self, sw_if: SwIfIndex, peers: RoutedPeers) -> Option<IfAddrs> {
+        let empty = RoutedPeers::default();
+        if *self.routed(sw_if).unwrap_or(&empty) == peers {
+            return None;
+        }
+        let mut routed = self.routed.clone();
+        routed.set(sw_if, (peers != empty).then(|| Arc::new(peers)));
+        Some(IfAddrs { routed, ..self.clone() })
+    }
+
+    /// Returns a copy with other addresses to answer for.
+    pub(crate) fn with_proxies(&self, all: &BTreeSet<Ipv6Addr>) -> IfAddrs {
+        IfAddrs { proxied: all.iter().copied().collect(), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ip(s: &str) -> Ipv6Addr {
+        s.parse().unwrap()
+    }
+
+    fn one(s: &str, len: u8) -> IfAddr {
+        IfAddr { ip: ip(s), len }
+    }
+
+    const ON: SwIfIndex = SwIfIndex(3);
+
+    fn all() -> IfAddrs {
+        let addrs = [one("2001:db8::1", 64), one("2001:db8:1::1", 48)];
+        IfAddrs::default().with(ON, Some(ip("fe80::1:2")), &addrs).unwrap()
+    }
+
+    #[test]
+    fn the_nearest_address_is_the_source() {
+        let all = all();
+        for (to, source) in [
+            ("2001:db8::9", "2001:db8::1"),
+            ("2001:db8:1:7::9", "2001:db8:1::1"),
+            ("2001:db9::", "2001:db8::1"),
+            ("fe80::9", "fe80::1:2"),
+        ] {
+            assert_eq!(all.source_for(ON, ip(to)), Some(ip(source)), "{to}");
+        }
+        assert_eq!(all.source_for(SwIfIndex(2), ip("2001:db8::9")), None);
+    }
+
+    #[test]
+    fn peers_are_of_the_link() {
+        let all = all();
+        for (host, peer, connected) in [
+            ("2001:db8::9", true, true),
+            ("2001:db8::1", false, true),
+            ("fe80::9", true, false),
+            ("fe80::1:2", false, false),
+            ("2001:db9::1", false, false),
+            ("ff02::1", false, false),
+            ("::", false, false),
+        ] {
+            assert_eq!(all.is_peer(ON, ip(host)), peer, "{host}");
+            assert_eq!(all.is_connected(ON, ip(host)), connected, "{host}");
+            assert!(!all.is_peer(SwIfIndex(2), ip(host)));
+        }
+        let routed = RoutedPeers::new(vec![one("2001:db9::", 64)], vec![ip("2001:dba::7")]);
+        let all = all.with_routed(ON, routed.clone()).unwrap();
+        assert!(all.with_routed(ON, routed).is_none());
+        assert!(all.is_peer(ON, ip("2001:db9::1")) && all.is_connected(ON, ip("2001:db9::1")));
+        assert!(all.is_peer(ON, ip("2001:dba::7")) && !all.is_connected(ON, ip("2001:dba::7")));
+    }
+
+    #[test]
+    fn groups_are_joined_by_address() {
+        let all = all().with_proxies(&[ip("2001:db8::aa:bbcc")].into());
+        for (group, joined) in [
+            ("ff02::1", true),
+            ("ff02::2", true),
+            ("ff02::16", true),
+            ("ff02::5", false),
+            ("ff05::1", false),
+            ("ff02::1:ff01:2", true),
+            ("ff02::1:ff00:1", true),
+            ("ff02::1:ffaa:bbcc", true),
+            ("ff02::1:ff00:3", false),
+        ] {
+            assert_eq!(all.has_joined(ON, ip(group)), joined, "{group}");
+            assert!(!all.has_joined(SwIfIndex(1), ip(group)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hosts_by_routes_agree_with_a_plain_list(
+            nets in prop::collection::vec((0u128..64, 122u8..=128), 0..8), asked in 0u128..64,
+        ) {
+            let at = |n: u128| Ipv6Addr::from_bits(0x2001_0db8 << 96 | n);
+            let nets: Vec<IfAddr> = nets.into_iter().map(|(n, len)| {
+                let mask = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
+                IfAddr { ip: Ipv6Addr::from_bits(at(n).to_bits() & mask), len }
+            }).collect();
+            let covered = nets.iter().any(|a| a.covers(at(asked)));
+            let peers = RoutedPeers::new(nets, Vec::new());
+            prop_assert_eq!(peers.is_attached(at(asked)), covered);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Neighbour discovery (RFC 4861): resolves IPv6 neighbours.
+//!
+//! Workers answer solicitations and report senders; the table of neighbours, and what happens to
+//! packets meanwhile, is [`thalweg_feat_neighbor`]'s.
+//!
+//! * [`nodes`]: solicitations, advertisements, `ip6-discover-neighbor` and `ip6-glean`.
+//! * [`addrs`]: the interfaces' addresses, which the IPv6 feature passes with [`set_addresses`].
+#![forbid(unsafe_code)]
+
+pub mod addrs;
+mod asker;
+pub mod counters;
+mod message;
+pub mod nodes;
+pub mod packet;
+mod resolver;
+
+pub use addrs::{IfAddr, IfAddrs};
+pub use counters::NdCounters;
+pub use resolver::{set_addresses, set_proxies, set_routed_peers};
+
+use thalweg_buffer::IcmpCause;
+use thalweg_engine::Feature;
+
+/// What hosts hear whose neighbour does not answer (RFC 4443 section 3.1).
+pub(crate) const ADDRESS_UNREACHABLE: IcmpCause = IcmpCause { kind: 1, code: 3, mtu: 0 };
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "nd",
+    about: "neighbour discovery, which resolves IPv6 neighbours",
+    needs: &["interface", "fib", "neighbor"],
+    nodes: nodes::NODES,
+    init: resolver::init,
+    ..Feature::DEFAULT
+};
+
+#[cfg(test)]
+mod lists {
+    #[test]
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+}

@@ -1,0 +1,169 @@
+//! `icmp6-neighbor-solicitation`: answers solicitations of our addresses, and reports their senders
+//! to the main thread (RFC 4861 section 7.2.3; tentative addresses as in RFC 4862 section 5.4).
+//!
+//! Reads: rx interface, the Ethernet header before the packet. The advertisement is a packet of its
+//! own, to the rx interface's output; the solicitation ends here.
+
+use crate::addrs::IfAddrs;
+use crate::asker::Asker;
+use crate::counters::Counted;
+use crate::message::{self, Fault};
+use crate::packet::{ALL_NODES, Advertisement};
+use std::any::Any;
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv6Addr};
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_device::SwIfIndex;
+use thalweg_feat_neighbor::{Origin, Reported, Reporter};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_wire::MacAddr;
+use thalweg_wire::nd::{Message, flag, solicited_node};
+
+thalweg_graph::errors! {
+    SENT: Info, 256, "neighbor advertisements sent";
+    THROTTLED: Warning, 256, "neighbor solicitation senders not learned: rate limit";
+    EVENTS_LOST: Warning, 256, "neighbor solicitation senders not learned: main thread busy";
+    HOP_LIMIT: Error, 336, "neighbor solicitation with a hop limit below 255";
+    CODE: Error, 336, "neighbor solicitation with a code";
+    LENGTH: Error, 336, "neighbor solicitation too short, or with malformed options";
+    BAD_TARGET: Error, 336, "neighbor solicitation of a multicast address";
+    BAD_PROBE: Error, 336, "neighbor solicitation without source, not to a group or with an option";
+    BAD_MAC: Error, 263, "neighbor solicitation with a MAC address that is not unicast";
+    NOT_CONNECTED: Error, 302, "neighbor solicitations from source not on link";
+    UNKNOWN: Info, 256, "neighbor solicitations for unknown targets";
+    CONFLICT: Error, 256, "neighbor solicitation from our own address";
+    NO_BUFFER: Warning, 259, "neighbor advertisements not sent: no buffer";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "icmp6-neighbor-solicitation",
+    errors: ERRORS,
+    drop: "ip6-drop",
+    build: |cx| {
+        Built::node(Solicitation { asker: Asker::new(cx), reporter: Reporter::new(cx) })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct Solicitation {
+    asker: Asker,
+    reporter: Reporter,
+}
+
+/// A valid solicitation.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    src: Ipv6Addr,
+    target: Ipv6Addr,
+    /// MAC address that the sender has named.
+    named: Option<MacAddr>,
+    /// MAC address to answer.
+    answer: MacAddr,
+}
+
+/// Makes the checks that need no configuration (RFC 4861 section 7.1.1).
+fn read(p: &PktMut<'_>) -> Result<Asked, Verdict> {
+    let received = message::read(p.data()).map_err(|e| {
+        Verdict::drop(match e {
+            Fault::HopLimit => HOP_LIMIT,
+            Fault::Code => CODE,
+            Fault::Length => LENGTH,
+        })
+    })?;
+    let Message::NeighborSolicitation { target, .. } = received.message else {
+        return Err(Verdict::drop(LENGTH));
+    };
+    let (src, named) = (received.src, received.message.link_layer());
+    if target.is_multicast() {
+        return Err(Verdict::drop(BAD_TARGET));
+    }
+    if src.is_unspecified() && (received.dst != solicited_node(target) || named.is_some()) {
+        return Err(Verdict::drop(BAD_PROBE));
+    }
+    if named.is_some_and(|mac| !mac.is_unicast()) {
+        return Err(Verdict::drop(BAD_MAC));
+    }
+    let answer = match src.is_unspecified() {
+        true => Some(MacAddr::from_ipv6_multicast(ALL_NODES)),
+        false => named.or_else(|| message::frame_source(p)),
+    };
+    let Some(answer) = answer else { return Err(Verdict::drop(BAD_MAC)) };
+    Ok(Asked { src, target, named, answer })
+}
+
+impl Solicitation {
+    /// Learns the sender, and answers; returns why the packet is dropped, if it is.
+    fn handle(&mut self, cx: &mut NodeCx<'_>, rx_if: SwIfIndex, asked: Asked) -> Option<Verdict> {
+        let Asked { src, target, named, answer } = asked;
+        let addrs: &IfAddrs = self.asker.addrs.load(cx.guard());
+        if !src.is_unspecified() {
+            if addrs.is_own(rx_if, src) {
+                let mac = named.unwrap_or(answer);
+                if self.asker.interfaces.load(cx.guard()).get(rx_if).mac != mac {
+                    self.reporter.conflict(cx, rx_if, (IpAddr::V6(src), mac));
+                }
+                return Some(Verdict::drop(CONFLICT));
+            }
+            if !addrs.is_peer(rx_if, src) {
+                return Some(Verdict::drop(NOT_CONNECTED));
+            }
+            if let Some(mac) = named {
+                match self.reporter.sender(cx, rx_if, (IpAddr::V6(src), mac), Origin::Request) {
+                    Reported::Sent | Reported::Known => {}
+                    Reported::Throttled => cx.count(THROTTLED, 1),
+                    Reported::Busy => cx.count(EVENTS_LOST, 1),
+                }
+            }
+        }
+        let is_own = addrs.is_own(rx_if, target);
+        if !is_own && !addrs.is_proxied(target) {
+            return Some(Verdict::drop(UNKNOWN));
+        }
+        let mac = self.asker.interfaces.load(cx.guard()).get(rx_if).mac;
+        // An answer to nobody in particular is to all, and not solicited.
+        let (dst, solicited) = match src.is_unspecified() {
+            true => (ALL_NODES, 0),
+            false => (src, flag::SOLICITED),
+        };
+        // Whoever is answered for by a proxy may answer itself (RFC 4861 section 7.2.8).
+        let own = if is_own { flag::OVERRIDE } else { 0 };
+        let source = match is_own {
+            true => Some(target),
+            false => addrs.link_local(rx_if),
+        };
+        let Some(source) = source else { return Some(Verdict::drop(UNKNOWN)) };
+        let flags = solicited | own;
+        let answer = Advertisement { mac, target, src: source, dst, dst_mac: answer, flags };
+        if self.asker.send(cx, rx_if, &answer.frame(), Counted::TxReply) {
+            cx.count(SENT, 1);
+        } else {
+            cx.count(NO_BUFFER, 1);
+        }
+        None
+    }
+}
+
+impl Node for Solicitation {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        self.asker.counters.count(cx.worker(), p.rx_if(), Counted::RxRequest);
+        let asked = match read(&p) {
+            Ok(asked) => asked,
+            Err(v) => return v,
+        };
+        if let Some(dropped) = self.handle(cx, p.rx_if(), asked) {
+            return dropped;
+        }
+        let (packet, kept) = cx.take(p);
+        cx.deliver(packet);
+        kept
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
+    }
+
+    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.reporter.message(&*message);
+    }
+}

@@ -1,0 +1,152 @@
+//! Neighbour discovery as the resolver of IPv6 neighbours, and the addresses that it asks from and
+//! answers for.
+
+use crate::addrs::{IfAddr, IfAddrs, RoutedPeers};
+use crate::counters::{self, Counted, NdCounters};
+use crate::packet::{self, Advertisement};
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
+use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
+use thalweg_feat_neighbor::{self as neighbor, Family, HoldNodes, Resolver};
+use thalweg_fib::LinkType;
+use thalweg_graph::Control;
+use thalweg_tables::snapshot;
+
+/// State on the main thread.
+struct Nd {
+    addrs: snapshot::Writer<IfAddrs>,
+}
+
+struct NdResolver;
+
+static RESOLVER: NdResolver = NdResolver;
+
+pub(crate) fn init(c: &mut Control) {
+    counters::init(c);
+    let (addrs, snapshot) = snapshot::channel(IfAddrs::default());
+    c.share(snapshot);
+    c.insert(Nd { addrs });
+    neighbor::register(c, &RESOLVER);
+    let nodes = HoldNodes { incomplete: "ip6-discover-neighbor", glean: Some("ip6-glean") };
+    neighbor::hold_at(c, LinkType::Ip6, nodes);
+    c.subscribe(|c, event| {
+        if let InterfaceEvent::Deleted(i) = *event {
+            store(c, |old| old.with(i, None, &[]));
+            store(c, |old| old.with_routed(i, RoutedPeers::default()));
+        }
+    });
+}
+
+/// Sets the link-local address of an interface, without which it does not speak IPv6, and all
+/// others with their prefix lengths. To be called on each change; for an unnumbered interface, with
+/// the addresses that it borrows. Dynamic neighbours outside of these subnets are deleted.
+pub fn set_addresses(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    link_local: Option<Ipv6Addr>,
+    addrs: &[IfAddr],
+) {
+    store(c, |old| old.with(sw_if, link_local, addrs));
+    neighbor::addresses_changed(c, Family::Ip6, sw_if);
+}
+
+/// Sets which hosts are on an interface by routes, whatever its addresses are: prefixes of routes
+/// to the interface, and next hops named together with it. To be called with all of them on each
+/// change.
+pub fn set_routed_peers(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    attached: Vec<IfAddr>,
+    next_hops: Vec<Ipv6Addr>,
+) {
+    let peers = RoutedPeers::new(attached, next_hops);
+    if store(c, |old| old.with_routed(sw_if, peers)) {
+        neighbor::addresses_changed(c, Family::Ip6, sw_if);
+    }
+}
+
+/// Sets for which addresses of other hosts the router answers. To be called with all of them on
+/// each change.
+pub fn set_proxies(c: &mut Control, all: &BTreeSet<Ipv6Addr>) {
+    store(c, |old| Some(old.with_proxies(all)));
+}
+
+/// Publishes what has changed; returns whether anything has.
+fn store(c: &mut Control, change: impl FnOnce(&IfAddrs) -> Option<IfAddrs>) -> bool {
+    let state = c.state::<Nd>();
+    let writer = &mut state.borrow_mut().addrs;
+    let Some(new) = change(writer.get()) else { return false };
+    writer.publish(c.domain(), new);
+    true
+}
+
+fn read<R>(c: &Control, f: impl FnOnce(&IfAddrs) -> R) -> R {
+    f(c.state::<Nd>().borrow().addrs.get())
+}
+
+/// As [`Family::Ip6`] says: the others never come here.
+fn ipv6(ip: IpAddr) -> Option<Ipv6Addr> {
+    match ip {
+        IpAddr::V6(ip) => Some(ip),
+        IpAddr::V4(_) => None,
+    }
+}
+
+impl Resolver for NdResolver {
+    fn family(&self) -> Family {
+        Family::Ip6
+    }
+
+    fn reporter(&self) -> &'static str {
+        "icmp6-neighbor-advertisement"
+    }
+
+    fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
+        let is_speaking = |all: &IfAddrs, ip| {
+            all.link_local(sw_if).is_some() && !all.is_own(sw_if, ip)
+        };
+        ipv6(ip).is_some_and(|ip| read(c, |all| is_speaking(all, ip)))
+    }
+
+    fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>) {
+        let Some(ip) = ipv6(ip) else { return };
+        let Some(source) = read(c, |all| all.link_local(view.sw_if)) else { return };
+        let frame = packet::solicitation(view.mac, source, ip, to);
+        neighbor::send(c, view, &frame);
+        c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxRequest);
+    }
+
+    fn is_peer(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
+        ipv6(ip).is_some_and(|ip| read(c, |all| all.is_peer(sw_if, ip)))
+    }
+
+    fn is_connected(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
+        ipv6(ip).is_some_and(|ip| read(c, |all| all.is_connected(sw_if, ip)))
+    }
+
+    fn refuse(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> Option<&'static str> {
+        let ip = ipv6(ip)?;
+        if read(c, |all| all.is_own(sw_if, ip)) {
+            Some("it is the interface's own address")
+        } else if ip.is_multicast() {
+            Some("it is a multicast address")
+        } else if ip.is_loopback() || ip.is_unspecified() {
+            Some("it is not a host address")
+        } else {
+            None
+        }
+    }
+
+    /// RFC 4861 section 7.2.6.
+    fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize {
+        let own = read(c, |all| {
+            let others = all.get(view.sw_if).iter().map(|a| a.ip);
+            all.link_local(view.sw_if).into_iter().chain(others).collect::<Vec<_>>()
+        });
+        for ip in &own {
+            neighbor::send(c, view, &Advertisement::unsolicited(view.mac, *ip).frame());
+            c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxReply);
+        }
+        own.len()
+    }
+}

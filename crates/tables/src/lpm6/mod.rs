@@ -1,0 +1,358 @@
+//! IPv6 longest-prefix match for the packet path.
+//!
+//! One control thread owns the [`Lpm6`]; workers hold an [`Lpm6Reader`] and look up while it
+//! changes, as with [`Lpm4`].
+//!
+//! The upper 32 bits are looked up as an IPv4 address would be: routes of up to /32 are in an
+//! [`Lpm4`], and so is each /32 with longer routes in it. Beneath such a *tail*, the lengths that
+//! it has are tried, the longest first, in one hash table of all longer routes: a host in a
+//! connected /64 takes as many steps as a /48, where a trie would take one for every eight bits.
+
+mod internet;
+mod table;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use crate::hash::random_seed;
+use crate::index::IndexPool;
+use crate::lpm::Lpm;
+use crate::lpm4::{Leaf, Lpm4, Lpm4Config, LpmError};
+use crate::paged::Pages;
+use crate::prefix::{Ipv4Prefix, Ipv6Prefix, Prefix};
+use crate::prefix_map::PrefixMap;
+use crate::qsbr::Domain;
+pub use internet::internet6;
+pub use table::Lpm6Reader;
+use table::{Entry, TAIL, TOP, Table, Tail, top};
+
+/// Limits of a route table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lpm6Config {
+    /// Maximum number of routes.
+    pub max_routes: usize,
+    /// Maximum number of different /32 that have routes longer than /32 in them.
+    pub max_tails: u32,
+    /// Maximum number of different /24 that have routes longer than /24 in them.
+    pub max_groups: u32,
+    /// Huge pages make random lookups faster; normal ones save memory if there are many small
+    /// tables.
+    pub pages: Pages,
+}
+
+impl Default for Lpm6Config {
+    fn default() -> Self {
+        Self { max_routes: 4 << 20, max_tails: 1 << 20, max_groups: 1 << 16, pages: Pages::Huge }
+    }
+}
+
+/// The owner's state of a /32 with longer routes in it.
+struct Open {
+    tail: u32,
+    /// Number of routes by length, the lengths in no order.
+    counts: Vec<(u8, u32)>,
+}
+
+/// The owner's half of a route table.
+pub struct Lpm6 {
+    /// Routes of up to /32, and tails.
+    top: Lpm4,
+    table: Arc<Table>,
+    /// Routes of up to /32.
+    short: PrefixMap<u32>,
+    open: BTreeMap<u32, Open>,
+    tails: IndexPool,
+    entries: IndexPool,
+    /// Tails and entries that nothing names any more, to be tagged at the next reclaim.
+    unlinked: (Vec<u32>, Vec<u32>),
+    lengths: [usize; 129],
+    /// Number of routes longer than /32.
+    long: usize,
+    max_routes: usize,
+}
+
+/// A prefix of up to 32 bits as one of the upper half.
+fn upper(prefix: Ipv6Prefix) -> Ipv4Prefix {
+    Prefix::of(top(prefix.addr()), prefix.len().min(TOP))
+}
+
+impl Lpm6 {
+    /// Creates an empty table.
+    ///
+    /// # Errors
+    ///
+    /// [`LpmError::BadLimit`] or [`LpmError::Map`].
+    pub fn new(config: Lpm6Config) -> Result<Self, LpmError> {
+        let Lpm6Config { max_routes, max_tails, max_groups, pages } = config;
+        let both = max_routes.saturating_add(max_tails as usize);
+        let top = Lpm4::new(Lpm4Config { max_routes: both, max_groups, pages })?;
+        Ok(Self {
+            top,
+            table: Arc::new(Table::new(max_routes, max_tails, random_seed())?),
+            short: PrefixMap::new(),
+            open: BTreeMap::new(),
+            tails: IndexPool::new(max_tails),
+            entries: IndexPool::new(max_routes.try_into().unwrap_or(u32::MAX)),
+            unlinked: (Vec::new(), Vec::new()),
+            lengths: [0; 129],
+            long: 0,
+            max_routes,
+        })
+    }
+
+    /// Returns a worker's view of the table.
+    pub fn reader(&self) -> Lpm6Reader {
+        Lpm6Reader { top: self.top.reader(), table: Arc::clone(&self.table) }
+    }
+
+    /// Adds a route, or replaces the leaf of one; returns the leaf it had. Leaves are below 2^25.
+    ///
+    /// # Errors
+    ///
+    /// [`LpmError`]; nothing has changed then. Replacing never fails.
+    pub fn insert(
+        &mut self,
+        prefix: Ipv6Prefix,
+        leaf: Leaf,
+        domain: &Domain,
+    ) -> Result<Option<Leaf>, LpmError> {
+        debug_assert!(leaf.get() < TAIL, "{leaf:?}");
+        let old = self.get(prefix);
+        if old.is_none() && self.len() >= self.max_routes {
+            return Err(LpmError::TableFull { limit: self.max_routes });
+        }
+        if prefix.len() <= TOP {
+            self.insert_short(prefix, leaf, domain)?;
+        } else if old.is_some() {
+            let entry = self.table.entry(prefix.addr(), prefix.len());
+            entry.into_iter().for_each(|entry| entry.set_leaf(leaf.get()));
+        } else {
+            self.insert_long(prefix, leaf, domain)?;
+        }
+        self.lengths[usize::from(prefix.len())] += usize::from(old.is_none());
+        Ok(old)
+    }
+
+    fn insert_short(
+        &mut self,
+        prefix: Ipv6Prefix,
+        leaf: Leaf,
+        domain: &Domain,
+    ) -> Result<(), LpmError> {
+        let upper = upper(prefix);
+        let routes = self.len();
+        self.short.reserve(upper).map_err(|_| LpmError::OutOfMemory { routes })?;
+        if upper.len() < TOP || !self.open.contains_key(&upper.addr()) {
+            Lpm::set(&mut self.top, upper, leaf, domain)?;
+        }
+        self.short.put(upper, leaf.into());
+        self.cover(upper);
+        Ok(())
+    }
+
+    /// Tells the tails in a prefix which route covers them.
+    fn cover(&self, upper: Ipv4Prefix) {
+        for (addr, open) in self.open.range(upper.addr()..=upper.last()) {
+            if let Some(tail) = self.table.tails.get(open.tail) {
+                tail.set_fallback(self.covering(*addr));
+            }
+        }
+    }
+
+    fn covering(&self, upper: u32) -> Option<(u32, u8)> {
+        self.short.covering(upper, TOP).map(|(prefix, leaf)| (leaf.get(), prefix.len()))
+    }
+
+    fn insert_long(
+        &mut self,
+        prefix: Ipv6Prefix,
+        leaf: Leaf,
+        domain: &Domain,
+    ) -> Result<(), LpmError> {
+        let full = |limit| LpmError::TableFull { limit };
+        let limit = self.max_routes;
+        let entry = match self.entries.alloc_ready() {
+            Ok(entry) => entry,
+            Err(_) => {
+                // Those of deleted routes may only wait for their grace period.
+                self.reclaim(domain);
+                self.entries.alloc_ready().map_err(|_| full(limit))?
+            }
+        };
+        let upper = top(prefix.addr());
+        let is_new = !self.open.contains_key(&upper);
+        if is_new && let Err(e) = self.open_tail(upper, domain) {
+            let freed = self.entries.free_unused(entry);
+            debug_assert_eq!(freed, Ok(()));
+            return Err(e);
+        }
+        if let Some(entry) = self.table.entries.get(entry) {
+            entry.write(prefix.addr(), prefix.len(), leaf.get());
+        }
+        self.table.link(entry, self.long, domain);
+        self.long += 1;
+        let Some(open) = self.open.get_mut(&upper) else { return Ok(()) };
+        match open.counts.iter_mut().find(|(len, _)| *len == prefix.len()) {
+            Some((_, count)) => *count += 1,
+            None => {
+                open.counts.push((prefix.len(), 1));
+                let tail = self.table.tails.get(open.tail);
+                tail.into_iter().for_each(|tail| tail.set(prefix.len(), true));
+            }
+        }
+        Ok(())
+    }
+
+    fn open_tail(&mut self, upper: u32, domain: &Domain) -> Result<(), LpmError> {
+        let limit = self.tails.limit();
+        let full = |_| LpmError::TailsFull { limit };
+        let tail = match self.tails.alloc_ready() {
+            Ok(tail) => tail,
+            Err(_) => {
+                self.reclaim(domain);
+                self.tails.alloc_ready().map_err(full)?
+            }
+        };
+        self.table.tails.get(tail).into_iter().for_each(|t| t.open(self.covering(upper)));
+        let leaf = Leaf::new(TAIL | tail).ok_or(LpmError::TailsFull { limit });
+        let done = leaf.and_then(|leaf| Lpm::set(&mut self.top, Prefix::host(upper), leaf, domain));
+        if let Err(e) = done {
+            let freed = self.tails.free_unused(tail);
+            debug_assert_eq!(freed, Ok(()));
+            return Err(e);
+        }
+        self.open.insert(upper, Open { tail, counts: Vec::new() });
+        Ok(())
+    }
+
+    /// Removes a route; returns the leaf it had.
+    pub fn remove(&mut self, prefix: Ipv6Prefix) -> Option<Leaf> {
+        let old = if prefix.len() <= TOP {
+            let upper = upper(prefix);
+            let old = self.short.remove(upper)?.get();
+            if upper.len() < TOP || !self.open.contains_key(&upper.addr()) {
+                self.top.remove(upper);
+            }
+            self.cover(upper);
+            old
+        } else {
+            self.remove_long(prefix)?
+        };
+        self.lengths[usize::from(prefix.len())] -= 1;
+        Leaf::new(old)
+    }
+
+    fn remove_long(&mut self, prefix: Ipv6Prefix) -> Option<u32> {
+        let (entry, old) = self.table.unlink(prefix.addr(), prefix.len())?;
+        self.unlinked.1.push(entry);
+        self.long -= 1;
+        let upper = top(prefix.addr());
+        let open = self.open.get_mut(&upper)?;
+        let at = open.counts.iter().position(|(len, _)| *len == prefix.len())?;
+        open.counts[at].1 -= 1;
+        if open.counts[at].1 > 0 {
+            return Some(old);
+        }
+        open.counts.swap_remove(at);
+        let tail = self.table.tails.get(open.tail);
+        tail.into_iter().for_each(|tail| tail.set(prefix.len(), false));
+        if open.counts.is_empty() {
+            self.unlinked.0.push(open.tail);
+            self.open.remove(&upper);
+            let upper = Prefix::host(upper);
+            match self.short.get(upper).and_then(|leaf| Leaf::new(leaf.get())) {
+                // Replacing never fails.
+                Some(leaf) => _ = self.top.insert(upper, leaf),
+                None => _ = self.top.remove(upper),
+            }
+        }
+        Some(old)
+    }
+
+    /// Returns the leaf of exactly this route.
+    pub fn get(&self, prefix: Ipv6Prefix) -> Option<Leaf> {
+        let leaf = match prefix.len() {
+            0..=TOP => self.short.get(upper(prefix)).map(NonZeroU32::get),
+            len => self.table.entry(prefix.addr(), len).map(Entry::leaf),
+        };
+        leaf.and_then(Leaf::new)
+    }
+
+    /// Returns all routes in no particular order.
+    pub fn iter_unordered(&self) -> impl Iterator<Item = (Ipv6Prefix, Leaf)> {
+        let short = self.short.iter().map(|(p, leaf)| {
+            (Prefix::of(u128::from(p.addr()) << 96, p.len()), leaf.get())
+        });
+        let long = self.table.all().map(|entry| {
+            let (addr, len) = entry.key();
+            (Prefix::of(addr, len), entry.leaf())
+        });
+        short.chain(long).filter_map(|(prefix, leaf)| Some((prefix, Leaf::new(leaf)?)))
+    }
+
+    /// Returns the number of routes.
+    pub fn len(&self) -> usize {
+        self.short.len() + self.long
+    }
+
+    /// Returns true if there is no route.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the bytes in use, without [`Lpm4::FIRST_LEVEL_BYTES`].
+    pub fn memory(&self) -> usize {
+        let entries = self.entries.high_water() as usize * size_of::<Entry>();
+        let tails = self.tails.high_water() as usize * size_of::<Tail>();
+        self.top.memory() + self.short.memory() + self.table.slot_bytes() + entries + tails
+    }
+
+    /// Makes what workers have ceased to read available again. To be called regularly.
+    pub fn reclaim(&mut self, domain: &Domain) {
+        let (tails, entries) = &mut self.unlinked;
+        if !tails.is_empty() || !entries.is_empty() {
+            let tag = domain.tag();
+            let each = [(&mut self.tails, tails), (&mut self.entries, entries)];
+            for (pool, unlinked) in each {
+                for index in unlinked.drain(..) {
+                    let freed = pool.free_after(index, tag);
+                    debug_assert_eq!(freed, Ok(()), "unlinked once");
+                }
+            }
+        }
+        self.tails.reclaim(domain);
+        self.entries.reclaim(domain);
+        self.top.reclaim(domain);
+    }
+}
+
+impl std::fmt::Debug for Lpm6 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lpm6").field("routes", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl Lpm<u128> for Lpm6 {
+    fn set(&mut self, prefix: Ipv6Prefix, leaf: Leaf, domain: &Domain) -> Result<(), LpmError> {
+        self.insert(prefix, leaf, domain).map(drop)
+    }
+
+    fn unset(&mut self, prefix: Ipv6Prefix) {
+        self.remove(prefix);
+    }
+
+    fn memory(&self) -> usize {
+        Lpm6::memory(self)
+    }
+
+    fn lengths(&self) -> Vec<usize> {
+        self.lengths.to_vec()
+    }
+
+    fn reclaim(&mut self, domain: &Domain) {
+        Lpm6::reclaim(self, domain);
+    }
+}

@@ -1,0 +1,214 @@
+//! Compared with a list of routes searched linearly, and with readers on other threads.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use proptest::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const SMALL: Lpm6Config =
+    Lpm6Config { max_routes: 1000, max_tails: 64, max_groups: 64, pages: Pages::Normal };
+
+fn leaf(n: u32) -> Leaf {
+    Leaf::new(n).unwrap()
+}
+
+/// The slowest route table there is.
+#[derive(Default)]
+struct Model(Vec<(Ipv6Prefix, Leaf)>);
+
+impl Model {
+    fn remove(&mut self, prefix: Ipv6Prefix) -> Option<Leaf> {
+        let at = self.0.iter().position(|&(p, _)| p == prefix)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    fn insert(&mut self, prefix: Ipv6Prefix, leaf: Leaf) -> Option<Leaf> {
+        let old = self.remove(prefix);
+        self.0.push((prefix, leaf));
+        old
+    }
+
+    fn lookup(&self, addr: u128) -> Option<(u32, u8)> {
+        let holding = self.0.iter().filter(|(p, _)| p.contains(addr));
+        holding.max_by_key(|(p, _)| p.len()).map(|(p, leaf)| (leaf.get(), p.len()))
+    }
+}
+
+fn check(lpm: &Lpm6, model: &Model, touched: &[Ipv6Prefix]) -> Result<(), TestCaseError> {
+    let mut lengths = vec![0; 129];
+    model.0.iter().for_each(|(p, _)| lengths[usize::from(p.len())] += 1);
+    prop_assert_eq!(Lpm::lengths(lpm), lengths);
+    prop_assert_eq!(lpm.len(), model.0.len());
+    let (mut all, mut want): (Vec<_>, _) = (lpm.iter_unordered().collect(), model.0.clone());
+    all.sort_unstable();
+    want.sort_unstable();
+    prop_assert_eq!(all, want);
+    let edges = touched.iter().flat_map(|p| {
+        let middle = p.addr() / 2 + p.last() / 2;
+        [p.addr().wrapping_sub(1), p.addr(), middle, p.last(), p.last().wrapping_add(1)]
+    });
+    let addrs: Vec<u128> = edges.chain([0, u128::MAX]).collect();
+    let reader = lpm.reader();
+    let mut batch = vec![0; addrs.len()];
+    reader.lookup_batch(&addrs, &mut batch);
+    for (&addr, &by_batch) in addrs.iter().zip(&batch) {
+        let expected = model.lookup(addr);
+        prop_assert_eq!(reader.lookup_route(addr), expected, "{:#x}", addr);
+        let found = expected.map_or(0, |(leaf, _)| leaf);
+        prop_assert_eq!((reader.lookup(addr), by_batch), (found, found), "{:#x}", addr);
+    }
+    for prefix in touched {
+        let there = model.0.iter().find(|(p, _)| p == prefix).map(|(_, leaf)| *leaf);
+        prop_assert_eq!(lpm.get(*prefix), there);
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Op {
+    Insert(Ipv6Prefix, Leaf),
+    Remove(Ipv6Prefix),
+    Reclaim,
+}
+
+/// Prefixes that often contain each other: few different bits, all lengths.
+fn prefixes() -> impl Strategy<Value = Ipv6Prefix> {
+    let len = prop_oneof![0u8..=128, 20u8..=50, Just(128), Just(64), Just(32), Just(33)];
+    (any::<[bool; 6]>(), len).prop_map(|(bits, len)| {
+        let places = [3u8, 30, 31, 33, 63, 127];
+        let addr = places.iter().zip(bits).fold(0x2001_0db8 << 96, |addr: u128, (at, on)| {
+            if on { addr ^ 1 << (127 - at) } else { addr }
+        });
+        Prefix::new(addr, len).unwrap()
+    })
+}
+
+fn ops() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (prefixes(), 1..TAIL).prop_map(|(p, n)| Op::Insert(p, leaf(n))),
+        4 => prefixes().prop_map(Op::Remove),
+        1 => Just(Op::Reclaim),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_list(ops in prop::collection::vec(ops(), 1..120)) {
+        let domain = Domain::new();
+        let mut lpm = Lpm6::new(SMALL).unwrap();
+        let (mut model, mut touched) = (Model::default(), Vec::new());
+        for op in ops {
+            match op {
+                Op::Insert(p, n) => {
+                    prop_assert_eq!(lpm.insert(p, n, &domain), Ok(model.insert(p, n)));
+                    touched.push(p);
+                }
+                Op::Remove(p) => prop_assert_eq!(lpm.remove(p), model.remove(p)),
+                Op::Reclaim => {
+                    lpm.reclaim(&domain);
+                    domain.reclaim();
+                }
+            }
+        }
+        check(&lpm, &model, &touched)?;
+        // Nothing is left of routes that are removed.
+        for (p, _) in model.0.clone() {
+            prop_assert!(lpm.remove(p).is_some());
+        }
+        prop_assert!(lpm.is_empty() && lpm.open.is_empty() && lpm.long == 0);
+        check(&lpm, &Model::default(), &touched)?;
+        lpm.reclaim(&domain);
+        domain.reclaim();
+        lpm.reclaim(&domain);
+        prop_assert_eq!((lpm.entries.len(), lpm.tails.len()), (0, 0));
+    }
+}
+
+fn at(text: &str) -> Ipv6Prefix {
+    let (addr, len) = text.split_once('/').unwrap();
+    let addr: std::net::Ipv6Addr = addr.parse().unwrap();
+    Prefix::new(addr.to_bits(), len.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn limits_are_errors_and_change_nothing() {
+    let domain = Domain::new();
+    let config = Lpm6Config { max_routes: 3, max_tails: 1, ..SMALL };
+    let mut lpm = Lpm6::new(config).unwrap();
+    let put = |lpm: &mut Lpm6, p: &str| lpm.insert(at(p), leaf(7), &domain);
+    assert_eq!(put(&mut lpm, "2001:db8::/48"), Ok(None));
+    let error = put(&mut lpm, "2001:db9::/48").unwrap_err();
+    assert_eq!(error, LpmError::TailsFull { limit: 1 });
+    assert_eq!(
+        error.to_string(),
+        "no room for another route longer than /32: the limit is 1 different /32 that have such \
+         routes"
+    );
+    assert_eq!(put(&mut lpm, "2001:db9::/32"), Ok(None));
+    assert_eq!(put(&mut lpm, "2001:db8::1/128"), Ok(None));
+    assert_eq!(put(&mut lpm, "::/0"), Err(LpmError::TableFull { limit: 3 }));
+    assert_eq!(lpm.len(), 3);
+    // The place of a tail that is gone is free after its grace period.
+    for gone in ["2001:db8::/48", "2001:db8::1/128"] {
+        assert_eq!(lpm.remove(at(gone)), Some(leaf(7)));
+    }
+    assert_eq!(put(&mut lpm, "2001:db9::/48"), Ok(None));
+    assert_eq!(lpm.reader().lookup_route(at("2001:db9::/48").addr()), Some((7, 48)));
+}
+
+#[test]
+fn many_routes_come_and_go() {
+    let domain = Domain::new();
+    let all = internet6(20_000);
+    let mut lpm =
+        Lpm6::new(Lpm6Config { pages: Pages::Normal, ..Lpm6Config::default() }).unwrap();
+    for (n, p) in all.iter().enumerate() {
+        lpm.insert(*p, leaf(n as u32 + 1), &domain).unwrap();
+    }
+    let reader = lpm.reader();
+    for (n, p) in all.iter().enumerate() {
+        assert_eq!(lpm.get(*p), Some(leaf(n as u32 + 1)));
+        assert!(reader.lookup_route(p.addr()).is_some_and(|(_, len)| len >= p.len()));
+    }
+    all.iter().step_by(2).for_each(|p| assert!(lpm.remove(*p).is_some()));
+    lpm.reclaim(&domain);
+    assert_eq!(lpm.len(), 10_000);
+    for p in all.iter().skip(1).step_by(2) {
+        assert!(reader.lookup_route(p.addr()).is_some_and(|(_, len)| len >= p.len()));
+    }
+}
+
+#[test]
+fn readers_find_the_old_or_the_new_route() {
+    let domain = Domain::new();
+    let mut lpm = Lpm6::new(SMALL).unwrap();
+    let (wide, long) = (at("2001:db8::/32"), at("2001:db8:0:1::/64"));
+    lpm.insert(wide, leaf(1), &domain).unwrap();
+    let (reader, stop) = (lpm.reader(), AtomicBool::new(false));
+    let mut online = domain.register().unwrap();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let mut found = [0; 40];
+            let addrs = [long.addr() | 9; 40];
+            while !stop.load(Ordering::Relaxed) {
+                let _guard = online.enter();
+                reader.lookup_batch(&addrs, &mut found);
+                assert!(found.iter().all(|leaf| (1..1000).contains(leaf)), "{found:?}");
+            }
+        });
+        for n in 0..2000u32 {
+            lpm.insert(long, leaf(2 + n % 900), &domain).unwrap();
+            // Others make the hash table grow.
+            let other = Prefix::new(long.addr() | u128::from(n % 200) << 8, 120).unwrap();
+            lpm.insert(other, leaf(5), &domain).unwrap();
+            lpm.remove(long);
+            if n % 3 == 0 {
+                lpm.remove(other);
+            }
+            lpm.reclaim(&domain);
+            domain.reclaim();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
