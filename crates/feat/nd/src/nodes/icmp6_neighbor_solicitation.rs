@@ -40,9 +40,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "icmp6-neighbor-solicitation",
     errors: ERRORS,
     drop: "ip6-drop",
-    build: |cx| {
-        Built::node(Solicitation { asker: Asker::new(cx), reporter: Reporter::new(cx) })
-    },
+    build: |cx| Built::node(Solicitation { asker: Asker::new(cx), reporter: Reporter::new(cx) }),
     ..NodeDecl::DEFAULT
 };
 
