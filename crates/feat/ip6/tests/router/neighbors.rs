@@ -108,7 +108,7 @@ fn what_is_not_for_us_or_came_from_afar_is_not_answered() {
             solicitation(ip(1, 9), ip(0, 1), host_mac(0, 9)),
             "neighbor solicitations from source not on link",
         ),
-        (solicitation(own, ip(0, 1), host_mac(0, 9)), "neighbor solicitation from our own address"),
+        (solicitation(own, ip(0, 1), host_mac(0, 9)), "IP6 source address matches local interface"),
     ] {
         lab.receive(0, vec![frame]);
         assert_eq!(
