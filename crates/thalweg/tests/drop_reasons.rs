@@ -10,11 +10,14 @@ use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_sflow::DiscardReason;
 
 /// Reasons that the standard has no word for.
-const UNNAMED: [&str; 4] = [
+const UNNAMED: [&str; 7] = [
     "interface is deleted",
     "ARP hw addr does not match L2 frame src addr",
     "IP4 source address matches local interface",
     "ip4 fragments to local address not reassembled",
+    "IP6 source address matches local interface",
+    "neighbor advertisement of our own address",
+    "ip6 fragments to local address not reassembled",
 ];
 
 #[test]

@@ -92,9 +92,8 @@ mod tests {
     #[test]
     fn errors_answer_what_they_may() {
         let at = |text: &str| text.parse::<Ipv6Addr>().unwrap();
-        let may = |bytes: &[u8], group, cause| {
-            may_answer(&Ipv6View::parse(bytes).unwrap(), group, cause)
-        };
+        let may =
+            |bytes: &[u8], group, cause| may_answer(&Ipv6View::parse(bytes).unwrap(), group, cause);
         let udp = |src, dst| Packet::new().ipv6(at(src), at(dst)).udp(1, 2).build();
         let plain = udp("2001:db8::1", "2001:db8::2");
         assert!(may(&plain, false, NO_ROUTE) && !may(&plain, true, NO_ROUTE));
@@ -103,10 +102,15 @@ mod tests {
             assert!(!may(&udp(src, dst), false, NO_ROUTE), "{src}");
         }
         let group = udp("2001:db8::1", "ff05::2");
-        assert!(!may(&group, false, HOP_LIMIT_EXCEEDED) && may(&group, false, packet_too_big(1280)));
+        assert!(
+            !may(&group, false, HOP_LIMIT_EXCEEDED) && may(&group, false, packet_too_big(1280))
+        );
         let mut error = vec![0; 48];
         let header = thalweg_wire::ipv6::Ipv6Repr::new(
-            at("2001:db8::1"), at("2001:db8::2"), protocol::ICMPV6, 8,
+            at("2001:db8::1"),
+            at("2001:db8::2"),
+            protocol::ICMPV6,
+            8,
         );
         header.emit(&mut error).unwrap();
         for (kind, answered) in [(1, false), (127, false), (128, true), (137, false), (135, true)] {

@@ -23,9 +23,7 @@ pub fn solicitation(
 ) -> [u8; FRAME_LEN] {
     let dst = if to.is_some() { target } else { nd::solicited_node(target) };
     let dst_mac = to.unwrap_or_else(|| MacAddr::from_ipv6_multicast(dst));
-    frame(dst_mac, mac, ip, dst, |message| {
-        nd::emit_solicitation(&ip, &dst, target, mac, message)
-    })
+    frame(dst_mac, mac, ip, dst, |message| nd::emit_solicitation(&ip, &dst, target, mac, message))
 }
 
 /// An advertisement of `target` at `mac`.

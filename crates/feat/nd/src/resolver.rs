@@ -102,9 +102,8 @@ impl Resolver for NdResolver {
     }
 
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
-        let is_speaking = |all: &IfAddrs, ip| {
-            all.link_local(sw_if).is_some() && !all.is_own(sw_if, ip)
-        };
+        let is_speaking =
+            |all: &IfAddrs, ip| all.link_local(sw_if).is_some() && !all.is_own(sw_if, ip);
         ipv6(ip).is_some_and(|ip| read(c, |all| is_speaking(all, ip)))
     }
 

@@ -283,9 +283,10 @@ impl Lpm6 {
 
     /// Returns all routes in no particular order.
     pub fn iter_unordered(&self) -> impl Iterator<Item = (Ipv6Prefix, Leaf)> {
-        let short = self.short.iter().map(|(p, leaf)| {
-            (Prefix::of(u128::from(p.addr()) << 96, p.len()), leaf.get())
-        });
+        let short = self
+            .short
+            .iter()
+            .map(|(p, leaf)| (Prefix::of(u128::from(p.addr()) << 96, p.len()), leaf.get()));
         let long = self.table.all().map(|entry| {
             let (addr, len) = entry.key();
             (Prefix::of(addr, len), entry.leaf())

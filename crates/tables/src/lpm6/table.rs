@@ -154,7 +154,10 @@ const LEAST_SLOTS: usize = 64;
 
 impl Slots {
     fn new(count: usize) -> Slots {
-        Slots { slots: (0..count).map(|_| AtomicU64::new(EMPTY)).collect(), used: AtomicUsize::new(0) }
+        Slots {
+            slots: (0..count).map(|_| AtomicU64::new(EMPTY)).collect(),
+            used: AtomicUsize::new(0),
+        }
     }
 
     #[inline]
@@ -271,8 +274,7 @@ impl Table {
             for slot in &self.slots().slots {
                 let slot = slot.load(Ordering::Relaxed);
                 let old = (slot >= FIRST).then(|| (slot as u32).wrapping_sub(FIRST as u32));
-                if let Some((index, key)) =
-                    old.and_then(|i| Some((i, self.entries.get(i)?.key())))
+                if let Some((index, key)) = old.and_then(|i| Some((i, self.entries.get(i)?.key())))
                 {
                     new.put(self.hash(key.0, key.1), index);
                 }

@@ -161,8 +161,7 @@ fn limits_are_errors_and_change_nothing() {
 fn many_routes_come_and_go() {
     let domain = Domain::new();
     let all = internet6(20_000);
-    let mut lpm =
-        Lpm6::new(Lpm6Config { pages: Pages::Normal, ..Lpm6Config::default() }).unwrap();
+    let mut lpm = Lpm6::new(Lpm6Config { pages: Pages::Normal, ..Lpm6Config::default() }).unwrap();
     for (n, p) in all.iter().enumerate() {
         lpm.insert(*p, leaf(n as u32 + 1), &domain).unwrap();
     }

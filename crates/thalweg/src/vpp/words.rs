@@ -46,7 +46,7 @@ impl Command<Control> for Word {
     }
 }
 
-const IP6: &str = "nothing: this release does not forward IPv6";
+const IP6: &str = "nothing: this release does not have that for IPv6";
 const MROUTE: &str = "nothing: this release has no multicast routes";
 const MPLS: &str = "nothing: this release does not forward MPLS";
 const TUNNEL: &str = "nothing: this release has no tunnels";
@@ -150,16 +150,10 @@ words! {
     "show ip4-full-reassembly" => REASSEMBLY,
     "show ip4-sv-reassembly" => REASSEMBLY,
     "show ip6 dad" => IP6,
-    "show ip6 fib" => IP6,
     "show ip6 hbh" => IP6,
-    "show ip6 interface" => IP6,
     "show ip6 local" => IP6,
     "show ip6 mfib" => IP6,
-    "show ip6 neighbor" => IP6,
-    "show ip6 neighbor-sorted" => IP6,
-    "show ip6 neighbors" => IP6,
     "show ip6 punt redirect" => IP6,
-    "show ip6 table" => IP6,
     "show ip6-full-reassembly" => IP6,
     "show ip6-ll" => IP6,
     "show ip6-sv-reassembly" => IP6,

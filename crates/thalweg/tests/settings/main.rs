@@ -122,8 +122,7 @@ const BACK: &[&str] = &[
 
 /// Words of usages that no example needs, and why.
 const UNTOLD: &[(&str, &str, &str)] = &[
-    ("set ip neighbor-config", "ip6", "has no resolver yet"),
-    ("create packet-generator interface", "ip6", "there is no IPv6 yet"),
+    ("create packet-generator interface", "ip6", "interfaces of IPv6 packets are not there yet"),
     ("flow add", "file", "has lines as they are typed"),
     ("nat44 save", "never", "is so anyway"),
     ("sflow direction", "rx", "is so anyway"),

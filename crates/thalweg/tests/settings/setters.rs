@@ -138,6 +138,29 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              ip route add 10.7.0.0/16 via rx-ip4 pg1",
         ],
     ),
+    (
+        "ip6 table",
+        &[
+            "ip6 table add 7",
+            "ip6 table add 7 name lab",
+            "ip6 table add 7\nip6 table unreachables 7 on\nip6 table unreachables 0 on",
+            "ip6 table add 7\nip6 table del 7\n\
+             set interface ip address pg0 2001:db8::1/64\nip route add ::/0 via 2001:db8::2\n\
+             ip route add 2001:db8:9::/48 via fe80::7 pg1\nip route add 2001:db8:8::/48 via drop",
+        ],
+    ),
+    (
+        "set interface ip6 table",
+        &["ip6 table add 7\nset interface ip6 table pg0 7\n\
+             set interface ip address pg0 2001:db8::1/64\n\
+             set interface ip address pg1 2001:db8::1/64\n\
+             set interface ip address pg1 fe80::7/128"],
+    ),
+    ("enable ip6 interface", &["enable ip6 interface pg0\nenable ip6 interface loop3"]),
+    (
+        "disable ip6 interface",
+        &["enable ip6 interface pg0\nenable ip6 interface pg1\ndisable ip6 interface pg0"],
+    ),
     ("adjacency counters", &["adjacency counters enable"]),
     (
         "ip table",
@@ -273,6 +296,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "set ip neighbor-config ip4 limit 100 age 30 recycle",
             "set ip neighbor-config ip4 age 0",
             "set ip neighbor-config ip4 interface-limit 50",
+            "set ip neighbor-config ip6 limit 100 age 30",
         ],
     ),
     ("metrics", &["metrics listen 127.0.0.1:0"]),

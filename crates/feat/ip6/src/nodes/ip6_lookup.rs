@@ -199,9 +199,7 @@ impl Ip6Lookup {
             Kind::UNREACHABLE => {
                 icmp::request_error(cx, p, icmp::NO_ROUTE, UNREACHABLE, ICMP_ERROR)
             }
-            Kind::PROHIBIT => {
-                icmp::request_error(cx, p, icmp::PROHIBITED, PROHIBITED, ICMP_ERROR)
-            }
+            Kind::PROHIBIT => icmp::request_error(cx, p, icmp::PROHIBITED, PROHIBITED, ICMP_ERROR),
             _ => match self.dpos.exit(LinkType::Ip6, kind) {
                 Some(node) => Verdict::node(node),
                 None => Verdict::drop(BLACKHOLE),

@@ -16,11 +16,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "ip6-not-enabled",
     errors: ERRORS,
     drop: "ip6-drop",
-    feature: Some(FeatureDecl {
-        arc: "ip6-unicast",
-        before: &[],
-        after: &[],
-    }),
+    feature: Some(FeatureDecl { arc: "ip6-unicast", before: &[], after: &[] }),
     build: |_| Built::node(NotEnabled),
     ..NodeDecl::DEFAULT
 };

@@ -31,7 +31,7 @@ thalweg_graph::errors! {
     BAD_MAC: Error, 263, "neighbor solicitation with a MAC address that is not unicast";
     NOT_CONNECTED: Error, 302, "neighbor solicitations from source not on link";
     UNKNOWN: Info, 256, "neighbor solicitations for unknown targets";
-    CONFLICT: Error, 256, "neighbor solicitation from our own address";
+    CONFLICT: Error, 256, "IP6 source address matches local interface";
     NO_BUFFER: Warning, 259, "neighbor advertisements not sent: no buffer";
 }
 
@@ -40,9 +40,7 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "icmp6-neighbor-solicitation",
     errors: ERRORS,
     drop: "ip6-drop",
-    build: |cx| {
-        Built::node(Solicitation { asker: Asker::new(cx), reporter: Reporter::new(cx) })
-    },
+    build: |cx| Built::node(Solicitation { asker: Asker::new(cx), reporter: Reporter::new(cx) }),
     ..NodeDecl::DEFAULT
 };
 

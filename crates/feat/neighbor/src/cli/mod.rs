@@ -7,6 +7,7 @@ pub mod clear_ip_neighbors;
 pub mod set_ip_neighbor;
 pub mod set_ip_neighbor_advertise;
 pub mod set_ip_neighbor_config;
+pub mod show_ip6_neighbors;
 pub mod show_ip_neighbor_config;
 pub mod show_ip_neighbors;
 
@@ -16,6 +17,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_ip_neighbor::COMMAND,
     &set_ip_neighbor_advertise::COMMAND,
     &set_ip_neighbor_config::COMMAND,
+    &show_ip6_neighbors::COMMAND,
     &show_ip_neighbor_config::COMMAND,
     &show_ip_neighbors::COMMAND,
 ];

@@ -1,5 +1,6 @@
 //! `show ip neighbors`: the neighbour table.
 
+use crate::Family;
 use crate::args;
 use crate::neighbors::{Neighbor, Neighbors};
 use crate::table::State;
@@ -9,11 +10,11 @@ use std::task::Poll;
 use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table, pieces};
 use thalweg_graph::Control;
 
-/// `show ip neighbors [<interface>]`
-pub struct ShowIpNeighbors;
+/// `show ip neighbors [<interface>]`, of all families or of one.
+pub struct ShowIpNeighbors(pub Option<Family>);
 
 /// The command.
-pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors;
+pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors(None);
 
 /// Rows formatted as one block of columns.
 const ROWS: usize = 64;
@@ -64,11 +65,22 @@ fn json(c: &Control, n: &Neighbor) -> Value {
 
 impl Command<Control> for ShowIpNeighbors {
     fn path(&self) -> &'static str {
-        "show ip neighbors"
+        match self.0 {
+            Some(Family::Ip6) => "show ip6 neighbors",
+            _ => "show ip neighbors",
+        }
     }
 
     fn aliases(&self) -> &'static [&'static str] {
-        &["show ip neighbor", "show ip4 neighbors", "show ip4 neighbor", "show ip4 neighbor-sorted"]
+        match self.0 {
+            Some(Family::Ip6) => &["show ip6 neighbor", "show ip6 neighbor-sorted"],
+            _ => &[
+                "show ip neighbor",
+                "show ip4 neighbors",
+                "show ip4 neighbor",
+                "show ip4 neighbor-sorted",
+            ],
+        }
     }
 
     fn usage(&self) -> &'static str {
@@ -89,7 +101,7 @@ impl Command<Control> for ShowIpNeighbors {
     ) -> Result<Outcome<Control>, CliError> {
         let only = if args.is_empty() { None } else { Some(args::interface(c, args)?) };
         args.end()?;
-        let (mut walk, mut rows) = (NeighborWalk::new(only, None), table());
+        let (mut walk, mut rows) = (NeighborWalk::new(only, self.0), table());
         Ok(pieces(c, out, move |c, out| {
             let all = c.state::<Neighbors>();
             let next = walk.next(&all.borrow());
