@@ -2,6 +2,11 @@
 
 mod cps_ndr;
 mod device;
+mod ndr;
+mod number;
+mod sample;
+mod traffic;
+mod trial;
 
 use std::process::ExitCode;
 
@@ -16,13 +21,16 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Search for the highest rate of connections without an error
+    /// Search for the highest rate of connections without an error, as TRex's cps_ndr.py does
     CpsNdr(cps_ndr::Args),
+    /// Search by MLRsearch, with goals, repetitions and a file
+    Ndr(ndr::Args),
 }
 
 /// The program.
 pub fn main(args: &Args) -> ExitCode {
     match &args.command {
         Command::CpsNdr(args) => cps_ndr::main(args),
+        Command::Ndr(args) => ndr::main(args),
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::Args;
-use super::lines::Sample;
+use crate::load::sample::Sample;
 
 /// Writes the file. Without a good sample it holds only the options.
 pub(super) fn write(file: &Path, args: &Args, best: Option<&Sample>) -> Result<()> {
@@ -16,13 +16,13 @@ pub(super) fn write(file: &Path, args: &Args, best: Option<&Sample>) -> Result<(
         "sample_time": args.sample_time,
         "error_threshold": args.error_threshold,
         "reset_command": args.reset_command,
-        "udp_percent": args.udp_percent,
-        "num_messages": args.num_messages,
-        "message_size": args.message_size,
-        "server_wait": args.server_wait,
+        "udp_percent": args.traffic.udp_percent,
+        "num_messages": args.traffic.num_messages,
+        "message_size": args.traffic.message_size,
+        "server_wait": args.traffic.server_wait,
         "min_cps": args.min_cps,
         "max_cps": args.max_cps,
-        "max_flows": args.max_flows,
+        "max_flows": args.traffic.max_flows,
         "adaptive_window": args.adaptive_window,
         "ramp_up": args.ramp_up,
     });

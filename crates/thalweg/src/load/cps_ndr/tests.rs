@@ -1,6 +1,7 @@
 //! Searches of the device in this process.
 
 use super::*;
+use crate::load::device::{Books, Device};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -18,8 +19,11 @@ fn args(line: &str) -> Result<Args, String> {
 fn options_are_those_of_cps_ndr() {
     let short = "-i 8 -T 30 -e 0.02 -u 1 -n 1 -s 20 -w 0 -m 1k -M 100k -r 3 -a 0 -f 1m -v";
     let args = args(short).unwrap();
-    assert_eq!((args.min_cps, args.max_cps, args.max_flows), (1000, 100_000, Some(1_000_000)));
-    let plan = args.plan();
+    assert_eq!(
+        (args.min_cps, args.max_cps, args.traffic.max_flows),
+        (1000, 100_000, Some(1_000_000))
+    );
+    let plan = args.traffic.plan(args.max_cps as f64);
     assert_eq!(plan.talks.iter().map(|talk| talk.share).collect::<Vec<_>>(), [10, 990]);
     assert_eq!(
         plan.talks.iter().map(|talk| talk.limit).collect::<Vec<_>>(),
@@ -46,10 +50,14 @@ fn what_is_out_of_bounds_is_said() {
 fn run(line: &str, commands: &str) -> (Ended, Books) {
     // However slow the machine is.
     let args = args(&format!("{line} --late 10000")).unwrap();
-    let mut device = Device::start(args.device, commands, &args.plan(), 1).unwrap();
-    let ended = iterate(&args, &mut device, &|| false).unwrap();
-    let books = device.books().unwrap();
-    device.close();
+    let traffic = &args.traffic;
+    let plan = traffic.plan(args.max_cps as f64);
+    let device = Device::start(traffic.device, commands, &plan, 1).unwrap();
+    let life = traffic.life();
+    let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &|| false };
+    let ended = iterate(&args, &mut tester).unwrap();
+    let books = tester.device.books().unwrap();
+    tester.device.close();
     (ended, books)
 }
 

@@ -1,0 +1,83 @@
+//! What both sides have counted in a sample.
+
+use thalweg_load::talk::Counts;
+
+use super::device::Books;
+
+/// What a sample has seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sample {
+    /// Rate asked for, in connections per second.
+    pub(super) rate: f64,
+    /// Its length in seconds.
+    pub(super) seconds: f64,
+    /// Connections open at its end, TIME_WAIT included.
+    pub(super) active: u64,
+    /// Those of them that are not in TIME_WAIT.
+    pub(super) open: u64,
+    /// Counters of both sides in its window.
+    pub(super) clients: Counts,
+    /// Those of the servers.
+    pub(super) servers: Counts,
+    /// Counters of both sides from its beginning to the end of its last connection.
+    pub(super) all_clients: Counts,
+    /// Those of the servers.
+    pub(super) all_servers: Counts,
+}
+
+/// Bytes that a frame has on the wire beyond those counted: the FCS.
+const FCS: u64 = 4;
+
+impl Sample {
+    /// `after` is the end of the window, `end` that of its last connection.
+    pub(super) fn of(rate: f64, before: &Books, after: &Books, end: &Books) -> Sample {
+        let clients = &after.clients;
+        Sample {
+            rate,
+            seconds: (clients.at.saturating_sub(before.clients.at) as f64 / 1e6).max(1e-6),
+            active: u64::from(clients.open) + u64::from(clients.time_wait),
+            open: clients.open.into(),
+            clients: clients.counts.since(&before.clients.counts),
+            servers: after.servers.counts.since(&before.servers.counts),
+            all_clients: end.clients.counts.since(&before.clients.counts),
+            all_servers: end.servers.counts.since(&before.servers.counts),
+        }
+    }
+
+    pub(super) fn per_second(&self, count: u64) -> f64 {
+        count as f64 / self.seconds
+    }
+
+    /// Packets and bits of layer 2 that both sides sent in the window.
+    pub(super) fn sent(&self) -> (u64, u64) {
+        let packets = self.clients.sent + self.servers.sent;
+        let bytes = self.clients.sent_bytes + self.servers.sent_bytes;
+        (packets, 8 * (bytes + FCS * packets))
+    }
+
+    /// Packets and bits of layer 2 that both sides received in the window.
+    pub(super) fn received(&self) -> (u64, u64) {
+        let packets = self.clients.received + self.servers.received;
+        let bytes = self.clients.received_bytes + self.servers.received_bytes;
+        (packets, 8 * (bytes + FCS * packets))
+    }
+
+    /// Packets lost, of those sent until the last connection of the window had ended.
+    pub(super) fn lost(&self) -> (u64, u64) {
+        let (clients, servers) = (&self.all_clients, &self.all_servers);
+        let sent = clients.sent + servers.sent;
+        (sent.saturating_sub(clients.received + servers.received), sent)
+    }
+
+    /// Share of packets lost, in percent.
+    pub(super) fn lost_percent(&self) -> f64 {
+        let (lost, sent) = self.lost();
+        100.0 * lost as f64 / sent.max(1) as f64
+    }
+
+    /// Average bytes of messages per packet that the clients counted.
+    pub(super) fn size(&self) -> f64 {
+        let packets = self.clients.sent + self.clients.received;
+        (self.clients.said + self.clients.heard) as f64 / packets.max(1) as f64
+    }
+}

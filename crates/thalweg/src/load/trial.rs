@@ -1,0 +1,148 @@
+//! A trial: connections opened at a rate for a time, and what became of them.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use thalweg_load::talk::Judged;
+
+use super::device::{Books, Device};
+use super::sample::Sample;
+
+/// Time between two looks at what runs.
+pub(super) const LOOK: Duration = Duration::from_millis(100);
+/// Time for which a rate lasts before a sample.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Time that connections have for their end, beyond what their program takes.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Share of connections that the tester may fail to open; with more, the trial says nothing of the
+/// device.
+const UNSENT: f64 = 1e-4;
+
+/// How a trial went.
+pub(super) struct Trial {
+    pub(super) sample: Sample,
+    pub(super) connections: Connections,
+    pub(super) good: bool,
+    /// Its errors are not the device's.
+    pub(super) tester: bool,
+    /// Where the device dropped most, and how many packets.
+    pub(super) dropped: Option<(String, &'static str, u64)>,
+}
+
+/// A device with traffic, whose rate changes from trial to trial.
+pub(super) struct Tester<'a> {
+    pub(super) device: Device,
+    /// Time that a connection takes at least.
+    pub(super) life: Duration,
+    /// Percentage of lost packets below which errors are forgiven.
+    pub(super) forgiven: f64,
+    /// The rate at which connections are opened now.
+    pub(super) rate: f64,
+    /// Whether the user has had enough.
+    pub(super) stopped: &'a dyn Fn() -> bool,
+}
+
+impl Tester<'_> {
+    /// Brings the rate from what it is to another one, and lets it last; false if interrupted.
+    pub(super) fn ramp(&mut self, to: f64, ramp: Duration) -> bool {
+        let from = std::mem::replace(&mut self.rate, to);
+        let steps = (ramp.as_millis() / LOOK.as_millis()).max(1) as u32;
+        for step in 1..=steps {
+            self.device.set_rate(from + (to - from) * f64::from(step) / f64::from(steps));
+            if !self.device.wait(LOOK, self.stopped) {
+                return false;
+            }
+        }
+        self.device.wait(SETTLE, self.stopped)
+    }
+
+    /// Stops the traffic, has `meanwhile` run, and forgets all connections.
+    pub(super) fn reset(&mut self, meanwhile: impl FnOnce(&mut Device)) {
+        self.rate = 0.0;
+        self.device.set_rate(0.0);
+        meanwhile(&mut self.device);
+        self.device.abandon();
+    }
+
+    /// Judges the connections that are opened in a time; `None` if interrupted.
+    pub(super) fn sample(&mut self, time: Duration) -> Result<Option<Trial>> {
+        let before = self.device.books()?;
+        self.device.set_judging(true);
+        let whole = self.device.wait(time, self.stopped);
+        self.device.set_judging(false);
+        let after = self.device.books()?;
+        if !whole {
+            return Ok(None);
+        }
+        // Traffic goes on, so that the last connections judged meet what the others met.
+        let mut end = after.clone();
+        let mut left = self.life + PATIENCE;
+        while Connections::of(&before, &end).pending() > 0 && !left.is_zero() {
+            if !self.device.wait(LOOK, self.stopped) {
+                return Ok(None);
+            }
+            left = left.saturating_sub(LOOK);
+            end = self.device.books()?;
+        }
+        let sample = Sample::of(self.rate, &before, &after, &end);
+        let connections = Connections::of(&before, &end);
+        let unsent = sample.clients.unsent + sample.clients.no_room + sample.clients.no_tuple;
+        let tester = unsent as f64 > UNSENT * sample.clients.begun.max(1) as f64;
+        let forgiven = sample.lost_percent() < self.forgiven;
+        let good = !tester && (connections.errors() == 0 || forgiven);
+        let dropped = self.device.dropped(&before, &end);
+        Ok(Some(Trial { sample, connections, good, tester, dropped }))
+    }
+}
+
+/// Connections judged in a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Connections {
+    /// Begun in its window.
+    pub(super) begun: u64,
+    /// Ended as their program says, with nothing sent twice.
+    pub(super) clean: u64,
+    /// Ended as their program says.
+    pub(super) completed: u64,
+    /// Ended.
+    ended: u64,
+}
+
+impl Connections {
+    fn pending(&self) -> u64 {
+        self.begun.saturating_sub(self.ended)
+    }
+
+    pub(super) fn errors(&self) -> u64 {
+        self.begun.saturating_sub(self.clean)
+    }
+
+    /// Share that did not complete cleanly, 0 to 1.
+    pub(super) fn loss_ratio(&self) -> f64 {
+        self.errors() as f64 / self.begun.max(1) as f64
+    }
+
+    fn of(before: &Books, after: &Books) -> Connections {
+        let of = |books: &Books| books.clients.counts.judged;
+        let (was, is): (Judged, Judged) = (of(before), of(after));
+        Connections {
+            begun: is.begun - was.begun,
+            clean: is.clean - was.clean,
+            completed: is.completed - was.completed,
+            ended: is.completed + is.failed - was.completed - was.failed,
+        }
+    }
+}
+
+impl Trial {
+    /// Says what limited the device in this trial.
+    pub(super) fn limited_by(&self) -> String {
+        match &self.dropped {
+            _ if self.tester => "the tester, which opened too few".to_owned(),
+            Some((node, reason, packets)) => {
+                format!("device: {node}, {reason} ({packets} packets)")
+            }
+            None => "device".to_owned(),
+        }
+    }
+}
