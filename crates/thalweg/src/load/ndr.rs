@@ -150,8 +150,8 @@ fn searches(args: &Args) -> Result<u8> {
     // What the numbers say is checked before anything is measured.
     Search::new(least, args.max_cps as f64, goals.clone()).check()?;
     let cap = own_limit(args, &stopped)?;
-    println!("The tester itself bears {} conn/s, with its ports cross-connected.", short(cap));
-    let most = (cap * SEARCHED).min(args.max_cps as f64);
+    println!("{cap}");
+    let most = cap.0.map_or(args.max_cps as f64, |cap| cap * SEARCHED);
     let search = Search::new(least, most, goals);
     search.check().context("the tester cannot search")?;
     let mut all = Vec::new();
@@ -179,14 +179,32 @@ fn searches(args: &Args) -> Result<u8> {
     Ok(report(&search, cap, &all))
 }
 
-/// Measures how many connections the tester can open and answer with the simplest device.
-fn own_limit(args: &Args, stopped: &dyn Fn() -> bool) -> Result<f64> {
+/// The connections per second that the tester can open and answer; `None` if it can more than are
+/// asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct OwnLimit(Option<f64>);
+
+impl std::fmt::Display for OwnLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(cap) => write!(
+                f,
+                "The tester itself bears {} conn/s, with its ports cross-connected.",
+                short(cap)
+            ),
+            None => f.write_str("The tester itself bears the greatest rate."),
+        }
+    }
+}
+
+/// Measures the tester with the simplest device.
+fn own_limit(args: &Args, stopped: &dyn Fn() -> bool) -> Result<OwnLimit> {
     let most = args.max_cps as f64;
     let plan = args.traffic.plan(most);
     let device = Device::start(Set::CrossConnect, "", &plan, args.traffic.seed)?;
     let life = args.traffic.life();
     let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped };
-    let mut cap = 0.0;
+    let mut cap = Some(0.0);
     // What it opens is what it can: at the first try much less than asked for, perhaps.
     let mut rate = most;
     for _ in 0..4 {
@@ -195,11 +213,12 @@ fn own_limit(args: &Args, stopped: &dyn Fn() -> bool) -> Result<f64> {
             false => None,
         };
         let Some(trial) = trial else { break };
-        cap = trial.connections.clean as f64 / trial.sample.seconds;
+        let clean = trial.connections.clean as f64 / trial.sample.seconds;
+        cap = (trial.tester || rate < most).then_some(clean);
         if !trial.tester {
             break;
         }
-        rate = cap;
+        rate = clean;
         tester.reset(|device| {
             device.wait(PAUSE, stopped);
         });
@@ -208,7 +227,7 @@ fn own_limit(args: &Args, stopped: &dyn Fn() -> bool) -> Result<f64> {
     if stopped() {
         return Err(NoResult::Interrupted.into());
     }
-    Ok(cap)
+    Ok(OwnLimit(cap))
 }
 
 /// Makes one search.
@@ -309,7 +328,7 @@ fn spread(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
 }
 
 /// Prints the results, and returns the status.
-fn report(search: &Search, cap: f64, all: &[Searched]) -> u8 {
+fn report(search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
     let mut status = 0;
     println!();
     for (at, goal) in search.goals.iter().enumerate() {
@@ -324,15 +343,15 @@ fn report(search: &Search, cap: f64, all: &[Searched]) -> u8 {
             status = crate::FAILED;
             continue;
         }
-        let tester = median >= TRUSTED * cap;
-        let sign = if tester { "≥ " } else { "" };
+        let tester = cap.0.filter(|cap| median >= TRUSTED * cap);
         let upper = found.iter().filter_map(|one| one.upper).reduce(f64::max);
+        let sign = if tester.is_some() || upper.is_none() { "≥ " } else { "" };
         let upper = upper.map_or("none".to_owned(), |upper| format!("{upper:.0}"));
         println!("{name}: {sign}{median:.0} conn/s (upper bound {upper})");
         if all.len() > 1 {
             println!("  {} searches: {least:.0} to {most:.0}", all.len());
         }
-        if tester {
+        if let Some(cap) = tester {
             println!("  The tester's own limit is {cap:.0}: this says little about the device.");
             status = status.max(TESTER);
         }
@@ -343,7 +362,7 @@ fn report(search: &Search, cap: f64, all: &[Searched]) -> u8 {
     status
 }
 
-fn write(args: &Args, search: &Search, cap: f64, all: &[Searched]) -> Result<()> {
+fn write(args: &Args, search: &Search, cap: OwnLimit, all: &[Searched]) -> Result<()> {
     let Some(file) = &args.json else { return Ok(()) };
     let goal = |goal: &Goal| {
         json!({
@@ -383,7 +402,7 @@ fn write(args: &Args, search: &Search, cap: f64, all: &[Searched]) -> Result<()>
         "tool_version": env!("CARGO_PKG_VERSION"),
         "unit": "conn/s",
         "seed": args.traffic.seed,
-        "self_check": { "conn_per_s": cap },
+        "self_check": { "conn_per_s": cap.0 },
         "goals": search.goals.iter().map(goal).collect::<Vec<_>>(),
         "searches": all.iter().map(searched).collect::<Vec<_>>(),
     });
@@ -446,7 +465,7 @@ mod tests {
         let file = dir.path().join("ndr.json");
         let args = Args { json: Some(file.clone()), ..args };
         let trials = searched.trials.len();
-        write(&args, &search, 1e6, &[searched]).unwrap();
+        write(&args, &search, OwnLimit(None), &[searched]).unwrap();
         let text = std::fs::read_to_string(file).unwrap();
         let all: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(all["searches"][0]["trials"].as_array().unwrap().len(), trials);
