@@ -115,19 +115,24 @@ fn change<const POP: usize, const PUSH: usize>(
     window: &mut [u8; WINDOW],
 ) -> bool {
     const TAGS: usize = BEFORE + ADDRESSES;
-    let tag = |n: usize| [0, 1, 2].map(|i| window[TAGS + n * TAG_LEN + i]);
-    let [a, b, tci] = tag(0);
-    let is_tag = |a, b| vlan::is_tag(u16::from_be_bytes([a, b]));
-    let mut suits = is_tag(a, b) == (POP > 0) && (POP == 0 || tci & 0xf0 == 0);
+    // Without closures, which frame kernels do not inline.
+    let kinds = [
+        u16::from_be_bytes([window[TAGS], window[TAGS + 1]]),
+        u16::from_be_bytes([window[TAGS + TAG_LEN], window[TAGS + TAG_LEN + 1]]),
+    ];
+    let mut suits = vlan::is_tag(kinds[0]) == (POP > 0);
+    if POP > 0 {
+        suits &= window[TAGS + 2] & 0xf0 == 0;
+    }
     if POP == 2 {
-        let [a, b, _] = tag(1);
-        suits &= is_tag(a, b);
+        suits &= vlan::is_tag(kinds[1]);
     }
     if !suits {
         return false;
     }
     let at = BEFORE + POP * TAG_LEN - PUSH * TAG_LEN;
-    let addresses: [u8; ADDRESSES] = std::array::from_fn(|i| window[BEFORE + i]);
+    let mut addresses = [0; ADDRESSES];
+    addresses.copy_from_slice(&window[BEFORE..BEFORE + ADDRESSES]);
     window[at..at + ADDRESSES].copy_from_slice(&addresses);
     let new = PUSH * TAG_LEN;
     window[at + ADDRESSES..at + ADDRESSES + new].copy_from_slice(&tags[..new]);

@@ -284,6 +284,23 @@ impl Subs {
         Ok((found.ok_or(NoInterface::Unknown)?, 22))
     }
 
+    /// As [`find`](Self::find), of a frame with one tag that is not a priority tag; 0 for any
+    /// other, and if there is no sub-interface for this tag alone.
+    #[inline(always)]
+    #[must_use]
+    pub fn find_one(&self, frame: &[u8; 24]) -> SwIfIndex {
+        let kind = TagKind::of(u16::from_be_bytes([frame[12], frame[13]]));
+        let next = TagKind::of(u16::from_be_bytes([frame[16], frame[17]]));
+        let id = VlanId(u16::from_be_bytes([frame[14], frame[15]]) & 0xfff);
+        match (kind, next) {
+            // None has id 0, and 4095 stands for any.
+            (Some(kind), None) if id != ANY => {
+                load(self.outer.at(slot(VlanTag { kind, id })), false).unwrap_or(SwIfIndex(0))
+            }
+            _ => SwIfIndex(0),
+        }
+    }
+
     #[inline]
     fn find_outer(&self, outer: VlanTag, has_more_tags: bool) -> Option<SwIfIndex> {
         let any = VlanTag { id: ANY, ..outer };
@@ -411,6 +428,14 @@ mod tests {
             }
             for tags in frames {
                 let found = subs.find(&frame(&tags)).ok();
+                let mut padded = [0; 24];
+                let bytes = frame(&tags);
+                let n = bytes.len().min(24);
+                padded[..n].copy_from_slice(&bytes[..n]);
+                match subs.find_one(&padded) {
+                    SwIfIndex(0) => {}
+                    one => prop_assert_eq!((Some(one), tags.len()), (found.map(|f| f.0), 1)),
+                }
                 prop_assert_eq!(found.map(|f| f.0), expected(&all, &tags), "{:?}", tags);
                 let looked_at = match tags.first() {
                     None => 0,

@@ -13,7 +13,7 @@ use crate::tagged::Run;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::{Lanes, Pattern};
-use thalweg_buffer::{Flags, Frame, Iface, LOCAL_IF, PktMut, Rows};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, LOCAL_IF, PktMut, Rows};
 use thalweg_device::{IfRow, IfTable, Interfaces, NoInterface, SwIfIndex, interface};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -60,6 +60,18 @@ struct EthernetInput {
 const HEADER: usize = 14;
 /// Length of a header with two tags, and of what may be a third one's type.
 const TAGGED: usize = 24;
+
+/// Returns the bytes of a frame's head with its addresses and tags: those from 0, 10 and 14 on.
+/// Without closures, which frame kernels do not inline.
+#[inline(always)]
+fn words(head: &[u8; TAGGED]) -> [u64; 3] {
+    let [a, b, c, d, e, f, g, h, _, _, k, l, m, n, o, p, q, r, s, t, u, v, _, _] = *head;
+    [
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+        u64::from_ne_bytes([k, l, m, n, o, p, q, r]),
+        u64::from_ne_bytes([o, p, q, r, s, t, u, v]),
+    ]
+}
 
 /// Pattern of the first 16 bytes of a packet that takes the fast path.
 fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
@@ -145,9 +157,6 @@ impl EthernetInput {
         let sw_if = if sub == LOCAL_IF { port } else { sub };
         let row = table.get(sw_if);
         // Of the tags, priorities do not count; of other bytes, all to the next type.
-        let words = |head: &[u8; TAGGED]| {
-            [0, 10, 14].map(|at| u64::from_ne_bytes(std::array::from_fn(|i| head[at + i])))
-        };
         let ([dst, tags, inner], mut groups, mut differ) = (words(first), first[0], [0; 3]);
         for head in heads {
             let [a, b, c] = words(head);
@@ -164,7 +173,7 @@ impl EthernetInput {
                 [0x0f, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff],
             ],
         };
-        let masks = masks.map(u64::from_ne_bytes);
+        let masks = [u64::from_ne_bytes(masks[0]), u64::from_ne_bytes(masks[1])];
         let address = u64::from_ne_bytes([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]);
         if differ[1] & masks[0] != 0 || differ[2] & masks[1] != 0 || groups & 1 != 0 {
             return None;
@@ -188,6 +197,49 @@ impl EthernetInput {
             frame.pull_all(header as u16, Rows::NONE);
         }
         Some(next)
+    }
+
+    /// Decides about a frame of one port whose packets belong to several sub-interfaces; those that
+    /// are not routed, have not exactly one tag, or need a closer look are left. `None`, with
+    /// nothing done, if the frame is not one of such packets.
+    #[inline(always)]
+    fn each_vlan(
+        &self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> Option<FrameVerdict> {
+        const ONE_TAG: usize = HEADER + 4;
+        let Iface::Uniform(port) = frame.rx() else { return None };
+        if frame.flags().contains(Flags::CHAINED) {
+            return None;
+        }
+        let table = self.interfaces.load(cx.guard());
+        let subs = table.subs(port).filter(|_| table.get(port).admin_up)?;
+        let first = frame.data(0).first_chunk::<TAGGED>()?;
+        let kind = [first[ONE_TAG - 2], first[ONE_TAG - 1]];
+        let next = Verdict::node(self.types.load(cx.guard()).get(u16::from_be_bytes(kind))?);
+        let (mut rest, mut rx_ifs) = (Rows::NONE, [port; FRAME_SIZE]);
+        for (i, (head, len)) in frame.long_heads::<TAGGED>()?.zip(frame.lengths()).enumerate() {
+            let [a, b, c, d, e, f, ..] = *head;
+            let sw_if = subs.find_one(head);
+            let row = table.get(sw_if);
+            let is_ours = sw_if != LOCAL_IF
+                && row.admin_up & row.mode_input.is_none() & row.carries_packets
+                && [a, b, c, d, e, f] == row.mac.0
+                && [head[ONE_TAG - 2], head[ONE_TAG - 1]] == kind
+                && !cx.input_taps_wait(sw_if, 1);
+            if is_ours {
+                rx_ifs[i] = sw_if;
+                cx.count_input(sw_if, 1, len as u64);
+            } else {
+                rest.insert(i as u8);
+            }
+        }
+        frame.set_rx_each(&rx_ifs);
+        frame.pull_all(ONE_TAG as u16, rest);
+        each[..frame.len()].fill(next);
+        Some(FrameVerdict::Each(rest))
     }
 
     /// As the kernel, for a frame of which some packets may belong to sub-interfaces.
@@ -404,7 +456,10 @@ impl Node for EthernetInput {
             return match self.row.looks_at_tags {
                 true => match self.alike(cx, frame) {
                     Some(verdict) => FrameVerdict::Whole(verdict),
-                    None => self.tagged(cx, frame, each),
+                    None => match self.each_vlan(cx, frame, each) {
+                        Some(verdict) => verdict,
+                        None => self.tagged(cx, frame, each),
+                    },
                 },
                 false => FrameVerdict::PerPacket,
             };
