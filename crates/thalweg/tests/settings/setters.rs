@@ -158,9 +158,11 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ("set ip arp proxy", &["ip table add 7\nset ip arp proxy 10.0.0.1 - 10.0.0.9 table-id 7"]),
     (
         "set interface ip directed-broadcast",
-        &["set interface ip address pg0 10.0.0.1/24\nset interface ip directed-broadcast pg0 enable\n\
+        &[
+            "set interface ip address pg0 10.0.0.1/24\nset interface ip directed-broadcast pg0 enable\n\
              set interface ip directed-broadcast pg1 enable\n\
-             set interface ip directed-broadcast pg1 disable"],
+             set interface ip directed-broadcast pg1 disable",
+        ],
     ),
     (
         "set interface tcp-mss-clamp",

@@ -6,15 +6,24 @@ use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
 use thalweg_graph::Control;
 
-/// `enable ip4 interface <interface>`
-pub struct EnableIp4Interface;
+/// `enable ip4 interface <interface>`, or `disable`.
+pub struct Ip4Interface {
+    pub(super) path: &'static str,
+    pub(super) help: &'static str,
+    pub(super) on: bool,
+}
 
 /// The command.
-pub static COMMAND: EnableIp4Interface = EnableIp4Interface;
+pub static COMMAND: Ip4Interface = Ip4Interface {
+    path: "enable ip4 interface",
+    help: "Accept IPv4 packets on an interface without an IPv4 address\n\
+           Without one and without this, an interface drops IPv4.",
+    on: true,
+};
 
-impl Command<Control> for EnableIp4Interface {
+impl Command<Control> for Ip4Interface {
     fn path(&self) -> &'static str {
-        "enable ip4 interface"
+        self.path
     }
 
     fn usage(&self) -> &'static str {
@@ -22,8 +31,7 @@ impl Command<Control> for EnableIp4Interface {
     }
 
     fn help(&self) -> &'static str {
-        "Accept IPv4 packets on an interface without an IPv4 address\n\
-         Without one and without this, an interface drops IPv4."
+        self.help
     }
 
     fn run(
@@ -34,7 +42,7 @@ impl Command<Control> for EnableIp4Interface {
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
         args.end()?;
-        set_enabled::<u32>(c, sw_if, true).map_err(address_failed)?;
+        set_enabled::<u32>(c, sw_if, self.on).map_err(address_failed)?;
         Ok(Outcome::Done)
     }
 
