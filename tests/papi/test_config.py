@@ -90,6 +90,7 @@ def setters(api, port):
         "is_add": True, "proxy": {"table_id": 7, "low": "10.0.0.5", "hi": "10.0.0.9"}
     }
     yield "proxy_arp_intfc_enable_disable", {"sw_if_index": pg, "enable": True}
+    yield "sw_interface_set_ip_directed_broadcast", {"sw_if_index": pg, "enable": True}
     yield "mss_clamp_enable_disable", {"sw_if_index": pg, "ipv4_mss": 1400, "ipv4_direction": 3}
     yield "mss_clamp_enable_disable", {"sw_if_index": loop, "ipv4_mss": 1300, "ipv4_direction": 1}
     yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}

@@ -407,6 +407,28 @@ class Arping(Case):
         self.fails(-2, call(port=9999))
 
 
+class DirectedBroadcast(Case):
+    def test_route(self):
+        port = self.loopback()
+        call = lambda enable, port=port: self.api.sw_interface_set_ip_directed_broadcast(
+            sw_if_index=port, enable=enable
+        )
+        self.ok(self.api.sw_interface_set_flags(sw_if_index=port, flags=1))
+        self.ok(
+            self.api.sw_interface_add_del_address(sw_if_index=port, is_add=True, prefix="10.4.0.1/24")
+        )
+        route = lambda: self.ok(
+            self.api.ip_route_lookup(table_id=0, exact=1, prefix="10.4.0.255/32")
+        ).route.paths[0]
+        self.assertEqual(route().type, 2)
+        for _ in range(2):
+            self.ok(call(True))
+            self.assertEqual((route().type, route().sw_if_index), (0, port))
+        self.ok(call(False))
+        self.assertEqual(route().type, 2)
+        self.fails(-2, call(True, port=9999))
+
+
 class MssClamp(Case):
     def test_limits(self):
         port, other = self.loopback(), self.loopback()

@@ -131,6 +131,13 @@ pub(crate) struct Slot {
     pub(crate) object: Object,
 }
 
+/// Most neighbours that subscribers hear of at once.
+const MAX_UNRESOLVED: usize = 64;
+
+/// New adjacencies lead to these neighbours, which were not known then. Not all of many.
+#[derive(Clone, Debug)]
+pub struct Unresolved(pub Vec<(SwIfIndex, IpAddr)>);
+
 /// Reference counts and owners of entries.
 pub struct Forwarding {
     pub(crate) table: Arc<DpoTable>,
@@ -154,6 +161,8 @@ pub struct Forwarding {
     /// Nodes that handle kinds of objects, by name until all nodes exist.
     exits: Vec<(LinkType, Kind, &'static str)>,
     imposer: Option<Imposer>,
+    /// Neighbours of new adjacencies, until subscribers hear of them.
+    unresolved: Vec<(SwIfIndex, IpAddr)>,
     /// Number of state words stored so far.
     pub(crate) stores: u64,
     /// Number of objects looked at so far, as something that they depend on has changed.
@@ -204,6 +213,7 @@ impl Forwarding {
             kinds: Kinds::default(),
             exits: Vec::new(),
             imposer: None,
+            unresolved: Vec::new(),
             stores: 0,
             visits: 0,
             counters,
@@ -405,7 +415,25 @@ impl Forwarding {
         self.by_interface.insert((sw_if, dpo));
         self.insert(dpo, Object::Adjacency { key, mac });
         self.write(dpo, key, mac, &view);
+        if let (None, Peer::Neighbor(ip), true) = (mac, peer, view.ethernet && view.is_up()) {
+            self.note_unresolved(c, sw_if, ip);
+        }
         Ok(dpo)
+    }
+
+    /// Has subscribers hear of a neighbour that is not known, with others of the same turn.
+    fn note_unresolved(&mut self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) {
+        if self.unresolved.is_empty() {
+            c.remote().submit(|c| {
+                let f = c.state::<Forwarding>();
+                let all = std::mem::take(&mut f.borrow_mut().unresolved);
+                c.publish(Unresolved(all));
+            });
+        }
+        // Packets ask for the others.
+        if self.unresolved.len() < MAX_UNRESOLVED {
+            self.unresolved.push((sw_if, ip));
+        }
     }
 
     /// Returns the object of a subnet on an interface, with a reference as for an adjacency: that

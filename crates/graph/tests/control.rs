@@ -229,3 +229,28 @@ fn answers_may_come_later() {
     assert_eq!(answers, [Some(0), Some(1)]);
     lab.close();
 }
+
+/// A worker that has been silent for a second does not keep the main thread for another one.
+#[test]
+fn a_silent_worker_is_waited_for_once() {
+    let mut lab = Lab::new(2);
+    let go = Arc::new(AtomicBool::new(false));
+    let may_go = go.clone();
+    drop(lab.c.begin_asking(move |core| {
+        while core.index() == 1 && !may_go.load(Relaxed) {
+            std::thread::yield_now();
+        }
+    }));
+    let start = std::time::Instant::now();
+    const TIMES: u32 = 20;
+    for _ in 0..TIMES {
+        assert_eq!(lab.c.ask(|core| core.index())[1], None);
+    }
+    assert!(start.elapsed() < Duration::from_secs(1) * (TIMES / 2), "{:?}", start.elapsed());
+    go.store(true, Relaxed);
+    // Paced: the worker comes back as soon as it has a processor.
+    while lab.c.ask(|core| core.index()) != [Some(0), Some(1)] {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    lab.close();
+}

@@ -1,6 +1,7 @@
 //! `trace_capture_packets`: starts tracing packets.
 
 use crate::api_modules::TRACEDUMP;
+use crate::asking::tell_workers;
 use crate::classify;
 use crate::cli::trace_add::can_start;
 use thalweg_api::{Call, Message, Retval};
@@ -49,8 +50,8 @@ fn handle(c: &mut Control, rq: TraceCapturePackets) -> Result<TraceCapturePacket
     let id = NodeId(rq.node_index as u16);
     let count = rq.max_packets.min(MAX_TRACES as u32);
     if rq.pre_capture_clear {
-        c.ask(Core::trace_clear);
+        tell_workers(c, Core::trace_clear);
     }
-    c.ask(move |core| core.trace_add(id, count, filter.clone()));
+    tell_workers(c, move |core| core.trace_add(id, count, filter.clone()));
     Ok(TraceCapturePacketsReply)
 }

@@ -2,6 +2,7 @@
 
 use super::trace_dump::Cache;
 use crate::api_modules::TRACEDUMP;
+use crate::asking::tell_workers;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::control::Control;
 use thalweg_graph::worker::Core;
@@ -16,7 +17,7 @@ pub static SERVICE: Call<Control, TraceClearCapture, TraceClearCaptureReply> =
     Call::new(&TRACEDUMP, handle);
 
 fn handle(c: &mut Control, _: TraceClearCapture) -> Result<TraceClearCaptureReply, Retval> {
-    c.ask(Core::trace_clear);
+    tell_workers(c, Core::trace_clear);
     Cache::clear(c);
     Ok(TraceClearCaptureReply)
 }

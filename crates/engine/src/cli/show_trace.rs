@@ -11,6 +11,7 @@ use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::clock;
 use thalweg_graph::control::Control;
 use thalweg_graph::trace::{MAX_TRACES, PacketTrace, resolve_tokens};
+use thalweg_graph::worker::Core;
 
 /// `show trace [max <count>]`
 pub struct ShowTrace;
@@ -167,10 +168,23 @@ impl Path {
     }
 }
 
-/// Returns the ways of all traced packets, the most frequent first.
-pub(crate) fn paths(c: &mut Control) -> Result<Vec<Path>, CliError> {
-    let traces = c.ask(|core| core.first_traces(MAX_TRACES));
-    let threads = collect(c, MAX_TRACES, traces)?;
+/// Continues a command with the ways of all traced packets, the most frequent first.
+///
+/// # Errors
+/// That of `then`, or if a worker does not respond.
+pub(crate) fn with_paths(
+    c: &mut Control,
+    out: &mut Output,
+    then: impl FnOnce(&[Path], &mut Output) -> Result<(), CliError> + Send + 'static,
+) -> Result<Outcome<Control>, CliError> {
+    let first = |core: &mut Core| core.first_traces(MAX_TRACES);
+    ask_workers(c, out, first, |c, traces, out| {
+        let threads = collect(c, MAX_TRACES, traces)?;
+        then(&paths(c, threads), out)
+    })
+}
+
+fn paths(c: &Control, threads: Vec<Thread>) -> Vec<Path> {
     let mut paths: Vec<Path> = Vec::new();
     let mut at: HashMap<Vec<String>, usize> = HashMap::new();
     let names: Vec<String> = c.threads().into_iter().map(|t| t.name).collect();
@@ -185,7 +199,7 @@ pub(crate) fn paths(c: &mut Control) -> Result<Vec<Path>, CliError> {
         }
     }
     paths.sort_by_key(|path| std::cmp::Reverse(path.packets.len()));
-    Ok(paths)
+    paths
 }
 
 fn packet_lines(p: &Packet) -> Vec<String> {

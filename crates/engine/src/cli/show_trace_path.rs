@@ -30,20 +30,23 @@ impl Command<Control> for ShowTracePath {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let paths = show_trace::paths(c)?;
-        let mut chosen = Vec::new();
-        while chosen.is_empty() || !args.is_empty() {
-            let number = args.number("path", 0, u64::from(u32::MAX))? as usize;
-            let path = paths.get(number).ok_or_else(|| {
-                let n = paths.len();
-                CliError::failed(format_args!("no path {number}: `show trace paths' lists {n}"))
-            })?;
-            chosen.push((number, path));
+        let mut numbers = Vec::new();
+        while numbers.is_empty() || !args.is_empty() {
+            numbers.push(args.number("path", 0, u64::from(u32::MAX))? as usize);
         }
-        out.json(chosen.iter().map(|(_, path)| path.to_json()).collect());
-        for (number, path) in chosen {
-            out.text(&path.text(number));
-        }
-        Ok(Outcome::Done)
+        show_trace::with_paths(c, out, move |paths, out| {
+            let path = |number: usize| {
+                paths.get(number).ok_or_else(|| {
+                    let n = paths.len();
+                    CliError::failed(format_args!("no path {number}: `show trace paths' lists {n}"))
+                })
+            };
+            let chosen = numbers.iter().map(|n| path(*n)).collect::<Result<Vec<_>, _>>()?;
+            out.json(chosen.iter().map(|path| path.to_json()).collect());
+            for (number, path) in numbers.iter().zip(chosen) {
+                out.text(&path.text(*number));
+            }
+            Ok(())
+        })
     }
 }

@@ -39,37 +39,38 @@ impl Command<Control> for ShowTracePaths {
             false => SHOWN,
         };
         args.end()?;
-        let paths = show_trace::paths(c)?;
-        let shown = paths.len().min(max);
-        out.json(
-            paths[..shown]
-                .iter()
-                .map(|p| {
-                    json!({
-                        "count": p.packets.len(), "id": p.id(), "nodes": p.nodes,
-                        "threads": p.threads(),
+        show_trace::with_paths(c, out, move |paths, out| {
+            let shown = paths.len().min(max);
+            out.json(
+                paths[..shown]
+                    .iter()
+                    .map(|p| {
+                        json!({
+                            "count": p.packets.len(), "id": p.id(), "nodes": p.nodes,
+                            "threads": p.threads(),
+                        })
                     })
-                })
-                .collect(),
-        );
-        if paths.is_empty() {
-            out.line("No packets in trace buffer");
-            return Ok(Outcome::Done);
-        }
-        out.line(format_args!(
-            "Found {} unique paths across all threads (showing top {shown}):",
-            paths.len()
-        ));
-        for (i, p) in paths[..shown].iter().enumerate() {
+                    .collect(),
+            );
+            if paths.is_empty() {
+                out.line("No packets in trace buffer");
+                return Ok(());
+            }
             out.line(format_args!(
-                "\n [{i}] Count: {}  ID: {:#018x}  Length: {:2}  Threads: {:?}\n     Path: {}",
-                p.packets.len(),
-                p.id(),
-                p.nodes.len(),
-                p.threads(),
-                p.nodes.join(" -> ")
+                "Found {} unique paths across all threads (showing top {shown}):",
+                paths.len()
             ));
-        }
-        Ok(Outcome::Done)
+            for (i, p) in paths[..shown].iter().enumerate() {
+                out.line(format_args!(
+                    "\n [{i}] Count: {}  ID: {:#018x}  Length: {:2}  Threads: {:?}\n     Path: {}",
+                    p.packets.len(),
+                    p.id(),
+                    p.nodes.len(),
+                    p.threads(),
+                    p.nodes.join(" -> ")
+                ));
+            }
+            Ok(())
+        })
     }
 }

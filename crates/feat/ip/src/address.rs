@@ -115,7 +115,8 @@ fn put_routes<A: Address>(
     t: &mut Table<A>,
     (sw_if, addr, subnet): (SwIfIndex, A, Prefix<A>),
 ) -> Result<(), RouteError> {
-    let all = family.routes(sw_if, addr, subnet);
+    let mut all = family.routes(sw_if, addr, subnet);
+    family.adjust(c, sw_if, subnet, &mut all);
     for (i, (p, path)) in all.iter().enumerate() {
         // A second address in the same subnet adds only its own host route.
         if let Err(e) = t.set(c, *p, Source::Interface, vec![*path]) {
@@ -124,6 +125,26 @@ fn put_routes<A: Address>(
             }
             return Err(RouteError::from(e));
         }
+    }
+    family.routed(c, sw_if, subnet);
+    Ok(())
+}
+
+/// Sets the routes of an interface's addresses once more, after the family has changed its mind.
+///
+/// # Errors
+/// If a route cannot be set.
+pub fn refresh_routes<A: Address>(c: &Control, sw_if: SwIfIndex) -> Result<(), RouteError> {
+    let family = family::<A>(c)?;
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    if ip.down.contains(&sw_if) {
+        return Ok(());
+    }
+    let (id, all) = (ip.table_of(sw_if), ip.addresses(sw_if).to_vec());
+    let t = ip.table_mut(id)?;
+    for (address, subnet) in all.into_iter().filter_map(|a| Some((a, a.subnet().ok()?))) {
+        put_routes(c, family, t, (sw_if, address.addr, subnet))?;
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ pub(crate) fn route_failed(e: RouteError) -> CliError {
 }
 
 /// Converts an address error to a command's error with its return code.
-pub(crate) fn address_failed(e: AddressError) -> CliError {
+pub fn address_failed(e: AddressError) -> CliError {
     let code = match e {
         AddressError::Device(e) => return refused(e),
         AddressError::Route(e) => return route_failed(e),

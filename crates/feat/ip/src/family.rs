@@ -135,6 +135,19 @@ pub trait Family<A: Address>: Sync {
     /// Returns the routes that an address of an interface adds.
     fn routes(&self, sw_if: SwIfIndex, addr: A, subnet: Prefix<A>) -> Vec<(Prefix<A>, Path)>;
 
+    /// Changes the paths of these routes, whose prefixes stay, as the interface's settings say.
+    fn adjust(
+        &self,
+        _c: &Control,
+        _sw_if: SwIfIndex,
+        _subnet: Prefix<A>,
+        _routes: &mut [(Prefix<A>, Path)],
+    ) {
+    }
+
+    /// Called when the routes of an address have been added.
+    fn routed(&self, _c: &Control, _sw_if: SwIfIndex, _subnet: Prefix<A>) {}
+
     /// Returns the addresses of the resolved neighbours on an interface, in a prefix, that are to
     /// have host routes.
     fn neighbors(&self, _c: &Control, _sw_if: SwIfIndex, _prefix: Prefix<A>) -> Vec<A> {

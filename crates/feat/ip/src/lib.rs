@@ -25,6 +25,8 @@ pub mod replace;
 mod settings;
 pub mod table;
 
+pub use address::{AddressError, refresh_routes};
+pub use cli_args::address_failed;
 pub use family::{Family, IfAddress, Leaves, Version, register};
 pub use settings::Settings;
 pub use table::{RouteError, add_route, add_table, del_route, del_table, track};

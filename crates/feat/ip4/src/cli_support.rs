@@ -1,7 +1,7 @@
 //! What commands of this feature share.
 
 use crate::proxy_arp::{self, ProxyError, Range};
-use thalweg_cli::{Args, CliError, Outcome};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::refused;
 use thalweg_feat_ip::TableId;
 use thalweg_graph::Control;
@@ -19,10 +19,44 @@ pub(crate) fn proxy_failed(e: ProxyError) -> CliError {
 }
 
 /// Adds or removes a range of proxy ARP; its words may come in any order.
-pub(crate) fn proxy_range(
-    c: &mut Control,
-    args: &mut Args<'_>,
-) -> Result<Outcome<Control>, CliError> {
+pub struct ProxyRange {
+    /// The command.
+    pub(crate) path: &'static str,
+    /// Its arguments.
+    pub(crate) usage: &'static str,
+    /// Its words.
+    pub(crate) words: &'static [&'static str],
+}
+
+impl Command<Control> for ProxyRange {
+    fn path(&self) -> &'static str {
+        self.path
+    }
+
+    fn usage(&self) -> &'static str {
+        self.usage
+    }
+
+    fn help(&self) -> &'static str {
+        "Answer ARP requests for a range of addresses, on interfaces with `set interface proxy-arp'\n\
+         Only requests that come by an interface of the table are answered."
+    }
+
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        proxy_range(c, args)
+    }
+
+    fn complete(&self, _: &Control, _before: &[&str], _partial: &str) -> Vec<String> {
+        self.words.iter().map(|word| (*word).to_owned()).collect()
+    }
+}
+
+fn proxy_range(c: &mut Control, args: &mut Args<'_>) -> Result<Outcome<Control>, CliError> {
     let (mut table, mut del, mut ends) = (TableId(0), false, [None; 2]);
     while !args.is_empty() {
         if args.exact("del") || args.exact("delete") {

@@ -1,7 +1,7 @@
 //! What IPv4 brings along for tables, addresses and `ping`.
 
-use crate::echo;
 use crate::tables::{Fib, IfIp4, Lengths, Tables};
+use crate::{directed, echo};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
@@ -116,6 +116,24 @@ impl Family<u32> for Ipv4 {
         let own = Path { sw_if: Some(sw_if), ..Path::special(PathKind::Local) };
         all.push((Ipv4Prefix::host(addr), own));
         all
+    }
+
+    fn adjust(
+        &self,
+        c: &Control,
+        sw_if: SwIfIndex,
+        subnet: Ipv4Prefix,
+        routes: &mut [(Ipv4Prefix, Path)],
+    ) {
+        if directed::is_on(c, sw_if) && subnet.len() < 31 {
+            let last = Ipv4Prefix::host(subnet.last());
+            let path = Path::via(Ipv4Addr::from_bits(subnet.last()), Some(sw_if));
+            routes.iter_mut().filter(|(p, _)| *p == last).for_each(|(_, to)| *to = path);
+        }
+    }
+
+    fn routed(&self, c: &Control, sw_if: SwIfIndex, subnet: Ipv4Prefix) {
+        directed::routed(c, sw_if, subnet);
     }
 
     fn neighbors(&self, c: &Control, sw_if: SwIfIndex, prefix: Ipv4Prefix) -> Vec<u32> {

@@ -11,6 +11,7 @@ pub mod api;
 pub mod api_types;
 mod cli;
 mod cli_support;
+pub mod directed;
 mod echo;
 mod enabled;
 pub mod family;
@@ -48,7 +49,7 @@ pub static FEATURE: Feature = Feature {
     ],
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&family::SETTINGS, &proxy_arp::SETTINGS],
+    settings: &[&family::SETTINGS, &proxy_arp::SETTINGS, &directed::SETTINGS],
     init,
     ready: local::publish,
 };
@@ -67,6 +68,7 @@ fn init(c: &mut Control) {
     neighbors::init(c);
     enabled::init(c);
     proxy_arp::init(c);
+    directed::init(c);
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");
     // ARP does not depend on ethernet-input, and only IPv4 needs it.
     thalweg_feat_ethernet::register(c, ethertype::ARP, "arp-input");

@@ -157,9 +157,13 @@ fn of_a_host(lab: &mut Lab) -> Took {
         table: Some(TableId(0)),
         ..view::SessionFilter::default()
     };
-    let (mut watch, mut found, mut at) = (Watch::new(lab), 0, view::Cursor::default());
-    while let Some((some, next)) = watch.step(|| view::some_sessions(&mut lab.c, at, filter)) {
-        (found, at) = (found + some.len(), next);
+    let (mut watch, mut found, mut listing) = (Watch::new(lab), 0, view::Listing::new(filter));
+    loop {
+        match watch.step(|| listing.next(&mut lab.c)) {
+            view::Next::Some(slice) => found += slice.sessions.len(),
+            view::Next::Late => {}
+            view::Next::End => break,
+        }
     }
     assert_eq!(found, OF_HOST as usize, "sessions of a host");
     watch.end(lab)

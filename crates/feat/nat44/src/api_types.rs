@@ -3,7 +3,7 @@
 use crate::NatError;
 use crate::mapping::{Backend, Mapping, TwiceNat};
 use crate::state::{self, StaticMapping};
-use crate::view::{self, Cursor, SessionFilter, SessionView};
+use crate::view::{Listing, Next, SessionFilter, SessionView};
 use std::net::Ipv4Addr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::{InterfaceIndex, Ip4Address};
@@ -204,7 +204,7 @@ pub(crate) fn sessions_of(
     c: &mut Control,
     host: Ip4Address,
     table: TableId,
-    at: &mut Cursor,
+    listing: &mut Option<Listing>,
 ) -> (Vec<SessionFields>, bool) {
     let timeouts = c.state::<crate::Nat44>().borrow().timeouts();
     let now = clock::now_seconds() as u64;
@@ -231,11 +231,11 @@ pub(crate) fn sessions_of(
     };
     let table = (table != TableId::MAX).then_some(table);
     let filter = SessionFilter { host: Some(host.0.into()), table, ..SessionFilter::default() };
-    let Some((some, next)) = view::some_sessions(c, *at, filter) else {
-        return (Vec::new(), false);
-    };
-    *at = next;
-    (some.into_iter().map(fields).collect(), true)
+    match listing.get_or_insert_with(|| Listing::new(filter)).next(c) {
+        Next::Some(slice) => (slice.sessions.into_iter().map(fields).collect(), true),
+        Next::Late => (Vec::new(), true),
+        Next::End => (Vec::new(), false),
+    }
 }
 
 /// Defines a dump of the sessions of an inside host: messages and service. In brackets: whether the
@@ -246,7 +246,6 @@ macro_rules! session_dump {
         [$($deprecated:ident)?], [$($idle:ident)?], [$($over:ident)?]
     ) => {
         use crate::api_types::{NAT44_ED, NatConfigFlags, sessions_of};
-        use crate::view::Cursor;
         use thalweg_api::types::Ip4Address;
         use thalweg_api::{Details, Dump, Message, Walk};
         use thalweg_graph::Control;
@@ -302,9 +301,9 @@ macro_rules! session_dump {
         }
 
         fn handle(_: &mut Control, rq: $request, mut out: Details<$details>) -> Walk<Control> {
-            let mut at = Cursor::default();
+            let mut listing = None;
             Box::new(move |c| {
-                let (some, more) = sessions_of(c, rq.ip_address, thalweg_fib::TableId(rq.vrf_id), &mut at);
+                let (some, more) = sessions_of(c, rq.ip_address, thalweg_fib::TableId(rq.vrf_id), &mut listing);
                 for s in some {
                     out.send(&$details {
                         outside_ip_address: s.outside.0,

@@ -5,11 +5,13 @@ use crate::session::{self, Class, tcp};
 use crate::time;
 use crate::worker::{Counts, Nat};
 use std::net::Ipv4Addr;
+use std::time::Duration;
+use thalweg_cli::{CliError, Outcome, Output};
 use thalweg_fib::TableId;
-use thalweg_graph::control::ThreadInfo;
-use thalweg_graph::{Control, clock};
+use thalweg_graph::control::{Asked, ThreadInfo};
+use thalweg_graph::{Control, Core, clock};
 use thalweg_tables::flow::{FlowCounts, FlowId, Millis};
-use thalweg_wire::nat::tuple::Tuple;
+use thalweg_wire::nat::tuple::{Key, Tuple};
 
 /// A session for display.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,12 +138,7 @@ impl SessionFilter {
     }
 }
 
-fn slice(
-    nat: &mut Nat,
-    worker: usize,
-    from: u32,
-    filter: SessionFilter,
-) -> (Vec<SessionView>, u32, bool) {
+fn slice(nat: &mut Nat, worker: usize, from: u32, filter: SessionFilter) -> Slice {
     let (now, mut next) = (time::millis(clock::ticks()), from);
     let view = |flow| {
         let (inside, outside) = nat.keys(flow);
@@ -166,52 +163,97 @@ fn slice(
             || filter.has((&Tuple::of(&inside), &Tuple::of(&outside)))
     };
     let live = nat.table.list(&mut next, SLICE);
-    let some = live.filter(|f| !nat.table.is_expired(*f, now) && wanted(f)).map(view).collect();
-    (some, next, next < nat.table.used())
+    let sessions = live.filter(|f| !nat.table.is_expired(*f, now) && wanted(f)).map(view).collect();
+    let (of, more) = (nat.table.len(), next < nat.table.used());
+    Slice { worker, of, sessions, from: next, more }
 }
 
-/// Position of a listing.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Cursor {
+/// Some sessions of a worker.
+#[derive(Default, Debug)]
+pub struct Slice {
+    /// Their worker.
+    pub worker: usize,
+    /// Number of sessions that the worker has.
+    pub of: u32,
+    /// The sessions.
+    pub sessions: Vec<SessionView>,
+    from: u32,
+    more: bool,
+}
+
+/// What a listing has next.
+#[derive(Debug)]
+pub enum Next {
+    /// Some sessions.
+    Some(Slice),
+    /// The worker is late with its answer: to be called again in a moment.
+    Late,
+    /// No more.
+    End,
+}
+
+/// How long the main thread waits for a worker at once.
+pub(crate) const WAIT: Duration = Duration::from_millis(5);
+/// Time between looks at an answer that is late.
+pub const REST: Duration = Duration::from_millis(2);
+
+/// A listing of sessions, worker by worker.
+pub struct Listing {
+    filter: SessionFilter,
     worker: usize,
     from: u32,
+    asked: Option<Asked<Option<Slice>>>,
 }
 
-impl Cursor {
-    /// The worker whose sessions come next.
-    pub fn worker(&self) -> usize {
-        self.worker
+impl Listing {
+    /// Lists the sessions that a filter selects.
+    pub fn new(filter: SessionFilter) -> Listing {
+        Listing { filter, worker: 0, from: 0, asked: None }
+    }
+
+    fn ask(&self, c: &mut Control) -> Asked<Option<Slice>> {
+        let here = c.per_worker::<Nat>();
+        let (worker, from, filter) = (self.worker, self.from, self.filter);
+        c.begin_asking(move |core| {
+            let mine = core.index() == worker;
+            mine.then(|| core.with_local(here, |nat| slice(nat, worker, from, filter))).flatten()
+        })
+    }
+
+    /// Returns the next sessions, if the worker has them at once.
+    pub fn next(&mut self, c: &mut Control) -> Next {
+        if self.worker >= c.workers() {
+            return Next::End;
+        }
+        let mut asked = match self.asked.take() {
+            Some(asked) => asked,
+            None => self.ask(c),
+        };
+        let Some(answers) = asked.wait(c, WAIT) else {
+            self.asked = Some(asked);
+            return Next::Late;
+        };
+        // One that does not answer, or has no table, has none.
+        let slice = answers.into_iter().nth(self.worker).flatten().flatten().unwrap_or_default();
+        let slice = Slice { worker: self.worker, ..slice };
+        (self.worker, self.from) = match slice.more {
+            true => (self.worker, slice.from),
+            false => (self.worker + 1, 0),
+        };
+        Next::Some(slice)
     }
 }
 
-/// The next sessions and position; `None` at the end.
-pub fn some_sessions(
-    c: &mut Control,
-    at: Cursor,
-    filter: SessionFilter,
-) -> Option<(Vec<SessionView>, Cursor)> {
-    if at.worker >= c.workers() {
-        return None;
-    }
-    let here = c.per_worker::<Nat>();
-    let answers = c.ask(move |core| {
-        let mine = core.index() == at.worker;
-        mine.then(|| core.with_local(here, |nat| slice(nat, at.worker, at.from, filter))).flatten()
-    });
-    let answer = answers.into_iter().nth(at.worker).flatten().flatten();
-    let (some, from, more) = answer.unwrap_or_default();
-    let next = if more { Cursor { from, ..at } } else { Cursor { worker: at.worker + 1, from: 0 } };
-    Some((some, next))
-}
-
-/// All sessions.
+/// All sessions, for tests: this waits for late workers.
 pub fn all_sessions(c: &mut Control) -> Vec<SessionView> {
-    let (mut all, mut at) = (Vec::new(), Cursor::default());
-    while let Some((some, next)) = some_sessions(c, at, SessionFilter::default()) {
-        all.extend(some);
-        at = next;
+    let (mut all, mut listing) = (Vec::new(), Listing::new(SessionFilter::default()));
+    loop {
+        match listing.next(c) {
+            Next::Some(slice) => all.extend(slice.sessions),
+            Next::Late => {}
+            Next::End => return all,
+        }
     }
-    all
 }
 
 /// Threads of workers, by number.
@@ -240,9 +282,37 @@ pub struct WorkerView {
     pub unlogged: u64,
 }
 
-/// Counters and resources of all workers.
+/// Counters and resources of all workers, for those who can wait.
 pub fn workers(c: &mut Control) -> Vec<WorkerView> {
-    let look = |nat: &mut Nat| WorkerView {
+    let here = c.per_worker::<Nat>();
+    let answers = c.ask(move |core| core.with_local(here, look));
+    views(answers)
+}
+
+/// Continues a command with the counters and resources of all workers, which it does not wait for
+/// if one is late.
+///
+/// # Errors
+/// That of `then`.
+pub(crate) fn with_workers(
+    c: &mut Control,
+    out: &mut Output,
+    then: impl FnOnce(&mut Control, Vec<WorkerView>, &mut Output) + Send + 'static,
+) -> Result<Outcome<Control>, CliError> {
+    let here = c.per_worker::<Nat>();
+    let answered = |c: &mut Control, answers, out: &mut Output| {
+        then(c, views(answers), out);
+        Ok(())
+    };
+    thalweg_engine::ask_workers(c, out, move |core| core.with_local(here, look), answered)
+}
+
+fn views(answers: Vec<Option<Option<WorkerView>>>) -> Vec<WorkerView> {
+    answers.into_iter().map(|a| a.flatten().unwrap_or_default()).collect()
+}
+
+fn look(nat: &mut Nat) -> WorkerView {
+    WorkerView {
         sessions: nat.table.len(),
         room: (nat.table.capacity(), nat.table.bytes() as u64),
         counts: nat.counts,
@@ -254,30 +324,43 @@ pub fn workers(c: &mut Control) -> Vec<WorkerView> {
             .map(|p| (p.address, p.twice, p.ports.each_ref().map(|p| p.count() - p.left())))
             .collect(),
         unlogged: nat.log.as_ref().map_or(0, |p| p.lost),
-    };
-    let here = c.per_worker::<Nat>();
-    let answers = c.ask(move |core| core.with_local(here, look));
-    answers.into_iter().map(|a| a.flatten().unwrap_or_default()).collect()
+    }
 }
 
-/// Ends the next sessions that a filter selects. Returns their number and the next position.
-pub fn delete_some(c: &mut Control, at: Cursor, filter: SessionFilter) -> Option<(usize, Cursor)> {
-    let (some, next) = some_sessions(c, at, filter)?;
-    let ended = some.iter().filter(|s| delete_session(c, s.inside, true)).count();
-    Some((ended, next))
+/// Ends the next sessions of a listing. Returns their number; `None` at the end.
+pub fn delete_some(c: &mut Control, listing: &mut Listing) -> Option<usize> {
+    match listing.next(c) {
+        Next::Some(slice) => {
+            let ended = slice.sessions.len();
+            let (worker, here) = (slice.worker, c.per_worker::<Nat>());
+            let keys: Vec<_> = slice.sessions.iter().map(|s| s.inside.key()).collect();
+            // The worker does so before it answers anything else.
+            let mut asked = c.begin_asking(move |core| {
+                if core.index() == worker {
+                    core.with_local(here, |nat| keys.iter().for_each(|k| _ = remove(nat, k, true)));
+                }
+            });
+            let _ = asked.wait(c, WAIT);
+            Some(ended)
+        }
+        Next::Late => Some(0),
+        Next::End => None,
+    }
 }
 
-/// Ends the session with this tuple, seen from inside or outside. Returns false if there is none.
-pub fn delete_session(c: &mut Control, tuple: Tuple, inside: bool) -> bool {
-    let key = tuple.key();
-    let here = c.per_worker::<Nat>();
-    let answers = c.ask(move |core| {
-        core.with_local(here, |nat| {
-            let now = time::millis(clock::ticks());
-            let found = nat.find(&key, now);
-            let found = found.filter(|f| f.by_second() != inside);
-            found.map(|f| nat.remove(f.flow(), now)).is_some()
-        })
-    });
-    answers.into_iter().flatten().flatten().any(|done| done)
+fn remove(nat: &mut Nat, key: &Key, inside: bool) -> bool {
+    let now = time::millis(clock::ticks());
+    let found = nat.find(key, now).filter(|f| f.by_second() != inside);
+    found.map(|f| nat.remove(f.flow(), now)).is_some()
+}
+
+/// What ends the session with this tuple, seen from inside or outside, on its worker; returns
+/// whether there is one.
+pub(crate) fn removal(
+    c: &Control,
+    tuple: Tuple,
+    inside: bool,
+) -> impl Fn(&mut Core) -> bool + Clone + Send + 'static {
+    let (key, here) = (tuple.key(), c.per_worker::<Nat>());
+    move |core| core.with_local(here, |nat| remove(nat, &key, inside)).unwrap_or(false)
 }

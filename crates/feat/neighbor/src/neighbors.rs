@@ -16,9 +16,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex, interface};
-use thalweg_fib::{Dpo, FibError, Forwarding, LinkType, Peer};
+use thalweg_fib::{Dpo, FibError, Forwarding, LinkType, Peer, Unresolved};
 use thalweg_graph::control::TimerId;
 use thalweg_graph::{Control, Event, Inject, NodeId, clock};
+use thalweg_tables::limit::RateLimit;
 
 /// Why a neighbour cannot be configured.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -159,6 +160,8 @@ pub struct Neighbors {
     replacing: Option<Instant>,
     /// Number of the current or next replacement.
     replacement: u64,
+    /// Limits the requests for neighbours that new routes lead to; `None` if there are none.
+    ahead: Option<RateLimit>,
 }
 
 impl Neighbors {
@@ -274,13 +277,35 @@ pub(crate) fn init(c: &mut Control) {
         reset: None,
         replacing: None,
         replacement: 1,
+        ahead: None,
     });
     c.share(Arc::new(Throttle::new()));
     let reports = c.topic("neighbor sender", handle_report);
     let requests = c.topic("neighbor wanted", handle_request);
     c.share(Arc::new(Topics { reports, requests }));
     c.subscribe(interface_changed);
+    c.subscribe(|c, new: &Unresolved| {
+        let state = c.state::<Neighbors>();
+        for (sw_if, ip) in &new.0 {
+            let allowed =
+                state.borrow_mut().ahead.as_mut().is_some_and(|l| l.allow(clock::ticks()));
+            if !allowed {
+                return;
+            }
+            probe(c, *sw_if, *ip);
+        }
+    });
     interface::before_delete(c, leave);
+}
+
+/// Requests per second, and at once, for neighbours that routes lead to.
+const AHEAD: (u32, u32) = (1000, 256);
+
+/// Has neighbours that new routes lead to asked for at once, before there are packets for them, as
+/// VPP does. The router does so; labs that look at single frames do not.
+pub fn ask_for_next_hops(c: &mut Control) {
+    let limit = RateLimit::steady(AHEAD.0, AHEAD.1, clock::hz() as u64);
+    c.state::<Neighbors>().borrow_mut().ahead = Some(limit);
 }
 
 fn resolver(c: &Control, ip: IpAddr) -> Result<&'static dyn Resolver, NeighborError> {

@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 
 /// Time after which a worker is taken not to respond.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// Time that [`Control::ask`] gives a worker that did not respond the last time.
+const SILENT_TIME: Duration = Duration::from_millis(5);
 
 /// The result of one worker.
 enum Answer<R> {
-    Due(mpsc::Receiver<R>),
+    /// Until when it is waited for.
+    Due(mpsc::Receiver<R>, Instant),
     /// `None` if the worker did not respond.
     Here(Option<R>),
 }
@@ -21,34 +24,40 @@ enum Answer<R> {
 /// Results of workers that may still be coming: see [`Control::begin_asking`].
 pub struct Asked<R> {
     answers: Vec<Answer<R>>,
-    deadline: Instant,
 }
 
 impl<R> Asked<R> {
     /// Waits up to `time` for the results: one per worker, `None` for one that did not respond
     /// within a second. Returns `None` while some are due; to be called once more then.
     pub fn wait(&mut self, c: &mut Control, time: Duration) -> Option<Vec<Option<R>>> {
-        let (until, deadline) = (Instant::now() + time, self.deadline);
-        for answer in &mut self.answers {
-            while let Answer::Due(rx) = answer {
+        let until = Instant::now() + time;
+        for (worker, answer) in self.answers.iter_mut().enumerate() {
+            while let Answer::Due(rx, deadline) = answer {
+                let deadline = *deadline;
                 // The overflow on our side is sent only when we push it.
                 let more = c.flush();
                 let now = Instant::now();
                 let left = until.min(deadline).saturating_duration_since(now);
                 let wait = if more { left.min(Duration::from_micros(200)) } else { left };
                 match rx.recv_timeout(wait) {
-                    Ok(result) => *answer = Answer::Here(Some(result)),
+                    Ok(result) => {
+                        c.workers[worker].silent = false;
+                        *answer = Answer::Here(Some(result));
+                    }
                     Err(mpsc::RecvTimeoutError::Timeout) if more && wait < left => {}
                     Err(mpsc::RecvTimeoutError::Timeout) if Instant::now() < deadline => {
                         return None;
                     }
-                    Err(_) => *answer = Answer::Here(None),
+                    Err(_) => {
+                        c.workers[worker].silent = true;
+                        *answer = Answer::Here(None);
+                    }
                 }
             }
         }
         let all = std::mem::take(&mut self.answers).into_iter().map(|answer| match answer {
             Answer::Here(result) => result,
-            Answer::Due(_) => None,
+            Answer::Due(..) => None,
         });
         Some(all.collect())
     }
@@ -86,14 +95,15 @@ impl Control {
         self.send(worker, ToWorker::Inject(inject));
     }
 
-    /// Runs `f` on every worker between two loops and waits for the results (a second at most;
-    /// `None` for a worker that did not respond). A command that can wait in other ways uses
-    /// [`begin_asking`](Self::begin_asking): a worker without a processor keeps it waiting.
+    /// Runs `f` on every worker between two loops and waits for the results: a second at most, once,
+    /// and then 5 ms until the worker responds again (`None` for one that did not). A command that
+    /// can wait in other ways uses [`begin_asking`](Self::begin_asking): a worker without a
+    /// processor keeps it waiting.
     pub fn ask<R: Send + 'static>(
         &mut self,
         f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
     ) -> Vec<Option<R>> {
-        let mut asked = self.begin_asking(f);
+        let mut asked = self.asking(f, |silent| if silent { SILENT_TIME } else { ANSWER_TIME });
         loop {
             if let Some(answers) = asked.wait(self, ANSWER_TIME) {
                 return answers;
@@ -106,6 +116,14 @@ impl Control {
         &mut self,
         f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
     ) -> Asked<R> {
+        self.asking(f, |_| ANSWER_TIME)
+    }
+
+    fn asking<R: Send + 'static>(
+        &mut self,
+        f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
+        patience: impl Fn(bool) -> Duration,
+    ) -> Asked<R> {
         let mut answers = Vec::new();
         for w in 0..self.workers.len() {
             let (tx, rx) = mpsc::sync_channel(1);
@@ -114,9 +132,10 @@ impl Control {
                 let _ = tx.send(f(core));
             };
             self.send(w, ToWorker::Call(Box::new(call)));
-            answers.push(Answer::Due(rx));
+            let deadline = Instant::now() + patience(self.workers[w].silent);
+            answers.push(Answer::Due(rx, deadline));
         }
-        Asked { answers, deadline: Instant::now() + ANSWER_TIME }
+        Asked { answers }
     }
 
     /// Moves messages that found a worker's ring full into it as room allows. Returns true if some

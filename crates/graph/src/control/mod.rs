@@ -108,6 +108,8 @@ struct WorkerHandle {
     epoll: SetFd,
     /// Memory of the gates to its taps.
     gates: [SparseMemory; 2],
+    /// It was late with its last answer.
+    silent: bool,
 }
 
 /// Context of a node's build function.
@@ -497,6 +499,7 @@ impl Control {
         let thread = spawn(index, core, places, worker, tid.clone())
             .map_err(system(&format!("worker {index} on core {core:?}")))?;
         self.workers.push(WorkerHandle {
+            silent: false,
             stats,
             inbox,
             waiting: VecDeque::new(),

@@ -252,6 +252,7 @@ fn run(words: &[&str], file_of_document: Option<&Path>, strict: bool) -> Result<
     let signals = signals::Signals::catch().map_err(|e| RunError::Start(e.to_string()))?;
     let mut c = Control::new(engine)?;
     thalweg_engine::start(&mut c, FEATURES)?;
+    thalweg_feat_neighbor::ask_for_next_hops(&mut c);
     serve::install(&mut c)?;
     // First the socket: if another router has it, nothing must be touched.
     let server = serve::listen(&c, &config, &dir)?;

@@ -75,8 +75,26 @@ const SIMPLE: [Named<u64>; 9] = [
 const ARP: [&str; 6] = thalweg_feat_arp::counters::NAMES;
 
 /// Reasons that VPP's clients know by another name.
-const OTHER_NAMES: [(&str, &str, &str); 1] =
-    [("ip4-rewrite", "ip4 MTU exceeded and DF set", "/err/ip4-input/mtu_exceeded")];
+const OTHER_NAMES: [(&str, &str, &str); 6] = [
+    ("ip4-rewrite", "ip4 MTU exceeded and DF set", "/err/ip4-input/mtu_exceeded"),
+    ("nat44-ed-in2out", "out of ports", "/err/nat44-ed-in2out-slowpath/out of ports"),
+    (
+        "nat44-ed-in2out",
+        "maximum sessions exceeded",
+        "/err/nat44-ed-in2out-slowpath/maximum sessions exceeded",
+    ),
+    ("nat44-ed-in2out-output", "out of ports", "/err/nat44-ed-in2out-output-slowpath/out of ports"),
+    (
+        "nat44-ed-in2out-output",
+        "maximum sessions exceeded",
+        "/err/nat44-ed-in2out-output-slowpath/maximum sessions exceeded",
+    ),
+    (
+        "nat44-ed-out2in",
+        "maximum sessions exceeded",
+        "/err/nat44-ed-out2in-slowpath/maximum sessions exceeded",
+    ),
+];
 
 /// Counters of each node, as [`Control::node_counts`] gives them.
 const NODE: [&str; 4] = ["calls", "vectors", "clocks", "suspends"];

@@ -180,6 +180,14 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ),
     ("set ip arp proxy", &["ip table add 7\nset ip arp proxy 10.0.0.1 - 10.0.0.9 table-id 7"]),
     (
+        "set interface ip directed-broadcast",
+        &[
+            "set interface ip address pg0 10.0.0.1/24\nset interface ip directed-broadcast pg0 enable\n\
+             set interface ip directed-broadcast pg1 enable\n\
+             set interface ip directed-broadcast pg1 disable",
+        ],
+    ),
+    (
         "set interface tcp-mss-clamp",
         &["set interface tcp-mss-clamp pg0 ip4 enable ip4-mss 1400 ip6 disable\n\
              set interface tcp-mss-clamp pg1 ip4 rx ip4-mss 64\n\

@@ -107,6 +107,41 @@ mod tests {
     }
 
     #[test]
+    fn next_hops_are_asked_for_before_there_are_packets() {
+        let mut b = Bench::new();
+        neighbor::ask_for_next_hops(&mut b.c);
+        let asked = |n: u8| (MacAddr::BROADCAST, ArpRepr::request(US, OUR_IP, ip(n)));
+        adjacency(&b, 7);
+        b.settle();
+        assert_eq!(b.sent_arp(), [asked(7)]);
+        b.reply_from(7);
+        assert_eq!(b.known(7), Some(mac(7)));
+        // Not one that is known, nor the router itself, nor for another route by the same one.
+        b.request_from(8);
+        b.sent();
+        for n in [7, 8, 1] {
+            adjacency(&b, n);
+        }
+        b.settle();
+        assert_eq!(b.sent_arp(), []);
+        // Not while the interface is down.
+        let sw_if = b.sw_if;
+        thalweg_device::interface::set_admin(&mut b.c, sw_if, false).unwrap();
+        adjacency(&b, 9);
+        thalweg_device::interface::set_admin(&mut b.c, sw_if, true).unwrap();
+        b.settle();
+        assert_eq!(b.sent_arp(), []);
+        // Some of very many.
+        for n in 10..250 {
+            adjacency(&b, n);
+        }
+        b.settle();
+        let sent = b.sent_arp();
+        assert!(sent.len() < 240 && sent[..3] == [asked(10), asked(11), asked(12)], "{sent:?}");
+        b.finish();
+    }
+
+    #[test]
     fn entries_that_are_no_adjacency_are_dropped() {
         let mut b = Bench::new();
         b.packet("ip4-arp", forwarding::DROP, ip(7), 0);

@@ -9,17 +9,29 @@ use thalweg_device::command_line::{interface_arg, interface_names};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
 
-/// `enable ip4 interface <interface>`, and the same for another version.
-pub struct EnableIpInterface<A>(pub PhantomData<fn(A)>);
+/// `enable ip4 interface <interface>`, or `disable`, and the same for another version.
+pub struct IpInterface<A> {
+    on: bool,
+    version: PhantomData<fn(A)>,
+}
+
+impl<A> IpInterface<A> {
+    /// The command that enables it, or the one that disables it.
+    pub const fn new(on: bool) -> IpInterface<A> {
+        IpInterface { on, version: PhantomData }
+    }
+}
 
 /// The command.
-pub static COMMAND: EnableIpInterface<u32> = EnableIpInterface(PhantomData);
+pub static COMMAND: IpInterface<u32> = IpInterface::new(true);
 
-impl<A: Address> Command<Control> for EnableIpInterface<A> {
+impl<A: Address> Command<Control> for IpInterface<A> {
     fn path(&self) -> &'static str {
-        match Version::of::<A>() {
-            Version::V4 => "enable ip4 interface",
-            Version::V6 => "enable ip6 interface",
+        match (self.on, Version::of::<A>()) {
+            (true, Version::V4) => "enable ip4 interface",
+            (true, Version::V6) => "enable ip6 interface",
+            (false, Version::V4) => "disable ip4 interface",
+            (false, Version::V6) => "disable ip6 interface",
         }
     }
 
@@ -28,8 +40,13 @@ impl<A: Address> Command<Control> for EnableIpInterface<A> {
     }
 
     fn help(&self) -> &'static str {
-        version_text!(A: "Accept ", NAME, " packets on an interface without an ", NAME, " address\n\
-                     Without one and without this, an interface drops ", NAME, ".")
+        if self.on {
+            version_text!(A: "Accept ", NAME, " packets on an interface without an ", NAME, " address\n\
+                         Without one and without this, an interface drops ", NAME, ".")
+        } else {
+            version_text!(A: "Drop ", NAME, " packets on an interface while it has no ", NAME, " address\n\
+                         Takes the command that accepts them back.")
+        }
     }
 
     fn run(
@@ -40,7 +57,7 @@ impl<A: Address> Command<Control> for EnableIpInterface<A> {
     ) -> Result<Outcome<Control>, CliError> {
         let sw_if = interface_arg(c, args)?;
         args.end()?;
-        set_enabled::<A>(c, sw_if, true).map_err(address_failed)?;
+        set_enabled::<A>(c, sw_if, self.on).map_err(address_failed)?;
         Ok(Outcome::Done)
     }
 

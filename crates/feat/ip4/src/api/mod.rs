@@ -7,6 +7,7 @@ pub mod proxy_arp_add_del;
 pub mod proxy_arp_dump;
 pub mod proxy_arp_intfc_dump;
 pub mod proxy_arp_intfc_enable_disable;
+pub mod sw_interface_set_ip_directed_broadcast;
 
 /// Every API message, in the order of the files' names.
 pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
@@ -14,4 +15,5 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &proxy_arp_dump::SERVICE,
     &proxy_arp_intfc_dump::SERVICE,
     &proxy_arp_intfc_enable_disable::SERVICE,
+    &sw_interface_set_ip_directed_broadcast::SERVICE,
 ];

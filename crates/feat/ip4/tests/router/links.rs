@@ -366,3 +366,40 @@ fn arp_answers_for_local_routes_and_for_other_hosts() {
     assert_eq!(lab.cli("show arp proxy"), "");
     lab.close();
 }
+
+#[test]
+fn directed_broadcasts_are_sent_where_they_are_wanted() {
+    let mut lab = Lab::new();
+    let to_all = Ipv4Addr::new(10, 0, 1, 255);
+    let sent = |lab: &mut Lab| {
+        lab.receive_packet(0, 2, udp(ip(0, 2), to_all, 8));
+        let sent = lab.sent();
+        sent.into_iter().map(|(sw_if, frame)| (sw_if, frame[..14].to_vec())).collect::<Vec<_>>()
+    };
+    let header = [&[0xff; 6][..], &our_mac(1).0, &[8, 0]].concat();
+    let broadcast = |lab: &Lab| vec![(lab.sw_if(1), header.clone())];
+    assert_eq!(sent(&mut lab), []);
+    lab.ok("set interface ip directed-broadcast test1 enable");
+    assert_eq!(sent(&mut lab), broadcast(&lab));
+    // Also after the interface was down, had another address, or its MAC address changed.
+    lab.up(1, false);
+    assert_eq!(sent(&mut lab), []);
+    lab.up(1, true);
+    assert_eq!(sent(&mut lab), broadcast(&lab));
+    lab.ok("set interface ip address del test1 10.0.1.1/24");
+    assert_eq!(sent(&mut lab), []);
+    lab.ok("set interface ip address test1 10.0.1.9/24");
+    assert_eq!(sent(&mut lab), broadcast(&lab));
+    // Nobody is asked for it, and it is no neighbour.
+    assert!(!lab.cli("show ip neighbors").contains("10.0.1.255"));
+    // A broadcast of the link does not come back to it.
+    let mut own = framed(1, 2, &udp(ip(1, 2), to_all, 8).build());
+    own[..6].fill(0xff);
+    lab.receive(1, vec![own]);
+    assert!(lab.sent().is_empty());
+    lab.ok("set interface ip directed-broadcast test1 disable");
+    assert_eq!(sent(&mut lab), []);
+    let said = lab.cli("set interface ip directed-broadcast test1 on");
+    assert!(said.contains("enable"), "{said}");
+    lab.close();
+}

@@ -1,7 +1,6 @@
 //! `disable ip6 interface`: as for IPv4.
 
-use std::marker::PhantomData;
-use thalweg_feat_ip::cli::disable_ip4_interface::DisableIpInterface;
+use thalweg_feat_ip::cli::enable_ip4_interface::IpInterface;
 
 /// The command.
-pub static COMMAND: DisableIpInterface<u128> = DisableIpInterface(PhantomData);
+pub static COMMAND: IpInterface<u128> = IpInterface::new(false);

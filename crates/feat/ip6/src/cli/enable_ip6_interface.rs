@@ -1,7 +1,6 @@
 //! `enable ip6 interface`: as for IPv4.
 
-use std::marker::PhantomData;
-use thalweg_feat_ip::cli::enable_ip4_interface::EnableIpInterface;
+use thalweg_feat_ip::cli::enable_ip4_interface::IpInterface;
 
 /// The command.
-pub static COMMAND: EnableIpInterface<u128> = EnableIpInterface(PhantomData);
+pub static COMMAND: IpInterface<u128> = IpInterface::new(true);

@@ -1,12 +1,13 @@
 //! `nat44_del_session`: ends a session.
 
 use crate::api_types::{NAT44_ED, NatConfigFlags, has};
-use crate::view::{self, Cursor, SessionFilter};
+use crate::view::{self, Listing, REST, SessionFilter, WAIT};
 use std::time::Duration;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
+use thalweg_graph::control::Asked;
 use thalweg_wire::nat::tuple::{MAX_TABLE, Tuple};
 
 /// Request.
@@ -54,11 +55,19 @@ fn handle(c: &mut Control, rq: Nat44DelSession, later: Later<Nat44DelSessionRepl
             near.protocol,
             TableId(near.table),
         );
-        return end_all(c, filter, Cursor::default(), 0, later);
+        return end_all(c, Listing::new(filter), 0, later);
     }
     let tuple = if inside { near } else { near.reversed() };
-    let ended = usize::from(view::delete_session(c, tuple, inside));
-    finish(later, some_of(ended));
+    let asked = c.begin_asking(view::removal(c, tuple, inside));
+    when_ended(c, asked, later);
+}
+
+/// Answers when all workers have.
+fn when_ended(c: &mut Control, mut asked: Asked<bool>, later: Later<Nat44DelSessionReply>) {
+    match asked.wait(c, WAIT) {
+        Some(done) => finish(later, some_of(usize::from(done.contains(&Some(true))))),
+        None => _ = c.after(REST, move |c| when_ended(c, asked, later)),
+    }
 }
 
 fn some_of(ended: usize) -> Result<(), Retval> {
@@ -75,15 +84,14 @@ fn finish(later: Later<Nat44DelSessionReply>, result: Result<(), Retval>) {
 /// Ends a slice of the sessions, and the rest in later turns of the main thread.
 fn end_all(
     c: &mut Control,
-    filter: SessionFilter,
-    at: Cursor,
+    mut listing: Listing,
     ended: usize,
     later: Later<Nat44DelSessionReply>,
 ) {
-    match view::delete_some(c, at, filter) {
+    match view::delete_some(c, &mut listing) {
         None => finish(later, some_of(ended)),
-        Some((some, next)) => {
-            c.after(Duration::ZERO, move |c| end_all(c, filter, next, ended + some, later));
+        Some(some) => {
+            _ = c.after(Duration::ZERO, move |c| end_all(c, listing, ended + some, later))
         }
     }
 }

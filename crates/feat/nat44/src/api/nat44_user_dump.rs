@@ -1,7 +1,7 @@
 //! `nat44_user_dump`: lists inside hosts that have sessions.
 
 use crate::api_types::NAT44_ED;
-use crate::view::{self, Cursor, SessionFilter};
+use crate::view::{Listing, Next, SessionFilter};
 use std::collections::BTreeMap;
 use thalweg_api::types::Ip4Address;
 use thalweg_api::{Details, Dump, Message, Walk};
@@ -34,15 +34,18 @@ pub static SERVICE: Dump<Control, Nat44UserDump, Nat44UserDetails> =
 const STEP: usize = 1024;
 
 fn handle(_: &mut Control, _: Nat44UserDump, mut out: Details<Nat44UserDetails>) -> Walk<Control> {
-    let (mut users, mut at) = (BTreeMap::new(), Cursor::default());
-    let mut counted = false;
+    let (mut users, mut counted) = (BTreeMap::new(), false);
+    let mut listing = Listing::new(SessionFilter::default());
     Box::new(move |c| {
         if !counted {
-            let Some((some, next)) = view::some_sessions(c, at, SessionFilter::default()) else {
-                counted = true;
-                return true;
+            let some = match listing.next(c) {
+                Next::Some(slice) => slice.sessions,
+                Next::Late => return true,
+                Next::End => {
+                    counted = true;
+                    return true;
+                }
             };
-            at = next;
             for s in some {
                 let n: &mut [u32; 2] = users.entry((s.inside.table, s.inside.src)).or_default();
                 n[usize::from(s.is_static())] += 1;

@@ -1,9 +1,10 @@
 //! `nat44 del session`.
 
-use crate::view::{self, Cursor, SessionFilter};
+use crate::view::{self, Listing, SessionFilter};
 use std::net::SocketAddrV4;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_engine::ask_workers;
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
 use thalweg_wire::ip::protocol;
@@ -34,7 +35,7 @@ impl Command<Control> for Nat44DelSession {
         &self,
         c: &mut Control,
         args: &mut Args<'_>,
-        _out: &mut Output,
+        out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let side = args.choice("side", &["in", "out"])?;
         let near = crate::cli_support::endpoint(args, "address and port")?;
@@ -58,7 +59,7 @@ impl Command<Control> for Nat44DelSession {
         let Some(far) = far else {
             let filter =
                 SessionFilter::of_end(from_inside, (*near.ip(), near.port()), ip, TableId(table));
-            return Ok(Outcome::pending(Ending { near, filter, at: Cursor::default(), ended: 0 }));
+            return Ok(Outcome::pending(Ending { near, listing: Listing::new(filter), ended: 0 }));
         };
         let inside = Tuple {
             src: *near.ip(),
@@ -69,27 +70,26 @@ impl Command<Control> for Nat44DelSession {
             table,
         };
         let tuple = if from_inside { inside } else { inside.reversed() };
-        if !view::delete_session(c, tuple, from_inside) {
-            return Err(CliError::failed(format!("no session of {near} with {far}")));
-        }
-        Ok(Outcome::Done)
+        let removal = view::removal(c, tuple, from_inside);
+        ask_workers(c, out, removal, move |_, done, _| match done.contains(&Some(true)) {
+            true => Ok(()),
+            false => Err(CliError::failed(format!("no session of {near} with {far}"))),
+        })
     }
 }
 
 /// A task that ends the sessions of an endpoint in slices.
 struct Ending {
     near: SocketAddrV4,
-    filter: SessionFilter,
-    at: Cursor,
+    listing: Listing,
     ended: usize,
 }
 
 impl Task<Control> for Ending {
     fn poll(&mut self, c: &mut Control, now: Instant, _: &mut Output) -> TaskPoll {
-        match view::delete_some(c, self.at, self.filter) {
-            Some((ended, next)) => {
+        match view::delete_some(c, &mut self.listing) {
+            Some(ended) => {
                 self.ended += ended;
-                self.at = next;
                 TaskPoll::At(now)
             }
             None if self.ended == 0 => {

@@ -30,39 +30,39 @@ impl Command<Control> for ShowNat44Addresses {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        let workers = view::workers(c);
-        let nat = c.state::<Nat44>();
-        let nat = nat.borrow();
-        let mut rows = Vec::new();
-        for twice in [false, true] {
-            out.line(if twice {
-                "NAT44 twice-nat pool addresses:"
-            } else {
-                "NAT44 pool addresses:"
-            });
-            for a in nat.all_addresses().iter().filter(|a| a.twice == twice) {
-                let all = workers.iter().flat_map(|w| w.busy.iter());
-                let mine = all.filter(|b| (Ipv4Addr::from(b.0), b.1) == (a.address, twice));
-                let [tcp, udp, icmp, other] =
-                    mine.fold([0; SPACES], |sum, b| std::array::from_fn(|i| sum[i] + b.2[i]));
-                out.line(a.address);
-                match a.table {
-                    Some(table) => out.line(format_args!("  tenant VRF: {table}")),
-                    None => out.line("  tenant VRF independent"),
-                }
-                for (n, name) in [(udp, "udp"), (tcp, "tcp"), (icmp, "icmp")] {
-                    out.line(format_args!("  {n} busy {name} ports"));
-                }
-                if other > 0 {
-                    out.line(format_args!("  {other} busy ports of other protocols"));
-                }
-                rows.push(json!({
+        view::with_workers(c, out, |c, workers, out| {
+            let nat = c.state::<Nat44>();
+            let nat = nat.borrow();
+            let mut rows = Vec::new();
+            for twice in [false, true] {
+                out.line(if twice {
+                    "NAT44 twice-nat pool addresses:"
+                } else {
+                    "NAT44 pool addresses:"
+                });
+                for a in nat.all_addresses().iter().filter(|a| a.twice == twice) {
+                    let all = workers.iter().flat_map(|w| w.busy.iter());
+                    let mine = all.filter(|b| (Ipv4Addr::from(b.0), b.1) == (a.address, twice));
+                    let [tcp, udp, icmp, other] =
+                        mine.fold([0; SPACES], |sum, b| std::array::from_fn(|i| sum[i] + b.2[i]));
+                    out.line(a.address);
+                    match a.table {
+                        Some(table) => out.line(format_args!("  tenant VRF: {table}")),
+                        None => out.line("  tenant VRF independent"),
+                    }
+                    for (n, name) in [(udp, "udp"), (tcp, "tcp"), (icmp, "icmp")] {
+                        out.line(format_args!("  {n} busy {name} ports"));
+                    }
+                    if other > 0 {
+                        out.line(format_args!("  {other} busy ports of other protocols"));
+                    }
+                    rows.push(json!({
                     "address": a.address.to_string(), "twice-nat": twice, "tenant-vrf": a.table.map(TableId::get),
                     "busy": { "tcp": tcp, "udp": udp, "icmp": icmp, "other": other },
                 }));
+                }
             }
-        }
-        out.json(rows.into());
-        Ok(Outcome::Done)
+            out.json(rows.into());
+        })
     }
 }

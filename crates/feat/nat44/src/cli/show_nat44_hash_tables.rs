@@ -40,17 +40,18 @@ impl Command<Control> for ShowNat44HashTables {
             out.line(format_args!("Hash table '{name}'"));
             out.line(format_args!("    {n} active elements"));
         }
-        let (all, mut rows) = (view::workers(c), Vec::new());
-        for (worker, (w, thread)) in all.iter().zip(c.threads().iter().skip(1)).enumerate() {
-            let (n, (room, bytes)) = (u64::from(w.sessions) * 2, w.room);
-            out.line(format_args!("-------- thread {} {} --------", worker + 1, thread.name));
-            out.line("Hash table 'flow_hash'");
-            out.line(format_args!("    {n} active elements, room for {}", u64::from(room) * 2));
-            out.line(format_args!("    memory: {bytes} bytes when full"));
-            rows.push(json!({ "worker": worker, "elements": n, "room": u64::from(room) * 2, "bytes": bytes }));
-        }
-        let tables = json!({ "by-local": inside, "by-external": outside });
-        out.json(json!({ "static-mappings": tables, "flows": Value::from(rows) }));
-        Ok(Outcome::Done)
+        view::with_workers(c, out, move |c, all, out| {
+            let mut rows = Vec::new();
+            for (worker, (w, thread)) in all.iter().zip(c.threads().iter().skip(1)).enumerate() {
+                let (n, (room, bytes)) = (u64::from(w.sessions) * 2, w.room);
+                out.line(format_args!("-------- thread {} {} --------", worker + 1, thread.name));
+                out.line("Hash table 'flow_hash'");
+                out.line(format_args!("    {n} active elements, room for {}", u64::from(room) * 2));
+                out.line(format_args!("    memory: {bytes} bytes when full"));
+                rows.push(json!({ "worker": worker, "elements": n, "room": u64::from(room) * 2, "bytes": bytes }));
+            }
+            let tables = json!({ "by-local": inside, "by-external": outside });
+            out.json(json!({ "static-mappings": tables, "flows": Value::from(rows) }));
+        })
     }
 }

@@ -28,30 +28,31 @@ impl Command<Control> for ShowNat44Log {
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
-        let lost: u64 = view::workers(c).iter().map(|w| w.unlogged).sum();
-        let nat = c.state::<Nat44>();
-        let nat = nat.borrow();
-        let Some(log) = nat.log() else {
-            out.line("session logging is disabled");
-            out.json(json!({ "log": null }));
-            return Ok(Outcome::Done);
-        };
-        let t = &log.totals;
-        let [written, limited, failed] =
-            [&t.written, &t.limited, &t.failed].map(|n| n.load(Ordering::Relaxed));
-        out.line(format_args!(
-            "{}, up to {} per second",
-            log.target,
-            counted(log.rate.into(), "record")
-        ));
-        out.line(format_args!("written: {written}"));
-        out.line(format_args!("dropped by the rate limit: {limited}"));
-        out.line(format_args!("failed to write or send: {failed}"));
-        out.line(format_args!("lost because a ring was full: {lost}"));
-        out.json(json!({
-            "log": log.target.to_string(), "rate": log.rate, "written": written,
-            "limited": limited, "failed": failed, "lost": lost,
-        }));
-        Ok(Outcome::Done)
+        view::with_workers(c, out, |c, workers, out| {
+            let lost: u64 = workers.iter().map(|w| w.unlogged).sum();
+            let nat = c.state::<Nat44>();
+            let nat = nat.borrow();
+            let Some(log) = nat.log() else {
+                out.line("session logging is disabled");
+                out.json(json!({ "log": null }));
+                return;
+            };
+            let t = &log.totals;
+            let [written, limited, failed] =
+                [&t.written, &t.limited, &t.failed].map(|n| n.load(Ordering::Relaxed));
+            out.line(format_args!(
+                "{}, up to {} per second",
+                log.target,
+                counted(log.rate.into(), "record")
+            ));
+            out.line(format_args!("written: {written}"));
+            out.line(format_args!("dropped by the rate limit: {limited}"));
+            out.line(format_args!("failed to write or send: {failed}"));
+            out.line(format_args!("lost because a ring was full: {lost}"));
+            out.json(json!({
+                "log": log.target.to_string(), "rate": log.rate, "written": written,
+                "limited": limited, "failed": failed, "lost": lost,
+            }));
+        })
     }
 }

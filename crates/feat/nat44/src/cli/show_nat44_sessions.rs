@@ -3,7 +3,7 @@
 use crate::cli_support::protocol;
 use crate::session::{BALANCED, HAIRPIN, TWICE};
 use crate::state::protocol_name;
-use crate::view::{self, Cursor, SessionFilter, SessionView};
+use crate::view::{Listing, Next, REST, SessionFilter, SessionView};
 use serde_json::{Value, json};
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
@@ -47,9 +47,7 @@ impl Command<Control> for ShowNat44Sessions {
             }
         }
         out.line("NAT44 ED sessions:");
-        let counts = view::workers(c).iter().map(|w| w.sessions).collect();
-        let listing = Listing { counts, filter, at: Cursor::default(), titled: 0, left };
-        Ok(Outcome::pending(listing))
+        Ok(Outcome::pending(Show { listing: Listing::new(filter), titled: 0, left }))
     }
 }
 
@@ -76,30 +74,26 @@ fn parse_filter(args: &mut Args<'_>, filter: &mut SessionFilter) -> Result<(), C
 }
 
 /// A listing in progress.
-struct Listing {
-    counts: Vec<u32>,
-    filter: SessionFilter,
-    at: Cursor,
+struct Show {
+    listing: Listing,
     /// Number of workers whose heading has been printed.
     titled: usize,
     left: u64,
 }
 
-impl Listing {
-    fn next(&self, c: &mut Control) -> Option<(Vec<SessionView>, Cursor)> {
-        (self.left > 0).then(|| view::some_sessions(c, self.at, self.filter)).flatten()
-    }
-}
-
-impl Task<Control> for Listing {
+impl Task<Control> for Show {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
-        let worker = self.at.worker();
-        let Some((some, next)) = self.next(c) else {
-            out.end_elements();
-            return TaskPoll::Done;
+        let next = if self.left > 0 { self.listing.next(c) } else { Next::End };
+        let slice = match next {
+            Next::Some(slice) => slice,
+            Next::Late => return TaskPoll::At(now + REST),
+            Next::End => {
+                out.end_elements();
+                return TaskPoll::Done;
+            }
         };
+        let (worker, n, some) = (slice.worker, slice.of, slice.sessions);
         if self.titled <= worker {
-            let n = self.counts.get(worker).copied().unwrap_or(0);
             let name = c.threads().get(worker + 1).map_or(String::new(), |t| t.name.clone());
             out.line(format_args!("-------- thread {} {name}: {n} sessions --------", worker + 1));
             self.titled = worker + 1;
@@ -112,7 +106,6 @@ impl Task<Control> for Listing {
             }
         }
         self.left = self.left.saturating_sub(some.len() as u64);
-        self.at = next;
         TaskPoll::At(now)
     }
 }

@@ -32,29 +32,29 @@ impl Command<Control> for ShowNat44Summary {
             out.json(json!({ "enabled": false }));
             return Ok(Outcome::Done);
         };
-        let workers = view::workers(c);
-        let sum = |f: &dyn Fn(&view::WorkerView) -> u64| workers.iter().map(f).sum::<u64>();
-        let kind = |i: usize| sum(&move |w| u64::from(w.counts.by_protocol[i]));
-        let lines = [
-            ("total sessions", sum(&|w| u64::from(w.sessions))),
-            ("total tcp sessions", kind(0)),
-            ("total udp sessions", kind(1)),
-            ("total icmp sessions", kind(2)),
-            ("total other sessions", kind(3)),
-            ("sessions created", sum(&|w| w.flows.added)),
-            ("sessions expired", sum(&|w| w.flows.expired)),
-            ("sessions removed", sum(&|w| w.flows.removed)),
-            ("half open sessions recycled", sum(&|w| w.flows.recycled)),
-            ("sessions refused, table full", sum(&|w| w.flows.refused)),
-        ];
-        out.line(format_args!("max translations per thread: {most} fib 0"));
-        let mut all = serde_json::Map::new();
-        all.insert("max-translations-per-thread".into(), most.into());
-        for (name, n) in lines {
-            out.line(format_args!("{name}: {n}"));
-            all.insert(name.replace([' ', ','], "-").replace("--", "-"), n.into());
-        }
-        out.json(all.into());
-        Ok(Outcome::Done)
+        view::with_workers(c, out, move |_, workers, out| {
+            let sum = |f: &dyn Fn(&view::WorkerView) -> u64| workers.iter().map(f).sum::<u64>();
+            let kind = |i: usize| sum(&move |w| u64::from(w.counts.by_protocol[i]));
+            let lines = [
+                ("total sessions", sum(&|w| u64::from(w.sessions))),
+                ("total tcp sessions", kind(0)),
+                ("total udp sessions", kind(1)),
+                ("total icmp sessions", kind(2)),
+                ("total other sessions", kind(3)),
+                ("sessions created", sum(&|w| w.flows.added)),
+                ("sessions expired", sum(&|w| w.flows.expired)),
+                ("sessions removed", sum(&|w| w.flows.removed)),
+                ("half open sessions recycled", sum(&|w| w.flows.recycled)),
+                ("sessions refused, table full", sum(&|w| w.flows.refused)),
+            ];
+            out.line(format_args!("max translations per thread: {most} fib 0"));
+            let mut all = serde_json::Map::new();
+            all.insert("max-translations-per-thread".into(), most.into());
+            for (name, n) in lines {
+                out.line(format_args!("{name}: {n}"));
+                all.insert(name.replace([' ', ','], "-").replace("--", "-"), n.into());
+            }
+            out.json(all.into());
+        })
     }
 }

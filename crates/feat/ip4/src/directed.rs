@@ -1,0 +1,93 @@
+//! Directed broadcasts: packets from elsewhere to a subnet's broadcast address, which an interface
+//! sends to all hosts of its link. Off by default (RFC 2644).
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+use thalweg_config::declare::{Doc, Draft, Dump, Item, Kind, Rule, Section, interface_key, rank};
+use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
+use thalweg_feat_ip::{AddressError, refresh_routes};
+use thalweg_fib::Forwarding;
+use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
+
+/// Interfaces that send directed broadcasts.
+#[derive(Default)]
+struct Directed(BTreeSet<SwIfIndex>);
+
+pub(crate) fn init(c: &mut Control) {
+    c.insert(Directed::default());
+    c.subscribe(|c, event: &InterfaceEvent| {
+        if let InterfaceEvent::Deleted(i) = *event {
+            c.state::<Directed>().borrow_mut().0.remove(&i);
+        }
+    });
+}
+
+/// Returns whether an interface sends directed broadcasts.
+pub fn is_on(c: &Control, sw_if: SwIfIndex) -> bool {
+    c.state::<Directed>().borrow().0.contains(&sw_if)
+}
+
+/// Makes an interface send directed broadcasts, or drop them.
+///
+/// # Errors
+/// If the interface does not exist, or a route cannot be set; nothing has changed then.
+pub fn set(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), AddressError> {
+    interface::view(c, sw_if)?;
+    let put = |c: &Control, on: bool| {
+        let state = c.state::<Directed>();
+        let all = &mut state.borrow_mut().0;
+        if on { all.insert(sw_if) } else { all.remove(&sw_if) }
+    };
+    if !put(c, on) {
+        return Ok(());
+    }
+    if let Err(e) = refresh_routes::<u32>(c, sw_if) {
+        put(c, !on);
+        // What was there is set again.
+        let _ = refresh_routes::<u32>(c, sw_if);
+        return Err(e.into());
+    }
+    Ok(())
+}
+
+/// Completes the adjacency of a subnet's broadcast address: nobody is asked for it.
+pub(crate) fn routed(c: &Control, sw_if: SwIfIndex, subnet: Ipv4Prefix) {
+    if subnet.len() < 31 && is_on(c, sw_if) {
+        let address = IpAddr::V4(Ipv4Addr::from_bits(subnet.last()));
+        let forwarding = c.state::<Forwarding>();
+        forwarding.borrow_mut().set_neighbor(c, sw_if, address, Some(MacAddr::BROADCAST));
+    }
+}
+
+/// Section of directed broadcasts.
+pub(crate) struct DirectedSettings;
+
+pub(crate) static SETTINGS: DirectedSettings = DirectedSettings;
+
+const KEY: &str = "directed-broadcast";
+
+const RULES: &[Rule] = &[Rule::new("thalweg.interfaces.*.directed-broadcast", Kind::Bool)];
+
+impl Section<Control> for DirectedSettings {
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        for sw_if in &c.state::<Directed>().borrow().0 {
+            out.set(&c.interface_name(*sw_if), KEY, true);
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        for i in doc.interfaces() {
+            let Some(found) = i.get(KEY).filter(|f| f.node.bool() == Some(true)) else { continue };
+            let name = &*i.name;
+            let set = |word| format!("set interface ip directed-broadcast {name} {word}");
+            let key = format!("{KEY} on {name}");
+            let item = Item::new(rank::ADDRESS, key, found.path, set("enable"));
+            out.add(item.unset(set("disable")).needs(interface_key(name)));
+        }
+    }
+}
