@@ -27,7 +27,7 @@ pub use dpo::{
     Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite, MAX_BUCKETS, MAX_REWRITE,
     REWRITE_BYTES,
 };
-pub use forwarding::{Adjacency, AdjacencyKey, FibError, Forwarding, Imposer, Midchain, Peer};
+pub use forwarding::{Adjacency, AdjacencyKey, FibError, Forwarding, Imposed, Midchain, Peer};
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
 pub use rib::TableId;
