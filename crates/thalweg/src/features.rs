@@ -16,6 +16,7 @@ pub static FEATURES: &[&Feature] = &[
     &thalweg_feat_arp::FEATURE,
     &thalweg_feat_ip::FEATURE,
     &thalweg_feat_ip4::FEATURE,
+    &thalweg_feat_mpls::FEATURE,
     &thalweg_feat_nat44::FEATURE,
     &thalweg_feat_sflow::FEATURE,
     &thalweg_feat_pcap::FEATURE,
