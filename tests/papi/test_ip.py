@@ -203,7 +203,7 @@ class Routes(Case):
         refused(-54, path(kind=9))
         refused(-9, path(kind=3))
         refused(-7, path(kind=99))
-        refused(-9, path("10.0.0.2", self.port, n_labels=1))
+        refused(-7, path("10.0.0.2", self.port, n_labels=13))
         refused(-3, path("10.0.0.2", table_id=5))
         refused(-9, way, "2001:db8::/32")
         refused(-9, path("10.0.0.2", self.port, proto=1))

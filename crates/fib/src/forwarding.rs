@@ -6,6 +6,7 @@ use crate::counters::{Counts, ObjectCounters};
 use crate::dpo::{CAPACITY, Dpo, DpoTable, EntryState, MAX_BUCKETS, MAX_REWRITE, REWRITE_BYTES};
 use crate::group::Group;
 use crate::kind::{Kind, KindDecl, Kinds, LinkType};
+use crate::rib::Labels;
 use crate::routes::RouteBook;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex, interface};
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::IndexPool;
-use thalweg_wire::mpls::Label;
+use thalweg_wire::mpls::{ENTRY_LEN, Entry as Stacked, Label};
 
 /// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -74,6 +75,36 @@ pub struct AdjacencyKey {
     pub link: LinkType,
     /// Who receives it.
     pub peer: Peer,
+    /// Labels that it puts before the packets.
+    pub imposed: Imposed,
+}
+
+/// Labels that an MPLS adjacency puts before packets, after the link header (RFC 3032 section 2.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub struct Imposed {
+    /// The labels, the outermost first, with TTL 64 and traffic class 0: the pipe model of RFC 3443.
+    pub labels: Labels,
+    /// The last of them is the bottom of the stack: what follows is no label.
+    pub bottom: bool,
+    /// A label that takes the place of the packet's own, for the node that swaps it.
+    pub swap: Option<Label>,
+}
+
+/// TTL of imposed labels.
+const IMPOSED_TTL: u8 = 64;
+
+impl Imposed {
+    /// Nothing.
+    pub const NONE: Imposed = Imposed { labels: Labels::NONE, bottom: false, swap: None };
+
+    /// Returns the labels as stack entries.
+    fn bytes(&self) -> Vec<u8> {
+        let all = self.labels.as_slice();
+        let entry = |(i, label): (usize, &Label)| {
+            Stacked::new(*label, 0, self.bottom && i + 1 == all.len(), IMPOSED_TTL).0.to_be_bytes()
+        };
+        all.iter().enumerate().flat_map(entry).collect()
+    }
 }
 
 /// An adjacency as `show` commands see it.
@@ -103,16 +134,13 @@ pub struct Midchain<'a> {
     pub stacked: Dpo,
 }
 
-/// Makes the object that imposes labels (the outermost first) on packets of a link type and passes
-/// them to an MPLS adjacency, to which it takes over the reference.
-pub type Imposer = fn(&mut Forwarding, &Control, &[Label], LinkType, Dpo) -> Result<Dpo, FibError>;
-
 /// What an entry is.
 #[derive(Clone, Debug)]
 pub(crate) enum Object {
     Adjacency {
         key: AdjacencyKey,
         mac: Option<MacAddr>,
+        second: Option<u32>,
     },
     Midchain {
         key: AdjacencyKey,
@@ -150,17 +178,17 @@ pub struct Forwarding {
     /// of a deleted one, which may still be in use.
     adjacencies: HashMap<AdjacencyKey, Dpo>,
     by_interface: BTreeSet<(SwIfIndex, Dpo)>,
+    /// Adjacencies that impose labels, by neighbour.
+    imposing: BTreeSet<(SwIfIndex, Peer, Dpo)>,
     /// Objects with the groups and midchains that depend on them.
     pub(crate) dependents: BTreeSet<(Dpo, Dpo)>,
-    /// Tags of interfaces for which they were set here.
     /// Groups that have been given a number.
     pub(crate) numbered: BTreeMap<u32, Dpo>,
     /// Objects that follow the route of an address, by link type, table and address.
-    pub(crate) tracked: HashMap<(LinkType, TableId, IpAddr), Dpo>,
+    pub(crate) tracked: HashMap<(LinkType, TableId, IpAddr, Labels), Dpo>,
     kinds: Kinds,
     /// Nodes that handle kinds of objects, by name until all nodes exist.
     exits: Vec<(LinkType, Kind, &'static str)>,
-    imposer: Option<Imposer>,
     /// Neighbours of new adjacencies, until subscribers hear of them.
     unresolved: Vec<(SwIfIndex, IpAddr)>,
     /// Number of state words stored so far.
@@ -171,6 +199,9 @@ pub struct Forwarding {
     /// What was counted, by worker, for earlier objects of the same index.
     counted_before: HashMap<Dpo, Box<[Counts]>>,
 }
+
+/// Maximum length of a link header: Ethernet with two tags.
+const LONGEST_LINK: usize = 22;
 
 /// Entry of addresses that are delivered to the router by a route.
 pub const LOCAL: Dpo = Dpo(1);
@@ -207,12 +238,12 @@ impl Forwarding {
             objects: HashMap::new(),
             adjacencies: HashMap::new(),
             by_interface: BTreeSet::new(),
+            imposing: BTreeSet::new(),
             dependents: BTreeSet::new(),
             numbered: BTreeMap::new(),
             tracked: HashMap::new(),
             kinds: Kinds::default(),
             exits: Vec::new(),
-            imposer: None,
             unresolved: Vec::new(),
             stores: 0,
             visits: 0,
@@ -269,32 +300,6 @@ impl Forwarding {
     /// from the `init` of the feature that has the node.
     pub fn set_exit(&mut self, link: LinkType, kind: Kind, node: &'static str) {
         self.exits.push((link, kind, node));
-    }
-
-    /// Sets who imposes labels. To be called from a feature's `init`.
-    pub fn set_imposer(&mut self, imposer: Imposer) {
-        self.imposer = Some(imposer);
-    }
-
-    /// Returns the object that imposes labels before an MPLS adjacency, to which it takes over the
-    /// reference; `None` if no feature can.
-    ///
-    /// # Errors
-    /// The feature's.
-    pub fn impose(
-        &mut self,
-        c: &Control,
-        labels: &[Label],
-        link: LinkType,
-        adjacency: Dpo,
-    ) -> Result<Option<Dpo>, FibError> {
-        match self.imposer {
-            Some(imposer) => imposer(self, c, labels, link, adjacency).map(Some),
-            None => {
-                self.release(c, adjacency);
-                Ok(None)
-            }
-        }
     }
 
     /// Returns the declaration of a kind.
@@ -400,21 +405,42 @@ impl Forwarding {
         link: LinkType,
         peer: Peer,
     ) -> Result<Dpo, FibError> {
-        let key = AdjacencyKey { sw_if, link, peer };
+        self.imposing(c, AdjacencyKey { sw_if, link, peer, imposed: Imposed::NONE })
+    }
+
+    /// As [`adjacency`](Self::adjacency), for one that may impose labels.
+    ///
+    /// # Errors
+    /// See there; also if there are too many labels for a header.
+    pub fn imposing(&mut self, c: &Control, key: AdjacencyKey) -> Result<Dpo, FibError> {
         if let Some(&dpo) = self.adjacencies.get(&key) {
             self.retain(dpo);
             return Ok(dpo);
         }
+        let AdjacencyKey { sw_if, peer, imposed, .. } = key;
         let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
-        let dpo = self.alloc(c)?;
-        // Those of the neighbour's other link types know it.
-        let mac = LinkType::ALL
-            .into_iter()
-            .find_map(|link| self.find_key(AdjacencyKey { link, ..key }).and_then(|a| a.mac));
+        let len = LONGEST_LINK + (imposed.labels.as_slice().len() + 1) * ENTRY_LEN;
+        let second = match imposed != Imposed::NONE && len > REWRITE_BYTES {
+            true => {
+                let index = self.seconds.alloc(c.domain());
+                Some(index.map_err(|_| FibError::Full(CAPACITY))?)
+            }
+            false => None,
+        };
+        let dpo = self.alloc(c).inspect_err(|_| {
+            second.map(|index| self.seconds.free_unused(index));
+        })?;
+        // Others of the neighbour know it.
+        let plain = |link| AdjacencyKey { link, imposed: Imposed::NONE, ..key };
+        let others = LinkType::ALL.into_iter().filter_map(|l| self.find_key(plain(l))?.mac);
+        let mac = others.chain(self.imposing_to(sw_if, peer).filter_map(|d| self.mac(d))).next();
         self.adjacencies.insert(key, dpo);
         self.by_interface.insert((sw_if, dpo));
-        self.insert(dpo, Object::Adjacency { key, mac });
-        self.write(dpo, key, mac, &view);
+        if imposed != Imposed::NONE {
+            self.imposing.insert((sw_if, peer, dpo));
+        }
+        self.insert(dpo, Object::Adjacency { key, mac, second });
+        self.write(dpo, key, mac, &view, second);
         if let (None, Peer::Neighbor(ip), true) = (mac, peer, view.ethernet && view.is_up()) {
             self.note_unresolved(c, sw_if, ip);
         }
@@ -433,6 +459,19 @@ impl Forwarding {
         // Packets ask for the others.
         if self.unresolved.len() < MAX_UNRESOLVED {
             self.unresolved.push((sw_if, ip));
+        }
+    }
+
+    /// Adjacencies to a neighbour that impose labels.
+    fn imposing_to(&self, sw_if: SwIfIndex, peer: Peer) -> impl Iterator<Item = Dpo> + '_ {
+        let all = (sw_if, peer, Dpo::MIN)..=(sw_if, peer, Dpo::MAX);
+        self.imposing.range(all).map(|(.., dpo)| *dpo)
+    }
+
+    fn mac(&self, dpo: Dpo) -> Option<MacAddr> {
+        match self.objects.get(&dpo)?.object {
+            Object::Adjacency { mac, .. } => mac,
+            _ => None,
         }
     }
 
@@ -503,7 +542,8 @@ impl Forwarding {
         entry.set_next(node, stacked, second.unwrap_or(0));
         let (len, mtu) = (header.len() as u8, link.mtu(&view));
         let state = EntryState { kind: midchain_kind(&view), len, mtu, value: sw_if.get() };
-        let key = AdjacencyKey { sw_if, link, peer: Peer::PointToPoint };
+        let peer = Peer::PointToPoint;
+        let key = AdjacencyKey { sw_if, link, peer, imposed: Imposed::NONE };
         self.insert(dpo, Object::Midchain { key, state, stacked, second });
         self.by_interface.insert((sw_if, dpo));
         self.dependents.insert((stacked, dpo));
@@ -535,8 +575,12 @@ impl Forwarding {
         }
         let Some(slot) = self.objects.remove(&dpo) else { return };
         match slot.object {
-            Object::Adjacency { key, .. } => {
+            Object::Adjacency { key, second, .. } => {
                 self.by_interface.remove(&(key.sw_if, dpo));
+                self.imposing.remove(&(key.sw_if, key.peer, dpo));
+                if let Some(index) = second {
+                    let _ = self.seconds.free_after(index, c.domain().tag());
+                }
                 if self.adjacencies.get(&key) == Some(&dpo) {
                     self.adjacencies.remove(&key);
                 }
@@ -565,24 +609,36 @@ impl Forwarding {
         mac: Option<MacAddr>,
     ) {
         let Ok(view) = interface::view(c, sw_if) else { return };
-        for link in LinkType::ALL {
-            let key = AdjacencyKey { sw_if, link, peer: Peer::Neighbor(nh) };
-            let Some(&dpo) = self.adjacencies.get(&key) else { continue };
-            if let Some(Slot { object: Object::Adjacency { mac: known, .. }, .. }) =
+        let peer = Peer::Neighbor(nh);
+        let key = |link| AdjacencyKey { sw_if, link, peer, imposed: Imposed::NONE };
+        let plain =
+            LinkType::ALL.into_iter().filter_map(|l| self.adjacencies.get(&key(l)).copied());
+        let all: Vec<Dpo> = plain.chain(self.imposing_to(sw_if, peer)).collect();
+        for &dpo in &all {
+            let Some(Slot { object: Object::Adjacency { key, mac: known, second }, .. }) =
                 self.objects.get_mut(&dpo)
-            {
-                *known = mac;
-            }
-            self.write(dpo, key, mac, &view);
+            else {
+                continue;
+            };
+            *known = mac;
+            let (key, second) = (*key, *second);
+            self.write(dpo, key, mac, &view, second);
             self.refresh_dependents(c, &[dpo]);
         }
     }
 
     /// Writes an adjacency's entry: the header first, then the state that makes it valid.
-    fn write(&mut self, dpo: Dpo, key: AdjacencyKey, mac: Option<MacAddr>, view: &InterfaceView) {
+    fn write(
+        &mut self,
+        dpo: Dpo,
+        key: AdjacencyKey,
+        mac: Option<MacAddr>,
+        view: &InterfaceView,
+        second: Option<u32>,
+    ) {
         let e = self.table.get(dpo);
         e.set_next_hop(key.peer.address());
-        e.set_next(view.output, Dpo(0), 0);
+        e.set_next(view.output, Dpo(0), second.unwrap_or(0));
         if view.parent.is_some() && view.tags.as_slice().is_empty() {
             self.table.set_names_senders();
         }
@@ -595,17 +651,26 @@ impl Forwarding {
             (true, true, _, None) => (Kind::INCOMPLETE, None),
             (true, true, _, Some(mac)) => (Kind::REWRITE, Some(mac)),
         };
-        let mut len = 0;
-        if let Some(mac) = to {
-            let tags = view.tags.as_slice();
-            let header = [&mac.0[..], &view.mac.0, tags, &key.link.ethertype()].concat();
-            e.set_rewrite(&header);
-            len = header.len() as u8;
+        let mut header = match to {
+            Some(mac) => {
+                let tags = view.tags.as_slice();
+                [&mac.0[..], &view.mac.0, tags, &key.link.ethertype()].concat()
+            }
+            None => Vec::new(),
+        };
+        let labels = key.imposed.bytes();
+        let mtu = key.link.mtu(view).saturating_sub(labels.len() as u16);
+        header.extend(labels);
+        let len = header.len() as u8;
+        // The label to swap lies behind the header.
+        header.extend(key.imposed.swap.iter().flat_map(|l| (l.get() << 12).to_be_bytes()));
+        if !header.is_empty() {
+            e.set_rewrite(&header[..header.len().min(REWRITE_BYTES)]);
+            if let (Some(index), Some(rest)) = (second, header.get(REWRITE_BYTES..)) {
+                self.table.set_second(index, rest);
+            }
         }
-        self.set_state(
-            dpo,
-            EntryState { kind, len, mtu: key.link.mtu(view), value: view.sw_if.get() },
-        );
+        self.set_state(dpo, EntryState { kind, len, mtu, value: view.sw_if.get() });
     }
 
     /// Updates the objects of an interface: up, down, another MAC address or MTU, deleted (`None`).
@@ -616,9 +681,9 @@ impl Forwarding {
             self.visits += 1;
             let Some(slot) = self.objects.get_mut(&dpo) else { continue };
             match (&mut slot.object, view) {
-                (Object::Adjacency { key, mac }, Some(view)) => {
-                    let (key, mac) = (*key, *mac);
-                    self.write(dpo, key, mac, view);
+                (Object::Adjacency { key, mac, second }, Some(view)) => {
+                    let (key, mac, second) = (*key, *mac, *second);
+                    self.write(dpo, key, mac, view, second);
                 }
                 (Object::Midchain { key, state, .. }, Some(view)) => {
                     (state.kind, state.mtu) = (midchain_kind(view), key.link.mtu(view));
@@ -626,6 +691,7 @@ impl Forwarding {
                 }
                 (Object::Adjacency { key, .. }, None) => {
                     self.adjacencies.remove(key);
+                    self.imposing.remove(&(key.sw_if, key.peer, dpo));
                     self.orphan(dpo, sw_if);
                 }
                 (Object::Midchain { state, .. }, None) => {
@@ -656,6 +722,12 @@ impl Forwarding {
         self.key(dpo).map(|key| (key.sw_if, key.peer.address()))
     }
 
+    /// Returns the labels that an adjacency puts before packets.
+    #[must_use]
+    pub fn imposed(&self, dpo: Dpo) -> Imposed {
+        self.key(dpo).map_or(Imposed::NONE, |key| key.imposed)
+    }
+
     /// Returns what an adjacency carries.
     #[must_use]
     pub fn link(&self, dpo: Dpo) -> Option<LinkType> {
@@ -674,7 +746,8 @@ impl Forwarding {
 
     /// Returns a neighbour's adjacency, if there is one.
     pub fn find(&self, sw_if: SwIfIndex, link: LinkType, nh: IpAddr) -> Option<Adjacency> {
-        self.find_key(AdjacencyKey { sw_if, link, peer: Peer::Neighbor(nh) })
+        let (peer, imposed) = (Peer::Neighbor(nh), Imposed::NONE);
+        self.find_key(AdjacencyKey { sw_if, link, peer, imposed })
     }
 
     /// Returns the number of entries in use.

@@ -4,9 +4,10 @@
 //! protocol needs; a feature adds its own with [`Forwarding::register`], and says for each protocol
 //! which node handles it with [`Forwarding::set_exit`].
 
-use crate::{Dpo, Forwarding};
+use crate::{Dpo, Forwarding, Imposed};
 use thalweg_device::{InterfaceView, MacAddr, MtuOf};
 use thalweg_graph::Control;
+use thalweg_wire::mpls::Label;
 
 /// Kind of a forwarding object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -159,7 +160,17 @@ fn adjacency(f: &Forwarding, c: &Control, dpo: Dpo) -> String {
         (_, Some((_, Some(nh)))) => format!("{link} via {nh}"),
         _ => format!("{link} via point-to-point"),
     };
-    format!("{start} {name}: mtu:{} {hex}", state.mtu)
+    let imposed = labels(f.imposed(dpo));
+    format!("{imposed}{start} {name}: mtu:{} {hex}", state.mtu)
+}
+
+/// Labels that an adjacency puts before packets.
+fn labels(imposed: Imposed) -> String {
+    let all = imposed.labels.as_slice();
+    let bottom = |i| if imposed.bottom && i + 1 == all.len() { "eos" } else { "neos" };
+    let text = |(i, l): (usize, &Label)| format!("[{l}:64:0:{}]", bottom(i));
+    let words: String = all.iter().enumerate().map(text).collect();
+    if words.is_empty() { words } else { format!("mpls-label:{words} ") }
 }
 
 fn glean(f: &Forwarding, c: &Control, dpo: Dpo) -> String {

@@ -28,7 +28,7 @@ pub use dpo::{
     REWRITE_BYTES,
 };
 pub use forwarding::{
-    Adjacency, AdjacencyKey, FibError, Forwarding, Imposer, Midchain, Peer, Unresolved,
+    Adjacency, AdjacencyKey, FibError, Forwarding, Imposed, Midchain, Peer, Unresolved,
 };
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};

@@ -14,9 +14,11 @@ use thalweg_api::types::Prefix;
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_device::SwIfIndex;
+use thalweg_fib::rib::{Labels, MAX_LABELS};
 use thalweg_fib::{Dpo, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
+use thalweg_wire::mpls::Label;
 
 /// The API module.
 pub static IP: Module = Module { name: "ip", folder: "core", version: "3.2.0" };
@@ -177,9 +179,7 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
     let unimplemented = |what: &str| {
         Err(Retval::UNIMPLEMENTED.because(format_args!("{what} are not supported yet")))
     };
-    if p.n_labels > 0 {
-        return unimplemented("label stacks");
-    }
+    let labels = labels(p)?;
     // Clients leave these zero, or write VPP's words for "none".
     let none = |n: u32| n == 0 || n == u32::MAX;
     if !none(p.rpf_id) || !none(p.nh.obj_id) || !none(p.nh.classify_table_index) {
@@ -254,9 +254,36 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
             let other = (sw_if.is_none() && p.table_id != table.0).then_some(TableId(p.table_id));
             // A message that says nothing of weights has zeros.
             let (weight, preference) = (p.weight.max(1), p.preference);
-            Ok(Path { next_hop, sw_if, weight, preference, table: other, ..Path::special(kind) })
+            let path = Path { next_hop, sw_if, weight, preference, ..Path::special(kind) };
+            Ok(Path { table: other, labels, ..path })
         }
     }
+}
+
+/// Returns the labels of a path in a message.
+///
+/// # Errors
+/// If there are too many, or they ask for what there is not.
+pub fn labels(p: &FibPath) -> Result<Labels, Retval> {
+    let sent = p.label_stack.get(..usize::from(p.n_labels));
+    let sent = sent.ok_or_else(|| Retval::INVALID_VALUE.because("a path has up to 16 labels"))?;
+    if sent.iter().any(|l| l.is_uniform != 0 || l.ttl != 0 || l.exp != 0) {
+        let what = "uniform mode, TTLs and classes of labels are not supported yet";
+        return Err(Retval::UNIMPLEMENTED.because(what));
+    }
+    let all: Vec<Label> = sent.iter().map(|l| Label(l.label)).collect();
+    Labels::new(&all).ok_or_else(|| {
+        let limit = format_args!("a path has up to {MAX_LABELS} labels of 20 bits");
+        Retval::INVALID_VALUE.because(limit)
+    })
+}
+
+/// Sets the labels of a path in a message.
+pub fn put_labels(p: &mut FibPath, labels: &Labels) {
+    for (to, label) in p.label_stack.iter_mut().zip(labels.as_slice()) {
+        to.label = label.get();
+    }
+    p.n_labels = labels.as_slice().len() as u8;
 }
 
 /// Adds or deletes a route or paths of it; returns the index of its counters.
@@ -325,7 +352,7 @@ fn describe_path(p: &Path, version: Version, table: TableId) -> FibPath {
         Version::V4 => FibPathNhProto::IP4,
         Version::V6 => FibPathNhProto::IP6,
     };
-    FibPath {
+    let mut path = FibPath {
         sw_if_index: p.sw_if.unwrap_or(SwIfIndex::MAX).get(),
         table_id: table_id.get(),
         weight: p.weight,
@@ -334,7 +361,9 @@ fn describe_path(p: &Path, version: Version, table: TableId) -> FibPath {
         proto,
         nh: FibPathNh { address, ..FibPathNh::default() },
         ..FibPath::default()
-    }
+    };
+    put_labels(&mut path, &p.labels);
+    path
 }
 
 /// A route, as replies and details have it.

@@ -8,8 +8,10 @@ use std::time::Instant;
 use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_device::command_line::{interface_arg, interface_names, refused};
 use thalweg_fib::TableId;
+use thalweg_fib::rib::{Labels, MAX_LABELS};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
+use thalweg_wire::mpls::{Label, MAX_LABEL, label};
 
 /// Words for special paths, VPP's own last.
 const SPECIAL: [(&str, PathKind); 6] = [
@@ -21,7 +23,8 @@ const SPECIAL: [(&str, PathKind); 6] = [
     ("null-send-prohibit", PathKind::Prohibit),
 ];
 /// Words that end a path.
-const KEYWORDS: [&str; 6] = ["via", "table", "count", "weight", "preference", "next-hop-table"];
+const KEYWORDS: [&str; 7] =
+    ["via", "table", "count", "weight", "preference", "next-hop-table", "out-labels"];
 
 /// Outcome of a command that changed a route: it waits until those of deleted interfaces are gone.
 pub(crate) fn when_resolved(c: &Control) -> Outcome<Control> {
@@ -209,6 +212,74 @@ fn lookup_table(
     table_arg(args).map(Some)
 }
 
+/// Labels with a meaning of their own, as VPP writes them (RFC 3032 section 2.1, RFC 6790, RFC 5586).
+const LABEL_NAMES: [(&str, Label); 6] = [
+    ("ip4-explicit-null", label::IPV4_EXPLICIT_NULL),
+    ("router-alert", label::ROUTER_ALERT),
+    ("ipv6-explicit-null", label::IPV6_EXPLICIT_NULL),
+    ("implicit-null", label::IMPLICIT_NULL),
+    ("entropy-label-indicator", label::ENTROPY_INDICATOR),
+    ("gal", label::GAL),
+];
+/// Short words for some of them.
+const SHORT_NAMES: [(&str, Label); 5] = [
+    ("e-nul", label::IPV4_EXPLICIT_NULL),
+    ("r-alt", label::ROUTER_ALERT),
+    ("v6enl", label::IPV6_EXPLICIT_NULL),
+    ("i-nul", label::IMPLICIT_NULL),
+    ("pop", label::IMPLICIT_NULL),
+];
+
+/// Returns the label of a word: a number up to 1048575, or a name such as `implicit-null`.
+pub fn label_of(word: &str) -> Option<Label> {
+    let named = LABEL_NAMES.iter().chain(&SHORT_NAMES).find(|(name, _)| *name == word);
+    let number = || word.parse().ok().map(Label).filter(|l| *l <= MAX_LABEL);
+    named.map(|(_, label)| *label).or_else(number)
+}
+
+/// Returns the name of a label, or its number.
+pub fn label_text(label: Label) -> String {
+    let named = LABEL_NAMES.iter().find(|(_, l)| *l == label);
+    named.map_or_else(|| label.to_string(), |(name, _)| (*name).to_owned())
+}
+
+/// Takes a label.
+///
+/// # Errors
+/// If there is none.
+pub fn label_arg(args: &mut Args<'_>) -> Result<Label, CliError> {
+    args.with("label", "a number up to 1048575, or a name such as `implicit-null'", label_of)
+}
+
+/// Takes one label or more, the outermost first.
+fn labels_arg(args: &mut Args<'_>) -> Result<Labels, CliError> {
+    let mut all = vec![label_arg(args)?];
+    while let Some(label) = args.peek().and_then(label_of) {
+        all.push(label);
+        args.word("label")?;
+    }
+    let n = all.len();
+    Labels::new(&all).ok_or_else(|| {
+        CliError::failed(format_args!("{n} labels: a path takes up to {MAX_LABELS}"))
+    })
+}
+
+/// Returns the labels of a path as they are typed: ` out-labels 16 17`, or nothing.
+pub fn labels_text(labels: &Labels) -> String {
+    match labels.as_slice() {
+        [] => String::new(),
+        all => all.iter().fold(" out-labels".into(), |text, l| text + " " + &label_text(*l)),
+    }
+}
+
+/// Takes the arguments after `via` of a path that is not an IP route's.
+///
+/// # Errors
+/// If they are no path.
+pub fn path_arg(c: &Control, args: &mut Args<'_>) -> Result<Path, CliError> {
+    path(c, args, None)
+}
+
 /// Takes the arguments after `via`.
 fn path(c: &Control, args: &mut Args<'_>, prefix: Option<(IpAddr, u8)>) -> Result<Path, CliError> {
     if let Some(kind) = special(args) {
@@ -244,6 +315,8 @@ fn path(c: &Control, args: &mut Args<'_>, prefix: Option<(IpAddr, u8)>) -> Resul
             path.weight = args.number("weight", 1, u64::from(u8::MAX))? as u8;
         } else if args.exact("preference") {
             path.preference = args.number("preference", 0, u64::from(u8::MAX))? as u8;
+        } else if args.exact("out-labels") {
+            path.labels = labels_arg(args)?;
         } else {
             return Ok(path);
         }

@@ -2,12 +2,14 @@
 
 use crate::cli_args::kind_word;
 use crate::family::Version;
-use crate::{Ip, Path, PathKind, RouteView, Source, address};
+use crate::{Ip, Path, PathKind, RouteView, Source, address, label_text};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use thalweg_fib::rib::Labels;
 use thalweg_fib::{Combined, Dpo, Forwarding, Kind, Member, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
+use thalweg_wire::mpls::Label;
 
 /// Level of detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,10 +118,20 @@ fn path<A: Address>(
         (kind, _, Some(name)) => writeln!(out, "        {} {name}", kind_word(kind)),
         (kind, ..) => writeln!(out, "        {}", kind_word(kind)),
     }?;
+    if p.labels != Labels::NONE {
+        writeln!(out, "        {}", labels(&p.labels))?;
+    }
     match unresolved {
         Some(why) => writeln!(out, "        unresolved: {why}"),
         None => Ok(()),
     }
+}
+
+/// Text of the labels that a path puts before packets.
+fn labels(labels: &Labels) -> String {
+    let one = |l: &Label| format!("[{} pipe ttl:0 exp:0]", label_text(*l));
+    let all: Vec<String> = labels.as_slice().iter().map(one).collect();
+    format!("labels:[{}]", all.join(" "))
 }
 
 /// Text of a local route: the interface that has the address.
@@ -193,6 +205,9 @@ pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteVi
         });
         if let PathKind::Lookup(id) = p.kind {
             path["table"] = id.get().into();
+        }
+        if p.labels != Labels::NONE {
+            path["labels"] = p.labels.as_slice().iter().map(|l| l.get()).collect();
         }
         if let Some(why) = why {
             path["unresolved"] = why.into();

@@ -2,7 +2,7 @@
 
 use crate::cli_args::{kind_word, special_kind};
 use crate::family::{Family, IfAddress, Version};
-use crate::{Ip, Path, PathKind, address};
+use crate::{Ip, Path, PathKind, address, label_of, labels_text};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use thalweg_config::declare::schema::MAX_ADDRESSES;
@@ -13,6 +13,7 @@ use thalweg_config::declare::{
 use thalweg_device::interface::InterfaceView;
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_fib::TableId;
+use thalweg_fib::rib::Labels;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
 
@@ -104,10 +105,11 @@ struct Via<'a> {
     table: Option<TableId>,
     weight: u8,
     preference: u8,
+    labels: Labels,
 }
 
 /// Words that end a next hop.
-const ENDS: [&str; 3] = ["weight", "preference", "next-hop-table"];
+const ENDS: [&str; 4] = ["weight", "preference", "next-hop-table", "out-labels"];
 
 impl<'a> Via<'a> {
     fn parse(text: &'a str) -> Option<Via<'a>> {
@@ -115,8 +117,8 @@ impl<'a> Via<'a> {
         let first = words.next()?;
         let kind = special_kind(first).unwrap_or(PathKind::Normal);
         let (weight, preference) = (1, 0);
-        let mut via =
-            Via { kind, next_hop: None, interface: None, table: None, weight, preference };
+        let (next_hop, interface, table, labels) = (None, None, None, Labels::NONE);
+        let mut via = Via { kind, next_hop, interface, table, weight, preference, labels };
         if first == "lookup" {
             let id = words.next_if_eq(&"in").and_then(|_| words.next_if_eq(&"table"));
             let id = id.and_then(|_| words.next()?.parse().ok())?;
@@ -147,6 +149,14 @@ impl<'a> Via<'a> {
             match word {
                 "weight" => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
                 "preference" => via.preference = words.next()?.parse().ok()?,
+                "out-labels" => {
+                    let mut all = vec![label_of(words.next()?)?];
+                    while let Some(label) = words.peek().and_then(|w| label_of(w)) {
+                        all.push(label);
+                        words.next();
+                    }
+                    via.labels = Labels::new(&all)?;
+                }
                 _ => return None,
             }
         }
@@ -169,7 +179,7 @@ impl<'a> Via<'a> {
         let preference = (path.preference != 0).then(|| format!("preference {}", path.preference));
         let share = weight.into_iter().chain(preference);
         let words = hop.into_iter().chain(interface).chain(table).chain(share);
-        words.collect::<Vec<_>>().join(" ")
+        words.collect::<Vec<_>>().join(" ") + &labels_text(&path.labels)
     }
 }
 
@@ -195,7 +205,7 @@ fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
 
 fn route(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
-                    [weight <n>] [preference <n>]', `<interface>', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
+                    [weight <n>] [preference <n>] [out-labels <label> ...]', `<interface>', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
     vias(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 
@@ -550,7 +560,8 @@ fn command<A: Address>(via: &Via<'_>) -> String {
         0 => String::new(),
         n => format!(" preference {n}"),
     };
-    format!(" via{hop}{interface}{table} weight {}{preference}", via.weight)
+    let labels = labels_text(&via.labels);
+    format!(" via{hop}{interface}{table} weight {}{preference}{labels}", via.weight)
 }
 
 /// Order of routes: a next hop must be reachable before it is used.
@@ -606,6 +617,9 @@ mod tests {
         assert_eq!(path("192.0.2.1 pg0 weight 3").as_deref(), Some(" via 192.0.2.1 pg0 weight 3"));
         let in_table = path("192.0.2.1 next-hop-table 7 weight 3");
         assert_eq!(in_table.as_deref(), Some(" via 192.0.2.1 next-hop-table 7 weight 3"));
+        let labelled = path("192.0.2.1 pg0 out-labels 17 implicit-null weight 2");
+        let want = " via 192.0.2.1 pg0 weight 2 out-labels 17 implicit-null";
+        assert_eq!(labelled.as_deref(), Some(want));
         assert_eq!(path("fe80::1 pg0").as_deref(), Some(" via fe80::1 pg0 weight 1"));
         assert_eq!(path("host-eth0").as_deref(), Some(" via host-eth0 weight 1"));
         assert_eq!(path("drop").as_deref(), Some(" via drop"));
@@ -624,6 +638,8 @@ mod tests {
             "192.0.2.1 pg0 next-hop-table 7",
             "192.0.2.1 next-hop-table x",
             "192.0.2.1 weight 0",
+            "192.0.2.1 out-labels",
+            "192.0.2.1 out-labels 1048576",
             "drop pg0",
             "weight 2 pg0 x",
             "192.0.2.1 pg0 weight 256",

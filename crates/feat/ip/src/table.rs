@@ -5,7 +5,7 @@ use crate::{Ip, MAX_TABLES, RoutedPeersChanged};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::rib::{self, Path, PathKind, RibError, Source};
+use thalweg_fib::rib::{self, Labels, Path, PathKind, RibError, Source};
 use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, LpmError, Prefix};
@@ -221,12 +221,12 @@ pub fn add_route<A: Address>(
     let own = |path: Path| Path { table: path.table.filter(|id| *id != table), ..path };
     let paths: Vec<Path> = paths.into_iter().map(own).collect();
     // Next hops of other tables are followed there.
-    let others = paths.iter().filter_map(|p| Some((p.table?, p.next_hop?)));
+    let others = paths.iter().filter_map(|p| Some((p.table?, p.next_hop?, p.labels)));
     let mut tracked = Vec::new();
     let mut done = Ok(());
-    for (id, next_hop) in others {
+    for (id, next_hop, labels) in others {
         let Some(next_hop) = A::from_ip(next_hop) else { continue };
-        match ip.table_mut(id).and_then(|t| Ok(t.track(c, next_hop)?)) {
+        match ip.table_mut(id).and_then(|t| Ok(t.track(c, next_hop, labels)?)) {
             Ok(dpo) => tracked.push(dpo),
             Err(e) => done = Err(e),
         }
@@ -252,7 +252,7 @@ pub fn add_route<A: Address>(
 pub fn track<A: Address>(c: &mut Control, table: TableId, address: A) -> Result<Dpo, RouteError> {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    Ok(ip.table_mut(table)?.track(c, address)?)
+    Ok(ip.table_mut(table)?.track(c, address, Labels::NONE)?)
 }
 
 impl<A: Address> Ip<A> {
@@ -350,6 +350,7 @@ pub fn del_route<A: Address>(
         let same = |o: &Path| {
             (o.kind, o.next_hop) == (p.kind, p.next_hop)
                 && (p.sw_if.is_none() || o.sw_if == p.sw_if)
+                && (p.labels == Labels::NONE || o.labels == p.labels)
                 && (p.table.is_none() || o.table == p.table.filter(|id| *id != table))
         };
         left.retain(|o| !same(o));

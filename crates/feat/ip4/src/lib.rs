@@ -16,13 +16,15 @@ mod echo;
 mod enabled;
 pub mod family;
 pub mod icmp;
-mod link;
+pub mod link;
 pub mod local;
 mod neighbors;
 pub mod nodes;
 pub mod proxy_arp;
 mod punt;
 pub mod tables;
+
+pub use nodes::ip4_frag::fragments;
 
 use thalweg_engine::Feature;
 use thalweg_fib::{Forwarding, Kind, LinkType};

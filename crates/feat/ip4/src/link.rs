@@ -10,8 +10,9 @@ use thalweg_graph::{BuildCx, FrameVerdict, NodeId, Verdict};
 use thalweg_wire::checksum;
 
 /// Writes link headers.
-pub(crate) struct Link {
-    pub(crate) dpos: Arc<DpoTable>,
+pub struct Link {
+    /// The forwarding objects.
+    pub dpos: Arc<DpoTable>,
 }
 
 /// How the length of a packet above the MTU is dealt with.
@@ -93,13 +94,15 @@ fn output(node: u32) -> Verdict {
 }
 
 impl Link {
-    pub(crate) fn new(cx: &BuildCx<'_>) -> Link {
+    /// For a node, in its `build` function.
+    #[must_use]
+    pub fn new(cx: &BuildCx<'_>) -> Link {
         Link { dpos: cx.shared() }
     }
 
     /// Prepends the link header and returns the next node; `None` without headroom.
     #[inline(always)]
-    pub(crate) fn write(
+    pub fn write(
         &self,
         p: &mut PktMut<'_>,
         entry: Entry<'_>,
@@ -142,7 +145,7 @@ impl Link {
     /// Rewrites the packets of a frame that fit the MTU and leave by an Ethernet interface; with
     /// `TTL`, decrements it. Not for frames with chained packets.
     #[inline(always)]
-    pub(crate) fn frame<V: Lanes, const TTL: bool>(
+    pub fn frame<V: Lanes, const TTL: bool>(
         &self,
         frame: &mut Frame,
         each: &mut [Verdict],
@@ -281,7 +284,7 @@ impl Link {
     }
 
     /// Describes a packet whose link header has been written, or was not.
-    pub(crate) fn trace(&self, frame: &Frame, i: u8, out: &mut dyn Write) {
+    pub fn trace(&self, frame: &Frame, i: u8, out: &mut dyn Write) {
         let (dpo, data) = (frame.aux()[i as usize], frame.data(i));
         let (s, header) = self.dpos.rewrite(Dpo(dpo));
         // A packet that is not forwarded has a drop reason in aux, and still starts with its IP

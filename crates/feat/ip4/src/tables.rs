@@ -55,6 +55,11 @@ impl Tables {
     pub fn is_single(&self) -> bool {
         self.fibs.len() == 1
     }
+    /// Returns what the route of an address in an interface's table leads to.
+    #[must_use]
+    pub fn leaf(&self, rx_if: SwIfIndex, address: u32) -> Dpo {
+        self.fib(rx_if).map_or(Dpo(0), |fib| Dpo(fib.routes.lookup(address)))
+    }
     /// Table id of an interface.
     #[inline]
     pub fn fib_id(&self, rx_if: SwIfIndex) -> TableId {

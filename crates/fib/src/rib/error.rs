@@ -38,8 +38,8 @@ pub enum RibError {
     /// The other table does not follow the next hop.
     #[error("next hop {0} is not followed in table {1}")]
     NotTracked(IpAddr, u32),
-    /// Nothing can impose labels.
-    #[error("no feature imposes MPLS labels")]
+    /// With those of the route that leads there, there are too many labels.
+    #[error("more than {} MPLS labels in all", super::MAX_LABELS)]
     Labels,
     /// The interface does not exist.
     #[error(transparent)]
@@ -63,12 +63,12 @@ impl RibError {
             | RibError::NowhereIn(..)
             | RibError::Loop(_)
             | RibError::Own(_)
+            | RibError::Labels
             | RibError::Fib(FibError::Depth | FibError::Loop) => true,
             RibError::Family(_)
             | RibError::LinkLocal(_)
             | RibError::NoGroup(_)
             | RibError::NotTracked(..)
-            | RibError::Labels
             | RibError::Device(_)
             | RibError::Fib(_)
             | RibError::Lpm(_) => false,

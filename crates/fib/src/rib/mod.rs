@@ -17,7 +17,9 @@ pub use peers::RoutedPeers;
 
 use crate::dpo::MAX_BUCKETS;
 use crate::forwarding::{DROP, LOCAL, OWN, PROHIBIT, UNREACHABLE, UNRESOLVED};
-use crate::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Peer};
+use crate::{
+    AdjacencyKey, Dpo, FibError, Forwarding, Imposed, Kind, LinkType, MAX_DEPTH, Member, Peer,
+};
 use entries::Entries;
 use peers::Peers;
 use removal::Removal;
@@ -81,7 +83,7 @@ pub struct Table<A: Address, L> {
     /// Next hops resolved recursively, with the lists that use them.
     recursive: BTreeSet<(A, ListId)>,
     /// Addresses whose routes others follow, by the list that does so.
-    tracked: BTreeMap<ListId, A>,
+    tracked: BTreeMap<ListId, (A, Labels)>,
     /// Lists whose routes are still to be removed.
     removal: Removal<A>,
     peers: Peers<A>,
@@ -112,6 +114,18 @@ fn recursive<A: Address>(paths: &[Path]) -> impl Iterator<Item = A> {
 
 fn member(path: &Path, dpo: Dpo) -> Member {
     Member { dpo, weight: u32::from(path.weight.max(1)), preference: path.preference }
+}
+
+/// Returns the adjacency that puts labels before IP packets.
+fn imposing(
+    c: &Control,
+    f: &mut Forwarding,
+    sw_if: SwIfIndex,
+    peer: Peer,
+    labels: Labels,
+) -> Result<Dpo, RibError> {
+    let imposed = Imposed { labels, bottom: true, swap: None };
+    Ok(f.imposing(c, AdjacencyKey { sw_if, link: LinkType::Mpls, peer, imposed })?)
 }
 
 fn is_link_local(address: IpAddr) -> bool {
@@ -212,21 +226,21 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
     }
 
-    /// Returns the object that follows the route of an address, with a reference: for tunnels, and
-    /// for routes of other tables with next hops in this one. It follows as long as anyone has a
+    /// Returns the object that follows the route of an address and puts labels before packets, with
+    /// a reference: for tunnels, and for routes of other tables with next hops in this one. It follows as long as anyone has a
     /// reference, also while no route leads there.
     ///
     /// # Errors
     /// If the object cannot be created.
-    pub fn track(&mut self, c: &Control, address: A) -> Result<Dpo, RibError> {
+    pub fn track(&mut self, c: &Control, address: A, labels: Labels) -> Result<Dpo, RibError> {
         let ip = address.to_ip();
-        let (id, dpo) = self.intern(c, vec![Path::via(ip, None)])?;
-        if self.tracked.insert(id, address).is_some() {
+        let (id, dpo) = self.intern(c, vec![Path { labels, ..Path::via(ip, None) }])?;
+        if self.tracked.insert(id, (address, labels)).is_some() {
             self.release(c, id);
         }
         let f = c.state::<Forwarding>();
         let mut f = f.borrow_mut();
-        f.tracked.insert((self.link, self.id, ip), dpo);
+        f.tracked.insert((self.link, self.id, ip, labels), dpo);
         f.retain(dpo);
         Ok(dpo)
     }
@@ -236,11 +250,11 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     pub fn release_tracked(&mut self, c: &Control) -> bool {
         let f = c.state::<Forwarding>();
         let used = |id| self.list(id).is_some_and(|list| f.borrow().refs(list.dpo) > 1);
-        let unused: Vec<(ListId, A)> =
+        let unused: Vec<(ListId, (A, Labels))> =
             self.tracked.iter().map(|(id, a)| (*id, *a)).filter(|(id, _)| !used(*id)).collect();
-        for (id, address) in unused {
+        for (id, (address, labels)) in unused {
             self.tracked.remove(&id);
-            f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip()));
+            f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip(), labels));
             self.release(c, id);
         }
         !self.tracked.is_empty()
@@ -324,23 +338,20 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             (PathKind::Normal, next_hop, Some(sw_if)) => {
                 interface::view(c, sw_if)?;
                 let mut f = state.borrow_mut();
-                let labels = p.labels.as_slice();
-                let link = if labels.is_empty() { self.link } else { LinkType::Mpls };
-                let dpo = match next_hop {
-                    Some(nh) => f.adjacency(c, sw_if, link, Peer::Neighbor(nh))?,
-                    None => f.glean(c, sw_if, link)?,
-                };
-                if labels.is_empty() {
-                    return Ok(dpo);
+                let labels = p.labels.sent();
+                if labels != Labels::NONE {
+                    let peer = next_hop.map_or(Peer::PointToPoint, Peer::Neighbor);
+                    return imposing(c, &mut f, sw_if, peer, labels);
                 }
-                f.impose(c, labels, self.link, dpo)?.ok_or(RibError::Labels)
+                match next_hop {
+                    Some(nh) => Ok(f.adjacency(c, sw_if, self.link, Peer::Neighbor(nh))?),
+                    None => Ok(f.glean(c, sw_if, self.link)?),
+                }
             }
-            // Each link type of a recursive next hop would be a group of its own.
-            (PathKind::Normal, Some(_), None) if p.labels != Labels::NONE => Err(RibError::Labels),
             (PathKind::Normal, Some(nh), None) if p.table.is_some() => {
                 let table = p.table.unwrap_or(self.id);
                 let mut f = state.borrow_mut();
-                let dpo = f.tracked.get(&(self.link, table, nh)).copied();
+                let dpo = f.tracked.get(&(self.link, table, nh, p.labels)).copied();
                 let dpo = dpo.ok_or(RibError::NotTracked(nh, table.get()))?;
                 f.retain(dpo);
                 Ok(dpo)
@@ -350,7 +361,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             }
             (PathKind::Normal, Some(nh), None) => {
                 let own = A::from_ip(nh).ok_or(RibError::Family(nh))?;
-                self.resolve_next_hop(c, own)
+                match p.labels.sent() {
+                    Labels::NONE => self.resolve_next_hop(c, own),
+                    labels => self.resolve_labelled(c, own, labels, MAX_DEPTH),
+                }
             }
         }
     }
@@ -402,6 +416,85 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             }
         }
         Err(RibError::Unreachable(ip))
+    }
+
+    /// Returns what labels for a next hop without an interface lead to: the labels of the route that
+    /// covers it come before them. The object is the caller's only, and made anew when that route
+    /// changes.
+    fn resolve_labelled(
+        &self,
+        c: &Control,
+        nh: A,
+        labels: Labels,
+        depth: u32,
+    ) -> Result<Dpo, RibError> {
+        let (ip, state) = (nh.to_ip(), c.state::<Forwarding>());
+        let neighbor =
+            |sw_if| imposing(c, &mut state.borrow_mut(), sw_if, Peer::Neighbor(ip), labels);
+        let mut at = self.routes.covering(nh, A::BITS);
+        while let Some(prefix) = at {
+            at = prefix.len().checked_sub(1).and_then(|len| self.routes.covering(nh, len));
+            let Some((source, list)) = self.best(prefix) else { continue };
+            match source {
+                Source::Adjacency => {}
+                Source::Default => break,
+                Source::Interface => match list.paths.first() {
+                    Some(Path { kind: PathKind::Normal, sw_if: Some(i), .. }) => {
+                        return neighbor(*i);
+                    }
+                    Some(Path { kind: PathKind::Local, .. }) => return Err(RibError::Own(ip)),
+                    _ => break,
+                },
+                Source::Static => {
+                    let mut members = Vec::new();
+                    for path in &list.paths {
+                        match self.labelled_member(c, path, (nh, labels), depth) {
+                            Ok(dpo) => members.push(member(path, dpo)),
+                            Err(e) if e.may_pass() => {}
+                            Err(e) => {
+                                state.borrow_mut().release_all(c, &members);
+                                return Err(e);
+                            }
+                        }
+                    }
+                    return match members[..] {
+                        [] => Err(RibError::Unreachable(ip)),
+                        [only] => Ok(only.dpo),
+                        _ => Ok(state.borrow_mut().group(c, members)?),
+                    };
+                }
+            }
+        }
+        Err(RibError::Unreachable(ip))
+    }
+
+    /// What labels for a next hop lead to by one path of the route that covers it.
+    fn labelled_member(
+        &self,
+        c: &Control,
+        path: &Path,
+        (nh, labels): (A, Labels),
+        depth: u32,
+    ) -> Result<Dpo, RibError> {
+        let ip = nh.to_ip();
+        let stack = labels.under(&path.labels.sent()).ok_or(RibError::Labels)?;
+        let f = c.state::<Forwarding>();
+        match (path.kind, path.next_hop, path.sw_if) {
+            (PathKind::Normal, hop, Some(i)) => {
+                interface::view(c, i)?;
+                let peer = Peer::Neighbor(hop.unwrap_or(ip));
+                imposing(c, &mut f.borrow_mut(), i, peer, stack)
+            }
+            (PathKind::Normal, Some(hop), None) if path.table.is_none() => {
+                if hop == ip {
+                    return Err(RibError::Loop(ip));
+                }
+                let depth = depth.checked_sub(1).ok_or(FibError::Depth)?;
+                let own = A::from_ip(hop).ok_or(RibError::Family(hop))?;
+                self.resolve_labelled(c, own, stack, depth)
+            }
+            _ => Err(RibError::Unreachable(ip)),
+        }
     }
 
     /// The list that packets to a prefix follow: the winner's, but a neighbour's own in the place
@@ -487,8 +580,8 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.by_paths.clear();
         self.recursive.clear();
         let f = c.state::<Forwarding>();
-        for address in std::mem::take(&mut self.tracked).into_values() {
-            f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip()));
+        for (address, labels) in std::mem::take(&mut self.tracked).into_values() {
+            f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip(), labels));
         }
         for list in self.lists.drain(..).flatten() {
             f.borrow_mut().release(c, list.dpo);

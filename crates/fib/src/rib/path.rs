@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
-use thalweg_wire::mpls::{Label, MAX_LABEL};
+use thalweg_wire::mpls::{Label, MAX_LABEL, label};
 
 thalweg_wire::number! {
     /// Number of a route table (VRF); 0 is the default one. Each family has its own tables.
@@ -103,7 +103,7 @@ impl Path {
 }
 
 /// Maximum number of labels of a path.
-pub const MAX_LABELS: usize = 8;
+pub const MAX_LABELS: usize = 12;
 
 /// A stack of MPLS labels, the outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
@@ -125,6 +125,20 @@ impl Labels {
         fit.then_some(Labels { len: labels.len() as u8, all })
     }
 
+    /// Returns the stack without implicit nulls, which are never sent (RFC 3032 section 2.1).
+    #[must_use]
+    pub fn sent(&self) -> Labels {
+        let sent = |l: &&Label| **l != label::IMPLICIT_NULL;
+        let sent: Vec<Label> = self.as_slice().iter().filter(sent).copied().collect();
+        Labels::new(&sent).unwrap_or_default()
+    }
+
+    /// Returns the stack with the labels of another one before it; `None` if there are too many.
+    #[must_use]
+    pub fn under(&self, outer: &Labels) -> Option<Labels> {
+        Labels::new(&[outer.as_slice(), self.as_slice()].concat())
+    }
+
     /// Returns the labels, the outermost first.
     #[must_use]
     pub fn as_slice(&self) -> &[Label] {
@@ -137,11 +151,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_have_up_to_eight_labels_of_20_bits() {
+    fn stacks_have_up_to_twelve_labels_of_20_bits() {
         assert_eq!(Labels::new(&[]), Some(Labels::NONE));
-        let most: Vec<Label> = (0..8).map(|n| Label(MAX_LABEL.0 - n)).collect();
+        let most: Vec<Label> = (0..12).map(|n| Label(MAX_LABEL.0 - n)).collect();
         assert_eq!(Labels::new(&most).map(|l| l.as_slice().to_vec()), Some(most));
-        assert_eq!((Labels::new(&[Label(1 << 20)]), Labels::new(&[Label(0); 9])), (None, None));
+        assert_eq!((Labels::new(&[Label(1 << 20)]), Labels::new(&[Label(0); 13])), (None, None));
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Command<Control> for IpRoute {
 
     fn usage(&self) -> &'static str {
         "[add|del|replace] [count <n>] <prefix> [table <id>] via <next hop> [<interface> | \
-         next-hop-table <id>] [weight <n>] [preference <n>] [via ...] | via <interface> | \
+         next-hop-table <id>] [weight <n>] [preference <n>] [out-labels <label> ...] [via ...] | via <interface> | \
          via ip4-lookup-in-table <id> | via rx-ip4 <interface> | drop | local | unreachable | prohibit"
     }
 
@@ -39,6 +39,8 @@ impl Command<Control> for IpRoute {
          the whole route.\n\
          `ip4-lookup-in-table' looks the packet up again in another table, `rx-ip4' in\n\
          that of an interface, by which it then has come.\n\
+         `out-labels' puts MPLS labels before the packets, the outermost first; those of the route\n\
+         to a recursive next hop come before them.\n\
          `count' repeats the command for that many prefixes of the same length, one\n\
          after the other."
     }

@@ -283,7 +283,8 @@ fn each_field_of_a_path_counts() {
     let refused = [
         (-9, FibPath { flags: FibPathFlags::RESOLVE_VIA_HOST, ..best.clone() }),
         (-9, FibPath { rpf_id: 7, ..best.clone() }),
-        (-9, FibPath { n_labels: 1, ..best.clone() }),
+        (-7, FibPath { n_labels: 17, ..best.clone() }),
+        (-7, FibPath { n_labels: 13, ..best.clone() }),
         (-9, FibPath { r#type: FibPathType::CLASSIFY, ..best.clone() }),
         (-7, FibPath { r#type: FibPathType(99), ..best.clone() }),
         (-7, FibPath { proto: FibPathNhProto(99), ..best.clone() }),

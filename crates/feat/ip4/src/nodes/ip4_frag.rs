@@ -68,7 +68,7 @@ fn blank_first_only_options(header: &mut [u8]) {
 }
 
 /// Calls `emit` with header and payload of each fragment; returns false if the MTU leaves no room.
-pub(crate) fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &[u8])) -> bool {
+pub fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &[u8])) -> bool {
     let header_len = usize::from(packet[0] & 15) * 4;
     let Some((header, payload)) = packet.split_at_checked(header_len) else { return false };
     let room = mtu.saturating_sub(header_len) & !7;

@@ -1,0 +1,33 @@
+//! `mpls_table_add_del`: adds or deletes a label table.
+
+use crate::MplsError;
+use crate::api_types::{MPLS, MplsTable};
+use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
+use thalweg_graph::Control;
+
+/// Adds or deletes a label table; one that is there, or not, stays so.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct MplsTableAddDel {
+    /// True to add, false to delete.
+    #[api(default = "true")]
+    pub mt_is_add: bool,
+    /// The table.
+    pub mt_table: MplsTable,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, MplsTableAddDel, MplsTableAddDelReply> = Call::new(&MPLS, handle);
+
+fn handle(c: &mut Control, rq: MplsTableAddDel) -> Result<MplsTableAddDelReply, Retval> {
+    let id = TableId(rq.mt_table.mt_table_id);
+    match rq.mt_is_add {
+        true => crate::add_table(c, id, rq.mt_table.mt_name.as_str())?,
+        false => match crate::del_table(c, id) {
+            Err(MplsError::NoTable(_)) => {}
+            done => done?,
+        },
+    }
+    Ok(MplsTableAddDelReply)
+}

@@ -1,0 +1,284 @@
+//! `show mpls fib`: labels and what becomes of them.
+
+use crate::label_table::Action;
+use crate::{LabelView, Mpls, MplsError, Via};
+use serde_json::{Value, json};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
+use thalweg_feat_ip::{Path, PathKind, label_arg, label_text};
+use thalweg_fib::{Dpo, Forwarding, TableId};
+use thalweg_graph::Control;
+use thalweg_wire::mpls::Label;
+
+/// The command's type.
+pub struct ShowMplsFib;
+
+/// The command.
+pub static COMMAND: ShowMplsFib = ShowMplsFib;
+
+/// Labels per element of the JSON list, and per slice.
+const AT_ONCE: usize = 64;
+
+impl Command<Control> for ShowMplsFib {
+    fn path(&self) -> &'static str {
+        "show mpls fib"
+    }
+    fn usage(&self) -> &'static str {
+        "[<label>] [table <id>]"
+    }
+    fn help(&self) -> &'static str {
+        "Show labels and their paths"
+    }
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let (mut table, mut label) = (None, None);
+        while !args.is_empty() {
+            if args.exact("table") {
+                table = Some(TableId(args.u32("table")?));
+            } else if label.is_none() {
+                label = Some(label_arg(args)?);
+            } else {
+                args.end()?;
+            }
+        }
+        let mpls = c.state::<Mpls>();
+        let ids: Vec<TableId> = mpls.borrow().tables().map(|(id, _)| id).collect();
+        if let Some(id) = table.filter(|id| !ids.contains(id)) {
+            return Err(MplsError::NoTable(id).into());
+        }
+        let tables = table.map_or(ids, |id| vec![id]);
+        if let Some(label) = label {
+            return one(c, &tables, label, out);
+        }
+        let mut at = Listed { tables, next: None };
+        Ok(pieces(c, out, move |c, out| at.go(c, out)))
+    }
+}
+
+fn heading(c: &Control, id: TableId) -> String {
+    let mpls = c.state::<Mpls>();
+    let mpls = mpls.borrow();
+    let interfaces = mpls.enabled().filter(|_| id == TableId(0)).count();
+    let locks = match interfaces {
+        0 => String::new(),
+        n => format!("interface:{n}, "),
+    };
+    format!("MPLS-VRF:{id}, fib_index:{id} locks:[{locks}CLI:1, ]")
+}
+
+fn one(
+    c: &Control,
+    tables: &[TableId],
+    label: Label,
+    out: &mut Output,
+) -> Result<Outcome<Control>, CliError> {
+    let mut json = Vec::new();
+    for id in tables {
+        let mpls = c.state::<Mpls>();
+        let of = |v: &LabelView| v.key.label == label;
+        let all: Vec<LabelView> = mpls.borrow().labels(*id, label).take_while(of).collect();
+        if all.is_empty() {
+            continue;
+        }
+        out.line(heading(c, *id));
+        all.iter().for_each(|view| out.text(&text(c, *id, view)));
+        let labels: Vec<Value> = all.iter().map(|view| as_json(c, view)).collect();
+        json.push(json!({ "table": id.get(), "labels": labels }));
+    }
+    if json.is_empty() {
+        let id = tables.first().copied().unwrap_or(TableId(0));
+        return Err(MplsError::NoLabel(label_text(label), id).into());
+    }
+    out.json(json.into());
+    Ok(Outcome::Done)
+}
+
+/// Lists tables some labels at a time.
+struct Listed {
+    tables: Vec<TableId>,
+    /// Where to go on in the first one.
+    next: Option<Label>,
+}
+
+impl Listed {
+    fn go(&mut self, c: &Control, out: &mut Output) -> bool {
+        let Some(&id) = self.tables.first() else {
+            out.end_elements();
+            return false;
+        };
+        let from = self.next.unwrap_or_else(|| {
+            out.line(heading(c, id));
+            Label(0)
+        });
+        let mpls = c.state::<Mpls>();
+        let all: Vec<LabelView> = mpls.borrow().labels(id, from).take(AT_ONCE + 1).collect();
+        // Both of a label's entries come at once.
+        let more = all.get(AT_ONCE).map(|view| view.key.label);
+        let now = all.iter().take_while(|view| Some(view.key.label) != more);
+        let now: Vec<&LabelView> = now.collect();
+        match out.wants_json() {
+            true => {
+                let labels: Vec<Value> = now.iter().map(|view| as_json(c, view)).collect();
+                out.element(json!({ "table": id.get(), "labels": labels }));
+            }
+            false => now.iter().for_each(|view| out.text(&text(c, id, view))),
+        }
+        self.next = more;
+        if more.is_none() {
+            self.tables.remove(0);
+        }
+        true
+    }
+}
+
+fn path_text(c: &Control, p: &Path) -> (&'static str, String) {
+    let on = p.sw_if.map(|i| c.interface_name(i)).unwrap_or_default();
+    match (p.kind, p.next_hop) {
+        (PathKind::Normal, Some(hop)) => ("attached-nexthop", format!("{hop} {on}")),
+        (PathKind::Normal, None) => ("attached", on),
+        (PathKind::Lookup(id), _) => ("deag", format!("fib-index:{id}")),
+        (PathKind::InterfaceRx, _) => ("intf-rx", on),
+        (PathKind::Local, _) => ("receive", String::new()),
+        _ => ("special", "drop".into()),
+    }
+}
+
+/// The labels of a path, as VPP prints them.
+fn labels_text(p: &Path) -> String {
+    let one = |l: &Label| format!("[{} pipe ttl:0 exp:0]", label_text(*l));
+    let all: Vec<String> = p.labels.as_slice().iter().map(one).collect();
+    format!("labels:[{}]", all.join(" "))
+}
+
+fn text(c: &Control, id: TableId, view: &LabelView) -> String {
+    let (key, n) = (view.key, view.key.label);
+    let index = n.get() << 1 | u32::from(key.eos);
+    let mut lines = vec![format!("{key}/21 fib:{id} index:{index} locks:2")];
+    let source = if view.vias.is_empty() { "special" } else { "CLI" };
+    lines.push(format!("  {source} refs:1 src-flags:added,contributing,active,"));
+    if !view.vias.is_empty() {
+        lines.push(format!("    path-list:[{index}] locks:1 len:{}", view.vias.len()));
+    }
+    for (i, via) in view.vias.iter().enumerate() {
+        let (kind, place, share) = match via {
+            Via::Path(p) => {
+                let (kind, place) = path_text(c, p);
+                (kind, place, (p.weight, p.preference))
+            }
+            Via::Mpls(table) => ("deag", format!("mpls fib-index:{table}"), (1, 0)),
+        };
+        let (weight, preference) = share;
+        lines.push(format!(
+            "      path:[{i}] pl-index:{index} weight={weight} pref={preference} {kind}:  \
+             oper-flags:resolved,"
+        ));
+        lines.push(format!("        {place}"));
+    }
+    let extended = view.vias.iter().enumerate().filter_map(|(i, via)| match via {
+        Via::Path(p) if !p.labels.as_slice().is_empty() => {
+            Some(format!("     path:{i}  {}", labels_text(p)))
+        }
+        _ => None,
+    });
+    let extended: Vec<String> = extended.collect();
+    if !extended.is_empty() {
+        lines.push("    Extensions:".into());
+        lines.extend(extended);
+    }
+    lines.push(format!(" forwarding:   mpls-{}-chain", if key.eos { "eos" } else { "neos" }));
+    lines.extend(chain(c, view));
+    lines.join("\n") + "\n"
+}
+
+/// What becomes of a label, in the structure that VPP prints.
+fn chain(c: &Control, view: &LabelView) -> Vec<String> {
+    let f = c.state::<Forwarding>();
+    let f = f.borrow();
+    let bit = if view.key.eos { "eos" } else { "neos" };
+    let swapped = |label: Label| format!("mpls-label[@0]:[{}:64:0:{bit}]", label_text(label));
+    let object = |dpo: Dpo| {
+        f.members(dpo)
+            .iter()
+            .map(|m| f.describe(c, m.dpo).trim_end().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let counts = match view.action {
+        Action::Swap(_, dpo) | Action::Member(dpo) | Action::Ip4(dpo) | Action::Pop(dpo) => {
+            f.counting().then(|| f.counts(dpo).to)
+        }
+        _ => None,
+    };
+    let to = counts.map_or_else(String::new, |n| format!(" to:[{}:{}]", n.packets, n.bytes));
+    let head = |n: usize| format!("  [@0]: dpo-load-balance: [proto:mpls buckets:{n}{to}]");
+    match view.action {
+        Action::Swap(label, dpo) => {
+            let ends = object(dpo);
+            let first = vec![head(1), format!("    [0] [@13]: {}", swapped(label))];
+            first
+                .into_iter()
+                .chain(ends.into_iter().map(|e| format!("        [@1]: {e}")))
+                .collect()
+        }
+        Action::Member(dpo) | Action::Ip4(dpo) | Action::Pop(dpo) => {
+            let ends = object(dpo);
+            let line = |(i, e): (usize, String)| {
+                let labels = view.vias.get(i).and_then(|via| match via {
+                    Via::Path(p) => p.labels.sent().as_slice().last().copied(),
+                    Via::Mpls(_) => None,
+                });
+                let label = labels.filter(|_| matches!(view.action, Action::Member(_)));
+                let label = label.map_or_else(String::new, |l| swapped(l) + " ");
+                format!("    [{i}] [@1]: {label}{e}")
+            };
+            [head(ends.len())].into_iter().chain(ends.into_iter().enumerate().map(line)).collect()
+        }
+        Action::LookUpIp4(id) => {
+            vec![head(1), format!("    [0] [@0]: dst-address,unicast lookup in ipv4-VRF:{id}")]
+        }
+        Action::LookUpIp4Here => {
+            vec![
+                head(1),
+                "    [0] [@0]: dst-address,unicast lookup in interface's ipv4 table".into(),
+            ]
+        }
+        Action::ReceiveIp4(sw_if) => {
+            let name = c.interface_name(thalweg_device::SwIfIndex(sw_if));
+            vec![head(1), format!("    [0] [@0]: interface-rx-dpo: {name}")]
+        }
+        Action::LookUpMpls(id) => {
+            vec![head(1), format!("    [0] [@0]: dst-address,unicast lookup in MPLS-VRF:{id}")]
+        }
+        Action::LookUpMplsHere => {
+            vec![
+                head(1),
+                "    [0] [@0]: dst-address,unicast lookup in interface's mpls table".into(),
+            ]
+        }
+        Action::Punt => vec![head(1), "    [0] [@0]: dpo-punt".into()],
+        Action::Drop | Action::Miss => vec![head(1), "    [0] [@0]: dpo-drop mpls".into()],
+    }
+}
+
+fn as_json(c: &Control, view: &LabelView) -> Value {
+    let path = |via: &Via| match via {
+        Via::Path(p) => json!({
+            "kind": path_text(c, p).0,
+            "next_hop": p.next_hop,
+            "interface": p.sw_if.map(|i| c.interface_name(i)),
+            "table": if let PathKind::Lookup(id) = p.kind { Some(id.get()) } else { None },
+            "weight": p.weight,
+            "preference": p.preference,
+            "labels": p.labels.as_slice().iter().map(|l| l.get()).collect::<Vec<_>>(),
+        }),
+        Via::Mpls(table) => json!({ "kind": "mpls-lookup", "table": table.get() }),
+    };
+    json!({
+        "label": view.key.label.get(),
+        "eos": view.key.eos,
+        "paths": view.vias.iter().map(path).collect::<Vec<_>>(),
+        "forwarding": chain(c, view).iter().map(|line| line.trim().to_owned()).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,194 @@
+//! Label tables as workers read them.
+//!
+//! A table is an array of one word per label and bottom-of-stack bit: a look-up is one load. Of its
+//! 16 MiB only the pages with labels are committed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thalweg_fib::{Dpo, TableId};
+use thalweg_tables::SparseArray;
+use thalweg_wire::mpls::{Entry, Label};
+
+/// Entries of a table: a label has 20 bits, and one more says whether it is the bottom.
+const ENTRIES: usize = 1 << 21;
+
+/// A label, and whether it is the bottom of the stack (`eos`). In the order of dumps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    /// The label.
+    pub label: Label,
+    /// It is the bottom of the stack.
+    pub eos: bool,
+}
+
+impl Key {
+    fn index(self) -> u32 {
+        self.label.get() << 1 | u32::from(self.eos)
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bit = if self.eos { "eos" } else { "neos" };
+        write!(f, "{}:{bit}", thalweg_feat_ip::label_text(self.label))
+    }
+}
+
+/// What becomes of a label.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Nobody has bound it.
+    Miss,
+    /// Another label in its place, then to an MPLS adjacency, or a group of such.
+    Swap(Label, Dpo),
+    /// The label of a group's member in its place; the implicit null pops it.
+    Member(Dpo),
+    /// Pop, and send the IPv4 packet to an adjacency or group.
+    Ip4(Dpo),
+    /// Pop, and send what is still labelled to an MPLS adjacency.
+    Pop(Dpo),
+    /// Pop, and look the IPv4 packet up in a table.
+    LookUpIp4(TableId),
+    /// Pop, and look the IPv4 packet up in the table of the interface that it came by.
+    LookUpIp4Here,
+    /// Pop, and look the IPv4 packet up as if it had come by another interface.
+    ReceiveIp4(u32),
+    /// Pop, and look the next label up in a table.
+    LookUpMpls(TableId),
+    /// Pop, and look the next label up in the same table.
+    LookUpMplsHere,
+    /// To the router itself.
+    Punt,
+    /// Drop.
+    Drop,
+}
+
+impl Action {
+    /// The action in one word: its kind in the lowest four bits, then a label, then a number.
+    pub(crate) fn pack(self) -> u64 {
+        let word = |kind: u64, label: u32, value: u32| {
+            kind | u64::from(label) << 4 | u64::from(value) << 32
+        };
+        match self {
+            Action::Miss => 0,
+            Action::Swap(label, dpo) => word(1, label.get(), dpo.get()),
+            Action::Member(dpo) => word(2, 0, dpo.get()),
+            Action::Ip4(dpo) => word(3, 0, dpo.get()),
+            Action::Pop(dpo) => word(4, 0, dpo.get()),
+            Action::LookUpIp4(table) => word(5, 0, table.get()),
+            Action::LookUpIp4Here => word(6, 0, 0),
+            Action::ReceiveIp4(sw_if) => word(7, 0, sw_if),
+            Action::LookUpMpls(table) => word(8, 0, table.get()),
+            Action::LookUpMplsHere => word(9, 0, 0),
+            Action::Punt => word(10, 0, 0),
+            Action::Drop => word(11, 0, 0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn unpack(word: u64) -> Action {
+        let (label, value) = (Label((word >> 4) as u32 & 0xf_ffff), (word >> 32) as u32);
+        match word & 15 {
+            0 => Action::Miss,
+            1 => Action::Swap(label, Dpo(value)),
+            2 => Action::Member(Dpo(value)),
+            3 => Action::Ip4(Dpo(value)),
+            4 => Action::Pop(Dpo(value)),
+            5 => Action::LookUpIp4(TableId(value)),
+            6 => Action::LookUpIp4Here,
+            7 => Action::ReceiveIp4(value),
+            8 => Action::LookUpMpls(TableId(value)),
+            9 => Action::LookUpMplsHere,
+            10 => Action::Punt,
+            _ => Action::Drop,
+        }
+    }
+}
+
+/// The actions of a table's labels.
+#[derive(Debug, Default)]
+pub struct Leaves(SparseArray<AtomicU64, ENTRIES>);
+
+impl Leaves {
+    /// Sets what becomes of a label, from a worker's next look-up on.
+    pub(crate) fn set(&self, key: Key, action: Action) {
+        self.0.at(key.index()).store(action.pack(), Ordering::Release);
+    }
+
+    /// Returns what becomes of the label of a stack entry.
+    #[inline(always)]
+    pub fn get(&self, entry: Entry) -> Action {
+        Action::unpack(self.word(entry))
+    }
+
+    /// As [`get`](Self::get), as one word.
+    #[inline(always)]
+    pub(crate) fn word(&self, entry: Entry) -> u64 {
+        let index = entry.0 >> 12 << 1 | entry.0 >> 8 & 1;
+        self.0.at(index).load(Ordering::Acquire)
+    }
+
+    /// Returns the outgoing label and the object of a swap, as the word has them; `None` for
+    /// another action.
+    #[inline(always)]
+    pub(crate) fn swap_of(word: u64) -> Option<(u32, Dpo)> {
+        (word & 15 == 1).then_some(((word >> 4) as u32 & 0xf_ffff, Dpo((word >> 32) as u32)))
+    }
+}
+
+/// All tables, as published to workers.
+#[derive(Default)]
+pub struct Tables {
+    /// The table of interfaces, if it was created.
+    pub main: Option<Arc<Leaves>>,
+    /// All of them.
+    pub all: Vec<(TableId, Arc<Leaves>)>,
+}
+
+impl Tables {
+    /// Returns a table.
+    #[must_use]
+    pub fn get(&self, id: TableId) -> Option<&Arc<Leaves>> {
+        self.all.iter().find(|(table, _)| *table == id).map(|(_, leaves)| leaves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_fit_a_word() {
+        let (label, dpo, table) = (Label(0xf_fffe), Dpo(0xf_ffff), TableId(u32::MAX));
+        for action in [
+            Action::Miss,
+            Action::Swap(label, dpo),
+            Action::Member(dpo),
+            Action::Ip4(dpo),
+            Action::Pop(dpo),
+            Action::LookUpIp4(table),
+            Action::LookUpIp4Here,
+            Action::ReceiveIp4(u32::MAX),
+            Action::LookUpMpls(table),
+            Action::LookUpMplsHere,
+            Action::Punt,
+            Action::Drop,
+        ] {
+            assert_eq!(Action::unpack(action.pack()), action);
+        }
+    }
+
+    #[test]
+    fn labels_and_bottoms_have_entries_of_their_own() {
+        let leaves = Leaves::default();
+        for label in [0, 16, 17, 0xf_ffff] {
+            for eos in [false, true] {
+                let entry = Entry::new(Label(label), 5, eos, 64);
+                assert_eq!(leaves.get(entry), Action::Miss);
+                let swap = Action::Swap(Label(label), Dpo(label + u32::from(eos)));
+                leaves.set(Key { label: Label(label), eos }, swap);
+                assert_eq!(leaves.get(entry), swap);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! MPLS: label tables, and the forwarding of labelled packets (RFC 3031, RFC 3032).
+//!
+//! Labels are imposed on IP packets by adjacencies of `fib` that have them in their rewrite; this
+//! feature swaps and pops them.
+//!
+//! * [`label_table`]: tables as workers read them.
+//! * [`labels`]: tables and labels on the main thread.
+#![forbid(unsafe_code)]
+
+pub mod api;
+mod api_types;
+mod cli;
+mod disposition;
+mod error;
+mod error_message;
+pub mod label_table;
+pub mod labels;
+pub mod nodes;
+mod settings;
+
+pub use error::MplsError;
+pub use label_table::{Action, Key, Leaves, Tables};
+pub use labels::{
+    LabelView, MAX_TABLES, Mpls, Via, add_label, add_table, del_label, del_table, set_enabled,
+};
+
+use thalweg_engine::Feature;
+use thalweg_feat_neighbor::{self as neighbor, HoldNodes};
+use thalweg_fib::LinkType;
+use thalweg_graph::{ArcDecl, ArcKey, Control};
+use thalweg_wire::ethernet::ethertype;
+
+/// The feature.
+pub static FEATURE: Feature = Feature {
+    name: "mpls",
+    about: "MPLS forwarding",
+    needs: &["interface", "fib", "ethernet", "neighbor", "ip", "ip4"],
+    nodes: nodes::NODES,
+    arcs: &[
+        &ArcDecl { name: "mpls-input", key: ArcKey::Rx, end: "mpls-lookup" },
+        // After the check of the MTU, before the link header.
+        &ArcDecl { name: "mpls-output", key: ArcKey::Tx, end: "mpls-rewrite" },
+    ],
+    commands: cli::COMMANDS,
+    api: api::SERVICES,
+    settings: &[&settings::SETTINGS],
+    init,
+    ..Feature::DEFAULT
+};
+
+fn init(c: &mut Control) {
+    labels::init(c);
+    let nodes = HoldNodes { incomplete: "mpls-adj-incomplete", glean: None };
+    neighbor::hold_at(c, LinkType::Mpls, nodes);
+    thalweg_feat_ethernet::register(c, ethertype::MPLS, "mpls-input");
+}
+
+#[cfg(test)]
+mod lists {
+    #[test]
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
+}

@@ -1,0 +1,31 @@
+//! Every graph node of this folder, one per file.
+//!
+//! Generated from the files' names by a unit test, which keeps it current: add a
+//! file, then run the tests twice.
+
+pub mod ip4_mpls_label_disposition_pipe;
+pub mod lookup_ip4_dst;
+pub mod lookup_ip4_dst_itf;
+pub mod mpls_adj_incomplete;
+pub mod mpls_frag;
+pub mod mpls_icmp_error;
+pub mod mpls_input;
+pub mod mpls_lookup;
+pub mod mpls_not_enabled;
+pub mod mpls_output;
+pub mod mpls_rewrite;
+
+/// Every graph node, in the order of the files' names.
+pub static NODES: &[&thalweg_graph::NodeDecl] = &[
+    &ip4_mpls_label_disposition_pipe::NODE,
+    &lookup_ip4_dst::NODE,
+    &lookup_ip4_dst_itf::NODE,
+    &mpls_adj_incomplete::NODE,
+    &mpls_frag::NODE,
+    &mpls_icmp_error::NODE,
+    &mpls_input::NODE,
+    &mpls_lookup::NODE,
+    &mpls_not_enabled::NODE,
+    &mpls_output::NODE,
+    &mpls_rewrite::NODE,
+];

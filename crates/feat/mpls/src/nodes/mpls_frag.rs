@@ -1,0 +1,96 @@
+//! `mpls-frag`: fragments the IPv4 packet behind the labels of a packet that exceeds the MTU, or
+//! answers it (RFC 3032 section 3). Each fragment gets the stack.
+//!
+//! Reads: aux (the adjacency). Next: the adjacency's output node; `mpls-icmp-error` for packets
+//! that must not be fragmented, with the MTU that is left after the labels.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::{Frame, IcmpCause, Packet, PktMut};
+use thalweg_feat_ip4::fragments;
+use thalweg_fib::{Dpo, DpoTable};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_wire::mpls::Stack;
+
+thalweg_graph::next_nodes! { ICMP_ERROR => "mpls-icmp-error" }
+thalweg_graph::errors! {
+    DONT_FRAGMENT_SET: Error, 4, "mpls MTU exceeded and DF set";
+    NOT_IP4: Error, 4, "mpls MTU exceeded and no ip4 packet behind the labels";
+    SMALL_MTU: Error, 4, "MTU too small for fragments";
+    NO_BUFFERS: Error, 287, "no buffers for fragments";
+    FRAGMENTS: Info, 256, "fragments of mpls packets sent";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "mpls-frag",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "error-drop",
+    build: |cx| {
+        let (whole, pieces) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 10));
+        Built::node(MplsFrag { dpos: cx.shared(), whole, pieces })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct MplsFrag {
+    dpos: Arc<DpoTable>,
+    whole: Vec<u8>,
+    pieces: Vec<Packet>,
+}
+
+impl Node for MplsFrag {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        self.whole.clear();
+        p.segments().for_each(|s| self.whole.extend_from_slice(s));
+        let mut stack = Stack::new(&self.whole);
+        stack.by_ref().for_each(drop);
+        let packet = stack.payload();
+        let labels = &self.whole[..self.whole.len() - packet.len()];
+        let flags = packet.get(..20).filter(|h| h[0] >> 4 == 4).map(|h| h[6]);
+        let Some(flags) = flags.filter(|_| stack.reached_bottom()) else {
+            return Verdict::drop(NOT_IP4);
+        };
+        let dpo = Dpo(p.aux());
+        let entry = self.dpos.get(dpo);
+        let state = entry.state();
+        let room = state.mtu.saturating_sub(labels.len() as u16);
+        if flags & 0x40 != 0 {
+            p.set_aux(cx.error_id(DONT_FRAGMENT_SET));
+            p.meta_mut().icmp = IcmpCause::frag_needed(room);
+            return ICMP_ERROR;
+        }
+        let (from, mut ok, pieces) = (p.lineage(), true, &mut self.pieces);
+        let fits = fragments(packet, usize::from(room), |header, payload| {
+            let Some(mut piece) = ok.then(|| cx.derive(from)).flatten() else {
+                ok = false;
+                return;
+            };
+            piece.set_tx_if(state.tx_if());
+            ok = piece.fill(labels, cx.cache())
+                && piece.append(header, cx.cache())
+                && piece.append(payload, cx.cache());
+            let header = piece.push(usize::from(state.len));
+            ok &= header.map(|room| self.dpos.copy_rewrite(entry, room)).is_some();
+            pieces.push(piece);
+        });
+        if !fits || !ok {
+            self.pieces.drain(..).for_each(|piece| cx.consume(piece));
+            return Verdict::drop(if fits { NO_BUFFERS } else { SMALL_MTU });
+        }
+        let to = Verdict::node(NodeId(entry.next() as u16));
+        cx.count(FRAGMENTS, self.pieces.len() as u64);
+        let (mut packet, kept) = cx.take(p);
+        if let Some(first) = self.pieces.first_mut() {
+            cx.replaces(&mut packet, first);
+        }
+        self.pieces.drain(..).for_each(|piece| cx.send(piece, to));
+        cx.consume(packet);
+        kept
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::mpls(frame.data(i), out, 0);
+    }
+}

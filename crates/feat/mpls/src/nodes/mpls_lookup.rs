@@ -1,0 +1,302 @@
+//! `mpls-lookup`: looks the label up, and swaps or pops it (RFC 3031 section 3.9 to 3.13).
+//!
+//! Reads: rx interface. Writes: aux (the adjacency, or a table for `lookup-ip4-dst`). Next:
+//! `mpls-output` for what is still labelled, the disposition nodes for IPv4 packets,
+//! `mpls-icmp-error` where the TTL ends (RFC 3032 section 2.3: it is never sent with 0).
+
+use crate::label_table::{Action, Leaves, Tables};
+use std::fmt::Write;
+use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::{FRAME_SIZE, Frame, IcmpCause, PktMut, Rows};
+use thalweg_device::SwIfIndex;
+use thalweg_fib::{Counted, Dpo, DpoTable, Kind, MAX_REWRITE, ObjectCounters};
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::snapshot::Snapshot;
+use thalweg_wire::flow::five_tuple;
+use thalweg_wire::mpls::{ENTRY_LEN, Entry, Label, Stack, label};
+
+thalweg_graph::next_nodes! {
+    OUTPUT => "mpls-output",
+    INCOMPLETE => "mpls-adj-incomplete",
+    IP4 => "ip4-mpls-label-disposition-pipe",
+    IP4_TABLE => "lookup-ip4-dst",
+    IP4_HERE => "lookup-ip4-dst-itf",
+    ICMP_ERROR => "mpls-icmp-error",
+}
+thalweg_graph::errors! {
+    SHORT: Error, 311, "mpls packet shorter than a label";
+    NO_LABEL: Error, 0, "mpls label is not bound";
+    NO_TABLE: Error, 0, "no mpls table";
+    TTL_EXPIRED: Error, 257, "mpls ttl expired";
+    DROPPED: Error, 269, "mpls label is bound to a drop";
+    PUNTED: Error, 269, "mpls packet to the router itself";
+    DOWN: Error, 331, "next-hop interface is down";
+    DEPTH: Error, 311, "too many mpls look-ups of one packet";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "mpls-lookup",
+    next: NEXT_NODES,
+    errors: ERRORS,
+    drop: "error-drop",
+    build: |cx| {
+        let (tables, dpos, counters) = (cx.shared(), cx.shared(), cx.shared());
+        Built::node(MplsLookup { tables, dpos, counters, main: None })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+/// Maximum number of look-ups for one packet: labels that routers have stacked, and some.
+const MAX_LOOKUPS: usize = 16;
+/// Maximum number of labels read for a hash.
+const MAX_HASHED: usize = 16;
+
+struct MplsLookup {
+    tables: Arc<Snapshot<Tables>>,
+    dpos: Arc<DpoTable>,
+    counters: Arc<ObjectCounters>,
+    /// The table of the frame's packets.
+    main: Option<Arc<Leaves>>,
+}
+
+/// Hash of a flow: of the labels and the IP packet behind them. An entropy label is made for this,
+/// and used alone (RFC 6790 section 4.3). Reserved labels do not count.
+fn hash(data: &[u8]) -> u32 {
+    let mut stack = Stack::new(data);
+    let (mut hash, mut entropy) = (0u32, false);
+    for entry in stack.by_ref().take(MAX_HASHED) {
+        let label = entry.label();
+        if entropy {
+            return label.get().wrapping_mul(0x9e37_79b1).rotate_left(15);
+        }
+        entropy = label == label::ENTROPY_INDICATOR;
+        if label.get() >= 16 {
+            hash = (hash ^ label.get()).wrapping_mul(0x85eb_ca6b).rotate_left(13);
+        }
+    }
+    let ip = stack.reached_bottom().then(|| stack.payload());
+    let is_ip = |ip: &&[u8]| ip.first().is_some_and(|b| matches!(b >> 4, 4 | 6));
+    let inner = ip.filter(is_ip).and_then(five_tuple).map_or(0, |t| t.hash32());
+    hash ^ inner
+}
+
+impl MplsLookup {
+    /// Asks for a time exceeded before the packet is dropped.
+    #[cold]
+    fn expired(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
+        p.set_aux(cx.error_id(TTL_EXPIRED));
+        p.meta_mut().icmp = IcmpCause::TTL_EXCEEDED;
+        ICMP_ERROR
+    }
+
+    /// Sends a labelled packet to an adjacency.
+    #[inline]
+    fn to(&self, p: &mut PktMut<'_>, dpo: Dpo) -> Verdict {
+        p.set_aux(dpo.get());
+        match self.dpos.get(dpo).state().kind {
+            Kind::REWRITE => OUTPUT,
+            Kind::INCOMPLETE => INCOMPLETE,
+            _ => Verdict::drop(DOWN),
+        }
+    }
+
+    /// Returns the label that a member of a group swaps: it lies behind the header.
+    fn member_label(&self, dpo: Dpo) -> Label {
+        let entry = self.dpos.get(dpo);
+        let len = usize::from(entry.state().len);
+        let mut bytes = [0; MAX_REWRITE];
+        let Some(all) = bytes.get_mut(..len + ENTRY_LEN) else { return label::IMPLICIT_NULL };
+        self.dpos.copy_rewrite(entry, all);
+        let word = all.last_chunk().map_or(0, |word| u32::from_be_bytes(*word));
+        Label(word >> 12)
+    }
+
+    /// Swaps the label.
+    #[inline]
+    fn swap(&self, p: &mut PktMut<'_>, entry: Entry, label: Label, dpo: Dpo) -> Verdict {
+        let new = entry.with_label(label).with_ttl(entry.ttl() - 1);
+        if let Some(word) = p.data_mut().first_chunk_mut() {
+            *word = new.0.to_be_bytes();
+        }
+        self.to(p, dpo)
+    }
+
+    fn act(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
+        let tables = self.tables.load(cx.guard());
+        let Some(mut leaves) = tables.main.as_ref() else { return Verdict::drop(NO_TABLE) };
+        for _ in 0..MAX_LOOKUPS {
+            let Ok((entry, _)) = Entry::parse(p.data()) else { return Verdict::drop(SHORT) };
+            if entry.ttl() == 0 {
+                return Verdict::drop(TTL_EXPIRED);
+            }
+            let action = leaves.get(entry);
+            if let Action::Swap(_, dpo)
+            | Action::Member(dpo)
+            | Action::Ip4(dpo)
+            | Action::Pop(dpo) = action
+            {
+                if self.counters.is_on() {
+                    self.counters.count(cx.worker(), Counted::To, [(dpo, p.total_len())]);
+                }
+                if entry.ttl() == 1 {
+                    return self.expired(cx, p);
+                }
+            }
+            match action {
+                Action::Swap(label, dpo) => return self.swap(p, entry, label, dpo),
+                Action::Member(group) => {
+                    let dpo = self.dpos.resolve(group, || hash(p.data()));
+                    if !self.dpos.get(dpo).state().kind.is_sent() {
+                        return Verdict::drop(DOWN);
+                    }
+                    match self.member_label(dpo) {
+                        label::IMPLICIT_NULL => {
+                            p.pull(ENTRY_LEN);
+                            if !entry.is_bottom() {
+                                return self.to(p, dpo);
+                            }
+                            p.set_aux(dpo.get());
+                            return IP4;
+                        }
+                        label => return self.swap(p, entry, label, dpo),
+                    }
+                }
+                Action::Pop(dpo) => {
+                    p.pull(ENTRY_LEN);
+                    return self.to(p, dpo);
+                }
+                Action::Ip4(dpo) => {
+                    p.pull(ENTRY_LEN);
+                    p.set_aux(dpo.get());
+                    return IP4;
+                }
+                Action::LookUpIp4(table) => {
+                    p.pull(ENTRY_LEN);
+                    p.set_aux(table.get());
+                    return IP4_TABLE;
+                }
+                Action::LookUpIp4Here => {
+                    p.pull(ENTRY_LEN);
+                    return IP4_HERE;
+                }
+                Action::ReceiveIp4(sw_if) => {
+                    p.pull(ENTRY_LEN);
+                    p.set_rx_if(SwIfIndex(sw_if));
+                    return IP4_HERE;
+                }
+                Action::LookUpMpls(table) => {
+                    p.pull(ENTRY_LEN);
+                    match tables.get(table) {
+                        Some(next) => leaves = next,
+                        None => return Verdict::drop(NO_TABLE),
+                    }
+                }
+                Action::LookUpMplsHere => _ = p.pull(ENTRY_LEN),
+                Action::Miss => return Verdict::drop(NO_LABEL),
+                Action::Drop => return Verdict::drop(DROPPED),
+                Action::Punt => return Verdict::drop(PUNTED),
+            }
+        }
+        Verdict::drop(DEPTH)
+    }
+}
+
+impl Node for MplsLookup {
+    #[inline]
+    fn begin(&mut self, cx: &mut NodeCx<'_>, _: &Frame) {
+        let main = self.tables.load(cx.guard()).main.as_ref();
+        let same = match (&self.main, main) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        if !same {
+            let old = std::mem::replace(&mut self.main, main.cloned());
+            // The last holder of a deleted table unmaps it, which workers must not do.
+            if let Some(old) = old {
+                cx.discard(Box::new(old));
+            }
+        }
+    }
+
+    #[inline]
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        self.act(cx, &mut p)
+    }
+
+    /// Fast path for labels that are swapped.
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        _: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let Some(leaves) = self.main.as_deref().filter(|_| !self.counters.is_on()) else {
+            return FrameVerdict::PerPacket;
+        };
+        let mut dpos = [0; FRAME_SIZE];
+        let mut rest = Rows::NONE;
+        let Some(windows) = frame.long_windows_mut::<4>(0, u16::MAX) else {
+            return FrameVerdict::PerPacket;
+        };
+        // All words are loaded before one of them is needed.
+        let mut words = [0; FRAME_SIZE];
+        for (word, window) in words.iter_mut().zip(windows) {
+            *word = leaves.word(Entry(u32::from_be_bytes(*window)));
+        }
+        let Some(windows) = frame.long_windows_mut::<4>(0, u16::MAX) else {
+            return FrameVerdict::PerPacket;
+        };
+        for (i, ((window, word), to)) in windows.zip(&words).zip(&mut dpos).enumerate() {
+            let entry = u32::from_be_bytes(*window);
+            match Leaves::swap_of(*word) {
+                Some((label, dpo)) if entry & 0xfe != 0 && self.dpos.get(dpo).is(Kind::REWRITE) => {
+                    *window = (label << 12 | (entry & 0xfff) - 1).to_be_bytes();
+                    *to = dpo.get();
+                }
+                _ => rest.insert(i as u8),
+            }
+        }
+        frame.aux_mut().iter_mut().zip(dpos).for_each(|(aux, dpo)| *aux = dpo);
+        if rest.is_empty() {
+            return FrameVerdict::Whole(OUTPUT);
+        }
+        each[..frame.len()].fill(OUTPUT);
+        FrameVerdict::Each(rest)
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let (aux, data) = (frame.aux()[usize::from(i)], frame.data(i));
+        let _ = writeln!(out, "MPLS: lookup fib index 0, dpo-idx {aux}");
+        let _ = match data.first().is_some_and(|b| b >> 4 == 4) && frame.stepped(i) > 0 {
+            true => thalweg_wire::fmt::ip4(data, out, 0),
+            false => thalweg_wire::fmt::mpls(data, out, 0),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hash;
+    use thalweg_wire::build::Packet;
+
+    fn packet(labels: &[u32], port: u16) -> Vec<u8> {
+        let stack = labels.iter().fold(Packet::new(), |p, label| p.mpls(*label));
+        stack.ipv4([10, 0, 0, 1].into(), [10, 0, 0, 2].into()).udp(port, 53).build()
+    }
+
+    #[test]
+    fn flows_differ_by_labels_and_ports() {
+        assert_ne!(hash(&packet(&[16], 1)), hash(&packet(&[16], 2)));
+        assert_ne!(hash(&packet(&[16, 17], 1)), hash(&packet(&[16, 18], 1)));
+        assert_eq!(hash(&packet(&[16], 1)), hash(&packet(&[16], 1)));
+    }
+
+    #[test]
+    fn an_entropy_label_decides_alone() {
+        assert_eq!(hash(&packet(&[16, 7, 99], 1)), hash(&packet(&[18, 7, 99], 2)));
+        assert_ne!(hash(&packet(&[16, 7, 99], 1)), hash(&packet(&[16, 7, 98], 1)));
+    }
+}
