@@ -21,8 +21,11 @@ fn gateway(n: u16) -> Ipv6Addr {
 
 /// Has a host of the lab speak IPv6, by an address that is not tested before it is used.
 fn speak(side: &Side, n: u16) -> Result<()> {
-    for dev in ["all", "eth0"] {
-        side.ns.set_sysctl(&format!("net/ipv6/conf/{dev}/disable_ipv6"), "0")?;
+    // Its link-local address, too, is used at once.
+    for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {
+        for dev in ["all", "eth0"] {
+            side.ns.set_sysctl(&format!("net/ipv6/conf/{dev}/{what}"), value)?;
+        }
     }
     side.ns.ip(&format!("-6 address add {}/64 dev eth0 nodad", host(n)))?;
     side.ns.ip(&format!("-6 route add default via {}", gateway(n)))?;
@@ -117,6 +120,22 @@ lab_test! {
             let result = iperf3(&lab.left.ns, &lab.right.ns, host(2), &options)?;
             ensure!(result.bits_per_s > WORKING_BITS_PER_S, "{result:?}");
         }
+        router.stop().map(drop)
+    }
+
+    /// RFC 8950, as routing daemons use it on links without IPv4 addresses.
+    fn ipv4_goes_by_ipv6_next_hops() {
+        let lab = Lab::new()?;
+        let router = start(&lab)?;
+        lab.right.ns.ip("address add 198.51.100.9/32 dev lo")?;
+        let own = lab.right.ns.ip("-6 -o address show dev eth0 scope link")?;
+        let own = own.split_whitespace().find_map(|word| word.strip_suffix("/64"));
+        let own = own.context("the host has no link-local address")?;
+        router.cli(&format!("ip route add 198.51.100.0/24 via {own} host-eth1"))?;
+        let to = std::net::Ipv4Addr::new(198, 51, 100, 9);
+        ping(&lab.left.ns, to, &PingOptions::default())?.all_answered()?;
+        let text = router.cli("show ip fib 198.51.100.9")?;
+        ensure!(text.contains(own), "{text}");
         router.stop().map(drop)
     }
 
