@@ -14,7 +14,7 @@ def path(via=None, sw_if_index=NONE, kind=0, weight=1, **more):
 
 class Tables(Case):
     def tables(self):
-        return {t.table.table_id: t.table.name for t in self.api.ip_table_dump()}
+        return {t.table.table_id: t.table.name for t in self.api.ip_table_dump() if not t.table.is_ip6}
 
     def test_first(self):
         change = lambda table, **more: self.api.ip_table_add_del(table={"table_id": table, **more})
@@ -23,7 +23,10 @@ class Tables(Case):
         self.assertEqual(self.tables()[0], "ipv4-VRF:0")
         self.ok(change(10))
         self.assertEqual(self.tables()[10], "ten")
-        self.fails(-9, change(11, is_ip6=True))
+        self.ok(change(11, is_ip6=True, name="six"))
+        six = {t.table.table_id: t.table.name for t in self.api.ip_table_dump() if t.table.is_ip6}
+        self.assertEqual((six[0], six[11]), ("ipv6-VRF:0", "six"))
+        self.ok(self.api.ip_table_add_del(is_add=False, table={"table_id": 11, "is_ip6": True}))
         remove = lambda table: self.api.ip_table_add_del(is_add=False, table={"table_id": table})
         self.ok(remove(10))
         self.assertNotIn(10, self.tables())
@@ -58,7 +61,8 @@ class Tables(Case):
         self.assertEqual(self.tables()[table.table_id], "any")
         again = self.ok(self.api.ip_table_allocate(table={"table_id": NONE})).table
         self.assertNotEqual(again.table_id, table.table_id)
-        self.fails(-9, self.api.ip_table_allocate(table={"table_id": NONE, "is_ip6": True}))
+        six = self.ok(self.api.ip_table_allocate(table={"table_id": NONE, "is_ip6": True})).table
+        self.assertTrue(six.is_ip6)
 
     def routes(self, table):
         dump = self.api.ip_route_dump(table={"table_id": table})
@@ -92,7 +96,7 @@ class Tables(Case):
             self.api.ip_table_replace_end,
         ):
             self.fails(-3, call(table={"table_id": 4711}))
-            self.fails(-9, call(table={"table_id": 40, "is_ip6": True}))
+            self.fails(-3, call(table={"table_id": 40, "is_ip6": True}))
         self.ok(self.api.ip_table_add_del(is_add=False, table=table))
 
 
@@ -288,7 +292,9 @@ class Neighbours(Case):
         self.fails(-126, self.change("10.0.0.2", port=0))
         self.fails(-7, self.change("10.0.0.2", mac="01:00:00:00:00:02"))
         self.fails(-7, self.change("10.0.0.1"))
-        self.fails(-9, self.change("2001:db8::1"))
+        self.ok(self.change("2001:db8::1"))
+        self.assertEqual(set(self.neighbors(af=1)), {"2001:db8::1"})
+        self.ok(self.change("2001:db8::1", add=False))
         self.assertEqual(self.neighbors(), {})
 
     def test_flush(self):
@@ -496,3 +502,73 @@ class ProxyArp(Case):
         self.ok(call(sw_if_index=port, enable=True))
         self.ok(self.api.delete_loopback(sw_if_index=port))
         self.assertEqual(dump(), [])
+
+
+class Six(Case):
+    """The same messages with IPv6 addresses, and those of IPv6 alone."""
+
+    def setUp(self):
+        super().setUp()
+        self.port = self.ok(self.api.create_loopback()).sw_if_index
+        self.ok(self.api.sw_interface_set_flags(sw_if_index=self.port, flags=1))
+
+    def tearDown(self):
+        self.ok(self.api.delete_loopback(sw_if_index=self.port))
+        super().tearDown()
+
+    def address(self, prefix, add=True):
+        return self.api.sw_interface_add_del_address(
+            sw_if_index=self.port, prefix=prefix, is_add=add
+        )
+
+    def routes(self, table=0):
+        dump = self.api.ip_route_dump(table={"table_id": table, "is_ip6": True})
+        return {str(d.route.prefix): d.route for d in dump}
+
+    def test_addresses_and_routes(self):
+        self.assertEqual(set(self.routes()), {"::/0", "fe80::/10"})
+        self.ok(self.address("2001:db8:7::1/64"))
+        dump = self.api.ip_address_dump(sw_if_index=self.port, is_ipv6=True)
+        self.assertEqual([str(a.prefix) for a in dump], ["2001:db8:7::1/64"])
+        self.assertLessEqual({"2001:db8:7::/64", "2001:db8:7::1/128"}, set(self.routes()))
+        self.fails(-105, self.address("2001:db8:7::1/64"))
+        self.fails(-7, self.address("ff02::1/64"))
+        hop = {
+            "sw_if_index": self.port, "weight": 1, "proto": 1, "n_labels": 0,
+            "nh": {"address": {"ip6": ipaddress.IPv6Address("2001:db8:7::2")}},
+            "label_stack": [{"is_uniform": 0, "label": 0, "ttl": 0, "exp": 0}] * 16,
+        }
+        route = {"table_id": 0, "prefix": "2001:db8:8::/48", "n_paths": 1, "paths": [hop]}
+        self.ok(self.api.ip_route_add_del(route=route, is_add=True))
+        found = self.ok(self.api.ip_route_lookup(table_id=0, prefix="2001:db8:8::9/128", exact=0))
+        self.assertEqual(str(found.route.prefix), "2001:db8:8::/48")
+        self.assertEqual(str(found.route.paths[0].nh.address.ip6), "2001:db8:7::2")
+        self.ok(self.api.ip_route_add_del(route=route, is_add=False))
+        self.ok(self.address("2001:db8:7::1/64", add=False))
+        self.assertEqual(set(self.routes()), {"::/0", "fe80::/10"})
+
+    def test_link_local_addresses(self):
+        get = lambda: self.api.sw_interface_ip6_get_link_local_address(sw_if_index=self.port)
+        enable = lambda on=True: self.api.sw_interface_ip6_enable_disable(
+            sw_if_index=self.port, enable=on
+        )
+        put = lambda ip: self.api.sw_interface_ip6_set_link_local_address(
+            sw_if_index=self.port, ip=ip
+        )
+        self.fails(-62, get())
+        self.fails(-62, enable(False))
+        self.ok(enable())
+        self.fails(-81, enable())
+        self.assertTrue(ipaddress.IPv6Address(str(self.ok(get()).ip)).is_link_local)
+        self.ok(put("fe80::77"))
+        self.assertEqual(str(get().ip), "fe80::77")
+        self.fails(-7, put("2001:db8::1"))
+        self.fails(-7, self.address("fe80::78/64"))
+        self.ok(self.address("fe80::78/128"))
+        self.assertEqual(str(get().ip), "fe80::78")
+        self.fails(-60, self.address("fe80::77/128", add=False))
+        # They are never among the others.
+        dump = self.api.ip_address_dump(sw_if_index=self.port, is_ipv6=True)
+        self.assertEqual(list(dump), [])
+        self.ok(enable(False))
+        self.fails(-62, get())

@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io::Result;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use thalweg_feat_ip::TableId;
 
 use thalweg_feat_ip::{Path as Way, add_route};
-use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::hash::mix64;
 use thalweg_tables::lpm4::internet;
+use thalweg_tables::lpm6::internet6;
+use thalweg_tables::{Address, Ipv4Prefix, Ipv6Prefix, Prefix};
 use thalweg_wire::{MacAddr, pcap};
 
 use crate::Router;
@@ -58,11 +59,19 @@ pub enum Case {
     Retag,
     /// The same, 10,000 MAC addresses each side.
     RetagMacs,
+    /// IPv6, one flow.
+    Six,
+    /// IPv6, 10,000 destinations under one /48.
+    SixDestinations,
+    /// IPv6, 10,000 routes to /64 by 16 next hops in turn.
+    SixNextHops,
+    /// IPv6, 250,000 routes as in the Internet's table, 16 next hops, destinations at random.
+    SixInternet,
 }
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 13] = [
+    pub const ALL: [Case; 17] = [
         Case::L2,
         Case::Bridge,
         Case::Macs,
@@ -76,6 +85,10 @@ impl Case {
         Case::VlanRandom,
         Case::Retag,
         Case::RetagMacs,
+        Case::Six,
+        Case::SixDestinations,
+        Case::SixNextHops,
+        Case::SixInternet,
     ];
 
     /// Its name in tables.
@@ -94,6 +107,10 @@ impl Case {
             Case::VlanRandom => "IPv4, 4,094 VLANs at random",
             Case::Retag => "L2 bridge domain, tag rewrite, 1 MAC address",
             Case::RetagMacs => "L2 bridge domain, tag rewrite, 10,000 MAC addresses",
+            Case::Six => "IPv6, 1 flow",
+            Case::SixDestinations => "IPv6, 10,000 destinations under one /48",
+            Case::SixNextHops => "IPv6, 10,000 /64 routes over 16 next hops",
+            Case::SixInternet => "IPv6, 250,000 routes, random destinations",
         }
     }
 
@@ -121,6 +138,11 @@ impl Case {
                 retag(r, MACS);
                 return stream_of(r, "s0", 0, each_with_each().map(|p| tagged(10, p)));
             }
+            Case::Six | Case::SixDestinations | Case::SixNextHops | Case::SixInternet => {
+                address6(r);
+                let to = self.set_up6(r);
+                return stream_of(r, "s0", 0, to.into_iter().map(packet6));
+            }
             _ => address(r),
         }
         match self {
@@ -140,12 +162,77 @@ impl Case {
                 return;
             }
             _ => {}
+            Case::Six | Case::SixDestinations | Case::SixNextHops | Case::SixInternet => {}
         }
         let to = match self {
             Case::L2 | Case::Bridge | Case::OneFlow => "48.0.0.1",
             _ => "48.0.0.0 - 48.0.39.15",
         };
         r.cli(&stream("s0", "pg0", 0, to));
+    }
+
+    /// Adds the routes of an IPv6 case; returns the destinations.
+    fn set_up6(self, r: &mut Router) -> Vec<u128> {
+        let base = 0x2001_0db8u128 << 96;
+        let net = |n: u64| base | u128::from(n) << 64;
+        match self {
+            Case::SixDestinations => {
+                r.cli("ip route add 2001:db8::/48 via 2001:db8:ffff::1 pg1");
+                (0..10_000).map(|n| base | u128::from(mix64(n)) & 0xffff_ffff_ffff_ffff).collect()
+            }
+            Case::SixNextHops => {
+                let prefixes: Vec<_> = (0..10_000).map(|n| prefix6(net(n), 64)).collect();
+                add_routes(r, &prefixes);
+                (0..10_000).map(|n| net(n) | u128::from(mix64(n))).collect()
+            }
+            Case::SixInternet => {
+                let routes = internet6(250_000);
+                add_routes(r, &routes);
+                destinations6(&routes, 1 << 18)
+            }
+            _ => {
+                r.cli("ip route add 2001:db8::/48 via 2001:db8:ffff::1 pg1");
+                vec![base | 1]
+            }
+        }
+    }
+}
+
+fn prefix6(addr: u128, len: u8) -> Ipv6Prefix {
+    Ipv6Prefix::new(addr, len).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// `n` addresses in these prefixes, drawn at random, the same in each run.
+fn destinations6(prefixes: &[Ipv6Prefix], n: usize) -> Vec<u128> {
+    let one = |i: u64| {
+        let prefix = prefixes[(mix64(i ^ 0x5eed) % prefixes.len() as u64) as usize];
+        let random = u128::from(mix64(!i ^ 0x5eed)) << 64 | u128::from(mix64(!i));
+        prefix.addr() | random & !prefix.mask()
+    };
+    (0..n as u64).map(one).collect()
+}
+
+/// 64 bytes of Ethernet, IPv6 and UDP from 2001:db8:fffe::2, for `pg0` to receive.
+fn packet6(to: u128) -> [u8; 64] {
+    let mut p = [0; 64];
+    p[..12].copy_from_slice(&[2, 0xfe, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0xaa]);
+    p[12..22].copy_from_slice(&[0x86, 0xdd, 0x60, 0, 0, 0, 0, 10, 17, 64]);
+    p[22..38].copy_from_slice(&(0x2001_0db8_fffe_u128 << 80 | 2).to_be_bytes());
+    p[38..54].copy_from_slice(&to.to_be_bytes());
+    p[54..60].copy_from_slice(&[0x04, 0xd2, 0x10, 0xe1, 0, 10]);
+    p
+}
+
+/// Gives the ports IPv6 addresses and neighbours.
+fn address6(r: &mut Router) {
+    r.cli(
+        "set interface mac address pg0 02:fe:00:00:00:01
+         set interface mac address pg1 02:fe:00:00:00:02
+         set interface ip address pg0 2001:db8:fffe::254/64
+         set interface ip address pg1 2001:db8:ffff::254/64",
+    );
+    for n in 1..=NEIGHBORS {
+        r.cli(&format!("set ip neighbor pg1 2001:db8:ffff::{n:x} 02:00:00:00:01:{n:02x} static"));
     }
 }
 
@@ -282,11 +369,15 @@ pub fn hosts(n: u32) -> Vec<Ipv4Prefix> {
 ///
 /// # Panics
 /// If one is refused.
-pub fn add_routes(r: &mut Router, prefixes: &[Ipv4Prefix]) {
+pub fn add_routes<A: Address>(r: &mut Router, prefixes: &[Prefix<A>]) {
     let c = r.control();
     let pg1 = thalweg_device::interface::find(c, "pg1").unwrap_or_else(|e| panic!("{e}"));
     for (i, prefix) in prefixes.iter().enumerate() {
-        let hop = Ipv4Addr::new(10, 1, 0, 1 + (i % usize::from(NEIGHBORS)) as u8);
+        let n = 1 + (i % usize::from(NEIGHBORS)) as u8;
+        let hop = match A::BITS {
+            32 => Ipv4Addr::new(10, 1, 0, n).into(),
+            _ => IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, n.into())),
+        };
         let path = Way::via(hop, Some(pg1));
         if let Err(e) = add_route(c, TableId(0), *prefix, vec![path], true) {
             panic!("{prefix}: {e}");

@@ -17,6 +17,7 @@ mod examples;
 mod failure;
 mod faults;
 mod idle;
+mod ipv6;
 mod mtu;
 mod nat44;
 mod nat44_lives;

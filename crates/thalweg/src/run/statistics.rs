@@ -14,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use thalweg_config::StartupConfig;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_feat_arp::ArpCounters;
+use thalweg_feat_nd::NdCounters;
 use thalweg_fib::{Dpo, Forwarding};
 use thalweg_graph::stats::IfTotals;
 use thalweg_graph::{Control, NodeId};
@@ -73,9 +74,11 @@ const SIMPLE: [Named<u64>; 9] = [
 
 /// Counters of ARP of each interface, below `/net/arp`.
 const ARP: [&str; 6] = thalweg_feat_arp::counters::NAMES;
+/// Counters of neighbour discovery of each interface, below `/net/ip6-nd`.
+const ND: [&str; 4] = thalweg_feat_nd::counters::NAMES;
 
 /// Reasons that VPP's clients know by another name.
-const OTHER_NAMES: [(&str, &str, &str); 6] = [
+const OTHER_NAMES: [(&str, &str, &str); 7] = [
     ("ip4-rewrite", "ip4 MTU exceeded and DF set", "/err/ip4-input/mtu_exceeded"),
     ("nat44-ed-in2out", "out of ports", "/err/nat44-ed-in2out-slowpath/out of ports"),
     (
@@ -94,6 +97,7 @@ const OTHER_NAMES: [(&str, &str, &str); 6] = [
         "maximum sessions exceeded",
         "/err/nat44-ed-out2in-slowpath/maximum sessions exceeded",
     ),
+    ("ip6-rewrite", "ip6 MTU exceeded", "/err/ip6-input/mtu_exceeded"),
 ];
 
 /// Counters of each node, as [`Control::node_counts`] gives them.
@@ -147,6 +151,8 @@ struct Statistics {
     nat: NatCounters,
     /// Counters of ARP by interface.
     arp: [Slot; ARP.len()],
+    /// Counters of neighbour discovery by interface.
+    nd: [Slot; ND.len()],
     /// The segment is full, and this was said.
     full: bool,
 }
@@ -262,10 +268,11 @@ impl Statistics {
                 s.link("/err/ethernet-input/no error", none, 0)?;
                 let nodes = nodes.map(|of| Nodes::new(s, rows, of)).transpose()?;
                 let arp = slots(ARP, |name| s.simple(&format!("/net/arp/{name}"), rows))?;
-                let more = (Routes::new(s, rows)?, NatCounters::new(s, rows)?, arp);
+                let nd = slots(ND, |name| s.simple(&format!("/net/ip6-nd/{name}"), rows))?;
+                let more = (Routes::new(s, rows)?, NatCounters::new(s, rows)?, arp, nd);
                 Ok((system, names, combined, simple, errors, nodes, more))
             })
-            .map(|(system, names, combined, simple, errors, nodes, (routes, nat, arp))| {
+            .map(|(system, names, combined, simple, errors, nodes, (routes, nat, arp, nd))| {
                 Statistics {
                     segment,
                     started: SystemTime::now() - c.uptime(),
@@ -284,6 +291,7 @@ impl Statistics {
                     routes,
                     nat,
                     arp,
+                    nd,
                     full: false,
                 }
             })
@@ -302,7 +310,7 @@ impl Statistics {
         self.describe_or_warn(c);
         self.system(c);
         self.count_interfaces(c);
-        self.count_arp(c);
+        self.count_neighbors(c);
         for worker in 0..c.workers() {
             for error in 0..self.errors_known {
                 let count = c.error_count(worker, error as u32);
@@ -378,14 +386,16 @@ impl Statistics {
         });
     }
 
-    /// Copies ARP's counters. There are some only where hosts are, but these are few.
-    fn count_arp(&self, c: &Control) {
-        let counters = c.shared::<ArpCounters>();
+    /// Copies the counters of ARP and neighbour discovery. There are some only where hosts are, but these are few.
+    fn count_neighbors(&self, c: &Control) {
+        let (arp, nd) = (c.shared::<ArpCounters>(), c.shared::<NdCounters>());
         let there = self.interfaces.iter().enumerate().filter(|(_, known)| known.is_some());
         for (column, _) in there {
             for thread in 0..=c.workers() {
-                let counts = counters.read(thread, SwIfIndex(column as u32));
-                for (slot, count) in self.arp.iter().zip(counts) {
+                let sw_if = SwIfIndex(column as u32);
+                let arp = self.arp.iter().zip(arp.read(thread, sw_if));
+                let nd = self.nd.iter().zip(nd.read(thread, sw_if));
+                for (slot, count) in arp.chain(nd) {
                     self.segment.count(*slot, thread, column, [count]);
                 }
             }
@@ -425,7 +435,7 @@ impl Statistics {
             *digest = None;
         }
         let (names, combined, simple) = (self.names, &self.combined, &self.simple);
-        let arp = self.arp;
+        let neighbors: Vec<Slot> = self.arp.into_iter().chain(self.nd).collect();
         let known = &mut self.interfaces[sw_if];
         self.segment.change(|s| {
             // Its column stays, and so does a name that says that it is gone.
@@ -433,7 +443,7 @@ impl Statistics {
                 s.remove(link);
             }
             s.name(names, sw_if, Some(name.unwrap_or("deleted")))?;
-            for slot in arp {
+            for slot in neighbors {
                 s.widen(slot, sw_if + 1)?;
             }
             let Some(name) = name else { return Ok(()) };
