@@ -162,7 +162,6 @@ impl Case {
                 return;
             }
             _ => {}
-            Case::Six | Case::SixDestinations | Case::SixNextHops | Case::SixInternet => {}
         }
         let to = match self {
             Case::L2 | Case::Bridge | Case::OneFlow => "48.0.0.1",
