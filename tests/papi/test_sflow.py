@@ -1,11 +1,12 @@
 """sFlow settings, and a program published by a user."""
 
 import os
+import socket
 import subprocess
 import sys
 import textwrap
 
-from lab import Case
+from lab import LIMIT, Case
 
 
 class SFlow(Case):
@@ -51,6 +52,28 @@ class SFlow(Case):
         self.fails(-2, enable(0))
         self.assertEqual(dump(), [other])
         self.ok(enable(other, False))
+
+    def test_clock(self):
+        """Counters are due when the clock of timers says so."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as collector:
+            collector.bind(("127.0.0.1", 0))
+            collector.settimeout(LIMIT)
+            to = f"127.0.0.1 port {collector.getsockname()[1]}"
+            for on, off in (
+                ("agent-address 192.0.2.1", "agent-address auto"),
+                ("host-interval 0", "host-interval 30"),
+                (f"collector add {to}", f"collector del {to}"),
+            ):
+                self.cli("sflow " + on)
+                self.addCleanup(self.cli, "sflow " + off)
+            self.ok(self.api.sflow_polling_interval_set(polling_S=3600))
+            port = self.ok(self.api.pg_create_interface_v3(interface_id=9)).sw_if_index
+            self.ok(self.api.sflow_enable_disable(hw_if_index=port, enable_disable=True))
+            # The first at once, the next in an hour.
+            for _ in range(3):
+                self.assertEqual(collector.recv(2000)[:4], bytes([0, 0, 0, 5]))
+                self.cli("set clock adjust 3600")
+            self.ok(self.api.sflow_enable_disable(hw_if_index=port, enable_disable=False))
 
     def test_published_program(self):
         """The steps of an article on sFlow in VPP: settings, interfaces, read-back."""

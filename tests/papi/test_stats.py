@@ -102,6 +102,13 @@ class Statistics(Case):
 
     def test_mtu_exceeded(self):
         self.assertEqual(self.stats["/err/ip4-input/mtu_exceeded"].sum(), 0)
+        for name in (
+            "nat44-ed-in2out-slowpath/out of ports",
+            "nat44-ed-in2out-slowpath/maximum sessions exceeded",
+            "nat44-ed-in2out-output-slowpath/out of ports",
+            "nat44-ed-out2in-slowpath/maximum sessions exceeded",
+        ):
+            self.assertEqual(self.stats["/err/" + name].sum(), 0, name)
         (pg0,) = [i for i in self.api.sw_interface_dump() if i.interface_name == "pg0"]
         self.cli("set interface mtu packet 100 pg1")
         self.cli(

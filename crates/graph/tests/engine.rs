@@ -377,9 +377,8 @@ proptest! {
 /// The child process of the test below: it panics.
 #[test]
 fn child_that_panics() {
-    if std::env::var_os("THALWEG_TEST_PANIC").is_none() {
-        return;
-    }
+    let Some(file) = std::env::var_os("THALWEG_TEST_PANIC") else { return };
+    thalweg_graph::control::on_panic(move |context| std::fs::write(&file, context).unwrap());
     let mut lab = Lab::new(1);
     lab.make(0, SwIfIndex(1), vec![vec![TO_SINK, TO_SINK, TO_PANIC, TO_SINK]]);
     lab.wait(|_| false);
@@ -388,9 +387,10 @@ fn child_that_panics() {
 
 #[test]
 fn a_panic_ends_the_process_and_names_node_and_packet() {
+    let kept = std::env::temp_dir().join(format!("thalweg-panic-{}", std::process::id()));
     let child = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_that_panics", "--nocapture"])
-        .env("THALWEG_TEST_PANIC", "1")
+        .env("THALWEG_TEST_PANIC", &kept)
         .env("RUST_BACKTRACE", "0")
         .output()
         .unwrap();
@@ -398,4 +398,9 @@ fn a_panic_ends_the_process_and_names_node_and_packet() {
     assert_eq!(child.status.code(), Some(70), "{said}");
     assert!(said.contains("worker 0 panicked in node `test-split`"), "{said}");
     assert!(said.contains("packet of 60 bytes: 0600000000000002000000"), "{said}");
+    // Whoever keeps it gets the same before the process ends.
+    let context = std::fs::read_to_string(&kept).unwrap();
+    std::fs::remove_file(&kept).unwrap();
+    assert!(context.contains("worker 0 panicked in node `test-split`; packet of 60"), "{context}");
+    assert!(said.contains(context.trim()), "{context}\n{said}");
 }

@@ -14,6 +14,9 @@ use thalweg_wire::MacAddr;
 /// The API module.
 pub static ARPING: Module = Module { name: "arping", folder: "plugins", version: "1.0.0" };
 
+/// How often is looked whether the client is still there.
+const LOOK_AT_CLIENT: Duration = Duration::from_secs(1);
+
 /// What a client asks for.
 pub(crate) struct Asked {
     pub(crate) address: Address,
@@ -68,7 +71,7 @@ fn poll<R: Message + Default>(
     }
     match arping.poll(c, now, &mut out) {
         TaskPoll::At(at) => {
-            let wait = at.saturating_duration_since(now);
+            let wait = at.saturating_duration_since(now).min(LOOK_AT_CLIENT);
             c.after(wait, move |c| poll(c, arping, later, reply));
         }
         TaskPoll::Done => later.answer(0, &reply(arping.answers())),

@@ -83,12 +83,15 @@ type Asked = BTreeMap<SwIfIndex, Ipv4Addr>;
 /// Answers of an interface so far.
 #[derive(Clone, Copy, Default)]
 struct Heard {
+    /// Distinguishes the session from a later one on an interface of the same index.
+    session: u64,
     replies: u32,
     mac: MacAddr,
 }
 
 struct Arpings {
     running: BTreeMap<SwIfIndex, Heard>,
+    sessions: u64,
     asked: snapshot::Writer<Asked>,
 }
 
@@ -98,12 +101,13 @@ pub(crate) fn init(c: &mut Control) {
     let (asked, snapshot) = snapshot::channel(Asked::new());
     let snapshot: Arc<Snapshot<Asked>> = snapshot;
     c.share(snapshot);
-    c.insert(Arpings { running: BTreeMap::new(), asked });
+    c.insert(Arpings { running: BTreeMap::new(), sessions: 0, asked });
     let topic = c.topic("arping", hear);
     c.share(Arc::new(Answers(topic)));
     c.subscribe(|c, event: &InterfaceEvent| {
         if let InterfaceEvent::Deleted(i) = *event {
-            end(c, i);
+            let session = c.state::<Arpings>().borrow().running.get(&i).map(|heard| heard.session);
+            session.map(|session| end(c, i, session));
         }
     });
 }
@@ -118,15 +122,16 @@ fn hear(c: &mut Control, event: &Event) {
         return;
     }
     if let Some(heard) = state.running.get_mut(&event.sw_if) {
-        *heard = Heard { replies: heard.replies.saturating_add(1), mac: MacAddr(mac) };
+        (heard.replies, heard.mac) = (heard.replies.saturating_add(1), MacAddr(mac));
     }
 }
 
-/// Ends the session of an interface; returns what it has heard, if there is one.
-fn end(c: &Control, sw_if: SwIfIndex) -> Option<Heard> {
+/// Ends a session of an interface; returns what it has heard, if it is still there.
+fn end(c: &Control, sw_if: SwIfIndex, session: u64) -> Option<Heard> {
     let state = c.state::<Arpings>();
     let mut state = state.borrow_mut();
-    let heard = state.running.remove(&sw_if)?;
+    let heard = *state.running.get(&sw_if).filter(|heard| heard.session == session)?;
+    state.running.remove(&sw_if);
     state.asked.update(c.domain(), |old| {
         let mut new = old.clone();
         new.remove(&sw_if);
@@ -195,6 +200,7 @@ pub fn start(c: &mut Control, request: Request) -> Result<Arping, ArpingError> {
     if ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast() || ip.is_loopback() {
         return Err(ArpingError::NoHost(ip));
     }
+    let mut heard = Heard::default();
     if !gratuitous {
         if resolver::source_for(c, sw_if, ip).is_none() {
             return Err(ArpingError::NoSource(view.name));
@@ -204,14 +210,16 @@ pub fn start(c: &mut Control, request: Request) -> Result<Arping, ArpingError> {
         if state.running.contains_key(&sw_if) {
             return Err(ArpingError::Running(view.name));
         }
-        state.running.insert(sw_if, Heard::default());
+        state.sessions += 1;
+        heard.session = state.sessions;
+        state.running.insert(sw_if, heard);
         state.asked.update(c.domain(), |old| {
             let mut new = old.clone();
             new.insert(sw_if, ip);
             new
         });
     }
-    Ok(Arping { request, sent: 0, next: None, heard: Heard::default() })
+    Ok(Arping { request, sent: 0, next: None, heard })
 }
 
 impl Arping {
@@ -245,14 +253,12 @@ impl Arping {
         out: &mut Output,
     ) -> Result<Option<Instant>, ArpingError> {
         let Request { sw_if, gratuitous, repeat, interval, .. } = self.request;
-        let heard = c.state::<Arpings>().borrow().running.get(&sw_if).copied();
-        match heard {
-            Some(heard) if !gratuitous => self.heard = heard,
-            None if !gratuitous => {
-                // It went with its interface.
-                usable(c, sw_if)?;
-            }
-            _ => {}
+        if !gratuitous {
+            let view = interface::view(c, sw_if)?;
+            let heard = c.state::<Arpings>().borrow().running.get(&sw_if).copied();
+            self.heard = heard
+                .filter(|heard| heard.session == self.heard.session)
+                .ok_or(ArpingError::Unusable(view.name, "another interface now"))?;
         }
         let (mut due, mut last) = self.next.unwrap_or((now, now));
         let mut room = AT_ONCE.0;
@@ -273,10 +279,10 @@ impl Arping {
 
     fn finish(&mut self, c: &Control, out: &mut Output) {
         let Request { ip, sw_if, gratuitous, .. } = self.request;
-        if !gratuitous && let Some(heard) = end(c, sw_if) {
+        if !gratuitous && let Some(heard) = end(c, sw_if, self.heard.session) {
             self.heard = heard;
         }
-        let Heard { replies, mac } = self.heard;
+        let Heard { replies, mac, .. } = self.heard;
         match replies {
             _ if gratuitous => {}
             0 => out.line("Received 0 Reply"),
@@ -297,7 +303,7 @@ impl Task<Control> for Arping {
             }
             Err(error) => {
                 if !self.request.gratuitous {
-                    end(c, self.request.sw_if);
+                    end(c, self.request.sw_if, self.heard.session);
                 }
                 TaskPoll::Failed(error.into())
             }
@@ -389,6 +395,23 @@ mod tests {
         assert_eq!(b.sent_arp(), [(MacAddr::BROADCAST, ArpRepr::request(US, ip(9), ip(9)))]);
         let r = request(&b, 9, 1);
         assert!(matches!(start(&mut b.c, r), Err(ArpingError::NoSource(_))));
+        b.finish();
+    }
+
+    #[test]
+    fn a_session_leaves_that_of_the_next_interface_alone() {
+        let mut b = Bench::new();
+        let r = request(&b, 7, 2);
+        let (now, mut out) = (Instant::now(), Output::new());
+        let mut old = start(&mut b.c, r).unwrap();
+        b.c.publish(InterfaceEvent::Deleted(r.sw_if));
+        crate::set_addresses(&mut b.c, r.sw_if, &[(OUR_IP, 24)]);
+        let mut new = start(&mut b.c, r).unwrap();
+        assert!(matches!(old.poll(&mut b.c, now, &mut out), TaskPoll::Failed(_)));
+        old.cancel(&mut b.c, &mut out);
+        assert!(matches!(new.poll(&mut b.c, now, &mut out), TaskPoll::At(_)));
+        new.cancel(&mut b.c, &mut out);
+        assert!(b.c.state::<Arpings>().borrow().running.is_empty());
         b.finish();
     }
 

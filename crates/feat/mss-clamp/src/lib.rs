@@ -145,6 +145,10 @@ fn store(c: &mut Control, sw_if: SwIfIndex, clamp: Option<Clamp>) {
     });
 }
 
+/// The arc and node of each direction.
+const NODES: [(&str, &str); 2] =
+    [("ip4-unicast", "tcp-mss-clamping-ip4-in"), ("ip4-output", "tcp-mss-clamping-ip4-out")];
+
 /// Sets the limit of an interface for IPv4, or removes it.
 ///
 /// # Errors
@@ -156,19 +160,15 @@ pub fn set(c: &mut Control, sw_if: SwIfIndex, clamp: Option<Clamp>) -> Result<()
     {
         return Err(ClampError::Small(mss));
     }
-    let has = |clamp: Option<Clamp>, of: fn(Direction) -> bool| {
-        clamp.is_some_and(|clamp| of(clamp.direction))
+    let sides = |clamp: Option<Clamp>| {
+        let direction = clamp.map(|clamp| clamp.direction);
+        [direction.is_some_and(Direction::has_rx), direction.is_some_and(Direction::has_tx)]
     };
-    let before = get(c, sw_if);
+    let (before, after) = (sides(get(c, sw_if)), sides(clamp));
     store(c, sw_if, clamp);
-    let sides: [(_, _, fn(Direction) -> bool); 2] = [
-        ("ip4-unicast", "tcp-mss-clamping-ip4-in", Direction::has_rx),
-        ("ip4-output", "tcp-mss-clamping-ip4-out", Direction::has_tx),
-    ];
-    for (arc, node, of) in sides {
-        let (was, is) = (has(before, of), has(clamp, of));
-        if was != is
-            && let Err(e) = c.enable_feature(arc, node, sw_if, is)
+    for (i, (arc, node)) in NODES.into_iter().enumerate() {
+        if before[i] != after[i]
+            && let Err(e) = c.enable_feature(arc, node, sw_if, after[i])
         {
             tracing::error!("{}: {e}", c.interface_name(sw_if));
         }

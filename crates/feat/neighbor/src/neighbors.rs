@@ -287,6 +287,14 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, new: &Unresolved| {
         let state = c.state::<Neighbors>();
         for (sw_if, ip) in &new.0 {
+            // Some need no answer: that of a broadcast address, or of who was heard meanwhile.
+            let forwarding = c.state::<Forwarding>();
+            let has_mac = |link: LinkType| {
+                forwarding.borrow().find(*sw_if, link, *ip).is_none_or(|a| a.mac.is_some())
+            };
+            if LinkType::ALL.into_iter().all(has_mac) {
+                continue;
+            }
             let allowed =
                 state.borrow_mut().ahead.as_mut().is_some_and(|l| l.allow(clock::ticks()));
             if !allowed {

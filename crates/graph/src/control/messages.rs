@@ -95,9 +95,9 @@ impl Control {
         self.send(worker, ToWorker::Inject(inject));
     }
 
-    /// Runs `f` on every worker between two loops and waits for the results: a second at most, once,
-    /// and then 5 ms until the worker responds again (`None` for one that did not). A command that
-    /// can wait in other ways uses [`begin_asking`](Self::begin_asking): a worker without a
+    /// Runs `f` on every worker between two loops and waits for the results: a second at most,
+    /// once, and then 5 ms until the worker responds again (`None` for one that did not). A command
+    /// that can wait in other ways uses [`begin_asking`](Self::begin_asking): a worker without a
     /// processor keeps it waiting.
     pub fn ask<R: Send + 'static>(
         &mut self,

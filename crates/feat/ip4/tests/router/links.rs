@@ -370,6 +370,7 @@ fn arp_answers_for_local_routes_and_for_other_hosts() {
 #[test]
 fn directed_broadcasts_are_sent_where_they_are_wanted() {
     let mut lab = Lab::new();
+    thalweg_feat_neighbor::ask_for_next_hops(&mut lab.c);
     let to_all = Ipv4Addr::new(10, 0, 1, 255);
     let sent = |lab: &mut Lab| {
         lab.receive_packet(0, 2, udp(ip(0, 2), to_all, 8));

@@ -32,7 +32,7 @@ impl Command<Control> for ShowNat44Sessions {
 
     fn run(
         &self,
-        _c: &mut Control,
+        _: &mut Control,
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
+use thalweg_graph::clock;
 use thalweg_sflow::DataSource;
 use thalweg_sflow::model::HostAdapters;
 use thalweg_sflow_agent::agent::{Agent, AgentConfig, BackgroundTask, Collectors};
@@ -59,7 +60,7 @@ impl Exporter {
     /// sequence numbers unless it gets a name that it has not had before. The host's counters are
     /// only sent while sFlow is `enabled` on some interface.
     pub(super) fn configure(&mut self, settings: &ExportSettings, enabled: bool) {
-        let now = Instant::now();
+        let now = clock::now();
         let polled = enabled && !settings.collectors.is_empty() && settings.host_interval > 0;
         let interval = polled.then(|| Duration::from_secs(settings.host_interval.into()));
         self.host.configure(interval, settings.uuid, now);

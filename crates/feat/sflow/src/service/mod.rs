@@ -31,8 +31,8 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use thalweg_device::InterfaceView;
-use thalweg_graph::Control;
 use thalweg_graph::stats::{IfTotals, MAX_INTERFACES, WorkerStats};
+use thalweg_graph::{Control, clock};
 use thalweg_sflow::FlowRecord;
 use thalweg_sflow_agent::agent::{CollectorConfig, CollectorStats};
 use thalweg_tables::qsbr::Reader;
@@ -257,7 +257,7 @@ impl Service {
         reader: Option<Reader>,
         shared: Arc<Mutex<Status>>,
     ) -> Service {
-        let started = Instant::now();
+        let started = clock::now();
         Service {
             suppressed: vec![0; rings.len()],
             shares: Shares::new(taps),
@@ -305,8 +305,8 @@ impl Service {
         }
         while self.drain() > 0 {}
         // The thread has ended.
-        self.let_go(Instant::now() + handed::PATIENCE, None);
-        self.exporter.flush(Instant::now());
+        self.let_go(clock::now() + handed::PATIENCE, None);
+        self.exporter.flush(clock::now());
         self.netlink.flush();
         self.publish();
     }
@@ -327,7 +327,7 @@ impl Service {
     /// One round: samples, counters, what has waited long enough. Returns the samples taken.
     fn round(&mut self) -> usize {
         let drained = self.drain();
-        let now = Instant::now();
+        let now = clock::now();
         self.poll_counters(now);
         self.exporter.tick(now, || counters::adapters(self.setup.ports.iter()));
         if self.netlink.tick(now) {
@@ -339,7 +339,7 @@ impl Service {
 
     /// How long to sleep; `None` until there is an order.
     fn timeout(&self, nap: Duration) -> Option<Duration> {
-        let now = Instant::now();
+        let now = clock::now();
         let until = |at: Instant| at.saturating_duration_since(now);
         let deadline = self.exporter.deadline(now).map(until);
         if !self.enabled && self.linger_until.is_none_or(|at| now >= at) {
@@ -355,7 +355,7 @@ impl Service {
 
     /// Takes a new setup. What concerns the same interface and the same collector goes on.
     fn apply(&mut self, setup: Setup) {
-        let now = Instant::now();
+        let now = clock::now();
         let mut old: Vec<Option<Port>> = std::mem::take(&mut self.ports);
         let top = setup.ports.iter().map(|p| p.view.sw_if.index() + 1).max().unwrap_or(0);
         self.ports.resize_with(top.min(MAX_INTERFACES), || None);
@@ -428,7 +428,7 @@ impl Service {
     fn drain_rings(&mut self, most: usize) -> usize {
         let mut reader = self.reader.take();
         let guard = reader.as_mut().map(Reader::enter);
-        let now = Instant::now();
+        let now = clock::now();
         let pause = self.looked.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         self.status.longest_pause = self.status.longest_pause.max(pause);
         let mut header = [0; MAX_HEADER];
@@ -450,7 +450,7 @@ impl Service {
         }
         self.shares.settle();
         self.let_go(now, guard.as_ref());
-        self.looked = (total > 0).then(Instant::now);
+        self.looked = (total > 0).then(clock::now);
         // No guard may be held while this thread sleeps.
         if let Some(reader) = &mut reader {
             reader.offline();

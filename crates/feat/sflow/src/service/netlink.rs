@@ -7,6 +7,7 @@
 
 use crate::netlink::NetlinkSettings;
 use std::time::{Duration, Instant};
+use thalweg_graph::clock;
 use thalweg_graph::stats::IfTotals;
 use thalweg_sflow::DiscardReason;
 use thalweg_sflow::header::HeaderProtocol;
@@ -170,7 +171,7 @@ fn add(to: &mut SendStats, more: &SendStats) {
 
 impl Netlink {
     pub(super) fn new() -> Netlink {
-        let now = Instant::now();
+        let now = clock::now();
         Netlink {
             settings: NetlinkSettings::default(),
             wanted: false,
