@@ -188,6 +188,7 @@ class Interfaces(Case):
         for name in (
             "bridge_domain",
             "mpls_interface",
+            "mpls_table",
             "sw_bond_interface",
             "sw_interface_tap_v2",
             "sw_member_interface",

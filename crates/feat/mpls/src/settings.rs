@@ -114,10 +114,10 @@ fn via_text(c: &Control, via: &Via) -> String {
     }
 }
 
-/// Reads the name of a label, such as `16 eos` or `17 non-eos`.
+/// Reads the name of a label, such as `16/eos` or `17/non-eos`.
 fn key(text: &str) -> Option<Key> {
-    let (label, bottom) = text.split_once(' ')?;
-    let eos = match bottom.trim() {
+    let (label, bottom) = text.split_once('/')?;
+    let eos = match bottom {
         "eos" => true,
         "non-eos" => false,
         _ => return None,
@@ -125,8 +125,9 @@ fn key(text: &str) -> Option<Key> {
     Some(Key { label: label_of(label)?, eos })
 }
 
-fn key_text(key: Key) -> String {
-    format!("{} {}", label_text(key.label), if key.eos { "eos" } else { "non-eos" })
+/// A label and its bottom, as names of a document or words of a command.
+fn key_text(key: Key, between: char) -> String {
+    format!("{}{between}{}", label_text(key.label), if key.eos { "eos" } else { "non-eos" })
 }
 
 fn paths(value: &Value) -> Option<Vec<Words>> {
@@ -174,7 +175,7 @@ impl Section<Control> for Settings {
                 out.put(&[at[0], at[1], at[2], "name"], name);
             }
             for view in mpls.labels(id, Label(0)).filter(|view| !view.vias.is_empty()) {
-                let key = key_text(view.key);
+                let key = key_text(view.key, '/');
                 let place = [at[0], at[1], at[2], "labels", &key];
                 match &view.vias[..] {
                     [one] => out.put(&place, via_text(c, one)),
@@ -225,7 +226,7 @@ impl Section<Control> for Settings {
 fn labels(doc: &Doc<'_>, id: u32, text: &str, out: &mut Draft) {
     for (name, found) in doc.entries(&["thalweg", "mpls-tables", text, "labels"]) {
         let Some(key) = key(name) else {
-            let text = format!("a label such as `16 eos' or `17 non-eos' expected, not `{name}'");
+            let text = format!("a label such as `16/eos' or `17/non-eos' expected, not `{name}'");
             out.problem(Problem::at(found.node, found.path, text));
             continue;
         };
@@ -234,7 +235,7 @@ fn labels(doc: &Doc<'_>, id: u32, text: &str, out: &mut Draft) {
         all.sort_unstable();
         let vias: String = all.iter().map(|words| format!(" via {}", words.text)).collect();
         let in_table = if id == 0 { String::new() } else { format!(" table {id}") };
-        let label = key_text(key);
+        let label = key_text(key, ' ');
         let set = format!("mpls local-label replace {label}{in_table}{vias}");
         let item = Item::new(rank::ROUTE, format!("label {id} {label}"), found.path, set);
         let item = item.unset(format!("mpls local-label del {label}{in_table}"));
@@ -275,7 +276,7 @@ mod tests {
             assert_eq!(Words::parse(bad), None, "{bad}");
         }
         let eos = Key { label: Label(16), eos: true };
-        assert_eq!((key("16 eos"), key("16"), key("x eos")), (Some(eos), None, None));
-        assert_eq!(key_text(eos), "16 eos");
+        assert_eq!((key("16/eos"), key("16"), key("x/eos")), (Some(eos), None, None));
+        assert_eq!(key_text(eos, '/'), "16/eos");
     }
 }

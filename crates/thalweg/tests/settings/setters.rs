@@ -118,6 +118,8 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     (
         "ip route",
         &[
+            "ip route add 10.9.0.0/16 via 10.0.0.2 pg0 out-labels 18 17 via 10.0.1.2 pg1 weight 2 \
+             out-labels implicit-null\nip route add 10.8.0.0/16 via 10.9.0.1 out-labels 100",
             "set interface ip address pg0 10.0.0.1/24\nip route add 10.9.0.0/16 via 10.0.0.2",
             "set interface ip address pg0 10.0.0.1/24\n\
              ip route add 10.9.0.0/16 via 10.0.0.2 pg0 weight 3 via 10.0.0.3 pg0",
@@ -269,6 +271,23 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "set interface mtu ip4 1280 pg0\nset interface mtu ip6 1300 pg0\n\
              set interface mtu mpls 1400 pg0",
             "set interface mtu 40000 pg0",
+        ],
+    ),
+    (
+        "set interface mpls",
+        &["mpls table add 0\nset interface mpls pg0 enable\nset interface mpls loop3 enable"],
+    ),
+    ("mpls table", &["mpls table add 0\nmpls table add 7 name core"]),
+    (
+        "mpls local-label",
+        &[
+            "mpls table add 0\nmpls local-label add 16 eos via 10.0.0.2 pg0 out-labels 17",
+            "mpls table add 0\nmpls table add 5\nip table add 7\n\
+             mpls local-label add 16 via 10.0.0.2 pg0 out-labels 18 17 via pg1 weight 3 preference 2\n\
+             mpls local-label add 17 eos via ip4-lookup-in-table 7\n\
+             mpls local-label add 18 via mpls-lookup-in-table 5\n\
+             mpls local-label add 19 eos table 5 via rx-ip4 pg1\n\
+             mpls local-label add implicit-null eos table 5 via drop",
         ],
     ),
     ("set interface promiscuous", &["set interface promiscuous on pg0"]),
