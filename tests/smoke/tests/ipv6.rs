@@ -128,6 +128,8 @@ lab_test! {
         let lab = Lab::new()?;
         let router = start(&lab)?;
         lab.right.ns.ip("address add 198.51.100.9/32 dev lo")?;
+        // It asks for its gateway from the address of that link.
+        lab.right.ns.set_sysctl("net/ipv4/conf/all/arp_announce", "2")?;
         let own = lab.right.ns.ip("-6 -o address show dev eth0 scope link")?;
         let own = own.split_whitespace().find_map(|word| word.strip_suffix("/64"));
         let own = own.context("the host has no link-local address")?;

@@ -164,6 +164,11 @@ pub fn running(c: &Control) -> Result<Document, ConfigError> {
     Ok(document)
 }
 
+/// Returns whether no configuration is being applied or saved.
+pub fn is_idle(c: &Control) -> bool {
+    c.state::<Manager>().borrow().busy == Busy::No
+}
+
 /// Settings that are not in force, and why.
 pub fn unresolved(c: &Control) -> Vec<Part> {
     c.state::<Manager>().borrow().unresolved.clone()

@@ -386,7 +386,8 @@ impl Statistics {
         });
     }
 
-    /// Copies the counters of ARP and neighbour discovery. There are some only where hosts are, but these are few.
+    /// Copies the counters of ARP and neighbour discovery. There are some only where hosts are, but
+    /// these are few.
     fn count_neighbors(&self, c: &Control) {
         let (arp, nd) = (c.shared::<ArpCounters>(), c.shared::<NdCounters>());
         let there = self.interfaces.iter().enumerate().filter(|(_, known)| known.is_some());

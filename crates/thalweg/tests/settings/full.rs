@@ -154,7 +154,8 @@ fn a_cancelled_apply_goes_back() {
         }
         execution.cancel(&mut router.c);
         let end = Instant::now() + thalweg_testkit::WAIT_LIMIT;
-        while router.run("show interface").contains("loop9") {
+        let there = |router: &mut Router| router.run("show interface").contains("loop9");
+        while there(&mut router) || !manager::is_idle(&router.c) {
             assert!(Instant::now() < end, "{}", router.run("show interface"));
             router.c.run_once(Some(Duration::from_millis(5)));
         }

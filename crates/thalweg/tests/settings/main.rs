@@ -364,12 +364,12 @@ fn what_nobody_confirms_is_taken_back() {
     // Announced, then typed.
     router.run("config commit confirm 1\nset interface ip address loop1 10.0.0.1/32");
     let typed = router.dump();
-    wait(&mut router, &|r| r.dump().root() == saved.root());
+    wait(&mut router, &|r| manager::is_idle(&r.c) && r.dump().root() == saved.root());
     // Applied.
     std::fs::write(&file, typed.to_yaml().unwrap()).unwrap();
     router.run("config apply confirm 1");
     same(&typed, &router.dump(), "applied");
-    wait(&mut router, &|r| r.dump().root() == saved.root());
+    wait(&mut router, &|r| manager::is_idle(&r.c) && r.dump().root() == saved.root());
     // Confirmed.
     router.run("config apply confirm 1");
     assert!(router.run("config commit").starts_with("confirmed\n"));

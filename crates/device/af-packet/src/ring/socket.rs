@@ -148,6 +148,12 @@ impl<'a> Builder<'a> {
         if self.options.qdisc_bypass {
             socket.set_qdisc_bypass(true)?;
         }
+        if rx {
+            // Groups of neighbour discovery are many, and differ by address.
+            socket
+                .membership(libc::PACKET_MR_ALLMULTI, true)
+                .map_err(|error| Error::system(name, "have multicast frames received", error))?;
+        }
         Ok(socket)
     }
 
@@ -296,17 +302,22 @@ impl Socket {
         if self.promiscuous.swap(on, Relaxed) == on {
             return Ok(());
         }
+        self.membership(libc::PACKET_MR_PROMISC, on).map_err(|error| {
+            self.promiscuous.store(!on, Relaxed);
+            Error::system(&self.name, "change promiscuous mode", error)
+        })
+    }
+
+    /// Changes what the device receives beyond its own. Ends with the socket.
+    fn membership(&self, kind: c_int, on: bool) -> std::io::Result<()> {
         let request = libc::packet_mreq {
             mr_ifindex: self.ifindex as c_int,
-            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_type: kind as u16,
             mr_alen: 0,
             mr_address: [0; 8],
         };
         let option = if on { libc::PACKET_ADD_MEMBERSHIP } else { libc::PACKET_DROP_MEMBERSHIP };
-        sys::set_option(self.fd(), libc::SOL_PACKET, option, request).map_err(|error| {
-            self.promiscuous.store(!on, Relaxed);
-            Error::system(&self.name, "change promiscuous mode", error)
-        })
+        sys::set_option(self.fd(), libc::SOL_PACKET, option, request)
     }
 
     /// Sets the device's MTU in bytes, by which the transmit ring refuses long frames.

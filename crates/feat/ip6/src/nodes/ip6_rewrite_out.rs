@@ -1,7 +1,7 @@
 //! `ip6-rewrite-out`: the link header of packets that have passed the features of `ip6-output`.
 //!
-//! Reads: aux (the adjacency), tx interface. Next: the adjacency's output node. An adjacency that has changed since is not resolved again: these
-//! packets would pass the features twice.
+//! Reads: aux (the adjacency), tx interface. Next: the adjacency's output node. An adjacency that
+//! has changed since is not resolved again: these packets would pass the features twice.
 
 use crate::link::{Link, suits};
 use std::fmt::Write;

@@ -68,7 +68,8 @@ impl Lab {
         Lab(lab)
     }
 
-    /// As [`bare`](Self::bare), with 2001:db8:0:n::1/64 on `testN` and static neighbours ::2 to ::4.
+    /// As [`bare`](Self::bare), with 2001:db8:0:n::1/64 on `testN` and static neighbours from `::2`
+    /// to `::4`.
     pub fn new() -> Lab {
         let mut lab = Lab::bare();
         for n in 0..3 {

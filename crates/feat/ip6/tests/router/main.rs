@@ -6,3 +6,4 @@ mod forwarding;
 mod icmp;
 mod lab;
 mod neighbors;
+mod random;
