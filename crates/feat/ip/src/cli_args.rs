@@ -60,6 +60,7 @@ pub(crate) fn address_failed(e: AddressError) -> CliError {
         AddressError::Route(e) => return route_failed(e),
         AddressError::Overlap { .. } => -105,
         AddressError::Missing { .. } => -60,
+        AddressError::NotExact | AddressError::Local => -126,
         AddressError::HasAddresses(_) => -114,
         AddressError::Unusable(..) | AddressError::OwnLender(_) => -7,
         AddressError::NotUnnumbered(_) => -6,
