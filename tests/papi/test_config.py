@@ -123,6 +123,11 @@ def more_setters(api, port):
     yield "bridge_domain_set_mac_age", {"bd_id": 7, "mac_age": 5}
     yield "bridge_domain_set_learn_limit", {"bd_id": 7, "learn_limit": 100}
     yield "bridge_flags", {"bd_id": 7, "is_set": False, "flags": 1}
+    yield "bridge_flags", {"bd_id": 7, "is_set": True, "flags": 16}
+    yield "bd_ip_mac_add_del", {
+        "is_add": True, "entry": {"bd_id": 7, "ip": "192.0.2.9", "mac": "02:00:00:00:00:09"}
+    }
+    yield "bvi_create", {"mac": "02:00:00:00:00:07", "user_instance": 7}
     yield "sw_interface_set_l2_bridge", {"rx_sw_if_index": lambda: port("loop0"), "bd_id": 7}
     host = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
     yield "l2fib_add_del", {**host, "static_mac": True}

@@ -85,6 +85,81 @@ class Vlans(Case):
             self.ok(rewrite(index, 0))
         self.ok(self.api.delete_subif(sw_if_index=sub))
 
+    def test_bvis(self):
+        first = self.ok(self.api.bvi_create()).sw_if_index
+        seen = self.details(first)
+        self.assertEqual((seen.interface_name, seen.interface_dev_type), ("bvi0", "BVI"))
+        self.assertEqual(str(seen.l2_address), "b0:b0:00:00:00:00")
+        mac = "02:00:00:00:00:55"
+        second = self.ok(self.api.bvi_create(mac=mac, user_instance=5)).sw_if_index
+        self.assertEqual(str(self.details(second).l2_address), mac)
+        self.fails(-31, self.api.bvi_create(user_instance=5))
+        self.fails(-31, self.api.bvi_create(user_instance=16384))
+        loop = self.ok(self.api.create_loopback()).sw_if_index
+        self.fails(NO_INTERFACE, self.api.bvi_delete(sw_if_index=loop))
+        self.fails(NO_INTERFACE, self.api.bvi_delete(sw_if_index=9999))
+        self.ok(self.api.delete_loopback(sw_if_index=loop))
+        for index in (first, second):
+            self.ok(self.api.bvi_delete(sw_if_index=index))
+
+    def test_addresses_need_one_kind_of_frames(self):
+        port = self.port(3)
+        sub = self.ok(self.api.create_subif(
+            sw_if_index=port, sub_id=1, sub_if_flags=ONE_TAG, outer_vlan_id=8)).sw_if_index
+        add = lambda index: self.api.sw_interface_add_del_address(sw_if_index=index, prefix="192.0.2.1/24")
+        self.fails(-126, add(sub))
+        self.fails(-126, add(0))
+        self.ok(self.api.delete_subif(sw_if_index=sub))
+
+    def test_arp_termination(self):
+        on = {"flood": True, "uu_flood": True, "forward": True, "learn": True, "arp_term": True}
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=78, arp_ufwd=True, **on))
+        ((domain,),) = ([d for d in self.api.bridge_domain_dump() if d.bd_id == 78],)
+        self.assertTrue(domain.arp_term and domain.arp_ufwd)
+        # VPP's bits: all but that of a port for unknown frames, and those that are cleared.
+        flags = lambda is_set, flags: self.ok(
+            self.api.bridge_flags(bd_id=78, is_set=is_set, flags=flags)).resulting_feature_bitmap
+        self.assertEqual(flags(True, 1), 0xffffffff & ~(1 << 6))
+        self.assertEqual(flags(False, 16 | 32), 0xffffffff & ~(1 << 6 | 1 << 4 | 1 << 3))
+        self.assertEqual(flags(True, 16), 0xffffffff & ~(1 << 6 | 1 << 3))
+        change = lambda ip, mac, is_add=True, bd=78: self.api.bd_ip_mac_add_del(
+            is_add=is_add, entry={"bd_id": bd, "ip": ip, "mac": mac})
+        known = lambda bd=78: [(str(d.entry.ip), str(d.entry.mac)) for d in self.api.bd_ip_mac_dump(bd_id=bd)]
+        one, other = "02:00:00:00:00:01", "02:00:00:00:00:02"
+        for ip, mac in (("192.0.2.1", one), ("192.0.2.1", one), ("192.0.2.1", other), ("2001:db8::1", one)):
+            self.ok(change(ip, mac))
+        self.assertEqual(known(), [("192.0.2.1", other), ("2001:db8::1", one)])
+        self.assertEqual(known(0xffffffff), known())
+        self.assertEqual(known(79), [])
+        self.fails(UNSPECIFIED, change("192.0.2.1", one, is_add=False))
+        self.fails(-6, change("192.0.2.1", one, bd=79))
+        self.fails(-6, self.api.bd_ip_mac_flush(bd_id=79))
+        self.ok(change("192.0.2.1", other, is_add=False))
+        self.assertEqual(known(), [("2001:db8::1", one)])
+        self.ok(self.api.bd_ip_mac_flush(bd_id=78))
+        self.assertEqual(known(), [])
+        self.ok(self.api.want_l2_arp_term_events(enable=True, pid=7))
+        self.fails(-31, self.api.want_l2_arp_term_events(enable=True, pid=7))
+        # A host asks.
+        port = self.port(4)
+        self.cli("set interface state pg4 up\nset interface l2 bridge pg4 78")
+        self.cli(
+            "packet-generator new { name asks limit 1 size 64-64 source pg4 data { "
+            "ARP: 02:00:00:00:00:09 -> ffff.ffff.ffff "
+            "request: 02:00:00:00:00:09/192.0.2.9 -> 0.0.0/192.0.2.1 incrementing 8 } }"
+        )
+        self.events.clear()
+        self.cli("packet-generator enable-stream asks")
+        ((name, event),) = self.take_events(1)
+        self.assertEqual((name, event.pid), ("l2_arp_term_event", 7))
+        self.assertEqual((str(event.ip), str(event.mac)), ("192.0.2.9", "02:00:00:00:00:09"))
+        self.assertEqual(event.sw_if_index, port)
+        self.ok(self.api.want_l2_arp_term_events(enable=False, pid=7))
+        self.fails(-31, self.api.want_l2_arp_term_events(enable=False, pid=7))
+        self.cli("packet-generator delete asks")
+        self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=78, enable=False))
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=78, is_add=False))
+
     def test_special_ports_of_bridge_domains(self):
         port = self.port(2)
         loop, other = (self.ok(self.api.create_loopback()).sw_if_index for _ in range(2))

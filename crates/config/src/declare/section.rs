@@ -319,6 +319,19 @@ impl<'a> Interface<'a> {
         }
     }
 
+    /// Returns whether it may have addresses: a sub-interface whose frames may have further tags
+    /// may not, as nobody knows which ones to send.
+    pub fn takes_addresses(&self) -> bool {
+        let of = self.sub.and_then(|_| self.get(ENCAPSULATION));
+        of.is_none_or(|of| match of.node.text() {
+            Some(words) => words.ends_with("exact-match") || words.trim() == "untagged",
+            None => {
+                let exact = of.node.get("exact-match").and_then(Node::bool);
+                of.node.entries().next().is_none() || exact == Some(true)
+            }
+        })
+    }
+
     /// Returns true if it is a loopback.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.name)

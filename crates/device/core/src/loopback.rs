@@ -33,7 +33,7 @@ impl Device for NullDevice {
         self.kind
     }
     fn kind(&self) -> Kind {
-        if self.prefix == "loop" { Kind::Loopback } else { Kind::Sink }
+        if self.prefix == "sink" { Kind::Sink } else { Kind::Loopback }
     }
     fn delete(&mut self, c: &mut Control, _sw_if: SwIfIndex) {
         interface::free_instance(c, self.prefix, self.instance);
@@ -65,6 +65,37 @@ pub fn create_loopback(
     create(c, "loop", "Loopback", instance, |i| {
         mac.unwrap_or(MacAddr([0xde, 0xad, 0, 0, (i >> 8) as u8, i as u8]))
     })
+}
+
+/// Creates `bvi<instance>` (the next free one if `None`), a loopback by VPP's name for the router's
+/// own port of a bridge domain; by default with MAC address `b0:b0:00:00:00:<instance>`.
+///
+/// # Errors
+/// If the instance exists or the limit of interfaces is reached.
+pub fn create_bvi(
+    c: &mut Control,
+    instance: Option<u32>,
+    mac: Option<MacAddr>,
+) -> Result<SwIfIndex, DeviceError> {
+    if let Some(mac) = mac {
+        interface::check_mac(mac)?;
+    }
+    create(c, "bvi", "BVI", instance, |i| {
+        mac.unwrap_or(MacAddr([0xb0, 0xb0, 0, 0, (i >> 8) as u8, i as u8]))
+    })
+}
+
+/// Deletes what [`create_bvi`] has made.
+///
+/// # Errors
+/// If the interface does not exist, or is another one.
+pub fn delete_bvi(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
+    let view = interface::view(c, sw_if)?;
+    if view.dev_type != "BVI" {
+        let (kind, what) = (view.dev_type.into(), "`bvi delete'".into());
+        return Err(DeviceError::Unsupported { name: view.name, kind, what });
+    }
+    interface::delete(c, sw_if)
 }
 
 /// Creates `sink<instance>` (the next free one if `None`), an interface that frees its packets.

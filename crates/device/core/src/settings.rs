@@ -347,14 +347,19 @@ fn create(i: &Interface<'_>, out: &mut Draft) {
         let n: u32 = digits.parse().ok().filter(|n| *n <= 16_383)?;
         (n.to_string() == digits).then_some(n)
     };
-    let command = match (instance("loop"), instance("sink")) {
-        (Some(n), _) => format!("create loopback interface instance {n}"),
-        (_, Some(n)) => format!("create sink interface instance {n}"),
+    let (create, delete) = match ["loop", "sink", "bvi"].map(instance) {
+        [Some(n), _, _] => {
+            (format!("create loopback interface instance {n}"), "delete loopback interface intfc")
+        }
+        [_, Some(n), _] => {
+            (format!("create sink interface instance {n}"), "delete loopback interface intfc")
+        }
+        [_, _, Some(n)] => (format!("bvi create instance {n}"), "bvi delete"),
         _ => return,
     };
     out.claim(name);
-    let item = Item::new(rank::CREATE, interface_key(name), i.path(""), command)
-        .unset(format!("delete loopback interface intfc {name}"));
+    let item = Item::new(rank::CREATE, interface_key(name), i.path(""), create)
+        .unset(format!("{delete} {name}"));
     out.add(item.order(i.number).recreate());
 }
 

@@ -28,6 +28,12 @@ pub enum AddressError {
     /// No interface can have the address.
     #[error("{0} cannot be an interface address: {1}")]
     Unusable(String, String),
+    /// The interface is a sub-interface that receives frames of several tags. VPP's words.
+    #[error("sub-interface without exact-match doesn't support IP addressing")]
+    NotExact,
+    /// The interface is that of packets that the router makes. VPP's words.
+    #[error("local0 interface doesn't support IP addressing")]
+    Local,
     /// The interface does not have the address.
     #[error("`{interface}` has no address {address}{has}")]
     Missing {
@@ -85,10 +91,16 @@ pub fn add<A: Address>(
 ) -> Result<(), AddressError> {
     let (family, address) = (family::<A>(c)?, IfAddress { addr, len });
     let subnet = check(family, address)?;
+    let view = interface::view(c, sw_if)?;
+    match view.sub {
+        Some((_, of)) if of.tags().is_none() => return Err(AddressError::NotExact),
+        _ if view.kind == interface::Kind::Local => return Err(AddressError::Local),
+        _ => {}
+    }
     if family.is_of_link(addr) {
         return family.set_link_address(c, sw_if, addr, true);
     }
-    let is_up = interface::view(c, sw_if)?.admin_up;
+    let is_up = view.admin_up;
     let ip = c.state::<Ip<A>>();
     {
         let mut ip = ip.borrow_mut();

@@ -64,6 +64,7 @@ pub fn address_failed(e: AddressError) -> CliError {
         AddressError::Overlap { .. } => -105,
         AddressError::Missing { .. } => -60,
         AddressError::NotDeletable(..) => -61,
+        AddressError::NotExact | AddressError::Local => -126,
         AddressError::HasAddresses(_) => -114,
         AddressError::Unusable(..) | AddressError::OwnLender(_) => -7,
         AddressError::NotUnnumbered(_) => -6,

@@ -1,5 +1,6 @@
 //! Configuration of a version of IP: addresses, tables, routes.
 
+use crate::address::AddressError;
 use crate::cli_args::{kind_word, special_kind};
 use crate::family::{Family, IfAddress, Version};
 use crate::{Ip, Path, PathKind, address, label_of, labels_text};
@@ -319,6 +320,11 @@ impl<A: Address> Section<Control> for Settings<A> {
             let table = bind::<A>(i, &tables, out);
             enable::<A>(i, out);
             for found in i.list("addresses") {
+                if !i.takes_addresses() {
+                    let text = AddressError::NotExact.to_string();
+                    out.problem(Problem::at(found.node, found.path, text));
+                    break;
+                }
                 if let Some(subnet) = one_address(self.0, i, table, &found, out) {
                     overlap(&subnet, subnets.entry(table).or_default(), &found, out);
                     subnets.entry(table).or_default().push(subnet);

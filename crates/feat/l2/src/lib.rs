@@ -147,7 +147,12 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
         }
         InterfaceEvent::Mac(sw_if) if is_bvi(c, sw_if) => {
             // Only the table's limit can prevent it: the BVI then gets what is flooded.
-            let _ = bvi_mac_changed(c, sw_if);
+            if let Err(e) = bvi_mac_changed(c, sw_if) {
+                let name = c.interface_name(sw_if);
+                tracing::warn!(
+                    "`{name}' gets only what is flooded: no entry for its new MAC address: {e}"
+                );
+            }
         }
         // Hosts on a port that is down may reappear on another.
         InterfaceEvent::State(sw_if) => {

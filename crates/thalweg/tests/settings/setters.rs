@@ -25,6 +25,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "create bridge-domain 10",
             "create bridge-domain 10 learn 0 uu-flood 0 mac-age 5 learn-limit 100 bd-tag lab",
             "create bridge-domain 10 flood 0 forward 0",
+            "create bridge-domain 10 arp-term 1 arp-ufwd 1",
             "create bridge-domain 10\ncreate bridge-domain 20\ncreate bridge-domain 10 del",
         ],
     ),
@@ -37,8 +38,25 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              set bridge-domain learn-limit 10 7\nset bridge-domain tag 10 lab",
             "set bridge-domain default-learn-limit 50\ncreate bridge-domain 10",
             "set bridge-domain scan-delay 25",
+            "create bridge-domain 10\nset bridge-domain arp term 10\n\
+             set bridge-domain arp-ufwd 10\n\
+             set bridge-domain arp entry 10 192.0.2.1 02:00:00:00:00:01\n\
+             set bridge-domain arp entry 10 192.0.2.2 02:00:00:00:00:02\n\
+             set bridge-domain arp entry 10 2001:db8::1 02:00:00:00:00:01\n\
+             set bridge-domain arp entry 10 192.0.2.2 02:00:00:00:00:02 del",
+            "create bridge-domain 10\n\
+             set bridge-domain arp entry 10 192.0.2.1 02:00:00:00:00:01\n\
+             set bridge-domain arp entry 10 del-all",
         ],
     ),
+    (
+        "bvi create",
+        &[
+            "bvi create",
+            "bvi create mac 02:00:00:00:07:07 instance 7\nset interface l2 bridge bvi7 10 bvi",
+        ],
+    ),
+    ("bvi delete", &["bvi create instance 1\nbvi create instance 2\nbvi delete bvi1"]),
     (
         "set interface l2 bridge",
         &[

@@ -13,6 +13,8 @@ pub mod bridge_domain_set_default_learn_limit;
 pub mod bridge_domain_set_learn_limit;
 pub mod bridge_domain_set_mac_age;
 pub mod bridge_flags;
+pub mod bvi_create;
+pub mod bvi_delete;
 pub mod l2_fib_clear_table;
 pub mod l2_fib_table_dump;
 pub mod l2_interface_vlan_tag_rewrite;
@@ -40,6 +42,8 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &bridge_domain_set_learn_limit::SERVICE,
     &bridge_domain_set_mac_age::SERVICE,
     &bridge_flags::SERVICE,
+    &bvi_create::SERVICE,
+    &bvi_delete::SERVICE,
     &l2_fib_clear_table::SERVICE,
     &l2_fib_table_dump::SERVICE,
     &l2_interface_vlan_tag_rewrite::SERVICE,

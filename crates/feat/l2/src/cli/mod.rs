@@ -3,6 +3,8 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod bvi_create;
+pub mod bvi_delete;
 pub mod clear_l2fib;
 pub mod create_bridge_domain;
 pub mod l2fib_add;
@@ -20,6 +22,8 @@ pub mod show_mode;
 
 /// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
+    &bvi_create::COMMAND,
+    &bvi_delete::COMMAND,
     &clear_l2fib::COMMAND,
     &create_bridge_domain::COMMAND,
     &l2fib_add::COMMAND,

@@ -155,3 +155,34 @@ fn unknown_unicast_frames_go_to_a_port_of_their_own() {
     assert_eq!(lab.sent().len(), 0, "neither flooded nor forwarded");
     lab.close();
 }
+
+#[test]
+fn bvis_have_a_name_and_a_command_of_their_own() {
+    let mut lab = lab(1);
+    assert_eq!(lab.cli("bvi create instance 3"), "bvi3\n");
+    let sw_if = interface::find(&lab.c, "bvi3").expect("bvi3");
+    let view = interface::view(&lab.c, sw_if).expect("bvi3");
+    assert_eq!((view.dev_type, view.mac.to_string()), ("BVI", "b0:b0:00:00:00:03".to_owned()));
+    assert!(lab.cli("bvi create instance 3").contains("exists"));
+    lab.ok("set interface l2 bridge bvi3 10 bvi\nset interface ip address bvi3 10.9.0.1/24");
+    assert!(lab.cli("bvi delete test0").contains("bvi delete"));
+    lab.ok("bvi delete bvi3");
+    assert!(interface::find(&lab.c, "bvi3").is_err());
+    lab.close();
+}
+
+#[test]
+fn addresses_need_frames_of_one_kind() {
+    let mut lab = lab(1);
+    sub(&mut lab, 0, 7, TagMatch::Outer { tag: dot1q(7), exact: false });
+    sub(&mut lab, 0, 8, one(8));
+    for (name, said) in [
+        ("test0.7", "sub-interface without exact-match doesn't support IP addressing"),
+        ("local0", "local0 interface doesn't support IP addressing"),
+        ("test0.8", ""),
+    ] {
+        let text = lab.cli(&format!("set interface ip address {name} 10.9.0.1/24"));
+        assert!(text.contains(said) && text.is_empty() == said.is_empty(), "{name}: {text}");
+    }
+    lab.close();
+}
