@@ -82,7 +82,8 @@ pub struct AdjacencyKey {
 /// Labels that an MPLS adjacency puts before packets, after the link header (RFC 3032 section 2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct Imposed {
-    /// The labels, the outermost first, with TTL 64 and traffic class 0: the pipe model of RFC 3443.
+    /// The labels, the outermost first, with TTL 64 and traffic class 0: the pipe model of RFC
+    /// 3443.
     pub labels: Labels,
     /// The last of them is the bottom of the stack: what follows is no label.
     pub bottom: bool,

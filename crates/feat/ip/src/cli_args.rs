@@ -213,7 +213,8 @@ fn lookup_table(
     table_arg(args).map(Some)
 }
 
-/// Labels with a meaning of their own, as VPP writes them (RFC 3032 section 2.1, RFC 6790, RFC 5586).
+/// Labels with a meaning of their own, as VPP writes them (RFC 3032 section 2.1, RFC 6790, RFC
+/// 5586).
 const LABEL_NAMES: [(&str, Label); 6] = [
     ("ip4-explicit-null", label::IPV4_EXPLICIT_NULL),
     ("router-alert", label::ROUTER_ALERT),

@@ -54,7 +54,8 @@ pub(crate) fn message<'b>(
     ip.emit(buf.as_mut_slice()).ok()?;
     let icmp = buf.get_mut(ipv4::HEADER_LEN..end)?;
     repr.emit(icmp).ok()?;
-    // The length of the datagram in words of 32 bits, which the checksum covers (RFC 4884 section 4).
+    // The length of the datagram in words of 32 bits, which the checksum covers (RFC 4884 section
+    // 4).
     icmp[5] = (QUOTED / 4) as u8;
     icmp[2..4].fill(0);
     let sum = checksum(icmp);

@@ -41,7 +41,7 @@ pub enum Action {
     Miss,
     /// Another label in its place, then to an MPLS adjacency, or a group of such.
     Swap(Label, Dpo),
-    /// The label of a group's member in its place; the implicit null pops it.
+    /// The label of a member of a load balance in its place; the implicit null pops it.
     Member(Dpo),
     /// Pop, and send the IPv4 packet to an adjacency or group.
     Ip4(Dpo),

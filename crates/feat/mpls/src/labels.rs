@@ -168,15 +168,22 @@ impl Mpls {
     }
 }
 
-/// Adds a label table, unless it exists.
+/// Adds a label table, unless it exists; an empty name takes its name away, none leaves it.
 ///
 /// # Errors
-/// If there are too many.
-pub fn add_table(c: &mut Control, id: TableId, name: &str) -> Result<(), MplsError> {
+/// If there are too many, or the name cannot be said.
+pub fn add_table(c: &mut Control, id: TableId, name: Option<&str>) -> Result<(), MplsError> {
+    // A command line and a document have to say it.
+    let odd = |c: char| c.is_control() || c.is_whitespace() || "'\"{}".contains(c);
+    if name.is_some_and(|name| name.len() > 63 || name.contains(odd)) {
+        let why = "the name of a table has up to 63 bytes, no blanks, quotes, braces or control \
+                   characters";
+        return Err(MplsError::Unsuitable(why));
+    }
     let mpls = c.state::<Mpls>();
     let mut mpls = mpls.borrow_mut();
     if let Some(table) = mpls.tables.get_mut(&id) {
-        if !name.is_empty() {
+        if let Some(name) = name {
             name.clone_into(&mut table.name);
         }
         return Ok(());
@@ -190,7 +197,7 @@ pub fn add_table(c: &mut Control, id: TableId, name: &str) -> Result<(), MplsErr
         leaves.set(key, action);
         routes.insert(key, Route { vias: Vec::new(), action, held: None });
     }
-    mpls.tables.insert(id, Table { leaves, name: name.to_owned(), routes });
+    mpls.tables.insert(id, Table { leaves, name: name.unwrap_or_default().to_owned(), routes });
     mpls.publish(c);
     Ok(())
 }

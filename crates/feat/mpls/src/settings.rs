@@ -187,17 +187,24 @@ impl Section<Control> for Settings {
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         let mut tables = BTreeSet::new();
-        let mut add = |id: u32, name: Option<&str>, path: String, out: &mut Draft| {
+        let mut add = |id: u32, path: String, out: &mut Draft| {
             if tables.insert(id) {
-                let name = name.map(|name| format!(" name {name}")).unwrap_or_default();
-                let set = format!("mpls table add {id}{name}");
+                let set = format!("mpls table add {id}");
                 let item = Item::new(rank::TABLE, table_key(id), path, set);
                 out.add(item.unset(format!("mpls table del {id}")));
             }
         };
         for (id, found) in doc.entries(&["thalweg", "mpls-tables"]) {
             if let Ok(id) = id.parse() {
-                add(id, found.node.get("name").and_then(Node::text), found.path.clone(), out);
+                add(id, found.path.clone(), out);
+                if let Some(name) = found.node.get("name").and_then(Node::text) {
+                    let set = |name: &str| format!("mpls table add {id} name '{name}'");
+                    let path = format!("{}.name", found.path);
+                    let item =
+                        Item::new(rank::TABLE, format!("name of mpls table {id}"), path, set(name));
+                    let item = item.unset(set("")).attribute().order(1);
+                    out.add(item.needs(table_key(id)));
+                }
             }
         }
         for i in doc.interfaces() {
@@ -205,7 +212,7 @@ impl Section<Control> for Settings {
                 continue;
             };
             // Without it, no interface can.
-            add(0, None, found.path.clone(), out);
+            add(0, found.path.clone(), out);
             let set = format!("set interface mpls {} enable", i.name);
             let item = Item::new(rank::BIND, format!("mpls on {}", i.name), found.path, set);
             let item = item.unset(format!("set interface mpls {} disable", i.name));

@@ -226,9 +226,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
     }
 
-    /// Returns the object that follows the route of an address and puts labels before packets, with
-    /// a reference: for tunnels, and for routes of other tables with next hops in this one. It follows as long as anyone has a
-    /// reference, also while no route leads there.
+    /// Returns the object that follows the route of an address and puts labels before packets,
+    /// with a reference: for tunnels, and for routes of other tables with next hops in this one. It
+    /// follows as long as anyone has a reference, also while no route leads there.
     ///
     /// # Errors
     /// If the object cannot be created.
@@ -418,9 +418,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         Err(RibError::Unreachable(ip))
     }
 
-    /// Returns what labels for a next hop without an interface lead to: the labels of the route that
-    /// covers it come before them. The object is the caller's only, and made anew when that route
-    /// changes.
+    /// Returns what labels for a next hop without an interface lead to: the labels of the route
+    /// that covers it come before them. The object is the caller's only; another one is made when
+    /// that route changes.
     fn resolve_labelled(
         &self,
         c: &Control,

@@ -301,7 +301,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         &[
             "mpls table add 0\nmpls local-label add 16 eos via 10.0.0.2 pg0 out-labels 17",
             "mpls table add 0\nmpls table add 5\nip table add 7\n\
-             mpls local-label add 16 via 10.0.0.2 pg0 out-labels 18 17 via pg1 weight 3 preference 2\n\
+             mpls local-label replace 16 non-eos via 10.0.0.2 pg0 out-labels 18 17 via pg1 weight 3 preference 2\n\
              mpls local-label add 17 eos via ip4-lookup-in-table 7\n\
              mpls local-label add 18 via mpls-lookup-in-table 5\n\
              mpls local-label add 19 eos table 5 via rx-ip4 pg1\n\

@@ -23,7 +23,10 @@ pub static SERVICE: Call<Control, MplsTableAddDel, MplsTableAddDelReply> = Call:
 fn handle(c: &mut Control, rq: MplsTableAddDel) -> Result<MplsTableAddDelReply, Retval> {
     let id = TableId(rq.mt_table.mt_table_id);
     match rq.mt_is_add {
-        true => crate::add_table(c, id, rq.mt_table.mt_name.as_str())?,
+        true => {
+            let name = Some(rq.mt_table.mt_name.as_str()).filter(|name| !name.is_empty());
+            crate::add_table(c, id, name)?;
+        }
         false => match crate::del_table(c, id) {
             Err(MplsError::NoTable(_)) => {}
             done => done?,

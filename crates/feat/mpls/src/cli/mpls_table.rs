@@ -29,7 +29,7 @@ impl Command<Control> for MplsTable {
     ) -> Result<Outcome<Control>, CliError> {
         let del = args.one_of(&["add", "del"])? == Some("del");
         let id = TableId(args.u32("table")?);
-        let name = if args.exact("name") { args.word("name")? } else { "" };
+        let name = if args.exact("name") { Some(args.word("name")?) } else { None };
         args.end()?;
         match del {
             true => crate::del_table(c, id)?,

@@ -1,4 +1,5 @@
-//! `mpls-adj-incomplete`: holds labelled packets for an adjacency whose neighbour is being resolved.
+//! `mpls-adj-incomplete`: holds labelled packets for an adjacency whose neighbour is being
+//! resolved.
 //!
 //! Reads: aux (the adjacency). Next: `mpls-output` once the neighbour answers, else
 //! `mpls-icmp-error`. The main thread sends the requests.

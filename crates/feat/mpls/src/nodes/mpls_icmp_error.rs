@@ -3,8 +3,8 @@
 //!
 //! Reads: rx interface (its address becomes the source), the cause in the meta. Keeps: aux (the
 //! drop reason of the requesting node). Next: `ip4-lookup` for the message where a route leads back
-//! to the sender; else `mpls-lookup`, as the message goes on along the path of the packet, whose end
-//! knows the sender (RFC 3032 section 2.3.2).
+//! to the sender; else `mpls-lookup`, as the message goes on along the path of the packet, whose
+//! end knows the sender (RFC 3032 section 2.3.2).
 
 use crate::error_message::{MAX_MESSAGE, message};
 use std::fmt::Write;

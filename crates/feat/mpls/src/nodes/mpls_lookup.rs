@@ -253,7 +253,7 @@ impl Node for MplsLookup {
             let entry = u32::from_be_bytes(*window);
             match Leaves::swap_of(*word) {
                 Some((label, dpo)) if entry & 0xfe != 0 && self.dpos.get(dpo).is(Kind::REWRITE) => {
-                    *window = (label << 12 | (entry & 0xfff) - 1).to_be_bytes();
+                    *window = ((label << 12) | ((entry & 0xfff) - 1)).to_be_bytes();
                     *to = dpo.get();
                 }
                 _ => rest.insert(i as u8),
