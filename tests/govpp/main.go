@@ -92,7 +92,7 @@ func compatibility(_ context.Context, conn *core.Connection) error {
 	}
 	// A message that the router does not support is reported.
 	var lacking *api.CompatibilityError
-	err = channel.CheckCompatiblity(&l2.BviCreate{})
+	err = channel.CheckCompatiblity(&l2.L2PatchAddDel{})
 	if !errors.As(err, &lacking) {
 		return fmt.Errorf("unsupported message: %v", err)
 	}

@@ -18,6 +18,8 @@ ACTIONS = {
     "ip_neighbor_replace_begin": "begins a replacement",
     "ip_neighbor_replace_end": "takes away",
     "arping": "asks",
+    "bd_ip_mac_flush": "takes away",
+    "bvi_delete": "takes away",
     "arping_acd": "asks",
     "ip_table_flush": "takes away",
     "ip_table_replace_begin": "begins a replacement",
@@ -94,11 +96,20 @@ def setters(api, port):
     yield "mss_clamp_enable_disable", {"sw_if_index": pg, "ipv4_mss": 1400, "ipv4_direction": 3}
     yield "mss_clamp_enable_disable", {"sw_if_index": loop, "ipv4_mss": 1300, "ipv4_direction": 1}
     yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}
+    yield "sw_interface_ip6_enable_disable", {"sw_if_index": loop, "enable": True}
+    yield "sw_interface_ip6_set_link_local_address", {"sw_if_index": loop, "ip": "fe80::33"}
+    yield "mpls_table_add_del", {"mt_is_add": True, "mt_table": {"mt_table_id": 0}}
+    yield "sw_interface_set_mpls_enable", {"sw_if_index": pg, "enable": True}
     yield "ip_neighbor_config", {"af": 0, "max_number": 500, "max_age": 60, "recycle": True}
     neighbor = {"sw_if_index": pg, "flags": 1, "ip_address": "10.0.0.9", "mac_address": "02:00:00:00:00:09"}
     yield "ip_neighbor_add_del", {"is_add": True, "neighbor": neighbor}
     via = {"nh": {"address": {"ip4": "10.0.0.9"}}}
     yield "ip_route_add_del", {"is_add": True, "route": route("10.9.0.0/16", **via)}
+    label = {
+        "mr_table_id": 0, "mr_label": 99, "mr_eos": 1, "mr_eos_proto": 0, "mr_n_paths": 1,
+        "mr_paths": route("10.9.0.0/16", **via, sw_if_index=pg)["paths"],
+    }
+    yield "mpls_route_add_del", {"mr_is_add": True, "mr_is_multipath": False, "mr_route": label}
     yield "ip_route_add_del_v2", {"is_add": True, "route": {**route("10.8.0.0/16", type=2), "src": 0}}
     yield "sw_interface_set_l2_xconnect", {
         "rx_sw_if_index": lambda: port("pg10"), "tx_sw_if_index": loop, "enable": True

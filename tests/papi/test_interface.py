@@ -178,7 +178,7 @@ class Interfaces(Case):
         self.assertEqual(self.ok(self.api.sw_interface_get_table(sw_if_index=index)).vrf_id, 70)
         self.fails(-3, table(71))
         self.ok(table(0, is_ipv6=True))
-        self.fails(-9, table(70, is_ipv6=True))
+        self.fails(-3, table(70, is_ipv6=True))
         self.ok(self.api.sw_interface_add_del_address(sw_if_index=index, is_add=True, prefix="203.0.113.1/24"))
         self.fails(-114, table(0))
         self.fails(-2, self.api.sw_interface_set_table(sw_if_index=9999))

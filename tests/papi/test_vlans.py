@@ -106,7 +106,9 @@ class Vlans(Case):
         port = self.port(3)
         sub = self.ok(self.api.create_subif(
             sw_if_index=port, sub_id=1, sub_if_flags=ONE_TAG, outer_vlan_id=8)).sw_if_index
-        add = lambda index: self.api.sw_interface_add_del_address(sw_if_index=index, prefix="192.0.2.1/24")
+        add = lambda index: self.api.sw_interface_add_del_address(
+            sw_if_index=index, is_add=True, prefix="192.0.2.1/24"
+        )
         self.fails(-126, add(sub))
         self.fails(-126, add(0))
         self.ok(self.api.delete_subif(sw_if_index=sub))

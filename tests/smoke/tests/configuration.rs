@@ -171,8 +171,18 @@ lab_test! {
         ensure!(differs.contains("+ interfaces.host-eth1.state: down"), "{differs}");
         router.cli("config rollback 0")?;
         ensure!(router.cli("config diff")?.is_empty());
+        // The router asks for next hops by itself.
+        let hops = |router: &Router| {
+            wait_until_seen(WAIT_LIMIT, "both next hops", || {
+                let seen = router.cli("show ip neighbors").map_err(|error| error.to_string())?;
+                let known = ["10.10.1.2", "10.10.2.2"].iter().all(|hop| seen.contains(*hop));
+                if known { Ok(()) } else { Err(seen) }
+            })
+        };
+        hops(&router)?;
         let before = shown(&router)?;
         router.kill_and_start(&config)?;
+        hops(&router)?;
         let after = shown(&router)?;
         ensure!(before == after, "before:\n{before}\nafter:\n{after}");
         lab.ping_all()?;

@@ -155,16 +155,17 @@ impl All {
         let now = micros(cx.now());
         match message {
             Message::Hosts(sw_if, hosts) => {
-                let said = Vec::new();
-                let new = Port { sw_if, hosts, said, turn: now, longest: 0 };
                 match self.port(sw_if) {
+                    // What the others have said is still received.
                     Some(port) => {
-                        let mut old = std::mem::replace(port, new);
-                        old.said.drain(..).for_each(|frame| cx.put_frame(frame));
+                        let old = std::mem::replace(&mut port.hosts, hosts);
                         // Returning their memory takes time.
-                        cx.discard(old.hosts);
+                        cx.discard(old);
                     }
-                    None => self.0.push(new),
+                    None => {
+                        let said = Vec::new();
+                        self.0.push(Port { sw_if, hosts, said, turn: now, longest: 0 });
+                    }
                 }
             }
             Message::Opening(sw_if, opening) => {

@@ -174,10 +174,10 @@ impl Mpls {
 /// If there are too many, or the name cannot be said.
 pub fn add_table(c: &mut Control, id: TableId, name: Option<&str>) -> Result<(), MplsError> {
     // A command line and a document have to say it.
-    let odd = |c: char| c.is_control() || c.is_whitespace() || "'\"{}".contains(c);
+    let odd = |c: char| c.is_control() || c.is_whitespace() || "'\"{}|#\\".contains(c);
     if name.is_some_and(|name| name.len() > 63 || name.contains(odd)) {
-        let why = "the name of a table has up to 63 bytes, no blanks, quotes, braces or control \
-                   characters";
+        let why = "the name of a table has up to 63 bytes, without blanks, quotes, braces, `|', `#', \
+                   backslashes and control characters";
         return Err(MplsError::Unsuitable(why));
     }
     let mpls = c.state::<Mpls>();

@@ -256,7 +256,6 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              set interface ip address pg0 10.4.0.1/24\nset interface ip address pg0 10.5.0.1/24\n\
              set interface ip address pg0 10.6.0.1/24\nset interface ip address del pg0 10.2.0.1/24\n\
              set interface ip address pg0 10.7.0.1/24",
-            "set interface ip address local0 10.0.0.1/24",
         ],
     ),
     (
