@@ -102,7 +102,7 @@ impl PathCase {
     }
 }
 
-const PATHS: [PathCase; 23] = [
+const PATHS: [PathCase; 20] = [
     PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
     PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
     PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
@@ -114,11 +114,6 @@ const PATHS: [PathCase; 23] = [
     PathCase::of("retag", Case::Retag.name(), |r| Case::Retag.set_up(r)),
     PathCase::of("retag-macs", Case::RetagMacs.name(), |r| Case::RetagMacs.set_up(r)),
     PathCase::of("ecmp", "IPv4, 16-way ECMP", |r| Case::Ecmp.set_up(r)),
-    PathCase::of("six", "IPv6, 1 flow", |r| Case::Six.set_up(r)),
-    PathCase::of("six-48", "IPv6, 10,000 destinations under one /48", |r| {
-        Case::SixDestinations.set_up(r);
-    }),
-    PathCase::of("six-hops", "IPv6, 10,000 /64 over 16 next hops", |r| Case::SixNextHops.set_up(r)),
     PathCase::mixed("mixed", "IPv4, frames of 2 interfaces", two_interfaces),
     PathCase::of("nat", "NAT44, 1024 sessions", nat44),
     PathCase::of("rules", "flow rules, 1 table", rules),
