@@ -209,10 +209,14 @@ class Routes(Case):
         refused(-7, path(kind=99))
         refused(-7, path("10.0.0.2", self.port, n_labels=13))
         refused(-3, path("10.0.0.2", table_id=5))
-        refused(-9, way, "2001:db8::/32")
-        refused(-9, path("10.0.0.2", self.port, proto=1))
         self.fails(-52, self.change("203.0.113.0/24"))
         self.assertNotIn("203.0.113.0/24", self.routes())
+        # A next hop of the other version is fine (RFC 8950).
+        for prefix, hop in (
+            ("2001:db8::/32", way), ("203.0.113.0/24", path("10.0.0.2", self.port, proto=1))
+        ):
+            self.ok(self.change(prefix, hop))
+            self.ok(self.change(prefix, is_add=False))
         # The host bits of the prefix are ignored.
         self.ok(self.change("203.0.113.77/24", way))
         self.assertIn("203.0.113.0/24", self.routes())
