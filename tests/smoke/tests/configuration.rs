@@ -171,9 +171,9 @@ lab_test! {
         ensure!(differs.contains("+ interfaces.host-eth1.state: down"), "{differs}");
         router.cli("config rollback 0")?;
         ensure!(router.cli("config diff")?.is_empty());
-        // The router asks for next hops of new routes by itself, and forgets them with their link.
+        // The router asks for next hops by itself, if their link is up by then.
         let hops = |router: &Router| {
-            router.cli("ping 10.10.2.2 repeat 1 interval 0.1")?;
+            router.cli("ping 10.10.1.2 repeat 1\nping 10.10.2.2 repeat 1")?;
             wait_until_seen(WAIT_LIMIT, "both next hops", || {
                 let seen = router.cli("show ip neighbors").map_err(|error| error.to_string())?;
                 let known = ["10.10.1.2", "10.10.2.2"].iter().all(|hop| seen.contains(*hop));
