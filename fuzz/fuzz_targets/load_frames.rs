@@ -22,7 +22,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some(([how, messages], steps)) = data.split_first_chunk::<2>() else { return };
     let closes = [CloseBy::Client, CloseBy::Server, CloseBy::Both, CloseBy::Reset, CloseBy::Never];
     let close = closes[usize::from(*how) % closes.len()];
-    let exchange = Exchange { messages: u16::from(messages % 3), answer: 3000, close, ..Exchange::default() };
+    let exchange =
+        Exchange { messages: u16::from(messages % 3), answer: 3000, close, ..Exchange::default() };
     let mut plan = Plan::of(Talk::exchange("fuzz", Protocol::Tcp, 80, &exchange));
     (plan.clients.count, plan.ports, plan.room) = (2, (1024, 4), 8);
     let (Ok(mut clients), Ok(mut servers)) = (Clients::new(&plan, 1, 0), Servers::new(&plan, 1, 0))
