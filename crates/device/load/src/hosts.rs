@@ -11,7 +11,7 @@ use thalweg_load::{Micros, Sink};
 /// Hosts behind a port.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there are two of them")]
-pub enum Hosts {
+pub(crate) enum Hosts {
     /// Clients.
     Clients(Clients),
     /// Servers.
@@ -66,7 +66,7 @@ fn micros(ticks: u64) -> Micros {
 }
 
 /// Returns the hosts' time: new hosts begin with it.
-pub fn now() -> Micros {
+pub(crate) fn now() -> Micros {
     micros(clock::ticks())
 }
 

@@ -10,16 +10,16 @@ mod hosts;
 mod input;
 mod port;
 
-pub use hosts::{Hosts, Report, now};
+pub use hosts::Report;
 pub use port::PortError;
 
 use std::sync::mpsc::{Receiver, channel};
 
-use hosts::Message;
+use hosts::{Hosts, Message, now};
 use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_engine::Feature;
 use thalweg_graph::Control;
-use thalweg_load::talk::Opening;
+use thalweg_load::talk::{Clients, Opening, Plan, PlanError, Servers};
 
 /// The ports and the node that their hosts send from.
 pub static FEATURE: Feature = Feature {
@@ -41,9 +41,34 @@ pub fn create(c: &mut Control, name: &str, mac: MacAddr) -> Result<SwIfIndex, Po
     port::create(c, name, mac)
 }
 
-/// Puts hosts behind a port, in place of others. They must have been made at [`now`].
-pub fn set_hosts(c: &mut Control, port: SwIfIndex, hosts: Hosts) {
-    tell(c, Message::Hosts(port, Box::new(hosts)));
+/// Puts a plan's clients behind a port, in place of other hosts.
+///
+/// # Errors
+/// [`PlanError`].
+pub fn set_clients(
+    c: &mut Control,
+    port: SwIfIndex,
+    plan: &Plan,
+    seed: u64,
+) -> Result<(), PlanError> {
+    let clients = Clients::new(plan, seed, now())?;
+    tell(c, Message::Hosts(port, Box::new(Hosts::Clients(clients))));
+    Ok(())
+}
+
+/// Puts a plan's servers behind a port, in place of other hosts.
+///
+/// # Errors
+/// [`PlanError`].
+pub fn set_servers(
+    c: &mut Control,
+    port: SwIfIndex,
+    plan: &Plan,
+    seed: u64,
+) -> Result<(), PlanError> {
+    let servers = Servers::new(plan, seed, now())?;
+    tell(c, Message::Hosts(port, Box::new(Hosts::Servers(servers))));
+    Ok(())
 }
 
 /// Says how many conversations clients behind a port open from now on.

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, bail};
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
 use thalweg_device::{MacAddr, SwIfIndex};
-use thalweg_device_load::{Hosts, Report};
+use thalweg_device_load::Report;
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig, Severity};
-use thalweg_load::talk::{Clients, Opening, Plan, Servers};
+use thalweg_load::talk::{Opening, Plan};
 
 use crate::features::FEATURES;
 
@@ -93,11 +93,8 @@ impl Device {
 
     /// Puts new hosts behind the ports.
     fn give(&mut self, plan: &Plan, seed: u64) -> Result<()> {
-        let now = thalweg_device_load::now();
-        let clients = Clients::new(plan, seed, now)?;
-        let servers = Servers::new(plan, seed, now)?;
-        thalweg_device_load::set_hosts(&mut self.control, self.ports[0], Hosts::Clients(clients));
-        thalweg_device_load::set_hosts(&mut self.control, self.ports[1], Hosts::Servers(servers));
+        thalweg_device_load::set_clients(&mut self.control, self.ports[0], plan, seed)?;
+        thalweg_device_load::set_servers(&mut self.control, self.ports[1], plan, seed)?;
         Ok(())
     }
 
