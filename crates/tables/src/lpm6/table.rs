@@ -187,7 +187,7 @@ pub(super) struct Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // SAFETY: it came from a box, and nobody else has the table any more.
+        // SAFETY: it came from a box, and this is the table's last owner.
         drop(unsafe { Box::from_raw(*self.slots.get_mut()) });
     }
 }

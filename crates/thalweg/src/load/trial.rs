@@ -43,7 +43,7 @@ pub(super) struct Tester<'a> {
 }
 
 impl Tester<'_> {
-    /// Brings the rate from what it is to another one, and lets it last; false if interrupted.
+    /// Ramps the rate up or down to another one, and holds it for a moment; false if interrupted.
     pub(super) fn ramp(&mut self, to: f64, ramp: Duration) -> bool {
         let from = std::mem::replace(&mut self.rate, to);
         let steps = (ramp.as_millis() / LOOK.as_millis()).max(1) as u32;
