@@ -1,5 +1,6 @@
 //! The hosts behind a worker's ports.
 
+use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 
 use thalweg_buffer::{Frame, Packet};
@@ -7,6 +8,9 @@ use thalweg_device::SwIfIndex;
 use thalweg_graph::{NodeCx, clock};
 use thalweg_load::talk::{Clients, Counts, Opening, Servers};
 use thalweg_load::{Micros, Sink};
+
+use crate::impair::Impairment;
+use crate::line::Line;
 
 /// Hosts behind a port.
 #[derive(Debug)]
@@ -39,6 +43,7 @@ pub(crate) enum Message {
     Opening(SwIfIndex, Opening),
     Judging(SwIfIndex, bool),
     Abandon(SwIfIndex),
+    Line(SwIfIndex, Impairment),
     Report(Vec<SwIfIndex>, Sender<Vec<Option<Report>>>),
 }
 
@@ -55,7 +60,11 @@ struct Port {
 
 /// All hosts of a worker.
 #[derive(Default)]
-pub(crate) struct All(Vec<Port>);
+pub(crate) struct All {
+    ports: Vec<Port>,
+    /// What is between hosts and their ports, where there is anything.
+    lines: HashMap<SwIfIndex, Line>,
+}
 
 /// Conversations opened, and timers looked at, per turn.
 const AT_ONCE: usize = 256;
@@ -95,7 +104,7 @@ impl Hosts {
 
 impl All {
     fn port(&mut self, sw_if: SwIfIndex) -> Option<&mut Port> {
-        self.0.iter_mut().find(|port| port.sw_if == sw_if)
+        self.ports.iter_mut().find(|port| port.sw_if == sw_if)
     }
 
     fn clients(&mut self, sw_if: SwIfIndex) -> Option<&mut Clients> {
@@ -109,12 +118,18 @@ impl All {
     pub(crate) fn poll(&mut self, cx: &mut NodeCx<'_>) -> usize {
         let now = micros(cx.now());
         let mut packets = 0;
-        for port in &mut self.0 {
+        for port in &mut self.ports {
             port.longest = port.longest.max(now.saturating_sub(port.turn));
             port.turn = now;
             let mut out = Frames::new(cx);
             port.hosts.poll(now, &mut out);
             out.finish(&mut port.said);
+            if let Some(line) = self.lines.get_mut(&port.sw_if) {
+                for frame in std::mem::take(&mut port.said) {
+                    line.put(cx, now, frame);
+                }
+                port.said.extend(std::iter::from_fn(|| line.arrived(cx, now)));
+            }
             for frame in port.said.drain(..) {
                 packets += frame.len();
                 cx.device_input(frame, port.sw_if, |f, i, out| {
@@ -125,8 +140,14 @@ impl All {
         packets
     }
 
+    /// Time until the next packet arrives at the end of a line, in microseconds.
+    pub(crate) fn next_due(&self, cx: &NodeCx<'_>) -> Option<Micros> {
+        let due = self.lines.values().filter_map(Line::due).min()?;
+        Some(due.saturating_sub(micros(cx.now())))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ports.is_empty()
     }
 
     /// Has the hosts behind a port hear what it sends.
@@ -164,7 +185,8 @@ impl All {
                     }
                     None => {
                         let said = Vec::new();
-                        self.0.push(Port { sw_if, hosts, said, turn: now, longest: 0 });
+                        let port = Port { sw_if, hosts, said, turn: now, longest: 0 };
+                        self.ports.push(port);
                     }
                 }
             }
@@ -184,6 +206,15 @@ impl All {
                         Hosts::Clients(clients) => clients.abandon(),
                         Hosts::Servers(servers) => servers.abandon(),
                     }
+                }
+            }
+            Message::Line(sw_if, is) => {
+                let old = match Line::new(is) {
+                    Some(line) => self.lines.insert(sw_if, line),
+                    None => self.lines.remove(&sw_if),
+                };
+                if let Some(old) = old {
+                    old.clear(cx);
                 }
             }
             Message::Report(ports, answer) => {

@@ -6,17 +6,21 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cli;
 mod hosts;
+mod impair;
 mod input;
+mod line;
 mod port;
 
 pub use hosts::Report;
+pub use impair::Impairment;
 pub use port::PortError;
 
 use std::sync::mpsc::{Receiver, channel};
 
 use hosts::{Hosts, Message, now};
-use thalweg_device::{MacAddr, SwIfIndex};
+use thalweg_device::{DeviceError, MacAddr, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::Control;
 use thalweg_load::talk::{Clients, Opening, Plan, PlanError, Servers};
@@ -25,7 +29,8 @@ use thalweg_load::talk::{Clients, Opening, Plan, PlanError, Servers};
 pub static FEATURE: Feature = Feature {
     name: "load",
     about: "hosts of the load tester",
-    nodes: &[&input::NODE],
+    nodes: &[&impair::NODE, &input::NODE],
+    commands: cli::COMMANDS,
     needs: &["interface"],
     ..Feature::DEFAULT
 };
@@ -94,7 +99,48 @@ pub fn ask(c: &mut Control, ports: &[SwIfIndex]) -> Receiver<Vec<Option<Report>>
     answers
 }
 
+/// A port that cannot be impaired.
+#[derive(Debug, thiserror::Error)]
+pub enum ImpairError {
+    /// Not a port of the load tester.
+    #[error("{0} is not a port of the load tester")]
+    NotOurs(String),
+    /// No such interface.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The arc.
+    #[error(transparent)]
+    Arc(#[from] thalweg_graph::arc::ArcError),
+}
+
+/// Has packets of the hosts behind a port lost, damaged, repeated or delayed from now on; the
+/// default of [`Impairment`] ends that.
+///
+/// # Errors
+/// [`ImpairError`].
+pub fn impair(c: &mut Control, port: SwIfIndex, is: Impairment) -> Result<(), ImpairError> {
+    let view = interface::view(c, port)?;
+    if view.dev_type != port::DEV_TYPE {
+        return Err(ImpairError::NotOurs(view.name.to_string()));
+    }
+    let loses = is.lose > 0 || is.damage > 0;
+    c.enable_feature("device-input", impair::NODE.name, port, loses)?;
+    if let Some(node) = c.node(impair::NODE.name) {
+        c.message(WORKER, node, Box::new(impair::Set(port, is)));
+    }
+    tell(c, Message::Line(port, is));
+    Ok(())
+}
+
 fn tell(c: &mut Control, message: Message) {
     let Some(node) = c.node(input::NODE.name) else { return };
     c.message(WORKER, node, Box::new(message));
+}
+
+#[cfg(test)]
+mod lists {
+    #[test]
+    fn are_current() {
+        thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
+    }
 }

@@ -1,75 +1,82 @@
-//! A device under test in this process: the router's own graph between two ports.
+//! The tester's graph: two ports with hosts behind them. The device under test is this graph itself,
+//! or whatever its interfaces lead to.
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, };
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
-use thalweg_device::{MacAddr, SwIfIndex};
+use thalweg_device::{Interfaces, MacAddr, SwIfIndex, interface};
 use thalweg_device_load::Report;
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_load::talk::{Opening, Plan};
 
+use super::far::Far;
+use super::set::Set;
+use super::spot::{Drops, Side, Spot};
 use crate::features::FEATURES;
-
-/// What connects the two ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Set {
-    /// Nothing: the commands do it
-    Nothing,
-    /// A layer 2 cross connect
-    CrossConnect,
-    /// Four rules that track connections and let the client's side open them
-    Tracker,
-}
-
-impl Set {
-    fn commands(self) -> &'static str {
-        match self {
-            Set::Nothing => "",
-            Set::CrossConnect => CROSS_CONNECT,
-            Set::Tracker => TRACKER,
-        }
-    }
-}
 
 /// The ports' names; clients are behind the first, servers behind the second.
 const PORTS: [&str; 2] = ["load0", "load1"];
-
-const CROSS_CONNECT: &str = "set interface l2 xconnect load0 load1
-set interface l2 xconnect load1 load0";
-
-const TRACKER: &str = "set interface l2 xconnect load0 load1
-set interface l2 xconnect load1 load0
-flow add 1 priority=1,ip,ct_state=-trk,actions=ct(table=0)
-flow add 1 priority=1,ip,ct_state=+trk+new,in_port=load0,actions=ct(commit),normal
-flow add 1 priority=1,ip,ct_state=+trk+est,actions=normal
-flow add 1 priority=0,actions=drop
-set interface flow load0 1
-set interface flow load1 1";
 
 /// A device with clients and servers.
 pub(super) struct Device {
     control: Control,
     ports: [SwIfIndex; 2],
+    /// The tester's interfaces to a device outside, and that device.
+    outside: Option<([SwIfIndex; 2], Box<dyn Far>)>,
 }
 
-/// What both sides have done, and what the device dropped.
-#[derive(Clone, Debug, Default)]
+/// What both sides have done.
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Books {
     pub(super) clients: Report,
     pub(super) servers: Report,
-    /// Packets dropped, by the number of the reason.
-    drops: Vec<u64>,
 }
 
 /// Buffers of the device: more than one processor has under way.
 const BUFFERS: usize = 64 * 1024;
 
 impl Device {
-    /// Starts a device, and configures it.
-    pub(super) fn start(set: Set, commands: &str, plan: &Plan, seed: u64) -> Result<Device> {
+    /// Starts this graph as the device, and configures it.
+    pub(super) fn inside(set: Set, commands: &str, plan: &Plan, seed: u64) -> Result<Device> {
+        let mut device = Device::start()?;
+        device.run(&set.commands(PORTS))?;
+        // What the user's commands print is for the user.
+        print!("{}", device.run(commands).context("--commands")?);
+        device.give(plan, seed)?;
+        Ok(device)
+    }
+
+    /// Starts this graph as the tester of a device that these interfaces lead to.
+    pub(super) fn outside(
+        interfaces: [&str; 2],
+        far: Box<dyn Far>,
+        plan: &Plan,
+        seed: u64,
+    ) -> Result<Device> {
+        let mut device = Device::start()?;
+        for (port, interface) in PORTS.into_iter().zip(interfaces) {
+            device.run(&format!(
+                "create host-interface name {interface}
+                 set interface state host-{interface} up
+                 set interface l2 xconnect {port} host-{interface}
+                 set interface l2 xconnect host-{interface} {port}"
+            ))?;
+        }
+        let [a, b] = interfaces.map(|name| format!("host-{name}"));
+        let ours = [
+            interface::find(&device.control, &a)?,
+            interface::find(&device.control, &b)?,
+        ];
+        device.outside = Some((ours, far));
+        device.give(plan, seed)?;
+        Ok(device)
+    }
+
+    /// Starts the graph, with a port for clients and one for servers.
+    fn start() -> Result<Device> {
         let config = EngineConfig {
             pool: PoolConfig { buffers: BUFFERS, ..PoolConfig::default() },
             ..EngineConfig::default()
@@ -83,12 +90,7 @@ impl Device {
             let mac = MacAddr([2, 0, 0, 0, 9, at as u8]);
             ports[at] = thalweg_device_load::create(&mut control, name, mac)?;
         }
-        let mut device = Device { control, ports };
-        for lines in [set.commands(), commands] {
-            device.run(lines)?;
-        }
-        device.give(plan, seed)?;
-        Ok(device)
+        Ok(Device { control, ports, outside: None })
     }
 
     /// Puts new hosts behind the ports.
@@ -98,8 +100,9 @@ impl Device {
         Ok(())
     }
 
-    /// Runs commands, one per line.
-    pub(super) fn run(&mut self, lines: &str) -> Result<()> {
+    /// Runs commands, one per line, and returns what they print.
+    fn run(&mut self, lines: &str) -> Result<String> {
+        let mut said = String::new();
         let tree = CommandTree::new(thalweg_engine::commands(&self.control))
             .map_err(|error| anyhow::anyhow!("{error:?}"))?;
         for (at, line) in lines.lines().enumerate() {
@@ -111,12 +114,10 @@ impl Device {
             if let Err(error) = end {
                 bail!("line {}: {line}: {error}", at + 1);
             }
-            if !text.is_empty() {
-                print!("{text}");
-            }
+            said += &text;
         }
         self.control.sync();
-        Ok(())
+        Ok(said)
     }
 
     /// Says how many connections to open.
@@ -162,39 +163,63 @@ impl Device {
             }
         };
         let [clients, servers] = [0, 1].map(|at| reports.get(at).copied().flatten());
-        let drops = (0..self.control.errors().len())
-            .map(|index| {
-                let workers = 0..self.control.workers();
-                workers.map(|worker| self.control.error_count(worker, index as u32)).sum()
-            })
-            .collect();
-        Ok(Books {
-            clients: clients.unwrap_or_default(),
-            servers: servers.unwrap_or_default(),
-            drops,
-        })
+        Ok(Books { clients: clients.unwrap_or_default(), servers: servers.unwrap_or_default() })
     }
 
-    /// Returns where most packets were dropped between two readings: node, reason, packets.
-    pub(super) fn dropped(
-        &self,
-        before: &Books,
-        after: &Books,
-    ) -> Option<(String, &'static str, u64)> {
-        let all = self.control.errors().iter().enumerate();
-        let drops = all.filter(|(_, (_, decl))| decl.severity == Severity::Error);
-        let counted = drops.filter_map(|(index, (node, decl))| {
-            let of = |books: &Books| books.drops.get(index).copied().unwrap_or_default();
-            let packets = of(after).saturating_sub(of(before));
-            (packets > 0).then_some((node, decl.text, packets))
-        });
-        let (node, reason, packets) = counted.max_by_key(|(_, _, packets)| *packets)?;
-        let name = self.control.nodes().get(usize::from(node.0))?.name.to_string();
-        Some((name, reason, packets))
+    /// Reads what has been dropped so far, and where.
+    pub(super) fn drops(&mut self) -> Result<Drops> {
+        let mut drops = Drops::default();
+        let side = if self.outside.is_some() { Side::Tester } else { Side::Device };
+        self.missed();
+        for (index, (node, decl)) in self.control.errors().iter().enumerate() {
+            if decl.severity != Severity::Error {
+                continue;
+            }
+            let workers = 0..self.control.workers();
+            let of = |worker| self.control.error_count(worker, index as u32);
+            let packets = workers.map(of).sum();
+            let name = self.control.nodes().get(usize::from(node.0)).map_or("unknown node", |node| &*node.name);
+            drops.add(Spot::new(side, name, decl.text), packets);
+        }
+        if let Some((interfaces, far)) = &mut self.outside {
+            for sw_if in interfaces {
+                let missed = self.control.interface_totals_raw(*sw_if).rx_miss;
+                drops.add(Spot::new(side, "host interface", "receive ring full"), missed);
+            }
+            far.drops(&mut drops)?;
+        }
+        Ok(drops)
+    }
+
+    /// Has the interfaces count what the kernel had no room for: they ask once a second otherwise.
+    fn missed(&mut self) {
+        let Some((interfaces, _)) = &self.outside else { return };
+        for sw_if in *interfaces {
+            let device = self.control.state::<Interfaces>().borrow().device(sw_if);
+            if let Some(device) = device {
+                device.borrow_mut().poll_missed(&mut self.control, sw_if);
+            }
+        }
+        self.control.sync();
+    }
+
+    /// What the device calls itself.
+    pub(super) fn name(&self) -> String {
+        match &self.outside {
+            Some((_, far)) => far.name(),
+            None => format!("Thalweg {}, in this process", env!("CARGO_PKG_VERSION")),
+        }
     }
 
     /// Ends the device.
-    pub(super) fn close(mut self) {
+    ///
+    /// # Errors
+    /// If a device outside does not end well.
+    pub(super) fn close(mut self) -> Result<()> {
         self.control.shut_down();
+        let outside = self.outside.take();
+        // The rings hold interfaces that go with the device.
+        drop(self);
+        outside.map_or(Ok(()), |(_, far)| far.stop())
     }
 }

@@ -2,9 +2,12 @@
 
 mod cps_ndr;
 mod device;
+mod far;
 mod ndr;
 mod number;
 mod sample;
+mod set;
+mod spot;
 mod traffic;
 mod trial;
 

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use thalweg_load::search::mlr::{Found, Search, Step};
 use thalweg_load::search::{self, Goal};
+use thalweg_netns::Netns;
 
-use super::device::{Device, Set};
 use super::number::{bounded, share, short};
 use super::traffic::Traffic;
 use super::trial::{Tester, Trial};
@@ -92,7 +92,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// The program.
 pub(super) fn main(args: &Args) -> ExitCode {
-    match searches(args) {
+    match args.traffic.apart(|ns| searches(args, ns)) {
         Ok(status) => ExitCode::from(status),
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
     }
@@ -100,6 +100,8 @@ pub(super) fn main(args: &Args) -> ExitCode {
 
 /// A search that came to an end.
 struct Searched {
+    /// What the device calls itself.
+    device: String,
     found: Vec<Found>,
     trials: Vec<(search::Trial, serde_json::Value)>,
     /// What limited the device at the least rate at which it lost something.
@@ -139,7 +141,7 @@ impl Args {
     }
 }
 
-fn searches(args: &Args) -> Result<u8> {
+fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone())?;
@@ -149,9 +151,9 @@ fn searches(args: &Args) -> Result<u8> {
     let least = args.min_cps as f64;
     // What the numbers say is checked before anything is measured.
     Search::new(least, args.max_cps as f64, goals.clone()).check()?;
-    let cap = own_limit(args, &stopped)?;
+    let cap = own_limit(args, ns, &stopped)?;
     println!("{cap}");
-    let most = cap.0.map_or(args.max_cps as f64, |cap| cap * SEARCHED);
+    let most = cap.rate().map_or(args.max_cps as f64, |cap| cap * SEARCHED);
     let search = Search::new(least, most, goals);
     search.check().context("the tester cannot search")?;
     let mut all = Vec::new();
@@ -159,7 +161,7 @@ fn searches(args: &Args) -> Result<u8> {
         if args.repeat > 1 {
             println!("Search {number} of {}:", args.repeat);
         }
-        match one(args, &search, &stopped) {
+        match one(args, &search, ns, &stopped) {
             Ok(searched) => all.push(searched),
             Err(error) => {
                 let status = match error.downcast_ref::<NoResult>() {
@@ -179,29 +181,43 @@ fn searches(args: &Args) -> Result<u8> {
     Ok(report(&search, cap, &all))
 }
 
-/// The connections per second that the tester can open and answer; `None` if it can more than are
-/// asked for.
+/// The connections per second that the tester can open and answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct OwnLimit(Option<f64>);
+enum OwnLimit {
+    At(f64),
+    /// More than are asked for.
+    Beyond,
+    /// Not measured: that would take a cable between the ports.
+    Unknown,
+}
+
+impl OwnLimit {
+    fn rate(self) -> Option<f64> {
+        match self {
+            OwnLimit::At(cap) => Some(cap),
+            OwnLimit::Beyond | OwnLimit::Unknown => None,
+        }
+    }
+}
 
 impl std::fmt::Display for OwnLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(cap) => write!(
-                f,
-                "The tester itself bears {} conn/s, with its ports cross-connected.",
-                short(cap)
+        match self {
+            OwnLimit::At(cap) => {
+                write!(f, "The tester itself bears {} conn/s, without a device.", short(*cap))
+            }
+            OwnLimit::Beyond => f.write_str("The tester itself bears the greatest rate."),
+            OwnLimit::Unknown => f.write_str(
+                "The tester's own limit is not known: search once with a cable between the ports.",
             ),
-            None => f.write_str("The tester itself bears the greatest rate."),
         }
     }
 }
 
 /// Measures the tester with the simplest device.
-fn own_limit(args: &Args, stopped: &dyn Fn() -> bool) -> Result<OwnLimit> {
+fn own_limit(args: &Args, ns: Option<&Netns>, stopped: &dyn Fn() -> bool) -> Result<OwnLimit> {
     let most = args.max_cps as f64;
-    let plan = args.traffic.plan(most);
-    let device = Device::start(Set::CrossConnect, "", &plan, args.traffic.seed)?;
+    let Some(device) = args.traffic.start_alone(most, ns)? else { return Ok(OwnLimit::Unknown) };
     let life = args.traffic.life();
     let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped };
     let mut cap = Some(0.0);
@@ -223,21 +239,32 @@ fn own_limit(args: &Args, stopped: &dyn Fn() -> bool) -> Result<OwnLimit> {
             device.wait(PAUSE, stopped);
         });
     }
-    tester.device.close();
+    tester.device.close()?;
     if stopped() {
         return Err(NoResult::Interrupted.into());
     }
-    Ok(OwnLimit(cap))
+    Ok(cap.map_or(OwnLimit::Beyond, OwnLimit::At))
 }
 
 /// Makes one search.
-fn one(args: &Args, search: &Search, stopped: &dyn Fn() -> bool) -> Result<Searched> {
-    let device = args.traffic.start(search.most)?;
+fn one(
+    args: &Args,
+    search: &Search,
+    ns: Option<&Netns>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Searched> {
+    let device = args.traffic.start(search.most, ns)?;
     let life = args.traffic.life();
     let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped };
-    let searched = run(args, search, &mut tester);
-    tester.device.close();
-    searched
+    let name = tester.device.name();
+    let searched = run(args, search, &mut tester).map(|found| Searched { device: name, ..found });
+    let closed = tester.device.close();
+    // What was measured counts more than how the device ended.
+    let searched = searched?;
+    if let Err(error) = closed {
+        crate::report!("{error:#}");
+    }
+    Ok(searched)
 }
 
 fn run(args: &Args, search: &Search, tester: &mut Tester<'_>) -> Result<Searched> {
@@ -252,7 +279,7 @@ fn run(args: &Args, search: &Search, tester: &mut Tester<'_>) -> Result<Searched
             Step::Done(found) => {
                 let trials = trials.into_iter().zip(records).collect();
                 let limited_by = worst.map(|(_, by)| by);
-                return Ok(Searched { found, trials, limited_by });
+                return Ok(Searched { device: String::new(), found, trials, limited_by });
             }
         };
         if begin.elapsed() > limit {
@@ -313,9 +340,19 @@ fn record(trial: &Trial) -> serde_json::Value {
         "active": trial.sample.active,
         "packets_sent": sent,
         "packets_lost": lost,
-        "dropped": trial.dropped.as_ref().map(|(node, reason, packets)| {
-            json!({ "node": node, "reason": reason, "packets": packets })
-        }),
+        "packets_unexplained": trial.unexplained(),
+        "drops": trial
+            .drops
+            .iter()
+            .map(|(spot, packets)| {
+                json!({
+                    "side": spot.side.word(),
+                    "node": spot.node,
+                    "reason": spot.reason,
+                    "packets": packets,
+                })
+            })
+            .collect::<Vec<_>>(),
     })
 }
 
@@ -343,7 +380,7 @@ fn report(search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
             status = crate::FAILED;
             continue;
         }
-        let tester = cap.0.filter(|cap| median >= TRUSTED * cap);
+        let tester = cap.rate().filter(|cap| median >= TRUSTED * cap);
         let upper = found.iter().filter_map(|one| one.upper).reduce(f64::max);
         let sign = if tester.is_some() || upper.is_none() { "≥ " } else { "" };
         let upper = upper.map_or("none".to_owned(), |upper| format!("{upper:.0}"));
@@ -391,6 +428,7 @@ fn write(args: &Args, search: &Search, cap: OwnLimit, all: &[Searched]) -> Resul
             record
         });
         json!({
+            "device": one.device,
             "results": one.found.iter().map(found).collect::<Vec<_>>(),
             "limited_by": one.limited_by,
             "trials": trials.collect::<Vec<_>>(),
@@ -402,7 +440,7 @@ fn write(args: &Args, search: &Search, cap: OwnLimit, all: &[Searched]) -> Resul
         "tool_version": env!("CARGO_PKG_VERSION"),
         "unit": "conn/s",
         "seed": args.traffic.seed,
-        "self_check": { "conn_per_s": cap.0 },
+        "self_check": { "conn_per_s": cap.rate() },
         "goals": search.goals.iter().map(goal).collect::<Vec<_>>(),
         "searches": all.iter().map(searched).collect::<Vec<_>>(),
     });
@@ -413,6 +451,8 @@ fn write(args: &Args, search: &Search, cap: OwnLimit, all: &[Searched]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::device::Device;
+    use crate::load::set::Set;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -451,12 +491,12 @@ mod tests {
         let search = Search { coarse: 0, ..Search::new(20.0, 2000.0, args.goals()) };
         let plan = args.traffic.plan(2000.0);
         // Each connection stays in the table for a tenth of a second, and in TIME_WAIT longer.
-        let device = Device::start(Set::Tracker, "set conntrack limit 1000", &plan, 1).unwrap();
+        let device = Device::inside(Set::Tracker, "set conntrack limit 1000", &plan, 1).unwrap();
         let life = args.traffic.life();
         let stopped = || false;
         let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &stopped };
         let searched = run(&args, &search, &mut tester).unwrap();
-        tester.device.close();
+        tester.device.close().unwrap();
         let found = &searched.found[0];
         assert!(found.upper.is_some(), "{found:?}");
         let by = searched.limited_by.clone().unwrap_or_default();
@@ -465,7 +505,7 @@ mod tests {
         let file = dir.path().join("ndr.json");
         let args = Args { json: Some(file.clone()), ..args };
         let trials = searched.trials.len();
-        write(&args, &search, OwnLimit(None), &[searched]).unwrap();
+        write(&args, &search, OwnLimit::Unknown, &[searched]).unwrap();
         let text = std::fs::read_to_string(file).unwrap();
         let all: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(all["searches"][0]["trials"].as_array().unwrap().len(), trials);

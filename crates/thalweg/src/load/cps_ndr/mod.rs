@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use thalweg_load::search::binary::{Binary, Range};
+use thalweg_netns::Netns;
 
 use super::number::{self, bounded, share};
 use super::sample::Sample;
@@ -78,13 +79,13 @@ const TESTER: u8 = 3;
 
 /// The program.
 pub(super) fn main(args: &Args) -> ExitCode {
-    match search(args) {
+    match args.traffic.apart(|ns| search(args, ns)) {
         Ok(status) => ExitCode::from(status),
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
     }
 }
 
-fn search(args: &Args) -> Result<u8> {
+fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone())?;
@@ -97,15 +98,18 @@ fn search(args: &Args) -> Result<u8> {
     );
     let stopped = || stop.load(Ordering::Relaxed);
     let mut tester = Tester {
-        device: args.traffic.start(args.max_cps as f64)?,
+        device: args.traffic.start(args.max_cps as f64, ns)?,
         life: args.traffic.life(),
         forgiven: args.error_threshold,
         rate: 0.0,
         stopped: &stopped,
     };
     let end = iterate(args, &mut tester);
-    tester.device.close();
+    let closed = tester.device.close();
     let ended = end?;
+    if let Err(error) = closed {
+        crate::report!("{error:#}");
+    }
     if let Some(file) = &args.output {
         output::write(file, args, ended.best.as_ref())?;
     }
@@ -156,6 +160,11 @@ fn iterate(args: &Args, tester: &mut Tester<'_>) -> Result<Ended> {
         let Some(trial) = made else { break };
         for line in trial.sample.lines(trial.good, args.verbose) {
             println!("{line}");
+        }
+        if args.verbose {
+            for (spot, packets) in trial.drops.iter() {
+                println!("... {spot} = {packets}");
+            }
         }
         verdicts.push(trial.good);
         ended.range = search.after(&verdicts);

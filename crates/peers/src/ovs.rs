@@ -3,11 +3,11 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
-use thalweg_testkit::{
+use thalweg_netns::{
     Cmd, Netns, Running, Signal, WAIT_LIMIT, wait_for_unix_socket, wait_until_seen,
 };
 
-use crate::peers::Peer;
+use crate::peer::Peer;
 
 const TOOL: &str = "usr/bin/ovsdb-tool";
 const SERVER: &str = "usr/sbin/ovsdb-server";

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use thalweg_testkit::{Cmd, Netns};
+use thalweg_netns::{Cmd, Netns};
 
 /// Where Debian keeps libraries, below the root of a package.
 fn library_dirs() -> Vec<PathBuf> {
