@@ -27,8 +27,8 @@ pub use collector::Collector;
 pub use cpu::{Activity, ActivityClock, CpuClock, Times};
 pub use flow::{Flow, FlowResult};
 
-pub use thalweg_peers::{Ovs, OvsOptions, Peer};
 pub use raw::RawLink;
 pub use router::{Config, Router, counter, host_pair, host_pair_with};
 pub use soak::{SoakOptions, soak};
 pub use text::{Delay, hex};
+pub use thalweg_peers::{Ovs, OvsOptions, Peer};

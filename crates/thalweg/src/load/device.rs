@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, };
+use anyhow::{Context, Result, bail};
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
 use thalweg_device::{Interfaces, MacAddr, SwIfIndex, interface};
@@ -66,10 +66,7 @@ impl Device {
             ))?;
         }
         let [a, b] = interfaces.map(|name| format!("host-{name}"));
-        let ours = [
-            interface::find(&device.control, &a)?,
-            interface::find(&device.control, &b)?,
-        ];
+        let ours = [interface::find(&device.control, &a)?, interface::find(&device.control, &b)?];
         device.outside = Some((ours, far));
         device.give(plan, seed)?;
         Ok(device)
@@ -178,7 +175,11 @@ impl Device {
             let workers = 0..self.control.workers();
             let of = |worker| self.control.error_count(worker, index as u32);
             let packets = workers.map(of).sum();
-            let name = self.control.nodes().get(usize::from(node.0)).map_or("unknown node", |node| &*node.name);
+            let name = self
+                .control
+                .nodes()
+                .get(usize::from(node.0))
+                .map_or("unknown node", |node| &*node.name);
             drops.add(Spot::new(side, name, decl.text), packets);
         }
         if let Some((interfaces, far)) = &mut self.outside {

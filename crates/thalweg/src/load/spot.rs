@@ -59,7 +59,8 @@ impl Drops {
     /// Returns what was dropped since an earlier reading.
     pub(super) fn since(&self, before: &Drops) -> Drops {
         let was = |spot: &Spot| before.0.get(spot).copied().unwrap_or_default();
-        let new = self.0.iter().map(|(spot, count)| (spot.clone(), count.saturating_sub(was(spot))));
+        let new =
+            self.0.iter().map(|(spot, count)| (spot.clone(), count.saturating_sub(was(spot))));
         Drops(new.filter(|(_, count)| *count > 0).collect())
     }
 

@@ -146,7 +146,9 @@ impl Trial {
                 format!("{spot} ({packets} packets)")
             }
             _ if self.tester => "the tester, which opened too few".to_owned(),
-            Some((spot, packets)) if packets >= unexplained => format!("{spot} ({packets} packets)"),
+            Some((spot, packets)) if packets >= unexplained => {
+                format!("{spot} ({packets} packets)")
+            }
             _ if unexplained > 0 => {
                 format!("device: no counter says where ({unexplained} packets)")
             }

@@ -120,7 +120,10 @@ fn with_kernel_servers(exchange: &Exchange, impairment: &str, connections: u64) 
         stop.store(true, Relaxed);
         server.thread.join().unwrap();
         let c = clients.counts;
-        assert_eq!((c.reset, c.wrong, c.bad_checksum, c.unexpected), (0, 0, 0, 0), "{c:?}");
+        assert_eq!((c.reset, c.wrong, c.bad_checksum), (0, 0, 0), "{c:?}");
+        // A segment that comes late finds the kernel's end closed, which answers with a reset that
+        // fits nothing.
+        assert!(c.unexpected == 0 || impairment.contains("jitter"), "{c:?}");
         assert_eq!(c.completed, c.begun, "{c:?}");
         let answered = server.answered.load(Relaxed);
         assert_eq!(answered, c.begun * u64::from(exchange.messages), "{c:?}");

@@ -95,7 +95,9 @@ impl Lab {
             (None, Kind::Kernel | Kind::Wire) => {
                 Box::new(kernel::Kernel::start(&device, wanted.set, wanted.commands)?)
             }
-            (None, Kind::Ovs) => Box::new(ovs::Switch::start(&device, wanted.set, wanted.commands)?),
+            (None, Kind::Ovs) => {
+                Box::new(ovs::Switch::start(&device, wanted.set, wanted.commands)?)
+            }
         };
         Ok(lab(Some(far)))
     }

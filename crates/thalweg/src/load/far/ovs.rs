@@ -23,7 +23,9 @@ impl Switch {
         let last = std::thread::available_parallelism().map_or(1, usize::from) - 1;
         let settings = vec![format!("pmd-cpu-mask={:#x}", 1u64 << last.min(63))];
         if set == Set::Route {
-            bail!("--device route: Open vSwitch does not route; --commands could give flows that do");
+            bail!(
+                "--device route: Open vSwitch does not route; --commands could give flows that do"
+            );
         }
         let ovs = Ovs::start(ns, &DEVICE, &OvsOptions { settings, port_type: None })?;
         match set {

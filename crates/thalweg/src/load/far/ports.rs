@@ -40,7 +40,8 @@ impl Ports {
         require_tools(&["ip"])?;
         let mut needed = Vec::new();
         for family in ["-4", "-6"] {
-            let text = Cmd::new("ip").args([family, "-json", "route", "show", "default"]).output()?;
+            let text =
+                Cmd::new("ip").args([family, "-json", "route", "show", "default"]).output()?;
             needed.extend(devices(&text)?);
         }
         for name in &self.0 {
