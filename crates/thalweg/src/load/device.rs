@@ -128,10 +128,14 @@ impl Device {
         thalweg_device_load::set_judging(&mut self.control, self.ports[0], judging);
     }
 
-    /// Forgets all connections, without a packet.
-    pub(super) fn abandon(&mut self) {
+    /// Forgets all connections, without a packet, and has the device forget them.
+    pub(super) fn abandon(&mut self) -> Result<()> {
         for port in self.ports {
             thalweg_device_load::abandon(&mut self.control, port);
+        }
+        match &mut self.outside {
+            Some((_, far)) => far.forget(),
+            None => self.run("clear conntrack").map(drop),
         }
     }
 

@@ -237,7 +237,7 @@ fn own_limit(args: &Args, ns: Option<&Netns>, stopped: &dyn Fn() -> bool) -> Res
         rate = clean;
         tester.reset(|device| {
             device.wait(PAUSE, stopped);
-        });
+        })?;
     }
     tester.device.close()?;
     if stopped() {
@@ -304,7 +304,7 @@ fn run(args: &Args, search: &Search, tester: &mut Tester<'_>) -> Result<Searched
             let stopped = tester.stopped;
             tester.reset(|device| {
                 device.wait(PAUSE, stopped);
-            });
+            })?;
         }
     }
 }
@@ -322,7 +322,7 @@ fn valid(tester: &mut Tester<'_>, load: f64, duration: f64) -> Result<Trial> {
                 let stopped = tester.stopped;
                 tester.reset(|device| {
                     device.wait(PAUSE, stopped);
-                });
+                })?;
             }
             None => return Err(NoResult::Interrupted.into()),
         }

@@ -143,6 +143,7 @@ impl Traffic {
             None => String::new(),
         };
         let plan = self.plan(most);
+        check_memory(&plan)?;
         if let Some(ports) = &self.ports {
             far::no_commands(&commands, "a device behind --ports")?;
             let [a, b] = &ports.0;
@@ -164,6 +165,7 @@ impl Traffic {
     /// if that needs a cable that nobody but the user can plug in.
     pub(super) fn start_alone(&self, most: f64, ns: Option<&Netns>) -> Result<Option<Device>> {
         let plan = self.plan(most);
+        check_memory(&plan)?;
         if self.ports.is_some() {
             return Ok(None);
         }
@@ -180,9 +182,54 @@ impl Traffic {
     }
 }
 
+/// Bytes that a conversation takes on both sides, with the server's look-up.
+const CONVERSATION: u64 = 64 + 64 + 8;
+
+/// Checks that the machine has the memory for a plan's conversations.
+fn check_memory(plan: &Plan) -> Result<()> {
+    const FILE: &str = "/proc/meminfo";
+    let text = std::fs::read_to_string(FILE).context(FILE)?;
+    let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let free = available.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    has_room(u64::from(plan.room) * CONVERSATION, free.map_or(u64::MAX, |kib| kib << 10))
+}
+
+/// Most of the machine's free memory is not enough: others need some.
+fn has_room(needed: u64, free: u64) -> Result<()> {
+    let mib = |bytes: u64| bytes >> 20;
+    anyhow::ensure!(
+        needed <= free / 4 * 3,
+        "so many connections take {} MiB, and the machine has {} MiB free: a lower upper bound of \
+         the rate, fewer messages or a shorter wait take less",
+        mib(needed),
+        mib(free)
+    );
+    Ok(())
+}
+
 /// Reads two MAC addresses.
 fn macs(text: &str) -> Result<[MacAddr; 2], String> {
     let wrong = || format!("`{text}': two MAC addresses are expected, with a comma between them");
     let (a, b) = text.split_once(',').ok_or_else(wrong)?;
     Ok([a.parse().map_err(|_| wrong())?, b.parse().map_err(|_| wrong())?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_must_fit_into_memory() {
+        has_room(3 << 20, 4 << 20).unwrap();
+        let error = has_room(2000 << 20, 1000 << 20).unwrap_err().to_string();
+        assert!(error.starts_with("so many connections take 2000 MiB, and the machine"), "{error}");
+    }
+
+    #[test]
+    fn two_mac_addresses_are_read() {
+        let read = macs("02:00:00:00:00:01,02:00:00:00:00:02").unwrap();
+        assert_eq!(read[1], MacAddr([2, 0, 0, 0, 0, 2]));
+        assert!(macs("02:00:00:00:00:01").is_err());
+        assert!(macs("a,b").is_err());
+    }
 }

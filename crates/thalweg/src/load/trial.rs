@@ -58,11 +58,11 @@ impl Tester<'_> {
     }
 
     /// Stops the traffic, has `meanwhile` run, and forgets all connections.
-    pub(super) fn reset(&mut self, meanwhile: impl FnOnce(&mut Device)) {
+    pub(super) fn reset(&mut self, meanwhile: impl FnOnce(&mut Device)) -> Result<()> {
         self.rate = 0.0;
         self.device.set_rate(0.0);
         meanwhile(&mut self.device);
-        self.device.abandon();
+        self.device.abandon()
     }
 
     /// Judges the connections that are opened in a time; `None` if interrupted.

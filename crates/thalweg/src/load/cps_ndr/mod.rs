@@ -60,7 +60,42 @@ pub struct Args {
     #[arg(short = 'r', long, value_name = "S", default_value = "3", value_parser = bounded(3, 20))]
     ramp_up: u64,
     #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
     traffic: Traffic,
+}
+
+/// Options of cps_ndr.py that name a TRex server. They are read, so that a line that has them is
+/// answered with a reason.
+#[derive(clap::Args)]
+struct Server {
+    /// Not used: there is no TRex server
+    #[arg(short = 'S', long, value_name = "HOST", hide = true)]
+    server: Option<String>,
+    #[arg(short = 'p', long, value_name = "PORT", hide = true)]
+    sync_port: Option<String>,
+    #[arg(short = 'P', long, value_name = "PORT", hide = true)]
+    async_port: Option<String>,
+    #[arg(short = 't', long, value_name = "S", hide = true)]
+    timeout: Option<String>,
+}
+
+impl Server {
+    fn refuse(&self) -> Result<()> {
+        let given = [
+            ("-S (--server)", &self.server),
+            ("-p (--sync-port)", &self.sync_port),
+            ("-P (--async-port)", &self.async_port),
+            ("-t (--timeout)", &self.timeout),
+        ];
+        match given.iter().find(|(_, value)| value.is_some()) {
+            None => Ok(()),
+            Some((option, _)) => anyhow::bail!(
+                "{option}: there is no TRex server to connect to, this program sends the traffic \
+                 itself; leave the option out, and name the device by --lab or --ports"
+            ),
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -79,7 +114,8 @@ const TESTER: u8 = 3;
 
 /// The program.
 pub(super) fn main(args: &Args) -> ExitCode {
-    match args.traffic.apart(|ns| search(args, ns)) {
+    let searched = args.server.refuse().and_then(|()| args.traffic.apart(|ns| search(args, ns)));
+    match searched {
         Ok(status) => ExitCode::from(status),
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
     }
@@ -187,7 +223,7 @@ fn iterate(args: &Args, tester: &mut Tester<'_>) -> Result<Ended> {
                 None => {
                     device.wait(ramp, stopped);
                 }
-            });
+            })?;
         }
     }
     Ok(ended)

@@ -107,3 +107,12 @@ fn file_has_the_shape_of_trex() {
     output::write(&file, &args, None).unwrap();
     assert_eq!(read(&file).as_object().unwrap().len(), 1);
 }
+
+#[test]
+fn options_of_a_server_are_refused_with_a_reason() {
+    assert!(args("").unwrap().server.refuse().is_ok());
+    for line in ["-S trex1", "-p 4501", "-P 4500", "-t 5", "--server localhost"] {
+        let error = args(line).unwrap().server.refuse().unwrap_err().to_string();
+        assert!(error.contains("there is no TRex server"), "{line}: {error}");
+    }
+}

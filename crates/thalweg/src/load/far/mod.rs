@@ -25,6 +25,14 @@ pub(super) trait Far {
     /// If it does not answer, or has ended.
     fn drops(&mut self, drops: &mut Drops) -> Result<()>;
 
+    /// Has it forget its connections, if it is known how: a bad trial must not spoil the next.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn forget(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     /// Ends it.
     ///
     /// # Errors
@@ -116,6 +124,10 @@ impl Far for Lab {
         }
         links(&self.tester, drops)?;
         backlog(drops)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.far.as_mut().map_or(Ok(()), |far| far.forget())
     }
 
     fn stop(mut self: Box<Self>) -> Result<()> {

@@ -55,6 +55,10 @@ impl Far for Switch {
         Ok(())
     }
 
+    fn forget(&mut self) -> Result<()> {
+        self.ovs.appctl(&["dpctl/flush-conntrack"]).map(drop)
+    }
+
     fn stop(self: Box<Self>) -> Result<()> {
         self.ovs.stop()
     }

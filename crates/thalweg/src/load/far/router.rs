@@ -98,6 +98,11 @@ impl Far for Router {
         Ok(())
     }
 
+    fn forget(&mut self) -> Result<()> {
+        // It has no connections if it tracks none.
+        self.run("clear conntrack").map(drop)
+    }
+
     fn stop(self: Box<Self>) -> Result<()> {
         let output = self.running.stop(PATIENCE)?;
         ensure!(output.status.success(), "the device ended with {}", output.status);
