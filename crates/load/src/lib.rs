@@ -25,6 +25,7 @@ mod client;
 mod frame;
 pub mod search;
 mod server;
+pub mod stream;
 pub mod talk;
 #[cfg(test)]
 mod tests;

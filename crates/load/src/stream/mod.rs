@@ -1,0 +1,277 @@
+//! Stateless streams of packets between two ports.
+//!
+//! A [`Plan`] has streams; [`Senders`] sends those of one side at their rates, and a [`Receiver`] on
+//! the other side counts what arrives. Neither knows what lies between them.
+//!
+//! Each packet has a tag in the last bytes of its payload: stream, sequence number, the time when it
+//! was due, and whether that was in the window of a trial. So each stream has its own books:
+//!
+//! - intended = sent + late + refused ([`Sent`]);
+//! - sent = received + lost ([`Books`]), where all lost packets are known by their sequence numbers;
+//! - latency counts from the time when a packet was *due*, so that a tester that falls behind does
+//!   not hide it.
+//!
+//! Times are in nanoseconds since an arbitrary origin, the same one for both sides.
+//!
+//! Packets that are too short for a tag (see [`Senders::tagged`]) are counted by port.
+
+mod compile;
+mod field;
+mod latency;
+mod layer;
+mod order;
+mod rate;
+mod receiver;
+mod senders;
+mod shape;
+mod tag;
+#[cfg(test)]
+mod tests;
+
+pub use field::{Field, Steps, Values};
+pub use latency::Latency;
+pub use layer::{Fill, Layer, Sum};
+pub use rate::{Cap, Load, Rate, Totals};
+pub use receiver::{Books, Port, Received, Receiver};
+pub use senders::{Senders, Sent};
+pub use tag::Tag;
+
+use crate::MacAddr;
+
+/// Time since an arbitrary origin, in nanoseconds.
+pub type Nanos = u64;
+
+/// Longest packet with FCS, in bytes.
+pub const MAX_FRAME: usize = 9216;
+/// Most streams of a plan.
+pub const MAX_STREAMS: usize = 4096;
+
+/// One of two ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// The first one.
+    #[default]
+    A,
+    /// The second one.
+    B,
+}
+
+impl Side {
+    /// The opposite side.
+    pub fn other(self) -> Side {
+        match self {
+            Side::A => Side::B,
+            Side::B => Side::A,
+        }
+    }
+}
+
+/// Which way a stream goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// From the first port to the second.
+    #[default]
+    AToB,
+    /// From the second port to the first, with source and destination addresses exchanged.
+    BToA,
+    /// Both, each at the stream's rate.
+    Both,
+}
+
+impl Direction {
+    /// Whether a side sends.
+    pub fn sends(self, side: Side) -> bool {
+        match self {
+            Direction::AToB => side == Side::A,
+            Direction::BToA => side == Side::B,
+            Direction::Both => true,
+        }
+    }
+}
+
+/// Sizes of packets in bytes, with FCS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// All have this one.
+    One(u16),
+    /// From the least to the greatest.
+    Range {
+        /// Least size.
+        least: u16,
+        /// Greatest size.
+        most: u16,
+        /// Drawn at random; otherwise each is a byte longer than the one before.
+        random: bool,
+    },
+    /// Sizes, and how many packets of all have each.
+    Shares(Vec<(u16, u32)>),
+}
+
+impl Size {
+    /// 28 : 16 : 4 packets of 64, 594 and 1518 bytes, as TRex's `stl/imix.py` sends them.
+    pub fn imix() -> Size {
+        Size::Shares(vec![(64, 28), (594, 16), (1518, 4)])
+    }
+}
+
+/// When packets are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Without end.
+    #[default]
+    Continuous,
+    /// This many.
+    Burst {
+        /// Packets.
+        packets: u64,
+    },
+    /// Several times this many.
+    Bursts {
+        /// Packets of a burst.
+        packets: u64,
+        /// Time from the begin of a burst to that of the next.
+        every: Nanos,
+        /// Number of bursts; 0: without end.
+        count: u64,
+    },
+}
+
+/// When a stream starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// This long after the trial.
+    After(Nanos),
+    /// When the stream of this number in the plan has ended, and this long after that.
+    Behind {
+        /// Number of the stream, from 0.
+        stream: usize,
+        /// Pause.
+        pause: Nanos,
+    },
+}
+
+impl Default for Start {
+    fn default() -> Start {
+        Start::After(0)
+    }
+}
+
+/// Whether packets are rendered beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Caching {
+    /// If they are few before all repeats.
+    #[default]
+    Auto,
+    /// No.
+    Off,
+    /// So many of them, which then repeat, even if more would differ.
+    Packets(u32),
+}
+
+/// A stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stream {
+    /// Name in reports.
+    pub name: String,
+    /// Headers and payload as the first port sends them; Ethernet may be left out.
+    pub layers: Vec<Layer>,
+    /// Sizes.
+    pub size: Size,
+    /// Rate in each direction.
+    pub rate: Rate,
+    /// Whether [`Senders::set_load`] leaves its rate alone.
+    pub fixed_rate: bool,
+    /// Continuous, or bursts.
+    pub mode: Mode,
+    /// Start.
+    pub start: Start,
+    /// How often start and bursts are repeated, at least once.
+    pub times: u32,
+    /// Direction.
+    pub direction: Direction,
+    /// Whether packets have tags.
+    pub tagged: bool,
+    /// Whether packets are rendered beforehand.
+    pub caching: Caching,
+}
+
+impl Stream {
+    /// UDP over IPv4 from the first port, of 64 bytes and at one packet per second.
+    pub fn udp(name: &str, source: Field, destination: Field, ports: (Field, Field)) -> Stream {
+        Stream {
+            name: name.to_owned(),
+            layers: vec![Layer::ipv4(source, destination), Layer::udp(ports.0, ports.1)],
+            size: Size::One(64),
+            rate: Rate::Packets(1.0),
+            fixed_rate: false,
+            mode: Mode::Continuous,
+            start: Start::default(),
+            times: 1,
+            direction: Direction::AToB,
+            tagged: true,
+            caching: Caching::Auto,
+        }
+    }
+}
+
+/// Streams between two ports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Streams.
+    pub streams: Vec<Stream>,
+    /// MAC addresses of each side: its own, and the one that it sends to.
+    pub macs: [(MacAddr, MacAddr); 2],
+    /// What percentages are of: the most that the transport bears in a direction.
+    pub cap: Cap,
+    /// Time by which packets may be sent late; those due longer ago are not sent.
+    pub late: Nanos,
+}
+
+impl Plan {
+    /// Streams between ports that face each other, of 10 Gbit/s.
+    pub fn of(streams: Vec<Stream>) -> Plan {
+        let (a, b) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
+        Plan { streams, macs: [(a, b), (b, a)], cap: Cap::Bits(10e9), late: 10_000_000 }
+    }
+}
+
+/// What is wrong with a stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct StreamError {
+    /// Where: a field as `ipv4.source`, or `size`, `rate`, `mode`, `start`, `layers`, `cache`.
+    pub path: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+/// A plan that cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A stream.
+    #[error("stream {name}: {error}")]
+    Stream {
+        /// Its number, from 0.
+        number: usize,
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        error: StreamError,
+    },
+    /// Number of streams.
+    #[error("{0} streams: there must be 1 to {MAX_STREAMS}")]
+    Streams(usize),
+    /// What compiled streams take.
+    #[error("{sum} {what} in all streams: the limit is {most}")]
+    Large {
+        /// What.
+        what: &'static str,
+        /// How many.
+        sum: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// The cap.
+    #[error("a cap of {0}: it must be above 0")]
+    Cap(String),
+}

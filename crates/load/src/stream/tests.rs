@@ -1,0 +1,3 @@
+mod fields;
+mod link;
+mod schedule;
