@@ -27,7 +27,7 @@ impl InputNode for Input {
         let Some(mut all) = cx.take_local(self.all) else { return Poll::Idle };
         let packets = all.poll(cx);
         let empty = all.is_empty();
-        let due = all.next_due(cx).map_or(PAUSE, Duration::from_micros).min(PAUSE);
+        let due = all.next_due(cx).unwrap_or(PAUSE).min(PAUSE);
         cx.put_local(self.all, all);
         match packets {
             0 if empty => Poll::Idle,

@@ -7,22 +7,26 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod ends;
 mod hosts;
 mod impair;
 mod input;
 mod line;
 mod port;
 
+pub use ends::{Change, DirectionReport, Progress, StreamReport};
 pub use hosts::Report;
 pub use impair::Impairment;
 pub use port::PortError;
 
 use std::sync::mpsc::{Receiver, channel};
 
-use hosts::{Hosts, Message, now};
+use ends::Ends;
+use hosts::{Hosts, Message, now, now_nanos};
 use thalweg_device::{DeviceError, MacAddr, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::Control;
+use thalweg_load::stream::{self, Side};
 use thalweg_load::talk::{Clients, Opening, Plan, PlanError, Servers};
 
 /// The ports and the node that their hosts send from.
@@ -96,6 +100,45 @@ pub fn abandon(c: &mut Control, port: SwIfIndex) {
 pub fn ask(c: &mut Control, ports: &[SwIfIndex]) -> Receiver<Vec<Option<Report>>> {
     let (answer, answers) = channel();
     tell(c, Message::Report(ports.to_vec(), answer));
+    answers
+}
+
+/// Puts both ends of a plan's streams behind two ports, in place of other hosts.
+///
+/// # Errors
+/// [`stream::PlanError`].
+pub fn set_streams(
+    c: &mut Control,
+    ports: [SwIfIndex; 2],
+    plan: &stream::Plan,
+    seed: u64,
+) -> Result<(), stream::PlanError> {
+    for (port, side) in ports.into_iter().zip([Side::A, Side::B]) {
+        let ends = Ends::new(plan, side, seed, now_nanos())?;
+        tell(c, Message::Hosts(port, Box::new(Hosts::Streams(ends))));
+    }
+    Ok(())
+}
+
+/// Changes the streams of two ports.
+pub fn change_streams(c: &mut Control, ports: [SwIfIndex; 2], change: Change) {
+    for port in ports {
+        tell(c, Message::Change(port, change));
+    }
+}
+
+/// Asks what became of the streams between two ports, from the first to the second and the other
+/// way round. Their books are right once nothing is on its way any more.
+pub fn ask_streams(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<[DirectionReport; 2]> {
+    let (answer, answers) = channel();
+    tell(c, Message::Streams(ports, answer));
+    answers
+}
+
+/// Asks what the streams between two ports have sent and received so far.
+pub fn ask_progress(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<[Progress; 2]> {
+    let (answer, answers) = channel();
+    tell(c, Message::Progress(ports, answer));
     answers
 }
 

@@ -7,9 +7,14 @@ mod ndr;
 mod number;
 mod sample;
 mod set;
+mod run;
 mod spot;
+mod streams;
+mod subject;
 mod traffic;
 mod trial;
+mod under;
+mod work;
 
 use std::process::ExitCode;
 
@@ -28,6 +33,12 @@ enum Command {
     CpsNdr(cps_ndr::Args),
     /// Search by MLRsearch, with goals, repetitions and a file
     Ndr(ndr::Args),
+    /// Send a profile's streams or connections for a time, and say what became of them
+    Run(run::Args),
+    /// Check a profile
+    Check(run::Profile),
+    /// Print a profile's canonical form
+    Show(run::Profile),
 }
 
 /// The program.
@@ -35,5 +46,8 @@ pub fn main(args: &Args) -> ExitCode {
     match &args.command {
         Command::CpsNdr(args) => cps_ndr::main(args),
         Command::Ndr(args) => ndr::main(args),
+        Command::Run(args) => run::main(args),
+        Command::Check(args) => run::check(args),
+        Command::Show(args) => run::show(args),
     }
 }

@@ -31,8 +31,8 @@ impl Set {
         }
     }
 
-    /// The router's commands for it, with its ports' names.
-    pub(super) fn commands(self, ports: [&str; 2]) -> String {
+    /// The router's commands for it, with its ports' names and a table of rules.
+    pub(super) fn commands(self, ports: [&str; 2], table: u32) -> String {
         let [a, b] = ports;
         let connected =
             format!("set interface l2 xconnect {a} {b}\nset interface l2 xconnect {b} {a}\n");
@@ -54,8 +54,9 @@ impl Set {
             }
             Set::Tracker => {
                 let rules: String =
-                    rules(a).iter().map(|rule| format!("flow add 1 {rule}\n")).collect();
-                format!("{connected}{rules}set interface flow {a} 1\nset interface flow {b} 1\n")
+                    rules(a).iter().map(|rule| format!("flow add {table} {rule}\n")).collect();
+                let port = |port: &str| format!("set interface flow {port} {table}\n");
+                format!("{connected}{rules}{}{}", port(a), port(b))
             }
         }
     }
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_router_has_the_addresses_that_hosts_send_to() {
-        let commands = Set::Route.commands(["a", "b"]);
+        let commands = Set::Route.commands(["a", "b"], 1);
         for line in [
             "set interface mac address a 02:00:00:00:00:02",
             "set ip neighbor b 192.0.2.6 02:00:00:00:00:02 static",
@@ -99,6 +100,6 @@ mod tests {
             assert!(commands.contains(line), "{line}\n{commands}");
         }
         assert_eq!(Set::Route.routes(["a", "b"]).len(), 6);
-        assert!(Set::Nothing.commands(["a", "b"]).is_empty());
+        assert!(Set::Nothing.commands(["a", "b"], 1).is_empty());
     }
 }

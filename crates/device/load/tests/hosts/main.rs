@@ -66,7 +66,7 @@ impl Tester {
     }
 
     fn open(&mut self, rate: f64) {
-        let opening = Opening { rate, hold: None };
+        let opening = Opening { rate, hold: None, total: None };
         thalweg_device_load::set_opening(&mut self.control, self.ports[0], opening);
     }
 

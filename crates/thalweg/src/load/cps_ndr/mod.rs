@@ -114,7 +114,8 @@ const TESTER: u8 = 3;
 
 /// The program.
 pub(super) fn main(args: &Args) -> ExitCode {
-    let searched = args.server.refuse().and_then(|()| args.traffic.apart(|ns| search(args, ns)));
+    let searched =
+        args.server.refuse().and_then(|()| args.traffic.under.apart(|ns| search(args, ns)));
     match searched {
         Ok(status) => ExitCode::from(status),
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
@@ -133,8 +134,9 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
         args.max_cps
     );
     let stopped = || stop.load(Ordering::Relaxed);
+    let work = args.traffic.work(args.max_cps as f64)?;
     let mut tester = Tester {
-        device: args.traffic.start(args.max_cps as f64, ns)?,
+        device: args.traffic.under.start(&work.hosts(args.traffic.under.seed), ns)?,
         life: args.traffic.life(),
         forgiven: args.error_threshold,
         rate: 0.0,

@@ -51,8 +51,8 @@ fn run(line: &str, commands: &str) -> (Ended, Books) {
     // However slow the machine is.
     let args = args(&format!("{line} --late 10000")).unwrap();
     let traffic = &args.traffic;
-    let plan = traffic.plan(args.max_cps as f64);
-    let device = Device::inside(traffic.device, commands, &plan, 1).unwrap();
+    let work = traffic.work(args.max_cps as f64).unwrap();
+    let device = Device::inside(traffic.under.device, commands, &work.hosts(1)).unwrap();
     let life = traffic.life();
     let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &|| false };
     let ended = iterate(&args, &mut tester).unwrap();

@@ -55,7 +55,7 @@ impl Router {
                 format!("create host-interface name {dev}\nset interface state {name} up\n")
             })
             .collect();
-        for text in [create, set.commands([&names[0], &names[1]])] {
+        for text in [create, set.commands([&names[0], &names[1]], 1)] {
             router.run_all(&text, "")?;
         }
         router.run_all(commands, "--commands, ")?;
