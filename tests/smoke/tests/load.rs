@@ -97,6 +97,75 @@ lab_test! {
         Ok(())
     }
 
+    fn streams_pass_each_device_of_a_lab() {
+        for words in [
+            "imix -m 500pps --lab kernel --device route",
+            "imix -m 500pps --lab thalweg --device cross-connect",
+            "bench -t size=64 -m 1kpps --lab ovs --device cross-connect",
+            "l2xc -t size=1514 -m 1kpps --device cross-connect",
+            "mpls -m 1kpps --device cross-connect",
+            "cps-short -m 200 --lab ovs",
+        ] {
+            let output = user_namespace_command(thalweg()?)
+                .args(["load", "run", "-d", "1", "--late", "10000"])
+                .args(words.split_whitespace())
+                .deadline(Duration::from_secs(120))
+                .run()?;
+            let said = format!("{}{}", output.stdout, output.stderr);
+            ensure!(output.status.success(), "{words}: {}\n{said}", output.status);
+            ensure!(said.contains("lost 0"), "{words}\n{said}");
+        }
+        Ok(())
+    }
+
+    /// One packet in 200 of those with 600 bytes and more: the node, the stream and each packet.
+    fn packets_lost_on_purpose_are_found_and_named() {
+        let dir = TempDir::new()?;
+        let (commands, file) = (dir.path().join("device.txt"), dir.path().join("run.json"));
+        std::fs::write(&commands, "load impair load0 lose 20 min-bytes 600 seed 3\n")?;
+        let output = user_namespace_command(thalweg()?)
+            .args("load run imix -m 2kpps -d 2 --late 10000 --device cross-connect".split(' '))
+            .arg("--commands")
+            .arg(&commands)
+            .arg("--json")
+            .arg(&file)
+            .run()?;
+        let said = format!("{}{}", output.stdout, output.stderr);
+        ensure!(output.status.code() == Some(1), "{}\n{said}", output.status);
+        ensure!(output.stdout.contains("device: load-impair, lost on purpose"), "{said}");
+        ensure!(output.stdout.contains("  0 unexplained"), "{said}");
+        ensure!(output.stdout.contains("first of large, a-b: packet "), "{said}");
+        let all: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        let found = &all["found"];
+        let streams = found["directions"][0]["streams"].as_array().context("no streams")?;
+        for stream in streams {
+            let number = |key: &str| stream[key].as_u64().unwrap_or_default();
+            let is_large = stream["name"] == "large";
+            ensure!((number("lost") > 0) == is_large, "{stream:#}");
+            ensure!(number("sent") == number("received") + number("lost"), "{stream:#}");
+            let named = stream["missing"].as_array().map_or(0, Vec::len);
+            ensure!((named > 0) == is_large, "{stream:#}");
+        }
+        let back = found["directions"][1]["lost"].as_u64();
+        ensure!(back == Some(0), "{found:#}");
+        Ok(())
+    }
+
+    fn profiles_are_checked_and_shown() {
+        let dir = TempDir::new()?;
+        let file = dir.path().join("mine.yaml");
+        std::fs::write(&file, "version: 1\nstreams:\n  - {name: a, size: 12, rate: 5 pps}\n")?;
+        let load = |words: &[&str]| Cmd::new(thalweg()?).arg("load").args(words).arg(&file).run();
+        let output = load(&["check"])?;
+        ensure!(!output.status.success(), "{}", output.stdout);
+        ensure!(output.stderr.contains("mine.yaml:3:"), "{}", output.stderr);
+        let shown = Cmd::new(thalweg()?).args(["load", "show", "imix"]).output()?;
+        std::fs::write(&file, shown)?;
+        let output = load(&["check"])?;
+        ensure!(output.stdout.contains("good, with 3 streams"), "{}", output.stderr);
+        Ok(())
+    }
+
     fn what_cannot_be_is_refused() {
         for (words, why) in [
             ("--lab ovs --device route", "Open vSwitch does not route"),

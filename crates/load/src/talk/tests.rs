@@ -241,7 +241,8 @@ fn full_tables_are_counted() {
 fn unanswered_connection_is_lost_after_its_retries() {
     let plan = small(Protocol::Tcp, Exchange::default());
     let all = Faults { lost: 1000, ..Faults::default() };
-    let (clients, _) = run(&plan, Opening { rate: 100.0, hold: None, total: None }, 100_000, all, 9);
+    let (clients, _) =
+        run(&plan, Opening { rate: 100.0, hold: None, total: None }, 100_000, all, 9);
     let counts = clients.counts();
     assert_eq!((counts.lost.syn, counts.completed), (counts.begun, 0));
     assert_eq!((counts.sent, counts.syn_retries), (6 * counts.begun, 5 * counts.begun));

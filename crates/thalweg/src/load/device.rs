@@ -123,7 +123,8 @@ impl Device {
         let features: Vec<&Feature> =
             FEATURES.iter().copied().chain([&thalweg_device_load::FEATURE]).collect();
         thalweg_engine::start(&mut control, &features)?;
-        let mut device = Device { control, pairs: Vec::new(), outside: None, hold: None, total: None };
+        let mut device =
+            Device { control, pairs: Vec::new(), outside: None, hold: None, total: None };
         for pair in 0..pairs {
             let [a, b] = names(pair);
             let mut create = |name: &str, at: usize| {

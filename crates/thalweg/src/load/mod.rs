@@ -3,11 +3,12 @@
 mod cps_ndr;
 mod device;
 mod far;
+mod lines;
 mod ndr;
 mod number;
+mod run;
 mod sample;
 mod set;
-mod run;
 mod spot;
 mod streams;
 mod subject;

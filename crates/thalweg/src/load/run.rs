@@ -12,6 +12,7 @@ use thalweg_load::stream::{Load, Rate};
 use thalweg_load_profile::Profile as Read;
 use thalweg_netns::Netns;
 
+use super::lines::Lines as _;
 use super::number::{self, bounded, short};
 use super::streams::{self, StreamTester};
 use super::subject::drops_json;

@@ -120,11 +120,6 @@ impl Connections {
         self.begun.saturating_sub(self.clean)
     }
 
-    /// Share that did not complete cleanly, 0 to 1.
-    pub(super) fn loss_ratio(&self) -> f64 {
-        self.errors() as f64 / self.begun.max(1) as f64
-    }
-
     fn of(before: &Books, after: &Books) -> Connections {
         let of = |books: &Books| books.clients.counts.judged;
         let (was, is): (Judged, Judged) = (of(before), of(after));

@@ -4,7 +4,6 @@
 //! that were opened in its window: an error is any that did not end as it should, or in which
 //! something had to be sent twice.
 
-mod lines;
 mod output;
 
 use std::path::PathBuf;
@@ -17,11 +16,11 @@ use anyhow::Result;
 use thalweg_load::search::binary::{Binary, Range};
 use thalweg_netns::Netns;
 
+use super::lines::{self, Lines};
 use super::number::{self, bounded, share};
 use super::sample::Sample;
 use super::traffic::Traffic;
 use super::trial::{LOOK, Tester, Trial};
-use lines::Lines;
 
 /// Searches for the highest rate of connections at which there is no error, as TRex's cps_ndr.py
 /// does: with its options, its lines and its file.

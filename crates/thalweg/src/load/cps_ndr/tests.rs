@@ -23,7 +23,7 @@ fn options_are_those_of_cps_ndr() {
         (args.min_cps, args.max_cps, args.traffic.max_flows),
         (1000, 100_000, Some(1_000_000))
     );
-    let plan = args.traffic.plan(args.max_cps as f64);
+    let plan = args.traffic.plan();
     assert_eq!(plan.talks.iter().map(|talk| talk.share).collect::<Vec<_>>(), [10, 990]);
     assert_eq!(
         plan.talks.iter().map(|talk| talk.limit).collect::<Vec<_>>(),
