@@ -62,7 +62,7 @@ const PACES: usize = 4096;
 const WINDOWS: usize = 1024;
 
 /// A stream that this side sends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Sending {
     shape: Shape,
     writer: Writer,
@@ -95,7 +95,7 @@ struct Sending {
 }
 
 /// The streams that one side sends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Senders {
     streams: Vec<Option<Sending>>,
     names: Vec<String>,

@@ -9,7 +9,7 @@ use super::super::field::mix;
 use super::super::*;
 use super::fields::udp;
 
-/// What a link does to one packet in so many; 0: never.
+/// What a link does to one packet in N; 0: never.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     lose: u64,

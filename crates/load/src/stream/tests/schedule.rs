@@ -4,7 +4,7 @@ use super::super::*;
 use super::fields::udp;
 use crate::Sink;
 
-/// Notes the numbers and lengths of packets, and has room for so many.
+/// Keeps packets, as long as there is room.
 #[derive(Default)]
 struct Room {
     packets: Vec<Vec<u8>>,
