@@ -135,6 +135,29 @@ impl Profile {
     }
 }
 
+/// Reads any bytes as a profile: what is one has a canonical form that is one, too, and sends.
+///
+/// # Panics
+/// If that is not so.
+pub fn fuzz_profile(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(profile) = Profile::parse("fuzz", text, &[]) else { return };
+    let canonical = profile.canonical().to_string();
+    // The canonical form is longer, so that it may exceed the limits of a text.
+    if let Ok(again) = Profile::parse("fuzz", &canonical, &[]) {
+        assert_eq!(again.pairs, profile.pairs, "{canonical}");
+    } else {
+        assert!(canonical.len() > 10 * MAX_TUNABLE, "{canonical}");
+    }
+    for plan in profile.pairs.iter().filter_map(Pair::plan) {
+        for side in [stream::Side::A, stream::Side::B] {
+            let Ok(mut senders) = stream::Senders::new(&plan, side, 1, 0) else { continue };
+            senders.set_load(stream::Load::Times(1.0), 0);
+            senders.poll(1 << 40, 8, &mut Vec::<Vec<u8>>::new());
+        }
+    }
+}
+
 /// A scalar as text.
 fn plain(node: &Node) -> String {
     match &node.value {

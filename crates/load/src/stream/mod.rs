@@ -17,6 +17,7 @@
 
 mod compile;
 mod field;
+mod fuzz;
 mod latency;
 mod layer;
 mod order;
@@ -29,6 +30,7 @@ mod tag;
 mod tests;
 
 pub use field::{Field, Steps, Values};
+pub use fuzz::fuzz_frames;
 pub use latency::Latency;
 pub use layer::{Fill, Layer, Sum};
 pub use rate::{Cap, Load, Rate, Totals};

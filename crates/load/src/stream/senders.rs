@@ -335,7 +335,7 @@ impl Senders {
     pub fn set_judging(&mut self, judging: bool, at: Nanos) {
         self.window = match judging {
             true => (at, Nanos::MAX),
-            false => (self.window.0, at),
+            false => (self.window.0.min(at), at),
         };
     }
 

@@ -164,3 +164,12 @@ fn a_trial_begins_with_the_first_packet() {
     };
     assert_eq!(trial(1, 1_000), trial(2, 77_000_000));
 }
+
+/// Found by random bytes: the window that ends was never begun.
+#[test]
+fn a_window_that_never_began_judges_nothing() {
+    let mut senders = senders(vec![at(1e6, Mode::Continuous)]);
+    senders.set_judging(false, 1_000_000);
+    senders.poll(20_000_000, 1, &mut Room::default());
+    assert_eq!(senders.totals().1, Sent::default());
+}
