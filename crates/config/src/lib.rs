@@ -11,6 +11,8 @@ pub mod declare;
 mod startup;
 mod suggest;
 
+pub use suggest::closest;
+
 pub use startup::{
     ApiSegmentConfig, ApiTraceConfig, BuffersConfig, CliListen, CoreDumpSize, CoreList, CpuConfig,
     Item, LoggingConfig, MAX_CORE, MAX_WORKERS, MemoryConfig, MetricsConfig, PageSize,

@@ -1,7 +1,7 @@
 //! Suggestions for misspelt words.
 
 /// Returns the candidate with the smallest edit distance, if that is small.
-pub(crate) fn closest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub fn closest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let length = word.chars().count();
     let allowed = (length / 3).clamp(1, 3);
     candidates

@@ -25,16 +25,25 @@ fn place(at: Location) -> Option<Place> {
 /// # Errors
 /// If it is not YAML, longer than [`MAX_TEXT`], or nested too deep.
 pub fn parse(text: &str) -> Result<Node, Problem> {
-    if text.len() > MAX_TEXT {
-        return Err(Problem::new("", format!("longer than {} MiB", MAX_TEXT >> 20)));
+    parse_within(text, MAX_TEXT, MAX_NODES)
+}
+
+/// Parses a text with limits of its own: bytes of the text, and values that it has, those of
+/// aliases counted each time.
+///
+/// # Errors
+/// If it is not YAML, exceeds a limit, or is nested too deep.
+pub fn parse_within(text: &str, bytes: usize, nodes: usize) -> Result<Node, Problem> {
+    if text.len() > bytes {
+        return Err(Problem::new("", format!("longer than {} MiB", bytes >> 20)));
     }
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_events: 4 * MAX_NODES,
-            max_nodes: MAX_NODES,
+            max_events: 4 * nodes,
+            max_nodes: nodes,
             max_depth: MAX_DEPTH,
             max_documents: 1,
-            max_total_scalar_bytes: MAX_TEXT,
+            max_total_scalar_bytes: bytes,
         },
         duplicate_keys: DuplicateKeyPolicy::Error,
         with_snippet: false,

@@ -38,8 +38,8 @@ pub enum Values {
         most: u128,
         /// Decides the values, together with the seed of the run.
         seed: u64,
-        /// Number of different values, which repeat in the same order; `None`: drawn anew for each
-        /// packet.
+        /// Number of different values, which repeat in the same order; `None`: one is drawn for
+        /// each packet.
         distinct: Option<u32>,
     },
 }

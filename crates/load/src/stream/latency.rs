@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use super::Nanos;
 
-/// Longest time that is told from longer ones: 10 s.
+/// Longest time that is distinguished from longer ones: 10 s.
 const MOST: Nanos = 10_000_000_000;
 /// Precision in decimal digits.
 const DIGITS: u8 = 3;

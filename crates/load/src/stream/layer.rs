@@ -139,8 +139,8 @@ pub enum Layer {
     },
     /// Bytes of any kind.
     Raw(Vec<u8>),
-    /// What fills the packet up to its size: these bytes, then over and over `fill`. The last layer;
-    /// left out, zeros.
+    /// What fills the packet up to its size: these bytes, then over and over `fill`. The last
+    /// layer; left out, zeros.
     Payload {
         /// First bytes.
         bytes: Vec<u8>,

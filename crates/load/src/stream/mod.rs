@@ -1,13 +1,13 @@
 //! Stateless streams of packets between two ports.
 //!
-//! A [`Plan`] has streams; [`Senders`] sends those of one side at their rates, and a [`Receiver`] on
-//! the other side counts what arrives. Neither knows what lies between them.
+//! A [`Plan`] has streams; [`Senders`] sends those of one side at their rates, and a [`Receiver`]
+//! on the other side counts what arrives. Neither knows what lies between them.
 //!
-//! Each packet has a tag in the last bytes of its payload: stream, sequence number, the time when it
-//! was due, and whether that was in the window of a trial. So each stream has its own books:
+//! Each packet has a tag in the last bytes of its payload: stream, sequence number, the time when
+//! it was due, and whether that was in the window of a trial. So each stream has its own books:
 //!
 //! - intended = sent + late + refused ([`Sent`]);
-//! - sent = received + lost ([`Books`]), where all lost packets are known by their sequence numbers;
+//! - sent = received + lost ([`Books`]), with all lost packets known by their sequence numbers;
 //! - latency counts from the time when a packet was *due*, so that a tester that falls behind does
 //!   not hide it.
 //!
@@ -17,6 +17,7 @@
 
 mod compile;
 mod field;
+mod fuzz;
 mod latency;
 mod layer;
 mod order;
@@ -29,6 +30,7 @@ mod tag;
 mod tests;
 
 pub use field::{Field, Steps, Values};
+pub use fuzz::fuzz_frames;
 pub use latency::Latency;
 pub use layer::{Fill, Layer, Sum};
 pub use rate::{Cap, Load, Rate, Totals};
@@ -164,7 +166,7 @@ pub enum Caching {
     Auto,
     /// No.
     Off,
-    /// So many of them, which then repeat, even if more would differ.
+    /// This number of them, which then repeat, even if more would differ.
     Packets(u32),
 }
 

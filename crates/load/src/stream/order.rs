@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Packets by which one may be late and still be told from a repeated one, without being named
-/// lost first.
+/// Packets by which one may be late and still be distinguished from a repeated one, without being
+/// named lost first.
 const SPAN: u64 = 1 << 15;
 /// Most ranges of lost packets that are kept.
 const RANGES: usize = 4096;

@@ -2,7 +2,7 @@
 
 use super::{Plan, PlanError, Side, Size, StreamError};
 
-/// Bytes on the wire beside a packet with FCS: preamble and gap.
+/// Bytes on the wire that a packet with FCS does not have: preamble and gap.
 const WIRE: f64 = 20.0;
 /// Greatest rate: a packet each tenth of a nanosecond.
 const MAX_RATE: f64 = 1e10;

@@ -23,8 +23,8 @@ pub struct Received {
     pub duplicates: u64,
     /// Of the packets, those that arrived after one sent later (RFC 4737 §3).
     pub reordered: u64,
-    /// Packets that arrived with another payload, cut, or with a wrong checksum. They count as lost,
-    /// too.
+    /// Packets that arrived with another payload, cut, or with a wrong checksum. They count as
+    /// lost, too.
     pub damaged: u64,
     /// Packets that were so late that nobody can tell whether they are duplicates. They count as
     /// lost, too.
@@ -59,7 +59,7 @@ pub struct Port {
 }
 
 /// A stream that the other side sends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     turns: Turns,
     /// Bytes of the payload by variant.
@@ -73,7 +73,7 @@ struct Known {
 }
 
 /// Counts what arrives at a side.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Receiver {
     streams: Vec<Option<Known>>,
     side: Side,
@@ -412,8 +412,8 @@ fn kind(frame: &[u8]) -> Option<(u16, u8)> {
     }
 }
 
-/// Whether the checksums of a packet's headers are right. The payload begins at `start`, and its sum
-/// is zero.
+/// Whether the checksums of a packet's headers are right. The payload begins at `start`, and its
+/// sum is zero.
 fn headers_are_right(frame: &[u8], start: usize, has_ip: bool) -> bool {
     let Some(mut at) = ip(frame) else { return !has_ip };
     loop {

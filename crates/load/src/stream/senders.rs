@@ -62,7 +62,7 @@ const PACES: usize = 4096;
 const WINDOWS: usize = 1024;
 
 /// A stream that this side sends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Sending {
     shape: Shape,
     writer: Writer,
@@ -95,7 +95,7 @@ struct Sending {
 }
 
 /// The streams that one side sends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Senders {
     streams: Vec<Option<Sending>>,
     names: Vec<String>,
@@ -335,7 +335,7 @@ impl Senders {
     pub fn set_judging(&mut self, judging: bool, at: Nanos) {
         self.window = match judging {
             true => (at, Nanos::MAX),
-            false => (self.window.0, at),
+            false => (self.window.0.min(at), at),
         };
     }
 

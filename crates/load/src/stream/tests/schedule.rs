@@ -4,7 +4,7 @@ use super::super::*;
 use super::fields::udp;
 use crate::Sink;
 
-/// Notes the numbers and lengths of packets, and has room for so many.
+/// Keeps packets, as long as there is room.
 #[derive(Default)]
 struct Room {
     packets: Vec<Vec<u8>>,
@@ -163,4 +163,13 @@ fn a_trial_begins_with_the_first_packet() {
         out.packets.into_iter().map(|packet| packet[14..34].to_vec()).collect::<Vec<_>>()
     };
     assert_eq!(trial(1, 1_000), trial(2, 77_000_000));
+}
+
+/// Found by random bytes: the window that ends was never begun.
+#[test]
+fn a_window_that_never_began_judges_nothing() {
+    let mut senders = senders(vec![at(1e6, Mode::Continuous)]);
+    senders.set_judging(false, 1_000_000);
+    senders.poll(20_000_000, 1, &mut Room::default());
+    assert_eq!(senders.totals().1, Sent::default());
 }
