@@ -21,6 +21,7 @@ pub mod kind;
 pub mod rib;
 pub mod routes;
 mod settings;
+mod version;
 
 pub use counters::{Combined, Counted, Counts, ObjectCounters};
 pub use dpo::{
@@ -34,6 +35,7 @@ pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
 pub use rib::TableId;
 pub use routes::{RouteBook, Routes};
+pub use version::Version;
 
 use thalweg_engine::Feature;
 
