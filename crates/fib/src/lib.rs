@@ -18,6 +18,7 @@ pub mod dpo;
 pub mod forwarding;
 mod group;
 pub mod kind;
+mod parked;
 pub mod rib;
 pub mod routes;
 mod settings;
@@ -33,6 +34,7 @@ pub use forwarding::{
 };
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
+pub use parked::Parked;
 pub use rib::TableId;
 pub use routes::{RouteBook, Routes};
 pub use version::Version;

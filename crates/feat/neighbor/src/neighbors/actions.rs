@@ -5,9 +5,10 @@ use super::{NeighborChange, Neighbors, resolver, update};
 use crate::Version;
 use crate::messages::{EndSilences, ResolveReply, ResolveRequest};
 use crate::table::{Action, Key, Waiter};
+use std::net::IpAddr;
 use std::time::Duration;
-use thalweg_device::{InterfaceView, MacAddr, interface};
-use thalweg_fib::{Dpo, FibError, Forwarding, Peer};
+use thalweg_device::{InterfaceView, MacAddr, SwIfIndex, interface};
+use thalweg_fib::{Dpo, FibError, Forwarding, Parked, Peer};
 use thalweg_graph::{Control, Inject, NodeId, clock};
 
 pub(super) fn perform(c: &mut Control, action: Action) {
@@ -67,15 +68,25 @@ fn send_reply(c: &mut Control, worker: usize, node: NodeId, reply: ResolveReply)
     }
 }
 
-fn release(c: &mut Control, key: Key, dpo: Dpo, waiters: &[Waiter], revived: bool) {
+fn park(c: &Control, dpo: Dpo) -> Parked {
+    c.state::<Forwarding>().borrow().table().park(dpo)
+}
+
+/// Returns the neighbour or interface of an adjacency, if it was not freed.
+pub(super) fn owner(c: &Control, parked: Parked) -> Option<(SwIfIndex, Option<IpAddr>)> {
     let forwarding = c.state::<Forwarding>();
+    let forwarding = forwarding.borrow();
+    forwarding.owner(forwarding.table().unpark(parked))
+}
+
+fn release(c: &mut Control, key: Key, dpo: Dpo, waiters: &[Waiter], revived: bool) {
     for w in waiters {
         let request = w.request;
-        // One of the neighbour's adjacencies, by link type. The index may by now belong to another
-        // neighbour: these packets must not follow.
-        let is_own = |own| forwarding.borrow().owner(own) == Some((key.0, Some(key.1)));
+        // One of the neighbour's adjacencies, by link type. The index may by now be another one's:
+        // these packets must not follow.
+        let is_own = |own| owner(c, own) == Some((key.0, Some(key.1)));
         let reply = match request.dpo {
-            None => ResolveReply::Release { request, dpo },
+            None => ResolveReply::Release { request, dpo: park(c, dpo) },
             Some(own) if is_own(own) => ResolveReply::Release { request, dpo: own },
             Some(_) => ResolveReply::Fail { request, until: AT_ONCE },
         };
@@ -93,10 +104,10 @@ fn revive(c: &mut Control, (sw_if, ip): Key, dpo: Dpo) {
         let glean = nodes.glean.filter(|_| link == Version::of_ip(ip).link());
         let host = glean.map(|node| (node, None, dpo));
         let own = c.state::<Forwarding>().borrow().find(sw_if, link, ip).map(|a| a.dpo);
-        let own = own.map(|own| (nodes.incomplete, Some(own), own));
+        let own = own.map(|own| (nodes.incomplete, Some(park(c, own)), own));
         for (name, by, dpo) in [host, own].into_iter().flatten() {
             let Some(node) = c.node(name) else { continue };
-            let request = ResolveRequest { sw_if, ip, dpo: by };
+            let (request, dpo) = (ResolveRequest { sw_if, ip, dpo: by }, park(c, dpo));
             for worker in 0..c.workers() {
                 send_reply(c, worker, node, ResolveReply::Release { request, dpo });
             }

@@ -1,13 +1,12 @@
 //! Reports and requests from workers.
 
-use super::actions::fail;
+use super::actions::{fail, owner};
 use super::{Neighbors, can_resolve, resolver, update};
 use crate::Version;
 use crate::messages::{Asked, NeighborReport, ReportKind, ResetReports};
 use crate::table::Waiter;
 use std::time::Duration;
 use thalweg_device::interface;
-use thalweg_fib::Forwarding;
 use thalweg_graph::{Control, Event, clock};
 
 pub(super) fn handle_report(c: &mut Control, event: &Event) {
@@ -38,7 +37,7 @@ pub(super) fn handle_request(c: &mut Control, event: &Event) {
     let Some(Asked { request, node }) = Asked::decode(event.bytes()) else { return };
     let waiter = Waiter { worker: event.worker, node, request };
     let key @ (sw_if, ip) = (request.sw_if, request.ip);
-    let owner = request.dpo.and_then(|dpo| c.state::<Forwarding>().borrow().owner(dpo));
+    let owner = request.dpo.and_then(|dpo| owner(c, dpo));
     if request.dpo.is_some() && owner != Some((sw_if, Some(ip))) {
         // The adjacency was deleted meanwhile.
         fail(c, &[waiter], Duration::ZERO);
