@@ -118,7 +118,8 @@ impl NeighborReport {
 pub(crate) struct ResolveRequest {
     pub(crate) sw_if: SwIfIndex,
     pub(crate) ip: IpAddr,
-    /// The adjacency that the packets came by, whose index may be another one's later; without one, they came by a connected subnet, and the worker has sent the first request already.
+    /// The adjacency that the packets came by, whose index may be another one's later; without one,
+    /// they came by a connected subnet, and the worker has sent the first request already.
     pub(crate) dpo: Option<Parked>,
 }
 

@@ -1,7 +1,7 @@
 //! Path lists: interned, counted by their users, each with its forwarding object.
 
 use super::path::{Labels, Path, PathKind};
-use super::{ListId, PathList, RibError, Table};
+use super::{Cast, ListId, PathList, RibError, Table};
 use crate::dpo::MAX_BUCKETS;
 use crate::forwarding::UNRESOLVED;
 use crate::{Dpo, FibError, Forwarding, Member};
@@ -33,19 +33,31 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     ///
     /// # Errors
     /// If a path cannot be resolved.
-    pub fn intern(&mut self, c: &Control, mut paths: Vec<Path>) -> Result<(ListId, Dpo), RibError> {
+    pub fn intern(&mut self, c: &Control, paths: Vec<Path>) -> Result<(ListId, Dpo), RibError> {
+        self.intern_as(c, Cast::Unicast, paths)
+    }
+
+    /// As [`intern`](Self::intern), for the paths of a route.
+    pub(super) fn intern_as(
+        &mut self,
+        c: &Control,
+        cast: Cast,
+        mut paths: Vec<Path>,
+    ) -> Result<(ListId, Dpo), RibError> {
         for path in &mut paths {
             path.table = path.table.filter(|table| *table != self.id);
         }
         paths.sort_unstable();
-        if let Some(&id) = self.by_paths.get(&paths)
+        let key = (cast, paths);
+        if let Some(&id) = self.by_paths.get(&key)
             && let Some(Some(l)) = self.lists.get_mut(id as usize)
         {
             l.uses += 1;
             return Ok((id, l.dpo));
         }
-        let (dpo, own) = self.object(c, &paths)?;
-        let list = PathList { paths: paths.clone(), dpo, own, uses: 1, configured: 0 };
+        let (dpo, own) = self.object(c, cast, &key.1)?;
+        let paths = key.1.clone();
+        let list = PathList { cast, paths, dpo, own, uses: 1, configured: 0 };
         let id = match self.free.pop() {
             Some(id) => {
                 self.lists[id as usize] = Some(list);
@@ -56,8 +68,8 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 self.lists.len() as ListId - 1
             }
         };
-        self.recursive.extend(recursive(&paths).map(|nh| (nh, id)));
-        self.by_paths.insert(paths, id);
+        self.recursive.extend(recursive(&key.1).map(|nh| (nh, id)));
+        self.by_paths.insert(key, id);
         Ok((id, dpo))
     }
 
@@ -68,7 +80,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         if l.uses == 0
             && let Some(l) = self.lists[id as usize].take()
         {
-            self.forget_paths(&l.paths, id);
+            self.forget_paths(l.cast, &l.paths, id);
             self.free.push(id);
             c.state::<Forwarding>().borrow_mut().release(c, l.dpo);
         }
@@ -109,9 +121,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     }
 
     /// Removes a list from the index of recursive next hops.
-    pub(super) fn forget_paths(&mut self, paths: &[Path], id: ListId) {
-        if self.by_paths.get(paths) == Some(&id) {
-            self.by_paths.remove(paths);
+    pub(super) fn forget_paths(&mut self, cast: Cast, paths: &[Path], id: ListId) {
+        let key = (cast, paths.to_vec());
+        if self.by_paths.get(&key) == Some(&id) {
+            self.by_paths.remove(&key);
         }
         for nh in recursive(paths) {
             self.recursive.remove(&(nh, id));
@@ -120,14 +133,14 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
 
     /// Creates the forwarding object of a path list: what its only path leads to, if that is known
     /// for good, else a group of its own (true).
-    fn object(&self, c: &Control, paths: &[Path]) -> Result<(Dpo, bool), RibError> {
+    fn object(&self, c: &Control, cast: Cast, paths: &[Path]) -> Result<(Dpo, bool), RibError> {
         if paths.len() > MAX_BUCKETS {
             return Err(FibError::Members(paths.len()).into());
         }
         let mut members = Vec::new();
         let f = c.state::<Forwarding>();
         for path in paths {
-            match self.resolve(c, path) {
+            match self.resolve(c, cast, path) {
                 Ok(dpo) => members.push(member(path, dpo)),
                 // It is left out until it leads somewhere.
                 Err(e) if e.may_pass() => {}

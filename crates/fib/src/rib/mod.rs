@@ -31,7 +31,27 @@ use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix, Sweep};
 /// Number of an interned path list.
 pub type ListId = u32;
 
+/// Who receives packets that match a prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Cast {
+    /// One host.
+    Unicast,
+    /// The members of a group: on an interface, no one is asked for their MAC address.
+    Multicast,
+}
+
+impl Cast {
+    fn of<A: Address>(prefix: Prefix<A>) -> Cast {
+        let least = if A::BITS == 32 { 4 } else { 8 };
+        match prefix.len() >= least && prefix.addr().to_ip().is_multicast() {
+            true => Cast::Multicast,
+            false => Cast::Unicast,
+        }
+    }
+}
+
 struct PathList {
+    cast: Cast,
     /// Empty once the last path was over a deleted interface: its routes are removed, in slices.
     paths: Vec<Path>,
     /// Stays as long as the list.
@@ -47,6 +67,7 @@ impl PathList {
     /// The interface, if all that the list says is that hosts are on it.
     fn attached(&self) -> Option<SwIfIndex> {
         match self.paths[..] {
+            _ if self.cast == Cast::Multicast => None,
             [Path { kind: PathKind::Normal, next_hop: None, sw_if, .. }] => sw_if,
             _ => None,
         }
@@ -76,7 +97,7 @@ pub struct Table<A: Address, L> {
     lpm: L,
     routes: Entries<A>,
     lists: Vec<Option<PathList>>,
-    by_paths: HashMap<Vec<Path>, ListId>,
+    by_paths: HashMap<(Cast, Vec<Path>), ListId>,
     free: Vec<ListId>,
     /// Next hops resolved recursively, with the lists that use them.
     recursive: BTreeSet<(A, ListId)>,
@@ -182,7 +203,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         source: Source,
         paths: Vec<Path>,
     ) -> Result<(), RibError> {
-        let (list, _) = self.intern(c, paths)?;
+        let (list, _) = self.intern_as(c, Cast::of(prefix), paths)?;
         let replaced = match self.routes.set(prefix, source, list) {
             Ok(replaced) => replaced,
             Err(_) => {
@@ -357,14 +378,15 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             let old = std::mem::take(&mut list.paths);
             let keep: Vec<Path> = old.iter().filter(|p| p.sw_if != Some(sw_if)).copied().collect();
             list.paths.clone_from(&keep);
-            self.forget_paths(&old, id);
+            let cast = list.cast;
+            self.forget_paths(cast, &old, id);
             if keep.is_empty() {
                 without.insert(id);
                 continue;
             }
             self.recursive.extend(recursive(&keep).map(|nh| (nh, id)));
             // If other routes share these paths, two such lists exist until one has no routes.
-            self.by_paths.entry(keep).or_insert(id);
+            self.by_paths.entry((cast, keep)).or_insert(id);
         }
         if !lists.is_empty() {
             self.resolve_again(c, lists);

@@ -2,7 +2,7 @@
 
 use super::lists::member;
 use super::path::{Labels, Path, PathKind, Source};
-use super::{ListId, RibError, RouteView, Table};
+use super::{Cast, ListId, RibError, RouteView, Table};
 use crate::forwarding::{DROP, LOCAL, OWN, PROHIBIT, UNREACHABLE, UNRESOLVED};
 use crate::{
     AdjacencyKey, Dpo, FibError, Forwarding, Imposed, Kind, LinkType, MAX_DEPTH, Member, Peer,
@@ -34,7 +34,7 @@ fn is_link_local(address: IpAddr) -> bool {
 
 impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// Returns what a path leads to, with a reference.
-    pub(super) fn resolve(&self, c: &Control, p: &Path) -> Result<Dpo, RibError> {
+    pub(super) fn resolve(&self, c: &Control, cast: Cast, p: &Path) -> Result<Dpo, RibError> {
         let state = c.state::<Forwarding>();
         match (p.kind, p.next_hop, p.sw_if) {
             (PathKind::Local, _, None) => Ok(LOCAL),
@@ -67,6 +67,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 }
                 match next_hop {
                     Some(nh) => Ok(f.adjacency(c, sw_if, self.link, Peer::Neighbor(nh))?),
+                    None if cast == Cast::Multicast => {
+                        Ok(f.adjacency(c, sw_if, self.link, Peer::Multicast)?)
+                    }
                     None => Ok(f.glean(c, sw_if, self.link)?),
                 }
             }
@@ -264,7 +267,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let state = c.state::<Forwarding>();
         let mut members = Vec::new();
         for path in &list.paths {
-            if let Ok(dpo) = self.resolve(c, path) {
+            if let Ok(dpo) = self.resolve(c, list.cast, path) {
                 members.push(member(path, dpo));
             }
         }
@@ -317,7 +320,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         if path.sw_if.is_some() {
             return None;
         }
-        let dpo = match self.resolve(c, path) {
+        let dpo = match self.resolve(c, Cast::Unicast, path) {
             Ok(dpo) => dpo,
             Err(e) => return Some(e),
         };
