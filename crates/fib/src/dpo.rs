@@ -242,6 +242,8 @@ pub struct DpoTable {
     /// Second lines of long rewrites.
     seconds: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
+    /// How often each index was freed; see [`Parked`](crate::Parked).
+    pub(crate) stamps: SparseArray<AtomicU32, CAPACITY>,
     /// Node that handles the objects of each kind, by link type.
     exits: [[AtomicU16; Kind::LIMIT]; LinkType::ALL.len()],
     /// There was an adjacency of a sub-interface without tags.
@@ -254,6 +256,7 @@ impl DpoTable {
             entries: SparseArray::default(),
             seconds: PagedTable::new(CAPACITY)?,
             buckets: PagedTable::new(CAPACITY * 16)?,
+            stamps: SparseArray::default(),
             exits: [const { [const { AtomicU16::new(NO_NODE) }; Kind::LIMIT] };
                 LinkType::ALL.len()],
             names_senders: AtomicBool::new(false),

@@ -597,6 +597,7 @@ impl Forwarding {
             Object::Group(group) => self.drop_group(c, dpo, group),
             Object::Plain => {}
         }
+        self.table.forget(dpo);
         let _ = self.pool.free_after(dpo.get(), c.domain().tag());
     }
 

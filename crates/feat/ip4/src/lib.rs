@@ -63,7 +63,9 @@ pub struct Topics {
 
 fn init(c: &mut Control) {
     family::init(c);
-    c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, Kind::LOCAL, "ip4-local");
+    for (kind, node) in [(Kind::LOCAL, "ip4-local"), (Kind::MULTICAST, "ip4-rewrite")] {
+        c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, kind, node);
+    }
     echo::init(c);
     local::init(c);
     punt::init(c);

@@ -7,7 +7,7 @@ use crate::packet::{self, Advertisement};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
-use thalweg_feat_neighbor::{self as neighbor, Family, HoldNodes, Resolver};
+use thalweg_feat_neighbor::{self as neighbor, HoldNodes, Resolver, Version};
 use thalweg_fib::LinkType;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
@@ -47,7 +47,7 @@ pub fn set_addresses(
     addrs: &[IfAddr],
 ) {
     store(c, |old| old.with(sw_if, link_local, addrs));
-    neighbor::addresses_changed(c, Family::Ip6, sw_if);
+    neighbor::addresses_changed(c, Version::V6, sw_if);
 }
 
 /// Sets which hosts are on an interface by routes, whatever its addresses are: prefixes of routes
@@ -61,7 +61,7 @@ pub fn set_routed_peers(
 ) {
     let peers = RoutedPeers::new(attached, next_hops);
     if store(c, |old| old.with_routed(sw_if, peers)) {
-        neighbor::addresses_changed(c, Family::Ip6, sw_if);
+        neighbor::addresses_changed(c, Version::V6, sw_if);
     }
 }
 
@@ -84,7 +84,7 @@ fn read<R>(c: &Control, f: impl FnOnce(&IfAddrs) -> R) -> R {
     f(c.state::<Nd>().borrow().addrs.get())
 }
 
-/// As [`Family::Ip6`] says: the others never come here.
+/// As [`Version::V6`] says: the others never come here.
 fn ipv6(ip: IpAddr) -> Option<Ipv6Addr> {
     match ip {
         IpAddr::V6(ip) => Some(ip),
@@ -93,8 +93,8 @@ fn ipv6(ip: IpAddr) -> Option<Ipv6Addr> {
 }
 
 impl Resolver for NdResolver {
-    fn family(&self) -> Family {
-        Family::Ip6
+    fn family(&self) -> Version {
+        Version::V6
     }
 
     fn reporter(&self) -> &'static str {

@@ -30,7 +30,6 @@ pub mod api;
 mod api_types;
 mod args;
 pub mod cli;
-mod family;
 mod hold;
 mod messages;
 pub mod neighbors;
@@ -44,7 +43,6 @@ mod testing;
 mod tests;
 pub mod walk;
 
-pub use family::Family;
 pub use hold::{Exits, Hold, IncompleteNode, NEIGHBORS, PER_NEIGHBOR, PER_WORKER};
 pub use messages::Origin;
 pub use neighbors::{
@@ -55,6 +53,7 @@ pub use neighbors::{
 pub use report::{Reported, Reporter};
 pub use resolver::{HoldNodes, Resolver, hold_at, register};
 pub use table::{Config, MAX_AGE, MAX_LIMIT, State, TableStats};
+pub use thalweg_fib::Version;
 
 use thalweg_engine::Feature;
 

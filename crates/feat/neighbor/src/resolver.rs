@@ -1,6 +1,6 @@
 //! What the protocol of an address family contributes.
 
-use crate::Family;
+use crate::Version;
 use crate::neighbors::Neighbors;
 use std::net::IpAddr;
 use thalweg_device::{InterfaceView, MacAddr, SwIfIndex};
@@ -12,7 +12,7 @@ use thalweg_graph::Control;
 /// [`Neighbors`].
 pub trait Resolver: Sync {
     /// The family.
-    fn family(&self) -> Family;
+    fn family(&self) -> Version;
 
     /// Node that reports senders by a [`Reporter`](crate::Reporter). It gets the messages for
     /// [`Reporter::message`](crate::Reporter::message).

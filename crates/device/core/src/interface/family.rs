@@ -10,6 +10,7 @@ use super::*;
 use crate::SwIfIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
+use thalweg_graph::clock;
 
 /// Maximum time that a slice takes, but for its last step.
 const SLICE: Duration = Duration::from_millis(2);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::SwIfIndex;
+use thalweg_graph::{RxMode, clock};
 use thalweg_wire::MacAddr;
 
 /// Brings an interface up or down.

@@ -275,7 +275,7 @@ mod tests {
     use crate::testing::{Bench, OUR_IP, US, ip, mac, reply};
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
-    use thalweg_feat_neighbor::{self as neighbor, Family, Neighbors};
+    use thalweg_feat_neighbor::{self as neighbor, Neighbors, Version};
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::{ArpRepr, Operation};
     use thalweg_wire::build::Packet as Build;
@@ -332,7 +332,7 @@ mod tests {
             assert_eq!(b.count("arp-input", reason), 1, "{reason}");
         }
         assert!(b.sent().is_empty() && b.known(7).is_none());
-        assert_eq!(b.c.state::<Neighbors>().borrow().stats(Family::Ip4).conflicts, 1);
+        assert_eq!(b.c.state::<Neighbors>().borrow().stats(Version::V4).conflicts, 1);
         b.finish();
     }
 

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, GsoKind, Lineage, Packet, PktMut};
-use thalweg_fib::{Dpo, DpoTable, EntryState};
+use thalweg_fib::{Dpo, DpoTable, EntryState, Kind};
 use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_wire::checksum::Checksum;
 use thalweg_wire::gso;
@@ -149,6 +149,9 @@ impl Way<'_> {
             ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
             let room = p.push(link).map(|room| dpos.copy_rewrite(entry, room));
             ok &= room.is_some();
+            if state.kind == Kind::MULTICAST {
+                crate::link::to_group(p.data_mut(), link);
+            }
             pieces.push(p);
         });
         match (fits, ok) {

@@ -10,6 +10,7 @@ mod lab;
 mod links;
 mod local;
 mod midchain;
+mod multicast;
 mod paths;
 mod punts;
 mod random;
