@@ -30,6 +30,7 @@ pub mod api;
 mod api_types;
 mod args;
 pub mod cli;
+mod counters;
 mod family;
 mod hold;
 mod messages;
@@ -44,6 +45,7 @@ mod testing;
 mod tests;
 pub mod walk;
 
+pub use counters::{Counted, PacketCounters};
 pub use family::Family;
 pub use hold::{Exits, Hold, IncompleteNode, NEIGHBORS, PER_NEIGHBOR, PER_WORKER};
 pub use messages::Origin;
