@@ -14,6 +14,7 @@ ACTIONS = {
     "cli_inband": "the commands' own test walks these",
     "collect_detailed_interface_stats": "says which counters there are",
     "feature_enable_disable": "each feature has a setting of its own",
+    "ip6nd_send_router_solicitation": "asks",
     "ip_neighbor_flush": "forgets what was learned",
     "ip_neighbor_replace_begin": "begins a replacement",
     "ip_neighbor_replace_end": "takes away",
@@ -98,6 +99,15 @@ def setters(api, port):
     yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "sw_interface_ip6_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "sw_interface_ip6_set_link_local_address", {"sw_if_index": loop, "ip": "fe80::33"}
+    yield "sw_interface_ip6nd_ra_config", {
+        "sw_if_index": loop, "managed": 1, "default_router": 1, "lifetime": 1800, "max_interval": 20
+    }
+    yield "sw_interface_ip6nd_ra_prefix", {
+        "sw_if_index": loop, "prefix": "2001:db8::/64", "val_lifetime": 3600, "pref_lifetime": 1800
+    }
+    yield "ip6_nd_address_autoconfig", {"sw_if_index": loop, "enable": True, "install_default_routes": True}
+    yield "ip6nd_proxy_add_del", {"sw_if_index": pg, "is_add": True, "ip": "2001:db8::9"}
+    yield "ip6_dad_enable_disable", {"enable": True, "dad_transmits": 2, "dad_retransmit_delay": 0.5}
     yield "mpls_table_add_del", {"mt_is_add": True, "mt_table": {"mt_table_id": 0}}
     yield "sw_interface_set_mpls_enable", {"sw_if_index": pg, "enable": True}
     yield "ip_neighbor_config", {"af": 0, "max_number": 500, "max_age": 60, "recycle": True}

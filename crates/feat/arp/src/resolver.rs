@@ -1,7 +1,7 @@
 //! ARP as the resolver of IPv4 neighbours, and the addresses that it asks from and answers for.
 
 use crate::addrs::{IfAddr, IfAddrs, Proxies, RoutedPeers};
-use crate::counters::{self, ArpCounters, Counted};
+use crate::counters::{ArpCounters, Counted};
 use crate::packet;
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
@@ -20,7 +20,7 @@ struct ArpResolver;
 static RESOLVER: ArpResolver = ArpResolver;
 
 pub(crate) fn init(c: &mut Control) {
-    counters::init(c);
+    ArpCounters::init(c);
     let (addrs, snapshot) = snapshot::channel(IfAddrs::default());
     c.share(snapshot);
     c.insert(Arp { addrs });
@@ -119,8 +119,8 @@ impl Resolver for ArpResolver {
         Version::V4
     }
 
-    fn reporter(&self) -> &'static str {
-        "arp-input"
+    fn reporters(&self) -> &'static [&'static str] {
+        &["arp-input"]
     }
 
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {

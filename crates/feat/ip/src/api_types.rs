@@ -102,12 +102,13 @@ pub(crate) fn source_id(source: Source) -> u8 {
         Source::Static => 2,
         Source::Adjacency => 3,
         Source::Default => 4,
+        Source::ProxyNd => 5,
+        Source::Nd => 6,
     }
 }
 
 /// Every source, the one that counts most first.
-pub(crate) const SOURCES: [Source; 4] =
-    [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
+pub(crate) const SOURCES: [Source; 6] = Source::ALL;
 
 /// Converts a table to its API type.
 pub(crate) fn table<A: Address>(ip: &Ip<A>, id: TableId) -> IpTable {

@@ -9,6 +9,7 @@
 //! * [`table`]: tables and their routes.
 //! * [`address`]: interface addresses and their routes.
 //! * [`replace`]: replacing all routes of a table.
+//! * [`local`]: who takes packets to the router itself.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
@@ -17,8 +18,10 @@ pub mod api;
 pub mod api_types;
 pub mod cli;
 mod cli_args;
+pub mod enabled;
 pub mod family;
 mod fib_text;
+pub mod local;
 pub mod ping;
 pub mod prefixes;
 pub mod replace;
@@ -30,7 +33,7 @@ pub use cli_args::address_failed;
 pub use cli_args::{label_arg, label_of, label_text, labels_text, path_arg};
 pub use family::{Family, IfAddress, Leaves, Version, register};
 pub use settings::Settings;
-pub use table::{RouteError, add_route, add_table, del_route, del_table, track};
+pub use table::{RouteError, add_route, add_table, del_route, del_table, set_found_route, track};
 pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, RoutedPeers, Source, TableId};
 
 use std::cell::RefCell;
@@ -90,6 +93,8 @@ pub struct Ip<A: Address> {
     /// Table of each interface, if not 0.
     bound: BTreeMap<SwIfIndex, TableId>,
     addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
+    /// Addresses that a protocol has found, not a user.
+    found: BTreeSet<(SwIfIndex, IfAddress<A>)>,
     /// Unnumbered interfaces, each with the one whose addresses it borrows.
     lenders: BTreeMap<SwIfIndex, SwIfIndex>,
     /// Unnumbered interfaces whose subscribers are still to learn of other addresses.
@@ -210,6 +215,7 @@ impl<A: Address> Ip<A> {
             enabled: BTreeSet::new(),
             bound: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            found: BTreeSet::new(),
             lenders: BTreeMap::new(),
             borrowers_due: BTreeSet::new(),
             replacing: BTreeMap::new(),
@@ -346,6 +352,10 @@ impl<A: Address> Ip<A> {
     /// Returns whether an interface is enabled whatever its addresses are.
     pub fn is_configured(&self, sw_if: SwIfIndex) -> bool {
         self.enabled.contains(&sw_if)
+    }
+    /// Returns whether a protocol has found an address of an interface, and no user chose it.
+    pub fn is_found(&self, sw_if: SwIfIndex, address: IfAddress<A>) -> bool {
+        self.found.contains(&(sw_if, address))
     }
     /// Addresses of an interface in the order in which they were added.
     pub fn addresses(&self, sw_if: SwIfIndex) -> &[IfAddress<A>] {

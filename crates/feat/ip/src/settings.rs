@@ -241,7 +241,8 @@ impl<A: Address> Section<Control> for Settings<A> {
             if ip.is_configured(sw_if) {
                 out.set(&name, keys.enabled, true);
             }
-            for address in ip.addresses(sw_if).iter().chain(&self.0.link_addresses(c, sw_if)) {
+            let chosen = ip.addresses(sw_if).iter().filter(|a| !ip.is_found(sw_if, **a));
+            for address in chosen.chain(&self.0.link_addresses(c, sw_if)) {
                 out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
             }
             // As the versions borrow together, one has the setting.

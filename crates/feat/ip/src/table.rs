@@ -368,6 +368,30 @@ pub fn del_route<A: Address>(
     Ok(())
 }
 
+/// Sets the paths of a route that a protocol has found, not a user; without paths, removes it. Those
+/// of other sources stay.
+///
+/// # Errors
+/// [`RouteError`]; the route is unchanged then.
+pub fn set_found_route<A: Address>(
+    c: &mut Control,
+    table: TableId,
+    prefix: Prefix<A>,
+    source: Source,
+    paths: Vec<Path>,
+) -> Result<(), RouteError> {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let t = ip.table_mut(table)?;
+    if paths.is_empty() {
+        t.unset(c, prefix, source);
+    } else {
+        t.set(c, prefix, source, paths)?;
+    }
+    ip.note_peers(c, table);
+    Ok(())
+}
+
 /// Adds or removes the host route of a resolved neighbour, so that packets to it bypass the
 /// subnet's glean entry.
 pub fn set_neighbor_route<A: Address>(c: &mut Control, sw_if: SwIfIndex, addr: A, wanted: bool) {

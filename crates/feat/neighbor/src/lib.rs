@@ -30,6 +30,7 @@ pub mod api;
 mod api_types;
 mod args;
 pub mod cli;
+mod counters;
 mod hold;
 mod messages;
 pub mod neighbors;
@@ -43,6 +44,7 @@ mod testing;
 mod tests;
 pub mod walk;
 
+pub use counters::{Counted, PacketCounters};
 pub use hold::{Exits, Hold, IncompleteNode, NEIGHBORS, PER_NEIGHBOR, PER_WORKER};
 pub use messages::Origin;
 pub use neighbors::{

@@ -14,9 +14,9 @@ pub trait Resolver: Sync {
     /// The family.
     fn family(&self) -> Version;
 
-    /// Node that reports senders by a [`Reporter`](crate::Reporter). It gets the messages for
+    /// Nodes that report senders by a [`Reporter`](crate::Reporter) each. They get the messages for
     /// [`Reporter::message`](crate::Reporter::message).
-    fn reporter(&self) -> &'static str;
+    fn reporters(&self) -> &'static [&'static str];
 
     /// Returns whether the interface has an address from which to ask for `ip`.
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool;

@@ -81,8 +81,8 @@ impl Resolver for Stub {
     fn family(&self) -> Version {
         self.0
     }
-    fn reporter(&self) -> &'static str {
-        "stub-input"
+    fn reporters(&self) -> &'static [&'static str] {
+        &["stub-input"]
     }
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
         addresses(c, sw_if).iter().any(|(own, _)| Version::of_ip(*own) == self.0 && *own != ip)

@@ -16,6 +16,10 @@ pub enum Source {
     Interface,
     /// Configured by CLI or API.
     Static,
+    /// Host of another link that the router answers for.
+    ProxyNd,
+    /// Learned from a router's advertisement.
+    Nd,
     /// Resolved neighbour.
     Adjacency,
     /// Every table has it.
@@ -24,14 +28,22 @@ pub enum Source {
 
 impl Source {
     /// All of them, best first.
-    pub(super) const ALL: [Source; 4] =
-        [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
+    pub const ALL: [Source; 6] = [
+        Source::Interface,
+        Source::Static,
+        Source::ProxyNd,
+        Source::Nd,
+        Source::Adjacency,
+        Source::Default,
+    ];
 
     /// Word printed by `show ip fib`.
     pub fn word(self) -> &'static str {
         match self {
             Source::Interface => "interface",
             Source::Static => "CLI",
+            Source::ProxyNd => "IPv6-proxy-nd",
+            Source::Nd => "IPv6-nd",
             Source::Adjacency => "adjacency",
             Source::Default => "default-route",
         }

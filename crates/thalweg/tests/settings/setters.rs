@@ -219,6 +219,45 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         &["set interface proxy-arp pg0 enable\nset interface proxy-arp pg1 enable\n\
              set interface proxy-arp pg1 disable"],
     ),
+    (
+        "ip6 nd",
+        &[
+            "enable ip6 interface pg0\nip6 nd pg0 no ra-suppress",
+            "enable ip6 interface pg0\n\
+             ip6 nd pg0 ra-managed-config-flag ra-other-config-flag ra-lifetime 1800\n\
+             ip6 nd pg0 ra-interval 20 10 ra-initial 2 8 ra-send-unicast ra-cease ra-suppress",
+            "enable ip6 interface pg0\n\
+             ip6 nd pg0 ra-suppress-link-layer ra-hop-limit 32 ra-preference high\n\
+             ip6 nd pg0 ra-reachable-time 30000 ra-retransmit-time 1000\n\
+             ip6 nd pg0 rdnss 2001:db8::53 dnssl lab.example\n\
+             ip6 nd pg0 route 2001:db8:8::/48 lifetime infinite preference low",
+            "enable ip6 interface pg0\nip6 nd pg0 prefix 2001:db8::/64\n\
+             ip6 nd pg0 prefix 2001:db8:1::/64 3600 1800 off-link no-autoconfig no-advertise\n\
+             ip6 nd pg0 prefix 2001:db8:2::/64 infinite decrement\n\
+             ip6 nd pg0 prefix 2001:db8:3::/64 infinite 7",
+            "enable ip6 interface pg0\nip6 nd pg0 ra-lifetime 1800\n\
+             ip6 nd pg0 prefix 2001:db8::/64\nip6 nd pg0 no prefix 2001:db8::/64\n\
+             ip6 nd pg0 no ra-lifetime",
+        ],
+    ),
+    (
+        "ip6 nd address autoconfig",
+        &[
+            "enable ip6 interface pg0\nip6 nd address autoconfig pg0 default-route\n\
+             enable ip6 interface pg1\nip6 nd address autoconfig pg1",
+            "enable ip6 interface pg0\nip6 nd address autoconfig pg0\n\
+             ip6 nd address autoconfig pg0 disable",
+        ],
+    ),
+    (
+        "set ip6 dad",
+        &["set ip6 dad enable", "set ip6 dad enable transmits 3 delay 0.25", "set ip6 dad disable"],
+    ),
+    (
+        "set ip6 nd proxy",
+        &["set ip6 nd proxy pg0 2001:db8::9\nset ip6 nd proxy pg1 2001:db8::9\n\
+             set ip6 nd proxy pg1 2001:db8::a\nset ip6 nd proxy pg1 del 2001:db8::a"],
+    ),
     ("enable ip4 interface", &["enable ip4 interface pg0\nenable ip4 interface loop3"]),
     (
         "disable ip4 interface",

@@ -6,6 +6,7 @@
 use crate::asker::Asker;
 use crate::counters::Counted;
 use crate::message::{self, Fault};
+use crate::reports::UsedReporter;
 use std::any::Any;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -25,6 +26,7 @@ thalweg_graph::errors! {
     BAD_MAC: Error, 263, "neighbor advertisement with a MAC address that is not unicast";
     NOT_CONNECTED: Error, 302, "neighbor advertisement of an address not on link";
     CONFLICT: Error, 256, "neighbor advertisement of our own address";
+    TENTATIVE: Error, 256, "neighbor advertisement of an address that we test";
 }
 
 /// The declaration.
@@ -33,7 +35,8 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     build: |cx| {
-        Built::node(NeighborAdvertisement { asker: Asker::new(cx), reporter: Reporter::new(cx) })
+        let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
+        Built::node(NeighborAdvertisement { asker, reporter, used: UsedReporter::new(cx) })
     },
     ..NodeDecl::DEFAULT
 };
@@ -41,6 +44,7 @@ pub static NODE: NodeDecl = NodeDecl {
 struct NeighborAdvertisement {
     asker: Asker,
     reporter: Reporter,
+    used: UsedReporter,
 }
 
 impl NeighborAdvertisement {
@@ -70,6 +74,12 @@ impl NeighborAdvertisement {
         let mac = named.or_else(|| message::frame_source(p)).filter(|mac| mac.is_unicast());
         let Some(mac) = mac else { return Some(Verdict::drop(BAD_MAC)) };
         let addrs = self.asker.addrs.load(guard);
+        if addrs.is_tentative(rx_if, target) {
+            if self.asker.interfaces.load(guard).get(rx_if).mac != mac {
+                self.used.report(cx, rx_if, target, mac);
+            }
+            return Some(Verdict::drop(TENTATIVE));
+        }
         if addrs.is_own(rx_if, target) {
             if self.asker.interfaces.load(guard).get(rx_if).mac != mac {
                 self.reporter.conflict(cx, rx_if, (IpAddr::V6(target), mac));

@@ -71,9 +71,8 @@ fn reset_reports_now(c: &mut Control) {
     let state = c.state::<Neighbors>();
     state.borrow_mut().reset = Some((clock::now(), false));
     let resolvers = state.borrow().resolvers;
-    for resolver in resolvers.into_iter().flatten() {
-        if let Some(node) = c.node(resolver.reporter()) {
-            c.message_all(node, |_| Box::new(ResetReports));
-        }
+    let nodes = resolvers.into_iter().flatten().flat_map(|resolver| resolver.reporters());
+    for node in nodes.filter_map(|name| c.node(name)).collect::<Vec<_>>() {
+        c.message_all(node, |_| Box::new(ResetReports));
     }
 }
