@@ -53,6 +53,8 @@ pub enum Action {
     LookUpIp4Here,
     /// Pop, and look the IPv4 packet up as if it had come by another interface.
     ReceiveIp4(u32),
+    /// Pop, and the interface receives the Ethernet frame, behind a control word if so.
+    ReceiveL2(u32, bool),
     /// Pop, and look the next label up in a table.
     LookUpMpls(TableId),
     /// Pop, and look the next label up in the same table.
@@ -82,6 +84,7 @@ impl Action {
             Action::LookUpMplsHere => word(9, 0, 0),
             Action::Punt => word(10, 0, 0),
             Action::Drop => word(11, 0, 0),
+            Action::ReceiveL2(sw_if, control_word) => word(12, control_word.into(), sw_if),
         }
     }
 
@@ -100,6 +103,7 @@ impl Action {
             8 => Action::LookUpMpls(TableId(value)),
             9 => Action::LookUpMplsHere,
             10 => Action::Punt,
+            12 => Action::ReceiveL2(value, label.get() != 0),
             _ => Action::Drop,
         }
     }
@@ -169,6 +173,8 @@ mod tests {
             Action::LookUpIp4(table),
             Action::LookUpIp4Here,
             Action::ReceiveIp4(u32::MAX),
+            Action::ReceiveL2(u32::MAX, true),
+            Action::ReceiveL2(7, false),
             Action::LookUpMpls(table),
             Action::LookUpMplsHere,
             Action::Punt,

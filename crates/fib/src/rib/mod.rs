@@ -10,10 +10,12 @@ mod error;
 mod path;
 mod peers;
 mod removal;
+mod watched;
 
 pub use error::RibError;
-pub use path::{Labels, MAX_LABELS, Path, PathKind, Source, TableId};
+pub use path::{Before, Labels, MAX_LABELS, Path, PathKind, Source, TableId};
 pub use peers::RoutedPeers;
+pub use watched::WatchedRoutes;
 
 use crate::dpo::MAX_BUCKETS;
 use crate::forwarding::{DROP, LOCAL, OWN, PROHIBIT, UNREACHABLE, UNRESOLVED};
@@ -23,12 +25,14 @@ use crate::{
 use entries::Entries;
 use peers::Peers;
 use removal::Removal;
+use watched::Watched;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix, Sweep};
+use thalweg_wire::mpls::label;
 
 /// Number of an interned path list.
 pub type ListId = u32;
@@ -87,6 +91,7 @@ pub struct Table<A: Address, L> {
     /// Lists whose routes are still to be removed.
     removal: Removal<A>,
     peers: Peers<A>,
+    watched: Watched<A>,
 }
 
 /// Routes visited at once; more are visited in slices.
@@ -116,16 +121,25 @@ fn member(path: &Path, dpo: Dpo) -> Member {
     Member { dpo, weight: u32::from(path.weight.max(1)), preference: path.preference }
 }
 
-/// Returns the adjacency that puts labels before IP packets.
+/// Returns the adjacency that puts labels before packets, which without them are of type `link`.
 fn imposing(
     c: &Control,
     f: &mut Forwarding,
-    sw_if: SwIfIndex,
-    peer: Peer,
+    (sw_if, peer): (SwIfIndex, Peer),
+    link: LinkType,
     labels: Labels,
 ) -> Result<Dpo, RibError> {
-    let imposed = Imposed { labels, bottom: true, swap: None };
-    Ok(f.imposing(c, AdjacencyKey { sw_if, link: LinkType::Mpls, peer, imposed })?)
+    let (bottom, swap) = match labels.before() {
+        Before::Packet => (true, None),
+        Before::Popped => (true, Some(label::IMPLICIT_NULL)),
+        Before::Labels => (false, None),
+        Before::Swapped(label) => (false, Some(label)),
+    };
+    let is_plain = bottom && labels.as_slice().is_empty();
+    let link = if is_plain { link } else { LinkType::Mpls };
+    let labels = labels.put_before(Before::Packet);
+    let imposed = Imposed { labels, bottom: bottom && !is_plain, swap };
+    Ok(f.imposing(c, AdjacencyKey { sw_if, link, peer, imposed })?)
 }
 
 fn is_link_local(address: IpAddr) -> bool {
@@ -152,6 +166,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             tracked: BTreeMap::new(),
             removal: Removal::default(),
             peers: Peers::default(),
+            watched: Watched::default(),
         }
     }
 
@@ -341,7 +356,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 let labels = p.labels.sent();
                 if labels != Labels::NONE {
                     let peer = next_hop.map_or(Peer::PointToPoint, Peer::Neighbor);
-                    return imposing(c, &mut f, sw_if, peer, labels);
+                    return imposing(c, &mut f, (sw_if, peer), self.link, labels);
                 }
                 match next_hop {
                     Some(nh) => Ok(f.adjacency(c, sw_if, self.link, Peer::Neighbor(nh))?),
@@ -429,8 +444,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         depth: u32,
     ) -> Result<Dpo, RibError> {
         let (ip, state) = (nh.to_ip(), c.state::<Forwarding>());
-        let neighbor =
-            |sw_if| imposing(c, &mut state.borrow_mut(), sw_if, Peer::Neighbor(ip), labels);
+        let neighbor = |sw_if| {
+            let to = (sw_if, Peer::Neighbor(ip));
+            imposing(c, &mut state.borrow_mut(), to, self.link, labels)
+        };
         let mut at = self.routes.covering(nh, A::BITS);
         while let Some(prefix) = at {
             at = prefix.len().checked_sub(1).and_then(|len| self.routes.covering(nh, len));
@@ -483,7 +500,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             (PathKind::Normal, hop, Some(i)) => {
                 interface::view(c, i)?;
                 let peer = Peer::Neighbor(hop.unwrap_or(ip));
-                imposing(c, &mut f.borrow_mut(), i, peer, stack)
+                imposing(c, &mut f.borrow_mut(), (i, peer), self.link, stack)
             }
             (PathKind::Normal, Some(hop), None) if path.table.is_none() => {
                 if hop == ip {
@@ -512,6 +529,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     }
 
     fn write(&mut self, c: &Control, prefix: Prefix<A>) -> Result<(), RibError> {
+        self.watched.touch(c, (self.link, self.id), prefix);
         let dpo = self.followed(prefix).map(|list| list.dpo);
         match dpo.and_then(|dpo| Leaf::new(dpo.0)) {
             Some(leaf) => self.lpm.set(prefix, leaf, c.domain())?,
@@ -589,6 +607,17 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.free.clear();
         self.removal = Removal::default();
         self.peers.clear();
+        self.watched.touch_all(c, (self.link, self.id));
+    }
+
+    /// Has subscribers of [`WatchedRoutes`] hear of changes of a prefix's route, or no longer.
+    pub fn watch(&mut self, prefix: Prefix<A>, on: bool) {
+        self.watched.set(prefix, on);
+    }
+
+    /// Takes the watched prefixes whose routes have changed.
+    pub fn take_touched(&mut self) -> BTreeSet<Prefix<A>> {
+        self.watched.take()
     }
 
     /// Notes that a configured route has begun or ceased to use a list.

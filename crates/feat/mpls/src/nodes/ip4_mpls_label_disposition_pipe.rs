@@ -15,6 +15,7 @@ use thalweg_wire::flow::five_tuple;
 thalweg_graph::next_nodes! {
     REWRITE => "ip4-rewrite",
     ARP => "ip4-arp",
+    GLEAN => "ip4-glean",
 }
 disposition::reasons!();
 
@@ -43,6 +44,7 @@ impl Node for Disposition {
         match self.dpos.get(dpo).state().kind {
             kind if kind.is_complete() => REWRITE,
             Kind::INCOMPLETE => ARP,
+            Kind::GLEAN => GLEAN,
             _ => Verdict::drop(DOWN),
         }
     }

@@ -3,6 +3,7 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod interface_rx_dpo_l2;
 pub mod ip4_mpls_label_disposition_pipe;
 pub mod lookup_ip4_dst;
 pub mod lookup_ip4_dst_itf;
@@ -14,9 +15,11 @@ pub mod mpls_lookup;
 pub mod mpls_not_enabled;
 pub mod mpls_output;
 pub mod mpls_rewrite;
+pub mod pw_cw_pop;
 
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
+    &interface_rx_dpo_l2::NODE,
     &ip4_mpls_label_disposition_pipe::NODE,
     &lookup_ip4_dst::NODE,
     &lookup_ip4_dst_itf::NODE,
@@ -28,4 +31,5 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &mpls_not_enabled::NODE,
     &mpls_output::NODE,
     &mpls_rewrite::NODE,
+    &pw_cw_pop::NODE,
 ];

@@ -23,6 +23,8 @@ thalweg_graph::next_nodes! {
     IP4_TABLE => "lookup-ip4-dst",
     IP4_HERE => "lookup-ip4-dst-itf",
     ICMP_ERROR => "mpls-icmp-error",
+    L2 => "interface-rx-dpo-l2",
+    CONTROL_WORD => "pw-cw-pop",
 }
 thalweg_graph::errors! {
     SHORT: Error, 311, "mpls packet shorter than a label";
@@ -32,6 +34,7 @@ thalweg_graph::errors! {
     DROPPED: Error, 269, "mpls label is bound to a drop";
     PUNTED: Error, 269, "mpls packet to the router itself";
     DOWN: Error, 331, "next-hop interface is down";
+    UNRESOLVED: Error, 1, "next hop of the mpls label leads nowhere";
     DEPTH: Error, 311, "too many mpls look-ups of one packet";
 }
 
@@ -63,7 +66,7 @@ struct MplsLookup {
 
 /// Hash of a flow: of the labels and the IP packet behind them. An entropy label is made for this,
 /// and used alone (RFC 6790 section 4.3). Reserved labels do not count.
-fn hash(data: &[u8]) -> u32 {
+pub(crate) fn hash(data: &[u8]) -> u32 {
     let mut stack = Stack::new(data);
     let (mut hash, mut entropy) = (0u32, false);
     for entry in stack.by_ref().take(MAX_HASHED) {
@@ -91,13 +94,15 @@ impl MplsLookup {
         ICMP_ERROR
     }
 
-    /// Sends a labelled packet to an adjacency.
+    /// Sends a labelled packet to an adjacency, or a member of a group.
     #[inline]
     fn to(&self, p: &mut PktMut<'_>, dpo: Dpo) -> Verdict {
+        let dpo = self.dpos.resolve(dpo, || hash(p.data()));
         p.set_aux(dpo.get());
         match self.dpos.get(dpo).state().kind {
-            Kind::REWRITE => OUTPUT,
+            kind if kind.is_complete() => OUTPUT,
             Kind::INCOMPLETE => INCOMPLETE,
+            Kind::UNRESOLVED => Verdict::drop(UNRESOLVED),
             _ => Verdict::drop(DOWN),
         }
     }
@@ -148,8 +153,10 @@ impl MplsLookup {
                 Action::Swap(label, dpo) => return self.swap(p, entry, label, dpo),
                 Action::Member(group) => {
                     let dpo = self.dpos.resolve(group, || hash(p.data()));
-                    if !self.dpos.get(dpo).state().kind.is_sent() {
-                        return Verdict::drop(DOWN);
+                    match self.dpos.get(dpo).state().kind {
+                        kind if kind.is_sent() => {}
+                        Kind::UNRESOLVED => return Verdict::drop(UNRESOLVED),
+                        _ => return Verdict::drop(DOWN),
                     }
                     match self.member_label(dpo) {
                         label::IMPLICIT_NULL => {
@@ -185,6 +192,11 @@ impl MplsLookup {
                     p.pull(ENTRY_LEN);
                     p.set_rx_if(SwIfIndex(sw_if));
                     return IP4_HERE;
+                }
+                Action::ReceiveL2(sw_if, control_word) => {
+                    p.pull(ENTRY_LEN);
+                    p.set_rx_if(SwIfIndex(sw_if));
+                    return if control_word { CONTROL_WORD } else { L2 };
                 }
                 Action::LookUpMpls(table) => {
                     p.pull(ENTRY_LEN);
