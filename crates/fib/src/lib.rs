@@ -33,7 +33,7 @@ pub use forwarding::{
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
 pub use rib::{TableId, WatchedRoutes};
-pub use routes::{RouteBook, Routes};
+pub use routes::{LabelStep, RouteBook, Routes};
 
 use thalweg_engine::Feature;
 

@@ -138,6 +138,26 @@ impl Leaves {
     pub(crate) fn swap_of(word: u64) -> Option<(u32, Dpo)> {
         (word & 15 == 1).then_some(((word >> 4) as u32 & 0xf_ffff, Dpo((word >> 32) as u32)))
     }
+
+    /// The same of the most usual pops.
+    #[inline(always)]
+    pub(crate) fn pop_of(word: u64) -> Option<Popped> {
+        let value = (word >> 32) as u32;
+        match word & 15 {
+            3 => Some(Popped::Sent(Dpo(value))),
+            5 => Some(Popped::LookedUp(TableId(value))),
+            _ => None,
+        }
+    }
+}
+
+/// What becomes of an IPv4 packet whose last label was popped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Popped {
+    /// It goes to an adjacency or group.
+    Sent(Dpo),
+    /// It is looked up in a table.
+    LookedUp(TableId),
 }
 
 /// All tables, as published to workers.
@@ -180,7 +200,15 @@ mod tests {
             Action::Punt,
             Action::Drop,
         ] {
-            assert_eq!(Action::unpack(action.pack()), action);
+            let word = action.pack();
+            assert_eq!(Action::unpack(word), action);
+            let popped = match action {
+                Action::Ip4(dpo) => Some(Popped::Sent(dpo)),
+                Action::LookUpIp4(table) => Some(Popped::LookedUp(table)),
+                _ => None,
+            };
+            assert_eq!(Leaves::pop_of(word), popped);
+            assert_eq!(Leaves::swap_of(word).is_some(), matches!(action, Action::Swap(..)));
         }
     }
 

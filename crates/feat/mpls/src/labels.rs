@@ -3,16 +3,18 @@
 use crate::error::MplsError;
 use crate::label_table::{Action, Key, Leaves, Tables};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::table::{Followed, follow, take_touched, unfollow, watch};
 use thalweg_fib::rib::{Before, Labels, Path, PathKind, WatchedRoutes};
-use thalweg_fib::{FibError, LinkType, TableId};
+use thalweg_fib::{FibError, LabelStep, LinkType, RouteBook, Routes, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
+use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::{self, Snapshot};
-use thalweg_wire::mpls::{Label, label};
+use thalweg_wire::mpls::{Entry, Label, label};
 
 /// Maximum number of label tables: each takes 16 MiB of address space.
 pub const MAX_TABLES: usize = 256;
@@ -107,7 +109,8 @@ pub struct Mpls {
 pub(crate) fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(Tables::default());
     let snapshot: Arc<Snapshot<Tables>> = snapshot;
-    c.share(snapshot);
+    c.share(Arc::clone(&snapshot));
+    c.shared::<RouteBook>().add(Arc::new(Steps(snapshot)));
     c.insert(Mpls {
         tables: BTreeMap::new(),
         leaving: Vec::new(),
@@ -131,6 +134,32 @@ pub(crate) fn init(c: &mut Control) {
             routes_changed(c, event.table);
         }
     });
+}
+
+/// What label tables do, for descriptions of packets.
+struct Steps(Arc<Snapshot<Tables>>);
+
+impl Routes for Steps {
+    fn prefix_len(&self, _: &Guard<'_>, _: SwIfIndex, _: IpAddr) -> Option<u8> {
+        None
+    }
+
+    fn label(&self, guard: &Guard<'_>, table: u32, entry: u32) -> Option<LabelStep> {
+        let leaves = self.0.load(guard).get(TableId(table))?;
+        match leaves.get(Entry(entry)) {
+            Action::Miss | Action::Punt | Action::Drop => None,
+            Action::Swap(label, _) => Some(LabelStep::Swapped(label.get())),
+            Action::Member(_) => Some(LabelStep::ByMember),
+            Action::LookUpMpls(next) => Some(LabelStep::LookedUp(next.get())),
+            Action::LookUpMplsHere => Some(LabelStep::LookedUp(table)),
+            Action::Ip4(_)
+            | Action::Pop(_)
+            | Action::LookUpIp4(_)
+            | Action::LookUpIp4Here
+            | Action::ReceiveIp4(_)
+            | Action::ReceiveL2(..) => Some(LabelStep::Popped),
+        }
+    }
 }
 
 /// Makes an interface drop MPLS, or take it.

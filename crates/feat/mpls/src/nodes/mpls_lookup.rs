@@ -4,7 +4,7 @@
 //! `mpls-output` for what is still labelled, the disposition nodes for IPv4 packets,
 //! `mpls-icmp-error` where the TTL ends (RFC 3032 section 2.3: it is never sent with 0).
 
-use crate::label_table::{Action, Leaves, Tables};
+use crate::label_table::{Action, Leaves, Popped, Tables};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
@@ -128,6 +128,58 @@ impl MplsLookup {
         self.to(p, dpo)
     }
 
+    /// Returns the adjacency that packets meet in the end, if that is known and complete.
+    #[inline(always)]
+    fn sent(&self, dpo: Dpo) -> Option<Dpo> {
+        let state = self.dpos.get(dpo).state();
+        match state.kind {
+            Kind::REWRITE => Some(dpo),
+            Kind::REDIRECT_COMPLETE => Some(Dpo(state.value)),
+            _ => None,
+        }
+    }
+
+    /// Pops the labels of packets left over by the swaps where IPv4 packets follow, and returns the
+    /// verdict of the frame.
+    #[inline(always)]
+    fn pop(
+        frame: &mut Frame,
+        each: &mut [Verdict],
+        (words, dpos): (&[u64; FRAME_SIZE], &mut [u32; FRAME_SIZE]),
+        mut rest: Rows,
+    ) -> FrameVerdict {
+        let all = rest.len() == frame.len();
+        let (mut popped, mut first, mut alike) = (Rows::NONE, None, true);
+        each[..frame.len()].fill(OUTPUT);
+        for i in rest.iter() {
+            let at = usize::from(i);
+            let (to, value) = match Leaves::pop_of(words[at]) {
+                Some(Popped::Sent(dpo)) => (IP4, dpo.get()),
+                Some(Popped::LookedUp(table)) => (IP4_TABLE, table.get()),
+                None => continue,
+            };
+            (dpos[at], each[at]) = (value, to);
+            alike &= *first.get_or_insert(to) == to;
+            popped.insert(i);
+        }
+        frame.aux_mut().iter_mut().zip(*dpos).for_each(|(aux, dpo)| *aux = dpo);
+        let n = popped.len();
+        if let Some(to) = first
+            && all
+            && alike
+            && n == frame.len()
+        {
+            frame.pull_all(ENTRY_LEN as u16, Rows::NONE);
+            return FrameVerdict::Whole(to);
+        }
+        if n > 0 {
+            let others = Rows::of((0..frame.len()).map(|i| !popped.contains(i as u8)));
+            frame.pull_all(ENTRY_LEN as u16, others);
+            popped.iter().for_each(|i| rest.remove(i));
+        }
+        FrameVerdict::Each(rest)
+    }
+
     fn act(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
         let tables = self.tables.load(cx.guard());
         let Some(mut leaves) = tables.main.as_ref() else { return Verdict::drop(NO_TABLE) };
@@ -237,7 +289,7 @@ impl Node for MplsLookup {
         self.act(cx, &mut p)
     }
 
-    /// Fast path for labels that are swapped.
+    /// Fast path for labels that are swapped, and for those above IPv4 packets that are popped.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
@@ -261,22 +313,25 @@ impl Node for MplsLookup {
         let Some(windows) = frame.long_windows_mut::<4>(0, u16::MAX) else {
             return FrameVerdict::PerPacket;
         };
-        for (i, ((window, word), to)) in windows.zip(&words).zip(&mut dpos).enumerate() {
+        for (i, ((window, word), to)) in windows.zip(&mut words).zip(&mut dpos).enumerate() {
             let entry = u32::from_be_bytes(*window);
-            match Leaves::swap_of(*word) {
-                Some((label, dpo)) if entry & 0xfe != 0 && self.dpos.get(dpo).is(Kind::REWRITE) => {
+            // The TTL would end.
+            if entry & 0xfe == 0 {
+                *word = Action::Miss.pack();
+            }
+            match Leaves::swap_of(*word).and_then(|(label, dpo)| Some((label, self.sent(dpo)?))) {
+                Some((label, dpo)) => {
                     *window = ((label << 12) | ((entry & 0xfff) - 1)).to_be_bytes();
                     *to = dpo.get();
                 }
-                _ => rest.insert(i as u8),
+                None => rest.insert(i as u8),
             }
         }
-        frame.aux_mut().iter_mut().zip(dpos).for_each(|(aux, dpo)| *aux = dpo);
         if rest.is_empty() {
+            frame.aux_mut().iter_mut().zip(dpos).for_each(|(aux, dpo)| *aux = dpo);
             return FrameVerdict::Whole(OUTPUT);
         }
-        each[..frame.len()].fill(OUTPUT);
-        FrameVerdict::Each(rest)
+        Self::pop(frame, each, (&words, &mut dpos), rest)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

@@ -8,6 +8,7 @@ mod counters;
 mod export;
 mod handed;
 mod netlink;
+mod labels;
 mod samples;
 mod shares;
 
