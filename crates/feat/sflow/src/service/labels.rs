@@ -102,6 +102,9 @@ impl Guide {
             break;
         }
         output.extend(left);
+        if input.is_empty() && output.is_empty() {
+            return None;
+        }
         Some(ExtendedMpls { next_hop: Address(next_hop), input, output })
     }
 }
