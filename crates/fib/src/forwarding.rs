@@ -99,7 +99,7 @@ impl Imposed {
     pub const NONE: Imposed = Imposed { labels: Labels::NONE, bottom: false, swap: None };
 
     /// Returns the labels as stack entries.
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let all = self.labels.as_slice();
         let entry = |(i, label): (usize, &Label)| {
             Stacked::new(*label, 0, self.bottom && i + 1 == all.len(), IMPOSED_TTL).0.to_be_bytes()
@@ -192,6 +192,8 @@ pub struct Forwarding {
     kinds: Kinds,
     /// Nodes that handle kinds of objects, by name until all nodes exist.
     exits: Vec<(LinkType, Kind, &'static str)>,
+    /// Node that sets what labels have of the packet, and its name until all nodes exist.
+    imposer: (Option<&'static str>, Option<NodeId>),
     /// Neighbours of new adjacencies, until subscribers hear of them.
     unresolved: Vec<(SwIfIndex, IpAddr)>,
     /// Number of state words stored so far.
@@ -248,6 +250,7 @@ impl Forwarding {
             tunnels: HashMap::new(),
             kinds: Kinds::default(),
             exits: Vec::new(),
+            imposer: (None, None),
             unresolved: Vec::new(),
             stores: 0,
             visits: 0,
@@ -285,6 +288,17 @@ impl Forwarding {
                 None => tracing::error!("no node `{name}' for {} packets", link.name()),
             }
         }
+        f.imposer.1 = f.imposer.0.and_then(|name| c.node(name));
+    }
+
+    /// Sets the node of labels in uniform mode, which gives them TTL and class of what they were put
+    /// before. To be called from the `init` of the feature that has the node.
+    pub fn set_imposer(&mut self, node: &'static str) {
+        self.imposer.0 = Some(node);
+    }
+
+    pub(crate) fn imposer(&self) -> Option<NodeId> {
+        self.imposer.1
     }
 
     /// Returns the table that workers read.

@@ -33,9 +33,8 @@ struct Provider {
 
 impl Provider {
     fn new() -> Result<Provider> {
-        let names = [
-            "alpha", "ce1", "pe1", "p", "pe2", "ce2", "omega", "left", "right", "here", "there",
-        ];
+        let names =
+            ["alpha", "ce1", "pe1", "p", "pe2", "ce2", "omega", "left", "right", "here", "there"];
         let ns = names.into_iter().map(|name| Ok((name, Netns::new(name)?)));
         let mut provider = Provider { ns: ns.collect::<Result<_>>()?, routers: Vec::new() };
         provider.wire()?;
@@ -79,9 +78,12 @@ impl Provider {
         self.join("pe2 eth3", "right eth0 10.2.1.2/24", 1500)?;
         self.join("here eth0 10.9.9.1/24", "pe1 eth4", JUMBO_MTU)?;
         self.join("pe2 eth4", "there eth0 10.9.9.2/24", JUMBO_MTU)?;
-        for (host, gateway) in
-            [("alpha", "10.1.1.1"), ("left", "10.1.1.1"), ("omega", "10.2.1.1"), ("right", "10.2.1.1")]
-        {
+        for (host, gateway) in [
+            ("alpha", "10.1.1.1"),
+            ("left", "10.1.1.1"),
+            ("omega", "10.2.1.1"),
+            ("right", "10.2.1.1"),
+        ] {
             self.ns(host)?.ip(&format!("route add default via {gateway}"))?;
         }
         Ok(())

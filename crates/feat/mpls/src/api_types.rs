@@ -1,12 +1,12 @@
 //! Types and helpers shared by the API messages.
 
 use crate::label_table::Action;
+use crate::tunnels::Tunnel;
 use crate::{Key, LabelView, Via};
 use std::net::IpAddr;
-use crate::tunnels::Tunnel;
 use thalweg_api::schema::Module;
-use thalweg_api::types::{InterfaceIndex, Prefix};
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNhProto, FibPathType};
+use thalweg_api::types::{InterfaceIndex, Prefix};
 use thalweg_api::{ApiType, Retval, Text};
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::{Path, PathKind};
@@ -84,7 +84,9 @@ pub(crate) fn key(route: &MplsRoute) -> Result<(TableId, Key), Retval> {
     }
     let eos = route.mr_eos != 0;
     if eos && ![EOS_IP4, EOS_MPLS, EOS_ETHERNET].contains(&route.mr_eos_proto) {
-        return unimplemented("packets other than IPv4 and Ethernet behind the bottom of the stack");
+        return unimplemented(
+            "packets other than IPv4 and Ethernet behind the bottom of the stack",
+        );
     }
     Ok((TableId(route.mr_table_id), Key { label, eos }))
 }

@@ -45,6 +45,8 @@ pub enum Action {
     Member(Dpo),
     /// Pop, and send the IPv4 packet to an adjacency or group.
     Ip4(Dpo),
+    /// As the above, and the packet takes over TTL and class of the label.
+    Ip4Uniform(Dpo),
     /// Pop, and send what is still labelled to an MPLS adjacency.
     Pop(Dpo),
     /// Pop, and look the IPv4 packet up in a table.
@@ -84,6 +86,7 @@ impl Action {
             Action::LookUpMplsHere => word(9, 0, 0),
             Action::Punt => word(10, 0, 0),
             Action::Drop => word(11, 0, 0),
+            Action::Ip4Uniform(dpo) => word(13, 0, dpo.get()),
             Action::ReceiveL2(sw_if, control_word) => word(12, control_word.into(), sw_if),
         }
     }
@@ -103,6 +106,7 @@ impl Action {
             8 => Action::LookUpMpls(TableId(value)),
             9 => Action::LookUpMplsHere,
             10 => Action::Punt,
+            13 => Action::Ip4Uniform(Dpo(value)),
             12 => Action::ReceiveL2(value, label.get() != 0),
             _ => Action::Drop,
         }
@@ -189,6 +193,7 @@ mod tests {
             Action::Swap(label, dpo),
             Action::Member(dpo),
             Action::Ip4(dpo),
+            Action::Ip4Uniform(dpo),
             Action::Pop(dpo),
             Action::LookUpIp4(table),
             Action::LookUpIp4Here,

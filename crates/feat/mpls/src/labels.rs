@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::table::{Followed, follow, take_touched, unfollow, watch};
-use thalweg_fib::rib::{Before, Labels, Path, PathKind, WatchedRoutes};
+use thalweg_fib::rib::{Before, Labels, Mode, Path, PathKind, WatchedRoutes};
 use thalweg_fib::{FibError, LabelStep, LinkType, RouteBook, Routes, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
@@ -153,6 +153,7 @@ impl Routes for Steps {
             Action::LookUpMpls(next) => Some(LabelStep::LookedUp(next.get())),
             Action::LookUpMplsHere => Some(LabelStep::LookedUp(table)),
             Action::Ip4(_)
+            | Action::Ip4Uniform(_)
             | Action::Pop(_)
             | Action::LookUpIp4(_)
             | Action::LookUpIp4Here
@@ -487,7 +488,11 @@ pub fn unbind(c: &mut Control, id: TableId, label: Label, from: Bound) -> Result
     let mut mpls = mpls.borrow_mut();
     mpls.table_mut(id)?;
     if mpls.bound.get(&from) != Some(&(id, label)) {
-        return Err(MplsError::NotBound(thalweg_feat_ip::label_text(label), id, from.1.to_string()));
+        return Err(MplsError::NotBound(
+            thalweg_feat_ip::label_text(label),
+            id,
+            from.1.to_string(),
+        ));
     }
     mpls.bound.remove(&from);
     mpls.remove_both(c, id, label);
@@ -644,11 +649,7 @@ impl Mpls {
 }
 
 /// Returns what becomes of a label with these paths, and what leads to its object.
-fn resolve(
-    c: &Control,
-    key: Key,
-    vias: &[Via],
-) -> Result<(Action, Option<Followed>), MplsError> {
+fn resolve(c: &Control, key: Key, vias: &[Via]) -> Result<(Action, Option<Followed>), MplsError> {
     let paths: Vec<&Path> = vias
         .iter()
         .filter_map(|via| match via {
@@ -663,6 +664,7 @@ fn resolve(
     }
     let swaps: BTreeSet<Option<Label>> = paths.iter().map(|path| swapped(path).1).collect();
     let alike = swaps.len() == 1;
+    let uniform = paths.iter().all(|path| path.labels.mode() == Mode::Uniform);
     let put_before = |swap| match (alike, swap) {
         (true, None) if key.eos => Before::Packet,
         (true, _) => Before::Labels,
@@ -679,6 +681,7 @@ fn resolve(
     let action = match swaps.first() {
         Some(Some(label)) if alike => Action::Swap(*label, dpo),
         _ if !alike => Action::Member(dpo),
+        _ if key.eos && uniform => Action::Ip4Uniform(dpo),
         _ if key.eos => Action::Ip4(dpo),
         _ => Action::Pop(dpo),
     };
@@ -689,7 +692,12 @@ fn resolve(
 fn swapped(path: &Path) -> (Labels, Option<Label>) {
     let sent = path.labels.sent();
     match sent.as_slice().split_last() {
-        Some((last, outer)) => (Labels::new(outer).unwrap_or_default(), Some(*last)),
+        Some((last, outer)) => {
+            let outer = Labels::new(outer).unwrap_or_default();
+            // Without labels there is no mode.
+            let mode = if outer == Labels::NONE { Mode::Pipe } else { sent.mode() };
+            (outer.in_mode(mode), Some(*last))
+        }
         None => (Labels::NONE, None),
     }
 }

@@ -30,7 +30,7 @@ pub use labels::{
 
 use thalweg_engine::Feature;
 use thalweg_feat_neighbor::{self as neighbor, HoldNodes};
-use thalweg_fib::LinkType;
+use thalweg_fib::{Forwarding, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control};
 use thalweg_wire::ethernet::ethertype;
 
@@ -55,6 +55,7 @@ pub static FEATURE: Feature = Feature {
 fn init(c: &mut Control) {
     labels::init(c);
     tunnels::init(c);
+    c.state::<Forwarding>().borrow_mut().set_imposer("mpls-label-imposition-uniform");
     let nodes = HoldNodes { incomplete: "mpls-adj-incomplete", glean: None };
     neighbor::hold_at(c, LinkType::Mpls, nodes);
     thalweg_feat_ethernet::register(c, ethertype::MPLS, "mpls-input");

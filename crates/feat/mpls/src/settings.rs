@@ -8,7 +8,7 @@ use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Node, Problem, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_text};
-use thalweg_fib::rib::Labels;
+use thalweg_fib::rib::{Labels, Mode};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::mpls::Label;
@@ -98,6 +98,9 @@ impl Words {
                                 words.next();
                             }
                             labels = Labels::new(&all)?;
+                            if words.next_if(|w| *w == "uniform").is_some() {
+                                labels = labels.in_mode(Mode::Uniform);
+                            }
                         }
                         _ => return None,
                     }
@@ -182,7 +185,7 @@ fn paths(value: &Value) -> Option<Vec<Words>> {
 
 fn label(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface>] [weight <n>] \
-                    [preference <n>] [out-labels <label> ...]', `ip4-lookup-in-table <id>', \
+                    [preference <n>] [out-labels <label> ... [uniform]]', `ip4-lookup-in-table <id>', \
                     `mpls-lookup-in-table <id>', `rx-ip4 <interface>', `l2-input-on <interface>', \
                     or drop";
     paths(value).map(|_| ()).ok_or_else(|| expected.into())
@@ -425,6 +428,7 @@ mod tests {
     fn paths_are_written_as_commands_are() {
         for text in [
             "10.0.0.2 pg0 out-labels 17",
+            "10.0.0.2 pg0 out-labels 18 17 uniform",
             "10.0.0.2 pg0 weight 2 preference 1 out-labels 18 17",
             "pg0",
             "ip4-lookup-in-table 7",
@@ -438,7 +442,14 @@ mod tests {
         ] {
             assert_eq!(Words::parse(text).map(|words| words.text).as_deref(), Some(text));
         }
-        for bad in ["", "10.0.0.2 pg0 out-labels", "10.0.0.2 pg0 next-hop-table 7", "drop it", "rx-ip4", "17"] {
+        for bad in [
+            "",
+            "10.0.0.2 pg0 out-labels",
+            "10.0.0.2 pg0 next-hop-table 7",
+            "drop it",
+            "rx-ip4",
+            "17",
+        ] {
             assert_eq!(Words::parse(bad), None, "{bad}");
         }
         let eos = Key { label: Label(16), eos: true };

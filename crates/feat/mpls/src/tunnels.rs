@@ -164,7 +164,7 @@ fn check(paths: &[Path]) -> Result<(), MplsError> {
         if path.kind != PathKind::Normal || (path.next_hop.is_none() && path.sw_if.is_none()) {
             return Err(MplsError::Unsuitable("a path of a tunnel is one to a next hop"));
         }
-        if path.labels.sent() == Labels::NONE {
+        if path.labels.sent().as_slice().is_empty() {
             return Err(MplsError::NoLabels);
         }
     }

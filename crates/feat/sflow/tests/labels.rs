@@ -85,7 +85,9 @@ impl Router {
                             let hop = m.next_hop.0.map(|hop| hop.to_string());
                             said.stacks = Some((hop.unwrap_or_default(), m.input, m.output));
                         }
-                        FlowRecord::MplsTunnel(t) => said.tunnel = Some((t.name.to_str().into(), t.id)),
+                        FlowRecord::MplsTunnel(t) => {
+                            said.tunnel = Some((t.name.to_str().into(), t.id))
+                        }
                         FlowRecord::MplsVc(t) => said.wire = Some((t.name.to_str().into(), t.id)),
                         FlowRecord::MplsFtn(f) => {
                             said.prefix = Some((f.description.to_str().into(), f.mask));
@@ -167,18 +169,17 @@ fn tunnels_and_pseudowires_are_named() {
     ] {
         r.lab.cli(line);
     }
-    r.lab.ok(
-        "set interface state mpls-tunnel3 up
+    r.lab.ok("set interface state mpls-tunnel3 up
          set interface state mpls-tunnel4 up
          set interface tag mpls-tunnel4 acme
          ip route add 16.0.0.0/24 via mpls-tunnel3
-         mpls local-label add 16 eos via mpls-tunnel3 out-labels 17",
-    );
+         mpls local-label add 16 eos via mpls-tunnel3 out-labels 17");
     let said = r.agree(&labelled(&[]), "");
     assert_eq!(said.tunnel, Some(("mpls-tunnel3".into(), 3)));
     assert_eq!(r.agree(&labelled(&[16]), "").tunnel, Some(("mpls-tunnel3".into(), 3)));
     r.lab.ok("set interface ip address del test0 10.0.0.1/24\nset interface l2 xconnect test0 mpls-tunnel4");
-    let (said, sent) = r.pass_frame([&host_mac(8).0[..], &host_mac(9).0, &[0x88, 0xb5], &[1; 50]].concat());
+    let (said, sent) =
+        r.pass_frame([&host_mac(8).0[..], &host_mac(9).0, &[0x88, 0xb5], &[1; 50]].concat());
     assert_eq!(said.wire, Some(("acme".into(), 4)));
     assert_eq!(sent.get(12..14), Some(&[0x88, 0x47][..]));
     r.lab.close();

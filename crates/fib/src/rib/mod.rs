@@ -13,19 +13,19 @@ mod removal;
 mod watched;
 
 pub use error::RibError;
-pub use path::{Before, Labels, MAX_LABELS, Path, PathKind, Source, TableId};
+pub use path::{Before, Labels, MAX_LABELS, Mode, Path, PathKind, Source, TableId};
 pub use peers::RoutedPeers;
 pub use watched::WatchedRoutes;
 
 use crate::dpo::MAX_BUCKETS;
 use crate::forwarding::{DROP, LOCAL, OWN, PROHIBIT, UNREACHABLE, UNRESOLVED};
 use crate::{
-    AdjacencyKey, Dpo, FibError, Forwarding, Imposed, Kind, LinkType, MAX_DEPTH, Member, Peer,
+    AdjacencyKey, Dpo, FibError, Forwarding, Imposed, Kind, LinkType, MAX_DEPTH, Member, Midchain,
+    Peer,
 };
 use entries::Entries;
 use peers::Peers;
 use removal::Removal;
-use watched::Watched;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -33,6 +33,7 @@ use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix, Sweep};
 use thalweg_wire::mpls::label;
+use watched::Watched;
 
 /// Number of an interned path list.
 pub type ListId = u32;
@@ -121,12 +122,13 @@ fn member(path: &Path, dpo: Dpo) -> Member {
     Member { dpo, weight: u32::from(path.weight.max(1)), preference: path.preference }
 }
 
-/// Returns the adjacency that puts labels before packets, which without them are of type `link`.
+/// Returns the adjacency that puts labels before packets, which without them are of type `carried`;
+/// in uniform mode a midchain, whose node sets what the labels have of the packet.
 fn imposing(
     c: &Control,
     f: &mut Forwarding,
     (sw_if, peer): (SwIfIndex, Peer),
-    link: LinkType,
+    carried: LinkType,
     labels: Labels,
 ) -> Result<Dpo, RibError> {
     let (bottom, swap) = match labels.before() {
@@ -136,10 +138,19 @@ fn imposing(
         Before::Swapped(label) => (false, Some(label)),
     };
     let is_plain = bottom && labels.as_slice().is_empty();
-    let link = if is_plain { link } else { LinkType::Mpls };
-    let labels = labels.put_before(Before::Packet);
+    let link = if is_plain { carried } else { LinkType::Mpls };
+    let (mode, all) = (labels.mode(), labels.as_slice());
+    // A label to swap has its place behind an adjacency's header.
+    let node = f.imposer().filter(|_| mode == Mode::Uniform && swap.is_none() && !all.is_empty());
+    let labels = labels.put_before(Before::Packet).in_mode(Mode::Pipe);
     let imposed = Imposed { labels, bottom: bottom && !is_plain, swap };
-    Ok(f.imposing(c, AdjacencyKey { sw_if, link, peer, imposed })?)
+    let Some(node) = node else {
+        return Ok(f.imposing(c, AdjacencyKey { sw_if, link, peer, imposed })?);
+    };
+    let plain = AdjacencyKey { sw_if, link: LinkType::Mpls, peer, imposed: Imposed::NONE };
+    let (stacked, header) = (f.imposing(c, plain)?, imposed.bytes());
+    let link = if bottom { carried } else { LinkType::Mpls };
+    Ok(f.midchain(c, &Midchain { sw_if, link, header: &header, node, stacked })?)
 }
 
 fn is_link_local(address: IpAddr) -> bool {

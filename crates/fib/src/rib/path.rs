@@ -105,12 +105,34 @@ impl Path {
 /// Maximum number of labels of a path.
 pub const MAX_LABELS: usize = 12;
 
+impl Mode {
+    /// Returns its name.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Mode::Pipe => "pipe",
+            Mode::Uniform => "uniform",
+        }
+    }
+}
+
 /// A stack of MPLS labels, the outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct Labels {
     len: u8,
     all: [Label; MAX_LABELS],
     before: Before,
+    mode: Mode,
+}
+
+/// Where TTL and traffic class of labels come from (RFC 3443, RFC 3270).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub enum Mode {
+    /// They are the labels' own: the path is one hop to the packet.
+    #[default]
+    Pipe,
+    /// They are those of what the labels are put before, and go back there with the last label.
+    Uniform,
 }
 
 /// What a stack of labels is put before.
@@ -131,7 +153,7 @@ pub enum Before {
 impl Labels {
     /// No label.
     pub const NONE: Labels =
-        Labels { len: 0, all: [Label(0); MAX_LABELS], before: Before::Packet };
+        Labels { len: 0, all: [Label(0); MAX_LABELS], before: Before::Packet, mode: Mode::Pipe };
 
     /// Returns a stack; `None` if there are more than [`MAX_LABELS`], or one has over 20 bits.
     #[must_use]
@@ -139,13 +161,25 @@ impl Labels {
         let mut all = [Label(0); MAX_LABELS];
         all.get_mut(..labels.len())?.copy_from_slice(labels);
         let fit = labels.iter().all(|label| *label <= MAX_LABEL);
-        fit.then_some(Labels { len: labels.len() as u8, all, before: Before::Packet })
+        fit.then_some(Labels { len: labels.len() as u8, all, ..Labels::NONE })
     }
 
     /// Returns the same labels, put before something else.
     #[must_use]
     pub fn put_before(self, before: Before) -> Labels {
         Labels { before, ..self }
+    }
+
+    /// Returns the same labels in another mode.
+    #[must_use]
+    pub fn in_mode(self, mode: Mode) -> Labels {
+        Labels { mode, ..self }
+    }
+
+    /// Returns the mode.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Returns what the labels are put before.
@@ -159,14 +193,14 @@ impl Labels {
     pub fn sent(&self) -> Labels {
         let sent = |l: &&Label| **l != label::IMPLICIT_NULL;
         let sent: Vec<Label> = self.as_slice().iter().filter(sent).copied().collect();
-        Labels::new(&sent).unwrap_or_default().put_before(self.before)
+        Labels::new(&sent).unwrap_or_default().put_before(self.before).in_mode(self.mode)
     }
 
     /// Returns the stack with the labels of another one before it; `None` if there are too many.
     #[must_use]
     pub fn under(&self, outer: &Labels) -> Option<Labels> {
         let all = Labels::new(&[outer.as_slice(), self.as_slice()].concat())?;
-        Some(all.put_before(self.before))
+        Some(all.put_before(self.before).in_mode(self.mode))
     }
 
     /// Returns the labels, the outermost first.

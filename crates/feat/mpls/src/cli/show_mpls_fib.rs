@@ -149,7 +149,8 @@ fn path_text(c: &Control, p: &Path) -> (&'static str, String) {
 
 /// The labels of a path, as VPP prints them.
 fn labels_text(p: &Path) -> String {
-    let one = |l: &Label| format!("[{} pipe ttl:0 exp:0]", label_text(*l));
+    let mode = p.labels.mode().word();
+    let one = |l: &Label| format!("[{} {mode} ttl:0 exp:0]", label_text(*l));
     let all: Vec<String> = p.labels.as_slice().iter().map(one).collect();
     format!("labels:[{}]", all.join(" "))
 }
@@ -214,9 +215,11 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
             .collect::<Vec<_>>()
     };
     let counts = match view.action {
-        Action::Swap(_, dpo) | Action::Member(dpo) | Action::Ip4(dpo) | Action::Pop(dpo) => {
-            f.counting().then(|| f.counts(dpo).to)
-        }
+        Action::Swap(_, dpo)
+        | Action::Member(dpo)
+        | Action::Ip4(dpo)
+        | Action::Ip4Uniform(dpo)
+        | Action::Pop(dpo) => f.counting().then(|| f.counts(dpo).to),
         _ => None,
     };
     let to = counts.map_or_else(String::new, |n| format!(" to:[{}:{}]", n.packets, n.bytes));
@@ -230,7 +233,7 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
                 .chain(ends.into_iter().map(|e| format!("        [@1]: {e}")))
                 .collect()
         }
-        Action::Member(dpo) | Action::Ip4(dpo) | Action::Pop(dpo) => {
+        Action::Member(dpo) | Action::Ip4(dpo) | Action::Ip4Uniform(dpo) | Action::Pop(dpo) => {
             let ends = object(dpo);
             let line = |(i, e): (usize, String)| {
                 let labels = view.vias.get(i).and_then(|via| match via {
@@ -284,6 +287,7 @@ fn as_json(c: &Control, view: &LabelView) -> Value {
             "weight": p.weight,
             "preference": p.preference,
             "labels": p.labels.as_slice().iter().map(|l| l.get()).collect::<Vec<_>>(),
+            "mode": p.labels.mode().word(),
         }),
         Via::Mpls(table) => json!({ "kind": "mpls-lookup", "table": table.get() }),
         Via::Layer2 { sw_if, control_word } => json!({

@@ -5,12 +5,14 @@
 
 pub mod interface_rx_dpo_l2;
 pub mod ip4_mpls_label_disposition_pipe;
+pub mod ip4_mpls_label_disposition_uniform;
 pub mod lookup_ip4_dst;
 pub mod lookup_ip4_dst_itf;
 pub mod mpls_adj_incomplete;
 pub mod mpls_frag;
 pub mod mpls_icmp_error;
 pub mod mpls_input;
+pub mod mpls_label_imposition_uniform;
 pub mod mpls_lookup;
 pub mod mpls_not_enabled;
 pub mod mpls_output;
@@ -21,12 +23,14 @@ pub mod pw_cw_pop;
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &interface_rx_dpo_l2::NODE,
     &ip4_mpls_label_disposition_pipe::NODE,
+    &ip4_mpls_label_disposition_uniform::NODE,
     &lookup_ip4_dst::NODE,
     &lookup_ip4_dst_itf::NODE,
     &mpls_adj_incomplete::NODE,
     &mpls_frag::NODE,
     &mpls_icmp_error::NODE,
     &mpls_input::NODE,
+    &mpls_label_imposition_uniform::NODE,
     &mpls_lookup::NODE,
     &mpls_not_enabled::NODE,
     &mpls_output::NODE,

@@ -20,6 +20,7 @@ thalweg_graph::next_nodes! {
     OUTPUT => "mpls-output",
     INCOMPLETE => "mpls-adj-incomplete",
     IP4 => "ip4-mpls-label-disposition-pipe",
+    IP4_UNIFORM => "ip4-mpls-label-disposition-uniform",
     IP4_TABLE => "lookup-ip4-dst",
     IP4_HERE => "lookup-ip4-dst-itf",
     ICMP_ERROR => "mpls-icmp-error",
@@ -192,6 +193,7 @@ impl MplsLookup {
             if let Action::Swap(_, dpo)
             | Action::Member(dpo)
             | Action::Ip4(dpo)
+            | Action::Ip4Uniform(dpo)
             | Action::Pop(dpo) = action
             {
                 if self.counters.is_on() {
@@ -230,6 +232,11 @@ impl MplsLookup {
                     p.pull(ENTRY_LEN);
                     p.set_aux(dpo.get());
                     return IP4;
+                }
+                Action::Ip4Uniform(dpo) => {
+                    // The node reads the label.
+                    p.set_aux(dpo.get());
+                    return IP4_UNIFORM;
                 }
                 Action::LookUpIp4(table) => {
                     p.pull(ENTRY_LEN);

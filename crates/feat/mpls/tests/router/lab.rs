@@ -147,4 +147,3 @@ pub(crate) fn labelled(labels: &[u32], ttl: u8) -> Packet {
 pub(crate) fn inner(ttl: u8) -> Vec<u8> {
     udp(ttl).build()
 }
-

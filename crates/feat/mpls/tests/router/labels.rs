@@ -298,3 +298,87 @@ fn a_deleted_interface_takes_its_labels_along() {
     assert_eq!(left(&sent[0]).labels, [(18, 0, true, 63)]);
     lab.0.close();
 }
+
+/// The same packet with another type of service.
+fn with_tos(packet: &Packet, at: usize, tos: u8) -> Packet {
+    let mut bytes = packet.clone().build();
+    let header = &mut bytes[at..at + 20];
+    header[1] = tos;
+    header[10..12].fill(0);
+    let sum = thalweg_wire::checksum::checksum(header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    Packet::new().payload(&bytes)
+}
+
+#[test]
+fn labels_take_ttl_and_class_over_in_uniform_mode() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17 uniform");
+    let left = lab.one(0, &with_tos(&udp(50), 0, 0xb9));
+    assert_eq!((left.by, left.to), (1, host_mac(1, 2)));
+    assert_eq!(left.labels, [(18, 5, false, 49), (17, 5, true, 49)]);
+    assert_eq!((left.rest[1], left.rest[8]), (0xb9, 49));
+    let text = lab.cli("show ip fib 16.0.0.1");
+    assert!(text.contains("[17 uniform ttl:0 exp:0]"), "{text}");
+    // What is pushed by a swap is as what it is put before.
+    lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels 40 41 uniform");
+    let stack = Packet::new()
+        .payload(&[&Entry::new(Label(20), 6, true, 9).0.to_be_bytes()[..], &inner(33)].concat());
+    assert_eq!(lab.one(0, &stack).labels, [(40, 6, false, 8), (41, 6, true, 8)]);
+    // Behind a route, by the tables of others.
+    lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55");
+    lab.ok("ip route replace 16.0.0.0/24 via 1.1.1.1 out-labels 17 uniform");
+    let left = lab.one(0, &with_tos(&udp(50), 0, 0x20));
+    assert_eq!(left.labels, [(55, 1, false, 49), (17, 1, true, 49)]);
+    lab.up(2, false);
+    lab.lost(0, &udp(50), "ip4-lookup", "next-hop interface is down");
+    lab.0.close();
+}
+
+#[test]
+fn packets_take_ttl_and_class_over_in_uniform_mode() {
+    let mut lab = Lab::new();
+    lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels implicit-null uniform");
+    lab.ok("mpls local-label add 21 eos via 10.0.1.2 test1");
+    let stack = |label, ttl| {
+        let entry = Entry::new(Label(label), 5, true, ttl).0.to_be_bytes();
+        let packet = with_tos(&Packet::new().payload(&inner(33)), 0, 0x2b).build();
+        Packet::new().payload(&[&entry[..], &packet].concat())
+    };
+    let uniform = lab.one(0, &stack(20, 9));
+    assert_eq!((uniform.rest[1], uniform.rest[8]), (0xa3, 8));
+    ipv4::check(&uniform.rest).expect("a sound header");
+    let pipe = lab.one(0, &stack(21, 9));
+    assert_eq!((pipe.rest[1], pipe.rest[8]), (0x2b, 32));
+    // It does not grow.
+    assert_eq!(lab.one(0, &stack(20, 200)).rest[8], 32);
+    let text = lab.cli("show mpls fib 20");
+    assert!(text.contains("[implicit-null uniform ttl:0 exp:0]"), "{text}");
+    lab.0.close();
+}
+
+#[test]
+fn long_packets_of_uniform_paths_are_fragmented_or_answered() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17 uniform");
+    lab.ok("set interface mtu mpls 500 test1");
+    let long = Packet::new().ipv4(ip(0, 2), FAR).udp(1, 2).payload(&[5; 1000]);
+    let sent = lab.pass(0, &long, 1);
+    assert_eq!(sent.len(), 3, "{}", lab.cli("show errors"));
+    for frame in &sent {
+        let piece = left(frame);
+        assert_eq!((piece.labels.len(), piece.labels[0].3), (2, 63));
+        assert!(piece.rest.len() <= 492);
+    }
+    let mut bytes = long.build();
+    bytes[6] = 0x40;
+    bytes[10..12].fill(0);
+    let sum = thalweg_wire::checksum::checksum(&bytes[..20]);
+    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    let sent = lab.pass(0, &Packet::new().payload(&bytes), 1);
+    assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
+    let answer = left(&sent[0]);
+    error(&answer.rest, ip(0, 2), (3, 4));
+    assert_eq!(answer.rest[26..28], 492u16.to_be_bytes());
+    lab.0.close();
+}

@@ -10,7 +10,13 @@ impl Lab {
     /// Binds very many labels to next hops.
     fn bind_many(&mut self, vias: &str) {
         let lines: String = (0..MANY)
-            .map(|n| format!("mpls local-label add {} eos {}\n", 16 + n, vias.replace('N', &(20 + n).to_string())))
+            .map(|n| {
+                format!(
+                    "mpls local-label add {} eos {}\n",
+                    16 + n,
+                    vias.replace('N', &(20 + n).to_string())
+                )
+            })
             .collect();
         self.ok(&lines);
     }

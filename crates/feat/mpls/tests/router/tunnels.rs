@@ -93,7 +93,8 @@ fn packets_too_long_for_a_tunnel_are_fragmented_or_answered() {
         assert!(piece.rest.len() <= 492);
     }
     lab.ok("mpls local-label add 20 eos via mpls-tunnel0 out-labels 21");
-    let sent = lab.pass(0, &Packet::new().mpls(20).ipv4(ip(0, 2), FAR).udp(1, 2).payload(&[5; 1000]), 1);
+    let sent =
+        lab.pass(0, &Packet::new().mpls(20).ipv4(ip(0, 2), FAR).udp(1, 2).payload(&[5; 1000]), 1);
     assert_eq!(sent.len(), 3, "{}", lab.cli("show errors"));
     assert!(sent.iter().all(|frame| left(frame).labels.len() == 3));
     let mut frame = long.build();
@@ -161,7 +162,8 @@ fn a_pseudowire_carries_frames_both_ways() {
         assert!(counts.contains("rx packets                   123"), "{counts}");
         assert!(counts.contains("tx packets                   123"), "{counts}");
         if word {
-            let channel = Packet::new().mpls(71).payload(&[vec![0x10, 0, 0, 7], customer(50)].concat());
+            let channel =
+                Packet::new().mpls(71).payload(&[vec![0x10, 0, 0, 7], customer(50)].concat());
             lab.lost(1, &channel, "pw-cw-pop", "pseudowire control word of no data packet");
             let short = Packet::new().mpls(71).payload(&[0, 0]);
             lab.lost(1, &short, "pw-cw-pop", "pseudowire packet shorter than its control word");

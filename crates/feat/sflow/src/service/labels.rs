@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use thalweg_device::InterfaceView;
 use thalweg_device::interface::Kind;
 use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, LabelStep, LinkType};
+use thalweg_sflow::FlowRecord;
 use thalweg_sflow::model::{ExtendedMpls, MplsFtn, MplsTunnel, MplsVc};
 use thalweg_sflow::value::{Address, Text};
-use thalweg_sflow::FlowRecord;
 use thalweg_tables::qsbr::Guard;
 use thalweg_wire::mpls::ENTRY_LEN;
 
@@ -159,7 +159,10 @@ mod tests {
     #[test]
     fn prefixes_are_named() {
         let v4 = |len| prefix_name([10, 1, 2, 3].into(), len);
-        assert_eq!((v4(0), v4(9), v4(32)), ("0.0.0.0/0".into(), "10.0.0.0/9".into(), "10.1.2.3/32".into()));
+        assert_eq!(
+            (v4(0), v4(9), v4(32)),
+            ("0.0.0.0/0".into(), "10.0.0.0/9".into(), "10.1.2.3/32".into())
+        );
         let v6: IpAddr = "2001:db8:1::1".parse().unwrap();
         assert_eq!(prefix_name(v6, 32), "2001:db8::/32");
         assert_eq!(prefix_name(v6, 0), "::/0");

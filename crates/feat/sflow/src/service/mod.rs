@@ -7,8 +7,8 @@
 mod counters;
 mod export;
 mod handed;
-mod netlink;
 mod labels;
+mod netlink;
 mod samples;
 mod shares;
 
