@@ -120,6 +120,16 @@ def setters(api, port):
         "mr_paths": route("10.9.0.0/16", **via, sw_if_index=pg)["paths"],
     }
     yield "mpls_route_add_del", {"mr_is_add": True, "mr_is_multipath": False, "mr_route": label}
+    yield "mpls_ip_bind_unbind", {
+        "mb_mpls_table_id": 0, "mb_label": 100, "mb_ip_table_id": 7, "mb_is_bind": True,
+        "mb_prefix": "10.9.0.0/16",
+    }
+    yield "mpls_tunnel_add_del", {
+        "mt_is_add": True, "mt_tunnel": {
+            "mt_sw_if_index": NONE, "mt_l2_only": True, "mt_n_paths": 1,
+            "mt_paths": route("10.9.0.0/16", **via, sw_if_index=pg, n_labels=1, label_stack=[{"label": 44}] + [{}] * 15)["paths"],
+        },
+    }
     yield "ip_route_add_del_v2", {"is_add": True, "route": {**route("10.8.0.0/16", type=2), "src": 0}}
     yield "sw_interface_set_l2_xconnect", {
         "rx_sw_if_index": lambda: port("pg10"), "tx_sw_if_index": loop, "enable": True

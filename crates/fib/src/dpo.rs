@@ -139,7 +139,7 @@ impl Entry<'_> {
     pub fn next(self) -> u32 {
         u32::from(self.0[NEXT].load(Ordering::Relaxed) as u16)
     }
-    /// Returns the object that a midchain leads to.
+    /// Returns the object that a midchain leads to, or an adjacency of a tunnel.
     #[inline]
     pub fn stacked(self) -> Dpo {
         Dpo((self.0[NEXT].load(Ordering::Relaxed) >> 16) as u32 & INDEX)

@@ -35,8 +35,8 @@ pub use forwarding::{
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
 pub use parked::Parked;
-pub use rib::TableId;
-pub use routes::{RouteBook, Routes};
+pub use rib::{TableId, WatchedRoutes};
+pub use routes::{LabelStep, RouteBook, Routes};
 pub use version::Version;
 
 use thalweg_engine::Feature;

@@ -19,6 +19,7 @@ mod faults;
 mod idle;
 mod ipv6;
 mod load;
+mod mpls;
 mod mtu;
 mod nat44;
 mod nat44_lives;

@@ -14,7 +14,7 @@ use thalweg_api::types::Prefix;
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::rib::{Labels, MAX_LABELS};
+use thalweg_fib::rib::{Labels, MAX_LABELS, Mode};
 use thalweg_fib::{Dpo, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
@@ -268,12 +268,16 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
 pub fn labels(p: &FibPath) -> Result<Labels, Retval> {
     let sent = p.label_stack.get(..usize::from(p.n_labels));
     let sent = sent.ok_or_else(|| Retval::INVALID_VALUE.because("a path has up to 16 labels"))?;
-    if sent.iter().any(|l| l.is_uniform != 0 || l.ttl != 0 || l.exp != 0) {
-        let what = "uniform mode, TTLs and classes of labels are not supported yet";
+    // VPP has 64 in the place of 0.
+    if sent.iter().any(|l| ![0, 64].contains(&l.ttl) || l.exp != 0) {
+        let what = "TTLs and classes of labels are not supported yet";
         return Err(Retval::UNIMPLEMENTED.because(what));
     }
+    let uniform = sent.iter().any(|l| l.is_uniform != 0);
+    let mode = if uniform { Mode::Uniform } else { Mode::Pipe };
     let all: Vec<Label> = sent.iter().map(|l| Label(l.label)).collect();
-    Labels::new(&all).ok_or_else(|| {
+    let labels = Labels::new(&all).map(|labels| labels.in_mode(mode));
+    labels.ok_or_else(|| {
         let limit = format_args!("a path has up to {MAX_LABELS} labels of 20 bits");
         Retval::INVALID_VALUE.because(limit)
     })
@@ -283,6 +287,7 @@ pub fn labels(p: &FibPath) -> Result<Labels, Retval> {
 pub fn put_labels(p: &mut FibPath, labels: &Labels) {
     for (to, label) in p.label_stack.iter_mut().zip(labels.as_slice()) {
         to.label = label.get();
+        to.is_uniform = (labels.mode() == Mode::Uniform).into();
     }
     p.n_labels = labels.as_slice().len() as u8;
 }

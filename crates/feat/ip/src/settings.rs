@@ -14,7 +14,7 @@ use thalweg_config::declare::{
 use thalweg_device::interface::InterfaceView;
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_fib::TableId;
-use thalweg_fib::rib::Labels;
+use thalweg_fib::rib::{Labels, Mode};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
 
@@ -157,6 +157,9 @@ impl<'a> Via<'a> {
                         words.next();
                     }
                     via.labels = Labels::new(&all)?;
+                    if words.next_if_eq(&"uniform").is_some() {
+                        via.labels = via.labels.in_mode(Mode::Uniform);
+                    }
                 }
                 _ => return None,
             }
@@ -206,7 +209,7 @@ fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
 
 fn route(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
-                    [weight <n>] [preference <n>] [out-labels <label> ...]', `<interface>', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
+                    [weight <n>] [preference <n>] [out-labels <label> ... [uniform]]', `<interface>', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
     vias(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 

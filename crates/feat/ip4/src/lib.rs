@@ -22,6 +22,7 @@ mod punt;
 pub mod tables;
 
 pub use nodes::ip4_frag::fragments;
+pub use nodes::ip4_input::check_usual;
 
 use thalweg_engine::Feature;
 use thalweg_feat_ip::{enabled, local};

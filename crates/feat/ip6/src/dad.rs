@@ -312,7 +312,8 @@ impl Section<Control> for DadSettings {
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         let at = |key| doc.at(&["thalweg", "ip6-dad", key]);
         let Some(found) = at("enabled").filter(|f| f.node.bool() == Some(true)) else { return };
-        let number = |key: &'static str, usual: u32| at(key).and_then(|f| f.node.u32()).unwrap_or(usual);
+        let number =
+            |key: &'static str, usual: u32| at(key).and_then(|f| f.node.u32()).unwrap_or(usual);
         let (transmits, ms) = (number("transmits", 1), number("delay-ms", 1000));
         let (whole, part) = (ms / 1000, ms % 1000);
         let set = format!("set ip6 dad enable transmits {transmits} delay {whole}.{part:03}");

@@ -125,7 +125,9 @@ impl IfAddrs {
     pub fn is_proxied(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
         let at = self.proxied.partition_point(|(other, _)| *other < ip);
         let here = self.proxied[at..].iter().take_while(|(other, _)| *other == ip);
-        !self.proxied.is_empty() && here.clone().next().is_some() && here.clone().all(|p| p.1 != sw_if)
+        !self.proxied.is_empty()
+            && here.clone().next().is_some()
+            && here.clone().all(|p| p.1 != sw_if)
     }
 
     /// Returns whether the router listens to a group on an interface: that of all nodes, of all

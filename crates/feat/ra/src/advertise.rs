@@ -35,7 +35,11 @@ fn sender(c: &Control, sw_if: SwIfIndex) -> Option<(InterfaceView, std::net::Ipv
     Some((view, src))
 }
 
-fn change<R>(c: &Control, sw_if: SwIfIndex, f: impl FnOnce(&Config, &mut Progress) -> R) -> Option<R> {
+fn change<R>(
+    c: &Control,
+    sw_if: SwIfIndex,
+    f: impl FnOnce(&Config, &mut Progress) -> R,
+) -> Option<R> {
     let ports = c.state::<Ports>();
     let mut ports = ports.borrow_mut();
     let port = ports.0.get_mut(&sw_if)?;

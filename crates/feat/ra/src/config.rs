@@ -77,10 +77,7 @@ impl Prefix {
             u32::MAX => u32::MAX,
             all => u32::try_from(u64::from(all).saturating_sub(gone)).unwrap_or(0),
         };
-        Lifetimes {
-            valid: left(self.lifetimes.valid),
-            preferred: left(self.lifetimes.preferred),
-        }
+        Lifetimes { valid: left(self.lifetimes.valid), preferred: left(self.lifetimes.preferred) }
     }
 }
 
@@ -353,9 +350,8 @@ pub fn get(c: &Control, sw_if: SwIfIndex) -> Config {
 pub fn all(c: &Control) -> Vec<(SwIfIndex, Config)> {
     let (ip6, ports) = (c.state::<Ip6>(), c.state::<Ports>());
     let (ip6, ports) = (ip6.borrow(), ports.borrow());
-    let set = ports.0.iter().filter(|(i, port)| {
-        ip6.is_enabled(**i) && port.config != Config::default()
-    });
+    let set =
+        ports.0.iter().filter(|(i, port)| ip6.is_enabled(**i) && port.config != Config::default());
     set.map(|(i, port)| (*i, port.config.clone())).collect()
 }
 

@@ -53,28 +53,16 @@ const RULES: &[Rule] = &[
         Kind::Int(1, MAX_INITIAL.1 as i128),
     ),
     Rule::new("thalweg.interfaces.*.router-advertisements.hop-limit", Kind::Int(0, 255)),
-    Rule::new(
-        "thalweg.interfaces.*.router-advertisements.reachable-time",
-        Kind::Int(0, 3_600_000),
-    ),
+    Rule::new("thalweg.interfaces.*.router-advertisements.reachable-time", Kind::Int(0, 3_600_000)),
     Rule::new("thalweg.interfaces.*.router-advertisements.retransmit-time", MS),
     Rule::new(
         "thalweg.interfaces.*.router-advertisements.preference",
         Kind::Word(Preference::WORDS),
     ),
-    Rule::new(
-        "thalweg.interfaces.*.router-advertisements.dns-servers",
-        Kind::List(0, MAX_OTHERS),
-    ),
+    Rule::new("thalweg.interfaces.*.router-advertisements.dns-servers", Kind::List(0, MAX_OTHERS)),
     Rule::new("thalweg.interfaces.*.router-advertisements.dns-servers.[]", Kind::Ip),
-    Rule::new(
-        "thalweg.interfaces.*.router-advertisements.dns-domains",
-        Kind::List(0, MAX_DOMAINS),
-    ),
-    Rule::new(
-        "thalweg.interfaces.*.router-advertisements.dns-domains.[]",
-        Kind::Other(domain),
-    ),
+    Rule::new("thalweg.interfaces.*.router-advertisements.dns-domains", Kind::List(0, MAX_DOMAINS)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.dns-domains.[]", Kind::Other(domain)),
     Rule::new("thalweg.interfaces.*.router-advertisements.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.interfaces.*.router-advertisements.routes.*", Kind::Other(route)),
     Rule::new("thalweg.interfaces.*.router-advertisements.prefixes", Kind::Named(Name::Any)),
@@ -331,7 +319,8 @@ fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
         Item::new(rank::SERVICE_PORT, base.clone(), &found.path, command.clone() + &words(node));
     out.add(item.unset(command.clone() + "ra-default").needs(interface_key(name)));
     for (prefix, found) in doc.entries(&["thalweg", "interfaces", name, KEY, "prefixes"]) {
-        let Some((Lifetimes { valid, preferred }, flags)) = found.node.text().and_then(parse_prefix)
+        let Some((Lifetimes { valid, preferred }, flags)) =
+            found.node.text().and_then(parse_prefix)
         else {
             continue;
         };
@@ -355,7 +344,9 @@ mod tests {
 
     #[test]
     fn values_are_read_as_they_are_written() {
-        for text in ["default", "3600 1800", "infinite 7 off-link", "default no-autoconfig decrement"] {
+        for text in
+            ["default", "3600 1800", "infinite 7 off-link", "default no-autoconfig decrement"]
+        {
             let (lifetimes, flags) = parse_prefix(text).unwrap();
             let p = config::Prefix {
                 lifetimes,

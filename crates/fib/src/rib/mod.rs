@@ -12,10 +12,12 @@ mod path;
 mod peers;
 mod removal;
 mod resolve;
+mod watched;
 
 pub use error::RibError;
-pub use path::{Labels, MAX_LABELS, Path, PathKind, Source, TableId};
+pub use path::{Before, Labels, MAX_LABELS, Mode, Path, PathKind, Source, TableId};
 pub use peers::RoutedPeers;
+pub use watched::WatchedRoutes;
 
 use crate::{Dpo, Forwarding, LinkType};
 use entries::Entries;
@@ -27,6 +29,7 @@ use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix, Sweep};
+use watched::Watched;
 
 /// Number of an interned path list.
 pub type ListId = u32;
@@ -106,6 +109,7 @@ pub struct Table<A: Address, L> {
     /// Lists whose routes are still to be removed.
     removal: Removal<A>,
     peers: Peers<A>,
+    watched: Watched<A>,
 }
 
 /// Routes visited at once; more are visited in slices.
@@ -134,6 +138,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             tracked: BTreeMap::new(),
             removal: Removal::default(),
             peers: Peers::default(),
+            watched: Watched::default(),
         }
     }
 
@@ -183,6 +188,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     }
 
     fn write(&mut self, c: &Control, prefix: Prefix<A>) -> Result<(), RibError> {
+        self.watched.touch(c, (self.link, self.id), prefix);
         let dpo = self.followed(prefix).map(|list| list.dpo);
         match dpo.and_then(|dpo| Leaf::new(dpo.0)) {
             Some(leaf) => self.lpm.set(prefix, leaf, c.domain())?,
@@ -260,6 +266,17 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.free.clear();
         self.removal = Removal::default();
         self.peers.clear();
+        self.watched.touch_all(c, (self.link, self.id));
+    }
+
+    /// Has subscribers of [`WatchedRoutes`] hear of changes of a prefix's route, or no longer.
+    pub fn watch(&mut self, prefix: Prefix<A>, on: bool) {
+        self.watched.set(prefix, on);
+    }
+
+    /// Takes the watched prefixes whose routes have changed.
+    pub fn take_touched(&mut self) -> BTreeSet<Prefix<A>> {
+        self.watched.take()
     }
 
     /// Notes that a configured route has begun or ceased to use a list.

@@ -1,28 +1,49 @@
 //! What paths lead to, now and after a change.
 
 use super::lists::member;
-use super::path::{Labels, Path, PathKind, Source};
+use super::path::{Before, Labels, Mode, Path, PathKind, Source};
 use super::{Cast, ListId, RibError, RouteView, Table};
 use crate::forwarding::{DROP, LOCAL, OWN, PROHIBIT, UNREACHABLE, UNRESOLVED};
 use crate::{
-    AdjacencyKey, Dpo, FibError, Forwarding, Imposed, Kind, LinkType, MAX_DEPTH, Member, Peer,
+    AdjacencyKey, Dpo, FibError, Forwarding, Imposed, Kind, LinkType, MAX_DEPTH, Member, Midchain,
+    Peer,
 };
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, Prefix};
+use thalweg_wire::mpls::label;
 
-/// Returns the adjacency that puts labels before IP packets.
+/// Returns the adjacency that puts labels before packets, which without them are of type `carried`;
+/// in uniform mode a midchain, whose node sets what the labels have of the packet.
 fn imposing(
     c: &Control,
     f: &mut Forwarding,
-    sw_if: SwIfIndex,
-    peer: Peer,
+    (sw_if, peer): (SwIfIndex, Peer),
+    carried: LinkType,
     labels: Labels,
 ) -> Result<Dpo, RibError> {
-    let imposed = Imposed { labels, bottom: true, swap: None };
-    Ok(f.imposing(c, AdjacencyKey { sw_if, link: LinkType::Mpls, peer, imposed })?)
+    let (bottom, swap) = match labels.before() {
+        Before::Packet => (true, None),
+        Before::Popped => (true, Some(label::IMPLICIT_NULL)),
+        Before::Labels => (false, None),
+        Before::Swapped(label) => (false, Some(label)),
+    };
+    let is_plain = bottom && labels.as_slice().is_empty();
+    let link = if is_plain { carried } else { LinkType::Mpls };
+    let (mode, all) = (labels.mode(), labels.as_slice());
+    // A label to swap has its place behind an adjacency's header.
+    let node = f.imposer().filter(|_| mode == Mode::Uniform && swap.is_none() && !all.is_empty());
+    let labels = labels.put_before(Before::Packet).in_mode(Mode::Pipe);
+    let imposed = Imposed { labels, bottom: bottom && !is_plain, swap };
+    let Some(node) = node else {
+        return Ok(f.imposing(c, AdjacencyKey { sw_if, link, peer, imposed })?);
+    };
+    let plain = AdjacencyKey { sw_if, link: LinkType::Mpls, peer, imposed: Imposed::NONE };
+    let (stacked, header) = (f.imposing(c, plain)?, imposed.bytes());
+    let link = if bottom { carried } else { LinkType::Mpls };
+    Ok(f.midchain(c, &Midchain { sw_if, link, header: &header, node, stacked })?)
 }
 
 fn is_link_local(address: IpAddr) -> bool {
@@ -63,7 +84,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 let labels = p.labels.sent();
                 if labels != Labels::NONE {
                     let peer = next_hop.map_or(Peer::PointToPoint, Peer::Neighbor);
-                    return imposing(c, &mut f, sw_if, peer, labels);
+                    return imposing(c, &mut f, (sw_if, peer), self.link, labels);
                 }
                 match next_hop {
                     Some(nh) => Ok(f.adjacency(c, sw_if, self.link, Peer::Neighbor(nh))?),
@@ -154,8 +175,10 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         depth: u32,
     ) -> Result<Dpo, RibError> {
         let (ip, state) = (nh.to_ip(), c.state::<Forwarding>());
-        let neighbor =
-            |sw_if| imposing(c, &mut state.borrow_mut(), sw_if, Peer::Neighbor(ip), labels);
+        let neighbor = |sw_if| {
+            let to = (sw_if, Peer::Neighbor(ip));
+            imposing(c, &mut state.borrow_mut(), to, self.link, labels)
+        };
         let mut at = self.routes.covering(nh, A::BITS);
         while let Some(prefix) = at {
             at = prefix.len().checked_sub(1).and_then(|len| self.routes.covering(nh, len));
@@ -208,7 +231,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             (PathKind::Normal, hop, Some(i)) => {
                 interface::view(c, i)?;
                 let peer = Peer::Neighbor(hop.unwrap_or(ip));
-                imposing(c, &mut f.borrow_mut(), i, peer, stack)
+                imposing(c, &mut f.borrow_mut(), (i, peer), self.link, stack)
             }
             (PathKind::Normal, Some(hop), None) if path.table.is_none() => {
                 if hop == ip {

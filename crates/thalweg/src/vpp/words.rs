@@ -48,7 +48,6 @@ impl Command<Control> for Word {
 
 const IP6: &str = "nothing: this release does not have that for IPv6";
 const MROUTE: &str = "nothing: this release has no multicast routes";
-const MPLS: &str = "nothing: this release has no MPLS tunnels; `show mpls fib' has the labels";
 const TUNNEL: &str = "nothing: this release has no tunnels";
 const DRIVER: &str = "nothing: the drivers are host-interface, loopback and packet generator";
 const ACL: &str = "nothing: `show flow' and `flow dump' have the rules of interfaces";
@@ -176,7 +175,6 @@ words! {
     "show mfib interface" => MROUTE,
     "show mfib itf flags" => MROUTE,
     "show mfib route flags" => MROUTE,
-    "show mpls tunnel" => MPLS,
     "show nat44 ei addresses" => EI,
     "show nat44 ei ha" => EI,
     "show nat44 ei hash tables" => EI,

@@ -1,8 +1,8 @@
 //! `show udp ports`: the UDP ports of the router itself.
 
-use thalweg_feat_ip::local;
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_feat_ip::local;
 use thalweg_graph::Control;
 
 /// `show udp ports`

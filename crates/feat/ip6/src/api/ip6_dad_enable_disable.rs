@@ -43,4 +43,3 @@ fn handle(c: &mut Control, rq: Ip6DadEnableDisable) -> Result<Ip6DadEnableDisabl
     dad::set(c, rq.enable.then_some(config));
     Ok(Ip6DadEnableDisableReply)
 }
-

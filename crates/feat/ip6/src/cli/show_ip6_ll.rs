@@ -49,7 +49,8 @@ impl Command<Control> for ShowIp6Ll {
                 let all = c.state::<Neighbors>();
                 let all = all.borrow();
                 let first = IpAddr::V6(std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0));
-                let last = IpAddr::V6(std::net::Ipv6Addr::from_bits((0xfebf << 112) | (u128::MAX >> 16)));
+                let last =
+                    IpAddr::V6(std::net::Ipv6Addr::from_bits((0xfebf << 112) | (u128::MAX >> 16)));
                 all.between(sw_if, first, last).collect()
             };
             for n in &neighbors {

@@ -104,10 +104,13 @@ fn an_address_of_another_host_is_not_used() {
         lab.receive(0, vec![solicitation(Ipv6Addr::UNSPECIFIED, own, our_mac(0))]);
         lab.wait(1);
         assert!(!lab.cli("show ip6 dad").contains("DUPLICATE"));
-        lab.receive(0, vec![match by_test {
-            true => solicitation(Ipv6Addr::UNSPECIFIED, own, host_mac(0, 9)),
-            false => advertisement(own, host_mac(0, 9)),
-        }]);
+        lab.receive(
+            0,
+            vec![match by_test {
+                true => solicitation(Ipv6Addr::UNSPECIFIED, own, host_mac(0, 9)),
+                false => advertisement(own, host_mac(0, 9)),
+            }],
+        );
         lab.wait(1);
         lab.wait(5000);
         lab.messages(0);

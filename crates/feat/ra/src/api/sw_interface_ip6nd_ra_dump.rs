@@ -133,7 +133,11 @@ fn details(sw_if: SwIfIndex, mtu: u32, port: &Port, now: Instant) -> SwInterface
     }
 }
 
-fn handle(c: &mut Control, rq: SwInterfaceIp6ndRaDump, out: &mut Details<SwInterfaceIp6ndRaDetails>) {
+fn handle(
+    c: &mut Control,
+    rq: SwInterfaceIp6ndRaDump,
+    out: &mut Details<SwInterfaceIp6ndRaDetails>,
+) {
     let now = clock::now();
     for sw_if in indices(c, rq.sw_if_index) {
         let Ok(view) = usable(c, sw_if) else { continue };

@@ -56,7 +56,8 @@ fn prefix(args: &mut Args<'_>) -> Result<Prefix, CliError> {
             "infinite" => {
                 let valid = lifetime(args)?;
                 let next = args.peek().filter(|word| is_number(word));
-                let preferred = if next.is_some() { args.u32("preferred lifetime")? } else { valid };
+                let preferred =
+                    if next.is_some() { args.u32("preferred lifetime")? } else { valid };
                 prefix.lifetimes = Lifetimes { valid, preferred };
             }
             _ if is_number(word) => {
@@ -91,7 +92,10 @@ fn list<T: PartialEq>(
         (None, Some(_)) if list.len() >= limit => return Err(RaError::Full(what, limit)),
         (None, Some(new)) => list.push(new),
         (None, None) => {
-            return Err(RaError::Unusable(what.to_owned(), "it is not advertised on the interface"));
+            return Err(RaError::Unusable(
+                what.to_owned(),
+                "it is not advertised on the interface",
+            ));
         }
     }
     Ok(())

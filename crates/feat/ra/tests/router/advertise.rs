@@ -67,7 +67,10 @@ fn solicitations_are_answered_at_once_but_not_too_often() {
     // Before the first regular one, and to the host by its MAC address.
     lab.hear(0, host, at("ff02::2"), &solicitation(host));
     let sent = lab.messages(0, 134);
-    assert_eq!((sent.len(), &sent[0][..6], &sent[0][38..54]), (1, &HOST.0[..], &at("ff02::1").octets()[..]));
+    assert_eq!(
+        (sent.len(), &sent[0][..6], &sent[0][38..54]),
+        (1, &HOST.0[..], &at("ff02::1").octets()[..])
+    );
     // The next comes within three seconds, and then once for all.
     for _ in 0..5 {
         lab.hear(0, host, at("ff02::2"), &solicitation(host));
@@ -104,8 +107,12 @@ fn bad_solicitations_are_dropped() {
         (host, 254, named.clone(), "router solicitation with a hop limit below 255"),
         (none, 255, named.clone(), "router solicitation without source that names a MAC address"),
         (at("2001:db8::9"), 255, named.clone(), "router solicitations from source not on link"),
-        (host, 255, [&named[..8], &[1, 0, 0, 0, 0, 0, 0, 0]].concat(),
-            "router solicitation too short, or with malformed options"),
+        (
+            host,
+            255,
+            [&named[..8], &[1, 0, 0, 0, 0, 0, 0, 0]].concat(),
+            "router solicitation too short, or with malformed options",
+        ),
         (host, 255, [&[133, 1][..], &named[2..]].concat(), "router solicitation with a code"),
     ] {
         lab.receive(0, vec![frame(src, at("ff02::2"), hops, &message)]);

@@ -99,10 +99,18 @@ fn advertisements_that_lie_do_little() {
     for (src, hops, message, reason) in [
         (router, 254, good.clone(), "router advertisement with a hop limit below 255"),
         (at("2001:db8::a"), 255, good.clone(), "router advertisement source not link-local"),
-        (router, 255, good[..good.len() - 8].to_vec(),
-            "router advertisement too short, or with malformed options"),
-        (router, 255, good[..12].to_vec(),
-            "router advertisement too short, or with malformed options"),
+        (
+            router,
+            255,
+            good[..good.len() - 8].to_vec(),
+            "router advertisement too short, or with malformed options",
+        ),
+        (
+            router,
+            255,
+            good[..12].to_vec(),
+            "router advertisement too short, or with malformed options",
+        ),
     ] {
         let before = lab.count("icmp6-router-advertisement", reason);
         lab.receive(0, vec![frame(src, at("ff02::1"), hops, &message)]);

@@ -7,6 +7,7 @@
 mod counters;
 mod export;
 mod handed;
+mod labels;
 mod netlink;
 mod samples;
 mod shares;

@@ -1,6 +1,7 @@
 //! Samples as they come out of the rings: what is known of a packet, in the agent's terms.
 
 use super::Service;
+use super::labels;
 use super::netlink::{Dropped, Sampled};
 use crate::head::Head;
 use crate::record::{Cause, Disposition, SampleRecord, Tuple};
@@ -9,11 +10,11 @@ use std::sync::Arc;
 use std::time::Instant;
 use thalweg_device::SwIfIndex;
 use thalweg_device::link_header::Link;
-use thalweg_fib::{Dpo, DpoTable, RouteBook, Routes};
+use thalweg_fib::{Dpo, DpoTable, LabelStep, RouteBook, Routes};
 use thalweg_graph::Control;
 use thalweg_sflow::header::HeaderProtocol;
 use thalweg_sflow::model::{
-    ExtendedNat, ExtendedNatPort, ExtendedRouter, ExtendedSwitch, HardwareTrap,
+    ExtendedMpls, ExtendedNat, ExtendedNatPort, ExtendedRouter, ExtendedSwitch, HardwareTrap,
 };
 use thalweg_sflow::value::{Address, Text};
 use thalweg_sflow::{DataSource, DiscardReason, FlowRecord, Interface};
@@ -34,6 +35,16 @@ impl Guide {
             entries: c.find_shared(),
             routes: c.find_shared::<RouteBook>().map_or_else(Vec::new, |book| book.all()),
         }
+    }
+
+    /// The forwarding objects.
+    pub(super) fn entries(&self) -> Option<&DpoTable> {
+        self.entries.as_deref()
+    }
+
+    /// What a label table does with the label of a stack entry.
+    pub(super) fn label(&self, guard: &Guard<'_>, table: u32, entry: u32) -> Option<LabelStep> {
+        self.routes.iter().find_map(|routes| routes.label(guard, table, entry))
     }
 
     fn prefix_len(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> u32 {
@@ -142,7 +153,48 @@ fn input(rx_if: u32) -> u32 {
     }
 }
 
+/// The interface that a packet left by; `local0` if it did not.
+fn sent_by(disposition: Disposition) -> SwIfIndex {
+    match disposition {
+        Disposition::Out { tx_if, .. } => tx_if,
+        _ => SwIfIndex(0),
+    }
+}
+
 impl Service {
+    /// Adds the label stacks of a packet; returns the name and length of the prefix for which it
+    /// got labels.
+    fn labels(
+        &self,
+        guard: &Guard<'_>,
+        record: &SampleRecord,
+        head: &Head<'_>,
+        records: &mut Vec<FlowRecord<'static>>,
+    ) -> Option<(String, u32)> {
+        let Disposition::Out { entry, .. } = record.disposition else {
+            return None;
+        };
+        if record.cause != Cause::Received {
+            // How it came is not known.
+            let output = head.labels();
+            if !output.is_empty() {
+                let next_hop = self.guide.entries().and_then(|e| e.get(Dpo(entry)).next_hop());
+                let (next_hop, input) = (Address(next_hop), Vec::new());
+                records.push(FlowRecord::Mpls(ExtendedMpls { next_hop, input, output }));
+            }
+            return None;
+        }
+        if entry == 0 {
+            return None;
+        }
+        let stacks = self.guide.labels(guard, entry, head)?;
+        let pushed = stacks.input.is_empty();
+        records.push(FlowRecord::Mpls(stacks));
+        let (_, destination) = head.addresses().filter(|_| pushed)?;
+        let len = self.guide.prefix_len(guard, record.rx_if, destination);
+        Some((labels::prefix_name(destination, len), len))
+    }
+
     /// Where a packet went.
     fn output(&self, disposition: Disposition) -> Interface {
         match disposition {
@@ -296,6 +348,7 @@ impl Service {
                 records.extend(ports.map(FlowRecord::NatPort));
             }
         }
+        let ftn = guard.and_then(|guard| self.labels(guard, record, &head, &mut records));
         let (protocol, stripped) = protocol(header, link);
         let reported = self.netlink.sample(&Sampled {
             tx: !received,
@@ -322,6 +375,22 @@ impl Service {
             }
             return;
         };
+        // Names are of the ports, which the list of records outlives.
+        let named = [record.rx_if, sent_by(record.disposition)].map(|i| {
+            let port = self.ports.get(i.index()).and_then(Option::as_ref);
+            port.and_then(|port| labels::tunnel(&port.setup.view))
+        });
+        let [by, to] = named;
+        let ftn = ftn.as_ref().map(|(name, len)| labels::prefix(name, *len));
+        let all: Vec<FlowRecord<'_>>;
+        let with_names = match (&by, &to, &ftn) {
+            (None, None, None) => &records[..],
+            _ => {
+                let names = [to.or(by), ftn].into_iter().flatten();
+                all = records.iter().cloned().chain(names).collect();
+                &all[..]
+            }
+        };
         let packed = agent.flow_sample(
             now,
             &FlowSampleIn {
@@ -335,7 +404,7 @@ impl Service {
                 frame_length: record.frame_length,
                 stripped,
                 header,
-                records: &records,
+                records: with_names,
             },
         );
         self.records = records;

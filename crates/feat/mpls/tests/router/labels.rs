@@ -1,157 +1,13 @@
-//! Labelled packets through a router of real features between test interfaces.
+//! Labels that are swapped, pushed and popped.
 
-#![allow(clippy::expect_used, clippy::panic)]
-
-use proptest::prelude::*;
+use crate::lab::{FAR, Lab, Left, framed, host_mac, inner, ip, labelled, left, udp};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::ops::{Deref, DerefMut};
-use thalweg_device::SwIfIndex;
-use thalweg_device::testing;
-use thalweg_engine::Feature;
-use thalweg_feat_neighbor as neighbor;
-use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum::verify;
 use thalweg_wire::icmpv4::IcmpView;
 use thalweg_wire::ipv4::{self, Ipv4View};
-use thalweg_wire::mpls::{Entry, Label, Stack};
-
-struct Lab(testing::Lab);
-
-impl Deref for Lab {
-    type Target = testing::Lab;
-    fn deref(&self) -> &testing::Lab {
-        &self.0
-    }
-}
-
-impl DerefMut for Lab {
-    fn deref_mut(&mut self) -> &mut testing::Lab {
-        &mut self.0
-    }
-}
-
-fn ip(n: u8, host: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, n, host)
-}
-
-fn host_mac(n: u8, host: u8) -> MacAddr {
-    MacAddr::new(2, 0, 0, 0x99, n, host)
-}
-
-/// 16.0.0.1 is far away.
-const FAR: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1);
-
-impl Lab {
-    /// `test0` to `test2` with 10.0.n.1/24, static neighbours 10.0.n.2 and .3, MPLS on all.
-    fn new() -> Lab {
-        let features: [&Feature; 8] = [
-            &thalweg_device::FEATURE,
-            &thalweg_fib::FEATURE,
-            &thalweg_feat_ethernet::FEATURE,
-            &neighbor::FEATURE,
-            &thalweg_feat_arp::FEATURE,
-            &thalweg_feat_ip::FEATURE,
-            &thalweg_feat_ip4::FEATURE,
-            &thalweg_feat_mpls::FEATURE,
-        ];
-        let mut lab = Lab(testing::Lab::new(&features, 1, 2048, 3));
-        lab.ok("mpls table add 0");
-        for n in 0..3 {
-            lab.ok(&format!("set interface ip address test{n} 10.0.{n}.1/24"));
-            lab.ok(&format!("set interface mpls test{n} enable"));
-            for host in 2..=3 {
-                lab.know(n, host);
-            }
-        }
-        lab
-    }
-
-    fn know(&mut self, n: u8, host: u8) {
-        let flags = neighbor::NeighborFlags { is_static: true, ..Default::default() };
-        let sw_if = self.sw_if(n);
-        neighbor::set(&mut self.c, sw_if, ip(n, host).into(), host_mac(n, host), flags)
-            .expect("neighbour");
-    }
-
-    /// Receives a packet behind `testN` `count` times; returns what was sent.
-    fn pass(&mut self, n: u8, packet: &Packet, count: usize) -> Vec<(u8, Vec<u8>)> {
-        self.receive(n, vec![framed(n, packet); count]);
-        let sent = self.sent();
-        let number = |i: SwIfIndex| {
-            let name = self.c.interface_name(i);
-            name.strip_prefix("test").and_then(|n| n.parse().ok()).expect("an interface")
-        };
-        sent.into_iter().map(|(i, frame)| (number(i), frame)).collect()
-    }
-
-    /// As [`pass`](Self::pass), singly and in a full frame, all of which must leave alike: returns
-    /// the interface, the neighbour, labels with bottom and TTL, and the rest.
-    fn one(&mut self, n: u8, packet: &Packet) -> Left {
-        let alone = self.pass(n, packet, 1);
-        assert_eq!(alone.len(), 1, "{}", self.cli("show errors"));
-        let many = self.pass(n, packet, 40);
-        assert_eq!(many.len(), 40, "{}", self.cli("show errors"));
-        assert!(many.iter().all(|sent| *sent == alone[0]), "kernels agree");
-        left(&alone[0])
-    }
-
-    /// The packet goes nowhere, and this says why.
-    fn lost(&mut self, n: u8, packet: &Packet, node: &str, why: &str) {
-        for count in [1, 20] {
-            let before = self.count(node, why);
-            assert_eq!(self.pass(n, packet, count), []);
-            let n = self.count(node, why) - before;
-            assert_eq!(n, count as u64, "{}", self.cli("show errors"));
-        }
-    }
-}
-
-/// A frame from a host behind `testN`.
-fn framed(n: u8, packet: &Packet) -> Vec<u8> {
-    let packet = packet.clone().build();
-    let is_ip = packet.first() == Some(&0x45) && packet.get(..20).is_some_and(verify);
-    let ethertype = if is_ip { [8, 0] } else { [0x88, 0x47] };
-    [&testing::our_mac(n)[..], &host_mac(n, 2).0, &ethertype, &packet].concat()
-}
-
-#[derive(Debug, PartialEq, Eq)]
-struct Left {
-    by: u8,
-    to: MacAddr,
-    labels: Vec<(u32, u8, bool, u8)>,
-    rest: Vec<u8>,
-}
-
-fn left((by, frame): &(u8, Vec<u8>)) -> Left {
-    let to = MacAddr(frame[..6].try_into().expect("a MAC address"));
-    let (labels, rest) = match frame[12..14] {
-        [0x88, 0x47] => {
-            let mut stack = Stack::new(&frame[14..]);
-            let entry = |e: Entry| (e.label().0, e.traffic_class(), e.is_bottom(), e.ttl());
-            let labels: Vec<_> = stack.by_ref().map(entry).collect();
-            assert!(stack.reached_bottom());
-            (labels, stack.payload().to_vec())
-        }
-        _ => (Vec::new(), frame[14..].to_vec()),
-    };
-    Left { by: *by, to, labels, rest }
-}
-
-fn udp(ttl: u8) -> Packet {
-    Packet::new().ipv4(ip(0, 2), FAR).ttl(ttl).udp(1024, 53).payload(&[7; 100])
-}
-
-/// A labelled UDP packet; the outermost label first.
-fn labelled(labels: &[u32], ttl: u8) -> Packet {
-    let stack = labels.iter().fold(Packet::new(), |p, label| p.mpls(*label).ttl(ttl));
-    stack.ipv4(ip(0, 2), FAR).ttl(33).udp(1024, 53).payload(&[7; 100])
-}
-
-fn inner(ttl: u8) -> Vec<u8> {
-    udp(ttl).build()
-}
+use thalweg_wire::mpls::{Entry, Label};
 
 #[test]
 fn article_2_swaps_labels() {
@@ -256,9 +112,18 @@ fn what_cannot_be_is_refused() {
         ("mpls local-label add 16 eos", "no paths"),
         ("mpls local-label add eos via drop", "local-label required"),
         ("mpls local-label add 16 eos via mpls-lookup-in-table 0", "non-eos"),
-        ("mpls local-label add 16 via ip4-lookup-in-table 0", "no IP packet"),
+        ("mpls local-label add 16 via ip4-lookup-in-table 0", "no packet follows"),
         ("mpls local-label add 16 eos via ip4-lookup-in-table 9", "no IPv4 table 9"),
-        ("mpls local-label add 16 eos via 10.0.1.2", "needs its interface"),
+        ("mpls local-label add 16 via l2-input-on test1", "no packet follows"),
+        ("mpls local-label add 16 10.0.0.0/24 via drop", "no paths of its own"),
+        ("mpls local-label add 16 10.0.0.0/24 table 9", "no IPv4 table 9"),
+        ("mpls local-label add 0 10.0.0.0/24", "is bound to what every table has it for"),
+        ("mpls local-label del 16 10.0.0.0/24", "is not bound to 10.0.0.0/24"),
+        ("mpls tunnel add via 10.0.1.2 test1", "No Output Labels"),
+        ("mpls tunnel add", "no paths"),
+        ("mpls tunnel add control-word via 10.0.1.2 test1 out-labels 16", "l2-only control-word"),
+        ("mpls tunnel del test1", "`test1' is no MPLS tunnel"),
+        ("mpls tunnel del mpls-tunnel7", "bad interface `mpls-tunnel7'"),
         ("mpls local-label del 16 eos", "no label 16:eos"),
         ("mpls table del 9", "MPLS table-id 9 does not exist"),
         ("mpls table del 0", "interfaces use MPLS table 0"),
@@ -434,51 +299,86 @@ fn a_deleted_interface_takes_its_labels_along() {
     lab.0.close();
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
-    /// Labels come and go; each is swapped as a plain map says.
-    #[test]
-    fn labels_agree_with_a_plain_map(
-        ops in prop::collection::vec((16u32..22, any::<bool>(), any::<bool>(), 16u32..0xf_ffff, 1u8..3), 1..25),
-    ) {
-        let mut lab = Lab::new();
-        let mut model = BTreeMap::new();
-        for (label, eos, add, out, n) in ops {
-            let bottom = if eos { "eos" } else { "non-eos" };
-            if add {
-                lab.ok(&format!("mpls local-label replace {label} {bottom} via 10.0.{n}.2 test{n} out-labels {out}"));
-                model.insert((label, eos), (out, n));
-            } else {
-                let was = model.remove(&(label, eos)).is_some();
-                let done = lab.cli(&format!("mpls local-label del {label} {bottom}"));
-                prop_assert_eq!(done.contains("no label"), !was, "{}", done);
-            }
-            for (label, eos) in (16..22).flat_map(|l| [(l, false), (l, true)]) {
-                let stack = if eos { vec![label] } else { vec![label, 5000] };
-                let sent = lab.pass(0, &labelled(&stack, 64), 1);
-                let got = sent.first().map(|frame| (left(frame).labels[0], frame.0));
-                let want = model.get(&(label, eos)).map(|(out, n)| ((*out, 0, eos, 63), *n));
-                prop_assert_eq!(got, want);
-            }
-        }
-        lab.0.close();
-    }
+/// The same packet with another type of service.
+fn with_tos(packet: &Packet, at: usize, tos: u8) -> Packet {
+    let mut bytes = packet.clone().build();
+    let header = &mut bytes[at..at + 20];
+    header[1] = tos;
+    header[10..12].fill(0);
+    let sum = thalweg_wire::checksum::checksum(header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    Packet::new().payload(&bytes)
+}
 
-    /// No bytes disturb the router.
-    #[test]
-    fn any_bytes_are_accounted_for(
-        frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..40),
-        labels in prop::collection::vec(0u32..20, 0..4),
-    ) {
-        let mut lab = Lab::new();
-        lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17");
-        lab.ok("mpls local-label add 17 non-eos via mpls-lookup-in-table 0");
-        lab.ok("mpls local-label add 18 eos via ip4-lookup-in-table 0");
-        lab.ok("mpls local-label add 19 eos via 10.0.1.2 test1 via 10.0.2.2 test2 out-labels 5");
-        for bytes in frames {
-            let stack: Vec<u8> = labels.iter().flat_map(|l| (l << 12 | 2).to_be_bytes()).collect();
-            lab.pass(0, &Packet::new().payload(&[stack, bytes].concat()), 1);
-        }
-        lab.0.close();
+#[test]
+fn labels_take_ttl_and_class_over_in_uniform_mode() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17 uniform");
+    let left = lab.one(0, &with_tos(&udp(50), 0, 0xb9));
+    assert_eq!((left.by, left.to), (1, host_mac(1, 2)));
+    assert_eq!(left.labels, [(18, 5, false, 49), (17, 5, true, 49)]);
+    assert_eq!((left.rest[1], left.rest[8]), (0xb9, 49));
+    let text = lab.cli("show ip fib 16.0.0.1");
+    assert!(text.contains("[17 uniform ttl:0 exp:0]"), "{text}");
+    // What is pushed by a swap is as what it is put before.
+    lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels 40 41 uniform");
+    let stack = Packet::new()
+        .payload(&[&Entry::new(Label(20), 6, true, 9).0.to_be_bytes()[..], &inner(33)].concat());
+    assert_eq!(lab.one(0, &stack).labels, [(40, 6, false, 8), (41, 6, true, 8)]);
+    // Behind a route, by the tables of others.
+    lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55");
+    lab.ok("ip route replace 16.0.0.0/24 via 1.1.1.1 out-labels 17 uniform");
+    let left = lab.one(0, &with_tos(&udp(50), 0, 0x20));
+    assert_eq!(left.labels, [(55, 1, false, 49), (17, 1, true, 49)]);
+    lab.up(2, false);
+    lab.lost(0, &udp(50), "ip4-lookup", "next-hop interface is down");
+    lab.0.close();
+}
+
+#[test]
+fn packets_take_ttl_and_class_over_in_uniform_mode() {
+    let mut lab = Lab::new();
+    lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels implicit-null uniform");
+    lab.ok("mpls local-label add 21 eos via 10.0.1.2 test1");
+    let stack = |label, ttl| {
+        let entry = Entry::new(Label(label), 5, true, ttl).0.to_be_bytes();
+        let packet = with_tos(&Packet::new().payload(&inner(33)), 0, 0x2b).build();
+        Packet::new().payload(&[&entry[..], &packet].concat())
+    };
+    let uniform = lab.one(0, &stack(20, 9));
+    assert_eq!((uniform.rest[1], uniform.rest[8]), (0xa3, 8));
+    ipv4::check(&uniform.rest).expect("a sound header");
+    let pipe = lab.one(0, &stack(21, 9));
+    assert_eq!((pipe.rest[1], pipe.rest[8]), (0x2b, 32));
+    // It does not grow.
+    assert_eq!(lab.one(0, &stack(20, 200)).rest[8], 32);
+    let text = lab.cli("show mpls fib 20");
+    assert!(text.contains("[implicit-null uniform ttl:0 exp:0]"), "{text}");
+    lab.0.close();
+}
+
+#[test]
+fn long_packets_of_uniform_paths_are_fragmented_or_answered() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17 uniform");
+    lab.ok("set interface mtu mpls 500 test1");
+    let long = Packet::new().ipv4(ip(0, 2), FAR).udp(1, 2).payload(&[5; 1000]);
+    let sent = lab.pass(0, &long, 1);
+    assert_eq!(sent.len(), 3, "{}", lab.cli("show errors"));
+    for frame in &sent {
+        let piece = left(frame);
+        assert_eq!((piece.labels.len(), piece.labels[0].3), (2, 63));
+        assert!(piece.rest.len() <= 492);
     }
+    let mut bytes = long.build();
+    bytes[6] = 0x40;
+    bytes[10..12].fill(0);
+    let sum = thalweg_wire::checksum::checksum(&bytes[..20]);
+    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+    let sent = lab.pass(0, &Packet::new().payload(&bytes), 1);
+    assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
+    let answer = left(&sent[0]);
+    error(&answer.rest, ip(0, 2), (3, 4));
+    assert_eq!(answer.rest[26..28], 492u16.to_be_bytes());
+    lab.0.close();
 }
