@@ -66,6 +66,14 @@ impl Version {
         }
     }
 
+    /// Returns the address that stands for none.
+    pub const fn unspecified(self) -> IpAddr {
+        match self {
+            Version::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            Version::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        }
+    }
+
     /// Returns what its packets are to a link.
     pub const fn link(self) -> LinkType {
         match self {

@@ -9,6 +9,8 @@
 //! * [`table`]: tables and their routes.
 //! * [`address`]: interface addresses and their routes.
 //! * [`replace`]: replacing all routes of a table.
+//! * [`path_mtu`]: the longest packet that reaches an address.
+//! * [`redirect`]: where punted packets go.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
@@ -19,8 +21,10 @@ pub mod cli;
 mod cli_args;
 pub mod family;
 mod fib_text;
+pub mod path_mtu;
 pub mod ping;
 pub mod prefixes;
+pub mod redirect;
 pub mod replace;
 mod settings;
 pub mod table;
@@ -124,6 +128,10 @@ fn init(c: &mut Control) {
     c.insert(Ip4::new());
     c.insert(Ip6::new());
     ping::init(c);
+    redirect::init::<u32>(c);
+    path_mtu::init::<u32>(c);
+    path_mtu::init::<u128>(c);
+    redirect::init::<u128>(c);
     c.subscribe(|c, e| {
         // Without an address a new one is in table 0, as those that workers do not know.
         match *e {

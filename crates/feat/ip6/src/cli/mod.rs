@@ -5,19 +5,23 @@
 
 pub mod disable_ip6_interface;
 pub mod enable_ip6_interface;
+pub mod ip6_punt_redirect;
 pub mod ip6_table;
 pub mod set_interface_ip6_table;
 pub mod show_ip6_fib;
 pub mod show_ip6_interface;
+pub mod show_ip6_punt_redirect;
 pub mod show_ip6_table;
 
 /// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &disable_ip6_interface::COMMAND,
     &enable_ip6_interface::COMMAND,
+    &ip6_punt_redirect::COMMAND,
     &ip6_table::COMMAND,
     &set_interface_ip6_table::COMMAND,
     &show_ip6_fib::COMMAND,
     &show_ip6_interface::COMMAND,
+    &show_ip6_punt_redirect::COMMAND,
     &show_ip6_table::COMMAND,
 ];

@@ -6,4 +6,6 @@ mod forwarding;
 mod icmp;
 mod lab;
 mod neighbors;
+mod path_mtu;
 mod random;
+mod redirects;
