@@ -52,6 +52,27 @@ fn identity_mappings() {
 }
 
 #[test]
+fn inside_hosts_reach_one_with_an_identity_mapping() {
+    for workers in [1, 2] {
+        for mapping in ["10.0.0.3", "10.0.0.3 icmp 5"] {
+            let mut n = Nat::of(workers);
+            n.lab.ok(&format!("nat44 add identity mapping {mapping}"));
+            for _ in 0..3 {
+                let out = n.pass(0, echo(ip(0, 2), ip(0, 3), 5));
+                eprintln!(
+                    "{mapping}: {} {} > {} id {:?}",
+                    out.len(),
+                    out[0].src(),
+                    out[0].dst(),
+                    out[0].ports()
+                );
+            }
+            n.close();
+        }
+    }
+}
+
+#[test]
 fn inside_hosts_reach_each_other_by_external_address() {
     for workers in [1, 2] {
         let mut n = Nat::of(workers);
