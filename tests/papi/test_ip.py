@@ -417,8 +417,14 @@ class Arping(Case):
         for wrong in ({"repeat": 0}, {"interval": -1}, {"interval": float("nan")}, {"interval": 1e9}):
             self.fails(-7, call(**wrong))
         self.fails(-7, call("224.0.0.1"))
-        self.fails(-9, call("2001:db8::1"))
         self.fails(-2, call(port=9999))
+        self.fails(-60, call("2001:db8::1"))
+        self.ok(self.api.sw_interface_ip6_enable_disable(sw_if_index=port, enable=True))
+        self.assertEqual(self.ok(call("2001:db8::1", repeat=2)).reply_count, 0)
+        self.assertEqual(self.ok(call("2001:db8::1", is_garp=True)).reply_count, 0)
+        self.fails(-7, call("ff02::1"))
+        said = self.cli(f"arping 2001:db8::1 {port}")
+        self.assertEqual(said, "Sending 1 Neighbor Solicitation to 2001:db8::1\nReceived 0 Reply\n")
 
 
 class DirectedBroadcast(Case):
