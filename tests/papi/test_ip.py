@@ -507,6 +507,7 @@ class PuntRedirect(Case):
         self.assertEqual(rows(v6=True), [(port, tx, "2001:db8::2")])
         self.fails(-2, call(9999, "10.0.0.2"))
         self.fails(-2, call(port, "10.0.0.2", tx=9999))
+        self.fails(-7, call(port, "0.0.0.0", tx=NONE))
         self.ok(call(NONE, "10.0.0.2", is_add=False))
         self.ok(call(NONE, "10.0.0.2", is_add=False))
         self.assertEqual(rows(), [(port, tx, "0.0.0.0")])

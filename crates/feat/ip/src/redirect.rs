@@ -111,7 +111,11 @@ pub fn set<A: Address>(
     if rx_if != ALL {
         interface::view(c, rx_if)?;
     }
-    let special = |p: &Path| !matches!(p.kind, PathKind::Normal | PathKind::Lookup(_));
+    let special = |p: &Path| match p.kind {
+        PathKind::Normal => p.next_hop.is_none() && p.sw_if.is_none(),
+        PathKind::Lookup(_) => false,
+        _ => true,
+    };
     let alone = |p: &Path| p.kind != PathKind::Normal;
     if paths.is_empty() || paths.iter().any(special) || paths.len() > 1 && paths.iter().any(alone) {
         return Err(RedirectError::NoPath);
