@@ -17,6 +17,8 @@ ACTIONS = {
     "ip6nd_send_router_solicitation": "asks",
     "ip_neighbor_flush": "forgets what was learned",
     "ip_neighbor_replace_begin": "begins a replacement",
+    "ip_path_mtu_replace_begin": "begins a replacement",
+    "ip_path_mtu_replace_end": "takes away",
     "ip_neighbor_replace_end": "takes away",
     "arping": "asks",
     "bd_ip_mac_flush": "takes away",
@@ -42,7 +44,7 @@ ACTIONS = {
 # Read-only messages, by name.
 LOOKS = re.compile(
     r"(_dump|_get|_get_table|_lookup(_v2)?)$|^(show|get|want|sockclnt|memclnt|trace|ping|graph|pcap)_|_get_"
-    r"|^control_ping|^api_versions|_is_enabled$|punt|_allocate$|_show_(running_config|fq_options)$"
+    r"|^control_ping|^api_versions|_is_enabled$|^(set_)?punt|_allocate$|_show_(running_config|fq_options)$"
 )
 
 
@@ -96,6 +98,13 @@ def setters(api, port):
     yield "sw_interface_set_ip_directed_broadcast", {"sw_if_index": pg, "enable": True}
     yield "mss_clamp_enable_disable", {"sw_if_index": pg, "ipv4_mss": 1400, "ipv4_direction": 3}
     yield "mss_clamp_enable_disable", {"sw_if_index": loop, "ipv4_mss": 1300, "ipv4_direction": 1}
+    yield "mss_clamp_enable_disable", {"sw_if_index": loop, "ipv6_mss": 1300, "ipv6_direction": 2}
+    redirect = {"rx_sw_if_index": NONE, "tx_sw_if_index": pg, "nh": "10.0.0.9"}
+    yield "ip_punt_redirect", {"is_add": True, "punt": redirect}
+    path = {"sw_if_index": pg, "proto": 1, "nh": {"address": {"ip6": "2001:db8::9"}}, "label_stack": [{}] * 16}
+    redirect = {"rx_sw_if_index": loop, "af": 1, "n_paths": 1, "paths": [path]}
+    yield "add_del_ip_punt_redirect_v2", {"is_add": True, "punt": redirect}
+    yield "ip_path_mtu_update", {"pmtu": {"table_id": 0, "nh": "10.0.0.9", "path_mtu": 1400}}
     yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "sw_interface_ip6_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "sw_interface_ip6_set_link_local_address", {"sw_if_index": loop, "ip": "fe80::33"}

@@ -88,6 +88,12 @@ impl Version {
         }
     }
 
+    /// Returns the address that stands for none.
+    pub const fn unspecified(self) -> IpAddr {
+        let [least, _] = self.bounds();
+        least
+    }
+
     /// Returns the lowest and the highest address.
     #[must_use]
     pub const fn bounds(self) -> [IpAddr; 2] {

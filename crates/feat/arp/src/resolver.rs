@@ -157,12 +157,16 @@ impl Resolver for ArpResolver {
     }
 
     /// RFC 5227 section 2.3.
+    fn announce_one(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr) {
+        let Some(ip) = ipv4(ip) else { return };
+        neighbor::send(c, view, &packet::announcement(view.mac, ip));
+        c.shared::<ArpCounters>().count_main(view.sw_if, Counted::TxGratuitous);
+    }
+
     fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize {
         let addrs = addresses(c, view.sw_if);
         for a in &addrs {
-            let frame = packet::announcement(view.mac, a.ip);
-            neighbor::send(c, view, &frame);
-            c.shared::<ArpCounters>().count_main(view.sw_if, Counted::TxGratuitous);
+            self.announce_one(c, view, a.ip.into());
         }
         addrs.len()
     }

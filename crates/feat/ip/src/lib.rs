@@ -10,6 +10,8 @@
 //! * [`address`]: interface addresses and their routes.
 //! * [`replace`]: replacing all routes of a table.
 //! * [`local`]: who takes packets to the router itself.
+//! * [`path_mtu`]: the longest packet that reaches an address.
+//! * [`redirect`]: where punted packets go.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
@@ -22,8 +24,10 @@ pub mod enabled;
 pub mod family;
 mod fib_text;
 pub mod local;
+pub mod path_mtu;
 pub mod ping;
 pub mod prefixes;
+pub mod redirect;
 pub mod replace;
 mod settings;
 pub mod table;
@@ -129,6 +133,10 @@ fn init(c: &mut Control) {
     c.insert(Ip4::new());
     c.insert(Ip6::new());
     ping::init(c);
+    redirect::init::<u32>(c);
+    path_mtu::init::<u32>(c);
+    path_mtu::init::<u128>(c);
+    redirect::init::<u128>(c);
     c.subscribe(|c, e| {
         // Without an address a new one is in table 0, as those that workers do not know.
         match *e {

@@ -434,7 +434,10 @@ impl Translator {
         let passes = match self.side(cx, parsed) {
             Direction::Out2In => config.forwarding && !config.addresses.contains(&t.dst.to_bits()),
             // A fragment follows the first one, which may have a mapping.
-            _ => parsed.kind != Kind::Fragment && config.leaves_alone(&t),
+            side => {
+                let on_output = side == Direction::Output;
+                parsed.kind != Kind::Fragment && config.leaves_alone(&t, on_output)
+            }
         };
         if passes {
             return Verdict::CONTINUE;
@@ -575,7 +578,8 @@ impl Translator {
             // It would return here without a session.
             return Verdict::drop(self.outcomes.no_translation);
         }
-        if hairpin.is_none() && config.leaves_alone(&t) {
+        let on_output = self.direction == Direction::Output;
+        if hairpin.is_none() && config.leaves_alone(&t, on_output) {
             return self.passes(nat, parsed);
         }
         let own = config.mappings.of_host(t.src.to_bits(), t.sport, t.protocol, TableId(t.table));

@@ -167,6 +167,12 @@ impl Resolver for NdResolver {
     }
 
     /// RFC 4861 section 7.2.6.
+    fn announce_one(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr) {
+        let Some(ip) = ipv6(ip) else { return };
+        neighbor::send(c, view, &Advertisement::unsolicited(view.mac, ip).frame());
+        c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxReply);
+    }
+
     fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize {
         let own = read(c, |all| {
             let others = all.get(view.sw_if).iter().map(|a| a.ip);
@@ -174,8 +180,7 @@ impl Resolver for NdResolver {
             own.filter(|ip| !all.is_tentative(view.sw_if, *ip)).collect::<Vec<_>>()
         });
         for ip in &own {
-            neighbor::send(c, view, &Advertisement::unsolicited(view.mac, *ip).frame());
-            c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxReply);
+            self.announce_one(c, view, (*ip).into());
         }
         own.len()
     }

@@ -29,6 +29,7 @@
 pub mod api;
 mod api_types;
 mod args;
+pub mod arping;
 pub mod cli;
 mod counters;
 mod hold;
@@ -68,6 +69,7 @@ pub static FEATURE: Feature = Feature {
     api: api::SERVICES,
     init: |c| {
         neighbors::init(c);
+        arping::init(c);
         api_types::init(c);
     },
     settings: &[&settings::SETTINGS],

@@ -247,7 +247,7 @@ pub fn ask_for_next_hops(c: &mut Control) {
     c.state::<Neighbors>().borrow_mut().ahead = Some(limit);
 }
 
-fn resolver(c: &Control, ip: IpAddr) -> Result<&'static dyn Resolver, NeighborError> {
+pub(crate) fn resolver(c: &Control, ip: IpAddr) -> Result<&'static dyn Resolver, NeighborError> {
     c.state::<Neighbors>().borrow().resolver(Version::of_ip(ip))
 }
 

@@ -36,6 +36,9 @@ pub trait Resolver: Sync {
     /// Returns why a neighbour with this address cannot be configured.
     fn refuse(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> Option<&'static str>;
 
+    /// Announces an address to the interface's link, as if it had that.
+    fn announce_one(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr);
+
     /// Announces the interface's addresses to its link; returns their number.
     fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize;
 }

@@ -102,11 +102,14 @@ impl Resolver for Stub {
         let own = addresses(c, sw_if).iter().any(|(own, _)| *own == ip);
         own.then_some("it is the interface's own address")
     }
+    fn announce_one(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr) {
+        crate::send(c, view, &frame(MacAddr([0xff; 6]), view.mac, REPLY, ip));
+    }
     fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize {
         let own = addresses(c, view.sw_if);
         let own: Vec<_> = own.iter().filter(|(ip, _)| Version::of_ip(*ip) == self.0).collect();
         for (ip, _) in &own {
-            crate::send(c, view, &frame(MacAddr([0xff; 6]), view.mac, REPLY, *ip));
+            self.announce_one(c, view, *ip);
         }
         own.len()
     }

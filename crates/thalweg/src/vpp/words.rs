@@ -142,8 +142,6 @@ words! {
     "show ip local" =>
         "nothing by this word: `show udp ports' has what listens, `show errors' what came",
     "show ip mfib" => MROUTE,
-    "show ip pmtu" => "nothing: path MTUs are not learned; the MTU of the interface holds",
-    "show ip punt redirect" => PUNT,
     "show ip session redirect" => CLASSIFY,
     "show ip source-and-port-range-check" => "nothing: flow rules check sources and ports",
     "show ip4-full-reassembly" => REASSEMBLY,
@@ -151,7 +149,6 @@ words! {
     "show ip6 hbh" => IP6,
     "show ip6 local" => IP6,
     "show ip6 mfib" => IP6,
-    "show ip6 punt redirect" => IP6,
     "show ip6-full-reassembly" => IP6,
     "show ip6-sv-reassembly" => IP6,
     "show ipip tunnel" => TUNNEL,

@@ -212,7 +212,31 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         &["set interface tcp-mss-clamp pg0 ip4 enable ip4-mss 1400 ip6 disable\n\
              set interface tcp-mss-clamp pg1 ip4 rx ip4-mss 64\n\
              set interface tcp-mss-clamp loop3 ip4 tx ip4-mss 65535\n\
-             set interface tcp-mss-clamp pg1 ip4 disable ip6 disable"],
+             set interface tcp-mss-clamp pg1 ip4 disable ip6 disable\n\
+             set interface tcp-mss-clamp pg1 ip6 rx ip6-mss 1380\n\
+             set interface tcp-mss-clamp pg0 ip6 enable ip6-mss 65535"],
+    ),
+    (
+        "ip punt redirect",
+        &[
+            "ip punt redirect add rx all via 10.0.0.2 pg0 via 10.0.0.3 pg1 weight 3",
+            "set interface ip address pg0 10.0.0.1/24\n\
+             ip punt redirect add rx pg1 via 10.0.0.2\nip punt redirect rx loop3 via pg0\n\
+             ip punt redirect add rx pg0 via pg1\nip punt redirect del rx pg0",
+            "ip table add 7\nip punt redirect rx all via 10.0.0.2 next-hop-table 7\n\
+             ip punt redirect rx pg0 via lookup in table 7",
+        ],
+    ),
+    (
+        "ip6 punt redirect",
+        &["ip6 punt redirect add rx all via fe80::2 pg0\nip6 punt redirect rx pg1 via 2001:db8::2"],
+    ),
+    (
+        "set ip pmtu",
+        &["ip table add 7\nip6 table add 7\nset ip pmtu 10.0.0.2 1400\n\
+             set ip pmtu 10.0.0.2 68 table 7\nset ip pmtu 10.0.0.3 65534\n\
+             set ip pmtu del 10.0.0.3\nset ip pmtu 2001:db8::2 1280\n\
+             set ip pmtu 2001:db8::2 1400 table 7"],
     ),
     (
         "set interface proxy-arp",

@@ -92,7 +92,8 @@ impl Demux {
         if let Some(node) = taker {
             return Verdict::node(node);
         }
-        if let Some(reason) = reason.filter(|r| self.punt.is_taken(cx.guard(), *r)) {
+        let rx_if = p.rx_if();
+        if let Some(reason) = reason.filter(|r| self.punt.is_wanted(cx.guard(), *r, rx_if)) {
             reason.mark(&mut p);
             return PUNT;
         }

@@ -11,9 +11,11 @@ mod links;
 mod local;
 mod midchain;
 mod multicast;
+mod path_mtu;
 mod paths;
 mod punts;
 mod random;
+mod redirects;
 mod routes;
 mod unnumbered;
 

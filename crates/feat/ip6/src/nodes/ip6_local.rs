@@ -140,7 +140,7 @@ impl Demux {
             return Verdict::node(node);
         }
         let pointer = pointer(p.data(), &transport);
-        if self.punt.is_taken(cx.guard(), reason) {
+        if self.punt.is_wanted(cx.guard(), reason, p.rx_if()) {
             reason.mark(&mut p);
             return PUNT;
         }

@@ -7,4 +7,6 @@ mod forwarding;
 mod icmp;
 mod lab;
 mod neighbors;
+mod path_mtu;
 mod random;
+mod redirects;

@@ -11,6 +11,7 @@ use std::any::Any;
 use std::fmt::Write;
 use std::net::IpAddr;
 use thalweg_buffer::{Frame, PktMut};
+use thalweg_feat_neighbor::arping::Ear;
 use thalweg_feat_neighbor::{Origin, Reported, Reporter};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::nd::{Message, flag};
@@ -36,7 +37,8 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip6-drop",
     build: |cx| {
         let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
-        Built::node(NeighborAdvertisement { asker, reporter, used: UsedReporter::new(cx) })
+        let (used, ear) = (UsedReporter::new(cx), Ear::new(cx));
+        Built::node(NeighborAdvertisement { asker, reporter, used, ear })
     },
     ..NodeDecl::DEFAULT
 };
@@ -45,6 +47,7 @@ struct NeighborAdvertisement {
     asker: Asker,
     reporter: Reporter,
     used: UsedReporter,
+    ear: Ear,
 }
 
 impl NeighborAdvertisement {
@@ -68,20 +71,21 @@ impl NeighborAdvertisement {
         if target.is_multicast() || solicited && received.dst.is_multicast() {
             return Some(Verdict::drop(BAD_TARGET));
         }
-        let (rx_if, guard) = (p.rx_if(), cx.guard());
+        let rx_if = p.rx_if();
         let named = received.message.link_layer();
         // Who answers a unicast solicitation need not name its address.
         let mac = named.or_else(|| message::frame_source(p)).filter(|mac| mac.is_unicast());
         let Some(mac) = mac else { return Some(Verdict::drop(BAD_MAC)) };
-        let addrs = self.asker.addrs.load(guard);
+        self.ear.listen(cx, rx_if, IpAddr::V6(target), mac);
+        let addrs = self.asker.addrs.load(cx.guard());
         if addrs.is_tentative(rx_if, target) {
-            if self.asker.interfaces.load(guard).get(rx_if).mac != mac {
+            if self.asker.interfaces.load(cx.guard()).get(rx_if).mac != mac {
                 self.used.report(cx, rx_if, target, mac);
             }
             return Some(Verdict::drop(TENTATIVE));
         }
         if addrs.is_own(rx_if, target) {
-            if self.asker.interfaces.load(guard).get(rx_if).mac != mac {
+            if self.asker.interfaces.load(cx.guard()).get(rx_if).mac != mac {
                 self.reporter.conflict(cx, rx_if, (IpAddr::V6(target), mac));
             }
             return Some(Verdict::drop(CONFLICT));
