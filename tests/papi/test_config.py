@@ -83,6 +83,7 @@ def setters(api, port):
     yield "af_packet_set_l4_cksum_offload", {"sw_if_index": lambda: port("host-ca"), "set": False}
     yield "sw_interface_set_flags", {"sw_if_index": pg, "flags": 1}
     yield "sw_interface_set_mac_address", {"sw_if_index": loop, "mac_address": "02:00:00:00:00:33"}
+    yield "sw_interface_add_del_mac_address", {"sw_if_index": loop, "addr": "02:00:00:00:00:34", "is_add": 1}
     yield "hw_interface_set_mtu", {"sw_if_index": pg, "mtu": 2000}
     yield "sw_interface_set_mtu", {"sw_if_index": pg, "mtu": [1800, 1400, 1500, 0]}
     yield "sw_interface_set_promisc", {"sw_if_index": pg, "promisc_on": True}
@@ -169,6 +170,8 @@ def more_setters(api, port):
     }
     yield "bvi_create", {"mac": "02:00:00:00:00:07", "user_instance": 7}
     yield "sw_interface_set_l2_bridge", {"rx_sw_if_index": lambda: port("loop0"), "bd_id": 7}
+    yield "l2_flags", {"sw_if_index": lambda: port("loop0"), "is_set": False, "feature_bitmap": 1 | 8}
+    yield "l2_interface_efp_filter", {"sw_if_index": lambda: port("pg0.5"), "enable_disable": True}
     host = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
     yield "l2fib_add_del", {**host, "static_mac": True}
     yield from nat44_setters(api, port)

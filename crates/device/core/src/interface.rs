@@ -8,8 +8,10 @@ mod delete;
 mod device;
 mod error;
 mod family;
+mod fuzz;
 mod indices;
 mod kind;
+mod macs;
 mod rewrite;
 mod rows;
 mod set;
@@ -21,7 +23,9 @@ pub use delete::{before_delete, delete};
 pub use device::{Caps, Device, RxQueue, SystemDevice};
 pub use error::DeviceError;
 pub use family::create_sub;
+pub use fuzz::fuzz_subs;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
+pub use macs::{MAX_SECONDARY_MACS, add_secondary_mac, remove_secondary_mac, secondary_macs};
 pub use rewrite::{TagEdit, TagRewrite};
 pub use rows::{IfRow, IfTable};
 pub use set::{
@@ -76,6 +80,8 @@ pub struct InterfaceView {
     pub dev_type: &'static str,
     /// MAC address.
     pub mac: MacAddr,
+    /// Other addresses whose frames are its own; sub-interfaces have those of their parent.
+    pub secondary_macs: Arc<[MacAddr]>,
     /// Administratively up.
     pub admin_up: bool,
     /// Link is up.
@@ -152,7 +158,7 @@ impl Interface {
 
     /// Returns whether its device has to receive frames for any MAC address.
     fn needs_all(&self) -> bool {
-        self.accepts_all() || self.subs_accept_all > 0
+        self.accepts_all() || self.subs_accept_all > 0 || !self.view.secondary_macs.is_empty()
     }
 }
 
@@ -209,6 +215,7 @@ impl Interfaces {
             kind: Kind::Local,
             dev_type: "local",
             mac: MacAddr::ZERO,
+            secondary_macs: Arc::default(),
             admin_up: false,
             link_up: false,
             state_since: 0,
@@ -304,7 +311,9 @@ impl Interfaces {
             for &sw_if in changed {
                 let i = list.get(sw_if.index()).and_then(Option::as_ref);
                 let subs = i.and_then(|i| Some(Arc::clone(&i.children.as_ref()?.subs)));
+                let macs = i.map(|i| Arc::clone(&i.view.secondary_macs));
                 table.set(sw_if, i.map_or(NO_ROW, |i| row(i, inputs)), subs);
+                table.set_macs(sw_if, macs.filter(|macs| !macs.is_empty()));
             }
             table
         });

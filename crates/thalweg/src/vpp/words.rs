@@ -132,7 +132,6 @@ words! {
     "show hash" => "nothing: hash functions cannot be chosen",
     "show inacl" => CLASSIFY,
     "show init-function" => "nothing by this word: `show plugins' lists what was started",
-    "show interface secondary-mac-address" => "nothing: interfaces have one MAC address",
     "show interface span" =>
         "nothing: ports are not mirrored; flow rules with `output:' send copies",
     "show interface transceiver" => DRIVER,

@@ -343,6 +343,42 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ),
     ("set interface mac address", &["set interface mac address loop3 02:00:00:00:00:33"]),
     (
+        "set interface secondary-mac-address",
+        &["create sub-interfaces pg0 100\n\
+             set interface secondary-mac-address pg0 02:00:00:00:00:34 add\n\
+             set interface secondary-mac-address pg0.100 02:00:00:00:00:33 add\n\
+             set interface secondary-mac-address loop3 02:00:00:00:00:35 add\n\
+             set interface secondary-mac-address loop3 02:00:00:00:00:35 del"],
+    ),
+    (
+        "set interface l2 learn",
+        &["set interface l2 bridge pg0 10\nset interface l2 learn pg0 disable"],
+    ),
+    (
+        "set interface l2 forward",
+        &["create sub-interfaces pg0 100\nset interface l2 bridge pg0.100 10\n\
+             set interface l2 forward pg0.100 disable"],
+    ),
+    (
+        "set interface l2 flood",
+        &["set interface l2 bridge pg0 10\nset interface l2 flood pg0 disable\n\
+             set interface l2 bridge pg1 10\nset interface l2 flood pg1 disable\n\
+             set interface l2 flood pg0 enable"],
+    ),
+    (
+        "set interface l2 uu-flood",
+        &["set interface l2 bridge loop3 10 bvi\nset interface l2 uu-flood loop3 disable"],
+    ),
+    (
+        "set interface l2 arp-term",
+        &["set interface l2 bridge pg1 10 uu-fwd\nset interface l2 arp-term pg1 disable"],
+    ),
+    (
+        "set interface l2 efp-filter",
+        &["create sub-interfaces pg0 100\nset interface l2 bridge pg0.100 10\n\
+             set interface l2 efp-filter pg0.100\nset interface l2 efp-filter pg1 enable"],
+    ),
+    (
         "set interface mtu",
         &[
             "set interface mtu 1500 pg0",
@@ -598,6 +634,13 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("sflow direction", &["sflow direction tx", "sflow enable-disable pg0\nsflow direction both"]),
+    (
+        "sflow sub-interfaces",
+        &[
+            "sflow sub-interfaces enable",
+            "sflow sub-interfaces enable\nsflow sub-interfaces disable",
+        ],
+    ),
     (
         "sflow drop-monitoring",
         &["sflow drop-monitoring enable", "sflow drop-monitoring disable limit 5"],

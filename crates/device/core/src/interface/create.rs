@@ -7,6 +7,7 @@ use super::{
 use crate::output::{self, Scratch};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use thalweg_buffer::SwIfIndex;
 use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
@@ -130,6 +131,7 @@ pub fn create(
         kind: spec.device.kind(),
         dev_type: spec.device.dev_type(),
         mac: spec.mac,
+        secondary_macs: Arc::default(),
         admin_up: false,
         link_up: spec.link_up,
         state_since: clock::ticks(),

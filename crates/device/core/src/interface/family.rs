@@ -115,6 +115,7 @@ pub fn create_sub(
         promiscuous: false,
         tag: String::new(),
         mode: Mode::Routed,
+        secondary_macs: Arc::default(),
         parent: Some(parent),
         sub: Some((id, matches)),
         tags: matches.tags().unwrap_or_default(),

@@ -77,6 +77,8 @@ pub struct Setup {
     pub reasons: Arc<Reasons>,
     /// Maximum drop samples per second.
     pub drop_limit: u32,
+    /// Samples name sub-interfaces, in place of their ports.
+    pub sub_interfaces: bool,
 }
 
 /// What the service has done.
