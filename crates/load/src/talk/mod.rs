@@ -196,7 +196,8 @@ pub enum PlanError {
     },
 }
 
-/// Maximum [`Plan::room`]: slots are numbered in 31 bits, and a link's top bit marks the head of a list.
+/// Maximum [`Plan::room`]: slots are numbered in 31 bits, and a link's top bit marks the head of a
+/// list.
 pub const MAX_ROOM: u32 = 1 << 30;
 
 impl Plan {

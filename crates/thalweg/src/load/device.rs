@@ -1,5 +1,5 @@
-//! The tester's graph: two ports with hosts behind them. The device under test is this graph itself,
-//! or whatever its interfaces lead to.
+//! The tester's graph: ports with hosts behind them. The device under test is this graph itself, or
+//! whatever its interfaces lead to.
 
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};

@@ -218,8 +218,8 @@ fn has_room(needed: u64, free: u64) -> Result<()> {
     let mib = |bytes: u64| bytes >> 20;
     ensure!(
         needed <= free / 4 * 3,
-        "so many connections take {} MiB, and the machine has {} MiB free: a lower upper bound of \
-         the rate, fewer messages or a shorter wait take less",
+        "the connections take {} MiB, and the machine has {} MiB free: a lower upper bound of the \
+         rate, fewer messages or a shorter wait take less",
         mib(needed),
         mib(free)
     );
@@ -234,7 +234,7 @@ mod tests {
     fn connections_must_fit_into_memory() {
         has_room(3 << 20, 4 << 20).unwrap();
         let error = has_room(2000 << 20, 1000 << 20).unwrap_err().to_string();
-        assert!(error.starts_with("so many connections take 2000 MiB, and the machine"), "{error}");
+        assert!(error.starts_with("the connections take 2000 MiB, and the machine"), "{error}");
     }
 
     #[test]

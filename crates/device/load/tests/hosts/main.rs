@@ -90,7 +90,7 @@ impl Tester {
         }
     }
 
-    /// Opens connections until so many have been begun, then waits until all have ended.
+    /// Opens connections until this number has begun, then waits until all have ended.
     fn open_and_end(&mut self, rate: f64, begun: u64) -> [Report; 2] {
         self.open(rate);
         loop {

@@ -66,7 +66,7 @@ pub(super) struct Lab {
     device: Netns,
 }
 
-/// What a lab shall be.
+/// What a lab is to be.
 pub(super) struct Wanted<'a> {
     pub(super) kind: Kind,
     pub(super) set: Set,
