@@ -12,6 +12,7 @@ mod set;
 mod spot;
 mod streams;
 mod subject;
+mod sweep;
 mod traffic;
 mod trial;
 mod under;
@@ -36,6 +37,8 @@ enum Command {
     Ndr(ndr::Args),
     /// Send a profile's streams or connections for a time, and say what became of them
     Run(run::Args),
+    /// Search with more and more processors of the device, and print a table
+    Sweep(sweep::Args),
     /// Check a profile
     Check(run::Profile),
     /// Print a profile's canonical form
@@ -48,6 +51,7 @@ pub fn main(args: &Args) -> ExitCode {
         Command::CpsNdr(args) => cps_ndr::main(args),
         Command::Ndr(args) => ndr::main(args),
         Command::Run(args) => run::main(args),
+        Command::Sweep(args) => sweep::main(args),
         Command::Check(args) => run::check(args),
         Command::Show(args) => run::show(args),
     }

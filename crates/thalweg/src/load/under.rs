@@ -7,7 +7,8 @@ use thalweg_device::MacAddr;
 use thalweg_netns::{Netns, enter_user_namespace};
 
 use super::device::{Device, Hosts};
-use super::far::{self, Kind, Ports, Wanted};
+use super::far::{self, Kind, Ports, Size, Wanted};
+use super::number::bounded;
 use super::set::Set;
 
 /// The device.
@@ -33,6 +34,12 @@ pub(super) struct Under {
     /// MAC addresses that clients and servers send to, for a router behind --ports
     #[arg(long, value_name = "MAC,MAC", value_parser = macs, requires = "ports")]
     pub(super) next_hops: Option<[MacAddr; 2]>,
+    /// Processors of a device in a lab; the tester keeps one for itself
+    #[arg(long, value_name = "N", default_value = "1", value_parser = bounded(1, 256))]
+    pub(super) cpus: u64,
+    /// Queues of each port of a device in a lab
+    #[arg(long, value_name = "N", default_value = "1", value_parser = bounded(1, 64))]
+    pub(super) queues: u64,
     /// More commands for the device, one per line, in its own words. The ports of this router are
     /// load0 (clients) and load1, in a lab host-load0 and host-load1
     #[arg(long, value_name = "FILE")]
@@ -77,6 +84,11 @@ impl Under {
             return Device::outside([a, b], Box::new(ports.clone()), hosts);
         }
         let Some(ns) = ns else {
+            anyhow::ensure!(
+                (self.cpus, self.queues) == (1, 1),
+                "--cpus and --queues are for a device in a lab: in the tester's process there is \
+                 one worker"
+            );
             return Device::inside(self.device, &commands, hosts);
         };
         let kind = self.lab.unwrap_or(Kind::Wire);
@@ -84,7 +96,8 @@ impl Under {
         if shell.is_some() || kind == Kind::Wire {
             far::no_commands(&commands, "this device")?;
         }
-        let wanted = Wanted { kind, set: self.device, commands: &commands, shell };
+        let size = Size { cpus: self.cpus as usize, queues: self.queues as u16 };
+        let wanted = Wanted { kind, set: self.device, commands: &commands, shell, size };
         start_lab(ns, &wanted, hosts)
     }
 
@@ -101,7 +114,8 @@ impl Under {
         let Some(ns) = ns else {
             return Device::inside(Set::CrossConnect, "", hosts).map(Some);
         };
-        let wire = Wanted { kind: Kind::Wire, set: Set::Nothing, commands: "", shell: None };
+        let (set, size) = (Set::Nothing, Size::default());
+        let wire = Wanted { kind: Kind::Wire, set, commands: "", shell: None, size };
         start_lab(ns, &wire, hosts).map(Some)
     }
 }

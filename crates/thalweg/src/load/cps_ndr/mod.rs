@@ -133,15 +133,8 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
         args.max_cps
     );
     let stopped = || stop.load(Ordering::Relaxed);
-    let work = args.traffic.work(args.max_cps as f64)?;
-    let mut tester = Tester {
-        device: args.traffic.under.start(&work.hosts(args.traffic.under.seed), ns)?,
-        life: args.traffic.life(),
-        forgiven: args.error_threshold,
-        rate: 0.0,
-        stopped: &stopped,
-    };
-    let end = iterate(args, &mut tester);
+    let mut tester = start(args, ns, &stopped)?;
+    let end = iterate(args, &mut tester, &|line| println!("{line}"));
     let closed = tester.device.close();
     let ended = end?;
     if let Err(error) = closed {
@@ -153,6 +146,40 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     Ok(ended.report())
 }
 
+/// The user has had enough.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(super) struct Interrupted;
+
+/// Makes a search that prints nothing, and returns what the device calls itself, and the last good
+/// sample.
+///
+/// # Errors
+/// As a search has them; [`Interrupted`].
+pub(super) fn quietly(args: &Args) -> Result<(String, Option<Sample>)> {
+    args.traffic.under.apart(|ns| {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register(signal, stop.clone())?;
+        }
+        let stopped = || stop.load(Ordering::Relaxed);
+        let mut tester = start(args, ns, &stopped)?;
+        let name = tester.device.name();
+        let end = iterate(args, &mut tester, &|_| {});
+        tester.device.close()?;
+        let ended = end?;
+        anyhow::ensure!(!stopped(), Interrupted);
+        Ok((name, ended.best))
+    })
+}
+
+fn start<'a>(args: &Args, ns: Option<&Netns>, stopped: &'a dyn Fn() -> bool) -> Result<Tester<'a>> {
+    let work = args.traffic.work(args.max_cps as f64)?;
+    let device = args.traffic.under.start(&work.hosts(args.traffic.under.seed), ns)?;
+    let (life, forgiven) = (args.traffic.life(), args.error_threshold);
+    Ok(Tester { device, life, forgiven, rate: 0.0, stopped })
+}
+
 /// What a search has found.
 struct Ended {
     range: Range,
@@ -162,10 +189,10 @@ struct Ended {
     worst: Option<Trial>,
 }
 
-fn iterate(args: &Args, tester: &mut Tester<'_>) -> Result<Ended> {
+fn iterate(args: &Args, tester: &mut Tester<'_>, print: &dyn Fn(&str)) -> Result<Ended> {
     let say = |text: &str| {
         if args.verbose {
-            println!("... {text} ...");
+            print(&format!("... {text} ..."));
         }
     };
     let search = Binary {
@@ -184,7 +211,7 @@ fn iterate(args: &Args, tester: &mut Tester<'_>) -> Result<Ended> {
     let goes_on = |made: usize| args.max_iterations.is_none_or(|most| made < most as usize);
     while goes_on(verdicts.len()) && !(tester.stopped)() {
         let range = search.after(&verdicts);
-        println!("{}", lines::iteration(verdicts.len() + 1, &range));
+        print(&lines::iteration(verdicts.len() + 1, &range));
         say("waiting until tx rate is stable");
         let mut made = trial(args, tester, range.current, ramp)?;
         for _ in 0..REPEATS {
@@ -196,11 +223,11 @@ fn iterate(args: &Args, tester: &mut Tester<'_>) -> Result<Ended> {
         }
         let Some(trial) = made else { break };
         for line in trial.sample.lines(trial.good, args.verbose) {
-            println!("{line}");
+            print(&line);
         }
         if args.verbose {
             for (spot, packets) in trial.drops.iter() {
-                println!("... {spot} = {packets}");
+                print(&format!("... {spot} = {packets}"));
             }
         }
         verdicts.push(trial.good);

@@ -66,6 +66,45 @@ pub(super) struct Lab {
     device: Netns,
 }
 
+/// How much of the machine a device has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    /// Processors.
+    pub(super) cpus: usize,
+    /// Queues of each port.
+    pub(super) queues: u16,
+}
+
+impl Default for Size {
+    fn default() -> Size {
+        Size { cpus: 1, queues: 1 }
+    }
+}
+
+impl Size {
+    /// The numbers of its processors: the machine's last ones. The first is the tester's, if there
+    /// is a second.
+    ///
+    /// # Errors
+    /// If the machine has too few.
+    fn processors(self) -> Result<Vec<usize>> {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = all.saturating_sub(1).max(1);
+        ensure!(
+            self.cpus <= most,
+            "--cpus {}: this machine has {all} processors, and the tester keeps one of them",
+            self.cpus
+        );
+        Ok((all - self.cpus..all).collect())
+    }
+
+    /// Refuses more than one processor and one queue.
+    fn only_one(self, why: &str) -> Result<()> {
+        ensure!(self == Size::default(), "--cpus, --queues: {why}");
+        Ok(())
+    }
+}
+
 /// What a lab is to be.
 pub(super) struct Wanted<'a> {
     pub(super) kind: Kind,
@@ -74,6 +113,8 @@ pub(super) struct Wanted<'a> {
     pub(super) commands: &'a str,
     /// A command of the user's that is the device, instead of one that we know.
     pub(super) shell: Option<&'a str>,
+    /// Its size.
+    pub(super) size: Size,
 }
 
 impl Lab {
@@ -84,7 +125,7 @@ impl Lab {
     pub(super) fn new(tester: &Netns, wanted: &Wanted<'_>) -> Result<Lab> {
         require_tools(&["ip", "ss"])?;
         let device = Netns::new("device")?;
-        let side = LinkOptions::default();
+        let side = LinkOptions { queues: wanted.size.queues, ..LinkOptions::default() };
         let lab = |far| Lab { far, tester: tester.clone(), device: device.clone() };
         if wanted.kind == Kind::Wire && wanted.shell.is_none() {
             veth((tester, TESTER[0], &side), (tester, TESTER[1], &side))?;
@@ -92,20 +133,21 @@ impl Lab {
         }
         let macs = wanted.set.device_macs();
         for ((ours, theirs), mac) in TESTER.into_iter().zip(DEVICE).zip(macs) {
-            let end = LinkOptions { mac: Some(mac.to_string()), ..LinkOptions::default() };
+            let end = LinkOptions { mac: Some(mac.to_string()), ..side.clone() };
             veth((tester, ours, &side), (&device, theirs, &end))?;
         }
+        let Wanted { set, commands, size, .. } = *wanted;
         let far: Box<dyn Far> = match (wanted.shell, wanted.kind) {
-            (Some(command), _) => Box::new(shell::Shell::start(&device, command, macs)?),
-            (None, Kind::Thalweg) => {
-                Box::new(router::Router::start(&device, wanted.set, wanted.commands)?)
+            (Some(command), _) => {
+                size.only_one("a command has what it takes")?;
+                Box::new(shell::Shell::start(&device, command, macs)?)
             }
+            (None, Kind::Thalweg) => Box::new(router::Router::start(&device, set, commands, size)?),
             (None, Kind::Kernel | Kind::Wire) => {
-                Box::new(kernel::Kernel::start(&device, wanted.set, wanted.commands)?)
+                size.only_one("the kernel forwards on the processor that a packet comes from")?;
+                Box::new(kernel::Kernel::start(&device, set, commands)?)
             }
-            (None, Kind::Ovs) => {
-                Box::new(ovs::Switch::start(&device, wanted.set, wanted.commands)?)
-            }
+            (None, Kind::Ovs) => Box::new(ovs::Switch::start(&device, set, commands, size)?),
         };
         Ok(lab(Some(far)))
     }

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use thalweg_netns::Netns;
 use thalweg_peers::{Ovs, OvsOptions};
 
-use super::{DEVICE, Far, lines};
+use super::{DEVICE, Far, Size, lines};
 use crate::load::set::{Set, rules};
 use crate::load::spot::{Drops, Side, Spot};
 
@@ -19,9 +19,13 @@ pub(super) struct Switch {
 
 impl Switch {
     /// Starts it; commands are flows in the words of ovs-ofctl(8).
-    pub(super) fn start(ns: &Netns, set: Set, commands: &str) -> Result<Switch> {
-        let last = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-        let settings = vec![format!("pmd-cpu-mask={:#x}", 1u64 << last.min(63))];
+    pub(super) fn start(ns: &Netns, set: Set, commands: &str, size: Size) -> Result<Switch> {
+        if size.queues > 1 {
+            bail!("--queues: Open vSwitch has one queue on a packet socket");
+        }
+        let bit = |mask: u64, processor: &usize| mask | 1 << (*processor).min(63);
+        let mask = size.processors()?.iter().fold(0u64, bit);
+        let settings = vec![format!("pmd-cpu-mask={mask:#x}")];
         if set == Set::Route {
             bail!(
                 "--device route: Open vSwitch does not route; --commands could give flows that do"

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use thalweg_cli::client::{Client, Ended};
 use thalweg_netns::{Netns, Running, wait_for_unix_socket};
 
-use super::{DEVICE, Far, lines};
+use super::{DEVICE, Far, Size, lines};
 use crate::load::set::Set;
 use crate::load::spot::{Drops, Side, Spot};
 
@@ -28,7 +28,8 @@ pub(super) struct Router {
 
 impl Router {
     /// Starts and configures it.
-    pub(super) fn start(ns: &Netns, set: Set, commands: &str) -> Result<Router> {
+    pub(super) fn start(ns: &Netns, set: Set, commands: &str, size: Size) -> Result<Router> {
+        let processors = size.processors()?;
         let dir = TempDir::with_prefix("thalweg-load-").context("make a directory")?;
         let socket = dir.path().join("cli.sock");
         let stanza = format!(
@@ -36,11 +37,11 @@ impl Router {
             dir.path().display(),
             socket.display()
         );
-        // The tester polls one processor, and the device another.
-        let last = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-        let cpu = match last {
-            0 => String::new(),
-            last => format!("cpu {{ corelist-workers {last} }}"),
+        let list: Vec<String> = processors.iter().map(usize::to_string).collect();
+        let cpu = match processors.first() {
+            // The machine's only one is everybody's.
+            Some(0) => String::new(),
+            _ => format!("cpu {{ corelist-workers {} }}", list.join(",")),
         };
         let program = std::env::current_exe().context("find this program's file")?;
         let running = ns.command(program).arg("run").args([stanza, cpu]).spawn()?;
@@ -52,7 +53,11 @@ impl Router {
             .iter()
             .zip(&names)
             .map(|(dev, name)| {
-                format!("create host-interface name {dev}\nset interface state {name} up\n")
+                let queues = size.queues;
+                format!(
+                    "create host-interface name {dev} num-rx-queues {queues}\n\
+                     set interface state {name} up\n"
+                )
             })
             .collect();
         for text in [create, set.commands([&names[0], &names[1]], 1)] {

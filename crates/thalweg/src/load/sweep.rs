@@ -1,0 +1,211 @@
+//! `thalweg load sweep`: the rows of article 4's tables, for what the machine has.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use super::cps_ndr;
+use super::far::Kind;
+use super::number::{bounded, short};
+use super::sample::Sample;
+
+/// Searches for the rates of short and of long connections that devices bear with more and more
+/// processors and queues, and prints them as a table.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Devices, the one to compare with first
+    #[arg(long = "lab", value_name = "DEVICE", value_enum, value_delimiter = ',', default_values = ["ovs", "thalweg"])]
+    labs: Vec<Kind>,
+    /// Processors and queues of each row
+    #[arg(long, value_name = "CPUSxQUEUES", value_delimiter = ',', value_parser = size, default_values = ["1x1", "2x1", "2x2", "4x2", "4x4", "8x4", "8x8"])]
+    rows: Vec<(u64, u64)>,
+    /// Length of a deciding sample of short connections in seconds; of long ones it is four times
+    /// that
+    #[arg(short = 'T', long, value_name = "S", default_value = "30", value_parser = bounded(1, 150))]
+    sample_time: u64,
+    /// Iterations of each search
+    #[arg(short = 'i', long, value_name = "N", default_value = "8", value_parser = bounded(1, 30))]
+    max_iterations: u64,
+    /// Upper bounds of the rates of short and of long connections
+    #[arg(short = 'M', long, value_name = "SHORT,LONG", default_value = "100k,2k", value_parser = bounds)]
+    max_cps: (u64, u64),
+    /// Leave out long connections: a search for them takes half an hour and more
+    #[arg(long)]
+    short: bool,
+    /// Write the table to this file, too
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg load sweep --short -T 5
+  thalweg load sweep --lab ovs,thalweg --rows 1x1,2x2 --markdown table.md
+
+Rows that the machine or a device cannot have are named with the reason.";
+
+fn size(text: &str) -> Result<(u64, u64), String> {
+    let wrong = || format!("`{text}': processors and queues are expected, such as 2x1");
+    let (cpus, queues) = text.split_once('x').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse().ok().filter(|n| (1..=64).contains(n)).ok_or_else(wrong);
+    Ok((number(cpus)?, number(queues)?))
+}
+
+fn bounds(text: &str) -> Result<(u64, u64), String> {
+    let wrong = || format!("`{text}': two rates are expected, such as 100k,2k");
+    let (short, long) = text.split_once(',').ok_or_else(wrong)?;
+    let rate = bounded(1000, 2_000_000);
+    Ok((rate(short)?, rate(long)?))
+}
+
+/// A search as `cps-ndr` has it.
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: cps_ndr::Args,
+}
+
+/// A kind of connections.
+struct Talks {
+    name: &'static str,
+    options: String,
+}
+
+/// The program.
+pub(super) fn main(args: &Args) -> ExitCode {
+    match args.sweep() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
+    }
+}
+
+impl Args {
+    fn talks(&self) -> Vec<Talks> {
+        let (time, steps) = (self.sample_time, self.max_iterations);
+        let common = format!("-i {steps} -e 0.02 -u 1 -s 20");
+        let (short, long) = self.max_cps;
+        let mut all = vec![Talks {
+            name: "short-lived",
+            options: format!("{common} -T {time} -n 1 -w 0 -m 1k -M {short}"),
+        }];
+        if !self.short {
+            let time = (4 * time).min(600);
+            let options = format!("{common} -T {time} -n 500 -w 50 -m 500 -M {long}");
+            all.push(Talks { name: "long-lived", options });
+        }
+        all
+    }
+
+    fn sweep(&self) -> Result<()> {
+        let mut text = String::new();
+        let mut say = |line: String| {
+            println!("{line}");
+            text += &line;
+            text.push('\n');
+        };
+        for talks in self.talks() {
+            say(format!(
+                "| {} connections | per second | active flows | bandwidth | packet rate | difference |",
+                talks.name
+            ));
+            say("| --- | ---: | ---: | ---: | ---: | ---: |".to_owned());
+            for (cpus, queues) in &self.rows {
+                let mut first = None;
+                for lab in &self.labs {
+                    let row = format!("{cpus} CPU, {queues} q");
+                    match search(&talks.options, *lab, (*cpus, *queues)) {
+                        Ok((name, Some(best))) => {
+                            say(line(&format!("{name}, {row}"), &best, first));
+                            first = first.or(Some(best.rate));
+                        }
+                        Ok((name, None)) => {
+                            say(format!("| {name}, {row} | below the least rate | | | | |"));
+                        }
+                        Err(error) if error.is::<cps_ndr::Interrupted>() => return Err(error),
+                        Err(error) => {
+                            let name = format!("{lab:?}").to_lowercase();
+                            say(format!("| {name}, {row} | not run: {error:#} | | | | |"));
+                        }
+                    }
+                }
+            }
+            say(String::new());
+        }
+        if let Some(file) = &self.markdown {
+            std::fs::write(file, text).with_context(|| file.display().to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes one search; returns what the device calls itself, and the last good sample.
+fn search(
+    options: &str,
+    lab: Kind,
+    (cpus, queues): (u64, u64),
+) -> Result<(String, Option<Sample>)> {
+    let name = clap::ValueEnum::to_possible_value(&lab).context("no such device")?;
+    let line = format!(
+        "cps-ndr {options} --lab {} --device tracker --cpus {cpus} --queues {queues}",
+        name.get_name()
+    );
+    let args = Line::try_parse_from(line.split(' ')).context("options of a search")?.args;
+    cps_ndr::quietly(&args)
+}
+
+/// A row of the table. `first` is the rate to compare with.
+fn line(name: &str, best: &Sample, first: Option<f64>) -> String {
+    let (packets, bits) = best.sent();
+    let difference = first.map_or(String::new(), |first| {
+        format!("{:+.2} %", 100.0 * (best.rate / first.max(1e-9) - 1.0))
+    });
+    format!(
+        "| {name} | {} | {} | {}b/s | {}p/s | {difference} |",
+        short(best.rate),
+        short(best.active as f64),
+        short(best.per_second(bits)),
+        short(best.per_second(packets)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_processors_and_queues() {
+        assert_eq!(size("2x1"), Ok((2, 1)));
+        for text in ["", "2", "2x", "0x1", "1x65", "axb", "2x1x1"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert_eq!(bounds("100k,2k"), Ok((100_000, 2000)));
+        assert!(bounds("100k").is_err());
+    }
+
+    #[test]
+    fn a_row_has_the_difference() {
+        let best = Sample { rate: 12_000.0, seconds: 1.0, active: 6000, ..Sample::default() };
+        assert_eq!(
+            line("Thalweg, 1 CPU, 1 q", &best, Some(10_000.0)),
+            "| Thalweg, 1 CPU, 1 q | 12.0K | 6.0K | 0b/s | 0p/s | +20.00 % |"
+        );
+        assert!(line("x", &best, None).ends_with("|  |"));
+    }
+
+    #[test]
+    fn searches_have_the_options_of_the_article() {
+        #[derive(Parser)]
+        struct Sweep {
+            #[command(flatten)]
+            args: Args,
+        }
+        let args = Sweep::parse_from(["sweep"]).args;
+        for talks in args.talks() {
+            let words = format!("cps-ndr {} --lab ovs --cpus 1 --queues 1", talks.options);
+            assert!(Line::try_parse_from(words.split(' ')).is_ok(), "{words}");
+        }
+    }
+}
