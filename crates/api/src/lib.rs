@@ -42,8 +42,8 @@ pub use hub::{Hub, Job, Replayed};
 pub use registry::{Registry, RegistryError, write_json};
 pub use retval::Retval;
 pub use service::{
-    Call, Caller, Details, Dump, Head, Ids, Later, Message, Rest, Service, Stream, Walk, encode,
-    walk_each,
+    Call, Caller, Details, Dump, Head, Ids, LateStream, Later, Message, Rest, Service, Stream,
+    Walk, encode, walk_each,
 };
 pub use thalweg_api_derive::{ApiType, Message};
 pub use wire::{Text, Wire};

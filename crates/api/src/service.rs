@@ -395,3 +395,41 @@ impl<C, Rq: Message, D: Message, Rp: Message> Service<C> for Stream<C, Rq, D, Rp
         echo::<Rq>(body)
     }
 }
+
+/// As [`Stream`], with details that take time. The client's next request waits for the reply.
+pub struct LateStream<C, Rq, D, Rp: Message + Default> {
+    module: &'static Module,
+    handler: fn(&mut C, Rq, Details<D>, Later<Rp>),
+}
+
+impl<C, Rq, D, Rp: Message + Default> LateStream<C, Rq, D, Rp> {
+    /// Creates a stream. The handler stops when [`Details::is_full`] returns true.
+    pub const fn new(
+        module: &'static Module,
+        handler: fn(&mut C, Rq, Details<D>, Later<Rp>),
+    ) -> Self {
+        Self { module, handler }
+    }
+}
+
+impl<C, Rq: Message, D: Message, Rp: Message + Default> Service<C> for LateStream<C, Rq, D, Rp> {
+    fn module(&self) -> &'static Module {
+        self.module
+    }
+
+    fn described(&self) -> Described {
+        let (reply, details) = (Some(Rp::DEF), Some(D::DEF));
+        Described { request: Rq::DEF, reply, details, events: &[] }
+    }
+
+    fn begin(&self, cx: &mut C, caller: Caller, body: &[u8]) -> Result<Rest<C>, Truncated> {
+        let request = Rq::decode_body(&mut Reader::new(body))?;
+        let details = Details { caller: caller.clone(), kind: PhantomData };
+        (self.handler)(cx, request, details, Later::new(caller));
+        Ok(Rest::Later)
+    }
+
+    fn echo(&self, body: &[u8]) -> Result<Vec<u8>, Truncated> {
+        echo::<Rq>(body)
+    }
+}

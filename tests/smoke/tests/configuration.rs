@@ -126,11 +126,13 @@ lab_test! {
              set interface mtu packet 1400 host-eth1
              delete host-interface name eth0
              create host-interface v3 name eth0 num-rx-queues 2 rx-size 4096 checksum-offload-disable
-             set interface rx-mode host-eth0 queue 1 interrupt"
+             set interface rx-mode host-eth0 queue 1 interrupt
+             set interface rx-placement host-eth0 queue 1 worker 0"
         )?;
         let text = router.cli("show configuration")?;
         for line in ["qdisc-bypass: false", "version: v3", "rx-queues: 2", "rx-size: 4096",
-                     "checksum-offload: false", "link-mtu: 1500", "mtu: 1400"] {
+                     "checksum-offload: false", "link-mtu: 1500", "mtu: 1400",
+                     "rx-placement:"] {
             ensure!(text.contains(line), "{line} is missing in {text}");
         }
         let dumped = document("dumped.yaml", &router, &text)?;

@@ -202,6 +202,7 @@ impl Lab {
     /// Runs a command that ends at once; its output, errors included.
     pub fn cli(&mut self, line: &str) -> String {
         let (mut text, end) = self.tree.run_line(&mut self.c, line);
+        self.c.finish_late();
         if let Err(e) = end {
             text += &format!("{e}\n");
         }

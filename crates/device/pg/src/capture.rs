@@ -11,11 +11,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::{JoinHandle, Thread};
+#[cfg(test)]
 use std::time::Duration;
 
 /// Bytes of each worker's ring.
 const RING: usize = 8 << 20;
-/// Maximum time that a command waits for the writer.
+/// Maximum time that a test waits for the writer.
+#[cfg(test)]
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Progress of a capture; readable by any thread.
@@ -170,6 +172,7 @@ impl Writer {
     }
 
     /// Waits (a few seconds at most) until everything now in the rings is in the files.
+    #[cfg(test)]
     pub(crate) fn wait(&self) {
         let (tx, rx) = mpsc::sync_channel(1);
         self.then(move || {

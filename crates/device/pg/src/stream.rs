@@ -11,8 +11,9 @@ use crate::template::{Layers, Offload, Sizes};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, LOCAL_IF};
 use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex};
 use thalweg_graph::{Control, Event, Topic};
@@ -543,7 +544,8 @@ pub fn change_stream(c: &mut Control, name: &str, change: StreamChange) -> Resul
 }
 
 /// Starts or stops one stream, or all. Starting brings the source port and its link up. Streams of
-/// a worker that are started by one call begin in the same loop.
+/// a worker that are started by one call begin in the same loop. Those that are stopped may send
+/// packets until they are [settled](settling).
 ///
 /// # Errors
 /// If the stream does not exist, or a port cannot be brought up.
@@ -556,12 +558,8 @@ pub fn enable_streams(c: &mut Control, name: Option<&str>, on: bool) -> Result<(
     if on {
         return start(c, &chosen);
     }
-    let mut stopped = false;
     for at in chosen {
-        stopped |= stop(c, at);
-    }
-    if stopped {
-        settle(c);
+        stop(c, at);
     }
     Ok(())
 }
@@ -595,28 +593,50 @@ fn start(c: &mut Control, chosen: &[usize]) -> Result<(), PgError> {
     Ok(())
 }
 
-/// Stops a stream on its worker; returns whether it ran.
-fn stop(c: &mut Control, at: usize) -> bool {
+/// Stops a stream on its worker.
+fn stop(c: &mut Control, at: usize) {
     let pg = c.state::<Pg>();
     let (worker, key) = {
         let mut p = pg.borrow_mut();
         let s = &mut p.streams[at];
-        let Some(key) = s.run.take() else { return false };
+        let Some(key) = s.run.take() else { return };
         (s.spec.worker, key)
     };
     if let Some(node) = c.node("pg-input") {
         c.message(worker, node, Box::new(Message::Stop(key)));
     }
-    true
 }
 
-/// Waits until workers have handled their messages and captures are in their files.
-fn settle(c: &mut Control) {
-    c.sync();
+/// Something that was stopped: nothing comes any more once a thread has waited for it.
+#[must_use]
+pub struct Settling(mpsc::Receiver<()>);
+
+/// Time after which workers, and the writer of captures, are taken not to respond.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+impl Settling {
+    /// Waits, some seconds at most. Not for the main thread.
+    pub fn wait(self) {
+        let _ = self.0.recv_timeout(ANSWER_TIME);
+    }
+}
+
+/// Returns what to wait for until workers have handled their messages, and captures are in their
+/// files.
+pub fn settling(c: &mut Control) -> Settling {
+    let (give, given) = mpsc::sync_channel(1);
+    c.when_synced(|c| when_written(c, move || _ = give.send(())));
+    Settling(given)
+}
+
+/// Calls `then` once what was captured so far is in its file.
+fn when_written(c: &Control, then: impl FnOnce() + Send + 'static) {
     let pg = c.state::<Pg>();
     let pg = pg.borrow();
-    if let Some(w) = pg.writer.as_ref().filter(|_| pg.ports.values().any(|p| p.capture.is_some())) {
-        w.wait();
+    let capturing = pg.ports.values().any(|p| p.capture.is_some());
+    match pg.writer.as_ref().filter(|_| capturing) {
+        Some(writer) => writer.then(then),
+        None => then(),
     }
 }
 
@@ -624,18 +644,14 @@ fn settle(c: &mut Control) {
 /// disabled once other workers have completed a loop, too, and all captures are in their files.
 fn on_done(c: &mut Control, event: &Event) {
     let Some(key) = event.bytes().try_into().ok().map(u64::from_ne_bytes) else { return };
-    if c.workers() > 1 {
-        c.sync();
-    }
     let remote = c.remote();
-    let pg = c.state::<Pg>();
-    let mut pg = pg.borrow_mut();
-    let capturing = pg.ports.values().any(|p| p.capture.is_some());
-    match pg.writer.as_ref().filter(|_| capturing) {
-        Some(writer) => writer.then(move || {
-            remote.submit(move |c| c.state::<Pg>().borrow_mut().finish(key));
-        }),
-        None => pg.finish(key),
+    let finish = move || {
+        remote.submit(move |c| c.state::<Pg>().borrow_mut().finish(key));
+    };
+    if c.workers() > 1 {
+        c.when_synced(|c| when_written(c, finish));
+    } else {
+        when_written(c, finish);
     }
 }
 
@@ -647,22 +663,21 @@ impl Pg {
     }
 }
 
-/// Deletes a stream, stopping it first.
+/// Deletes a stream, stopping it first. It may send packets until it is
+/// [settled](settling).
 ///
 /// # Errors
 /// [`PgError::NoStream`].
 pub fn delete_stream(c: &mut Control, name: &str) -> Result<(), PgError> {
     let pg = c.state::<Pg>();
     let at = pg.borrow().position(name)?;
-    if stop(c, at) {
-        settle(c);
-    }
+    stop(c, at);
     pg.borrow_mut().streams.remove(at);
     Ok(())
 }
 
 /// Starts capturing a port's transmitted packets in a new pcap file, at most `count` packets, or
-/// ends that.
+/// ends that: the file is complete once that has settled.
 ///
 /// # Errors
 /// If the interface is not a port, the file exists, or the writer thread cannot be started.
@@ -670,7 +685,7 @@ pub fn set_capture(
     c: &mut Control,
     sw_if: SwIfIndex,
     to: Option<(&Path, u64)>,
-) -> Result<(), PgError> {
+) -> Result<Settling, PgError> {
     let id = check_port(c, sw_if)?;
     let fail = |path: &Path, why: String| PgError::Pcap { path: path.display().to_string(), why };
     if let Some((path, _)) = to
@@ -678,8 +693,8 @@ pub fn set_capture(
     {
         return Err(fail(path, "already exists".into()));
     }
-    stop_capture(c, id, sw_if);
-    let Some((path, count)) = to else { return Ok(()) };
+    let settling = stop_capture(c, id, sw_if);
+    let Some((path, count)) = to else { return Ok(settling) };
     let pg = c.state::<Pg>();
     let probes = {
         let mut p = pg.borrow_mut();
@@ -699,7 +714,7 @@ pub fn set_capture(
         probes
     };
     port::set_probes(c, sw_if, Some(probes));
-    Ok(())
+    Ok(settling)
 }
 
 /// Returns whether an interface carries Ethernet frames.
@@ -707,14 +722,19 @@ fn check_mode(c: &Control, sw_if: SwIfIndex) -> bool {
     interface::view(c, sw_if).is_ok_and(|v| v.ethernet)
 }
 
-fn stop_capture(c: &mut Control, id: u32, sw_if: SwIfIndex) {
+fn stop_capture(c: &mut Control, id: u32, sw_if: SwIfIndex) -> Settling {
+    let (give, given) = mpsc::sync_channel(1);
     let pg = c.state::<Pg>();
     let old = pg.borrow_mut().ports.get_mut(&id).and_then(|p| p.capture.take());
-    let Some(old) = old else { return };
-    port::set_probes(c, sw_if, None);
-    c.sync();
-    if let Some(w) = &pg.borrow().writer {
-        w.close(old.id);
-        w.wait();
+    if let Some(old) = old {
+        port::set_probes(c, sw_if, None);
+        // Workers have put their last packets into its rings by then.
+        c.when_synced(move |c| {
+            if let Some(writer) = &c.state::<Pg>().borrow().writer {
+                writer.close(old.id);
+                writer.then(move || _ = give.send(()));
+            }
+        });
     }
+    Settling(given)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use thalweg_buffer::{PktMut, PoolConfig};
-use thalweg_cli::CommandTree;
+use thalweg_cli::{CommandTree, Execution, Progress, Script};
 use thalweg_device::interface;
 use thalweg_engine::Feature;
 use thalweg_graph::{
@@ -292,9 +292,16 @@ impl Lab {
     }
 
     pub(crate) fn run(&mut self, line: &str) -> String {
-        let (text, result) = self.tree.run_line(&mut self.c, line);
-        assert!(result.is_ok(), "{line}: {result:?}");
-        text
+        let mut execution = Execution::new(Script::typed(line).unwrap());
+        let end = loop {
+            match execution.step(&self.tree, &mut self.c, Instant::now(), Duration::MAX) {
+                Progress::Finished(end) => break end,
+                Progress::Running(_) => self.c.run_once(Some(Duration::from_millis(1))),
+            }
+        };
+        assert!(end.is_ok(), "{line}: {end:?}");
+        self.c.finish_late();
+        execution.take_output()
     }
 
     fn fail(&mut self, line: &str) -> String {

@@ -5,8 +5,9 @@
 
 use crate::api_modules::TRACEDUMP;
 use crate::cli::show_trace;
-use thalweg_api::{Details, Message, Stream};
-use thalweg_graph::control::Control;
+use thalweg_api::{Details, LateStream, Later, Message};
+use thalweg_graph::control::{Asked, Control};
+use thalweg_graph::trace::PacketTrace;
 
 /// Requests traces.
 #[derive(Debug, Message)]
@@ -61,8 +62,8 @@ pub struct TraceDumpReply {
 }
 
 /// The service.
-pub static SERVICE: Stream<Control, TraceDump, TraceDetails, TraceDumpReply> =
-    Stream::new(&TRACEDUMP, handle);
+pub static SERVICE: LateStream<Control, TraceDump, TraceDetails, TraceDumpReply> =
+    LateStream::new(&TRACEDUMP, handle);
 
 /// Traces as text, by thread; main comes first and has none.
 #[derive(Debug, Default)]
@@ -78,19 +79,21 @@ impl Cache {
         c.state::<Cache>().borrow_mut().0 = None;
     }
 
-    /// Runs `look` on the cached traces, reading them first if there are none.
-    pub(super) fn with<R>(
-        c: &mut Control,
-        refresh: bool,
-        look: impl FnOnce(&[Vec<String>]) -> R,
-    ) -> R {
-        let state = c.state::<Cache>();
-        if refresh || state.borrow().0.is_none() {
-            let workers = show_trace::texts(c);
-            state.borrow_mut().0 = Some([vec![Vec::new()], workers].concat());
-        }
-        let cache = state.borrow();
-        look(cache.0.as_deref().unwrap_or_default())
+    /// Begins to read the workers' traces, if they are not cached or to be read again.
+    pub(super) fn begin(c: &mut Control, refresh: bool) -> Option<Asked<Vec<PacketTrace>>> {
+        let is_full = c.state::<Cache>().borrow().0.is_some();
+        (refresh || !is_full).then(|| c.begin_asking(|core| core.traces()))
+    }
+
+    /// Caches the workers' traces.
+    pub(super) fn fill(c: &Control, traces: Vec<Option<Vec<PacketTrace>>>) {
+        let workers = show_trace::texts(c, traces);
+        c.state::<Cache>().borrow_mut().0 = Some([vec![Vec::new()], workers].concat());
+    }
+
+    /// Runs `look` on the cached traces.
+    pub(super) fn with<R>(c: &Control, look: impl FnOnce(&[Vec<String>]) -> R) -> R {
+        look(c.state::<Cache>().borrow().0.as_deref().unwrap_or_default())
     }
 }
 
@@ -102,9 +105,25 @@ fn behind(threads: &[Vec<String>], thread: usize) -> bool {
 fn handle(
     c: &mut Control,
     rq: TraceDump,
-    out: &mut Details<TraceDetails>,
-) -> (i32, TraceDumpReply) {
-    Cache::with(c, rq.clear_cache != 0, |threads| {
+    mut out: Details<TraceDetails>,
+    later: Later<TraceDumpReply>,
+) {
+    let asked = Cache::begin(c, rq.clear_cache != 0);
+    let answer = move |c: &Control| {
+        let (retval, reply) = dump(c, &rq, &mut out);
+        later.answer(retval, &reply);
+    };
+    match asked {
+        None => answer(c),
+        Some(asked) => asked.then(c, |c, traces| {
+            Cache::fill(c, traces);
+            answer(c);
+        }),
+    }
+}
+
+fn dump(c: &Control, rq: &TraceDump, out: &mut Details<TraceDetails>) -> (i32, TraceDumpReply) {
+    Cache::with(c, |threads| {
         let mut last = (rq.thread_id, rq.position);
         if rq.max_records == 0 {
             let flush = TraceDumpReply {

@@ -2,7 +2,8 @@
 
 use super::trace_dump::Cache;
 use crate::api_modules::TRACEDUMP;
-use thalweg_api::{Details, Dump, Message};
+use std::time::Duration;
+use thalweg_api::{Details, Dump, Message, Walk};
 use thalweg_graph::control::Control;
 
 /// Requests traces.
@@ -36,10 +37,26 @@ pub struct TraceV2Details {
 }
 
 /// The service.
-pub static SERVICE: Dump<Control, TraceV2Dump, TraceV2Details> = Dump::new(&TRACEDUMP, handle);
+pub static SERVICE: Dump<Control, TraceV2Dump, TraceV2Details> = Dump::slices(&TRACEDUMP, handle);
 
-fn handle(c: &mut Control, rq: TraceV2Dump, out: &mut Details<TraceV2Details>) {
-    Cache::with(c, rq.clear_cache, |threads| {
+/// How long the main thread waits at once for workers.
+const WAIT: Duration = Duration::from_millis(2);
+
+fn handle(c: &mut Control, rq: TraceV2Dump, mut out: Details<TraceV2Details>) -> Walk<Control> {
+    let mut asked = Cache::begin(c, rq.clear_cache);
+    Box::new(move |c| {
+        if let Some(waiting) = &mut asked {
+            let Some(traces) = waiting.wait(c, WAIT) else { return true };
+            Cache::fill(c, traces);
+            asked = None;
+        }
+        dump(c, &rq, &mut out);
+        false
+    })
+}
+
+fn dump(c: &Control, rq: &TraceV2Dump, out: &mut Details<TraceV2Details>) {
+    Cache::with(c, |threads| {
         for (thread, packets) in threads.iter().enumerate() {
             if rq.thread_id != u32::MAX && rq.thread_id as usize != thread {
                 continue;

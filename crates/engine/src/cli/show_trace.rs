@@ -86,9 +86,8 @@ impl Command<Control> for ShowTrace {
     }
 }
 
-/// Returns all traces as text, by worker; none for a worker that does not respond.
-pub(crate) fn texts(c: &mut Control) -> Vec<Vec<String>> {
-    let traces = c.ask(|core| core.traces());
+/// Returns the workers' traces as text; none for a worker that did not respond.
+pub(crate) fn texts(c: &Control, traces: Vec<Option<Vec<PacketTrace>>>) -> Vec<Vec<String>> {
     let in_words = |packet: &PacketTrace| {
         let lines = packet_lines(&in_words(c, packet));
         lines.into_iter().map(|line| line + "\n").collect()

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use lab::Lab;
 use thalweg_bench_common::{Args, Cell, Column, Loops, Report, Stalls, Table};
 use thalweg_conntrack::Filter;
-use thalweg_feat_flow::Walk;
+use thalweg_feat_flow::{Next, Visit};
 use thalweg_graph::stats::WorkerStats;
 use thalweg_load::Profile;
 
@@ -65,25 +65,26 @@ fn resident() -> Result<u64> {
 }
 
 fn live(lab: &mut Lab) -> u64 {
-    thalweg_feat_flow::counts(&mut lab.c).1.total().into()
+    thalweg_feat_flow::sums(&mut lab.c).live.total().into()
 }
 
 /// Durations of the longest slice of a listing and of the whole listing, and of the longest short
 /// command between two slices.
 fn list(lab: &mut Lab) -> Result<(Duration, Duration, Duration)> {
-    let (mut walk, filter) = (Walk::default(), Filter::default());
+    let mut visit = Visit::new(Filter::default());
     let (begin, mut listed) = (Instant::now(), 0u64);
     let (mut longest, mut command) = (Duration::ZERO, Duration::ZERO);
     let mut slices = 0;
     let mut text = String::new();
-    while !walk.is_over(&lab.c) {
+    while !visit.is_over(&lab.c) {
         let slice = Instant::now();
         for _ in 0..QUESTIONS {
-            if walk.is_over(&lab.c) {
+            if visit.is_over(&lab.c) {
                 break;
             }
             text.clear();
-            for connection in thalweg_feat_flow::connections(&mut lab.c, &mut walk, filter) {
+            let Next::Some(found) = visit.list(&mut lab.c) else { continue };
+            for connection in found {
                 use std::fmt::Write;
                 let _ = writeln!(text, "{}", connection.line(Default::default()));
                 listed += 1;
@@ -195,7 +196,7 @@ fn round(
 /// Creates five million connections. Returns how often one was refused for lack of memory and
 /// retried.
 fn fill(lab: &mut Lab) -> Result<u64> {
-    let unready = |lab: &mut Lab| thalweg_feat_flow::counts(&mut lab.c).0.unready;
+    let unready = |lab: &mut Lab| thalweg_feat_flow::sums(&mut lab.c).counts.unready;
     let before = unready(lab);
     let end = Instant::now() + Duration::from_secs(30);
     while live(lab) < u64::from(COUNT) {

@@ -14,6 +14,7 @@ use thalweg_conntrack::{Connection, Tuple};
 use thalweg_graph::Control;
 use thalweg_socket::{LocalConfig, LocalError, LocalSocket};
 
+use crate::nodes::flow_rules::Engine;
 use crate::tracking;
 
 /// How often workers are polled while there are listeners, and how often new listeners are accepted
@@ -60,39 +61,52 @@ pub(crate) fn listen(c: &mut Control, path: Option<&str>) -> Result<(), LocalErr
 
 /// Serves listeners from now on.
 pub(crate) fn run(c: &mut Control) {
-    let listens = serve(c);
-    c.after(if listens { BUSY } else { IDLE }, run);
+    let (listens, kept) = accept(c);
+    if listens || kept {
+        collect(c, listens);
+    } else {
+        c.after(IDLE, run);
+    }
 }
 
-/// Accepts listeners and sends them events. Returns whether there are any listeners.
-fn serve(c: &mut Control) -> bool {
+/// Accepts listeners. Returns whether there are any, and whether workers keep events.
+fn accept(c: &Control) -> (bool, bool) {
     let state = c.state::<Events>();
-    let (listens, kept) = {
-        let mut state = state.borrow_mut();
-        let Events { socket, listeners, .. } = &mut *state;
-        if let Some(socket) = socket {
-            while let Ok(stream) = socket.accept().map(UnixStream::from) {
-                if stream.set_nonblocking(true).is_ok() {
-                    listeners.push(Listener { stream, waiting: Vec::new(), lost: 0 });
-                }
+    let mut state = state.borrow_mut();
+    let Events { socket, listeners, kept, .. } = &mut *state;
+    if let Some(socket) = socket {
+        while let Ok(stream) = socket.accept().map(UnixStream::from) {
+            if stream.set_nonblocking(true).is_ok() {
+                listeners.push(Listener { stream, waiting: Vec::new(), lost: 0 });
             }
         }
-        (!listeners.is_empty(), state.kept)
-    };
-    if !listens && !kept {
-        return false;
     }
+    (!listeners.is_empty(), *kept)
+}
+
+/// Collects the workers' events and sends them to the listeners, then goes on.
+fn collect(c: &mut Control, listens: bool) {
+    let state = c.state::<Events>();
     // Workers neither allocate nor copy events: queues are passed back and forth.
     let spare = RefCell::new(std::mem::take(&mut state.borrow_mut().spare));
     let room = || match spare.borrow_mut().pop() {
         Some(used) => used,
         None => VecDeque::with_capacity(if listens { EVENTS } else { 0 }),
     };
-    let answers = tracking::ask_with(c, room, move |engine, room| {
+    let take = move |engine: &mut Engine, room| {
         let Some(tracker) = engine.tracker.as_deref_mut() else { return (room, 0) };
         tracker.set_events(listens);
         (tracker.take_events(room), tracker.events_lost())
+    };
+    tracking::ask_with_then(c, room, take, move |c, answers| {
+        send(c, listens, answers);
+        c.after(if listens { BUSY } else { IDLE }, run);
     });
+}
+
+/// Sends the workers' events to all listeners.
+fn send(c: &Control, listens: bool, answers: Vec<(VecDeque<Event>, u64)>) {
+    let state = c.state::<Events>();
     let lost = answers.iter().map(|(_, lost)| lost).sum();
     let mut state = state.borrow_mut();
     state.kept = listens;
@@ -109,7 +123,6 @@ fn serve(c: &mut Control) -> bool {
         });
         state.spare.extend(used);
     }
-    listens
 }
 
 impl Listener {

@@ -31,7 +31,7 @@ pub use sets::{
     FlowError, RuleView, SetTotals, add, attach, attached, compilations, delete, following, rules,
     totals,
 };
-pub use tracking::{Tracking, Walk, connections, counts, flush, zone_counts};
+pub use tracking::{Next, Sums, SumsAsked, Tracking, Visit, sums};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +74,7 @@ fn init(c: &mut Control) {
     c.share(tallies.clone());
     c.insert(sets::Sets::new(writer, tallies));
     c.insert(Tracking::default());
+    c.insert(tracking::Providing::default());
     c.insert(events::Events::default());
     if let Err(e) = c.add_hand_off(QUEUE, "flow-rules") {
         // Before the start this only registers the queue, and cannot fail.

@@ -456,16 +456,21 @@ fn follow(c: &mut Control, changed: Option<u32>) {
     apply(c, due);
 }
 
-/// Compiles and publishes what is due, and enables the nodes where they are needed.
+/// Compiles and publishes what is due, and enables the nodes where they are needed, once trackers
+/// are there.
 fn apply(c: &mut Control, mut due: Due) {
     publish(c, &mut due);
-    tracking::prepare(c);
+    tracking::prepare(c, move |c| enable_where_needed(c, due.interfaces));
+}
+
+/// Enables and disables the nodes on interfaces as their sets need.
+fn enable_where_needed(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
     let changes = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         let Sets { following, compiled, enabled, translating, .. } = &mut *state;
         let mut changes = Vec::new();
-        for sw_if in due.interfaces {
+        for sw_if in interfaces {
             let set = following.get(&sw_if);
             let translates = set.and_then(|s| compiled.get(s)).is_some_and(|set| set.translates);
             for (place, wanted, on) in [

@@ -1,13 +1,18 @@
 //! The trackers of all workers, on the main thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use thalweg_cli::{CliError, Outcome, Output};
 use thalweg_conntrack::connection::Connection;
 use thalweg_conntrack::tracker::{Counts, Live};
 use thalweg_conntrack::{Filter, IPV4, Policy, Tracker, WhenFull};
+use thalweg_engine::ask_workers;
+use thalweg_graph::control::Asked;
+use thalweg_graph::worker::Core;
 use thalweg_graph::{Control, clock};
+use thalweg_tables::flow::Millis;
 
 use crate::nodes::flow_rules::{Engine, Order, millis};
 use crate::sets::Sets;
@@ -80,20 +85,20 @@ impl Default for Tracking {
     }
 }
 
-/// Runs a function on all workers and returns their results.
-pub(crate) fn ask<R: Send + 'static>(
-    c: &mut Control,
-    f: impl Fn(&mut Engine) -> R + Clone + Send + 'static,
-) -> Vec<R> {
-    ask_with(c, || (), move |engine, ()| f(engine))
+/// Has all workers run a function.
+pub(crate) fn tell(c: &mut Control, f: impl Fn(&mut Engine) + Clone + Send + 'static) {
+    drop(order(c, || (), move |engine, ()| f(engine)));
 }
 
-/// Runs a function on all workers, each with a value of its own, and returns their results.
-pub(crate) fn ask_with<T: Send + 'static, R: Send + 'static>(
+/// Results of workers.
+type Results<R> = Vec<mpsc::Receiver<R>>;
+
+/// Has all workers run a function, each with a value of its own.
+fn order<T: Send + 'static, R: Send + 'static>(
     c: &mut Control,
     given: impl Fn() -> T,
     f: impl Fn(&mut Engine, T) -> R + Clone + Send + 'static,
-) -> Vec<R> {
+) -> Results<R> {
     let Some(node) = c.node("flow-rules") else { return Vec::new() };
     let mut answers = Vec::new();
     for worker in 0..c.workers() {
@@ -105,47 +110,67 @@ pub(crate) fn ask_with<T: Send + 'static, R: Send + 'static>(
         c.message(worker, node, Box::new(order));
         answers.push(rx);
     }
-    c.sync();
+    answers
+}
+
+/// Those that are here: workers execute orders before what they are asked later.
+fn collected<R>(answers: Results<R>) -> Vec<R> {
     answers.into_iter().filter_map(|rx| rx.try_recv().ok()).collect()
 }
 
-/// Runs a function on one worker.
-fn ask_one<R: Send + 'static>(
+/// Has all workers run a function, each with a value of its own, and continues with the results.
+pub(crate) fn ask_with_then<T: Send + 'static, R: Send + 'static>(
+    c: &mut Control,
+    given: impl Fn() -> T,
+    f: impl Fn(&mut Engine, T) -> R + Clone + Send + 'static,
+    then: impl FnOnce(&mut Control, Vec<R>) + 'static,
+) {
+    let answers = order(c, given, f);
+    c.when_synced(move |c| then(c, collected(answers)));
+}
+
+/// Continues a command with the results of all workers.
+pub(crate) fn ask_for<R: Send + 'static>(
+    c: &mut Control,
+    out: &mut Output,
+    f: impl Fn(&mut Engine) -> R + Clone + Send + 'static,
+    then: impl FnOnce(&mut Control, Vec<R>, &mut Output) -> Result<(), CliError> + Send + 'static,
+) -> Result<Outcome<Control>, CliError> {
+    let answers = order(c, || (), move |engine, ()| f(engine));
+    let synced = |_: &mut Core| ();
+    ask_workers(c, out, synced, move |c, _, out| then(c, collected(answers), out))
+}
+
+/// Has one worker run a function; the result comes later.
+fn order_one<R: Send + 'static>(
     c: &mut Control,
     worker: usize,
     f: impl FnOnce(&mut Engine) -> R + Send + 'static,
-) -> Option<R> {
-    let node = c.node("flow-rules")?;
+) -> mpsc::Receiver<R> {
     let (tx, rx) = mpsc::sync_channel(1);
-    let order: Order = Box::new(move |engine| {
-        let _ = tx.send(f(engine));
-    });
-    c.message(worker, node, Box::new(order));
-    c.sync();
-    rx.try_recv().ok()
+    if let Some(node) = c.node("flow-rules") {
+        let order: Order = Box::new(move |engine| {
+            let _ = tx.send(f(engine));
+        });
+        c.message(worker, node, Box::new(order));
+    }
+    rx
 }
 
 fn share(total: u32, workers: usize) -> u32 {
     total.div_ceil(workers.max(1) as u32)
 }
 
-/// How long a command waits for label memory at most.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// What follows the preparation of trackers.
+type Then = Box<dyn FnOnce(&mut Control)>;
 
-/// Creates trackers once an interface uses rules, and label memory once rules set labels.
-pub(crate) fn prepare(c: &mut Control) {
+/// Creates trackers once an interface uses rules, and label memory once rules set labels; then
+/// calls `then`: usually at once, and when earlier preparations are done.
+pub(crate) fn prepare(c: &mut Control, then: impl FnOnce(&mut Control) + 'static) {
     let labels = c.state::<Sets>().borrow().have_labels();
     if labels && !std::mem::replace(&mut c.state::<Tracking>().borrow_mut().labels, true) {
-        ask(c, |engine| engine.tracker.as_deref().map(Tracker::want_labels));
-        // Usually the memory is ready by the time the rule is in use. If not, new connections with
-        // labels are refused for some milliseconds.
-        let end = Instant::now() + PATIENCE;
-        let ready = |engine: &mut Engine| {
-            engine.tracker.as_deref().is_none_or(Tracker::has_room_for_labels)
-        };
-        while ask(c, ready).contains(&false) && Instant::now() < end {
-            std::thread::sleep(PATIENCE / 100);
-        }
+        tell(c, |engine| _ = engine.tracker.as_deref().map(Tracker::want_labels));
+        await_labels(c);
     }
     let (needed, translates) = {
         let sets = c.state::<Sets>();
@@ -156,14 +181,56 @@ pub(crate) fn prepare(c: &mut Control) {
         let state = c.state::<Tracking>();
         let mut state = state.borrow_mut();
         if !needed || (state.prepared && (state.translates || !translates)) {
+            None
+        } else {
+            (state.prepared, state.translates) = (true, translates);
+            Some(state.clone())
+        }
+    };
+    match settings {
+        Some(settings) => {
+            let verify = settings.checksums;
+            let verified = move |c: &mut Control| {
+                tell(c, move |engine| engine.verify = verify);
+                then(c);
+            };
+            provide(c, settings, Box::new(verified));
+        }
+        None => when_provided(c, Box::new(then)),
+    }
+}
+
+/// How long a command waits for label memory at most.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Waits for label memory: usually it is there by the time the rule is in use. If not, new
+/// connections with labels are refused for some milliseconds.
+fn await_labels(c: &mut Control) {
+    let end = Instant::now() + PATIENCE;
+    let ready = |engine: &mut Engine, ()| {
+        engine.tracker.as_deref().is_none_or(Tracker::has_room_for_labels)
+    };
+    loop {
+        let answers = order(c, || (), ready);
+        let answered = c.begin_asking(|_| ()).wait(c, WAIT).is_some();
+        if answered && !collected(answers).contains(&false) || Instant::now() >= end {
             return;
         }
-        (state.prepared, state.translates) = (true, translates);
-        state.clone()
-    };
-    provide(c, &settings);
-    ask(c, move |engine| engine.verify = settings.checksums);
+        std::thread::sleep(PATIENCE / 100);
+    }
 }
+
+/// Calls `then` once all trackers that are being created are there.
+fn when_provided(c: &mut Control, then: Then) {
+    if let Providing(Some(waiting)) = &mut *c.state::<Providing>().borrow_mut() {
+        return waiting.push_back(then);
+    }
+    then(c);
+}
+
+/// What waits for trackers that are being created; `None` if none are.
+#[derive(Default)]
+pub(crate) struct Providing(Option<VecDeque<Then>>);
 
 fn set<T>(all: &mut BTreeMap<Option<u16>, T>, zone: Option<u16>, value: Option<T>) {
     match value {
@@ -184,8 +251,10 @@ pub(crate) fn change(c: &mut Control, change: Change) {
             let all = settings.clone();
             drop(settings);
             if prepared {
-                provide(c, &all);
-                on_trackers(c, move |tracker| tracker.set_limit(share(limit, workers)));
+                let set = move |tracker: &mut Tracker<IPV4>| {
+                    tracker.set_limit(share(limit, workers));
+                };
+                provide(c, all, Box::new(move |c| on_trackers(c, set)));
             }
         }
         Change::WhenFull(when_full) => {
@@ -201,7 +270,7 @@ pub(crate) fn change(c: &mut Control, change: Change) {
         Change::Checksums(verify) => {
             settings.checksums = verify;
             drop(settings);
-            ask(c, move |engine| engine.verify = verify);
+            tell(c, move |engine| engine.verify = verify);
         }
         Change::Events(path) => settings.events = path,
         Change::ZoneLimit(zone, limit) => {
@@ -214,23 +283,41 @@ pub(crate) fn change(c: &mut Control, change: Change) {
             set(&mut settings.policies, zone, policy.clone());
             drop(settings);
             let given = || policy.clone().map(Box::new);
-            ask_with(c, given, move |engine, policy| match engine.tracker.as_deref_mut() {
+            let set = move |engine: &mut Engine, policy| match engine.tracker.as_deref_mut() {
                 Some(tracker) => tracker.set_policy(zone, policy),
                 None => policy,
-            });
+            };
+            // The old ones are freed here.
+            ask_with_then(c, given, set, |_, old| drop(old));
         }
     }
 }
 
 /// Runs a function on all existing trackers.
 fn on_trackers(c: &mut Control, f: impl Fn(&mut Tracker<IPV4>) + Clone + Send + 'static) {
-    ask(c, move |engine| engine.tracker.as_deref_mut().map(&f));
+    tell(c, move |engine| _ = engine.tracker.as_deref_mut().map(&f));
 }
 
-/// Replaces trackers that are empty and too small for their share. New ones are created and old
-/// ones dropped here, because mapping memory takes longer than a worker may spend.
-fn provide(c: &mut Control, settings: &Tracking) {
+/// Replaces trackers that are empty and too small for their share, then calls `then`. New ones are
+/// created and old ones dropped here, because mapping memory takes longer than a worker may spend.
+fn provide(c: &mut Control, settings: Tracking, then: Then) {
+    let providing = c.state::<Providing>();
+    let mut state = providing.borrow_mut();
+    if let Some(waiting) = &mut state.0 {
+        return waiting.push_back(Box::new(move |c| provide(c, settings, then)));
+    }
+    state.0 = Some(VecDeque::new());
+    drop(state);
+    provide_from(c, settings, 0, then);
+}
+
+/// Does so for the workers from one on.
+fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) {
     let workers = c.workers();
+    if worker >= workers {
+        then(c);
+        return provided(c);
+    }
     let (limit, translates) = (share(settings.limit, workers), settings.translates);
     let is_small = move |engine: &Engine| {
         let room = |t: &Tracker<IPV4>| {
@@ -238,20 +325,40 @@ fn provide(c: &mut Control, settings: &Tracking) {
         };
         engine.tracker.as_deref().is_none_or(|t| t.is_empty() && room(t) < limit)
     };
-    for worker in 0..workers {
-        if ask_one(c, worker, move |engine| is_small(engine)) != Some(true) {
-            continue;
+    let answer = order_one(c, worker, move |engine| is_small(engine));
+    c.when_synced(move |c| {
+        if answer.try_recv() != Ok(true) {
+            return provide_from(c, settings, worker + 1, then);
         }
         let tracker = match settings.tracker(workers) {
             Ok(tracker) => tracker,
-            Err(e) => return tracing::error!("connection tracking: {e}"),
+            Err(e) => {
+                tracing::error!("connection tracking: {e}");
+                return provide_from(c, settings, workers, then);
+            }
         };
         // A tracker that has got a connection meanwhile is kept.
-        let unused = ask_one(c, worker, move |engine| match is_small(engine) {
+        let unused = order_one(c, worker, move |engine| match is_small(engine) {
             true => engine.tracker.replace(tracker),
             false => Some(tracker),
         });
-        drop(unused);
+        c.when_synced(move |c| {
+            drop(unused);
+            provide_from(c, settings, worker + 1, then);
+        });
+    });
+}
+
+/// Calls what has waited for trackers, until more must be created.
+fn provided(c: &mut Control) {
+    let waiting = c.state::<Providing>().borrow_mut().0.take();
+    let mut waiting = waiting.unwrap_or_default();
+    while let Some(next) = waiting.pop_front() {
+        next(c);
+        if let Providing(Some(more)) = &mut *c.state::<Providing>().borrow_mut() {
+            more.extend(waiting);
+            return;
+        }
     }
 }
 
@@ -302,45 +409,96 @@ pub(crate) fn tick(c: &mut Control) {
     });
 }
 
-/// Counters of all workers, the number of connections, and rule look-ups by cache hits and misses.
-pub fn counts(c: &mut Control) -> (Counts, Live, [u64; 2]) {
-    let mut sum = (Counts::default(), Live::default(), [0; 2]);
-    let all = ask(c, |engine| {
-        let cache = [engine.cache.hits + engine.megaflows.saved, engine.cache.misses];
-        let tracker = engine.tracker.as_deref();
-        (tracker.map(|t| (t.counts(), t.live())), cache)
-    });
-    for (tracker, cache) in all {
-        if let Some((counts, live)) = tracker {
-            sum.0.add(&counts);
-            sum.1.tcp += live.tcp;
-            sum.1.udp += live.udp;
-            sum.1.icmp += live.icmp;
-            sum.1.other += live.other;
+/// Counters of all workers and numbers of connections.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// Counters.
+    pub counts: Counts,
+    /// Connections by protocol.
+    pub live: Live,
+    /// Rule look-ups: hits and misses of caches.
+    pub cache: [u64; 2],
+    /// Connections of the zones that have limits.
+    pub zones: BTreeMap<u16, u32>,
+}
+
+/// What one worker has of [`Sums`].
+type Part = (Option<(Counts, Live, Vec<(u16, u32)>)>, [u64; 2]);
+
+fn part(engine: &mut Engine, zones: &[u16]) -> Part {
+    let cache = [engine.cache.hits + engine.megaflows.saved, engine.cache.misses];
+    let of = |t: &Tracker<IPV4>| {
+        let zones = zones.iter().map(|zone| (*zone, t.zone_len(*zone))).collect();
+        (t.counts(), t.live(), zones)
+    };
+    (engine.tracker.as_deref().map(of), cache)
+}
+
+fn sum_of(zones: &[u16], parts: Vec<Part>) -> Sums {
+    let mut sum = Sums { zones: zones.iter().map(|z| (*z, 0)).collect(), ..Sums::default() };
+    for (tracker, cache) in parts {
+        if let Some((counts, live, zones)) = tracker {
+            sum.counts.add(&counts);
+            sum.live.tcp += live.tcp;
+            sum.live.udp += live.udp;
+            sum.live.icmp += live.icmp;
+            sum.live.other += live.other;
+            for (zone, count) in zones {
+                *sum.zones.entry(zone).or_default() += count;
+            }
         }
-        sum.2[0] += cache[0];
-        sum.2[1] += cache[1];
+        sum.cache[0] += cache[0];
+        sum.cache[1] += cache[1];
     }
     sum
 }
 
-/// Number of connections by zone.
-pub fn zone_counts(c: &mut Control, zones: Vec<u16>) -> BTreeMap<u16, u32> {
-    let mut sums: BTreeMap<u16, u32> = zones.iter().map(|zone| (*zone, 0)).collect();
-    let all = ask(c, move |engine| {
-        let tracker = engine.tracker.as_deref();
-        let count = |zone: &u16| (*zone, tracker.map_or(0, |t| t.zone_len(*zone)));
-        zones.iter().map(count).collect::<Vec<_>>()
-    });
-    for (zone, count) in all.into_iter().flatten() {
-        *sums.entry(zone).or_default() += count;
+/// A question to all workers about [`Sums`], which they answer before others asked later.
+pub struct SumsAsked {
+    zones: Vec<u16>,
+    answers: Results<Part>,
+}
+
+impl SumsAsked {
+    /// Asks.
+    pub fn begin(c: &mut Control) -> SumsAsked {
+        let zones: Vec<u16> =
+            c.state::<Tracking>().borrow().zone_limits.keys().flatten().copied().collect();
+        let asked = zones.clone();
+        SumsAsked { zones, answers: order(c, || (), move |engine, ()| part(engine, &asked)) }
     }
-    sums
+
+    /// Returns the sums of the workers that have answered.
+    #[must_use]
+    pub fn collect(self) -> Sums {
+        sum_of(&self.zones, collected(self.answers))
+    }
+}
+
+/// The sums of all workers, for those who can wait.
+pub fn sums(c: &mut Control) -> Sums {
+    let asked = SumsAsked::begin(c);
+    c.sync();
+    asked.collect()
+}
+
+/// Continues a command with the sums of all workers.
+pub(crate) fn with_sums(
+    c: &mut Control,
+    out: &mut Output,
+    then: impl FnOnce(&mut Control, Sums, &mut Output) + Send + 'static,
+) -> Result<Outcome<Control>, CliError> {
+    let asked = SumsAsked::begin(c);
+    let synced = |_: &mut Core| ();
+    ask_workers(c, out, synced, move |c, _, out| {
+        then(c, asked.collect(), out);
+        Ok(())
+    })
 }
 
 /// The position of a walk over the connections of all workers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Walk {
+struct Walk {
     worker: usize,
     from: u32,
 }
@@ -370,44 +528,100 @@ impl Walk {
             false => Walk { worker: self.worker + 1, from: 0 },
         };
     }
+}
 
-    /// Returns whether the walk is complete.
+/// An answer to a question of a walk, which may be late.
+pub enum Next<T> {
+    /// The worker has not answered yet: to be asked again.
+    Late,
+    /// Its answer.
+    Some(T),
+}
+
+/// A question of a walk to a worker: what it found, and the next place of all places.
+struct Question<T> {
+    answer: mpsc::Receiver<(T, u32, u32)>,
+    asked: Asked<()>,
+}
+
+/// Connections of all workers that a filter selects, visited in pieces.
+pub struct Visit<T> {
+    walk: Walk,
+    filter: Filter,
+    question: Option<Question<T>>,
+}
+
+/// How long the main thread waits at once.
+const WAIT: Duration = Duration::from_millis(5);
+/// Time between looks at answers that are late.
+pub(crate) const REST: Duration = Duration::from_millis(2);
+
+impl<T: Default + Send + 'static> Visit<T> {
+    /// Begins a visit.
+    #[must_use]
+    pub fn new(filter: Filter) -> Visit<T> {
+        Visit { walk: Walk::default(), filter, question: None }
+    }
+
+    /// Returns whether all connections were visited.
+    #[must_use]
     pub fn is_over(&self, c: &Control) -> bool {
-        self.worker >= c.workers()
+        self.walk.worker >= c.workers()
+    }
+
+    fn next(
+        &mut self,
+        c: &mut Control,
+        visit: fn(&mut Tracker<IPV4>, &mut u32, &Filter, Millis) -> T,
+    ) -> Next<T> {
+        let mut question = match self.question.take() {
+            Some(question) => question,
+            None => {
+                let (mut from, filter) = (self.walk.from, self.filter);
+                let answer = order_one(c, self.walk.worker, move |engine| {
+                    let now = engine.now;
+                    let Some(tracker) = engine.tracker.as_deref_mut() else {
+                        return (T::default(), 0, 0);
+                    };
+                    let found = visit(tracker, &mut from, &filter, now);
+                    (found, from, tracker.places())
+                });
+                Question { answer, asked: c.begin_asking(|_| ()) }
+            }
+        };
+        if question.asked.wait(c, WAIT).is_none() {
+            self.question = Some(question);
+            return Next::Late;
+        }
+        // One that does not respond has none.
+        let (found, from, places) = question.answer.try_recv().unwrap_or_default();
+        self.walk.go_on(from, places);
+        Next::Some(found)
     }
 }
 
-/// The next connections that a filter selects; advances the walk.
-pub fn connections(c: &mut Control, walk: &mut Walk, filter: Filter) -> Vec<Connection> {
-    let mut from = walk.from;
-    let answer = ask_one(c, walk.worker, move |engine| {
-        let now = engine.now;
-        let Some(tracker) = engine.tracker.as_deref() else { return (Vec::new(), 0, 0) };
-        let mut found: Vec<Connection> = Vec::with_capacity(4 * FEW as usize);
-        look(&mut from, tracker.places(), |from, few| {
-            found.extend(tracker.list(from, few, now).filter(|c| filter.selects(c)));
-        });
-        (found, from, tracker.places())
-    });
-    let (found, from, places) = answer.unwrap_or_default();
-    walk.go_on(from, places);
-    found
+impl Visit<Vec<Connection>> {
+    /// Returns the next connections.
+    pub fn list(&mut self, c: &mut Control) -> Next<Vec<Connection>> {
+        self.next(c, |tracker, from, filter, now| {
+            let mut found: Vec<Connection> = Vec::with_capacity(4 * FEW as usize);
+            look(from, tracker.places(), |from, few| {
+                found.extend(tracker.list(from, few, now).filter(|c| filter.selects(c)));
+            });
+            found
+        })
+    }
 }
 
-/// Flushes the next connections that a filter selects; advances the walk. Returns the number of
-/// connections flushed.
-pub fn flush(c: &mut Control, walk: &mut Walk, filter: Filter) -> usize {
-    let mut from = walk.from;
-    let answer = ask_one(c, walk.worker, move |engine| {
-        let now = engine.now;
-        let Some(tracker) = engine.tracker.as_deref_mut() else { return (0, 0, 0) };
-        let mut gone = 0;
-        look(&mut from, tracker.places(), |from, few| {
-            gone += tracker.flush(from, few, &filter, now);
-        });
-        (gone, from, tracker.places())
-    });
-    let (gone, from, places) = answer.unwrap_or_default();
-    walk.go_on(from, places);
-    gone
+impl Visit<usize> {
+    /// Flushes the next connections; returns their number.
+    pub fn flush(&mut self, c: &mut Control) -> Next<usize> {
+        self.next(c, |tracker, from, filter, now| {
+            let mut gone = 0;
+            look(from, tracker.places(), |from, few| {
+                gone += tracker.flush(from, few, filter, now);
+            });
+            gone
+        })
+    }
 }

@@ -324,8 +324,7 @@ pub fn enable(
         nat.reserved.clear();
     }
     // Sessions must exist before the first packet.
-    c.sync();
-    publish(c);
+    c.when_synced(publish);
     Ok(())
 }
 

@@ -289,12 +289,19 @@ pub fn workers(c: &mut Control) -> Vec<WorkerView> {
     views(answers)
 }
 
+/// Continues with the counters and resources of all workers.
+pub fn workers_then(c: &mut Control, then: impl FnOnce(&mut Control, Vec<WorkerView>) + 'static) {
+    let here = c.per_worker::<Nat>();
+    let asked = c.begin_asking(move |core| core.with_local(here, look));
+    asked.then(c, |c, answers| then(c, views(answers)));
+}
+
 /// Continues a command with the counters and resources of all workers, which it does not wait for
 /// if one is late.
 ///
 /// # Errors
 /// That of `then`.
-pub(crate) fn with_workers(
+pub fn with_workers(
     c: &mut Control,
     out: &mut Output,
     then: impl FnOnce(&mut Control, Vec<WorkerView>, &mut Output) + Send + 'static,

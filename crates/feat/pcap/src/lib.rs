@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 use thalweg_device::link_header::Link;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex, interface};
 use thalweg_engine::Feature;
@@ -235,17 +235,25 @@ fn enable(c: &mut Control, sw_if: SwIfIndex) {
 /// A capture that has ended, and is still to be written.
 pub struct Ended {
     plan: Plan,
-    buffers: Vec<Buffer>,
+    /// What workers have, which they give between two loops.
+    given: mpsc::Receiver<Box<Buffer>>,
 }
 
+/// Time after which a worker is taken not to respond.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
 impl Ended {
-    /// Writes its file; returns the path and the number of packets. Not for the main thread: there
-    /// may be hundreds of megabytes.
+    /// Waits for the workers and writes its file; returns the path and the number of packets. Not
+    /// for the main thread: there may be hundreds of megabytes.
     ///
     /// # Errors
     /// [`PcapError`].
     pub fn write(self) -> Result<(PathBuf, usize), PcapError> {
-        let mut packets: Vec<_> = self.buffers.iter().flat_map(|b| b.packets()).collect();
+        let mut buffers = Vec::new();
+        while let Ok(buffer) = self.given.recv_timeout(ANSWER_TIME) {
+            buffers.push(buffer);
+        }
+        let mut packets: Vec<_> = buffers.iter().flat_map(|b| b.packets()).collect();
         packets.sort_by_key(|packet| packet.at);
         packets.truncate(self.plan.packets as usize);
         if packets.is_empty() {
@@ -270,10 +278,7 @@ pub fn stop(c: &mut Control) -> Result<Ended, PcapError> {
     if let Some(node) = c.node(nodes::pcap::NODE.name) {
         c.message_all(node, |_| Box::new(TapMessage::End(give.clone())));
     }
-    drop(give);
-    // The message follows earlier ones in each worker's queue; workers reply between two loops.
-    c.sync();
-    Ok(Ended { plan: running.plan, buffers: given.try_iter().map(|buffer| *buffer).collect() })
+    Ok(Ended { plan: running.plan, given })
 }
 
 /// The running capture and the number of packets so far; `None` if there is none.

@@ -13,6 +13,11 @@ const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// Time that [`Control::ask`] gives a worker that did not respond the last time.
 const SILENT_TIME: Duration = Duration::from_millis(5);
 
+/// How long [`Asked::then`] waits at once. Workers usually answer within microseconds.
+const AT_ONCE: Duration = Duration::from_millis(5);
+/// Time between looks at answers that are late.
+const REST: Duration = Duration::from_millis(2);
+
 /// The result of one worker.
 enum Answer<R> {
     /// Until when it is waited for.
@@ -60,6 +65,40 @@ impl<R> Asked<R> {
             Answer::Due(..) => None,
         });
         Some(all.collect())
+    }
+
+    /// Calls `then` with the results: at once if they come at once, else in a later turn of the
+    /// main thread, which does other work meanwhile.
+    pub fn then(
+        mut self,
+        c: &mut Control,
+        then: impl FnOnce(&mut Control, Vec<Option<R>>) + 'static,
+    ) where
+        R: 'static,
+    {
+        match self.wait(c, AT_ONCE) {
+            Some(results) => then(c, results),
+            None => {
+                c.late += 1;
+                self.later(c, |c, results| {
+                    c.late -= 1;
+                    then(c, results);
+                });
+            }
+        }
+    }
+
+    fn later(self, c: &mut Control, then: impl FnOnce(&mut Control, Vec<Option<R>>) + 'static)
+    where
+        R: 'static,
+    {
+        c.after(REST, |c| {
+            let mut asked = self;
+            match asked.wait(c, Duration::ZERO) {
+                Some(results) => then(c, results),
+                None => asked.later(c, then),
+            }
+        });
     }
 }
 
@@ -117,6 +156,20 @@ impl Control {
         f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
     ) -> Asked<R> {
         self.asking(f, |_| ANSWER_TIME)
+    }
+
+    /// Calls `then` once every worker has processed all messages sent to it before, or does not
+    /// respond: at once or in a later turn, as [`Asked::then`].
+    pub fn when_synced(&mut self, then: impl FnOnce(&mut Control) + 'static) {
+        self.begin_asking(|_| ()).then(self, |c, _| then(c));
+    }
+
+    /// Turns the main loop until nothing waits for late workers: for tests, which look at once at
+    /// what a command has done.
+    pub fn finish_late(&mut self) {
+        while self.late > 0 {
+            self.run_once(Some(REST));
+        }
     }
 
     fn asking<R: Send + 'static>(

@@ -238,6 +238,8 @@ pub struct Control {
     main: MainStats,
     main_loops: LoopTimes,
     places: Option<Places>,
+    /// Number of continuations that wait for late workers.
+    late: usize,
     /// Values set aside by `clear` commands, subtracted from the workers' counters.
     pub baseline: Baseline,
     /// Why a feature cannot start.
@@ -314,6 +316,7 @@ impl Control {
             main: MainStats::default(),
             main_loops: LoopTimes::default(),
             places: None,
+            late: 0,
             baseline: Baseline::default(),
             refused: None,
         })

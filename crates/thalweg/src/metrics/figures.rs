@@ -1,6 +1,6 @@
 //! The figures behind the metrics, read on the main thread.
 
-use super::state::State;
+use super::state::{OfWorkers, State};
 use std::sync::Arc;
 use thalweg_api::Clients;
 use thalweg_buffer::PoolAudit;
@@ -76,9 +76,14 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Reads all figures. Workers keep counting meanwhile, so sums may differ by a few packets.
-    pub fn read(c: &mut Control) -> Figures {
-        let state = State::read(c);
+    /// Reads all figures, and continues with them once workers have answered. Workers keep counting
+    /// meanwhile, so sums may differ by a few packets.
+    pub fn read_then(c: &mut Control, then: impl FnOnce(Figures) + 'static) {
+        OfWorkers::then(c, |c, known| then(Figures::of(c, known)));
+    }
+
+    fn of(c: &Control, known: OfWorkers) -> Figures {
+        let state = State::with(c, known);
         let clients = c.state::<Clients>().borrow().list();
         Figures {
             interfaces: interfaces(c),

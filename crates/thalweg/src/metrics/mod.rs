@@ -154,7 +154,7 @@ impl Pages {
         let (reply, replies) = mpsc::sync_channel(1);
         self.remote.submit(move |c| {
             // The receiver is gone if this took longer than `PATIENCE`.
-            let _ = reply.send(Figures::read(c));
+            Figures::read_then(c, move |figures| drop(reply.send(figures)));
         });
         let figures = Arc::new(replies.recv_timeout(PATIENCE).ok()?);
         self.last = Some((Instant::now(), figures.clone()));

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Result;
 use std::net::Ipv4Addr;
+use thalweg_cli::{CliError, Outcome, Output};
 use thalweg_conntrack::tracker::{Counts, Live};
-use thalweg_feat_flow::{SetTotals, Tracking};
+use thalweg_feat_flow::{SetTotals, Sums, SumsAsked, Tracking};
 use thalweg_feat_l2::L2;
 use thalweg_feat_nat44::Nat44;
 use thalweg_feat_nat44::view::{self, WorkerView};
@@ -23,10 +24,57 @@ pub(crate) struct Nat {
 }
 
 impl Nat {
-    /// Queries the workers; `None` while NAT44 is disabled.
-    pub(crate) fn read(c: &mut Control) -> Option<Nat> {
-        let most = c.state::<Nat44>().borrow().sessions()?;
-        Some(Nat { most, workers: view::workers(c) })
+    /// Asks the workers, and continues with their answers; with `None` while NAT44 is disabled.
+    pub(crate) fn then(c: &mut Control, then: impl FnOnce(&mut Control, Option<Nat>) + 'static) {
+        let most = c.state::<Nat44>().borrow().sessions();
+        match most {
+            None => then(c, None),
+            Some(most) => view::workers_then(c, move |c, workers| {
+                then(c, Some(Nat { most, workers }));
+            }),
+        }
+    }
+}
+
+/// What workers know of their sessions and connections; `None` for a feature that is not in use.
+pub(crate) struct OfWorkers {
+    pub nat: Option<Nat>,
+    pub connections: Option<Sums>,
+}
+
+/// What workers are asked about connections.
+type Asked = Option<SumsAsked>;
+
+impl OfWorkers {
+    fn begin(c: &mut Control) -> Asked {
+        let tracks = c.state::<Tracking>().borrow().is_prepared();
+        tracks.then(|| SumsAsked::begin(c))
+    }
+
+    fn of(c: &Control, workers: Vec<WorkerView>, asked: Asked) -> OfWorkers {
+        let nat = c.state::<Nat44>().borrow().sessions().map(|most| Nat { most, workers });
+        OfWorkers { nat, connections: asked.map(SumsAsked::collect) }
+    }
+
+    /// Asks the workers, and continues with their answers.
+    pub(crate) fn then(c: &mut Control, then: impl FnOnce(&Control, OfWorkers) + 'static) {
+        let asked = OfWorkers::begin(c);
+        view::workers_then(c, |c, workers| then(c, OfWorkers::of(c, workers, asked)));
+    }
+
+    /// Continues a command with their answers.
+    ///
+    /// # Errors
+    /// None.
+    pub(crate) fn with(
+        c: &mut Control,
+        out: &mut Output,
+        then: impl FnOnce(&Control, OfWorkers, &mut Output) + Send + 'static,
+    ) -> std::result::Result<Outcome<Control>, CliError> {
+        let asked = OfWorkers::begin(c);
+        view::with_workers(c, out, move |c, workers, out| {
+            then(c, OfWorkers::of(c, workers, asked), out);
+        })
     }
 }
 
@@ -43,21 +91,19 @@ struct Connections {
 }
 
 impl Connections {
-    fn read(c: &mut Control) -> Option<Connections> {
+    fn of(c: &Control, sums: Sums) -> Connections {
         let tracking = c.state::<Tracking>();
-        let (limit, limits) = {
-            let tracking = tracking.borrow();
-            (tracking.limit, tracking.zone_limits.clone())
-        };
-        if !tracking.borrow().is_prepared() {
-            return None;
+        let tracking = tracking.borrow();
+        let limit_of = |zone: u16| tracking.zone_limits.get(&Some(zone)).copied();
+        let zones = sums.zones.into_iter();
+        let zones = zones.map(|(zone, n)| (zone, (n, limit_of(zone).unwrap_or_default())));
+        Connections {
+            limit: tracking.limit,
+            counts: sums.counts,
+            live: sums.live,
+            cache: sums.cache,
+            zones: zones.collect(),
         }
-        let (counts, live, cache) = thalweg_feat_flow::counts(c);
-        let zones = limits.keys().flatten().copied().collect();
-        let zones = thalweg_feat_flow::zone_counts(c, zones);
-        let limit_of = |zone: u16| limits.get(&Some(zone)).copied().unwrap_or_default();
-        let zones = zones.into_iter().map(|(zone, n)| (zone, (n, limit_of(zone)))).collect();
-        Some(Connections { limit, counts, live, cache, zones })
     }
 }
 
@@ -114,11 +160,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Reads all figures.
-    pub(crate) fn read(c: &mut Control) -> State {
+    /// Reads all figures but those of workers.
+    pub(crate) fn with(c: &Control, known: OfWorkers) -> State {
         State {
-            nat: Nat::read(c),
-            connections: Connections::read(c),
+            nat: known.nat,
+            connections: known.connections.map(|sums| Connections::of(c, sums)),
             bridges: Bridges::read(c),
             rules: thalweg_feat_flow::totals(c),
         }

@@ -219,14 +219,13 @@ pub(super) fn start(
         let (done, wait) = mpsc::sync_channel(1);
         let running = running.clone();
         let refresh = move |c: &mut Control| {
-            self::refresh(c);
+            self::refresh(c, move |_| _ = done.send(()));
             if !running.swap(true, Ordering::Relaxed) {
                 c.every(PERIOD, |c| {
-                    self::refresh(c);
+                    self::refresh(c, |_| ());
                     true
                 });
             }
-            let _ = done.send(());
         };
         if remote.submit(refresh) {
             let _ = wait.recv_timeout(PATIENCE);
@@ -239,13 +238,16 @@ fn all_interfaces(c: &Control) -> BTreeSet<SwIfIndex> {
     c.state::<Interfaces>().borrow().iter().map(|view| view.sw_if).collect()
 }
 
-/// Brings all values up to date.
-fn refresh(c: &mut Control) {
-    let nat = Nat::read(c);
-    let state = c.state::<Statistics>();
-    let mut state = state.borrow_mut();
-    state.refresh(c);
-    state.sessions(nat.as_ref());
+/// Brings all values up to date, then calls `then`.
+fn refresh(c: &mut Control, then: impl FnOnce(&mut Control) + 'static) {
+    Nat::then(c, |c, nat| {
+        let state = c.state::<Statistics>();
+        let mut statistics = state.borrow_mut();
+        statistics.refresh(c);
+        statistics.sessions(nat.as_ref());
+        drop(statistics);
+        then(c);
+    });
 }
 
 impl Statistics {

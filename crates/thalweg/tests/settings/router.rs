@@ -44,6 +44,7 @@ impl Router {
     /// Runs lines; the error, if one fails.
     pub fn attempt(&mut self, lines: &str) -> Result<String, CliError> {
         let (text, end) = self.tree.run_line(&mut self.c, lines);
+        self.c.finish_late();
         end.map(|_| text)
     }
 
@@ -56,6 +57,7 @@ impl Router {
 
     pub fn run(&mut self, lines: &str) -> String {
         let (text, end) = self.tree.run_line(&mut self.c, lines);
+        self.c.finish_late();
         end.unwrap_or_else(|e| panic!("{lines}\n{text}{e}"));
         text
     }

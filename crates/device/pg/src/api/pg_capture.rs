@@ -1,9 +1,10 @@
 //! `pg_capture`: captures a port's transmitted packets.
 
 use crate::api_types::PG;
+use crate::stream::Settling;
 use std::path::Path;
 use thalweg_api::types::InterfaceIndex;
-use thalweg_api::{Call, Message, Retval};
+use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_device::interface;
 use thalweg_graph::Control;
 
@@ -23,13 +24,23 @@ pub struct PgCapture {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, PgCapture, PgCaptureReply> = Call::new(&PG, handle);
+pub static SERVICE: Call<Control, PgCapture, PgCaptureReply> = Call::later(&PG, handle);
 
-fn handle(c: &mut Control, rq: PgCapture) -> Result<PgCaptureReply, Retval> {
+fn handle(c: &mut Control, rq: PgCapture, later: Later<PgCaptureReply>) {
+    match set(c, &rq) {
+        Err(retval) => later.answer(retval.0, &PgCaptureReply),
+        Ok(_) if rq.is_enabled => later.answer(0, &PgCaptureReply),
+        Ok(settling) => later.answer_aside(0, || {
+            settling.wait();
+            PgCaptureReply
+        }),
+    }
+}
+
+fn set(c: &mut Control, rq: &PgCapture) -> Result<Settling, Retval> {
     let name = crate::port::port_name(rq.interface_id.0);
     let sw_if = interface::find(c, &name).map_err(|_| Retval::INVALID_INTERFACE)?;
     let count = if rq.count == 0 { u64::MAX } else { rq.count.into() };
     let to = rq.is_enabled.then(|| (Path::new(&rq.pcap_file_name), count));
-    crate::set_capture(c, sw_if, to)?;
-    Ok(PgCaptureReply)
+    Ok(crate::set_capture(c, sw_if, to)?)
 }

@@ -1,7 +1,8 @@
 //! `pg_enable_disable`: starts or stops streams.
 
 use crate::api_types::PG;
-use thalweg_api::{Call, Message, Retval};
+use crate::stream::settling;
+use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_graph::Control;
 
 /// Starts or stops one stream, or all.
@@ -16,10 +17,19 @@ pub struct PgEnableDisable {
 }
 
 /// The service.
-pub static SERVICE: Call<Control, PgEnableDisable, PgEnableDisableReply> = Call::new(&PG, handle);
+pub static SERVICE: Call<Control, PgEnableDisable, PgEnableDisableReply> = Call::later(&PG, handle);
 
-fn handle(c: &mut Control, rq: PgEnableDisable) -> Result<PgEnableDisableReply, Retval> {
+fn handle(c: &mut Control, rq: PgEnableDisable, later: Later<PgEnableDisableReply>) {
     let name = (!rq.stream_name.is_empty()).then_some(rq.stream_name.as_str());
-    crate::enable_streams(c, name, rq.is_enabled)?;
-    Ok(PgEnableDisableReply)
+    if let Err(e) = crate::enable_streams(c, name, rq.is_enabled) {
+        return later.answer(Retval::from(e).0, &PgEnableDisableReply);
+    }
+    if rq.is_enabled {
+        return later.answer(0, &PgEnableDisableReply);
+    }
+    let settling = settling(c);
+    later.answer_aside(0, || {
+        settling.wait();
+        PgEnableDisableReply
+    });
 }

@@ -3,7 +3,7 @@
 use crate::command_line::{failed, port_names};
 use crate::stream;
 use std::path::Path;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_device::interface_arg;
 use thalweg_graph::Control;
 
@@ -32,7 +32,7 @@ impl Command<Control> for PacketGeneratorCapture {
         &self,
         c: &mut Control,
         args: &mut Args<'_>,
-        out: &mut Output,
+        _: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let (mut sw_if, mut file, mut count, mut disable) = (None, None, u64::MAX, false);
         while !args.is_empty() {
@@ -57,9 +57,15 @@ impl Command<Control> for PacketGeneratorCapture {
             (false, Some(file)) => Some((Path::new(file), count)),
             (false, None) => return Err(args.bad("file", "`pcap' and a file name, or `disable'")),
         };
-        stream::set_capture(c, sw_if, to).map_err(failed)?;
-        out.json(serde_json::json!({ "index": sw_if.get(), "capturing": to.is_some() }));
-        Ok(Outcome::Done)
+        let settling = stream::set_capture(c, sw_if, to).map_err(failed)?;
+        let said = serde_json::json!({ "index": sw_if.get(), "capturing": to.is_some() });
+        in_background(
+            || settling.wait(),
+            move |_, (), out: &mut Output| {
+                out.json(said);
+                Ok(None)
+            },
+        )
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! `packet-generator delete`: deletes a stream.
 
 use crate::command_line::{failed, stream_names};
-use crate::stream;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use crate::stream::{self, settling};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_graph::Control;
 
 /// `packet-generator delete`
@@ -28,13 +28,20 @@ impl Command<Control> for PacketGeneratorDelete {
         &self,
         c: &mut Control,
         args: &mut Args<'_>,
-        out: &mut Output,
+        _: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let name = args.word("stream")?;
         args.end()?;
         stream::delete_stream(c, name).map_err(failed)?;
-        out.json(serde_json::json!({ "deleted": name }));
-        Ok(Outcome::Done)
+        let name = name.to_owned();
+        let settling = settling(c);
+        in_background(
+            || settling.wait(),
+            move |_, (), out: &mut Output| {
+                out.json(serde_json::json!({ "deleted": name }));
+                Ok(None)
+            },
+        )
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {

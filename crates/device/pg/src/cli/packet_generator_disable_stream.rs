@@ -1,8 +1,8 @@
 //! `packet-generator disable-stream`: stops one stream, or all.
 
 use crate::command_line::{failed, stream_names};
-use crate::stream;
-use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use crate::stream::{self, settling};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_graph::Control;
 
 /// `packet-generator disable-stream`
@@ -28,13 +28,20 @@ impl Command<Control> for PacketGeneratorDisableStream {
         &self,
         c: &mut Control,
         args: &mut Args<'_>,
-        out: &mut Output,
+        _: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let name = if args.is_empty() { None } else { Some(args.word("stream")?) };
         args.end()?;
         stream::enable_streams(c, name, false).map_err(failed)?;
-        out.json(serde_json::json!({ "stream": name, "enabled": false }));
-        Ok(Outcome::Done)
+        let name = name.map(ToOwned::to_owned);
+        let settling = settling(c);
+        in_background(
+            || settling.wait(),
+            move |_, (), out: &mut Output| {
+                out.json(serde_json::json!({ "stream": name, "enabled": false }));
+                Ok(None)
+            },
+        )
     }
 
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {

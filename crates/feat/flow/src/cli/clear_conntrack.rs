@@ -6,7 +6,7 @@ use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll, coun
 use thalweg_conntrack::Filter;
 use thalweg_graph::Control;
 
-use crate::tracking::Walk;
+use crate::tracking::{Next, REST, Visit};
 
 /// The command.
 pub static COMMAND: ClearConntrack = ClearConntrack;
@@ -36,13 +36,12 @@ impl Command<Control> for ClearConntrack {
             words.push(args.word("filter")?);
         }
         let filter = Filter::parse(words).map_err(CliError::failed)?;
-        Ok(Outcome::pending(Flusher { filter, walk: Walk::default(), gone: 0 }))
+        Ok(Outcome::pending(Flusher { visit: Visit::new(filter), gone: 0 }))
     }
 }
 
 struct Flusher {
-    filter: Filter,
-    walk: Walk,
+    visit: Visit<usize>,
     gone: usize,
 }
 
@@ -52,11 +51,12 @@ const QUESTIONS: usize = 8;
 impl Task<Control> for Flusher {
     fn poll(&mut self, c: &mut Control, now: Instant, out: &mut Output) -> TaskPoll {
         for _ in 0..QUESTIONS {
-            if self.walk.is_over(c) {
+            if self.visit.is_over(c) {
                 out.line(format_args!("{} flushed", counted(self.gone as u64, "connection")));
                 return TaskPoll::Done;
             }
-            self.gone += crate::flush(c, &mut self.walk, self.filter);
+            let Next::Some(gone) = self.visit.flush(c) else { return TaskPoll::At(now + REST) };
+            self.gone += gone;
         }
         TaskPoll::At(now)
     }

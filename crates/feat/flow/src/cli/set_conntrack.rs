@@ -5,6 +5,7 @@ use thalweg_config::declare::file_path;
 use thalweg_conntrack::{Policy, WhenFull};
 use thalweg_graph::Control;
 
+use crate::nodes::flow_rules::Engine;
 use crate::tracking::{self, Change, MAX_LIMIT};
 
 /// The command.
@@ -33,15 +34,15 @@ impl Command<Control> for SetConntrack {
         &self,
         cx: &mut Control,
         args: &mut Args<'_>,
-        _out: &mut Output,
+        out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let words =
             ["limit", "when-full", "tcp-seq-chk", "checksums", "events", "zone-limit", "timeouts"];
         let change = match args.one_of(&words)? {
             Some("limit") => {
                 let limit = args.number("connections", 1, MAX_LIMIT.into())? as u32;
-                check_room(cx, limit)?;
-                Change::Limit(limit)
+                args.end()?;
+                return set_limit(cx, out, limit);
             }
             Some("when-full") => Change::WhenFull(match args.one_of(&["refuse", "recycle"])? {
                 Some("recycle") => WhenFull::Recycle,
@@ -91,17 +92,20 @@ fn zone(args: &mut Args<'_>) -> Result<Option<u16>, CliError> {
     if args.exact("default") { Ok(None) } else { args.u16("zone").map(Some) }
 }
 
-/// Fails if trackers would have to grow while they have connections.
-fn check_room(cx: &mut Control, limit: u32) -> Result<(), CliError> {
+/// Sets the limit, unless trackers would have to grow while they have connections.
+fn set_limit(cx: &mut Control, out: &mut Output, limit: u32) -> Result<Outcome<Control>, CliError> {
     let share = limit.div_ceil(cx.workers().max(1) as u32);
-    let full = tracking::ask(cx, move |engine| {
+    let is_full = move |engine: &mut Engine| {
         let tracker = engine.tracker.as_deref();
         tracker.is_some_and(|t| !t.is_empty() && t.capacity() < share)
-    });
-    if full.contains(&true) {
-        let text = "the trackers are too small for that limit, and grow only while they are empty: \
-                    `clear conntrack' first";
-        return Err(CliError::failed(text));
-    }
-    Ok(())
+    };
+    tracking::ask_for(cx, out, is_full, move |cx, full, _| {
+        if full.contains(&true) {
+            let text = "the trackers are too small for that limit, and grow only while they are \
+                        empty: `clear conntrack' first";
+            return Err(CliError::failed(text));
+        }
+        tracking::change(cx, Change::Limit(limit));
+        Ok(())
+    })
 }

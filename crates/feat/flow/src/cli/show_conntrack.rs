@@ -7,7 +7,7 @@ use thalweg_conntrack::{Connection, Detail, Filter};
 use thalweg_graph::Control;
 
 use crate::events::described;
-use crate::tracking::Walk;
+use crate::tracking::{Next, REST, Visit};
 
 /// The command.
 pub static COMMAND: ShowConntrack = ShowConntrack;
@@ -43,15 +43,14 @@ impl Command<Control> for ShowConntrack {
             }
         }
         let filter = Filter::parse(words).map_err(CliError::failed)?;
-        Ok(Outcome::pending(Lister { filter, detail, walk: Walk::default() }))
+        Ok(Outcome::pending(Lister { detail, visit: Visit::new(filter) }))
     }
 }
 
 /// A listing in slices, so that workers are not held up.
 struct Lister {
-    filter: Filter,
     detail: Detail,
-    walk: Walk,
+    visit: Visit<Vec<Connection>>,
 }
 
 /// Number of requests to workers per poll.
@@ -62,11 +61,12 @@ impl Task<Control> for Lister {
         // JSON is several times as long as text.
         let questions = if out.wants_json() { QUESTIONS / 4 } else { QUESTIONS };
         for _ in 0..questions {
-            if self.walk.is_over(c) {
+            if self.visit.is_over(c) {
                 out.end_elements();
                 return TaskPoll::Done;
             }
-            for connection in crate::connections(c, &mut self.walk, self.filter) {
+            let Next::Some(found) = self.visit.list(c) else { return TaskPoll::At(now + REST) };
+            for connection in found {
                 if out.wants_json() {
                     out.element(to_json(&connection));
                 } else {

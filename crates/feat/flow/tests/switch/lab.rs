@@ -363,6 +363,7 @@ impl Lab {
     /// Runs a command and returns its output or error.
     pub fn cli(&mut self, line: &str) -> String {
         let (mut text, end) = self.tree.run_line(&mut self.c, line);
+        self.c.finish_late();
         if let Err(e) = end {
             text += &format!("{e}\n");
         }

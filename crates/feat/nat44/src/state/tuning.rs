@@ -145,15 +145,14 @@ pub fn set_log(c: &mut Control, to: Option<(Target, u32)>) -> Result<(), NatErro
     ensure(c)?;
     let mut writers = writers.into_iter();
     order(c, |_| Order::Log(writers.next().map(Box::new)));
-    // Records written so far are read before the old thread ends.
-    c.sync();
     let nat = c.state::<Nat44>();
     if let Some(log) = log.as_ref().filter(|log| matches!(log.target, Target::Ipfix(_))) {
         nat.borrow_mut().collector = Some((log.target.clone(), log.rate));
     }
     let old = std::mem::replace(&mut nat.borrow_mut().log, log);
     if let Some(old) = old {
-        old.end();
+        // Records written so far are read before the old thread ends.
+        c.when_synced(|_| old.end());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `show bihash`: the hash tables of all features.
 
-use crate::metrics::state::Nat;
+use crate::metrics::state::OfWorkers;
 use serde_json::json;
 use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table};
 use thalweg_feat_flow::Tracking;
@@ -40,23 +40,26 @@ impl Command<Control> for ShowBihash {
     ) -> Result<Outcome<Control>, CliError> {
         let _ = args.keyword("detail") || args.keyword("verbose");
         args.end()?;
-        let mut table = Table::new()
-            .column("Name", Align::Left, 24)
-            .column("Elements", Align::Right, 12)
-            .column("Room", Align::Right, 12);
-        let mut values = Vec::new();
-        for (name, elements, room) in rows(c) {
-            let text = room.map_or_else(|| "-".to_owned(), |room| room.to_string());
-            values.push(json!({ "name": name, "elements": elements, "room": room }));
-            table.row([name, elements.to_string(), text]);
-        }
-        out.json(values.into());
-        write!(out, "{table}");
-        Ok(Outcome::Done)
+        OfWorkers::with(c, out, |c, known, out| show(rows(c, known), out))
     }
 }
 
-fn rows(c: &mut Control) -> Vec<Row> {
+fn show(rows: Vec<Row>, out: &mut Output) {
+    let mut table = Table::new()
+        .column("Name", Align::Left, 24)
+        .column("Elements", Align::Right, 12)
+        .column("Room", Align::Right, 12);
+    let mut values = Vec::new();
+    for (name, elements, room) in rows {
+        let text = room.map_or_else(|| "-".to_owned(), |room| room.to_string());
+        values.push(json!({ "name": name, "elements": elements, "room": room }));
+        table.row([name, elements.to_string(), text]);
+    }
+    out.json(values.into());
+    write!(out, "{table}");
+}
+
+fn rows(c: &Control, known: OfWorkers) -> Vec<Row> {
     let mut rows = Vec::new();
     {
         let l2 = c.state::<L2>();
@@ -65,20 +68,15 @@ fn rows(c: &mut Control) -> Vec<Row> {
         rows.push(("l2fib".to_owned(), macs.into(), Some(l2.bridges().limit().into())));
         rows.push(("neighbors".to_owned(), c.state::<Neighbors>().borrow().len() as u64, None));
     }
-    if let Some(nat) = Nat::read(c) {
+    if let Some(nat) = known.nat {
         for (worker, view) in nat.workers.iter().enumerate() {
             let (elements, room) = (u64::from(view.sessions) * 2, u64::from(view.room.0) * 2);
             rows.push((format!("nat44 flows, worker {worker}"), elements, Some(room)));
         }
     }
-    let (prepared, limit) = {
-        let tracking = c.state::<Tracking>();
-        let tracking = tracking.borrow();
-        (tracking.is_prepared(), tracking.limit)
-    };
-    if prepared {
-        let (_, live, _) = thalweg_feat_flow::counts(c);
-        rows.push(("connections".to_owned(), live.total().into(), Some(limit.into())));
+    if let Some(sums) = known.connections {
+        let limit = c.state::<Tracking>().borrow().limit;
+        rows.push(("connections".to_owned(), sums.live.total().into(), Some(limit.into())));
     }
     rows
 }
