@@ -30,7 +30,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     else {
         return;
     };
-    clients.set_opening(Opening { rate: 1e4, hold: None }, 0);
+    clients.set_opening(Opening { rate: 1e4, hold: None, total: None }, 0);
     let mut ways: [VecDeque<Vec<u8>>; 2] = Default::default();
     let mut now = 0;
     for [operation, value] in steps.as_chunks::<2>().0 {

@@ -14,8 +14,11 @@ ACTIONS = {
     "cli_inband": "the commands' own test walks these",
     "collect_detailed_interface_stats": "says which counters there are",
     "feature_enable_disable": "each feature has a setting of its own",
+    "ip6nd_send_router_solicitation": "asks",
     "ip_neighbor_flush": "forgets what was learned",
     "ip_neighbor_replace_begin": "begins a replacement",
+    "ip_path_mtu_replace_begin": "begins a replacement",
+    "ip_path_mtu_replace_end": "takes away",
     "ip_neighbor_replace_end": "takes away",
     "arping": "asks",
     "bd_ip_mac_flush": "takes away",
@@ -41,7 +44,7 @@ ACTIONS = {
 # Read-only messages, by name.
 LOOKS = re.compile(
     r"(_dump|_get|_get_table|_lookup(_v2)?)$|^(show|get|want|sockclnt|memclnt|trace|ping|graph|pcap)_|_get_"
-    r"|^control_ping|^api_versions|_is_enabled$|punt|_allocate$|_show_(running_config|fq_options)$"
+    r"|^control_ping|^api_versions|_is_enabled$|^(set_)?punt|_allocate$|_show_(running_config|fq_options)$"
 )
 
 
@@ -80,6 +83,7 @@ def setters(api, port):
     yield "af_packet_set_l4_cksum_offload", {"sw_if_index": lambda: port("host-ca"), "set": False}
     yield "sw_interface_set_flags", {"sw_if_index": pg, "flags": 1}
     yield "sw_interface_set_mac_address", {"sw_if_index": loop, "mac_address": "02:00:00:00:00:33"}
+    yield "sw_interface_add_del_mac_address", {"sw_if_index": loop, "addr": "02:00:00:00:00:34", "is_add": 1}
     yield "hw_interface_set_mtu", {"sw_if_index": pg, "mtu": 2000}
     yield "sw_interface_set_mtu", {"sw_if_index": pg, "mtu": [1800, 1400, 1500, 0]}
     yield "sw_interface_set_promisc", {"sw_if_index": pg, "promisc_on": True}
@@ -95,9 +99,25 @@ def setters(api, port):
     yield "sw_interface_set_ip_directed_broadcast", {"sw_if_index": pg, "enable": True}
     yield "mss_clamp_enable_disable", {"sw_if_index": pg, "ipv4_mss": 1400, "ipv4_direction": 3}
     yield "mss_clamp_enable_disable", {"sw_if_index": loop, "ipv4_mss": 1300, "ipv4_direction": 1}
+    yield "mss_clamp_enable_disable", {"sw_if_index": loop, "ipv6_mss": 1300, "ipv6_direction": 2}
+    redirect = {"rx_sw_if_index": NONE, "tx_sw_if_index": pg, "nh": "10.0.0.9"}
+    yield "ip_punt_redirect", {"is_add": True, "punt": redirect}
+    path = {"sw_if_index": pg, "proto": 1, "nh": {"address": {"ip6": "2001:db8::9"}}, "label_stack": [{}] * 16}
+    redirect = {"rx_sw_if_index": loop, "af": 1, "n_paths": 1, "paths": [path]}
+    yield "add_del_ip_punt_redirect_v2", {"is_add": True, "punt": redirect}
+    yield "ip_path_mtu_update", {"pmtu": {"table_id": 0, "nh": "10.0.0.9", "path_mtu": 1400}}
     yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "sw_interface_ip6_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "sw_interface_ip6_set_link_local_address", {"sw_if_index": loop, "ip": "fe80::33"}
+    yield "sw_interface_ip6nd_ra_config", {
+        "sw_if_index": loop, "managed": 1, "default_router": 1, "lifetime": 1800, "max_interval": 20
+    }
+    yield "sw_interface_ip6nd_ra_prefix", {
+        "sw_if_index": loop, "prefix": "2001:db8::/64", "val_lifetime": 3600, "pref_lifetime": 1800
+    }
+    yield "ip6_nd_address_autoconfig", {"sw_if_index": loop, "enable": True, "install_default_routes": True}
+    yield "ip6nd_proxy_add_del", {"sw_if_index": pg, "is_add": True, "ip": "2001:db8::9"}
+    yield "ip6_dad_enable_disable", {"enable": True, "dad_transmits": 2, "dad_retransmit_delay": 0.5}
     yield "mpls_table_add_del", {"mt_is_add": True, "mt_table": {"mt_table_id": 0}}
     yield "sw_interface_set_mpls_enable", {"sw_if_index": pg, "enable": True}
     yield "ip_neighbor_config", {"af": 0, "max_number": 500, "max_age": 60, "recycle": True}
@@ -110,6 +130,16 @@ def setters(api, port):
         "mr_paths": route("10.9.0.0/16", **via, sw_if_index=pg)["paths"],
     }
     yield "mpls_route_add_del", {"mr_is_add": True, "mr_is_multipath": False, "mr_route": label}
+    yield "mpls_ip_bind_unbind", {
+        "mb_mpls_table_id": 0, "mb_label": 100, "mb_ip_table_id": 7, "mb_is_bind": True,
+        "mb_prefix": "10.9.0.0/16",
+    }
+    yield "mpls_tunnel_add_del", {
+        "mt_is_add": True, "mt_tunnel": {
+            "mt_sw_if_index": NONE, "mt_l2_only": True, "mt_n_paths": 1,
+            "mt_paths": route("10.9.0.0/16", **via, sw_if_index=pg, n_labels=1, label_stack=[{"label": 44}] + [{}] * 15)["paths"],
+        },
+    }
     yield "ip_route_add_del_v2", {"is_add": True, "route": {**route("10.8.0.0/16", type=2), "src": 0}}
     yield "sw_interface_set_l2_xconnect", {
         "rx_sw_if_index": lambda: port("pg10"), "tx_sw_if_index": loop, "enable": True
@@ -140,6 +170,8 @@ def more_setters(api, port):
     }
     yield "bvi_create", {"mac": "02:00:00:00:00:07", "user_instance": 7}
     yield "sw_interface_set_l2_bridge", {"rx_sw_if_index": lambda: port("loop0"), "bd_id": 7}
+    yield "l2_flags", {"sw_if_index": lambda: port("loop0"), "is_set": False, "feature_bitmap": 1 | 8}
+    yield "l2_interface_efp_filter", {"sw_if_index": lambda: port("pg0.5"), "enable_disable": True}
     host = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
     yield "l2fib_add_del", {**host, "static_mac": True}
     yield from nat44_setters(api, port)

@@ -225,6 +225,8 @@ class PacketGenerator(Case):
         self.assertEqual(self.interface(first).interface_dev_type, "pg")
         raw = self.ok(self.api.pg_create_interface_v2(interface_id=1, mode=1)).sw_if_index
         self.assertEqual(str(self.interface(raw).l2_address), "00:00:00:00:00:00")
+        six = self.ok(self.api.pg_create_interface_v3(interface_id=6, mode=2)).sw_if_index
+        self.assertEqual(str(self.interface(six).l2_address), "00:00:00:00:00:00")
         third = self.ok(self.api.pg_create_interface_v3(interface_id=2, pg_flags=3)).sw_if_index
         self.assertTrue(str(self.interface(third).l2_address).startswith("02:fe:"))
         self.fails(-7, self.api.pg_create_interface_v3(interface_id=3, mode=9))

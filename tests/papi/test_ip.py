@@ -417,8 +417,14 @@ class Arping(Case):
         for wrong in ({"repeat": 0}, {"interval": -1}, {"interval": float("nan")}, {"interval": 1e9}):
             self.fails(-7, call(**wrong))
         self.fails(-7, call("224.0.0.1"))
-        self.fails(-9, call("2001:db8::1"))
         self.fails(-2, call(port=9999))
+        self.fails(-60, call("2001:db8::1"))
+        self.ok(self.api.sw_interface_ip6_enable_disable(sw_if_index=port, enable=True))
+        self.assertEqual(self.ok(call("2001:db8::1", repeat=2)).reply_count, 0)
+        self.assertEqual(self.ok(call("2001:db8::1", is_garp=True)).reply_count, 0)
+        self.fails(-7, call("ff02::1"))
+        said = self.cli(f"arping 2001:db8::1 {port}")
+        self.assertEqual(said, "Sending 1 Neighbor Solicitation to 2001:db8::1\nReceived 0 Reply\n")
 
 
 class DirectedBroadcast(Case):
@@ -465,12 +471,98 @@ class MssClamp(Case):
         self.assertEqual((reply.retval, one.sw_if_index, one.ipv4_mss), (0, other, 1300))
         self.fails(-7, call(63, 1))
         self.fails(-7, call(1400, 4))
-        self.fails(-9, call(1400, 1, ipv6_mss=1400, ipv6_direction=1))
+        self.ok(call(1400, 1, ipv6_mss=1380, ipv6_direction=2))
+        (one,) = get(port)[1]
+        self.assertEqual((one.ipv6_mss, int(one.ipv6_direction)), (1380, 2))
+        self.fails(-7, call(1400, 1, ipv6_mss=63, ipv6_direction=1))
+        self.ok(call(1424, 3))
+        (one,) = get(port)[1]
+        self.assertEqual((one.ipv6_mss, int(one.ipv6_direction)), (65535, 0))
         self.fails(-2, call(1400, 1, port=9999))
         self.assertEqual(get(9999)[0].retval, -2)
         self.ok(call(0, 0))
         self.assertEqual(rows(), [(other, 1300, 1, 0)])
         self.ok(self.api.delete_loopback(sw_if_index=other))
+        self.assertEqual(rows(), [])
+
+
+class PuntRedirect(Case):
+    def path(self, port, **nh):
+        return {"sw_if_index": port, "nh": {"address": nh}, "label_stack": [{}] * 16}
+
+    def test_one_path(self):
+        port, tx = self.loopback(), self.loopback()
+        call = lambda rx, nh, is_add=True, tx=tx: self.api.ip_punt_redirect(
+            is_add=is_add, punt={"rx_sw_if_index": rx, "tx_sw_if_index": tx, "nh": nh}
+        )
+        rows = lambda rx=NONE, v6=False: [
+            (d.punt.rx_sw_if_index, d.punt.tx_sw_if_index, str(d.punt.nh))
+            for d in self.api.ip_punt_redirect_dump(sw_if_index=rx, is_ipv6=v6)
+        ]
+        self.ok(call(NONE, "10.0.0.2"))
+        self.ok(call(port, "0.0.0.0"))
+        self.ok(call(port, "2001:db8::2"))
+        self.assertEqual(rows(), [(NONE, tx, "10.0.0.2"), (port, tx, "0.0.0.0")])
+        self.assertEqual(rows(port), [(port, tx, "0.0.0.0")])
+        self.assertEqual(rows(v6=True), [(port, tx, "2001:db8::2")])
+        self.fails(-2, call(9999, "10.0.0.2"))
+        self.fails(-2, call(port, "10.0.0.2", tx=9999))
+        self.fails(-7, call(port, "0.0.0.0", tx=NONE))
+        self.ok(call(NONE, "10.0.0.2", is_add=False))
+        self.ok(call(NONE, "10.0.0.2", is_add=False))
+        self.assertEqual(rows(), [(port, tx, "0.0.0.0")])
+        self.ok(self.api.delete_loopback(sw_if_index=tx))
+        self.assertEqual((rows(), rows(v6=True)), ([], []))
+
+    def test_paths(self):
+        port, tx = self.loopback(), self.loopback()
+        call = lambda *paths, rx=port, af=0, is_add=True: self.api.add_del_ip_punt_redirect_v2(
+            is_add=is_add,
+            punt={"rx_sw_if_index": rx, "af": af, "n_paths": len(paths), "paths": list(paths)},
+        )
+        rows = lambda af=0: [
+            (d.punt.rx_sw_if_index, sorted(str(p.nh.address.ip4) for p in d.punt.paths))
+            for d in self.api.ip_punt_redirect_v2_dump(sw_if_index=NONE, af=af)
+        ]
+        a, b = self.path(tx, ip4="10.0.0.2"), self.path(tx, ip4="10.0.0.3")
+        self.ok(call(a, b))
+        self.assertEqual(rows(), [(port, ["10.0.0.2", "10.0.0.3"])])
+        self.ok(call(a))
+        self.assertEqual(rows(), [(port, ["10.0.0.2"])])
+        self.ok(call({**self.path(tx, ip6="2001:db8::2"), "proto": 1}, af=1, rx=NONE))
+        self.assertEqual([r for r, _ in rows(1)], [NONE])
+        self.fails(-7, call())
+        self.fails(-7, call({**self.path(NONE), "type": 4}))
+        self.fails(-2, call(a, rx=9999))
+        self.ok(call(is_add=False))
+        self.ok(call(is_add=False, af=1, rx=NONE))
+        self.assertEqual((rows(), rows(1)), ([], []))
+
+
+class PathMtu(Case):
+    def test_addresses(self):
+        set_ = lambda nh, mtu, table=0: self.api.ip_path_mtu_update(
+            pmtu={"table_id": table, "nh": nh, "path_mtu": mtu}
+        )
+        rows = lambda: [
+            (d.pmtu.table_id, str(d.pmtu.nh), d.pmtu.path_mtu)
+            for d in self.api.ip_path_mtu_get(cursor=0)[1]
+        ]
+        self.assertEqual(rows(), [])
+        self.ok(set_("10.0.0.2", 1400))
+        self.ok(set_("2001:db8::2", 1380))
+        self.ok(set_("10.0.0.2", 1300))
+        self.assertEqual(rows(), [(0, "10.0.0.2", 1300), (0, "2001:db8::2", 1380)])
+        self.fails(-65, set_("10.0.0.2", 1300, table=9))
+        self.fails(-7, set_("2001:db8::2", 1279))
+        self.ok(self.api.ip_path_mtu_replace_begin())
+        self.ok(set_("10.0.0.3", 1200))
+        self.ok(set_("2001:db8::2", 1380))
+        self.ok(self.api.ip_path_mtu_replace_end())
+        self.assertEqual(rows(), [(0, "10.0.0.3", 1200), (0, "2001:db8::2", 1380)])
+        for absent in (0, 65535):
+            self.ok(set_("10.0.0.3", absent))
+        self.ok(set_("2001:db8::2", 0))
         self.assertEqual(rows(), [])
 
 

@@ -75,3 +75,69 @@ class Mpls(Case):
         self.fails(-52, self.change(16))
         self.fails(-9, self.change(16, via, proto=1))
         self.fails(-7, self.change(1 << 20, via))
+
+    def test_labels_of_prefixes(self):
+        bind = lambda on=True, label=50, prefix="192.0.2.0/24", ip=0: self.api.mpls_ip_bind_unbind(
+            mb_mpls_table_id=0, mb_label=label, mb_ip_table_id=ip, mb_is_bind=on, mb_prefix=prefix
+        )
+        self.ok(bind())
+        self.ok(bind())
+        self.assertEqual([(l, e) for l, e, _ in self.labels() if l == 50], [(50, 0), (50, 1)])
+        self.fails(-81, bind(prefix="192.0.3.0/24"))
+        self.fails(-3, bind(label=51, ip=77))
+        self.fails(-9, bind(label=51, prefix="2001:db8::/32"))
+        self.fails(-7, bind(label=1 << 20))
+        self.fails(-81, self.change(50, path("10.0.0.2", self.port, **out(17))))
+        self.ok(bind(label=51))
+        self.assertEqual({l for l, _, _ in self.labels() if l >= 50}, {51})
+        self.ok(bind(on=False, label=51))
+        self.ok(bind(on=False, label=51))
+        self.assertEqual({l for l, _, _ in self.labels() if l >= 50}, set())
+
+    def tunnel(self, *paths, add=True, sw_if_index=NONE, **more):
+        tunnel = {"mt_sw_if_index": sw_if_index, "mt_n_paths": len(paths), "mt_paths": list(paths), **more}
+        return self.api.mpls_tunnel_add_del(mt_is_add=add, mt_tunnel=tunnel)
+
+    def tunnels(self, **more):
+        return [d.mt_tunnel for d in self.api.mpls_tunnel_dump(**more)]
+
+    def test_tunnels(self):
+        via = path("10.0.0.2", self.port, **out(18, 17))
+        made = self.ok(self.tunnel(via, mt_tag="core"))
+        other = self.ok(self.tunnel(path("192.0.2.1", **out(19)), mt_l2_only=True))
+        self.assertNotEqual(made.tunnel_index, other.tunnel_index)
+        names = {i.sw_if_index: i for i in self.api.sw_interface_dump()}
+        view = names[made.sw_if_index]
+        self.assertEqual((view.interface_name, view.interface_dev_type, view.tag), ("mpls-tunnel0", "MPLS tunnel device", "core"))
+        (first, second) = self.tunnels()
+        self.assertEqual((first.mt_tag, first.mt_l2_only, first.mt_tunnel_index), ("core", False, made.tunnel_index))
+        self.assertEqual([l.label for l in first.mt_paths[0].label_stack[:2]], [18, 17])
+        self.assertTrue(second.mt_l2_only)
+        self.assertEqual(self.tunnels(sw_if_index=other.sw_if_index), [second])
+        self.assertEqual(self.tunnels(sw_if_index=9999), [])
+        more = path("10.0.0.3", self.port, **out(20))
+        self.ok(self.tunnel(more, sw_if_index=made.sw_if_index))
+        self.assertEqual(len(self.tunnels(sw_if_index=made.sw_if_index)[0].mt_paths), 2)
+        self.ok(self.tunnel(more, add=False, sw_if_index=made.sw_if_index))
+        self.assertEqual(len(self.tunnels(sw_if_index=made.sw_if_index)[0].mt_paths), 1)
+        self.ok(self.tunnel(via, add=False, sw_if_index=made.sw_if_index))
+        self.ok(self.tunnel(add=False, sw_if_index=other.sw_if_index))
+        self.assertEqual(self.tunnels(), [])
+        self.fails(-52, self.tunnel())
+        self.fails(-7, self.tunnel(path("10.0.0.2", self.port)))
+        self.fails(-2, self.tunnel(via, sw_if_index=self.port))
+        self.fails(-9, self.tunnel(via, mt_is_multicast=True))
+
+    def test_pseudowires(self):
+        word = 4
+        via = path("10.0.0.2", self.port, **out(18), flags=word)
+        made = self.ok(self.tunnel(via, mt_l2_only=True))
+        end = {**path("0.0.0.0", made.sw_if_index, **out()), "type": 9, "proto": 3, "flags": word}
+        self.ok(self.change(70, end, proto=3))
+        (paths,) = [p for l, _, p in self.labels() if l == 70]
+        self.assertEqual((paths[0].type, paths[0].proto, paths[0].flags), (9, 3, word))
+        self.assertEqual(paths[0].sw_if_index, made.sw_if_index)
+        self.assertEqual(self.tunnels()[0].mt_paths[0].flags, word)
+        self.fails(-7, self.tunnel(via))
+        self.ok(self.tunnel(add=False, sw_if_index=made.sw_if_index))
+        self.assertNotIn(70, [l for l, _, _ in self.labels()])

@@ -127,6 +127,37 @@ sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 """
 
 
+# The ports that stand for those of vppcfg's example.
+STAND_INS = {
+    "GigabitEthernet3/0/0": "host-va",
+    "GigabitEthernet3/0/1": "host-vb",
+    "HundredGigabitEthernet12/0/0": "pg0",
+    "HundredGigabitEthernet12/0/1": "pg1",
+    "BondEthernet0": "pg2",
+}
+
+
+def example():
+    """The document that comes with vppcfg, on our ports, without bonds, taps, VXLAN, access lists
+    and Linux control plane."""
+    path = os.path.join(os.path.dirname(vppcfg.__file__), "example.yaml")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for port, ours in STAND_INS.items():
+        text = text.replace(port, ours)
+    whole = yaml.safe_load(text)
+    document = {k: whole[k] for k in ("interfaces", "loopbacks", "bridgedomains", "sflow")}
+    missing = ("vxlan_tunnel1", "tap101")
+    for name in missing:
+        del document["interfaces"][name]
+    for domain in document["bridgedomains"].values():
+        domain["interfaces"] = [i for i in domain["interfaces"] if i not in missing]
+    for qualities in (*document["interfaces"].values(), *document["loopbacks"].values()):
+        for some in (qualities, *qualities.get("sub-interfaces", {}).values()):
+            some.pop("lcp", None), some.pop("device-type", None)
+    return document
+
+
 def schema_keys():
     """Paths of all keys that the installed vppcfg's schema knows."""
     path = os.path.join(os.path.dirname(vppcfg.__file__), "schema.yaml")
@@ -300,6 +331,32 @@ class Vppcfg(unittest.TestCase):
             self.assertEqual(by_thalweg, by_vppcfg)
             self.assertEqual(machine.show("interface", "address"), interfaces)
             self.assertEqual(machine.dump()[1].keys(), dumped.keys())
+
+    def test_its_own_example_leads_there_and_back(self):
+        document = example()
+        parts = [{k: document[k] for k in kinds} for kinds in (
+            ("interfaces", "sflow"),
+            ("interfaces", "loopbacks", "bridgedomains", "sflow"),
+        )]
+        parts.append({**document, "interfaces": {
+            name: {k: v for k, v in qualities.items() if k != "sub-interfaces"}
+            for name, qualities in document["interfaces"].items()
+        }, "bridgedomains": {"bd11": document["bridgedomains"]["bd11"]}})
+        machine = self.machine()
+        machine.exec("create packet-generator interface pg2\n")
+        for part in parts:
+            path = machine.file("a.yaml", yaml.safe_dump(part))
+            run(VPPCFG, "check", "-c", path)
+            run(PROGRAM, "config", "check", path)
+            self.assertNotEqual(commands(self.reach(machine, path)), [])
+        # Thalweg gets there by itself, too, and vppcfg finds nothing left to do.
+        for part in parts:
+            machine = self.machine()
+            machine.exec("create packet-generator interface pg2\n")
+            path = machine.file("a.yaml", yaml.safe_dump(part))
+            machine.config("apply", path)
+            left = [c for c in commands(machine.plan(path)) if " tag " not in c]
+            self.assertEqual(left, [])
 
     def test_apply_sends_its_plan(self):
         machine = self.machine()

@@ -67,11 +67,19 @@ pub enum Case {
     SixNextHops,
     /// IPv6, 250,000 routes as in the Internet's table, 16 next hops, destinations at random.
     SixInternet,
+    /// A label is swapped.
+    MplsSwap,
+    /// A label is pushed on IPv4 packets.
+    MplsPush,
+    /// A label is popped, and the IPv4 packet sent to a next hop.
+    MplsPop,
+    /// 100,000 labels at random are swapped, 16 next hops.
+    MplsLabels,
 }
 
 impl Case {
     /// All of them.
-    pub const ALL: [Case; 17] = [
+    pub const ALL: [Case; 21] = [
         Case::L2,
         Case::Bridge,
         Case::Macs,
@@ -89,6 +97,10 @@ impl Case {
         Case::SixDestinations,
         Case::SixNextHops,
         Case::SixInternet,
+        Case::MplsSwap,
+        Case::MplsPush,
+        Case::MplsPop,
+        Case::MplsLabels,
     ];
 
     /// Its name in tables.
@@ -111,6 +123,10 @@ impl Case {
             Case::SixDestinations => "IPv6, 10,000 destinations under one /48",
             Case::SixNextHops => "IPv6, 10,000 /64 routes over 16 next hops",
             Case::SixInternet => "IPv6, 250,000 routes, random destinations",
+            Case::MplsSwap => "MPLS, 1 label swapped",
+            Case::MplsPush => "IPv4, 1 flow, 1 label pushed",
+            Case::MplsPop => "MPLS, 1 label popped, then IPv4",
+            Case::MplsLabels => "MPLS, 100,000 labels swapped, at random",
         }
     }
 
@@ -147,6 +163,10 @@ impl Case {
         }
         match self {
             Case::OneFlow => drop(r.cli("ip route add 48.0.0.0/8 via 10.1.0.1 pg1")),
+            Case::MplsPush => {
+                r.cli("ip route add 48.0.0.0/8 via 10.1.0.1 pg1 out-labels 17");
+            }
+            Case::MplsSwap | Case::MplsPop | Case::MplsLabels => return mpls(self, r),
             Case::HostRoutes => {
                 r.cli("ip route add 48.0.0.0/32 count 10000 via 10.1.0.1 pg1");
             }
@@ -164,7 +184,7 @@ impl Case {
             _ => {}
         }
         let to = match self {
-            Case::L2 | Case::Bridge | Case::OneFlow => "48.0.0.1",
+            Case::L2 | Case::Bridge | Case::OneFlow | Case::MplsPush => "48.0.0.1",
             _ => "48.0.0.0 - 48.0.39.15",
         };
         r.cli(&stream("s0", "pg0", 0, to));
@@ -233,6 +253,37 @@ fn address6(r: &mut Router) {
     for n in 1..=NEIGHBORS {
         r.cli(&format!("set ip neighbor pg1 2001:db8:ffff::{n:x} 02:00:00:00:01:{n:02x} static"));
     }
+}
+
+/// Labels that are swapped at random.
+const LABELS: u32 = 100_000;
+/// The first label that is no reserved one.
+const FIRST_LABEL: u32 = 16;
+
+/// Binds labels, and defines the stream of labelled packets.
+fn mpls(case: Case, r: &mut Router) {
+    r.cli("mpls table add 0\nset interface mpls pg0 enable");
+    let labels = if case == Case::MplsLabels { LABELS } else { 1 };
+    for n in 0..labels {
+        let (hop, label) = (1 + n % u32::from(NEIGHBORS), FIRST_LABEL + n);
+        let out = match case {
+            Case::MplsPop => String::new(),
+            _ => format!(" out-labels {label}"),
+        };
+        r.cli(&format!("mpls local-label add {label} eos via 10.1.0.{hop} pg1{out}"));
+    }
+    let packets = if labels == 1 { 1 } else { 1 << 18 };
+    let one = |n: u64| labelled(FIRST_LABEL + mix64(n) as u32 % labels, packet(48 << 24 | 1));
+    stream_of(r, "s0", 0, (0..packets).map(one));
+}
+
+/// Puts a label on a packet of [`packet`], which loses its last four bytes for it.
+fn labelled(label: u32, p: [u8; 64]) -> [u8; 64] {
+    // As long as a VLAN tag, which is before the ethertype.
+    let mut out = tagged(0, p);
+    out[12..14].copy_from_slice(&[0x88, 0x47]);
+    out[14..18].copy_from_slice(&(label << 12 | 1 << 8 | 64).to_be_bytes());
+    out
 }
 
 /// Hosts on each side of a bridge domain.

@@ -139,7 +139,7 @@ impl Entry<'_> {
     pub fn next(self) -> u32 {
         u32::from(self.0[NEXT].load(Ordering::Relaxed) as u16)
     }
-    /// Returns the object that a midchain leads to.
+    /// Returns the object that a midchain leads to, or an adjacency of a tunnel.
     #[inline]
     pub fn stacked(self) -> Dpo {
         Dpo((self.0[NEXT].load(Ordering::Relaxed) >> 16) as u32 & INDEX)
@@ -242,6 +242,8 @@ pub struct DpoTable {
     /// Second lines of long rewrites.
     seconds: PagedTable<Line>,
     buckets: PagedTable<AtomicU32>,
+    /// How often each index was freed; see [`Parked`](crate::Parked).
+    pub(crate) stamps: SparseArray<AtomicU32, CAPACITY>,
     /// Node that handles the objects of each kind, by link type.
     exits: [[AtomicU16; Kind::LIMIT]; LinkType::ALL.len()],
     /// There was an adjacency of a sub-interface without tags.
@@ -254,6 +256,7 @@ impl DpoTable {
             entries: SparseArray::default(),
             seconds: PagedTable::new(CAPACITY)?,
             buckets: PagedTable::new(CAPACITY * 16)?,
+            stamps: SparseArray::default(),
             exits: [const { [const { AtomicU16::new(NO_NODE) }; Kind::LIMIT] };
                 LinkType::ALL.len()],
             names_senders: AtomicBool::new(false),

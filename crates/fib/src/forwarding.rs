@@ -99,7 +99,7 @@ impl Imposed {
     pub const NONE: Imposed = Imposed { labels: Labels::NONE, bottom: false, swap: None };
 
     /// Returns the labels as stack entries.
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let all = self.labels.as_slice();
         let entry = |(i, label): (usize, &Label)| {
             Stacked::new(*label, 0, self.bottom && i + 1 == all.len(), IMPOSED_TTL).0.to_be_bytes()
@@ -187,9 +187,13 @@ pub struct Forwarding {
     pub(crate) numbered: BTreeMap<u32, Dpo>,
     /// Objects that follow the route of an address, by link type, table and address.
     pub(crate) tracked: HashMap<(LinkType, TableId, IpAddr, Labels), Dpo>,
+    /// What packets meet that an interface without a link has sent: a tunnel's outer headers.
+    tunnels: HashMap<(SwIfIndex, LinkType), Dpo>,
     kinds: Kinds,
     /// Nodes that handle kinds of objects, by name until all nodes exist.
     exits: Vec<(LinkType, Kind, &'static str)>,
+    /// Node that sets what labels have of the packet, and its name until all nodes exist.
+    imposer: (Option<&'static str>, Option<NodeId>),
     /// Neighbours of new adjacencies, until subscribers hear of them.
     unresolved: Vec<(SwIfIndex, IpAddr)>,
     /// Number of state words stored so far.
@@ -243,8 +247,10 @@ impl Forwarding {
             dependents: BTreeSet::new(),
             numbered: BTreeMap::new(),
             tracked: HashMap::new(),
+            tunnels: HashMap::new(),
             kinds: Kinds::default(),
             exits: Vec::new(),
+            imposer: (None, None),
             unresolved: Vec::new(),
             stores: 0,
             visits: 0,
@@ -282,6 +288,17 @@ impl Forwarding {
                 None => tracing::error!("no node `{name}' for {} packets", link.name()),
             }
         }
+        f.imposer.1 = f.imposer.0.and_then(|name| c.node(name));
+    }
+
+    /// Sets the node of labels in uniform mode, which gives them TTL and class of what they were put
+    /// before. To be called from the `init` of the feature that has the node.
+    pub fn set_imposer(&mut self, node: &'static str) {
+        self.imposer.0 = Some(node);
+    }
+
+    pub(crate) fn imposer(&self) -> Option<NodeId> {
+        self.imposer.1
     }
 
     /// Returns the table that workers read.
@@ -597,6 +614,7 @@ impl Forwarding {
             Object::Group(group) => self.drop_group(c, dpo, group),
             Object::Plain => {}
         }
+        self.table.forget(dpo);
         let _ = self.pool.free_after(dpo.get(), c.domain().tag());
     }
 
@@ -639,7 +657,10 @@ impl Forwarding {
     ) {
         let e = self.table.get(dpo);
         e.set_next_hop(key.peer.address());
-        e.set_next(view.output, Dpo(0), second.unwrap_or(0));
+        let labelled = !key.imposed.labels.as_slice().is_empty();
+        let carried = if labelled { LinkType::Mpls } else { key.link };
+        let below = self.tunnels.get(&(key.sw_if, carried)).copied();
+        e.set_next(view.output, below.unwrap_or_default(), second.unwrap_or(0));
         if view.parent.is_some() && view.tags.as_slice().is_empty() {
             self.table.set_names_senders();
         }
@@ -674,10 +695,32 @@ impl Forwarding {
         self.set_state(dpo, EntryState { kind, len, mtu, value: view.sw_if.get() });
     }
 
+    /// Sets what packets of a type meet that a tunnel's interface has sent: its adjacencies name it
+    /// ([`Entry::stacked`](crate::Entry::stacked)). The caller has a reference to it, until it sets
+    /// another one or the interface is deleted.
+    ///
+    /// # Errors
+    /// If the interface does not exist.
+    pub fn set_tunnel(
+        &mut self,
+        c: &Control,
+        sw_if: SwIfIndex,
+        link: LinkType,
+        below: Dpo,
+    ) -> Result<(), FibError> {
+        let view = interface::view(c, sw_if).map_err(|_| FibError::NoInterface(sw_if))?;
+        self.tunnels.insert((sw_if, link), below);
+        self.interface_changed(c, sw_if, Some(&view));
+        Ok(())
+    }
+
     /// Updates the objects of an interface: up, down, another MAC address or MTU, deleted (`None`).
     fn interface_changed(&mut self, c: &Control, sw_if: SwIfIndex, view: Option<&InterfaceView>) {
         let all = self.by_interface.range((sw_if, Dpo::MIN)..=(sw_if, Dpo::MAX));
         let all: Vec<Dpo> = all.map(|(_, dpo)| *dpo).collect();
+        if view.is_none() {
+            LinkType::ALL.into_iter().for_each(|link| _ = self.tunnels.remove(&(sw_if, link)));
+        }
         for &dpo in &all {
             self.visits += 1;
             let Some(slot) = self.objects.get_mut(&dpo) else { continue };

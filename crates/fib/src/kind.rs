@@ -235,6 +235,25 @@ impl LinkType {
         view.mtu.of(of).min(u32::from(u16::MAX)) as u16
     }
 
+    /// Completes the MAC address of a multicast adjacency for a group: the lower 23 bits of an IPv4
+    /// address (RFC 1112 section 6.4), the lower 32 of an IPv6 address (RFC 2464 section 7), or the
+    /// 20 of a label, in the first four bytes of its entry (RFC 5332 section 3). `header` starts
+    /// with the MAC address, and `group` is the address or entry; shorter ones change nothing.
+    pub fn complete_multicast_mac(self, header: &mut [u8], group: &[u8]) {
+        let Some(mac) = header.first_chunk_mut::<6>() else { return };
+        match (self, group) {
+            (LinkType::Ip4, [_, a, b, c, ..]) => mac[3..].copy_from_slice(&[a & 0x7f, *b, *c]),
+            (LinkType::Ip6, [.., a, b, c, d]) if group.len() == 16 => {
+                mac[2..].copy_from_slice(&[*a, *b, *c, *d]);
+            }
+            (LinkType::Mpls, [a, b, c, ..]) => {
+                let label = u32::from_be_bytes([0, *a, *b, *c]) >> 4;
+                mac[3..].copy_from_slice(&(0x80_0000 | label).to_be_bytes()[1..]);
+            }
+            _ => {}
+        }
+    }
+
     /// Returns the first bytes of multicast MAC addresses; the multicast address gives the others
     /// (RFC 1112 section 6.4, RFC 2464 section 7, RFC 5332 section 3).
     pub(crate) const fn multicast_mac(self) -> MacAddr {
@@ -273,6 +292,7 @@ impl Kinds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use thalweg_wire::mpls::Entry as Stacked;
 
     #[test]
     fn kinds_say_what_they_do() {
@@ -284,6 +304,26 @@ mod tests {
         let groups = (0..=u8::MAX).map(Kind).filter(|k| k.is_group() && !k.is_sent()).count();
         assert_eq!(groups, 4);
         assert_eq!(Kind::INTERFACE_RX.number(), OWN.len() - 1);
+    }
+
+    #[test]
+    fn groups_have_mac_addresses_of_their_own() {
+        let mac = |link: LinkType, group: &[u8]| {
+            let mut header = link.multicast_mac().0.to_vec();
+            link.complete_multicast_mac(&mut header, group);
+            MacAddr(header.try_into().unwrap())
+        };
+        let to4 = |group| mac(LinkType::Ip4, group);
+        assert_eq!(to4(&[224, 0, 0, 5]), MacAddr::new(1, 0, 0x5e, 0, 0, 5));
+        assert_eq!(to4(&[239, 255, 2, 3]), MacAddr::new(1, 0, 0x5e, 0x7f, 2, 3));
+        assert_eq!(to4(&[239, 255]), LinkType::Ip4.multicast_mac());
+        let group = std::net::Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, 0x1234).octets();
+        let want = MacAddr::new(0x33, 0x33, 0xff, 0, 0x12, 0x34);
+        assert_eq!(mac(LinkType::Ip6, &group), want);
+        assert_eq!(mac(LinkType::Ip6, &group[..15]), LinkType::Ip6.multicast_mac());
+        let entry = Stacked::new(Label(0xf_1234), 7, true, 64).0.to_be_bytes();
+        assert_eq!(mac(LinkType::Mpls, &entry), MacAddr::new(1, 0, 0x5e, 0x8f, 0x12, 0x34));
+        LinkType::Ip4.complete_multicast_mac(&mut [0; 5], &[224, 0, 0, 5]);
     }
 
     #[test]

@@ -18,9 +18,11 @@ pub mod dpo;
 pub mod forwarding;
 mod group;
 pub mod kind;
+mod parked;
 pub mod rib;
 pub mod routes;
 mod settings;
+mod version;
 
 pub use counters::{Combined, Counted, Counts, ObjectCounters};
 pub use dpo::{
@@ -32,8 +34,10 @@ pub use forwarding::{
 };
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
-pub use rib::TableId;
-pub use routes::{RouteBook, Routes};
+pub use parked::Parked;
+pub use rib::{TableId, WatchedRoutes};
+pub use routes::{LabelStep, RouteBook, Routes};
+pub use version::Version;
 
 use thalweg_engine::Feature;
 

@@ -5,6 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_device::SwIfIndex;
 use thalweg_tables::qsbr::Guard;
 
+/// What a label table does with the outermost label of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelStep {
+    /// This label takes its place.
+    Swapped(u32),
+    /// The label of the adjacency that the packet takes takes its place, or it is popped.
+    ByMember,
+    /// It is popped.
+    Popped,
+    /// It is popped, and the next label looked up in the table with this id.
+    LookedUp(u32),
+}
+
 /// The route tables of a protocol.
 pub trait Routes: Send + Sync {
     /// Returns the length of the longest route that contains an address, in the table for packets
@@ -13,6 +26,12 @@ pub trait Routes: Send + Sync {
 
     /// Returns the table for packets received on `rx_if`; `None` if the protocol does not say.
     fn table(&self, _guard: &Guard<'_>, _rx_if: SwIfIndex) -> Option<u32> {
+        None
+    }
+
+    /// Returns what the label table with an id does with the label of a stack entry; `None` if
+    /// nobody has bound it, or the protocol has no labels.
+    fn label(&self, _guard: &Guard<'_>, _table: u32, _entry: u32) -> Option<LabelStep> {
         None
     }
 

@@ -30,7 +30,7 @@ pub use decl::{
     ArcDecl, ArcId, ArcKey, Built, ErrorDecl, FeatureDecl, Kind, NodeDecl, NodeId, Severity,
 };
 pub use loop_times::{LoopCounts, LoopTimes};
-pub use mailbox::{Event, Inject, Topic};
+pub use mailbox::{EVENT_BYTES, Event, Inject, Topic};
 pub use node::{
     Copies, ErrorCode, Fate, FrameVerdict, InputNode, NEEDED, Node, Poll, Runner, RxMode, Tap,
     TapCx, Verdict,

@@ -127,6 +127,8 @@ interface_counters! {
     rx_error => "rx-error",
     /// Packets that could not be sent.
     tx_error => "tx-error",
+    /// Received MPLS packets.
+    mpls => "mpls",
     /// Received multicast packets.
     rx_multicast => "rx multicast",
     /// Received broadcast packets.

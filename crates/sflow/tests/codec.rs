@@ -315,3 +315,60 @@ proptest! {
         }
     }
 }
+
+/// Records about labels, written by hand from sFlow's definitions of structures 1006, 1008, 1009 and
+/// 1010 (sflow.org, sFlow Version 5 and its MPLS structures).
+#[test]
+fn records_of_labels_are_as_defined() {
+    use thalweg_sflow::model::{ExtendedMpls, MplsFtn, MplsTunnel, MplsVc};
+    use thalweg_sflow::value::{Address, Text};
+    use thalweg_sflow::{DataSource, Interface};
+    let text = |s: &'static str| Text::from(s);
+    let mpls = ExtendedMpls {
+        next_hop: Address(Some([10, 0, 1, 2].into())),
+        // Labels 16 and 17 with TTL 64, the second one at the bottom with class 5.
+        input: vec![0x0001_0040, 0x0001_1b40],
+        output: vec![0x0006_3b3f],
+    };
+    #[rustfmt::skip]
+    let cases: [(FlowRecord<'_>, &[u32]); 4] = [
+        (FlowRecord::Mpls(mpls), &[
+            1006, 28,
+            // Next hop: type 1, IPv4.
+            1, 0x0a00_0102,
+            // Stacks in and out, each with its number of entries.
+            2, 0x0001_0040, 0x0001_1b40, 1, 0x0006_3b3f,
+        ]),
+        (FlowRecord::MplsTunnel(MplsTunnel { name: text("lsp-7"), id: 7, cos: 3 }), &[
+            1008, 20, 5, u32::from_be_bytes(*b"lsp-"), u32::from_be_bytes(*b"7\0\0\0"), 7, 3,
+        ]),
+        (FlowRecord::MplsVc(MplsVc { name: text("acme"), id: 9, cos: 0 }), &[
+            1009, 16, 4, u32::from_be_bytes(*b"acme"), 9, 0,
+        ]),
+        (FlowRecord::MplsFtn(MplsFtn { description: text("10.0.0.0/8"), mask: 8 }), &[
+            1010, 20, 10, u32::from_be_bytes(*b"10.0"), u32::from_be_bytes(*b".0.0"),
+            u32::from_be_bytes(*b"/8\0\0"), 8,
+        ]),
+    ];
+    for (record, words) in cases {
+        let expected: Vec<u8> = words.iter().flat_map(|w| w.to_be_bytes()).collect();
+        let mut encoder = DatagramEncoder::new([192, 0, 2, 1].into(), 0, 1400);
+        let out = FlowSampleOut {
+            sequence: 1,
+            source: DataSource::interface(1),
+            rate: 1,
+            pool: 1,
+            drops: 0,
+            input: Interface::Index(1),
+            output: Interface::Index(2),
+        };
+        assert_eq!(encoder.flow_sample(&out, None, &[record.clone()]).unwrap(), Push::Added);
+        let datagram = encoder.finish(0).unwrap().to_vec();
+        assert!(datagram.ends_with(&expected), "{record:?}: {datagram:02x?}");
+        let parsed = Datagram::parse(&datagram).unwrap();
+        let Sample::Flow(sample) = parsed.samples().next().unwrap().unwrap() else {
+            panic!("no flow sample");
+        };
+        assert_eq!(sample.records.map(Result::unwrap).collect::<Vec<_>>(), [record]);
+    }
+}

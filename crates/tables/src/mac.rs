@@ -33,6 +33,28 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 /// Set in the value of every entry, so that none is zero.
 const USED: u64 = 1 << 31;
 const FILTER: u64 = 1 << 30;
+const STAYS: u64 = 1 << 29;
+
+/// What becomes of frames to an address, and of those from it that come by another port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MacKind {
+    /// It moves to the port where it is seen.
+    Moves,
+    /// It stays on its port.
+    Stays,
+    /// Frames from it and to it are dropped.
+    Filter,
+}
+
+impl MacKind {
+    fn bits(self) -> u64 {
+        match self {
+            MacKind::Moves => 0,
+            MacKind::Stays => STAYS,
+            MacKind::Filter => STAYS | FILTER,
+        }
+    }
+}
 
 /// A MAC address in a bridge domain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -84,6 +106,11 @@ impl MacValue {
     #[inline(always)]
     pub fn is_filter(self) -> bool {
         self.0 & FILTER != 0
+    }
+    /// Returns true if the address does not move to another port.
+    #[inline(always)]
+    pub fn stays(self) -> bool {
+        self.0 & STAYS != 0
     }
     /// Returns port and filter: equal for all addresses whose frames are forwarded alike.
     #[inline(always)]
@@ -371,10 +398,9 @@ impl MacTable {
         domain: &Domain,
         key: MacKey,
         port: u32,
-        filter: bool,
+        kind: MacKind,
     ) -> Result<u32, MacError> {
-        let filter = if filter { FILTER } else { 0 };
-        let word = |number: u32| u64::from(port) << 32 | USED | filter | u64::from(number);
+        let word = |number: u32| u64::from(port) << 32 | USED | kind.bits() | u64::from(number);
         if let Some((at, way)) = self.place_of(key) {
             let slot = &self.writer.get().bucket(at)[2 * way + 1];
             let number = MacValue(slot.load(Ordering::Relaxed)).entry();
@@ -507,7 +533,8 @@ mod tests {
         // Small, and in a huge page.
         for upto in [500, 20_000] {
             for n in (0..upto).step_by(2) {
-                macs.set(&domain, key(n), n, n % 7 == 0).unwrap();
+                let kind = if n % 7 == 0 { MacKind::Filter } else { MacKind::Moves };
+                macs.set(&domain, key(n), n, kind).unwrap();
             }
             let guard = reader.enter();
             let shared = macs.shared();
@@ -544,32 +571,36 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         /// Whatever is set, moved and removed: a worker finds what the model has.
         #[test]
-        fn agrees_with_a_map(ops in prop::collection::vec((0u32..400, 0u32..5, any::<bool>(), 0u8..4), 1..1500)) {
+        fn agrees_with_a_map(ops in prop::collection::vec((0u32..400, 0u32..5, 0usize..3, 0u8..4), 1..1500)) {
             let domain = Domain::new();
             let mut reader = domain.register().unwrap();
             let mut table = MacTable::new(300).unwrap();
             let shared = table.shared();
-            let mut model: BTreeMap<u32, (u32, bool)> = BTreeMap::new();
-            for (n, port, filter, what) in ops {
+            let kinds = [MacKind::Moves, MacKind::Stays, MacKind::Filter];
+            let seen = |v: MacValue| (v.port(), v.stays(), v.is_filter());
+            let mut model: BTreeMap<u32, (u32, bool, bool)> = BTreeMap::new();
+            for (n, port, kind, what) in ops {
+                let (stays, filter) = (kind > 0, kind > 1);
+                let kind = kinds[kind];
                 if what == 0 {
                     prop_assert_eq!(table.remove(&domain, key(n)), model.remove(&n).is_some());
                 } else {
-                    match table.set(&domain, key(n), port, filter) {
+                    match table.set(&domain, key(n), port, kind) {
                         Ok(entry) => {
                             prop_assert_eq!(table.key(entry), Some(key(n)));
-                            model.insert(n, (port, filter));
+                            model.insert(n, (port, stays, filter));
                         }
                         // Numbers wait for their grace period, which the next call brings about.
                         Err(MacError::Full { limit }) => prop_assert!(!model.contains_key(&n) && limit == 300),
                         Err(e) => prop_assert!(false, "{}", e),
                     }
                 }
-                let found = find(&shared, &mut reader, key(n)).map(|v| (v.port(), v.is_filter()));
+                let found = find(&shared, &mut reader, key(n)).map(seen);
                 prop_assert_eq!(found, model.get(&n).copied());
             }
             prop_assert_eq!(table.len() as usize, model.len());
             for n in 0..400 {
-                let found = find(&shared, &mut reader, key(n)).map(|v| (v.port(), v.is_filter()));
+                let found = find(&shared, &mut reader, key(n)).map(seen);
                 prop_assert_eq!(found, model.get(&n).copied());
             }
             prop_assert!((0..table.numbers()).filter_map(|e| table.key(e)).count() == model.len());
@@ -583,11 +614,14 @@ mod tests {
         let mut table = MacTable::new(20_000).unwrap();
         let shared = table.shared();
         for n in 0..20_000 {
-            table.set(&domain, key(n), n, false).unwrap();
+            table.set(&domain, key(n), n, MacKind::Moves).unwrap();
         }
-        let refused = table.set(&domain, key(20_000), 1, false);
+        let refused = table.set(&domain, key(20_000), 1, MacKind::Moves);
         assert_eq!(refused, Err(MacError::Full { limit: 20_000 }));
-        assert!(table.set(&domain, key(7), 9, true).is_ok(), "an existing one may change");
+        assert!(
+            table.set(&domain, key(7), 9, MacKind::Filter).is_ok(),
+            "an existing one may change"
+        );
         for n in (0..20_000).filter(|n| *n != 7) {
             assert_eq!(find(&shared, &mut reader, key(n)).map(MacValue::port), Some(n));
         }
@@ -650,7 +684,8 @@ mod tests {
             assert!(Instant::now() < until + LIMIT, "the worker finds nothing");
             n += 1;
             let which = n.wrapping_mul(0x9e37_79b9) >> 8;
-            let _ = table.set(&domain, key(which % 600), which % 600 + 600 * (n % 3), false);
+            let _ =
+                table.set(&domain, key(which % 600), which % 600 + 600 * (n % 3), MacKind::Moves);
             table.remove(&domain, key((which >> 3) % 600));
         }
         stop.store(true, Relaxed);
@@ -669,7 +704,7 @@ mod loom_tests {
             let domain = Domain::new();
             let mut table = MacTable::new(2).unwrap();
             let key = MacKey::new(1, [2; 6]);
-            table.set(&domain, key, 1, false).unwrap();
+            table.set(&domain, key, 1, MacKind::Moves).unwrap();
             let (shared, mut reader) = (table.shared(), domain.register().unwrap());
             let worker = loom::thread::spawn(move || {
                 let guard = reader.enter();
@@ -678,7 +713,7 @@ mod loom_tests {
                 assert!(matches!(found, None | Some(1 | 2)), "{found:?}");
             });
             table.remove(&domain, key);
-            table.set(&domain, key, 2, false).unwrap();
+            table.set(&domain, key, 2, MacKind::Moves).unwrap();
             worker.join().unwrap();
         });
     }
@@ -690,7 +725,7 @@ mod loom_tests {
             let domain = Domain::new();
             let mut table = MacTable::new(2).unwrap();
             let (one, two) = (MacKey::new(1, [2; 6]), MacKey::new(1, [4; 6]));
-            table.set(&domain, one, 1, false).unwrap();
+            table.set(&domain, one, 1, MacKind::Moves).unwrap();
             let (shared, mut reader) = (table.shared(), domain.register().unwrap());
             let worker = loom::thread::spawn(move || {
                 for _ in 0..2 {
@@ -702,7 +737,7 @@ mod loom_tests {
                 }
             });
             table.remove(&domain, one);
-            table.set(&domain, two, 2, false).unwrap();
+            table.set(&domain, two, 2, MacKind::Moves).unwrap();
             worker.join().unwrap();
         });
     }

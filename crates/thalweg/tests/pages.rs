@@ -6,12 +6,13 @@
 use thalweg_device::testing::Lab;
 
 /// Interfaces of the examples, and those of the lab; files, and where the test may write.
-const NAMES: [(&str, &str); 5] = [
+const NAMES: [(&str, &str); 6] = [
     ("host-lan", "test0"),
     ("host-eth0", "test0"),
     ("host-wan", "test1"),
     ("host-eth1", "test1"),
     ("host-tenant", "test2"),
+    ("host-eth2", "test2"),
 ];
 const FOLDERS: [&str; 3] = ["/var/lib/thalweg", "/var/log", "/run/thalweg"];
 
@@ -101,6 +102,11 @@ fn check(page: &str, words: &[&str], least: usize) {
 fn nat44() {
     let words = ["nat44 ", "nat ", "set nat", "show nat", "clear nat44"];
     check(include_str!("../../../docs/nat44.md"), &words, 60);
+}
+
+#[test]
+fn mpls() {
+    check(include_str!("../../../docs/mpls.md"), &["mpls ", "show mpls"], 30);
 }
 
 #[test]

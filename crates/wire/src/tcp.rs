@@ -362,6 +362,16 @@ impl<'a> TcpMut<'a> {
     }
 }
 
+/// [`TcpMut::clamp_mss`] of a segment. `partial`: a device is still to complete its checksum, which
+/// does not include options then.
+pub fn clamp_mss(segment: &mut [u8], max: u16, partial: bool) {
+    let Ok(mut tcp) = TcpMut::parse(segment) else { return };
+    let before = be16(tcp.header, CHECKSUM_OFFSET);
+    if tcp.clamp_mss(max).is_some() && partial {
+        put(tcp.header, CHECKSUM_OFFSET, before.to_be_bytes());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,8 @@ mod failure;
 mod faults;
 mod idle;
 mod ipv6;
+mod load;
+mod mpls;
 mod mtu;
 mod nat44;
 mod nat44_lives;

@@ -3,18 +3,29 @@
 //! The main thread owns it; workers read [`IfTable`], republished on each change. Features learn of
 //! changes by [`InterfaceEvent`].
 
+mod create;
 mod delete;
+mod device;
+mod error;
 mod family;
+mod fuzz;
 mod indices;
 mod kind;
+mod macs;
 mod rewrite;
 mod rows;
 mod set;
 mod subs;
 
+pub use create::{InterfaceSpec, create, release_index, reserve_index};
+pub(crate) use create::{free_instance, next_instance, take_instance};
 pub use delete::{before_delete, delete};
+pub use device::{Caps, Device, RxQueue, SystemDevice};
+pub use error::DeviceError;
 pub use family::create_sub;
+pub use fuzz::fuzz_subs;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
+pub use macs::{MAX_SECONDARY_MACS, add_secondary_mac, remove_secondary_mac, secondary_macs};
 pub use rewrite::{TagEdit, TagRewrite};
 pub use rows::{IfRow, IfTable};
 pub use set::{
@@ -24,7 +35,6 @@ pub use set::{
 };
 pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
 
-use crate::output::{self, Scratch};
 use delete::Leaver;
 use family::{Children, Follow};
 use indices::Indices;
@@ -35,250 +45,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 pub use thalweg_buffer::SwIfIndex;
-use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
-use thalweg_graph::{Built, Control, NodeDecl, NodeId, RxMode, clock};
+use thalweg_graph::{Control, NodeId};
 use thalweg_tables::snapshot::{self, Snapshot};
 pub use thalweg_wire::MacAddr;
-
-/// Why an operation on an interface failed.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum DeviceError {
-    /// The interface does not exist.
-    #[error("unknown interface `{0}`")]
-    Unknown(String),
-    /// The name is in use.
-    #[error("interface `{0}` already exists")]
-    Exists(String),
-    /// The table is full.
-    #[error("no room for another interface: the limit is {MAX_INTERFACES}")]
-    Full,
-    /// The driver does not support the operation.
-    #[error("interface `{name}` ({kind}): {what} is not supported")]
-    Unsupported {
-        /// Name of the interface.
-        name: String,
-        /// Device type.
-        kind: String,
-        /// The operation.
-        what: String,
-    },
-    /// A value is out of range.
-    #[error("{what} must be between {min} and {max}, not {found}")]
-    Range {
-        /// Name of the value.
-        what: &'static str,
-        /// Minimum.
-        min: u64,
-        /// Maximum.
-        max: u64,
-        /// Value given.
-        found: u64,
-    },
-    /// Another sub-interface receives these frames.
-    #[error("`{name}` receives the frames with tags {matches} already")]
-    TagsInUse {
-        /// Its name.
-        name: String,
-        /// The tags.
-        matches: TagMatch,
-    },
-    /// A tag rewrite removes tags that the interface's frames need not have.
-    #[error("`{name}` is known by {has} VLAN tags: a rewrite cannot remove {pop}")]
-    TooFewTags {
-        /// Name of the interface.
-        name: String,
-        /// Number of tags that all its frames have.
-        has: usize,
-        /// Number of tags to remove.
-        pop: u8,
-    },
-    /// The system or the driver failed.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl DeviceError {
-    /// Return code for the binary API.
-    pub fn code(&self) -> i32 {
-        match self {
-            DeviceError::Unknown(_) => -2,
-            DeviceError::Exists(_) => -81,
-            DeviceError::Range { .. } => -7,
-            DeviceError::Unsupported { .. } => -126,
-            DeviceError::Full => -162,
-            DeviceError::TagsInUse { .. } => -56,
-            DeviceError::TooFewTags { .. } => -72,
-            DeviceError::Failed(_) => -1,
-        }
-    }
-}
-
-/// Transmit offloads of a device.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Caps {
-    /// Completes partial TCP and UDP checksums.
-    pub tx_csum: bool,
-    /// Segments TCP GSO packets.
-    pub tx_tso: bool,
-    /// Segments UDP GSO packets.
-    pub tx_uso: bool,
-}
-
-/// A receive queue, as `show interface rx-placement` lists it.
-#[derive(Clone, Debug)]
-pub struct RxQueue {
-    /// Queue number.
-    pub queue: u32,
-    /// Worker that polls it, from 0.
-    pub worker: usize,
-    /// Name of the input node.
-    pub node: String,
-    /// Receive mode.
-    pub mode: RxMode,
-    /// The user assigned the queue to its worker.
-    pub pinned: bool,
-}
-
-/// Driver of one interface, on the main thread.
-pub trait Device: 'static {
-    /// Device type, as VPP's clients know it: `af-packet`, `pg`, `Loopback` …
-    fn dev_type(&self) -> &'static str;
-    /// What the interface is made of.
-    fn kind(&self) -> Kind {
-        Kind::Hardware
-    }
-    /// Starts or stops receiving and transmitting.
-    ///
-    /// # Errors
-    /// If the system fails.
-    fn set_admin(
-        &mut self,
-        _c: &mut Control,
-        _sw_if: SwIfIndex,
-        _up: bool,
-    ) -> Result<(), DeviceError> {
-        Ok(())
-    }
-    /// Switches promiscuous mode.
-    ///
-    /// # Errors
-    /// If the system fails.
-    fn set_promiscuous(&mut self, _c: &mut Control, _on: bool) -> Result<(), DeviceError> {
-        Ok(())
-    }
-    /// Sets the MAC address. False if the driver cannot.
-    ///
-    /// # Errors
-    /// If the system fails.
-    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
-        Ok(false)
-    }
-    /// Sets the device's MTU (without Ethernet header). False if the driver cannot.
-    ///
-    /// # Errors
-    /// If the system fails.
-    fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
-        Ok(true)
-    }
-    /// Driver's lines in `show hardware-interfaces`.
-    fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {
-        Vec::new()
-    }
-    /// The same as JSON.
-    fn hardware_json(&self, _c: &Control) -> serde_json::Value {
-        serde_json::Value::Null
-    }
-    /// Receive queues.
-    fn rx_queues(&self) -> Vec<RxQueue> {
-        Vec::new()
-    }
-    /// Number of transmit queues: the first belongs to the first worker, and so on.
-    fn tx_queues(&self) -> u32 {
-        0
-    }
-    /// Switches a driver option.
-    ///
-    /// # Errors
-    /// If the driver has no such option or the system fails.
-    fn set_option(&mut self, option: &str, _on: bool) -> Result<(), DeviceError> {
-        Err(DeviceError::Failed(format!("{}: no option `{option}`", self.dev_type())))
-    }
-    /// Sets the receive mode of a queue (`None`: all); called only with a queue listed by
-    /// [`Device::rx_queues`].
-    ///
-    /// # Errors
-    /// If the driver supports one mode only.
-    fn set_rx_mode(
-        &mut self,
-        _c: &mut Control,
-        _sw_if: SwIfIndex,
-        _queue: Option<u32>,
-        _mode: RxMode,
-    ) -> Result<(), DeviceError> {
-        Err(DeviceError::Failed(format!("{}: the receive mode is fixed", self.dev_type())))
-    }
-    /// Assigns a receive queue to a worker (`None`: to the one with the fewest); called only with a
-    /// queue listed by [`Device::rx_queues`] and an existing worker.
-    ///
-    /// # Errors
-    /// If queues cannot move, or a worker does not answer.
-    fn set_rx_placement(
-        &mut self,
-        _c: &mut Control,
-        _sw_if: SwIfIndex,
-        _queue: u32,
-        _worker: Option<usize>,
-    ) -> Result<(), DeviceError> {
-        Err(DeviceError::Failed(format!("{}: receive queues cannot be moved", self.dev_type())))
-    }
-    /// Follows changes of the system's device behind the interface; returns the MTU of the link if
-    /// that has changed.
-    fn system_changed(&mut self, _now: &SystemDevice) -> Option<u32> {
-        None
-    }
-    /// Current offloads, if they can change while the device is in use.
-    fn caps(&self) -> Option<Caps> {
-        None
-    }
-    /// Called periodically: passes the device's drop counts to workers, which own the counters.
-    fn poll_missed(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
-    /// Stops everything before the interface is deleted.
-    fn delete(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
-}
-
-/// The system's device behind an interface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SystemDevice {
-    /// Its name, which may change.
-    pub name: String,
-    /// Its own MAC address.
-    pub mac: MacAddr,
-    /// Its MTU in bytes.
-    pub mtu: u32,
-}
-
-/// Parameters of a new interface.
-pub struct InterfaceSpec {
-    /// Interface name: `host-eth0`, `pg0`, `loop3` …
-    pub name: String,
-    /// MAC address; all zero if the interface is not Ethernet.
-    pub mac: MacAddr,
-    /// MTU in bytes, without Ethernet header.
-    pub mtu: u32,
-    /// Speed in kbit/s, 0 if unknown.
-    pub speed_kbps: u32,
-    /// Initial link state.
-    pub link_up: bool,
-    /// Offloads of the device.
-    pub caps: Caps,
-    /// The driver.
-    pub device: Box<dyn Device>,
-    /// Declaration of the transmit node.
-    pub tx: &'static NodeDecl,
-    /// Next node of received frames by default; `None` for `ethernet-input`.
-    pub input: Option<NodeId>,
-}
 
 /// The event that an interface has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -310,6 +80,8 @@ pub struct InterfaceView {
     pub dev_type: &'static str,
     /// MAC address.
     pub mac: MacAddr,
+    /// Other addresses whose frames are its own; sub-interfaces have those of their parent.
+    pub secondary_macs: Arc<[MacAddr]>,
     /// Administratively up.
     pub admin_up: bool,
     /// Link is up.
@@ -386,7 +158,7 @@ impl Interface {
 
     /// Returns whether its device has to receive frames for any MAC address.
     fn needs_all(&self) -> bool {
-        self.accepts_all() || self.subs_accept_all > 0
+        self.accepts_all() || self.subs_accept_all > 0 || !self.view.secondary_macs.is_empty()
     }
 }
 
@@ -443,6 +215,7 @@ impl Interfaces {
             kind: Kind::Local,
             dev_type: "local",
             mac: MacAddr::ZERO,
+            secondary_macs: Arc::default(),
             admin_up: false,
             link_up: false,
             state_since: 0,
@@ -538,7 +311,9 @@ impl Interfaces {
             for &sw_if in changed {
                 let i = list.get(sw_if.index()).and_then(Option::as_ref);
                 let subs = i.and_then(|i| Some(Arc::clone(&i.children.as_ref()?.subs)));
+                let macs = i.map(|i| Arc::clone(&i.view.secondary_macs));
                 table.set(sw_if, i.map_or(NO_ROW, |i| row(i, inputs)), subs);
+                table.set_macs(sw_if, macs.filter(|macs| !macs.is_empty()));
             }
             table
         });
@@ -602,71 +377,6 @@ pub fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
     c.state::<Interfaces>().borrow().find(name)
 }
 
-/// Checks that a document and a command line can have a name.
-///
-/// # Errors
-/// If they cannot.
-fn check_name(name: &str) -> Result<(), DeviceError> {
-    if Name::Any.takes(name) {
-        return Ok(());
-    }
-    let text = "the name of an interface has 1 to 63 bytes, without blanks, quotes, braces, `|', \
-                `#', backslashes and control characters";
-    Err(DeviceError::Failed(format!("{}: {text}", name.escape_debug())))
-}
-
-/// Ends the reservation of an index.
-///
-/// # Errors
-/// If none is reserved for this name.
-pub fn release_index(c: &mut Control, name: &str) -> Result<(), DeviceError> {
-    let all = c.state::<Interfaces>();
-    match all.borrow_mut().indices.release(name) {
-        true => Ok(()),
-        false => Err(DeviceError::Failed(format!("no index is reserved for `{name}'"))),
-    }
-}
-
-/// Reserves an index for the next interface of this name, so that it keeps the same index.
-///
-/// # Errors
-/// If the interface exists, or the index is in use or out of range.
-pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<(), DeviceError> {
-    check_name(name)?;
-    let all = c.state::<Interfaces>();
-    let mut all = all.borrow_mut();
-    if let Ok(there) = all.find(name) {
-        let text = format!("interface `{name}` already exists; its index is {there}");
-        return Err(DeviceError::Failed(text));
-    }
-    let (max, found) = (MAX_INTERFACES as u64 - 1, u64::from(sw_if.get()));
-    if found == 0 || found > max {
-        return Err(DeviceError::Range { what: "index", min: 1, max, found });
-    }
-    let holder = all.indices.holder(sw_if.get()).filter(|holder| *holder != name);
-    if let Some(holder) = all.get(sw_if).map(|v| v.name.as_str()).or(holder) {
-        return Err(DeviceError::Failed(format!("index {sw_if} belongs to `{holder}`")));
-    }
-    all.indices.reserve(name, sw_if.get());
-    Ok(())
-}
-
-/// Returns the lowest free instance number of interfaces with this prefix (`loop`).
-pub(crate) fn next_instance(c: &Control, prefix: &'static str) -> Option<u32> {
-    let all = c.state::<Interfaces>();
-    all.borrow_mut().instances(prefix).next("")
-}
-
-/// Notes that an instance exists.
-pub(crate) fn take_instance(c: &Control, prefix: &'static str, instance: u32) {
-    c.state::<Interfaces>().borrow_mut().instances(prefix).take("", SwIfIndex(instance).get());
-}
-
-/// Notes that an instance was deleted.
-pub(crate) fn free_instance(c: &Control, prefix: &'static str, instance: u32) {
-    c.state::<Interfaces>().borrow_mut().instances(prefix).give_back(SwIfIndex(instance).get());
-}
-
 /// Registers the node of frames received on interfaces of a mode: of any value of this mode. To be
 /// called from the `ready` of the feature that switches interfaces to it.
 pub fn register_mode(c: &Control, mode: Mode, node: &str) {
@@ -685,83 +395,4 @@ pub fn l2_text(c: &Control, view: &InterfaceView) -> Option<String> {
         }
         Mode::BondMember(bond) => Some(format!("bond {}", c.interface_name(bond))),
     }
-}
-
-/// Creates an interface: its nodes, its place on the arcs, its row in the table. `tx` builds the
-/// transmit node of each worker.
-///
-/// # Errors
-/// If the name is in use or the table is full; nothing has changed then.
-pub fn create(
-    c: &mut Control,
-    spec: InterfaceSpec,
-    tx: impl FnMut(SwIfIndex, usize) -> Built,
-) -> Result<SwIfIndex, DeviceError> {
-    let all = c.state::<Interfaces>();
-    let sw_if = {
-        let a = all.borrow();
-        if a.by_name.contains_key(&spec.name) {
-            return Err(DeviceError::Exists(spec.name));
-        }
-        check_name(&spec.name)?;
-        if spec.mac != MacAddr([0; 6]) {
-            check_mac(spec.mac)?;
-        }
-        a.indices.next(&spec.name).ok_or(DeviceError::Full)?
-    };
-    let (output, tx) = add_nodes(c, SwIfIndex(sw_if), &spec, tx)?;
-    let view = InterfaceView {
-        sw_if: SwIfIndex(sw_if),
-        name: spec.name.clone(),
-        kind: spec.device.kind(),
-        dev_type: spec.device.dev_type(),
-        mac: spec.mac,
-        admin_up: false,
-        link_up: spec.link_up,
-        state_since: clock::ticks(),
-        link_mtu: spec.mtu,
-        mtu: Mtu { l3: spec.mtu, ..Mtu::default() },
-        speed_kbps: spec.speed_kbps,
-        promiscuous: false,
-        caps: spec.caps,
-        output,
-        ethernet: !spec.mac.is_zero(),
-        tag: String::new(),
-        mode: Mode::Routed,
-        parent: None,
-        sub: None,
-        tags: Tags::NONE,
-        rewrite: TagRewrite::NONE,
-    };
-    let can_segment = {
-        let mut a = all.borrow_mut();
-        a.add(Interface::new(view, Rc::new(RefCell::new(spec.device)), Some(tx)));
-        a.publish(c, SwIfIndex(sw_if));
-        std::mem::replace(&mut a.can_segment, true)
-    };
-    if !can_segment {
-        c.message_all(output, |_| Box::new(Scratch::new()));
-    }
-    c.make_interface_ready(SwIfIndex(sw_if));
-    c.publish(InterfaceEvent::Created(SwIfIndex(sw_if)));
-    Ok(SwIfIndex(sw_if))
-}
-
-fn add_nodes(
-    c: &mut Control,
-    sw_if: SwIfIndex,
-    spec: &InterfaceSpec,
-    mut tx: impl FnMut(SwIfIndex, usize) -> Built,
-) -> Result<(NodeId, NodeId), DeviceError> {
-    let failed = |e: &dyn std::fmt::Display| DeviceError::Failed(e.to_string());
-    let (table, scratch) = (c.shared::<Snapshot<IfTable>>(), c.per_worker());
-    let name = format!("{}-output", spec.name);
-    let output = c
-        .add_node(&name, &output::NODE, |_| output::build(sw_if, table.clone(), scratch))
-        .map_err(|e| failed(&e))?;
-    let name = format!("{}-tx", spec.name);
-    let tx = c.add_node(&name, spec.tx, |w| tx(sw_if, w)).map_err(|e| failed(&e))?;
-    c.set_arc_end("interface-output", sw_if, Some(tx)).map_err(|e| failed(&e))?;
-    c.set_arc_end("device-input", sw_if, spec.input).map_err(|e| failed(&e))?;
-    Ok((output, tx))
 }

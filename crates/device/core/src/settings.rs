@@ -2,7 +2,9 @@
 
 use crate::SwIfIndex;
 use crate::command_line::{ENCAPSULATION as ENCAPSULATION_WORDS, tag_match};
-use crate::interface::{InterfaceView, Interfaces, MTU_RANGE, MtuOf, TagMatch, VlanTag};
+use crate::interface::{
+    InterfaceView, Interfaces, MAX_SECONDARY_MACS, MTU_RANGE, MtuOf, TagMatch, VlanTag,
+};
 use std::collections::HashSet;
 use thalweg_cli::Args;
 use thalweg_config::declare::schema::VPPCFG;
@@ -44,6 +46,8 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.index", INDEX),
     Rule::new("thalweg.interfaces.*.encapsulation", Kind::Other(words)),
     Rule::new("thalweg.interfaces.*.mac", Kind::Mac),
+    Rule::new("thalweg.interfaces.*.secondary-macs", Kind::List(0, MAX_SECONDARY_MACS)),
+    Rule::new("thalweg.interfaces.*.secondary-macs.[]", Kind::Mac),
     Rule::new("thalweg.interfaces.*.mtu", MTU),
     Rule::new("thalweg.interfaces.*.link-mtu", MTU),
     Rule::new("thalweg.interfaces.*.mtu-ip4", MTU),
@@ -138,6 +142,9 @@ impl Section<Control> for Settings {
             if v.ethernet && v.sub.is_none() {
                 out.set(name, "mac", v.mac.to_string());
             }
+            for mac in v.secondary_macs.iter() {
+                out.push(&["thalweg", "interfaces", name, "secondary-macs"], mac.to_string());
+            }
             let link = if follows(name, false) { v.mtu.l3 } else { DEFAULT_LINK_MTU };
             if !local {
                 out.set(name, "mtu", v.mtu.l3);
@@ -186,6 +193,7 @@ impl Section<Control> for Settings {
             }
             create(i, out);
             mac_address(i, out);
+            secondary_macs(i, out);
             mtu(i, out);
             switches(i, out);
         }
@@ -377,6 +385,27 @@ fn mac_address(i: &Interface<'_>, out: &mut Draft) {
     let set = format!("set interface mac address {} {address}", i.name);
     let item = Item::new(rank::MAC, format!("mac {}", i.name), found.path, set);
     out.add(item.needs(interface_key(&i.name)).attribute().sticky());
+}
+
+fn secondary_macs(i: &Interface<'_>, out: &mut Draft) {
+    let Some(found) = i.get("secondary-macs") else { return };
+    if i.sub().is_some() {
+        let text = "a sub-interface has its parent's MAC addresses: set those";
+        return out.problem(Problem::at(found.node, found.path, text));
+    }
+    for (at, node) in found.node.list().iter().enumerate() {
+        let path = format!("{}[{at}]", found.path);
+        let Some(address) = node.text().and_then(mac) else { continue };
+        if !address.is_unicast() {
+            let text = "a unicast MAC address expected, not a multicast or zero address";
+            out.problem(Problem::at(node, path, text));
+            continue;
+        }
+        let set = format!("set interface secondary-mac-address {} {address}", i.name);
+        let key = format!("secondary-mac {} {address}", i.name);
+        let item = Item::new(rank::MAC, key, path, format!("{set} add"));
+        out.add(item.unset(format!("{set} del")).needs(interface_key(&i.name)));
+    }
 }
 
 fn mtu(i: &Interface<'_>, out: &mut Draft) {

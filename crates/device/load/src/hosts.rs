@@ -1,12 +1,19 @@
 //! The hosts behind a worker's ports.
 
+use std::collections::HashMap;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use thalweg_buffer::{Frame, Packet};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::{NodeCx, clock};
+use thalweg_load::stream::Nanos;
 use thalweg_load::talk::{Clients, Counts, Opening, Servers};
 use thalweg_load::{Micros, Sink};
+
+use crate::ends::{Change, DirectionReport, Ends, Progress};
+use crate::impair::Impairment;
+use crate::line::Line;
 
 /// Hosts behind a port.
 #[derive(Debug)]
@@ -16,6 +23,8 @@ pub(crate) enum Hosts {
     Clients(Clients),
     /// Servers.
     Servers(Servers),
+    /// Streams.
+    Streams(Ends),
 }
 
 /// What hosts have done.
@@ -39,6 +48,11 @@ pub(crate) enum Message {
     Opening(SwIfIndex, Opening),
     Judging(SwIfIndex, bool),
     Abandon(SwIfIndex),
+    Line(SwIfIndex, Impairment),
+    Change(SwIfIndex, Change),
+    /// Of the streams between two ports, in both directions.
+    Streams([SwIfIndex; 2], Sender<[DirectionReport; 2]>),
+    Progress([SwIfIndex; 2], Sender<[Progress; 2]>),
     Report(Vec<SwIfIndex>, Sender<Vec<Option<Report>>>),
 }
 
@@ -55,7 +69,11 @@ struct Port {
 
 /// All hosts of a worker.
 #[derive(Default)]
-pub(crate) struct All(Vec<Port>);
+pub(crate) struct All {
+    ports: Vec<Port>,
+    /// What is between hosts and their ports, where there is anything.
+    lines: HashMap<SwIfIndex, Line>,
+}
 
 /// Conversations opened, and timers looked at, per turn.
 const AT_ONCE: usize = 256;
@@ -65,23 +83,46 @@ fn micros(ticks: u64) -> Micros {
     (ticks as f64 * 1e6 / clock::hz()) as Micros
 }
 
+/// The same in nanoseconds.
+fn nanos(ticks: u64) -> Nanos {
+    (ticks as f64 * 1e9 / clock::hz()) as Nanos
+}
+
 /// Returns the hosts' time: new hosts begin with it.
 pub(crate) fn now() -> Micros {
     micros(clock::ticks())
 }
 
+/// The same in nanoseconds, for streams.
+pub(crate) fn now_nanos() -> Nanos {
+    nanos(clock::ticks())
+}
+
 impl Hosts {
-    fn poll(&mut self, now: Micros, out: &mut impl Sink) {
+    fn poll(&mut self, ticks: u64, out: &mut impl Sink) {
         match self {
-            Hosts::Clients(clients) => clients.poll(now, AT_ONCE, out),
-            Hosts::Servers(servers) => servers.poll(now, AT_ONCE, out),
+            Hosts::Clients(clients) => clients.poll(micros(ticks), AT_ONCE, out),
+            Hosts::Servers(servers) => servers.poll(micros(ticks), AT_ONCE, out),
+            Hosts::Streams(ends) => {
+                ends.senders.poll(nanos(ticks), AT_ONCE, out);
+            }
         }
     }
 
-    fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
+    #[inline]
+    fn receive(&mut self, ticks: u64, frame: &[u8], out: &mut impl Sink) {
         match self {
-            Hosts::Clients(clients) => clients.receive(now, frame, out),
-            Hosts::Servers(servers) => servers.receive(now, frame, out),
+            Hosts::Clients(clients) => clients.receive(micros(ticks), frame, out),
+            Hosts::Servers(servers) => servers.receive(micros(ticks), frame, out),
+            Hosts::Streams(ends) => ends.receiver.receive(nanos(ticks), frame),
+        }
+    }
+
+    /// When they have something to send, in nanoseconds, if that is known.
+    fn next_due(&self) -> Option<Nanos> {
+        match self {
+            Hosts::Streams(ends) => ends.senders.next_due(),
+            _ => None,
         }
     }
 
@@ -89,32 +130,52 @@ impl Hosts {
         match self {
             Hosts::Clients(clients) => (clients.counts(), clients.open()),
             Hosts::Servers(servers) => (servers.counts(), servers.open()),
+            Hosts::Streams(_) => (Counts::default(), (0, 0)),
         }
     }
 }
 
 impl All {
     fn port(&mut self, sw_if: SwIfIndex) -> Option<&mut Port> {
-        self.0.iter_mut().find(|port| port.sw_if == sw_if)
+        self.ports.iter_mut().find(|port| port.sw_if == sw_if)
     }
 
     fn clients(&mut self, sw_if: SwIfIndex) -> Option<&mut Clients> {
         match &mut *self.port(sw_if)?.hosts {
             Hosts::Clients(clients) => Some(clients),
-            Hosts::Servers(_) => None,
+            Hosts::Servers(_) | Hosts::Streams(_) => None,
         }
+    }
+
+    fn ends(&self, sw_if: SwIfIndex) -> Option<&Ends> {
+        match &*self.ports.iter().find(|port| port.sw_if == sw_if)?.hosts {
+            Hosts::Streams(ends) => Some(ends),
+            _ => None,
+        }
+    }
+
+    /// Both ends of the streams between two ports.
+    fn both(&self, [a, b]: [SwIfIndex; 2]) -> Option<(&Ends, &Ends)> {
+        Some((self.ends(a)?, self.ends(b)?))
     }
 
     /// Gives all hosts their turn, and passes on what they have said.
     pub(crate) fn poll(&mut self, cx: &mut NodeCx<'_>) -> usize {
-        let now = micros(cx.now());
+        let ticks = cx.now();
+        let now = micros(ticks);
         let mut packets = 0;
-        for port in &mut self.0 {
+        for port in &mut self.ports {
             port.longest = port.longest.max(now.saturating_sub(port.turn));
             port.turn = now;
             let mut out = Frames::new(cx);
-            port.hosts.poll(now, &mut out);
+            port.hosts.poll(ticks, &mut out);
             out.finish(&mut port.said);
+            if let Some(line) = self.lines.get_mut(&port.sw_if) {
+                for frame in std::mem::take(&mut port.said) {
+                    line.put(cx, now, frame);
+                }
+                port.said.extend(std::iter::from_fn(|| line.arrived(cx, now)));
+            }
             for frame in port.said.drain(..) {
                 packets += frame.len();
                 cx.device_input(frame, port.sw_if, |f, i, out| {
@@ -125,13 +186,21 @@ impl All {
         packets
     }
 
+    /// Time until the next packet is due, or arrives at the end of a line, if that is known.
+    pub(crate) fn next_due(&self, cx: &NodeCx<'_>) -> Option<Duration> {
+        let sent = self.ports.iter().filter_map(|port| port.hosts.next_due());
+        let arrived = self.lines.values().filter_map(Line::due).map(|due| due * 1000);
+        let due = sent.chain(arrived).min()?;
+        Some(Duration::from_nanos(due.saturating_sub(nanos(cx.now()))))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.ports.is_empty()
     }
 
     /// Has the hosts behind a port hear what it sends.
     pub(crate) fn hear(&mut self, cx: &mut NodeCx<'_>, sw_if: SwIfIndex, frame: &Frame) {
-        let now = micros(cx.now());
+        let ticks = cx.now();
         let Some(port) = self.port(sw_if) else { return };
         let mut out = Frames::new(cx);
         let mut whole = Vec::new();
@@ -140,12 +209,12 @@ impl All {
             let i = i as u8;
             let data = frame.data(i);
             if data.len() == frame.total_len(i) {
-                port.hosts.receive(now, data, &mut out);
+                port.hosts.receive(ticks, data, &mut out);
             } else {
                 // A packet in several buffers.
                 whole.clear();
                 frame.segments(i).for_each(|segment| whole.extend_from_slice(segment));
-                port.hosts.receive(now, &whole, &mut out);
+                port.hosts.receive(ticks, &whole, &mut out);
             }
         }
         out.finish(&mut port.said);
@@ -164,7 +233,8 @@ impl All {
                     }
                     None => {
                         let said = Vec::new();
-                        self.0.push(Port { sw_if, hosts, said, turn: now, longest: 0 });
+                        let port = Port { sw_if, hosts, said, turn: now, longest: 0 };
+                        self.ports.push(port);
                     }
                 }
             }
@@ -183,7 +253,39 @@ impl All {
                     match &mut *port.hosts {
                         Hosts::Clients(clients) => clients.abandon(),
                         Hosts::Servers(servers) => servers.abandon(),
+                        Hosts::Streams(_) => {}
                     }
+                }
+            }
+            Message::Line(sw_if, is) => {
+                let old = match Line::new(is) {
+                    Some(line) => self.lines.insert(sw_if, line),
+                    None => self.lines.remove(&sw_if),
+                };
+                if let Some(old) = old {
+                    old.clear(cx);
+                }
+            }
+            Message::Change(sw_if, change) => {
+                let at = nanos(cx.now());
+                if let Some(port) = self.port(sw_if)
+                    && let Hosts::Streams(ends) = &mut *port.hosts
+                {
+                    ends.change(change, at);
+                }
+            }
+            // Who asked may be gone.
+            Message::Streams(ports, answer) => {
+                let at = nanos(cx.now());
+                if let Some((a, b)) = self.both(ports) {
+                    let reports = [(a, b), (b, a)];
+                    let _ = answer.send(reports.map(|(a, b)| DirectionReport::of(a, b, at)));
+                }
+            }
+            Message::Progress(ports, answer) => {
+                let at = nanos(cx.now());
+                if let Some((a, b)) = self.both(ports) {
+                    let _ = answer.send([(a, b), (b, a)].map(|(a, b)| Progress::of(a, b, at)));
                 }
             }
             Message::Report(ports, answer) => {
@@ -205,20 +307,29 @@ struct Frames<'a, 'w> {
     cx: &'a mut NodeCx<'w>,
     /// The packet being written.
     packet: Option<Packet>,
+    /// Its bytes, if they do not fit into one buffer.
+    long: Vec<u8>,
     full: Vec<Box<Frame>>,
     frame: Option<Box<Frame>>,
 }
 
-/// Longest frame that hosts send.
-const LONGEST: usize = 1600;
+/// Longest frame that fits into one buffer for sure.
+const SHORT: usize = 1600;
 
 impl<'a, 'w> Frames<'a, 'w> {
     fn new(cx: &'a mut NodeCx<'w>) -> Self {
-        Frames { cx, packet: None, full: Vec::new(), frame: None }
+        Frames { cx, packet: None, long: Vec::new(), full: Vec::new(), frame: None }
     }
 
     fn flush(&mut self) {
-        let Some(packet) = self.packet.take() else { return };
+        let Some(mut packet) = self.packet.take() else { return };
+        if !self.long.is_empty() {
+            let whole = packet.fill(&self.long, self.cx.cache());
+            self.long.clear();
+            if !whole {
+                return self.cx.consume(packet);
+            }
+        }
         let frame = match self.frame.take() {
             Some(frame) if frame.room() > 0 => self.frame.insert(frame),
             full => {
@@ -243,10 +354,14 @@ impl Sink for Frames<'_, '_> {
     fn frame(&mut self, length: usize) -> Option<&mut [u8]> {
         self.flush();
         let mut packet = self.cx.cache().alloc()?;
-        // Packets that fit into one buffer are written in place.
-        let empty = [0; LONGEST];
-        let room = packet.push(length).is_some()
-            || (length <= LONGEST && packet.fill(&empty[..length], self.cx.cache()));
+        if length > SHORT {
+            self.packet = Some(packet);
+            self.long.resize(length, 0);
+            return Some(&mut self.long);
+        }
+        // Packets are written in place.
+        let room =
+            packet.push(length).is_some() || packet.fill(&[0; SHORT][..length], self.cx.cache());
         if !room || packet.data().len() < length {
             self.cx.consume(packet);
             return None;

@@ -27,10 +27,11 @@ impl InputNode for Input {
         let Some(mut all) = cx.take_local(self.all) else { return Poll::Idle };
         let packets = all.poll(cx);
         let empty = all.is_empty();
+        let due = all.next_due(cx).unwrap_or(PAUSE).min(PAUSE);
         cx.put_local(self.all, all);
         match packets {
             0 if empty => Poll::Idle,
-            0 => Poll::At(cx.now() + clock::ticks_in(PAUSE)),
+            0 => Poll::At(cx.now() + clock::ticks_in(due)),
             n => Poll::Busy(n),
         }
     }

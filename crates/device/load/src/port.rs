@@ -47,9 +47,12 @@ impl Runner for Tx {
 
 struct Port;
 
+/// The device type of ports.
+pub(crate) const DEV_TYPE: &str = "load tester";
+
 impl Device for Port {
     fn dev_type(&self) -> &'static str {
-        "load tester"
+        DEV_TYPE
     }
 
     fn set_mac(&mut self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {

@@ -2,15 +2,16 @@
 //!
 //! A *reason* says why packets are punted. A protocol adds its reasons in its `init` ([`add`]); a
 //! feature has a node take the packets of a reason ([`take`]). A reason that nobody takes costs
-//! nothing: the protocol refuses or drops these packets as usual ([`Receivers::is_taken`]). The
+//! nothing: the protocol refuses or drops these packets as usual ([`Punt::is_wanted`]). The
 //! others go to the protocol's punt arc and then to [`dispatch`], which applies the reason's limit
 //! and counts.
 
 pub mod dispatch;
 pub(crate) mod settings;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use thalweg_buffer::PktMut;
+use thalweg_buffer::{PktMut, SwIfIndex};
 use thalweg_graph::stats::Counter;
 use thalweg_graph::{BuildCx, Control, NodeId};
 use thalweg_tables::qsbr::Guard;
@@ -96,6 +97,8 @@ pub enum PuntError {
 #[derive(Debug, Default)]
 pub struct Receivers {
     nodes: Vec<Option<NodeId>>,
+    /// By reason: interfaces whose packets leave by a feature of the protocol's punt arc.
+    redirected: Vec<Arc<BTreeSet<SwIfIndex>>>,
 }
 
 impl Receivers {
@@ -124,6 +127,15 @@ impl Punt {
     #[inline]
     pub fn is_taken(&self, guard: &Guard<'_>, reason: Reason) -> bool {
         self.0.load(guard).is_taken(reason)
+    }
+
+    /// Returns whether any node takes the packets of a reason that an interface has received, or
+    /// they are [redirected](redirect).
+    #[inline]
+    pub fn is_wanted(&self, guard: &Guard<'_>, reason: Reason, rx_if: SwIfIndex) -> bool {
+        let receivers = self.0.load(guard);
+        let redirected = receivers.redirected.get(usize::from(reason.0));
+        receivers.is_taken(reason) || redirected.is_some_and(|all| all.contains(&rx_if))
     }
 }
 
@@ -179,6 +191,8 @@ struct Registry {
     reasons: Vec<Entry>,
     writer: snapshot::Writer<Receivers>,
     counts: Arc<[OfWorker]>,
+    /// By owner of reasons: interfaces whose packets are redirected.
+    redirected: BTreeMap<&'static str, Arc<BTreeSet<SwIfIndex>>>,
 }
 
 /// A reason as `show` commands see it.
@@ -208,7 +222,7 @@ pub(crate) fn init(c: &mut Control) {
     c.share(snapshot);
     let of_worker = |_| OfWorker(std::array::from_fn(|_| Counts::default()));
     let counts = c.config().workers.iter().map(of_worker).collect();
-    c.insert(Registry { reasons: Vec::new(), writer, counts });
+    c.insert(Registry { reasons: Vec::new(), writer, counts, redirected: BTreeMap::new() });
 }
 
 /// Publishes the receivers whose nodes exist: before the graph is built, none does.
@@ -217,7 +231,17 @@ pub(crate) fn publish(c: &mut Control) {
     let mut registry = registry.borrow_mut();
     let node = |e: &Entry| e.receiver.and_then(|name| c.node(name));
     let nodes = registry.reasons.iter().map(node).collect();
-    registry.writer.publish(c.domain(), Receivers { nodes });
+    let of = |e: &Entry| registry.redirected.get(e.decl.from).cloned().unwrap_or_default();
+    let redirected = registry.reasons.iter().map(of).collect();
+    registry.writer.publish(c.domain(), Receivers { nodes, redirected });
+}
+
+/// Has packets that these interfaces have received punted whatever the reason, if it is one of the
+/// feature `from`: a node on the punt arc of the feature's protocol sends them elsewhere. To be
+/// called with all such interfaces on each change.
+pub fn redirect(c: &mut Control, from: &'static str, interfaces: BTreeSet<SwIfIndex>) {
+    c.state::<Registry>().borrow_mut().redirected.insert(from, Arc::new(interfaces));
+    publish(c);
 }
 
 /// Adds a reason, for the `init` of the protocol that punts; returns its number. Protocols share a

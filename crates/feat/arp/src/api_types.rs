@@ -1,13 +1,12 @@
 //! Types and helpers shared by the API messages.
 
-use crate::arping::{self, Arping, LONGEST, Request};
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_api::schema::Module;
 use thalweg_api::types::{Address, InterfaceIndex};
 use thalweg_api::{Later, Message, Retval};
 use thalweg_cli::{CliError, Output, Task, TaskPoll};
 use thalweg_device::api_types::view;
+use thalweg_feat_neighbor::arping::{self, Arping, LONGEST, Request};
 use thalweg_graph::Control;
 use thalweg_wire::MacAddr;
 
@@ -28,9 +27,7 @@ pub(crate) struct Asked {
 
 fn start(c: &mut Control, asked: &Asked) -> Result<Arping, Retval> {
     let sw_if = view(c, asked.sw_if_index)?.sw_if;
-    let IpAddr::V4(ip) = asked.address.ip()? else {
-        return Err(Retval::UNIMPLEMENTED.because("IPv4 addresses only"));
-    };
+    let ip = asked.address.ip()?;
     let interval = Duration::try_from_secs_f64(asked.interval).ok().filter(|i| *i <= LONGEST);
     let Some(interval) = interval.filter(|_| asked.repeat > 0) else {
         let text = "repeat must be at least 1, interval between 0 and one day";

@@ -4,14 +4,14 @@
 //! meanwhile, is [`thalweg_feat_neighbor`]'s.
 //!
 //! * [`nodes`]: `arp-input`, `ip4-arp` and `ip4-glean`.
-//! * [`mod@arping`]: asks at request.
 //! * [`addrs`]: the interfaces' addresses, which the IPv4 feature passes with [`set_addresses`].
 #![forbid(unsafe_code)]
 
 pub mod addrs;
 pub mod api;
 pub mod api_types;
-pub mod arping;
+#[cfg(test)]
+mod arping;
 mod asker;
 mod cli;
 pub mod counters;
@@ -37,9 +37,6 @@ pub static FEATURE: Feature = Feature {
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    init: |c| {
-        resolver::init(c);
-        arping::init(c);
-    },
+    init: resolver::init,
     ..Feature::DEFAULT
 };

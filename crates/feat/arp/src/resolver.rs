@@ -1,11 +1,11 @@
 //! ARP as the resolver of IPv4 neighbours, and the addresses that it asks from and answers for.
 
 use crate::addrs::{IfAddr, IfAddrs, Proxies, RoutedPeers};
-use crate::counters::{self, ArpCounters, Counted};
+use crate::counters::{ArpCounters, Counted};
 use crate::packet;
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
-use thalweg_feat_neighbor::{self as neighbor, Family, HoldNodes, Resolver};
+use thalweg_feat_neighbor::{self as neighbor, HoldNodes, Resolver, Version};
 use thalweg_fib::LinkType;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
@@ -20,7 +20,7 @@ struct ArpResolver;
 static RESOLVER: ArpResolver = ArpResolver;
 
 pub(crate) fn init(c: &mut Control) {
-    counters::init(c);
+    ArpCounters::init(c);
     let (addrs, snapshot) = snapshot::channel(IfAddrs::default());
     c.share(snapshot);
     c.insert(Arp { addrs });
@@ -42,7 +42,7 @@ pub fn set_addresses(c: &mut Control, sw_if: SwIfIndex, addrs: &[(Ipv4Addr, u8)]
     let addrs: Vec<IfAddr> =
         addrs.iter().map(|(ip, len)| IfAddr { ip: *ip, len: (*len).min(32) }).collect();
     store(c, sw_if, &addrs);
-    neighbor::addresses_changed(c, Family::Ip4, sw_if);
+    neighbor::addresses_changed(c, Version::V4, sw_if);
 }
 
 /// Sets which hosts are on an interface by routes, whatever its addresses are: prefixes of routes
@@ -55,7 +55,7 @@ pub fn set_routed_peers(
     next_hops: Vec<Ipv4Addr>,
 ) {
     if store_routed(c, sw_if, RoutedPeers::new(attached, next_hops)) {
-        neighbor::addresses_changed(c, Family::Ip4, sw_if);
+        neighbor::addresses_changed(c, Version::V4, sw_if);
     }
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn source_for(c: &Control, sw_if: SwIfIndex, ip: Ipv4Addr) -> Option<
     read(c, |all| all.source_for(sw_if, ip)).filter(|source| *source != ip)
 }
 
-/// As [`Family::Ip4`] says: the others never come here.
+/// As [`Version::V4`] says: the others never come here.
 fn ipv4(ip: IpAddr) -> Option<Ipv4Addr> {
     match ip {
         IpAddr::V4(ip) => Some(ip),
@@ -115,12 +115,12 @@ fn ipv4(ip: IpAddr) -> Option<Ipv4Addr> {
 }
 
 impl Resolver for ArpResolver {
-    fn family(&self) -> Family {
-        Family::Ip4
+    fn family(&self) -> Version {
+        Version::V4
     }
 
-    fn reporter(&self) -> &'static str {
-        "arp-input"
+    fn reporters(&self) -> &'static [&'static str] {
+        &["arp-input"]
     }
 
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
@@ -157,12 +157,16 @@ impl Resolver for ArpResolver {
     }
 
     /// RFC 5227 section 2.3.
+    fn announce_one(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr) {
+        let Some(ip) = ipv4(ip) else { return };
+        neighbor::send(c, view, &packet::announcement(view.mac, ip));
+        c.shared::<ArpCounters>().count_main(view.sw_if, Counted::TxGratuitous);
+    }
+
     fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize {
         let addrs = addresses(c, view.sw_if);
         for a in &addrs {
-            let frame = packet::announcement(view.mac, a.ip);
-            neighbor::send(c, view, &frame);
-            c.shared::<ArpCounters>().count_main(view.sw_if, Counted::TxGratuitous);
+            self.announce_one(c, view, a.ip.into());
         }
         addrs.len()
     }

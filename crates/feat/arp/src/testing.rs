@@ -11,7 +11,7 @@ use thalweg_buffer::{Frame, IcmpCause, PktMut, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_device::{Caps, Device, InterfaceSpec, SwIfIndex, interface};
 use thalweg_engine::Feature;
-use thalweg_feat_neighbor::{self as neighbor, Config, Family, Neighbors};
+use thalweg_feat_neighbor::{self as neighbor, Config, Neighbors, Version};
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
 use thalweg_graph::{
     Built, Control, EngineConfig, ErrorCode, ErrorDecl, Inject, InputNode, Kind, Node, NodeCx,
@@ -220,9 +220,9 @@ impl Bench {
 
     /// Changes the settings of IPv4 neighbours.
     pub(crate) fn configure(&mut self, f: impl FnOnce(&mut Config)) {
-        let mut config = self.c.state::<Neighbors>().borrow().config(Family::Ip4).unwrap();
+        let mut config = self.c.state::<Neighbors>().borrow().config(Version::V4).unwrap();
         f(&mut config);
-        neighbor::set_config(&mut self.c, Family::Ip4, config).unwrap();
+        neighbor::set_config(&mut self.c, Version::V4, config).unwrap();
     }
 
     /// Output of a command, or its error.

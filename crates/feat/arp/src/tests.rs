@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use thalweg_device::interface;
 use thalweg_feat_neighbor::{
-    self as neighbor, Family, NeighborChange, NeighborFlags, Neighbors, State,
+    self as neighbor, NeighborChange, NeighborFlags, Neighbors, State, Version,
 };
 use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_wire::MacAddr;
@@ -76,7 +76,7 @@ fn static_neighbours_follow_the_subnets() {
     crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 24)]);
     b.arp(reply(mac(1 + 8), ip(8)));
     assert_eq!(b.known(8), Some(mac(8)));
-    assert_eq!(b.c.state::<Neighbors>().borrow().stats(Family::Ip4).contradicted, 1);
+    assert_eq!(b.c.state::<Neighbors>().borrow().stats(Version::V4).contradicted, 1);
     b.finish();
 }
 
@@ -123,7 +123,7 @@ fn an_old_neighbour_is_probed_and_stays_if_it_answers() {
     assert_eq!(kind(&b, 7), Some(Kind::REWRITE));
     b.until("expiry", |b| find(b).is_none());
     assert_eq!(b.sent_arp().len(), 3);
-    assert_eq!(b.c.state::<Neighbors>().borrow().stats(Family::Ip4).expired, 1);
+    assert_eq!(b.c.state::<Neighbors>().borrow().stats(Version::V4).expired, 1);
     b.finish();
 }
 
@@ -151,7 +151,7 @@ fn a_million_senders_fill_the_table_and_no_more() {
     let (len, stats) = {
         let state = b.c.state::<Neighbors>();
         let s = state.borrow();
-        (s.len(), s.stats(Family::Ip4))
+        (s.len(), s.stats(Version::V4))
     };
     assert!(len == 300 && stats.refused > 0, "{len} {stats:?}");
     let asked = b.count("arp-input", "REPLIES_SENT");

@@ -4,8 +4,9 @@ use thalweg_buffer::{FRAME_SIZE, Frame, PktMut};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::{NodeCx, Verdict};
 
-/// Successive packets of one sub-interface, which are counted together. If a tap of it is due, they
-/// move to a frame of their own, which the tap sees and which comes to the node again.
+/// Successive packets of one sub-interface, which are counted together. If a tap of it is due, or it
+/// has features for what it receives, they move to a frame of their own, which these see and which
+/// comes to the node again.
 #[derive(Default)]
 pub(crate) struct Run {
     /// The sub-interface; 0 if there are no packets yet.
@@ -22,7 +23,8 @@ impl Run {
         if sw_if != self.sw_if {
             self.end(cx);
             self.sw_if = sw_if;
-            if cx.input_taps_wait(sw_if, FRAME_SIZE as u64) {
+            let has_features = cx.are_input_features() && cx.has_input_features(sw_if);
+            if has_features || cx.input_taps_wait(sw_if, FRAME_SIZE as u64) {
                 self.apart = Some(cx.new_frame());
             }
         }
@@ -50,10 +52,8 @@ impl Run {
     /// Counts the packets, or passes the frame of their own on.
     #[inline]
     pub(crate) fn end(&mut self, cx: &mut NodeCx<'_>) {
-        if let Some(mut apart) = self.apart.take() {
-            apart.set_rx(self.sw_if);
-            cx.interface_input(&mut apart, self.sw_if);
-            cx.enqueue(apart, cx.node());
+        if let Some(apart) = self.apart.take() {
+            cx.enter_interface(apart, self.sw_if);
         } else if self.packets > 0 {
             cx.count_input(self.sw_if, self.packets, self.bytes);
         }

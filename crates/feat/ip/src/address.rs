@@ -3,6 +3,7 @@
 use crate::family::{Family, IfAddress, Version, family};
 use crate::table::{Table, delete_leaving, settle_later};
 use crate::{AddressesChanged, Ip, RouteError, Source};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
 use thalweg_fib::TableId;
@@ -108,6 +109,10 @@ pub fn add<A: Address>(
             // It was stale, and stays.
             return Ok(());
         }
+        if ip.found.remove(&(sw_if, address)) {
+            // It is there, and a user's from now on.
+            return Ok(());
+        }
         let id = ip.table_of(sw_if);
         overlap(c, &ip, sw_if, address, subnet)?;
         match is_up {
@@ -117,6 +122,21 @@ pub fn add<A: Address>(
         ip.addresses.entry(sw_if).or_default().push(address);
     }
     changed::<A>(c, sw_if);
+    Ok(())
+}
+
+/// Adds an address that a protocol has found, which is not part of the configuration.
+///
+/// # Errors
+/// As for [`add`], also if the interface has it already.
+pub fn add_found<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    addr: A,
+    len: u8,
+) -> Result<(), AddressError> {
+    add(c, sw_if, addr, len)?;
+    c.state::<Ip<A>>().borrow_mut().found.insert((sw_if, IfAddress { addr, len }));
     Ok(())
 }
 
@@ -249,6 +269,7 @@ pub fn remove<A: Address>(
             .map(|(p, _)| p)
             .collect();
         ip.stale.remove(&(sw_if, address));
+        ip.found.remove(&(sw_if, address));
         if let Ok(t) = ip.table_mut(id) {
             for (p, _) in family.routes(sw_if, addr, subnet) {
                 if !stays.contains(&p) {
@@ -274,7 +295,8 @@ fn mark<A: Address>(c: &mut Control) {
         let i = *i;
         list.iter().map(move |address| (i, *address)).collect::<Vec<_>>()
     };
-    ip.stale = ip.addresses.iter().flat_map(each).collect();
+    let all: BTreeSet<_> = ip.addresses.iter().flat_map(each).collect();
+    ip.stale = all.difference(&ip.found).copied().collect();
 }
 
 /// Removes the addresses that were present at [`begin_replacing`] and not added again.

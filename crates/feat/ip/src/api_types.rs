@@ -2,7 +2,9 @@
 
 use crate::address::AddressError;
 use crate::family::{Version, family, for_version, is_registered};
+use crate::path_mtu::PathMtuError;
 use crate::prefixes::Prefixes;
+use crate::redirect::{self, RedirectError};
 use crate::replace::Done;
 use crate::{Ip, Path, PathKind, RouteError, RouteView, Source, cli_args};
 use std::cell::RefCell;
@@ -10,11 +12,12 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use thalweg_api::schema::Module;
-use thalweg_api::types::Prefix;
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_api::types::{Address as ApiAddress, AddressFamily, InterfaceIndex, Prefix};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::rib::{Labels, MAX_LABELS};
+use thalweg_device::api_types::view;
+use thalweg_fib::rib::{Labels, MAX_LABELS, Mode};
 use thalweg_fib::{Dpo, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
@@ -95,6 +98,134 @@ impl From<AddressError> for Retval {
     }
 }
 
+impl From<RedirectError> for Retval {
+    fn from(error: RedirectError) -> Self {
+        let error = crate::cli::ip_punt_redirect::failed(error);
+        Retval(error.code()).because(error)
+    }
+}
+
+impl From<PathMtuError> for Retval {
+    fn from(error: PathMtuError) -> Self {
+        let error = crate::cli::set_ip_pmtu::failed(error);
+        Retval(error.code()).because(error)
+    }
+}
+
+/// The path MTU of an address.
+#[derive(Clone, Debug, ApiType)]
+pub struct IpPathMtu {
+    /// Unused.
+    pub client_index: u32,
+    /// Unused.
+    pub context: u32,
+    /// Table of the address.
+    pub table_id: u32,
+    /// The address.
+    pub nh: ApiAddress,
+    /// Path MTU in bytes.
+    pub path_mtu: u16,
+}
+
+/// A redirect of punted packets by one path.
+#[derive(Clone, Debug, ApiType)]
+pub struct PuntRedirect {
+    /// Interface that receives the packets; all ones for those without a redirect of their own.
+    pub rx_sw_if_index: InterfaceIndex,
+    /// Interface by which they leave; all ones if the next hop's route says.
+    pub tx_sw_if_index: InterfaceIndex,
+    /// Next hop; zero for the packets' own destination.
+    pub nh: ApiAddress,
+}
+
+/// A redirect of punted packets.
+#[derive(Clone, Debug, ApiType)]
+pub struct PuntRedirectV2 {
+    /// Interface that receives the packets; all ones for those without a redirect of their own.
+    #[api(default = 0xffff_ffff)]
+    pub rx_sw_if_index: InterfaceIndex,
+    /// Version of the packets.
+    pub af: AddressFamily,
+    /// Paths by which they leave.
+    #[api(count = "n_paths: u32")]
+    pub paths: Vec<FibPath>,
+}
+
+impl PuntRedirectV2 {
+    /// Version of the packets.
+    pub(crate) fn version(&self) -> Result<Version, Retval> {
+        match self.af {
+            AddressFamily::IP4 => Ok(Version::V4),
+            AddressFamily::IP6 => Ok(Version::V6),
+            _ => Err(Retval::INVALID_ADDRESS_FAMILY),
+        }
+    }
+}
+
+/// The interface of a redirect.
+pub(crate) fn rx_of(c: &Control, index: InterfaceIndex) -> Result<SwIfIndex, Retval> {
+    match index {
+        InterfaceIndex(0) | InterfaceIndex::NONE => Ok(redirect::ALL),
+        one => Ok(view(c, one)?.sw_if),
+    }
+}
+
+/// Adds or removes a redirect.
+pub(crate) fn put_redirect<A: Address>(
+    c: &mut Control,
+    rx_if: SwIfIndex,
+    add: bool,
+    paths: Vec<Path>,
+) -> Result<(), Retval> {
+    family::<A>(c)?;
+    match add {
+        true => redirect::set::<A>(c, rx_if, paths)?,
+        // What is gone need not be removed: clients repeat what they are not sure of.
+        false => match redirect::remove::<A>(c, rx_if) {
+            Err(RedirectError::Unknown(..)) => {}
+            done => done?,
+        },
+    }
+    Ok(())
+}
+
+/// As [`put_redirect`], with paths of a message.
+pub(crate) fn put_redirect_v2<A: Address>(
+    c: &mut Control,
+    add: bool,
+    punt: &PuntRedirectV2,
+) -> Result<(), Retval> {
+    let rx_if = rx_of(c, punt.rx_sw_if_index)?;
+    let one = |p: &FibPath| path::<A>(c, p, TableId(0));
+    let paths = match add {
+        true => punt.paths.iter().map(one).collect::<Result<Vec<_>, _>>()?,
+        false => Vec::new(),
+    };
+    put_redirect::<A>(c, rx_if, add, paths)
+}
+
+/// The redirects of one interface, or all of them.
+pub(crate) fn redirects<A: Address>(
+    c: &Control,
+    wanted: InterfaceIndex,
+) -> Vec<(InterfaceIndex, Vec<Path>)> {
+    let all = redirect::all::<A>(c).into_iter();
+    let is_wanted = |i: SwIfIndex| match wanted {
+        InterfaceIndex(0) | InterfaceIndex::NONE => true,
+        InterfaceIndex(one) => i.get() == one,
+    };
+    let index = |rx_if| match rx_if {
+        redirect::ALL => InterfaceIndex::NONE,
+        SwIfIndex(one) => InterfaceIndex(one),
+    };
+    all.filter(|r| is_wanted(r.0)).map(|(rx_if, paths, _)| (index(rx_if), paths)).collect()
+}
+
+/// Paths as messages have them.
+pub(crate) fn describe_paths(paths: &[Path], version: Version) -> Vec<FibPath> {
+    paths.iter().map(|p| describe_path(p, version, TableId(0))).collect()
+}
+
 /// Number of a route source; 0 stands for any.
 pub(crate) fn source_id(source: Source) -> u8 {
     match source {
@@ -102,12 +233,13 @@ pub(crate) fn source_id(source: Source) -> u8 {
         Source::Static => 2,
         Source::Adjacency => 3,
         Source::Default => 4,
+        Source::ProxyNd => 5,
+        Source::Nd => 6,
     }
 }
 
 /// Every source, the one that counts most first.
-pub(crate) const SOURCES: [Source; 4] =
-    [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
+pub(crate) const SOURCES: [Source; 6] = Source::ALL;
 
 /// Converts a table to its API type.
 pub(crate) fn table<A: Address>(ip: &Ip<A>, id: TableId) -> IpTable {
@@ -267,12 +399,16 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
 pub fn labels(p: &FibPath) -> Result<Labels, Retval> {
     let sent = p.label_stack.get(..usize::from(p.n_labels));
     let sent = sent.ok_or_else(|| Retval::INVALID_VALUE.because("a path has up to 16 labels"))?;
-    if sent.iter().any(|l| l.is_uniform != 0 || l.ttl != 0 || l.exp != 0) {
-        let what = "uniform mode, TTLs and classes of labels are not supported yet";
+    // VPP has 64 in the place of 0.
+    if sent.iter().any(|l| ![0, 64].contains(&l.ttl) || l.exp != 0) {
+        let what = "TTLs and classes of labels are not supported yet";
         return Err(Retval::UNIMPLEMENTED.because(what));
     }
+    let uniform = sent.iter().any(|l| l.is_uniform != 0);
+    let mode = if uniform { Mode::Uniform } else { Mode::Pipe };
     let all: Vec<Label> = sent.iter().map(|l| Label(l.label)).collect();
-    Labels::new(&all).ok_or_else(|| {
+    let labels = Labels::new(&all).map(|labels| labels.in_mode(mode));
+    labels.ok_or_else(|| {
         let limit = format_args!("a path has up to {MAX_LABELS} labels of 20 bits");
         Retval::INVALID_VALUE.because(limit)
     })
@@ -282,6 +418,7 @@ pub fn labels(p: &FibPath) -> Result<Labels, Retval> {
 pub fn put_labels(p: &mut FibPath, labels: &Labels) {
     for (to, label) in p.label_stack.iter_mut().zip(labels.as_slice()) {
         to.label = label.get();
+        to.is_uniform = (labels.mode() == Mode::Uniform).into();
     }
     p.n_labels = labels.as_slice().len() as u8;
 }

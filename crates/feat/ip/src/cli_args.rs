@@ -8,7 +8,7 @@ use std::time::Instant;
 use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_device::command_line::{interface_arg, interface_names, refused};
 use thalweg_fib::TableId;
-use thalweg_fib::rib::{Labels, MAX_LABELS};
+use thalweg_fib::rib::{Labels, MAX_LABELS, Mode};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 use thalweg_wire::mpls::{Label, MAX_LABEL, label};
@@ -261,16 +261,25 @@ fn labels_arg(args: &mut Args<'_>) -> Result<Labels, CliError> {
         args.word("label")?;
     }
     let n = all.len();
-    Labels::new(&all).ok_or_else(|| {
+    let labels = Labels::new(&all).ok_or_else(|| {
         CliError::failed(format_args!("{n} labels: a path takes up to {MAX_LABELS}"))
+    })?;
+    Ok(match args.one_of_exact(&["uniform", "pipe"]) {
+        Some("uniform") => labels.in_mode(Mode::Uniform),
+        _ => labels,
     })
 }
 
-/// Returns the labels of a path as they are typed: ` out-labels 16 17`, or nothing.
+/// Returns the labels of a path as they are typed: ` out-labels 16 17`, perhaps with the mode, or
+/// nothing.
 pub fn labels_text(labels: &Labels) -> String {
     match labels.as_slice() {
         [] => String::new(),
-        all => all.iter().fold(" out-labels".into(), |text, l| text + " " + &label_text(*l)),
+        all => {
+            let text: String = all.iter().map(|l| format!(" {}", label_text(*l))).collect();
+            let text = format!(" out-labels{text}");
+            if labels.mode() == Mode::Uniform { text + " uniform" } else { text }
+        }
     }
 }
 

@@ -5,81 +5,10 @@ use crate::ping::Echo;
 use crate::{Ip, Path, RouteError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{LinkType, TableId};
+use thalweg_fib::TableId;
+pub use thalweg_fib::Version;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, LpmError, Prefix, PrefixLenError};
-
-/// A version of IP.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Version {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl Version {
-    /// Returns the version of addresses of a type.
-    pub const fn of<A: Address>() -> Version {
-        if A::BITS == 32 { Version::V4 } else { Version::V6 }
-    }
-
-    /// Returns the version of an address.
-    pub const fn of_ip(address: IpAddr) -> Version {
-        if address.is_ipv4() { Version::V4 } else { Version::V6 }
-    }
-
-    /// Returns the version that a message's flag names.
-    pub const fn of_flag(is_ip6: bool) -> Version {
-        if is_ip6 { Version::V6 } else { Version::V4 }
-    }
-
-    /// Returns its name: `IPv4`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Version::V4 => "IPv4",
-            Version::V6 => "IPv6",
-        }
-    }
-
-    /// Returns the word that its commands have: `ip` as in `ip table`, `ip6` as in `ip6 table`.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Version::V4 => "ip",
-            Version::V6 => "ip6",
-        }
-    }
-
-    /// Returns the word that names the protocol in descriptions of routes: `ip4`.
-    pub const fn protocol(self) -> &'static str {
-        match self {
-            Version::V4 => "ip4",
-            Version::V6 => "ip6",
-        }
-    }
-
-    /// Returns the usual name of a table: `ipv4-VRF:0`.
-    pub fn table_name(self, id: TableId) -> String {
-        match self {
-            Version::V4 => format!("ipv4-VRF:{id}"),
-            Version::V6 => format!("ipv6-VRF:{id}"),
-        }
-    }
-
-    /// Returns what its packets are to a link.
-    pub const fn link(self) -> LinkType {
-        match self {
-            Version::V4 => LinkType::Ip4,
-            Version::V6 => LinkType::Ip6,
-        }
-    }
-}
-
-impl std::fmt::Display for Version {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// An address with the length of its subnet's prefix.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

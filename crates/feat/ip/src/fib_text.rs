@@ -129,7 +129,8 @@ fn path<A: Address>(
 
 /// Text of the labels that a path puts before packets.
 fn labels(labels: &Labels) -> String {
-    let one = |l: &Label| format!("[{} pipe ttl:0 exp:0]", label_text(*l));
+    let mode = labels.mode().word();
+    let one = |l: &Label| format!("[{} {mode} ttl:0 exp:0]", label_text(*l));
     let all: Vec<String> = labels.as_slice().iter().map(one).collect();
     format!("labels:[{}]", all.join(" "))
 }
@@ -208,6 +209,7 @@ pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteVi
         }
         if p.labels != Labels::NONE {
             path["labels"] = p.labels.as_slice().iter().map(|l| l.get()).collect();
+            path["mode"] = p.labels.mode().word().into();
         }
         if let Some(why) = why {
             path["unresolved"] = why.into();

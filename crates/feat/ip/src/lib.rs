@@ -9,6 +9,9 @@
 //! * [`table`]: tables and their routes.
 //! * [`address`]: interface addresses and their routes.
 //! * [`replace`]: replacing all routes of a table.
+//! * [`local`]: who takes packets to the router itself.
+//! * [`path_mtu`]: the longest packet that reaches an address.
+//! * [`redirect`]: where punted packets go.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
@@ -17,10 +20,14 @@ pub mod api;
 pub mod api_types;
 pub mod cli;
 mod cli_args;
+pub mod enabled;
 pub mod family;
 mod fib_text;
+pub mod local;
+pub mod path_mtu;
 pub mod ping;
 pub mod prefixes;
+pub mod redirect;
 pub mod replace;
 mod settings;
 pub mod table;
@@ -30,7 +37,7 @@ pub use cli_args::address_failed;
 pub use cli_args::{label_arg, label_of, label_text, labels_text, path_arg};
 pub use family::{Family, IfAddress, Leaves, Version, register};
 pub use settings::Settings;
-pub use table::{RouteError, add_route, add_table, del_route, del_table, track};
+pub use table::{RouteError, add_route, add_table, del_route, del_table, set_found_route, track};
 pub use thalweg_fib::rib::{Path, PathKind, RibError, RouteView, RoutedPeers, Source, TableId};
 
 use std::cell::RefCell;
@@ -90,6 +97,8 @@ pub struct Ip<A: Address> {
     /// Table of each interface, if not 0.
     bound: BTreeMap<SwIfIndex, TableId>,
     addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
+    /// Addresses that a protocol has found, not a user.
+    found: BTreeSet<(SwIfIndex, IfAddress<A>)>,
     /// Unnumbered interfaces, each with the one whose addresses it borrows.
     lenders: BTreeMap<SwIfIndex, SwIfIndex>,
     /// Unnumbered interfaces whose subscribers are still to learn of other addresses.
@@ -124,6 +133,10 @@ fn init(c: &mut Control) {
     c.insert(Ip4::new());
     c.insert(Ip6::new());
     ping::init(c);
+    redirect::init::<u32>(c);
+    path_mtu::init::<u32>(c);
+    path_mtu::init::<u128>(c);
+    redirect::init::<u128>(c);
     c.subscribe(|c, e| {
         // Without an address a new one is in table 0, as those that workers do not know.
         match *e {
@@ -210,6 +223,7 @@ impl<A: Address> Ip<A> {
             enabled: BTreeSet::new(),
             bound: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            found: BTreeSet::new(),
             lenders: BTreeMap::new(),
             borrowers_due: BTreeSet::new(),
             replacing: BTreeMap::new(),
@@ -346,6 +360,10 @@ impl<A: Address> Ip<A> {
     /// Returns whether an interface is enabled whatever its addresses are.
     pub fn is_configured(&self, sw_if: SwIfIndex) -> bool {
         self.enabled.contains(&sw_if)
+    }
+    /// Returns whether a protocol has found an address of an interface, and no user chose it.
+    pub fn is_found(&self, sw_if: SwIfIndex, address: IfAddress<A>) -> bool {
+        self.found.contains(&(sw_if, address))
     }
     /// Addresses of an interface in the order in which they were added.
     pub fn addresses(&self, sw_if: SwIfIndex) -> &[IfAddress<A>] {

@@ -3,6 +3,8 @@
 use crate::address::AddressError;
 use crate::cli_args::{kind_word, special_kind};
 use crate::family::{Family, IfAddress, Version};
+use crate::path_mtu::{self, LARGEST};
+use crate::redirect::{self, RedirectError};
 use crate::{Ip, Path, PathKind, address, label_of, labels_text};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -14,7 +16,7 @@ use thalweg_config::declare::{
 use thalweg_device::interface::InterfaceView;
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_fib::TableId;
-use thalweg_fib::rib::Labels;
+use thalweg_fib::rib::{Labels, Mode};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
 
@@ -41,6 +43,10 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.ip-tables.*.unreachables", Kind::Bool),
     Rule::new("thalweg.ip-tables.*.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip-tables.*.routes.*", Kind::Other(route)),
+    Rule::new("thalweg.ip-tables.*.path-mtus", Kind::Named(Name::Any)),
+    Rule::new("thalweg.ip-tables.*.path-mtus.*", Kind::Int(68, LARGEST as i128)),
+    Rule::new("thalweg.ip-punt-redirects", Kind::Named(Name::Any)),
+    Rule::new("thalweg.ip-punt-redirects.*", Kind::Other(route)),
 ];
 
 const RULES_6: &[Rule] = &[
@@ -54,6 +60,10 @@ const RULES_6: &[Rule] = &[
     Rule::new("thalweg.ip6-tables.*.unreachables", Kind::Bool),
     Rule::new("thalweg.ip6-tables.*.routes", Kind::Named(Name::Any)),
     Rule::new("thalweg.ip6-tables.*.routes.*", Kind::Other(route)),
+    Rule::new("thalweg.ip6-tables.*.path-mtus", Kind::Named(Name::Any)),
+    Rule::new("thalweg.ip6-tables.*.path-mtus.*", Kind::Int(1280, LARGEST as i128)),
+    Rule::new("thalweg.ip6-punt-redirects", Kind::Named(Name::Any)),
+    Rule::new("thalweg.ip6-punt-redirects.*", Kind::Other(route)),
 ];
 
 fn table_name(value: &Value) -> Result<(), String> {
@@ -69,6 +79,8 @@ struct Keys {
     table: &'static str,
     /// The tables.
     tables: &'static str,
+    /// Redirects of punted packets.
+    redirects: &'static str,
     /// Whether an interface speaks the version without an address.
     enabled: &'static str,
     /// Begins the keys of items.
@@ -82,6 +94,7 @@ const fn keys<A: Address>() -> Keys {
         Version::V4 => Keys {
             table: "ip-table",
             tables: "ip-tables",
+            redirects: "ip-punt-redirects",
             enabled: "ip4-enabled",
             item: "",
             prefix: "192.0.2.0/24",
@@ -89,6 +102,7 @@ const fn keys<A: Address>() -> Keys {
         Version::V6 => Keys {
             table: "ip6-table",
             tables: "ip6-tables",
+            redirects: "ip6-punt-redirects",
             enabled: "ip6-enabled",
             item: "ip6 ",
             prefix: "2001:db8::/32",
@@ -157,6 +171,9 @@ impl<'a> Via<'a> {
                         words.next();
                     }
                     via.labels = Labels::new(&all)?;
+                    if words.next_if_eq(&"uniform").is_some() {
+                        via.labels = via.labels.in_mode(Mode::Uniform);
+                    }
                 }
                 _ => return None,
             }
@@ -206,7 +223,7 @@ fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
 
 fn route(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
-                    [weight <n>] [preference <n>] [out-labels <label> ...]', `<interface>', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
+                    [weight <n>] [preference <n>] [out-labels <label> ... [uniform]]', `<interface>', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
     vias(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 
@@ -241,7 +258,8 @@ impl<A: Address> Section<Control> for Settings<A> {
             if ip.is_configured(sw_if) {
                 out.set(&name, keys.enabled, true);
             }
-            for address in ip.addresses(sw_if).iter().chain(&self.0.link_addresses(c, sw_if)) {
+            let chosen = ip.addresses(sw_if).iter().filter(|a| !ip.is_found(sw_if, **a));
+            for address in chosen.chain(&self.0.link_addresses(c, sw_if)) {
                 out.add(&name, "addresses", MAX_ADDRESSES, address.to_string());
             }
             // As the versions borrow together, one has the setting.
@@ -259,6 +277,19 @@ impl<A: Address> Section<Control> for Settings<A> {
         for (table, name) in ip.table_names() {
             out.put(&["thalweg", keys.tables, &table.to_string(), "name"], name);
         }
+        drop(ip);
+        for ((table, address), mtu) in path_mtu::all::<A>(c) {
+            let (id, address) = (table.to_string(), address.to_ip().to_string());
+            out.put(&["thalweg", keys.tables, &id, "path-mtus", &address], u32::from(mtu));
+        }
+        let redirects = redirect::all::<A>(c);
+        if !redirects.is_empty() {
+            let names = names(c);
+            for (rx_if, paths, _) in redirects {
+                let rx = redirect::rx_name(c, rx_if);
+                out.put(&["thalweg", keys.redirects, &rx], written::<A>(&names, &paths));
+            }
+        }
     }
 
     fn walk(&self, c: &Control) -> Option<Walk<Control>> {
@@ -275,8 +306,7 @@ impl<A: Address> Section<Control> for Settings<A> {
                 }
                 return None;
             }
-            let view = |v: &InterfaceView| (v.sw_if, v.name.clone());
-            let names = c.state::<Interfaces>().borrow().iter().map(view).collect();
+            let names = names(c);
             let all = std::mem::take(&mut all);
             Some(Box::new(move |out: &mut Dump<'_>| write_routes(all, &names, out)) as Later)
         }))
@@ -306,6 +336,7 @@ impl<A: Address> Section<Control> for Settings<A> {
                 let item = item.unset(set("off")).attribute().order(1);
                 out.add(of_table(item));
             }
+            path_mtus::<A>(doc, id, &of_table, out);
             let Some(id) = id.parse().ok().filter(|id: &u32| *id != 0) else { continue };
             tables.push(TableId(id));
             let (key, add) = (table_key::<A>(TableId(id)), format!("{word} table add {id}"));
@@ -335,11 +366,91 @@ impl<A: Address> Section<Control> for Settings<A> {
             let connected = subnets.remove(&table).unwrap_or_default();
             routes(doc, table, &connected, out);
         }
+        redirects::<A>(doc, out);
+    }
+}
+
+/// Path MTUs of a table.
+fn path_mtus<A: Address>(
+    doc: &Doc<'_>,
+    id: &str,
+    of_table: &impl Fn(Item) -> Item,
+    out: &mut Draft,
+) {
+    let in_table = if id == "0" { String::new() } else { format!(" table {id}") };
+    for (text, found) in doc.entries(&["thalweg", keys::<A>().tables, id, "path-mtus"]) {
+        let Some(address) = text.parse().ok().filter(|ip| A::from_ip(*ip).is_some()) else {
+            let name = Version::of::<A>().name();
+            let text = format!("an {name} address expected, not `{text}'");
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        };
+        let Some(mtu) = found.node.u32() else { continue };
+        let set = format!("set ip pmtu {address} {mtu}{in_table}");
+        let item =
+            Item::new(rank::ROUTE, format!("path mtu of {address}{in_table}"), found.path, set);
+        out.add(of_table(item.unset(format!("set ip pmtu del {address}{in_table}"))));
+    }
+}
+
+/// Redirects of punted packets, by the interface that receives them.
+fn redirects<A: Address>(doc: &Doc<'_>, out: &mut Draft) {
+    let names: HashSet<&str> = doc.interfaces().iter().map(|i| &*i.name).collect();
+    let word = Version::of::<A>().word();
+    for (rx, found) in doc.entries(&["thalweg", keys::<A>().redirects]) {
+        // The schema has checked it.
+        let Some(vias) = vias(&found.node.value) else { continue };
+        let named = vias.iter().filter_map(|v| v.interface);
+        let unknown = named.clone().chain((rx != "all").then_some(rx));
+        if let Some(name) = unknown.filter(|name| !names.contains(name)).last() {
+            let text = format!("there is no interface `{name}' in this document");
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        }
+        if vias.iter().any(|v| !matches!(v.kind, PathKind::Normal | PathKind::Lookup(_))) {
+            let text = RedirectError::NoPath.to_string();
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        }
+        let mut paths: Vec<String> = vias.iter().map(command::<A>).collect();
+        paths.sort_unstable();
+        let set = format!("{word} punt redirect add rx {rx}{}", paths.concat());
+        let key = format!("{word} punt redirect of {rx}");
+        let mut item = Item::new(rank::ROUTE, key, &found.path, set)
+            .unset(format!("{word} punt redirect del rx {rx}"))
+            .order(2 * DEPTH);
+        for via in &vias {
+            let table = match via.kind {
+                PathKind::Lookup(id) => Some(id),
+                _ => via.table,
+            };
+            if let Some(id) = table.filter(|id| *id != TableId(0)) {
+                item = item.needs(table_key::<A>(id));
+            }
+        }
+        for name in named.chain((rx != "all").then_some(rx)) {
+            item = item.needs(interface_key(name));
+        }
+        out.add(item);
     }
 }
 
 /// Routes of tables, as collected by a walk.
 type Tables<A> = Vec<(TableId, Vec<(Prefix<A>, Vec<Path>)>)>;
+
+/// Names of all interfaces.
+fn names(c: &Control) -> HashMap<SwIfIndex, String> {
+    let view = |v: &InterfaceView| (v.sw_if, v.name.clone());
+    c.state::<Interfaces>().borrow().iter().map(view).collect()
+}
+
+/// Paths as a document has them.
+fn written<A: Address>(names: &HashMap<SwIfIndex, String>, paths: &[Path]) -> Value {
+    match paths {
+        [one] => Value::Text(Via::write::<A>(names, one)),
+        many => Value::List(many.iter().map(|p| Via::write::<A>(names, p).into()).collect()),
+    }
+}
 
 fn write_routes<A: Address>(
     all: Tables<A>,
@@ -351,13 +462,7 @@ fn write_routes<A: Address>(
         routes.sort_by_key(|r| r.0);
         routes.dedup_by_key(|r| r.0);
         let written = |(prefix, paths): (Prefix<A>, Vec<Path>)| {
-            let value = match &paths[..] {
-                [one] => Value::Text(Via::write::<A>(names, one)),
-                many => {
-                    Value::List(many.iter().map(|p| Via::write::<A>(names, p).into()).collect())
-                }
-            };
-            (prefix.to_string(), Node::from(value))
+            (prefix.to_string(), Node::from(written::<A>(names, &paths)))
         };
         if !routes.is_empty() {
             let map = routes.into_iter().map(written).collect();

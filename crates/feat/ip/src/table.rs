@@ -220,17 +220,7 @@ pub fn add_route<A: Address>(
     let mut ip = ip.borrow_mut();
     let own = |path: Path| Path { table: path.table.filter(|id| *id != table), ..path };
     let paths: Vec<Path> = paths.into_iter().map(own).collect();
-    // Next hops of other tables are followed there.
-    let others = paths.iter().filter_map(|p| Some((p.table?, p.next_hop?, p.labels)));
-    let mut tracked = Vec::new();
-    let mut done = Ok(());
-    for (id, next_hop, labels) in others {
-        let Some(next_hop) = A::from_ip(next_hop) else { continue };
-        match ip.table_mut(id).and_then(|t| Ok(t.track(c, next_hop, labels)?)) {
-            Ok(dpo) => tracked.push(dpo),
-            Err(e) => done = Err(e),
-        }
-    }
+    let (tracked, done) = ip.track_others(c, &paths);
     let before = match ip.tables.get(&table) {
         Some(t) if replace => t.paths(prefix, Source::Static).unwrap_or_default(),
         _ => Vec::new(),
@@ -255,7 +245,78 @@ pub fn track<A: Address>(c: &mut Control, table: TableId, address: A) -> Result<
     Ok(ip.table_mut(table)?.track(c, address, Labels::NONE)?)
 }
 
+/// Paths that are no route's but a label's or a tunnel's, and the object that follows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    list: rib::ListId,
+    /// The object, as long as the paths are followed.
+    pub dpo: Dpo,
+}
+
+/// Follows paths as those of a route in table 0 are: next hops without an interface by the routes
+/// that lead there. Equal paths share an object. Until [`unfollow`].
+///
+/// # Errors
+/// If a path can never lead anywhere.
+pub fn follow<A: Address>(c: &Control, paths: Vec<Path>) -> Result<Followed, RouteError> {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let main = TableId(0);
+    let own = |path: Path| Path { table: path.table.filter(|id| *id != main), ..path };
+    let paths: Vec<Path> = paths.into_iter().map(own).collect();
+    let (tracked, done) = ip.track_others(c, &paths);
+    let done = done.and_then(|()| Ok(ip.table_mut(main)?.intern(c, paths)?));
+    let f = c.state::<Forwarding>();
+    tracked.into_iter().for_each(|dpo| f.borrow_mut().release(c, dpo));
+    done.map(|(list, dpo)| Followed { list, dpo })
+}
+
+/// No longer follows paths.
+pub fn unfollow<A: Address>(c: &Control, followed: Followed) {
+    let ip = c.state::<Ip<A>>();
+    // Table 0 is never deleted.
+    if let Some(table) = ip.borrow_mut().tables.get_mut(&TableId(0)) {
+        table.release(c, followed.list);
+    }
+}
+
+/// Has subscribers of [`WatchedRoutes`](thalweg_fib::WatchedRoutes) hear of changes of a prefix's
+/// route, or no longer.
+///
+/// # Errors
+/// If the table does not exist.
+pub fn watch<A: Address>(
+    c: &Control,
+    table: TableId,
+    prefix: Prefix<A>,
+    on: bool,
+) -> Result<(), RouteError> {
+    c.state::<Ip<A>>().borrow_mut().table_mut(table)?.watch(prefix, on);
+    Ok(())
+}
+
+/// Takes the watched prefixes of a table whose routes have changed; `None` if the table has gone.
+pub fn take_touched<A: Address>(c: &Control, table: TableId) -> Option<BTreeSet<Prefix<A>>> {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    ip.tables.get_mut(&table).map(Table::take_touched)
+}
+
 impl<A: Address> Ip<A> {
+    /// Has next hops in other tables followed there; returns what has to be released.
+    fn track_others(&mut self, c: &Control, paths: &[Path]) -> (Vec<Dpo>, Result<(), RouteError>) {
+        let others = paths.iter().filter_map(|p| Some((p.table?, p.next_hop?, p.labels)));
+        let (mut tracked, mut done) = (Vec::new(), Ok(()));
+        for (id, next_hop, labels) in others {
+            let Some(next_hop) = A::from_ip(next_hop) else { continue };
+            match self.table_mut(id).and_then(|t| Ok(t.track(c, next_hop, labels)?)) {
+                Ok(dpo) => tracked.push(dpo),
+                Err(e) => done = Err(e),
+            }
+        }
+        (tracked, done)
+    }
+
     /// Has subscribers learn which hosts are on which interface by a table's routes, if that has
     /// changed.
     fn note_peers(&mut self, c: &Control, table: TableId) {
@@ -364,6 +425,30 @@ pub fn del_route<A: Address>(
         t.set(c, prefix, Source::Static, left)?;
     }
     follow_attached(c, &mut ip, table, prefix, &before);
+    ip.note_peers(c, table);
+    Ok(())
+}
+
+/// Sets the paths of a route that a protocol has found, not a user; without paths, removes it. Those
+/// of other sources stay.
+///
+/// # Errors
+/// [`RouteError`]; the route is unchanged then.
+pub fn set_found_route<A: Address>(
+    c: &mut Control,
+    table: TableId,
+    prefix: Prefix<A>,
+    source: Source,
+    paths: Vec<Path>,
+) -> Result<(), RouteError> {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let t = ip.table_mut(table)?;
+    if paths.is_empty() {
+        t.unset(c, prefix, source);
+    } else {
+        t.set(c, prefix, source, paths)?;
+    }
     ip.note_peers(c, table);
     Ok(())
 }

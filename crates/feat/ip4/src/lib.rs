@@ -4,7 +4,6 @@
 //!
 //! * [`family`]: what it brings along.
 //! * [`tables`]: tables as workers read them.
-//! * [`local`]: who takes packets to the router itself.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -13,11 +12,9 @@ mod cli;
 mod cli_support;
 pub mod directed;
 mod echo;
-mod enabled;
 pub mod family;
 pub mod icmp;
 pub mod link;
-pub mod local;
 mod neighbors;
 pub mod nodes;
 pub mod proxy_arp;
@@ -25,8 +22,10 @@ mod punt;
 pub mod tables;
 
 pub use nodes::ip4_frag::fragments;
+pub use nodes::ip4_input::check_usual;
 
 use thalweg_engine::Feature;
+use thalweg_feat_ip::{enabled, local};
 use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Topic};
 use thalweg_wire::ethernet::ethertype;
@@ -53,7 +52,7 @@ pub static FEATURE: Feature = Feature {
     api: api::SERVICES,
     settings: &[&family::SETTINGS, &proxy_arp::SETTINGS, &directed::SETTINGS],
     init,
-    ready: local::publish,
+    ready: local::publish::<u32>,
 };
 
 /// Topics of IPv4 nodes' events.
@@ -63,12 +62,14 @@ pub struct Topics {
 
 fn init(c: &mut Control) {
     family::init(c);
-    c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, Kind::LOCAL, "ip4-local");
+    for (kind, node) in [(Kind::LOCAL, "ip4-local"), (Kind::MULTICAST, "ip4-rewrite")] {
+        c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip4, kind, node);
+    }
     echo::init(c);
-    local::init(c);
+    local::init::<u32>(c);
     punt::init(c);
     neighbors::init(c);
-    enabled::init(c);
+    enabled::init::<u32>(c);
     proxy_arp::init(c);
     directed::init(c);
     thalweg_feat_ethernet::register(c, ethertype::IPV4, "ip4-input");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, GsoKind, Iface, LOCAL_IF, PktMut, Rows};
-use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite};
+use thalweg_fib::{Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, Kind, LinkRewrite, LinkType};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{BuildCx, FrameVerdict, NodeId, Verdict};
 use thalweg_wire::checksum;
@@ -93,6 +93,14 @@ fn output(node: u32) -> Verdict {
     Verdict::node(NodeId(node as u16))
 }
 
+/// Completes the MAC address of a packet to a group, whose IP header is behind a link header of
+/// `len` bytes.
+#[cold]
+pub(crate) fn to_group(packet: &mut [u8], len: usize) {
+    let Some((header, ip)) = packet.split_at_mut_checked(len) else { return };
+    LinkType::Ip4.complete_multicast_mac(header, ip.get(16..20).unwrap_or_default());
+}
+
 impl Link {
     /// For a node, in its `build` function.
     #[must_use]
@@ -114,6 +122,9 @@ impl Link {
             room.copy_from_slice(&entry.rewrite()[..ETHERNET_HEADER]);
         } else {
             self.dpos.copy_rewrite(entry, room);
+        }
+        if state.kind == Kind::MULTICAST {
+            to_group(p.data_mut(), len);
         }
         if self.names_sender(len) || p.tx_if() != LOCAL_IF {
             p.set_tx_if(state.tx_if());

@@ -1,7 +1,7 @@
 //! What IPv6 brings along for tables, addresses and `ping`.
 
 use crate::tables::{Fib, Lengths, Tables};
-use crate::{echo, link_local};
+use crate::{dad, echo, link_local};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
@@ -119,6 +119,21 @@ impl Family<u128> for Ipv6 {
         let connected = (subnet.len() < 128).then(|| (subnet, Path::connected(sw_if)));
         let own = Path { sw_if: Some(sw_if), ..Path::special(PathKind::Local) };
         connected.into_iter().chain([(Ipv6Prefix::host(addr), own)]).collect()
+    }
+
+    /// An address that is being tested is not reached.
+    fn adjust(
+        &self,
+        c: &Control,
+        sw_if: SwIfIndex,
+        _: Ipv6Prefix,
+        routes: &mut [(Ipv6Prefix, Path)],
+    ) {
+        for (prefix, path) in routes.iter_mut().filter(|(_, path)| path.kind == PathKind::Local) {
+            if dad::holds(c, sw_if, Ipv6Addr::from_bits(prefix.addr())) {
+                *path = Path::special(PathKind::Drop);
+            }
+        }
     }
 
     fn neighbors(&self, c: &Control, sw_if: SwIfIndex, prefix: Ipv6Prefix) -> Vec<u128> {

@@ -5,24 +5,28 @@
 //! * [`family`]: what it brings along.
 //! * [`tables`]: tables as workers read them.
 //! * [`link_local`]: the addresses and neighbours of each link.
-//! * [`local`]: who takes packets to the router itself.
+//! * [`dad`]: addresses are tested before they are used.
+//! * [`nd_proxy`]: addresses of other hosts that the router answers for.
 #![forbid(unsafe_code)]
 
 pub mod api;
+mod api_types;
 mod cli;
+pub mod dad;
 mod echo;
-mod enabled;
 pub mod family;
 mod icmp;
 mod link;
 pub mod link_local;
-pub mod local;
+pub mod nd_proxy;
 mod neighbors;
 pub mod nodes;
 mod punt;
+pub mod show;
 pub mod tables;
 
 use thalweg_engine::Feature;
+use thalweg_feat_ip::{enabled, local};
 use thalweg_fib::{Forwarding, Kind, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control, Topic};
 use thalweg_wire::ethernet::ethertype;
@@ -45,9 +49,9 @@ pub static FEATURE: Feature = Feature {
     ],
     commands: cli::COMMANDS,
     api: api::SERVICES,
-    settings: &[&family::SETTINGS],
+    settings: &[&family::SETTINGS, &dad::SETTINGS, &nd_proxy::SETTINGS],
     init,
-    ready: local::publish,
+    ready: local::publish::<u128>,
 };
 
 /// Topics of IPv6 nodes' events.
@@ -59,13 +63,17 @@ fn init(c: &mut Control) {
     family::init(c);
     c.state::<Forwarding>().borrow_mut().set_exit(LinkType::Ip6, Kind::LOCAL, "ip6-local");
     echo::init(c);
-    local::init(c);
+    local::init::<u128>(c);
     punt::init(c);
     if let Err(e) = link_local::init(c) {
         tracing::error!("no table of link-local addresses: {e}");
     }
     neighbors::init(c);
-    enabled::init(c);
+    dad::init(c);
+    nd_proxy::init(c);
+    show::init(c);
+    api_types::init(c);
+    enabled::init::<u128>(c);
     thalweg_feat_ethernet::register(c, ethertype::IPV6, "ip6-input");
 }
 

@@ -5,6 +5,7 @@
 //! the address's identifier in the lower 64. The interface's own entry covers the neighbours that
 //! are still to be resolved.
 
+use crate::dad;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use thalweg_feat_ip::address::{AddressError, set_enabled};
 use thalweg_feat_ip::{AddressesChanged, IfAddress, Ip6, Version};
 use thalweg_feat_nd as nd;
 use thalweg_feat_neighbor::NeighborChange;
-use thalweg_fib::forwarding::LOCAL;
+use thalweg_fib::forwarding::{DROP, LOCAL};
 use thalweg_fib::{Dpo, Forwarding, LinkType};
 use thalweg_graph::Control;
 use thalweg_tables::hash::random_seed;
@@ -107,6 +108,16 @@ pub fn of(c: &Control, sw_if: SwIfIndex) -> Option<Ipv6Addr> {
     c.state::<LinkLocals>().borrow().on.get(&sw_if).map(|on| on.own)
 }
 
+/// Returns the link-local address of an interface if it may be used: it has been tested.
+pub fn usable(c: &Control, sw_if: SwIfIndex) -> Option<Ipv6Addr> {
+    of(c, sw_if).filter(|ip| !dad::holds(c, sw_if, *ip))
+}
+
+/// Returns the interfaces that speak IPv6, with their link-local addresses.
+pub fn all(c: &Control) -> Vec<(SwIfIndex, Ipv6Addr)> {
+    c.state::<LinkLocals>().borrow().on.iter().map(|(i, on)| (*i, on.own)).collect()
+}
+
 /// Returns the address that a user has chosen for an interface.
 pub(crate) fn configured(c: &Control, sw_if: SwIfIndex) -> Option<Ipv6Addr> {
     c.state::<LinkLocals>().borrow().configured.get(&sw_if).copied()
@@ -154,7 +165,7 @@ pub fn change(
 }
 
 /// Follows an interface's addresses.
-fn update(c: &mut Control, sw_if: SwIfIndex) {
+pub(crate) fn update(c: &mut Control, sw_if: SwIfIndex) {
     let Ok(view) = interface::view(c, sw_if) else { return };
     if !c.state::<Ip6>().borrow().is_enabled(sw_if) {
         switch_off(c, sw_if);
@@ -181,6 +192,7 @@ fn switch_on(c: &mut Control, sw_if: SwIfIndex, own: Ipv6Addr, automatic: Ipv6Ad
         let made = forwarding.borrow_mut().glean(c, sw_if, LinkType::Ip6);
         made.inspect_err(|e| tracing::error!("{}: {e}", c.interface_name(sw_if))).ok()
     });
+    let reached = if dad::holds(c, sw_if, own) { DROP } else { LOCAL };
     let state = c.state::<LinkLocals>();
     let mut s = state.borrow_mut();
     if let Some(old) = before.filter(|on| on.own != own)
@@ -188,7 +200,7 @@ fn switch_on(c: &mut Control, sw_if: SwIfIndex, own: Ipv6Addr, automatic: Ipv6Ad
     {
         s.table.remove(Prefix::host(key));
     }
-    let own_entry = key(sw_if, own).map(|key| (Prefix::host(key), LOCAL));
+    let own_entry = key(sw_if, own).map(|key| (Prefix::host(key), reached));
     let others = all_of(sw_if).zip(glean);
     for (prefix, dpo) in own_entry.into_iter().chain(others) {
         s.put(c, prefix, dpo);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_graph::{NodeId, clock};
-use thalweg_tables::mac::{MacError, MacKey, MacTable};
+use thalweg_tables::mac::{MacError, MacKey, MacKind, MacTable};
 use thalweg_tables::qsbr::Domain as Readers;
 
 /// Maximum number of MAC addresses of all bridge domains together.
@@ -46,6 +46,52 @@ pub enum Role {
     UnknownForward,
 }
 
+/// What a port does with frames that it receives: as its bridge domain does, or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortFlags(u8);
+
+impl PortFlags {
+    /// Learns source MAC addresses.
+    pub const LEARN: PortFlags = PortFlags(1);
+    /// Forwards known unicast frames.
+    pub const FORWARD: PortFlags = PortFlags(2);
+    /// Floods broadcast and multicast frames.
+    pub const FLOOD: PortFlags = PortFlags(4);
+    /// Floods unknown unicast frames.
+    pub const FLOOD_UNKNOWN: PortFlags = PortFlags(8);
+    /// Answers ARP requests and neighbour solicitations.
+    pub const ARP_TERM: PortFlags = PortFlags(16);
+    /// All of these.
+    pub const ALL: PortFlags = PortFlags(31);
+
+    /// Reads API flags; bits that are none of them are ignored.
+    pub(crate) fn of_bits(bits: u32) -> PortFlags {
+        PortFlags((bits & u32::from(Self::ALL.0)) as u8)
+    }
+
+    /// Returns whether these include a flag.
+    #[inline(always)]
+    #[must_use]
+    pub fn has(self, flag: PortFlags) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    /// Returns these with flags set or cleared.
+    #[must_use]
+    pub fn with(self, flags: PortFlags, on: bool) -> PortFlags {
+        PortFlags(if on { self.0 | flags.0 } else { self.0 & !flags.0 })
+    }
+}
+
+/// A port of a bridge domain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct PortOf {
+    pub(crate) role: Role,
+    /// Split horizon group.
+    pub(crate) group: u8,
+    pub(crate) flags: PortFlags,
+}
+
 /// Settings of a bridge domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
@@ -76,7 +122,7 @@ pub struct Domain {
     pub(crate) settings: Settings,
     /// User tag.
     pub tag: String,
-    pub(crate) ports: BTreeMap<SwIfIndex, (Role, u8)>,
+    pub(crate) ports: BTreeMap<SwIfIndex, PortOf>,
     pub(crate) rules: Option<NodeId>,
     /// Addresses that it answers for.
     pub(crate) arp: BTreeMap<IpAddr, MacAddr>,
@@ -95,12 +141,12 @@ impl std::ops::Deref for Domain {
 impl Domain {
     /// Ports that frames are flooded to, each with its split horizon group.
     pub fn ports(&self) -> impl Iterator<Item = (SwIfIndex, u8)> + '_ {
-        let all = self.ports.iter().filter(|(_, (role, _))| *role != Role::UnknownForward);
-        all.map(|(p, (_, group))| (*p, *group))
+        let all = self.ports.iter().filter(|(_, port)| port.role != Role::UnknownForward);
+        all.map(|(p, port)| (*p, port.group))
     }
     /// The only port of a role.
     fn only(&self, wanted: Role) -> Option<SwIfIndex> {
-        self.ports.iter().find(|(_, (role, _))| *role == wanted).map(|(p, _)| *p)
+        self.ports.iter().find(|(_, port)| port.role == wanted).map(|(p, _)| *p)
     }
     /// The router's own port.
     pub fn bvi(&self) -> Option<SwIfIndex> {
@@ -120,11 +166,15 @@ impl Domain {
     }
     /// Split horizon group of a port.
     pub(crate) fn group(&self, sw_if: SwIfIndex) -> u8 {
-        self.ports.get(&sw_if).map_or(0, |port| port.1)
+        self.ports.get(&sw_if).map_or(0, |port| port.group)
+    }
+    /// What a port does with frames; all if it is none.
+    pub fn flags(&self, sw_if: SwIfIndex) -> PortFlags {
+        self.ports.get(&sw_if).map_or(PortFlags::ALL, |port| port.flags)
     }
     /// Role of a port.
     pub(crate) fn role(&self, sw_if: SwIfIndex) -> Role {
-        self.ports.get(&sw_if).map_or(Role::Member, |port| port.0)
+        self.ports.get(&sw_if).map_or(Role::Member, |port| port.role)
     }
     pub(crate) fn has_room(&self) -> bool {
         self.learned < self.settings.learn_limit
@@ -386,7 +436,8 @@ impl Bridges {
         role: Role,
         group: u8,
     ) -> Result<(), L2Error> {
-        self.find(id)?.ports.insert(sw_if, (role, group));
+        let flags = PortFlags::ALL;
+        self.find(id)?.ports.insert(sw_if, PortOf { role, group, flags });
         self.ports.insert(sw_if, id);
         Ok(())
     }
@@ -395,7 +446,7 @@ impl Bridges {
     pub(crate) fn leave(&mut self, sw_if: SwIfIndex) -> bool {
         let Some(id) = self.ports.remove(&sw_if) else { return false };
         if let Some(domain) = self.domains.get_mut(&id)
-            && let Some((Role::Bvi, _)) = domain.ports.remove(&sw_if)
+            && let Some(PortOf { role: Role::Bvi, .. }) = domain.ports.remove(&sw_if)
         {
             domain.bvi_mac = None;
         }
@@ -410,7 +461,9 @@ impl Bridges {
             return Learned::Nothing;
         };
         // The report may be older than the configuration.
-        if !domain.settings.learn || !domain.ports.contains_key(&sw_if) {
+        let port = domain.ports.get(&sw_if);
+        let learns = port.is_some_and(|port| port.flags.has(PortFlags::LEARN));
+        if !domain.settings.learn || !learns || key.mac() == [0; 6] {
             return Learned::Nothing;
         }
         let (now, has_room) = (clock::now(), domain.has_room());
@@ -420,11 +473,13 @@ impl Bridges {
             let stays = matches!(known.origin, Origin::Static | Origin::Filter | Origin::Bvi);
             if value.port() != sw_if.get()
                 && !stays
-                && self.macs.set(readers, key, sw_if.get(), false).is_ok()
+                && self.macs.set(readers, key, sw_if.get(), MacKind::Moves).is_ok()
             {
                 self.counts.moved += 1;
-                let known = &mut self.known[entry as usize];
-                (known.seen, known.serial) = (now, self.serial);
+                // One that was configured is now known by what was seen.
+                self.count_learned(key, Some(known.origin), Some(Origin::Learned));
+                self.known[entry as usize] =
+                    Known { origin: Origin::Learned, serial: self.serial, seen: now };
                 self.note(key, sw_if, MacChange::Moved);
             }
             return Learned::Nothing;
@@ -455,7 +510,12 @@ impl Bridges {
     ) -> Result<(), MacError> {
         self.learning.make_ready(self.macs.numbers() + 1);
         let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
-        let entry = self.macs.set(readers, key, port.get(), origin == Origin::Filter)? as usize;
+        let kind = match origin {
+            Origin::Filter => MacKind::Filter,
+            Origin::Static | Origin::Bvi => MacKind::Stays,
+            Origin::Learned | Origin::Added => MacKind::Moves,
+        };
+        let entry = self.macs.set(readers, key, port.get(), kind)? as usize;
         let known = Known { origin, serial: self.serial, seen: clock::now() };
         if self.known.len() <= entry {
             self.known.resize(entry + 1, known);

@@ -1,9 +1,10 @@
 //! Helpers shared by layer 2 commands.
 
-use crate::{Flush, L2, L2Error, MAX_BRIDGE_ID};
+use crate::{Flush, L2, L2Error, MAX_BRIDGE_ID, PortFlags};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll};
+use thalweg_device::{interface_arg, interface_names};
 use thalweg_graph::Control;
 
 /// Takes a bridge domain id, which need not exist.
@@ -55,6 +56,47 @@ impl Task<Control> for Flushing {
                 TaskPoll::Done
             }
             None => TaskPoll::At(now + Duration::from_millis(1)),
+        }
+    }
+}
+
+/// A command that switches what a port does with frames that it receives.
+pub struct PortSwitch {
+    /// Its path.
+    pub(crate) path: &'static str,
+    /// What it switches.
+    pub(crate) flag: PortFlags,
+    /// Its first line of help.
+    pub(crate) help: &'static str,
+}
+
+impl Command<Control> for PortSwitch {
+    fn path(&self) -> &'static str {
+        self.path
+    }
+    fn usage(&self) -> &'static str {
+        "<interface> [enable|disable]"
+    }
+    fn help(&self) -> &'static str {
+        self.help
+    }
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        _out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let sw_if = interface_arg(c, args)?;
+        let on = args.is_empty() || args.enable_disable("setting")?;
+        args.end()?;
+        crate::set_port_flags(c, sw_if, self.flag, on).map_err(failed)?;
+        Ok(Outcome::Done)
+    }
+    fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
+        match before {
+            [] => interface_names(c),
+            [_] => ["enable", "disable"].map(str::to_owned).into(),
+            _ => Vec::new(),
         }
     }
 }

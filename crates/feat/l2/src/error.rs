@@ -38,6 +38,9 @@ pub enum L2Error {
         /// Bridge domain id.
         id: u32,
     },
+    /// The interface is no port of a bridge domain.
+    #[error("`{0}' is in no bridge domain: `set interface l2 bridge' adds it to one")]
+    Unbridged(String),
     /// The MAC address is not unicast.
     #[error("a unicast MAC address expected, not a multicast or zero address")]
     NotUnicast,
@@ -94,9 +97,8 @@ impl From<L2Error> for Retval {
     fn from(e: L2Error) -> Retval {
         match e {
             L2Error::Device(e) => e.into(),
-            L2Error::NoBridge(_) | L2Error::NotAPort { .. } | L2Error::NoAddress { .. } => {
-                Retval::NO_SUCH_ENTRY
-            }
+            L2Error::NoBridge(_) | L2Error::NoAddress { .. } => Retval::NO_SUCH_ENTRY,
+            L2Error::NotAPort { .. } | L2Error::Unbridged(_) => Retval::INVALID_SW_IF_INDEX,
             L2Error::Exists(_) => Retval::BD_ALREADY_EXISTS,
             L2Error::Id(_) => Retval::BD_ID_EXCEED_MAX,
             L2Error::InUse(_) => Retval::BD_IN_USE,

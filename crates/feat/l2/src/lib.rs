@@ -15,16 +15,21 @@ pub mod cli;
 mod cli_support;
 mod error;
 mod flush;
+pub mod fuzzing;
 mod learning;
 pub mod nodes;
+mod ports;
 mod rewriting;
 mod settings;
 mod table;
 mod trace;
 
 pub use arp_term::{MAX_ARP_ENTRIES, flush_arp_entries, remove_arp_entry, set_arp_entry};
-pub use bridges::{Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, Role, Settings};
+pub use bridges::{
+    Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, PortFlags, Role, Settings,
+};
 pub use error::{L2Error, MAX_BRIDGE_ID};
+pub use ports::{port_flags, set_efp_filter, set_port_flags};
 pub use table::L2Table;
 
 use flush::{Done, FlushFilter};
@@ -63,6 +68,8 @@ pub struct L2 {
     /// The same, from the other end.
     peers: BTreeSet<(SwIfIndex, SwIfIndex)>,
     bridges: Bridges,
+    /// Interfaces that check the tags of frames that they send.
+    efp_filters: BTreeSet<SwIfIndex>,
     writer: snapshot::Writer<L2Table>,
 }
 
@@ -106,7 +113,7 @@ fn init(c: &mut Control) {
     c.share(Arc::clone(&learning));
     let bridges = Bridges::new(macs, learning);
     let (xconnects, peers) = (BTreeMap::new(), BTreeSet::new());
-    c.insert(L2 { xconnects, peers, bridges, writer });
+    c.insert(L2 { xconnects, peers, bridges, efp_filters: BTreeSet::new(), writer });
     c.insert(learning::Scan::default());
     c.insert(api_types::Watchers::default());
     c.insert(api_types::ArpWatchers::default());
@@ -131,6 +138,8 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
                 // Its number may be another one's soon.
                 let _ = set_tag_rewrite(c, gone, TagRewrite::NONE);
             }
+            // It exists, so this cannot fail.
+            let _ = set_efp_filter(c, gone, false);
             let ends: Vec<SwIfIndex> = {
                 let l2 = state.borrow();
                 let to_it = l2
@@ -247,16 +256,7 @@ pub fn set_tag_rewrite(
     rewrite: TagRewrite,
 ) -> Result<(), DeviceError> {
     interface::set_tag_rewrite(c, sw_if, rewrite)?;
-    let leading_here: Vec<SwIfIndex> = {
-        let state = c.state::<L2>();
-        let l2 = state.borrow();
-        let from = l2.peers.range((sw_if, SwIfIndex::MIN)..=(sw_if, SwIfIndex::MAX));
-        from.map(|(_, rx)| *rx).collect()
-    };
-    for rx in std::iter::once(sw_if).chain(leading_here) {
-        table::publish_port(c, rx);
-    }
-    c.publish(PortsChanged);
+    ports::publish(c, sw_if);
     Ok(())
 }
 

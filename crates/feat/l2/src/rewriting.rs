@@ -145,6 +145,8 @@ pub(crate) trait Side: Send + 'static {
     const NAME: &'static str;
     /// Verdict about frames with too few tags.
     const FEW_TAGS: Verdict;
+    /// Verdict about frames without the tags that the port's own frames have.
+    const OTHER_TAGS: Verdict = Self::GONE;
     /// Verdict about frames of a port that changes nothing any more.
     const GONE: Verdict;
     /// Returns the ports of a frame.
@@ -155,6 +157,21 @@ pub(crate) trait Side: Send + 'static {
     fn packet(p: &PktMut<'_>) -> SwIfIndex;
     /// Returns the change, and the node that comes after it.
     fn change(rewriting: &Rewriting) -> (&TagEdit, Option<NodeId>);
+    /// Returns the tags that a frame must have, if the port checks that.
+    #[inline]
+    fn checked(_rewriting: &Rewriting) -> Option<&[[u8; TAG_LEN]]> {
+        None
+    }
+}
+
+/// Returns whether a frame begins with these tags, whatever their priorities.
+fn begins_with(frame: &[u8], tags: &[[u8; TAG_LEN]]) -> bool {
+    let found = frame.get(ADDRESSES..).unwrap_or_default().as_chunks::<TAG_LEN>().0;
+    let same = |(found, tag): (&[u8; TAG_LEN], &[u8; TAG_LEN])| {
+        let word = |tag: &[u8; TAG_LEN]| u32::from_be_bytes(*tag) & 0xffff_0fff;
+        word(found) == word(tag)
+    };
+    found.len() >= tags.len() && found.iter().zip(tags).all(same)
 }
 
 /// The node that changes tags on a side.
@@ -171,6 +188,11 @@ impl<S: Side> Retag<S> {
     #[inline]
     fn one(rewriting: Option<&Rewriting>, mut p: PktMut<'_>) -> Verdict {
         // The rewrite may have gone since the packet came; where it was to go, too.
+        if let Some(tags) = rewriting.and_then(S::checked)
+            && !begins_with(p.data(), tags)
+        {
+            return S::OTHER_TAGS;
+        }
         match rewriting.map(S::change) {
             Some((edit, Some(next))) if apply(edit, &mut p) => Verdict::node(next),
             Some((_, Some(_))) => S::FEW_TAGS,
@@ -193,7 +215,9 @@ impl<S: Side> Node for Retag<S> {
     ) -> FrameVerdict {
         let table = self.table.load(cx.guard());
         if let Iface::Uniform(port) = S::ports(frame)
-            && let Some((edit, Some(next))) = table.rewriting(port).map(S::change)
+            && let Some(rewriting) = table.rewriting(port)
+            && S::checked(rewriting).is_none()
+            && let (edit, Some(next)) = S::change(rewriting)
             && let Some(rest) = apply_all(edit, frame)
         {
             if rest.is_empty() {

@@ -3,7 +3,7 @@
 use crate::api_types::{Delay, Watchers};
 use crate::bridges::LEARN_LIMIT;
 use crate::cli::set_interface_l2_tag_rewrite::rewrite;
-use crate::{Address, Domain, L2, MAX_BRIDGE_ID, Origin};
+use crate::{Address, Domain, L2, MAX_BRIDGE_ID, Origin, PortFlags};
 use std::collections::HashSet;
 use std::net::IpAddr;
 use thalweg_cli::Args;
@@ -25,6 +25,13 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.interfaces.*.l2xc", Kind::Name(Name::Any)),
     Rule::new("thalweg.interfaces.*.split-horizon-group", Kind::Int(0, 255)),
     Rule::new("thalweg.interfaces.*.tag-rewrite", Kind::Other(tag_rewrite)),
+    Rule::new("thalweg.interfaces.*.efp-filter", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.l2-input", Kind::Keys),
+    Rule::new("thalweg.interfaces.*.l2-input.learn", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.l2-input.forward", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.l2-input.flood", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.l2-input.uu-flood", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.l2-input.arp-term", Kind::Bool),
     Rule::new("thalweg.l2", Kind::Keys),
     Rule::new("thalweg.l2.default-learn-limit", Kind::Int(0, u32::MAX as i128)),
     Rule::new("thalweg.l2.scan-delay", Kind::Int(1, u16::MAX as i128)),
@@ -53,6 +60,15 @@ const SWITCHES: [(&str, &str, bool); 6] = [
     ("unicast-forward", "forward", true),
     ("arp-termination", "arp term", false),
     ("arp-unicast-forward", "arp-ufwd", false),
+];
+
+/// What ports do with frames that they receive, by key and CLI name.
+const PORT_SWITCHES: [(&str, PortFlags); 5] = [
+    ("learn", PortFlags::LEARN),
+    ("forward", PortFlags::FORWARD),
+    ("flood", PortFlags::FLOOD),
+    ("uu-flood", PortFlags::FLOOD_UNKNOWN),
+    ("arp-term", PortFlags::ARP_TERM),
 ];
 
 fn tag(value: &Value) -> Result<(), String> {
@@ -118,6 +134,9 @@ impl Section<Control> for Settings {
             out.set(&c.interface_name(rx), "l2xc", c.interface_name(tx));
         }
         dump_bridges(c, &l2, out);
+        for sw_if in &l2.efp_filters {
+            out.set(&c.interface_name(*sw_if), "efp-filter", true);
+        }
         for v in c.state::<Interfaces>().borrow().iter() {
             let is_there = l2.xconnect(v.sw_if).is_some() || l2.bridges().of(v.sw_if).is_some();
             let usual = match is_there {
@@ -154,6 +173,7 @@ impl Section<Control> for Settings {
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         rewrites(doc, out);
+        switches(doc, out);
         for i in doc.interfaces() {
             let Some(found) = i.get("l2xc") else { continue };
             let Some(to) = found.node.text() else { continue };
@@ -231,6 +251,45 @@ fn rewrites(doc: &Doc<'_>, out: &mut Draft) {
     }
 }
 
+/// What ports of bridge domains do with frames that they receive, and which interfaces check those
+/// that they send.
+fn switches(doc: &Doc<'_>, out: &mut Draft) {
+    let mut ports: HashSet<&str> = HashSet::new();
+    for table in [&["bridgedomains"][..], &["thalweg", "bridgedomains"]] {
+        for (_, bridge) in doc.entries(table) {
+            let list = bridge.node.get("interfaces").map_or(&[][..], Node::list);
+            let special = ["bvi", "uu-fwd"].into_iter().filter_map(|key| bridge.node.get(key));
+            ports.extend(list.iter().chain(special).filter_map(Node::text));
+        }
+    }
+    for i in doc.interfaces() {
+        if let Some(found) = i.get("efp-filter").filter(|f| f.node.bool() == Some(true)) {
+            let set = format!("set interface l2 efp-filter {}", i.name);
+            let key = format!("efp-filter {}", i.name);
+            let item = Item::new(rank::L2, key, found.path, format!("{set} enable")).order(1);
+            let item = item.unset(format!("{set} disable"));
+            out.add(item.needs(interface_key(&i.name)).attribute());
+        }
+        let Some(found) = i.get("l2-input") else { continue };
+        if !ports.contains(&*i.name) {
+            let text = format!("`{}' is in no bridge domain of this document", i.name);
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        }
+        for (word, _) in PORT_SWITCHES {
+            if found.node.get(word).and_then(Node::bool) != Some(false) {
+                continue;
+            }
+            let set = format!("set interface l2 {word} {}", i.name);
+            let (key, path) =
+                (format!("l2-input {} {word}", i.name), format!("{}.{word}", found.path));
+            let item = Item::new(rank::L2, key, path, format!("{set} disable")).order(2);
+            let item = item.unset(format!("{set} enable"));
+            out.add(item.needs(format!("bridge port {}", i.name)).attribute());
+        }
+    }
+}
+
 fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
     let bridges = l2.bridges();
     let limit = bridges.default_learn_limit();
@@ -261,6 +320,12 @@ fn dump_bridges(c: &Control, l2: &L2, out: &mut Dump<'_>) {
             out.push(&[path[0], path[1], "interfaces"], port.clone());
             if group != 0 {
                 out.put(&["thalweg", "interfaces", &port, "split-horizon-group"], u64::from(group));
+            }
+        }
+        for port in d.ports.keys() {
+            for (word, _) in PORT_SWITCHES.iter().filter(|(_, f)| !d.flags(*port).has(*f)) {
+                let name = c.interface_name(*port);
+                out.put(&["thalweg", "interfaces", &name, "l2-input", word], false);
             }
         }
         let on = [d.learn, d.flood, d.flood_unknown, d.forward, d.arp_term, d.arp_ufwd];

@@ -4,7 +4,7 @@
 //! the members of a bridge domain.
 
 use crate::L2;
-use crate::bridges::{Domain, Role};
+use crate::bridges::{Domain, PortFlags, Role};
 use std::sync::Arc;
 use thalweg_buffer::{Frame, LOCAL_IF};
 use thalweg_device::{InterfaceView, Interfaces, SwIfIndex, TagEdit};
@@ -16,7 +16,7 @@ use thalweg_tables::CowTable;
 pub(crate) struct Port {
     /// Next node: the cross connect's output, or the bridge domain's first node.
     pub(crate) next: Option<NodeId>,
-    /// Output node of the interface, or `l2-output` if it rewrites tags.
+    /// Output node of the interface, or a node before it that changes or checks tags.
     pub(crate) output: Option<NodeId>,
     /// Number of its bridge domain; 0 if none.
     pub(crate) bridge: u16,
@@ -24,8 +24,10 @@ pub(crate) struct Port {
     pub(crate) group: u8,
     /// Frames are flooded to it.
     pub(crate) is_member: bool,
+    /// What it does with frames that it receives.
+    pub(crate) flags: PortFlags,
     /// Interface on whose behalf frames leave: the cross connect's other end, or this port of a
-    /// bridge domain. 0 if that neither is a sub-interface nor rewrites tags.
+    /// bridge domain. 0 if that neither is a sub-interface nor changes or checks tags.
     pub(crate) sender: SwIfIndex,
 }
 
@@ -38,7 +40,10 @@ pub(crate) struct Rewriting {
     pub(crate) next: Option<NodeId>,
     /// Change of frames that it sends.
     pub(crate) tx: TagEdit,
-    /// The interface's own output node.
+    /// What frames have before, if the port checks that: the tags that it gives to those that it
+    /// receives.
+    pub(crate) checked: bool,
+    /// Node that comes after the change of frames that it sends.
     pub(crate) output: Option<NodeId>,
 }
 
@@ -128,6 +133,8 @@ pub struct L2Table {
     ports: CowTable<Port>,
     /// Of ports that rewrite tags.
     rewritings: CowTable<Option<Rewriting>>,
+    /// Output nodes of ports that check what they send.
+    filters: CowTable<Option<NodeId>>,
     /// Places of ports among the members of their bridge domains.
     places: CowTable<u32>,
     /// By number, from 1.
@@ -136,6 +143,7 @@ pub struct L2Table {
     forward: NodeId,
     rewrite_rx: NodeId,
     rewrite_tx: NodeId,
+    filter_tx: NodeId,
     bvi_input: NodeId,
 }
 
@@ -148,6 +156,10 @@ impl L2Table {
     #[inline]
     pub(crate) fn rewriting(&self, sw_if: SwIfIndex) -> Option<&Rewriting> {
         self.rewritings.get(sw_if)?.as_ref()
+    }
+    /// Returns where frames go on to that a port has to check, if it does.
+    pub(crate) fn filter(&self, sw_if: SwIfIndex) -> Option<NodeId> {
+        *self.filters.get(sw_if)?
     }
     #[inline]
     pub(crate) fn bridge(&self, number: u16) -> &Bridge {
@@ -177,9 +189,12 @@ impl L2Table {
     /// Returns the first node of an interface's bridge domain when it bridges without flow rules.
     #[inline]
     pub fn normal(&self, sw_if: SwIfIndex) -> Option<NodeId> {
-        match self.port(sw_if).bridge {
+        let port = self.port(sw_if);
+        match port.bridge {
             0 => None,
-            number if self.bridge(number).learn => Some(self.learn),
+            number if self.bridge(number).learn && port.flags.has(PortFlags::LEARN) => {
+                Some(self.learn)
+            }
             _ => Some(self.forward),
         }
     }
@@ -207,19 +222,28 @@ impl L2Table {
         for sw_if in domain.ports.keys() {
             // One that has joined a moment ago gets its place next.
             if self.port(*sw_if).bridge == domain.number {
+                let first = self.first(domain.number, domain.flags(*sw_if));
                 self.set_next(*sw_if, Some(first));
             }
+        }
+    }
+
+    /// Returns the first node of frames that a port with these flags receives.
+    fn first(&self, number: u16, flags: PortFlags) -> NodeId {
+        match self.bridge(number).first {
+            first if first == self.learn && !flags.has(PortFlags::LEARN) => self.forward,
+            first => first,
         }
     }
 
     /// Sets where the frames that a port receives go, once their tags are right.
     fn set_next(&mut self, sw_if: SwIfIndex, next: Option<NodeId>) {
         let next = match self.rewriting(sw_if).copied() {
-            Some(rewriting) => {
+            Some(rewriting) if !rewriting.rx.is_none() => {
                 self.rewritings.set(sw_if, Some(Rewriting { next, ..rewriting }));
                 Some(self.rewrite_rx)
             }
-            None => next,
+            _ => next,
         };
         self.ports.set(sw_if, Port { next, ..self.port(sw_if) });
     }
@@ -266,6 +290,7 @@ fn update(c: &Control, change: impl FnOnce(&mut L2Table, &L2, &Interfaces)) {
         (&mut table.forward, "l2-fwd"),
         (&mut table.rewrite_rx, "l2-input-vtr"),
         (&mut table.rewrite_tx, "l2-output"),
+        (&mut table.filter_tx, "l2-efp-filter"),
         (&mut table.bvi_input, "bvi-input"),
     ] {
         *at = node(name).unwrap_or_default();
@@ -277,18 +302,26 @@ fn update(c: &Control, change: impl FnOnce(&mut L2Table, &L2, &Interfaces)) {
 /// Publishes the place of an interface, and its tag rewrite.
 pub(crate) fn publish_port(c: &Control, sw_if: SwIfIndex) {
     update(c, |table, l2, all| {
-        let is_sender = |v: &&InterfaceView| v.parent.is_some() || !v.rewrite.is_none();
+        let checks = |of: SwIfIndex| l2.efp_filters.contains(&of);
+        let is_sender =
+            |v: &&InterfaceView| v.parent.is_some() || !v.rewrite.is_none() || checks(v.sw_if);
         let sender = |of: SwIfIndex| all.get(of).filter(is_sender).map_or(LOCAL_IF, |_| of);
-        let rewrite_tx = table.rewrite_tx;
+        let (rewrite_tx, filter_tx) = (table.rewrite_tx, table.filter_tx);
+        let checked = |v: &InterfaceView| if checks(v.sw_if) { filter_tx } else { v.output };
         let output = |of: SwIfIndex| {
-            all.get(of).map(|v| if v.rewrite.is_none() { v.output } else { rewrite_tx })
+            all.get(of).map(|v| if v.rewrite.is_none() { checked(v) } else { rewrite_tx })
         };
         let rewriting = all.get(sw_if).filter(|v| !v.rewrite.is_none()).map(|v| {
             let (rx, tx) = v.rewrite.edits(v.sub.map(|(_, of)| of));
-            Rewriting { rx, next: None, tx, output: Some(v.output) }
+            let output = Some(checked(v));
+            Rewriting { rx, next: None, tx, checked: checks(sw_if), output }
         });
         if rewriting.is_some() || table.rewriting(sw_if).is_some() {
             table.rewritings.set(sw_if, rewriting);
+        }
+        let filter = all.get(sw_if).filter(|_| checks(sw_if)).map(|v| v.output);
+        if filter != table.filter(sw_if) {
+            table.filters.set(sw_if, filter);
         }
         let was = table.port(sw_if).bridge;
         if table.bridge(was).unknown == Some(sw_if) {
@@ -308,11 +341,12 @@ pub(crate) fn publish_port(c: &Control, sw_if: SwIfIndex) {
                 _ => (output(sw_if), sender(sw_if)),
             };
             port = Port {
-                next: Some(table.bridge(domain.number).first),
+                next: Some(table.first(domain.number, domain.flags(sw_if))),
                 output,
                 bridge: domain.number,
                 group: domain.group(sw_if),
                 is_member: role != Role::UnknownForward,
+                flags: domain.flags(sw_if),
                 sender,
             };
         }

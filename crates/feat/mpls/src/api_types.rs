@@ -1,14 +1,18 @@
 //! Types and helpers shared by the API messages.
 
 use crate::label_table::Action;
+use crate::tunnels::Tunnel;
 use crate::{Key, LabelView, Via};
 use std::net::IpAddr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNhProto, FibPathType};
+use thalweg_api::types::{InterfaceIndex, Prefix};
 use thalweg_api::{ApiType, Retval, Text};
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::{Path, PathKind};
 use thalweg_fib::TableId;
+use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::mpls::{Label, MAX_LABEL};
 
 /// The API module.
@@ -41,8 +45,28 @@ pub struct MplsRoute {
     pub mr_paths: Vec<FibPath>,
 }
 
+/// A tunnel of labels.
+#[derive(Clone, Debug, Default, ApiType)]
+pub struct MplsTunnel {
+    /// Its interface.
+    pub mt_sw_if_index: InterfaceIndex,
+    /// Its number.
+    pub mt_tunnel_index: u32,
+    /// It carries Ethernet frames.
+    pub mt_l2_only: bool,
+    /// It replicates packets.
+    pub mt_is_multicast: bool,
+    /// Tag of its interface.
+    pub mt_tag: Text<64>,
+    /// Paths.
+    #[api(count = "mt_n_paths: u8")]
+    pub mt_paths: Vec<FibPath>,
+}
+
 /// Protocol of the packet behind the bottom in messages.
 const EOS_IP4: u8 = 0;
+/// That of pseudowires.
+const EOS_ETHERNET: u8 = 3;
 /// That of labels that are not the bottom.
 const EOS_MPLS: u8 = 2;
 
@@ -59,8 +83,10 @@ pub(crate) fn key(route: &MplsRoute) -> Result<(TableId, Key), Retval> {
         return unimplemented("replicated labels");
     }
     let eos = route.mr_eos != 0;
-    if eos && route.mr_eos_proto != EOS_IP4 && route.mr_eos_proto != EOS_MPLS {
-        return unimplemented("packets other than IPv4 behind the bottom of the stack");
+    if eos && ![EOS_IP4, EOS_MPLS, EOS_ETHERNET].contains(&route.mr_eos_proto) {
+        return unimplemented(
+            "packets other than IPv4 and Ethernet behind the bottom of the stack",
+        );
     }
     Ok((TableId(route.mr_table_id), Key { label, eos }))
 }
@@ -78,14 +104,16 @@ pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
     if !none(p.nh.via_label) && p.nh.via_label <= MAX_LABEL.get() {
         return unimplemented("next hops by label");
     }
-    if p.flags != FibPathFlags::NONE {
+    let control_word = p.flags == FibPathFlags::POP_PW_CW;
+    if p.flags != FibPathFlags::NONE && !control_word {
         return unimplemented("flags of paths");
     }
     let sw_if = (p.sw_if_index != u32::MAX).then_some(SwIfIndex(p.sw_if_index));
     let [n1, n2, n3, n4, ..] = p.nh.address.0;
     let next_hop = match p.proto {
         FibPathNhProto::IP4 => Some(IpAddr::V4([n1, n2, n3, n4].into())),
-        FibPathNhProto::MPLS => None,
+        FibPathNhProto::IP6 => Some(IpAddr::V6(p.nh.address.0.into())),
+        FibPathNhProto::MPLS | FibPathNhProto::ETHERNET => None,
         _ => return unimplemented("paths of this protocol"),
     };
     let next_hop = next_hop.filter(|ip| !ip.is_unspecified());
@@ -94,8 +122,13 @@ pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
         FibPathType::NORMAL => {}
         FibPathType::LOCAL => return special(PathKind::Local),
         FibPathType::DROP => return special(PathKind::Drop),
-        FibPathType::INTERFACE_RX if sw_if.is_some() => return special(PathKind::InterfaceRx),
-        FibPathType::INTERFACE_RX => return Err(Retval::NO_MATCHING_INTERFACE),
+        FibPathType::INTERFACE_RX => {
+            return match (sw_if, p.proto) {
+                (None, _) => Err(Retval::NO_MATCHING_INTERFACE),
+                (Some(sw_if), FibPathNhProto::ETHERNET) => Ok(Via::Layer2 { sw_if, control_word }),
+                _ => special(PathKind::InterfaceRx),
+            };
+        }
         known if known.known() => return unimplemented("paths of this type"),
         _ => return Err(Retval::INVALID_VALUE),
     }
@@ -104,10 +137,47 @@ pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
         (None, None, _) => special(PathKind::Lookup(TableId(p.table_id))),
         _ => {
             let (weight, preference) = (p.weight.max(1), p.preference);
-            let path = Path { next_hop, sw_if, ..Path::special(PathKind::Normal) };
+            let other = sw_if.is_none() && p.table_id != 0;
+            let table = other.then_some(TableId(p.table_id));
+            let path = Path { next_hop, sw_if, table, ..Path::special(PathKind::Normal) };
             Ok(Via::Path(Path { weight, preference, labels, ..path }))
         }
     }
+}
+
+/// Converts the paths of a tunnel in a message.
+pub(crate) fn tunnel_paths(tunnel: &MplsTunnel) -> Result<Vec<Path>, Retval> {
+    let path = |p: &FibPath| match via(p)? {
+        Via::Path(path) => Ok(path),
+        _ => Err(Retval::INVALID_VALUE.because("a path of a tunnel is one to a next hop")),
+    };
+    tunnel.mt_paths.iter().map(path).collect()
+}
+
+/// Converts a tunnel to its API type.
+pub(crate) fn describe_tunnel(c: &Control, tunnel: &Tunnel) -> MplsTunnel {
+    let flags = match tunnel.control_word {
+        true => FibPathFlags::POP_PW_CW,
+        false => FibPathFlags::NONE,
+    };
+    let path = |p: &Path| FibPath { flags, ..describe_path(&Via::Path(*p)) };
+    let view = thalweg_device::interface::view(c, tunnel.sw_if);
+    MplsTunnel {
+        mt_sw_if_index: InterfaceIndex(tunnel.sw_if.get()),
+        mt_tunnel_index: tunnel.number,
+        mt_l2_only: tunnel.layer2,
+        mt_is_multicast: false,
+        mt_tag: view.map(|view| view.tag.as_str().into()).unwrap_or_default(),
+        mt_paths: tunnel.paths.iter().map(path).collect(),
+    }
+}
+
+/// Returns the IPv4 prefix of a message.
+pub(crate) fn ip4_prefix(prefix: Prefix) -> Result<Ipv4Prefix, Retval> {
+    let (IpAddr::V4(address), len) = prefix.parts()? else {
+        return Err(Retval::UNIMPLEMENTED.because("IPv6 behind labels is not supported yet"));
+    };
+    Ipv4Prefix::new(address.to_bits(), len).map_err(|e| Retval::INVALID_PREFIX_LENGTH.because(e))
 }
 
 fn describe_path(via: &Via) -> FibPath {
@@ -116,6 +186,14 @@ fn describe_path(via: &Via) -> FibPath {
         Via::Path(p) => p,
         Via::Mpls(table) => {
             (out.proto, out.table_id) = (FibPathNhProto::MPLS, table.get());
+            return out;
+        }
+        Via::Layer2 { sw_if, control_word } => {
+            (out.proto, out.r#type) = (FibPathNhProto::ETHERNET, FibPathType::INTERFACE_RX);
+            out.sw_if_index = sw_if.get();
+            if *control_word {
+                out.flags = FibPathFlags::POP_PW_CW;
+            }
             return out;
         }
     };
@@ -130,6 +208,12 @@ fn describe_path(via: &Via) -> FibPath {
     };
     if let PathKind::Lookup(table) = p.kind {
         out.table_id = table.get();
+    }
+    if let Some(table) = p.table {
+        out.table_id = table.get();
+    }
+    if let Some(IpAddr::V6(_)) = p.next_hop {
+        out.proto = FibPathNhProto::IP6;
     }
     thalweg_feat_ip::api_types::put_labels(&mut out, &p.labels);
     out
@@ -159,7 +243,11 @@ pub(crate) fn describe(table: TableId, view: &LabelView) -> MplsRoute {
         mr_table_id: table.get(),
         mr_label: view.key.label.get(),
         mr_eos: view.key.eos.into(),
-        mr_eos_proto: if view.key.eos { EOS_IP4 } else { EOS_MPLS },
+        mr_eos_proto: match (view.key.eos, view.action) {
+            (false, _) => EOS_MPLS,
+            (true, Action::ReceiveL2(..)) => EOS_ETHERNET,
+            (true, _) => EOS_IP4,
+        },
         mr_is_multicast: false,
         mr_paths,
     }

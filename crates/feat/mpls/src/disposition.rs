@@ -1,7 +1,8 @@
 //! What is checked of an IPv4 packet whose last label was popped (RFC 1812 section 5.2.2).
 
-use thalweg_buffer::PktMut;
-use thalweg_graph::{ErrorCode, NodeCx};
+use thalweg_buffer::simd::Lanes;
+use thalweg_buffer::{Flags, Frame, PktMut, Rows};
+use thalweg_graph::{ErrorCode, FrameVerdict, NodeCx, Verdict};
 use thalweg_wire::ipv4;
 
 /// Drop reasons, in the order of the nodes' counters.
@@ -34,6 +35,29 @@ pub(crate) fn check(
         p.truncate(total, cx.cache());
     }
     Ok(())
+}
+
+/// As [`check`] for all packets of a frame; returns those that need a closer look. `None`, with
+/// nothing done, if some packet is in several segments.
+#[inline(always)]
+pub(crate) fn check_all<V: Lanes>(frame: &mut Frame) -> Option<Rows> {
+    let chained = frame.flags().contains(Flags::CHAINED);
+    (!chained).then(|| thalweg_feat_ip4::check_usual::<V>(frame))
+}
+
+/// Returns the verdict of a frame whose packets but `rest` go to one node.
+#[inline(always)]
+pub(crate) fn verdict(
+    frame: &Frame,
+    each: &mut [Verdict],
+    rest: Rows,
+    to: Verdict,
+) -> FrameVerdict {
+    if rest.is_empty() {
+        return FrameVerdict::Whole(to);
+    }
+    each[..frame.len()].fill(to);
+    FrameVerdict::Each(rest)
 }
 
 /// Declares the drop reasons of a node that checks IPv4 packets.

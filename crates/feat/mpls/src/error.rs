@@ -37,8 +37,20 @@ pub enum MplsError {
     #[error("{0}")]
     Unsuitable(&'static str),
     /// The label is in use.
-    #[error("label {0} is bound to {1}")]
+    #[error("label {0} is bound to {1}; `mpls local-label del' unbinds it")]
     Bound(String, String),
+    /// The label is not bound to the prefix.
+    #[error("label {0} in MPLS table {1} is not bound to {2}")]
+    NotBound(String, TableId, String),
+    /// The interface is no tunnel.
+    #[error("`{0}' is no MPLS tunnel; `show mpls tunnel' lists them")]
+    NoTunnel(String),
+    /// A tunnel needs labels.
+    #[error("No Output Labels: a path of a tunnel has some, `via <next hop> out-labels <label>'")]
+    NoLabels,
+    /// The limit of tunnels is reached.
+    #[error("no room for another MPLS tunnel: the limit is {}", crate::tunnels::MAX_TUNNELS)]
+    TooManyTunnels,
     /// The interface does not exist.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -61,12 +73,14 @@ impl MplsError {
             MplsError::NoDefaultTable
             | MplsError::NoTable(_)
             | MplsError::Route(RouteError::NoTable(..)) => -3,
-            MplsError::NoLabel(..) | MplsError::NoPath(..) => -6,
+            MplsError::NoLabel(..) | MplsError::NoPath(..) | MplsError::NotBound(..) => -6,
             MplsError::NoPaths => -52,
-            MplsError::Alone | MplsError::Unsuitable(_) => -7,
+            MplsError::Alone | MplsError::Unsuitable(_) | MplsError::NoLabels => -7,
             MplsError::TableInUse => -122,
             MplsError::Bound(..) => -81,
-            MplsError::Device(_) | MplsError::Fib(FibError::NoInterface(_)) => -2,
+            MplsError::Device(_)
+            | MplsError::Fib(FibError::NoInterface(_))
+            | MplsError::NoTunnel(_) => -2,
             _ => -1,
         }
     }

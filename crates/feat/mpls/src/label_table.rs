@@ -45,6 +45,8 @@ pub enum Action {
     Member(Dpo),
     /// Pop, and send the IPv4 packet to an adjacency or group.
     Ip4(Dpo),
+    /// As the above, and the packet takes over TTL and class of the label.
+    Ip4Uniform(Dpo),
     /// Pop, and send what is still labelled to an MPLS adjacency.
     Pop(Dpo),
     /// Pop, and look the IPv4 packet up in a table.
@@ -53,6 +55,8 @@ pub enum Action {
     LookUpIp4Here,
     /// Pop, and look the IPv4 packet up as if it had come by another interface.
     ReceiveIp4(u32),
+    /// Pop, and the interface receives the Ethernet frame, behind a control word if so.
+    ReceiveL2(u32, bool),
     /// Pop, and look the next label up in a table.
     LookUpMpls(TableId),
     /// Pop, and look the next label up in the same table.
@@ -82,6 +86,8 @@ impl Action {
             Action::LookUpMplsHere => word(9, 0, 0),
             Action::Punt => word(10, 0, 0),
             Action::Drop => word(11, 0, 0),
+            Action::Ip4Uniform(dpo) => word(13, 0, dpo.get()),
+            Action::ReceiveL2(sw_if, control_word) => word(12, control_word.into(), sw_if),
         }
     }
 
@@ -100,6 +106,8 @@ impl Action {
             8 => Action::LookUpMpls(TableId(value)),
             9 => Action::LookUpMplsHere,
             10 => Action::Punt,
+            13 => Action::Ip4Uniform(Dpo(value)),
+            12 => Action::ReceiveL2(value, label.get() != 0),
             _ => Action::Drop,
         }
     }
@@ -134,6 +142,26 @@ impl Leaves {
     pub(crate) fn swap_of(word: u64) -> Option<(u32, Dpo)> {
         (word & 15 == 1).then_some(((word >> 4) as u32 & 0xf_ffff, Dpo((word >> 32) as u32)))
     }
+
+    /// The same of the most usual pops.
+    #[inline(always)]
+    pub(crate) fn pop_of(word: u64) -> Option<Popped> {
+        let value = (word >> 32) as u32;
+        match word & 15 {
+            3 => Some(Popped::Sent(Dpo(value))),
+            5 => Some(Popped::LookedUp(TableId(value))),
+            _ => None,
+        }
+    }
+}
+
+/// What becomes of an IPv4 packet whose last label was popped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Popped {
+    /// It goes to an adjacency or group.
+    Sent(Dpo),
+    /// It is looked up in a table.
+    LookedUp(TableId),
 }
 
 /// All tables, as published to workers.
@@ -165,16 +193,27 @@ mod tests {
             Action::Swap(label, dpo),
             Action::Member(dpo),
             Action::Ip4(dpo),
+            Action::Ip4Uniform(dpo),
             Action::Pop(dpo),
             Action::LookUpIp4(table),
             Action::LookUpIp4Here,
             Action::ReceiveIp4(u32::MAX),
+            Action::ReceiveL2(u32::MAX, true),
+            Action::ReceiveL2(7, false),
             Action::LookUpMpls(table),
             Action::LookUpMplsHere,
             Action::Punt,
             Action::Drop,
         ] {
-            assert_eq!(Action::unpack(action.pack()), action);
+            let word = action.pack();
+            assert_eq!(Action::unpack(word), action);
+            let popped = match action {
+                Action::Ip4(dpo) => Some(Popped::Sent(dpo)),
+                Action::LookUpIp4(table) => Some(Popped::LookedUp(table)),
+                _ => None,
+            };
+            assert_eq!(Leaves::pop_of(word), popped);
+            assert_eq!(Leaves::swap_of(word).is_some(), matches!(action, Action::Swap(..)));
         }
     }
 

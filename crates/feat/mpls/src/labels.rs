@@ -3,18 +3,25 @@
 use crate::error::MplsError;
 use crate::label_table::{Action, Key, Leaves, Tables};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
-use thalweg_fib::rib::{Labels, Path, PathKind};
-use thalweg_fib::{
-    AdjacencyKey, Dpo, FibError, Forwarding, Imposed, LinkType, Member, Peer, TableId,
-};
+use thalweg_feat_ip::table::{Followed, follow, take_touched, unfollow, watch};
+use thalweg_fib::rib::{Before, Labels, Mode, Path, PathKind, WatchedRoutes};
+use thalweg_fib::{FibError, LabelStep, LinkType, RouteBook, Routes, TableId};
 use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
+use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::{self, Snapshot};
-use thalweg_wire::mpls::{Label, label};
+use thalweg_wire::mpls::{Entry, Label, label};
 
 /// Maximum number of label tables: each takes 16 MiB of address space.
 pub const MAX_TABLES: usize = 256;
+/// Time for which labels are released before other work gets its turn.
+const SLICE: Duration = Duration::from_millis(1);
+/// Labels released between two looks at the clock.
+const AT_ONCE: usize = 64;
 
 /// A path of a label.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,12 +30,20 @@ pub enum Via {
     Path(Path),
     /// The next label is looked up in a table.
     Mpls(TableId),
+    /// The Ethernet frame behind the bottom is received by an interface: the end of a pseudowire.
+    Layer2 {
+        /// The interface.
+        sw_if: SwIfIndex,
+        /// A control word precedes the frame (RFC 4385).
+        control_word: bool,
+    },
 }
 
 impl Via {
     fn sw_if(&self) -> Option<SwIfIndex> {
         match self {
             Via::Path(path) => path.sw_if,
+            Via::Layer2 { sw_if, .. } => Some(*sw_if),
             Via::Mpls(_) => None,
         }
     }
@@ -41,14 +56,19 @@ impl Via {
     }
 }
 
+/// A prefix of an IP table.
+pub type Bound = (TableId, Ipv4Prefix);
+
 /// A bound label.
 #[derive(Debug)]
 struct Route {
     /// None for those that every table has.
     vias: Vec<Via>,
+    /// The prefix whose route it follows; the paths are that route's then.
+    bound: Option<Bound>,
     action: Action,
-    /// The object in the action, with a reference.
-    held: Option<Dpo>,
+    /// What leads to the object in the action.
+    held: Option<Followed>,
 }
 
 /// A label, for display.
@@ -58,6 +78,8 @@ pub struct LabelView {
     pub key: Key,
     /// Its paths; none if every table has it.
     pub vias: Vec<Via>,
+    /// The prefix whose route it follows.
+    pub bound: Option<Bound>,
     /// What becomes of it.
     pub action: Action,
 }
@@ -71,24 +93,74 @@ struct Table {
 /// MPLS on the main thread.
 pub struct Mpls {
     tables: BTreeMap<TableId, Table>,
+    /// Labels of deleted tables, which are released in slices.
+    leaving: Vec<(TableId, BTreeMap<Key, Route>)>,
     /// Interfaces that take MPLS, each with how often it was enabled.
     enabled: BTreeMap<SwIfIndex, u32>,
     /// Labels by the interfaces of their paths.
     by_interface: BTreeSet<(SwIfIndex, TableId, Key)>,
+    /// Labels by the prefixes that they are bound to.
+    bound: BTreeMap<Bound, (TableId, Label)>,
+    /// Prefixes whose routes have changed, and whose labels are to follow, in slices.
+    touched: BTreeSet<Bound>,
     writer: snapshot::Writer<Tables>,
 }
 
 pub(crate) fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(Tables::default());
     let snapshot: Arc<Snapshot<Tables>> = snapshot;
-    c.share(snapshot);
-    let (tables, enabled, by_interface) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-    c.insert(Mpls { tables, enabled, by_interface, writer });
+    c.share(Arc::clone(&snapshot));
+    c.shared::<RouteBook>().add(Arc::new(Steps(snapshot)));
+    c.insert(Mpls {
+        tables: BTreeMap::new(),
+        leaving: Vec::new(),
+        enabled: BTreeMap::new(),
+        by_interface: BTreeSet::new(),
+        bound: BTreeMap::new(),
+        touched: BTreeSet::new(),
+        writer,
+    });
     c.subscribe(|c, event: &InterfaceEvent| match *event {
         InterfaceEvent::Created(i) => set_feature(c, i, true),
-        InterfaceEvent::Deleted(i) => interface_gone(c, i),
+        InterfaceEvent::Deleted(i) => {
+            c.state::<Mpls>().borrow_mut().enabled.remove(&i);
+            while leave_interface(c, i) {}
+        }
         _ => {}
     });
+    interface::before_delete(c, leave_interface);
+    c.subscribe(|c, event: &WatchedRoutes| {
+        if event.link == LinkType::Ip4 {
+            routes_changed(c, event.table);
+        }
+    });
+}
+
+/// What label tables do, for descriptions of packets.
+struct Steps(Arc<Snapshot<Tables>>);
+
+impl Routes for Steps {
+    fn prefix_len(&self, _: &Guard<'_>, _: SwIfIndex, _: IpAddr) -> Option<u8> {
+        None
+    }
+
+    fn label(&self, guard: &Guard<'_>, table: u32, entry: u32) -> Option<LabelStep> {
+        let leaves = self.0.load(guard).get(TableId(table))?;
+        match leaves.get(Entry(entry)) {
+            Action::Miss | Action::Punt | Action::Drop => None,
+            Action::Swap(label, _) => Some(LabelStep::Swapped(label.get())),
+            Action::Member(_) => Some(LabelStep::ByMember),
+            Action::LookUpMpls(next) => Some(LabelStep::LookedUp(next.get())),
+            Action::LookUpMplsHere => Some(LabelStep::LookedUp(table)),
+            Action::Ip4(_)
+            | Action::Ip4Uniform(_)
+            | Action::Pop(_)
+            | Action::LookUpIp4(_)
+            | Action::LookUpIp4Here
+            | Action::ReceiveIp4(_)
+            | Action::ReceiveL2(..) => Some(LabelStep::Popped),
+        }
+    }
 }
 
 /// Makes an interface drop MPLS, or take it.
@@ -153,6 +225,7 @@ impl Mpls {
         of.flat_map(move |table| table.routes.range(first..)).map(|(key, route)| LabelView {
             key: *key,
             vias: route.vias.clone(),
+            bound: route.bound,
             action: route.action,
         })
     }
@@ -195,7 +268,7 @@ pub fn add_table(c: &mut Control, id: TableId, name: Option<&str>) -> Result<(),
     let mut routes = BTreeMap::new();
     for (key, action) in reserved() {
         leaves.set(key, action);
-        routes.insert(key, Route { vias: Vec::new(), action, held: None });
+        routes.insert(key, Route::reserved(action));
     }
     mpls.tables.insert(id, Table { leaves, name: name.unwrap_or_default().to_owned(), routes });
     mpls.publish(c);
@@ -213,17 +286,36 @@ pub fn del_table(c: &mut Control, id: TableId) -> Result<(), MplsError> {
     if id == TableId(0) && !mpls.enabled.is_empty() {
         return Err(MplsError::TableInUse);
     }
-    let gone = mpls.tables.remove(&id);
-    mpls.by_interface.retain(|(_, table, _)| *table != id);
+    let Some(gone) = mpls.tables.remove(&id) else { return Ok(()) };
+    mpls.bound.retain(|_, (table, _)| *table != id);
     mpls.publish(c);
-    let Some(gone) = gone else { return Ok(()) };
-    let f = c.state::<Forwarding>();
-    for dpo in gone.routes.values().filter_map(|route| route.held) {
-        f.borrow_mut().release(c, dpo);
-    }
+    let idle = mpls.leaving.is_empty();
+    mpls.leaving.push((id, gone.routes));
+    drop(mpls);
     // Workers may still read it.
-    c.domain().retire(move || drop(gone.leaves));
+    let leaves = gone.leaves;
+    c.domain().retire(move || drop(leaves));
+    if idle {
+        release_some(c);
+    }
     Ok(())
+}
+
+/// Releases labels of deleted tables for about a millisecond, and goes on later.
+fn release_some(c: &mut Control) {
+    let (begin, mpls) = (Instant::now(), c.state::<Mpls>());
+    while begin.elapsed() < SLICE {
+        let mut mpls = mpls.borrow_mut();
+        for _ in 0..AT_ONCE {
+            let Some((id, routes)) = mpls.leaving.last_mut() else { return };
+            let id = *id;
+            match routes.pop_first() {
+                Some((key, route)) => mpls.release(c, id, key, Some(route)),
+                None => _ = mpls.leaving.pop(),
+            }
+        }
+    }
+    c.after(Duration::ZERO, release_some);
 }
 
 /// Makes an interface take MPLS, or no longer. It is disabled once it was disabled as often as
@@ -270,13 +362,14 @@ pub fn add_label(
     }
     let mpls = c.state::<Mpls>();
     let mut mpls = mpls.borrow_mut();
+    mpls.check_unbound(id, key)?;
     let before = mpls.table_mut(id)?.routes.get(&key).map(|r| r.vias.clone()).unwrap_or_default();
     let mut all = vias;
     if !replace && all.iter().all(is_normal) {
         let keep = before.into_iter().filter(|o| is_normal(o) && !all.iter().any(|v| v.is_same(o)));
         all.extend(keep.collect::<Vec<_>>());
     }
-    mpls.put(c, id, key, all)
+    mpls.put(c, id, key, all, None)
 }
 
 /// Unbinds a label from paths, or altogether if none are given.
@@ -286,6 +379,7 @@ pub fn add_label(
 pub fn del_label(c: &Control, id: TableId, key: Key, vias: &[Via]) -> Result<(), MplsError> {
     let mpls = c.state::<Mpls>();
     let mut mpls = mpls.borrow_mut();
+    mpls.check_unbound(id, key)?;
     let table = mpls.table_mut(id)?;
     let route = table.routes.get(&key).filter(|route| !route.vias.is_empty());
     let mut left = match route {
@@ -303,7 +397,7 @@ pub fn del_label(c: &Control, id: TableId, key: Key, vias: &[Via]) -> Result<(),
         mpls.remove(c, id, key);
         return Ok(());
     }
-    mpls.put(c, id, key, left)
+    mpls.put(c, id, key, left, None)
 }
 
 /// Returns whether a path is meant by another one, which may leave its labels out.
@@ -322,26 +416,186 @@ fn is_normal(via: &Via) -> bool {
     matches!(via, Via::Path(path) if path.kind == PathKind::Normal)
 }
 
-/// Removes the paths of all labels by an interface.
-fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
-    let mpls = c.state::<Mpls>();
+/// Takes an interface that goes out of the paths of its labels for about a millisecond; returns
+/// whether some are left.
+fn leave_interface(c: &mut Control, sw_if: SwIfIndex) -> bool {
+    let (begin, mpls) = (Instant::now(), c.state::<Mpls>());
     let mut mpls = mpls.borrow_mut();
-    mpls.enabled.remove(&sw_if);
-    let all = (sw_if, TableId(0), Key { label: Label(0), eos: false })..;
-    let all: Vec<_> =
-        mpls.by_interface.range(all).take_while(|(i, ..)| *i == sw_if).copied().collect();
-    for (_, id, key) in all {
-        let Some(route) = mpls.tables.get(&id).and_then(|t| t.routes.get(&key)) else { continue };
-        let others = |via: &&Via| via.sw_if() != Some(sw_if);
-        let left: Vec<Via> = route.vias.iter().filter(others).copied().collect();
-        // What is left was there before: it resolves.
-        if left.is_empty() || mpls.put(c, id, key, left).is_err() {
-            mpls.remove(c, id, key);
+    let first = (sw_if, TableId(0), Key { label: Label(0), eos: false });
+    loop {
+        let all = mpls.by_interface.range(first..).take_while(|(i, ..)| *i == sw_if);
+        let all: Vec<_> = all.take(AT_ONCE).copied().collect();
+        if all.is_empty() {
+            return false;
+        }
+        for (_, id, key) in all {
+            mpls.by_interface.remove(&(sw_if, id, key));
+            let Some(route) = mpls.tables.get(&id).and_then(|t| t.routes.get(&key)) else {
+                continue;
+            };
+            let others = |via: &&Via| via.sw_if() != Some(sw_if);
+            let left: Vec<Via> = route.vias.iter().filter(others).copied().collect();
+            if left.len() == route.vias.len() {
+                continue;
+            }
+            let bound = route.bound;
+            // What is left was there before: it resolves.
+            if (left.is_empty() && bound.is_none()) || mpls.put(c, id, key, left, bound).is_err() {
+                mpls.remove(c, id, key);
+            }
+        }
+        if begin.elapsed() >= SLICE {
+            return true;
         }
     }
 }
 
+/// Binds a label to a prefix: where it is the bottom and where it is not, packets follow the
+/// prefix's route, and its labels take the place of the label. A prefix has one label: another one
+/// that it had is unbound.
+///
+/// # Errors
+/// If there is no such table, or the label has paths or another prefix.
+pub fn bind(c: &mut Control, id: TableId, label: Label, to: Bound) -> Result<(), MplsError> {
+    let mpls = c.state::<Mpls>();
+    let mut mpls = mpls.borrow_mut();
+    let table = mpls.table_mut(id)?;
+    for eos in [false, true] {
+        let key = Key { label, eos };
+        let Some(route) = table.routes.get(&key) else { continue };
+        let what = match route.bound {
+            Some(bound) if bound == to => return Ok(()),
+            Some((_, prefix)) => prefix.to_string(),
+            None if route.vias.is_empty() => "what every table has it for".into(),
+            None => "paths".into(),
+        };
+        return Err(MplsError::Bound(key.to_string(), what));
+    }
+    watch(c, to.0, to.1, true)?;
+    if let Some((id, label)) = mpls.bound.insert(to, (id, label)) {
+        mpls.remove_both(c, id, label);
+    }
+    mpls.follow_route(c, to);
+    Ok(())
+}
+
+/// Unbinds a label from a prefix.
+///
+/// # Errors
+/// If it is not bound to it.
+pub fn unbind(c: &mut Control, id: TableId, label: Label, from: Bound) -> Result<(), MplsError> {
+    let mpls = c.state::<Mpls>();
+    let mut mpls = mpls.borrow_mut();
+    mpls.table_mut(id)?;
+    if mpls.bound.get(&from) != Some(&(id, label)) {
+        return Err(MplsError::NotBound(
+            thalweg_feat_ip::label_text(label),
+            id,
+            from.1.to_string(),
+        ));
+    }
+    mpls.bound.remove(&from);
+    mpls.remove_both(c, id, label);
+    // It may have gone with its table.
+    let _ = watch(c, from.0, from.1, false);
+    Ok(())
+}
+
+/// Has the labels that are bound to prefixes of a table follow the routes that have changed.
+fn routes_changed(c: &mut Control, table: TableId) {
+    let mpls = c.state::<Mpls>();
+    let idle = {
+        let mut mpls = mpls.borrow_mut();
+        let idle = mpls.touched.is_empty();
+        match take_touched::<u32>(c, table) {
+            Some(all) => mpls.touched.extend(all.into_iter().map(|prefix| (table, prefix))),
+            None => {
+                let of = mpls.bound.keys().filter(|(t, _)| *t == table);
+                let of: Vec<Bound> = of.copied().collect();
+                mpls.touched.extend(of);
+            }
+        }
+        idle
+    };
+    if idle {
+        follow_some(c);
+    }
+}
+
+/// Has some labels follow their routes, and goes on later.
+fn follow_some(c: &mut Control) {
+    let (begin, mpls) = (Instant::now(), c.state::<Mpls>());
+    while begin.elapsed() < SLICE {
+        let mut mpls = mpls.borrow_mut();
+        for _ in 0..AT_ONCE {
+            let Some(bound) = mpls.touched.pop_first() else { return };
+            mpls.follow_route(c, bound);
+        }
+    }
+    c.after(Duration::ZERO, follow_some);
+}
+
+impl Route {
+    /// A label that every table has.
+    fn reserved(action: Action) -> Route {
+        Route { vias: Vec::new(), bound: None, action, held: None }
+    }
+}
+
 impl Mpls {
+    /// Labels that are bound to prefixes, by prefix.
+    pub fn bound(&self) -> impl Iterator<Item = (Bound, TableId, Label)> + '_ {
+        self.bound.iter().map(|(to, (id, label))| (*to, *id, *label))
+    }
+
+    /// Refuses paths of a label that follows a prefix's route.
+    fn check_unbound(&mut self, id: TableId, key: Key) -> Result<(), MplsError> {
+        match self.table_mut(id)?.routes.get(&key).and_then(|route| route.bound) {
+            Some((_, prefix)) => Err(MplsError::Bound(key.to_string(), prefix.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets what becomes of the label of a prefix by the route that the prefix has now. If the
+    /// table has gone, the label goes, too.
+    fn follow_route(&mut self, c: &Control, to: Bound) {
+        let Some(&(id, label)) = self.bound.get(&to) else { return };
+        let ip = c.state::<thalweg_feat_ip::Ip4>();
+        if ip.borrow().serial(to.0).is_none() {
+            self.bound.remove(&to);
+            return self.remove_both(c, id, label);
+        }
+        let view = ip.borrow().route(to.0, to.1);
+        // A connected prefix: the host is looked up. So is what is answered or received.
+        let paths = view.map_or_else(Vec::new, |view| view.paths);
+        let leads_on = |p: &Path| p.kind == PathKind::Normal && p.next_hop.is_some();
+        let vias: Vec<Via> = match paths.iter().all(leads_on) {
+            true => paths.iter().copied().map(Via::Path).collect(),
+            false => Vec::new(),
+        };
+        for eos in [false, true] {
+            let key = Key { label, eos };
+            let looked_up = match eos && !paths.is_empty() {
+                true => Via::Path(Path::special(PathKind::Lookup(to.0))),
+                false => Via::Path(Path::special(PathKind::Drop)),
+            };
+            let vias = if vias.is_empty() { vec![looked_up] } else { vias.clone() };
+            if let Err(e) = self.put(c, id, key, vias, Some(to)) {
+                tracing::warn!("label {key} of {}: {e}", to.1);
+                let dropped = vec![Via::Path(Path::special(PathKind::Drop))];
+                // That needs nothing.
+                let _ = self.put(c, id, key, dropped, Some(to));
+            }
+        }
+    }
+
+    /// Removes a label where it is the bottom, and where it is not.
+    fn remove_both(&mut self, c: &Control, id: TableId, label: Label) {
+        for eos in [false, true] {
+            self.remove(c, id, Key { label, eos });
+        }
+    }
+
     /// Sets the paths of a label.
     fn put(
         &mut self,
@@ -349,18 +603,19 @@ impl Mpls {
         id: TableId,
         key: Key,
         mut vias: Vec<Via>,
+        bound: Option<Bound>,
     ) -> Result<(), MplsError> {
         vias.sort_unstable();
-        for table in
-            vias.iter().filter_map(|via| if let Via::Mpls(t) = via { Some(*t) } else { None })
-        {
-            self.table_mut(table)?;
+        for via in &vias {
+            if let Via::Mpls(table) = via {
+                self.table_mut(*table)?;
+            }
         }
         let (action, held) = resolve(c, key, &vias)?;
         let table = self.tables.get_mut(&id).ok_or(MplsError::NoTable(id))?;
         table.leaves.set(key, action);
         let used: Vec<SwIfIndex> = vias.iter().filter_map(Via::sw_if).collect();
-        let old = table.routes.insert(key, Route { vias, action, held });
+        let old = table.routes.insert(key, Route { vias, bound, action, held });
         self.release(c, id, key, old);
         self.by_interface.extend(used.into_iter().map(|i| (i, id, key)));
         Ok(())
@@ -372,130 +627,121 @@ impl Mpls {
         let first = reserved().into_iter().find(|(k, _)| *k == key).map(|(_, action)| action);
         table.leaves.set(key, first.unwrap_or(Action::Miss));
         let old = match first {
-            Some(action) => {
-                table.routes.insert(key, Route { vias: Vec::new(), action, held: None })
-            }
+            Some(action) => table.routes.insert(key, Route::reserved(action)),
             None => table.routes.remove(&key),
         };
         self.release(c, id, key, old);
     }
 
+    /// Releases what a label had, in this table or an earlier one of this number.
     fn release(&mut self, c: &Control, id: TableId, key: Key, old: Option<Route>) {
         let Some(old) = old else { return };
         for i in old.vias.iter().filter_map(Via::sw_if) {
-            self.by_interface.remove(&(i, id, key));
-        }
-        if let Some(dpo) = old.held {
-            c.state::<Forwarding>().borrow_mut().release(c, dpo);
-        }
-    }
-}
-
-/// Returns what becomes of a label with these paths, and the object to hold for it.
-fn resolve(c: &Control, key: Key, vias: &[Via]) -> Result<(Action, Option<Dpo>), MplsError> {
-    if let [via] = vias {
-        return one(c, key, via);
-    }
-    if !vias.iter().all(is_normal) {
-        return Err(MplsError::Alone);
-    }
-    let paths = vias.iter().filter_map(|via| if let Via::Path(p) = via { Some(p) } else { None });
-    let pops = paths.clone().all(|p| p.labels.sent() == Labels::NONE);
-    let f = c.state::<Forwarding>();
-    let mut members = Vec::new();
-    for path in paths {
-        match member(c, key, path, key.eos && pops) {
-            Ok(dpo) => members.push(Member {
-                dpo,
-                weight: u32::from(path.weight.max(1)),
-                preference: path.preference,
-            }),
-            Err(e) => {
-                members.iter().for_each(|m: &Member| f.borrow_mut().release(c, m.dpo));
-                return Err(e);
+            let now = self.tables.get(&id).and_then(|table| table.routes.get(&key));
+            if !now.is_some_and(|route| route.vias.iter().any(|via| via.sw_if() == Some(i))) {
+                self.by_interface.remove(&(i, id, key));
             }
         }
+        if let Some(followed) = old.held {
+            unfollow::<u32>(c, followed);
+        }
     }
-    let group = f.borrow_mut().group(c, members)?;
-    let action = if key.eos && pops { Action::Ip4(group) } else { Action::Member(group) };
-    Ok((action, Some(group)))
 }
 
-/// Where a path leads: an interface and who is there.
-fn place(path: &Path) -> Result<(SwIfIndex, Peer), MplsError> {
-    match path.sw_if {
-        Some(sw_if) => Ok((sw_if, path.next_hop.map_or(Peer::PointToPoint, Peer::Neighbor))),
-        None => Err(MplsError::Unsuitable(
-            "a next hop of a label needs its interface: `via <next hop> <interface>'",
-        )),
+/// Returns what becomes of a label with these paths, and what leads to its object.
+fn resolve(c: &Control, key: Key, vias: &[Via]) -> Result<(Action, Option<Followed>), MplsError> {
+    let paths: Vec<&Path> = vias
+        .iter()
+        .filter_map(|via| match via {
+            Via::Path(path) if path.kind == PathKind::Normal => Some(path),
+            _ => None,
+        })
+        .collect();
+    match vias {
+        [via] if paths.is_empty() => return Ok((special(c, key, via)?, None)),
+        _ if paths.len() < vias.len() => return Err(MplsError::Alone),
+        _ => {}
     }
+    let swaps: BTreeSet<Option<Label>> = paths.iter().map(|path| swapped(path).1).collect();
+    let alike = swaps.len() == 1;
+    let uniform = paths.iter().all(|path| path.labels.mode() == Mode::Uniform);
+    let put_before = |swap| match (alike, swap) {
+        (true, None) if key.eos => Before::Packet,
+        (true, _) => Before::Labels,
+        (false, Some(label)) => Before::Swapped(label),
+        (false, None) if key.eos => Before::Popped,
+        (false, None) => Before::Swapped(label::IMPLICIT_NULL),
+    };
+    let list = paths.into_iter().map(|path| {
+        let (outer, swap) = swapped(path);
+        Path { labels: outer.put_before(put_before(swap)), ..*path }
+    });
+    let followed = follow::<u32>(c, list.collect())?;
+    let dpo = followed.dpo;
+    let action = match swaps.first() {
+        Some(Some(label)) if alike => Action::Swap(*label, dpo),
+        _ if !alike => Action::Member(dpo),
+        _ if key.eos && uniform => Action::Ip4Uniform(dpo),
+        _ if key.eos => Action::Ip4(dpo),
+        _ => Action::Pop(dpo),
+    };
+    Ok((action, Some(followed)))
 }
 
 /// Splits the labels of a path into those that are pushed and the one that is swapped.
 fn swapped(path: &Path) -> (Labels, Option<Label>) {
     let sent = path.labels.sent();
     match sent.as_slice().split_last() {
-        Some((last, outer)) => (Labels::new(outer).unwrap_or_default(), Some(*last)),
+        Some((last, outer)) => {
+            let outer = Labels::new(outer).unwrap_or_default();
+            // Without labels there is no mode.
+            let mode = if outer == Labels::NONE { Mode::Pipe } else { sent.mode() };
+            (outer.in_mode(mode), Some(*last))
+        }
         None => (Labels::NONE, None),
     }
 }
 
-/// The object of one of several paths: an adjacency that says which label to swap.
-fn member(c: &Control, key: Key, path: &Path, plain: bool) -> Result<Dpo, MplsError> {
-    let (sw_if, peer) = place(path)?;
-    let (labels, swap) = swapped(path);
-    let link = if swap.is_none() && key.eos { LinkType::Ip4 } else { LinkType::Mpls };
-    let swap = (!plain).then(|| swap.unwrap_or(label::IMPLICIT_NULL));
-    let imposed = Imposed { labels, bottom: false, swap };
-    let f = c.state::<Forwarding>();
-    let dpo = f.borrow_mut().imposing(c, AdjacencyKey { sw_if, link, peer, imposed })?;
-    Ok(dpo)
-}
-
-fn one(c: &Control, key: Key, via: &Via) -> Result<(Action, Option<Dpo>), MplsError> {
+/// Returns what becomes of a label by a path that is none to a next hop.
+fn special(c: &Control, key: Key, via: &Via) -> Result<Action, MplsError> {
+    let at_bottom = |action| match key.eos {
+        true => Ok(action),
+        false => Err(MplsError::Unsuitable("no packet follows a label that is `non-eos'")),
+    };
     let path = match via {
         Via::Path(path) => path,
-        Via::Mpls(table) if !key.eos => return Ok((Action::LookUpMpls(*table), None)),
+        Via::Mpls(table) if !key.eos => return Ok(Action::LookUpMpls(*table)),
         Via::Mpls(_) => {
             let why =
                 "no label follows the bottom of the stack: `mpls-lookup-in-table' is for `non-eos'";
             return Err(MplsError::Unsuitable(why));
         }
-    };
-    let ip_only = |action| match key.eos {
-        true => Ok((action, None)),
-        false => Err(MplsError::Unsuitable("no IP packet follows a label that is `non-eos'")),
+        Via::Layer2 { sw_if, control_word } => {
+            if !interface::view(c, *sw_if)?.ethernet {
+                let why = "`l2-input-on' needs an interface of Ethernet frames, such as an \
+                           `mpls tunnel' with `l2-only'";
+                return Err(MplsError::Unsuitable(why));
+            }
+            return at_bottom(Action::ReceiveL2(sw_if.get(), *control_word));
+        }
     };
     match path.kind {
-        PathKind::Normal => {}
         PathKind::Lookup(table) => {
             if c.state::<thalweg_feat_ip::Ip4>().borrow().serial(table).is_none() {
                 let version = thalweg_feat_ip::Version::V4;
                 return Err(thalweg_feat_ip::RouteError::NoTable(version, table.get()).into());
             }
-            return ip_only(Action::LookUpIp4(table));
+            at_bottom(Action::LookUpIp4(table))
         }
         PathKind::InterfaceRx => {
             let sw_if = path.sw_if.ok_or(FibError::NoInterface(SwIfIndex(0)))?;
             interface::view(c, sw_if)?;
-            return ip_only(Action::ReceiveIp4(sw_if.get()));
+            at_bottom(Action::ReceiveIp4(sw_if.get()))
         }
-        PathKind::Local => return Ok((Action::Punt, None)),
-        PathKind::Drop => return Ok((Action::Drop, None)),
+        PathKind::Local => Ok(Action::Punt),
+        PathKind::Drop | PathKind::Normal => Ok(Action::Drop),
         PathKind::Unreachable | PathKind::Prohibit | PathKind::Group(_) => {
-            return Err(MplsError::Unsuitable("such a path is for IP routes only"));
+            Err(MplsError::Unsuitable("such a path is for IP routes only"))
         }
     }
-    let (sw_if, peer) = place(path)?;
-    let (labels, swap) = swapped(path);
-    let link = if swap.is_none() && key.eos { LinkType::Ip4 } else { LinkType::Mpls };
-    let imposed = Imposed { labels, bottom: false, swap: None };
-    let f = c.state::<Forwarding>();
-    let dpo = f.borrow_mut().imposing(c, AdjacencyKey { sw_if, link, peer, imposed })?;
-    let action = match swap {
-        Some(label) => Action::Swap(label, dpo),
-        None if key.eos => Action::Ip4(dpo),
-        None => Action::Pop(dpo),
-    };
-    Ok((action, Some(dpo)))
 }

@@ -5,6 +5,7 @@
 //!
 //! * [`label_table`]: tables as workers read them.
 //! * [`labels`]: tables and labels on the main thread.
+//! * [`tunnels`]: interfaces that put labels before what they send.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -17,16 +18,19 @@ pub mod label_table;
 pub mod labels;
 pub mod nodes;
 mod settings;
+mod tunnel_tx;
+pub mod tunnels;
 
 pub use error::MplsError;
 pub use label_table::{Action, Key, Leaves, Tables};
 pub use labels::{
-    LabelView, MAX_TABLES, Mpls, Via, add_label, add_table, del_label, del_table, set_enabled,
+    Bound, LabelView, MAX_TABLES, Mpls, Via, add_label, add_table, bind, del_label, del_table,
+    set_enabled, unbind,
 };
 
 use thalweg_engine::Feature;
 use thalweg_feat_neighbor::{self as neighbor, HoldNodes};
-use thalweg_fib::LinkType;
+use thalweg_fib::{Forwarding, LinkType};
 use thalweg_graph::{ArcDecl, ArcKey, Control};
 use thalweg_wire::ethernet::ethertype;
 
@@ -50,6 +54,8 @@ pub static FEATURE: Feature = Feature {
 
 fn init(c: &mut Control) {
     labels::init(c);
+    tunnels::init(c);
+    c.state::<Forwarding>().borrow_mut().set_imposer("mpls-label-imposition-uniform");
     let nodes = HoldNodes { incomplete: "mpls-adj-incomplete", glean: None };
     neighbor::hold_at(c, LinkType::Mpls, nodes);
     thalweg_feat_ethernet::register(c, ethertype::MPLS, "mpls-input");

@@ -1,14 +1,16 @@
 //! Configuration of MPLS: tables, labels, and interfaces that take labelled packets.
 
-use crate::{Key, Mpls, Via};
+use crate::tunnels::{self, Tunnels};
+use crate::{Key, LabelView, Mpls, Via};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Node, Problem, Rule, Section, Value, interface_key, rank,
 };
 use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_text};
-use thalweg_fib::rib::Labels;
+use thalweg_fib::rib::{Labels, Mode};
 use thalweg_graph::Control;
+use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::mpls::Label;
 
 /// The section.
@@ -21,8 +23,15 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.mpls-tables", Kind::Named(Name::Number(0, u32::MAX as u64))),
     Rule::new("thalweg.mpls-tables.*", Kind::Keys),
     Rule::new("thalweg.mpls-tables.*.name", Kind::Name(Name::Any)),
+    Rule::new("thalweg.mpls-tables.*.prefixes", Kind::Named(Name::Any)),
+    Rule::new("thalweg.mpls-tables.*.prefixes.*", Kind::Other(prefix)),
     Rule::new("thalweg.mpls-tables.*.labels", Kind::Named(Name::Any)),
     Rule::new("thalweg.mpls-tables.*.labels.*", Kind::Other(label)),
+    Rule::new("thalweg.mpls-tunnels", Kind::Named(Name::Numbered(tunnels::PREFIX))),
+    Rule::new("thalweg.mpls-tunnels.*", Kind::Keys),
+    Rule::new("thalweg.mpls-tunnels.*.l2-only", Kind::Bool),
+    Rule::new("thalweg.mpls-tunnels.*.control-word", Kind::Bool),
+    Rule::new("thalweg.mpls-tunnels.*.paths", Kind::Other(tunnel_paths)),
 ];
 
 /// A path in a document, in the words of `mpls local-label` after `via`.
@@ -49,6 +58,12 @@ impl Words {
                 let table = if first.starts_with("mpls") { &mut out.mpls } else { &mut out.ip4 };
                 *table = Some(id);
             }
+            "l2-input-on" => {
+                let name = words.next()?;
+                let word = words.next_if(|w| *w == "pop-pw-cw").map_or("", |_| " pop-pw-cw");
+                out.text = format!("l2-input-on {name}{word}");
+                out.interface = Some(name.to_owned());
+            }
             "rx-ip4" => {
                 let name = words.next()?;
                 out.text = format!("rx-ip4 {name}");
@@ -56,9 +71,20 @@ impl Words {
             }
             _ => {
                 let hop = first.parse::<IpAddr>().ok();
-                let name = if hop.is_some() { words.next()? } else { first };
-                if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                // A next hop without an interface is followed by routes.
+                let is_name = |w: &str| {
+                    w.starts_with(|c: char| c.is_ascii_alphabetic()) && !PATH_WORDS.contains(&w)
+                };
+                let name = match hop {
+                    Some(_) => words.next_if(|w| is_name(w)),
+                    None => Some(first).filter(|w| is_name(w)),
+                };
+                if hop.is_none() && name.is_none() {
                     return None;
+                }
+                let mut table = None;
+                if name.is_none() && words.next_if(|w| *w == "next-hop-table").is_some() {
+                    table = Some(words.next()?.parse::<u32>().ok()?);
                 }
                 let (mut weight, mut preference, mut labels) = (1u8, 0u8, Labels::NONE);
                 while let Some(word) = words.next() {
@@ -72,42 +98,58 @@ impl Words {
                                 words.next();
                             }
                             labels = Labels::new(&all)?;
+                            if words.next_if(|w| *w == "uniform").is_some() {
+                                labels = labels.in_mode(Mode::Uniform);
+                            }
                         }
                         _ => return None,
                     }
                 }
-                out.text = path_text(hop, name, (weight, preference), &labels);
-                out.interface = Some(name.to_owned());
+                out.text = path_text(hop, name, table, (weight, preference), &labels);
+                out.interface = name.map(str::to_owned);
+                out.ip4 = table;
             }
         }
         words.next().is_none().then_some(out)
     }
 }
 
+/// Words that follow the place where a path leads to.
+const PATH_WORDS: [&str; 4] = ["weight", "preference", "out-labels", "next-hop-table"];
+
 fn path_text(
     hop: Option<IpAddr>,
-    name: &str,
+    name: Option<&str>,
+    table: Option<u32>,
     (weight, preference): (u8, u8),
     labels: &Labels,
 ) -> String {
-    let hop = hop.map(|hop| format!("{hop} ")).unwrap_or_default();
+    let hop = hop.map(|hop| hop.to_string());
+    let place: Vec<String> = hop.into_iter().chain(name.map(str::to_owned)).collect();
+    let table = table.map(|table| format!(" next-hop-table {table}")).unwrap_or_default();
     let weight = if weight == 1 { String::new() } else { format!(" weight {weight}") };
     let preference =
         if preference == 0 { String::new() } else { format!(" preference {preference}") };
-    format!("{hop}{name}{weight}{preference}{}", labels_text(labels))
+    format!("{}{table}{weight}{preference}{}", place.join(" "), labels_text(labels))
 }
 
 /// A path as it is typed.
 fn via_text(c: &Control, via: &Via) -> String {
-    let name = |p: &Path| p.sw_if.map(|i| c.interface_name(i)).unwrap_or_default();
+    let name = |p: &Path| p.sw_if.map(|i| c.interface_name(i));
     match via {
         Via::Mpls(table) => format!("mpls-lookup-in-table {table}"),
+        Via::Layer2 { sw_if, control_word } => {
+            let word = if *control_word { " pop-pw-cw" } else { "" };
+            format!("l2-input-on {}{word}", c.interface_name(*sw_if))
+        }
         Via::Path(p) => match p.kind {
             PathKind::Normal => {
-                path_text(p.next_hop, &name(p), (p.weight, p.preference), &p.labels)
+                let (name, table) = (name(p), p.table.map(|table| table.get()));
+                let share = (p.weight, p.preference);
+                path_text(p.next_hop, name.as_deref(), table, share, &p.labels)
             }
             PathKind::Lookup(table) => format!("ip4-lookup-in-table {table}"),
-            PathKind::InterfaceRx => format!("rx-ip4 {}", name(p)),
+            PathKind::InterfaceRx => format!("rx-ip4 {}", name(p).unwrap_or_default()),
             PathKind::Local => "local".into(),
             _ => "drop".into(),
         },
@@ -142,10 +184,43 @@ fn paths(value: &Value) -> Option<Vec<Words>> {
 }
 
 fn label(value: &Value) -> Result<(), String> {
-    let expected = "a path or a list of paths: `<next hop> <interface> [weight <n>] \
-                    [preference <n>] [out-labels <label> ...]', `ip4-lookup-in-table <id>', \
-                    `mpls-lookup-in-table <id>', `rx-ip4 <interface>', or drop";
+    let expected = "a path or a list of paths: `<next hop> [<interface>] [weight <n>] \
+                    [preference <n>] [out-labels <label> ... [uniform]]', `ip4-lookup-in-table <id>', \
+                    `mpls-lookup-in-table <id>', `rx-ip4 <interface>', `l2-input-on <interface>', \
+                    or drop";
     paths(value).map(|_| ()).ok_or_else(|| expected.into())
+}
+
+fn tunnel_paths(value: &Value) -> Result<(), String> {
+    let expected = "a path or a list of paths: `<next hop> [<interface>] [weight <n>] \
+                    [preference <n>] out-labels <label> ...'";
+    let right = |all: Vec<Words>| all.iter().all(|words| words.text.contains("out-labels"));
+    if paths(value).is_some_and(right) { Ok(()) } else { Err(expected.into()) }
+}
+
+/// Reads what a label is bound to: `192.0.2.0/24', or with ` table 7'.
+fn bound(text: &str) -> Option<(Ipv4Prefix, u32)> {
+    let mut words = text.split_whitespace();
+    let (address, len) = words.next()?.split_once('/')?;
+    let address: Ipv4Addr = address.parse().ok()?;
+    let prefix = Ipv4Prefix::new(address.to_bits(), len.parse().ok()?).ok()?;
+    let table = match words.next() {
+        None => 0,
+        Some("table") => words.next()?.parse().ok()?,
+        Some(_) => return None,
+    };
+    words.next().is_none().then_some((prefix, table))
+}
+
+fn bound_text((prefix, table): (Ipv4Prefix, u32)) -> String {
+    let table = if table == 0 { String::new() } else { format!(" table {table}") };
+    format!("{prefix}{table}")
+}
+
+fn prefix(value: &Value) -> Result<(), String> {
+    let expected = "an IPv4 prefix such as `192.0.2.0/24', or `192.0.2.0/24 table 7'";
+    let right = matches!(value, Value::Text(text) if bound(text).is_some());
+    if right { Ok(()) } else { Err(expected.into()) }
 }
 
 fn table_key(id: u32) -> String {
@@ -174,13 +249,36 @@ impl Section<Control> for Settings {
             if !name.is_empty() {
                 out.put(&[at[0], at[1], at[2], "name"], name);
             }
-            for view in mpls.labels(id, Label(0)).filter(|view| !view.vias.is_empty()) {
+            let own = |view: &LabelView| !view.vias.is_empty() && view.bound.is_none();
+            for view in mpls.labels(id, Label(0)).filter(own) {
                 let key = key_text(view.key, '/');
                 let place = [at[0], at[1], at[2], "labels", &key];
                 match &view.vias[..] {
                     [one] => out.put(&place, via_text(c, one)),
                     all => all.iter().for_each(|via| out.push(&place, via_text(c, via))),
                 }
+            }
+        }
+        for ((ip4, prefix), id, label) in mpls.bound() {
+            let (table, label) = (id.to_string(), label_text(label));
+            let place = ["thalweg", "mpls-tables", &table, "prefixes", &label];
+            out.put(&place, bound_text((prefix, ip4.get())));
+        }
+        for tunnel in c.state::<Tunnels>().borrow().iter() {
+            let name = c.interface_name(tunnel.sw_if);
+            let at = |key| ["thalweg", "mpls-tunnels", &name, key];
+            out.put(&at("")[..3], Value::Map(Default::default()));
+            if tunnel.layer2 {
+                out.put(&at("l2-only"), true);
+            }
+            if tunnel.control_word {
+                out.put(&at("control-word"), true);
+            }
+            let text = |path: &Path| via_text(c, &Via::Path(*path));
+            match &tunnel.paths[..] {
+                [] => {}
+                [one] => out.put(&at("paths"), text(one)),
+                all => all.iter().for_each(|path| out.push(&at("paths"), text(path))),
             }
         }
     }
@@ -225,7 +323,9 @@ impl Section<Control> for Settings {
             .collect();
         for (id, text) in tables {
             labels(doc, id, &text, out);
+            prefixes(doc, id, &text, out);
         }
+        tunnels(doc, out);
     }
 }
 
@@ -262,6 +362,64 @@ fn labels(doc: &Doc<'_>, id: u32, text: &str, out: &mut Draft) {
     }
 }
 
+/// Adds the labels of a table that are bound to prefixes.
+fn prefixes(doc: &Doc<'_>, id: u32, text: &str, out: &mut Draft) {
+    for (name, found) in doc.entries(&["thalweg", "mpls-tables", text, "prefixes"]) {
+        let Some(label) = label_of(name) else {
+            let text = format!("a label such as `16' expected, not `{name}'");
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        };
+        // The schema has checked it.
+        let Some(bound) = found.node.text().and_then(bound) else { continue };
+        let in_table = if id == 0 { String::new() } else { format!(" mpls-table {id}") };
+        let label = label_text(label);
+        let words = format!("{label} {}{in_table}", bound_text(bound));
+        let set = format!("mpls local-label add {words}");
+        let item = Item::new(rank::ROUTE, format!("prefix of label {id} {label}"), found.path, set);
+        let item = item.unset(format!("mpls local-label del {words}")).recreate();
+        let mut item = item.order(1 << 20).needs(table_key(id));
+        if bound.1 != 0 {
+            item = item.needs(format!("ip-table {}", bound.1));
+        }
+        out.add(item);
+    }
+}
+
+/// Adds tunnels: they are made with a path, which is set again once all that it leads by exists.
+fn tunnels(doc: &Doc<'_>, out: &mut Draft) {
+    for (name, found) in doc.entries(&["thalweg", "mpls-tunnels"]) {
+        out.claim(name);
+        let on = |key| found.node.get(key).and_then(Node::bool) == Some(true);
+        let kind = match (on("l2-only"), on("control-word")) {
+            (true, true) => " l2-only control-word",
+            (true, false) => " l2-only",
+            (false, true) => {
+                let text = "a `control-word' needs `l2-only: true'";
+                out.problem(Problem::at(found.node, found.path, text));
+                continue;
+            }
+            (false, false) => "",
+        };
+        let Some(mut all) = found.node.get("paths").and_then(|n| paths(&n.value)) else {
+            let text = "a tunnel needs `paths', such as `10.0.0.2 out-labels 16'";
+            out.problem(Problem::at(found.node, found.path, text));
+            continue;
+        };
+        all.sort_unstable();
+        let vias: String = all.iter().map(|words| format!(" via {}", words.text)).collect();
+        let set = format!("mpls tunnel add {name}{kind}{vias}");
+        let item = Item::new(rank::CREATE, interface_key(name), found.path, set);
+        let mut item = item.unset(format!("mpls tunnel del {name}")).order(1 << 20).recreate();
+        for words in &all {
+            if let Some(by) = &words.interface {
+                item = item.needs(interface_key(by));
+            }
+        }
+        out.add(item);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,16 +428,28 @@ mod tests {
     fn paths_are_written_as_commands_are() {
         for text in [
             "10.0.0.2 pg0 out-labels 17",
+            "10.0.0.2 pg0 out-labels 18 17 uniform",
             "10.0.0.2 pg0 weight 2 preference 1 out-labels 18 17",
             "pg0",
             "ip4-lookup-in-table 7",
             "mpls-lookup-in-table 0",
             "rx-ip4 pg0",
+            "10.0.0.2",
+            "10.0.0.2 next-hop-table 7 weight 2 out-labels 17",
+            "l2-input-on mpls-tunnel0",
+            "l2-input-on mpls-tunnel0 pop-pw-cw",
             "drop",
         ] {
             assert_eq!(Words::parse(text).map(|words| words.text).as_deref(), Some(text));
         }
-        for bad in ["", "10.0.0.2", "10.0.0.2 pg0 out-labels", "drop it", "rx-ip4", "17"] {
+        for bad in [
+            "",
+            "10.0.0.2 pg0 out-labels",
+            "10.0.0.2 pg0 next-hop-table 7",
+            "drop it",
+            "rx-ip4",
+            "17",
+        ] {
             assert_eq!(Words::parse(bad), None, "{bad}");
         }
         let eos = Key { label: Label(16), eos: true };

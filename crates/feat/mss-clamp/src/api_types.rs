@@ -1,6 +1,6 @@
 //! Types and helpers shared by the API messages.
 
-use crate::{ClampError, Direction};
+use crate::{Clamp, ClampError, Direction};
 use thalweg_api::schema::Module;
 use thalweg_api::{Retval, api_enum};
 use thalweg_cli::CliError;
@@ -31,11 +31,12 @@ impl MssClampDir {
         }
     }
 
-    pub(crate) fn of(direction: Direction) -> MssClampDir {
-        match direction {
-            Direction::Rx => MssClampDir(1),
-            Direction::Tx => MssClampDir(2),
-            Direction::Both => MssClampDir(3),
+    pub(crate) fn of(clamp: Option<Clamp>) -> MssClampDir {
+        match clamp.map(|clamp| clamp.direction) {
+            None => MssClampDir::NONE,
+            Some(Direction::Rx) => MssClampDir::RX,
+            Some(Direction::Tx) => MssClampDir::TX,
+            Some(Direction::Both) => MssClampDir(3),
         }
     }
 }

@@ -5,6 +5,7 @@
 pub mod api;
 pub mod api_types;
 mod cli;
+mod lower;
 pub mod nodes;
 mod settings;
 #[cfg(test)]
@@ -67,7 +68,7 @@ impl Direction {
     }
 }
 
-/// The limit of an interface.
+/// A limit of an interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Clamp {
     /// Most that a SYN may offer, in bytes.
@@ -76,15 +77,21 @@ pub struct Clamp {
     pub direction: Direction,
 }
 
+/// The limits of an interface.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Limits {
+    /// For connections over IPv4.
+    pub ip4: Option<Clamp>,
+    /// For connections over IPv6.
+    pub ip6: Option<Clamp>,
+}
+
 /// Why a limit is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ClampError {
     /// The limit is too small.
     #[error("the MSS must be between {MIN_MSS} and 65535, not {0}")]
     Small(u16),
-    /// The version is not forwarded.
-    #[error("MSS clamping for IPv6 is not there yet")]
-    NoIp6,
     /// The interface does not exist.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -95,77 +102,84 @@ impl From<ClampError> for CliError {
         match e {
             ClampError::Device(e) => refused(e),
             ClampError::Small(_) => CliError::with_code(e, -7),
-            ClampError::NoIp6 => CliError::with_code(e, -9),
         }
     }
 }
 
-/// The limits by interface, as workers read them.
-pub(crate) type Limits = BTreeMap<SwIfIndex, Clamp>;
+/// The limits by interface, as workers read them. Interfaces without one are not there.
+pub(crate) type All = BTreeMap<SwIfIndex, Limits>;
 
 struct Clamps {
-    writer: snapshot::Writer<Limits>,
+    writer: snapshot::Writer<All>,
 }
 
 fn init(c: &mut Control) {
-    let (writer, snapshot) = snapshot::channel(Limits::new());
-    let snapshot: Arc<Snapshot<Limits>> = snapshot;
+    let (writer, snapshot) = snapshot::channel(All::new());
+    let snapshot: Arc<Snapshot<All>> = snapshot;
     c.share(snapshot);
     c.insert(Clamps { writer });
     c.subscribe(|c, event: &InterfaceEvent| {
         // Its features go with it.
         if let InterfaceEvent::Deleted(i) = *event {
-            store(c, i, None);
+            store(c, i, Limits::default());
         }
     });
 }
 
-/// Returns the limits, in order of interfaces.
-pub fn all(c: &Control) -> Vec<(SwIfIndex, Clamp)> {
-    c.state::<Clamps>().borrow().writer.get().iter().map(|(i, clamp)| (*i, *clamp)).collect()
+/// Returns the limits, in order of interfaces; only of those with one.
+pub fn all(c: &Control) -> Vec<(SwIfIndex, Limits)> {
+    c.state::<Clamps>().borrow().writer.get().iter().map(|(i, limits)| (*i, *limits)).collect()
 }
 
-/// Returns the limit of an interface.
-pub fn get(c: &Control, sw_if: SwIfIndex) -> Option<Clamp> {
-    c.state::<Clamps>().borrow().writer.get().get(&sw_if).copied()
+/// Returns the limits of an interface.
+pub fn get(c: &Control, sw_if: SwIfIndex) -> Limits {
+    c.state::<Clamps>().borrow().writer.get().get(&sw_if).copied().unwrap_or_default()
 }
 
-fn store(c: &mut Control, sw_if: SwIfIndex, clamp: Option<Clamp>) {
-    if get(c, sw_if) == clamp {
+fn store(c: &mut Control, sw_if: SwIfIndex, limits: Limits) {
+    if get(c, sw_if) == limits {
         return;
     }
     let state = c.state::<Clamps>();
     state.borrow_mut().writer.update(c.domain(), |old| {
         let mut new = old.clone();
-        match clamp {
-            Some(clamp) => new.insert(sw_if, clamp),
-            None => new.remove(&sw_if),
+        match limits == Limits::default() {
+            false => new.insert(sw_if, limits),
+            true => new.remove(&sw_if),
         };
         new
     });
 }
 
-/// The arc and node of each direction.
-const NODES: [(&str, &str); 2] =
-    [("ip4-unicast", "tcp-mss-clamping-ip4-in"), ("ip4-output", "tcp-mss-clamping-ip4-out")];
+/// The arc and node of each version and direction.
+const NODES: [(&str, &str); 4] = [
+    ("ip4-unicast", "tcp-mss-clamping-ip4-in"),
+    ("ip4-output", "tcp-mss-clamping-ip4-out"),
+    ("ip6-unicast", "tcp-mss-clamping-ip6-in"),
+    ("ip6-output", "tcp-mss-clamping-ip6-out"),
+];
 
-/// Sets the limit of an interface for IPv4, or removes it.
+/// Sets the limits of an interface, or removes them.
 ///
 /// # Errors
 /// [`ClampError`]; nothing has changed then.
-pub fn set(c: &mut Control, sw_if: SwIfIndex, clamp: Option<Clamp>) -> Result<(), ClampError> {
+pub fn set(c: &mut Control, sw_if: SwIfIndex, limits: Limits) -> Result<(), ClampError> {
     interface::view(c, sw_if)?;
-    if let Some(Clamp { mss, .. }) = clamp
-        && mss < MIN_MSS
-    {
-        return Err(ClampError::Small(mss));
+    for Clamp { mss, .. } in limits.ip4.into_iter().chain(limits.ip6) {
+        if mss < MIN_MSS {
+            return Err(ClampError::Small(mss));
+        }
     }
-    let sides = |clamp: Option<Clamp>| {
-        let direction = clamp.map(|clamp| clamp.direction);
-        [direction.is_some_and(Direction::has_rx), direction.is_some_and(Direction::has_tx)]
+    let used = |limits: Limits| {
+        let is = |clamp: Option<Clamp>, has: fn(Direction) -> bool| {
+            clamp.is_some_and(|clamp| has(clamp.direction))
+        };
+        let (ip4, ip6) = (limits.ip4, limits.ip6);
+        let (rx, tx) = (Direction::has_rx, Direction::has_tx);
+        [is(ip4, rx), is(ip4, tx), is(ip6, rx), is(ip6, tx)]
     };
-    let (before, after) = (sides(get(c, sw_if)), sides(clamp));
-    store(c, sw_if, clamp);
+    let (before, after) = (used(get(c, sw_if)), used(limits));
+    store(c, sw_if, limits);
     for (i, (arc, node)) in NODES.into_iter().enumerate() {
         if before[i] != after[i]
             && let Err(e) = c.enable_feature(arc, node, sw_if, after[i])

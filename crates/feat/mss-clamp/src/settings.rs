@@ -1,4 +1,4 @@
-//! Section of MSS clamping: `mss-clamp: rx 1400` of an interface.
+//! Section of MSS clamping: `mss-clamp: rx 1400` and `ip6-mss-clamp: rx 1380` of an interface.
 
 use crate::{Clamp, Direction, MIN_MSS};
 use thalweg_config::declare::{
@@ -11,9 +11,13 @@ pub(crate) struct Settings;
 
 pub(crate) static SETTINGS: Settings = Settings;
 
-const KEY: &str = "mss-clamp";
+/// The key of each version, and its word.
+const KEYS: [(&str, &str); 2] = [("mss-clamp", "ip4"), ("ip6-mss-clamp", "ip6")];
 
-const RULES: &[Rule] = &[Rule::new("thalweg.interfaces.*.mss-clamp", Kind::Other(check))];
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.interfaces.*.mss-clamp", Kind::Other(check)),
+    Rule::new("thalweg.interfaces.*.ip6-mss-clamp", Kind::Other(check)),
+];
 
 /// Parses `rx 1400`, `tx 1400` or `1400`.
 fn parse(text: &str) -> Option<Clamp> {
@@ -42,27 +46,33 @@ impl Section<Control> for Settings {
     }
 
     fn dump(&self, c: &Control, out: &mut Dump<'_>) {
-        for (sw_if, Clamp { mss, direction }) in crate::all(c) {
+        for (sw_if, limits) in crate::all(c) {
             let name = c.interface_name(sw_if);
-            match direction {
-                Direction::Both => out.set(&name, KEY, u32::from(mss)),
-                one => out.set(&name, KEY, format!("{} {mss}", one.word())),
+            for ((key, _), clamp) in KEYS.into_iter().zip([limits.ip4, limits.ip6]) {
+                let Some(Clamp { mss, direction }) = clamp else { continue };
+                match direction {
+                    Direction::Both => out.set(&name, key, u32::from(mss)),
+                    one => out.set(&name, key, format!("{} {mss}", one.word())),
+                }
             }
         }
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
         for i in doc.interfaces() {
-            let Some(found) = i.get(KEY) else { continue };
-            let Some(Clamp { mss, direction }) = parse(&found.node.value.to_string()) else {
-                continue;
-            };
-            let name = &*i.name;
-            let words = |words: &str| format!("set interface tcp-mss-clamp {name} ip4 {words}");
-            let set = words(&format!("{} ip4-mss {mss}", direction.word()));
-            let key = format!("mss-clamp of {name}");
-            let item = Item::new(rank::ADDRESS, key, found.path, set);
-            out.add(item.unset(words("disable")).needs(interface_key(name)));
+            for (key, ip) in KEYS {
+                let Some(found) = i.get(key) else { continue };
+                let Some(Clamp { mss, direction }) = parse(&found.node.value.to_string()) else {
+                    continue;
+                };
+                let name = &*i.name;
+                let words =
+                    |words: &str| format!("set interface tcp-mss-clamp {name} {ip} {words}");
+                let set = words(&format!("{} {ip}-mss {mss}", direction.word()));
+                let key = format!("{key} of {name}");
+                let item = Item::new(rank::ADDRESS, key, found.path, set);
+                out.add(item.unset(words("disable")).needs(interface_key(name)));
+            }
         }
     }
 }

@@ -1,13 +1,15 @@
 //! SYNs through a router with limits.
 
 use crate::FEATURE;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use thalweg_buffer::Offload;
 use thalweg_device::testing::{self, Lab};
 use thalweg_feat_neighbor as neighbor;
 use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
+use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::tcp::{TcpView, flag};
 
 fn lab(workers: usize) -> Lab {
@@ -20,6 +22,8 @@ fn lab(workers: usize) -> Lab {
             &thalweg_feat_arp::FEATURE,
             &thalweg_feat_ip::FEATURE,
             &thalweg_feat_ip4::FEATURE,
+            &thalweg_feat_nd::FEATURE,
+            &thalweg_feat_ip6::FEATURE,
             &FEATURE,
         ],
         workers,
@@ -31,12 +35,18 @@ fn lab(workers: usize) -> Lab {
         let flags = neighbor::NeighborFlags { is_static: true, ..Default::default() };
         let sw_if = lab.sw_if(n);
         neighbor::set(&mut lab.c, sw_if, ip(n).into(), mac(n), flags).unwrap();
+        lab.ok(&format!("set interface ip address test{n} 2001:db8:{n}::1/64"));
+        neighbor::set(&mut lab.c, sw_if, ip6(n).into(), mac(n), flags).unwrap();
     }
     lab
 }
 
 fn ip(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, n, 2)
+}
+
+fn ip6(n: u8) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, n.into(), 0, 0, 0, 0, 2)
 }
 
 fn mac(n: u8) -> MacAddr {
@@ -185,7 +195,9 @@ fn an_interface_takes_its_limit_along_and_words_are_checked() {
         ("test0 ip4 rx ip4-mss 63", "between 64 and 65535"),
         ("test0 ip4 rx ip4-mss 65536", "MSS"),
         ("test0 ip4 up ip4-mss 1400", "enable"),
-        ("test0 ip6 enable ip6-mss 1400 ip4 disable", "IPv6"),
+        ("test0 ip6 rx", "ip6-mss"),
+        ("test0 ip6 rx ip6-mss 63 ip4 disable", "between 64 and 65535"),
+        ("test0 ip6-mss 1400 ip4 disable", "direction"),
         ("test0", "ip4"),
         ("test9 ip4 disable", "test9"),
     ] {
@@ -193,5 +205,104 @@ fn an_interface_takes_its_limit_along_and_words_are_checked() {
         assert!(said.contains(why), "{bad}: {said}");
     }
     assert_eq!(crate::all(&lab.c).len(), 1);
+    let shown = |lab: &mut Lab| lab.cli("show interface tcp-mss-clamp test0").trim_end().to_owned();
+    lab.ok("set interface tcp-mss-clamp test0 ip6 tx ip6-mss 1380");
+    assert_eq!(shown(&mut lab), "test0: ip4: 1424 [RX TX] ip6: 1380 [TX]");
+    lab.ok("set interface tcp-mss-clamp test0 ip4 disable");
+    assert_eq!(shown(&mut lab), "test0: ip4: disabled ip6: 1380 [TX]");
+    lab.ok("set interface tcp-mss-clamp test0 ip6 disable");
+    assert!(crate::all(&lab.c).is_empty());
+    lab.close();
+}
+
+/// A segment over IPv6 from host 0 to host 1, behind extension headers: the type of the first, and
+/// their bytes.
+fn segment6(flags: u8, options: &[u8], (first, extensions): (u8, &[u8])) -> Vec<u8> {
+    let plain = Packet::new().ipv6(ip6(0), ip6(1)).tcp(1000, 80).flags(flags).tcp_options(options);
+    let plain = plain.build();
+    let mut packet = [&plain[..40], extensions, &plain[40..]].concat();
+    let length = (packet.len() - 40) as u16;
+    packet[4..6].copy_from_slice(&length.to_be_bytes());
+    packet[6] = first;
+    packet
+}
+
+fn framed6(packet: &[u8]) -> Vec<u8> {
+    let mut frame = framed(packet);
+    frame[12..14].copy_from_slice(&[0x86, 0xdd]);
+    frame
+}
+
+fn mss_of6(packet: &[u8]) -> Option<u16> {
+    let ip = Ipv6View::parse(packet).unwrap();
+    let transport = ip.transport().unwrap();
+    let tcp = TcpView::parse(transport.payload).unwrap();
+    let sum = ip.pseudo_header(protocol::TCP, transport.payload.len() as u32);
+    assert!(tcp.checksum_ok(sum), "checksum of {packet:02x?}");
+    tcp.mss()
+}
+
+const PLAIN: (u8, &[u8]) = (protocol::TCP, &[]);
+/// Destination options of eight bytes, all padding.
+const DESTINATION: (u8, &[u8]) = (protocol::DESTINATION, &[6, 0, 1, 4, 0, 0, 0, 0]);
+/// An atomic fragment (RFC 6946).
+const ATOMIC: (u8, &[u8]) = (protocol::FRAGMENT, &[6, 0, 0, 0, 0, 0, 0, 9]);
+
+#[test]
+fn syns_over_ipv6_are_clamped_behind_extension_headers_too() {
+    for workers in [1, 2] {
+        let mut lab = lab(workers);
+        for (words, want) in [
+            ("test0 ip6 rx ip6-mss 1400", 1400),
+            ("test0 ip6 tx ip6-mss 1300", 1460),
+            ("test0 ip6 enable ip6-mss 1200 ip4 rx ip4-mss 500", 1200),
+            ("test0 ip6 disable", 1460),
+            ("test1 ip6 tx ip6-mss 1300", 1300),
+            ("test1 ip6 enable ip6-mss 9000", 1460),
+            ("test1 ip6 disable", 1460),
+        ] {
+            lab.ok(&format!("set interface tcp-mss-clamp {words}"));
+            for extensions in [PLAIN, DESTINATION, ATOMIC] {
+                for (flags, want) in
+                    [(flag::SYN, want), (flag::SYN | flag::ACK, want), (0x10, 1460)]
+                {
+                    let frame = framed6(&segment6(flags, MSS_1460, extensions));
+                    let packet = pass(&mut lab, frame);
+                    assert_eq!(mss_of6(&packet), Some(want), "{words} {extensions:?}");
+                }
+            }
+        }
+        assert_eq!(lab.count("tcp-mss-clamping-ip6-in", "clamped"), 12);
+        assert_eq!(lab.count("tcp-mss-clamping-ip6-out", "clamped"), 6);
+        assert_eq!(lab.count("tcp-mss-clamping-ip4-in", "clamped"), 0);
+        lab.close();
+    }
+}
+
+#[test]
+fn of_ipv6_nothing_but_a_whole_syn_is_touched() {
+    let mut lab = lab(1);
+    lab.ok("set interface tcp-mss-clamp test0 ip6 rx ip6-mss 536");
+    // The packet ends before the option, or within it; the rest is a trailer.
+    for extensions in [PLAIN, DESTINATION] {
+        let whole = segment6(flag::SYN, MSS_1460, extensions);
+        let l4 = 40 + extensions.1.len();
+        for end in [l4, l4 + 8, l4 + 13, l4 + 20, l4 + 21, l4 + 23] {
+            let mut packet = whole.clone();
+            packet[4..6].copy_from_slice(&((end - 40) as u16).to_be_bytes());
+            let passed = pass(&mut lab, framed6(&packet));
+            assert_eq!(passed[8..end], packet[8..end], "{end}");
+        }
+    }
+    // Later fragments have data where a header would be; what is not TCP may look like it.
+    let later = (protocol::FRAGMENT, &[6, 0, 0, 8, 0, 0, 0, 9][..]);
+    let hidden = (protocol::ESP, &[6, 0, 0, 0, 0, 0, 0, 9][..]);
+    let udp = (protocol::DESTINATION, &[protocol::UDP, 0, 1, 4, 0, 0, 0, 0][..]);
+    for extensions in [later, hidden, udp] {
+        let packet = segment6(flag::SYN, MSS_1460, extensions);
+        let passed = pass(&mut lab, framed6(&packet));
+        assert_eq!(passed[8..], packet[8..], "{extensions:?}");
+    }
+    assert_eq!(lab.count("tcp-mss-clamping-ip6-in", "clamped"), 0);
     lab.close();
 }

@@ -123,12 +123,14 @@ impl Config {
     }
 
     /// Returns whether packets of an inside endpoint that no session knows are forwarded as they
-    /// are: forwarding is on, and there is neither a mapping nor a pool for it.
-    pub(crate) fn leaves_alone(&self, inside: &Tuple) -> bool {
+    /// are: forwarding is on, and there is no mapping for it. What leaves by an interface with
+    /// translation on output (`on_output`) has nowhere else to be translated: there, a pool counts
+    /// as well.
+    pub(crate) fn leaves_alone(&self, inside: &Tuple, on_output: bool) -> bool {
         let Tuple { src, sport, protocol, table, .. } = *inside;
+        let has_pool = || self.pool_for_all || self.pool_tables.contains(&table);
         self.forwarding
-            && !self.pool_for_all
-            && !self.pool_tables.contains(&table)
+            && !(on_output && has_pool())
             && self.mappings.of_host(src.to_bits(), sport, protocol, TableId(table)).is_none()
     }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, PktMut, Search};
 use thalweg_feat_ip4::icmp::{self, Cause};
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_fib::{DpoTable, Kind as DpoKind, TableId};
+use thalweg_fib::{Dpo, DpoTable, Kind as DpoKind, Parked, TableId};
 use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, HandOff, NodeCx, PerWorker, Verdict};
 use thalweg_tables::flow::{FlowId, Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
@@ -151,7 +151,11 @@ impl Translator {
             each[..frame.len()].fill(Verdict::CONTINUE);
             return FrameVerdict::Each(rows);
         }
-        if !self.uniform || frame.flags().intersects(Flags::CHAINED.union(Flags::OFFLOAD)) {
+        let waited = self.direction == Direction::Output
+            && self.workers > 1
+            && frame.aux().iter().any(|aux| Parked::is(*aux));
+        if !self.uniform || waited || frame.flags().intersects(Flags::CHAINED.union(Flags::OFFLOAD))
+        {
             return FrameVerdict::PerPacket;
         }
         let Some(mut nat) = cx.take_local(self.here) else { return FrameVerdict::PerPacket };
@@ -183,12 +187,16 @@ impl Translator {
 
     /// Handles one packet.
     pub(crate) fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        if self.direction == Direction::Output && Parked::is(p.aux()) {
+            p.set_aux(self.dpos.unpark(Parked(p.aux())).get());
+        }
         let Some(mut nat) = cx.take_local(self.here) else { return self.without_state(cx, &p) };
         p.note_translation();
         self.counted = NOT_COUNTED;
         let mut verdict = self.one(cx, &mut nat, &mut p);
         match self.datagram.take() {
             Some((datagram, false)) if nat.fragments.has_room(&datagram) => {
+                self.park(&mut p);
                 let (packet, kept) = cx.take(p);
                 nat.fragments.wait(datagram, self.now, (self.direction as u8, packet));
                 verdict = kept;
@@ -230,8 +238,25 @@ impl Translator {
             if let Some(table) = fate.across() {
                 packet.set_aux(table.get());
             }
+            if self.direction == Direction::Output && !matches!(fate, Fate::Worker(_)) {
+                packet.set_aux(self.dpos.unpark(Parked(packet.aux())).get());
+            }
             cx.send(packet, verdict);
         }
+    }
+
+    /// Has a packet's adjacency, if it has one, survive a wait.
+    #[cold]
+    fn park(&self, p: &mut PktMut<'_>) {
+        if self.direction == Direction::Output {
+            p.set_aux(self.dpos.park(Dpo(p.aux())).get());
+        }
+    }
+
+    /// Hands a packet over to another worker.
+    fn hand_over(&self, p: &mut PktMut<'_>, to: usize) -> Verdict {
+        self.park(p);
+        self.queue.to(to)
     }
 
     /// Handles a later fragment by the fate of the first.
@@ -297,7 +322,7 @@ impl Translator {
                     if let Some(datagram) = parsed.datagram {
                         self.remember(nat, datagram, Fate::Worker(owner as u16));
                     }
-                    return self.queue.to(owner);
+                    return self.hand_over(p, owner);
                 }
             }
         }
@@ -309,7 +334,7 @@ impl Translator {
             (None, _) if self.is_done(cx, nat, p, &parsed) => self.passes(nat, &parsed),
             (None, Some((worker, search))) => {
                 p.meta_mut().search = search;
-                self.queue.to(worker)
+                self.hand_over(p, worker)
             }
             (None, None) => match self.side(cx, &parsed) {
                 Direction::Out2In => self.first_outside(cx, nat, p, &parsed),
@@ -351,6 +376,9 @@ impl Translator {
             let verdict = self.follow(fate, p.data_mut());
             if let Some(table) = fate.across() {
                 p.set_aux(table.get());
+            }
+            if matches!(fate, Fate::Worker(_)) {
+                self.park(p);
             }
             return verdict;
         }
@@ -406,7 +434,10 @@ impl Translator {
         let passes = match self.side(cx, parsed) {
             Direction::Out2In => config.forwarding && !config.addresses.contains(&t.dst.to_bits()),
             // A fragment follows the first one, which may have a mapping.
-            _ => parsed.kind != Kind::Fragment && config.leaves_alone(&t),
+            side => {
+                let on_output = side == Direction::Output;
+                parsed.kind != Kind::Fragment && config.leaves_alone(&t, on_output)
+            }
         };
         if passes {
             return Verdict::CONTINUE;
@@ -547,7 +578,8 @@ impl Translator {
             // It would return here without a session.
             return Verdict::drop(self.outcomes.no_translation);
         }
-        if hairpin.is_none() && config.leaves_alone(&t) {
+        let on_output = self.direction == Direction::Output;
+        if hairpin.is_none() && config.leaves_alone(&t, on_output) {
             return self.passes(nat, parsed);
         }
         let own = config.mappings.of_host(t.src.to_bits(), t.sport, t.protocol, TableId(t.table));

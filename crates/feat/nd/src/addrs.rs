@@ -61,6 +61,10 @@ impl RoutedPeers {
 struct Row {
     link_local: Option<Ipv6Addr>,
     addrs: Box<[IfAddr]>,
+    /// Those that may not be used.
+    tentative: Box<[Ipv6Addr]>,
+    /// The router advertises itself.
+    router: bool,
 }
 
 /// Addresses of all interfaces.
@@ -69,8 +73,9 @@ pub struct IfAddrs {
     rows: CowTable<Option<Arc<Row>>>,
     /// Hosts that are peers whatever the addresses are.
     routed: CowTable<Option<Arc<RoutedPeers>>>,
-    /// Addresses of other hosts that the router answers for, sorted.
-    proxied: Arc<[Ipv6Addr]>,
+    /// Addresses of other hosts that the router answers for, each with the interface where the host
+    /// is, sorted.
+    proxied: Arc<[(Ipv6Addr, SwIfIndex)]>,
 }
 
 /// The last 24 bits, which the solicited-node group has (RFC 4291 section 2.7.1).
@@ -101,10 +106,28 @@ impl IfAddrs {
             .is_some_and(|row| row.link_local == Some(ip) || row.addrs.iter().any(|a| a.ip == ip))
     }
 
-    /// Returns whether the router answers for another host's address.
+    /// Returns whether an address of the interface may not be used: it is still being tested, or
+    /// another host has it (RFC 4862 section 5.4).
     #[inline]
-    pub fn is_proxied(&self, ip: Ipv6Addr) -> bool {
-        self.proxied.binary_search(&ip).is_ok()
+    pub fn is_tentative(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        self.row(sw_if).is_some_and(|row| row.tentative.contains(&ip))
+    }
+
+    /// Returns whether the router advertises itself on an interface.
+    #[inline]
+    pub fn is_router(&self, sw_if: SwIfIndex) -> bool {
+        self.row(sw_if).is_some_and(|row| row.router)
+    }
+
+    /// Returns whether the router answers on an interface for another host's address: where that host
+    /// is not.
+    #[inline]
+    pub fn is_proxied(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        let at = self.proxied.partition_point(|(other, _)| *other < ip);
+        let here = self.proxied[at..].iter().take_while(|(other, _)| *other == ip);
+        !self.proxied.is_empty()
+            && here.clone().next().is_some()
+            && here.clone().all(|p| p.1 != sw_if)
     }
 
     /// Returns whether the router listens to a group on an interface: that of all nodes, of all
@@ -119,7 +142,8 @@ impl IfAddrs {
             [0xff02, 0, 0, 0, 0, 1, 0xff00..=0xffff, _] => {
                 let low = group.to_bits() & LOW;
                 let own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);
-                own.chain(self.proxied.iter().copied()).any(|ip| ip.to_bits() & LOW == low)
+                let proxied = self.proxied.iter().filter(|p| p.1 != sw_if).map(|p| p.0);
+                own.chain(proxied).any(|ip| ip.to_bits() & LOW == low)
             }
             _ => false,
         }
@@ -163,11 +187,13 @@ impl IfAddrs {
     /// smallest subnet around it, else the first one; the link-local one for hosts of the link.
     pub fn source_for(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> Option<Ipv6Addr> {
         let row = self.row(sw_if)?;
+        let usable = |ip: &Ipv6Addr| !row.tentative.contains(ip);
         if ip.is_unicast_link_local() {
-            return row.link_local;
+            return row.link_local.filter(usable);
         }
-        let near = row.addrs.iter().filter(|a| a.covers(ip)).max_by_key(|a| a.len);
-        near.or(row.addrs.first()).map(|a| a.ip)
+        let all = || row.addrs.iter().filter(|a| usable(&a.ip));
+        let near = all().filter(|a| a.covers(ip)).max_by_key(|a| a.len);
+        near.or(all().next()).map(|a| a.ip)
     }
 
     /// Returns a copy with the addresses of one interface replaced; `None` if they are the same.
@@ -177,11 +203,30 @@ impl IfAddrs {
         link_local: Option<Ipv6Addr>,
         addrs: &[IfAddr],
     ) -> Option<IfAddrs> {
-        let row = Row { link_local, addrs: addrs.into() };
-        let (empty, mut rows) = (Row::default(), self.rows.clone());
-        if *self.row(sw_if).unwrap_or(&empty) == row {
+        self.change(sw_if, |row| (row.link_local, row.addrs) = (link_local, addrs.into()))
+    }
+
+    /// Returns a copy with other addresses of an interface that may not be used; `None` if they are
+    /// the same.
+    pub(crate) fn with_tentative(&self, sw_if: SwIfIndex, all: &[Ipv6Addr]) -> Option<IfAddrs> {
+        self.change(sw_if, |row| row.tentative = all.into())
+    }
+
+    /// Returns a copy in which the router advertises itself on an interface, or does not; `None` if
+    /// it is the same.
+    pub(crate) fn with_router(&self, sw_if: SwIfIndex, router: bool) -> Option<IfAddrs> {
+        self.change(sw_if, |row| row.router = router)
+    }
+
+    fn change(&self, sw_if: SwIfIndex, change: impl FnOnce(&mut Row)) -> Option<IfAddrs> {
+        let empty = Row::default();
+        let old = self.row(sw_if).unwrap_or(&empty);
+        let mut row = old.clone();
+        change(&mut row);
+        if *old == row {
             return None;
         }
+        let mut rows = self.rows.clone();
         rows.set(sw_if, (row != empty).then(|| Arc::new(row)));
         Some(IfAddrs { rows, ..self.clone() })
     }
@@ -198,7 +243,7 @@ impl IfAddrs {
     }
 
     /// Returns a copy with other addresses to answer for.
-    pub(crate) fn with_proxies(&self, all: &BTreeSet<Ipv6Addr>) -> IfAddrs {
+    pub(crate) fn with_proxies(&self, all: &BTreeSet<(Ipv6Addr, SwIfIndex)>) -> IfAddrs {
         IfAddrs { proxied: all.iter().copied().collect(), ..self.clone() }
     }
 }
@@ -262,7 +307,7 @@ mod tests {
 
     #[test]
     fn groups_are_joined_by_address() {
-        let all = all().with_proxies(&[ip("2001:db8::aa:bbcc")].into());
+        let all = all().with_proxies(&[(ip("2001:db8::aa:bbcc"), SwIfIndex(9))].into());
         for (group, joined) in [
             ("ff02::1", true),
             ("ff02::2", true),
@@ -277,6 +322,22 @@ mod tests {
             assert_eq!(all.has_joined(ON, ip(group)), joined, "{group}");
             assert!(!all.has_joined(SwIfIndex(1), ip(group)));
         }
+        let proxied = ip("2001:db8::aa:bbcc");
+        assert!(all.is_proxied(ON, proxied) && !all.is_proxied(SwIfIndex(9), proxied));
+        assert!(!all.is_proxied(ON, ip("2001:db8::aa:bbcd")));
+    }
+
+    #[test]
+    fn tentative_addresses_are_no_source() {
+        let all = all().with_tentative(ON, &[ip("2001:db8::1"), ip("fe80::1:2")]).unwrap();
+        assert_eq!(all.source_for(ON, ip("2001:db8::9")), Some(ip("2001:db8:1::1")));
+        assert_eq!(all.source_for(ON, ip("fe80::9")), None);
+        assert!(all.is_tentative(ON, ip("2001:db8::1")) && all.is_own(ON, ip("2001:db8::1")));
+        // Other addresses leave what else is known of the interface.
+        let all = all.with_router(ON, true).unwrap().with(ON, None, &[]).unwrap();
+        assert!(all.is_router(ON) && all.is_tentative(ON, ip("2001:db8::1")));
+        let none = all.with_router(ON, false).unwrap().with_tentative(ON, &[]).unwrap();
+        assert!(none.with_tentative(ON, &[]).is_none() && none.row(ON).is_none());
     }
 
     proptest! {

@@ -25,8 +25,9 @@ impl Asker {
     /// Solicits `dst` from the link-local address of the interface; returns false if that does not
     /// speak IPv6, or there is no buffer.
     pub(crate) fn ask(&self, cx: &mut NodeCx<'_>, tx_if: SwIfIndex, dst: Ipv6Addr) -> bool {
-        let source = self.addrs.load(cx.guard()).link_local(tx_if);
-        let Some(source) = source.filter(|source| *source != dst) else { return false };
+        let addrs = self.addrs.load(cx.guard());
+        let usable = |source: &Ipv6Addr| *source != dst && !addrs.is_tentative(tx_if, *source);
+        let Some(source) = addrs.link_local(tx_if).filter(usable) else { return false };
         let mac = self.interfaces.load(cx.guard()).get(tx_if).mac;
         let frame = packet::solicitation(mac, source, dst, None);
         self.send(cx, tx_if, &frame, Counted::TxRequest)

@@ -3,7 +3,9 @@
 //! Workers answer solicitations and report senders; the table of neighbours, and what happens to
 //! packets meanwhile, is [`thalweg_feat_neighbor`]'s.
 //!
-//! * [`nodes`]: solicitations, advertisements, `ip6-discover-neighbor` and `ip6-glean`.
+//! * [`nodes`]: solicitations and advertisements of neighbours and routers, `ip6-discover-neighbor`
+//!   and `ip6-glean`.
+//! * What others do with is published as [`RouterSolicited`], [`RouterHeard`] and [`AddressUsed`].
 //! * [`addrs`]: the interfaces' addresses, which the IPv6 feature passes with [`set_addresses`].
 #![forbid(unsafe_code)]
 
@@ -13,11 +15,15 @@ pub mod counters;
 mod message;
 pub mod nodes;
 pub mod packet;
+mod reports;
 mod resolver;
 
 pub use addrs::{IfAddr, IfAddrs};
 pub use counters::NdCounters;
-pub use resolver::{set_addresses, set_proxies, set_routed_peers};
+pub use reports::{AddressUsed, MAX_PREFIXES, RouterHeard, RouterPrefix, RouterSolicited};
+pub use resolver::{
+    probe, set_addresses, set_proxies, set_routed_peers, set_router, set_tentative,
+};
 
 use thalweg_buffer::IcmpCause;
 use thalweg_engine::Feature;

@@ -3,12 +3,16 @@
 use std::net::Ipv6Addr;
 use thalweg_wire::MacAddr;
 use thalweg_wire::ethernet::{EthernetRepr, HEADER_LEN, ethertype};
+use thalweg_wire::icmpv6::{fill_checksum, kind};
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv6::{self, Ipv6Repr};
 use thalweg_wire::nd::{self, HOP_LIMIT, MESSAGE_LEN, flag};
 
 /// Length of a solicitation or advertisement in bytes, with its Ethernet header.
 pub const FRAME_LEN: usize = HEADER_LEN + ipv6::HEADER_LEN + MESSAGE_LEN;
+
+/// Length of a probe: a solicitation without an option.
+const PROBE_LEN: usize = HEADER_LEN + ipv6::HEADER_LEN + 24;
 
 /// The group of all nodes of the link.
 pub const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
@@ -24,6 +28,29 @@ pub fn solicitation(
     let dst = if to.is_some() { target } else { nd::solicited_node(target) };
     let dst_mac = to.unwrap_or_else(|| MacAddr::from_ipv6_multicast(dst));
     frame(dst_mac, mac, ip, dst, |message| nd::emit_solicitation(&ip, &dst, target, mac, message))
+}
+
+/// A solicitation of an address that is still being tested, from no address (RFC 4862 section
+/// 5.4.2).
+pub(crate) fn probe(mac: MacAddr, target: Ipv6Addr) -> [u8; PROBE_LEN] {
+    let (src, dst) = (Ipv6Addr::UNSPECIFIED, nd::solicited_node(target));
+    let mut out = [0; PROBE_LEN];
+    let ether = EthernetRepr {
+        dst: MacAddr::from_ipv6_multicast(dst),
+        src: mac,
+        ethertype: ethertype::IPV6,
+    };
+    let length = (PROBE_LEN - HEADER_LEN - ipv6::HEADER_LEN) as u16;
+    let header =
+        Ipv6Repr { hop_limit: HOP_LIMIT, ..Ipv6Repr::new(src, dst, protocol::ICMPV6, length) };
+    // All lengths are constant; the array has room for them.
+    let _ = ether.emit(&mut out);
+    let _ = header.emit(&mut out[HEADER_LEN..]);
+    let message = &mut out[HEADER_LEN + ipv6::HEADER_LEN..];
+    message[0] = kind::NEIGHBOR_SOLICITATION;
+    message[8..].copy_from_slice(&target.octets());
+    let _ = fill_checksum(&src, &dst, message);
+    out
 }
 
 /// An advertisement of `target` at `mac`.

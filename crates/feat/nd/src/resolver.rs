@@ -2,12 +2,13 @@
 //! answers for.
 
 use crate::addrs::{IfAddr, IfAddrs, RoutedPeers};
-use crate::counters::{self, Counted, NdCounters};
+use crate::counters::{Counted, NdCounters};
 use crate::packet::{self, Advertisement};
+use crate::reports;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex};
-use thalweg_feat_neighbor::{self as neighbor, Family, HoldNodes, Resolver};
+use thalweg_feat_neighbor::{self as neighbor, HoldNodes, Resolver, Version};
 use thalweg_fib::LinkType;
 use thalweg_graph::Control;
 use thalweg_tables::snapshot;
@@ -22,7 +23,8 @@ struct NdResolver;
 static RESOLVER: NdResolver = NdResolver;
 
 pub(crate) fn init(c: &mut Control) {
-    counters::init(c);
+    NdCounters::init(c);
+    reports::init(c);
     let (addrs, snapshot) = snapshot::channel(IfAddrs::default());
     c.share(snapshot);
     c.insert(Nd { addrs });
@@ -32,6 +34,8 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event| {
         if let InterfaceEvent::Deleted(i) = *event {
             store(c, |old| old.with(i, None, &[]));
+            store(c, |old| old.with_tentative(i, &[]));
+            store(c, |old| old.with_router(i, false));
             store(c, |old| old.with_routed(i, RoutedPeers::default()));
         }
     });
@@ -47,7 +51,7 @@ pub fn set_addresses(
     addrs: &[IfAddr],
 ) {
     store(c, |old| old.with(sw_if, link_local, addrs));
-    neighbor::addresses_changed(c, Family::Ip6, sw_if);
+    neighbor::addresses_changed(c, Version::V6, sw_if);
 }
 
 /// Sets which hosts are on an interface by routes, whatever its addresses are: prefixes of routes
@@ -61,13 +65,31 @@ pub fn set_routed_peers(
 ) {
     let peers = RoutedPeers::new(attached, next_hops);
     if store(c, |old| old.with_routed(sw_if, peers)) {
-        neighbor::addresses_changed(c, Family::Ip6, sw_if);
+        neighbor::addresses_changed(c, Version::V6, sw_if);
     }
 }
 
-/// Sets for which addresses of other hosts the router answers. To be called with all of them on
-/// each change.
-pub fn set_proxies(c: &mut Control, all: &BTreeSet<Ipv6Addr>) {
+/// Sets which addresses of an interface may not be used: those still being tested, and those that
+/// another host has. To be called with all of them on each change.
+pub fn set_tentative(c: &mut Control, sw_if: SwIfIndex, all: &[Ipv6Addr]) {
+    store(c, |old| old.with_tentative(sw_if, all));
+}
+
+/// Sets whether the router advertises itself on an interface: its other advertisements say so, and
+/// it hears router solicitations.
+pub fn set_router(c: &mut Control, sw_if: SwIfIndex, router: bool) {
+    store(c, |old| old.with_router(sw_if, router));
+}
+
+/// Asks the link who has an address that is still being tested (RFC 4862 section 5.4.2).
+pub fn probe(c: &mut Control, view: &InterfaceView, target: Ipv6Addr) {
+    neighbor::send(c, view, &packet::probe(view.mac, target));
+    c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxRequest);
+}
+
+/// Sets for which addresses of other hosts the router answers, each with the interface where the
+/// host is. To be called with all of them on each change.
+pub fn set_proxies(c: &mut Control, all: &BTreeSet<(Ipv6Addr, SwIfIndex)>) {
     store(c, |old| Some(old.with_proxies(all)));
 }
 
@@ -84,7 +106,7 @@ fn read<R>(c: &Control, f: impl FnOnce(&IfAddrs) -> R) -> R {
     f(c.state::<Nd>().borrow().addrs.get())
 }
 
-/// As [`Family::Ip6`] says: the others never come here.
+/// As [`Version::V6`] says: the others never come here.
 fn ipv6(ip: IpAddr) -> Option<Ipv6Addr> {
     match ip {
         IpAddr::V6(ip) => Some(ip),
@@ -93,12 +115,17 @@ fn ipv6(ip: IpAddr) -> Option<Ipv6Addr> {
 }
 
 impl Resolver for NdResolver {
-    fn family(&self) -> Family {
-        Family::Ip6
+    fn family(&self) -> Version {
+        Version::V6
     }
 
-    fn reporter(&self) -> &'static str {
-        "icmp6-neighbor-advertisement"
+    fn reporters(&self) -> &'static [&'static str] {
+        &[
+            "icmp6-neighbor-advertisement",
+            "icmp6-neighbor-solicitation",
+            "icmp6-router-solicitation",
+            "icmp6-router-advertisement",
+        ]
     }
 
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
@@ -109,7 +136,10 @@ impl Resolver for NdResolver {
 
     fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>) {
         let Some(ip) = ipv6(ip) else { return };
-        let Some(source) = read(c, |all| all.link_local(view.sw_if)) else { return };
+        let source = read(c, |all| {
+            all.link_local(view.sw_if).filter(|ip| !all.is_tentative(view.sw_if, *ip))
+        });
+        let Some(source) = source else { return };
         let frame = packet::solicitation(view.mac, source, ip, to);
         neighbor::send(c, view, &frame);
         c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxRequest);
@@ -137,14 +167,20 @@ impl Resolver for NdResolver {
     }
 
     /// RFC 4861 section 7.2.6.
+    fn announce_one(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr) {
+        let Some(ip) = ipv6(ip) else { return };
+        neighbor::send(c, view, &Advertisement::unsolicited(view.mac, ip).frame());
+        c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxReply);
+    }
+
     fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize {
         let own = read(c, |all| {
             let others = all.get(view.sw_if).iter().map(|a| a.ip);
-            all.link_local(view.sw_if).into_iter().chain(others).collect::<Vec<_>>()
+            let own = all.link_local(view.sw_if).into_iter().chain(others);
+            own.filter(|ip| !all.is_tentative(view.sw_if, *ip)).collect::<Vec<_>>()
         });
         for ip in &own {
-            neighbor::send(c, view, &Advertisement::unsolicited(view.mac, *ip).frame());
-            c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxReply);
+            self.announce_one(c, view, (*ip).into());
         }
         own.len()
     }

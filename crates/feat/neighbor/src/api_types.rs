@@ -1,6 +1,6 @@
 //! Types shared by the neighbour API messages.
 
-use crate::{Config, Family, Neighbor, NeighborChange, NeighborError, Neighbors};
+use crate::{Config, Neighbor, NeighborChange, NeighborError, Neighbors, Version};
 use thalweg_api::schema::Module;
 use thalweg_api::types::{Address, AddressFamily, InterfaceIndex, MacAddr};
 use thalweg_api::{ApiType, Caller, Clients, Message, Retval, Subscribers, api_enum};
@@ -65,16 +65,16 @@ impl From<NeighborError> for Retval {
 ///
 /// # Errors
 /// [`Retval::INVALID_ADDRESS_FAMILY`].
-pub(crate) fn family(af: AddressFamily) -> Result<Family, Retval> {
+pub(crate) fn family(af: AddressFamily) -> Result<Version, Retval> {
     match af {
-        AddressFamily::IP4 => Ok(Family::Ip4),
-        AddressFamily::IP6 => Ok(Family::Ip6),
+        AddressFamily::IP4 => Ok(Version::V4),
+        AddressFamily::IP6 => Ok(Version::V6),
         _ => Err(Retval::INVALID_ADDRESS_FAMILY),
     }
 }
 
 /// Returns an address family and its settings.
-pub(crate) fn config(c: &Control, af: AddressFamily) -> Result<(Family, Config), Retval> {
+pub(crate) fn config(c: &Control, af: AddressFamily) -> Result<(Version, Config), Retval> {
     let family = family(af)?;
     Ok((family, c.state::<Neighbors>().borrow().config(family)?))
 }

@@ -63,6 +63,7 @@ struct Pending {
 /// Packets held by one node.
 pub struct Hold {
     exits: Exits,
+    dpos: Arc<DpoTable>,
     topic: Topic,
     pending: HashMap<ResolveRequest, Pending>,
     packets: usize,
@@ -93,8 +94,8 @@ impl Hold {
         let pending = HashMap::with_capacity(NEIGHBORS * 2);
         let topic = cx.shared::<Topics>().requests;
         let repeats = RateLimit::steady(REPEATS.0, REPEATS.1, clock::hz() as u64);
-        let throttle = cx.shared();
-        Hold { exits, topic, pending, packets: 0, purged: 0, throttle, repeats }
+        let (dpos, throttle) = (cx.shared(), cx.shared());
+        Hold { exits, dpos, topic, pending, packets: 0, purged: 0, throttle, repeats }
     }
 
     /// Keeps a packet until a host is resolved. `ask` sends a request: the first, if none is under
@@ -121,7 +122,8 @@ impl Hold {
         dpo: Dpo,
         ask: impl FnMut(&mut NodeCx<'_>),
     ) -> Verdict {
-        self.keep(cx, p, ResolveRequest { sw_if, ip, dpo: Some(dpo) }, ask)
+        let dpo = Some(self.dpos.park(dpo));
+        self.keep(cx, p, ResolveRequest { sw_if, ip, dpo }, ask)
     }
 
     fn keep(
@@ -223,7 +225,8 @@ impl Hold {
             self.packets -= 1;
             match reply {
                 ResolveReply::Release { dpo, .. } => {
-                    packet.set_aux(dpo.get());
+                    // "No route" if it was deleted while the reply was on its way.
+                    packet.set_aux(self.dpos.unpark(dpo).get());
                     cx.send(packet, self.exits.release);
                 }
                 ResolveReply::Fail { until, .. } if until > cx.now() => {

@@ -29,8 +29,9 @@
 pub mod api;
 mod api_types;
 mod args;
+pub mod arping;
 pub mod cli;
-mod family;
+mod counters;
 mod hold;
 mod messages;
 pub mod neighbors;
@@ -44,7 +45,7 @@ mod testing;
 mod tests;
 pub mod walk;
 
-pub use family::Family;
+pub use counters::{Counted, PacketCounters};
 pub use hold::{Exits, Hold, IncompleteNode, NEIGHBORS, PER_NEIGHBOR, PER_WORKER};
 pub use messages::Origin;
 pub use neighbors::{
@@ -55,6 +56,7 @@ pub use neighbors::{
 pub use report::{Reported, Reporter};
 pub use resolver::{HoldNodes, Resolver, hold_at, register};
 pub use table::{Config, MAX_AGE, MAX_LIMIT, State, TableStats};
+pub use thalweg_fib::Version;
 
 use thalweg_engine::Feature;
 
@@ -67,6 +69,7 @@ pub static FEATURE: Feature = Feature {
     api: api::SERVICES,
     init: |c| {
         neighbors::init(c);
+        arping::init(c);
         api_types::init(c);
     },
     settings: &[&settings::SETTINGS],

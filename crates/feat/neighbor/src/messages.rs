@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_device::{MacAddr, SwIfIndex};
-use thalweg_fib::Dpo;
+use thalweg_fib::Parked;
 use thalweg_graph::{NodeId, Topic};
 
 /// Topics of workers' events.
@@ -118,10 +118,9 @@ impl NeighborReport {
 pub(crate) struct ResolveRequest {
     pub(crate) sw_if: SwIfIndex,
     pub(crate) ip: IpAddr,
-    /// The adjacency that the packets came by, whose index may belong to another neighbour later;
-    /// without one, they came by a connected subnet, and the worker has sent the first request
-    /// already.
-    pub(crate) dpo: Option<Dpo>,
+    /// The adjacency that the packets came by, whose index may be another one's later; without one,
+    /// they came by a connected subnet, and the worker has sent the first request already.
+    pub(crate) dpo: Option<Parked>,
 }
 
 /// One word for all but IPv6 addresses of a subnet.
@@ -158,7 +157,7 @@ impl Asked {
         out[0] = u8::from(dpo.is_some());
         out[1..3].copy_from_slice(&self.node.0.to_be_bytes());
         out[3..7].copy_from_slice(&sw_if.0.to_be_bytes());
-        out[7..11].copy_from_slice(&dpo.unwrap_or(Dpo(0)).0.to_be_bytes());
+        out[7..11].copy_from_slice(&dpo.unwrap_or_default().0.to_be_bytes());
         out[11..].copy_from_slice(&address);
         out
     }
@@ -166,7 +165,7 @@ impl Asked {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Asked> {
         let number = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
         let node = NodeId(u16::from_be_bytes(*bytes.get(1..)?.first_chunk()?));
-        let (sw_if, dpo) = (SwIfIndex(number(3)?), Dpo(number(7)?));
+        let (sw_if, dpo) = (SwIfIndex(number(3)?), Parked(number(7)?));
         let ip = address(bytes.get(11..)?.first_chunk()?);
         let dpo = Some(dpo).filter(|_| bytes[0] != 0);
         Some(Asked { request: ResolveRequest { sw_if, ip, dpo }, node })
@@ -177,7 +176,7 @@ impl Asked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ResolveReply {
     /// The neighbour is resolved: send the held packets by this adjacency.
-    Release { request: ResolveRequest, dpo: Dpo },
+    Release { request: ResolveRequest, dpo: Parked },
     /// No such neighbour: drop the held packets and all others until `until` (ticks).
     Fail { request: ResolveRequest, until: u64 },
 }
@@ -212,7 +211,7 @@ mod tests {
                 ReportKind::Sender(Origin::Gratuitous), ReportKind::Conflict][kind];
             let report = NeighborReport { kind, mac: MacAddr(mac), ip };
             prop_assert_eq!(NeighborReport::decode(&report.encode()), Some(report));
-            for dpo in [None, Some(Dpo(n / 2))] {
+            for dpo in [None, Some(Parked(n / 2))] {
                 let request = ResolveRequest { sw_if: SwIfIndex(n), ip, dpo };
                 let asked = Asked { request, node: NodeId(node) };
                 prop_assert_eq!(Asked::decode(&asked.encode()), Some(asked));

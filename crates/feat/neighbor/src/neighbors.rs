@@ -1,102 +1,33 @@
 //! The neighbour table on the main thread: takes workers' reports and configuration, and performs
 //! the table's actions.
 
+mod actions;
+mod error;
+mod flush;
+mod reports;
+
+pub use actions::send;
+pub use error::NeighborError;
+pub use flush::{flush, flush_then};
+
 use crate::hold::Throttle;
-use crate::messages::{
-    Asked, EndSilences, NeighborReport, Origin, ReportKind, ResetReports, ResolveReply,
-    ResolveRequest, Topics,
-};
+use crate::messages::{EndSilences, Origin, Topics};
 use crate::table::{
     Action, Config, Entry, Key, MAX_AGE, MAX_LIMIT, NeighborTable, State, TableFull, TableStats,
-    Waiter,
 };
-use crate::{Family, HoldNodes, Resolver};
+use crate::{HoldNodes, Resolver, Version};
+use actions::{end_silences, perform};
+use flush::leave;
+use reports::{handle_report, handle_request, reset_reports};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex, interface};
-use thalweg_fib::{Dpo, FibError, Forwarding, LinkType, Peer, Unresolved};
+use thalweg_device::{InterfaceEvent, MacAddr, SwIfIndex, interface};
+use thalweg_fib::{Dpo, Forwarding, LinkType, Peer, Unresolved};
 use thalweg_graph::control::TimerId;
-use thalweg_graph::{Control, Event, Inject, NodeId, clock};
+use thalweg_graph::{Control, clock};
 use thalweg_tables::limit::RateLimit;
-
-/// Why a neighbour cannot be configured.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum NeighborError {
-    /// No feature resolves addresses of the family.
-    #[error("no resolver is registered for {0} neighbours")]
-    NoResolver(Family),
-    /// The interface does not exist.
-    #[error("no interface with index {0}")]
-    NoInterface(SwIfIndex),
-    /// The interface is not Ethernet.
-    #[error("interface `{0}` is not an Ethernet interface: it has no neighbours")]
-    NotEthernet(String),
-    /// The MAC address is not unicast.
-    #[error("{0} is not a unicast MAC address")]
-    Mac(String),
-    /// No neighbour can have this address.
-    #[error("{ip} cannot be a neighbour: {why}")]
-    Address {
-        /// IP address.
-        ip: IpAddr,
-        /// Reason.
-        why: &'static str,
-    },
-    /// The neighbour does not exist.
-    #[error("no neighbour {ip} on `{interface}`; `show ip neighbors` lists them")]
-    Unknown {
-        /// IP address.
-        ip: IpAddr,
-        /// Name of the interface.
-        interface: String,
-    },
-    /// The family has as many neighbours as it may have.
-    #[error(
-        "the neighbour table is full: the limit is {limit} entries; \
-         raise it by `set ip neighbor-config {} limit`",
-        family.word()
-    )]
-    Full {
-        /// Family.
-        family: Family,
-        /// The limit.
-        limit: usize,
-    },
-    /// The interface has as many neighbours as it may have.
-    #[error(
-        "`{interface}` has {limit} {family} neighbours, which is the limit; \
-         raise it by `set ip neighbor-config {} interface-limit`",
-        family.word()
-    )]
-    InterfaceFull {
-        /// Name of the interface.
-        interface: String,
-        /// Family.
-        family: Family,
-        /// The limit.
-        limit: usize,
-    },
-    /// All families together have as many neighbours as the router can have.
-    #[error("the neighbour table is full: it holds {MAX_LIMIT} entries of all families")]
-    AllFull,
-    /// A setting is out of range.
-    #[error("{what} must be between {min} and {max}, not {found}")]
-    Range {
-        /// Name of the setting.
-        what: &'static str,
-        /// Minimum.
-        min: u64,
-        /// Maximum.
-        max: u64,
-        /// Value given.
-        found: u64,
-    },
-    /// No adjacency could be created.
-    #[error(transparent)]
-    Fib(#[from] FibError),
-}
 
 /// The event that a neighbour which has or had a MAC address has changed. The adjacency is complete
 /// before others learn of a neighbour, and incomplete again before they learn of its removal; the
@@ -177,37 +108,37 @@ impl Neighbors {
     ///
     /// # Errors
     /// [`NeighborError::NoResolver`].
-    pub(crate) fn resolver(&self, family: Family) -> Result<&'static dyn Resolver, NeighborError> {
+    pub(crate) fn resolver(&self, family: Version) -> Result<&'static dyn Resolver, NeighborError> {
         self.resolvers[family.index()].ok_or(NeighborError::NoResolver(family))
     }
 
     /// Families that have a resolver.
-    pub fn families(&self) -> impl Iterator<Item = Family> {
-        Family::ALL.into_iter().filter(|f| self.resolvers[f.index()].is_some())
+    pub fn families(&self) -> impl Iterator<Item = Version> {
+        Version::ALL.into_iter().filter(|f| self.resolvers[f.index()].is_some())
     }
 
     /// Settings of a family.
     ///
     /// # Errors
     /// [`NeighborError::NoResolver`].
-    pub fn config(&self, family: Family) -> Result<Config, NeighborError> {
+    pub fn config(&self, family: Version) -> Result<Config, NeighborError> {
         self.resolver(family)?;
         Ok(self.table.config(family))
     }
 
     /// Counters of a family since start.
-    pub fn stats(&self, family: Family) -> TableStats {
+    pub fn stats(&self, family: Version) -> TableStats {
         self.table.stats(family)
     }
 
     /// Number of a family's neighbours with a MAC address.
-    pub fn count(&self, family: Family) -> usize {
+    pub fn count(&self, family: Version) -> usize {
         self.table.resolved(family)
     }
 
     /// Number of neighbours with a MAC address.
     pub fn len(&self) -> usize {
-        Family::ALL.into_iter().map(|f| self.count(f)).sum()
+        Version::ALL.into_iter().map(|f| self.count(f)).sum()
     }
 
     /// Returns whether no neighbour is resolved.
@@ -316,8 +247,8 @@ pub fn ask_for_next_hops(c: &mut Control) {
     c.state::<Neighbors>().borrow_mut().ahead = Some(limit);
 }
 
-fn resolver(c: &Control, ip: IpAddr) -> Result<&'static dyn Resolver, NeighborError> {
-    c.state::<Neighbors>().borrow().resolver(Family::of(ip))
+pub(crate) fn resolver(c: &Control, ip: IpAddr) -> Result<&'static dyn Resolver, NeighborError> {
+    c.state::<Neighbors>().borrow().resolver(Version::of_ip(ip))
 }
 
 /// Changes the table, then performs the resulting actions.
@@ -357,182 +288,6 @@ fn arm(c: &mut Control) {
     state.borrow_mut().timer = Some((due, id));
 }
 
-fn perform(c: &mut Control, action: Action) {
-    match action {
-        Action::Resolved { key, waiters, revived } => {
-            match publish(c, key) {
-                Ok(Some(dpo)) => release(c, key, dpo, &waiters, revived),
-                // A later action of the same round has removed the neighbour.
-                Ok(None) => fail(c, &waiters, Duration::ZERO),
-                Err(e) => {
-                    tracing::warn!("neighbour {} dropped: {e}", key.1);
-                    fail(c, &waiters, Duration::from_secs(1));
-                    update(c, |t, _| t.remove(key));
-                }
-            }
-        }
-        Action::Gone { key, dpo, is_static } => withdraw(c, key, dpo, is_static),
-        Action::Request { key, to } => send_request(c, key, to),
-        Action::Fail { waiters, hold } => fail(c, &waiters, hold),
-    }
-}
-
-/// Completes a neighbour's adjacency, which it holds while resolved, and notifies subscribers.
-fn publish(c: &mut Control, key: Key) -> Result<Option<Dpo>, FibError> {
-    let (sw_if, ip) = key;
-    let connected = resolver(c, ip).is_ok_and(|r| r.is_connected(c, sw_if, ip));
-    let state = c.state::<Neighbors>();
-    let forwarding = c.state::<Forwarding>();
-    let change = {
-        let mut s = state.borrow_mut();
-        let Some(e) = s.table.get_mut(key) else { return Ok(None) };
-        let mut f = forwarding.borrow_mut();
-        if e.dpo.is_none() {
-            e.dpo = Some(f.adjacency(c, sw_if, Family::of(ip).link(), Peer::Neighbor(ip))?);
-        }
-        f.set_neighbor(c, sw_if, ip, e.mac);
-        e.in_fib = connected && !e.no_fib;
-        NeighborChange { sw_if, ip, mac: e.mac, is_static: e.is_static, fib_entry: e.in_fib }
-    };
-    c.publish(change);
-    let dpo = state.borrow().table.get(key).and_then(|e| e.dpo);
-    Ok(dpo)
-}
-
-fn withdraw(c: &mut Control, (sw_if, ip): Key, dpo: Option<Dpo>, is_static: bool) {
-    let forwarding = c.state::<Forwarding>();
-    forwarding.borrow_mut().set_neighbor(c, sw_if, ip, None);
-    c.publish(NeighborChange { sw_if, ip, mac: None, is_static, fib_entry: false });
-    if let Some(dpo) = dpo {
-        forwarding.borrow_mut().release(c, dpo);
-    }
-}
-
-fn send_reply(c: &mut Control, worker: usize, node: NodeId, reply: ResolveReply) {
-    if worker < c.workers() {
-        c.message(worker, node, Box::new(reply));
-    }
-}
-
-fn release(c: &mut Control, key: Key, dpo: Dpo, waiters: &[Waiter], revived: bool) {
-    let forwarding = c.state::<Forwarding>();
-    for w in waiters {
-        let request = w.request;
-        // One of the neighbour's adjacencies, by link type. The index may by now belong to another
-        // neighbour: these packets must not follow.
-        let is_own = |own| forwarding.borrow().owner(own) == Some((key.0, Some(key.1)));
-        let reply = match request.dpo {
-            None => ResolveReply::Release { request, dpo },
-            Some(own) if is_own(own) => ResolveReply::Release { request, dpo: own },
-            Some(_) => ResolveReply::Fail { request, until: AT_ONCE },
-        };
-        send_reply(c, usize::from(w.worker), w.node, reply);
-    }
-    if revived {
-        revive(c, key, dpo);
-    }
-}
-
-/// Ends the silence of a neighbour on all workers.
-fn revive(c: &mut Control, (sw_if, ip): Key, dpo: Dpo) {
-    let holders = c.state::<Neighbors>().borrow().holders.clone();
-    for (link, nodes) in holders {
-        let glean = nodes.glean.filter(|_| link == Family::of(ip).link());
-        let host = glean.map(|node| (node, None, dpo));
-        let own = c.state::<Forwarding>().borrow().find(sw_if, link, ip).map(|a| a.dpo);
-        let own = own.map(|own| (nodes.incomplete, Some(own), own));
-        for (name, by, dpo) in [host, own].into_iter().flatten() {
-            let Some(node) = c.node(name) else { continue };
-            let request = ResolveRequest { sw_if, ip, dpo: by };
-            for worker in 0..c.workers() {
-                send_reply(c, worker, node, ResolveReply::Release { request, dpo });
-            }
-        }
-    }
-}
-
-/// Makes workers ask again for neighbours that have not answered, and are no longer remembered.
-fn end_silences(c: &mut Control, which: EndSilences) {
-    let holders = c.state::<Neighbors>().borrow().holders.clone();
-    for (_, nodes) in holders {
-        for name in [Some(nodes.incomplete), nodes.glean].into_iter().flatten() {
-            if let Some(node) = c.node(name) {
-                c.message_all(node, |_| Box::new(which));
-            }
-        }
-    }
-}
-
-/// Ends a silence at once. Not "now": a worker compares with the start of its loop, which may be
-/// earlier.
-const AT_ONCE: u64 = 0;
-
-fn fail(c: &mut Control, waiters: &[Waiter], hold: Duration) {
-    let until = if hold.is_zero() { AT_ONCE } else { clock::ticks() + clock::ticks_in(hold) };
-    for w in waiters {
-        let reply = ResolveReply::Fail { request: w.request, until };
-        send_reply(c, usize::from(w.worker), w.node, reply);
-    }
-}
-
-fn send_request(c: &mut Control, (sw_if, ip): Key, to: Option<MacAddr>) {
-    let (Ok(resolver), Ok(view)) = (resolver(c, ip), interface::view(c, sw_if)) else { return };
-    if resolver.can_ask(c, sw_if, ip) {
-        resolver.ask(c, &view, ip, to);
-    }
-}
-
-/// Sends an untagged frame by an interface, which adds its tags.
-pub fn send(c: &mut Control, view: &InterfaceView, frame: &[u8]) {
-    if c.workers() > 0 {
-        let bytes = view.tags.insert(frame);
-        // Requests are few: spreading them over workers gains nothing.
-        c.inject(0, Inject { node: view.output, bytes, tx_if: view.sw_if, ..Inject::default() });
-    }
-}
-
-// ---- reports from workers ------------------------------------------------------------------
-
-fn handle_report(c: &mut Control, event: &Event) {
-    let Some(NeighborReport { kind, mac, ip }) = NeighborReport::decode(event.bytes()) else {
-        return;
-    };
-    let sw_if = event.sw_if;
-    match kind {
-        ReportKind::Sender(origin) => {
-            // The report may be older than the last change of addresses, or of the link.
-            let peer = resolver(c, ip).is_ok_and(|r| r.is_peer(c, sw_if, ip));
-            if peer && interface::is_current(c, sw_if, event.at) {
-                update(c, |t, now| t.learn((sw_if, ip), mac, origin, now));
-            } else if peer {
-                // It may be heard again right after this.
-                reset_reports(c);
-            }
-        }
-        ReportKind::Conflict => {
-            c.state::<Neighbors>().borrow_mut().table.count_conflict(Family::of(ip));
-            let (name, mac) = (c.interface_name(sw_if), mac);
-            tracing::warn!("{name}: our address {ip} is also used by {mac}");
-        }
-    }
-}
-
-fn handle_request(c: &mut Control, event: &Event) {
-    let Some(Asked { request, node }) = Asked::decode(event.bytes()) else { return };
-    let waiter = Waiter { worker: event.worker, node, request };
-    let key @ (sw_if, ip) = (request.sw_if, request.ip);
-    let owner = request.dpo.and_then(|dpo| c.state::<Forwarding>().borrow().owner(dpo));
-    if request.dpo.is_some() && owner != Some((sw_if, Some(ip))) {
-        // The adjacency was deleted meanwhile.
-        fail(c, &[waiter], Duration::ZERO);
-    } else if can_resolve(c, key) {
-        let sent = request.dpo.is_none();
-        update(c, |t, now| t.request(key, Some(waiter), sent, now));
-    } else {
-        fail(c, &[waiter], Duration::from_secs(1));
-    }
-}
-
 /// Returns whether the interface is Ethernet, is up and has a source address for requests.
 fn can_resolve(c: &Control, (sw_if, ip): Key) -> bool {
     let ready = interface::view(c, sw_if).is_ok_and(|v| v.is_up() && v.ethernet);
@@ -559,7 +314,7 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
 fn remove_which(
     c: &mut Control,
     sw_if: Option<SwIfIndex>,
-    family: Option<Family>,
+    family: Option<Version>,
     which: impl Fn(Key, &Entry) -> bool,
 ) -> usize {
     update(c, |t, _| {
@@ -568,40 +323,9 @@ fn remove_which(
     })
 }
 
-/// Least time between messages to all workers, however many interfaces change.
-const RESET_INTERVAL: Duration = Duration::from_millis(10);
-
-/// Makes workers report all senders again: what they reported was not learned, or forgotten.
-fn reset_reports(c: &mut Control) {
-    let state = c.state::<Neighbors>();
-    let now = clock::now();
-    let last = state.borrow().reset;
-    match last {
-        Some((_, true)) => {}
-        Some((at, false)) if now < at + RESET_INTERVAL => {
-            state.borrow_mut().reset = Some((at, true));
-            c.after(RESET_INTERVAL, reset_reports_now);
-        }
-        _ => reset_reports_now(c),
-    }
-}
-
-fn reset_reports_now(c: &mut Control) {
-    let state = c.state::<Neighbors>();
-    state.borrow_mut().reset = Some((clock::now(), false));
-    let resolvers = state.borrow().resolvers;
-    for resolver in resolvers.into_iter().flatten() {
-        if let Some(node) = c.node(resolver.reporter()) {
-            c.message_all(node, |_| Box::new(ResetReports));
-        }
-    }
-}
-
-// ---- configuration -------------------------------------------------------------------------
-
 /// To be called by a resolver after each change of an interface's addresses: dynamic neighbours
 /// that are no longer peers are deleted.
-pub fn addresses_changed(c: &mut Control, family: Family, sw_if: SwIfIndex) {
+pub fn addresses_changed(c: &mut Control, family: Version, sw_if: SwIfIndex) {
     let state = c.state::<Neighbors>();
     let Ok(resolver) = state.borrow().resolver(family) else { return };
     let keys = |static_ones: bool| {
@@ -647,7 +371,7 @@ pub fn set(
         return Err(NeighborError::Address { ip, why });
     }
     // Acquired here, so that a failure changes nothing.
-    let (key, family) = ((sw_if, ip), Family::of(ip));
+    let (key, family) = ((sw_if, ip), Version::of_ip(ip));
     let forwarding = c.state::<Forwarding>();
     let peer = Peer::Neighbor(ip);
     let dpo = forwarding.borrow_mut().adjacency(c, sw_if, family.link(), peer)?;
@@ -713,83 +437,6 @@ pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) -> Result<(), Neigh
     Ok(())
 }
 
-/// Flushes the dynamic neighbours of one interface or of all, of one family or of all; returns the
-/// number of those that are gone already. If they are many, the others follow in slices.
-pub fn flush(c: &mut Control, sw_if: Option<SwIfIndex>, family: Option<Family>) -> usize {
-    flush_then(c, sw_if, family, |_| {})
-}
-
-/// As [`flush`]; then calls `done` with the number of all.
-pub fn flush_then(
-    c: &mut Control,
-    sw_if: Option<SwIfIndex>,
-    family: Option<Family>,
-    done: impl FnOnce(usize) + 'static,
-) -> usize {
-    end_silences(c, EndSilences { sw_if, ip: None });
-    let (began, done) = (clock::now(), Box::new(done));
-    let of = (sw_if, family);
-    flush_slice(c, FlushJob { of, began, last: Bound::Unbounded, gone: 0, done })
-}
-
-/// Maximum time of a flush per slice, and entries visited between reads of the clock.
-const FLUSH_SLICE: Duration = Duration::from_millis(1);
-const FLUSHED_AT_ONCE: usize = 256;
-
-/// A flush in progress.
-struct FlushJob {
-    of: (Option<SwIfIndex>, Option<Family>),
-    /// What was heard or configured since stays.
-    began: Instant,
-    last: Bound<Key>,
-    gone: usize,
-    done: Box<dyn FnOnce(usize)>,
-}
-
-/// Returns the number of neighbours that are gone.
-fn flush_slice(c: &mut Control, mut job: FlushJob) -> usize {
-    let start = Instant::now();
-    loop {
-        let (last, began) = (job.last, job.began);
-        let (n, next) = update(c, |t, _| {
-            let meant = |e: &Entry| !e.is_static && NeighborTable::is_older(e, began);
-            let (keys, next) = t.some_keys(last, FLUSHED_AT_ONCE, job.of, meant);
-            (t.remove_all(&keys), next)
-        });
-        job.gone += n;
-        let Some(next) = next else { break };
-        job.last = next;
-        if start.elapsed() >= FLUSH_SLICE {
-            let gone = job.gone;
-            c.after(Duration::ZERO, |c| _ = flush_slice(c, job));
-            return gone;
-        }
-    }
-    // Those that were removed may be heard again.
-    reset_reports(c);
-    (job.done)(job.gone);
-    job.gone
-}
-
-/// Removes the next neighbours of an interface that is being deleted, in a slice. Returns whether
-/// some are left.
-fn leave(c: &mut Control, sw_if: SwIfIndex) -> bool {
-    let start = Instant::now();
-    loop {
-        let all = (Some(sw_if), None);
-        let n = update(c, |t, _| {
-            let (keys, _) = t.some_keys(Bound::Unbounded, FLUSHED_AT_ONCE, all, |_| true);
-            t.remove_all(&keys)
-        });
-        if n < FLUSHED_AT_ONCE {
-            return false;
-        }
-        if start.elapsed() >= FLUSH_SLICE {
-            return true;
-        }
-    }
-}
-
 /// Starts resolving a neighbour, unless it is resolved or pending.
 pub fn resolve(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
     if can_resolve(c, (sw_if, ip)) {
@@ -816,7 +463,7 @@ pub fn set_throttle(c: &Control, least: Duration) {
 /// # Errors
 /// [`NeighborError::Range`] for a limit of zero or beyond [`MAX_LIMIT`], or an age beyond
 /// [`MAX_AGE`].
-pub fn set_config(c: &mut Control, family: Family, config: Config) -> Result<(), NeighborError> {
+pub fn set_config(c: &mut Control, family: Version, config: Config) -> Result<(), NeighborError> {
     c.state::<Neighbors>().borrow().resolver(family)?;
     for (what, limit) in [("limit", config.limit), ("interface limit", config.interface_limit)] {
         if limit == 0 || limit > MAX_LIMIT {

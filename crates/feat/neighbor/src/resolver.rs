@@ -1,6 +1,6 @@
 //! What the protocol of an address family contributes.
 
-use crate::Family;
+use crate::Version;
 use crate::neighbors::Neighbors;
 use std::net::IpAddr;
 use thalweg_device::{InterfaceView, MacAddr, SwIfIndex};
@@ -12,11 +12,11 @@ use thalweg_graph::Control;
 /// [`Neighbors`].
 pub trait Resolver: Sync {
     /// The family.
-    fn family(&self) -> Family;
+    fn family(&self) -> Version;
 
-    /// Node that reports senders by a [`Reporter`](crate::Reporter). It gets the messages for
+    /// Nodes that report senders by a [`Reporter`](crate::Reporter) each. They get the messages for
     /// [`Reporter::message`](crate::Reporter::message).
-    fn reporter(&self) -> &'static str;
+    fn reporters(&self) -> &'static [&'static str];
 
     /// Returns whether the interface has an address from which to ask for `ip`.
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool;
@@ -35,6 +35,9 @@ pub trait Resolver: Sync {
 
     /// Returns why a neighbour with this address cannot be configured.
     fn refuse(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> Option<&'static str>;
+
+    /// Announces an address to the interface's link, as if it had that.
+    fn announce_one(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr);
 
     /// Announces the interface's addresses to its link; returns their number.
     fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize;

@@ -1,6 +1,6 @@
 //! Configuration of neighbours.
 
-use crate::{Config, Family, MAX_AGE, MAX_LIMIT, Neighbors};
+use crate::{Config, MAX_AGE, MAX_LIMIT, Neighbors, Version};
 use std::net::IpAddr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Found, Item, Kind, Name, Problem, Rule, Section, Value, interface_key, mac,
@@ -32,10 +32,10 @@ const RULES: &[Rule] = &[
 ];
 
 /// Where a family's settings are: IPv4's directly below the others.
-fn path(family: Family) -> &'static [&'static str] {
+fn path(family: Version) -> &'static [&'static str] {
     match family {
-        Family::Ip4 => &["thalweg", "ip-neighbors"],
-        Family::Ip6 => &["thalweg", "ip-neighbors", "ip6"],
+        Version::V4 => &["thalweg", "ip-neighbors"],
+        Version::V6 => &["thalweg", "ip-neighbors", "ip6"],
     }
 }
 
@@ -101,7 +101,7 @@ impl Section<Control> for Settings {
     }
 
     fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
-        Family::ALL.into_iter().for_each(|family| settings(family, doc, out));
+        Version::ALL.into_iter().for_each(|family| settings(family, doc, out));
         for i in doc.interfaces() {
             for (ip, found) in doc.entries(&["thalweg", "interfaces", &i.name, "neighbors"]) {
                 one(&i.name, ip, &found, out);
@@ -111,14 +111,14 @@ impl Section<Control> for Settings {
 }
 
 /// Settings of a family.
-fn settings(family: Family, doc: &Doc<'_>, out: &mut Draft) {
+fn settings(family: Version, doc: &Doc<'_>, out: &mut Draft) {
     let default = Config::default();
-    let set = |what: String| format!("set ip neighbor-config {} {what}", family.word());
+    let set = |what: String| format!("set ip neighbor-config {} {what}", family.protocol());
     let mut add = |key: &str, found: Option<Found<'_>>, word: String, back: String| {
         let Some(found) = found.filter(|_| word != back) else { return };
         let key = match family {
-            Family::Ip4 => format!("neighbor-config {key}"),
-            Family::Ip6 => format!("neighbor-config ip6 {key}"),
+            Version::V4 => format!("neighbor-config {key}"),
+            Version::V6 => format!("neighbor-config ip6 {key}"),
         };
         out.add(Item::new(rank::NEIGHBORS, key, found.path, set(word)).unset(set(back)));
     };

@@ -1,7 +1,7 @@
 //! States of the neighbours as pure data: events in, [`Action`]s out. Time is an argument, so that
 //! tests need not wait.
 
-use crate::Family;
+use crate::Version;
 use crate::messages::{Origin, ResolveRequest};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map};
 use std::net::IpAddr;
@@ -213,7 +213,7 @@ pub(crate) struct NeighborTable {
     /// In order: an interface's neighbours follow each other, and of them those of a family.
     entries: BTreeMap<Key, Entry>,
     sides: [Side; 2],
-    shares: HashMap<(SwIfIndex, Family), Share>,
+    shares: HashMap<(SwIfIndex, Version), Share>,
     actions: Vec<Action>,
     /// Answers to requests that this table does not know of yet, oldest first.
     early: VecDeque<(Instant, Key, MacAddr)>,
@@ -224,7 +224,7 @@ pub(crate) struct NeighborTable {
 
 /// Index of the family of a key in [`NeighborTable::sides`].
 fn side(key: Key) -> usize {
-    Family::of(key.1).index()
+    Version::of_ip(key.1).index()
 }
 
 impl NeighborTable {
@@ -260,11 +260,11 @@ impl NeighborTable {
     fn select(
         &self,
         sw_if: Option<SwIfIndex>,
-        family: Option<Family>,
+        family: Option<Version>,
     ) -> impl Iterator<Item = (Key, &Entry)> {
         let [[first, _], [_, last]] = match family {
             Some(one) => [one.bounds(), one.bounds()],
-            None => [Family::Ip4.bounds(), Family::Ip6.bounds()],
+            None => [Version::V4.bounds(), Version::V6.bounds()],
         };
         let range = match sw_if {
             Some(i) => (i, first)..=(i, last),
@@ -273,7 +273,7 @@ impl NeighborTable {
         let rows = self.entries.range(range).map(|(k, e)| (*k, e));
         #[cfg(test)]
         let rows = rows.inspect(|_| self.visited.set(self.visited.get() + 1));
-        rows.filter(move |(key, _)| family.is_none_or(|one| one == Family::of(key.1)))
+        rows.filter(move |(key, _)| family.is_none_or(|one| one == Version::of_ip(key.1)))
     }
 
     /// Keys of the entries of an interface (or of all) and a family (or of all) that `which`
@@ -281,7 +281,7 @@ impl NeighborTable {
     pub(crate) fn keys(
         &self,
         sw_if: Option<SwIfIndex>,
-        family: Option<Family>,
+        family: Option<Version>,
         which: impl Fn(Key, &Entry) -> bool,
     ) -> Vec<Key> {
         self.select(sw_if, family).filter(|(k, e)| which(*k, e)).map(|(k, _)| k).collect()
@@ -293,11 +293,11 @@ impl NeighborTable {
         &self,
         last: Bound<Key>,
         some: usize,
-        (sw_if, family): (Option<SwIfIndex>, Option<Family>),
+        (sw_if, family): (Option<SwIfIndex>, Option<Version>),
         which: impl Fn(&Entry) -> bool,
     ) -> (Vec<Key>, Option<Bound<Key>>) {
         let first = match (last, sw_if) {
-            (Bound::Unbounded, Some(i)) => Bound::Included((i, Family::Ip4.bounds()[0])),
+            (Bound::Unbounded, Some(i)) => Bound::Included((i, Version::V4.bounds()[0])),
             _ => last,
         };
         let rows = self.entries.range((first, Bound::Unbounded)).take(some);
@@ -308,31 +308,31 @@ impl NeighborTable {
         let (mut found, mut next) = (Vec::new(), None);
         for (key, e) in rows {
             next = Some(Bound::Excluded(*key));
-            if family.is_none_or(|one| one == Family::of(key.1)) && which(e) {
+            if family.is_none_or(|one| one == Version::of_ip(key.1)) && which(e) {
                 found.push(*key);
             }
         }
         (found, next)
     }
 
-    pub(crate) fn config(&self, family: Family) -> Config {
+    pub(crate) fn config(&self, family: Version) -> Config {
         self.sides[family.index()].config
     }
 
-    pub(crate) fn set_config(&mut self, family: Family, config: Config) {
+    pub(crate) fn set_config(&mut self, family: Version, config: Config) {
         self.sides[family.index()].config = config;
     }
 
-    pub(crate) fn stats(&self, family: Family) -> TableStats {
+    pub(crate) fn stats(&self, family: Version) -> TableStats {
         self.sides[family.index()].stats
     }
 
-    pub(crate) fn count_conflict(&mut self, family: Family) {
+    pub(crate) fn count_conflict(&mut self, family: Version) {
         self.sides[family.index()].stats.conflicts += 1;
     }
 
     /// Number of a family's neighbours with a MAC address.
-    pub(crate) fn resolved(&self, family: Family) -> usize {
+    pub(crate) fn resolved(&self, family: Version) -> usize {
         self.sides[family.index()].resolved
     }
 
@@ -361,7 +361,7 @@ impl NeighborTable {
     fn unlink(&mut self, key: Key) {
         let Some(e) = self.entries.get(&key) else { return };
         let (row, side) = ((e.due, key), &mut self.sides[side(key)]);
-        let place = (key.0, Family::of(key.1));
+        let place = (key.0, Version::of_ip(key.1));
         let share = self.shares.entry(place).or_default();
         match e.phase {
             Phase::Reachable if e.is_static => {}
@@ -394,7 +394,7 @@ impl NeighborTable {
             side.failed.insert(row);
             return;
         }
-        let share = self.shares.entry((key.0, Family::of(key.1))).or_default();
+        let share = self.shares.entry((key.0, Version::of_ip(key.1))).or_default();
         share.incomplete += incomplete;
         share.resolved += resolved;
         if e.phase != Phase::Reachable {
@@ -469,7 +469,7 @@ impl NeighborTable {
             _ => {}
         }
         let pending = |s: &Share| s.incomplete;
-        let own = self.shares.get(&(key.0, Family::of(key.1))).map_or(0, pending);
+        let own = self.shares.get(&(key.0, Version::of_ip(key.1))).map_or(0, pending);
         let side = &mut self.sides[side(key)];
         let retry = side.config.retry;
         if side.incomplete >= MAX_PENDING || own >= PENDING_PER_INTERFACE {
@@ -568,7 +568,7 @@ impl NeighborTable {
 
     /// Makes room for one more resolved neighbour.
     fn make_room(&mut self, key: Key) -> Result<(), TableFull> {
-        let family = Family::of(key.1);
+        let family = Version::of_ip(key.1);
         loop {
             let side = &self.sides[family.index()];
             let share = self.shares.get(&(key.0, family));
@@ -640,7 +640,7 @@ impl NeighborTable {
 
     /// Performs what is due.
     pub(crate) fn tick(&mut self, now: Instant) {
-        for family in Family::ALL {
+        for family in Version::ALL {
             self.tick_family(family.index(), now);
         }
     }

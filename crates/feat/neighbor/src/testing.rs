@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::{
-    Config, Exits, Family, Hold, HoldNodes, IncompleteNode, Neighbor, Neighbors, Origin, Reported,
-    Reporter, Resolver,
+    Config, Exits, Hold, HoldNodes, IncompleteNode, Neighbor, Neighbors, Origin, Reported,
+    Reporter, Resolver, Version,
 };
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -51,12 +51,12 @@ fn addresses(c: &Control, sw_if: SwIfIndex) -> Vec<(IpAddr, u8)> {
 /// Gives an interface addresses.
 pub(crate) fn set_addresses(c: &mut Control, sw_if: SwIfIndex, all: &[(IpAddr, u8)]) {
     c.state::<Addresses>().borrow_mut().0.insert(sw_if, all.to_vec());
-    Family::ALL.into_iter().for_each(|family| crate::addresses_changed(c, family, sw_if));
+    Version::ALL.into_iter().for_each(|family| crate::addresses_changed(c, family, sw_if));
 }
 
-struct Stub(Family);
+struct Stub(Version);
 
-static STUBS: [Stub; 2] = [Stub(Family::Ip4), Stub(Family::Ip6)];
+static STUBS: [Stub; 2] = [Stub(Version::V4), Stub(Version::V6)];
 
 /// A frame of the protocol.
 fn frame(to: MacAddr, from: MacAddr, operation: u8, ip: IpAddr) -> Vec<u8> {
@@ -78,14 +78,14 @@ pub(crate) fn read(frame: &[u8]) -> Option<(MacAddr, u8, IpAddr)> {
 }
 
 impl Resolver for Stub {
-    fn family(&self) -> Family {
+    fn family(&self) -> Version {
         self.0
     }
-    fn reporter(&self) -> &'static str {
-        "stub-input"
+    fn reporters(&self) -> &'static [&'static str] {
+        &["stub-input"]
     }
     fn can_ask(&self, c: &Control, sw_if: SwIfIndex, ip: IpAddr) -> bool {
-        addresses(c, sw_if).iter().any(|(own, _)| Family::of(*own) == self.0 && *own != ip)
+        addresses(c, sw_if).iter().any(|(own, _)| Version::of_ip(*own) == self.0 && *own != ip)
     }
     fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>) {
         let bytes = frame(to.unwrap_or(MacAddr([0xff; 6])), view.mac, REQUEST, ip);
@@ -102,11 +102,14 @@ impl Resolver for Stub {
         let own = addresses(c, sw_if).iter().any(|(own, _)| *own == ip);
         own.then_some("it is the interface's own address")
     }
+    fn announce_one(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr) {
+        crate::send(c, view, &frame(MacAddr([0xff; 6]), view.mac, REPLY, ip));
+    }
     fn announce(&self, c: &mut Control, view: &InterfaceView) -> usize {
         let own = addresses(c, view.sw_if);
-        let own: Vec<_> = own.iter().filter(|(ip, _)| Family::of(*ip) == self.0).collect();
+        let own: Vec<_> = own.iter().filter(|(ip, _)| Version::of_ip(*ip) == self.0).collect();
         for (ip, _) in &own {
-            crate::send(c, view, &frame(MacAddr([0xff; 6]), view.mac, REPLY, *ip));
+            self.announce_one(c, view, *ip);
         }
         own.len()
     }
@@ -341,7 +344,7 @@ impl Bench {
     }
 
     /// Changes the settings of a family.
-    pub(crate) fn configure(&mut self, family: Family, f: impl FnOnce(&mut Config)) {
+    pub(crate) fn configure(&mut self, family: Version, f: impl FnOnce(&mut Config)) {
         let mut config = self.lab.c.state::<Neighbors>().borrow().config(family).unwrap();
         f(&mut config);
         crate::set_config(&mut self.lab.c, family, config).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::testing::{Bench, ip4, ip6, mac, set_addresses};
 use crate::{
-    Family, NEIGHBORS, NeighborChange, NeighborError, NeighborFlags, Neighbors, PER_WORKER, State,
+    NEIGHBORS, NeighborChange, NeighborError, NeighborFlags, Neighbors, PER_WORKER, State, Version,
 };
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr};
@@ -23,10 +23,10 @@ const STATIC: NeighborFlags = NeighborFlags { is_static: true, no_fib_entry: fal
 /// Makes a neighbour's address.
 type Address = fn(u8) -> IpAddr;
 /// Addresses, name and ethertype of each family.
-const BOTH: [(Address, Family, u16); 2] = [(ip4, Family::Ip4, 0x0800), (ip6, Family::Ip6, 0x86dd)];
+const BOTH: [(Address, Version, u16); 2] = [(ip4, Version::V4, 0x0800), (ip6, Version::V6, 0x86dd)];
 
 fn quick(b: &mut Bench, ms: u64) {
-    for family in Family::ALL {
+    for family in Version::ALL {
         b.configure(family, |c| c.retry = Duration::from_millis(ms));
     }
 }
@@ -85,7 +85,7 @@ fn the_addresses_of_both_families_do_not_meet() {
     b.lab.until("the other", |lab| lab.sent_frames() == 1);
     assert_eq!(b.released(), [(mac(4), 0x0800, 4)]);
     // One is flushed, the other stays.
-    assert_eq!(crate::flush(&mut b.lab.c, None, Some(Family::Ip4)), 1);
+    assert_eq!(crate::flush(&mut b.lab.c, None, Some(Version::V4)), 1);
     assert_eq!((b.known(ip4(7)), b.known(ip6(7))), (None, Some(mac(6))));
     b.finish();
 }
@@ -94,7 +94,7 @@ fn the_addresses_of_both_families_do_not_meet() {
 fn a_silent_neighbour_is_reported_to_the_network_by_the_protocols_own_error() {
     let mut b = Bench::new();
     for (ip, family, _) in BOTH {
-        let glean = format!("stub{}-glean", if family == Family::Ip4 { 4 } else { 6 });
+        let glean = format!("stub{}-glean", if family == Version::V4 { 4 } else { 6 });
         quick(&mut b, 10);
         b.packet(0, ip(7), 1);
         b.packet(0, ip(7), 2);
@@ -143,7 +143,7 @@ fn old_neighbours_are_probed_by_their_familys_age() {
     let mut b = Bench::new();
     b.hear(0, ip4(7), mac(4), false);
     b.hear(0, ip6(7), mac(6), false);
-    b.configure(Family::Ip6, |c| {
+    b.configure(Version::V6, |c| {
         (c.retry, c.age) = (Duration::from_millis(30), Duration::from_millis(60));
     });
     let gone = |b: &Bench| b.known(ip6(7)).is_none();
@@ -155,7 +155,7 @@ fn old_neighbours_are_probed_by_their_familys_age() {
     assert_eq!(b.asked(), [(mac(6), ip6(7)); 3]);
     let state = b.lab.c.state::<Neighbors>();
     let stats = |family| state.borrow().stats(family).expired;
-    assert_eq!((stats(Family::Ip4), stats(Family::Ip6)), (0, 1));
+    assert_eq!((stats(Version::V4), stats(Version::V6)), (0, 1));
     assert_eq!(b.known(ip4(7)), Some(mac(4)));
     b.finish();
 }
@@ -185,12 +185,12 @@ fn both_families_are_shown_and_dumped() {
         }
     };
     let (a, z) = (b.sw_if, SwIfIndex(b.sw_if.0 + 1));
-    assert_eq!(dump(&b, None, Some(Family::Ip6)), [(a, ip6(2)), (z, ip6(9))]);
-    assert_eq!(dump(&b, None, Some(Family::Ip4)), [(a, ip4(2))]);
+    assert_eq!(dump(&b, None, Some(Version::V6)), [(a, ip6(2)), (z, ip6(9))]);
+    assert_eq!(dump(&b, None, Some(Version::V4)), [(a, ip4(2))]);
     assert_eq!(dump(&b, Some(a), None), [(a, ip4(2)), (a, ip6(2))]);
-    assert_eq!(dump(&b, Some(z), Some(Family::Ip6)), [(z, ip6(9))]);
-    assert_eq!(dump(&b, Some(z), Some(Family::Ip4)), []);
-    assert_eq!(crate::api_types::family(AddressFamily::IP6).ok(), Some(Family::Ip6));
+    assert_eq!(dump(&b, Some(z), Some(Version::V6)), [(z, ip6(9))]);
+    assert_eq!(dump(&b, Some(z), Some(Version::V4)), []);
+    assert_eq!(crate::api_types::family(AddressFamily::IP6).ok(), Some(Version::V6));
     let n = b.find(ip6(2)).unwrap();
     let shown = crate::api_types::describe(&n).unwrap();
     assert_eq!(shown.ip_address.ip().unwrap(), ip6(2));
@@ -276,7 +276,7 @@ fn replies_never_asked_for_are_not_learned() {
         assert_eq!(b.known(ip(7)), Some(mac(3)));
         crate::remove(&mut b.lab.c, b.sw_if, ip(7)).unwrap();
     }
-    assert_eq!(b.lab.c.state::<Neighbors>().borrow().stats(Family::Ip6).contradicted, 1);
+    assert_eq!(b.lab.c.state::<Neighbors>().borrow().stats(Version::V6).contradicted, 1);
     assert_eq!(crate::flush(&mut b.lab.c, None, None), 0);
     b.finish();
 }
@@ -400,14 +400,14 @@ fn what_ends_meanwhile_releases_its_packets() {
 #[test]
 fn limits_name_what_is_full() {
     let mut b = Bench::new();
-    b.configure(Family::Ip6, |c| (c.limit, c.interface_limit) = (2, 1));
+    b.configure(Version::V6, |c| (c.limit, c.interface_limit) = (2, 1));
     crate::set(&mut b.lab.c, b.sw_if, ip6(2), mac(2), STATIC).unwrap();
     let text = b.cli("set ip neighbor test0 2001:db8::a00:3 02:00:00:00:00:03");
     let want = "`test0` has 1 IPv6 neighbours, which is the limit; raise it by \
                 `set ip neighbor-config ip6 interface-limit`";
     assert!(text.contains(want), "{text}");
     crate::set(&mut b.lab.c, SwIfIndex(b.sw_if.0 + 1), ip6(2), mac(2), STATIC).unwrap();
-    b.configure(Family::Ip6, |c| c.interface_limit = 9);
+    b.configure(Version::V6, |c| c.interface_limit = 9);
     let text = b.cli("set ip neighbor test0 2001:db8::a00:3 02:00:00:00:00:03");
     let want = "the limit is 2 entries; raise it by `set ip neighbor-config ip6 limit`";
     assert!(text.contains(want), "{text}");

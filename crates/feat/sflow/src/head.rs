@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use thalweg_device::link_header::is_ip;
 use thalweg_wire::bytes::get_be16;
 use thalweg_wire::ethernet::ethertype;
+use thalweg_wire::mpls::Stack;
 
 /// Offset of the EtherType, or of the first tag.
 const ETHERTYPE_AT: usize = 12;
@@ -61,6 +62,13 @@ impl<'h> Head<'h> {
             ethertype::IPV6 => addresses::<16>(ip, 8),
             _ => None,
         }
+    }
+
+    /// Label stack entries, the outermost first; none of a packet without labels.
+    pub(crate) fn labels(&self) -> Vec<u32> {
+        let behind = self.header.get(self.network..).unwrap_or_default();
+        let labels = if self.ethertype == ethertype::MPLS { behind } else { &[] };
+        Stack::new(labels).map(|entry| entry.0).collect()
     }
 
     /// Addresses and ports of an IPv4 packet.
@@ -144,7 +152,7 @@ mod tests {
                 }
             }
             for head in [Head::ethernet(&header), Head::ip(&header), Head::either(&header, length)] {
-                let _ = (head.addresses(), head.headers());
+                let _ = (head.addresses(), head.headers(), head.labels());
             }
         }
     }

@@ -31,6 +31,7 @@ const RULES: &[Rule] = &[
     Rule::new("thalweg.sflow.speed-rates.*", ANY),
     Rule::new("thalweg.sflow.polling-interval", Kind::Int(1, u32::MAX as i128)),
     Rule::new("thalweg.sflow.direction", Kind::Word(&["rx", "tx", "both"])),
+    Rule::new("thalweg.sflow.sub-interfaces", Kind::Bool),
     Rule::new("thalweg.sflow.drop-monitoring", Kind::Bool),
     Rule::new("thalweg.sflow.drop-limit", ANY),
     Rule::new("thalweg.sflow.netlink", Kind::Other(netlink)),
@@ -220,6 +221,9 @@ impl Section<Control> for Settings {
         if values.direction != default.direction {
             out.put(&["thalweg", "sflow", "direction"], values.direction.word());
         }
+        if values.sub_interfaces {
+            out.put(&["thalweg", "sflow", "sub-interfaces"], true);
+        }
         if values.drop_monitoring {
             out.put(&["thalweg", "sflow", "drop-monitoring"], true);
         }
@@ -306,6 +310,11 @@ fn words(doc: &Doc<'_>, out: &mut Draft) {
         let set = format!("sflow direction {}", found.node.value);
         let item = Item::new(rank::SERVICE, "sflow direction", found.path, set);
         out.add(item.unset(format!("sflow direction {default}")));
+    }
+    if let Some(found) = at("sub-interfaces").filter(|f| f.node.bool() == Some(true)) {
+        let key = "sflow sub-interfaces";
+        let item = Item::new(rank::SERVICE, key, found.path, format!("{key} enable"));
+        out.add(item.unset(format!("{key} disable")));
     }
     let on = at("drop-monitoring").filter(|f| f.node.bool() == Some(true));
     let limit = at("drop-limit").and_then(|f| Some((f.node.u32()?, f.path)));

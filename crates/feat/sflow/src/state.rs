@@ -141,6 +141,8 @@ pub struct Settings {
     pub header_bytes: u16,
     /// Which packets are sampled.
     pub direction: Direction,
+    /// Samples name sub-interfaces, in place of their ports.
+    pub sub_interfaces: bool,
     /// Dropped packets are reported.
     pub drop_monitoring: bool,
     /// How many of these in a second, at most.
@@ -159,6 +161,7 @@ impl Default for Settings {
             polling_interval: DEFAULT_POLLING,
             header_bytes: DEFAULT_HEADER_BYTES,
             direction: Direction::Rx,
+            sub_interfaces: false,
             drop_monitoring: false,
             drop_limit: DEFAULT_DROP_LIMIT,
             export: ExportSettings::default(),
@@ -565,6 +568,15 @@ pub fn set_direction(c: &mut Control, direction: Direction) -> Result<(), SFlowE
     arrange_all(c)
 }
 
+/// Has samples name sub-interfaces in place of their ports, or not.
+///
+/// # Errors
+/// If the engine refuses.
+pub fn set_sub_interfaces(c: &mut Control, on: bool) -> Result<(), SFlowError> {
+    c.state::<SFlow>().borrow_mut().settings.sub_interfaces = on;
+    arrange_all(c)
+}
+
 /// Enables or disables drop samples of interfaces with sFlow, with a limit per second.
 ///
 /// # Errors
@@ -751,6 +763,7 @@ fn setup(c: &Control) -> Setup {
         ports: state.identities.iter().filter_map(port).collect(),
         reasons: state.reasons.clone(),
         drop_limit: state.settings.drop_limit,
+        sub_interfaces: state.settings.sub_interfaces,
     }
 }
 

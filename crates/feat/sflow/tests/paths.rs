@@ -581,12 +581,15 @@ fn drops_of_sub_interfaces_are_reported_with_their_port() {
     let behind = make(&mut r, 40);
     for (sub, id) in [(before, 30), (behind, 40)] {
         for worker in 0..2 {
+            // Named only if that is wanted.
+            let (word, input) = [("disable", r.lab.sw_if(0)), ("enable", sub)][worker];
+            r.lab.ok(&format!("sflow sub-interfaces {word}"));
             r.lab.deliver_to(worker, 0, vec![packet(id)]);
             let seen = r.discard();
             let Taken { stripped, header, .. } = r.sample(0, &packet(id));
             let frame_length = packet(id).len();
             let expected =
-                Discard { input: sub.get(), protocol: 1, stripped, frame_length, header };
+                Discard { input: input.get(), protocol: 1, stripped, frame_length, header };
             assert_eq!(seen, expected);
         }
     }
@@ -601,6 +604,52 @@ fn drops_of_sub_interfaces_are_reported_with_their_port() {
     r.lab.receive(0, vec![packet(30)]);
     r.lab.settle();
     assert_eq!(count(&r), 5);
+    r.lab.close();
+}
+
+/// Ports are sampled, and named in samples; sub-interfaces are named if that is wanted. The tags are
+/// there in any case.
+#[test]
+fn samples_name_sub_interfaces_if_wanted() {
+    let mut r = Router::new(2);
+    let subs = [30, 40].map(|id| {
+        let port = r.lab.sw_if(0);
+        let matches = TagMatch::Outer { tag: VlanTag::dot1q(id), exact: true };
+        let sub = interface::create_sub(&mut r.lab.c, port, id.into(), matches).unwrap();
+        interface::set_admin(&mut r.lab.c, sub, true).unwrap();
+        r.lab.ok(&format!("set interface ip address test0.{id} {}/24", ip_of(id, 1)));
+        r.lab.ok(&format!("set ip neighbor test0.{id} {} {} static", ip_of(id, 2), host_mac(0)));
+        sub
+    });
+    let routed = |from: u16, to: Ipv4Addr| {
+        let tagged = Packet::new().ether(host_mac(0), MacAddr(our_mac(0))).vlan(from);
+        tagged.ipv4(ip_of(from, 2), to).udp(1, 2).payload(&[7; 60]).build()
+    };
+    let error = r.lab.cli("sflow enable test0.30");
+    assert!(error.contains("test0.30"), "{error}");
+    for n in [1, 40] {
+        for (word, named) in [("enable", subs), ("disable", [r.lab.sw_if(0); 2])] {
+            r.lab.ok(&format!("sflow sub-interfaces {word}"));
+            for worker in 0..2 {
+                r.lab.deliver_to(worker, 0, vec![routed(30, ip_of(40, 2)); n]);
+                let taken = r.samples(2 * n);
+                assert!(taken.iter().all(|t| t.source == r.lab.sw_if(0)));
+                let ways = taken.iter().map(|t| (t.input, &*t.output, t.vlans));
+                let output = named[1].to_string();
+                let (mut rx, mut tx) = (0, 0);
+                for (input, out, vlans) in ways {
+                    assert_eq!((input, out), (named[0].get(), &*output), "{word}");
+                    match vlans {
+                        Some([30, 0, 40, 0]) => rx += 1,
+                        Some([u32::MAX, u32::MAX, 40, 0]) => tx += 1,
+                        other => panic!("{other:?}"),
+                    }
+                }
+                assert_eq!((rx, tx), (n, n));
+            }
+        }
+        r.lab.sent();
+    }
     r.lab.close();
 }
 

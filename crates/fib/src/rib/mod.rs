@@ -7,33 +7,54 @@
 
 mod entries;
 mod error;
+mod lists;
 mod path;
 mod peers;
 mod removal;
+mod resolve;
+mod watched;
 
 pub use error::RibError;
-pub use path::{Labels, MAX_LABELS, Path, PathKind, Source, TableId};
+pub use path::{Before, Labels, MAX_LABELS, Mode, Path, PathKind, Source, TableId};
 pub use peers::RoutedPeers;
+pub use watched::WatchedRoutes;
 
-use crate::dpo::MAX_BUCKETS;
-use crate::forwarding::{DROP, LOCAL, OWN, PROHIBIT, UNREACHABLE, UNRESOLVED};
-use crate::{
-    AdjacencyKey, Dpo, FibError, Forwarding, Imposed, Kind, LinkType, MAX_DEPTH, Member, Peer,
-};
+use crate::{Dpo, Forwarding, LinkType};
 use entries::Entries;
+use lists::recursive;
 use peers::Peers;
 use removal::Removal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
-use thalweg_device::{SwIfIndex, interface};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix, Sweep};
+use watched::Watched;
 
 /// Number of an interned path list.
 pub type ListId = u32;
 
+/// Who receives packets that match a prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Cast {
+    /// One host.
+    Unicast,
+    /// The members of a group: on an interface, no one is asked for their MAC address.
+    Multicast,
+}
+
+impl Cast {
+    fn of<A: Address>(prefix: Prefix<A>) -> Cast {
+        let least = if A::BITS == 32 { 4 } else { 8 };
+        match prefix.len() >= least && prefix.addr().to_ip().is_multicast() {
+            true => Cast::Multicast,
+            false => Cast::Unicast,
+        }
+    }
+}
+
 struct PathList {
+    cast: Cast,
     /// Empty once the last path was over a deleted interface: its routes are removed, in slices.
     paths: Vec<Path>,
     /// Stays as long as the list.
@@ -49,6 +70,7 @@ impl PathList {
     /// The interface, if all that the list says is that hosts are on it.
     fn attached(&self) -> Option<SwIfIndex> {
         match self.paths[..] {
+            _ if self.cast == Cast::Multicast => None,
             [Path { kind: PathKind::Normal, next_hop: None, sw_if, .. }] => sw_if,
             _ => None,
         }
@@ -78,7 +100,7 @@ pub struct Table<A: Address, L> {
     lpm: L,
     routes: Entries<A>,
     lists: Vec<Option<PathList>>,
-    by_paths: HashMap<Vec<Path>, ListId>,
+    by_paths: HashMap<(Cast, Vec<Path>), ListId>,
     free: Vec<ListId>,
     /// Next hops resolved recursively, with the lists that use them.
     recursive: BTreeSet<(A, ListId)>,
@@ -87,6 +109,7 @@ pub struct Table<A: Address, L> {
     /// Lists whose routes are still to be removed.
     removal: Removal<A>,
     peers: Peers<A>,
+    watched: Watched<A>,
 }
 
 /// Routes visited at once; more are visited in slices.
@@ -97,43 +120,6 @@ const FOLLOWING: usize = 7;
 const SLICE: Duration = Duration::from_millis(1);
 /// Minimum number of routes visited per slice, however long it takes.
 const AT_LEAST: usize = 1024;
-
-/// Returns whether what a path leads to is known for good: a special path, an adjacency, which
-/// changes in place, or what another table follows.
-fn is_fixed(path: &Path) -> bool {
-    path.kind != PathKind::Normal
-        || path.sw_if.is_some()
-        || path.next_hop.is_none()
-        || path.table.is_some()
-}
-
-/// Next hops of paths that are resolved recursively.
-fn recursive<A: Address>(paths: &[Path]) -> impl Iterator<Item = A> {
-    paths.iter().filter(|p| !is_fixed(p)).filter_map(|p| p.next_hop).filter_map(A::from_ip)
-}
-
-fn member(path: &Path, dpo: Dpo) -> Member {
-    Member { dpo, weight: u32::from(path.weight.max(1)), preference: path.preference }
-}
-
-/// Returns the adjacency that puts labels before IP packets.
-fn imposing(
-    c: &Control,
-    f: &mut Forwarding,
-    sw_if: SwIfIndex,
-    peer: Peer,
-    labels: Labels,
-) -> Result<Dpo, RibError> {
-    let imposed = Imposed { labels, bottom: true, swap: None };
-    Ok(f.imposing(c, AdjacencyKey { sw_if, link: LinkType::Mpls, peer, imposed })?)
-}
-
-fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => v4.is_link_local(),
-        IpAddr::V6(v6) => v6.is_unicast_link_local(),
-    }
-}
 
 impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// Creates an empty table. `serial` distinguishes it from an earlier table with the same id,
@@ -152,6 +138,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             tracked: BTreeMap::new(),
             removal: Removal::default(),
             peers: Peers::default(),
+            watched: Watched::default(),
         }
     }
 
@@ -179,322 +166,11 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.lists.get(id as usize)?.as_ref()
     }
 
-    /// Interns a path list and adds a reference to it. Labels, tunnels and whatever else has paths
-    /// but no prefix use this as well: the object is the list's as long as it is held, and follows
-    /// the routes of its next hops.
-    ///
-    /// # Errors
-    /// If a path cannot be resolved.
-    pub fn intern(&mut self, c: &Control, mut paths: Vec<Path>) -> Result<(ListId, Dpo), RibError> {
-        for path in &mut paths {
-            path.table = path.table.filter(|table| *table != self.id);
-        }
-        paths.sort_unstable();
-        if let Some(&id) = self.by_paths.get(&paths)
-            && let Some(Some(l)) = self.lists.get_mut(id as usize)
-        {
-            l.uses += 1;
-            return Ok((id, l.dpo));
-        }
-        let (dpo, own) = self.object(c, &paths)?;
-        let list = PathList { paths: paths.clone(), dpo, own, uses: 1, configured: 0 };
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.lists[id as usize] = Some(list);
-                id
-            }
-            None => {
-                self.lists.push(Some(list));
-                self.lists.len() as ListId - 1
-            }
-        };
-        self.recursive.extend(recursive(&paths).map(|nh| (nh, id)));
-        self.by_paths.insert(paths, id);
-        Ok((id, dpo))
-    }
-
-    /// Releases a reference to a path list.
-    pub fn release(&mut self, c: &Control, id: ListId) {
-        let Some(Some(l)) = self.lists.get_mut(id as usize) else { return };
-        l.uses -= 1;
-        if l.uses == 0
-            && let Some(l) = self.lists[id as usize].take()
-        {
-            self.forget_paths(&l.paths, id);
-            self.free.push(id);
-            c.state::<Forwarding>().borrow_mut().release(c, l.dpo);
-        }
-    }
-
-    /// Returns the object that follows the route of an address and puts labels before packets,
-    /// with a reference: for tunnels, and for routes of other tables with next hops in this one. It
-    /// follows as long as anyone has a reference, also while no route leads there.
-    ///
-    /// # Errors
-    /// If the object cannot be created.
-    pub fn track(&mut self, c: &Control, address: A, labels: Labels) -> Result<Dpo, RibError> {
-        let ip = address.to_ip();
-        let (id, dpo) = self.intern(c, vec![Path { labels, ..Path::via(ip, None) }])?;
-        if self.tracked.insert(id, (address, labels)).is_some() {
-            self.release(c, id);
-        }
-        let f = c.state::<Forwarding>();
-        let mut f = f.borrow_mut();
-        f.tracked.insert((self.link, self.id, ip, labels), dpo);
-        f.retain(dpo);
-        Ok(dpo)
-    }
-
-    /// Stops following routes for those that have released what they followed; returns whether
-    /// there are others.
-    pub fn release_tracked(&mut self, c: &Control) -> bool {
-        let f = c.state::<Forwarding>();
-        let used = |id| self.list(id).is_some_and(|list| f.borrow().refs(list.dpo) > 1);
-        let unused: Vec<(ListId, (A, Labels))> =
-            self.tracked.iter().map(|(id, a)| (*id, *a)).filter(|(id, _)| !used(*id)).collect();
-        for (id, (address, labels)) in unused {
-            self.tracked.remove(&id);
-            f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip(), labels));
-            self.release(c, id);
-        }
-        !self.tracked.is_empty()
-    }
-
-    /// Removes a list from the index of recursive next hops.
-    fn forget_paths(&mut self, paths: &[Path], id: ListId) {
-        if self.by_paths.get(paths) == Some(&id) {
-            self.by_paths.remove(paths);
-        }
-        for nh in recursive(paths) {
-            self.recursive.remove(&(nh, id));
-        }
-    }
-
     /// The winning source of a prefix, and its paths.
     fn best(&self, prefix: Prefix<A>) -> Option<(Source, &PathList)> {
         let live = |(source, id)| Some((source, self.list(id).filter(|l| !l.paths.is_empty())?));
         live(self.routes.best(prefix)?)
             .or_else(|| self.routes.all(prefix).into_iter().find_map(live))
-    }
-
-    /// Creates the forwarding object of a path list: what its only path leads to, if that is known
-    /// for good, else a group of its own (true).
-    fn object(&self, c: &Control, paths: &[Path]) -> Result<(Dpo, bool), RibError> {
-        if paths.len() > MAX_BUCKETS {
-            return Err(FibError::Members(paths.len()).into());
-        }
-        let mut members = Vec::new();
-        let f = c.state::<Forwarding>();
-        for path in paths {
-            match self.resolve(c, path) {
-                Ok(dpo) => members.push(member(path, dpo)),
-                // It is left out until it leads somewhere.
-                Err(e) if e.may_pass() => {}
-                Err(e) => {
-                    f.borrow_mut().release_all(c, &members);
-                    return Err(e);
-                }
-            }
-        }
-        if let ([path], [member]) = (paths, &members[..])
-            && is_fixed(path)
-        {
-            return Ok((member.dpo, false));
-        }
-        let mut f = f.borrow_mut();
-        let (deep, mut members): (Vec<Member>, Vec<Member>) =
-            members.into_iter().partition(|m| f.is_deepest(m.dpo));
-        f.release_all(c, &deep);
-        if members.is_empty() && !paths.is_empty() {
-            members.push(Member::of(UNRESOLVED));
-        }
-        Ok((f.group(c, members)?, true))
-    }
-
-    /// Returns what a path leads to, with a reference.
-    fn resolve(&self, c: &Control, p: &Path) -> Result<Dpo, RibError> {
-        let state = c.state::<Forwarding>();
-        match (p.kind, p.next_hop, p.sw_if) {
-            (PathKind::Local, _, None) => Ok(LOCAL),
-            (PathKind::Local, _, Some(_)) => Ok(OWN),
-            (PathKind::Drop, ..)
-            | (PathKind::Normal, None, None)
-            | (PathKind::InterfaceRx, _, None) => Ok(DROP),
-            (PathKind::Unreachable, ..) => Ok(UNREACHABLE),
-            (PathKind::Prohibit, ..) => Ok(PROHIBIT),
-            (PathKind::Lookup(table), ..) => {
-                Ok(state.borrow_mut().plain(c, Kind::LOOKUP, table.get())?)
-            }
-            (PathKind::InterfaceRx, _, Some(sw_if)) => {
-                interface::view(c, sw_if)?;
-                Ok(state.borrow_mut().plain(c, Kind::INTERFACE_RX, sw_if.get())?)
-            }
-            (PathKind::Group(number), ..) => {
-                let mut f = state.borrow_mut();
-                let dpo = f.numbered(number).ok_or(RibError::NoGroup(number))?;
-                f.retain(dpo);
-                Ok(dpo)
-            }
-            (PathKind::Normal, next_hop, Some(sw_if)) => {
-                interface::view(c, sw_if)?;
-                let mut f = state.borrow_mut();
-                let labels = p.labels.sent();
-                if labels != Labels::NONE {
-                    let peer = next_hop.map_or(Peer::PointToPoint, Peer::Neighbor);
-                    return imposing(c, &mut f, sw_if, peer, labels);
-                }
-                match next_hop {
-                    Some(nh) => Ok(f.adjacency(c, sw_if, self.link, Peer::Neighbor(nh))?),
-                    None => Ok(f.glean(c, sw_if, self.link)?),
-                }
-            }
-            (PathKind::Normal, Some(nh), None) if p.table.is_some() => {
-                let table = p.table.unwrap_or(self.id);
-                let mut f = state.borrow_mut();
-                let dpo = f.tracked.get(&(self.link, table, nh, p.labels)).copied();
-                let dpo = dpo.ok_or(RibError::NotTracked(nh, table.get()))?;
-                f.retain(dpo);
-                Ok(dpo)
-            }
-            (PathKind::Normal, Some(nh), None) if is_link_local(nh) && A::BITS == 128 => {
-                Err(RibError::LinkLocal(nh))
-            }
-            (PathKind::Normal, Some(nh), None) => {
-                let own = A::from_ip(nh).ok_or(RibError::Family(nh))?;
-                match p.labels.sent() {
-                    Labels::NONE => self.resolve_next_hop(c, own),
-                    labels => self.resolve_labelled(c, own, labels, MAX_DEPTH),
-                }
-            }
-        }
-    }
-
-    /// Resolves a next hop without an interface through its covering route, whose object it
-    /// follows.
-    fn resolve_next_hop(&self, c: &Control, nh: A) -> Result<Dpo, RibError> {
-        let (ip, state) = (nh.to_ip(), c.state::<Forwarding>());
-        let neighbor = |sw_if| {
-            let mut f = state.borrow_mut();
-            f.adjacency(c, sw_if, self.link, Peer::Neighbor(ip)).map_err(RibError::from)
-        };
-        let mut at = self.routes.covering(nh, A::BITS);
-        while let Some(prefix) = at {
-            at = prefix.len().checked_sub(1).and_then(|len| self.routes.covering(nh, len));
-            let Some((source, list)) = self.best(prefix) else { continue };
-            match source {
-                // A neighbour's host route does not count: its covering route does.
-                Source::Adjacency => {}
-                Source::Default => break,
-                Source::Interface => match list.paths.first() {
-                    Some(Path { kind: PathKind::Normal, sw_if: Some(i), .. }) => {
-                        return neighbor(*i);
-                    }
-                    Some(Path { kind: PathKind::Local, .. }) => return Err(RibError::Own(ip)),
-                    _ => break,
-                },
-                Source::Static => {
-                    let paths = &list.paths;
-                    if paths.iter().any(|p| p.next_hop == Some(ip))
-                        && paths.iter().all(|p| p.sw_if.is_none())
-                    {
-                        return Err(RibError::Loop(ip));
-                    }
-                    let leads = |p: &Path| matches!(p.kind, PathKind::Normal | PathKind::Group(_));
-                    if !paths.iter().all(leads) {
-                        break;
-                    }
-                    // A connected prefix: the next hop lies on that interface.
-                    if let [Path { kind: PathKind::Normal, next_hop: None, sw_if: Some(i), .. }] =
-                        paths[..]
-                    {
-                        return neighbor(i);
-                    }
-                    let mut f = state.borrow_mut();
-                    f.retain(list.dpo);
-                    return Ok(list.dpo);
-                }
-            }
-        }
-        Err(RibError::Unreachable(ip))
-    }
-
-    /// Returns what labels for a next hop without an interface lead to: the labels of the route
-    /// that covers it come before them. The object is the caller's only; another one is made when
-    /// that route changes.
-    fn resolve_labelled(
-        &self,
-        c: &Control,
-        nh: A,
-        labels: Labels,
-        depth: u32,
-    ) -> Result<Dpo, RibError> {
-        let (ip, state) = (nh.to_ip(), c.state::<Forwarding>());
-        let neighbor =
-            |sw_if| imposing(c, &mut state.borrow_mut(), sw_if, Peer::Neighbor(ip), labels);
-        let mut at = self.routes.covering(nh, A::BITS);
-        while let Some(prefix) = at {
-            at = prefix.len().checked_sub(1).and_then(|len| self.routes.covering(nh, len));
-            let Some((source, list)) = self.best(prefix) else { continue };
-            match source {
-                Source::Adjacency => {}
-                Source::Default => break,
-                Source::Interface => match list.paths.first() {
-                    Some(Path { kind: PathKind::Normal, sw_if: Some(i), .. }) => {
-                        return neighbor(*i);
-                    }
-                    Some(Path { kind: PathKind::Local, .. }) => return Err(RibError::Own(ip)),
-                    _ => break,
-                },
-                Source::Static => {
-                    let mut members = Vec::new();
-                    for path in &list.paths {
-                        match self.labelled_member(c, path, (nh, labels), depth) {
-                            Ok(dpo) => members.push(member(path, dpo)),
-                            Err(e) if e.may_pass() => {}
-                            Err(e) => {
-                                state.borrow_mut().release_all(c, &members);
-                                return Err(e);
-                            }
-                        }
-                    }
-                    return match members[..] {
-                        [] => Err(RibError::Unreachable(ip)),
-                        [only] => Ok(only.dpo),
-                        _ => Ok(state.borrow_mut().group(c, members)?),
-                    };
-                }
-            }
-        }
-        Err(RibError::Unreachable(ip))
-    }
-
-    /// What labels for a next hop lead to by one path of the route that covers it.
-    fn labelled_member(
-        &self,
-        c: &Control,
-        path: &Path,
-        (nh, labels): (A, Labels),
-        depth: u32,
-    ) -> Result<Dpo, RibError> {
-        let ip = nh.to_ip();
-        let stack = labels.under(&path.labels.sent()).ok_or(RibError::Labels)?;
-        let f = c.state::<Forwarding>();
-        match (path.kind, path.next_hop, path.sw_if) {
-            (PathKind::Normal, hop, Some(i)) => {
-                interface::view(c, i)?;
-                let peer = Peer::Neighbor(hop.unwrap_or(ip));
-                imposing(c, &mut f.borrow_mut(), i, peer, stack)
-            }
-            (PathKind::Normal, Some(hop), None) if path.table.is_none() => {
-                if hop == ip {
-                    return Err(RibError::Loop(ip));
-                }
-                let depth = depth.checked_sub(1).ok_or(FibError::Depth)?;
-                let own = A::from_ip(hop).ok_or(RibError::Family(hop))?;
-                self.resolve_labelled(c, own, stack, depth)
-            }
-            _ => Err(RibError::Unreachable(ip)),
-        }
     }
 
     /// The list that packets to a prefix follow: the winner's, but a neighbour's own in the place
@@ -512,6 +188,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     }
 
     fn write(&mut self, c: &Control, prefix: Prefix<A>) -> Result<(), RibError> {
+        self.watched.touch(c, (self.link, self.id), prefix);
         let dpo = self.followed(prefix).map(|list| list.dpo);
         match dpo.and_then(|dpo| Leaf::new(dpo.0)) {
             Some(leaf) => self.lpm.set(prefix, leaf, c.domain())?,
@@ -532,7 +209,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         source: Source,
         paths: Vec<Path>,
     ) -> Result<(), RibError> {
-        let (list, _) = self.intern(c, paths)?;
+        let (list, _) = self.intern_as(c, Cast::of(prefix), paths)?;
         let replaced = match self.routes.set(prefix, source, list) {
             Ok(replaced) => replaced,
             Err(_) => {
@@ -589,6 +266,17 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.free.clear();
         self.removal = Removal::default();
         self.peers.clear();
+        self.watched.touch_all(c, (self.link, self.id));
+    }
+
+    /// Has subscribers of [`WatchedRoutes`] hear of changes of a prefix's route, or no longer.
+    pub fn watch(&mut self, prefix: Prefix<A>, on: bool) {
+        self.watched.set(prefix, on);
+    }
+
+    /// Takes the watched prefixes whose routes have changed.
+    pub fn take_touched(&mut self) -> BTreeSet<Prefix<A>> {
+        self.watched.take()
     }
 
     /// Notes that a configured route has begun or ceased to use a list.
@@ -650,71 +338,6 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.routes.sweep_all(at, each)
     }
 
-    /// Re-resolves lists with next hops that `changed` covers, after it was added or deleted.
-    fn re_resolve(&mut self, c: &Control, changed: Prefix<A>) {
-        let covered = self.recursive.range((changed.addr(), 0)..=(changed.last(), ListId::MAX));
-        let covered: BTreeSet<ListId> = covered.map(|(_, id)| *id).collect();
-        if !covered.is_empty() {
-            self.resolve_again(c, covered);
-        }
-    }
-
-    /// Re-resolves these lists and those that depend on their routes.
-    fn resolve_again(&mut self, c: &Control, lists: BTreeSet<ListId>) {
-        let mut left: Vec<ListId> = self.stale(lists).into_iter().collect();
-        // A list may lead to itself by what another one was before: it waits for that.
-        loop {
-            let before = left.len();
-            left.retain(|id| !self.resolve_list(c, *id, false));
-            if left.is_empty() {
-                return;
-            }
-            if left.len() == before {
-                break;
-            }
-        }
-        // Those that wait for each other begin from nothing; what leads to itself then is a loop.
-        let f = c.state::<Forwarding>();
-        for list in left.iter().filter_map(|id| self.list(*id)) {
-            // One that leads nowhere is no loop.
-            let _ = f.borrow_mut().set_group(c, list.dpo, vec![Member::of(UNRESOLVED)]);
-        }
-        for id in left {
-            self.resolve_list(c, id, true);
-        }
-    }
-
-    /// Gives a list's group the members that its paths lead to now. Paths that lead nowhere are
-    /// left out; without any other, the list is unreachable until its next hops recover. Returns
-    /// false, with nothing changed, if a path leads back to the list or has too many levels, or
-    /// leaves that out, too (`anyway`).
-    fn resolve_list(&self, c: &Control, id: ListId, anyway: bool) -> bool {
-        let Some(list) = self.list(id).filter(|l| l.own && !l.paths.is_empty()) else {
-            return true;
-        };
-        let state = c.state::<Forwarding>();
-        let mut members = Vec::new();
-        for path in &list.paths {
-            if let Ok(dpo) = self.resolve(c, path) {
-                members.push(member(path, dpo));
-            }
-        }
-        let mut f = state.borrow_mut();
-        let (back, mut members): (Vec<Member>, Vec<Member>) =
-            members.into_iter().partition(|m| f.conflict(list.dpo, m.dpo).is_some());
-        f.release_all(c, &back);
-        if !back.is_empty() && !anyway {
-            f.release_all(c, &members);
-            return false;
-        }
-        if members.is_empty() {
-            members.push(Member::of(UNRESOLVED));
-        }
-        // There are as many as when it was made, and none leads back.
-        let _ = f.set_group(c, list.dpo, members);
-        true
-    }
-
     /// Returns whether no removal is pending.
     pub fn is_settled(&self) -> bool {
         self.removal.is_empty()
@@ -758,28 +381,6 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
     }
 
-    /// Returns these lists and those that depend on their routes.
-    fn stale(&self, mut stale: BTreeSet<ListId>) -> BTreeSet<ListId> {
-        let mut grown = !stale.is_empty();
-        while grown {
-            let through = |nh: A| {
-                let mut at = self.routes.covering(nh, A::BITS);
-                while let Some(prefix) = at {
-                    if self.routes.best(prefix).is_some_and(|e| stale.contains(&e.1)) {
-                        return true;
-                    }
-                    at = prefix.len().checked_sub(1).and_then(|len| self.routes.covering(nh, len));
-                }
-                false
-            };
-            let others = self.recursive.iter().filter(|(_, id)| !stale.contains(id));
-            let more: Vec<ListId> = others.filter(|e| through(e.0)).map(|e| e.1).collect();
-            grown = !more.is_empty();
-            stale.extend(more);
-        }
-        stale
-    }
-
     /// Removes every path over a deleted interface, and routes without paths. Returns false if
     /// [`settle`](Self::settle) has to remove the last of them; they are hidden at once.
     pub fn interface_gone(&mut self, c: &Control, sw_if: SwIfIndex) -> bool {
@@ -794,14 +395,15 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             let old = std::mem::take(&mut list.paths);
             let keep: Vec<Path> = old.iter().filter(|p| p.sw_if != Some(sw_if)).copied().collect();
             list.paths.clone_from(&keep);
-            self.forget_paths(&old, id);
+            let cast = list.cast;
+            self.forget_paths(cast, &old, id);
             if keep.is_empty() {
                 without.insert(id);
                 continue;
             }
             self.recursive.extend(recursive(&keep).map(|nh| (nh, id)));
             // If other routes share these paths, two such lists exist until one has no routes.
-            self.by_paths.entry(keep).or_insert(id);
+            self.by_paths.entry((cast, keep)).or_insert(id);
         }
         if !lists.is_empty() {
             self.resolve_again(c, lists);
@@ -821,39 +423,6 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         let sources = all.into_iter().filter(|e| live(e.1)).map(|e| e.0).collect();
         let dpo = self.followed(prefix).map_or(l.dpo, |list| list.dpo);
         Some(RouteView { prefix, source, paths: l.paths.clone(), dpo, sources })
-    }
-
-    /// Returns for each path of a route why it leads nowhere now, if it does not.
-    #[must_use]
-    pub fn unresolved(&self, c: &Control, view: &RouteView<A>) -> Vec<Option<RibError>> {
-        view.paths.iter().map(|path| self.why_unresolved(c, path, view.dpo)).collect()
-    }
-
-    fn why_unresolved(&self, c: &Control, path: &Path, list: Dpo) -> Option<RibError> {
-        let next_hop = path.next_hop.filter(|_| path.kind == PathKind::Normal)?;
-        if path.sw_if.is_some() {
-            return None;
-        }
-        let dpo = match self.resolve(c, path) {
-            Ok(dpo) => dpo,
-            Err(e) => return Some(e),
-        };
-        let f = c.state::<Forwarding>();
-        let mut f = f.borrow_mut();
-        let end = f.table().resolve(dpo, || 0);
-        let nowhere = end == UNREACHABLE || end == UNRESOLVED;
-        // A group that follows a route of another table is not this list's own.
-        let is_own = path.table.is_none() && f.is_group(list);
-        let conflict = if is_own { f.conflict(list, dpo) } else { None };
-        f.release(c, dpo);
-        match conflict {
-            Some(FibError::Loop) => Some(RibError::Loop(next_hop)),
-            Some(e) => Some(e.into()),
-            None => nowhere.then(|| match path.table {
-                Some(table) => RibError::NowhereIn(next_hop, table.get()),
-                None => RibError::Nowhere(next_hop),
-            }),
-        }
     }
 
     /// Looks up the longest match of a destination.

@@ -16,6 +16,10 @@ pub enum Source {
     Interface,
     /// Configured by CLI or API.
     Static,
+    /// Host of another link that the router answers for.
+    ProxyNd,
+    /// Learned from a router's advertisement.
+    Nd,
     /// Resolved neighbour.
     Adjacency,
     /// Every table has it.
@@ -24,14 +28,22 @@ pub enum Source {
 
 impl Source {
     /// All of them, best first.
-    pub(super) const ALL: [Source; 4] =
-        [Source::Interface, Source::Static, Source::Adjacency, Source::Default];
+    pub const ALL: [Source; 6] = [
+        Source::Interface,
+        Source::Static,
+        Source::ProxyNd,
+        Source::Nd,
+        Source::Adjacency,
+        Source::Default,
+    ];
 
     /// Word printed by `show ip fib`.
     pub fn word(self) -> &'static str {
         match self {
             Source::Interface => "interface",
             Source::Static => "CLI",
+            Source::ProxyNd => "IPv6-proxy-nd",
+            Source::Nd => "IPv6-nd",
             Source::Adjacency => "adjacency",
             Source::Default => "default-route",
         }
@@ -105,16 +117,55 @@ impl Path {
 /// Maximum number of labels of a path.
 pub const MAX_LABELS: usize = 12;
 
+impl Mode {
+    /// Returns its name.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Mode::Pipe => "pipe",
+            Mode::Uniform => "uniform",
+        }
+    }
+}
+
 /// A stack of MPLS labels, the outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct Labels {
     len: u8,
     all: [Label; MAX_LABELS],
+    before: Before,
+    mode: Mode,
+}
+
+/// Where TTL and traffic class of labels come from (RFC 3443, RFC 3270).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub enum Mode {
+    /// They are the labels' own: the path is one hop to the packet.
+    #[default]
+    Pipe,
+    /// They are those of what the labels are put before, and go back there with the last label.
+    Uniform,
+}
+
+/// What a stack of labels is put before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub enum Before {
+    /// A packet without labels: the last one is the bottom.
+    #[default]
+    Packet,
+    /// A packet without labels, whose last one was popped by a node that asks members of a group
+    /// what to do with it.
+    Popped,
+    /// Labels of the packet.
+    Labels,
+    /// Labels of the packet, the first of which becomes this one.
+    Swapped(Label),
 }
 
 impl Labels {
     /// No label.
-    pub const NONE: Labels = Labels { len: 0, all: [Label(0); MAX_LABELS] };
+    pub const NONE: Labels =
+        Labels { len: 0, all: [Label(0); MAX_LABELS], before: Before::Packet, mode: Mode::Pipe };
 
     /// Returns a stack; `None` if there are more than [`MAX_LABELS`], or one has over 20 bits.
     #[must_use]
@@ -122,7 +173,31 @@ impl Labels {
         let mut all = [Label(0); MAX_LABELS];
         all.get_mut(..labels.len())?.copy_from_slice(labels);
         let fit = labels.iter().all(|label| *label <= MAX_LABEL);
-        fit.then_some(Labels { len: labels.len() as u8, all })
+        fit.then_some(Labels { len: labels.len() as u8, all, ..Labels::NONE })
+    }
+
+    /// Returns the same labels, put before something else.
+    #[must_use]
+    pub fn put_before(self, before: Before) -> Labels {
+        Labels { before, ..self }
+    }
+
+    /// Returns the same labels in another mode.
+    #[must_use]
+    pub fn in_mode(self, mode: Mode) -> Labels {
+        Labels { mode, ..self }
+    }
+
+    /// Returns the mode.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Returns what the labels are put before.
+    #[must_use]
+    pub fn before(&self) -> Before {
+        self.before
     }
 
     /// Returns the stack without implicit nulls, which are never sent (RFC 3032 section 2.1).
@@ -130,13 +205,14 @@ impl Labels {
     pub fn sent(&self) -> Labels {
         let sent = |l: &&Label| **l != label::IMPLICIT_NULL;
         let sent: Vec<Label> = self.as_slice().iter().filter(sent).copied().collect();
-        Labels::new(&sent).unwrap_or_default()
+        Labels::new(&sent).unwrap_or_default().put_before(self.before).in_mode(self.mode)
     }
 
     /// Returns the stack with the labels of another one before it; `None` if there are too many.
     #[must_use]
     pub fn under(&self, outer: &Labels) -> Option<Labels> {
-        Labels::new(&[outer.as_slice(), self.as_slice()].concat())
+        let all = Labels::new(&[outer.as_slice(), self.as_slice()].concat())?;
+        Some(all.put_before(self.before).in_mode(self.mode))
     }
 
     /// Returns the labels, the outermost first.

@@ -12,6 +12,8 @@ mod hand_off;
 mod launch;
 mod main_loop;
 mod messages;
+mod registry;
+mod state;
 
 pub(crate) use arcs::ARCS;
 pub use counters::since;
@@ -20,16 +22,17 @@ pub use hand_off::HandOffView;
 pub use launch::on_panic;
 use launch::{Places, spawn, thread_name};
 pub use messages::Asked;
+use state::State;
 
 use crate::arc::{ArcConfig, ArcTable};
 use crate::clock;
-use crate::decl::{ArcDecl, ArcId, Built, ErrorDecl, Kind, NodeDecl, NodeId};
+use crate::decl::{ArcDecl, ArcId, Built, ErrorDecl, Kind, NodeId};
 use crate::loop_times::{LoopCounts, LoopTimes};
 use crate::mailbox::{Event, ToMain, ToWorker, Waker};
 use crate::part::Part;
 use crate::poller::{Poller, SetFd};
-use crate::stats::{IfTotals, MAX_ERRORS, MAX_NODES, WorkerStats};
-use crate::worker::{HandOff, NodeInfo, Pace, PerWorker, Worker};
+use crate::stats::{IfTotals, WorkerStats};
+use crate::worker::{HandOff, Pace, Worker};
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -201,14 +204,6 @@ pub struct MainStats {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct TimerId(u64);
 
-/// A feature's state on the main thread.
-struct State {
-    /// A `RefCell` of its type.
-    cell: Rc<dyn Any>,
-    type_name: &'static str,
-    is_borrowed: fn(&dyn Any) -> bool,
-}
-
 /// The main thread's state.
 pub struct Control {
     config: EngineConfig,
@@ -360,93 +355,6 @@ impl Control {
         Ok(())
     }
 
-    /// Enters all nodes and arcs into the registry and checks that all names resolve.
-    fn register(&mut self, parts: &[Part]) -> Result<(), EngineError> {
-        let decls: Vec<&'static NodeDecl> =
-            parts.iter().flat_map(|p| p.nodes.iter().copied()).collect();
-        self.arc_decls = parts.iter().flat_map(|p| p.arcs.iter().copied()).collect();
-        for d in &decls {
-            if self.by_name.contains_key(d.name) {
-                return Err(EngineError::Graph(format!("duplicate node name `{}`", d.name)));
-            }
-            self.enter(d.name.into(), d)?;
-        }
-        for d in &decls {
-            self.connect(d.name, d)?;
-        }
-        for (i, arc) in self.arc_decls.clone().into_iter().enumerate() {
-            let on = |tap: bool| {
-                decls.iter().copied().filter(move |d| {
-                    (d.kind == Kind::Tap) == tap && d.arcs().any(|name| name == arc.name)
-                })
-            };
-            let with_id = |d: &'static NodeDecl| (d, self.by_name[d.name]);
-            let nodes = on(false).map(with_id).collect();
-            let taps: Vec<_> = on(true).map(|d| (d.name, self.by_name[d.name])).collect();
-            let Some(&end) = self.by_name.get(arc.end) else {
-                let text = format!("arc `{}` ends in unknown node `{}`", arc.name, arc.end);
-                return Err(EngineError::Graph(text));
-            };
-            let config = ArcConfig::new(arc, end, nodes, taps)?;
-            for (slot, (_, id)) in config.features.iter().enumerate() {
-                self.nodes[id.0 as usize].arc = Some((ArcId(i as u8), slot as u16));
-            }
-            for (slot, (_, id)) in config.taps.iter().enumerate() {
-                let entry = &mut self.nodes[id.0 as usize];
-                entry.taps.push((ArcId(i as u8), slot as u16));
-                entry.arc = entry.taps.first().copied();
-            }
-            self.arcs.push(config);
-        }
-        for d in &decls {
-            let opened = |name: &&str| self.arc_decls.iter().any(|a| a.name == *name);
-            if let Some(arc) = d.arcs().find(|name| !opened(name)) {
-                let text = format!("node `{}` is on unknown arc `{arc}`", d.name);
-                return Err(EngineError::Graph(text));
-            }
-        }
-        let arcs = self.arcs.iter().map(ArcConfig::row).collect();
-        self.arc_table = Arc::new(ArcTable { arcs });
-        self.enter_hand_offs()
-    }
-
-    fn enter(&mut self, name: Arc<str>, d: &'static NodeDecl) -> Result<NodeId, EngineError> {
-        if self.nodes.len() >= MAX_NODES || self.errors.len() + d.errors.len() > MAX_ERRORS {
-            let text = format!("too many nodes: no room for `{name}`, the limit is {MAX_NODES}");
-            return Err(EngineError::Graph(text));
-        }
-        let id = NodeId(self.nodes.len() as u16);
-        let error_base = self.errors.len() as u32;
-        self.errors.extend(d.errors.iter().map(|e| (id, e)));
-        self.by_name.insert(name.clone(), id);
-        self.nodes.push(NodeEntry {
-            name,
-            kind: d.kind,
-            nexts: Vec::new(),
-            drop: NodeId(0),
-            error_base,
-            errors: d.errors,
-            arc: None,
-            taps: Vec::new(),
-            live: true,
-        });
-        Ok(id)
-    }
-
-    fn connect(&mut self, name: &str, d: &'static NodeDecl) -> Result<(), EngineError> {
-        let find = |next: &str| {
-            self.by_name.get(next).copied().ok_or_else(|| {
-                EngineError::Graph(format!("node `{name}` has unknown next node `{next}`"))
-            })
-        };
-        let nexts = d.next.iter().map(|n| find(n)).collect::<Result<Vec<_>, _>>()?;
-        let drop = find(d.drop)?;
-        let id = self.by_name[name];
-        let entry = &mut self.nodes[id.0 as usize];
-        (entry.nexts, entry.drop) = (nexts, drop);
-        Ok(())
-    }
-
     fn start_worker(
         &mut self,
         index: usize,
@@ -515,174 +423,6 @@ impl Control {
         Ok(())
     }
 
-    fn info(&self, id: NodeId) -> NodeInfo {
-        let e = &self.nodes[id.0 as usize];
-        NodeInfo {
-            name: e.name.clone(),
-            nexts: e.nexts.clone(),
-            drop: e.drop,
-            error_base: e.error_base,
-            arc: e.arc,
-            taps: e.taps.clone(),
-        }
-    }
-
-    /// Returns the order of dispatch: along the graph, so that a node runs after those that feed
-    /// it; devices' nodes after all protocols, drops last.
-    fn order(&self) -> Vec<NodeId> {
-        fn visit(c: &Control, id: NodeId, seen: &mut Vec<bool>, out: &mut Vec<NodeId>) {
-            if std::mem::replace(&mut seen[id.0 as usize], true) {
-                return;
-            }
-            for next in c.successors(id) {
-                visit(c, next, seen, out);
-            }
-            out.push(id);
-        }
-        let (mut seen, mut out) = (vec![false; self.nodes.len()], Vec::new());
-        let class = |id: &NodeId| match self.nodes[id.0 as usize].kind {
-            Kind::Input | Kind::Tap => 0,
-            Kind::Internal => 1,
-            Kind::Tx => 2,
-            Kind::Drop => 3,
-        };
-        let mut roots: Vec<NodeId> = (0..self.nodes.len() as u16).map(NodeId).collect();
-        roots.sort_by_key(class);
-        // Depth first puts a node after all that it feeds: reversed, before them.
-        for id in roots.into_iter().rev() {
-            visit(self, id, &mut seen, &mut out);
-        }
-        out.reverse();
-        out.sort_by_key(class);
-        out
-    }
-
-    /// Returns the nodes that `id` may pass packets to, arcs included.
-    fn successors(&self, id: NodeId) -> Vec<NodeId> {
-        let e = &self.nodes[id.0 as usize];
-        let mut all = e.nexts.clone();
-        all.push(e.drop);
-        for arc in &self.arcs {
-            let end = self.by_name[arc.decl.end];
-            let starts = e.nexts.contains(&end)
-                || (e.kind == Kind::Input && arc.decl.name == "device-input");
-            let from = match e.arc {
-                Some((a, slot)) if std::ptr::eq(&self.arcs[a.0 as usize], arc) => slot as usize + 1,
-                _ if starts => 0,
-                _ => continue,
-            };
-            if e.kind != Kind::Tap {
-                all.extend(arc.features.iter().skip(from).map(|(_, id)| *id));
-                all.push(end);
-            }
-        }
-        all.retain(|n| *n != id);
-        all
-    }
-
-    /// Adds a node at run time (an interface's output), or revives the one of that name. `build`
-    /// makes the instance for each worker.
-    ///
-    /// # Errors
-    /// [`EngineError::Graph`] if there is no room or a next node does not exist.
-    pub fn add_node(
-        &mut self,
-        name: &str,
-        decl: &'static NodeDecl,
-        mut build: impl FnMut(usize) -> Built,
-    ) -> Result<NodeId, EngineError> {
-        let name: Arc<str> = name.into();
-        let id = match self.by_name.get(&name) {
-            Some(id) => *id,
-            None => self.enter(name.clone(), decl)?,
-        };
-        self.connect(&name, decl)?;
-        self.nodes[id.0 as usize].live = true;
-        let (info, order) = (self.info(id), self.order());
-        for w in 0..self.workers.len() {
-            let m = ToWorker::Install { id, info: info.clone(), built: build(w) };
-            self.send(w, m);
-            self.send(w, ToWorker::Order(order.clone()));
-        }
-        Ok(id)
-    }
-
-    /// Retires a run-time node: packets that still reach it are dropped and counted.
-    pub fn remove_node(&mut self, id: NodeId) {
-        self.nodes[id.0 as usize].live = false;
-        let info = self.info(id);
-        let to = self.by_name["error-drop"];
-        let error =
-            self.nodes[to.0 as usize].error_base + u32::from(crate::nodes::error_drop::GONE.0);
-        for w in 0..self.workers.len() {
-            let built = Built::Node(Box::new(crate::deleted_node::DeletedNode { to, error }));
-            self.send(w, ToWorker::Install { id, info: info.clone(), built });
-        }
-    }
-
-    /// Stores a feature's state on the main thread.
-    pub fn insert<T: Any>(&mut self, state: T) {
-        self.insert_as(state, |cell| {
-            cell.downcast_ref::<RefCell<T>>().is_some_and(|c| c.try_borrow_mut().is_err())
-        });
-    }
-
-    /// Stores the state of what runs commands or requests, and is borrowed meanwhile. Subscribers
-    /// of events must not use it.
-    pub fn insert_runner<T: Any>(&mut self, state: T) {
-        self.insert_as(state, |_| false);
-    }
-
-    fn insert_as<T: Any>(&mut self, state: T, is_borrowed: fn(&dyn Any) -> bool) {
-        let type_name = std::any::type_name::<T>();
-        let state = State { cell: Rc::new(RefCell::new(state)), type_name, is_borrowed };
-        self.states.insert(TypeId::of::<T>(), state);
-    }
-
-    /// Returns a feature's state.
-    ///
-    /// # Panics
-    /// If no state of that type was inserted, which is a bug in the feature's `init`.
-    #[expect(clippy::panic, reason = "features are listed in the wrong order")]
-    pub fn state<T: Any>(&self) -> Rc<RefCell<T>> {
-        let any = self.states.get(&TypeId::of::<T>()).map(|s| s.cell.clone());
-        any.and_then(|a| a.downcast::<RefCell<T>>().ok())
-            .unwrap_or_else(|| panic!("no state of type {}", std::any::type_name::<T>()))
-    }
-
-    /// Shares a value with workers' nodes.
-    pub fn share<T: Any + Send + Sync>(&mut self, thing: Arc<T>) {
-        self.shared.insert(TypeId::of::<T>(), thing);
-    }
-
-    /// Returns a shared value.
-    ///
-    /// # Panics
-    /// If nothing of that type was shared.
-    #[expect(clippy::panic, reason = "features are listed in the wrong order")]
-    pub fn shared<T: Any + Send + Sync>(&self) -> Arc<T> {
-        self.find_shared()
-            .unwrap_or_else(|| panic!("nothing shared of type {}", std::any::type_name::<T>()))
-    }
-
-    /// Returns a shared value, if a feature has shared one of that type.
-    pub fn find_shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        let any = self.shared.get(&TypeId::of::<T>()).cloned();
-        any.and_then(|a| a.downcast::<T>().ok())
-    }
-
-    /// Returns the handle of a value that each worker has one of, and that its nodes share. A
-    /// worker has none until a node or a call puts one there.
-    pub fn per_worker<T: Any + Send>(&self) -> PerWorker<T> {
-        let mut all = self.per_worker.borrow_mut();
-        let id = TypeId::of::<T>();
-        let index = all.iter().position(|t| *t == id).unwrap_or_else(|| {
-            all.push(id);
-            all.len() - 1
-        });
-        PerWorker::new(index as u16)
-    }
-
     /// Sets the function that names interfaces.
     pub fn set_namer(&mut self, namer: fn(&Control, SwIfIndex) -> String) {
         self.namer = namer;
@@ -704,13 +444,6 @@ impl Control {
     /// Returns all counters, by index: the node and the declaration.
     pub fn errors(&self) -> &[(NodeId, &'static ErrorDecl)] {
         &self.errors
-    }
-    /// Returns the possible successors of a node, for `show vlib graph`.
-    pub fn node_successors(&self, id: NodeId) -> Vec<NodeId> {
-        let mut all = self.successors(id);
-        all.sort();
-        all.dedup();
-        all
     }
     /// Returns the domain of grace periods.
     pub fn domain(&self) -> &Arc<Domain> {

@@ -334,6 +334,29 @@ impl<'w> NodeCx<'w> {
         self.core.taps.due::<RX>(sw_if, count, true)
     }
 
+    /// Returns whether any interface has features for what it receives: if not, there is no need to
+    /// ask for [one](Self::has_input_features).
+    #[inline]
+    pub fn are_input_features(&self) -> bool {
+        self.arcs.is_used(DEVICE_INPUT)
+    }
+
+    /// Returns whether an interface has features for what it receives. Packets that enter one
+    /// without a device have to go to them: see [`enter_interface`](Self::enter_interface).
+    #[inline]
+    pub fn has_input_features(&self, sw_if: SwIfIndex) -> bool {
+        self.arcs.first(DEVICE_INPUT, sw_if).is_some()
+    }
+
+    /// Passes a frame on as received by an interface without a device: to its features, and behind
+    /// them to the end of the arc `device-input`. Counts it, and runs taps.
+    pub fn enter_interface(&mut self, mut frame: Box<Frame>, sw_if: SwIfIndex) {
+        frame.set_rx(sw_if);
+        self.interface_input(&mut frame, sw_if);
+        let to = self.arcs.start(DEVICE_INPUT, sw_if);
+        self.core.enqueue(frame, to);
+    }
+
     /// Marks packets of a fresh frame for tracing (`trace` describes them), as
     /// [`device_input`](Self::device_input) does: for an input node whose packets enter elsewhere.
     #[inline]

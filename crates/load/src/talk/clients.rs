@@ -15,6 +15,8 @@ pub struct Opening {
     pub rate: f64,
     /// Number that is held: no more are open at a time, and one is opened for each that ends.
     pub hold: Option<u32>,
+    /// Number after which no more are opened, counted since the clients' creation.
+    pub total: Option<u64>,
 }
 
 /// Many clients of many servers.
@@ -58,7 +60,7 @@ impl Clients {
             servers: plan.servers.range(),
             ports: plan.ports,
             each,
-            opening: Opening { rate: 0.0, hold: None },
+            opening: Opening { rate: 0.0, hold: None, total: None },
             due: now as f64,
             next: 0,
             credits: plan.talks.iter().map(|talk| (0, talk.share)).collect(),
@@ -102,8 +104,9 @@ impl Clients {
     pub fn poll(&mut self, now: Micros, most: usize, out: &mut impl Sink) {
         self.machine.timers(now, most, out);
         self.machine.freed.clear();
-        let Opening { rate, hold } = self.opening;
-        if rate <= 0.0 {
+        let Opening { rate, hold, total } = self.opening;
+        let enough = |begun| total.is_some_and(|total| begun >= total);
+        if rate <= 0.0 || enough(self.machine.counts.begun) {
             self.due = now as f64;
             return;
         }
@@ -116,7 +119,7 @@ impl Clients {
             }
         }
         for _ in 0..most {
-            if self.due > now as f64 {
+            if self.due > now as f64 || enough(self.machine.counts.begun) {
                 break;
             }
             if hold.is_some_and(|hold| self.machine.open >= hold) {

@@ -196,8 +196,9 @@ pub enum PlanError {
     },
 }
 
-/// Maximum room: slots are numbered in 31 bits, and a link's top bit marks the head of a list.
-const MAX_ROOM: u32 = 1 << 30;
+/// Maximum [`Plan::room`]: slots are numbered in 31 bits, and a link's top bit marks the head of a
+/// list.
+pub const MAX_ROOM: u32 = 1 << 30;
 
 impl Plan {
     /// Conversations as `cps_ndr.py` has them: 65,536 clients and 256 servers, and one kind.

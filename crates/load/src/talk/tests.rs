@@ -68,7 +68,7 @@ fn run(
             break;
         }
         if now >= end {
-            clients.set_opening(Opening { rate: 0.0, hold: None }, now);
+            clients.set_opening(Opening { rate: 0.0, hold: None, total: None }, now);
         }
         assert!(now < end + 300_000_000, "open: {:?} {:?}", clients.open(), servers.open());
         let mut sent = Vec::new();
@@ -102,7 +102,7 @@ fn small(protocol: Protocol, exchange: Exchange) -> Plan {
     plan
 }
 
-const RATE: Opening = Opening { rate: 2000.0, hold: None };
+const RATE: Opening = Opening { rate: 2000.0, hold: None, total: None };
 
 #[test]
 fn short_connection_is_seven_packets() {
@@ -142,7 +142,7 @@ fn long_messages_take_many_segments() {
     let exchange =
         Exchange { messages: 3, request: 100_000, answer: 250_001, ..Exchange::default() };
     let plan = small(Protocol::Tcp, exchange);
-    let opening = Opening { rate: 20.0, hold: None };
+    let opening = Opening { rate: 20.0, hold: None, total: None };
     let (clients, servers) = run(&plan, opening, 500_000, Faults::default(), 3);
     let (client, server) = (clients.counts(), servers.counts());
     assert_eq!(client.clean, client.begun, "{client:?}");
@@ -171,7 +171,7 @@ fn a_number_is_held() {
     let plan = small(Protocol::Tcp, exchange);
     let mut clients = Clients::new(&plan, 5, 0).unwrap();
     let mut servers = Servers::new(&plan, 5, 0).unwrap();
-    clients.set_opening(Opening { rate: 1e5, hold: Some(1000) }, 0);
+    clients.set_opening(Opening { rate: 1e5, hold: Some(1000), total: None }, 0);
     for now in (0..120_000_000).step_by(1000) {
         let (mut there, mut back) = (Vec::new(), Vec::new());
         clients.poll(now, 64, &mut there);
@@ -212,7 +212,7 @@ fn limits_and_shares_are_kept() {
 fn lateness_is_not_caught_up() {
     let plan = Plan { late: 1000, ..small(Protocol::Tcp, Exchange::default()) };
     let mut clients = Clients::new(&plan, 7, 0).unwrap();
-    clients.set_opening(Opening { rate: 1e5, hold: None }, 0);
+    clients.set_opening(Opening { rate: 1e5, hold: None, total: None }, 0);
     let mut sent = Vec::new();
     clients.poll(0, 1000, &mut sent);
     clients.poll(100_000, 1000, &mut sent);
@@ -227,7 +227,7 @@ fn full_tables_are_counted() {
     (plan.clients.count, plan.ports, plan.room) = (1, (1024, 8), 8);
     let mut clients = Clients::new(&plan, 8, 0).unwrap();
     let mut servers = Servers::new(&Plan { room: 4, ..plan.clone() }, 8, 0).unwrap();
-    clients.set_opening(Opening { rate: 1e4, hold: None }, 0);
+    clients.set_opening(Opening { rate: 1e4, hold: None, total: None }, 0);
     let mut sent = Vec::new();
     clients.poll(900, 10, &mut sent);
     assert_eq!((clients.counts().begun, clients.counts().no_tuple), (8, 2));
@@ -241,7 +241,8 @@ fn full_tables_are_counted() {
 fn unanswered_connection_is_lost_after_its_retries() {
     let plan = small(Protocol::Tcp, Exchange::default());
     let all = Faults { lost: 1000, ..Faults::default() };
-    let (clients, _) = run(&plan, Opening { rate: 100.0, hold: None }, 100_000, all, 9);
+    let (clients, _) =
+        run(&plan, Opening { rate: 100.0, hold: None, total: None }, 100_000, all, 9);
     let counts = clients.counts();
     assert_eq!((counts.lost.syn, counts.completed), (counts.begun, 0));
     assert_eq!((counts.sent, counts.syn_retries), (6 * counts.begun, 5 * counts.begun));
@@ -308,7 +309,7 @@ proptest! {
         let exchange = Exchange { messages, request, answer, wait, close };
         let plan = small(Protocol::Tcp, exchange);
         let faults = Faults { lost, repeated, damaged, late };
-        let opening = Opening { rate: 300.0, hold: None };
+        let opening = Opening { rate: 300.0, hold: None, total: None };
         let (clients, servers) = run(&plan, opening, 200_000, faults, seed);
         let (client, server) = (clients.counts(), servers.counts());
         prop_assert_eq!((client.wrong, server.wrong), (0, 0), "{:?} {:?}", client, server);

@@ -2,11 +2,20 @@
 
 mod cps_ndr;
 mod device;
+mod far;
+mod lines;
 mod ndr;
 mod number;
+mod run;
 mod sample;
+mod set;
+mod spot;
+mod streams;
+mod subject;
 mod traffic;
 mod trial;
+mod under;
+mod work;
 
 use std::process::ExitCode;
 
@@ -25,6 +34,12 @@ enum Command {
     CpsNdr(cps_ndr::Args),
     /// Search by MLRsearch, with goals, repetitions and a file
     Ndr(ndr::Args),
+    /// Send a profile's streams or connections for a time, and say what became of them
+    Run(run::Args),
+    /// Check a profile
+    Check(run::Profile),
+    /// Print a profile's canonical form
+    Show(run::Profile),
 }
 
 /// The program.
@@ -32,5 +47,8 @@ pub fn main(args: &Args) -> ExitCode {
     match &args.command {
         Command::CpsNdr(args) => cps_ndr::main(args),
         Command::Ndr(args) => ndr::main(args),
+        Command::Run(args) => run::main(args),
+        Command::Check(args) => run::check(args),
+        Command::Show(args) => run::show(args),
     }
 }

@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use thalweg_load::search::mlr::{Found, Search, Step};
 use thalweg_load::search::{self, Goal};
+use thalweg_netns::Netns;
 
-use super::device::{Device, Set};
 use super::number::{bounded, share, short};
+use super::subject::{Measured, Subject};
 use super::traffic::Traffic;
-use super::trial::{Tester, Trial};
+use super::work::{Wanted, Work, tunable};
 
-/// Searches for the highest rates of connections that meet goals, by MLRsearch (RFC 9971).
+/// Searches for the highest rates of connections or packets that meet goals, by MLRsearch
+/// (RFC 9971).
 ///
 /// A connection counts as lost if it did not end as its program says, or if anything had to be
 /// sent twice. A goal is met at a rate if in more than half of its time no more was lost than the
@@ -27,12 +29,19 @@ pub struct Args {
     /// What is searched for
     #[arg(long = "goal", value_name = "GOAL", value_enum, default_values = ["ndr", "pdr"])]
     goals: Vec<GoalName>,
-    /// Least rate in connections per second
-    #[arg(short = 'm', long, value_name = "RATE", default_value = "1k", value_parser = bounded(1, 1_000_000))]
-    min_cps: u64,
-    /// Greatest rate; the tester's own limit if that is less
-    #[arg(short = 'M', long, value_name = "RATE", default_value = "2M", value_parser = bounded(1, 10_000_000))]
-    max_cps: u64,
+    /// Profile with streams or connections, instead of connections by options: a file, or one that
+    /// is built in
+    #[arg(value_name = "PROFILE")]
+    profile: Option<String>,
+    /// Set tunables of the profile
+    #[arg(short = 't', long = "tunable", value_name = "NAME=VALUE,…", value_delimiter = ',', requires = "profile", value_parser = tunable)]
+    tunables: Vec<(String, String)>,
+    /// Least rate, in connections or packets per second [default: 1k or 10k]
+    #[arg(short = 'm', long = "min", visible_alias = "min-cps", value_name = "RATE", value_parser = bounded(1, 1_000_000_000))]
+    least: Option<u64>,
+    /// Greatest rate; the tester's own limit if that is less [default: 2M or 200M]
+    #[arg(short = 'M', long = "max", visible_alias = "max-cps", value_name = "RATE", value_parser = bounded(1, 1_000_000_000))]
+    most: Option<u64>,
     /// Duration of a deciding trial in seconds, instead of the goal's
     #[arg(short = 'T', long, value_name = "S", value_parser = bounded(1, 600))]
     trial: Option<u64>,
@@ -60,6 +69,8 @@ Examples:
   thalweg load ndr
   thalweg load ndr --device cross-connect --goal ndr --repeat 3 --json ndr.json
   thalweg load ndr --sum 5 --width 2 -u 10 -n 5 -w 20
+  thalweg load ndr bench -t size=64 --device cross-connect
+  thalweg load ndr imix --lab kernel --device route
 
 The status is 0 if all goals were met, 1 if one was not met at the least rate, 3 if the tester was
 the limit, 4 if the machine was too busy to say.";
@@ -85,14 +96,12 @@ const SEARCHED: f64 = 0.95;
 const TRUSTED: f64 = 0.9;
 /// How often a trial that the tester has spoiled is repeated.
 const REPEATS: usize = 5;
-/// Time in which the rate grows at the beginning of a trial.
-const RAMP: Duration = Duration::from_millis(300);
 /// Pause after a trial with losses.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The program.
 pub(super) fn main(args: &Args) -> ExitCode {
-    match searches(args) {
+    match args.traffic.under.apart(|ns| searches(args, ns)) {
         Ok(status) => ExitCode::from(status),
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
     }
@@ -100,8 +109,10 @@ pub(super) fn main(args: &Args) -> ExitCode {
 
 /// A search that came to an end.
 struct Searched {
+    /// What the device calls itself.
+    device: String,
     found: Vec<Found>,
-    trials: Vec<(search::Trial, serde_json::Value)>,
+    trials: Vec<(search::Trial, Value)>,
     /// What limited the device at the least rate at which it lost something.
     limited_by: Option<String>,
 }
@@ -114,13 +125,25 @@ enum NoResult {
     #[error("no result after {0} minutes: --limit, a greater --width or a lesser --sum would help")]
     Late(u64),
     #[error(
-        "the tester was late in {REPEATS} trials in a row at {rate} conn/s: end what else runs on \
-         this machine, or allow more by --late"
+        "the tester was late in {REPEATS} trials in a row at {0}: end what else runs on this \
+         machine, or allow more by --late"
     )]
-    Busy { rate: String },
+    Busy(String),
 }
 
 impl Args {
+    /// What is sent.
+    fn work(&self) -> Result<Work> {
+        let Some(profile) = &self.profile else {
+            return Ok(Work::talks(self.traffic.plan(), self.traffic.life()));
+        };
+        let wanted = Wanted { profile: profile.clone(), tunables: self.tunables.clone() };
+        let late = Duration::from_millis(self.traffic.late);
+        let work = Work::of(&wanted.read()?, &self.traffic.under, late)?;
+        work.check_search()?;
+        Ok(work)
+    }
+
     fn goals(&self) -> Vec<Goal> {
         let goal = |name: &GoalName| match name {
             GoalName::Ndr => Goal::ndr(),
@@ -139,19 +162,32 @@ impl Args {
     }
 }
 
-fn searches(args: &Args) -> Result<u8> {
+fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone())?;
     }
     let stopped = || stop.load(Ordering::Relaxed);
     let goals = args.goals();
-    let least = args.min_cps as f64;
+    let work = args.work()?;
+    let bounds = work.bounds();
+    let least = args.least.map_or(bounds.0, |rate| rate as f64);
+    let asked = args.most.map_or(bounds.1, |rate| rate as f64);
     // What the numbers say is checked before anything is measured.
-    Search::new(least, args.max_cps as f64, goals.clone()).check()?;
-    let cap = own_limit(args, &stopped)?;
-    println!("{cap}");
-    let most = cap.0.map_or(args.max_cps as f64, |cap| cap * SEARCHED);
+    Search::new(least, asked, goals.clone()).check()?;
+    let work = work.sized(asked)?;
+    let unit = work.unit();
+    let cap = own_limit(&work, args, asked, ns, &stopped)?;
+    match cap {
+        OwnLimit::At(rate) => {
+            println!("The tester itself bears {} {unit}, without a device.", short(rate));
+        }
+        OwnLimit::Beyond => println!("The tester itself bears the greatest rate."),
+        OwnLimit::Unknown => println!(
+            "The tester's own limit is not known: search once with a cable between the ports."
+        ),
+    }
+    let most = cap.rate().map_or(asked, |cap| cap * SEARCHED);
     let search = Search::new(least, most, goals);
     search.check().context("the tester cannot search")?;
     let mut all = Vec::new();
@@ -159,90 +195,107 @@ fn searches(args: &Args) -> Result<u8> {
         if args.repeat > 1 {
             println!("Search {number} of {}:", args.repeat);
         }
-        match one(args, &search, &stopped) {
+        match one(&work, args, &search, ns, &stopped) {
             Ok(searched) => all.push(searched),
             Err(error) => {
                 let status = match error.downcast_ref::<NoResult>() {
                     Some(NoResult::Interrupted) => 130,
-                    Some(NoResult::Busy { .. }) => BUSY,
+                    Some(NoResult::Busy(_)) => BUSY,
                     Some(NoResult::Late(_)) => crate::FAILED,
                     None => return Err(error),
                 };
                 crate::report!("{error}");
                 // What has been measured is not lost.
-                write(args, &search, cap, &all)?;
+                write(args, &work, &search, cap, &all)?;
                 return Ok(status);
             }
         }
     }
-    write(args, &search, cap, &all)?;
-    Ok(report(&search, cap, &all))
+    write(args, &work, &search, cap, &all)?;
+    Ok(report(unit, &search, cap, &all))
 }
 
-/// The connections per second that the tester can open and answer; `None` if it can more than are
-/// asked for.
+/// The connections per second that the tester can open and answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct OwnLimit(Option<f64>);
+enum OwnLimit {
+    At(f64),
+    /// More than are asked for.
+    Beyond,
+    /// Not measured: that would take a cable between the ports.
+    Unknown,
+}
 
-impl std::fmt::Display for OwnLimit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(cap) => write!(
-                f,
-                "The tester itself bears {} conn/s, with its ports cross-connected.",
-                short(cap)
-            ),
-            None => f.write_str("The tester itself bears the greatest rate."),
+impl OwnLimit {
+    fn rate(self) -> Option<f64> {
+        match self {
+            OwnLimit::At(cap) => Some(cap),
+            OwnLimit::Beyond | OwnLimit::Unknown => None,
         }
     }
 }
 
 /// Measures the tester with the simplest device.
-fn own_limit(args: &Args, stopped: &dyn Fn() -> bool) -> Result<OwnLimit> {
-    let most = args.max_cps as f64;
-    let plan = args.traffic.plan(most);
-    let device = Device::start(Set::CrossConnect, "", &plan, args.traffic.seed)?;
-    let life = args.traffic.life();
-    let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped };
+fn own_limit(
+    work: &Work,
+    args: &Args,
+    most: f64,
+    ns: Option<&Netns>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<OwnLimit> {
+    let under = &args.traffic.under;
+    let Some(mut subject) = Subject::start(work, under, ns, true, stopped)? else {
+        return Ok(OwnLimit::Unknown);
+    };
     let mut cap = Some(0.0);
-    // What it opens is what it can: at the first try much less than asked for, perhaps.
+    // What arrives is what it can send: at the first try much less than asked for, perhaps.
     let mut rate = most;
     for _ in 0..4 {
-        let trial = match tester.ramp(rate, RAMP) {
-            true => tester.sample(Duration::from_secs(1))?,
-            false => None,
-        };
-        let Some(trial) = trial else { break };
-        let clean = trial.connections.clean as f64 / trial.sample.seconds;
-        cap = (trial.tester || rate < most).then_some(clean);
-        if !trial.tester {
+        let Some(measured) = subject.measure(rate, Duration::from_secs(1))? else { break };
+        cap = (measured.spoiled || rate < most).then_some(measured.rate);
+        if !measured.spoiled {
             break;
         }
-        rate = clean;
-        tester.reset(|device| {
-            device.wait(PAUSE, stopped);
-        });
+        rate = measured.rate.max(1.0);
+        subject.reset(PAUSE)?;
     }
-    tester.device.close();
+    subject.close()?;
     if stopped() {
         return Err(NoResult::Interrupted.into());
     }
-    Ok(OwnLimit(cap))
+    Ok(cap.map_or(OwnLimit::Beyond, OwnLimit::At))
 }
 
 /// Makes one search.
-fn one(args: &Args, search: &Search, stopped: &dyn Fn() -> bool) -> Result<Searched> {
-    let device = args.traffic.start(search.most)?;
-    let life = args.traffic.life();
-    let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped };
-    let searched = run(args, search, &mut tester);
-    tester.device.close();
-    searched
+fn one(
+    work: &Work,
+    args: &Args,
+    search: &Search,
+    ns: Option<&Netns>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Searched> {
+    let under = &args.traffic.under;
+    let subject = Subject::start(work, under, ns, false, stopped)?;
+    let mut subject = subject.context("there is no device")?;
+    let device = subject.name();
+    let limit = Duration::from_secs(60 * args.limit);
+    let searched = run(search, limit, work.unit(), &mut subject, stopped);
+    let closed = subject.close();
+    // What was measured counts more than how the device ended.
+    let searched = searched?;
+    if let Err(error) = closed {
+        crate::report!("{error:#}");
+    }
+    Ok(Searched { device, ..searched })
 }
 
-fn run(args: &Args, search: &Search, tester: &mut Tester<'_>) -> Result<Searched> {
+fn run(
+    search: &Search,
+    limit: Duration,
+    unit: &str,
+    subject: &mut Subject<'_>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Searched> {
     let begin = Instant::now();
-    let limit = Duration::from_secs(60 * args.limit);
     let mut trials: Vec<search::Trial> = Vec::new();
     let mut records = Vec::new();
     let mut worst: Option<(f64, String)> = None;
@@ -252,71 +305,52 @@ fn run(args: &Args, search: &Search, tester: &mut Tester<'_>) -> Result<Searched
             Step::Done(found) => {
                 let trials = trials.into_iter().zip(records).collect();
                 let limited_by = worst.map(|(_, by)| by);
-                return Ok(Searched { found, trials, limited_by });
+                return Ok(Searched { device: String::new(), found, trials, limited_by });
             }
         };
         if begin.elapsed() > limit {
-            return Err(NoResult::Late(args.limit).into());
+            return Err(NoResult::Late(limit.as_secs() / 60).into());
         }
-        let trial = valid(tester, load, duration)?;
-        let lost = trial.connections.loss_ratio();
+        let measured = valid(subject, load, duration, unit, stopped)?;
+        let ratio = measured.loss_ratio();
         println!(
-            "trial {}: {} conn/s for {duration:.0} s: {} of {} lost ({:.4} %)",
+            "trial {}: {} {unit} for {duration:.0} s: {} of {} lost ({:.4} %)",
             trials.len() + 1,
             short(load),
-            trial.connections.errors(),
-            trial.connections.begun,
-            100.0 * lost
+            measured.lost,
+            measured.of,
+            100.0 * ratio
         );
-        if lost > 0.0 && worst.as_ref().is_none_or(|(rate, _)| load < *rate) {
-            worst = Some((load, trial.limited_by()));
+        if ratio > 0.0 && worst.as_ref().is_none_or(|(rate, _)| load < *rate) {
+            worst = Some((load, measured.limited_by));
         }
-        records.push(record(&trial));
-        trials.push(search::Trial::new(load, duration, lost));
-        if lost > 0.0 {
-            let stopped = tester.stopped;
-            tester.reset(|device| {
-                device.wait(PAUSE, stopped);
-            });
+        records.push(measured.record);
+        trials.push(search::Trial::new(load, duration, ratio));
+        if ratio > 0.0 {
+            subject.reset(PAUSE)?;
         }
     }
 }
 
 /// Makes a trial that the tester does not spoil.
-fn valid(tester: &mut Tester<'_>, load: f64, duration: f64) -> Result<Trial> {
+fn valid(
+    subject: &mut Subject<'_>,
+    load: f64,
+    duration: f64,
+    unit: &str,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Measured> {
     for _ in 0..REPEATS {
-        let sampled = match tester.ramp(load, RAMP) {
-            true => tester.sample(Duration::from_secs_f64(duration))?,
-            false => None,
-        };
-        match sampled {
-            Some(trial) if !trial.tester => return Ok(trial),
-            Some(_) => {
-                let stopped = tester.stopped;
-                tester.reset(|device| {
-                    device.wait(PAUSE, stopped);
-                });
-            }
+        match subject.measure(load, Duration::from_secs_f64(duration))? {
+            Some(measured) if !measured.spoiled => return Ok(measured),
+            Some(_) => subject.reset(PAUSE)?,
             None => return Err(NoResult::Interrupted.into()),
         }
+        if stopped() {
+            return Err(NoResult::Interrupted.into());
+        }
     }
-    Err(NoResult::Busy { rate: short(load) }.into())
-}
-
-/// A trial's counters for the file.
-fn record(trial: &Trial) -> serde_json::Value {
-    let (lost, sent) = trial.sample.lost();
-    json!({
-        "begun": trial.connections.begun,
-        "completed": trial.connections.completed,
-        "clean": trial.connections.clean,
-        "active": trial.sample.active,
-        "packets_sent": sent,
-        "packets_lost": lost,
-        "dropped": trial.dropped.as_ref().map(|(node, reason, packets)| {
-            json!({ "node": node, "reason": reason, "packets": packets })
-        }),
-    })
+    Err(NoResult::Busy(format!("{} {unit}", short(load))).into())
 }
 
 /// Returns the middle one of values, and the least and the greatest.
@@ -328,7 +362,7 @@ fn spread(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
 }
 
 /// Prints the results, and returns the status.
-fn report(search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
+fn report(unit: &str, search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
     let mut status = 0;
     println!();
     for (at, goal) in search.goals.iter().enumerate() {
@@ -339,15 +373,15 @@ fn report(search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
         };
         let name = &goal.name;
         if median == 0.0 {
-            println!("{name}: not met at {} conn/s, the least rate", short(search.least));
+            println!("{name}: not met at {} {unit}, the least rate", short(search.least));
             status = crate::FAILED;
             continue;
         }
-        let tester = cap.0.filter(|cap| median >= TRUSTED * cap);
+        let tester = cap.rate().filter(|cap| median >= TRUSTED * cap);
         let upper = found.iter().filter_map(|one| one.upper).reduce(f64::max);
         let sign = if tester.is_some() || upper.is_none() { "≥ " } else { "" };
         let upper = upper.map_or("none".to_owned(), |upper| format!("{upper:.0}"));
-        println!("{name}: {sign}{median:.0} conn/s (upper bound {upper})");
+        println!("{name}: {sign}{median:.0} {unit} (upper bound {upper})");
         if all.len() > 1 {
             println!("  {} searches: {least:.0} to {most:.0}", all.len());
         }
@@ -362,7 +396,7 @@ fn report(search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
     status
 }
 
-fn write(args: &Args, search: &Search, cap: OwnLimit, all: &[Searched]) -> Result<()> {
+fn write(args: &Args, work: &Work, search: &Search, cap: OwnLimit, all: &[Searched]) -> Result<()> {
     let Some(file) = &args.json else { return Ok(()) };
     let goal = |goal: &Goal| {
         json!({
@@ -391,6 +425,7 @@ fn write(args: &Args, search: &Search, cap: OwnLimit, all: &[Searched]) -> Resul
             record
         });
         json!({
+            "device": one.device,
             "results": one.found.iter().map(found).collect::<Vec<_>>(),
             "limited_by": one.limited_by,
             "trials": trials.collect::<Vec<_>>(),
@@ -400,9 +435,9 @@ fn write(args: &Args, search: &Search, cap: OwnLimit, all: &[Searched]) -> Resul
         "version": 1,
         "tool": "thalweg load ndr",
         "tool_version": env!("CARGO_PKG_VERSION"),
-        "unit": "conn/s",
-        "seed": args.traffic.seed,
-        "self_check": { "conn_per_s": cap.0 },
+        "unit": work.unit(),
+        "seed": args.traffic.under.seed,
+        "self_check": { "per_second": cap.rate() },
         "goals": search.goals.iter().map(goal).collect::<Vec<_>>(),
         "searches": all.iter().map(searched).collect::<Vec<_>>(),
     });
@@ -413,6 +448,9 @@ fn write(args: &Args, search: &Search, cap: OwnLimit, all: &[Searched]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::device::Device;
+    use crate::load::set::Set;
+    use crate::load::trial::Tester;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -449,14 +487,17 @@ mod tests {
     fn limit_of_a_table_is_found() {
         let args = args("--goal ndr --sum 1 --width 30 -m 20 -M 2k -w 100 --late 10000");
         let search = Search { coarse: 0, ..Search::new(20.0, 2000.0, args.goals()) };
-        let plan = args.traffic.plan(2000.0);
+        let work = args.work().unwrap().sized(2000.0).unwrap();
         // Each connection stays in the table for a tenth of a second, and in TIME_WAIT longer.
-        let device = Device::start(Set::Tracker, "set conntrack limit 1000", &plan, 1).unwrap();
-        let life = args.traffic.life();
+        let limit = "set conntrack limit 1000";
+        let device = Device::inside(Set::Tracker, limit, &work.hosts(1)).unwrap();
         let stopped = || false;
-        let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &stopped };
-        let searched = run(&args, &search, &mut tester).unwrap();
-        tester.device.close();
+        let life = args.traffic.life();
+        let tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &stopped };
+        let mut subject = Subject::Talks(tester);
+        let searched =
+            run(&search, Duration::from_secs(600), work.unit(), &mut subject, &stopped).unwrap();
+        subject.close().unwrap();
         let found = &searched.found[0];
         assert!(found.upper.is_some(), "{found:?}");
         let by = searched.limited_by.clone().unwrap_or_default();
@@ -465,7 +506,7 @@ mod tests {
         let file = dir.path().join("ndr.json");
         let args = Args { json: Some(file.clone()), ..args };
         let trials = searched.trials.len();
-        write(&args, &search, OwnLimit(None), &[searched]).unwrap();
+        write(&args, &work, &search, OwnLimit::Unknown, &[searched]).unwrap();
         let text = std::fs::read_to_string(file).unwrap();
         let all: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(all["searches"][0]["trials"].as_array().unwrap().len(), trials);

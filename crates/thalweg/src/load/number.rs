@@ -1,5 +1,7 @@
 //! Numbers as `cps_ndr.py` reads and prints them.
 
+use thalweg_load::stream::{Load, Rate};
+
 /// Prints a number with at most four places: below 1,000 whole, else with a suffix, and one
 /// decimal below 100.
 pub(super) fn short(value: f64) -> String {
@@ -28,6 +30,33 @@ fn parse(text: &str) -> Option<f64> {
     };
     let value: f64 = digits.parse().ok()?;
     (value.is_finite() && value >= 0.0).then_some(value * factor)
+}
+
+/// A rate per second, with an optional suffix.
+pub(super) fn rate(text: &str) -> Result<f64, String> {
+    let value = parse(text.trim()).filter(|value| *value > 0.0 && *value <= 1e9);
+    value.ok_or_else(|| format!("`{text}': a rate per second is expected, such as 50k"))
+}
+
+/// What streams send: a factor, or a rate with its unit.
+pub(super) fn load(text: &str) -> Result<Load, String> {
+    let wrong = || {
+        format!(
+            "`{text}': a factor (2), packets (5kpps), bits of layer 2 (1gbps) or of layer 1 \
+             (1gbpsl1), or a percentage (80%) is expected, above 0"
+        )
+    };
+    let lower = text.trim().to_ascii_lowercase();
+    let kinds: [(&str, fn(f64) -> Load); 4] = [
+        ("bpsl1", |value| Load::Total(Rate::WireBits(value))),
+        ("bps", |value| Load::Total(Rate::Bits(value))),
+        ("pps", |value| Load::Total(Rate::Packets(value))),
+        ("%", |value| Load::Total(Rate::Percent(value))),
+    ];
+    let found = kinds.iter().find_map(|(unit, kind)| Some((lower.strip_suffix(unit)?, *kind)));
+    let (digits, kind): (&str, fn(f64) -> Load) = found.unwrap_or((&lower, Load::Times));
+    let value = parse(digits.trim_end()).filter(|value| *value > 0.0 && *value <= 1e13);
+    value.map(kind).ok_or_else(wrong)
 }
 
 /// A whole number between bounds.
@@ -73,6 +102,23 @@ mod tests {
             (12.7e9, "12.7G"),
         ] {
             assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn loads_have_units() {
+        for (text, meant) in [
+            ("2", Load::Times(2.0)),
+            ("5kpps", Load::Total(Rate::Packets(5e3))),
+            ("1.5Mpps", Load::Total(Rate::Packets(1.5e6))),
+            ("10gbps", Load::Total(Rate::Bits(10e9))),
+            ("10Gbpsl1", Load::Total(Rate::WireBits(10e9))),
+            ("80%", Load::Total(Rate::Percent(80.0))),
+        ] {
+            assert_eq!(load(text), Ok(meant), "{text}");
+        }
+        for text in ["", "0", "-1", "pps", "5 furlongs", "1e9pps", "nan", "99999999999gpps"] {
+            assert!(load(text).is_err(), "{text}");
         }
     }
 

@@ -1,13 +1,13 @@
-//! What is sent, and through what: options that all searches have.
+//! Connections: options that all searches for their rate have.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use thalweg_load::talk::{Exchange, Plan, Protocol, Talk};
 
-use super::device::{Device, Set};
 use super::number::{bounded, share};
+use super::under::Under;
+use super::work::Work;
 
 /// Connections and device.
 #[derive(clap::Args)]
@@ -27,27 +27,20 @@ pub(super) struct Traffic {
     /// Maximum number of concurrent flows, 100 to 4M
     #[arg(short = 'f', long, value_name = "N", value_parser = bounded(100, 4_000_000))]
     pub(super) max_flows: Option<u64>,
-    /// What the device under test is: this router, in this process, with its ports connected so
-    #[arg(long, value_enum, default_value = "tracker")]
-    pub(super) device: Set,
-    /// More commands for the device, one per line; its ports are load0 (clients) and load1
-    #[arg(long, value_name = "FILE")]
-    pub(super) commands: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) under: Under,
     /// Time by which the tester may open connections late, in milliseconds, 1 to 10000; later ones
     /// make it the limit
     #[arg(long, value_name = "MS", default_value = "10", value_parser = bounded(1, 10_000))]
     pub(super) late: u64,
-    /// A number that decides sequence numbers; the same one repeats a run
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(super) seed: u64,
 }
 
 /// The TCP and UDP ports of the servers.
 const PORTS: (u16, u16) = (8080, 5353);
 
 impl Traffic {
-    /// Returns the conversations, with room for `most` per second.
-    pub(super) fn plan(&self, most: f64) -> Plan {
+    /// Returns the conversations.
+    pub(super) fn plan(&self) -> Plan {
         let exchange = Exchange {
             messages: self.num_messages as u16,
             request: self.message_size as u32,
@@ -74,12 +67,11 @@ impl Traffic {
                 .unwrap_or_else(|| Talk::exchange("tcp", Protocol::Tcp, PORTS.0, &exchange)),
         );
         plan.talks = talks.collect();
-        // Connections last as long as their program and TIME_WAIT; twice that leaves room for bad
-        // trials.
-        let life = self.life().as_secs_f64() + 1.0;
-        let room = most * life * 2.0;
-        plan.room = room.clamp(65_536.0, 16e6) as u32;
         plan.late = self.late * 1000;
+        if let Some([of_clients, of_servers]) = self.under.next_hops {
+            plan.client_macs.1 = of_clients;
+            plan.server_macs.1 = of_servers;
+        }
         plan
     }
 
@@ -88,14 +80,8 @@ impl Traffic {
         Duration::from_millis(self.server_wait) * self.num_messages as u32
     }
 
-    /// Starts the device with its clients and servers.
-    pub(super) fn start(&self, most: f64) -> Result<Device> {
-        let commands = match &self.commands {
-            Some(file) => {
-                std::fs::read_to_string(file).with_context(|| file.display().to_string())?
-            }
-            None => String::new(),
-        };
-        Device::start(self.device, &commands, &self.plan(most), self.seed)
+    /// Returns the work, with room for `most` connections per second.
+    pub(super) fn work(&self, most: f64) -> Result<Work> {
+        Work::talks(self.plan(), self.life()).sized(most)
     }
 }

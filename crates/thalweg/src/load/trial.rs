@@ -7,6 +7,7 @@ use thalweg_load::talk::Judged;
 
 use super::device::{Books, Device};
 use super::sample::Sample;
+use super::spot::{Drops, Side};
 
 /// Time between two looks at what runs.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -25,8 +26,8 @@ pub(super) struct Trial {
     pub(super) good: bool,
     /// Its errors are not the device's.
     pub(super) tester: bool,
-    /// Where the device dropped most, and how many packets.
-    pub(super) dropped: Option<(String, &'static str, u64)>,
+    /// What was dropped from its beginning to its end.
+    pub(super) drops: Drops,
 }
 
 /// A device with traffic, whose rate changes from trial to trial.
@@ -57,15 +58,16 @@ impl Tester<'_> {
     }
 
     /// Stops the traffic, has `meanwhile` run, and forgets all connections.
-    pub(super) fn reset(&mut self, meanwhile: impl FnOnce(&mut Device)) {
+    pub(super) fn reset(&mut self, meanwhile: impl FnOnce(&mut Device)) -> Result<()> {
         self.rate = 0.0;
         self.device.set_rate(0.0);
         meanwhile(&mut self.device);
-        self.device.abandon();
+        self.device.abandon()
     }
 
     /// Judges the connections that are opened in a time; `None` if interrupted.
     pub(super) fn sample(&mut self, time: Duration) -> Result<Option<Trial>> {
+        let dropped = self.device.drops()?;
         let before = self.device.books()?;
         self.device.set_judging(true);
         let whole = self.device.wait(time, self.stopped);
@@ -87,11 +89,12 @@ impl Tester<'_> {
         let sample = Sample::of(self.rate, &before, &after, &end);
         let connections = Connections::of(&before, &end);
         let unsent = sample.clients.unsent + sample.clients.no_room + sample.clients.no_tuple;
-        let tester = unsent as f64 > UNSENT * sample.clients.begun.max(1) as f64;
+        let drops = self.device.drops()?.since(&dropped);
+        let tester = unsent as f64 > UNSENT * sample.clients.begun.max(1) as f64
+            || drops.of(Side::Tester) > 0;
         let forgiven = sample.lost_percent() < self.forgiven;
         let good = !tester && (connections.errors() == 0 || forgiven);
-        let dropped = self.device.dropped(&before, &end);
-        Ok(Some(Trial { sample, connections, good, tester, dropped }))
+        Ok(Some(Trial { sample, connections, good, tester, drops }))
     }
 }
 
@@ -117,11 +120,6 @@ impl Connections {
         self.begun.saturating_sub(self.clean)
     }
 
-    /// Share that did not complete cleanly, 0 to 1.
-    pub(super) fn loss_ratio(&self) -> f64 {
-        self.errors() as f64 / self.begun.max(1) as f64
-    }
-
     fn of(before: &Books, after: &Books) -> Connections {
         let of = |books: &Books| books.clients.counts.judged;
         let (was, is): (Judged, Judged) = (of(before), of(after));
@@ -137,12 +135,25 @@ impl Connections {
 impl Trial {
     /// Says what limited the device in this trial.
     pub(super) fn limited_by(&self) -> String {
-        match &self.dropped {
-            _ if self.tester => "the tester, which opened too few".to_owned(),
-            Some((node, reason, packets)) => {
-                format!("device: {node}, {reason} ({packets} packets)")
+        let unexplained = self.unexplained();
+        match self.drops.most() {
+            Some((spot, packets)) if spot.side == Side::Tester => {
+                format!("{spot} ({packets} packets)")
             }
-            None => "device".to_owned(),
+            _ if self.tester => "the tester, which opened too few".to_owned(),
+            Some((spot, packets)) if packets >= unexplained => {
+                format!("{spot} ({packets} packets)")
+            }
+            _ if unexplained > 0 => {
+                format!("device: no counter says where ({unexplained} packets)")
+            }
+            _ => "device: late answers, no packet was lost".to_owned(),
         }
+    }
+
+    /// Packets lost that no counter of the device, its links or the tester has.
+    pub(super) fn unexplained(&self) -> u64 {
+        let (lost, _) = self.sample.lost();
+        lost.saturating_sub(self.drops.iter().map(|(_, packets)| packets).sum())
     }
 }

@@ -81,8 +81,11 @@ const GSO: &[Counter] =
     &[(&[("direction", "rx")], |t| t.rx_gso), (&[("direction", "tx")], |t| t.tx_gso)];
 const GSO_BYTES: &[Counter] =
     &[(&[("direction", "rx")], |t| t.rx_gso_bytes), (&[("direction", "tx")], |t| t.tx_gso_bytes)];
-const PROTOCOLS: &[Counter] =
-    &[(&[("protocol", "ip4")], |t| t.ip4), (&[("protocol", "ip6")], |t| t.ip6)];
+const PROTOCOLS: &[Counter] = &[
+    (&[("protocol", "ip4")], |t| t.ip4),
+    (&[("protocol", "ip6")], |t| t.ip6),
+    (&[("protocol", "mpls")], |t| t.mpls),
+];
 const ERRORS: &[Counter] = &[
     (&[("direction", "rx"), ("reason", "rx-no-buf")], |t| t.rx_no_buf),
     (&[("direction", "rx"), ("reason", "rx-miss")], |t| t.rx_miss),

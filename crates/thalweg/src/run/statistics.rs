@@ -69,7 +69,7 @@ const SIMPLE: [Named<u64>; 9] = [
     ("rx-miss", |t| t.rx_miss),
     ("rx-error", |t| t.rx_error),
     ("tx-error", |t| t.tx_error),
-    ("mpls", |_| 0),
+    ("mpls", |t| t.mpls),
 ];
 
 /// Counters of ARP of each interface, below `/net/arp`.
@@ -78,7 +78,7 @@ const ARP: [&str; 6] = thalweg_feat_arp::counters::NAMES;
 const ND: [&str; 4] = thalweg_feat_nd::counters::NAMES;
 
 /// Reasons that VPP's clients know by another name.
-const OTHER_NAMES: [(&str, &str, &str); 7] = [
+const OTHER_NAMES: [(&str, &str, &str); 13] = [
     ("ip4-rewrite", "ip4 MTU exceeded and DF set", "/err/ip4-input/mtu_exceeded"),
     ("nat44-ed-in2out", "out of ports", "/err/nat44-ed-in2out-slowpath/out of ports"),
     (
@@ -98,6 +98,12 @@ const OTHER_NAMES: [(&str, &str, &str); 7] = [
         "/err/nat44-ed-out2in-slowpath/maximum sessions exceeded",
     ),
     ("ip6-rewrite", "ip6 MTU exceeded", "/err/ip6-input/mtu_exceeded"),
+    ("mpls-input", "mpls ttl expired", "/err/mpls-input/ttl_expired"),
+    ("mpls-not-enabled", "mpls is not enabled on the interface", "/err/mpls-input/not_enabled"),
+    ("mpls-lookup", "mpls label is bound to a drop", "/err/mpls-input/drop"),
+    ("mpls-lookup", "mpls packet to the router itself", "/err/mpls-input/punt"),
+    ("mpls-lookup", "mpls label is not bound", "/err/mpls-lookup/no_label"),
+    ("mpls-frag", "mpls MTU exceeded and DF set", "/err/mpls-frag/dont_fragment_set"),
 ];
 
 /// Counters of each node, as [`Control::node_counts`] gives them.

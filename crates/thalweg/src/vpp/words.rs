@@ -48,7 +48,6 @@ impl Command<Control> for Word {
 
 const IP6: &str = "nothing: this release does not have that for IPv6";
 const MROUTE: &str = "nothing: this release has no multicast routes";
-const MPLS: &str = "nothing: this release has no MPLS tunnels; `show mpls fib' has the labels";
 const TUNNEL: &str = "nothing: this release has no tunnels";
 const DRIVER: &str = "nothing: the drivers are host-interface, loopback and packet generator";
 const ACL: &str = "nothing: `show flow' and `flow dump' have the rules of interfaces";
@@ -133,7 +132,6 @@ words! {
     "show hash" => "nothing: hash functions cannot be chosen",
     "show inacl" => CLASSIFY,
     "show init-function" => "nothing by this word: `show plugins' lists what was started",
-    "show interface secondary-mac-address" => "nothing: interfaces have one MAC address",
     "show interface span" =>
         "nothing: ports are not mirrored; flow rules with `output:' send copies",
     "show interface transceiver" => DRIVER,
@@ -143,19 +141,14 @@ words! {
     "show ip local" =>
         "nothing by this word: `show udp ports' has what listens, `show errors' what came",
     "show ip mfib" => MROUTE,
-    "show ip pmtu" => "nothing: path MTUs are not learned; the MTU of the interface holds",
-    "show ip punt redirect" => PUNT,
     "show ip session redirect" => CLASSIFY,
     "show ip source-and-port-range-check" => "nothing: flow rules check sources and ports",
     "show ip4-full-reassembly" => REASSEMBLY,
     "show ip4-sv-reassembly" => REASSEMBLY,
-    "show ip6 dad" => IP6,
     "show ip6 hbh" => IP6,
     "show ip6 local" => IP6,
     "show ip6 mfib" => IP6,
-    "show ip6 punt redirect" => IP6,
     "show ip6-full-reassembly" => IP6,
-    "show ip6-ll" => IP6,
     "show ip6-sv-reassembly" => IP6,
     "show ipip tunnel" => TUNNEL,
     "show ipsec all" => TUNNEL,
@@ -178,7 +171,6 @@ words! {
     "show mfib interface" => MROUTE,
     "show mfib itf flags" => MROUTE,
     "show mfib route flags" => MROUTE,
-    "show mpls tunnel" => MPLS,
     "show nat44 ei addresses" => EI,
     "show nat44 ei ha" => EI,
     "show nat44 ei hash tables" => EI,

@@ -212,12 +212,75 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         &["set interface tcp-mss-clamp pg0 ip4 enable ip4-mss 1400 ip6 disable\n\
              set interface tcp-mss-clamp pg1 ip4 rx ip4-mss 64\n\
              set interface tcp-mss-clamp loop3 ip4 tx ip4-mss 65535\n\
-             set interface tcp-mss-clamp pg1 ip4 disable ip6 disable"],
+             set interface tcp-mss-clamp pg1 ip4 disable ip6 disable\n\
+             set interface tcp-mss-clamp pg1 ip6 rx ip6-mss 1380\n\
+             set interface tcp-mss-clamp pg0 ip6 enable ip6-mss 65535"],
+    ),
+    (
+        "ip punt redirect",
+        &[
+            "ip punt redirect add rx all via 10.0.0.2 pg0 via 10.0.0.3 pg1 weight 3",
+            "set interface ip address pg0 10.0.0.1/24\n\
+             ip punt redirect add rx pg1 via 10.0.0.2\nip punt redirect rx loop3 via pg0\n\
+             ip punt redirect add rx pg0 via pg1\nip punt redirect del rx pg0",
+            "ip table add 7\nip punt redirect rx all via 10.0.0.2 next-hop-table 7\n\
+             ip punt redirect rx pg0 via lookup in table 7",
+        ],
+    ),
+    (
+        "ip6 punt redirect",
+        &["ip6 punt redirect add rx all via fe80::2 pg0\nip6 punt redirect rx pg1 via 2001:db8::2"],
+    ),
+    (
+        "set ip pmtu",
+        &["ip table add 7\nip6 table add 7\nset ip pmtu 10.0.0.2 1400\n\
+             set ip pmtu 10.0.0.2 68 table 7\nset ip pmtu 10.0.0.3 65534\n\
+             set ip pmtu del 10.0.0.3\nset ip pmtu 2001:db8::2 1280\n\
+             set ip pmtu 2001:db8::2 1400 table 7"],
     ),
     (
         "set interface proxy-arp",
         &["set interface proxy-arp pg0 enable\nset interface proxy-arp pg1 enable\n\
              set interface proxy-arp pg1 disable"],
+    ),
+    (
+        "ip6 nd",
+        &[
+            "enable ip6 interface pg0\nip6 nd pg0 no ra-suppress",
+            "enable ip6 interface pg0\n\
+             ip6 nd pg0 ra-managed-config-flag ra-other-config-flag ra-lifetime 1800\n\
+             ip6 nd pg0 ra-interval 20 10 ra-initial 2 8 ra-send-unicast ra-cease ra-suppress",
+            "enable ip6 interface pg0\n\
+             ip6 nd pg0 ra-suppress-link-layer ra-hop-limit 32 ra-preference high\n\
+             ip6 nd pg0 ra-reachable-time 30000 ra-retransmit-time 1000\n\
+             ip6 nd pg0 rdnss 2001:db8::53 dnssl lab.example\n\
+             ip6 nd pg0 route 2001:db8:8::/48 lifetime infinite preference low",
+            "enable ip6 interface pg0\nip6 nd pg0 prefix 2001:db8::/64\n\
+             ip6 nd pg0 prefix 2001:db8:1::/64 3600 1800 off-link no-autoconfig no-advertise\n\
+             ip6 nd pg0 prefix 2001:db8:2::/64 infinite decrement\n\
+             ip6 nd pg0 prefix 2001:db8:3::/64 infinite 7",
+            "enable ip6 interface pg0\nip6 nd pg0 ra-lifetime 1800\n\
+             ip6 nd pg0 prefix 2001:db8::/64\nip6 nd pg0 no prefix 2001:db8::/64\n\
+             ip6 nd pg0 no ra-lifetime",
+        ],
+    ),
+    (
+        "ip6 nd address autoconfig",
+        &[
+            "enable ip6 interface pg0\nip6 nd address autoconfig pg0 default-route\n\
+             enable ip6 interface pg1\nip6 nd address autoconfig pg1",
+            "enable ip6 interface pg0\nip6 nd address autoconfig pg0\n\
+             ip6 nd address autoconfig pg0 disable",
+        ],
+    ),
+    (
+        "set ip6 dad",
+        &["set ip6 dad enable", "set ip6 dad enable transmits 3 delay 0.25", "set ip6 dad disable"],
+    ),
+    (
+        "set ip6 nd proxy",
+        &["set ip6 nd proxy pg0 2001:db8::9\nset ip6 nd proxy pg1 2001:db8::9\n\
+             set ip6 nd proxy pg1 2001:db8::a\nset ip6 nd proxy pg1 del 2001:db8::a"],
     ),
     ("enable ip4 interface", &["enable ip4 interface pg0\nenable ip4 interface loop3"]),
     (
@@ -280,6 +343,42 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ),
     ("set interface mac address", &["set interface mac address loop3 02:00:00:00:00:33"]),
     (
+        "set interface secondary-mac-address",
+        &["create sub-interfaces pg0 100\n\
+             set interface secondary-mac-address pg0 02:00:00:00:00:34 add\n\
+             set interface secondary-mac-address pg0.100 02:00:00:00:00:33 add\n\
+             set interface secondary-mac-address loop3 02:00:00:00:00:35 add\n\
+             set interface secondary-mac-address loop3 02:00:00:00:00:35 del"],
+    ),
+    (
+        "set interface l2 learn",
+        &["set interface l2 bridge pg0 10\nset interface l2 learn pg0 disable"],
+    ),
+    (
+        "set interface l2 forward",
+        &["create sub-interfaces pg0 100\nset interface l2 bridge pg0.100 10\n\
+             set interface l2 forward pg0.100 disable"],
+    ),
+    (
+        "set interface l2 flood",
+        &["set interface l2 bridge pg0 10\nset interface l2 flood pg0 disable\n\
+             set interface l2 bridge pg1 10\nset interface l2 flood pg1 disable\n\
+             set interface l2 flood pg0 enable"],
+    ),
+    (
+        "set interface l2 uu-flood",
+        &["set interface l2 bridge loop3 10 bvi\nset interface l2 uu-flood loop3 disable"],
+    ),
+    (
+        "set interface l2 arp-term",
+        &["set interface l2 bridge pg1 10 uu-fwd\nset interface l2 arp-term pg1 disable"],
+    ),
+    (
+        "set interface l2 efp-filter",
+        &["create sub-interfaces pg0 100\nset interface l2 bridge pg0.100 10\n\
+             set interface l2 efp-filter pg0.100\nset interface l2 efp-filter pg1 enable"],
+    ),
+    (
         "set interface mtu",
         &[
             "set interface mtu 1500 pg0",
@@ -305,6 +404,25 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              mpls local-label add 18 via mpls-lookup-in-table 5\n\
              mpls local-label add 19 eos table 5 via rx-ip4 pg1\n\
              mpls local-label add implicit-null eos table 5 via drop",
+            "mpls table add 0\nmpls table add 5\nip table add 7\n\
+             mpls local-label add 16 eos via 192.0.2.9 out-labels 17 via 192.0.2.8 weight 2\n\
+             mpls local-label add 17 eos table 5 via 192.0.2.9 next-hop-table 7 out-labels 18\n\
+             mpls local-label add 18 192.0.2.0/24\n\
+             mpls local-label add 18 198.51.100.0/24 table 7 mpls-table 5\n\
+             mpls local-label add 19 eos via l2-input-on pg0\n\
+             mpls local-label add 20 eos via l2-input-on pg1 pop-pw-cw",
+        ],
+    ),
+    (
+        "mpls tunnel",
+        &[
+            "mpls tunnel add via 10.0.0.2 pg0 out-labels 17 18",
+            "mpls tunnel add mpls-tunnel5 l2-only control-word via 192.0.2.9 out-labels 17\n\
+             mpls tunnel add mpls-tunnel7 l2-only via 10.0.0.2 pg0 out-labels 17\n\
+             mpls tunnel set mpls-tunnel7 via 10.0.0.3 pg0 out-labels 18 weight 3\n\
+             mpls tunnel add mpls-tunnel7 via mpls-tunnel5 out-labels 19\n\
+             set interface state mpls-tunnel7 up\nset interface l2 xconnect mpls-tunnel7 pg1\n\
+             set interface tag mpls-tunnel5 wire",
         ],
     ),
     ("set interface promiscuous", &["set interface promiscuous on pg0"]),
@@ -516,6 +634,13 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("sflow direction", &["sflow direction tx", "sflow enable-disable pg0\nsflow direction both"]),
+    (
+        "sflow sub-interfaces",
+        &[
+            "sflow sub-interfaces enable",
+            "sflow sub-interfaces enable\nsflow sub-interfaces disable",
+        ],
+    ),
     (
         "sflow drop-monitoring",
         &["sflow drop-monitoring enable", "sflow drop-monitoring disable limit 5"],

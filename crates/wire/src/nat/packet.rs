@@ -5,8 +5,7 @@ use crate::bytes::{be16, get, get_be16, get_le16, get_le32, get_le64, set};
 use crate::ip::{PortTransport, TransportSum, has_ports, port_transport, protocol};
 use crate::ipv4::{self, VERSION_IHL};
 use crate::packet::{PacketView, Part};
-use crate::tcp::TcpMut;
-use crate::{crc32c, icmpv4};
+use crate::{crc32c, icmpv4, tcp};
 
 /// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +49,6 @@ const LENGTH: usize = 2;
 const CHECKSUM: usize = 10;
 const ADDRESSES: usize = 12;
 const TCP_FLAGS: usize = 13;
-const TCP_CHECKSUM: usize = 16;
 const ICMP_CHECKSUM: usize = 2;
 const ICMP_ID: usize = 4;
 /// Offset of the packet quoted by an ICMP error.
@@ -328,12 +326,8 @@ pub fn rewrite_error(l3: &mut [u8], p: &Parsed, to: &Change, source: bool) {
 
 /// Clamps the MSS of a SYN.
 pub fn clamp_mss(l3: &mut [u8], p: &Parsed, most: u16, partial: bool) {
-    let at = p.l4 + TCP_CHECKSUM;
-    let before = get_le16(l3, at);
-    let clamped = l3.get_mut(p.l4..p.end).and_then(|tcp| TcpMut::parse(tcp).ok()?.clamp_mss(most));
-    // A sum that is still to be completed does not include options.
-    if let (Some(_), Some(before), true) = (clamped, before, partial) {
-        set(l3, at, &before.to_le_bytes());
+    if let Some(segment) = l3.get_mut(p.l4..p.end) {
+        tcp::clamp_mss(segment, most, partial);
     }
 }
 

@@ -13,6 +13,7 @@ pub mod delete_subif;
 pub mod feature_enable_disable;
 pub mod feature_is_enabled;
 pub mod hw_interface_set_mtu;
+pub mod sw_interface_add_del_mac_address;
 pub mod sw_interface_clear_stats;
 pub mod sw_interface_dump;
 pub mod sw_interface_get_mac_address;
@@ -39,6 +40,7 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &feature_enable_disable::SERVICE,
     &feature_is_enabled::SERVICE,
     &hw_interface_set_mtu::SERVICE,
+    &sw_interface_add_del_mac_address::SERVICE,
     &sw_interface_clear_stats::SERVICE,
     &sw_interface_dump::SERVICE,
     &sw_interface_get_mac_address::SERVICE,

@@ -16,6 +16,7 @@ pub mod set_interface_mtu;
 pub mod set_interface_promiscuous;
 pub mod set_interface_rx_mode;
 pub mod set_interface_rx_placement;
+pub mod set_interface_secondary_mac_address;
 pub mod set_interface_state;
 pub mod set_interface_tag;
 pub mod show_hardware_interfaces;
@@ -23,6 +24,7 @@ pub mod show_interface;
 pub mod show_interface_address;
 pub mod show_interface_features;
 pub mod show_interface_rx_placement;
+pub mod show_interface_secondary_mac_address;
 
 /// Every command, in the order of the files' names.
 pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
@@ -39,6 +41,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &set_interface_promiscuous::COMMAND,
     &set_interface_rx_mode::COMMAND,
     &set_interface_rx_placement::COMMAND,
+    &set_interface_secondary_mac_address::COMMAND,
     &set_interface_state::COMMAND,
     &set_interface_tag::COMMAND,
     &show_hardware_interfaces::COMMAND,
@@ -46,4 +49,5 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &show_interface_address::COMMAND,
     &show_interface_features::COMMAND,
     &show_interface_rx_placement::COMMAND,
+    &show_interface_secondary_mac_address::COMMAND,
 ];

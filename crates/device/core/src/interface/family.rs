@@ -10,6 +10,7 @@ use super::*;
 use crate::SwIfIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
+use thalweg_graph::clock;
 
 /// Maximum time that a slice takes, but for its last step.
 const SLICE: Duration = Duration::from_millis(2);
@@ -114,6 +115,7 @@ pub fn create_sub(
         promiscuous: false,
         tag: String::new(),
         mode: Mode::Routed,
+        secondary_macs: Arc::default(),
         parent: Some(parent),
         sub: Some((id, matches)),
         tags: matches.tags().unwrap_or_default(),

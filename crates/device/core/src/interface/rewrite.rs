@@ -43,6 +43,13 @@ impl TagEdit {
         usize::from(self.pop)
     }
 
+    /// Returns whether it changes nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        (self.pop, self.pushed) == (0, 0)
+    }
+
     /// Tags to put in, each with its TPID, and with priority 0.
     #[inline]
     #[must_use]

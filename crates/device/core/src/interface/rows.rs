@@ -65,6 +65,8 @@ pub(super) static NO_ROW: IfRow = IfRow {
 pub struct IfTable {
     rows: CowTable<IfRow>,
     subs: CowTable<Option<Arc<Subs>>>,
+    /// Secondary MAC addresses of interfaces with a device.
+    macs: CowTable<Option<Arc<[MacAddr]>>>,
 }
 
 impl IfTable {
@@ -78,6 +80,25 @@ impl IfTable {
     #[inline]
     pub fn subs(&self, sw_if: SwIfIndex) -> Option<&Subs> {
         self.subs.get(sw_if)?.as_deref()
+    }
+
+    /// Returns whether frames to an address are those of an interface or of a sub-interface, though
+    /// it is not its MAC address.
+    #[cold]
+    pub fn is_secondary_mac(&self, sw_if: SwIfIndex, mac: [u8; 6]) -> bool {
+        let owner = match self.get(sw_if).parent {
+            SwIfIndex(0) => sw_if,
+            parent => parent,
+        };
+        let all = self.macs.get(owner).and_then(Option::as_deref);
+        all.is_some_and(|all| all.contains(&MacAddr(mac)))
+    }
+
+    /// Sets an interface's secondary MAC addresses.
+    pub(super) fn set_macs(&mut self, sw_if: SwIfIndex, macs: Option<Arc<[MacAddr]>>) {
+        if macs.is_some() || self.macs.get(sw_if).is_some_and(Option::is_some) {
+            self.macs.set(sw_if, macs);
+        }
     }
 
     /// Sets an interface's row, and its sub-interfaces if they are the first or the last.

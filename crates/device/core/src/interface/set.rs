@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::SwIfIndex;
+use thalweg_graph::{RxMode, clock};
 use thalweg_wire::MacAddr;
 
 /// Brings an interface up or down.
@@ -315,7 +316,7 @@ pub fn accept_all(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), Dev
 
 /// Changes which frames an interface accepts, and what its device, or that of its parent, has to
 /// receive for it.
-fn accept(
+pub(super) fn accept(
     c: &mut Control,
     sw_if: SwIfIndex,
     change: &dyn Fn(&mut Interface),

@@ -5,11 +5,11 @@ use thalweg_api::types::{Address, InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Later, Message};
 use thalweg_graph::Control;
 
-/// Requests ARP requests.
+/// Requests ARP requests, or neighbour solicitations.
 #[derive(Debug, Message)]
 #[api(request)]
 pub struct ArpingAcd {
-    /// The address, IPv4.
+    /// The address.
     pub address: Address,
     /// The interface.
     pub sw_if_index: InterfaceIndex,

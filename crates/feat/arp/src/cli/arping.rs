@@ -1,9 +1,9 @@
 //! `arping`: asks a link for an address.
 
-use crate::arping::{self, LONGEST, Request};
 use std::time::Duration;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
+use thalweg_feat_neighbor::arping::{self, LONGEST, Request};
 use thalweg_graph::Control;
 
 /// `arping [gratuitous] <address> <interface> …`
@@ -22,7 +22,7 @@ impl Command<Control> for ArpingCommand {
     }
 
     fn help(&self) -> &'static str {
-        "Send ARP requests for an address by an interface, and count the replies\n\
+        "Send ARP requests or neighbor solicitations for an address, and count the replies\n\
          With `gratuitous', announce the address instead. Defaults: once, every second."
     }
 
@@ -33,7 +33,7 @@ impl Command<Control> for ArpingCommand {
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
         let gratuitous = args.exact("gratuitous");
-        let (ip, sw_if) = (args.ipv4("address")?, interface_arg(c, args)?);
+        let (ip, sw_if) = (args.ip("address")?, interface_arg(c, args)?);
         let interval = Duration::from_secs(1);
         let mut request = Request { ip, sw_if, gratuitous, repeat: 1, interval };
         while !args.is_empty() {

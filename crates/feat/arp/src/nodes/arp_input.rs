@@ -6,7 +6,6 @@
 //! that were only learned from end here; others are dropped with a reason.
 
 use crate::addrs::IfAddrs;
-use crate::arping::Ear;
 use crate::counters::{ArpCounters, Counted};
 use std::any::Any;
 use std::fmt::Write;
@@ -14,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_device::{IfTable, Interfaces, SwIfIndex};
+use thalweg_feat_neighbor::arping::Ear;
 use thalweg_feat_neighbor::{Origin, Reported, Reporter};
 use thalweg_fib::{RouteBook, Routes};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
@@ -250,7 +250,9 @@ impl Node for ArpInput {
             _ => Counted::RxReply,
         };
         self.counters.count(cx.worker(), p.rx_if(), counted);
-        self.ear.listen(cx, p.rx_if(), &arp);
+        if arp.operation == Operation::Reply {
+            self.ear.listen(cx, p.rx_if(), arp.sender_ip.into(), arp.sender_mac);
+        }
         match self.decide(cx, p.rx_if(), &arp) {
             ArpAction::Drop(v) => v,
             ArpAction::Reply => self.reply(cx, p, &arp),
@@ -275,7 +277,7 @@ mod tests {
     use crate::testing::{Bench, OUR_IP, US, ip, mac, reply};
     use proptest::prelude::*;
     use std::net::Ipv4Addr;
-    use thalweg_feat_neighbor::{self as neighbor, Family, Neighbors};
+    use thalweg_feat_neighbor::{self as neighbor, Neighbors, Version};
     use thalweg_wire::MacAddr;
     use thalweg_wire::arp::{ArpRepr, Operation};
     use thalweg_wire::build::Packet as Build;
@@ -332,7 +334,7 @@ mod tests {
             assert_eq!(b.count("arp-input", reason), 1, "{reason}");
         }
         assert!(b.sent().is_empty() && b.known(7).is_none());
-        assert_eq!(b.c.state::<Neighbors>().borrow().stats(Family::Ip4).conflicts, 1);
+        assert_eq!(b.c.state::<Neighbors>().borrow().stats(Version::V4).conflicts, 1);
         b.finish();
     }
 

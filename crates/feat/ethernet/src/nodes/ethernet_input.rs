@@ -92,13 +92,19 @@ impl EthernetInput {
     /// Counts and marks broadcast and multicast frames. Returns whether the frame is addressed to
     /// this interface.
     #[inline]
-    fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &mut PktMut<'_>) -> bool {
+    fn for_us(&self, cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &mut PktMut<'_>) -> bool {
         if dst[0] & 1 != 0 {
             cx.stats().interface(p.rx_if()).received_by_group(dst, p.total_len() as u64);
             p.mark(Flags::GROUP);
             return true;
         }
-        dst == row.mac.0 || row.accept_all
+        dst == row.mac.0 || row.accept_all || self.is_secondary(cx, p.rx_if(), dst)
+    }
+
+    /// Returns whether an address is one of the others of an interface.
+    #[cold]
+    fn is_secondary(&self, cx: &NodeCx<'_>, sw_if: SwIfIndex, dst: [u8; 6]) -> bool {
+        self.interfaces.load(cx.guard()).is_secondary_mac(sw_if, dst)
     }
 
     /// As the kernel, for a frame of several interfaces, if all are in the same mode.
@@ -187,7 +193,8 @@ impl EthernetInput {
             None => Verdict::node(self.types.load(cx.guard()).get(kind)?),
         };
         if sw_if != port {
-            if cx.input_taps_wait(sw_if, n as u64) {
+            let has_features = cx.are_input_features() && cx.has_input_features(sw_if);
+            if has_features || cx.input_taps_wait(sw_if, n as u64) {
                 return None;
             }
             frame.set_rx(sw_if);
@@ -219,6 +226,7 @@ impl EthernetInput {
         let first = frame.data(0).first_chunk::<TAGGED>()?;
         let kind = [first[ONE_TAG - 2], first[ONE_TAG - 1]];
         let next = Verdict::node(self.types.load(cx.guard()).get(u16::from_be_bytes(kind))?);
+        let are_features = cx.are_input_features();
         let (mut rest, mut rx_ifs) = (Rows::NONE, [port; FRAME_SIZE]);
         for (i, (head, len)) in frame.long_heads::<TAGGED>()?.zip(frame.lengths()).enumerate() {
             let [a, b, c, d, e, f, ..] = *head;
@@ -228,7 +236,8 @@ impl EthernetInput {
                 && row.admin_up & row.mode_input.is_none() & row.carries_packets
                 && [a, b, c, d, e, f] == row.mac.0
                 && [head[ONE_TAG - 2], head[ONE_TAG - 1]] == kind
-                && !cx.input_taps_wait(sw_if, 1);
+                && !cx.input_taps_wait(sw_if, 1)
+                && !(are_features && cx.has_input_features(sw_if));
             if is_ours {
                 rx_ifs[i] = sw_if;
                 cx.count_input(sw_if, 1, len as u64);
@@ -339,7 +348,7 @@ impl EthernetInput {
         if !row.carries_packets {
             return Verdict::drop(VLAN);
         }
-        if !Self::for_us(cx, row, dst, &mut p) {
+        if !self.for_us(cx, row, dst, &mut p) {
             return Verdict::drop(NOT_US);
         }
         match self.ip4 {
@@ -425,7 +434,7 @@ impl Node for EthernetInput {
         let Some(header) = p.data().first_chunk::<HEADER>() else { return Verdict::drop(SHORT) };
         let dst = [header[0], header[1], header[2], header[3], header[4], header[5]];
         let kind = u16::from_be_bytes([header[12], header[13]]);
-        if !Self::for_us(cx, &self.row, dst, &mut p) {
+        if !self.for_us(cx, &self.row, dst, &mut p) {
             return Verdict::drop(NOT_US);
         }
         match self.ip4 {

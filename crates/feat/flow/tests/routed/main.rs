@@ -7,6 +7,7 @@
 mod lab;
 
 mod leaks;
+mod subs;
 
 use lab::{Lab, framed, ip, sound, udp};
 use std::net::Ipv4Addr;

@@ -1,8 +1,8 @@
 //! `show udp ports`: the UDP ports of the router itself.
 
-use crate::local;
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_feat_ip::local;
 use thalweg_graph::Control;
 
 /// `show udp ports`
@@ -28,7 +28,7 @@ impl Command<Control> for ShowUdpPorts {
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
         out.line(format_args!("{:>5} {:<5} node", "port", "proto"));
-        out.list(local::udp_ports(c), |(port, node)| {
+        out.list(local::udp_ports::<u32>(c), |(port, node)| {
             let row = json!({ "port": port, "protocol": "ip4", "node": node });
             (format!("{port:>5} {:<5} {node}", "ip4"), row)
         });

@@ -7,9 +7,9 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, GsoKind, Lineage, Packet, PktMut};
-use thalweg_fib::{Dpo, DpoTable, EntryState};
-use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_buffer::{Flags, Frame, GsoKind, Packet, PktMut};
+use thalweg_fib::{Dpo, DpoTable, Kind};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_wire::checksum::Checksum;
 use thalweg_wire::gso;
 
@@ -25,22 +25,13 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "ip4-frag",
     errors: ERRORS,
     drop: "ip4-drop",
-    build: |cx| {
-        let (whole, pieces) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 12));
-        let segment = Vec::with_capacity(1 << 16);
-        Built::node(Ip4Frag { dpos: cx.shared(), whole, segment, pieces })
-    },
+    build: |cx| Built::node(Ip4Frag { dpos: cx.shared(), cutter: Cutter::new() }),
     ..NodeDecl::DEFAULT
 };
 
 struct Ip4Frag {
     dpos: Arc<DpoTable>,
-    /// The packet as one slice.
-    whole: Vec<u8>,
-    /// One of its segments.
-    segment: Vec<u8>,
-    /// Its fragments.
-    pieces: Vec<Packet>,
+    cutter: Cutter,
 }
 
 const MORE: u16 = 0x2000;
@@ -97,99 +88,107 @@ pub fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &[u8])) 
     true
 }
 
+/// Why a packet is not cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Failure {
+    /// There are not enough buffers.
+    NoBuffers,
+    /// It claims to be a GSO packet, but is none.
+    Gso,
+    /// The MTU leaves no room for data.
+    SmallMtu,
+}
+
 /// Calls `emit` with each segment of a GSO packet, until it fails.
 fn segments(
     packet: &[u8],
     size: u16,
     segment: &mut Vec<u8>,
-    mut emit: impl FnMut(&[u8]) -> Result<(), ErrorCode>,
-) -> Result<(), ErrorCode> {
-    let plan = gso::Plan::at(packet, 0, packet.len(), size.into()).map_err(|_| SUPER)?;
+    mut emit: impl FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let plan = gso::Plan::at(packet, 0, packet.len(), size.into()).map_err(|_| Failure::Gso)?;
     let header = plan.header_len();
-    let payload = packet.get(header..).ok_or(SUPER)?;
+    let payload = packet.get(header..).ok_or(Failure::Gso)?;
     for part in plan.segments() {
-        let data = payload.get(part.range()).ok_or(SUPER)?;
+        let data = payload.get(part.range()).ok_or(Failure::Gso)?;
         let mut sum = Checksum::new();
         sum.add(data);
         segment.clear();
         segment.resize(header, 0);
-        plan.write_header(packet, part, sum, segment).map_err(|_| SUPER)?;
+        plan.write_header(packet, part, sum, segment).map_err(|_| Failure::Gso)?;
         segment.extend_from_slice(data);
         emit(segment)?;
     }
     Ok(())
 }
 
-/// How fragments leave.
-#[derive(Clone, Copy)]
-struct Way<'a> {
-    dpos: &'a DpoTable,
-    dpo: Dpo,
-    state: EntryState,
-    from: Lineage,
+/// Cuts packets into fragments.
+pub(super) struct Cutter {
+    /// The packet as one slice.
+    whole: Vec<u8>,
+    /// One of its segments.
+    segment: Vec<u8>,
+    /// Its fragments.
+    pieces: Vec<Packet>,
 }
 
-impl Way<'_> {
-    /// Builds the fragments of a packet; returns the drop reason if they are incomplete.
-    fn cut(
-        self,
-        cx: &mut NodeCx<'_>,
-        packet: &[u8],
-        pieces: &mut Vec<Packet>,
-    ) -> Result<(), ErrorCode> {
-        let Way { dpos, dpo, state, from } = self;
-        let (entry, link) = (dpos.get(dpo), usize::from(state.len));
-        let mut ok = true;
-        let fits = fragments(packet, usize::from(state.mtu), |header, payload| {
-            let Some(mut p) = ok.then(|| cx.derive(from)).flatten() else {
-                ok = false;
-                return;
-            };
-            p.set_tx_if(state.tx_if());
-            ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache());
-            let room = p.push(link).map(|room| dpos.copy_rewrite(entry, room));
-            ok &= room.is_some();
-            pieces.push(p);
-        });
-        match (fits, ok) {
-            (true, true) => Ok(()),
-            (true, false) => Err(NO_BUFFERS),
-            (false, _) => Err(SMALL_MTU),
-        }
+impl Cutter {
+    pub(super) fn new() -> Cutter {
+        let (whole, pieces) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 12));
+        Cutter { whole, segment: Vec::with_capacity(1 << 16), pieces }
     }
-}
 
-impl Node for Ip4Frag {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+    /// Makes the fragments of a packet, from its IP header on, with the tx interface and aux that it
+    /// has; `finish` returns false if one lacks room. Returns their number.
+    pub(super) fn cut(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        p: &mut PktMut<'_>,
+        mtu: u16,
+        mut finish: impl FnMut(&mut Packet) -> bool,
+    ) -> Result<u64, Failure> {
         let mut size = None;
         if p.flags().contains(Flags::OFFLOAD) {
             match p.meta().offload {
                 // Segments get checksums of their own.
                 o if o.gso != GsoKind::None => size = Some(o.gso_size),
-                _ => thalweg_device::offload::complete_checksum(&mut p, 0),
+                _ => thalweg_device::offload::complete_checksum(p, 0),
             }
         }
         self.whole.clear();
         for s in p.segments() {
             self.whole.extend_from_slice(s);
         }
-        let dpo = p.aux();
-        let entry = self.dpos.get(Dpo(dpo));
-        let (state, next) = (entry.state(), entry.next());
-        let way = Way { dpos: &self.dpos, dpo: Dpo(dpo), state, from: p.lineage() };
-        let pieces = &mut self.pieces;
-        let done = match size {
-            None => way.cut(cx, &self.whole, pieces),
-            Some(size) => segments(&self.whole, size, &mut self.segment, |segment| {
-                way.cut(cx, segment, pieces)
-            }),
+        let (from, pieces) = (p.lineage(), &mut self.pieces);
+        let mut one = |packet: &[u8]| {
+            let mut ok = true;
+            let fits = fragments(packet, usize::from(mtu), |header, payload| {
+                let Some(mut p) = ok.then(|| cx.derive(from)).flatten() else {
+                    ok = false;
+                    return;
+                };
+                ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache()) && finish(&mut p);
+                pieces.push(p);
+            });
+            match (fits, ok) {
+                (true, true) => Ok(()),
+                (true, false) => Err(Failure::NoBuffers),
+                (false, _) => Err(Failure::SmallMtu),
+            }
         };
-        if let Err(reason) = done {
+        let done = match size {
+            None => one(&self.whole),
+            Some(size) => segments(&self.whole, size, &mut self.segment, one),
+        };
+        if let Err(failure) = done {
             self.pieces.drain(..).for_each(|piece| cx.consume(piece));
-            return Verdict::drop(reason);
+            return Err(failure);
         }
-        let to = Verdict::node(NodeId(next as u16));
-        cx.count(FRAGMENTS, self.pieces.len() as u64);
+        Ok(self.pieces.len() as u64)
+    }
+
+    /// Sends the fragments of a packet that was cut, in its place.
+    pub(super) fn send(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>, to: Verdict) -> Verdict {
         let (mut packet, kept) = cx.take(p);
         if let Some(first) = self.pieces.first_mut() {
             cx.replaces(&mut packet, first);
@@ -197,6 +196,33 @@ impl Node for Ip4Frag {
         self.pieces.drain(..).for_each(|piece| cx.send(piece, to));
         cx.consume(packet);
         kept
+    }
+}
+
+impl Node for Ip4Frag {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let entry = self.dpos.get(Dpo(p.aux()));
+        let (state, next) = (entry.state(), entry.next());
+        let dpos = &self.dpos;
+        let done = self.cutter.cut(cx, &mut p, state.mtu, |piece| {
+            piece.set_tx_if(state.tx_if());
+            let link = usize::from(state.len);
+            let Some(room) = piece.push(link) else { return false };
+            dpos.copy_rewrite(entry, room);
+            if state.kind == Kind::MULTICAST {
+                crate::link::to_group(piece.data_mut(), link);
+            }
+            true
+        });
+        match done {
+            Ok(n) => {
+                cx.count(FRAGMENTS, n);
+                self.cutter.send(cx, p, Verdict::node(NodeId(next as u16)))
+            }
+            Err(Failure::NoBuffers) => Verdict::drop(NO_BUFFERS),
+            Err(Failure::Gso) => Verdict::drop(SUPER),
+            Err(Failure::SmallMtu) => Verdict::drop(SMALL_MTU),
+        }
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

@@ -73,7 +73,7 @@ impl Node for Ip4IcmpInput {
                 let event = Event::new(self.topics.echo_reply, p.rx_if(), at, &report);
                 cx.event(event);
             }
-            _ if self.punt.is_taken(cx.guard(), self.reasons.icmp_message) => {
+            _ if self.punt.is_wanted(cx.guard(), self.reasons.icmp_message, p.rx_if()) => {
                 self.reasons.icmp_message.mark(&mut p);
                 return PUNT;
             }

@@ -127,6 +127,13 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     }
 }
 
+/// Checks the IPv4 headers of a frame without chained packets; trims those that are sound and usual,
+/// and returns the others, which need a closer look.
+#[inline(always)]
+pub fn check_usual<V: Lanes>(frame: &mut Frame) -> Rows {
+    check_all::<V>(frame)
+}
+
 /// Returns the packets of a frame without chains that fail [`check`], have options, or are not to a
 /// unicast address, or have a link-local one; trims the others.
 #[inline(always)]

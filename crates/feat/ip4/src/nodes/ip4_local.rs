@@ -5,12 +5,12 @@
 //! the `ip4-local` arc come before; `ip4-local-end-of-arc` goes on after the last.
 
 use crate::icmp::{self, Cause};
-use crate::local::{self, Takers};
 use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_engine::punt::Punt;
+use thalweg_feat_ip::local::{self, Takers};
 use thalweg_graph::{ArcId, BuildCx, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
@@ -51,7 +51,7 @@ struct Ip4Local {
 /// Finds the node for a packet to the router itself. Its verdicts and errors are the first ones
 /// that this node declares.
 pub(super) struct Demux {
-    takers: Arc<Snapshot<Takers>>,
+    takers: Arc<Snapshot<Takers<u32>>>,
     punt: Punt,
     reasons: Arc<Reasons>,
 }
@@ -92,7 +92,8 @@ impl Demux {
         if let Some(node) = taker {
             return Verdict::node(node);
         }
-        if let Some(reason) = reason.filter(|r| self.punt.is_taken(cx.guard(), *r)) {
+        let rx_if = p.rx_if();
+        if let Some(reason) = reason.filter(|r| self.punt.is_wanted(cx.guard(), *r, rx_if)) {
             reason.mark(&mut p);
             return PUNT;
         }

@@ -28,13 +28,17 @@ thalweg_graph::errors! {
     DOWN: Error, 331, "next-hop interface is down";
     MULTICAST: Error, 285, "multicast routing not supported";
     UNRESOLVED: Error, 1, "next hop of the route leads nowhere";
+    BACK: Error, 269, "punt redirect leads to the router itself";
 }
+
+/// Errors of look-ups: all but that of redirects.
+pub(super) const LOOKUP_ERRORS: &[thalweg_graph::ErrorDecl] = ERRORS.split_at(7).0;
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
     name: "ip4-lookup",
     next: NEXT_NODES,
-    errors: ERRORS,
+    errors: LOOKUP_ERRORS,
     drop: "ip4-drop",
     build: |cx| Built::node(Ip4Lookup::new(cx)),
     ..NodeDecl::DEFAULT
@@ -145,6 +149,15 @@ impl Ip4Lookup {
     fn count_all(&self, cx: &NodeCx<'_>, frame: &Frame) {
         let all = frame.aux().iter().zip(0..).map(|(dpo, i)| (Dpo(*dpo), frame.total_len(i)));
         self.counters.count(cx.worker(), Counted::To, all);
+    }
+
+    /// As [`follow`](Self::follow), for what must not come back to the router.
+    pub(super) fn redirect(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>, dpo: Dpo) -> Verdict {
+        let here = self.dpos.exit(LinkType::Ip4, Kind::LOCAL).map(Verdict::node);
+        match self.follow(cx, p, dpo) {
+            verdict if here == Some(verdict) => Verdict::drop(BACK),
+            verdict => verdict,
+        }
     }
 
     /// Resolves a packet's leaf to one of its paths.

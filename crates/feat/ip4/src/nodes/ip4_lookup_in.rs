@@ -2,7 +2,7 @@
 //!
 //! Reads: aux (the table id). Writes: aux (the forwarding object). Next: by the object's kind.
 
-use super::ip4_lookup::{ERRORS, Ip4Lookup, NEXT_NODES};
+use super::ip4_lookup::{Ip4Lookup, LOOKUP_ERRORS, NEXT_NODES};
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_fib::TableId;
@@ -12,7 +12,7 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 pub static NODE: NodeDecl = NodeDecl {
     name: "ip4-lookup-in",
     next: NEXT_NODES,
-    errors: ERRORS,
+    errors: LOOKUP_ERRORS,
     drop: "ip4-drop",
     build: |cx| Built::node(Ip4LookupIn(Ip4Lookup::new(cx))),
     ..NodeDecl::DEFAULT

@@ -3,8 +3,8 @@
 //! Reads: aux (the adjacency). Next: the adjacency's output node; `ip4-frag` for packets that
 //! exceed the MTU. Where the interface has features on the `ip4-output` arc, the first of them:
 //! TTL, MTU and DF are checked by then, and `ip4-rewrite-out` writes the link header after the
-//! last. Locally originated packets keep their TTL. Writes: tx interface, for these features and
-//! where that is a sub-interface.
+//! last. Locally originated packets keep their TTL. A multicast group determines the MAC address.
+//! Writes: tx interface, for these features and where that is a sub-interface.
 
 use crate::icmp::{self, Cause};
 use crate::link::{Length, Link, decrement_ttl, too_long};
@@ -13,9 +13,11 @@ use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, LOCAL_IF, PktMut, Rows};
 use thalweg_device::SwIfIndex;
-use thalweg_fib::{Counted, Dpo, Kind, ObjectCounters};
+use thalweg_fib::{Counted, Dpo, EntryState, Kind, ObjectCounters};
 use thalweg_graph::trace::interface_token;
-use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_graph::{
+    ArcId, Built, ErrorCode, FrameVerdict, Node, NodeCx, NodeDecl, NodeId, Verdict,
+};
 
 thalweg_graph::next_nodes! {
     FRAG => "ip4-frag",
@@ -29,6 +31,7 @@ thalweg_graph::errors! {
     NO_ROOM: Error, 287, "no headroom for link header";
     DOWN: Error, 331, "next-hop interface is down";
     LINK_LOCAL: Error, 299, "link-local address: not forwarded";
+    SAME_LINK: Error, 303, "multicast packet would return to its link";
 }
 
 /// The declaration.
@@ -43,6 +46,17 @@ pub static NODE: NodeDecl = NodeDecl {
     },
     ..NodeDecl::DEFAULT
 };
+
+/// Returns why a packet to a multicast group is not sent by an adjacency: groups that stay on their
+/// link (RFC 5771 section 4), and links that the packet has come by, whose members have it.
+#[cold]
+fn keeps_group(p: &PktMut<'_>, state: EntryState, local: bool) -> Option<ErrorCode> {
+    match p.data().get(16..19) {
+        _ if local => None,
+        Some([224, 0, 0]) => Some(LINK_LOCAL),
+        _ => (p.rx_if() == state.tx_if()).then_some(SAME_LINK),
+    }
+}
 
 struct Ip4Rewrite {
     link: Link,
@@ -116,14 +130,19 @@ impl Node for Ip4Rewrite {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let entry = self.link.dpos.get(Dpo(p.aux()));
         let state = entry.state();
-        if !state.kind.is_complete() {
-            return match state.kind {
-                Kind::INCOMPLETE => ARP,
-                _ => Verdict::drop(DOWN),
-            };
-        }
         let flags = if p.may_have_flags() { p.flags() } else { Flags::empty() };
         let local = flags.contains(Flags::LOCAL);
+        if !state.kind.is_complete() {
+            match state.kind {
+                Kind::INCOMPLETE => return ARP,
+                Kind::MULTICAST => {
+                    if let Some(why) = keeps_group(&p, state, local) {
+                        return Verdict::drop(why);
+                    }
+                }
+                _ => return Verdict::drop(DOWN),
+            }
+        }
         if flags.contains(Flags::LINK_LOCAL) && !local {
             return Verdict::drop(LINK_LOCAL);
         }

@@ -8,7 +8,7 @@ use crate::link::{Length, Link, too_long};
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, PktMut};
-use thalweg_fib::Dpo;
+use thalweg_fib::{Dpo, Kind};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { FRAG => "ip4-frag" }
@@ -38,7 +38,8 @@ impl Node for Ip4RewriteOut {
         let entry = self.link.dpos.get(Dpo(p.aux()));
         let state = entry.state();
         // A packet that a feature held may find another adjacency under this number.
-        if !state.kind.is_complete() || state.tx_if() != p.tx_if() {
+        let sends = state.kind.is_complete() || state.kind == Kind::MULTICAST;
+        if !sends || state.tx_if() != p.tx_if() {
             return Verdict::drop(LOST);
         }
         if p.total_len() > usize::from(state.mtu) {

@@ -14,7 +14,9 @@ pub mod ip4_local_end_of_arc;
 pub mod ip4_lookup;
 pub mod ip4_lookup_in;
 pub mod ip4_not_enabled;
+pub mod ip4_path_mtu;
 pub mod ip4_punt;
+pub mod ip4_punt_redirect;
 pub mod ip4_rewrite;
 pub mod ip4_rewrite_out;
 
@@ -31,7 +33,9 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &ip4_lookup::NODE,
     &ip4_lookup_in::NODE,
     &ip4_not_enabled::NODE,
+    &ip4_path_mtu::NODE,
     &ip4_punt::NODE,
+    &ip4_punt_redirect::NODE,
     &ip4_rewrite::NODE,
     &ip4_rewrite_out::NODE,
 ];

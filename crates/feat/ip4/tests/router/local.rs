@@ -3,7 +3,7 @@
 use crate::lab::{Lab, icmp_error, ip, udp};
 use thalweg_buffer::PktMut;
 use thalweg_engine::Feature;
-use thalweg_feat_ip4::local::{self, LocalError};
+use thalweg_feat_ip::local::{self, LocalError};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::build::Packet;
 
@@ -13,7 +13,7 @@ thalweg_graph::errors! { HEARD: Info, 256, "datagrams heard"; }
 pub static LISTENER: Feature = Feature {
     name: "listener",
     nodes: &[&NODE],
-    init: |c| local::take_udp_port(c, 4789, "listener").expect("the port"),
+    init: |c| local::take_udp_port::<u32>(c, 4789, "listener").expect("the port"),
     ..Feature::DEFAULT
 };
 
@@ -56,11 +56,11 @@ fn a_port_has_one_listener() {
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 3);
     assert_eq!(lab.count("listener", "datagrams heard"), 2);
 
-    let taken = local::take_udp_port(&mut lab.c, 4789, "error-drop");
+    let taken = local::take_udp_port::<u32>(&mut lab.c, 4789, "error-drop");
     let LocalError::Taken { what, node } = taken.expect_err("it has a listener");
     assert_eq!((what.as_str(), node), ("UDP port 4789", "listener"));
-    assert_eq!(local::take_udp_port(&mut lab.c, 4789, "listener"), Ok(()));
-    local::release_udp_port(&mut lab.c, 4789);
+    assert_eq!(local::take_udp_port::<u32>(&mut lab.c, 4789, "listener"), Ok(()));
+    local::release_udp_port::<u32>(&mut lab.c, 4789);
     lab.receive_packet(0, 2, to(4789));
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 3);
     lab.close();
@@ -70,17 +70,17 @@ fn a_port_has_one_listener() {
 fn a_protocol_has_one_listener() {
     let mut lab = Lab::new();
     for own in [1, 17] {
-        assert!(local::take_protocol(&mut lab.c, own, "listener").is_err());
+        assert!(local::take_protocol::<u32>(&mut lab.c, own, "listener").is_err());
     }
     let gre = || Packet::new().ipv4(ip(0, 2), ip(0, 1)).protocol(47).payload(&[0; 30]);
     lab.receive_packet(0, 2, gre());
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 2);
-    local::take_protocol(&mut lab.c, 47, "error-drop").expect("nobody has it");
+    local::take_protocol::<u32>(&mut lab.c, 47, "error-drop").expect("nobody has it");
     let before = lab.dropped();
     lab.receive_packet(0, 2, gre());
     assert!(lab.sent().is_empty());
     assert_eq!(lab.dropped(), before + 1);
-    local::release_protocol(&mut lab.c, 47);
+    local::release_protocol::<u32>(&mut lab.c, 47);
     lab.receive_packet(0, 2, gre());
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 2);
     lab.close();

@@ -10,9 +10,12 @@ mod lab;
 mod links;
 mod local;
 mod midchain;
+mod multicast;
+mod path_mtu;
 mod paths;
 mod punts;
 mod random;
+mod redirects;
 mod routes;
 mod unnumbered;
 

@@ -1,6 +1,6 @@
 //! `show ip6 interface`: addresses and groups of interfaces.
 
-use crate::link_local;
+use crate::{dad, link_local, show};
 use serde_json::json;
 use std::net::Ipv6Addr;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -48,7 +48,7 @@ impl Command<Control> for ShowIp6Interface {
         };
         let mut json = Vec::new();
         for view in views {
-            json.push(show(c, &view, out));
+            json.push(show_one(c, &view, out));
         }
         out.json(json.into());
         Ok(Outcome::Done)
@@ -70,7 +70,7 @@ fn groups(link_local: Ipv6Addr, addresses: &[(Ipv6Addr, u8)]) -> Vec<Ipv6Addr> {
 }
 
 /// Shows an interface; returns it as JSON.
-fn show(c: &Control, view: &InterfaceView, out: &mut Output) -> serde_json::Value {
+fn show_one(c: &Control, view: &InterfaceView, out: &mut Output) -> serde_json::Value {
     let Some(own) = link_local::of(c, view.sw_if) else {
         out.line("IP6 disabled");
         return json!({ "interface": view.name, "enabled": false });
@@ -97,14 +97,34 @@ fn show(c: &Control, view: &InterfaceView, out: &mut Output) -> serde_json::Valu
     out.line("  Link-local address(es):");
     out.line(format_args!("    {own}"));
     out.line("  Neighbor Discovery: enabled");
-    out.line(format_args!("    MTU is {mtu}"));
+    out.line("    ICMP redirects are disabled");
+    out.line("    ICMP unreachables are not sent");
+    let tested = if dad::config(c).is_some() { "enabled" } else { "disabled" };
+    out.line(format_args!("    ND DAD is {tested}"));
+    let parts: Vec<_> = show::parts(c).into_iter().map(|part| part(c, view, out)).collect();
+    let held: Vec<_> = dad::list(c).into_iter().filter(|((i, _), _)| *i == view.sw_if).collect();
+    if dad::config(c).is_some() {
+        out.line("  DAD: enabled");
+    }
+    let transmits = dad::config(c).unwrap_or_default().transmits;
+    for ((_, ip), e) in &held {
+        let (word, sent) = (e.state.word(), e.sent);
+        out.line(format_args!("    {ip} {word} (transmits: {sent}/{transmits})"));
+    }
     out.line("  Joined group address(es):");
     groups.iter().for_each(|group| out.line(format_args!("    {group}")));
-    json!({
+    let mut json = json!({
         "interface": view.name, "enabled": true, "admin_up": view.admin_up,
         "link_local": own, "mtu": mtu, "groups": groups,
         "addresses": addresses.iter().map(|(ip, len)| format!("{ip}/{len}")).collect::<Vec<_>>(),
-    })
+        "not_used": held.iter().map(|((_, ip), e)| json!({
+            "address": ip, "state": e.state.word(),
+        })).collect::<Vec<_>>(),
+    });
+    for (key, value) in parts {
+        json[key] = value;
+    }
+    json
 }
 
 #[cfg(test)]

@@ -21,6 +21,8 @@ thalweg_graph::next_nodes! {
     PUNT => "ip6-punt",
     SOLICITATION => "icmp6-neighbor-solicitation",
     ADVERTISEMENT => "icmp6-neighbor-advertisement",
+    ROUTER_SOLICITATION => "icmp6-router-solicitation",
+    ROUTER_ADVERTISEMENT => "icmp6-router-advertisement",
 }
 thalweg_graph::errors! {
     SHORT: Error, 336, "icmp message too short";
@@ -89,6 +91,8 @@ impl Node for Ip6IcmpInput {
             kind::ECHO_REQUEST => return ECHO,
             kind::NEIGHBOR_SOLICITATION => return SOLICITATION,
             kind::NEIGHBOR_ADVERTISEMENT => return ADVERTISEMENT,
+            kind::ROUTER_SOLICITATION => return ROUTER_SOLICITATION,
+            kind::ROUTER_ADVERTISEMENT => return ROUTER_ADVERTISEMENT,
             kind::ECHO_REPLY => {
                 cx.count(REPLIES, 1);
                 let mut report = [0; REPORT];
@@ -100,7 +104,7 @@ impl Node for Ip6IcmpInput {
                 let event = Event::new(self.topics.echo_reply, p.rx_if(), now, &report);
                 cx.event(event);
             }
-            _ if self.punt.is_taken(cx.guard(), self.reasons.icmp_message) => {
+            _ if self.punt.is_wanted(cx.guard(), self.reasons.icmp_message, p.rx_if()) => {
                 self.reasons.icmp_message.mark(&mut p);
                 return PUNT;
             }

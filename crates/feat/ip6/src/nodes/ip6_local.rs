@@ -5,12 +5,12 @@
 //! the `ip6-local` arc come before; `ip6-local-end-of-arc` goes on after the last.
 
 use crate::icmp;
-use crate::local::{self, Takers};
 use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_engine::punt::Punt;
+use thalweg_feat_ip::local::{self, Takers};
 use thalweg_graph::{ArcId, BuildCx, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
@@ -55,7 +55,7 @@ struct Ip6Local {
 /// Finds the node for a packet to the router itself. Its verdicts and errors are the first ones
 /// that this node declares.
 pub(super) struct Demux {
-    takers: Arc<Snapshot<Takers>>,
+    takers: Arc<Snapshot<Takers<u128>>>,
     punt: Punt,
     reasons: Arc<Reasons>,
 }
@@ -140,7 +140,7 @@ impl Demux {
             return Verdict::node(node);
         }
         let pointer = pointer(p.data(), &transport);
-        if self.punt.is_taken(cx.guard(), reason) {
+        if self.punt.is_wanted(cx.guard(), reason, p.rx_if()) {
             reason.mark(&mut p);
             return PUNT;
         }

@@ -31,19 +31,23 @@ thalweg_graph::errors! {
     DOWN: Error, 331, "next-hop interface is down";
     MULTICAST: Error, 285, "multicast routing not supported";
     UNRESOLVED: Error, 1, "next hop of the route leads nowhere";
+    BACK: Error, 269, "punt redirect leads to the router itself";
 }
+
+/// Errors of look-ups: all but that of redirects.
+pub(super) const LOOKUP_ERRORS: &[thalweg_graph::ErrorDecl] = ERRORS.split_at(7).0;
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
     name: "ip6-lookup",
     next: NEXT_NODES,
-    errors: ERRORS,
+    errors: LOOKUP_ERRORS,
     drop: "ip6-drop",
     build: |cx| Built::node(Ip6Lookup::new(cx)),
     ..NodeDecl::DEFAULT
 };
 
-struct Ip6Lookup {
+pub(super) struct Ip6Lookup {
     tables: Arc<Snapshot<Tables>>,
     dpos: Arc<DpoTable>,
     /// Table of the frame's packets, if they share one. The handle is cloned, as the snapshot may
@@ -100,7 +104,7 @@ fn plain_hash(head: &[u8; 44]) -> Option<u32> {
 }
 
 impl Ip6Lookup {
-    fn new(cx: &BuildCx<'_>) -> Ip6Lookup {
+    pub(super) fn new(cx: &BuildCx<'_>) -> Ip6Lookup {
         Ip6Lookup {
             tables: cx.shared(),
             dpos: cx.shared(),
@@ -117,6 +121,12 @@ impl Ip6Lookup {
         tables.fib_of(table).map_or(Dpo(0), |fib| Dpo(fib.routes.lookup(dst(p.data()))))
     }
 
+    /// Takes note of whether packets are counted.
+    #[inline]
+    pub(super) fn begin_counting(&mut self) {
+        self.counting = self.counters.is_on();
+    }
+
     /// Counts a packet whose route leads to `dpo`.
     #[cold]
     fn count(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, dpo: Dpo) {
@@ -130,9 +140,18 @@ impl Ip6Lookup {
         self.counters.count(cx.worker(), Counted::To, all);
     }
 
+    /// As [`follow`](Self::follow), for what must not come back to the router.
+    pub(super) fn redirect(&self, cx: &mut NodeCx<'_>, p: PktMut<'_>, dpo: Dpo) -> Verdict {
+        let here = self.dpos.exit(LinkType::Ip6, Kind::LOCAL).map(Verdict::node);
+        match self.follow(cx, p, dpo) {
+            verdict if here == Some(verdict) => Verdict::drop(BACK),
+            verdict => verdict,
+        }
+    }
+
     /// Resolves a packet's leaf to one of its paths.
     #[inline(always)]
-    fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: Dpo) -> Verdict {
+    pub(super) fn follow(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>, mut dpo: Dpo) -> Verdict {
         if self.counting {
             self.count(cx, &p, dpo);
         }

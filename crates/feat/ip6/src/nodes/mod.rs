@@ -14,7 +14,9 @@ pub mod ip6_local_end_of_arc;
 pub mod ip6_lookup;
 pub mod ip6_mfib_forward_lookup;
 pub mod ip6_not_enabled;
+pub mod ip6_path_mtu;
 pub mod ip6_punt;
+pub mod ip6_punt_redirect;
 pub mod ip6_rewrite;
 pub mod ip6_rewrite_out;
 
@@ -31,7 +33,9 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &ip6_lookup::NODE,
     &ip6_mfib_forward_lookup::NODE,
     &ip6_not_enabled::NODE,
+    &ip6_path_mtu::NODE,
     &ip6_punt::NODE,
+    &ip6_punt_redirect::NODE,
     &ip6_rewrite::NODE,
     &ip6_rewrite_out::NODE,
 ];

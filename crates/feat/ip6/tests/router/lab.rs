@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use thalweg_device::testing;
 use thalweg_engine::Feature;
 use thalweg_feat_neighbor as neighbor;
@@ -34,8 +35,11 @@ pub fn link(host: u8) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0x99, host.into())
 }
 
+/// The clock of timers is the process's: tests that move it run one after the other.
+static CLOCK: Mutex<()> = Mutex::new(());
+
 /// Three interfaces.
-pub struct Lab(testing::Lab);
+pub struct Lab(testing::Lab, Option<MutexGuard<'static, ()>>);
 
 impl Deref for Lab {
     type Target = testing::Lab;
@@ -65,7 +69,15 @@ impl Lab {
         let lab = testing::Lab::new(&features, 1, 2048, 3);
         // Requests are repeated by the clock, whatever packets come.
         neighbor::set_throttle(&lab.c, std::time::Duration::from_secs(3600));
-        Lab(lab)
+        Lab(lab, None)
+    }
+
+    /// As [`bare`](Self::bare), with the clock to itself.
+    pub fn bare_alone() -> Lab {
+        let alone = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lab = Lab::bare();
+        lab.1 = Some(alone);
+        lab
     }
 
     /// As [`bare`](Self::bare), with 2001:db8:0:n::1/64 on `testN` and static neighbours from `::2`

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod dad;
 mod forwarding;
 mod icmp;
 mod lab;
 mod neighbors;
+mod path_mtu;
 mod random;
+mod redirects;

@@ -2,7 +2,9 @@
 
 use crate::lab::{Lab, at, framed, framed_to, host_mac, ip, link, our_mac, sound, udp};
 use std::net::Ipv6Addr;
-use thalweg_feat_neighbor::Neighbors;
+use std::time::{Duration, Instant};
+use thalweg_cli::{Output, Task, TaskPoll};
+use thalweg_feat_neighbor::{Neighbors, arping};
 use thalweg_wire::MacAddr;
 use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ip::protocol;
@@ -180,5 +182,39 @@ fn link_local_addresses_can_be_chosen() {
     assert!(own.segments()[6] >> 8 == 0xfe00 >> 8, "{own}");
     let error = lab.cli(&format!("set interface ip address del test0 {own}/128"));
     assert!(error.contains("by itself"), "{error}");
+    lab.close();
+}
+
+#[test]
+fn arping_counts_advertisements() {
+    let mut lab = Lab::new();
+    let (ip, mac) = (ip(0, 9), host_mac(0, 9));
+    let second = Duration::from_secs(1);
+    let (sw_if, gratuitous) = (lab.sw_if(0), false);
+    let request = arping::Request { ip: ip.into(), sw_if, gratuitous, repeat: 2, interval: second };
+    let mut session = arping::start(&mut lab.c, request).unwrap();
+    let (now, mut out) = (Instant::now(), Output::new());
+    assert!(matches!(session.poll(&mut lab.c, now, &mut out), TaskPoll::At(_)));
+    lab.settle();
+    let asked = lab.sent_one(0);
+    assert_eq!(asked[..6], MacAddr::from_ipv6_multicast(solicited_node(ip)).0);
+    // Each answer counts, those for others do not.
+    let us = lab.link_local(0);
+    lab.receive(0, vec![advertisement(0, us, ip, mac), advertisement(0, us, ip, mac)]);
+    lab.receive(0, vec![advertisement(0, us, super::lab::ip(0, 8), host_mac(0, 8))]);
+    lab.settle();
+    assert!(matches!(session.poll(&mut lab.c, now + second, &mut out), TaskPoll::Done));
+    assert_eq!(session.answers(), (2, mac));
+    lab.settle();
+    assert_eq!(lab.sent_one(0), asked);
+    assert!(!arping::is_running(&lab.c, sw_if));
+    // An announcement goes to all nodes.
+    let announced = arping::Request { gratuitous: true, repeat: 1, ..request };
+    let mut session = arping::start(&mut lab.c, announced).unwrap();
+    assert!(matches!(session.poll(&mut lab.c, now, &mut out), TaskPoll::Done));
+    lab.settle();
+    let sent = lab.sent_one(0);
+    assert_eq!(sent[..6], [0x33, 0x33, 0, 0, 0, 1]);
+    assert_eq!(advertised(&sent).3, ip);
     lab.close();
 }

@@ -17,6 +17,8 @@ pub mod bvi_create;
 pub mod bvi_delete;
 pub mod l2_fib_clear_table;
 pub mod l2_fib_table_dump;
+pub mod l2_flags;
+pub mod l2_interface_efp_filter;
 pub mod l2_interface_vlan_tag_rewrite;
 pub mod l2_xconnect_dump;
 pub mod l2fib_add_del;
@@ -46,6 +48,8 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &bvi_delete::SERVICE,
     &l2_fib_clear_table::SERVICE,
     &l2_fib_table_dump::SERVICE,
+    &l2_flags::SERVICE,
+    &l2_interface_efp_filter::SERVICE,
     &l2_interface_vlan_tag_rewrite::SERVICE,
     &l2_xconnect_dump::SERVICE,
     &l2fib_add_del::SERVICE,

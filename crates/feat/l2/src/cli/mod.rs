@@ -11,8 +11,14 @@ pub mod l2fib_add;
 pub mod l2fib_del;
 pub mod l2fib_flush_mac;
 pub mod set_bridge_domain;
+pub mod set_interface_l2_arp_term;
 pub mod set_interface_l2_bridge;
+pub mod set_interface_l2_efp_filter;
+pub mod set_interface_l2_flood;
+pub mod set_interface_l2_forward;
+pub mod set_interface_l2_learn;
 pub mod set_interface_l2_tag_rewrite;
+pub mod set_interface_l2_uu_flood;
 pub mod set_interface_l2_xconnect;
 pub mod set_interface_l3;
 pub mod show_bridge_domain;
@@ -30,8 +36,14 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &l2fib_del::COMMAND,
     &l2fib_flush_mac::COMMAND,
     &set_bridge_domain::COMMAND,
+    &set_interface_l2_arp_term::COMMAND,
     &set_interface_l2_bridge::COMMAND,
+    &set_interface_l2_efp_filter::COMMAND,
+    &set_interface_l2_flood::COMMAND,
+    &set_interface_l2_forward::COMMAND,
+    &set_interface_l2_learn::COMMAND,
     &set_interface_l2_tag_rewrite::COMMAND,
+    &set_interface_l2_uu_flood::COMMAND,
     &set_interface_l2_xconnect::COMMAND,
     &set_interface_l3::COMMAND,
     &show_bridge_domain::COMMAND,

@@ -7,6 +7,7 @@
 
 use crate::L2Table;
 use crate::arp_term::{self, ArpTable, ArpTopic};
+use crate::bridges::PortFlags;
 use crate::trace::addresses;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
@@ -178,8 +179,9 @@ impl ArpTerm {
     /// Where a frame goes that is not answered.
     fn pass(&self, cx: &NodeCx<'_>, rx_if: SwIfIndex, is_arp: bool) -> Verdict {
         let table = self.table.load(cx.guard());
-        let bridge = table.bridge(table.bridge_of(rx_if));
-        match bridge.flood {
+        let port = table.port(rx_if);
+        let bridge = table.bridge(port.bridge);
+        match bridge.flood && port.flags.has(PortFlags::FLOOD) {
             _ if is_arp && bridge.arp_forward && bridge.unknown.is_some() => UU_FWD,
             true => FLOOD,
             false => Verdict::drop(NO_FLOOD),
@@ -193,8 +195,9 @@ impl Node for ArpTerm {
         let (port, answers, is_bvi, watched) = {
             let (table, hosts) = (self.table.load(cx.guard()), self.hosts.load(cx.guard()));
             let port = table.port(rx_if);
-            let bridge = table.bridge(port.bridge);
-            (port, bridge.arp_answer, table.is_bvi(port), hosts.watched)
+            let answers = table.bridge(port.bridge).arp_answer;
+            let answers = answers && port.flags.has(PortFlags::ARP_TERM);
+            (port, answers, table.is_bvi(port), hosts.watched)
         };
         if port.bridge == 0 {
             return Verdict::drop(NO_BRIDGE);

@@ -1,12 +1,12 @@
 //! `bvi-input`: passes frames that a bridge domain forwards to its BVI on to layer 3, as received
 //! by the BVI.
 //!
-//! Reads: tx interface, the BVI. Writes: rx interface. Next: `ethernet-input`.
+//! Reads: tx interface, the BVI. Writes: rx interface. Next: the BVI's features for what it
+//! receives, or `ethernet-input`.
 
 use crate::trace::addresses;
 use std::any::Any;
 use thalweg_buffer::{Frame, Iface};
-use thalweg_device::SwIfIndex;
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, NodeCx, NodeDecl, Runner};
 
@@ -20,13 +20,6 @@ pub static NODE: NodeDecl = NodeDecl {
 
 struct BviInput;
 
-/// Passes packets of one BVI on.
-fn enter(cx: &mut NodeCx<'_>, mut frame: Box<Frame>, bvi: SwIfIndex) {
-    frame.set_rx(bvi);
-    cx.interface_input(&mut frame, bvi);
-    cx.enqueue_next(frame, 0);
-}
-
 impl Runner for BviInput {
     fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
         cx.trace_frame(&frame, |f, i, out| {
@@ -34,7 +27,7 @@ impl Runner for BviInput {
             let _ = writeln!(out, "bvi-input: {bvi} {}", addresses(f, i));
         });
         if let Iface::Uniform(bvi) = frame.tx() {
-            return enter(cx, frame, bvi);
+            return cx.enter_interface(frame, bvi);
         }
         let mut at = 0;
         while at < frame.len() {
@@ -48,7 +41,7 @@ impl Runner for BviInput {
                 }
                 at += 1;
             }
-            enter(cx, run, bvi);
+            cx.enter_interface(run, bvi);
         }
         frame.compact(());
         cx.put_frame(frame);

@@ -6,7 +6,8 @@
 //! the bridge domain has something to do with ARP.
 
 use crate::L2Table;
-use crate::table::Port;
+use crate::bridges::PortFlags;
+use crate::table::{Bridge, Port};
 use crate::trace::addresses;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -109,7 +110,7 @@ impl<'a> Ingress<'a> {
     #[cold]
     fn group(&self) -> Verdict {
         let bridge = self.table.bridge(self.port.bridge);
-        match bridge.flood {
+        match bridge.flood && self.port.flags.has(PortFlags::FLOOD) {
             _ if bridge.arp_answer || bridge.arp_forward => ARP_TERM,
             true => FLOOD,
             false => Verdict::drop(NO_FLOOD),
@@ -119,7 +120,7 @@ impl<'a> Ingress<'a> {
     #[cold]
     fn unknown(&self) -> Verdict {
         let bridge = self.table.bridge(self.port.bridge);
-        match bridge.flood_unknown {
+        match bridge.flood_unknown && self.port.flags.has(PortFlags::FLOOD_UNKNOWN) {
             _ if bridge.unknown.is_some() => UU_FWD,
             true => FLOOD,
             false => Verdict::drop(UNKNOWN),
@@ -132,8 +133,14 @@ impl<'a> Ingress<'a> {
         if self.port.bridge == 0 {
             return Some(Verdict::drop(NO_BRIDGE));
         }
-        let off = !self.table.bridge(self.port.bridge).forward && !key.is_multicast();
+        let off = !self.forwards(self.table.bridge(self.port.bridge)) && !key.is_multicast();
         off.then_some(Verdict::drop(OFF))
+    }
+
+    /// Returns whether known unicast frames of the port are forwarded.
+    #[inline(always)]
+    fn forwards(&self, bridge: &Bridge) -> bool {
+        bridge.forward & self.port.flags.has(PortFlags::FORWARD)
     }
 }
 
@@ -153,14 +160,19 @@ impl L2Forward {
         let (keys, each) = (&keys[..frame.len()], &mut each[..frame.len()]);
         let mut senders = [LOCAL_IF; 256];
         let mut from = Ingress::new(table, macs, frame.rx_if(0));
+        let mut forwards = from.port.flags.has(PortFlags::FORWARD);
         macs.find_each(keys, |i, key, found| {
             let rx_if = frame.rx_if(i as u8);
             if rx_if != from.sw_if {
                 from = Ingress::new(table, macs, rx_if);
+                forwards &= from.port.flags.has(PortFlags::FORWARD);
             }
             each[i] = from.to(key, found);
             senders[i] = from.sender(found);
         });
+        if !forwards {
+            return FrameVerdict::PerPacket;
+        }
         if table.bridge(number).subs > 0 {
             frame.set_tx_each(&senders);
         }
@@ -225,7 +237,7 @@ impl Node for L2Forward {
         let guard = cx.guard();
         let from = Ingress::new(self.table.load(guard), self.macs.load(guard), sw_if);
         let bridge = from.table.bridge(from.port.bridge);
-        if from.port.bridge == 0 || !bridge.forward {
+        if from.port.bridge == 0 || !from.forwards(bridge) {
             return FrameVerdict::PerPacket;
         }
         let has_senders = bridge.subs > 0;

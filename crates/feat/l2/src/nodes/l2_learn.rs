@@ -1,9 +1,10 @@
 //! `l2-learn`: learns the source MAC addresses of a bridge domain.
 //!
 //! Reads: rx interface, source address. Marks a known address as seen; reports an unknown or moved
-//! one to the main thread. Next: `l2-fwd`.
+//! one to the main thread; drops frames from one that may not come by this port. Next: `l2-fwd`.
 
 use crate::L2Table;
+use crate::bridges::PortFlags;
 use crate::learning::{self, Learning};
 use crate::table::Bridge;
 use crate::trace::addresses;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, Iface, PktMut, Rows};
+use thalweg_device::SwIfIndex;
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Topic, Verdict, clock};
 use thalweg_tables::mac::{MacBuckets, MacHash, MacKey, MacValue, Seen};
@@ -22,6 +24,9 @@ thalweg_graph::errors! {
     REPORTED: Info, 256, "MAC addresses reported";
     SHORT: Error, 324, "frame too short";
     GROUP: Error, 263, "multicast source MAC address";
+    ZERO: Info, 263, "source MAC address is zero: not learned";
+    MOVED: Error, 305, "L2 mac move violations";
+    FILTERED: Error, 305, "L2 filter mac drops";
 }
 
 /// The declaration.
@@ -103,6 +108,11 @@ impl L2Learn {
     }
 }
 
+/// Returns whether the port of an entry belongs to a bridge domain.
+fn is_port(table: &L2Table, value: MacValue, bridge: u16) -> bool {
+    table.bridge_of(SwIfIndex(value.port())) == bridge
+}
+
 impl L2Learn {
     /// As the kernel, for a frame of several ports of one bridge domain.
     #[inline(never)]
@@ -142,9 +152,23 @@ impl Node for L2Learn {
         let macs = self.macs.load(guard);
         let hash = macs.hash(from);
         let Bridge { learn, room, .. } = *table.bridge(number);
-        if !self.is_known(macs, from, hash, port.get()) {
+        let found = macs.find(from, hash);
+        if !self.is_there(found, port.get()) {
+            let of = table.port(port);
+            match found {
+                Some(value) if value.is_filter() => return Verdict::drop(FILTERED),
+                // Of a port that has left, the entry is about to go.
+                Some(value) if value.stays() && is_port(table, value, number) => {
+                    return Verdict::drop(MOVED);
+                }
+                _ => {}
+            }
+            if from.mac() == [0; 6] {
+                cx.count(ZERO, 1);
+                return FORWARD;
+            }
             // Once the table is full, only moves are reported.
-            let news = learn && (room || macs.find(from, hash).is_some());
+            let news = learn && of.flags.has(PortFlags::LEARN) && (room || found.is_some());
             if news {
                 self.report(cx, from, hash.number(), port.get());
             }

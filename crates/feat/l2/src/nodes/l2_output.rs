@@ -1,17 +1,19 @@
 //! `l2-output`: changes the VLAN tags of frames that a layer 2 interface sends back to what its
 //! peers expect, for interfaces with a tag rewrite.
 //!
-//! Reads: tx interface. Next: that interface's output node.
+//! Reads: tx interface. Next: that interface's output node, or `l2-efp-filter`.
 
 use crate::rewriting::{Retag, Side};
 use crate::table::Rewriting;
 use thalweg_buffer::{Frame, Iface, PktMut};
 use thalweg_device::{SwIfIndex, TagEdit};
 use thalweg_graph::{Built, NodeDecl, NodeId, Verdict};
+use thalweg_wire::vlan::TAG_LEN;
 
 thalweg_graph::errors! {
     FEW_TAGS: Error, 264, "L2 output tag rewrite drops";
     GONE: Error, 267, "L2 Output interface not valid";
+    OTHER_TAGS: Error, 305, "L2 EFP filter pre-rewrite drops";
 }
 
 /// The declaration.
@@ -27,6 +29,7 @@ struct Output;
 impl Side for Output {
     const NAME: &'static str = "l2-output";
     const FEW_TAGS: Verdict = Verdict::drop(FEW_TAGS);
+    const OTHER_TAGS: Verdict = Verdict::drop(OTHER_TAGS);
     const GONE: Verdict = Verdict::drop(GONE);
 
     #[inline]
@@ -44,5 +47,9 @@ impl Side for Output {
     #[inline]
     fn change(rewriting: &Rewriting) -> (&TagEdit, Option<NodeId>) {
         (&rewriting.tx, rewriting.output)
+    }
+    #[inline]
+    fn checked(rewriting: &Rewriting) -> Option<&[[u8; TAG_LEN]]> {
+        rewriting.checked.then(|| rewriting.rx.push())
     }
 }

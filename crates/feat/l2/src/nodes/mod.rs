@@ -6,6 +6,7 @@
 pub mod arp_term_l2bd;
 pub mod bvi_input;
 pub mod bvi_output;
+pub mod l2_efp_filter;
 pub mod l2_flood;
 pub mod l2_fwd;
 pub mod l2_input;
@@ -19,6 +20,7 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &arp_term_l2bd::NODE,
     &bvi_input::NODE,
     &bvi_output::NODE,
+    &l2_efp_filter::NODE,
     &l2_flood::NODE,
     &l2_fwd::NODE,
     &l2_input::NODE,

@@ -4,6 +4,7 @@
 
 mod arp_term;
 mod bvi;
+mod filters;
 mod many;
 mod mixed;
 mod rewrites;

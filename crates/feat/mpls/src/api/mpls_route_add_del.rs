@@ -49,7 +49,13 @@ fn handle(c: &mut Control, rq: MplsRouteAddDel) -> Result<MplsRouteAddDelReply, 
     }
     let view = c.state::<Mpls>().borrow().labels(table, key.label).find(|v| v.key == key);
     let stats_index = match view.map(|view| view.action) {
-        Some(Action::Swap(_, d) | Action::Member(d) | Action::Ip4(d) | Action::Pop(d)) => d.get(),
+        Some(
+            Action::Swap(_, d)
+            | Action::Member(d)
+            | Action::Ip4(d)
+            | Action::Ip4Uniform(d)
+            | Action::Pop(d),
+        ) => d.get(),
         _ => u32::MAX,
     };
     Ok(MplsRouteAddDelReply { stats_index })

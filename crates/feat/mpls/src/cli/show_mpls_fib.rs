@@ -137,6 +137,7 @@ impl Listed {
 fn path_text(c: &Control, p: &Path) -> (&'static str, String) {
     let on = p.sw_if.map(|i| c.interface_name(i)).unwrap_or_default();
     match (p.kind, p.next_hop) {
+        (PathKind::Normal, Some(hop)) if p.sw_if.is_none() => ("recursive", hop.to_string()),
         (PathKind::Normal, Some(hop)) => ("attached-nexthop", format!("{hop} {on}")),
         (PathKind::Normal, None) => ("attached", on),
         (PathKind::Lookup(id), _) => ("deag", format!("fib-index:{id}")),
@@ -148,7 +149,8 @@ fn path_text(c: &Control, p: &Path) -> (&'static str, String) {
 
 /// The labels of a path, as VPP prints them.
 fn labels_text(p: &Path) -> String {
-    let one = |l: &Label| format!("[{} pipe ttl:0 exp:0]", label_text(*l));
+    let mode = p.labels.mode().word();
+    let one = |l: &Label| format!("[{} {mode} ttl:0 exp:0]", label_text(*l));
     let all: Vec<String> = p.labels.as_slice().iter().map(one).collect();
     format!("labels:[{}]", all.join(" "))
 }
@@ -159,6 +161,9 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
     let mut lines = vec![format!("{key}/21 fib:{id} index:{index} locks:2")];
     let source = if view.vias.is_empty() { "special" } else { "CLI" };
     lines.push(format!("  {source} refs:1 src-flags:added,contributing,active,"));
+    if let Some((table, prefix)) = view.bound {
+        lines.push(format!("    bound to {prefix} in ipv4-VRF:{table}"));
+    }
     if !view.vias.is_empty() {
         lines.push(format!("    path-list:[{index}] locks:1 len:{}", view.vias.len()));
     }
@@ -169,6 +174,10 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
                 (kind, place, (p.weight, p.preference))
             }
             Via::Mpls(table) => ("deag", format!("mpls fib-index:{table}"), (1, 0)),
+            Via::Layer2 { sw_if, control_word } => {
+                let word = if *control_word { " pop-pw-cw" } else { "" };
+                ("intf-rx", format!("l2 {}{word}", c.interface_name(*sw_if)), (1, 0))
+            }
         };
         let (weight, preference) = share;
         lines.push(format!(
@@ -206,9 +215,11 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
             .collect::<Vec<_>>()
     };
     let counts = match view.action {
-        Action::Swap(_, dpo) | Action::Member(dpo) | Action::Ip4(dpo) | Action::Pop(dpo) => {
-            f.counting().then(|| f.counts(dpo).to)
-        }
+        Action::Swap(_, dpo)
+        | Action::Member(dpo)
+        | Action::Ip4(dpo)
+        | Action::Ip4Uniform(dpo)
+        | Action::Pop(dpo) => f.counting().then(|| f.counts(dpo).to),
         _ => None,
     };
     let to = counts.map_or_else(String::new, |n| format!(" to:[{}:{}]", n.packets, n.bytes));
@@ -222,12 +233,12 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
                 .chain(ends.into_iter().map(|e| format!("        [@1]: {e}")))
                 .collect()
         }
-        Action::Member(dpo) | Action::Ip4(dpo) | Action::Pop(dpo) => {
+        Action::Member(dpo) | Action::Ip4(dpo) | Action::Ip4Uniform(dpo) | Action::Pop(dpo) => {
             let ends = object(dpo);
             let line = |(i, e): (usize, String)| {
                 let labels = view.vias.get(i).and_then(|via| match via {
                     Via::Path(p) => p.labels.sent().as_slice().last().copied(),
-                    Via::Mpls(_) => None,
+                    Via::Mpls(_) | Via::Layer2 { .. } => None,
                 });
                 let label = labels.filter(|_| matches!(view.action, Action::Member(_)));
                 let label = label.map_or_else(String::new, |l| swapped(l) + " ");
@@ -247,6 +258,10 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
         Action::ReceiveIp4(sw_if) => {
             let name = c.interface_name(thalweg_device::SwIfIndex(sw_if));
             vec![head(1), format!("    [0] [@0]: interface-rx-dpo: {name}")]
+        }
+        Action::ReceiveL2(sw_if, _) => {
+            let name = c.interface_name(thalweg_device::SwIfIndex(sw_if));
+            vec![head(1), format!("    [0] [@0]: interface-rx-dpo: {name} ethernet")]
         }
         Action::LookUpMpls(id) => {
             vec![head(1), format!("    [0] [@0]: dst-address,unicast lookup in MPLS-VRF:{id}")]
@@ -272,12 +287,21 @@ fn as_json(c: &Control, view: &LabelView) -> Value {
             "weight": p.weight,
             "preference": p.preference,
             "labels": p.labels.as_slice().iter().map(|l| l.get()).collect::<Vec<_>>(),
+            "mode": p.labels.mode().word(),
         }),
         Via::Mpls(table) => json!({ "kind": "mpls-lookup", "table": table.get() }),
+        Via::Layer2 { sw_if, control_word } => json!({
+            "kind": "l2-input",
+            "interface": c.interface_name(*sw_if),
+            "control_word": control_word,
+        }),
     };
     json!({
         "label": view.key.label.get(),
         "eos": view.key.eos,
+        "bound_to": view.bound.map(|(table, prefix)| {
+            json!({ "prefix": prefix.to_string(), "table": table.get() })
+        }),
         "paths": view.vias.iter().map(path).collect::<Vec<_>>(),
         "forwarding": chain(c, view).iter().map(|line| line.trim().to_owned()).collect::<Vec<_>>(),
     })

@@ -7,14 +7,16 @@
 use crate::disposition;
 use std::fmt::Write;
 use std::sync::Arc;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_fib::{Dpo, DpoTable, Kind};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::flow::five_tuple;
 
 thalweg_graph::next_nodes! {
     REWRITE => "ip4-rewrite",
     ARP => "ip4-arp",
+    GLEAN => "ip4-glean",
 }
 disposition::reasons!();
 
@@ -43,8 +45,31 @@ impl Node for Disposition {
         match self.dpos.get(dpo).state().kind {
             kind if kind.is_complete() => REWRITE,
             Kind::INCOMPLETE => ARP,
+            Kind::GLEAN => GLEAN,
             _ => Verdict::drop(DOWN),
         }
+    }
+
+    /// Fast path for sound packets in one segment, to adjacencies.
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        _: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        let Some(mut rest) = disposition::check_all::<V>(frame) else {
+            return FrameVerdict::PerPacket;
+        };
+        for (i, aux) in frame.aux_mut().iter_mut().enumerate() {
+            let state = self.dpos.get(Dpo(*aux)).state();
+            match state.kind {
+                Kind::REWRITE => {}
+                Kind::REDIRECT_COMPLETE if !rest.contains(i as u8) => *aux = state.value,
+                _ => rest.insert(i as u8),
+            }
+        }
+        disposition::verdict(frame, each, rest, REWRITE)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

@@ -5,8 +5,9 @@
 
 use crate::disposition;
 use std::fmt::Write;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup-in" }
 disposition::reasons!();
@@ -28,6 +29,20 @@ impl Node for LookUp {
         match disposition::check(cx, &mut p, REASONS) {
             Ok(()) => LOOKUP,
             Err(reason) => Verdict::drop(reason),
+        }
+    }
+
+    /// Fast path for sound packets in one segment.
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        _: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        match disposition::check_all::<V>(frame) {
+            Some(rest) => disposition::verdict(frame, each, rest, LOOKUP),
+            None => FrameVerdict::PerPacket,
         }
     }
 

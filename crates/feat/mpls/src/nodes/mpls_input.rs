@@ -48,13 +48,15 @@ impl Node for MplsInput {
     fn begin(&mut self, cx: &mut NodeCx<'_>, frame: &Frame) {
         match frame.rx() {
             Iface::Uniform(rx_if) => {
+                cx.stats().interface(rx_if).mpls.add(frame.len() as u64);
                 self.next = self.start(cx, rx_if);
                 self.uniform = true;
             }
             Iface::Mixed => {
                 let mut starts = None;
                 self.uniform = true;
-                for (rx_if, _) in frame.rx_runs() {
+                for (rx_if, n) in frame.rx_runs() {
+                    cx.stats().interface(rx_if).mpls.add(n as u64);
                     self.next = self.start(cx, rx_if);
                     self.uniform &= *starts.get_or_insert(self.next) == self.next;
                 }

@@ -4,7 +4,7 @@
 //! `mpls-output` for what is still labelled, the disposition nodes for IPv4 packets,
 //! `mpls-icmp-error` where the TTL ends (RFC 3032 section 2.3: it is never sent with 0).
 
-use crate::label_table::{Action, Leaves, Tables};
+use crate::label_table::{Action, Leaves, Popped, Tables};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
@@ -20,9 +20,12 @@ thalweg_graph::next_nodes! {
     OUTPUT => "mpls-output",
     INCOMPLETE => "mpls-adj-incomplete",
     IP4 => "ip4-mpls-label-disposition-pipe",
+    IP4_UNIFORM => "ip4-mpls-label-disposition-uniform",
     IP4_TABLE => "lookup-ip4-dst",
     IP4_HERE => "lookup-ip4-dst-itf",
     ICMP_ERROR => "mpls-icmp-error",
+    L2 => "interface-rx-dpo-l2",
+    CONTROL_WORD => "pw-cw-pop",
 }
 thalweg_graph::errors! {
     SHORT: Error, 311, "mpls packet shorter than a label";
@@ -32,6 +35,7 @@ thalweg_graph::errors! {
     DROPPED: Error, 269, "mpls label is bound to a drop";
     PUNTED: Error, 269, "mpls packet to the router itself";
     DOWN: Error, 331, "next-hop interface is down";
+    UNRESOLVED: Error, 1, "next hop of the mpls label leads nowhere";
     DEPTH: Error, 311, "too many mpls look-ups of one packet";
 }
 
@@ -63,7 +67,7 @@ struct MplsLookup {
 
 /// Hash of a flow: of the labels and the IP packet behind them. An entropy label is made for this,
 /// and used alone (RFC 6790 section 4.3). Reserved labels do not count.
-fn hash(data: &[u8]) -> u32 {
+pub(crate) fn hash(data: &[u8]) -> u32 {
     let mut stack = Stack::new(data);
     let (mut hash, mut entropy) = (0u32, false);
     for entry in stack.by_ref().take(MAX_HASHED) {
@@ -91,13 +95,15 @@ impl MplsLookup {
         ICMP_ERROR
     }
 
-    /// Sends a labelled packet to an adjacency.
+    /// Sends a labelled packet to an adjacency, or a member of a group.
     #[inline]
     fn to(&self, p: &mut PktMut<'_>, dpo: Dpo) -> Verdict {
+        let dpo = self.dpos.resolve(dpo, || hash(p.data()));
         p.set_aux(dpo.get());
         match self.dpos.get(dpo).state().kind {
-            Kind::REWRITE => OUTPUT,
+            kind if kind.is_complete() => OUTPUT,
             Kind::INCOMPLETE => INCOMPLETE,
+            Kind::UNRESOLVED => Verdict::drop(UNRESOLVED),
             _ => Verdict::drop(DOWN),
         }
     }
@@ -123,6 +129,58 @@ impl MplsLookup {
         self.to(p, dpo)
     }
 
+    /// Returns the adjacency that packets meet in the end, if that is known and complete.
+    #[inline(always)]
+    fn sent(&self, dpo: Dpo) -> Option<Dpo> {
+        let state = self.dpos.get(dpo).state();
+        match state.kind {
+            Kind::REWRITE => Some(dpo),
+            Kind::REDIRECT_COMPLETE => Some(Dpo(state.value)),
+            _ => None,
+        }
+    }
+
+    /// Pops the labels of packets left over by the swaps where IPv4 packets follow, and returns the
+    /// verdict of the frame.
+    #[inline(always)]
+    fn pop(
+        frame: &mut Frame,
+        each: &mut [Verdict],
+        (words, dpos): (&[u64; FRAME_SIZE], &mut [u32; FRAME_SIZE]),
+        mut rest: Rows,
+    ) -> FrameVerdict {
+        let all = rest.len() == frame.len();
+        let (mut popped, mut first, mut alike) = (Rows::NONE, None, true);
+        each[..frame.len()].fill(OUTPUT);
+        for i in rest.iter() {
+            let at = usize::from(i);
+            let (to, value) = match Leaves::pop_of(words[at]) {
+                Some(Popped::Sent(dpo)) => (IP4, dpo.get()),
+                Some(Popped::LookedUp(table)) => (IP4_TABLE, table.get()),
+                None => continue,
+            };
+            (dpos[at], each[at]) = (value, to);
+            alike &= *first.get_or_insert(to) == to;
+            popped.insert(i);
+        }
+        frame.aux_mut().iter_mut().zip(*dpos).for_each(|(aux, dpo)| *aux = dpo);
+        let n = popped.len();
+        if let Some(to) = first
+            && all
+            && alike
+            && n == frame.len()
+        {
+            frame.pull_all(ENTRY_LEN as u16, Rows::NONE);
+            return FrameVerdict::Whole(to);
+        }
+        if n > 0 {
+            let others = Rows::of((0..frame.len()).map(|i| !popped.contains(i as u8)));
+            frame.pull_all(ENTRY_LEN as u16, others);
+            popped.iter().for_each(|i| rest.remove(i));
+        }
+        FrameVerdict::Each(rest)
+    }
+
     fn act(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
         let tables = self.tables.load(cx.guard());
         let Some(mut leaves) = tables.main.as_ref() else { return Verdict::drop(NO_TABLE) };
@@ -135,6 +193,7 @@ impl MplsLookup {
             if let Action::Swap(_, dpo)
             | Action::Member(dpo)
             | Action::Ip4(dpo)
+            | Action::Ip4Uniform(dpo)
             | Action::Pop(dpo) = action
             {
                 if self.counters.is_on() {
@@ -148,8 +207,10 @@ impl MplsLookup {
                 Action::Swap(label, dpo) => return self.swap(p, entry, label, dpo),
                 Action::Member(group) => {
                     let dpo = self.dpos.resolve(group, || hash(p.data()));
-                    if !self.dpos.get(dpo).state().kind.is_sent() {
-                        return Verdict::drop(DOWN);
+                    match self.dpos.get(dpo).state().kind {
+                        kind if kind.is_sent() => {}
+                        Kind::UNRESOLVED => return Verdict::drop(UNRESOLVED),
+                        _ => return Verdict::drop(DOWN),
                     }
                     match self.member_label(dpo) {
                         label::IMPLICIT_NULL => {
@@ -172,6 +233,11 @@ impl MplsLookup {
                     p.set_aux(dpo.get());
                     return IP4;
                 }
+                Action::Ip4Uniform(dpo) => {
+                    // The node reads the label.
+                    p.set_aux(dpo.get());
+                    return IP4_UNIFORM;
+                }
                 Action::LookUpIp4(table) => {
                     p.pull(ENTRY_LEN);
                     p.set_aux(table.get());
@@ -185,6 +251,11 @@ impl MplsLookup {
                     p.pull(ENTRY_LEN);
                     p.set_rx_if(SwIfIndex(sw_if));
                     return IP4_HERE;
+                }
+                Action::ReceiveL2(sw_if, control_word) => {
+                    p.pull(ENTRY_LEN);
+                    p.set_rx_if(SwIfIndex(sw_if));
+                    return if control_word { CONTROL_WORD } else { L2 };
                 }
                 Action::LookUpMpls(table) => {
                     p.pull(ENTRY_LEN);
@@ -225,7 +296,7 @@ impl Node for MplsLookup {
         self.act(cx, &mut p)
     }
 
-    /// Fast path for labels that are swapped.
+    /// Fast path for labels that are swapped, and for those above IPv4 packets that are popped.
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
@@ -249,22 +320,25 @@ impl Node for MplsLookup {
         let Some(windows) = frame.long_windows_mut::<4>(0, u16::MAX) else {
             return FrameVerdict::PerPacket;
         };
-        for (i, ((window, word), to)) in windows.zip(&words).zip(&mut dpos).enumerate() {
+        for (i, ((window, word), to)) in windows.zip(&mut words).zip(&mut dpos).enumerate() {
             let entry = u32::from_be_bytes(*window);
-            match Leaves::swap_of(*word) {
-                Some((label, dpo)) if entry & 0xfe != 0 && self.dpos.get(dpo).is(Kind::REWRITE) => {
+            // The TTL would end.
+            if entry & 0xfe == 0 {
+                *word = Action::Miss.pack();
+            }
+            match Leaves::swap_of(*word).and_then(|(label, dpo)| Some((label, self.sent(dpo)?))) {
+                Some((label, dpo)) => {
                     *window = ((label << 12) | ((entry & 0xfff) - 1)).to_be_bytes();
                     *to = dpo.get();
                 }
-                _ => rest.insert(i as u8),
+                None => rest.insert(i as u8),
             }
         }
-        frame.aux_mut().iter_mut().zip(dpos).for_each(|(aux, dpo)| *aux = dpo);
         if rest.is_empty() {
+            frame.aux_mut().iter_mut().zip(dpos).for_each(|(aux, dpo)| *aux = dpo);
             return FrameVerdict::Whole(OUTPUT);
         }
-        each[..frame.len()].fill(OUTPUT);
-        FrameVerdict::Each(rest)
+        Self::pop(frame, each, (&words, &mut dpos), rest)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

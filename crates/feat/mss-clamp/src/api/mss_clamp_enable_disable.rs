@@ -1,7 +1,7 @@
 //! `mss_clamp_enable_disable`: sets or removes the MSS limit of an interface.
 
 use crate::api_types::{MSS_CLAMP, MssClampDir};
-use crate::{Clamp, ClampError};
+use crate::{Clamp, Limits};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_device::api_types::view;
@@ -32,10 +32,13 @@ fn handle(
     rq: MssClampEnableDisable,
 ) -> Result<MssClampEnableDisableReply, Retval> {
     let sw_if = view(c, rq.sw_if_index)?.sw_if;
-    if rq.ipv6_direction.direction()?.is_some() {
-        return Err(ClampError::NoIp6.into());
-    }
-    let direction = rq.ipv4_direction.direction()?;
-    crate::set(c, sw_if, direction.map(|direction| Clamp { mss: rq.ipv4_mss, direction }))?;
+    let clamp = |direction: MssClampDir, mss| -> Result<Option<Clamp>, Retval> {
+        Ok(direction.direction()?.map(|direction| Clamp { mss, direction }))
+    };
+    let limits = Limits {
+        ip4: clamp(rq.ipv4_direction, rq.ipv4_mss)?,
+        ip6: clamp(rq.ipv6_direction, rq.ipv6_mss)?,
+    };
+    crate::set(c, sw_if, limits)?;
     Ok(MssClampEnableDisableReply)
 }

@@ -1,6 +1,6 @@
 //! `mss_clamp_get`: lists the MSS limits.
 
-use crate::Clamp;
+use crate::Limits;
 use crate::api_types::{MSS_CLAMP, MssClampDir};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Details, Message, Retval, Stream};
@@ -24,7 +24,7 @@ pub struct MssClampGet {
 pub struct MssClampDetails {
     /// The interface.
     pub sw_if_index: InterfaceIndex,
-    /// Limit for IPv4 in bytes.
+    /// Limit for IPv4 in bytes; 65535 if there is none.
     pub ipv4_mss: u16,
     /// Limit for IPv6 in bytes; 65535 if there is none.
     pub ipv6_mss: u16,
@@ -60,23 +60,21 @@ fn handle(
         one => match view(c, one) {
             Err(retval) => return end(retval, u32::MAX),
             Ok(view) => match crate::get(c, view.sw_if) {
-                Some(clamp) => vec![(view.sw_if, clamp)],
-                None => return end(FEATURE_DISABLED, u32::MAX),
+                limits if limits == Limits::default() => return end(FEATURE_DISABLED, u32::MAX),
+                limits => vec![(view.sw_if, limits)],
             },
         },
     };
-    for (sw_if, Clamp { mss, direction }) in
-        all.into_iter().filter(|(i, _)| *i >= SwIfIndex(rq.cursor))
-    {
+    for (sw_if, limits) in all.into_iter().filter(|(i, _)| *i >= SwIfIndex(rq.cursor)) {
         if out.is_full() {
             return end(Retval::EAGAIN, sw_if.get());
         }
         out.send(&MssClampDetails {
             sw_if_index: InterfaceIndex(sw_if.get()),
-            ipv4_mss: mss,
-            ipv6_mss: u16::MAX,
-            ipv4_direction: MssClampDir::of(direction),
-            ipv6_direction: MssClampDir::NONE,
+            ipv4_mss: limits.ip4.map_or(u16::MAX, |clamp| clamp.mss),
+            ipv6_mss: limits.ip6.map_or(u16::MAX, |clamp| clamp.mss),
+            ipv4_direction: MssClampDir::of(limits.ip4),
+            ipv6_direction: MssClampDir::of(limits.ip6),
         });
     }
     end(Retval(0), u32::MAX)

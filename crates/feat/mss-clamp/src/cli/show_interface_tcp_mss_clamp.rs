@@ -1,6 +1,6 @@
 //! `show interface tcp-mss-clamp`.
 
-use crate::Clamp;
+use crate::{Clamp, Limits};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
@@ -49,13 +49,18 @@ impl Command<Control> for ShowInterfaceTcpMssClamp {
         args.end()?;
         let mut rows = Vec::new();
         for sw_if in ports.into_iter().filter(|i| *i != SwIfIndex(0)) {
-            let (name, clamp) = (c.interface_name(sw_if), crate::get(c, sw_if));
-            out.line(format_args!("{name}: ip4: {} ip6: disabled", text(clamp)));
+            let (name, Limits { ip4, ip6 }) = (c.interface_name(sw_if), crate::get(c, sw_if));
+            out.line(format_args!("{name}: ip4: {} ip6: {}", text(ip4), text(ip6)));
+            let has_rx = |clamp: Option<Clamp>| clamp.is_some_and(|c| c.direction.has_rx());
+            let has_tx = |clamp: Option<Clamp>| clamp.is_some_and(|c| c.direction.has_tx());
             rows.push(json!({
                 "interface": name,
-                "ip4-mss": clamp.map(|clamp| clamp.mss),
-                "rx": clamp.is_some_and(|clamp| clamp.direction.has_rx()),
-                "tx": clamp.is_some_and(|clamp| clamp.direction.has_tx()),
+                "ip4-mss": ip4.map(|clamp| clamp.mss),
+                "rx": has_rx(ip4),
+                "tx": has_tx(ip4),
+                "ip6-mss": ip6.map(|clamp| clamp.mss),
+                "ip6-rx": has_rx(ip6),
+                "ip6-tx": has_tx(ip6),
             }));
         }
         out.json(json!(rows));

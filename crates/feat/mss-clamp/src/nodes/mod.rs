@@ -5,7 +5,13 @@
 
 pub mod tcp_mss_clamping_ip4_in;
 pub mod tcp_mss_clamping_ip4_out;
+pub mod tcp_mss_clamping_ip6_in;
+pub mod tcp_mss_clamping_ip6_out;
 
 /// Every graph node, in the order of the files' names.
-pub static NODES: &[&thalweg_graph::NodeDecl] =
-    &[&tcp_mss_clamping_ip4_in::NODE, &tcp_mss_clamping_ip4_out::NODE];
+pub static NODES: &[&thalweg_graph::NodeDecl] = &[
+    &tcp_mss_clamping_ip4_in::NODE,
+    &tcp_mss_clamping_ip4_out::NODE,
+    &tcp_mss_clamping_ip6_in::NODE,
+    &tcp_mss_clamping_ip6_out::NODE,
+];

@@ -3,8 +3,7 @@
 //! Reads: tx interface, the IPv4 and TCP headers. Keeps: aux (the adjacency). Next: the next
 //! feature of the `ip4-output` arc.
 
-use super::tcp_mss_clamping_ip4_in::{clamp, trace};
-use crate::Limits;
+use crate::{All, lower};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Frame, PktMut};
@@ -30,20 +29,22 @@ pub static NODE: NodeDecl = NodeDecl {
 };
 
 struct ClampOut {
-    limits: Arc<Snapshot<Limits>>,
+    limits: Arc<Snapshot<All>>,
 }
 
 impl Node for ClampOut {
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let tx_if = p.tx_if();
-        if clamp(&self.limits, cx, &mut p, tx_if) {
+        if lower::ip4(&self.limits, cx, &mut p, tx_if) {
             cx.count(CLAMPED, 1);
         }
         Verdict::CONTINUE
     }
 
     fn trace(&self, cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        trace(&self.limits, cx, frame.tx_if(i), frame.data(i), out);
+        let limits = self.limits.load(cx.guard()).get(&frame.tx_if(i));
+        lower::trace(limits.and_then(|limits| limits.ip4), out);
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
     }
 }

@@ -52,6 +52,42 @@ fn identity_mappings() {
 }
 
 #[test]
+fn inside_hosts_reach_the_router_by_an_address_with_an_identity_mapping() {
+    for workers in [1, 2] {
+        for mapping in ["10.0.1.1", "10.0.1.1 icmp 5", "external test1 icmp 5"] {
+            let mut n = Nat::of(workers);
+            n.lab.ok(&format!(
+                "nat44 add interface address test1\nnat44 add identity mapping {mapping}"
+            ));
+            for from in [0, 1, 0] {
+                let out = n.one(from, from, echo(ip(from, 2), ip(1, 1), 5));
+                let seen = (out.src(), out.dst(), out.ports().0);
+                assert_eq!(seen, (ip(1, 1), ip(from, 2), 5), "{mapping}");
+            }
+            n.close();
+        }
+    }
+}
+
+#[test]
+fn inside_hosts_reach_one_with_an_identity_mapping() {
+    for workers in [1, 2] {
+        for mapping in ["10.0.0.3", "10.0.0.3 icmp 5"] {
+            let mut n = Nat::of(workers);
+            n.lab.ok(&format!("nat44 add identity mapping {mapping}"));
+            for _ in 0..3 {
+                for (from, to) in [(2, 3), (3, 2)] {
+                    let out = n.pass(0, echo(ip(0, from), ip(0, to), 5));
+                    let seen = (out.len(), out[0].src(), out[0].dst(), out[0].ports().0);
+                    assert_eq!(seen, (1, ip(0, from), ip(0, to), 5), "{mapping}");
+                }
+            }
+            n.close();
+        }
+    }
+}
+
+#[test]
 fn inside_hosts_reach_each_other_by_external_address() {
     for workers in [1, 2] {
         let mut n = Nat::of(workers);

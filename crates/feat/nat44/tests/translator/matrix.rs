@@ -111,6 +111,11 @@ impl Case {
         }
     }
 
+    /// Returns whether the mapping is about flows that the host begins.
+    fn maps_source(&self) -> bool {
+        matches!(self.mapping, Port | Balanced | Twice | Whole) && self.is_mapped()
+    }
+
     /// Returns whether whatever comes by the Internet's interface is from outside: with translation
     /// on output only, packets from inside are not translated when they come.
     fn far_is_outside_only(&self) -> bool {
@@ -129,7 +134,7 @@ impl Case {
     /// The address and port that the host has for the Internet in flows of its own.
     fn source(&self) -> Seen {
         match self.mapping {
-            Port | Balanced | Twice | Whole if self.is_mapped() => {
+            _ if self.maps_source() => {
                 let (address, port) = self.external();
                 Seen::From(address, Some(port))
             }
@@ -169,9 +174,12 @@ const RULES: &[Rule] = &[
         "it does not go from inside to outside",
     ),
     (
-        |c| c.way == Outwards && c.mapping == Nothing && c.forwarding,
+        |c| {
+            let by_pool = c.mapping != Nothing && c.far.output;
+            c.way == Outwards && c.forwarding && !c.maps_source() && !by_pool
+        },
         |_| Same,
-        "forwarding, and no pool: there is nothing to translate with",
+        "forwarding: a new flow without a mapping stays as it is, but on output, by a pool",
     ),
     (
         |c| c.way == Outwards && c.mapping == Nothing,
@@ -224,9 +232,9 @@ const RULES: &[Rule] = &[
         "it does not go from inside to outside",
     ),
     (
-        |c| c.way == Straight && c.mapping == Nothing && c.forwarding,
+        |c| c.way == Straight && c.forwarding && (c.mapping == Nothing || !c.near.output),
         |_| Same,
-        "forwarding, and no pool",
+        "forwarding, and no pool, or not on output",
     ),
     (
         |c| c.way == Straight && c.mapping == Nothing,

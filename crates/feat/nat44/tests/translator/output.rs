@@ -6,6 +6,7 @@ use crate::nat::{FAR, Nat, Out, SHARED, tcp, udp};
 use std::net::Ipv4Addr;
 use thalweg_buffer::{GsoKind, Offload};
 use thalweg_device::{TagMatch, VlanTag, interface};
+use thalweg_fib::{Forwarding, LinkType};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
 
@@ -156,6 +157,19 @@ fn tagged_frames_are_translated() {
     n.close();
 }
 
+/// Pieces of a datagram: the bytes from `at` to `end` behind the IP header, with this first byte of
+/// the identification.
+fn piece(whole: &[u8], id: u8, at: usize, end: usize) -> Vec<u8> {
+    let mut p = [&whole[..20], &whole[20 + at..20 + end]].concat();
+    let len = p.len() as u16;
+    p[2..4].copy_from_slice(&len.to_be_bytes());
+    p[4] = id;
+    let more = u16::from(20 + end < whole.len()) << 13;
+    p[6..8].copy_from_slice(&((at / 8) as u16 | more).to_be_bytes());
+    ipv4::fill_checksum(&mut p).unwrap();
+    p
+}
+
 /// Fragments that arrive before their first one wait for it, and leave by the same adjacency.
 #[test]
 fn fragments_pass_in_any_order() {
@@ -163,16 +177,7 @@ fn fragments_pass_in_any_order() {
         let mut n = nat(workers);
         let whole = udp((ip(0, 2), 5000), (FAR, 53)).payload_len(1400).id(77).build();
         for worker in 0..workers {
-            let piece = |at: usize, end: usize| {
-                let mut p = [&whole[..20], &whole[20 + at..20 + end]].concat();
-                let len = p.len() as u16;
-                p[2..4].copy_from_slice(&len.to_be_bytes());
-                p[4] = worker as u8;
-                let more = u16::from(20 + end < whole.len()) << 13;
-                p[6..8].copy_from_slice(&((at / 8) as u16 | more).to_be_bytes());
-                ipv4::fill_checksum(&mut p).unwrap();
-                p
-            };
+            let piece = |at, end| piece(&whole, worker as u8, at, end);
             let pieces = vec![piece(1200, 1408), piece(600, 1200), piece(0, 600)];
             let out = n.pass_on(worker, 0, pieces);
             assert_eq!(out.len(), 3, "{}", n.lab.cli("show errors"));
@@ -183,6 +188,74 @@ fn fragments_pass_in_any_order() {
         }
         n.close();
     }
+}
+
+/// A fragment that waits while its adjacency is deleted, and its index becomes another
+/// neighbour's, does not go there.
+#[test]
+fn a_waiting_fragment_does_not_follow_its_index_to_another_neighbour() {
+    let mut n = nat(1);
+    // On a very slow machine, it may have waited for too long.
+    let lost = |n: &Nat| {
+        let late = n.lab.count("nat44-ed-ticker", "timeout waiting for the first fragment");
+        late + n.lab.count("ip4-rewrite-out", "next hop lost during output features")
+    };
+    let adjacency = |n: &Nat, host: u8| {
+        let f = n.lab.c.state::<Forwarding>();
+        let to = std::net::IpAddr::V4(ip(1, host));
+        f.borrow().find(n.lab.sw_if(1), LinkType::Ip4, to).map(|a| a.dpo)
+    };
+    let know = |n: &mut Nat, host: u8, del: &str| {
+        let mac = host_mac(1, host);
+        n.lab.ok(&format!("set ip neighbor test1 10.0.1.{host} {mac} static{del}"));
+    };
+    know(&mut n, 40, "");
+    n.lab.ok("ip route add 203.0.113.0/24 via 10.0.1.40 test1");
+    let far = (Ipv4Addr::new(203, 0, 113, 7), 53);
+    let whole = udp((ip(0, 2), 5000), far).payload_len(1200).id(77).build();
+    let old = adjacency(&n, 40).expect("an adjacency");
+    n.lab.deliver_to(0, 0, vec![framed(0, 2, &piece(&whole, 1, 600, 1208))]);
+    n.lab.c.sync();
+    n.lab.ok("ip route del 203.0.113.0/24 via 10.0.1.40 test1");
+    know(&mut n, 40, " del");
+    let next = (41..=250).find(|host| {
+        know(&mut n, *host, "");
+        n.lab.c.sync();
+        adjacency(&n, *host) == Some(old)
+    });
+    let next = next.expect("the index in use again");
+    n.lab.ok("ip route add 203.0.113.0/24 via 10.0.1.2 test1");
+    let out = n.pass_all(0, vec![piece(&whole, 1, 0, 600)]);
+    let to: Vec<&[u8]> = out.iter().map(|o| &o.bytes[..6]).collect();
+    assert_eq!(to, [&host_mac(1, 2).0[..]], "not to host {next}");
+    assert_eq!(lost(&n), 1, "{}", n.lab.cli("show errors"));
+    n.close();
+}
+
+/// Packets that are handed over by one worker to another leave by the adjacency that they had.
+#[test]
+fn packets_from_other_workers_keep_their_adjacency() {
+    let mut n = nat(2);
+    for host in 40..48 {
+        let mac = host_mac(1, host);
+        n.lab.ok(&format!(
+            "set ip neighbor test1 10.0.1.{host} {mac} static
+             ip route add 203.0.113.{host}/32 via 10.0.1.{host} test1"
+        ));
+    }
+    for worker in 0..2 {
+        for count in [1, 64] {
+            let to = |i: u8| Ipv4Addr::new(203, 0, 113, 40 + i % 8);
+            let packets = (0..count).map(|i| udp((ip(0, 2 + i % 2), 5000), (to(i), 53)).build());
+            let out = n.pass_on(worker, 0, packets.collect());
+            assert_eq!(out.len(), usize::from(count), "{}", n.lab.cli("show errors"));
+            for o in &out {
+                let host = o.dst().octets()[3];
+                assert_eq!((o.src(), &o.bytes[..6]), (SHARED, &host_mac(1, host).0[..]));
+            }
+        }
+    }
+    n.close();
 }
 
 /// While the feature comes and goes no packet is lost, and each is translated or not.

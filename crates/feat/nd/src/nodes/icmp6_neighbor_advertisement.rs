@@ -6,10 +6,12 @@
 use crate::asker::Asker;
 use crate::counters::Counted;
 use crate::message::{self, Fault};
+use crate::reports::UsedReporter;
 use std::any::Any;
 use std::fmt::Write;
 use std::net::IpAddr;
 use thalweg_buffer::{Frame, PktMut};
+use thalweg_feat_neighbor::arping::Ear;
 use thalweg_feat_neighbor::{Origin, Reported, Reporter};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::nd::{Message, flag};
@@ -25,6 +27,7 @@ thalweg_graph::errors! {
     BAD_MAC: Error, 263, "neighbor advertisement with a MAC address that is not unicast";
     NOT_CONNECTED: Error, 302, "neighbor advertisement of an address not on link";
     CONFLICT: Error, 256, "neighbor advertisement of our own address";
+    TENTATIVE: Error, 256, "neighbor advertisement of an address that we test";
 }
 
 /// The declaration.
@@ -33,7 +36,9 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     build: |cx| {
-        Built::node(NeighborAdvertisement { asker: Asker::new(cx), reporter: Reporter::new(cx) })
+        let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
+        let (used, ear) = (UsedReporter::new(cx), Ear::new(cx));
+        Built::node(NeighborAdvertisement { asker, reporter, used, ear })
     },
     ..NodeDecl::DEFAULT
 };
@@ -41,6 +46,8 @@ pub static NODE: NodeDecl = NodeDecl {
 struct NeighborAdvertisement {
     asker: Asker,
     reporter: Reporter,
+    used: UsedReporter,
+    ear: Ear,
 }
 
 impl NeighborAdvertisement {
@@ -64,14 +71,21 @@ impl NeighborAdvertisement {
         if target.is_multicast() || solicited && received.dst.is_multicast() {
             return Some(Verdict::drop(BAD_TARGET));
         }
-        let (rx_if, guard) = (p.rx_if(), cx.guard());
+        let rx_if = p.rx_if();
         let named = received.message.link_layer();
         // Who answers a unicast solicitation need not name its address.
         let mac = named.or_else(|| message::frame_source(p)).filter(|mac| mac.is_unicast());
         let Some(mac) = mac else { return Some(Verdict::drop(BAD_MAC)) };
-        let addrs = self.asker.addrs.load(guard);
+        self.ear.listen(cx, rx_if, IpAddr::V6(target), mac);
+        let addrs = self.asker.addrs.load(cx.guard());
+        if addrs.is_tentative(rx_if, target) {
+            if self.asker.interfaces.load(cx.guard()).get(rx_if).mac != mac {
+                self.used.report(cx, rx_if, target, mac);
+            }
+            return Some(Verdict::drop(TENTATIVE));
+        }
         if addrs.is_own(rx_if, target) {
-            if self.asker.interfaces.load(guard).get(rx_if).mac != mac {
+            if self.asker.interfaces.load(cx.guard()).get(rx_if).mac != mac {
                 self.reporter.conflict(cx, rx_if, (IpAddr::V6(target), mac));
             }
             return Some(Verdict::drop(CONFLICT));

@@ -9,6 +9,7 @@ use crate::asker::Asker;
 use crate::counters::Counted;
 use crate::message::{self, Fault};
 use crate::packet::{ALL_NODES, Advertisement};
+use crate::reports::UsedReporter;
 use std::any::Any;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
@@ -32,6 +33,7 @@ thalweg_graph::errors! {
     NOT_CONNECTED: Error, 302, "neighbor solicitations from source not on link";
     UNKNOWN: Info, 256, "neighbor solicitations for unknown targets";
     CONFLICT: Error, 256, "IP6 source address matches local interface";
+    TENTATIVE: Info, 256, "neighbor solicitations for an address that is still being tested";
     NO_BUFFER: Warning, 259, "neighbor advertisements not sent: no buffer";
 }
 
@@ -40,13 +42,17 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "icmp6-neighbor-solicitation",
     errors: ERRORS,
     drop: "ip6-drop",
-    build: |cx| Built::node(Solicitation { asker: Asker::new(cx), reporter: Reporter::new(cx) }),
+    build: |cx| {
+        let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
+        Built::node(Solicitation { asker, reporter, used: UsedReporter::new(cx) })
+    },
     ..NodeDecl::DEFAULT
 };
 
 struct Solicitation {
     asker: Asker,
     reporter: Reporter,
+    used: UsedReporter,
 }
 
 /// A valid solicitation.
@@ -58,6 +64,8 @@ struct Asked {
     named: Option<MacAddr>,
     /// MAC address to answer.
     answer: MacAddr,
+    /// MAC address that the frame came from.
+    frame: Option<MacAddr>,
 }
 
 /// Makes the checks that need no configuration (RFC 4861 section 7.1.1).
@@ -87,13 +95,13 @@ fn read(p: &PktMut<'_>) -> Result<Asked, Verdict> {
         false => named.or_else(|| message::frame_source(p)),
     };
     let Some(answer) = answer else { return Err(Verdict::drop(BAD_MAC)) };
-    Ok(Asked { src, target, named, answer })
+    Ok(Asked { src, target, named, answer, frame: message::frame_source(p) })
 }
 
 impl Solicitation {
     /// Learns the sender, and answers; returns why the packet is dropped, if it is.
     fn handle(&mut self, cx: &mut NodeCx<'_>, rx_if: SwIfIndex, asked: Asked) -> Option<Verdict> {
-        let Asked { src, target, named, answer } = asked;
+        let Asked { src, target, named, answer, frame } = asked;
         let addrs: &IfAddrs = self.asker.addrs.load(cx.guard());
         if !src.is_unspecified() {
             if addrs.is_own(rx_if, src) {
@@ -114,8 +122,16 @@ impl Solicitation {
                 }
             }
         }
+        if addrs.is_tentative(rx_if, target) {
+            let own = self.asker.interfaces.load(cx.guard()).get(rx_if).mac;
+            // Another host tests it, too; or it is our own question that came back.
+            if let Some(mac) = frame.filter(|mac| src.is_unspecified() && *mac != own) {
+                self.used.report(cx, rx_if, target, mac);
+            }
+            return Some(Verdict::drop(TENTATIVE));
+        }
         let is_own = addrs.is_own(rx_if, target);
-        if !is_own && !addrs.is_proxied(target) {
+        if !is_own && !addrs.is_proxied(rx_if, target) {
             return Some(Verdict::drop(UNKNOWN));
         }
         let mac = self.asker.interfaces.load(cx.guard()).get(rx_if).mac;
@@ -126,12 +142,13 @@ impl Solicitation {
         };
         // Whoever is answered for by a proxy may answer itself (RFC 4861 section 7.2.8).
         let own = if is_own { flag::OVERRIDE } else { 0 };
+        let router = if is_own && addrs.is_router(rx_if) { flag::ROUTER } else { 0 };
         let source = match is_own {
             true => Some(target),
-            false => addrs.link_local(rx_if),
+            false => addrs.link_local(rx_if).filter(|ip| !addrs.is_tentative(rx_if, *ip)),
         };
         let Some(source) = source else { return Some(Verdict::drop(UNKNOWN)) };
-        let flags = solicited | own;
+        let flags = solicited | own | router;
         let answer = Advertisement { mac, target, src: source, dst, dst_mac: answer, flags };
         if self.asker.send(cx, rx_if, &answer.frame(), Counted::TxReply) {
             cx.count(SENT, 1);

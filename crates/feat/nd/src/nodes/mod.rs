@@ -5,6 +5,8 @@
 
 pub mod icmp6_neighbor_advertisement;
 pub mod icmp6_neighbor_solicitation;
+pub mod icmp6_router_advertisement;
+pub mod icmp6_router_solicitation;
 pub mod ip6_discover_neighbor;
 pub mod ip6_glean;
 
@@ -12,6 +14,8 @@ pub mod ip6_glean;
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &icmp6_neighbor_advertisement::NODE,
     &icmp6_neighbor_solicitation::NODE,
+    &icmp6_router_advertisement::NODE,
+    &icmp6_router_solicitation::NODE,
     &ip6_discover_neighbor::NODE,
     &ip6_glean::NODE,
 ];

@@ -1,7 +1,7 @@
 //! `ip_neighbor_flush`: flushes dynamic neighbours.
 
 use crate::api_types::{IP_NEIGHBOR, config};
-use crate::{Family, neighbors};
+use crate::{Version, neighbors};
 use thalweg_api::types::{AddressFamily, InterfaceIndex};
 use thalweg_api::{Call, Later, Message, Retval};
 use thalweg_device::SwIfIndex;
@@ -33,7 +33,7 @@ fn handle(c: &mut Control, rq: IpNeighborFlush, later: Later<IpNeighborFlushRepl
 }
 
 /// The interface (`None`: all) and the family to flush.
-fn which(c: &Control, rq: &IpNeighborFlush) -> Result<(Option<SwIfIndex>, Family), Retval> {
+fn which(c: &Control, rq: &IpNeighborFlush) -> Result<(Option<SwIfIndex>, Version), Retval> {
     let (family, _) = config(c, rq.af)?;
     let one = match rq.sw_if_index {
         InterfaceIndex::NONE => None,

@@ -1,7 +1,7 @@
 //! `set ip neighbor-config`: settings of the neighbour table.
 
 use crate::neighbors::{self, Neighbors};
-use crate::{Family, MAX_AGE, MAX_LIMIT};
+use crate::{MAX_AGE, MAX_LIMIT, Version};
 use serde_json::json;
 use std::time::Duration;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -37,9 +37,9 @@ impl Command<Control> for SetIpNeighborConfig {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let words = Family::ALL.map(Family::word);
+        let words = Version::ALL.map(Version::protocol);
         let word = args.choice("address family", &words)?;
-        let family = Family::from_word(word).unwrap_or(Family::Ip4);
+        let family = Version::of_protocol(word).unwrap_or(Version::V4);
         let config = c.state::<Neighbors>().borrow().config(family);
         let mut config = config.map_err(CliError::failed)?;
         let max = MAX_LIMIT as u64;

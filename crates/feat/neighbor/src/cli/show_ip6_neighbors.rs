@@ -1,7 +1,7 @@
 //! `show ip6 neighbors`: the neighbour table's IPv6 neighbours.
 
 use super::show_ip_neighbors::ShowIpNeighbors;
-use crate::Family;
+use crate::Version;
 
 /// The command.
-pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors(Some(Family::Ip6));
+pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors(Some(Version::V6));

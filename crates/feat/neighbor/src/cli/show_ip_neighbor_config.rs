@@ -1,6 +1,6 @@
 //! `show ip neighbor-config`: settings and counters of the neighbour table.
 
-use crate::{Config, Family, Neighbors};
+use crate::{Config, Neighbors, Version};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -31,7 +31,7 @@ impl Command<Control> for ShowIpNeighborConfig {
         let n = state.borrow();
         let mut all = serde_json::Map::new();
         for family in n.families() {
-            all.insert(family.word().into(), show(&n, family, out));
+            all.insert(family.protocol().into(), show(&n, family, out));
         }
         out.json(all.into());
         Ok(Outcome::Done)
@@ -39,12 +39,12 @@ impl Command<Control> for ShowIpNeighborConfig {
 }
 
 /// Prints a family's settings and counters, and returns them.
-fn show(n: &Neighbors, family: Family, out: &mut Output) -> Value {
+fn show(n: &Neighbors, family: Version, out: &mut Output) -> Value {
     let (Ok(config), stats, count) = (n.config(family), n.stats(family), n.count(family)) else {
         return Value::Null;
     };
     let Config { limit, interface_limit, age, recycle, .. } = config;
-    out.line(format_args!("{}:", family.word()));
+    out.line(format_args!("{}:", family.protocol()));
     let age = age.as_secs();
     out.line(format_args!("  limit:{limit}, age:{age}, recycle:{}", u8::from(recycle)));
     if interface_limit < limit {

@@ -1,6 +1,6 @@
 //! `show ip neighbors`: the neighbour table.
 
-use crate::Family;
+use crate::Version;
 use crate::args;
 use crate::neighbors::{Neighbor, Neighbors};
 use crate::table::State;
@@ -11,7 +11,7 @@ use thalweg_cli::{Align, Args, CliError, Command, Outcome, Output, Table, pieces
 use thalweg_graph::Control;
 
 /// `show ip neighbors [<interface>]`, of all families or of one.
-pub struct ShowIpNeighbors(pub Option<Family>);
+pub struct ShowIpNeighbors(pub Option<Version>);
 
 /// The command.
 pub static COMMAND: ShowIpNeighbors = ShowIpNeighbors(None);
@@ -66,14 +66,14 @@ fn json(c: &Control, n: &Neighbor) -> Value {
 impl Command<Control> for ShowIpNeighbors {
     fn path(&self) -> &'static str {
         match self.0 {
-            Some(Family::Ip6) => "show ip6 neighbors",
+            Some(Version::V6) => "show ip6 neighbors",
             _ => "show ip neighbors",
         }
     }
 
     fn aliases(&self) -> &'static [&'static str] {
         match self.0 {
-            Some(Family::Ip6) => &["show ip6 neighbor", "show ip6 neighbor-sorted"],
+            Some(Version::V6) => &["show ip6 neighbor", "show ip6 neighbor-sorted"],
             _ => &[
                 "show ip neighbor",
                 "show ip4 neighbors",

@@ -29,12 +29,12 @@ fn waiter_for(key: Key) -> Waiter {
 
 fn with(config: Config) -> NeighborTable {
     let mut t = NeighborTable::default();
-    Family::ALL.into_iter().for_each(|family| t.set_config(family, config));
+    Version::ALL.into_iter().for_each(|family| t.set_config(family, config));
     t
 }
 
 fn configure(t: &mut NeighborTable, f: impl Fn(&mut Config)) {
-    for family in Family::ALL {
+    for family in Version::ALL {
         let mut config = t.config(family);
         f(&mut config);
         t.set_config(family, config);
@@ -141,7 +141,7 @@ fn a_full_table_refuses_or_recycles_the_oldest_but_never_static_ones() {
     t.learn(key(4), MAC, Origin::Request, now + s(4));
     assert!(t.get(key(4)).is_none());
     assert_eq!(t.set(key(4), MAC, true, false, now), Err(TableFull::Family(3)));
-    assert_eq!(t.stats(Family::Ip4).refused, 2);
+    assert_eq!(t.stats(Version::V4).refused, 2);
     configure(&mut t, |c| c.recycle = true);
     t.learn(key(4), MAC, Origin::Request, now + s(5));
     assert!(t.get(key(4)).is_some() && t.get(key(3)).is_none());
@@ -149,7 +149,7 @@ fn a_full_table_refuses_or_recycles_the_oldest_but_never_static_ones() {
         let _ = t.set(key(n), MAC, true, false, now + s(6));
     }
     assert!(t.get(key(1)).is_some());
-    assert_eq!(t.resolved(Family::Ip4), 3);
+    assert_eq!(t.resolved(Version::V4), 3);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn each_family_has_limits_of_its_own() {
     assert_eq!(t.set(key6(4), MAC, true, false, now), Err(TableFull::Family(3)));
     assert_eq!(t.set(key(4), MAC, true, false, now), Ok(()));
     assert!(t.get(key(1)).is_none() && t.get(key6(1)).is_some());
-    assert_eq!((t.stats(Family::Ip4).recycled, t.stats(Family::Ip6).refused), (1, 2));
+    assert_eq!((t.stats(Version::V4).recycled, t.stats(Version::V6).refused), (1, 2));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_scan_of_one_interface_leaves_room_for_others() {
     assert_eq!(scan(&mut t, SwIfIndex(1)), PENDING_PER_INTERFACE);
     assert_eq!(scan(&mut t, SwIfIndex(2)), MAX_PENDING);
     assert_eq!(scan(&mut t, SwIfIndex(3)), MAX_PENDING);
-    assert_eq!(t.stats(Family::Ip4).crowded, 2 * 2048 + 4096);
+    assert_eq!(t.stats(Version::V4).crowded, 2 * 2048 + 4096);
     // The other family has its own room.
     t.request(key6(1), Some(waiter_for(key6(1))), true, now);
     assert!(t.take_actions().iter().all(|a| *a == Action::Fail { waiters: vec![], hold: s(1) }));
@@ -233,7 +233,7 @@ fn a_scan_of_one_interface_leaves_room_for_others() {
     for step in 1..=3 {
         t.tick(later + s(step));
     }
-    assert_eq!((t.sides[0].failed.len(), t.stats(Family::Ip4).forgotten), (MAX_PENDING, 10));
+    assert_eq!((t.sides[0].failed.len(), t.stats(Version::V4).forgotten), (MAX_PENDING, 10));
 }
 
 #[test]
@@ -253,14 +253,14 @@ fn an_interface_costs_its_own_neighbours() {
         (n, t.visited.take())
     };
     assert_eq!(visits(&t, Some(SwIfIndex(5000)), None), (6, 6));
-    assert_eq!(visits(&t, Some(SwIfIndex(5000)), Some(Family::Ip6)), (3, 3));
+    assert_eq!(visits(&t, Some(SwIfIndex(5000)), Some(Version::V6)), (3, 3));
     assert_eq!(visits(&t, Some(SwIfIndex::MAX), None), (0, 0));
     let keys = t.keys(Some(SwIfIndex(5000)), None, |_, _| true);
     assert_eq!(t.remove_all(&keys), 6);
     assert_eq!(t.take_actions().len(), 6);
     assert_eq!(visits(&t, Some(SwIfIndex(5000)), None), (0, 0));
     assert_eq!(visits(&t, Some(SwIfIndex(4999)), None), (6, 6));
-    assert_eq!(visits(&t, None, Some(Family::Ip4)).0, 29_997);
+    assert_eq!(visits(&t, None, Some(Version::V4)).0, 29_997);
     assert_eq!(t.shares.len(), 2 * 9_999);
     check(&t);
 }
@@ -299,10 +299,10 @@ fn any_key(n: u8) -> Key {
 /// The indices agree with the entries, and every waiter has a pending neighbour.
 fn check(t: &NeighborTable) {
     let mut shares = 0;
-    for family in Family::ALL {
+    for family in Version::ALL {
         let side = &t.sides[family.index()];
         let own: Vec<(&Key, &Entry)> =
-            t.entries.iter().filter(|(k, _)| Family::of(k.1) == family).collect();
+            t.entries.iter().filter(|(k, _)| Version::of_ip(k.1) == family).collect();
         let count = |p: Phase| own.iter().filter(|(_, e)| e.phase == p).count();
         let dynamic = own.iter().filter(|(_, e)| e.phase == Phase::Reachable && !e.is_static);
         assert_eq!(side.by_age.len(), dynamic.count());
@@ -349,8 +349,8 @@ proptest! {
                 Op::Remove(n) => drop(t.remove(any_key(n))),
                 Op::Flush(n) => {
                     let (sw_if, ip) = any_key(4 * n);
-                    let keys = t.keys(Some(sw_if), Some(Family::of(ip)), |_, e| !e.is_static);
-                    let is_own = |k: &Key| k.0 == sw_if && Family::of(k.1) == Family::of(ip);
+                    let keys = t.keys(Some(sw_if), Some(Version::of_ip(ip)), |_, e| !e.is_static);
+                    let is_own = |k: &Key| k.0 == sw_if && Version::of_ip(k.1) == Version::of_ip(ip);
                     prop_assert!(keys.iter().all(is_own));
                     t.remove_all(&keys);
                 }
@@ -381,9 +381,9 @@ proptest! {
             let held: Vec<Key> =
                 t.iter().filter(|(_, e)| !e.waiters.is_empty()).map(|(k, _)| k).collect();
             prop_assert_eq!(held, waiting.iter().copied().collect::<Vec<_>>());
-            for family in Family::ALL {
+            for family in Version::ALL {
                 prop_assert!(t.resolved(family) <= t.config(family).limit);
-                let of = known.iter().filter(|k| Family::of(k.1) == family).count();
+                let of = known.iter().filter(|k| Version::of_ip(k.1) == family).count();
                 prop_assert_eq!(t.resolved(family), of);
             }
             prop_assert!(t.shares.values().all(|s| s.resolved <= interface_limit));

@@ -16,6 +16,7 @@ pub mod sflow_netlink;
 pub mod sflow_polling_interval;
 pub mod sflow_sampling_rate;
 pub mod sflow_sub_agent;
+pub mod sflow_sub_interfaces;
 pub mod sflow_uuid;
 pub mod show_sflow;
 
@@ -34,6 +35,7 @@ pub static COMMANDS: &[&dyn thalweg_cli::Command<thalweg_graph::Control>] = &[
     &sflow_polling_interval::COMMAND,
     &sflow_sampling_rate::COMMAND,
     &sflow_sub_agent::COMMAND,
+    &sflow_sub_interfaces::COMMAND,
     &sflow_uuid::COMMAND,
     &show_sflow::COMMAND,
 ];

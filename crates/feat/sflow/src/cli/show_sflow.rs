@@ -60,6 +60,9 @@ fn configuration(r: &Report) -> Vec<String> {
             limit => format!("sflow drop-monitoring {} limit {limit}", switch(s.drop_monitoring)),
         },
     ];
+    if s.sub_interfaces {
+        lines.push("sflow sub-interfaces enable".into());
+    }
     let of_speed = |(speed, rate)| format!("sflow sampling-rate {rate} speed {speed}");
     lines.extend(s.speed_rates.iter().map(of_speed));
     lines.extend(r.ports.iter().map(|port| match port.own_rate {
@@ -250,6 +253,7 @@ fn to_json(r: &Report) -> Value {
         "header_bytes": r.settings.header_bytes,
         "direction": r.settings.direction.word(),
         "drop_monitoring": r.settings.drop_monitoring,
+        "sub_interfaces": r.settings.sub_interfaces,
         "host_interval": r.settings.export.host_interval,
         "datagram_bytes": r.settings.export.datagram_bytes,
         "sub_agent": r.settings.export.sub_agent,

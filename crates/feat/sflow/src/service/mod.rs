@@ -7,6 +7,7 @@
 mod counters;
 mod export;
 mod handed;
+mod labels;
 mod netlink;
 mod samples;
 mod shares;
@@ -76,6 +77,8 @@ pub struct Setup {
     pub reasons: Arc<Reasons>,
     /// Maximum drop samples per second.
     pub drop_limit: u32,
+    /// Samples name sub-interfaces, in place of their ports.
+    pub sub_interfaces: bool,
 }
 
 /// What the service has done.

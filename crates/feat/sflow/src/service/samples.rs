@@ -1,28 +1,31 @@
 //! Samples as they come out of the rings: what is known of a packet, in the agent's terms.
 
 use super::Service;
+use super::labels;
 use super::netlink::{Dropped, Sampled};
 use crate::head::Head;
 use crate::record::{Cause, Disposition, SampleRecord, Tuple};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
-use thalweg_device::SwIfIndex;
 use thalweg_device::link_header::Link;
-use thalweg_fib::{Dpo, DpoTable, RouteBook, Routes};
+use thalweg_device::{IfTable, SwIfIndex};
+use thalweg_fib::{Dpo, DpoTable, LabelStep, RouteBook, Routes};
 use thalweg_graph::Control;
 use thalweg_sflow::header::HeaderProtocol;
 use thalweg_sflow::model::{
-    ExtendedNat, ExtendedNatPort, ExtendedRouter, ExtendedSwitch, HardwareTrap,
+    ExtendedMpls, ExtendedNat, ExtendedNatPort, ExtendedRouter, ExtendedSwitch, HardwareTrap,
 };
 use thalweg_sflow::value::{Address, Text};
 use thalweg_sflow::{DataSource, DiscardReason, FlowRecord, Interface};
 use thalweg_sflow_agent::agent::{DiscardIn, FCS_BYTES, FlowSampleIn};
 use thalweg_tables::qsbr::{Guard, Reader};
+use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::bytes::get_be16;
 
-/// Where to ask how packets are routed.
+/// Where to ask how packets are routed, and which sub-interface they come by.
 pub(crate) struct Guide {
+    interfaces: Option<Arc<Snapshot<IfTable>>>,
     entries: Option<Arc<DpoTable>>,
     routes: Vec<Arc<dyn Routes>>,
 }
@@ -31,9 +34,27 @@ impl Guide {
     /// What this router has of it.
     pub(crate) fn new(c: &Control) -> Guide {
         Guide {
+            interfaces: c.find_shared(),
             entries: c.find_shared(),
             routes: c.find_shared::<RouteBook>().map_or_else(Vec::new, |book| book.all()),
         }
+    }
+
+    /// The forwarding objects.
+    pub(super) fn entries(&self) -> Option<&DpoTable> {
+        self.entries.as_deref()
+    }
+
+    /// What a label table does with the label of a stack entry.
+    pub(super) fn label(&self, guard: &Guard<'_>, table: u32, entry: u32) -> Option<LabelStep> {
+        self.routes.iter().find_map(|routes| routes.label(guard, table, entry))
+    }
+
+    /// The sub-interface of a port that a frame belongs to.
+    fn sub_interface(&self, guard: &Guard<'_>, port: SwIfIndex, frame: &[u8]) -> Option<SwIfIndex> {
+        let subs = self.interfaces.as_ref()?.load(guard).subs(port)?;
+        let (sub, _) = subs.find(frame).ok()?;
+        (sub != SwIfIndex(0)).then_some(sub)
     }
 
     fn prefix_len(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> u32 {
@@ -135,14 +156,55 @@ fn protocol(header: &[u8], link: Link) -> (HeaderProtocol, u32) {
 }
 
 /// The same of the interface that a packet came by.
-fn input(rx_if: u32) -> u32 {
-    match interface(SwIfIndex(rx_if)) {
+fn input(rx_if: SwIfIndex) -> u32 {
+    match interface(rx_if) {
         Interface::Index(index) => index,
         _ => 0,
     }
 }
 
+/// The interface that a packet left by; `local0` if it did not.
+fn sent_by(disposition: Disposition) -> SwIfIndex {
+    match disposition {
+        Disposition::Out { tx_if, .. } => tx_if,
+        _ => SwIfIndex(0),
+    }
+}
+
 impl Service {
+    /// Adds the label stacks of a packet; returns the name and length of the prefix for which it
+    /// got labels.
+    fn labels(
+        &self,
+        guard: &Guard<'_>,
+        record: &SampleRecord,
+        head: &Head<'_>,
+        records: &mut Vec<FlowRecord<'static>>,
+    ) -> Option<(String, u32)> {
+        let Disposition::Out { entry, .. } = record.disposition else {
+            return None;
+        };
+        if record.cause != Cause::Received {
+            // How it came is not known.
+            let output = head.labels();
+            if !output.is_empty() {
+                let next_hop = self.guide.entries().and_then(|e| e.get(Dpo(entry)).next_hop());
+                let (next_hop, input) = (Address(next_hop), Vec::new());
+                records.push(FlowRecord::Mpls(ExtendedMpls { next_hop, input, output }));
+            }
+            return None;
+        }
+        if entry == 0 {
+            return None;
+        }
+        let stacks = self.guide.labels(guard, entry, head)?;
+        let pushed = stacks.input.is_empty();
+        records.push(FlowRecord::Mpls(stacks));
+        let (_, destination) = head.addresses().filter(|_| pushed)?;
+        let len = self.guide.prefix_len(guard, record.rx_if, destination);
+        Some((labels::prefix_name(destination, len), len))
+    }
+
     /// Where a packet went.
     fn output(&self, disposition: Disposition) -> Interface {
         match disposition {
@@ -155,8 +217,29 @@ impl Service {
                 let reason = self.setup.reasons.get(reason as usize);
                 Interface::Discarded(reason.map_or(DiscardReason::UNKNOWN, |r| r.code).0)
             }
-            Disposition::Out { tx_if, .. } => interface(tx_if),
+            Disposition::Out { tx_if, .. } => interface(self.named(tx_if)),
         }
+    }
+
+    /// The interface that a sample names: a sub-interface only if that is wanted.
+    fn named(&self, sw_if: SwIfIndex) -> SwIfIndex {
+        let port = self.ports.get(sw_if.index()).and_then(Option::as_ref);
+        let parent = port.and_then(|port| port.setup.view.parent);
+        parent.filter(|_| !self.setup.sub_interfaces).unwrap_or(sw_if)
+    }
+
+    /// The interface by which a packet came.
+    fn came_by(
+        &self,
+        guard: Option<&Guard<'_>>,
+        record: &SampleRecord,
+        header: &[u8],
+    ) -> SwIfIndex {
+        // It was sampled before its port's sub-interfaces were looked at.
+        let is_whole = self.setup.sub_interfaces && record.cause == Cause::Received;
+        let sub = guard.filter(|_| is_whole);
+        let sub = sub.and_then(|guard| self.guide.sub_interface(guard, record.rx_if, header));
+        sub.unwrap_or_else(|| self.named(record.rx_if))
     }
 
     /// The VLANs in which a packet with this outermost tag came and left.
@@ -275,6 +358,7 @@ impl Service {
         let mut records = std::mem::take(&mut self.records);
         records.clear();
         let output = self.output(record.disposition);
+        let came_by = self.came_by(guard, record, header);
         let (before, after) = self.vlans(record, head.tag);
         records.extend(switch(before, after).map(FlowRecord::Switch));
         if let Disposition::Out { entry, headers, .. } = record.disposition
@@ -296,10 +380,11 @@ impl Service {
                 records.extend(ports.map(FlowRecord::NatPort));
             }
         }
+        let ftn = guard.and_then(|guard| self.labels(guard, record, &head, &mut records));
         let (protocol, stripped) = protocol(header, link);
         let reported = self.netlink.sample(&Sampled {
             tx: !received,
-            input: record.rx_if.get(),
+            input: came_by.get(),
             output: match output {
                 Interface::Index(index) if output != Interface::INTERNAL => index,
                 _ => 0,
@@ -322,6 +407,22 @@ impl Service {
             }
             return;
         };
+        // Names are of the ports, which the list of records outlives.
+        let named = [record.rx_if, sent_by(record.disposition)].map(|i| {
+            let port = self.ports.get(i.index()).and_then(Option::as_ref);
+            port.and_then(|port| labels::tunnel(&port.setup.view))
+        });
+        let [by, to] = named;
+        let ftn = ftn.as_ref().map(|(name, len)| labels::prefix(name, *len));
+        let all: Vec<FlowRecord<'_>>;
+        let with_names = match (&by, &to, &ftn) {
+            (None, None, None) => &records[..],
+            _ => {
+                let names = [to.or(by), ftn].into_iter().flatten();
+                all = records.iter().cloned().chain(names).collect();
+                &all[..]
+            }
+        };
         let packed = agent.flow_sample(
             now,
             &FlowSampleIn {
@@ -329,13 +430,13 @@ impl Service {
                 rate: record.rate,
                 pool,
                 drops,
-                input: input(record.rx_if.get()),
+                input: input(came_by),
                 output,
                 protocol,
                 frame_length: record.frame_length,
                 stripped,
                 header,
-                records: &records,
+                records: with_names,
             },
         );
         self.records = records;
@@ -360,9 +461,10 @@ impl Service {
         let Disposition::Dropped(reason) = record.disposition else { return };
         let reasons = Arc::clone(&self.setup.reasons);
         let reason = reasons.get(reason as usize);
-        let port = self.ports.get(record.rx_if.index()).and_then(Option::as_ref);
+        let came_by = self.named(record.rx_if);
+        let port = self.ports.get(came_by.index()).and_then(Option::as_ref);
         let reported = self.netlink.drop(&Dropped {
-            input: record.rx_if.get(),
+            input: came_by.get(),
             input_name: port.map_or("", |p| &p.setup.view.name),
             frame_length: record.frame_length,
             header,
@@ -384,7 +486,7 @@ impl Service {
             &DiscardIn {
                 source: DataSource::NONE,
                 drops: suppressed,
-                input: input(record.rx_if.get()),
+                input: input(came_by),
                 output: 0,
                 reason: reason.map_or(DiscardReason::UNKNOWN, |r| r.code),
                 protocol,

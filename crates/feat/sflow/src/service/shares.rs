@@ -120,6 +120,7 @@ mod tests {
             kind: interface::Kind::Hardware,
             dev_type: "pg",
             mac: MacAddr([2; 6]),
+            secondary_macs: std::sync::Arc::default(),
             admin_up: true,
             link_up: true,
             state_since: 0,

@@ -18,5 +18,5 @@ pub struct SetPunt {
 pub static SERVICE: Call<Control, SetPunt, SetPuntReply> = Call::new(&PUNT, handle);
 
 fn handle(_: &mut Control, rq: SetPunt) -> Result<SetPuntReply, Retval> {
-    Err(rq.punt.refuse("punting to the host stack is not supported"))
+    Err(rq.punt.refuse("punting to the host stack is not supported; `ip punt redirect' sends what nothing here takes elsewhere"))
 }

@@ -4,7 +4,6 @@
 //! that were opened in its window: an error is any that did not end as it should, or in which
 //! something had to be sent twice.
 
-mod lines;
 mod output;
 
 use std::path::PathBuf;
@@ -15,12 +14,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use thalweg_load::search::binary::{Binary, Range};
+use thalweg_netns::Netns;
 
+use super::lines::{self, Lines};
 use super::number::{self, bounded, share};
 use super::sample::Sample;
 use super::traffic::Traffic;
 use super::trial::{LOOK, Tester, Trial};
-use lines::Lines;
 
 /// Searches for the highest rate of connections at which there is no error, as TRex's cps_ndr.py
 /// does: with its options, its lines and its file.
@@ -59,7 +59,42 @@ pub struct Args {
     #[arg(short = 'r', long, value_name = "S", default_value = "3", value_parser = bounded(3, 20))]
     ramp_up: u64,
     #[command(flatten)]
+    server: Server,
+    #[command(flatten)]
     traffic: Traffic,
+}
+
+/// Options of cps_ndr.py that name a TRex server. They are read, so that a line that has them is
+/// answered with a reason.
+#[derive(clap::Args)]
+struct Server {
+    /// Not used: there is no TRex server
+    #[arg(short = 'S', long, value_name = "HOST", hide = true)]
+    server: Option<String>,
+    #[arg(short = 'p', long, value_name = "PORT", hide = true)]
+    sync_port: Option<String>,
+    #[arg(short = 'P', long, value_name = "PORT", hide = true)]
+    async_port: Option<String>,
+    #[arg(short = 't', long, value_name = "S", hide = true)]
+    timeout: Option<String>,
+}
+
+impl Server {
+    fn refuse(&self) -> Result<()> {
+        let given = [
+            ("-S (--server)", &self.server),
+            ("-p (--sync-port)", &self.sync_port),
+            ("-P (--async-port)", &self.async_port),
+            ("-t (--timeout)", &self.timeout),
+        ];
+        match given.iter().find(|(_, value)| value.is_some()) {
+            None => Ok(()),
+            Some((option, _)) => anyhow::bail!(
+                "{option}: there is no TRex server to connect to, this program sends the traffic \
+                 itself; leave the option out, and name the device by --lab or --ports"
+            ),
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -78,13 +113,15 @@ const TESTER: u8 = 3;
 
 /// The program.
 pub(super) fn main(args: &Args) -> ExitCode {
-    match search(args) {
+    let searched =
+        args.server.refuse().and_then(|()| args.traffic.under.apart(|ns| search(args, ns)));
+    match searched {
         Ok(status) => ExitCode::from(status),
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
     }
 }
 
-fn search(args: &Args) -> Result<u8> {
+fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, stop.clone())?;
@@ -96,16 +133,20 @@ fn search(args: &Args) -> Result<u8> {
         args.max_cps
     );
     let stopped = || stop.load(Ordering::Relaxed);
+    let work = args.traffic.work(args.max_cps as f64)?;
     let mut tester = Tester {
-        device: args.traffic.start(args.max_cps as f64)?,
+        device: args.traffic.under.start(&work.hosts(args.traffic.under.seed), ns)?,
         life: args.traffic.life(),
         forgiven: args.error_threshold,
         rate: 0.0,
         stopped: &stopped,
     };
     let end = iterate(args, &mut tester);
-    tester.device.close();
+    let closed = tester.device.close();
     let ended = end?;
+    if let Err(error) = closed {
+        crate::report!("{error:#}");
+    }
     if let Some(file) = &args.output {
         output::write(file, args, ended.best.as_ref())?;
     }
@@ -157,6 +198,11 @@ fn iterate(args: &Args, tester: &mut Tester<'_>) -> Result<Ended> {
         for line in trial.sample.lines(trial.good, args.verbose) {
             println!("{line}");
         }
+        if args.verbose {
+            for (spot, packets) in trial.drops.iter() {
+                println!("... {spot} = {packets}");
+            }
+        }
         verdicts.push(trial.good);
         ended.range = search.after(&verdicts);
         ended.iterations = verdicts.len();
@@ -178,7 +224,7 @@ fn iterate(args: &Args, tester: &mut Tester<'_>) -> Result<Ended> {
                 None => {
                     device.wait(ramp, stopped);
                 }
-            });
+            })?;
         }
     }
     Ok(ended)

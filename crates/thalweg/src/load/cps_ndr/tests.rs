@@ -23,7 +23,7 @@ fn options_are_those_of_cps_ndr() {
         (args.min_cps, args.max_cps, args.traffic.max_flows),
         (1000, 100_000, Some(1_000_000))
     );
-    let plan = args.traffic.plan(args.max_cps as f64);
+    let plan = args.traffic.plan();
     assert_eq!(plan.talks.iter().map(|talk| talk.share).collect::<Vec<_>>(), [10, 990]);
     assert_eq!(
         plan.talks.iter().map(|talk| talk.limit).collect::<Vec<_>>(),
@@ -51,13 +51,13 @@ fn run(line: &str, commands: &str) -> (Ended, Books) {
     // However slow the machine is.
     let args = args(&format!("{line} --late 10000")).unwrap();
     let traffic = &args.traffic;
-    let plan = traffic.plan(args.max_cps as f64);
-    let device = Device::start(traffic.device, commands, &plan, 1).unwrap();
+    let work = traffic.work(args.max_cps as f64).unwrap();
+    let device = Device::inside(traffic.under.device, commands, &work.hosts(1)).unwrap();
     let life = traffic.life();
     let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &|| false };
     let ended = iterate(&args, &mut tester).unwrap();
     let books = tester.device.books().unwrap();
-    tester.device.close();
+    tester.device.close().unwrap();
     (ended, books)
 }
 
@@ -82,8 +82,8 @@ fn limit_of_the_device_is_named() {
     let (ended, _) = run("-m 100 -M 5k -i 1 -w 20", limit);
     let worst = ended.worst.expect("a bad trial");
     assert!(!worst.tester && ended.best.is_none());
-    let (node, reason, packets) = worst.dropped.expect("a drop");
-    assert!(packets > 0, "{node}: {reason}");
+    let (spot, packets) = worst.drops.most().expect("a drop");
+    assert!(packets > 0, "{spot}");
     let lines = worst.sample.lines(false, true);
     assert!(lines.iter().any(|line| line.starts_with("err dropped: ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.contains("err client: ")), "{lines:?}");
@@ -106,4 +106,13 @@ fn file_has_the_shape_of_trex() {
     assert_eq!(all["global"]["tx_expected_cps"], 200.0);
     output::write(&file, &args, None).unwrap();
     assert_eq!(read(&file).as_object().unwrap().len(), 1);
+}
+
+#[test]
+fn options_of_a_server_are_refused_with_a_reason() {
+    assert!(args("").unwrap().server.refuse().is_ok());
+    for line in ["-S trex1", "-p 4501", "-P 4500", "-t 5", "--server localhost"] {
+        let error = args(line).unwrap().server.refuse().unwrap_err().to_string();
+        assert!(error.contains("there is no TRex server"), "{line}: {error}");
+    }
 }

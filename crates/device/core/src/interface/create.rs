@@ -1,0 +1,183 @@
+//! New interfaces, and the indices and instance numbers that they take.
+
+use super::{
+    Caps, Device, DeviceError, IfTable, Interface, InterfaceEvent, InterfaceView, Interfaces, Mode,
+    Mtu, TagRewrite, Tags, check_mac,
+};
+use crate::output::{self, Scratch};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use thalweg_buffer::SwIfIndex;
+use thalweg_config::declare::Name;
+use thalweg_graph::stats::MAX_INTERFACES;
+use thalweg_graph::{Built, Control, NodeDecl, NodeId, clock};
+use thalweg_tables::snapshot::Snapshot;
+use thalweg_wire::MacAddr;
+
+/// Parameters of a new interface.
+pub struct InterfaceSpec {
+    /// Interface name: `host-eth0`, `pg0`, `loop3` …
+    pub name: String,
+    /// MAC address; all zero if the interface is not Ethernet.
+    pub mac: MacAddr,
+    /// MTU in bytes, without Ethernet header.
+    pub mtu: u32,
+    /// Speed in kbit/s, 0 if unknown.
+    pub speed_kbps: u32,
+    /// Initial link state.
+    pub link_up: bool,
+    /// Offloads of the device.
+    pub caps: Caps,
+    /// The driver.
+    pub device: Box<dyn Device>,
+    /// Declaration of the transmit node.
+    pub tx: &'static NodeDecl,
+    /// Next node of received frames by default; `None` for `ethernet-input`.
+    pub input: Option<NodeId>,
+}
+
+/// Checks that a document and a command line can have a name.
+///
+/// # Errors
+/// If they cannot.
+pub(super) fn check_name(name: &str) -> Result<(), DeviceError> {
+    if Name::Any.takes(name) {
+        return Ok(());
+    }
+    let text = "the name of an interface has 1 to 63 bytes, without blanks, quotes, braces, `|', \
+                `#', backslashes and control characters";
+    Err(DeviceError::Failed(format!("{}: {text}", name.escape_debug())))
+}
+
+/// Ends the reservation of an index.
+///
+/// # Errors
+/// If none is reserved for this name.
+pub fn release_index(c: &mut Control, name: &str) -> Result<(), DeviceError> {
+    let all = c.state::<Interfaces>();
+    match all.borrow_mut().indices.release(name) {
+        true => Ok(()),
+        false => Err(DeviceError::Failed(format!("no index is reserved for `{name}'"))),
+    }
+}
+
+/// Reserves an index for the next interface of this name, so that it keeps the same index.
+///
+/// # Errors
+/// If the interface exists, or the index is in use or out of range.
+pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<(), DeviceError> {
+    check_name(name)?;
+    let all = c.state::<Interfaces>();
+    let mut all = all.borrow_mut();
+    if let Ok(there) = all.find(name) {
+        let text = format!("interface `{name}` already exists; its index is {there}");
+        return Err(DeviceError::Failed(text));
+    }
+    let (max, found) = (MAX_INTERFACES as u64 - 1, u64::from(sw_if.get()));
+    if found == 0 || found > max {
+        return Err(DeviceError::Range { what: "index", min: 1, max, found });
+    }
+    let holder = all.indices.holder(sw_if.get()).filter(|holder| *holder != name);
+    if let Some(holder) = all.get(sw_if).map(|v| v.name.as_str()).or(holder) {
+        return Err(DeviceError::Failed(format!("index {sw_if} belongs to `{holder}`")));
+    }
+    all.indices.reserve(name, sw_if.get());
+    Ok(())
+}
+
+/// Returns the lowest free instance number of interfaces with this prefix (`loop`).
+pub(crate) fn next_instance(c: &Control, prefix: &'static str) -> Option<u32> {
+    let all = c.state::<Interfaces>();
+    all.borrow_mut().instances(prefix).next("")
+}
+
+/// Notes that an instance exists.
+pub(crate) fn take_instance(c: &Control, prefix: &'static str, instance: u32) {
+    c.state::<Interfaces>().borrow_mut().instances(prefix).take("", SwIfIndex(instance).get());
+}
+
+/// Notes that an instance was deleted.
+pub(crate) fn free_instance(c: &Control, prefix: &'static str, instance: u32) {
+    c.state::<Interfaces>().borrow_mut().instances(prefix).give_back(SwIfIndex(instance).get());
+}
+
+/// Creates an interface: its nodes, its place on the arcs, its row in the table. `tx` builds the
+/// transmit node of each worker.
+///
+/// # Errors
+/// If the name is in use or the table is full; nothing has changed then.
+pub fn create(
+    c: &mut Control,
+    spec: InterfaceSpec,
+    tx: impl FnMut(SwIfIndex, usize) -> Built,
+) -> Result<SwIfIndex, DeviceError> {
+    let all = c.state::<Interfaces>();
+    let sw_if = {
+        let a = all.borrow();
+        if a.by_name.contains_key(&spec.name) {
+            return Err(DeviceError::Exists(spec.name));
+        }
+        check_name(&spec.name)?;
+        if spec.mac != MacAddr([0; 6]) {
+            check_mac(spec.mac)?;
+        }
+        a.indices.next(&spec.name).ok_or(DeviceError::Full)?
+    };
+    let (output, tx) = add_nodes(c, SwIfIndex(sw_if), &spec, tx)?;
+    let view = InterfaceView {
+        sw_if: SwIfIndex(sw_if),
+        name: spec.name.clone(),
+        kind: spec.device.kind(),
+        dev_type: spec.device.dev_type(),
+        mac: spec.mac,
+        secondary_macs: Arc::default(),
+        admin_up: false,
+        link_up: spec.link_up,
+        state_since: clock::ticks(),
+        link_mtu: spec.mtu,
+        mtu: Mtu { l3: spec.mtu, ..Mtu::default() },
+        speed_kbps: spec.speed_kbps,
+        promiscuous: false,
+        caps: spec.caps,
+        output,
+        ethernet: !spec.mac.is_zero(),
+        tag: String::new(),
+        mode: Mode::Routed,
+        parent: None,
+        sub: None,
+        tags: Tags::NONE,
+        rewrite: TagRewrite::NONE,
+    };
+    let can_segment = {
+        let mut a = all.borrow_mut();
+        a.add(Interface::new(view, Rc::new(RefCell::new(spec.device)), Some(tx)));
+        a.publish(c, SwIfIndex(sw_if));
+        std::mem::replace(&mut a.can_segment, true)
+    };
+    if !can_segment {
+        c.message_all(output, |_| Box::new(Scratch::new()));
+    }
+    c.make_interface_ready(SwIfIndex(sw_if));
+    c.publish(InterfaceEvent::Created(SwIfIndex(sw_if)));
+    Ok(SwIfIndex(sw_if))
+}
+
+fn add_nodes(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    spec: &InterfaceSpec,
+    mut tx: impl FnMut(SwIfIndex, usize) -> Built,
+) -> Result<(NodeId, NodeId), DeviceError> {
+    let failed = |e: &dyn std::fmt::Display| DeviceError::Failed(e.to_string());
+    let (table, scratch) = (c.shared::<Snapshot<IfTable>>(), c.per_worker());
+    let name = format!("{}-output", spec.name);
+    let output = c
+        .add_node(&name, &output::NODE, |_| output::build(sw_if, table.clone(), scratch))
+        .map_err(|e| failed(&e))?;
+    let name = format!("{}-tx", spec.name);
+    let tx = c.add_node(&name, spec.tx, |w| tx(sw_if, w)).map_err(|e| failed(&e))?;
+    c.set_arc_end("interface-output", sw_if, Some(tx)).map_err(|e| failed(&e))?;
+    c.set_arc_end("device-input", sw_if, spec.input).map_err(|e| failed(&e))?;
+    Ok((output, tx))
+}

@@ -1,0 +1,127 @@
+//! Ends of streams: what a port's side sends, and what it receives.
+
+use thalweg_load::stream::{
+    Books, Latency, Load, Nanos, Plan, PlanError, Port, Receiver, Senders, Side,
+};
+
+/// Senders and receiver of one side.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) senders: Senders,
+    pub(crate) receiver: Receiver,
+}
+
+impl Ends {
+    pub(crate) fn new(plan: &Plan, side: Side, seed: u64, now: Nanos) -> Result<Ends, PlanError> {
+        let senders = Senders::new(plan, side, seed, now)?;
+        Ok(Ends { senders, receiver: Receiver::new(plan, side, seed)? })
+    }
+
+    pub(crate) fn change(&mut self, change: Change, now: Nanos) {
+        match change {
+            Change::Begin(trial) => {
+                self.senders.begin(trial, now);
+                self.receiver.begin(trial);
+            }
+            Change::Load(load) => self.senders.set_load(load, now),
+            Change::Judging(judging) => self.senders.set_judging(judging, now),
+        }
+    }
+}
+
+/// A change to the streams of a port.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// A trial of this number begins: counters start at zero, and nothing is sent yet.
+    Begin(u8),
+    /// What is sent from now on.
+    Load(Load),
+    /// Whether packets due from now on belong to the trial's window.
+    Judging(bool),
+}
+
+/// What became of a stream in one direction.
+#[derive(Clone, Debug)]
+pub struct StreamReport {
+    /// Its name.
+    pub name: String,
+    /// Whether its packets have tags; without, only sent packets are known.
+    pub tagged: bool,
+    /// Its judged packets.
+    pub judged: Books,
+    /// All of them.
+    pub all: Books,
+    /// Latency of the judged packets.
+    pub latency: Latency,
+}
+
+/// What became of all streams in one direction.
+#[derive(Clone, Debug)]
+pub struct DirectionReport {
+    /// When it was read.
+    pub at: Nanos,
+    /// Streams that this direction has, in the order of the plan.
+    pub streams: Vec<StreamReport>,
+    /// What has arrived that belongs to no stream.
+    pub port: Port,
+    /// When the last packet of a stream arrived.
+    pub last: Option<Nanos>,
+}
+
+impl DirectionReport {
+    pub(crate) fn of(from: &Ends, to: &Ends, at: Nanos) -> DirectionReport {
+        let senders = &from.senders;
+        let of = |number| {
+            let books = |judged| Books::of(senders, &to.receiver, number, judged);
+            StreamReport {
+                name: senders.name(number).to_owned(),
+                tagged: senders.tagged(number),
+                judged: books(true),
+                all: books(false),
+                latency: to.receiver.latency(number).cloned().unwrap_or_default(),
+            }
+        };
+        DirectionReport {
+            at,
+            streams: (0..senders.len()).filter(|number| senders.sends(*number)).map(of).collect(),
+            port: to.receiver.port(),
+            last: to.receiver.last(),
+        }
+    }
+}
+
+/// What has been sent and received so far in one direction, without the books: cheap to ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// When it was read.
+    pub at: Nanos,
+    /// Packets sent, and their bytes without FCS.
+    pub sent: (u64, u64),
+    /// Packets received, and their bytes without FCS.
+    pub received: (u64, u64),
+    /// When the last packet of a stream arrived.
+    pub last: Option<Nanos>,
+}
+
+impl Progress {
+    /// Adds what other ports have sent and received.
+    pub fn add(&mut self, other: Progress) {
+        self.at = self.at.max(other.at);
+        self.sent = (self.sent.0 + other.sent.0, self.sent.1 + other.sent.1);
+        self.received.0 += other.received.0;
+        self.received.1 += other.received.1;
+        self.last = self.last.max(other.last);
+    }
+
+    pub(crate) fn of(from: &Ends, to: &Ends, at: Nanos) -> Progress {
+        let sent = from.senders.totals().0;
+        let received = to.receiver.totals().0;
+        let port = to.receiver.port();
+        Progress {
+            at,
+            sent: (sent.sent, sent.bytes),
+            received: (received.packets + port.untagged, received.bytes + port.untagged_bytes),
+            last: to.receiver.last(),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Lines that lose, damage, repeat and delay: books balance, and what was lost is counted where.
+
+use thalweg_load::talk::{Exchange, Plan, Protocol, Talk};
+
+use super::Tester;
+
+const CONNECTED: &str = "set interface l2 xconnect load0 load1
+    set interface l2 xconnect load1 load0";
+
+fn plan(exchange: &Exchange) -> Plan {
+    let mut plan = Plan::of(Talk::exchange("tcp", Protocol::Tcp, 8080, exchange));
+    plan.room = 65_536;
+    plan.late = 60_000_000;
+    plan
+}
+
+#[test]
+fn a_port_without_impairment_loses_nothing() {
+    let mut tester = Tester::new();
+    tester.run(CONNECTED);
+    tester.run("load impair load0 lose 2\nload impair load0 none");
+    let plan = plan(&Exchange::default());
+    tester.give_clients(&plan);
+    tester.give_servers(&plan);
+    let [clients, servers] = tester.open_and_end(10_000.0, 2000);
+    assert_eq!(clients.counts.clean, clients.counts.begun);
+    assert_eq!(clients.counts.received, servers.counts.sent);
+    assert_eq!(tester.count("lost on purpose"), 0);
+}
+
+#[test]
+fn each_packet_lost_is_counted_by_the_node_that_lost_it() {
+    let mut tester = Tester::new();
+    tester.run(CONNECTED);
+    tester.run("load impair load0 lose 50 seed 7\nload impair load1 lose 100 seed 8");
+    let plan = plan(&Exchange { messages: 3, ..Exchange::default() });
+    tester.give_clients(&plan);
+    tester.give_servers(&plan);
+    let [clients, servers] = tester.open_and_end(5000.0, 2000);
+    let (c, s) = (clients.counts, servers.counts);
+    assert!(c.syn_retries + c.data_retries + c.fast_retries > 0, "{c:?}");
+    // What was sent twice is not clean, but nearly all of it completes.
+    assert!(c.completed > c.clean && c.completed >= c.begun * 99 / 100, "{c:?}");
+    let lost = c.sent + s.sent - c.received - s.received;
+    assert_eq!(lost, tester.count("lost on purpose"));
+    assert!(lost > 100, "{lost}");
+}
+
+#[test]
+fn only_the_sizes_asked_for_are_lost() {
+    let mut tester = Tester::new();
+    tester.run(CONNECTED);
+    // Answers of 1000 bytes go the other way: none of them is lost.
+    tester.run("load impair load0 lose 1 min-bytes 1000\nload impair load1 lose 3 min-bytes 1000");
+    let exchange = Exchange { request: 100, answer: 1000, ..Exchange::default() };
+    let plan = plan(&exchange);
+    tester.give_clients(&plan);
+    tester.give_servers(&plan);
+    let [clients, servers] = tester.open_and_end(2000.0, 500);
+    let (c, s) = (clients.counts, servers.counts);
+    assert_eq!(c.sent, s.received, "nothing that clients send is that long");
+    assert_eq!(s.sent - c.received, tester.count("lost on purpose"));
+    assert!(s.data_retries > 0, "{s:?}");
+}
+
+#[test]
+fn damage_is_found_by_checksums() {
+    let mut tester = Tester::new();
+    tester.run(CONNECTED);
+    tester.run("load impair load0 damage 20");
+    let plan = plan(&Exchange::default());
+    tester.give_clients(&plan);
+    tester.give_servers(&plan);
+    let [clients, servers] = tester.open_and_end(5000.0, 2000);
+    let damaged = tester.count("damaged on purpose");
+    assert!(damaged > 100, "{damaged}");
+    // With another length of its header, a segment is none.
+    let found = servers.counts.bad_checksum + servers.counts.foreign;
+    assert_eq!(found, damaged);
+    assert!(servers.counts.bad_checksum > found * 9 / 10, "{found}");
+    assert!(clients.counts.completed >= clients.counts.begun * 99 / 100);
+}
+
+#[test]
+fn packets_that_take_time_arrive_in_other_orders() {
+    let mut tester = Tester::new();
+    tester.run(CONNECTED);
+    tester.run(
+        "load impair load0 delay 500 jitter 2000 repeat 10
+         load impair load1 delay 500 jitter 2000",
+    );
+    let exchange = Exchange { request: 8000, answer: 8000, ..Exchange::default() };
+    let plan = plan(&exchange);
+    tester.give_clients(&plan);
+    tester.give_servers(&plan);
+    let [clients, servers] = tester.open_and_end(1000.0, 300);
+    let (c, s) = (clients.counts, servers.counts);
+    assert!(c.completed >= c.begun * 99 / 100, "{c:?}");
+    assert!(s.reordered > 0 && s.duplicates > 0, "{s:?}");
+    // Twins were received, but never sent.
+    assert!(s.received > c.sent, "{s:?} {c:?}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut tester = Tester::new();
+    for (line, why) in [
+        ("load impair local0 lose 5", "not a port of the load tester"),
+        ("load impair load0", "missing impairment"),
+        ("load impair load0 lose 0", "1"),
+        ("load impair load0 delay 99999999999", "10000000"),
+    ] {
+        let said = tester.refused(line);
+        assert!(said.contains(why), "{line}: {said}");
+    }
+}

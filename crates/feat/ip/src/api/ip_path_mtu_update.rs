@@ -1,0 +1,34 @@
+//! `ip_path_mtu_update`: sets or removes the path MTU of an address.
+
+use crate::api_types::{IP, IpPathMtu};
+use crate::path_mtu::{self, PathMtuError};
+use std::net::IpAddr;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
+use thalweg_graph::Control;
+
+/// Sets the path MTU of an address; 0 or 65535 removes it.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct IpPathMtuUpdate {
+    /// The address and its path MTU.
+    pub pmtu: IpPathMtu,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, IpPathMtuUpdate, IpPathMtuUpdateReply> = Call::new(&IP, handle);
+
+fn handle(c: &mut Control, rq: IpPathMtuUpdate) -> Result<IpPathMtuUpdateReply, Retval> {
+    let table = TableId(rq.pmtu.table_id);
+    let mtu = Some(rq.pmtu.path_mtu).filter(|mtu| !matches!(*mtu, 0 | u16::MAX));
+    let done = match rq.pmtu.nh.ip()? {
+        IpAddr::V4(ip) => path_mtu::set(c, table, ip.to_bits(), mtu),
+        IpAddr::V6(ip) => path_mtu::set(c, table, ip.to_bits(), mtu),
+    };
+    match done {
+        // What is gone need not be removed: clients repeat what they are not sure of.
+        Err(PathMtuError::Unknown(_)) => {}
+        done => done?,
+    }
+    Ok(IpPathMtuUpdateReply)
+}

@@ -1,0 +1,43 @@
+//! `ip_punt_redirect_dump`: lists where punted packets go, by the first path.
+
+use crate::api_types::{IP, PuntRedirect, redirects};
+use crate::family::{Version, for_version};
+use thalweg_api::types::{Address, InterfaceIndex};
+use thalweg_api::{Details, Dump, Message};
+use thalweg_device::SwIfIndex;
+use thalweg_graph::Control;
+
+/// Requests redirects.
+#[derive(Debug, Message)]
+#[api(request, deprecated)]
+pub struct IpPuntRedirectDump {
+    /// Interface that receives the packets; all ones for all of them.
+    pub sw_if_index: InterfaceIndex,
+    /// Of IPv6, or of IPv4.
+    pub is_ipv6: bool,
+}
+
+/// A redirect.
+#[derive(Debug, Message)]
+#[api(details, deprecated)]
+pub struct IpPuntRedirectDetails {
+    /// Whose packets go where.
+    pub punt: PuntRedirect,
+}
+
+/// The service.
+pub static SERVICE: Dump<Control, IpPuntRedirectDump, IpPuntRedirectDetails> =
+    Dump::new(&IP, handle);
+
+fn handle(c: &mut Control, rq: IpPuntRedirectDump, out: &mut Details<IpPuntRedirectDetails>) {
+    let version = Version::of_flag(rq.is_ipv6);
+    for (rx_sw_if_index, paths) in for_version!(version, redirects(c, rq.sw_if_index)) {
+        for path in paths.iter().take(1) {
+            let nh = Address::from(path.next_hop.unwrap_or_else(|| version.unspecified()));
+            let tx_sw_if_index = InterfaceIndex(path.sw_if.map_or(u32::MAX, SwIfIndex::get));
+            out.send(&IpPuntRedirectDetails {
+                punt: PuntRedirect { rx_sw_if_index, tx_sw_if_index, nh },
+            });
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `want_ip6_dad_events`: subscribes to events of addresses that are tested.
+
+use crate::api_types::{IP6_DAD, Ip6DadEvent, Watchers};
+use thalweg_api::{Call, Caller, Clients, Message, Retval};
+use thalweg_graph::Control;
+
+/// Subscribes to events of addresses that are tested, or unsubscribes; once more does not harm.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct WantIp6DadEvents {
+    /// True to subscribe, false to unsubscribe.
+    pub enable_disable: bool,
+    /// Client's process id, repeated in events.
+    pub pid: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, WantIp6DadEvents, WantIp6DadEventsReply> =
+    Call::known(&IP6_DAD, handle).with_events(&[Ip6DadEvent::DEF]);
+
+fn handle(
+    c: &mut Control,
+    caller: &Caller,
+    rq: WantIp6DadEvents,
+) -> Result<WantIp6DadEventsReply, Retval> {
+    let clients = c.state::<Clients>().borrow().clone();
+    let watchers = c.state::<Watchers>();
+    // As in VPP, once more is no error.
+    let _ = watchers.borrow_mut().0.want(&clients, caller, rq.enable_disable, rq.pid, ());
+    Ok(WantIp6DadEventsReply)
+}

@@ -1,0 +1,159 @@
+//! Proxy neighbour discovery (RFC 4389): addresses of hosts behind one interface that the router
+//! answers for on all others, and routes to them.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Item, Kind, Problem, Rule, Section, interface_key, rank,
+};
+use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
+use thalweg_feat_ip::{Ip6, Path, RouteError, Source, set_found_route};
+use thalweg_feat_nd::set_proxies;
+use thalweg_graph::Control;
+use thalweg_tables::Prefix;
+
+/// Maximum number of addresses.
+pub const MAX_PROXIES: usize = 1024;
+
+/// Why a change is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum NdProxyError {
+    /// It is no host of other links.
+    #[error("{0} is not the address of a host that others can reach")]
+    Unusable(Ipv6Addr),
+    /// There is no room.
+    #[error("no room for another proxied address: the limit is {MAX_PROXIES}")]
+    Full,
+    /// It is not there.
+    #[error("{0} is not proxied for `{1}'; `show ip6 nd proxy' lists those that are")]
+    Unknown(Ipv6Addr, String),
+    /// The interface does not exist.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// There is no room for its route.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+}
+
+/// State on the main thread.
+#[derive(Default)]
+struct Proxied(BTreeSet<(Ipv6Addr, SwIfIndex)>);
+
+pub(crate) fn init(c: &mut Control) {
+    c.insert(Proxied::default());
+    c.subscribe(|c, event: &InterfaceEvent| {
+        if let InterfaceEvent::Deleted(i) = *event {
+            let of_it: Vec<_> = list(c).into_iter().filter(|p| p.1 == i).collect();
+            // They are there.
+            of_it.into_iter().for_each(|(ip, i)| _ = remove(c, i, ip));
+        }
+    });
+}
+
+/// Returns all addresses and the interfaces where the hosts are, in order.
+pub fn list(c: &Control) -> Vec<(Ipv6Addr, SwIfIndex)> {
+    c.state::<Proxied>().borrow().0.iter().copied().collect()
+}
+
+/// Writes the route to a host, by all interfaces where it is said to be.
+fn route(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), RouteError> {
+    let (table, paths) = {
+        let (ip6, proxied) = (c.state::<Ip6>(), c.state::<Proxied>());
+        let (ip6, proxied) = (ip6.borrow(), proxied.borrow());
+        let table = ip6.table_of(sw_if);
+        let of_it = proxied.0.iter().filter(|p| p.0 == ip && ip6.table_of(p.1) == table);
+        (table, of_it.map(|p| Path::via(IpAddr::V6(ip), Some(p.1))).collect())
+    };
+    set_found_route(c, table, Prefix::host(ip.to_bits()), Source::ProxyNd, paths)
+}
+
+fn publish(c: &mut Control) {
+    let all = c.state::<Proxied>().borrow().0.clone();
+    set_proxies(c, &all);
+}
+
+/// Answers for a host behind an interface; one that is there stays.
+///
+/// # Errors
+/// [`NdProxyError`]; nothing has changed then.
+pub fn add(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProxyError> {
+    interface::view(c, sw_if)?;
+    if ip.is_multicast() || ip.is_unspecified() || ip.is_loopback() || ip.is_unicast_link_local() {
+        return Err(NdProxyError::Unusable(ip));
+    }
+    {
+        let state = c.state::<Proxied>();
+        let all = &mut state.borrow_mut().0;
+        if all.len() >= MAX_PROXIES && !all.contains(&(ip, sw_if)) {
+            return Err(NdProxyError::Full);
+        }
+        if !all.insert((ip, sw_if)) {
+            return Ok(());
+        }
+    }
+    if let Err(e) = route(c, sw_if, ip) {
+        c.state::<Proxied>().borrow_mut().0.remove(&(ip, sw_if));
+        return Err(e.into());
+    }
+    publish(c);
+    Ok(())
+}
+
+/// Answers for a host no more.
+///
+/// # Errors
+/// [`NdProxyError::Unknown`].
+pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProxyError> {
+    if !c.state::<Proxied>().borrow_mut().0.remove(&(ip, sw_if)) {
+        return Err(NdProxyError::Unknown(ip, c.interface_name(sw_if)));
+    }
+    // With one path less, or none.
+    let _ = route(c, sw_if, ip);
+    publish(c);
+    Ok(())
+}
+
+/// Section of proxies.
+pub(crate) struct ProxySettings;
+
+pub(crate) static SETTINGS: ProxySettings = ProxySettings;
+
+const KEY: &str = "nd-proxies";
+
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.interfaces.*.nd-proxies", Kind::List(0, MAX_PROXIES)),
+    Rule::new("thalweg.interfaces.*.nd-proxies.[]", Kind::Ip),
+];
+
+impl Section<Control> for ProxySettings {
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        for (ip, sw_if) in list(c) {
+            let name = c.interface_name(sw_if);
+            out.push(&["thalweg", "interfaces", &name, KEY], ip.to_string());
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        for i in doc.interfaces() {
+            let Some(found) = i.get(KEY) else { continue };
+            for node in found.node.list() {
+                let Some(text) = node.text() else { continue };
+                let Ok(ip) = text.parse::<Ipv6Addr>() else {
+                    let text = format!("an IPv6 address expected, not `{text}'");
+                    out.problem(Problem::at(node, &found.path, text));
+                    continue;
+                };
+                let name = &*i.name;
+                let key = format!("nd proxy {name} {ip}");
+                let set = format!("set ip6 nd proxy {name} {ip}");
+                let item = Item::new(rank::NEIGHBOR, key, &found.path, set);
+                let item = item.unset(format!("set ip6 nd proxy {name} del {ip}"));
+                out.add(item.needs(interface_key(name)));
+            }
+        }
+    }
+}

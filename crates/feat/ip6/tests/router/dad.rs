@@ -1,0 +1,191 @@
+//! Addresses are tested before they are used, and the router answers for hosts of other links.
+
+use crate::lab::{Lab, at, framed_to, host_mac, ip, link, our_mac};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+use thalweg_wire::MacAddr;
+use thalweg_wire::icmpv6::fill_checksum;
+use thalweg_wire::ip::protocol;
+use thalweg_wire::ipv6::Ipv6Repr;
+use thalweg_wire::nd::{emit_advertisement, emit_solicitation, flag, solicited_node};
+
+fn packet(src: Ipv6Addr, dst: Ipv6Addr, message: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0; 40];
+    let header = Ipv6Repr::new(src, dst, protocol::ICMPV6, message.len() as u16);
+    Ipv6Repr { hop_limit: 255, ..header }.emit(&mut packet).unwrap();
+    packet.extend(message);
+    packet
+}
+
+/// A host asks who has `target`: from no address if it tests the address itself.
+fn solicitation(src: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
+    let dst = solicited_node(target);
+    let mut message = [0; 32];
+    let len = if src.is_unspecified() { 24 } else { 32 };
+    emit_solicitation(&src, &dst, target, mac, &mut message).unwrap();
+    fill_checksum(&src, &dst, &mut message[..len]).unwrap();
+    framed_to(MacAddr::from_ipv6_multicast(dst), mac, &packet(src, dst, &message[..len]))
+}
+
+/// A host says that it has `target`.
+fn advertisement(target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
+    let (dst, mut message) = (at("ff02::1"), [0; 32]);
+    emit_advertisement(&target, &dst, flag::OVERRIDE, target, mac, &mut message).unwrap();
+    framed_to(MacAddr::from_ipv6_multicast(dst), mac, &packet(target, dst, &message))
+}
+
+impl Lab {
+    /// Lets time pass, and all that is due then.
+    fn wait(&mut self, ms: u64) {
+        self.c.adjust_clock(Duration::from_millis(ms));
+        for _ in 0..6 {
+            self.c.sync();
+            self.c.run_once(Some(Duration::ZERO));
+        }
+        self.c.sync();
+    }
+
+    /// Types and targets of neighbour discovery messages sent by `testN` since the last call.
+    fn messages(&mut self, n: u8) -> Vec<(u8, Ipv6Addr)> {
+        let sw_if = self.sw_if(n);
+        let sent = self.sent().into_iter().filter(|(i, _)| *i == sw_if).map(|(_, frame)| frame);
+        let target = |f: &[u8]| Ipv6Addr::from(*f[62..].first_chunk::<16>().unwrap());
+        sent.filter(|f| f[20] == 58).map(|f| (f[54], target(&f))).collect()
+    }
+}
+
+#[test]
+fn an_address_is_used_once_it_is_tested() {
+    let mut lab = Lab::bare_alone();
+    lab.ok("set ip6 dad enable transmits 2 delay 1.5");
+    lab.ok("set interface ip address test0 2001:db8::1/64");
+    let (own, link_local) = (at("2001:db8::1"), lab.link_local(0));
+    lab.wait(1);
+    let mut asked = lab.messages(0);
+    asked.sort_unstable();
+    assert_eq!(asked, [(135, own), (135, link_local)]);
+    // Nobody hears that the router has it.
+    lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
+    assert!(lab.messages(0).is_empty());
+    let text = lab.cli("show ip6 dad");
+    assert!(text.contains("Active DAD entries: 2") && text.contains("state=TENTATIVE"), "{text}");
+    assert!(!lab.cli("show ip6 fib 2001:db8::1/128").contains("receive"));
+    lab.wait(1500);
+    assert_eq!(lab.messages(0).len(), 2);
+    lab.wait(1499);
+    lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
+    assert!(lab.messages(0).is_empty());
+    lab.wait(10);
+    lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
+    assert_eq!(lab.messages(0), [(136, own)]);
+    assert!(lab.cli("show ip6 dad").contains("Active DAD entries: 0"));
+    let text = lab.cli("show ip6 fib 2001:db8::1/128");
+    assert!(text.contains("receive"), "{text}");
+    // A link that comes up may be another one.
+    lab.up(0, false);
+    lab.up(0, true);
+    lab.wait(1);
+    assert_eq!(lab.messages(0).len(), 2);
+    lab.ok("set ip6 dad disable");
+    lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
+    assert_eq!(lab.messages(0), [(136, own)]);
+    lab.close();
+}
+
+#[test]
+fn an_address_of_another_host_is_not_used() {
+    for by_test in [false, true] {
+        let mut lab = Lab::bare_alone();
+        lab.ok("set ip6 dad enable");
+        lab.ok("set interface ip address test0 2001:db8::1/64");
+        let own = at("2001:db8::1");
+        lab.wait(1);
+        // Our own question that comes back is none of another host's.
+        lab.receive(0, vec![solicitation(Ipv6Addr::UNSPECIFIED, own, our_mac(0))]);
+        lab.wait(1);
+        assert!(!lab.cli("show ip6 dad").contains("DUPLICATE"));
+        lab.receive(
+            0,
+            vec![match by_test {
+                true => solicitation(Ipv6Addr::UNSPECIFIED, own, host_mac(0, 9)),
+                false => advertisement(own, host_mac(0, 9)),
+            }],
+        );
+        lab.wait(1);
+        lab.wait(5000);
+        lab.messages(0);
+        let text = lab.cli("show ip6 interface test0");
+        assert!(text.contains("2001:db8::1 DUPLICATE"), "{text}");
+        lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
+        assert!(lab.messages(0).is_empty());
+        // The link-local address has nothing to do with it.
+        let link_local = lab.link_local(0);
+        lab.receive(0, vec![solicitation(link(9), link_local, host_mac(0, 9))]);
+        assert_eq!(lab.messages(0), [(136, link_local)]);
+        // Set again, it is tested again.
+        lab.ok("set interface ip address del test0 2001:db8::1/64");
+        lab.ok("set interface ip address test0 2001:db8::1/64");
+        lab.wait(1);
+        lab.wait(5000);
+        lab.messages(0);
+        lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
+        assert_eq!(lab.messages(0), [(136, own)]);
+        lab.close();
+    }
+}
+
+#[test]
+fn addresses_that_are_used_already_stay_so() {
+    let mut lab = Lab::bare_alone();
+    lab.ok("set interface ip address test0 2001:db8::1/64");
+    lab.ok("set ip6 dad enable");
+    lab.wait(1);
+    assert!(lab.messages(0).is_empty());
+    lab.receive(0, vec![solicitation(link(9), at("2001:db8::1"), host_mac(0, 9))]);
+    assert_eq!(lab.messages(0), [(136, at("2001:db8::1"))]);
+    for (line, why) in [
+        ("set ip6 dad enable transmits 11", "1 to 10"),
+        ("set ip6 dad enable delay 0.05", "0.1 to 10.0"),
+    ] {
+        let text = lab.cli(line);
+        assert!(text.contains(why), "{text}");
+    }
+    lab.close();
+}
+
+#[test]
+fn hosts_of_other_links_are_answered_for() {
+    let mut lab = Lab::new();
+    let host = at("2001:db8:0:1::99");
+    lab.ok("set ip6 nd proxy test1 2001:db8:0:1::99");
+    assert!(lab.cli("show ip6 nd proxy").contains("2001:db8:0:1::99 on test1"));
+    let asked = |n: u8, lab: &mut Lab| {
+        lab.receive(n, vec![solicitation(ip(n, 9), host, host_mac(n, 9))]);
+        lab.messages(n)
+    };
+    assert_eq!(asked(0, &mut lab), [(136, host)]);
+    // Where it is, it answers itself.
+    assert!(asked(1, &mut lab).is_empty());
+    let text = lab.cli("show ip6 fib 2001:db8:0:1::99/128");
+    assert!(text.contains("IPv6-proxy-nd"), "{text}");
+    lab.ok("set ip6 nd proxy test1 del 2001:db8:0:1::99");
+    assert!(asked(0, &mut lab).is_empty());
+    assert!(!lab.cli("show ip6 fib 2001:db8:0:1::99/128").contains("IPv6-proxy-nd"));
+    let text = lab.cli("set ip6 nd proxy test1 del 2001:db8:0:1::99");
+    assert!(text.contains("is not proxied for `test1'"), "{text}");
+    assert!(lab.cli("set ip6 nd proxy test1 ff02::1").contains("not the address of a host"));
+    lab.close();
+}
+
+#[test]
+fn link_local_addresses_are_shown_by_link() {
+    let mut lab = Lab::new();
+    let own = lab.link_local(1);
+    lab.receive(1, vec![solicitation(link(8), ip(1, 1), host_mac(1, 8))]);
+    lab.wait(1);
+    let text = lab.cli("show ip6-ll test1");
+    assert!(text.starts_with("IP6-link-local:test1\n"), "{text}");
+    assert!(text.contains(&format!("{own}/128")) && text.contains("ipv6 via fe80::99:8"), "{text}");
+    assert!(!text.contains("test0"));
+    lab.close();
+}

@@ -1,0 +1,108 @@
+//! Settings of single ports: what they do with frames that they receive, and whether they check
+//! those that they send.
+
+use crate::{L2, L2Error, PortFlags, PortsChanged, needs_ethernet, table};
+use thalweg_device::{DeviceError, Mode, SwIfIndex, interface};
+use thalweg_graph::Control;
+
+/// Switches what a port of a bridge domain does with frames that it receives. What the bridge
+/// domain does not do, its ports do not, either. A port that joins does all.
+///
+/// # Errors
+/// If the interface does not exist, or is no port of a bridge domain.
+pub fn set_port_flags(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    flags: PortFlags,
+    on: bool,
+) -> Result<(), L2Error> {
+    let name = interface::view(c, sw_if)?.name;
+    let state = c.state::<L2>();
+    {
+        let mut l2 = state.borrow_mut();
+        let Some(id) = l2.bridges.of(sw_if) else { return Err(L2Error::Unbridged(name)) };
+        if let Some(port) = l2.bridges.find(id)?.ports.get_mut(&sw_if) {
+            port.flags = port.flags.with(flags, on);
+        }
+    }
+    table::publish_port(c, sw_if);
+    Ok(())
+}
+
+/// Features of frames that a port receives, by VPP's bits.
+mod bit {
+    pub(super) const VTR: u32 = 1 << 11;
+    pub(super) const LEARN: u32 = 1 << 9;
+    pub(super) const FWD: u32 = 1 << 7;
+    pub(super) const UU_FWD: u32 = 1 << 6;
+    pub(super) const UU_FLOOD: u32 = 1 << 5;
+    pub(super) const ARP_TERM: u32 = 1 << 4;
+    pub(super) const ARP_UFWD: u32 = 1 << 3;
+    pub(super) const FLOOD: u32 = 1 << 2;
+    pub(super) const XCONNECT: u32 = 1 << 1;
+    pub(super) const DROP: u32 = 1;
+}
+
+/// Returns what a port does with frames that it receives, as VPP's bits of features.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn port_flags(c: &Control, sw_if: SwIfIndex) -> Result<u32, DeviceError> {
+    let view = interface::view(c, sw_if)?;
+    let of_mode = match view.mode {
+        Mode::Bridged { domain, .. } => {
+            let state = c.state::<L2>();
+            let l2 = state.borrow();
+            let flags = l2.bridges.get(domain).map_or(PortFlags::ALL, |d| d.flags(sw_if));
+            let bits = [
+                (PortFlags::LEARN, bit::LEARN),
+                (PortFlags::FORWARD, bit::FWD),
+                (PortFlags::FLOOD, bit::FLOOD),
+                (PortFlags::FLOOD_UNKNOWN, bit::UU_FLOOD),
+                (PortFlags::ARP_TERM, bit::ARP_TERM),
+            ];
+            let on = bits.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, bit)| bit);
+            on.sum::<u32>() | bit::UU_FWD | bit::ARP_UFWD
+        }
+        Mode::CrossConnect(_) => bit::XCONNECT,
+        _ => 0,
+    };
+    let changes_tags = of_mode != 0 && !view.rewrite.is_none();
+    Ok(of_mode | bit::DROP | if changes_tags { bit::VTR } else { 0 })
+}
+
+/// Has an interface in layer 2 drop frames that it would send with tags other than its own: those
+/// that it would not receive, and, before it changes tags back, those without the tags that it
+/// gives to frames. Or ends that.
+///
+/// # Errors
+/// If the interface does not exist or carries no Ethernet frames.
+pub fn set_efp_filter(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), DeviceError> {
+    let view = interface::view(c, sw_if)?;
+    let state = c.state::<L2>();
+    if on {
+        needs_ethernet(&view)?;
+    }
+    let changed = match on {
+        true => state.borrow_mut().efp_filters.insert(sw_if),
+        false => state.borrow_mut().efp_filters.remove(&sw_if),
+    };
+    if changed {
+        publish(c, sw_if);
+    }
+    Ok(())
+}
+
+/// Has workers follow a change of what a port does to frames.
+pub(crate) fn publish(c: &mut Control, sw_if: SwIfIndex) {
+    let leading_here: Vec<SwIfIndex> = {
+        let state = c.state::<L2>();
+        let l2 = state.borrow();
+        let from = l2.peers.range((sw_if, SwIfIndex::MIN)..=(sw_if, SwIfIndex::MAX));
+        from.map(|(_, rx)| *rx).collect()
+    };
+    for rx in std::iter::once(sw_if).chain(leading_here) {
+        table::publish_port(c, rx);
+    }
+    c.publish(PortsChanged);
+}

@@ -1,0 +1,46 @@
+//! `mpls_ip_bind_unbind`: binds a label to a prefix, or unbinds it.
+
+use crate::MplsError;
+use crate::api_types::{MPLS, ip4_prefix};
+use thalweg_api::types::Prefix;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_fib::TableId;
+use thalweg_graph::Control;
+use thalweg_wire::mpls::{Label, MAX_LABEL};
+
+/// Binds a label to a prefix, or unbinds it; what is so already stays so.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct MplsIpBindUnbind {
+    /// Label table.
+    pub mb_mpls_table_id: u32,
+    /// The label.
+    pub mb_label: u32,
+    /// IP table of the prefix.
+    pub mb_ip_table_id: u32,
+    /// True to bind.
+    pub mb_is_bind: bool,
+    /// The prefix.
+    pub mb_prefix: Prefix,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, MplsIpBindUnbind, MplsIpBindUnbindReply> =
+    Call::new(&MPLS, handle);
+
+fn handle(c: &mut Control, rq: MplsIpBindUnbind) -> Result<MplsIpBindUnbindReply, Retval> {
+    let (id, label) = (TableId(rq.mb_mpls_table_id), Label(rq.mb_label));
+    if label > MAX_LABEL {
+        return Err(Retval::INVALID_VALUE.because("a label has up to 20 bits"));
+    }
+    let bound = (TableId(rq.mb_ip_table_id), ip4_prefix(rq.mb_prefix)?);
+    if rq.mb_is_bind {
+        crate::bind(c, id, label, bound)?;
+    } else {
+        match crate::unbind(c, id, label, bound) {
+            Err(MplsError::NotBound(..)) => {}
+            done => done?,
+        }
+    }
+    Ok(MplsIpBindUnbindReply)
+}

@@ -1,0 +1,106 @@
+//! `show mpls tunnel`.
+
+use crate::tunnels::{Tunnel, Tunnels};
+use serde_json::{Value, json};
+use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_feat_ip::{Path, labels_text};
+use thalweg_fib::Forwarding;
+use thalweg_graph::Control;
+
+/// The command's type.
+pub struct ShowMplsTunnel;
+
+/// The command.
+pub static COMMAND: ShowMplsTunnel = ShowMplsTunnel;
+
+impl Command<Control> for ShowMplsTunnel {
+    fn path(&self) -> &'static str {
+        "show mpls tunnel"
+    }
+    fn usage(&self) -> &'static str {
+        "[<number>]"
+    }
+    fn help(&self) -> &'static str {
+        "Show tunnels of labels and their paths"
+    }
+    fn run(
+        &self,
+        c: &mut Control,
+        args: &mut Args<'_>,
+        out: &mut Output,
+    ) -> Result<Outcome<Control>, CliError> {
+        let number = if args.is_empty() { None } else { Some(args.u32("number")?) };
+        args.end()?;
+        let tunnels = c.state::<Tunnels>();
+        let tunnels = tunnels.borrow();
+        let all = tunnels.iter().filter(|t| number.is_none_or(|n| t.number == n));
+        let all: Vec<&Tunnel> = all.collect();
+        match (all.is_empty(), number) {
+            (true, Some(n)) => {
+                let text = format_args!("no MPLS tunnel {n}; `show mpls tunnel' lists them");
+                return Err(CliError::failed(text));
+            }
+            (true, None) => out.line("No MPLS tunnels configured..."),
+            _ => {}
+        }
+        for tunnel in &all {
+            text(c, tunnel).into_iter().for_each(|line| out.line(line));
+        }
+        out.json(all.iter().map(|tunnel| as_json(c, tunnel)).collect::<Vec<_>>().into());
+        Ok(Outcome::Done)
+    }
+}
+
+/// What packets meet, in the structure that VPP prints.
+fn chain(c: &Control, tunnel: &Tunnel) -> Vec<String> {
+    let f = c.state::<Forwarding>();
+    let f = f.borrow();
+    let members = f.members(tunnel.object());
+    members.iter().map(|m| f.describe(c, m.dpo).trim_end().to_owned()).collect()
+}
+
+fn path_text(c: &Control, p: &Path) -> String {
+    let hop = p.next_hop.map(|hop| hop.to_string());
+    let on = p.sw_if.map(|i| c.interface_name(i));
+    let place: Vec<String> = hop.into_iter().chain(on).collect();
+    let labels = labels_text(&p.labels);
+    format!("weight={} pref={} {}{labels}", p.weight, p.preference, place.join(" "))
+}
+
+fn text(c: &Control, tunnel: &Tunnel) -> Vec<String> {
+    let (name, i) = (c.interface_name(tunnel.sw_if), tunnel.sw_if);
+    let mut lines = vec![format!("[@{}] {name}: sw_if_index:{i} hw_if_index:{i}", tunnel.number)];
+    let flags = [(tunnel.layer2, "L2,"), (tunnel.control_word, "control-word,")];
+    let flags: String = flags.iter().filter(|(on, _)| *on).map(|(_, word)| *word).collect();
+    if !flags.is_empty() {
+        lines.push(format!(" flags:{flags}"));
+    }
+    lines.push(" via:".into());
+    for (n, path) in tunnel.paths.iter().enumerate() {
+        lines.push(format!("  path:[{n}] {}", path_text(c, path)));
+    }
+    lines.push(format!(" forwarding: {}", if tunnel.layer2 { "ethernet" } else { "ip4" }));
+    lines.extend(chain(c, tunnel).iter().map(|end| format!("  {end}")));
+    lines
+}
+
+fn as_json(c: &Control, tunnel: &Tunnel) -> Value {
+    let path = |p: &Path| {
+        json!({
+            "next_hop": p.next_hop,
+            "interface": p.sw_if.map(|i| c.interface_name(i)),
+            "weight": p.weight,
+            "preference": p.preference,
+            "labels": p.labels.as_slice().iter().map(|l| l.get()).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "number": tunnel.number,
+        "interface": c.interface_name(tunnel.sw_if),
+        "sw_if_index": tunnel.sw_if.get(),
+        "l2_only": tunnel.layer2,
+        "control_word": tunnel.control_word,
+        "paths": tunnel.paths.iter().map(path).collect::<Vec<_>>(),
+        "forwarding": chain(c, tunnel),
+    })
+}

@@ -1,0 +1,283 @@
+//! Tunnels of labels: interfaces that put labels before what they send. A tunnel for layer 2 is an
+//! end of pseudowires (RFC 4448); what comes back is received by it where a label says so
+//! ([`Via::Layer2`](crate::Via::Layer2)).
+
+use crate::error::MplsError;
+use crate::tunnel_tx::{self, Wire};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use thalweg_device::interface::{self, Device, InterfaceSpec, Kind};
+use thalweg_device::{Caps, DeviceError, InterfaceEvent, MacAddr, SwIfIndex};
+use thalweg_feat_ip::table::{Followed, follow, unfollow};
+use thalweg_fib::rib::{Before, Labels, Path, PathKind};
+use thalweg_fib::{Dpo, Forwarding, LinkType};
+use thalweg_graph::Control;
+
+/// Maximum number of tunnels: as of any kind of interface with numbers.
+pub const MAX_TUNNELS: u32 = 16_384;
+/// Device type, as VPP's clients know it.
+const DEV_TYPE: &str = "MPLS tunnel device";
+/// What the names of tunnels begin with.
+pub(crate) const PREFIX: &str = "mpls-tunnel";
+
+/// A tunnel.
+#[derive(Clone, Debug)]
+pub struct Tunnel {
+    /// Its number, which is a part of its name.
+    pub number: u32,
+    /// Its interface.
+    pub sw_if: SwIfIndex,
+    /// It carries Ethernet frames.
+    pub layer2: bool,
+    /// It puts a control word before frames (RFC 4385).
+    pub control_word: bool,
+    /// Its paths, in order.
+    pub paths: Vec<Path>,
+    /// What leads there, by what it carries.
+    held: Vec<(LinkType, Followed)>,
+    wire: Arc<Wire>,
+}
+
+impl Tunnel {
+    /// Returns the object that packets without labels meet; a drop while there is none.
+    #[must_use]
+    pub fn object(&self) -> Dpo {
+        self.held.first().map_or(thalweg_fib::forwarding::DROP, |(_, followed)| followed.dpo)
+    }
+}
+
+/// What a new tunnel is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TunnelKind {
+    /// It carries Ethernet frames.
+    pub layer2: bool,
+    /// It puts a control word before them.
+    pub control_word: bool,
+}
+
+/// All tunnels.
+#[derive(Default)]
+pub struct Tunnels(BTreeMap<SwIfIndex, Tunnel>);
+
+impl Tunnels {
+    /// All of them, in the order of their interfaces.
+    pub fn iter(&self) -> impl Iterator<Item = &Tunnel> {
+        self.0.values()
+    }
+
+    /// Returns the tunnel of an interface.
+    #[must_use]
+    pub fn get(&self, sw_if: SwIfIndex) -> Option<&Tunnel> {
+        self.0.get(&sw_if)
+    }
+}
+
+struct TunnelDevice;
+
+impl Device for TunnelDevice {
+    fn dev_type(&self) -> &'static str {
+        DEV_TYPE
+    }
+    fn kind(&self) -> Kind {
+        Kind::Tunnel
+    }
+    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+    fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {
+        vec!["no hardware: packets get labels".into()]
+    }
+}
+
+pub(crate) fn init(c: &mut Control) {
+    c.insert(Tunnels::default());
+    c.subscribe(|c, event: &InterfaceEvent| {
+        if let InterfaceEvent::Deleted(sw_if) = *event {
+            interface_gone(c, sw_if);
+        }
+    });
+}
+
+/// Creates a tunnel with the lowest free number, or this one.
+///
+/// # Errors
+/// If a path has no labels or leads nowhere ever, there are too many tunnels, or the number is
+/// taken.
+pub fn create(
+    c: &mut Control,
+    number: Option<u32>,
+    kind: TunnelKind,
+    paths: Vec<Path>,
+) -> Result<SwIfIndex, MplsError> {
+    check(&paths)?;
+    let tunnels = c.state::<Tunnels>();
+    let free = |n: &u32| !tunnels.borrow().iter().any(|t| t.number == *n);
+    let number = match number {
+        Some(n) => (n < MAX_TUNNELS).then_some(n),
+        None => (0..MAX_TUNNELS).find(free),
+    };
+    let number = number.ok_or(MplsError::TooManyTunnels)?;
+    let [.., high, low] = number.to_be_bytes();
+    // Without an address, an interface carries no Ethernet frames.
+    let mac = match kind.layer2 {
+        true => MacAddr([0x02, 0xfe, 0x6d, 0x70, high, low]),
+        false => MacAddr([0; 6]),
+    };
+    let wire = Arc::new(Wire {
+        layer2: kind.layer2,
+        control_word: kind.control_word,
+        frames: AtomicU32::new(0),
+    });
+    let spec = InterfaceSpec {
+        name: format!("{PREFIX}{number}"),
+        mac,
+        mtu: 9000,
+        speed_kbps: 0,
+        link_up: true,
+        caps: Caps::default(),
+        device: Box::new(TunnelDevice),
+        tx: &tunnel_tx::TX,
+        input: None,
+    };
+    let shared = c.shared();
+    let sw_if = interface::create(c, spec, |_, _| {
+        tunnel_tx::build(Arc::clone(&shared), Arc::clone(&wire))
+    })?;
+    let (layer2, control_word) = (kind.layer2, kind.control_word);
+    let (held, none) = (Vec::new(), Vec::new());
+    let tunnel = Tunnel { number, sw_if, layer2, control_word, paths: none, held, wire };
+    tunnels.borrow_mut().0.insert(sw_if, tunnel);
+    if let Err(e) = set_paths(c, sw_if, paths) {
+        // It was made just now.
+        let _ = interface::delete(c, sw_if);
+        return Err(e);
+    }
+    Ok(sw_if)
+}
+
+fn check(paths: &[Path]) -> Result<(), MplsError> {
+    if paths.is_empty() {
+        return Err(MplsError::NoPaths);
+    }
+    for path in paths {
+        if path.kind != PathKind::Normal || (path.next_hop.is_none() && path.sw_if.is_none()) {
+            return Err(MplsError::Unsuitable("a path of a tunnel is one to a next hop"));
+        }
+        if path.labels.sent().as_slice().is_empty() {
+            return Err(MplsError::NoLabels);
+        }
+    }
+    Ok(())
+}
+
+/// Sets the paths of a tunnel. Packets take the old ones or the new ones.
+///
+/// # Errors
+/// If there are none, one has no labels, leads by the tunnel itself, or nowhere ever; nothing has
+/// changed then.
+pub fn set_paths(c: &mut Control, sw_if: SwIfIndex, mut paths: Vec<Path>) -> Result<(), MplsError> {
+    check(&paths)?;
+    if paths.iter().any(|path| path.sw_if == Some(sw_if)) {
+        return Err(MplsError::Unsuitable("a path of a tunnel cannot lead by the tunnel itself"));
+    }
+    paths.sort_unstable();
+    let tunnels = c.state::<Tunnels>();
+    let mut tunnels = tunnels.borrow_mut();
+    let Some(tunnel) = tunnels.0.get_mut(&sw_if) else {
+        return Err(MplsError::NoTunnel(c.interface_name(sw_if)));
+    };
+    let before = |before| {
+        let put = |p: &Path| Path { labels: p.labels.put_before(before), ..*p };
+        follow::<u32>(c, paths.iter().map(put).collect())
+    };
+    let mut held = vec![(LinkType::Ip4, before(Before::Packet)?)];
+    if !tunnel.layer2 {
+        match before(Before::Labels) {
+            Ok(followed) => held.push((LinkType::Mpls, followed)),
+            Err(e) => {
+                held.into_iter().for_each(|(_, followed)| unfollow::<u32>(c, followed));
+                return Err(e.into());
+            }
+        }
+    }
+    let f = c.state::<Forwarding>();
+    for (link, followed) in &held {
+        if tunnel.layer2 {
+            tunnel.wire.frames.store(followed.dpo.get(), Ordering::Release);
+            continue;
+        }
+        f.borrow_mut().set_tunnel(c, sw_if, *link, followed.dpo)?;
+        if *link == LinkType::Ip4 {
+            // They are the same before the labels.
+            f.borrow_mut().set_tunnel(c, sw_if, LinkType::Ip6, followed.dpo)?;
+        }
+    }
+    tunnel.paths = paths;
+    let old = std::mem::replace(&mut tunnel.held, held);
+    old.into_iter().for_each(|(_, followed)| unfollow::<u32>(c, followed));
+    Ok(())
+}
+
+/// Adds paths to a tunnel.
+///
+/// # Errors
+/// See [`set_paths`].
+pub fn add_paths(c: &mut Control, sw_if: SwIfIndex, paths: Vec<Path>) -> Result<(), MplsError> {
+    let mut all = paths_of(c, sw_if)?;
+    all.retain(|old| !paths.iter().any(|path| path.is_same(old)));
+    set_paths(c, sw_if, [paths, all].concat())
+}
+
+/// Removes paths of a tunnel, which goes with its last one; without any, the tunnel goes.
+///
+/// # Errors
+/// If there is no such tunnel or path.
+pub fn del_paths(c: &mut Control, sw_if: SwIfIndex, paths: &[Path]) -> Result<(), MplsError> {
+    let mut left = paths_of(c, sw_if)?;
+    for path in paths {
+        let n = left.len();
+        left.retain(|old| {
+            let same = (old.next_hop, old.sw_if) == (path.next_hop, path.sw_if);
+            !(same && (path.labels == Labels::NONE || path.labels == old.labels))
+        });
+        if left.len() == n {
+            return Err(MplsError::Unsuitable("the tunnel has no such path"));
+        }
+    }
+    if paths.is_empty() || left.is_empty() {
+        return Ok(interface::delete(c, sw_if)?);
+    }
+    set_paths(c, sw_if, left)
+}
+
+fn paths_of(c: &Control, sw_if: SwIfIndex) -> Result<Vec<Path>, MplsError> {
+    let tunnels = c.state::<Tunnels>();
+    let tunnels = tunnels.borrow();
+    let tunnel = tunnels.get(sw_if);
+    let tunnel = tunnel.ok_or_else(|| MplsError::NoTunnel(c.interface_name(sw_if)))?;
+    Ok(tunnel.paths.clone())
+}
+
+/// Forgets a tunnel whose interface goes, and takes the interface out of the paths of others.
+fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
+    let tunnels = c.state::<Tunnels>();
+    let gone = tunnels.borrow_mut().0.remove(&sw_if);
+    for (_, followed) in gone.into_iter().flat_map(|tunnel| tunnel.held) {
+        unfollow::<u32>(c, followed);
+    }
+    let by_it = |t: &&Tunnel| t.paths.iter().any(|p| p.sw_if == Some(sw_if));
+    let users: Vec<SwIfIndex> = tunnels.borrow().iter().filter(by_it).map(|t| t.sw_if).collect();
+    for user in users {
+        let left = paths_of(c, user).unwrap_or_default();
+        let left: Vec<Path> = left.into_iter().filter(|p| p.sw_if != Some(sw_if)).collect();
+        if left.is_empty() {
+            // It drops what it sends, until it gets paths again.
+            if let Some(tunnel) = tunnels.borrow_mut().0.get_mut(&user) {
+                tunnel.paths = left;
+            }
+        } else if let Err(e) = set_paths(c, user, left) {
+            tracing::warn!("{}: {e}", c.interface_name(user));
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Labelled packets through a router of real features between test interfaces.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+mod lab;
+mod labels;
+mod many;
+mod random;
+mod routes;
+mod tunnels;

@@ -1,0 +1,138 @@
+//! `icmp6-router-advertisement`: reports other routers to the main thread (RFC 4861 section 6.3.4).
+//!
+//! Reads: rx interface, the Ethernet header before the packet. The packet ends here.
+
+use crate::asker::Asker;
+use crate::message::{self, Fault};
+use crate::reports::{HeardReporter, MAX_PREFIXES, RouterHeard, RouterPrefix, Sent};
+use std::any::Any;
+use std::fmt::Write;
+use std::net::IpAddr;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_feat_neighbor::{Origin, Reporter};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_wire::nd::{Message, NdOption};
+
+thalweg_graph::errors! {
+    RECEIVED: Info, 256, "router advertisements received";
+    THROTTLED: Warning, 256, "router advertisements not reported: rate limit";
+    EVENTS_LOST: Warning, 256, "router advertisements not reported: main thread busy";
+    HOP_LIMIT: Error, 336, "router advertisement with a hop limit below 255";
+    CODE: Error, 336, "router advertisement with a code";
+    LENGTH: Error, 336, "router advertisement too short, or with malformed options";
+    BAD_SOURCE: Error, 336, "router advertisement source not link-local";
+    BAD_MAC: Error, 263, "router advertisement with a MAC address that is not unicast";
+    OWN: Error, 256, "router advertisement from our own address";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "icmp6-router-advertisement",
+    errors: ERRORS,
+    drop: "ip6-drop",
+    build: |cx| {
+        let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
+        Built::node(RouterAdvertisement { asker, reporter, heard: HeardReporter::new(cx) })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct RouterAdvertisement {
+    asker: Asker,
+    reporter: Reporter,
+    heard: HeardReporter,
+}
+
+/// Reads a valid advertisement.
+fn read(p: &PktMut<'_>) -> Result<(RouterHeard, Option<thalweg_wire::MacAddr>), Verdict> {
+    let received = message::read(p.data()).map_err(|e| {
+        Verdict::drop(match e {
+            Fault::HopLimit => HOP_LIMIT,
+            Fault::Code => CODE,
+            Fault::Length => LENGTH,
+        })
+    })?;
+    let Message::RouterAdvertisement {
+        hop_limit,
+        flags,
+        lifetime,
+        reachable_ms,
+        retransmit_ms,
+        options,
+    } = received.message
+    else {
+        return Err(Verdict::drop(LENGTH));
+    };
+    if !received.src.is_unicast_link_local() {
+        return Err(Verdict::drop(BAD_SOURCE));
+    }
+    let (mut mtu, mut prefixes) = (0, Vec::new());
+    for option in options.flatten() {
+        match option {
+            NdOption::Mtu(found) => mtu = found,
+            NdOption::Prefix { prefix, length, flags, valid, preferred }
+                if length <= 128 && prefixes.len() < MAX_PREFIXES =>
+            {
+                prefixes.push(RouterPrefix { prefix, len: length, flags, valid, preferred });
+            }
+            _ => {}
+        }
+    }
+    let (sw_if, router) = (p.rx_if(), received.src);
+    let heard = RouterHeard {
+        sw_if,
+        router,
+        hop_limit,
+        flags,
+        lifetime,
+        reachable_ms,
+        retransmit_ms,
+        mtu,
+        prefixes,
+    };
+    Ok((heard, received.message.link_layer()))
+}
+
+impl RouterAdvertisement {
+    /// Reports the router; returns why the packet is dropped, if it is.
+    fn handle(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
+        let (heard, named) = read(p)?;
+        if self.asker.addrs.load(cx.guard()).is_own(heard.sw_if, heard.router) {
+            return Err(Verdict::drop(OWN));
+        }
+        if named.is_some_and(|mac| !mac.is_unicast()) {
+            return Err(Verdict::drop(BAD_MAC));
+        }
+        cx.count(RECEIVED, 1);
+        if let Some(mac) = named {
+            // Whether it is learned or not, the router is reported.
+            let router = (IpAddr::V6(heard.router), mac);
+            self.reporter.sender(cx, heard.sw_if, router, Origin::Request);
+        }
+        match self.heard.report(cx, &heard) {
+            Sent::Sent => {}
+            Sent::Throttled => cx.count(THROTTLED, 1),
+            Sent::Busy => cx.count(EVENTS_LOST, 1),
+        }
+        Ok(())
+    }
+}
+
+impl Node for RouterAdvertisement {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        if let Err(dropped) = self.handle(cx, &p) {
+            return dropped;
+        }
+        let (packet, kept) = cx.take(p);
+        cx.deliver(packet);
+        kept
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
+    }
+
+    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.reporter.message(&*message);
+    }
+}

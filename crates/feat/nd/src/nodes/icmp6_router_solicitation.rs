@@ -1,0 +1,106 @@
+//! `icmp6-router-solicitation`: reports hosts that ask for routers, on interfaces on which the router
+//! advertises itself, to the main thread, which answers (RFC 4861 section 6.2.6).
+//!
+//! Reads: rx interface, the Ethernet header before the packet. The packet ends here.
+
+use crate::asker::Asker;
+use crate::message::{self, Fault};
+use crate::reports::{Sent, SolicitedReporter};
+use std::any::Any;
+use std::fmt::Write;
+use std::net::IpAddr;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_feat_neighbor::{Origin, Reporter};
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_wire::nd::Message;
+
+thalweg_graph::errors! {
+    RECEIVED: Info, 256, "router solicitations received";
+    THROTTLED: Warning, 256, "router solicitations not answered: rate limit";
+    EVENTS_LOST: Warning, 256, "router solicitations not answered: main thread busy";
+    NOT_CONFIGURED: Info, 256, "router solicitation where no advertisements are sent";
+    HOP_LIMIT: Error, 336, "router solicitation with a hop limit below 255";
+    CODE: Error, 336, "router solicitation with a code";
+    LENGTH: Error, 336, "router solicitation too short, or with malformed options";
+    BAD_SOURCE: Error, 336, "router solicitation without source that names a MAC address";
+    BAD_MAC: Error, 263, "router solicitation with a MAC address that is not unicast";
+    NOT_CONNECTED: Error, 302, "router solicitations from source not on link";
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "icmp6-router-solicitation",
+    errors: ERRORS,
+    drop: "ip6-drop",
+    build: |cx| {
+        let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
+        Built::node(RouterSolicitation { asker, reporter, solicited: SolicitedReporter::new(cx) })
+    },
+    ..NodeDecl::DEFAULT
+};
+
+struct RouterSolicitation {
+    asker: Asker,
+    reporter: Reporter,
+    solicited: SolicitedReporter,
+}
+
+impl RouterSolicitation {
+    /// Reports the host; returns why the packet is dropped, if it is.
+    fn handle(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
+        let received = message::read(p.data()).map_err(|e| {
+            Verdict::drop(match e {
+                Fault::HopLimit => HOP_LIMIT,
+                Fault::Code => CODE,
+                Fault::Length => LENGTH,
+            })
+        })?;
+        let Message::RouterSolicitation { .. } = received.message else {
+            return Err(Verdict::drop(LENGTH));
+        };
+        let (src, rx_if) = (received.src, p.rx_if());
+        let named = received.message.link_layer();
+        if src.is_unspecified() && named.is_some() {
+            return Err(Verdict::drop(BAD_SOURCE));
+        }
+        let addrs = self.asker.addrs.load(cx.guard());
+        if !src.is_unspecified() && !addrs.is_peer(rx_if, src) {
+            return Err(Verdict::drop(NOT_CONNECTED));
+        }
+        if !addrs.is_router(rx_if) {
+            return Err(Verdict::drop(NOT_CONFIGURED));
+        }
+        let mac = named.or_else(|| message::frame_source(p)).filter(|mac| mac.is_unicast());
+        let Some(mac) = mac else { return Err(Verdict::drop(BAD_MAC)) };
+        cx.count(RECEIVED, 1);
+        if named.is_some() {
+            // Whether it is learned or not, the host is answered.
+            self.reporter.sender(cx, rx_if, (IpAddr::V6(src), mac), Origin::Request);
+        }
+        match self.solicited.report(cx, rx_if, src, mac) {
+            Sent::Sent => {}
+            Sent::Throttled => cx.count(THROTTLED, 1),
+            Sent::Busy => cx.count(EVENTS_LOST, 1),
+        }
+        Ok(())
+    }
+}
+
+impl Node for RouterSolicitation {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        if let Err(dropped) = self.handle(cx, &p) {
+            return dropped;
+        }
+        let (packet, kept) = cx.take(p);
+        cx.deliver(packet);
+        kept
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
+    }
+
+    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.reporter.message(&*message);
+    }
+}

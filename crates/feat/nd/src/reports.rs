@@ -1,0 +1,340 @@
+//! What workers hear of routers and of addresses that are being tested, as events on the main
+//! thread.
+
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use thalweg_device::{SwIfIndex, interface};
+use thalweg_graph::{BuildCx, Control, Event, NodeCx, Topic, clock};
+use thalweg_tables::limit::RateLimit;
+use thalweg_wire::MacAddr;
+
+/// Most prefixes of an advertisement that are read.
+pub const MAX_PREFIXES: usize = 16;
+
+/// A host asks for the routers of a link, on which the router advertises itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RouterSolicited {
+    /// The interface.
+    pub sw_if: SwIfIndex,
+    /// Its address; unspecified if it has none yet.
+    pub src: Ipv6Addr,
+    /// Its MAC address.
+    pub mac: MacAddr,
+}
+
+/// A prefix of a router's advertisement (RFC 4861 section 4.6.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RouterPrefix {
+    /// The prefix; bits beyond the length are as they were sent.
+    pub prefix: Ipv6Addr,
+    /// Its length, 0 to 128.
+    pub len: u8,
+    /// On-link (0x80) and autonomous (0x40).
+    pub flags: u8,
+    /// Valid for this many seconds; all ones: for ever.
+    pub valid: u32,
+    /// Preferred for this many seconds; all ones: for ever.
+    pub preferred: u32,
+}
+
+/// Another router advertises itself (RFC 4861 section 4.2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouterHeard {
+    /// The interface.
+    pub sw_if: SwIfIndex,
+    /// Its link-local address.
+    pub router: Ipv6Addr,
+    /// Hop limit for hosts, 0 for unspecified.
+    pub hop_limit: u8,
+    /// Managed (0x80), other (0x40), preference (0x18).
+    pub flags: u8,
+    /// Lifetime as a default router in seconds.
+    pub lifetime: u16,
+    /// Milliseconds that a neighbour stays reachable, 0 for unspecified.
+    pub reachable_ms: u32,
+    /// Milliseconds between solicitations, 0 for unspecified.
+    pub retransmit_ms: u32,
+    /// MTU of the link, 0 if it is not said.
+    pub mtu: u32,
+    /// Its prefixes, up to [`MAX_PREFIXES`].
+    pub prefixes: Vec<RouterPrefix>,
+}
+
+/// Another host has an address of the router's that is still being tested, or tests it, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AddressUsed {
+    /// The interface.
+    pub sw_if: SwIfIndex,
+    /// The address.
+    pub ip: Ipv6Addr,
+    /// The other host's MAC address.
+    pub mac: MacAddr,
+}
+
+/// Topics of the workers' reports.
+pub(crate) struct Topics {
+    solicited: Topic,
+    heard: Topic,
+    used: Topic,
+}
+
+/// Advertisements of which some parts are still to come: one per worker.
+#[derive(Default)]
+struct Partial(Vec<Option<(RouterHeard, usize)>>);
+
+pub(crate) fn init(c: &mut Control) {
+    c.insert(Partial::default());
+    let solicited = c.topic("icmp6-router-solicitation", |c, event| {
+        if let Some((src, mac)) = decode_host(event.bytes())
+            && interface::is_current(c, event.sw_if, event.at)
+        {
+            c.publish(RouterSolicited { sw_if: event.sw_if, src, mac });
+        }
+    });
+    let heard = c.topic("icmp6-router-advertisement", |c, event| {
+        if let Some(whole) = assemble(c, event)
+            && interface::is_current(c, event.sw_if, event.at)
+        {
+            c.publish(whole);
+        }
+    });
+    let used = c.topic("icmp6-address-used", |c, event| {
+        if let Some((ip, mac)) = decode_host(event.bytes())
+            && interface::is_current(c, event.sw_if, event.at)
+        {
+            c.publish(AddressUsed { sw_if: event.sw_if, ip, mac });
+        }
+    });
+    c.share(Arc::new(Topics { solicited, heard, used }));
+}
+
+fn encode_host(ip: Ipv6Addr, mac: MacAddr) -> [u8; 22] {
+    let mut bytes = [0; 22];
+    bytes[..16].copy_from_slice(&ip.octets());
+    bytes[16..].copy_from_slice(&mac.0);
+    bytes
+}
+
+fn decode_host(bytes: &[u8]) -> Option<(Ipv6Addr, MacAddr)> {
+    let (ip, mac) = bytes.split_first_chunk::<16>()?;
+    Some((Ipv6Addr::from(*ip), MacAddr(*mac.first_chunk::<6>()?)))
+}
+
+/// Bytes of the first part of an advertisement, of which the first byte says how many prefixes
+/// come, and of a prefix.
+const HEAD: usize = 37;
+const PREFIX: usize = 26;
+/// Prefixes in each of the parts that follow, behind a byte that is [`MORE`].
+const PER_PART: usize = 4;
+const MORE: u8 = u8::MAX;
+
+fn encode_head(heard: &RouterHeard) -> [u8; HEAD] {
+    let mut b = [0; HEAD];
+    b[0] = heard.prefixes.len().min(MAX_PREFIXES) as u8;
+    b[1..17].copy_from_slice(&heard.router.octets());
+    (b[17], b[18]) = (heard.hop_limit, heard.flags);
+    b[19..21].copy_from_slice(&heard.lifetime.to_be_bytes());
+    for (at, word) in [(21, heard.reachable_ms), (25, heard.retransmit_ms), (29, heard.mtu)] {
+        b[at..at + 4].copy_from_slice(&word.to_be_bytes());
+    }
+    b
+}
+
+fn word(b: &[u8], at: usize) -> u32 {
+    b.get(at..).and_then(<[u8]>::first_chunk::<4>).map_or(0, |w| u32::from_be_bytes(*w))
+}
+
+fn decode_head(sw_if: SwIfIndex, b: &[u8]) -> Option<(RouterHeard, usize)> {
+    let b: &[u8; HEAD] = b.first_chunk()?;
+    let router = Ipv6Addr::from(*b[1..].first_chunk::<16>()?);
+    let heard = RouterHeard {
+        sw_if,
+        router,
+        hop_limit: b[17],
+        flags: b[18],
+        lifetime: u16::from_be_bytes([b[19], b[20]]),
+        reachable_ms: word(b, 21),
+        retransmit_ms: word(b, 25),
+        mtu: word(b, 29),
+        prefixes: Vec::new(),
+    };
+    Some((heard, usize::from(b[0])))
+}
+
+fn encode_prefix(p: &RouterPrefix) -> [u8; PREFIX] {
+    let mut b = [0; PREFIX];
+    b[..16].copy_from_slice(&p.prefix.octets());
+    (b[16], b[17]) = (p.len, p.flags);
+    b[18..22].copy_from_slice(&p.valid.to_be_bytes());
+    b[22..].copy_from_slice(&p.preferred.to_be_bytes());
+    b
+}
+
+fn decode_prefix(b: &[u8]) -> Option<RouterPrefix> {
+    let b: &[u8; PREFIX] = b.first_chunk()?;
+    Some(RouterPrefix {
+        prefix: Ipv6Addr::from(*b.first_chunk::<16>()?),
+        len: b[16],
+        flags: b[17],
+        valid: word(b, 18),
+        preferred: word(b, 22),
+    })
+}
+
+/// Adds a part of an advertisement to those before it; returns it once it is whole. A part that was
+/// lost makes it never whole: the next advertisement takes its place.
+fn assemble(c: &Control, event: &Event) -> Option<RouterHeard> {
+    let state = c.state::<Partial>();
+    let all = &mut state.borrow_mut().0;
+    let worker = usize::from(event.worker);
+    if all.len() <= worker {
+        all.resize(worker + 1, None);
+    }
+    let (place, bytes) = (&mut all[worker], event.bytes());
+    match bytes.split_first()? {
+        (&MORE, rest) => {
+            let (heard, _) = place.as_mut().filter(|(heard, _)| heard.sw_if == event.sw_if)?;
+            heard.prefixes.extend(rest.chunks_exact(PREFIX).filter_map(decode_prefix));
+        }
+        _ => *place = decode_head(event.sw_if, bytes),
+    }
+    let (heard, due) = place.take()?;
+    if heard.prefixes.len() >= due {
+        return Some(heard);
+    }
+    *place = Some((heard, due));
+    None
+}
+
+fn limit(rate: u32, burst: u32) -> RateLimit {
+    RateLimit::steady(rate, burst, clock::hz() as u64)
+}
+
+/// How a report of a worker went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sent {
+    Sent,
+    Throttled,
+    Busy,
+}
+
+fn outcome(sent: bool) -> Sent {
+    if sent { Sent::Sent } else { Sent::Busy }
+}
+
+/// Reports hosts that ask for routers.
+pub(crate) struct SolicitedReporter {
+    topics: Arc<Topics>,
+    limit: RateLimit,
+}
+
+impl SolicitedReporter {
+    pub(crate) fn new(cx: &BuildCx<'_>) -> Self {
+        SolicitedReporter { topics: cx.shared(), limit: limit(500, 100) }
+    }
+
+    pub(crate) fn report(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        sw_if: SwIfIndex,
+        src: Ipv6Addr,
+        mac: MacAddr,
+    ) -> Sent {
+        let now = cx.now();
+        if !self.limit.allow(now) {
+            return Sent::Throttled;
+        }
+        let bytes = encode_host(src, mac);
+        outcome(cx.event(Event::new(self.topics.solicited, sw_if, now, &bytes)))
+    }
+}
+
+/// Reports routers.
+pub(crate) struct HeardReporter {
+    topics: Arc<Topics>,
+    limit: RateLimit,
+}
+
+impl HeardReporter {
+    pub(crate) fn new(cx: &BuildCx<'_>) -> Self {
+        HeardReporter { topics: cx.shared(), limit: limit(100, 50) }
+    }
+
+    pub(crate) fn report(&mut self, cx: &mut NodeCx<'_>, heard: &RouterHeard) -> Sent {
+        let (now, sw_if) = (cx.now(), heard.sw_if);
+        if !self.limit.allow(now) {
+            return Sent::Throttled;
+        }
+        let topic = self.topics.heard;
+        let mut sent = cx.event(Event::new(topic, sw_if, now, &encode_head(heard)));
+        for some in heard.prefixes.chunks(PER_PART) {
+            let mut bytes = [0; 1 + PER_PART * PREFIX];
+            bytes[0] = MORE;
+            let places = bytes[1..].chunks_exact_mut(PREFIX);
+            places.zip(some).for_each(|(place, p)| place.copy_from_slice(&encode_prefix(p)));
+            let used = 1 + some.len() * PREFIX;
+            sent = sent && cx.event(Event::new(topic, sw_if, now, &bytes[..used]));
+        }
+        outcome(sent)
+    }
+}
+
+/// Reports other hosts that have an address that is being tested.
+pub(crate) struct UsedReporter {
+    topics: Arc<Topics>,
+    limit: RateLimit,
+}
+
+impl UsedReporter {
+    pub(crate) fn new(cx: &BuildCx<'_>) -> Self {
+        UsedReporter { topics: cx.shared(), limit: limit(100, 50) }
+    }
+
+    pub(crate) fn report(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        sw_if: SwIfIndex,
+        ip: Ipv6Addr,
+        mac: MacAddr,
+    ) {
+        let now = cx.now();
+        // The address is tested for longer than a report may be late: the next one is as good.
+        if self.limit.allow(now) {
+            cx.event(Event::new(self.topics.used, sw_if, now, &encode_host(ip, mac)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_read_as_they_were_written() {
+        let prefix = RouterPrefix {
+            prefix: "2001:db8::".parse().unwrap(),
+            len: 64,
+            flags: 0xc0,
+            valid: u32::MAX,
+            preferred: 7,
+        };
+        assert_eq!(decode_prefix(&encode_prefix(&prefix)), Some(prefix));
+        let heard = RouterHeard {
+            sw_if: SwIfIndex(3),
+            router: "fe80::7".parse().unwrap(),
+            hop_limit: 64,
+            flags: 0x88,
+            lifetime: 1800,
+            reachable_ms: 30_000,
+            retransmit_ms: 1000,
+            mtu: 1492,
+            prefixes: vec![prefix; 3],
+        };
+        let (head, due) = decode_head(SwIfIndex(3), &encode_head(&heard)).unwrap();
+        assert_eq!(due, 3);
+        assert_eq!(RouterHeard { prefixes: heard.prefixes.clone(), ..head }, heard);
+        let host = (heard.router, MacAddr([2, 0, 0, 0, 0, 9]));
+        assert_eq!(decode_host(&encode_host(host.0, host.1)), Some(host));
+        const { assert!(1 + PER_PART * PREFIX <= thalweg_graph::EVENT_BYTES) };
+    }
+}

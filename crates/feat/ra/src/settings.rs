@@ -1,0 +1,368 @@
+//! Configuration of advertisements and of autoconfiguration.
+
+use crate::autoconfig::{self, Takes};
+use crate::config::{
+    self, Config, Lifetimes, MAX_INITIAL, MAX_INTERVAL, MAX_LIFETIME, MAX_OTHERS, Preference,
+};
+use crate::packet::{MAX_DOMAINS, is_domain};
+use std::net::{IpAddr, Ipv6Addr};
+use thalweg_config::declare::{
+    Doc, Draft, Dump, Found, Item, Kind, Name, Node, Problem, Rule, Section, Value, address,
+    interface_key, rank,
+};
+use thalweg_graph::Control;
+
+/// Section of advertisements.
+pub(crate) struct Settings;
+
+pub(crate) static SETTINGS: Settings = Settings;
+
+const KEY: &str = "router-advertisements";
+const AUTOCONFIG: &str = "ip6-autoconfig";
+const AUTOCONFIG_WORDS: &[&str] = &["addresses", "default-route"];
+
+const MS: Kind = Kind::Int(0, u32::MAX as i128);
+
+const RULES: &[Rule] = &[
+    Rule::new("thalweg.interfaces.*.ip6-autoconfig", Kind::Word(AUTOCONFIG_WORDS)),
+    Rule::new("thalweg.interfaces.*.router-advertisements", Kind::Keys),
+    Rule::new("thalweg.interfaces.*.router-advertisements.send", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.router-advertisements.managed", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.router-advertisements.other", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.router-advertisements.link-layer", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.router-advertisements.unicast", Kind::Bool),
+    Rule::new("thalweg.interfaces.*.router-advertisements.cease", Kind::Bool),
+    Rule::new(
+        "thalweg.interfaces.*.router-advertisements.lifetime",
+        Kind::Int(0, MAX_LIFETIME as i128),
+    ),
+    Rule::new(
+        "thalweg.interfaces.*.router-advertisements.max-interval",
+        Kind::Int(4, MAX_INTERVAL as i128),
+    ),
+    Rule::new(
+        "thalweg.interfaces.*.router-advertisements.min-interval",
+        Kind::Int(3, MAX_INTERVAL as i128),
+    ),
+    Rule::new(
+        "thalweg.interfaces.*.router-advertisements.initial-count",
+        Kind::Int(0, MAX_INITIAL.0 as i128),
+    ),
+    Rule::new(
+        "thalweg.interfaces.*.router-advertisements.initial-interval",
+        Kind::Int(1, MAX_INITIAL.1 as i128),
+    ),
+    Rule::new("thalweg.interfaces.*.router-advertisements.hop-limit", Kind::Int(0, 255)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.reachable-time", Kind::Int(0, 3_600_000)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.retransmit-time", MS),
+    Rule::new(
+        "thalweg.interfaces.*.router-advertisements.preference",
+        Kind::Word(Preference::WORDS),
+    ),
+    Rule::new("thalweg.interfaces.*.router-advertisements.dns-servers", Kind::List(0, MAX_OTHERS)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.dns-servers.[]", Kind::Ip),
+    Rule::new("thalweg.interfaces.*.router-advertisements.dns-domains", Kind::List(0, MAX_DOMAINS)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.dns-domains.[]", Kind::Other(domain)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.routes", Kind::Named(Name::Any)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.routes.*", Kind::Other(route)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.prefixes", Kind::Named(Name::Any)),
+    Rule::new("thalweg.interfaces.*.router-advertisements.prefixes.*", Kind::Other(prefix)),
+];
+
+fn domain(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if is_domain(text) => Ok(()),
+        _ => Err("up to 63 letters, digits, - and _ in labels with dots between".into()),
+    }
+}
+
+fn seconds(word: &str) -> Option<u32> {
+    if word == "infinite" { Some(u32::MAX) } else { word.parse().ok() }
+}
+
+fn seconds_text(seconds: u32) -> String {
+    if seconds == u32::MAX { "infinite".into() } else { seconds.to_string() }
+}
+
+/// Reads a route's value: `1800 medium`.
+fn parse_route(text: &str) -> Option<(u32, Preference)> {
+    let mut words = text.split_whitespace();
+    let lifetime = seconds(words.next()?)?;
+    let preference = match words.next() {
+        Some(word) => Preference::from_word(word)?,
+        None => Preference::Medium,
+    };
+    words.next().is_none().then_some((lifetime, preference))
+}
+
+fn route(value: &Value) -> Result<(), String> {
+    match parse_route(&value.to_string()) {
+        Some(_) => Ok(()),
+        None => Err("`<seconds>|infinite [low|medium|high]'".into()),
+    }
+}
+
+const FLAGS: [&str; 4] = ["off-link", "no-autoconfig", "no-advertise", "decrement"];
+
+/// Reads a prefix's value: lifetimes and flags.
+fn parse_prefix(text: &str) -> Option<(Lifetimes, Vec<&'static str>)> {
+    let mut words = text.split_whitespace();
+    let lifetimes = match words.next()? {
+        "default" => Lifetimes::default(),
+        word => Lifetimes { valid: seconds(word)?, preferred: seconds(words.next()?)? },
+    };
+    let flag = |word: &str| FLAGS.into_iter().find(|flag| *flag == word);
+    let flags = words.map(flag).collect::<Option<Vec<_>>>()?;
+    (lifetimes.preferred <= lifetimes.valid).then_some((lifetimes, flags))
+}
+
+fn prefix(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Text(text) if parse_prefix(text).is_some() => Ok(()),
+        _ => Err("`<valid> <preferred>' in seconds, each may be `infinite', or `default'; then \
+                  [off-link] [no-autoconfig] [no-advertise] [decrement]"
+            .into()),
+    }
+}
+
+fn prefix_text(p: &config::Prefix) -> String {
+    let Lifetimes { valid, preferred } = p.lifetimes;
+    let mut text = match p.lifetimes == Lifetimes::default() {
+        true => "default".to_owned(),
+        false => format!("{} {}", seconds_text(valid), seconds_text(preferred)),
+    };
+    let on = [!p.on_link, !p.autonomous, !p.advertised, p.since.is_some()];
+    for (flag, _) in FLAGS.into_iter().zip(on).filter(|(_, on)| *on) {
+        text = text + " " + flag;
+    }
+    text
+}
+
+impl Section<Control> for Settings {
+    fn rules(&self) -> &'static [Rule] {
+        RULES
+    }
+
+    fn dump(&self, c: &Control, out: &mut Dump<'_>) {
+        for (sw_if, config) in config::all(c) {
+            dump_port(&c.interface_name(sw_if), &config, out);
+        }
+        for (sw_if, Takes { default_route }) in autoconfig::all(c) {
+            let word = AUTOCONFIG_WORDS[usize::from(default_route)];
+            out.set(&c.interface_name(sw_if), AUTOCONFIG, word);
+        }
+    }
+
+    fn items(&self, doc: &Doc<'_>, out: &mut Draft) {
+        for i in doc.interfaces() {
+            if let Some(found) = i.get(KEY) {
+                port(&i.name, &found, doc, out);
+            }
+            if let Some(found) = i.get(AUTOCONFIG) {
+                let words = match found.node.text() {
+                    Some("default-route") => " default-route",
+                    _ => "",
+                };
+                let command = format!("ip6 nd address autoconfig {}", i.name);
+                let key = format!("ip6-autoconfig of {}", i.name);
+                let item = Item::new(rank::SERVICE_PORT, key, found.path, command.clone() + words);
+                out.add(item.unset(command + " disable").needs(interface_key(&i.name)));
+            }
+        }
+    }
+}
+
+fn dump_port(name: &str, config: &Config, out: &mut Dump<'_>) {
+    let usual = Config::default();
+    let path = |keys: &[&str]| -> Vec<String> {
+        let all = ["thalweg", "interfaces", name, KEY].into_iter().chain(keys.iter().copied());
+        all.map(str::to_owned).collect()
+    };
+    let mut put = |keys: &[&str], value: Value| {
+        let path = path(keys);
+        out.put(&path.iter().map(String::as_str).collect::<Vec<_>>(), value);
+    };
+    put(&["send"], config.send.into());
+    for (key, now, usual) in [
+        ("managed", config.managed, usual.managed),
+        ("other", config.other, usual.other),
+        ("link-layer", config.link_layer, usual.link_layer),
+        ("unicast", config.unicast, usual.unicast),
+        ("cease", config.cease, usual.cease),
+    ] {
+        if now != usual {
+            put(&[key], now.into());
+        }
+    }
+    for (key, now, usual) in [
+        ("lifetime", u32::from(config.lifetime), u32::from(usual.lifetime)),
+        ("max-interval", config.interval.0.into(), usual.interval.0.into()),
+        ("min-interval", config.interval.1.into(), usual.interval.1.into()),
+        ("initial-count", config.initial.0.into(), usual.initial.0.into()),
+        ("initial-interval", config.initial.1.into(), usual.initial.1.into()),
+        ("hop-limit", config.hop_limit.into(), usual.hop_limit.into()),
+        ("reachable-time", config.reachable_ms, usual.reachable_ms),
+        ("retransmit-time", config.retransmit_ms, usual.retransmit_ms),
+    ] {
+        if now != usual {
+            put(&[key], now.into());
+        }
+    }
+    if config.preference != usual.preference {
+        put(&["preference"], config.preference.word().into());
+    }
+    for r in &config.routes {
+        let text = format!("{} {}", seconds_text(r.lifetime), r.preference.word());
+        put(&["routes", &format!("{}/{}", r.ip, r.len)], text.into());
+    }
+    for p in &config.prefixes {
+        put(&["prefixes", &format!("{}/{}", p.ip, p.len)], prefix_text(p).into());
+    }
+    let mut push = |key: &str, value: String| {
+        let path = path(&[key]);
+        out.push(&path.iter().map(String::as_str).collect::<Vec<_>>(), value);
+    };
+    config.servers.iter().for_each(|server| push("dns-servers", server.to_string()));
+    config.domains.iter().for_each(|domain| push("dns-domains", domain.clone()));
+}
+
+/// Reads an IPv6 address with a length.
+fn ip6_prefix(text: &str) -> Option<(Ipv6Addr, u8)> {
+    match address(text)? {
+        (IpAddr::V6(ip), len) => Some((ip, len)),
+        (IpAddr::V4(_), _) => None,
+    }
+}
+
+/// The words of all settings but the prefixes.
+fn words(node: &Node) -> String {
+    let mut words = String::from("ra-default");
+    for (key, word, usual) in [
+        ("managed", "ra-managed-config-flag", false),
+        ("other", "ra-other-config-flag", false),
+        ("link-layer", "ra-suppress-link-layer", true),
+        ("unicast", "ra-send-unicast", false),
+        ("cease", "ra-cease", false),
+    ] {
+        if node.get(key).and_then(Node::bool).is_some_and(|on| on != usual) {
+            words = words + " " + word;
+        }
+    }
+    let usual = Config::default();
+    let number = |key: &str| node.get(key).and_then(Node::u32);
+    for (key, word) in [
+        ("lifetime", "ra-lifetime"),
+        ("hop-limit", "ra-hop-limit"),
+        ("reachable-time", "ra-reachable-time"),
+        ("retransmit-time", "ra-retransmit-time"),
+    ] {
+        if let Some(n) = number(key) {
+            words += &format!(" {word} {n}");
+        }
+    }
+    for (word, keys, usual) in [
+        ("ra-interval", ["max-interval", "min-interval"], [usual.interval.0, usual.interval.1]),
+        (
+            "ra-initial",
+            ["initial-count", "initial-interval"],
+            [usual.initial.0, usual.initial.1].map(u16::from),
+        ),
+    ] {
+        let given = keys.map(number);
+        if given.iter().any(Option::is_some) {
+            let [a, b] = [0, 1].map(|i| given[i].unwrap_or(usual[i].into()));
+            words += &format!(" {word} {a} {b}");
+        }
+    }
+    if let Some(word) = node.get("preference").and_then(Node::text) {
+        words += &format!(" ra-preference {word}");
+    }
+    let list = |key: &str| node.get(key).map_or(&[][..], Node::list);
+    for (key, word) in [("dns-servers", "rdnss"), ("dns-domains", "dnssl")] {
+        for text in list(key).iter().filter_map(Node::text) {
+            words += &format!(" {word} {text}");
+        }
+    }
+    for (prefix, value) in node.get("routes").into_iter().flat_map(Node::entries) {
+        if let Some((lifetime, preference)) = parse_route(&value.value.to_string()) {
+            let (lifetime, preference) = (seconds_text(lifetime), preference.word());
+            words += &format!(" route {prefix} lifetime {lifetime} preference {preference}");
+        }
+    }
+    let send = node.get("send").and_then(Node::bool).unwrap_or(true);
+    words + if send { " no ra-suppress" } else { " ra-suppress" }
+}
+
+fn port(name: &str, found: &Found<'_>, doc: &Doc<'_>, out: &mut Draft) {
+    let node = found.node;
+    for (key, value) in node.entries() {
+        let wrong = |text: &str| format!("an IPv6 prefix expected, not `{text}'");
+        let bad: Vec<String> = match key {
+            "routes" | "prefixes" => {
+                let names = value.entries().map(|(name, _)| name);
+                names.filter(|text| ip6_prefix(text).is_none()).map(wrong).collect()
+            }
+            "dns-servers" => {
+                let is_v4 = |text: &&str| text.parse::<Ipv6Addr>().is_err();
+                let all = value.list().iter().filter_map(Node::text);
+                all.filter(is_v4).map(|t| format!("an IPv6 address expected, not `{t}'")).collect()
+            }
+            _ => Vec::new(),
+        };
+        for text in bad {
+            out.problem(Problem::at(value, format!("{}.{key}", found.path), text));
+        }
+    }
+    let base = format!("router-advertisements of {name}");
+    let command = format!("ip6 nd {name} ");
+    let item =
+        Item::new(rank::SERVICE_PORT, base.clone(), &found.path, command.clone() + &words(node));
+    out.add(item.unset(command.clone() + "ra-default").needs(interface_key(name)));
+    for (prefix, found) in doc.entries(&["thalweg", "interfaces", name, KEY, "prefixes"]) {
+        let Some((Lifetimes { valid, preferred }, flags)) =
+            found.node.text().and_then(parse_prefix)
+        else {
+            continue;
+        };
+        let times = match (valid, preferred) {
+            (u32::MAX, u32::MAX) => "infinite".to_owned(),
+            (valid, preferred) => format!("{} {preferred}", seconds_text(valid)),
+        };
+        let mut set = format!("{command}prefix {prefix} {times}");
+        flags.iter().for_each(|flag| set = format!("{set} {flag}"));
+        let key = format!("router-advertisements prefix {name} {prefix}");
+        // After the others, in the order of the document.
+        let item = Item::new(rank::SERVICE_PORT, key, &found.path, set);
+        let item = item.unset(format!("{command}no prefix {prefix}"));
+        out.add(item.needs(interface_key(name)).needs(base.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_as_they_are_written() {
+        for text in
+            ["default", "3600 1800", "infinite 7 off-link", "default no-autoconfig decrement"]
+        {
+            let (lifetimes, flags) = parse_prefix(text).unwrap();
+            let p = config::Prefix {
+                lifetimes,
+                on_link: !flags.contains(&"off-link"),
+                autonomous: !flags.contains(&"no-autoconfig"),
+                advertised: !flags.contains(&"no-advertise"),
+                since: flags.contains(&"decrement").then(thalweg_graph::clock::now),
+                ..config::Prefix::new(Ipv6Addr::LOCALHOST, 64)
+            };
+            assert_eq!(prefix_text(&p), text);
+        }
+        for bad in ["", "7", "7 8", "default x", "x 7"] {
+            assert_eq!(parse_prefix(bad), None, "{bad}");
+        }
+        assert_eq!(parse_route("infinite high"), Some((u32::MAX, Preference::High)));
+        assert_eq!(parse_route("60"), Some((60, Preference::Medium)));
+        assert_eq!(parse_route("60 best"), None);
+    }
+}

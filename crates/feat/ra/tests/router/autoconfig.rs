@@ -1,0 +1,161 @@
+//! The router hears others.
+
+use crate::lab::{HOST, Lab, at, frame};
+use std::net::Ipv6Addr;
+
+/// An advertisement with a lifetime, flags and prefixes: each with flags and valid lifetime.
+fn advertisement(lifetime: u16, flags: u8, prefixes: &[(&str, u8, u32)]) -> Vec<u8> {
+    let mut ra = vec![134, 0, 0, 0, 64, flags];
+    ra.extend(lifetime.to_be_bytes());
+    ra.extend([0; 8]);
+    ra.extend([1, 1]);
+    ra.extend(HOST.0);
+    for (prefix, flags, valid) in prefixes {
+        ra.extend([3, 4, 64, *flags]);
+        ra.extend(valid.to_be_bytes());
+        ra.extend(valid.to_be_bytes());
+        ra.extend([0; 4]);
+        ra.extend(at(prefix).octets());
+    }
+    ra
+}
+
+impl Lab {
+    fn advertise(&mut self, n: u8, router: Ipv6Addr, message: &[u8]) {
+        self.hear(n, router, at("ff02::1"), message);
+    }
+}
+
+#[test]
+fn addresses_and_routes_come_and_go() {
+    let mut lab = Lab::new();
+    lab.ok("ip6 nd address autoconfig test0 default-route");
+    lab.turn();
+    assert_eq!(lab.messages(0, 133).len(), 1, "it asks");
+    let (a, b) = (at("fe80::a"), at("fe80::b"));
+    lab.advertise(0, a, &advertisement(1800, 0, &[("2001:db8::", 0xc0, 3600)]));
+    let own = thalweg_feat_ip6::link_local::of(&lab.c, lab.sw_if(0)).unwrap();
+    let ip = Ipv6Addr::from_bits(at("2001:db8::").to_bits() | u128::from(own.to_bits() as u64));
+    let text = lab.cli("show ip6 interface test0");
+    assert!(text.contains(&format!("{ip}/64")), "{text}");
+    let route = |lab: &mut Lab| lab.cli("show ip6 fib ::/0");
+    let text = route(&mut lab);
+    assert!(text.contains("IPv6-nd") && text.contains("fe80::a"), "{text}");
+    // A second router of the same preference shares; a better one replaces both.
+    lab.advertise(0, b, &advertisement(1800, 0, &[]));
+    let text = route(&mut lab);
+    assert!(text.contains("fe80::a") && text.contains("fe80::b"), "{text}");
+    lab.advertise(0, b, &advertisement(1800, 0x08, &[]));
+    let text = route(&mut lab);
+    assert!(!text.contains("fe80::a") && text.contains("fe80::b"), "{text}");
+    // It says that it is none any more; the other one just falls silent.
+    lab.advertise(0, b, &advertisement(0, 0, &[]));
+    assert!(route(&mut lab).contains("fe80::a"));
+    lab.wait(1_801_000);
+    let text = route(&mut lab);
+    assert!(!text.contains("IPv6-nd"), "{text}");
+    assert!(lab.cli("show ip6 interface test0").contains(&ip.to_string()));
+    lab.wait(1_801_000);
+    assert!(!lab.cli("show ip6 interface test0").contains(&ip.to_string()));
+    lab.close();
+}
+
+#[test]
+fn what_comes_by_itself_is_no_configuration() {
+    let mut lab = Lab::new();
+    lab.ok("ip6 nd address autoconfig test0");
+    let ra = advertisement(1800, 0, &[("2001:db8::", 0xc0, 3600)]);
+    lab.advertise(0, at("fe80::a"), &ra);
+    let sw_if = lab.sw_if(0);
+    let found = |lab: &Lab| {
+        let ip6 = lab.c.state::<thalweg_feat_ip::Ip6>();
+        let ip6 = ip6.borrow();
+        ip6.addresses(sw_if).iter().map(|a| ip6.is_found(sw_if, *a)).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&lab), [true]);
+    // No default route was wanted.
+    assert!(!lab.cli("show ip6 fib ::/0").contains("IPv6-nd"));
+    // A user takes it over: it stays when the interface takes none any more.
+    let text = lab.cli("show ip6 interface test0");
+    let own = text.lines().map(str::trim).find(|line| line.starts_with("2001:db8::")).unwrap();
+    lab.ok(&format!("set interface ip address test0 {own}"));
+    assert_eq!(found(&lab), [false]);
+    lab.ok("ip6 nd address autoconfig test0 disable");
+    assert_eq!(found(&lab), [false]);
+    lab.ok(&format!("set interface ip address del test0 {own}\nip6 nd address autoconfig test0"));
+    lab.advertise(0, at("fe80::a"), &ra);
+    assert_eq!(found(&lab), [true]);
+    lab.ok("ip6 nd address autoconfig test0 disable");
+    assert_eq!(found(&lab), [false; 0]);
+    lab.close();
+}
+
+#[test]
+fn advertisements_that_lie_do_little() {
+    let mut lab = Lab::new();
+    lab.ok("ip6 nd address autoconfig test0 default-route");
+    let router = at("fe80::a");
+    let good = advertisement(1800, 0, &[("2001:db8::", 0xc0, 3600)]);
+    for (src, hops, message, reason) in [
+        (router, 254, good.clone(), "router advertisement with a hop limit below 255"),
+        (at("2001:db8::a"), 255, good.clone(), "router advertisement source not link-local"),
+        (
+            router,
+            255,
+            good[..good.len() - 8].to_vec(),
+            "router advertisement too short, or with malformed options",
+        ),
+        (
+            router,
+            255,
+            good[..12].to_vec(),
+            "router advertisement too short, or with malformed options",
+        ),
+    ] {
+        let before = lab.count("icmp6-router-advertisement", reason);
+        lab.receive(0, vec![frame(src, at("ff02::1"), hops, &message)]);
+        lab.turn();
+        assert_eq!(lab.count("icmp6-router-advertisement", reason), before + 1, "{reason}");
+    }
+    // Not for hosts, or longer preferred than valid.
+    let odd = [("2001:db8:1::", 0x80, 3600), ("fe80::", 0xc0, 3600), ("ff02::", 0xc0, 3600)];
+    lab.advertise(0, router, &advertisement(0, 0, &odd));
+    let addresses = |lab: &Lab| {
+        let ip6 = lab.c.state::<thalweg_feat_ip::Ip6>();
+        ip6.borrow().addresses(lab.sw_if(0)).len()
+    };
+    assert_eq!(addresses(&lab), 0);
+    // However many prefixes and routers there are, room is bounded, and it is said.
+    for n in 0..40 {
+        let prefix = format!("2001:db8:{n:x}::");
+        let router = at(&format!("fe80::1:{n:x}"));
+        lab.advertise(0, router, &advertisement(1800, 0, &[(&prefix, 0xc0, 3600)]));
+    }
+    assert_eq!(addresses(&lab), 16);
+    let text = lab.cli("show ip6 nd autoconfig");
+    assert_eq!(text.matches("router fe80::").count(), 8, "{text}");
+    assert!(text.contains("56 addresses and routers did not find room"), "{text}");
+    // What is said by few is not believed where more is left.
+    lab.advertise(0, router, &advertisement(0, 0, &[("2001:db8::", 0xc0, 1)]));
+    lab.wait(2000);
+    assert_eq!(addresses(&lab), 16);
+    // The interface goes down, and with it what was of its link.
+    let name = "test0";
+    lab.ok(&format!("set interface state {name} down"));
+    lab.turn();
+    assert_eq!(addresses(&lab), 0);
+    lab.close();
+}
+
+#[test]
+fn routers_are_asked_in_growing_intervals() {
+    let mut lab = Lab::new();
+    lab.ok("ip6 nd address autoconfig test0");
+    lab.wait(70_000);
+    // At 0, about 4, 12, 28 and 60 seconds.
+    assert_eq!(lab.messages(0, 133).len(), 5);
+    lab.advertise(0, at("fe80::a"), &advertisement(1800, 0, &[]));
+    lab.wait(200_000);
+    assert!(lab.messages(0, 133).is_empty());
+    lab.close();
+}

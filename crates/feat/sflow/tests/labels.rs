@@ -1,0 +1,186 @@
+//! Label stacks in samples, held against what came and what left, and the names of paths.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::{Duration, Instant};
+use thalweg_device::testing::{Lab, our_mac};
+use thalweg_engine::Feature;
+use thalweg_sflow::{Datagram, FlowRecord, Sample};
+use thalweg_wire::MacAddr;
+use thalweg_wire::build::Packet;
+use thalweg_wire::mpls::Stack;
+
+const FEATURES: [&Feature; 10] = [
+    &thalweg_device::FEATURE,
+    &thalweg_fib::FEATURE,
+    &thalweg_feat_ethernet::FEATURE,
+    &thalweg_feat_neighbor::FEATURE,
+    &thalweg_feat_arp::FEATURE,
+    &thalweg_feat_ip::FEATURE,
+    &thalweg_feat_ip4::FEATURE,
+    &thalweg_feat_mpls::FEATURE,
+    &thalweg_feat_l2::FEATURE,
+    &thalweg_feat_sflow::FEATURE,
+];
+
+/// 16.0.0.1 is far away.
+const FAR: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1);
+
+/// What a sample says of labels.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    stacks: Option<(String, Vec<u32>, Vec<u32>)>,
+    tunnel: Option<(String, u32)>,
+    wire: Option<(String, u32)>,
+    prefix: Option<(String, u32)>,
+}
+
+struct Router {
+    lab: Lab,
+    socket: UdpSocket,
+}
+
+impl Router {
+    fn new() -> Router {
+        let mut lab = Lab::new(&FEATURES, 1, 2048, 3);
+        lab.ok("mpls table add 0");
+        for n in 0..3 {
+            lab.ok(&format!("set interface ip address test{n} 10.0.{n}.1/24"));
+            lab.ok(&format!("set interface mpls test{n} enable"));
+            lab.ok(&format!("set ip neighbor test{n} 10.0.{n}.2 {} static", host_mac(n)));
+        }
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a timeout");
+        let port = socket.local_addr().expect("an address").port();
+        lab.ok(&format!("sflow collector add 127.0.0.1 port {port}"));
+        lab.ok("sflow agent-address 192.0.2.7\nsflow sampling-rate 1\nsflow enable test0");
+        lab.c.sync();
+        Router { lab, socket }
+    }
+
+    /// Passes a packet from `test0` on; what its sample says, and what left.
+    fn pass(&mut self, packet: &Packet) -> (Said, Vec<u8>) {
+        let bytes = packet.clone().build();
+        let ethertype: &[u8] = if bytes[0] == 0x45 { &[8, 0] } else { &[0x88, 0x47] };
+        self.pass_frame([&our_mac(0)[..], &host_mac(0).0, ethertype, &bytes].concat())
+    }
+
+    fn pass_frame(&mut self, frame: Vec<u8>) -> (Said, Vec<u8>) {
+        self.lab.receive(0, vec![frame]);
+        let sent = self.lab.sent().pop().map(|(_, frame)| frame).unwrap_or_default();
+        self.lab.settle();
+        let (mut buf, start) = ([0; 65_536], Instant::now());
+        loop {
+            assert!(start.elapsed() < thalweg_testkit::WAIT_LIMIT, "no sample");
+            self.lab.c.run_once(Some(Duration::ZERO));
+            let Ok(n) = self.socket.recv(&mut buf) else { continue };
+            let datagram = Datagram::parse(&buf[..n]).expect("a datagram");
+            for sample in datagram.samples() {
+                let Sample::Flow(sample) = sample.expect("a sample") else { continue };
+                let mut said = Said::default();
+                for record in sample.records {
+                    match record.expect("a record") {
+                        FlowRecord::Mpls(m) => {
+                            let hop = m.next_hop.0.map(|hop| hop.to_string());
+                            said.stacks = Some((hop.unwrap_or_default(), m.input, m.output));
+                        }
+                        FlowRecord::MplsTunnel(t) => {
+                            said.tunnel = Some((t.name.to_str().into(), t.id))
+                        }
+                        FlowRecord::MplsVc(t) => said.wire = Some((t.name.to_str().into(), t.id)),
+                        FlowRecord::MplsFtn(f) => {
+                            said.prefix = Some((f.description.to_str().into(), f.mask));
+                        }
+                        _ => {}
+                    }
+                }
+                return (said, sent);
+            }
+        }
+    }
+
+    /// The stacks of a sample are those of what came and left.
+    fn agree(&mut self, packet: &Packet, hop: &str) -> Said {
+        let came: Vec<u32> = match packet.clone().build() {
+            bytes if bytes[0] == 0x45 => Vec::new(),
+            bytes => Stack::new(&bytes).map(|e| e.0).collect(),
+        };
+        let (said, sent) = self.pass(packet);
+        let left: Vec<u32> = match sent.get(12..14) {
+            Some([0x88, 0x47]) => Stack::new(&sent[14..]).map(|e| e.0).collect(),
+            _ => Vec::new(),
+        };
+        assert_eq!(said.stacks, Some((hop.to_owned(), came, left)));
+        said
+    }
+}
+
+fn host_mac(n: u8) -> MacAddr {
+    MacAddr::new(2, 0, 0, 0, 0x99, n)
+}
+
+fn labelled(labels: &[u32]) -> Packet {
+    let stack = labels.iter().fold(Packet::new(), |p, label| p.mpls(*label).ttl(9));
+    stack.ipv4(Ipv4Addr::new(10, 0, 0, 2), FAR).udp(1024, 53).payload(&[7; 40])
+}
+
+#[test]
+fn stacks_are_those_that_came_and_left() {
+    let mut r = Router::new();
+    r.lab.ok(
+        "mpls table add 5
+         ip table add 7
+         ip route add 16.0.0.0/24 table 7 via 10.0.2.2 test2
+         ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 40 41
+         mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17
+         mpls local-label add 16 non-eos via 10.0.1.2 test1 out-labels 60 17
+         mpls local-label add 18 eos via 10.0.1.2 test1
+         mpls local-label add 19 non-eos via 10.0.1.2 test1 out-labels implicit-null
+         mpls local-label add 20 eos via ip4-lookup-in-table 7
+         mpls local-label add 21 non-eos via mpls-lookup-in-table 5
+         mpls local-label add 16 eos table 5 via 10.0.2.2 test2 out-labels 99
+         mpls local-label add 22 eos via 10.0.1.2 test1 out-labels 70 preference 1 via 10.0.2.2 test2 out-labels 71",
+    );
+    r.agree(&labelled(&[16]), "10.0.1.2");
+    r.agree(&labelled(&[16, 77, 78]), "10.0.1.2");
+    r.agree(&labelled(&[18]), "10.0.1.2");
+    r.agree(&labelled(&[19, 77]), "10.0.1.2");
+    r.agree(&labelled(&[20]), "10.0.2.2");
+    r.agree(&labelled(&[21, 16]), "10.0.2.2");
+    r.agree(&labelled(&[22]), "10.0.2.2");
+    let said = r.agree(&labelled(&[]), "10.0.1.2");
+    assert_eq!(said.prefix, Some(("16.0.0.0/24".into(), 24)));
+    // Without labels there is nothing to say.
+    r.lab.ok("ip route replace 16.0.0.0/24 via 10.0.1.2 test1");
+    assert_eq!(r.pass(&labelled(&[])).0, Said::default());
+    // A dropped packet went nowhere; a stack without an end disturbs nobody.
+    assert_eq!(r.pass(&labelled(&[4000])).0.stacks, None);
+    let _ = r.pass(&Packet::new().payload(&[0, 1, 0, 9, 0, 1, 0]));
+    r.lab.close();
+}
+
+#[test]
+fn tunnels_and_pseudowires_are_named() {
+    let mut r = Router::new();
+    for line in [
+        "mpls tunnel add mpls-tunnel3 via 10.0.1.2 test1 out-labels 40",
+        "mpls tunnel add mpls-tunnel4 l2-only via 10.0.1.2 test1 out-labels 50",
+    ] {
+        r.lab.cli(line);
+    }
+    r.lab.ok("set interface state mpls-tunnel3 up
+         set interface state mpls-tunnel4 up
+         set interface tag mpls-tunnel4 acme
+         ip route add 16.0.0.0/24 via mpls-tunnel3
+         mpls local-label add 16 eos via mpls-tunnel3 out-labels 17");
+    let said = r.agree(&labelled(&[]), "");
+    assert_eq!(said.tunnel, Some(("mpls-tunnel3".into(), 3)));
+    assert_eq!(r.agree(&labelled(&[16]), "").tunnel, Some(("mpls-tunnel3".into(), 3)));
+    r.lab.ok("set interface ip address del test0 10.0.0.1/24\nset interface l2 xconnect test0 mpls-tunnel4");
+    let (said, sent) =
+        r.pass_frame([&host_mac(8).0[..], &host_mac(9).0, &[0x88, 0xb5], &[1; 50]].concat());
+    assert_eq!(said.wire, Some(("acme".into(), 4)));
+    assert_eq!(sent.get(12..14), Some(&[0x88, 0x47][..]));
+    r.lab.close();
+}

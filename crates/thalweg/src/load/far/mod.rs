@@ -1,0 +1,227 @@
+//! Devices under test outside this process: between virtual Ethernet pairs in a namespace that is
+//! made for them and gone afterwards, or behind interfaces that the user names.
+
+mod kernel;
+mod ovs;
+mod ports;
+mod router;
+mod shell;
+
+use anyhow::{Context, Result, ensure};
+use thalweg_netns::{LinkOptions, Netns, require_tools, veth};
+
+use super::set::Set;
+use super::spot::{Drops, Side, Spot};
+pub(super) use ports::Ports;
+
+/// A device under test.
+pub(super) trait Far {
+    /// What it calls itself, with its version.
+    fn name(&self) -> String;
+
+    /// Adds what it has dropped so far.
+    ///
+    /// # Errors
+    /// If it does not answer, or has ended.
+    fn drops(&mut self, drops: &mut Drops) -> Result<()>;
+
+    /// Has it forget its connections, if it is known how: a bad trial must not spoil the next.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn forget(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// If it does not end well.
+    fn stop(self: Box<Self>) -> Result<()>;
+}
+
+/// What stands between the pairs of a lab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Kind {
+    /// This router, as another process
+    Thalweg,
+    /// The kernel: a bridge or a router
+    Kernel,
+    /// Open vSwitch with its datapath in user space
+    Ovs,
+    /// Nothing: both ends of one pair are the tester's
+    Wire,
+}
+
+/// The tester's interfaces in a lab; clients are behind the first.
+pub(super) const TESTER: [&str; 2] = ["tester0", "tester1"];
+/// Those of the device.
+pub(super) const DEVICE: [&str; 2] = ["load0", "load1"];
+
+/// A device between two virtual Ethernet pairs.
+pub(super) struct Lab {
+    // Ends before its namespace does.
+    far: Option<Box<dyn Far>>,
+    tester: Netns,
+    device: Netns,
+}
+
+/// What a lab is to be.
+pub(super) struct Wanted<'a> {
+    pub(super) kind: Kind,
+    pub(super) set: Set,
+    /// Commands for it, in its own words.
+    pub(super) commands: &'a str,
+    /// A command of the user's that is the device, instead of one that we know.
+    pub(super) shell: Option<&'a str>,
+}
+
+impl Lab {
+    /// Makes a lab whose tester's interfaces are in `tester`.
+    ///
+    /// # Errors
+    /// If a namespace, a link or the device cannot be made.
+    pub(super) fn new(tester: &Netns, wanted: &Wanted<'_>) -> Result<Lab> {
+        require_tools(&["ip", "ss"])?;
+        let device = Netns::new("device")?;
+        let side = LinkOptions::default();
+        let lab = |far| Lab { far, tester: tester.clone(), device: device.clone() };
+        if wanted.kind == Kind::Wire && wanted.shell.is_none() {
+            veth((tester, TESTER[0], &side), (tester, TESTER[1], &side))?;
+            return Ok(lab(None));
+        }
+        let macs = wanted.set.device_macs();
+        for ((ours, theirs), mac) in TESTER.into_iter().zip(DEVICE).zip(macs) {
+            let end = LinkOptions { mac: Some(mac.to_string()), ..LinkOptions::default() };
+            veth((tester, ours, &side), (&device, theirs, &end))?;
+        }
+        let far: Box<dyn Far> = match (wanted.shell, wanted.kind) {
+            (Some(command), _) => Box::new(shell::Shell::start(&device, command, macs)?),
+            (None, Kind::Thalweg) => {
+                Box::new(router::Router::start(&device, wanted.set, wanted.commands)?)
+            }
+            (None, Kind::Kernel | Kind::Wire) => {
+                Box::new(kernel::Kernel::start(&device, wanted.set, wanted.commands)?)
+            }
+            (None, Kind::Ovs) => {
+                Box::new(ovs::Switch::start(&device, wanted.set, wanted.commands)?)
+            }
+        };
+        Ok(lab(Some(far)))
+    }
+}
+
+impl Far for Lab {
+    fn name(&self) -> String {
+        self.far.as_ref().map_or_else(|| "nothing but a wire".to_owned(), |far| far.name())
+    }
+
+    fn drops(&mut self, drops: &mut Drops) -> Result<()> {
+        if let Some(far) = &mut self.far {
+            far.drops(drops)?;
+            links(&self.device, drops)?;
+            sockets(&self.device, drops)?;
+        }
+        links(&self.tester, drops)?;
+        backlog(drops)
+    }
+
+    fn forget(&mut self) -> Result<()> {
+        self.far.as_mut().map_or(Ok(()), |far| far.forget())
+    }
+
+    fn stop(mut self: Box<Self>) -> Result<()> {
+        let stopped = self.far.take().map_or(Ok(()), Far::stop);
+        // The pairs end with the device's namespace, but that ends when its last process has.
+        for name in TESTER {
+            if self.tester.link(name).is_ok() {
+                self.tester.ip(&format!("link delete {name}"))?;
+            }
+        }
+        stopped
+    }
+}
+
+/// Adds what the kernel dropped at the links of a namespace.
+fn links(ns: &Netns, drops: &mut Drops) -> Result<()> {
+    for link in ns.links()? {
+        let counts = [
+            ("the receiver's queue full", link.tx_dropped),
+            ("dropped by the kernel on receipt", link.rx_dropped),
+        ];
+        for (reason, packets) in counts {
+            drops.add(Spot::new(Side::Link, &link.name, reason), packets);
+        }
+    }
+    Ok(())
+}
+
+/// Adds what packet sockets without a ring had no room for, such as those of Open vSwitch. Rings
+/// have counters of their own.
+fn sockets(ns: &Netns, drops: &mut Drops) -> Result<()> {
+    let text = ns.command("ss").args(["-0", "-a", "-n", "-m", "-H"]).output()?;
+    for (name, packets) in socket_drops(&text) {
+        drops.add(Spot::new(Side::Device, name, "packet socket full"), packets);
+    }
+    Ok(())
+}
+
+/// Interfaces and losses of the sockets that `ss -0 -m` lists: the address is `PROTOCOL:INTERFACE`,
+/// and `skmem` ends with what was dropped, as `d` and a number.
+fn socket_drops(text: &str) -> impl Iterator<Item = (&str, u64)> {
+    let mut interface = "";
+    let words = text.split_whitespace().filter_map(move |word| {
+        if let Some(memory) = word.strip_prefix("skmem:(") {
+            let fields = memory.trim_end_matches(')').split(',');
+            let dropped = fields.filter_map(|field| field.strip_prefix('d')).next_back()?;
+            return dropped.parse().ok().map(|packets| (interface, packets));
+        }
+        let (_, name) = word.split_once(':')?;
+        if name != "*" {
+            interface = name;
+        }
+        None
+    });
+    words.filter(|(_, packets)| *packets > 0)
+}
+
+/// Adds what processors had no room for in their backlog: the second column of `softnet_stat`.
+fn backlog(drops: &mut Drops) -> Result<()> {
+    const FILE: &str = "/proc/net/softnet_stat";
+    let text = std::fs::read_to_string(FILE).context(FILE)?;
+    let second = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
+    let packets = text.lines().filter_map(second).sum();
+    drops.add(Spot::new(Side::Link, "kernel", "a processor's backlog full"), packets);
+    Ok(())
+}
+
+/// Refuses commands where there is nothing that would run them.
+pub(super) fn no_commands(commands: &str, device: &str) -> Result<()> {
+    ensure!(commands.trim().is_empty(), "--commands: {device} takes none");
+    Ok(())
+}
+
+/// The lines of commands, without blank lines and comments, with their numbers from 1.
+fn lines(commands: &str) -> impl Iterator<Item = (usize, &str)> {
+    let numbered = commands.lines().map(str::trim).enumerate().map(|(at, line)| (at + 1, line));
+    numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_of_packet_sockets_are_read() {
+        let text = "p_raw UNCONN 0 0 *:load0 * skmem:(r0,rb212992,t0,tb212992,f0,w0,o0,bl0,d17)\n\
+            p_dgr UNCONN 0 0 arp:load1 * \n\t skmem:(r0,rb212992,t0,tb212992,f0,w0,o0,bl0,d0)\n";
+        let found: Vec<_> = socket_drops(text).collect();
+        assert_eq!(found, [("load0", 17)]);
+    }
+
+    #[test]
+    fn lines_of_commands_are_numbered() {
+        let found: Vec<_> = lines("# a\n\n  b\nc").collect();
+        assert_eq!(found, [(3, "b"), (4, "c")]);
+    }
+}

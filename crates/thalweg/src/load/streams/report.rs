@@ -1,0 +1,220 @@
+//! What a trial of streams found, as text and as JSON.
+
+use serde_json::{Value, json};
+use thalweg_device_load::{DirectionReport, StreamReport};
+use thalweg_load::stream::Latency;
+
+use super::trial::{StreamTrial, Sum};
+use crate::load::number::short;
+use crate::load::subject::drops_json;
+
+/// Bytes of a packet on the wire beyond those counted: FCS; with preamble and gap.
+const FCS: u64 = 4;
+const WIRE: u64 = FCS + 20;
+/// Percentiles of latency that are shown, where there are enough packets for them.
+const PERCENTILES: [(&str, f64); 4] =
+    [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+/// Ranges of lost packets that are listed of a stream.
+const LISTED: usize = 16;
+
+fn micros(nanos: Option<u64>) -> String {
+    nanos.map_or("-".to_owned(), |nanos| format!("{:.1}", nanos as f64 / 1e3))
+}
+
+fn latency_cells(latency: &Latency) -> Vec<String> {
+    let mut cells = vec![micros(latency.least())];
+    cells.extend(PERCENTILES.iter().map(|(_, share)| micros(latency.quantile(*share))));
+    cells.push(micros(latency.most()));
+    cells.push(micros(latency.jitter()));
+    cells
+}
+
+fn row(stream: &StreamReport, way: &str) -> Vec<String> {
+    let books = &stream.judged;
+    let mut cells = vec![stream.name.clone(), way.to_owned(), books.sent.sent.to_string()];
+    if stream.tagged {
+        let received = &books.received;
+        cells.extend(
+            [
+                received.packets,
+                books.lost,
+                received.duplicates,
+                received.reordered,
+                received.damaged,
+            ]
+            .map(|count| count.to_string()),
+        );
+        cells.extend(latency_cells(&stream.latency));
+    } else {
+        cells.push("by port".to_owned());
+    }
+    cells
+}
+
+/// Columns of text, each as wide as its widest cell.
+fn table(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |at: usize| {
+        rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or_default()).collect();
+    let line = |row: &Vec<String>| {
+        let cell = |(at, cell): (usize, &String)| {
+            let width = widths.get(at).copied().unwrap_or_default();
+            if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        };
+        row.iter().enumerate().map(cell).collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The lines that a trial ends with: streams, books, places of loss.
+pub(in crate::load) fn lines(trial: &StreamTrial, device: &str) -> Vec<String> {
+    let heads = ["stream", "way", "sent", "received", "lost", "twice", "reordered", "damaged"];
+    let mut head: Vec<String> = heads.iter().map(|word| (*word).to_owned()).collect();
+    head.push("min us".into());
+    head.extend(PERCENTILES.iter().map(|(name, _)| (*name).to_owned()));
+    head.extend(["max".to_owned(), "jitter".to_owned()]);
+    let mut rows = vec![head];
+    for (direction, way) in trial.directions() {
+        rows.extend(direction.streams.iter().map(|stream| row(stream, &way)));
+    }
+    let mut lines = vec![format!("Device: {device}. Window: {:.2} s.", trial.seconds)];
+    lines.extend(table(&rows));
+    lines.push(String::new());
+    for (direction, way) in trial.directions() {
+        if !direction.streams.is_empty() {
+            lines.push(books(direction, &way, trial.seconds));
+        }
+    }
+    let (lost, unexplained) = trial.unexplained();
+    if lost > 0 {
+        lines.push(format!("Of all {lost} packets lost since the trial began:"));
+        lines.extend(trial.drops.iter().map(|(spot, packets)| format!("  {packets} {spot}")));
+        lines.push(format!("  {unexplained} unexplained"));
+        lines.extend(first_lost(trial));
+    }
+    if trial.is_spoiled() {
+        lines.push("The tester was the limit: it did not send all, or lost some itself.".into());
+    }
+    lines
+}
+
+fn books(direction: &DirectionReport, way: &str, seconds: f64) -> String {
+    let sum = Sum::of(direction);
+    let rate = |packets: u64, bytes: u64| {
+        let (packets, bytes) = (packets as f64, bytes as f64);
+        let l2 = 8.0 * (bytes + FCS as f64 * packets);
+        let l1 = 8.0 * (bytes + WIRE as f64 * packets);
+        format!(
+            "{}p/s, L2 {}b/s, L1 {}b/s",
+            short(packets / seconds),
+            short(l2 / seconds),
+            short(l1 / seconds)
+        )
+    };
+    let lost = match sum.lost {
+        0 if sum.received > 0 => format!("0 (below {:.1e})", 3.0 / sum.received as f64),
+        lost => format!("{lost} ({:.4} %)", 100.0 * sum.loss_ratio()),
+    };
+    format!(
+        "{way}: intended {} = sent {} + late {} + no room {}; received {}, lost {lost}\n     \
+         sent {}; received {}",
+        sum.intended,
+        sum.sent,
+        sum.late,
+        sum.refused,
+        sum.received,
+        rate(sum.sent, sum.bytes.0),
+        rate(sum.received, sum.bytes.1),
+    )
+}
+
+/// The first packet that each stream lost.
+fn first_lost(trial: &StreamTrial) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (direction, way) in trial.directions() {
+        for stream in direction.streams.iter().filter(|stream| stream.tagged) {
+            if let Some((number, _)) = stream.all.first {
+                let name = &stream.name;
+                lines.push(format!("  first of {name}, {way}: packet {number}"));
+            }
+        }
+    }
+    lines
+}
+
+fn latency_json(latency: &Latency) -> Value {
+    let mut value = json!({
+        "count": latency.count(),
+        "min": latency.least(),
+        "mean": latency.mean(),
+        "max": latency.most(),
+        "jitter": latency.jitter(),
+    });
+    for (name, share) in PERCENTILES {
+        value[name] = json!(latency.quantile(share));
+    }
+    value
+}
+
+fn stream_json(stream: &StreamReport) -> Value {
+    let books = &stream.judged;
+    let missing = stream.all.missing.iter().take(LISTED);
+    json!({
+        "name": stream.name,
+        "tagged": stream.tagged,
+        "intended": books.sent.intended,
+        "sent": books.sent.sent,
+        "unsent_late": books.sent.late,
+        "unsent_no_room": books.sent.refused,
+        "received": books.received.packets,
+        "lost": books.lost,
+        "duplicates": books.received.duplicates,
+        "reordered": books.received.reordered,
+        "damaged": books.received.damaged,
+        "latency_ns": latency_json(&stream.latency),
+        "missing": missing.map(|range| json!([range.start, range.end - 1])).collect::<Vec<_>>(),
+    })
+}
+
+/// The same for a file.
+pub(in crate::load) fn json(trial: &StreamTrial) -> Value {
+    let direction = |(direction, way): (&DirectionReport, String)| {
+        let sum = Sum::of(direction);
+        json!({
+            "way": way,
+            "intended": sum.intended,
+            "sent": sum.sent,
+            "unsent_late": sum.late,
+            "unsent_no_room": sum.refused,
+            "received": sum.received,
+            "lost": sum.lost,
+            "bytes_sent": sum.bytes.0,
+            "bytes_received": sum.bytes.1,
+            "foreign": direction.port.foreign,
+            "streams": direction.streams.iter().map(stream_json).collect::<Vec<_>>(),
+        })
+    };
+    let (lost, unexplained) = trial.unexplained();
+    json!({
+        "window_s": trial.seconds,
+        "directions": trial.directions().map(direction).collect::<Vec<_>>(),
+        "lost_since_begin": lost,
+        "unexplained": unexplained,
+        "drops": drops_json(&trial.drops),
+        "spoiled": trial.is_spoiled(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_cells() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let lines = table(&[row(["a", "bbb"]), row(["long", "1"])]);
+        assert_eq!(lines, ["a     bbb", "long    1"]);
+    }
+}

@@ -1,0 +1,132 @@
+//! The device under test: options that all commands have.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use thalweg_device::MacAddr;
+use thalweg_netns::{Netns, enter_user_namespace};
+
+use super::device::{Device, Hosts};
+use super::far::{self, Kind, Ports, Wanted};
+use super::set::Set;
+
+/// The device.
+#[derive(clap::Args)]
+pub(super) struct Under {
+    /// What the device under test does with the packets of its two ports
+    #[arg(long, value_enum, default_value = "tracker")]
+    pub(super) device: Set,
+    /// The device stands between virtual Ethernet pairs, in namespaces made for it; without, it is
+    /// this router in this process
+    #[arg(long, value_enum)]
+    pub(super) lab: Option<Kind>,
+    /// The same with a shell command as the device; it finds its interfaces as $CLIENTS_IF and
+    /// $SERVERS_IF
+    #[arg(long, value_name = "COMMAND", conflicts_with = "lab")]
+    pub(super) lab_command: Option<String>,
+    /// The device is behind these two of the machine's interfaces
+    #[arg(long, value_name = "IF,IF", conflicts_with_all = ["lab", "lab_command"])]
+    pub(super) ports: Option<Ports>,
+    /// Let --ports name an interface that has the machine's default route
+    #[arg(long, requires = "ports")]
+    pub(super) even_default_route: bool,
+    /// MAC addresses that clients and servers send to, for a router behind --ports
+    #[arg(long, value_name = "MAC,MAC", value_parser = macs, requires = "ports")]
+    pub(super) next_hops: Option<[MacAddr; 2]>,
+    /// More commands for the device, one per line, in its own words. The ports of this router are
+    /// load0 (clients) and load1, in a lab host-load0 and host-load1
+    #[arg(long, value_name = "FILE")]
+    pub(super) commands: Option<PathBuf>,
+    /// A number that decides sequence numbers; the same one repeats a run
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(super) seed: u64,
+}
+
+impl Under {
+    /// Runs something in a namespace where labs can be made, if the device needs one.
+    ///
+    /// Call it while there is one thread: without root, the process enters a user namespace.
+    pub(super) fn apart<T: Send>(
+        &self,
+        run: impl FnOnce(Option<&Netns>) -> Result<T> + Send,
+    ) -> Result<T> {
+        if let Some(ports) = &self.ports {
+            ports.check(self.even_default_route)?;
+        }
+        if self.lab.is_none() && self.lab_command.is_none() {
+            return run(None);
+        }
+        if !rustix::process::geteuid().is_root() {
+            enter_user_namespace()?;
+        }
+        let ns = Netns::new("tester")?;
+        ns.run(|| run(Some(&ns)))?
+    }
+
+    /// Starts the device with its clients and servers, in a namespace of [`Traffic::apart`].
+    pub(super) fn start(&self, hosts: &Hosts<'_>, ns: Option<&Netns>) -> Result<Device> {
+        let commands = match &self.commands {
+            Some(file) => {
+                std::fs::read_to_string(file).with_context(|| file.display().to_string())?
+            }
+            None => String::new(),
+        };
+        if let Some(ports) = &self.ports {
+            far::no_commands(&commands, "a device behind --ports")?;
+            let [a, b] = &ports.0;
+            return Device::outside([a, b], Box::new(ports.clone()), hosts);
+        }
+        let Some(ns) = ns else {
+            return Device::inside(self.device, &commands, hosts);
+        };
+        let kind = self.lab.unwrap_or(Kind::Wire);
+        let shell = self.lab_command.as_deref();
+        if shell.is_some() || kind == Kind::Wire {
+            far::no_commands(&commands, "this device")?;
+        }
+        let wanted = Wanted { kind, set: self.device, commands: &commands, shell };
+        start_lab(ns, &wanted, hosts)
+    }
+
+    /// Starts the tester without a device: cross-connected, or on a wire as a lab has them; `None`
+    /// if that needs a cable that nobody but the user can plug in.
+    pub(super) fn start_alone(
+        &self,
+        hosts: &Hosts<'_>,
+        ns: Option<&Netns>,
+    ) -> Result<Option<Device>> {
+        if self.ports.is_some() {
+            return Ok(None);
+        }
+        let Some(ns) = ns else {
+            return Device::inside(Set::CrossConnect, "", hosts).map(Some);
+        };
+        let wire = Wanted { kind: Kind::Wire, set: Set::Nothing, commands: "", shell: None };
+        start_lab(ns, &wire, hosts).map(Some)
+    }
+}
+
+fn start_lab(ns: &Netns, wanted: &Wanted<'_>, hosts: &Hosts<'_>) -> Result<Device> {
+    let lab = far::Lab::new(ns, wanted)?;
+    Device::outside(far::TESTER, Box::new(lab), hosts)
+}
+
+/// Reads two MAC addresses.
+fn macs(text: &str) -> Result<[MacAddr; 2], String> {
+    let wrong = || format!("`{text}': two MAC addresses are expected, with a comma between them");
+    let (a, b) = text.split_once(',').ok_or_else(wrong)?;
+    Ok([a.parse().map_err(|_| wrong())?, b.parse().map_err(|_| wrong())?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_mac_addresses_are_read() {
+        let read = macs("02:00:00:00:00:01,02:00:00:00:00:02").unwrap();
+        assert_eq!(read[1], MacAddr([2, 0, 0, 0, 0, 2]));
+        assert!(macs("02:00:00:00:00:01").is_err());
+        assert!(macs("a,b").is_err());
+    }
+}
