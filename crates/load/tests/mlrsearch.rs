@@ -1,5 +1,5 @@
-//! The search says what PyPI's MLRsearch 1.2.1 (FD.io CSIT) says: of random trials, and of simulated
-//! devices. `oracle/make.py` has written its answers down.
+//! The search says what PyPI's MLRsearch 1.2.1 (FD.io CSIT) says: of random trials, and of
+//! simulated devices. `oracle/make.py` has written its answers down.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
