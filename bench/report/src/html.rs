@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use thalweg_plot::STYLE;
+
 use crate::plots::Plot;
 use crate::results::{Bench, Ran, Table, number, spread};
 use crate::targets::Reached;
-
-const STYLE: &str = include_str!("page.css");
 
 /// The page.
 pub fn page(ran: &[Ran], benches: &[Bench], targets: &[Reached], plots: &[Plot]) -> String {

@@ -346,3 +346,21 @@ fn fuzzed_profiles_do_no_harm() {
         }
     }
 }
+
+#[test]
+fn examples_of_the_manual_are_profiles() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load-profiles.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let blocks: Vec<&str> =
+        page.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(blocks.len(), 5);
+    for block in blocks {
+        check_canonical(&parse(block).unwrap_or_else(|error| panic!("{error}\n{block}")));
+    }
+    for builtin in BUILTINS {
+        assert!(page.contains(&format!("| `{}` |", builtin.name)), "{}", builtin.name);
+    }
+    for key in streams::KEYS.iter().chain(&flows::KEYS) {
+        assert!(page.contains(&format!("`{key}`")), "{key} is not in the manual");
+    }
+}

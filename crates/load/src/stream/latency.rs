@@ -6,8 +6,10 @@ use super::Nanos;
 
 /// Longest time that is distinguished from longer ones: 10 s.
 const MOST: Nanos = 10_000_000_000;
-/// Precision in decimal digits.
+/// Precision in decimal digits: 200 KB each; and if there are many of them, 28 KB.
 const DIGITS: u8 = 3;
+const FEW_DIGITS: u8 = 2;
+const MANY: usize = 128;
 /// Samples that a percentile needs above it.
 const ABOVE: f64 = 10.0;
 
@@ -19,9 +21,15 @@ pub struct Latency {
     last: Nanos,
     /// Jitter times 16.
     jitter: u64,
+    few_digits: bool,
 }
 
 impl Latency {
+    /// One of this number of distributions.
+    pub(super) fn of(streams: usize) -> Latency {
+        Latency { few_digits: streams > MANY, ..Latency::default() }
+    }
+
     /// Takes in a time.
     #[inline]
     pub(super) fn record(&mut self, time: Nanos) {
@@ -31,7 +39,8 @@ impl Latency {
                 time.abs_diff(self.last)
             }
             None => {
-                let mut histogram = Histogram::new_with_bounds(1, MOST, DIGITS).ok().map(Box::new);
+                let digits = if self.few_digits { FEW_DIGITS } else { DIGITS };
+                let mut histogram = Histogram::new_with_bounds(1, MOST, digits).ok().map(Box::new);
                 histogram.iter_mut().for_each(|histogram| histogram.saturating_record(time));
                 self.histogram = histogram;
                 0
@@ -48,7 +57,7 @@ impl Latency {
         self.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
-    /// Least time, with three digits.
+    /// Least time, with three digits; of more than 128 streams, times have two.
     pub fn least(&self) -> Option<Nanos> {
         self.any().map(|histogram| histogram.min())
     }

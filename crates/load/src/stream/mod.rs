@@ -28,6 +28,7 @@ mod shape;
 mod tag;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub use field::{Field, Steps, Values};
 pub use fuzz::fuzz_frames;

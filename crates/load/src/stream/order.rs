@@ -50,8 +50,10 @@ impl Seen {
     /// Completes a number of which only the lower bits are known.
     #[inline]
     pub(super) fn full(&self, number: u32, bits: u32) -> Option<u64> {
-        let ahead = u64::from(number).wrapping_sub(self.next) << (64 - bits);
-        self.next.checked_add_signed((ahead as i64) >> (64 - bits))
+        // A long gap is more frequent than a long delay.
+        let late = 1u64 << (bits - 4);
+        let ahead = u64::from(number).wrapping_sub(self.next).wrapping_add(late);
+        (self.next + (ahead & ((1 << bits) - 1))).checked_sub(late)
     }
 
     #[inline]

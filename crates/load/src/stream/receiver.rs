@@ -104,7 +104,7 @@ impl Receiver {
                 verify: verifiable(stream).then(|| ip(&shape.template).is_some()),
                 seen: Seen::default(),
                 counts: [Received::default(); 2],
-                latency: Latency::default(),
+                latency: Latency::of(plan.streams.len()),
             })
         });
         Ok(Receiver {
@@ -123,10 +123,11 @@ impl Receiver {
         self.trial = trial & 0x3f;
         self.port = Port::default();
         self.last = None;
+        let streams = self.streams.len();
         for stream in self.streams.iter_mut().flatten() {
             stream.seen = Seen::default();
             stream.counts = [Received::default(); 2];
-            stream.latency = Latency::default();
+            stream.latency = Latency::of(streams);
         }
     }
 

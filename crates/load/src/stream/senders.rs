@@ -1,8 +1,5 @@
 //! One side's streams: they send.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 use super::compile::{Source, compile};
@@ -10,6 +7,7 @@ use super::field::mix;
 use super::layer::Layer;
 use super::shape::Shape;
 use super::tag::{Form, Writer};
+use super::turns::Turns;
 use super::{Load, MAX_STREAMS, Mode, Nanos, Plan, PlanError, Side, Start, Stream, StreamError};
 use crate::Sink;
 
@@ -102,8 +100,7 @@ pub struct Senders {
     plan: Plan,
     side: Side,
     mark: u16,
-    /// Streams by the time when their next packet is due.
-    turns: BinaryHeap<Reverse<(Nanos, u16)>>,
+    turns: Turns,
     /// The window in which packets are judged.
     window: (Nanos, Nanos),
     factor: f64,
@@ -284,7 +281,7 @@ impl Senders {
             plan: plan.clone(),
             side,
             mark: mark(seed),
-            turns: BinaryHeap::new(),
+            turns: Turns::default(),
             window: (Nanos::MAX, Nanos::MAX),
             factor: 0.0,
         };
@@ -345,16 +342,9 @@ impl Senders {
         let late = now.saturating_sub(self.plan.late);
         let mut handed = 0;
         while handed < most {
-            let Some(mut turn) = self.turns.peek_mut() else { break };
-            let Reverse((due, number)) = *turn;
-            if due > now {
-                break;
-            }
-            let Some(stream) = self.streams.get_mut(usize::from(number)).and_then(Option::as_mut)
-            else {
-                PeekMut::pop(turn);
-                continue;
-            };
+            let Some(number) = self.turns.first() else { break };
+            let Some(Some(stream)) = self.streams.get_mut(number) else { break };
+            let Some(due) = stream.due.map(coarse).filter(|due| *due <= now) else { break };
             let next = if due < late {
                 stream.skip(fine(late), self.window)
             } else {
@@ -365,12 +355,9 @@ impl Senders {
                 handed += 1;
                 stream.next()
             };
-            match next {
-                Some(due) => *turn = Reverse((due, number)),
-                None => {
-                    PeekMut::pop(turn);
-                    self.ended(number.into(), now);
-                }
+            self.turns.set(number, next);
+            if next.is_none() {
+                self.ended(number, now);
             }
         }
         handed
@@ -378,7 +365,7 @@ impl Senders {
 
     /// When the next packet is due; `None` if none is.
     pub fn next_due(&self) -> Option<Nanos> {
-        self.turns.peek().map(|Reverse((due, _))| *due)
+        self.stream(self.turns.first()?)?.due.map(coarse)
     }
 
     /// Number of the plan's streams.
@@ -456,13 +443,12 @@ impl Senders {
 
     /// Puts the streams in the order of their next packets.
     fn order(&mut self) {
-        self.turns.clear();
-        let streams = self.streams.iter().enumerate();
-        self.turns.extend(streams.filter_map(|(number, stream)| {
-            let stream = stream.as_ref()?;
-            stream.step?;
-            Some(Reverse((coarse(stream.due?), number as u16)))
-        }));
+        let running = |stream: &Sending| stream.step.and(stream.due).map(coarse);
+        let times = || self.streams.iter().map(|stream| stream.as_ref().and_then(running));
+        self.turns.clear(self.streams.len(), times().flatten().min().unwrap_or(0));
+        for (number, due) in times().enumerate() {
+            self.turns.set(number, due);
+        }
     }
 
     /// A stream has ended: others start.
@@ -473,9 +459,7 @@ impl Senders {
             let Start::Behind { stream: before, pause } = stream.start else { continue };
             if before == ended && stream.due.is_none() && stream.number == 0 {
                 stream.round(fine(now) + fine(pause));
-                if let (Some(due), Some(_)) = (stream.due, stream.step) {
-                    self.turns.push(Reverse((coarse(due), number as u16)));
-                }
+                self.turns.set(number, stream.step.and(stream.due).map(coarse));
             }
         }
     }
@@ -606,8 +590,7 @@ impl Sending {
         let due = self.due.take().unwrap_or_default();
         if let (Mode::Bursts { every, .. }, 1..) = (self.mode, self.bursts) {
             self.bursts -= 1;
-            let end = due - self.step.unwrap_or_default();
-            self.fill((self.burst + fine(every)).max(end));
+            self.fill((self.burst + fine(every)).max(due));
         } else if self.rounds > 0 {
             let pause = match self.start {
                 Start::After(pause) | Start::Behind { pause, .. } => pause,

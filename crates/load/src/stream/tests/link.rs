@@ -225,6 +225,27 @@ fn losses_by_size_by_flow_and_at_the_start_are_named() {
     }
 }
 
+/// A device that stands still for a second loses more packets than a short tag counts in one
+/// direction; then one arrives late.
+#[test]
+fn long_gaps_and_delays_are_not_mistaken() {
+    for bits in [24, 32] {
+        let mut seen = super::super::order::Seen::default();
+        let low = |number: u64| number as u32 & (u32::MAX >> (32 - bits));
+        for number in [0, 1, 15_000_000, 15_000_001, 14_900_000, 30_000_000] {
+            assert_eq!(seen.full(low(number), bits), Some(number), "{bits}");
+            seen.arrived(number);
+        }
+        let (missing, complete) = seen.missing(30_000_002);
+        let wanted = [2..14_900_000, 14_900_001..15_000_000, 15_000_002..30_000_000];
+        assert_eq!(missing[..3], wanted);
+        assert_eq!((missing.len(), complete), (4, true));
+    }
+    // Before the first one there is none.
+    let seen = super::super::order::Seen::default();
+    assert_eq!(seen.full(0xff_ffff, 24), None);
+}
+
 #[test]
 fn packets_of_others_are_foreign() {
     let plan = Plan::of(vec![at(1000.0, 64)]);

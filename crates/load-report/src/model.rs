@@ -1,0 +1,445 @@
+//! What a report holds. Rates are per second; times are in nanoseconds unless their name says
+//! otherwise.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::books::Books;
+
+/// Version of the form.
+const VERSION: u32 = 1;
+/// Longest report that is read, in bytes.
+const MAX_TEXT: usize = 256 << 20;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A search for the highest rates.
+    #[default]
+    Search,
+    /// One load.
+    Run,
+    /// Several devices or loads, one after the other.
+    Sweep,
+}
+
+/// A report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Report {
+    /// Version of the form: 1.
+    pub version: u32,
+    /// The tester.
+    pub tool: String,
+    /// Its version.
+    pub tool_version: String,
+    /// What was done.
+    pub kind: Kind,
+    /// When it began (RFC 3339).
+    pub started: String,
+    /// When it ended.
+    pub ended: String,
+    /// The command, to repeat it.
+    pub command: Vec<String>,
+    /// Decides all random values.
+    pub seed: u64,
+    /// Where it ran.
+    pub machine: Machine,
+    /// Through what the tester and the device were connected.
+    pub transport: Transport,
+    /// What was sent.
+    pub profile: Profile,
+    /// What was tested.
+    pub device: Device,
+    /// What the tester itself can do.
+    pub self_check: SelfCheck,
+    /// What was searched for.
+    pub goals: Vec<Goal>,
+    /// What was found, by goal.
+    pub results: Vec<Found>,
+    /// All trials.
+    pub trials: Vec<Trial>,
+    /// Latencies.
+    pub latency: Vec<Latency>,
+    /// What happened over time.
+    pub series: Option<Series>,
+    /// Whatever else a reader should know: deviations, noise, loss inversion.
+    pub notes: Vec<String>,
+}
+
+/// A machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// The processor.
+    pub cpu: String,
+    /// Processors that could be used.
+    pub cores: u32,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Whether it is a virtual machine.
+    pub hypervisor: bool,
+    /// Share of time that the hypervisor took, in percent.
+    pub steal_percent: f64,
+    /// Whether it was busy with other things while it measured.
+    pub noisy: bool,
+}
+
+/// A transport.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Transport {
+    /// `process`, `af_packet`, `af_xdp` and so on.
+    pub kind: String,
+    /// Ports, in pairs.
+    pub ports: Vec<Port>,
+}
+
+/// A port.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Port {
+    /// Interface.
+    pub name: String,
+    /// What it is connected to.
+    pub peer: String,
+    /// More facts: MTU, offloads, rings.
+    pub facts: BTreeMap<String, Value>,
+}
+
+/// A profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Profile {
+    /// Name.
+    pub name: String,
+    /// Number that profiles which send the same have in common.
+    pub fingerprint: String,
+    /// Canonical form.
+    pub canonical: Value,
+}
+
+/// A device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Device {
+    /// Name.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Its configuration or command.
+    pub configuration: String,
+    /// Where its drop counters come from.
+    pub counters_from: String,
+}
+
+/// What the tester can do by itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SelfCheck {
+    /// Rate into nothing.
+    pub generation: Option<f64>,
+    /// Rate back to back, through the same transport without the device.
+    pub transport: Option<f64>,
+    /// Share lost back to back.
+    pub loss: Option<f64>,
+    /// Latency back to back.
+    pub latency: Option<Cover>,
+}
+
+/// A goal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Goal {
+    /// Name.
+    pub name: String,
+    /// Share of loss that meets it.
+    pub loss_ratio: f64,
+    /// Duration of a deciding trial in seconds.
+    pub trial_s: f64,
+    /// Duration of all of them.
+    pub sum_s: f64,
+    /// Share of time that may exceed the loss.
+    pub exceed: f64,
+    /// Distance of the bounds that ends the search, as a share.
+    pub width: f64,
+}
+
+/// What was found for a goal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Found {
+    /// The goal.
+    pub goal: String,
+    /// `pps`, or `conn/s`.
+    pub unit: String,
+    /// Highest rate that meets it.
+    pub lower: Option<f64>,
+    /// Lowest rate that does not.
+    pub upper: Option<f64>,
+    /// Rate at which packets or connections arrive at the lower bound (RFC 9971).
+    pub conditional_throughput: f64,
+    /// The same in bits with preamble and gap.
+    pub l1_bps: Option<f64>,
+    /// Whether the tester's own limit may be the bound, so that the device's is this or more.
+    pub tester_limit: bool,
+    /// What the device was limited by, at the upper bound.
+    pub limited_by: Option<LimitedBy>,
+    /// The first packet lost there.
+    pub first_lost: Option<FirstLost>,
+    /// Results of all searches.
+    pub repeats: Vec<f64>,
+    /// Their median.
+    pub median: Option<f64>,
+    /// Its interval of 95 %.
+    pub interval95: Option<[f64; 2]>,
+}
+
+/// Where most was lost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LimitedBy {
+    /// The row of the books.
+    pub row: String,
+    /// The device's node.
+    pub node: String,
+    /// Its reason.
+    pub reason: String,
+    /// Share of all loss.
+    pub share: f64,
+}
+
+/// How sure it is where a packet was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// The device has recorded that very packet.
+    Seen,
+    /// Only one counter moved.
+    Counted,
+    /// Of several counters, this one moved first at that time.
+    Inferred,
+    /// None moved.
+    #[default]
+    Unexplained,
+}
+
+/// The first packet lost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FirstLost {
+    /// When it was due, since the trial began.
+    pub scheduled_ns: u64,
+    /// Its stream.
+    pub stream: String,
+    /// Its sequence number.
+    pub sequence: u64,
+    /// How sure the place is.
+    pub grade: Grade,
+    /// The device's node.
+    pub node: String,
+    /// Its reason.
+    pub reason: String,
+}
+
+/// What a trial says of a goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It meets it.
+    Low,
+    /// It does not.
+    High,
+    /// Neither.
+    Undecided,
+}
+
+/// A trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Trial {
+    /// Number, from 1.
+    pub n: u32,
+    /// When it began, since the report did.
+    pub at_ns: u64,
+    /// Load that was meant.
+    pub load: f64,
+    /// Duration that was meant, in seconds.
+    pub duration_s: f64,
+    /// Duration that it counts for.
+    pub effective_s: f64,
+    /// Share lost of what was sent.
+    pub loss_ratio: f64,
+    /// Why it does not count.
+    pub invalid: Option<String>,
+    /// What it says, by goal.
+    pub verdicts: BTreeMap<String, Verdict>,
+    /// Books of packets, by direction: `a-b`, `b-a`.
+    pub directions: BTreeMap<String, Books>,
+    /// By stream and direction.
+    pub streams: Vec<StreamResult>,
+    /// Connections.
+    pub connections: Option<Connections>,
+    /// What the device dropped.
+    pub drops: Vec<Drop>,
+}
+
+/// A stream in a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StreamResult {
+    /// Name.
+    pub name: String,
+    /// `a-b`, or `b-a`.
+    pub direction: String,
+    /// Packets due.
+    pub intended: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that arrived intact.
+    pub received: u64,
+    /// Packets that did not.
+    pub lost: u64,
+    /// Packets that arrived again.
+    pub duplicates: u64,
+    /// Packets that arrived after one sent later.
+    pub reordered: u64,
+    /// Packets that arrived damaged.
+    pub damaged: u64,
+    /// First ranges of sequence numbers lost: from, to and not including.
+    pub missing: Vec<[u64; 2]>,
+}
+
+/// Connections in a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Connections {
+    /// Begun in the window.
+    pub begun: u64,
+    /// Of those, ended as their program says.
+    pub completed: u64,
+    /// Of those, the ones in which nothing was sent twice.
+    pub clean: u64,
+    /// Mean number open.
+    pub active_mean: Option<f64>,
+    /// Mean life in seconds.
+    pub life_mean_s: Option<f64>,
+    /// More counters.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// What a device dropped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Drop {
+    /// Node.
+    pub node: String,
+    /// Reason.
+    pub reason: String,
+    /// Packets.
+    pub packets: u64,
+    /// Of those, such as the tester had not sent.
+    pub foreign: u64,
+}
+
+/// A percentile: its share, and the time; `None` if there are too few samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Percentile(pub f64, pub Option<u64>);
+
+/// A distribution of times.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cover {
+    /// Number of samples.
+    pub count: u64,
+    /// Least.
+    pub least_ns: Option<u64>,
+    /// Mean.
+    pub mean_ns: Option<f64>,
+    /// Greatest.
+    pub most_ns: Option<u64>,
+    /// Percentiles.
+    pub percentiles: Vec<Percentile>,
+    /// Times, and the share of samples that took longer: the complementary distribution.
+    pub beyond: Vec<(u64, f64)>,
+}
+
+/// Latency at a load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latency {
+    /// Load.
+    pub load: f64,
+    /// Stream, or class of connections and what was timed.
+    pub class: String,
+    /// Whether the next one waited for the answer, so that stalls hide latency.
+    pub closed_loop: bool,
+    /// Whether packets were lost at that load.
+    pub lossy: bool,
+    /// From when packets were due until they arrived.
+    pub scheduled: Cover,
+    /// Jitter (RFC 3550).
+    pub jitter_ns: Option<u64>,
+    /// Back to back, through the same transport.
+    pub floor: Option<Cover>,
+}
+
+/// Values over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Series {
+    /// Time between two values in milliseconds.
+    pub step_ms: u32,
+    /// Values by name: `sent`, `received`, `active`, `lost` …
+    pub values: BTreeMap<String, Vec<f64>>,
+}
+
+/// A text that is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is no JSON, or has another form.
+    #[error("no report: {0}")]
+    Form(#[from] serde_json::Error),
+    /// It has another version.
+    #[error("a report of version {0}; this program reads version {VERSION}")]
+    Version(u32),
+    /// It is too long.
+    #[error("longer than {} MiB", MAX_TEXT >> 20)]
+    Long,
+}
+
+impl Report {
+    /// An empty report of the present version.
+    pub fn new(kind: Kind) -> Report {
+        Report { version: VERSION, tool: "thalweg load".into(), kind, ..Report::default() }
+    }
+
+    /// Reads a report. Keys that it does not know are ignored.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn read(text: &str) -> Result<Report, ReadError> {
+        if text.len() > MAX_TEXT {
+            return Err(ReadError::Long);
+        }
+        let report: Report = serde_json::from_str(text)?;
+        match report.version {
+            VERSION => Ok(report),
+            version => Err(ReadError::Version(version)),
+        }
+    }
+
+    /// Writes it as JSON.
+    pub fn json(&self) -> String {
+        // Numbers that are not finite become null; nothing else can fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// All percentages of loss, in the order of the trials.
+    pub fn trial(&self, n: u32) -> Option<&Trial> {
+        self.trials.iter().find(|trial| trial.n == n)
+    }
+}

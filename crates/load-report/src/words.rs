@@ -1,0 +1,97 @@
+//! Numbers in text.
+
+/// A rate with up to four digits that count: `41.42 k`.
+pub(crate) fn rate(value: f64) -> String {
+    let (value, suffix) = match value.abs() {
+        1e9.. => (value / 1e9, " G"),
+        1e6.. => (value / 1e6, " M"),
+        1e4.. => (value / 1e3, " k"),
+        _ => (value, ""),
+    };
+    match value.abs() {
+        1000.0.. => format!("{value:.0}{suffix}"),
+        100.0.. => format!("{value:.1}{suffix}"),
+        10.0.. => format!("{value:.2}{suffix}"),
+        _ => format!("{value:.3}{suffix}"),
+    }
+}
+
+/// A share: `0`, `0.4746 %`, or as a power of ten.
+pub(crate) fn share(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        value if value.abs() >= 1e-4 => format!("{:.4} %", value * 100.0),
+        value => format!("{value:.1e}"),
+    }
+}
+
+/// A share of which none was seen among `sent`: an upper bound with 95 % confidence.
+pub(crate) fn share_of(value: f64, sent: u64) -> String {
+    match (value, sent) {
+        (0.0, 1..) => format!("0 of {} (< {:.0e})", count(sent), 3.0 / sent as f64),
+        _ => share(value),
+    }
+}
+
+/// A count with separators.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A count that may be negative.
+pub(crate) fn signed(value: i64) -> String {
+    let sign = if value < 0 { "−" } else { "" };
+    format!("{sign}{}", count(value.unsigned_abs()))
+}
+
+/// A time: `3.21 µs`.
+pub(crate) fn time(nanos: f64) -> String {
+    match nanos {
+        1e9.. => format!("{:.3} s", nanos / 1e9),
+        1e6.. => format!("{:.3} ms", nanos / 1e6),
+        1e3.. => format!("{:.2} µs", nanos / 1e3),
+        _ => format!("{nanos:.0} ns"),
+    }
+}
+
+/// A difference in percent, as in tables of articles: `+21.36%`.
+pub(crate) fn difference(before: f64, after: f64) -> String {
+    match before {
+        0.0 => "–".into(),
+        _ => {
+            let percent = (after / before - 1.0) * 100.0;
+            let sign = if percent < 0.0 { "−" } else { "+" };
+            format!("{sign}{:.2}%", percent.abs())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(rate(41_420.0), "41.42 k");
+        assert_eq!(rate(951_000.0), "951.0 k");
+        assert_eq!((rate(959.0), rate(2.5e6)), ("959.0".into(), "2.500 M".into()));
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(
+            (count(999), count(1000), signed(-5)),
+            ("999".into(), "1,000".into(), "−5".into())
+        );
+        assert_eq!(share_of(0.0, 1_000_000), "0 of 1,000,000 (< 3e-6)");
+        assert_eq!((share(0.004746), share(1e-6)), ("0.4746 %".into(), "1.0e-6".into()));
+        assert_eq!(time(3210.0), "3.21 µs");
+        assert_eq!(difference(39_700.0, 48_180.0), "+21.36%");
+        assert_eq!(difference(1.0, 0.9826), "−1.74%");
+    }
+}
