@@ -27,7 +27,7 @@ use crate::prefix_map::PrefixMap;
 use crate::qsbr::Domain;
 pub use internet::internet6;
 pub use table::Lpm6Reader;
-use table::{Entry, TAIL, TOP, Table, Tail, top};
+use table::{Entry, Found, SITE, Site, TAIL, TOP, Table, Tail, top};
 
 /// Limits of a route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +52,40 @@ impl Default for Lpm6Config {
 /// The owner's state of a /32 with longer routes in it.
 struct Open {
     tail: u32,
-    /// Number of routes by length, the lengths in no order.
+    /// Number of routes by length from 33 to 47, the lengths in no order.
     counts: Vec<(u8, u32)>,
+    /// Number of sites.
+    sites: u32,
+}
+
+/// The owner's state of a /48 with longer routes in it.
+struct OpenSite {
+    site: u32,
+    /// Number of routes by length from 49 on, the lengths in no order.
+    counts: Vec<(u8, u32)>,
+}
+
+/// Counts a route of a length; returns true if it is the first.
+fn count(counts: &mut Vec<(u8, u32)>, len: u8) -> bool {
+    match counts.iter_mut().find(|(other, _)| *other == len) {
+        Some((_, n)) => *n += 1,
+        None => {
+            counts.push((len, 1));
+            return true;
+        }
+    }
+    false
+}
+
+/// Counts a route of a length less; returns true if it was the last.
+fn uncount(counts: &mut Vec<(u8, u32)>, len: u8) -> bool {
+    let Some(at) = counts.iter().position(|(other, _)| *other == len) else { return false };
+    counts[at].1 -= 1;
+    if counts[at].1 == 0 {
+        counts.swap_remove(at);
+        return true;
+    }
+    false
 }
 
 /// The owner's half of a route table.
@@ -64,13 +96,18 @@ pub struct Lpm6 {
     /// Routes of up to /32.
     short: PrefixMap<u32>,
     open: BTreeMap<u32, Open>,
+    /// By the upper half of an address.
+    deep: BTreeMap<u64, OpenSite>,
     tails: IndexPool,
+    sites: IndexPool,
     entries: IndexPool,
-    /// Tails and entries that nothing names any more, to be tagged at the next reclaim.
-    unlinked: (Vec<u32>, Vec<u32>),
+    /// Tails, sites and entries that nothing names any more, to be tagged at the next reclaim.
+    unlinked: (Vec<u32>, Vec<u32>, Vec<u32>),
     lengths: [usize; 129],
     /// Number of routes longer than /32.
     long: usize,
+    /// Number of sites.
+    all_sites: usize,
     max_routes: usize,
 }
 
@@ -94,11 +131,14 @@ impl Lpm6 {
             table: Arc::new(Table::new(max_routes, max_tails, random_seed())?),
             short: PrefixMap::new(),
             open: BTreeMap::new(),
+            deep: BTreeMap::new(),
             tails: IndexPool::new(max_tails),
+            sites: IndexPool::new(max_routes.try_into().unwrap_or(u32::MAX)),
             entries: IndexPool::new(max_routes.try_into().unwrap_or(u32::MAX)),
-            unlinked: (Vec::new(), Vec::new()),
+            unlinked: (Vec::new(), Vec::new(), Vec::new()),
             lengths: [0; 129],
             long: 0,
+            all_sites: 0,
             max_routes,
         })
     }
@@ -126,6 +166,8 @@ impl Lpm6 {
         }
         if prefix.len() <= TOP {
             self.insert_short(prefix, leaf, domain)?;
+        } else if prefix.len() == SITE {
+            self.insert_site(prefix, leaf, domain)?;
         } else if old.is_some() {
             let entry = self.table.entry(prefix.addr(), prefix.len());
             entry.into_iter().for_each(|entry| entry.set_leaf(leaf.get()));
@@ -182,9 +224,13 @@ impl Lpm6 {
                 self.entries.alloc_ready().map_err(|_| full(limit))?
             }
         };
-        let upper = top(prefix.addr());
-        let is_new = !self.open.contains_key(&upper);
-        if is_new && let Err(e) = self.open_tail(upper, domain) {
+        let is_deep = prefix.len() > SITE;
+        let done = self.open_tail_of(prefix, domain).and_then(|()| match is_deep {
+            true => self.open_site(prefix, domain),
+            false => Ok(()),
+        });
+        if let Err(e) = done {
+            self.close_tail_if_unused(top(prefix.addr()));
             let freed = self.entries.free_unused(entry);
             debug_assert_eq!(freed, Ok(()));
             return Err(e);
@@ -194,16 +240,85 @@ impl Lpm6 {
         }
         self.table.link(entry, self.long, domain);
         self.long += 1;
-        let Some(open) = self.open.get_mut(&upper) else { return Ok(()) };
-        match open.counts.iter_mut().find(|(len, _)| *len == prefix.len()) {
-            Some((_, count)) => *count += 1,
-            None => {
-                open.counts.push((prefix.len(), 1));
-                let tail = self.table.tails.get(open.tail);
-                tail.into_iter().for_each(|tail| tail.set(prefix.len(), true));
+        if is_deep {
+            let key = (prefix.addr() >> 64) as u64 & !0xffff;
+            let Some(deep) = self.deep.get_mut(&key) else { return Ok(()) };
+            if count(&mut deep.counts, prefix.len()) {
+                let site = self.table.sites.get(deep.site);
+                site.into_iter().for_each(|site| site.set(prefix.len(), true));
             }
+        } else if let Some(open) = self.open.get_mut(&top(prefix.addr()))
+            && count(&mut open.counts, prefix.len())
+        {
+            let tail = self.table.tails.get(open.tail);
+            tail.into_iter().for_each(|tail| tail.set(prefix.len(), true));
         }
         Ok(())
+    }
+
+    /// Adds the route to a /48, or replaces its leaf.
+    fn insert_site(
+        &mut self,
+        prefix: Ipv6Prefix,
+        leaf: Leaf,
+        domain: &Domain,
+    ) -> Result<(), LpmError> {
+        let before = self.table.site(prefix.addr());
+        if before == Found::default() {
+            self.open_tail_of(prefix, domain)?;
+        }
+        let found = Found { leaf: leaf.get(), ..before };
+        self.set_site(prefix.addr(), before, found, domain);
+        self.long += usize::from(before.leaf == 0);
+        Ok(())
+    }
+
+    /// Gives a /48 a place for the lengths of its longer routes.
+    fn open_site(&mut self, prefix: Ipv6Prefix, domain: &Domain) -> Result<(), LpmError> {
+        let key = (prefix.addr() >> 64) as u64 & !0xffff;
+        if self.deep.contains_key(&key) {
+            return Ok(());
+        }
+        let limit = self.max_routes;
+        let site = match self.sites.alloc_ready() {
+            Ok(site) => site,
+            Err(_) => {
+                self.reclaim(domain);
+                self.sites.alloc_ready().map_err(|_| LpmError::TableFull { limit })?
+            }
+        };
+        self.table.sites.get(site).into_iter().for_each(Site::open);
+        self.deep.insert(key, OpenSite { site, counts: Vec::new() });
+        let before = self.table.site(prefix.addr());
+        self.set_site(prefix.addr(), before, Found { deep: site + 1, ..before }, domain);
+        Ok(())
+    }
+
+    /// Stores what is found at a site, and counts it.
+    fn set_site(&mut self, addr: u128, before: Found, found: Found, domain: &Domain) {
+        self.table.set_site(addr, found, self.all_sites, Some(domain));
+        if before == Found::default() {
+            self.all_sites += 1;
+            self.open.get_mut(&top(addr)).into_iter().for_each(|open| open.sites += 1);
+        }
+    }
+
+    /// Takes something of a site away.
+    fn reduce_site(&mut self, addr: u128, found: Found) {
+        self.table.set_site(addr, found, self.all_sites, None);
+        if found == Found::default() {
+            self.all_sites -= 1;
+            self.open.get_mut(&top(addr)).into_iter().for_each(|open| open.sites -= 1);
+        }
+    }
+
+    /// Opens the tail that a route is beneath.
+    fn open_tail_of(&mut self, prefix: Ipv6Prefix, domain: &Domain) -> Result<(), LpmError> {
+        let upper = top(prefix.addr());
+        match self.open.contains_key(&upper) {
+            true => Ok(()),
+            false => self.open_tail(upper, domain),
+        }
     }
 
     fn open_tail(&mut self, upper: u32, domain: &Domain) -> Result<(), LpmError> {
@@ -224,7 +339,7 @@ impl Lpm6 {
             debug_assert_eq!(freed, Ok(()));
             return Err(e);
         }
-        self.open.insert(upper, Open { tail, counts: Vec::new() });
+        self.open.insert(upper, Open { tail, counts: Vec::new(), sites: 0 });
         Ok(())
     }
 
@@ -246,36 +361,63 @@ impl Lpm6 {
     }
 
     fn remove_long(&mut self, prefix: Ipv6Prefix) -> Option<u32> {
-        let (entry, old) = self.table.unlink(prefix.addr(), prefix.len())?;
-        self.unlinked.1.push(entry);
-        self.long -= 1;
-        let upper = top(prefix.addr());
-        let open = self.open.get_mut(&upper)?;
-        let at = open.counts.iter().position(|(len, _)| *len == prefix.len())?;
-        open.counts[at].1 -= 1;
-        if open.counts[at].1 > 0 {
-            return Some(old);
-        }
-        open.counts.swap_remove(at);
-        let tail = self.table.tails.get(open.tail);
-        tail.into_iter().for_each(|tail| tail.set(prefix.len(), false));
-        if open.counts.is_empty() {
-            self.unlinked.0.push(open.tail);
-            self.open.remove(&upper);
-            let upper = Prefix::host(upper);
-            match self.short.get(upper).and_then(|leaf| Leaf::new(leaf.get())) {
-                // Replacing never fails.
-                Some(leaf) => _ = self.top.insert(upper, leaf),
-                None => _ = self.top.remove(upper),
+        let (addr, len) = (prefix.addr(), prefix.len());
+        if len == SITE {
+            let before = self.table.site(addr);
+            if before.leaf == 0 {
+                return None;
             }
+            self.reduce_site(addr, Found { leaf: 0, ..before });
+            self.long -= 1;
+            self.close_tail_if_unused(top(addr));
+            return Some(before.leaf);
         }
+        let (entry, old) = self.table.unlink(addr, len)?;
+        self.unlinked.2.push(entry);
+        self.long -= 1;
+        if len > SITE {
+            let key = (addr >> 64) as u64 & !0xffff;
+            let deep = self.deep.get_mut(&key)?;
+            if uncount(&mut deep.counts, len) {
+                let site = self.table.sites.get(deep.site);
+                site.into_iter().for_each(|site| site.set(len, false));
+            }
+            if deep.counts.is_empty() {
+                self.unlinked.1.push(deep.site);
+                self.deep.remove(&key);
+                self.reduce_site(addr, Found { deep: 0, ..self.table.site(addr) });
+            }
+        } else if let Some(open) = self.open.get_mut(&top(addr))
+            && uncount(&mut open.counts, len)
+        {
+            let tail = self.table.tails.get(open.tail);
+            tail.into_iter().for_each(|tail| tail.set(len, false));
+        }
+        self.close_tail_if_unused(top(addr));
         Some(old)
+    }
+
+    /// Closes a tail with nothing beneath it.
+    fn close_tail_if_unused(&mut self, upper: u32) {
+        let Some(open) = self.open.get(&upper) else { return };
+        if open.sites > 0 || !open.counts.is_empty() {
+            return;
+        }
+        self.unlinked.0.push(open.tail);
+        self.open.remove(&upper);
+        let upper = Prefix::host(upper);
+        match self.short.get(upper).and_then(|leaf| Leaf::new(leaf.get())) {
+            // Replacing never fails.
+            Some(leaf) => _ = self.top.insert(upper, leaf),
+            None => _ = self.top.remove(upper),
+        }
     }
 
     /// Returns the leaf of exactly this route.
     pub fn get(&self, prefix: Ipv6Prefix) -> Option<Leaf> {
         let leaf = match prefix.len() {
             0..=TOP => self.short.get(upper(prefix)).map(NonZeroU32::get),
+            SITE => Some(self.table.site(prefix.addr()).leaf),
             len => self.table.entry(prefix.addr(), len).map(Entry::leaf),
         };
         leaf.and_then(Leaf::new)
@@ -291,7 +433,8 @@ impl Lpm6 {
             let (addr, len) = entry.key();
             (Prefix::of(addr, len), entry.leaf())
         });
-        short.chain(long).filter_map(|(prefix, leaf)| Some((prefix, Leaf::new(leaf)?)))
+        let sites = self.table.all_sites().map(|(addr, leaf)| (Prefix::of(addr, SITE), leaf));
+        short.chain(long).chain(sites).filter_map(|(prefix, leaf)| Some((prefix, Leaf::new(leaf)?)))
     }
 
     /// Returns the number of routes.
@@ -308,15 +451,21 @@ impl Lpm6 {
     pub fn memory(&self) -> usize {
         let entries = self.entries.high_water() as usize * size_of::<Entry>();
         let tails = self.tails.high_water() as usize * size_of::<Tail>();
-        self.top.memory() + self.short.memory() + self.table.slot_bytes() + entries + tails
+        let sites = self.sites.high_water() as usize * size_of::<Site>();
+        let rest = entries + tails + sites;
+        self.top.memory() + self.short.memory() + self.table.slot_bytes() + rest
     }
 
     /// Makes what workers have ceased to read available again. To be called regularly.
     pub fn reclaim(&mut self, domain: &Domain) {
-        let (tails, entries) = &mut self.unlinked;
-        if !tails.is_empty() || !entries.is_empty() {
+        let (tails, sites, entries) = &mut self.unlinked;
+        if !tails.is_empty() || !sites.is_empty() || !entries.is_empty() {
             let tag = domain.tag();
-            let each = [(&mut self.tails, tails), (&mut self.entries, entries)];
+            let each = [
+                (&mut self.tails, tails),
+                (&mut self.sites, sites),
+                (&mut self.entries, entries),
+            ];
             for (pool, unlinked) in each {
                 for index in unlinked.drain(..) {
                     let freed = pool.free_after(index, tag);
@@ -325,6 +474,7 @@ impl Lpm6 {
             }
         }
         self.tails.reclaim(domain);
+        self.sites.reclaim(domain);
         self.entries.reclaim(domain);
         self.top.reclaim(domain);
     }

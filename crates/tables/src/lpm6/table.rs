@@ -1,8 +1,10 @@
 //! What workers read of the routes longer than /32.
 //!
-//! A *tail* is a /32 with longer routes in it: which lengths there are, and the leaf of the route
-//! that covers them. Routes are entries, found by a hash of prefix and length in an array of slots
-//! that is replaced by a larger one as it fills. Each change is a store of one word.
+//! A *tail* is a /32 with longer routes in it: which lengths from 33 to 47 there are, and the leaf of
+//! the route that covers them. A *site* is a /48 with a route or longer ones in it; sites are found
+//! by one hash, with their route beside their key, and so a site's tail is not read. Routes of other
+//! lengths are entries, found by a hash of prefix and length. Both hashes have arrays of slots that
+//! are replaced by larger ones as they fill. Each change is a store of one word.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +19,9 @@ use crate::qsbr::Domain;
 pub(super) const TAIL: u32 = 1 << 25;
 /// Length of the routes' upper half in bits.
 pub(super) const TOP: u8 = 32;
-/// The longest length that a tail's first word of lengths has.
+/// Length of a site's prefix in bits.
+pub(super) const SITE: u8 = 48;
+/// The longest length that a site's first word of lengths has.
 const MIDDLE: u8 = 64;
 /// Addresses that are looked up together.
 const BATCH: usize = 256;
@@ -31,18 +35,15 @@ crate::zeroable! {
     pub(super) struct Tail {
         /// Leaf and length of the longest route up to /32 around it; 0 if there is none.
         fallback: AtomicU32,
-        /// Lengths 33 to 64 that there are.
-        middle: AtomicU32,
-        /// Lengths 65 to 128 that there are.
-        long: AtomicU64,
+        /// Lengths 33 to 47 that there are.
+        lengths: AtomicU32,
     }
 }
 
 impl Tail {
     /// Begins again with no lengths.
     pub(super) fn open(&self, fallback: Option<(u32, u8)>) {
-        self.middle.store(0, Ordering::Relaxed);
-        self.long.store(0, Ordering::Relaxed);
+        self.lengths.store(0, Ordering::Relaxed);
         self.set_fallback(fallback);
     }
 
@@ -59,13 +60,46 @@ impl Tail {
 
     /// Sets whether there are routes of a length.
     pub(super) fn set(&self, len: u8, there: bool) {
-        let flip = |word: u64, bit: u8| if there { word | 1 << bit } else { word & !(1 << bit) };
+        let word = flip(self.lengths.load(Ordering::Relaxed).into(), len - TOP - 1, there);
+        self.lengths.store(word as u32, Ordering::Release);
+    }
+
+    /// Returns the lengths, the longest first.
+    #[inline]
+    fn lengths(&self) -> Descending {
+        Descending { long: 0, middle: self.lengths.load(Ordering::Acquire), base: TOP + 1 }
+    }
+}
+
+fn flip(word: u64, bit: u8, there: bool) -> u64 {
+    if there { word | 1 << bit } else { word & !(1 << bit) }
+}
+
+crate::zeroable! {
+    /// The lengths of the routes in a /48, if any are longer.
+    pub(super) struct Site {
+        /// Lengths 65 to 128 that there are.
+        long: AtomicU64,
+        /// Lengths 49 to 64 that there are.
+        middle: AtomicU32,
+    }
+}
+
+impl Site {
+    /// Begins again with no lengths.
+    pub(super) fn open(&self) {
+        self.middle.store(0, Ordering::Relaxed);
+        self.long.store(0, Ordering::Release);
+    }
+
+    /// Sets whether there are routes of a length.
+    pub(super) fn set(&self, len: u8, there: bool) {
         if len > MIDDLE {
-            let word = self.long.load(Ordering::Relaxed);
-            self.long.store(flip(word, len - MIDDLE - 1), Ordering::Release);
+            let word = flip(self.long.load(Ordering::Relaxed), len - MIDDLE - 1, there);
+            self.long.store(word, Ordering::Release);
         } else {
-            let word = u64::from(self.middle.load(Ordering::Relaxed));
-            self.middle.store(flip(word, len - TOP - 1) as u32, Ordering::Release);
+            let word = flip(self.middle.load(Ordering::Relaxed).into(), len - SITE - 1, there);
+            self.middle.store(word as u32, Ordering::Release);
         }
     }
 
@@ -74,13 +108,16 @@ impl Tail {
     fn lengths(&self) -> Descending {
         let (long, middle) =
             (self.long.load(Ordering::Acquire), self.middle.load(Ordering::Acquire));
-        Descending { long, middle }
+        Descending { long, middle, base: SITE + 1 }
     }
 }
 
 struct Descending {
+    /// Lengths from 65 on.
     long: u64,
+    /// Lengths from `base` on.
     middle: u32,
+    base: u8,
 }
 
 impl Iterator for Descending {
@@ -94,7 +131,103 @@ impl Iterator for Descending {
         }
         let bit = self.middle.checked_ilog2()?;
         self.middle ^= 1 << bit;
-        Some(TOP + 1 + bit as u8)
+        Some(self.base + bit as u8)
+    }
+}
+
+/// A site as it is found: what a /48 leads to, and the index of its lengths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Found {
+    /// Leaf of the route to the /48; 0 if there is none.
+    pub(super) leaf: u32,
+    /// Index of its [`Site`] plus 1; 0 if there are no longer routes.
+    pub(super) deep: u32,
+}
+
+impl Found {
+    #[inline]
+    fn of(word: u64) -> Found {
+        Found { leaf: word as u32, deep: (word >> 32) as u32 }
+    }
+
+    fn word(self) -> u64 {
+        u64::from(self.deep) << 32 | u64::from(self.leaf)
+    }
+}
+
+/// A slot of a site. Its key stays until the array is replaced.
+pub(super) struct Pair {
+    /// The upper 48 bits of the prefix, and a bit to tell them from what follows.
+    key: AtomicU64,
+    /// A [`Found`].
+    value: AtomicU64,
+}
+
+/// A key that no site has: an address's upper bits in the place of the prefix's.
+const KEY: u64 = 1 << 15;
+
+/// The key of the site that an address is in.
+#[inline]
+pub(super) fn site_key(addr: u128) -> u64 {
+    ((addr >> 64) as u64 & !0xffff) | KEY
+}
+
+/// The address of a key's site.
+fn site_addr(key: u64) -> u128 {
+    u128::from(key & !0xffff) << 64
+}
+
+/// An open-addressed array of sites.
+pub(super) struct Pairs {
+    pairs: Box<[Pair]>,
+    /// Pairs that are or were in use.
+    used: AtomicUsize,
+}
+
+/// Pairs that fit the first-level cache with what else is in it: prefetching them gains nothing.
+const FEW_PAIRS: usize = 1024;
+
+impl Pairs {
+    fn new(count: usize) -> Pairs {
+        let pair = |_| Pair { key: AtomicU64::new(EMPTY), value: AtomicU64::new(0) };
+        Pairs { pairs: (0..count).map(pair).collect(), used: AtomicUsize::new(0) }
+    }
+
+    #[inline]
+    fn at(&self, hash: u64, step: usize) -> &Pair {
+        &self.pairs[(hash as usize).wrapping_add(step) & (self.pairs.len() - 1)]
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: u64) -> Option<&Pair> {
+        for step in 0.. {
+            let pair = self.at(hash, step);
+            match pair.key.load(Ordering::Acquire) {
+                found if found == key => return Some(pair),
+                EMPTY => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn put(&self, hash: u64, key: u64, value: u64) {
+        let pairs = (0..).map(|step| self.at(hash, step));
+        // Half of them are empty.
+        let free = pairs.into_iter().find(|p| p.key.load(Ordering::Relaxed) == EMPTY);
+        if let Some(pair) = free {
+            pair.value.store(value, Ordering::Relaxed);
+            pair.key.store(key, Ordering::Release);
+            self.used.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// All sites that lead anywhere, with their keys.
+    fn live(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let words = self.pairs.iter().map(|p| {
+            (p.key.load(Ordering::Relaxed), p.value.load(Ordering::Relaxed))
+        });
+        words.filter(|(_, value)| *value != 0)
     }
 }
 
@@ -179,9 +312,12 @@ impl Slots {
 /// What workers and the owner share.
 pub(super) struct Table {
     pub(super) tails: PagedTable<Tail>,
+    pub(super) sites: PagedTable<Site>,
     pub(super) entries: PagedTable<Entry>,
     /// Owned; the owner replaces it.
     slots: AtomicPtr<Slots>,
+    /// Owned; the owner replaces it.
+    pairs: AtomicPtr<Pairs>,
     seed: u64,
 }
 
@@ -189,6 +325,8 @@ impl Drop for Table {
     fn drop(&mut self) {
         // SAFETY: it came from a box, and this is the table's last owner.
         drop(unsafe { Box::from_raw(*self.slots.get_mut()) });
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(*self.pairs.get_mut()) });
     }
 }
 
@@ -196,8 +334,10 @@ impl Table {
     pub(super) fn new(max_routes: usize, max_tails: u32, seed: u64) -> Result<Table, MapError> {
         Ok(Table {
             tails: PagedTable::new(max_tails as usize)?,
+            sites: PagedTable::new(max_routes)?,
             entries: PagedTable::new(max_routes)?,
             slots: AtomicPtr::new(Box::into_raw(Box::new(Slots::new(LEAST_SLOTS)))),
+            pairs: AtomicPtr::new(Box::into_raw(Box::new(Pairs::new(LEAST_SLOTS)))),
             seed,
         })
     }
@@ -207,6 +347,18 @@ impl Table {
         // SAFETY: never null. What the owner replaces lives until all readers have passed a
         // quiescent point, and they hold it only within a lookup.
         unsafe { &*self.slots.load(Ordering::Acquire) }
+    }
+
+    #[inline]
+    fn pairs(&self) -> &Pairs {
+        // SAFETY: as for the slots.
+        unsafe { &*self.pairs.load(Ordering::Acquire) }
+    }
+
+    #[inline]
+    fn site_hash(&self, key: u64) -> u64 {
+        let product = (key ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        product >> 32 ^ product
     }
 
     #[inline]
@@ -245,13 +397,47 @@ impl Table {
     /// Looks up beneath a tail; returns leaf and length of the route.
     #[inline]
     fn beneath(&self, leaf: u32, addr: u128) -> (u32, u8) {
-        let (tail, slots) = (self.tail(leaf), self.slots());
+        let key = site_key(addr);
+        let pair = self.pairs().find(self.site_hash(key), key);
+        let found = pair.map_or(Found::default(), |p| Found::of(p.value.load(Ordering::Acquire)));
+        if found.deep == 0 && found.leaf != 0 {
+            return (found.leaf, SITE);
+        }
+        self.beyond(leaf, addr, found)
+    }
+
+    /// Looks up in a site with longer routes, or beside all sites.
+    fn beyond(&self, leaf: u32, addr: u128, found: Found) -> (u32, u8) {
+        let slots = self.slots();
+        if found.deep != 0
+            && let Some(site) = self.sites.get(found.deep - 1)
+        {
+            for len in site.lengths() {
+                if let Some(entry) = self.find(slots, addr & u128::mask(len), len) {
+                    return (entry.leaf(), len);
+                }
+            }
+        }
+        if found.leaf != 0 {
+            return (found.leaf, SITE);
+        }
+        let tail = self.tail(leaf);
         for len in tail.lengths() {
             if let Some(entry) = self.find(slots, addr & u128::mask(len), len) {
                 return (entry.leaf(), len);
             }
         }
         tail.fallback()
+    }
+
+    /// The first length that is tried for an address that no site's own route settles.
+    #[inline]
+    fn first_length(&self, leaf: u32, found: Found) -> Option<u8> {
+        let site = found.deep.checked_sub(1).and_then(|at| self.sites.get(at));
+        match site {
+            Some(site) => site.lengths().next(),
+            None => self.tail(leaf).lengths().next(),
+        }
     }
 
     // The owner's side.
@@ -307,6 +493,46 @@ impl Table {
         None
     }
 
+    /// Returns what is found at the site of an address.
+    pub(super) fn site(&self, addr: u128) -> Found {
+        let key = site_key(addr);
+        let pair = self.pairs().find(self.site_hash(key), key);
+        pair.map_or(Found::default(), |p| Found::of(p.value.load(Ordering::Relaxed)))
+    }
+
+    /// Sets what is found at the site of an address; by nothing, it is removed. `live` is the number
+    /// of sites.
+    pub(super) fn set_site(&self, addr: u128, found: Found, live: usize, domain: Option<&Domain>) {
+        let key = site_key(addr);
+        let hash = self.site_hash(key);
+        if let Some(pair) = self.pairs().find(hash, key) {
+            // The key stays: one that comes back finds its place, until the array is replaced.
+            return pair.value.store(found.word(), Ordering::Release);
+        }
+        let (true, Some(domain)) = (found != Found::default(), domain) else { return };
+        let full = {
+            let pairs = self.pairs();
+            (pairs.used.load(Ordering::Relaxed) + 1) * 2 > pairs.pairs.len()
+        };
+        if full {
+            let count = ((live + 1) * 4).next_power_of_two().max(LEAST_SLOTS);
+            let new = Box::new(Pairs::new(count));
+            for (key, value) in self.pairs().live() {
+                new.put(self.site_hash(key), key, value);
+            }
+            let old = self.pairs.swap(Box::into_raw(new), Ordering::AcqRel);
+            // SAFETY: it came from a box. Readers that may be in it are waited for.
+            domain.retire_box(unsafe { Box::from_raw(old) });
+        }
+        self.pairs().put(hash, key, found.word());
+    }
+
+    /// Returns the routes to sites.
+    pub(super) fn all_sites(&self) -> impl Iterator<Item = (u128, u32)> + '_ {
+        let live = self.pairs().live().map(|(key, value)| (site_addr(key), Found::of(value).leaf));
+        live.filter(|(_, leaf)| *leaf != 0)
+    }
+
     /// Returns all entries.
     pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
         let slots = self.slots().slots.iter().map(|s| s.load(Ordering::Relaxed));
@@ -314,9 +540,10 @@ impl Table {
         linked.filter_map(|slot| self.entries.get((slot as u32).wrapping_sub(FIRST as u32)))
     }
 
-    /// Returns the bytes of the slots.
+    /// Returns the bytes of both hashes.
     pub(super) fn slot_bytes(&self) -> usize {
         self.slots().slots.len() * size_of::<AtomicU64>()
+            + self.pairs().pairs.len() * size_of::<Pair>()
     }
 }
 
@@ -376,35 +603,73 @@ impl Lpm6Reader {
     fn lookup_some(&self, addrs: &[u128], leaves: &mut [u32]) {
         let count = addrs.len().min(leaves.len());
         let (addrs, leaves) = (&addrs[..count], &mut leaves[..count]);
+        let Some(first) = addrs.first().copied() else { return };
+        // Packets of one flow.
+        if addrs.iter().fold(0, |differ, addr| differ | (addr ^ first)) == 0 {
+            return leaves.fill(self.lookup(first));
+        }
         let mut tops = [0; BATCH];
         tops.iter_mut().zip(addrs).for_each(|(to, addr)| *to = top(*addr));
         self.top.lookup_batch(&tops[..count], leaves);
         if leaves.iter().fold(0, |all, leaf| all | leaf) & TAIL == 0 {
             return;
         }
+        let (table, pairs) = (&*self.table, self.table.pairs());
+        if pairs.pairs.len() > FEW_PAIRS {
+            for (addr, leaf) in addrs.iter().zip(&*leaves) {
+                if *leaf & TAIL != 0 {
+                    for_read(pairs.at(table.site_hash(site_key(*addr)), 0));
+                }
+            }
+        }
+        // Those that no site's own route settles.
+        let (mut open, mut left) = ([(0u8, Found::default()); BATCH], 0);
+        for (i, (addr, leaf)) in addrs.iter().zip(&mut *leaves).enumerate() {
+            if *leaf & TAIL == 0 {
+                continue;
+            }
+            let key = site_key(*addr);
+            let found = match pairs.find(table.site_hash(key), key) {
+                Some(pair) => Found::of(pair.value.load(Ordering::Acquire)),
+                None => Found::default(),
+            };
+            if found.deep == 0 && found.leaf != 0 {
+                *leaf = found.leaf;
+                continue;
+            }
+            match found.deep.checked_sub(1).and_then(|at| table.sites.get(at)) {
+                Some(site) => for_read(site),
+                None => for_read(table.tail(*leaf)),
+            }
+            open[left] = (i as u8, found);
+            left += 1;
+        }
+        if left > 0 {
+            self.lookup_open(addrs, leaves, &open[..left]);
+        }
+    }
+
+    /// Looks up the addresses that are neither in the upper half nor settled by a site.
+    fn lookup_open(&self, addrs: &[u128], leaves: &mut [u32], open: &[(u8, Found)]) {
         let (table, slots) = (&*self.table, self.table.slots());
-        let tails = leaves.iter().filter(|leaf| **leaf & TAIL != 0);
-        tails.for_each(|leaf| for_read(table.tail(*leaf)));
         let mut hashes = [0u64; BATCH];
-        for ((addr, leaf), hash) in addrs.iter().zip(&*leaves).zip(&mut hashes) {
-            if *leaf & TAIL != 0
-                && let Some(len) = table.tail(*leaf).lengths().next()
-            {
-                *hash = table.hash(*addr & u128::mask(len), len);
+        for ((i, found), hash) in open.iter().zip(&mut hashes) {
+            let i = usize::from(*i);
+            if let Some(len) = table.first_length(leaves[i], *found) {
+                *hash = table.hash(addrs[i] & u128::mask(len), len);
                 for_read(slots.at(*hash, 0));
             }
         }
-        for (leaf, hash) in leaves.iter().zip(&hashes) {
+        for (_, hash) in open.iter().zip(&hashes) {
             let slot = slots.at(*hash, 0).load(Ordering::Acquire);
-            if *leaf & TAIL != 0 && (slot ^ hash) >> 32 == 0 {
+            if (slot ^ hash) >> 32 == 0 {
                 let index = (slot as u32).wrapping_sub(FIRST as u32);
                 table.entries.get(index).into_iter().for_each(for_read);
             }
         }
-        for (addr, leaf) in addrs.iter().zip(leaves) {
-            if *leaf & TAIL != 0 {
-                *leaf = table.beneath(*leaf, *addr).0;
-            }
+        for (i, found) in open {
+            let i = usize::from(*i);
+            leaves[i] = table.beyond(leaves[i], addrs[i], *found).0;
         }
     }
 }

@@ -74,9 +74,10 @@ enum Op {
 
 /// Prefixes that often contain each other: few different bits, all lengths.
 fn prefixes() -> impl Strategy<Value = Ipv6Prefix> {
-    let len = prop_oneof![0u8..=128, 20u8..=50, Just(128), Just(64), Just(32), Just(33)];
-    (any::<[bool; 6]>(), len).prop_map(|(bits, len)| {
-        let places = [3u8, 30, 31, 33, 63, 127];
+    let len =
+        prop_oneof![0u8..=128, 20u8..=50, Just(128), Just(64), Just(48), Just(32), Just(33)];
+    (any::<[bool; 7]>(), len).prop_map(|(bits, len)| {
+        let places = [3u8, 30, 31, 33, 47, 63, 127];
         let addr = places.iter().zip(bits).fold(0x2001_0db8 << 96, |addr: u128, (at, on)| {
             if on { addr ^ 1 << (127 - at) } else { addr }
         });
@@ -117,11 +118,12 @@ proptest! {
             prop_assert!(lpm.remove(p).is_some());
         }
         prop_assert!(lpm.is_empty() && lpm.open.is_empty() && lpm.long == 0);
+        prop_assert!(lpm.deep.is_empty() && lpm.all_sites == 0);
         check(&lpm, &Model::default(), &touched)?;
         lpm.reclaim(&domain);
         domain.reclaim();
         lpm.reclaim(&domain);
-        prop_assert_eq!((lpm.entries.len(), lpm.tails.len()), (0, 0));
+        prop_assert_eq!((lpm.entries.len(), lpm.tails.len(), lpm.sites.len()), (0, 0, 0));
     }
 }
 
