@@ -288,6 +288,18 @@ impl DpoTable {
             .map_or(Dpo(0), |b| Dpo(b.load(Ordering::Acquire)))
     }
 
+    /// Returns whether some packets that meet an object meet this one in the end.
+    #[must_use]
+    pub fn may_meet(&self, from: Dpo, end: Dpo) -> bool {
+        let state = self.get(from).state();
+        match state.kind {
+            Kind::LOAD_BALANCE | Kind::LOAD_BALANCE_COMPLETE => {
+                (0..=u32::from(state.mtu)).any(|slot| self.pick(state, slot) == end)
+            }
+            _ => self.resolve(from, || 0) == end,
+        }
+    }
+
     /// Returns the object that packets of a flow meet: of a group, one of its members. That is
     /// never a group itself, as groups in groups are flattened.
     #[inline]

@@ -1,5 +1,6 @@
 //! Lookups in the protocols' route tables, for descriptions of routed packets.
 
+use crate::Dpo;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use thalweg_device::SwIfIndex;
@@ -32,6 +33,12 @@ pub trait Routes: Send + Sync {
     /// Returns what the label table with an id does with the label of a stack entry; `None` if
     /// nobody has bound it, or the protocol has no labels.
     fn label(&self, _guard: &Guard<'_>, _table: u32, _entry: u32) -> Option<LabelStep> {
+        None
+    }
+
+    /// Returns the interface of the tunnel by one of whose paths packets leave that meet an
+    /// adjacency.
+    fn tunnel(&self, _entry: Dpo) -> Option<SwIfIndex> {
         None
     }
 

@@ -4,6 +4,7 @@
 //! IP4: 2.0.aa -> 2fe.0.0 [vlan 10]
 //!   UDP: 10.0.0.1 - 10.0.0.99 -> 48.0.0.0 + 48.0.3.255 ttl 3
 //!     UDP: 1234 -> 4321 incrementing 22
+//! MPLS: 2.0.aa -> 2fe.0.0 label 16 ttl 9 label 17 IP4: UDP: 10.0.0.1 -> 48.0.0.1 UDP: 1 -> 2
 //! ```
 //!
 //! `-` counts through a range, `+` draws from it. Each line above is one layer; what is not given
@@ -12,6 +13,7 @@
 use crate::error::PgError;
 use crate::scan::{Scan, Span};
 use crate::template::{Field, Layers, Network, Payload, Transport, TransportKind};
+use thalweg_wire::mpls::{Entry, Label, MAX_LABEL};
 
 /// The outermost layer of a description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,8 +121,47 @@ impl Parser<'_> {
             0x0800 => self.ip4(),
             0x86dd => self.ip6(),
             0x0806 => self.arp(),
+            0x8847 => self.mpls(),
             _ => Ok(()),
         }
+    }
+
+    /// `label N [exp N] [s N] [ttl N]` for each entry of the stack, RFC 3032, then `IP4:` or `IP6:`
+    /// and that header, or a payload. The last entry is the bottom unless `s` says otherwise.
+    fn mpls(&mut self) -> Result<(), PgError> {
+        let mut bottom = None;
+        while self.s.keyword("label") {
+            let label = self.s.one(0, u64::from(MAX_LABEL.get()))? as u32;
+            let (mut class, mut said, mut ttl) = (0, None, 64);
+            loop {
+                if self.s.keyword("exp") {
+                    class = self.s.one(0, 7)? as u8;
+                } else if self.s.keyword("s") {
+                    said = Some(self.s.one(0, 1)? == 1);
+                } else if self.s.keyword("ttl") {
+                    ttl = self.s.one(0, 255)? as u8;
+                } else {
+                    break;
+                }
+            }
+            bottom = said.is_none().then_some(self.out.headers.len() + 2);
+            let entry = Entry::new(Label(label), class, said.unwrap_or(false), ttl);
+            self.out.headers.extend(entry.0.to_be_bytes());
+        }
+        if let Some(at) = bottom {
+            self.out.headers[at] |= 1;
+        }
+        if self.at_payload() {
+            return Ok(());
+        }
+        let mut s = self.s.clone();
+        let header = match s.label() {
+            Some("IP4") => Parser::ip4,
+            Some("IP6") => Parser::ip6,
+            _ => return Err(self.s.error("`label' and a number, IP4:, IP6:, or a payload")),
+        };
+        self.s = s;
+        header(self)
     }
 
     /// An 802.1Q tag after the word `vlan`.

@@ -569,3 +569,28 @@ proptest! {
 fn lists_are_current() {
     thalweg_testkit::check_feature_lists(env!("CARGO_MANIFEST_DIR"));
 }
+
+#[test]
+fn labels_come_before_the_packet() {
+    let text = "MPLS: 2.0.aa -> 2fe.0.0 label 16 exp 5 ttl 9 label 17 IP4: UDP: 10.0.0.1 -> 48.0.0.1 \
+                UDP: 1 -> 2 incrementing 22";
+    let all = packets(&mut generator(text, None), 2);
+    for p in all {
+        assert_eq!(p[12..22], [0x88, 0x47, 0, 1, 0x0a, 9, 0, 1, 0x11, 64]);
+        let ip = ipv4::check(&p[22..]).unwrap();
+        assert_eq!(usize::from(ip.total_len()), p.len() - 22);
+        let pseudo = pseudo_v4(ip.src(), ip.dst(), 17, ip.payload().len() as u32);
+        assert!(UdpView::parse(ip.payload()).unwrap().checksum_ok(pseudo));
+    }
+    // A stack without an end, and one without a packet.
+    let open = "MPLS: 2.0.aa -> 2fe.0.0 label 16 s 0 hex 0x00";
+    assert_eq!(packets(&mut generator(open, None), 1)[0][16], 0);
+    let bare = "MPLS: 2.0.aa -> 2fe.0.0 label 16 incrementing 40";
+    assert_eq!(packets(&mut generator(bare, None), 1)[0][16], 1);
+    for bad in
+        ["label 1048576 incrementing 9", "label 16 exp 8 incrementing 9", "label 16 UDP: 1 -> 2"]
+    {
+        let text = format!("MPLS: 2.0.aa -> 2fe.0.0 {bad}");
+        assert!(grammar::parse(&text, Outermost::Ethernet).is_err(), "{bad}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::error::MplsError;
 use crate::label_table::{Action, Key, Leaves, Tables};
+use crate::tunnels::Ends;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::table::{Followed, follow, take_touched, unfollow, watch};
 use thalweg_fib::rib::{Before, Labels, Mode, Path, PathKind, WatchedRoutes};
-use thalweg_fib::{FibError, LabelStep, LinkType, RouteBook, Routes, TableId};
+use thalweg_fib::{Dpo, DpoTable, FibError, LabelStep, LinkType, RouteBook, Routes, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::qsbr::Guard;
@@ -110,7 +111,10 @@ pub(crate) fn init(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(Tables::default());
     let snapshot: Arc<Snapshot<Tables>> = snapshot;
     c.share(Arc::clone(&snapshot));
-    c.shared::<RouteBook>().add(Arc::new(Steps(snapshot)));
+    let (tables, dpos) = (snapshot, c.shared());
+    let ends = Arc::new(Ends::default());
+    c.share(Arc::clone(&ends));
+    c.shared::<RouteBook>().add(Arc::new(Steps { tables, dpos, ends }));
     c.insert(Mpls {
         tables: BTreeMap::new(),
         leaving: Vec::new(),
@@ -136,8 +140,12 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// What label tables do, for descriptions of packets.
-struct Steps(Arc<Snapshot<Tables>>);
+/// What label tables do and tunnels are, for descriptions of packets.
+struct Steps {
+    tables: Arc<Snapshot<Tables>>,
+    dpos: Arc<DpoTable>,
+    ends: Arc<Ends>,
+}
 
 impl Routes for Steps {
     fn prefix_len(&self, _: &Guard<'_>, _: SwIfIndex, _: IpAddr) -> Option<u8> {
@@ -145,7 +153,7 @@ impl Routes for Steps {
     }
 
     fn label(&self, guard: &Guard<'_>, table: u32, entry: u32) -> Option<LabelStep> {
-        let leaves = self.0.load(guard).get(TableId(table))?;
+        let leaves = self.tables.load(guard).get(TableId(table))?;
         match leaves.get(Entry(entry)) {
             Action::Miss | Action::Punt | Action::Drop => None,
             Action::Swap(label, _) => Some(LabelStep::Swapped(label.get())),
@@ -160,6 +168,10 @@ impl Routes for Steps {
             | Action::ReceiveIp4(_)
             | Action::ReceiveL2(..) => Some(LabelStep::Popped),
         }
+    }
+
+    fn tunnel(&self, entry: Dpo) -> Option<SwIfIndex> {
+        self.ends.tunnel(&self.dpos, entry)
     }
 }
 

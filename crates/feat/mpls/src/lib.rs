@@ -14,9 +14,11 @@ mod cli;
 mod disposition;
 mod error;
 mod error_message;
+pub mod fuzz;
 pub mod label_table;
 pub mod labels;
 pub mod nodes;
+mod punt;
 mod settings;
 mod tunnel_tx;
 pub mod tunnels;
@@ -54,6 +56,7 @@ pub static FEATURE: Feature = Feature {
 
 fn init(c: &mut Control) {
     labels::init(c);
+    punt::init(c);
     tunnels::init(c);
     c.state::<Forwarding>().borrow_mut().set_imposer("mpls-label-imposition-uniform");
     let nodes = HoldNodes { incomplete: "mpls-adj-incomplete", glean: None };

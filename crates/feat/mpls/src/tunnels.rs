@@ -5,13 +5,14 @@
 use crate::error::MplsError;
 use crate::tunnel_tx::{self, Wire};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use thalweg_device::interface::{self, Device, InterfaceSpec, Kind};
 use thalweg_device::{Caps, DeviceError, InterfaceEvent, MacAddr, SwIfIndex};
 use thalweg_feat_ip::table::{Followed, follow, unfollow};
 use thalweg_fib::rib::{Before, Labels, Path, PathKind};
-use thalweg_fib::{Dpo, Forwarding, LinkType};
+use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
 use thalweg_graph::Control;
 
 /// Maximum number of tunnels: as of any kind of interface with numbers.
@@ -70,6 +71,30 @@ impl Tunnels {
     #[must_use]
     pub fn get(&self, sw_if: SwIfIndex) -> Option<&Tunnel> {
         self.0.get(&sw_if)
+    }
+}
+
+/// Tunnels and what their packets meet, for descriptions of packets.
+#[derive(Debug, Default)]
+pub(crate) struct Ends(Mutex<Vec<(SwIfIndex, Vec<Dpo>)>>);
+
+/// Tunnels that are looked at for one packet.
+const MAX_NAMED: usize = 1024;
+
+impl Ends {
+    fn set(&self, sw_if: SwIfIndex, ends: Vec<Dpo>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(other, _)| *other != sw_if);
+        if !ends.is_empty() {
+            all.push((sw_if, ends));
+        }
+    }
+
+    /// Returns the tunnel by one of whose paths packets leave that meet an adjacency.
+    pub(crate) fn tunnel(&self, dpos: &DpoTable, entry: Dpo) -> Option<SwIfIndex> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let leads = |ends: &[Dpo]| ends.iter().any(|end| dpos.may_meet(*end, entry));
+        all.iter().take(MAX_NAMED).find(|(_, ends)| leads(ends)).map(|(sw_if, _)| *sw_if)
     }
 }
 
@@ -213,6 +238,7 @@ pub fn set_paths(c: &mut Control, sw_if: SwIfIndex, mut paths: Vec<Path>) -> Res
             f.borrow_mut().set_tunnel(c, sw_if, LinkType::Ip6, followed.dpo)?;
         }
     }
+    c.shared::<Ends>().set(sw_if, held.iter().map(|(_, followed)| followed.dpo).collect());
     tunnel.paths = paths;
     let old = std::mem::replace(&mut tunnel.held, held);
     old.into_iter().for_each(|(_, followed)| unfollow::<u32>(c, followed));
@@ -259,10 +285,14 @@ fn paths_of(c: &Control, sw_if: SwIfIndex) -> Result<Vec<Path>, MplsError> {
     Ok(tunnel.paths.clone())
 }
 
-/// Forgets a tunnel whose interface goes, and takes the interface out of the paths of others.
+/// Forgets a tunnel whose interface goes, and takes the interface out of the paths of others: a
+/// tunnel goes with its last path.
 fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
     let tunnels = c.state::<Tunnels>();
     let gone = tunnels.borrow_mut().0.remove(&sw_if);
+    if gone.is_some() {
+        c.shared::<Ends>().set(sw_if, Vec::new());
+    }
     for (_, followed) in gone.into_iter().flat_map(|tunnel| tunnel.held) {
         unfollow::<u32>(c, followed);
     }
@@ -272,10 +302,12 @@ fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
         let left = paths_of(c, user).unwrap_or_default();
         let left: Vec<Path> = left.into_iter().filter(|p| p.sw_if != Some(sw_if)).collect();
         if left.is_empty() {
-            // It drops what it sends, until it gets paths again.
-            if let Some(tunnel) = tunnels.borrow_mut().0.get_mut(&user) {
-                tunnel.paths = left;
-            }
+            // Once all subscribers have heard of this one.
+            c.after(Duration::ZERO, move |c| {
+                if c.state::<Tunnels>().borrow().get(user).is_some() {
+                    let _ = interface::delete(c, user);
+                }
+            });
         } else if let Err(e) = set_paths(c, user, left) {
             tracing::warn!("{}: {e}", c.interface_name(user));
         }

@@ -174,13 +174,18 @@ fn tunnels_and_pseudowires_are_named() {
          set interface tag mpls-tunnel4 acme
          ip route add 16.0.0.0/24 via mpls-tunnel3
          mpls local-label add 16 eos via mpls-tunnel3 out-labels 17");
-    let said = r.agree(&labelled(&[]), "");
+    let said = r.agree(&labelled(&[]), "10.0.1.2");
     assert_eq!(said.tunnel, Some(("mpls-tunnel3".into(), 3)));
-    assert_eq!(r.agree(&labelled(&[16]), "").tunnel, Some(("mpls-tunnel3".into(), 3)));
+    let said = r.agree(&labelled(&[16]), "10.0.1.2");
+    assert_eq!(said.tunnel, Some(("mpls-tunnel3".into(), 3)));
+    // The labels below the tunnel's are not known: they are not said wrong.
+    r.lab.ok("ip route replace 16.0.0.0/24 via mpls-tunnel3 out-labels 18");
+    let (said, _) = r.pass(&labelled(&[]));
+    assert_eq!((said.stacks, said.tunnel), (None, Some(("mpls-tunnel3".into(), 3))));
     r.lab.ok("set interface ip address del test0 10.0.0.1/24\nset interface l2 xconnect test0 mpls-tunnel4");
-    let (said, sent) =
-        r.pass_frame([&host_mac(8).0[..], &host_mac(9).0, &[0x88, 0xb5], &[1; 50]].concat());
-    assert_eq!(said.wire, Some(("acme".into(), 4)));
+    let (said, sent) = r
+        .pass_frame([&host_mac(8).0[..], &host_mac(9).0, &[8, 0], &labelled(&[]).build()].concat());
+    assert_eq!((said.wire, said.prefix), (Some(("acme".into(), 4)), None));
     assert_eq!(sent.get(12..14), Some(&[0x88, 0x47][..]));
     r.lab.close();
 }

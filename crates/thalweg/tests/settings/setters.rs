@@ -405,7 +405,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              mpls local-label add 19 eos table 5 via rx-ip4 pg1\n\
              mpls local-label add implicit-null eos table 5 via drop",
             "mpls table add 0\nmpls table add 5\nip table add 7\n\
-             mpls local-label add 16 eos via 192.0.2.9 out-labels 17 via 192.0.2.8 weight 2\n\
+             mpls local-label add 16 eos via 192.0.2.9 out-labels 21 17 uniform via 192.0.2.8 weight 2\n\
              mpls local-label add 17 eos table 5 via 192.0.2.9 next-hop-table 7 out-labels 18\n\
              mpls local-label add 18 192.0.2.0/24\n\
              mpls local-label add 18 198.51.100.0/24 table 7 mpls-table 5\n\
@@ -419,7 +419,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "mpls tunnel add via 10.0.0.2 pg0 out-labels 17 18",
             "mpls tunnel add mpls-tunnel5 l2-only control-word via 192.0.2.9 out-labels 17\n\
              mpls tunnel add mpls-tunnel7 l2-only via 10.0.0.2 pg0 out-labels 17\n\
-             mpls tunnel set mpls-tunnel7 via 10.0.0.3 pg0 out-labels 18 weight 3\n\
+             mpls tunnel set mpls-tunnel7 via 10.0.0.3 pg0 out-labels 18 uniform weight 3 preference 2\n\
              mpls tunnel add mpls-tunnel7 via mpls-tunnel5 out-labels 19\n\
              set interface state mpls-tunnel7 up\nset interface l2 xconnect mpls-tunnel7 pg1\n\
              set interface tag mpls-tunnel5 wire",

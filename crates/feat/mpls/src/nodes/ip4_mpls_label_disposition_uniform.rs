@@ -38,7 +38,7 @@ struct Disposition {
 /// Gives a packet TTL and class of a label. Its TTL never grows: another router may have put the
 /// label before it with a TTL of its own. What else the DSCP says stays if the class is the same;
 /// ECN always does.
-fn take_over(packet: &mut [u8], entry: Entry) {
+pub(crate) fn take_over(packet: &mut [u8], entry: Entry) {
     let len = packet.first().map_or(0, |b| usize::from(b & 15) * 4);
     let Some(header) = packet.get_mut(..len).filter(|header| header.len() >= 20) else { return };
     let class = entry.traffic_class();

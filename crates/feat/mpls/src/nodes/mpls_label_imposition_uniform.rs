@@ -48,7 +48,7 @@ fn inner(labels: &[u8], behind: &[u8]) -> Option<(u8, u8)> {
 }
 
 /// Sets class and TTL of all these labels.
-fn set(packet: &mut [u8], len: usize) {
+pub(crate) fn set(packet: &mut [u8], len: usize) {
     let Some((labels, behind)) = packet.split_at_mut_checked(len) else { return };
     let Some((class, ttl)) = inner(labels, behind) else { return };
     for word in labels.as_chunks_mut::<ENTRY_LEN>().0 {

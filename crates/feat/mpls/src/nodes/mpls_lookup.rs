@@ -5,11 +5,13 @@
 //! `mpls-icmp-error` where the TTL ends (RFC 3032 section 2.3: it is never sent with 0).
 
 use crate::label_table::{Action, Leaves, Popped, Tables};
+use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, IcmpCause, PktMut, Rows};
 use thalweg_device::SwIfIndex;
+use thalweg_engine::punt::Punt;
 use thalweg_fib::{Counted, Dpo, DpoTable, Kind, MAX_REWRITE, ObjectCounters};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -26,6 +28,7 @@ thalweg_graph::next_nodes! {
     ICMP_ERROR => "mpls-icmp-error",
     L2 => "interface-rx-dpo-l2",
     CONTROL_WORD => "pw-cw-pop",
+    PUNT => "punt-dispatch",
 }
 thalweg_graph::errors! {
     SHORT: Error, 311, "mpls packet shorter than a label";
@@ -47,7 +50,8 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "error-drop",
     build: |cx| {
         let (tables, dpos, counters) = (cx.shared(), cx.shared(), cx.shared());
-        Built::node(MplsLookup { tables, dpos, counters, main: None })
+        let (punt, reasons) = (Punt::new(cx), cx.shared());
+        Built::node(MplsLookup { tables, dpos, counters, main: None, punt, reasons })
     },
     ..NodeDecl::DEFAULT
 };
@@ -63,6 +67,8 @@ struct MplsLookup {
     counters: Arc<ObjectCounters>,
     /// The table of the frame's packets.
     main: Option<Arc<Leaves>>,
+    punt: Punt,
+    reasons: Arc<Reasons>,
 }
 
 /// Hash of a flow: of the labels and the IP packet behind them. An entropy label is made for this,
@@ -93,6 +99,20 @@ impl MplsLookup {
         p.set_aux(cx.error_id(TTL_EXPIRED));
         p.meta_mut().icmp = IcmpCause::TTL_EXCEEDED;
         ICMP_ERROR
+    }
+
+    /// Passes a packet to the feature that takes such packets, with its labels, if one does.
+    #[cold]
+    fn punt(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>, entry: Entry) -> Verdict {
+        let reason = match entry.label() {
+            label::ROUTER_ALERT => self.reasons.router_alert,
+            _ => self.reasons.local,
+        };
+        if !self.punt.is_taken(cx.guard(), reason) {
+            return Verdict::drop(PUNTED);
+        }
+        reason.mark(p);
+        PUNT
     }
 
     /// Sends a labelled packet to an adjacency, or a member of a group.
@@ -267,7 +287,7 @@ impl MplsLookup {
                 Action::LookUpMplsHere => _ = p.pull(ENTRY_LEN),
                 Action::Miss => return Verdict::drop(NO_LABEL),
                 Action::Drop => return Verdict::drop(DROPPED),
-                Action::Punt => return Verdict::drop(PUNTED),
+                Action::Punt => return self.punt(cx, p, entry),
             }
         }
         Verdict::drop(DEPTH)

@@ -40,7 +40,7 @@ pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1);
 impl Lab {
     /// `test0` to `test2` with 10.0.n.1/24, static neighbours 10.0.n.2 and .3, MPLS on all.
     pub(crate) fn new() -> Lab {
-        let features: [&Feature; 9] = [
+        let features: [&Feature; 10] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
@@ -50,6 +50,7 @@ impl Lab {
             &thalweg_feat_ip4::FEATURE,
             &thalweg_feat_mpls::FEATURE,
             &thalweg_feat_l2::FEATURE,
+            &crate::punts::TAKER,
         ];
         let mut lab = Lab(testing::Lab::new(&features, 1, 2048, 3));
         lab.ok("mpls table add 0");

@@ -5,6 +5,7 @@
 mod lab;
 mod labels;
 mod many;
+mod punts;
 mod random;
 mod routes;
 mod tunnels;

@@ -13,7 +13,7 @@ use thalweg_sflow::FlowRecord;
 use thalweg_sflow::model::{ExtendedMpls, MplsFtn, MplsTunnel, MplsVc};
 use thalweg_sflow::value::{Address, Text};
 use thalweg_tables::qsbr::Guard;
-use thalweg_wire::mpls::ENTRY_LEN;
+use thalweg_wire::mpls::{ENTRY_LEN, Entry};
 
 /// Look-ups of one packet that are followed, as many as the packet path makes.
 const MAX_LOOKUPS: usize = 16;
@@ -35,7 +35,7 @@ fn pushed(entries: &DpoTable, dpo: Dpo) -> Option<Pushed> {
     }
     let is_link = |at: usize| header.get(at..at + 2) == Some(&LinkType::Mpls.ethertype());
     let labels_at = match header.len() {
-        // A tunnel's: labels only.
+        // Without a link header there are labels only.
         n if n < ETHERNET_HEADER => 0,
         _ => [12, 16, 20].into_iter().find(|at| is_link(*at)).map(|at| at + 2)?,
     };
@@ -54,20 +54,6 @@ fn swapped(entry: u32, label: u32) -> u32 {
 }
 
 impl Guide {
-    /// Labels that a packet gets by an adjacency, those of a tunnel's path included.
-    fn pushed(&self, entry: u32) -> Option<Pushed> {
-        let entries = self.entries()?;
-        let by = pushed(entries, Dpo(entry));
-        let stacked = entries.get(Dpo(entry)).stacked();
-        if stacked == Dpo(0) {
-            return by;
-        }
-        // By which path of several it went is not known.
-        let outer = pushed(entries, entries.resolve(stacked, || 0))?;
-        let inner = by.map_or(Vec::new(), |by| by.labels);
-        Some(Pushed { labels: [outer.labels, inner].concat(), swap: 0 })
-    }
-
     /// The label stacks of a packet that left by an adjacency: as it came, and as it went.
     pub(super) fn labels(
         &self,
@@ -76,7 +62,7 @@ impl Guide {
         head: &Head<'_>,
     ) -> Option<ExtendedMpls> {
         let input = head.labels();
-        let by = self.pushed(entry);
+        let by = pushed(self.entries()?, Dpo(entry));
         if input.is_empty() && by.is_none() {
             return None;
         }
@@ -102,7 +88,9 @@ impl Guide {
             break;
         }
         output.extend(left);
-        if input.is_empty() && output.is_empty() {
+        // Of a packet that came without labels, those below a tunnel's are not known.
+        let is_whole = output.last().is_some_and(|entry| Entry(*entry).is_bottom());
+        if input.is_empty() && !is_whole {
             return None;
         }
         Some(ExtendedMpls { next_hop: Address(next_hop), input, output })

@@ -57,6 +57,19 @@ impl Guide {
         (sub != SwIfIndex(0)).then_some(sub)
     }
 
+    /// The tunnel by which packets leave that meet an adjacency.
+    fn tunnel(&self, entry: u32) -> Option<SwIfIndex> {
+        self.routes.iter().find_map(|routes| routes.tunnel(Dpo(entry)))
+    }
+
+    /// The tunnel that a packet left by.
+    fn tunnel_of(&self, disposition: Disposition) -> Option<SwIfIndex> {
+        match disposition {
+            Disposition::Out { entry: entry @ 1.., .. } => self.tunnel(entry),
+            _ => None,
+        }
+    }
+
     fn prefix_len(&self, guard: &Guard<'_>, rx_if: SwIfIndex, address: IpAddr) -> u32 {
         let len = self.routes.iter().find_map(|r| r.prefix_len(guard, rx_if, address));
         len.map_or(0, u32::from)
@@ -160,14 +173,6 @@ fn input(rx_if: SwIfIndex) -> u32 {
     match interface(rx_if) {
         Interface::Index(index) => index,
         _ => 0,
-    }
-}
-
-/// The interface that a packet left by; `local0` if it did not.
-fn sent_by(disposition: Disposition) -> SwIfIndex {
-    match disposition {
-        Disposition::Out { tx_if, .. } => tx_if,
-        _ => SwIfIndex(0),
     }
 }
 
@@ -359,6 +364,11 @@ impl Service {
         records.clear();
         let output = self.output(record.disposition);
         let came_by = self.came_by(guard, record, header);
+        let tunnel = self.guide.tunnel_of(record.disposition);
+        let view_of = |sw_if: SwIfIndex| {
+            self.ports.get(sw_if.index()).and_then(Option::as_ref).map(|port| &port.setup.view)
+        };
+        let in_wire = tunnel.and_then(view_of).is_some_and(|view| view.ethernet);
         let (before, after) = self.vlans(record, head.tag);
         records.extend(switch(before, after).map(FlowRecord::Switch));
         if let Disposition::Out { entry, headers, .. } = record.disposition
@@ -374,13 +384,15 @@ impl Service {
             // What the router itself sends is routed as what comes by the interface.
             let place = if record.rx_if == SwIfIndex(0) { record.sw_if } else { record.rx_if };
             let router = guard.and_then(|guard| self.guide.router(guard, entry, place, addresses));
-            records.extend(router.map(FlowRecord::Router));
+            // A pseudowire's frames are not.
+            records.extend(router.filter(|_| !in_wire).map(FlowRecord::Router));
             if let Some((nat, ports)) = translated {
                 records.push(FlowRecord::Nat(nat));
                 records.extend(ports.map(FlowRecord::NatPort));
             }
         }
         let ftn = guard.and_then(|guard| self.labels(guard, record, &head, &mut records));
+        let ftn = ftn.filter(|_| !in_wire);
         let (protocol, stripped) = protocol(header, link);
         let reported = self.netlink.sample(&Sampled {
             tx: !received,
@@ -408,8 +420,8 @@ impl Service {
             return;
         };
         // Names are of the ports, which the list of records outlives.
-        let named = [record.rx_if, sent_by(record.disposition)].map(|i| {
-            let port = self.ports.get(i.index()).and_then(Option::as_ref);
+        let named = [Some(record.rx_if), tunnel].map(|sw_if| {
+            let port = self.ports.get(sw_if?.index()).and_then(Option::as_ref);
             port.and_then(|port| labels::tunnel(&port.setup.view))
         });
         let [by, to] = named;

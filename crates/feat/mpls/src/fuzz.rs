@@ -1,0 +1,60 @@
+//! What fuzzing calls: everything that reads labelled packets, with nothing to expect but that it
+//! returns, and that what is not understood stays as it was.
+
+use crate::error_message::{MAX_MESSAGE, message};
+use crate::nodes::{
+    ip4_mpls_label_disposition_uniform, mpls_label_imposition_uniform, mpls_lookup,
+};
+use std::net::Ipv4Addr;
+use thalweg_buffer::IcmpCause;
+use thalweg_wire::ipv4::{self, Ipv4View};
+use thalweg_wire::mpls::{ENTRY_LEN, Entry, Stack};
+
+/// Reads a labelled packet as the nodes do.
+///
+/// # Panics
+/// If one of them gets it wrong.
+pub fn fuzz_packet(data: &[u8]) {
+    let _ = mpls_lookup::hash(data);
+    let mut stack = Stack::new(data);
+    let n = stack.by_ref().count();
+    let labels = data.get(..n * ENTRY_LEN).unwrap_or_default();
+    if let Ok(original) = Ipv4View::parse_prefix(stack.payload()) {
+        let (from, mut buf) = (Ipv4Addr::new(192, 0, 2, 1), [0; MAX_MESSAGE]);
+        if let Some(all) = message(IcmpCause::TTL_EXCEEDED, from, &original, labels, &mut buf) {
+            assert!(ipv4::check(all).is_ok(), "a message with a wrong header");
+        }
+    }
+    for len in (0..=n * ENTRY_LEN + ENTRY_LEN).step_by(ENTRY_LEN) {
+        let mut packet = data.to_vec();
+        mpls_label_imposition_uniform::set(&mut packet, len);
+        let behind = data.get(len..).unwrap_or_default();
+        assert!(packet.ends_with(behind), "what is behind the labels has changed");
+    }
+    let mut packet = stack.payload().to_vec();
+    let entry = labels.last_chunk().map_or(Entry(0), |word| Entry(u32::from_be_bytes(*word)));
+    ip4_mpls_label_disposition_uniform::take_over(&mut packet, entry);
+    assert_eq!(packet.len(), stack.payload().len());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    /// Files of a folder of `fuzz/`; none if it is not there.
+    fn files(folder: &str) -> impl Iterator<Item = Vec<u8>> {
+        let path: PathBuf =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz").join(folder);
+        let entries = std::fs::read_dir(path).into_iter().flatten();
+        entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
+    }
+
+    /// Inputs that fuzzing has found to matter, and those that it begins with; see
+    /// `fuzz/README.md`.
+    #[test]
+    fn crashes_and_seeds_pass() {
+        files("corpus-crashes/mpls_packet").for_each(|input| super::fuzz_packet(&input));
+        let seeds = files("seeds/mpls_packet").inspect(|seed| super::fuzz_packet(seed)).count();
+        assert!(seeds >= 4, "the seeds of mpls_packet are elsewhere");
+    }
+}
