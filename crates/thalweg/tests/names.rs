@@ -1,7 +1,7 @@
 //! Names that users' scripts, clients and dashboards rely on stay: nodes, arcs, counters, commands,
 //! messages and keys of documents of release 0.1.0. New ones may be added at any time;
-//! `UPDATE_GOLDEN=1` adds them to the list, and takes away what is gone, which the changelog then has
-//! to say.
+//! `UPDATE_GOLDEN=1` adds them to the list, and takes away what is gone, which the changelog then
+//! has to say.
 
 #![allow(clippy::expect_used, clippy::panic)]
 

@@ -391,7 +391,9 @@ fn path_mtus<A: Address>(
 
 /// Redirects of punted packets, by the interface that receives them.
 fn redirects<A: Address>(doc: &Doc<'_>, out: &mut Draft) {
-    let names: HashSet<&str> = doc.interfaces().iter().map(|i| &*i.name).collect();
+    // The router's own interface exists without being named.
+    let names: HashSet<&str> =
+        doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
     let word = Version::of::<A>().word();
     for (rx, found) in doc.entries(&["thalweg", keys::<A>().redirects]) {
         // The schema has checked it.
