@@ -399,8 +399,8 @@ fn redirects<A: Address>(doc: &Doc<'_>, out: &mut Draft) {
         // The schema has checked it.
         let Some(vias) = vias(&found.node.value) else { continue };
         let named = vias.iter().filter_map(|v| v.interface);
-        let unknown = named.clone().chain((rx != "all").then_some(rx));
-        if let Some(name) = unknown.filter(|name| !names.contains(name)).last() {
+        let mut all = named.clone().chain((rx != "all").then_some(rx));
+        if let Some(name) = all.find(|name| !names.contains(name)) {
             let text = format!("there is no interface `{name}' in this document");
             out.problem(Problem::at(found.node, found.path, text));
             continue;
