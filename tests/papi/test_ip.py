@@ -532,7 +532,7 @@ class PuntRedirect(Case):
         self.ok(call({**self.path(tx, ip6="2001:db8::2"), "proto": 1}, af=1, rx=NONE))
         self.assertEqual([r for r, _ in rows(1)], [NONE])
         self.fails(-7, call())
-        self.fails(-7, call({**self.path(NONE), "type": 4}))
+        self.fails(-7, call({**self.path(NONE), "type": 2}))
         self.fails(-2, call(a, rx=9999))
         self.ok(call(is_add=False))
         self.ok(call(is_add=False, af=1, rx=NONE))

@@ -129,8 +129,8 @@ sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 
 # The ports that stand for those of vppcfg's example.
 STAND_INS = {
-    "GigabitEthernet3/0/0": "host-va",
-    "GigabitEthernet3/0/1": "host-vb",
+    "GigabitEthernet3/0/0": "pg3",
+    "GigabitEthernet3/0/1": "pg4",
     "HundredGigabitEthernet12/0/0": "pg0",
     "HundredGigabitEthernet12/0/1": "pg1",
     "BondEthernet0": "pg2",
@@ -155,6 +155,8 @@ def example():
     for qualities in (*document["interfaces"].values(), *document["loopbacks"].values()):
         for some in (qualities, *qualities.get("sub-interfaces", {}).values()):
             some.pop("lcp", None), some.pop("device-type", None)
+    # vppcfg wants a word about every port.
+    document["interfaces"].update({"host-va": {}, "host-vb": {}})
     return document
 
 
@@ -343,7 +345,10 @@ class Vppcfg(unittest.TestCase):
             for name, qualities in document["interfaces"].items()
         }, "bridgedomains": {"bd11": document["bridgedomains"]["bd11"]}})
         machine = self.machine()
-        machine.exec("create packet-generator interface pg2\n")
+        more = "".join(f"create packet-generator interface pg{n}\n" for n in (2, 3, 4))
+        # As with VPP, who wants MPLS makes its table first.
+        more += "mpls table add 0\n"
+        machine.exec(more)
         for part in parts:
             path = machine.file("a.yaml", yaml.safe_dump(part))
             run(VPPCFG, "check", "-c", path)
@@ -352,7 +357,7 @@ class Vppcfg(unittest.TestCase):
         # Thalweg gets there by itself, too, and vppcfg finds nothing left to do.
         for part in parts:
             machine = self.machine()
-            machine.exec("create packet-generator interface pg2\n")
+            machine.exec(more)
             path = machine.file("a.yaml", yaml.safe_dump(part))
             machine.config("apply", path)
             left = [c for c in commands(machine.plan(path)) if " tag " not in c]

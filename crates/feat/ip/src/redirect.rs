@@ -146,7 +146,9 @@ fn resolve<A: Address>(c: &mut Control, paths: Vec<Path>) -> Result<Entry, Route
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
     let own = |path: Path| Path { table: path.table.filter(|id| *id != TableId(0)), ..path };
-    let paths: Vec<Path> = paths.into_iter().map(own).collect();
+    let mut paths: Vec<Path> = paths.into_iter().map(own).collect();
+    // Their order means nothing.
+    paths.sort_unstable();
     // Next hops of other tables are followed there.
     let mut tracked = Vec::new();
     let mut done = Ok(());

@@ -395,14 +395,16 @@ fn path_mtus<A: Address>(
 
 /// Redirects of punted packets, by the interface that receives them.
 fn redirects<A: Address>(doc: &Doc<'_>, out: &mut Draft) {
-    let names: HashSet<&str> = doc.interfaces().iter().map(|i| &*i.name).collect();
+    // The router's own interface exists without being named.
+    let names: HashSet<&str> =
+        doc.interfaces().iter().map(|i| &*i.name).chain(["local0"]).collect();
     let word = Version::of::<A>().word();
     for (rx, found) in doc.entries(&["thalweg", keys::<A>().redirects]) {
         // The schema has checked it.
         let Some(vias) = vias(&found.node.value) else { continue };
         let named = vias.iter().filter_map(|v| v.interface);
-        let unknown = named.clone().chain((rx != "all").then_some(rx));
-        if let Some(name) = unknown.filter(|name| !names.contains(name)).last() {
+        let mut all = named.clone().chain((rx != "all").then_some(rx));
+        if let Some(name) = all.find(|name| !names.contains(name)) {
             let text = format!("there is no interface `{name}' in this document");
             out.problem(Problem::at(found.node, found.path, text));
             continue;

@@ -552,9 +552,11 @@ impl Translator {
         let config = self.config.load(cx.guard());
         let t = Tuple::of(&parsed.key);
         let dst = t.dst.to_bits();
-        // Hairpinning: an inside host calls another one by external address.
-        let is_external = config.addresses.contains(&dst);
+        // Hairpinning: an inside host calls another one by external address. One that a mapping
+        // leaves as it is, such as the router's own, is called like any other.
         let mapping = config.mappings.by_external(dst, t.dport, t.protocol);
+        let is_identity = mapping.is_some_and(|m| m.external == m.local);
+        let is_external = config.addresses.contains(&dst) && !is_identity;
         let hairpin = mapping.filter(|_| is_external);
         let (outside, marks) = match (self.direction, hairpin) {
             // Answers come from the other host's table.

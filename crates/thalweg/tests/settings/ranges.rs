@@ -189,6 +189,9 @@ const NOT_SETTINGS: &[(&str, &str, &str)] = &[
     ("ip_route_add_del", "route.stats_index", "is for replies"),
     ("ip_route_add_del", "route.paths[0].table_id", "is for next hops without an interface"),
     ("ip_route_add_del", "route.paths[0].rpf_id", "is refused, but for none"),
+    ("add_del_ip_punt_redirect_v2", "punt.paths[0].table_id", "as in routes"),
+    ("ip_path_mtu_update", "pmtu.client_index", "is a header's, by mistake of the schema"),
+    ("ip_path_mtu_update", "pmtu.context", "is a header's, by mistake of the schema"),
     ("ip_table_add_del_v2", "create_mfib", "there are no multicast routes"),
     ("nat44_add_del_static_mapping_v2", "pool_ip_address", "counts with match_pool only"),
 ];

@@ -138,8 +138,8 @@ impl Cutter {
         Cutter { whole, segment: Vec::with_capacity(1 << 16), pieces }
     }
 
-    /// Makes the fragments of a packet, from its IP header on, with the tx interface and aux that it
-    /// has; `finish` returns false if one lacks room. Returns their number.
+    /// Makes the fragments of a packet, from its IP header on, with the tx interface and aux that
+    /// it has; `finish` returns false if one lacks room. Returns their number.
     pub(super) fn cut(
         &mut self,
         cx: &mut NodeCx<'_>,

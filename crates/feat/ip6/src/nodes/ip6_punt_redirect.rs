@@ -1,7 +1,7 @@
 //! `ip6-punt-redirect`: sends punted packets by the paths of their interface's redirect.
 //!
-//! Reads: rx interface. Writes: aux (the forwarding object), hop limit, if it is below 2. Next: by the
-//! object's kind, as `ip6-lookup`.
+//! Reads: rx interface. Writes: aux (the forwarding object), hop limit, if it is below 2. Next: by
+//! the object's kind, as `ip6-lookup`.
 
 use super::ip6_lookup::{ERRORS, Ip6Lookup, NEXT_NODES};
 use std::fmt::Write;
