@@ -57,7 +57,7 @@ const RIGHT: MacAddr = MacAddr::new(2, 0, 0, 0, 0x66, 2);
 
 /// A datagram behind tags, each with its TPID; `n` is its length.
 fn tagged(tags: &[(u16, u16)], n: usize) -> Vec<u8> {
-    let plain = Packet::new().ether(RIGHT, LEFT);
+    let plain = Packet::new().ether(LEFT, RIGHT);
     let ip = plain.ipv4([10, 9, 0, 1].into(), [10, 9, 0, 2].into());
     let frame = ip.udp(40_000, 40_001).payload(&vec![7; 20 + n]).build();
     let tags = tags.iter().flat_map(|(tpid, tci)| [tpid.to_be_bytes(), tci.to_be_bytes()].concat());
@@ -120,7 +120,7 @@ lab_test! {
         let lengths: Vec<_> = seen.iter().map(|fields| fields[0].clone()).collect();
         let wanted: Vec<_> = expected.iter().map(|frame| frame.len().to_string()).collect();
         ensure!(lengths == wanted, "{seen:?}");
-        ensure!(seen[2][2] == "100" && seen[3][1..] == ["100".into(), "101".into()], "{seen:?}");
+        ensure!(seen[2][2] == "100" && seen[3][1..] == ["100", "101"], "{seen:?}");
         let odd = Cmd::new("tshark")
             .args(["-n", "-r"])
             .arg(&pcap)
