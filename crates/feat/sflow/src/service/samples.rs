@@ -305,7 +305,15 @@ impl Service {
         let received = record.cause == Cause::Received;
         let mut records = std::mem::take(&mut self.records);
         records.clear();
-        let output = self.output(record.disposition);
+        let mut output = self.output(record.disposition);
+        // Sampled as it left its port, with the tags of the sub-interface.
+        if self.setup.sub_interfaces
+            && record.cause == Cause::Sent
+            && let (Disposition::Out { tx_if, .. }, Some(guard)) = (record.disposition, guard)
+            && let Some(sub) = self.guide.sub_interface(guard, tx_if, header)
+        {
+            output = interface(sub);
+        }
         let came_by = self.came_by(guard, record, header);
         let (before, after) = self.vlans(record, head.tag);
         records.extend(switch(before, after).map(FlowRecord::Switch));
