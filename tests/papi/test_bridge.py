@@ -63,6 +63,7 @@ class Bridges(Case):
         self.ok(self.api.want_l2_macs_events2(pid=17))
         # Repeating a request is not an error; the last one applies.
         self.ok(self.api.want_l2_macs_events2(pid=18))
+        self.assertIn("L2MAC events client PID: 18  Delay: 1.00e-1sec  Max macs in event: 100", self.cli("show l2fib"))
 
         def event():
             ((name, event),) = self.take_events(1)

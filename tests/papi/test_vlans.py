@@ -162,6 +162,57 @@ class Vlans(Case):
         self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=78, enable=False))
         self.ok(self.api.bridge_domain_add_del_v2(bd_id=78, is_add=False))
 
+    def test_flags_of_ports(self):
+        port, other = self.port(5), self.port(6)
+        learn, forward, flood, uu_flood, arp_term = (1 << bit for bit in range(5))
+        # VPP's bits of features: those of a port that does all.
+        usual = 1 << 9 | 1 << 7 | 1 << 6 | 1 << 5 | 1 << 4 | 1 << 3 | 1 << 2 | 1
+        flags = lambda index, is_set, bits: self.api.l2_flags(sw_if_index=index, is_set=is_set, feature_bitmap=bits)
+        self.fails(NO_INTERFACE, flags(9999, True, learn))
+        self.fails(NO_INTERFACE, flags(port, True, learn))
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=79, flood=True, uu_flood=True, forward=True, learn=True))
+        for index in (port, other):
+            self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=index, bd_id=79))
+        left = lambda index, is_set, bits: self.ok(flags(index, is_set, bits)).resulting_feature_bitmap
+        self.assertEqual(left(port, True, learn), usual)
+        self.assertEqual(left(port, False, learn | arp_term), usual & ~(1 << 9 | 1 << 4))
+        self.assertEqual(left(port, False, forward | flood | uu_flood), 1 << 6 | 1 << 3 | 1)
+        self.assertEqual(left(other, False, 0), usual)
+        self.ok(self.api.l2_interface_vlan_tag_rewrite(sw_if_index=other, vtr_op=1, push_dot1q=1, tag1=7))
+        self.assertEqual(left(other, False, 0), usual | 1 << 11)
+        self.ok(self.api.l2_interface_vlan_tag_rewrite(sw_if_index=other, vtr_op=0))
+        self.assertEqual(left(port, True, 31), usual)
+        self.ok(self.api.l2_interface_efp_filter(sw_if_index=port))
+        self.assertIn("efp-filter: true", self.cli("show configuration"))
+        self.ok(self.api.l2_interface_efp_filter(sw_if_index=port, enable_disable=False))
+        self.assertNotIn("efp-filter", self.cli("show configuration"))
+        self.fails(NO_INTERFACE, self.api.l2_interface_efp_filter(sw_if_index=9999))
+        self.fails(-71, self.api.l2_interface_efp_filter(sw_if_index=0))
+        # An address of a port that is in no bridge domain.
+        self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=other, bd_id=79, enable=False))
+        self.fails(NO_INTERFACE, self.api.l2fib_add_del(mac="02:00:00:00:00:98", bd_id=79, sw_if_index=other))
+        self.fails(-6, self.api.l2fib_add_del(mac="02:00:00:00:00:98", bd_id=80, sw_if_index=port))
+        self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=79, enable=False))
+        self.ok(self.api.bridge_domain_add_del_v2(bd_id=79, is_add=False))
+
+    def test_secondary_macs(self):
+        port = self.port(7)
+        sub = self.ok(self.api.create_vlan_subif(sw_if_index=port, vlan_id=100)).sw_if_index
+        change = lambda index, mac, is_add=1: self.api.sw_interface_add_del_mac_address(
+            sw_if_index=index, addr=mac, is_add=is_add)
+        mac = "02:00:00:00:00:98"
+        # Of a sub-interface, its port's.
+        self.ok(change(sub, mac))
+        self.ok(change(port, mac))
+        for name in ("pg7", "pg7.100"):
+            self.assertEqual(self.cli(f"show interface secondary-mac-address {name}").split(), [name, "(down):", mac])
+        self.ok(change(port, mac, is_add=0))
+        self.fails(-9, change(port, mac, is_add=0))
+        self.fails(-9, change(port, "01:00:00:00:00:98"))
+        self.fails(-9, change(0, mac))
+        self.fails(NO_INTERFACE, change(9999, mac))
+        self.ok(self.api.delete_subif(sw_if_index=sub))
+
     def test_special_ports_of_bridge_domains(self):
         port = self.port(2)
         loop, other = (self.ok(self.api.create_loopback()).sw_if_index for _ in range(2))

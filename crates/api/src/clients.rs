@@ -146,6 +146,11 @@ impl<F: PartialEq> Subscribers<F> {
         self.0.is_empty()
     }
 
+    /// Returns all process ids, each with a filter.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &F)> {
+        self.0.iter().map(|(_, pid, filter)| (*pid, filter))
+    }
+
     /// Notifies all subscribers; `event` makes the event for a process id and filter, or none.
     pub fn notify<E: Message>(&mut self, clients: &Clients, event: impl Fn(u32, &F) -> Option<E>) {
         self.0.retain(|(id, pid, filter)| match event(*pid, filter) {

@@ -2,11 +2,13 @@
 //! router behind a trunk.
 
 use anyhow::{Result, ensure};
-use thalweg_smoke::{Config, Ovs, OvsOptions, Router};
+use thalweg_smoke::{Config, Ovs, OvsOptions, RawLink, Router};
 use thalweg_testkit::{
-    IperfOptions, LinkOptions, Netns, PingOptions, WAIT_LIMIT, iperf3, lab_test, ping, veth,
-    wait_until_seen,
+    Capture, Cmd, IperfOptions, Lab, LabOptions, LinkOptions, Middle, Netns, Offloads, PingOptions,
+    WAIT_LIMIT, iperf3, lab_test, ping, tshark_fields, veth, wait_until_seen,
 };
+use thalweg_wire::MacAddr;
+use thalweg_wire::build::Packet;
 
 /// `left` in VLAN 10 and `right` in VLAN 20 of a switch; the router has both on one link.
 struct Stick {
@@ -50,7 +52,86 @@ impl Stick {
     }
 }
 
+const LEFT: MacAddr = MacAddr::new(2, 0, 0, 0, 0x66, 1);
+const RIGHT: MacAddr = MacAddr::new(2, 0, 0, 0, 0x66, 2);
+
+/// A datagram behind tags, each with its TPID; `n` is its length.
+fn tagged(tags: &[(u16, u16)], n: usize) -> Vec<u8> {
+    let plain = Packet::new().ether(LEFT, RIGHT);
+    let ip = plain.ipv4([10, 9, 0, 1].into(), [10, 9, 0, 2].into());
+    let frame = ip.udp(40_000, 40_001).payload(&vec![7; 20 + n]).build();
+    let tags = tags.iter().flat_map(|(tpid, tci)| [tpid.to_be_bytes(), tci.to_be_bytes()].concat());
+    [&frame[..12], &tags.collect::<Vec<u8>>(), &frame[12..]].concat()
+}
+
 lab_test! {
+    /// The kernel takes the first tag of a frame away and says which it was; with it, frames are
+    /// those of a sub-interface, or pass as they came, with up to eight tags.
+    fn tags_that_the_kernel_has_taken_away_are_there() {
+        const Q: u16 = 0x8100;
+        const AD: u16 = 0x88a8;
+        let options = LabOptions {
+            middle: Middle::Bridge, offloads: Offloads::OFF, ..LabOptions::default()
+        };
+        let lab = Lab::build(&options)?;
+        let config = Config::empty().commands(
+            "create host-interface name eth0
+             create host-interface name eth1
+             create sub-interfaces host-eth0 5 dot1ad 30 inner-dot1q 7 exact-match
+             set interface l2 tag-rewrite host-eth0.5 pop 2
+             set interface l2 xconnect host-eth0.5 host-eth1
+             set interface l2 xconnect host-eth0 host-eth1
+             set interface state host-eth0 up
+             set interface state host-eth1 up
+             set interface state host-eth0.5 up",
+        );
+        let router = Router::start(&lab.router, &config)?;
+        let pcap = router.dir().join("right.pcap");
+        let capture = Capture::start(&lab.right.ns, "eth0", &pcap, &format!("ether src {LEFT}"))?;
+        let right = RawLink::open(&lab.right.ns, "eth0")?;
+        let left = RawLink::open(&lab.left.ns, "eth0")?;
+        let rx = |name: &str, what: &str| router.interface_counter(name, what);
+        let before = (rx("host-eth0", "rx_bytes")?, rx("host-eth0.5", "rx_bytes")?);
+        let mut tags: Vec<Vec<(u16, u16)>> = vec![vec![(AD, 30), (Q, 7)]];
+        for n in 0..=8u16 {
+            // With priorities; the first of either kind.
+            let kinds = if n % 2 == 0 { [Q, AD] } else { [AD, Q] };
+            tags.push((0..n).map(|i| (kinds[usize::from(i % 2)], i << 13 | 100 + i)).collect());
+        }
+        let frames: Vec<_> = tags.iter().enumerate().map(|(n, tags)| tagged(tags, n)).collect();
+        // As they leave: those of the sub-interface without their tags.
+        let plain = tagged(&[], 0);
+        let expected: Vec<_> = [plain].iter().chain(&frames[1..]).cloned().collect();
+        for (sent, expected) in frames.iter().zip(&expected) {
+            left.send(sent)?;
+            // A packet socket shows them without the first tag.
+            let is_tagged = matches!(expected[12..14], [0x81, 0] | [0x88, 0xa8]);
+            let seen = [&expected[..12], &expected[if is_tagged { 16 } else { 12 }..]].concat();
+            right.receive(WAIT_LIMIT, "the frame", |frame| (frame == seen).then_some(()))?;
+        }
+        router.await_rest()?;
+        let bytes = |frames: &[Vec<u8>]| frames.iter().map(|f| f.len() as u64).sum::<u64>();
+        // Neighbour discovery of the host's kernel may add some to the port's.
+        let port = rx("host-eth0", "rx_bytes")? - before.0;
+        let sub = rx("host-eth0.5", "rx_bytes")? - before.1;
+        ensure!(port >= bytes(&frames) && sub == bytes(&frames[..1]), "{port}, {sub}");
+        capture.stop()?;
+        let seen = tshark_fields(&pcap, &["frame.len", "vlan.id", "ieee8021ad.id"], "")?;
+        let lengths: Vec<_> = seen.iter().map(|fields| fields[0].clone()).collect();
+        let wanted: Vec<_> = expected.iter().map(|frame| frame.len().to_string()).collect();
+        ensure!(lengths == wanted, "{seen:?}");
+        ensure!(seen[2][2] == "100" && seen[3][1..] == ["100", "101"], "{seen:?}");
+        let odd = Cmd::new("tshark")
+            .args(["-n", "-r"])
+            .arg(&pcap)
+            .args(["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"])
+            .args(["-d", "udp.port==1024-65535,data"])
+            .args(["-Y", "_ws.malformed || _ws.expert.severity >= \"Warning\""])
+            .output()?;
+        ensure!(odd.trim().is_empty(), "tshark objects:\n{odd}");
+        router.stop().map(drop)
+    }
+
     /// Both networks are routed on one link, and the router counts by VLAN.
     fn a_router_on_a_stick() {
         let stick = Stick::new("10.10.0.2/24", "10.20.0.2/24")?;

@@ -26,7 +26,7 @@ pub use family::create_sub;
 pub use fuzz::fuzz_subs;
 pub use kind::{Kind, Mode, Mtu, MtuOf};
 pub use macs::{MAX_SECONDARY_MACS, add_secondary_mac, remove_secondary_mac, secondary_macs};
-pub use rewrite::{TagEdit, TagRewrite};
+pub use rewrite::{MAX_REWRITTEN, TagEdit, TagRewrite};
 pub use rows::{IfRow, IfTable};
 pub use set::{
     MTU_RANGE, accept_all, check_mac, clear_counters, follow_link_mtu, refresh_caps, set_admin,

@@ -4,9 +4,9 @@ use thalweg_buffer::{FRAME_SIZE, Frame, PktMut};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::{NodeCx, Verdict};
 
-/// Successive packets of one sub-interface, which are counted together. If a tap of it is due, or it
-/// has features for what it receives, they move to a frame of their own, which these see and which
-/// comes to the node again.
+/// Successive packets of one sub-interface, which are counted together. If a tap of it is due, or
+/// it has features for what it receives, they move to a frame of their own, which these see and
+/// which comes to the node again.
 #[derive(Default)]
 pub(crate) struct Run {
     /// The sub-interface; 0 if there are no packets yet.

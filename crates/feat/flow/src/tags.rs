@@ -1,6 +1,7 @@
 //! Pushes, pops and sets VLAN tags of frames.
 
 use thalweg_buffer::PktMut;
+use thalweg_feat_l2::replace_tags;
 
 use crate::rule::key::{self, Words, ether};
 
@@ -31,23 +32,14 @@ pub(crate) fn apply(packet: &mut PktMut<'_>, tag: Tag) -> bool {
         (Tag::Priority(priority), false) => push(packet, ether::VLAN, u16::from(priority) << 13),
         (Tag::Id(id), true) => put(packet, 0xf000, id & 0xfff),
         (Tag::Priority(priority), true) => put(packet, 0x1fff, u16::from(priority) << 13),
-        (Tag::Pop, true) => {
-            packet.data_mut().copy_within(..12, 4);
-            packet.pull(4)
-        }
+        (Tag::Pop, true) => replace_tags(packet, 1, &[]),
         (Tag::Pop, false) => true,
     }
 }
 
 fn push(packet: &mut PktMut<'_>, kind: u16, tci: u16) -> bool {
-    if packet.data().len() < 14 || packet.push(4).is_none() {
-        return false;
-    }
-    let data = packet.data_mut();
-    data.copy_within(4..16, 0);
-    data[12..14].copy_from_slice(&kind.to_be_bytes());
-    data[14..16].copy_from_slice(&tci.to_be_bytes());
-    true
+    let ([a, b], [c, d]) = (kind.to_be_bytes(), tci.to_be_bytes());
+    replace_tags(packet, 0, &[[a, b, c, d]])
 }
 
 /// Sets the bits of a tag that `keep` does not cover.

@@ -83,6 +83,18 @@ impl Default for Delay {
     }
 }
 
+impl Watchers {
+    /// Process ids of the clients, each with the maximum number of addresses in an event.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = (u32, usize)> {
+        self.all.iter().map(|(pid, max)| (pid, usize::from(*max) * MACS_PER_UNIT))
+    }
+
+    /// The interval between events, in seconds.
+    pub(crate) fn interval(&self) -> f64 {
+        self.delay.time().as_secs_f64()
+    }
+}
+
 /// What a client may limit all bridge domains to, as in VPP.
 const LEARN_LIMIT: std::ops::Range<u32> = 1..1 << 24;
 

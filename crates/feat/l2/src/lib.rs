@@ -30,6 +30,7 @@ pub use bridges::{
 };
 pub use error::{L2Error, MAX_BRIDGE_ID};
 pub use ports::{port_flags, set_efp_filter, set_port_flags};
+pub use rewriting::replace_tags;
 pub use table::L2Table;
 
 use flush::{Done, FlushFilter};

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
+use thalweg_device::interface::MAX_REWRITTEN;
 use thalweg_device::{SwIfIndex, TagEdit};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{FrameVerdict, Node, NodeCx, NodeId, Verdict};
@@ -17,27 +18,16 @@ use thalweg_wire::vlan::{self, TAG_LEN};
 /// Bytes of both MAC addresses, behind which the tags are.
 const ADDRESSES: usize = 12;
 
-/// Changes the tags of a frame; returns false, and does nothing, if it has too few.
-///
-/// New tags have the priority and drop eligibility of the outermost tag that is removed; else of
-/// the one that another rewrite has removed before, or of the outermost tag that stays.
+/// Puts tags, each with its TPID, in place of the first `pop` ones of a frame, which has these.
+/// Returns false, and does nothing, if it ends before the type behind them, or has no room.
 #[inline]
-pub(crate) fn apply(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
+pub fn replace_tags(p: &mut PktMut<'_>, pop: usize, push: &[[u8; TAG_LEN]]) -> bool {
+    let (old, new) = (pop * TAG_LEN, push.len() * TAG_LEN);
     let data = p.data();
     let Some(&addresses) = data.first_chunk::<ADDRESSES>() else { return false };
-    let word = |at: usize| data.get(at..)?.first_chunk().copied().map(u16::from_be_bytes);
-    let is_tag = |n: usize| word(ADDRESSES + n * TAG_LEN).is_some_and(vlan::is_tag);
-    let (pop, push) = (edit.pop(), edit.push());
-    // The type behind the tags has to be there, too.
-    if !(0..pop).all(is_tag) || data.len() < ADDRESSES + pop * TAG_LEN + 2 {
+    if data.len() < ADDRESSES + old + 2 {
         return false;
     }
-    let outer = if is_tag(0) { word(ADDRESSES + 2) } else { None };
-    let outer = outer.map_or(0, |tci| Flags::of_priority(tci).priority());
-    let removed = p.flags().priority();
-    let priority = if pop == 0 && removed != 0 { removed } else { outer };
-    let old = pop * TAG_LEN;
-    let new = push.len() * TAG_LEN;
     if old > new {
         p.pull(old - new);
     } else if new > old && p.push(new - old).is_none() {
@@ -50,8 +40,35 @@ pub(crate) fn apply(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
     for (at, tag) in (ADDRESSES..).step_by(TAG_LEN).zip(push) {
         if let Some(to) = header.get_mut(at..at + TAG_LEN) {
             to.copy_from_slice(tag);
-            to[2] |= (priority >> 8) as u8;
         }
+    }
+    true
+}
+
+/// Changes the tags of a frame; returns false, and does nothing, if it has too few.
+///
+/// New tags have the priority and drop eligibility of the outermost tag that is removed; else of
+/// the one that another rewrite has removed before, or of the outermost tag that stays.
+#[inline]
+pub(crate) fn apply(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
+    let data = p.data();
+    let word = |at: usize| data.get(at..)?.first_chunk().copied().map(u16::from_be_bytes);
+    let is_tag = |n: usize| word(ADDRESSES + n * TAG_LEN).is_some_and(vlan::is_tag);
+    let (pop, push) = (edit.pop(), edit.push());
+    if !(0..pop).all(is_tag) {
+        return false;
+    }
+    let outer = if is_tag(0) { word(ADDRESSES + 2) } else { None };
+    let outer = outer.map_or(0, |tci| Flags::of_priority(tci).priority());
+    let removed = p.flags().priority();
+    let priority = if pop == 0 && removed != 0 { removed } else { outer };
+    let mut tags = [[0; TAG_LEN]; MAX_REWRITTEN];
+    for (to, tag) in tags.iter_mut().zip(push) {
+        *to = *tag;
+        to[2] |= (priority >> 8) as u8;
+    }
+    if !replace_tags(p, pop, tags.get(..push.len()).unwrap_or_default()) {
+        return false;
     }
     if push.is_empty() && priority != removed {
         p.unmark(Flags::PRIORITY);

@@ -607,8 +607,8 @@ fn drops_of_sub_interfaces_are_reported_with_their_port() {
     r.lab.close();
 }
 
-/// Ports are sampled, and named in samples; sub-interfaces are named if that is wanted. The tags are
-/// there in any case.
+/// Ports are sampled, and named in samples; sub-interfaces are named if that is wanted. The tags
+/// are there in any case.
 #[test]
 fn samples_name_sub_interfaces_if_wanted() {
     let mut r = Router::new(2);

@@ -634,13 +634,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("sflow direction", &["sflow direction tx", "sflow enable-disable pg0\nsflow direction both"]),
-    (
-        "sflow sub-interfaces",
-        &[
-            "sflow sub-interfaces enable",
-            "sflow sub-interfaces enable\nsflow sub-interfaces disable",
-        ],
-    ),
+    ("sflow sub-interfaces", &["sflow sub-interfaces enable"]),
     (
         "sflow drop-monitoring",
         &["sflow drop-monitoring enable", "sflow drop-monitoring disable limit 5"],

@@ -226,7 +226,11 @@ impl EthernetInput {
         let first = frame.data(0).first_chunk::<TAGGED>()?;
         let kind = [first[ONE_TAG - 2], first[ONE_TAG - 1]];
         let next = Verdict::node(self.types.load(cx.guard()).get(u16::from_be_bytes(kind))?);
+        // Those of a sub-interface with features go there together.
         let are_features = cx.are_input_features();
+        if are_features && cx.has_input_features(subs.find_one(first)) {
+            return None;
+        }
         let (mut rest, mut rx_ifs) = (Rows::NONE, [port; FRAME_SIZE]);
         for (i, (head, len)) in frame.long_heads::<TAGGED>()?.zip(frame.lengths()).enumerate() {
             let [a, b, c, d, e, f, ..] = *head;

@@ -1,5 +1,6 @@
 //! `show l2fib`.
 
+use crate::api_types::Watchers;
 use crate::bridges::Bridges;
 use crate::cli_support::{bridge_arg, failed};
 use crate::{Address, L2, L2Error, Origin};
@@ -43,7 +44,7 @@ impl Command<Control> for ShowL2fib {
             let l2 = state.borrow();
             match &mut stage {
                 Stage::Gather(_) if !list.rows && !out.wants_json() => {
-                    tail(l2.bridges(), out);
+                    tail(c, l2.bridges(), out);
                     false
                 }
                 Stage::Gather(sorter) => {
@@ -60,7 +61,7 @@ impl Command<Control> for ShowL2fib {
                 }
                 Stage::Print(sorted) => {
                     let Some((bridge, mac)) = sorted.next() else {
-                        tail(l2.bridges(), out);
+                        tail(c, l2.bridges(), out);
                         return false;
                     };
                     if let Some(a) = l2.bridges().address(bridge, mac) {
@@ -159,7 +160,7 @@ fn show_entry(c: &Control, all: &Bridges, a: &Address, out: &mut Output) {
     out.line(row(c, a, index, domain.is_some_and(|d| d.mac_age > 0)).trim_end());
 }
 
-fn tail(all: &Bridges, out: &mut Output) {
+fn tail(c: &Control, all: &Bridges, out: &mut Output) {
     out.end_elements();
     let (total, learned) = all.count();
     match total {
@@ -170,6 +171,14 @@ fn tail(all: &Bridges, out: &mut Output) {
             all.last_scan().as_secs_f64(),
             all.limit(),
         )),
+    }
+    let watchers = c.state::<Watchers>();
+    let watchers = watchers.borrow();
+    for (pid, max) in watchers.clients() {
+        out.line(format_args!(
+            "L2MAC events client PID: {pid}  Delay: {:.2e}sec  Max macs in event: {max}",
+            watchers.interval(),
+        ));
     }
 }
 

@@ -14,7 +14,7 @@ use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
-    OTHER_TAGS: Error, 305, "L2 EFP filter post-rewrite drops";
+    OTHER_TAGS: Error, 264, "L2 EFP filter post-rewrite drops";
     GONE: Error, 267, "L2 Output interface not valid";
 }
 

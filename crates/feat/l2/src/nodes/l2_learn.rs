@@ -25,7 +25,7 @@ thalweg_graph::errors! {
     SHORT: Error, 324, "frame too short";
     GROUP: Error, 263, "multicast source MAC address";
     ZERO: Info, 263, "source MAC address is zero: not learned";
-    MOVED: Error, 305, "L2 mac move violations";
+    MOVED: Error, 304, "L2 mac move violations";
     FILTERED: Error, 305, "L2 filter mac drops";
 }
 

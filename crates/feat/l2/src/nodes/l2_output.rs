@@ -13,7 +13,7 @@ use thalweg_wire::vlan::TAG_LEN;
 thalweg_graph::errors! {
     FEW_TAGS: Error, 264, "L2 output tag rewrite drops";
     GONE: Error, 267, "L2 Output interface not valid";
-    OTHER_TAGS: Error, 305, "L2 EFP filter pre-rewrite drops";
+    OTHER_TAGS: Error, 264, "L2 EFP filter pre-rewrite drops";
 }
 
 /// The declaration.

@@ -61,6 +61,63 @@ fn cpu() -> Duration {
     Duration::try_from(now).expect("a time")
 }
 
+/// Three ports full of them, by ranges, and more with two tags: each has an address, and routes.
+#[test]
+fn there_may_be_16384_with_an_address_each() {
+    const ALL: u32 = 16_384;
+    let mut lab = lab(1);
+    let began = cpu();
+    for port in 0..3 {
+        lab.cli(&format!("create sub-interfaces test{port} 1-4094"));
+    }
+    for n in 0..ALL - 3 * 4094 {
+        let (outer, inner) = (VlanTag::dot1ad(5 + (n / 4000) as u16), dot1q(1 + (n % 4000) as u16));
+        let (port, id) = (lab.sw_if((n % 3) as u8), 10_000 + n);
+        interface::create_sub(&mut lab.c, port, id, two(outer, inner)).expect("one more");
+    }
+    let all: Vec<SwIfIndex> = {
+        let all = lab.c.state::<Interfaces>();
+        let all = all.borrow();
+        all.iter().filter(|v| v.parent.is_some()).map(|v| v.sw_if).collect()
+    };
+    assert_eq!(all.len(), ALL as usize);
+    let net = |n: usize| Ipv4Addr::from(0x0b00_0000 + 4 * n as u32);
+    for (n, sub) in all.iter().enumerate() {
+        interface::set_admin(&mut lab.c, *sub, true).expect("up");
+        let address = Ipv4Addr::from(net(n).to_bits() + 1);
+        let name = lab.c.interface_name(*sub);
+        lab.ok(&format!("set interface ip address {name} {address}/30"));
+        lab.c.run_once(Some(Duration::ZERO));
+    }
+    let took = cpu() - began;
+    // With the checks of a build for tests.
+    let limit = if cfg!(debug_assertions) { 20 } else { 5 };
+    assert!(took < Duration::from_secs(limit), "{took:?}");
+    // From one to another, the last of all too.
+    for (from, to) in [(0, all.len() - 1), (all.len() - 1, 5000), (9000, 1)] {
+        let far = Ipv4Addr::from(net(to).to_bits() + 2);
+        neighbor(&mut lab, all[to], far, host(9));
+        let (port, tags) = {
+            let view = interface::view(&lab.c, all[from]).expect("a view");
+            (view.parent.expect("a port"), view.sub.expect("tags").1.known())
+        };
+        let n = (0..3).find(|n| lab.sw_if(*n) == port).expect("a test interface");
+        let src = Ipv4Addr::from(net(from).to_bits() + 2);
+        lab.receive(n, vec![ipv4(n, 1, &tags, &udp(src, far, 20))]);
+        let (sw_if, frame) = sent_one(&mut lab);
+        let wanted = interface::view(&lab.c, all[to]).expect("a view");
+        assert_eq!(Some(sw_if), wanted.parent);
+        assert_eq!(parts(&frame).2, wanted.sub.expect("tags").1.known());
+    }
+    // A port goes with its own, and what is left works.
+    let gone = lab.sw_if(1);
+    interface::delete(&mut lab.c, gone).expect("delete");
+    lab.until("all gone", |lab| interface::view(&lab.c, gone).is_err());
+    let there = |lab: &Lab| lab.c.state::<Interfaces>().borrow().iter().count();
+    assert!(there(&lab) > 4094 && there(&lab) < 3 * 4094, "{}", there(&lab));
+    lab.close();
+}
+
 /// The main thread answers meanwhile: no slice is longer than 5 ms.
 #[test]
 fn a_large_family_goes_down_in_short_slices() {

@@ -362,7 +362,15 @@ impl Service {
         let received = record.cause == Cause::Received;
         let mut records = std::mem::take(&mut self.records);
         records.clear();
-        let output = self.output(record.disposition);
+        let mut output = self.output(record.disposition);
+        // Sampled as it left its port, with the tags of the sub-interface.
+        if self.setup.sub_interfaces
+            && record.cause == Cause::Sent
+            && let (Disposition::Out { tx_if, .. }, Some(guard)) = (record.disposition, guard)
+            && let Some(sub) = self.guide.sub_interface(guard, tx_if, header)
+        {
+            output = interface(sub);
+        }
         let came_by = self.came_by(guard, record, header);
         let tunnel = self.guide.tunnel_of(record.disposition);
         let view_of = |sw_if: SwIfIndex| {
