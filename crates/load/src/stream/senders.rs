@@ -112,7 +112,7 @@ const CACHED_BYTES: u64 = 2 << 20;
 const MOST_SIZES: usize = 1 << 16;
 const MOST_VALUES: usize = 1 << 22;
 /// Most bytes of packets that all streams together have rendered beforehand.
-const MOST_CACHED: usize = 256 << 20;
+const MOST_CACHED: usize = 64 << 20;
 
 impl Plan {
     /// Checks that compiled streams take a reasonable amount of memory.

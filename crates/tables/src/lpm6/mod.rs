@@ -461,11 +461,8 @@ impl Lpm6 {
         let (tails, sites, entries) = &mut self.unlinked;
         if !tails.is_empty() || !sites.is_empty() || !entries.is_empty() {
             let tag = domain.tag();
-            let each = [
-                (&mut self.tails, tails),
-                (&mut self.sites, sites),
-                (&mut self.entries, entries),
-            ];
+            let each =
+                [(&mut self.tails, tails), (&mut self.sites, sites), (&mut self.entries, entries)];
             for (pool, unlinked) in each {
                 for index in unlinked.drain(..) {
                     let freed = pool.free_after(index, tag);

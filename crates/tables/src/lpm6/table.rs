@@ -224,9 +224,10 @@ impl Pairs {
 
     /// All sites that lead anywhere, with their keys.
     fn live(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let words = self.pairs.iter().map(|p| {
-            (p.key.load(Ordering::Relaxed), p.value.load(Ordering::Relaxed))
-        });
+        let words = self
+            .pairs
+            .iter()
+            .map(|p| (p.key.load(Ordering::Relaxed), p.value.load(Ordering::Relaxed)));
         words.filter(|(_, value)| *value != 0)
     }
 }

@@ -74,8 +74,7 @@ enum Op {
 
 /// Prefixes that often contain each other: few different bits, all lengths.
 fn prefixes() -> impl Strategy<Value = Ipv6Prefix> {
-    let len =
-        prop_oneof![0u8..=128, 20u8..=50, Just(128), Just(64), Just(48), Just(32), Just(33)];
+    let len = prop_oneof![0u8..=128, 20u8..=50, Just(128), Just(64), Just(48), Just(32), Just(33)];
     (any::<[bool; 7]>(), len).prop_map(|(bits, len)| {
         let places = [3u8, 30, 31, 33, 47, 63, 127];
         let addr = places.iter().zip(bits).fold(0x2001_0db8 << 96, |addr: u128, (at, on)| {
