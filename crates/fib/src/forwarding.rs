@@ -291,8 +291,8 @@ impl Forwarding {
         f.imposer.1 = f.imposer.0.and_then(|name| c.node(name));
     }
 
-    /// Sets the node of labels in uniform mode, which gives them TTL and class of what they were put
-    /// before. To be called from the `init` of the feature that has the node.
+    /// Sets the node of labels in uniform mode, which gives them TTL and class of what they were
+    /// put before. To be called from the `init` of the feature that has the node.
     pub fn set_imposer(&mut self, node: &'static str) {
         self.imposer.0 = Some(node);
     }

@@ -316,8 +316,8 @@ proptest! {
     }
 }
 
-/// Records about labels, written by hand from sFlow's definitions of structures 1006, 1008, 1009 and
-/// 1010 (sflow.org, sFlow Version 5 and its MPLS structures).
+/// Records about labels, written by hand from sFlow's definitions of structures 1006, 1008, 1009
+/// and 1010 (sflow.org, sFlow Version 5 and its MPLS structures).
 #[test]
 fn records_of_labels_are_as_defined() {
     use thalweg_sflow::model::{ExtendedMpls, MplsFtn, MplsTunnel, MplsVc};

@@ -1,4 +1,5 @@
-//! IPv6 addresses that hosts and routers give themselves, with the kernel's stack on the other side.
+//! IPv6 addresses that hosts and routers give themselves, with the kernel's stack on the other
+//! side.
 
 use anyhow::{Result, ensure};
 use thalweg_smoke::{Config, Router, host_pair};

@@ -429,8 +429,8 @@ pub fn del_route<A: Address>(
     Ok(())
 }
 
-/// Sets the paths of a route that a protocol has found, not a user; without paths, removes it. Those
-/// of other sources stay.
+/// Sets the paths of a route that a protocol has found, not a user; without paths, removes it.
+/// Those of other sources stay.
 ///
 /// # Errors
 /// [`RouteError`]; the route is unchanged then.

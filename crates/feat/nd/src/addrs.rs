@@ -119,8 +119,8 @@ impl IfAddrs {
         self.row(sw_if).is_some_and(|row| row.router)
     }
 
-    /// Returns whether the router answers on an interface for another host's address: where that host
-    /// is not.
+    /// Returns whether the router answers on an interface for another host's address: where that
+    /// host is not.
     #[inline]
     pub fn is_proxied(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
         let at = self.proxied.partition_point(|(other, _)| *other < ip);

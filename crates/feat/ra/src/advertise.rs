@@ -46,7 +46,7 @@ fn change<R>(
     Some(f(&port.config, &mut port.progress))
 }
 
-/// Begins again: the first advertisements come in short intervals. What has been answered lately
+/// Begins again: the first advertisements come in short intervals. What has been answered recently
 /// does not count.
 pub(crate) fn restart(c: &mut Control, sw_if: SwIfIndex) {
     let sends = change(c, sw_if, |config, progress| {

@@ -304,8 +304,8 @@ pub(crate) fn init(c: &mut Control) {
     });
 }
 
-/// How long the settings of an interface are kept while IPv6 is off: an address is often replaced by
-/// another one.
+/// How long the settings of an interface are kept while IPv6 is off: an address is often replaced
+/// by another one.
 const KEPT: Duration = Duration::from_secs(2);
 
 /// Forgets the settings of interfaces that do not speak IPv6 any more.

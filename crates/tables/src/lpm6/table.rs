@@ -1,10 +1,10 @@
 //! What workers read of the routes longer than /32.
 //!
-//! A *tail* is a /32 with longer routes in it: which lengths from 33 to 47 there are, and the leaf of
-//! the route that covers them. A *site* is a /48 with a route or longer ones in it; sites are found
-//! by one hash, with their route beside their key, and so a site's tail is not read. Routes of other
-//! lengths are entries, found by a hash of prefix and length. Both hashes have arrays of slots that
-//! are replaced by larger ones as they fill. Each change is a store of one word.
+//! A *tail* is a /32 with longer routes in it: which lengths from 33 to 47 there are, and the leaf
+//! of the route that covers them. A *site* is a /48 with a route or longer ones in it; sites are
+//! found by one hash, with their route next to their key, and so a site's tail is not read. Routes
+//! of other lengths are entries, found by a hash of prefix and length. Both hashes have arrays of
+//! slots that are replaced by larger ones as they fill. Each change is a store of one word.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -407,7 +407,7 @@ impl Table {
         self.beyond(leaf, addr, found)
     }
 
-    /// Looks up in a site with longer routes, or beside all sites.
+    /// Looks up in a site with longer routes, or next to all sites.
     fn beyond(&self, leaf: u32, addr: u128, found: Found) -> (u32, u8) {
         let slots = self.slots();
         if found.deep != 0
@@ -501,8 +501,8 @@ impl Table {
         pair.map_or(Found::default(), |p| Found::of(p.value.load(Ordering::Relaxed)))
     }
 
-    /// Sets what is found at the site of an address; by nothing, it is removed. `live` is the number
-    /// of sites.
+    /// Sets what is found at the site of an address; by nothing, it is removed. `live` is the
+    /// number of sites.
     pub(super) fn set_site(&self, addr: u128, found: Found, live: usize, domain: Option<&Domain>) {
         let key = site_key(addr);
         let hash = self.site_hash(key);

@@ -127,8 +127,8 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     }
 }
 
-/// Checks the IPv4 headers of a frame without chained packets; trims those that are sound and usual,
-/// and returns the others, which need a closer look.
+/// Checks the IPv4 headers of a frame without chained packets; trims those that are sound and
+/// usual, and returns the others, which need a closer look.
 #[inline(always)]
 pub fn check_usual<V: Lanes>(frame: &mut Frame) -> Rows {
     check_all::<V>(frame)

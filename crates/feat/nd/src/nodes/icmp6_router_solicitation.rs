@@ -1,5 +1,5 @@
-//! `icmp6-router-solicitation`: reports hosts that ask for routers, on interfaces on which the router
-//! advertises itself, to the main thread, which answers (RFC 4861 section 6.2.6).
+//! `icmp6-router-solicitation`: reports hosts that ask for routers, on interfaces on which the
+//! router advertises itself, to the main thread, which answers (RFC 4861 section 6.2.6).
 //!
 //! Reads: rx interface, the Ethernet header before the packet. The packet ends here.
 

@@ -1,7 +1,7 @@
 //! Label stacks of sampled packets before and after forwarding, and what their paths are called.
 //!
-//! The packet path notes nothing for this: the stack as it left follows from the one that came, what
-//! the label tables say, and the labels of the adjacency by which the packet left.
+//! The packet path notes nothing for this: the stack as it left follows from the one that came,
+//! what the label tables say, and the labels of the adjacency by which the packet left.
 
 use super::samples::Guide;
 use crate::head::Head;

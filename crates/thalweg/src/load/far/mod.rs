@@ -105,7 +105,7 @@ impl Size {
     }
 }
 
-/// What a lab is to be.
+/// How a lab is made.
 pub(super) struct Wanted<'a> {
     pub(super) kind: Kind,
     pub(super) set: Set,
