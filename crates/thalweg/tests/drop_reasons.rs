@@ -10,13 +10,14 @@ use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_sflow::DiscardReason;
 
 /// Reasons that the standard has no word for.
-const UNNAMED: [&str; 7] = [
+const UNNAMED: [&str; 8] = [
     "interface is deleted",
     "ARP hw addr does not match L2 frame src addr",
     "IP4 source address matches local interface",
     "ip4 fragments to local address not reassembled",
     "IP6 source address matches local interface",
     "neighbor advertisement of our own address",
+    "neighbor advertisement of an address that we test",
     "ip6 fragments to local address not reassembled",
 ];
 

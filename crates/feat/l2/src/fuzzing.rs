@@ -3,15 +3,16 @@
 #![allow(clippy::panic, clippy::expect_used, clippy::unwrap_used)]
 
 use crate::rewriting::{apply, apply_all};
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 use thalweg_buffer::{Cache, Flags, Frame, Pool, PoolConfig};
 use thalweg_device::{TagEdit, TagKind, TagRewrite, VlanTag};
 use thalweg_wire::vlan::{self, VlanId};
 
-thread_local! {
-    static CACHE: RefCell<Cache> = RefCell::new(Cache::new(
-        Pool::new(&PoolConfig { buffers: 512, ..PoolConfig::default() }).expect("memory"),
-    ));
+/// Buffers, which are made once.
+static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+
+fn new_cache() -> Cache {
+    Cache::new(Pool::new(&PoolConfig { buffers: 512, ..PoolConfig::default() }).expect("memory"))
 }
 
 /// A frame, and the priority of a tag that was removed from it.
@@ -85,22 +86,22 @@ pub fn fuzz_rewrites(data: &[u8]) {
         rest = more;
     }
     for kernel in [false, true] {
-        CACHE.with_borrow_mut(|cache| {
-            let mut frame = Frame::new();
-            let mut models = Vec::new();
-            for bytes in &bytes {
-                let mut packet = cache.alloc().expect("a buffer");
-                assert!(packet.fill(bytes, cache));
-                assert!(frame.push(packet).is_ok(), "room");
-                models.push(Model { bytes: bytes.clone(), kept: 0 });
-            }
-            for edit in edits.iter().filter(|edit| !edit.is_none()) {
-                change(edit, &mut frame, &mut models, kernel);
-            }
-            let priorities = models.iter().any(|m| m.kept != 0);
-            assert!(!priorities || frame.flags().intersects(Flags::PRIORITY));
-            cache.free_frame(&mut frame);
-        });
+        let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+        let cache = cache.get_or_insert_with(new_cache);
+        let mut frame = Frame::new();
+        let mut models = Vec::new();
+        for bytes in &bytes {
+            let mut packet = cache.alloc().expect("a buffer");
+            assert!(packet.fill(bytes, cache));
+            assert!(frame.push(packet).is_ok(), "room");
+            models.push(Model { bytes: bytes.clone(), kept: 0 });
+        }
+        for edit in edits.iter().filter(|edit| !edit.is_none()) {
+            change(edit, &mut frame, &mut models, kernel);
+        }
+        let priorities = models.iter().any(|m| m.kept != 0);
+        assert!(!priorities || frame.flags().intersects(Flags::PRIORITY));
+        cache.free_frame(&mut frame);
     }
 }
 
