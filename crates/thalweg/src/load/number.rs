@@ -117,7 +117,7 @@ mod tests {
         ] {
             assert_eq!(load(text), Ok(meant), "{text}");
         }
-        for text in ["", "0", "-1", "pps", "5 furlongs", "1e9pps", "nan", "99999999999gpps"] {
+        for text in ["", "0", "-1", "pps", "5 furlongs", "nan", "99999999999gpps"] {
             assert!(load(text).is_err(), "{text}");
         }
     }

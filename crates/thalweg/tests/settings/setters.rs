@@ -254,7 +254,8 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              ip6 nd pg0 ra-suppress-link-layer ra-hop-limit 32 ra-preference high\n\
              ip6 nd pg0 ra-reachable-time 30000 ra-retransmit-time 1000\n\
              ip6 nd pg0 rdnss 2001:db8::53 dnssl lab.example\n\
-             ip6 nd pg0 route 2001:db8:8::/48 lifetime infinite preference low",
+             ip6 nd pg0 route 2001:db8:8::/48 lifetime infinite preference low\n\
+             ip6 nd pg0 route 2001:db8:9::/48 preference medium",
             "enable ip6 interface pg0\nip6 nd pg0 prefix 2001:db8::/64\n\
              ip6 nd pg0 prefix 2001:db8:1::/64 3600 1800 off-link no-autoconfig no-advertise\n\
              ip6 nd pg0 prefix 2001:db8:2::/64 infinite decrement\n\
@@ -262,6 +263,8 @@ pub const SETTERS: &[(&str, &[&str])] = &[
             "enable ip6 interface pg0\nip6 nd pg0 ra-lifetime 1800\n\
              ip6 nd pg0 prefix 2001:db8::/64\nip6 nd pg0 no prefix 2001:db8::/64\n\
              ip6 nd pg0 no ra-lifetime",
+            "enable ip6 interface pg0\nip6 nd pg0 ra-lifetime 1800\nip6 nd pg0 ra-default\n\
+             ip6 nd pg0 prefix 2001:db8::/64 no-onlink",
         ],
     ),
     (
@@ -273,10 +276,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              ip6 nd address autoconfig pg0 disable",
         ],
     ),
-    (
-        "set ip6 dad",
-        &["set ip6 dad enable", "set ip6 dad enable transmits 3 delay 0.25", "set ip6 dad disable"],
-    ),
+    ("set ip6 dad", &["set ip6 dad enable", "set ip6 dad enable transmits 3 delay 0.25"]),
     (
         "set ip6 nd proxy",
         &["set ip6 nd proxy pg0 2001:db8::9\nset ip6 nd proxy pg1 2001:db8::9\n\

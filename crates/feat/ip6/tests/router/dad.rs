@@ -72,10 +72,10 @@ fn an_address_is_used_once_it_is_tested() {
     assert!(!lab.cli("show ip6 fib 2001:db8::1/128").contains("receive"));
     lab.wait(1500);
     assert_eq!(lab.messages(0).len(), 2);
-    lab.wait(1499);
+    lab.wait(1000);
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
     assert!(lab.messages(0).is_empty());
-    lab.wait(10);
+    lab.wait(510);
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
     assert_eq!(lab.messages(0), [(136, own)]);
     assert!(lab.cli("show ip6 dad").contains("Active DAD entries: 0"));
