@@ -11,7 +11,7 @@ use thalweg_graph::Control;
 #[api(request, autoreply)]
 pub struct Ip6DadEnableDisable {
     /// True to test them.
-    #[api(default = true)]
+    #[api(default = "true")]
     pub enable: bool,
     /// Solicitations for each, 1 to 10; 0 leaves it.
     #[api(default = 1)]

@@ -11,7 +11,7 @@ use thalweg_graph::{Control, clock};
 
 /// Requests what is advertised.
 #[derive(Debug, Message)]
-#[api(request, in_progress)]
+#[api(request, in_progress, vat_help = "[(<if-name>|sw_if_index <if-idx>)]")]
 pub struct SwInterfaceIp6ndRaDump {
     /// Interface; all ones for all that speak IPv6.
     pub sw_if_index: InterfaceIndex,
