@@ -163,7 +163,7 @@ fn own(c: &Control, sw_if: SwIfIndex) -> BTreeSet<Ipv6Addr> {
 }
 
 /// Follows an interface's addresses and state.
-fn follow(c: &mut Control, sw_if: SwIfIndex) {
+pub(crate) fn follow(c: &mut Control, sw_if: SwIfIndex) {
     let Some(config) = config(c) else { return };
     let (now, own) = (clock::now(), own(c, sw_if));
     let new: Vec<Ipv6Addr> = {

@@ -161,6 +161,7 @@ pub fn change(
         return set_enabled::<u128>(c, sw_if, true);
     }
     update(c, sw_if);
+    dad::follow(c, sw_if);
     Ok(())
 }
 

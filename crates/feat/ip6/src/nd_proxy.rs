@@ -1,13 +1,13 @@
 //! Proxy neighbour discovery (RFC 4389): addresses of hosts behind one interface that the router
 //! answers for on all others, and routes to them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Problem, Rule, Section, interface_key, rank,
 };
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
-use thalweg_feat_ip::{Ip6, Path, RouteError, Source, set_found_route};
+use thalweg_feat_ip::{Ip6, Path, RouteError, Source, TableId, set_found_route};
 use thalweg_feat_nd::set_proxies;
 use thalweg_graph::Control;
 use thalweg_tables::Prefix;
@@ -35,9 +35,9 @@ pub enum NdProxyError {
     Route(#[from] RouteError),
 }
 
-/// State on the main thread.
+/// State on the main thread: addresses, each with the table that has its route.
 #[derive(Default)]
-struct Proxied(BTreeSet<(Ipv6Addr, SwIfIndex)>);
+struct Proxied(BTreeMap<(Ipv6Addr, SwIfIndex), TableId>);
 
 pub(crate) fn init(c: &mut Control) {
     c.insert(Proxied::default());
@@ -52,23 +52,22 @@ pub(crate) fn init(c: &mut Control) {
 
 /// Returns all addresses and the interfaces where the hosts are, in order.
 pub fn list(c: &Control) -> Vec<(Ipv6Addr, SwIfIndex)> {
-    c.state::<Proxied>().borrow().0.iter().copied().collect()
+    c.state::<Proxied>().borrow().0.keys().copied().collect()
 }
 
-/// Writes the route to a host, by all interfaces where it is said to be.
-fn route(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), RouteError> {
-    let (table, paths) = {
-        let (ip6, proxied) = (c.state::<Ip6>(), c.state::<Proxied>());
-        let (ip6, proxied) = (ip6.borrow(), proxied.borrow());
-        let table = ip6.table_of(sw_if);
-        let of_it = proxied.0.iter().filter(|p| p.0 == ip && ip6.table_of(p.1) == table);
-        (table, of_it.map(|p| Path::via(IpAddr::V6(ip), Some(p.1))).collect())
+/// Writes a table's route to a host, by all interfaces where it is said to be.
+fn route(c: &mut Control, table: TableId, ip: Ipv6Addr) -> Result<(), RouteError> {
+    let paths = {
+        let proxied = c.state::<Proxied>();
+        let proxied = proxied.borrow();
+        let of_it = proxied.0.iter().filter(|(p, at)| p.0 == ip && **at == table);
+        of_it.map(|(p, _)| Path::via(IpAddr::V6(ip), Some(p.1))).collect()
     };
     set_found_route(c, table, Prefix::host(ip.to_bits()), Source::ProxyNd, paths)
 }
 
 fn publish(c: &mut Control) {
-    let all = c.state::<Proxied>().borrow().0.clone();
+    let all = list(c).into_iter().collect();
     set_proxies(c, &all);
 }
 
@@ -81,17 +80,19 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProx
     if ip.is_multicast() || ip.is_unspecified() || ip.is_loopback() || ip.is_unicast_link_local() {
         return Err(NdProxyError::Unusable(ip));
     }
+    let table = c.state::<Ip6>().borrow().table_of(sw_if);
     {
         let state = c.state::<Proxied>();
         let all = &mut state.borrow_mut().0;
-        if all.len() >= MAX_PROXIES && !all.contains(&(ip, sw_if)) {
-            return Err(NdProxyError::Full);
-        }
-        if !all.insert((ip, sw_if)) {
+        if all.contains_key(&(ip, sw_if)) {
             return Ok(());
         }
+        if all.len() >= MAX_PROXIES {
+            return Err(NdProxyError::Full);
+        }
+        all.insert((ip, sw_if), table);
     }
-    if let Err(e) = route(c, sw_if, ip) {
+    if let Err(e) = route(c, table, ip) {
         c.state::<Proxied>().borrow_mut().0.remove(&(ip, sw_if));
         return Err(e.into());
     }
@@ -104,11 +105,12 @@ pub fn add(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProx
 /// # Errors
 /// [`NdProxyError::Unknown`].
 pub fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> Result<(), NdProxyError> {
-    if !c.state::<Proxied>().borrow_mut().0.remove(&(ip, sw_if)) {
+    let gone = c.state::<Proxied>().borrow_mut().0.remove(&(ip, sw_if));
+    let Some(table) = gone else {
         return Err(NdProxyError::Unknown(ip, c.interface_name(sw_if)));
-    }
-    // With one path less, or none.
-    let _ = route(c, sw_if, ip);
+    };
+    // With one path less, or none; the table may be gone, and the route with it.
+    let _ = route(c, table, ip);
     publish(c);
     Ok(())
 }

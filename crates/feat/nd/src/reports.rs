@@ -213,13 +213,13 @@ fn limit(rate: u32, burst: u32) -> RateLimit {
 /// How a report of a worker went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sent {
-    Sent,
+    Reported,
     Throttled,
     Busy,
 }
 
 fn outcome(sent: bool) -> Sent {
-    if sent { Sent::Sent } else { Sent::Busy }
+    if sent { Sent::Reported } else { Sent::Busy }
 }
 
 /// Reports hosts that ask for routers.
@@ -335,6 +335,6 @@ mod tests {
         assert_eq!(RouterHeard { prefixes: heard.prefixes.clone(), ..head }, heard);
         let host = (heard.router, MacAddr([2, 0, 0, 0, 0, 9]));
         assert_eq!(decode_host(&encode_host(host.0, host.1)), Some(host));
-        const { assert!(1 + PER_PART * PREFIX <= thalweg_graph::EVENT_BYTES) };
+        const { assert!(PER_PART * PREFIX < thalweg_graph::EVENT_BYTES) };
     }
 }

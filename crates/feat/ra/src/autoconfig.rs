@@ -299,7 +299,7 @@ fn take_prefix(c: &mut Control, sw_if: SwIfIndex, prefix: RouterPrefix, now: Ins
                 port.addresses.push(found);
             }
         }
-        Err(e) => tracing::info!("{}: {ip}/64 is not taken: {e}", c.interface_name(sw_if)),
+        Err(e) => tracing::debug!("{}: {ip}/64 is not taken: {e}", c.interface_name(sw_if)),
     }
 }
 

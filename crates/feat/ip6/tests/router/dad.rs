@@ -81,6 +81,15 @@ fn an_address_is_used_once_it_is_tested() {
     assert!(lab.cli("show ip6 dad").contains("Active DAD entries: 0"));
     let text = lab.cli("show ip6 fib 2001:db8::1/128");
     assert!(text.contains("receive"), "{text}");
+    // Another link-local address is tested, too.
+    lab.ok("set interface ip address test0 fe80::77/128");
+    lab.wait(1);
+    assert_eq!(lab.messages(0), [(135, at("fe80::77"))]);
+    lab.wait(1500);
+    lab.wait(1500);
+    lab.messages(0);
+    lab.receive(0, vec![solicitation(link(9), at("fe80::77"), host_mac(0, 9))]);
+    assert_eq!(lab.messages(0), [(136, at("fe80::77"))]);
     // A link that comes up may be another one.
     lab.up(0, false);
     lab.up(0, true);

@@ -110,7 +110,7 @@ impl RouterAdvertisement {
             self.reporter.sender(cx, heard.sw_if, router, Origin::Request);
         }
         match self.heard.report(cx, &heard) {
-            Sent::Sent => {}
+            Sent::Reported => {}
             Sent::Throttled => cx.count(THROTTLED, 1),
             Sent::Busy => cx.count(EVENTS_LOST, 1),
         }

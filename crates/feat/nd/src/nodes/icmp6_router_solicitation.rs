@@ -78,7 +78,7 @@ impl RouterSolicitation {
             self.reporter.sender(cx, rx_if, (IpAddr::V6(src), mac), Origin::Request);
         }
         match self.solicited.report(cx, rx_if, src, mac) {
-            Sent::Sent => {}
+            Sent::Reported => {}
             Sent::Throttled => cx.count(THROTTLED, 1),
             Sent::Busy => cx.count(EVENTS_LOST, 1),
         }

@@ -162,14 +162,12 @@ fn option(
         "route" => {
             let (ip, len) = args.ipv6_prefix("route")?;
             let mut route = Route { ip, len, lifetime: 1800, preference: Preference::Medium };
-            while !no {
-                if args.exact("lifetime") {
+            while let Some(word) = args.one_of_exact(&["lifetime", "preference"]) {
+                if word == "lifetime" {
                     route.lifetime = lifetime(args)?;
-                } else if args.exact("preference") {
+                } else {
                     let word = args.choice("preference", Preference::WORDS)?;
                     route.preference = Preference::from_word(word).unwrap_or_default();
-                } else {
-                    break;
                 }
             }
             let same = |r: &Route| (r.ip, r.len) == (ip, len);
