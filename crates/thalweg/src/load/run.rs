@@ -22,7 +22,7 @@ use super::work::{Wanted, Work};
 
 /// Status: the tester was the limit.
 const TESTER: u8 = 3;
-/// Share of the tester's own limit that is offered to find it.
+/// Packets per second that are offered to find the tester's own limit: more than it can send.
 const ABOVE: f64 = 200e6;
 
 /// A profile to look at.
