@@ -362,7 +362,10 @@ fn records_of_labels_are_as_defined() {
             input: Interface::Index(1),
             output: Interface::Index(2),
         };
-        assert_eq!(encoder.flow_sample(&out, None, &[record.clone()]).unwrap(), Push::Added);
+        assert_eq!(
+            encoder.flow_sample(&out, None, std::slice::from_ref(&record)).unwrap(),
+            Push::Added
+        );
         let datagram = encoder.finish(0).unwrap().to_vec();
         assert!(datagram.ends_with(&expected), "{record:?}: {datagram:02x?}");
         let parsed = Datagram::parse(&datagram).unwrap();

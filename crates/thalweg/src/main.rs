@@ -34,7 +34,7 @@ enum Command {
     /// Show a router between two hosts at work
     Demo(thalweg::demo::Args),
     /// Test a device with load
-    Load(thalweg::load::Args),
+    Load(Box<thalweg::load::Args>),
     /// Describe the binary API
     Api(thalweg::api::Args),
     /// Print the version

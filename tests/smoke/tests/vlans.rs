@@ -96,7 +96,7 @@ lab_test! {
         for n in 0..=8u16 {
             // With priorities; the first of either kind.
             let kinds = if n % 2 == 0 { [Q, AD] } else { [AD, Q] };
-            tags.push((0..n).map(|i| (kinds[usize::from(i % 2)], i << 13 | 100 + i)).collect());
+            tags.push((0..n).map(|i| (kinds[usize::from(i % 2)], (i << 13) | (100 + i))).collect());
         }
         let frames: Vec<_> = tags.iter().enumerate().map(|(n, tags)| tagged(tags, n)).collect();
         // As they leave: those of the sub-interface without their tags.

@@ -47,16 +47,20 @@ pub(super) fn load(text: &str) -> Result<Load, String> {
         )
     };
     let lower = text.trim().to_ascii_lowercase();
-    let kinds: [(&str, fn(f64) -> Load); 4] = [
-        ("bpsl1", |value| Load::Total(Rate::WireBits(value))),
-        ("bps", |value| Load::Total(Rate::Bits(value))),
-        ("pps", |value| Load::Total(Rate::Packets(value))),
-        ("%", |value| Load::Total(Rate::Percent(value))),
-    ];
-    let found = kinds.iter().find_map(|(unit, kind)| Some((lower.strip_suffix(unit)?, *kind)));
-    let (digits, kind): (&str, fn(f64) -> Load) = found.unwrap_or((&lower, Load::Times));
-    let value = parse(digits.trim_end()).filter(|value| *value > 0.0 && *value <= 1e13);
-    value.map(kind).ok_or_else(wrong)
+    let (digits, unit) = ["bpsl1", "bps", "pps", "%"]
+        .into_iter()
+        .find_map(|unit| Some((lower.strip_suffix(unit)?, unit)))
+        .unwrap_or((&lower, ""));
+    let value = parse(digits.trim_end())
+        .filter(|value| *value > 0.0 && *value <= 1e13)
+        .ok_or_else(wrong)?;
+    Ok(match unit {
+        "bpsl1" => Load::Total(Rate::WireBits(value)),
+        "bps" => Load::Total(Rate::Bits(value)),
+        "pps" => Load::Total(Rate::Packets(value)),
+        "%" => Load::Total(Rate::Percent(value)),
+        _ => Load::Times(value),
+    })
 }
 
 /// A whole number between bounds.

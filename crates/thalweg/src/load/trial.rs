@@ -77,7 +77,7 @@ impl Tester<'_> {
             return Ok(None);
         }
         // Traffic goes on, so that the last connections judged meet what the others met.
-        let mut end = after.clone();
+        let mut end = after;
         let mut left = self.life + PATIENCE;
         while Connections::of(&before, &end).pending() > 0 && !left.is_zero() {
             if !self.device.wait(LOOK, self.stopped) {
