@@ -15,7 +15,7 @@ use thalweg_bench_control::churn::{self, Churn};
 use thalweg_bench_control::memory;
 use thalweg_bench_control::steps::Slice;
 use thalweg_bench_pg::Router;
-use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request, Status};
+use thalweg_cli::{CliJob, Gone, MainCli, Reply, Request, Status};
 use thalweg_feat_ip::{Ip4, Path, add_route, del_route};
 use thalweg_graph::{Control, LoopCounts, clock};
 use thalweg_tables::lpm4::internet;
@@ -67,7 +67,7 @@ fn delete_all(c: &mut Control, prefixes: &[Ipv4Prefix]) -> Result<f64> {
 /// Runs a line as a session's, in slices; seconds, and those of the longest slice.
 fn in_slices(r: &mut Router, line: &str) -> Result<(f64, f64)> {
     let c = r.control();
-    let tree = CommandTree::new(thalweg_engine::commands(c)).context("two commands of one name")?;
+    let tree = thalweg_engine::command_tree(c).context("two commands of one name")?;
     let mut main = MainCli::new(tree);
     let (tx, rx) = mpsc::channel();
     let sink = move |reply| tx.send(reply).map_err(|_| Gone);

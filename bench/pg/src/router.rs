@@ -105,8 +105,7 @@ impl Router {
         let mut control = Control::new(config).unwrap_or_else(|e| panic!("{e}"));
         let features = [thalweg::features::FEATURES, more].concat();
         thalweg_engine::start(&mut control, &features).unwrap_or_else(|e| panic!("{e}"));
-        let commands = thalweg_engine::commands(&control);
-        let tree = CommandTree::new(commands).unwrap_or_else(|e| panic!("{e:?}"));
+        let tree = thalweg_engine::command_tree(&control).unwrap_or_else(|e| panic!("{e:?}"));
         Router { control, tree }
     }
 

@@ -474,6 +474,22 @@ fn many_clients_at_once_and_some_die() {
 }
 
 #[test]
+fn root_finds_room_among_idle_clients() {
+    let world = World::new(Limits { clients: 1, root_clients: 1, ..Limits::default() });
+    let mut idle = world.client();
+    let mut second = world.raw();
+    if !rustix::process::getuid().is_root() {
+        assert!(receive(&mut second).is_none());
+        return idle.ping(1);
+    }
+    drop(second);
+    world.wait_for_clients(1);
+    world.client().ping(2);
+    world.wait_for_clients(1);
+    idle.ping(3);
+}
+
+#[test]
 fn descriptions_and_ids_are_available() {
     let world = World::new(Limits::default());
     let mut client = world.client();

@@ -14,6 +14,10 @@ use crate::tree::CommandTree;
 
 /// Maximum nesting of `exec`.
 const MAX_DEPTH: usize = 16;
+/// Time between looks at work that a command began.
+const REST: Duration = Duration::from_millis(1);
+/// How long such work is waited for: workers that do not answer are given up before.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// State of an execution after a step.
 #[derive(Debug)]
@@ -41,6 +45,8 @@ pub struct Execution<C: 'static> {
     /// True if the last character of the output so far ended a line.
     line_ended: bool,
     any: bool,
+    /// What had been begun before the last command, and until when its own work is waited for.
+    began: Option<(u64, Instant)>,
 }
 
 /// A text being run; the first is what was typed, the others are `exec`ed files.
@@ -69,7 +75,14 @@ impl<C: 'static> Execution<C> {
     /// Prepares the execution of `script`.
     pub fn new(script: Script) -> Self {
         let frames = vec![Frame::new(script, Pipeline::default())];
-        Self { frames, active: None, ready: String::new(), line_ended: true, any: false }
+        Self {
+            frames,
+            active: None,
+            ready: String::new(),
+            line_ended: true,
+            any: false,
+            began: None,
+        }
     }
 
     /// Takes the output so far.
@@ -89,6 +102,7 @@ impl<C: 'static> Execution<C> {
         loop {
             let went = match self.active.is_some() {
                 true => self.poll(cx, now),
+                false if self.is_unfinished(tree, cx) => Ok(Advance::Waits(Instant::now() + REST)),
                 false => self.next(tree, cx),
             };
             match went {
@@ -109,6 +123,18 @@ impl<C: 'static> Execution<C> {
                 return Progress::Running(now);
             }
         }
+    }
+
+    /// Returns whether work of the last command goes on: what it set may not be in force yet.
+    fn is_unfinished(&mut self, tree: &CommandTree<C>, cx: &mut C) -> bool {
+        let (Some(work), Some((before, until))) = (&tree.unfinished, self.began) else {
+            return false;
+        };
+        let goes_on = (work.begun)(cx) != before && !(work.go_on)(cx) && Instant::now() < until;
+        if !goes_on {
+            self.began = None;
+        }
+        goes_on
     }
 
     /// Cancels the pending command, if any; no step may follow.
@@ -178,6 +204,8 @@ impl<C: 'static> Execution<C> {
         let path = found.command.path();
         let mut args = Args::new(text, path, words[found.used..].to_vec());
         let mut out = Output::with_format(pipeline.format);
+        self.began =
+            tree.unfinished.as_ref().map(|work| ((work.begun)(cx), Instant::now() + PATIENCE));
         let outcome = found.command.run(cx, &mut args, &mut out);
         let outcome = outcome.and_then(|outcome| match outcome {
             Outcome::Ask(Question::Help(topic)) => {
@@ -394,6 +422,46 @@ impl<C: 'static> CommandTree<C> {
 mod tests {
     use super::*;
     use crate::testing::{TestCx, tree};
+
+    /// What a command began is done before the next one runs, and before the text ends.
+    #[test]
+    fn work_that_goes_on_is_waited_for() {
+        #[derive(Default)]
+        struct Cx {
+            begun: u64,
+            left: u32,
+            seen: Vec<u32>,
+        }
+        struct Begin;
+        impl crate::Command<Cx> for Begin {
+            fn path(&self) -> &'static str {
+                "begin"
+            }
+            fn help(&self) -> &'static str {
+                "Begin work that takes three looks"
+            }
+            fn run(
+                &self,
+                cx: &mut Cx,
+                _: &mut Args<'_>,
+                _: &mut Output,
+            ) -> Result<Outcome<Cx>, CliError> {
+                cx.seen.push(cx.left);
+                (cx.begun, cx.left) = (cx.begun + 1, 3);
+                Ok(Outcome::Done)
+            }
+        }
+        let go_on = |cx: &mut Cx| {
+            cx.left = cx.left.saturating_sub(1);
+            cx.left == 0
+        };
+        let unfinished = crate::Unfinished { begun: |cx: &Cx| cx.begun, go_on };
+        let tree = CommandTree::new(vec![&Begin as &'static dyn crate::Command<Cx>]);
+        let tree = tree.unwrap().finishing(unfinished);
+        let mut cx = Cx::default();
+        assert_eq!(tree.run_line(&mut cx, "begin\nbegin").1, Ok(End::Done));
+        assert_eq!((cx.seen, cx.left), (vec![0, 0], 0));
+    }
 
     /// Returns output and error as a user sees them.
     fn run(line: &str) -> String {

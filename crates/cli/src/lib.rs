@@ -64,7 +64,7 @@ pub use lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES};
 pub use output::{Align, Format, MAX_OUTPUT_BYTES, Output, Table};
 pub use pieces::pieces;
 pub use script::Script;
-pub use tree::CommandTree;
+pub use tree::{CommandTree, Unfinished};
 
 /// Default socket of the daemon and of `thalctl`.
 pub const DEFAULT_SOCKET: &str = "/run/thalweg/cli.sock";

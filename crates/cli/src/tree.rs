@@ -12,6 +12,15 @@ use crate::lexer::{Token, TokenKind};
 pub struct CommandTree<C: 'static> {
     pub(crate) root: Node<C>,
     commands: Vec<&'static dyn Command<C>>,
+    pub(crate) unfinished: Option<Unfinished<C>>,
+}
+
+/// How a command's work is followed that goes on after the command has returned.
+pub struct Unfinished<C> {
+    /// Number of works that ever went on so.
+    pub begun: fn(&C) -> u64,
+    /// Goes on with them; returns whether none is left.
+    pub go_on: fn(&mut C) -> bool,
 }
 
 pub(crate) struct Node<C: 'static> {
@@ -112,12 +121,19 @@ impl<C: 'static> CommandTree<C> {
     /// # Errors
     /// [`DuplicatePath`] if two paths (aliases count) are the same, or one has no words.
     pub fn new(commands: Vec<&'static dyn Command<C>>) -> Result<Self, DuplicatePath> {
-        let mut tree = Self { root: Node::default(), commands: Vec::new() };
+        let mut tree = Self { root: Node::default(), commands: Vec::new(), unfinished: None };
         for command in builtin::commands().into_iter().chain(commands) {
             tree.insert(command)?;
         }
         tree.commands.sort_by_key(|c| c.path());
         Ok(tree)
+    }
+
+    /// Has a command end only when the work is done that it began.
+    #[must_use]
+    pub fn finishing(mut self, unfinished: Unfinished<C>) -> Self {
+        self.unfinished = Some(unfinished);
+        self
     }
 
     fn insert(&mut self, command: &'static dyn Command<C>) -> Result<(), DuplicatePath> {

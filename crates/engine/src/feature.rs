@@ -1,7 +1,7 @@
 //! What a feature contributes: the binary lists features, one line each.
 
 use thalweg_api::Service;
-use thalweg_cli::Command;
+use thalweg_cli::{Command, CommandTree, DuplicatePath, Unfinished};
 use thalweg_config::declare::Section;
 use thalweg_graph::{ArcDecl, Control, EngineError, NodeDecl, Part};
 
@@ -95,6 +95,16 @@ pub fn features(c: &Control) -> Vec<&'static Feature> {
 /// Returns the commands of all features.
 pub fn commands(c: &Control) -> Vec<&'static dyn Command<Control>> {
     features(c).into_iter().flat_map(|f| f.commands.iter().copied()).collect()
+}
+
+/// Builds the command line of all features. A command ends when what it began is done, even if
+/// a worker is late: what it set is in force then.
+///
+/// # Errors
+/// If two commands have the same path.
+pub fn command_tree(c: &Control) -> Result<CommandTree<Control>, DuplicatePath> {
+    let unfinished = Unfinished { begun: Control::begun_late, go_on: Control::go_on };
+    CommandTree::new(commands(c)).map(|tree| tree.finishing(unfinished))
 }
 
 #[cfg(test)]

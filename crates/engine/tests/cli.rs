@@ -29,7 +29,7 @@ struct Shell {
 impl Shell {
     fn new(workers: usize) -> Shell {
         let lab = Lab::started_by(workers, 4096 * workers, |c| thalweg_engine::start(c, &[&TEST]));
-        let tree = CommandTree::new(thalweg_engine::commands(&lab.c)).unwrap();
+        let tree = thalweg_engine::command_tree(&lab.c).unwrap();
         Shell { lab, tree }
     }
 

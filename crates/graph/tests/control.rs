@@ -8,10 +8,10 @@ use lab::{Lab, TO_SINK};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use thalweg_buffer::SwIfIndex;
-use thalweg_graph::{Event, clock};
+use thalweg_graph::{Control, Event, clock};
 
 #[test]
 fn an_idle_worker_sleeps_and_a_message_wakes_it() {
@@ -227,6 +227,42 @@ fn answers_may_come_later() {
         }
     };
     assert_eq!(answers, [Some(0), Some(1)]);
+    lab.close();
+}
+
+/// What follows a late worker's answer happens in a later turn of the main loop, in which other
+/// work is done meanwhile; what follows answers that are there happens at once.
+#[test]
+fn what_follows_an_answer_may_come_later() {
+    let mut lab = Lab::new(2);
+    let (done, also) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let mark = |of: &Arc<AtomicU32>| {
+        let of = of.clone();
+        move |_: &mut Control| _ = of.fetch_add(1, Relaxed)
+    };
+    let go = Arc::new(AtomicBool::new(false));
+    let may_go = go.clone();
+    drop(lab.c.begin_asking(move |core| {
+        while core.index() == 1 && !may_go.load(Relaxed) {
+            std::thread::yield_now();
+        }
+    }));
+    let start = Instant::now();
+    lab.c.when_synced(mark(&done));
+    lab.c.after(Duration::ZERO, mark(&also));
+    while also.load(Relaxed) == 0 {
+        lab.c.run_once(Some(Duration::from_millis(1)));
+    }
+    // One that is late by a second is given up.
+    let is_late = start.elapsed() < Duration::from_secs(1);
+    assert!(done.load(Relaxed) == 0 || !is_late, "before the worker");
+    go.store(true, Relaxed);
+    lab.c.finish_late();
+    assert_eq!(done.load(Relaxed), 1);
+    // Usually at once: with a worker that has a processor.
+    lab.c.when_synced(mark(&done));
+    lab.c.finish_late();
+    assert_eq!(done.load(Relaxed), 2);
     lab.close();
 }
 

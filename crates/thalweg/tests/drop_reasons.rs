@@ -5,7 +5,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use thalweg_buffer::PoolConfig;
-use thalweg_cli::CommandTree;
 use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_sflow::DiscardReason;
 
@@ -28,7 +27,7 @@ fn all_have_a_standard_code() {
     let config = EngineConfig { pool, ..EngineConfig::default() };
     let mut c = Control::new(config).expect("an engine");
     thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
-    let tree = CommandTree::new(thalweg_engine::commands(&c)).expect("commands");
+    let tree = thalweg_engine::command_tree(&c).expect("commands");
     for line in ["create loopback interface", "create packet-generator interface pg0"] {
         let (text, end) = tree.run_line(&mut c, line);
         assert!(end.is_ok(), "{line}: {text}");

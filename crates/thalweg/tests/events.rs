@@ -19,7 +19,7 @@ fn router() -> (Control, Tree) {
     let pool = thalweg_buffer::PoolConfig { buffers: 1024, ..Default::default() };
     let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
     thalweg_engine::start(&mut c, FEATURES).expect("a graph");
-    let tree = CommandTree::new(thalweg_engine::commands(&c)).expect("commands");
+    let tree = thalweg_engine::command_tree(&c).expect("commands");
     (c, Rc::new(tree))
 }
 

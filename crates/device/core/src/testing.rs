@@ -145,7 +145,7 @@ impl Lab {
         let mut c = Control::new(config).expect("engine");
         let features: Vec<&Feature> = features.iter().copied().chain([&TEST]).collect();
         thalweg_engine::start(&mut c, &features).expect("graph");
-        let tree = CommandTree::new(thalweg_engine::commands(&c)).expect("commands");
+        let tree = thalweg_engine::command_tree(&c).expect("commands");
         let (sent, accepted) = (Sent::default(), Accepted::default());
         let packets = PacketLog::new();
         let mut lab = Lab { c, tree, sent, accepted, received: 0, packets };
@@ -227,8 +227,8 @@ impl Lab {
         cancel_after: Option<Duration>,
         mut each: impl FnMut(&mut Lab),
     ) -> String {
-        let commands = thalweg_engine::commands(&self.c);
-        let mut main = MainCli::new(CommandTree::new(commands).expect("commands"));
+        let tree = thalweg_engine::command_tree(&self.c).expect("commands");
+        let mut main = MainCli::new(tree);
         let (tx, rx) = mpsc::channel();
         let sink = move |reply| tx.send(reply).map_err(|_| Gone);
         let job = CliJob::new(Request::Run { line: line.to_owned() }, sink);

@@ -120,8 +120,7 @@ pub(crate) fn init(c: &mut Control) {
 pub(crate) fn ready(c: &mut Control) {
     let features = thalweg_engine::features(c);
     let sections = features.iter().flat_map(|f| f.settings.iter().copied()).collect();
-    let commands = thalweg_engine::commands(c);
-    let parts = match (Catalog::new(sections), CommandTree::new(commands)) {
+    let parts = match (Catalog::new(sections), thalweg_engine::command_tree(c)) {
         (Ok(catalog), Ok(tree)) => Ok((Arc::new(catalog), Rc::new(tree))),
         (Err(e), _) => Err(e.to_string()),
         (_, Err(e)) => Err(e.to_string()),

@@ -79,25 +79,40 @@ impl<R> Asked<R> {
         match self.wait(c, AT_ONCE) {
             Some(results) => then(c, results),
             None => {
-                c.late += 1;
-                self.later(c, |c, results| {
-                    c.late -= 1;
-                    then(c, results);
-                });
+                let mut then = Some(then);
+                c.late.begun += 1;
+                c.late.waiting.push(Box::new(move |c| {
+                    let Some(results) = self.wait(c, Duration::ZERO) else { return false };
+                    if let Some(then) = then.take() {
+                        then(c, results);
+                    }
+                    true
+                }));
+                go_on_later(c);
             }
         }
     }
+}
 
-    fn later(self, c: &mut Control, then: impl FnOnce(&mut Control, Vec<Option<R>>) + 'static)
-    where
-        R: 'static,
-    {
+/// Continuations that wait for late workers.
+#[derive(Default)]
+pub(super) struct Late {
+    waiting: Vec<Continuation>,
+    /// How many ever waited.
+    begun: u64,
+    /// Whether the main loop will look at them.
+    is_timed: bool,
+}
+
+/// Continues if the answers are there; returns whether they were.
+type Continuation = Box<dyn FnMut(&mut Control) -> bool>;
+
+fn go_on_later(c: &mut Control) {
+    if !c.late.waiting.is_empty() && !std::mem::replace(&mut c.late.is_timed, true) {
         c.after(REST, |c| {
-            let mut asked = self;
-            match asked.wait(c, Duration::ZERO) {
-                Some(results) => then(c, results),
-                None => asked.later(c, then),
-            }
+            c.late.is_timed = false;
+            c.go_on();
+            go_on_later(c);
         });
     }
 }
@@ -167,9 +182,24 @@ impl Control {
     /// Turns the main loop until nothing waits for late workers: for tests, which look at once at
     /// what a command has done.
     pub fn finish_late(&mut self) {
-        while self.late > 0 {
+        while !self.go_on() {
             self.run_once(Some(REST));
         }
+    }
+
+    /// Number of continuations that ever had to wait for late workers.
+    pub fn begun_late(&self) -> u64 {
+        self.late.begun
+    }
+
+    /// Has the continuations go on whose workers have answered. Returns whether none is left.
+    pub fn go_on(&mut self) -> bool {
+        // What these begin is looked at next time.
+        let mut waiting = std::mem::take(&mut self.late.waiting);
+        waiting.retain_mut(|go_on| !go_on(self));
+        waiting.append(&mut self.late.waiting);
+        self.late.waiting = waiting;
+        self.late.waiting.is_empty()
     }
 
     fn asking<R: Send + 'static>(

@@ -238,8 +238,7 @@ pub struct Control {
     main: MainStats,
     main_loops: LoopTimes,
     places: Option<Places>,
-    /// Number of continuations that wait for late workers.
-    late: usize,
+    late: messages::Late,
     /// Values set aside by `clear` commands, subtracted from the workers' counters.
     pub baseline: Baseline,
     /// Why a feature cannot start.
@@ -316,7 +315,7 @@ impl Control {
             main: MainStats::default(),
             main_loops: LoopTimes::default(),
             places: None,
-            late: 0,
+            late: messages::Late::default(),
             baseline: Baseline::default(),
             refused: None,
         })

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use thalweg_buffer::PoolConfig;
-use thalweg_cli::CommandTree;
 use thalweg_device::{Interfaces, MacAddr, SwIfIndex, interface};
 use thalweg_device_load::{Change, DirectionReport, Progress, Report};
 use thalweg_engine::Feature;
@@ -204,7 +203,7 @@ impl Device {
     /// Runs commands, one per line, and returns what they print.
     fn run(&mut self, lines: &str) -> Result<String> {
         let mut said = String::new();
-        let tree = CommandTree::new(thalweg_engine::commands(&self.control))
+        let tree = thalweg_engine::command_tree(&self.control)
             .map_err(|error| anyhow::anyhow!("{error:?}"))?;
         for (at, line) in lines.lines().enumerate() {
             let line = line.trim();

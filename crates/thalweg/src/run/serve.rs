@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_api::trace::Trace;
 use thalweg_api::{Clients, Hub, Job, Registry, server};
 use thalweg_cli::server::{Listen, Server, ServerConfig, SessionConfig, group_id};
-use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, ReplySink, Request, Status};
+use thalweg_cli::{CliJob, Gone, MainCli, Reply, ReplySink, Request, Status};
 use thalweg_config::{CliListen, StartupConfig};
 use thalweg_graph::Control;
 
@@ -30,8 +30,7 @@ struct Cli {
 
 /// Installs the command line and the API registry.
 pub(super) fn install(c: &mut Control) -> Result<(), RunError> {
-    let tree = CommandTree::new(thalweg_engine::commands(c))
-        .map_err(|e| RunError::Start(e.to_string()))?;
+    let tree = thalweg_engine::command_tree(c).map_err(|e| RunError::Start(e.to_string()))?;
     let registry = Registry::new(crate::api::services(&thalweg_engine::features(c)))
         .map_err(|e| RunError::Start(e.to_string()))?;
     let clients = c.state::<Clients>().borrow().clone();

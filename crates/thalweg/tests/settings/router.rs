@@ -9,7 +9,6 @@ use thalweg::features::FEATURES;
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_config::declare::{Document, diff};
-use thalweg_engine::commands;
 use thalweg_feat_config::manager;
 use thalweg_graph::{Control, EngineConfig};
 
@@ -30,7 +29,7 @@ impl Router {
         let pool = PoolConfig { buffers: 512, ..Default::default() };
         let mut c = Control::new(EngineConfig { pool, ..Default::default() }).unwrap();
         thalweg_engine::start(&mut c, FEATURES).unwrap();
-        let tree = CommandTree::new(commands(&c)).unwrap();
+        let tree = thalweg_engine::command_tree(&c).unwrap();
         Router { c, tree, dir: tempfile::tempdir().unwrap() }
     }
 

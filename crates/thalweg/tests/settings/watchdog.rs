@@ -167,3 +167,62 @@ fn an_interface_with_many_neighbours_does_not_hold_the_main_thread() {
     }
     panic!("held the main thread for {shortest:?}");
 }
+
+/// Commands that need answers of workers, with what comes before.
+const OF_WORKERS: &[(&str, &str)] = &[
+    ("", "show trace"),
+    ("", "show conntrack summary"),
+    ("", "show conntrack"),
+    ("", "clear conntrack"),
+    ("", "show bihash"),
+    ("", "nat44 plugin enable sessions 1000"),
+    ("", "set interface flow pg0 1\nflow add 1 ip,actions=ct(commit),normal"),
+    (
+        "set interface flow pg0 1\nflow add 1 ip,actions=ct(commit),normal",
+        "set conntrack limit 7000",
+    ),
+    ("set interface flow pg0 1", "set conntrack timeouts 5 udp_first=1"),
+    ("", "packet-generator disable-stream"),
+];
+
+/// How long a worker is late.
+const LATE: Duration = Duration::from_millis(300);
+
+#[test]
+fn a_late_worker_does_not_hold_the_main_thread() {
+    let _one = ONE.lock();
+    for (before, line) in OF_WORKERS {
+        let late = |router: &mut Router| {
+            if !before.is_empty() {
+                router.run(before);
+            }
+            // Paced: a worker that another program keeps from its processor.
+            drop(router.c.begin_asking(|_| std::thread::sleep(LATE)));
+        };
+        check(line, &late, None);
+    }
+}
+
+#[test]
+fn metrics_and_traces_do_not_wait_for_a_late_worker() {
+    let _one = ONE.lock();
+    let mut shortest = Duration::MAX;
+    for _ in 0..ATTEMPTS {
+        let mut router = Router::prepared();
+        router.run("nat44 plugin enable sessions 1000");
+        // Paced: as above.
+        drop(router.c.begin_asking(|_| std::thread::sleep(LATE)));
+        let figures = std::rc::Rc::new(std::cell::Cell::new(false));
+        let here = figures.clone();
+        let read = |c: &mut thalweg_graph::Control| {
+            thalweg::metrics::Figures::read_then(c, move |_| here.set(true));
+        };
+        let (_, time) = held(|| read(&mut router.c));
+        shortest = shortest.min(time);
+        while !figures.get() {
+            router.c.run_once(Some(Duration::from_millis(1)));
+        }
+        router.stop();
+    }
+    assert!(shortest < LIMIT, "{shortest:?}");
+}

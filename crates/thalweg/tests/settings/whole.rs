@@ -275,6 +275,51 @@ fn what_others_change_during_an_apply_stays() {
     router.stop();
 }
 
+/// Half a configuration becomes neither the saved one nor a target of rollbacks.
+#[test]
+fn a_commit_during_an_apply_is_refused() {
+    let _one = ONE.lock();
+    let (mut router, saved) = with_file();
+    router.run("create packet-generator interface pg0\nconfig commit");
+    let (before, revisions) =
+        (fs::read(&saved).unwrap(), router.run("show configuration revisions"));
+    let file = router.dir.path().join("a.yaml");
+    // Enough that it takes slices.
+    let routes: String =
+        (0..3000).map(|n| format!("10.{}.{}.0/24: pg0, ", n >> 8, n & 255)).collect();
+    let text = format!(
+        "interfaces: {{pg0: {{}}}}\nthalweg: {{ip-tables: {{0: {{routes: {{{routes}}}}}}}}}\n"
+    );
+    fs::write(&file, text).unwrap();
+    let script = Script::typed(format!("config apply {}", file.display())).unwrap();
+    let mut execution = Execution::new(script);
+    let mut tried = 0;
+    let end = loop {
+        let (now, slice) = (Instant::now(), Duration::from_millis(1));
+        match execution.step(&router.tree, &mut router.c, now, slice) {
+            Progress::Running(_) => {}
+            Progress::Finished(end) => break end,
+        }
+        router.c.run_once(Some(Duration::from_millis(1)));
+        let route = thalweg_tables::Prefix::new(0x0a01_0100, 24).unwrap();
+        let ip = router.c.state::<thalweg_feat_ip::Ip<u32>>();
+        if ip.borrow().route(TableId(0), route).is_some() && tried < 3 {
+            for line in ["config commit", "config commit confirm 60"] {
+                let refused = error(&mut router, line);
+                assert!(refused.contains("being applied"), "{line}: {refused}");
+            }
+            assert_eq!(fs::read(&saved).unwrap(), before);
+            assert_eq!(router.run("show configuration revisions"), revisions);
+            tried += 1;
+        }
+    };
+    end.unwrap();
+    assert!(tried > 0, "the apply ended at once");
+    assert!(router.run("config commit").starts_with("saved\n"));
+    assert_ne!(fs::read(&saved).unwrap(), before);
+    router.stop();
+}
+
 #[test]
 fn a_commit_that_finds_no_place_says_what_would_help() {
     let _one = ONE.lock();

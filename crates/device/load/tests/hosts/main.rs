@@ -9,7 +9,6 @@ mod kernel;
 use std::time::{Duration, Instant};
 
 use thalweg_buffer::PoolConfig;
-use thalweg_cli::CommandTree;
 use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_device_load::Report;
 use thalweg_engine::Feature;
@@ -51,7 +50,7 @@ impl Tester {
     }
 
     fn run(&mut self, lines: &str) {
-        let tree = CommandTree::new(thalweg_engine::commands(&self.control)).unwrap();
+        let tree = thalweg_engine::command_tree(&self.control).unwrap();
         for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (_, end) = tree.run_line(&mut self.control, line);
             end.unwrap_or_else(|error| panic!("{line}: {error}"));
@@ -61,7 +60,7 @@ impl Tester {
 
     /// What a command that fails says.
     fn refused(&mut self, line: &str) -> String {
-        let tree = CommandTree::new(thalweg_engine::commands(&self.control)).unwrap();
+        let tree = thalweg_engine::command_tree(&self.control).unwrap();
         tree.run_line(&mut self.control, line).1.unwrap_err().to_string()
     }
 

@@ -90,21 +90,39 @@ fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
 
 impl EthernetInput {
     /// Counts and marks broadcast and multicast frames. Returns whether the frame is addressed to
-    /// this interface.
+    /// this interface by its first address.
     #[inline]
-    fn for_us(&self, cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &mut PktMut<'_>) -> bool {
+    fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &mut PktMut<'_>) -> bool {
         if dst[0] & 1 != 0 {
             cx.stats().interface(p.rx_if()).received_by_group(dst, p.total_len() as u64);
             p.mark(Flags::GROUP);
             return true;
         }
-        dst == row.mac.0 || row.accept_all || self.is_secondary(cx, p.rx_if(), dst)
+        dst == row.mac.0 || row.accept_all
     }
 
-    /// Returns whether an address is one of the others of an interface.
+    /// Decides about a packet to an address that is not the interface's first one. It takes the
+    /// packet along, which otherwise would be kept in memory for it.
     #[cold]
-    fn is_secondary(&self, cx: &NodeCx<'_>, sw_if: SwIfIndex, dst: [u8; 6]) -> bool {
-        self.interfaces.load(cx.guard()).is_secondary_mac(sw_if, dst)
+    #[inline(never)]
+    fn to_another(&self, cx: &NodeCx<'_>, p: PktMut<'_>, kind: u16, header: usize) -> Verdict {
+        let table = self.interfaces.load(cx.guard());
+        match p.data().first_chunk() {
+            Some(dst) if table.is_secondary_mac(p.rx_if(), *dst) => self.by_type(cx, p, kind, header),
+            _ => Verdict::drop(NOT_US),
+        }
+    }
+
+    /// Passes on what is addressed to an interface.
+    #[inline]
+    fn by_type(&self, cx: &NodeCx<'_>, mut p: PktMut<'_>, kind: u16, header: usize) -> Verdict {
+        match self.ip4 {
+            Some(v) if kind == ethertype::IPV4 => {
+                p.pull(header);
+                v
+            }
+            _ => self.other(cx, p, kind, header),
+        }
     }
 
     /// As the kernel, for a frame of several interfaces, if all are in the same mode.
@@ -352,16 +370,11 @@ impl EthernetInput {
         if !row.carries_packets {
             return Verdict::drop(VLAN);
         }
-        if !self.for_us(cx, row, dst, &mut p) {
-            return Verdict::drop(NOT_US);
+        let kind = u16::from_be_bytes([a, b]);
+        if !Self::for_us(cx, row, dst, &mut p) {
+            return self.to_another(cx, p, kind, header);
         }
-        match self.ip4 {
-            Some(v) if u16::from_be_bytes([a, b]) == ethertype::IPV4 => {
-                p.pull(header);
-                v
-            }
-            _ => self.other(cx, p, u16::from_be_bytes([a, b]), header),
-        }
+        self.by_type(cx, p, kind, header)
     }
 
     /// Decides about a packet of an interface that is down, not routed, or looks at tags.
@@ -438,16 +451,10 @@ impl Node for EthernetInput {
         let Some(header) = p.data().first_chunk::<HEADER>() else { return Verdict::drop(SHORT) };
         let dst = [header[0], header[1], header[2], header[3], header[4], header[5]];
         let kind = u16::from_be_bytes([header[12], header[13]]);
-        if !self.for_us(cx, &self.row, dst, &mut p) {
-            return Verdict::drop(NOT_US);
+        if !Self::for_us(cx, &self.row, dst, &mut p) {
+            return self.to_another(cx, p, kind, HEADER);
         }
-        match self.ip4 {
-            Some(v) if kind == ethertype::IPV4 => {
-                p.pull(HEADER);
-                v
-            }
-            _ => self.other(cx, p, kind, HEADER),
-        }
+        self.by_type(cx, p, kind, HEADER)
     }
 
     /// Packets are compared with the most frequent header: addressed to this

@@ -330,7 +330,7 @@ impl Lab {
             &LOAD,
         ];
         thalweg_engine::start(&mut c, &features).expect("graph");
-        let tree = CommandTree::new(thalweg_engine::commands(&c)).expect("commands");
+        let tree = thalweg_engine::command_tree(&c).expect("commands");
         let worlds = c.shared::<Vec<Mutex<World>>>();
         let mut lab = Lab { c, tree, worlds, ports: [SwIfIndex(0); 2], _packets: None };
         lab.ports = [0, 1].map(|n| lab.port(n));
@@ -512,9 +512,28 @@ impl Lab {
             let taken = worlds[0].lock().unwrap().arriving.is_empty();
             taken && lab.ended() >= before + count as u64
         });
-        self.c.sync();
+        self.settle();
         let seen = worlds.iter().flat_map(|w| std::mem::take(&mut w.lock().unwrap().seen));
         seen.collect()
+    }
+
+    /// Waits until workers have done all that was handed to them: rules that copy packets send as
+    /// many as arrived before the last one was looked at.
+    fn settle(&mut self) {
+        let mut before = None;
+        loop {
+            self.c.sync();
+            let handed = self.handed();
+            if handed.0 == handed.1 && before.replace(handed) == Some(handed) {
+                return;
+            }
+        }
+    }
+
+    /// Numbers of packets handed to other workers, and received from them.
+    fn handed(&self) -> (u64, u64) {
+        let totals = (0..self.c.workers()).map(|w| &self.c.worker_stats(w).totals);
+        totals.fold((0, 0), |(out, into), t| (out + t.handed_out.get(), into + t.handed_in.get()))
     }
 
     /// Number of packets sent or dropped.
