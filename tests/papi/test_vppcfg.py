@@ -177,11 +177,11 @@ interfaces:
     200: {encapsulation: {dot1ad: 100, exact-match: true}},
     201: {encapsulation: {dot1ad: 100, inner-dot1q: 100, exact-match: true}}}}
   host-vb: {mtu: 1500, sub-interfaces: {
-    100: {},
+    100: {description: the same},
     200: {encapsulation: {dot1ad: 100, exact-match: true}},
     201: {encapsulation: {dot1ad: 100, inner-dot1q: 100}}}}
   pg0: {mtu: 1500, sub-interfaces: {
-    100: {},
+    100: {description: and again},
     101: {encapsulation: {dot1q: 100, inner-dot1q: 100}},
     200: {encapsulation: {dot1ad: 100, exact-match: true}}}}
   pg1: {mtu: 1500}

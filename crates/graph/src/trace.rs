@@ -53,7 +53,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// Most bytes of a packet that are kept.
     pub const MAX: usize = 9216;
-    /// Most bytes of packets that are kept in all, per worker.
+    /// Most memory in bytes that a worker's dispatches take.
     pub const MEMORY: usize = 64 << 20;
 }
 
@@ -79,7 +79,7 @@ impl Dispatches {
             return;
         }
         let dispatch = dispatch();
-        self.bytes += dispatch.bytes.len();
+        self.bytes += dispatch.bytes.len() + size_of::<Dispatch>();
         self.left -= 1;
         self.kept.push(dispatch);
         self.taken.store(self.kept.len() as u64, Relaxed);
