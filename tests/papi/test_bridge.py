@@ -87,7 +87,6 @@ class Bridges(Case):
         self.ok(self.api.l2fib_set_scan_delay(scan_delay=10))
         self.assertNotIn("scan-delay", self.cli("show configuration"))
         self.ok(self.api.want_l2_macs_events2(enable_disable=False))
-        self.fails(-7, self.api.want_l2_macs_events(pid=19, scan_delay=50))
         self.fails(-7, self.api.want_l2_macs_events(learn_limit=0, pid=19))
         self.fails(-7, self.api.want_l2_macs_events(learn_limit=1 << 24, pid=19))
 
@@ -108,6 +107,11 @@ class Bridges(Case):
         self.assertFalse(any(known("02:00:00:00:00:98") for _ in range(3)))
         self.ok(self.api.want_l2_macs_events(enable_disable=False))
         wait_for(lambda: known("02:00:00:00:00:98"))
+        # Its interval is the one of all.
+        self.ok(self.api.want_l2_macs_events(pid=19, scan_delay=2))
+        self.assertIn("scan-delay: 2", self.cli("show configuration"))
+        self.ok(self.api.want_l2_macs_events(enable_disable=False, scan_delay=0))
+        self.ok(self.api.l2fib_set_scan_delay(scan_delay=10))
         self.events.clear()
         for port in ports:
             self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=5, enable=False))

@@ -22,6 +22,16 @@ ACTIONS = {
     "ip_neighbor_replace_end": "takes away",
     "arping": "asks",
     "bd_ip_mac_flush": "takes away",
+    "classify_add_del_session": "chooses packets for a trace or capture",
+    "classify_add_del_table": "chooses packets for a trace or capture",
+    "classify_pcap_get_tables": "looks",
+    "classify_pcap_lookup_table": "looks",
+    "classify_pcap_set_table": "chooses packets for a capture",
+    "classify_table_ids": "looks",
+    "classify_table_info": "looks",
+    "classify_trace_get_tables": "looks",
+    "classify_trace_lookup_table": "looks",
+    "classify_trace_set_table": "chooses packets for a trace",
     "bvi_delete": "takes away",
     "arping_acd": "asks",
     "ip_table_flush": "takes away",
@@ -44,7 +54,7 @@ ACTIONS = {
 # Read-only messages, by name.
 LOOKS = re.compile(
     r"(_dump|_get|_get_table|_lookup(_v2)?)$|^(show|get|want|sockclnt|memclnt|trace|ping|graph|pcap)_|_get_"
-    r"|^control_ping|^api_versions|_is_enabled$|^(set_)?punt|_allocate$|_show_(running_config|fq_options)$"
+    r"|^control_ping|^api_versions|_is_enabled$|^punt|_allocate$|_show_(running_config|fq_options)$"
 )
 
 
@@ -105,6 +115,7 @@ def setters(api, port):
     path = {"sw_if_index": pg, "proto": 1, "nh": {"address": {"ip6": "2001:db8::9"}}, "label_stack": [{}] * 16}
     redirect = {"rx_sw_if_index": loop, "af": 1, "n_paths": 1, "paths": [path]}
     yield "add_del_ip_punt_redirect_v2", {"is_add": True, "punt": redirect}
+    yield "set_punt", {"is_add": True, "punt": {"type": 0, "punt": {"l4": {"af": 1, "protocol": 17, "port": 53}}}}
     yield "ip_path_mtu_update", {"pmtu": {"table_id": 0, "nh": "10.0.0.9", "path_mtu": 1400}}
     yield "sw_interface_ip4_enable_disable", {"sw_if_index": loop, "enable": True}
     yield "sw_interface_ip6_enable_disable", {"sw_if_index": loop, "enable": True}
@@ -171,6 +182,9 @@ def more_setters(api, port):
     yield "bvi_create", {"mac": "02:00:00:00:00:07", "user_instance": 7}
     yield "sw_interface_set_l2_bridge", {"rx_sw_if_index": lambda: port("loop0"), "bd_id": 7}
     yield "l2_flags", {"sw_if_index": lambda: port("loop0"), "is_set": False, "feature_bitmap": 1 | 8}
+    flags = {"is_set": False, "input_feature_bitmap": 1 << 7, "output_feature_bitmap": 0}
+    yield "l2_flags_set", {"sw_if_index": lambda: port("loop0"), **flags}
+    yield "l2_interface_feat_flags_set", {"sw_if_index": lambda: port("loop0"), "is_set": False, "flags": 4}
     yield "l2_interface_efp_filter", {"sw_if_index": lambda: port("pg0.5"), "enable_disable": True}
     host = {"mac": "02:00:00:00:00:99", "bd_id": 7, "sw_if_index": lambda: port("loop0")}
     yield "l2fib_add_del", {**host, "static_mac": True}

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import subprocess
 import uuid
 
 from lab import Case, wait_for
@@ -123,6 +124,93 @@ class Pcap(Case):
         self.cli("classify filter pcap del")
         self.fails(-6, self.on(capture_rx=True, filter=True))
 
+    def test_filters_of_interfaces(self):
+        """Chains of classifier tables: for captures of all, and of one interface."""
+        pg0, pg1 = self.index("pg0"), self.index("pg1")
+        self.cli("classify filter pcap mask l3 ip4 dst match l3 ip4 dst 10.0.1.2")
+        self.cli("classify filter pg0 mask l3 ip4 dst match l3 ip4 dst 172.16.0.1")
+        tables = lambda sw_if: list(self.ok(self.api.classify_pcap_get_tables(sw_if_index=sw_if)).indices)
+        (of_all,), (of_pg0,) = tables(0), tables(pg0)
+        self.assertEqual(tables(pg1), [])
+        self.assertRegex(self.cli("show classify filter"), rf"pg0: +first table {of_pg0}\n")
+        mask = self.ok(self.api.classify_table_info(table_id=of_all))
+        find = lambda sw_if: self.api.classify_pcap_lookup_table(
+            sw_if_index=sw_if,
+            skip_n_vectors=mask.skip_n_vectors,
+            match_n_vectors=mask.match_n_vectors,
+            mask_len=len(mask.mask),
+            mask=mask.mask,
+        )
+        self.assertEqual([self.ok(find(i)).table_index for i in (0, pg0)], [of_all, of_pg0])
+        for index, port, expected in ((0, None, 4), (pg0, "pg0", 3)):
+            self.ok(self.on(capture_rx=True, filter=True, sw_if_index=index))
+            self.traffic("10.0.1.2", 4)
+            self.traffic("172.16.0.1", 3)
+            self.ok(self.api.pcap_trace_off())
+            self.assertEqual(len(packets(self.path)), expected, port)
+        # An interface may share a chain, and takes nothing along when it goes.
+        self.ok(self.api.classify_pcap_set_table(sw_if_index=pg1, table_index=of_all, sort_masks=True))
+        self.assertEqual(tables(pg1), [of_all])
+        self.cli("create packet-generator interface pg8")
+        pg8 = self.index("pg8")
+        self.ok(self.api.classify_pcap_set_table(sw_if_index=pg8, table_index=of_all))
+        self.cli("delete packet-generator interface pg8")
+        self.assertEqual(tables(0), [of_all])
+        self.assertNotIn("pg8", self.cli("show classify filter"))
+        for sw_if in (pg8, 9999, 0xFFFFFFFF):
+            self.fails(-7, self.api.classify_pcap_get_tables(sw_if_index=sw_if))
+            self.fails(-7, self.api.classify_pcap_set_table(sw_if_index=sw_if, table_index=of_all))
+            self.fails(-7, find(sw_if))
+        self.fails(-7, self.api.classify_pcap_set_table(sw_if_index=0, table_index=77))
+        self.assertEqual(self.ok(self.api.classify_pcap_set_table(sw_if_index=pg1)).table_index, 0xFFFFFFFF)
+        self.cli("classify filter pg0 del\nclassify filter pcap del")
+        self.assertEqual(self.shown("show classify tables"), [])
+
+    def test_dispatches(self):
+        """What each node got, as tshark reads it."""
+        fails = lambda text: self.cli(f"pcap dispatch trace {text}", -1)
+        fails("off")
+        fails("on file ../x")
+        fails("on buffer-trace drop 5")
+        fails("on post-mortem")
+        fails("max 7")
+        self.cli(f"pcap dispatch trace on max 1000 file {self.name} buffer-trace pg-input 3")
+        fails("on")
+        self.traffic("10.0.1.2", 3)
+        self.cli("pcap dispatch trace buffer-trace pg-input 2")
+        self.traffic("172.16.0.1", 5)
+        status = self.shown("pcap dispatch trace status")
+        self.assertEqual([t["packets"] for t in status["traced"]], [3, 2])
+        self.assertIn(f"records written to {self.path}", self.cli("pcap dispatch trace off"))
+        read = subprocess.run(
+            ["tshark", "-r", self.path, "-T", "fields", "-e", "vpp.NodeName", "-e", "ip.dst", "-e", "vpp.BufferIndex"],
+            capture_output=True, text=True, check=True,
+        )
+        self.assertNotIn("malformed", read.stdout.lower())
+        rows = [row.split("\t") for row in read.stdout.splitlines()]
+        nodes = [row[0] for row in rows]
+        for node, times in (("pg-input", 5), ("ethernet-input", 5), ("ip4-lookup", 5), ("ip4-rewrite", 3), ("drop", 2)):
+            self.assertEqual(nodes.count(node), times, nodes)
+        # A packet has one number on its way, and its destination is read at all nodes that hint.
+        ways = {}
+        for node, destination, number in rows:
+            ways.setdefault(number, []).append((node, destination))
+        self.assertEqual(len(ways), 5)
+        for way in ways.values():
+            self.assertEqual(way[0][0], "pg-input")
+            seen = {destination for _, destination in way if destination}
+            self.assertEqual(len(seen), 1, way)
+        whole = subprocess.run(
+            ["tshark", "-r", self.path, "-V"], capture_output=True, text=True, check=True
+        ).stdout
+        self.assertIn("current_length: 64", whole)
+        self.assertIn("(pg0)", whole)
+        fails("off")
+        # Nothing was traced.
+        self.cli(f"clear trace\npcap dispatch trace on file {self.name}")
+        self.traffic("10.0.1.2", 3)
+        self.assertIn("no packets were captured", self.cli("pcap dispatch trace off", -1))
+
     def test_words_of_vpps_harness(self):
         """What it types for captures, in its order and abbreviations."""
         first = self.cli("loop create").strip()
@@ -144,8 +232,13 @@ class Pcap(Case):
                 incrementing 86
               }}
             }}""")
+        self.assertIn("capture disabled", self.cli("pcap dispatch trace status"))
         self.cli("pcap dispatch trace on max 100 buffer-trace pg-input 10")
+        self.cli("pa en")
+        wait_for(lambda: self.shown("pcap dispatch trace status")["records"] >= 30)
+        self.assertIn("of 100 pkts", self.cli("pcap dispatch trace status"))
         self.cli("pcap dispatch trace off")
+        os.remove("/tmp/dispatch.pcap")
         self.cli("classify filter pcap mask l3 ip4 src match l3 ip4 src 10.77.1.9")
         for filtered in ("", " filter"):
             self.cli(f"pcap trace rx tx max 1000 intfc any file {self.name}{filtered}")
@@ -158,8 +251,8 @@ class Pcap(Case):
                 # The checksum of the header, which was typed, is right.
                 words = struct.unpack(">10H", frame[14:34])
                 self.assertEqual(sum(words) % 0xFFFF, 0)
-        for show in ("show cla t verbose 2", "show cla t"):
-            self.assertIn("no classifier tables", self.cli(show))
+        for show in ("show cla t verbose 2", "show cla t verbose", "show cla t"):
+            self.assertIn("TableIdx", self.cli(show))
         self.cli("classify filter pcap del mask l3 ip4 src")
         self.assertEqual(self.shown("show classify filter"), [])
         self.cli("packet-generator delete harness")

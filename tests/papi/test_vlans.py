@@ -188,8 +188,38 @@ class Vlans(Case):
         self.assertNotIn("efp-filter", self.cli("show configuration"))
         self.fails(NO_INTERFACE, self.api.l2_interface_efp_filter(sw_if_index=9999))
         self.fails(-71, self.api.l2_interface_efp_filter(sw_if_index=0))
+        # The same by the other messages, with flags of their own and by VPP's bits.
+        get, put = self.api.l2_interface_feat_flags_get, self.api.l2_interface_feat_flags_set
+        of = lambda index: int(self.ok(get(sw_if_index=index)).flags)
+        self.assertEqual(of(port), 63)
+        self.ok(put(sw_if_index=port, is_set=False, flags=learn | flood))
+        self.assertEqual(of(port), 63 & ~(learn | flood))
+        self.assertEqual(left(port, False, 0), usual & ~(1 << 9 | 1 << 2))
+        self.ok(put(sw_if_index=port, is_set=True, flags=63))
+        self.assertEqual((of(port), of(other)), (63, 63))
+        # That is a setting of bridge domains.
+        self.fails(-126, put(sw_if_index=port, is_set=False, flags=32))
+        self.fails(-7, put(sw_if_index=port, is_set=False, flags=64))
+        for call in (get, lambda **of: put(is_set=True, flags=1, **of), self.api.l2_flags_get):
+            self.fails(NO_INTERFACE, call(sw_if_index=9999))
+        bits = lambda index: self.ok(self.api.l2_flags_get(sw_if_index=index))
+        self.assertEqual((bits(port).input_feature_bitmap, bits(port).output_feature_bitmap), (usual, 1))
+        change = lambda index, is_set, into, out=0: self.api.l2_flags_set(
+            sw_if_index=index, is_set=is_set, input_feature_bitmap=into, output_feature_bitmap=out)
+        self.ok(change(port, False, 1 << 9 | 1 << 4))
+        self.ok(change(port, True, 0, 1 << 6))
+        self.assertEqual(bits(port).input_feature_bitmap, usual & ~(1 << 9 | 1 << 4))
+        self.assertEqual(bits(port).output_feature_bitmap, 1 | 1 << 6)
+        self.assertIn("efp-filter: true", self.cli("show configuration"))
+        self.ok(change(port, True, 1 << 9 | 1 << 4))
+        self.ok(change(port, False, 0, 1 << 6))
+        self.assertEqual((bits(port).input_feature_bitmap, bits(port).output_feature_bitmap), (usual, 1))
+        self.fails(-126, change(port, False, 1 << 8))
+        self.fails(-126, change(port, True, 0, 1))
+        self.fails(NO_INTERFACE, change(9999, True, 0))
         # An address of a port that is in no bridge domain.
         self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=other, bd_id=79, enable=False))
+        self.assertEqual((of(other), bits(other).output_feature_bitmap), (0, 0))
         self.fails(NO_INTERFACE, self.api.l2fib_add_del(mac="02:00:00:00:00:98", bd_id=79, sw_if_index=other))
         self.fails(-6, self.api.l2fib_add_del(mac="02:00:00:00:00:98", bd_id=80, sw_if_index=port))
         self.ok(self.api.sw_interface_set_l2_bridge(rx_sw_if_index=port, bd_id=79, enable=False))

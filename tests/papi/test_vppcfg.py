@@ -127,6 +127,141 @@ sflow: {header-bytes: 128, polling-interval: 20, sampling-rate: 10000}
 """
 
 
+# One document for each kind of thing that vppcfg's own tests accept and that this router has, in an
+# order in which each change between two is one that vppcfg's tests make: what was routed becomes
+# bridged, numbers of sub-interfaces change their tags, and so on. Every port is named.
+KINDS = {
+    # Two addresses of one subnet on one interface, of either family, and host routes.
+    "addresses": """
+interfaces:
+  host-va: {mtu: 1500, addresses: [192.0.2.1/29, "2001:db8:1::1/64"], sub-interfaces: {
+    100: {addresses: [192.0.2.9/29, 192.0.2.10/29]},
+    101: {description: and of IPv6, addresses: ["2001:db8:2::1/64", "2001:db8:2::2/64"]}}}
+  host-vb: {mtu: 1500}
+  pg0: {mtu: 2000}
+  pg1: {mtu: 1500, state: down}
+loopbacks:
+  loop0: {addresses: [10.0.0.1/32, "2001:db8::1/128"]}
+bridgedomains:
+  bd10: {description: one port, mtu: 2000, interfaces: [pg0]}
+""",
+    # With the largest MTU, a large number, and nothing at all.
+    "loopbacks": """
+interfaces: {host-va: {mtu: 1500}, host-vb: {mtu: 1500}, pg0: {mtu: 1500}, pg1: {mtu: 1500}}
+loopbacks:
+  loop0: {description: has both, mtu: 9216, addresses: [192.0.2.1/29]}
+  loop20: {mtu: 9216}
+  loop1234: {description: has a name}
+""",
+    # Loopbacks, ports and sub-interfaces that lend and borrow addresses, of either family.
+    "unnumbered": """
+interfaces:
+  host-va: {mtu: 1500, addresses: [198.51.100.85/24, "2001:db8:98::1/64"], sub-interfaces: {
+    100: {addresses: [203.0.113.185/29, "2001:db8:99::1/64"]}, 101: {unnumbered: loop0}}}
+  host-vb: {mtu: 1500, unnumbered: host-va.100, sub-interfaces: {100: {unnumbered: host-va}, 101: {unnumbered: loop0}}}
+  pg0: {mtu: 1500, addresses: [192.0.2.5/30, "2001:db8:2::1/64"]}
+  pg1: {mtu: 1500, unnumbered: pg0}
+loopbacks:
+  loop0: {mtu: 9216, addresses: [192.0.2.1/32, "2001:db8:1::1/128"]}
+  loop1: {mtu: 1500, addresses: [192.0.2.17/32, "2001:db8:10::1/128"]}
+  loop2: {mtu: 1500, unnumbered: loop1}
+  loop3: {mtu: 1500, unnumbered: host-va}
+  loop4: {mtu: 1500, unnumbered: host-va.100}
+""",
+    # One and two tags of both kinds, exact or not, with the same numbers on several ports.
+    "tags": """
+interfaces:
+  host-va: {mtu: 1500, sub-interfaces: {
+    100: {description: "by its number"},
+    101: {encapsulation: {dot1q: 100, inner-dot1q: 100, exact-match: true}},
+    200: {encapsulation: {dot1ad: 100, exact-match: true}},
+    201: {encapsulation: {dot1ad: 100, inner-dot1q: 100, exact-match: true}}}}
+  host-vb: {mtu: 1500, sub-interfaces: {
+    100: {description: the same},
+    200: {encapsulation: {dot1ad: 100, exact-match: true}},
+    201: {encapsulation: {dot1ad: 100, inner-dot1q: 100}}}}
+  pg0: {mtu: 1500, sub-interfaces: {
+    100: {description: and again},
+    101: {encapsulation: {dot1q: 100, inner-dot1q: 100}},
+    200: {encapsulation: {dot1ad: 100, exact-match: true}}}}
+  pg1: {mtu: 1500}
+""",
+    # A sub-interface with one tag only so that one with two has a parent; the other two bridged.
+    "customers": """
+interfaces:
+  host-va: {mtu: 1500, addresses: [198.51.100.85/24, "2001:db8:98::1/64"], sub-interfaces: {
+    100: {description: a customer, addresses: [203.0.113.185/29, "2001:db8:99::1/64"]},
+    101: {description: layer 2 for somebody}}}
+  host-vb: {mtu: 1500}
+  pg0: {description: in a bridge, mtu: 1500}
+  pg1: {mtu: 1500, sub-interfaces: {
+    200: {encapsulation: {dot1q: 1000, exact-match: true}},
+    201: {encapsulation: {dot1ad: 1000}},
+    202: {encapsulation: {dot1q: 1000, inner-dot1q: 1234, exact-match: true}, addresses: [192.168.1.1/24]},
+    203: {encapsulation: {dot1ad: 1000, inner-dot1q: 1000}}}}
+loopbacks:
+  loop0: {mtu: 9216, addresses: [192.0.2.1/32, "2001:db8:1::1/128"]}
+bridgedomains:
+  bd10: {description: Bridge Domain 10, mtu: 1500, interfaces: [pg1.203, pg0]}
+""",
+    # Ports, a port and a sub-interface, two sub-interfaces of one port.
+    "cross connects": """
+interfaces:
+  host-va: {mtu: 1500, l2xc: host-vb.100}
+  host-vb: {mtu: 1500, sub-interfaces: {100: {description: to the port, l2xc: host-va}}}
+  pg0: {mtu: 1500, l2xc: pg2}
+  pg1: {mtu: 9000, sub-interfaces: {
+    100: {mtu: 2500, l2xc: pg1.200, encapsulation: {dot1q: 100, exact-match: false}},
+    200: {mtu: 2500, l2xc: pg1.100, encapsulation: {dot1q: 200, exact-match: false}},
+    500: {mtu: 2000, encapsulation: {dot1ad: 500, exact-match: false}},
+    501: {mtu: 2000, encapsulation: {dot1ad: 501, exact-match: false}}}}
+  pg2: {mtu: 1500, l2xc: pg0}
+""",
+    # The same numbers with each other's tags.
+    "tags swapped": """
+interfaces:
+  host-va: {mtu: 1500}
+  host-vb: {mtu: 1500}
+  pg0: {mtu: 1500}
+  pg1: {mtu: 9000, sub-interfaces: {
+    200: {mtu: 2500, l2xc: pg1.100, encapsulation: {dot1q: 100, exact-match: false}},
+    100: {mtu: 2500, l2xc: pg1.200, encapsulation: {dot1q: 200, exact-match: false}},
+    501: {mtu: 2000, encapsulation: {dot1ad: 500, exact-match: false}},
+    500: {mtu: 2000, encapsulation: {dot1ad: 501, exact-match: false}}}}
+  pg2: {mtu: 1500}
+""",
+    # With a BVI, without, with ports and sub-interfaces, and without any member.
+    "bridges": """
+interfaces:
+  host-va: {mtu: 1500, sub-interfaces: {100: {mtu: 1400}}}
+  host-vb: {mtu: 1500, sub-interfaces: {100: {mtu: 1400}}}
+  pg0: {mtu: 3000}
+  pg1: {mtu: 9000, sub-interfaces: {
+    500: {mtu: 2000, encapsulation: {dot1ad: 500, exact-match: false}},
+    501: {mtu: 2000, encapsulation: {dot1ad: 501, exact-match: false}}}}
+  pg2: {description: bridged, mtu: 2000}
+loopbacks:
+  loop0: {addresses: [10.0.0.1/32, "2001:db8::1/128"]}
+  loop1: {mtu: 2000, addresses: [10.0.1.1/24, "2001:db8:1::1/64"]}
+  loop11: {mtu: 1400, mac: "02:de:ad:11:be:ef", addresses: [10.0.2.1/24, "2001:db8:3::1/64"]}
+bridgedomains:
+  bd1: {mtu: 2000, bvi: loop1, interfaces: [pg1.500, pg1.501, pg2]}
+  bd10: {description: a port, mtu: 3000, interfaces: [pg0]}
+  bd11: {mtu: 1400, bvi: loop11, interfaces: [host-va.100, host-vb.100], settings: {learn: true, mac-age-minutes: 10}}
+  bd13: {description: no member}
+""",
+    # Ports that are not used, with their addresses.
+    "unused": """
+interfaces:
+  host-va: {mtu: 1500, state: down, description: Not Used}
+  host-vb: {mtu: 1500, state: down}
+  pg0: {mtu: 9000, state: up, sub-interfaces: {100: {mtu: 9000, l2xc: pg1}}}
+  pg1: {mtu: 9000, l2xc: pg0.100}
+  pg2: {mtu: 1500, mac: "02:de:ad:00:00:02", state: down, description: Not Used}
+""",
+}
+
+
 # The ports that stand for those of vppcfg's example.
 STAND_INS = {
     "GigabitEthernet3/0/0": "pg3",
@@ -362,6 +497,26 @@ class Vppcfg(unittest.TestCase):
             machine.config("apply", path)
             left = [c for c in commands(machine.plan(path)) if " tag " not in c]
             self.assertEqual(left, [])
+
+    def test_each_kind_of_document_follows_each_other(self):
+        machine = self.machine()
+        machine.exec("create packet-generator interface pg2\n")
+        for name, text in (*KINDS.items(), ("again", KINDS["addresses"])):
+            document = yaml.safe_load(text)
+            document["interfaces"].setdefault("pg2", {"state": "down"})
+            path = machine.file("a.yaml", yaml.safe_dump(document))
+            with self.subTest(name):
+                run(VPPCFG, "check", "-c", path)
+                run(PROGRAM, "config", "check", path)
+                self.assertNotEqual(commands(self.reach(machine, path)), [])
+        # Thalweg's own way there leaves nothing to plan, either.
+        for name, text in KINDS.items():
+            document = yaml.safe_load(text)
+            document["interfaces"].setdefault("pg2", {"state": "down"})
+            path = machine.file("a.yaml", yaml.safe_dump(document))
+            with self.subTest(f"{name}, by thalweg"):
+                machine.config("apply", path)
+                self.assertEqual([c for c in commands(machine.plan(path)) if " tag " not in c], [])
 
     def test_apply_sends_its_plan(self):
         machine = self.machine()

@@ -13,3 +13,6 @@ pub static TRACEDUMP: Module = Module { name: "tracedump", folder: "plugins", ve
 
 /// The node graph.
 pub static GRAPH: Module = Module { name: "graph", folder: "plugins", version: "1.0.0" };
+
+/// Classifier tables.
+pub static CLASSIFY: Module = Module { name: "classify", folder: "core", version: "3.1.0" };

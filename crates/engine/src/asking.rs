@@ -33,7 +33,7 @@ impl<R: Send> Task<Control> for Asking<R> {
 
 /// Has every worker run `f` between two loops, before what it is asked later. Usually it has when
 /// this returns; one that is late is not waited for.
-pub(crate) fn tell_workers(c: &mut Control, f: impl Fn(&mut Core) + Clone + Send + 'static) {
+pub fn tell_workers(c: &mut Control, f: impl Fn(&mut Core) + Clone + Send + 'static) {
     let _ = c.begin_asking(f).wait(c, SLICE);
 }
 

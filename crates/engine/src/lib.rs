@@ -12,9 +12,9 @@ pub mod punt;
 mod report;
 mod traces;
 
-pub use asking::ask_workers;
+pub use asking::{ask_workers, tell_workers};
 pub use feature::{Feature, command_tree, commands, features, start};
-pub use report::{Rates, rates};
+pub use report::{Rates, error_text, rates};
 
 /// The engine as a feature: its commands and messages.
 pub static ENGINE: Feature = Feature {
@@ -27,7 +27,7 @@ pub static ENGINE: Feature = Feature {
     init: |c| {
         report::Sampler::init(c);
         traces::Tracing::init(c);
-        classify::Filters::init(c);
+        classify::Classifier::init(c);
         punt::init(c);
         api::trace_dump::Cache::init(c);
         c.insert(thalweg_api::Clients::default());

@@ -179,7 +179,8 @@ pub(crate) fn error_count(c: &Control, error: usize) -> u64 {
 }
 
 /// Returns an error's text in traces.
-pub(crate) fn error_text(c: &Control, error: u32) -> String {
+/// Returns a drop reason as `show errors` has it: its node and its text.
+pub fn error_text(c: &Control, error: u32) -> String {
     match c.errors().get(error as usize) {
         Some((node, decl)) => format!("{}: {}", c.nodes()[node.0 as usize].name, decl.text),
         None => format!("error {error}"),

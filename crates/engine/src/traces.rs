@@ -1,5 +1,6 @@
 //! How traces are shown: which of them, and with which times.
 
+use crate::classify::Classifier;
 use std::time::SystemTime;
 use thalweg_graph::clock;
 use thalweg_graph::control::Control;
@@ -9,23 +10,44 @@ use thalweg_graph::trace::PacketTrace;
 /// What `show trace` and the binary API show of the traces that are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tracing {
-    pub(crate) filter: Option<NodeFilter>,
+    pub(crate) filter: Option<ShownFilter>,
     pub(crate) stamp: Stamp,
 }
 
-/// Traces that meet a node, or that do not.
+/// Traces that meet something, or that do not.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NodeFilter {
-    pub(crate) node: NodeId,
+pub(crate) struct ShownFilter {
+    pub(crate) what: What,
     pub(crate) include: bool,
     /// Maximum number per thread.
     pub(crate) count: usize,
 }
 
-impl NodeFilter {
-    /// Returns true if a trace is shown.
-    pub(crate) fn shows(&self, trace: &PacketTrace) -> bool {
-        trace.steps.iter().any(|step| step.node == self.node) == self.include
+/// What traces are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A node that they go through.
+    Node(NodeId),
+    /// A classifier table, or one that it leads to, which hits the packet where its trace begins.
+    Table(u32),
+}
+
+impl ShownFilter {
+    /// Keeps the traces that are shown.
+    pub(crate) fn keep(&self, c: &Control, packets: &mut Vec<PacketTrace>) {
+        let include = self.include;
+        match self.what {
+            What::Node(node) => {
+                let meets = |p: &PacketTrace| p.steps.iter().any(|step| step.node == node);
+                packets.retain(|p| meets(p) == include);
+            }
+            What::Table(first) => {
+                let filter = c.state::<Classifier>().borrow().filter(first);
+                // What the router made has no head, and meets no table.
+                packets.retain(|p| (!p.head.is_empty() && filter.matches(&p.head)) == include);
+            }
+        }
+        packets.truncate(self.count);
     }
 }
 

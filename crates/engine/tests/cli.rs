@@ -10,6 +10,7 @@ use serde_json::Value;
 use thalweg_buffer::SwIfIndex;
 use thalweg_cli::CommandTree;
 use thalweg_engine::Feature;
+use thalweg_engine::classify::{Classifier, User};
 use thalweg_graph::Control;
 
 static TEST: Feature = Feature {
@@ -218,24 +219,53 @@ fn traces_print_the_time_as_asked() {
 #[test]
 fn only_packets_that_match_are_traced() {
     let mut s = Shell::new(1);
-    let shown = s.ok("show classify filter");
-    assert_eq!(shown, "trace: no patterns, so all packets\npcap: no patterns, so all packets\n");
+    assert!(
+        s.ok("show classify filter").contains("pcap rx/tx/drop:              first table none\n")
+    );
+    assert_eq!(s.ok("show classify tables"), "No classifier tables configured\n");
     // Packets of the lab say by their first byte where they go.
-    s.ok(&format!("classify filter trace mask hex ff match hex {TO_DROP:02x}"));
+    assert_eq!(s.ok("classify table mask hex ff"), "0\n");
+    s.ok(&format!("classify session table-index 0 match hex {TO_DROP:02x}"));
+    let set = |s: &Shell, table| {
+        let classifier = s.lab.c.state::<Classifier>();
+        classifier.borrow_mut().set(User::Trace, table, false).unwrap()
+    };
+    assert_eq!(set(&s, Some(0)), Some(0));
     s.ok("trace add test-input 16000 filter");
     traffic(&mut s);
     let all = s.json("show trace");
     assert_eq!(all[0]["packets_traced"], 10);
     let text = s.ok("show trace");
     assert_eq!(text.matches(": drop\n").count(), 10, "{text}");
-    assert!(s.ok("show classify filter").contains(&format!("mask ff match {TO_DROP:02x}")));
-    s.ok(&format!("classify filter trace mask hex ff match hex {TO_DROP:02x} del"));
-    assert_eq!(s.json("show classify filter").as_array().unwrap().len(), 0);
-    s.ok("classify filter pcap mask l3 ip4 src match l3 ip4 src 10.0.0.1");
-    let other = "classify filter pcap mask l3 ip4 src match l3 ip4 src 10.0.0.2";
-    assert!(s.error(&format!("{other} del")).contains("no such pattern"));
-    s.ok("classify filter pcap del");
-    assert!(s.error("classify filter pg0 mask l3 ip4 src").contains("expected `trace' or `pcap'"));
+    let shown = s.ok("show classify filter");
+    assert!(shown.contains("packet tracer:                first table 0\n"), "{shown}");
+    assert!(
+        shown.contains("  0: skips 0 mask ff0000")
+            && shown.contains(&format!("match {TO_DROP:02x}00"))
+    );
+    set(&s, None);
+    assert!(s.error("trace add test-input 1 filter").contains("no filter"));
+    // What is shown of all that are traced.
+    s.ok("clear trace");
+    s.ok("trace add test-input 16000");
+    traffic(&mut s);
+    let traced = |s: &mut Shell| s.json("show trace")[0]["packets_traced"].as_u64().unwrap();
+    let every = traced(&mut s);
+    s.ok("trace filter include table 0 16000");
+    assert_eq!(traced(&mut s), 10);
+    s.ok("trace filter exclude table 0 16000");
+    assert_eq!(traced(&mut s), every - 10);
+    s.ok("trace filter include table 0 4");
+    assert_eq!(traced(&mut s), 4);
+    assert!(s.error("trace filter include table 7 4").contains("no classifier table 7"));
+    s.ok(&format!("classify session table-index 0 match hex {TO_DROP:02x} del"));
+    let again = s.error(&format!("classify session table-index 0 match hex {TO_DROP:02x} del"));
+    assert!(again.contains("no such pattern"), "{again}");
+    s.ok("classify table table 0 del");
+    assert!(s.error("classify table table 0 del").contains("no classifier table 0"));
+    assert!(s.error("classify table mask l3 ip4 src skip 2").contains("leave out `skip'"));
+    assert!(s.error("classify table").contains("`mask' for a new table"));
+    assert!(s.error("classify session match hex ff").contains("`table-index'"));
 }
 
 #[test]

@@ -535,6 +535,9 @@ impl<N: Node> Adapter<N> {
             guard.at = i;
             let traced = frame.meta(i).flags().contains(Flags::TRACED);
             let number = frame.meta(i).trace;
+            if traced {
+                cx.keep_dispatch(number, frame, i);
+            }
             let v = self.node.packet(cx, frame.pkt(i));
             each[i as usize] = v;
             if traced {

@@ -1,9 +1,11 @@
 //! Packet traces: what each node did with a marked packet.
 
+use crate::clock;
 use crate::decl::NodeId;
-use crate::filter::ByteFilter;
+use crate::filter::{ByteFilter, MAX_BYTES};
 use std::sync::Arc;
-use thalweg_buffer::SwIfIndex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use thalweg_buffer::{Flags, Frame, SwIfIndex};
 
 /// One node's step in a packet's trace.
 #[derive(Clone, Debug)]
@@ -19,8 +21,69 @@ pub struct TraceStep {
 /// The trace of one packet.
 #[derive(Clone, Debug, Default)]
 pub struct PacketTrace {
+    /// Its first bytes where the trace begins, up to [`MAX_BYTES`]; none if the router made it.
+    pub head: Box<[u8]>,
     /// Steps in order.
     pub steps: Vec<TraceStep>,
+}
+
+/// A node's turn with a traced packet, and the packet as the node gets it.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// Number of the packet's trace on its worker.
+    pub trace: u16,
+    /// The node.
+    pub node: NodeId,
+    /// Time, in ticks.
+    pub at: u64,
+    /// Interface of receipt.
+    pub rx: SwIfIndex,
+    /// Interface of transmission.
+    pub tx: SwIfIndex,
+    /// The packet's scalar.
+    pub aux: u32,
+    /// Its marks.
+    pub flags: Flags,
+    /// Length of the packet.
+    pub length: u32,
+    /// Its bytes, up to [`Dispatch::MAX`].
+    pub bytes: Box<[u8]>,
+}
+
+impl Dispatch {
+    /// Most bytes of a packet that are kept.
+    pub const MAX: usize = 9216;
+    /// Most memory in bytes that a worker's dispatches take.
+    pub const MEMORY: usize = 64 << 20;
+}
+
+/// Dispatches that a worker keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Dispatches {
+    pub(crate) kept: Vec<Dispatch>,
+    /// Number that are still to be kept.
+    left: u32,
+    bytes: usize,
+    /// How many so far, for the main thread.
+    taken: Arc<AtomicU64>,
+}
+
+impl Dispatches {
+    pub(crate) fn new(left: u32, taken: Arc<AtomicU64>) -> Dispatches {
+        Dispatches { left, taken, ..Dispatches::default() }
+    }
+
+    /// Keeps one, if there is room.
+    fn keep(&mut self, dispatch: impl FnOnce() -> Dispatch) {
+        if self.left == 0 || self.bytes >= Dispatch::MEMORY {
+            return;
+        }
+        let dispatch = dispatch();
+        self.bytes += dispatch.bytes.len() + size_of::<Dispatch>();
+        self.left -= 1;
+        self.kept.push(dispatch);
+        self.taken.store(self.kept.len() as u64, Relaxed);
+    }
 }
 
 /// A worker's traces.
@@ -32,6 +95,8 @@ pub(crate) struct TraceStore {
     /// Number of the first packet kept. Numbers continue after a clear (and wrap), so that a packet
     /// marked before it does not match another's record.
     first: u16,
+    /// What is kept of dispatches of traced packets, if a capture runs.
+    pub(crate) dispatches: Option<Dispatches>,
 }
 
 /// Packets to mark.
@@ -64,8 +129,10 @@ impl TraceStore {
         true
     }
 
-    pub(crate) fn open(&mut self) -> u16 {
-        self.packets.push(PacketTrace::default());
+    /// Begins the trace of a packet that begins with these bytes.
+    pub(crate) fn open(&mut self, bytes: &[u8]) -> u16 {
+        let head = bytes[..bytes.len().min(MAX_BYTES)].into();
+        self.packets.push(PacketTrace { head, steps: Vec::new() });
         self.first.wrapping_add((self.packets.len() - 1) as u16)
     }
 
@@ -79,7 +146,7 @@ impl TraceStore {
         if self.packets.len() >= MAX_TRACES {
             return None;
         }
-        let number = self.open();
+        let number = self.open(&[]);
         if let Some(fresh) = self.packets.last_mut() {
             *fresh = trace;
         }
@@ -98,6 +165,29 @@ impl TraceStore {
         {
             p.steps.push(step);
         }
+    }
+
+    /// Keeps a node's turn with packet `i` of a frame, if a capture runs.
+    pub(crate) fn dispatch(&mut self, number: u16, node: NodeId, frame: &Frame, i: u8) {
+        let Some(dispatches) = &mut self.dispatches else { return };
+        dispatches.keep(|| {
+            let mut bytes = Vec::with_capacity(frame.total_len(i).min(Dispatch::MAX));
+            for part in frame.segments(i) {
+                let n = part.len().min(Dispatch::MAX - bytes.len());
+                bytes.extend_from_slice(&part[..n]);
+            }
+            Dispatch {
+                trace: number,
+                node,
+                at: clock::ticks(),
+                rx: frame.rx_if(i),
+                tx: frame.tx_if(i),
+                aux: frame.aux().get(usize::from(i)).copied().unwrap_or(0),
+                flags: frame.meta(i).flags(),
+                length: frame.total_len(i) as u32,
+                bytes: bytes.into(),
+            }
+        });
     }
 }
 
@@ -147,20 +237,20 @@ mod tests {
     fn numbers_are_not_reused_after_a_clear() {
         let step = |text: &str| TraceStep { node: NodeId(0), at: 0, text: text.into() };
         let mut t = TraceStore::default();
-        let old = t.open();
+        let old = t.open(&[]);
         t.clear();
-        let new = t.open();
+        let new = t.open(&[7; 300]);
         t.add(old, step("old"));
         t.add(new, step("new"));
         assert_eq!(t.packets.len(), 1);
-        assert_eq!(t.packets[0].steps.len(), 1);
+        assert_eq!((t.packets[0].steps.len(), &t.packets[0].head[..]), (1, &[7; MAX_BYTES][..]));
         assert_eq!(t.packets[0].steps[0].text, "new");
     }
 
     #[test]
     fn claims_end() {
         let mut t = TraceStore::default();
-        let filter = ByteFilter(vec![BytePattern::new(&[0xff], &[7])]);
+        let filter = ByteFilter::new([BytePattern::new(&[0xff], &[7])]);
         t.wanted.push(Wanted { node: NodeId(4), left: 2, filter: None });
         t.wanted.push(Wanted { node: NodeId(5), left: 1, filter: Some(Arc::new(filter)) });
         assert!(!t.claim(NodeId(1), None));

@@ -122,6 +122,10 @@ impl MacValue {
     pub fn entry(self) -> u32 {
         (self.0 & INDEX_MASK) as u32
     }
+    /// Returns the word that the table holds.
+    pub fn word(self) -> u64 {
+        self.0
+    }
 }
 
 /// The hash of a key.

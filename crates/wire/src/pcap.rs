@@ -21,6 +21,9 @@ pub const LINK_ETHERNET: u32 = 1;
 /// Link type of IP packets without a link header; VPP writes this number (`DLT_RAW`).
 pub const LINK_RAW: u32 = 12;
 
+/// Link type of records of VPP's graph dispatch trace (`LINKTYPE_VPP_DISPATCH`).
+pub const LINK_VPP_DISPATCH: u32 = 280;
+
 /// The header of a classic file with microseconds, version 2.4. `snap` is the number of bytes that
 /// its records have at most.
 #[inline]

@@ -39,6 +39,8 @@ pub struct Step {
     pub path: String,
     /// Keys of the items that must have succeeded before.
     pub needs: Vec<String>,
+    /// Key of the item that it is a property of.
+    pub with: Option<String>,
 }
 
 /// Commands that lead from one configuration to another.
@@ -210,6 +212,7 @@ fn step(phase: Phase, command: &str, item: &Item) -> Step {
         key: item.key.clone(),
         path: item.path.clone(),
         needs: item.needs.clone(),
+        with: item.with.clone(),
     }
 }
 

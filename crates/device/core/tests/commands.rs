@@ -116,7 +116,7 @@ fn settings_take_and_mistakes_are_explained() {
         ("set int state loop1 up", "did you mean loop0?"),
         ("set int state loop0 sideways", "expected `up' or `down'"),
         ("set interface mtu 60 loop0", "MTU must be between 68 and"),
-        ("set interface mtu packet 1501 loop0", "MTU must be between 68 and 1500, not 1501"),
+        ("set interface mtu packet 65522 loop0", "MTU must be between 68 and 65521, not 65522"),
         ("set interface mac address loop0 01:00:5e:00:00:01", "not a unicast MAC address"),
         ("show interface loop7", "bad interface `loop7'"),
         ("show interface loop0 address bogus", "unexpected `bogus'"),

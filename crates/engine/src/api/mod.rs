@@ -4,6 +4,14 @@
 //! file, then run the tests twice.
 
 pub mod add_node_next;
+pub mod classify_add_del_session;
+pub mod classify_add_del_table;
+pub mod classify_session_dump;
+pub mod classify_table_ids;
+pub mod classify_table_info;
+pub mod classify_trace_get_tables;
+pub mod classify_trace_lookup_table;
+pub mod classify_trace_set_table;
 pub mod get_f64_endian_value;
 pub mod get_f64_increment_by_one;
 pub mod get_next_index;
@@ -26,6 +34,14 @@ pub mod trace_v2_dump;
 /// Every API message, in the order of the files' names.
 pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &add_node_next::SERVICE,
+    &classify_add_del_session::SERVICE,
+    &classify_add_del_table::SERVICE,
+    &classify_session_dump::SERVICE,
+    &classify_table_ids::SERVICE,
+    &classify_table_info::SERVICE,
+    &classify_trace_get_tables::SERVICE,
+    &classify_trace_lookup_table::SERVICE,
+    &classify_trace_set_table::SERVICE,
     &get_f64_endian_value::SERVICE,
     &get_f64_increment_by_one::SERVICE,
     &get_next_index::SERVICE,

@@ -2,7 +2,7 @@
 
 use crate::api_modules::TRACEDUMP;
 use crate::asking::tell_workers;
-use crate::classify;
+use crate::classify::{self, User};
 use crate::cli::trace_add::can_start;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::control::Control;
@@ -41,10 +41,7 @@ fn handle(c: &mut Control, rq: TraceCapturePackets) -> Result<TraceCapturePacket
         return Err(Retval::NO_SUCH_NODE.because("no packets begin at this node"));
     }
     let filter = match rq.use_filter {
-        true => {
-            let no_filter = |why| Retval::NO_SUCH_ENTRY.because(why);
-            Some(classify::trace_filter(c).map_err(no_filter)?)
-        }
+        true => Some(classify::filter(c, User::Trace)?),
         false => None,
     };
     let id = NodeId(rq.node_index as u16);

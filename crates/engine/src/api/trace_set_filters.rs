@@ -1,8 +1,10 @@
-//! `trace_set_filters`: shows only traces that meet a node, or that do not, as `trace filter` does.
+//! `trace_set_filters`: shows only traces that meet a node or table, or that do not, as
+//! `trace filter` does.
 
 use super::trace_dump::Cache;
 use crate::api_modules::TRACEDUMP;
-use crate::traces::{NodeFilter, Tracing};
+use crate::classify::{Classifier, ClassifyError};
+use crate::traces::{ShownFilter, Tracing, What};
 use thalweg_api::{Call, Message, Retval, api_enum};
 use thalweg_graph::control::Control;
 use thalweg_graph::decl::NodeId;
@@ -49,23 +51,26 @@ pub static SERVICE: Call<Control, TraceSetFilters, TraceSetFiltersReply> =
     Call::new(&TRACEDUMP, handle);
 
 fn handle(c: &mut Control, rq: TraceSetFilters) -> Result<TraceSetFiltersReply, Retval> {
-    let filter = match rq.flag {
-        TraceFilterFlag::NONE => None,
-        TraceFilterFlag::INCLUDE_NODE | TraceFilterFlag::EXCLUDE_NODE => {
-            let include = rq.flag == TraceFilterFlag::INCLUDE_NODE;
-            let known = (rq.node_index as usize) < c.nodes().len();
-            let node = NodeId(rq.node_index as u16);
-            if !known {
+    use TraceFilterFlag as Flag;
+    let what = match rq.flag {
+        Flag::NONE => None,
+        Flag::INCLUDE_NODE | Flag::EXCLUDE_NODE => {
+            if rq.node_index as usize >= c.nodes().len() {
                 return Err(Retval::NO_SUCH_NODE.because("no node has this index"));
             }
-            Some(NodeFilter { node, include, count: rq.count as usize })
+            Some(What::Node(NodeId(rq.node_index as u16)))
         }
-        flag if flag.known() => {
-            let text = "there are no classifier tables: `classify filter trace' has patterns";
-            return Err(Retval::NO_SUCH_TABLE.because(text));
+        Flag::INCLUDE_CLASSIFIER | Flag::EXCLUDE_CLASSIFIER => {
+            let index = rq.classifier_table_index;
+            if c.state::<Classifier>().borrow().table(index).is_none() {
+                return Err(ClassifyError::NoTable(index).into());
+            }
+            Some(What::Table(index))
         }
         _ => return Err(Retval::INVALID_VALUE),
     };
+    let include = matches!(rq.flag, Flag::INCLUDE_NODE | Flag::INCLUDE_CLASSIFIER);
+    let filter = what.map(|what| ShownFilter { what, include, count: rq.count as usize });
     c.state::<Tracing>().borrow_mut().filter = filter;
     Cache::clear(c);
     Ok(TraceSetFiltersReply)

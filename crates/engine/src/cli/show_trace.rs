@@ -100,8 +100,7 @@ pub(crate) fn texts(c: &Control, traces: Vec<Option<Vec<PacketTrace>>>) -> Vec<V
 /// Keeps the traces that `trace filter` shows.
 fn filtered(c: &Control, mut packets: Vec<PacketTrace>) -> Vec<PacketTrace> {
     if let Some(filter) = Tracing::of(c).filter {
-        packets.retain(|p| filter.shows(p));
-        packets.truncate(filter.count);
+        filter.keep(c, &mut packets);
     }
     packets
 }

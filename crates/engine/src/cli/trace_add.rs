@@ -1,10 +1,11 @@
 //! `trace add`: starts tracing packets.
 
-use crate::{ask_workers, classify};
+use crate::ask_workers;
+use crate::classify::{self, User};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
 use thalweg_graph::control::NodeEntry;
-use thalweg_graph::decl::Kind;
+use thalweg_graph::decl::{Kind, NodeId};
 use thalweg_graph::trace::MAX_TRACES;
 use thalweg_graph::worker::Core;
 
@@ -38,12 +39,7 @@ impl Command<Control> for TraceAdd {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let expected = format!(
-            "an input node ({}), or one where the router makes packets, such as ip4-lookup",
-            join(&input_nodes(c))
-        );
-        let starts = |w: &str| c.node(w).filter(|id| can_start(&c.nodes()[id.0 as usize]));
-        let node = args.with("node", &expected, starts)?;
+        let node = node_arg(c, args)?;
         let name = c.nodes()[node.0 as usize].name.to_string();
         let count = args.number("count", 1, MAX_TRACES as u64)? as u32;
         let mut filter = false;
@@ -52,7 +48,7 @@ impl Command<Control> for TraceAdd {
         }
         args.end()?;
         let filter = match filter {
-            true => Some(classify::trace_filter(c).map_err(CliError::failed)?),
+            true => Some(classify::filter(c, User::Trace)?),
             false => None,
         };
         out.json(serde_json::json!({ "node": name, "count": count }));
@@ -65,6 +61,19 @@ impl Command<Control> for TraceAdd {
     }
 }
 
+/// Takes the name of a node where traces may begin.
+///
+/// # Errors
+/// If no node has the name, or none can begin there.
+pub fn node_arg(c: &Control, args: &mut Args<'_>) -> Result<NodeId, CliError> {
+    let expected = format!(
+        "an input node ({}), or one where the router makes packets, such as ip4-lookup",
+        join(&input_nodes(c))
+    );
+    let starts = |w: &str| c.node(w).filter(|id| can_start(&c.nodes()[id.0 as usize]));
+    args.with("node", &expected, starts)
+}
+
 fn join(names: &[String]) -> String {
     if names.is_empty() { "there is none".into() } else { names.join(", ") }
 }
@@ -74,7 +83,8 @@ pub(crate) fn can_start(node: &NodeEntry) -> bool {
     node.live && !matches!(node.kind, Kind::Drop | Kind::Tap)
 }
 
-fn input_nodes(c: &Control) -> Vec<String> {
+/// Returns the names of input nodes.
+pub fn input_nodes(c: &Control) -> Vec<String> {
     let inputs = c.nodes().iter().filter(|n| n.kind == Kind::Input && n.live);
     let mut names: Vec<String> = inputs.map(|n| n.name.to_string()).collect();
     names.sort();

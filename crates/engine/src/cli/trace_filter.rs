@@ -1,11 +1,12 @@
-//! `trace filter`: shows the traces of packets that meet a node, or that do not.
+//! `trace filter`: shows the traces of packets that meet a node or table, or that do not.
 
-use crate::traces::{NodeFilter, Tracing};
+use crate::classify::{Classifier, ClassifyError};
+use crate::traces::{ShownFilter, Tracing, What};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
 use thalweg_graph::trace::MAX_TRACES;
 
-/// `trace filter include|exclude <node> <count> | none`
+/// `trace filter include|exclude <node>|table <n> <count> | none`
 pub struct TraceFilter;
 
 /// The command.
@@ -17,12 +18,13 @@ impl Command<Control> for TraceFilter {
     }
 
     fn usage(&self) -> &'static str {
-        "include <node> <count> | exclude <node> <count> | none"
+        "include|exclude <node> <count> | include|exclude table <n> <count> | none"
     }
 
     fn help(&self) -> &'static str {
-        "Show only traces that meet a node, or that do not\n\
-         Of each thread, up to this number. It concerns `show trace', `show trace paths' and the\n\
+        "Show only traces that meet a node or a classifier table, or that do not\n\
+         A table is met if it, or one that it leads to, hits the packet where its trace begins. Of\n\
+         each thread, up to this number. It concerns `show trace', `show trace paths' and the\n\
          binary API; all traces are kept, and `trace filter none' shows them again."
     }
 
@@ -35,15 +37,31 @@ impl Command<Control> for TraceFilter {
         let filter = match args.choice("filter", &["include", "exclude", "none"])? {
             "none" => None,
             word => {
-                let node = args.with("node", "a node of the graph", |w| c.node(w))?;
+                let what = if args.exact("table") {
+                    let index = args.u32("table")?;
+                    if c.state::<Classifier>().borrow().table(index).is_none() {
+                        return Err(ClassifyError::NoTable(index).into());
+                    }
+                    What::Table(index)
+                } else {
+                    let expected = "a node of the graph, or `table' and a number";
+                    What::Node(args.with("node", expected, |w| c.node(w))?)
+                };
                 let count = args.number("count", 1, MAX_TRACES as u64)? as usize;
-                Some(NodeFilter { node, include: word == "include", count })
+                Some(ShownFilter { what, include: word == "include", count })
             }
         };
         args.end()?;
+        let node = filter.and_then(|f| match f.what {
+            What::Node(id) => Some(c.nodes()[id.0 as usize].name.to_string()),
+            What::Table(_) => None,
+        });
+        let table = filter.and_then(|f| match f.what {
+            What::Table(index) => Some(index),
+            What::Node(_) => None,
+        });
         out.json(serde_json::json!({
-            "node": filter.map(|f| c.nodes()[f.node.0 as usize].name.to_string()),
-            "include": filter.map(|f| f.include), "count": filter.map(|f| f.count),
+            "node": node, "table": table, "include": filter.map(|f| f.include), "count": filter.map(|f| f.count),
         }));
         c.state::<Tracing>().borrow_mut().filter = filter;
         Ok(Outcome::Done)
@@ -52,7 +70,10 @@ impl Command<Control> for TraceFilter {
     fn complete(&self, c: &Control, before: &[&str], _: &str) -> Vec<String> {
         match before {
             [] => ["include", "exclude", "none"].map(String::from).into(),
-            [_] => c.nodes().iter().map(|n| n.name.to_string()).collect(),
+            [_] => {
+                let nodes = c.nodes().iter().map(|n| n.name.to_string());
+                nodes.chain(["table".into()]).collect()
+            }
             _ => Vec::new(),
         }
     }

@@ -7,7 +7,10 @@
 //! and counts.
 
 pub mod dispatch;
+mod ports;
 pub(crate) mod settings;
+
+pub use ports::{MAX_PORTS, Port, ports, set_port};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -91,6 +94,9 @@ pub enum PuntError {
         /// The node that has it.
         node: &'static str,
     },
+    /// Too many ports are punted.
+    #[error("{MAX_PORTS} ports are punted, the most; `all' is for those without a listener")]
+    Ports,
 }
 
 /// The nodes that take punted packets, by reason, as workers read them.
@@ -99,6 +105,8 @@ pub struct Receivers {
     nodes: Vec<Option<NodeId>>,
     /// By reason: interfaces whose packets leave by a feature of the protocol's punt arc.
     redirected: Vec<Arc<BTreeSet<SwIfIndex>>>,
+    /// UDP ports that are always punted.
+    ports: Arc<BTreeSet<Port>>,
 }
 
 impl Receivers {
@@ -136,6 +144,16 @@ impl Punt {
         let receivers = self.0.load(guard);
         let redirected = receivers.redirected.get(usize::from(reason.0));
         receivers.is_taken(reason) || redirected.is_some_and(|all| all.contains(&rx_if))
+    }
+}
+
+impl Punt {
+    /// Returns whether datagrams to a UDP port that nothing here listens on are punted whether any
+    /// node takes them or not; `v6` for those of IPv6.
+    pub fn is_port_punted(&self, guard: &Guard<'_>, v6: bool, port: u16) -> bool {
+        let ports = &self.0.load(guard).ports;
+        let has = |number| ports.contains(&Port { v6, number });
+        !ports.is_empty() && (has(None) || has(Some(port)))
     }
 }
 
@@ -193,6 +211,7 @@ struct Registry {
     counts: Arc<[OfWorker]>,
     /// By owner of reasons: interfaces whose packets are redirected.
     redirected: BTreeMap<&'static str, Arc<BTreeSet<SwIfIndex>>>,
+    ports: Arc<BTreeSet<Port>>,
 }
 
 /// A reason as `show` commands see it.
@@ -222,7 +241,8 @@ pub(crate) fn init(c: &mut Control) {
     c.share(snapshot);
     let of_worker = |_| OfWorker(std::array::from_fn(|_| Counts::default()));
     let counts = c.config().workers.iter().map(of_worker).collect();
-    c.insert(Registry { reasons: Vec::new(), writer, counts, redirected: BTreeMap::new() });
+    let (redirected, ports) = (BTreeMap::new(), Arc::default());
+    c.insert(Registry { reasons: Vec::new(), writer, counts, redirected, ports });
 }
 
 /// Publishes the receivers whose nodes exist: before the graph is built, none does.
@@ -233,7 +253,8 @@ pub(crate) fn publish(c: &mut Control) {
     let nodes = registry.reasons.iter().map(node).collect();
     let of = |e: &Entry| registry.redirected.get(e.decl.from).cloned().unwrap_or_default();
     let redirected = registry.reasons.iter().map(of).collect();
-    registry.writer.publish(c.domain(), Receivers { nodes, redirected });
+    let ports = registry.ports.clone();
+    registry.writer.publish(c.domain(), Receivers { nodes, redirected, ports });
 }
 
 /// Has packets that these interfaces have received punted whatever the reason, if it is one of the

@@ -490,7 +490,9 @@ impl Task<Control> for Apply {
 
 /// Returns whether a step is about what an application has changed, and not about what others have.
 fn is_touched(step: &Step, touched: &HashSet<String>) -> bool {
-    touched.contains(&step.key) || step.needs.iter().any(|key| touched.contains(key))
+    // A property, such as an index, went along with what it belongs to.
+    let keys = [&step.key].into_iter().chain(&step.needs).chain(&step.with);
+    keys.into_iter().any(|key| touched.contains(key))
 }
 
 /// The parts of a document that are not in force, as commands are still missing.

@@ -27,6 +27,23 @@ api_enum! {
         /// ARP unicast forwarding.
         ARP_UFWD = 32, "BRIDGE_API_FLAG_ARP_UFWD";
     }
+    /// Flags of a port of a bridge domain.
+    pub struct L2IntfFeatFlags: u32 = "l2_intf_feat_flags" {
+        /// No flag.
+        NONE = 0, "L2_INTF_FEAT_NONE";
+        /// Learns source MAC addresses.
+        LEARN = 1, "L2_INTF_FEAT_LEARN";
+        /// Forwards known unicast frames.
+        FWD = 2, "L2_INTF_FEAT_FWD";
+        /// Floods broadcast and multicast frames.
+        FLOOD = 4, "L2_INTF_FEAT_FLOOD";
+        /// Floods unknown unicast frames.
+        UU_FLOOD = 8, "L2_INTF_FEAT_UU_FLOOD";
+        /// ARP termination.
+        ARP_TERM = 16, "L2_INTF_FEAT_ARP_TERM";
+        /// ARP unicast forwarding.
+        ARP_UFWD = 32, "L2_INTF_FEAT_ARP_UFWD";
+    }
     /// Port type.
     pub struct L2PortType: u32 = "l2_port_type" {
         /// A normal port.
@@ -90,5 +107,14 @@ impl BridgeParams<'_> {
         })?;
         crate::set_bridge_tag(c, id, self.tag)?;
         Ok(id)
+    }
+}
+
+impl L2IntfFeatFlags {
+    /// Reads VPP's bits of features.
+    pub(crate) fn of_features(bits: u32) -> L2IntfFeatFlags {
+        let (port, others) = crate::feature_bit::port_flags(bits);
+        let ufwd = if others & (1 << 3) != 0 { Self::ARP_UFWD.0 } else { 0 };
+        L2IntfFeatFlags(port.bits() | ufwd)
     }
 }

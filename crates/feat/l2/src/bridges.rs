@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{MacAddr, SwIfIndex};
-use thalweg_graph::{NodeId, clock};
+use thalweg_graph::clock;
 use thalweg_tables::mac::{MacError, MacKey, MacKind, MacTable};
 use thalweg_tables::qsbr::Domain as Readers;
 
@@ -69,6 +69,11 @@ impl PortFlags {
         PortFlags((bits & u32::from(Self::ALL.0)) as u8)
     }
 
+    /// Returns these as API flags.
+    pub(crate) fn bits(self) -> u32 {
+        self.0.into()
+    }
+
     /// Returns whether these include a flag.
     #[inline(always)]
     #[must_use]
@@ -123,7 +128,6 @@ pub struct Domain {
     /// User tag.
     pub tag: String,
     pub(crate) ports: BTreeMap<SwIfIndex, PortOf>,
-    pub(crate) rules: Option<NodeId>,
     /// Addresses that it answers for.
     pub(crate) arp: BTreeMap<IpAddr, MacAddr>,
     learned: u32,
@@ -398,8 +402,7 @@ impl Bridges {
         };
         let number = number as u16;
         let (tag, ports, arp) = (String::new(), BTreeMap::new(), BTreeMap::new());
-        let domain =
-            Domain { number, settings, tag, ports, rules: None, arp, learned: 0, bvi_mac: None };
+        let domain = Domain { number, settings, tag, ports, arp, learned: 0, bvi_mac: None };
         Ok(self.domains.entry(id).or_insert(domain))
     }
 
@@ -661,6 +664,18 @@ impl Bridges {
         let end = all.min(from.saturating_add(some));
         let found = (from..end).filter_map(|entry| self.by_key(self.macs.key(entry)?)).collect();
         (found, (end < all).then_some(end))
+    }
+
+    /// Returns up to `some` entries from number `from` on as the table holds them, the number, key
+    /// and value of each, and the number to continue from.
+    pub(crate) fn words(&self, from: u32, some: u32) -> (Vec<(u32, MacKey, u64)>, Option<u32>) {
+        let all = self.macs.numbers();
+        let end = all.min(from.saturating_add(some));
+        let words = |entry| {
+            let key = self.macs.key(entry)?;
+            Some((entry, key, self.macs.get(key)?.word()))
+        };
+        ((from..end).filter_map(words).collect(), (end < all).then_some(end))
     }
 
     /// Looks up the entry of an address in a bridge domain.

@@ -29,7 +29,8 @@ pub use bridges::{
     Address, Bridges, Counts, Domain, LEARN_LIMIT, Origin, PortFlags, Role, Settings,
 };
 pub use error::{L2Error, MAX_BRIDGE_ID};
-pub use ports::{port_flags, set_efp_filter, set_port_flags};
+pub(crate) use ports::bit as feature_bit;
+pub use ports::{output_flags, port_flags, set_efp_filter, set_port_flags};
 pub use rewriting::replace_tags;
 pub use table::L2Table;
 
@@ -42,7 +43,7 @@ use thalweg_device::{
     DeviceError, InterfaceEvent, MacAddr, Mode, SwIfIndex, TagRewrite, interface,
 };
 use thalweg_engine::Feature;
-use thalweg_graph::{Control, NodeId};
+use thalweg_graph::Control;
 use thalweg_tables::mac::MacTable;
 use thalweg_tables::snapshot::{self, Snapshot};
 
@@ -316,17 +317,6 @@ pub(crate) fn check_tag(tag: &str) -> Result<(), L2Error> {
 pub fn set_bridge_tag(c: &Control, id: u32, tag: &str) -> Result<(), L2Error> {
     check_tag(tag)?;
     c.state::<L2>().borrow_mut().bridges.find(id)?.tag = tag.into();
-    Ok(())
-}
-
-/// Passes a bridge domain's frames to `node` first. That node passes frames to be bridged normally
-/// to [`L2Table::normal`].
-///
-/// # Errors
-/// If the bridge domain does not exist.
-pub fn set_bridge_rules(c: &Control, id: u32, node: Option<NodeId>) -> Result<(), L2Error> {
-    c.state::<L2>().borrow_mut().bridges.find(id)?.rules = node;
-    table::publish_bridge(c, id);
     Ok(())
 }
 

@@ -29,8 +29,10 @@ pub fn set_port_flags(
     Ok(())
 }
 
-/// Features of frames that a port receives, by VPP's bits.
-mod bit {
+/// Features of frames, by VPP's bits: of those that a port receives, and of those that it sends.
+pub(crate) mod bit {
+    use super::PortFlags;
+
     pub(super) const VTR: u32 = 1 << 11;
     pub(super) const LEARN: u32 = 1 << 9;
     pub(super) const FWD: u32 = 1 << 7;
@@ -41,6 +43,40 @@ mod bit {
     pub(super) const FLOOD: u32 = 1 << 2;
     pub(super) const XCONNECT: u32 = 1 << 1;
     pub(super) const DROP: u32 = 1;
+    /// On the way out: tags are checked.
+    pub(crate) const EFP_FILTER: u32 = 1 << 6;
+    /// On the way out: the frame is sent.
+    pub(super) const OUTPUT: u32 = 1;
+
+    /// Those that can be switched for each port.
+    pub(super) const OF_PORTS: [(PortFlags, u32); 5] = [
+        (PortFlags::LEARN, LEARN),
+        (PortFlags::FORWARD, FWD),
+        (PortFlags::FLOOD, FLOOD),
+        (PortFlags::FLOOD_UNKNOWN, UU_FLOOD),
+        (PortFlags::ARP_TERM, ARP_TERM),
+    ];
+
+    /// Returns the flags that bits stand for, and the bits that stand for none.
+    pub(crate) fn port_flags(bits: u32) -> (PortFlags, u32) {
+        let mut found = (PortFlags::default(), bits);
+        for (flag, bit) in OF_PORTS.iter().filter(|(_, bit)| bits & bit != 0) {
+            found = (found.0.with(*flag, true), found.1 & !bit);
+        }
+        found
+    }
+}
+
+/// Returns what an interface does with frames that it sends, as VPP's bits of features.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn output_flags(c: &Control, sw_if: SwIfIndex) -> Result<u32, DeviceError> {
+    let in_l2 =
+        matches!(interface::view(c, sw_if)?.mode, Mode::Bridged { .. } | Mode::CrossConnect(_));
+    let checks = c.state::<L2>().borrow().efp_filters.contains(&sw_if);
+    let output = if in_l2 { bit::OUTPUT } else { 0 };
+    Ok(output | if checks { bit::EFP_FILTER } else { 0 })
 }
 
 /// Returns what a port does with frames that it receives, as VPP's bits of features.
@@ -54,14 +90,7 @@ pub fn port_flags(c: &Control, sw_if: SwIfIndex) -> Result<u32, DeviceError> {
             let state = c.state::<L2>();
             let l2 = state.borrow();
             let flags = l2.bridges.get(domain).map_or(PortFlags::ALL, |d| d.flags(sw_if));
-            let bits = [
-                (PortFlags::LEARN, bit::LEARN),
-                (PortFlags::FORWARD, bit::FWD),
-                (PortFlags::FLOOD, bit::FLOOD),
-                (PortFlags::FLOOD_UNKNOWN, bit::UU_FLOOD),
-                (PortFlags::ARP_TERM, bit::ARP_TERM),
-            ];
-            let on = bits.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, bit)| bit);
+            let on = bit::OF_PORTS.iter().filter(|(flag, _)| flags.has(*flag)).map(|(_, bit)| bit);
             on.sum::<u32>() | bit::UU_FWD | bit::ARP_UFWD
         }
         Mode::CrossConnect(_) => bit::XCONNECT,

@@ -186,18 +186,6 @@ impl L2Table {
     pub(crate) fn is_bvi(&self, port: Port) -> bool {
         port.output == Some(self.bvi_input)
     }
-    /// Returns the first node of an interface's bridge domain when it bridges without flow rules.
-    #[inline]
-    pub fn normal(&self, sw_if: SwIfIndex) -> Option<NodeId> {
-        let port = self.port(sw_if);
-        match port.bridge {
-            0 => None,
-            number if self.bridge(number).learn && port.flags.has(PortFlags::LEARN) => {
-                Some(self.learn)
-            }
-            _ => Some(self.forward),
-        }
-    }
 
     /// Changes a bridge domain; makes it if there is none of that number.
     fn change(&mut self, number: u16, change: impl FnOnce(&mut Bridge)) {
@@ -208,11 +196,7 @@ impl L2Table {
 
     /// Follows the settings of a bridge domain.
     fn set_bridge(&mut self, domain: &Domain) {
-        let first = match (domain.rules, domain.learn) {
-            (Some(rules), _) => rules,
-            (None, true) => self.learn,
-            (None, false) => self.forward,
-        };
+        let first = if domain.learn { self.learn } else { self.forward };
         self.change(domain.number, |b| {
             (b.learn, b.room, b.forward) = (domain.learn, domain.has_room(), domain.forward);
             (b.flood, b.flood_unknown, b.first) = (domain.flood, domain.flood_unknown, first);

@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod cli;
+mod dispatch;
 pub mod nodes;
 
 use crate::nodes::pcap::{Buffer, TapMessage};
@@ -18,6 +19,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use thalweg_device::link_header::Link;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex, interface};
 use thalweg_engine::Feature;
+use thalweg_engine::classify::{Classifier, User};
 use thalweg_files::{FileError, Replacement};
 use thalweg_graph::filter::ByteFilter;
 use thalweg_graph::{Control, clock};
@@ -115,6 +117,7 @@ pub(crate) struct Captures(Option<Running>);
 
 fn init(c: &mut Control) {
     c.insert(Captures::default());
+    dispatch::init(c);
     c.subscribe(|c, &event: &InterfaceEvent| match event {
         InterfaceEvent::Created(sw_if) => {
             let of_all = |running: &Running| running.plan.sw_if.is_none();
@@ -123,6 +126,9 @@ fn init(c: &mut Control) {
             }
         }
         InterfaceEvent::Deleted(sw_if) => {
+            // Its number may be another one's soon.
+            let classifier = c.state::<Classifier>();
+            let _ = classifier.borrow_mut().set(User::PcapOf(sw_if), None, false);
             if let Some(running) = &mut c.state::<Captures>().borrow_mut().0 {
                 running.on.retain(|(_, of)| *of != sw_if);
             }
@@ -156,15 +162,21 @@ impl Plan {
         if !(BYTES.0..=BYTES.1).contains(&self.bytes) {
             return wrong(format!("the bytes kept per packet must be {} to {}", BYTES.0, BYTES.1));
         }
-        if self.file.contains(['/', '\0']) || self.file.starts_with('.') {
-            return wrong(format!(
-                "a file name without directory expected: files are written to {DIRECTORY}"
-            ));
-        }
+        check_name(&self.file)?;
         match Buffer::size(self) <= MAX_MEMORY {
             true => Ok(()),
             false => wrong(format!("the capture would need more than {} MiB", MAX_MEMORY >> 20)),
         }
+    }
+}
+
+/// Checks the name of a file in [`DIRECTORY`].
+fn check_name(file: &str) -> Result<(), PcapError> {
+    match file.contains(['/', '\0']) || file.starts_with('.') {
+        true => Err(PcapError::Plan(format!(
+            "a file name without directory expected: files are written to {DIRECTORY}"
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -494,6 +494,11 @@ impl<'w> NodeCx<'w> {
         self.core.trace.add(number, step);
     }
 
+    /// Keeps this node's turn with a traced packet, if a capture of dispatches runs.
+    pub(crate) fn keep_dispatch(&mut self, number: u16, frame: &Frame, i: u8) {
+        self.core.trace.dispatch(number, self.node, frame, i);
+    }
+
     /// Adds to the traces of a whole frame's traced packets; for nodes that run frames themselves.
     pub fn trace_frame(&mut self, frame: &Frame, say: impl Fn(&Frame, u8, &mut dyn Write)) {
         if frame.flags().contains(Flags::TRACED) {
@@ -502,7 +507,9 @@ impl<'w> NodeCx<'w> {
                 if frame.meta(i).flags().contains(Flags::TRACED) {
                     let mut text = String::new();
                     say(frame, i, &mut text);
-                    self.add_trace(frame.meta(i).trace, text);
+                    let number = frame.meta(i).trace;
+                    self.keep_dispatch(number, frame, i);
+                    self.add_trace(number, text);
                 }
             }
         }

@@ -21,10 +21,11 @@ use crate::filter::ByteFilter;
 use crate::mailbox::{Event, ToMain};
 use crate::node::Verdict;
 use crate::stats::{MAX_NODES, WorkerStats};
-use crate::trace::{PacketTrace, TraceStep, TraceStore, Wanted};
-use std::collections::VecDeque;
+use crate::trace::{Dispatch, Dispatches, PacketTrace, TraceStep, TraceStore, Wanted};
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame, Packet};
 use thalweg_tables::qsbr::Guard;
 
@@ -176,6 +177,23 @@ impl Core {
     /// not given to another packet.
     pub fn trace_clear(&mut self) {
         self.trace.clear();
+    }
+
+    /// Begins to keep dispatches of traced packets: up to `max`, counted in `taken`.
+    pub fn dispatches_begin(&mut self, max: u32, taken: Arc<AtomicU64>) {
+        self.trace.dispatches = Some(Dispatches::new(max, taken));
+    }
+
+    /// Ends that, and returns them with the traces that are still there, by number.
+    pub fn dispatches_end(&mut self) -> (Vec<Dispatch>, HashMap<u16, PacketTrace>) {
+        let kept = self.trace.dispatches.take().map(|d| d.kept).unwrap_or_default();
+        let mut traces = HashMap::new();
+        for number in kept.iter().map(|d| d.trace) {
+            if let Some(trace) = self.trace.get(number) {
+                traces.entry(number).or_insert_with(|| trace.clone());
+            }
+        }
+        (kept, traces)
     }
 
     /// Publishes the number of cached buffers for the pool's audit; returns the number of failed
@@ -358,11 +376,12 @@ impl Core {
             if !self.trace.claim(node, Some(p.data())) {
                 continue;
             }
-            let number = self.trace.open();
+            let number = self.trace.open(p.data());
             p.mark(Flags::TRACED);
             p.meta_mut().trace = number;
             let mut text = String::new();
             trace(frame, i as u8, &mut text);
+            self.trace.dispatch(number, node, frame, i as u8);
             self.trace.add(number, TraceStep { node, at: clock::ticks(), text });
         }
     }
@@ -371,7 +390,7 @@ impl Core {
     #[cold]
     fn mark_made(&mut self, node: NodeId, packet: &mut Packet) {
         if self.trace.claim(node, None) {
-            let number = self.trace.open();
+            let number = self.trace.open(&[]);
             packet.mark(Flags::TRACED);
             packet.meta_mut().trace = number;
             let text = "made by the router".to_owned();

@@ -64,8 +64,8 @@ const L2: &str = "nothing by this word: `show mode' has cross connects, bridges 
 const RINGS: &str = "nothing: clients use a socket, not rings in shared memory; `show api clients' \
                      lists them";
 const TESTS: &str = "nothing: tests of the code are not part of the program";
-const CLASSIFY: &str = "nothing: there are no classifier tables; `show classify filter' has the \
-                        patterns of traces and captures";
+const CLASSIFY: &str = "nothing: classifier tables only choose packets; `show classify filter' has \
+                        those of traces and captures";
 const BOND: &str = "nothing: this release has no bonds and none of their protocols";
 const POLICER: &str = "nothing: this release has no policers and no QoS marks";
 const BUFFERS: &str = "nothing: what a packet carries is not recorded; `trace add' shows its way";
@@ -96,9 +96,6 @@ words! {
     "event-logger trace" => EVENTS,
     "interface collect detailed-stats" =>
         "nothing to do: unicast, multicast and broadcast are counted on all interfaces",
-    "pcap dispatch trace" =>
-        "nothing: dispatches are not captured; `trace add' shows what each node does with a packet, \
-         `pcap trace' captures packets",
     "show acl-plugin acl" => ACL,
     "show acl-plugin interface" => ACL,
     "show acl-plugin sessions" => ACL,
@@ -113,7 +110,6 @@ words! {
     "show buffer traces" => BUFFERS,
     "show classify flow" => CLASSIFY,
     "show classify policer" => CLASSIFY,
-    "show classify tables" => CLASSIFY,
     "show cli-sessions" => SESSIONS,
     "show dpdk buffer" => DRIVER,
     "show dpdk version" => DRIVER,

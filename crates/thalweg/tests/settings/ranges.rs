@@ -177,6 +177,7 @@ const ACTIONS: &[&str] = &[
     "pg_capture",
     "pg_enable_disable",
     "trace_",
+    "classify_",
     "want_",
     "show_",
     "control_ping",

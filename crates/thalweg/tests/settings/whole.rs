@@ -189,6 +189,27 @@ thalweg: {interfaces: {loop1: {index: 9}, loop3: {index: 1}, host-nosuchdevice: 
     router.stop();
 }
 
+/// Interfaces that a document removes before a command of it fails.
+#[test]
+fn indices_of_what_was_removed_are_restored() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    router.run("create packet-generator interface pg0");
+    for id in [30, 10, 20] {
+        router.run(&format!("create sub-interfaces pg0 {id}"));
+    }
+    let before = router.dump();
+    let file = router.dir.path().join("bad.yaml");
+    fs::write(&file, "interfaces: {pg0: {}, host-nosuchdevice: {}}\nloopbacks: {loop1: {}}\n")
+        .unwrap();
+    let refused = error(&mut router, &format!("config apply {}", file.display()));
+    assert!(refused.contains("Rolled back to the previous configuration."), "{refused}");
+    same(&before, &router.dump(), "rolled back");
+    let of = |router: &mut Router, id| index(router, &format!("pg0.{id}"));
+    assert_eq!([30, 10, 20].map(|id| of(&mut router, id)), [2, 3, 4]);
+    router.stop();
+}
+
 #[test]
 fn indices_that_others_took_are_given_back() {
     let _one = ONE.lock();

@@ -182,7 +182,8 @@ pub fn follow_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<()
     Ok(())
 }
 
-/// Sets a packet MTU; 0 bytes, for all but L3: as L3.
+/// Sets a packet MTU; 0 bytes, for all but L3: as L3. That of a loopback may exceed its frame size,
+/// as no device sends its frames.
 ///
 /// # Errors
 /// If the interface does not exist or the value exceeds the device's MTU.
@@ -193,7 +194,8 @@ pub fn set_mtu(c: &mut Control, sw_if: SwIfIndex, of: MtuOf, mtu: u32) -> Result
         return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
     }
     if of == MtuOf::L3 || mtu != 0 {
-        check_mtu("MTU", mtu, v.link_mtu.max(MTU_RANGE.0))?;
+        let most = if v.kind == Kind::Loopback { MTU_RANGE.1 } else { v.link_mtu };
+        check_mtu("MTU", mtu, most.max(MTU_RANGE.0))?;
     }
     change(c, sw_if, |v| v.mtu.set(of, mtu))?;
     c.publish(InterfaceEvent::Mtu(sw_if));

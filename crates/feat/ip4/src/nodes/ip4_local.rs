@@ -81,9 +81,14 @@ impl Demux {
             return ICMP;
         }
         let takers = self.takers.load(cx.guard());
+        let mut set = false;
         let (taker, reason) = match protocol {
             protocol::UDP => match udp_port(&p) {
-                Some(port) => (takers.udp_port(port), Some(self.reasons.no_udp_listener)),
+                Some(port) => {
+                    let taker = takers.udp_port(port);
+                    set = taker.is_none() && self.punt.is_port_punted(cx.guard(), false, port);
+                    (taker, Some(self.reasons.no_udp_listener))
+                }
                 None => (None, None),
             },
             protocol::TCP => (takers.protocol(protocol), Some(self.reasons.no_tcp_listener)),
@@ -93,7 +98,8 @@ impl Demux {
             return Verdict::node(node);
         }
         let rx_if = p.rx_if();
-        if let Some(reason) = reason.filter(|r| self.punt.is_wanted(cx.guard(), *r, rx_if)) {
+        let wanted = |r| set || self.punt.is_wanted(cx.guard(), r, rx_if);
+        if let Some(reason) = reason.filter(|r| wanted(*r)) {
             reason.mark(&mut p);
             return PUNT;
         }

@@ -128,9 +128,14 @@ impl Demux {
             return ICMP;
         }
         let takers = self.takers.load(cx.guard());
+        let mut set = false;
         let (taker, reason) = match protocol {
             protocol::UDP => match udp_port(&p, &transport) {
-                Ok(port) => (takers.udp_port(port), self.reasons.no_udp_listener),
+                Ok(port) => {
+                    let taker = takers.udp_port(port);
+                    set = taker.is_none() && self.punt.is_port_punted(cx.guard(), true, port);
+                    (taker, self.reasons.no_udp_listener)
+                }
                 Err(dropped) => return dropped,
             },
             protocol::TCP => (takers.protocol(protocol), self.reasons.no_tcp_listener),
@@ -140,7 +145,7 @@ impl Demux {
             return Verdict::node(node);
         }
         let pointer = pointer(p.data(), &transport);
-        if self.punt.is_wanted(cx.guard(), reason, p.rx_if()) {
+        if set || self.punt.is_wanted(cx.guard(), reason, p.rx_if()) {
             reason.mark(&mut p);
             return PUNT;
         }

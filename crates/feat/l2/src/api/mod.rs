@@ -18,7 +18,11 @@ pub mod bvi_delete;
 pub mod l2_fib_clear_table;
 pub mod l2_fib_table_dump;
 pub mod l2_flags;
+pub mod l2_flags_get;
+pub mod l2_flags_set;
 pub mod l2_interface_efp_filter;
+pub mod l2_interface_feat_flags_get;
+pub mod l2_interface_feat_flags_set;
 pub mod l2_interface_vlan_tag_rewrite;
 pub mod l2_xconnect_dump;
 pub mod l2fib_add_del;
@@ -49,7 +53,11 @@ pub static SERVICES: &[&dyn thalweg_api::Service<thalweg_graph::Control>] = &[
     &l2_fib_clear_table::SERVICE,
     &l2_fib_table_dump::SERVICE,
     &l2_flags::SERVICE,
+    &l2_flags_get::SERVICE,
+    &l2_flags_set::SERVICE,
     &l2_interface_efp_filter::SERVICE,
+    &l2_interface_feat_flags_get::SERVICE,
+    &l2_interface_feat_flags_set::SERVICE,
     &l2_interface_vlan_tag_rewrite::SERVICE,
     &l2_xconnect_dump::SERVICE,
     &l2fib_add_del::SERVICE,

@@ -2,11 +2,9 @@
 
 use crate::api_module::L2;
 use crate::api_types::{L2MacsEvent, want};
+use std::num::NonZeroU16;
 use thalweg_api::{Call, Caller, Message, Retval};
 use thalweg_graph::Control;
-
-/// Default of the scan interval.
-const SCAN_DELAY: u8 = 10;
 
 /// Subscribes to events, or unsubscribes.
 #[derive(Debug, Message)]
@@ -15,7 +13,7 @@ pub struct WantL2MacsEvents {
     /// Maximum number of learned addresses of all bridge domains while the client is subscribed.
     #[api(default = 1000)]
     pub learn_limit: u32,
-    /// Scan interval in hundredths of a second: 0 or the default, see `l2fib_set_scan_delay`.
+    /// Scan interval in hundredths of a second, as `l2fib_set_scan_delay` sets it; 0 leaves it.
     #[api(default = 10)]
     pub scan_delay: u8,
     /// Maximum number of MAC addresses in an event, in tens.
@@ -37,10 +35,9 @@ fn handle(
     caller: &Caller,
     rq: WantL2MacsEvents,
 ) -> Result<WantL2MacsEventsReply, Retval> {
-    if rq.enable_disable && !matches!(rq.scan_delay, 0 | SCAN_DELAY) {
-        let text = "scan_delay must be 0 or 10; l2fib_set_scan_delay sets it";
-        return Err(Retval::INVALID_VALUE.because(text));
-    }
     want(c, caller, rq.enable_disable, rq.pid, rq.max_macs_in_event, Some(rq.learn_limit))?;
+    if let Some(delay) = NonZeroU16::new(rq.scan_delay.into()).filter(|_| rq.enable_disable) {
+        crate::set_scan_delay(c, delay);
+    }
     Ok(WantL2MacsEventsReply)
 }

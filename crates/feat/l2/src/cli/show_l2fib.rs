@@ -17,19 +17,20 @@ pub static COMMAND: ShowL2fib = ShowL2fib;
 /// The command's type.
 pub struct ShowL2fib;
 
-const WORDS: &[&str] = &["all", "verbose", "bd_id", "bd_index", "learn", "add"];
+const WORDS: &[&str] = &["all", "verbose", "bd_id", "bd_index", "learn", "add", "raw"];
 
 impl Command<Control> for ShowL2fib {
     fn path(&self) -> &'static str {
         "show l2fib"
     }
     fn usage(&self) -> &'static str {
-        "[all|verbose] [bd_id <id>] [bd_index <index>] [learn|add]"
+        "[all|verbose] [bd_id <id>] [bd_index <index>] [learn|add] [raw]"
     }
     fn help(&self) -> &'static str {
         "Show the MAC addresses of bridge domains\n\
          By default their number; or all entries, those of a bridge domain, learned ones or\n\
-         configured ones."
+         configured ones. `raw' adds the whole table as workers read it: number, key (bridge\n\
+         domain's index and MAC address) and value (port, flags and number) of each entry."
     }
     fn run(
         &self,
@@ -62,12 +63,27 @@ impl Command<Control> for ShowL2fib {
                 Stage::Print(sorted) => {
                     let Some((bridge, mac)) = sorted.next() else {
                         tail(c, l2.bridges(), out);
+                        if list.raw && !out.wants_json() {
+                            out.line("Raw Hash Table:");
+                            stage = Stage::Raw(0);
+                            return true;
+                        }
                         return false;
                     };
                     if let Some(a) = l2.bridges().address(bridge, mac) {
                         show_entry(c, l2.bridges(), &a, out);
                     }
                     true
+                }
+                Stage::Raw(from) => {
+                    let (some, next) = l2.bridges().words(*from, AT_ONCE);
+                    for (entry, key, value) in some {
+                        let (bridge, mac) = (key.bridge(), MacAddr(key.mac()));
+                        let line = format!("  {entry:>8}: key {bridge}/{mac} value {value:016x}");
+                        out.line(line);
+                    }
+                    *from = next.unwrap_or(0);
+                    next.is_some()
                 }
             }
         }))
@@ -86,6 +102,7 @@ struct Query {
     rows: bool,
     bridge: Option<u32>,
     learned: Option<bool>,
+    raw: bool,
 }
 
 /// Progress of a listing.
@@ -94,6 +111,8 @@ enum Stage {
     Gather(Sorter<(u32, MacAddr)>),
     /// Printing the entries in order.
     Print(Sorted<(u32, MacAddr)>),
+    /// Printing them as the table holds them, from this number on.
+    Raw(u32),
 }
 
 impl Query {
@@ -119,6 +138,7 @@ impl Query {
                 }
                 "learn" => list.learned = Some(true),
                 "add" => list.learned = Some(false),
+                "raw" => list.raw = true,
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! `l2-input`: passes frames of layer 2 interfaces to their cross connect or bridge domain.
 //!
 //! Reads: rx interface. Writes: tx interface, if the cross connect ends in a sub-interface. Next:
-//! the peer's output node, `l2-learn`, `l2-fwd`, or the node of the port's flow rules.
+//! the peer's output node, `l2-learn` or `l2-fwd`.
 
 use crate::L2Table;
 use crate::table::Port;

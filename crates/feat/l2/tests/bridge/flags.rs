@@ -116,6 +116,11 @@ fn addresses_that_stay_are_not_taken_over() {
         };
         let row = table.lines().find(|l| l.contains("02:00:00:99:00:03")).expect("its row");
         assert!(row.contains("test1"), "{table}");
+        let raw = lab.cli("show l2fib raw");
+        let (rows, words) = raw.split_once("Raw Hash Table:").expect("both");
+        assert!(rows.contains("02:00:00:99:00:03") && words.lines().count() == 4, "{raw}");
+        let of = |mac: &str| words.lines().any(|l| l.contains(&format!("key 1/{mac} value ")));
+        assert!(of("02:00:00:99:00:01") && of("02:00:00:99:00:02"), "{raw}");
         lab.ok("l2fib flush-mac all");
         assert!(lab.cli("show l2fib verbose").contains("total/learned entries: 2/0"));
         lab.close();

@@ -45,6 +45,9 @@ fn arrivals() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop_oneof![mixed, alike, almost]
 }
 
+/// What a port may leave undone.
+const SWITCHES: [&str; 4] = ["learn", "forward", "flood", "uu-flood"];
+
 type Outcome = (Vec<(SwIfIndex, Vec<u8>)>, Vec<(String, u64)>);
 
 #[test]
@@ -70,7 +73,17 @@ fn all_levels_do_the_same() {
         (sent, counted.filter(|(name, _)| name != "MAC addresses reported").collect())
     };
     let mut runner = TestRunner::new(Config::with_cases(150));
-    let result = runner.run(&on_ports(), |frames| {
+    // Bits of those, for each of two ports; most of the time it does all.
+    let some = || prop_oneof![3 => Just(0u8), 2 => 0u8..16];
+    let flags = (some(), some());
+    let result = runner.run(&(on_ports(), flags), |(frames, (a, b))| {
+        for (port, off) in [(0, a), (1, b)] {
+            let mut lab = lab.borrow_mut();
+            for (bit, word) in SWITCHES.iter().enumerate() {
+                let state = if off & 1 << bit != 0 { "disable" } else { "enable" };
+                lab.ok(&format!("set interface l2 {word} test{port} {state}"));
+            }
+        }
         let first = outcome(Level::PerPacket, frames.clone());
         for level in [Level::Scalar, Level::Avx2, Level::Avx512] {
             let other = outcome(level, frames.clone());

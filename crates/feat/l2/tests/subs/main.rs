@@ -5,6 +5,7 @@
 mod arp_term;
 mod bvi;
 mod filters;
+mod levels;
 mod many;
 mod mixed;
 mod rewrites;

@@ -4,7 +4,7 @@ use crate::{PcapError, Plan};
 use thalweg_api::types::InterfaceIndex;
 use thalweg_api::{Call, Message, Retval, Text};
 use thalweg_device::api_types::{INTERFACE, view};
-use thalweg_engine::classify;
+use thalweg_engine::classify::{self, User};
 use thalweg_graph::Control;
 
 /// Starts a capture.
@@ -47,13 +47,6 @@ pub struct PcapTraceOn {
 pub static SERVICE: Call<Control, PcapTraceOn, PcapTraceOnReply> = Call::new(&INTERFACE, handle);
 
 fn handle(c: &mut Control, rq: PcapTraceOn) -> Result<PcapTraceOnReply, Retval> {
-    let filter = match rq.filter {
-        true => {
-            let no_filter = |why| Retval::NO_SUCH_ENTRY.because(why);
-            Some(classify::pcap_filter(c).map_err(no_filter)?)
-        }
-        false => None,
-    };
     let error = match rq.error.as_str() {
         "" => None,
         word => Some(crate::reason(c, word).map_err(retval)?),
@@ -61,6 +54,10 @@ fn handle(c: &mut Control, rq: PcapTraceOn) -> Result<PcapTraceOnReply, Retval> 
     let sw_if = match rq.sw_if_index {
         InterfaceIndex(0) | InterfaceIndex::NONE => None,
         one => Some(view(c, one)?.sw_if),
+    };
+    let filter = match rq.filter {
+        true => Some(classify::filter(c, sw_if.map_or(User::Pcap, User::PcapOf))?),
+        false => None,
     };
     let plan = Plan {
         what: [rq.capture_rx, rq.capture_tx, rq.capture_drop],

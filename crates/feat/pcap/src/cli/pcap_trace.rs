@@ -4,7 +4,7 @@ use crate::{BYTES, MAX_PACKETS, Plan, reason, start, status, stop};
 use serde_json::json;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_device::command_line::{interface_arg, interface_names};
-use thalweg_engine::classify;
+use thalweg_engine::classify::{self, User};
 use thalweg_graph::Control;
 
 /// `pcap trace`
@@ -44,7 +44,7 @@ impl Command<Control> for PcapTrace {
          Defaults: at most 1000 packets, 512 bytes of each, of all interfaces. `off' ends\n\
          it and writes the file to /tmp, named by `file' or rx.pcap, rxtx.pcap and so on.\n\
          `error' takes only packets dropped for that reason, by its name or text; `filter' only\n\
-         packets that match `classify filter pcap'. Memory is always allocated before and freed\n\
+         packets that match `classify filter pcap', or that of the interface. Memory is always allocated before and freed\n\
          after (`preallocate-data', `free-data')."
     }
 
@@ -54,7 +54,7 @@ impl Command<Control> for PcapTrace {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        let mut plan = Plan::default();
+        let (mut plan, mut filtered) = (Plan::default(), false);
         let failed = |error: crate::PcapError| CliError::failed(error);
         // `pcap trace rx tx off' is VPP's way to say so.
         let is_end = |w: &str| ["rx", "tx", "drop"].contains(&w);
@@ -95,9 +95,7 @@ impl Command<Control> for PcapTrace {
                 "intfc" if args.exact("any") => plan.sw_if = None,
                 "intfc" => plan.sw_if = Some(interface_arg(c, args)?),
                 "error" => plan.error = Some(reason(c, args.word("reason")?).map_err(failed)?),
-                "filter" => {
-                    plan.filter = Some(classify::pcap_filter(c).map_err(CliError::failed)?);
-                }
+                "filter" => filtered = true,
                 "file" => plan.file = args.word("file")?.to_owned(),
                 // It is so anyway.
                 _ => {}
@@ -105,6 +103,10 @@ impl Command<Control> for PcapTrace {
             if args.is_empty() {
                 break;
             }
+        }
+        if filtered {
+            let user = plan.sw_if.map_or(User::Pcap, User::PcapOf);
+            plan.filter = Some(classify::filter(c, user)?);
         }
         let path = plan.path().display().to_string();
         start(c, plan).map_err(failed)?;

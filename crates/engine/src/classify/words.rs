@@ -1,55 +1,12 @@
-//! Patterns that choose packets for traces and captures, in the words of VPP's classifier.
+//! Patterns in the words of VPP's classifier.
 //!
 //! `mask` names the fields that count, `match` their values: `l2 src`, `l3 ip4 dst`, `l4 dst_port`,
 //! or `hex` bytes from the Ethernet header on. A pattern for fields of IP also asks for the
 //! Ethernet type, and one for ports for a header without options, so that it never matches other
 //! bytes than it names.
 
-use std::sync::Arc;
 use thalweg_cli::{Args, CliError};
-use thalweg_graph::control::Control;
-use thalweg_graph::filter::{ByteFilter, BytePattern, MAX_BYTES};
-
-/// Maximum number of patterns of a filter.
-pub const MAX_PATTERNS: usize = 64;
-
-/// The filters, by use.
-#[derive(Default)]
-pub struct Filters {
-    /// Packets that `trace add … filter` traces.
-    pub trace: ByteFilter,
-    /// Packets that `pcap trace … filter` captures.
-    pub pcap: ByteFilter,
-}
-
-impl Filters {
-    pub(crate) fn init(c: &mut Control) {
-        c.insert(Filters::default());
-    }
-}
-
-/// Returns the filter of traces, to be handed to workers.
-///
-/// # Errors
-/// If there is none.
-pub fn trace_filter(c: &Control) -> Result<Arc<ByteFilter>, String> {
-    shared(&c.state::<Filters>().borrow().trace, "trace")
-}
-
-/// Returns the filter of captures, to be handed to workers.
-///
-/// # Errors
-/// If there is none.
-pub fn pcap_filter(c: &Control) -> Result<Arc<ByteFilter>, String> {
-    shared(&c.state::<Filters>().borrow().pcap, "pcap")
-}
-
-fn shared(filter: &ByteFilter, word: &str) -> Result<Arc<ByteFilter>, String> {
-    match filter.0.is_empty() {
-        true => Err(format!("no filter: `classify filter {word} mask ... match ...' sets one")),
-        false => Ok(Arc::new(filter.clone())),
-    }
-}
+use thalweg_graph::filter::MAX_BYTES;
 
 /// A pattern while it is read.
 struct Draft {
@@ -98,37 +55,58 @@ struct Place {
     last: u8,
 }
 
-/// Takes `mask … match …`.
+/// Takes `mask … match …`; returns the bits that count, and their values.
 ///
 /// # Errors
 /// If a field is unknown, a value missing, or the two do not name the same fields.
-pub fn pattern(args: &mut Args<'_>) -> Result<BytePattern, CliError> {
-    if !args.exact("mask") {
-        return Err(args.bad("pattern", "`mask' and the fields that count"));
-    }
-    let mut masked = fields(args, None)?;
+pub fn pattern(args: &mut Args<'_>) -> Result<(Bytes, Bytes), CliError> {
+    let masked = read_mask(args)?;
     if !args.exact("match") {
         return Err(args.bad("pattern", "`match' and the values of the fields"));
     }
-    let matched = fields(args, Some(&mut masked))?;
+    let matched = fields(args, true)?;
+    if let Some(place) = matched.places.iter().find(|p| !masked.places.contains(p)) {
+        let text = format!("no value of `{}', which the mask does not name", place.name);
+        return Err(args.bad_last("match", text));
+    }
+    if masked.hex != matched.hex {
+        return Err(args.bad("match", "`hex' in both, or in neither"));
+    }
     if let Some(missing) = masked.places.iter().find(|p| !matched.places.contains(p)) {
         let text = format!("a value of `{}', which the mask names", missing.name);
         return Err(args.bad_last("match", text));
     }
-    Ok(BytePattern::new(&masked.draft.mask, &matched.draft.value))
+    Ok((masked.draft.mask, matched.draft.value))
 }
 
-/// Takes `mask …` alone; returns the bits that count, as [`BytePattern::mask`] does.
+/// Takes `mask …` alone; returns the bits that count.
 ///
 /// # Errors
 /// If a field is unknown.
-pub fn mask(args: &mut Args<'_>) -> Result<Vec<u8>, CliError> {
+pub fn mask(args: &mut Args<'_>) -> Result<Bytes, CliError> {
+    Ok(read_mask(args)?.draft.mask)
+}
+
+/// Takes `match …` alone; returns the values, which a table's mask will cut.
+///
+/// # Errors
+/// If a field is unknown or a value missing.
+pub fn values(args: &mut Args<'_>) -> Result<Bytes, CliError> {
+    if !args.exact("match") {
+        return Err(args.bad("session", "`match' and the values of the fields"));
+    }
+    Ok(fields(args, true)?.draft.value)
+}
+
+fn read_mask(args: &mut Args<'_>) -> Result<Read, CliError> {
     if !args.exact("mask") {
         return Err(args.bad("pattern", "`mask' and the fields that count"));
     }
-    let mask = fields(args, None)?.draft.mask;
-    Ok(BytePattern::new(&mask, &mask).mask().to_vec())
+    fields(args, false)
 }
+
+/// The first bytes of a packet, or the bits of them that count.
+pub type Bytes = [u8; MAX_BYTES];
 
 struct Read {
     draft: Draft,
@@ -136,9 +114,8 @@ struct Read {
     hex: bool,
 }
 
-/// Takes the fields of a mask, or those of `masked` with their values.
-fn fields(args: &mut Args<'_>, masked: Option<&mut Read>) -> Result<Read, CliError> {
-    let with_values = masked.is_some();
+/// Takes the fields of a mask, or fields with their values.
+fn fields(args: &mut Args<'_>, with_values: bool) -> Result<Read, CliError> {
     let mut read = Read {
         draft: Draft { mask: [0; MAX_BYTES], value: [0; MAX_BYTES], l3: ETHERNET },
         places: Vec::new(),
@@ -209,16 +186,6 @@ fn fields(args: &mut Args<'_>, masked: Option<&mut Read>) -> Result<Read, CliErr
                 }
             }
         }
-    }
-    let extra = masked.as_ref().and_then(|m| read.places.iter().find(|p| !m.places.contains(p)));
-    if let Some(place) = extra {
-        let text = format!("no value of `{}', which the mask does not name", place.name);
-        return Err(args.bad_last("match", text));
-    }
-    if let Some(masked) = masked
-        && masked.hex != read.hex
-    {
-        return Err(args.bad("match", "`hex' in both, or in neither"));
     }
     match read.places.is_empty() && !read.hex {
         true => Err(args.bad("pattern", "fields: `l2', `l3 ip4|ip6', `l4' or `hex'")),
@@ -314,12 +281,13 @@ fn hex(word: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use thalweg_graph::filter::BytePattern;
 
     fn read(text: &str) -> Result<BytePattern, String> {
         let mut args = Args::parse(text).unwrap();
-        let found = pattern(&mut args).map_err(|e| e.to_string())?;
+        let (mask, value) = pattern(&mut args).map_err(|e| e.to_string())?;
         args.end().map_err(|e| e.to_string())?;
-        Ok(found)
+        Ok(BytePattern::new(&mask, &value))
     }
 
     /// A UDP packet 10.0.0.1:1000 -> 10.0.0.2:53, with this number of VLAN tags.
@@ -364,8 +332,12 @@ mod tests {
                 .replace("ip4 src 10.0.0.1 dst", "ip4 src 10.0.0.1 dst 10.0.0.2")
                 .replace("l4 dst", "l4 dst 53")
                 .replace("tag1", "tag1 7");
-            let pattern = read(&format!("mask {fields} match {values}")).unwrap();
-            assert_eq!(alone, pattern.mask(), "{fields}");
+            let text = format!("mask {fields} match {values}");
+            let (mask, value) = pattern(&mut Args::parse(&text).unwrap()).unwrap();
+            assert_eq!(alone, mask, "{fields}");
+            let text = format!("match {values}");
+            let of_session = super::values(&mut Args::parse(&text).unwrap()).unwrap();
+            assert_eq!(of_session, value, "{fields}");
         }
     }
 

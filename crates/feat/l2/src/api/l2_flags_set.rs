@@ -1,0 +1,44 @@
+//! `l2_flags_set`: switches what an interface does with frames, by VPP's bits of features.
+
+use crate::api_module::L2;
+use crate::feature_bit;
+use thalweg_api::types::InterfaceIndex;
+use thalweg_api::{Call, Message, Retval};
+use thalweg_device::SwIfIndex;
+use thalweg_graph::Control;
+
+/// Sets or clears bits of an interface.
+#[derive(Debug, Message)]
+#[api(request, autoreply)]
+pub struct L2FlagsSet {
+    /// The interface.
+    pub sw_if_index: InterfaceIndex,
+    /// True to set the bits, false to clear them.
+    pub is_set: bool,
+    /// VPP's bits of features on the way in: those of `l2_flags` can be changed.
+    pub input_feature_bitmap: u32,
+    /// And on the way out: the EFP filter can be changed.
+    pub output_feature_bitmap: u32,
+}
+
+/// The service.
+pub static SERVICE: Call<Control, L2FlagsSet, L2FlagsSetReply> = Call::new(&L2, handle);
+
+fn handle(c: &mut Control, rq: L2FlagsSet) -> Result<L2FlagsSetReply, Retval> {
+    let sw_if = SwIfIndex(rq.sw_if_index.0);
+    let (flags, others) = feature_bit::port_flags(rq.input_feature_bitmap);
+    if others != 0 || rq.output_feature_bitmap & !feature_bit::EFP_FILTER != 0 {
+        let text = "only learning, forwarding, flooding, ARP termination and the EFP filter can be \
+                    changed by their bits";
+        return Err(Retval::UNSUPPORTED.because(text));
+    }
+    // It fails for an interface that does not exist, whatever is asked.
+    crate::port_flags(c, sw_if)?;
+    if rq.input_feature_bitmap != 0 {
+        crate::set_port_flags(c, sw_if, flags, rq.is_set)?;
+    }
+    if rq.output_feature_bitmap != 0 {
+        crate::set_efp_filter(c, sw_if, rq.is_set)?;
+    }
+    Ok(L2FlagsSetReply)
+}
