@@ -383,7 +383,9 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
             alone(Path::special(PathKind::Lookup(TableId(p.table_id))))
         }
         _ => {
-            let other = (sw_if.is_none() && p.table_id != table.0).then_some(TableId(p.table_id));
+            let foreign = next_hop.is_some_and(|hop| A::from_ip(hop).is_none());
+            let elsewhere = sw_if.is_none() && (foreign || p.table_id != table.0);
+            let other = elsewhere.then_some(TableId(p.table_id));
             // A message that says nothing of weights has zeros.
             let (weight, preference) = (p.weight.max(1), p.preference);
             let path = Path { next_hop, sw_if, weight, preference, ..Path::special(kind) };

@@ -253,8 +253,11 @@ pub fn label_arg(args: &mut Args<'_>) -> Result<Label, CliError> {
     args.with("label", "a number up to 1048575, or a name such as `implicit-null'", label_of)
 }
 
-/// Takes one label or more, the outermost first.
-fn labels_arg(args: &mut Args<'_>) -> Result<Labels, CliError> {
+/// Takes one label or more, the outermost first, and perhaps the mode.
+///
+/// # Errors
+/// If there are none, or too many.
+pub fn labels_arg(args: &mut Args<'_>) -> Result<Labels, CliError> {
     let mut all = vec![label_arg(args)?];
     while let Some(label) = args.peek().and_then(label_of) {
         all.push(label);

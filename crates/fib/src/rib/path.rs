@@ -1,7 +1,9 @@
 //! Paths of routes, and who has configured them.
 
+use crate::{LinkType, Version};
 use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
+use thalweg_tables::Address;
 use thalweg_wire::mpls::{Label, MAX_LABEL, label};
 
 thalweg_wire::number! {
@@ -88,7 +90,8 @@ pub struct Path {
     /// Labels to impose.
     pub labels: Labels,
     /// Table in which a next hop without an interface is resolved; `None` for the route's own. That
-    /// table must [track](super::Table::track) it.
+    /// table must [track](super::Table::track) it [so](Path::tracked_as). It is one of the next
+    /// hop's family, and always named if that is not the route's.
     pub table: Option<TableId>,
 }
 
@@ -105,6 +108,29 @@ impl Path {
     /// A connected path.
     pub fn connected(sw_if: SwIfIndex) -> Path {
         Path { sw_if: Some(sw_if), ..Path::special(PathKind::Normal) }
+    }
+    /// Returns the path as a table of such addresses has it: one to a next hop in the table itself
+    /// names none. Next hops of another family are in table 0 unless they name one (RFC 4798).
+    #[must_use]
+    pub fn in_table<A: Address>(self, own: TableId) -> Path {
+        let followed = self.kind == PathKind::Normal && self.sw_if.is_none();
+        let hop = self.next_hop.filter(|_| followed);
+        let table = match hop {
+            Some(hop) if Version::of_ip(hop) != Version::of::<A>() => {
+                Some(self.table.unwrap_or(TableId(0)))
+            }
+            _ => self.table.filter(|id| *id != own),
+        };
+        Path { table, ..self }
+    }
+    /// Returns of which family a next hop is that another table follows, and the labels with which
+    /// that table tracks it, for packets of this type.
+    #[must_use]
+    pub fn tracked_as(&self, own: LinkType) -> (LinkType, Labels) {
+        match self.next_hop.map_or(own, |hop| Version::of_ip(hop).link()) {
+            link if link == own => (own, self.labels),
+            link => (link, self.labels.carrying(Some(own))),
+        }
     }
     /// Returns whether another path leads to the same place.
     #[must_use]
@@ -135,6 +161,7 @@ pub struct Labels {
     all: [Label; MAX_LABELS],
     before: Before,
     mode: Mode,
+    carried: Option<LinkType>,
 }
 
 /// Where TTL and traffic class of labels come from (RFC 3443, RFC 3270).
@@ -164,8 +191,13 @@ pub enum Before {
 
 impl Labels {
     /// No label.
-    pub const NONE: Labels =
-        Labels { len: 0, all: [Label(0); MAX_LABELS], before: Before::Packet, mode: Mode::Pipe };
+    pub const NONE: Labels = Labels {
+        len: 0,
+        all: [Label(0); MAX_LABELS],
+        before: Before::Packet,
+        mode: Mode::Pipe,
+        carried: None,
+    };
 
     /// Returns a stack; `None` if there are more than [`MAX_LABELS`], or one has over 20 bits.
     #[must_use]
@@ -188,6 +220,18 @@ impl Labels {
         Labels { mode, ..self }
     }
 
+    /// Returns the same labels before packets of this type; `None` for that of the table's packets.
+    #[must_use]
+    pub fn carrying(self, carried: Option<LinkType>) -> Labels {
+        Labels { carried, ..self }
+    }
+
+    /// Returns the type of the packets, if it is not that of the table's.
+    #[must_use]
+    pub fn carried(&self) -> Option<LinkType> {
+        self.carried
+    }
+
     /// Returns the mode.
     #[must_use]
     pub fn mode(&self) -> Mode {
@@ -205,14 +249,19 @@ impl Labels {
     pub fn sent(&self) -> Labels {
         let sent = |l: &&Label| **l != label::IMPLICIT_NULL;
         let sent: Vec<Label> = self.as_slice().iter().filter(sent).copied().collect();
-        Labels::new(&sent).unwrap_or_default().put_before(self.before).in_mode(self.mode)
+        Labels::new(&sent).unwrap_or_default().like(self)
     }
 
     /// Returns the stack with the labels of another one before it; `None` if there are too many.
     #[must_use]
     pub fn under(&self, outer: &Labels) -> Option<Labels> {
         let all = Labels::new(&[outer.as_slice(), self.as_slice()].concat())?;
-        Some(all.put_before(self.before).in_mode(self.mode))
+        Some(all.like(self))
+    }
+
+    /// Returns the same labels with all else of another stack.
+    fn like(self, other: &Labels) -> Labels {
+        Labels { len: self.len, all: self.all, ..*other }
     }
 
     /// Returns the labels, the outermost first.
@@ -225,6 +274,7 @@ impl Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     #[test]
     fn stacks_have_up_to_twelve_labels_of_20_bits() {
@@ -241,5 +291,24 @@ mod tests {
         assert!(!path.is_same(&Path { labels: Labels::new(&[Label(16)]).unwrap(), ..path }));
         assert!(!path.is_same(&Path::via([10, 0, 0, 1], None)));
         assert!(!path.is_same(&Path { table: Some(TableId(7)), ..path }));
+    }
+
+    #[test]
+    fn next_hops_of_another_family_are_in_its_tables() {
+        let (own, other) = (Path::via([10, 0, 0, 1], None), Path::via(Ipv6Addr::LOCALHOST, None));
+        let in_7 = |path: Path, table| {
+            Path { table, ..path }.in_table::<u32>(TableId(7)).table.map(|id| id.0)
+        };
+        assert_eq!((in_7(own, None), in_7(own, Some(TableId(7)))), (None, None));
+        assert_eq!(in_7(own, Some(TableId(0))), Some(0));
+        assert_eq!((in_7(other, None), in_7(other, Some(TableId(7)))), (Some(0), Some(7)));
+        let by_interface = Path { sw_if: Some(SwIfIndex(1)), ..other };
+        assert_eq!(in_7(by_interface, None), None);
+        let labels = Labels::new(&[Label(16)]).unwrap();
+        let path = Path { labels, ..own };
+        assert_eq!(path.tracked_as(LinkType::Ip4), (LinkType::Ip4, labels));
+        let carrying = labels.carrying(Some(LinkType::Ip6));
+        assert_eq!(path.tracked_as(LinkType::Ip6), (LinkType::Ip4, carrying));
+        assert_eq!(carrying.sent().carried(), Some(LinkType::Ip6));
     }
 }

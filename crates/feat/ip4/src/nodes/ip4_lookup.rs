@@ -64,6 +64,9 @@ fn dst(data: &[u8]) -> u32 {
     }
 }
 
+/// Offset of the TTL.
+const TTL_AT: usize = 8;
+
 /// Returns whether packets that meet a kind are looked up again.
 fn looks_on(kind: Kind) -> bool {
     kind == Kind::LOOKUP || kind == Kind::INTERFACE_RX
@@ -173,6 +176,25 @@ impl Ip4Lookup {
         }
         p.set_aux(dpo.0);
         if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
+    }
+
+    /// As [`follow`](Self::follow), for a packet that a tunnel has brought into a table: if it may be
+    /// answered, it is treated as received by an interface of that table.
+    pub(super) fn follow_tunneled(
+        &self,
+        cx: &mut NodeCx<'_>,
+        mut p: PktMut<'_>,
+        dpo: Dpo,
+        table: TableId,
+    ) -> Verdict {
+        let met = self.dpos.get(self.dpos.resolve(dpo, || hash(p.data()))).state();
+        let ends = p.data().get(TTL_AT).is_none_or(|ttl| *ttl <= 1);
+        if (ends || !met.kind.is_complete() || p.total_len() > usize::from(met.mtu))
+            && let Some(member) = self.tables.load(cx.guard()).member(table)
+        {
+            p.set_rx_if(member);
+        }
+        self.follow(cx, p, dpo)
     }
 
     /// Looks a packet up in the tables that its routes name, one after the other; returns the kind
