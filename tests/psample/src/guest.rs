@@ -15,7 +15,7 @@ use thalweg_sflow::{DataSource, Datagram, Interface, Sample};
 use thalweg_testkit::{Cmd, Running, wait_for_unix_socket, wait_until_seen};
 
 /// Emulated processors take their time.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 const SOCKET: &str = "/run/cli.sock";
 /// Packets of a stream, fewer than samples that wait have room for, and one of how many is sampled.
 const PACKETS: u64 = 20_000;
@@ -46,6 +46,7 @@ pub(crate) fn main() -> ExitCode {
         machine.kernel_samples()?;
         machine.end()?;
         kernel_drops()?;
+        crate::labels::kernel_router()?;
         println!("  all of it in {:.1?}", begin.elapsed());
         anyhow::Ok(())
     });
@@ -87,7 +88,7 @@ fn load_modules() -> Result<()> {
 }
 
 /// Runs a command line of words without quotes.
-fn run(line: &str) -> Result<String> {
+pub(crate) fn run(line: &str) -> Result<String> {
     let mut words = line.split_whitespace();
     let program = Path::new("/bin").join(words.next().unwrap_or_default());
     Cmd::new(program).args(words).output()
@@ -111,7 +112,7 @@ fn notice(monitor: &mut Running, what: &str) -> Result<()> {
     monitor.wait_for_output(LIMIT, what, |_, err| err.contains(what).then_some(()))
 }
 
-fn passed(what: &str) {
+pub(crate) fn passed(what: &str) {
     println!("  ok: {what}");
 }
 

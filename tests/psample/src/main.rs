@@ -1,5 +1,5 @@
-//! Runs the router with a kernel that has PSAMPLE and a drop monitor: Debian's, in a virtual
-//! machine that is emulated, since few kernels of build machines have either.
+//! Runs the router with a kernel that has PSAMPLE, a drop monitor and MPLS: Debian's, in a virtual
+//! machine that is emulated, since few kernels of build machines have any of them.
 //!
 //! The program is two: on the host it fetches the kernel, packs programs and itself into a file
 //! system and boots it; there it is the first process, and tests. `make test-psample` runs it.
@@ -9,6 +9,7 @@
 mod archive;
 mod guest;
 mod host;
+mod labels;
 
 use std::process::ExitCode;
 
@@ -32,5 +33,13 @@ const FAILED: &str = "test-psample: failed";
 /// Where modules are in its file system.
 const MODULES_DIR: &str = "/modules";
 /// Modules, each after those that it needs.
-const MODULES: [&str; 6] =
-    ["psample", "act_sample", "cls_matchall", "sch_ingress", "drop_monitor", "veth"];
+const MODULES: [&str; 8] = [
+    "psample",
+    "act_sample",
+    "cls_matchall",
+    "sch_ingress",
+    "drop_monitor",
+    "veth",
+    "ip_tunnel",
+    "mpls_router",
+];

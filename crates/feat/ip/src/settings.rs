@@ -5,7 +5,7 @@ use crate::cli_args::{kind_word, special_kind};
 use crate::family::{Family, IfAddress, Version, for_version};
 use crate::path_mtu::{self, LARGEST};
 use crate::redirect::{self, RedirectError};
-use crate::{Ip, Path, PathKind, address, label_of, labels_text};
+use crate::{Ip, Path, PathKind, address, labels_of, labels_text};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use thalweg_config::declare::schema::MAX_ADDRESSES;
@@ -16,7 +16,7 @@ use thalweg_config::declare::{
 use thalweg_device::interface::InterfaceView;
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_fib::TableId;
-use thalweg_fib::rib::{Labels, Mode};
+use thalweg_fib::rib::Labels;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
 
@@ -164,17 +164,7 @@ impl<'a> Via<'a> {
             match word {
                 "weight" => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
                 "preference" => via.preference = words.next()?.parse().ok()?,
-                "out-labels" => {
-                    let mut all = vec![label_of(words.next()?)?];
-                    while let Some(label) = words.peek().and_then(|w| label_of(w)) {
-                        all.push(label);
-                        words.next();
-                    }
-                    via.labels = Labels::new(&all)?;
-                    if words.next_if_eq(&"uniform").is_some() {
-                        via.labels = via.labels.in_mode(Mode::Uniform);
-                    }
-                }
+                "out-labels" => via.labels = labels_of(&mut words)?,
                 _ => return None,
             }
         }

@@ -316,7 +316,11 @@ pub fn take_touched<A: Address>(c: &Control, table: TableId) -> Option<BTreeSet<
 
 impl<A: Address> Ip<A> {
     /// Has next hops in other tables followed there; returns what has to be released.
-    fn track_others(&mut self, c: &Control, paths: &[Path]) -> (Vec<Dpo>, Result<(), RouteError>) {
+    pub(crate) fn track_others(
+        &mut self,
+        c: &Control,
+        paths: &[Path],
+    ) -> (Vec<Dpo>, Result<(), RouteError>) {
         let others = paths.iter().filter_map(|p| Some((p, p.table?, p.next_hop?)));
         let (mut tracked, mut done) = (Vec::new(), Ok(()));
         for (path, id, next_hop) in others {

@@ -809,7 +809,7 @@ fn swapped(path: &Path) -> (Labels, Option<Label>) {
     let sent = path.labels.sent();
     match sent.as_slice().split_last() {
         Some((last, outer)) => {
-            let outer = Labels::new(outer).unwrap_or_default();
+            let outer = Labels::new(outer).unwrap_or_default().marked(sent.marks());
             // Without labels there is no mode.
             let mode = if outer == Labels::NONE { Mode::Pipe } else { sent.mode() };
             (outer.in_mode(mode), Some(*last))

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Node, Problem, Rule, Section, Value, interface_key, rank,
 };
-use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_text};
-use thalweg_fib::rib::{Labels, Mode};
+use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_of, labels_text};
+use thalweg_fib::rib::Labels;
 use thalweg_fib::{TableId, Version};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
@@ -49,20 +49,6 @@ struct Words {
 /// Key of the item that adds a table of IP.
 fn ip_table_key(version: Version, table: u32) -> String {
     format!("{}-table {table}", version.word())
-}
-
-/// Reads labels and perhaps the mode.
-fn labels_of<'a>(words: &mut Peekable<impl Iterator<Item = &'a str>>) -> Option<Labels> {
-    let mut all: Vec<Label> = vec![label_of(words.next()?)?];
-    while let Some(label) = words.peek().and_then(|w| label_of(w)) {
-        all.push(label);
-        words.next();
-    }
-    let labels = Labels::new(&all)?;
-    Some(match words.next_if(|w| *w == "uniform") {
-        Some(_) => labels.in_mode(Mode::Uniform),
-        None => labels,
-    })
 }
 
 /// Reads the labels of a path by which packets are looked up.
@@ -464,6 +450,7 @@ mod tests {
         for text in [
             "10.0.0.2 pg0 out-labels 17",
             "10.0.0.2 pg0 out-labels 18 17 uniform",
+            "10.0.0.2 pg0 out-labels 18 ttl 9 exp 5 17 exp 1 uniform",
             "10.0.0.2 pg0 weight 2 preference 1 out-labels 18 17",
             "pg0",
             "ip4-lookup-in-table 7",

@@ -159,9 +159,30 @@ impl Mode {
 pub struct Labels {
     len: u8,
     all: [Label; MAX_LABELS],
+    marks: [Mark; MAX_LABELS],
     before: Before,
     mode: Mode,
     carried: Option<LinkType>,
+}
+
+/// TTL and traffic class that a label is pushed with in pipe mode.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub struct Mark {
+    /// The TTL; 0 for 64.
+    pub ttl: u8,
+    /// The traffic class, up to 7.
+    pub class: u8,
+}
+
+impl Mark {
+    /// The usual ones: TTL 64 and class 0.
+    pub const USUAL: Mark = Mark { ttl: 0, class: 0 };
+
+    /// Returns the TTL that is sent.
+    #[must_use]
+    pub const fn sent_ttl(self) -> u8 {
+        if self.ttl == 0 { 64 } else { self.ttl }
+    }
 }
 
 /// Where TTL and traffic class of labels come from (RFC 3443, RFC 3270).
@@ -194,6 +215,7 @@ impl Labels {
     pub const NONE: Labels = Labels {
         len: 0,
         all: [Label(0); MAX_LABELS],
+        marks: [Mark::USUAL; MAX_LABELS],
         before: Before::Packet,
         mode: Mode::Pipe,
         carried: None,
@@ -206,6 +228,31 @@ impl Labels {
         all.get_mut(..labels.len())?.copy_from_slice(labels);
         let fit = labels.iter().all(|label| *label <= MAX_LABEL);
         fit.then_some(Labels { len: labels.len() as u8, all, ..Labels::NONE })
+    }
+
+    /// Returns the same labels with these TTLs and classes, in the same order.
+    #[must_use]
+    pub fn marked(mut self, marks: &[Mark]) -> Labels {
+        let own = usize::from(self.len);
+        self.marks[..own].iter_mut().zip(marks).for_each(|(to, mark)| *to = *mark);
+        self
+    }
+
+    /// Returns TTL and class of each label.
+    #[must_use]
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks[..usize::from(self.len)]
+    }
+
+    /// Returns each label with its TTL and class.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Label, Mark)> + '_ {
+        self.as_slice().iter().copied().zip(self.marks().iter().copied())
+    }
+
+    /// A stack of labels with their TTLs and classes.
+    fn of(all: &[(Label, Mark)]) -> Option<Labels> {
+        let (labels, marks): (Vec<Label>, Vec<Mark>) = all.iter().copied().unzip();
+        Some(Labels::new(&labels)?.marked(&marks))
     }
 
     /// Returns the same labels, put before something else.
@@ -247,21 +294,20 @@ impl Labels {
     /// Returns the stack without implicit nulls, which are never sent (RFC 3032 section 2.1).
     #[must_use]
     pub fn sent(&self) -> Labels {
-        let sent = |l: &&Label| **l != label::IMPLICIT_NULL;
-        let sent: Vec<Label> = self.as_slice().iter().filter(sent).copied().collect();
-        Labels::new(&sent).unwrap_or_default().like(self)
+        let sent: Vec<_> = self.iter().filter(|(l, _)| *l != label::IMPLICIT_NULL).collect();
+        Labels::of(&sent).unwrap_or_default().like(self)
     }
 
     /// Returns the stack with the labels of another one before it; `None` if there are too many.
     #[must_use]
     pub fn under(&self, outer: &Labels) -> Option<Labels> {
-        let all = Labels::new(&[outer.as_slice(), self.as_slice()].concat())?;
-        Some(all.like(self))
+        let all: Vec<_> = outer.iter().chain(self.iter()).collect();
+        Some(Labels::of(&all)?.like(self))
     }
 
     /// Returns the same labels with all else of another stack.
     fn like(self, other: &Labels) -> Labels {
-        Labels { len: self.len, all: self.all, ..*other }
+        Labels { len: self.len, all: self.all, marks: self.marks, ..*other }
     }
 
     /// Returns the labels, the outermost first.
@@ -282,6 +328,17 @@ mod tests {
         let most: Vec<Label> = (0..12).map(|n| Label(MAX_LABEL.0 - n)).collect();
         assert_eq!(Labels::new(&most).map(|l| l.as_slice().to_vec()), Some(most));
         assert_eq!((Labels::new(&[Label(1 << 20)]), Labels::new(&[Label(0); 13])), (None, None));
+    }
+
+    #[test]
+    fn ttls_and_classes_stay_with_their_labels() {
+        let mark = |ttl| Mark { ttl, class: 1 };
+        let labels = Labels::new(&[Label(16), label::IMPLICIT_NULL, Label(17)]).unwrap();
+        let labels = labels.marked(&[mark(1), mark(2), mark(3), mark(4)]);
+        assert_eq!(labels.sent().marks(), [mark(1), mark(3)]);
+        let under = labels.sent().under(&Labels::new(&[Label(18)]).unwrap()).unwrap();
+        assert_eq!(under.marks(), [Mark::USUAL, mark(1), mark(3)]);
+        assert_eq!((Mark::USUAL.sent_ttl(), mark(9).sent_ttl()), (64, 9));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::{LabelView, Mpls, MplsError, Via};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
 use thalweg_feat_ip::{Path, PathKind, label_arg, label_text};
+use thalweg_fib::rib::Mark;
 use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
@@ -150,8 +151,10 @@ fn path_text(c: &Control, p: &Path) -> (&'static str, String) {
 /// The labels of a path, as VPP prints them.
 fn labels_text(p: &Path) -> String {
     let mode = p.labels.mode().word();
-    let one = |l: &Label| format!("[{} {mode} ttl:0 exp:0]", label_text(*l));
-    let all: Vec<String> = p.labels.as_slice().iter().map(one).collect();
+    let one = |(l, mark): (Label, Mark)| {
+        format!("[{} {mode} ttl:{} exp:{}]", label_text(l), mark.ttl, mark.class)
+    };
+    let all: Vec<String> = p.labels.iter().map(one).collect();
     format!("labels:[{}]", all.join(" "))
 }
 

@@ -1,6 +1,6 @@
 //! IPv6 behind labels (RFC 4798, RFC 4659).
 
-use crate::lab::{FAR, Lab, Left, host_mac, ip, ip6, left, udp};
+use crate::lab::{FAR, Lab, Left, framed, host_mac, ip, ip6, left, udp};
 use std::net::Ipv6Addr;
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum::verify;
@@ -358,5 +358,49 @@ fn errors_behind_a_table_of_ip4_go_back_by_it() {
         assert_eq!((error.src(), error.dst()), (ip(0, 1), there));
         assert_eq!(error.payload()[..2], kind);
     }
+    lab.0.close();
+}
+
+#[test]
+fn next_hops_of_both_versions_do_not_lead_in_circles() {
+    let mut lab = Lab::with_ip6();
+    lab.ok("ip route add 1.1.1.1/32 via 2001:db8:e::1 out-labels 20");
+    lab.ok("ip route add 2001:db8:e::/48 via 1.1.1.1 out-labels 21");
+    lab.ok("ip route add 2001:db8:f::/48 via 1.1.1.1");
+    lab.lost(0, &udp6(64), "ip6-lookup", "next hop of the route leads nowhere");
+    // Once one of them leads somewhere, so does the other.
+    lab.ok("ip route replace 1.1.1.1/32 via 10.0.1.2 test1 out-labels 22");
+    assert_eq!(lab.one(0, &udp6(64)).labels, [(22, 0, true, 64)]);
+    lab.ok("ip route del 1.1.1.1/32");
+    lab.ok("ip route del 2001:db8:e::/48");
+    lab.ok("ip route del 2001:db8:f::/48");
+    // What was followed is let go.
+    lab.settle();
+    lab.0.close();
+}
+
+#[test]
+fn ip6_packets_wait_for_a_neighbour_of_ip4() {
+    let mut lab = Lab::with_ip6();
+    lab.ok("ip route add 2001:db8:f::/48 via 10.0.1.77 test1");
+    lab.ok("ip route add 2001:db8:e::/48 via 10.0.1.78 test1 out-labels 18");
+    let labelled = Packet::new()
+        .ipv6(ip6(0, 2), Ipv6Addr::new(0x2001, 0xdb8, 0xe, 0, 0, 0, 0, 1))
+        .udp(1, 2)
+        .payload(&[1; 60]);
+    lab.deliver(0, vec![framed(0, &udp6(64)), framed(0, &labelled)]);
+    lab.0.until("packets held", |lab| {
+        lab.count("ip6-discover-neighbor", "packets held for neighbour discovery") == 2
+    });
+    lab.know(1, 77);
+    lab.know(1, 78);
+    let mut frames = Vec::new();
+    lab.0.until("held packets", |lab| {
+        frames.extend(lab.sent());
+        let of = |kind: [u8; 2]| frames.iter().any(|(_, frame)| frame[12..14] == kind);
+        of([0x86, 0xdd]) && of([0x88, 0x47])
+    });
+    let asked = frames.iter().filter(|(_, frame)| frame[12..14] == [8, 6]).count();
+    assert!(asked > 0, "the router asks by ARP");
     lab.0.close();
 }
