@@ -1,9 +1,16 @@
 """Label tables, labels, and interfaces that take labelled packets."""
 
+import ipaddress
+
 from lab import NONE, Case
 from test_ip import path
 
 EMPTY = {"is_uniform": 0, "label": 0, "ttl": 0, "exp": 0}
+
+
+def path6(via=None, sw_if_index=NONE, kind=0, **more):
+    nh = {"address": {"ip6": ipaddress.IPv6Address(via)}} if via else {}
+    return path(None, sw_if_index, kind, proto=1, **{"nh": nh, **more})
 
 
 def out(*labels):
@@ -71,9 +78,17 @@ class Mpls(Case):
         self.ok(self.change(16, add=False))
         self.ok(self.change(16, add=False))
         self.assertNotIn(16, [l[0] for l in self.labels()])
+        marked = path("10.0.0.2", self.port, **out(18, 17))
+        marked["label_stack"][0].update(ttl=9, exp=5)
+        self.ok(self.change(16, marked))
+        sent = [l for l in self.labels() if l[0] == 16][0][2][0].label_stack
+        self.assertEqual([(l.ttl, l.exp) for l in sent[:2]], [(9, 5), (0, 0)])
+        marked["label_stack"][0].update(exp=8)
+        self.fails(-7, self.change(16, marked))
+        self.ok(self.change(16, add=False))
         self.fails(-3, self.change(16, via, table=77))
         self.fails(-52, self.change(16))
-        self.fails(-9, self.change(16, via, proto=1))
+        self.fails(-9, self.change(16, via, proto=4))
         self.fails(-7, self.change(1 << 20, via))
 
     def test_labels_of_prefixes(self):
@@ -85,7 +100,9 @@ class Mpls(Case):
         self.assertEqual([(l, e) for l, e, _ in self.labels() if l == 50], [(50, 0), (50, 1)])
         self.fails(-81, bind(prefix="192.0.3.0/24"))
         self.fails(-3, bind(label=51, ip=77))
-        self.fails(-9, bind(label=51, prefix="2001:db8::/32"))
+        self.ok(bind(label=52, prefix="2001:db8::/32"))
+        self.assertIn((52, 1), [(l, e) for l, e, _ in self.labels()])
+        self.ok(bind(on=False, label=52, prefix="2001:db8::/32"))
         self.fails(-7, bind(label=1 << 20))
         self.fails(-81, self.change(50, path("10.0.0.2", self.port, **out(17))))
         self.ok(bind(label=51))
@@ -93,6 +110,29 @@ class Mpls(Case):
         self.ok(bind(on=False, label=51))
         self.ok(bind(on=False, label=51))
         self.assertEqual({l for l, _, _ in self.labels() if l >= 50}, set())
+
+    def test_ip6_behind_labels(self):
+        host = path6("2001:db8::2", self.port)
+        self.ok(self.change(16, host, proto=1))
+        self.fails(-7, self.change(16, host))
+        look_up = path6()
+        self.ok(self.change(17, look_up, proto=1))
+        self.fails(-3, self.change(17, {**look_up, "table_id": 77}, proto=1))
+        receive = path6(None, self.port, kind=9)
+        self.ok(self.change(18, receive, proto=1))
+        all = {d.mr_route.mr_label: d.mr_route for d in self.api.mpls_route_dump(table={"mt_table_id": 0}) if d.mr_route.mr_eos}
+        for label in (2, 16, 17, 18):
+            self.assertEqual((all[label].mr_eos_proto, int(all[label].mr_paths[0].proto)), (1, 1), label)
+        for label in (16, 17, 18):
+            self.ok(self.change(label, add=False))
+        # 6PE: a next hop of IPv4, in its table.
+        prefix = "2001:db8:2::/48"
+        route = {"prefix": prefix, "n_paths": 1, "paths": [path("192.0.2.1", **out(102))]}
+        self.ok(self.api.ip_route_add_del(is_add=1, route=route))
+        found = self.ok(self.api.ip_route_lookup(prefix=prefix, exact=1)).route.paths[0]
+        self.assertEqual((int(found.proto), found.table_id, found.label_stack[0].label), (0, 0, 102))
+        self.ok(self.api.ip_route_add_del(is_add=0, route=route))
+        self.fails(-3, self.api.ip_route_add_del(is_add=1, route={**route, "paths": [{**route["paths"][0], "table_id": 77}]}))
 
     def tunnel(self, *paths, add=True, sw_if_index=NONE, **more):
         tunnel = {"mt_sw_if_index": sw_if_index, "mt_n_paths": len(paths), "mt_paths": list(paths), **more}

@@ -6,7 +6,7 @@ use crate::counters::{Counts, ObjectCounters};
 use crate::dpo::{CAPACITY, Dpo, DpoTable, EntryState, MAX_BUCKETS, MAX_REWRITE, REWRITE_BYTES};
 use crate::group::Group;
 use crate::kind::{Kind, KindDecl, Kinds, LinkType};
-use crate::rib::Labels;
+use crate::rib::{Labels, Mark};
 use crate::routes::RouteBook;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -82,8 +82,8 @@ pub struct AdjacencyKey {
 /// Labels that an MPLS adjacency puts before packets, after the link header (RFC 3032 section 2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct Imposed {
-    /// The labels, the outermost first, with TTL 64 and traffic class 0: the pipe model of RFC
-    /// 3443.
+    /// The labels, the outermost first, with TTL and traffic class of their own: the pipe model of
+    /// RFC 3443.
     pub labels: Labels,
     /// The last of them is the bottom of the stack: what follows is no label.
     pub bottom: bool,
@@ -91,20 +91,18 @@ pub struct Imposed {
     pub swap: Option<Label>,
 }
 
-/// TTL of imposed labels.
-const IMPOSED_TTL: u8 = 64;
-
 impl Imposed {
     /// Nothing.
     pub const NONE: Imposed = Imposed { labels: Labels::NONE, bottom: false, swap: None };
 
     /// Returns the labels as stack entries.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let all = self.labels.as_slice();
-        let entry = |(i, label): (usize, &Label)| {
-            Stacked::new(*label, 0, self.bottom && i + 1 == all.len(), IMPOSED_TTL).0.to_be_bytes()
+        let n = self.labels.as_slice().len();
+        let entry = |(i, (label, mark)): (usize, (Label, Mark))| {
+            let bottom = self.bottom && i + 1 == n;
+            Stacked::new(label, mark.class, bottom, mark.sent_ttl()).0.to_be_bytes()
         };
-        all.iter().enumerate().flat_map(entry).collect()
+        self.labels.iter().enumerate().flat_map(entry).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! protocol needs; a feature adds its own with [`Forwarding::register`], and says for each protocol
 //! which node handles it with [`Forwarding::set_exit`].
 
+use crate::rib::Mark;
 use crate::{Dpo, Forwarding, Imposed};
 use thalweg_device::{InterfaceView, MacAddr, MtuOf};
 use thalweg_graph::Control;
@@ -168,8 +169,10 @@ fn adjacency(f: &Forwarding, c: &Control, dpo: Dpo) -> String {
 fn labels(imposed: Imposed) -> String {
     let all = imposed.labels.as_slice();
     let bottom = |i| if imposed.bottom && i + 1 == all.len() { "eos" } else { "neos" };
-    let text = |(i, l): (usize, &Label)| format!("[{l}:64:0:{}]", bottom(i));
-    let words: String = all.iter().enumerate().map(text).collect();
+    let text = |(i, (l, mark)): (usize, (Label, Mark))| {
+        format!("[{l}:{}:{}:{}]", mark.sent_ttl(), mark.class, bottom(i))
+    };
+    let words: String = imposed.labels.iter().enumerate().map(text).collect();
     if words.is_empty() { words } else { format!("mpls-label:{words} ") }
 }
 

@@ -363,7 +363,7 @@ fn refusals<A: Family>(lab: &Lab) {
     assert!(matches!(set(Path::special(PathKind::Group(3))), RibError::NoGroup(3)));
     let other: IpAddr =
         if A::BITS == 32 { "2001:db8::1" } else { "10.0.0.1" }.parse().expect("one");
-    assert!(matches!(set(Path::via(other, None)), RibError::Family(_)));
+    assert!(matches!(set(Path::via(other, None)), RibError::NotTracked(_, 0)));
     assert_eq!(forwarding(lab, |f| f.len()), before);
     t.clear(&lab.c);
 }

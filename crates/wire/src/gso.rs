@@ -76,7 +76,7 @@ impl Segment {
 }
 
 impl Plan {
-    /// Parses the headers of an Ethernet GSO packet, tags included.
+    /// Parses the headers of an Ethernet GSO packet, tags and MPLS labels included.
     ///
     /// `head` holds all headers, `frame_len` counts the whole frame, and `gso_size` is the payload
     /// of each segment except the last, in bytes.
@@ -89,6 +89,7 @@ impl Plan {
             ethertype::IPV4 | ethertype::IPV6 => {
                 Self::at(head, l2.payload_offset, frame_len, gso_size)
             }
+            ethertype::MPLS => Self::at(head, vlan::network(head).0, frame_len, gso_size),
             other => {
                 Err(WireError::BadField { what: "segmentation ethertype", found: other.into() })
             }
@@ -415,6 +416,23 @@ mod tests {
                 assert!(udp.checksum() != 0 && udp.checksum_ok(pseudo));
                 assert_eq!(usize::from(udp.length()), l4.len());
                 udp.payload().to_vec()
+            }
+        }
+    }
+
+    #[test]
+    fn labels_are_repeated() {
+        for (v6, tagged) in [(false, false), (false, true), (true, false), (true, true)] {
+            let plain = super_frame(v6, true, tagged, 3, &[7; 5000]);
+            let at = if tagged { 16 } else { 12 };
+            let stack = [0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 9];
+            let labelled = [&plain[..at], &stack, &plain[at + 2..]].concat();
+            let (with, without) = (cut(&labelled, 1200), cut(&plain, 1200));
+            assert_eq!((with.len(), without.len()), (5, 5));
+            for (with, without) in with.iter().zip(without) {
+                let want = [&without[..at], &stack, &without[at + 2..]].concat();
+                assert_eq!(*with, want);
+                verified(&without);
             }
         }
     }

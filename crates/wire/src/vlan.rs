@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::bytes::{be16, header, put, room};
 use crate::ethernet::{self, EthernetView, ethertype};
+use crate::mpls::{ENTRY_LEN, Stack};
 
 crate::number! {
     /// Id of a VLAN, 12 bits: 0 in tags that only carry a priority, 4095 is reserved.
@@ -204,9 +205,40 @@ pub fn layer2(frame: &[u8]) -> Result<Layer2<'_>> {
     })
 }
 
+/// Labels of a stack that are looked at; no router pushes as many.
+const MAX_LABELS: usize = 64;
+
+/// Returns the offset of the network header of an Ethernet frame, behind all tags, and whether it
+/// is behind MPLS labels (RFC 3032). Of a frame too short for its link header, 14 and false.
+pub fn network(frame: &[u8]) -> (usize, bool) {
+    let Ok(l2) = layer2(frame) else { return (ethernet::HEADER_LEN, false) };
+    if l2.ethertype != ethertype::MPLS {
+        return (l2.payload_offset, false);
+    }
+    let labels = Stack::new(l2.payload).take(MAX_LABELS).count();
+    (l2.payload_offset + labels * ENTRY_LEN, true)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_network_header_is_behind_tags_and_labels() {
+        let frame = |rest: &[u8]| [&[0; 12][..], rest].concat();
+        for (rest, want) in [
+            (&[8, 0, 0x45][..], (14, false)),
+            (&[0x81, 0, 0, 5, 8, 0, 0x45], (18, false)),
+            (&[0x88, 0x47, 0, 1, 1, 64, 0x45], (18, true)),
+            (&[0x81, 0, 0, 5, 0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64, 0x60], (26, true)),
+            // Without a bottom.
+            (&[0x88, 0x47, 0, 1, 0, 64, 0, 2], (18, true)),
+            (&[0x88], (14, false)),
+        ] {
+            assert_eq!(network(&frame(rest)), want, "{rest:02x?}");
+        }
+        assert_eq!(network(&frame(&[&[0x88, 0x47][..], &[0; 1000]].concat())).0, 14 + 64 * 4);
+    }
     use proptest::prelude::*;
     use std::vec::Vec;
 

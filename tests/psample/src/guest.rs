@@ -48,6 +48,7 @@ pub(crate) fn main() -> ExitCode {
         vlans()?;
         machine.end()?;
         kernel_drops()?;
+        crate::labels::kernel_router()?;
         println!("  all of it in {:.1?}", begin.elapsed());
         anyhow::Ok(())
     });

@@ -136,7 +136,7 @@ fn unpacked(cache: &Path) -> Result<Option<Kernel>> {
             }
         }
     }
-    for needed in ["psample", "act_sample", "drop_monitor", "veth", "8021q"] {
+    for needed in ["psample", "act_sample", "drop_monitor", "veth", "8021q", "mpls_router"] {
         ensure!(modules.contains_key(needed), "{name} has no module {needed}");
     }
     let image = cache.join("boot").join(&name);

@@ -1,5 +1,5 @@
-//! Runs the router with a kernel that has PSAMPLE, a drop monitor and 8021q: Debian's, in a virtual
-//! machine that is emulated, since few kernels of build machines have them.
+//! Runs the router with a kernel that has PSAMPLE, a drop monitor, 8021q and MPLS: Debian's, in a
+//! virtual machine that is emulated, since few kernels of build machines have them.
 //!
 //! The program is two: on the host it fetches the kernel, packs programs and itself into a file
 //! system and boots it; there it is the first process, and tests. `make test-psample` runs it.
@@ -9,6 +9,7 @@
 mod archive;
 mod guest;
 mod host;
+mod labels;
 mod vlans;
 
 use std::process::ExitCode;
@@ -33,7 +34,7 @@ const FAILED: &str = "test-psample: failed";
 /// Where modules are in its file system.
 const MODULES_DIR: &str = "/modules";
 /// Modules, each after those that it needs.
-const MODULES: [&str; 11] = [
+const MODULES: [&str; 13] = [
     "psample",
     "act_sample",
     "cls_matchall",
@@ -45,4 +46,6 @@ const MODULES: [&str; 11] = [
     "garp",
     "mrp",
     "8021q",
+    "ip_tunnel",
+    "mpls_router",
 ];

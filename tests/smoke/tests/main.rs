@@ -4,6 +4,7 @@
 //! They need root or user namespaces, and the program: `cargo build --release --bins`.
 
 mod agent;
+mod article2;
 mod autoconfig;
 mod bad_input;
 mod bad_start;

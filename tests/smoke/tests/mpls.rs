@@ -6,14 +6,15 @@
 //!         here ─┘         └─ there              pseudowire
 //! ```
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use thalweg_smoke::{Config, Router};
 use thalweg_testkit::{
-    Capture, LinkOptions, Netns, PingOptions, WAIT_LIMIT, lab_test, ping, tshark_fields, veth,
-    wait_until,
+    Capture, IperfOptions, LinkOptions, Netns, PingOptions, WAIT_LIMIT, iperf3, lab_test, ping,
+    tshark_fields, veth, wait_until,
 };
 
 /// Addresses of customers, the same in both VPNs.
@@ -21,6 +22,12 @@ const NEAR: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 2);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 2, 1, 2);
 /// The far end of the pseudowire.
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 2);
+/// The same of IPv6: VPN 10, and customers in the core's own table.
+const NEAR6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 1, 0, 0, 0, 2);
+const FAR6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 1, 0, 0, 0, 2);
+const PLAIN6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x102, 0, 0, 0, 0, 2);
+/// What goes through whatever the machine is busy with, and hardly if each packet is lost once.
+const SOME_BITS_PER_S: f64 = 1e6;
 /// MTU of the core, and of the ends of the pseudowire: larger by Ethernet, tag and labels.
 const CORE_MTU: u32 = 9100;
 const JUMBO_MTU: u32 = 9000;
@@ -160,6 +167,68 @@ impl Provider {
         Ok(())
     }
 
+    /// Has customers speak IPv6 across the core, which has routes of IPv4 only: `alpha` and `omega`
+    /// in a VPN (6VPE), `left` and `right` without one (6PE).
+    fn speak_ip6(&self) -> Result<()> {
+        for (host, address) in [
+            ("alpha", NEAR6.to_string()),
+            ("omega", FAR6.to_string()),
+            ("left", "2001:db8:101::2".to_owned()),
+            ("right", PLAIN6.to_string()),
+        ] {
+            let ns = self.ns(host)?;
+            for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {
+                for dev in ["all", "eth0"] {
+                    ns.set_sysctl(&format!("net/ipv6/conf/{dev}/{what}"), value)?;
+                }
+            }
+            ns.ip(&format!("-6 address add {address}/64 dev eth0 nodad"))?;
+            let gateway = address.strip_suffix('2').context("an address")?;
+            ns.ip(&format!("-6 route add default via {gateway}1"))?;
+        }
+        for (n, other) in [(1, 2), (2, 1)] {
+            let customer = Config::empty().commands(&format!(
+                "set interface ip address host-eth0 2001:db8:{n}:1::1/64
+                 set interface ip address host-eth1 2001:db8:{n}::2/64
+                 ip route add 2001:db8:{other}::/48 via 2001:db8:{n}::1"
+            ));
+            // The end of the path pops label 2 before a packet of its own table.
+            let edge = Config::empty().commands(&format!(
+                "ip6 table add 10
+                 set interface ip6 table host-eth0 10
+                 set interface ip address host-eth0 2001:db8:{n}::1/64
+                 set interface ip address host-eth3 2001:db8:10{n}::1/64
+                 ip route add 2001:db8:{n}:1::/64 table 10 via 2001:db8:{n}::2 host-eth0
+                 ip route add 2001:db8:{other}::/48 table 10 via 192.0.2.{other} next-hop-table 0 out-labels 11{other} uniform
+                 ip route add 2001:db8:10{other}::/64 via 192.0.2.{other} out-labels ipv6-explicit-null
+                 mpls local-label add 11{n} eos via ip6-lookup-in-table 10"
+            ));
+            for (name, config) in [(format!("ce{n}"), customer), (format!("pe{n}"), edge)] {
+                for command in &config.commands {
+                    self.router(&name)?.cli(command)?;
+                }
+            }
+        }
+        // From this, the core answers.
+        self.router("p")?.cli("set interface ip address host-eth2 2001:db8:ffff::1/64")?;
+        let once = PingOptions { count: 1, ..PingOptions::default() };
+        for (host, far) in [("alpha", FAR6), ("left", PLAIN6)] {
+            let ns = self.ns(host)?;
+            wait_until(WAIT_LIMIT, "an answer of IPv6 across the core", || {
+                ping(ns, far, &once).ok().filter(|result| result.received > 0)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// TCP between two hosts, whose kernels leave checksums and segmentation to devices.
+    fn tcp_works(&self, from: &str, to: &str, address: impl Into<IpAddr>) -> Result<()> {
+        let options = IperfOptions { duration: Duration::from_secs(1), ..IperfOptions::default() };
+        let result = iperf3(self.ns(from)?, self.ns(to)?, address.into(), &options)?;
+        ensure!(result.bits_per_s > SOME_BITS_PER_S, "{from} to {to}: {result:?}");
+        Ok(())
+    }
+
     fn stop(self) -> Result<()> {
         self.routers.into_iter().try_for_each(|(_, router)| router.stop().map(drop))
     }
@@ -204,6 +273,7 @@ lab_test! {
             let (before, others) = (counted(far)?, counted(near)?);
             ping(provider.ns(host)?, FAR, &PingOptions::default())?.all_answered()?;
             ensure!(counted(far)? == before + 5 && counted(near)? == others);
+            provider.tcp_works(host, far, FAR)?;
         }
         provider.stop()
     }
@@ -220,6 +290,7 @@ lab_test! {
             let options = PingOptions { size, dont_fragment: true, ..PingOptions::default() };
             ping(ns, THERE, &options)?.all_answered()?;
         }
+        provider.tcp_works("here", "there", THERE)?;
         let text = provider.router("pe1")?.cli("show mpls tunnel")?;
         ensure!(text.contains("flags:L2,control-word,"), "{text}");
         provider.stop()
@@ -263,6 +334,57 @@ lab_test! {
         wait_until(WAIT_LIMIT, "all flows on the link that is left", || {
             (came("host-eth0").ok()? >= before + flowed).then_some(())
         })?;
+        provider.stop()
+    }
+
+    /// However many prefixes and labels lead through the core, they leave a link that fails at once.
+    fn a_hundred_thousand_prefixes_and_labels_move_together() {
+        const MANY: u32 = 100_000;
+        let provider = Provider::new()?;
+        provider.reach()?;
+        let (alpha, p, pe1) = (provider.ns("alpha")?, provider.router("p")?, provider.router("pe1")?);
+        pe1.cli(&format!(
+            "ip route add 48.0.0.0/32 count {MANY} table 10 via 192.0.2.2 next-hop-table 0 out-labels 102"
+        ))?;
+        let file = pe1.dir().join("labels.vpp");
+        let line = |n| format!("mpls local-label add {n} eos via 192.0.2.2 out-labels {n}\n");
+        std::fs::write(&file, (1000..1000 + MANY).map(line).collect::<String>())?;
+        pe1.cli(&format!("exec {}", file.display()))?;
+        provider.router("ce1")?.cli("ip route add 48.0.0.0/8 via 10.1.0.1")?;
+        // Flows to prefixes from the first to the last.
+        let flows: Vec<u32> = (0..64).map(|n| 0x3000_0000 + n * (MANY - 1) / 63).collect();
+        let send = || alpha.run(|| -> Result<()> {
+            for to in &flows {
+                let socket = std::net::UdpSocket::bind((NEAR, 0))?;
+                socket.send_to(&[0; 64], (Ipv4Addr::from_bits(*to), 9))?;
+            }
+            Ok(())
+        })?;
+        let came = |port: &str| p.interface_counter(port, "rx_packets");
+        let before = (came("host-eth0")?, came("host-eth1")?);
+        send()?;
+        wait_until(WAIT_LIMIT, "flows on both links", || {
+            let now = (came("host-eth0").ok()?, came("host-eth1").ok()?);
+            (now.0 > before.0 && now.1 > before.1).then_some(())
+        })?;
+        provider.ns("p")?.ip("link set eth1 down")?;
+        wait_until(WAIT_LIMIT, "the link is seen down", || {
+            let text = pe1.cli("show hardware-interfaces host-eth2").ok()?;
+            text.contains("down").then_some(())
+        })?;
+        let before = came("host-eth0")?;
+        send()?;
+        ping(alpha, FAR, &PingOptions { count: 20, ..PingOptions::default() })?.all_answered()?;
+        let flowed = flows.len() as u64 + 20;
+        wait_until(WAIT_LIMIT, "all flows on the link that is left", || {
+            (came("host-eth0").ok()? >= before + flowed).then_some(())
+        })?;
+        // Labels go while packets come.
+        let text = file.with_extension("del");
+        let line = |n| format!("mpls local-label del {n} eos\n");
+        std::fs::write(&text, (1000..1000 + MANY).map(line).collect::<String>())?;
+        pe1.cli(&format!("exec {}", text.display()))?;
+        ping(alpha, FAR, &PingOptions::default())?.all_answered()?;
         provider.stop()
     }
 
@@ -310,6 +432,52 @@ lab_test! {
         ensure!(route.contains("mtu 1492"), "{route}");
         let pieces = PingOptions { size: 1472, may_fragment: true, ..PingOptions::default() };
         ping(left, FAR, &pieces)?.all_answered()?;
+        provider.stop()
+    }
+
+    /// Routers of the core know nothing of IPv6 but how to answer (RFC 4798, RFC 4659).
+    fn ipv6_crosses_a_core_of_ipv4() {
+        let provider = Provider::new()?;
+        provider.reach()?;
+        provider.speak_ip6()?;
+        let dir = TempDir::new()?;
+        let file = dir.path().join("core.pcap");
+        let capture = Capture::start(provider.ns("pe2")?, "eth1", &file, "mpls")?;
+        for size in [56, 1000, 1452] {
+            let options = PingOptions { size, ..PingOptions::default() };
+            ping(provider.ns("alpha")?, FAR6, &options)?.all_answered()?;
+            ping(provider.ns("omega")?, NEAR6, &options)?.all_answered()?;
+            ping(provider.ns("left")?, PLAIN6, &options)?.all_answered()?;
+        }
+        capture.stop()?;
+        let fields = ["mpls.label", "ipv6.dst"];
+        let seen = tshark_fields(&file, &fields, "ipv6")?;
+        for stack in ["201,112", "201,2"] {
+            ensure!(seen.iter().any(|packet| packet[0] == stack), "{stack}: {seen:?}");
+        }
+        let warned = tshark_fields(&file, &["frame.number"], "_ws.expert.severity >= warning")?;
+        ensure!(warned.is_empty(), "tshark warns of {warned:?}");
+        provider.tcp_works("alpha", "omega", FAR6)?;
+        provider.tcp_works("left", "right", PLAIN6)?;
+        // The core's answer goes on to the end of the path, and comes back from there.
+        let (alpha, file) = (provider.ns("alpha")?, dir.path().join("hops.pcap"));
+        let capture = Capture::start(alpha, "eth0", &file, "icmp6")?;
+        for (hops, who) in [(1, "2001:db8:1:1::1"), (2, "2001:db8:1::1"), (3, "2001:db8:ffff::1")] {
+            let (hops, to) = (hops.to_string(), FAR6.to_string());
+            let args = ["-c", "1", "-t", &hops, "-W", "5", &to];
+            let text = alpha.command("ping").args(args).run()?.stdout;
+            ensure!(text.contains(&format!("From {who}")) && text.contains("Hop limit"), "{text}");
+        }
+        capture.stop()?;
+        let seen = tshark_fields(&file, &["ipv6.src", "icmp.mpls.label"], "icmp.mpls.label")?;
+        ensure!(seen.len() == 1 && seen[0][1] == "200,112", "{seen:?}");
+        for port in ["host-eth1", "host-eth2"] {
+            provider.router("pe1")?.cli(&format!("set interface mtu mpls 1500 {port}"))?;
+        }
+        let long = PingOptions { size: 1452, dont_fragment: true, count: 1, ..PingOptions::default() };
+        ping(alpha, FAR6, &long)?;
+        let route = alpha.ip(&format!("-6 route get {FAR6}"))?;
+        ensure!(route.contains("mtu 1492"), "{route}");
         provider.stop()
     }
 

@@ -5,10 +5,10 @@ use crate::ring::{Framing, VnetHdr};
 use thalweg_buffer::{GsoKind, Offload};
 use thalweg_wire::vlan;
 
-/// Length of the link header and its tags.
+/// Length of the link header with its tags, and of labels behind it.
 fn link_len(framing: Framing, frame: &[u8]) -> u16 {
     match framing {
-        Framing::Ethernet => vlan::layer2(frame).map_or(14, |l2| l2.payload_offset as u16),
+        Framing::Ethernet => vlan::network(frame).0 as u16,
         Framing::Ip => 0,
     }
 }

@@ -31,9 +31,14 @@ impl Link {
     /// Returns the offset of the network header.
     pub(crate) fn network(self, packet: &[u8]) -> usize {
         match self {
-            Link::Ethernet => vlan::layer2(packet).map_or(HEADER, |l2| l2.payload_offset),
+            Link::Ethernet => vlan::network(packet).0,
             Link::Ip => 0,
         }
+    }
+
+    /// Returns whether the network header is behind MPLS labels.
+    pub(crate) fn is_labelled(self, packet: &[u8]) -> bool {
+        self == Link::Ethernet && vlan::network(packet).1
     }
 
     /// Returns how a GSO packet of `length` bytes with these headers is segmented.

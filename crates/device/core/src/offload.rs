@@ -11,8 +11,8 @@ use thalweg_wire::ip::{PortTransport, port_transport, protocol};
 use thalweg_wire::{bytes, gso};
 
 /// Returns whether the device can take every packet of the frame unchanged.
-pub fn suits(frame: &Frame, caps: Caps) -> bool {
-    (0..frame.len()).all(|i| lacks(frame.meta(i as u8), caps) == Lack::Nothing)
+pub fn suits(frame: &Frame, caps: Caps, link: Link) -> bool {
+    (0..frame.len() as u16).all(|i| lacks(frame, i as u8, caps, link) == Lack::Nothing)
 }
 
 /// Segmentation plan of a GSO packet with `before` bytes before its data; `None` if it is an
@@ -63,7 +63,19 @@ enum Lack {
     Segmentation,
 }
 
-fn lacks(meta: &Meta, caps: Caps) -> Lack {
+fn lacks(frame: &Frame, i: u8, caps: Caps, link: Link) -> Lack {
+    let meta = frame.meta(i);
+    // Devices that segment what is behind labels are rare, and kernels without the module for it
+    // drop such packets.
+    let labelled = has_gso(meta) && link.is_labelled(frame.data(i));
+    lack(meta, if labelled { Caps { tx_tso: false, tx_uso: false, ..caps } } else { caps })
+}
+
+fn has_gso(meta: &Meta) -> bool {
+    meta.flags().contains(Flags::OFFLOAD) && meta.offload.gso != GsoKind::None
+}
+
+fn lack(meta: &Meta, caps: Caps) -> Lack {
     if !meta.flags().contains(Flags::OFFLOAD) {
         return Lack::Nothing;
     }
@@ -108,7 +120,7 @@ pub fn finish(
     };
     for i in 0..frame.len() {
         let i = i as u8;
-        let lack = lacks(frame.meta(i), caps);
+        let lack = lacks(&frame, i, caps, link);
         let mut p = frame.pkt(i);
         if lack == Lack::Checksum {
             let l3 = link.network(p.data());

@@ -75,7 +75,7 @@ impl Output {
         counted: &[SwIfIndex],
         mut send: impl FnMut(&mut NodeCx<'_>, Box<Frame>),
     ) {
-        if !offload::suits(&frame, row.caps) {
+        if !offload::suits(&frame, row.caps, row.link) {
             let reasons = offload::Reasons { no_buffers: NO_BUFFERS, bad: BAD_OFFLOAD };
             let mut scratch = cx.take_local(self.scratch).unwrap_or_default();
             offload::finish(cx, frame, (row.caps, row.link), reasons, &mut scratch.0, send);

@@ -12,12 +12,14 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use thalweg_api::schema::Module;
-use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType};
+use thalweg_api::types::fib::{
+    FibMplsLabel, FibPath, FibPathFlags, FibPathNh, FibPathNhProto, FibPathType,
+};
 use thalweg_api::types::{Address as ApiAddress, AddressFamily, InterfaceIndex, Prefix};
 use thalweg_api::{ApiType, Details, Later, Message, Retval, Text, Walk};
 use thalweg_device::SwIfIndex;
 use thalweg_device::api_types::view;
-use thalweg_fib::rib::{Labels, MAX_LABELS, Mode};
+use thalweg_fib::rib::{Labels, MAX_LABELS, Mark, Mode};
 use thalweg_fib::{Dpo, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
@@ -383,7 +385,9 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
             alone(Path::special(PathKind::Lookup(TableId(p.table_id))))
         }
         _ => {
-            let other = (sw_if.is_none() && p.table_id != table.0).then_some(TableId(p.table_id));
+            let foreign = next_hop.is_some_and(|hop| A::from_ip(hop).is_none());
+            let elsewhere = sw_if.is_none() && (foreign || p.table_id != table.0);
+            let other = elsewhere.then_some(TableId(p.table_id));
             // A message that says nothing of weights has zeros.
             let (weight, preference) = (p.weight.max(1), p.preference);
             let path = Path { next_hop, sw_if, weight, preference, ..Path::special(kind) };
@@ -399,15 +403,16 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
 pub fn labels(p: &FibPath) -> Result<Labels, Retval> {
     let sent = p.label_stack.get(..usize::from(p.n_labels));
     let sent = sent.ok_or_else(|| Retval::INVALID_VALUE.because("a path has up to 16 labels"))?;
-    // VPP has 64 in the place of 0.
-    if sent.iter().any(|l| ![0, 64].contains(&l.ttl) || l.exp != 0) {
-        let what = "TTLs and classes of labels are not supported yet";
-        return Err(Retval::UNIMPLEMENTED.because(what));
+    if sent.iter().any(|l| l.exp > 7) {
+        return Err(Retval::INVALID_VALUE.because("the class of a label is up to 7"));
     }
+    // 64 is what 0 stands for.
+    let mark = |l: &FibMplsLabel| Mark { ttl: if l.ttl == 64 { 0 } else { l.ttl }, class: l.exp };
+    let marks: Vec<Mark> = sent.iter().map(mark).collect();
     let uniform = sent.iter().any(|l| l.is_uniform != 0);
     let mode = if uniform { Mode::Uniform } else { Mode::Pipe };
     let all: Vec<Label> = sent.iter().map(|l| Label(l.label)).collect();
-    let labels = Labels::new(&all).map(|labels| labels.in_mode(mode));
+    let labels = Labels::new(&all).map(|labels| labels.marked(&marks).in_mode(mode));
     labels.ok_or_else(|| {
         let limit = format_args!("a path has up to {MAX_LABELS} labels of 20 bits");
         Retval::INVALID_VALUE.because(limit)
@@ -416,8 +421,8 @@ pub fn labels(p: &FibPath) -> Result<Labels, Retval> {
 
 /// Sets the labels of a path in a message.
 pub fn put_labels(p: &mut FibPath, labels: &Labels) {
-    for (to, label) in p.label_stack.iter_mut().zip(labels.as_slice()) {
-        to.label = label.get();
+    for (to, (label, mark)) in p.label_stack.iter_mut().zip(labels.iter()) {
+        (to.label, to.ttl, to.exp) = (label.get(), mark.ttl, mark.class);
         to.is_uniform = (labels.mode() == Mode::Uniform).into();
     }
     p.n_labels = labels.as_slice().len() as u8;

@@ -3,12 +3,13 @@
 use crate::address::AddressError;
 use crate::family::{Version, from_number, is_registered, to_number};
 use crate::{Ip, Path, PathKind, RibError, RouteError};
+use std::iter::Peekable;
 use std::net::IpAddr;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
 use thalweg_device::command_line::{interface_arg, interface_names, refused};
 use thalweg_fib::TableId;
-use thalweg_fib::rib::{Labels, MAX_LABELS, Mode};
+use thalweg_fib::rib::{Labels, MAX_LABELS, Mark, Mode};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix};
 use thalweg_wire::mpls::{Label, MAX_LABEL, label};
@@ -253,15 +254,28 @@ pub fn label_arg(args: &mut Args<'_>) -> Result<Label, CliError> {
     args.with("label", "a number up to 1048575, or a name such as `implicit-null'", label_of)
 }
 
-/// Takes one label or more, the outermost first.
-fn labels_arg(args: &mut Args<'_>) -> Result<Labels, CliError> {
-    let mut all = vec![label_arg(args)?];
-    while let Some(label) = args.peek().and_then(label_of) {
+/// Takes one label or more, the outermost first, each perhaps with its TTL and class, and perhaps
+/// the mode.
+///
+/// # Errors
+/// If there are none, or too many.
+pub fn labels_arg(args: &mut Args<'_>) -> Result<Labels, CliError> {
+    let (mut all, mut marks) = (vec![label_arg(args)?], Vec::new());
+    loop {
+        let mut mark = Mark::USUAL;
+        if args.exact("ttl") {
+            mark.ttl = args.number("ttl", 1, u64::from(u8::MAX))? as u8;
+        }
+        if args.exact("exp") {
+            mark.class = args.number("exp", 0, 7)? as u8;
+        }
+        marks.push(mark);
+        let Some(label) = args.peek().and_then(label_of) else { break };
         all.push(label);
         args.word("label")?;
     }
     let n = all.len();
-    let labels = Labels::new(&all).ok_or_else(|| {
+    let labels = Labels::new(&all).map(|labels| labels.marked(&marks)).ok_or_else(|| {
         CliError::failed(format_args!("{n} labels: a path takes up to {MAX_LABELS}"))
     })?;
     Ok(match args.one_of_exact(&["uniform", "pipe"]) {
@@ -270,13 +284,44 @@ fn labels_arg(args: &mut Args<'_>) -> Result<Labels, CliError> {
     })
 }
 
-/// Returns the labels of a path as they are typed: ` out-labels 16 17`, perhaps with the mode, or
-/// nothing.
+/// Reads labels as [`labels_text`] writes them, behind `out-labels`; stops at another word.
+pub fn labels_of<'a>(words: &mut Peekable<impl Iterator<Item = &'a str>>) -> Option<Labels> {
+    let (mut all, mut marks) = (vec![label_of(words.next()?)?], Vec::new());
+    loop {
+        let mut mark = Mark::USUAL;
+        if words.next_if(|w| *w == "ttl").is_some() {
+            mark.ttl = words.next()?.parse().ok().filter(|ttl| *ttl > 0)?;
+        }
+        if words.next_if(|w| *w == "exp").is_some() {
+            mark.class = words.next()?.parse().ok().filter(|class| *class < 8)?;
+        }
+        marks.push(mark);
+        let Some(label) = words.peek().and_then(|w| label_of(w)) else { break };
+        all.push(label);
+        words.next();
+    }
+    let labels = Labels::new(&all)?.marked(&marks);
+    Some(match words.next_if(|w| *w == "uniform") {
+        Some(_) => labels.in_mode(Mode::Uniform),
+        None => labels,
+    })
+}
+
+/// Returns the labels of a path as they are typed: ` out-labels 16 17 ttl 9 exp 5`, perhaps with
+/// the mode, or nothing.
 pub fn labels_text(labels: &Labels) -> String {
     match labels.as_slice() {
         [] => String::new(),
-        all => {
-            let text: String = all.iter().map(|l| format!(" {}", label_text(*l))).collect();
+        _ => {
+            let one = |(label, mark): (Label, Mark)| {
+                let ttl = if mark.ttl == 0 { String::new() } else { format!(" ttl {}", mark.ttl) };
+                let class = match mark.class {
+                    0 => String::new(),
+                    class => format!(" exp {class}"),
+                };
+                format!(" {}{ttl}{class}", label_text(label))
+            };
+            let text: String = labels.iter().map(one).collect();
             let text = format!(" out-labels{text}");
             if labels.mode() == Mode::Uniform { text + " uniform" } else { text }
         }

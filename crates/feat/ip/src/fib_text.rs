@@ -5,7 +5,7 @@ use crate::family::Version;
 use crate::{Ip, Path, PathKind, RouteView, Source, address, label_text};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use thalweg_fib::rib::Labels;
+use thalweg_fib::rib::{Labels, Mark};
 use thalweg_fib::{Combined, Dpo, Forwarding, Kind, Member, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
@@ -130,8 +130,10 @@ fn path<A: Address>(
 /// Text of the labels that a path puts before packets.
 fn labels(labels: &Labels) -> String {
     let mode = labels.mode().word();
-    let one = |l: &Label| format!("[{} {mode} ttl:0 exp:0]", label_text(*l));
-    let all: Vec<String> = labels.as_slice().iter().map(one).collect();
+    let one = |(l, mark): (Label, Mark)| {
+        format!("[{} {mode} ttl:{} exp:{}]", label_text(l), mark.ttl, mark.class)
+    };
+    let all: Vec<String> = labels.iter().map(one).collect();
     format!("labels:[{}]", all.join(" "))
 }
 

@@ -145,21 +145,12 @@ pub fn remove<A: Address>(c: &mut Control, rx_if: SwIfIndex) -> Result<(), Redir
 fn resolve<A: Address>(c: &mut Control, paths: Vec<Path>) -> Result<Entry, RouteError> {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let own = |path: Path| Path { table: path.table.filter(|id| *id != TableId(0)), ..path };
-    let mut paths: Vec<Path> = paths.into_iter().map(own).collect();
+    let mut paths: Vec<Path> = paths.into_iter().map(|p| p.in_table::<A>(TableId(0))).collect();
     // Their order means nothing.
     paths.sort_unstable();
     // Next hops of other tables are followed there.
-    let mut tracked = Vec::new();
-    let mut done = Ok(());
+    let (tracked, mut done) = ip.track_others(c, &paths);
     for path in &paths {
-        let hop = path.next_hop.and_then(A::from_ip);
-        if let (Some(table), Some(hop)) = (path.table, hop) {
-            match ip.table_mut(table).and_then(|t| Ok(t.track(c, hop, path.labels)?)) {
-                Ok(dpo) => tracked.push(dpo),
-                Err(e) => done = Err(e),
-            }
-        }
         if let PathKind::Lookup(table) = path.kind {
             done = done.and_then(|()| ip.table_mut(table).map(|_| ()));
         }

@@ -2,10 +2,10 @@
 
 use crate::address::AddressError;
 use crate::cli_args::{kind_word, special_kind};
-use crate::family::{Family, IfAddress, Version};
+use crate::family::{Family, IfAddress, Version, for_version};
 use crate::path_mtu::{self, LARGEST};
 use crate::redirect::{self, RedirectError};
-use crate::{Ip, Path, PathKind, address, label_of, labels_text};
+use crate::{Ip, Path, PathKind, address, labels_of, labels_text};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use thalweg_config::declare::schema::MAX_ADDRESSES;
@@ -16,7 +16,7 @@ use thalweg_config::declare::{
 use thalweg_device::interface::InterfaceView;
 use thalweg_device::{Interfaces, SwIfIndex};
 use thalweg_fib::TableId;
-use thalweg_fib::rib::{Labels, Mode};
+use thalweg_fib::rib::Labels;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
 
@@ -164,17 +164,7 @@ impl<'a> Via<'a> {
             match word {
                 "weight" => via.weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
                 "preference" => via.preference = words.next()?.parse().ok()?,
-                "out-labels" => {
-                    let mut all = vec![label_of(words.next()?)?];
-                    while let Some(label) = words.peek().and_then(|w| label_of(w)) {
-                        all.push(label);
-                        words.next();
-                    }
-                    via.labels = Labels::new(&all)?;
-                    if words.next_if_eq(&"uniform").is_some() {
-                        via.labels = via.labels.in_mode(Mode::Uniform);
-                    }
-                }
+                "out-labels" => via.labels = labels_of(&mut words)?,
                 _ => return None,
             }
         }
@@ -635,13 +625,17 @@ fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], ou
         let mut item = Item::new(rank::ROUTE, key, &found.path, set)
             .unset(format!("ip route del {prefix}{in_table}"))
             .order(order.of(*prefix, 0));
-        let looked = |v: &Via<'_>| match v.kind {
-            PathKind::Lookup(id) => Some(id),
-            _ => v.table,
+        let own = Version::of::<A>();
+        let looked = |v: &Via<'_>| match (v.kind, v.next_hop.map(Version::of_ip)) {
+            (PathKind::Lookup(id), _) => Some((own, id)),
+            (_, Some(version)) if version != own && v.interface.is_none() => {
+                Some((version, v.table.unwrap_or(TableId(0))))
+            }
+            _ => Some((own, v.table?)),
         };
-        let others = vias.iter().filter_map(looked).filter(|id| *id != table);
-        for id in others.clone().filter(|id| *id != TableId(0)) {
-            item = item.needs(table_key::<A>(id));
+        let others = vias.iter().filter_map(looked).filter(|other| *other != (own, table));
+        for (version, id) in others.clone().filter(|other| other.1 != TableId(0)) {
+            item = item.needs(for_version!(version, table_key(id)));
         }
         if others.count() > 0 {
             // The routes of the other tables come first.

@@ -1,8 +1,9 @@
 //! Tables and their routes, and why a request for one fails.
 
-use crate::family::{Leaves, Version, family};
+use crate::family::{Leaves, Version, family, for_version};
 use crate::{Ip, MAX_TABLES, RoutedPeersChanged};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::rib::{self, Labels, Path, PathKind, RibError, Source};
@@ -218,8 +219,7 @@ pub fn add_route<A: Address>(
 ) -> Result<(), RouteError> {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let own = |path: Path| Path { table: path.table.filter(|id| *id != table), ..path };
-    let paths: Vec<Path> = paths.into_iter().map(own).collect();
+    let paths: Vec<Path> = paths.into_iter().map(|path| path.in_table::<A>(table)).collect();
     let (tracked, done) = ip.track_others(c, &paths);
     let before = match ip.tables.get(&table) {
         Some(t) if replace => t.paths(prefix, Source::Static).unwrap_or_default(),
@@ -245,6 +245,19 @@ pub fn track<A: Address>(c: &mut Control, table: TableId, address: A) -> Result<
     Ok(ip.table_mut(table)?.track(c, address, Labels::NONE)?)
 }
 
+/// As [`track`], with labels before the packets, for a path of the other family.
+fn track_labelled<A: Address>(
+    c: &Control,
+    table: TableId,
+    address: IpAddr,
+    labels: Labels,
+) -> Result<Dpo, RouteError> {
+    let own = A::from_ip(address).ok_or(RibError::Family(address))?;
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    Ok(ip.table_mut(table)?.track(c, own, labels)?)
+}
+
 /// Paths that are no route's but a label's or a tunnel's, and the object that follows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
@@ -262,8 +275,7 @@ pub fn follow<A: Address>(c: &Control, paths: Vec<Path>) -> Result<Followed, Rou
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
     let main = TableId(0);
-    let own = |path: Path| Path { table: path.table.filter(|id| *id != main), ..path };
-    let paths: Vec<Path> = paths.into_iter().map(own).collect();
+    let paths: Vec<Path> = paths.into_iter().map(|path| path.in_table::<A>(main)).collect();
     let (tracked, done) = ip.track_others(c, &paths);
     let done = done.and_then(|()| Ok(ip.table_mut(main)?.intern(c, paths)?));
     let f = c.state::<Forwarding>();
@@ -304,12 +316,22 @@ pub fn take_touched<A: Address>(c: &Control, table: TableId) -> Option<BTreeSet<
 
 impl<A: Address> Ip<A> {
     /// Has next hops in other tables followed there; returns what has to be released.
-    fn track_others(&mut self, c: &Control, paths: &[Path]) -> (Vec<Dpo>, Result<(), RouteError>) {
-        let others = paths.iter().filter_map(|p| Some((p.table?, p.next_hop?, p.labels)));
+    pub(crate) fn track_others(
+        &mut self,
+        c: &Control,
+        paths: &[Path],
+    ) -> (Vec<Dpo>, Result<(), RouteError>) {
+        let others = paths.iter().filter_map(|p| Some((p, p.table?, p.next_hop?)));
         let (mut tracked, mut done) = (Vec::new(), Ok(()));
-        for (id, next_hop, labels) in others {
-            let Some(next_hop) = A::from_ip(next_hop) else { continue };
-            match self.table_mut(id).and_then(|t| Ok(t.track(c, next_hop, labels)?)) {
+        for (path, id, next_hop) in others {
+            let (_, labels) = path.tracked_as(Version::of::<A>().link());
+            let dpo = match A::from_ip(next_hop) {
+                Some(own) => self.table_mut(id).and_then(|t| Ok(t.track(c, own, labels)?)),
+                None => {
+                    for_version!(Version::of_ip(next_hop), track_labelled(c, id, next_hop, labels))
+                }
+            };
+            match dpo {
                 Ok(dpo) => tracked.push(dpo),
                 Err(e) => done = Err(e),
             }
@@ -412,7 +434,7 @@ pub fn del_route<A: Address>(
             (o.kind, o.next_hop) == (p.kind, p.next_hop)
                 && (p.sw_if.is_none() || o.sw_if == p.sw_if)
                 && (p.labels == Labels::NONE || o.labels == p.labels)
-                && (p.table.is_none() || o.table == p.table.filter(|id| *id != table))
+                && (p.table.is_none() || o.table == p.in_table::<A>(table).table)
         };
         left.retain(|o| !same(o));
         if left.len() == n {

@@ -37,6 +37,12 @@ pub(crate) fn init(c: &mut Control) {
     thalweg_feat_ip::register(c, &Ipv4);
 }
 
+/// The first interface of a table that has an address.
+fn member(ip4: &Ip4, table: TableId) -> Option<SwIfIndex> {
+    let there = ip4.interfaces().into_iter().filter(|i| ip4.table_of(*i) == table);
+    there.into_iter().find(|i| ip4.usable_addresses(*i).next().is_some())
+}
+
 /// What workers read of an interface.
 fn row(ip4: &Ip4, sw_if: SwIfIndex, fibs: &[Fib]) -> IfIp4 {
     let table = ip4.table_of(sw_if);
@@ -51,7 +57,7 @@ impl Family<u32> for Ipv4 {
         // Small tables should not use huge pages.
         let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
         let lpm = Lpm4::new(lpm4::Lpm4Config { pages, ..Default::default() })?;
-        let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false };
+        let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false, member: None };
         c.state::<Published>().borrow_mut().fibs.push(fib);
         Ok(Box::new(lpm))
     }
@@ -64,6 +70,7 @@ impl Family<u32> for Ipv4 {
         published.fibs.sort_unstable_by_key(|f| f.id);
         for fib in &mut published.fibs {
             fib.unreachables = ip4.answers_unreachable(fib.id);
+            fib.member = member(&ip4, fib.id);
         }
         let fibs = published.fibs.clone();
         let mut interfaces = CowTable::default();
@@ -79,6 +86,15 @@ impl Family<u32> for Ipv4 {
         let mut tables = published.writer.get().clone();
         let row = row(&ip4, sw_if, &tables.fibs);
         tables.interfaces.set(sw_if, row);
+        for fib in tables.fibs.iter_mut() {
+            // It is looked for only where it can have changed: there may be many interfaces.
+            let here = fib.id == ip4.table_of(sw_if);
+            match (fib.member == Some(sw_if), here && row.address.is_some()) {
+                (false, true) if fib.member.is_none() => fib.member = Some(sw_if),
+                (true, false) => fib.member = member(&ip4, fib.id),
+                _ => {}
+            }
+        }
         published.writer.publish(c.domain(), tables);
     }
 

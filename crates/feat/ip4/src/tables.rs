@@ -25,6 +25,8 @@ pub struct Fib {
     pub(crate) routes: Lpm4Reader,
     /// Whether packets without a route are answered by ICMP errors.
     pub(crate) unreachables: bool,
+    /// The first interface with an address that is in the table.
+    pub(crate) member: Option<SwIfIndex>,
 }
 
 /// One interface.
@@ -138,6 +140,11 @@ impl Tables {
             };
         }
         state
+    }
+    /// Returns the interface by which what a tunnel brings into a table is treated as received.
+    #[must_use]
+    pub fn member(&self, table: TableId) -> Option<SwIfIndex> {
+        self.fib_of(table)?.member
     }
     /// Source address of the router's messages on an interface.
     #[inline]

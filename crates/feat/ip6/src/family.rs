@@ -39,10 +39,10 @@ pub(crate) fn init(c: &mut Control) {
     thalweg_feat_ip::register(c, &Ipv6);
 }
 
-/// First address of the interfaces of a table.
-fn source(ip6: &Ip6, table: TableId) -> Option<Ipv6Addr> {
+/// First address of the interfaces of a table, and the interface that has it.
+fn source(ip6: &Ip6, table: TableId) -> Option<(Ipv6Addr, SwIfIndex)> {
     let mut there = ip6.interfaces().into_iter().filter(|i| ip6.table_of(*i) == table);
-    there.find_map(|i| ip6.addresses(i).first().map(|a| Ipv6Addr::from_bits(a.addr)))
+    there.find_map(|i| ip6.addresses(i).first().map(|a| (Ipv6Addr::from_bits(a.addr), i)))
 }
 
 /// Position of an interface's table.
@@ -56,7 +56,14 @@ impl Family<u128> for Ipv6 {
         // Small tables should not use huge pages.
         let pages = if id == TableId(0) { Pages::Huge } else { Pages::Normal };
         let lpm = Lpm6::new(Lpm6Config { pages, ..Default::default() })?;
-        let fib = Fib { id, serial, routes: lpm.reader(), unreachables: false, source: None };
+        let fib = Fib {
+            id,
+            serial,
+            routes: lpm.reader(),
+            unreachables: false,
+            source: None,
+            member: None,
+        };
         c.state::<Published>().borrow_mut().fibs.push(fib);
         Ok(Box::new(lpm))
     }
@@ -69,7 +76,8 @@ impl Family<u128> for Ipv6 {
         published.fibs.sort_unstable_by_key(|f| f.id);
         for fib in &mut published.fibs {
             fib.unreachables = ip6.answers_unreachable(fib.id);
-            fib.source = source(&ip6, fib.id);
+            let source = source(&ip6, fib.id);
+            (fib.source, fib.member) = (source.map(|s| s.0), source.map(|s| s.1));
         }
         let fibs = published.fibs.clone();
         let mut interfaces = CowTable::default();
@@ -88,8 +96,9 @@ impl Family<u128> for Ipv6 {
         let all = ip6.interfaces().len();
         if let Some(fib) = tables.fibs.get_mut(usize::from(row)) {
             // Of many interfaces, one is as good as another: it is not looked for each time.
-            let own = ip6.addresses(sw_if).first().map(|a| Ipv6Addr::from_bits(a.addr));
-            fib.source = if all > 64 && own.is_some() { own } else { source(&ip6, fib.id) };
+            let own = ip6.addresses(sw_if).first().map(|a| (Ipv6Addr::from_bits(a.addr), sw_if));
+            let source = if all > 64 && own.is_some() { own } else { source(&ip6, fib.id) };
+            (fib.source, fib.member) = (source.map(|s| s.0), source.map(|s| s.1));
         }
         published.writer.publish(c.domain(), tables);
     }

@@ -1,9 +1,15 @@
 //! ICMPv6 errors: requests by nodes, and their rate limit (RFC 4443 section 2.4).
 
+use crate::tables::Tables;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 use thalweg_buffer::{IcmpCause, PktMut};
-use thalweg_graph::{ErrorCode, NodeCx, Verdict};
+use thalweg_device::SwIfIndex;
+use thalweg_feat_nd::IfAddrs;
+use thalweg_graph::{BuildCx, ErrorCode, NodeCx, Verdict};
 use thalweg_tables::limit::RateLimit;
+use thalweg_tables::qsbr::Guard;
+use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv6::{Icmp6Repr, kind};
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv6::Ipv6View;
@@ -26,7 +32,8 @@ pub(crate) const PORT_UNREACHABLE: IcmpCause = cause(kind::DESTINATION_UNREACHAB
 pub(crate) const HOP_LIMIT_EXCEEDED: IcmpCause = cause(kind::TIME_EXCEEDED, 0);
 
 /// The packet exceeds the MTU.
-pub(crate) const fn packet_too_big(mtu: u16) -> IcmpCause {
+#[must_use]
+pub const fn packet_too_big(mtu: u16) -> IcmpCause {
     IcmpCause { mtu, ..cause(kind::PACKET_TOO_BIG, 0) }
 }
 
@@ -37,7 +44,7 @@ pub(crate) const fn unrecognized_header(pointer: u16) -> IcmpCause {
 
 /// Requests an ICMPv6 error from `ip6-icmp-error` (the calling node's next `to`) before the packet
 /// is dropped for `reason` of the calling node.
-pub(crate) fn request_error(
+pub fn request_error(
     cx: &mut NodeCx<'_>,
     p: &mut PktMut<'_>,
     cause: IcmpCause,
@@ -49,6 +56,33 @@ pub(crate) fn request_error(
     to
 }
 
+/// Sources of the router's errors.
+pub struct Sources {
+    tables: Arc<Snapshot<Tables>>,
+    addrs: Arc<Snapshot<IfAddrs>>,
+}
+
+impl Sources {
+    /// For a node, in its `build` function.
+    #[must_use]
+    pub fn new(cx: &BuildCx<'_>) -> Sources {
+        Sources { tables: cx.shared(), addrs: cx.shared() }
+    }
+
+    /// Returns the source of an error: the address of the rx interface that is nearest to the
+    /// asker, or else one of another interface (RFC 4443 section 2.2).
+    #[must_use]
+    pub fn nearest(
+        &self,
+        guard: &Guard<'_>,
+        rx_if: SwIfIndex,
+        asker: Ipv6Addr,
+    ) -> Option<Ipv6Addr> {
+        let own = self.addrs.load(guard).source_for(rx_if, asker);
+        own.or_else(|| self.tables.load(guard).source(rx_if))
+    }
+}
+
 /// The message for a cause.
 pub(crate) fn repr(cause: IcmpCause) -> Icmp6Repr {
     Icmp6Repr { kind: cause.kind, code: cause.code, rest: u32::from(cause.mtu) }
@@ -56,7 +90,8 @@ pub(crate) fn repr(cause: IcmpCause) -> Icmp6Repr {
 
 /// Returns whether a packet may be answered by an error (RFC 4443 section 2.4 (e)). `by_group`: it
 /// came to a link-layer group address.
-pub(crate) fn may_answer(packet: &Ipv6View<'_>, by_group: bool, cause: IcmpCause) -> bool {
+#[must_use]
+pub fn may_answer(packet: &Ipv6View<'_>, by_group: bool, cause: IcmpCause) -> bool {
     let (src, dst) = (packet.src(), packet.dst());
     let to_group = by_group || dst.is_multicast();
     // So that the MTU can be found for multicast, and options that all must know are refused.

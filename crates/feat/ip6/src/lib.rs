@@ -15,7 +15,7 @@ mod cli;
 pub mod dad;
 mod echo;
 pub mod family;
-mod icmp;
+pub mod icmp;
 mod link;
 pub mod link_local;
 pub mod nd_proxy;

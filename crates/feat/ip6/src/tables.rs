@@ -28,6 +28,8 @@ pub struct Fib {
     /// Source of the router's errors by interfaces without an address of their own: that of another
     /// one.
     pub(crate) source: Option<Ipv6Addr>,
+    /// The first interface with an address that is in the table.
+    pub(crate) member: Option<SwIfIndex>,
 }
 
 /// All tables and interfaces, republished when an interface's address or table changes; routes
@@ -61,6 +63,21 @@ impl Tables {
         let first = all.next()?;
         let same = self.fibs.len() == 1 || all.all(|fib| fib == first);
         same.then(|| self.fibs.get(first))
+    }
+    /// Returns the interface by which what a tunnel brings into a table is treated as received.
+    #[must_use]
+    pub fn member(&self, table: TableId) -> Option<SwIfIndex> {
+        self.fib_of(table)?.member
+    }
+    /// Returns what the route of an address in an interface's table leads to.
+    #[must_use]
+    pub fn leaf(&self, rx_if: SwIfIndex, address: u128) -> Dpo {
+        self.fib(rx_if).map_or(Dpo(0), |fib| Dpo(fib.routes.lookup(address)))
+    }
+    /// Source of the router's errors by interfaces without an address of their own.
+    #[must_use]
+    pub fn source(&self, rx_if: SwIfIndex) -> Option<Ipv6Addr> {
+        self.fib(rx_if)?.source
     }
     /// Table with an id.
     pub(crate) fn fib_of(&self, id: TableId) -> Option<&Fib> {

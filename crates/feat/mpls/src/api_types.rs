@@ -1,8 +1,8 @@
 //! Types and helpers shared by the API messages.
 
-use crate::label_table::Action;
+use crate::label_table::{Action, Behind, To};
 use crate::tunnels::Tunnel;
-use crate::{Key, LabelView, Via};
+use crate::{Bound, Key, LabelView, Via};
 use std::net::IpAddr;
 use thalweg_api::schema::Module;
 use thalweg_api::types::fib::{FibPath, FibPathFlags, FibPathNhProto, FibPathType};
@@ -10,9 +10,8 @@ use thalweg_api::types::{InterfaceIndex, Prefix};
 use thalweg_api::{ApiType, Retval, Text};
 use thalweg_device::SwIfIndex;
 use thalweg_feat_ip::{Path, PathKind};
-use thalweg_fib::TableId;
+use thalweg_fib::{TableId, Version};
 use thalweg_graph::Control;
-use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::mpls::{Label, MAX_LABEL};
 
 /// The API module.
@@ -36,7 +35,7 @@ pub struct MplsRoute {
     pub mr_label: u32,
     /// Nonzero where it is the bottom of the stack.
     pub mr_eos: u8,
-    /// Protocol of the packet behind the bottom: 0 for IPv4.
+    /// Protocol of the packet behind the bottom: 0 for IPv4, 1 for IPv6, 3 for Ethernet.
     pub mr_eos_proto: u8,
     /// A replicated label.
     pub mr_is_multicast: bool,
@@ -65,6 +64,8 @@ pub struct MplsTunnel {
 
 /// Protocol of the packet behind the bottom in messages.
 const EOS_IP4: u8 = 0;
+/// The same of IPv6 packets.
+const EOS_IP6: u8 = 1;
 /// That of pseudowires.
 const EOS_ETHERNET: u8 = 3;
 /// That of labels that are not the bottom.
@@ -83,12 +84,34 @@ pub(crate) fn key(route: &MplsRoute) -> Result<(TableId, Key), Retval> {
         return unimplemented("replicated labels");
     }
     let eos = route.mr_eos != 0;
-    if eos && ![EOS_IP4, EOS_MPLS, EOS_ETHERNET].contains(&route.mr_eos_proto) {
-        return unimplemented(
-            "packets other than IPv4 and Ethernet behind the bottom of the stack",
-        );
+    if eos && route.mr_eos_proto > EOS_ETHERNET {
+        return unimplemented("packets of this protocol behind the bottom of the stack");
     }
     Ok((TableId(route.mr_table_id), Key { label, eos }))
+}
+
+/// Converts the paths of a message.
+pub(crate) fn vias(route: &MplsRoute) -> Result<Vec<Via>, Retval> {
+    let all = route.mr_paths.iter().map(via).collect::<Result<Vec<Via>, Retval>>()?;
+    // What is popped says what is behind it: a path that says otherwise would mislead packets.
+    let popped = |via: &Via| match via {
+        Via::Ip6(_) => Some(EOS_IP6),
+        Via::Path(p) if p.labels.sent().as_slice().is_empty() => match (p.kind, p.next_hop) {
+            (PathKind::Normal, Some(IpAddr::V6(_))) => Some(EOS_IP6),
+            (PathKind::Normal, Some(_)) | (PathKind::Lookup(_) | PathKind::InterfaceRx, _) => {
+                Some(EOS_IP4)
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    let named = route.mr_eos_proto;
+    let is_ip = route.mr_eos != 0 && [EOS_IP4, EOS_IP6].contains(&named);
+    if is_ip && all.iter().filter_map(popped).any(|proto| proto != named) {
+        let why = "paths that pop the label have next hops or tables of the protocol of the packet";
+        return Err(Retval::INVALID_VALUE.because(why));
+    }
+    Ok(all)
 }
 
 /// Converts a path of a message.
@@ -117,7 +140,11 @@ pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
         _ => return unimplemented("paths of this protocol"),
     };
     let next_hop = next_hop.filter(|ip| !ip.is_unspecified());
-    let special = |kind| Ok(Via::Path(Path { sw_if, ..Path::special(kind) }));
+    let special = |kind| Ok(Via::Path(Path { sw_if, labels, ..Path::special(kind) }));
+    let looked_up = |kind| {
+        let path = Path { sw_if, labels, ..Path::special(kind) };
+        Ok(if p.proto == FibPathNhProto::IP6 { Via::Ip6(path) } else { Via::Path(path) })
+    };
     match p.r#type {
         FibPathType::NORMAL => {}
         FibPathType::LOCAL => return special(PathKind::Local),
@@ -126,7 +153,7 @@ pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
             return match (sw_if, p.proto) {
                 (None, _) => Err(Retval::NO_MATCHING_INTERFACE),
                 (Some(sw_if), FibPathNhProto::ETHERNET) => Ok(Via::Layer2 { sw_if, control_word }),
-                _ => special(PathKind::InterfaceRx),
+                _ => looked_up(PathKind::InterfaceRx),
             };
         }
         known if known.known() => return unimplemented("paths of this type"),
@@ -134,7 +161,7 @@ pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
     }
     match (next_hop, sw_if, p.proto) {
         (None, None, FibPathNhProto::MPLS) => Ok(Via::Mpls(TableId(p.table_id))),
-        (None, None, _) => special(PathKind::Lookup(TableId(p.table_id))),
+        (None, None, _) => looked_up(PathKind::Lookup(TableId(p.table_id))),
         _ => {
             let (weight, preference) = (p.weight.max(1), p.preference);
             let other = sw_if.is_none() && p.table_id != 0;
@@ -172,18 +199,17 @@ pub(crate) fn describe_tunnel(c: &Control, tunnel: &Tunnel) -> MplsTunnel {
     }
 }
 
-/// Returns the IPv4 prefix of a message.
-pub(crate) fn ip4_prefix(prefix: Prefix) -> Result<Ipv4Prefix, Retval> {
-    let (IpAddr::V4(address), len) = prefix.parts()? else {
-        return Err(Retval::UNIMPLEMENTED.because("IPv6 behind labels is not supported yet"));
-    };
-    Ipv4Prefix::new(address.to_bits(), len).map_err(|e| Retval::INVALID_PREFIX_LENGTH.because(e))
+/// Returns the prefix of a message.
+pub(crate) fn bound(table: TableId, prefix: Prefix) -> Result<Bound, Retval> {
+    let (address, len) = prefix.parts()?;
+    let why = "a prefix has up to 32 bits, or 128 of IPv6";
+    Bound::new(table, address, len).ok_or_else(|| Retval::INVALID_PREFIX_LENGTH.because(why))
 }
 
 fn describe_path(via: &Via) -> FibPath {
     let mut out = FibPath { sw_if_index: u32::MAX, weight: 1, ..FibPath::default() };
     let p = match via {
-        Via::Path(p) => p,
+        Via::Path(p) | Via::Ip6(p) => p,
         Via::Mpls(table) => {
             (out.proto, out.table_id) = (FibPathNhProto::MPLS, table.get());
             return out;
@@ -212,7 +238,7 @@ fn describe_path(via: &Via) -> FibPath {
     if let Some(table) = p.table {
         out.table_id = table.get();
     }
-    if let Some(IpAddr::V6(_)) = p.next_hop {
+    if matches!(via, Via::Ip6(_)) || matches!(p.next_hop, Some(IpAddr::V6(_))) {
         out.proto = FibPathNhProto::IP6;
     }
     thalweg_feat_ip::api_types::put_labels(&mut out, &p.labels);
@@ -228,6 +254,7 @@ fn own_path(action: Action) -> FibPath {
     };
     let proto = match action {
         Action::LookUpMplsHere => FibPathNhProto::MPLS,
+        Action::Ip(Behind { version: Version::V6, .. }, To::Here) => FibPathNhProto::IP6,
         _ => FibPathNhProto::IP4,
     };
     FibPath { sw_if_index: u32::MAX, weight: 1, r#type, proto, ..FibPath::default() }
@@ -246,6 +273,8 @@ pub(crate) fn describe(table: TableId, view: &LabelView) -> MplsRoute {
         mr_eos_proto: match (view.key.eos, view.action) {
             (false, _) => EOS_MPLS,
             (true, Action::ReceiveL2(..)) => EOS_ETHERNET,
+            (true, Action::Ip(Behind { version: Version::V6, .. }, _)) => EOS_IP6,
+            (true, Action::Member(Version::V6, _)) => EOS_IP6,
             (true, _) => EOS_IP4,
         },
         mr_is_multicast: false,

@@ -1,13 +1,13 @@
 //! What fuzzing calls: everything that reads labelled packets, with nothing to expect but that it
 //! returns, and that what is not understood stays as it was.
 
-use crate::error_message::{MAX_MESSAGE, message};
-use crate::nodes::{
-    ip4_mpls_label_disposition_uniform, mpls_label_imposition_uniform, mpls_lookup,
-};
-use std::net::Ipv4Addr;
+use crate::disposition::take_over;
+use crate::error_message::{MAX_MESSAGE, MAX_MESSAGE6, cause6, message, message6};
+use crate::nodes::{mpls_label_imposition_uniform, mpls_lookup};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use thalweg_buffer::IcmpCause;
 use thalweg_wire::ipv4::{self, Ipv4View};
+use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::mpls::{ENTRY_LEN, Entry, Stack};
 
 /// Reads a labelled packet as the nodes do.
@@ -25,6 +25,12 @@ pub fn fuzz_packet(data: &[u8]) {
             assert!(ipv4::check(all).is_ok(), "a message with a wrong header");
         }
     }
+    for cause in [IcmpCause::TTL_EXCEEDED, IcmpCause::frag_needed(1400)] {
+        let (from, mut buf) = (Ipv6Addr::LOCALHOST, [0; MAX_MESSAGE6]);
+        if let Some(all) = message6(cause6(cause), from, stack.payload(), labels, &mut buf) {
+            assert!(Ipv6View::parse(all).is_ok(), "a message with a wrong header");
+        }
+    }
     for len in (0..=n * ENTRY_LEN + ENTRY_LEN).step_by(ENTRY_LEN) {
         let mut packet = data.to_vec();
         mpls_label_imposition_uniform::set(&mut packet, len);
@@ -33,7 +39,7 @@ pub fn fuzz_packet(data: &[u8]) {
     }
     let mut packet = stack.payload().to_vec();
     let entry = labels.last_chunk().map_or(Entry(0), |word| Entry(u32::from_be_bytes(*word)));
-    ip4_mpls_label_disposition_uniform::take_over(&mut packet, entry);
+    take_over(&mut packet, entry);
     assert_eq!(packet.len(), stack.payload().len());
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use thalweg_fib::{Dpo, TableId};
+use thalweg_fib::{Dpo, TableId, Version};
 use thalweg_tables::SparseArray;
 use thalweg_wire::mpls::{Entry, Label};
 
@@ -34,6 +34,46 @@ impl std::fmt::Display for Key {
     }
 }
 
+/// An IP packet whose last label is popped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Behind {
+    /// Its version.
+    pub version: Version,
+    /// It takes over TTL and class of the label.
+    pub uniform: bool,
+}
+
+impl Behind {
+    /// A packet that stays as it is.
+    pub(crate) const fn of(version: Version) -> Behind {
+        Behind { version, uniform: false }
+    }
+
+    /// In the place of the label.
+    const fn bits(self) -> u32 {
+        self.version as u32 | (self.uniform as u32) << 1
+    }
+
+    #[inline(always)]
+    const fn from_bits(bits: u32) -> Behind {
+        let version = if bits & 1 == 0 { Version::V4 } else { Version::V6 };
+        Behind { version, uniform: bits & 2 != 0 }
+    }
+}
+
+/// Where such a packet goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum To {
+    /// To an adjacency or group.
+    Sent(Dpo),
+    /// It is looked up in a table.
+    LookedUp(TableId),
+    /// It is looked up in the table of the interface that it came by.
+    Here,
+    /// It is looked up as if it had come by another interface.
+    Received(u32),
+}
+
 /// What becomes of a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
@@ -41,20 +81,13 @@ pub enum Action {
     Miss,
     /// Another label in its place, then to an MPLS adjacency, or a group of such.
     Swap(Label, Dpo),
-    /// The label of a member of a load balance in its place; the implicit null pops it.
-    Member(Dpo),
-    /// Pop, and send the IPv4 packet to an adjacency or group.
-    Ip4(Dpo),
-    /// As the above, and the packet takes over TTL and class of the label.
-    Ip4Uniform(Dpo),
+    /// The label of a member of a load balance in its place; the implicit null pops it, before an
+    /// IP packet of this version if it is the last.
+    Member(Version, Dpo),
+    /// Pop the last label before an IP packet.
+    Ip(Behind, To),
     /// Pop, and send what is still labelled to an MPLS adjacency.
     Pop(Dpo),
-    /// Pop, and look the IPv4 packet up in a table.
-    LookUpIp4(TableId),
-    /// Pop, and look the IPv4 packet up in the table of the interface that it came by.
-    LookUpIp4Here,
-    /// Pop, and look the IPv4 packet up as if it had come by another interface.
-    ReceiveIp4(u32),
     /// Pop, and the interface receives the Ethernet frame, behind a control word if so.
     ReceiveL2(u32, bool),
     /// Pop, and look the next label up in a table.
@@ -76,17 +109,16 @@ impl Action {
         match self {
             Action::Miss => 0,
             Action::Swap(label, dpo) => word(1, label.get(), dpo.get()),
-            Action::Member(dpo) => word(2, 0, dpo.get()),
-            Action::Ip4(dpo) => word(3, 0, dpo.get()),
+            Action::Member(version, dpo) => word(2, version as u32, dpo.get()),
+            Action::Ip(how, To::Sent(dpo)) => word(3, how.bits(), dpo.get()),
             Action::Pop(dpo) => word(4, 0, dpo.get()),
-            Action::LookUpIp4(table) => word(5, 0, table.get()),
-            Action::LookUpIp4Here => word(6, 0, 0),
-            Action::ReceiveIp4(sw_if) => word(7, 0, sw_if),
+            Action::Ip(how, To::LookedUp(table)) => word(5, how.bits(), table.get()),
+            Action::Ip(how, To::Here) => word(6, how.bits(), 0),
+            Action::Ip(how, To::Received(sw_if)) => word(7, how.bits(), sw_if),
             Action::LookUpMpls(table) => word(8, 0, table.get()),
             Action::LookUpMplsHere => word(9, 0, 0),
             Action::Punt => word(10, 0, 0),
             Action::Drop => word(11, 0, 0),
-            Action::Ip4Uniform(dpo) => word(13, 0, dpo.get()),
             Action::ReceiveL2(sw_if, control_word) => word(12, control_word.into(), sw_if),
         }
     }
@@ -94,19 +126,19 @@ impl Action {
     #[inline]
     pub(crate) fn unpack(word: u64) -> Action {
         let (label, value) = (Label((word >> 4) as u32 & 0xf_ffff), (word >> 32) as u32);
+        let how = Behind::from_bits(label.get());
         match word & 15 {
             0 => Action::Miss,
             1 => Action::Swap(label, Dpo(value)),
-            2 => Action::Member(Dpo(value)),
-            3 => Action::Ip4(Dpo(value)),
+            2 => Action::Member(how.version, Dpo(value)),
+            3 => Action::Ip(how, To::Sent(Dpo(value))),
             4 => Action::Pop(Dpo(value)),
-            5 => Action::LookUpIp4(TableId(value)),
-            6 => Action::LookUpIp4Here,
-            7 => Action::ReceiveIp4(value),
+            5 => Action::Ip(how, To::LookedUp(TableId(value))),
+            6 => Action::Ip(how, To::Here),
+            7 => Action::Ip(how, To::Received(value)),
             8 => Action::LookUpMpls(TableId(value)),
             9 => Action::LookUpMplsHere,
             10 => Action::Punt,
-            13 => Action::Ip4Uniform(Dpo(value)),
             12 => Action::ReceiveL2(value, label.get() != 0),
             _ => Action::Drop,
         }
@@ -143,11 +175,11 @@ impl Leaves {
         (word & 15 == 1).then_some(((word >> 4) as u32 & 0xf_ffff, Dpo((word >> 32) as u32)))
     }
 
-    /// The same of the most usual pops.
+    /// The same of the most usual pops: before IPv4 packets that stay as they are.
     #[inline(always)]
     pub(crate) fn pop_of(word: u64) -> Option<Popped> {
         let value = (word >> 32) as u32;
-        match word & 15 {
+        match word as u32 {
             3 => Some(Popped::Sent(Dpo(value))),
             5 => Some(Popped::LookedUp(TableId(value))),
             _ => None,
@@ -188,28 +220,37 @@ mod tests {
     #[test]
     fn actions_fit_a_word() {
         let (label, dpo, table) = (Label(0xf_fffe), Dpo(0xf_ffff), TableId(u32::MAX));
+        let hows = [Version::V4, Version::V6]
+            .into_iter()
+            .flat_map(|version| [false, true].map(|uniform| Behind { version, uniform }));
+        let of_ip = hows.flat_map(|how| {
+            [To::Sent(dpo), To::LookedUp(table), To::Here, To::Received(u32::MAX)]
+                .map(|to| Action::Ip(how, to))
+        });
+        let plain = Behind::of(Version::V4);
         for action in [
             Action::Miss,
             Action::Swap(label, dpo),
-            Action::Member(dpo),
-            Action::Ip4(dpo),
-            Action::Ip4Uniform(dpo),
+            Action::Member(Version::V4, dpo),
+            Action::Member(Version::V6, dpo),
             Action::Pop(dpo),
-            Action::LookUpIp4(table),
-            Action::LookUpIp4Here,
-            Action::ReceiveIp4(u32::MAX),
             Action::ReceiveL2(u32::MAX, true),
             Action::ReceiveL2(7, false),
             Action::LookUpMpls(table),
             Action::LookUpMplsHere,
             Action::Punt,
             Action::Drop,
-        ] {
+        ]
+        .into_iter()
+        .chain(of_ip)
+        {
             let word = action.pack();
             assert_eq!(Action::unpack(word), action);
             let popped = match action {
-                Action::Ip4(dpo) => Some(Popped::Sent(dpo)),
-                Action::LookUpIp4(table) => Some(Popped::LookedUp(table)),
+                Action::Ip(how, To::Sent(dpo)) if how == plain => Some(Popped::Sent(dpo)),
+                Action::Ip(how, To::LookedUp(table)) if how == plain => {
+                    Some(Popped::LookedUp(table))
+                }
                 _ => None,
             };
             assert_eq!(Leaves::pop_of(word), popped);

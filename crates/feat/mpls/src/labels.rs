@@ -1,7 +1,7 @@
 //! Label tables on the main thread: what users have bound, and what it resolves to.
 
 use crate::error::MplsError;
-use crate::label_table::{Action, Key, Leaves, Tables};
+use crate::label_table::{Action, Behind, Key, Leaves, Tables, To};
 use crate::tunnels::Ends;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::table::{Followed, follow, take_touched, unfollow, watch};
+use thalweg_feat_ip::{Ip, RouteError};
 use thalweg_fib::rib::{Before, Labels, Mode, Path, PathKind, WatchedRoutes};
-use thalweg_fib::{Dpo, DpoTable, FibError, LabelStep, LinkType, RouteBook, Routes, TableId};
+use thalweg_fib::{Dpo, DpoTable, FibError, LabelStep, RouteBook, Routes, TableId, Version};
 use thalweg_graph::Control;
-use thalweg_tables::Ipv4Prefix;
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::{self, Snapshot};
+use thalweg_tables::{Address, Prefix};
 use thalweg_wire::mpls::{Entry, Label, label};
 
 /// Maximum number of label tables: each takes 16 MiB of address space.
@@ -27,8 +28,10 @@ const AT_ONCE: usize = 64;
 /// A path of a label.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Via {
-    /// To a next hop, or to where IP routes lead, too.
+    /// To a next hop, or to where IPv4 routes lead, too.
     Path(Path),
+    /// The IPv6 packet behind the bottom is looked up in a table, or received by an interface.
+    Ip6(Path),
     /// The next label is looked up in a table.
     Mpls(TableId),
     /// The Ethernet frame behind the bottom is received by an interface: the end of a pseudowire.
@@ -43,7 +46,7 @@ pub enum Via {
 impl Via {
     fn sw_if(&self) -> Option<SwIfIndex> {
         match self {
-            Via::Path(path) => path.sw_if,
+            Via::Path(path) | Via::Ip6(path) => path.sw_if,
             Via::Layer2 { sw_if, .. } => Some(*sw_if),
             Via::Mpls(_) => None,
         }
@@ -51,14 +54,84 @@ impl Via {
 
     fn is_same(&self, other: &Via) -> bool {
         match (self, other) {
-            (Via::Path(a), Via::Path(b)) => a.is_same(b),
+            (Via::Path(a), Via::Path(b)) | (Via::Ip6(a), Via::Ip6(b)) => a.is_same(b),
             _ => self == other,
         }
     }
 }
 
 /// A prefix of an IP table.
-pub type Bound = (TableId, Ipv4Prefix);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Bound {
+    table: TableId,
+    addr: IpAddr,
+    len: u8,
+}
+
+impl Bound {
+    /// Returns a prefix of a table, without bits behind its length; `None` if that is too large.
+    #[must_use]
+    pub fn new(table: TableId, addr: IpAddr, len: u8) -> Option<Bound> {
+        let addr = match addr {
+            IpAddr::V4(v4) => Prefix::new(v4.to_bits(), len).ok()?.addr().to_ip(),
+            IpAddr::V6(v6) => Prefix::new(v6.to_bits(), len).ok()?.addr().to_ip(),
+        };
+        Some(Bound { table, addr, len })
+    }
+
+    fn of<A: Address>(table: TableId, prefix: Prefix<A>) -> Bound {
+        Bound { table, addr: prefix.addr().to_ip(), len: prefix.len() }
+    }
+
+    /// Returns the version.
+    #[must_use]
+    pub fn version(self) -> Version {
+        Version::of_ip(self.addr)
+    }
+
+    /// Returns the table.
+    #[must_use]
+    pub fn table(self) -> TableId {
+        self.table
+    }
+
+    /// Returns the prefix as text.
+    #[must_use]
+    pub fn prefix(self) -> String {
+        format!("{}/{}", self.addr, self.len)
+    }
+
+    /// The prefix, if it is of this family.
+    fn own<A: Address>(self) -> Option<Prefix<A>> {
+        Prefix::new(A::from_ip(self.addr)?, self.len).ok()
+    }
+
+    /// Has changes of its route be heard of, or no longer.
+    fn watch(self, c: &Control, on: bool) -> Result<(), RouteError> {
+        fn in_family<A: Address>(c: &Control, to: Bound, on: bool) -> Result<(), RouteError> {
+            to.own::<A>().map_or(Ok(()), |prefix| watch(c, to.table, prefix, on))
+        }
+        match self.version() {
+            Version::V4 => in_family::<u32>(c, self, on),
+            Version::V6 => in_family::<u128>(c, self, on),
+        }
+    }
+
+    /// Returns the paths of its route; `None` if the table has gone.
+    fn paths(self, c: &Control) -> Option<Vec<Path>> {
+        fn in_family<A: Address>(c: &Control, to: Bound) -> Option<Vec<Path>> {
+            let ip = c.state::<Ip<A>>();
+            let ip = ip.borrow();
+            ip.serial(to.table)?;
+            let view = to.own().and_then(|prefix| ip.route(to.table, prefix));
+            Some(view.map_or_else(Vec::new, |view| view.paths))
+        }
+        match self.version() {
+            Version::V4 => in_family::<u32>(c, self),
+            Version::V6 => in_family::<u128>(c, self),
+        }
+    }
+}
 
 /// A bound label.
 #[derive(Debug)]
@@ -68,8 +141,8 @@ struct Route {
     /// The prefix whose route it follows; the paths are that route's then.
     bound: Option<Bound>,
     action: Action,
-    /// What leads to the object in the action.
-    held: Option<Followed>,
+    /// What leads to the object in the action, and by which family's routes.
+    held: Option<(Version, Followed)>,
 }
 
 /// A label, for display.
@@ -134,8 +207,10 @@ pub(crate) fn init(c: &mut Control) {
     });
     interface::before_delete(c, leave_interface);
     c.subscribe(|c, event: &WatchedRoutes| {
-        if event.link == LinkType::Ip4 {
-            routes_changed(c, event.table);
+        match Version::ALL.into_iter().find(|version| version.link() == event.link) {
+            Some(Version::V4) => routes_changed::<u32>(c, event.table),
+            Some(Version::V6) => routes_changed::<u128>(c, event.table),
+            None => {}
         }
     });
 }
@@ -157,16 +232,10 @@ impl Routes for Steps {
         match leaves.get(Entry(entry)) {
             Action::Miss | Action::Punt | Action::Drop => None,
             Action::Swap(label, _) => Some(LabelStep::Swapped(label.get())),
-            Action::Member(_) => Some(LabelStep::ByMember),
+            Action::Member(..) => Some(LabelStep::ByMember),
             Action::LookUpMpls(next) => Some(LabelStep::LookedUp(next.get())),
             Action::LookUpMplsHere => Some(LabelStep::LookedUp(table)),
-            Action::Ip4(_)
-            | Action::Ip4Uniform(_)
-            | Action::Pop(_)
-            | Action::LookUpIp4(_)
-            | Action::LookUpIp4Here
-            | Action::ReceiveIp4(_)
-            | Action::ReceiveL2(..) => Some(LabelStep::Popped),
+            Action::Ip(..) | Action::Pop(_) | Action::ReceiveL2(..) => Some(LabelStep::Popped),
         }
     }
 
@@ -185,13 +254,14 @@ fn set_feature(c: &mut Control, sw_if: SwIfIndex, silent: bool) {
 /// Labels that every table has (RFC 3032 section 2.1).
 fn reserved() -> [(Key, Action); 6] {
     let of = |label, eos, action| (Key { label, eos }, action);
+    let here = |version| Action::Ip(Behind::of(version), To::Here);
     [
         of(label::IPV4_EXPLICIT_NULL, false, Action::LookUpMplsHere),
-        of(label::IPV4_EXPLICIT_NULL, true, Action::LookUpIp4Here),
+        of(label::IPV4_EXPLICIT_NULL, true, here(Version::V4)),
         of(label::ROUTER_ALERT, false, Action::Punt),
         of(label::ROUTER_ALERT, true, Action::Punt),
         of(label::IPV6_EXPLICIT_NULL, false, Action::LookUpMplsHere),
-        of(label::IPV6_EXPLICIT_NULL, true, Action::Drop),
+        of(label::IPV6_EXPLICIT_NULL, true, here(Version::V6)),
     ]
 }
 
@@ -415,7 +485,7 @@ pub fn del_label(c: &Control, id: TableId, key: Key, vias: &[Via]) -> Result<(),
 /// Returns whether a path is meant by another one, which may leave its labels out.
 fn matches(path: &Via, meant: &Via) -> bool {
     match (path, meant) {
-        (Via::Path(a), Via::Path(b)) => {
+        (Via::Path(a), Via::Path(b)) | (Via::Ip6(a), Via::Ip6(b)) => {
             (a.kind, a.next_hop) == (b.kind, b.next_hop)
                 && (b.sw_if.is_none() || a.sw_if == b.sw_if)
                 && (b.labels == Labels::NONE || a.labels == b.labels)
@@ -477,13 +547,13 @@ pub fn bind(c: &mut Control, id: TableId, label: Label, to: Bound) -> Result<(),
         let Some(route) = table.routes.get(&key) else { continue };
         let what = match route.bound {
             Some(bound) if bound == to => return Ok(()),
-            Some((_, prefix)) => prefix.to_string(),
+            Some(bound) => bound.prefix(),
             None if route.vias.is_empty() => "what every table has it for".into(),
             None => "paths".into(),
         };
         return Err(MplsError::Bound(key.to_string(), what));
     }
-    watch(c, to.0, to.1, true)?;
+    to.watch(c, true)?;
     if let Some((id, label)) = mpls.bound.insert(to, (id, label)) {
         mpls.remove_both(c, id, label);
     }
@@ -500,29 +570,26 @@ pub fn unbind(c: &mut Control, id: TableId, label: Label, from: Bound) -> Result
     let mut mpls = mpls.borrow_mut();
     mpls.table_mut(id)?;
     if mpls.bound.get(&from) != Some(&(id, label)) {
-        return Err(MplsError::NotBound(
-            thalweg_feat_ip::label_text(label),
-            id,
-            from.1.to_string(),
-        ));
+        return Err(MplsError::NotBound(thalweg_feat_ip::label_text(label), id, from.prefix()));
     }
     mpls.bound.remove(&from);
     mpls.remove_both(c, id, label);
     // It may have gone with its table.
-    let _ = watch(c, from.0, from.1, false);
+    let _ = from.watch(c, false);
     Ok(())
 }
 
 /// Has the labels that are bound to prefixes of a table follow the routes that have changed.
-fn routes_changed(c: &mut Control, table: TableId) {
+fn routes_changed<A: Address>(c: &mut Control, table: TableId) {
     let mpls = c.state::<Mpls>();
     let idle = {
         let mut mpls = mpls.borrow_mut();
         let idle = mpls.touched.is_empty();
-        match take_touched::<u32>(c, table) {
-            Some(all) => mpls.touched.extend(all.into_iter().map(|prefix| (table, prefix))),
+        match take_touched::<A>(c, table) {
+            Some(all) => mpls.touched.extend(all.into_iter().map(|p| Bound::of(table, p))),
             None => {
-                let of = mpls.bound.keys().filter(|(t, _)| *t == table);
+                let own = |to: &&Bound| to.table == table && to.version() == Version::of::<A>();
+                let of = mpls.bound.keys().filter(own);
                 let of: Vec<Bound> = of.copied().collect();
                 mpls.touched.extend(of);
             }
@@ -563,7 +630,7 @@ impl Mpls {
     /// Refuses paths of a label that follows a prefix's route.
     fn check_unbound(&mut self, id: TableId, key: Key) -> Result<(), MplsError> {
         match self.table_mut(id)?.routes.get(&key).and_then(|route| route.bound) {
-            Some((_, prefix)) => Err(MplsError::Bound(key.to_string(), prefix.to_string())),
+            Some(bound) => Err(MplsError::Bound(key.to_string(), bound.prefix())),
             None => Ok(()),
         }
     }
@@ -572,28 +639,32 @@ impl Mpls {
     /// table has gone, the label goes, too.
     fn follow_route(&mut self, c: &Control, to: Bound) {
         let Some(&(id, label)) = self.bound.get(&to) else { return };
-        let ip = c.state::<thalweg_feat_ip::Ip4>();
-        if ip.borrow().serial(to.0).is_none() {
+        let Some(paths) = to.paths(c) else {
             self.bound.remove(&to);
             return self.remove_both(c, id, label);
-        }
-        let view = ip.borrow().route(to.0, to.1);
+        };
         // A connected prefix: the host is looked up. So is what is answered or received.
-        let paths = view.map_or_else(Vec::new, |view| view.paths);
         let leads_on = |p: &Path| p.kind == PathKind::Normal && p.next_hop.is_some();
+        // Labels are followed in table 0, and the route's own next hops where it is.
+        let own = |p: &Path| match p.sw_if {
+            None => Via::Path(Path { table: p.table.or(Some(to.table)), ..*p }),
+            Some(_) => Via::Path(*p),
+        };
         let vias: Vec<Via> = match paths.iter().all(leads_on) {
-            true => paths.iter().copied().map(Via::Path).collect(),
+            true => paths.iter().map(own).collect(),
             false => Vec::new(),
         };
+        let look_up = Path::special(PathKind::Lookup(to.table));
         for eos in [false, true] {
             let key = Key { label, eos };
             let looked_up = match eos && !paths.is_empty() {
-                true => Via::Path(Path::special(PathKind::Lookup(to.0))),
+                true if to.version() == Version::V6 => Via::Ip6(look_up),
+                true => Via::Path(look_up),
                 false => Via::Path(Path::special(PathKind::Drop)),
             };
             let vias = if vias.is_empty() { vec![looked_up] } else { vias.clone() };
             if let Err(e) = self.put(c, id, key, vias, Some(to)) {
-                tracing::warn!("label {key} of {}: {e}", to.1);
+                tracing::warn!("label {key} of {}: {e}", to.prefix());
                 let dropped = vec![Via::Path(Path::special(PathKind::Drop))];
                 // That needs nothing.
                 let _ = self.put(c, id, key, dropped, Some(to));
@@ -623,7 +694,7 @@ impl Mpls {
                 self.table_mut(*table)?;
             }
         }
-        let (action, held) = resolve(c, key, &vias)?;
+        let (action, held) = resolve(c, key, &vias, bound)?;
         let table = self.tables.get_mut(&id).ok_or(MplsError::NoTable(id))?;
         table.leaves.set(key, action);
         let used: Vec<SwIfIndex> = vias.iter().filter_map(Via::sw_if).collect();
@@ -654,14 +725,44 @@ impl Mpls {
                 self.by_interface.remove(&(i, id, key));
             }
         }
-        if let Some(followed) = old.held {
-            unfollow::<u32>(c, followed);
+        match old.held {
+            Some((Version::V4, followed)) => unfollow::<u32>(c, followed),
+            Some((Version::V6, followed)) => unfollow::<u128>(c, followed),
+            None => {}
         }
     }
 }
 
-/// Returns what becomes of a label with these paths, and what leads to its object.
-fn resolve(c: &Control, key: Key, vias: &[Via]) -> Result<(Action, Option<Followed>), MplsError> {
+/// Returns the version of the IP packets behind a label that is the bottom: that of the prefix that
+/// it is bound to, or of the next hops by which it is popped.
+fn behind(vias: &[Via], bound: Option<Bound>) -> Result<Version, MplsError> {
+    if let Some(bound) = bound {
+        return Ok(bound.version());
+    }
+    let popped = vias.iter().filter_map(|via| match via {
+        Via::Ip6(_) => Some(Version::V6),
+        Via::Path(path) if swapped(path).1.is_none() => path.next_hop.map(Version::of_ip),
+        _ => None,
+    });
+    let all: BTreeSet<Version> = popped.collect();
+    match all.len() {
+        2 => Err(MplsError::Unsuitable(
+            "next hops of both versions by which a label is popped: the packet behind it has one",
+        )),
+        _ => Ok(all.first().copied().unwrap_or(Version::V4)),
+    }
+}
+
+/// What becomes of a label, and what leads to its object by which family's routes.
+type Resolved = (Action, Option<(Version, Followed)>);
+
+/// Returns what becomes of a label with these paths, or those of the prefix that it is bound to.
+fn resolve(
+    c: &Control,
+    key: Key,
+    vias: &[Via],
+    bound: Option<Bound>,
+) -> Result<Resolved, MplsError> {
     let paths: Vec<&Path> = vias
         .iter()
         .filter_map(|via| match via {
@@ -674,6 +775,7 @@ fn resolve(c: &Control, key: Key, vias: &[Via]) -> Result<(Action, Option<Follow
         _ if paths.len() < vias.len() => return Err(MplsError::Alone),
         _ => {}
     }
+    let version = if key.eos { behind(vias, bound)? } else { Version::V4 };
     let swaps: BTreeSet<Option<Label>> = paths.iter().map(|path| swapped(path).1).collect();
     let alike = swaps.len() == 1;
     let uniform = paths.iter().all(|path| path.labels.mode() == Mode::Uniform);
@@ -688,16 +790,18 @@ fn resolve(c: &Control, key: Key, vias: &[Via]) -> Result<(Action, Option<Follow
         let (outer, swap) = swapped(path);
         Path { labels: outer.put_before(put_before(swap)), ..*path }
     });
-    let followed = follow::<u32>(c, list.collect())?;
+    let followed = match version {
+        Version::V4 => follow::<u32>(c, list.collect())?,
+        Version::V6 => follow::<u128>(c, list.collect())?,
+    };
     let dpo = followed.dpo;
     let action = match swaps.first() {
         Some(Some(label)) if alike => Action::Swap(*label, dpo),
-        _ if !alike => Action::Member(dpo),
-        _ if key.eos && uniform => Action::Ip4Uniform(dpo),
-        _ if key.eos => Action::Ip4(dpo),
+        _ if !alike => Action::Member(version, dpo),
+        _ if key.eos => Action::Ip(Behind { version, uniform }, To::Sent(dpo)),
         _ => Action::Pop(dpo),
     };
-    Ok((action, Some(followed)))
+    Ok((action, Some((version, followed))))
 }
 
 /// Splits the labels of a path into those that are pushed and the one that is swapped.
@@ -705,7 +809,7 @@ fn swapped(path: &Path) -> (Labels, Option<Label>) {
     let sent = path.labels.sent();
     match sent.as_slice().split_last() {
         Some((last, outer)) => {
-            let outer = Labels::new(outer).unwrap_or_default();
+            let outer = Labels::new(outer).unwrap_or_default().marked(sent.marks());
             // Without labels there is no mode.
             let mode = if outer == Labels::NONE { Mode::Pipe } else { sent.mode() };
             (outer.in_mode(mode), Some(*last))
@@ -720,8 +824,9 @@ fn special(c: &Control, key: Key, via: &Via) -> Result<Action, MplsError> {
         true => Ok(action),
         false => Err(MplsError::Unsuitable("no packet follows a label that is `non-eos'")),
     };
-    let path = match via {
-        Via::Path(path) => path,
+    let (version, path) = match via {
+        Via::Path(path) => (Version::V4, path),
+        Via::Ip6(path) => (Version::V6, path),
         Via::Mpls(table) if !key.eos => return Ok(Action::LookUpMpls(*table)),
         Via::Mpls(_) => {
             let why =
@@ -737,18 +842,27 @@ fn special(c: &Control, key: Key, via: &Via) -> Result<Action, MplsError> {
             return at_bottom(Action::ReceiveL2(sw_if.get(), *control_word));
         }
     };
+    if path.kind != PathKind::Normal && !path.labels.sent().as_slice().is_empty() {
+        let why = "no labels are put before a packet that is looked up: only `out-labels \
+                   implicit-null uniform' means something there";
+        return Err(MplsError::Unsuitable(why));
+    }
+    let how = Behind { version, uniform: path.labels.mode() == Mode::Uniform };
     match path.kind {
         PathKind::Lookup(table) => {
-            if c.state::<thalweg_feat_ip::Ip4>().borrow().serial(table).is_none() {
-                let version = thalweg_feat_ip::Version::V4;
-                return Err(thalweg_feat_ip::RouteError::NoTable(version, table.get()).into());
+            let serial = match version {
+                Version::V4 => c.state::<Ip<u32>>().borrow().serial(table),
+                Version::V6 => c.state::<Ip<u128>>().borrow().serial(table),
+            };
+            if serial.is_none() {
+                return Err(RouteError::NoTable(version, table.get()).into());
             }
-            at_bottom(Action::LookUpIp4(table))
+            at_bottom(Action::Ip(how, To::LookedUp(table)))
         }
         PathKind::InterfaceRx => {
             let sw_if = path.sw_if.ok_or(FibError::NoInterface(SwIfIndex(0)))?;
             interface::view(c, sw_if)?;
-            at_bottom(Action::ReceiveIp4(sw_if.get()))
+            at_bottom(Action::Ip(how, To::Received(sw_if.get())))
         }
         PathKind::Local => Ok(Action::Punt),
         PathKind::Drop | PathKind::Normal => Ok(Action::Drop),

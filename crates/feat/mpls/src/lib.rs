@@ -24,7 +24,7 @@ mod tunnel_tx;
 pub mod tunnels;
 
 pub use error::MplsError;
-pub use label_table::{Action, Key, Leaves, Tables};
+pub use label_table::{Action, Behind, Key, Leaves, Tables, To};
 pub use labels::{
     Bound, LabelView, MAX_TABLES, Mpls, Via, add_label, add_table, bind, del_label, del_table,
     set_enabled, unbind,
@@ -40,7 +40,7 @@ use thalweg_wire::ethernet::ethertype;
 pub static FEATURE: Feature = Feature {
     name: "mpls",
     about: "MPLS forwarding",
-    needs: &["interface", "fib", "ethernet", "neighbor", "ip", "ip4"],
+    needs: &["interface", "fib", "ethernet", "neighbor", "ip", "ip4", "ip6"],
     nodes: nodes::NODES,
     arcs: &[
         &ArcDecl { name: "mpls-input", key: ArcKey::Rx, end: "mpls-lookup" },

@@ -1,16 +1,17 @@
 //! Configuration of MPLS: tables, labels, and interfaces that take labelled packets.
 
 use crate::tunnels::{self, Tunnels};
-use crate::{Key, LabelView, Mpls, Via};
+use crate::{Bound, Key, LabelView, Mpls, Via};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::iter::Peekable;
+use std::net::IpAddr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Node, Problem, Rule, Section, Value, interface_key, rank,
 };
-use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_text};
-use thalweg_fib::rib::{Labels, Mode};
+use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_of, labels_text};
+use thalweg_fib::rib::Labels;
+use thalweg_fib::{TableId, Version};
 use thalweg_graph::Control;
-use thalweg_tables::Ipv4Prefix;
 use thalweg_wire::mpls::Label;
 
 /// The section.
@@ -42,21 +43,39 @@ struct Words {
     interface: Option<String>,
     /// Other MPLS and IP tables that it names.
     mpls: Option<u32>,
-    ip4: Option<u32>,
+    ip: Option<(Version, u32)>,
+}
+
+/// Key of the item that adds a table of IP.
+fn ip_table_key(version: Version, table: u32) -> String {
+    format!("{}-table {table}", version.word())
+}
+
+/// Reads the labels of a path by which packets are looked up.
+fn looked_up<'a>(words: &mut Peekable<impl Iterator<Item = &'a str>>) -> Option<String> {
+    match words.next_if(|w| *w == "out-labels") {
+        Some(_) => labels_of(words).map(|labels| labels_text(&labels)),
+        None => Some(String::new()),
+    }
 }
 
 impl Words {
     fn parse(text: &str) -> Option<Words> {
         let mut words = text.split_whitespace().peekable();
         let first = words.next()?;
-        let mut out = Words { text: String::new(), interface: None, mpls: None, ip4: None };
+        let mut out = Words { text: String::new(), interface: None, mpls: None, ip: None };
         match first {
             "drop" | "local" => out.text = first.into(),
-            "mpls-lookup-in-table" | "ip4-lookup-in-table" => {
+            "mpls-lookup-in-table" => {
                 let id: u32 = words.next()?.parse().ok()?;
                 out.text = format!("{first} {id}");
-                let table = if first.starts_with("mpls") { &mut out.mpls } else { &mut out.ip4 };
-                *table = Some(id);
+                out.mpls = Some(id);
+            }
+            "ip4-lookup-in-table" | "ip6-lookup-in-table" => {
+                let id: u32 = words.next()?.parse().ok()?;
+                out.text = format!("{first} {id}{}", looked_up(&mut words)?);
+                let of = if first.starts_with("ip4") { Version::V4 } else { Version::V6 };
+                out.ip = Some((of, id));
             }
             "l2-input-on" => {
                 let name = words.next()?;
@@ -64,9 +83,9 @@ impl Words {
                 out.text = format!("l2-input-on {name}{word}");
                 out.interface = Some(name.to_owned());
             }
-            "rx-ip4" => {
+            "rx-ip4" | "rx-ip6" => {
                 let name = words.next()?;
-                out.text = format!("rx-ip4 {name}");
+                out.text = format!("{first} {name}{}", looked_up(&mut words)?);
                 out.interface = Some(name.to_owned());
             }
             _ => {
@@ -91,23 +110,13 @@ impl Words {
                     match word {
                         "weight" => weight = words.next()?.parse().ok().filter(|w| *w > 0)?,
                         "preference" => preference = words.next()?.parse().ok()?,
-                        "out-labels" => {
-                            let mut all: Vec<Label> = vec![label_of(words.next()?)?];
-                            while let Some(label) = words.peek().and_then(|w| label_of(w)) {
-                                all.push(label);
-                                words.next();
-                            }
-                            labels = Labels::new(&all)?;
-                            if words.next_if(|w| *w == "uniform").is_some() {
-                                labels = labels.in_mode(Mode::Uniform);
-                            }
-                        }
+                        "out-labels" => labels = labels_of(&mut words)?,
                         _ => return None,
                     }
                 }
                 out.text = path_text(hop, name, table, (weight, preference), &labels);
                 out.interface = name.map(str::to_owned);
-                out.ip4 = table;
+                out.ip = hop.map(Version::of_ip).zip(table);
             }
         }
         words.next().is_none().then_some(out)
@@ -142,14 +151,24 @@ fn via_text(c: &Control, via: &Via) -> String {
             let word = if *control_word { " pop-pw-cw" } else { "" };
             format!("l2-input-on {}{word}", c.interface_name(*sw_if))
         }
+        Via::Ip6(p) => match p.kind {
+            PathKind::Lookup(table) => {
+                format!("ip6-lookup-in-table {table}{}", labels_text(&p.labels))
+            }
+            _ => format!("rx-ip6 {}{}", name(p).unwrap_or_default(), labels_text(&p.labels)),
+        },
         Via::Path(p) => match p.kind {
             PathKind::Normal => {
                 let (name, table) = (name(p), p.table.map(|table| table.get()));
                 let share = (p.weight, p.preference);
                 path_text(p.next_hop, name.as_deref(), table, share, &p.labels)
             }
-            PathKind::Lookup(table) => format!("ip4-lookup-in-table {table}"),
-            PathKind::InterfaceRx => format!("rx-ip4 {}", name(p).unwrap_or_default()),
+            PathKind::Lookup(table) => {
+                format!("ip4-lookup-in-table {table}{}", labels_text(&p.labels))
+            }
+            PathKind::InterfaceRx => {
+                format!("rx-ip4 {}{}", name(p).unwrap_or_default(), labels_text(&p.labels))
+            }
             PathKind::Local => "local".into(),
             _ => "drop".into(),
         },
@@ -186,8 +205,8 @@ fn paths(value: &Value) -> Option<Vec<Words>> {
 fn label(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface>] [weight <n>] \
                     [preference <n>] [out-labels <label> ... [uniform]]', `ip4-lookup-in-table <id>', \
-                    `mpls-lookup-in-table <id>', `rx-ip4 <interface>', `l2-input-on <interface>', \
-                    or drop";
+                    `ip6-lookup-in-table <id>', `mpls-lookup-in-table <id>', `rx-ip4 <interface>', \
+                    `rx-ip6 <interface>', `l2-input-on <interface>', or drop";
     paths(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 
@@ -199,26 +218,28 @@ fn tunnel_paths(value: &Value) -> Result<(), String> {
 }
 
 /// Reads what a label is bound to: `192.0.2.0/24', or with ` table 7'.
-fn bound(text: &str) -> Option<(Ipv4Prefix, u32)> {
+fn bound(text: &str) -> Option<Bound> {
     let mut words = text.split_whitespace();
     let (address, len) = words.next()?.split_once('/')?;
-    let address: Ipv4Addr = address.parse().ok()?;
-    let prefix = Ipv4Prefix::new(address.to_bits(), len.parse().ok()?).ok()?;
+    let (address, len) = (address.parse::<IpAddr>().ok()?, len.parse().ok()?);
     let table = match words.next() {
         None => 0,
         Some("table") => words.next()?.parse().ok()?,
         Some(_) => return None,
     };
-    words.next().is_none().then_some((prefix, table))
+    words.next().is_none().then(|| Bound::new(TableId(table), address, len))?
 }
 
-fn bound_text((prefix, table): (Ipv4Prefix, u32)) -> String {
-    let table = if table == 0 { String::new() } else { format!(" table {table}") };
-    format!("{prefix}{table}")
+fn bound_text(bound: Bound) -> String {
+    let table = match bound.table() {
+        TableId(0) => String::new(),
+        table => format!(" table {table}"),
+    };
+    format!("{}{table}", bound.prefix())
 }
 
 fn prefix(value: &Value) -> Result<(), String> {
-    let expected = "an IPv4 prefix such as `192.0.2.0/24', or `192.0.2.0/24 table 7'";
+    let expected = "a prefix such as `192.0.2.0/24' or `2001:db8::/32', or `192.0.2.0/24 table 7'";
     let right = matches!(value, Value::Text(text) if bound(text).is_some());
     if right { Ok(()) } else { Err(expected.into()) }
 }
@@ -259,10 +280,10 @@ impl Section<Control> for Settings {
                 }
             }
         }
-        for ((ip4, prefix), id, label) in mpls.bound() {
+        for (bound, id, label) in mpls.bound() {
             let (table, label) = (id.to_string(), label_text(label));
             let place = ["thalweg", "mpls-tables", &table, "prefixes", &label];
-            out.put(&place, bound_text((prefix, ip4.get())));
+            out.put(&place, bound_text(bound));
         }
         for tunnel in c.state::<Tunnels>().borrow().iter() {
             let name = c.interface_name(tunnel.sw_if);
@@ -354,8 +375,8 @@ fn labels(doc: &Doc<'_>, id: u32, text: &str, out: &mut Draft) {
             if let Some(table) = words.mpls {
                 item = item.needs(table_key(table));
             }
-            if let Some(table) = words.ip4.filter(|table| *table != 0) {
-                item = item.needs(format!("ip-table {table}"));
+            if let Some((version, table)) = words.ip.filter(|(_, table)| *table != 0) {
+                item = item.needs(ip_table_key(version, table));
             }
         }
         out.add(item);
@@ -379,8 +400,8 @@ fn prefixes(doc: &Doc<'_>, id: u32, text: &str, out: &mut Draft) {
         let item = Item::new(rank::ROUTE, format!("prefix of label {id} {label}"), found.path, set);
         let item = item.unset(format!("mpls local-label del {words}")).recreate();
         let mut item = item.order(1 << 20).needs(table_key(id));
-        if bound.1 != 0 {
-            item = item.needs(format!("ip-table {}", bound.1));
+        if bound.table() != TableId(0) {
+            item = item.needs(ip_table_key(bound.version(), bound.table().get()));
         }
         out.add(item);
     }
@@ -429,11 +450,16 @@ mod tests {
         for text in [
             "10.0.0.2 pg0 out-labels 17",
             "10.0.0.2 pg0 out-labels 18 17 uniform",
+            "10.0.0.2 pg0 out-labels 18 ttl 9 exp 5 17 exp 1 uniform",
             "10.0.0.2 pg0 weight 2 preference 1 out-labels 18 17",
             "pg0",
             "ip4-lookup-in-table 7",
             "mpls-lookup-in-table 0",
             "rx-ip4 pg0",
+            "rx-ip6 pg0 out-labels implicit-null uniform",
+            "ip6-lookup-in-table 7",
+            "ip4-lookup-in-table 7 out-labels implicit-null uniform",
+            "2001:db8::2 next-hop-table 7",
             "10.0.0.2",
             "10.0.0.2 next-hop-table 7 weight 2 out-labels 17",
             "l2-input-on mpls-tunnel0",
@@ -448,6 +474,8 @@ mod tests {
             "10.0.0.2 pg0 next-hop-table 7",
             "drop it",
             "rx-ip4",
+            "rx-ip6 pg0 out-labels",
+            "ip6-lookup-in-table x",
             "17",
         ] {
             assert_eq!(Words::parse(bad), None, "{bad}");

@@ -2,8 +2,8 @@
 //! `<interface>-tx`. Passes packets on to the adjacency that puts the tunnel's labels before them.
 //!
 //! Reads: aux (the adjacency of the tunnel, for packets that were routed). Writes: aux (that of the
-//! tunnel's path). Next: `mpls-output`; `ip4-frag` and `ip4-icmp-error` for IPv4 packets that are
-//! too long with the labels.
+//! tunnel's path). Next: `mpls-output`; `ip4-frag`, `ip4-icmp-error` and `ip6-icmp-error` for IP
+//! packets that are too long with the labels.
 
 use crate::nodes::mpls_lookup::hash as labels_hash;
 use std::fmt::Write;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use thalweg_buffer::{Frame, IcmpCause, PktMut};
 use thalweg_feat_ip4::icmp::request_error;
+use thalweg_feat_ip6::icmp as icmp6;
 use thalweg_fib::{Dpo, DpoTable, Entry, Kind, MAX_REWRITE};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::flow::five_tuple;
@@ -21,12 +22,14 @@ thalweg_graph::next_nodes! {
     INCOMPLETE => "mpls-adj-incomplete",
     FRAG => "ip4-frag",
     ICMP_ERROR => "ip4-icmp-error",
+    ICMP6_ERROR => "ip6-icmp-error",
 }
 thalweg_graph::errors! {
     DOWN: Error, 331, "no path of the tunnel is up";
     TOO_LONG: Error, 4, "packet too long for the tunnel's path";
     DONT_FRAGMENT: Error, 4, "packet too long for the tunnel's path and DF set";
     NO_ROOM: Error, 287, "no headroom for a control word";
+    TOO_BIG: Error, 4, "ip6 packet too long for the tunnel's path";
 }
 
 /// The declaration.
@@ -102,6 +105,10 @@ impl TunnelTx {
             Some(h) if h[0] >> 4 == 4 => {
                 let cause = IcmpCause::frag_needed(state.mtu);
                 request_error(cx, p, cause, DONT_FRAGMENT, ICMP_ERROR)
+            }
+            Some(h) if h[0] >> 4 == 6 => {
+                let cause = icmp6::packet_too_big(state.mtu);
+                icmp6::request_error(cx, p, cause, TOO_BIG, ICMP6_ERROR)
             }
             _ => Verdict::drop(TOO_LONG),
         }

@@ -45,7 +45,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         mut paths: Vec<Path>,
     ) -> Result<(ListId, Dpo), RibError> {
         for path in &mut paths {
-            path.table = path.table.filter(|table| *table != self.id);
+            *path = path.in_table::<A>(self.id);
         }
         paths.sort_unstable();
         let key = (cast, paths);

@@ -15,7 +15,7 @@ mod resolve;
 mod watched;
 
 pub use error::RibError;
-pub use path::{Before, Labels, MAX_LABELS, Mode, Path, PathKind, Source, TableId};
+pub use path::{Before, Labels, MAX_LABELS, Mark, Mode, Path, PathKind, Source, TableId};
 pub use peers::RoutedPeers;
 pub use watched::WatchedRoutes;
 

@@ -1,7 +1,9 @@
 //! Paths of routes, and who has configured them.
 
+use crate::{LinkType, Version};
 use std::net::IpAddr;
 use thalweg_device::SwIfIndex;
+use thalweg_tables::Address;
 use thalweg_wire::mpls::{Label, MAX_LABEL, label};
 
 thalweg_wire::number! {
@@ -88,7 +90,8 @@ pub struct Path {
     /// Labels to impose.
     pub labels: Labels,
     /// Table in which a next hop without an interface is resolved; `None` for the route's own. That
-    /// table must [track](super::Table::track) it.
+    /// table must [track](super::Table::track) it [so](Path::tracked_as). It is one of the next
+    /// hop's family, and always named if that is not the route's.
     pub table: Option<TableId>,
 }
 
@@ -105,6 +108,29 @@ impl Path {
     /// A connected path.
     pub fn connected(sw_if: SwIfIndex) -> Path {
         Path { sw_if: Some(sw_if), ..Path::special(PathKind::Normal) }
+    }
+    /// Returns the path as a table of such addresses has it: one to a next hop in the table itself
+    /// names none. Next hops of another family are in table 0 unless they name one (RFC 4798).
+    #[must_use]
+    pub fn in_table<A: Address>(self, own: TableId) -> Path {
+        let followed = self.kind == PathKind::Normal && self.sw_if.is_none();
+        let hop = self.next_hop.filter(|_| followed);
+        let table = match hop {
+            Some(hop) if Version::of_ip(hop) != Version::of::<A>() => {
+                Some(self.table.unwrap_or(TableId(0)))
+            }
+            _ => self.table.filter(|id| *id != own),
+        };
+        Path { table, ..self }
+    }
+    /// Returns of which family a next hop is that another table follows, and the labels with which
+    /// that table tracks it, for packets of this type.
+    #[must_use]
+    pub fn tracked_as(&self, own: LinkType) -> (LinkType, Labels) {
+        match self.next_hop.map_or(own, |hop| Version::of_ip(hop).link()) {
+            link if link == own => (own, self.labels),
+            link => (link, self.labels.carrying(Some(own))),
+        }
     }
     /// Returns whether another path leads to the same place.
     #[must_use]
@@ -133,8 +159,30 @@ impl Mode {
 pub struct Labels {
     len: u8,
     all: [Label; MAX_LABELS],
+    marks: [Mark; MAX_LABELS],
     before: Before,
     mode: Mode,
+    carried: Option<LinkType>,
+}
+
+/// TTL and traffic class that a label is pushed with in pipe mode.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub struct Mark {
+    /// The TTL; 0 for 64.
+    pub ttl: u8,
+    /// The traffic class, up to 7.
+    pub class: u8,
+}
+
+impl Mark {
+    /// The usual ones: TTL 64 and class 0.
+    pub const USUAL: Mark = Mark { ttl: 0, class: 0 };
+
+    /// Returns the TTL that is sent.
+    #[must_use]
+    pub const fn sent_ttl(self) -> u8 {
+        if self.ttl == 0 { 64 } else { self.ttl }
+    }
 }
 
 /// Where TTL and traffic class of labels come from (RFC 3443, RFC 3270).
@@ -164,8 +212,14 @@ pub enum Before {
 
 impl Labels {
     /// No label.
-    pub const NONE: Labels =
-        Labels { len: 0, all: [Label(0); MAX_LABELS], before: Before::Packet, mode: Mode::Pipe };
+    pub const NONE: Labels = Labels {
+        len: 0,
+        all: [Label(0); MAX_LABELS],
+        marks: [Mark::USUAL; MAX_LABELS],
+        before: Before::Packet,
+        mode: Mode::Pipe,
+        carried: None,
+    };
 
     /// Returns a stack; `None` if there are more than [`MAX_LABELS`], or one has over 20 bits.
     #[must_use]
@@ -174,6 +228,31 @@ impl Labels {
         all.get_mut(..labels.len())?.copy_from_slice(labels);
         let fit = labels.iter().all(|label| *label <= MAX_LABEL);
         fit.then_some(Labels { len: labels.len() as u8, all, ..Labels::NONE })
+    }
+
+    /// Returns the same labels with these TTLs and classes, in the same order.
+    #[must_use]
+    pub fn marked(mut self, marks: &[Mark]) -> Labels {
+        let own = usize::from(self.len);
+        self.marks[..own].iter_mut().zip(marks).for_each(|(to, mark)| *to = *mark);
+        self
+    }
+
+    /// Returns TTL and class of each label.
+    #[must_use]
+    pub fn marks(&self) -> &[Mark] {
+        &self.marks[..usize::from(self.len)]
+    }
+
+    /// Returns each label with its TTL and class.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Label, Mark)> + '_ {
+        self.as_slice().iter().copied().zip(self.marks().iter().copied())
+    }
+
+    /// A stack of labels with their TTLs and classes.
+    fn of(all: &[(Label, Mark)]) -> Option<Labels> {
+        let (labels, marks): (Vec<Label>, Vec<Mark>) = all.iter().copied().unzip();
+        Some(Labels::new(&labels)?.marked(&marks))
     }
 
     /// Returns the same labels, put before something else.
@@ -186,6 +265,18 @@ impl Labels {
     #[must_use]
     pub fn in_mode(self, mode: Mode) -> Labels {
         Labels { mode, ..self }
+    }
+
+    /// Returns the same labels before packets of this type; `None` for that of the table's packets.
+    #[must_use]
+    pub fn carrying(self, carried: Option<LinkType>) -> Labels {
+        Labels { carried, ..self }
+    }
+
+    /// Returns the type of the packets, if it is not that of the table's.
+    #[must_use]
+    pub fn carried(&self) -> Option<LinkType> {
+        self.carried
     }
 
     /// Returns the mode.
@@ -203,16 +294,20 @@ impl Labels {
     /// Returns the stack without implicit nulls, which are never sent (RFC 3032 section 2.1).
     #[must_use]
     pub fn sent(&self) -> Labels {
-        let sent = |l: &&Label| **l != label::IMPLICIT_NULL;
-        let sent: Vec<Label> = self.as_slice().iter().filter(sent).copied().collect();
-        Labels::new(&sent).unwrap_or_default().put_before(self.before).in_mode(self.mode)
+        let sent: Vec<_> = self.iter().filter(|(l, _)| *l != label::IMPLICIT_NULL).collect();
+        Labels::of(&sent).unwrap_or_default().like(self)
     }
 
     /// Returns the stack with the labels of another one before it; `None` if there are too many.
     #[must_use]
     pub fn under(&self, outer: &Labels) -> Option<Labels> {
-        let all = Labels::new(&[outer.as_slice(), self.as_slice()].concat())?;
-        Some(all.put_before(self.before).in_mode(self.mode))
+        let all: Vec<_> = outer.iter().chain(self.iter()).collect();
+        Some(Labels::of(&all)?.like(self))
+    }
+
+    /// Returns the same labels with all else of another stack.
+    fn like(self, other: &Labels) -> Labels {
+        Labels { len: self.len, all: self.all, marks: self.marks, ..*other }
     }
 
     /// Returns the labels, the outermost first.
@@ -225,6 +320,7 @@ impl Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     #[test]
     fn stacks_have_up_to_twelve_labels_of_20_bits() {
@@ -235,11 +331,41 @@ mod tests {
     }
 
     #[test]
+    fn ttls_and_classes_stay_with_their_labels() {
+        let mark = |ttl| Mark { ttl, class: 1 };
+        let labels = Labels::new(&[Label(16), label::IMPLICIT_NULL, Label(17)]).unwrap();
+        let labels = labels.marked(&[mark(1), mark(2), mark(3), mark(4)]);
+        assert_eq!(labels.sent().marks(), [mark(1), mark(3)]);
+        let under = labels.sent().under(&Labels::new(&[Label(18)]).unwrap()).unwrap();
+        assert_eq!(under.marks(), [Mark::USUAL, mark(1), mark(3)]);
+        assert_eq!((Mark::USUAL.sent_ttl(), mark(9).sent_ttl()), (64, 9));
+    }
+
+    #[test]
     fn paths_to_the_same_place_may_have_other_weights() {
         let path = Path::via([10, 0, 0, 1], Some(SwIfIndex(1)));
         assert!(path.is_same(&Path { weight: 7, preference: 2, ..path }));
         assert!(!path.is_same(&Path { labels: Labels::new(&[Label(16)]).unwrap(), ..path }));
         assert!(!path.is_same(&Path::via([10, 0, 0, 1], None)));
         assert!(!path.is_same(&Path { table: Some(TableId(7)), ..path }));
+    }
+
+    #[test]
+    fn next_hops_of_another_family_are_in_its_tables() {
+        let (own, other) = (Path::via([10, 0, 0, 1], None), Path::via(Ipv6Addr::LOCALHOST, None));
+        let in_7 = |path: Path, table| {
+            Path { table, ..path }.in_table::<u32>(TableId(7)).table.map(|id| id.0)
+        };
+        assert_eq!((in_7(own, None), in_7(own, Some(TableId(7)))), (None, None));
+        assert_eq!(in_7(own, Some(TableId(0))), Some(0));
+        assert_eq!((in_7(other, None), in_7(other, Some(TableId(7)))), (Some(0), Some(7)));
+        let by_interface = Path { sw_if: Some(SwIfIndex(1)), ..other };
+        assert_eq!(in_7(by_interface, None), None);
+        let labels = Labels::new(&[Label(16)]).unwrap();
+        let path = Path { labels, ..own };
+        assert_eq!(path.tracked_as(LinkType::Ip4), (LinkType::Ip4, labels));
+        let carrying = labels.carrying(Some(LinkType::Ip6));
+        assert_eq!(path.tracked_as(LinkType::Ip6), (LinkType::Ip4, carrying));
+        assert_eq!(carrying.sent().carried(), Some(LinkType::Ip6));
     }
 }

@@ -15,8 +15,8 @@ use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, Prefix};
 use thalweg_wire::mpls::label;
 
-/// Returns the adjacency that puts labels before packets, which without them are of type `carried`;
-/// in uniform mode a midchain, whose node sets what the labels have of the packet.
+/// Returns the adjacency that puts labels before packets, which without them are of type `carried`,
+/// unless the labels know better; in uniform mode a midchain, whose node sets what the labels have of the packet.
 fn imposing(
     c: &Control,
     f: &mut Forwarding,
@@ -24,6 +24,7 @@ fn imposing(
     carried: LinkType,
     labels: Labels,
 ) -> Result<Dpo, RibError> {
+    let carried = labels.carried().unwrap_or(carried);
     let (bottom, swap) = match labels.before() {
         Before::Packet => (true, None),
         Before::Popped => (true, Some(label::IMPLICIT_NULL)),
@@ -35,7 +36,7 @@ fn imposing(
     let (mode, all) = (labels.mode(), labels.as_slice());
     // A label to swap has its place behind an adjacency's header.
     let node = f.imposer().filter(|_| mode == Mode::Uniform && swap.is_none() && !all.is_empty());
-    let labels = labels.put_before(Before::Packet).in_mode(Mode::Pipe);
+    let labels = labels.put_before(Before::Packet).in_mode(Mode::Pipe).carrying(None);
     let imposed = Imposed { labels, bottom: bottom && !is_plain, swap };
     let Some(node) = node else {
         return Ok(f.imposing(c, AdjacencyKey { sw_if, link, peer, imposed })?);
@@ -96,8 +97,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             }
             (PathKind::Normal, Some(nh), None) if p.table.is_some() => {
                 let table = p.table.unwrap_or(self.id);
+                let (link, labels) = p.tracked_as(self.link);
                 let mut f = state.borrow_mut();
-                let dpo = f.tracked.get(&(self.link, table, nh, p.labels)).copied();
+                let dpo = f.tracked.get(&(link, table, nh, labels)).copied();
                 let dpo = dpo.ok_or(RibError::NotTracked(nh, table.get()))?;
                 f.retain(dpo);
                 Ok(dpo)

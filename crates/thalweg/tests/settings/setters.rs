@@ -411,6 +411,15 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              mpls local-label add 18 198.51.100.0/24 table 7 mpls-table 5\n\
              mpls local-label add 19 eos via l2-input-on pg0\n\
              mpls local-label add 20 eos via l2-input-on pg1 pop-pw-cw",
+            "mpls table add 0\nip6 table add 7\nip table add 8\n\
+             mpls local-label add 16 eos via 2001:db8::2 pg0\n\
+             mpls local-label add 17 eos via ip6-lookup-in-table 7 out-labels implicit-null uniform\n\
+             mpls local-label add 18 eos via rx-ip6 pg1\n\
+             mpls local-label add 19 eos via 2001:db8:9::1 next-hop-table 7\n\
+             mpls local-label add 20 2001:db8:5::/48\n\
+             mpls local-label add 21 2001:db8:5::/48 table 7\n\
+             ip route add 2001:db8:5::/48 table 7 via 192.0.2.9 next-hop-table 8 out-labels 21\n\
+             ip route add 2001:db8:5::/48 via 192.0.2.9 out-labels 22 ttl 9 exp 5 23",
         ],
     ),
     (

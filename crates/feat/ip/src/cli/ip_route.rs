@@ -34,13 +34,15 @@ impl Command<Control> for IpRoute {
          Host bits of the prefix are ignored. A further path of a route that\n\
          exists shares its load by weight; of usable paths, only those of the lowest preference\n\
          take part. `replace' sets all paths at once. A next hop without\n\
-         interface is resolved recursively, in the route's table or in `next-hop-table', and follows\n\
+         interface is resolved recursively, in the route's table or in `next-hop-table' (one of the\n\
+         other version in its table 0), and follows\n\
          route changes; while it leads nowhere, `show ip fib' says why. `del' without paths deletes\n\
          the whole route.\n\
          `ip4-lookup-in-table' looks the packet up again in another table, `rx-ip4' in\n\
          that of an interface, by which it then has come.\n\
          `out-labels' puts MPLS labels before the packets, the outermost first; those of the route\n\
-         to a recursive next hop come before them.\n\
+         to a recursive next hop come before them. Each may have a `ttl' and an `exp' behind it; 64\n\
+         and 0 are the usual ones.\n\
          `count' repeats the command for that many prefixes of the same length, one\n\
          after the other."
     }

@@ -126,7 +126,19 @@ fn next_hops_may_be_of_the_other_version() {
     let shown = lab.cli("show ip fib 192.0.2.0/24");
     assert!(shown.contains("2001:db8::2 test0"), "{shown}");
     let text = lab.cli("ip route add 198.51.100.0/24 via 2001:db8::2");
-    assert!(text.contains("is not of the route's family; name its interface"), "{text}");
+    assert_eq!(text, "", "it is followed by the routes of IPv6 (RFC 4798 the other way round)");
+    let shown = lab.cli("show ip fib 198.51.100.0/24");
+    assert!(shown.contains("2001:db8::2") && shown.contains("test0"), "{shown}");
+    lab.ok("ip route add 2001:db8:2::/48 via 198.18.0.1");
+    let shown = lab.cli("show ip6 fib 2001:db8:2::/48");
+    assert!(shown.contains("next hop 198.18.0.1 is not reachable in table 0"), "{shown}");
+    let text = lab.cli("ip route add 198.51.100.0/24 via 2001:db8::2 next-hop-table 9");
+    assert!(text.contains("no IPv6 table 9"), "{text}");
+    // A table that routes of the other version follow stays until they go.
+    lab.ok("ip table add 9\nip route add 2001:db8:3::/48 via 192.0.2.1 next-hop-table 9");
+    let text = lab.cli("ip table del 9");
+    assert!(text.contains("routes of other tables have next hops in table 9"), "{text}");
+    lab.ok("ip route del 2001:db8:3::/48 via 192.0.2.1\nip table del 9");
     let text = lab.cli("ip route add 2001:db8:1::/48 via fe80::1");
     assert!(text.contains("fe80::1 is link-local; name its interface"), "{text}");
     lab.close();

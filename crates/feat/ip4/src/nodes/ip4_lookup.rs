@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
+use thalweg_device::SwIfIndex;
 use thalweg_fib::{Counted, Dpo, DpoTable, Kind, LinkType, ObjectCounters, TableId};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -63,6 +64,9 @@ fn dst(data: &[u8]) -> u32 {
         None => 0,
     }
 }
+
+/// Offset of the TTL.
+const TTL_AT: usize = 8;
 
 /// Returns whether packets that meet a kind are looked up again.
 fn looks_on(kind: Kind) -> bool {
@@ -173,6 +177,36 @@ impl Ip4Lookup {
         }
         p.set_aux(dpo.0);
         if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
+    }
+
+    /// As [`follow`](Self::follow), for a packet that a tunnel has brought into a table: if it may be
+    /// answered, it is treated as received by an interface of that table.
+    pub(super) fn follow_tunneled(
+        &self,
+        cx: &mut NodeCx<'_>,
+        mut p: PktMut<'_>,
+        dpo: Dpo,
+        table: TableId,
+    ) -> Verdict {
+        let met = self.dpos.get(self.dpos.resolve(dpo, || hash(p.data()))).state();
+        let ends = p.data().get(TTL_AT).is_none_or(|ttl| *ttl <= 1);
+        if (ends || !met.kind.is_complete() || p.total_len() > usize::from(met.mtu))
+            && let Some(member) = self.member_elsewhere(cx, &p, table)
+        {
+            p.set_rx_if(member);
+        }
+        self.follow(cx, p, dpo)
+    }
+
+    /// Returns an interface of a table that is not the one of the interface that a packet came by.
+    fn member_elsewhere(
+        &self,
+        cx: &NodeCx<'_>,
+        p: &PktMut<'_>,
+        table: TableId,
+    ) -> Option<SwIfIndex> {
+        let tables = self.tables.load(cx.guard());
+        tables.member(table).filter(|_| tables.fib_id(p.rx_if()) != table)
     }
 
     /// Looks a packet up in the tables that its routes name, one after the other; returns the kind

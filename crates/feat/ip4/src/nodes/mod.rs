@@ -13,6 +13,7 @@ pub mod ip4_local;
 pub mod ip4_local_end_of_arc;
 pub mod ip4_lookup;
 pub mod ip4_lookup_in;
+pub mod ip4_lookup_tunneled;
 pub mod ip4_not_enabled;
 pub mod ip4_path_mtu;
 pub mod ip4_punt;
@@ -32,6 +33,7 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &ip4_local_end_of_arc::NODE,
     &ip4_lookup::NODE,
     &ip4_lookup_in::NODE,
+    &ip4_lookup_tunneled::NODE,
     &ip4_not_enabled::NODE,
     &ip4_path_mtu::NODE,
     &ip4_punt::NODE,

@@ -3,16 +3,11 @@
 //! Reads: aux (the drop reason), rx interface, `icmp` of the metadata. Next: `ip6-lookup` for the
 //! message, `ip6-drop` for the packet.
 
-use crate::icmp;
-use crate::tables::Tables;
+use crate::icmp::{self, Sources};
 use std::fmt::Write;
-use std::net::Ipv6Addr;
-use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
-use thalweg_feat_nd::IfAddrs;
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::limit::RateLimit;
-use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv6::{MAX_ERROR_LEN, emit_error};
 use thalweg_wire::ipv6::{Ipv6Mut, Ipv6View};
 
@@ -31,26 +26,13 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip6-drop",
-    build: |cx| {
-        let (tables, addrs) = (cx.shared(), cx.shared());
-        Built::node(Ip6IcmpError { tables, addrs, limiter: icmp::limit() })
-    },
+    build: |cx| Built::node(Ip6IcmpError { sources: Sources::new(cx), limiter: icmp::limit() }),
     ..NodeDecl::DEFAULT
 };
 
 struct Ip6IcmpError {
-    tables: Arc<Snapshot<Tables>>,
-    addrs: Arc<Snapshot<IfAddrs>>,
+    sources: Sources,
     limiter: RateLimit,
-}
-
-impl Ip6IcmpError {
-    /// Returns the source of an error: the address of the rx interface that is nearest to the
-    /// asker, or else one of another interface (RFC 4443 section 2.2).
-    fn source(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, asker: Ipv6Addr) -> Option<Ipv6Addr> {
-        let own = self.addrs.load(cx.guard()).source_for(p.rx_if(), asker);
-        own.or_else(|| self.tables.load(cx.guard()).fib(p.rx_if())?.source)
-    }
 }
 
 impl Node for Ip6IcmpError {
@@ -62,7 +44,7 @@ impl Node for Ip6IcmpError {
             cx.count(FORBIDDEN, 1);
             return DROP;
         };
-        let Some(from) = self.source(cx, &p, asker) else {
+        let Some(from) = self.sources.nearest(cx.guard(), p.rx_if(), asker) else {
             cx.count(NO_ADDRESS, 1);
             return DROP;
         };

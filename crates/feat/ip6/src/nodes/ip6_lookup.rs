@@ -10,6 +10,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
+use thalweg_device::SwIfIndex;
 use thalweg_fib::{Counted, Dpo, DpoTable, Kind, LinkType, ObjectCounters, TableId};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
@@ -65,6 +66,9 @@ fn dst(data: &[u8]) -> u128 {
     address.map_or(0, |a| u128::from_be_bytes(*a))
 }
 
+/// Offset of the hop limit.
+const HOPS_AT: usize = 7;
+
 /// Returns whether packets that meet a kind are looked up again.
 fn looks_on(kind: Kind) -> bool {
     kind == Kind::LOOKUP || kind == Kind::INTERFACE_RX
@@ -116,7 +120,7 @@ impl Ip6Lookup {
     }
 
     /// Looks a packet up in the table with this id.
-    fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: TableId) -> Dpo {
+    pub(super) fn leaf_in(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, table: TableId) -> Dpo {
         let tables = self.tables.load(cx.guard());
         tables.fib_of(table).map_or(Dpo(0), |fib| Dpo(fib.routes.lookup(dst(p.data()))))
     }
@@ -162,6 +166,36 @@ impl Ip6Lookup {
         }
         p.set_aux(dpo.0);
         if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
+    }
+
+    /// As [`follow`](Self::follow), for a packet that a tunnel has brought into a table: if it may be
+    /// answered, it is treated as received by an interface of that table.
+    pub(super) fn follow_tunneled(
+        &self,
+        cx: &mut NodeCx<'_>,
+        mut p: PktMut<'_>,
+        dpo: Dpo,
+        table: TableId,
+    ) -> Verdict {
+        let met = self.dpos.get(self.dpos.resolve(dpo, || hash(p.data()))).state();
+        let ends = p.data().get(HOPS_AT).is_none_or(|hops| *hops <= 1);
+        if (ends || !met.kind.is_complete() || p.total_len() > usize::from(met.mtu))
+            && let Some(member) = self.member_elsewhere(cx, &p, table)
+        {
+            p.set_rx_if(member);
+        }
+        self.follow(cx, p, dpo)
+    }
+
+    /// Returns an interface of a table that is not the one of the interface that a packet came by.
+    fn member_elsewhere(
+        &self,
+        cx: &NodeCx<'_>,
+        p: &PktMut<'_>,
+        table: TableId,
+    ) -> Option<SwIfIndex> {
+        let tables = self.tables.load(cx.guard());
+        tables.member(table).filter(|_| tables.fib_id(p.rx_if()) != table)
     }
 
     /// Looks a packet up in the tables that its routes name, one after the other; returns the kind

@@ -12,6 +12,7 @@ pub mod ip6_link_local;
 pub mod ip6_local;
 pub mod ip6_local_end_of_arc;
 pub mod ip6_lookup;
+pub mod ip6_lookup_tunneled;
 pub mod ip6_mfib_forward_lookup;
 pub mod ip6_not_enabled;
 pub mod ip6_path_mtu;
@@ -31,6 +32,7 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &ip6_local::NODE,
     &ip6_local_end_of_arc::NODE,
     &ip6_lookup::NODE,
+    &ip6_lookup_tunneled::NODE,
     &ip6_mfib_forward_lookup::NODE,
     &ip6_not_enabled::NODE,
     &ip6_path_mtu::NODE,

@@ -1,7 +1,7 @@
 //! `mpls_ip_bind_unbind`: binds a label to a prefix, or unbinds it.
 
 use crate::MplsError;
-use crate::api_types::{MPLS, ip4_prefix};
+use crate::api_types::{MPLS, bound};
 use thalweg_api::types::Prefix;
 use thalweg_api::{Call, Message, Retval};
 use thalweg_fib::TableId;
@@ -33,7 +33,7 @@ fn handle(c: &mut Control, rq: MplsIpBindUnbind) -> Result<MplsIpBindUnbindReply
     if label > MAX_LABEL {
         return Err(Retval::INVALID_VALUE.because("a label has up to 20 bits"));
     }
-    let bound = (TableId(rq.mb_ip_table_id), ip4_prefix(rq.mb_prefix)?);
+    let bound = bound(TableId(rq.mb_ip_table_id), rq.mb_prefix)?;
     if rq.mb_is_bind {
         crate::bind(c, id, label, bound)?;
     } else {

@@ -1,7 +1,7 @@
 //! `mpls_route_add_del`: binds a label to paths, or unbinds it.
 
-use crate::api_types::{MPLS, MplsRoute, key, via};
-use crate::{Action, Mpls, MplsError, Via};
+use crate::api_types::{MPLS, MplsRoute, key, vias};
+use crate::{Action, Mpls, MplsError, To};
 use thalweg_api::{Call, Message, Retval};
 use thalweg_graph::Control;
 
@@ -36,7 +36,7 @@ pub static SERVICE: Call<Control, MplsRouteAddDel, MplsRouteAddDelReply> = Call:
 
 fn handle(c: &mut Control, rq: MplsRouteAddDel) -> Result<MplsRouteAddDelReply, Retval> {
     let (table, key) = key(&rq.mr_route)?;
-    let vias = || rq.mr_route.mr_paths.iter().map(via).collect::<Result<Vec<Via>, Retval>>();
+    let vias = || vias(&rq.mr_route);
     if rq.mr_is_add {
         crate::add_label(c, table, key, vias()?, !rq.mr_is_multipath)?;
     } else {
@@ -50,11 +50,7 @@ fn handle(c: &mut Control, rq: MplsRouteAddDel) -> Result<MplsRouteAddDelReply, 
     let view = c.state::<Mpls>().borrow().labels(table, key.label).find(|v| v.key == key);
     let stats_index = match view.map(|view| view.action) {
         Some(
-            Action::Swap(_, d)
-            | Action::Member(d)
-            | Action::Ip4(d)
-            | Action::Ip4Uniform(d)
-            | Action::Pop(d),
+            Action::Swap(_, d) | Action::Member(_, d) | Action::Ip(_, To::Sent(d)) | Action::Pop(d),
         ) => d.get(),
         _ => u32::MAX,
     };

@@ -1,21 +1,32 @@
 //! `mpls local-label`: binds labels to paths.
 
-use crate::{Key, Via};
-use std::net::Ipv4Addr;
+use crate::{Bound, Key, Via};
+use std::net::IpAddr;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::{interface_arg, interface_names};
-use thalweg_feat_ip::{label_arg, path_arg};
+use thalweg_feat_ip::{PathKind, label_arg, labels_arg, path_arg};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
-use thalweg_tables::Ipv4Prefix;
 
 /// Takes the prefix that a label is bound to.
-fn prefix_arg(args: &mut Args<'_>) -> Result<Ipv4Prefix, CliError> {
-    args.with("prefix", "an IPv4 prefix such as 192.0.2.0/24", |word| {
+fn prefix_arg(args: &mut Args<'_>) -> Result<(IpAddr, u8), CliError> {
+    args.with("prefix", "a prefix such as 192.0.2.0/24 or 2001:db8::/32", |word| {
         let (address, len) = word.split_once('/')?;
-        let address: Ipv4Addr = address.parse().ok()?;
-        Ipv4Prefix::new(address.to_bits(), len.parse().ok()?).ok()
+        let address: IpAddr = address.parse().ok()?;
+        let len = len.parse().ok()?;
+        Bound::new(TableId(0), address, len).map(|_| (address, len))
     })
+}
+
+/// Takes a path after `via`.
+fn via_arg(c: &Control, args: &mut Args<'_>) -> Result<Via, CliError> {
+    let is_ip6 = args.peek().is_some_and(|w| ["ip6-lookup-in-table", "rx-ip6"].contains(&w));
+    let mut path = path_arg(c, args)?;
+    if matches!(path.kind, PathKind::Lookup(_) | PathKind::InterfaceRx) && args.exact("out-labels")
+    {
+        path.labels = labels_arg(args)?;
+    }
+    Ok(if is_ip6 { Via::Ip6(path) } else { Via::Path(path) })
 }
 
 /// The command's type.
@@ -31,7 +42,8 @@ impl Command<Control> for MplsLocalLabel {
     fn usage(&self) -> &'static str {
         "[add|del|replace] <label> [eos|non-eos] [table <id>] via <next hop> [<interface>] \
          [out-labels <label> ...] [weight <n>] [preference <n>] [via ...] | \
-         via ip4-lookup-in-table <id> | via mpls-lookup-in-table <id> | via rx-ip4 <interface> | \
+         via ip4-lookup-in-table <id> | via ip6-lookup-in-table <id> | \
+         via mpls-lookup-in-table <id> | via rx-ip4 <interface> | via rx-ip6 <interface> | \
          via l2-input-on <interface> [pop-pw-cw] | via drop\n\
          mpls local-label [add|del] <label> <prefix> [table <id>] [mpls-table <id>]"
     }
@@ -43,7 +55,10 @@ impl Command<Control> for MplsLocalLabel {
          is bound shares its load by weight. A next hop without an interface is followed by the\n\
          routes of table 0. `l2-input-on' has an interface receive the Ethernet frame behind the\n\
          bottom, such as an `mpls tunnel' with `l2-only'; `pop-pw-cw' takes the control word off.\n\
-         `del' without paths deletes the label.\n\
+         `del' without paths deletes the label. Where the last label is popped, an IPv6 packet\n\
+         follows if the next hop is one of IPv6, or the path `ip6-lookup-in-table' or `rx-ip6'.\n\
+         `out-labels implicit-null uniform' has a packet that is popped or looked up take over the\n\
+         label's TTL and class.\n\
          With a prefix, the label follows the prefix's route of the IP table: the route's labels\n\
          take its place, or it is popped."
     }
@@ -69,7 +84,7 @@ impl Command<Control> for MplsLocalLabel {
                     let sw_if = interface_arg(c, args)?;
                     vias.push(Via::Layer2 { sw_if, control_word: args.exact("pop-pw-cw") });
                 }
-                Some(_) => vias.push(Via::Path(path_arg(c, args)?)),
+                Some(_) => vias.push(via_arg(c, args)?),
                 None if label.is_none() => label = Some(label_arg(args)?),
                 None if prefix.is_none() && args.peek().is_some_and(|w| w.contains('/')) => {
                     prefix = Some(prefix_arg(args)?);
@@ -87,9 +102,11 @@ impl Command<Control> for MplsLocalLabel {
                 return Err(CliError::failed(text));
             }
             let id = mpls_table.unwrap_or(TableId(0));
+            // The argument has been checked.
+            let Some(to) = Bound::new(table, prefix.0, prefix.1) else { return Ok(Outcome::Done) };
             match verb {
-                Some("del") => crate::unbind(c, id, label, (table, prefix))?,
-                _ => crate::bind(c, id, label, (table, prefix))?,
+                Some("del") => crate::unbind(c, id, label, to)?,
+                _ => crate::bind(c, id, label, to)?,
             }
             return Ok(Outcome::Done);
         }
@@ -102,11 +119,11 @@ impl Command<Control> for MplsLocalLabel {
     }
     fn complete(&self, c: &Control, before: &[&str], _partial: &str) -> Vec<String> {
         match before {
-            [.., "via", _] | [.., "rx-ip4" | "l2-input-on"] => interface_names(c),
+            [.., "via", _] | [.., "rx-ip4" | "rx-ip6" | "l2-input-on"] => interface_names(c),
             [.., "via"] => {
-                ["ip4-lookup-in-table", "mpls-lookup-in-table", "rx-ip4", "l2-input-on", "drop"]
-                    .map(str::to_owned)
-                    .into()
+                let words = "ip4-lookup-in-table ip6-lookup-in-table mpls-lookup-in-table rx-ip4 \
+                             rx-ip6 l2-input-on drop";
+                words.split(' ').map(str::to_owned).collect()
             }
             _ => ["via", "out-labels", "eos", "non-eos", "table"].map(str::to_owned).into(),
         }

@@ -1,10 +1,11 @@
 //! `show mpls fib`: labels and what becomes of them.
 
-use crate::label_table::Action;
+use crate::label_table::{Action, Behind, To};
 use crate::{LabelView, Mpls, MplsError, Via};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, pieces};
 use thalweg_feat_ip::{Path, PathKind, label_arg, label_text};
+use thalweg_fib::rib::Mark;
 use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_graph::Control;
 use thalweg_wire::mpls::Label;
@@ -150,8 +151,10 @@ fn path_text(c: &Control, p: &Path) -> (&'static str, String) {
 /// The labels of a path, as VPP prints them.
 fn labels_text(p: &Path) -> String {
     let mode = p.labels.mode().word();
-    let one = |l: &Label| format!("[{} {mode} ttl:0 exp:0]", label_text(*l));
-    let all: Vec<String> = p.labels.as_slice().iter().map(one).collect();
+    let one = |(l, mark): (Label, Mark)| {
+        format!("[{} {mode} ttl:{} exp:{}]", label_text(l), mark.ttl, mark.class)
+    };
+    let all: Vec<String> = p.labels.iter().map(one).collect();
     format!("labels:[{}]", all.join(" "))
 }
 
@@ -161,15 +164,16 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
     let mut lines = vec![format!("{key}/21 fib:{id} index:{index} locks:2")];
     let source = if view.vias.is_empty() { "special" } else { "CLI" };
     lines.push(format!("  {source} refs:1 src-flags:added,contributing,active,"));
-    if let Some((table, prefix)) = view.bound {
-        lines.push(format!("    bound to {prefix} in ipv4-VRF:{table}"));
+    if let Some(bound) = view.bound {
+        let table = bound.version().table_name(bound.table());
+        lines.push(format!("    bound to {} in {table}", bound.prefix()));
     }
     if !view.vias.is_empty() {
         lines.push(format!("    path-list:[{index}] locks:1 len:{}", view.vias.len()));
     }
     for (i, via) in view.vias.iter().enumerate() {
         let (kind, place, share) = match via {
-            Via::Path(p) => {
+            Via::Path(p) | Via::Ip6(p) => {
                 let (kind, place) = path_text(c, p);
                 (kind, place, (p.weight, p.preference))
             }
@@ -187,7 +191,7 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
         lines.push(format!("        {place}"));
     }
     let extended = view.vias.iter().enumerate().filter_map(|(i, via)| match via {
-        Via::Path(p) if !p.labels.as_slice().is_empty() => {
+        Via::Path(p) | Via::Ip6(p) if !p.labels.as_slice().is_empty() => {
             Some(format!("     path:{i}  {}", labels_text(p)))
         }
         _ => None,
@@ -216,9 +220,8 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
     };
     let counts = match view.action {
         Action::Swap(_, dpo)
-        | Action::Member(dpo)
-        | Action::Ip4(dpo)
-        | Action::Ip4Uniform(dpo)
+        | Action::Member(_, dpo)
+        | Action::Ip(_, To::Sent(dpo))
         | Action::Pop(dpo) => f.counting().then(|| f.counts(dpo).to),
         _ => None,
     };
@@ -233,32 +236,20 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
                 .chain(ends.into_iter().map(|e| format!("        [@1]: {e}")))
                 .collect()
         }
-        Action::Member(dpo) | Action::Ip4(dpo) | Action::Ip4Uniform(dpo) | Action::Pop(dpo) => {
+        Action::Member(_, dpo) | Action::Ip(_, To::Sent(dpo)) | Action::Pop(dpo) => {
             let ends = object(dpo);
             let line = |(i, e): (usize, String)| {
                 let labels = view.vias.get(i).and_then(|via| match via {
                     Via::Path(p) => p.labels.sent().as_slice().last().copied(),
-                    Via::Mpls(_) | Via::Layer2 { .. } => None,
+                    Via::Ip6(_) | Via::Mpls(_) | Via::Layer2 { .. } => None,
                 });
-                let label = labels.filter(|_| matches!(view.action, Action::Member(_)));
+                let label = labels.filter(|_| matches!(view.action, Action::Member(..)));
                 let label = label.map_or_else(String::new, |l| swapped(l) + " ");
                 format!("    [{i}] [@1]: {label}{e}")
             };
             [head(ends.len())].into_iter().chain(ends.into_iter().enumerate().map(line)).collect()
         }
-        Action::LookUpIp4(id) => {
-            vec![head(1), format!("    [0] [@0]: dst-address,unicast lookup in ipv4-VRF:{id}")]
-        }
-        Action::LookUpIp4Here => {
-            vec![
-                head(1),
-                "    [0] [@0]: dst-address,unicast lookup in interface's ipv4 table".into(),
-            ]
-        }
-        Action::ReceiveIp4(sw_if) => {
-            let name = c.interface_name(thalweg_device::SwIfIndex(sw_if));
-            vec![head(1), format!("    [0] [@0]: interface-rx-dpo: {name}")]
-        }
+        Action::Ip(how, to) => vec![head(1), format!("    [0] [@0]: {}", behind(c, how, to))],
         Action::ReceiveL2(sw_if, _) => {
             let name = c.interface_name(thalweg_device::SwIfIndex(sw_if));
             vec![head(1), format!("    [0] [@0]: interface-rx-dpo: {name} ethernet")]
@@ -277,9 +268,29 @@ fn chain(c: &Control, view: &LabelView) -> Vec<String> {
     }
 }
 
+/// What becomes of an IP packet behind a label that is not sent right away.
+fn behind(c: &Control, how: Behind, to: To) -> String {
+    let text = match to {
+        To::LookedUp(id) => {
+            format!("dst-address,unicast lookup in {}", how.version.table_name(id))
+        }
+        To::Here => {
+            let link = how.version.link().name();
+            format!("dst-address,unicast lookup in interface's {link} table")
+        }
+        To::Received(sw_if) => {
+            let name = c.interface_name(thalweg_device::SwIfIndex(sw_if));
+            format!("interface-rx-dpo: {name} {}", how.version.protocol())
+        }
+        To::Sent(dpo) => format!("dpo-idx {dpo}"),
+    };
+    if how.uniform { text + " uniform" } else { text }
+}
+
 fn as_json(c: &Control, view: &LabelView) -> Value {
     let path = |via: &Via| match via {
-        Via::Path(p) => json!({
+        Via::Path(p) | Via::Ip6(p) => json!({
+            "protocol": if matches!(via, Via::Ip6(_)) { "ip6" } else { "ip4" },
             "kind": path_text(c, p).0,
             "next_hop": p.next_hop,
             "interface": p.sw_if.map(|i| c.interface_name(i)),
@@ -299,8 +310,8 @@ fn as_json(c: &Control, view: &LabelView) -> Value {
     json!({
         "label": view.key.label.get(),
         "eos": view.key.eos,
-        "bound_to": view.bound.map(|(table, prefix)| {
-            json!({ "prefix": prefix.to_string(), "table": table.get() })
+        "bound_to": view.bound.map(|bound| {
+            json!({ "prefix": bound.prefix(), "table": bound.table().get() })
         }),
         "paths": view.vias.iter().map(path).collect::<Vec<_>>(),
         "forwarding": chain(c, view).iter().map(|line| line.trim().to_owned()).collect::<Vec<_>>(),

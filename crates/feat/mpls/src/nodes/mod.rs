@@ -6,8 +6,12 @@
 pub mod interface_rx_dpo_l2;
 pub mod ip4_mpls_label_disposition_pipe;
 pub mod ip4_mpls_label_disposition_uniform;
+pub mod ip6_mpls_label_disposition_pipe;
+pub mod ip6_mpls_label_disposition_uniform;
 pub mod lookup_ip4_dst;
 pub mod lookup_ip4_dst_itf;
+pub mod lookup_ip6_dst;
+pub mod lookup_ip6_dst_itf;
 pub mod mpls_adj_incomplete;
 pub mod mpls_frag;
 pub mod mpls_icmp_error;
@@ -24,8 +28,12 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &interface_rx_dpo_l2::NODE,
     &ip4_mpls_label_disposition_pipe::NODE,
     &ip4_mpls_label_disposition_uniform::NODE,
+    &ip6_mpls_label_disposition_pipe::NODE,
+    &ip6_mpls_label_disposition_uniform::NODE,
     &lookup_ip4_dst::NODE,
     &lookup_ip4_dst_itf::NODE,
+    &lookup_ip6_dst::NODE,
+    &lookup_ip6_dst_itf::NODE,
     &mpls_adj_incomplete::NODE,
     &mpls_frag::NODE,
     &mpls_icmp_error::NODE,

@@ -1,5 +1,6 @@
 //! `mpls-frag`: fragments the IPv4 packet behind the labels of a packet that exceeds the MTU, or
-//! answers it (RFC 3032 section 3). Each fragment gets the stack.
+//! answers it (RFC 3032 section 3). Each fragment gets the stack. An IPv6 packet is always
+//! answered.
 //!
 //! Reads: aux (the adjacency). Next: the adjacency's output node; `mpls-icmp-error` for packets
 //! that must not be fragmented, with the MTU that is left after the labels.
@@ -15,9 +16,10 @@ use thalweg_wire::mpls::Stack;
 thalweg_graph::next_nodes! { ICMP_ERROR => "mpls-icmp-error" }
 thalweg_graph::errors! {
     DONT_FRAGMENT_SET: Error, 4, "mpls MTU exceeded and DF set";
-    NOT_IP4: Error, 4, "mpls MTU exceeded and no ip4 packet behind the labels";
+    NOT_IP4: Error, 4, "mpls MTU exceeded and no ip packet behind the labels";
     SMALL_MTU: Error, 4, "MTU too small for fragments";
     NO_BUFFERS: Error, 287, "no buffers for fragments";
+    TOO_BIG: Error, 4, "mpls MTU exceeded by an ip6 packet";
     FRAGMENTS: Info, 256, "fragments of mpls packets sent";
 }
 
@@ -34,6 +36,9 @@ pub static NODE: NodeDecl = NodeDecl {
     ..NodeDecl::DEFAULT
 };
 
+/// DF in the byte of an IPv4 header that has it.
+const DONT_FRAGMENT: u8 = 0x40;
+
 struct MplsFrag {
     dpos: Arc<DpoTable>,
     whole: Vec<u8>,
@@ -48,16 +53,19 @@ impl Node for MplsFrag {
         stack.by_ref().for_each(drop);
         let packet = stack.payload();
         let labels = &self.whole[..self.whole.len() - packet.len()];
-        let flags = packet.get(..20).filter(|h| h[0] >> 4 == 4).map(|h| h[6]);
-        let Some(flags) = flags.filter(|_| stack.reached_bottom()) else {
-            return Verdict::drop(NOT_IP4);
+        let version = packet.first().filter(|_| stack.reached_bottom()).map(|b| b >> 4);
+        let flags = match (version, packet.get(6)) {
+            (Some(4), Some(flags)) => *flags,
+            (Some(6), _) => DONT_FRAGMENT,
+            _ => return Verdict::drop(NOT_IP4),
         };
         let dpo = Dpo(p.aux());
         let entry = self.dpos.get(dpo);
         let state = entry.state();
         let room = state.mtu.saturating_sub(labels.len() as u16);
-        if flags & 0x40 != 0 {
-            p.set_aux(cx.error_id(DONT_FRAGMENT_SET));
+        if flags & DONT_FRAGMENT != 0 {
+            let reason = if version == Some(6) { TOO_BIG } else { DONT_FRAGMENT_SET };
+            p.set_aux(cx.error_id(reason));
             p.meta_mut().icmp = IcmpCause::frag_needed(room);
             return ICMP_ERROR;
         }

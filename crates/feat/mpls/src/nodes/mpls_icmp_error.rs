@@ -1,22 +1,25 @@
-//! `mpls-icmp-error`: answers a labelled IPv4 packet with an ICMP error that quotes its stack (RFC
+//! `mpls-icmp-error`: answers a labelled IP packet with an ICMP error that quotes its stack (RFC
 //! 4950), then has the packet dropped.
 //!
 //! Reads: rx interface (its address becomes the source), the cause in the meta. Keeps: aux (the
-//! drop reason of the requesting node). Next: `ip4-lookup` for the message where a route leads back
+//! drop reason of the requesting node). Next: `ip4-lookup` or `ip6-lookup` for the message where a route leads back
 //! to the sender; else `mpls-lookup`, as the message goes on along the path of the packet, whose
 //! end knows the sender (RFC 3032 section 2.3.2).
 
-use crate::error_message::{MAX_MESSAGE, message};
+use crate::error_message::{MAX_MESSAGE, MAX_MESSAGE6, cause6, message, message6};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
 use thalweg_feat_ip4::tables::Tables;
-use thalweg_fib::{DpoTable, Kind};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_feat_ip6::icmp::{Sources, may_answer};
+use thalweg_feat_ip6::tables::Tables as Tables6;
+use thalweg_fib::{Dpo, DpoTable, Kind};
+use thalweg_graph::{Built, ErrorCode, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv4::may_answer_with_error;
 use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::mpls::{ENTRY_LEN, Entry, Stack};
 
 /// Errors per second and worker, and burst size.
@@ -27,6 +30,7 @@ const TTL: u8 = 255;
 
 thalweg_graph::next_nodes! {
     LOOKUP => "ip4-lookup",
+    LOOKUP6 => "ip6-lookup",
     ALONG => "mpls-lookup",
     DROP => "error-drop",
 }
@@ -47,24 +51,85 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "error-drop",
     build: |cx| {
         let limiter = RateLimit::steady(RATE, BURST, thalweg_graph::clock::hz() as u64);
-        Built::node(MplsIcmpError { tables: cx.shared(), dpos: cx.shared(), limiter })
+        let (tables, tables6, dpos) = (cx.shared(), cx.shared(), cx.shared());
+        let sources6 = Sources::new(cx);
+        Built::node(MplsIcmpError { tables, tables6, sources6, dpos, limiter })
     },
     ..NodeDecl::DEFAULT
 };
 
 struct MplsIcmpError {
     tables: Arc<Snapshot<Tables>>,
+    tables6: Arc<Snapshot<Tables6>>,
+    sources6: Sources,
     dpos: Arc<DpoTable>,
     limiter: RateLimit,
 }
 
+/// What a packet is answered with.
+struct Answer {
+    message: [u8; MAX_MESSAGE6],
+    len: usize,
+    /// A route leads back to the sender.
+    back: bool,
+    lookup: Verdict,
+}
+
 impl MplsIcmpError {
-    /// Returns whether a route leads to an address.
-    fn leads_to(&self, cx: &NodeCx<'_>, p: &PktMut<'_>, address: u32) -> bool {
-        let leaf = self.tables.load(cx.guard()).leaf(p.rx_if(), address);
-        let dpo = self.dpos.resolve(leaf, || 0);
-        let kind = self.dpos.get(dpo).state().kind;
+    /// Returns whether an object leads on.
+    fn leads_on(&self, leaf: Dpo) -> bool {
+        let kind = self.dpos.get(self.dpos.resolve(leaf, || 0)).state().kind;
         kind.is_sent() || kind == Kind::LOCAL || kind == Kind::LOOKUP || kind == Kind::INTERFACE_RX
+    }
+
+    /// Builds the answer to an IPv4 packet; else returns the counter that says why there is none.
+    fn ip4(
+        &mut self,
+        cx: &NodeCx<'_>,
+        p: &PktMut<'_>,
+        labels: &[u8],
+        packet: &[u8],
+    ) -> Result<Answer, ErrorCode> {
+        let original = Ipv4View::parse_prefix(packet).map_err(|_| FORBIDDEN)?;
+        if p.flags().contains(Flags::GROUP) || !may_answer_with_error(&original) {
+            return Err(FORBIDDEN);
+        }
+        let tables = self.tables.load(cx.guard());
+        let from = tables.address(p.rx_if()).ok_or(NO_ADDRESS)?;
+        let back = self.leads_on(tables.leaf(p.rx_if(), original.src().to_bits()));
+        if !self.limiter.allow(cx.now()) {
+            return Err(LIMITED);
+        }
+        let mut buf = [0; MAX_MESSAGE];
+        let built = message(p.meta().icmp, from, &original, labels, &mut buf).ok_or(FORBIDDEN)?;
+        let (mut message, len) = ([0; MAX_MESSAGE6], built.len());
+        message[..len].copy_from_slice(built);
+        Ok(Answer { message, len, back, lookup: LOOKUP })
+    }
+
+    /// The same for an IPv6 packet.
+    fn ip6(
+        &mut self,
+        cx: &NodeCx<'_>,
+        p: &PktMut<'_>,
+        labels: &[u8],
+        packet: &[u8],
+    ) -> Result<Answer, ErrorCode> {
+        let original = Ipv6View::parse_prefix(packet).map_err(|_| FORBIDDEN)?;
+        let (cause, asker) = (cause6(p.meta().icmp), original.src());
+        if !may_answer(&original, p.flags().contains(Flags::GROUP), cause) {
+            return Err(FORBIDDEN);
+        }
+        let from = self.sources6.nearest(cx.guard(), p.rx_if(), asker).ok_or(NO_ADDRESS)?;
+        let tables = self.tables6.load(cx.guard());
+        let back = self.leads_on(tables.leaf(p.rx_if(), asker.to_bits()));
+        if !self.limiter.allow(cx.now()) {
+            return Err(LIMITED);
+        }
+        let mut message = [0; MAX_MESSAGE6];
+        let built = message6(cause, from, packet, labels, &mut message);
+        let len = built.ok_or(FORBIDDEN)?.len();
+        Ok(Answer { message, len, back, lookup: LOOKUP6 })
     }
 }
 
@@ -73,29 +138,19 @@ impl Node for MplsIcmpError {
         let data = p.data();
         let mut stack = Stack::new(data);
         let n = stack.by_ref().count();
-        let by_group = p.flags().contains(Flags::GROUP);
-        let original = Ipv4View::parse_prefix(stack.payload()).ok();
-        let may_answer = |packet: &Ipv4View<'_>| {
-            stack.reached_bottom() && !by_group && may_answer_with_error(packet)
-        };
-        let Some(original) = original.filter(may_answer) else {
-            cx.count(FORBIDDEN, 1);
-            return DROP;
-        };
-        let Some(from) = self.tables.load(cx.guard()).address(p.rx_if()) else {
-            cx.count(NO_ADDRESS, 1);
-            return DROP;
-        };
-        if !self.limiter.allow(cx.now()) {
-            cx.count(LIMITED, 1);
-            return DROP;
-        }
         let labels = data.get(..n * ENTRY_LEN).unwrap_or_default();
-        let back = self.leads_to(cx, &p, original.src().to_bits());
-        let mut buf = [0; MAX_MESSAGE];
-        let Some(message) = message(p.meta().icmp, from, &original, labels, &mut buf) else {
-            cx.count(FORBIDDEN, 1);
-            return DROP;
+        let packet = stack.payload();
+        let built = match packet.first().filter(|_| stack.reached_bottom()).map(|b| b >> 4) {
+            Some(4) => self.ip4(cx, &p, labels, packet),
+            Some(6) => self.ip6(cx, &p, labels, packet),
+            _ => Err(FORBIDDEN),
+        };
+        let Answer { message, len, back, lookup } = match built {
+            Ok(answer) => answer,
+            Err(why) => {
+                cx.count(why, 1);
+                return DROP;
+            }
         };
         let Some(mut answer) = cx.originate() else {
             cx.count(NO_BUFFER, 1);
@@ -108,10 +163,10 @@ impl Node for MplsIcmpError {
                 filled &= answer.append(&word.to_be_bytes(), cx.cache());
             }
         }
-        if filled && answer.append(message, cx.cache()) {
+        if filled && answer.append(&message[..len], cx.cache()) {
             answer.set_rx_if(p.rx_if());
             cx.count(if back { SENT } else { SENT_ALONG }, 1);
-            cx.send(answer, if back { LOOKUP } else { ALONG });
+            cx.send(answer, if back { lookup } else { ALONG });
         } else {
             cx.count(NO_BUFFER, 1);
             cx.consume(answer);

@@ -1,10 +1,11 @@
 //! `mpls-lookup`: looks the label up, and swaps or pops it (RFC 3031 section 3.9 to 3.13).
 //!
 //! Reads: rx interface. Writes: aux (the adjacency, or a table for `lookup-ip4-dst`). Next:
-//! `mpls-output` for what is still labelled, the disposition nodes for IPv4 packets,
+//! `mpls-output` for what is still labelled, the disposition nodes for IP packets,
 //! `mpls-icmp-error` where the TTL ends (RFC 3032 section 2.3: it is never sent with 0).
 
-use crate::label_table::{Action, Leaves, Popped, Tables};
+use crate::disposition::take_over;
+use crate::label_table::{Action, Behind, Leaves, Popped, Tables, To};
 use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{FRAME_SIZE, Frame, IcmpCause, PktMut, Rows};
 use thalweg_device::SwIfIndex;
 use thalweg_engine::punt::Punt;
-use thalweg_fib::{Counted, Dpo, DpoTable, Kind, MAX_REWRITE, ObjectCounters};
+use thalweg_fib::{Counted, Dpo, DpoTable, Kind, MAX_REWRITE, ObjectCounters, Version};
 use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::flow::five_tuple;
@@ -29,6 +30,10 @@ thalweg_graph::next_nodes! {
     L2 => "interface-rx-dpo-l2",
     CONTROL_WORD => "pw-cw-pop",
     PUNT => "punt-dispatch",
+    IP6 => "ip6-mpls-label-disposition-pipe",
+    IP6_UNIFORM => "ip6-mpls-label-disposition-uniform",
+    IP6_TABLE => "lookup-ip6-dst",
+    IP6_HERE => "lookup-ip6-dst-itf",
 }
 thalweg_graph::errors! {
     SHORT: Error, 311, "mpls packet shorter than a label";
@@ -149,6 +154,39 @@ impl MplsLookup {
         self.to(p, dpo)
     }
 
+    /// Pops the last label before an IP packet.
+    #[inline]
+    fn pop_last(&self, p: &mut PktMut<'_>, entry: Entry, how: Behind, to: To) -> Verdict {
+        let [sent, uniform, table, here] = match how.version {
+            Version::V4 => [IP4, IP4_UNIFORM, IP4_TABLE, IP4_HERE],
+            Version::V6 => [IP6, IP6_UNIFORM, IP6_TABLE, IP6_HERE],
+        };
+        if let (To::Sent(dpo), true) = (to, how.uniform) {
+            // The node reads the label.
+            p.set_aux(dpo.get());
+            return uniform;
+        }
+        p.pull(ENTRY_LEN);
+        if how.uniform {
+            take_over(p.data_mut(), entry);
+        }
+        match to {
+            To::Sent(dpo) => {
+                p.set_aux(dpo.get());
+                sent
+            }
+            To::LookedUp(id) => {
+                p.set_aux(id.get());
+                table
+            }
+            To::Here => here,
+            To::Received(sw_if) => {
+                p.set_rx_if(SwIfIndex(sw_if));
+                here
+            }
+        }
+    }
+
     /// Returns the adjacency that packets meet in the end, if that is known and complete.
     #[inline(always)]
     fn sent(&self, dpo: Dpo) -> Option<Dpo> {
@@ -211,9 +249,8 @@ impl MplsLookup {
             }
             let action = leaves.get(entry);
             if let Action::Swap(_, dpo)
-            | Action::Member(dpo)
-            | Action::Ip4(dpo)
-            | Action::Ip4Uniform(dpo)
+            | Action::Member(_, dpo)
+            | Action::Ip(_, To::Sent(dpo))
             | Action::Pop(dpo) = action
             {
                 if self.counters.is_on() {
@@ -225,7 +262,7 @@ impl MplsLookup {
             }
             match action {
                 Action::Swap(label, dpo) => return self.swap(p, entry, label, dpo),
-                Action::Member(group) => {
+                Action::Member(version, group) => {
                     let dpo = self.dpos.resolve(group, || hash(p.data()));
                     match self.dpos.get(dpo).state().kind {
                         kind if kind.is_sent() => {}
@@ -239,7 +276,7 @@ impl MplsLookup {
                                 return self.to(p, dpo);
                             }
                             p.set_aux(dpo.get());
-                            return IP4;
+                            return if version == Version::V4 { IP4 } else { IP6 };
                         }
                         label => return self.swap(p, entry, label, dpo),
                     }
@@ -248,30 +285,7 @@ impl MplsLookup {
                     p.pull(ENTRY_LEN);
                     return self.to(p, dpo);
                 }
-                Action::Ip4(dpo) => {
-                    p.pull(ENTRY_LEN);
-                    p.set_aux(dpo.get());
-                    return IP4;
-                }
-                Action::Ip4Uniform(dpo) => {
-                    // The node reads the label.
-                    p.set_aux(dpo.get());
-                    return IP4_UNIFORM;
-                }
-                Action::LookUpIp4(table) => {
-                    p.pull(ENTRY_LEN);
-                    p.set_aux(table.get());
-                    return IP4_TABLE;
-                }
-                Action::LookUpIp4Here => {
-                    p.pull(ENTRY_LEN);
-                    return IP4_HERE;
-                }
-                Action::ReceiveIp4(sw_if) => {
-                    p.pull(ENTRY_LEN);
-                    p.set_rx_if(SwIfIndex(sw_if));
-                    return IP4_HERE;
-                }
+                Action::Ip(how, to) => return self.pop_last(p, entry, how, to),
                 Action::ReceiveL2(sw_if, control_word) => {
                     p.pull(ENTRY_LEN);
                     p.set_rx_if(SwIfIndex(sw_if));
@@ -364,9 +378,11 @@ impl Node for MplsLookup {
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
         let (aux, data) = (frame.aux()[usize::from(i)], frame.data(i));
         let _ = writeln!(out, "MPLS: lookup fib index 0, dpo-idx {aux}");
-        let _ = match data.first().is_some_and(|b| b >> 4 == 4) && frame.stepped(i) > 0 {
-            true => thalweg_wire::fmt::ip4(data, out, 0),
-            false => thalweg_wire::fmt::mpls(data, out, 0),
+        let version = data.first().map_or(0, |b| b >> 4);
+        let _ = match (frame.stepped(i) > 0, version) {
+            (true, 4) => thalweg_wire::fmt::ip4(data, out, 0),
+            (true, 6) => thalweg_wire::fmt::ip6(data, out, 0),
+            _ => thalweg_wire::fmt::mpls(data, out, 0),
         };
     }
 }

@@ -7,10 +7,12 @@
 
 use std::fmt::Write;
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{Flags, Frame, PktMut};
+use thalweg_buffer::{Flags, Frame, GsoKind, PktMut};
 use thalweg_feat_ip4::link::Link;
 use thalweg_fib::{Dpo, Kind};
 use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_wire::gso::Plan;
+use thalweg_wire::mpls::{ENTRY_LEN, Stack};
 
 thalweg_graph::next_nodes! {
     FRAG => "mpls-frag",
@@ -33,6 +35,21 @@ pub static NODE: NodeDecl = NodeDecl {
     },
     ..NodeDecl::DEFAULT
 };
+
+/// Labels that are looked at; no router pushes as many.
+const MAX_LABELS: usize = 64;
+
+/// Returns whether a packet that exceeds the MTU is a GSO packet whose segments suit it.
+#[cold]
+fn suits(p: &PktMut<'_>, mtu: u16) -> bool {
+    if !p.flags().contains(Flags::OFFLOAD) || p.meta().offload.gso == GsoKind::None {
+        return false;
+    }
+    let labels = Stack::new(p.data()).take(MAX_LABELS).count() * ENTRY_LEN;
+    let size = usize::from(p.meta().offload.gso_size);
+    let plan = Plan::at(p.data(), labels, p.total_len(), size);
+    plan.is_ok_and(|plan| plan.header_len() + size <= usize::from(mtu))
+}
 
 struct MplsOutput {
     link: Link,
@@ -58,7 +75,7 @@ impl Node for MplsOutput {
                 _ => Verdict::drop(DOWN),
             };
         }
-        if p.total_len() > usize::from(state.mtu) {
+        if p.total_len() > usize::from(state.mtu) && !suits(&p, state.mtu) {
             return FRAG;
         }
         if self.used

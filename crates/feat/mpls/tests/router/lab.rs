@@ -1,6 +1,6 @@
 //! A router between test interfaces, and what is passed through it.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::{Deref, DerefMut};
 use thalweg_device::SwIfIndex;
 use thalweg_device::testing;
@@ -9,6 +9,7 @@ use thalweg_feat_neighbor as neighbor;
 use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum::verify;
+use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::mpls::{Entry, Stack};
 
 pub(crate) struct Lab(pub(crate) testing::Lab);
@@ -30,6 +31,10 @@ pub(crate) fn ip(n: u8, host: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, n, host)
 }
 
+pub(crate) fn ip6(n: u8, host: u8) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0, n.into(), 0, 0, 0, host.into())
+}
+
 pub(crate) fn host_mac(n: u8, host: u8) -> MacAddr {
     MacAddr::new(2, 0, 0, 0x99, n, host)
 }
@@ -40,14 +45,16 @@ pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1);
 impl Lab {
     /// `test0` to `test2` with 10.0.n.1/24, static neighbours 10.0.n.2 and .3, MPLS on all.
     pub(crate) fn new() -> Lab {
-        let features: [&Feature; 10] = [
+        let features: [&Feature; 12] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
             &neighbor::FEATURE,
             &thalweg_feat_arp::FEATURE,
+            &thalweg_feat_nd::FEATURE,
             &thalweg_feat_ip::FEATURE,
             &thalweg_feat_ip4::FEATURE,
+            &thalweg_feat_ip6::FEATURE,
             &thalweg_feat_mpls::FEATURE,
             &thalweg_feat_l2::FEATURE,
             &crate::punts::TAKER,
@@ -59,6 +66,22 @@ impl Lab {
             lab.ok(&format!("set interface mpls test{n} enable"));
             for host in 2..=3 {
                 lab.know(n, host);
+            }
+        }
+        lab
+    }
+
+    /// As [`new`](Self::new), with 2001:db8:0:n::1/64 and static neighbours ::2 and ::3 as well.
+    pub(crate) fn with_ip6() -> Lab {
+        let mut lab = Lab::new();
+        neighbor::set_throttle(&lab.c, std::time::Duration::from_secs(3600));
+        for n in 0..3 {
+            lab.ok(&format!("set interface ip address test{n} {}/64", ip6(n, 1)));
+            for host in 2..=3 {
+                let flags = neighbor::NeighborFlags { is_static: true, ..Default::default() };
+                let (sw_if, mac) = (lab.sw_if(n), host_mac(n, host));
+                neighbor::set(&mut lab.c, sw_if, ip6(n, host).into(), mac, flags)
+                    .expect("neighbour");
             }
         }
         lab
@@ -108,7 +131,11 @@ impl Lab {
 pub(crate) fn framed(n: u8, packet: &Packet) -> Vec<u8> {
     let packet = packet.clone().build();
     let is_ip = packet.first() == Some(&0x45) && packet.get(..20).is_some_and(verify);
-    let ethertype = if is_ip { [8, 0] } else { [0x88, 0x47] };
+    let ethertype = match is_ip {
+        true => [8, 0],
+        false if Ipv6View::parse(&packet).is_ok() => [0x86, 0xdd],
+        false => [0x88, 0x47],
+    };
     [&testing::our_mac(n)[..], &host_mac(n, 2).0, &ethertype, &packet].concat()
 }
 

@@ -311,6 +311,26 @@ fn with_tos(packet: &Packet, at: usize, tos: u8) -> Packet {
 }
 
 #[test]
+fn labels_may_have_a_ttl_and_a_class_of_their_own() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 ttl 9 exp 5 3 17 exp 1");
+    assert_eq!(lab.one(0, &udp(50)).labels, [(18, 5, false, 9), (17, 1, true, 64)]);
+    lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55 ttl 200");
+    lab.ok("ip route replace 16.0.0.0/24 via 1.1.1.1 out-labels 17 ttl 3");
+    assert_eq!(lab.one(0, &udp(50)).labels, [(55, 0, false, 200), (17, 0, true, 3)]);
+    // Before a label that is swapped.
+    lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels 40 ttl 7 41");
+    assert_eq!(lab.one(0, &labelled(&[20], 9)).labels, [(40, 0, false, 7), (41, 0, true, 8)]);
+    let text = lab.cli("show mpls fib 20");
+    assert!(text.contains("[40 pipe ttl:7 exp:0] [41 pipe ttl:0 exp:0]"), "{text}");
+    for bad in ["17 ttl 0", "17 exp 8", "17 ttl 256", "17 ttl"] {
+        let text = lab.cli(&format!("ip route add 17.0.0.0/8 via 10.0.1.2 test1 out-labels {bad}"));
+        assert!(!text.is_empty(), "{bad}");
+    }
+    lab.0.close();
+}
+
+#[test]
 fn labels_take_ttl_and_class_over_in_uniform_mode() {
     let mut lab = Lab::new();
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17 uniform");

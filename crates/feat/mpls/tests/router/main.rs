@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod ip6;
 mod lab;
 mod labels;
 mod many;

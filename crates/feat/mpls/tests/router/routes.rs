@@ -82,7 +82,7 @@ fn a_label_follows_the_route_of_its_prefix() {
     lab.ok("mpls local-label add 31 10.0.0.0/24");
     lab.ok("mpls local-label add 32 10.0.1.0/24 table 7");
     lab.settle();
-    lab.lost(0, &labelled(&[31], 64), "ip4-lookup-in", "no route");
+    lab.lost(0, &labelled(&[31], 64), "ip4-lookup-tunneled", "no route");
     // Another label of a prefix takes the place of the first.
     lab.ok("mpls local-label add 34 16.0.0.0/24");
     lab.lost(0, &labelled(&[30], 64), "mpls-lookup", "mpls label is not bound");

@@ -1,0 +1,41 @@
+//! `ip4-lookup-tunneled`: as `ip4-lookup-in`, for packets that a tunnel has brought into a table.
+//! What is answered by an ICMP error is treated as received by an interface of that table: the
+//! error has its address, and finds its way back.
+//!
+//! Reads: aux (the table id). Writes: aux (the forwarding object), rx interface. Next: by the
+//! object's kind.
+
+use super::ip4_lookup::{Ip4Lookup, LOOKUP_ERRORS, NEXT_NODES};
+use std::fmt::Write;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_fib::TableId;
+use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip4-lookup-tunneled",
+    next: NEXT_NODES,
+    errors: LOOKUP_ERRORS,
+    drop: "ip4-drop",
+    build: |cx| Built::node(Ip4LookupTunneled(Ip4Lookup::new(cx))),
+    ..NodeDecl::DEFAULT
+};
+
+struct Ip4LookupTunneled(Ip4Lookup);
+
+impl Node for Ip4LookupTunneled {
+    fn begin(&mut self, _: &mut NodeCx<'_>, _: &Frame) {
+        self.0.begin_counting();
+    }
+
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        let table = TableId(p.aux());
+        let dpo = self.0.leaf_in(cx, &p, table);
+        self.0.follow_tunneled(cx, p, dpo, table)
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = writeln!(out, "dpo-idx {}", frame.aux()[usize::from(i)]);
+        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+    }
+}

@@ -1,0 +1,24 @@
+//! `ip6-mpls-label-disposition-uniform`: pops the last label, and gives the IPv6 packet behind it
+//! the label's TTL and traffic class (the uniform model of RFC 3443 and RFC 3270).
+//!
+//! Reads: aux (an adjacency or a group). Writes: aux (the adjacency). Next: `ip6-rewrite`, which
+//! decrements the hop limit; `ip6-discover-neighbor`.
+
+use crate::disposition::{self, Sent};
+use thalweg_graph::{Built, NodeDecl};
+
+thalweg_graph::next_nodes! {
+    REWRITE => "ip6-rewrite",
+    DISCOVER => "ip6-discover-neighbor",
+    GLEAN => "ip6-glean",
+}
+
+/// The declaration.
+pub static NODE: NodeDecl = NodeDecl {
+    name: "ip6-mpls-label-disposition-uniform",
+    next: NEXT_NODES,
+    errors: disposition::ip6::ERRORS,
+    drop: "ip6-drop",
+    build: |cx| Built::node(Sent::<true, true> { dpos: cx.shared() }),
+    ..NodeDecl::DEFAULT
+};
