@@ -76,7 +76,12 @@ class Autoconfig(Case):
         index = self.port("pg1")
         self.ok(
             self.api.sw_interface_ip6nd_ra_config(
-                sw_if_index=index, managed=1, max_interval=100, min_interval=50, lifetime=300
+                sw_if_index=index,
+                managed=1,
+                default_router=1,
+                lifetime=300,
+                max_interval=100,
+                min_interval=50,
             )
         )
         self.ok(
