@@ -48,7 +48,7 @@ impl Difference {
             (_, true, true) => "the tester was the limit of both",
             (_, true, false) => "at most so much: the tester was the limit before",
             (_, false, true) => "at least so much: the tester is the limit now",
-            (None, ..) => "one search each: no interval",
+            (None, ..) => "one measurement each: no interval",
             (Some([least, most]), ..) if least <= 1.0 && most >= 1.0 => "no difference seen",
             (Some([least, _]), ..) if least > 1.0 => "faster",
             _ => "slower",

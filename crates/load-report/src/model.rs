@@ -335,6 +335,8 @@ pub struct Connections {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Drop {
+    /// Who dropped them: `device`, `link`, or `tester`.
+    pub side: String,
     /// Node.
     pub node: String,
     /// Reason.
@@ -438,7 +440,7 @@ impl Report {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// All percentages of loss, in the order of the trials.
+    /// A trial by its number.
     pub fn trial(&self, n: u32) -> Option<&Trial> {
         self.trials.iter().find(|trial| trial.n == n)
     }

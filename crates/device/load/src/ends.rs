@@ -43,6 +43,8 @@ pub enum Change {
 /// What became of a stream in one direction.
 #[derive(Clone, Debug)]
 pub struct StreamReport {
+    /// Its number in the plan.
+    pub number: usize,
     /// Its name.
     pub name: String,
     /// Whether its packets have tags; without, only sent packets are known.
@@ -74,6 +76,7 @@ impl DirectionReport {
         let of = |number| {
             let books = |judged| Books::of(senders, &to.receiver, number, judged);
             StreamReport {
+                number,
                 name: senders.name(number).to_owned(),
                 tagged: senders.tagged(number),
                 judged: books(true),

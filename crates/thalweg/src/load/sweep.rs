@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use thalweg_load_report::{self as model, Found, Goal};
 
 use super::cps_ndr;
 use super::far::Kind;
 use super::number::{bounded, short};
+use super::report::{Files, Writer};
 use super::sample::Sample;
 
 /// Searches for the rates of short and of long connections that devices bear with more and more
@@ -29,12 +31,20 @@ pub struct Args {
     /// Iterations of each search
     #[arg(short = 'i', long, value_name = "N", default_value = "8", value_parser = bounded(1, 30))]
     max_iterations: u64,
-    /// Upper bounds of the rates of short and of long connections
+    /// Lower bounds of the rates of short and of long connections
+    #[arg(short = 'm', long, value_name = "SHORT,LONG", default_value = "1k,500", value_parser = bounds)]
+    min_cps: (u64, u64),
+    /// Upper bounds
     #[arg(short = 'M', long, value_name = "SHORT,LONG", default_value = "100k,2k", value_parser = bounds)]
     max_cps: (u64, u64),
     /// Leave out long connections: a search for them takes half an hour and more
     #[arg(long)]
     short: bool,
+    /// Time by which the tester may open connections late, in milliseconds
+    #[arg(long, value_name = "MS", default_value = "10", value_parser = bounded(1, 10_000))]
+    late: u64,
+    #[command(flatten)]
+    files: Files,
     /// Write the table to this file, too
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -43,7 +53,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   thalweg load sweep --short -T 5
-  thalweg load sweep --lab ovs,thalweg --rows 1x1,2x2 --markdown table.md
+  thalweg load sweep --lab ovs,thalweg --rows 1x1,2x2 --markdown table.md --report sweep.json
 
 Rows that the machine or a device cannot have are named with the reason.";
 
@@ -57,7 +67,7 @@ fn size(text: &str) -> Result<(u64, u64), String> {
 fn bounds(text: &str) -> Result<(u64, u64), String> {
     let wrong = || format!("`{text}': two rates are expected, such as 100k,2k");
     let (short, long) = text.split_once(',').ok_or_else(wrong)?;
-    let rate = bounded(1000, 2_000_000);
+    let rate = bounded(100, 2_000_000);
     Ok((rate(short)?, rate(long)?))
 }
 
@@ -85,21 +95,40 @@ pub(super) fn main(args: &Args) -> ExitCode {
 impl Args {
     fn talks(&self) -> Vec<Talks> {
         let (time, steps) = (self.sample_time, self.max_iterations);
-        let common = format!("-i {steps} -e 0.02 -u 1 -s 20");
-        let (short, long) = self.max_cps;
+        let late = self.late;
+        let common = format!("-i {steps} -e 0.02 -u 1 -s 20 --late {late}");
+        let ((least, least_long), (short, long)) = (self.min_cps, self.max_cps);
         let mut all = vec![Talks {
             name: "short-lived",
-            options: format!("{common} -T {time} -n 1 -w 0 -m 1k -M {short}"),
+            options: format!("{common} -T {time} -n 1 -w 0 -m {least} -M {short}"),
         }];
         if !self.short {
             let time = (4 * time).min(600);
-            let options = format!("{common} -T {time} -n 500 -w 50 -m 500 -M {long}");
+            let options = format!("{common} -T {time} -n 500 -w 50 -m {least_long} -M {long}");
             all.push(Talks { name: "long-lived", options });
         }
         all
     }
 
     fn sweep(&self) -> Result<()> {
+        for (least, most, what) in
+            [(self.min_cps.0, self.max_cps.0, "short"), (self.min_cps.1, self.max_cps.1, "long")]
+        {
+            ensure!(
+                least < most || what == "long" && self.short,
+                "-m, -M: the lower bound of {what} connections, {least}, must be less than the \
+                 upper one, {most}"
+            );
+        }
+        let mut writer = Writer::new(model::Kind::Sweep, &self.files, None)?;
+        writer.report.transport.kind = "af_packet on veth".into();
+        let done = self.table(&mut writer);
+        // What was measured until an interruption is not lost.
+        writer.write()?;
+        done
+    }
+
+    fn table(&self, writer: &mut Writer) -> Result<()> {
         let mut text = String::new();
         let mut say = |line: String| {
             println!("{line}");
@@ -107,6 +136,12 @@ impl Args {
             text.push('\n');
         };
         for talks in self.talks() {
+            let goal = Goal {
+                name: talks.options.clone(),
+                trial_s: self.sample_time as f64,
+                ..Goal::default()
+            };
+            writer.report.goals.push(goal);
             say(format!(
                 "| {} connections | per second | active flows | bandwidth | packet rate | difference |",
                 talks.name
@@ -119,15 +154,21 @@ impl Args {
                     match search(&talks.options, *lab, (*cpus, *queues)) {
                         Ok((name, Some(best))) => {
                             say(line(&format!("{name}, {row}"), &best, first));
+                            let goal = format!("{} connections, {name}, {row}", talks.name);
+                            writer.report.results.push(found(goal, Some(best.rate)));
                             first = first.or(Some(best.rate));
                         }
                         Ok((name, None)) => {
                             say(format!("| {name}, {row} | below the least rate | | | | |"));
+                            let goal = format!("{} connections, {name}, {row}", talks.name);
+                            writer.report.results.push(found(goal, None));
                         }
                         Err(error) if error.is::<cps_ndr::Interrupted>() => return Err(error),
                         Err(error) => {
                             let name = format!("{lab:?}").to_lowercase();
                             say(format!("| {name}, {row} | not run: {error:#} | | | | |"));
+                            let note = format!("{name}, {row}: not run: {error:#}");
+                            writer.report.notes.push(note);
                         }
                     }
                 }
@@ -138,6 +179,17 @@ impl Args {
             std::fs::write(file, text).with_context(|| file.display().to_string())?;
         }
         Ok(())
+    }
+}
+
+/// A row of the report.
+fn found(goal: String, rate: Option<f64>) -> Found {
+    Found {
+        goal,
+        unit: "conn/s".into(),
+        lower: rate,
+        conditional_throughput: rate.unwrap_or_default(),
+        ..Found::default()
     }
 }
 
