@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::markdown::write_table;
-use crate::model::Report;
+use crate::model::{Kind, Report};
 use crate::tables::{Table, names};
-use crate::words::{difference, rate};
+use crate::words::{difference, rate, share};
 
 /// A fact in which two reports differ, so that their numbers say nothing about each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,12 @@ pub fn compare(before: &Report, after: &Report, anyway: bool) -> Result<Comparis
         if report.machine.noisy {
             notes.push(format!("The machine was busy with other things in the {name} report."));
         }
+    }
+    if let (Kind::Run, Some(old), Some(new)) =
+        (before.kind, before.trials.last(), after.trials.last())
+    {
+        let [old, new] = [old, new].map(|trial| share(trial.loss_ratio));
+        notes.push(format!("Lost in the window: {old} before, {new} after."));
     }
     let mut results = Vec::new();
     for old in &before.results {

@@ -24,8 +24,9 @@ pub(crate) fn headlines(report: &Report) -> Vec<String> {
     let mut all: Vec<String> =
         report.results.iter().map(|found| headline(found, report.kind)).collect();
     if let (Kind::Run, Some(trial)) = (report.kind, report.trials.last()) {
-        let (packets, connections) = (sum(trial), trial.connections.as_ref());
-        let of = packets.sent().max(connections.map_or(0, |of| of.begun));
+        let connections = trial.connections.as_ref().map_or(0, |of| of.begun);
+        let packets = trial.streams.iter().map(|stream| stream.sent);
+        let of = packets.fold(connections, u64::saturating_add);
         all.push(format!("Lost in the window: {}.", share_of(trial.loss_ratio, of)));
     }
     all

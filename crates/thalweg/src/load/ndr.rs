@@ -1,6 +1,6 @@
 //! `thalweg load ndr`: the rates at which nothing is lost, and at which little is, by MLRsearch.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,6 +89,8 @@ enum GoalName {
 
 /// Status: the tester was the limit.
 const TESTER: u8 = 3;
+/// Status: the user has had enough.
+const INTERRUPTED: u8 = 130;
 /// Status: the machine was too busy.
 const BUSY: u8 = 4;
 /// Share of the tester's own limit up to which it searches.
@@ -194,7 +196,15 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     Search::new(least, asked, goals.clone()).check()?;
     let work = work.sized(asked)?;
     let unit = work.unit();
-    let cap = own_limit(&work, args, asked, ns, &stopped)?;
+    let cap = match own_limit(&work, args, asked, ns, &stopped) {
+        Err(error) if error.is::<NoResult>() => {
+            crate::report!("{error}");
+            writer.report.notes.push(format!("No search was made: {error}."));
+            writer.write()?;
+            return Ok(INTERRUPTED);
+        }
+        cap => cap?,
+    };
     match cap {
         OwnLimit::At(rate) => {
             println!("The tester itself bears {} {unit}, without a device.", short(rate));
@@ -218,17 +228,17 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
         match one(&work, args, &search, ns, &stopped, (&mut writer, &mut made)) {
             Ok(searched) => all.push(searched),
             Err(error) => {
+                // What has been measured is not lost.
+                writer.report.notes.push(format!("No result of a search: {error:#}."));
+                finish(&mut writer, unit, &search, cap, &all, made);
+                writer.write()?;
                 let status = match error.downcast_ref::<NoResult>() {
-                    Some(NoResult::Interrupted) => 130,
+                    Some(NoResult::Interrupted) => INTERRUPTED,
                     Some(NoResult::Busy(_)) => BUSY,
                     Some(NoResult::Late(_)) => crate::FAILED,
                     None => return Err(error),
                 };
                 crate::report!("{error}");
-                // What has been measured is not lost.
-                writer.report.notes.push(format!("No result of a search: {error}."));
-                finish(&mut writer, unit, &search, cap, &all, made);
-                writer.write()?;
                 return Ok(status);
             }
         }
@@ -334,6 +344,11 @@ fn run(
             return Err(NoResult::Late(limit.as_secs() / 60).into());
         }
         let at_ns = at();
+        underway(&format!(
+            "trial {}: {} {unit} for {duration:.0} s …",
+            trials.len() + 1,
+            short(load)
+        ));
         let measured = valid(subject, (load, duration), unit, stopped, (at, made))?;
         let ratio = measured.loss_ratio();
         println!(
@@ -497,8 +512,18 @@ impl Made {
 /// The time that a search has taken, and the most that it may take, on a terminal.
 fn progress(elapsed: Duration, limit: Duration) -> String {
     match std::io::stdout().is_terminal() {
-        true => format!("[{} of {}] ", clock(elapsed), clock(limit)),
+        // In place of what was said when it began.
+        true => format!("\r\x1b[2K[{} of at most {}] ", clock(elapsed), clock(limit)),
         false => String::new(),
+    }
+}
+
+/// Says on a terminal what is being done; the next line is written over it.
+fn underway(text: &str) {
+    if std::io::stdout().is_terminal() {
+        print!("{text}");
+        // Nobody reads a terminal that is gone.
+        let _ = std::io::stdout().flush();
     }
 }
 

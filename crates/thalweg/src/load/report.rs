@@ -275,8 +275,9 @@ const MAX_TEXT: u64 = 256 << 20;
 
 fn read(file: &Path) -> Result<Report> {
     let text =
-        thalweg_files::read_text(file, MAX_TEXT).with_context(|| file.display().to_string())?;
-    Report::read(&text).with_context(|| file.display().to_string())
+        thalweg_files::read_text(file, MAX_TEXT).map_err(|error| anyhow::anyhow!("{error}"))?;
+    // Both texts have those of their causes.
+    Report::read(&text).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
 }
 
 impl Args {

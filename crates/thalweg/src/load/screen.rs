@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::Result;
+use rustix::termios::tcgetwinsize;
 use thalweg_device_load::Progress;
 
 use super::device::Device;
@@ -154,7 +155,11 @@ impl Screen {
 
     /// Draws lines in place of the last ones.
     fn draw(&mut self, lines: &[String]) {
-        let mut text = block(self.drawn, lines);
+        // A line that wraps would take two.
+        let width = tcgetwinsize(std::io::stdout()).map_or(80, |size| size.ws_col.max(20));
+        let cut = |line: &String| line.chars().take(width.into()).collect::<String>();
+        let lines: Vec<String> = lines.iter().map(cut).collect();
+        let mut text = block(self.drawn, &lines);
         self.drawn = lines.len();
         text.push('\n');
         let mut out = std::io::stdout().lock();

@@ -48,7 +48,8 @@ pub(super) enum Subject<'a> {
     Talks(Tester<'a>),
     /// Streams, and their own rate in packets per second.
     Streams(Runner<'a>, f64),
-    /// Streams at their own rates, and connections, whose rate changes.
+    /// Connections, whose rate changes, with streams at their own rates, numbers that are held, or
+    /// ramps.
     Both(Runner<'a>),
 }
 
@@ -68,7 +69,8 @@ impl<'a> Subject<'a> {
         };
         let Some(device) = device else { return Ok(None) };
         let life = work.life();
-        Ok(Some(match (work.has_streams(), work.has_connections()) {
+        let has_background = work.has_streams() || work.grows();
+        Ok(Some(match (has_background, work.has_connections()) {
             (false, _) => {
                 Subject::Talks(Tester { device, life, forgiven: 0.0, rate: 0.0, stopped })
             }
@@ -103,6 +105,8 @@ impl<'a> Subject<'a> {
             Subject::Both(runner) => {
                 let offered = Offered { streams: Load::Times(1.0), connections: Some(rate) };
                 let ran = runner.trial(offered, time, |_, _| Ok(()))?.filter(|ran| !ran.cut);
+                // The tester has forgotten its connections; the device must not keep them.
+                runner.device.abandon()?;
                 Ok(ran.map(|ran| of_ran(&ran, rate)))
             }
         }
@@ -165,7 +169,11 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         }
         None => (sum.sent, sum.lost, sum.received),
     };
-    let all_lost = streams.map_or(0, |trial| trial.unexplained().0);
+    let all_lost = match (streams, &ran.connections) {
+        (Some(trial), _) => trial.unexplained().0,
+        (None, Some(trial)) => trial.sample.lost().0,
+        (None, None) => 0,
+    };
     let mut record = record::of_ran(ran, load);
     record.loss_ratio = lost as f64 / of.max(1) as f64;
     Measured {

@@ -7,11 +7,10 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use thalweg_load_report::{self as model, Found, Goal};
 
-use super::cps_ndr;
+use super::cps_ndr::{self, Quiet};
 use super::far::Kind;
 use super::number::{bounded, short};
 use super::report::{Files, Writer};
-use super::sample::Sample;
 
 /// Searches for the rates of short and of long connections that devices bear with more and more
 /// processors and queues, and prints them as a table.
@@ -88,6 +87,7 @@ struct Talks {
 pub(super) fn main(args: &Args) -> ExitCode {
     match args.sweep() {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<cps_ndr::Interrupted>() => ExitCode::from(130),
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
     }
 }
@@ -122,17 +122,20 @@ impl Args {
         }
         let mut writer = Writer::new(model::Kind::Sweep, &self.files, None)?;
         writer.report.transport.kind = "af_packet on veth".into();
-        let done = self.table(&mut writer);
+        let mut text = String::new();
+        let done = self.table(&mut writer, &mut text);
         // What was measured until an interruption is not lost.
         writer.write()?;
+        if let Some(file) = &self.markdown {
+            std::fs::write(file, text).with_context(|| file.display().to_string())?;
+        }
         done
     }
 
-    fn table(&self, writer: &mut Writer) -> Result<()> {
-        let mut text = String::new();
+    fn table(&self, writer: &mut Writer, text: &mut String) -> Result<()> {
         let mut say = |line: String| {
             println!("{line}");
-            text += &line;
+            *text += &line;
             text.push('\n');
         };
         for talks in self.talks() {
@@ -152,16 +155,12 @@ impl Args {
                 for lab in &self.labs {
                     let row = format!("{cpus} CPU, {queues} q");
                     match search(&talks.options, *lab, (*cpus, *queues)) {
-                        Ok((name, Some(best))) => {
-                            say(line(&format!("{name}, {row}"), &best, first));
-                            let goal = format!("{} connections, {name}, {row}", talks.name);
-                            writer.report.results.push(found(goal, Some(best.rate)));
-                            first = first.or(Some(best.rate));
-                        }
-                        Ok((name, None)) => {
-                            say(format!("| {name}, {row} | below the least rate | | | | |"));
-                            let goal = format!("{} connections, {name}, {row}", talks.name);
-                            writer.report.results.push(found(goal, None));
+                        Ok(quiet) => {
+                            let name = format!("{}, {row}", quiet.name);
+                            say(line(&name, &quiet, first));
+                            first = first.or(quiet.best.map(|best| best.rate));
+                            let goal = format!("{} connections, {name}", talks.name);
+                            writer.report.results.push(found(goal, &quiet));
                         }
                         Err(error) if error.is::<cps_ndr::Interrupted>() => return Err(error),
                         Err(error) => {
@@ -175,30 +174,25 @@ impl Args {
             }
             say(String::new());
         }
-        if let Some(file) = &self.markdown {
-            std::fs::write(file, text).with_context(|| file.display().to_string())?;
-        }
         Ok(())
     }
 }
 
 /// A row of the report.
-fn found(goal: String, rate: Option<f64>) -> Found {
+fn found(goal: String, quiet: &Quiet) -> Found {
+    let rate = quiet.best.as_ref().map(|best| best.rate);
     Found {
         goal,
         unit: "conn/s".into(),
         lower: rate,
         conditional_throughput: rate.unwrap_or_default(),
+        tester_limit: quiet.limited_by.as_ref().is_none_or(|(_, tester)| *tester),
         ..Found::default()
     }
 }
 
-/// Makes one search; returns what the device calls itself, and the last good sample.
-fn search(
-    options: &str,
-    lab: Kind,
-    (cpus, queues): (u64, u64),
-) -> Result<(String, Option<Sample>)> {
+/// Makes one search.
+fn search(options: &str, lab: Kind, (cpus, queues): (u64, u64)) -> Result<Quiet> {
     let name = clap::ValueEnum::to_possible_value(&lab).context("no such device")?;
     let line = format!(
         "cps-ndr {options} --lab {} --device tracker --cpus {cpus} --queues {queues}",
@@ -208,14 +202,21 @@ fn search(
     cps_ndr::quietly(&args)
 }
 
-/// A row of the table. `first` is the rate to compare with.
-fn line(name: &str, best: &Sample, first: Option<f64>) -> String {
+/// A row of the table. `first` is the rate to compare with. A rate that the tester limited, or none
+/// above the upper bound, is the device's or less.
+fn line(name: &str, quiet: &Quiet, first: Option<f64>) -> String {
+    let by = quiet.limited_by.as_ref();
+    let Some(best) = &quiet.best else {
+        let by = by.map_or("nothing", |(by, _)| by.as_str());
+        return format!("| {name} | none: limited by {by} | | | | |");
+    };
+    let sign = if by.is_none_or(|(_, tester)| *tester) { "≥ " } else { "" };
     let (packets, bits) = best.sent();
     let difference = first.map_or(String::new(), |first| {
         format!("{:+.2} %", 100.0 * (best.rate / first.max(1e-9) - 1.0))
     });
     format!(
-        "| {name} | {} | {} | {}b/s | {}p/s | {difference} |",
+        "| {name} | {sign}{} | {} | {}b/s | {}p/s | {difference} |",
         short(best.rate),
         short(best.active as f64),
         short(best.per_second(bits)),
@@ -226,6 +227,7 @@ fn line(name: &str, best: &Sample, first: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::sample::Sample;
 
     #[test]
     fn rows_are_processors_and_queues() {
@@ -240,11 +242,21 @@ mod tests {
     #[test]
     fn a_row_has_the_difference() {
         let best = Sample { rate: 12_000.0, seconds: 1.0, active: 6000, ..Sample::default() };
+        let by = |tester| Some(("ct, full".to_owned(), tester));
+        let quiet = |best, limited_by| Quiet { name: String::new(), best, limited_by };
+        let name = "Thalweg, 1 CPU, 1 q";
         assert_eq!(
-            line("Thalweg, 1 CPU, 1 q", &best, Some(10_000.0)),
+            line(name, &quiet(Some(best), by(false)), Some(10_000.0)),
             "| Thalweg, 1 CPU, 1 q | 12.0K | 6.0K | 0b/s | 0p/s | +20.00 % |"
         );
-        assert!(line("x", &best, None).ends_with("|  |"));
+        for limited_by in [by(true), None] {
+            let row = line("x", &quiet(Some(best), limited_by), None);
+            assert!(row.starts_with("| x | ≥ 12.0K |") && row.ends_with("|  |"), "{row}");
+        }
+        assert_eq!(
+            line("x", &quiet(None, by(false)), None),
+            "| x | none: limited by ct, full | | | | |"
+        );
     }
 
     #[test]

@@ -173,6 +173,12 @@ impl Work {
         self.groups().all(|(.., group)| group.hold.is_some())
     }
 
+    /// Whether some connections are held by number, or have a ramp of their own: a trial begins when
+    /// all are there.
+    pub(super) fn grows(&self) -> bool {
+        self.groups().any(|(.., group)| group.hold.is_some() || group.ramp.is_some())
+    }
+
     /// Time that the longest of its connections takes at least.
     pub(super) fn life(&self) -> Duration {
         let rated = self.groups().filter(|(.., group)| group.hold.is_none());

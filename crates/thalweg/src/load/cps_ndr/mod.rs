@@ -162,12 +162,21 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
 #[error("interrupted")]
 pub(super) struct Interrupted;
 
-/// Makes a search that prints nothing, and returns what the device calls itself, and the last good
-/// sample.
+/// What a search found that prints nothing.
+pub(super) struct Quiet {
+    /// What the device calls itself.
+    pub(super) name: String,
+    /// The last good sample.
+    pub(super) best: Option<Sample>,
+    /// What made the last bad trial bad, and whether that was the tester.
+    pub(super) limited_by: Option<(String, bool)>,
+}
+
+/// Makes a search that prints nothing.
 ///
 /// # Errors
 /// As a search has them; [`Interrupted`].
-pub(super) fn quietly(args: &Args) -> Result<(String, Option<Sample>)> {
+pub(super) fn quietly(args: &Args) -> Result<Quiet> {
     args.traffic.under.apart(|ns| {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -180,7 +189,8 @@ pub(super) fn quietly(args: &Args) -> Result<(String, Option<Sample>)> {
         tester.device.close()?;
         let ended = end?;
         anyhow::ensure!(!stopped(), Interrupted);
-        Ok((name, ended.best))
+        let limited_by = ended.worst.as_ref().map(|trial| (trial.limited_by(), trial.tester));
+        Ok(Quiet { name, best: ended.best, limited_by })
     })
 }
 
