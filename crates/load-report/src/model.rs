@@ -281,6 +281,8 @@ pub struct Trial {
     pub directions: BTreeMap<String, Books>,
     /// By stream and direction.
     pub streams: Vec<StreamResult>,
+    /// Number of streams that are not listed; those that lost most are.
+    pub streams_left_out: u64,
     /// Connections.
     pub connections: Option<Connections>,
     /// What the device dropped.

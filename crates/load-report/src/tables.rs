@@ -364,9 +364,16 @@ fn streams(report: &Report) -> Table {
             ]);
         }
     }
+    let left_out: u64 = bounds(report).iter().map(|trial| trial.streams_left_out).sum();
     Table {
         key: "streams",
         title: "Streams".into(),
+        note: match left_out {
+            0 => String::new(),
+            _ => {
+                format!("{} more streams, which lost less, are in the books only.", count(left_out))
+            }
+        },
         columns: names(&[
             "stream",
             "intended",
@@ -379,7 +386,6 @@ fn streams(report: &Report) -> Table {
             "first lost",
         ]),
         rows,
-        ..Table::default()
     }
 }
 

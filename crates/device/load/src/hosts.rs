@@ -153,7 +153,7 @@ impl Hosts {
     }
 }
 
-/// Passes a frame to those of several hosts whom it is for. A tag decides first; what nobody claims
+/// Passes a frame to those of several hosts that it is for. A tag decides first; what nobody claims
 /// is counted by the streams, or else by the first hosts.
 #[inline(never)]
 fn receive_one_of(hosts: &mut [Hosts], ticks: u64, frame: &[u8], out: &mut impl Sink) {

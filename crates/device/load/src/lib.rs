@@ -125,8 +125,8 @@ pub fn set_opening(c: &mut Control, port: SwIfIndex, clients: usize, opening: Op
     tell(c, Message::Opening(port, clients, opening));
 }
 
-/// Says whether conversations that the clients with this number behind a port open from now on belong
-/// to the window of a trial.
+/// Says whether conversations that the clients with this number behind a port open from now on
+/// belong to the window of a trial.
 pub fn set_judging(c: &mut Control, port: SwIfIndex, clients: usize, judging: bool) {
     tell(c, Message::Judging(port, clients, judging));
 }
@@ -136,8 +136,8 @@ pub fn abandon(c: &mut Control, port: SwIfIndex) {
     tell(c, Message::Abandon(port));
 }
 
-/// Asks for the counters of clients and servers behind ports, all at one time. The answer has a list
-/// for each port, in the order in which they were put there.
+/// Asks for the counters of clients and servers behind ports, all at one time. The answer has a
+/// list for each port, in the order in which they were put there.
 pub fn ask(c: &mut Control, ports: &[SwIfIndex]) -> Receiver<Vec<Vec<Report>>> {
     let (answer, answers) = channel();
     tell(c, Message::Report(ports.to_vec(), answer));

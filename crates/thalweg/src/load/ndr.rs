@@ -398,7 +398,7 @@ fn valid(
         match subject.measure(load, Duration::from_secs_f64(duration))? {
             Some(measured) if !measured.spoiled => return Ok(measured),
             Some(measured) => {
-                // It does not count, but it is told of.
+                // It does not count, but the report has it.
                 made.push(model::Trial { at_ns, load, duration_s: duration, ..measured.record });
                 subject.reset(PAUSE)?;
             }

@@ -18,8 +18,12 @@ use super::trial;
 
 /// Percentiles of a latency; those with too few samples have no value.
 const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
-/// Ranges of lost packets that are listed of a stream.
-const LISTED: usize = 1000;
+/// Ranges of lost packets that a trial lists, all streams together.
+const LISTED: usize = 2000;
+/// Streams that a trial lists: those that lost most come first. All are in its books.
+const MOST_STREAMS: usize = 256;
+/// Distributions that are listed point by point.
+const MOST_CURVES: usize = 32;
 /// Directions of a trial's books: counters of a device do not tell them apart.
 const BOTH: &str = "both";
 
@@ -84,28 +88,28 @@ pub(super) fn limited_by(drops: &Drops, lost: u64, tester: bool) -> Option<Limit
     }
 }
 
-/// A distribution of times.
-pub(super) fn cover(latency: &stream::Latency) -> Cover {
+/// A distribution of times; point by point, if `whole`.
+fn cover(latency: &stream::Latency, whole: bool) -> Cover {
     Cover {
         count: latency.count(),
         least_ns: latency.least(),
         mean_ns: latency.mean(),
         most_ns: latency.most(),
         percentiles: PERCENTILES.map(|share| Percentile(share, latency.quantile(share))).to_vec(),
-        beyond: latency.beyond(),
+        beyond: if whole { latency.beyond() } else { Vec::new() },
     }
 }
 
 /// Latency of all streams of a trial at a load.
 pub(super) fn latencies(streams: &StreamTrial, load: f64) -> Vec<Latency> {
-    let mut all = Vec::new();
+    let mut all: Vec<Latency> = Vec::new();
     for (direction, way) in streams.directions() {
         for stream in direction.streams.iter().filter(|stream| stream.latency.count() > 0) {
             all.push(Latency {
                 load,
                 class: format!("{} {way}", stream.name),
                 lossy: stream.judged.lost > 0,
-                scheduled: cover(&stream.latency),
+                scheduled: cover(&stream.latency, all.len() < MOST_CURVES),
                 jitter_ns: stream.latency.jitter(),
                 ..Latency::default()
             });
@@ -136,7 +140,7 @@ pub(super) fn first_lost(first: &First) -> FirstLost {
 fn stream(report: &StreamReport, way: &str) -> StreamResult {
     let books = &report.judged;
     let received = &books.received;
-    let missing = books.missing.iter().take(LISTED);
+    let missing = books.missing.iter();
     StreamResult {
         name: report.name.clone(),
         direction: way.to_owned(),
@@ -192,6 +196,22 @@ pub(super) fn of_connections(made: &trial::Trial) -> Trial {
     }
 }
 
+/// Leaves as many streams and lost packets as a report has room for; returns how many streams not.
+fn bound(streams: &mut Vec<StreamResult>) -> u64 {
+    let all = streams.len();
+    if all > MOST_STREAMS {
+        // Those that lost as much keep their order.
+        streams.sort_by_key(|stream| std::cmp::Reverse(stream.lost));
+        streams.truncate(MOST_STREAMS);
+    }
+    let mut room = LISTED;
+    for stream in streams.iter_mut() {
+        stream.missing.truncate(room);
+        room -= stream.missing.len();
+    }
+    (all - streams.len()) as u64
+}
+
 /// A trial from quiet to quiet.
 pub(super) fn of_ran(ran: &Ran, load: f64) -> Trial {
     let (of, lost) = ran.lost();
@@ -219,8 +239,10 @@ pub(super) fn of_ran(ran: &Ran, load: f64) -> Trial {
         books.received += sent.saturating_sub(lost);
     }
     add_drops(&mut books, &ran.drops);
+    let streams_left_out = bound(&mut streams);
     Trial {
         load,
+        streams_left_out,
         duration_s: ran.seconds,
         effective_s: ran.seconds,
         loss_ratio: lost as f64 / of.max(1) as f64,
@@ -257,6 +279,21 @@ mod tests {
         assert_eq!((books.device, books.device_rx, books.device_tx), (1, 1, 1));
         assert_eq!((books.link_in, books.link_out), (2, 2));
         assert_eq!((books.tester_rx, books.unexplained()), (1, 0));
+    }
+
+    #[test]
+    fn what_is_listed_is_bounded() {
+        let stream = |lost: u64| StreamResult {
+            lost,
+            missing: (0..lost).map(|n| [2 * n, 2 * n + 1]).collect(),
+            ..StreamResult::default()
+        };
+        let mut streams: Vec<StreamResult> = (0..4096).map(|n| stream(n % 50)).collect();
+        assert_eq!(bound(&mut streams), 4096 - MOST_STREAMS as u64);
+        assert_eq!((streams.len(), streams[0].lost), (MOST_STREAMS, 49));
+        assert_eq!(streams.iter().map(|stream| stream.missing.len()).sum::<usize>(), LISTED);
+        let mut few = vec![stream(0), stream(7)];
+        assert_eq!((bound(&mut few), few[0].lost, few[1].missing.len()), (0, 0, 7));
     }
 
     #[test]

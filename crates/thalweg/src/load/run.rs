@@ -381,7 +381,8 @@ impl Args {
 /// Values over time.
 fn series(looks: &[Look]) -> Option<Series> {
     let mut series = Series { step_ms: 1000, ..Series::default() };
-    let values: [(&str, fn(&Look) -> f64); 6] = [
+    type Of = fn(&Look) -> f64;
+    let values: [(&str, Of); 6] = [
         ("sent", |look| look.sent),
         ("received", |look| look.received),
         ("begun", |look| look.begun),

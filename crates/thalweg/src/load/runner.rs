@@ -73,7 +73,7 @@ pub(super) struct Ran {
 pub(super) struct GroupRan {
     pub(super) name: String,
     pub(super) connections: Connections,
-    /// Number that was to be held.
+    /// Number that the profile wants held.
     pub(super) hold: Option<u32>,
     /// Number that was open at the end of the window, without those in TIME_WAIT.
     pub(super) open: u32,

@@ -114,7 +114,7 @@ impl Work {
     /// What a profile says. `late` is the time by which packets and connections may be late.
     ///
     /// # Errors
-    /// If groups of connections cannot be told apart behind the same ports.
+    /// If hosts cannot tell groups of connections behind the same ports apart.
     pub(super) fn of(profile: &Profile, under: &Under, late: Duration) -> Result<Work> {
         let pair = |pair: &thalweg_load_profile::Pair| {
             let group = |flows: &thalweg_load_profile::Flows| {
@@ -173,7 +173,7 @@ impl Work {
         self.groups().all(|(.., group)| group.hold.is_some())
     }
 
-    /// Whether some connections are held by number, or have a ramp of their own: a trial begins when
+    /// Whether some connections are held by number, or have a ramp: a trial begins when
     /// all are there.
     pub(super) fn grows(&self) -> bool {
         self.groups().any(|(.., group)| group.hold.is_some() || group.ramp.is_some())
