@@ -11,7 +11,7 @@ use thalweg_load::stream::Nanos;
 use thalweg_load::talk::{Clients, Counts, Incoming, Opening, Servers};
 use thalweg_load::{Micros, Sink};
 
-use crate::ends::{Change, DirectionReport, Ends, Progress};
+use crate::ends::{Change, DirectionReport, Ends, Progress, Times};
 use crate::impair::Impairment;
 use crate::line::Line;
 
@@ -55,6 +55,7 @@ pub(crate) enum Message {
     /// Of the streams between two ports, in both directions.
     Streams([SwIfIndex; 2], Sender<[DirectionReport; 2]>),
     Progress([SwIfIndex; 2], Sender<[Progress; 2]>),
+    Times([SwIfIndex; 2], Sender<Times>),
     Report(Vec<SwIfIndex>, Sender<Vec<Vec<Report>>>),
 }
 
@@ -341,6 +342,11 @@ impl All {
                 let at = nanos(cx.now());
                 if let Some((a, b)) = self.both(ports) {
                     let _ = answer.send([(a, b), (b, a)].map(|(a, b)| Progress::of(a, b, at)));
+                }
+            }
+            Message::Times(ports, answer) => {
+                if let Some((a, b)) = self.both(ports) {
+                    let _ = answer.send(Times::of(a, b).max(Times::of(b, a)));
                 }
             }
             Message::Report(ports, answer) => {

@@ -15,7 +15,7 @@ mod line;
 mod port;
 mod witness;
 
-pub use ends::{Change, DirectionReport, Progress, StreamReport};
+pub use ends::{Change, DirectionReport, Progress, StreamReport, Times};
 pub use hosts::Report;
 pub use impair::Impairment;
 pub use port::PortError;
@@ -180,6 +180,13 @@ pub fn ask_streams(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<[Directio
 pub fn ask_progress(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<[Progress; 2]> {
     let (answer, answers) = channel();
     tell(c, Message::Progress(ports, answer));
+    answers
+}
+
+/// Asks for the latency of the streams between two ports so far: the worst of the first ones.
+pub fn ask_times(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<Times> {
+    let (answer, answers) = channel();
+    tell(c, Message::Times(ports, answer));
     answers
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::CommandTree;
 use thalweg_device::{Interfaces, MacAddr, SwIfIndex, interface};
-use thalweg_device_load::{Change, DirectionReport, Dropped, Progress, Report};
+use thalweg_device_load::{Change, DirectionReport, Dropped, Progress, Report, Times};
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_load::stream::Tag;
@@ -280,6 +280,14 @@ impl Device {
             sums.iter_mut().zip(pair).for_each(|(sum, of)| sum.add(of));
         }
         Ok(sums)
+    }
+
+    /// Reads the latency of streams so far: the worst of the first ones of each pair.
+    pub(super) fn times(&mut self) -> Result<Times> {
+        let ask =
+            |ports: &[SwIfIndex; 2]| thalweg_device_load::ask_times(&mut self.control, *ports);
+        let answers: Vec<_> = self.streamed.iter().map(ask).collect();
+        answers.iter().try_fold(Times::default(), |all, answer| Ok(all.max(self.answer(answer)?)))
     }
 
     fn answer<T>(&mut self, answers: &Receiver<T>) -> Result<T> {

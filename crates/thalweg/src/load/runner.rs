@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use thalweg_device_load::{Change, DirectionReport, Progress};
-use thalweg_load::stream::{Latency, Load, Rate, Side as End};
+use thalweg_device_load::{Change, Progress};
+use thalweg_load::stream::{Load, Rate, Side as End};
 
 use super::device::{Books, Device, Seen};
 use super::sample::Sample;
@@ -275,14 +275,6 @@ pub(super) fn seconds(was: &Now, is: &Now) -> f64 {
     let of_streams = is.streams[0].at.saturating_sub(was.streams[0].at) as f64 / 1e9;
     let of_talks = is.books.clients.at.saturating_sub(was.books.clients.at) as f64 / 1e6;
     of_streams.max(of_talks).max(1e-9)
-}
-
-/// Latency of all packets of the window so far.
-pub(super) fn latency(pairs: &[[DirectionReport; 2]]) -> Latency {
-    let mut all = Latency::default();
-    let streams = pairs.iter().flatten().flat_map(|direction| &direction.streams);
-    streams.for_each(|stream| all.add(&stream.latency));
-    all
 }
 
 /// Finds the first packet of the window that was lost. `begin`: when the window began.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use rustix::termios::tcgetwinsize;
-use thalweg_device_load::Progress;
+use thalweg_device_load::{Progress, Times};
 
 use super::device::Device;
 use super::number::short;
-use super::runner::{Now, latency, seconds};
+use super::runner::{Now, seconds};
 
 /// Where it is drawn.
 pub(super) struct Screen {
@@ -135,18 +135,7 @@ impl Screen {
             lines.push(format!("connections lost: {broken}; packets sent again: {again}"));
         }
         if streams {
-            let latency = latency(&device.streams()?);
-            let at = |share| {
-                let time = latency.quantile(share);
-                time.map_or("-".to_owned(), |time| format!("{:.1}", time as f64 / 1e3))
-            };
-            let most = latency.most().map_or(0.0, |time| time as f64 / 1e3);
-            lines.push(format!(
-                "latency in us: p50 {}, p99 {}, p99.9 {}, max {most:.1}",
-                at(0.5),
-                at(0.99),
-                at(0.999)
-            ));
+            lines.push(latency(&device.times()?));
         }
         lines.push(format!("{} left; Ctrl-C ends it, with a report", clock(now.left)));
         self.draw(&lines);
@@ -166,6 +155,20 @@ impl Screen {
         // Nobody reads a terminal that is gone.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
+}
+
+/// Latency so far.
+fn latency(times: &Times) -> String {
+    let of = |time: Option<u64>| {
+        time.map_or_else(|| "-".to_owned(), |time| format!("{:.1}", time as f64 / 1e3))
+    };
+    format!(
+        "latency in us: p50 {}, p99 {}, p99.9 {}, max {}",
+        of(times.half),
+        of(times.most),
+        of(times.nearly_all),
+        of(times.longest)
+    )
 }
 
 /// Goes up to the first of the lines drawn, and writes others: each clears what was there.
@@ -213,6 +216,8 @@ mod tests {
         let lines = ["a".to_owned(), "b".to_owned()];
         assert_eq!(block(0, &lines), "\x1b[2Ka\n\x1b[2Kb");
         assert_eq!(block(2, &lines), "\x1b[2A\x1b[2Ka\n\x1b[2Kb");
+        let times = Times { half: Some(2500), longest: Some(10_000_000), ..Times::default() };
+        assert_eq!(latency(&times), "latency in us: p50 2.5, p99 -, p99.9 -, max 10000.0");
         assert_eq!(clock(Duration::from_secs(65)), "1:05");
         assert_eq!(clock(Duration::from_secs(3725)), "1:02:05");
     }

@@ -69,6 +69,10 @@ fn streams_and_groups_of_connections_share_ports() {
         books.as_ref().is_some_and(|both| both.iter().all(sent))
     });
     let books = books.unwrap();
+    let times = thalweg_device_load::ask_times(&mut tester.control, ports);
+    tester.control.run_once(Some(std::time::Duration::from_millis(20)));
+    let times = times.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+    assert!(times.half <= times.longest && times.longest.is_some(), "{times:?}");
     for direction in &books {
         assert_eq!(direction.port.foreign, 0, "{direction:?}");
         assert_eq!(direction.streams[0].judged.lost, 0, "{direction:?}");
