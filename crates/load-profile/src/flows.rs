@@ -26,6 +26,20 @@ pub struct Ramp {
     pub exponential: bool,
 }
 
+/// The rate of growth by factors: it begins at 1/2^10 of what is wanted.
+const DOUBLINGS: f64 = 10.0;
+
+impl Ramp {
+    /// Share of the full rate at a time since the start, in microseconds.
+    pub fn share(&self, at: u64) -> f64 {
+        if at >= self.time {
+            return 1.0;
+        }
+        let part = at as f64 / self.time as f64;
+        if self.exponential { (DOUBLINGS * (part - 1.0)).exp2() } else { part }
+    }
+}
+
 /// A kind of conversation, and what its plan needs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Read {

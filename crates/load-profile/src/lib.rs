@@ -126,13 +126,17 @@ impl Profile {
     /// A number that two profiles have in common only if they send the same, as 16 hexadecimal
     /// digits.
     pub fn fingerprint(&self) -> String {
-        // FNV-1a, 64 bits: it tells profiles apart, and protects from nobody.
-        let text = self.canonical().to_string();
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        format!("{hash:016x}")
+        fingerprint(&self.canonical())
     }
+}
+
+/// The same of any canonical form.
+pub fn fingerprint(canonical: &serde_json::Value) -> String {
+    // FNV-1a, 64 bits: it tells profiles apart, and protects from nobody.
+    let hash = canonical.to_string().bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
 }
 
 /// Reads any bytes as a profile: what is one has a canonical form that is one, too, and sends.

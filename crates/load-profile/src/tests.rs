@@ -364,3 +364,12 @@ fn examples_of_the_manual_are_profiles() {
         assert!(page.contains(&format!("`{key}`")), "{key} is not in the manual");
     }
 }
+
+#[test]
+fn ramps_reach_the_whole() {
+    let ramp = |exponential| Ramp { time: 1000, exponential };
+    let shares = [0, 500, 1000, 5000].map(|at| ramp(false).share(at));
+    assert_eq!(shares, [0.0, 0.5, 1.0, 1.0]);
+    let shares = [0, 500, 1000].map(|at| ramp(true).share(at));
+    assert_eq!(shares, [1.0 / 1024.0, 1.0 / 32.0, 1.0]);
+}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Books {
-    /// Due in the window.
+    /// Due in the trial.
     pub intended: u64,
     /// Not sent: the tester was late.
     pub unsent_late: u64,

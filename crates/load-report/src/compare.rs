@@ -3,9 +3,9 @@
 use std::fmt;
 
 use crate::markdown::write_table;
-use crate::model::Report;
+use crate::model::{Kind, Report};
 use crate::tables::{Table, names};
-use crate::words::{difference, rate};
+use crate::words::{difference, rate, share};
 
 /// A fact in which two reports differ, so that their numbers say nothing about each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Difference {
             (_, true, true) => "the tester was the limit of both",
             (_, true, false) => "at most so much: the tester was the limit before",
             (_, false, true) => "at least so much: the tester is the limit now",
-            (None, ..) => "one search each: no interval",
+            (None, ..) => "one measurement each: no interval",
             (Some([least, most]), ..) if least <= 1.0 && most >= 1.0 => "no difference seen",
             (Some([least, _]), ..) if least > 1.0 => "faster",
             _ => "slower",
@@ -81,6 +81,12 @@ pub fn compare(before: &Report, after: &Report, anyway: bool) -> Result<Comparis
         if report.machine.noisy {
             notes.push(format!("The machine was busy with other things in the {name} report."));
         }
+    }
+    if let (Kind::Run, Some(old), Some(new)) =
+        (before.kind, before.trials.last(), after.trials.last())
+    {
+        let [old, new] = [old, new].map(|trial| share(trial.loss_ratio));
+        notes.push(format!("Lost in the window: {old} before, {new} after."));
     }
     let mut results = Vec::new();
     for old in &before.results {

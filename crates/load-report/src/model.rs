@@ -281,6 +281,8 @@ pub struct Trial {
     pub directions: BTreeMap<String, Books>,
     /// By stream and direction.
     pub streams: Vec<StreamResult>,
+    /// Number of streams that are not listed; those that lost most are.
+    pub streams_left_out: u64,
     /// Connections.
     pub connections: Option<Connections>,
     /// What the device dropped.
@@ -335,6 +337,8 @@ pub struct Connections {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Drop {
+    /// Who dropped them: `device`, `link`, or `tester`.
+    pub side: String,
     /// Node.
     pub node: String,
     /// Reason.
@@ -438,7 +442,7 @@ impl Report {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// All percentages of loss, in the order of the trials.
+    /// A trial by its number.
     pub fn trial(&self, n: u32) -> Option<&Trial> {
         self.trials.iter().find(|trial| trial.n == n)
     }

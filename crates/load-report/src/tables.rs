@@ -1,7 +1,7 @@
 //! The tables of a report, and its sentences.
 
 use crate::books::Books;
-use crate::model::{Cover, Found, Grade, Report, Trial, Verdict};
+use crate::model::{Cover, Found, Grade, Kind, Report, Trial, Verdict};
 use crate::words::{count, rate, share, share_of, signed, time};
 
 /// A table.
@@ -21,10 +21,18 @@ const MOST_RANGES: usize = 8;
 
 /// A sentence for each result.
 pub(crate) fn headlines(report: &Report) -> Vec<String> {
-    report.results.iter().map(headline).collect()
+    let mut all: Vec<String> =
+        report.results.iter().map(|found| headline(found, report.kind)).collect();
+    if let (Kind::Run, Some(trial)) = (report.kind, report.trials.last()) {
+        let connections = trial.connections.as_ref().map_or(0, |of| of.begun);
+        let packets = trial.streams.iter().map(|stream| stream.sent);
+        let of = packets.fold(connections, u64::saturating_add);
+        all.push(format!("Lost in the window: {}.", share_of(trial.loss_ratio, of)));
+    }
+    all
 }
 
-fn headline(found: &Found) -> String {
+fn headline(found: &Found, kind: Kind) -> String {
     let unit = &found.unit;
     let mut text = match (found.median.or(found.lower), found.upper) {
         (None, Some(upper)) => {
@@ -41,9 +49,10 @@ fn headline(found: &Found) -> String {
         text += &format!(", 95 % [{}, {}] of {searches} searches", rate(least), rate(most));
     }
     if found.tester_limit {
-        text += "; the tester's own limit, so that the device's is this or more";
+        text += "; the tester's own limit or the greatest rate asked for, so that the device's is this or more";
     } else if let Some(by) = &found.limited_by {
-        text += &format!("; limited by {}", place(&by.row, &by.node, &by.reason));
+        let word = if kind == Kind::Run { "most was lost at" } else { "limited by" };
+        text += &format!("; {word} {}", place(&by.row, &by.node, &by.reason));
         text += &format!(" ({:.1} % of loss)", by.share * 100.0);
     }
     text + "."
@@ -281,8 +290,8 @@ fn books(report: &Report) -> Table {
     Table {
         key: "books",
         title: "Books".into(),
-        note: "Each packet that was due in the window is in one row; sent is what was intended \
-               without the two rows before it."
+        note: "Each packet of the trial, its ramp and its tail included, is in one row; sent is \
+               what was intended without the two rows before it."
             .into(),
         columns,
         rows,
@@ -355,9 +364,16 @@ fn streams(report: &Report) -> Table {
             ]);
         }
     }
+    let left_out: u64 = bounds(report).iter().map(|trial| trial.streams_left_out).sum();
     Table {
         key: "streams",
         title: "Streams".into(),
+        note: match left_out {
+            0 => String::new(),
+            _ => {
+                format!("{} more streams, which lost less, are in the books only.", count(left_out))
+            }
+        },
         columns: names(&[
             "stream",
             "intended",
@@ -370,7 +386,6 @@ fn streams(report: &Report) -> Table {
             "first lost",
         ]),
         rows,
-        ..Table::default()
     }
 }
 
@@ -380,6 +395,7 @@ fn drops(report: &Report) -> Table {
         for drop in trial.drops.iter().take(MOST_ROWS) {
             rows.push(vec![
                 rate(trial.load),
+                drop.side.clone(),
                 drop.node.clone(),
                 drop.reason.clone(),
                 count(drop.packets),
@@ -389,9 +405,9 @@ fn drops(report: &Report) -> Table {
     }
     Table {
         key: "drops",
-        title: "Dropped by the device".into(),
+        title: "Where packets were dropped".into(),
         note: "From its counters, over the whole trial with ramp and tail.".into(),
-        columns: names(&["load", "node", "reason", "packets", "foreign"]),
+        columns: names(&["load", "side", "node", "reason", "packets", "foreign"]),
         rows,
     }
 }

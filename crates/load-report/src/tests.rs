@@ -37,6 +37,7 @@ fn report() -> Report {
             ..StreamResult::default()
         }],
         drops: vec![Drop {
+            side: "device".into(),
             node: "ct".into(),
             reason: "table | full".into(),
             packets: 4_700,

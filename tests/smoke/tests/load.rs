@@ -7,10 +7,26 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 use thalweg_smoke::thalweg;
-use thalweg_testkit::{Cmd, Output, lab_test, user_namespace_command};
+use thalweg_testkit::{Cmd, Output, Signal, lab_test, user_namespace_command};
 
 /// Rates that any machine bears, and trials that are soon over.
 const SEARCH: &str = "-m 100 -M 800 -i 2 -r 3 --late 10000";
+
+/// Streams, connections with a rate, and connections that are held.
+const MIXED: &str = r#"
+version: 1
+pools:
+  clients: {v4: 16.0.0.0-16.0.0.255}
+  servers: {v4: 48.0.0.0-48.0.0.15}
+  a: {v4: 16.1.0.1-16.1.0.50}
+  b: {v4: 48.1.0.1-48.1.0.50}
+streams:
+  - {name: back, between: [a, b], udp: [1000-1100, 7], size: 128, rate: 300 pps}
+flows:
+  - {name: web, share: 3, tcp: {client: clients, server: servers, port: 80}, ramp: 1s linear}
+  - {name: dns, udp: {client: clients, server: servers, port: 53}}
+  - {name: held, tcp: {client: clients, server: servers, port: 443}, hold: 50, close: never}
+"#;
 
 fn cps_ndr(words: &str) -> Result<Output> {
     // The command makes its own labs: it needs no root of its own, but the rights to make them.
@@ -70,6 +86,35 @@ lab_test! {
         Ok(())
     }
 
+    /// A row that the machine has, and one that it cannot have, which says why.
+    fn a_sweep_prints_rows_and_says_which_it_could_not_run() {
+        let dir = TempDir::new()?;
+        let (table, file) = (dir.path().join("table.md"), dir.path().join("sweep.json"));
+        let output = user_namespace_command(thalweg()?)
+            .args("load sweep --lab thalweg,ovs --rows 1x1,64x1 --short -T 1 -i 1".split(' '))
+            .args("-m 100,100 -M 300,300 --late 10000 --markdown".split(' '))
+            .arg(&table)
+            .arg("--report")
+            .arg(&file)
+            .deadline(Duration::from_secs(180))
+            .run()?;
+        let said = format!("{}{}", output.stdout, output.stderr);
+        ensure!(output.status.success(), "{}\n{said}", output.status);
+        ensure!(output.stdout.contains("| short-lived connections | per second |"), "{said}");
+        let rows: Vec<&str> = output.stdout.lines().filter(|line| line.contains(" CPU, ")).collect();
+        ensure!(rows.len() == 4, "{said}");
+        ensure!(rows[0].starts_with("| Thalweg ") && rows[0].contains("1 CPU, 1 q | ≥ 200 |"), "{said}");
+        ensure!(rows[1].starts_with("| Open vSwitch ") && rows[1].ends_with("+0.00 % |"), "{said}");
+        for row in &rows[2..] {
+            ensure!(row.contains("64 CPU, 1 q | not run: --cpus 64: this machine has "), "{said}");
+        }
+        ensure!(std::fs::read_to_string(&table)? == output.stdout, "{said}");
+        let report: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        ensure!(report["kind"] == "sweep" && report["results"][0]["lower"] == 200.0, "{report:#}");
+        ensure!(report["notes"].as_array().map(Vec::len) == Some(2), "{report:#}");
+        Ok(())
+    }
+
     fn a_search_names_what_limits_the_device() {
         let dir = TempDir::new()?;
         let (commands, file) = (dir.path().join("device.txt"), dir.path().join("ndr.json"));
@@ -79,18 +124,18 @@ lab_test! {
             .args("load ndr --lab thalweg --goal ndr --sum 1 --width 40 -m 10 -M 400".split(' '))
             .args(["--late", "10000", "--commands"])
             .arg(&commands)
-            .arg("--json")
+            .arg("--report")
             .arg(&file)
             .deadline(Duration::from_secs(300))
             .run()?;
         let said = format!("{}{}", output.stdout, output.stderr);
         ensure!(output.status.success(), "{}\n{said}", output.status);
-        ensure!(output.stdout.contains("Limited by device: "), "{said}");
+        ensure!(output.stdout.contains("Limited by device, "), "{said}");
         let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
-        let search = &found["searches"][0];
-        let device = search["device"].as_str().unwrap_or_default();
+        let device = found["device"]["name"].as_str().unwrap_or_default();
         ensure!(device.starts_with("Thalweg "), "{found:#}");
-        let trials = search["trials"].as_array().context("no trials")?;
+        ensure!(found["results"][0]["limited_by"]["row"] == "device", "{found:#}");
+        let trials = found["trials"].as_array().context("no trials")?;
         let drops = trials.iter().filter_map(|trial| trial["drops"].as_array()).flatten();
         let full = drops.filter(|drop| drop["side"] == "device" && drop["node"] == "flow-rules");
         ensure!(full.count() > 0, "{found:#}");
@@ -127,7 +172,7 @@ lab_test! {
             .args("load run imix -m 2kpps -d 2 --late 10000 --device cross-connect".split(' '))
             .arg("--commands")
             .arg(&commands)
-            .arg("--json")
+            .arg("--report")
             .arg(&file)
             .run()?;
         let said = format!("{}{}", output.stdout, output.stderr);
@@ -135,19 +180,111 @@ lab_test! {
         ensure!(output.stdout.contains("device: load-impair, lost on purpose"), "{said}");
         ensure!(output.stdout.contains("  0 unexplained"), "{said}");
         ensure!(output.stdout.contains("first of large, a-b: packet "), "{said}");
-        let all: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
-        let found = &all["found"];
-        let streams = found["directions"][0]["streams"].as_array().context("no streams")?;
+        let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        // The very packet: it is noted where the graph dropped it.
+        let first = &found["results"][0]["first_lost"];
+        ensure!(first["grade"] == "seen" && first["node"] == "load-impair", "{first:#}");
+        ensure!(first["stream"] == "large a-b", "{first:#}");
+        ensure!(first["reason"] == "lost on purpose, received by load0", "{first:#}");
+        let trial = &found["trials"][0];
+        let books = &trial["directions"]["both"];
+        let of = |key: &str| books[key].as_u64().unwrap_or_default();
+        ensure!(of("intended") == of("received") + of("device") && of("device") > 0, "{books:#}");
+        let streams = trial["streams"].as_array().context("no streams")?;
         for stream in streams {
             let number = |key: &str| stream[key].as_u64().unwrap_or_default();
-            let is_large = stream["name"] == "large";
+            let is_large = stream["name"] == "large" && stream["direction"] == "a-b";
             ensure!((number("lost") > 0) == is_large, "{stream:#}");
             ensure!(number("sent") == number("received") + number("lost"), "{stream:#}");
             let named = stream["missing"].as_array().map_or(0, Vec::len);
             ensure!((named > 0) == is_large, "{stream:#}");
         }
-        let back = found["directions"][1]["lost"].as_u64();
-        ensure!(back == Some(0), "{found:#}");
+        ensure!(output.stdout.contains("seen at load-impair: lost on purpose"), "{said}");
+        Ok(())
+    }
+
+    /// Streams, two groups of connections with a rate, and one that is held, through one device.
+    fn streams_and_groups_of_connections_run_at_once() {
+        let dir = TempDir::new()?;
+        let (profile, file) = (dir.path().join("mixed.yaml"), dir.path().join("run.json"));
+        std::fs::write(&profile, MIXED)?;
+        for lab in ["--device tracker", "--lab thalweg --device route"] {
+            let output = user_namespace_command(thalweg()?)
+                .args(["load", "run", "-d", "2", "--late", "10000", "--connections", "200"])
+                .arg(&profile)
+                .args(lab.split(' '))
+                .arg("--report")
+                .arg(&file)
+                .deadline(Duration::from_secs(120))
+                .run()?;
+            let said = format!("{}{}", output.stdout, output.stderr);
+            ensure!(output.status.success(), "{lab}: {}\n{said}", output.status);
+            ensure!(output.stdout.contains("  held: 50 of 50 held; lost meanwhile 0"), "{said}");
+            let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+            let units: Vec<_> =
+                found["results"].as_array().into_iter().flatten().map(|r| &r["unit"]).collect();
+            ensure!(units == ["packets/s", "conn/s"], "{found:#}");
+            let trial = &found["trials"][0];
+            let connections = &trial["connections"];
+            ensure!(connections["begun"].as_u64() > Some(100), "{connections:#}");
+            ensure!(connections["begun"] == connections["clean"], "{connections:#}");
+            ensure!(trial["streams"][0]["lost"] == 0, "{trial:#}");
+            ensure!(trial["streams"][0]["received"].as_u64() > Some(100), "{trial:#}");
+        }
+        Ok(())
+    }
+
+    /// Reports of the same run compare; those of another profile do not, and say why.
+    fn reports_are_shown_and_compared() {
+        let dir = TempDir::new()?;
+        let path = |name: &str| dir.path().join(name);
+        for (size, file) in [("64", "a.json"), ("64", "b.json"), ("512", "c.json")] {
+            let output = Cmd::new(thalweg()?)
+                .args("load run bench -m 1kpps -d 1 --late 10000 --device cross-connect".split(' '))
+                .args(["-t", &format!("size={size}"), "--report"])
+                .arg(path(file))
+                .arg("--report")
+                .arg(path("page.html"))
+                .run()?;
+            ensure!(output.status.success(), "{}{}", output.stdout, output.stderr);
+        }
+        let page = std::fs::read_to_string(path("page.html"))?;
+        ensure!(page.contains("<svg") && !page.contains("<script"), "{page}");
+        let report = |names: &[&str]| {
+            let files = names.iter().map(|name| path(name));
+            Cmd::new(thalweg()?).args(["load", "report"]).args(files).run()
+        };
+        let one = report(&["a.json"])?;
+        for part in ["# Load test of Thalweg", "**received: ", "## Books", "| unexplained | 0 |"] {
+            ensure!(one.stdout.contains(part), "{part}\n{}{}", one.stdout, one.stderr);
+        }
+        let same = report(&["a.json", "b.json"])?;
+        ensure!(same.status.success(), "{}", same.stderr);
+        ensure!(same.stdout.contains("| received packets/s | "), "{}", same.stdout);
+        let other = report(&["a.json", "c.json"])?;
+        ensure!(other.status.code() == Some(1), "{}", other.stdout);
+        ensure!(other.stderr.contains("profile: bench ("), "{}", other.stderr);
+        Ok(())
+    }
+
+    /// Ctrl-C ends a run early, and its report is written.
+    fn an_interrupted_run_is_reported() {
+        let dir = TempDir::new()?;
+        let file = dir.path().join("run.json");
+        let mut running = Cmd::new(thalweg()?)
+            .args("load run imix -m 500pps -d 600 --late 10000 --device cross-connect".split(' '))
+            .arg("--report")
+            .arg(&file)
+            .spawn()?;
+        running.wait_for_output(Duration::from_secs(60), "a line of rates", |out, _| {
+            out.contains("; received ").then_some(())
+        })?;
+        let output = running.interrupt(Signal::INT, Duration::from_secs(60))?;
+        ensure!(output.status.code() == Some(130), "{}{}", output.stdout, output.stderr);
+        let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        let notes = found["notes"].to_string();
+        ensure!(notes.contains("Ended by the user before its time."), "{found:#}");
+        ensure!(found["results"][0]["lower"].as_f64() > Some(100.0), "{found:#}");
         Ok(())
     }
 

@@ -43,6 +43,8 @@ pub enum Change {
 /// What became of a stream in one direction.
 #[derive(Clone, Debug)]
 pub struct StreamReport {
+    /// Its number in the plan.
+    pub number: usize,
     /// Its name.
     pub name: String,
     /// Whether its packets have tags; without, only sent packets are known.
@@ -74,6 +76,7 @@ impl DirectionReport {
         let of = |number| {
             let books = |judged| Books::of(senders, &to.receiver, number, judged);
             StreamReport {
+                number,
                 name: senders.name(number).to_owned(),
                 tagged: senders.tagged(number),
                 judged: books(true),
@@ -87,6 +90,49 @@ impl DirectionReport {
             port: to.receiver.port(),
             last: to.receiver.last(),
         }
+    }
+}
+
+/// Times of packets of the window so far, in nanoseconds, where there are enough for them. It is
+/// read while packets are sent: it takes little time, and leaves the distributions where they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// That half of the packets took at most.
+    pub half: Option<Nanos>,
+    /// 99 % of them.
+    pub most: Option<Nanos>,
+    /// 99.9 % of them.
+    pub nearly_all: Option<Nanos>,
+    /// The longest.
+    pub longest: Option<Nanos>,
+}
+
+/// Streams that are looked at for [`Times`]: more would delay what is due.
+const LOOKED_AT: usize = 8;
+
+impl Times {
+    /// The longer ones of both.
+    #[must_use]
+    pub fn max(self, other: Times) -> Times {
+        Times {
+            half: self.half.max(other.half),
+            most: self.most.max(other.most),
+            nearly_all: self.nearly_all.max(other.nearly_all),
+            longest: self.longest.max(other.longest),
+        }
+    }
+
+    pub(crate) fn of(from: &Ends, to: &Ends) -> Times {
+        let numbers = (0..from.senders.len()).filter(|number| from.senders.sends(*number));
+        let latencies = numbers.filter_map(|number| to.receiver.latency(number)).take(LOOKED_AT);
+        latencies.fold(Times::default(), |times, latency| {
+            times.max(Times {
+                half: latency.quantile(0.5),
+                most: latency.quantile(0.99),
+                nearly_all: latency.quantile(0.999),
+                longest: latency.most(),
+            })
+        })
     }
 }
 

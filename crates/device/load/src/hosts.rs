@@ -8,16 +8,16 @@ use thalweg_buffer::{Frame, Packet};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::{NodeCx, clock};
 use thalweg_load::stream::Nanos;
-use thalweg_load::talk::{Clients, Counts, Opening, Servers};
+use thalweg_load::talk::{Clients, Counts, Incoming, Opening, Servers};
 use thalweg_load::{Micros, Sink};
 
-use crate::ends::{Change, DirectionReport, Ends, Progress};
+use crate::ends::{Change, DirectionReport, Ends, Progress, Times};
 use crate::impair::Impairment;
 use crate::line::Line;
 
-/// Hosts behind a port.
+/// Hosts of a kind behind a port.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "there are two of them")]
+#[allow(clippy::large_enum_variant, reason = "there are few of them")]
 pub(crate) enum Hosts {
     /// Clients.
     Clients(Clients),
@@ -44,22 +44,25 @@ pub struct Report {
 
 /// From the main thread.
 pub(crate) enum Message {
-    Hosts(SwIfIndex, Box<Hosts>),
-    Opening(SwIfIndex, Opening),
-    Judging(SwIfIndex, bool),
+    /// In place of all that are behind the port.
+    Hosts(SwIfIndex, Vec<Hosts>),
+    /// Of the clients with this number behind the port.
+    Opening(SwIfIndex, usize, Opening),
+    Judging(SwIfIndex, usize, bool),
     Abandon(SwIfIndex),
     Line(SwIfIndex, Impairment),
     Change(SwIfIndex, Change),
     /// Of the streams between two ports, in both directions.
     Streams([SwIfIndex; 2], Sender<[DirectionReport; 2]>),
     Progress([SwIfIndex; 2], Sender<[Progress; 2]>),
-    Report(Vec<SwIfIndex>, Sender<Vec<Option<Report>>>),
+    Times([SwIfIndex; 2], Sender<Times>),
+    Report(Vec<SwIfIndex>, Sender<Vec<Vec<Report>>>),
 }
 
 /// A port with its hosts.
 struct Port {
     sw_if: SwIfIndex,
-    hosts: Box<Hosts>,
+    hosts: Vec<Hosts>,
     /// What they have said, to be received next.
     said: Vec<Box<Frame>>,
     /// Their last turn, and the longest time between two.
@@ -126,11 +129,64 @@ impl Hosts {
         }
     }
 
-    fn counts(&self) -> (Counts, (u32, u32)) {
+    /// Counters of clients or servers.
+    fn counts(&self) -> Option<(Counts, (u32, u32))> {
         match self {
-            Hosts::Clients(clients) => (clients.counts(), clients.open()),
-            Hosts::Servers(servers) => (servers.counts(), servers.open()),
-            Hosts::Streams(_) => (Counts::default(), (0, 0)),
+            Hosts::Clients(clients) => Some((clients.counts(), clients.open())),
+            Hosts::Servers(servers) => Some((servers.counts(), servers.open())),
+            Hosts::Streams(_) => None,
+        }
+    }
+
+    fn claims(&self, incoming: &Incoming<'_>) -> bool {
+        match self {
+            Hosts::Clients(clients) => clients.claims(incoming),
+            Hosts::Servers(servers) => servers.claims(incoming),
+            Hosts::Streams(_) => false,
+        }
+    }
+
+    fn ends(&self) -> Option<&Ends> {
+        match self {
+            Hosts::Streams(ends) => Some(ends),
+            Hosts::Clients(_) | Hosts::Servers(_) => None,
+        }
+    }
+}
+
+/// Passes a frame to those of several hosts that it is for. A tag decides first; what nobody claims
+/// is counted by the streams, or else by the first hosts.
+#[inline(never)]
+fn receive_one_of(hosts: &mut [Hosts], ticks: u64, frame: &[u8], out: &mut impl Sink) {
+    let streams = hosts.iter().position(|hosts| hosts.ends().is_some());
+    let ends = streams.and_then(|at| hosts[at].ends());
+    let incoming = match ends.is_some_and(|ends| ends.receiver.claims(frame)) {
+        true => None,
+        false => Some(Incoming::read(frame)),
+    };
+    let claimed = match &incoming {
+        Some(incoming) => hosts.iter().position(|hosts| hosts.claims(incoming)),
+        None => None,
+    };
+    let at = claimed.or(streams).unwrap_or_default();
+    match (hosts.get_mut(at), &incoming) {
+        (Some(Hosts::Clients(clients)), Some(incoming)) => {
+            clients.take(micros(ticks), incoming, out);
+        }
+        (Some(Hosts::Servers(servers)), Some(incoming)) => {
+            servers.take(micros(ticks), incoming, out);
+        }
+        (Some(hosts), _) => hosts.receive(ticks, frame, out),
+        (None, _) => {}
+    }
+}
+
+impl Port {
+    #[inline]
+    fn receive(&mut self, ticks: u64, frame: &[u8], out: &mut impl Sink) {
+        match &mut self.hosts[..] {
+            [only] => only.receive(ticks, frame, out),
+            several => receive_one_of(several, ticks, frame, out),
         }
     }
 }
@@ -140,18 +196,17 @@ impl All {
         self.ports.iter_mut().find(|port| port.sw_if == sw_if)
     }
 
-    fn clients(&mut self, sw_if: SwIfIndex) -> Option<&mut Clients> {
-        match &mut *self.port(sw_if)?.hosts {
+    fn clients(&mut self, sw_if: SwIfIndex) -> impl Iterator<Item = &mut Clients> {
+        let hosts = self.port(sw_if).into_iter().flat_map(|port| port.hosts.iter_mut());
+        hosts.filter_map(|hosts| match hosts {
             Hosts::Clients(clients) => Some(clients),
             Hosts::Servers(_) | Hosts::Streams(_) => None,
-        }
+        })
     }
 
     fn ends(&self, sw_if: SwIfIndex) -> Option<&Ends> {
-        match &*self.ports.iter().find(|port| port.sw_if == sw_if)?.hosts {
-            Hosts::Streams(ends) => Some(ends),
-            _ => None,
-        }
+        let port = self.ports.iter().find(|port| port.sw_if == sw_if)?;
+        port.hosts.iter().find_map(Hosts::ends)
     }
 
     /// Both ends of the streams between two ports.
@@ -168,7 +223,7 @@ impl All {
             port.longest = port.longest.max(now.saturating_sub(port.turn));
             port.turn = now;
             let mut out = Frames::new(cx);
-            port.hosts.poll(ticks, &mut out);
+            port.hosts.iter_mut().for_each(|hosts| hosts.poll(ticks, &mut out));
             out.finish(&mut port.said);
             if let Some(line) = self.lines.get_mut(&port.sw_if) {
                 for frame in std::mem::take(&mut port.said) {
@@ -188,7 +243,8 @@ impl All {
 
     /// Time until the next packet is due, or arrives at the end of a line, if that is known.
     pub(crate) fn next_due(&self, cx: &NodeCx<'_>) -> Option<Duration> {
-        let sent = self.ports.iter().filter_map(|port| port.hosts.next_due());
+        let hosts = self.ports.iter().flat_map(|port| &port.hosts);
+        let sent = hosts.filter_map(Hosts::next_due);
         let arrived = self.lines.values().filter_map(Line::due).map(|due| due * 1000);
         let due = sent.chain(arrived).min()?;
         Some(Duration::from_nanos(due.saturating_sub(nanos(cx.now()))))
@@ -209,12 +265,12 @@ impl All {
             let i = i as u8;
             let data = frame.data(i);
             if data.len() == frame.total_len(i) {
-                port.hosts.receive(ticks, data, &mut out);
+                port.receive(ticks, data, &mut out);
             } else {
                 // A packet in several buffers.
                 whole.clear();
                 frame.segments(i).for_each(|segment| whole.extend_from_slice(segment));
-                port.hosts.receive(ticks, &whole, &mut out);
+                port.receive(ticks, &whole, &mut out);
             }
         }
         out.finish(&mut port.said);
@@ -229,7 +285,7 @@ impl All {
                     Some(port) => {
                         let old = std::mem::replace(&mut port.hosts, hosts);
                         // Returning their memory takes time.
-                        cx.discard(old);
+                        cx.discard(Box::new(old));
                     }
                     None => {
                         let said = Vec::new();
@@ -238,19 +294,19 @@ impl All {
                     }
                 }
             }
-            Message::Opening(sw_if, opening) => {
-                if let Some(clients) = self.clients(sw_if) {
+            Message::Opening(sw_if, number, opening) => {
+                if let Some(clients) = self.clients(sw_if).nth(number) {
                     clients.set_opening(opening, now);
                 }
             }
-            Message::Judging(sw_if, judging) => {
-                if let Some(clients) = self.clients(sw_if) {
+            Message::Judging(sw_if, number, judging) => {
+                if let Some(clients) = self.clients(sw_if).nth(number) {
                     clients.set_judging(judging);
                 }
             }
             Message::Abandon(sw_if) => {
-                if let Some(port) = self.port(sw_if) {
-                    match &mut *port.hosts {
+                for hosts in self.port(sw_if).into_iter().flat_map(|port| &mut port.hosts) {
+                    match hosts {
                         Hosts::Clients(clients) => clients.abandon(),
                         Hosts::Servers(servers) => servers.abandon(),
                         Hosts::Streams(_) => {}
@@ -268,10 +324,10 @@ impl All {
             }
             Message::Change(sw_if, change) => {
                 let at = nanos(cx.now());
-                if let Some(port) = self.port(sw_if)
-                    && let Hosts::Streams(ends) = &mut *port.hosts
-                {
-                    ends.change(change, at);
+                for hosts in self.port(sw_if).into_iter().flat_map(|port| &mut port.hosts) {
+                    if let Hosts::Streams(ends) = hosts {
+                        ends.change(change, at);
+                    }
                 }
             }
             // Who asked may be gone.
@@ -288,12 +344,24 @@ impl All {
                     let _ = answer.send([(a, b), (b, a)].map(|(a, b)| Progress::of(a, b, at)));
                 }
             }
+            Message::Times(ports, answer) => {
+                if let Some((a, b)) = self.both(ports) {
+                    let _ = answer.send(Times::of(a, b).max(Times::of(b, a)));
+                }
+            }
             Message::Report(ports, answer) => {
                 let mut report = |sw_if: &SwIfIndex| {
-                    let port = self.port(*sw_if)?;
-                    let (counts, (open, time_wait)) = port.hosts.counts();
+                    let Some(port) = self.port(*sw_if) else { return Vec::new() };
                     let longest_turn = std::mem::take(&mut port.longest);
-                    Some(Report { at: now, counts, open, time_wait, longest_turn })
+                    let talks = port.hosts.iter().filter_map(Hosts::counts);
+                    let report = |(counts, (open, time_wait))| Report {
+                        at: now,
+                        counts,
+                        open,
+                        time_wait,
+                        longest_turn,
+                    };
+                    talks.map(report).collect()
                 };
                 // Who asked may be gone.
                 let _ = answer.send(ports.iter().map(&mut report).collect());

@@ -13,11 +13,13 @@ mod impair;
 mod input;
 mod line;
 mod port;
+mod witness;
 
-pub use ends::{Change, DirectionReport, Progress, StreamReport};
+pub use ends::{Change, DirectionReport, Progress, StreamReport, Times};
 pub use hosts::Report;
 pub use impair::Impairment;
 pub use port::PortError;
+pub use witness::Dropped;
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -33,7 +35,7 @@ use thalweg_load::talk::{Clients, Opening, Plan, PlanError, Servers};
 pub static FEATURE: Feature = Feature {
     name: "load",
     about: "hosts of the load tester",
-    nodes: &[&impair::NODE, &input::NODE],
+    nodes: &[&impair::NODE, &input::NODE, &witness::NODE],
     commands: cli::COMMANDS,
     needs: &["interface"],
     ..Feature::DEFAULT
@@ -61,7 +63,7 @@ pub fn set_clients(
     seed: u64,
 ) -> Result<(), PlanError> {
     let clients = Clients::new(plan, seed, now())?;
-    tell(c, Message::Hosts(port, Box::new(Hosts::Clients(clients))));
+    tell(c, Message::Hosts(port, vec![Hosts::Clients(clients)]));
     Ok(())
 }
 
@@ -76,18 +78,57 @@ pub fn set_servers(
     seed: u64,
 ) -> Result<(), PlanError> {
     let servers = Servers::new(plan, seed, now())?;
-    tell(c, Message::Hosts(port, Box::new(Hosts::Servers(servers))));
+    tell(c, Message::Hosts(port, vec![Hosts::Servers(servers)]));
     Ok(())
 }
 
-/// Says how many conversations clients behind a port open from now on.
-pub fn set_opening(c: &mut Control, port: SwIfIndex, opening: Opening) {
-    tell(c, Message::Opening(port, opening));
+/// A plan that no hosts can have.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum HostsError {
+    /// Of connections.
+    #[error(transparent)]
+    Talks(#[from] PlanError),
+    /// Of streams.
+    #[error(transparent)]
+    Streams(#[from] stream::PlanError),
 }
 
-/// Says whether conversations that are opened from now on belong to the window of a trial.
-pub fn set_judging(c: &mut Control, port: SwIfIndex, judging: bool) {
-    tell(c, Message::Judging(port, judging));
+/// Puts the hosts of several plans behind two ports, in place of other hosts: clients and the first
+/// ends of streams behind the first. Their addresses and ports must tell the plans apart; `talks`
+/// number the clients.
+///
+/// # Errors
+/// [`HostsError`].
+pub fn set_hosts(
+    c: &mut Control,
+    [a, b]: [SwIfIndex; 2],
+    talks: &[&Plan],
+    streams: Option<&stream::Plan>,
+    seed: u64,
+) -> Result<(), HostsError> {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    for plan in talks {
+        first.push(Hosts::Clients(Clients::new(plan, seed, now())?));
+        second.push(Hosts::Servers(Servers::new(plan, seed, now())?));
+    }
+    if let Some(plan) = streams {
+        first.push(Hosts::Streams(Ends::new(plan, Side::A, seed, now_nanos())?));
+        second.push(Hosts::Streams(Ends::new(plan, Side::B, seed, now_nanos())?));
+    }
+    tell(c, Message::Hosts(a, first));
+    tell(c, Message::Hosts(b, second));
+    Ok(())
+}
+
+/// Says how many conversations the clients with this number behind a port open from now on.
+pub fn set_opening(c: &mut Control, port: SwIfIndex, clients: usize, opening: Opening) {
+    tell(c, Message::Opening(port, clients, opening));
+}
+
+/// Says whether conversations that the clients with this number behind a port open from now on
+/// belong to the window of a trial.
+pub fn set_judging(c: &mut Control, port: SwIfIndex, clients: usize, judging: bool) {
+    tell(c, Message::Judging(port, clients, judging));
 }
 
 /// Ends all conversations of the hosts behind a port, without a packet.
@@ -95,9 +136,9 @@ pub fn abandon(c: &mut Control, port: SwIfIndex) {
     tell(c, Message::Abandon(port));
 }
 
-/// Asks for the counters of the hosts behind ports, all at one time. The answer has one for each;
-/// `None` for a port without hosts.
-pub fn ask(c: &mut Control, ports: &[SwIfIndex]) -> Receiver<Vec<Option<Report>>> {
+/// Asks for the counters of clients and servers behind ports, all at one time. The answer has a
+/// list for each port, in the order in which they were put there.
+pub fn ask(c: &mut Control, ports: &[SwIfIndex]) -> Receiver<Vec<Vec<Report>>> {
     let (answer, answers) = channel();
     tell(c, Message::Report(ports.to_vec(), answer));
     answers
@@ -115,7 +156,7 @@ pub fn set_streams(
 ) -> Result<(), stream::PlanError> {
     for (port, side) in ports.into_iter().zip([Side::A, Side::B]) {
         let ends = Ends::new(plan, side, seed, now_nanos())?;
-        tell(c, Message::Hosts(port, Box::new(Hosts::Streams(ends))));
+        tell(c, Message::Hosts(port, vec![Hosts::Streams(ends)]));
     }
     Ok(())
 }
@@ -139,6 +180,13 @@ pub fn ask_streams(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<[Directio
 pub fn ask_progress(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<[Progress; 2]> {
     let (answer, answers) = channel();
     tell(c, Message::Progress(ports, answer));
+    answers
+}
+
+/// Asks for the latency of the streams between two ports so far: the worst of the first ones.
+pub fn ask_times(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<Times> {
+    let (answer, answers) = channel();
+    tell(c, Message::Times(ports, answer));
     answers
 }
 
@@ -173,6 +221,37 @@ pub fn impair(c: &mut Control, port: SwIfIndex, is: Impairment) -> Result<(), Im
     }
     tell(c, Message::Line(port, is));
     Ok(())
+}
+
+/// Has packets noted from now on that the graph drops of what these ports receive: those of streams
+/// with tags of this trial and seed.
+///
+/// # Errors
+/// If a port is none.
+pub fn witness(
+    c: &mut Control,
+    ports: &[SwIfIndex],
+    trial: u8,
+    seed: u64,
+) -> Result<(), thalweg_graph::arc::ArcError> {
+    for port in ports {
+        c.enable_feature("error-drop", witness::NODE.name, *port, true)?;
+    }
+    if let Some(node) = c.node(witness::NODE.name) {
+        let new = Box::new(witness::Witness::new(trial, seed));
+        c.message(WORKER, node, Box::new(witness::Ask::Begin(new)));
+    }
+    Ok(())
+}
+
+/// Asks which packets were dropped since the last [`witness`], in the order in which they were: the
+/// first ones of each stream and reason.
+pub fn ask_dropped(c: &mut Control) -> Receiver<Vec<Dropped>> {
+    let (answer, answers) = channel();
+    if let Some(node) = c.node(witness::NODE.name) {
+        c.message(WORKER, node, Box::new(witness::Ask::Tell(answer)));
+    }
+    answers
 }
 
 fn tell(c: &mut Control, message: Message) {

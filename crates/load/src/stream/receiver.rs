@@ -184,6 +184,11 @@ impl Receiver {
         }
     }
 
+    /// Whether a packet has a tag of ours: it belongs to streams, whoever else hears the same port.
+    pub fn claims(&self, frame: &[u8]) -> bool {
+        tag(self.mark, frame).is_some()
+    }
+
     /// Takes in a packet without a tag of ours at its end.
     #[cold]
     fn other(&mut self, now: Nanos, frame: &[u8]) {
@@ -335,6 +340,21 @@ fn find(mark: u16, frame: &[u8]) -> Option<(Tag, usize)> {
     let long = frame.last_chunk::<LONG>().and_then(|tag| Tag::long(mark, tag));
     let tag = long.or_else(|| Tag::short(mark, frame.last_chunk::<SHORT>()?))?;
     Some((tag, frame.len()))
+}
+
+/// The same, if need be without the padding that a device may leave behind the payload.
+fn tag(mark: u16, frame: &[u8]) -> Option<Tag> {
+    let padded = || {
+        let end = ip_end(frame, ip(frame)?).filter(|end| *end < frame.len())?;
+        find(mark, frame.get(..end)?)
+    };
+    find(mark, frame).or_else(padded).map(|(tag, _)| tag)
+}
+
+/// Returns the tag of a packet that senders of this seed have sent, wherever it was seen. It ends
+/// with its payload, or is a whole frame.
+pub fn find_tag(seed: u64, packet: &[u8]) -> Option<Tag> {
+    tag(self::mark(seed), packet)
 }
 
 #[inline]

@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::machine::{End, Machine};
-use super::packet::{Heard, Unread};
+use super::packet::{Heard, Incoming, Unread};
 use super::pool::Range;
 use super::tcb::State;
 use super::{Plan, PlanError, Protocol};
@@ -182,11 +182,32 @@ impl Clients {
     /// Takes in a received frame, and sends what follows from it.
     #[inline]
     pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
-        match Heard::read(frame) {
-            Ok(heard) => self.heard(now, frame.len(), &heard, out),
+        self.take(now, &Incoming::read(frame), out);
+    }
+
+    /// The same with a frame that was read before.
+    #[inline]
+    pub fn take(&mut self, now: Micros, incoming: &Incoming<'_>, out: &mut impl Sink) {
+        match &incoming.heard {
+            Ok(heard) => self.heard(now, incoming.length, heard, out),
             Err(Unread::Foreign) => self.machine.counts.foreign += 1,
             Err(Unread::Checksum) => self.machine.counts.bad_checksum += 1,
         }
+    }
+
+    /// Whether a frame is for these clients, and not for others behind the same port: it comes from
+    /// one of their servers' ports, and goes to one of theirs.
+    pub fn claims(&self, incoming: &Incoming<'_>) -> bool {
+        let Ok(heard) = &incoming.heard else { return false };
+        let (server_port, port) = heard.ports;
+        let kind = |side: &super::machine::Side| {
+            (side.protocol, side.port) == (heard.protocol, server_port)
+        };
+        heard.is_v4 == self.is_v4
+            && self.clients.number(heard.destination).is_some()
+            && self.servers.number(heard.source).is_some()
+            && port.checked_sub(self.ports.0).is_some_and(|nth| nth < self.ports.1)
+            && self.machine.sides.iter().any(kind)
     }
 
     fn heard(&mut self, now: Micros, length: usize, heard: &Heard<'_>, out: &mut impl Sink) {

@@ -27,6 +27,7 @@ mod wheel;
 
 pub use clients::{Clients, Opening};
 pub use counts::{Counts, Judged, Lost};
+pub use packet::Incoming;
 pub use pool::Pool;
 pub use program::{
     CloseBy, Exchange, MAX_MESSAGE, MAX_STEPS, MAX_WAIT, Program, ProgramError, Step,

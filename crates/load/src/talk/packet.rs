@@ -66,6 +66,22 @@ pub(super) struct Heard<'a> {
     pub(super) payload: &'a [u8],
 }
 
+/// A frame that has arrived, read once for all who might take it.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    pub(super) heard: Result<Heard<'a>, Unread>,
+    /// Length of the frame.
+    pub(super) length: usize,
+}
+
+impl<'a> Incoming<'a> {
+    /// Reads a frame, from its Ethernet header on.
+    #[inline]
+    pub fn read(frame: &'a [u8]) -> Incoming<'a> {
+        Incoming { heard: Heard::read(frame), length: frame.len() }
+    }
+}
+
 /// Why a frame is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {

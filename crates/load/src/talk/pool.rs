@@ -13,6 +13,15 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Whether an address is in both.
+    pub fn overlaps(&self, other: &Pool) -> bool {
+        let same_family = self.first.is_ipv4() == other.first.is_ipv4();
+        let of = |pool: &Pool| pool.range().first;
+        same_family
+            && (self.range().number(of(other)).is_some()
+                || other.range().number(of(self)).is_some())
+    }
+
     pub(super) fn range(&self) -> Range {
         let (first, mask) = match self.first {
             IpAddr::V4(v4) => (v4.to_bits().into(), u32::MAX.into()),

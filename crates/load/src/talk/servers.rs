@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::counts::Counts;
 use super::machine::{End, Ends, Machine};
-use super::packet::{Heard, Unread};
+use super::packet::{Heard, Incoming, Unread};
 use super::pool::Range;
 use super::tcb::State;
 use super::wheel::NONE;
@@ -79,11 +79,29 @@ impl Servers {
     /// Takes in a received frame, and sends what follows from it.
     #[inline]
     pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
-        match Heard::read(frame) {
-            Ok(heard) => self.heard(now, frame.len(), &heard, out),
+        self.take(now, &Incoming::read(frame), out);
+    }
+
+    /// The same with a frame that was read before.
+    #[inline]
+    pub fn take(&mut self, now: Micros, incoming: &Incoming<'_>, out: &mut impl Sink) {
+        match &incoming.heard {
+            Ok(heard) => self.heard(now, incoming.length, heard, out),
             Err(Unread::Foreign) => self.machine.counts.foreign += 1,
             Err(Unread::Checksum) => self.machine.counts.bad_checksum += 1,
         }
+    }
+
+    /// Whether a frame is for these servers, and not for others behind the same port. The client's
+    /// address says nothing: a device may translate it.
+    pub fn claims(&self, incoming: &Incoming<'_>) -> bool {
+        let Ok(heard) = &incoming.heard else { return false };
+        let kind = |side: &super::machine::Side| {
+            (side.protocol, side.port) == (heard.protocol, heard.ports.1)
+        };
+        heard.is_v4 == self.is_v4
+            && self.servers.number(heard.destination).is_some()
+            && self.machine.sides.iter().any(kind)
     }
 
     fn heard(&mut self, now: Micros, length: usize, heard: &Heard<'_>, out: &mut impl Sink) {

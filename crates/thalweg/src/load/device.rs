@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use thalweg_buffer::PoolConfig;
 use thalweg_device::{Interfaces, MacAddr, SwIfIndex, interface};
-use thalweg_device_load::{Change, DirectionReport, Progress, Report};
+use thalweg_device_load::{Change, DirectionReport, Dropped, Progress, Report, Times};
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig, Severity};
-use thalweg_load::stream;
-use thalweg_load::talk::{Opening, Plan};
+use thalweg_load::stream::Tag;
+use thalweg_load::talk::Opening;
 
 use super::far::Far;
 use super::set::Set;
 use super::spot::{Drops, Side, Spot};
+use super::work::{Group, Shares, Work};
 use crate::features::FEATURES;
 
 /// The names of a pair's ports; clients are behind the first, servers behind the second.
@@ -30,34 +31,78 @@ pub(super) struct Device {
     pairs: Vec<[SwIfIndex; 2]>,
     /// The tester's interfaces to a device outside, and that device.
     outside: Option<([SwIfIndex; 2], Box<dyn Far>)>,
-    /// Number of connections that is held, and after which no more are opened.
-    hold: Option<u32>,
-    total: Option<u64>,
+    /// Groups of connections: number of the pair, number in the pair, group.
+    groups: Vec<(usize, usize, Group)>,
+    shares: Shares,
+    /// The pairs of ports that have streams.
+    streamed: Vec<[SwIfIndex; 2]>,
+    seed: u64,
 }
 
-/// What both sides have done.
-#[derive(Clone, Copy, Debug, Default)]
+/// A packet that was dropped in the window of a trial.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) tag: Tag,
+    /// Number of its pair of ports, among those with streams.
+    pub(super) pair: usize,
+    pub(super) node: String,
+    pub(super) reason: String,
+    pub(super) interface: String,
+}
+
+/// Time in which the rate of connections grows, or their number, if the profile does not say.
+const RAMP: Duration = Duration::from_secs(1);
+
+/// What both sides have done, all groups together.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Books {
+    pub(super) clients: Report,
+    pub(super) servers: Report,
+    /// The same of each group.
+    pub(super) groups: Vec<OfGroup>,
+}
+
+/// What a group of connections has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OfGroup {
+    /// Whether its number is held, so that none is judged by when it began.
+    pub(super) held: bool,
     pub(super) clients: Report,
     pub(super) servers: Report,
 }
 
+impl Books {
+    /// Those of one group.
+    pub(super) fn of(&self, group: usize) -> Books {
+        let mut books = Books::default();
+        self.groups.get(group).into_iter().for_each(|of| books.add(*of));
+        books
+    }
+
+    fn add(&mut self, of: OfGroup) {
+        let OfGroup { clients, servers, .. } = of;
+        for (sum, of) in [(&mut self.clients, clients), (&mut self.servers, servers)] {
+            sum.at = sum.at.max(of.at);
+            sum.counts = sum.counts.plus(&of.counts);
+            sum.open += of.open;
+            sum.time_wait += of.time_wait;
+            sum.longest_turn = sum.longest_turn.max(of.longest_turn);
+        }
+        self.groups.push(of);
+    }
+}
+
 /// Hosts behind the ports, and the number that decides chance.
 #[derive(Clone, Copy)]
-pub(super) enum Hosts<'a> {
-    /// Clients and servers, behind one pair of ports.
-    Talks(&'a Plan, u64),
-    /// Both ends of streams, behind a pair of ports for each plan.
-    Streams(&'a [stream::Plan], u64),
+pub(super) struct Hosts<'a> {
+    pub(super) work: &'a Work,
+    pub(super) seed: u64,
 }
 
 impl Hosts<'_> {
     /// Number of pairs of ports.
     fn pairs(&self) -> usize {
-        match self {
-            Hosts::Talks(..) => 1,
-            Hosts::Streams(plans, _) => plans.len(),
-        }
+        self.work.pairs.len()
     }
 }
 
@@ -122,8 +167,15 @@ impl Device {
         let features: Vec<&Feature> =
             FEATURES.iter().copied().chain([&thalweg_device_load::FEATURE]).collect();
         thalweg_engine::start(&mut control, &features)?;
-        let mut device =
-            Device { control, pairs: Vec::new(), outside: None, hold: None, total: None };
+        let mut device = Device {
+            control,
+            pairs: Vec::new(),
+            outside: None,
+            groups: Vec::new(),
+            shares: Shares::of(&Work::default()),
+            streamed: Vec::new(),
+            seed: 0,
+        };
         for pair in 0..pairs {
             let [a, b] = names(pair);
             let mut create = |name: &str, at: usize| {
@@ -136,33 +188,74 @@ impl Device {
         Ok(device)
     }
 
-    /// The ports of connections.
-    fn ports(&self) -> [SwIfIndex; 2] {
-        // There is at least one pair.
-        self.pairs.first().copied().unwrap_or_default()
-    }
-
     /// Puts new hosts behind the ports.
     fn give(&mut self, hosts: &Hosts<'_>) -> Result<()> {
-        let [clients, servers] = self.ports();
-        let control = &mut self.control;
-        match *hosts {
-            Hosts::Talks(plan, seed) => {
-                thalweg_device_load::set_clients(control, clients, plan, seed)?;
-                thalweg_device_load::set_servers(control, servers, plan, seed)?;
-            }
-            Hosts::Streams(plans, seed) => {
-                for (ports, plan) in self.pairs.iter().zip(plans) {
-                    thalweg_device_load::set_streams(control, *ports, plan, seed)?;
-                }
-            }
+        for (ports, pair) in self.pairs.iter().zip(&hosts.work.pairs) {
+            let plans: Vec<_> = pair.groups.iter().map(|group| &group.plan).collect();
+            let streams = pair.streams.as_ref();
+            thalweg_device_load::set_hosts(&mut self.control, *ports, &plans, streams, hosts.seed)?;
+        }
+        let groups = hosts.work.groups();
+        self.groups = groups.map(|(pair, number, group)| (pair, number, group.clone())).collect();
+        self.shares = Shares::of(hosts.work);
+        let streamed = self.pairs.iter().zip(&hosts.work.pairs);
+        let streamed = streamed.filter(|(_, pair)| pair.streams.is_some());
+        self.streamed = streamed.map(|(ports, _)| *ports).collect();
+        self.seed = hosts.seed;
+        Ok(())
+    }
+
+    /// Whether there are streams behind its ports.
+    pub(super) fn has_streams(&self) -> bool {
+        !self.streamed.is_empty()
+    }
+
+    /// Groups of connections, in the order of their books.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.iter().map(|(.., group)| group)
+    }
+
+    /// Begins a trial of streams with this number: what the graph itself drops of them from now on
+    /// is noted.
+    pub(super) fn begin(&mut self, trial: u8) -> Result<()> {
+        self.change(Change::Begin(trial));
+        if self.has_streams() {
+            let ports: Vec<SwIfIndex> = self.streamed.iter().flatten().copied().collect();
+            thalweg_device_load::witness(&mut self.control, &ports, trial, self.seed)?;
         }
         Ok(())
     }
 
+    /// Packets of the window that the graph dropped: which, the node, the reason, and the interface
+    /// that received them. The graph is the device under test, unless that is outside.
+    pub(super) fn dropped(&mut self) -> Result<Vec<Seen>> {
+        if !self.has_streams() {
+            return Ok(Vec::new());
+        }
+        let answers = thalweg_device_load::ask_dropped(&mut self.control);
+        let all = self.answer(&answers)?;
+        Ok(all.into_iter().map(|dropped| self.seen(dropped)).collect())
+    }
+
+    fn seen(&self, dropped: Dropped) -> Seen {
+        let error = self.control.errors().get(dropped.reason as usize);
+        let (node, reason) = error.map_or((String::new(), String::new()), |(node, decl)| {
+            (self.node_name(usize::from(node.0)), decl.text.to_owned())
+        });
+        let pair = self.streamed.iter().position(|ports| ports.contains(&dropped.rx));
+        let interface = interface::view(&self.control, dropped.rx);
+        let interface = interface.map_or_else(|_| String::new(), |view| view.name.to_string());
+        Seen { tag: dropped.tag, pair: pair.unwrap_or_default(), node, reason, interface }
+    }
+
+    fn node_name(&self, index: usize) -> String {
+        let node = self.control.nodes().get(index);
+        node.map_or_else(|| "unknown node".to_owned(), |node| node.name.to_string())
+    }
+
     /// Changes all streams.
     pub(super) fn change(&mut self, change: Change) {
-        for ports in &self.pairs {
+        for ports in &self.streamed {
             thalweg_device_load::change_streams(&mut self.control, *ports, change);
         }
     }
@@ -171,7 +264,7 @@ impl Device {
     pub(super) fn streams(&mut self) -> Result<Vec<[DirectionReport; 2]>> {
         let ask =
             |ports: &[SwIfIndex; 2]| thalweg_device_load::ask_streams(&mut self.control, *ports);
-        let answers: Vec<_> = self.pairs.iter().map(ask).collect();
+        let answers: Vec<_> = self.streamed.iter().map(ask).collect();
         answers.iter().map(|answer| self.answer(answer)).collect()
     }
 
@@ -179,13 +272,21 @@ impl Device {
     pub(super) fn progress(&mut self) -> Result<[Progress; 2]> {
         let ask =
             |ports: &[SwIfIndex; 2]| thalweg_device_load::ask_progress(&mut self.control, *ports);
-        let answers: Vec<_> = self.pairs.iter().map(ask).collect();
+        let answers: Vec<_> = self.streamed.iter().map(ask).collect();
         let mut sums = [Progress::default(); 2];
         for answer in &answers {
             let pair = self.answer(answer)?;
             sums.iter_mut().zip(pair).for_each(|(sum, of)| sum.add(of));
         }
         Ok(sums)
+    }
+
+    /// Reads the latency of streams so far: the worst of the first ones of each pair.
+    pub(super) fn times(&mut self) -> Result<Times> {
+        let ask =
+            |ports: &[SwIfIndex; 2]| thalweg_device_load::ask_times(&mut self.control, *ports);
+        let answers: Vec<_> = self.streamed.iter().map(ask).collect();
+        answers.iter().try_fold(Times::default(), |all, answer| Ok(all.max(self.answer(answer)?)))
     }
 
     fn answer<T>(&mut self, answers: &Receiver<T>) -> Result<T> {
@@ -220,29 +321,66 @@ impl Device {
         Ok(said)
     }
 
-    /// Sets the number of connections that is held, and the one after which no more are opened.
-    pub(super) fn set_limits(&mut self, hold: Option<u32>, total: Option<u64>) {
-        (self.hold, self.total) = (hold, total);
-    }
-
-    /// Says how many connections to open.
+    /// Says how many connections to open each second, all groups together. Those that are held by
+    /// number come at a pace of their own, unless there are no others.
     pub(super) fn set_rate(&mut self, rate: f64) {
-        let opening = Opening { rate, hold: self.hold, total: self.total };
-        let [clients, _] = self.ports();
-        thalweg_device_load::set_opening(&mut self.control, clients, opening);
+        self.open(Some(rate), None);
     }
 
-    /// Begins or ends the window in which connections are judged.
+    /// The same, at a time since the start: each group is as far as its ramp says. Without a rate,
+    /// all groups are held.
+    pub(super) fn open(&mut self, rate: Option<f64>, since: Option<Duration>) {
+        let only_held = self.groups().all(|group| group.hold.is_some());
+        for (pair, number, group) in &self.groups {
+            let share = match (since, group.ramp) {
+                (None, _) => 1.0,
+                (Some(since), Some(ramp)) => ramp.share(since.as_micros() as u64),
+                (Some(since), None) => (since.as_secs_f64() / RAMP.as_secs_f64()).min(1.0),
+            };
+            let full = match (group.hold, rate) {
+                (_, Some(rate)) if rate <= 0.0 => 0.0,
+                (None, rate) => rate.unwrap_or_default() * self.shares.of_rated(group.share),
+                (Some(_), Some(rate)) if only_held => rate * self.shares.of_held(group.share),
+                (Some(_), _) => group.fill(),
+            };
+            let opening = Opening {
+                // Of those that are held, the number grows.
+                rate: if group.hold.is_some() { full } else { full * share },
+                hold: group.hold.map(|hold| (f64::from(hold) * share).ceil() as u32),
+                total: group.total,
+            };
+            if let Some([clients, _]) = self.pairs.get(*pair) {
+                thalweg_device_load::set_opening(&mut self.control, *clients, *number, opening);
+            }
+        }
+    }
+
+    /// Time until all groups have their full rate or number.
+    pub(super) fn ramp(&self) -> Duration {
+        let of = |group: &Group| group.ramp.map_or(RAMP, |ramp| Duration::from_micros(ramp.time));
+        self.groups().map(of).max().unwrap_or_default()
+    }
+
+    /// Begins or ends the window in which connections are judged. Those that are held by number are
+    /// opened whenever one has ended: what counts of them is how they end.
     pub(super) fn set_judging(&mut self, judging: bool) {
-        let [clients, _] = self.ports();
-        thalweg_device_load::set_judging(&mut self.control, clients, judging);
+        for (pair, number, group) in &self.groups {
+            if let (Some([clients, _]), None) = (self.pairs.get(*pair), group.hold) {
+                thalweg_device_load::set_judging(&mut self.control, *clients, *number, judging);
+            }
+        }
+    }
+
+    /// Forgets all connections, without a packet, and leaves the device alone.
+    pub(super) fn hush(&mut self) {
+        for port in self.pairs.iter().flatten().copied() {
+            thalweg_device_load::abandon(&mut self.control, port);
+        }
     }
 
     /// Forgets all connections, without a packet, and has the device forget them.
     pub(super) fn abandon(&mut self) -> Result<()> {
-        for port in self.pairs.iter().flatten().copied() {
-            thalweg_device_load::abandon(&mut self.control, port);
-        }
+        self.hush();
         match &mut self.outside {
             Some((_, far)) => far.forget(),
             None => self.run("clear conntrack").map(drop),
@@ -263,13 +401,21 @@ impl Device {
 
     /// Reads all counters.
     pub(super) fn books(&mut self) -> Result<Books> {
-        let answers = {
-            let ports = self.ports();
-            thalweg_device_load::ask(&mut self.control, &ports)
-        };
+        if self.groups.is_empty() {
+            return Ok(Books::default());
+        }
+        let ports: Vec<SwIfIndex> = self.pairs.iter().flatten().copied().collect();
+        let answers = thalweg_device_load::ask(&mut self.control, &ports);
         let reports = self.answer(&answers)?;
-        let [clients, servers] = [0, 1].map(|at| reports.get(at).copied().flatten());
-        Ok(Books { clients: clients.unwrap_or_default(), servers: servers.unwrap_or_default() })
+        let mut books = Books::default();
+        for (pair, number, group) in &self.groups {
+            let [clients, servers] = [0, 1].map(|side| {
+                let of_port = reports.get(2 * pair + side);
+                of_port.and_then(|all| all.get(*number)).copied().unwrap_or_default()
+            });
+            books.add(OfGroup { held: group.hold.is_some(), clients, servers });
+        }
+        Ok(books)
     }
 
     /// Reads what has been dropped so far, and where.
@@ -284,12 +430,8 @@ impl Device {
             let workers = 0..self.control.workers();
             let of = |worker| self.control.error_count(worker, index as u32);
             let packets = workers.map(of).sum();
-            let name = self
-                .control
-                .nodes()
-                .get(usize::from(node.0))
-                .map_or("unknown node", |node| &*node.name);
-            drops.add(Spot::new(side, name, decl.text), packets);
+            let name = self.node_name(usize::from(node.0));
+            drops.add(Spot::new(side, &name, decl.text), packets);
         }
         if let Some((interfaces, far)) = &mut self.outside {
             for sw_if in interfaces {

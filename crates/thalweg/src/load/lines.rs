@@ -22,7 +22,9 @@ pub(super) trait Lines {
 }
 
 /// Counters that say that something went wrong, with the words that TRex has for them.
-fn errors(sample: &Sample) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+pub(super) fn errors(
+    sample: &Sample,
+) -> impl Iterator<Item = (&'static str, &'static str, u64)> + use<> {
     let of = |side, counts: Counts| {
         [
             (side, "connections lost before they were established", counts.lost.syn),

@@ -6,8 +6,12 @@ mod far;
 mod lines;
 mod ndr;
 mod number;
+mod record;
+mod report;
 mod run;
+mod runner;
 mod sample;
+mod screen;
 mod set;
 mod spot;
 mod streams;
@@ -39,6 +43,8 @@ enum Command {
     Run(run::Args),
     /// Search with more and more processors of the device, and print a table
     Sweep(sweep::Args),
+    /// Print a report, or compare two
+    Report(report::Args),
     /// Check a profile
     Check(run::Profile),
     /// Print a profile's canonical form
@@ -52,6 +58,7 @@ pub fn main(args: &Args) -> ExitCode {
         Command::Ndr(args) => ndr::main(args),
         Command::Run(args) => run::main(args),
         Command::Sweep(args) => sweep::main(args),
+        Command::Report(args) => report::main(args),
         Command::Check(args) => run::check(args),
         Command::Show(args) => run::show(args),
     }

@@ -1,18 +1,20 @@
 //! `thalweg load ndr`: the rates at which nothing is lost, and at which little is, by MLRsearch.
 
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
 use thalweg_load::search::mlr::{Found, Search, Step};
 use thalweg_load::search::{self, Goal};
+use thalweg_load_report::{self as model, FirstLost, Kind, LimitedBy, Verdict};
 use thalweg_netns::Netns;
 
 use super::number::{bounded, share, short};
+use super::report::{self, Files, Writer};
+use super::screen::clock;
 use super::subject::{Measured, Subject};
 use super::traffic::Traffic;
 use super::work::{Wanted, Work, tunable};
@@ -57,9 +59,8 @@ pub struct Args {
     /// End after this many minutes, with what has been found by then
     #[arg(long, value_name = "MINUTES", default_value = "20", value_parser = bounded(1, 1440))]
     limit: u64,
-    /// Write goals, results and all trials to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     traffic: Traffic,
 }
@@ -67,7 +68,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   thalweg load ndr
-  thalweg load ndr --device cross-connect --goal ndr --repeat 3 --json ndr.json
+  thalweg load ndr --device cross-connect --goal ndr --repeat 3 --report ndr.html --report ndr.json
   thalweg load ndr --sum 5 --width 2 -u 10 -n 5 -w 20
   thalweg load ndr bench -t size=64 --device cross-connect
   thalweg load ndr imix --lab kernel --device route
@@ -88,6 +89,8 @@ enum GoalName {
 
 /// Status: the tester was the limit.
 const TESTER: u8 = 3;
+/// Status: the user has had enough.
+const INTERRUPTED: u8 = 130;
 /// Status: the machine was too busy.
 const BUSY: u8 = 4;
 /// Share of the tester's own limit up to which it searches.
@@ -109,12 +112,24 @@ pub(super) fn main(args: &Args) -> ExitCode {
 
 /// A search that came to an end.
 struct Searched {
-    /// What the device calls itself.
-    device: String,
     found: Vec<Found>,
-    trials: Vec<(search::Trial, Value)>,
     /// What limited the device at the least rate at which it lost something.
-    limited_by: Option<String>,
+    worst: Option<Worst>,
+}
+
+/// A trial with losses, at the least rate that had any.
+struct Worst {
+    load: f64,
+    limited_by: Option<LimitedBy>,
+    first_lost: Option<FirstLost>,
+}
+
+/// All trials so far, also of a search that does not come to an end.
+#[derive(Default)]
+struct Made {
+    trials: Vec<model::Trial>,
+    /// Latency at the greatest load without a loss.
+    latency: Vec<model::Latency>,
 }
 
 /// Why a search has no result.
@@ -133,13 +148,16 @@ enum NoResult {
 
 impl Args {
     /// What is sent.
-    fn work(&self) -> Result<Work> {
+    fn work(&self, writer: &mut Writer) -> Result<Work> {
         let Some(profile) = &self.profile else {
+            writer.profile("connections by options", self.traffic.canonical());
             return Ok(Work::talks(self.traffic.plan(), self.traffic.life()));
         };
         let wanted = Wanted { profile: profile.clone(), tunables: self.tunables.clone() };
         let late = Duration::from_millis(self.traffic.late);
-        let work = Work::of(&wanted.read()?, &self.traffic.under, late)?;
+        let profile = wanted.read()?;
+        writer.profile(&profile.name, profile.canonical());
+        let work = Work::of(&profile, &self.traffic.under, late)?;
         work.check_search()?;
         Ok(work)
     }
@@ -169,7 +187,8 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     }
     let stopped = || stop.load(Ordering::Relaxed);
     let goals = args.goals();
-    let work = args.work()?;
+    let mut writer = Writer::new(Kind::Search, &args.files, Some(&args.traffic.under))?;
+    let work = args.work(&mut writer)?;
     let bounds = work.bounds();
     let least = args.least.map_or(bounds.0, |rate| rate as f64);
     let asked = args.most.map_or(bounds.1, |rate| rate as f64);
@@ -177,7 +196,15 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     Search::new(least, asked, goals.clone()).check()?;
     let work = work.sized(asked)?;
     let unit = work.unit();
-    let cap = own_limit(&work, args, asked, ns, &stopped)?;
+    let cap = match own_limit(&work, args, asked, ns, &stopped) {
+        Err(error) if error.is::<NoResult>() => {
+            crate::report!("{error}");
+            writer.report.notes.push(format!("No search was made: {error}."));
+            writer.write()?;
+            return Ok(INTERRUPTED);
+        }
+        cap => cap?,
+    };
     match cap {
         OwnLimit::At(rate) => {
             println!("The tester itself bears {} {unit}, without a device.", short(rate));
@@ -190,29 +217,36 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     let most = cap.rate().map_or(asked, |cap| cap * SEARCHED);
     let search = Search::new(least, most, goals);
     search.check().context("the tester cannot search")?;
+    writer.report.self_check.transport = cap.rate();
+    writer.report.goals = report::goals(&search.goals);
     let mut all = Vec::new();
+    let mut made = Made::default();
     for number in 1..=args.repeat {
         if args.repeat > 1 {
             println!("Search {number} of {}:", args.repeat);
         }
-        match one(&work, args, &search, ns, &stopped) {
+        match one(&work, args, &search, ns, &stopped, (&mut writer, &mut made)) {
             Ok(searched) => all.push(searched),
             Err(error) => {
+                // What has been measured is not lost.
+                writer.report.notes.push(format!("No result of a search: {error:#}."));
+                finish(&mut writer, unit, &search, cap, &all, made);
+                writer.write()?;
                 let status = match error.downcast_ref::<NoResult>() {
-                    Some(NoResult::Interrupted) => 130,
+                    Some(NoResult::Interrupted) => INTERRUPTED,
                     Some(NoResult::Busy(_)) => BUSY,
                     Some(NoResult::Late(_)) => crate::FAILED,
                     None => return Err(error),
                 };
                 crate::report!("{error}");
-                // What has been measured is not lost.
-                write(args, &work, &search, cap, &all)?;
                 return Ok(status);
             }
         }
     }
-    write(args, &work, &search, cap, &all)?;
-    Ok(report(unit, &search, cap, &all))
+    let status = tell(unit, &search, cap, &all);
+    finish(&mut writer, unit, &search, cap, &all, made);
+    writer.write()?;
+    Ok(status)
 }
 
 /// The connections per second that the tester can open and answer.
@@ -272,20 +306,22 @@ fn one(
     search: &Search,
     ns: Option<&Netns>,
     stopped: &dyn Fn() -> bool,
+    (writer, made): (&mut Writer, &mut Made),
 ) -> Result<Searched> {
     let under = &args.traffic.under;
     let subject = Subject::start(work, under, ns, false, stopped)?;
     let mut subject = subject.context("there is no device")?;
-    let device = subject.name();
+    writer.report.device.name = subject.name();
     let limit = Duration::from_secs(60 * args.limit);
-    let searched = run(search, limit, work.unit(), &mut subject, stopped);
+    let at = || writer.at();
+    let searched = run(search, limit, work.unit(), &mut subject, stopped, (&at, made));
     let closed = subject.close();
     // What was measured counts more than how the device ended.
     let searched = searched?;
     if let Err(error) = closed {
         crate::report!("{error:#}");
     }
-    Ok(Searched { device, ..searched })
+    Ok(searched)
 }
 
 fn run(
@@ -294,37 +330,54 @@ fn run(
     unit: &str,
     subject: &mut Subject<'_>,
     stopped: &dyn Fn() -> bool,
+    (at, made): (&dyn Fn() -> u64, &mut Made),
 ) -> Result<Searched> {
     let begin = Instant::now();
     let mut trials: Vec<search::Trial> = Vec::new();
-    let mut records = Vec::new();
-    let mut worst: Option<(f64, String)> = None;
+    let mut worst: Option<Worst> = None;
     loop {
         let (load, duration) = match search.next(&trials) {
             Step::Trial { load, duration } => (load, duration),
-            Step::Done(found) => {
-                let trials = trials.into_iter().zip(records).collect();
-                let limited_by = worst.map(|(_, by)| by);
-                return Ok(Searched { device: String::new(), found, trials, limited_by });
-            }
+            Step::Done(found) => return Ok(Searched { found, worst }),
         };
         if begin.elapsed() > limit {
             return Err(NoResult::Late(limit.as_secs() / 60).into());
         }
-        let measured = valid(subject, load, duration, unit, stopped)?;
+        let at_ns = at();
+        underway(&format!(
+            "trial {}: {} {unit} for {duration:.0} s …",
+            trials.len() + 1,
+            short(load)
+        ));
+        let measured = valid(subject, (load, duration), unit, stopped, (at, made))?;
         let ratio = measured.loss_ratio();
         println!(
-            "trial {}: {} {unit} for {duration:.0} s: {} of {} lost ({:.4} %)",
+            "{}trial {}: {} {unit} for {duration:.0} s: {} of {} lost ({:.4} %)",
+            progress(begin.elapsed(), limit),
             trials.len() + 1,
             short(load),
             measured.lost,
             measured.of,
             100.0 * ratio
         );
-        if ratio > 0.0 && worst.as_ref().is_none_or(|(rate, _)| load < *rate) {
-            worst = Some((load, measured.limited_by));
+        let Measured { limited_by, first_lost, latency, record, .. } = measured;
+        if ratio > 0.0 && worst.as_ref().is_none_or(|worst| load < worst.load) {
+            worst = Some(Worst { load, limited_by, first_lost });
         }
-        records.push(measured.record);
+        if ratio == 0.0 && made.latency.first().is_none_or(|of| of.load <= load) {
+            made.latency = latency;
+        }
+        let verdict = |goal: &Goal| {
+            let verdict = if ratio <= goal.loss_ratio { Verdict::Low } else { Verdict::High };
+            (goal.name.clone(), verdict)
+        };
+        made.push(model::Trial {
+            at_ns,
+            load,
+            duration_s: duration,
+            verdicts: search.goals.iter().map(verdict).collect(),
+            ..record
+        });
         trials.push(search::Trial::new(load, duration, ratio));
         if ratio > 0.0 {
             subject.reset(PAUSE)?;
@@ -335,15 +388,20 @@ fn run(
 /// Makes a trial that the tester does not spoil.
 fn valid(
     subject: &mut Subject<'_>,
-    load: f64,
-    duration: f64,
+    (load, duration): (f64, f64),
     unit: &str,
     stopped: &dyn Fn() -> bool,
+    (at, made): (&dyn Fn() -> u64, &mut Made),
 ) -> Result<Measured> {
     for _ in 0..REPEATS {
+        let at_ns = at();
         match subject.measure(load, Duration::from_secs_f64(duration))? {
             Some(measured) if !measured.spoiled => return Ok(measured),
-            Some(_) => subject.reset(PAUSE)?,
+            Some(measured) => {
+                // It does not count, but the report has it.
+                made.push(model::Trial { at_ns, load, duration_s: duration, ..measured.record });
+                subject.reset(PAUSE)?;
+            }
             None => return Err(NoResult::Interrupted.into()),
         }
         if stopped() {
@@ -362,7 +420,7 @@ fn spread(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
 }
 
 /// Prints the results, and returns the status.
-fn report(unit: &str, search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
+fn tell(unit: &str, search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
     let mut status = 0;
     println!();
     for (at, goal) in search.goals.iter().enumerate() {
@@ -390,59 +448,83 @@ fn report(unit: &str, search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
             status = status.max(TESTER);
         }
     }
-    if let Some(by) = all.iter().rev().find_map(|one| one.limited_by.as_ref()) {
-        println!("Limited by {by}.");
+    let worst = || all.iter().rev().filter_map(|one| one.worst.as_ref());
+    if let Some(by) = worst().find_map(|worst| worst.limited_by.as_ref()) {
+        println!("Limited by {} ({:.1} % of loss).", report::in_words(by), 100.0 * by.share);
+    }
+    if let Some(first) = worst().find_map(|worst| worst.first_lost.as_ref()) {
+        let place = match &first.node {
+            node if node.is_empty() => "where is not known".to_owned(),
+            node => format!("{node}: {}", first.reason),
+        };
+        println!("The first packet lost was {} of {}; {place}.", first.sequence, first.stream);
     }
     status
 }
 
-fn write(args: &Args, work: &Work, search: &Search, cap: OwnLimit, all: &[Searched]) -> Result<()> {
-    let Some(file) = &args.json else { return Ok(()) };
-    let goal = |goal: &Goal| {
-        json!({
-            "goal": goal.name,
-            "loss_ratio": goal.loss_ratio,
-            "exceed_ratio": goal.exceed_ratio,
-            "trial_s": goal.trial,
-            "sum_s": goal.sum,
-            "width": goal.width,
-        })
+/// Fills the report with results and trials.
+fn finish(
+    writer: &mut Writer,
+    unit: &str,
+    search: &Search,
+    cap: OwnLimit,
+    all: &[Searched],
+    made: Made,
+) {
+    let found = |(at, goal): (usize, &Goal)| {
+        let found: Vec<&Found> = all.iter().filter_map(|one| one.found.get(at)).collect();
+        let repeats: Vec<f64> = found.iter().map(|one| one.throughput).collect();
+        let middle = report::median(&repeats);
+        let by_median = |one: &&&Found| Some(one.throughput) <= middle;
+        // The search whose result is the median, or the one below it.
+        let one =
+            found.iter().filter(by_median).max_by(|a, b| a.throughput.total_cmp(&b.throughput));
+        let worst = || all.iter().rev().filter_map(|one| one.worst.as_ref());
+        let tester = middle.zip(cap.rate()).is_some_and(|(middle, cap)| middle >= TRUSTED * cap);
+        let upper = one.and_then(|one| one.upper);
+        model::Found {
+            goal: goal.name.clone(),
+            unit: unit.to_owned(),
+            lower: one.and_then(|one| one.lower),
+            upper,
+            conditional_throughput: one.map_or(0.0, |one| one.throughput),
+            tester_limit: tester || (one.is_some() && upper.is_none()),
+            limited_by: worst().find_map(|worst| worst.limited_by.clone()),
+            first_lost: worst().find_map(|worst| worst.first_lost.clone()),
+            interval95: report::interval95(&repeats),
+            median: middle.filter(|_| repeats.len() > 1),
+            repeats,
+            ..model::Found::default()
+        }
     };
-    let found = |found: &Found| {
-        json!({
-            "goal": found.goal,
-            "lower": found.lower,
-            "upper": found.upper,
-            "conditional_throughput": found.throughput,
-        })
-    };
-    let searched = |one: &Searched| {
-        let trials = one.trials.iter().map(|(trial, record)| {
-            let mut record = record.clone();
-            record["load"] = trial.load.into();
-            record["duration_s"] = trial.duration.into();
-            record["loss_ratio"] = trial.loss_ratio.into();
-            record
-        });
-        json!({
-            "device": one.device,
-            "results": one.found.iter().map(found).collect::<Vec<_>>(),
-            "limited_by": one.limited_by,
-            "trials": trials.collect::<Vec<_>>(),
-        })
-    };
-    let all = json!({
-        "version": 1,
-        "tool": "thalweg load ndr",
-        "tool_version": env!("CARGO_PKG_VERSION"),
-        "unit": work.unit(),
-        "seed": args.traffic.under.seed,
-        "self_check": { "per_second": cap.rate() },
-        "goals": search.goals.iter().map(goal).collect::<Vec<_>>(),
-        "searches": all.iter().map(searched).collect::<Vec<_>>(),
-    });
-    let text = format!("{all:#}\n");
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    writer.report.results = search.goals.iter().enumerate().map(found).collect();
+    writer.report.trials = made.trials;
+    writer.report.latency = made.latency;
+}
+
+impl Made {
+    fn push(&mut self, trial: model::Trial) {
+        let n = self.trials.len() as u32 + 1;
+        self.trials.push(model::Trial { n, ..trial });
+    }
+}
+
+/// The time that a search has taken, and the most that it may take, on a terminal.
+fn progress(elapsed: Duration, limit: Duration) -> String {
+    match std::io::stdout().is_terminal() {
+        // In place of what was said when it began.
+        true => format!("\r\x1b[2K[{} of at most {}] ", clock(elapsed), clock(limit)),
+        false => String::new(),
+    }
+}
+
+/// Says on a terminal what is being done; the next line is written over it.
+fn underway(text: &str) {
+    if std::io::stdout().is_terminal() {
+        print!("{text}");
+        // Nobody reads a terminal that is gone.
+        let _ = std::io::stdout().flush();
+    }
 }
 
 #[cfg(test)]
@@ -487,7 +569,10 @@ mod tests {
     fn limit_of_a_table_is_found() {
         let args = args("--goal ndr --sum 1 --width 30 -m 20 -M 2k -w 100 --late 10000");
         let search = Search { coarse: 0, ..Search::new(20.0, 2000.0, args.goals()) };
-        let work = args.work().unwrap().sized(2000.0).unwrap();
+        let file = tempfile::tempdir().unwrap().keep().join("ndr.json");
+        let files = Files { files: vec![file.clone()] };
+        let mut writer = Writer::new(Kind::Search, &files, Some(&args.traffic.under)).unwrap();
+        let work = args.work(&mut writer).unwrap().sized(2000.0).unwrap();
         // Each connection stays in the table for a tenth of a second, and in TIME_WAIT longer.
         let limit = "set conntrack limit 1000";
         let device = Device::inside(Set::Tracker, limit, &work.hosts(1)).unwrap();
@@ -495,21 +580,23 @@ mod tests {
         let life = args.traffic.life();
         let tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &stopped };
         let mut subject = Subject::Talks(tester);
+        let mut made = Made::default();
+        let limit = Duration::from_secs(600);
+        let unit = work.unit();
         let searched =
-            run(&search, Duration::from_secs(600), work.unit(), &mut subject, &stopped).unwrap();
+            run(&search, limit, unit, &mut subject, &stopped, (&|| 7, &mut made)).unwrap();
         subject.close().unwrap();
         let found = &searched.found[0];
         assert!(found.upper.is_some(), "{found:?}");
-        let by = searched.limited_by.clone().unwrap_or_default();
-        assert!(by.starts_with("device: "), "{by}");
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("ndr.json");
-        let args = Args { json: Some(file.clone()), ..args };
-        let trials = searched.trials.len();
-        write(&args, &work, &search, OwnLimit::Unknown, &[searched]).unwrap();
-        let text = std::fs::read_to_string(file).unwrap();
-        let all: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(all["searches"][0]["trials"].as_array().unwrap().len(), trials);
-        assert_eq!(all["goals"][0]["goal"], "NDR");
+        let by = searched.worst.as_ref().and_then(|worst| worst.limited_by.clone()).unwrap();
+        assert_eq!((by.row.as_str(), by.node.as_str()), ("device", "flow-rules"), "{by:?}");
+        let trials = made.trials.len();
+        finish(&mut writer, unit, &search, OwnLimit::Unknown, &[searched], made);
+        writer.write().unwrap();
+        let report = model::Report::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!((report.trials.len(), report.trials[0].n), (trials, 1));
+        assert_eq!(report.results[0].limited_by, Some(by));
+        assert!(report.trials.iter().any(|trial| trial.verdicts["NDR"] == Verdict::High));
+        std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
     }
 }

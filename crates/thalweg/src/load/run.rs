@@ -1,29 +1,33 @@
 //! `thalweg load run`, `check` and `show`: a profile's streams or connections.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
 use thalweg_load::stream::{Load, Rate};
 use thalweg_load_profile::Profile as Read;
+use thalweg_load_report::{Found, Goal, Kind, Series, Trial};
 use thalweg_netns::Netns;
 
 use super::lines::Lines as _;
 use super::number::{self, bounded, short};
-use super::streams::{self, StreamTester};
-use super::subject::drops_json;
-use super::trial::Tester;
+use super::report::{Files, Writer};
+use super::runner::{self, GroupRan, Offered, Ran, Runner};
+use super::screen::{self, Look, Screen};
 use super::under::Under;
 use super::work::{Wanted, Work};
+use super::{record, streams, trial};
 
 /// Status: the tester was the limit.
 const TESTER: u8 = 3;
 /// Packets per second that are offered to find the tester's own limit: more than it can send.
 const ABOVE: f64 = 200e6;
+/// Connections per second, if none are asked for.
+const DEFAULT_CONNECTIONS: f64 = 100.0;
+/// A ramp that is worth a line.
+const LONG_RAMP: Duration = Duration::from_secs(2);
 
 /// A profile to look at.
 #[derive(clap::Args)]
@@ -39,19 +43,21 @@ pub struct Args {
     #[command(flatten)]
     wanted: Wanted,
     /// Load: a factor on the profile's own rates (2), or a rate of each direction: 5kpps, 2.5gbps
-    /// (layer 2), 10gbpsl1 (layer 1), 80% (of what the tester bears); of connections, how many a
-    /// second (50k)
-    #[arg(short = 'm', long = "load", value_name = "LOAD", default_value = "1")]
-    load: String,
+    /// (layer 2), 10gbpsl1 (layer 1), 80% (of what the tester bears); of a profile that has only
+    /// connections, how many a second (50k) [default: 1, or 100 connections a second]
+    #[arg(short = 'm', long = "load", value_name = "LOAD")]
+    load: Option<String>,
+    /// Connections per second, of a profile that has streams as well [default: 100]
+    #[arg(long, value_name = "RATE")]
+    connections: Option<String>,
     /// Length of the window in seconds
     #[arg(short = 'd', long, value_name = "S", default_value = "10", value_parser = bounded(1, 86_400))]
     duration: u64,
     /// Time by which the tester may be late, in milliseconds; what would be later is not sent
     #[arg(long, value_name = "MS", default_value = "10", value_parser = bounded(1, 10_000))]
     late: u64,
-    /// Write what was found to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     under: Under,
 }
@@ -61,9 +67,11 @@ Examples:
   thalweg load run bench -t size=64 -m 1mpps -d 10 --device cross-connect
   thalweg load run imix -m 80% --lab kernel --device route
   thalweg load run cps-short -m 20k --lab ovs
-  thalweg load run my.yaml -m 2 --ports eth1,eth2
+  thalweg load run my.yaml -m 2 --connections 5k --report run.html --report run.json
+  thalweg load run my.yaml --ports eth1,eth2
 
-The status is 0 if nothing was lost, 1 if something was, 3 if the tester was the limit.";
+The status is 0 if nothing was lost, 1 if something was or a number to be held was not reached, 3 if
+the tester was the limit.";
 
 /// `thalweg load check`.
 pub(super) fn check(args: &Profile) -> ExitCode {
@@ -116,157 +124,277 @@ impl Args {
             signal_hook::flag::register(signal, stop.clone())?;
         }
         let stopped = || stop.load(Ordering::Relaxed);
-        let (status, found) = match &work {
-            Work::Streams(_) => self.streams(&work, ns, &stopped)?,
-            Work::Talks { .. } => self.connections(work, ns, &stopped)?,
+        let mut writer = Writer::new(Kind::Run, &self.files, Some(&self.under))?;
+        writer.profile(&profile.name, profile.canonical());
+        let (streams, connections) = self.loads(&work)?;
+        let work = work.sized(connections.unwrap_or_default())?;
+        let streams = match streams {
+            Load::Total(Rate::Percent(percent)) => {
+                self.share_of_own(&work, percent, ns, &stopped, &mut writer)?
+            }
+            load => load,
         };
-        if let (Some(file), Some(found)) = (&self.json, found) {
-            let mut all = json!({
-                "version": 1,
-                "tool": "thalweg load run",
-                "tool_version": env!("CARGO_PKG_VERSION"),
-                "profile": {
-                    "name": profile.name,
-                    "fingerprint": profile.fingerprint(),
-                    "canonical": profile.canonical(),
-                },
-                "load": self.load,
-                "seed": self.under.seed,
-            });
-            all["found"] = found;
-            let text = format!("{all:#}\n");
-            std::fs::write(file, text)
-                .with_context(|| format!("cannot write {}", file.display()))?;
-        }
+        let offered = Offered { streams, connections };
+        let ran = self.trial(&work, offered, ns, &stopped, &mut writer);
+        let status = match &ran {
+            Ok(Some(ran)) => self.tell(&work, offered, ran, &mut writer),
+            Ok(None) => {
+                writer.report.notes.push("Interrupted before its window began.".into());
+                0
+            }
+            Err(error) => {
+                writer.report.notes.push(format!("Ended by an error: {error:#}"));
+                crate::FAILED
+            }
+        };
+        // Whatever happened is in the report.
+        writer.write()?;
+        ran?;
         Ok(if stopped() { 130 } else { status })
     }
 
-    fn streams(
+    /// What is asked for, of streams and of connections.
+    fn loads(&self, work: &Work) -> Result<(Load, Option<f64>)> {
+        let rate = |text: &str, option: &'static str| {
+            number::rate(text).map_err(anyhow::Error::msg).context(option)
+        };
+        if !work.has_connections() {
+            ensure!(self.connections.is_none(), "--connections: the profile opens none");
+            let load = self.load.as_deref().unwrap_or("1");
+            let load = number::load(load).map_err(anyhow::Error::msg).context("-m")?;
+            return Ok((load, None));
+        }
+        let (streams, connections) = if work.has_streams() {
+            let load = self.load.as_deref().unwrap_or("1");
+            let load = number::load(load).map_err(anyhow::Error::msg).context("-m")?;
+            (load, self.connections.as_deref().map(|text| (text, "--connections")))
+        } else {
+            let (m, connections) = (self.load.as_deref(), self.connections.as_deref());
+            ensure!(
+                m.is_none() || connections.is_none(),
+                "-m and --connections: the profile has no streams, so one of them is enough"
+            );
+            let given = m.map(|text| (text, "-m"));
+            (Load::Times(1.0), given.or(connections.map(|text| (text, "--connections"))))
+        };
+        let connections = match connections {
+            Some((text, option)) => Some(rate(text, option)?),
+            // Those that are held need no rate.
+            None if work.is_held() => None,
+            None => Some(DEFAULT_CONNECTIONS),
+        };
+        Ok((streams, connections))
+    }
+
+    /// Makes the one trial.
+    fn trial(
         &self,
         work: &Work,
+        offered: Offered,
         ns: Option<&Netns>,
         stopped: &dyn Fn() -> bool,
-    ) -> Result<(u8, Option<Value>)> {
-        let load = self.stream_load(work, ns, stopped)?;
+        writer: &mut Writer,
+    ) -> Result<Option<Ran>> {
         let device = self.under.start(&work.hosts(self.under.seed), ns)?;
-        let name = device.name();
-        let mut tester = StreamTester { device, number: 0, stopped };
-        let trial = tester.trial(load, Duration::from_secs(self.duration), |was, is| {
-            let rate = |of: fn(&thalweg_device_load::Progress) -> (u64, u64)| {
-                let mut sum = (0.0, 0.0);
-                for (was, is) in was.iter().zip(is) {
-                    let seconds = (is.at.saturating_sub(was.at) as f64 / 1e9).max(1e-9);
-                    sum.0 += of(is).0.saturating_sub(of(was).0) as f64 / seconds;
-                    sum.1 += 8.0 * of(is).1.saturating_sub(of(was).1) as f64 / seconds;
-                }
-                format!("{}p/s, {}b/s", short(sum.0), short(sum.1))
-            };
-            println!("sent {}; received {}", rate(|p| p.sent), rate(|p| p.received));
-        });
-        let closed = tester.device.close();
-        let Some(trial) = trial? else { return Ok((130, None)) };
+        writer.report.device.name = device.name();
+        println!("Device: {}.", device.name());
+        let mut runner = Runner::new(device, work.life(), stopped);
+        let ramp = runner.device.ramp();
+        if ramp > LONG_RAMP {
+            println!("The connections grow for {} first.", screen::clock(ramp));
+        }
+        let mut screen = Screen::new();
+        let time = Duration::from_secs(self.duration);
+        let ran = runner.trial(offered, time, |device, now| screen.look(device, now));
+        let closed = runner.device.close();
+        writer.report.series = series(&screen.looks);
+        // What was measured counts more than how the device ended.
+        let ran = ran?;
         if let Err(error) = closed {
             crate::report!("{error:#}");
         }
-        println!();
-        for line in streams::lines(&trial, &name) {
-            println!("{line}");
-        }
-        let status = match (trial.is_spoiled(), trial.sum().lost) {
-            (true, _) => TESTER,
-            (false, 0) => 0,
-            (false, _) => crate::FAILED,
-        };
-        let mut found = streams::json(&trial);
-        found["device"] = name.into();
-        Ok((status, Some(found)))
+        Ok(ran)
     }
 
-    /// What `-m` says. A percentage is of what the tester itself bears, which is measured for it.
-    fn stream_load(
+    /// Prints what was found, adds it to the report, and returns the status.
+    fn tell(&self, work: &Work, offered: Offered, ran: &Ran, writer: &mut Writer) -> u8 {
+        println!("\nWindow: {:.2} s.", ran.seconds);
+        let mut status = 0;
+        let report = &mut writer.report;
+        let spoiled = ran.is_spoiled();
+        let mut lost = 0;
+        if let Some(trial) = &ran.streams {
+            streams::lines(trial).iter().for_each(|line| println!("{line}"));
+            let sum = trial.sum();
+            let rate = sum.received as f64 / ran.seconds;
+            lost += trial.unexplained().0;
+            report.latency = record::latencies(trial, sum.sent as f64 / ran.seconds);
+            report.results.push(Found {
+                goal: "received".into(),
+                unit: "packets/s".into(),
+                lower: Some(rate),
+                conditional_throughput: rate,
+                tester_limit: spoiled,
+                first_lost: trial.first.as_ref().map(record::first_lost),
+                ..Found::default()
+            });
+            status = status.max(u8::from(sum.lost > 0) * crate::FAILED);
+        }
+        if let Some(trial) = &ran.connections {
+            if ran.streams.is_some() {
+                println!();
+            } else {
+                lost = trial.sample.lost().0;
+            }
+            self.tell_connections(trial, ran);
+            let rate = trial.connections.clean as f64 / ran.seconds;
+            report.results.push(Found {
+                goal: "completed, nothing sent twice".into(),
+                unit: "conn/s".into(),
+                lower: Some(rate),
+                conditional_throughput: rate,
+                tester_limit: spoiled,
+                ..Found::default()
+            });
+            let failed = trial.connections.errors() > 0
+                || ran.groups.iter().any(runner::GroupRan::falls_short);
+            status = status.max(u8::from(failed) * crate::FAILED);
+        }
+        for group in &ran.groups {
+            if let Some(hold) = group.hold {
+                let of = format!("{}: {} of {hold} connections held", group.name, group.open);
+                report.notes.push(format!("{of} at the end of the window."));
+            }
+        }
+        let by = record::limited_by(&ran.drops, lost, spoiled);
+        if let Some(first) = report.results.first_mut() {
+            first.limited_by = by;
+        }
+        if ran.cut {
+            report.notes.push("Ended by the user before its time.".into());
+        }
+        let load = match offered.connections {
+            Some(rate) if ran.streams.is_none() => rate,
+            _ => ran.streams.as_ref().map_or(0.0, |t| t.sum().intended as f64 / ran.seconds),
+        };
+        report.goals = vec![Goal {
+            name: self.offered(work, offered),
+            trial_s: self.duration as f64,
+            sum_s: self.duration as f64,
+            ..Goal::default()
+        }];
+        report.trials =
+            vec![Trial { n: 1, duration_s: self.duration as f64, ..record::of_ran(ran, load) }];
+        if spoiled { TESTER } else { status }
+    }
+
+    /// The load, as a report has it.
+    fn offered(&self, work: &Work, offered: Offered) -> String {
+        let mut parts = Vec::new();
+        if work.has_streams() {
+            parts.push(format!("streams {}", self.load.as_deref().unwrap_or("1")));
+        }
+        if let Some(rate) = offered.connections {
+            parts.push(format!("{rate} connections/s"));
+        }
+        if work.groups().any(|(.., group)| group.hold.is_some()) {
+            parts.push("connections held".to_owned());
+        }
+        parts.join(", ")
+    }
+
+    fn tell_connections(&self, trial: &trial::Trial, ran: &Ran) {
+        trial.sample.lines(trial.good, true).iter().for_each(|line| println!("{line}"));
+        let connections = &trial.connections;
+        println!(
+            "connections: begun {}, completed {}, of those with nothing sent twice {}; lost {}",
+            connections.begun,
+            connections.completed,
+            connections.clean,
+            connections.errors()
+        );
+        for group in ran.groups.iter().filter(|group| group.hold.is_some() || ran.groups.len() > 1)
+        {
+            let GroupRan { name, connections, hold, open } = group;
+            match hold {
+                Some(hold) => {
+                    let short = if group.falls_short() { ": not reached" } else { "" };
+                    println!(
+                        "  {name}: {open} of {hold} held{short}; lost meanwhile {}",
+                        connections.errors()
+                    );
+                }
+                None => println!(
+                    "  {name}: begun {}, completed {}, clean {}; lost {}",
+                    connections.begun,
+                    connections.completed,
+                    connections.clean,
+                    connections.errors()
+                ),
+            }
+        }
+        if ran.streams.is_none() {
+            let (lost, sent) = trial.sample.lost();
+            println!("packets: sent {sent}, lost {lost}");
+            if lost > 0 {
+                println!("Of the packets lost:");
+                for (spot, packets) in trial.drops.iter() {
+                    println!("  {packets} {spot}");
+                }
+                println!("  {} unexplained", trial.unexplained());
+            }
+            if trial.tester {
+                println!("The tester was the limit: it opened too few, or lost packets itself.");
+            }
+        }
+    }
+
+    /// A share of what the tester itself bears, which is measured for it.
+    fn share_of_own(
         &self,
         work: &Work,
+        percent: f64,
         ns: Option<&Netns>,
         stopped: &dyn Fn() -> bool,
+        writer: &mut Writer,
     ) -> Result<Load> {
-        let load = number::load(&self.load).map_err(anyhow::Error::msg).context("-m")?;
-        let Load::Total(Rate::Percent(percent)) = load else { return Ok(load) };
         let alone = self.under.start_alone(&work.hosts(self.under.seed), ns)?;
         let device = alone.context(
             "-m in percent: what the tester itself bears is not known with --ports; give a rate",
         )?;
-        let mut tester = StreamTester { device, number: 0, stopped };
+        let mut runner = Runner::new(device, Duration::ZERO, stopped);
         let load = Load::Times(ABOVE / work.own_rate().max(1e-9));
-        let trial = tester.trial(load, Duration::from_secs(1), |_, _| {});
-        tester.device.close()?;
-        let trial = trial?.context("interrupted")?;
-        let cap = trial.sum().received as f64 / trial.seconds;
+        // Streams alone: the connections that go with them take little of it.
+        let offered = Offered { streams: load, connections: Some(0.0) };
+        let ran = runner.trial(offered, Duration::from_secs(1), |_, _| Ok(()));
+        runner.device.close()?;
+        let ran = ran?.context("interrupted")?;
+        let received = ran.streams.as_ref().map_or(0, |trial| trial.sum().received);
+        let cap = received as f64 / ran.seconds;
         ensure!(cap > 0.0, "the tester's own limit could not be measured: nothing arrived");
         println!("The tester itself bears {} packets/s, without a device.", short(cap));
+        writer.report.self_check.transport = Some(cap);
         Ok(Load::Times(cap * percent / 100.0 / work.own_rate().max(1e-9)))
     }
+}
 
-    fn connections(
-        &self,
-        work: Work,
-        ns: Option<&Netns>,
-        stopped: &dyn Fn() -> bool,
-    ) -> Result<(u8, Option<Value>)> {
-        let rate = number::rate(&self.load).map_err(anyhow::Error::msg).context("-m")?;
-        let work = work.sized(rate)?;
-        let Work::Talks { life, hold, total, .. } = &work else { return Ok((0, None)) };
-        let device = self.under.start(&work.hosts(self.under.seed), ns)?;
-        let name = device.name();
-        let mut tester = Tester { device, life: *life, forgiven: 0.0, rate: 0.0, stopped };
-        tester.device.set_limits(*hold, *total);
-        let time = Duration::from_secs(self.duration);
-        let trial = match tester.ramp(rate, Duration::from_secs(1)) {
-            true => tester.sample(time),
-            false => Ok(None),
-        };
-        let closed = tester.device.close();
-        let Some(trial) = trial? else { return Ok((130, None)) };
-        if let Err(error) = closed {
-            crate::report!("{error:#}");
+/// Values over time.
+fn series(looks: &[Look]) -> Option<Series> {
+    let mut series = Series { step_ms: 1000, ..Series::default() };
+    type Of = fn(&Look) -> f64;
+    let values: [(&str, Of); 6] = [
+        ("sent", |look| look.sent),
+        ("received", |look| look.received),
+        ("begun", |look| look.begun),
+        ("completed", |look| look.completed),
+        ("active", |look| (look.open + look.time_wait) as f64),
+        ("established", |look| look.open as f64),
+    ];
+    for (name, of) in values {
+        let all: Vec<f64> = looks.iter().map(of).collect();
+        if all.iter().any(|value| *value > 0.0) {
+            series.values.insert(name.to_owned(), all);
         }
-        println!("Device: {name}. Window: {:.2} s.", trial.sample.seconds);
-        for line in trial.sample.lines(trial.good, true) {
-            println!("{line}");
-        }
-        let connections = &trial.connections;
-        println!(
-            "connections: begun {}, completed {}, of these {} without a retry; {} open at the end of \
-             the window",
-            connections.begun, connections.completed, connections.clean, trial.sample.open
-        );
-        let (lost, sent) = trial.sample.lost();
-        println!("packets: sent {sent}, lost {lost}, of these {} unexplained", trial.unexplained());
-        for (spot, packets) in trial.drops.iter() {
-            println!("  {packets} {spot}");
-        }
-        if trial.tester {
-            println!("The tester was the limit: {}.", trial.limited_by());
-        }
-        let status = match (trial.tester, connections.errors()) {
-            (true, _) => TESTER,
-            (false, 0) => 0,
-            (false, _) => crate::FAILED,
-        };
-        let found = json!({
-            "device": name,
-            "window_s": trial.sample.seconds,
-            "rate": rate,
-            "begun": connections.begun,
-            "completed": connections.completed,
-            "clean": connections.clean,
-            "active": trial.sample.active,
-            "open": trial.sample.open,
-            "packets_sent": sent,
-            "packets_lost": lost,
-            "packets_unexplained": trial.unexplained(),
-            "drops": drops_json(&trial.drops),
-            "spoiled": trial.tester,
-        });
-        Ok((status, Some(found)))
     }
+    (!series.values.is_empty()).then_some(series)
 }

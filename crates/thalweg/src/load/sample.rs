@@ -44,6 +44,21 @@ impl Sample {
         }
     }
 
+    /// Of a trial from quiet to quiet: `base` and `end` are its first and its last reading, in
+    /// between is the window.
+    pub(super) fn whole(
+        rate: f64,
+        base: &Books,
+        (before, after): (&Books, &Books),
+        end: &Books,
+    ) -> Sample {
+        Sample {
+            all_clients: end.clients.counts.since(&base.clients.counts),
+            all_servers: end.servers.counts.since(&base.servers.counts),
+            ..Sample::of(rate, before, after, end)
+        }
+    }
+
     pub(super) fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.seconds
     }

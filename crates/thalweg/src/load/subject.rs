@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::{Value, json};
 use thalweg_load::stream::Load;
+use thalweg_load_report::{self as report, FirstLost, LimitedBy};
 use thalweg_netns::Netns;
 
-use super::spot::{Drops, Spot};
-use super::streams::{self, StreamTester};
+use super::record;
+use super::runner::{Offered, Ran, Runner};
 use super::trial::{Tester, Trial};
 use super::under::Under;
 use super::work::Work;
@@ -25,10 +25,14 @@ pub(super) struct Measured {
     pub(super) rate: f64,
     /// Its errors are the tester's.
     pub(super) spoiled: bool,
-    /// What limited the device.
-    pub(super) limited_by: String,
-    /// All of it, for the file.
-    pub(super) record: Value,
+    /// Where most was lost, if anything was.
+    pub(super) limited_by: Option<LimitedBy>,
+    /// The first packet of streams that was lost.
+    pub(super) first_lost: Option<FirstLost>,
+    /// Latency of streams.
+    pub(super) latency: Vec<report::Latency>,
+    /// All of it, for the report.
+    pub(super) record: report::Trial,
 }
 
 impl Measured {
@@ -40,9 +44,13 @@ impl Measured {
 
 /// A device with work.
 pub(super) enum Subject<'a> {
+    /// Connections, whose traffic goes on from one trial to the next.
     Talks(Tester<'a>),
     /// Streams, and their own rate in packets per second.
-    Streams(StreamTester<'a>, f64),
+    Streams(Runner<'a>, f64),
+    /// Connections, whose rate changes, with streams at their own rates, numbers that are held, or
+    /// ramps.
+    Both(Runner<'a>),
 }
 
 impl<'a> Subject<'a> {
@@ -60,14 +68,14 @@ impl<'a> Subject<'a> {
             false => Some(under.start(&hosts, ns)?),
         };
         let Some(device) = device else { return Ok(None) };
-        Ok(Some(match work {
-            Work::Talks { life, .. } => {
-                Subject::Talks(Tester { device, life: *life, forgiven: 0.0, rate: 0.0, stopped })
+        let life = work.life();
+        let has_background = work.has_streams() || work.grows();
+        Ok(Some(match (has_background, work.has_connections()) {
+            (false, _) => {
+                Subject::Talks(Tester { device, life, forgiven: 0.0, rate: 0.0, stopped })
             }
-            Work::Streams(_) => {
-                let tester = StreamTester { device, number: 0, stopped };
-                Subject::Streams(tester, work.own_rate())
-            }
+            (true, false) => Subject::Streams(Runner::new(device, life, stopped), work.own_rate()),
+            (true, true) => Subject::Both(Runner::new(device, life, stopped)),
         }))
     }
 
@@ -75,7 +83,7 @@ impl<'a> Subject<'a> {
     pub(super) fn name(&self) -> String {
         match self {
             Subject::Talks(tester) => tester.device.name(),
-            Subject::Streams(tester, _) => tester.device.name(),
+            Subject::Streams(runner, _) | Subject::Both(runner) => runner.device.name(),
         }
     }
 
@@ -88,10 +96,18 @@ impl<'a> Subject<'a> {
                 }
                 Ok(tester.sample(time)?.map(|trial| of_connections(&trial)))
             }
-            Subject::Streams(tester, own) => {
+            Subject::Streams(runner, own) => {
                 let load = Load::Times(rate / own.max(1e-9));
-                let trial = tester.trial(load, time, |_, _| {})?.filter(|trial| !trial.cut);
-                Ok(trial.map(|trial| of_packets(&trial)))
+                let offered = Offered { streams: load, connections: None };
+                let ran = runner.trial(offered, time, |_, _| Ok(()))?.filter(|ran| !ran.cut);
+                Ok(ran.map(|ran| of_ran(&ran, rate)))
+            }
+            Subject::Both(runner) => {
+                let offered = Offered { streams: Load::Times(1.0), connections: Some(rate) };
+                let ran = runner.trial(offered, time, |_, _| Ok(()))?.filter(|ran| !ran.cut);
+                // The tester has forgotten its connections; the device must not keep them.
+                runner.device.abandon()?;
+                Ok(ran.map(|ran| of_ran(&ran, rate)))
             }
         }
     }
@@ -105,9 +121,9 @@ impl<'a> Subject<'a> {
                     device.wait(pause, stopped);
                 })
             }
-            Subject::Streams(tester, _) => {
-                tester.device.wait(pause, tester.stopped);
-                tester.device.abandon()
+            Subject::Streams(runner, _) | Subject::Both(runner) => {
+                runner.device.wait(pause, runner.stopped);
+                runner.device.abandon()
             }
         }
     }
@@ -119,61 +135,55 @@ impl<'a> Subject<'a> {
     pub(super) fn close(self) -> Result<()> {
         match self {
             Subject::Talks(tester) => tester.device.close(),
-            Subject::Streams(tester, _) => tester.device.close(),
+            Subject::Streams(runner, _) | Subject::Both(runner) => runner.device.close(),
         }
     }
 }
 
-/// Places where packets were dropped, for a file.
-pub(super) fn drops_json(drops: &Drops) -> Value {
-    let drop = |(spot, packets): (&Spot, u64)| {
-        json!({
-            "side": spot.side.word(),
-            "node": spot.node,
-            "reason": spot.reason,
-            "packets": packets,
-        })
-    };
-    drops.iter().map(drop).collect()
-}
-
 fn of_connections(trial: &Trial) -> Measured {
-    let (lost, sent) = trial.sample.lost();
     let connections = &trial.connections;
+    let (lost, _) = trial.sample.lost();
     Measured {
         of: connections.begun,
         lost: connections.errors(),
         rate: connections.clean as f64 / trial.sample.seconds,
         spoiled: trial.tester,
-        limited_by: trial.limited_by(),
-        record: json!({
-            "begun": connections.begun,
-            "completed": connections.completed,
-            "clean": connections.clean,
-            "active": trial.sample.active,
-            "packets_sent": sent,
-            "packets_lost": lost,
-            "packets_unexplained": trial.unexplained(),
-            "drops": drops_json(&trial.drops),
-        }),
+        limited_by: record::limited_by(&trial.drops, lost, trial.tester),
+        first_lost: None,
+        latency: Vec::new(),
+        record: record::of_connections(trial),
     }
 }
 
-fn of_packets(trial: &streams::StreamTrial) -> Measured {
-    let sum = trial.sum();
-    let (_, unexplained) = trial.unexplained();
-    let limited_by = match trial.worst() {
-        Some((spot, packets)) if packets >= unexplained => format!("{spot} ({packets} packets)"),
-        _ if trial.is_spoiled() => "the tester, which sent too few".to_owned(),
-        _ if unexplained > 0 => format!("device: no counter says where ({unexplained} packets)"),
-        _ => "device".to_owned(),
+/// Packets of streams, or connections, if there are any: then the packets lost count as well.
+fn of_ran(ran: &Ran, load: f64) -> Measured {
+    let streams = ran.streams.as_ref();
+    let sum = streams.map(|trial| trial.sum()).unwrap_or_default();
+    let (of, lost, arrived) = match &ran.connections {
+        Some(trial) => {
+            let connections = &trial.connections;
+            // The greater share of both decides.
+            let packets = sum.loss_ratio() * connections.begun as f64;
+            let lost = connections.errors().max(packets.ceil() as u64);
+            (connections.begun, lost, connections.clean)
+        }
+        None => (sum.sent, sum.lost, sum.received),
     };
+    let all_lost = match (streams, &ran.connections) {
+        (Some(trial), _) => trial.unexplained().0,
+        (None, Some(trial)) => trial.sample.lost().0,
+        (None, None) => 0,
+    };
+    let mut record = record::of_ran(ran, load);
+    record.loss_ratio = lost as f64 / of.max(1) as f64;
     Measured {
-        of: sum.sent,
-        lost: sum.lost,
-        rate: sum.received as f64 / trial.seconds,
-        spoiled: trial.is_spoiled(),
-        limited_by,
-        record: streams::json(trial),
+        of,
+        lost,
+        rate: arrived as f64 / ran.seconds,
+        spoiled: ran.is_spoiled(),
+        limited_by: record::limited_by(&ran.drops, all_lost, ran.is_spoiled()),
+        first_lost: streams.and_then(|trial| trial.first.as_ref()).map(record::first_lost),
+        latency: streams.map_or(Vec::new(), |trial| record::latencies(trial, load)),
+        record,
     }
 }

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use thalweg_load_report::{self as model, Found, Goal};
 
-use super::cps_ndr;
+use super::cps_ndr::{self, Quiet};
 use super::far::Kind;
 use super::number::{bounded, short};
-use super::sample::Sample;
+use super::report::{Files, Writer};
 
 /// Searches for the rates of short and of long connections that devices bear with more and more
 /// processors and queues, and prints them as a table.
@@ -29,12 +30,20 @@ pub struct Args {
     /// Iterations of each search
     #[arg(short = 'i', long, value_name = "N", default_value = "8", value_parser = bounded(1, 30))]
     max_iterations: u64,
-    /// Upper bounds of the rates of short and of long connections
+    /// Lower bounds of the rates of short and of long connections
+    #[arg(short = 'm', long, value_name = "SHORT,LONG", default_value = "1k,500", value_parser = bounds)]
+    min_cps: (u64, u64),
+    /// Upper bounds
     #[arg(short = 'M', long, value_name = "SHORT,LONG", default_value = "100k,2k", value_parser = bounds)]
     max_cps: (u64, u64),
     /// Leave out long connections: a search for them takes half an hour and more
     #[arg(long)]
     short: bool,
+    /// Time by which the tester may open connections late, in milliseconds
+    #[arg(long, value_name = "MS", default_value = "10", value_parser = bounded(1, 10_000))]
+    late: u64,
+    #[command(flatten)]
+    files: Files,
     /// Write the table to this file, too
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -43,7 +52,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   thalweg load sweep --short -T 5
-  thalweg load sweep --lab ovs,thalweg --rows 1x1,2x2 --markdown table.md
+  thalweg load sweep --lab ovs,thalweg --rows 1x1,2x2 --markdown table.md --report sweep.json
 
 Rows that the machine or a device cannot have are named with the reason.";
 
@@ -57,7 +66,7 @@ fn size(text: &str) -> Result<(u64, u64), String> {
 fn bounds(text: &str) -> Result<(u64, u64), String> {
     let wrong = || format!("`{text}': two rates are expected, such as 100k,2k");
     let (short, long) = text.split_once(',').ok_or_else(wrong)?;
-    let rate = bounded(1000, 2_000_000);
+    let rate = bounded(100, 2_000_000);
     Ok((rate(short)?, rate(long)?))
 }
 
@@ -78,6 +87,7 @@ struct Talks {
 pub(super) fn main(args: &Args) -> ExitCode {
     match args.sweep() {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<cps_ndr::Interrupted>() => ExitCode::from(130),
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
     }
 }
@@ -85,28 +95,56 @@ pub(super) fn main(args: &Args) -> ExitCode {
 impl Args {
     fn talks(&self) -> Vec<Talks> {
         let (time, steps) = (self.sample_time, self.max_iterations);
-        let common = format!("-i {steps} -e 0.02 -u 1 -s 20");
-        let (short, long) = self.max_cps;
+        let late = self.late;
+        let common = format!("-i {steps} -e 0.02 -u 1 -s 20 --late {late}");
+        let ((least, least_long), (short, long)) = (self.min_cps, self.max_cps);
         let mut all = vec![Talks {
             name: "short-lived",
-            options: format!("{common} -T {time} -n 1 -w 0 -m 1k -M {short}"),
+            options: format!("{common} -T {time} -n 1 -w 0 -m {least} -M {short}"),
         }];
         if !self.short {
             let time = (4 * time).min(600);
-            let options = format!("{common} -T {time} -n 500 -w 50 -m 500 -M {long}");
+            let options = format!("{common} -T {time} -n 500 -w 50 -m {least_long} -M {long}");
             all.push(Talks { name: "long-lived", options });
         }
         all
     }
 
     fn sweep(&self) -> Result<()> {
+        for (least, most, what) in
+            [(self.min_cps.0, self.max_cps.0, "short"), (self.min_cps.1, self.max_cps.1, "long")]
+        {
+            ensure!(
+                least < most || what == "long" && self.short,
+                "-m, -M: the lower bound of {what} connections, {least}, must be less than the \
+                 upper one, {most}"
+            );
+        }
+        let mut writer = Writer::new(model::Kind::Sweep, &self.files, None)?;
+        writer.report.transport.kind = "af_packet on veth".into();
         let mut text = String::new();
+        let done = self.table(&mut writer, &mut text);
+        // What was measured until an interruption is not lost.
+        writer.write()?;
+        if let Some(file) = &self.markdown {
+            std::fs::write(file, text).with_context(|| file.display().to_string())?;
+        }
+        done
+    }
+
+    fn table(&self, writer: &mut Writer, text: &mut String) -> Result<()> {
         let mut say = |line: String| {
             println!("{line}");
-            text += &line;
+            *text += &line;
             text.push('\n');
         };
         for talks in self.talks() {
+            let goal = Goal {
+                name: talks.options.clone(),
+                trial_s: self.sample_time as f64,
+                ..Goal::default()
+            };
+            writer.report.goals.push(goal);
             say(format!(
                 "| {} connections | per second | active flows | bandwidth | packet rate | difference |",
                 talks.name
@@ -117,36 +155,44 @@ impl Args {
                 for lab in &self.labs {
                     let row = format!("{cpus} CPU, {queues} q");
                     match search(&talks.options, *lab, (*cpus, *queues)) {
-                        Ok((name, Some(best))) => {
-                            say(line(&format!("{name}, {row}"), &best, first));
-                            first = first.or(Some(best.rate));
-                        }
-                        Ok((name, None)) => {
-                            say(format!("| {name}, {row} | below the least rate | | | | |"));
+                        Ok(quiet) => {
+                            let name = format!("{}, {row}", quiet.name);
+                            say(line(&name, &quiet, first));
+                            first = first.or(quiet.best.map(|best| best.rate));
+                            let goal = format!("{} connections, {name}", talks.name);
+                            writer.report.results.push(found(goal, &quiet));
                         }
                         Err(error) if error.is::<cps_ndr::Interrupted>() => return Err(error),
                         Err(error) => {
                             let name = format!("{lab:?}").to_lowercase();
                             say(format!("| {name}, {row} | not run: {error:#} | | | | |"));
+                            let note = format!("{name}, {row}: not run: {error:#}");
+                            writer.report.notes.push(note);
                         }
                     }
                 }
             }
             say(String::new());
         }
-        if let Some(file) = &self.markdown {
-            std::fs::write(file, text).with_context(|| file.display().to_string())?;
-        }
         Ok(())
     }
 }
 
-/// Makes one search; returns what the device calls itself, and the last good sample.
-fn search(
-    options: &str,
-    lab: Kind,
-    (cpus, queues): (u64, u64),
-) -> Result<(String, Option<Sample>)> {
+/// A row of the report.
+fn found(goal: String, quiet: &Quiet) -> Found {
+    let rate = quiet.best.as_ref().map(|best| best.rate);
+    Found {
+        goal,
+        unit: "conn/s".into(),
+        lower: rate,
+        conditional_throughput: rate.unwrap_or_default(),
+        tester_limit: quiet.limited_by.as_ref().is_none_or(|(_, tester)| *tester),
+        ..Found::default()
+    }
+}
+
+/// Makes one search.
+fn search(options: &str, lab: Kind, (cpus, queues): (u64, u64)) -> Result<Quiet> {
     let name = clap::ValueEnum::to_possible_value(&lab).context("no such device")?;
     let line = format!(
         "cps-ndr {options} --lab {} --device tracker --cpus {cpus} --queues {queues}",
@@ -156,14 +202,21 @@ fn search(
     cps_ndr::quietly(&args)
 }
 
-/// A row of the table. `first` is the rate to compare with.
-fn line(name: &str, best: &Sample, first: Option<f64>) -> String {
+/// A row of the table. `first` is the rate to compare with. A rate that the tester limited, or none
+/// above the upper bound, is the device's or less.
+fn line(name: &str, quiet: &Quiet, first: Option<f64>) -> String {
+    let by = quiet.limited_by.as_ref();
+    let Some(best) = &quiet.best else {
+        let by = by.map_or("nothing", |(by, _)| by.as_str());
+        return format!("| {name} | none: limited by {by} | | | | |");
+    };
+    let sign = if by.is_none_or(|(_, tester)| *tester) { "≥ " } else { "" };
     let (packets, bits) = best.sent();
     let difference = first.map_or(String::new(), |first| {
         format!("{:+.2} %", 100.0 * (best.rate / first.max(1e-9) - 1.0))
     });
     format!(
-        "| {name} | {} | {} | {}b/s | {}p/s | {difference} |",
+        "| {name} | {sign}{} | {} | {}b/s | {}p/s | {difference} |",
         short(best.rate),
         short(best.active as f64),
         short(best.per_second(bits)),
@@ -174,6 +227,7 @@ fn line(name: &str, best: &Sample, first: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::sample::Sample;
 
     #[test]
     fn rows_are_processors_and_queues() {
@@ -188,11 +242,21 @@ mod tests {
     #[test]
     fn a_row_has_the_difference() {
         let best = Sample { rate: 12_000.0, seconds: 1.0, active: 6000, ..Sample::default() };
+        let by = |tester| Some(("ct, full".to_owned(), tester));
+        let quiet = |best, limited_by| Quiet { name: String::new(), best, limited_by };
+        let name = "Thalweg, 1 CPU, 1 q";
         assert_eq!(
-            line("Thalweg, 1 CPU, 1 q", &best, Some(10_000.0)),
+            line(name, &quiet(Some(best), by(false)), Some(10_000.0)),
             "| Thalweg, 1 CPU, 1 q | 12.0K | 6.0K | 0b/s | 0p/s | +20.00 % |"
         );
-        assert!(line("x", &best, None).ends_with("|  |"));
+        for limited_by in [by(true), None] {
+            let row = line("x", &quiet(Some(best), limited_by), None);
+            assert!(row.starts_with("| x | ≥ 12.0K |") && row.ends_with("|  |"), "{row}");
+        }
+        assert_eq!(
+            line("x", &quiet(None, by(false)), None),
+            "| x | none: limited by ct, full | | | | |"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 use thalweg_load::talk::{Exchange, Plan, Protocol, Talk};
 
 use super::number::{bounded, share};
@@ -73,6 +74,17 @@ impl Traffic {
             plan.server_macs.1 = of_servers;
         }
         plan
+    }
+
+    /// What its options say, as a report has it.
+    pub(super) fn canonical(&self) -> Value {
+        json!({
+            "udp_percent": self.udp_percent,
+            "num_messages": self.num_messages,
+            "message_size": self.message_size,
+            "server_wait": self.server_wait,
+            "max_flows": self.max_flows,
+        })
     }
 
     /// Time that a connection takes at least.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use thalweg_load::talk::Judged;
 
-use super::device::{Books, Device};
+use super::device::{Books, Device, OfGroup};
 use super::sample::Sample;
 use super::spot::{Drops, Side};
 
@@ -14,7 +14,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// Time for which a rate lasts before a sample.
 const SETTLE: Duration = Duration::from_millis(500);
 /// Time that connections have for their end, beyond what their program takes.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Share of connections that the tester may fail to open; with more, the trial says nothing of the
 /// device.
 const UNSENT: f64 = 1e-4;
@@ -77,7 +77,7 @@ impl Tester<'_> {
             return Ok(None);
         }
         // Traffic goes on, so that the last connections judged meet what the others met.
-        let mut end = after;
+        let mut end = after.clone();
         let mut left = self.life + PATIENCE;
         while Connections::of(&before, &end).pending() > 0 && !left.is_zero() {
             if !self.device.wait(LOOK, self.stopped) {
@@ -88,14 +88,18 @@ impl Tester<'_> {
         }
         let sample = Sample::of(self.rate, &before, &after, &end);
         let connections = Connections::of(&before, &end);
-        let unsent = sample.clients.unsent + sample.clients.no_room + sample.clients.no_tuple;
         let drops = self.device.drops()?.since(&dropped);
-        let tester = unsent as f64 > UNSENT * sample.clients.begun.max(1) as f64
-            || drops.of(Side::Tester) > 0;
+        let tester = is_tester(&sample, &drops);
         let forgiven = sample.lost_percent() < self.forgiven;
         let good = !tester && (connections.errors() == 0 || forgiven);
         Ok(Some(Trial { sample, connections, good, tester, drops }))
     }
+}
+
+/// Whether the tester spoiled a sample.
+pub(super) fn is_tester(sample: &Sample, drops: &Drops) -> bool {
+    let unsent = sample.clients.unsent + sample.clients.no_room + sample.clients.no_tuple;
+    unsent as f64 > UNSENT * sample.clients.begun.max(1) as f64 || drops.of(Side::Tester) > 0
 }
 
 /// Connections judged in a trial.
@@ -109,18 +113,24 @@ pub(super) struct Connections {
     pub(super) completed: u64,
     /// Ended.
     ended: u64,
+    /// Of those that are held by number, the ones that ended otherwise in the meantime.
+    broken: u64,
+    /// Whether those that have not ended count as good: the user did not wait for them.
+    pub(super) cut: bool,
 }
 
 impl Connections {
-    fn pending(&self) -> u64 {
+    pub(super) fn pending(&self) -> u64 {
         self.begun.saturating_sub(self.ended)
     }
 
     pub(super) fn errors(&self) -> u64 {
-        self.begun.saturating_sub(self.clean)
+        let of = if self.cut { self.ended } else { self.begun };
+        of.saturating_sub(self.clean) + self.broken
     }
 
-    fn of(before: &Books, after: &Books) -> Connections {
+    /// Connections of the window, and of those that are held; `after` is a later reading.
+    pub(super) fn of(before: &Books, after: &Books) -> Connections {
         let of = |books: &Books| books.clients.counts.judged;
         let (was, is): (Judged, Judged) = (of(before), of(after));
         Connections {
@@ -128,8 +138,20 @@ impl Connections {
             clean: is.clean - was.clean,
             completed: is.completed - was.completed,
             ended: is.completed + is.failed - was.completed - was.failed,
+            broken: broken(before, after),
+            cut: false,
         }
     }
+}
+
+/// Connections held by number that ended otherwise than their program says.
+fn broken(before: &Books, after: &Books) -> u64 {
+    let groups = before.groups.iter().zip(&after.groups).filter(|(_, is)| is.held);
+    let of = |(was, is): (&OfGroup, &OfGroup)| {
+        let new = is.clients.counts.since(&was.clients.counts);
+        new.lost.all() + new.reset + new.wrong
+    };
+    groups.map(of).sum()
 }
 
 impl Trial {

@@ -60,7 +60,7 @@ impl Under {
         if let Some(ports) = &self.ports {
             ports.check(self.even_default_route)?;
         }
-        if self.lab.is_none() && self.lab_command.is_none() {
+        if !self.is_lab() {
             return run(None);
         }
         if !rustix::process::geteuid().is_root() {
@@ -68,6 +68,29 @@ impl Under {
         }
         let ns = Netns::new("tester")?;
         ns.run(|| run(Some(&ns)))?
+    }
+
+    /// Whether the device is in a lab.
+    pub(super) fn is_lab(&self) -> bool {
+        self.lab.is_some() || self.lab_command.is_some()
+    }
+
+    /// What it is, as its options say.
+    pub(super) fn about(&self) -> String {
+        let word = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
+            value().map_or_else(String::new, |value| value.get_name().to_owned())
+        };
+        let device = word(&|| clap::ValueEnum::to_possible_value(&self.device));
+        match (&self.lab, &self.lab_command, &self.ports) {
+            (_, Some(command), _) => format!("--lab-command {command}"),
+            (_, _, Some(ports)) => format!("--ports {},{}", ports.0[0], ports.0[1]),
+            (Some(lab), ..) => {
+                let lab = word(&|| clap::ValueEnum::to_possible_value(lab));
+                let (cpus, queues) = (self.cpus, self.queues);
+                format!("--lab {lab} --device {device} --cpus {cpus} --queues {queues}")
+            }
+            (None, None, None) => format!("--device {device}"),
+        }
     }
 
     /// Starts the device with its clients and servers, in a namespace of [`Traffic::apart`].

@@ -3,28 +3,60 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use thalweg_load::talk::{Plan, Step};
 use thalweg_load::{stream, talk};
-use thalweg_load_profile::{BUILTINS, Profile};
+use thalweg_load_profile::{BUILTINS, Profile, Ramp};
 
 use super::device::Hosts;
 use super::under::Under;
 
-/// What is sent.
-#[derive(Clone, Debug)]
-pub(super) enum Work {
-    /// Connections, which take at least this time each; a number that is held instead of a rate.
-    Talks {
-        plan: Plan,
-        life: Duration,
-        hold: Option<u32>,
-        /// Number after which no more are opened.
-        total: Option<u64>,
-    },
-    /// Streams, a plan for each pair of ports.
-    Streams(Vec<stream::Plan>),
+/// What is sent, by pairs of ports.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work {
+    pub(super) pairs: Vec<Pair>,
 }
+
+/// What is sent between two ports.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pair {
+    pub(super) streams: Option<stream::Plan>,
+    pub(super) groups: Vec<Group>,
+}
+
+/// Connections with a rate of their own, or a number that is held.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) plan: Plan,
+    /// Its share of the rate, relative to the other groups.
+    pub(super) share: u64,
+    /// Time that a connection takes at least.
+    pub(super) life: Duration,
+    /// Number that is held, instead of a rate.
+    pub(super) hold: Option<u32>,
+    /// Number after which no more are opened.
+    pub(super) total: Option<u64>,
+    /// How the rate, or the number held, grows at the start.
+    pub(super) ramp: Option<Ramp>,
+}
+
+impl Group {
+    /// Its name in reports.
+    pub(super) fn name(&self) -> String {
+        let names: Vec<&str> = self.plan.talks.iter().map(|talk| talk.name.as_str()).collect();
+        names.join("+")
+    }
+
+    /// The rate at which connections that are held are opened, if none is asked for: all within a
+    /// second, and later as many as end.
+    pub(super) fn fill(&self) -> f64 {
+        let each = 1.0 / self.life.as_secs_f64().max(1e-3);
+        (f64::from(self.hold.unwrap_or_default()) * each.max(1.0)).min(MOST_FILL)
+    }
+}
+
+/// Most connections per second that are opened to hold a number of them.
+const MOST_FILL: f64 = 1e6;
 
 /// A profile to read.
 #[derive(clap::Args, Clone)]
@@ -75,22 +107,17 @@ const CONVERSATION: u64 = 64 + 64 + 8;
 impl Work {
     /// Connections of options.
     pub(super) fn talks(plan: Plan, life: Duration) -> Work {
-        Work::Talks { plan, life, hold: None, total: None }
+        let group = Group { plan, share: 1, life, hold: None, total: None, ramp: None };
+        Work { pairs: vec![Pair { streams: None, groups: vec![group] }] }
     }
 
     /// What a profile says. `late` is the time by which packets and connections may be late.
     ///
     /// # Errors
-    /// If it mixes what cannot share ports.
+    /// If hosts cannot tell groups of connections behind the same ports apart.
     pub(super) fn of(profile: &Profile, under: &Under, late: Duration) -> Result<Work> {
-        let flows: Vec<_> = profile.pairs.iter().flat_map(|pair| &pair.flows).collect();
-        let streams: Vec<stream::Plan> =
-            profile.pairs.iter().filter_map(|pair| pair.plan()).collect();
-        match (&flows[..], streams.is_empty()) {
-            ([], _) => Ok(Work::Streams(
-                streams.into_iter().map(|plan| with_macs(plan, under, late)).collect(),
-            )),
-            ([flows], true) => {
+        let pair = |pair: &thalweg_load_profile::Pair| {
+            let group = |flows: &thalweg_load_profile::Flows| {
                 let mut plan = flows.plan.clone();
                 plan.late = late.as_micros() as u64;
                 if let Some([of_clients, of_servers]) = under.next_hops {
@@ -99,82 +126,176 @@ impl Work {
                 }
                 let longest =
                     plan.talks.iter().map(|talk| waits(&talk.client) + waits(&talk.server)).max();
-                let life = Duration::from_micros(longest.unwrap_or_default());
-                Ok(Work::Talks { plan, life, hold: flows.hold, total: flows.total })
+                Group {
+                    plan,
+                    share: flows.share,
+                    life: Duration::from_micros(longest.unwrap_or_default()),
+                    hold: flows.hold,
+                    total: flows.total,
+                    ramp: flows.ramp,
+                }
+            };
+            Pair {
+                streams: pair.plan().map(|plan| with_macs(plan, under, late)),
+                groups: pair.flows.iter().map(group).collect(),
             }
-            (_, false) => bail!(
-                "{}: streams and connections: each takes a search of its own, so give them a \
-                 profile each",
-                profile.name
-            ),
-            ([..], true) => bail!(
-                "{}: {} groups of connections with different pools, ports, times, ramps, pairs or \
-                 numbers held; one group can run at a time",
-                profile.name,
-                flows.len()
-            ),
+        };
+        let work = Work { pairs: profile.pairs.iter().map(pair).collect() };
+        for (number, pair) in work.pairs.iter().enumerate() {
+            apart(&pair.groups)
+                .with_context(|| format!("{}: pair {number} of ports", profile.name))?;
         }
+        Ok(work)
     }
 
-    /// What its rate counts.
+    /// All groups of connections: number of the pair, number in the pair, group.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (usize, usize, &Group)> {
+        let pairs = self.pairs.iter().enumerate();
+        pairs.flat_map(|(pair, all)| {
+            all.groups.iter().enumerate().map(move |(number, group)| (pair, number, group))
+        })
+    }
+
+    fn plans(&self) -> impl Iterator<Item = &stream::Plan> {
+        self.pairs.iter().filter_map(|pair| pair.streams.as_ref())
+    }
+
+    pub(super) fn has_streams(&self) -> bool {
+        self.plans().next().is_some()
+    }
+
+    pub(super) fn has_connections(&self) -> bool {
+        self.groups().next().is_some()
+    }
+
+    /// Whether all connections are held by number, so that none has a rate.
+    pub(super) fn is_held(&self) -> bool {
+        self.groups().all(|(.., group)| group.hold.is_some())
+    }
+
+    /// Whether some connections are held by number, or have a ramp: a trial begins when
+    /// all are there.
+    pub(super) fn grows(&self) -> bool {
+        self.groups().any(|(.., group)| group.hold.is_some() || group.ramp.is_some())
+    }
+
+    /// Time that the longest of its connections takes at least.
+    pub(super) fn life(&self) -> Duration {
+        let rated = self.groups().filter(|(.., group)| group.hold.is_none());
+        rated.map(|(.., group)| group.life).max().unwrap_or_default()
+    }
+
+    /// What the rate that is searched for counts.
     pub(super) fn unit(&self) -> &'static str {
-        match self {
-            Work::Talks { .. } => "conn/s",
-            Work::Streams(_) => "packets/s",
-        }
+        if self.has_connections() { "conn/s" } else { "packets/s" }
     }
 
     /// Bounds of a search for its rate, if the user gives none.
     pub(super) fn bounds(&self) -> (f64, f64) {
-        match self {
-            Work::Talks { .. } => (1e3, 2e6),
-            Work::Streams(_) => (10e3, 200e6),
-        }
+        if self.has_connections() { (1e3, 2e6) } else { (10e3, 200e6) }
     }
 
     /// Packets per second of streams by their own rates, all directions together; those of fixed
     /// rate are apart.
     pub(super) fn own_rate(&self) -> f64 {
-        let Work::Streams(plans) = self else { return 0.0 };
         let sides = [stream::Side::A, stream::Side::B];
         let of = |plan: &stream::Plan| sides.map(|side| plan.totals(side).0.packets);
-        plans.iter().flat_map(of).sum()
+        self.plans().flat_map(of).sum()
     }
 
-    /// Makes room for connections at this rate.
+    /// Makes room for connections at this rate, all groups together.
     ///
     /// # Errors
     /// If the machine has not the memory for them.
     pub(super) fn sized(mut self, most: f64) -> Result<Work> {
-        if let Work::Talks { plan, life, hold, .. } = &mut self {
+        let shares = Shares::of(&self);
+        let mut room = 0;
+        for group in self.pairs.iter_mut().flat_map(|pair| &mut pair.groups) {
             // Connections last as long as their program and TIME_WAIT; twice that leaves room for
             // bad trials.
-            let life = life.as_secs_f64() + plan.times.time_wait as f64 / 1e6 + 0.5;
-            let held = hold.map_or(0.0, f64::from);
-            plan.room = (most * life * 2.0 + held).clamp(65_536.0, talk::MAX_ROOM.into()) as u32;
-            check_memory(plan)?;
+            let life = group.life.as_secs_f64() + group.plan.times.time_wait as f64 / 1e6 + 0.5;
+            let own = match group.hold {
+                None => most * shares.of_rated(group.share) * life * 2.0,
+                // Those that have ended are in TIME_WAIT.
+                Some(hold) => {
+                    let ended = group.plan.times.time_wait as f64 / 1e6 + 0.5;
+                    2.0 * f64::from(hold) + group.fill().min(most.max(1e3)) * ended
+                }
+            };
+            group.plan.room = own.clamp(65_536.0, talk::MAX_ROOM.into()) as u32;
+            room += u64::from(group.plan.room);
+        }
+        if room > 0 {
+            check_memory(room)?;
         }
         Ok(self)
     }
 
     pub(super) fn hosts(&self, seed: u64) -> Hosts<'_> {
-        match self {
-            Work::Talks { plan, .. } => Hosts::Talks(plan, seed),
-            Work::Streams(plans) => Hosts::Streams(plans, seed),
-        }
+        Hosts { work: self, seed }
     }
 
     /// Checks that there is a rate to search for.
     pub(super) fn check_search(&self) -> Result<()> {
-        if let Work::Talks { hold: Some(hold), .. } = self {
-            bail!("a number of connections held ({hold}) has no rate to search for; run it");
-        }
         ensure!(
-            !matches!(self, Work::Streams(_)) || self.own_rate() > 0.0,
+            !self.has_connections() || !self.is_held(),
+            "a number of connections held has no rate to search for; run it"
+        );
+        ensure!(
+            self.has_connections() || self.own_rate() > 0.0,
             "all streams have a fixed rate: there is none to search for"
         );
         Ok(())
     }
+}
+
+/// How groups share a rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shares {
+    rated: f64,
+    all: f64,
+}
+
+impl Shares {
+    pub(super) fn of(work: &Work) -> Shares {
+        let sum = |all: bool| {
+            let of = work.groups().filter(|(.., group)| all || group.hold.is_none());
+            of.map(|(.., group)| group.share as f64).sum()
+        };
+        Shares { rated: sum(false), all: sum(true) }
+    }
+
+    /// The share of a group without a number that is held.
+    pub(super) fn of_rated(&self, share: u64) -> f64 {
+        share as f64 / self.rated.max(1.0)
+    }
+
+    /// The same, if all groups are held and share a rate at which they are opened.
+    pub(super) fn of_held(&self, share: u64) -> f64 {
+        share as f64 / self.all.max(1.0)
+    }
+}
+
+/// Checks that hosts behind the same ports can tell whose a packet is.
+fn apart(groups: &[Group]) -> Result<()> {
+    let kinds = |group: &Group| -> Vec<_> {
+        group.plan.talks.iter().map(|talk| (talk.protocol, talk.port)).collect()
+    };
+    for (at, one) in groups.iter().enumerate() {
+        for other in &groups[..at] {
+            let same = kinds(one).into_iter().find(|kind| kinds(other).contains(kind));
+            let Some((_, port)) = same else { continue };
+            ensure!(
+                !one.plan.servers.overlaps(&other.plan.servers),
+                "the connections {} and {} have servers and port {port} in common, but another \
+                 number held, total, ramp or TCP: servers could not tell them apart; give them \
+                 other ports or other servers",
+                other.name(),
+                one.name()
+            );
+        }
+    }
+    Ok(())
 }
 
 fn with_macs(mut plan: stream::Plan, under: &Under, late: Duration) -> stream::Plan {
@@ -204,13 +325,13 @@ fn waits(program: &[Step]) -> u64 {
     sum
 }
 
-/// Checks that the machine has the memory for a plan's conversations.
-fn check_memory(plan: &Plan) -> Result<()> {
+/// Checks that the machine has the memory for this number of conversations.
+fn check_memory(room: u64) -> Result<()> {
     const FILE: &str = "/proc/meminfo";
     let text = std::fs::read_to_string(FILE).context(FILE)?;
     let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let free = available.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    has_room(u64::from(plan.room) * CONVERSATION, free.map_or(u64::MAX, |kib| kib << 10))
+    has_room(room * CONVERSATION, free.map_or(u64::MAX, |kib| kib << 10))
 }
 
 /// Most of the machine's free memory is not enough: others need some.
@@ -229,6 +350,59 @@ fn has_room(needed: u64, free: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn work(flows: &str) -> Result<Work> {
+        use clap::Parser;
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            under: Under,
+        }
+        let text = format!(
+            "version: 1\npools:\n  c: {{v4: 16.0.0.0-16.0.0.9}}\n  s: {{v4: 48.0.0.0-48.0.0.9}}\n  \
+             t: {{v4: 48.0.0.10-48.0.0.19}}\nflows:\n{flows}"
+        );
+        let profile = Profile::parse("mine.yaml", &text, &[]).unwrap();
+        Work::of(&profile, &Line::parse_from(["x"]).under, Duration::from_millis(10))
+    }
+
+    #[test]
+    fn groups_share_the_rate_and_leave_out_what_is_held() {
+        let work = work(
+            "  - {name: a, share: 3, ramp: 2s linear, tcp: {client: c, server: s, port: 80}}\n  \
+             - {name: b, tcp: {client: c, server: s, port: 81}}\n  \
+             - {name: h, hold: 500, tcp: {client: c, server: s, port: 82}}\n",
+        )
+        .unwrap();
+        assert_eq!(work.groups().count(), 3);
+        assert!(work.has_connections() && !work.has_streams() && !work.is_held());
+        work.check_search().unwrap();
+        let shares = Shares::of(&work);
+        let of: Vec<f64> =
+            work.groups().map(|(.., group)| shares.of_rated(group.share)).take(2).collect();
+        assert_eq!(of, [0.75, 0.25]);
+        let held = &work.pairs[0].groups[2];
+        assert_eq!((held.name().as_str(), held.hold), ("h", Some(500)));
+        // A connection of a millisecond is replaced a thousand times a second at most.
+        assert_eq!(held.fill(), 500_000.0);
+    }
+
+    #[test]
+    fn groups_that_servers_cannot_tell_apart_are_refused() {
+        let two = |server: &str| {
+            format!(
+                "  - {{name: a, tcp: {{client: c, server: s, port: 80}}}}\n  \
+                 - {{name: h, hold: 5, tcp: {{client: c, server: {server}, port: 80}}}}\n"
+            )
+        };
+        let error = format!("{:#}", work(&two("s")).unwrap_err());
+        assert!(
+            error.starts_with("mine.yaml: pair 0 of ports: the connections a and h"),
+            "{error}"
+        );
+        assert!(error.contains("give them other ports or other servers"), "{error}");
+        work(&two("t")).unwrap();
+    }
 
     #[test]
     fn connections_must_fit_into_memory() {

@@ -5,6 +5,7 @@
 
 mod impaired;
 mod kernel;
+mod mixed;
 
 use std::time::{Duration, Instant};
 
@@ -66,7 +67,7 @@ impl Tester {
 
     fn open(&mut self, rate: f64) {
         let opening = Opening { rate, hold: None, total: None };
-        thalweg_device_load::set_opening(&mut self.control, self.ports[0], opening);
+        thalweg_device_load::set_opening(&mut self.control, self.ports[0], 0, opening);
     }
 
     fn reports(&mut self) -> [Report; 2] {
@@ -77,7 +78,7 @@ impl Tester {
             reports.is_some()
         });
         let reports = reports.unwrap();
-        [reports[0].unwrap_or_default(), reports[1].unwrap_or_default()]
+        [0, 1].map(|at| reports[at].first().copied().unwrap_or_default())
     }
 
     /// Runs until something is so.

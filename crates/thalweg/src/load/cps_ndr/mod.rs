@@ -14,10 +14,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use thalweg_load::search::binary::{Binary, Range};
+use thalweg_load_report::{Found, Goal, Kind, Trial as Row, Verdict};
 use thalweg_netns::Netns;
 
 use super::lines::{self, Lines};
 use super::number::{self, bounded, share};
+use super::record;
+use super::report::{Files, Writer};
 use super::sample::Sample;
 use super::traffic::Traffic;
 use super::trial::{LOOK, Tester, Trial};
@@ -58,6 +61,8 @@ pub struct Args {
     /// Time in which the rate grows, and pause after an error, in seconds, 3 to 20
     #[arg(short = 'r', long, value_name = "S", default_value = "3", value_parser = bounded(3, 20))]
     ramp_up: u64,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     server: Server,
     #[command(flatten)]
@@ -133,8 +138,11 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
         args.max_cps
     );
     let stopped = || stop.load(Ordering::Relaxed);
+    let mut writer = Writer::new(Kind::Search, &args.files, Some(&args.traffic.under))?;
+    writer.profile("connections by options", args.traffic.canonical());
     let mut tester = start(args, ns, &stopped)?;
-    let end = iterate(args, &mut tester, &|line| println!("{line}"));
+    writer.report.device.name = tester.device.name();
+    let end = iterate(args, &mut tester, &|line| println!("{line}"), &|| writer.at());
     let closed = tester.device.close();
     let ended = end?;
     if let Err(error) = closed {
@@ -143,7 +151,10 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     if let Some(file) = &args.output {
         output::write(file, args, ended.best.as_ref())?;
     }
-    Ok(ended.report())
+    let status = ended.report();
+    ended.fill(args, &mut writer);
+    writer.write()?;
+    Ok(status)
 }
 
 /// The user has had enough.
@@ -151,12 +162,21 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
 #[error("interrupted")]
 pub(super) struct Interrupted;
 
-/// Makes a search that prints nothing, and returns what the device calls itself, and the last good
-/// sample.
+/// What a search found that prints nothing.
+pub(super) struct Quiet {
+    /// What the device calls itself.
+    pub(super) name: String,
+    /// The last good sample.
+    pub(super) best: Option<Sample>,
+    /// What made the last bad trial bad, and whether that was the tester.
+    pub(super) limited_by: Option<(String, bool)>,
+}
+
+/// Makes a search that prints nothing.
 ///
 /// # Errors
 /// As a search has them; [`Interrupted`].
-pub(super) fn quietly(args: &Args) -> Result<(String, Option<Sample>)> {
+pub(super) fn quietly(args: &Args) -> Result<Quiet> {
     args.traffic.under.apart(|ns| {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -165,11 +185,12 @@ pub(super) fn quietly(args: &Args) -> Result<(String, Option<Sample>)> {
         let stopped = || stop.load(Ordering::Relaxed);
         let mut tester = start(args, ns, &stopped)?;
         let name = tester.device.name();
-        let end = iterate(args, &mut tester, &|_| {});
+        let end = iterate(args, &mut tester, &|_| {}, &|| 0);
         tester.device.close()?;
         let ended = end?;
         anyhow::ensure!(!stopped(), Interrupted);
-        Ok((name, ended.best))
+        let limited_by = ended.worst.as_ref().map(|trial| (trial.limited_by(), trial.tester));
+        Ok(Quiet { name, best: ended.best, limited_by })
     })
 }
 
@@ -187,9 +208,16 @@ struct Ended {
     best: Option<Sample>,
     /// The trial at the upper bound.
     worst: Option<Trial>,
+    /// All trials.
+    rows: Vec<Row>,
 }
 
-fn iterate(args: &Args, tester: &mut Tester<'_>, print: &dyn Fn(&str)) -> Result<Ended> {
+fn iterate(
+    args: &Args,
+    tester: &mut Tester<'_>,
+    print: &dyn Fn(&str),
+    at: &dyn Fn() -> u64,
+) -> Result<Ended> {
     let say = |text: &str| {
         if args.verbose {
             print(&format!("... {text} ..."));
@@ -202,7 +230,7 @@ fn iterate(args: &Args, tester: &mut Tester<'_>, print: &dyn Fn(&str)) -> Result
     };
     let mut verdicts = Vec::new();
     let range = search.after(&verdicts);
-    let mut ended = Ended { range, iterations: 0, best: None, worst: None };
+    let mut ended = Ended { range, iterations: 0, best: None, worst: None, rows: Vec::new() };
     let traffic = &args.traffic;
     let bytes = 2 * traffic.num_messages * traffic.message_size;
     let life = traffic.life().as_secs_f64();
@@ -211,6 +239,7 @@ fn iterate(args: &Args, tester: &mut Tester<'_>, print: &dyn Fn(&str)) -> Result
     let goes_on = |made: usize| args.max_iterations.is_none_or(|most| made < most as usize);
     while goes_on(verdicts.len()) && !(tester.stopped)() {
         let range = search.after(&verdicts);
+        let at_ns = at();
         print(&lines::iteration(verdicts.len() + 1, &range));
         say("waiting until tx rate is stable");
         let mut made = trial(args, tester, range.current, ramp)?;
@@ -231,6 +260,14 @@ fn iterate(args: &Args, tester: &mut Tester<'_>, print: &dyn Fn(&str)) -> Result
             }
         }
         verdicts.push(trial.good);
+        let verdict = if trial.good { Verdict::Low } else { Verdict::High };
+        ended.rows.push(Row {
+            n: verdicts.len() as u32,
+            at_ns,
+            load: range.current,
+            verdicts: [(GOAL.to_owned(), verdict)].into(),
+            ..record::of_connections(&trial)
+        });
         ended.range = search.after(&verdicts);
         ended.iterations = verdicts.len();
         let bad = !trial.good;
@@ -271,7 +308,39 @@ fn trial(args: &Args, tester: &mut Tester<'_>, rate: f64, ramp: Duration) -> Res
     }
 }
 
+/// What is searched for, in a report.
+const GOAL: &str = "cps_ndr";
+
 impl Ended {
+    /// Fills a report.
+    fn fill(&self, args: &Args, writer: &mut Writer) {
+        let tester = self.worst.as_ref().is_some_and(|trial| trial.tester);
+        let rate = self.best.as_ref().map(|best| best.rate);
+        let limited_by = self.worst.as_ref().and_then(|trial| {
+            record::limited_by(&trial.drops, trial.sample.lost().0, trial.tester)
+        });
+        let report = &mut writer.report;
+        report.goals = vec![Goal {
+            name: GOAL.into(),
+            loss_ratio: args.error_threshold / 100.0,
+            trial_s: args.sample_time as f64,
+            sum_s: args.sample_time as f64,
+            ..Goal::default()
+        }];
+        report.results = vec![Found {
+            goal: GOAL.into(),
+            unit: "conn/s".into(),
+            lower: rate,
+            upper: self.worst.as_ref().map(|_| self.range.upper),
+            conditional_throughput: rate.unwrap_or_default(),
+            // Without a bad rate, the device bears more.
+            tester_limit: tester || (self.worst.is_none() && rate.is_some()),
+            limited_by,
+            ..Found::default()
+        }];
+        report.trials = self.rows.clone();
+    }
+
     /// Prints the result, and returns the status.
     fn report(&self) -> u8 {
         let Range { lower, upper, .. } = self.range;

@@ -1,7 +1,7 @@
-//! Stateless streams: trials, and what they find.
+//! Stateless streams: what a trial of them found.
 
 mod report;
 mod trial;
 
-pub(super) use report::{json, lines};
-pub(super) use trial::{StreamTester, StreamTrial};
+pub(super) use report::lines;
+pub(super) use trial::{First, Place, StreamTrial};

@@ -1,12 +1,10 @@
-//! What a trial of streams found, as text and as JSON.
+//! What a trial of streams found, as text.
 
-use serde_json::{Value, json};
 use thalweg_device_load::{DirectionReport, StreamReport};
 use thalweg_load::stream::Latency;
 
-use super::trial::{StreamTrial, Sum};
+use super::trial::{Place, StreamTrial, Sum};
 use crate::load::number::short;
-use crate::load::subject::drops_json;
 
 /// Bytes of a packet on the wire beyond those counted: FCS; with preamble and gap.
 const FCS: u64 = 4;
@@ -14,8 +12,6 @@ const WIRE: u64 = FCS + 20;
 /// Percentiles of latency that are shown, where there are enough packets for them.
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
-/// Ranges of lost packets that are listed of a stream.
-const LISTED: usize = 16;
 
 fn micros(nanos: Option<u64>) -> String {
     nanos.map_or("-".to_owned(), |nanos| format!("{:.1}", nanos as f64 / 1e3))
@@ -69,7 +65,7 @@ fn table(rows: &[Vec<String>]) -> Vec<String> {
 }
 
 /// The lines that a trial ends with: streams, books, places of loss.
-pub(in crate::load) fn lines(trial: &StreamTrial, device: &str) -> Vec<String> {
+pub(in crate::load) fn lines(trial: &StreamTrial) -> Vec<String> {
     let heads = ["stream", "way", "sent", "received", "lost", "twice", "reordered", "damaged"];
     let mut head: Vec<String> = heads.iter().map(|word| (*word).to_owned()).collect();
     head.push("min us".into());
@@ -79,8 +75,7 @@ pub(in crate::load) fn lines(trial: &StreamTrial, device: &str) -> Vec<String> {
     for (direction, way) in trial.directions() {
         rows.extend(direction.streams.iter().map(|stream| row(stream, &way)));
     }
-    let mut lines = vec![format!("Device: {device}. Window: {:.2} s.", trial.seconds)];
-    lines.extend(table(&rows));
+    let mut lines = table(&rows);
     lines.push(String::new());
     for (direction, way) in trial.directions() {
         if !direction.streams.is_empty() {
@@ -130,9 +125,25 @@ fn books(direction: &DirectionReport, way: &str, seconds: f64) -> String {
     )
 }
 
-/// The first packet that each stream lost.
+/// The first packet that was lost of all, and of each stream.
 fn first_lost(trial: &StreamTrial) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(first) = &trial.first {
+        let place = match &first.place {
+            Place::Seen(node, reason, interface) => {
+                format!("seen at {node}: {reason}, received by {interface}")
+            }
+            Place::Counted(spot) => format!("counted at {spot}, where all were dropped"),
+            Place::Unknown => "where it was lost is not known".to_owned(),
+        };
+        lines.push(format!(
+            "  first lost in the window: packet {} of {}, {}, due at {:.6} s: {place}",
+            first.number,
+            first.stream,
+            first.way,
+            first.due as f64 / 1e9
+        ));
+    }
     for (direction, way) in trial.directions() {
         for stream in direction.streams.iter().filter(|stream| stream.tagged) {
             if let Some((number, _)) = stream.all.first {
@@ -142,69 +153,6 @@ fn first_lost(trial: &StreamTrial) -> Vec<String> {
         }
     }
     lines
-}
-
-fn latency_json(latency: &Latency) -> Value {
-    let mut value = json!({
-        "count": latency.count(),
-        "min": latency.least(),
-        "mean": latency.mean(),
-        "max": latency.most(),
-        "jitter": latency.jitter(),
-    });
-    for (name, share) in PERCENTILES {
-        value[name] = json!(latency.quantile(share));
-    }
-    value
-}
-
-fn stream_json(stream: &StreamReport) -> Value {
-    let books = &stream.judged;
-    let missing = stream.all.missing.iter().take(LISTED);
-    json!({
-        "name": stream.name,
-        "tagged": stream.tagged,
-        "intended": books.sent.intended,
-        "sent": books.sent.sent,
-        "unsent_late": books.sent.late,
-        "unsent_no_room": books.sent.refused,
-        "received": books.received.packets,
-        "lost": books.lost,
-        "duplicates": books.received.duplicates,
-        "reordered": books.received.reordered,
-        "damaged": books.received.damaged,
-        "latency_ns": latency_json(&stream.latency),
-        "missing": missing.map(|range| json!([range.start, range.end - 1])).collect::<Vec<_>>(),
-    })
-}
-
-/// The same for a file.
-pub(in crate::load) fn json(trial: &StreamTrial) -> Value {
-    let direction = |(direction, way): (&DirectionReport, String)| {
-        let sum = Sum::of(direction);
-        json!({
-            "way": way,
-            "intended": sum.intended,
-            "sent": sum.sent,
-            "unsent_late": sum.late,
-            "unsent_no_room": sum.refused,
-            "received": sum.received,
-            "lost": sum.lost,
-            "bytes_sent": sum.bytes.0,
-            "bytes_received": sum.bytes.1,
-            "foreign": direction.port.foreign,
-            "streams": direction.streams.iter().map(stream_json).collect::<Vec<_>>(),
-        })
-    };
-    let (lost, unexplained) = trial.unexplained();
-    json!({
-        "window_s": trial.seconds,
-        "directions": trial.directions().map(direction).collect::<Vec<_>>(),
-        "lost_since_begin": lost,
-        "unexplained": unexplained,
-        "drops": drops_json(&trial.drops),
-        "spoiled": trial.is_spoiled(),
-    })
 }
 
 #[cfg(test)]

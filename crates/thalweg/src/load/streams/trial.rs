@@ -1,38 +1,12 @@
-//! A trial of streams: a load for a time, and what became of its packets.
-//!
-//! Only packets that are due in the window are judged. The load grows before it and lasts a little
-//! longer, so that they all meet the same; counters are read once nothing arrives any more.
+//! What became of the packets of streams in a trial.
 
-use std::time::Duration;
+use thalweg_device_load::DirectionReport;
 
-use anyhow::Result;
-use thalweg_device_load::{Change, DirectionReport, Progress};
-use thalweg_load::stream::{Load, Rate};
-
-use crate::load::device::Device;
 use crate::load::spot::{Drops, Side, Spot};
 
-/// Time in which the load grows, in steps that double it.
-const RAMP: Duration = Duration::from_millis(300);
-const STEPS: u32 = 6;
-/// Time for which the load lasts before the window, and behind it.
-const SETTLE: Duration = Duration::from_millis(500);
-const TAIL: Duration = Duration::from_millis(50);
-/// Time without a packet after which none is on its way, and the most that is waited.
-const QUIET: Duration = Duration::from_millis(100);
-const DRAIN: Duration = Duration::from_secs(2);
 /// Share of packets that the tester may fail to send; with more, the trial says nothing of the
 /// device.
 const UNSENT: f64 = 1e-4;
-
-/// A device with streams.
-pub(in crate::load) struct StreamTester<'a> {
-    pub(in crate::load) device: Device,
-    /// Number of the last trial.
-    pub(in crate::load) number: u8,
-    /// Whether the user has had enough.
-    pub(in crate::load) stopped: &'a dyn Fn() -> bool,
-}
 
 /// How a trial went.
 pub(in crate::load) struct StreamTrial {
@@ -42,8 +16,33 @@ pub(in crate::load) struct StreamTrial {
     pub(in crate::load) pairs: Vec<[DirectionReport; 2]>,
     /// What was dropped from its beginning to its end.
     pub(in crate::load) drops: Drops,
-    /// Whether it was cut short by the user.
-    pub(in crate::load) cut: bool,
+    /// The first packet of the window that was lost, and where.
+    pub(in crate::load) first: Option<First>,
+    /// Packets of connections that were lost at the same time.
+    pub(in crate::load) others: u64,
+}
+
+/// The first packet of the window that was lost: of all, the one that was due first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::load) struct First {
+    pub(in crate::load) stream: String,
+    pub(in crate::load) way: String,
+    /// Its number in its stream.
+    pub(in crate::load) number: u64,
+    /// When it was due, since the window began, in nanoseconds.
+    pub(in crate::load) due: u64,
+    pub(in crate::load) place: Place,
+}
+
+/// Where a packet was lost, and how sure that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::load) enum Place {
+    /// The device dropped that very packet: node, reason, and the interface that received it.
+    Seen(String, String, String),
+    /// This was the only place that dropped anything.
+    Counted(Spot),
+    /// Nothing says where.
+    Unknown,
 }
 
 /// Packets of a trial's window.
@@ -140,96 +139,8 @@ impl StreamTrial {
                 direction.streams.iter().map(|stream| stream.all.received.packets).sum();
             sent.saturating_sub(tagged + direction.port.untagged)
         });
-        let lost = lost.sum();
+        let lost = lost.sum::<u64>() + self.others;
         let known = self.drops.iter().map(|(_, packets)| packets).sum();
         (lost, u64::saturating_sub(lost, known))
-    }
-
-    /// The place where most was dropped.
-    pub(in crate::load) fn worst(&self) -> Option<(&Spot, u64)> {
-        self.drops.most()
-    }
-}
-
-impl StreamTester<'_> {
-    /// Sends a load for a time, and calls `look` about each second with what was sent and received
-    /// meanwhile. `None` if the user stopped it before its window began.
-    pub(in crate::load) fn trial(
-        &mut self,
-        load: Load,
-        time: Duration,
-        mut look: impl FnMut(&[Progress; 2], &[Progress; 2]),
-    ) -> Result<Option<StreamTrial>> {
-        let before = self.device.drops()?;
-        self.number = self.number.wrapping_add(1);
-        self.device.change(Change::Begin(self.number));
-        for step in (0..STEPS).rev() {
-            let share = 1.0 / f64::from(1u32 << step);
-            self.device.change(Change::Load(scaled(load, share)));
-            if !self.device.wait(RAMP / STEPS, self.stopped) {
-                return self.stop();
-            }
-        }
-        if !self.device.wait(SETTLE, self.stopped) {
-            return self.stop();
-        }
-        self.device.change(Change::Judging(true));
-        let mut last = self.device.progress()?;
-        let start = last;
-        let mut left = time;
-        while !left.is_zero() && !(self.stopped)() {
-            let part = left.min(Duration::from_secs(1));
-            self.device.wait(part, self.stopped);
-            left -= part;
-            let now = self.device.progress()?;
-            look(&last, &now);
-            last = now;
-        }
-        self.device.change(Change::Judging(false));
-        let cut = (self.stopped)();
-        // The device's own time goes on, whatever the user wants.
-        self.device.wait(TAIL, &|| false);
-        self.device.change(Change::Load(Load::Times(0.0)));
-        self.drain()?;
-        Ok(Some(StreamTrial {
-            seconds: (last[0].at.saturating_sub(start[0].at) as f64 / 1e9).max(1e-9),
-            pairs: self.device.streams()?,
-            drops: self.device.drops()?.since(&before),
-            cut,
-        }))
-    }
-
-    fn stop(&mut self) -> Result<Option<StreamTrial>> {
-        self.device.change(Change::Load(Load::Times(0.0)));
-        Ok(None)
-    }
-
-    /// Waits until no packet arrives any more.
-    fn drain(&mut self) -> Result<()> {
-        let step = Duration::from_millis(20);
-        let (mut quiet, mut waited) = (Duration::ZERO, Duration::ZERO);
-        let mut last = self.device.progress()?;
-        while quiet < QUIET && waited < DRAIN {
-            self.device.wait(step, &|| false);
-            waited += step;
-            let now = self.device.progress()?;
-            let same = |at: usize| now[at].received == last[at].received;
-            quiet = if same(0) && same(1) { quiet + step } else { Duration::ZERO };
-            last = now;
-        }
-        Ok(())
-    }
-}
-
-/// Returns a share of a load.
-fn scaled(load: Load, share: f64) -> Load {
-    match load {
-        Load::Times(factor) => Load::Times(factor * share),
-        Load::Total(rate) => Load::Total(match rate {
-            Rate::Packets(value) => Rate::Packets(value * share),
-            Rate::Bits(value) => Rate::Bits(value * share),
-            Rate::WireBits(value) => Rate::WireBits(value * share),
-            Rate::Percent(value) => Rate::Percent(value * share),
-        }),
     }
 }

@@ -1,0 +1,324 @@
+//! A trial of whatever a profile has, streams and connections: from quiet to quiet.
+//!
+//! Only packets that are due in the window and connections that begin in it are judged. The load
+//! grows before it and lasts longer, so that they all meet the same; counters are read once nothing
+//! is on its way any more, and thus balance.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use thalweg_device_load::{Change, Progress};
+use thalweg_load::stream::{Load, Rate, Side as End};
+
+use super::device::{Books, Device, Seen};
+use super::sample::Sample;
+use super::spot::Drops;
+use super::streams::{First, Place, StreamTrial};
+use super::trial::{Connections, PATIENCE, Trial, is_tester};
+
+/// Time in which the load of streams grows, in steps that double it.
+const RAMP: Duration = Duration::from_millis(300);
+const STEPS: u32 = 6;
+/// Time between two steps.
+const STEP: Duration = Duration::from_millis(50);
+/// Time for which the load lasts before the window, and behind it.
+const SETTLE: Duration = Duration::from_millis(500);
+const TAIL: Duration = Duration::from_millis(50);
+/// Time between two looks at what runs, in the window and behind it.
+const LOOK: Duration = Duration::from_secs(1);
+const SHORT_LOOK: Duration = Duration::from_millis(100);
+/// Time without a packet after which none is on its way, and the most that is waited.
+const QUIET: Duration = Duration::from_millis(100);
+const DRAIN: Duration = Duration::from_secs(2);
+/// Time that the last connections have if the user has had enough.
+const HURRY: Duration = Duration::from_millis(500);
+
+/// What is offered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offered {
+    /// What streams send.
+    pub(super) streams: Load,
+    /// Connections per second, all groups together; without, all are held by number.
+    pub(super) connections: Option<f64>,
+}
+
+/// What both sides have done up to a time.
+#[derive(Clone, Debug)]
+pub(super) struct Now {
+    /// Of streams, in both directions.
+    pub(super) streams: [Progress; 2],
+    pub(super) books: Books,
+    /// Time until the window ends.
+    pub(super) left: Duration,
+}
+
+/// How a trial went.
+pub(super) struct Ran {
+    /// Length of its window in seconds.
+    pub(super) seconds: f64,
+    /// What became of streams, if there are any.
+    pub(super) streams: Option<StreamTrial>,
+    /// What became of connections, if there are any.
+    pub(super) connections: Option<Trial>,
+    /// The groups of connections.
+    pub(super) groups: Vec<GroupRan>,
+    /// What was dropped from its beginning to its end.
+    pub(super) drops: Drops,
+    /// Whether it was cut short by the user.
+    pub(super) cut: bool,
+}
+
+/// How a group of connections went.
+#[derive(Clone, Debug)]
+pub(super) struct GroupRan {
+    pub(super) name: String,
+    pub(super) connections: Connections,
+    /// Number that the profile wants held.
+    pub(super) hold: Option<u32>,
+    /// Number that was open at the end of the window, without those in TIME_WAIT.
+    pub(super) open: u32,
+}
+
+/// A number that is held counts as reached with this share of it: one is opened only after another
+/// has ended.
+const REACHED: f64 = 0.99;
+
+impl GroupRan {
+    /// Whether the number to be held was not reached.
+    pub(super) fn falls_short(&self) -> bool {
+        self.hold.is_some_and(|hold| f64::from(self.open) < REACHED * f64::from(hold))
+    }
+}
+
+impl Ran {
+    /// Packets and connections of the window, and those of them that were lost.
+    pub(super) fn lost(&self) -> (u64, u64) {
+        let packets = self.streams.as_ref().map(|trial| trial.sum());
+        let packets = packets.map_or((0, 0), |sum| (sum.sent, sum.lost));
+        let connections = self
+            .connections
+            .as_ref()
+            .map_or((0, 0), |trial| (trial.connections.begun, trial.connections.errors()));
+        (packets.0 + connections.0, packets.1 + connections.1)
+    }
+
+    /// Whether the tester spoiled it.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.streams.as_ref().is_some_and(StreamTrial::is_spoiled)
+            || self.connections.as_ref().is_some_and(|trial| trial.tester)
+    }
+}
+
+/// A device with streams, connections, or both.
+pub(super) struct Runner<'a> {
+    pub(super) device: Device,
+    /// Number of the last trial.
+    pub(super) number: u8,
+    /// Time that a connection takes at least.
+    pub(super) life: Duration,
+    /// Whether the user has had enough.
+    pub(super) stopped: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Runner<'a> {
+    pub(super) fn new(device: Device, life: Duration, stopped: &'a dyn Fn() -> bool) -> Runner<'a> {
+        Runner { device, number: 0, life, stopped }
+    }
+
+    /// Sends for a time, and calls `look` about each second with what was done by then. `None` if
+    /// the user stopped it before its window began.
+    pub(super) fn trial(
+        &mut self,
+        offered: Offered,
+        time: Duration,
+        mut look: impl FnMut(&mut Device, &Now) -> Result<()>,
+    ) -> Result<Option<Ran>> {
+        let dropped = self.device.drops()?;
+        let base = self.device.books()?;
+        self.number = self.number.wrapping_add(1);
+        self.device.begin(self.number)?;
+        if !self.ramp(offered) {
+            self.end();
+            return Ok(None);
+        }
+        self.device.change(Change::Judging(true));
+        self.device.set_judging(true);
+        let before = self.now(time)?;
+        let mut left = time;
+        let mut now = before.clone();
+        look(&mut self.device, &now)?;
+        while !left.is_zero() && !(self.stopped)() {
+            let part = left.min(LOOK);
+            self.device.wait(part, self.stopped);
+            left -= part;
+            now = self.now(left)?;
+            look(&mut self.device, &now)?;
+        }
+        self.device.change(Change::Judging(false));
+        self.device.set_judging(false);
+        let cut = (self.stopped)();
+        let after = now;
+        self.await_connections(&before.books, cut)?;
+        // The device's own time goes on, whatever the user wants.
+        self.device.wait(TAIL, &|| false);
+        let judged = self.device.books()?;
+        self.end();
+        self.drain()?;
+        let end = self.device.books()?;
+        let drops = self.device.drops()?.since(&dropped);
+        let seconds = seconds(&before, &after);
+        let rate = offered.connections.unwrap_or_default();
+        let sample = Sample::whole(rate, &base, (&before.books, &after.books), &end);
+        let connections = |before: &Books, after: &Books| {
+            let mut connections = Connections::of(before, after);
+            connections.cut = cut;
+            connections
+        };
+        let groups = self.device.groups().enumerate().map(|(at, group)| GroupRan {
+            name: group.name(),
+            connections: connections(&before.books.of(at), &judged.of(at)),
+            hold: group.hold,
+            open: after.books.of(at).clients.open,
+        });
+        let groups: Vec<GroupRan> = groups.collect();
+        let talks = (!groups.is_empty()).then(|| {
+            let connections = connections(&before.books, &judged);
+            let tester = is_tester(&sample, &drops);
+            let good = !tester && connections.errors() == 0;
+            Trial { sample, connections, good, tester, drops: drops.clone() }
+        });
+        let others = talks.as_ref().map_or(0, |trial| trial.sample.lost().0);
+        let mut streams = None;
+        if self.device.has_streams() {
+            let pairs = self.device.streams()?;
+            let mut trial =
+                StreamTrial { seconds, pairs, drops: drops.clone(), first: None, others };
+            let seen = self.device.dropped()?;
+            trial.first = first(&trial, &seen, before.streams[0].at);
+            streams = Some(trial);
+        }
+        Ok(Some(Ran { seconds, streams, connections: talks, groups, drops, cut }))
+    }
+
+    /// Has all grow to what is offered, and lets it settle; false if the user stopped it.
+    fn ramp(&mut self, offered: Offered) -> bool {
+        let whole = RAMP.max(self.device.ramp());
+        let mut since = Duration::ZERO;
+        while since < whole {
+            since = (since + STEP).min(whole);
+            let step = (since.as_millis() / STEP.as_millis()) as u32;
+            if let Some(left) = STEPS.checked_sub(step) {
+                let share = 1.0 / f64::from(1u32 << left);
+                self.device.change(Change::Load(scaled(offered.streams, share)));
+            }
+            self.device.open(offered.connections, Some(since));
+            if !self.device.wait(STEP, self.stopped) {
+                return false;
+            }
+        }
+        self.device.change(Change::Load(offered.streams));
+        self.device.open(offered.connections, None);
+        self.device.wait(SETTLE, self.stopped)
+    }
+
+    /// Waits until the connections of the window have ended, while traffic goes on.
+    fn await_connections(&mut self, before: &Books, cut: bool) -> Result<()> {
+        let mut left = if cut { HURRY } else { self.life + PATIENCE };
+        while !left.is_zero() && Connections::of(before, &self.device.books()?).pending() > 0 {
+            let step = left.min(SHORT_LOOK);
+            self.device.wait(step, &|| false);
+            left -= step;
+            if !cut && (self.stopped)() {
+                left = left.min(HURRY);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all that is sent. Connections that the window does not have are forgotten: nothing that
+    /// is judged depends on them.
+    fn end(&mut self) {
+        self.device.change(Change::Load(Load::Times(0.0)));
+        self.device.set_rate(0.0);
+        self.device.hush();
+    }
+
+    /// Waits until no packet arrives any more.
+    fn drain(&mut self) -> Result<()> {
+        let step = Duration::from_millis(20);
+        let (mut quiet, mut waited) = (Duration::ZERO, Duration::ZERO);
+        let mut last = self.received()?;
+        while quiet < QUIET && waited < DRAIN {
+            self.device.wait(step, &|| false);
+            waited += step;
+            let now = self.received()?;
+            quiet = if now == last { quiet + step } else { Duration::ZERO };
+            last = now;
+        }
+        Ok(())
+    }
+
+    fn received(&mut self) -> Result<[u64; 4]> {
+        let [a, b] = self.device.progress()?;
+        let books = self.device.books()?;
+        let of = |report: &thalweg_device_load::Report| report.counts.received;
+        Ok([a.received.0, b.received.0, of(&books.clients), of(&books.servers)])
+    }
+
+    fn now(&mut self, left: Duration) -> Result<Now> {
+        Ok(Now { streams: self.device.progress()?, books: self.device.books()?, left })
+    }
+}
+
+/// Seconds between two looks.
+pub(super) fn seconds(was: &Now, is: &Now) -> f64 {
+    let of_streams = is.streams[0].at.saturating_sub(was.streams[0].at) as f64 / 1e9;
+    let of_talks = is.books.clients.at.saturating_sub(was.books.clients.at) as f64 / 1e6;
+    of_streams.max(of_talks).max(1e-9)
+}
+
+/// Finds the first packet of the window that was lost. `begin`: when the window began.
+fn first(trial: &StreamTrial, seen: &[Seen], begin: u64) -> Option<First> {
+    let ways: Vec<String> = trial.directions().map(|(_, way)| way).collect();
+    let mut first: Option<(u64, First)> = None;
+    for (at, (direction, way)) in trial.pairs.iter().flatten().zip(ways).enumerate() {
+        let side = if at % 2 == 0 { End::A } else { End::B };
+        for stream in direction.streams.iter().filter(|stream| stream.tagged) {
+            let Some((number, Some(due))) = stream.judged.first else { continue };
+            if first.as_ref().is_some_and(|(before, _)| *before <= due) {
+                continue;
+            }
+            let is_it = |seen: &&Seen| {
+                let tag = &seen.tag;
+                let mask = 1u64.checked_shl(tag.bits.0).map_or(u64::MAX, |bit| bit - 1);
+                (usize::from(tag.stream), tag.side, seen.pair) == (stream.number, side, at / 2)
+                    && u64::from(tag.sequence) == number & mask
+            };
+            let places = trial.drops.iter();
+            let place = match (seen.iter().find(is_it), &places.collect::<Vec<_>>()[..]) {
+                (Some(seen), _) => {
+                    Place::Seen(seen.node.clone(), seen.reason.clone(), seen.interface.clone())
+                }
+                (None, [(spot, _)]) => Place::Counted((*spot).clone()),
+                (None, _) => Place::Unknown,
+            };
+            let (stream, way) = (stream.name.clone(), way.clone());
+            let since = due.saturating_sub(begin);
+            first = Some((due, First { stream, way, number, due: since, place }));
+        }
+    }
+    first.map(|(_, first)| first)
+}
+
+/// Returns a share of a load.
+fn scaled(load: Load, share: f64) -> Load {
+    match load {
+        Load::Times(factor) => Load::Times(factor * share),
+        Load::Total(rate) => Load::Total(match rate {
+            Rate::Packets(value) => Rate::Packets(value * share),
+            Rate::Bits(value) => Rate::Bits(value * share),
+            Rate::WireBits(value) => Rate::WireBits(value * share),
+            Rate::Percent(value) => Rate::Percent(value * share),
+        }),
+    }
+}
