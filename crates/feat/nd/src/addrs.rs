@@ -9,6 +9,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_tables::CowTable;
+use thalweg_wire::nd::solicited_node;
 
 /// An interface address, or a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -147,6 +148,21 @@ impl IfAddrs {
             }
             _ => false,
         }
+    }
+
+    /// Returns the groups of the link that the router listens to on an interface, in order: see
+    /// [`has_joined`](Self::has_joined).
+    pub fn groups(&self, sw_if: SwIfIndex) -> Vec<Ipv6Addr> {
+        let Some(row) = self.row(sw_if).filter(|row| row.link_local.is_some()) else {
+            return Vec::new();
+        };
+        let own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);
+        let proxied = self.proxied.iter().filter(|p| p.1 != sw_if).map(|p| p.0);
+        let fixed = [1, 2, 0x16].map(|n| Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, n));
+        let mut all: Vec<Ipv6Addr> = own.chain(proxied).map(solicited_node).chain(fixed).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Returns whether a host with this address may be reached directly: a link-local one, one in a
@@ -320,8 +336,10 @@ mod tests {
             ("ff02::1:ff00:3", false),
         ] {
             assert_eq!(all.has_joined(ON, ip(group)), joined, "{group}");
+            assert_eq!(all.groups(ON).contains(&ip(group)), joined, "{group}");
             assert!(!all.has_joined(SwIfIndex(1), ip(group)));
         }
+        assert_eq!((all.groups(ON).len(), all.groups(SwIfIndex(1)).len()), (6, 0));
         let proxied = ip("2001:db8::aa:bbcc");
         assert!(all.is_proxied(ON, proxied) && !all.is_proxied(SwIfIndex(9), proxied));
         assert!(!all.is_proxied(ON, ip("2001:db8::aa:bbcd")));

@@ -18,6 +18,10 @@ struct Nd {
     addrs: snapshot::Writer<IfAddrs>,
 }
 
+/// The event that the router listens to other groups on an interface, or perhaps on all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupsChanged(pub Option<SwIfIndex>);
+
 struct NdResolver;
 
 static RESOLVER: NdResolver = NdResolver;
@@ -34,6 +38,7 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event| {
         if let InterfaceEvent::Deleted(i) = *event {
             store(c, |old| old.with(i, None, &[]));
+            c.publish(GroupsChanged(Some(i)));
             store(c, |old| old.with_tentative(i, &[]));
             store(c, |old| old.with_router(i, false));
             store(c, |old| old.with_routed(i, RoutedPeers::default()));
@@ -50,7 +55,9 @@ pub fn set_addresses(
     link_local: Option<Ipv6Addr>,
     addrs: &[IfAddr],
 ) {
-    store(c, |old| old.with(sw_if, link_local, addrs));
+    if store(c, |old| old.with(sw_if, link_local, addrs)) {
+        c.publish(GroupsChanged(Some(sw_if)));
+    }
     neighbor::addresses_changed(c, Version::V6, sw_if);
 }
 
@@ -81,6 +88,11 @@ pub fn set_router(c: &mut Control, sw_if: SwIfIndex, router: bool) {
     store(c, |old| old.with_router(sw_if, router));
 }
 
+/// Returns the groups of the link that the router listens to on an interface, in order.
+pub fn groups(c: &Control, sw_if: SwIfIndex) -> Vec<Ipv6Addr> {
+    read(c, |all| all.groups(sw_if))
+}
+
 /// Asks the link who has an address that is still being tested (RFC 4862 section 5.4.2).
 pub fn probe(c: &mut Control, view: &InterfaceView, target: Ipv6Addr) {
     neighbor::send(c, view, &packet::probe(view.mac, target));
@@ -91,6 +103,7 @@ pub fn probe(c: &mut Control, view: &InterfaceView, target: Ipv6Addr) {
 /// host is. To be called with all of them on each change.
 pub fn set_proxies(c: &mut Control, all: &BTreeSet<(Ipv6Addr, SwIfIndex)>) {
     store(c, |old| Some(old.with_proxies(all)));
+    c.publish(GroupsChanged(None));
 }
 
 /// Publishes what has changed; returns whether anything has.
