@@ -62,10 +62,22 @@ impl RoutedPeers {
 struct Row {
     link_local: Option<Ipv6Addr>,
     addrs: Box<[IfAddr]>,
-    /// Those that may not be used.
+    /// Those that are still being tested.
     tentative: Box<[Ipv6Addr]>,
+    /// Those that other hosts have.
+    duplicate: Box<[Ipv6Addr]>,
     /// The router advertises itself.
     router: bool,
+}
+
+impl Row {
+    fn has(&self, ip: Ipv6Addr) -> bool {
+        self.link_local == Some(ip) || self.addrs.iter().any(|a| a.ip == ip)
+    }
+
+    fn is_usable(&self, ip: Ipv6Addr) -> bool {
+        !self.tentative.contains(&ip) && !self.duplicate.contains(&ip)
+    }
 }
 
 /// Addresses of all interfaces.
@@ -100,18 +112,23 @@ impl IfAddrs {
         self.row(sw_if)?.link_local
     }
 
-    /// Returns whether the interface has this address.
+    /// Returns whether the interface has this address, and no other host does.
     #[inline]
     pub fn is_own(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
-        self.row(sw_if)
-            .is_some_and(|row| row.link_local == Some(ip) || row.addrs.iter().any(|a| a.ip == ip))
+        self.row(sw_if).is_some_and(|row| row.has(ip) && !row.duplicate.contains(&ip))
     }
 
-    /// Returns whether an address of the interface may not be used: it is still being tested, or
-    /// another host has it (RFC 4862 section 5.4).
+    /// Returns whether an address of the interface is still being tested (RFC 4862 section 5.4).
     #[inline]
     pub fn is_tentative(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
         self.row(sw_if).is_some_and(|row| row.tentative.contains(&ip))
+    }
+
+    /// Returns whether an address of the interface may be used: it has been tested, and no other
+    /// host has it.
+    #[inline]
+    pub fn is_usable(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        self.row(sw_if).is_some_and(|row| row.is_usable(ip))
     }
 
     /// Returns whether the router advertises itself on an interface.
@@ -203,7 +220,7 @@ impl IfAddrs {
     /// smallest subnet around it, else the first one; the link-local one for hosts of the link.
     pub fn source_for(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> Option<Ipv6Addr> {
         let row = self.row(sw_if)?;
-        let usable = |ip: &Ipv6Addr| !row.tentative.contains(ip);
+        let usable = |ip: &Ipv6Addr| row.is_usable(*ip);
         if ip.is_unicast_link_local() {
             return row.link_local.filter(usable);
         }
@@ -222,10 +239,17 @@ impl IfAddrs {
         self.change(sw_if, |row| (row.link_local, row.addrs) = (link_local, addrs.into()))
     }
 
-    /// Returns a copy with other addresses of an interface that may not be used; `None` if they are
-    /// the same.
-    pub(crate) fn with_tentative(&self, sw_if: SwIfIndex, all: &[Ipv6Addr]) -> Option<IfAddrs> {
-        self.change(sw_if, |row| row.tentative = all.into())
+    /// Returns a copy with other addresses of an interface that may not be used, those that are
+    /// being tested and those that other hosts have; `None` if they are the same.
+    pub(crate) fn with_unusable(
+        &self,
+        sw_if: SwIfIndex,
+        tentative: &[Ipv6Addr],
+        duplicate: &[Ipv6Addr],
+    ) -> Option<IfAddrs> {
+        self.change(sw_if, |row| {
+            (row.tentative, row.duplicate) = (tentative.into(), duplicate.into());
+        })
     }
 
     /// Returns a copy in which the router advertises itself on an interface, or does not; `None` if
@@ -347,15 +371,25 @@ mod tests {
 
     #[test]
     fn tentative_addresses_are_no_source() {
-        let all = all().with_tentative(ON, &[ip("2001:db8::1"), ip("fe80::1:2")]).unwrap();
+        let tested = [ip("2001:db8::1"), ip("fe80::1:2")];
+        let all = all().with_unusable(ON, &tested, &[]).unwrap();
         assert_eq!(all.source_for(ON, ip("2001:db8::9")), Some(ip("2001:db8:1::1")));
         assert_eq!(all.source_for(ON, ip("fe80::9")), None);
         assert!(all.is_tentative(ON, ip("2001:db8::1")) && all.is_own(ON, ip("2001:db8::1")));
         // Other addresses leave what else is known of the interface.
         let all = all.with_router(ON, true).unwrap().with(ON, None, &[]).unwrap();
         assert!(all.is_router(ON) && all.is_tentative(ON, ip("2001:db8::1")));
-        let none = all.with_router(ON, false).unwrap().with_tentative(ON, &[]).unwrap();
-        assert!(none.with_tentative(ON, &[]).is_none() && none.row(ON).is_none());
+        let none = all.with_router(ON, false).unwrap().with_unusable(ON, &[], &[]).unwrap();
+        assert!(none.with_unusable(ON, &[], &[]).is_none() && none.row(ON).is_none());
+    }
+
+    #[test]
+    fn an_address_that_another_host_has_is_a_peers() {
+        let taken = ip("2001:db8::1");
+        let all = all().with_unusable(ON, &[], &[taken]).unwrap();
+        assert!(!all.is_own(ON, taken) && all.is_peer(ON, taken) && !all.is_usable(ON, taken));
+        assert!(!all.is_tentative(ON, taken));
+        assert_eq!(all.source_for(ON, ip("2001:db8::9")), Some(ip("2001:db8:1::1")));
     }
 
     proptest! {

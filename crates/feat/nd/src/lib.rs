@@ -26,7 +26,7 @@ pub use reports::{
 };
 pub use resolver::{
     GroupsChanged, groups, probe, set_addresses, set_proxies, set_routed_peers, set_router,
-    set_tentative,
+    set_unusable,
 };
 
 use thalweg_buffer::IcmpCause;

@@ -39,7 +39,7 @@ pub(crate) fn init(c: &mut Control) {
         if let InterfaceEvent::Deleted(i) = *event {
             store(c, |old| old.with(i, None, &[]));
             c.publish(GroupsChanged(Some(i)));
-            store(c, |old| old.with_tentative(i, &[]));
+            store(c, |old| old.with_unusable(i, &[], &[]));
             store(c, |old| old.with_router(i, false));
             store(c, |old| old.with_routed(i, RoutedPeers::default()));
         }
@@ -77,9 +77,14 @@ pub fn set_routed_peers(
 }
 
 /// Sets which addresses of an interface may not be used: those still being tested, and those that
-/// another host has. To be called with all of them on each change.
-pub fn set_tentative(c: &mut Control, sw_if: SwIfIndex, all: &[Ipv6Addr]) {
-    store(c, |old| old.with_tentative(sw_if, all));
+/// other hosts have. To be called with all of them on each change.
+pub fn set_unusable(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    tentative: &[Ipv6Addr],
+    duplicate: &[Ipv6Addr],
+) {
+    store(c, |old| old.with_unusable(sw_if, tentative, duplicate));
 }
 
 /// Sets whether the router advertises itself on an interface: its other advertisements say so, and
@@ -149,9 +154,8 @@ impl Resolver for NdResolver {
 
     fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>) {
         let Some(ip) = ipv6(ip) else { return };
-        let source = read(c, |all| {
-            all.link_local(view.sw_if).filter(|ip| !all.is_tentative(view.sw_if, *ip))
-        });
+        let source =
+            read(c, |all| all.link_local(view.sw_if).filter(|ip| all.is_usable(view.sw_if, *ip)));
         let Some(source) = source else { return };
         let frame = packet::solicitation(view.mac, source, ip, to);
         neighbor::send(c, view, &frame);
@@ -190,7 +194,7 @@ impl Resolver for NdResolver {
         let own = read(c, |all| {
             let others = all.get(view.sw_if).iter().map(|a| a.ip);
             let own = all.link_local(view.sw_if).into_iter().chain(others);
-            own.filter(|ip| !all.is_tentative(view.sw_if, *ip)).collect::<Vec<_>>()
+            own.filter(|ip| all.is_usable(view.sw_if, *ip)).collect::<Vec<_>>()
         });
         for ip in &own {
             self.announce_one(c, view, (*ip).into());

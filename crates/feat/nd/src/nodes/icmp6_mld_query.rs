@@ -4,11 +4,11 @@
 //! Reads: rx interface. The packet ends here.
 
 use crate::addrs::IfAddrs;
+use crate::message::{Receive, Receiver};
 use crate::reports::{QueriedReporter, Sent};
-use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_buffer::PktMut;
+use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv6::Ipv6View;
@@ -31,7 +31,10 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "icmp6-mld-query",
     errors: ERRORS,
     drop: "ip6-drop",
-    build: |cx| Built::node(MldQuery { addrs: cx.shared(), queried: QueriedReporter::new(cx) }),
+    build: |cx| {
+        let (addrs, queried) = (cx.shared(), QueriedReporter::new(cx));
+        Built::node(Receiver(MldQuery { addrs, queried }))
+    },
     ..NodeDecl::DEFAULT
 };
 
@@ -61,9 +64,8 @@ fn read(packet: &[u8]) -> Result<(std::net::Ipv6Addr, Query), Verdict> {
     Ok((ip.src(), query))
 }
 
-impl MldQuery {
-    /// Reports the query; returns why the packet is dropped, if it is.
-    fn handle(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
+impl Receive for MldQuery {
+    fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
         let ((src, query), rx_if) = (read(p.data())?, p.rx_if());
         if self.addrs.load(cx.guard()).is_own(rx_if, src) {
             return Err(Verdict::drop(OWN));
@@ -75,20 +77,5 @@ impl MldQuery {
             Sent::Busy => cx.count(EVENTS_LOST, 1),
         }
         Ok(())
-    }
-}
-
-impl Node for MldQuery {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        if let Err(dropped) = self.handle(cx, &p) {
-            return dropped;
-        }
-        let (packet, kept) = cx.take(p);
-        cx.deliver(packet);
-        kept
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
     }
 }
