@@ -24,9 +24,9 @@ const LEAST: Duration = Duration::from_millis(100);
 pub enum Change {
     /// The group is listened to, as before.
     IsExclude = 2,
-    /// It is no more.
+    /// It has been left.
     ToInclude = 3,
-    /// It is from now on.
+    /// It has been joined.
     ToExclude = 4,
 }
 
