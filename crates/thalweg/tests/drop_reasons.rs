@@ -19,6 +19,7 @@ const UNNAMED: [&str; 9] = [
     "neighbor advertisement of our own address",
     "neighbor advertisement of an address that we test",
     "router advertisement from our own address",
+    "multicast listener query from our own address",
     "ip6 fragments to local address not reassembled",
 ];
 
