@@ -10,7 +10,7 @@ use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_sflow::DiscardReason;
 
 /// Reasons that the standard has no word for.
-const UNNAMED: [&str; 9] = [
+const UNNAMED: [&str; 10] = [
     "interface is deleted",
     "ARP hw addr does not match L2 frame src addr",
     "IP4 source address matches local interface",
