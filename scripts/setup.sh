@@ -10,8 +10,8 @@
 # directory, as whoever calls this, and `make clean` removes them. What cannot be had
 # is a row in a table then.
 #
-# `setup.sh peers` fetches what scenarios join to the router: Open vSwitch, and sFlow
-# collectors that read what it sends: pmacct's, and goflow2, if there is Go to build it with.
+# `setup.sh peers` fetches what scenarios join to the router: Open vSwitch, radvd and rdisc6, and
+# sFlow collectors that read what it sends: pmacct's, and goflow2, if there is Go to build it with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -126,6 +126,7 @@ if [[ ${1:-} == bench ]]; then
 fi
 if [[ ${1:-} == bench || ${1:-} == peers ]]; then
     unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
+    unpack "$peers/radvd" radvd radvd ndisc6
     unpack "$peers/pmacct" sfacctd pmacct
     build_goflow2 "$peers/goflow2"
 elif (($# > 0)) && [[ $1 != profile ]]; then

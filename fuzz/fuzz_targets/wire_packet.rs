@@ -2,7 +2,7 @@
 //! answering with ICMP. The first two bytes are the size to cut to.
 #![no_main]
 
-use thalweg_wire::{flow, fmt, gso, icmpv4, ipv4, owner};
+use thalweg_wire::{flow, fmt, gso, icmpv4, icmpv6, ipv4, ipv6, mld, nd, owner};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((size, frame)) = data.split_first_chunk() else { return };
@@ -26,6 +26,16 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
     if let Ok(packet) = ipv4::Ipv4View::parse(packet) {
         let _ = icmpv4::may_answer_with_error(&packet);
+    }
+    if let Ok(packet) = ipv6::Ipv6View::parse(packet) {
+        let _ = packet.router_alert();
+        let transport = packet.transport().ok();
+        if let Some(Ok(icmp)) = transport.map(|t| icmpv6::Icmp6View::parse(t.payload)) {
+            let _ = mld::Query::parse(&icmp);
+            if let Some(Ok(message)) = nd::Message::parse(&icmp) {
+                let _ = message.options().count();
+            }
+        }
     }
     let _ = icmpv4::make_echo_reply(&mut packet.to_vec());
 });

@@ -102,7 +102,7 @@ impl PathCase {
     }
 }
 
-const PATHS: [PathCase; 24] = [
+const PATHS: [PathCase; 27] = [
     PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
     PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
     PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
@@ -114,6 +114,9 @@ const PATHS: [PathCase; 24] = [
     PathCase::of("retag", Case::Retag.name(), |r| Case::Retag.set_up(r)),
     PathCase::of("retag-macs", Case::RetagMacs.name(), |r| Case::RetagMacs.set_up(r)),
     PathCase::of("ecmp", "IPv4, 16-way ECMP", |r| Case::Ecmp.set_up(r)),
+    PathCase::of("six", Case::Six.name(), |r| Case::Six.set_up(r)),
+    PathCase::of("six-hosts", Case::SixDestinations.name(), |r| Case::SixDestinations.set_up(r)),
+    PathCase::of("six-hops", Case::SixNextHops.name(), |r| Case::SixNextHops.set_up(r)),
     PathCase::of("mpls-swap", Case::MplsSwap.name(), |r| Case::MplsSwap.set_up(r)),
     PathCase::of("mpls-push", Case::MplsPush.name(), |r| Case::MplsPush.set_up(r)),
     PathCase::of("mpls-pop", Case::MplsPop.name(), |r| Case::MplsPop.set_up(r)),

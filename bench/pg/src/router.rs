@@ -12,6 +12,7 @@ use thalweg_engine::Feature;
 use thalweg_feat_sflow::state;
 use thalweg_feat_sflow::stats::PortTotals;
 use thalweg_graph::{Control, EngineConfig, clock};
+use thalweg_tables::hash::fix_seeds;
 
 /// A router with all features.
 pub struct Router {
@@ -97,6 +98,8 @@ impl Router {
     /// If the engine cannot start.
     pub fn start_with(cores: &[Option<usize>], more: &[&'static Feature]) -> Router {
         self::cores();
+        // Which keys meet in a hash table depends on its seed: the same in each run.
+        fix_seeds();
         let config = EngineConfig {
             workers: cores.to_vec(),
             pool: PoolConfig { buffers: 16_384, ..PoolConfig::default() },

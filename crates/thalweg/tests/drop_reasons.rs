@@ -9,7 +9,7 @@ use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_sflow::DiscardReason;
 
 /// Reasons that the standard has no word for.
-const UNNAMED: [&str; 9] = [
+const UNNAMED: [&str; 10] = [
     "interface is deleted",
     "ARP hw addr does not match L2 frame src addr",
     "IP4 source address matches local interface",
@@ -18,6 +18,7 @@ const UNNAMED: [&str; 9] = [
     "neighbor advertisement of our own address",
     "neighbor advertisement of an address that we test",
     "router advertisement from our own address",
+    "multicast listener query from our own address",
     "ip6 fragments to local address not reassembled",
 ];
 

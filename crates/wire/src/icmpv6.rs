@@ -27,6 +27,12 @@ pub mod kind {
     pub const ECHO_REQUEST: u8 = 128;
     /// Echo reply.
     pub const ECHO_REPLY: u8 = 129;
+    /// Query for the listeners of groups, of both versions.
+    pub const LISTENER_QUERY: u8 = 130;
+    /// A listener of a group (version 1).
+    pub const LISTENER_REPORT: u8 = 131;
+    /// A listener has left a group (version 1).
+    pub const LISTENER_DONE: u8 = 132;
     /// Router solicitation.
     pub const ROUTER_SOLICITATION: u8 = 133;
     /// Router advertisement.
@@ -37,6 +43,8 @@ pub mod kind {
     pub const NEIGHBOR_ADVERTISEMENT: u8 = 136;
     /// Redirect to a better next hop.
     pub const REDIRECT: u8 = 137;
+    /// Listeners of groups (version 2).
+    pub const LISTENER_REPORT_V2: u8 = 143;
 }
 
 /// True for types that are about another packet (RFC 4443 section 2.1).

@@ -122,6 +122,31 @@ impl<'a> Ipv6View<'a> {
         walk(self.next_header(), self.payload)
     }
 
+    /// The value of the router alert option, if the packet has one (RFC 2711): 0 for multicast
+    /// listener discovery.
+    pub fn router_alert(&self) -> Option<u16> {
+        const PAD1: u8 = 0;
+        const ROUTER_ALERT: u8 = 5;
+        if self.next_header() != protocol::HOP_BY_HOP {
+            return None;
+        }
+        let length = (usize::from(*self.payload.get(1)?) + 1) * 8;
+        let mut options = self.payload.get(2..length)?;
+        while let [kind, rest @ ..] = options {
+            if *kind == PAD1 {
+                options = rest;
+                continue;
+            }
+            let (length, rest) = rest.split_first()?;
+            let (value, behind) = rest.split_at_checked(usize::from(*length))?;
+            match (*kind, value) {
+                (ROUTER_ALERT, &[a, b]) => return Some(u16::from_be_bytes([a, b])),
+                _ => options = behind,
+            }
+        }
+        None
+    }
+
     /// The sum of the pseudo-header for a transport of `length` bytes.
     #[inline]
     pub fn pseudo_header(&self, protocol: u8, length: u32) -> Checksum {
@@ -344,6 +369,21 @@ mod tests {
         let t = Ipv6View::parse(&p).unwrap().transport().unwrap();
         assert_eq!((t.protocol, t.offset, t.payload.len()), (17, 44, 8));
         assert_eq!(t.fragment, Some(Fragment { offset: 0, more: true, id: 7 }));
+    }
+
+    #[test]
+    fn a_router_alert_is_found_among_options() {
+        let with = |next: u8, options: &[u8]| {
+            let p = [&fixed(next, options.len() as u16)[..], options].concat();
+            Ipv6View::parse(&p).unwrap().router_alert()
+        };
+        assert_eq!(with(0, &[58, 0, 5, 2, 0, 0, 1, 0]), Some(0));
+        assert_eq!(with(0, &[58, 0, 0, 1, 0, 5, 2, 0]), None);
+        assert_eq!(with(0, &[58, 1, 1, 2, 0, 0, 0, 0, 5, 2, 0, 7, 1, 2, 0, 0]), Some(7));
+        for cut in [&[58, 1, 5, 2, 0, 0, 1, 0][..], &[58, 0, 1, 9, 0, 0, 0, 0], &[58], &[]] {
+            assert_eq!(with(0, cut), None);
+        }
+        assert_eq!(with(60, &[58, 0, 5, 2, 0, 0, 1, 0]), None);
     }
 
     #[test]

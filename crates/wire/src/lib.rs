@@ -20,7 +20,8 @@
 //! | [`ethernet`], [`vlan`], [`llc`] | Ethernet II, 802.1Q/802.1ad, LLC and SNAP |
 //! | [`arp`] | ARP for IPv4 over Ethernet |
 //! | [`ipv4`], [`icmpv4`] | IPv4 with the checks of RFC 1812, ICMP |
-//! | [`ipv6`], [`icmpv6`], [`nd`] | IPv6 with its extension headers, ICMPv6, neighbor discovery |
+//! | [`ipv6`], [`icmpv6`] | IPv6 with its extension headers, ICMPv6 |
+//! | [`nd`], [`mld`] | neighbor discovery, multicast listener discovery |
 //! | [`udp`], [`tcp`] | the transports |
 //! | [`mpls`], [`vxlan`], [`gre`] | encapsulations |
 //! | [`checksum`], [`crc32c`] | RFC 1071 sums, RFC 1624 updates, completing offloaded checksums; that of SCTP |
@@ -58,6 +59,7 @@ pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
 pub mod llc;
+pub mod mld;
 pub mod mpls;
 pub mod nat;
 pub mod nd;

@@ -1,21 +1,25 @@
 //! IPv6, with the kernel's stack on both sides.
 
+use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use thalweg_smoke::{Config, Router, host_pair};
-use thalweg_testkit::{IperfOptions, Lab, PingOptions, Side, iperf3, lab_test, ping};
+use thalweg_sflow::{Datagram, FlowRecord, Interface, Sample};
+use thalweg_smoke::{Collector, Config, RawLink, Router, host_pair};
+use thalweg_testkit::{IperfOptions, Lab, PingOptions, Side, WAIT_LIMIT, iperf3, lab_test, ping};
+use thalweg_wire::ipv6::Ipv6Repr;
 
+use crate::sflow::index_of;
 use crate::throughput::WORKING_BITS_PER_S;
 
 /// The host on side `n`.
-fn host(n: u16) -> Ipv6Addr {
+pub(crate) fn host(n: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, 2)
 }
 
 /// The router's address on side `n`.
-fn gateway(n: u16) -> Ipv6Addr {
+pub(crate) fn gateway(n: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, 1)
 }
 
@@ -33,7 +37,7 @@ fn speak(side: &Side, n: u16) -> Result<()> {
 }
 
 /// A router of both versions between both hosts.
-fn start(lab: &Lab) -> Result<Router> {
+pub(crate) fn start(lab: &Lab) -> Result<Router> {
     speak(&lab.left, 1)?;
     speak(&lab.right, 2)?;
     Router::start(&lab.router, &both())
@@ -150,6 +154,64 @@ lab_test! {
         let text = expired.run()?.stdout;
         let want = format!("From {}", gateway(1));
         ensure!(text.contains(&want) && text.contains("Hop limit"), "{text}");
+        router.stop().map(drop)
+    }
+
+    /// sFlow tells of IPv6 what it tells of IPv4: ways, next hops, lengths of both prefixes, why
+    /// packets were dropped, and an agent with an IPv6 address.
+    fn samples_tell_of_ipv6() {
+        let lab = Lab::new()?;
+        speak(&lab.left, 1)?;
+        speak(&lab.right, 2)?;
+        let collector = Collector::listen(&lab.router)?;
+        let config = both().commands(
+            "sflow collector add 127.0.0.1
+             sflow agent-address 2001:db8:1::1
+             sflow sampling-rate 1
+             sflow enable-disable host-eth0
+             sflow drop-monitoring enable",
+        );
+        let router = Router::start(&lab.router, &config)?;
+        let right = index_of(&router, "host-eth1")?;
+        ping(&lab.left.ns, host(2), &PingOptions { count: 3, ..PingOptions::default() })?
+            .all_answered()?;
+        let expired = ["-c", "1", "-t", "1", "-W", "1", "2001:db8:2::2"];
+        // It reports no answer, as is right.
+        let _ = lab.left.ns.command("ping").args(expired).run()?;
+        // A solicitation that may have passed a router.
+        let (src, dst): (Ipv6Addr, Ipv6Addr) = ("fe80::9".parse()?, "ff02::1:ff00:1".parse()?);
+        let mut message = [&[135, 0, 0, 0, 0, 0, 0, 0][..], &gateway(1).octets()].concat();
+        thalweg_wire::icmpv6::fill_checksum(&src, &dst, &mut message)?;
+        let mut header = [0; 40];
+        let fields = Ipv6Repr { hop_limit: 64, ..Ipv6Repr::new(src, dst, 58, 24) };
+        fields.emit(&mut header)?;
+        let ether = [0x33, 0x33, 0xff, 0, 0, 1, 2, 0, 0, 0, 0x99, 9, 0x86, 0xdd];
+        RawLink::open(&lab.left.ns, "eth0")?.send(&[&ether[..], &header, &message].concat())?;
+        let (mut through, mut reasons) = (0, BTreeSet::new());
+        collector.receive(WAIT_LIMIT, "samples and discards", |bytes| {
+            let datagram = Datagram::parse(bytes)?;
+            datagram.check_end()?;
+            ensure!(datagram.agent == Some(gateway(1).into()), "{datagram:?}");
+            for sample in datagram.samples() {
+                match sample? {
+                    Sample::Flow(flow) if flow.output == Interface::Index(right) => {
+                        let all = flow.records.clone();
+                        for record in all.collect::<Result<Vec<_>, _>>()? {
+                            if let FlowRecord::Router(route) = record {
+                                ensure!(route.next_hop.0 == Some(host(2).into()), "{route:?}");
+                                let masks = [route.source_mask, route.destination_mask];
+                                ensure!(masks == [64, 64], "{route:?}");
+                                through += 1;
+                            }
+                        }
+                    }
+                    Sample::Discard(discard) => _ = reasons.insert(discard.reason.0),
+                    _ => {}
+                }
+            }
+            let all = [257, 359].iter().all(|reason| reasons.contains(reason));
+            Ok((through >= 2 && all).then_some(()))
+        })?;
         router.stop().map(drop)
     }
 }

@@ -308,7 +308,7 @@ impl Parser<'_> {
             }
         }
         self.out.network = Some(network);
-        self.transport(protocol, &["UDP", "TCP"])
+        self.transport(protocol, &["UDP", "TCP", "ICMP6"])
     }
 
     fn at_address(&self) -> bool {
@@ -339,6 +339,7 @@ impl Parser<'_> {
             17 => TransportKind::Udp,
             6 => TransportKind::Tcp,
             1 if known.contains(&"ICMP") => TransportKind::Icmp,
+            58 if known.contains(&"ICMP6") => TransportKind::Icmp6,
             _ => return Ok(()),
         };
         let offset = self.out.headers.len();
@@ -347,7 +348,7 @@ impl Parser<'_> {
         match kind {
             TransportKind::Udp => self.udp(&mut t)?,
             TransportKind::Tcp => self.tcp(&mut t)?,
-            TransportKind::Icmp => self.icmp(&mut t)?,
+            TransportKind::Icmp | TransportKind::Icmp6 => self.icmp(&mut t)?,
         }
         self.out.transport = Some(t);
         Ok(())
@@ -413,23 +414,28 @@ impl Parser<'_> {
         }
     }
 
-    /// `ICMP echo_request [code N] [id N] [seq N]`
+    /// `ICMP echo_request [code N] [id N] [seq N]`, with the types of the IP version.
     fn icmp(&mut self, t: &mut Transport) -> Result<(), PgError> {
         let mut s = self.s.clone();
-        let named = s.label().is_some_and(|l| l.eq_ignore_ascii_case("ICMP"));
-        if !(named || s.keyword("ICMP") || s.keyword("icmp")) {
+        let is_name = |l: &str| l.eq_ignore_ascii_case("ICMP") || l.eq_ignore_ascii_case("ICMP6");
+        let named = s.label().is_some_and(is_name);
+        if !(named || ["ICMP", "icmp", "ICMP6", "icmp6"].iter().any(|word| s.keyword(word))) {
             return Err(self.s.error("`ICMP' with a type, or a payload"));
         }
         self.s = s;
+        let v6 = t.kind == TransportKind::Icmp6;
         let kind = match self.s.peek_word() {
-            "echo_request" => 8,
-            "echo_reply" => 0,
-            "destination_unreachable" => 3,
-            "time_exceeded" => 11,
-            word => word.parse::<u8>().map_err(|_| {
-                self.s.error("an ICMP type (echo_request, echo_reply, … or a number)")
-            })?,
+            "echo_request" => [8, 128],
+            "echo_reply" => [0, 129],
+            "destination_unreachable" => [3, 1],
+            "time_exceeded" => [11, 3],
+            word => {
+                [word.parse::<u8>().map_err(|_| {
+                    self.s.error("an ICMP type (echo_request, echo_reply, … or a number)")
+                })?; 2]
+            }
         };
+        let kind = kind[usize::from(v6)];
         self.s.span("a word", |w| Some(w.len()))?;
         self.out.headers.extend([kind, 0, 0, 0, 0, 0, 0, 0]);
         loop {

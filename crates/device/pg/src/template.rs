@@ -71,6 +71,8 @@ pub enum TransportKind {
     Tcp,
     /// ICMP for IPv4, RFC 792: no pseudo-header.
     Icmp,
+    /// ICMP for IPv6, RFC 4443.
+    Icmp6,
 }
 
 /// Transport header whose length and checksum are filled in.
@@ -342,7 +344,7 @@ impl Sums {
                 // Zero would mean "no checksum".
                 TransportKind::Udp => (6, if fold(sum) == 0xffff { 0xffff } else { !fold(sum) }),
                 TransportKind::Tcp => (16, !fold(sum)),
-                TransportKind::Icmp => (2, !fold(sum)),
+                TransportKind::Icmp | TransportKind::Icmp6 => (2, !fold(sum)),
             };
             put16(out, t.offset + at, value);
         }

@@ -19,6 +19,7 @@ use thalweg_testkit::{PacketLog, PacketTap};
 use thalweg_wire::checksum::{checksum, pseudo_v4, pseudo_v6};
 use thalweg_wire::ethernet::EthernetView;
 use thalweg_wire::icmpv4::IcmpView;
+use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv4::{self, Ipv4View};
 use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::tcp::TcpView;
@@ -50,8 +51,14 @@ fn check(packet: &[u8]) {
         assert_eq!(usize::from(ip.payload_len()), packet.len() - 54);
         let (src, dst) = (ip.src(), ip.dst());
         let pseudo = pseudo_v6(&src, &dst, ip.next_header(), (packet.len() - 54) as u32);
-        let udp = UdpView::parse(ip.payload()).unwrap();
-        assert!(udp.checksum_ok(pseudo) && udp.checksum() != 0);
+        match ip.next_header() {
+            17 => {
+                let udp = UdpView::parse(ip.payload()).unwrap();
+                assert!(udp.checksum_ok(pseudo) && udp.checksum() != 0);
+            }
+            6 => assert!(TcpView::parse(ip.payload()).unwrap().checksum_ok(pseudo)),
+            _ => assert!(Icmp6View::parse(ip.payload()).unwrap().checksum_ok(&src, &dst)),
+        }
         return;
     }
     let ip = ipv4::check(eth.payload()).unwrap();
@@ -126,6 +133,12 @@ fn every_layer_is_emitted_as_described() {
     );
     let p = one("IP6: 2.0.1 -> 2.0.2 UDP: 2001:db8::1 -> 2001:db8::2 UDP: 1 -> 2 incrementing 9");
     check(&p);
+    let p =
+        one("IP6: 2.0.1 -> 2.0.2 ICMP6: 2001:db8::1 -> 2001:db8::2 hop-limit 9 traffic-class 18
+        ICMP6 echo_request id 5 seq 6 incrementing 9");
+    check(&p);
+    assert_eq!((p[14], p[15], p[21]), (0x61, 0x20, 9));
+    assert_eq!(p[54..62], [&[128, 0][..], &p[56..58], &[0, 5, 0, 6]].concat()[..]);
     let p = one("0x9000: 2.0.1 -> 2.0.2 hex 0x0102 03");
     assert_eq!(p[12..], [0x90, 0, 1, 2, 3]);
     let p = one("IP4: 2.0.1 -> 2.0.2 UDP: 1.1.1.1 -> 2.2.2.2 checksum 0xbeef
@@ -164,7 +177,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn no_description_panics(
-        text in "(IP4:|IP6:|ARP:|UDP:|TCP:|ICMP|->|-|\\+|1.2.3|1.2.3.4|::1|hex|0x1234|incrementing\
+        text in "(IP4:|IP6:|ARP:|UDP:|TCP:|ICMP|ICMP6|->|-|\\+|1.2.3|1.2.3.4|::1|hex|0x1234|incrementing\
                  |vlan|ttl|length|request:|/|\\PC|7| ){0,24}",
     ) {
         for outermost in [Outermost::Ethernet, Outermost::Ip4, Outermost::Ip6] {
@@ -179,8 +192,8 @@ proptest! {
     #[test]
     fn lengths_and_checksums_hold_for_all_packets(
         proto in 0usize..3, src in any::<u32>(), span in 0u32..3000, dst in any::<u32>(),
-        ports in any::<(u16, u16)>(), ttl in 1u8..250, min in 54usize..200, more in 0usize..90,
-        random: bool, fill in 1u16..300,
+        ports in any::<(u16, u16)>(), ttl in 1u8..250, min in 74usize..200, more in 0usize..90,
+        six: bool, random: bool, fill in 1u16..300,
     ) {
         let mark = if random { '+' } else { '-' };
         let low = std::net::Ipv4Addr::from(src.min(u32::MAX - span));
@@ -197,7 +210,22 @@ proptest! {
             ),
             _ => format!("ICMP: {low} {mark} {high} -> {dst} ICMP 8 code 0-3 seq {a} {mark} {b}"),
         };
-        let text = format!("IP4: 2.0.1 -> 2.0.2 {l4} incrementing {fill}");
+        let v6 = |v4: std::net::Ipv4Addr| v4.to_ipv6_compatible();
+        let (low, high, dst) = (v6(low), v6(high), v6(dst));
+        let l4_six = match proto {
+            0 => format!(
+                "UDP: {low} {mark} {high} -> {dst} ttl {ttl} {mark} {} UDP: {a} {mark} {b} -> 5",
+                ttl + 3
+            ),
+            1 => format!(
+                "TCP: {dst} -> {low} {mark} {high} traffic-class 7 TCP: 5 -> {a} {mark} {b}"
+            ),
+            _ => format!("ICMP6: {low} {mark} {high} -> {dst} ICMP6 128 seq {a} {mark} {b}"),
+        };
+        let text = match six {
+            false => format!("IP4: 2.0.1 -> 2.0.2 {l4} incrementing {fill}"),
+            true => format!("IP6: 2.0.1 -> 2.0.2 {l4_six} incrementing {fill}"),
+        };
         let vary = if random { Vary::Random } else { Vary::Increment };
         let mut g = generator(&text, Some(Sizes { min, max: min + more, vary }));
         for p in packets(&mut g, 40) {

@@ -147,8 +147,12 @@ fn put_routes<A: Address>(
     t: &mut Table<A>,
     (sw_if, addr, subnet): (SwIfIndex, A, Prefix<A>),
 ) -> Result<(), RouteError> {
-    let mut all = family.routes(sw_if, addr, subnet);
+    let usual = family.routes(sw_if, addr, subnet);
+    let mut all = usual.clone();
     family.adjust(c, sw_if, subnet, &mut all);
+    for (gone, _) in usual.iter().filter(|(p, _)| all.iter().all(|(other, _)| p != other)) {
+        t.unset(c, *gone, Source::Interface);
+    }
     for (i, (p, path)) in all.iter().enumerate() {
         // A second address in the same subnet adds only its own host route.
         if let Err(e) = t.set(c, *p, Source::Interface, vec![*path]) {

@@ -64,13 +64,13 @@ pub trait Family<A: Address>: Sync {
     /// Returns the routes that an address of an interface adds.
     fn routes(&self, sw_if: SwIfIndex, addr: A, subnet: Prefix<A>) -> Vec<(Prefix<A>, Path)>;
 
-    /// Changes the paths of these routes, whose prefixes stay, as the interface's settings say.
+    /// Changes the paths of these routes, or takes some out, as the interface's settings say.
     fn adjust(
         &self,
         _c: &Control,
         _sw_if: SwIfIndex,
         _subnet: Prefix<A>,
-        _routes: &mut [(Prefix<A>, Path)],
+        _routes: &mut Vec<(Prefix<A>, Path)>,
     ) {
     }
 

@@ -9,6 +9,7 @@
 //! * [`table`]: tables and their routes.
 //! * [`address`]: interface addresses and their routes.
 //! * [`replace`]: replacing all routes of a table.
+//! * [`link`]: link headers of packets.
 //! * [`local`]: who takes packets to the router itself.
 //! * [`path_mtu`]: the longest packet that reaches an address.
 //! * [`redirect`]: where punted packets go.
@@ -23,6 +24,7 @@ mod cli_args;
 pub mod enabled;
 pub mod family;
 mod fib_text;
+pub mod link;
 pub mod local;
 pub mod path_mtu;
 pub mod ping;

@@ -139,7 +139,7 @@ impl Family<u32> for Ipv4 {
         c: &Control,
         sw_if: SwIfIndex,
         subnet: Ipv4Prefix,
-        routes: &mut [(Ipv4Prefix, Path)],
+        routes: &mut Vec<(Ipv4Prefix, Path)>,
     ) {
         if directed::is_on(c, sw_if) && subnet.len() < 31 {
             let last = Ipv4Prefix::host(subnet.last());

@@ -130,6 +130,13 @@ pub(crate) fn holds(c: &Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
         }
 }
 
+/// Returns whether another host has an address of an interface.
+pub(crate) fn is_duplicate(c: &Control, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+    let state = c.state::<Dad>();
+    let state = state.borrow();
+    state.entries.get(&(sw_if, ip)).is_some_and(|entry| entry.state == State::Duplicate)
+}
+
 /// Tests addresses from now on, or no more. Those that are used stay so.
 pub fn set(c: &mut Control, config: Option<Config>) {
     let ports: Vec<SwIfIndex> = link_local::all(c).into_iter().map(|(i, _)| i).collect();
@@ -191,14 +198,14 @@ pub(crate) fn follow(c: &mut Control, sw_if: SwIfIndex) {
 
 /// Has workers know which addresses may not be used.
 fn publish(c: &mut Control, sw_if: SwIfIndex) {
-    let held: Vec<Ipv6Addr> = {
+    let all = |which: State| -> Vec<Ipv6Addr> {
         let state = c.state::<Dad>();
         let state = state.borrow();
-        let of_it = state.entries.iter().filter(|((i, _), _)| *i == sw_if);
-        let held = of_it.filter(|(_, e)| e.state != State::Preferred);
-        held.map(|((_, ip), _)| *ip).collect()
+        let of_it = state.entries.iter().filter(|((i, _), e)| *i == sw_if && e.state == which);
+        of_it.map(|((_, ip), _)| *ip).collect()
     };
-    nd::set_tentative(c, sw_if, &held);
+    let (tentative, duplicate) = (all(State::Tentative), all(State::Duplicate));
+    nd::set_unusable(c, sw_if, &tentative, &duplicate);
 }
 
 /// Has an interface use the addresses that it may use, and no others.

@@ -130,16 +130,20 @@ impl Family<u128> for Ipv6 {
         connected.into_iter().chain([(Ipv6Prefix::host(addr), own)]).collect()
     }
 
-    /// An address that is being tested is not reached.
+    /// An address that is being tested is not reached, and one that another host has is there.
     fn adjust(
         &self,
         c: &Control,
         sw_if: SwIfIndex,
         _: Ipv6Prefix,
-        routes: &mut [(Ipv6Prefix, Path)],
+        routes: &mut Vec<(Ipv6Prefix, Path)>,
     ) {
+        let own = |prefix: &Ipv6Prefix| Ipv6Addr::from_bits(prefix.addr());
+        routes.retain(|(prefix, path)| {
+            path.kind != PathKind::Local || !dad::is_duplicate(c, sw_if, own(prefix))
+        });
         for (prefix, path) in routes.iter_mut().filter(|(_, path)| path.kind == PathKind::Local) {
-            if dad::holds(c, sw_if, Ipv6Addr::from_bits(prefix.addr())) {
+            if dad::holds(c, sw_if, own(prefix)) {
                 *path = Path::special(PathKind::Drop);
             }
         }

@@ -9,6 +9,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
 use thalweg_tables::CowTable;
+use thalweg_wire::nd::solicited_node;
 
 /// An interface address, or a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -61,10 +62,22 @@ impl RoutedPeers {
 struct Row {
     link_local: Option<Ipv6Addr>,
     addrs: Box<[IfAddr]>,
-    /// Those that may not be used.
+    /// Those that are still being tested.
     tentative: Box<[Ipv6Addr]>,
+    /// Those that other hosts have.
+    duplicate: Box<[Ipv6Addr]>,
     /// The router advertises itself.
     router: bool,
+}
+
+impl Row {
+    fn has(&self, ip: Ipv6Addr) -> bool {
+        self.link_local == Some(ip) || self.addrs.iter().any(|a| a.ip == ip)
+    }
+
+    fn is_usable(&self, ip: Ipv6Addr) -> bool {
+        !self.tentative.contains(&ip) && !self.duplicate.contains(&ip)
+    }
 }
 
 /// Addresses of all interfaces.
@@ -99,18 +112,23 @@ impl IfAddrs {
         self.row(sw_if)?.link_local
     }
 
-    /// Returns whether the interface has this address.
+    /// Returns whether the interface has this address, and no other host does.
     #[inline]
     pub fn is_own(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
-        self.row(sw_if)
-            .is_some_and(|row| row.link_local == Some(ip) || row.addrs.iter().any(|a| a.ip == ip))
+        self.row(sw_if).is_some_and(|row| row.has(ip) && !row.duplicate.contains(&ip))
     }
 
-    /// Returns whether an address of the interface may not be used: it is still being tested, or
-    /// another host has it (RFC 4862 section 5.4).
+    /// Returns whether an address of the interface is still being tested (RFC 4862 section 5.4).
     #[inline]
     pub fn is_tentative(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
         self.row(sw_if).is_some_and(|row| row.tentative.contains(&ip))
+    }
+
+    /// Returns whether an address of the interface may be used: it has been tested, and no other
+    /// host has it.
+    #[inline]
+    pub fn is_usable(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        self.row(sw_if).is_some_and(|row| row.is_usable(ip))
     }
 
     /// Returns whether the router advertises itself on an interface.
@@ -147,6 +165,21 @@ impl IfAddrs {
             }
             _ => false,
         }
+    }
+
+    /// Returns the groups of the link that the router listens to on an interface, in order: see
+    /// [`has_joined`](Self::has_joined).
+    pub fn groups(&self, sw_if: SwIfIndex) -> Vec<Ipv6Addr> {
+        let Some(row) = self.row(sw_if).filter(|row| row.link_local.is_some()) else {
+            return Vec::new();
+        };
+        let own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);
+        let proxied = self.proxied.iter().filter(|p| p.1 != sw_if).map(|p| p.0);
+        let fixed = [1, 2, 0x16].map(|n| Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, n));
+        let mut all: Vec<Ipv6Addr> = own.chain(proxied).map(solicited_node).chain(fixed).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Returns whether a host with this address may be reached directly: a link-local one, one in a
@@ -187,7 +220,7 @@ impl IfAddrs {
     /// smallest subnet around it, else the first one; the link-local one for hosts of the link.
     pub fn source_for(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> Option<Ipv6Addr> {
         let row = self.row(sw_if)?;
-        let usable = |ip: &Ipv6Addr| !row.tentative.contains(ip);
+        let usable = |ip: &Ipv6Addr| row.is_usable(*ip);
         if ip.is_unicast_link_local() {
             return row.link_local.filter(usable);
         }
@@ -206,10 +239,17 @@ impl IfAddrs {
         self.change(sw_if, |row| (row.link_local, row.addrs) = (link_local, addrs.into()))
     }
 
-    /// Returns a copy with other addresses of an interface that may not be used; `None` if they are
-    /// the same.
-    pub(crate) fn with_tentative(&self, sw_if: SwIfIndex, all: &[Ipv6Addr]) -> Option<IfAddrs> {
-        self.change(sw_if, |row| row.tentative = all.into())
+    /// Returns a copy with other addresses of an interface that may not be used, those that are
+    /// being tested and those that other hosts have; `None` if they are the same.
+    pub(crate) fn with_unusable(
+        &self,
+        sw_if: SwIfIndex,
+        tentative: &[Ipv6Addr],
+        duplicate: &[Ipv6Addr],
+    ) -> Option<IfAddrs> {
+        self.change(sw_if, |row| {
+            (row.tentative, row.duplicate) = (tentative.into(), duplicate.into());
+        })
     }
 
     /// Returns a copy in which the router advertises itself on an interface, or does not; `None` if
@@ -320,8 +360,10 @@ mod tests {
             ("ff02::1:ff00:3", false),
         ] {
             assert_eq!(all.has_joined(ON, ip(group)), joined, "{group}");
+            assert_eq!(all.groups(ON).contains(&ip(group)), joined, "{group}");
             assert!(!all.has_joined(SwIfIndex(1), ip(group)));
         }
+        assert_eq!((all.groups(ON).len(), all.groups(SwIfIndex(1)).len()), (6, 0));
         let proxied = ip("2001:db8::aa:bbcc");
         assert!(all.is_proxied(ON, proxied) && !all.is_proxied(SwIfIndex(9), proxied));
         assert!(!all.is_proxied(ON, ip("2001:db8::aa:bbcd")));
@@ -329,15 +371,25 @@ mod tests {
 
     #[test]
     fn tentative_addresses_are_no_source() {
-        let all = all().with_tentative(ON, &[ip("2001:db8::1"), ip("fe80::1:2")]).unwrap();
+        let tested = [ip("2001:db8::1"), ip("fe80::1:2")];
+        let all = all().with_unusable(ON, &tested, &[]).unwrap();
         assert_eq!(all.source_for(ON, ip("2001:db8::9")), Some(ip("2001:db8:1::1")));
         assert_eq!(all.source_for(ON, ip("fe80::9")), None);
         assert!(all.is_tentative(ON, ip("2001:db8::1")) && all.is_own(ON, ip("2001:db8::1")));
         // Other addresses leave what else is known of the interface.
         let all = all.with_router(ON, true).unwrap().with(ON, None, &[]).unwrap();
         assert!(all.is_router(ON) && all.is_tentative(ON, ip("2001:db8::1")));
-        let none = all.with_router(ON, false).unwrap().with_tentative(ON, &[]).unwrap();
-        assert!(none.with_tentative(ON, &[]).is_none() && none.row(ON).is_none());
+        let none = all.with_router(ON, false).unwrap().with_unusable(ON, &[], &[]).unwrap();
+        assert!(none.with_unusable(ON, &[], &[]).is_none() && none.row(ON).is_none());
+    }
+
+    #[test]
+    fn an_address_that_another_host_has_is_a_peers() {
+        let taken = ip("2001:db8::1");
+        let all = all().with_unusable(ON, &[], &[taken]).unwrap();
+        assert!(!all.is_own(ON, taken) && all.is_peer(ON, taken) && !all.is_usable(ON, taken));
+        assert!(!all.is_tentative(ON, taken));
+        assert_eq!(all.source_for(ON, ip("2001:db8::9")), Some(ip("2001:db8:1::1")));
     }
 
     proptest! {

@@ -26,7 +26,7 @@ impl Asker {
     /// speak IPv6, or there is no buffer.
     pub(crate) fn ask(&self, cx: &mut NodeCx<'_>, tx_if: SwIfIndex, dst: Ipv6Addr) -> bool {
         let addrs = self.addrs.load(cx.guard());
-        let usable = |source: &Ipv6Addr| *source != dst && !addrs.is_tentative(tx_if, *source);
+        let usable = |source: &Ipv6Addr| *source != dst && addrs.is_usable(tx_if, *source);
         let Some(source) = addrs.link_local(tx_if).filter(usable) else { return false };
         let mac = self.interfaces.load(cx.guard()).get(tx_if).mac;
         let frame = packet::solicitation(mac, source, dst, None);

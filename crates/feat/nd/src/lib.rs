@@ -5,7 +5,8 @@
 //!
 //! * [`nodes`]: solicitations and advertisements of neighbours and routers, `ip6-discover-neighbor`
 //!   and `ip6-glean`.
-//! * What others do with is published as [`RouterSolicited`], [`RouterHeard`] and [`AddressUsed`].
+//! * What others do with is published as [`RouterSolicited`], [`RouterHeard`], [`ListenersQueried`]
+//!   and [`AddressUsed`].
 //! * [`addrs`]: the interfaces' addresses, which the IPv6 feature passes with [`set_addresses`].
 #![forbid(unsafe_code)]
 
@@ -20,9 +21,12 @@ mod resolver;
 
 pub use addrs::{IfAddr, IfAddrs};
 pub use counters::NdCounters;
-pub use reports::{AddressUsed, MAX_PREFIXES, RouterHeard, RouterPrefix, RouterSolicited};
+pub use reports::{
+    AddressUsed, ListenersQueried, MAX_PREFIXES, RouterHeard, RouterPrefix, RouterSolicited,
+};
 pub use resolver::{
-    probe, set_addresses, set_proxies, set_routed_peers, set_router, set_tentative,
+    GroupsChanged, groups, probe, set_addresses, set_proxies, set_routed_peers, set_router,
+    set_unusable,
 };
 
 use thalweg_buffer::IcmpCause;

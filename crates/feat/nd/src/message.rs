@@ -1,7 +1,10 @@
 //! What all neighbour discovery messages have in common: checks, and link-layer addresses.
 
+use std::any::Any;
+use std::fmt::Write;
 use std::net::Ipv6Addr;
-use thalweg_buffer::PktMut;
+use thalweg_buffer::{Frame, PktMut};
+use thalweg_graph::{ErrorCode, Node, NodeCx, Verdict};
 use thalweg_wire::MacAddr;
 use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv6::Ipv6View;
@@ -22,8 +25,62 @@ pub(crate) enum Fault {
     HopLimit,
     /// Its code is not 0.
     Code,
+    /// It has a fragment header, by which it could evade filters (RFC 6980 section 5).
+    Fragment,
     /// It is too short, or its options are malformed.
     Length,
+}
+
+/// The drop reasons of a node for each fault.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    pub(crate) hop_limit: ErrorCode,
+    pub(crate) code: ErrorCode,
+    pub(crate) fragment: ErrorCode,
+    pub(crate) length: ErrorCode,
+}
+
+impl Fault {
+    /// The verdict of a node with these drop reasons.
+    pub(crate) fn drops(self, reasons: Faults) -> Verdict {
+        Verdict::drop(match self {
+            Fault::HopLimit => reasons.hop_limit,
+            Fault::Code => reasons.code,
+            Fault::Fragment => reasons.fragment,
+            Fault::Length => reasons.length,
+        })
+    }
+}
+
+/// What a node does that reads messages, which end there.
+pub(crate) trait Receive {
+    /// Takes note of a message; returns why the packet is dropped, if it is.
+    fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict>;
+
+    /// Takes a message of the main thread.
+    fn message(&mut self, _: &(dyn Any + Send)) {}
+}
+
+/// The node that does it.
+pub(crate) struct Receiver<R>(pub(crate) R);
+
+impl<R: Receive + Send + 'static> Node for Receiver<R> {
+    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+        if let Err(dropped) = self.0.receive(cx, &p) {
+            return dropped;
+        }
+        let (packet, kept) = cx.take(p);
+        cx.deliver(packet);
+        kept
+    }
+
+    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
+        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
+    }
+
+    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        self.0.message(&*message);
+    }
 }
 
 /// Reads a message and makes the checks that all of them need.
@@ -33,6 +90,9 @@ pub(crate) fn read(packet: &[u8]) -> Result<Received<'_>, Fault> {
         return Err(Fault::HopLimit);
     }
     let transport = ip.transport().map_err(|_| Fault::Length)?;
+    if transport.fragment.is_some() {
+        return Err(Fault::Fragment);
+    }
     let icmp = Icmp6View::parse(transport.payload).map_err(|_| Fault::Length)?;
     if icmp.code() != 0 {
         return Err(Fault::Code);

@@ -3,10 +3,12 @@
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
+use std::time::Duration;
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::{BuildCx, Control, Event, NodeCx, Topic, clock};
 use thalweg_tables::limit::RateLimit;
 use thalweg_wire::MacAddr;
+use thalweg_wire::mld::Query;
 
 /// Most prefixes of an advertisement that are read.
 pub const MAX_PREFIXES: usize = 16;
@@ -71,8 +73,18 @@ pub struct AddressUsed {
     pub mac: MacAddr,
 }
 
+/// A router asks for the listeners of a link's groups (RFC 2710, RFC 3810).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListenersQueried {
+    /// The interface.
+    pub sw_if: SwIfIndex,
+    /// What it asks.
+    pub query: Query,
+}
+
 /// Topics of the workers' reports.
 pub(crate) struct Topics {
+    queried: Topic,
     solicited: Topic,
     heard: Topic,
     used: Topic,
@@ -105,7 +117,39 @@ pub(crate) fn init(c: &mut Control) {
             c.publish(AddressUsed { sw_if: event.sw_if, ip, mac });
         }
     });
-    c.share(Arc::new(Topics { solicited, heard, used }));
+    let queried = c.topic("icmp6-mld-query", |c, event| {
+        if let Some(query) = decode_query(event.bytes())
+            && interface::is_current(c, event.sw_if, event.at)
+        {
+            c.publish(ListenersQueried { sw_if: event.sw_if, query });
+        }
+    });
+    c.share(Arc::new(Topics { queried, solicited, heard, used }));
+}
+
+const QUERY: usize = 28;
+
+fn encode_query(q: &Query) -> [u8; QUERY] {
+    let mut b = [0; QUERY];
+    b[..16].copy_from_slice(&q.group.octets());
+    (b[16], b[17]) = (q.version, q.robustness);
+    // The longest times that a query can tell fit.
+    b[18..22].copy_from_slice(&(q.within.as_millis() as u32).to_be_bytes());
+    b[22..26].copy_from_slice(&(q.interval.as_secs() as u32).to_be_bytes());
+    b[26..].copy_from_slice(&q.sources.to_be_bytes());
+    b
+}
+
+fn decode_query(b: &[u8]) -> Option<Query> {
+    let b: &[u8; QUERY] = b.first_chunk()?;
+    Some(Query {
+        version: b[16],
+        within: Duration::from_millis(word(b, 18).into()),
+        group: Ipv6Addr::from(*b.first_chunk::<16>()?),
+        robustness: b[17],
+        interval: Duration::from_secs(word(b, 22).into()),
+        sources: u16::from_be_bytes([b[26], b[27]]),
+    })
 }
 
 fn encode_host(ip: Ipv6Addr, mac: MacAddr) -> [u8; 22] {
@@ -279,6 +323,26 @@ impl HeardReporter {
     }
 }
 
+/// Reports queries for listeners.
+pub(crate) struct QueriedReporter {
+    topics: Arc<Topics>,
+    limit: RateLimit,
+}
+
+impl QueriedReporter {
+    pub(crate) fn new(cx: &BuildCx<'_>) -> Self {
+        QueriedReporter { topics: cx.shared(), limit: limit(100, 50) }
+    }
+
+    pub(crate) fn report(&mut self, cx: &mut NodeCx<'_>, sw_if: SwIfIndex, query: &Query) -> Sent {
+        let now = cx.now();
+        if !self.limit.allow(now) {
+            return Sent::Throttled;
+        }
+        outcome(cx.event(Event::new(self.topics.queried, sw_if, now, &encode_query(query))))
+    }
+}
+
 /// Reports other hosts that have an address that is being tested.
 pub(crate) struct UsedReporter {
     topics: Arc<Topics>,
@@ -333,6 +397,15 @@ mod tests {
         let (head, due) = decode_head(SwIfIndex(3), &encode_head(&heard)).unwrap();
         assert_eq!(due, 3);
         assert_eq!(RouterHeard { prefixes: heard.prefixes.clone(), ..head }, heard);
+        let query = Query {
+            version: 2,
+            within: Duration::from_millis(8_387_584),
+            group: "ff02::1:ff00:1".parse().unwrap(),
+            robustness: 7,
+            interval: Duration::from_secs(31_744),
+            sources: 3,
+        };
+        assert_eq!(decode_query(&encode_query(&query)), Some(query));
         let host = (heard.router, MacAddr([2, 0, 0, 0, 0, 9]));
         assert_eq!(decode_host(&encode_host(host.0, host.1)), Some(host));
         const { assert!(PER_PART * PREFIX < thalweg_graph::EVENT_BYTES) };

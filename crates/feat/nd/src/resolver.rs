@@ -18,6 +18,10 @@ struct Nd {
     addrs: snapshot::Writer<IfAddrs>,
 }
 
+/// The event that the router listens to other groups on an interface, or perhaps on all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupsChanged(pub Option<SwIfIndex>);
+
 struct NdResolver;
 
 static RESOLVER: NdResolver = NdResolver;
@@ -34,7 +38,8 @@ pub(crate) fn init(c: &mut Control) {
     c.subscribe(|c, event| {
         if let InterfaceEvent::Deleted(i) = *event {
             store(c, |old| old.with(i, None, &[]));
-            store(c, |old| old.with_tentative(i, &[]));
+            c.publish(GroupsChanged(Some(i)));
+            store(c, |old| old.with_unusable(i, &[], &[]));
             store(c, |old| old.with_router(i, false));
             store(c, |old| old.with_routed(i, RoutedPeers::default()));
         }
@@ -50,7 +55,9 @@ pub fn set_addresses(
     link_local: Option<Ipv6Addr>,
     addrs: &[IfAddr],
 ) {
-    store(c, |old| old.with(sw_if, link_local, addrs));
+    if store(c, |old| old.with(sw_if, link_local, addrs)) {
+        c.publish(GroupsChanged(Some(sw_if)));
+    }
     neighbor::addresses_changed(c, Version::V6, sw_if);
 }
 
@@ -70,15 +77,25 @@ pub fn set_routed_peers(
 }
 
 /// Sets which addresses of an interface may not be used: those still being tested, and those that
-/// another host has. To be called with all of them on each change.
-pub fn set_tentative(c: &mut Control, sw_if: SwIfIndex, all: &[Ipv6Addr]) {
-    store(c, |old| old.with_tentative(sw_if, all));
+/// other hosts have. To be called with all of them on each change.
+pub fn set_unusable(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    tentative: &[Ipv6Addr],
+    duplicate: &[Ipv6Addr],
+) {
+    store(c, |old| old.with_unusable(sw_if, tentative, duplicate));
 }
 
 /// Sets whether the router advertises itself on an interface: its other advertisements say so, and
 /// it hears router solicitations.
 pub fn set_router(c: &mut Control, sw_if: SwIfIndex, router: bool) {
     store(c, |old| old.with_router(sw_if, router));
+}
+
+/// Returns the groups of the link that the router listens to on an interface, in order.
+pub fn groups(c: &Control, sw_if: SwIfIndex) -> Vec<Ipv6Addr> {
+    read(c, |all| all.groups(sw_if))
 }
 
 /// Asks the link who has an address that is still being tested (RFC 4862 section 5.4.2).
@@ -91,6 +108,7 @@ pub fn probe(c: &mut Control, view: &InterfaceView, target: Ipv6Addr) {
 /// host is. To be called with all of them on each change.
 pub fn set_proxies(c: &mut Control, all: &BTreeSet<(Ipv6Addr, SwIfIndex)>) {
     store(c, |old| Some(old.with_proxies(all)));
+    c.publish(GroupsChanged(None));
 }
 
 /// Publishes what has changed; returns whether anything has.
@@ -136,9 +154,8 @@ impl Resolver for NdResolver {
 
     fn ask(&self, c: &mut Control, view: &InterfaceView, ip: IpAddr, to: Option<MacAddr>) {
         let Some(ip) = ipv6(ip) else { return };
-        let source = read(c, |all| {
-            all.link_local(view.sw_if).filter(|ip| !all.is_tentative(view.sw_if, *ip))
-        });
+        let source =
+            read(c, |all| all.link_local(view.sw_if).filter(|ip| all.is_usable(view.sw_if, *ip)));
         let Some(source) = source else { return };
         let frame = packet::solicitation(view.mac, source, ip, to);
         neighbor::send(c, view, &frame);
@@ -177,7 +194,7 @@ impl Resolver for NdResolver {
         let own = read(c, |all| {
             let others = all.get(view.sw_if).iter().map(|a| a.ip);
             let own = all.link_local(view.sw_if).into_iter().chain(others);
-            own.filter(|ip| !all.is_tentative(view.sw_if, *ip)).collect::<Vec<_>>()
+            own.filter(|ip| all.is_usable(view.sw_if, *ip)).collect::<Vec<_>>()
         });
         for ip in &own {
             self.announce_one(c, view, (*ip).into());

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, GsoKind, Packet, PktMut};
-use thalweg_fib::{Dpo, DpoTable, Kind};
+use thalweg_fib::{Dpo, DpoTable, Kind, LinkType};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_wire::checksum::Checksum;
 use thalweg_wire::gso;
@@ -210,7 +210,7 @@ impl Node for Ip4Frag {
             let Some(room) = piece.push(link) else { return false };
             dpos.copy_rewrite(entry, room);
             if state.kind == Kind::MULTICAST {
-                crate::link::to_group(piece.data_mut(), link);
+                thalweg_feat_ip::link::to_group(LinkType::Ip4, piece.data_mut(), link);
             }
             true
         });

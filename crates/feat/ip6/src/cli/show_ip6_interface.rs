@@ -7,8 +7,8 @@ use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::command_line::{interface_arg, interface_names};
 use thalweg_device::{InterfaceView, Interfaces, MtuOf, interface};
 use thalweg_feat_ip::Ip6;
+use thalweg_feat_nd as nd;
 use thalweg_graph::Control;
-use thalweg_wire::nd::solicited_node;
 
 /// `show ip6 interface [<interface>]`
 pub struct ShowIp6Interface;
@@ -59,16 +59,6 @@ impl Command<Control> for ShowIp6Interface {
     }
 }
 
-/// The groups that an interface has joined, in order.
-fn groups(link_local: Ipv6Addr, addresses: &[(Ipv6Addr, u8)]) -> Vec<Ipv6Addr> {
-    let own = addresses.iter().map(|(ip, _)| *ip).chain([link_local]).map(solicited_node);
-    let all = [1, 2, 0x16].map(|n| Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, n));
-    let mut all: Vec<Ipv6Addr> = all.into_iter().chain(own).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
 /// Shows an interface; returns it as JSON.
 fn show_one(c: &Control, view: &InterfaceView, out: &mut Output) -> serde_json::Value {
     let Some(own) = link_local::of(c, view.sw_if) else {
@@ -81,7 +71,7 @@ fn show_one(c: &Control, view: &InterfaceView, out: &mut Output) -> serde_json::
         let all = ip6.usable_addresses(view.sw_if);
         all.map(|a| (Ipv6Addr::from_bits(a.addr), a.len)).collect()
     };
-    let groups = groups(own, &addresses);
+    let groups = nd::groups(c, view.sw_if);
     let mtu = view.mtu.of(MtuOf::Ip6);
     out.line(format_args!("{} is admin {}", view.name, if view.admin_up { "up" } else { "down" }));
     let is_local = |ip: &Ipv6Addr| ip.is_unique_local();
@@ -125,18 +115,4 @@ fn show_one(c: &Control, view: &InterfaceView, out: &mut Output) -> serde_json::
         json[key] = value;
     }
     json
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_are_listed_once() {
-        let at = |text: &str| text.parse::<Ipv6Addr>().unwrap();
-        let all = groups(at("fe80::1:2"), &[(at("2001:db8::1:2"), 64), (at("2001:db8::3"), 64)]);
-        let all: Vec<String> = all.iter().map(Ipv6Addr::to_string).collect();
-        let want = ["ff02::1", "ff02::2", "ff02::16", "ff02::1:ff00:3", "ff02::1:ff01:2"];
-        assert_eq!(all, want);
-    }
 }

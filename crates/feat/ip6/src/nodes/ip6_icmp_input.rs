@@ -1,8 +1,8 @@
 //! `ip6-icmp-input`: ICMPv6 messages to the router.
 //!
-//! Reads: rx interface. Echo requests go to `ip6-icmp-echo-request`, neighbour discovery to its
-//! nodes. Echo replies are reported to the main thread (whose `ping` waits for them) and delivered,
-//! as are all other messages unless a feature takes them.
+//! Reads: rx interface. Echo requests go to `ip6-icmp-echo-request`, neighbour discovery and
+//! queries for listeners to their nodes. Echo replies are reported to the main thread (whose `ping`
+//! waits for them) and delivered, as are all other messages unless a feature takes them.
 
 use crate::echo::REPORT;
 use crate::punt::Reasons;
@@ -23,6 +23,7 @@ thalweg_graph::next_nodes! {
     ADVERTISEMENT => "icmp6-neighbor-advertisement",
     ROUTER_SOLICITATION => "icmp6-router-solicitation",
     ROUTER_ADVERTISEMENT => "icmp6-router-advertisement",
+    LISTENER_QUERY => "icmp6-mld-query",
 }
 thalweg_graph::errors! {
     SHORT: Error, 336, "icmp message too short";
@@ -93,6 +94,7 @@ impl Node for Ip6IcmpInput {
             kind::NEIGHBOR_ADVERTISEMENT => return ADVERTISEMENT,
             kind::ROUTER_SOLICITATION => return ROUTER_SOLICITATION,
             kind::ROUTER_ADVERTISEMENT => return ROUTER_ADVERTISEMENT,
+            kind::LISTENER_QUERY => return LISTENER_QUERY,
             kind::ECHO_REPLY => {
                 cx.count(REPLIES, 1);
                 let mut report = [0; REPORT];

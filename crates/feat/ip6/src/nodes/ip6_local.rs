@@ -25,8 +25,8 @@ thalweg_graph::next_nodes! {
 thalweg_graph::errors! {
     NO_PORT: Info, 3, "no listener for dst port";
     NO_PROTOCOL: Info, 2, "unknown ip protocol";
-    EXTENSION: Error, 275, "ip6 extension headers cannot be read";
-    UDP_LENGTH: Error, 275, "ip6 udp length is wrong";
+    EXTENSION: Error, 357, "ip6 extension headers cannot be read";
+    UDP_LENGTH: Error, 316, "ip6 udp length is wrong";
     UDP_CHECKSUM: Error, 275, "ip6 udp checksum is wrong or missing";
     FRAGMENT: Error, 256, "ip6 fragments to local address not reassembled";
 }

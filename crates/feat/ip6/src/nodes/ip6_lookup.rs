@@ -269,7 +269,26 @@ impl Ip6Lookup {
 
     /// Chooses what the packets of a frame meet, whose leaves it has; returns those left.
     #[inline(always)]
-    fn choose(&self, frame: &mut Frame) -> Rows {
+    fn choose<V: Lanes>(&self, frame: &mut Frame) -> Rows {
+        if !V::WIDE {
+            return self.choose_each(frame);
+        }
+        let mut rest = Rows::NONE;
+        for (at, exist) in frame.lane_groups() {
+            let met = self.dpos.met(frame.aux_lanes::<V>(at));
+            if met.balanced & exist != 0 {
+                // What has been chosen already is chosen again.
+                return self.choose_each(frame);
+            }
+            frame.set_aux_lanes(at, met.dpos);
+            rest.insert_lanes(at, exist & !met.complete);
+        }
+        rest
+    }
+
+    /// As [`choose`](Self::choose), one by one.
+    #[inline(always)]
+    fn choose_each(&self, frame: &mut Frame) -> Rows {
         let mut leaves = [0; FRAME_SIZE];
         leaves[..frame.len()].copy_from_slice(frame.aux());
         let mut rest = Rows::NONE;
@@ -363,7 +382,7 @@ impl Node for Ip6Lookup {
         {
             return FrameVerdict::Whole(REWRITE);
         }
-        let rest = self.choose(frame);
+        let rest = self.choose::<V>(frame);
         if rest.is_empty() {
             return FrameVerdict::Whole(REWRITE);
         }

@@ -8,7 +8,7 @@ use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
 
 thalweg_graph::errors! {
-    DISABLED: Error, 286, "ip6 is not enabled on the interface";
+    DISABLED: Error, 326, "ip6 is not enabled on the interface";
 }
 
 /// The declaration.

@@ -122,7 +122,7 @@ impl Node for Ip6Rewrite {
         if frame.flags().intersects(RARE) || self.used && self.has_features(cx, frame) {
             return FrameVerdict::PerPacket;
         }
-        self.link.frame::<true>(frame, each)
+        self.link.frame::<V, true>(frame, each)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

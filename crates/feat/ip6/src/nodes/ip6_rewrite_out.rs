@@ -59,7 +59,7 @@ impl Node for Ip6RewriteOut {
         {
             return FrameVerdict::PerPacket;
         }
-        self.link.frame::<false>(frame, each)
+        self.link.frame::<V, false>(frame, each)
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

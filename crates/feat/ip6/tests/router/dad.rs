@@ -127,6 +127,13 @@ fn an_address_of_another_host_is_not_used() {
         assert!(text.contains("2001:db8::1 DUPLICATE"), "{text}");
         lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
         assert!(lab.messages(0).is_empty());
+        // That host is a neighbour like others: it is answered, and reached.
+        let link_local = lab.link_local(0);
+        lab.receive(0, vec![solicitation(own, link_local, host_mac(0, 9))]);
+        assert_eq!(lab.messages(0), [(136, link_local)]);
+        lab.wait(1);
+        let text = lab.cli("show ip6 neighbors");
+        assert!(text.contains("2001:db8::1") && !lab.cli("show ip6 fib").contains("::1 on test0"));
         // The link-local address has nothing to do with it.
         let link_local = lab.link_local(0);
         lab.receive(0, vec![solicitation(link(9), link_local, host_mac(0, 9))]);

@@ -107,6 +107,11 @@ impl Lab {
         sent[0].1.clone()
     }
 
+    /// All counters but those that depend on the clock.
+    pub fn counters(&self) -> Vec<(String, u64)> {
+        self.0.counters(&["ip6-icmp-error"])
+    }
+
     /// The link-local address of `testN`.
     pub fn link_local(&self, n: u8) -> Ipv6Addr {
         thalweg_feat_ip6::link_local::of(&self.c, self.sw_if(n)).expect("IPv6")

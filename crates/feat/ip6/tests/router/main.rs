@@ -5,6 +5,7 @@
 mod dad;
 mod forwarding;
 mod icmp;
+mod kernels;
 mod lab;
 mod neighbors;
 mod path_mtu;

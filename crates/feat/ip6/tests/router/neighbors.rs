@@ -129,6 +129,26 @@ fn what_is_not_for_us_or_came_from_afar_is_not_answered() {
     lab.close();
 }
 
+/// RFC 6980 section 5: filters do not see what is in fragments.
+#[test]
+fn messages_in_fragments_are_dropped() {
+    let mut lab = Lab::new();
+    let whole = solicitation(link(9), ip(0, 1), host_mac(0, 9));
+    let header = [58, 0, 0, 0, 0, 0, 0, 9];
+    let mut framed = [&whole[..54], &header, &whole[54..]].concat();
+    framed[19] += 8;
+    framed[20] = 44;
+    lab.receive(0, vec![framed]);
+    lab.turn();
+    assert!(lab.sent().is_empty() && lab.known(0, link(9)).is_none());
+    let text = "neighbor solicitation in a fragment";
+    assert_eq!(lab.count("icmp6-neighbor-solicitation", text), 1);
+    lab.receive(0, vec![whole]);
+    lab.turn();
+    assert_eq!(lab.known(0, link(9)), Some(host_mac(0, 9)));
+    lab.close();
+}
+
 #[test]
 fn an_unknown_neighbour_is_asked_for_and_packets_wait() {
     let mut lab = Lab::new();

@@ -5,30 +5,34 @@
 
 use crate::asker::Asker;
 use crate::counters::Counted;
-use crate::message::{self, Fault};
+use crate::message::{self, Faults, Receive, Receiver};
 use crate::reports::UsedReporter;
 use std::any::Any;
-use std::fmt::Write;
 use std::net::IpAddr;
-use thalweg_buffer::{Frame, PktMut};
+use thalweg_buffer::PktMut;
 use thalweg_feat_neighbor::arping::Ear;
 use thalweg_feat_neighbor::{Origin, Reported, Reporter};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::nd::{Message, flag};
 
 thalweg_graph::errors! {
     RECEIVED: Info, 256, "neighbor advertisements received";
     THROTTLED: Warning, 256, "neighbor advertisements not learned: rate limit";
     EVENTS_LOST: Warning, 256, "neighbor advertisements not learned: main thread busy";
-    HOP_LIMIT: Error, 336, "neighbor advertisement with a hop limit below 255";
-    CODE: Error, 336, "neighbor advertisement with a code";
-    LENGTH: Error, 336, "neighbor advertisement too short, or with malformed options";
+    HOP_LIMIT: Error, 359, "neighbor advertisement with a hop limit below 255";
+    CODE: Error, 360, "neighbor advertisement with a code";
+    FRAGMENT: Error, 358, "neighbor advertisement in a fragment";
+    LENGTH: Error, 361, "neighbor advertisement too short, or with malformed options";
     BAD_TARGET: Error, 336, "neighbor advertisement of a multicast address, or solicited by all";
     BAD_MAC: Error, 263, "neighbor advertisement with a MAC address that is not unicast";
     NOT_CONNECTED: Error, 302, "neighbor advertisement of an address not on link";
     CONFLICT: Error, 256, "neighbor advertisement of our own address";
     TENTATIVE: Error, 256, "neighbor advertisement of an address that we test";
 }
+
+/// What is wrong with messages of any kind.
+const FAULTS: Faults =
+    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH };
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -38,7 +42,7 @@ pub static NODE: NodeDecl = NodeDecl {
     build: |cx| {
         let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
         let (used, ear) = (UsedReporter::new(cx), Ear::new(cx));
-        Built::node(NeighborAdvertisement { asker, reporter, used, ear })
+        Built::node(Receiver(NeighborAdvertisement { asker, reporter, used, ear }))
     },
     ..NodeDecl::DEFAULT
 };
@@ -50,48 +54,39 @@ struct NeighborAdvertisement {
     ear: Ear,
 }
 
-impl NeighborAdvertisement {
-    /// Learns the target; returns why the packet is dropped, if it is.
-    fn handle(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Option<Verdict> {
-        let received = match message::read(p.data()) {
-            Ok(received) => received,
-            Err(e) => {
-                return Some(Verdict::drop(match e {
-                    Fault::HopLimit => HOP_LIMIT,
-                    Fault::Code => CODE,
-                    Fault::Length => LENGTH,
-                }));
-            }
-        };
+impl Receive for NeighborAdvertisement {
+    fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
+        self.asker.counters.count(cx.worker(), p.rx_if(), Counted::RxReply);
+        let received = message::read(p.data()).map_err(|fault| fault.drops(FAULTS))?;
         let Message::NeighborAdvertisement { flags, target, .. } = received.message else {
-            return Some(Verdict::drop(LENGTH));
+            return Err(Verdict::drop(LENGTH));
         };
         let solicited = flags & flag::SOLICITED != 0;
         // RFC 4861 section 7.1.2.
         if target.is_multicast() || solicited && received.dst.is_multicast() {
-            return Some(Verdict::drop(BAD_TARGET));
+            return Err(Verdict::drop(BAD_TARGET));
         }
         let rx_if = p.rx_if();
         let named = received.message.link_layer();
         // Who answers a unicast solicitation need not name its address.
         let mac = named.or_else(|| message::frame_source(p)).filter(|mac| mac.is_unicast());
-        let Some(mac) = mac else { return Some(Verdict::drop(BAD_MAC)) };
+        let Some(mac) = mac else { return Err(Verdict::drop(BAD_MAC)) };
         self.ear.listen(cx, rx_if, IpAddr::V6(target), mac);
         let addrs = self.asker.addrs.load(cx.guard());
         if addrs.is_tentative(rx_if, target) {
             if self.asker.interfaces.load(cx.guard()).get(rx_if).mac != mac {
                 self.used.report(cx, rx_if, target, mac);
             }
-            return Some(Verdict::drop(TENTATIVE));
+            return Err(Verdict::drop(TENTATIVE));
         }
         if addrs.is_own(rx_if, target) {
             if self.asker.interfaces.load(cx.guard()).get(rx_if).mac != mac {
                 self.reporter.conflict(cx, rx_if, (IpAddr::V6(target), mac));
             }
-            return Some(Verdict::drop(CONFLICT));
+            return Err(Verdict::drop(CONFLICT));
         }
         if !addrs.is_peer(rx_if, target) {
-            return Some(Verdict::drop(NOT_CONNECTED));
+            return Err(Verdict::drop(NOT_CONNECTED));
         }
         cx.count(RECEIVED, 1);
         let origin = if solicited { Origin::Reply } else { Origin::Gratuitous };
@@ -100,26 +95,10 @@ impl NeighborAdvertisement {
             Reported::Throttled => cx.count(THROTTLED, 1),
             Reported::Busy => cx.count(EVENTS_LOST, 1),
         }
-        None
-    }
-}
-
-impl Node for NeighborAdvertisement {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        self.asker.counters.count(cx.worker(), p.rx_if(), Counted::RxReply);
-        if let Some(dropped) = self.handle(cx, &p) {
-            return dropped;
-        }
-        let (packet, kept) = cx.take(p);
-        cx.deliver(packet);
-        kept
+        Ok(())
     }
 
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
-    }
-
-    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        self.reporter.message(&*message);
+    fn message(&mut self, message: &(dyn Any + Send)) {
+        self.reporter.message(message);
     }
 }

@@ -7,16 +7,15 @@
 use crate::addrs::IfAddrs;
 use crate::asker::Asker;
 use crate::counters::Counted;
-use crate::message::{self, Fault};
+use crate::message::{self, Faults, Receive, Receiver};
 use crate::packet::{ALL_NODES, Advertisement};
 use crate::reports::UsedReporter;
 use std::any::Any;
-use std::fmt::Write;
 use std::net::{IpAddr, Ipv6Addr};
-use thalweg_buffer::{Frame, PktMut};
+use thalweg_buffer::PktMut;
 use thalweg_device::SwIfIndex;
 use thalweg_feat_neighbor::{Origin, Reported, Reporter};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::MacAddr;
 use thalweg_wire::nd::{Message, flag, solicited_node};
 
@@ -24,9 +23,10 @@ thalweg_graph::errors! {
     SENT: Info, 256, "neighbor advertisements sent";
     THROTTLED: Warning, 256, "neighbor solicitation senders not learned: rate limit";
     EVENTS_LOST: Warning, 256, "neighbor solicitation senders not learned: main thread busy";
-    HOP_LIMIT: Error, 336, "neighbor solicitation with a hop limit below 255";
-    CODE: Error, 336, "neighbor solicitation with a code";
-    LENGTH: Error, 336, "neighbor solicitation too short, or with malformed options";
+    HOP_LIMIT: Error, 359, "neighbor solicitation with a hop limit below 255";
+    CODE: Error, 360, "neighbor solicitation with a code";
+    FRAGMENT: Error, 358, "neighbor solicitation in a fragment";
+    LENGTH: Error, 361, "neighbor solicitation too short, or with malformed options";
     BAD_TARGET: Error, 336, "neighbor solicitation of a multicast address";
     BAD_PROBE: Error, 336, "neighbor solicitation without source, not to a group or with an option";
     BAD_MAC: Error, 263, "neighbor solicitation with a MAC address that is not unicast";
@@ -37,6 +37,10 @@ thalweg_graph::errors! {
     NO_BUFFER: Warning, 259, "neighbor advertisements not sent: no buffer";
 }
 
+/// What is wrong with messages of any kind.
+const FAULTS: Faults =
+    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH };
+
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
     name: "icmp6-neighbor-solicitation",
@@ -44,7 +48,7 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip6-drop",
     build: |cx| {
         let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
-        Built::node(Solicitation { asker, reporter, used: UsedReporter::new(cx) })
+        Built::node(Receiver(Solicitation { asker, reporter, used: UsedReporter::new(cx) }))
     },
     ..NodeDecl::DEFAULT
 };
@@ -70,13 +74,7 @@ struct Asked {
 
 /// Makes the checks that need no configuration (RFC 4861 section 7.1.1).
 fn read(p: &PktMut<'_>) -> Result<Asked, Verdict> {
-    let received = message::read(p.data()).map_err(|e| {
-        Verdict::drop(match e {
-            Fault::HopLimit => HOP_LIMIT,
-            Fault::Code => CODE,
-            Fault::Length => LENGTH,
-        })
-    })?;
+    let received = message::read(p.data()).map_err(|fault| fault.drops(FAULTS))?;
     let Message::NeighborSolicitation { target, .. } = received.message else {
         return Err(Verdict::drop(LENGTH));
     };
@@ -100,7 +98,12 @@ fn read(p: &PktMut<'_>) -> Result<Asked, Verdict> {
 
 impl Solicitation {
     /// Learns the sender, and answers; returns why the packet is dropped, if it is.
-    fn handle(&mut self, cx: &mut NodeCx<'_>, rx_if: SwIfIndex, asked: Asked) -> Option<Verdict> {
+    fn handle(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        rx_if: SwIfIndex,
+        asked: Asked,
+    ) -> Result<(), Verdict> {
         let Asked { src, target, named, answer, frame } = asked;
         let addrs: &IfAddrs = self.asker.addrs.load(cx.guard());
         if !src.is_unspecified() {
@@ -109,10 +112,10 @@ impl Solicitation {
                 if self.asker.interfaces.load(cx.guard()).get(rx_if).mac != mac {
                     self.reporter.conflict(cx, rx_if, (IpAddr::V6(src), mac));
                 }
-                return Some(Verdict::drop(CONFLICT));
+                return Err(Verdict::drop(CONFLICT));
             }
             if !addrs.is_peer(rx_if, src) {
-                return Some(Verdict::drop(NOT_CONNECTED));
+                return Err(Verdict::drop(NOT_CONNECTED));
             }
             if let Some(mac) = named {
                 match self.reporter.sender(cx, rx_if, (IpAddr::V6(src), mac), Origin::Request) {
@@ -128,11 +131,11 @@ impl Solicitation {
             if let Some(mac) = frame.filter(|mac| src.is_unspecified() && *mac != own) {
                 self.used.report(cx, rx_if, target, mac);
             }
-            return Some(Verdict::drop(TENTATIVE));
+            return Err(Verdict::drop(TENTATIVE));
         }
         let is_own = addrs.is_own(rx_if, target);
         if !is_own && !addrs.is_proxied(rx_if, target) {
-            return Some(Verdict::drop(UNKNOWN));
+            return Err(Verdict::drop(UNKNOWN));
         }
         let mac = self.asker.interfaces.load(cx.guard()).get(rx_if).mac;
         // An answer to nobody in particular is to all, and not solicited.
@@ -145,9 +148,9 @@ impl Solicitation {
         let router = if is_own && addrs.is_router(rx_if) { flag::ROUTER } else { 0 };
         let source = match is_own {
             true => Some(target),
-            false => addrs.link_local(rx_if).filter(|ip| !addrs.is_tentative(rx_if, *ip)),
+            false => addrs.link_local(rx_if).filter(|ip| addrs.is_usable(rx_if, *ip)),
         };
-        let Some(source) = source else { return Some(Verdict::drop(UNKNOWN)) };
+        let Some(source) = source else { return Err(Verdict::drop(UNKNOWN)) };
         let flags = solicited | own | router;
         let answer = Advertisement { mac, target, src: source, dst, dst_mac: answer, flags };
         if self.asker.send(cx, rx_if, &answer.frame(), Counted::TxReply) {
@@ -155,30 +158,18 @@ impl Solicitation {
         } else {
             cx.count(NO_BUFFER, 1);
         }
-        None
+        Ok(())
     }
 }
 
-impl Node for Solicitation {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
+impl Receive for Solicitation {
+    fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
         self.asker.counters.count(cx.worker(), p.rx_if(), Counted::RxRequest);
-        let asked = match read(&p) {
-            Ok(asked) => asked,
-            Err(v) => return v,
-        };
-        if let Some(dropped) = self.handle(cx, p.rx_if(), asked) {
-            return dropped;
-        }
-        let (packet, kept) = cx.take(p);
-        cx.deliver(packet);
-        kept
+        let asked = read(p)?;
+        self.handle(cx, p.rx_if(), asked)
     }
 
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
-    }
-
-    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        self.reporter.message(&*message);
+    fn message(&mut self, message: &(dyn Any + Send)) {
+        self.reporter.message(message);
     }
 }

@@ -3,27 +3,31 @@
 //! Reads: rx interface, the Ethernet header before the packet. The packet ends here.
 
 use crate::asker::Asker;
-use crate::message::{self, Fault};
+use crate::message::{self, Faults, Receive, Receiver};
 use crate::reports::{HeardReporter, MAX_PREFIXES, RouterHeard, RouterPrefix, Sent};
 use std::any::Any;
-use std::fmt::Write;
 use std::net::IpAddr;
-use thalweg_buffer::{Frame, PktMut};
+use thalweg_buffer::PktMut;
 use thalweg_feat_neighbor::{Origin, Reporter};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::nd::{Message, NdOption};
 
 thalweg_graph::errors! {
     RECEIVED: Info, 256, "router advertisements received";
     THROTTLED: Warning, 256, "router advertisements not reported: rate limit";
     EVENTS_LOST: Warning, 256, "router advertisements not reported: main thread busy";
-    HOP_LIMIT: Error, 336, "router advertisement with a hop limit below 255";
-    CODE: Error, 336, "router advertisement with a code";
-    LENGTH: Error, 336, "router advertisement too short, or with malformed options";
+    HOP_LIMIT: Error, 359, "router advertisement with a hop limit below 255";
+    CODE: Error, 360, "router advertisement with a code";
+    FRAGMENT: Error, 358, "router advertisement in a fragment";
+    LENGTH: Error, 361, "router advertisement too short, or with malformed options";
     BAD_SOURCE: Error, 336, "router advertisement source not link-local";
     BAD_MAC: Error, 263, "router advertisement with a MAC address that is not unicast";
     OWN: Error, 256, "router advertisement from our own address";
 }
+
+/// What is wrong with messages of any kind.
+const FAULTS: Faults =
+    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH };
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -32,7 +36,11 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip6-drop",
     build: |cx| {
         let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
-        Built::node(RouterAdvertisement { asker, reporter, heard: HeardReporter::new(cx) })
+        Built::node(Receiver(RouterAdvertisement {
+            asker,
+            reporter,
+            heard: HeardReporter::new(cx),
+        }))
     },
     ..NodeDecl::DEFAULT
 };
@@ -45,13 +53,7 @@ struct RouterAdvertisement {
 
 /// Reads a valid advertisement.
 fn read(p: &PktMut<'_>) -> Result<(RouterHeard, Option<thalweg_wire::MacAddr>), Verdict> {
-    let received = message::read(p.data()).map_err(|e| {
-        Verdict::drop(match e {
-            Fault::HopLimit => HOP_LIMIT,
-            Fault::Code => CODE,
-            Fault::Length => LENGTH,
-        })
-    })?;
+    let received = message::read(p.data()).map_err(|fault| fault.drops(FAULTS))?;
     let Message::RouterAdvertisement {
         hop_limit,
         flags,
@@ -93,9 +95,8 @@ fn read(p: &PktMut<'_>) -> Result<(RouterHeard, Option<thalweg_wire::MacAddr>), 
     Ok((heard, received.message.link_layer()))
 }
 
-impl RouterAdvertisement {
-    /// Reports the router; returns why the packet is dropped, if it is.
-    fn handle(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
+impl Receive for RouterAdvertisement {
+    fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
         let (heard, named) = read(p)?;
         if self.asker.addrs.load(cx.guard()).is_own(heard.sw_if, heard.router) {
             return Err(Verdict::drop(OWN));
@@ -116,23 +117,8 @@ impl RouterAdvertisement {
         }
         Ok(())
     }
-}
 
-impl Node for RouterAdvertisement {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        if let Err(dropped) = self.handle(cx, &p) {
-            return dropped;
-        }
-        let (packet, kept) = cx.take(p);
-        cx.deliver(packet);
-        kept
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
-    }
-
-    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        self.reporter.message(&*message);
+    fn message(&mut self, message: &(dyn Any + Send)) {
+        self.reporter.message(message);
     }
 }

@@ -4,14 +4,13 @@
 //! Reads: rx interface, the Ethernet header before the packet. The packet ends here.
 
 use crate::asker::Asker;
-use crate::message::{self, Fault};
+use crate::message::{self, Faults, Receive, Receiver};
 use crate::reports::{Sent, SolicitedReporter};
 use std::any::Any;
-use std::fmt::Write;
 use std::net::IpAddr;
-use thalweg_buffer::{Frame, PktMut};
+use thalweg_buffer::PktMut;
 use thalweg_feat_neighbor::{Origin, Reporter};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::nd::Message;
 
 thalweg_graph::errors! {
@@ -19,13 +18,18 @@ thalweg_graph::errors! {
     THROTTLED: Warning, 256, "router solicitations not answered: rate limit";
     EVENTS_LOST: Warning, 256, "router solicitations not answered: main thread busy";
     NOT_CONFIGURED: Info, 256, "router solicitation where no advertisements are sent";
-    HOP_LIMIT: Error, 336, "router solicitation with a hop limit below 255";
-    CODE: Error, 336, "router solicitation with a code";
-    LENGTH: Error, 336, "router solicitation too short, or with malformed options";
+    HOP_LIMIT: Error, 359, "router solicitation with a hop limit below 255";
+    CODE: Error, 360, "router solicitation with a code";
+    FRAGMENT: Error, 358, "router solicitation in a fragment";
+    LENGTH: Error, 361, "router solicitation too short, or with malformed options";
     BAD_SOURCE: Error, 336, "router solicitation without source that names a MAC address";
     BAD_MAC: Error, 263, "router solicitation with a MAC address that is not unicast";
     NOT_CONNECTED: Error, 302, "router solicitations from source not on link";
 }
+
+/// What is wrong with messages of any kind.
+const FAULTS: Faults =
+    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH };
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -34,7 +38,11 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip6-drop",
     build: |cx| {
         let (asker, reporter) = (Asker::new(cx), Reporter::new(cx));
-        Built::node(RouterSolicitation { asker, reporter, solicited: SolicitedReporter::new(cx) })
+        Built::node(Receiver(RouterSolicitation {
+            asker,
+            reporter,
+            solicited: SolicitedReporter::new(cx),
+        }))
     },
     ..NodeDecl::DEFAULT
 };
@@ -45,16 +53,9 @@ struct RouterSolicitation {
     solicited: SolicitedReporter,
 }
 
-impl RouterSolicitation {
-    /// Reports the host; returns why the packet is dropped, if it is.
-    fn handle(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
-        let received = message::read(p.data()).map_err(|e| {
-            Verdict::drop(match e {
-                Fault::HopLimit => HOP_LIMIT,
-                Fault::Code => CODE,
-                Fault::Length => LENGTH,
-            })
-        })?;
+impl Receive for RouterSolicitation {
+    fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
+        let received = message::read(p.data()).map_err(|fault| fault.drops(FAULTS))?;
         let Message::RouterSolicitation { .. } = received.message else {
             return Err(Verdict::drop(LENGTH));
         };
@@ -84,23 +85,8 @@ impl RouterSolicitation {
         }
         Ok(())
     }
-}
 
-impl Node for RouterSolicitation {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        if let Err(dropped) = self.handle(cx, &p) {
-            return dropped;
-        }
-        let (packet, kept) = cx.take(p);
-        cx.deliver(packet);
-        kept
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
-    }
-
-    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        self.reporter.message(&*message);
+    fn message(&mut self, message: &(dyn Any + Send)) {
+        self.reporter.message(message);
     }
 }
