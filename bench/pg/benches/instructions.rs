@@ -274,7 +274,7 @@ fn track_packets() -> Result<()> {
 
 /// Headers read, connections looked up, moved on and committed.
 #[inline(never)]
-fn track(tracker: &mut Tracker<2>, batch: &mut Batch<2>, frame: &[Vec<u8>]) {
+fn track(tracker: &mut Tracker, batch: &mut Batch<2>, frame: &[Vec<u8>]) {
     let mut states = [State::NONE; 256];
     batch.clear();
     for l3 in frame {

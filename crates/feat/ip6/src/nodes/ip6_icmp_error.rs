@@ -1,7 +1,7 @@
 //! `ip6-icmp-error`: answers a packet with an ICMPv6 error, and drops the packet.
 //!
-//! Reads: aux (the drop reason), rx interface, `icmp` of the metadata. Next: `ip6-lookup` for the
-//! message, `ip6-drop` for the packet.
+//! Reads: aux (the drop reason), rx interface, `icmp` of the metadata. Next: the
+//! `ip6-icmp-error-reply` arc or `ip6-lookup` for the message, `ip6-drop` for the packet.
 
 use crate::icmp;
 use crate::tables::Tables;
@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
 use thalweg_feat_nd::IfAddrs;
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::icmpv6::{MAX_ERROR_LEN, emit_error};
@@ -33,7 +33,8 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip6-drop",
     build: |cx| {
         let (tables, addrs) = (cx.shared(), cx.shared());
-        Built::node(Ip6IcmpError { tables, addrs, limiter: icmp::limit() })
+        let arc = cx.control.arc("ip6-icmp-error-reply").unwrap_or(ArcId(u8::MAX));
+        Built::node(Ip6IcmpError { tables, addrs, limiter: icmp::limit(), arc })
     },
     ..NodeDecl::DEFAULT
 };
@@ -42,6 +43,7 @@ struct Ip6IcmpError {
     tables: Arc<Snapshot<Tables>>,
     addrs: Arc<Snapshot<IfAddrs>>,
     limiter: RateLimit,
+    arc: ArcId,
 }
 
 impl Ip6IcmpError {
@@ -86,7 +88,8 @@ impl Node for Ip6IcmpError {
         if answer.fill(&message[..n], cx.cache()) {
             answer.set_rx_if(p.rx_if());
             cx.count(SENT, 1);
-            cx.send(answer, LOOKUP);
+            let to = cx.arcs().first(self.arc, p.rx_if()).map_or(LOOKUP, Verdict::node);
+            cx.send(answer, to);
         } else {
             cx.count(NO_BUFFER, 1);
             cx.consume(answer);
