@@ -13,6 +13,7 @@ pub(crate) use thalweg_tables::fragments::PATIENCE;
 
 use crate::nodes::flow_rules::{Engine, FRAGMENT_TIMEOUT, Families, TOO_MANY_FRAGMENTS, Walk};
 use crate::outputs::Outputs;
+use crate::rule::key;
 use crate::tables::Step;
 
 /// The part of its datagram that a packet is.
@@ -96,9 +97,9 @@ impl Engine {
         hand_off: &HandOff,
         p: PktMut<'_>,
     ) -> Verdict {
-        match self.is_of_ipv6(walk.i) {
-            false => self.with_fragments_of::<{ IPV4 }>(cx, walk, hand_off, p),
-            true => self.with_fragments_of::<{ IPV6 }>(cx, walk, hand_off, p),
+        match key::is_ipv6(&self.words[walk.i]) {
+            false => self.with_fragments_of::<IPV4>(cx, walk, hand_off, p),
+            true => self.with_fragments_of::<IPV6>(cx, walk, hand_off, p),
         }
     }
 

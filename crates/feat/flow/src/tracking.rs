@@ -187,8 +187,9 @@ pub(crate) fn prepare(c: &mut Control, then: impl FnOnce(&mut Control) + 'static
         if !needed || suffices {
             None
         } else {
-            // Room for IPv6 that is there stays.
-            (state.prepared, state.translates) = (true, translates || suffices);
+            state.prepared = true;
+            // What there is room for stays.
+            state.translates |= translates;
             state.ipv6 |= ipv6;
             Some(state.clone())
         }

@@ -152,8 +152,16 @@ where
 /// Access to the family whose keys have `W` words.
 pub(crate) trait Families<const W: usize> {
     fn family(&mut self) -> &mut Family<W>;
-    /// The family, and the tracker.
-    fn tracking(&mut self) -> (&mut Family<W>, Option<&mut Tracker>);
+    /// The family, and what is used with it.
+    fn parted(&mut self) -> Parted<'_, W>;
+}
+
+/// Parts of an engine that are borrowed together.
+pub(crate) struct Parted<'a, const W: usize> {
+    family: &'a mut Family<W>,
+    tracker: Option<&'a mut Tracker>,
+    megaflows: &'a mut MegaflowCache,
+    words: &'a [Words; 256],
 }
 
 impl Families<IPV4> for Engine {
@@ -162,8 +170,9 @@ impl Families<IPV4> for Engine {
         &mut self.v4
     }
     #[inline(always)]
-    fn tracking(&mut self) -> (&mut Family<IPV4>, Option<&mut Tracker>) {
-        (&mut self.v4, self.tracker.as_deref_mut())
+    fn parted(&mut self) -> Parted<'_, IPV4> {
+        let Engine { v4: family, tracker, megaflows, words, .. } = self;
+        Parted { family, tracker: tracker.as_deref_mut(), megaflows, words }
     }
 }
 
@@ -173,8 +182,9 @@ impl Families<IPV6> for Engine {
         &mut self.v6
     }
     #[inline(always)]
-    fn tracking(&mut self) -> (&mut Family<IPV6>, Option<&mut Tracker>) {
-        (&mut self.v6, self.tracker.as_deref_mut())
+    fn parted(&mut self) -> Parted<'_, IPV6> {
+        let Engine { v6: family, tracker, megaflows, words, .. } = self;
+        Parted { family, tracker: tracker.as_deref_mut(), megaflows, words }
     }
 }
 
@@ -240,21 +250,21 @@ impl Engine {
         (self.v4.batch.clear(), self.v6.batch.clear());
         (self.place.spread, self.deep) = (published.spread, false);
         let (mut tracks, mut tracks_ipv4) = (false, false);
+        let of = |rx_if| {
+            let set = published.set(rx_if);
+            (rx_if, set.filter(|set| set.tracks), set.is_some_and(|set| set.wide))
+        };
         let uniform = match frame.rx() {
-            Iface::Uniform(rx_if) => Some((rx_if, published.set(rx_if))),
+            Iface::Uniform(rx_if) => Some(of(rx_if)),
             Iface::Mixed => None,
         };
         for i in 0..frame.len() {
             frame.prefetch_data(i + 8);
             let at = i as u8;
-            let (rx_if, set) = uniform.unwrap_or_else(|| {
-                let rx_if = frame.rx_if(at);
-                (rx_if, published.set(rx_if))
-            });
+            let (rx_if, set, wide) = uniform.unwrap_or_else(|| of(frame.rx_if(at)));
             let data = frame.data(at);
-            let wide = set.is_some_and(|set| set.wide);
             let l3 = key::read(rx_if.get(), data, frame.total_len(at), wide, &mut self.words[i]);
-            let Some(set) = set.filter(|set| set.tracks) else {
+            let Some(set) = set else {
                 self.v4.batch.add([0; 2], Default::default());
                 continue;
             };
@@ -571,10 +581,11 @@ impl Engine {
             Some(nat) if ct.commit && nat.range.is_some() => self.random.bits(),
             _ => 0,
         };
-        let (Family { batch, single, fragments }, Some(tracker)) = self.tracking() else {
+        let Parted { family, tracker: Some(tracker), .. } = self.parted() else {
             let state = State::TRACKED | State::INVALID;
             return Tracked { state, ..Tracked::default() };
         };
+        let Family { batch, single, fragments } = family;
         let (batch, at) = if same_zone && !rewritten {
             (batch, i)
         } else {
@@ -633,7 +644,9 @@ impl Engine {
         Batch<W>: Packets<W>,
     {
         let (now, before) = (self.now, self.tracked);
-        let (family, Some(tracker)) = self.tracking() else { return Tracked::default() };
+        let Parted { family, tracker: Some(tracker), .. } = self.parted() else {
+            return Tracked::default();
+        };
         let tracked = match before {
             Some((zone, w, tracked)) if (zone, w) == (ct.zone, W) => tracked,
             _ => family.fragments.follow(tracker, ct.zone, out, now),
@@ -769,11 +782,10 @@ impl Engine {
         Tracker: Parts<W>,
     {
         let now = self.now;
-        let has_tracker = self.tracker.is_some();
-        let megaflow_at = megaflow;
-        let megaflow = self.megaflows.get(megaflow);
+        let Parted { family, tracker, megaflows, words } = self.parted();
+        let megaflow = megaflows.get(megaflow);
         let p = |frame| Frame::pkt(frame, walk.i as u8);
-        let table = match (megaflow.first, has_tracker) {
+        let table = match (megaflow.first, tracker.is_some()) {
             (First::Track(table), true) => table,
             (First::End, _) => {
                 let end = megaflow.only_end().map(|end| {
@@ -784,12 +796,8 @@ impl Engine {
             }
             _ => return self.steps(cx, walk, p(frame)),
         };
-        let (family, Some(tracker)) = self.tracking() else {
-            return Verdict::drop(DROPPED_BY_RULE);
-        };
+        let Some(tracker) = tracker else { return Verdict::drop(DROPPED_BY_RULE) };
         let tracked = tracker.track(&mut family.batch, walk.i, now);
-        let Engine { megaflows, words, .. } = self;
-        let megaflow = megaflows.get(megaflow_at);
         megaflow.count(walk.bytes);
         if let Known::Nothing = megaflow.known(tracked.state) {
             megaflow.learn(walk.set, &words[walk.i], tracked.state, walk.set.zone);
@@ -799,13 +807,10 @@ impl Engine {
             return self.last_steps::<W>(cx, walk, p(frame), (table, tracked));
         };
         end.count(walk.bytes);
-        let (verdict, commit) = (end.verdict, end.commit);
-        if let Some(how) = &commit
-            && let (family, Some(tracker)) = self.tracking()
-        {
+        if let Some(how) = &end.commit {
             tracker.commit(&family.batch, walk.i, tracked, how, now);
         }
-        verdict
+        end.verdict
     }
 }
 

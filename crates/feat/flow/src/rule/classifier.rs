@@ -301,13 +301,15 @@ pub struct Cache {
     pub(crate) misses: u64,
 }
 
+/// What most look-ups compare is together: few rules look at many words.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 struct Remembered {
-    words: Words,
     /// The generation that the entry belongs to; 0 = unused.
     rules: u64,
     /// The rule plus one; 0 = no rule.
     rule: u32,
+    words: Words,
 }
 
 const PLACES: usize = 4096;

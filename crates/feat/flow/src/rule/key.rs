@@ -212,7 +212,8 @@ pub(crate) fn read(
         && plain_tcp(h, len)
     {
         let flags = u64::from(h[47]) << 48;
-        let low = [
+        let (low, _) = words.split_first_chunk_mut::<NARROW>()?;
+        *low = [
             u64::from(in_port) | u64::from(ether::IPV4) << 32,
             be64(h, 0) >> 16 | u64::from(h[23]) << 48 | u64::from(h[15]) << 56,
             be64(h, 6) >> 16 | u64::from(h[22]) << 56,
@@ -222,7 +223,6 @@ pub(crate) fn read(
             0,
             0,
         ];
-        words[..NARROW].copy_from_slice(&low);
         return Some((14, false));
     }
     words[..NARROW].fill(0);
