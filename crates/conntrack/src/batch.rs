@@ -1,5 +1,6 @@
 //! Reads packets into keys and the header fields that the state machines need.
 
+use std::hint::select_unpredictable;
 use std::net::IpAddr;
 
 use thalweg_tables::flow::{FlowHash, Guess};
@@ -608,13 +609,13 @@ impl Ends<IPV6> for V6 {
     /// Branch-free, because directions alternate.
     #[inline]
     fn ordered(self, zone: u16, number: u8, ports: u32) -> (Key<IPV6>, bool) {
-        let V6 { src, dst } = self;
-        let swapped = (src > dst) | ((src == dst) & (ports >> 16 > ports & 0xffff));
-        // The bits in which they differ, if they are to be exchanged.
-        let change = (src ^ dst) & 0u128.wrapping_sub(u128::from(swapped));
-        let ports = ports.rotate_left(16 * u32::from(swapped));
-        let ends = V6 { src: src ^ change, dst: dst ^ change };
-        (ends.key(u64::from(ports) << 32 | last_word(0, 0, zone, number)), swapped)
+        let [a, b, c, d, _] = self.key(0);
+        let lower = (b > d) | ((b == d) & (ports >> 16 > ports & 0xffff));
+        let swapped = (a > c) | ((a == c) & lower);
+        let either = |this: u64, other: u64| select_unpredictable(swapped, other, this);
+        let ports = either(ports.into(), ports.rotate_left(16).into());
+        let last = ports << 32 | last_word(0, 0, zone, number);
+        ([either(a, c), either(b, d), either(c, a), either(d, b), last], swapped)
     }
     fn pseudo(self, number: u8, length: u32) -> Checksum {
         checksum::pseudo_v6(&self.src.into(), &self.dst.into(), number, length)
