@@ -16,8 +16,8 @@
 //! | [`connection`] | a connection for display |
 //! | [`filter`] | filters for listing and flushing |
 //!
-//! IPv4 keys have two words and IPv6 keys five. A tracker has a table for each family; limits, zones,
-//! timeouts and counters are those of both.
+//! IPv4 keys have two words and IPv6 keys five. A tracker has a table for each family; limits,
+//! zones, timeouts and counters are those of both.
 
 #![forbid(unsafe_code)]
 

@@ -25,8 +25,8 @@ const WAITING: usize = 256;
 /// bytes.
 const OF_ONE: usize = 48;
 
-/// Datagrams with keys of `W` words whose first fragments had the result `F`, and fragments `P` that
-/// wait for theirs.
+/// Datagrams with keys of `W` words whose first fragments had the result `F`, and fragments `P`
+/// that wait for theirs.
 pub struct Fragments<F, P, const W: usize = 2> {
     slots: Box<[Option<(Key<W>, F, Millis)>]>,
     seed: u64,

@@ -56,8 +56,8 @@ impl Tracker {
         self.v4.table.capacity_of_two()
     }
 
-    /// Number of connections of IPv6 that the tracker was created for; with `translated`, if all are
-    /// translated.
+    /// Number of connections of IPv6 that the tracker was created for; with `translated`, if all
+    /// are translated.
     pub fn capacity_ipv6(&self, translated: bool) -> u32 {
         if translated { self.v6.table.capacity_of_two() } else { self.v6.table.capacity() }
     }

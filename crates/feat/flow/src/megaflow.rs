@@ -144,8 +144,8 @@ fn masked(words: &Words, mask: &Words) -> Words {
 }
 
 impl Megaflow {
-    /// Returns whether a packet with these fields matches. The caller checks the generation. `wide`:
-    /// whether the rules look at more than the narrow words.
+    /// Returns whether a packet with these fields matches. The caller checks the generation.
+    /// `wide`: whether the rules look at more than the narrow words.
     #[inline(always)]
     pub(crate) fn matches(&self, words: &Words, wide: bool) -> bool {
         match wide {

@@ -1,5 +1,5 @@
-//! `flow-icmp-error-ip6`: restores the original packet quoted in the router's own ICMPv6 errors about
-//! packets that rules have translated.
+//! `flow-icmp-error-ip6`: restores the original packet quoted in the router's own ICMPv6 errors
+//! about packets that rules have translated.
 //!
 //! Reads: the IPv6 header. Next: along the `ip6-icmp-error-reply` arc.
 
