@@ -10,7 +10,7 @@
 
 #![allow(clippy::expect_used)]
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,11 +29,12 @@ use thalweg_wire::tcp::flag::{ACK, SYN};
 /// Whole frames, enough that a few calls more or less do not show.
 const PACKETS: u64 = 256 * 1024;
 /// What is counted: functions by their demangled names.
-const COUNTED: [&str; 4] = [
+const COUNTED: [&str; 5] = [
     "*thalweg_graph::node::Runner>::run*",
     "*worker::taps::*::run_gate*",
     "*worker::taps::*::run_taps*",
     "instructions::track",
+    "instructions::track6",
 ];
 const LEVELS: [Level; 3] = [Level::PerPacket, Level::Scalar, Level::Avx2];
 
@@ -58,8 +59,8 @@ enum Drive {
         /// Streams that run at the same time.
         streams: &'static [&'static str],
     },
-    /// The tracker alone, which is the same at all levels.
-    Tracker,
+    /// The tracker alone, which is the same at all levels, with connections of IPv4 or IPv6.
+    Tracker(bool),
 }
 
 impl PathCase {
@@ -96,7 +97,7 @@ impl PathCase {
     fn levels(&self) -> impl Iterator<Item = Level> {
         let levels = match self.drive {
             Drive::Router { .. } => &LEVELS[..],
-            Drive::Tracker => &LEVELS[..1],
+            Drive::Tracker(_) => &LEVELS[..1],
         };
         levels.iter().copied().filter(|l| *l <= Level::best())
     }
@@ -129,7 +130,12 @@ const PATHS: [PathCase; 27] = [
     PathCase::sampled("sflow100", "IPv4, 1 flow, sFlow 1:100", 100),
     PathCase::lone("l2-lone", "L2 cross connect, lone packets", |r| Case::L2.set_up(r)),
     PathCase::lone("flow-lone", "IPv4, lone packets", |r| Case::OneFlow.set_up(r)),
-    PathCase { word: "tracker", name: "tracker, 1024 connections", drive: Drive::Tracker },
+    PathCase { word: "tracker", name: "tracker, 1024 connections", drive: Drive::Tracker(false) },
+    PathCase {
+        word: "tracker6",
+        name: "tracker, 1024 connections of IPv6",
+        drive: Drive::Tracker(true),
+    },
 ];
 
 fn main() -> ExitCode {
@@ -167,8 +173,9 @@ fn act() -> Result<()> {
 /// Handles the packets of a path, in the process that is counted.
 fn drive(word: &str) -> Result<()> {
     let path = PATHS.iter().find(|p| p.word == word).context("no such path")?;
-    let Drive::Router { set_up, sflow, frame, streams } = path.drive else {
-        return track_packets();
+    let (set_up, sflow, frame, streams) = match path.drive {
+        Drive::Router { set_up, sflow, frame, streams } => (set_up, sflow, frame, streams),
+        Drive::Tracker(ipv6) => return track_packets(ipv6),
     };
     let mut r = Router::start(&[None]);
     set_up(&mut r);
@@ -242,22 +249,29 @@ fn rules_with_ct(r: &mut Router) {
 }
 
 /// Tracks segments of connections that stand, a frame at a time, in either direction.
-fn track_packets() -> Result<()> {
+fn track_packets(ipv6: bool) -> Result<()> {
     let at = |n: u32| Ipv4Addr::from_bits(0x1000_0000 + n);
+    let at6 = |n: u32| Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(n));
     let segment = |n: u32, server: bool, flags, seq, ack| {
         let ip = Packet::new();
-        let tcp = match server {
-            false => ip.ipv4(at(n), at(FLOWS)).tcp(1024, 80),
-            true => ip.ipv4(at(FLOWS), at(n)).tcp(80, 1024),
+        let (src, dst) = if server { (FLOWS, n) } else { (n, FLOWS) };
+        let ip = match ipv6 {
+            false => ip.ipv4(at(src), at(dst)),
+            true => ip.ipv6(at6(src), at6(dst)),
         };
+        let tcp = if server { ip.tcp(80, 1024) } else { ip.tcp(1024, 80) };
         tcp.flags(flags).seq(seq).ack(ack).window(60000).build()
     };
     let mut tracker = Tracker::new(2 * FLOWS, 0).context("no memory for the tracker")?;
-    let mut batch = Batch::default();
+    let (mut batch, mut batch6) = (Batch::default(), Batch::default());
+    let mut track = |tracker: &mut Tracker, frame: &[Vec<u8>]| match ipv6 {
+        false => track(tracker, &mut batch, frame),
+        true => track6(tracker, &mut batch6, frame),
+    };
     for n in 0..FLOWS {
         let opening = [(false, SYN, 100, 0), (true, SYN | ACK, 500, 101), (false, ACK, 101, 501)];
         let opening = opening.map(|(server, flags, seq, ack)| segment(n, server, flags, seq, ack));
-        track(&mut tracker, &mut batch, &opening);
+        track(&mut tracker, &opening);
     }
     let frames: Vec<Vec<Vec<u8>>> = [false, true]
         .into_iter()
@@ -268,7 +282,7 @@ fn track_packets() -> Result<()> {
         })
         .collect();
     for frame in frames.iter().cycle().take(PACKETS as usize / 256) {
-        track(&mut tracker, &mut batch, frame);
+        track(&mut tracker, frame);
     }
     let stand = tracker.counts().established;
     ensure!(stand > PACKETS, "only {stand} packets were of connections that stand");
@@ -277,11 +291,22 @@ fn track_packets() -> Result<()> {
 
 /// Headers read, connections looked up, moved on and committed.
 #[inline(never)]
-fn track(tracker: &mut Tracker<2>, batch: &mut Batch<2>, frame: &[Vec<u8>]) {
+fn track(tracker: &mut Tracker, batch: &mut Batch<2>, frame: &[Vec<u8>]) {
     let mut states = [State::NONE; 256];
     batch.clear();
     for l3 in frame {
         batch.add_ipv4(0, l3, l3.len(), Checks::NONE);
+    }
+    tracker.track_all(batch, Some(&Commit::default()), 0, &mut states);
+}
+
+/// The same of IPv6.
+#[inline(never)]
+fn track6(tracker: &mut Tracker, batch: &mut Batch<5>, frame: &[Vec<u8>]) {
+    let mut states = [State::NONE; 256];
+    batch.clear();
+    for l3 in frame {
+        batch.add_ipv6(0, l3, l3.len(), Checks::NONE);
     }
     tracker.track_all(batch, Some(&Commit::default()), 0, &mut states);
 }

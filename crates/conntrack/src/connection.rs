@@ -6,10 +6,10 @@ use std::fmt;
 use thalweg_tables::flow::{FlowId, Millis};
 use thalweg_wire::ip::protocol::{ICMP, ICMPV6, SCTP, TCP, UDP};
 
-use crate::Tuple;
 use crate::entry::{self, Entry, Seen, flag};
 use crate::tcp::{Pair, Side};
 use crate::tuple::{Key, zone_of};
+use crate::{IPV6, Tuple};
 
 /// Protocol state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,8 @@ impl Connection {
             age: now.wrapping_sub(entry::since(value)),
             packets: entry::packets(value),
             bytes: entry::bytes(value),
-            id: flow.index(),
+            // Those of IPv6 are above all of IPv4.
+            id: flow.index() | u32::from(W == IPV6) << 31,
         }
     }
 

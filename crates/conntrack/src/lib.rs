@@ -16,7 +16,8 @@
 //! | [`connection`] | a connection for display |
 //! | [`filter`] | filters for listing and flushing |
 //!
-//! IPv4 keys have two words and IPv6 keys five; a tracker handles one of the two families.
+//! IPv4 keys have two words and IPv6 keys five. A tracker has a table for each family; limits,
+//! zones, timeouts and counters are those of both.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +37,7 @@ pub use filter::Filter;
 pub use state::State;
 pub use thalweg_tables::flow::{FlowId, Millis};
 pub use timeout::{Policy, Timeout};
-pub use tracker::{Commit, FirstFragment, Tracked, Tracker, WhenFull};
+pub use tracker::{Commit, FirstFragment, Parts, Tracked, Tracker, WhenFull};
 pub use tuple::Tuple;
 
 /// Words in the key of an IPv4 connection.

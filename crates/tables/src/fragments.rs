@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use crate::flow::Millis;
 use crate::hash::mix128;
 
-/// The key that identifies a datagram.
-pub type Key = [u64; 2];
+/// The key that identifies a datagram, of `W` words.
+pub type Key<const W: usize = 2> = [u64; W];
 
 /// Maximum time that a datagram's fragments may take, in milliseconds.
 pub const PATIENCE: Millis = 2_000;
@@ -25,21 +25,22 @@ const WAITING: usize = 256;
 /// bytes.
 const OF_ONE: usize = 48;
 
-/// Datagrams whose first fragments had the result `F`, and fragments `P` that wait for theirs.
-pub struct Fragments<F, P> {
-    slots: Box<[Option<(Key, F, Millis)>]>,
+/// Datagrams with keys of `W` words whose first fragments had the result `F`, and fragments `P`
+/// that wait for theirs.
+pub struct Fragments<F, P, const W: usize = 2> {
+    slots: Box<[Option<(Key<W>, F, Millis)>]>,
     seed: u64,
     /// Waiting fragments, the oldest first, with their datagram and arrival time.
-    waiting: VecDeque<(Key, Millis, P)>,
+    waiting: VecDeque<(Key<W>, Millis, P)>,
 }
 
-impl<F, P> std::fmt::Debug for Fragments<F, P> {
+impl<F, P, const W: usize> std::fmt::Debug for Fragments<F, P, W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Fragments").field("waiting", &self.waiting.len()).finish_non_exhaustive()
     }
 }
 
-impl<F: Copy, P> Fragments<F, P> {
+impl<F: Copy, P, const W: usize> Fragments<F, P, W> {
     /// Creates an empty table. Outsiders must not be able to predict the seed.
     pub fn new(seed: u64) -> Self {
         Fragments {
@@ -49,15 +50,18 @@ impl<F: Copy, P> Fragments<F, P> {
         }
     }
 
-    fn ways(&self, key: &Key) -> std::ops::Range<usize> {
-        let set = mix128(self.seed, key[0], key[1]) as usize % (SLOTS / WAYS) * WAYS;
+    fn ways(&self, key: &Key<W>) -> std::ops::Range<usize> {
+        let (pairs, rest) = key.as_chunks::<2>();
+        let mixed = pairs.iter().fold(self.seed, |hash, [a, b]| mix128(hash, *a, *b));
+        let mixed = rest.iter().fold(mixed, |hash, word| mix128(hash, *word, 0));
+        let set = mixed as usize % (SLOTS / WAYS) * WAYS;
         set..set + WAYS
     }
 
     /// Remembers a first fragment, in place of the one that has been remembered for longest.
-    pub fn note(&mut self, key: Key, fate: F, now: Millis) {
+    pub fn note(&mut self, key: Key<W>, fate: F, now: Millis) {
         let ways = self.ways(&key);
-        let age = |slot: &Option<(Key, F, Millis)>| match slot {
+        let age = |slot: &Option<(Key<W>, F, Millis)>| match slot {
             Some((old, ..)) if *old == key => u32::MAX,
             Some((_, _, at)) => now.wrapping_sub(*at),
             None => u32::MAX - 1,
@@ -68,24 +72,24 @@ impl<F: Copy, P> Fragments<F, P> {
     }
 
     /// Returns the result of the first fragment of a datagram.
-    pub fn find(&self, key: &Key, now: Millis) -> Option<F> {
+    pub fn find(&self, key: &Key<W>, now: Millis) -> Option<F> {
         let slots = self.slots[self.ways(key)].iter().flatten();
         let fresh = |at: Millis| now.wrapping_sub(at) < PATIENCE;
         slots.filter(|(k, _, at)| k == key && fresh(*at)).map(|(_, fate, _)| *fate).next()
     }
 
     /// Returns true if another fragment of a datagram may wait.
-    pub fn has_room(&self, key: &Key) -> bool {
+    pub fn has_room(&self, key: &Key<W>) -> bool {
         self.waiting.len() < WAITING && self.waiting.iter().filter(|w| w.0 == *key).count() < OF_ONE
     }
 
     /// Queues a fragment until its first comes; there must be [room](Self::has_room).
-    pub fn wait(&mut self, key: Key, now: Millis, fragment: P) {
+    pub fn wait(&mut self, key: Key<W>, now: Millis, fragment: P) {
         self.waiting.push_back((key, now, fragment));
     }
 
     /// Removes the oldest waiting fragment of a datagram, of those that are `wanted`.
-    pub fn next_of(&mut self, key: &Key, wanted: impl Fn(&P) -> bool) -> Option<P> {
+    pub fn next_of(&mut self, key: &Key<W>, wanted: impl Fn(&P) -> bool) -> Option<P> {
         let at = self.waiting.iter().position(|w| w.0 == *key && wanted(&w.2))?;
         self.waiting.remove(at).map(|w| w.2)
     }

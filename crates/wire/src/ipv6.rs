@@ -195,6 +195,8 @@ pub struct Transport<'a> {
     pub offset: usize,
     /// The fragment header, if there is one.
     pub fragment: Option<Fragment>,
+    /// Bytes of extension headers up to the fragment header, that one included; 0 without one.
+    pub unfragmented: usize,
     /// The bytes after the extension headers.
     pub payload: &'a [u8],
 }
@@ -209,7 +211,7 @@ pub struct Transport<'a> {
 /// `Truncated` if a header is truncated, `BadHeaderLength` after [`MAX_EXTENSIONS`].
 pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
     const WHAT: &str = "IPv6 extension header";
-    let (mut rest, mut fragment) = (data, None);
+    let (mut rest, mut fragment, mut unfragmented) = (data, None, 0);
     for _ in 0..=MAX_EXTENSIONS {
         let extension = matches!(
             next,
@@ -221,7 +223,8 @@ pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
         );
         if !extension {
             let offset = data.len() - rest.len();
-            return Ok(Transport { protocol: next, offset, fragment, payload: rest });
+            let protocol = next;
+            return Ok(Transport { protocol, offset, fragment, unfragmented, payload: rest });
         }
         let (h, _) = header::<8>(rest, WHAT)?;
         let need = match next {
@@ -242,10 +245,12 @@ pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
             // A second one cannot make a whole of a fragment.
             if f.offset != 0 || fragment.is_none_or(|before: Fragment| before.is_atomic()) {
                 fragment = Some(f);
+                unfragmented = data.len() - behind.len();
             }
             if f.offset != 0 {
-                let offset = data.len() - behind.len();
-                return Ok(Transport { protocol: h[0], offset, fragment, payload: behind });
+                let (protocol, offset) = (h[0], data.len() - behind.len());
+                let payload = behind;
+                return Ok(Transport { protocol, offset, fragment, unfragmented, payload });
             }
         }
         next = h[0];
@@ -369,6 +374,7 @@ mod tests {
         let t = Ipv6View::parse(&p).unwrap().transport().unwrap();
         assert_eq!((t.protocol, t.offset, t.payload.len()), (17, 44, 8));
         assert_eq!(t.fragment, Some(Fragment { offset: 0, more: true, id: 7 }));
+        assert_eq!(t.unfragmented, 32);
     }
 
     #[test]

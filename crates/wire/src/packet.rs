@@ -315,7 +315,25 @@ pub fn fuzz_packet(l3: &[u8]) {
     let _ = crate::owner::flow(l3).map(|t| t.symmetric_hash32());
     // There and back again.
     let parsed = nat::packet::parse(l3, 0);
-    if view.v4().is_none() || parsed.kind == nat::packet::Kind::Unknown {
+    if view.v4().is_none() {
+        let (src, dst) = (1u128.into(), (!7u128).into());
+        let to = nat::v6::Ends { src, dst, sport: 0x1122, dport: 0x3344 };
+        type Change = fn(&mut [u8], &nat::v6::Ends) -> bool;
+        let all: [Change; 3] = [
+            nat::v6::rewrite_error,
+            |l3, to| nat::v6::rewrite(l3, to, false),
+            |l3, to| nat::v6::readdress(l3, to, true),
+        ];
+        for change in all {
+            let mut there = l3.to_vec();
+            if !change(&mut there, &to) {
+                assert_eq!(there, l3);
+            }
+            assert_eq!(there[end..], l3[end..]);
+        }
+        return;
+    }
+    if parsed.kind == nat::packet::Kind::Unknown {
         return;
     }
     assert_eq!((parsed.l4, parsed.end), (l4, end));

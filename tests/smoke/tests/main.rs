@@ -12,6 +12,7 @@ mod bridging;
 mod collectors;
 mod configuration;
 mod conntrack;
+mod conntrack_ipv6;
 mod conntrack_lives;
 mod cross_connect;
 mod devices;

@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 
 use thalweg_tables::flow::{FlowId, Millis};
 
-use super::{Counts, Event, Live, Tracker, WhenFull};
+use super::{Counts, Event, Live, Parts, Tracker, WhenFull};
 use crate::batch::Batch;
 use crate::timeout::Policy;
 
-impl<const W: usize> Tracker<W> {
+impl Tracker {
     /// Number of connections.
     pub fn len(&self) -> u32 {
-        self.table.len()
+        self.v4.table.len() + self.v6.table.len()
     }
 
     /// Returns whether there are no connections.
     pub fn is_empty(&self) -> bool {
-        self.table.is_empty()
+        self.len() == 0
     }
 
     /// The connection of packet `i` of a batch that was [looked up](Self::look_up), and whether the
@@ -24,47 +24,67 @@ impl<const W: usize> Tracker<W> {
     ///
     /// # Panics
     /// If the batch has no packet `i`.
-    pub fn find(&self, batch: &Batch<W>, i: usize, now: Millis) -> Option<(FlowId, bool)> {
+    pub fn find<const W: usize>(
+        &self,
+        batch: &Batch<W>,
+        i: usize,
+        now: Millis,
+    ) -> Option<(FlowId, bool)>
+    where
+        Self: Parts<W>,
+    {
+        let table = &self.part().table;
         let headers = &batch.headers[..batch.len][i];
         if !headers.kind.is_tracked() {
             return None;
         }
-        let found = self.table.find(&batch.keys[i], batch.hashes[i])?;
-        if self.table.is_expired(found.flow(), now) {
+        let found = table.find(&batch.keys[i], batch.hashes[i])?;
+        if table.is_expired(found.flow(), now) {
             return None;
         }
-        let reply = super::direction(self.table.get(found.flow()), found, headers.swapped)?;
+        let reply = super::direction(table.get(found.flow()), found, headers.swapped)?;
         Some((found.flow(), reply))
     }
 
     /// Number of connections that the tracker was created for.
     pub fn capacity(&self) -> u32 {
-        self.table.capacity()
+        self.v4.table.capacity()
     }
 
     /// Number of connections that fit if all are translated.
     pub fn capacity_translated(&self) -> u32 {
-        self.table.capacity_of_two()
+        self.v4.table.capacity_of_two()
+    }
+
+    /// Number of connections of IPv6 that the tracker was created for; with `translated`, if all
+    /// are translated.
+    pub fn capacity_ipv6(&self, translated: bool) -> u32 {
+        if translated { self.v6.table.capacity_of_two() } else { self.v6.table.capacity() }
+    }
+
+    /// Returns whether there are no connections of IPv6.
+    pub fn has_no_ipv6(&self) -> bool {
+        self.v6.table.is_empty()
     }
 
     /// Maximum number of connections.
     pub fn limit(&self) -> u32 {
-        self.limit
+        self.common.limit
     }
 
     /// Sets the maximum number of connections, up to the capacity.
     pub fn set_limit(&mut self, limit: u32) {
-        self.limit = limit.min(self.table.capacity());
+        self.common.limit = limit.min(self.v4.table.capacity());
     }
 
     /// Sets the handling of new connections when the table is full.
     pub fn set_when_full(&mut self, when_full: WhenFull) {
-        self.when_full = when_full;
+        self.common.when_full = when_full;
     }
 
     /// Sets whether TCP sequence numbers are checked against windows.
     pub fn set_check_windows(&mut self, check: bool) {
-        self.check_windows = check;
+        self.common.check_windows = check;
     }
 
     /// Sets the timeouts of a zone, or of all zones without a policy of their own; `None` removes
@@ -75,61 +95,64 @@ impl<const W: usize> Tracker<W> {
         zone: Option<u16>,
         policy: Option<Box<Policy>>,
     ) -> Option<Box<Policy>> {
-        self.zones.set_policy(zone, policy)
+        self.common.zones.set_policy(zone, policy)
     }
 
     /// Sets the connection limit of a zone, or of all zones without a limit of their own; 0 =
     /// unlimited, `None` removes it.
     pub fn set_zone_limit(&mut self, zone: Option<u16>, limit: Option<u32>) {
         match zone {
-            Some(zone) => self.zones.set_limit(zone, limit),
-            None => self.zones.set_default_limit(limit.unwrap_or(0)),
+            Some(zone) => self.common.zones.set_limit(zone, limit),
+            None => self.common.zones.set_default_limit(limit.unwrap_or(0)),
         }
     }
 
     /// Limit of zones without one of their own; 0 = unlimited.
     pub fn default_zone_limit(&self) -> u32 {
-        self.zones.default_limit()
+        self.common.zones.default_limit()
     }
 
     /// Limits of the zones that have one of their own.
     pub fn zone_limits(&self) -> std::collections::BTreeMap<u16, u32> {
-        self.zones.limits()
+        self.common.zones.limits()
     }
 
     /// Number of connections in a zone.
     pub fn zone_len(&self, zone: u16) -> u32 {
-        self.zones.count(zone)
+        self.common.zones.count(zone)
     }
 
     /// Counters since the tracker was created.
     pub fn counts(&self) -> Counts {
-        Counts { unready: self.counts.unready + self.table.counts().unready, ..self.counts }
+        let counts = self.common.counts;
+        let tables = self.v4.table.counts().unready + self.v6.table.counts().unready;
+        Counts { unready: counts.unready + tables, ..counts }
     }
 
     /// Number of connections by protocol.
     pub fn live(&self) -> Live {
-        self.live
+        self.common.live
     }
 
-    /// Memory in bytes with all connections in use, without labels.
-    pub fn bytes(&self) -> usize {
-        self.table.bytes()
+    /// Memory in bytes with all connections in use, without labels: if all are of IPv4, and if all
+    /// are of IPv6.
+    pub fn bytes(&self) -> [usize; 2] {
+        [self.v4.table.bytes(), self.v6.table.bytes()]
     }
 
     /// Sets whether events are recorded for [`take_events`](Self::take_events).
     pub fn set_events(&mut self, wanted: bool) {
-        self.events.wanted = wanted;
+        self.common.events.wanted = wanted;
     }
 
     /// Takes all recorded events, oldest first. The next ones go into `room`, which is empty; with
     /// a capacity of [`EVENTS`](super::EVENTS), it never reallocates.
     pub fn take_events(&mut self, room: VecDeque<Event>) -> VecDeque<Event> {
-        self.events.swap(room)
+        self.common.events.swap(room)
     }
 
     /// Number of events lost because the queue was full.
     pub fn events_lost(&self) -> u64 {
-        self.events.lost
+        self.common.events.lost
     }
 }

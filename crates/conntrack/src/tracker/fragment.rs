@@ -2,7 +2,7 @@
 
 use thalweg_tables::flow::Millis;
 
-use super::{Tracked, Tracker};
+use super::{Parts, Tracked, Tracker};
 use crate::batch::Batch;
 use crate::entry;
 use crate::state::State;
@@ -30,31 +30,39 @@ impl<const W: usize> FirstFragment<W> {
     }
 }
 
-impl<const W: usize> Tracker<W> {
+impl Tracker {
     /// Tracks a fragment that follows `first`: it has the same state, and counts for the connection
     /// if that exists by now.
-    pub fn follow(&mut self, first: &FirstFragment<W>, bytes: u32, now: Millis) -> Tracked {
+    pub fn follow<const W: usize>(
+        &mut self,
+        first: &FirstFragment<W>,
+        bytes: u32,
+        now: Millis,
+    ) -> Tracked
+    where
+        Self: Parts<W>,
+    {
         if first.state.contains(State::INVALID) {
             return self.stray_fragment();
         }
-        let found = self.table.find(&first.key, self.table.hash(&first.key));
-        let flow =
-            found.map(|found| found.flow()).filter(|flow| !self.table.is_expired(*flow, now));
+        let table = &self.part().table;
+        let found = table.find(&first.key, table.hash(&first.key));
+        let flow = found.map(|found| found.flow()).filter(|flow| !table.is_expired(*flow, now));
         let related = first.state.contains(State::RELATED);
         match flow {
-            _ if related => self.counts.related += 1,
-            _ if first.state.contains(State::NEW) => self.counts.new += 1,
-            _ => self.counts.established += 1,
+            _ if related => self.common.counts.related += 1,
+            _ if first.state.contains(State::NEW) => self.common.counts.new += 1,
+            _ => self.common.counts.established += 1,
         }
         if let Some(flow) = flow.filter(|_| !related) {
-            entry::count(self.table.get_mut(flow), first.reply, bytes);
+            entry::count(self.part_mut().table.get_mut(flow), first.reply, bytes);
         }
         Tracked { state: first.state, flow, reply: first.reply }
     }
 
     /// Tracks a fragment whose first one was not tracked: it is invalid.
     pub fn stray_fragment(&mut self) -> Tracked {
-        self.counts.invalid_headers += 1;
+        self.common.counts.invalid_headers += 1;
         self.invalid(None, false)
     }
 }

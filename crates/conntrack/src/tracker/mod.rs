@@ -6,6 +6,7 @@ mod fragment;
 #[cfg(test)]
 mod model;
 mod new_entry;
+mod parts;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -14,9 +15,9 @@ mod zones;
 use std::ops::Range;
 
 use thalweg_tables::flow::{
-    AHEAD, AddError, FlowHash, FlowId, FlowTable, Found, Guess, Millis, OnExpiry, is_due,
+    AHEAD, AddError, FlowHash, FlowId, Found, Guess, Millis, OnExpiry, is_due,
 };
-use thalweg_tables::{MapError, PagedTable, Pages};
+use thalweg_tables::{MapError, PagedTable};
 
 use crate::batch::{Batch, Headers, Kind};
 use crate::connection::Connection;
@@ -26,11 +27,13 @@ use crate::state::State;
 use crate::tcp::Outcome;
 use crate::timeout::Timeout;
 use crate::tuple::{Key, Tuple, protocol_of, zone_of};
+use crate::{IPV4, IPV6};
 pub use events::{EndReason, Event, EventKind, ROOM as EVENTS};
 pub use fragment::FirstFragment;
 use new_entry::{new_entry, with_translation};
+use parts::Common;
+pub use parts::{Part, Parts};
 pub use stats::{Counts, Live};
-use zones::Zones;
 
 /// Handling of a new connection when the table is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,26 +73,25 @@ pub struct Commit {
 /// A connection, and whether the packet is a reply.
 type Place = (FlowId, bool);
 
-/// Connections of one worker, with keys of `W` words.
+/// Connections of one worker.
+///
+/// The connections of each family have a table of their own, so that those of IPv4 stay small. They
+/// share limits, zones, timeouts and counters.
 #[derive(Debug)]
-pub struct Tracker<const W: usize> {
-    table: FlowTable<W, Entry>,
-    /// Labels by flow. Memory is used only once labels are in use or requested.
-    labels: PagedTable<[u64; 2]>,
-    has_labels: bool,
-    zones: Zones,
-    check_windows: bool,
-    when_full: WhenFull,
-    limit: u32,
-    counts: Counts,
-    live: Live,
-    events: events::Events,
+pub struct Tracker {
+    v4: Part<IPV4>,
+    v6: Part<IPV6>,
+    common: Common,
 }
 
-impl<const W: usize> Tracker<W> {
+/// The first place of connections of IPv6 in a walk; their number, too, is above that of any
+/// connection of IPv4.
+const IPV6_PLACES: u32 = 1 << 31;
+
+impl Tracker {
     /// A tracker for `capacity` connections, or for fewer if more than a quarter of them is
     /// translated: those take the room of up to two. Memory is used as connections are created: 128
-    /// bytes each.
+    /// bytes each for IPv4, 176 for IPv6.
     ///
     /// # Errors
     /// [`MapError`] if there is not enough address space.
@@ -97,7 +99,7 @@ impl<const W: usize> Tracker<W> {
         Self::with_keys(capacity, 1, now)
     }
 
-    /// A tracker for `capacity` connections, translated or not: 136 bytes each.
+    /// A tracker for `capacity` connections, translated or not: 8 bytes more each.
     ///
     /// # Errors
     /// [`MapError`] if there is not enough address space.
@@ -107,56 +109,77 @@ impl<const W: usize> Tracker<W> {
 
     fn with_keys(capacity: u32, keys: usize, now: Millis) -> Result<Self, MapError> {
         Ok(Tracker {
-            table: FlowTable::new(capacity, keys, now)?,
-            labels: PagedTable::with_pages(capacity as usize, Pages::Huge)?,
-            has_labels: false,
-            zones: Zones::new(),
-            check_windows: true,
-            when_full: WhenFull::default(),
-            limit: capacity,
-            counts: Counts::default(),
-            live: Live::default(),
-            events: events::Events::default(),
+            v4: Part::new(capacity, keys, now)?,
+            v6: Part::new(capacity, keys, now)?,
+            common: Common::new(capacity),
         })
     }
 
-    /// Starts a thread that clears memory ahead of new connections; the first part is cleared at
-    /// once, which takes milliseconds. Connections that are created faster than memory is cleared
-    /// are refused. With `labels`, the memory of labels is cleared as well.
+    /// Starts a thread that clears memory ahead of new connections of IPv4; the first part is
+    /// cleared at once, which takes milliseconds. Connections that are created faster than memory
+    /// is cleared are refused. With `labels`, the memory of labels is cleared as well.
     ///
     /// # Errors
     /// Fails if the thread cannot be started. The tracker is usable nevertheless.
     pub fn prepare(&mut self, labels: bool) -> std::io::Result<()> {
-        self.table.prepare_with("flow-memory", &self.labels, labels)
+        self.v4.prepare("flow-memory", labels)
+    }
+
+    /// The same for connections of IPv6.
+    ///
+    /// # Errors
+    /// Fails if the thread cannot be started. The tracker is usable nevertheless.
+    pub fn prepare_ipv6(&mut self, labels: bool) -> std::io::Result<()> {
+        self.v6.prepare("flow6-memory", labels)
+    }
+
+    /// Returns whether memory is cleared ahead of connections of IPv6.
+    pub fn is_prepared_for_ipv6(&self) -> bool {
+        self.v6.table.is_prepared()
+    }
+
+    /// Exchanges what the tracker has for connections of IPv6 with that of another one, which has
+    /// been prepared, unless it has such connections. The limit stays as it is.
+    pub fn take_ipv6(&mut self, other: &mut Tracker) {
+        if self.v6.table.is_empty() {
+            std::mem::swap(&mut self.v6, &mut other.v6);
+        }
     }
 
     /// Returns whether label memory has been cleared for all existing connections, or needs no
     /// clearing.
     pub fn has_room_for_labels(&self) -> bool {
-        self.table.has_side_memory()
+        self.v4.table.has_side_memory() && self.v6.table.has_side_memory()
     }
 
     /// Requests label memory. Until it is [ready](Self::has_room_for_labels) for all existing
     /// connections, new connections with a label are refused; others are not affected.
     pub fn want_labels(&self) {
-        self.table.want_side_memory();
+        self.v4.table.want_side_memory();
+        self.v6.table.want_side_memory();
     }
 
     /// Hashes the packets of a batch and prefetches the first connections.
     #[inline]
-    pub fn look_up(&self, batch: &mut Batch<W>) {
+    pub fn look_up<const W: usize>(&self, batch: &mut Batch<W>)
+    where
+        Self: Parts<W>,
+    {
         let n = batch.len;
         let (hashes, guesses) = (&mut batch.hashes[..n], &mut batch.guesses[..n]);
-        self.table.hash_all(&batch.keys[..n], hashes, guesses);
+        self.part().table.hash_all(&batch.keys[..n], hashes, guesses);
         batch.ahead = 0;
     }
 
     /// Prefetches the connections of the packets that follow packet `i`. Not inlined, like
     /// everything that most packets do not need: the fast path gets the registers.
     #[inline(never)]
-    fn fetch_ahead(&self, batch: &mut Batch<W>, i: usize) {
+    fn fetch_ahead<const W: usize>(&self, batch: &mut Batch<W>, i: usize)
+    where
+        Self: Parts<W>,
+    {
         let n = batch.len;
-        self.table.fetch_ahead(&batch.hashes[..n], &mut batch.guesses[..n], i);
+        self.part().table.fetch_ahead(&batch.hashes[..n], &mut batch.guesses[..n], i);
         batch.ahead = i + AHEAD;
     }
 
@@ -166,7 +189,10 @@ impl<const W: usize> Tracker<W> {
     /// # Panics
     /// If the batch has no packet `i`.
     #[inline]
-    pub fn track(&mut self, batch: &mut Batch<W>, i: usize, now: Millis) -> Tracked {
+    pub fn track<const W: usize>(&mut self, batch: &mut Batch<W>, i: usize, now: Millis) -> Tracked
+    where
+        Self: Parts<W>,
+    {
         if i >= batch.ahead {
             self.fetch_ahead(batch, i);
         }
@@ -179,15 +205,19 @@ impl<const W: usize> Tracker<W> {
     /// Tracks a packet of the common kind whose connection is at the guessed place. For any other
     /// packet, changes nothing and returns the connection if it was there.
     #[inline(always)]
-    fn track_fast(
+    fn track_fast<const W: usize>(
         &mut self,
         batch: &Batch<W>,
         i: usize,
         guess: Guess,
         now: Millis,
-    ) -> Result<Tracked, Option<Place>> {
+    ) -> Result<Tracked, Option<Place>>
+    where
+        Self: Parts<W>,
+    {
         let (headers, key) = (&batch.headers[..batch.len][i], &batch.keys[i]);
-        let guessed = self.table.guessed(key, guess);
+        let (part, common) = self.split();
+        let guessed = part.table.guessed(key, guess);
         let Some((found, end, value)) = guessed else { return Err(None) };
         if is_due(*end, now) {
             return Err(None);
@@ -206,37 +236,43 @@ impl<const W: usize> Tracker<W> {
             return Err(Some((flow, reply)));
         }
         entry::count(value, reply, headers.bytes);
-        self.counts.established += 1;
+        common.counts.established += 1;
         let (timeout, becomes) = match settled {
             true => (Timeout::TcpEstablished, false),
             false => (entry::timeout(value), entry::is_newly_established(value)),
         };
-        let later = now.wrapping_add(self.zones.policy(zone_of(key)).millis(timeout));
+        let later = now.wrapping_add(common.zones.policy(zone_of(key)).millis(timeout));
         if is_due(*end, later) {
             *end = later;
         } else {
-            self.shorten(flow, later);
+            self.shorten::<W>(flow, later);
         }
         if becomes {
-            self.set_established(flow);
+            self.set_established::<W>(flow);
         }
         Ok(known(flow, reply))
     }
 
     #[inline(never)]
-    fn shorten(&mut self, flow: FlowId, end: Millis) {
-        self.table.set_expiry(flow, end);
+    fn shorten<const W: usize>(&mut self, flow: FlowId, end: Millis)
+    where
+        Self: Parts<W>,
+    {
+        self.part_mut().table.set_expiry(flow, end);
     }
 
     /// Tracks a packet that the fast path did not handle; `place` is its connection, if known.
     #[inline]
-    fn track_slow(
+    fn track_slow<const W: usize>(
         &mut self,
         batch: &Batch<W>,
         i: usize,
         place: Option<Place>,
         now: Millis,
-    ) -> Tracked {
+    ) -> Tracked
+    where
+        Self: Parts<W>,
+    {
         match place {
             Some((flow, reply)) => self.update(batch, i, flow, reply, now),
             None => self.track_unguessed(batch, i, now),
@@ -245,13 +281,21 @@ impl<const W: usize> Tracker<W> {
 
     /// Tracks a packet whose connection is not at the guessed place, or does not exist.
     #[inline(never)]
-    fn track_unguessed(&mut self, batch: &Batch<W>, i: usize, now: Millis) -> Tracked {
+    fn track_unguessed<const W: usize>(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        now: Millis,
+    ) -> Tracked
+    where
+        Self: Parts<W>,
+    {
         let headers = &batch.headers[i];
         if !headers.kind.is_tracked() {
-            self.counts.invalid_headers += 1;
+            self.common.counts.invalid_headers += 1;
             return self.invalid(None, false);
         }
-        let found = self.table.find(&batch.keys[i], batch.hashes[i]);
+        let found = self.part().table.find(&batch.keys[i], batch.hashes[i]);
         match found {
             Some(found) => self.track_found(batch, i, found, now),
             None => self.no_connection(headers),
@@ -260,7 +304,16 @@ impl<const W: usize> Tracker<W> {
 
     /// Tracks a packet whose connection was found at another place than guessed.
     #[inline(never)]
-    fn track_found(&mut self, batch: &Batch<W>, i: usize, found: Found, now: Millis) -> Tracked {
+    fn track_found<const W: usize>(
+        &mut self,
+        batch: &Batch<W>,
+        i: usize,
+        found: Found,
+        now: Millis,
+    ) -> Tracked
+    where
+        Self: Parts<W>,
+    {
         match self.track_fast(batch, i, found.into(), now) {
             Ok(tracked) => tracked,
             Err(Some((flow, reply))) => self.update(batch, i, flow, reply, now),
@@ -270,13 +323,15 @@ impl<const W: usize> Tracker<W> {
 
     /// Tracks all packets and, with `commit`, commits the new ones. Writes as many states as
     /// `states` has room for.
-    pub fn track_all(
+    pub fn track_all<const W: usize>(
         &mut self,
         batch: &mut Batch<W>,
         commit: Option<&Commit>,
         now: Millis,
         states: &mut [State],
-    ) {
+    ) where
+        Self: Parts<W>,
+    {
         self.look_up(batch);
         let n = batch.len.min(states.len());
         if let Some(commit) = commit.filter(|commit| **commit != Commit::default()) {
@@ -316,13 +371,16 @@ impl<const W: usize> Tracker<W> {
     /// packet left, if found at the guessed place; the outer `None` means that no packet is left. A
     /// separate function, so that the loop gets the registers.
     #[inline(never)]
-    fn track_fast_run(
+    fn track_fast_run<const W: usize>(
         &mut self,
         batch: &Batch<W>,
         rows: &mut Range<usize>,
         now: Millis,
         states: &mut [State],
-    ) -> Option<Option<Place>> {
+    ) -> Option<Option<Place>>
+    where
+        Self: Parts<W>,
+    {
         let end = rows.end.min(batch.len).min(states.len());
         let (mut i, states) = (rows.start, &mut states[..end]);
         while i < end {
@@ -340,7 +398,7 @@ impl<const W: usize> Tracker<W> {
     }
 
     fn invalid(&mut self, flow: Option<FlowId>, reply: bool) -> Tracked {
-        self.counts.invalid += 1;
+        self.common.counts.invalid += 1;
         Tracked { state: State::TRACKED | State::INVALID, flow, reply }
     }
 
@@ -354,77 +412,91 @@ impl<const W: usize> Tracker<W> {
         };
         if !may_open {
             match headers.kind {
-                Kind::Tcp if !headers.segment.flags_are_valid() => self.counts.invalid_flags += 1,
-                _ => self.counts.unexpected += 1,
+                Kind::Tcp if !headers.segment.flags_are_valid() => {
+                    self.common.counts.invalid_flags += 1
+                }
+                _ => self.common.counts.unexpected += 1,
             }
             return self.invalid(None, false);
         }
-        self.counts.new += 1;
+        self.common.counts.new += 1;
         Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false }
     }
 
     /// Tracks a packet that needs the general rule, or is not TCP.
     #[inline(never)]
-    fn update(
+    fn update<const W: usize>(
         &mut self,
         batch: &Batch<W>,
         i: usize,
         flow: FlowId,
         reply: bool,
         now: Millis,
-    ) -> Tracked {
+    ) -> Tracked
+    where
+        Self: Parts<W>,
+    {
         let (headers, key) = (&batch.headers[i], &batch.keys[i]);
         let outcome = match headers.kind {
-            Kind::Tcp => self.update_tcp(flow, reply, headers),
+            Kind::Tcp => self.update_tcp::<W>(flow, reply, headers),
             Kind::Related => {
-                self.counts.related += 1;
+                self.common.counts.related += 1;
                 let state = State::TRACKED | State::RELATED;
                 let state = if reply { state | State::REPLY } else { state };
                 return Tracked { state, flow: Some(flow), reply };
             }
-            kind => self.update_datagram(flow, reply, kind == Kind::Query),
+            kind => self.update_datagram::<W>(flow, reply, kind == Kind::Query),
         };
         let (timeout, is_new) = match outcome {
             Updated::Valid(timeout, is_new) => (timeout, is_new),
             Updated::Invalid => return self.invalid(Some(flow), reply),
             Updated::Reopened => {
-                self.end(flow, EndReason::Replaced, now);
+                self.end::<W>(flow, EndReason::Replaced, now);
                 return self.no_connection(headers);
             }
         };
-        let value = self.table.get_mut(flow);
+        let value = self.part_mut().table.get_mut(flow);
         entry::count(value, reply, headers.bytes);
         if let Some(timeout) = timeout {
-            self.restart_timer(flow, zone_of(key), timeout, now);
+            self.restart_timer::<W>(flow, zone_of(key), timeout, now);
         }
         if is_new {
-            self.counts.new += 1;
+            self.common.counts.new += 1;
             return Tracked { state: State::TRACKED | State::NEW, flow: Some(flow), reply };
         }
-        self.counts.established += 1;
+        self.common.counts.established += 1;
         known(flow, reply)
     }
 
-    fn update_tcp(&mut self, flow: FlowId, reply: bool, headers: &Headers) -> Updated {
-        let value = self.table.get_mut(flow);
+    fn update_tcp<const W: usize>(
+        &mut self,
+        flow: FlowId,
+        reply: bool,
+        headers: &Headers,
+    ) -> Updated
+    where
+        Self: Parts<W>,
+    {
+        let (part, common) = self.split();
+        let value = part.table.get_mut(flow);
         let mut pair = entry::pair(value);
-        let outcome = pair.update(reply, &headers.segment, self.check_windows);
+        let outcome = pair.update(reply, &headers.segment, common.check_windows);
         match outcome {
             Outcome::BadFlags => {
-                self.counts.invalid_flags += 1;
+                common.counts.invalid_flags += 1;
                 return Updated::Invalid;
             }
             Outcome::OutOfWindow => {
-                self.counts.out_of_window += 1;
+                common.counts.out_of_window += 1;
                 return Updated::Invalid;
             }
             Outcome::Reopens => return Updated::Reopened,
-            Outcome::Unchecked => self.counts.unchecked += 1,
+            Outcome::Unchecked => common.counts.unchecked += 1,
             Outcome::Valid | Outcome::Stray | Outcome::Repeated => {}
         }
         entry::put_pair(value, &pair);
         if entry::is_newly_established(value) {
-            self.set_established(flow);
+            self.set_established::<W>(flow);
         }
         match outcome {
             Outcome::Repeated => Updated::Valid(Some(Timeout::TcpSynSent), true),
@@ -433,8 +505,11 @@ impl<const W: usize> Tracker<W> {
         }
     }
 
-    fn update_datagram(&mut self, flow: FlowId, reply: bool, query: bool) -> Updated {
-        let value = self.table.get_mut(flow);
+    fn update_datagram<const W: usize>(&mut self, flow: FlowId, reply: bool, query: bool) -> Updated
+    where
+        Self: Parts<W>,
+    {
+        let value = self.part_mut().table.get_mut(flow);
         let before = entry::seen(value);
         let seen = match before {
             _ if reply => Seen::Both,
@@ -444,7 +519,7 @@ impl<const W: usize> Tracker<W> {
         if seen != before {
             entry::put_seen(value, seen);
             if seen == Seen::Both {
-                self.set_established(flow);
+                self.set_established::<W>(flow);
             }
         }
         let timeout = match (query, seen) {
@@ -458,19 +533,30 @@ impl<const W: usize> Tracker<W> {
     }
 
     #[inline(never)]
-    fn set_established(&mut self, flow: FlowId) {
-        entry::set(self.table.get_mut(flow), flag::ESTABLISHED);
-        self.table.promote(flow);
-        self.notify(EventKind::Established, flow);
+    fn set_established<const W: usize>(&mut self, flow: FlowId)
+    where
+        Self: Parts<W>,
+    {
+        entry::set(self.part_mut().table.get_mut(flow), flag::ESTABLISHED);
+        self.part_mut().table.promote(flow);
+        self.notify::<W>(EventKind::Established, flow);
     }
 
     #[inline]
-    fn restart_timer(&mut self, flow: FlowId, zone: u16, timeout: Timeout, now: Millis) {
-        let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
-        if end.wrapping_sub(self.table.expiry(flow)) < 1 << 31 {
-            self.table.extend(flow, end);
+    fn restart_timer<const W: usize>(
+        &mut self,
+        flow: FlowId,
+        zone: u16,
+        timeout: Timeout,
+        now: Millis,
+    ) where
+        Self: Parts<W>,
+    {
+        let end = now.wrapping_add(self.common.zones.policy(zone).millis(timeout));
+        if end.wrapping_sub(self.part().table.expiry(flow)) < 1 << 31 {
+            self.part_mut().table.extend(flow, end);
         } else {
-            self.table.set_expiry(flow, end);
+            self.part_mut().table.set_expiry(flow, end);
         }
     }
 
@@ -480,27 +566,33 @@ impl<const W: usize> Tracker<W> {
     ///
     /// # Panics
     /// If the batch has no packet `i`.
-    pub fn commit(
+    pub fn commit<const W: usize>(
         &mut self,
         batch: &Batch<W>,
         i: usize,
         tracked: Tracked,
         how: &Commit,
         now: Millis,
-    ) -> Tracked {
+    ) -> Tracked
+    where
+        Self: Parts<W>,
+    {
         self.commit_here(batch, i, tracked, how, now)
     }
 
     /// Same as [`commit`](Self::commit), inlined.
     #[inline(always)]
-    fn commit_here(
+    fn commit_here<const W: usize>(
         &mut self,
         batch: &Batch<W>,
         i: usize,
         tracked: Tracked,
         how: &Commit,
         now: Millis,
-    ) -> Tracked {
+    ) -> Tracked
+    where
+        Self: Parts<W>,
+    {
         let headers = &batch.headers[..batch.len][i];
         if tracked.state.contains(State::INVALID) {
             return tracked;
@@ -511,158 +603,220 @@ impl<const W: usize> Tracker<W> {
             && tracked.reply
             && headers.kind != Kind::Related
         {
-            self.end(flow, EndReason::Replaced, now);
+            self.end::<W>(flow, EndReason::Replaced, now);
             result = Tracked { state: State::TRACKED | State::NEW, flow: None, reply: false };
         }
         if result.flow.is_none() && headers.kind != Kind::Related {
             result.flow = self.create((batch.keys[i], batch.hashes[i]), headers, how, now);
         }
         if let Some(flow) = result.flow {
-            self.set_marks(flow, how);
+            self.set_marks::<W>(flow, how);
         }
         result
     }
 
-    fn create(
+    fn create<const W: usize>(
         &mut self,
         key: (Key<W>, FlowHash),
         headers: &Headers,
         how: &Commit,
         now: Millis,
-    ) -> Option<FlowId> {
+    ) -> Option<FlowId>
+    where
+        Self: Parts<W>,
+    {
         let zone = zone_of(&key.0);
-        if self.zones.is_full(zone) {
-            self.counts.zone_full += 1;
+        if self.common.zones.is_full(zone) {
+            self.common.counts.zone_full += 1;
             return None;
         }
         // Once labels are in use, each new connection's label is initialised.
-        if (how.label.is_some() || self.has_labels) && !self.has_room_for_labels() {
+        if (how.label.is_some() || self.common.has_labels) && !self.has_room_for_labels() {
             self.want_labels();
-            self.counts.unready += 1;
+            self.common.counts.unready += 1;
             return None;
         }
-        if self.table.len() >= self.limit && !(self.recycles() && self.recycle(now)) {
-            self.counts.full += 1;
+        if self.len() >= self.common.limit && !(self.recycles() && self.recycle_any::<W>(now)) {
+            self.common.counts.full += 1;
             return None;
         }
         let (value, timeout) = new_entry(headers);
         let (value, second) = with_translation(value, &key.0, headers, how);
-        let second = second.map(|key| (key, self.table.hash(&key)));
-        let end = now.wrapping_add(self.zones.policy(zone).millis(timeout));
+        let second = second.map(|key| (key, self.part().table.hash(&key)));
+        let end = now.wrapping_add(self.common.zones.policy(zone).millis(timeout));
         let mut value = value;
         entry::set_since(&mut value, now);
         let flow = loop {
-            match self.table.add(key, second, end, (value, ())) {
+            match self.part_mut().table.add(key, second, end, (value, ())) {
                 Ok(flow) => break flow,
                 // Two keys may need the room of two connections.
-                Err(AddError::Full) if self.recycles() && self.recycle(now) => {}
+                Err(AddError::Full) if self.recycles() && self.recycle::<W>(now) => {}
                 Err(AddError::Full) => {
-                    self.counts.full += 1;
+                    self.common.counts.full += 1;
                     return None;
                 }
                 // The table counts these.
                 Err(AddError::Unready) => return None,
-                Err(AddError::Taken(found)) if self.table.is_expired(found.flow(), now) => {
-                    self.end(found.flow(), EndReason::Expired, now);
+                Err(AddError::Taken(found)) if self.part().table.is_expired(found.flow(), now) => {
+                    self.end::<W>(found.flow(), EndReason::Expired, now);
                 }
                 Err(AddError::Taken(_)) => {
-                    self.counts.taken += 1;
+                    self.common.counts.taken += 1;
                     return None;
                 }
             }
         };
-        if self.has_labels {
-            self.labels.as_mut_slice()[flow.index() as usize] = [0; 2];
+        if self.common.has_labels {
+            self.part_mut().labels.as_mut_slice()[flow.index() as usize] = [0; 2];
         }
-        self.counts.created += 1;
-        self.zones.add(zone);
-        self.live.add(protocol_of(&key.0));
-        self.notify(EventKind::New, flow);
+        self.common.counts.created += 1;
+        self.common.zones.add(zone);
+        self.common.live.add(protocol_of(&key.0), W == IPV6);
+        self.notify::<W>(EventKind::New, flow);
         Some(flow)
     }
 
+    /// Removes the oldest unanswered connection of the family or, if it has none, of the other.
+    fn recycle_any<const W: usize>(&mut self, now: Millis) -> bool
+    where
+        Self: Parts<W>,
+    {
+        self.recycle::<W>(now) || self.recycle::<IPV4>(now) || self.recycle::<IPV6>(now)
+    }
+
     fn recycles(&self) -> bool {
-        self.when_full == WhenFull::Recycle
+        self.common.when_full == WhenFull::Recycle
     }
 
     /// Sets mark and label.
     #[inline]
-    fn set_marks(&mut self, flow: FlowId, how: &Commit) {
+    fn set_marks<const W: usize>(&mut self, flow: FlowId, how: &Commit)
+    where
+        Self: Parts<W>,
+    {
         if let Some((value, mask)) = how.mark {
-            let entry = self.table.get_mut(flow);
+            let entry = self.part_mut().table.get_mut(flow);
             entry::set_mark(entry, entry::mark(entry) & !mask | value & mask);
         }
         if let Some((value, mask)) = how.label {
-            if !self.has_labels {
-                self.has_labels = true;
+            if !self.common.has_labels {
+                self.common.has_labels = true;
                 self.want_labels();
             }
-            let label = self.label(flow) & !mask | value & mask;
+            let label = self.label::<W>(flow) & !mask | value & mask;
             let at = flow.index() as usize;
-            self.labels.as_mut_slice()[at] = [label as u64, (label >> 64) as u64];
+            self.part_mut().labels.as_mut_slice()[at] = [label as u64, (label >> 64) as u64];
         }
     }
 
     /// Ends a connection.
-    fn end(&mut self, flow: FlowId, why: EndReason, now: Millis) {
-        let key = *self.table.keys(flow).0;
-        if self.events.wanted {
-            self.events.push(EventKind::Ended(why), self.connection(flow, now));
+    fn end<const W: usize>(&mut self, flow: FlowId, why: EndReason, now: Millis)
+    where
+        Self: Parts<W>,
+    {
+        let key = *self.part().table.keys(flow).0;
+        if self.common.events.wanted {
+            self.common.events.push(EventKind::Ended(why), self.connection::<W>(flow, now));
         }
-        self.table.remove(flow);
+        self.part_mut().table.remove(flow);
         self.removed(&key, why);
     }
 
-    fn removed(&mut self, key: &Key<W>, why: EndReason) {
-        self.zones.remove(zone_of(key));
-        self.live.remove(protocol_of(key));
-        self.counts.ended(why);
+    fn removed<const W: usize>(&mut self, key: &Key<W>, why: EndReason)
+    where
+        Self: Parts<W>,
+    {
+        self.common.zones.remove(zone_of(key));
+        self.common.live.remove(protocol_of(key), W == IPV6);
+        self.common.counts.ended(why);
     }
 
     #[inline]
-    fn notify(&mut self, what: EventKind, flow: FlowId) {
-        if self.events.wanted {
-            let now = entry::since(self.table.get(flow));
-            self.events.push(what, self.connection(flow, now));
+    fn notify<const W: usize>(&mut self, what: EventKind, flow: FlowId)
+    where
+        Self: Parts<W>,
+    {
+        if self.common.events.wanted {
+            let now = entry::since(self.part().table.get(flow));
+            self.common.events.push(what, self.connection::<W>(flow, now));
         }
     }
 
     /// Removes the oldest unanswered connection.
-    fn recycle(&mut self, now: Millis) -> bool {
+    fn recycle<const W: usize>(&mut self, now: Millis) -> bool
+    where
+        Self: Parts<W>,
+    {
         let mut oldest = None;
-        let done = self.table.recycle(|table, flow| {
+        let done = self.part_mut().table.recycle(|table, flow| {
             let (first, second) = table.keys(flow);
             oldest = Some((*first, second.copied(), *table.get(flow), table.expiry(flow), flow));
         });
         if let Some((key, second, value, end, flow)) = oldest {
-            if self.events.wanted {
-                let label = self.label(flow);
+            if self.common.events.wanted {
+                let label = self.label::<W>(flow);
                 let left = end.wrapping_sub(now);
                 let gone = Connection::new(&key, second.as_ref(), &value, label, (left, now), flow);
-                self.events.push(EventKind::Ended(EndReason::Recycled), gone);
+                self.common.events.push(EventKind::Ended(EndReason::Recycled), gone);
             }
             self.removed(&key, EndReason::Recycled);
         }
         done
     }
 
-    /// Removes expired connections in up to `steps` steps. Returns whether more are left. Callers
-    /// should allow two steps per connection committed since the last call.
+    /// Removes expired connections in up to `steps` steps per family. Returns whether more are
+    /// left. Callers should allow two steps per connection committed since the last call.
     pub fn expire(&mut self, now: Millis, steps: usize) -> bool {
-        let Tracker { table, zones, live, counts, events, labels, .. } = self;
+        let more = self.expire_part::<IPV4>(now, steps);
+        // There may never have been one.
+        let is_used = self.v6.table.used() != 0;
+        more | (is_used && self.expire_part::<IPV6>(now, steps))
+    }
+
+    fn expire_part<const W: usize>(&mut self, now: Millis, steps: usize) -> bool
+    where
+        Self: Parts<W>,
+    {
+        let (Part { table, labels }, common) = self.split();
+        let Common { zones, live, counts, events, has_labels, .. } = common;
         table.expire(now, steps, |table, flow| {
             let (key, second) = table.keys(flow);
             if events.wanted {
-                let label = label(labels, flow);
+                let label = if *has_labels { label(labels, flow) } else { 0 };
                 let value = table.get(flow);
                 let gone = Connection::new(key, second, value, label, (0, now), flow);
                 events.push(EventKind::Ended(EndReason::Expired), gone);
             }
             zones.remove(zone_of(key));
-            live.remove(protocol_of(key));
+            live.remove(protocol_of(key), W == IPV6);
             counts.ended(EndReason::Expired);
             OnExpiry::Remove
         })
+    }
+
+    /// Moves a walk on by up to `steps` places; returns the flows there, of IPv4 and of IPv6.
+    fn walk(
+        &self,
+        from: &mut u32,
+        steps: u32,
+    ) -> (impl Iterator<Item = FlowId> + use<'_>, impl Iterator<Item = FlowId> + use<'_>) {
+        let (mut v4, mut v6, mut left) = (None, None, steps);
+        if *from < IPV6_PLACES {
+            let first = *from;
+            v4 = Some(self.v4.table.list(from, steps));
+            if *from >= self.v4.table.used() {
+                left = steps.saturating_sub(from.saturating_sub(first));
+                *from = IPV6_PLACES;
+            } else {
+                left = 0;
+            }
+        }
+        if left > 0 {
+            let mut at = *from - IPV6_PLACES;
+            v6 = Some(self.v6.table.list(&mut at, left));
+            *from = IPV6_PLACES + at;
+        }
+        (v4.into_iter().flatten(), v6.into_iter().flatten())
     }
 
     /// Lists connections in up to `steps` places from `*from` on, and advances it. Start at 0, and
@@ -672,88 +826,119 @@ impl<const W: usize> Tracker<W> {
         from: &mut u32,
         steps: u32,
         now: Millis,
-    ) -> impl Iterator<Item = Connection> {
-        let flows = self.table.list(from, steps);
-        flows
-            .filter(move |flow| !self.table.is_expired(*flow, now))
-            .map(move |flow| self.connection(flow, now))
+    ) -> impl Iterator<Item = Connection> + use<'_> {
+        let (v4, v6) = self.walk(from, steps);
+        let v4 = v4.filter(move |flow| !self.v4.table.is_expired(*flow, now));
+        let v6 = v6.filter(move |flow| !self.v6.table.is_expired(*flow, now));
+        v4.map(move |flow| self.connection::<IPV4>(flow, now))
+            .chain(v6.map(move |flow| self.connection::<IPV6>(flow, now)))
     }
 
     /// Removes the connections that a filter selects in up to `steps` places from `*from` on, and
     /// advances it. Start at 0, and stop at [`places`](Self::places). Returns the number of
     /// connections removed.
     pub fn flush(&mut self, from: &mut u32, steps: u32, filter: &Filter, now: Millis) -> usize {
-        let flows: Vec<FlowId> = self.table.list(from, steps).collect();
-        let before = self.table.len();
-        self.table.fetch_removal(&flows);
-        for flow in flows {
-            if filter.is_all() || filter.selects(&self.connection(flow, now)) {
-                self.end(flow, EndReason::Flushed, now);
-            }
-        }
-        (before - self.table.len()) as usize
+        let (v4, v6) = self.walk(from, steps);
+        let (v4, v6): (Vec<FlowId>, Vec<FlowId>) = (v4.collect(), v6.collect());
+        let before = self.len();
+        self.flush_part::<IPV4>(v4, filter, now);
+        self.flush_part::<IPV6>(v6, filter, now);
+        (before - self.len()) as usize
     }
 
-    /// Number of places that a walk covers.
+    fn flush_part<const W: usize>(&mut self, flows: Vec<FlowId>, filter: &Filter, now: Millis)
+    where
+        Self: Parts<W>,
+    {
+        self.part().table.fetch_removal(&flows);
+        for flow in flows {
+            if filter.is_all() || filter.selects(&self.connection::<W>(flow, now)) {
+                self.end::<W>(flow, EndReason::Flushed, now);
+            }
+        }
+    }
+
+    /// The place at which a walk ends.
     pub fn places(&self) -> u32 {
-        self.table.used()
+        IPV6_PLACES + self.v6.table.used()
     }
 
     /// A connection for display.
-    pub fn connection(&self, flow: FlowId, now: Millis) -> Connection {
-        let (key, second) = self.table.keys(flow);
-        let left = match self.table.is_expired(flow, now) {
+    pub fn connection<const W: usize>(&self, flow: FlowId, now: Millis) -> Connection
+    where
+        Self: Parts<W>,
+    {
+        let (key, second) = self.part().table.keys(flow);
+        let left = match self.part().table.is_expired(flow, now) {
             true => 0,
-            false => self.table.expiry(flow).wrapping_sub(now),
+            false => self.part().table.expiry(flow).wrapping_sub(now),
         };
-        let value = self.table.get(flow);
-        Connection::new(key, second, value, self.label(flow), (left, now), flow)
+        let value = self.part().table.get(flow);
+        Connection::new(key, second, value, self.label::<W>(flow), (left, now), flow)
     }
 
     /// Mark of a connection.
     #[inline]
-    pub fn mark(&self, flow: FlowId) -> u32 {
-        entry::mark(self.table.get(flow))
+    pub fn mark<const W: usize>(&self, flow: FlowId) -> u32
+    where
+        Self: Parts<W>,
+    {
+        entry::mark(self.part().table.get(flow))
     }
 
     /// Label of a connection.
     #[inline]
-    pub fn label(&self, flow: FlowId) -> u128 {
-        if self.has_labels { label(&self.labels, flow) } else { 0 }
+    pub fn label<const W: usize>(&self, flow: FlowId) -> u128
+    where
+        Self: Parts<W>,
+    {
+        if self.common.has_labels { label(&self.part().labels, flow) } else { 0 }
     }
 
     /// Original tuple of a connection, before translation.
-    pub fn original(&self, flow: FlowId) -> Tuple {
-        let swapped = entry::has(self.table.get(flow), flag::SWAPPED);
-        Tuple::of_key(self.table.keys(flow).0, swapped)
+    pub fn original<const W: usize>(&self, flow: FlowId) -> Tuple
+    where
+        Self: Parts<W>,
+    {
+        let swapped = entry::has(self.part().table.get(flow), flag::SWAPPED);
+        Tuple::of_key(self.part().table.keys(flow).0, swapped)
     }
 
     /// The tuple that packets of a direction are rewritten to, if the connection is translated.
-    pub fn translation(&self, flow: FlowId, reply: bool) -> Option<Tuple> {
-        let (_, second) = self.table.keys(flow);
+    pub fn translation<const W: usize>(&self, flow: FlowId, reply: bool) -> Option<Tuple>
+    where
+        Self: Parts<W>,
+    {
+        let (_, second) = self.part().table.keys(flow);
         let second = second?;
         if reply {
-            return Some(self.original(flow).reversed());
+            return Some(self.original::<W>(flow).reversed());
         }
-        let swapped = entry::has(self.table.get(flow), flag::REPLY_SWAPPED);
+        let swapped = entry::has(self.part().table.get(flow), flag::REPLY_SWAPPED);
         Some(Tuple::of_key(second, swapped).reversed())
     }
 
     /// Returns whether a connection of the zone has this reply tuple already.
-    pub fn is_taken(&self, reply: &Tuple, zone: u16) -> bool {
+    pub fn is_taken<const W: usize>(&self, reply: &Tuple, zone: u16) -> bool
+    where
+        Self: Parts<W>,
+    {
         let Some((key, _)) = reply.key::<W>(zone) else { return true };
-        self.table.find(&key, self.table.hash(&key)).is_some()
+        self.part().table.find(&key, self.part().table.hash(&key)).is_some()
     }
 
     /// Counts a connection that was refused because no translation was free.
     pub fn count_reply_taken(&mut self) {
-        self.counts.taken += 1;
+        self.common.counts.taken += 1;
     }
 
     /// The flags that translation adds to packets of a direction.
     #[inline]
-    pub fn translated(&self, flow: FlowId, reply: bool) -> State {
-        let entry = self.table.get(flow);
+    pub fn translated<const W: usize>(&self, flow: FlowId, reply: bool) -> State
+    where
+        Self: Parts<W>,
+    {
+        let entry = self.part().table.get(flow);
         let (snat, dnat) = (entry::has(entry, flag::SNAT), entry::has(entry, flag::DNAT));
         let (snat, dnat) = if reply { (dnat, snat) } else { (snat, dnat) };
         let one = |has: bool, state| if has { state } else { State::NONE };

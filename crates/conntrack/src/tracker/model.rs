@@ -1,13 +1,15 @@
 //! A slow reference model of the tracker: a list of connections and the rules spelled out. Property
 //! tests compare it with the real one.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN, URG};
 
 /// A packet of the tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
+    /// Whether it is of IPv6.
+    pub(super) six: bool,
     pub(super) zone: u16,
     /// Source address and port; the identifier for ICMP.
     pub(super) src: (u32, u16),
@@ -44,6 +46,7 @@ struct Side {
 
 #[derive(Clone, Debug)]
 pub(super) struct Conn {
+    six: bool,
     zone: u16,
     protocol: u8,
     from: (u32, u16),
@@ -91,8 +94,23 @@ fn flags_make_sense(flags: u8) -> bool {
     has(ACK) || has(SYN) || !(has(FIN) || has(PSH) || has(URG))
 }
 
+/// A host of the tests. Some of IPv6 differ in the upper half, some in the lower.
+pub(super) fn host(six: bool, n: u32) -> IpAddr {
+    if !six {
+        return Ipv4Addr::from_bits(n).into();
+    }
+    let n = u128::from(n);
+    Ipv6Addr::from_bits(0x2001_0db8 << 96 | (n & 1) << 64 | n >> 1).into()
+}
+
+fn is_icmp(protocol: u8) -> bool {
+    matches!(protocol, 1 | 58)
+}
+
 fn query(kind: u8) -> Option<(u8, bool)> {
     Some(match kind {
+        128 => (128, true),
+        129 => (128, false),
         8 | 13 | 15 => (kind, true),
         0 => (8, false),
         14 | 16 => (kind - 1, false),
@@ -107,10 +125,10 @@ impl Model {
 
     fn find(&self, p: &Packet, now: u64) -> Option<(usize, bool)> {
         self.conns.iter().enumerate().find_map(|(i, c)| {
-            if c.zone != p.zone || c.protocol != p.protocol || c.end <= now {
+            if c.six != p.six || c.zone != p.zone || c.protocol != p.protocol || c.end <= now {
                 return None;
             }
-            if p.protocol == 1 {
+            if is_icmp(p.protocol) {
                 let (kind, asks) = query(p.icmp_type)?;
                 let (from, to) = if asks { (p.src, p.dst) } else { (p.dst, p.src) };
                 let same = c.icmp_type == kind
@@ -134,7 +152,7 @@ impl Model {
         if ports && (p.src.1 == 0 || p.dst.1 == 0) {
             return Class::Invalid;
         }
-        if p.protocol == 1 && query(p.icmp_type).is_none() {
+        if is_icmp(p.protocol) && query(p.icmp_type).is_none() {
             return Class::Invalid;
         }
         let Some((i, reply)) = self.find(p, now) else { return self.unknown(p, now) };
@@ -143,14 +161,10 @@ impl Model {
             c.packets[usize::from(reply)] += 1;
             if reply {
                 c.seen = 2;
-            } else if c.seen == 0 && p.protocol != 1 {
+            } else if c.seen == 0 && !is_icmp(p.protocol) {
                 c.seen = 1;
             }
-            let seconds = match (p.protocol, c.seen) {
-                (1, 2) => 30,
-                (_, 2) => 30,
-                _ => 60,
-            };
+            let seconds = if c.seen == 2 { 30 } else { 60 };
             c.end = now + seconds * 1000;
             return if c.seen == 2 { Class::Established { reply } } else { Class::New };
         }
@@ -189,7 +203,7 @@ impl Model {
     fn unknown(&mut self, p: &Packet, now: u64) -> Class {
         let opens = match p.protocol {
             6 => flags_make_sense(p.flags) && p.flags & (SYN | ACK) != SYN | ACK,
-            1 => query(p.icmp_type).is_some_and(|(_, asks)| asks),
+            1 | 58 => query(p.icmp_type).is_some_and(|(_, asks)| asks),
             _ => true,
         };
         if !opens {
@@ -199,7 +213,7 @@ impl Model {
         let stale = self.conns.iter().position(|c| {
             let same = (c.from, c.to) == (p.src, p.dst) || (c.to, c.from) == (p.src, p.dst);
             let icmp = c.icmp_type == p.icmp_type && c.from == p.src && c.to.0 == p.dst.0;
-            let same = if p.protocol == 1 { icmp } else { same };
+            let same = (if is_icmp(p.protocol) { icmp } else { same }) && c.six == p.six;
             c.zone == p.zone && c.protocol == p.protocol && same && c.end <= now
         });
         if self.conns.len() >= self.limit {
@@ -210,6 +224,7 @@ impl Model {
         }
         let seconds = if p.protocol == 6 { 30 } else { 60 };
         self.conns.push(Conn {
+            six: p.six,
             zone: p.zone,
             protocol: p.protocol,
             from: p.src,
@@ -233,7 +248,7 @@ impl Model {
         let live = self.conns.iter().filter(|c| c.end > now);
         let mut all: Vec<_> = live
             .map(|c| {
-                let ip = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
+                let ip = |n: u32| host(c.six, n);
                 (c.zone, ip(c.from.0), c.from.1, ip(c.to.0), c.packets)
             })
             .collect();

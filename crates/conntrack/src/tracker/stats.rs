@@ -93,6 +93,8 @@ pub struct Live {
     pub icmp: u32,
     /// Other protocols.
     pub other: u32,
+    /// Those of IPv6, among all of these.
+    pub ipv6: u32,
 }
 
 impl Live {
@@ -107,14 +109,29 @@ impl Live {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, protocol: u8) {
+    pub(super) fn add(&mut self, protocol: u8, is_ipv6: bool) {
         *self.of(protocol) += 1;
+        if is_ipv6 {
+            self.ipv6 += 1;
+        }
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, protocol: u8) {
+    pub(super) fn remove(&mut self, protocol: u8, is_ipv6: bool) {
         let count = self.of(protocol);
         *count = count.saturating_sub(1);
+        if is_ipv6 {
+            self.ipv6 = self.ipv6.saturating_sub(1);
+        }
+    }
+
+    /// Adds the connections of another worker.
+    pub fn add_all(&mut self, other: &Live) {
+        self.tcp += other.tcp;
+        self.udp += other.udp;
+        self.icmp += other.icmp;
+        self.other += other.other;
+        self.ipv6 += other.ipv6;
     }
 
     /// All connections.

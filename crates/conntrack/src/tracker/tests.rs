@@ -6,9 +6,10 @@ use crate::batch::Checks;
 use crate::connection::Detail;
 use crate::timeout::Policy;
 use proptest::prelude::*;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 use thalweg_wire::build;
+use thalweg_wire::icmpv6::{self, Icmp6Repr};
 use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST, SYN};
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
@@ -16,18 +17,30 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
 
 /// Packets one after the other, each committed if it is new.
 struct Lab {
-    tracker: Tracker<2>,
+    tracker: Tracker,
     batch: Batch<2>,
+    batch6: Batch<5>,
     now: Millis,
 }
 
 impl Lab {
     fn new(capacity: u32) -> Lab {
         let now = 1000;
-        Lab { tracker: Tracker::new(capacity, now).unwrap(), batch: Batch::default(), now }
+        let tracker = Tracker::new(capacity, now).unwrap();
+        Lab { tracker, batch: Batch::default(), batch6: Batch::default(), now }
     }
 
     fn look(&mut self, zone: u16, l3: &[u8], commit: Option<&Commit>) -> Tracked {
+        if l3[0] >> 4 == 6 {
+            self.batch6.clear();
+            self.batch6.add_ipv6(zone, l3, l3.len(), Checks::ALL);
+            self.tracker.look_up(&mut self.batch6);
+            let tracked = self.tracker.track(&mut self.batch6, 0, self.now);
+            return match commit {
+                Some(how) => self.tracker.commit(&self.batch6, 0, tracked, how, self.now),
+                None => tracked,
+            };
+        }
         self.batch.clear();
         self.batch.add_ipv4(zone, l3, l3.len(), Checks::ALL);
         self.tracker.look_up(&mut self.batch);
@@ -211,7 +224,7 @@ fn zones_are_apart() {
     let first = lab.look(5, &to(1, SYN, 1, 0, 0), Some(&how));
     assert_eq!(lab.timeout(), 7);
     let flow = first.flow.unwrap();
-    assert_eq!((lab.tracker.mark(flow), lab.tracker.label(flow)), (5, 9));
+    assert_eq!((lab.tracker.mark::<IPV4>(flow), lab.tracker.label::<IPV4>(flow)), (5, 9));
     let second = lab.look(5, &to(2, SYN, 1, 0, 0), Some(&how));
     assert_eq!((second.flow, second.state), (None, State::TRACKED | State::NEW));
     assert_eq!(lab.look(6, &to(1, SYN, 1, 0, 0), None).flow, None);
@@ -222,7 +235,7 @@ fn zones_are_apart() {
     assert_eq!((lab.tracker.len(), lab.tracker.zone_len(5)), (1, 0));
     // The place had belonged to a connection with a label.
     let again = lab.look(7, &to(2, SYN, 1, 0, 0), Some(&Commit::default())).flow.unwrap();
-    assert_eq!((lab.tracker.mark(again), lab.tracker.label(again)), (0, 0));
+    assert_eq!((lab.tracker.mark::<IPV4>(again), lab.tracker.label::<IPV4>(again)), (0, 0));
 }
 
 /// Only connections with labels wait for label memory.
@@ -242,17 +255,17 @@ fn connections_come_while_labels_have_no_memory_yet() {
         refused += 1;
         if let Some(packet) = packets.next() {
             let one = lab.look(0, &packet, Some(&Commit::default())).flow.unwrap();
-            assert_eq!(lab.tracker.label(one), 0);
+            assert_eq!(lab.tracker.label::<IPV4>(one), 0);
             plain += 1;
         }
         assert!(began.elapsed() < Duration::from_secs(60), "no memory for labels");
         std::thread::yield_now();
     };
     assert!(lab.tracker.has_room_for_labels());
-    assert_eq!((lab.tracker.label(flow), lab.tracker.len()), (9, plain + 1));
+    assert_eq!((lab.tracker.label::<IPV4>(flow), lab.tracker.len()), (9, plain + 1));
     assert_eq!(lab.tracker.counts().unready, refused);
     let next = lab.look(0, &to(u16::MAX, SYN, 1, 0, 0), Some(&Commit::default())).flow.unwrap();
-    assert_eq!(lab.tracker.label(next), 0);
+    assert_eq!(lab.tracker.label::<IPV4>(next), 0);
 }
 
 #[test]
@@ -316,9 +329,9 @@ fn translated_connections_are_recycled_as_others_are() {
 #[test]
 fn a_connection_takes_no_more_than_it_may() {
     const COUNT: u32 = 1 << 20;
-    let each = |t: &Tracker<2>| t.bytes() / COUNT as usize;
-    assert_eq!(each(&Tracker::new(COUNT, 0).unwrap()), 128);
-    assert_eq!(each(&Tracker::for_translated(COUNT, 0).unwrap()), 136);
+    let each = |t: &Tracker| t.bytes().map(|bytes| bytes / COUNT as usize);
+    assert_eq!(each(&Tracker::new(COUNT, 0).unwrap()), [128, 176]);
+    assert_eq!(each(&Tracker::for_translated(COUNT, 0).unwrap()), [136, 184]);
 }
 
 #[test]
@@ -329,7 +342,7 @@ fn force_reverses_the_direction() {
     let how = Commit { force: true, ..Commit::default() };
     let forced = lab.look(0, &back(1, ACK, 501, 101, 10), Some(&how));
     assert_eq!(forced.state, State::TRACKED | State::NEW);
-    assert_eq!(lab.tracker.original(forced.flow.unwrap()).src, SERVER);
+    assert_eq!(lab.tracker.original::<IPV4>(forced.flow.unwrap()).src, SERVER);
     assert_eq!(lab.tracker.len(), 1);
     assert_eq!(lab.see(&to(1, ACK, 101, 511, 0)), "est|rpl|trk");
 }
@@ -342,14 +355,14 @@ fn translated_replies_have_a_key_of_their_own() {
         Tuple { src: SERVER.into(), dst: outside.into(), protocol: 6, sport: 80, dport: 4000 };
     let how = Commit { reply: Some(reply), ..Commit::default() };
     let flow = lab.look(0, &to(1, SYN, 100, 0, 0), Some(&how)).flow.unwrap();
-    assert_eq!(lab.tracker.translation(flow, false), Some(reply.reversed()));
-    assert_eq!(lab.tracker.translated(flow, false), State::SNAT);
-    assert_eq!(lab.tracker.translated(flow, true), State::DNAT);
-    assert!(lab.tracker.is_taken(&reply, 0));
+    assert_eq!(lab.tracker.translation::<IPV4>(flow, false), Some(reply.reversed()));
+    assert_eq!(lab.tracker.translated::<IPV4>(flow, false), State::SNAT);
+    assert_eq!(lab.tracker.translated::<IPV4>(flow, true), State::DNAT);
+    assert!(lab.tracker.is_taken::<IPV4>(&reply, 0));
     let answer = build::Packet::new().ipv4(SERVER, outside).tcp(80, 4000);
     let answer = answer.flags(SYN | ACK).seq(500).ack(101).window(1000).build();
     assert_eq!(lab.see(&answer), "est|rpl|trk");
-    let client = lab.tracker.translation(flow, true).unwrap();
+    let client = lab.tracker.translation::<IPV4>(flow, true).unwrap();
     assert_eq!((client.dst, client.dport), (CLIENT.into(), 1));
     // A packet that already looks translated does not belong to the connection.
     let packet = build::Packet::new().ipv4(outside, SERVER).tcp(4000, 80);
@@ -384,12 +397,156 @@ fn a_batch_is_in_order() {
     assert_eq!(lab.tracker.len(), 1);
 }
 
-fn packets() -> impl Strategy<Value = (model::Packet, u32)> {
+const CLIENT6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 2);
+const SERVER6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 3);
+
+fn tcp6(there: bool, port: u16, flags: u8, seq: u32, ack: u32) -> Vec<u8> {
+    let p = build::Packet::new();
+    let p = match there {
+        true => p.ipv6(CLIENT6, SERVER6).tcp(port, 80),
+        false => p.ipv6(SERVER6, CLIENT6).tcp(80, port),
+    };
+    p.flags(flags).seq(seq).ack(ack).window(1000).build()
+}
+
+/// Both families are in one list, with one limit.
+#[test]
+fn connections_of_both_families_share_a_tracker() {
+    let mut lab = Lab::new(3);
+    assert_eq!(lab.commit(&to(1, SYN, 100, 0, 0)), "new|trk");
+    assert_eq!(lab.commit(&tcp6(true, 1, SYN, 100, 0)), "new|trk");
+    assert_eq!(lab.see(&tcp6(false, 1, SYN | ACK, 500, 101)), "est|rpl|trk");
+    assert_eq!(lab.see(&tcp6(true, 1, ACK, 101, 501)), "est|trk");
+    let ask = build::Packet::new().ipv6(CLIENT6, SERVER6).icmp6_echo_request(7, 1).build();
+    assert_eq!((lab.commit(&ask), lab.see(&ask)), ("new|trk".into(), "new|trk".into()));
+    assert_eq!(
+        lab.list(Detail::default())[1..],
+        [
+            "tcp,orig=(src=2001:db8:1::2,dst=2001:db8:1::3,sport=1,dport=80),\
+             reply=(src=2001:db8:1::3,dst=2001:db8:1::2,sport=80,dport=1),\
+             protoinfo=(state=ESTABLISHED)",
+            "icmpv6,orig=(src=2001:db8:1::2,dst=2001:db8:1::3,id=7,type=128,code=0),\
+             reply=(src=2001:db8:1::3,dst=2001:db8:1::2,id=7,type=129,code=0)",
+        ]
+    );
+    assert_eq!((lab.tracker.live().total(), lab.tracker.live().ipv6), (3, 2));
+    // The limit is that of both: the oldest unanswered of either makes room.
+    assert_eq!(lab.look(0, &tcp6(true, 2, SYN, 1, 0), Some(&Commit::default())).flow, None);
+    assert_eq!(lab.tracker.counts().full, 1);
+    lab.tracker.set_when_full(WhenFull::Recycle);
+    for port in 2..9 {
+        assert!(lab.look(0, &to(port, SYN, 1, 0, 0), Some(&Commit::default())).flow.is_some());
+    }
+    assert!(lab.look(0, &tcp6(true, 3, SYN, 1, 0), Some(&Commit::default())).flow.is_some());
+    lab.tracker.set_limit(1);
+    assert!(lab.look(0, &tcp6(true, 4, SYN, 1, 0), Some(&Commit::default())).flow.is_some());
+    // A walk in small steps visits each once.
+    let (mut from, mut found) = (0, 0);
+    while from < lab.tracker.places() {
+        found += lab.tracker.list(&mut from, 1, lab.now).count();
+    }
+    assert_eq!(found, lab.tracker.len() as usize);
+    let filter = Filter::parse(["ct_ipv6_src=2001:db8:1::2,ct_nw_proto=6,ct_tp_src=1"]).unwrap();
+    assert_eq!(lab.tracker.flush(&mut 0, u32::MAX, &filter, lab.now), 1);
+    let rest = lab.tracker.len() as usize;
+    assert_eq!(lab.tracker.flush(&mut 0, u32::MAX, &Filter::default(), lab.now), rest);
+    assert!(lab.tracker.is_empty());
+    assert_eq!(lab.tracker.live(), Live::default());
+}
+
+#[test]
+fn zones_count_connections_of_both_families() {
+    let mut lab = Lab::new(10);
+    lab.tracker.set_zone_limit(Some(5), Some(2));
+    let how = Commit { label: Some((9, !0)), ..Commit::default() };
+    let four = lab.look(5, &to(1, SYN, 1, 0, 0), Some(&how)).flow.unwrap();
+    let six = lab.look(5, &tcp6(true, 1, SYN, 1, 0), Some(&how)).flow.unwrap();
+    assert_eq!((lab.tracker.label::<IPV4>(four), lab.tracker.label::<IPV6>(six)), (9, 9));
+    for packet in [to(2, SYN, 1, 0, 0), tcp6(true, 2, SYN, 1, 0)] {
+        assert_eq!(lab.look(5, &packet, Some(&how)).flow, None);
+    }
+    assert_eq!((lab.tracker.zone_len(5), lab.tracker.counts().zone_full), (2, 2));
+    lab.later(31);
+    assert_eq!((lab.tracker.zone_len(5), lab.tracker.counts().expired), (0, 2));
+}
+
+#[test]
+fn icmpv6_errors_are_related_to_what_they_quote() {
+    let mut lab = Lab::new(10);
+    let router = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 9);
+    let error = |repr: Icmp6Repr, original: &[u8]| {
+        let mut buf = [0; 1280];
+        let length = icmpv6::emit_error(repr, router, original, &mut buf).unwrap();
+        buf[..length].to_vec()
+    };
+    let udp = build::Packet::new().ipv6(CLIENT6, SERVER6).udp(5303, 53).payload_len(40).build();
+    let errors = [1, 2, 3, 4].map(|kind| Icmp6Repr { kind, code: 0, rest: 1280 });
+    assert_eq!(lab.see(&error(errors[0], &udp)), "inv|trk");
+    lab.commit(&udp);
+    for repr in errors {
+        assert_eq!(lab.commit(&error(repr, &udp)), "rel|rpl|trk");
+        // The first eight bytes behind the header suffice.
+        assert_eq!(lab.see(&error(repr, &udp[..48])), "rel|rpl|trk");
+        assert_eq!(lab.see(&error(repr, &udp[..43])), "inv|trk");
+    }
+    let other = Icmp6Repr { kind: 100, code: 0, rest: 0 };
+    assert_eq!(lab.see(&error(other, &udp)), "inv|trk", "an error of no known type");
+    let mut wrong = error(errors[1], &udp);
+    wrong[44] ^= 1;
+    assert_eq!(lab.see(&wrong), "inv|trk", "its checksum");
+    assert_eq!(lab.tracker.len(), 1);
+    let ping = build::Packet::new().ipv6(CLIENT6, SERVER6).icmp6_echo_request(7, 1).build();
+    lab.commit(&ping);
+    assert_eq!(lab.see(&error(Icmp6Repr::hop_limit_exceeded(), &ping)), "rel|rpl|trk");
+    // Neighbour discovery is not tracked.
+    let solicitation = Icmp6Repr { kind: 135, code: 0, rest: 0 };
+    let packet = build::Packet::new().ipv6(CLIENT6, SERVER6).icmp6(solicitation);
+    assert_eq!(lab.commit(&packet.payload_len(16).build()), "inv|trk");
+}
+
+#[test]
+fn translated_connections_of_ipv6_have_two_keys() {
+    let mut lab = Lab::new(3);
+    let outside = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1);
+    let (src, dst) = (SERVER6.into(), outside.into());
+    let reply = Tuple { src, dst, protocol: 6, sport: 80, dport: 4000 };
+    let how = Commit { reply: Some(reply), ..Commit::default() };
+    let flow = lab.look(0, &tcp6(true, 1, SYN, 100, 0), Some(&how)).flow.unwrap();
+    assert_eq!(lab.tracker.translation::<IPV6>(flow, false), Some(reply.reversed()));
+    assert!(lab.tracker.is_taken::<IPV6>(&reply, 0));
+    let answer = build::Packet::new().ipv6(SERVER6, outside).tcp(80, 4000);
+    let answer = answer.flags(SYN | ACK).seq(500).ack(101).window(1000).build();
+    assert_eq!(lab.see(&answer), "est|rpl|trk");
+    let line = lab.list(Detail::default()).remove(0);
+    assert!(line.contains("reply=(src=2001:db8:1::3,dst=2001:db8:2::1,sport=80,dport=4000)"));
+}
+
+/// Room for IPv6 may be provided later, as long as no connection is there.
+#[test]
+fn room_for_ipv6_is_exchanged() {
+    let mut lab = Lab::new(2);
+    let mut larger = Tracker::new(8, lab.now).unwrap();
+    larger.prepare_ipv6(false).unwrap();
+    assert!(!lab.tracker.is_prepared_for_ipv6());
+    lab.commit(&to(1, SYN, 1, 0, 0));
+    lab.tracker.take_ipv6(&mut larger);
+    assert!(lab.tracker.is_prepared_for_ipv6());
+    assert_eq!((lab.tracker.capacity_ipv6(false), lab.tracker.limit()), (8, 2));
+    lab.commit(&tcp6(true, 1, SYN, 1, 0));
+    let mut other = Tracker::new(9, lab.now).unwrap();
+    lab.tracker.take_ipv6(&mut other);
+    assert_eq!((lab.tracker.capacity_ipv6(false), lab.tracker.len()), (8, 2));
+}
+
+/// Packets of one family.
+fn packets(six: bool) -> impl Strategy<Value = (model::Packet, u32)> {
     let flags = prop_oneof![
         3 => Just(SYN), 3 => Just(SYN | ACK), 6 => Just(ACK), 3 => Just(FIN | ACK),
         1 => Just(RST), 1 => Just(RST | ACK), 1 => 0u8..64,
     ];
-    let protocol = prop_oneof![5 => Just(6u8), 1 => Just(17), 1 => Just(1), 1 => Just(47)];
+    let icmp = if six { 58u8 } else { 1 };
+    let protocol = prop_oneof![5 => Just(6u8), 1 => Just(17), 1 => Just(icmp), 1 => Just(47)];
+    let kinds = if six { [128, 129, 128, 129, 128, 77] } else { [8, 0, 13, 14, 8, 77] };
     let near = || prop_oneof![6 => 0u32..4, 2 => 0u32..3000, 1 => 0u32..200_000];
     let ends = (0u16..2, 0u32..2, 0u32..2, 0u16..3, 0u16..2);
     let scale = prop_oneof![Just(None), (0u8..15).prop_map(Some)];
@@ -401,33 +558,39 @@ fn packets() -> impl Strategy<Value = (model::Packet, u32)> {
             8 => 0u32..3, 1 => 0u32..40, 1 => 0u32..1000
         ],
     );
-    (ends, protocol, flags, numbers, rest).prop_map(|(ends, protocol, flags, numbers, rest)| {
-        let (zone, src, dst, sport, dport) = ends;
-        let (seq, ack, window, scale) = numbers;
-        let (payload, kind, pause) = rest;
-        let portless = !matches!(protocol, 6 | 17);
-        let id = if protocol == 1 { sport } else { 0 };
-        let (sport, dport) = if portless { (id, id) } else { (sport, dport) };
-        let packet = model::Packet {
-            zone,
-            src: (src, sport),
-            dst: (dst, dport),
-            protocol,
-            icmp_type: [8, 0, 13, 14, 8, 77][kind],
-            seq,
-            ack,
-            flags,
-            window,
-            scale: scale.filter(|_| flags & SYN != 0),
-            payload,
-        };
-        (packet, pause)
-    })
+    (ends, protocol, flags, numbers, rest).prop_map(
+        move |(ends, protocol, flags, numbers, rest)| {
+            let (zone, src, dst, sport, dport) = ends;
+            let (seq, ack, window, scale) = numbers;
+            let (payload, kind, pause) = rest;
+            let portless = !matches!(protocol, 6 | 17);
+            let id = if protocol == icmp { sport } else { 0 };
+            let (sport, dport) = if portless { (id, id) } else { (sport, dport) };
+            let packet = model::Packet {
+                six,
+                zone,
+                src: (src, sport),
+                dst: (dst, dport),
+                protocol,
+                icmp_type: kinds[kind],
+                seq,
+                ack,
+                flags,
+                window,
+                scale: scale.filter(|_| flags & SYN != 0),
+                payload,
+            };
+            (packet, pause)
+        },
+    )
 }
 
 fn bytes(p: &model::Packet) -> Vec<u8> {
-    let (src, dst) = (Ipv4Addr::from_bits(p.src.0), Ipv4Addr::from_bits(p.dst.0));
-    let ip = build::Packet::new().ipv4(src, dst);
+    let ip = match (model::host(p.six, p.src.0), model::host(p.six, p.dst.0)) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => build::Packet::new().ipv4(src, dst),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => build::Packet::new().ipv6(src, dst),
+        _ => unreachable!(),
+    };
     match p.protocol {
         6 => {
             let tcp = ip.tcp(p.src.1, p.dst.1).flags(p.flags).seq(p.seq).ack(p.ack);
@@ -445,6 +608,10 @@ fn bytes(p: &model::Packet) -> Vec<u8> {
             message[2..4].copy_from_slice(&sum.to_be_bytes());
             ip.protocol(1).payload(&message).build()
         }
+        58 => {
+            let rest = u32::from(p.src.1) << 16 | 1;
+            ip.icmp6(Icmp6Repr { kind: p.icmp_type, code: 0, rest }).build()
+        }
         other => ip.protocol(other).payload_len(p.payload.into()).build(),
     }
 }
@@ -452,10 +619,17 @@ fn bytes(p: &model::Packet) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// For any input, tracker and model agree on states and connections.
+    /// For any input of both families, which share the limit, tracker and model agree on states and
+    /// connections.
     #[test]
     fn the_tracker_agrees_with_its_model(
-        frames in prop::collection::vec(prop::collection::vec(packets(), 1..12), 1..40),
+        frames in prop::collection::vec(
+            prop_oneof![
+                prop::collection::vec(packets(false), 1..12),
+                prop::collection::vec(packets(true), 1..12),
+            ],
+            1..40,
+        ),
         check: bool, limit in prop_oneof![Just(1000usize), 2usize..5],
     ) {
         let mut lab = Lab::new(1000);
@@ -469,12 +643,19 @@ proptest! {
             lab.later(if limit == 1000 { frame[0].1 } else { 0 });
             model.expire(u64::from(lab.now));
             lab.batch.clear();
+            lab.batch6.clear();
             for (p, _) in &frame {
                 let l3 = bytes(p);
-                lab.batch.add_ipv4(p.zone, &l3, l3.len(), Checks::ALL);
+                match p.six {
+                    false => lab.batch.add_ipv4(p.zone, &l3, l3.len(), Checks::ALL),
+                    true => lab.batch6.add_ipv6(p.zone, &l3, l3.len(), Checks::ALL),
+                }
             }
             let mut states = vec![State::NONE; frame.len()];
-            lab.tracker.track_all(&mut lab.batch, Some(&how), lab.now, &mut states);
+            match frame[0].0.six {
+                false => lab.tracker.track_all(&mut lab.batch, Some(&how), lab.now, &mut states),
+                true => lab.tracker.track_all(&mut lab.batch6, Some(&how), lab.now, &mut states),
+            }
             for ((p, _), state) in frame.iter().zip(states) {
                 let want = match model.packet(p, u64::from(lab.now)) {
                     Class::New => State::TRACKED | State::NEW,
@@ -496,6 +677,8 @@ proptest! {
         let ended = counts.expired + counts.recycled + counts.flushed + counts.replaced;
         prop_assert_eq!(counts.created, ended + u64::from(lab.tracker.len()));
         prop_assert_eq!(lab.tracker.live().total(), lab.tracker.len());
+        let six = lab.tracker.list(&mut 0, u32::MAX, 0).filter(|c| c.original.src.is_ipv6());
+        prop_assert_eq!(lab.tracker.live().ipv6 as usize, six.count());
         lab.later(100_000);
         prop_assert!(lab.tracker.is_empty());
         prop_assert_eq!(lab.tracker.zone_len(0) + lab.tracker.zone_len(1), 0);

@@ -1,6 +1,8 @@
 //! Follows a packet's rules up to the tracker without applying them: where they change addresses or
 //! ports, only that shows the tuple under which it is tracked, and so the worker that does.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use thalweg_conntrack::batch::Kind;
 use thalweg_conntrack::{State, Tuple};
 use thalweg_wire::ip::protocol;
@@ -25,14 +27,18 @@ impl Engine {
     /// that are not tracked.
     #[inline(never)]
     pub(crate) fn owner_of_changed(&mut self, set: &Compilation, i: usize) -> Option<usize> {
-        let mut tuple = self.batch.tuple(i)?;
+        let mut tuple = self.v4.batch.tuple(i).or_else(|| self.v6.batch.tuple(i))?;
         let mut words = self.words[i];
         let Reached::Tracker = self.dry_run(set, 0, (&mut words, None), &mut 0) else {
             return None;
         };
         // Of an ICMP error, the packet that it quotes is tracked, which rules leave as it is.
-        if self.batch.headers(i).is_some_and(|h| h.kind != Kind::Related) {
-            overlay(&mut tuple, &words);
+        let headers = match tuple.src.is_ipv6() {
+            false => self.v4.batch.headers(i),
+            true => self.v6.batch.headers(i),
+        };
+        if headers.is_some_and(|h| h.kind != Kind::Related) {
+            overlay(&mut tuple, &words, set.wide);
         }
         self.place.owner_of(&tuple)
     }
@@ -75,7 +81,7 @@ impl Engine {
     }
 }
 
-/// Applies a step to the fields of a packet of IPv4.
+/// Applies a step to the fields of a packet.
 fn show(step: &Step, words: &mut Words) {
     match step {
         Step::SetSource(mac) => key::DL_SRC.set(words, key::mac_bits(mac)),
@@ -96,10 +102,16 @@ fn show(step: &Step, words: &mut Words) {
     }
 }
 
-/// Puts the addresses and ports that rules know into a tuple.
-fn overlay(tuple: &mut Tuple, words: &Words) {
-    let address = |place: key::Place| std::net::Ipv4Addr::from_bits(place.get(words) as u32).into();
-    (tuple.src, tuple.dst) = (address(key::NW_SRC), address(key::NW_DST));
+/// Puts the addresses and ports that rules know into a tuple. Those of IPv6 are known, and can be
+/// changed, in `wide` words only.
+fn overlay(tuple: &mut Tuple, words: &Words, wide: bool) {
+    if tuple.src.is_ipv4() {
+        let address = |place: key::Place| Ipv4Addr::from_bits(place.get(words) as u32).into();
+        (tuple.src, tuple.dst) = (address(key::NW_SRC), address(key::NW_DST));
+    } else if wide {
+        let address = |places| Ipv6Addr::from_bits(key::long(words, places)).into();
+        (tuple.src, tuple.dst) = (address(key::IPV6_SRC), address(key::IPV6_DST));
+    }
     if matches!(tuple.protocol, protocol::TCP | protocol::UDP | protocol::SCTP) {
         let port = |place: key::Place| place.get(words) as u16;
         (tuple.sport, tuple.dport) = (port(key::TP_SRC), port(key::TP_DST));

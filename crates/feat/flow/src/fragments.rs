@@ -5,14 +5,15 @@
 //! worker, as they do on an interface with one receive queue.
 
 use thalweg_buffer::{Packet, PktMut};
-use thalweg_conntrack::batch::Kind;
-use thalweg_conntrack::{FirstFragment, Fragment, IPV4, Millis, Tracked, Tracker};
+use thalweg_conntrack::batch::{Kind, Packets};
+use thalweg_conntrack::{Batch, FirstFragment, IPV4, IPV6, Millis, Parts, Tracked, Tracker};
 use thalweg_graph::{HandOff, NodeCx, Verdict};
 use thalweg_tables::fragments;
 pub(crate) use thalweg_tables::fragments::PATIENCE;
 
-use crate::nodes::flow_rules::{Engine, FRAGMENT_TIMEOUT, TOO_MANY_FRAGMENTS, Walk};
+use crate::nodes::flow_rules::{Engine, FRAGMENT_TIMEOUT, Families, TOO_MANY_FRAGMENTS, Walk};
 use crate::outputs::Outputs;
+use crate::rule::key;
 use crate::tables::Step;
 
 /// The part of its datagram that a packet is.
@@ -25,20 +26,23 @@ pub(crate) enum Part {
 
 /// The fate of a first fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Fate<const W: usize> {
     /// Rules were applied on this worker.
     Here,
     /// Handed over to another worker.
     Worker(u16),
     /// The tracking result in a zone, and the offset at which its data ends.
-    Tracked(FirstFragment<IPV4>, u16),
+    Tracked(FirstFragment<W>, u16),
 }
 
-/// A worker's fragment table.
-pub(crate) struct Fragments(fragments::Fragments<Fate, Packet>);
+/// A worker's fragment table for a family.
+pub(crate) struct Fragments<const W: usize>(fragments::Fragments<Fate<W>, Packet, W>);
 
-impl Fragments {
-    pub(crate) fn new(seed: u64) -> Fragments {
+impl<const W: usize> Fragments<W>
+where
+    Batch<W>: Packets<W>,
+{
+    pub(crate) fn new(seed: u64) -> Self {
         Fragments(fragments::Fragments::new(seed))
     }
 
@@ -48,10 +52,10 @@ impl Fragments {
         &mut self,
         zone: u16,
         out: &Outputs<'_>,
-        said: FirstFragment<IPV4>,
+        said: FirstFragment<W>,
         now: Millis,
     ) {
-        if let Some(part) = out.ipv4().and_then(|(l3, _)| Fragment::read(zone, l3)) {
+        if let Some(part) = out.l3::<W>().and_then(|(l3, _)| Batch::<W>::fragment(zone, l3)) {
             self.0.note(part.key, Fate::Tracked(said, part.data.1 as u16), now);
         }
     }
@@ -59,13 +63,16 @@ impl Fragments {
     /// Tracks a later fragment. One that overlaps the first is invalid.
     pub(crate) fn follow(
         &self,
-        tracker: &mut Tracker<IPV4>,
+        tracker: &mut Tracker,
         zone: u16,
         out: &Outputs<'_>,
         now: Millis,
-    ) -> Tracked {
-        let found = out.ipv4().and_then(|(l3, bytes)| {
-            let part = Fragment::read(zone, l3)?;
+    ) -> Tracked
+    where
+        Tracker: Parts<W>,
+    {
+        let found = out.l3::<W>().and_then(|(l3, bytes)| {
+            let part = Batch::<W>::fragment(zone, l3)?;
             match self.0.find(&part.key, now)? {
                 Fate::Tracked(first, end) if part.data.0 >= usize::from(end) => {
                     Some((first, bytes))
@@ -90,12 +97,31 @@ impl Engine {
         hand_off: &HandOff,
         p: PktMut<'_>,
     ) -> Verdict {
+        match key::is_ipv6(&self.words[walk.i]) {
+            false => self.with_fragments_of::<IPV4>(cx, walk, hand_off, p),
+            true => self.with_fragments_of::<IPV6>(cx, walk, hand_off, p),
+        }
+    }
+
+    fn with_fragments_of<const W: usize>(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        walk: &Walk<'_>,
+        hand_off: &HandOff,
+        p: PktMut<'_>,
+    ) -> Verdict
+    where
+        Self: Families<W>,
+        Batch<W>: Packets<W>,
+    {
         let part = {
             let data = p.data();
-            let l3 = crate::rewrite::ipv4_at(data).and_then(|at| data.get(at..));
-            l3.and_then(|l3| Fragment::read(0, l3)).map(|part| (part.anywhere(), part.is_first()))
+            let l3 = crate::rewrite::l3_at::<W>(data).and_then(|at| data.get(at..));
+            l3.and_then(|l3| Batch::<W>::fragment(0, l3))
+                .map(|part| (part.anywhere(), part.is_first()))
         };
-        let is_later = self.batch.headers(walk.i).is_some_and(|h| h.kind == Kind::Fragment);
+        let headers = self.family().batch.headers(walk.i);
+        let is_later = headers.is_some_and(|h| h.kind == Kind::Fragment);
         match part {
             Some((key, false)) if is_later => self.later(cx, walk, hand_off, p, key),
             Some((key, true)) => {
@@ -108,9 +134,10 @@ impl Engine {
                         (verdict, Fate::Here)
                     }
                 };
-                self.fragments.0.note(key, fate, self.now);
+                let now = self.now;
+                self.family().fragments.0.note(key, fate, now);
                 // Fragments that arrived early re-enter this node, here or on the other worker.
-                while let Some(early) = self.fragments.0.next_of(&key, |_| true) {
+                while let Some(early) = self.family().fragments.0.next_of(&key, |_| true) {
                     let to = match fate {
                         Fate::Worker(owner) => usize::from(owner),
                         _ => self.place.worker,
@@ -127,22 +154,26 @@ impl Engine {
     }
 
     /// Handles a fragment other than the first.
-    fn later(
+    fn later<const W: usize>(
         &mut self,
         cx: &mut NodeCx<'_>,
         walk: &Walk<'_>,
         hand_off: &HandOff,
         p: PktMut<'_>,
-        key: fragments::Key,
-    ) -> Verdict {
-        match self.fragments.0.find(&key, self.now) {
+        key: fragments::Key<W>,
+    ) -> Verdict
+    where
+        Self: Families<W>,
+    {
+        let now = self.now;
+        match self.family().fragments.0.find(&key, now) {
             Some(Fate::Worker(owner)) => return hand_off.to(usize::from(owner)),
             None if self.may_track(walk) => {
-                if !self.fragments.0.has_room(&key) {
+                if !self.family().fragments.0.has_room(&key) {
                     return Verdict::drop(TOO_MANY_FRAGMENTS);
                 }
                 let (packet, kept) = cx.take(p);
-                self.fragments.0.wait(key, self.now, packet);
+                self.family().fragments.0.wait(key, now, packet);
                 return kept;
             }
             _ => {}
@@ -164,7 +195,11 @@ impl Engine {
     /// Drops fragments that have waited too long.
     #[inline]
     pub(crate) fn drop_overdue(&mut self, cx: &mut NodeCx<'_>) {
-        while let Some(packet) = self.fragments.0.next_overdue(self.now, false) {
+        let now = self.now;
+        while let Some(packet) = self.v4.fragments.0.next_overdue(now, false) {
+            cx.send(packet, Verdict::drop(FRAGMENT_TIMEOUT));
+        }
+        while let Some(packet) = self.v6.fragments.0.next_overdue(now, false) {
             cx.send(packet, Verdict::drop(FRAGMENT_TIMEOUT));
         }
     }

@@ -12,7 +12,7 @@ use thalweg_graph::Verdict;
 
 use crate::nodes::flow_rules::DROPPED_BY_RULE;
 use crate::rule::Ct;
-use crate::rule::key::{self, WORDS, Words};
+use crate::rule::key::{self, NARROW, WORDS, Words};
 use crate::tables::{Compilation, Compiled, Step, Tally};
 
 /// Packets and bytes not yet added to a rule's counters.
@@ -133,9 +133,10 @@ pub(crate) enum Known<'a> {
     Nothing,
 }
 
+/// Compares the first `N` words.
 #[inline(always)]
-fn same(words: &Words, mask: &Words, value: &Words) -> bool {
-    (0..WORDS).fold(0, |sum, i| sum | words[i] & mask[i] ^ value[i]) == 0
+fn same<const N: usize>(words: &Words, mask: &Words, value: &Words) -> bool {
+    (0..N).fold(0, |sum, i| sum | words[i] & mask[i] ^ value[i]) == 0
 }
 
 fn masked(words: &Words, mask: &Words) -> Words {
@@ -144,16 +145,23 @@ fn masked(words: &Words, mask: &Words) -> Words {
 
 impl Megaflow {
     /// Returns whether a packet with these fields matches. The caller checks the generation.
+    /// `wide`: whether the rules look at more than the narrow words.
     #[inline(always)]
-    pub(crate) fn matches(&self, words: &Words) -> bool {
-        same(words, &self.mask, &self.value)
+    pub(crate) fn matches(&self, words: &Words, wide: bool) -> bool {
+        match wide {
+            false => same::<NARROW>(words, &self.mask, &self.value),
+            true => same::<WORDS>(words, &self.mask, &self.value),
+        }
     }
 
     /// Returns the packets that do not match.
     #[inline(always)]
-    pub(crate) fn others(&self, words: &[Words]) -> Rows {
+    pub(crate) fn others(&self, words: &[Words], wide: bool) -> Rows {
         let (mask, value) = (self.mask, self.value);
-        Rows::of(words.iter().map(|words| !same(words, &mask, &value)))
+        match wide {
+            false => Rows::of(words.iter().map(|words| !same::<NARROW>(words, &mask, &value))),
+            true => Rows::of(words.iter().map(|words| !same::<WORDS>(words, &mask, &value))),
+        }
     }
 
     /// Counts a packet for the first rule of a path with two.
@@ -290,8 +298,9 @@ impl MegaflowCache {
     /// The megaflow of packets with these fields, added if it is missing; `None` if too many were
     /// added for the current frame.
     pub(crate) fn find(&mut self, set: &Compilation, words: &Words) -> Option<usize> {
-        let matches =
-            |megaflow: &Megaflow| megaflow.generation == set.generation && megaflow.matches(words);
+        let matches = |megaflow: &Megaflow| {
+            megaflow.generation == set.generation && megaflow.matches(words, set.wide)
+        };
         if let Some(at) = self.all.iter().position(matches) {
             return Some(at);
         }

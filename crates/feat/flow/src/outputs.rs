@@ -1,10 +1,12 @@
 //! The outputs of a packet: copies are sent first, the packet itself last.
 
 use thalweg_buffer::{Flags, PktMut};
+use thalweg_conntrack::{IPV4, IPV6};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
 use thalweg_wire::checksum;
 use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::ipv6::{Ipv6Mut, Ipv6View};
 
 use crate::nodes::flow_rules::{NO_BUFFERS, NO_TAG_ROOM};
 use crate::rule::key::{self, Words};
@@ -32,11 +34,12 @@ impl<'p> Outputs<'p> {
         self.packet.rx_if()
     }
 
-    /// Its IPv4 header with the rest of the first segment, and the total length.
-    pub(crate) fn ipv4(&self) -> Option<(&[u8], usize)> {
+    /// Its IP header, of the family whose keys have `W` words, with the rest of the first segment,
+    /// and the total length.
+    pub(crate) fn l3<const W: usize>(&self) -> Option<(&[u8], usize)> {
         let data = self.packet.data();
-        let at = crate::rewrite::ipv4_at(data)?;
-        Some((&data[at..], self.packet.total_len() - at))
+        let at = crate::rewrite::l3_at::<W>(data)?;
+        Some((data.get(at..)?, self.packet.total_len() - at))
     }
 
     /// Returns whether a device will complete the transport checksum.
@@ -72,7 +75,12 @@ impl<'p> Outputs<'p> {
 
     /// Updates the fields of addresses after a [change](Self::change).
     pub(crate) fn note_addresses(&self, words: &mut Words) {
-        let Some((l3, _)) = self.ipv4() else { return };
+        if let Some(Ok(ip)) = self.l3::<IPV6>().map(|(l3, _)| Ipv6View::parse_prefix(l3)) {
+            key::set_long(words, key::IPV6_SRC, ip.src().to_bits());
+            key::set_long(words, key::IPV6_DST, ip.dst().to_bits());
+            return;
+        }
+        let Some((l3, _)) = self.l3::<IPV4>() else { return };
         if let Ok(ip) = Ipv4View::parse_prefix(l3) {
             key::NW_SRC.set(words, ip.src().to_bits().into());
             key::NW_DST.set(words, ip.dst().to_bits().into());
@@ -143,17 +151,33 @@ fn replace(header: &mut [u8; 20], at: usize, new: [u8; 2]) {
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Sets the bits of the type of service under a mask.
+/// The bytes from the IPv6 header on.
+fn ipv6_header(frame: &mut [u8]) -> Option<&mut [u8]> {
+    let at = crate::rewrite::ipv6_at(frame)?;
+    frame.get_mut(at..)
+}
+
+/// Sets the bits of the type of service, or traffic class, under a mask.
 pub(crate) fn set_tos(frame: &mut [u8], tos: u8, mask: u8) -> Option<()> {
-    let header = ipv4_header(frame)?;
+    let Some(header) = ipv4_header(frame) else {
+        // The class lies across the second four bits of two bytes.
+        let [first, second, ..] = ipv6_header(frame)? else { return None };
+        let word = u16::from_be_bytes([*first, *second]);
+        let (set, mask) = (u16::from(tos & mask) << 4, u16::from(mask) << 4);
+        [*first, *second] = (word & !mask | set).to_be_bytes();
+        return Some(());
+    };
     let new = [header[0], tos & mask | header[1] & !mask];
     replace(header, 0, new);
     Some(())
 }
 
-/// Sets the TTL.
+/// Sets the TTL, or hop limit.
 pub(crate) fn set_ttl(frame: &mut [u8], ttl: u8) -> Option<()> {
-    let header = ipv4_header(frame)?;
+    let Some(header) = ipv4_header(frame) else {
+        Ipv6Mut::parse(ipv6_header(frame)?).ok()?.set_hop_limit(ttl);
+        return Some(());
+    };
     let new = [ttl, header[9]];
     replace(header, 8, new);
     Some(())
@@ -181,6 +205,14 @@ mod tests {
             assert!(set_tos(&mut frame, 0xb8, 0xfc).is_some() && set_ttl(&mut frame, 9).is_some());
             let ip = Ipv4View::parse(&frame[at..]).unwrap();
             assert_eq!((ip.tos(), ip.ttl(), ip.checksum_ok()), (0xb9, 9, true));
+        }
+        let (a6, b6) = ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
+        for tags in 0..2 {
+            let ether = (0..tags).fold(ether.clone(), |ether, _| ether.vlan(7));
+            let of = |tos, ttl| ether.clone().ipv6(a6, b6).tos(tos).ttl(ttl).udp(1, 2).build();
+            let mut frame = of(0x61, 64);
+            assert!(set_tos(&mut frame, 0xb8, 0xfc).is_some() && set_ttl(&mut frame, 9).is_some());
+            assert_eq!(frame, of(0xb9, 9));
         }
         let mut arp = build::Packet::arp_request(MacAddr([2; 6]), a, b).build();
         assert_eq!(set_ttl(&mut arp, 9), None);

@@ -2,21 +2,45 @@
 
 use std::net::IpAddr;
 
-use thalweg_conntrack::{Batch, Checks, IPV4, Millis, Tracker, Tuple};
+use thalweg_conntrack::batch::Packets;
+use thalweg_conntrack::{Batch, Checks, IPV6, Millis, Parts, Tracker, Tuple};
 use thalweg_wire::ethernet::ethertype;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv4::Ipv4View;
+use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::nat::packet::{self, Change, Kind};
-use thalweg_wire::nat::tuple;
+use thalweg_wire::nat::{tuple, v6};
 use thalweg_wire::owner::{self, Network};
+use thalweg_wire::packet::PacketView;
 
 use crate::rule::key::{self, Words};
 
 /// Offset of the IPv4 header of an Ethernet frame, after any number of tags up to
 /// [`owner::MAX_DEPTH`]. Behind labels a packet has no IPv4 fields for rules.
 pub(crate) fn ipv4_at(frame: &[u8]) -> Option<usize> {
-    let is_plain = |n: &Network| n.ethertype == ethertype::IPV4 && n.labels == 0;
+    ip_at(frame, ethertype::IPV4)
+}
+
+/// The same of IPv6.
+pub(crate) fn ipv6_at(frame: &[u8]) -> Option<usize> {
+    ip_at(frame, ethertype::IPV6)
+}
+
+/// The same of the family whose keys have `W` words.
+pub(crate) fn l3_at<const W: usize>(frame: &[u8]) -> Option<usize> {
+    if W == IPV6 { ipv6_at(frame) } else { ipv4_at(frame) }
+}
+
+fn ip_at(frame: &[u8], kind: u16) -> Option<usize> {
+    let is_plain = |n: &Network| n.ethertype == kind && n.labels == 0;
     owner::network(frame).filter(is_plain).map(|n| n.at)
+}
+
+/// A tuple of IPv6 as the rewriter takes it.
+fn ends(to: &Tuple) -> Option<v6::Ends> {
+    let (IpAddr::V6(src), IpAddr::V6(dst)) = (to.src, to.dst) else { return None };
+    let Tuple { sport, dport, .. } = *to;
+    Some(v6::Ends { src, dst, sport, dport })
 }
 
 /// The change from one key to another.
@@ -35,6 +59,14 @@ fn change(old: &tuple::Key, new: &tuple::Key) -> Change {
 /// and the quoted packet of an ICMP error about it. `partial`: a device will complete the checksum.
 /// `None` if the packet cannot be translated: it must not go on as it is.
 pub(crate) fn translate(frame: &mut [u8], to: &Tuple, partial: bool) -> Option<()> {
+    if let Some(to) = ends(to) {
+        let l3 = frame.get_mut(ipv6_at(frame)?..)?;
+        let done = match PacketView::read_prefix(l3)?.is_error() {
+            true => v6::rewrite_error(l3, &to),
+            false => v6::rewrite(l3, &to, partial),
+        };
+        return done.then_some(());
+    }
     let l3 = frame.get_mut(ipv4_at(frame)?..)?;
     let parsed = packet::parse(l3, 0);
     let change = change(&parsed.key, &as_key(to)?);
@@ -50,6 +82,12 @@ pub(crate) fn translate(frame: &mut [u8], to: &Tuple, partial: bool) -> Option<(
 /// Translates a later fragment of an ICMP error about a translated connection. Only its addresses
 /// are here: the source is a translated one if it is the other endpoint, as in the first fragment.
 pub(crate) fn translate_rest(frame: &mut [u8], from: &Tuple, to: &Tuple) -> Option<()> {
+    if let Some(ends) = ends(to) {
+        let l3 = frame.get_mut(ipv6_at(frame)?..)?;
+        let src = Ipv6View::parse_prefix(l3).ok()?.src();
+        let src = if IpAddr::V6(src) == from.src { ends.src } else { src };
+        return v6::readdress(l3, &v6::Ends { src, ..ends }, false).then_some(());
+    }
     let l3 = frame.get_mut(ipv4_at(frame)?..)?;
     let ip = Ipv4View::parse_prefix(l3).ok()?;
     let (IpAddr::V4(src), IpAddr::V4(dst)) = (to.src, to.dst) else { return None };
@@ -61,25 +99,35 @@ pub(crate) fn translate_rest(frame: &mut [u8], from: &Tuple, to: &Tuple) -> Opti
 }
 
 /// Restores, in an ICMP error of the router itself about a packet of a translated connection, the
-/// packet that is quoted, and sends it to that one's sender. `l3` is the error from its IPv4 header
+/// packet that is quoted, and sends it to that one's sender. `l3` is the error from its IP header
 /// on. Returns whether it was about such a packet.
-pub(crate) fn restore(
-    tracker: &Tracker<IPV4>,
-    batch: &mut Batch<IPV4>,
+pub(crate) fn restore<const W: usize>(
+    tracker: &Tracker,
+    batch: &mut Batch<W>,
     zones: &[u16],
     l3: &mut [u8],
     now: Millis,
-) -> bool {
-    let parsed = packet::parse(l3, 0);
-    let Kind::Error(_) = parsed.kind else { return false };
+) -> bool
+where
+    Tracker: Parts<W>,
+    Batch<W>: Packets<W>,
+{
+    if !PacketView::read_prefix(l3).is_some_and(|packet| packet.is_error()) {
+        return false;
+    }
     let to = zones.iter().find_map(|zone| {
         batch.clear();
-        batch.add_ipv4(*zone, l3, l3.len(), Checks::NONE);
+        batch.add_packet(*zone, l3, l3.len(), Checks::NONE);
         tracker.look_up(batch);
         let (flow, reply) = tracker.find(batch, 0, now)?;
-        tracker.translation(flow, reply)
+        tracker.translation::<W>(flow, reply)
     });
-    let Some(to) = to.as_ref().and_then(as_key) else { return false };
+    let Some(to) = to else { return false };
+    if let Some(to) = ends(&to) {
+        return v6::rewrite_error(l3, &to);
+    }
+    let (parsed, Some(to)) = (packet::parse(l3, 0), as_key(&to)) else { return false };
+    let Kind::Error(_) = parsed.kind else { return false };
     packet::rewrite_error(l3, &parsed, &change(&parsed.key, &to), false);
     true
 }
@@ -101,6 +149,10 @@ pub(crate) fn note(words: &mut Words, to: &Tuple, is_later: bool) {
         key::NW_SRC.set(words, src.to_bits().into());
         key::NW_DST.set(words, dst.to_bits().into());
     }
+    if let (IpAddr::V6(src), IpAddr::V6(dst)) = (to.src, to.dst) {
+        key::set_long(words, key::IPV6_SRC, src.to_bits());
+        key::set_long(words, key::IPV6_DST, dst.to_bits());
+    }
     // Rules know the ports of these only.
     let has_ports = matches!(to.protocol, protocol::TCP | protocol::UDP | protocol::SCTP);
     if has_ports && !is_later {
@@ -114,12 +166,17 @@ pub(crate) fn note(words: &mut Words, to: &Tuple, is_later: bool) {
 pub(crate) enum End {
     /// An IPv4 address.
     Address(u32),
+    /// An IPv6 address.
+    Address6(u128),
     /// A TCP or UDP port.
     Port(u16),
 }
 
 /// Sets an address or a port, of the source or else of the destination.
 pub(crate) fn set(frame: &mut [u8], source: bool, end: End, partial: bool) -> Option<()> {
+    if let Some(at) = ipv6_at(frame) {
+        return set6(frame.get_mut(at..)?, source, end, partial);
+    }
     let l3 = frame.get_mut(ipv4_at(frame)?..)?;
     let mut parsed = packet::parse(l3, 0);
     if !matches!(parsed.kind, Kind::Ports | Kind::Query) {
@@ -135,10 +192,24 @@ pub(crate) fn set(frame: &mut [u8], source: bool, end: End, partial: bool) -> Op
         (End::Address(address), false) => new.dst = address.into(),
         (End::Port(port), true) if parsed.kind == Kind::Ports => new.sport = port,
         (End::Port(port), false) if parsed.kind == Kind::Ports => new.dport = port,
-        (End::Port(_), _) => return None,
+        (End::Port(_) | End::Address6(_), _) => return None,
     }
     let change = change(&parsed.key, &new.key());
     packet::rewrite(l3, &parsed, &change, partial).then_some(())
+}
+
+/// The same for a packet from its IPv6 header on.
+fn set6(l3: &mut [u8], source: bool, end: End, partial: bool) -> Option<()> {
+    let mut to = v6::Ends::of(l3)?;
+    let has_ports = PacketView::read_prefix(l3)?.fixed_ports().is_some();
+    match (end, source) {
+        (End::Address6(address), true) => to.src = address.into(),
+        (End::Address6(address), false) => to.dst = address.into(),
+        (End::Port(port), true) if has_ports => to.sport = port,
+        (End::Port(port), false) if has_ports => to.dport = port,
+        (End::Port(_) | End::Address(_), _) => return None,
+    }
+    v6::readdress(l3, &to, partial).then_some(())
 }
 
 /// Updates the fields of a packet whose address or port was [set](set).
@@ -146,6 +217,8 @@ pub(crate) fn note_end(words: &mut Words, source: bool, end: End) {
     match (end, source) {
         (End::Address(to), true) => key::NW_SRC.set(words, to.into()),
         (End::Address(to), false) => key::NW_DST.set(words, to.into()),
+        (End::Address6(to), true) => key::set_long(words, key::IPV6_SRC, to),
+        (End::Address6(to), false) => key::set_long(words, key::IPV6_DST, to),
         (End::Port(to), true) => key::TP_SRC.set(words, to.into()),
         (End::Port(to), false) => key::TP_DST.set(words, to.into()),
     }
@@ -154,7 +227,7 @@ pub(crate) fn note_end(words: &mut Words, source: bool, end: End) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
     use thalweg_wire::MacAddr;
     use thalweg_wire::build::Packet;
 
@@ -186,6 +259,15 @@ mod tests {
             assert_eq!(ping, ether().ipv4(C, B).icmp_echo_request(99, 1).build());
             assert_eq!(set(&mut ping, true, End::Port(9), false), None, "no ports");
         }
+        let ip = |n: u16| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n);
+        let mut tcp = ether().ipv6(ip(1), ip(2)).tcp(5000, 80).payload(b"abc").build();
+        set(&mut tcp, true, End::Address6(ip(3).to_bits()), false).unwrap();
+        set(&mut tcp, false, End::Port(8080), false).unwrap();
+        assert_eq!(tcp, ether().ipv6(ip(3), ip(2)).tcp(5000, 8080).payload(b"abc").build());
+        assert_eq!(set(&mut tcp, true, End::Address(1), false), None);
+        let to = Tuple { src: ip(9).into(), dst: ip(2).into(), protocol: 6, sport: 77, dport: 80 };
+        translate(&mut tcp, &to, false).unwrap();
+        assert_eq!(tcp, ether().ipv6(ip(9), ip(2)).tcp(77, 80).payload(b"abc").build());
         let mut arp = Packet::arp_request(MacAddr([2; 6]), A, B).build();
         assert_eq!(set(&mut arp, true, End::Address(1), false), None);
     }

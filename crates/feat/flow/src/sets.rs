@@ -12,7 +12,7 @@ use thalweg_tables::snapshot;
 
 use crate::rewrite::End;
 use crate::rule::classifier::Classifier;
-use crate::rule::key::Words;
+use crate::rule::key::{DL_TYPE, Words, ether, is_wide};
 use crate::rule::{Action, Names, Rule, RuleError};
 use crate::spread::spread;
 use crate::tables::{Compilation, Compiled, MAX_RULES, Port, Published, Step, Table, Tallies};
@@ -102,6 +102,11 @@ impl Sets {
     /// Returns whether rules in use set connection labels.
     pub(crate) fn have_labels(&self) -> bool {
         self.in_use().any(|set| set.labels)
+    }
+
+    /// Returns whether rules in use track connections of IPv6.
+    pub(crate) fn track_ipv6(&self) -> bool {
+        self.in_use().any(|set| set.tracks_ipv6)
     }
 
     /// Returns whether rules in use translate connections.
@@ -473,12 +478,13 @@ fn enable_where_needed(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
         for sw_if in interfaces {
             let set = following.get(&sw_if);
             let translates = set.and_then(|s| compiled.get(s)).is_some_and(|set| set.translates);
-            for (place, wanted, on) in [
-                (("device-input", "flow-rules"), set.is_some(), &mut *enabled),
-                (ERRORS, translates, &mut *translating),
-            ] {
+            for (places, wanted, on) in
+                [(RULES, set.is_some(), &mut *enabled), (ERRORS, translates, &mut *translating)]
+            {
                 let has_changed = if wanted { on.insert(sw_if) } else { on.remove(&sw_if) };
-                changes.extend(has_changed.then_some((place, sw_if, wanted)));
+                if has_changed {
+                    changes.extend(places.iter().map(|place| (*place, sw_if, wanted)));
+                }
             }
         }
         changes
@@ -488,8 +494,13 @@ fn enable_where_needed(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
     }
 }
 
-/// Arc and node for the router's own ICMP errors about translated packets.
-const ERRORS: (&str, &str) = ("ip4-icmp-error-reply", "flow-icmp-error");
+/// Arcs and nodes of a purpose.
+type Places = &'static [(&'static str, &'static str)];
+
+const RULES: Places = &[("device-input", "flow-rules")];
+/// For the router's own ICMP errors about translated packets.
+const ERRORS: Places =
+    &[("ip4-icmp-error-reply", "flow-icmp-error"), ("ip6-icmp-error-reply", "flow-icmp-error-ip6")];
 
 fn enable(c: &mut Control, (arc, node): (&str, &str), sw_if: SwIfIndex, on: bool) {
     if let Err(e) = c.enable_feature(arc, node, sw_if, on) {
@@ -586,8 +597,13 @@ fn compile(
         let numbered = rules.iter().zip(0u32..).map(|((r, _), n)| (&r.matches, r.priority, n));
         let classifier = Classifier::new(numbered);
         let compiled = rules.iter().map(|(rule, slot)| {
+            set.wide |= is_wide(&rule.matches.mask);
+            let kind = rule.matches.exact(DL_TYPE);
             for action in &rule.actions {
+                // Their change shows in the wide words.
+                set.wide |= matches!(action, Action::SetAddress6(..));
                 if let Action::Ct(ct) = action {
+                    set.tracks_ipv6 |= kind == Some(ether::IPV6.into());
                     *zones.entry(ct.zone).or_default() += 1;
                     labels |= ct.label.is_some();
                     if ct.nat.as_ref().is_some_and(|nat| nat.range.is_some()) {
@@ -599,7 +615,7 @@ fn compile(
                 rule.actions.iter().filter_map(|action| step(action, table, &number)).collect();
             Compiled { slot: *slot, steps }
         });
-        let compiled = compiled.collect();
+        let compiled: Vec<Compiled> = compiled.collect();
         let at = usize::from(table);
         set.tables.resize_with(set.tables.len().max(at + 1), || None);
         set.tables[at] = Some(Table { classifier, rules: compiled });
@@ -638,6 +654,7 @@ pub(crate) fn step(
         Action::SetBits(bits) => Step::SetBits(bits.field, bits.value, bits.mask),
         Action::SetTtl(ttl) => Step::SetTtl(*ttl),
         Action::SetAddress(source, to) => Step::Set(*source, End::Address(to.to_bits())),
+        Action::SetAddress6(source, to) => Step::Set(*source, End::Address6(to.to_bits())),
         Action::SetPort(source, port) => Step::Set(*source, End::Port(*port)),
         Action::Tag(tag) => Step::Tag(*tag),
         Action::Drop | Action::Note(_) => return None,

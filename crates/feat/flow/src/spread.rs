@@ -4,7 +4,7 @@
 //! before any rule is applied. It follows from the tuple that is tracked: rules that change it
 //! first are tried out on the packet's fields (`dry_run.rs`).
 
-use thalweg_conntrack::{Batch, IPV4, Tuple};
+use thalweg_conntrack::{Batch, Tuple};
 use thalweg_graph::HandOff;
 use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::owner;
@@ -41,7 +41,8 @@ pub(crate) struct Place {
 /// Returns whether no port can be chosen that leads a connection's replies to its worker: there are
 /// none, or fragments could not be given another (SCTP, whose checksum covers the whole datagram).
 fn is_without_ports(number: u8) -> bool {
-    number == protocol::SCTP || (!has_ports(number) && number != protocol::ICMP)
+    number == protocol::SCTP
+        || !(has_ports(number) || matches!(number, protocol::ICMP | protocol::ICMPV6))
 }
 
 impl Place {
@@ -60,7 +61,7 @@ impl Place {
     }
 
     /// Returns whether packet `i` belongs here.
-    pub(crate) fn is_of(&self, batch: &Batch<IPV4>, i: usize) -> bool {
+    pub(crate) fn is_of<const W: usize>(&self, batch: &Batch<W>, i: usize) -> bool {
         let owner = || self.owner_of(&batch.tuple(i)?);
         let is_shared = self.workers > 1 && self.spread != Spread::One;
         !is_shared || owner().is_none_or(|owner| owner == self.worker)
@@ -98,20 +99,32 @@ impl Engine {
             return self.owner_of_changed(set, i).filter(|owner| *owner != place.worker);
         }
         let owner = match place.spread {
-            Spread::Tuple => match self.batch.owner_hash(i) {
+            Spread::Tuple => match self.owner_hash(i) {
                 Some(hash) => hand_off.owner(hash),
                 None => self.owner_behind_tags(frame)?,
             },
-            Spread::Ports => match self.batch.protocol(i) {
+            Spread::Ports => match self.protocol(i) {
                 Some(number) => match place.owner_without_ports(number) {
                     Some(owner) => owner,
-                    None => hand_off.owner(self.batch.owner_hash(i)?),
+                    None => hand_off.owner(self.owner_hash(i)?),
                 },
                 None => self.owner_behind_tags(frame)?,
             },
             Spread::One => 0,
         };
         (owner != place.worker).then_some(owner)
+    }
+
+    /// [`Batch::owner_hash`] of either family.
+    #[inline]
+    fn owner_hash(&self, i: usize) -> Option<u32> {
+        self.v4.batch.owner_hash(i).or_else(|| self.v6.batch.owner_hash(i))
+    }
+
+    /// [`Batch::protocol`] of either family.
+    #[inline]
+    fn protocol(&self, i: usize) -> Option<u8> {
+        self.v4.batch.protocol(i).or_else(|| self.v6.batch.protocol(i))
     }
 
     /// The owner of a packet behind more tags than rules read, which they may pop.

@@ -83,6 +83,10 @@ pub(crate) struct Compilation {
     pub(crate) generation: u64,
     /// Whether any rule tracks connections.
     pub(crate) tracks: bool,
+    /// Whether any rule tracks connections of IPv6.
+    pub(crate) tracks_ipv6: bool,
+    /// Whether any rule looks at more than the [narrow](crate::rule::key::NARROW) words.
+    pub(crate) wide: bool,
     /// Whether any rule sets labels.
     pub(crate) labels: bool,
     /// Whether any rule translates connections.

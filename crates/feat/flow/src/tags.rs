@@ -58,7 +58,8 @@ pub(crate) fn note(words: &mut Words, tag: Tag, was: bool, packet: &PktMut<'_>) 
     match tag {
         Tag::Pop if was => {
             let old = *words;
-            key::read(key::IN_PORT.get(&old) as u32, frame, packet.total_len(), words);
+            let in_port = key::IN_PORT.get(&old) as u32;
+            key::read(in_port, frame, packet.total_len(), true, words);
             key::keep_tracked(words, &old);
         }
         Tag::Pop => {}

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Outcome, Output};
 use thalweg_conntrack::connection::Connection;
 use thalweg_conntrack::tracker::{Counts, Live};
-use thalweg_conntrack::{Filter, IPV4, Policy, Tracker, WhenFull};
+use thalweg_conntrack::{Filter, Policy, Tracker, WhenFull};
 use thalweg_engine::ask_workers;
 use thalweg_graph::control::Asked;
 use thalweg_graph::worker::Core;
@@ -40,6 +40,8 @@ pub struct Tracking {
     labels: bool,
     /// Whether trackers are sized for translated connections.
     translates: bool,
+    /// Whether trackers have room for connections of IPv6.
+    ipv6: bool,
     /// Number of ticks since rules were last in use.
     idle: u32,
 }
@@ -80,6 +82,7 @@ impl Default for Tracking {
             prepared: false,
             labels: false,
             translates: false,
+            ipv6: false,
             idle: 0,
         }
     }
@@ -172,18 +175,22 @@ pub(crate) fn prepare(c: &mut Control, then: impl FnOnce(&mut Control) + 'static
         tell(c, |engine| _ = engine.tracker.as_deref().map(Tracker::want_labels));
         await_labels(c);
     }
-    let (needed, translates) = {
+    let (needed, translates, ipv6) = {
         let sets = c.state::<Sets>();
         let sets = sets.borrow();
-        (!sets.is_idle(), sets.translate())
+        (!sets.is_idle(), sets.translate(), sets.track_ipv6())
     };
     let settings = {
         let state = c.state::<Tracking>();
         let mut state = state.borrow_mut();
-        if !needed || (state.prepared && (state.translates || !translates)) {
+        let suffices = state.prepared && (state.translates || !translates) && (state.ipv6 || !ipv6);
+        if !needed || suffices {
             None
         } else {
-            (state.prepared, state.translates) = (true, translates);
+            state.prepared = true;
+            // What there is room for stays.
+            state.translates |= translates;
+            state.ipv6 |= ipv6;
             Some(state.clone())
         }
     };
@@ -251,7 +258,7 @@ pub(crate) fn change(c: &mut Control, change: Change) {
             let all = settings.clone();
             drop(settings);
             if prepared {
-                let set = move |tracker: &mut Tracker<IPV4>| {
+                let set = move |tracker: &mut Tracker| {
                     tracker.set_limit(share(limit, workers));
                 };
                 provide(c, all, Box::new(move |c| on_trackers(c, set)));
@@ -294,7 +301,7 @@ pub(crate) fn change(c: &mut Control, change: Change) {
 }
 
 /// Runs a function on all existing trackers.
-fn on_trackers(c: &mut Control, f: impl Fn(&mut Tracker<IPV4>) + Clone + Send + 'static) {
+fn on_trackers(c: &mut Control, f: impl Fn(&mut Tracker) + Clone + Send + 'static) {
     tell(c, move |engine| _ = engine.tracker.as_deref_mut().map(&f));
 }
 
@@ -319,18 +326,23 @@ fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) 
         return provided(c);
     }
     let (limit, translates) = (share(settings.limit, workers), settings.translates);
-    let is_small = move |engine: &Engine| {
-        let room = |t: &Tracker<IPV4>| {
-            if translates { t.capacity_translated() } else { t.capacity() }
-        };
-        engine.tracker.as_deref().is_none_or(|t| t.is_empty() && room(t) < limit)
+    let ipv6 = settings.ipv6;
+    let lacks = move |engine: &Engine| {
+        let Some(t) = engine.tracker.as_deref() else { return Lack::All };
+        let room = if translates { t.capacity_translated() } else { t.capacity() };
+        if t.is_empty() && room < limit {
+            return Lack::All;
+        }
+        let is_small = !t.is_prepared_for_ipv6() || t.capacity_ipv6(translates) < limit;
+        if ipv6 && t.has_no_ipv6() && is_small { Lack::Ipv6 } else { Lack::Nothing }
     };
-    let answer = order_one(c, worker, move |engine| is_small(engine));
+    let answer = order_one(c, worker, move |engine| lacks(engine));
     c.when_synced(move |c| {
-        if answer.try_recv() != Ok(true) {
+        let lack = answer.try_recv().unwrap_or(Lack::Nothing);
+        if lack == Lack::Nothing {
             return provide_from(c, settings, worker + 1, then);
         }
-        let tracker = match settings.tracker(workers) {
+        let tracker = match settings.tracker(workers, lack) {
             Ok(tracker) => tracker,
             Err(e) => {
                 tracing::error!("connection tracking: {e}");
@@ -338,15 +350,29 @@ fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) 
             }
         };
         // A tracker that has got a connection meanwhile is kept.
-        let unused = order_one(c, worker, move |engine| match is_small(engine) {
-            true => engine.tracker.replace(tracker),
-            false => Some(tracker),
+        let unused = order_one(c, worker, move |engine| {
+            let mut tracker = tracker;
+            match (lacks(engine), engine.tracker.as_deref_mut()) {
+                (Lack::All, _) if lack == Lack::All => return engine.tracker.replace(tracker),
+                (Lack::Ipv6, Some(here)) => here.take_ipv6(&mut tracker),
+                _ => {}
+            }
+            Some(tracker)
         });
         c.when_synced(move |c| {
             drop(unused);
             provide_from(c, settings, worker + 1, then);
         });
     });
+}
+
+/// What a worker's tracker lacks, and can be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    Nothing,
+    /// Room for connections of IPv6.
+    Ipv6,
+    All,
 }
 
 /// Calls what has waited for trackers, until more must be created.
@@ -368,14 +394,25 @@ impl Tracking {
         self.prepared
     }
 
-    /// Creates the tracker of one of `workers` workers.
-    fn tracker(&self, workers: usize) -> Result<Box<Tracker<IPV4>>, thalweg_tables::MapError> {
+    /// Creates the tracker of one of `workers` workers, or one with what that lacks.
+    fn tracker(
+        &self,
+        workers: usize,
+        lack: Lack,
+    ) -> Result<Box<Tracker>, thalweg_tables::MapError> {
         let (limit, now) = (share(self.limit, workers), millis(clock::ticks()));
         let mut tracker = Box::new(match self.translates {
             true => Tracker::for_translated(limit, now)?,
             false => Tracker::new(limit, now)?,
         });
-        if let Err(e) = tracker.prepare(self.labels) {
+        let mut prepared = Ok(());
+        if lack == Lack::All {
+            prepared = tracker.prepare(self.labels);
+        }
+        if self.ipv6 {
+            prepared = prepared.and(tracker.prepare_ipv6(self.labels));
+        }
+        if let Err(e) = prepared {
             tracing::warn!("connection memory is cleared on first use, not in advance: {e}");
         }
         tracker.set_when_full(self.when_full);
@@ -427,7 +464,7 @@ type Part = (Option<(Counts, Live, Vec<(u16, u32)>)>, [u64; 2]);
 
 fn part(engine: &mut Engine, zones: &[u16]) -> Part {
     let cache = [engine.cache.hits + engine.megaflows.saved, engine.cache.misses];
-    let of = |t: &Tracker<IPV4>| {
+    let of = |t: &Tracker| {
         let zones = zones.iter().map(|zone| (*zone, t.zone_len(*zone))).collect();
         (t.counts(), t.live(), zones)
     };
@@ -439,10 +476,7 @@ fn sum_of(zones: &[u16], parts: Vec<Part>) -> Sums {
     for (tracker, cache) in parts {
         if let Some((counts, live, zones)) = tracker {
             sum.counts.add(&counts);
-            sum.live.tcp += live.tcp;
-            sum.live.udp += live.udp;
-            sum.live.icmp += live.icmp;
-            sum.live.other += live.other;
+            sum.live.add_all(&live);
             for (zone, count) in zones {
                 *sum.zones.entry(zone).or_default() += count;
             }
@@ -572,7 +606,7 @@ impl<T: Default + Send + 'static> Visit<T> {
     fn next(
         &mut self,
         c: &mut Control,
-        visit: fn(&mut Tracker<IPV4>, &mut u32, &Filter, Millis) -> T,
+        visit: fn(&mut Tracker, &mut u32, &Filter, Millis) -> T,
     ) -> Next<T> {
         let mut question = match self.question.take() {
             Some(question) => question,

@@ -42,6 +42,8 @@ pub static FEATURE: Feature = Feature {
         &ArcDecl { name: "ip6-multicast", key: ArcKey::Rx, end: "ip6-mfib-forward-lookup" },
         // Packets to the router itself, before they are dealt to protocols.
         &ArcDecl { name: "ip6-local", key: ArcKey::Rx, end: "ip6-local-end-of-arc" },
+        // The router's own errors, before they are looked up.
+        &ArcDecl { name: "ip6-icmp-error-reply", key: ArcKey::Rx, end: "ip6-lookup" },
         &ArcDecl { name: "ip6-punt", key: ArcKey::Rx, end: "punt-dispatch" },
         &ArcDecl { name: "ip6-drop", key: ArcKey::Rx, end: "error-drop" },
         // After the checks of hop limit and MTU, before the link header.

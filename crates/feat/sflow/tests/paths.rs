@@ -14,7 +14,7 @@ use thalweg_sflow::{Datagram, FlowRecord, Interface, Sample};
 use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 
-const FEATURES: [&Feature; 10] = [
+const FEATURES: [&Feature; 12] = [
     &thalweg_device::FEATURE,
     &thalweg_fib::FEATURE,
     &thalweg_feat_ethernet::FEATURE,
@@ -22,6 +22,8 @@ const FEATURES: [&Feature; 10] = [
     &thalweg_feat_arp::FEATURE,
     &thalweg_feat_ip::FEATURE,
     &thalweg_feat_ip4::FEATURE,
+    &thalweg_feat_nd::FEATURE,
+    &thalweg_feat_ip6::FEATURE,
     &thalweg_feat_l2::FEATURE,
     &thalweg_feat_flow::FEATURE,
     &thalweg_feat_sflow::FEATURE,

@@ -236,6 +236,11 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
         Ok(())
     }
 
+    /// Returns true if a thread clears memory ahead of flows.
+    pub fn is_prepared(&self) -> bool {
+        self.ahead.is_some()
+    }
+
     /// Starts to prepare memory of the side table as well. Until [all flows](Self::has_side_memory)
     /// have some, new ones come without; from then on they have it before they come.
     pub fn want_side_memory(&self) {
@@ -687,7 +692,11 @@ impl<const W: usize, V: AllZeroValid + Copy, R: AllZeroValid + Copy> FlowTable<W
 
     /// Returns the flows among up to `steps` numbers from `*from` on, which moves; for listing a
     /// table in slices. It is done when `*from` is [`used`](Self::used).
-    pub fn list(&self, from: &mut u32, steps: u32) -> impl Iterator<Item = FlowId> {
+    pub fn list<'a>(
+        &'a self,
+        from: &mut u32,
+        steps: u32,
+    ) -> impl Iterator<Item = FlowId> + use<'a, W, V, R> {
         let first = *from;
         *from = first.saturating_add(steps).min(self.fresh);
         (first..*from).filter(|flow| self.entry(*flow).state & LIVE != 0).map(FlowId)

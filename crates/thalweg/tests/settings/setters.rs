@@ -126,8 +126,13 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ("delete packet-generator interface", &["delete packet-generator interface pg0"]),
     (
         "flow add",
-        &["flow add 1 priority=1,ip,ct_state=+trk+new,in_port=pg0,actions=ct(commit),normal\n\
-             flow add 1 'priority=0 actions=drop'\nflow add 7 table=3,cookie=5,arp,actions=output:pg1"],
+        &[
+            "flow add 1 priority=1,ip,ct_state=+trk+new,in_port=pg0,actions=ct(commit),normal\n\
+             flow add 1 'priority=0 actions=drop'\nflow add 7 table=3,cookie=5,arp,actions=output:pg1",
+            "flow add 1 'tcp6,ipv6_src=2001:db8::/32,ct_state=+trk+new,actions=ct(commit,nat(dst=[fd00::2]-[fd00::3]:80)),normal'\n\
+             flow add 1 'icmp6,icmp_type=135,nd_target=fe80::1,actions=normal'\n\
+             flow add 1 'ipv6,ipv6_label=5,actions=set_field:fd00::1->ipv6_dst,normal'",
+        ],
     ),
     (
         "flow del",

@@ -242,7 +242,7 @@ pub fn rewrite(l3: &mut [u8], p: &Parsed, change: &Change, partial: bool) -> boo
 
 /// A checksum after a change. Only TCP sends zero as it is (RFC 768, RFC 3828).
 #[inline]
-fn followed(number: u8, old: u16, delta: u16) -> u16 {
+pub(super) fn followed(number: u8, old: u16, delta: u16) -> u16 {
     match tuple::follow(old, delta) {
         0 if number != protocol::TCP => 0xffff,
         sum => sum,
@@ -250,20 +250,21 @@ fn followed(number: u8, old: u16, delta: u16) -> u16 {
 }
 
 /// Changed bytes and their effect on a checksum.
-struct Edit<'a> {
-    data: &'a mut [u8],
-    delta: u32,
+pub(super) struct Edit<'a> {
+    pub(super) data: &'a mut [u8],
+    pub(super) delta: u32,
 }
 
 impl Edit<'_> {
     /// Sets two bytes at an even offset, if present.
-    fn set(&mut self, at: usize, new: u16) {
+    pub(super) fn set(&mut self, at: usize, new: u16) {
         if let Some(old) = get_le16(self.data, at) {
             set(self.data, at, &new.to_le_bytes());
             self.delta = u32::from(tuple::fold(self.delta + u32::from(!old) + u32::from(new)));
         }
     }
-    fn follow(&mut self, at: usize, delta: u16) {
+    /// Updates a checksum by a delta.
+    pub(super) fn follow(&mut self, at: usize, delta: u16) {
         if let Some(old) = get_le16(self.data, at) {
             self.set(at, tuple::follow(old, delta));
         }

@@ -97,7 +97,10 @@ fn set_limit(cx: &mut Control, out: &mut Output, limit: u32) -> Result<Outcome<C
     let share = limit.div_ceil(cx.workers().max(1) as u32);
     let is_full = move |engine: &mut Engine| {
         let tracker = engine.tracker.as_deref();
-        tracker.is_some_and(|t| !t.is_empty() && t.capacity() < share)
+        tracker.is_some_and(|t| {
+            (!t.is_empty() && t.capacity() < share)
+                || (!t.has_no_ipv6() && t.capacity_ipv6(false) < share)
+        })
     };
     tracking::ask_for(cx, out, is_full, move |cx, full, _| {
         if full.contains(&true) {

@@ -39,9 +39,13 @@ fn show(cx: &Control, sums: &Sums, out: &mut Output) {
     let Sums { counts, live, cache, zones: in_zones } = sums;
     out.line("Connections Stats:");
     out.line(format_args!("    Total: {}", live.total()));
-    for (name, n) in
-        [("TCP", live.tcp), ("UDP", live.udp), ("ICMP", live.icmp), ("Other", live.other)]
-    {
+    for (name, n) in [
+        ("TCP", live.tcp),
+        ("UDP", live.udp),
+        ("ICMP", live.icmp),
+        ("Other", live.other),
+        ("of IPv6", live.ipv6),
+    ] {
         if n > 0 {
             out.line(format_args!("  {name}: {n}"));
         }
@@ -75,6 +79,7 @@ fn show(cx: &Control, sums: &Sums, out: &mut Output) {
         counts.keyed().map(|(name, n)| (name.into(), n.into())).collect();
     out.json(serde_json::json!({
         "total": live.total(), "tcp": live.tcp, "udp": live.udp, "icmp": live.icmp,
+        "ipv6": live.ipv6,
         "limit": settings.limit, "counts": counted,
         "flow_cache_hits": cache[0], "flow_cache_misses": cache[1],
     }));

@@ -40,7 +40,7 @@ pub static NODE: NodeDecl = NodeDecl {
 
 struct FlowIcmpError {
     snapshot: Arc<Snapshot<Published>>,
-    tracker: PerWorker<Tracker<IPV4>>,
+    tracker: PerWorker<Tracker>,
     batch: Batch<IPV4>,
 }
 

@@ -14,7 +14,10 @@ use thalweg_device::SwIfIndex;
 
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
-use thalweg_conntrack::{Batch, Checks, Commit, FirstFragment, Millis, State, Tracked, Tracker};
+use thalweg_conntrack::batch::{Kind, Packets};
+use thalweg_conntrack::{
+    Batch, Checks, Commit, FirstFragment, IPV4, IPV6, Millis, Parts, State, Tracked, Tracker,
+};
 use thalweg_graph::{
     Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, PerWorker, Verdict, clock,
 };
@@ -74,7 +77,7 @@ struct FlowRules {
     tallies: Arc<Tallies>,
     hand_off: HandOff,
     /// Where the tracker is between frames, for other nodes.
-    tracker: PerWorker<Tracker<{ thalweg_conntrack::IPV4 }>>,
+    tracker: PerWorker<Tracker>,
     engine: Engine,
 }
 
@@ -90,16 +93,17 @@ pub(crate) struct Engine {
     /// Which connections it owns.
     pub(crate) place: Place,
     /// Created when rules are first in use; here while the node runs.
-    pub(crate) tracker: Option<Box<Tracker<{ thalweg_conntrack::IPV4 }>>>,
+    pub(crate) tracker: Option<Box<Tracker>>,
     /// Whether checksums are verified that the device has not verified.
     pub(crate) verify: bool,
-    pub(crate) batch: Batch<{ thalweg_conntrack::IPV4 }>,
-    /// The zone of `batch`.
+    pub(crate) v4: Family<IPV4>,
+    pub(crate) v6: Family<IPV6>,
+    /// The zone of their batches.
     zone: u16,
+    /// Whether any packet of the frame is a fragment that may be tracked.
+    has_fragments: bool,
     /// Whether a frame of the batch has an IP header behind more tags than rules read.
     pub(crate) deep: bool,
-    /// For a packet that is tracked in another zone.
-    single: Batch<{ thalweg_conntrack::IPV4 }>,
     pub(crate) words: Box<[Words; 256]>,
     pub(crate) cache: Cache,
     pub(crate) megaflows: MegaflowCache,
@@ -109,19 +113,79 @@ pub(crate) struct Engine {
     /// Whether expired connections are left.
     expiry_pending: bool,
     budget: ExpiryBudget,
-    /// Tracking result of the current packet, and its zone.
-    tracked: Option<(u16, Tracked)>,
+    /// Tracking result of the current packet, its zone, and the words of its key.
+    tracked: Option<(u16, usize, Tracked)>,
     /// Whether fields of the current packet differ from those read.
     rewritten: bool,
-    /// Whether the current packet is a fragment, and the fragment table.
+    /// Whether the current packet is a fragment.
     pub(crate) part: Part,
-    pub(crate) fragments: Fragments,
     /// The in_port for the next look-up, if not the packet's own.
     port: Option<SwIfIndex>,
     /// For choosing the translation of connections.
     salt: u64,
     random: Random,
     lookups: usize,
+}
+
+/// What a worker has for the packets of a family.
+pub(crate) struct Family<const W: usize> {
+    /// The packets of a frame; those of the other family cannot be tracked here.
+    pub(crate) batch: Batch<W>,
+    /// For a packet that is tracked in another zone.
+    single: Batch<W>,
+    pub(crate) fragments: Fragments<W>,
+}
+
+impl<const W: usize> Family<W>
+where
+    Batch<W>: Packets<W>,
+{
+    fn new() -> Self {
+        Family {
+            batch: Batch::default(),
+            single: Batch::default(),
+            fragments: Fragments::new(random_seed()),
+        }
+    }
+}
+
+/// Access to the family whose keys have `W` words.
+pub(crate) trait Families<const W: usize> {
+    fn family(&mut self) -> &mut Family<W>;
+    /// The family, and what is used with it.
+    fn parted(&mut self) -> Parted<'_, W>;
+}
+
+/// Parts of an engine that are borrowed together.
+pub(crate) struct Parted<'a, const W: usize> {
+    family: &'a mut Family<W>,
+    tracker: Option<&'a mut Tracker>,
+    megaflows: &'a mut MegaflowCache,
+    words: &'a [Words; 256],
+}
+
+impl Families<IPV4> for Engine {
+    #[inline(always)]
+    fn family(&mut self) -> &mut Family<IPV4> {
+        &mut self.v4
+    }
+    #[inline(always)]
+    fn parted(&mut self) -> Parted<'_, IPV4> {
+        let Engine { v4: family, tracker, megaflows, words, .. } = self;
+        Parted { family, tracker: tracker.as_deref_mut(), megaflows, words }
+    }
+}
+
+impl Families<IPV6> for Engine {
+    #[inline(always)]
+    fn family(&mut self) -> &mut Family<IPV6> {
+        &mut self.v6
+    }
+    #[inline(always)]
+    fn parted(&mut self) -> Parted<'_, IPV6> {
+        let Engine { v6: family, tracker, megaflows, words, .. } = self;
+        Parted { family, tracker: tracker.as_deref_mut(), megaflows, words }
+    }
 }
 
 /// A packet on its path through the tables.
@@ -159,10 +223,11 @@ impl Engine {
             place: Place { worker, workers, spread: Spread::Tuple },
             tracker: None,
             verify: true,
-            batch: Batch::default(),
+            v4: Family::new(),
+            v6: Family::new(),
             zone: 0,
+            has_fragments: false,
             deep: false,
-            single: Batch::default(),
             words: Box::new([[0; WORDS]; 256]),
             cache: Cache::default(),
             megaflows: MegaflowCache::default(),
@@ -173,7 +238,6 @@ impl Engine {
             tracked: None,
             rewritten: false,
             part: Part::Whole,
-            fragments: Fragments::new(random_seed()),
             port: None,
             salt: random_seed(),
             random: Random::from_system(),
@@ -183,48 +247,69 @@ impl Engine {
 
     /// Reads the headers of a frame, and looks up its connections.
     fn read(&mut self, published: &Published, frame: &Frame) {
-        self.batch.clear();
+        (self.v4.batch.clear(), self.v6.batch.clear());
         (self.place.spread, self.deep) = (published.spread, false);
-        let mut tracks = false;
-        let tracking = |rx_if| published.set(rx_if).filter(|set| set.tracks);
+        let (mut tracks, mut tracks_ipv4) = (false, false);
+        let of = |rx_if| {
+            let set = published.set(rx_if);
+            (rx_if, set.filter(|set| set.tracks), set.is_some_and(|set| set.wide))
+        };
         let uniform = match frame.rx() {
-            Iface::Uniform(rx_if) => Some((rx_if, tracking(rx_if))),
+            Iface::Uniform(rx_if) => Some(of(rx_if)),
             Iface::Mixed => None,
         };
         for i in 0..frame.len() {
             frame.prefetch_data(i + 8);
             let at = i as u8;
-            let (rx_if, set) = uniform.unwrap_or_else(|| {
-                let rx_if = frame.rx_if(at);
-                (rx_if, tracking(rx_if))
-            });
+            let (rx_if, set, wide) = uniform.unwrap_or_else(|| of(frame.rx_if(at)));
             let data = frame.data(at);
-            let l3 = key::read(rx_if.get(), data, frame.total_len(at), &mut self.words[i]);
+            let l3 = key::read(rx_if.get(), data, frame.total_len(at), wide, &mut self.words[i]);
             let Some(set) = set else {
-                self.batch.add([0; 2], Default::default());
+                self.v4.batch.add([0; 2], Default::default());
                 continue;
             };
             if !tracks {
                 (tracks, self.zone) = (true, set.zone);
             }
-            match l3.and_then(|at| Some((at, data.get(at..)?))) {
-                Some((l3_at, l3)) => {
+            match l3.and_then(|(at, ipv6)| Some((at, ipv6, data.get(at..)?))) {
+                Some((l3_at, ipv6, l3)) => {
                     let offloaded = frame.flags().contains(Flags::OFFLOAD)
                         && frame.meta(at).flags().contains(Flags::OFFLOAD);
                     let verify = self.verify && !offloaded;
                     let checks = Checks { network: self.verify, transport: verify };
                     let bytes = frame.total_len(at) - l3_at;
-                    self.batch.add_ipv4(self.zone, l3, bytes, checks);
+                    if !ipv6 {
+                        tracks_ipv4 = true;
+                        self.v4.batch.add_ipv4(self.zone, l3, bytes, checks);
+                    } else {
+                        self.v4.batch.add([0; 2], Default::default());
+                        if set.tracks_ipv6 {
+                            self.v6.batch.pad(i);
+                            self.v6.batch.add_ipv6(self.zone, l3, bytes, checks);
+                        }
+                    }
                 }
                 None => {
                     self.deep |= key::VLAN.get(&self.words[i]) != 0;
-                    self.batch.add([0; 2], Default::default());
+                    self.v4.batch.add([0; 2], Default::default());
                 }
             }
         }
+        self.has_fragments = self.v4.batch.has_fragments() | self.v6.batch.has_fragments();
         if let Some(tracker) = self.tracker.as_ref().filter(|_| tracks) {
-            tracker.look_up(&mut self.batch);
+            if tracks_ipv4 {
+                tracker.look_up(&mut self.v4.batch);
+            }
+            if !self.v6.batch.is_empty() {
+                tracker.look_up(&mut self.v6.batch);
+            }
         }
+    }
+
+    /// Returns whether packet `i` of the frame is of IPv6, and may be tracked.
+    #[inline]
+    pub(crate) fn is_of_ipv6(&self, i: usize) -> bool {
+        self.v6.batch.headers(i).is_some_and(|headers| headers.kind != Kind::Invalid)
     }
 
     /// Looks a packet up in a table and applies the rule, up to the end of the path.
@@ -396,41 +481,73 @@ impl Engine {
         words: &mut Words,
         out: &mut Outputs<'_>,
     ) -> Option<Next> {
-        let mut tracked = self.track(walk.i, ct, out);
-        if let Some(nat) = &ct.nat {
-            let opens = ct.commit && nat.range.is_some();
-            if (opens && tracked.flow.is_none()) || !self.translate(cx, &mut tracked, words, out) {
-                out.refuse(NO_TRANSLATION);
-            }
-            self.tracked = Some((ct.zone, tracked));
+        let ipv6 = match self.rewritten {
+            false => self.is_of_ipv6(walk.i),
+            true => key::is_ipv6(words),
+        };
+        match ipv6 {
+            false => self.ct_of::<IPV4>(cx, walk, ct, words, out),
+            true => self.ct_of::<IPV6>(cx, walk, ct, words, out),
         }
-        self.notes[walk.i].state = tracked.state;
-        Some(self.next(ct.table?, ct.zone, &tracked))
     }
 
-    fn next(&self, table: u8, zone: u16, tracked: &Tracked) -> Next {
+    /// The same for a packet of a family.
+    fn ct_of<const W: usize>(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        walk: &Walk<'_>,
+        ct: &Ct,
+        words: &mut Words,
+        out: &mut Outputs<'_>,
+    ) -> Option<Next>
+    where
+        Self: Families<W>,
+        Tracker: Parts<W>,
+        Batch<W>: Packets<W>,
+    {
+        let mut tracked = self.track::<W>(walk.i, ct, out);
+        if let Some(nat) = &ct.nat {
+            let opens = ct.commit && nat.range.is_some();
+            if (opens && tracked.flow.is_none())
+                || !self.translate::<W>(cx, &mut tracked, words, out)
+            {
+                out.refuse(NO_TRANSLATION);
+            }
+            self.tracked = Some((ct.zone, W, tracked));
+        }
+        self.notes[walk.i].state = tracked.state;
+        Some(self.next::<W>(ct.table?, ct.zone, &tracked))
+    }
+
+    fn next<const W: usize>(&self, table: u8, zone: u16, tracked: &Tracked) -> Next
+    where
+        Tracker: Parts<W>,
+    {
         let (mark, label) = match (tracked.flow, &self.tracker) {
-            (Some(flow), Some(tracker)) => (tracker.mark(flow), tracker.label(flow)),
+            (Some(flow), Some(tracker)) => (tracker.mark::<W>(flow), tracker.label::<W>(flow)),
             _ => (0, 0),
         };
         Next { table, state: tracked.state, zone, mark, label }
     }
 
     /// Translates a packet of a translated connection. Returns false if it cannot be translated.
-    fn translate(
+    fn translate<const W: usize>(
         &mut self,
         cx: &mut NodeCx<'_>,
         tracked: &mut Tracked,
         words: &mut Words,
         out: &mut Outputs<'_>,
-    ) -> bool {
+    ) -> bool
+    where
+        Tracker: Parts<W>,
+    {
         let (Some(flow), Some(tracker)) = (tracked.flow, self.tracker.as_deref()) else {
             return true;
         };
-        let Some(to) = tracker.translation(flow, tracked.reply) else { return true };
-        tracked.state = tracked.state | tracker.translated(flow, tracked.reply);
+        let Some(to) = tracker.translation::<W>(flow, tracked.reply) else { return true };
+        tracked.state = tracked.state | tracker.translated::<W>(flow, tracked.reply);
         let is_related = tracked.state.contains(State::RELATED);
-        let from = tracker.translation(flow, !tracked.reply).map(|to| to.reversed());
+        let from = tracker.translation::<W>(flow, !tracked.reply).map(|to| to.reversed());
         let partial = out.is_partial();
         let done = out.change(cx, |data| match from {
             Some(from) if is_related && self.part == Part::Later => {
@@ -447,34 +564,50 @@ impl Engine {
         done
     }
 
-    fn track(&mut self, i: usize, ct: &Ct, out: &Outputs<'_>) -> Tracked {
-        let Some(tracker) = self.tracker.as_deref_mut() else {
+    fn track<const W: usize>(&mut self, i: usize, ct: &Ct, out: &Outputs<'_>) -> Tracked
+    where
+        Self: Families<W>,
+        Tracker: Parts<W>,
+        Batch<W>: Packets<W>,
+    {
+        if self.part == Part::Later && self.tracker.is_some() {
+            return self.track_later::<W>(ct, out);
+        }
+        let (place, now, part, salt) = (self.place, self.now, self.part, self.salt);
+        let (same_zone, rewritten) = (ct.zone == self.zone, self.rewritten);
+        let before = self.tracked.filter(|(zone, w, _)| (*zone, *w) == (ct.zone, W));
+        let has_been_tracked = self.tracked.is_some();
+        let random = match &ct.nat {
+            Some(nat) if ct.commit && nat.range.is_some() => self.random.bits(),
+            _ => 0,
+        };
+        let Parted { family, tracker: Some(tracker), .. } = self.parted() else {
             let state = State::TRACKED | State::INVALID;
             return Tracked { state, ..Tracked::default() };
         };
-        if self.part == Part::Later {
-            return self.track_later(ct, out);
-        }
-        let (batch, at) = if ct.zone == self.zone && !self.rewritten {
-            (&mut self.batch, i)
+        let Family { batch, single, fragments } = family;
+        let (batch, at) = if same_zone && !rewritten {
+            (batch, i)
         } else {
-            self.single.clear();
-            match out.ipv4().filter(|_| self.rewritten) {
+            single.clear();
+            match out.l3::<W>().filter(|_| rewritten) {
                 // The checksums were verified on arrival.
-                Some((l3, bytes)) => self.single.add_ipv4(ct.zone, l3, bytes, Checks::NONE),
-                None => self.single.add_from(&self.batch, i, ct.zone),
+                Some((l3, bytes)) => single.add_packet(ct.zone, l3, bytes, Checks::NONE),
+                None if i < batch.len() => single.add_from(batch, i, ct.zone),
+                // A tag was removed, and nothing is behind it.
+                None => single.add([0; W], Default::default()),
             }
-            tracker.look_up(&mut self.single);
-            (&mut self.single, 0)
+            tracker.look_up(single);
+            (single, 0)
         };
         debug_assert!(
-            self.tracked.is_some() || self.part != Part::Whole || self.place.is_of(batch, at),
+            has_been_tracked || part != Part::Whole || place.is_of(batch, at),
             "{:?} is tracked elsewhere",
             batch.tuple(at)
         );
-        let mut tracked = match self.tracked {
-            Some((zone, tracked)) if zone == ct.zone => tracked,
-            _ => tracker.track(batch, at, self.now),
+        let mut tracked = match before {
+            Some((.., tracked)) => tracked,
+            _ => tracker.track(batch, at, now),
         };
         if ct.commit {
             let fresh = tracked.flow.is_none() && tracked.state.contains(State::NEW);
@@ -482,36 +615,43 @@ impl Engine {
             let tuple = range.and_then(|_| batch.tuple(at));
             let mut reply = None;
             if let (Some(range), Some(tuple)) = (range, tuple) {
-                let (place, random) = (self.place, self.random.bits());
-                reply = range.choose(&tuple, self.salt, random, |reply| {
-                    place.has(reply) && !tracker.is_taken(reply, ct.zone)
+                reply = range.choose(&tuple, salt, random, |reply| {
+                    place.has(reply) && !tracker.is_taken::<W>(reply, ct.zone)
                 });
                 if reply.is_none() {
                     tracker.count_reply_taken();
-                    self.tracked = Some((ct.zone, tracked));
+                    self.tracked = Some((ct.zone, W, tracked));
                     return tracked;
                 }
             }
             let how = Commit { force: ct.force, mark: ct.mark, label: ct.label, reply };
-            tracked = tracker.commit(batch, at, tracked, &how, self.now);
+            tracked = tracker.commit(batch, at, tracked, &how, now);
         }
-        if self.part == Part::First {
-            self.fragments.tracked(ct.zone, out, FirstFragment::of(batch, at, tracked), self.now);
+        if part == Part::First {
+            fragments.tracked(ct.zone, out, FirstFragment::of(batch, at, tracked), now);
         }
-        self.tracked = Some((ct.zone, tracked));
+        self.tracked = Some((ct.zone, W, tracked));
         tracked
     }
 
     /// Tracks a fragment other than the first: it has the first one's result, which includes the
     /// commit.
     #[cold]
-    fn track_later(&mut self, ct: &Ct, out: &Outputs<'_>) -> Tracked {
-        let Some(tracker) = self.tracker.as_deref_mut() else { return Tracked::default() };
-        let tracked = match self.tracked {
-            Some((zone, tracked)) if zone == ct.zone => tracked,
-            _ => self.fragments.follow(tracker, ct.zone, out, self.now),
+    fn track_later<const W: usize>(&mut self, ct: &Ct, out: &Outputs<'_>) -> Tracked
+    where
+        Self: Families<W>,
+        Tracker: Parts<W>,
+        Batch<W>: Packets<W>,
+    {
+        let (now, before) = (self.now, self.tracked);
+        let Parted { family, tracker: Some(tracker), .. } = self.parted() else {
+            return Tracked::default();
         };
-        self.tracked = Some((ct.zone, tracked));
+        let tracked = match before {
+            Some((zone, w, tracked)) if (zone, w) == (ct.zone, W) => tracked,
+            _ => family.fragments.follow(tracker, ct.zone, out, now),
+        };
+        self.tracked = Some((ct.zone, W, tracked));
         tracked
     }
 
@@ -554,24 +694,29 @@ impl Engine {
     }
 
     /// Applies the rest of the rules to a tracked packet, step by step.
-    fn last_steps(
+    fn last_steps<const W: usize>(
         &mut self,
         cx: &mut NodeCx<'_>,
         walk: &Walk<'_>,
         p: PktMut<'_>,
         (table, tracked): (u8, Tracked),
-    ) -> Verdict {
+    ) -> Verdict
+    where
+        Tracker: Parts<W>,
+    {
         let zone = walk.set.zone;
-        (self.tracked, self.lookups, self.rewritten) = (Some((zone, tracked)), 1, false);
+        (self.tracked, self.lookups, self.rewritten) = (Some((zone, W, tracked)), 1, false);
         let mut words = self.words[walk.i];
-        self.next(table, zone, &tracked).show(&mut words);
+        self.next::<W>(table, zone, &tracked).show(&mut words);
         let mut out = Outputs::new(p, TABLE_MISS);
         self.table(cx, walk, table, &mut words, &mut out);
         out.verdict()
     }
 
     /// Applies the rules to a frame whose packets all match the megaflow `at`, except for `others`.
-    fn follow_megaflows(
+    ///
+    /// `MIXED`: some packets may be of IPv6.
+    fn follow_megaflows<const MIXED: bool>(
         &mut self,
         cx: &mut NodeCx<'_>,
         (mut walk, hand_off): (Walk<'_>, &HandOff),
@@ -592,7 +737,7 @@ impl Engine {
             };
             let matches = match are_compared {
                 true => !others.contains(row),
-                false => self.megaflows.get(at).matches(&self.words[i]),
+                false => self.megaflows.get(at).matches(&self.words[i], walk.set.wide),
             };
             let megaflow = match matches {
                 true => Some(at),
@@ -605,8 +750,11 @@ impl Engine {
             at = megaflow.unwrap_or(at);
             let verdict = match (owner, megaflow) {
                 (Some(owner), _) => hand_off.to(owner),
+                (None, Some(megaflow)) if MIXED && self.is_of_ipv6(i) => {
+                    self.follow_megaflow::<IPV6>(cx, &walk, megaflow, frame, &mut are_compared)
+                }
                 (None, Some(megaflow)) => {
-                    self.follow_megaflow(cx, &walk, megaflow, frame, &mut are_compared)
+                    self.follow_megaflow::<IPV4>(cx, &walk, megaflow, frame, &mut are_compared)
                 }
                 (None, None) => self.steps(cx, &walk, frame.pkt(row)),
             };
@@ -621,15 +769,20 @@ impl Engine {
     }
 
     #[inline]
-    fn follow_megaflow(
+    fn follow_megaflow<const W: usize>(
         &mut self,
         cx: &mut NodeCx<'_>,
         walk: &Walk<'_>,
         megaflow: usize,
         frame: &mut Frame,
         are_compared: &mut bool,
-    ) -> Verdict {
-        let Engine { megaflows, tracker, batch, words, now, .. } = self;
+    ) -> Verdict
+    where
+        Self: Families<W>,
+        Tracker: Parts<W>,
+    {
+        let now = self.now;
+        let Parted { family, tracker, megaflows, words } = self.parted();
         let megaflow = megaflows.get(megaflow);
         let p = |frame| Frame::pkt(frame, walk.i as u8);
         let table = match (megaflow.first, tracker.is_some()) {
@@ -643,19 +796,19 @@ impl Engine {
             }
             _ => return self.steps(cx, walk, p(frame)),
         };
-        let Some(tracker) = tracker.as_deref_mut() else { return Verdict::drop(DROPPED_BY_RULE) };
-        let tracked = tracker.track(batch, walk.i, *now);
+        let Some(tracker) = tracker else { return Verdict::drop(DROPPED_BY_RULE) };
+        let tracked = tracker.track(&mut family.batch, walk.i, now);
         megaflow.count(walk.bytes);
         if let Known::Nothing = megaflow.known(tracked.state) {
             megaflow.learn(walk.set, &words[walk.i], tracked.state, walk.set.zone);
             *are_compared = false;
         }
         let Known::End(end) = megaflow.known(tracked.state) else {
-            return self.last_steps(cx, walk, p(frame), (table, tracked));
+            return self.last_steps::<W>(cx, walk, p(frame), (table, tracked));
         };
         end.count(walk.bytes);
         if let Some(how) = &end.commit {
-            tracker.commit(batch, walk.i, tracked, how, *now);
+            tracker.commit(&family.batch, walk.i, tracked, how, now);
         }
         end.verdict
     }
@@ -691,7 +844,7 @@ impl Node for FlowRules {
         }
         let bytes = p.total_len() as u64;
         let walk = Walk { published, set, tallies: &self.tallies, bytes, i };
-        if engine.batch.has_fragments() && set.tracks {
+        if engine.has_fragments && set.tracks {
             return engine.with_fragments(cx, &walk, &self.hand_off, p);
         }
         if set.tracks
@@ -712,16 +865,20 @@ impl Node for FlowRules {
         let FlowRules { snapshot, tallies, hand_off, engine, .. } = self;
         let published = snapshot.load(cx.guard());
         let Some(set) = published.common_set(frame) else { return FrameVerdict::PerPacket };
-        if engine.batch.has_fragments() || engine.deep {
+        if engine.has_fragments || engine.deep {
             return FrameVerdict::PerPacket;
         }
         let words = &engine.words[..frame.len()];
         let megaflow =
             if engine.megaflows.begin() { engine.megaflows.find(set, &words[0]) } else { None };
         let Some(megaflow) = megaflow else { return FrameVerdict::PerPacket };
-        let others = engine.megaflows.get(megaflow).others(words);
+        let others = engine.megaflows.get(megaflow).others(words, set.wide);
         let walk = Walk { published, set, tallies, bytes: 0, i: 0 };
-        engine.follow_megaflows(cx, (walk, hand_off), frame, each, (megaflow, others))
+        let (walk, at) = ((walk, &*hand_off), (megaflow, others));
+        match engine.v6.batch.is_empty() {
+            true => engine.follow_megaflows::<false>(cx, walk, frame, each, at),
+            false => engine.follow_megaflows::<true>(cx, walk, frame, each, at),
+        }
     }
 
     #[inline]

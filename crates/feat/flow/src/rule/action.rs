@@ -1,7 +1,7 @@
 //! The right side of a rule: its actions.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use thalweg_wire::MacAddr;
 
 use super::key::{self, ether};
@@ -45,6 +45,8 @@ pub enum Action {
     SetBits(Bits),
     /// Sets the IPv4 address of the source, or else of the destination.
     SetAddress(bool, Ipv4Addr),
+    /// Sets the IPv6 address of the source, or else of the destination.
+    SetAddress6(bool, Ipv6Addr),
     /// Sets the port of the source, or else of the destination.
     SetPort(bool, u16),
     /// Pushes, pops or sets a VLAN tag.
@@ -121,20 +123,28 @@ impl Action {
 
     /// Checks prerequisites, as Open vSwitch does.
     fn check(&self, word: &str, matches: &Match, before: &[Action]) -> Result<(), RuleError> {
-        let ipv4 = matches.exact(key::DL_TYPE) == Some(0x0800);
+        let kind = matches.exact(key::DL_TYPE);
+        let (ipv4, ipv6) = (kind == Some(0x0800), kind == Some(0x86dd));
+        let is_ip = ipv4 || ipv6;
+        let needs = |what: &str| Err(RuleError::new(word, format!("the rule has to match {what}")));
         match self {
             Action::Ct(ct) => ct.check(word, matches),
-            Action::SetAddress(..) | Action::SetEcn(_) | Action::DecTtl if !ipv4 => {
-                Err(RuleError::new(word, "the rule has to match ip, or a protocol on it"))
+            Action::SetAddress(..) if !ipv4 => needs("ip, or a protocol on it"),
+            Action::SetAddress6(..) if !ipv6 => needs("ipv6, or a protocol on it"),
+            Action::SetBits(Bits { field: Field::Source | Field::Destination, .. }) if !ipv4 => {
+                needs("ip, or a protocol on it")
             }
-            Action::SetBits(bits) if !bits.field.is_ethernet() && !ipv4 => {
-                Err(RuleError::new(word, "the rule has to match ip, or a protocol on it"))
+            Action::SetEcn(_) | Action::DecTtl if !is_ip => {
+                needs("ip or ipv6, or a protocol on it")
+            }
+            Action::SetBits(bits) if !bits.field.is_ethernet() && !is_ip => {
+                needs("ip or ipv6, or a protocol on it")
             }
             Action::SetPort(..)
             | Action::SetBits(Bits { field: Field::SourcePort | Field::DestinationPort, .. })
-                if !ipv4 || !matches!(matches.exact(key::NW_PROTO), Some(6 | 17)) =>
+                if !is_ip || !matches!(matches.exact(key::NW_PROTO), Some(6 | 17)) =>
             {
-                Err(RuleError::new(word, "the rule has to match tcp or udp"))
+                needs("tcp or udp, or tcp6 or udp6")
             }
             // Setting a field of a tag requires a tag.
             Action::Tag(_) if word.starts_with("set_field") => {
@@ -336,6 +346,14 @@ impl Ct {
         if !self.commit && self.nat.as_ref().is_some_and(|nat| nat.range.is_some()) {
             return Err(RuleError::new(word, "nat with src or dst requires commit"));
         }
+        let range = self.nat.as_ref().and_then(|nat| nat.range.as_ref());
+        let ipv6 = matches.exact(key::DL_TYPE) == Some(0x86dd);
+        if range.is_some_and(|range| range.is_ipv6() != ipv6) {
+            return Err(RuleError::new(
+                word,
+                "the rule has to match the family of nat's addresses: ip or ipv6, or a protocol on it",
+            ));
+        }
         Ok(())
     }
 }
@@ -366,6 +384,8 @@ impl fmt::Display for Action {
             Action::SetTtl(ttl) => write!(f, "mod_nw_ttl:{ttl}"),
             Action::SetAddress(true, to) => write!(f, "mod_nw_src:{to}"),
             Action::SetAddress(false, to) => write!(f, "mod_nw_dst:{to}"),
+            Action::SetAddress6(true, to) => write!(f, "set_field:{to}->ipv6_src"),
+            Action::SetAddress6(false, to) => write!(f, "set_field:{to}->ipv6_dst"),
             Action::SetPort(true, to) => write!(f, "mod_tp_src:{to}"),
             Action::SetPort(false, to) => write!(f, "mod_tp_dst:{to}"),
             Action::Tag(Tag::Push(kind)) => write!(f, "push_vlan:{kind:#06x}"),

@@ -2,13 +2,17 @@
 
 use thalweg_conntrack::State;
 use thalweg_wire::bytes::{self, be48, be64};
+use thalweg_wire::icmpv6;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::packet::{PacketView, Part};
 
-/// Words of a packet's fields: a cache line.
-pub const WORDS: usize = 8;
+/// Words of a packet's fields: two cache lines.
+pub const WORDS: usize = 16;
+/// The words that all rules look at. The others, addresses of IPv6 and neighbour discovery, are
+/// read and compared only for sets with such rules; else they have no meaning.
+pub const NARROW: usize = 8;
 
 /// The fields of a packet, or a mask over them.
 pub type Words = [u64; WORDS];
@@ -55,6 +59,14 @@ pub(crate) const NW_FRAG: Place = place(4, 56, 2);
 /// The Ethernet addresses within ARP share words with ports and flags of IP: upper bits first.
 pub(crate) const ARP_SHA: [Place; 2] = [place(4, 48, 16), place(4, 0, 32)];
 pub(crate) const ARP_THA: [Place; 3] = [NW_TOS, NW_TTL, place(5, 32, 32)];
+/// In place of IPv4 addresses.
+pub(crate) const IPV6_LABEL: Place = place(3, 0, 20);
+/// Addresses of IPv6, the upper half first.
+pub(crate) const IPV6_SRC: [Place; 2] = [place(8, 0, 64), place(9, 0, 64)];
+pub(crate) const IPV6_DST: [Place; 2] = [place(10, 0, 64), place(11, 0, 64)];
+pub(crate) const ND_TARGET: [Place; 2] = [place(12, 0, 64), place(13, 0, 64)];
+pub(crate) const ND_SLL: Place = place(14, 0, 48);
+pub(crate) const ND_TLL: Place = place(15, 0, 48);
 pub(crate) const CT_MARK: Place = place(5, 0, 32);
 pub(crate) const CT_LABEL_LOW: Place = place(6, 0, 64);
 pub(crate) const CT_LABEL_HIGH: Place = place(7, 0, 64);
@@ -74,6 +86,29 @@ pub(crate) fn set_parts(words: &mut Words, places: &[Place], value: u64) {
         place.set(words, value);
         value >>= place.bits;
     }
+}
+
+/// Sets an address of IPv6.
+#[inline]
+pub(crate) fn set_long(words: &mut Words, [high, low]: [Place; 2], value: u128) {
+    high.set(words, (value >> 64) as u64);
+    low.set(words, value as u64);
+}
+
+/// An address of IPv6.
+pub(crate) fn long(words: &Words, [high, low]: [Place; 2]) -> u128 {
+    u128::from(high.get(words)) << 64 | u128::from(low.get(words))
+}
+
+/// Returns whether a mask has bits beyond the [narrow](NARROW) words.
+pub(crate) fn is_wide(mask: &Words) -> bool {
+    mask[NARROW..].iter().any(|word| *word != 0)
+}
+
+/// The EtherType that was read.
+#[inline]
+pub(crate) fn is_ipv6(words: &Words) -> bool {
+    DL_TYPE.get(words) == u64::from(ether::IPV6)
 }
 
 impl Place {
@@ -156,18 +191,29 @@ fn plain_tcp(h: &[u8; 54], len: usize) -> bool {
 }
 
 /// Reads the fields of an Ethernet frame of `len` bytes received on a port; `frame` are those in
-/// its first buffer. Returns the offset of the network header if it is IPv4.
+/// its first buffer. With `wide`, those beyond the [narrow](NARROW) words, too. Returns the offset
+/// of the network header if it is IP, and whether it is IPv6.
 ///
 /// As in Open vSwitch, fields of a header that is truncated or malformed read as zero: nothing
 /// behind the end of the IP packet is read, and no port or flag of a transport header that is not
 /// whole (RFC 1858, RFC 3128).
 #[inline]
-pub(crate) fn read(in_port: u32, frame: &[u8], len: usize, words: &mut Words) -> Option<usize> {
+pub(crate) fn read(
+    in_port: u32,
+    frame: &[u8],
+    len: usize,
+    wide: bool,
+    words: &mut Words,
+) -> Option<(usize, bool)> {
+    if wide {
+        words[NARROW..].fill(0);
+    }
     if let Some(h) = frame.first_chunk::<54>()
         && plain_tcp(h, len)
     {
         let flags = u64::from(h[47]) << 48;
-        *words = [
+        let (low, _) = words.split_first_chunk_mut::<NARROW>()?;
+        *low = [
             u64::from(in_port) | u64::from(ether::IPV4) << 32,
             be64(h, 0) >> 16 | u64::from(h[23]) << 48 | u64::from(h[15]) << 56,
             be64(h, 6) >> 16 | u64::from(h[22]) << 56,
@@ -177,9 +223,9 @@ pub(crate) fn read(in_port: u32, frame: &[u8], len: usize, words: &mut Words) ->
             0,
             0,
         ];
-        return Some(14);
+        return Some((14, false));
     }
-    *words = [0; WORDS];
+    words[..NARROW].fill(0);
     words[0] = u64::from(in_port);
     let h = frame.first_chunk::<14>()?;
     words[1] = be48(h, 0);
@@ -197,7 +243,7 @@ pub(crate) fn read(in_port: u32, frame: &[u8], len: usize, words: &mut Words) ->
     match kind as u16 {
         ether::IPV4 => {
             ipv4(&frame[at..], len - at, words);
-            Some(at)
+            Some((at, false))
         }
         ether::ARP | ether::RARP => {
             let arp = frame.get(at..at + 28)?;
@@ -211,8 +257,8 @@ pub(crate) fn read(in_port: u32, frame: &[u8], len: usize, words: &mut Words) ->
             None
         }
         ether::IPV6 => {
-            ipv6(&frame[at..], len - at, words);
-            None
+            ipv6(&frame[at..], len - at, wide, words);
+            Some((at, true))
         }
         _ => None,
     }
@@ -228,13 +274,55 @@ fn ipv4(l3: &[u8], len: usize, words: &mut Words) {
 }
 
 /// Reads an IPv6 packet of at most `len` bytes, behind its extension headers.
-fn ipv6(l3: &[u8], len: usize, words: &mut Words) {
+fn ipv6(l3: &[u8], len: usize, wide: bool, words: &mut Words) {
     let Ok(view) = Ipv6View::parse_chain(l3, len) else { return };
+    if wide {
+        set_long(words, IPV6_SRC, view.src().to_bits());
+        set_long(words, IPV6_DST, view.dst().to_bits());
+    }
+    let label = view.flow_label();
+    // Without a transport, Open vSwitch reads the addresses only.
     let Some(view) = PacketView::of_v6(view) else { return };
+    IPV6_LABEL.set(words, label.into());
     packet(&view, words);
     if view.part() == Part::Later {
         NW_PROTO.set(words, protocol::FRAGMENT.into());
+    } else if wide && view.protocol() == protocol::ICMPV6 {
+        discovery(&view, words);
     }
+}
+
+/// Options of neighbour discovery (RFC 4861 section 4.6.1).
+const SOURCE_LINK_LAYER: u8 = 1;
+const TARGET_LINK_LAYER: u8 = 2;
+
+/// Reads a solicitation or advertisement of a neighbour. As in Open vSwitch, a link-layer address
+/// that occurs twice leaves all of its fields zero.
+#[cold]
+fn discovery(view: &PacketView<'_>, words: &mut Words) {
+    use icmpv6::kind::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION};
+    let Some((NEIGHBOR_SOLICITATION | NEIGHBOR_ADVERTISEMENT, 0)) = view.message() else { return };
+    let Some((target, mut options)) = view.payload()[8..].split_first_chunk::<16>() else { return };
+    let mut found = [0u64; 2];
+    while let Some(option) = options.first_chunk::<8>() {
+        let length = usize::from(option[1]) * 8;
+        let Some(rest) = options.get(length..).filter(|_| length != 0) else { break };
+        let which = match option[0] {
+            SOURCE_LINK_LAYER => 0,
+            TARGET_LINK_LAYER => 1,
+            _ => 2,
+        };
+        if let (Some(place), 8) = (found.get_mut(which), length) {
+            if *place != 0 {
+                return;
+            }
+            *place = be48(option, 2);
+        }
+        options = rest;
+    }
+    set_long(words, ND_TARGET, u128::from_be_bytes(*target));
+    ND_SLL.set(words, found[0]);
+    ND_TLL.set(words, found[1]);
 }
 
 /// Sets the fields of an IP packet but its addresses.
@@ -271,7 +359,7 @@ mod tests {
         let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let ether = Packet::new().ether(MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
         fn read(in_port: u32, frame: &[u8], words: &mut Words) -> Option<usize> {
-            super::read(in_port, frame, frame.len(), words)
+            super::read(in_port, frame, frame.len(), true, words).map(|(at, _)| at)
         }
         let mut words = [7; WORDS];
         let at = read(3, &ether.clone().ipv4(a, b).tcp(5, 80).flags(0x12).build(), &mut words);
@@ -322,7 +410,7 @@ mod tests {
 
     fn fields(frame: &[u8]) -> Words {
         let mut words = [7; WORDS];
-        read(3, frame, frame.len(), &mut words);
+        read(3, frame, frame.len(), true, &mut words);
         words
     }
 
@@ -346,7 +434,7 @@ mod tests {
         }
         // The same where the rest is in further buffers.
         let mut words = [0; WORDS];
-        read(3, &frame, 14 + 255, &mut words);
+        read(3, &frame, 14 + 255, true, &mut words);
         assert_eq!(TP_DST.get(&words), 81);
     }
 
@@ -384,6 +472,41 @@ mod tests {
         // A header that leads behind the packet's end.
         let words = with(&[(60, &[0, 9, 1, 4, 0, 0, 0, 0])]);
         assert_eq!((NW_PROTO.get(&words), DL_TYPE.get(&words)), (0, 0x86dd));
+    }
+
+    #[test]
+    fn fields_of_ipv6_are_read() {
+        let ether = Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6]));
+        let (a, b) = ("2001:db8:1::1".parse().unwrap(), "fe80::2".parse().unwrap());
+        let mut frame = ether.clone().ipv6(a, b).tos(0x1c).ttl(7).tcp(5, 80).build();
+        (frame[15], frame[16], frame[17]) = (0xc1, 0x23, 0x45);
+        let words = fields(&frame);
+        assert_eq!(long(&words, IPV6_SRC), a.to_bits());
+        assert_eq!(long(&words, IPV6_DST), b.to_bits());
+        assert_eq!((IPV6_LABEL.get(&words), NW_TOS.get(&words)), (0x12345, 0x1c));
+        assert_eq!((NW_TTL.get(&words), TP_DST.get(&words)), (7, 80));
+        // Only the narrow words are touched if no rule looks at the others.
+        let mut narrow = [7; WORDS];
+        assert_eq!(read(3, &frame, frame.len(), false, &mut narrow), Some((14, true)));
+        assert_eq!((&narrow[..NARROW], &narrow[NARROW..]), (&words[..NARROW], &[7; 8][..]));
+
+        let target: std::net::Ipv6Addr = "fe80::9".parse().unwrap();
+        let option = |kind: u8, mac: u8| [kind, 1, 2, 0, 0, 0, 0, mac];
+        let message = |kind: u8, options: &[[u8; 8]]| {
+            let repr = icmpv6::Icmp6Repr { kind, code: 0, rest: 0 };
+            let payload = [&target.octets()[..], &options.concat()].concat();
+            fields(&ether.clone().ipv6(a, b).icmp6(repr).payload(&payload).build())
+        };
+        let shown = |words: &Words| {
+            (long(words, ND_TARGET), ND_SLL.get(words) & 0xff, ND_TLL.get(words) & 0xff)
+        };
+        let t = target.to_bits();
+        assert_eq!(shown(&message(135, &[option(1, 5)])), (t, 5, 0));
+        assert_eq!(shown(&message(136, &[option(5, 1), option(2, 6)])), (t, 0, 6));
+        assert_eq!(shown(&message(135, &[])), (t, 0, 0));
+        assert_eq!(shown(&message(135, &[option(1, 5), option(1, 5)])), (0, 0, 0));
+        assert_eq!(shown(&message(135, &[[1, 0, 2, 0, 0, 0, 0, 5]])), (t, 0, 0));
+        assert_eq!(shown(&message(134, &[option(1, 5)])), (0, 0, 0));
     }
 
     proptest! {

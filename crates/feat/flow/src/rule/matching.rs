@@ -1,6 +1,6 @@
 //! The left side of a rule: its match.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use thalweg_wire::MacAddr;
 
 use thalweg_conntrack::State;
@@ -43,13 +43,17 @@ enum Needs {
     Nothing,
     /// IPv4 or IPv6.
     Ip,
-    Ipv4,
+    Ipv6,
     /// IPv4 or ARP.
     Addresses,
     Arp,
     Ports,
     Tcp,
     Icmp,
+    /// A solicitation or advertisement of a neighbour.
+    Discovery,
+    Solicitation,
+    Advertisement,
 }
 
 const fn field(names: &'static [&'static str], place: Place, form: Form, needs: Needs) -> Field {
@@ -70,12 +74,15 @@ const FIELDS: &[Field] = &[
     field(&["nw_tos"], key::NW_TOS, Form::Tos, Needs::Ip),
     field(&["ip_dscp"], key::NW_DSCP, Form::Number, Needs::Ip),
     field(&["nw_ecn", "ip_ecn"], key::NW_ECN, Form::Number, Needs::Ip),
-    field(&["nw_frag", "ip_frag"], key::NW_FRAG, Form::Fragment, Needs::Ipv4),
+    field(&["nw_frag", "ip_frag"], key::NW_FRAG, Form::Fragment, Needs::Ip),
+    field(&["ipv6_label"], key::IPV6_LABEL, Form::Number, Needs::Ipv6),
     field(&["nw_ttl"], key::NW_TTL, Form::Number, Needs::Ip),
     field(&["tp_src", "tcp_src", "udp_src", "sctp_src"], key::TP_SRC, Form::Number, Needs::Ports),
     field(&["tp_dst", "tcp_dst", "udp_dst", "sctp_dst"], key::TP_DST, Form::Number, Needs::Ports),
     field(&["icmp_type", "icmpv6_type"], key::TP_SRC, Form::Number, Needs::Icmp),
     field(&["icmp_code", "icmpv6_code"], key::TP_DST, Form::Number, Needs::Icmp),
+    field(&["nd_sll"], key::ND_SLL, Form::Mac, Needs::Solicitation),
+    field(&["nd_tll"], key::ND_TLL, Form::Mac, Needs::Advertisement),
     field(&["tcp_flags"], key::TCP_FLAGS, Form::TcpFlags, Needs::Tcp),
     field(&["ct_zone"], key::CT_ZONE, Form::Number, Needs::Nothing),
     field(&["ct_mark"], key::CT_MARK, Form::Number, Needs::Nothing),
@@ -84,11 +91,14 @@ const FIELDS: &[Field] = &[
 /// Shorthands for protocols: EtherType and transport number.
 const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
     ("ip", ether::IPV4, None),
+    ("ip4", ether::IPV4, None),
+    ("ipv4", ether::IPV4, None),
     ("icmp", ether::IPV4, Some(1)),
     ("tcp", ether::IPV4, Some(6)),
     ("udp", ether::IPV4, Some(17)),
     ("sctp", ether::IPV4, Some(132)),
     ("ipv6", ether::IPV6, None),
+    ("ip6", ether::IPV6, None),
     ("tcp6", ether::IPV6, Some(6)),
     ("udp6", ether::IPV6, Some(17)),
     ("sctp6", ether::IPV6, Some(132)),
@@ -146,6 +156,22 @@ fn address(text: &str) -> Option<(u128, u128)> {
     };
     let value = value.parse::<Ipv4Addr>().ok()?.to_bits();
     Some((u128::from(value & mask), u128::from(mask)))
+}
+
+/// Parses an address of IPv6, a prefix, or an address and a mask.
+fn long_address(text: &str) -> Option<(u128, u128)> {
+    let bits = |text: &str| text.parse().ok().map(Ipv6Addr::to_bits);
+    let (value, mask) = match text.split_once('/') {
+        Some((value, mask)) => match mask.parse::<u32>() {
+            Ok(length) if length <= 128 => {
+                (value, u128::MAX.checked_shl(128 - length).unwrap_or(0))
+            }
+            Ok(_) => return None,
+            Err(_) => (value, bits(mask)?),
+        },
+        None => (text, u128::MAX),
+    };
+    Some((bits(value)? & mask, mask))
 }
 
 /// Parses flags such as `+trk-new` into a value and a mask.
@@ -261,11 +287,31 @@ impl Match {
                 self.require(key::CT_LABEL_LOW, value as u64, mask as u64);
                 self.require(key::CT_LABEL_HIGH, (value >> 64) as u64, (mask >> 64) as u64);
             }
+            "ipv6_src" => self.read_long(key::IPV6_SRC, value, word, Needs::Ipv6)?,
+            "ipv6_dst" => self.read_long(key::IPV6_DST, value, word, Needs::Ipv6)?,
+            "nd_target" => self.read_long(key::ND_TARGET, value, word, Needs::Discovery)?,
             "arp_sha" => self.read_mac(&key::ARP_SHA, value, word)?,
             "arp_tha" => self.read_mac(&key::ARP_THA, value, word)?,
             _ => return self.read_field(name, value, word),
         }
         Ok(true)
+    }
+
+    /// Parses an address of IPv6.
+    fn read_long(
+        &mut self,
+        [high, low]: [Place; 2],
+        text: &str,
+        word: &str,
+        needs: Needs,
+    ) -> Result<(), RuleError> {
+        let (value, mask) = long_address(text).ok_or_else(|| {
+            RuleError::new(word, "an IPv6 address, a prefix, or ADDRESS/MASK, expected")
+        })?;
+        self.check_needs(needs, word)?;
+        self.require(high, (value >> 64) as u64, (mask >> 64) as u64);
+        self.require(low, value as u64, mask as u64);
+        Ok(())
     }
 
     /// Parses an Ethernet address within ARP.
@@ -317,10 +363,14 @@ impl Match {
     fn check_needs(&self, needs: Needs, word: &str) -> Result<(), RuleError> {
         let kind = self.exact(key::DL_TYPE).map(|kind| kind as u16);
         let transport = self.exact(key::NW_PROTO).filter(|_| self.is_ip());
+        let message = |number: u64| {
+            let is_icmp6 = kind == Some(ether::IPV6) && transport == Some(58);
+            is_icmp6 && self.exact(key::TP_SRC) == Some(number)
+        };
         let (met, what) = match needs {
             Needs::Nothing => (true, ""),
             Needs::Ip => (self.is_ip(), "ip or ipv6"),
-            Needs::Ipv4 => (kind == Some(ether::IPV4), "ip"),
+            Needs::Ipv6 => (kind == Some(ether::IPV6), "ipv6"),
             Needs::Addresses => {
                 (matches!(kind, Some(ether::IPV4 | ether::ARP | ether::RARP)), "ip or arp")
             }
@@ -328,6 +378,11 @@ impl Match {
             Needs::Ports => (matches!(transport, Some(6 | 17 | 132)), "tcp, udp or sctp"),
             Needs::Tcp => (transport == Some(6), "tcp"),
             Needs::Icmp => (matches!(transport, Some(1 | 58)), "icmp or icmp6"),
+            Needs::Discovery => {
+                (message(135) || message(136), "icmp6,icmp_type=135 or icmp6,icmp_type=136")
+            }
+            Needs::Solicitation => (message(135), "icmp6,icmp_type=135"),
+            Needs::Advertisement => (message(136), "icmp6,icmp_type=136"),
         };
         if met { Ok(()) } else { Err(RuleError::new(word, format!("write {what} before it"))) }
     }

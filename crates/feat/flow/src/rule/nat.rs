@@ -2,7 +2,7 @@
 //! ones.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thalweg_conntrack::Tuple;
 use thalweg_tables::hash::mix64;
@@ -23,8 +23,8 @@ pub struct Nat {
 pub struct Range {
     /// Whether it translates the source, or else the destination.
     pub source: bool,
-    /// First and last address; 0.0.0.0 keeps the original.
-    pub addresses: (Ipv4Addr, Ipv4Addr),
+    /// First and last address, of one family; 0.0.0.0 and :: keep the original.
+    pub addresses: (IpAddr, IpAddr),
     /// First and last port.
     pub ports: Option<(u16, u16)>,
     /// Where the search for a free port starts.
@@ -87,24 +87,21 @@ impl Nat {
 impl Range {
     fn read(word: &str, source: bool, text: &str) -> Result<Range, RuleError> {
         let wrong = || {
-            let form = "ADDRESS, FIRST-LAST, either with :PORT or :FIRST-LAST, of IPv4, expected";
+            let form = "ADDRESS, FIRST-LAST, either with :PORT or :FIRST-LAST, expected; with ports, \
+                        IPv6 addresses in brackets";
             RuleError::new(word, form)
         };
-        fn both<T: std::str::FromStr + Copy + PartialOrd>(text: &str) -> Option<(T, T)> {
-            let (first, last) = text.split_once('-').unwrap_or((text, text));
-            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-            (first <= last).then_some((first, last))
-        }
-        let (addresses, ports) = match text.split_once(':') {
-            Some((addresses, ports)) => (addresses, Some(ports)),
-            None => (text, None),
-        };
+        let (addresses, ports) = addresses(text).ok_or_else(wrong)?;
         let ports = match ports {
-            Some(text) => Some(both::<u16>(text).filter(|p| p.0 > 0).ok_or_else(wrong)?),
+            Some(text) => Some(pair::<u16>(text).filter(|p| p.0 > 0).ok_or_else(wrong)?),
             None => None,
         };
-        let addresses = both(addresses).ok_or_else(wrong)?;
         Ok(Range { source, addresses, ports, order: Order::default(), persistent: false })
+    }
+
+    /// Returns whether its addresses are of IPv6.
+    pub(crate) fn is_ipv6(&self) -> bool {
+        self.addresses.0.is_ipv6()
     }
 
     /// Chooses a reply tuple for which `is_free` holds; `None` if none of those tried is free.
@@ -116,20 +113,37 @@ impl Range {
         random: u64,
         mut is_free: impl FnMut(&Tuple) -> bool,
     ) -> Option<Tuple> {
-        let (IpAddr::V4(src), IpAddr::V4(dst)) = (original.src, original.dst) else { return None };
         let mirror = original.reversed();
-        let (first, last) = (self.addresses.0.to_bits(), self.addresses.1.to_bits());
-        let count = u64::from(last - first) + 1;
-        let ends = u64::from(src.to_bits()) << 32 | u64::from(dst.to_bits());
+        let (src, dst) = (bits(original.src), bits(original.dst));
+        if original.src.is_ipv6() != self.is_ipv6() {
+            return None;
+        }
+        let (first, last) = (bits(self.addresses.0), bits(self.addresses.1));
+        // 2¹²⁸ addresses are one more than fits, but `::` is not chosen from.
+        let count = (last - first).saturating_add(1);
+        let ends = match self.is_ipv6() {
+            false => (src << 32 | dst) as u64,
+            true => {
+                let halves = [src >> 64, src, dst >> 64, dst].map(|half| half as u64);
+                halves.into_iter().fold(0, |sum, half| mix64(sum ^ half))
+            }
+        };
         let ports = u64::from(original.sport) << 16 | u64::from(original.dport);
         let tuple = mix64(mix64(ends ^ salt) ^ ports);
-        let key = if self.persistent { mix64(u64::from(src.to_bits())) } else { tuple };
+        let key = match (self.persistent, self.is_ipv6()) {
+            (false, _) => tuple,
+            (true, false) => mix64(src as u64),
+            (true, true) => mix64(mix64((src >> 64) as u64) ^ src as u64),
+        };
         (0..count.min(ADDRESSES.into())).find_map(|n| {
             let mut reply = mirror;
             if first != 0 {
-                let address = first + (key.wrapping_add(n) % count) as u32;
+                let address = first + u128::from(key.wrapping_add(n as u64)) % count;
                 let place = if self.source { &mut reply.dst } else { &mut reply.src };
-                *place = Ipv4Addr::from_bits(address).into();
+                *place = match self.is_ipv6() {
+                    false => Ipv4Addr::from_bits(address as u32).into(),
+                    true => Ipv6Addr::from_bits(address).into(),
+                };
             }
             let from = if self.order == Order::Random { random } else { tuple };
             self.choose_port(reply, from, random, &mut is_free)
@@ -143,7 +157,7 @@ impl Range {
         random: u64,
         is_free: &mut impl FnMut(&Tuple) -> bool,
     ) -> Option<Tuple> {
-        let icmp = reply.protocol == protocol::ICMP;
+        let icmp = matches!(reply.protocol, protocol::ICMP | protocol::ICMPV6);
         if !has_ports(reply.protocol) && !icmp {
             return is_free(&reply).then_some(reply);
         }
@@ -169,6 +183,50 @@ impl Range {
         }
         search(class(reply.dport), from, random, port_of_source, is_free)
     }
+}
+
+/// The bits of an address.
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// Parses FIRST-LAST, or one for both.
+fn pair<T: std::str::FromStr + Copy + PartialOrd>(text: &str) -> Option<(T, T)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last).then_some((first, last))
+}
+
+/// Parses addresses, and returns the text of the ports behind them. Addresses of IPv6 are in
+/// brackets, each or both together, if ports follow.
+fn addresses(text: &str) -> Option<((IpAddr, IpAddr), Option<&str>)> {
+    let Some(inner) = text.strip_prefix('[') else {
+        // Those of IPv6 have colons themselves.
+        if let Some(both) = pair::<Ipv6Addr>(text) {
+            return Some(((both.0.into(), both.1.into()), None));
+        }
+        let (text, ports) = match text.split_once(':') {
+            Some((text, ports)) => (text, Some(ports)),
+            None => (text, None),
+        };
+        let both = pair::<Ipv4Addr>(text)?;
+        return Some(((both.0.into(), both.1.into()), ports));
+    };
+    let (text, mut rest) = inner.split_once(']')?;
+    let (mut first, mut last) = pair::<Ipv6Addr>(text)?;
+    if let Some(second) = rest.strip_prefix("-[") {
+        let (text, behind) = second.split_once(']')?;
+        (last, rest) = (text.parse().ok()?, behind);
+        first = (first <= last).then_some(first)?;
+    }
+    let ports = match rest {
+        "" => None,
+        rest => Some(rest.strip_prefix(':')?),
+    };
+    Some(((first.into(), last.into()), ports))
 }
 
 /// Tries the ports of a range from `from` on, until the resulting reply tuple is free.
@@ -213,7 +271,15 @@ impl fmt::Display for Nat {
             if first == last { Ok(()) } else { write!(f, "-{last}") }
         }
         write!(f, "nat({}=", if range.source { "src" } else { "dst" })?;
-        both(f, &range.addresses)?;
+        match (range.addresses, range.ports) {
+            ((IpAddr::V6(first), IpAddr::V6(last)), Some(_)) => {
+                write!(f, "[{first}]")?;
+                if first != last {
+                    write!(f, "-[{last}]")?;
+                }
+            }
+            (addresses, _) => both(f, &addresses)?,
+        }
         if let Some(ports) = &range.ports {
             f.write_str(":")?;
             both(f, ports)?;
@@ -252,6 +318,11 @@ mod tests {
             "(dst=10.0.0.1-10.0.0.9:80)",
             "(src=10.0.0.1-10.0.0.9:1000-2000,persistent,random)",
             "(src=0.0.0.0,hash)",
+            "(src=fd00::1)",
+            "(dst=fd00::1-fd00::9,persistent)",
+            "(dst=[fd00::1]:80)",
+            "(src=[fd00::1]-[fd00::9]:1000-2000,random)",
+            "(src=::)",
             "",
         ] {
             assert_eq!(Nat::read("nat", text).unwrap().to_string(), format!("nat{text}"));
@@ -261,7 +332,13 @@ mod tests {
             "()x",
             "(random)",
             "(src=10.0.0.9-10.0.0.1)",
-            "(src=[::1]:5)",
+            "(src=[::1]5)",
+            "(src=[::1]:0)",
+            "(src=[::1]-[::]:5)",
+            "(src=[::1]-:5)",
+            "(src=[10.0.0.1]:5)",
+            "(src=fd00::9-fd00::1)",
+            "(src=10.0.0.1-fd00::1)",
             "(src=10.0.0.1:0)",
             "(src=10.0.0.1:9-1)",
             "(src=10.0.0.1,dst=10.0.0.1)",
@@ -297,6 +374,39 @@ mod tests {
         assert_eq!(range("src=192.0.2.9").choose(&tuple(47), 1, 2, |_| false), None);
     }
 
+    fn tuple6(protocol: u8) -> Tuple {
+        let (src, dst) = ("2001:db8::1".parse().unwrap(), "2001:db8:9::1".parse().unwrap());
+        let dport = if protocol == 58 { 128 } else { 80 };
+        Tuple { src, dst, protocol, sport: 5000, dport }
+    }
+
+    #[test]
+    fn ipv6_is_chosen_in_the_same_way() {
+        let free = |_: &Tuple| true;
+        let t = tuple6(6);
+        let outside: IpAddr = "fd00::9".parse().unwrap();
+        let reply = range("src=fd00::9").choose(&t, 1, 2, free).unwrap();
+        assert_eq!(reply, Tuple { dst: outside, ..t.reversed() });
+        assert_eq!(range("src=::").choose(&t, 1, 2, free), Some(t.reversed()));
+        let reply = range("dst=[fd00::9]:8080").choose(&t, 1, 2, free).unwrap();
+        assert_eq!((reply.src, reply.sport, reply.dst), (outside, 8080, t.src));
+        let busy = |reply: &Tuple| reply.sport != 5000;
+        let ping = range("src=fd00::9").choose(&tuple6(58), 1, 2, busy).unwrap();
+        assert!(ping.sport != 5000 && ping.dport == 129);
+        // All addresses but one, and another if the first has no free port.
+        let all = range("src=::1-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
+        let one = all.choose(&t, 1, 2, free).unwrap().dst;
+        let other = all.choose(&t, 1, 2, |reply: &Tuple| reply.dst != one).unwrap().dst;
+        assert_eq!(bits(other), bits(one) + 1);
+        let persistent = range("src=fd00::1-fd00::ff,persistent");
+        let far = Tuple { dst: outside, dport: 443, ..t };
+        let of = |t: &Tuple, salt| persistent.choose(t, salt, salt, free).unwrap().dst;
+        assert_eq!(of(&t, 1), of(&far, 2));
+        // Ranges are of one family.
+        assert_eq!(range("src=fd00::9").choose(&tuple(6), 1, 2, free), None);
+        assert_eq!(range("src=10.0.0.9").choose(&t, 1, 2, free), None);
+    }
+
     proptest! {
         #[test]
         fn choices_are_within_the_range(
@@ -307,7 +417,10 @@ mod tests {
             let last = 0xc000_0200 + addresses - 1;
             let range = Range {
                 source,
-                addresses: (Ipv4Addr::from_bits(0xc000_0200), Ipv4Addr::from_bits(last)),
+                addresses: (
+                    Ipv4Addr::from_bits(0xc000_0200).into(),
+                    Ipv4Addr::from_bits(last).into(),
+                ),
                 ports: Some((1000, 1000 + ports - 1)),
                 order: [Order::Unsaid, Order::Hash, Order::Random][order],
                 persistent,

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -162,7 +162,7 @@ type Fields = BTreeMap<&'static str, u64>;
 
 fn ours(frame: &[u8]) -> Fields {
     let mut words = [0; WORDS];
-    key::read(0, frame, frame.len(), &mut words);
+    key::read(0, frame, frame.len(), true, &mut words);
     let kind = key::DL_TYPE.get(&words);
     let named = |places: &[(&'static str, Place)], words: &Words| -> Fields {
         places.iter().map(|(name, place)| (*name, place.get(words))).collect()
@@ -190,7 +190,28 @@ fn ours(frame: &[u8]) -> Fields {
             ("tcp_flags", key::TCP_FLAGS),
         ],
     };
-    fields.extend(named(more, &words));
+    if kind == 0x86dd {
+        let [src, dst, target] = [key::IPV6_SRC, key::IPV6_DST, key::ND_TARGET];
+        let more = [
+            ("ipv6_label", key::IPV6_LABEL),
+            ("ipv6_src", src[0]),
+            ("ipv6_src_low", src[1]),
+            ("ipv6_dst", dst[0]),
+            ("ipv6_dst_low", dst[1]),
+            ("nd_target", target[0]),
+            ("nd_target_low", target[1]),
+            ("nd_sll", key::ND_SLL),
+            ("nd_tll", key::ND_TLL),
+        ];
+        fields.extend(named(&more, &words));
+        // The label stands in the place of an IPv4 address.
+        fields.extend([("nw_src", 0), ("nw_dst", 0)]);
+    }
+    fields.extend(
+        named(more, &words)
+            .into_iter()
+            .filter(|(name, _)| kind != 0x86dd || !matches!(*name, "nw_src" | "nw_dst")),
+    );
     if matches!(kind, 0x0806 | 0x8035) {
         let all = |places: &[Place]| {
             places.iter().fold(0, |sum, place| sum << place.bits() | place.get(&words))
@@ -215,6 +236,13 @@ fn flags(text: &str) -> u64 {
     const NAMES: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
     let bit = |name: &str| NAMES.iter().position(|n| *n == name).map_or(0, |bit| 1 << bit);
     text.split('|').map(bit).sum()
+}
+
+/// Sets both halves of an address.
+fn both(set: &mut impl FnMut(&'static str, u64), [high, low]: [&'static str; 2], value: &str) {
+    let bits = value.parse::<Ipv6Addr>().unwrap().to_bits();
+    set(high, (bits >> 64) as u64);
+    set(low, bits as u64);
 }
 
 /// The same from a line of Open vSwitch.
@@ -265,6 +293,12 @@ fn theirs(line: &str) -> Fields {
             "tcp_flags" => set("tcp_flags", flags(value) & 0xff),
             "arp_sha" => set("arp_sha", mac(value)),
             "arp_tha" => set("arp_tha", mac(value)),
+            "ipv6_label" => set("ipv6_label", number(value)),
+            "nd_sll" => set("nd_sll", mac(value)),
+            "nd_tll" => set("nd_tll", mac(value)),
+            "ipv6_src" => both(&mut set, ["ipv6_src", "ipv6_src_low"], value),
+            "ipv6_dst" => both(&mut set, ["ipv6_dst", "ipv6_dst_low"], value),
+            "nd_target" => both(&mut set, ["nd_target", "nd_target_low"], value),
             _ => {}
         }
     }

@@ -214,11 +214,16 @@ pub(super) fn set_field(word: &str, argument: &str) -> Result<Action, RuleError>
         let right = "cannot set CT fields outside of ct action: ct(commit,exec(…))";
         return Err(wrong(right.into()));
     }
+    if let "ipv6_src" | "ipv6_dst" = name {
+        let to =
+            text.parse().map_err(|_| wrong("an IPv6 address, without a mask, expected".into()))?;
+        return Ok(Action::SetAddress6(name == "ipv6_src", to));
+    }
     // nw_tos excludes the ECN bits.
     let (name, shift) = if name == "nw_tos" { ("ip_dscp", 2) } else { (name, 0) };
     let Some(found) = FIELDS.iter().find(|names| names.words.contains(&name)) else {
-        let known = "eth_src, eth_dst, vlan_vid, vlan_pcp, nw_src, nw_dst, nw_tos, ip_dscp, nw_ecn, nw_ttl, \
-                     tp_src and tp_dst";
+        let known = "eth_src, eth_dst, vlan_vid, vlan_pcp, nw_src, nw_dst, ipv6_src, ipv6_dst, nw_tos, ip_dscp, \
+                     nw_ecn, nw_ttl, tp_src and tp_dst";
         let why = unsupported::field(name).map_or(String::new(), |why| format!("{why}; "));
         return Err(wrong(format!("{why}set_field takes {known}")));
     };

@@ -34,7 +34,7 @@ fn the_four_rules_of_stateful_switching() {
     let new = parse("priority=1,ip,ct_state=+trk+new,in_port=port0,actions=ct(commit),normal");
     let commit = Ct { commit: true, ..Ct::default() };
     assert_eq!(new.actions, [Action::Ct(commit), Action::Normal]);
-    let mut words: Words = [0; 8];
+    let mut words: Words = [0; super::key::WORDS];
     key::IN_PORT.set(&mut words, 1);
     key::DL_TYPE.set(&mut words, 0x800);
     assert!(!new.matches.takes(&words));
@@ -59,6 +59,13 @@ fn what_is_written_is_read_again() {
         "priority=1,tcp,tcp_flags=+syn-ack,actions=mod_dl_dst:02:00:00:00:00:09,normal",
         "priority=1,arp,arp_op=1,arp_spa=10.0.0.1,actions=normal",
         "priority=1,ipv6,actions=note:00.11,normal",
+        "priority=1,ipv6,ipv6_src=2001:db8::/32,ipv6_dst=::1/::ff,ipv6_label=0x5/0xff,nw_frag=first,\
+         actions=set_field:fd00::1->ipv6_src,set_field:fd00::2->ipv6_dst,dec_ttl,normal",
+        "priority=1,icmp6,icmp_type=135,nd_target=fe80::1,nd_sll=02:00:00:00:00:01,actions=drop",
+        "priority=1,icmp6,icmp_type=136,icmp_code=0,nd_target=fe80::/10,nd_tll=02:00:00:00:00:01,\
+         actions=drop",
+        "priority=1,tcp6,ipv6_dst=fd00::1,tp_dst=80,actions=ct(commit,table=1,\
+         nat(dst=[fd00::2]-[fd00::3]:8080-8090,hash)),mod_tp_src:5",
         "priority=1,vlan_tci=0x1000/0x1000,actions=drop",
         "priority=1,dl_vlan=7,vlan_pcp=3,actions=strip_vlan,mod_vlan_vid:4095,mod_vlan_pcp:7,normal",
         "priority=1,vlan_vid=0x1000/0x1000,actions=push_vlan:0x88a8,mod_vlan_vid:7,normal",
@@ -105,6 +112,10 @@ fn what_is_written_is_read_again() {
         parse("vlan_vid=4103,actions=drop").matches,
         parse("dl_vlan=7,actions=drop").matches
     );
+    let solicited = "icmp6,icmp_type=135,nd_target=::1,actions=drop";
+    let other = "nd_target=::1,icmpv6_type=135,nw_proto=58,dl_type=0x86dd,actions=drop";
+    assert_eq!(parse(solicited).matches, parse(other).matches);
+    assert_eq!(parse("ip6,actions=drop").matches, parse("ipv6,actions=drop").matches);
     // Fields may precede their prerequisites.
     let a = parse("tp_dst=80,tcp,actions=drop").matches;
     assert_eq!(a, parse("nw_proto=6,tp_dst=80,dl_type=0x0800,actions=drop").matches);
@@ -140,7 +151,21 @@ fn wrong_rules_say_what_is_wrong() {
         ("reg3=5,actions=drop", "not supported: no registers"),
         ("tun_metadata12=5,actions=drop", "not supported: no tunnels"),
         ("mpls,actions=drop", "not supported: MPLS headers are not parsed"),
-        ("ipv6,ipv6_src=::1,actions=drop", "not supported: for IPv6 only"),
+        ("ipv6,ct_ipv6_src=::1,actions=drop", "not supported: the original tuple"),
+        ("icmp6,nd_reserved=1,actions=drop", "not supported: of neighbour discovery"),
+        ("ip,ipv6_src=::1,actions=drop", "write ipv6 before it"),
+        ("ipv6,ipv6_dst=10.0.0.1,actions=drop", "an IPv6 address, a prefix, or ADDRESS/MASK"),
+        ("ipv6,ipv6_dst=::/129,actions=drop", "an IPv6 address, a prefix, or ADDRESS/MASK"),
+        ("ipv6,ipv6_label=0x100000,actions=drop", "a number up to 0xfffff"),
+        ("icmp6,nd_target=fe80::1,actions=drop", "write icmp6,icmp_type=135 or"),
+        ("icmp6,icmp_type=135,nd_tll=02:00:00:00:00:01,actions=drop", "icmp_type=136 before it"),
+        ("ipv6,actions=ct(commit,nat(src=10.0.0.1))", "match the family of nat's addresses"),
+        ("ip,actions=ct(commit,nat(src=fd00::1))", "match the family of nat's addresses"),
+        ("ipv6,actions=ct(commit,nat(src=[fd00::1]:0))", "IPv6 addresses in brackets"),
+        ("ip,actions=set_field:fd00::1->ipv6_src", "the rule has to match ipv6"),
+        ("ipv6,actions=set_field:fd00::1/64->ipv6_src", "an IPv6 address, without a mask"),
+        ("ipv6,actions=mod_nw_src:10.0.0.1", "the rule has to match ip,"),
+        ("arp,actions=dec_ttl", "the rule has to match ip or ipv6"),
         ("n_packets=5,actions=drop", "shown by flow dump"),
         ("ip,actions=set_field:5->reg1", "set_field takes eth_src"),
         ("ip,actions=push_vlan:0x800", "push_vlan:0x8100 or 0x88a8 expected"),
@@ -152,7 +177,7 @@ fn wrong_rules_say_what_is_wrong() {
         ("vlan_vid=7,actions=drop", "4096 + the VLAN"),
         ("ip,nw_tos=185,actions=drop", "a multiple of 4"),
         ("ip,nw_frag=some,actions=drop", "no, yes, first, later or not_later"),
-        ("ipv6,nw_frag=yes,actions=drop", "write ip before it"),
+        ("arp,nw_frag=yes,actions=drop", "write ip or ipv6 before it"),
         ("ip,arp_sha=02:00:00:00:00:01,actions=drop", "write arp before it"),
         ("actions=dec_ttl", "match ip"),
         ("ip,actions=dec_ttl(1,2)", "takes no arguments"),

@@ -145,7 +145,10 @@ impl Rule {
         for word in split(text)? {
             match word.split_once('=') {
                 None => protocols.push(word),
-                Some(("dl_type" | "eth_type" | "nw_proto" | "ip_proto", _)) => protocols.push(word),
+                Some((
+                    "dl_type" | "eth_type" | "nw_proto" | "ip_proto" | "icmp_type" | "icmpv6_type",
+                    _,
+                )) => protocols.push(word),
                 Some((name, value)) => {
                     if !rule.option(name, value, word)? {
                         fields.push(word);
@@ -153,8 +156,12 @@ impl Rule {
                 }
             }
         }
-        // EtherTypes come before transports.
-        protocols.sort_by_key(|word| word.starts_with("nw_") || word.starts_with("ip_"));
+        // EtherTypes come before transports, and those before their messages.
+        protocols.sort_by_key(|word| match word.split('_').next() {
+            Some("nw" | "ip") => 1,
+            Some("icmp" | "icmpv6") if word.contains('=') => 2,
+            _ => 0,
+        });
         for word in protocols.into_iter().chain(fields) {
             if !rule.matches.read(word, names)? {
                 let name = word.split_once('=').map_or(word, |(name, _)| name);

@@ -10,15 +10,22 @@ mod leaks;
 mod subs;
 
 use lab::{Lab, framed, ip, sound, udp};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpView;
+use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv4;
+use thalweg_wire::ipv6::Ipv6View;
 
 /// Features of the lab in addition to IPv4.
-const MORE: &[&thalweg_engine::Feature] =
-    &[&thalweg_feat_nat44::FEATURE, &thalweg_feat_l2::FEATURE, &thalweg_feat_flow::FEATURE];
+const MORE: &[&thalweg_engine::Feature] = &[
+    &thalweg_feat_nd::FEATURE,
+    &thalweg_feat_ip6::FEATURE,
+    &thalweg_feat_nat44::FEATURE,
+    &thalweg_feat_l2::FEATURE,
+    &thalweg_feat_flow::FEATURE,
+];
 
 fn mirrored(lab: &mut Lab, actions: &str) {
     lab.ok(&format!("flow add 7 'priority=1,actions={actions}'\nset interface flow test0 7"));
@@ -121,6 +128,56 @@ fn own_errors_are_about_what_was_sent() {
         lab.ok("flow del 7\nset interface flow test0 disable\nset interface flow test1 disable");
         lab.receive(0, vec![framed(0, 2, &own)]);
         assert_eq!(lab.sent().len(), 1);
+        lab.close();
+    }
+}
+
+#[test]
+fn own_errors_of_ipv6_are_about_what_was_sent() {
+    let far = |n: u16, host: u16| Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, host);
+    for workers in [1, 2] {
+        let mut lab = Lab::of(workers, 4096);
+        for n in 0..2 {
+            let (ours, host, mac) = (far(n, 1), far(n, 2), lab::host_mac(n as u8, 2));
+            lab.ok(&format!(
+                "set interface ip address test{n} {ours}/64\nset ip neighbor test{n} {host} {mac}"
+            ));
+        }
+        lab.ok("set interface mtu packet 1280 test1
+             flow add 7 table=0,priority=2,ipv6,actions=ct(table=1,nat)
+             flow add 7 table=0,priority=1,actions=normal
+             flow add 7 table=1,ipv6,ct_state=+new,in_port=test0,actions=ct(commit,nat(src=2001:db8:1::77)),normal
+             flow add 7 table=1,ipv6,ct_state=+est,actions=normal
+             set interface flow test0 7
+             set interface flow test1 7");
+        lab.c.sync();
+        lab.sent();
+        let framed6 = |packet: &[u8]| {
+            let mut frame = framed(0, 2, &[]);
+            frame[12..14].copy_from_slice(&[0x86, 0xdd]);
+            frame.extend(packet);
+            frame
+        };
+        let ping = |n: u16| Packet::new().ipv6(far(0, 2), far(1, 2)).icmp6_echo_request(n, 1);
+        for n in 1..9 {
+            for (packet, kind) in [(ping(n).payload_len(1372), 2), (ping(n).ttl(1), 3)] {
+                let packet = packet.build();
+                lab.receive(0, vec![framed6(&packet)]);
+                let sent = lab.sent();
+                let [(sw_if, error)] = &sent[..] else { panic!("{workers}: {sent:02x?}") };
+                assert_eq!(*sw_if, lab.sw_if(0));
+                let view = Ipv6View::parse(&error[14..]).unwrap();
+                assert_eq!((view.src(), view.dst()), (far(0, 1), far(0, 2)));
+                let icmp = Icmp6View::parse(view.payload()).unwrap();
+                assert_eq!((icmp.kind(), icmp.checksum_ok(&far(0, 1), &far(0, 2))), (kind, true));
+                let quote = &view.payload()[8..];
+                assert_eq!(quote[8..], packet[8..quote.len()], "addresses and what follows");
+            }
+            lab.receive(0, vec![framed6(&ping(n).build())]);
+            let sent = lab.sent();
+            let view = Ipv6View::parse(&sent[0].1[14..]).unwrap();
+            assert_eq!((view.src(), view.dst()), (far(1, 0x77), far(1, 2)));
+        }
         lab.close();
     }
 }

@@ -317,7 +317,7 @@ impl Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let config = EngineConfig { pool, workers, ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
-        let features: [&Feature; 10] = [
+        let features: [&Feature; 12] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
             &thalweg_feat_ethernet::FEATURE,
@@ -326,6 +326,8 @@ impl Lab {
             &thalweg_feat_arp::FEATURE,
             &thalweg_feat_ip::FEATURE,
             &thalweg_feat_ip4::FEATURE,
+            &thalweg_feat_nd::FEATURE,
+            &thalweg_feat_ip6::FEATURE,
             &thalweg_feat_flow::FEATURE,
             &LOAD,
         ];

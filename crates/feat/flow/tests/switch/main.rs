@@ -4,6 +4,7 @@
 
 mod actions;
 mod fragments;
+mod ipv6;
 mod lab;
 mod megaflows;
 mod nat;

@@ -1,12 +1,12 @@
 //! `ip6-icmp-error`: answers a packet with an ICMPv6 error, and drops the packet.
 //!
-//! Reads: aux (the drop reason), rx interface, `icmp` of the metadata. Next: `ip6-lookup` for the
-//! message, `ip6-drop` for the packet.
+//! Reads: aux (the drop reason), rx interface, `icmp` of the metadata. Next: the
+//! `ip6-icmp-error-reply` arc or `ip6-lookup` for the message, `ip6-drop` for the packet.
 
 use crate::icmp::{self, Sources};
 use std::fmt::Write;
 use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::limit::RateLimit;
 use thalweg_wire::icmpv6::{MAX_ERROR_LEN, emit_error};
 use thalweg_wire::ipv6::{Ipv6Mut, Ipv6View};
@@ -26,13 +26,17 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "ip6-drop",
-    build: |cx| Built::node(Ip6IcmpError { sources: Sources::new(cx), limiter: icmp::limit() }),
+    build: |cx| {
+        let arc = cx.control.arc("ip6-icmp-error-reply").unwrap_or(ArcId(u8::MAX));
+        Built::node(Ip6IcmpError { sources: Sources::new(cx), limiter: icmp::limit(), arc })
+    },
     ..NodeDecl::DEFAULT
 };
 
 struct Ip6IcmpError {
     sources: Sources,
     limiter: RateLimit,
+    arc: ArcId,
 }
 
 impl Node for Ip6IcmpError {
@@ -68,7 +72,8 @@ impl Node for Ip6IcmpError {
         if answer.fill(&message[..n], cx.cache()) {
             answer.set_rx_if(p.rx_if());
             cx.count(SENT, 1);
-            cx.send(answer, LOOKUP);
+            let to = cx.arcs().first(self.arc, p.rx_if()).map_or(LOOKUP, Verdict::node);
+            cx.send(answer, to);
         } else {
             cx.count(NO_BUFFER, 1);
             cx.consume(answer);
