@@ -219,9 +219,8 @@ fn traces_print_the_time_as_asked() {
 #[test]
 fn only_packets_that_match_are_traced() {
     let mut s = Shell::new(1);
-    assert!(
-        s.ok("show classify filter").contains("pcap rx/tx/drop:              first table none\n")
-    );
+    let row = |name: &str, first: &str| format!("{name:<30} first table {first}\n");
+    assert!(s.ok("show classify filter").contains(&row("pcap rx/tx/drop:", "none")));
     assert_eq!(s.ok("show classify tables"), "No classifier tables configured\n");
     // Packets of the lab say by their first byte where they go.
     assert_eq!(s.ok("classify table mask hex ff"), "0\n");
@@ -238,15 +237,20 @@ fn only_packets_that_match_are_traced() {
     let text = s.ok("show trace");
     assert_eq!(text.matches(": drop\n").count(), 10, "{text}");
     let shown = s.ok("show classify filter");
-    assert!(shown.contains("packet tracer:                first table 0\n"), "{shown}");
+    assert!(shown.contains(&row("packet tracer:", "0")), "{shown}");
     assert!(
         shown.contains("  0: skips 0 mask ff0000")
             && shown.contains(&format!("match {TO_DROP:02x}00"))
     );
     set(&s, None);
     assert!(s.error("trace add test-input 1 filter").contains("no filter"));
-    // What is shown of all that are traced.
-    s.ok("clear trace");
+}
+
+#[test]
+fn only_traces_that_match_are_shown() {
+    let mut s = Shell::new(1);
+    s.ok("classify table mask hex ff");
+    s.ok(&format!("classify session table-index 0 match hex {TO_DROP:02x}"));
     s.ok("trace add test-input 16000");
     traffic(&mut s);
     let traced = |s: &mut Shell| s.json("show trace")[0]["packets_traced"].as_u64().unwrap();
