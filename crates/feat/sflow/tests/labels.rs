@@ -11,14 +11,16 @@ use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 use thalweg_wire::mpls::Stack;
 
-const FEATURES: [&Feature; 10] = [
+const FEATURES: [&Feature; 12] = [
     &thalweg_device::FEATURE,
     &thalweg_fib::FEATURE,
     &thalweg_feat_ethernet::FEATURE,
     &thalweg_feat_neighbor::FEATURE,
     &thalweg_feat_arp::FEATURE,
+    &thalweg_feat_nd::FEATURE,
     &thalweg_feat_ip::FEATURE,
     &thalweg_feat_ip4::FEATURE,
+    &thalweg_feat_ip6::FEATURE,
     &thalweg_feat_mpls::FEATURE,
     &thalweg_feat_l2::FEATURE,
     &thalweg_feat_sflow::FEATURE,
