@@ -103,7 +103,7 @@ impl PathCase {
     }
 }
 
-const PATHS: [PathCase; 27] = [
+const PATHS: [PathCase; 28] = [
     PathCase::of("l2", "L2 cross connect", |r| Case::L2.set_up(r)),
     PathCase::of("bridge", "L2 bridge domain, 1 MAC address", |r| Case::Bridge.set_up(r)),
     PathCase::of("flow", "IPv4, 1 flow", |r| Case::OneFlow.set_up(r)),
