@@ -1,4 +1,4 @@
-//! VLANs of the kernel's 8021q, whose tags travel beside the packets: a device takes them out of
+//! VLANs of the kernel's 8021q, whose tags travel next to the packets: a device takes them out of
 //! what it receives and puts them into what it sends. The router is between two hosts of the
 //! kernel's, with offloads on.
 
