@@ -21,7 +21,9 @@ fn segment(b: &[u8; 8], six: bool) -> Vec<u8> {
     };
     match b[0] >> 5 {
         1 if six => ip.icmp6_echo_request(ports.0, 1).build(),
-        2 if six => ip.icmp6(Icmp6Repr { kind: 129, code: 0, rest: u32::from(ports.0) << 16 }).build(),
+        2 if six => {
+            ip.icmp6(Icmp6Repr { kind: 129, code: 0, rest: u32::from(ports.0) << 16 }).build()
+        }
         0 => ip.udp(ports.0, ports.1).build(),
         1 => ip.icmp_echo_request(ports.0, 1).build(),
         2 => ip.icmp_echo_reply(ports.0, 1).build(),

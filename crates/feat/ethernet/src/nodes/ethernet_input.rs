@@ -108,7 +108,9 @@ impl EthernetInput {
     fn to_another(&self, cx: &NodeCx<'_>, p: PktMut<'_>, kind: u16, header: usize) -> Verdict {
         let table = self.interfaces.load(cx.guard());
         match p.data().first_chunk() {
-            Some(dst) if table.is_secondary_mac(p.rx_if(), *dst) => self.by_type(cx, p, kind, header),
+            Some(dst) if table.is_secondary_mac(p.rx_if(), *dst) => {
+                self.by_type(cx, p, kind, header)
+            }
             _ => Verdict::drop(NOT_US),
         }
     }
