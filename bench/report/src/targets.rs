@@ -244,12 +244,7 @@ const TARGETS: &[Target] = &[
     tracking("tracker, 1M connections", &["established TCP, 1M connections"], 150.0, OVS[2]),
     tracking("tracker, new connections", &["new TCP connections"], 250.0, OVS[3]),
     tracking("tracker, short connections", &["short TCP connections, 6 packets"], 90.0, OVS[4]),
-    tracking(
-        "tracker, IPv6, 1k connections",
-        &["IPv6, established TCP, 1k connections"],
-        65.0,
-        "",
-    ),
+    tracking("tracker, IPv6, 1k connections", &["IPv6, established TCP, 1k connections"], 65.0, ""),
     tracking(
         "tracker, IPv6, 1M connections",
         &["IPv6, established TCP, 1M connections"],
