@@ -4,8 +4,11 @@ use std::collections::VecDeque;
 
 use thalweg_tables::flow::{FlowId, Millis};
 
-use super::{Counts, Event, Live, Parts, Tracker, WhenFull};
+use super::{Counts, Event, Live, Parts, Tracker, WhenFull, label};
+use crate::Tuple;
 use crate::batch::Batch;
+use crate::entry::{self, flag};
+use crate::state::State;
 use crate::timeout::Policy;
 
 impl Tracker {
@@ -154,5 +157,73 @@ impl Tracker {
     /// Number of events lost because the queue was full.
     pub fn events_lost(&self) -> u64 {
         self.common.events.lost
+    }
+
+    /// Mark of a connection.
+    #[inline]
+    pub fn mark<const W: usize>(&self, flow: FlowId) -> u32
+    where
+        Self: Parts<W>,
+    {
+        entry::mark(self.part().table.get(flow))
+    }
+
+    /// Label of a connection.
+    #[inline]
+    pub fn label<const W: usize>(&self, flow: FlowId) -> u128
+    where
+        Self: Parts<W>,
+    {
+        if self.common.has_labels { label(&self.part().labels, flow) } else { 0 }
+    }
+
+    /// Original tuple of a connection, before translation.
+    pub fn original<const W: usize>(&self, flow: FlowId) -> Tuple
+    where
+        Self: Parts<W>,
+    {
+        let swapped = entry::has(self.part().table.get(flow), flag::SWAPPED);
+        Tuple::of_key(self.part().table.keys(flow).0, swapped)
+    }
+
+    /// The tuple that packets of a direction are rewritten to, if the connection is translated.
+    pub fn translation<const W: usize>(&self, flow: FlowId, reply: bool) -> Option<Tuple>
+    where
+        Self: Parts<W>,
+    {
+        let (_, second) = self.part().table.keys(flow);
+        let second = second?;
+        if reply {
+            return Some(self.original::<W>(flow).reversed());
+        }
+        let swapped = entry::has(self.part().table.get(flow), flag::REPLY_SWAPPED);
+        Some(Tuple::of_key(second, swapped).reversed())
+    }
+
+    /// Returns whether a connection of the zone has this reply tuple already.
+    pub fn is_taken<const W: usize>(&self, reply: &Tuple, zone: u16) -> bool
+    where
+        Self: Parts<W>,
+    {
+        let Some((key, _)) = reply.key::<W>(zone) else { return true };
+        self.part().table.find(&key, self.part().table.hash(&key)).is_some()
+    }
+
+    /// Counts a connection that was refused because no translation was free.
+    pub fn count_reply_taken(&mut self) {
+        self.common.counts.taken += 1;
+    }
+
+    /// The flags that translation adds to packets of a direction.
+    #[inline]
+    pub fn translated<const W: usize>(&self, flow: FlowId, reply: bool) -> State
+    where
+        Self: Parts<W>,
+    {
+        let entry = self.part().table.get(flow);
+        let (snat, dnat) = (entry::has(entry, flag::SNAT), entry::has(entry, flag::DNAT));
+        let (snat, dnat) = if reply { (dnat, snat) } else { (snat, dnat) };
+        let one = |has: bool, state| if has { state } else { State::NONE };
+        one(snat, State::SNAT) | one(dnat, State::DNAT)
     }
 }

@@ -10,19 +10,17 @@ mod parts;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod zones;
 
 use std::ops::Range;
 
-use thalweg_tables::flow::{
-    AHEAD, AddError, FlowHash, FlowId, Found, Guess, Millis, OnExpiry, is_due,
-};
+use thalweg_tables::flow::{AHEAD, AddError, FlowHash, FlowId, Found, Guess, Millis, is_due};
 use thalweg_tables::{MapError, PagedTable};
 
 use crate::batch::{Batch, Headers, Kind};
 use crate::connection::Connection;
 use crate::entry::{self, Entry, Seen, flag};
-use crate::filter::Filter;
 use crate::state::State;
 use crate::tcp::Outcome;
 use crate::timeout::Timeout;
@@ -83,10 +81,6 @@ pub struct Tracker {
     v6: Part<IPV6>,
     common: Common,
 }
-
-/// The first place of connections of IPv6 in a walk; their number, too, is above that of any
-/// connection of IPv4.
-const IPV6_PLACES: u32 = 1 << 31;
 
 impl Tracker {
     /// A tracker for `capacity` connections, or for fewer if more than a quarter of them is
@@ -762,187 +756,6 @@ impl Tracker {
             self.removed(&key, EndReason::Recycled);
         }
         done
-    }
-
-    /// Removes expired connections in up to `steps` steps per family. Returns whether more are
-    /// left. Callers should allow two steps per connection committed since the last call.
-    pub fn expire(&mut self, now: Millis, steps: usize) -> bool {
-        let more = self.expire_part::<IPV4>(now, steps);
-        // There may never have been one.
-        let is_used = self.v6.table.used() != 0;
-        more | (is_used && self.expire_part::<IPV6>(now, steps))
-    }
-
-    fn expire_part<const W: usize>(&mut self, now: Millis, steps: usize) -> bool
-    where
-        Self: Parts<W>,
-    {
-        let (Part { table, labels }, common) = self.split();
-        let Common { zones, live, counts, events, has_labels, .. } = common;
-        table.expire(now, steps, |table, flow| {
-            let (key, second) = table.keys(flow);
-            if events.wanted {
-                let label = if *has_labels { label(labels, flow) } else { 0 };
-                let value = table.get(flow);
-                let gone = Connection::new(key, second, value, label, (0, now), flow);
-                events.push(EventKind::Ended(EndReason::Expired), gone);
-            }
-            zones.remove(zone_of(key));
-            live.remove(protocol_of(key), W == IPV6);
-            counts.ended(EndReason::Expired);
-            OnExpiry::Remove
-        })
-    }
-
-    /// Moves a walk on by up to `steps` places; returns the flows there, of IPv4 and of IPv6.
-    fn walk(
-        &self,
-        from: &mut u32,
-        steps: u32,
-    ) -> (impl Iterator<Item = FlowId> + use<'_>, impl Iterator<Item = FlowId> + use<'_>) {
-        let (mut v4, mut v6, mut left) = (None, None, steps);
-        if *from < IPV6_PLACES {
-            let first = *from;
-            v4 = Some(self.v4.table.list(from, steps));
-            if *from >= self.v4.table.used() {
-                left = steps.saturating_sub(from.saturating_sub(first));
-                *from = IPV6_PLACES;
-            } else {
-                left = 0;
-            }
-        }
-        if left > 0 {
-            let mut at = *from - IPV6_PLACES;
-            v6 = Some(self.v6.table.list(&mut at, left));
-            *from = IPV6_PLACES + at;
-        }
-        (v4.into_iter().flatten(), v6.into_iter().flatten())
-    }
-
-    /// Lists connections in up to `steps` places from `*from` on, and advances it. Start at 0, and
-    /// stop at [`places`](Self::places). Expired connections are omitted.
-    pub fn list(
-        &self,
-        from: &mut u32,
-        steps: u32,
-        now: Millis,
-    ) -> impl Iterator<Item = Connection> + use<'_> {
-        let (v4, v6) = self.walk(from, steps);
-        let v4 = v4.filter(move |flow| !self.v4.table.is_expired(*flow, now));
-        let v6 = v6.filter(move |flow| !self.v6.table.is_expired(*flow, now));
-        v4.map(move |flow| self.connection::<IPV4>(flow, now))
-            .chain(v6.map(move |flow| self.connection::<IPV6>(flow, now)))
-    }
-
-    /// Removes the connections that a filter selects in up to `steps` places from `*from` on, and
-    /// advances it. Start at 0, and stop at [`places`](Self::places). Returns the number of
-    /// connections removed.
-    pub fn flush(&mut self, from: &mut u32, steps: u32, filter: &Filter, now: Millis) -> usize {
-        let (v4, v6) = self.walk(from, steps);
-        let (v4, v6): (Vec<FlowId>, Vec<FlowId>) = (v4.collect(), v6.collect());
-        let before = self.len();
-        self.flush_part::<IPV4>(v4, filter, now);
-        self.flush_part::<IPV6>(v6, filter, now);
-        (before - self.len()) as usize
-    }
-
-    fn flush_part<const W: usize>(&mut self, flows: Vec<FlowId>, filter: &Filter, now: Millis)
-    where
-        Self: Parts<W>,
-    {
-        self.part().table.fetch_removal(&flows);
-        for flow in flows {
-            if filter.is_all() || filter.selects(&self.connection::<W>(flow, now)) {
-                self.end::<W>(flow, EndReason::Flushed, now);
-            }
-        }
-    }
-
-    /// The place at which a walk ends.
-    pub fn places(&self) -> u32 {
-        IPV6_PLACES + self.v6.table.used()
-    }
-
-    /// A connection for display.
-    pub fn connection<const W: usize>(&self, flow: FlowId, now: Millis) -> Connection
-    where
-        Self: Parts<W>,
-    {
-        let (key, second) = self.part().table.keys(flow);
-        let left = match self.part().table.is_expired(flow, now) {
-            true => 0,
-            false => self.part().table.expiry(flow).wrapping_sub(now),
-        };
-        let value = self.part().table.get(flow);
-        Connection::new(key, second, value, self.label::<W>(flow), (left, now), flow)
-    }
-
-    /// Mark of a connection.
-    #[inline]
-    pub fn mark<const W: usize>(&self, flow: FlowId) -> u32
-    where
-        Self: Parts<W>,
-    {
-        entry::mark(self.part().table.get(flow))
-    }
-
-    /// Label of a connection.
-    #[inline]
-    pub fn label<const W: usize>(&self, flow: FlowId) -> u128
-    where
-        Self: Parts<W>,
-    {
-        if self.common.has_labels { label(&self.part().labels, flow) } else { 0 }
-    }
-
-    /// Original tuple of a connection, before translation.
-    pub fn original<const W: usize>(&self, flow: FlowId) -> Tuple
-    where
-        Self: Parts<W>,
-    {
-        let swapped = entry::has(self.part().table.get(flow), flag::SWAPPED);
-        Tuple::of_key(self.part().table.keys(flow).0, swapped)
-    }
-
-    /// The tuple that packets of a direction are rewritten to, if the connection is translated.
-    pub fn translation<const W: usize>(&self, flow: FlowId, reply: bool) -> Option<Tuple>
-    where
-        Self: Parts<W>,
-    {
-        let (_, second) = self.part().table.keys(flow);
-        let second = second?;
-        if reply {
-            return Some(self.original::<W>(flow).reversed());
-        }
-        let swapped = entry::has(self.part().table.get(flow), flag::REPLY_SWAPPED);
-        Some(Tuple::of_key(second, swapped).reversed())
-    }
-
-    /// Returns whether a connection of the zone has this reply tuple already.
-    pub fn is_taken<const W: usize>(&self, reply: &Tuple, zone: u16) -> bool
-    where
-        Self: Parts<W>,
-    {
-        let Some((key, _)) = reply.key::<W>(zone) else { return true };
-        self.part().table.find(&key, self.part().table.hash(&key)).is_some()
-    }
-
-    /// Counts a connection that was refused because no translation was free.
-    pub fn count_reply_taken(&mut self) {
-        self.common.counts.taken += 1;
-    }
-
-    /// The flags that translation adds to packets of a direction.
-    #[inline]
-    pub fn translated<const W: usize>(&self, flow: FlowId, reply: bool) -> State
-    where
-        Self: Parts<W>,
-    {
-        let entry = self.part().table.get(flow);
-        let (snat, dnat) = (entry::has(entry, flag::SNAT), entry::has(entry, flag::DNAT));
-        let (snat, dnat) = if reply { (dnat, snat) } else { (snat, dnat) };
-        let one = |has: bool, state| if has { state } else { State::NONE };
-        one(snat, State::SNAT) | one(dnat, State::DNAT)
     }
 }
 

@@ -4,6 +4,7 @@ use super::model::{self, Class, Model};
 use super::*;
 use crate::batch::Checks;
 use crate::connection::Detail;
+use crate::filter::Filter;
 use crate::timeout::Policy;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

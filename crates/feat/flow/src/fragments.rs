@@ -11,7 +11,8 @@ use thalweg_graph::{HandOff, NodeCx, Verdict};
 use thalweg_tables::fragments;
 pub(crate) use thalweg_tables::fragments::PATIENCE;
 
-use crate::nodes::flow_rules::{Engine, FRAGMENT_TIMEOUT, Families, TOO_MANY_FRAGMENTS, Walk};
+use crate::ct::Families;
+use crate::nodes::flow_rules::{Engine, FRAGMENT_TIMEOUT, TOO_MANY_FRAGMENTS, Walk};
 use crate::outputs::Outputs;
 use crate::rule::key;
 use crate::tables::Step;

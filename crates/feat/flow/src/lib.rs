@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod ct;
 mod dry_run;
 mod events;
 mod expiry;

@@ -14,10 +14,8 @@ use thalweg_device::SwIfIndex;
 
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
-use thalweg_conntrack::batch::{Kind, Packets};
-use thalweg_conntrack::{
-    Batch, Checks, Commit, FirstFragment, IPV4, IPV6, Millis, Parts, State, Tracked, Tracker,
-};
+use thalweg_conntrack::batch::Kind;
+use thalweg_conntrack::{Checks, IPV4, IPV6, Millis, Parts, State, Tracked, Tracker};
 use thalweg_graph::{
     Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, PerWorker, Verdict, clock,
 };
@@ -26,12 +24,12 @@ use thalweg_tables::random::Random;
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::QUEUE;
+use crate::ct::{Families, Family, Parted};
 use crate::expiry::{CHUNK, ExpiryBudget, STEPS};
-use crate::fragments::{Fragments, Part};
+use crate::fragments::Part;
 use crate::megaflow::{First, Known, MegaflowCache};
 use crate::outputs::Outputs;
 use crate::rewrite;
-use crate::rule::Ct;
 use crate::rule::classifier::Cache;
 use crate::rule::key::{self, WORDS, Words};
 use crate::spread::{Place, Spread};
@@ -83,9 +81,9 @@ struct FlowRules {
 
 /// The rule and tracking state shown in a trace.
 #[derive(Clone, Copy, Default)]
-struct Note {
-    slot: Option<u32>,
-    state: State,
+pub(crate) struct Note {
+    pub(crate) slot: Option<u32>,
+    pub(crate) state: State,
 }
 
 /// The state of a worker.
@@ -99,7 +97,7 @@ pub(crate) struct Engine {
     pub(crate) v4: Family<IPV4>,
     pub(crate) v6: Family<IPV6>,
     /// The zone of their batches.
-    zone: u16,
+    pub(crate) zone: u16,
     /// Whether any packet of the frame is a fragment that may be tracked.
     has_fragments: bool,
     /// Whether a frame of the batch has an IP header behind more tags than rules read.
@@ -107,85 +105,24 @@ pub(crate) struct Engine {
     pub(crate) words: Box<[Words; 256]>,
     pub(crate) cache: Cache,
     pub(crate) megaflows: MegaflowCache,
-    notes: Box<[Note; 256]>,
+    pub(crate) notes: Box<[Note; 256]>,
     /// Time of the current loop.
     pub(crate) now: Millis,
     /// Whether expired connections are left.
     expiry_pending: bool,
     budget: ExpiryBudget,
     /// Tracking result of the current packet, its zone, and the words of its key.
-    tracked: Option<(u16, usize, Tracked)>,
+    pub(crate) tracked: Option<(u16, usize, Tracked)>,
     /// Whether fields of the current packet differ from those read.
-    rewritten: bool,
+    pub(crate) rewritten: bool,
     /// Whether the current packet is a fragment.
     pub(crate) part: Part,
     /// The in_port for the next look-up, if not the packet's own.
     port: Option<SwIfIndex>,
     /// For choosing the translation of connections.
-    salt: u64,
-    random: Random,
+    pub(crate) salt: u64,
+    pub(crate) random: Random,
     lookups: usize,
-}
-
-/// What a worker has for the packets of a family.
-pub(crate) struct Family<const W: usize> {
-    /// The packets of a frame; those of the other family cannot be tracked here.
-    pub(crate) batch: Batch<W>,
-    /// For a packet that is tracked in another zone.
-    single: Batch<W>,
-    pub(crate) fragments: Fragments<W>,
-}
-
-impl<const W: usize> Family<W>
-where
-    Batch<W>: Packets<W>,
-{
-    fn new() -> Self {
-        Family {
-            batch: Batch::default(),
-            single: Batch::default(),
-            fragments: Fragments::new(random_seed()),
-        }
-    }
-}
-
-/// Access to the family whose keys have `W` words.
-pub(crate) trait Families<const W: usize> {
-    fn family(&mut self) -> &mut Family<W>;
-    /// The family, and what is used with it.
-    fn parted(&mut self) -> Parted<'_, W>;
-}
-
-/// Parts of an engine that are borrowed together.
-pub(crate) struct Parted<'a, const W: usize> {
-    family: &'a mut Family<W>,
-    tracker: Option<&'a mut Tracker>,
-    megaflows: &'a mut MegaflowCache,
-    words: &'a [Words; 256],
-}
-
-impl Families<IPV4> for Engine {
-    #[inline(always)]
-    fn family(&mut self) -> &mut Family<IPV4> {
-        &mut self.v4
-    }
-    #[inline(always)]
-    fn parted(&mut self) -> Parted<'_, IPV4> {
-        let Engine { v4: family, tracker, megaflows, words, .. } = self;
-        Parted { family, tracker: tracker.as_deref_mut(), megaflows, words }
-    }
-}
-
-impl Families<IPV6> for Engine {
-    #[inline(always)]
-    fn family(&mut self) -> &mut Family<IPV6> {
-        &mut self.v6
-    }
-    #[inline(always)]
-    fn parted(&mut self) -> Parted<'_, IPV6> {
-        let Engine { v6: family, tracker, megaflows, words, .. } = self;
-        Parted { family, tracker: tracker.as_deref_mut(), megaflows, words }
-    }
 }
 
 /// A packet on its path through the tables.
@@ -198,12 +135,12 @@ pub(crate) struct Walk<'a> {
 }
 
 /// The table to continue in, and the tracking result.
-struct Next {
-    table: u8,
-    state: State,
-    zone: u16,
-    mark: u32,
-    label: u128,
+pub(crate) struct Next {
+    pub(crate) table: u8,
+    pub(crate) state: State,
+    pub(crate) zone: u16,
+    pub(crate) mark: u32,
+    pub(crate) label: u128,
 }
 
 impl Next {
@@ -469,190 +406,6 @@ impl Engine {
             }
             _ => {}
         }
-    }
-
-    /// Applies a `ct` action. Returns the next table and the tracking result. A new connection that
-    /// should be translated and cannot be ends here.
-    fn ct(
-        &mut self,
-        cx: &mut NodeCx<'_>,
-        walk: &Walk<'_>,
-        ct: &Ct,
-        words: &mut Words,
-        out: &mut Outputs<'_>,
-    ) -> Option<Next> {
-        let ipv6 = match self.rewritten {
-            false => self.is_of_ipv6(walk.i),
-            true => key::is_ipv6(words),
-        };
-        match ipv6 {
-            false => self.ct_of::<IPV4>(cx, walk, ct, words, out),
-            true => self.ct_of::<IPV6>(cx, walk, ct, words, out),
-        }
-    }
-
-    /// The same for a packet of a family.
-    fn ct_of<const W: usize>(
-        &mut self,
-        cx: &mut NodeCx<'_>,
-        walk: &Walk<'_>,
-        ct: &Ct,
-        words: &mut Words,
-        out: &mut Outputs<'_>,
-    ) -> Option<Next>
-    where
-        Self: Families<W>,
-        Tracker: Parts<W>,
-        Batch<W>: Packets<W>,
-    {
-        let mut tracked = self.track::<W>(walk.i, ct, out);
-        if let Some(nat) = &ct.nat {
-            let opens = ct.commit && nat.range.is_some();
-            if (opens && tracked.flow.is_none())
-                || !self.translate::<W>(cx, &mut tracked, words, out)
-            {
-                out.refuse(NO_TRANSLATION);
-            }
-            self.tracked = Some((ct.zone, W, tracked));
-        }
-        self.notes[walk.i].state = tracked.state;
-        Some(self.next::<W>(ct.table?, ct.zone, &tracked))
-    }
-
-    fn next<const W: usize>(&self, table: u8, zone: u16, tracked: &Tracked) -> Next
-    where
-        Tracker: Parts<W>,
-    {
-        let (mark, label) = match (tracked.flow, &self.tracker) {
-            (Some(flow), Some(tracker)) => (tracker.mark::<W>(flow), tracker.label::<W>(flow)),
-            _ => (0, 0),
-        };
-        Next { table, state: tracked.state, zone, mark, label }
-    }
-
-    /// Translates a packet of a translated connection. Returns false if it cannot be translated.
-    fn translate<const W: usize>(
-        &mut self,
-        cx: &mut NodeCx<'_>,
-        tracked: &mut Tracked,
-        words: &mut Words,
-        out: &mut Outputs<'_>,
-    ) -> bool
-    where
-        Tracker: Parts<W>,
-    {
-        let (Some(flow), Some(tracker)) = (tracked.flow, self.tracker.as_deref()) else {
-            return true;
-        };
-        let Some(to) = tracker.translation::<W>(flow, tracked.reply) else { return true };
-        tracked.state = tracked.state | tracker.translated::<W>(flow, tracked.reply);
-        let is_related = tracked.state.contains(State::RELATED);
-        let from = tracker.translation::<W>(flow, !tracked.reply).map(|to| to.reversed());
-        let partial = out.is_partial();
-        let done = out.change(cx, |data| match from {
-            Some(from) if is_related && self.part == Part::Later => {
-                rewrite::translate_rest(data, &from, &to)
-            }
-            _ => rewrite::translate(data, &to, partial),
-        });
-        if done && is_related {
-            out.note_addresses(words);
-        } else if done {
-            rewrite::note(words, &to, self.part == Part::Later);
-        }
-        self.rewritten = true;
-        done
-    }
-
-    fn track<const W: usize>(&mut self, i: usize, ct: &Ct, out: &Outputs<'_>) -> Tracked
-    where
-        Self: Families<W>,
-        Tracker: Parts<W>,
-        Batch<W>: Packets<W>,
-    {
-        if self.part == Part::Later && self.tracker.is_some() {
-            return self.track_later::<W>(ct, out);
-        }
-        let (place, now, part, salt) = (self.place, self.now, self.part, self.salt);
-        let (same_zone, rewritten) = (ct.zone == self.zone, self.rewritten);
-        let before = self.tracked.filter(|(zone, w, _)| (*zone, *w) == (ct.zone, W));
-        let has_been_tracked = self.tracked.is_some();
-        let random = match &ct.nat {
-            Some(nat) if ct.commit && nat.range.is_some() => self.random.bits(),
-            _ => 0,
-        };
-        let Parted { family, tracker: Some(tracker), .. } = self.parted() else {
-            let state = State::TRACKED | State::INVALID;
-            return Tracked { state, ..Tracked::default() };
-        };
-        let Family { batch, single, fragments } = family;
-        let (batch, at) = if same_zone && !rewritten {
-            (batch, i)
-        } else {
-            single.clear();
-            match out.l3::<W>().filter(|_| rewritten) {
-                // The checksums were verified on arrival.
-                Some((l3, bytes)) => single.add_packet(ct.zone, l3, bytes, Checks::NONE),
-                None if i < batch.len() => single.add_from(batch, i, ct.zone),
-                // A tag was removed, and nothing is behind it.
-                None => single.add([0; W], Default::default()),
-            }
-            tracker.look_up(single);
-            (single, 0)
-        };
-        debug_assert!(
-            has_been_tracked || part != Part::Whole || place.is_of(batch, at),
-            "{:?} is tracked elsewhere",
-            batch.tuple(at)
-        );
-        let mut tracked = match before {
-            Some((.., tracked)) => tracked,
-            _ => tracker.track(batch, at, now),
-        };
-        if ct.commit {
-            let fresh = tracked.flow.is_none() && tracked.state.contains(State::NEW);
-            let range = ct.nat.as_ref().and_then(|nat| nat.range.as_ref()).filter(|_| fresh);
-            let tuple = range.and_then(|_| batch.tuple(at));
-            let mut reply = None;
-            if let (Some(range), Some(tuple)) = (range, tuple) {
-                reply = range.choose(&tuple, salt, random, |reply| {
-                    place.has(reply) && !tracker.is_taken::<W>(reply, ct.zone)
-                });
-                if reply.is_none() {
-                    tracker.count_reply_taken();
-                    self.tracked = Some((ct.zone, W, tracked));
-                    return tracked;
-                }
-            }
-            let how = Commit { force: ct.force, mark: ct.mark, label: ct.label, reply };
-            tracked = tracker.commit(batch, at, tracked, &how, now);
-        }
-        if part == Part::First {
-            fragments.tracked(ct.zone, out, FirstFragment::of(batch, at, tracked), now);
-        }
-        self.tracked = Some((ct.zone, W, tracked));
-        tracked
-    }
-
-    /// Tracks a fragment other than the first: it has the first one's result, which includes the
-    /// commit.
-    #[cold]
-    fn track_later<const W: usize>(&mut self, ct: &Ct, out: &Outputs<'_>) -> Tracked
-    where
-        Self: Families<W>,
-        Tracker: Parts<W>,
-        Batch<W>: Packets<W>,
-    {
-        let (now, before) = (self.now, self.tracked);
-        let Parted { family, tracker: Some(tracker), .. } = self.parted() else {
-            return Tracked::default();
-        };
-        let tracked = match before {
-            Some((zone, w, tracked)) if (zone, w) == (ct.zone, W) => tracked,
-            _ => family.fragments.follow(tracker, ct.zone, out, now),
-        };
-        self.tracked = Some((ct.zone, W, tracked));
-        tracked
     }
 
     /// Expires connections in up to `steps` steps of the loop that began at `begun`, and within the
