@@ -16,7 +16,8 @@ use thalweg_tables::{Address, Lpm, Prefix};
 use thalweg_wire::mpls::label;
 
 /// Returns the adjacency that puts labels before packets, which without them are of type `carried`,
-/// unless the labels know better; in uniform mode a midchain, whose node sets what the labels have of the packet.
+/// unless the labels know better; in uniform mode a midchain, whose node sets what the labels have
+/// of the packet.
 fn imposing(
     c: &Control,
     f: &mut Forwarding,

@@ -179,8 +179,8 @@ impl Ip4Lookup {
         if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
     }
 
-    /// As [`follow`](Self::follow), for a packet that a tunnel has brought into a table: if it may be
-    /// answered, it is treated as received by an interface of that table.
+    /// As [`follow`](Self::follow), for a packet that a tunnel has brought into a table: if it may
+    /// be answered, it is treated as received by an interface of that table.
     pub(super) fn follow_tunneled(
         &self,
         cx: &mut NodeCx<'_>,

@@ -2,9 +2,9 @@
 //! 4950), then has the packet dropped.
 //!
 //! Reads: rx interface (its address becomes the source), the cause in the meta. Keeps: aux (the
-//! drop reason of the requesting node). Next: `ip4-lookup` or `ip6-lookup` for the message where a route leads back
-//! to the sender; else `mpls-lookup`, as the message goes on along the path of the packet, whose
-//! end knows the sender (RFC 3032 section 2.3.2).
+//! drop reason of the requesting node). Next: `ip4-lookup` or `ip6-lookup` for the message where a
+//! route leads back to the sender; else `mpls-lookup`, as the message goes on along the path of the
+//! packet, whose end knows the sender (RFC 3032 section 2.3.2).
 
 use crate::error_message::{MAX_MESSAGE, MAX_MESSAGE6, cause6, message, message6};
 use std::fmt::Write;
