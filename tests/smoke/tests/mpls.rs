@@ -337,8 +337,7 @@ lab_test! {
         provider.stop()
     }
 
-    /// However many prefixes and labels lead through the core, they leave a link that fails at
-    /// once.
+    /// However many prefixes and labels lead by a link that fails, they leave it at once.
     fn a_hundred_thousand_prefixes_and_labels_move_together() {
         const MANY: u32 = 100_000;
         let provider = Provider::new()?;
