@@ -191,7 +191,7 @@ interfaces:
 interfaces:
   host-va: {mtu: 1500, addresses: [198.51.100.85/24, "2001:db8:98::1/64"], sub-interfaces: {
     100: {description: a customer, addresses: [203.0.113.185/29, "2001:db8:99::1/64"]},
-    101: {description: layer 2 for somebody}}}
+    101: {description: layer 2 for a customer}}}
   host-vb: {mtu: 1500}
   pg0: {description: in a bridge, mtu: 1500}
   pg1: {mtu: 1500, sub-interfaces: {

@@ -287,8 +287,8 @@ impl Classifier {
         Ok(())
     }
 
-    /// Removes a table, and with `chain` those that it leads to. Tables before it then lead to none,
-    /// and a filter that begins with it ends.
+    /// Removes a table, and with `chain` those that it leads to. Tables before it then lead to
+    /// none, and a filter that begins with it ends.
     ///
     /// # Errors
     /// [`ClassifyError::NoTable`].

@@ -2,8 +2,8 @@
 //!
 //! Records have the format of VPP's graph dispatch trace, version 1.0, which Wireshark reads: four
 //! bytes (major and minor version, number of strings, hint at the protocol), the packet's number,
-//! strings that end with a zero (node, metadata, two more, the trace so far), and the packet's bytes
-//! as the node gets them (`LINKTYPE_VPP_DISPATCH`). Lengths are those of the file.
+//! strings that end with a zero (node, metadata, two more, the trace so far), and the packet's
+//! bytes as the node gets them (`LINKTYPE_VPP_DISPATCH`). Lengths are those of the file.
 
 use crate::PcapError;
 use std::collections::{BTreeMap, HashMap};
