@@ -1,5 +1,5 @@
-//! VLANs of the kernel's 8021q, whose tags travel outside of the packets: a device takes them out of
-//! what it receives and puts them into what it sends. The router is between two hosts of the
+//! VLANs of the kernel's 8021q, whose tags travel outside of the packets: a device takes them out
+//! of what it receives and puts them into what it sends. The router is between two hosts of the
 //! kernel's, with offloads on.
 
 use crate::guest::{LIMIT, cli, passed};

@@ -246,7 +246,8 @@ impl Classifier {
     /// # Errors
     /// [`ClassifyError::Value`], [`ClassifyError::NoTable`], [`ClassifyError::Tables`].
     pub fn add(&mut self, table: Table) -> Result<u32, ClassifyError> {
-        if !(1..=MAX_VECTORS).contains(&table.vectors()) || table.mask.len() % VECTOR != 0 {
+        if !(1..=MAX_VECTORS).contains(&table.vectors()) || !table.mask.len().is_multiple_of(VECTOR)
+        {
             let text = format!(
                 "a mask has 1 to {MAX_VECTORS} vectors of {VECTOR} bytes, not {} bytes",
                 table.mask.len()
