@@ -1,5 +1,5 @@
-//! VLANs of the kernel's 8021q, whose tags travel next to the packets: a device takes them out of
-//! what it receives and puts them into what it sends. The router is between two hosts of the
+//! VLANs of the kernel's 8021q, whose tags travel outside of the packets: a device takes them out
+//! of what it receives and puts them into what it sends. The router is between two hosts of the
 //! kernel's, with offloads on.
 
 use crate::guest::{LIMIT, cli, passed};
@@ -11,6 +11,8 @@ use thalweg_netns::Netns;
 
 /// Bytes of a TCP connection: many segments, of which the kernel makes few large ones.
 const BYTES: usize = 1 << 20;
+/// MTU of devices below VLANs: with 1500, the kernel's would drop a full packet with two tags.
+const MTU: u32 = 1600;
 /// After this time a question is asked again.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -51,17 +53,20 @@ impl Hosts {
         // The first process is in the router's namespace.
         for (host, own, other) in [(&a, "va", "ra"), (&b, "vb", "rb")] {
             host.ip(&format!("link add name {own} type veth peer name {other} netns 1"))?;
-            host.ip(&format!("link set {own} up"))?;
+            host.ip(&format!("link set {own} up mtu {MTU}"))?;
         }
         for dev in ["ra", "rb"] {
-            crate::guest::run(&format!("ip link set {dev} up"))?;
+            crate::guest::run(&format!("ip link set {dev} up mtu {MTU}"))?;
         }
         let vlan = |host: &Netns, under: &str, name: &str, kind: &str, address: &str| {
             host.ip(&format!("link add link {under} name {name} type vlan {kind}"))?;
             if !address.is_empty() {
                 host.ip(&format!("address add {address} dev {name}"))?;
             }
-            host.ip(&format!("link set {name} up"))
+            host.ip(&format!(
+                "link set {name} up mtu {}",
+                if address.is_empty() { MTU } else { 1500 }
+            ))
         };
         vlan(&a, "va", "va.10", "id 10", "10.10.0.2/24")?;
         vlan(&a, "va", "va.20", "protocol 802.1ad id 20", "")?;

@@ -45,7 +45,7 @@ impl Command<Control> for SetPunt {
                 Some("tcp") => return Err(CliError::failed(NO_TCP)),
                 Some(_) => {
                     return Err(CliError::failed(
-                        "reasons are punted to the feature that takes them: `show punt reasons' has them",
+                        "reasons cannot be set: `show punt reasons' has them and who takes them",
                     ));
                 }
                 None => number = Some(Some(args.u16("port")?)),

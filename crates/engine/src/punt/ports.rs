@@ -1,6 +1,6 @@
 //! UDP ports whose datagrams are punted whether a node takes them or not (`set punt`): they go the
 //! way of punted packets, by a redirect or to a receiver, and are dropped without an ICMP error if
-//! there is none. Else, a port that nothing listens on is punted only if a feature takes it.
+//! there is none. Without that, a port that nothing listens on is punted only if a node takes it.
 
 use super::{PuntError, Registry, publish};
 use std::fmt;

@@ -1,6 +1,5 @@
 //! Frame kernels and per-packet functions agree at every level of instructions for what happens to
-//! frames with tags: classes of sub-interfaces, tag rewrites, flags of ports, filters of what
-//! leaves.
+//! frames with tags: classes of sub-interfaces, tag rewrites, flags of ports, EFP filters.
 
 use super::*;
 use proptest::prelude::*;
