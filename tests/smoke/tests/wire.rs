@@ -222,7 +222,7 @@ lab_test! {
             capture.stop()?;
         }
         for (pcap, filter, least) in [
-            (&right, "icmpv6.type == 128", 10),
+            (&right, "icmpv6.type == 128", 8),
             (&right, "icmpv6.type == 133", 1),
             (&right, "icmpv6.type == 135 && ipv6.dst == ff02::/16", 2),
             (&right, "icmpv6.type == 136 && ipv6.dst == ff02::1", 1),

@@ -25,7 +25,7 @@ fn groups_are_reported_as_they_come_and_go() {
     lab.ok("set interface ip address test0 2001:db8::aa:1/64");
     let own = link_local::of(&lab.c, lab.sw_if(0)).unwrap();
     let first = lab.said(0);
-    let mut all = vec![at("ff02::2"), at("ff02::16"), solicited(own), at("ff02::1:ffaa:1")];
+    let mut all = [at("ff02::2"), at("ff02::16"), solicited(own), at("ff02::1:ffaa:1")];
     all.sort_unstable();
     let joined: Vec<_> = all.iter().map(|group| (4, *group)).collect();
     assert_eq!((first.len(), first[0].src, records(&first)), (1, own, joined.clone()));
