@@ -173,7 +173,8 @@ impl Stage {
         let how = Commit::default();
         let mut states = [State::NONE; FRAME];
         for n in 0..flows {
-            (self.batch.clear(), self.batch6.clear());
+            self.batch.clear();
+            self.batch6.clear();
             for part in [LIFE[0], LIFE[1], (false, ACK, 101, 501, 0)] {
                 let l3 = segment(self.six, n, part);
                 match self.six {
@@ -198,7 +199,8 @@ impl Stage {
             // Not measured: copies the packets to where a device puts them.
             self.frame[..bytes.len()].copy_from_slice(bytes);
             let begin = clock::ticks();
-            (self.batch.clear(), self.batch6.clear());
+            self.batch.clear();
+            self.batch6.clear();
             let packets = self.frame.chunks_exact(STRIDE).zip(lengths);
             let packets = packets.map(|(packet, length)| &packet[..usize::from(*length)]);
             match self.six {

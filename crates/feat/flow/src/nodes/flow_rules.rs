@@ -184,7 +184,8 @@ impl Engine {
 
     /// Reads the headers of a frame, and looks up its connections.
     fn read(&mut self, published: &Published, frame: &Frame) {
-        (self.v4.batch.clear(), self.v6.batch.clear());
+        self.v4.batch.clear();
+        self.v6.batch.clear();
         (self.place.spread, self.deep) = (published.spread, false);
         let (mut tracks, mut tracks_ipv4) = (false, false);
         let of = |rx_if| {
