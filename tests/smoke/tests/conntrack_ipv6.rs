@@ -107,7 +107,7 @@ fn talk(lab: &Lab) -> Result<(TcpStream, TcpStream)> {
     ensure!(got[..length] == sent && from == (RIGHT, 6000).into(), "{length} bytes from {from}");
 
     let listener = lab.right.ns.run(|| TcpListener::bind((RIGHT, 20_000)))??;
-    let mut client = lab.left.ns.run(|| connect((RIGHT, 20_000).into()))??;
+    let mut client = lab.left.ns.run(|| connect(SocketAddr::from((RIGHT, 20_000))))??;
     let (mut server, _) = accept(&listener)?;
     client.write_all(b"there")?;
     server.read_exact(&mut got[..5])?;

@@ -258,7 +258,8 @@ fn both_families_pass_side_by_side() {
             let mut seen = lab.pass(usize::from(!out), &mixed(out));
             let to = lab.ports[usize::from(out)];
             let mut want: Vec<_> = mixed(out).into_iter().map(|frame| (to, frame)).collect();
-            (seen.sort(), want.sort());
+            seen.sort();
+            want.sort();
             assert_eq!(seen, want, "{workers} workers, round {round}");
         }
         let shown = lab.cli("show conntrack -s");
@@ -291,7 +292,8 @@ fn fragments_go_the_way_of_the_first() {
                 let mixed: Vec<Vec<u8>> = order.iter().map(|at| parts[*at].clone()).collect();
                 let mut seen = lab.pass(port, &mixed);
                 let mut want: Vec<_> = parts.into_iter().map(|part| (to, part)).collect();
-                (seen.sort(), want.sort());
+                seen.sort();
+                want.sort();
                 assert_eq!(seen, want, "{workers} workers, {order:?}");
             }
         }
