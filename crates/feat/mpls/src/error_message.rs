@@ -74,9 +74,7 @@ pub(crate) fn message6<'b>(
     if kind == icmpv6::kind::PACKET_TOO_BIG {
         let repr = Icmp6Repr { kind, code, rest: u32::from(mtu) };
         let end = icmpv6::emit_error(repr, from, packet, buf.as_mut_slice()).ok()?;
-        if let Some(hops) = buf.get_mut(HOP_LIMIT_AT) {
-            *hops = u8::MAX;
-        }
+        buf[HOP_LIMIT_AT] = u8::MAX;
         return buf.get(..end);
     }
     let original = Ipv6View::parse_prefix(packet).ok()?;
@@ -87,9 +85,7 @@ pub(crate) fn message6<'b>(
     // The length of the datagram in words of 64 bits comes first (RFC 4884 section 4).
     let repr = Icmp6Repr { kind, code, rest: (QUOTED as u32 / 8) << 24 };
     repr.emit(&from, &to, buf.get_mut(ipv6::HEADER_LEN..end)?).ok()?;
-    if let Some(hops) = buf.get_mut(HOP_LIMIT_AT) {
-        *hops = u8::MAX;
-    }
+    buf[HOP_LIMIT_AT] = u8::MAX;
     buf.get(..end)
 }
 
