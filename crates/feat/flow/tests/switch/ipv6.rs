@@ -79,9 +79,9 @@ fn ports(frame: &[u8]) -> [u16; 2] {
     [54, 56].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]))
 }
 
-fn one(seen: Vec<(SwIfIndex, Vec<u8>)>) -> Vec<u8> {
-    let [(_, frame)] = &seen[..] else { panic!("{seen:02x?}") };
-    frame.clone()
+fn one(mut seen: Vec<(SwIfIndex, Vec<u8>)>) -> Vec<u8> {
+    assert_eq!(seen.len(), 1, "{seen:02x?}");
+    seen.remove(0).1
 }
 
 /// Puts an extension header behind the IPv6 header of a frame.
