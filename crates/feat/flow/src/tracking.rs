@@ -338,7 +338,13 @@ fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) 
     };
     let answer = order_one(c, worker, move |engine| lacks(engine));
     c.when_synced(move |c| {
-        let lack = answer.try_recv().unwrap_or(Lack::Nothing);
+        let lack = match answer.try_recv() {
+            Ok(lack) => lack,
+            // It has had no processor for a second: without a tracker, its packets would never be
+            // tracked.
+            Err(mpsc::TryRecvError::Empty) => return provide_from(c, settings, worker, then),
+            Err(mpsc::TryRecvError::Disconnected) => Lack::Nothing,
+        };
         if lack == Lack::Nothing {
             return provide_from(c, settings, worker + 1, then);
         }
@@ -627,8 +633,10 @@ impl<T: Default + Send + 'static> Visit<T> {
             self.question = Some(question);
             return Next::Late;
         }
-        // One that does not respond has none.
-        let (found, from, places) = question.answer.try_recv().unwrap_or_default();
+        let (found, from, places) = question.answer.try_recv().unwrap_or_else(|_| {
+            tracing::warn!("worker {} does not respond: left out", self.walk.worker);
+            Default::default()
+        });
         self.walk.go_on(from, places);
         Next::Some(found)
     }

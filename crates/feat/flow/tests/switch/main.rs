@@ -11,6 +11,7 @@ mod nat;
 
 use lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use thalweg_load::Profile;
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpRepr;
@@ -117,6 +118,25 @@ fn the_four_rules_let_one_side_open() {
     assert_eq!(lab.cli("show conntrack"), "");
     assert_eq!(lab.cli("show conntrack | json"), "[]\n");
     lab.close();
+}
+
+/// A worker without a processor for longer than commands wait for one still tracks.
+#[test]
+fn a_silent_worker_gets_its_tracker() {
+    let lab = Lab::new(1, 8192);
+    let mut lab = guard_late(lab, Duration::from_millis(1_300));
+    let right = lab.ports[1];
+    let syn = tcp(true, SYN, 100, 0);
+    assert_eq!(lab.pass(0, std::slice::from_ref(&syn)), [(right, syn)]);
+    assert_eq!(lab.cli("show conntrack").lines().count(), 1);
+    lab.close();
+}
+
+/// Has the four rules apply while all workers are busy with something else for a time.
+fn guard_late(mut lab: Lab, time: Duration) -> Lab {
+    // Paced: a worker that another program keeps from its processor.
+    drop(lab.c.begin_asking(move |_| std::thread::sleep(time)));
+    guard(lab)
 }
 
 /// With one worker, and with two that connections are distributed to by hash.
