@@ -407,6 +407,32 @@ mod tests {
         assert_eq!(two.value, "1.50 (1.00–9.00); the processors themselves 1.20, 1.25");
     }
 
+    /// Appends the sources below a folder.
+    fn read(folder: &std::path::Path, sources: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read(&path, sources);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                *sources += &std::fs::read_to_string(&path).unwrap();
+            }
+        }
+    }
+
+    /// A target about a table that no benchmark makes is never measured, and nothing says so.
+    #[test]
+    fn the_tables_of_targets_are_made() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut sources = String::new();
+        for part in ["bench/pg", "bench/control", "bench/sflow", "bench/compare", "crates"] {
+            read(&root.join(part), &mut sources);
+        }
+        for target in TARGETS {
+            let title = format!("\"{}\"", target.table);
+            assert!(sources.contains(&title), "{}: no benchmark has a table {title}", target.what);
+        }
+    }
+
     #[test]
     fn long_loops_are_the_machines_if_there_are_none_more() {
         let bench = |longest: f64, more: Value| -> Bench {

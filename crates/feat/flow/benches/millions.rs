@@ -169,7 +169,7 @@ fn act() -> Result<()> {
     let (client, _) = lab.counts();
     ensure!(client.lost == 0, "{client:?}");
     lab.close();
-    let mut table = Stalls::table("Five million connections gone at once");
+    let mut table = Stalls::table("Five million connections deleted at once");
     cleared.row(&mut table, "`clear conntrack ct_nw_proto=17`");
     ended.row(&mut table, "silent for too long, all of them");
     table.note(format!(
