@@ -36,8 +36,14 @@ struct Target {
     previous: Arc<Document>,
 }
 
-/// Target, plan, and its output.
-type Planned = (Target, Plan, Shown);
+/// What another thread makes ready of an application.
+struct Planned {
+    target: Target,
+    plan: Plan,
+    shown: Shown,
+    /// Keys of the items that the plan is about.
+    touched: HashSet<String>,
+}
 
 /// What a finished application has left undone.
 #[derive(Default)]
@@ -102,7 +108,9 @@ fn planning(
         let plan = running.plan_to(&document);
         let shown = Shown::plan(&plan, format);
         let notes = document.notes();
-        Ok((Target { document, wrong, notes, previous: Arc::new(running) }, plan, shown))
+        let touched = plan.steps.iter().map(|step| step.key.clone()).collect();
+        let target = Target { document, wrong, notes, previous: Arc::new(running) };
+        Ok(Planned { target, plan, shown, touched })
     };
     Work::start(c, View::InForce, Some(&source), job)
 }
@@ -190,7 +198,8 @@ impl Apply {
         }
     }
 
-    fn planned(&mut self, (target, plan, shown): Planned, out: &mut Output) {
+    fn planned(&mut self, planned: Planned, out: &mut Output) {
+        let Planned { target, plan, shown, touched } = planned;
         shown.show(out);
         if plan.is_empty() {
             out.line("nothing to do");
@@ -201,7 +210,7 @@ impl Apply {
             }
         }
         self.target = Some(target);
-        self.touched = Arc::new(plan.steps.iter().map(|step| step.key.clone()).collect());
+        self.touched = Arc::new(touched);
         self.steps = plan.steps.into();
         self.phase = Phase::Running;
     }
@@ -447,8 +456,10 @@ impl Apply {
     }
 
     fn end(&mut self, c: &Control) {
-        // Both are large after a large change, and freeing them takes long.
-        work::drop_in_background((self.target.take(), std::mem::take(&mut self.steps)));
+        // All are large after a large change, and freeing them takes long.
+        let (target, lost) = (self.target.take(), std::mem::take(&mut self.lost));
+        let (steps, touched) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.touched));
+        work::drop_in_background((target, lost, steps, touched));
         if !std::mem::replace(&mut self.ended, true) {
             c.state::<Manager>().borrow_mut().busy = Busy::No;
         }
