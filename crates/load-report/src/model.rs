@@ -182,7 +182,7 @@ pub struct Found {
     pub upper: Option<f64>,
     /// Rate at which packets or connections arrive at the lower bound (RFC 9971).
     pub conditional_throughput: f64,
-    /// The same in bits with preamble and gap.
+    /// The same in bits per second with FCS, preamble and gap, all directions together.
     pub l1_bps: Option<f64>,
     /// Whether the tester's own limit may be the bound, so that the device's is this or more.
     pub tester_limit: bool,
@@ -216,13 +216,13 @@ pub struct LimitedBy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
-    /// The device has recorded that very packet.
+    /// That very packet was noted where it was dropped.
     Seen,
-    /// Only one counter moved.
+    /// Only this place dropped anything, and it dropped all.
     Counted,
-    /// Of several counters, this one moved first at that time.
+    /// Several dropped something, and all others cannot have dropped this packet.
     Inferred,
-    /// None moved.
+    /// Nothing says where.
     #[default]
     Unexplained,
 }
@@ -231,12 +231,12 @@ pub enum Grade {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FirstLost {
-    /// When it was due, since the trial began.
-    pub scheduled_ns: u64,
-    /// Its stream.
+    /// When it was due, since the window began, if it is one of a stream.
+    pub scheduled_ns: Option<u64>,
+    /// Its stream; of connections, its addresses and ports.
     pub stream: String,
-    /// Its sequence number.
-    pub sequence: u64,
+    /// Its number in the stream, or its sequence number of TCP.
+    pub sequence: Option<u64>,
     /// How sure the place is.
     pub grade: Grade,
     /// The device's node.
@@ -325,9 +325,11 @@ pub struct Connections {
     pub completed: u64,
     /// Of those, the ones in which nothing was sent twice.
     pub clean: u64,
-    /// Mean number open.
+    /// Opened per second, in the window.
+    pub begun_per_s: Option<f64>,
+    /// Mean number open in the window, TIME_WAIT not included.
     pub active_mean: Option<f64>,
-    /// Mean life in seconds.
+    /// Mean life in seconds of those that ended in the window, TIME_WAIT not included.
     pub life_mean_s: Option<f64>,
     /// More counters.
     pub counters: BTreeMap<String, u64>,

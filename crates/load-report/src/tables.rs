@@ -1,7 +1,7 @@
 //! The tables of a report, and its sentences.
 
 use crate::books::Books;
-use crate::model::{Cover, Found, Grade, Kind, Report, Trial, Verdict};
+use crate::model::{Connections, Cover, Found, Grade, Kind, Report, Trial, Verdict};
 use crate::words::{count, rate, share, share_of, signed, time};
 
 /// A table.
@@ -18,6 +18,8 @@ pub(crate) struct Table {
 /// Most trials, streams and ranges that are shown; the JSON has all.
 const MOST_ROWS: usize = 1000;
 const MOST_RANGES: usize = 8;
+/// Share by which the number of connections may differ from that of Little's law.
+const STATIONARY: f64 = 0.1;
 
 /// A sentence for each result.
 pub(crate) fn headlines(report: &Report) -> Vec<String> {
@@ -142,12 +144,19 @@ fn trust(report: &Report) -> Table {
 fn little(report: &Report) -> Option<String> {
     let last = report.trials.iter().rev().find(|trial| trial.invalid.is_none())?;
     let connections = last.connections.as_ref()?;
-    let (active, life) = (connections.active_mean?, connections.life_mean_s?);
-    let seconds = (last.effective_s > 0.0).then_some(last.effective_s)?;
-    let wanted = connections.begun as f64 / seconds * life;
-    let off = if wanted > 0.0 { (active / wanted - 1.0).abs() } else { 0.0 };
-    let verdict = if off <= 0.1 { "stationary" } else { "not stationary" };
-    Some(format!("{} seen, {} expected: {verdict}", rate(active), rate(wanted)))
+    connections.little()
+}
+
+impl Connections {
+    /// Whether they were as many as their rate and life say (Little's law): if not, they grew or
+    /// fell in the window. `None` if that is not known.
+    pub fn little(&self) -> Option<String> {
+        let (active, life) = (self.active_mean?, self.life_mean_s?);
+        let wanted = self.begun_per_s? * life;
+        let off = (active - wanted).abs() / active.max(wanted).max(1.0);
+        let verdict = if off <= STATIONARY { "stationary" } else { "not stationary" };
+        Some(format!("{} seen, {} expected: {verdict}", rate(active), rate(wanted)))
+    }
 }
 
 fn results(report: &Report) -> Table {
@@ -160,8 +169,10 @@ fn results(report: &Report) -> Table {
                 Grade::Unexplained => "unexplained",
             };
             let place = place("", &first.node, &first.reason);
-            let at = time(first.scheduled_ns as f64);
-            format!("{} #{} at {at}, {grade}: {place}", first.stream, first.sequence)
+            let number = first.sequence.map_or(String::new(), |number| format!(" #{number}"));
+            let at = first.scheduled_ns;
+            let at = at.map_or(String::new(), |at| format!(" at {}", time(at as f64)));
+            format!("{}{number}{at}, {grade}: {place}", first.stream)
                 .trim_end_matches([':', ' '])
                 .to_owned()
         });

@@ -87,9 +87,9 @@ fn report() -> Report {
                 share: 0.989,
             }),
             first_lost: Some(FirstLost {
-                scheduled_ns: 7_000,
+                scheduled_ns: Some(7_000),
                 stream: "small".into(),
-                sequence: 7,
+                sequence: Some(7),
                 grade: Grade::Seen,
                 node: "ct".into(),
                 reason: "full".into(),

@@ -236,12 +236,14 @@ impl Netns {
             .with_context(|| format!("read sysctl {key} in namespace {}", self.label()))
     }
 
-    /// The kernel's protocol counters (`/proc/net/snmp`), by names such as `Ip.ForwDatagrams`.
+    /// The kernel's protocol counters (`/proc/net/snmp` and `netstat`), by names such as
+    /// `Ip.ForwDatagrams` and `IpExt.InNoRoutes`.
     pub fn snmp(&self) -> Result<BTreeMap<String, i64>> {
-        let text = self
-            .run(|| fs::read_to_string("/proc/thread-self/net/snmp"))?
-            .context("read /proc/net/snmp")?;
-        Ok(parse_snmp(&text))
+        let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
+        let [snmp, netstat] = self.run(|| ["snmp", "netstat"].map(read))?;
+        let mut counters = parse_snmp(&snmp.context("read /proc/net/snmp")?);
+        counters.extend(parse_snmp(&netstat.context("read /proc/net/netstat")?));
+        Ok(counters)
     }
 
     /// Every interface with its state and counters.
@@ -336,7 +338,10 @@ mod tests {
             assert_eq!(names, ["lo"]);
             assert!(ns.link("lo")?.up);
             assert_eq!(ns.sysctl("net/ipv4/ip_forward")?, "0");
-            assert!(ns.snmp()?.contains_key("Ip.InReceives"));
+            let counters = ns.snmp()?;
+            for name in ["Ip.InReceives", "IpExt.InNoRoutes"] {
+                assert!(counters.contains_key(name), "{name}");
+            }
             Ok(())
         }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
@@ -143,7 +143,9 @@ impl Cmd {
         command
             .stdin(if piped { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stderr(Stdio::piped())
+            // Ctrl-C on our terminal is for us: we end it in our own time.
+            .process_group(0);
         let mut child = spawn_in(command, self.namespace.clone())
             .with_context(|| format!("cannot start {what}"))?;
         let pid = Pid::from_child(&child);
@@ -613,6 +615,15 @@ mod tests {
             .unwrap();
         let output = server.stop(LIMIT).unwrap().success().unwrap();
         assert_eq!(output.stdout, "ready\nbye\n");
+    }
+
+    /// Ctrl-C on a terminal goes to a whole group of processes.
+    #[test]
+    fn programs_are_in_a_group_of_their_own() {
+        let fields = "read -r pid comm state parent group rest < /proc/$$/stat";
+        let said = shell(&format!("{fields}; echo $group $$")).output().unwrap();
+        let (group, own) = said.trim().split_once(' ').unwrap();
+        assert_eq!(group, own);
     }
 
     #[test]

@@ -203,6 +203,75 @@ lab_test! {
         Ok(())
     }
 
+    /// A router in a lab, as a process of its own, names the very packets that it
+    /// lost, of streams and of connections.
+    fn packets_lost_in_a_lab_are_seen() {
+        let dir = TempDir::new()?;
+        let (commands, file) = (dir.path().join("device.txt"), dir.path().join("run.json"));
+        std::fs::write(&commands, "load impair host-load0 lose 20 min-bytes 600 seed 3\n")?;
+        let run = |words: &str| {
+            user_namespace_command(thalweg()?)
+                .args(["load", "run", "--late", "10000", "--lab", "thalweg", "--commands"])
+                .arg(&commands)
+                .arg("--report")
+                .arg(&file)
+                .args(words.split(' '))
+                .deadline(Duration::from_secs(120))
+                .run()
+        };
+        let output = run("imix -m 2kpps -d 2 --device cross-connect")?;
+        let said = format!("{}{}", output.stdout, output.stderr);
+        ensure!(output.status.code() == Some(1), "{}\n{said}", output.status);
+        ensure!(output.stdout.contains("seen at load-impair: lost on purpose"), "{said}");
+        ensure!(output.stdout.contains("- back to back"), "{said}");
+        let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        let first = &found["results"][0]["first_lost"];
+        ensure!(first["grade"] == "seen" && first["node"] == "load-impair", "{first:#}");
+        ensure!(first["stream"] == "large a-b", "{first:#}");
+        ensure!(first["reason"] == "lost on purpose, received by host-load0", "{first:#}");
+        ensure!(found["results"][0]["l1_bps"].as_f64() > Some(1e6), "{found:#}");
+        ensure!(found["latency"][0]["floor"]["count"].as_u64() > Some(100), "{found:#}");
+
+        std::fs::write(&commands, "load impair host-load1 lose 30 seed 4\n")?;
+        let output = run("cps-short -m 300 -d 1 --device tracker")?;
+        let said = format!("{}{}", output.stdout, output.stderr);
+        ensure!(output.status.code() == Some(1), "{}\n{said}", output.status);
+        ensure!(output.stdout.contains("open on average, by Little's law: "), "{said}");
+        let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        let first = &found["results"][0]["first_lost"];
+        ensure!(first["grade"] == "seen" && first["node"] == "load-impair", "{first:#}");
+        let packet = first["stream"].as_str().unwrap_or_default();
+        // Answers of the servers.
+        ensure!(packet.starts_with("TCP 48.0.0.") || packet.starts_with("UDP 48.0.0."), "{packet}");
+        ensure!(first["reason"] == "lost on purpose, received by host-load1", "{first:#}");
+        ensure!(found["trials"][0]["connections"]["life_mean_s"].is_number(), "{found:#}");
+        Ok(())
+    }
+
+    /// A kernel that loses counts what it lost, and does not say which packets.
+    fn packets_lost_by_a_kernel_are_counted() {
+        let dir = TempDir::new()?;
+        let (commands, file) = (dir.path().join("device.sh"), dir.path().join("run.json"));
+        // Without the route to servers, what goes there has none.
+        std::fs::write(&commands, "ip route del 48.0.0.0/8\n")?;
+        let output = user_namespace_command(thalweg()?)
+            .args("load run bench -m 500pps -d 1 --late 10000 --no-floor".split(' '))
+            .args(["--lab", "kernel", "--device", "route", "--commands"])
+            .arg(&commands)
+            .arg("--report")
+            .arg(&file)
+            .deadline(Duration::from_secs(120))
+            .run()?;
+        let said = format!("{}{}", output.stdout, output.stderr);
+        ensure!(output.status.code() == Some(1), "{}\n{said}", output.status);
+        let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        let first = &found["results"][0]["first_lost"];
+        ensure!(first["grade"] == "counted" && first["node"] == "kernel", "{first:#}\n{said}");
+        ensure!(first["reason"] == "no route", "{first:#}");
+        ensure!(first["stream"] == "bench a-b", "{first:#}");
+        Ok(())
+    }
+
     /// Streams, two groups of connections with a rate, and one that is held, through one device.
     fn streams_and_groups_of_connections_run_at_once() {
         let dir = TempDir::new()?;
@@ -285,6 +354,55 @@ lab_test! {
         let notes = found["notes"].to_string();
         ensure!(notes.contains("Ended by the user before its time."), "{found:#}");
         ensure!(found["results"][0]["lower"].as_f64() > Some(100.0), "{found:#}");
+        Ok(())
+    }
+
+    /// Ctrl-C on a terminal reaches the command and all that it started: the run ends in order.
+    fn an_interrupted_run_in_a_lab_is_reported() {
+        let dir = TempDir::new()?;
+        let file = dir.path().join("run.json");
+        let mut running = user_namespace_command(thalweg()?)
+            .args("load run imix -m 500pps -d 600 --late 10000 --no-floor --lab thalweg".split(' '))
+            .args(["--device", "cross-connect", "--report"])
+            .arg(&file)
+            .spawn()?;
+        running.wait_for_output(Duration::from_secs(120), "a line of rates", |out, _| {
+            out.contains("; received ").then_some(())
+        })?;
+        Cmd::new("kill").args(["-INT", "--", &format!("-{}", running.pid())]).output()?;
+        let output = running.finish(Duration::from_secs(60))?;
+        ensure!(output.status.code() == Some(130), "{}{}", output.stdout, output.stderr);
+        let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        ensure!(found["notes"].to_string().contains("Ended by the user"), "{found:#}");
+        ensure!(found["results"][0]["lower"].as_f64() > Some(100.0), "{found:#}");
+        Ok(())
+    }
+
+    /// A device that ends in a run is named, with its status, and the report says so.
+    fn a_device_that_ends_is_reported() {
+        let dir = TempDir::new()?;
+        let (script, file) = (dir.path().join("device.sh"), dir.path().join("run.json"));
+        std::fs::write(
+            &script,
+            "ip link add br0 type bridge\n\
+             ip link set $CLIENTS_IF master br0\n\
+             ip link set $SERVERS_IF master br0\n\
+             ip link set br0 up\n\
+             sleep 3\n\
+             exit 7\n",
+        )?;
+        let output = user_namespace_command(thalweg()?)
+            .args("load run bench -m 500pps -d 4 --late 10000 --no-floor".split(' '))
+            .arg("--lab-command")
+            .arg(format!("sh -e {}", script.display()))
+            .arg("--report")
+            .arg(&file)
+            .deadline(Duration::from_secs(120))
+            .run()?;
+        ensure!(output.status.code() == Some(1), "{}{}", output.stdout, output.stderr);
+        ensure!(output.stderr.contains("ended with exit status: 7"), "{}", output.stderr);
+        let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        ensure!(found["notes"].to_string().contains("ended with exit status: 7"), "{found:#}");
         Ok(())
     }
 

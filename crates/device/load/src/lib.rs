@@ -19,13 +19,14 @@ pub use ends::{Change, DirectionReport, Progress, StreamReport, Times};
 pub use hosts::Report;
 pub use impair::Impairment;
 pub use port::PortError;
-pub use witness::Dropped;
+pub use witness::{Dropped, What};
 
 use std::sync::mpsc::{Receiver, channel};
 
 use ends::Ends;
 use hosts::{Hosts, Message, now, now_nanos};
-use thalweg_device::{DeviceError, MacAddr, SwIfIndex, interface};
+use thalweg_buffer::LOCAL_IF;
+use thalweg_device::{DeviceError, Interfaces, MacAddr, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::Control;
 use thalweg_load::stream::{self, Side};
@@ -36,6 +37,17 @@ pub static FEATURE: Feature = Feature {
     name: "load",
     about: "hosts of the load tester",
     nodes: &[&impair::NODE, &input::NODE, &witness::NODE],
+    commands: cli::COMMANDS,
+    needs: &["interface"],
+    ..Feature::DEFAULT
+};
+
+/// The same without ports, for a router that is a device under test in a process of its own: it
+/// can lose packets on purpose, and say which packets it has dropped.
+pub static PROBE: Feature = Feature {
+    name: "load-probe",
+    about: "what the load tester asks of a device",
+    nodes: &[&impair::NODE, &witness::NODE],
     commands: cli::COMMANDS,
     needs: &["interface"],
     ..Feature::DEFAULT
@@ -190,12 +202,18 @@ pub fn ask_times(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<Times> {
     answers
 }
 
-/// A port that cannot be impaired.
+/// An interface that cannot be impaired.
 #[derive(Debug, thiserror::Error)]
 pub enum ImpairError {
     /// Not a port of the load tester.
-    #[error("{0} is not a port of the load tester")]
+    #[error(
+        "{0} is not a port of the load tester: only those can repeat or delay packets; other \
+         Ethernet interfaces can lose and damage them"
+    )]
     NotOurs(String),
+    /// Its packets are none that the tester sends.
+    #[error("{0} is not a port of the load tester, and receives no Ethernet frames")]
+    NoFrames(String),
     /// No such interface.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -204,54 +222,79 @@ pub enum ImpairError {
     Arc(#[from] thalweg_graph::arc::ArcError),
 }
 
-/// Has packets of the hosts behind a port lost, damaged, repeated or delayed from now on; the
-/// default of [`Impairment`] ends that.
+/// Has packets that an interface receives lost or damaged from now on; those of the hosts behind a
+/// port also repeated or delayed. The default of [`Impairment`] ends that. Each worker has a chance
+/// of its own.
 ///
 /// # Errors
 /// [`ImpairError`].
-pub fn impair(c: &mut Control, port: SwIfIndex, is: Impairment) -> Result<(), ImpairError> {
-    let view = interface::view(c, port)?;
-    if view.dev_type != port::DEV_TYPE {
-        return Err(ImpairError::NotOurs(view.name.to_string()));
+pub fn impair(c: &mut Control, sw_if: SwIfIndex, is: Impairment) -> Result<(), ImpairError> {
+    let view = interface::view(c, sw_if)?;
+    let is_port = view.dev_type == port::DEV_TYPE;
+    if !is_port && (is.repeat > 0 || is.delay > 0 || is.jitter > 0) {
+        return Err(ImpairError::NotOurs(view.name));
+    }
+    // Sub-interfaces have no `device-input` of their own.
+    if !is_port && (!view.ethernet || view.parent.is_some() || sw_if == LOCAL_IF) {
+        return Err(ImpairError::NoFrames(view.name));
     }
     let loses = is.lose > 0 || is.damage > 0;
-    c.enable_feature("device-input", impair::NODE.name, port, loses)?;
+    c.enable_feature("device-input", impair::NODE.name, sw_if, loses)?;
     if let Some(node) = c.node(impair::NODE.name) {
-        c.message(WORKER, node, Box::new(impair::Set(port, is)));
+        c.message_all(node, |worker| {
+            let seed = is.seed.wrapping_add(worker as u64);
+            Box::new(impair::Set(sw_if, Impairment { seed, ..is }))
+        });
     }
-    tell(c, Message::Line(port, is));
+    tell(c, Message::Line(sw_if, is));
     Ok(())
 }
 
-/// Has packets noted from now on that the graph drops of what these ports receive: those of streams
-/// with tags of this trial and seed.
+/// Has packets noted from now on that the graph drops, whatever interface received them: those of
+/// streams with tags of this trial and seed.
 ///
 /// # Errors
-/// If a port is none.
-pub fn witness(
-    c: &mut Control,
-    ports: &[SwIfIndex],
-    trial: u8,
-    seed: u64,
-) -> Result<(), thalweg_graph::arc::ArcError> {
-    for port in ports {
-        c.enable_feature("error-drop", witness::NODE.name, *port, true)?;
+/// If there are too many combinations of features.
+pub fn witness(c: &mut Control, trial: u8, seed: u64) -> Result<(), thalweg_graph::arc::ArcError> {
+    let all: Vec<SwIfIndex> =
+        c.state::<Interfaces>().borrow().iter().map(|view| view.sw_if).collect();
+    for sw_if in all {
+        c.enable_feature("error-drop", witness::NODE.name, sw_if, true)?;
     }
     if let Some(node) = c.node(witness::NODE.name) {
-        let new = Box::new(witness::Witness::new(trial, seed));
-        c.message(WORKER, node, Box::new(witness::Ask::Begin(new)));
+        c.message_all(node, |_| {
+            Box::new(witness::Ask::Begin(Box::new(witness::Witness::new(trial, seed))))
+        });
     }
     Ok(())
 }
 
-/// Asks which packets were dropped since the last [`witness`], in the order in which they were: the
-/// first ones of each stream and reason.
+/// Has packets of conversations noted as well from now on: they have no tags that say whether they
+/// are of a window.
+pub fn witness_talks(c: &mut Control) {
+    if let Some(node) = c.node(witness::NODE.name) {
+        c.message_all(node, |_| Box::new(witness::Ask::Talks));
+    }
+}
+
+/// Asks which packets were dropped since the last [`witness`], and has no more noted. Each worker
+/// answers, with the first ones of each stream and reason in the order in which they were dropped.
 pub fn ask_dropped(c: &mut Control) -> Receiver<Vec<Dropped>> {
     let (answer, answers) = channel();
     if let Some(node) = c.node(witness::NODE.name) {
-        c.message(WORKER, node, Box::new(witness::Ask::Tell(answer)));
+        c.message_all(node, |_| Box::new(witness::Ask::Tell(answer.clone())));
     }
     answers
+}
+
+/// The node that dropped a packet, and its reason.
+pub fn place(c: &Control, dropped: &Dropped) -> (String, String) {
+    let Some((node, decl)) = c.errors().get(dropped.reason as usize) else {
+        return (String::new(), String::new());
+    };
+    let node = c.nodes().get(usize::from(node.0));
+    let name = node.map_or_else(|| "unknown node".to_owned(), |node| node.name.to_string());
+    (name, decl.text.to_owned())
 }
 
 fn tell(c: &mut Control, message: Message) {

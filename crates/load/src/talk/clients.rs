@@ -52,9 +52,8 @@ impl Clients {
     pub fn new(plan: &Plan, seed: u64, now: Micros) -> Result<Clients, PlanError> {
         plan.check()?;
         let each = slots_of_each(plan);
-        let slots = plan.clients.count * each;
         Ok(Clients {
-            machine: Machine::new(plan, true, slots, seed, now),
+            machine: Machine::new(plan, true, plan.slots() as u32, seed, now),
             is_v4: plan.clients.first.is_ipv4(),
             clients: plan.clients.range(),
             servers: plan.servers.range(),
@@ -142,9 +141,9 @@ impl Clients {
             self.machine.counts.no_tuple += 1;
             return;
         };
-        self.machine.begin(number, talk as u8, self.judging, None, now, out);
         // When it was opened, in milliseconds: 49 days.
         self.machine.slots[number as usize].peer = (now / 1000) as u32;
+        self.machine.begin(number, talk as u8, self.judging, None, now, out);
     }
 
     /// Returns the kind of the next conversation: each comes as often as its share says.
@@ -255,8 +254,8 @@ impl Clients {
 
 /// Number of slots of each client: a divisor of its number of ports, so that a port always has the
 /// same slot.
-fn slots_of_each(plan: &Plan) -> u32 {
+pub(super) fn slots_of_each(plan: &Plan) -> u32 {
     let ports = u32::from(plan.ports.1);
-    let needed = plan.room.div_ceil(plan.clients.count);
+    let needed = plan.room.div_ceil(plan.clients.count.max(1)).max(1);
     (needed..=ports).find(|slots| ports.is_multiple_of(*slots)).unwrap_or(ports)
 }

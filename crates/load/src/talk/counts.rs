@@ -96,6 +96,13 @@ pub struct Counts {
     pub heard: u64,
     /// Frames not sent because the transport had no room.
     pub no_room: u64,
+    /// Conversations that ended by themselves, TIME_WAIT not included, and how long they lived in
+    /// all, in milliseconds. Only clients know.
+    pub ended: u64,
+    /// Their lives, in milliseconds.
+    pub lived: u64,
+    /// The number open, TIME_WAIT not included, summed up over time: in microseconds.
+    pub held: u64,
 }
 
 impl Counts {
@@ -151,6 +158,9 @@ impl Counts {
             said: f(self.said, other.said),
             heard: f(self.heard, other.heard),
             no_room: f(self.no_room, other.no_room),
+            ended: f(self.ended, other.ended),
+            lived: f(self.lived, other.lived),
+            held: f(self.held, other.held),
             lost: Lost {
                 syn: f(self.lost.syn, other.lost.syn),
                 sent: f(self.lost.sent, other.lost.sent),

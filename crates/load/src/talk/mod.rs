@@ -15,6 +15,7 @@
 
 mod clients;
 mod counts;
+mod flow;
 mod machine;
 mod packet;
 mod pool;
@@ -27,6 +28,7 @@ mod wheel;
 
 pub use clients::{Clients, Opening};
 pub use counts::{Counts, Judged, Lost};
+pub use flow::Flow;
 pub use packet::Incoming;
 pub use pool::Pool;
 pub use program::{
@@ -184,6 +186,16 @@ pub enum PlanError {
         /// Most.
         most: u32,
     },
+    /// More slots than can be numbered: each client has one at least.
+    #[error("{clients} clients take {slots} slots: {most} are possible; use fewer addresses")]
+    Clients {
+        /// Number of clients.
+        clients: u32,
+        /// Slots that they take.
+        slots: u64,
+        /// Most.
+        most: u32,
+    },
     /// Segment size.
     #[error("segments of {0} bytes: they must have 1 to {most}", most = packet::MAX_DATA)]
     Mss(u16),
@@ -222,6 +234,12 @@ impl Plan {
         }
     }
 
+    /// Number of conversations that the clients have room for: that of the plan, and as many more
+    /// as each has as much of.
+    pub fn slots(&self) -> u64 {
+        u64::from(self.clients.count) * u64::from(clients::slots_of_each(self))
+    }
+
     /// Checks the plan.
     ///
     /// # Errors
@@ -242,6 +260,11 @@ impl Plan {
         }
         if self.room == 0 || self.room > MAX_ROOM {
             return Err(PlanError::Room { room: self.room, most: MAX_ROOM });
+        }
+        let slots = self.slots();
+        if self.clients.count == 0 || slots > MAX_ROOM.into() {
+            let clients = self.clients.count;
+            return Err(PlanError::Clients { clients, slots, most: MAX_ROOM });
         }
         if self.mss == 0 || usize::from(self.mss) > packet::MAX_DATA {
             return Err(PlanError::Mss(self.mss));

@@ -18,7 +18,7 @@ pub struct Servers {
     machine: Machine,
     is_v4: bool,
     servers: Range,
-    /// Numbers of clients' addresses.
+    /// Numbers of addresses that are none of the plan's clients.
     peers: HashMap<u128, u32>,
     /// Slots by the hash of their addresses and ports, at the hash or behind it.
     places: Vec<u32>,
@@ -28,7 +28,7 @@ pub struct Servers {
     free: Vec<u32>,
 }
 
-/// Maximum number of different addresses of clients.
+/// Maximum number of different addresses that are none of the plan's clients.
 const MAX_PEERS: usize = 1 << 24;
 
 impl Servers {
@@ -155,16 +155,7 @@ impl Servers {
             self.machine.finish(old, End::Completed);
             self.reclaim();
         }
-        let known = self.peers.get(&key.client).copied();
-        let peer = known.or_else(|| {
-            let Ends::Server { peers, .. } = &mut self.machine.ends else { return None };
-            let number = peers.len();
-            (number < MAX_PEERS).then(|| {
-                peers.push(key.client);
-                self.peers.insert(key.client, number as u32);
-                number as u32
-            })
-        });
+        let peer = self.peer(key.client);
         let number = self.free.pop().or_else(|| {
             let number = self.unused;
             ((number as usize) < self.machine.slots.len()).then(|| {
@@ -188,6 +179,25 @@ impl Servers {
         Some(number)
     }
 
+    /// The number of a client's address.
+    #[inline]
+    fn peer(&mut self, client: u128) -> Option<u32> {
+        let Ends::Server { clients, peers, .. } = &mut self.machine.ends else { return None };
+        if let Some(number) = clients.number(client) {
+            return Some(number);
+        }
+        if let Some(number) = self.peers.get(&client) {
+            return Some(*number);
+        }
+        // A plan has no more clients than slots are numbered.
+        let number = clients.count + peers.len() as u32;
+        (peers.len() < MAX_PEERS).then(|| {
+            peers.push(client);
+            self.peers.insert(client, number);
+            number
+        })
+    }
+
     fn hash(&self, key: &Key) -> usize {
         let address = (key.client >> 64) as u64 ^ (key.client as u64).rotate_left(23);
         let rest = u64::from(key.port) << 32 | u64::from(key.server) << 8 | u64::from(key.talk);
@@ -198,8 +208,7 @@ impl Servers {
 
     fn key(&self, number: u32) -> Option<Key> {
         let tcb = &self.machine.slots[number as usize];
-        let Ends::Server { peers, .. } = &self.machine.ends else { return None };
-        let client = *peers.get(tcb.peer as usize)?;
+        let client = self.machine.ends.peer(tcb.peer)?;
         Some(Key { client, port: tcb.port, server: tcb.server, talk: tcb.talk })
     }
 

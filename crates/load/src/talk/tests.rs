@@ -165,6 +165,41 @@ fn waits_and_repetitions_take_their_time() {
     assert!((15 * client.begun..=16 * client.begun).contains(&sent), "{}", sent / client.begun);
 }
 
+/// The number open over time is what all lives sum up to (Little's law).
+#[test]
+fn lives_are_as_long_as_conversations_are_open() {
+    let exchange = Exchange { messages: 2, wait: 30_000, ..Exchange::default() };
+    for protocol in [Protocol::Tcp, Protocol::Udp] {
+        let opening = Opening { rate: 300.0, hold: None, total: None };
+        let plan = small(protocol, exchange);
+        let (clients, servers) = run(&plan, opening, 2_000_000, Faults::default(), 11);
+        let counts = clients.counts();
+        assert_eq!(counts.ended, counts.begun);
+        // Two waits of 30 ms each.
+        let life = counts.lived / counts.ended;
+        assert!((60..=70).contains(&life), "{life} ms");
+        let (lived, held) = (counts.lived as f64 * 1000.0, counts.held as f64);
+        assert!((lived / held - 1.0).abs() < 0.02, "{lived} us lived, {held} us held");
+        assert_eq!(servers.counts().ended, 0, "only clients know");
+    }
+}
+
+#[test]
+fn flows_are_named() {
+    let plan = small(Protocol::Tcp, Exchange::default());
+    let mut clients = Clients::new(&plan, 1, 0).unwrap();
+    clients.set_opening(Opening { rate: 1000.0, hold: None, total: Some(1) }, 0);
+    let mut sent: Vec<Vec<u8>> = Vec::new();
+    clients.poll(1000, 8, &mut sent);
+    let flow = Incoming::read(&sent[0]).flow().unwrap();
+    assert!(plan.has(&flow));
+    let text = flow.to_string();
+    assert!(text.starts_with("TCP 16.0.0.0:") && text.ends_with(" SYN"), "{text}");
+    let other = Flow { destination: flow.source, ..flow };
+    assert!(!plan.has(&other));
+    assert_eq!(Incoming::read(&[0; 60]).flow(), None);
+}
+
 #[test]
 fn a_number_is_held() {
     let exchange = Exchange { close: CloseBy::Never, ..Exchange::default() };
@@ -280,6 +315,9 @@ fn plans_are_checked() {
     assert!(text(|plan| plan.talks.push(plan.talks[0].clone())).contains("same protocol and port"));
     assert!(text(|plan| plan.talks[0].client.clear_and_send_nothing()).contains("0 bytes"));
     assert!(text(|plan| plan.room = 0).contains("room for 0"));
+    let many = |plan: &mut Plan| plan.clients = Pool { count: u32::MAX, ..plan.clients };
+    assert!(text(many).starts_with("4294967295 clients take 4294967295 slots"));
+    assert!(text(|plan| plan.clients.count = 0).starts_with("0 clients"));
     assert!(text(|plan| plan.mss = 9000).contains("1 to 1460"));
     assert!(text(|plan| plan.patience = 0).contains("patience of 0"));
 }

@@ -10,12 +10,12 @@ use thalweg_device::{Interfaces, MacAddr, SwIfIndex, interface};
 use thalweg_device_load::{Change, DirectionReport, Dropped, Progress, Report, Times};
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig, Severity};
-use thalweg_load::stream::Tag;
 use thalweg_load::talk::Opening;
 
+use super::blame::Seen;
 use super::far::Far;
 use super::set::Set;
-use super::spot::{Drops, Side, Spot};
+use super::spot::{Drops, Side, Spot, Way};
 use super::work::{Group, Shares, Work};
 use crate::features::FEATURES;
 
@@ -37,17 +37,6 @@ pub(super) struct Device {
     /// The pairs of ports that have streams.
     streamed: Vec<[SwIfIndex; 2]>,
     seed: u64,
-}
-
-/// A packet that was dropped in the window of a trial.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) tag: Tag,
-    /// Number of its pair of ports, among those with streams.
-    pub(super) pair: usize,
-    pub(super) node: String,
-    pub(super) reason: String,
-    pub(super) interface: String,
 }
 
 /// Time in which the rate of connections grows, or their number, if the profile does not say.
@@ -215,37 +204,73 @@ impl Device {
         self.groups.iter().map(|(.., group)| group)
     }
 
-    /// Begins a trial of streams with this number: what the graph itself drops of them from now on
-    /// is noted.
+    /// Begins a trial with this number: which packets of streams are dropped from now on is noted,
+    /// by the graph itself and by a device outside that can.
     pub(super) fn begin(&mut self, trial: u8) -> Result<()> {
         self.change(Change::Begin(trial));
-        if self.has_streams() {
-            let ports: Vec<SwIfIndex> = self.streamed.iter().flatten().copied().collect();
-            thalweg_device_load::witness(&mut self.control, &ports, trial, self.seed)?;
+        thalweg_device_load::witness(&mut self.control, trial, self.seed)?;
+        match &mut self.outside {
+            Some((_, far)) => far.witness(trial, self.seed),
+            None => Ok(()),
         }
+    }
+
+    /// Begins the window of a trial: what is due and what is opened from now on is judged. Those
+    /// connections that are held by number are opened whenever one has ended: what counts of them
+    /// is how they end.
+    pub(super) fn begin_window(&mut self) -> Result<()> {
+        if !self.groups.is_empty() {
+            thalweg_device_load::witness_talks(&mut self.control);
+            if let Some((_, far)) = &mut self.outside {
+                far.window()?;
+            }
+        }
+        self.change(Change::Judging(true));
+        self.set_judging(true);
         Ok(())
     }
 
-    /// Packets of the window that the graph dropped: which, the node, the reason, and the interface
-    /// that received them. The graph is the device under test, unless that is outside.
+    /// Ends the window.
+    pub(super) fn end_window(&mut self) {
+        self.change(Change::Judging(false));
+        self.set_judging(false);
+    }
+
+    /// Packets of the window that were dropped, as far as they were noted.
     pub(super) fn dropped(&mut self) -> Result<Vec<Seen>> {
-        if !self.has_streams() {
-            return Ok(Vec::new());
-        }
+        // One worker has the ports.
         let answers = thalweg_device_load::ask_dropped(&mut self.control);
-        let all = self.answer(&answers)?;
-        Ok(all.into_iter().map(|dropped| self.seen(dropped)).collect())
+        let own = self.answer(&answers)?;
+        let mut all: Vec<Seen> = own.into_iter().map(|dropped| self.seen(dropped)).collect();
+        if let Some((_, far)) = &mut self.outside {
+            all.extend(far.dropped()?);
+        }
+        Ok(all)
     }
 
     fn seen(&self, dropped: Dropped) -> Seen {
-        let error = self.control.errors().get(dropped.reason as usize);
-        let (node, reason) = error.map_or((String::new(), String::new()), |(node, decl)| {
-            (self.node_name(usize::from(node.0)), decl.text.to_owned())
-        });
-        let pair = self.streamed.iter().position(|ports| ports.contains(&dropped.rx));
-        let interface = interface::view(&self.control, dropped.rx);
-        let interface = interface.map_or_else(|_| String::new(), |view| view.name.to_string());
-        Seen { tag: dropped.tag, pair: pair.unwrap_or_default(), node, reason, interface }
+        let (node, reason) = thalweg_device_load::place(&self.control, &dropped);
+        // Its sub-interface may have received it.
+        let parent = interface::view(&self.control, dropped.rx).ok().and_then(|view| view.parent);
+        let port = parent.unwrap_or(dropped.rx);
+        let pair = self.streamed.iter().position(|ports| ports.contains(&port));
+        Seen {
+            what: dropped.what,
+            at: dropped.at,
+            pair: pair.unwrap_or_default(),
+            spot: self.node(&node, &reason),
+            interface: self.interface_name(dropped.rx),
+        }
+    }
+
+    /// A node of this graph, which is the device under test unless that is outside.
+    fn node(&self, name: &str, reason: &str) -> Spot {
+        let side = if self.outside.is_some() { Side::Tester } else { Side::Device };
+        Spot::new(side, name, reason).watched()
+    }
+
+    fn interface_name(&self, sw_if: SwIfIndex) -> String {
+        interface::view(&self.control, sw_if).map_or_else(|_| String::new(), |view| view.name)
     }
 
     fn node_name(&self, index: usize) -> String {
@@ -361,9 +386,7 @@ impl Device {
         self.groups().map(of).max().unwrap_or_default()
     }
 
-    /// Begins or ends the window in which connections are judged. Those that are held by number are
-    /// opened whenever one has ended: what counts of them is how they end.
-    pub(super) fn set_judging(&mut self, judging: bool) {
+    fn set_judging(&mut self, judging: bool) {
         for (pair, number, group) in &self.groups {
             if let (Some([clients, _]), None) = (self.pairs.get(*pair), group.hold) {
                 thalweg_device_load::set_judging(&mut self.control, *clients, *number, judging);
@@ -421,7 +444,6 @@ impl Device {
     /// Reads what has been dropped so far, and where.
     pub(super) fn drops(&mut self) -> Result<Drops> {
         let mut drops = Drops::default();
-        let side = if self.outside.is_some() { Side::Tester } else { Side::Device };
         self.missed();
         for (index, (node, decl)) in self.control.errors().iter().enumerate() {
             if decl.severity != Severity::Error {
@@ -431,13 +453,15 @@ impl Device {
             let of = |worker| self.control.error_count(worker, index as u32);
             let packets = workers.map(of).sum();
             let name = self.node_name(usize::from(node.0));
-            drops.add(Spot::new(side, &name, decl.text), packets);
+            drops.add(self.node(&name, decl.text), packets);
         }
-        if let Some((interfaces, far)) = &mut self.outside {
-            for sw_if in interfaces {
-                let missed = self.control.interface_totals_raw(*sw_if).rx_miss;
-                drops.add(Spot::new(side, "host interface", "receive ring full"), missed);
-            }
+        let interfaces = self.outside.as_ref().map(|(interfaces, _)| *interfaces);
+        for (at, sw_if) in interfaces.into_iter().flatten().enumerate() {
+            let missed = self.control.interface_totals_raw(sw_if).rx_miss;
+            let spot = Spot::new(Side::Tester, &self.interface_name(sw_if), "receive ring full");
+            drops.add(spot.going(Way::received_by(at)), missed);
+        }
+        if let Some((_, far)) = &mut self.outside {
             far.drops(&mut drops)?;
         }
         Ok(drops)

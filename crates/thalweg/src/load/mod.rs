@@ -1,5 +1,7 @@
 //! `thalweg load`: the load tester.
 
+mod alone;
+mod blame;
 mod cps_ndr;
 mod device;
 mod far;
@@ -14,6 +16,7 @@ mod sample;
 mod screen;
 mod set;
 mod spot;
+mod stolen;
 mod streams;
 mod subject;
 mod sweep;

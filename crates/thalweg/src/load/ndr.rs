@@ -12,7 +12,9 @@ use thalweg_load::search::{self, Goal};
 use thalweg_load_report::{self as model, FirstLost, Kind, LimitedBy, Verdict};
 use thalweg_netns::Netns;
 
+use super::alone::{Alone, OwnLimit};
 use super::number::{bounded, share, short};
+use super::record;
 use super::report::{self, Files, Writer};
 use super::screen::clock;
 use super::subject::{Measured, Subject};
@@ -99,6 +101,8 @@ const SEARCHED: f64 = 0.95;
 const TRUSTED: f64 = 0.9;
 /// How often a trial that the tester has spoiled is repeated.
 const REPEATS: usize = 5;
+/// How often a trial with losses is repeated because the hypervisor took time from the machine.
+const DOUBTS: usize = 2;
 /// Pause after a trial with losses.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -130,6 +134,8 @@ struct Made {
     trials: Vec<model::Trial>,
     /// Latency at the greatest load without a loss.
     latency: Vec<model::Latency>,
+    /// Bits of layer 1 of what the rate counts, by load.
+    l1: Vec<(f64, f64)>,
 }
 
 /// Why a search has no result.
@@ -144,6 +150,21 @@ enum NoResult {
          machine, or allow more by --late"
     )]
     Busy(String),
+    #[error(
+        "the tester itself loses {0:.4} % at half of its own limit, without a device, and goal {1} \
+         allows less: end what else runs on this machine, or search below a lesser --max"
+    )]
+    Floor(f64, String),
+}
+
+impl NoResult {
+    fn status(&self) -> u8 {
+        match self {
+            NoResult::Interrupted => INTERRUPTED,
+            NoResult::Busy(_) | NoResult::Floor(..) => BUSY,
+            NoResult::Late(_) => crate::FAILED,
+        }
+    }
 }
 
 impl Args {
@@ -160,6 +181,17 @@ impl Args {
         let work = Work::of(&profile, &self.traffic.under, late)?;
         work.check_search()?;
         Ok(work)
+    }
+
+    /// Why a search would say nothing of the device.
+    fn refused(&self, alone: &Alone, stopped: bool) -> Option<NoResult> {
+        if stopped {
+            return Some(NoResult::Interrupted);
+        }
+        let loss = alone.loss?;
+        let goals = self.goals();
+        let goal = goals.iter().find(|goal| loss > goal.loss_ratio)?;
+        Some(NoResult::Floor(100.0 * loss, goal.name.clone()))
     }
 
     fn goals(&self) -> Vec<Goal> {
@@ -196,28 +228,19 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     Search::new(least, asked, goals.clone()).check()?;
     let work = work.sized(asked)?;
     let unit = work.unit();
-    let cap = match own_limit(&work, args, asked, ns, &stopped) {
-        Err(error) if error.is::<NoResult>() => {
-            crate::report!("{error}");
-            writer.report.notes.push(format!("No search was made: {error}."));
-            writer.write()?;
-            return Ok(INTERRUPTED);
-        }
-        cap => cap?,
-    };
-    match cap {
-        OwnLimit::At(rate) => {
-            println!("The tester itself bears {} {unit}, without a device.", short(rate));
-        }
-        OwnLimit::Beyond => println!("The tester itself bears the greatest rate."),
-        OwnLimit::Unknown => println!(
-            "The tester's own limit is not known: search once with a cable between the ports."
-        ),
+    let alone = Alone::measure(&work, &args.traffic.under, asked, ns, &stopped)?;
+    alone.tell(unit);
+    alone.fill(&mut writer.report.self_check);
+    if let Some(error) = args.refused(&alone, stopped()) {
+        crate::report!("{error}");
+        writer.report.notes.push(format!("No search was made: {error}."));
+        writer.write()?;
+        return Ok(error.status());
     }
+    let cap = alone.limit;
     let most = cap.rate().map_or(asked, |cap| cap * SEARCHED);
     let search = Search::new(least, most, goals);
     search.check().context("the tester cannot search")?;
-    writer.report.self_check.transport = cap.rate();
     writer.report.goals = report::goals(&search.goals);
     let mut all = Vec::new();
     let mut made = Made::default();
@@ -230,73 +253,18 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
             Err(error) => {
                 // What has been measured is not lost.
                 writer.report.notes.push(format!("No result of a search: {error:#}."));
-                finish(&mut writer, unit, &search, cap, &all, made);
+                finish(&mut writer, unit, &search, (cap, &alone.latency), &all, made);
                 writer.write()?;
-                let status = match error.downcast_ref::<NoResult>() {
-                    Some(NoResult::Interrupted) => INTERRUPTED,
-                    Some(NoResult::Busy(_)) => BUSY,
-                    Some(NoResult::Late(_)) => crate::FAILED,
-                    None => return Err(error),
-                };
-                crate::report!("{error}");
-                return Ok(status);
+                let Some(why) = error.downcast_ref::<NoResult>() else { return Err(error) };
+                crate::report!("{why}");
+                return Ok(why.status());
             }
         }
     }
     let status = tell(unit, &search, cap, &all);
-    finish(&mut writer, unit, &search, cap, &all, made);
+    finish(&mut writer, unit, &search, (cap, &alone.latency), &all, made);
     writer.write()?;
     Ok(status)
-}
-
-/// The connections per second that the tester can open and answer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum OwnLimit {
-    At(f64),
-    /// More than are asked for.
-    Beyond,
-    /// Not measured: that would take a cable between the ports.
-    Unknown,
-}
-
-impl OwnLimit {
-    fn rate(self) -> Option<f64> {
-        match self {
-            OwnLimit::At(cap) => Some(cap),
-            OwnLimit::Beyond | OwnLimit::Unknown => None,
-        }
-    }
-}
-
-/// Measures the tester with the simplest device.
-fn own_limit(
-    work: &Work,
-    args: &Args,
-    most: f64,
-    ns: Option<&Netns>,
-    stopped: &dyn Fn() -> bool,
-) -> Result<OwnLimit> {
-    let under = &args.traffic.under;
-    let Some(mut subject) = Subject::start(work, under, ns, true, stopped)? else {
-        return Ok(OwnLimit::Unknown);
-    };
-    let mut cap = Some(0.0);
-    // What arrives is what it can send: at the first try much less than asked for, perhaps.
-    let mut rate = most;
-    for _ in 0..4 {
-        let Some(measured) = subject.measure(rate, Duration::from_secs(1))? else { break };
-        cap = (measured.spoiled || rate < most).then_some(measured.rate);
-        if !measured.spoiled {
-            break;
-        }
-        rate = measured.rate.max(1.0);
-        subject.reset(PAUSE)?;
-    }
-    subject.close()?;
-    if stopped() {
-        return Err(NoResult::Interrupted.into());
-    }
-    Ok(cap.map_or(OwnLimit::Beyond, OwnLimit::At))
 }
 
 /// Makes one search.
@@ -360,7 +328,10 @@ fn run(
             measured.of,
             100.0 * ratio
         );
-        let Measured { limited_by, first_lost, latency, record, .. } = measured;
+        let Measured { limited_by, first_lost, latency, record, rate, l1_bps, .. } = measured;
+        if rate > 0.0 {
+            made.l1.push((load, l1_bps / rate));
+        }
         if ratio > 0.0 && worst.as_ref().is_none_or(|worst| load < worst.load) {
             worst = Some(Worst { load, limited_by, first_lost });
         }
@@ -393,13 +364,23 @@ fn valid(
     stopped: &dyn Fn() -> bool,
     (at, made): (&dyn Fn() -> u64, &mut Made),
 ) -> Result<Measured> {
+    let mut doubtful = 0;
     for _ in 0..REPEATS {
         let at_ns = at();
         match subject.measure(load, Duration::from_secs_f64(duration))? {
-            Some(measured) if !measured.spoiled => return Ok(measured),
+            // A machine that is never all ours must do: the report says so.
+            Some(measured)
+                if !measured.spoiled && (!measured.is_doubtful() || doubtful == DOUBTS) =>
+            {
+                return Ok(measured);
+            }
             Some(measured) => {
+                let why = format!("the hypervisor took {:.1} % of the time", measured.stolen);
+                let mut record = measured.record;
+                record.invalid.get_or_insert(why);
+                doubtful += usize::from(!measured.spoiled);
                 // It does not count, but the report has it.
-                made.push(model::Trial { at_ns, load, duration_s: duration, ..measured.record });
+                made.push(model::Trial { at_ns, load, duration_s: duration, ..record });
                 subject.reset(PAUSE)?;
             }
             None => return Err(NoResult::Interrupted.into()),
@@ -453,11 +434,7 @@ fn tell(unit: &str, search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
         println!("Limited by {} ({:.1} % of loss).", report::in_words(by), 100.0 * by.share);
     }
     if let Some(first) = worst().find_map(|worst| worst.first_lost.as_ref()) {
-        let place = match &first.node {
-            node if node.is_empty() => "where is not known".to_owned(),
-            node => format!("{node}: {}", first.reason),
-        };
-        println!("The first packet lost was {} of {}; {place}.", first.sequence, first.stream);
+        println!("The first packet lost was {}.", report::first_in_words(first));
     }
     status
 }
@@ -467,7 +444,7 @@ fn finish(
     writer: &mut Writer,
     unit: &str,
     search: &Search,
-    cap: OwnLimit,
+    (cap, floor): (OwnLimit, &[model::Latency]),
     all: &[Searched],
     made: Made,
 ) {
@@ -488,6 +465,7 @@ fn finish(
             lower: one.and_then(|one| one.lower),
             upper,
             conditional_throughput: one.map_or(0.0, |one| one.throughput),
+            l1_bps: one.and_then(|one| made.l1_of(one.lower?, one.throughput)),
             tester_limit: tester || (one.is_some() && upper.is_none()),
             limited_by: worst().find_map(|worst| worst.limited_by.clone()),
             first_lost: worst().find_map(|worst| worst.first_lost.clone()),
@@ -499,10 +477,17 @@ fn finish(
     };
     writer.report.results = search.goals.iter().enumerate().map(found).collect();
     writer.report.trials = made.trials;
-    writer.report.latency = made.latency;
+    writer.report.latency = record::with_floor(made.latency, floor);
 }
 
 impl Made {
+    /// Bits per second of layer 1 at a throughput that was found at a load.
+    fn l1_of(&self, load: f64, throughput: f64) -> Option<f64> {
+        let distance = |(other, _): &&(f64, f64)| (other - load).abs();
+        let nearest = self.l1.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        Some(nearest.1 * throughput)
+    }
+
     fn push(&mut self, trial: model::Trial) {
         let n = self.trials.len() as u32 + 1;
         self.trials.push(model::Trial { n, ..trial });
@@ -591,7 +576,7 @@ mod tests {
         let by = searched.worst.as_ref().and_then(|worst| worst.limited_by.clone()).unwrap();
         assert_eq!((by.row.as_str(), by.node.as_str()), ("device", "flow-rules"), "{by:?}");
         let trials = made.trials.len();
-        finish(&mut writer, unit, &search, OwnLimit::Unknown, &[searched], made);
+        finish(&mut writer, unit, &search, (OwnLimit::Unknown, &[]), &[searched], made);
         writer.write().unwrap();
         let report = model::Report::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!((report.trials.len(), report.trials[0].n), (trials, 1));

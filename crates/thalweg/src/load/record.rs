@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use thalweg_device_load::StreamReport;
 use thalweg_load::stream;
 use thalweg_load_report::{
-    Books, Connections, Cover, Drop, FirstLost, Grade, Latency, LimitedBy, Percentile,
-    StreamResult, Trial,
+    Books, Connections, Cover, Drop, FirstLost, Latency, LimitedBy, Percentile, StreamResult, Trial,
 };
 
 use super::far::TESTER;
 use super::lines;
 use super::runner::Ran;
 use super::spot::{Drops, Side, Spot};
-use super::streams::{First, Place, StreamTrial};
+use super::streams::{First, StreamTrial};
 use super::trial;
 
 /// Percentiles of a latency; those with too few samples have no value.
@@ -100,6 +99,15 @@ fn cover(latency: &stream::Latency, whole: bool) -> Cover {
     }
 }
 
+/// Puts the floor beside each latency: that of the same streams without a device.
+pub(super) fn with_floor(mut all: Vec<Latency>, floor: &[Latency]) -> Vec<Latency> {
+    for latency in &mut all {
+        let same = floor.iter().find(|floor| floor.class == latency.class);
+        latency.floor = same.map(|floor| floor.scheduled.clone());
+    }
+    all
+}
+
 /// Latency of all streams of a trial at a load.
 pub(super) fn latencies(streams: &StreamTrial, load: f64) -> Vec<Latency> {
     let mut all: Vec<Latency> = Vec::new();
@@ -120,21 +128,12 @@ pub(super) fn latencies(streams: &StreamTrial, load: f64) -> Vec<Latency> {
 
 /// The first packet lost.
 pub(super) fn first_lost(first: &First) -> FirstLost {
-    let (grade, node, reason) = match &first.place {
-        Place::Seen(node, reason, interface) => {
-            (Grade::Seen, node.clone(), format!("{reason}, received by {interface}"))
-        }
-        Place::Counted(spot) => (Grade::Counted, spot.node.clone(), spot.reason.clone()),
-        Place::Unknown => (Grade::Unexplained, String::new(), String::new()),
-    };
-    FirstLost {
-        scheduled_ns: first.due,
+    first.place.fill(FirstLost {
+        scheduled_ns: Some(first.due),
         stream: format!("{} {}", first.stream, first.way),
-        sequence: first.number,
-        grade,
-        node,
-        reason,
-    }
+        sequence: Some(first.number),
+        ..FirstLost::default()
+    })
 }
 
 fn stream(report: &StreamReport, way: &str) -> StreamResult {
@@ -156,15 +155,18 @@ fn stream(report: &StreamReport, way: &str) -> StreamResult {
     }
 }
 
-fn connections(trial: &trial::Trial) -> Connections {
+pub(super) fn connections(trial: &trial::Trial) -> Connections {
     let sample = &trial.sample;
+    let window = &sample.clients;
     let counters = lines::errors(sample);
     let counters = counters.map(|(side, text, count)| (format!("{side}: {text}"), count));
     Connections {
         begun: trial.connections.begun,
         completed: trial.connections.completed,
         clean: trial.connections.clean,
-        active_mean: Some(sample.active as f64),
+        begun_per_s: Some(window.begun as f64 / sample.seconds),
+        active_mean: Some(window.held as f64 / 1e6 / sample.seconds),
+        life_mean_s: (window.ended > 0).then(|| window.lived as f64 / 1e3 / window.ended as f64),
         counters: counters.collect(),
         ..Connections::default()
     }

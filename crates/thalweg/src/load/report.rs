@@ -7,10 +7,12 @@ use std::time::{Instant, SystemTime};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use thalweg_load_report::{
-    Device, Goal, Kind, LimitedBy, Machine, Port, Profile, Report, Transport, compare,
+    Device, FirstLost, Goal, Grade, Kind, LimitedBy, Machine, Port, Profile, Report, Transport,
+    compare,
 };
 
 use super::far::{DEVICE, TESTER};
+use super::stolen::{self, Ticks};
 use super::under::Under;
 
 /// Files for a report.
@@ -62,12 +64,8 @@ pub(super) struct Writer {
     pub(super) report: Report,
     files: Vec<PathBuf>,
     begun: Instant,
-    /// Ticks of all processors, and those of them that the hypervisor took.
-    ticks: Option<[u64; 2]>,
+    ticks: Ticks,
 }
-
-/// Share of time taken by the hypervisor from which on a machine is too busy, in percent.
-const NOISY: f64 = 1.0;
 
 impl Writer {
     /// Begins a report of now.
@@ -93,7 +91,12 @@ impl Writer {
             report.transport = transport(under);
             report.device = device(under);
         }
-        Ok(Writer { report, files: files.files.clone(), begun: Instant::now(), ticks: ticks() })
+        Ok(Writer {
+            report,
+            files: files.files.clone(),
+            begun: Instant::now(),
+            ticks: Ticks::now(),
+        })
     }
 
     /// What was sent.
@@ -110,12 +113,8 @@ impl Writer {
     /// Writes all files.
     pub(super) fn write(&mut self) -> Result<()> {
         self.report.ended = now();
-        if let (Some([all, stolen]), Some([all_now, stolen_now])) = (self.ticks, ticks()) {
-            let all = all_now.saturating_sub(all).max(1) as f64;
-            let stolen = stolen_now.saturating_sub(stolen) as f64;
-            self.report.machine.steal_percent = 100.0 * stolen / all;
-            self.report.machine.noisy |= self.report.machine.steal_percent >= NOISY;
-        }
+        self.report.machine.steal_percent = self.ticks.stolen_percent();
+        self.report.machine.noisy |= self.report.machine.steal_percent >= stolen::MUCH;
         for file in &self.files {
             let form = Form::of(file).context("a report's name")?;
             let text = form.text(&self.report)?;
@@ -147,15 +146,6 @@ fn machine() -> Machine {
         hypervisor: value("flags").is_some_and(|all| all.split(' ').any(|f| f == "hypervisor")),
         ..Machine::default()
     }
-}
-
-/// All ticks of the machine's processors, and those that the hypervisor took: the eighth column of
-/// `/proc/stat` (proc(5)).
-fn ticks() -> Option<[u64; 2]> {
-    let text = std::fs::read_to_string("/proc/stat").ok()?;
-    let columns: Vec<u64> =
-        text.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
-    Some([columns.iter().take(8).sum(), *columns.get(7)?])
 }
 
 fn transport(under: &Under) -> Transport {
@@ -239,6 +229,23 @@ pub(super) fn in_words(by: &LimitedBy) -> String {
     let parts: Vec<&str> =
         parts.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     parts.join(", ")
+}
+
+/// The first packet lost, as a sentence has it.
+pub(super) fn first_in_words(first: &FirstLost) -> String {
+    let stream = &first.stream;
+    let what = match (first.scheduled_ns, first.sequence) {
+        (Some(_), Some(number)) => format!("packet {number} of {stream}"),
+        (None, Some(_)) => stream.clone(),
+        (_, None) => format!("one of {stream}"),
+    };
+    let grade = match first.grade {
+        Grade::Seen => "seen",
+        Grade::Counted => "counted",
+        Grade::Inferred => "inferred",
+        Grade::Unexplained => return format!("{what}; where is not known"),
+    };
+    format!("{what}, {grade} at {}: {}", first.node, first.reason)
 }
 
 /// Prints a report, or compares two.

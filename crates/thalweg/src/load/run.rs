@@ -11,11 +11,15 @@ use thalweg_load_profile::Profile as Read;
 use thalweg_load_report::{Found, Goal, Kind, Series, Trial};
 use thalweg_netns::Netns;
 
+use super::alone;
+use super::blame::FirstTalk;
 use super::lines::Lines as _;
 use super::number::{self, bounded, short};
 use super::report::{Files, Writer};
 use super::runner::{self, GroupRan, Offered, Ran, Runner};
 use super::screen::{self, Look, Screen};
+use super::stolen;
+use super::streams::StreamTrial;
 use super::under::Under;
 use super::work::{Wanted, Work};
 use super::{record, streams, trial};
@@ -56,6 +60,9 @@ pub struct Args {
     /// Time by which the tester may be late, in milliseconds; what would be later is not sent
     #[arg(long, value_name = "MS", default_value = "10", value_parser = bounded(1, 10_000))]
     late: u64,
+    /// Do not measure the latency of streams without the device first
+    #[arg(long)]
+    no_floor: bool,
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
@@ -135,9 +142,17 @@ impl Args {
             load => load,
         };
         let offered = Offered { streams, connections };
+        let floor = match work.has_streams() && !self.no_floor && self.under.ports.is_none() {
+            true => {
+                println!("A second without the device, for the floor of latency.");
+                alone::floor(&work, &self.under, streams, ns, &stopped)?
+            }
+            false => None,
+        };
+        let floor = floor.as_ref();
         let ran = self.trial(&work, offered, ns, &stopped, &mut writer);
         let status = match &ran {
-            Ok(Some(ran)) => self.tell(&work, offered, ran, &mut writer),
+            Ok(Some(ran)) => self.tell(&work, offered, (ran, floor), &mut writer),
             Ok(None) => {
                 writer.report.notes.push("Interrupted before its window began.".into());
                 0
@@ -217,18 +232,28 @@ impl Args {
     }
 
     /// Prints what was found, adds it to the report, and returns the status.
-    fn tell(&self, work: &Work, offered: Offered, ran: &Ran, writer: &mut Writer) -> u8 {
+    fn tell(
+        &self,
+        work: &Work,
+        offered: Offered,
+        (ran, floor): (&Ran, Option<&StreamTrial>),
+        writer: &mut Writer,
+    ) -> u8 {
         println!("\nWindow: {:.2} s.", ran.seconds);
         let mut status = 0;
         let report = &mut writer.report;
         let spoiled = ran.is_spoiled();
         let mut lost = 0;
         if let Some(trial) = &ran.streams {
-            streams::lines(trial).iter().for_each(|line| println!("{line}"));
+            streams::lines(trial, floor).iter().for_each(|line| println!("{line}"));
             let sum = trial.sum();
             let rate = sum.received as f64 / ran.seconds;
             lost += trial.unexplained().0;
-            report.latency = record::latencies(trial, sum.sent as f64 / ran.seconds);
+            let latency = record::latencies(trial, sum.sent as f64 / ran.seconds);
+            let without = alone::latencies(floor);
+            report.self_check.latency = without.first().map(|of| of.scheduled.clone());
+            report.self_check.loss = floor.map(|trial| trial.sum().loss_ratio());
+            report.latency = record::with_floor(latency, &without);
             report.results.push(Found {
                 goal: "received".into(),
                 unit: "packets/s".into(),
@@ -236,6 +261,7 @@ impl Args {
                 conditional_throughput: rate,
                 tester_limit: spoiled,
                 first_lost: trial.first.as_ref().map(record::first_lost),
+                l1_bps: Some(sum.l1_received() as f64 / ran.seconds),
                 ..Found::default()
             });
             status = status.max(u8::from(sum.lost > 0) * crate::FAILED);
@@ -254,6 +280,8 @@ impl Args {
                 lower: Some(rate),
                 conditional_throughput: rate,
                 tester_limit: spoiled,
+                first_lost: trial.first.as_ref().map(FirstTalk::record),
+                l1_bps: Some(trial.sample.l1_received() as f64 / ran.seconds),
                 ..Found::default()
             });
             let failed = trial.connections.errors() > 0
@@ -265,6 +293,15 @@ impl Args {
                 let of = format!("{}: {} of {hold} connections held", group.name, group.open);
                 report.notes.push(format!("{of} at the end of the window."));
             }
+        }
+        if ran.stolen >= stolen::MUCH {
+            let text = format!(
+                "The hypervisor took {:.1} % of the processors' time: what was lost or late may be \
+                 its doing.",
+                ran.stolen
+            );
+            println!("{text}");
+            report.notes.push(text);
         }
         let by = record::limited_by(&ran.drops, lost, spoiled);
         if let Some(first) = report.results.first_mut() {
@@ -333,6 +370,9 @@ impl Args {
                 ),
             }
         }
+        if let Some(text) = record::connections(trial).little() {
+            println!("open on average, by Little's law: {text}");
+        }
         if ran.streams.is_none() {
             let (lost, sent) = trial.sample.lost();
             println!("packets: sent {sent}, lost {lost}");
@@ -342,6 +382,9 @@ impl Args {
                     println!("  {packets} {spot}");
                 }
                 println!("  {} unexplained", trial.unexplained());
+            }
+            if let Some(first) = &trial.first {
+                println!("  first lost in the window: {first}: {}", first.place);
             }
             if trial.tester {
                 println!("The tester was the limit: it opened too few, or lost packets itself.");

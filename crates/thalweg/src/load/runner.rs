@@ -7,13 +7,17 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use thalweg_device_load::{Change, Progress};
+use thalweg_device_load::{Change, Progress, What};
 use thalweg_load::stream::{Load, Rate, Side as End};
+use thalweg_load_report::FirstLost;
 
-use super::device::{Books, Device, Seen};
+use super::blame::{self, FirstTalk, Place, Seen};
+use super::device::{Books, Device};
+use super::record;
 use super::sample::Sample;
-use super::spot::Drops;
-use super::streams::{First, Place, StreamTrial};
+use super::spot::{Drops, Way};
+use super::stolen::Ticks;
+use super::streams::{First, StreamTrial};
 use super::trial::{Connections, PATIENCE, Trial, is_tester};
 
 /// Time in which the load of streams grows, in steps that double it.
@@ -66,6 +70,8 @@ pub(super) struct Ran {
     pub(super) drops: Drops,
     /// Whether it was cut short by the user.
     pub(super) cut: bool,
+    /// Share of the processors' time that the hypervisor took, in percent.
+    pub(super) stolen: f64,
 }
 
 /// How a group of connections went.
@@ -102,6 +108,21 @@ impl Ran {
         (packets.0 + connections.0, packets.1 + connections.1)
     }
 
+    /// Bits that arrived in the window, with FCS, preamble and gap.
+    pub(super) fn l1_received(&self) -> u64 {
+        let packets = self.streams.as_ref().map_or(0, |trial| trial.sum().l1_received());
+        let connections = self.connections.as_ref();
+        packets + connections.map_or(0, |trial| trial.sample.l1_received())
+    }
+
+    /// The first packet of the window that was lost: one of streams, if there is one, since it is
+    /// known when they were due.
+    pub(super) fn first_lost(&self) -> Option<FirstLost> {
+        let streams = self.streams.as_ref().and_then(|trial| trial.first.as_ref());
+        let connections = || self.connections.as_ref().and_then(|trial| trial.first.as_ref());
+        streams.map(record::first_lost).or_else(|| connections().map(FirstTalk::record))
+    }
+
     /// Whether the tester spoiled it.
     pub(super) fn is_spoiled(&self) -> bool {
         self.streams.as_ref().is_some_and(StreamTrial::is_spoiled)
@@ -133,6 +154,7 @@ impl<'a> Runner<'a> {
         time: Duration,
         mut look: impl FnMut(&mut Device, &Now) -> Result<()>,
     ) -> Result<Option<Ran>> {
+        let ticks = Ticks::now();
         let dropped = self.device.drops()?;
         let base = self.device.books()?;
         self.number = self.number.wrapping_add(1);
@@ -141,8 +163,7 @@ impl<'a> Runner<'a> {
             self.end();
             return Ok(None);
         }
-        self.device.change(Change::Judging(true));
-        self.device.set_judging(true);
+        self.device.begin_window()?;
         let before = self.now(time)?;
         let mut left = time;
         let mut now = before.clone();
@@ -154,8 +175,7 @@ impl<'a> Runner<'a> {
             now = self.now(left)?;
             look(&mut self.device, &now)?;
         }
-        self.device.change(Change::Judging(false));
-        self.device.set_judging(false);
+        self.device.end_window();
         let cut = (self.stopped)();
         let after = now;
         self.await_connections(&before.books, cut)?;
@@ -166,6 +186,8 @@ impl<'a> Runner<'a> {
         self.drain()?;
         let end = self.device.books()?;
         let drops = self.device.drops()?.since(&dropped);
+        let seen = self.device.dropped()?;
+        let stolen = ticks.stolen_percent();
         let seconds = seconds(&before, &after);
         let rate = offered.connections.unwrap_or_default();
         let sample = Sample::whole(rate, &base, (&before.books, &after.books), &end);
@@ -185,7 +207,11 @@ impl<'a> Runner<'a> {
             let connections = connections(&before.books, &judged);
             let tester = is_tester(&sample, &drops);
             let good = !tester && connections.errors() == 0;
-            Trial { sample, connections, good, tester, drops: drops.clone() }
+            // What streams have lost is in the drops as well.
+            let (lost, _) = sample.lost();
+            let plans: Vec<_> = self.device.groups().map(|group| &group.plan).collect();
+            let first = FirstTalk::of(&seen, &plans, &drops, lost);
+            Trial { sample, connections, good, tester, drops: drops.clone(), first, stolen }
         });
         let others = talks.as_ref().map_or(0, |trial| trial.sample.lost().0);
         let mut streams = None;
@@ -193,11 +219,10 @@ impl<'a> Runner<'a> {
             let pairs = self.device.streams()?;
             let mut trial =
                 StreamTrial { seconds, pairs, drops: drops.clone(), first: None, others };
-            let seen = self.device.dropped()?;
             trial.first = first(&trial, &seen, before.streams[0].at);
             streams = Some(trial);
         }
-        Ok(Some(Ran { seconds, streams, connections: talks, groups, drops, cut }))
+        Ok(Some(Ran { seconds, streams, connections: talks, groups, drops, cut, stolen }))
     }
 
     /// Has all grow to what is offered, and lets it settle; false if the user stopped it.
@@ -289,18 +314,17 @@ fn first(trial: &StreamTrial, seen: &[Seen], begin: u64) -> Option<First> {
                 continue;
             }
             let is_it = |seen: &&Seen| {
-                let tag = &seen.tag;
+                let What::Stream(tag) = &seen.what else { return false };
                 let mask = 1u64.checked_shl(tag.bits.0).map_or(u64::MAX, |bit| bit - 1);
                 (usize::from(tag.stream), tag.side, seen.pair) == (stream.number, side, at / 2)
                     && u64::from(tag.sequence) == number & mask
             };
-            let places = trial.drops.iter();
-            let place = match (seen.iter().find(is_it), &places.collect::<Vec<_>>()[..]) {
-                (Some(seen), _) => {
-                    Place::Seen(seen.node.clone(), seen.reason.clone(), seen.interface.clone())
+            let place = match seen.iter().find(is_it) {
+                Some(seen) => Place::Seen(seen.spot.clone(), seen.interface.clone()),
+                None => {
+                    let way = if side == End::A { Way::There } else { Way::Back };
+                    blame::place(&trial.drops, trial.unexplained().0, Some(way))
                 }
-                (None, [(spot, _)]) => Place::Counted((*spot).clone()),
-                (None, _) => Place::Unknown,
             };
             let (stream, way) = (stream.name.clone(), way.clone());
             let since = due.saturating_sub(begin);

@@ -27,6 +27,8 @@ pub(super) struct Sample {
 
 /// Bytes that a frame has on the wire beyond those counted: the FCS.
 const FCS: u64 = 4;
+/// Those of preamble and gap.
+const GAP: u64 = 20;
 
 impl Sample {
     /// `after` is the end of the window, `end` that of its last connection.
@@ -75,6 +77,12 @@ impl Sample {
         let packets = self.clients.received + self.servers.received;
         let bytes = self.clients.received_bytes + self.servers.received_bytes;
         (packets, 8 * (bytes + FCS * packets))
+    }
+
+    /// Bits that both sides received in the window, with FCS, preamble and gap.
+    pub(super) fn l1_received(&self) -> u64 {
+        let (packets, bits) = self.received();
+        bits + 8 * GAP * packets
     }
 
     /// Packets lost, of those sent until the last connection of the window had ended.

@@ -25,6 +25,27 @@ impl Side {
     }
 }
 
+/// The way that a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    /// From clients to servers, from the first port to the second.
+    There,
+    /// The other way round.
+    Back,
+}
+
+impl Way {
+    /// That of a packet which the tester sends by this interface, of two.
+    pub(super) fn sent_by(interface: usize) -> Way {
+        if interface == 0 { Way::There } else { Way::Back }
+    }
+
+    /// That of a packet which the tester receives by this interface, of two.
+    pub(super) fn received_by(interface: usize) -> Way {
+        if interface == 0 { Way::Back } else { Way::There }
+    }
+}
+
 /// A place where packets are dropped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
@@ -32,11 +53,26 @@ pub(super) struct Spot {
     /// The node or interface.
     pub(super) node: String,
     pub(super) reason: String,
+    /// The way of all packets that come by there, if it is one.
+    pub(super) way: Option<Way>,
+    /// Whether the first packets that are dropped there are noted.
+    pub(super) watched: bool,
 }
 
 impl Spot {
     pub(super) fn new(side: Side, node: &str, reason: &str) -> Spot {
-        Spot { side, node: node.to_owned(), reason: reason.to_owned() }
+        let (node, reason) = (node.to_owned(), reason.to_owned());
+        Spot { side, node, reason, way: None, watched: false }
+    }
+
+    /// The same, if all packets there go one way.
+    pub(super) fn going(self, way: Way) -> Spot {
+        Spot { way: Some(way), ..self }
+    }
+
+    /// The same, if the first packets dropped there are noted.
+    pub(super) fn watched(self) -> Spot {
+        Spot { watched: true, ..self }
     }
 }
 

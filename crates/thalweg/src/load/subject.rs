@@ -7,8 +7,10 @@ use thalweg_load::stream::Load;
 use thalweg_load_report::{self as report, FirstLost, LimitedBy};
 use thalweg_netns::Netns;
 
+use super::blame::FirstTalk;
 use super::record;
 use super::runner::{Offered, Ran, Runner};
+use super::stolen;
 use super::trial::{Tester, Trial};
 use super::under::Under;
 use super::work::Work;
@@ -25,10 +27,14 @@ pub(super) struct Measured {
     pub(super) rate: f64,
     /// Its errors are the tester's.
     pub(super) spoiled: bool,
+    /// Share of the processors' time that the hypervisor took, in percent.
+    pub(super) stolen: f64,
     /// Where most was lost, if anything was.
     pub(super) limited_by: Option<LimitedBy>,
     /// The first packet of streams that was lost.
     pub(super) first_lost: Option<FirstLost>,
+    /// Bits that arrived per second, with FCS, preamble and gap.
+    pub(super) l1_bps: f64,
     /// Latency of streams.
     pub(super) latency: Vec<report::Latency>,
     /// All of it, for the report.
@@ -39,6 +45,11 @@ impl Measured {
     /// Share that was lost, 0 to 1.
     pub(super) fn loss_ratio(&self) -> f64 {
         self.lost as f64 / self.of.max(1) as f64
+    }
+
+    /// Whether something was lost, and the machine may be why, which did not run all the time.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.lost > 0 && self.stolen >= stolen::MUCH
     }
 }
 
@@ -148,8 +159,10 @@ fn of_connections(trial: &Trial) -> Measured {
         lost: connections.errors(),
         rate: connections.clean as f64 / trial.sample.seconds,
         spoiled: trial.tester,
+        stolen: trial.stolen,
         limited_by: record::limited_by(&trial.drops, lost, trial.tester),
-        first_lost: None,
+        first_lost: trial.first.as_ref().map(FirstTalk::record),
+        l1_bps: trial.sample.l1_received() as f64 / trial.sample.seconds,
         latency: Vec::new(),
         record: record::of_connections(trial),
     }
@@ -181,8 +194,10 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         lost,
         rate: arrived as f64 / ran.seconds,
         spoiled: ran.is_spoiled(),
+        stolen: ran.stolen,
         limited_by: record::limited_by(&ran.drops, all_lost, ran.is_spoiled()),
-        first_lost: streams.and_then(|trial| trial.first.as_ref()).map(record::first_lost),
+        first_lost: ran.first_lost(),
+        l1_bps: ran.l1_received() as f64 / ran.seconds,
         latency: streams.map_or(Vec::new(), |trial| record::latencies(trial, load)),
         record,
     }

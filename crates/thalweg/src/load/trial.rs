@@ -5,9 +5,11 @@ use std::time::Duration;
 use anyhow::Result;
 use thalweg_load::talk::Judged;
 
+use super::blame::FirstTalk;
 use super::device::{Books, Device, OfGroup};
 use super::sample::Sample;
 use super::spot::{Drops, Side};
+use super::stolen::{self, Ticks};
 
 /// Time between two looks at what runs.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -28,6 +30,10 @@ pub(super) struct Trial {
     pub(super) tester: bool,
     /// What was dropped from its beginning to its end.
     pub(super) drops: Drops,
+    /// The first packet of its window that was lost, if one was.
+    pub(super) first: Option<FirstTalk>,
+    /// Share of the processors' time that the hypervisor took, in percent.
+    pub(super) stolen: f64,
 }
 
 /// A device with traffic, whose rate changes from trial to trial.
@@ -67,11 +73,13 @@ impl Tester<'_> {
 
     /// Judges the connections that are opened in a time; `None` if interrupted.
     pub(super) fn sample(&mut self, time: Duration) -> Result<Option<Trial>> {
+        let ticks = Ticks::now();
         let dropped = self.device.drops()?;
         let before = self.device.books()?;
-        self.device.set_judging(true);
+        self.device.begin(0)?;
+        self.device.begin_window()?;
         let whole = self.device.wait(time, self.stopped);
-        self.device.set_judging(false);
+        self.device.end_window();
         let after = self.device.books()?;
         if !whole {
             return Ok(None);
@@ -92,7 +100,18 @@ impl Tester<'_> {
         let tester = is_tester(&sample, &drops);
         let forgiven = sample.lost_percent() < self.forgiven;
         let good = !tester && (connections.errors() == 0 || forgiven);
-        Ok(Some(Trial { sample, connections, good, tester, drops }))
+        let seen = self.device.dropped()?;
+        let plans: Vec<_> = self.device.groups().map(|group| &group.plan).collect();
+        let first = FirstTalk::of(&seen, &plans, &drops, sample.lost().0);
+        Ok(Some(Trial {
+            sample,
+            connections,
+            good,
+            tester,
+            drops,
+            first,
+            stolen: ticks.stolen_percent(),
+        }))
     }
 }
 
@@ -155,6 +174,11 @@ fn broken(before: &Books, after: &Books) -> u64 {
 }
 
 impl Trial {
+    /// Whether it is bad, and the machine may be why: once more is better then.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.tester || (!self.good && self.stolen >= stolen::MUCH)
+    }
+
     /// Says what limited the device in this trial.
     pub(super) fn limited_by(&self) -> String {
         let unexplained = self.unexplained();

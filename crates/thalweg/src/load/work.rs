@@ -101,8 +101,9 @@ impl Wanted {
     }
 }
 
-/// Bytes that a conversation takes on both sides, with the server's look-up.
-const CONVERSATION: u64 = 64 + 64 + 8;
+/// Bytes that a conversation takes on each side, and those of a server's look-up.
+const TCB: u64 = 64;
+const PLACE: u64 = 8;
 
 impl Work {
     /// Connections of options.
@@ -209,7 +210,7 @@ impl Work {
     /// If the machine has not the memory for them.
     pub(super) fn sized(mut self, most: f64) -> Result<Work> {
         let shares = Shares::of(&self);
-        let mut room = 0;
+        let mut bytes = 0;
         for group in self.pairs.iter_mut().flat_map(|pair| &mut pair.groups) {
             // Connections last as long as their program and TIME_WAIT; twice that leaves room for
             // bad trials.
@@ -223,12 +224,19 @@ impl Work {
                 }
             };
             group.plan.room = own.clamp(65_536.0, talk::MAX_ROOM.into()) as u32;
-            room += u64::from(group.plan.room);
+            let servers = u64::from(group.plan.room) * (TCB + PLACE);
+            bytes += TCB * group.plan.slots() + servers;
         }
-        if room > 0 {
-            check_memory(room)?;
+        if bytes > 0 {
+            check_memory(bytes)?;
         }
         Ok(self)
+    }
+
+    /// Its streams without its connections.
+    pub(super) fn only_streams(&self) -> Work {
+        let pair = |pair: &Pair| Pair { streams: pair.streams.clone(), groups: Vec::new() };
+        Work { pairs: self.pairs.iter().map(pair).collect() }
     }
 
     pub(super) fn hosts(&self, seed: u64) -> Hosts<'_> {
@@ -325,13 +333,13 @@ fn waits(program: &[Step]) -> u64 {
     sum
 }
 
-/// Checks that the machine has the memory for this number of conversations.
-fn check_memory(room: u64) -> Result<()> {
+/// Checks that the machine has this memory for conversations.
+fn check_memory(bytes: u64) -> Result<()> {
     const FILE: &str = "/proc/meminfo";
     let text = std::fs::read_to_string(FILE).context(FILE)?;
     let available = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let free = available.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    has_room(room * CONVERSATION, free.map_or(u64::MAX, |kib| kib << 10))
+    has_room(bytes, free.map_or(u64::MAX, |kib| kib << 10))
 }
 
 /// Most of the machine's free memory is not enough: others need some.
@@ -340,7 +348,7 @@ fn has_room(needed: u64, free: u64) -> Result<()> {
     ensure!(
         needed <= free / 4 * 3,
         "the connections take {} MiB, and the machine has {} MiB free: a lower upper bound of the \
-         rate, fewer messages or a shorter wait take less",
+         rate, fewer clients, fewer messages or a shorter wait take less",
         mib(needed),
         mib(free)
     );

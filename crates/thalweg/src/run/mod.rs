@@ -23,6 +23,7 @@ use std::time::{Instant, SystemTime};
 use thalweg_cli::server::ServerError;
 use thalweg_config::declare::{Document, Part};
 use thalweg_config::{StartupConfig, StartupError};
+use thalweg_engine::Feature;
 use thalweg_feat_config::ConfigError;
 use thalweg_feat_config::store::Store;
 use thalweg_graph::{Control, EngineError};
@@ -43,6 +44,10 @@ pub struct Args {
     /// it, the rest is applied
     #[arg(long, requires = "config")]
     strict: bool,
+    /// Add the commands with which `thalweg load' loses packets on purpose, and finds out which ones
+    /// were dropped
+    #[arg(long)]
+    load_probe: bool,
     /// Startup stanzas, such as: unix { cli-listen /tmp/cli.sock } cpu { workers 2 }
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     stanzas: Vec<String>,
@@ -169,7 +174,7 @@ pub fn main(args: &Args) -> ExitCode {
         words.extend(["-c", file]);
     }
     words.extend(args.stanzas.iter().map(String::as_str));
-    let ended = std::panic::catch_unwind(|| run(&words, document, args.strict));
+    let ended = std::panic::catch_unwind(|| run(&words, document, args));
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => crate::fail(error.status(), &error),
@@ -225,7 +230,8 @@ fn configure(
     }
 }
 
-fn run(words: &[&str], file_of_document: Option<&Path>, strict: bool) -> Result<(), RunError> {
+fn run(words: &[&str], file_of_document: Option<&Path>, args: &Args) -> Result<(), RunError> {
+    let strict = args.strict;
     let (config, warnings) = StartupConfig::from_args(words)?;
     let store = file_of_document.map(Store::new);
     let document = store.as_ref().map(|s| document(s, strict)).transpose()?.flatten();
@@ -251,7 +257,9 @@ fn run(words: &[&str], file_of_document: Option<&Path>, strict: bool) -> Result<
     // From here on signals mean an orderly end.
     let signals = signals::Signals::catch().map_err(|e| RunError::Start(e.to_string()))?;
     let mut c = Control::new(engine)?;
-    thalweg_engine::start(&mut c, FEATURES)?;
+    let probe = args.load_probe.then_some(&thalweg_device_load::PROBE);
+    let features: Vec<&Feature> = FEATURES.iter().copied().chain(probe).collect();
+    thalweg_engine::start(&mut c, &features)?;
     thalweg_feat_neighbor::ask_for_next_hops(&mut c);
     serve::install(&mut c)?;
     // First the socket: if another router has it, nothing must be touched.

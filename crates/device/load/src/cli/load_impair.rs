@@ -26,10 +26,11 @@ impl Command<Control> for LoadImpair {
     }
 
     fn help(&self) -> &'static str {
-        "Lose, damage, repeat or delay packets of the hosts behind a port\n\
+        "Lose, damage, repeat or delay packets that an interface receives\n\
          `lose', `damage' and `repeat' concern one packet in n, at random by the seed: those of\n\
          min-bytes to max-bytes, in the first milliseconds from now. Delay and jitter are in\n\
-         microseconds. Each command replaces the one before:\n\
+         microseconds, and for ports of the load tester only, as is `repeat'. Each command\n\
+         replaces the one before:\n\
          load impair load0 lose 100000 min-bytes 1000"
     }
 

@@ -1,5 +1,6 @@
 //! Lines that lose, damage, repeat and delay: books balance, and what was lost is counted where.
 
+use thalweg_device_load::What;
 use thalweg_load::talk::{Exchange, Plan, Protocol, Talk};
 
 use super::Tester;
@@ -101,12 +102,57 @@ fn packets_that_take_time_arrive_in_other_orders() {
     assert!(s.received > c.sent, "{s:?} {c:?}");
 }
 
+/// The first packets of connections that are dropped in a window are noted, with their place.
+#[test]
+fn dropped_packets_of_connections_are_noted() {
+    let mut tester = Tester::new();
+    tester.run(CONNECTED);
+    tester.run("load impair load0 lose 10 seed 3\nload witness trial 1 seed 1");
+    let plan = plan(&Exchange::default());
+    tester.give_clients(&plan);
+    tester.give_servers(&plan);
+    tester.open_and_end(5000.0, 300);
+    assert!(tester.count("lost on purpose") > 0);
+    assert_eq!(tester.said("show load witness"), "", "not in the window");
+    tester.run("load witness trial 2 seed 1\nload witness window");
+    tester.open_and_end(5000.0, 900);
+    let answers = thalweg_device_load::ask_dropped(&mut tester.control);
+    let mut noted = None;
+    tester.until("the witness answers", |_| {
+        noted = answers.try_recv().ok();
+        noted.is_some()
+    });
+    let noted = noted.unwrap();
+    // One reason has no more, however many are dropped.
+    assert_eq!(noted.len(), 16);
+    for dropped in &noted {
+        let What::Talk(flow) = dropped.what else { panic!("{dropped:?}") };
+        assert!(plan.has(&flow), "{flow}");
+        assert_eq!(dropped.rx, tester.ports[0]);
+        let place = thalweg_device_load::place(&tester.control, dropped);
+        assert_eq!((place.0.as_str(), place.1.as_str()), ("load-impair", "lost on purpose"));
+    }
+    // It has ended: nothing is noted any more.
+    tester.open_and_end(5000.0, 1200);
+    assert_eq!(tester.said("show load witness"), "");
+    tester.run("load witness trial 3 seed 1\nload witness window");
+    tester.open_and_end(5000.0, 1500);
+    let said = tester.said("show load witness");
+    let first = said.lines().next().unwrap_or_default();
+    assert!(first.starts_with("tcp from 16.0."), "{said}");
+    assert!(first.ends_with(": load-impair, lost on purpose, received by load0"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let mut tester = Tester::new();
     for (line, why) in [
         ("load impair local0 lose 5", "not a port of the load tester"),
+        ("load impair local0 delay 5", "other Ethernet interfaces can lose and damage"),
         ("load impair load0", "missing impairment"),
+        ("load witness trial 256 seed 1", "from 0 to 255"),
+        ("load witness trial 1", "seed"),
+        ("load witness", "window"),
         ("load impair load0 lose 0", "1"),
         ("load impair load0 delay 99999999999", "10000000"),
     ] {

@@ -59,6 +59,14 @@ impl Tester {
         self.control.sync();
     }
 
+    /// What a command prints.
+    fn said(&mut self, line: &str) -> String {
+        let tree = thalweg_engine::command_tree(&self.control).unwrap();
+        let (text, end) = tree.run_line(&mut self.control, line);
+        end.unwrap_or_else(|error| panic!("{line}: {error}"));
+        text
+    }
+
     /// What a command that fails says.
     fn refused(&mut self, line: &str) -> String {
         let tree = thalweg_engine::command_tree(&self.control).unwrap();

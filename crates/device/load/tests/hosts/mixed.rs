@@ -101,7 +101,7 @@ fn packets_that_the_graph_drops_are_noted() {
     streams.late = 60_000_000_000;
     let (control, ports) = (&mut tester.control, tester.ports);
     thalweg_device_load::set_streams(control, ports, &streams, 9).unwrap();
-    thalweg_device_load::witness(control, &ports, 3, 9).unwrap();
+    thalweg_device_load::witness(control, 3, 9).unwrap();
     for change in [Change::Begin(3), Change::Load(Load::Times(1.0)), Change::Judging(true)] {
         thalweg_device_load::change_streams(control, ports, change);
     }
@@ -122,7 +122,11 @@ fn packets_that_the_graph_drops_are_noted() {
     let ([there, _], dropped) = (answers.recv_timeout(limit).unwrap(), dropped.recv_timeout(limit));
     let dropped = dropped.unwrap();
     let missing = there.streams[0].judged.missing.iter().cloned().flatten().take(10);
-    let noted = dropped.iter().map(|dropped| u64::from(dropped.tag.sequence)).take(10);
+    let number = |dropped: &thalweg_device_load::Dropped| match dropped.what {
+        thalweg_device_load::What::Stream(tag) => u64::from(tag.sequence),
+        thalweg_device_load::What::Talk(flow) => panic!("{flow}"),
+    };
+    let noted = dropped.iter().map(number).take(10);
     assert!(missing.eq(noted), "{dropped:?} {:?}", there.streams[0].judged.missing);
     for one in &dropped {
         assert_eq!(one.rx, ports[0]);

@@ -244,10 +244,10 @@ fn iterate(
         say("waiting until tx rate is stable");
         let mut made = trial(args, tester, range.current, ramp)?;
         for _ in 0..REPEATS {
-            if made.as_ref().is_none_or(|trial| !trial.tester) {
+            if made.as_ref().is_none_or(|trial| !trial.is_doubtful()) {
                 break;
             }
-            say("the tester was late; once more");
+            say("the tester was late, or the machine was not all ours; once more");
             made = trial(args, tester, range.current, LOOK)?;
         }
         let Some(trial) = made else { break };
@@ -257,6 +257,9 @@ fn iterate(
         if args.verbose {
             for (spot, packets) in trial.drops.iter() {
                 print(&format!("... {spot} = {packets}"));
+            }
+            if let Some(first) = &trial.first {
+                print(&format!("... first lost: {first}: {}", first.place));
             }
         }
         verdicts.push(trial.good);
@@ -336,6 +339,8 @@ impl Ended {
             // Without a bad rate, the device bears more.
             tester_limit: tester || (self.worst.is_none() && rate.is_some()),
             limited_by,
+            first_lost: self.worst.as_ref().and_then(|trial| Some(trial.first.as_ref()?.record())),
+            l1_bps: self.best.as_ref().map(|best| best.l1_received() as f64 / best.seconds),
             ..Found::default()
         }];
         report.trials = self.rows.clone();

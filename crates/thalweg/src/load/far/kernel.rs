@@ -14,11 +14,14 @@ const NFT: &str = "usr/sbin/nft";
 pub(super) struct Kernel {
     ns: Netns,
     release: String,
+    /// nftables, if it has the four rules.
+    rules: Option<Peer>,
 }
 
 impl Kernel {
     /// Sets it up; commands are a shell's.
     pub(super) fn start(ns: &Netns, set: Set, commands: &str) -> Result<Kernel> {
+        let mut rules = None;
         match set {
             Set::Nothing => {}
             Set::CrossConnect => bridge(ns, "br0", &DEVICE)?,
@@ -28,19 +31,19 @@ impl Kernel {
             }
             Set::Tracker => {
                 bridge(ns, "br0", &DEVICE)?;
-                track(ns)?;
+                rules = Some(track(ns)?);
             }
         }
         if !commands.trim().is_empty() {
             ns.command("sh").args(["-e", "-c", commands]).output()?;
         }
         let release = Cmd::new("uname").arg("-r").output()?.trim().to_owned();
-        Ok(Kernel { ns: ns.clone(), release })
+        Ok(Kernel { ns: ns.clone(), release, rules })
     }
 }
 
 /// The four rules, as nftables has them for a bridge.
-fn track(ns: &Netns) -> Result<()> {
+fn track(ns: &Netns) -> Result<Peer> {
     let peer = Peer::find("nftables", &[NFT])?;
     let [client, _] = DEVICE;
     for command in [
@@ -48,21 +51,31 @@ fn track(ns: &Netns) -> Result<()> {
         "add chain bridge load pass { type filter hook forward priority 0; policy drop; }".into(),
         "add rule bridge load pass ct state established accept".into(),
         format!("add rule bridge load pass iifname {client} ct state new accept"),
+        "add rule bridge load pass counter drop".into(),
     ] {
         peer.command(Some(ns), NFT).arg(command).output()?;
     }
-    Ok(())
+    Ok(peer)
 }
 
 /// The kernel's counters of packets that it did not forward, with what they mean.
-const COUNTERS: [(&str, &str); 6] = [
+const COUNTERS: [(&str, &str); 8] = [
     ("Ip.InHdrErrors", "wrong IPv4 header, or TTL exceeded"),
     ("Ip.InAddrErrors", "wrong address"),
     ("Ip.InDiscards", "discarded on receipt"),
     ("Ip.OutDiscards", "discarded on output"),
     ("Ip.OutNoRoutes", "no route"),
+    ("IpExt.InNoRoutes", "no route"),
+    ("IpExt.InTruncatedPkts", "truncated"),
     ("Ip.FragFails", "could not be fragmented"),
 ];
+
+/// Packets that rules with a counter dropped: `counter packets N bytes N drop`.
+fn dropped_by_rules(text: &str) -> u64 {
+    let drops = text.lines().filter(|line| line.trim_end().ends_with(" drop"));
+    let packets = drops.filter_map(|line| line.split_once("counter packets "));
+    packets.filter_map(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok()).sum()
+}
 
 impl Far for Kernel {
     fn name(&self) -> String {
@@ -75,10 +88,30 @@ impl Far for Kernel {
             let packets = counters.get(name).copied().unwrap_or_default();
             drops.add(Spot::new(Side::Device, "kernel", reason), packets.max(0) as u64);
         }
+        if let Some(peer) = &self.rules {
+            let list = ["list", "chain", "bridge", "load", "pass"];
+            let text = peer.command(Some(&self.ns), NFT).args(list).output()?;
+            let spot = Spot::new(Side::Device, "nftables", "no rule accepts it");
+            drops.add(spot, dropped_by_rules(&text));
+        }
         Ok(())
     }
 
     fn stop(self: Box<Self>) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rules_drop_is_read() {
+        let text = "table bridge load {\n\tchain pass {\n\t\ttype filter hook forward priority \
+                    filter; policy drop;\n\t\tct state established accept\n\t\tcounter packets \
+                    17 bytes 1020 drop\n\t}\n}\n";
+        assert_eq!(dropped_by_rules(text), 17);
+        assert_eq!(dropped_by_rules("counter packets x bytes 1 drop\nnonsense"), 0);
     }
 }

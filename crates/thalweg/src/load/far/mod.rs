@@ -10,8 +10,9 @@ mod shell;
 use anyhow::{Context, Result, ensure};
 use thalweg_netns::{LinkOptions, Netns, require_tools, veth};
 
+use super::blame::Seen;
 use super::set::Set;
-use super::spot::{Drops, Side, Spot};
+use super::spot::{Drops, Side, Spot, Way};
 pub(super) use ports::Ports;
 
 /// A device under test.
@@ -24,6 +25,31 @@ pub(super) trait Far {
     /// # Errors
     /// If it does not answer, or has ended.
     fn drops(&mut self, drops: &mut Drops) -> Result<()>;
+
+    /// Has it note from now on which packets of the tester it drops, if it can: those of streams
+    /// with tags of this trial and seed.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn witness(&mut self, _trial: u8, _seed: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// The window of a trial begins: packets of connections are noted as well.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn window(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The packets that it has noted.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn dropped(&mut self) -> Result<Vec<Seen>> {
+        Ok(Vec::new())
+    }
 
     /// Has it forget its connections, if it is known how: a bad trial must not spoil the next.
     ///
@@ -168,6 +194,18 @@ impl Far for Lab {
         backlog(drops)
     }
 
+    fn witness(&mut self, trial: u8, seed: u64) -> Result<()> {
+        self.far.as_mut().map_or(Ok(()), |far| far.witness(trial, seed))
+    }
+
+    fn window(&mut self) -> Result<()> {
+        self.far.as_mut().map_or(Ok(()), |far| far.window())
+    }
+
+    fn dropped(&mut self) -> Result<Vec<Seen>> {
+        self.far.as_mut().map_or(Ok(Vec::new()), |far| far.dropped())
+    }
+
     fn forget(&mut self) -> Result<()> {
         self.far.as_mut().map_or(Ok(()), |far| far.forget())
     }
@@ -187,15 +225,28 @@ impl Far for Lab {
 /// Adds what the kernel dropped at the links of a namespace.
 fn links(ns: &Netns, drops: &mut Drops) -> Result<()> {
     for link in ns.links()? {
+        let [sent, received] = ways(&link.name);
         let counts = [
-            ("the receiver's queue full", link.tx_dropped),
-            ("dropped by the kernel on receipt", link.rx_dropped),
+            ("the receiver's queue full", link.tx_dropped, sent),
+            ("dropped by the kernel on receipt", link.rx_dropped, received),
         ];
-        for (reason, packets) in counts {
-            drops.add(Spot::new(Side::Link, &link.name, reason), packets);
+        for (reason, packets, way) in counts {
+            let spot = Spot { way, ..Spot::new(Side::Link, &link.name, reason) };
+            drops.add(spot, packets);
         }
     }
     Ok(())
+}
+
+/// The ways of packets that an interface of a lab sends and receives.
+fn ways(interface: &str) -> [Option<Way>; 2] {
+    let at = |names: [&str; 2]| names.iter().position(|name| *name == interface);
+    match (at(TESTER), at(DEVICE)) {
+        (Some(at), _) => [Some(Way::sent_by(at)), Some(Way::received_by(at))],
+        // What the tester sends, the device receives.
+        (None, Some(at)) => [Some(Way::received_by(at)), Some(Way::sent_by(at))],
+        (None, None) => [None; 2],
+    }
 }
 
 /// Adds what packet sockets without a ring had no room for, such as those of Open vSwitch. Rings
@@ -203,7 +254,9 @@ fn links(ns: &Netns, drops: &mut Drops) -> Result<()> {
 fn sockets(ns: &Netns, drops: &mut Drops) -> Result<()> {
     let text = ns.command("ss").args(["-0", "-a", "-n", "-m", "-H"]).output()?;
     for (name, packets) in socket_drops(&text) {
-        drops.add(Spot::new(Side::Device, name, "packet socket full"), packets);
+        let [_, way] = ways(name);
+        let spot = Spot { way, ..Spot::new(Side::Device, name, "packet socket full") };
+        drops.add(spot, packets);
     }
     Ok(())
 }
@@ -259,6 +312,16 @@ mod tests {
             p_dgr UNCONN 0 0 arp:load1 * \n\t skmem:(r0,rb212992,t0,tb212992,f0,w0,o0,bl0,d0)\n";
         let found: Vec<_> = socket_drops(text).collect();
         assert_eq!(found, [("load0", 17)]);
+    }
+
+    #[test]
+    fn packets_go_from_the_tester_to_the_device_and_back() {
+        let (there, back) = (Some(Way::There), Some(Way::Back));
+        assert_eq!(ways("tester0"), [there, back]);
+        assert_eq!(ways("load0"), [back, there]);
+        assert_eq!(ways("load1"), [there, back]);
+        assert_eq!(ways("tester1"), [back, there]);
+        assert_eq!(ways("lo"), [None, None]);
     }
 
     #[test]

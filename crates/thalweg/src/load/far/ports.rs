@@ -7,7 +7,7 @@ use serde_json::Value;
 use thalweg_netns::{Cmd, require_tools};
 
 use super::Far;
-use crate::load::spot::{Drops, Side, Spot};
+use crate::load::spot::{Drops, Side, Spot, Way};
 
 /// Two interfaces; clients are behind the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Far for Ports {
     }
 
     fn drops(&mut self, drops: &mut Drops) -> Result<()> {
-        for name in &self.0 {
+        for (at, name) in self.0.iter().enumerate() {
             let file = |which: &str| format!("/sys/class/net/{name}/statistics/{which}");
             for (which, reason) in
                 [("rx_missed_errors", "receive ring of the card full"), ("rx_dropped", "dropped")]
@@ -85,7 +85,8 @@ impl Far for Ports {
                 let path = file(which);
                 let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
                 let packets = text.trim().parse().with_context(|| path.clone())?;
-                drops.add(Spot::new(Side::Link, name, reason), packets);
+                let spot = Spot::new(Side::Link, name, reason).going(Way::received_by(at));
+                drops.add(spot, packets);
             }
         }
         Ok(())

@@ -9,7 +9,12 @@ use tempfile::TempDir;
 use thalweg_cli::client::{Client, Ended};
 use thalweg_netns::{Netns, Running, wait_for_unix_socket};
 
-use super::{DEVICE, Far, Size, lines};
+use thalweg_device_load::What;
+use thalweg_load::stream::{self, Tag};
+use thalweg_load::talk::{Flow, Protocol};
+
+use super::{DEVICE, Far, Size, lines, ways};
+use crate::load::blame::Seen;
 use crate::load::set::Set;
 use crate::load::spot::{Drops, Side, Spot};
 
@@ -44,7 +49,8 @@ impl Router {
             _ => format!("cpu {{ corelist-workers {} }}", list.join(",")),
         };
         let program = std::env::current_exe().context("find this program's file")?;
-        let running = ns.command(program).arg("run").args([stanza, cpu]).spawn()?;
+        let running =
+            ns.command(program).args(["run", "--load-probe"]).args([stanza, cpu]).spawn()?;
         wait_for_unix_socket(&socket, PATIENCE)
             .with_context(|| format!("the router said\n{}", running.stderr()))?;
         let router = Router { running, socket, _dir: dir };
@@ -65,6 +71,14 @@ impl Router {
         }
         router.run_all(commands, "--commands, ")?;
         Ok(router)
+    }
+
+    /// Checks that it still runs.
+    fn check(&mut self) -> Result<()> {
+        if let Some(status) = self.running.try_status()? {
+            bail!("the device has ended, with {status}:\n{}", self.running.stderr());
+        }
+        Ok(())
     }
 
     fn run_all(&self, commands: &str, of: &str) -> Result<()> {
@@ -95,15 +109,29 @@ impl Far for Router {
     }
 
     fn drops(&mut self, drops: &mut Drops) -> Result<()> {
-        if let Some(status) = self.running.try_status()? {
-            bail!("the device has ended, with {status}:\n{}", self.running.stderr());
-        }
+        self.check()?;
         node_drops(&self.json("show errors")?, drops);
         ring_drops(&self.json("show interface")?, drops);
         Ok(())
     }
 
+    fn witness(&mut self, trial: u8, seed: u64) -> Result<()> {
+        self.check()?;
+        self.run_all(&format!("load witness trial {trial} seed {seed}"), "")
+    }
+
+    fn window(&mut self) -> Result<()> {
+        self.check()?;
+        self.run_all("load witness window", "")
+    }
+
+    fn dropped(&mut self) -> Result<Vec<Seen>> {
+        self.check()?;
+        Ok(rows(&self.json("show load witness")?).filter_map(seen).collect())
+    }
+
     fn forget(&mut self) -> Result<()> {
+        self.check()?;
         // It has no connections if it tracks none.
         self.run("clear conntrack").map(drop)
     }
@@ -124,8 +152,55 @@ fn node_drops(table: &Value, drops: &mut Drops) {
     for row in rows(table).filter(|row| row["severity"] == "error") {
         let word = |key: &str| row[key].as_str().unwrap_or_default();
         let packets = row["count"].as_u64().unwrap_or_default();
-        drops.add(Spot::new(Side::Device, word("node"), word("reason")), packets);
+        drops.add(node(word("node"), word("reason")), packets);
     }
+}
+
+/// A node of the router. What it drops is noted.
+fn node(name: &str, reason: &str) -> Spot {
+    let spot = Spot::new(Side::Device, name, reason).watched();
+    let port = name.strip_prefix("host-").and_then(|rest| rest.strip_suffix("-tx"));
+    let way = port.and_then(|port| ways(port)[0]);
+    Spot { way, ..spot }
+}
+
+/// Reads a row of `show load witness`; `None` if it has another form.
+fn seen(row: &Value) -> Option<Seen> {
+    let word = |key: &str| row[key].as_str();
+    let what = match row["stream"].as_u64() {
+        Some(stream) => What::Stream(Tag {
+            stream: stream.try_into().ok()?,
+            side: match word("side")? {
+                "a" => stream::Side::A,
+                _ => stream::Side::B,
+            },
+            sequence: row["sequence"].as_u64()?.try_into().ok()?,
+            bits: (row["bits"].as_u64()?.try_into().ok()?, 0),
+            trial: 0,
+            judged: true,
+            due: 0,
+        }),
+        None => {
+            let end = |key: &str| {
+                let part = |at: usize| row[key][at].as_str();
+                Some((part(0)?.parse().ok()?, part(1)?.parse().ok()?))
+            };
+            What::Talk(Flow {
+                protocol: if word("protocol")? == "udp" { Protocol::Udp } else { Protocol::Tcp },
+                source: end("source")?,
+                destination: end("destination")?,
+                flags: row["flags"].as_u64()?.try_into().ok()?,
+                seq: row["seq"].as_u64()?.try_into().ok()?,
+            })
+        }
+    };
+    Some(Seen {
+        what,
+        at: row["at"].as_u64()?,
+        pair: 0,
+        spot: node(word("node")?, word("reason")?),
+        interface: word("interface")?.to_owned(),
+    })
 }
 
 /// Adds what the rings of interfaces had no room for.
@@ -133,7 +208,9 @@ fn ring_drops(table: &Value, drops: &mut Drops) {
     for row in rows(table) {
         let packets = row["counters"]["rx_miss"].as_u64().unwrap_or_default();
         let name = row["name"].as_str().unwrap_or_default();
-        drops.add(Spot::new(Side::Device, name, "receive ring full"), packets);
+        let way = name.strip_prefix("host-").and_then(|port| ways(port)[1]);
+        let spot = Spot { way, ..Spot::new(Side::Device, name, "receive ring full") };
+        drops.add(spot, packets);
     }
 }
 
@@ -141,6 +218,36 @@ fn ring_drops(table: &Value, drops: &mut Drops) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn packets_noted_are_read_and_other_rows_are_not() {
+        let stream = json!({
+            "at": 5, "stream": 3, "side": "b", "sequence": 77, "bits": 24,
+            "node": "ip4-lookup", "reason": "no route", "interface": "host-load1",
+        });
+        let found = seen(&stream).unwrap();
+        let What::Stream(tag) = found.what else { panic!("{found:?}") };
+        assert_eq!((tag.stream, tag.sequence, tag.bits.0), (3, 77, 24));
+        assert_eq!(tag.side, stream::Side::B);
+        assert_eq!(found.spot.to_string(), "device: ip4-lookup, no route");
+        let talk = json!({
+            "at": 5, "protocol": "tcp", "source": ["16.0.0.1", "1024"],
+            "destination": ["48.0.0.1", "80"], "flags": 2, "seq": 9,
+            "node": "host-load1-tx", "reason": "tx ring full", "interface": "host-load0",
+        });
+        let found = seen(&talk).unwrap();
+        let What::Talk(flow) = found.what else { panic!("{found:?}") };
+        assert_eq!(flow.to_string(), "TCP 16.0.0.1:1024 > 48.0.0.1:80 SYN");
+        assert_eq!(found.spot.way, Some(crate::load::spot::Way::There));
+        for key in ["at", "source", "node", "flags"] {
+            let mut without = talk.clone();
+            without.as_object_mut().unwrap().remove(key);
+            assert!(seen(&without).is_none(), "{key}");
+        }
+        let mut odd = stream;
+        odd["stream"] = json!(70_000);
+        assert!(seen(&odd).is_none() && seen(&json!("nonsense")).is_none());
+    }
 
     #[test]
     fn losses_are_read_and_events_are_not() {

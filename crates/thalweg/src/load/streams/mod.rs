@@ -4,4 +4,4 @@ mod report;
 mod trial;
 
 pub(super) use report::lines;
-pub(super) use trial::{First, Place, StreamTrial};
+pub(super) use trial::{First, StreamTrial};

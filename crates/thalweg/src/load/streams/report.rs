@@ -3,15 +3,15 @@
 use thalweg_device_load::{DirectionReport, StreamReport};
 use thalweg_load::stream::Latency;
 
-use super::trial::{Place, StreamTrial, Sum};
+use super::trial::{FCS, StreamTrial, Sum, WIRE};
 use crate::load::number::short;
 
-/// Bytes of a packet on the wire beyond those counted: FCS; with preamble and gap.
-const FCS: u64 = 4;
-const WIRE: u64 = FCS + 20;
 /// Percentiles of latency that are shown, where there are enough packets for them.
 const PERCENTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+
+/// The row of a stream without a device.
+const BACK_TO_BACK: &str = "- back to back";
 
 fn micros(nanos: Option<u64>) -> String {
     nanos.map_or("-".to_owned(), |nanos| format!("{:.1}", nanos as f64 / 1e3))
@@ -64,16 +64,27 @@ fn table(rows: &[Vec<String>]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// The lines that a trial ends with: streams, books, places of loss.
-pub(in crate::load) fn lines(trial: &StreamTrial) -> Vec<String> {
+/// The lines that a trial ends with: streams, books, places of loss. `floor`: the same streams
+/// without a device.
+pub(in crate::load) fn lines(trial: &StreamTrial, floor: Option<&StreamTrial>) -> Vec<String> {
     let heads = ["stream", "way", "sent", "received", "lost", "twice", "reordered", "damaged"];
     let mut head: Vec<String> = heads.iter().map(|word| (*word).to_owned()).collect();
     head.push("min us".into());
     head.extend(PERCENTILES.iter().map(|(name, _)| (*name).to_owned()));
     head.extend(["max".to_owned(), "jitter".to_owned()]);
     let mut rows = vec![head];
+    let mut floors = floor.map(StreamTrial::directions);
     for (direction, way) in trial.directions() {
-        rows.extend(direction.streams.iter().map(|stream| row(stream, &way)));
+        let floor = floors.as_mut().and_then(Iterator::next).map(|(direction, _)| direction);
+        for (at, stream) in direction.streams.iter().enumerate() {
+            rows.push(row(stream, &way));
+            let floor = floor.and_then(|floor| floor.streams.get(at));
+            if let Some(floor) = floor.filter(|floor| floor.latency.count() > 0) {
+                let mut cells = row(floor, &way);
+                cells[0] = BACK_TO_BACK.to_owned();
+                rows.push(cells);
+            }
+        }
     }
     let mut lines = table(&rows);
     lines.push(String::new());
@@ -129,19 +140,13 @@ fn books(direction: &DirectionReport, way: &str, seconds: f64) -> String {
 fn first_lost(trial: &StreamTrial) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(first) = &trial.first {
-        let place = match &first.place {
-            Place::Seen(node, reason, interface) => {
-                format!("seen at {node}: {reason}, received by {interface}")
-            }
-            Place::Counted(spot) => format!("counted at {spot}, where all were dropped"),
-            Place::Unknown => "where it was lost is not known".to_owned(),
-        };
         lines.push(format!(
-            "  first lost in the window: packet {} of {}, {}, due at {:.6} s: {place}",
+            "  first lost in the window: packet {} of {}, {}, due at {:.6} s: {}",
             first.number,
             first.stream,
             first.way,
-            first.due as f64 / 1e9
+            first.due as f64 / 1e9,
+            first.place
         ));
     }
     for (direction, way) in trial.directions() {

@@ -2,11 +2,15 @@
 
 use thalweg_device_load::DirectionReport;
 
-use crate::load::spot::{Drops, Side, Spot};
+use crate::load::blame::Place;
+use crate::load::spot::{Drops, Side};
 
 /// Share of packets that the tester may fail to send; with more, the trial says nothing of the
 /// device.
 const UNSENT: f64 = 1e-4;
+/// Bytes of a packet on the wire beyond those counted: the FCS; with preamble and gap.
+pub(super) const FCS: u64 = 4;
+pub(super) const WIRE: u64 = FCS + 20;
 
 /// How a trial went.
 pub(in crate::load) struct StreamTrial {
@@ -34,17 +38,6 @@ pub(in crate::load) struct First {
     pub(in crate::load) place: Place,
 }
 
-/// Where a packet was lost, and how sure that is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::load) enum Place {
-    /// The device dropped that very packet: node, reason, and the interface that received it.
-    Seen(String, String, String),
-    /// This was the only place that dropped anything.
-    Counted(Spot),
-    /// Nothing says where.
-    Unknown,
-}
-
 /// Packets of a trial's window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::load) struct Sum {
@@ -70,6 +63,11 @@ impl Sum {
         self.lost += other.lost;
         self.bytes.0 += other.bytes.0;
         self.bytes.1 += other.bytes.1;
+    }
+
+    /// Bits received, with FCS, preamble and gap.
+    pub(in crate::load) fn l1_received(&self) -> u64 {
+        8 * (self.bytes.1 + WIRE * self.received)
     }
 
     /// Share of the packets sent that were lost, 0 to 1.

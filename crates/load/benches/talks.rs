@@ -1,0 +1,109 @@
+//! Measures connections without a device: clients and servers hand each other their packets.
+//!
+//! `cargo bench -p thalweg-load --bench talks`; an item is a connection of seven packets that was
+//! opened, answered, closed and kept in TIME_WAIT, with timers and checksums. Instructions do not
+//! depend on what else the machine does: `valgrind --tool=callgrind` with `--once N` runs N of
+//! them.
+
+#![allow(clippy::expect_used, clippy::print_stdout)]
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use thalweg_load::Sink;
+use thalweg_load::talk::{Clients, Exchange, Opening, Plan, Protocol, Servers, Talk};
+
+/// Connections opened per turn.
+const BATCH: usize = 32;
+/// Buffers of one direction: a turn's packets.
+const BUFFERS: usize = 16 * BATCH;
+const BUFFER: usize = 256;
+
+fn main() {
+    let mut words = std::env::args().skip_while(|word| word != "--once").skip(1);
+    match words.next().and_then(|count| count.parse().ok()) {
+        Some(count) => {
+            let mut world = World::new();
+            world.run(count);
+            println!("{} connections", world.clients.counts().completed);
+        }
+        None => divan::main(),
+    }
+}
+
+/// Packets on their way in one direction, in buffers that are used in turn.
+struct Way {
+    memory: Vec<u8>,
+    lengths: Vec<usize>,
+}
+
+impl Way {
+    fn new() -> Way {
+        Way { memory: vec![0; BUFFERS * BUFFER], lengths: Vec::with_capacity(BUFFERS) }
+    }
+}
+
+impl Sink for Way {
+    #[inline]
+    fn frame(&mut self, length: usize) -> Option<&mut [u8]> {
+        let at = self.lengths.len() * BUFFER;
+        self.lengths.push(length);
+        self.memory.get_mut(at..at + length)
+    }
+}
+
+struct World {
+    clients: Clients,
+    servers: Servers,
+    ways: [Way; 2],
+    now: u64,
+}
+
+impl World {
+    fn new() -> World {
+        let mut plan = Plan::of(Talk::exchange("t", Protocol::Tcp, 8080, &Exchange::default()));
+        // At 1.6 million a second, half a second of TIME_WAIT, and room to spare.
+        plan.room = 1 << 20;
+        let mut clients = Clients::new(&plan, 1, 0).expect("a plan");
+        let servers = Servers::new(&plan, 1, 0).expect("a plan");
+        // A turn of 20 microseconds opens a batch.
+        clients.set_opening(Opening { rate: 50_000.0 * BATCH as f64, hold: None, total: None }, 0);
+        World { clients, servers, ways: [Way::new(), Way::new()], now: 0 }
+    }
+
+    /// Runs until this many more have completed.
+    fn run(&mut self, count: u64) {
+        let end = self.clients.counts().completed + count;
+        let [there, back] = &mut self.ways;
+        while self.clients.counts().completed < end {
+            self.now += 20;
+            there.lengths.clear();
+            back.lengths.clear();
+            self.servers.poll(self.now, 4 * BATCH, back);
+            self.clients.poll(self.now, 4 * BATCH, there);
+            let (mut heard, mut answered) = (0, 0);
+            while heard < there.lengths.len() || answered < back.lengths.len() {
+                while let Some(length) = there.lengths.get(heard) {
+                    let frame = &there.memory[heard * BUFFER..][..*length];
+                    self.servers.receive(self.now, frame, back);
+                    heard += 1;
+                }
+                while let Some(length) = back.lengths.get(answered) {
+                    let frame = &back.memory[answered * BUFFER..][..*length];
+                    self.clients.receive(self.now, frame, there);
+                    answered += 1;
+                }
+            }
+        }
+    }
+}
+
+#[divan::bench]
+fn short_connections(bencher: Bencher<'_, '_>) {
+    const COUNT: u64 = 100_000;
+    let mut world = World::new();
+    // TIME_WAIT is full then.
+    world.run(1_000_000);
+    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| world.run(COUNT));
+    let counts = world.clients.counts();
+    assert_eq!((counts.clean, counts.no_tuple), (counts.completed, 0));
+}

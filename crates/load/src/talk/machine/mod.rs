@@ -1,0 +1,384 @@
+//! The transport protocols of one side, for all its conversations.
+
+mod receive;
+mod speak;
+mod timers;
+
+use thalweg_wire::tcp::flag::{ACK, FIN, RST, SYN};
+
+use super::counts::Counts;
+use super::packet::{Heard, Packet, WINDOW};
+use super::pool::Range;
+use super::tcb::{State, Tcb, flag};
+use super::wheel::{Clock, Wheel};
+use super::{Plan, Program, Protocol, TcpTimes};
+use crate::{MacAddr, Micros, Sink};
+
+/// Which addresses belong to a slot.
+#[derive(Debug)]
+pub(super) enum Ends {
+    /// Of a client: its number follows from the slot.
+    Client { clients: Range, servers: Range },
+    /// Of a server: the plan's clients have the first numbers, and others, whose addresses a device
+    /// has translated, the ones behind them.
+    Server { clients: Range, peers: Vec<u128>, servers: Range },
+}
+
+impl Ends {
+    /// The address of a server's peer by its number.
+    #[inline]
+    pub(super) fn peer(&self, number: u32) -> Option<u128> {
+        match self {
+            Ends::Server { clients, peers, .. } => match number.checked_sub(clients.count) {
+                None => Some(clients.address(number)),
+                Some(other) => peers.get(other as usize).copied(),
+            },
+            Ends::Client { .. } => None,
+        }
+    }
+}
+
+/// What a side needs of a kind of conversation.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) protocol: Protocol,
+    /// The servers' port.
+    pub(super) port: u16,
+    program: Program,
+    fill: u8,
+    expected: u8,
+    /// Neither side closes: the other one may be silent for as long as it likes.
+    endless: bool,
+    /// Number open.
+    pub(super) open: u32,
+}
+
+/// How a conversation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As its program says.
+    Completed,
+    /// By the other side's RST.
+    Reset,
+    /// By the program's.
+    Aborted,
+    /// Given up.
+    Lost,
+    /// By the tester.
+    Abandoned,
+}
+
+/// All conversations of one side.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) slots: Vec<Tcb>,
+    pub(super) wheel: Wheel,
+    pub(super) sides: Vec<Side>,
+    pub(super) ends: Ends,
+    is_v4: bool,
+    macs: (MacAddr, MacAddr),
+    times: TcpTimes,
+    patience: Clock,
+    /// The smallest segment size that any peer asked for, and ours.
+    mss: u16,
+    pub(super) counts: Counts,
+    /// Conversations that have a slot, without those in TIME_WAIT.
+    pub(super) open: u32,
+    /// Those in TIME_WAIT.
+    pub(super) time_wait: u32,
+    /// Slots that have become free.
+    pub(super) freed: Vec<u32>,
+    random: u64,
+    /// What the address and port of a connection add to its first sequence number.
+    secret: u64,
+    /// The time of the last turn.
+    turn: Micros,
+}
+
+/// Congestion window after a loss, in segments.
+const AFTER_LOSS: u8 = 2;
+/// Congestion window at first, in segments (RFC 6928).
+const AT_FIRST: u8 = 10;
+/// Duplicate acknowledgements that stand for a loss (RFC 5681 §3.2).
+const DUPLICATES: u8 = 3;
+
+/// The low half of a time.
+pub(super) fn clock(now: Micros) -> Clock {
+    now as u32
+}
+
+fn mix(value: u64) -> u64 {
+    let mixed = (value ^ (value >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// Returns `a - b` as a signed distance of sequence numbers.
+fn after(a: u32, b: u32) -> i32 {
+    a.wrapping_sub(b) as i32
+}
+
+impl Machine {
+    /// `client`: which side of the plan it is; `slots`: number of conversations.
+    pub(super) fn new(plan: &Plan, client: bool, slots: u32, seed: u64, now: Micros) -> Machine {
+        let side = |talk: &super::Talk| Side {
+            protocol: talk.protocol,
+            port: talk.port,
+            program: if client { talk.client.clone() } else { talk.server.clone() },
+            fill: if client { talk.fill.0 } else { talk.fill.1 },
+            expected: if client { talk.fill.1 } else { talk.fill.0 },
+            endless: talk.is_endless(),
+            open: 0,
+        };
+        let ends = if client {
+            Ends::Client { clients: plan.clients.range(), servers: plan.servers.range() }
+        } else {
+            let (clients, servers) = (plan.clients.range(), plan.servers.range());
+            Ends::Server { clients, peers: Vec::new(), servers }
+        };
+        Machine {
+            slots: vec![Tcb::default(); slots as usize],
+            wheel: Wheel::new(clock(now)),
+            sides: plan.talks.iter().map(side).collect(),
+            ends,
+            is_v4: plan.clients.first.is_ipv4(),
+            macs: if client { plan.client_macs } else { plan.server_macs },
+            times: plan.times,
+            patience: clock(plan.patience),
+            mss: plan.mss,
+            counts: Counts::default(),
+            open: 0,
+            time_wait: 0,
+            freed: Vec::new(),
+            random: mix(seed ^ 1),
+            secret: mix(seed ^ 2),
+            turn: now,
+        }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.random)
+    }
+
+    fn is_client(&self) -> bool {
+        matches!(self.ends, Ends::Client { .. })
+    }
+
+    /// Returns a packet of a slot's conversation; without a number of its client, none.
+    #[inline]
+    fn packet(&self, number: u32, data: u32) -> Option<Packet> {
+        let tcb = &self.slots[number as usize];
+        let side = &self.sides[usize::from(tcb.talk)];
+        let (source, destination, ports) = match &self.ends {
+            Ends::Client { clients, servers } => {
+                let client = clients.address(number % clients.count);
+                (client, servers.address(tcb.server.into()), (tcb.port, side.port))
+            }
+            Ends::Server { servers, .. } => {
+                let client = self.ends.peer(tcb.peer)?;
+                (servers.address(tcb.server.into()), client, (side.port, tcb.port))
+            }
+        };
+        Some(Packet {
+            source,
+            destination,
+            is_v4: self.is_v4,
+            ports,
+            protocol: side.protocol,
+            seq: 0,
+            ack: 0,
+            flags: 0,
+            window: WINDOW,
+            mss: None,
+            data: data as usize,
+            fill: side.fill,
+        })
+    }
+
+    /// The first sequence number of a connection (RFC 6528): it grows with time, so that a
+    /// connection between the same ports begins behind the last one's numbers.
+    fn first_number(&self, number: u32, now: Micros) -> u32 {
+        let tcb = &self.slots[number as usize];
+        let tuple = u64::from(number) << 32 | u64::from(tcb.port) << 16 | u64::from(tcb.server);
+        (mix(self.secret ^ tuple) as u32).wrapping_add((now / 4) as u32)
+    }
+
+    /// Writes a frame; false if there was no room for it.
+    #[inline]
+    fn write(&mut self, packet: &Packet, out: &mut impl Sink) -> bool {
+        let length = packet.frame_len();
+        let Some(frame) = out.frame(length) else {
+            self.counts.no_room += 1;
+            return false;
+        };
+        packet.write(self.macs, frame);
+        self.counts.sent += 1;
+        self.counts.sent_bytes += length as u64;
+        true
+    }
+
+    /// Sends a segment of a connection; it acknowledges all that was received.
+    #[inline]
+    fn send(&mut self, number: u32, seq: u32, flags: u8, data: u32, out: &mut impl Sink) {
+        let Some(mut packet) = self.packet(number, data) else { return };
+        let tcb = &mut self.slots[number as usize];
+        (packet.seq, packet.flags) = (seq, flags);
+        if flags & ACK != 0 {
+            packet.ack = tcb.rcv;
+            tcb.clear(flag::ACK_DUE);
+        }
+        if flags & SYN != 0 {
+            packet.mss = Some(self.mss);
+        }
+        self.write(&packet, out);
+    }
+
+    /// Answers a segment for which there is no connection with RST (RFC 9293 §3.10.7.1).
+    pub(super) fn refuse(&mut self, heard: &Heard<'_>, out: &mut impl Sink) {
+        if heard.flags & RST != 0 {
+            return;
+        }
+        let numbers = heard.payload.len() as u32
+            + u32::from(heard.flags & SYN != 0)
+            + u32::from(heard.flags & FIN != 0);
+        let (seq, ack, flags) = match heard.flags & ACK {
+            0 => (0, heard.seq.wrapping_add(numbers), RST | ACK),
+            _ => (heard.ack, 0, RST),
+        };
+        let packet = Packet {
+            source: heard.destination,
+            destination: heard.source,
+            is_v4: heard.is_v4,
+            ports: (heard.ports.1, heard.ports.0),
+            protocol: Protocol::Tcp,
+            seq,
+            ack,
+            flags,
+            window: 0,
+            mss: None,
+            data: 0,
+            fill: 0,
+        };
+        if self.write(&packet, out) {
+            self.counts.resets_sent += 1;
+        }
+    }
+
+    /// Begins a conversation in a free slot, whose addresses are set. On a server, `heard` is the
+    /// client's SYN.
+    pub(super) fn begin(
+        &mut self,
+        number: u32,
+        talk: u8,
+        judged: bool,
+        heard: Option<&Heard<'_>>,
+        now: Micros,
+        out: &mut impl Sink,
+    ) {
+        let tcb = &mut self.slots[number as usize];
+        let (peer, port, server) = (tcb.peer, tcb.port, tcb.server);
+        self.wheel.remove(&mut self.slots, number);
+        let tcb = &mut self.slots[number as usize];
+        *tcb = Tcb { talk, peer, port, server, cwnd: AT_FIRST, ..Tcb::default() };
+        if judged {
+            tcb.set(flag::JUDGED);
+            self.counts.judged.begun += 1;
+        }
+        tcb.until = clock(now).wrapping_add(self.patience);
+        let side = &mut self.sides[usize::from(talk)];
+        side.open += 1;
+        self.open += 1;
+        self.counts.begun += 1;
+        if side.protocol == Protocol::Udp {
+            self.slots[number as usize].state = State::Established;
+            if self.is_client() {
+                self.go_on(number, now, out);
+            }
+            return;
+        }
+        let first = self.first_number(number, now);
+        let tcb = &mut self.slots[number as usize];
+        (tcb.una, tcb.nxt) = (first, first.wrapping_add(1));
+        tcb.end = tcb.nxt;
+        tcb.sent = clock(now);
+        tcb.set(flag::TIMED);
+        let flags = match heard {
+            Some(syn) => {
+                tcb.state = State::SynReceived;
+                tcb.rcv = syn.seq.wrapping_add(1);
+                tcb.window = syn.window;
+                SYN | ACK
+            }
+            None => {
+                tcb.state = State::SynSent;
+                SYN
+            }
+        };
+        if let Some(mss) = heard.and_then(|syn| syn.mss) {
+            self.mss = self.mss.min(mss.max(1));
+        }
+        self.send(number, first, flags, 0, out);
+        self.arm(number, now);
+    }
+
+    /// Ends a conversation, and frees its slot.
+    pub(super) fn finish(&mut self, number: u32, end: End) {
+        let tcb = self.slots[number as usize];
+        if tcb.state == State::Free {
+            return;
+        }
+        if tcb.state == State::TimeWait {
+            self.time_wait -= 1;
+        } else {
+            self.count_end(number, end);
+        }
+        self.wheel.remove(&mut self.slots, number);
+        self.slots[number as usize].state = State::Free;
+        self.freed.push(number);
+    }
+
+    /// Counts how a conversation ended. It keeps its slot.
+    fn count_end(&mut self, number: u32, end: End) {
+        let tcb = self.slots[number as usize];
+        self.open -= 1;
+        self.sides[usize::from(tcb.talk)].open -= 1;
+        let is_client = self.is_client();
+        let counts = &mut self.counts;
+        if is_client && end != End::Abandoned {
+            // Opened and ended in whole milliseconds: as many are too long as too short.
+            counts.lived += u64::from(((self.turn / 1000) as u32).wrapping_sub(tcb.peer));
+            counts.ended += 1;
+        }
+        let good = matches!(end, End::Completed | End::Aborted) && !tcb.has(flag::WRONG);
+        match end {
+            End::Completed if !good => counts.wrong += 1,
+            End::Completed => {
+                counts.completed += 1;
+                counts.clean += u64::from(!tcb.has(flag::RETRIED));
+            }
+            End::Reset => counts.reset += 1,
+            End::Aborted => counts.aborted += 1,
+            End::Abandoned => counts.abandoned += 1,
+            End::Lost => {
+                let what = match tcb.state {
+                    State::SynSent | State::SynReceived => &mut counts.lost.syn,
+                    State::Established | State::CloseWait if tcb.in_flight() > 0 => {
+                        &mut counts.lost.sent
+                    }
+                    State::Established => &mut counts.lost.expected,
+                    _ => &mut counts.lost.fin,
+                };
+                *what += 1;
+            }
+        }
+        if tcb.has(flag::JUDGED) {
+            let judged = &mut counts.judged;
+            if good {
+                judged.completed += 1;
+                judged.clean += u64::from(!tcb.has(flag::RETRIED));
+            } else if end != End::Abandoned {
+                judged.failed += 1;
+            }
+        }
+    }
+}
