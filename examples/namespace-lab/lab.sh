@@ -33,11 +33,12 @@ up() {
 down() {
     if [ -f "$run/pid" ]; then
         kill "$(cat "$run/pid")" 2>/dev/null || true
+        # Only what `up` has made.
+        rm -rf "$run"
     fi
     for name in left router right; do
         ip netns delete "lab-$name" 2>/dev/null || true
     done
-    rm -rf "$run"
 }
 
 case $1 in

@@ -295,6 +295,7 @@ class Classifier(Case):
         self.fails(-70, self.add(mask, memory_size=0))
         self.fails(-7, self.add(mask, current_data_offset=14))
         self.fails(-65, self.add(mask, next_table_index=77))
+        self.fails(-65, self.add(mask, table_index=77))
         self.fails(-7, self.add(mask, table_index=first, next_table_index=second))
         self.fails(-91, self.api.classify_table_info(table_id=77))
         self.assertEqual(self.api.classify_session_dump(table_id=77), [])

@@ -265,6 +265,8 @@ fn only_traces_that_match_are_shown() {
     s.ok(&format!("classify session table-index 0 match hex {TO_DROP:02x} del"));
     let again = s.error(&format!("classify session table-index 0 match hex {TO_DROP:02x} del"));
     assert!(again.contains("no such pattern"), "{again}");
+    assert!(s.error("classify table table 0").contains("`next-table' and a number, or `del'"));
+    s.ok("classify table table 0 next-table 4294967295");
     s.ok("classify table table 0 del");
     assert!(s.error("classify table table 0 del").contains("no classifier table 0"));
     assert!(s.error("classify table mask l3 ip4 src skip 2").contains("leave out `skip'"));

@@ -281,12 +281,12 @@ impl Forwarding {
         let f = c.state::<Forwarding>();
         let mut f = f.borrow_mut();
         for (link, kind, name) in std::mem::take(&mut f.exits) {
-            match c.node(name) {
-                Some(node) => f.table.set_exit(link, kind, node),
-                None => tracing::error!("no node `{name}' for {} packets", link.name()),
+            let by = format_args!("the exit of {} packets", link.name());
+            if let Some(node) = c.named_node(name, by) {
+                f.table.set_exit(link, kind, node);
             }
         }
-        f.imposer.1 = f.imposer.0.and_then(|name| c.node(name));
+        f.imposer.1 = f.imposer.0.and_then(|name| c.named_node(name, "imposition of labels"));
     }
 
     /// Sets the node of labels in uniform mode, which gives them TTL and class of what they were

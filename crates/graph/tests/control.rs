@@ -176,7 +176,13 @@ fn snapshots_are_retired_when_workers_have_moved_on() {
 
 #[test]
 fn a_graph_that_does_not_hang_together_is_refused() {
-    use thalweg_graph::{Control, EngineConfig, FeatureDecl, NodeDecl, Part};
+    use thalweg_graph::{Built, EngineConfig, FeatureDecl, Node, NodeCx, NodeDecl, Part, Verdict};
+    struct Quiet;
+    impl Node for Quiet {
+        fn packet(&mut self, _: &mut NodeCx<'_>, _: thalweg_buffer::PktMut<'_>) -> Verdict {
+            Verdict::next(0)
+        }
+    }
     static LOST: NodeDecl = NodeDecl { name: "lost", next: &["nowhere"], ..NodeDecl::DEFAULT };
     static TWICE: NodeDecl = NodeDecl { name: "drop", ..NodeDecl::DEFAULT };
     static NO_ARC: NodeDecl = NodeDecl {
@@ -184,21 +190,34 @@ fn a_graph_that_does_not_hang_together_is_refused() {
         feature: Some(FeatureDecl { arc: "none", before: &[], after: &[] }),
         ..NodeDecl::DEFAULT
     };
-    static ETHERNET: NodeDecl = NodeDecl { name: "ethernet-input", ..NodeDecl::DEFAULT };
+    static ETHERNET: NodeDecl =
+        NodeDecl { name: "ethernet-input", build: |_| Built::node(Quiet), ..NodeDecl::DEFAULT };
+    static MISSPELT: NodeDecl = NodeDecl {
+        name: "misspelt",
+        build: |cx| {
+            cx.arc("device-inptu");
+            Built::node(Quiet)
+        },
+        ..NodeDecl::DEFAULT
+    };
     const fn part(nodes: &'static [&'static NodeDecl]) -> Part {
         Part { name: "bad", nodes, ..Part::DEFAULT }
     }
-    static BAD: [Part; 4] = [
+    static BAD: [Part; 6] = [
         part(&[&LOST, &ETHERNET]),
         part(&[&TWICE, &ETHERNET]),
         part(&[&NO_ARC, &ETHERNET]),
         part(&[]),
+        part(&[&ETHERNET, &MISSPELT]),
+        Part { ready: |c| _ = c.named_node("ip4-inptu", "ethertype 0x0800"), ..part(&[&ETHERNET]) },
     ];
     let want = [
         "graph: node `lost` has unknown next node `nowhere`",
         "graph: duplicate node name `drop`",
         "graph: node `no-arc` is on unknown arc `none`",
         "graph: arc `device-input` ends in unknown node `ethernet-input`",
+        "misspelt: unknown arc `device-inptu`",
+        "bad: ethertype 0x0800 names unknown node `ip4-inptu`",
     ];
     for (bad, want) in BAD.into_iter().zip(want) {
         let pool = thalweg_buffer::PoolConfig { buffers: 64, data_size: 256, page_size: None };

@@ -16,7 +16,7 @@ pub const MAX_FILE: usize = 8 << 20;
 /// How long the router may say nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the router is asked for. It fits: lists of any length have a limit.
+/// What the router is asked for. It fits: lists of any length have a limit, as has each section.
 const COMMANDS: &[&str] = &[
     "show version verbose",
     "show version cmdline",
@@ -27,22 +27,22 @@ const COMMANDS: &[&str] = &[
     "show memory",
     "show buffers",
     "show unix files",
-    "show interface",
-    "show interface address",
+    "show interface | head 10000",
+    "show interface address | head 10000",
     "show interface rx-placement",
-    "show hardware-interfaces",
-    "show mode",
-    "show features",
+    "show hardware-interfaces | head 10000",
+    "show mode | head 10000",
+    "show features | head 10000",
     "show ip table",
     "show ip fib summary",
     "show ip fib | head 2000",
     "show adj summary",
     "show ip neighbors | head 2000",
-    "show bridge-domain",
+    "show bridge-domain | head 10000",
     "show nat44 summary",
     "show nat44 interfaces",
     "show nat44 addresses",
-    "show nat44 static mappings",
+    "show nat44 static mappings | head 10000",
     "show nat timeouts",
     "show conntrack summary",
     "show sflow",
@@ -56,8 +56,8 @@ const COMMANDS: &[&str] = &[
     "show punt stats",
     "show api clients",
     "show trace max 20",
-    "show configuration",
-    "show configuration unresolved",
+    "show configuration | head 20000",
+    "show configuration unresolved | head 2000",
     "show configuration revisions",
     "show logging",
 ];
@@ -131,13 +131,56 @@ fn read(path: &Path) -> std::io::Result<String> {
 }
 
 /// Words that name a secret, in any part of a key.
-const SECRETS: [&str; 8] =
-    ["password", "passwd", "secret", "token", "community", "private-key", "psk", "credential"];
+const SECRETS: [&str; 16] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "community",
+    "private-key",
+    "private_key",
+    "psk",
+    "credential",
+    "api-key",
+    "api_key",
+    "apikey",
+    "auth-key",
+    "auth_key",
+    "authorization",
+];
 
-/// A text without the values of keys that name a secret: `key: value`, `key value`, `key=value`.
+/// What stands for a secret.
+const LEFT_OUT: &str = "(left out)";
+
+/// A text without the values of keys that name a secret: `key: value`, `key value`, `key=value`, or
+/// a key and lines below it that are indented further; without keys in PEM, and without what
+/// precedes the host in a URL.
 fn without_secrets(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    // Indentation of the key whose value the next lines are.
+    let mut below: Option<usize> = None;
+    let mut is_pem = false;
     for line in text.split_inclusive('\n') {
+        let content = line.trim_start();
+        let indent = line.len() - content.len();
+        if is_pem || content.contains("-----BEGIN ") {
+            if !is_pem {
+                out.push_str(LEFT_OUT);
+                out.push('\n');
+            }
+            is_pem = !content.contains("-----END ");
+            continue;
+        }
+        if let Some(of) = below {
+            if content.is_empty() || indent > of || indent == of && content.starts_with("- ") {
+                continue;
+            }
+            below = None;
+        }
+        // A key in a list begins behind the dash.
+        let indent = indent + if content.starts_with("- ") { 2 } else { 0 };
+        let line = &without_users(line);
         let lower = line.to_ascii_lowercase();
         let found = SECRETS.iter().filter_map(|word| lower.find(word).map(|at| at + word.len()));
         let Some(key) = found.min() else {
@@ -148,15 +191,33 @@ fn without_secrets(text: &str) -> String {
         let separates = |c: char| c.is_whitespace() || ":={\"'".contains(c);
         let end = lower[key..].find(separates).map_or(line.len(), |at| key + at);
         let value = lower[end..].find(|c: char| !separates(c)).map(|at| end + at);
-        match value {
-            Some(at) => {
-                out.push_str(&line[..at]);
-                out.push_str("(left out)\n");
-            }
-            None => out.push_str(line),
-        }
+        let has_block = value.is_none_or(|at| lower[at..].starts_with(['|', '>', '&', '!', '[']));
+        below = has_block.then_some(indent);
+        out.push_str(value.map_or(line.trim_end(), |at| &line[..at]));
+        out.push_str(if value.is_none() { " " } else { "" });
+        out.push_str(LEFT_OUT);
+        out.push('\n');
     }
     out
+}
+
+/// A line without user and password of URLs.
+fn without_users(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find("://") {
+        let (before, authority) = rest.split_at(at + 3);
+        let end = authority.find(|c: char| c.is_whitespace() || "/?#\"'".contains(c));
+        let authority = &authority[..end.unwrap_or(authority.len())];
+        out.push_str(before);
+        if authority.contains('@') {
+            out.push_str(LEFT_OUT);
+        }
+        let host = authority.rfind('@').unwrap_or(0);
+        out.push_str(&authority[host..]);
+        rest = &rest[before.len() + authority.len()..];
+    }
+    out + rest
 }
 
 /// Owner and permissions of a file.
@@ -268,12 +329,17 @@ mod tests {
     #[test]
     fn secrets_are_left_out() {
         let text = "name: r1\n  snmp-community: public\nset x password hunter2 now\nTOKEN=abc\n\
-                    secret:\n  - a\nlast";
+                    secret:\n  - a\n  - b\nkeys:\n  - psk: |\n      a\n\n      b\n  - next\n\
+                    tokens:\n- c\nto https://u:p@h.example/x and http://h/@\n\
+                    x\n-----BEGIN A KEY-----\nMII\n-----END A KEY-----\nlast";
         assert_eq!(
             without_secrets(text),
             "name: r1\n  snmp-community: (left out)\nset x password (left out)\nTOKEN=(left out)\n\
-             secret:\n  - a\nlast"
+             secret: (left out)\nkeys:\n  - psk: (left out)\n  - next\n\
+             tokens: (left out)\nto https://(left out)@h.example/x and http://h/@\n\
+             x\n(left out)\nlast"
         );
+        assert_eq!(without_secrets("no secret"), "no secret (left out)\n");
     }
 
     #[test]

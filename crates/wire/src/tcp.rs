@@ -331,28 +331,33 @@ impl<'a> TcpMut<'a> {
         put(self.header, CHECKSUM_OFFSET, sum.to_be_bytes());
     }
 
-    /// Lowers the maximum segment size option to `max` bytes if it is above. Returns the original
-    /// size if it was lowered.
+    /// Lowers the maximum segment size option to `max` bytes if it is above, and each of several:
+    /// receivers differ in which of them counts. Returns the last original size that was lowered.
     pub fn clamp_mss(&mut self, max: u16) -> Option<u16> {
         let length = usize::from(self.header[OFFSET] >> 4) * 4;
         let end = length.checked_sub(HEADER_LEN).filter(|&n| n <= self.rest.len())?;
-        let mut walk: &[u8] = &self.rest[..end];
-        while let Some(Ok((kind, data))) = next_option(&mut walk, "TCP option") {
-            let (2, &[a, b]) = (kind, data) else { continue };
-            let offered = u16::from_be_bytes([a, b]);
-            if offered <= max {
-                return None;
-            }
-            let at = end - walk.len() - 2;
+        let (mut from, mut lowered) = (0, None);
+        loop {
+            let mut walk: &[u8] = &self.rest[from..end];
+            let offered = loop {
+                match next_option(&mut walk, "TCP option") {
+                    Some(Ok((2, &[a, b]))) if u16::from_be_bytes([a, b]) > max => {
+                        break u16::from_be_bytes([a, b]);
+                    }
+                    Some(Ok(_)) => {}
+                    Some(Err(_)) | None => return lowered,
+                }
+            };
+            from = end - walk.len();
+            let at = from - 2;
             // The option may start anywhere; at an odd offset its bytes are in swapped halves.
             match at % 2 {
                 0 => self.update(offered, max),
                 _ => self.update(offered.swap_bytes(), max.swap_bytes()),
             }
-            self.rest[at..at + 2].copy_from_slice(&max.to_be_bytes());
-            return Some(offered);
+            self.rest[at..from].copy_from_slice(&max.to_be_bytes());
+            lowered = Some(offered);
         }
-        None
     }
 
     #[inline]
@@ -425,6 +430,20 @@ mod tests {
             assert_eq!(tcp.mss(), Some(1200));
             assert!(tcp.checksum_ok(Checksum::new()));
         }
+    }
+
+    /// A receiver may take the first or the last.
+    #[test]
+    fn each_of_several_sizes_is_clamped() {
+        let mut data = SYN;
+        data[12] = 0x90;
+        data[20..36].copy_from_slice(&[2, 4, 2, 0, 1, 2, 4, 5, 0xb4, 2, 4, 0xff, 0xff, 2, 0, 0]);
+        fill_checksum(Checksum::new(), &mut data).unwrap();
+        assert_eq!(TcpMut::parse(&mut data).unwrap().clamp_mss(1200), Some(0xffff));
+        let tcp = TcpView::parse(&data).unwrap();
+        let sizes: Vec<_> = tcp.options().filter_map(Result::ok).collect();
+        assert_eq!(sizes, [512, 1200, 1200].map(TcpOption::MaxSegmentSize));
+        assert!(tcp.checksum_ok(Checksum::new()));
     }
 
     prop_compose! {

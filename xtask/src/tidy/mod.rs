@@ -2,6 +2,7 @@
 //! reports what breaks its rule with file and line.
 
 mod comments;
+mod features;
 mod pages;
 mod phrases;
 mod sleeps;
@@ -54,6 +55,7 @@ pub fn run(options: &Options) -> Result<bool> {
         findings.extend(sleeps::check(source));
         findings.extend(pages::check(source));
     }
+    findings.extend(features::check(&sources));
     if !options.no_subjects {
         findings.extend(subjects::check(&root)?);
     }

@@ -45,21 +45,23 @@ pub(super) fn plain_tcp(
     }
     let (k, swapped) = ordered(zone, protocol::TCP, be64(h, 12), ports);
     *key = k;
-    let numbers = be64(h, 24);
-    *headers = Headers {
-        segment: Segment {
-            ack: numbers as u32,
-            seq: (numbers >> 32) as u32,
-            payload: total - before,
-            window: last as u16,
-            flags,
-            scale: Scale::NONE,
-        },
-        bytes: total,
-        kind: Kind::Tcp,
-        swapped,
-    };
+    *headers = of_segment(be64(h, 24), last, total, before, swapped);
     true
+}
+
+/// Header fields of a plain segment: its numbers, the word with its flags and window, the lengths of
+/// the packet and of its headers.
+#[inline(always)]
+fn of_segment(numbers: u64, last: u32, total: u32, before: u32, swapped: bool) -> Headers {
+    let segment = Segment {
+        ack: numbers as u32,
+        seq: (numbers >> 32) as u32,
+        payload: total - before,
+        window: last as u16,
+        flags: (last >> 16) as u8,
+        scale: Scale::NONE,
+    };
+    Headers { segment, bytes: total, kind: Kind::Tcp, swapped }
 }
 
 /// Verifies the requested checksums of a plain TCP packet as far as the packet is at hand.
@@ -110,20 +112,7 @@ pub(super) fn plain_tcp6(
     let whole = |at: usize| u128::from(be64(h, at)) << 64 | u128::from(be64(h, at + 8));
     let (k, swapped) = V6 { src: whole(8), dst: whole(24) }.ordered(zone, protocol::TCP, ports);
     *key = k;
-    let numbers = be64(h, 44);
-    *headers = Headers {
-        segment: Segment {
-            ack: numbers as u32,
-            seq: (numbers >> 32) as u32,
-            payload: total - before,
-            window: last as u16,
-            flags,
-            scale: Scale::NONE,
-        },
-        bytes: total,
-        kind: Kind::Tcp,
-        swapped,
-    };
+    *headers = of_segment(be64(h, 44), last, total, before, swapped);
     true
 }
 
@@ -151,21 +140,10 @@ pub(super) fn read_ipv6(
     let Ok(ip) = Ipv6View::parse_chain(l3, bytes) else { return invalid };
     let total = ipv6::HEADER_LEN + usize::from(ip.payload_len());
     let Some(packet) = PacketView::of_v6(ip) else { return invalid };
-    if packet.part() == Part::Later {
-        let headers = Headers { bytes: total as u32, kind: Kind::Fragment, ..Headers::default() };
-        return ([0; IPV6], headers);
-    }
-    let read = Ip {
-        zone,
-        ends: V6 { src: ip.src().to_bits(), dst: ip.dst().to_bits() },
-        packet: &packet,
-        length: total.saturating_sub(packet.l4()),
-        verify: checks.transport && total <= l3.len() && !packet.is_fragment(),
-    };
-    match read.transport() {
-        Some((key, headers)) => (key, Headers { bytes: total as u32, ..headers }),
-        None => invalid,
-    }
+    let ends = V6 { src: ip.src().to_bits(), dst: ip.dst().to_bits() };
+    let length = total.saturating_sub(packet.l4());
+    let verify = checks.transport && total <= l3.len();
+    Ip { zone, ends, packet: &packet, length, verify }.read(total).unwrap_or(invalid)
 }
 
 /// Reads any IPv4 packet. Packets that cannot be tracked become [`Kind::Invalid`].
@@ -181,22 +159,10 @@ pub(super) fn read_ipv4(
         return invalid;
     }
     let total = usize::from(ip.total_len());
+    let (ends, length) = (V4(addresses(&ip)), total - ip.header_len());
+    let verify = checks.transport && total <= l3.len();
     let packet = PacketView::of_v4(ip);
-    if packet.part() == Part::Later {
-        let headers = Headers { bytes: total as u32, kind: Kind::Fragment, ..Headers::default() };
-        return ([0; IPV4], headers);
-    }
-    let read = Ip {
-        zone,
-        ends: V4(addresses(&ip)),
-        packet: &packet,
-        length: total - ip.header_len(),
-        verify: checks.transport && total <= l3.len() && !packet.is_fragment(),
-    };
-    match read.transport() {
-        Some((key, headers)) => (key, Headers { bytes: total as u32, ..headers }),
-        None => invalid,
-    }
+    Ip { zone, ends, packet: &packet, length, verify }.read(total).unwrap_or(invalid)
 }
 
 /// A packet whose transport header is being read.
@@ -210,6 +176,17 @@ struct Ip<'a, const W: usize, E> {
 }
 
 impl<const W: usize, E: Ends<W>> Ip<'_, W, E> {
+    /// Reads a packet of `total` bytes; `None` if it cannot be tracked.
+    fn read(mut self, total: usize) -> Option<(Key<W>, Headers)> {
+        let bytes = total as u32;
+        if self.packet.part() == Part::Later {
+            return Some(([0; W], Headers { bytes, kind: Kind::Fragment, ..Headers::default() }));
+        }
+        self.verify &= !self.packet.is_fragment();
+        let (key, headers) = self.transport()?;
+        Some((key, Headers { bytes, ..headers }))
+    }
+
     fn transport(&self) -> Option<(Key<W>, Headers)> {
         let number = self.packet.protocol();
         let l4 = self.packet.transport()?;

@@ -381,7 +381,7 @@ pub fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
 /// called from the `ready` of the feature that switches interfaces to it.
 pub fn register_mode(c: &Control, mode: Mode, node: &str) {
     let all = c.state::<Interfaces>();
-    all.borrow_mut().mode_inputs[mode.place()] = c.node(node);
+    all.borrow_mut().mode_inputs[mode.place()] = c.named_node(node, "a mode of interfaces");
 }
 
 /// Returns an interface's layer 2 membership as text, `xconnect host-b`, if it has one.

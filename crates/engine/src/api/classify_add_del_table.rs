@@ -83,7 +83,7 @@ fn handle(c: &mut Control, rq: ClassifyAddDelTable) -> Result<ClassifyAddDelTabl
         return Ok(ClassifyAddDelTableReply::default());
     }
     let next = Some(rq.next_table_index).filter(|next| *next != NONE);
-    let index = if state.table(rq.table_index).is_some() {
+    let index = if rq.table_index != NONE {
         state.set_next(rq.table_index, next)?;
         rq.table_index
     } else {

@@ -375,7 +375,12 @@ impl Classifier {
                     table.next = chain.get(at + 1).copied();
                 }
             }
-            first = chain[0];
+            // Whoever else leads to the chain still has all of it.
+            let before = std::mem::replace(&mut first, chain[0]);
+            let others = self.first.values_mut().filter(|other| **other == before);
+            others.for_each(|other| *other = first);
+            let leads = |(i, t): &(&u32, &mut Table)| t.next == Some(before) && !chain.contains(i);
+            self.tables.iter_mut().filter(leads).for_each(|(_, t)| t.next = Some(first));
         }
         self.first.insert(user, first);
         Ok(Some(first))
@@ -404,7 +409,7 @@ impl Classifier {
         };
         let added = self.add_session(index, bytes, Session::default());
         if added.is_err() && self.tables.get(&index).is_some_and(|t| t.sessions.is_empty()) {
-            self.unlink(user, index);
+            self.unlink(index);
         }
         added
     }
@@ -425,7 +430,7 @@ impl Classifier {
         let index = found.ok_or(ClassifyError::NoSession)?;
         self.remove_session(index, bytes)?;
         if self.tables.get(&index).is_some_and(|t| t.sessions.is_empty()) {
-            self.unlink(user, index);
+            self.unlink(index);
         }
         Ok(())
     }
@@ -439,23 +444,22 @@ impl Classifier {
         for index in self.of(user) {
             let table = self.tables.get(&index);
             if table.is_some_and(|t| like.as_ref().is_none_or(|like| t.is_like(like))) {
-                self.unlink(user, index);
+                self.unlink(index);
             }
         }
         Ok(())
     }
 
-    /// Takes a table out of a user's chain, whose rest stays, and removes it.
-    fn unlink(&mut self, user: User, index: u32) {
+    /// Takes a table out of its chain, whose rest stays, and removes it.
+    fn unlink(&mut self, index: u32) {
         let Some(next) = self.tables.get(&index).map(|t| t.next) else { return };
         for before in self.tables.values_mut().filter(|t| t.next == Some(index)) {
             before.next = next;
         }
-        let is_first = self.first.get(&user) == Some(&index);
-        match next {
-            Some(next) if is_first => drop(self.first.insert(user, next)),
-            _ if is_first => drop(self.first.remove(&user)),
-            _ => {}
+        // Filters that begin with it begin with the next.
+        if let Some(next) = next {
+            let leads = self.first.values_mut().filter(|first| **first == index);
+            leads.for_each(|first| *first = next);
         }
         // It exists, and nothing leads to it.
         let _ = self.remove(index, false);
@@ -528,6 +532,26 @@ mod tests {
         all.clear(User::Pcap, None).unwrap();
         all.clear(of_one, None).unwrap();
         assert_eq!(all.tables().count(), 0);
+    }
+
+    /// What one user does to a chain leaves the others all that it does not remove.
+    #[test]
+    fn users_share_chains() {
+        let mut all = Classifier::default();
+        let (few, many) = (bytes(&[(26, 1)]), bytes(&[(26, 3)]));
+        all.add_pattern(User::Trace, &many, &bytes(&[(26, 2)])).unwrap();
+        all.add_pattern(User::Trace, &few, &bytes(&[(26, 1)])).unwrap();
+        let first = all.of(User::Trace)[0];
+        let before = all.add(Table { next: Some(first), ..Table::of_mask(&few).unwrap() }).unwrap();
+        all.set(User::Pcap, Some(first), false).unwrap();
+        assert_eq!(all.set(User::Trace, Some(first), true), Ok(Some(0)));
+        assert_eq!((all.of(User::Trace), all.of(User::Pcap)), (vec![0, 1], vec![0, 1]));
+        assert_eq!(all.chain(before), [before, 0, 1]);
+        all.remove_pattern(User::Trace, &many, &bytes(&[(26, 2)])).unwrap();
+        assert_eq!((all.of(User::Trace), all.of(User::Pcap)), (vec![1], vec![1]));
+        assert_eq!(all.chain(before), [before, 1]);
+        all.clear(User::Pcap, None).unwrap();
+        assert_eq!((all.users().count(), all.chain(before)), (0, vec![before]));
     }
 
     #[test]

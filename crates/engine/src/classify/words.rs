@@ -139,8 +139,12 @@ fn fields(args: &mut Args<'_>, with_values: bool) -> Result<Read, CliError> {
                     // Two bytes behind the type: the VLAN id is their lower twelve bits.
                     let place = Place { name, at, len: 2, last: 0xff };
                     read.take(args, place, with_values)?;
-                    if !with_values {
-                        read.draft.mask[at] &= 0x0f;
+                    match with_values {
+                        false => read.draft.mask[at] &= 0x0f,
+                        true if read.draft.value[at] > 0x0f => {
+                            return Err(args.bad_last(name, "a VLAN id, 0 to 4095"));
+                        }
+                        true => {}
                     }
                     continue;
                 }
@@ -249,7 +253,9 @@ fn value(word: &str, len: usize, last: u8) -> Option<Vec<u8>> {
         6 => {
             let bytes: Option<Vec<u8>> = word
                 .split(':')
-                .map(|b| (b.len() <= 2).then(|| u8::from_str_radix(b, 16).ok())?)
+                .map(|b| {
+                    (b.len() <= 2 && !b.starts_with('+')).then(|| u8::from_str_radix(b, 16).ok())?
+                })
                 .collect();
             bytes.filter(|b| b.len() == 6)
         }
@@ -271,7 +277,7 @@ fn value(word: &str, len: usize, last: u8) -> Option<Vec<u8>> {
 }
 
 fn hex(word: &str) -> Option<Vec<u8>> {
-    let fits = word.is_ascii()
+    let fits = word.bytes().all(|b| b.is_ascii_hexdigit())
         && word.len().is_multiple_of(2)
         && (2..=2 * MAX_BYTES).contains(&word.len());
     let byte = |i: usize| u8::from_str_radix(word.get(i..i + 2)?, 16).ok();
@@ -353,6 +359,9 @@ mod tests {
             ("mask l3 ip4 src match l3 ip4 src x", "an IPv4 address"),
             ("mask l4 dst match l4 dst 65536", "a number that fits"),
             ("mask hex 0 match hex 0", "hexadecimal digits"),
+            ("mask hex +f match hex +f", "hexadecimal digits"),
+            ("mask l2 src match l2 src +2:0:0:0:0:1", "a MAC address"),
+            ("mask l2 tag1 match l2 tag1 4096", "a VLAN id, 0 to 4095"),
             ("mask hex ff match l2 src 02:00:00:00:00:01", "which the mask does not name"),
         ] {
             let error = read(text).unwrap_err();

@@ -1,6 +1,6 @@
 //! `classify table`: makes tables of patterns, for traces and captures.
 
-use crate::classify::{Classifier, Table, words};
+use crate::classify::{Classifier, NONE, Table, words};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
 
@@ -33,7 +33,7 @@ impl Command<Control> for ClassifyTable {
          vectors of 16 bytes it skips and has follows from it; `skip' and `match' have to agree.\n\
          `classify session' adds what it hits, the binary API makes it a filter\n\
          (`classify_trace_set_table'), `trace filter include table <n>' shows only what it hits.\n\
-         `buckets' is kept, `memory-size' without effect: sessions share one limit."
+         `next-table 4294967295' has it lead to none. `buckets' is kept, `memory-size' without effect: sessions share one limit."
     }
 
     fn run(
@@ -70,8 +70,8 @@ impl Command<Control> for ClassifyTable {
                 state.remove(index, chain)?;
                 index
             }
-            (Some(index), None, next) if state.table(index).is_some() => {
-                state.set_next(index, next)?;
+            (Some(index), None, Some(next)) if state.table(index).is_some() => {
+                state.set_next(index, Some(next).filter(|next| *next != NONE))?;
                 index
             }
             (None, Some(table), next) if !del => {
@@ -90,8 +90,11 @@ impl Command<Control> for ClassifyTable {
                 out.line(index);
                 index
             }
-            (Some(index), None, _) => {
+            (Some(index), None, _) if state.table(index).is_none() => {
                 return Err(crate::classify::ClassifyError::NoTable(index).into());
+            }
+            (Some(_), None, None) => {
+                return Err(args.bad("change", "`next-table' and a number, or `del'"));
             }
             _ => return Err(args.bad("table", "`mask' for a new table, or `table' and its number")),
         };

@@ -14,7 +14,7 @@ pub use ports::{MAX_PORTS, Port, ports, set_port};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use thalweg_buffer::{PktMut, SwIfIndex};
+use thalweg_buffer::{LOCAL_IF, PktMut, SwIfIndex};
 use thalweg_graph::stats::Counter;
 use thalweg_graph::{BuildCx, Control, NodeId};
 use thalweg_tables::qsbr::Guard;
@@ -104,7 +104,7 @@ pub enum PuntError {
 pub struct Receivers {
     nodes: Vec<Option<NodeId>>,
     /// By reason: interfaces whose packets leave by a feature of the protocol's punt arc.
-    redirected: Vec<Arc<BTreeSet<SwIfIndex>>>,
+    redirected: Vec<Arc<Redirected>>,
     /// UDP ports that are always punted.
     ports: Arc<BTreeSet<Port>>,
 }
@@ -119,6 +119,30 @@ impl Receivers {
     #[inline]
     fn node(&self, reason: Reason) -> Option<NodeId> {
         self.nodes.get(usize::from(reason.0)).copied().flatten()
+    }
+}
+
+/// Interfaces whose punted packets are [redirected](redirect).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Redirected {
+    /// All that receive packets, also those to come.
+    All,
+    /// These.
+    Of(BTreeSet<SwIfIndex>),
+}
+
+impl Default for Redirected {
+    fn default() -> Redirected {
+        Redirected::Of(BTreeSet::new())
+    }
+}
+
+impl Redirected {
+    fn contains(&self, rx_if: SwIfIndex) -> bool {
+        match self {
+            Redirected::All => rx_if != LOCAL_IF,
+            Redirected::Of(these) => these.contains(&rx_if),
+        }
     }
 }
 
@@ -143,7 +167,7 @@ impl Punt {
     pub fn is_wanted(&self, guard: &Guard<'_>, reason: Reason, rx_if: SwIfIndex) -> bool {
         let receivers = self.0.load(guard);
         let redirected = receivers.redirected.get(usize::from(reason.0));
-        receivers.is_taken(reason) || redirected.is_some_and(|all| all.contains(&rx_if))
+        receivers.is_taken(reason) || redirected.is_some_and(|of| of.contains(rx_if))
     }
 }
 
@@ -210,7 +234,7 @@ struct Registry {
     writer: snapshot::Writer<Receivers>,
     counts: Arc<[OfWorker]>,
     /// By owner of reasons: interfaces whose packets are redirected.
-    redirected: BTreeMap<&'static str, Arc<BTreeSet<SwIfIndex>>>,
+    redirected: BTreeMap<&'static str, Arc<Redirected>>,
     ports: Arc<BTreeSet<Port>>,
 }
 
@@ -249,7 +273,10 @@ pub(crate) fn init(c: &mut Control) {
 pub(crate) fn publish(c: &mut Control) {
     let registry = c.state::<Registry>();
     let mut registry = registry.borrow_mut();
-    let node = |e: &Entry| e.receiver.and_then(|name| c.node(name));
+    let node = |e: &Entry| {
+        let by = format_args!("punt reason `{}`", e.decl.name);
+        e.receiver.and_then(|name| c.named_node(name, by))
+    };
     let nodes = registry.reasons.iter().map(node).collect();
     let of = |e: &Entry| registry.redirected.get(e.decl.from).cloned().unwrap_or_default();
     let redirected = registry.reasons.iter().map(of).collect();
@@ -260,7 +287,7 @@ pub(crate) fn publish(c: &mut Control) {
 /// Has packets that these interfaces have received punted whatever the reason, if it is one of the
 /// feature `from`: a node on the punt arc of the feature's protocol sends them elsewhere. To be
 /// called with all such interfaces on each change.
-pub fn redirect(c: &mut Control, from: &'static str, interfaces: BTreeSet<SwIfIndex>) {
+pub fn redirect(c: &mut Control, from: &'static str, interfaces: Redirected) {
     c.state::<Registry>().borrow_mut().redirected.insert(from, Arc::new(interfaces));
     publish(c);
 }

@@ -84,6 +84,11 @@ fn announcements_need_no_address_and_wait_for_nothing() {
     assert!(matches!(session.poll(&mut b.c, now, &mut out), TaskPoll::Done));
     b.settle();
     assert_eq!(b.sent_arp(), [(MacAddr::BROADCAST, ArpRepr::request(US, ip(9), ip(9)))]);
+    // One at a time, whatever it sends.
+    let mut first = start(&mut b.c, r).unwrap();
+    assert!(matches!(start(&mut b.c, r), Err(ArpingError::Running(_))));
+    first.cancel(&mut b.c, &mut out);
+    assert!(!is_running(&b.c, b.sw_if));
     let r = request(&b, 9, 1);
     assert!(matches!(start(&mut b.c, r), Err(ArpingError::NoSource(..))));
     b.finish();

@@ -58,7 +58,11 @@ pub fn register(c: &mut Control, ethertype: u16, node: &'static str) {
 fn ready(c: &mut Control) {
     let registry = c.state::<Registry>();
     let mut r = registry.borrow_mut();
-    let entries = r.names.iter().filter_map(|(t, n)| c.node(n).map(|id| (*t, id))).collect();
+    let entries = r.names.iter().filter_map(|(t, n)| {
+        let node = c.named_node(n, format_args!("ethertype {t:#06x}"));
+        node.map(|id| (*t, id))
+    });
+    let entries = entries.collect();
     r.writer.publish(c.domain(), Ethertypes { entries });
 }
 

@@ -13,6 +13,7 @@
 //! * [`local`]: who takes packets to the router itself.
 //! * [`path_mtu`]: the longest packet that reaches an address.
 //! * [`redirect`]: where punted packets go.
+//! * [`start`]: the beginning of an arc.
 //! * [`ping`]: the router's own echo requests.
 #![forbid(unsafe_code)]
 
@@ -32,6 +33,7 @@ pub mod prefixes;
 pub mod redirect;
 pub mod replace;
 mod settings;
+pub mod start;
 pub mod table;
 
 pub use address::{AddressError, refresh_routes};

@@ -19,6 +19,15 @@ enum Key {
     UdpPort(u16),
 }
 
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Key::Protocol(p) => write!(f, "IP protocol {p}"),
+            Key::UdpPort(p) => write!(f, "UDP port {p}"),
+        }
+    }
+}
+
 /// Why a protocol or port cannot be taken.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LocalError {
@@ -87,7 +96,8 @@ pub fn publish<A: Address>(c: &mut Control) {
     let mut registry = registry.borrow_mut();
     let mut takers = Takers::<A>::NONE;
     for (key, name) in &registry.taken {
-        let Some(node) = c.node(name) else { continue };
+        let by = format_args!("{key} over {}", Version::of::<A>());
+        let Some(node) = c.named_node(name, by) else { continue };
         match key {
             Key::Protocol(p) => takers.protocols.push((*p, node)),
             Key::UdpPort(p) => takers.udp_ports.push((*p, node)),
@@ -108,11 +118,7 @@ fn take<A: Address>(c: &mut Control, key: Key, node: &'static str) -> Result<(),
         _ => registry.borrow().taken.get(&key).copied(),
     };
     if let Some(has) = has.filter(|n| *n != node) {
-        let what = match key {
-            Key::Protocol(p) => format!("IP protocol {p}"),
-            Key::UdpPort(p) => format!("UDP port {p}"),
-        };
-        return Err(LocalError::Taken { what, node: has });
+        return Err(LocalError::Taken { what: key.to_string(), node: has });
     }
     registry.borrow_mut().taken.insert(key, node);
     publish::<A>(c);

@@ -87,7 +87,7 @@ pub(crate) fn init<A: Address>(c: &mut Control) {
         (BTreeMap::<(TableId, A), u16>::new(), BTreeSet::new(), BTreeSet::new());
     c.insert(State { mtus, stale, writer, due: false, on });
     c.subscribe(|c, event: &InterfaceEvent| match *event {
-        InterfaceEvent::Created(_) => follow::<A>(c),
+        InterfaceEvent::Created(i) => created::<A>(c, i),
         // Its features go with it.
         InterfaceEvent::Deleted(i) => _ = c.state::<State<A>>().borrow_mut().on.remove(&i),
         _ => {}
@@ -184,6 +184,19 @@ fn publish<A: Address>(c: &mut Control) {
         state.writer.publish(c.domain(), mtus);
     }
     follow::<A>(c);
+}
+
+/// Has a new interface look at path MTUs if there are any.
+fn created<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
+    let (arc, node) = names::<A>();
+    let is_new = {
+        let state = c.state::<State<A>>();
+        let mut state = state.borrow_mut();
+        !state.mtus.is_empty() && state.on.insert(sw_if)
+    };
+    if is_new && let Err(e) = c.enable_feature(arc, node, sw_if, true) {
+        tracing::error!("{}: {e}", c.interface_name(sw_if));
+    }
 }
 
 /// Has all interfaces look at path MTUs while there are any.

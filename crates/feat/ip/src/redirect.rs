@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use thalweg_device::{DeviceError, InterfaceEvent, Interfaces, SwIfIndex, interface};
-use thalweg_engine::punt;
+use thalweg_engine::punt::{self, Redirected};
 use thalweg_fib::{Dpo, Forwarding, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::Address;
@@ -45,6 +45,8 @@ struct State<A: 'static> {
     writer: snapshot::Writer<Redirects<A>>,
     /// Interfaces that have the node on their arc.
     on: BTreeSet<SwIfIndex>,
+    /// What punting nodes know of them.
+    known: Redirected,
 }
 
 /// Why a redirect is refused.
@@ -77,9 +79,10 @@ pub(crate) fn init<A: Address>(c: &mut Control) {
     let (writer, snapshot) = snapshot::channel(empty);
     let snapshot: Arc<Snapshot<Redirects<A>>> = snapshot;
     c.share(snapshot);
-    c.insert(State::<A> { entries: BTreeMap::new(), writer, on: BTreeSet::new() });
+    let (entries, on, known) = (BTreeMap::new(), BTreeSet::new(), Redirected::default());
+    c.insert(State::<A> { entries, writer, on, known });
     c.subscribe(|c, event: &InterfaceEvent| match *event {
-        InterfaceEvent::Created(_) => follow::<A>(c, None),
+        InterfaceEvent::Created(i) => created::<A>(c, i),
         InterfaceEvent::Deleted(i) => gone::<A>(c, i),
         _ => {}
     });
@@ -209,14 +212,33 @@ fn follow<A: Address>(c: &mut Control, gone: Option<SwIfIndex>) {
             tracing::error!("{}: {e}", c.interface_name(*sw_if));
         }
     }
-    if before != after {
-        punt::redirect(c, from, after);
+    let mut state = state.borrow_mut();
+    let known = match state.entries.contains_key(&ALL) {
+        true => Redirected::All,
+        false => Redirected::Of(after),
+    };
+    if state.known != known {
+        state.known = known.clone();
+        punt::redirect(c, from, known);
+    }
+}
+
+/// Has a new interface punt if all do.
+fn created<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
+    let (arc, node, _) = names::<A>();
+    let is_new = {
+        let state = c.state::<State<A>>();
+        let mut state = state.borrow_mut();
+        state.entries.contains_key(&ALL) && state.on.insert(sw_if)
+    };
+    if is_new && let Err(e) = c.enable_feature(arc, node, sw_if, true) {
+        tracing::error!("{}: {e}", c.interface_name(sw_if));
     }
 }
 
 /// Removes the redirect of an interface that is gone, and paths by it.
 fn gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
-    follow::<A>(c, Some(sw_if));
+    c.state::<State<A>>().borrow_mut().on.remove(&sw_if);
     if c.state::<State<A>>().borrow().entries.contains_key(&sw_if) {
         replace::<A>(c, sw_if, None, Some(sw_if));
     }

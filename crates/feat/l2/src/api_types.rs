@@ -11,6 +11,7 @@ use thalweg_api::types::{Address, InterfaceIndex, MacAddr};
 use thalweg_api::{ApiType, Caller, Clients, Later, Message, Retval, Subscribers, api_enum};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
+use thalweg_graph::control::TimerId;
 
 api_enum! {
     /// Change of a MAC address.
@@ -55,11 +56,21 @@ const MAX_BATCH: usize = 1 << 14;
 /// Unit of `max_macs_in_event`.
 const MACS_PER_UNIT: usize = 10;
 
-/// Subscribed clients, each with the maximum number of addresses per event.
+/// What a client asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Wish {
+    /// Maximum number of addresses per event, in tens.
+    max: u8,
+    /// Maximum number of learned addresses of all bridge domains.
+    limit: Option<u32>,
+}
+
+/// Subscribed clients.
 #[derive(Default)]
 pub(crate) struct Watchers {
-    all: Subscribers<u8>,
-    telling: bool,
+    all: Subscribers<Wish>,
+    /// When they are sent what has changed; `None` without subscribed clients.
+    timer: Option<TimerId>,
     /// Interval between events.
     pub(crate) delay: Delay,
 }
@@ -86,7 +97,12 @@ impl Default for Delay {
 impl Watchers {
     /// Process ids of the clients, each with the maximum number of addresses in an event.
     pub(crate) fn clients(&self) -> impl Iterator<Item = (u32, usize)> {
-        self.all.iter().map(|(pid, max)| (pid, usize::from(*max) * MACS_PER_UNIT))
+        self.all.iter().map(|(pid, wish)| (pid, usize::from(wish.max) * MACS_PER_UNIT))
+    }
+
+    /// The least that a client limits learned addresses to.
+    fn limit(&self) -> Option<u32> {
+        self.all.iter().filter_map(|(_, wish)| wish.limit).min()
     }
 
     /// The interval between events, in seconds.
@@ -118,17 +134,29 @@ pub(crate) fn want(
     let watchers = c.state::<Watchers>();
     let mut watchers = watchers.borrow_mut();
     watchers.all.remove(caller.id());
-    if on && limit.is_some() || watchers.all.is_empty() {
-        c.state::<L2>().borrow_mut().bridges.set_watch_limit(limit.filter(|_| on));
-    }
+    let l2 = c.state::<L2>();
     if on {
-        watchers.all.want(&clients, caller, true, pid, max)?;
-        c.state::<L2>().borrow_mut().bridges.watch(true);
-        if !std::mem::replace(&mut watchers.telling, true) {
-            c.after(watchers.delay.time(), notify);
-        }
+        watchers.all.want(&clients, caller, true, pid, Wish { max, limit })?;
+        l2.borrow_mut().bridges.watch(true);
+    }
+    l2.borrow_mut().bridges.set_watch_limit(watchers.limit());
+    if on && watchers.timer.is_none() {
+        watchers.timer = Some(c.after(watchers.delay.time(), notify));
     }
     Ok(())
+}
+
+/// Sets the interval between events, which holds from now on if it is shorter than before.
+pub(crate) fn set_delay(c: &mut Control, delay: Delay) {
+    let watchers = c.state::<Watchers>();
+    let mut watchers = watchers.borrow_mut();
+    let before = std::mem::replace(&mut watchers.delay, delay);
+    if delay.0 < before.0
+        && let Some(timer) = watchers.timer.take()
+    {
+        c.cancel(timer);
+        watchers.timer = Some(c.after(delay.time(), notify));
+    }
 }
 
 /// Sends pending changes, and rearms itself while clients are subscribed.
@@ -139,16 +167,18 @@ fn notify(c: &mut Control) {
     let changes: Vec<MacEntry> =
         l2.bridges.take_changes(MAX_BATCH).into_iter().map(entry).collect();
     for round in 0..changes.len().div_ceil(MACS_PER_UNIT) {
-        watchers.all.notify(&clients, |pid, max| {
-            let mac = changes.chunks(usize::from(*max) * MACS_PER_UNIT).nth(round)?.to_vec();
+        watchers.all.notify(&clients, |pid, wish| {
+            let mac = changes.chunks(usize::from(wish.max) * MACS_PER_UNIT).nth(round)?.to_vec();
             Some(L2MacsEvent { pid, mac })
         });
     }
     watchers.all.retain(&clients);
-    watchers.telling = !watchers.all.is_empty();
-    if watchers.telling {
-        c.after(watchers.delay.time(), notify);
-    } else {
+    l2.bridges.set_watch_limit(watchers.limit());
+    watchers.timer = match watchers.all.is_empty() {
+        false => Some(c.after(watchers.delay.time(), notify)),
+        true => None,
+    };
+    if watchers.timer.is_none() {
         l2.bridges.watch(false);
     }
 }

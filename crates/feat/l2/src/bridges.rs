@@ -1,7 +1,7 @@
 //! Bridge domains on the main thread: ports, settings and MAC addresses.
 
 use crate::error::{L2Error, MAX_BRIDGE_ID};
-use crate::flush::{FlushFilter, FlushJob};
+use crate::flush::{FlushFilter, Pass};
 use crate::learning::Learning;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -263,13 +263,16 @@ pub struct Bridges {
     learning: Arc<Learning>,
     default_limit: u32,
     counts: Counts,
+    /// Number of learned addresses of all bridge domains.
+    learned: u32,
     /// Maximum number of learned addresses of all bridge domains, while a client that is subscribed
     /// says so.
     watch_limit: Option<u32>,
     /// Changes not yet sent, while a client is subscribed.
     changes: Option<VecDeque<(MacAddr, SwIfIndex, MacChange)>>,
-    /// Flushes in progress, and the serial of the last one.
-    pub(crate) flushes: VecDeque<FlushJob>,
+    /// Flushes in progress, those that wait, and the serial of the last one.
+    pub(crate) pass: Pass,
+    pub(crate) waiting: Pass,
     pub(crate) serial: u32,
     /// Whether a flush slice is scheduled.
     pub(crate) flush_running: bool,
@@ -290,9 +293,11 @@ impl Bridges {
             learning,
             default_limit: LEARN_LIMIT,
             counts: Counts::default(),
+            learned: 0,
             watch_limit: None,
             changes: None,
-            flushes: VecDeque::new(),
+            pass: Pass::default(),
+            waiting: Pass::default(),
             serial: 0,
             flush_running: false,
             at: 0,
@@ -319,21 +324,18 @@ impl Bridges {
     }
     /// Number of addresses in the table, and of learned ones among them.
     pub fn count(&self) -> (u32, u32) {
-        (self.macs.len(), self.domains.values().map(|d| d.learned).sum())
+        (self.macs.len(), self.learned)
     }
     /// Counters since start.
     pub fn counts(&self) -> Counts {
         self.counts
     }
-    /// Limits learned addresses of all bridge domains for a subscribed client, or no longer.
+    /// Limits learned addresses of all bridge domains for subscribed clients, or no longer.
     pub(crate) fn set_watch_limit(&mut self, limit: Option<u32>) {
         self.watch_limit = limit;
     }
     /// Starts or stops recording changes.
     pub(crate) fn watch(&mut self, on: bool) {
-        if !on {
-            self.watch_limit = None;
-        }
         match on {
             true => drop(self.changes.get_or_insert_default()),
             false => self.changes = None,
@@ -413,10 +415,11 @@ impl Bridges {
         if !domain.ports.is_empty() {
             return Err(L2Error::InUse(id));
         }
-        let number = domain.number;
+        let (number, learned) = (domain.number, domain.learned);
         self.domains.remove(&id);
+        self.learned = self.learned.saturating_sub(learned);
         self.ids[usize::from(number)] = Some(DELETED);
-        self.flush(FlushFilter { bridge: Some(number), ..FlushFilter::ALL }, None);
+        self.flush_deleted(number);
         Ok(number)
     }
 
@@ -531,8 +534,11 @@ impl Bridges {
     fn count_learned(&mut self, key: MacKey, was: Option<Origin>, is: Option<Origin>) {
         let id = self.ids.get(usize::from(key.bridge())).copied().flatten();
         if let Some(domain) = id.and_then(|id| self.domains.get_mut(&id)) {
-            domain.learned += u32::from(is == Some(Origin::Learned));
-            domain.learned -= u32::from(was == Some(Origin::Learned)).min(domain.learned);
+            let came = u32::from(is == Some(Origin::Learned));
+            let went = u32::from(was == Some(Origin::Learned));
+            for learned in [&mut domain.learned, &mut self.learned] {
+                *learned = (*learned + came).saturating_sub(went);
+            }
         }
     }
 
@@ -607,7 +613,7 @@ impl Bridges {
         &mut self,
         readers: &Readers,
         numbers: std::ops::Range<u32>,
-        meant: impl Fn(MacKey, SwIfIndex, &mut Known, u32) -> bool,
+        mut meant: impl FnMut(MacKey, SwIfIndex, &mut Known, u32) -> bool,
     ) -> u32 {
         let mut gone = 0;
         for entry in numbers {

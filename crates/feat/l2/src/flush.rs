@@ -2,10 +2,12 @@
 //! main thread to block.
 //!
 //! Flushed entries disappear from listings at once, and entries learned or configured meanwhile
-//! stay: each entry carries the serial of the last flush begun before it.
+//! stay: each entry carries the serial of the last flush begun before it. Flushes that wait while
+//! others run go over the entries together: there is one for each port that is deleted.
 
 use crate::bridges::{Bridges, Origin};
 use crate::{L2, table};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::SwIfIndex;
@@ -43,22 +45,70 @@ impl FlushFilter {
 /// Receives the number of entries flushed.
 pub(crate) type Done = Box<dyn FnOnce(u32)>;
 
-/// A flush in progress.
-pub(crate) struct FlushJob {
+/// A flush.
+struct FlushJob {
     filter: FlushFilter,
     /// Entries with this serial or a later one stay.
     serial: u32,
-    at: u32,
     removed: u32,
+    /// Number of a deleted bridge domain that is free afterwards.
+    frees: Option<u16>,
     done: Option<Done>,
+}
+
+/// Flushes that go over the entries together.
+#[derive(Default)]
+pub(crate) struct Pass {
+    jobs: Vec<FlushJob>,
+    /// Places of those of one port; of others, those of one bridge domain; and all others.
+    by_port: HashMap<SwIfIndex, Vec<usize>>,
+    by_bridge: HashMap<u16, Vec<usize>>,
+    others: Vec<usize>,
+    /// The next entry.
+    at: u32,
+}
+
+impl Pass {
+    fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    fn add(&mut self, job: FlushJob) {
+        let places = match job.filter {
+            FlushFilter { port: Some(port), .. } => self.by_port.entry(port).or_default(),
+            FlushFilter { bridge: Some(bridge), .. } => self.by_bridge.entry(bridge).or_default(),
+            _ => &mut self.others,
+        };
+        places.push(self.jobs.len());
+        self.jobs.push(job);
+    }
+
+    /// Returns the place of the first flush that an entry is meant by.
+    fn find(&self, key: MacKey, port: SwIfIndex, origin: Origin, serial: u32) -> Option<usize> {
+        let of_port = self.by_port.get(&port).into_iter().flatten();
+        let of_bridge = self.by_bridge.get(&key.bridge()).into_iter().flatten();
+        let meant = |job: &FlushJob| serial < job.serial && job.filter.matches(key, port, origin);
+        let mut all = of_port.chain(of_bridge).chain(&self.others).copied();
+        all.find(|at| self.jobs.get(*at).is_some_and(meant))
+    }
 }
 
 impl Bridges {
     /// Queues a flush; [`Bridges::flush_step`] does the work.
     pub(crate) fn flush(&mut self, filter: FlushFilter, done: Option<Done>) {
+        self.queue(filter, None, done);
+    }
+
+    /// Queues the flush of a deleted bridge domain, whose number is free afterwards.
+    pub(crate) fn flush_deleted(&mut self, number: u16) {
+        let filter = FlushFilter { bridge: Some(number), ..FlushFilter::ALL };
+        self.queue(filter, Some(number), None);
+    }
+
+    fn queue(&mut self, filter: FlushFilter, frees: Option<u16>, done: Option<Done>) {
         self.serial += 1;
         let serial = self.serial;
-        self.flushes.push_back(FlushJob { filter, serial, at: 0, removed: 0, done });
+        self.waiting.add(FlushJob { filter, serial, removed: 0, frees, done });
     }
 
     /// Whether an entry matches a flush in progress.
@@ -69,36 +119,44 @@ impl Bridges {
         origin: Origin,
         serial: u32,
     ) -> bool {
-        self.flushes.iter().any(|s| serial < s.serial && s.filter.matches(key, port, origin))
+        [&self.pass, &self.waiting].iter().any(|p| p.find(key, port, origin, serial).is_some())
     }
 
-    /// Visits up to `some` entries. Returns the completion of a flush that ended.
+    /// Visits up to `some` entries. Returns the completion of flushes that ended.
     pub(crate) fn flush_step(
         &mut self,
         readers: &Readers,
         some: u32,
     ) -> Option<impl FnOnce() + use<>> {
-        let mut job = self.flushes.pop_front()?;
-        let end = self.numbers().min(job.at.saturating_add(some));
-        let (filter, serial) = (job.filter, job.serial);
-        job.removed += self.remove_matching(readers, job.at..end, |key, port, known, _| {
-            known.serial < serial && filter.matches(key, port, known.origin)
-        });
-        job.at = end;
-        if end < self.numbers() {
-            self.flushes.push_front(job);
+        let mut pass = std::mem::take(&mut self.pass);
+        if pass.is_empty() {
+            pass = std::mem::take(&mut self.waiting);
+        }
+        if pass.is_empty() {
             return None;
         }
-        if let Some(number) = filter.bridge {
-            self.release(number);
+        let end = self.numbers().min(pass.at.saturating_add(some));
+        self.remove_matching(readers, pass.at..end, |key, port, known, _| {
+            let found = pass.find(key, port, known.origin, known.serial);
+            let job = found.and_then(|at| pass.jobs.get_mut(at));
+            job.map(|job| job.removed += 1).is_some()
+        });
+        pass.at = end;
+        if end < self.numbers() {
+            self.pass = pass;
+            return None;
         }
-        let (done, removed) = (job.done, job.removed);
-        Some(move || done.into_iter().for_each(|done| done(removed)))
+        pass.jobs.iter().filter_map(|job| job.frees).for_each(|number| self.release(number));
+        Some(move || {
+            for job in pass.jobs {
+                job.done.into_iter().for_each(|done| done(job.removed));
+            }
+        })
     }
 
     /// Whether a flush is in progress.
     pub(crate) fn is_flushing(&self) -> bool {
-        !self.flushes.is_empty()
+        !self.pass.is_empty() || !self.waiting.is_empty()
     }
 }
 
@@ -206,6 +264,39 @@ mod tests {
             }
         }
         assert_eq!((shown(&all), all.count().0, reported.get()), (3, 3, HOSTS - 1));
+    }
+
+    #[test]
+    fn flushes_that_wait_go_over_the_entries_together() {
+        let readers = Readers::new();
+        let mut all = bridges(&readers);
+        for port in 1..=1000 {
+            let port = Some(SwIfIndex(port));
+            all.flush(FlushFilter { port, ..FlushFilter::ALL }, None);
+        }
+        let mut steps = 0;
+        while all.is_flushing() {
+            let _ = all.flush_step(&readers, 100);
+            steps += 1;
+        }
+        assert_eq!((steps, all.count().0), (HOSTS.div_ceil(100), 0));
+    }
+
+    #[test]
+    fn an_earlier_flush_does_not_free_a_number() {
+        let readers = Readers::new();
+        let mut all = bridges(&readers);
+        let number = all.get(10).unwrap().number;
+        let learned = |origin| origin == Origin::Learned;
+        let of_it = FlushFilter { bridge: Some(number), origins: learned, ..FlushFilter::ALL };
+        all.flush(of_it, None);
+        let _ = all.flush_step(&readers, 100);
+        assert!(all.leave(SwIfIndex(1)) && all.leave(SwIfIndex(2)));
+        all.delete(10).unwrap();
+        while all.flush_step(&readers, 1000).is_none() {}
+        assert_ne!(all.create(10).unwrap().number, number);
+        while all.flush_step(&readers, 1000).is_none() {}
+        assert_eq!(all.create(11).unwrap().number, number);
     }
 
     #[test]

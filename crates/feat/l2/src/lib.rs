@@ -130,6 +130,8 @@ fn ready(c: &mut Control) {
     ] {
         interface::register_mode(c, mode, "l2-input");
     }
+    table::check_nodes(c);
+    c.named_node("bvi-output", "the output of a BVI");
 }
 
 fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
@@ -493,8 +495,8 @@ pub fn set_default_learn_limit(c: &Control, limit: u32) {
 }
 
 /// Sets the interval of MAC address events to API clients, in hundredths of a second.
-pub fn set_scan_delay(c: &Control, hundredths: NonZeroU16) {
-    c.state::<api_types::Watchers>().borrow_mut().delay = api_types::Delay(hundredths);
+pub fn set_scan_delay(c: &mut Control, hundredths: NonZeroU16) {
+    api_types::set_delay(c, api_types::Delay(hundredths));
 }
 
 #[cfg(test)]

@@ -265,19 +265,33 @@ impl L2Table {
     }
 }
 
+/// Nodes that the table leads to.
+const NODES: [&str; 6] =
+    ["l2-learn", "l2-fwd", "l2-input-vtr", "l2-output", "l2-efp-filter", "bvi-input"];
+
+/// Refuses to start without the nodes that the table leads to.
+pub(crate) fn check_nodes(c: &Control) {
+    for name in NODES {
+        c.named_node(name, "the table of bridge domains");
+    }
+}
+
 /// Publishes a change to workers.
 fn update(c: &Control, change: impl FnOnce(&mut L2Table, &L2, &Interfaces)) {
     let (state, all) = (c.state::<L2>(), c.state::<Interfaces>());
-    let (mut table, node) = (state.borrow().writer.get().clone(), |name| c.node(name));
+    let mut table = state.borrow().writer.get().clone();
     for (at, name) in [
-        (&mut table.learn, "l2-learn"),
-        (&mut table.forward, "l2-fwd"),
-        (&mut table.rewrite_rx, "l2-input-vtr"),
-        (&mut table.rewrite_tx, "l2-output"),
-        (&mut table.filter_tx, "l2-efp-filter"),
-        (&mut table.bvi_input, "bvi-input"),
-    ] {
-        *at = node(name).unwrap_or_default();
+        &mut table.learn,
+        &mut table.forward,
+        &mut table.rewrite_rx,
+        &mut table.rewrite_tx,
+        &mut table.filter_tx,
+        &mut table.bvi_input,
+    ]
+    .into_iter()
+    .zip(NODES)
+    {
+        *at = c.node(name).unwrap_or_default();
     }
     change(&mut table, &state.borrow(), &all.borrow());
     state.borrow_mut().writer.publish(c.domain(), table);

@@ -9,7 +9,7 @@ use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv6;
 use thalweg_wire::nat::packet;
 use thalweg_wire::packet::PacketView;
-use thalweg_wire::tcp::{self, TcpView};
+use thalweg_wire::tcp::{self, TcpOption, TcpView};
 
 /// Offset of the next header in that of IPv6.
 const NEXT_HEADER: usize = 6;
@@ -19,8 +19,9 @@ const FLAGS: usize = 13;
 /// Lowers the MSS of a segment at these offsets to the limit; returns whether it has.
 fn lower(p: &mut PktMut<'_>, (l4, end): (usize, usize), limit: Option<Clamp>) -> bool {
     let Some(Clamp { mss: most, .. }) = limit else { return false };
-    let offered = |p: &PktMut<'_>| TcpView::parse(p.data().get(l4..end)?).ok()?.mss();
-    if offered(p).is_none_or(|mss| mss <= most) {
+    let tcp = p.data().get(l4..end).and_then(|segment| TcpView::parse(segment).ok());
+    let Some(tcp) = tcp else { return false };
+    if !tcp.options().any(|o| matches!(o, Ok(TcpOption::MaxSegmentSize(mss)) if mss > most)) {
         return false;
     }
     let partial =

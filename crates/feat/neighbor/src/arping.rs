@@ -46,7 +46,7 @@ pub struct Request {
 /// Why nothing is sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ArpingError {
-    /// One is running on the interface.
+    /// One is running on the interface, also one that announces an address.
     #[error("arping is in progress on `{0}'; try again when it has ended")]
     Running(String),
     /// The interface is down, or its link layer is not Ethernet.
@@ -160,11 +160,13 @@ fn end(c: &Control, sw_if: SwIfIndex, session: u64) -> Option<Heard> {
     let mut state = state.borrow_mut();
     let heard = *state.running.get(&sw_if).filter(|heard| heard.session == session)?;
     state.running.remove(&sw_if);
-    state.asked.update(c.domain(), |old| {
-        let mut new = old.clone();
-        new.remove(&sw_if);
-        new
-    });
+    if state.asked.get().contains_key(&sw_if) {
+        state.asked.update(c.domain(), |old| {
+            let mut new = old.clone();
+            new.remove(&sw_if);
+            new
+        });
+    }
     Some(heard)
 }
 
@@ -235,19 +237,18 @@ pub fn start(c: &mut Control, request: Request) -> Result<Arping, ArpingError> {
         return Err(ArpingError::NoHost(ip));
     }
     let by = resolver(c, ip)?;
-    let mut heard = Heard::default();
+    if !gratuitous && !by.can_ask(c, sw_if, ip) {
+        return Err(ArpingError::NoSource(view.name, by.family()));
+    }
+    let state = c.state::<Arpings>();
+    let mut state = state.borrow_mut();
+    if state.running.contains_key(&sw_if) {
+        return Err(ArpingError::Running(view.name));
+    }
+    state.sessions += 1;
+    let heard = Heard { session: state.sessions, ..Heard::default() };
+    state.running.insert(sw_if, heard);
     if !gratuitous {
-        if !by.can_ask(c, sw_if, ip) {
-            return Err(ArpingError::NoSource(view.name, by.family()));
-        }
-        let state = c.state::<Arpings>();
-        let mut state = state.borrow_mut();
-        if state.running.contains_key(&sw_if) {
-            return Err(ArpingError::Running(view.name));
-        }
-        state.sessions += 1;
-        heard.session = state.sessions;
-        state.running.insert(sw_if, heard);
         state.asked.update(c.domain(), |old| {
             let mut new = old.clone();
             new.insert(sw_if, ip);
@@ -292,13 +293,11 @@ impl Arping {
         out: &mut Output,
     ) -> Result<Option<Instant>, ArpingError> {
         let Request { sw_if, gratuitous, repeat, interval, .. } = self.request;
-        if !gratuitous {
-            let view = interface::view(c, sw_if)?;
-            let heard = c.state::<Arpings>().borrow().running.get(&sw_if).copied();
-            self.heard = heard
-                .filter(|heard| heard.session == self.heard.session)
-                .ok_or(ArpingError::Unusable(view.name, "another interface now"))?;
-        }
+        let view = interface::view(c, sw_if)?;
+        let heard = c.state::<Arpings>().borrow().running.get(&sw_if).copied();
+        self.heard = heard
+            .filter(|heard| heard.session == self.heard.session)
+            .ok_or(ArpingError::Unusable(view.name, "another interface now"))?;
         let (mut due, mut last) = self.next.unwrap_or((now, now));
         let mut room = AT_ONCE.0;
         while self.sent < repeat && now >= due && room > 0 {
@@ -318,7 +317,7 @@ impl Arping {
 
     fn finish(&mut self, c: &Control, out: &mut Output) {
         let Request { ip, sw_if, gratuitous, .. } = self.request;
-        if !gratuitous && let Some(heard) = end(c, sw_if, self.heard.session) {
+        if let Some(heard) = end(c, sw_if, self.heard.session) {
             self.heard = heard;
         }
         let Heard { replies, mac, .. } = self.heard;
@@ -344,9 +343,7 @@ impl Task<Control> for Arping {
                 TaskPoll::Done
             }
             Err(error) => {
-                if !self.request.gratuitous {
-                    end(c, self.request.sw_if, self.heard.session);
-                }
+                end(c, self.request.sw_if, self.heard.session);
                 TaskPoll::Failed(error.into())
             }
         }

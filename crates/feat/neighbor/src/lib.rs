@@ -72,6 +72,7 @@ pub static FEATURE: Feature = Feature {
         arping::init(c);
         api_types::init(c);
     },
+    ready: neighbors::check_reporters,
     settings: &[&settings::SETTINGS],
     ..Feature::DEFAULT
 };

@@ -18,6 +18,7 @@ use crate::table::{
 use crate::{HoldNodes, Resolver, Version};
 use actions::{end_silences, perform};
 use flush::leave;
+pub(crate) use reports::check_reporters;
 use reports::{handle_report, handle_request, reset_reports};
 use std::net::IpAddr;
 use std::ops::Bound;

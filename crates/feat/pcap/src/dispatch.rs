@@ -82,7 +82,14 @@ pub(crate) fn start(c: &mut Control, max: u32, file: &str) -> Result<(), PcapErr
 /// [`PcapError::NotRunning`].
 pub(crate) fn trace(c: &mut Control, node: NodeId, count: u32) -> Result<(), PcapError> {
     let state = c.state::<Dispatching>();
-    state.borrow_mut().0.as_mut().ok_or(PcapError::NotRunning)?.nodes.push((node, count));
+    {
+        let mut state = state.borrow_mut();
+        let nodes = &mut state.0.as_mut().ok_or(PcapError::NotRunning)?.nodes;
+        match nodes.iter_mut().find(|(known, _)| *known == node) {
+            Some((_, all)) => *all = all.saturating_add(count),
+            None => nodes.push((node, count)),
+        }
+    }
     tell_workers(c, move |core| core.trace_add(node, count, None));
     Ok(())
 }

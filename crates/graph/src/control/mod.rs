@@ -124,6 +124,14 @@ pub struct BuildCx<'c> {
 }
 
 impl BuildCx<'_> {
+    /// Returns an arc by name. If there is none, the router does not start.
+    pub fn arc(&self, name: &str) -> ArcId {
+        self.control.arc(name).unwrap_or_else(|| {
+            self.control.refuse_start(format_args!("unknown arc `{name}`"));
+            ArcId(u8::MAX)
+        })
+    }
+
     /// Returns what a feature has shared with its nodes by [`Control::share`].
     ///
     /// # Panics
@@ -241,8 +249,10 @@ pub struct Control {
     late: messages::Late,
     /// Values set aside by `clear` commands, subtracted from the workers' counters.
     pub baseline: Baseline,
+    /// The start has succeeded.
+    running: bool,
     /// Why a feature cannot start.
-    refused: Option<String>,
+    refused: RefCell<Option<String>>,
 }
 
 /// Values at the last `clear …`.
@@ -317,14 +327,35 @@ impl Control {
             places: None,
             late: messages::Late::default(),
             baseline: Baseline::default(),
-            refused: None,
+            running: false,
+            refused: RefCell::default(),
         })
     }
 
-    /// Ends the start with an error, once the `init` function of a feature that calls this has
-    /// returned.
-    pub fn refuse_start(&mut self, why: impl std::fmt::Display) {
-        self.refused.get_or_insert_with(|| why.to_string());
+    /// Ends the start with an error, once the `init`, `build` or `ready` function that calls this
+    /// has returned. Later on, it goes to the log.
+    pub fn refuse_start(&self, why: impl std::fmt::Display) {
+        if self.running {
+            tracing::error!("{why}");
+            return;
+        }
+        self.refused.borrow_mut().get_or_insert_with(|| why.to_string());
+    }
+
+    /// Fails if what `name` belongs to has refused the start.
+    fn check_refused(&self, name: &str) -> Result<(), EngineError> {
+        let why = self.refused.borrow_mut().take();
+        why.map_or(Ok(()), |why| Err(EngineError::Feature(format!("{name}: {why}"))))
+    }
+
+    /// Returns a node that `by` (an ethertype, a punt reason, …) names. The start fails if there
+    /// is none once the graph is built.
+    pub fn named_node(&self, name: &str, by: impl std::fmt::Display) -> Option<NodeId> {
+        let node = self.node(name);
+        if node.is_none() && !self.nodes.is_empty() {
+            self.refuse_start(format_args!("{by} names unknown node `{name}`"));
+        }
+        node
     }
 
     /// Builds the graph of the engine's own nodes and all parts, and starts the workers.
@@ -342,9 +373,7 @@ impl Control {
         self.places = Some(places);
         for part in parts {
             (part.init)(self);
-            if let Some(why) = self.refused.take() {
-                return Err(EngineError::Feature(format!("{}: {why}", part.name)));
-            }
+            self.check_refused(part.name)?;
         }
         self.register(parts)?;
         for (index, core) in workers.into_iter().enumerate() {
@@ -353,7 +382,9 @@ impl Control {
         self.install_hand_offs();
         for part in parts {
             (part.ready)(self);
+            self.check_refused(part.name)?;
         }
+        self.running = true;
         Ok(())
     }
 
@@ -395,9 +426,10 @@ impl Control {
         for d in parts.iter().flat_map(|p| p.nodes.iter().copied()) {
             let id = self.by_name[d.name];
             let built = (d.build)(&cx);
-            if let Built::Refused(why) = built {
-                return Err(EngineError::Feature(format!("{}: {why}", d.name)));
+            if let Built::Refused(why) = &built {
+                self.refuse_start(why);
             }
+            self.check_refused(d.name)?;
             worker.install(id, self.info(id), built);
         }
         for (id, here) in self.hand_off_nodes() {

@@ -139,7 +139,7 @@ mod input {
 static ETHERNET: NodeDecl = NodeDecl {
     name: "ethernet-input",
     next: &["test-split"],
-    build: |cx| Built::node(Ethernet { arc: cx.control.arc("test-arc").expect("our arc") }),
+    build: |cx| Built::node(Ethernet { arc: cx.arc("test-arc") }),
     ..NodeDecl::DEFAULT
 };
 

@@ -7,8 +7,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use thalweg_buffer::{Frame, PktMut};
-use thalweg_conntrack::{Batch, IPV4, Tracker};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, PerWorker, Verdict};
+use thalweg_conntrack::batch::Packets;
+use thalweg_conntrack::{Batch, IPV4, Parts, Tracker};
+use thalweg_graph::{BuildCx, Built, FeatureDecl, Node, NodeCx, NodeDecl, PerWorker, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
 use crate::nodes::flow_rules::millis;
@@ -28,23 +29,32 @@ pub static NODE: NodeDecl = NodeDecl {
         before: &[],
         after: &["nat44-ed-icmp-error"],
     }),
-    build: |cx| {
-        Built::node(FlowIcmpError {
-            snapshot: cx.shared(),
-            tracker: cx.control.per_worker(),
-            batch: Batch::default(),
-        })
-    },
+    build: build::<IPV4>,
     ..NodeDecl::DEFAULT
 };
 
-struct FlowIcmpError {
+/// The node of a family, whose keys have `W` words; its one counter is [`RESTORED`].
+struct FlowIcmpError<const W: usize> {
     snapshot: Arc<Snapshot<Published>>,
     tracker: PerWorker<Tracker>,
-    batch: Batch<IPV4>,
+    batch: Batch<W>,
 }
 
-impl Node for FlowIcmpError {
+/// Builds the node of a family.
+pub(super) fn build<const W: usize>(cx: &BuildCx<'_>) -> Built
+where
+    Tracker: Parts<W>,
+    Batch<W>: Packets<W>,
+{
+    let (snapshot, tracker) = (cx.shared(), cx.control.per_worker());
+    Built::node(FlowIcmpError::<W> { snapshot, tracker, batch: Batch::default() })
+}
+
+impl<const W: usize> Node for FlowIcmpError<W>
+where
+    Tracker: Parts<W>,
+    Batch<W>: Packets<W>,
+{
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let Some(tracker) = cx.take_local(self.tracker) else { return Verdict::CONTINUE };
         let now = millis(cx.now());
@@ -56,6 +66,7 @@ impl Node for FlowIcmpError {
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip4(frame.data(i), out, 0);
+        let describe = if W == IPV4 { thalweg_wire::fmt::ip4 } else { thalweg_wire::fmt::ip6 };
+        let _ = describe(frame.data(i), out, 0);
     }
 }

@@ -3,17 +3,8 @@
 //!
 //! Reads: the IPv6 header. Next: along the `ip6-icmp-error-reply` arc.
 
-use std::fmt::Write;
-use std::sync::Arc;
-
-use thalweg_buffer::{Frame, PktMut};
-use thalweg_conntrack::{Batch, IPV6, Tracker};
-use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, PerWorker, Verdict};
-use thalweg_tables::snapshot::Snapshot;
-
-use crate::nodes::flow_rules::millis;
-use crate::rewrite;
-use crate::tables::Published;
+use thalweg_conntrack::IPV6;
+use thalweg_graph::{FeatureDecl, NodeDecl};
 
 thalweg_graph::errors! { RESTORED: Info, 256, "icmp6 errors of the router translated"; }
 
@@ -23,34 +14,6 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     feature: Some(FeatureDecl { arc: "ip6-icmp-error-reply", before: &[], after: &[] }),
-    build: |cx| {
-        Built::node(FlowIcmpErrorIp6 {
-            snapshot: cx.shared(),
-            tracker: cx.control.per_worker(),
-            batch: Batch::default(),
-        })
-    },
+    build: super::flow_icmp_error::build::<IPV6>,
     ..NodeDecl::DEFAULT
 };
-
-struct FlowIcmpErrorIp6 {
-    snapshot: Arc<Snapshot<Published>>,
-    tracker: PerWorker<Tracker>,
-    batch: Batch<IPV6>,
-}
-
-impl Node for FlowIcmpErrorIp6 {
-    fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
-        let Some(tracker) = cx.take_local(self.tracker) else { return Verdict::CONTINUE };
-        let now = millis(cx.now());
-        let zones = &self.snapshot.load(cx.guard()).translated_zones;
-        let done = rewrite::restore(&tracker, &mut self.batch, zones, p.data_mut(), now);
-        cx.put_local(self.tracker, tracker);
-        cx.count(RESTORED, u64::from(done));
-        Verdict::CONTINUE
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
-    }
-}

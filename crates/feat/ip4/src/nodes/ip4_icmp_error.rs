@@ -34,7 +34,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let arc = cx.control.arc("ip4-icmp-error-reply").unwrap_or(ArcId(u8::MAX));
+        let arc = cx.arc("ip4-icmp-error-reply");
         Built::node(Ip4IcmpError { tables: cx.shared(), limiter: icmp::limit(), arc })
     },
     ..NodeDecl::DEFAULT

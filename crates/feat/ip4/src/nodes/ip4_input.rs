@@ -35,8 +35,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let arc = |name| cx.control.arc(name).unwrap_or(ArcId(u8::MAX));
-        let (unicast, multicast) = (arc("ip4-unicast"), arc("ip4-multicast"));
+        let (unicast, multicast) = (cx.arc("ip4-unicast"), cx.arc("ip4-multicast"));
         Built::node(Ip4Input { unicast, multicast, next: LOOKUP, uniform: false, groups: false })
     },
     ..NodeDecl::DEFAULT

@@ -34,7 +34,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let arc = cx.control.arc("ip4-local").unwrap_or(ArcId(u8::MAX));
+        let arc = cx.arc("ip4-local");
         Built::node(Ip4Local { arc, used: false, demux: Demux::new(cx) })
     },
     ..NodeDecl::DEFAULT

@@ -41,7 +41,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {
-        let output = cx.control.arc("ip4-output").unwrap_or(ArcId(u8::MAX));
+        let output = cx.arc("ip4-output");
         Built::node(Ip4Rewrite { link: Link::new(cx), output, used: false, counters: cx.shared() })
     },
     ..NodeDecl::DEFAULT

@@ -27,7 +27,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     build: |cx| {
-        let arc = cx.control.arc("ip6-icmp-error-reply").unwrap_or(ArcId(u8::MAX));
+        let arc = cx.arc("ip6-icmp-error-reply");
         Built::node(Ip6IcmpError { sources: Sources::new(cx), limiter: icmp::limit(), arc })
     },
     ..NodeDecl::DEFAULT

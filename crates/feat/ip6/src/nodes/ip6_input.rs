@@ -32,8 +32,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     build: |cx| {
-        let arc = |name| cx.control.arc(name).unwrap_or(ArcId(u8::MAX));
-        let (unicast, multicast) = (arc("ip6-unicast"), arc("ip6-multicast"));
+        let (unicast, multicast) = (cx.arc("ip6-unicast"), cx.arc("ip6-multicast"));
         Built::node(Ip6Input { unicast, multicast, next: LOOKUP, uniform: false, groups: false })
     },
     ..NodeDecl::DEFAULT

@@ -38,7 +38,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     build: |cx| {
-        let arc = cx.control.arc("ip6-local").unwrap_or(ArcId(u8::MAX));
+        let arc = cx.arc("ip6-local");
         Built::node(Ip6Local { arc, used: false, demux: Demux::new(cx) })
     },
     ..NodeDecl::DEFAULT

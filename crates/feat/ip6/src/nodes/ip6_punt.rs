@@ -2,9 +2,8 @@
 //!
 //! Reads: aux (the punt reason). Next: the first feature of the `ip6-punt` arc, or `punt-dispatch`.
 
-use std::fmt::Write;
-use thalweg_buffer::{Frame, PktMut};
-use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_feat_ip::start::Start;
+use thalweg_graph::NodeDecl;
 
 thalweg_graph::next_nodes! { DISPATCH => "punt-dispatch" }
 
@@ -13,25 +12,6 @@ pub static NODE: NodeDecl = NodeDecl {
     name: "ip6-punt",
     next: NEXT_NODES,
     drop: "ip6-drop",
-    build: |cx| {
-        let arc = cx.control.arc("ip6-punt").unwrap_or(ArcId(u8::MAX));
-        Built::node(Ip6Punt { arc })
-    },
+    build: |cx| Start::build(cx, "ip6-punt", DISPATCH, thalweg_wire::fmt::ip6),
     ..NodeDecl::DEFAULT
 };
-
-struct Ip6Punt {
-    arc: ArcId,
-}
-
-impl Node for Ip6Punt {
-    const TOUCHES_DATA: bool = false;
-
-    fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
-        cx.arcs().first(self.arc, p.rx_if()).map_or(DISPATCH, Verdict::node)
-    }
-
-    fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {
-        let _ = thalweg_wire::fmt::ip6(frame.data(i), out, 0);
-    }
-}

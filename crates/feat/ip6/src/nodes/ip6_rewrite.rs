@@ -36,7 +36,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     build: |cx| {
-        let output = cx.control.arc("ip6-output").unwrap_or(ArcId(u8::MAX));
+        let output = cx.arc("ip6-output");
         Built::node(Ip6Rewrite { link: Link::new(cx), output, used: false, counters: cx.shared() })
     },
     ..NodeDecl::DEFAULT

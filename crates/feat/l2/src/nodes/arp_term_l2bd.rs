@@ -98,7 +98,9 @@ impl Question {
                 };
                 // Detection of duplicates has neither, and concerns all.
                 let sender = ip.src();
-                let is_host = !sender.is_unspecified() && !sender.is_multicast();
+                // An answer to a group address would reach all.
+                let is_host =
+                    !sender.is_unspecified() && !sender.is_multicast() && mac.is_unicast();
                 is_host.then_some(Self::Solicitation { sender, mac, target })
             }
             _ => None,

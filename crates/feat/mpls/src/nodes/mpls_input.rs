@@ -22,7 +22,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "error-drop",
     build: |cx| {
-        let arc = cx.control.arc("mpls-input").unwrap_or(ArcId(u8::MAX));
+        let arc = cx.arc("mpls-input");
         Built::node(MplsInput { arc, next: LOOKUP, uniform: false })
     },
     ..NodeDecl::DEFAULT

@@ -30,7 +30,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "error-drop",
     build: |cx| {
-        let output = cx.control.arc("mpls-output").unwrap_or(ArcId(u8::MAX));
+        let output = cx.arc("mpls-output");
         Built::node(MplsOutput { link: Link::new(cx), output, used: false })
     },
     ..NodeDecl::DEFAULT

@@ -74,8 +74,9 @@ pub(super) fn set_role(c: &mut Control, sw_if: SwIfIndex, role: Role) {
     // New ones first: no packet goes untranslated in between.
     changes.sort_by_key(|change| !change.2);
     for (sw_if, (arc, feature), on) in changes {
-        // Both exist, or the graph would not have started.
-        let _ = c.enable_feature(arc, feature, sw_if, on);
+        if let Err(e) = c.enable_feature(arc, feature, sw_if, on) {
+            tracing::error!("NAT44 on {}: {e}", c.interface_name(sw_if));
+        }
     }
     c.publish(RolesChanged(sw_if));
 }

@@ -67,6 +67,14 @@ pub(super) fn reset_reports(c: &mut Control) {
     }
 }
 
+/// Refuses to start without a node that a resolver names.
+pub(crate) fn check_reporters(c: &mut Control) {
+    let resolvers = c.state::<Neighbors>().borrow().resolvers;
+    for name in resolvers.into_iter().flatten().flat_map(|resolver| resolver.reporters()) {
+        c.named_node(name, "a resolver of neighbours");
+    }
+}
+
 fn reset_reports_now(c: &mut Control) {
     let state = c.state::<Neighbors>();
     state.borrow_mut().reset = Some((clock::now(), false));
