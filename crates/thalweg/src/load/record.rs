@@ -99,7 +99,7 @@ fn cover(latency: &stream::Latency, whole: bool) -> Cover {
     }
 }
 
-/// Puts the floor beside each latency: that of the same streams without a device.
+/// Gives each latency its floor: that of the same stream without a device.
 pub(super) fn with_floor(mut all: Vec<Latency>, floor: &[Latency]) -> Vec<Latency> {
     for latency in &mut all {
         let same = floor.iter().find(|floor| floor.class == latency.class);

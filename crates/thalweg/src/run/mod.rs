@@ -44,8 +44,8 @@ pub struct Args {
     /// it, the rest is applied
     #[arg(long, requires = "config")]
     strict: bool,
-    /// Add the commands with which `thalweg load' loses packets on purpose, and finds out which ones
-    /// were dropped
+    /// Add the commands with which `thalweg load' loses packets on purpose, and learns which were
+    /// dropped
     #[arg(long)]
     load_probe: bool,
     /// Startup stanzas, such as: unix { cli-listen /tmp/cli.sock } cpu { workers 2 }
