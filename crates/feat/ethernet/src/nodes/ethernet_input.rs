@@ -90,8 +90,8 @@ fn pattern(row: &IfRow, kind: [u8; 2]) -> Pattern {
 
 impl EthernetInput {
     /// Counts and marks broadcast and multicast frames. Returns whether the frame is addressed to
-    /// this interface by its first address.
-    #[inline]
+    /// this interface by its first address. Always inlined: a call would keep the packet in memory.
+    #[inline(always)]
     fn for_us(cx: &NodeCx<'_>, row: &IfRow, dst: [u8; 6], p: &mut PktMut<'_>) -> bool {
         if dst[0] & 1 != 0 {
             cx.stats().interface(p.rx_if()).received_by_group(dst, p.total_len() as u64);
@@ -116,7 +116,7 @@ impl EthernetInput {
     }
 
     /// Passes on what is addressed to an interface.
-    #[inline]
+    #[inline(always)]
     fn by_type(&self, cx: &NodeCx<'_>, mut p: PktMut<'_>, kind: u16, header: usize) -> Verdict {
         match self.ip4 {
             Some(v) if kind == ethertype::IPV4 => {

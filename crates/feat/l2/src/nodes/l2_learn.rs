@@ -108,6 +108,42 @@ impl L2Learn {
     }
 }
 
+impl L2Learn {
+    /// Decides about a frame from an address that is not known on this port; `found` is what is
+    /// known of it.
+    #[cold]
+    #[inline(never)]
+    fn not_there(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        port: SwIfIndex,
+        from: MacKey,
+        (found, hash): (Option<MacValue>, u64),
+    ) -> Verdict {
+        let table = self.table.load(cx.guard());
+        let of = table.port(port);
+        let Bridge { learn, room, .. } = *table.bridge(of.bridge);
+        match found {
+            Some(value) if value.is_filter() => return Verdict::drop(FILTERED),
+            // Of a port that has left, the entry is about to go.
+            Some(value) if value.stays() && is_port(table, value, of.bridge) => {
+                return Verdict::drop(MOVED);
+            }
+            _ => {}
+        }
+        if from.mac() == [0; 6] {
+            cx.count(ZERO, 1);
+            return FORWARD;
+        }
+        // Once the table is full, only moves are reported.
+        let news = learn && of.flags.has(PortFlags::LEARN) && (room || found.is_some());
+        if news {
+            self.report(cx, from, hash, port.get());
+        }
+        FORWARD
+    }
+}
+
 /// Returns whether the port of an entry belongs to a bridge domain.
 fn is_port(table: &L2Table, value: MacValue, bridge: u16) -> bool {
     table.bridge_of(SwIfIndex(value.port())) == bridge
@@ -151,29 +187,11 @@ impl Node for L2Learn {
         }
         let macs = self.macs.load(guard);
         let hash = macs.hash(from);
-        let Bridge { learn, room, .. } = *table.bridge(number);
         let found = macs.find(from, hash);
-        if !self.is_there(found, port.get()) {
-            let of = table.port(port);
-            match found {
-                Some(value) if value.is_filter() => return Verdict::drop(FILTERED),
-                // Of a port that has left, the entry is about to go.
-                Some(value) if value.stays() && is_port(table, value, number) => {
-                    return Verdict::drop(MOVED);
-                }
-                _ => {}
-            }
-            if from.mac() == [0; 6] {
-                cx.count(ZERO, 1);
-                return FORWARD;
-            }
-            // Once the table is full, only moves are reported.
-            let news = learn && of.flags.has(PortFlags::LEARN) && (room || found.is_some());
-            if news {
-                self.report(cx, from, hash.number(), port.get());
-            }
+        match self.is_there(found, port.get()) {
+            true => FORWARD,
+            false => self.not_there(cx, port, from, (found, hash.number())),
         }
-        FORWARD
     }
 
     /// Fast path: every frame's source is known on its port.
