@@ -49,8 +49,8 @@ pub(super) fn plain_tcp(
     true
 }
 
-/// Header fields of a plain segment: its numbers, the word with its flags and window, the lengths of
-/// the packet and of its headers.
+/// Header fields of a plain segment: its numbers, the word with its flags and window, the lengths
+/// of the packet and of its headers.
 #[inline(always)]
 fn of_segment(numbers: u64, last: u32, total: u32, before: u32, swapped: bool) -> Headers {
     let segment = Segment {
