@@ -120,6 +120,21 @@ impl MplsLookup {
         PUNT
     }
 
+    /// Pops an entropy label with its indicator, whose path ends here (RFC 6790 section 4.3). An IP
+    /// packet behind it is looked up as one behind an explicit null, as nothing else says what it
+    /// is; `None` if more labels follow.
+    #[cold]
+    fn pop_entropy(p: &mut PktMut<'_>) -> Option<Verdict> {
+        p.pull(ENTRY_LEN);
+        let Ok((entropy, _)) = Entry::parse(p.data()) else { return Some(Verdict::drop(SHORT)) };
+        p.pull(ENTRY_LEN);
+        entropy.is_bottom().then(|| match p.data().first().map(|b| b >> 4) {
+            Some(4) => IP4_HERE,
+            Some(6) => IP6_HERE,
+            _ => Verdict::drop(NO_LABEL),
+        })
+    }
+
     /// Sends a labelled packet to an adjacency, or a member of a group.
     #[inline]
     fn to(&self, p: &mut PktMut<'_>, dpo: Dpo) -> Verdict {
@@ -299,6 +314,11 @@ impl MplsLookup {
                     }
                 }
                 Action::LookUpMplsHere => _ = p.pull(ENTRY_LEN),
+                Action::Miss if entry.label() == label::ENTROPY_INDICATOR && !entry.is_bottom() => {
+                    if let Some(verdict) = Self::pop_entropy(p) {
+                        return verdict;
+                    }
+                }
                 Action::Miss => return Verdict::drop(NO_LABEL),
                 Action::Drop => return Verdict::drop(DROPPED),
                 Action::Punt => return self.punt(cx, p, entry),
