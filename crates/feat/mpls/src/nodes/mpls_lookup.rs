@@ -213,6 +213,26 @@ impl MplsLookup {
         }
     }
 
+    /// Pops the labels of all packets, if all have the same usual kind of pop; returns the node
+    /// that takes them.
+    #[inline(always)]
+    fn pop_all(frame: &mut Frame, words: &[u64; FRAME_SIZE]) -> Option<Verdict> {
+        let to = match Leaves::pop_of(words[0])? {
+            Popped::Sent(_) => IP4,
+            Popped::LookedUp(_) => IP4_TABLE,
+        };
+        // The upper half says where to; without a branch, so that many are compared at once.
+        let differs = |all: u64, word: &u64| all | (word ^ words[0]);
+        let all = words.get(..frame.len())?.iter().fold(0, differs);
+        if all as u32 != 0 {
+            return None;
+        }
+        let values = words.iter().map(|word| (word >> 32) as u32);
+        frame.aux_mut().iter_mut().zip(values).for_each(|(aux, value)| *aux = value);
+        frame.pull_all(ENTRY_LEN as u16, Rows::NONE);
+        Some(to)
+    }
+
     /// Pops the labels of packets left over by the swaps where IPv4 packets follow, and returns the
     /// verdict of the frame.
     #[inline(always)]
@@ -366,20 +386,21 @@ impl Node for MplsLookup {
         let Some(windows) = frame.long_windows_mut::<4>(0, u16::MAX) else {
             return FrameVerdict::PerPacket;
         };
-        // All words are loaded before one of them is needed.
+        // All words are loaded before one of them is needed. A packet whose TTL would end has none.
         let mut words = [0; FRAME_SIZE];
         for (word, window) in words.iter_mut().zip(windows) {
-            *word = leaves.word(Entry(u32::from_be_bytes(*window)));
+            let entry = u32::from_be_bytes(*window);
+            let found = leaves.word(Entry(entry));
+            *word = if entry & 0xfe == 0 { Action::Miss.pack() } else { found };
+        }
+        if let Some(to) = Self::pop_all(frame, &words) {
+            return FrameVerdict::Whole(to);
         }
         let Some(windows) = frame.long_windows_mut::<4>(0, u16::MAX) else {
             return FrameVerdict::PerPacket;
         };
-        for (i, ((window, word), to)) in windows.zip(&mut words).zip(&mut dpos).enumerate() {
+        for (i, ((window, word), to)) in windows.zip(&words).zip(&mut dpos).enumerate() {
             let entry = u32::from_be_bytes(*window);
-            // The TTL would end.
-            if entry & 0xfe == 0 {
-                *word = Action::Miss.pack();
-            }
             match Leaves::swap_of(*word).and_then(|(label, dpo)| Some((label, self.sent(dpo)?))) {
                 Some((label, dpo)) => {
                     *window = ((label << 12) | ((entry & 0xfff) - 1)).to_be_bytes();
