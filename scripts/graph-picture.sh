@@ -14,12 +14,18 @@ picture=${1:-docs/graph.svg}
 # from, to, table
 chosen='
 ethernet-input       ip4-input          ethertype
+ethernet-input       ip6-input          ethertype
+ethernet-input       mpls-input         ethertype
 ethernet-input       arp-input          ethertype
 ethernet-input       l2-input           mode
 arp-input            host-right-output  reply
 ip4-glean            host-right-output  request
 ip4-rewrite          host-right-output  adjacency
 ip4-frag             host-right-output  adjacency
+ip6-rewrite          host-right-output  adjacency
+ip6-glean            host-right-output  request
+mpls-output          host-right-output  adjacency
+mpls-frag            host-right-output  adjacency
 l2-input             host-right-output  xconnect
 l2-input             l2-learn           bridge
 l2-fwd               host-right-output  MAC address
@@ -58,8 +64,9 @@ awk -v chosen="$chosen" -F '"' '
     }
     / -> / {
         if (!shown($2) || !shown($4)) next
-        # From the nodes of the router itself the arc looks as from ip4-input.
-        if (/dotted/ && ($2 ~ /^ip4-icmp/ || ($2 ~ /^nat44/ && $4 ~ /^nat44/))) next
+        # From the nodes of the router itself, and from those behind labels, arcs look as from the
+        # input nodes.
+        if (/dotted/ && ($2 ~ /icmp|^lookup-ip|^mpls-lookup/ || ($2 ~ /^nat44/ && $4 ~ /^nat44/))) next
         look = /dotted/ ? " [style=dashed]" : ""
         # Translation on output leads back into the graph: it must not shape the picture.
         if ($2 == "nat44-ed-in2out-output") look = " [constraint=false]"

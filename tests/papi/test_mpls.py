@@ -91,6 +91,29 @@ class Mpls(Case):
         self.fails(-9, self.change(16, via, proto=4))
         self.fails(-7, self.change(1 << 20, via))
 
+    def test_paths_that_follow_a_label(self):
+        via = lambda label, **more: path(None, proto=2, **{"nh": {"via_label": label}, **more})
+        self.ok(self.change(32, path("10.0.0.2", self.port, **out(33)), eos=0))
+        self.ok(self.change(34, via(32, **out(44, 45))))
+        found = [l for l in self.labels() if l[0] == 34][0][2][0]
+        self.assertEqual((int(found.proto), found.nh.via_label, found.n_labels), (2, 32, 2))
+        self.ok(self.change(33, via(32, **out(44)), eos=0))
+        self.fails(-7, self.change(32, via(33, **out(44)), eos=0))
+        self.fails(-7, self.change(34, via(7)))
+        self.fails(-7, self.change(34, path("10.0.0.2", self.port, nh={"via_label": 32})))
+        self.ok(self.change(33, add=False, eos=0))
+        self.ok(self.change(34, add=False))
+        for prefix in ("192.0.2.0/24", "2001:db8:2::/48"):
+            route = {"prefix": prefix, "n_paths": 1, "paths": [via(32, weight=2, **out(55))]}
+            self.ok(self.api.ip_route_add_del(is_add=1, route=route))
+            found = self.ok(self.api.ip_route_lookup(prefix=prefix, exact=1)).route.paths[0]
+            self.assertEqual((int(found.proto), found.nh.via_label, found.weight), (2, 32, 2))
+            self.assertEqual([l.label for l in found.label_stack[: found.n_labels]], [55])
+            bad = {**route, "paths": [via(3)]}
+            self.fails(-7, self.api.ip_route_add_del(is_add=1, route=bad))
+            self.ok(self.api.ip_route_add_del(is_add=0, route=route))
+        self.ok(self.change(32, add=False, eos=0))
+
     def test_labels_of_prefixes(self):
         bind = lambda on=True, label=50, prefix="192.0.2.0/24", ip=0: self.api.mpls_ip_bind_unbind(
             mb_mpls_table_id=0, mb_label=label, mb_ip_table_id=ip, mb_is_bind=on, mb_prefix=prefix

@@ -27,6 +27,8 @@ struct Target {
     /// Whether it is about two workers: what two of the machine's processors do is said with
     /// it.
     two: bool,
+    /// The row of the same table that the value is a multiple of.
+    over: Option<&'static [&'static str]>,
     /// It is met as well if there are none more above the limit than in a control run at the same
     /// time, as this column says.
     or_none: Option<&'static str>,
@@ -53,6 +55,10 @@ const MACS: &str = "L2 bridge domain, 10,000 MAC addresses";
 const FLOW: &str = "IPv4, 1 flow";
 const HOSTS: &str = "IPv4, 10,000 flows over 10,000 /32 routes";
 const HOPS: &str = "IPv4, 10,000 /32 routes over 16 next hops";
+const SWAP: &str = "MPLS, 1 label swapped";
+const PUSH: &str = "IPv4, 1 flow, 1 label pushed";
+const POP: &str = "MPLS, 1 label popped, then IPv4";
+const LABELS: &str = "MPLS, 100,000 labels swapped, at random";
 const INTERNET: &str = "IPv4, 500,000 routes, random destinations";
 
 /// Another program than VPP, which has no such table.
@@ -77,8 +83,14 @@ const fn path(what: &'static str, row: &'static [&'static str], limit: f64) -> T
         unit: CLOCKS,
         vpp: "",
         two: false,
+        over: None,
         or_none: None,
     }
+}
+
+/// A path that may take N times the clocks of IPv4 with one flow in the same run.
+const fn over_ip4(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
+    Target { digits: 2, unit: "× IPv4", over: Some(&[FLOW]), ..path(what, row, limit) }
 }
 
 const fn sample(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
@@ -184,6 +196,10 @@ const TARGETS: &[Target] = &[
     Target { vpp: "49.5", ..path(HOSTS, &[HOSTS], 28.0) },
     Target { vpp: "55", ..path(HOPS, &[HOPS], 28.0) },
     Target { vpp: "187 (143 of them look-up)", ..path(INTERNET, &[INTERNET], 40.0) },
+    Target { vpp: "64 clocks", ..over_ip4(SWAP, &[SWAP], 1.0) },
+    over_ip4(PUSH, &[PUSH], 1.5),
+    over_ip4(POP, &[POP], 1.5),
+    over_ip4(LABELS, &[LABELS], 2.5),
     toll("sFlow 1:1M, cross connect", &[L2, "1:1M"], 0.5),
     toll("sFlow 1:1M, IPv4", &[FLOW, "1:1M"], 0.5),
     toll("sFlow 1:10k, cross connect", &[L2, "1:10k"], 0.5),
@@ -339,20 +355,36 @@ pub fn reached(benches: &[Bench]) -> Vec<Reached> {
 
 impl Target {
     fn cell<'b>(&self, benches: &'b [Bench], column: &str) -> Option<(&'b Bench, &'b Value)> {
+        self.cell_of(benches, self.row, column)
+    }
+
+    fn cell_of<'b>(
+        &self,
+        benches: &'b [Bench],
+        row: &[&str],
+        column: &str,
+    ) -> Option<(&'b Bench, &'b Value)> {
         let of = |bench: &'b Bench| Some((bench, bench.table(self.table)?));
         let (bench, table) = benches.iter().find_map(of)?;
-        Some((bench, table.find(self.row, column)?))
+        Some((bench, table.find(row, column)?))
     }
 
     fn reached(&self, benches: &[Bench]) -> Reached {
         let (bench, cell) = self.cell(benches, self.column).unzip();
-        let (mut target, mut holds) = match self.limit {
-            AtMost(n) => (format!("≤ {n} {}", self.unit), cell.and_then(value).map(|v| v <= n)),
-            AtLeast(n) => (format!("≥ {n} {}", self.unit), cell.and_then(value).map(|v| v >= n)),
+        let one = match self.over {
+            Some(row) => self.cell_of(benches, row, self.column).and_then(|(_, c)| value(c)),
+            None => Some(1.0),
         };
-        let mut text = match cell.map(|c| (spread(c), value(c))) {
+        let cell = cell.filter(|_| one.is_some());
+        let one = one.unwrap_or(1.0);
+        let measured = cell.and_then(value).map(|v| v / one);
+        let (mut target, mut holds) = match self.limit {
+            AtMost(n) => (format!("≤ {n} {}", self.unit), measured.map(|v| v <= n)),
+            AtLeast(n) => (format!("≥ {n} {}", self.unit), measured.map(|v| v >= n)),
+        };
+        let mut text = match cell.map(|c| (spread(c), measured)) {
             Some((Some(s), _)) => {
-                let n = |v| number(v, self.digits);
+                let n = |v: f64| number(v / one, self.digits);
                 // A dash before a sign reads badly.
                 let to = if s.least < 0.0 { " to " } else { "–" };
                 format!("{} ({}{to}{})", n(s.median), n(s.least), n(s.most))
@@ -431,6 +463,27 @@ mod tests {
             let title = format!("\"{}\"", target.table);
             assert!(sources.contains(&title), "{}: no benchmark has a table {title}", target.what);
         }
+    }
+
+    #[test]
+    fn a_value_may_be_a_multiple_of_another_row() {
+        let cell = |median: f64| json!({"median": median, "least": 9.0, "most": 30.0, "rounds": 5});
+        let bench = |rows: Value| -> Bench {
+            serde_json::from_value(json!({
+                "bench": "forwarding", "title": "", "about": [], "machine": {}, "started": "",
+                "ended": "", "steal_percent": 0.0, "noisy": false,
+                "tables": [{"title": "Forwarding paths", "notes": [],
+                    "columns": [{"name": "path", "unit": ""}, {"name": "clocks/packet", "unit": ""}],
+                    "rows": rows}]
+            }))
+            .unwrap()
+        };
+        let pop = |bench| reached(&[bench]).into_iter().find(|t| t.what == POP).unwrap();
+        let both = pop(bench(json!([[FLOW, cell(12.0)], [POP, cell(24.0)]])));
+        assert_eq!((both.holds, both.value.as_str()), (Some(false), "2.00 (0.75–2.50)"));
+        assert_eq!(both.target, "≤ 1.5 × IPv4");
+        let alone = pop(bench(json!([[POP, cell(24.0)]])));
+        assert_eq!((alone.holds, alone.value.as_str()), (None, "not measured"));
     }
 
     #[test]

@@ -1,20 +1,22 @@
 //! The main thread's side of forwarding objects.
 
 use crate::TableId;
+use crate::adjacency::{Adjacency, AdjacencyKey, Imposed, Midchain, Peer};
 use crate::buckets::Runs;
 use crate::counters::{Counts, ObjectCounters};
 use crate::dpo::{CAPACITY, Dpo, DpoTable, EntryState, MAX_BUCKETS, MAX_REWRITE, REWRITE_BYTES};
 use crate::group::Group;
 use crate::kind::{Kind, KindDecl, Kinds, LinkType};
-use crate::rib::{Labels, Mark};
+use crate::rib::Labels;
 use crate::routes::RouteBook;
+use crate::via_label::ViaLabels;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use thalweg_device::{InterfaceEvent, InterfaceView, MacAddr, SwIfIndex, interface};
 use thalweg_graph::{Control, NodeId};
 use thalweg_tables::IndexPool;
-use thalweg_wire::mpls::{ENTRY_LEN, Entry as Stacked, Label};
+use thalweg_wire::mpls::ENTRY_LEN;
 
 /// Error of creating a forwarding object.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -40,97 +42,6 @@ pub enum FibError {
     /// There are too many kinds of objects.
     #[error("no room for another kind of forwarding object: the limit is {}", Kind::LIMIT)]
     Kinds,
-}
-
-/// Who receives what an adjacency sends.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub enum Peer {
-    /// One host of the link. Its address may be of another family than the packets (RFC 8950).
-    Neighbor(IpAddr),
-    /// Whoever is at the other end of the link.
-    PointToPoint,
-    /// The members of a multicast group.
-    Multicast,
-    /// The packet's destination, which has to be resolved.
-    Glean,
-}
-
-impl Peer {
-    /// Returns the address of a neighbour.
-    #[must_use]
-    pub fn address(self) -> Option<IpAddr> {
-        match self {
-            Peer::Neighbor(address) => Some(address),
-            Peer::PointToPoint | Peer::Multicast | Peer::Glean => None,
-        }
-    }
-}
-
-/// What makes an adjacency different from all others.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct AdjacencyKey {
-    /// Interface.
-    pub sw_if: SwIfIndex,
-    /// What it carries.
-    pub link: LinkType,
-    /// Who receives it.
-    pub peer: Peer,
-    /// Labels that it puts before the packets.
-    pub imposed: Imposed,
-}
-
-/// Labels that an MPLS adjacency puts before packets, after the link header (RFC 3032 section 2.1).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
-pub struct Imposed {
-    /// The labels, the outermost first, with TTL and traffic class of their own: the pipe model of
-    /// RFC 3443.
-    pub labels: Labels,
-    /// The last of them is the bottom of the stack: what follows is no label.
-    pub bottom: bool,
-    /// A label that takes the place of the packet's own, for the node that swaps it.
-    pub swap: Option<Label>,
-}
-
-impl Imposed {
-    /// Nothing.
-    pub const NONE: Imposed = Imposed { labels: Labels::NONE, bottom: false, swap: None };
-
-    /// Returns the labels as stack entries.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let n = self.labels.as_slice().len();
-        let entry = |(i, (label, mark)): (usize, (Label, Mark))| {
-            let bottom = self.bottom && i + 1 == n;
-            Stacked::new(label, mark.class, bottom, mark.sent_ttl()).0.to_be_bytes()
-        };
-        self.labels.iter().enumerate().flat_map(entry).collect()
-    }
-}
-
-/// An adjacency as `show` commands see it.
-#[derive(Clone, Debug)]
-pub struct Adjacency {
-    /// Its index.
-    pub dpo: Dpo,
-    /// Number of routes and neighbours that use it.
-    pub refs: u32,
-    /// The neighbour's MAC address, if known.
-    pub mac: Option<MacAddr>,
-}
-
-/// A header that leads to another object, to be created with [`Forwarding::midchain`].
-#[derive(Clone, Debug)]
-pub struct Midchain<'a> {
-    /// The tunnel's interface.
-    pub sw_if: SwIfIndex,
-    /// What it carries.
-    pub link: LinkType,
-    /// The header.
-    pub header: &'a [u8],
-    /// Node that completes the header of each packet, and sends it to what the object is stacked
-    /// on ([`Entry::stacked`](crate::Entry::stacked)).
-    pub node: NodeId,
-    /// The object of the tunnel's destination, such as a group that follows its route.
-    pub stacked: Dpo,
 }
 
 /// What an entry is.
@@ -185,6 +96,7 @@ pub struct Forwarding {
     pub(crate) numbered: BTreeMap<u32, Dpo>,
     /// Objects that follow the route of an address, by link type, table and address.
     pub(crate) tracked: HashMap<(LinkType, TableId, IpAddr, Labels), Dpo>,
+    pub(crate) via_labels: ViaLabels,
     /// What packets meet that an interface without a link has sent: a tunnel's outer headers.
     tunnels: HashMap<(SwIfIndex, LinkType), Dpo>,
     kinds: Kinds,
@@ -245,6 +157,7 @@ impl Forwarding {
             dependents: BTreeSet::new(),
             numbered: BTreeMap::new(),
             tracked: HashMap::new(),
+            via_labels: ViaLabels::default(),
             tunnels: HashMap::new(),
             kinds: Kinds::default(),
             exits: Vec::new(),

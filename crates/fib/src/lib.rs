@@ -11,6 +11,7 @@
 //! * [`forwarding`]: the main thread's side: references to entries, neighbours, interfaces.
 #![forbid(unsafe_code)]
 
+mod adjacency;
 mod buckets;
 pub mod cli;
 pub mod counters;
@@ -23,21 +24,22 @@ pub mod rib;
 pub mod routes;
 mod settings;
 mod version;
+mod via_label;
 
+pub use adjacency::{Adjacency, AdjacencyKey, Imposed, Midchain, Peer};
 pub use counters::{Combined, Counted, Counts, ObjectCounters};
 pub use dpo::{
     Dpo, DpoTable, ETHERNET_HEADER, Entry, EntryState, LinkRewrite, MAX_BUCKETS, MAX_REWRITE,
     REWRITE_BYTES,
 };
-pub use forwarding::{
-    Adjacency, AdjacencyKey, FibError, Forwarding, Imposed, Midchain, Peer, Unresolved,
-};
+pub use forwarding::{FibError, Forwarding, Unresolved};
 pub use group::{MAX_DEPTH, Member};
 pub use kind::{Kind, KindDecl, LinkType};
 pub use parked::Parked;
 pub use rib::{TableId, WatchedRoutes};
 pub use routes::{LabelStep, RouteBook, Routes};
 pub use version::Version;
+pub use via_label::{ViaLabel, ViaLabelsDue};
 
 use thalweg_engine::Feature;
 

@@ -23,7 +23,7 @@ use thalweg_fib::rib::{Labels, MAX_LABELS, Mark, Mode};
 use thalweg_fib::{Dpo, TableId};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix as IpPrefix};
-use thalweg_wire::mpls::Label;
+use thalweg_wire::mpls::{Label, MAX_LABEL};
 
 /// The API module.
 pub static IP: Module = Module { name: "ip", folder: "core", version: "3.2.0" };
@@ -305,8 +305,23 @@ pub(crate) fn version(prefix: Prefix) -> Result<Version, Retval> {
     Ok(Version::of_ip(prefix.parts()?.0))
 }
 
-/// From here on a number is no MPLS label.
-const NO_LABEL: u32 = 1 << 20;
+/// Returns the label whose paths a path of a message follows, if it follows one.
+///
+/// # Errors
+/// If the label is one that has no paths, or the protocol is another one.
+pub fn via_label(p: &FibPath) -> Result<Option<Label>, Retval> {
+    // Clients leave it zero, or write VPP's words for "none".
+    let number = p.nh.via_label;
+    if number == 0 || number > MAX_LABEL.get() {
+        return Ok(None);
+    }
+    if p.proto != FibPathNhProto::MPLS {
+        let why = "a path that follows a label (`via_label') has the protocol MPLS";
+        return Err(Retval::INVALID_VALUE.because(why));
+    }
+    let why = "labels up to 15 are reserved, and have no paths that a path could follow";
+    crate::via_label_of(number).map(Some).ok_or_else(|| Retval::INVALID_VALUE.because(why))
+}
 
 /// Converts a path of a message.
 fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Retval> {
@@ -319,9 +334,7 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
     if !none(p.rpf_id) || !none(p.nh.obj_id) || !none(p.nh.classify_table_index) {
         return unimplemented("RPF ids, tunnels and classifier tables of paths");
     }
-    if !none(p.nh.via_label) && p.nh.via_label < NO_LABEL {
-        return unimplemented("next hops by label");
-    }
+    let via_label = via_label(p)?;
     if p.flags != FibPathFlags::NONE {
         return unimplemented("flags of paths");
     }
@@ -356,6 +369,11 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
         PathKind::InterfaceRx => return alone(Path { sw_if, ..Path::special(kind) }),
         _ => return alone(Path::special(kind)),
     }
+    // A message that says nothing of weights has zeros.
+    let (weight, preference) = (p.weight.max(1), p.preference);
+    if let Some(label) = via_label {
+        return Ok(Path { weight, preference, labels, ..Path::via_label(label) });
+    }
     let [n1, n2, n3, n4, ..] = p.nh.address.0;
     let next_hop = match p.proto {
         FibPathNhProto::IP4 => IpAddr::V4([n1, n2, n3, n4].into()),
@@ -388,8 +406,6 @@ fn path<A: Address>(c: &Control, p: &FibPath, table: TableId) -> Result<Path, Re
             let foreign = next_hop.is_some_and(|hop| A::from_ip(hop).is_none());
             let elsewhere = sw_if.is_none() && (foreign || p.table_id != table.0);
             let other = elsewhere.then_some(TableId(p.table_id));
-            // A message that says nothing of weights has zeros.
-            let (weight, preference) = (p.weight.max(1), p.preference);
             let path = Path { next_hop, sw_if, weight, preference, ..Path::special(kind) };
             Ok(Path { table: other, labels, ..path })
         }
@@ -490,10 +506,12 @@ fn describe_path(p: &Path, version: Version, table: TableId) -> FibPath {
         PathKind::Lookup(table) => table,
         _ => p.table.unwrap_or(table),
     };
-    let proto = match p.next_hop.map_or(version, Version::of_ip) {
-        Version::V4 => FibPathNhProto::IP4,
-        Version::V6 => FibPathNhProto::IP6,
+    let proto = match (p.via_label, p.next_hop.map_or(version, Version::of_ip)) {
+        (Some(_), _) => FibPathNhProto::MPLS,
+        (None, Version::V4) => FibPathNhProto::IP4,
+        (None, Version::V6) => FibPathNhProto::IP6,
     };
+    let via_label = p.via_label.unwrap_or_default().get();
     let mut path = FibPath {
         sw_if_index: p.sw_if.unwrap_or(SwIfIndex::MAX).get(),
         table_id: table_id.get(),
@@ -501,7 +519,7 @@ fn describe_path(p: &Path, version: Version, table: TableId) -> FibPath {
         preference: p.preference,
         r#type,
         proto,
-        nh: FibPathNh { address, ..FibPathNh::default() },
+        nh: FibPathNh { address, via_label, ..FibPathNh::default() },
         ..FibPath::default()
     };
     put_labels(&mut path, &p.labels);

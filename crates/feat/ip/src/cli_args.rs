@@ -240,6 +240,15 @@ pub fn label_of(word: &str) -> Option<Label> {
     named.map(|(_, label)| *label).or_else(number)
 }
 
+/// Labels below have a meaning of their own (RFC 7274), and no paths to be followed.
+const FIRST_FREE: Label = Label(16);
+
+/// Returns the label that a path follows, by its number.
+#[must_use]
+pub fn via_label_of(number: u32) -> Option<Label> {
+    Some(Label(number)).filter(|label| (FIRST_FREE..=MAX_LABEL).contains(label))
+}
+
 /// Returns the name of a label, or its number.
 pub fn label_text(label: Label) -> String {
     let named = LABEL_NAMES.iter().find(|(_, l)| *l == label);
@@ -351,6 +360,11 @@ fn path(c: &Control, args: &mut Args<'_>, prefix: Option<(IpAddr, u8)>) -> Resul
     let Some(word) = args.peek().filter(|w| !KEYWORDS.contains(w)) else {
         return Err(args.bad("path", "a next hop, an interface, or a word such as `drop'"));
     };
+    if args.exact("via-label") {
+        let numbers = (u64::from(FIRST_FREE.get()), u64::from(MAX_LABEL.get()));
+        let label = args.number("label", numbers.0, numbers.1)? as u32;
+        return share_args(args, Path::via_label(Label(label)));
+    }
     let mut path = match args.maybe(|a| address_arg(c, a, "next hop")) {
         Some(next_hop) => {
             let more = args.peek().is_some_and(|w| !KEYWORDS.contains(&w));
@@ -366,6 +380,11 @@ fn path(c: &Control, args: &mut Args<'_>, prefix: Option<(IpAddr, u8)>) -> Resul
     if path.sw_if.is_none() && args.exact("next-hop-table") {
         path.table = Some(table_arg(args)?);
     }
+    share_args(args, path)
+}
+
+/// Takes the share of a path, and its labels.
+fn share_args(args: &mut Args<'_>, mut path: Path) -> Result<Path, CliError> {
     loop {
         if args.exact("weight") {
             path.weight = args.number("weight", 1, u64::from(u8::MAX))? as u8;
@@ -387,10 +406,10 @@ pub(crate) fn complete_route(c: &Control, before: &[&str]) -> Vec<String> {
         [] => words(&["add", "del", "replace"]),
         [_] => words(&["table", "count"]),
         [.., "table" | "count" | "weight" | "preference" | "next-hop-table"] => Vec::new(),
-        [.., "ip4-lookup-in-table" | "ip6-lookup-in-table"] => Vec::new(),
+        [.., "ip4-lookup-in-table" | "ip6-lookup-in-table" | "via-label"] => Vec::new(),
         [.., "rx-ip4" | "rx-ip6"] => interface_names(c),
         [.., "via"] => {
-            let more = words(&["ip4-lookup-in-table", "rx-ip4"]);
+            let more = words(&["ip4-lookup-in-table", "rx-ip4", "via-label"]);
             interface_names(c).into_iter().chain(specials()).chain(more).collect()
         }
         [.., "via", hop] if hop.parse::<IpAddr>().is_ok() => {

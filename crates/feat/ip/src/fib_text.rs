@@ -94,6 +94,7 @@ fn path<A: Address>(
     let kind = match (p.kind, p.next_hop, p.sw_if) {
         (PathKind::Normal, Some(_), Some(_)) => "attached-nexthop",
         (PathKind::Normal, Some(_), None) => "recursive",
+        (PathKind::Normal, ..) if p.via_label.is_some() => "recursive",
         (PathKind::Normal, None, _) => "attached",
         (PathKind::Local, ..) => "receive",
         _ => "special",
@@ -113,6 +114,9 @@ fn path<A: Address>(
             Some(id) => writeln!(out, "        via {nh} fib:{id}"),
             None => writeln!(out, "        via {nh}"),
         },
+        (PathKind::Normal, None, None) if p.via_label.is_some() => {
+            writeln!(out, "        via-label {}", p.via_label.unwrap_or_default())
+        }
         (PathKind::Normal, None, name) => writeln!(out, "        {}", name.unwrap_or_default()),
         (PathKind::Lookup(id), ..) => writeln!(out, "        lookup in table {id}"),
         (kind, _, Some(name)) => writeln!(out, "        {} {name}", kind_word(kind)),
@@ -208,6 +212,9 @@ pub(crate) fn route_json<A: Address>(c: &Control, table: TableId, view: &RouteVi
         });
         if let PathKind::Lookup(id) = p.kind {
             path["table"] = id.get().into();
+        }
+        if let Some(label) = p.via_label {
+            path["via_label"] = label.get().into();
         }
         if p.labels != Labels::NONE {
             path["labels"] = p.labels.as_slice().iter().map(|l| l.get()).collect();

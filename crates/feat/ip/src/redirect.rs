@@ -115,7 +115,7 @@ pub fn set<A: Address>(
         interface::view(c, rx_if)?;
     }
     let special = |p: &Path| match p.kind {
-        PathKind::Normal => p.next_hop.is_none() && p.sw_if.is_none(),
+        PathKind::Normal => p.next_hop.is_none() && p.sw_if.is_none() && p.via_label.is_none(),
         PathKind::Lookup(_) => false,
         _ => true,
     };

@@ -5,7 +5,7 @@ use crate::cli_args::{kind_word, special_kind};
 use crate::family::{Family, IfAddress, Version, for_version};
 use crate::path_mtu::{self, LARGEST};
 use crate::redirect::{self, RedirectError};
-use crate::{Ip, Path, PathKind, address, labels_of, labels_text};
+use crate::{Ip, Path, PathKind, address, labels_of, labels_text, via_label_of};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use thalweg_config::declare::schema::MAX_ADDRESSES;
@@ -19,6 +19,7 @@ use thalweg_fib::TableId;
 use thalweg_fib::rib::Labels;
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Prefix, Sweep};
+use thalweg_wire::mpls::Label;
 
 /// Section of a version's addresses, tables and routes, for the feature of its protocol.
 pub struct Settings<A: Address>(pub &'static dyn Family<A>);
@@ -117,6 +118,7 @@ struct Via<'a> {
     kind: PathKind,
     next_hop: Option<IpAddr>,
     interface: Option<&'a str>,
+    via_label: Option<Label>,
     table: Option<TableId>,
     weight: u8,
     preference: u8,
@@ -133,7 +135,9 @@ impl<'a> Via<'a> {
         let kind = special_kind(first).unwrap_or(PathKind::Normal);
         let (weight, preference) = (1, 0);
         let (next_hop, interface, table, labels) = (None, None, None, Labels::NONE);
-        let mut via = Via { kind, next_hop, interface, table, weight, preference, labels };
+        let via_label = None;
+        let mut via =
+            Via { kind, next_hop, interface, via_label, table, weight, preference, labels };
         if first == "lookup" {
             let id = words.next_if_eq(&"in").and_then(|_| words.next_if_eq(&"table"));
             let id = id.and_then(|_| words.next()?.parse().ok())?;
@@ -155,6 +159,9 @@ impl<'a> Via<'a> {
                     via.table = Some(words.next()?.parse().ok()?);
                 }
             }
+            Err(_) if first == "via-label" => {
+                via.via_label = Some(via_label_of(words.next()?.parse().ok()?)?);
+            }
             Err(_) if first.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 via.interface = Some(first);
             }
@@ -173,6 +180,7 @@ impl<'a> Via<'a> {
 
     fn write<A: Address>(names: &HashMap<SwIfIndex, String>, path: &Path) -> String {
         let hop = path.next_hop.map(|h| h.to_string());
+        let hop = hop.or(path.via_label.map(|label| format!("via-label {label}")));
         let interface = path.sw_if.and_then(|i| names.get(&i).cloned());
         match path.kind {
             PathKind::Normal => {}
@@ -213,7 +221,7 @@ fn vias(value: &Value) -> Option<Vec<Via<'_>>> {
 
 fn route(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface> | next-hop-table <id>] \
-                    [weight <n>] [preference <n>] [out-labels <label> ... [uniform]]', `<interface>', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
+                    [weight <n>] [preference <n>] [out-labels <label> ... [uniform]]', `<interface>', `via-label <label> ...', `lookup in table <id>', `rx-ip4 <interface>', or drop, local, unreachable, prohibit,";
     vias(value).map(|_| ()).ok_or_else(|| expected.into())
 }
 
@@ -660,7 +668,8 @@ fn command<A: Address>(via: &Via<'_>) -> String {
         }
         kind => return format!(" via {}", kind_word(kind)),
     }
-    let hop = via.next_hop.map(|h| format!(" {h}")).unwrap_or_default();
+    let label = via.via_label.map(|label| format!(" via-label {label}"));
+    let hop = via.next_hop.map(|h| format!(" {h}")).or(label).unwrap_or_default();
     let interface = via.interface.map(|i| format!(" {i}")).unwrap_or_default();
     let table = via.table.map(|id| format!(" next-hop-table {id}")).unwrap_or_default();
     let preference = match via.preference {
@@ -729,6 +738,9 @@ mod tests {
         assert_eq!(labelled.as_deref(), Some(want));
         assert_eq!(path("fe80::1 pg0").as_deref(), Some(" via fe80::1 pg0 weight 1"));
         assert_eq!(path("host-eth0").as_deref(), Some(" via host-eth0 weight 1"));
+        let followed = path("via-label 33 weight 2 out-labels 44");
+        let want = " via via-label 33 weight 2 out-labels 44";
+        assert_eq!(followed.as_deref(), Some(want));
         assert_eq!(path("drop").as_deref(), Some(" via drop"));
         let look = path("lookup in table 7");
         assert_eq!(look.as_deref(), Some(" via lookup in table 7"));
@@ -748,6 +760,11 @@ mod tests {
             "192.0.2.1 out-labels",
             "192.0.2.1 out-labels 1048576",
             "drop pg0",
+            "via-label",
+            "via-label 3",
+            "via-label 1048576",
+            "via-label 33 next-hop-table 7",
+            "via-label 33 pg0",
             "weight 2 pg0 x",
             "192.0.2.1 pg0 weight 256",
             "192.0.2.1 pg0 pg1",

@@ -431,7 +431,7 @@ pub fn del_route<A: Address>(
     for p in paths {
         let n = left.len();
         let same = |o: &Path| {
-            (o.kind, o.next_hop) == (p.kind, p.next_hop)
+            (o.kind, o.next_hop, o.via_label) == (p.kind, p.next_hop, p.via_label)
                 && (p.sw_if.is_none() || o.sw_if == p.sw_if)
                 && (p.labels == Labels::NONE || o.labels == p.labels)
                 && (p.table.is_none() || o.table == p.in_table::<A>(table).table)

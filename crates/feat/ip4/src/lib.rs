@@ -21,7 +21,7 @@ pub mod proxy_arp;
 mod punt;
 pub mod tables;
 
-pub use nodes::ip4_frag::fragments;
+pub use nodes::ip4_frag::{Failure, fragments, segments};
 pub use nodes::ip4_input::check_usual;
 
 use thalweg_engine::Feature;

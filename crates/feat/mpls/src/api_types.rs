@@ -124,9 +124,7 @@ pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
     if !none(p.rpf_id) || !none(p.nh.obj_id) || !none(p.nh.classify_table_index) {
         return unimplemented("RPF ids, tunnels and classifier tables of paths");
     }
-    if !none(p.nh.via_label) && p.nh.via_label <= MAX_LABEL.get() {
-        return unimplemented("next hops by label");
-    }
+    let via_label = thalweg_feat_ip::api_types::via_label(p)?;
     let control_word = p.flags == FibPathFlags::POP_PW_CW;
     if p.flags != FibPathFlags::NONE && !control_word {
         return unimplemented("flags of paths");
@@ -158,6 +156,10 @@ pub(crate) fn via(p: &FibPath) -> Result<Via, Retval> {
         }
         known if known.known() => return unimplemented("paths of this type"),
         _ => return Err(Retval::INVALID_VALUE),
+    }
+    if let Some(label) = via_label {
+        let (weight, preference) = (p.weight.max(1), p.preference);
+        return Ok(Via::Path(Path { weight, preference, labels, ..Path::via_label(label) }));
     }
     match (next_hop, sw_if, p.proto) {
         (None, None, FibPathNhProto::MPLS) => Ok(Via::Mpls(TableId(p.table_id))),
@@ -240,6 +242,9 @@ fn describe_path(via: &Via) -> FibPath {
     }
     if matches!(via, Via::Ip6(_)) || matches!(p.next_hop, Some(IpAddr::V6(_))) {
         out.proto = FibPathNhProto::IP6;
+    }
+    if let Some(label) = p.via_label {
+        (out.proto, out.nh.via_label) = (FibPathNhProto::MPLS, label.get());
     }
     thalweg_feat_ip::api_types::put_labels(&mut out, &p.labels);
     out

@@ -175,6 +175,18 @@ impl<const V6: bool, const UNIFORM: bool> Node for Sent<V6, UNIFORM> {
         let Some(mut rest) = check_all::<V>(frame) else {
             return FrameVerdict::PerPacket;
         };
+        let first = frame.aux().first().copied().unwrap_or_default();
+        let alike = frame.aux().iter().fold(0, |differ, aux| differ | (aux ^ first)) == 0;
+        let state = self.dpos.get(Dpo(first)).state();
+        // Most frames have one next hop.
+        match state.kind {
+            Kind::REWRITE if alike => return verdict(frame, each, rest, Self::REWRITE),
+            Kind::REDIRECT_COMPLETE if alike && rest.is_empty() => {
+                frame.aux_mut().fill(state.value);
+                return FrameVerdict::Whole(Self::REWRITE);
+            }
+            _ => {}
+        }
         for (i, aux) in frame.aux_mut().iter_mut().enumerate() {
             let state = self.dpos.get(Dpo(*aux)).state();
             match state.kind {

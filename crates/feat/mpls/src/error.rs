@@ -5,6 +5,7 @@ use thalweg_device::DeviceError;
 use thalweg_feat_ip::RouteError;
 use thalweg_fib::rib::RibError;
 use thalweg_fib::{FibError, TableId};
+use thalweg_wire::mpls::Label;
 
 /// Error of a request.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,9 @@ pub enum MplsError {
     /// The label is not bound to the prefix.
     #[error("label {0} in MPLS table {1} is not bound to {2}")]
     NotBound(String, TableId, String),
+    /// Labels would follow each other.
+    #[error("label {0} would lead to itself: it is among the labels that the path follows")]
+    Loop(Label),
     /// The interface is no tunnel.
     #[error("`{0}' is no MPLS tunnel; `show mpls tunnel' lists them")]
     NoTunnel(String),
@@ -75,7 +79,10 @@ impl MplsError {
             | MplsError::Route(RouteError::NoTable(..)) => -3,
             MplsError::NoLabel(..) | MplsError::NoPath(..) | MplsError::NotBound(..) => -6,
             MplsError::NoPaths => -52,
-            MplsError::Alone | MplsError::Unsuitable(_) | MplsError::NoLabels => -7,
+            MplsError::Alone
+            | MplsError::Unsuitable(_)
+            | MplsError::Loop(_)
+            | MplsError::NoLabels => -7,
             MplsError::TableInUse => -122,
             MplsError::Bound(..) => -81,
             MplsError::Device(_)

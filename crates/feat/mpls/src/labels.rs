@@ -2,20 +2,21 @@
 
 use crate::error::MplsError;
 use crate::label_table::{Action, Behind, Key, Leaves, Tables, To};
+use crate::resolve::resolve;
 use crate::tunnels::Ends;
+use crate::via::{Bound, Via, is_normal, matches};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
-use thalweg_feat_ip::table::{Followed, follow, take_touched, unfollow, watch};
-use thalweg_feat_ip::{Ip, RouteError};
-use thalweg_fib::rib::{Before, Labels, Mode, Path, PathKind, WatchedRoutes};
-use thalweg_fib::{Dpo, DpoTable, FibError, LabelStep, RouteBook, Routes, TableId, Version};
+use thalweg_feat_ip::table::{Followed, take_touched, unfollow};
+use thalweg_fib::rib::{Path, PathKind, WatchedRoutes};
+use thalweg_fib::{Dpo, DpoTable, Forwarding, LabelStep, RouteBook, Routes, TableId, Version};
 use thalweg_graph::Control;
+use thalweg_tables::Address;
 use thalweg_tables::qsbr::Guard;
 use thalweg_tables::snapshot::{self, Snapshot};
-use thalweg_tables::{Address, Prefix};
 use thalweg_wire::mpls::{Entry, Label, label};
 
 /// Maximum number of label tables: each takes 16 MiB of address space.
@@ -24,114 +25,6 @@ pub const MAX_TABLES: usize = 256;
 const SLICE: Duration = Duration::from_millis(1);
 /// Labels released between two looks at the clock.
 const AT_ONCE: usize = 64;
-
-/// A path of a label.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Via {
-    /// To a next hop, or to where IPv4 routes lead, too.
-    Path(Path),
-    /// The IPv6 packet behind the bottom is looked up in a table, or received by an interface.
-    Ip6(Path),
-    /// The next label is looked up in a table.
-    Mpls(TableId),
-    /// The Ethernet frame behind the bottom is received by an interface: the end of a pseudowire.
-    Layer2 {
-        /// The interface.
-        sw_if: SwIfIndex,
-        /// A control word precedes the frame (RFC 4385).
-        control_word: bool,
-    },
-}
-
-impl Via {
-    fn sw_if(&self) -> Option<SwIfIndex> {
-        match self {
-            Via::Path(path) | Via::Ip6(path) => path.sw_if,
-            Via::Layer2 { sw_if, .. } => Some(*sw_if),
-            Via::Mpls(_) => None,
-        }
-    }
-
-    fn is_same(&self, other: &Via) -> bool {
-        match (self, other) {
-            (Via::Path(a), Via::Path(b)) | (Via::Ip6(a), Via::Ip6(b)) => a.is_same(b),
-            _ => self == other,
-        }
-    }
-}
-
-/// A prefix of an IP table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Bound {
-    table: TableId,
-    addr: IpAddr,
-    len: u8,
-}
-
-impl Bound {
-    /// Returns a prefix of a table, without bits behind its length; `None` if that is too large.
-    #[must_use]
-    pub fn new(table: TableId, addr: IpAddr, len: u8) -> Option<Bound> {
-        let addr = match addr {
-            IpAddr::V4(v4) => Prefix::new(v4.to_bits(), len).ok()?.addr().to_ip(),
-            IpAddr::V6(v6) => Prefix::new(v6.to_bits(), len).ok()?.addr().to_ip(),
-        };
-        Some(Bound { table, addr, len })
-    }
-
-    fn of<A: Address>(table: TableId, prefix: Prefix<A>) -> Bound {
-        Bound { table, addr: prefix.addr().to_ip(), len: prefix.len() }
-    }
-
-    /// Returns the version.
-    #[must_use]
-    pub fn version(self) -> Version {
-        Version::of_ip(self.addr)
-    }
-
-    /// Returns the table.
-    #[must_use]
-    pub fn table(self) -> TableId {
-        self.table
-    }
-
-    /// Returns the prefix as text.
-    #[must_use]
-    pub fn prefix(self) -> String {
-        format!("{}/{}", self.addr, self.len)
-    }
-
-    /// The prefix, if it is of this family.
-    fn own<A: Address>(self) -> Option<Prefix<A>> {
-        Prefix::new(A::from_ip(self.addr)?, self.len).ok()
-    }
-
-    /// Has changes of its route be heard of, or no longer.
-    fn watch(self, c: &Control, on: bool) -> Result<(), RouteError> {
-        fn in_family<A: Address>(c: &Control, to: Bound, on: bool) -> Result<(), RouteError> {
-            to.own::<A>().map_or(Ok(()), |prefix| watch(c, to.table, prefix, on))
-        }
-        match self.version() {
-            Version::V4 => in_family::<u32>(c, self, on),
-            Version::V6 => in_family::<u128>(c, self, on),
-        }
-    }
-
-    /// Returns the paths of its route; `None` if the table has gone.
-    fn paths(self, c: &Control) -> Option<Vec<Path>> {
-        fn in_family<A: Address>(c: &Control, to: Bound) -> Option<Vec<Path>> {
-            let ip = c.state::<Ip<A>>();
-            let ip = ip.borrow();
-            ip.serial(to.table)?;
-            let view = to.own().and_then(|prefix| ip.route(to.table, prefix));
-            Some(view.map_or_else(Vec::new, |view| view.paths))
-        }
-        match self.version() {
-            Version::V4 => in_family::<u32>(c, self),
-            Version::V6 => in_family::<u128>(c, self),
-        }
-    }
-}
 
 /// A bound label.
 #[derive(Debug)]
@@ -374,6 +267,9 @@ pub fn del_table(c: &mut Control, id: TableId) -> Result<(), MplsError> {
     let idle = mpls.leaving.is_empty();
     mpls.leaving.push((id, gone.routes));
     drop(mpls);
+    if id == TableId(0) {
+        c.state::<Forwarding>().borrow_mut().all_labels_changed(c);
+    }
     // Workers may still read it.
     let leaves = gone.leaves;
     c.domain().retire(move || drop(leaves));
@@ -482,22 +378,6 @@ pub fn del_label(c: &Control, id: TableId, key: Key, vias: &[Via]) -> Result<(),
     mpls.put(c, id, key, left, None)
 }
 
-/// Returns whether a path is meant by another one, which may leave its labels out.
-fn matches(path: &Via, meant: &Via) -> bool {
-    match (path, meant) {
-        (Via::Path(a), Via::Path(b)) | (Via::Ip6(a), Via::Ip6(b)) => {
-            (a.kind, a.next_hop) == (b.kind, b.next_hop)
-                && (b.sw_if.is_none() || a.sw_if == b.sw_if)
-                && (b.labels == Labels::NONE || a.labels == b.labels)
-        }
-        _ => path == meant,
-    }
-}
-
-fn is_normal(via: &Via) -> bool {
-    matches!(via, Via::Path(path) if path.kind == PathKind::Normal)
-}
-
 /// Takes an interface that goes out of the paths of its labels for about a millisecond; returns
 /// whether some are left.
 fn leave_interface(c: &mut Control, sw_if: SwIfIndex) -> bool {
@@ -588,7 +468,7 @@ fn routes_changed<A: Address>(c: &mut Control, table: TableId) {
         match take_touched::<A>(c, table) {
             Some(all) => mpls.touched.extend(all.into_iter().map(|p| Bound::of(table, p))),
             None => {
-                let own = |to: &&Bound| to.table == table && to.version() == Version::of::<A>();
+                let own = |to: &&Bound| to.table() == table && to.version() == Version::of::<A>();
                 let of = mpls.bound.keys().filter(own);
                 let of: Vec<Bound> = of.copied().collect();
                 mpls.touched.extend(of);
@@ -612,6 +492,13 @@ fn follow_some(c: &mut Control) {
         }
     }
     c.after(Duration::ZERO, follow_some);
+}
+
+/// Has what follows a label hear of a change of it.
+fn note_change(c: &Control, id: TableId, key: Key) {
+    if (id, key.eos) == (TableId(0), false) {
+        c.state::<Forwarding>().borrow_mut().label_changed(c, key.label);
+    }
 }
 
 impl Route {
@@ -644,17 +531,21 @@ impl Mpls {
             return self.remove_both(c, id, label);
         };
         // A connected prefix: the host is looked up. So is what is answered or received.
-        let leads_on = |p: &Path| p.kind == PathKind::Normal && p.next_hop.is_some();
+        let leads_on = |p: &Path| {
+            p.kind == PathKind::Normal && (p.next_hop.is_some() || p.via_label.is_some())
+        };
         // Labels are followed in table 0, and the route's own next hops where it is.
         let own = |p: &Path| match p.sw_if {
-            None => Via::Path(Path { table: p.table.or(Some(to.table)), ..*p }),
-            Some(_) => Via::Path(*p),
+            None if p.via_label.is_none() => {
+                Via::Path(Path { table: p.table.or(Some(to.table())), ..*p })
+            }
+            _ => Via::Path(*p),
         };
         let vias: Vec<Via> = match paths.iter().all(leads_on) {
             true => paths.iter().map(own).collect(),
             false => Vec::new(),
         };
-        let look_up = Path::special(PathKind::Lookup(to.table));
+        let look_up = Path::special(PathKind::Lookup(to.table()));
         for eos in [false, true] {
             let key = Key { label, eos };
             let looked_up = match eos && !paths.is_empty() {
@@ -694,6 +585,9 @@ impl Mpls {
                 self.table_mut(*table)?;
             }
         }
+        if (id, key.eos) == (TableId(0), false) && self.leads_to(&vias, key.label) {
+            return Err(MplsError::Loop(key.label));
+        }
         let (action, held) = resolve(c, key, &vias, bound)?;
         let table = self.tables.get_mut(&id).ok_or(MplsError::NoTable(id))?;
         table.leaves.set(key, action);
@@ -701,7 +595,30 @@ impl Mpls {
         let old = table.routes.insert(key, Route { vias, bound, action, held });
         self.release(c, id, key, old);
         self.by_interface.extend(used.into_iter().map(|i| (i, id, key)));
+        note_change(c, id, key);
         Ok(())
+    }
+
+    /// Returns whether paths lead to a label of table 0 by those that they follow.
+    fn leads_to(&self, vias: &[Via], label: Label) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), vias.to_vec());
+        while let Some(via) = next.pop() {
+            let Some(followed) = via.via_label() else { continue };
+            if followed == label {
+                return true;
+            }
+            if seen.insert(followed) {
+                next.extend(self.followed(followed));
+            }
+        }
+        false
+    }
+
+    /// The paths of a label of table 0 where it is no bottom, which others follow.
+    pub(crate) fn followed(&self, label: Label) -> &[Via] {
+        let route =
+            self.tables.get(&TableId(0)).and_then(|t| t.routes.get(&Key { label, eos: false }));
+        route.map_or(&[], |route| &route.vias)
     }
 
     /// Removes a label; one that every table has is as it was at first.
@@ -714,6 +631,7 @@ impl Mpls {
             None => table.routes.remove(&key),
         };
         self.release(c, id, key, old);
+        note_change(c, id, key);
     }
 
     /// Releases what a label had, in this table or an earlier one of this number.
@@ -729,145 +647,6 @@ impl Mpls {
             Some((Version::V4, followed)) => unfollow::<u32>(c, followed),
             Some((Version::V6, followed)) => unfollow::<u128>(c, followed),
             None => {}
-        }
-    }
-}
-
-/// Returns the version of the IP packets behind a label that is the bottom: that of the prefix that
-/// it is bound to, or of the next hops by which it is popped.
-fn behind(vias: &[Via], bound: Option<Bound>) -> Result<Version, MplsError> {
-    if let Some(bound) = bound {
-        return Ok(bound.version());
-    }
-    let popped = vias.iter().filter_map(|via| match via {
-        Via::Ip6(_) => Some(Version::V6),
-        Via::Path(path) if swapped(path).1.is_none() => path.next_hop.map(Version::of_ip),
-        _ => None,
-    });
-    let all: BTreeSet<Version> = popped.collect();
-    match all.len() {
-        2 => Err(MplsError::Unsuitable(
-            "next hops of both versions by which a label is popped: the packet behind it has one",
-        )),
-        _ => Ok(all.first().copied().unwrap_or(Version::V4)),
-    }
-}
-
-/// What becomes of a label, and what leads to its object by which family's routes.
-type Resolved = (Action, Option<(Version, Followed)>);
-
-/// Returns what becomes of a label with these paths, or those of the prefix that it is bound to.
-fn resolve(
-    c: &Control,
-    key: Key,
-    vias: &[Via],
-    bound: Option<Bound>,
-) -> Result<Resolved, MplsError> {
-    let paths: Vec<&Path> = vias
-        .iter()
-        .filter_map(|via| match via {
-            Via::Path(path) if path.kind == PathKind::Normal => Some(path),
-            _ => None,
-        })
-        .collect();
-    match vias {
-        [via] if paths.is_empty() => return Ok((special(c, key, via)?, None)),
-        _ if paths.len() < vias.len() => return Err(MplsError::Alone),
-        _ => {}
-    }
-    let version = if key.eos { behind(vias, bound)? } else { Version::V4 };
-    let swaps: BTreeSet<Option<Label>> = paths.iter().map(|path| swapped(path).1).collect();
-    let alike = swaps.len() == 1;
-    let uniform = paths.iter().all(|path| path.labels.mode() == Mode::Uniform);
-    let put_before = |swap| match (alike, swap) {
-        (true, None) if key.eos => Before::Packet,
-        (true, _) => Before::Labels,
-        (false, Some(label)) => Before::Swapped(label),
-        (false, None) if key.eos => Before::Popped,
-        (false, None) => Before::Swapped(label::IMPLICIT_NULL),
-    };
-    let list = paths.into_iter().map(|path| {
-        let (outer, swap) = swapped(path);
-        Path { labels: outer.put_before(put_before(swap)), ..*path }
-    });
-    let followed = match version {
-        Version::V4 => follow::<u32>(c, list.collect())?,
-        Version::V6 => follow::<u128>(c, list.collect())?,
-    };
-    let dpo = followed.dpo;
-    let action = match swaps.first() {
-        Some(Some(label)) if alike => Action::Swap(*label, dpo),
-        _ if !alike => Action::Member(version, dpo),
-        _ if key.eos => Action::Ip(Behind { version, uniform }, To::Sent(dpo)),
-        _ => Action::Pop(dpo),
-    };
-    Ok((action, Some((version, followed))))
-}
-
-/// Splits the labels of a path into those that are pushed and the one that is swapped.
-fn swapped(path: &Path) -> (Labels, Option<Label>) {
-    let sent = path.labels.sent();
-    match sent.as_slice().split_last() {
-        Some((last, outer)) => {
-            let outer = Labels::new(outer).unwrap_or_default().marked(sent.marks());
-            // Without labels there is no mode.
-            let mode = if outer == Labels::NONE { Mode::Pipe } else { sent.mode() };
-            (outer.in_mode(mode), Some(*last))
-        }
-        None => (Labels::NONE, None),
-    }
-}
-
-/// Returns what becomes of a label by a path that is none to a next hop.
-fn special(c: &Control, key: Key, via: &Via) -> Result<Action, MplsError> {
-    let at_bottom = |action| match key.eos {
-        true => Ok(action),
-        false => Err(MplsError::Unsuitable("no packet follows a label that is `non-eos'")),
-    };
-    let (version, path) = match via {
-        Via::Path(path) => (Version::V4, path),
-        Via::Ip6(path) => (Version::V6, path),
-        Via::Mpls(table) if !key.eos => return Ok(Action::LookUpMpls(*table)),
-        Via::Mpls(_) => {
-            let why =
-                "no label follows the bottom of the stack: `mpls-lookup-in-table' is for `non-eos'";
-            return Err(MplsError::Unsuitable(why));
-        }
-        Via::Layer2 { sw_if, control_word } => {
-            if !interface::view(c, *sw_if)?.ethernet {
-                let why = "`l2-input-on' needs an interface of Ethernet frames, such as an \
-                           `mpls tunnel' with `l2-only'";
-                return Err(MplsError::Unsuitable(why));
-            }
-            return at_bottom(Action::ReceiveL2(sw_if.get(), *control_word));
-        }
-    };
-    if path.kind != PathKind::Normal && !path.labels.sent().as_slice().is_empty() {
-        let why = "no labels are put before a packet that is looked up: only `out-labels \
-                   implicit-null uniform' means something there";
-        return Err(MplsError::Unsuitable(why));
-    }
-    let how = Behind { version, uniform: path.labels.mode() == Mode::Uniform };
-    match path.kind {
-        PathKind::Lookup(table) => {
-            let serial = match version {
-                Version::V4 => c.state::<Ip<u32>>().borrow().serial(table),
-                Version::V6 => c.state::<Ip<u128>>().borrow().serial(table),
-            };
-            if serial.is_none() {
-                return Err(RouteError::NoTable(version, table.get()).into());
-            }
-            at_bottom(Action::Ip(how, To::LookedUp(table)))
-        }
-        PathKind::InterfaceRx => {
-            let sw_if = path.sw_if.ok_or(FibError::NoInterface(SwIfIndex(0)))?;
-            interface::view(c, sw_if)?;
-            at_bottom(Action::Ip(how, To::Received(sw_if.get())))
-        }
-        PathKind::Local => Ok(Action::Punt),
-        PathKind::Drop | PathKind::Normal => Ok(Action::Drop),
-        PathKind::Unreachable | PathKind::Prohibit | PathKind::Group(_) => {
-            Err(MplsError::Unsuitable("such a path is for IP routes only"))
         }
     }
 }

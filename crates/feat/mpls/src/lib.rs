@@ -19,16 +19,20 @@ pub mod label_table;
 pub mod labels;
 pub mod nodes;
 mod punt;
+mod resolve;
 mod settings;
 mod tunnel_tx;
 pub mod tunnels;
+mod via;
+mod via_labels;
 
 pub use error::MplsError;
 pub use label_table::{Action, Behind, Key, Leaves, Tables, To};
 pub use labels::{
-    Bound, LabelView, MAX_TABLES, Mpls, Via, add_label, add_table, bind, del_label, del_table,
-    set_enabled, unbind,
+    LabelView, MAX_TABLES, Mpls, add_label, add_table, bind, del_label, del_table, set_enabled,
+    unbind,
 };
+pub use via::{Bound, Via};
 
 use thalweg_engine::Feature;
 use thalweg_feat_neighbor::{self as neighbor, HoldNodes};
@@ -56,6 +60,7 @@ pub static FEATURE: Feature = Feature {
 
 fn init(c: &mut Control) {
     labels::init(c);
+    via_labels::init(c);
     punt::init(c);
     tunnels::init(c);
     c.state::<Forwarding>().borrow_mut().set_imposer("mpls-label-imposition-uniform");

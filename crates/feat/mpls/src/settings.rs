@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Name, Node, Problem, Rule, Section, Value, interface_key, rank,
 };
-use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_of, labels_text};
+use thalweg_feat_ip::{Path, PathKind, label_of, label_text, labels_of, labels_text, via_label_of};
 use thalweg_fib::rib::Labels;
 use thalweg_fib::{TableId, Version};
 use thalweg_graph::Control;
@@ -90,19 +90,26 @@ impl Words {
             }
             _ => {
                 let hop = first.parse::<IpAddr>().ok();
+                let followed = match first {
+                    "via-label" => Some(via_label_of(words.next()?.parse().ok()?)?),
+                    _ => None,
+                };
                 // A next hop without an interface is followed by routes.
                 let is_name = |w: &str| {
                     w.starts_with(|c: char| c.is_ascii_alphabetic()) && !PATH_WORDS.contains(&w)
                 };
                 let name = match hop {
                     Some(_) => words.next_if(|w| is_name(w)),
-                    None => Some(first).filter(|w| is_name(w)),
+                    None => Some(first).filter(|w| is_name(w) && followed.is_none()),
                 };
-                if hop.is_none() && name.is_none() {
+                if hop.is_none() && name.is_none() && followed.is_none() {
                     return None;
                 }
                 let mut table = None;
-                if name.is_none() && words.next_if(|w| *w == "next-hop-table").is_some() {
+                if hop.is_some()
+                    && name.is_none()
+                    && words.next_if(|w| *w == "next-hop-table").is_some()
+                {
                     table = Some(words.next()?.parse::<u32>().ok()?);
                 }
                 let (mut weight, mut preference, mut labels) = (1u8, 0u8, Labels::NONE);
@@ -114,7 +121,8 @@ impl Words {
                         _ => return None,
                     }
                 }
-                out.text = path_text(hop, name, table, (weight, preference), &labels);
+                let place = place_text(hop, followed, name);
+                out.text = path_text(place, table, (weight, preference), &labels);
                 out.interface = name.map(str::to_owned);
                 out.ip = hop.map(Version::of_ip).zip(table);
             }
@@ -126,20 +134,25 @@ impl Words {
 /// Words that follow the place where a path leads to.
 const PATH_WORDS: [&str; 4] = ["weight", "preference", "out-labels", "next-hop-table"];
 
+/// Where a path leads to.
+fn place_text(hop: Option<IpAddr>, followed: Option<Label>, name: Option<&str>) -> String {
+    let hop = hop.map(|hop| hop.to_string());
+    let hop = hop.or(followed.map(|label| format!("via-label {label}")));
+    let place: Vec<String> = hop.into_iter().chain(name.map(str::to_owned)).collect();
+    place.join(" ")
+}
+
 fn path_text(
-    hop: Option<IpAddr>,
-    name: Option<&str>,
+    place: String,
     table: Option<u32>,
     (weight, preference): (u8, u8),
     labels: &Labels,
 ) -> String {
-    let hop = hop.map(|hop| hop.to_string());
-    let place: Vec<String> = hop.into_iter().chain(name.map(str::to_owned)).collect();
     let table = table.map(|table| format!(" next-hop-table {table}")).unwrap_or_default();
     let weight = if weight == 1 { String::new() } else { format!(" weight {weight}") };
     let preference =
         if preference == 0 { String::new() } else { format!(" preference {preference}") };
-    format!("{}{table}{weight}{preference}{}", place.join(" "), labels_text(labels))
+    format!("{place}{table}{weight}{preference}{}", labels_text(labels))
 }
 
 /// A path as it is typed.
@@ -161,7 +174,8 @@ fn via_text(c: &Control, via: &Via) -> String {
             PathKind::Normal => {
                 let (name, table) = (name(p), p.table.map(|table| table.get()));
                 let share = (p.weight, p.preference);
-                path_text(p.next_hop, name.as_deref(), table, share, &p.labels)
+                let place = place_text(p.next_hop, p.via_label, name.as_deref());
+                path_text(place, table, share, &p.labels)
             }
             PathKind::Lookup(table) => {
                 format!("ip4-lookup-in-table {table}{}", labels_text(&p.labels))
@@ -204,7 +218,8 @@ fn paths(value: &Value) -> Option<Vec<Words>> {
 
 fn label(value: &Value) -> Result<(), String> {
     let expected = "a path or a list of paths: `<next hop> [<interface>] [weight <n>] \
-                    [preference <n>] [out-labels <label> ... [uniform]]', `ip4-lookup-in-table <id>', \
+                    [preference <n>] [out-labels <label> ... [uniform]]', `via-label <label> ...', \
+                    `ip4-lookup-in-table <id>', \
                     `ip6-lookup-in-table <id>', `mpls-lookup-in-table <id>', `rx-ip4 <interface>', \
                     `rx-ip6 <interface>', `l2-input-on <interface>', or drop";
     paths(value).map(|_| ()).ok_or_else(|| expected.into())
@@ -461,6 +476,8 @@ mod tests {
             "ip4-lookup-in-table 7 out-labels implicit-null uniform",
             "2001:db8::2 next-hop-table 7",
             "10.0.0.2",
+            "via-label 33",
+            "via-label 33 weight 2 out-labels 44 45",
             "10.0.0.2 next-hop-table 7 weight 2 out-labels 17",
             "l2-input-on mpls-tunnel0",
             "l2-input-on mpls-tunnel0 pop-pw-cw",
@@ -475,6 +492,10 @@ mod tests {
             "drop it",
             "rx-ip4",
             "rx-ip6 pg0 out-labels",
+            "via-label",
+            "via-label 15",
+            "via-label 33 pg0",
+            "via-label 33 next-hop-table 7",
             "ip6-lookup-in-table x",
             "17",
         ] {

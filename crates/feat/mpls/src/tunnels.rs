@@ -186,8 +186,10 @@ fn check(paths: &[Path]) -> Result<(), MplsError> {
         return Err(MplsError::NoPaths);
     }
     for path in paths {
-        if path.kind != PathKind::Normal || (path.next_hop.is_none() && path.sw_if.is_none()) {
-            return Err(MplsError::Unsuitable("a path of a tunnel is one to a next hop"));
+        let leads = path.next_hop.is_some() || path.sw_if.is_some() || path.via_label.is_some();
+        if path.kind != PathKind::Normal || !leads {
+            let why = "a path of a tunnel is one to a next hop, or `via-label <label>'";
+            return Err(MplsError::Unsuitable(why));
         }
         if path.labels.sent().as_slice().is_empty() {
             return Err(MplsError::NoLabels);
@@ -264,7 +266,8 @@ pub fn del_paths(c: &mut Control, sw_if: SwIfIndex, paths: &[Path]) -> Result<()
     for path in paths {
         let n = left.len();
         left.retain(|old| {
-            let same = (old.next_hop, old.sw_if) == (path.next_hop, path.sw_if);
+            let place = |p: &Path| (p.next_hop, p.via_label, p.sw_if);
+            let same = place(old) == place(path);
             !(same && (path.labels == Labels::NONE || path.labels == old.labels))
         });
         if left.len() == n {

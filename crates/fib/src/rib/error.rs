@@ -4,6 +4,7 @@ use crate::FibError;
 use std::net::IpAddr;
 use thalweg_device::DeviceError;
 use thalweg_tables::LpmError;
+use thalweg_wire::mpls::Label;
 
 /// Why a route is refused, or a path of it leads nowhere.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,12 @@ pub enum RibError {
     /// The next hop is an address of one link.
     #[error("next hop {0} is link-local; name its interface")]
     LinkLocal(IpAddr),
+    /// The label that is followed has no paths that lead on.
+    #[error(
+        "label {0} leads nowhere: `show mpls fib {0}' shows its paths where it is no bottom \
+         (`non-eos')"
+    )]
+    Label(Label),
     /// There is no such group.
     #[error("no next-hop group {0}")]
     NoGroup(u32),
@@ -63,6 +70,7 @@ impl RibError {
             | RibError::NowhereIn(..)
             | RibError::Loop(_)
             | RibError::Own(_)
+            | RibError::Label(_)
             | RibError::Labels
             | RibError::Fib(FibError::Depth | FibError::Loop) => true,
             RibError::Family(_)

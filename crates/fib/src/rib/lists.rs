@@ -9,7 +9,7 @@ use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm};
 
 /// Returns whether what a path leads to is known for good: a special path, an adjacency, which
-/// changes in place, or what another table follows.
+/// changes in place, or what another table or a label follows.
 fn is_fixed(path: &Path) -> bool {
     path.kind != PathKind::Normal
         || path.sw_if.is_some()

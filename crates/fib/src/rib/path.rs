@@ -89,6 +89,8 @@ pub struct Path {
     pub preference: u8,
     /// Labels to impose.
     pub labels: Labels,
+    /// A label of MPLS table 0 whose paths it follows, in the place of a next hop.
+    pub via_label: Option<Label>,
     /// Table in which a next hop without an interface is resolved; `None` for the route's own. That
     /// table must [track](super::Table::track) it [so](Path::tracked_as). It is one of the next
     /// hop's family, and always named if that is not the route's.
@@ -103,7 +105,12 @@ impl Path {
     /// A special path, without next hop.
     pub fn special(kind: PathKind) -> Path {
         let (next_hop, sw_if, labels) = (None, None, Labels::NONE);
-        Path { kind, next_hop, sw_if, weight: 1, preference: 0, labels, table: None }
+        let (weight, preference, via_label, table) = (1, 0, None, None);
+        Path { kind, next_hop, sw_if, weight, preference, labels, via_label, table }
+    }
+    /// A path that follows those of a label.
+    pub fn via_label(label: Label) -> Path {
+        Path { via_label: Some(label), ..Path::special(PathKind::Normal) }
     }
     /// A connected path.
     pub fn connected(sw_if: SwIfIndex) -> Path {
@@ -119,7 +126,7 @@ impl Path {
             Some(hop) if Version::of_ip(hop) != Version::of::<A>() => {
                 Some(self.table.unwrap_or(TableId(0)))
             }
-            _ => self.table.filter(|id| *id != own),
+            _ => self.table.filter(|id| *id != own && self.via_label.is_none()),
         };
         Path { table, ..self }
     }
@@ -129,13 +136,14 @@ impl Path {
     pub fn tracked_as(&self, own: LinkType) -> (LinkType, Labels) {
         match self.next_hop.map_or(own, |hop| Version::of_ip(hop).link()) {
             link if link == own => (own, self.labels),
-            link => (link, self.labels.carrying(Some(own))),
+            // What packets are under other labels stays.
+            link => (link, self.labels.carrying(self.labels.carried().or(Some(own)))),
         }
     }
     /// Returns whether another path leads to the same place.
     #[must_use]
     pub fn is_same(&self, other: &Path) -> bool {
-        let place = |p: &Path| (p.kind, p.next_hop, p.sw_if, p.labels, p.table);
+        let place = |p: &Path| (p.kind, p.next_hop, p.via_label, p.sw_if, p.labels, p.table);
         place(self) == place(other)
     }
 }
@@ -303,6 +311,16 @@ impl Labels {
     pub fn under(&self, outer: &Labels) -> Option<Labels> {
         let all: Vec<_> = outer.iter().chain(self.iter()).collect();
         Some(Labels::of(&all)?.like(self))
+    }
+
+    /// As [`under`](Self::under), for a path that follows another one; without labels of its own,
+    /// it is in the mode of that.
+    #[must_use]
+    pub fn following(&self, outer: &Labels) -> Option<Labels> {
+        match self.as_slice() {
+            [] => Some(outer.put_before(self.before).carrying(self.carried)),
+            _ => self.under(outer),
+        }
     }
 
     /// Returns the same labels with all else of another stack.

@@ -6,14 +6,14 @@ use super::{Cast, ListId, RibError, RouteView, Table};
 use crate::forwarding::{DROP, LOCAL, OWN, PROHIBIT, UNREACHABLE, UNRESOLVED};
 use crate::{
     AdjacencyKey, Dpo, FibError, Forwarding, Imposed, Kind, LinkType, MAX_DEPTH, Member, Midchain,
-    Peer,
+    Peer, ViaLabel,
 };
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::{Address, Lpm, Prefix};
-use thalweg_wire::mpls::label;
+use thalweg_wire::mpls::{Label, label};
 
 /// Returns the adjacency that puts labels before packets, which without them are of type `carried`,
 /// unless the labels know better; in uniform mode a midchain, whose node sets what the labels have
@@ -59,6 +59,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// Returns what a path leads to, with a reference.
     pub(super) fn resolve(&self, c: &Control, cast: Cast, p: &Path) -> Result<Dpo, RibError> {
         let state = c.state::<Forwarding>();
+        if let (PathKind::Normal, Some(label)) = (p.kind, p.via_label) {
+            return self.resolve_label(c, label, p.labels.sent());
+        }
         match (p.kind, p.next_hop, p.sw_if) {
             (PathKind::Local, _, None) => Ok(LOCAL),
             (PathKind::Local, _, Some(_)) => Ok(OWN),
@@ -116,6 +119,13 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 }
             }
         }
+    }
+
+    /// Returns what leads where a label does, with these labels before packets.
+    fn resolve_label(&self, c: &Control, label: Label, labels: Labels) -> Result<Dpo, RibError> {
+        let f = c.state::<Forwarding>();
+        let key = ViaLabel { label, link: self.link, labels };
+        Ok(f.borrow_mut().via_label(c, key)?)
     }
 
     /// Resolves a next hop without an interface through its covering route, whose object it
@@ -229,6 +239,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     ) -> Result<Dpo, RibError> {
         let ip = nh.to_ip();
         let stack = labels.under(&path.labels.sent()).ok_or(RibError::Labels)?;
+        if let (PathKind::Normal, Some(label)) = (path.kind, path.via_label) {
+            return self.resolve_label(c, label, stack);
+        }
         let f = c.state::<Forwarding>();
         match (path.kind, path.next_hop, path.sw_if) {
             (PathKind::Normal, hop, Some(i)) => {
@@ -342,6 +355,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     }
 
     fn why_unresolved(&self, c: &Control, path: &Path, list: Dpo) -> Option<RibError> {
+        if let (PathKind::Normal, Some(label)) = (path.kind, path.via_label) {
+            return self.why_label_unresolved(c, path, label);
+        }
         let next_hop = path.next_hop.filter(|_| path.kind == PathKind::Normal)?;
         if path.sw_if.is_some() {
             return None;
@@ -366,5 +382,17 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 None => RibError::Nowhere(next_hop),
             }),
         }
+    }
+
+    fn why_label_unresolved(&self, c: &Control, path: &Path, label: Label) -> Option<RibError> {
+        let dpo = match self.resolve(c, Cast::Unicast, path) {
+            Ok(dpo) => dpo,
+            Err(e) => return Some(e),
+        };
+        let f = c.state::<Forwarding>();
+        let mut f = f.borrow_mut();
+        let end = f.table().resolve(dpo, || 0);
+        f.release(c, dpo);
+        (end == UNREACHABLE || end == UNRESOLVED).then_some(RibError::Label(label))
     }
 }

@@ -142,7 +142,8 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         "ip route",
         &[
             "ip route add 10.9.0.0/16 via 10.0.0.2 pg0 out-labels 18 17 via 10.0.1.2 pg1 weight 2 \
-             out-labels implicit-null\nip route add 10.8.0.0/16 via 10.9.0.1 out-labels 100",
+             out-labels implicit-null\nip route add 10.8.0.0/16 via 10.9.0.1 out-labels 100\nip route add 10.7.0.0/16 via via-label 33 \
+             weight 2 out-labels 44 via via-label 34",
             "set interface ip address pg0 10.0.0.1/24\nip route add 10.9.0.0/16 via 10.0.0.2",
             "set interface ip address pg0 10.0.0.1/24\n\
              ip route add 10.9.0.0/16 via 10.0.0.2 pg0 weight 3 via 10.0.0.3 pg0",
@@ -415,7 +416,8 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              mpls local-label add 18 192.0.2.0/24\n\
              mpls local-label add 18 198.51.100.0/24 table 7 mpls-table 5\n\
              mpls local-label add 19 eos via l2-input-on pg0\n\
-             mpls local-label add 20 eos via l2-input-on pg1 pop-pw-cw",
+             mpls local-label add 20 eos via l2-input-on pg1 pop-pw-cw\n\
+             mpls local-label add 22 via via-label 23 out-labels 24 25 via via-label 26 weight 2",
             "mpls table add 0\nip6 table add 7\nip table add 8\n\
              mpls local-label add 16 eos via 2001:db8::2 pg0\n\
              mpls local-label add 17 eos via ip6-lookup-in-table 7 out-labels implicit-null uniform\n\
@@ -435,6 +437,7 @@ pub const SETTERS: &[(&str, &[&str])] = &[
              mpls tunnel add mpls-tunnel7 l2-only via 10.0.0.2 pg0 out-labels 17\n\
              mpls tunnel set mpls-tunnel7 via 10.0.0.3 pg0 out-labels 18 uniform weight 3 preference 2\n\
              mpls tunnel add mpls-tunnel7 via mpls-tunnel5 out-labels 19\n\
+             mpls tunnel add mpls-tunnel7 via via-label 40 out-labels 41\n\
              set interface state mpls-tunnel7 up\nset interface l2 xconnect mpls-tunnel7 pg1\n\
              set interface tag mpls-tunnel5 wire",
         ],

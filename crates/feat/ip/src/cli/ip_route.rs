@@ -25,7 +25,9 @@ impl Command<Control> for IpRoute {
 
     fn usage(&self) -> &'static str {
         "[add|del|replace] [count <n>] <prefix> [table <id>] via <next hop> [<interface> | \
-         next-hop-table <id>] [weight <n>] [preference <n>] [out-labels <label> ...] [via ...] | via <interface> | \
+         next-hop-table <id>] [weight <n>] [preference <n>] [out-labels <label> ...] [via ...] | \
+         via <interface> | \
+         via via-label <label> [out-labels ...] | \
          via ip4-lookup-in-table <id> | via rx-ip4 <interface> | drop | local | unreachable | prohibit"
     }
 
@@ -42,7 +44,8 @@ impl Command<Control> for IpRoute {
          that of an interface, by which it then has come.\n\
          `out-labels' puts MPLS labels before the packets, the outermost first; those of the route\n\
          to a recursive next hop come before them. Each may have a `ttl' and an `exp' behind it; 64\n\
-         and 0 are the usual ones.\n\
+         and 0 are the usual ones. `via-label' follows a label of MPLS table 0 as it is bound\n\
+         where others follow it (`non-eos'): packets get its labels, too.\n\
          `count' repeats the command for that many prefixes of the same length, one\n\
          after the other."
     }

@@ -24,6 +24,7 @@ fn text(c: &Control, path: &Path) -> String {
         kind => vec![kind_word(kind).to_owned()],
     };
     words.extend(path.next_hop.map(|hop| hop.to_string()));
+    words.extend(path.via_label.map(|label| format!("via-label {label}")));
     words.extend(path.sw_if.map(|sw_if| c.interface_name(sw_if)));
     words.extend(path.table.map(|table| format!("next-hop-table {table}")));
     if path.weight != 1 {

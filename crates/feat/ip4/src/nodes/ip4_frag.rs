@@ -90,7 +90,7 @@ pub fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &[u8])) 
 
 /// Why a packet is not cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Failure {
+pub enum Failure {
     /// There are not enough buffers.
     NoBuffers,
     /// It claims to be a GSO packet, but is none.
@@ -99,8 +99,11 @@ pub(super) enum Failure {
     SmallMtu,
 }
 
-/// Calls `emit` with each segment of a GSO packet, until it fails.
-fn segments(
+/// Calls `emit` with each segment of a GSO packet, from its IP header on, until it fails.
+///
+/// # Errors
+/// What `emit` returns, or that it is no GSO packet.
+pub fn segments(
     packet: &[u8],
     size: u16,
     segment: &mut Vec<u8>,

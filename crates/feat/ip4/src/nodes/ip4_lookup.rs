@@ -7,7 +7,7 @@ use crate::tables::{Fib, MAX_LOOKUPS, Tables};
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{FRAME_SIZE, Frame, Iface, PktMut, Rows};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Iface, PktMut, Rows};
 use thalweg_device::SwIfIndex;
 use thalweg_fib::{Counted, Dpo, DpoTable, Kind, LinkType, ObjectCounters, TableId};
 use thalweg_graph::{BuildCx, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
@@ -179,6 +179,16 @@ impl Ip4Lookup {
         if kind.is_complete() { REWRITE } else { self.special(cx, &mut p, kind) }
     }
 
+    /// Returns the verdict of a frame whose packets but `rest` are sent.
+    #[inline(always)]
+    pub(super) fn sent(frame: &Frame, each: &mut [Verdict], rest: Rows) -> FrameVerdict {
+        if rest.is_empty() {
+            return FrameVerdict::Whole(REWRITE);
+        }
+        each[..frame.len()].fill(REWRITE);
+        FrameVerdict::Each(rest)
+    }
+
     /// As [`follow`](Self::follow), for a packet that a tunnel has brought into a table: if it may
     /// be answered, it is treated as received by an interface of that table.
     pub(super) fn follow_tunneled(
@@ -315,6 +325,45 @@ impl Ip4Lookup {
         rest
     }
 
+    /// Looks up all destinations of a frame in one table, as [`follow_tunneled`] does of one packet
+    /// after the other; returns those left, which keep the table's id. `None`, with nothing done,
+    /// if the packets are of several tables, in several segments, or counted.
+    ///
+    /// [`follow_tunneled`]: Self::follow_tunneled
+    #[inline(always)]
+    pub(super) fn follow_tunneled_all<V: Lanes>(
+        &self,
+        cx: &NodeCx<'_>,
+        frame: &mut Frame,
+    ) -> Option<Rows> {
+        let table = *frame.aux().first()?;
+        let one_table = frame.aux().iter().fold(0, |differ, id| differ | (id ^ table)) == 0;
+        if !one_table || self.counting || frame.flags().contains(Flags::CHAINED) {
+            return None;
+        }
+        let fib = self.tables.load(cx.guard()).fib_of(TableId(table))?;
+        let mut addrs = [0; FRAME_SIZE];
+        for (addr, h) in addrs.iter_mut().zip(frame.long_heads::<20>()?) {
+            let [.., a, b, c, d] = *h;
+            *addr = u32::from_be_bytes([a, b, c, d]);
+        }
+        fib.routes.lookup_batch(&addrs, frame.aux_mut());
+        let mut rest = self.choose::<V>(frame);
+        // What may be answered is received by an interface of the table.
+        for i in 0..frame.len() as u8 {
+            let met = self.dpos.get(Dpo(frame.aux()[usize::from(i)])).state();
+            let data = frame.data(i);
+            let ends = data.get(TTL_AT).is_none_or(|ttl| *ttl <= 1);
+            if ends || data.len() > usize::from(met.mtu) {
+                rest.insert(i);
+            }
+        }
+        for i in rest.iter() {
+            frame.aux_mut()[usize::from(i)] = table;
+        }
+        Some(rest)
+    }
+
     #[inline]
     fn leaf(&self, cx: &NodeCx<'_>, p: &PktMut<'_>) -> u32 {
         match &self.fib {
@@ -388,11 +437,7 @@ impl Node for Ip4Lookup {
             return FrameVerdict::Whole(REWRITE);
         }
         let rest = self.choose::<V>(frame);
-        if rest.is_empty() {
-            return FrameVerdict::Whole(REWRITE);
-        }
-        each[..frame.len()].fill(REWRITE);
-        FrameVerdict::Each(rest)
+        Self::sent(frame, each, rest)
     }
 
     #[inline]

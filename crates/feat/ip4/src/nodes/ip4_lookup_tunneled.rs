@@ -7,9 +7,10 @@
 
 use super::ip4_lookup::{Ip4Lookup, LOOKUP_ERRORS, NEXT_NODES};
 use std::fmt::Write;
+use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_fib::TableId;
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -32,6 +33,20 @@ impl Node for Ip4LookupTunneled {
         let table = TableId(p.aux());
         let dpo = self.0.leaf_in(cx, &p, table);
         self.0.follow_tunneled(cx, p, dpo, table)
+    }
+
+    /// Fast path for packets of one table that are sent.
+    #[inline(always)]
+    fn frame<V: Lanes>(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        frame: &mut Frame,
+        each: &mut [Verdict],
+    ) -> FrameVerdict {
+        match self.0.follow_tunneled_all::<V>(cx, frame) {
+            Some(rest) => Ip4Lookup::sent(frame, each, rest),
+            None => FrameVerdict::PerPacket,
+        }
     }
 
     fn trace(&self, _cx: &NodeCx<'_>, frame: &Frame, i: u8, out: &mut dyn Write) {

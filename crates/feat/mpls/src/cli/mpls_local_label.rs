@@ -42,6 +42,7 @@ impl Command<Control> for MplsLocalLabel {
     fn usage(&self) -> &'static str {
         "[add|del|replace] <label> [eos|non-eos] [table <id>] via <next hop> [<interface>] \
          [out-labels <label> ...] [weight <n>] [preference <n>] [via ...] | \
+         via via-label <label> [out-labels ...] | \
          via ip4-lookup-in-table <id> | via ip6-lookup-in-table <id> | \
          via mpls-lookup-in-table <id> | via rx-ip4 <interface> | via rx-ip6 <interface> | \
          via l2-input-on <interface> [pop-pw-cw] | via drop\n\
@@ -53,7 +54,8 @@ impl Command<Control> for MplsLocalLabel {
          follow. The last of `out-labels' takes the place of the label, those before it are pushed.\n\
          Without any, or with `implicit-null', the label is popped. A further path of a label that\n\
          is bound shares its load by weight. A next hop without an interface is followed by the\n\
-         routes of table 0. `l2-input-on' has an interface receive the Ethernet frame behind the\n\
+         routes of table 0. `via-label' follows another label of table 0 as it is bound where others\n\
+         follow it: packets get its labels, too. `l2-input-on' has an interface receive the Ethernet frame behind the\n\
          bottom, such as an `mpls tunnel' with `l2-only'; `pop-pw-cw' takes the control word off.\n\
          `del' without paths deletes the label. Where the last label is popped, an IPv6 packet\n\
          follows if the next hop is one of IPv6, or the path `ip6-lookup-in-table' or `rx-ip6'.\n\
@@ -121,7 +123,7 @@ impl Command<Control> for MplsLocalLabel {
         match before {
             [.., "via", _] | [.., "rx-ip4" | "rx-ip6" | "l2-input-on"] => interface_names(c),
             [.., "via"] => {
-                let words = "ip4-lookup-in-table ip6-lookup-in-table mpls-lookup-in-table rx-ip4 \
+                let words = "via-label ip4-lookup-in-table ip6-lookup-in-table mpls-lookup-in-table rx-ip4 \
                              rx-ip6 l2-input-on drop";
                 words.split(' ').map(str::to_owned).collect()
             }

@@ -17,7 +17,7 @@ impl Command<Control> for MplsTunnel {
         "mpls tunnel"
     }
     fn usage(&self) -> &'static str {
-        "[add] [<interface>] [l2-only [control-word]] via <next hop> [<interface>] \
+        "[add] [<interface>] [l2-only [control-word]] via {<next hop> [<interface>] | via-label <label>} \
          out-labels <label> ... [weight <n>] [preference <n>] [via ...] | \
          set <interface> via ... | del <interface> [via ...]"
     }

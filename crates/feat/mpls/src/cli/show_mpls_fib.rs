@@ -140,7 +140,10 @@ fn path_text(c: &Control, p: &Path) -> (&'static str, String) {
     match (p.kind, p.next_hop) {
         (PathKind::Normal, Some(hop)) if p.sw_if.is_none() => ("recursive", hop.to_string()),
         (PathKind::Normal, Some(hop)) => ("attached-nexthop", format!("{hop} {on}")),
-        (PathKind::Normal, None) => ("attached", on),
+        (PathKind::Normal, None) => match p.via_label {
+            Some(label) => ("recursive", format!("via-label {label}")),
+            None => ("attached", on),
+        },
         (PathKind::Lookup(id), _) => ("deag", format!("fib-index:{id}")),
         (PathKind::InterfaceRx, _) => ("intf-rx", on),
         (PathKind::Local, _) => ("receive", String::new()),
@@ -206,18 +209,28 @@ fn text(c: &Control, id: TableId, view: &LabelView) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What packets meet in the end by an object.
+fn ends(f: &Forwarding, dpo: Dpo) -> Vec<Dpo> {
+    match f.is_group(dpo) {
+        true => f.members(dpo).iter().flat_map(|m| ends(f, m.dpo)).collect(),
+        false => vec![dpo],
+    }
+}
+
+/// The members of an object, or itself, each as what packets meet by it.
+pub(crate) fn members_text(c: &Control, f: &Forwarding, dpo: Dpo) -> Vec<String> {
+    let one = |end: Dpo| f.describe(c, end).trim_end().to_owned();
+    let text = |to: Dpo| ends(f, to).into_iter().map(one).collect::<Vec<_>>().join(", ");
+    f.members(dpo).iter().map(|m| text(m.dpo)).collect()
+}
+
 /// What becomes of a label, in the structure that VPP prints.
 fn chain(c: &Control, view: &LabelView) -> Vec<String> {
     let f = c.state::<Forwarding>();
     let f = f.borrow();
     let bit = if view.key.eos { "eos" } else { "neos" };
     let swapped = |label: Label| format!("mpls-label[@0]:[{}:64:0:{bit}]", label_text(label));
-    let object = |dpo: Dpo| {
-        f.members(dpo)
-            .iter()
-            .map(|m| f.describe(c, m.dpo).trim_end().to_owned())
-            .collect::<Vec<_>>()
-    };
+    let object = |dpo: Dpo| members_text(c, &f, dpo);
     let counts = match view.action {
         Action::Swap(_, dpo)
         | Action::Member(_, dpo)
@@ -293,6 +306,7 @@ fn as_json(c: &Control, view: &LabelView) -> Value {
             "protocol": if matches!(via, Via::Ip6(_)) { "ip6" } else { "ip4" },
             "kind": path_text(c, p).0,
             "next_hop": p.next_hop,
+            "via_label": p.via_label.map(Label::get),
             "interface": p.sw_if.map(|i| c.interface_name(i)),
             "table": if let PathKind::Lookup(id) = p.kind { Some(id.get()) } else { None },
             "weight": p.weight,

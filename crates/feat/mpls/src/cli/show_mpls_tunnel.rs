@@ -1,5 +1,6 @@
 //! `show mpls tunnel`.
 
+use super::show_mpls_fib::members_text;
 use crate::tunnels::{Tunnel, Tunnels};
 use serde_json::{Value, json};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -55,12 +56,12 @@ impl Command<Control> for ShowMplsTunnel {
 fn chain(c: &Control, tunnel: &Tunnel) -> Vec<String> {
     let f = c.state::<Forwarding>();
     let f = f.borrow();
-    let members = f.members(tunnel.object());
-    members.iter().map(|m| f.describe(c, m.dpo).trim_end().to_owned()).collect()
+    members_text(c, &f, tunnel.object())
 }
 
 fn path_text(c: &Control, p: &Path) -> String {
     let hop = p.next_hop.map(|hop| hop.to_string());
+    let hop = hop.or(p.via_label.map(|label| format!("via-label {label}")));
     let on = p.sw_if.map(|i| c.interface_name(i));
     let place: Vec<String> = hop.into_iter().chain(on).collect();
     let labels = labels_text(&p.labels);

@@ -1,17 +1,18 @@
 //! `mpls-frag`: fragments the IPv4 packet behind the labels of a packet that exceeds the MTU, or
 //! answers it (RFC 3032 section 3). Each fragment gets the stack. An IPv6 packet is always
-//! answered.
+//! answered. What the sender's stack left to the device is done before.
 //!
 //! Reads: aux (the adjacency). Next: the adjacency's output node; `mpls-icmp-error` for packets
 //! that must not be fragmented, with the MTU that is left after the labels.
 
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Frame, IcmpCause, Packet, PktMut};
-use thalweg_feat_ip4::fragments;
+use thalweg_buffer::{Flags, Frame, GsoKind, IcmpCause, Packet, PktMut};
+use thalweg_device::offload::complete_checksum;
+use thalweg_feat_ip4::{Failure, fragments, segments};
 use thalweg_fib::{Dpo, DpoTable};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
-use thalweg_wire::mpls::Stack;
+use thalweg_wire::mpls::{ENTRY_LEN, Stack};
 
 thalweg_graph::next_nodes! { ICMP_ERROR => "mpls-icmp-error" }
 thalweg_graph::errors! {
@@ -20,6 +21,7 @@ thalweg_graph::errors! {
     SMALL_MTU: Error, 4, "MTU too small for fragments";
     NO_BUFFERS: Error, 287, "no buffers for fragments";
     TOO_BIG: Error, 4, "mpls MTU exceeded by an ip6 packet";
+    BAD_GSO: Error, 311, "bad GSO packet behind the labels";
     FRAGMENTS: Info, 256, "fragments of mpls packets sent";
 }
 
@@ -30,8 +32,9 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "error-drop",
     build: |cx| {
-        let (whole, pieces) = (Vec::with_capacity(1 << 16), Vec::with_capacity(1 << 10));
-        Built::node(MplsFrag { dpos: cx.shared(), whole, pieces })
+        let room = || Vec::with_capacity(1 << 16);
+        let (whole, segment, pieces) = (room(), room(), Vec::with_capacity(1 << 10));
+        Built::node(MplsFrag { dpos: cx.shared(), whole, segment, pieces })
     },
     ..NodeDecl::DEFAULT
 };
@@ -42,11 +45,24 @@ const DONT_FRAGMENT: u8 = 0x40;
 struct MplsFrag {
     dpos: Arc<DpoTable>,
     whole: Vec<u8>,
+    /// A segment of a GSO packet.
+    segment: Vec<u8>,
     pieces: Vec<Packet>,
 }
 
 impl Node for MplsFrag {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        let mut size = None;
+        if p.flags().contains(Flags::OFFLOAD) {
+            match p.meta().offload {
+                // Segments get checksums of their own.
+                o if o.gso != GsoKind::None => size = Some(o.gso_size),
+                _ => {
+                    let labels = Stack::new(p.data()).count() * ENTRY_LEN;
+                    complete_checksum(&mut p, labels);
+                }
+            }
+        }
         self.whole.clear();
         p.segments().for_each(|s| self.whole.extend_from_slice(s));
         let mut stack = Stack::new(&self.whole);
@@ -62,30 +78,46 @@ impl Node for MplsFrag {
         let dpo = Dpo(p.aux());
         let entry = self.dpos.get(dpo);
         let state = entry.state();
-        let room = state.mtu.saturating_sub(labels.len() as u16);
+        let room = usize::from(state.mtu).saturating_sub(labels.len()) as u16;
         if flags & DONT_FRAGMENT != 0 {
             let reason = if version == Some(6) { TOO_BIG } else { DONT_FRAGMENT_SET };
             p.set_aux(cx.error_id(reason));
             p.meta_mut().icmp = IcmpCause::frag_needed(room);
             return ICMP_ERROR;
         }
-        let (from, mut ok, pieces) = (p.lineage(), true, &mut self.pieces);
-        let fits = fragments(packet, usize::from(room), |header, payload| {
-            let Some(mut piece) = ok.then(|| cx.derive(from)).flatten() else {
-                ok = false;
-                return;
-            };
-            piece.set_tx_if(state.tx_if());
-            ok = piece.fill(labels, cx.cache())
-                && piece.append(header, cx.cache())
-                && piece.append(payload, cx.cache());
-            let header = piece.push(usize::from(state.len));
-            ok &= header.map(|room| self.dpos.copy_rewrite(entry, room)).is_some();
-            pieces.push(piece);
-        });
-        if !fits || !ok {
+        let (from, dpos, pieces) = (p.lineage(), &self.dpos, &mut self.pieces);
+        let mut one = |packet: &[u8]| {
+            let mut ok = true;
+            let fits = fragments(packet, usize::from(room), |header, payload| {
+                let Some(mut piece) = ok.then(|| cx.derive(from)).flatten() else {
+                    ok = false;
+                    return;
+                };
+                piece.set_tx_if(state.tx_if());
+                ok = piece.fill(labels, cx.cache())
+                    && piece.append(header, cx.cache())
+                    && piece.append(payload, cx.cache());
+                let header = piece.push(usize::from(state.len));
+                ok &= header.map(|room| dpos.copy_rewrite(entry, room)).is_some();
+                pieces.push(piece);
+            });
+            match (fits, ok) {
+                (true, true) => Ok(()),
+                (true, false) => Err(Failure::NoBuffers),
+                (false, _) => Err(Failure::SmallMtu),
+            }
+        };
+        let done = match size {
+            None => one(packet),
+            Some(size) => segments(packet, size, &mut self.segment, one),
+        };
+        if let Err(failure) = done {
             self.pieces.drain(..).for_each(|piece| cx.consume(piece));
-            return Verdict::drop(if fits { NO_BUFFERS } else { SMALL_MTU });
+            return Verdict::drop(match failure {
+                Failure::NoBuffers => NO_BUFFERS,
+                Failure::SmallMtu => SMALL_MTU,
+                Failure::Gso => BAD_GSO,
+            });
         }
         let to = Verdict::node(NodeId(entry.next() as u16));
         cx.count(FRAGMENTS, self.pieces.len() as u64);

@@ -120,6 +120,21 @@ impl MplsLookup {
         PUNT
     }
 
+    /// Pops an entropy label with its indicator, whose path ends here (RFC 6790 section 4.3). An IP
+    /// packet behind it is looked up as one behind an explicit null, as nothing else says what it
+    /// is; `None` if more labels follow.
+    #[cold]
+    fn pop_entropy(p: &mut PktMut<'_>) -> Option<Verdict> {
+        p.pull(ENTRY_LEN);
+        let Ok((entropy, _)) = Entry::parse(p.data()) else { return Some(Verdict::drop(SHORT)) };
+        p.pull(ENTRY_LEN);
+        entropy.is_bottom().then(|| match p.data().first().map(|b| b >> 4) {
+            Some(4) => IP4_HERE,
+            Some(6) => IP6_HERE,
+            _ => Verdict::drop(NO_LABEL),
+        })
+    }
+
     /// Sends a labelled packet to an adjacency, or a member of a group.
     #[inline]
     fn to(&self, p: &mut PktMut<'_>, dpo: Dpo) -> Verdict {
@@ -196,6 +211,26 @@ impl MplsLookup {
             Kind::REDIRECT_COMPLETE => Some(Dpo(state.value)),
             _ => None,
         }
+    }
+
+    /// Pops the labels of all packets, if all have the same usual kind of pop; returns the node
+    /// that takes them.
+    #[inline(always)]
+    fn pop_all(frame: &mut Frame, words: &[u64; FRAME_SIZE]) -> Option<Verdict> {
+        let to = match Leaves::pop_of(words[0])? {
+            Popped::Sent(_) => IP4,
+            Popped::LookedUp(_) => IP4_TABLE,
+        };
+        // The upper half says where to; without a branch, so that many are compared at once.
+        let differs = |all: u64, word: &u64| all | (word ^ words[0]);
+        let all = words.get(..frame.len())?.iter().fold(0, differs);
+        if all as u32 != 0 {
+            return None;
+        }
+        let values = words.iter().map(|word| (word >> 32) as u32);
+        frame.aux_mut().iter_mut().zip(values).for_each(|(aux, value)| *aux = value);
+        frame.pull_all(ENTRY_LEN as u16, Rows::NONE);
+        Some(to)
     }
 
     /// Pops the labels of packets left over by the swaps where IPv4 packets follow, and returns the
@@ -299,6 +334,11 @@ impl MplsLookup {
                     }
                 }
                 Action::LookUpMplsHere => _ = p.pull(ENTRY_LEN),
+                Action::Miss if entry.label() == label::ENTROPY_INDICATOR && !entry.is_bottom() => {
+                    if let Some(verdict) = Self::pop_entropy(p) {
+                        return verdict;
+                    }
+                }
                 Action::Miss => return Verdict::drop(NO_LABEL),
                 Action::Drop => return Verdict::drop(DROPPED),
                 Action::Punt => return self.punt(cx, p, entry),
@@ -346,20 +386,21 @@ impl Node for MplsLookup {
         let Some(windows) = frame.long_windows_mut::<4>(0, u16::MAX) else {
             return FrameVerdict::PerPacket;
         };
-        // All words are loaded before one of them is needed.
+        // All words are loaded before one of them is needed. A packet whose TTL would end has none.
         let mut words = [0; FRAME_SIZE];
         for (word, window) in words.iter_mut().zip(windows) {
-            *word = leaves.word(Entry(u32::from_be_bytes(*window)));
+            let entry = u32::from_be_bytes(*window);
+            let found = leaves.word(Entry(entry));
+            *word = if entry & 0xfe == 0 { Action::Miss.pack() } else { found };
+        }
+        if let Some(to) = Self::pop_all(frame, &words) {
+            return FrameVerdict::Whole(to);
         }
         let Some(windows) = frame.long_windows_mut::<4>(0, u16::MAX) else {
             return FrameVerdict::PerPacket;
         };
-        for (i, ((window, word), to)) in windows.zip(&mut words).zip(&mut dpos).enumerate() {
+        for (i, ((window, word), to)) in windows.zip(&words).zip(&mut dpos).enumerate() {
             let entry = u32::from_be_bytes(*window);
-            // The TTL would end.
-            if entry & 0xfe == 0 {
-                *word = Action::Miss.pack();
-            }
             match Leaves::swap_of(*word).and_then(|(label, dpo)| Some((label, self.sent(dpo)?))) {
                 Some((label, dpo)) => {
                     *window = ((label << 12) | ((entry & 0xfff) - 1)).to_be_bytes();

@@ -45,6 +45,11 @@ pub(crate) const FAR: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1);
 impl Lab {
     /// `test0` to `test2` with 10.0.n.1/24, static neighbours 10.0.n.2 and .3, MPLS on all.
     pub(crate) fn new() -> Lab {
+        Lab::of(1)
+    }
+
+    /// As [`new`](Self::new), with this number of workers.
+    pub(crate) fn of(workers: usize) -> Lab {
         let features: [&Feature; 12] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
@@ -59,7 +64,7 @@ impl Lab {
             &thalweg_feat_l2::FEATURE,
             &crate::punts::TAKER,
         ];
-        let mut lab = Lab(testing::Lab::new(&features, 1, 2048, 3));
+        let mut lab = Lab(testing::Lab::new(&features, workers, 2048, 3));
         lab.ok("mpls table add 0");
         for n in 0..3 {
             lab.ok(&format!("set interface ip address test{n} 10.0.{n}.1/24"));

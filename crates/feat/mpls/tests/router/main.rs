@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod attacks;
 mod ip6;
 mod lab;
 mod labels;
@@ -10,3 +11,4 @@ mod punts;
 mod random;
 mod routes;
 mod tunnels;
+mod via_label;

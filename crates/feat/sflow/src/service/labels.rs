@@ -13,7 +13,7 @@ use thalweg_sflow::FlowRecord;
 use thalweg_sflow::model::{ExtendedMpls, MplsFtn, MplsTunnel, MplsVc};
 use thalweg_sflow::value::{Address, Text};
 use thalweg_tables::qsbr::Guard;
-use thalweg_wire::mpls::{ENTRY_LEN, Entry};
+use thalweg_wire::mpls::{ENTRY_LEN, Entry, label};
 
 /// Look-ups of one packet that are followed, as many as the packet path makes.
 const MAX_LOOKUPS: usize = 16;
@@ -74,6 +74,9 @@ impl Guide {
         for _ in 0..MAX_LOOKUPS {
             let Some((first, rest)) = left.split_first() else { break };
             left = rest;
+            let entry = Entry(*first);
+            // An entropy label goes with its indicator.
+            let is_indicator = entry.label() == label::ENTROPY_INDICATOR && !entry.is_bottom();
             match self.label(guard, table, *first) {
                 Some(LabelStep::Swapped(label)) => output.push(swapped(*first, label)),
                 Some(LabelStep::ByMember) if swap != IMPLICIT_NULL => {
@@ -81,6 +84,10 @@ impl Guide {
                 }
                 Some(LabelStep::LookedUp(next)) => {
                     table = next;
+                    continue;
+                }
+                None if is_indicator => {
+                    left = left.split_first().map_or(&[], |(_, rest)| rest);
                     continue;
                 }
                 Some(LabelStep::ByMember | LabelStep::Popped) | None => {}
@@ -98,7 +105,7 @@ impl Guide {
 }
 
 /// The label that is popped instead of sent.
-const IMPLICIT_NULL: u32 = thalweg_wire::mpls::label::IMPLICIT_NULL.0;
+const IMPLICIT_NULL: u32 = label::IMPLICIT_NULL.0;
 
 /// The number in the name of a tunnel.
 fn number(view: &InterfaceView) -> u32 {
