@@ -472,7 +472,6 @@ fn finish(
             interval95: report::interval95(&repeats),
             median: middle.filter(|_| repeats.len() > 1),
             repeats,
-            ..model::Found::default()
         }
     };
     writer.report.results = search.goals.iter().enumerate().map(found).collect();

@@ -168,7 +168,6 @@ pub(super) fn connections(trial: &trial::Trial) -> Connections {
         active_mean: Some(window.held as f64 / 1e6 / sample.seconds),
         life_mean_s: (window.ended > 0).then(|| window.lived as f64 / 1e3 / window.ended as f64),
         counters: counters.collect(),
-        ..Connections::default()
     }
 }
 
