@@ -27,9 +27,14 @@ pub struct Query {
     pub robustness: u8,
     /// The querier's interval, zero if it says none. Version 1 has none.
     pub interval: Duration,
-    /// Sources that are asked for, 0 for all.
+    /// Number of sources that are asked for, 0 for all.
     pub sources: u16,
+    /// The first of them; unspecified beyond their number.
+    pub first: [Ipv6Addr; MAX_LISTED],
 }
+
+/// Most sources that a [`Query`] lists.
+pub const MAX_LISTED: usize = 5;
 
 /// Reads a floating-point code with 4 or 12 bits of mantissa (RFC 3810 sections 5.1.3 and 5.1.9).
 const fn float(code: u32, bits: u32) -> u32 {
@@ -57,7 +62,9 @@ impl Query {
         if length == OLD_LEN {
             let within = Duration::from_millis(code.into());
             let interval = Duration::ZERO;
-            return Ok(Query { version: 1, within, group, robustness: 0, interval, sources: 0 });
+            let first = [Ipv6Addr::UNSPECIFIED; MAX_LISTED];
+            let (robustness, sources) = (0, 0);
+            return Ok(Query { version: 1, within, group, robustness, interval, sources, first });
         }
         if length < NEW_LEN {
             return Err(WireError::BadHeaderLength { what: WHAT, length });
@@ -68,6 +75,10 @@ impl Query {
         if have < need {
             return Err(WireError::Truncated { what: WHAT, need, have });
         }
+        let mut first = [Ipv6Addr::UNSPECIFIED; MAX_LISTED];
+        for (to, from) in first.iter_mut().zip(listed[..need].as_chunks().0) {
+            *to = Ipv6Addr::from(*from);
+        }
         Ok(Query {
             version: 2,
             within: Duration::from_millis(float(code, 12).into()),
@@ -75,7 +86,13 @@ impl Query {
             robustness: h[0] & 7,
             interval: Duration::from_secs(float(h[1].into(), 4).into()),
             sources,
+            first,
         })
+    }
+
+    /// Returns the sources that are asked for: none if all are, or more than [`MAX_LISTED`].
+    pub fn listed(&self) -> &[Ipv6Addr] {
+        self.first.get(..self.sources.into()).unwrap_or_default()
     }
 }
 
@@ -107,6 +124,11 @@ mod tests {
         let asked = bytes(1, "ff02::2", &[&[0x0a, 125, 0, 1][..], &[9; 16]].concat());
         let asked = query(&asked).unwrap().unwrap();
         assert_eq!((asked.robustness, asked.sources), (2, 1));
+        assert_eq!(asked.listed(), [Ipv6Addr::from([9; 16])]);
+        // More than it lists stand for all.
+        let many = bytes(1, "ff02::2", &[&[2, 125, 0, 6][..], &[9; 96]].concat());
+        let many = query(&many).unwrap().unwrap();
+        assert_eq!((many.sources, many.listed()), (6, &[][..]));
         let mut report = bytes(0, "::", &[]);
         report[0] = 143;
         assert_eq!(query(&report), None);

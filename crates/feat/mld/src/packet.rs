@@ -17,10 +17,33 @@ const ALL_NEW_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16);
 /// Router alert with the value 0, and two bytes of padding.
 const HOP_BY_HOP: [u8; 8] = [protocol::ICMPV6, 0, 5, 2, 0, 0, 1, 0];
 
-/// Bytes of a record without sources.
-const RECORD: usize = 20;
-/// Most records of a report, which fits the smallest MTU of a link.
-pub(crate) const MAX_RECORDS: usize = (1280 - ipv6::HEADER_LEN - HOP_BY_HOP.len() - 8) / RECORD;
+/// Bytes that the records of a report may take, which fits the smallest MTU of a link.
+const ROOM: usize = 1280 - ipv6::HEADER_LEN - HOP_BY_HOP.len() - 8;
+/// Most sources of a record, which fits a report.
+pub(crate) const MAX_SOURCES: usize = 64;
+const _: () = assert!(20 + 16 * MAX_SOURCES <= ROOM);
+
+impl Record {
+    fn bytes(&self) -> usize {
+        20 + 16 * self.sources.len()
+    }
+}
+
+/// Deals records to reports.
+pub(crate) fn reports(records: impl Iterator<Item = Record>, out: &mut Vec<Message>) {
+    let (mut some, mut left) = (Vec::new(), ROOM);
+    for record in records {
+        if record.bytes() > left {
+            out.push(Message::Report(std::mem::take(&mut some)));
+            left = ROOM;
+        }
+        left = left.saturating_sub(record.bytes());
+        some.push(record);
+    }
+    if !some.is_empty() {
+        out.push(Message::Report(some));
+    }
+}
 
 fn old(kind: u8, group: Ipv6Addr) -> Vec<u8> {
     let mut m = vec![kind, 0, 0, 0, 0, 0, 0, 0];
@@ -31,9 +54,11 @@ fn old(kind: u8, group: Ipv6Addr) -> Vec<u8> {
 fn report(records: &[Record]) -> Vec<u8> {
     let mut m = vec![kind::LISTENER_REPORT_V2, 0, 0, 0, 0, 0];
     m.extend((records.len() as u16).to_be_bytes());
-    for Record { change, group } in records {
-        m.extend([*change as u8, 0, 0, 0]);
+    for Record { change, group, sources } in records {
+        m.extend([*change as u8, 0]);
+        m.extend((sources.len() as u16).to_be_bytes());
         m.extend(group.octets());
+        m.extend(sources.iter().flat_map(Ipv6Addr::octets));
     }
     m
 }
@@ -86,7 +111,7 @@ mod tests {
     #[test]
     fn messages_go_where_their_readers_are() {
         let (mac, src, group) = (MacAddr([2, 0, 0, 0, 0, 1]), at("fe80::1"), at("ff02::1:ff00:7"));
-        let records = vec![Record { change: Change::ToExclude, group }; 2];
+        let records = vec![Record { change: Change::ToExclude, group, sources: Vec::new() }; 2];
         let (to, dst, m) = read(&frame(mac, src, &Message::Report(records)));
         assert_eq!((to, dst), ([0x33, 0x33, 0, 0, 0, 0x16], at("ff02::16")));
         assert_eq!((m.len(), m[0], &m[6..12]), (48, 143, &[0, 2, 4, 0, 0, 0][..]));
@@ -95,7 +120,26 @@ mod tests {
         assert_eq!((dst, m.len(), m[0], &m[8..]), (group, 24, 131, &group.octets()[..]));
         let (_, dst, m) = read(&frame(mac, src, &Message::OldDone(group)));
         assert_eq!((dst, m.len(), m[0]), (at("ff02::2"), 24, 132));
-        let most = vec![Record { change: Change::IsExclude, group }; MAX_RECORDS];
-        assert!(frame(mac, src, &Message::Report(most)).len() <= 14 + 1280);
+        let one = Record { change: Change::IsInclude, group, sources: vec![src; 2] };
+        let (_, _, m) = read(&frame(mac, src, &Message::Report(vec![one])));
+        assert_eq!((m.len(), &m[8..12]), (8 + 20 + 32, &[1, 0, 0, 2][..]));
+        assert_eq!(m[28..44], src.octets());
+    }
+
+    #[test]
+    fn reports_fit_the_smallest_mtu() {
+        let (mac, group) = (MacAddr([2, 0, 0, 0, 0, 1]), at("ff02::1:ff00:7"));
+        for n in [0, 1, 5, MAX_SOURCES] {
+            let sources = vec![at("fe80::1"); n];
+            let one = Record { change: Change::IsInclude, group, sources };
+            let mut sent = Vec::new();
+            reports(std::iter::repeat_n(one, 100), &mut sent);
+            let records = sent.iter().map(|message| match message {
+                Message::Report(records) => records.len(),
+                _ => 0,
+            });
+            assert_eq!(records.sum::<usize>(), 100);
+            assert!(sent.iter().all(|m| frame(mac, at("fe80::1"), m).len() <= 14 + 1280));
+        }
     }
 }

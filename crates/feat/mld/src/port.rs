@@ -3,6 +3,7 @@
 //!
 //! The router wants packets of all sources in each of its groups.
 
+use crate::packet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ const LEAST: Duration = Duration::from_millis(100);
 /// Kind of a record (RFC 3810 section 5.2.12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
+    /// Packets of some sources are listened to, as before.
+    IsInclude = 1,
     /// The group is listened to, as before.
     IsExclude = 2,
     /// It has been left.
@@ -31,12 +34,23 @@ pub enum Change {
 }
 
 /// A group in a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     /// What happens to it.
     pub change: Change,
     /// The group.
     pub group: Ipv6Addr,
+    /// The sources that this is about; none: all.
+    pub sources: Vec<Ipv6Addr>,
+}
+
+/// An answer about one group.
+#[derive(Clone, Debug)]
+struct Answer {
+    /// When it is due.
+    at: Instant,
+    /// The sources that were asked for; none: all.
+    sources: BTreeSet<Ipv6Addr>,
 }
 
 /// A message to be sent.
@@ -64,8 +78,8 @@ pub struct Counts {
 /// An interface.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// Groups that it reports, with the time of an answer about that group alone.
-    groups: BTreeMap<Ipv6Addr, Option<Instant>>,
+    /// Groups that it reports, with an answer about that group alone.
+    groups: BTreeMap<Ipv6Addr, Option<Answer>>,
     /// Changes that are still to be reported, with the number of times.
     changes: BTreeMap<Ipv6Addr, (Change, u8)>,
     /// When the next report of changes is due.
@@ -175,14 +189,12 @@ impl Port {
         }
         let within = u64::try_from(query.within.as_millis()).unwrap_or(u64::MAX);
         let mut at = || now + Duration::from_millis(dice.between(0, within));
-        let earlier = |before: Option<Instant>, at: Instant| Some(before.map_or(at, |b| b.min(at)));
         if query.group.is_unspecified() {
             if query.version == 1 {
-                for answer in self.groups.values_mut() {
-                    *answer = earlier(*answer, at());
-                }
+                self.groups.values_mut().for_each(|answer| plan(answer, at(), &[]));
             } else {
-                self.answer = earlier(self.answer, at());
+                let at = at();
+                self.answer = Some(self.answer.map_or(at, |before| before.min(at)));
             }
             return;
         }
@@ -191,7 +203,7 @@ impl Port {
         if let Some(answer) = self.groups.get_mut(&query.group)
             && self.answer.is_none_or(|all| all > at)
         {
-            *answer = earlier(*answer, at);
+            plan(answer, at, query.listed());
         }
     }
 
@@ -205,7 +217,8 @@ impl Port {
 
     /// When something is due.
     pub fn due(&self) -> Option<Instant> {
-        let answers = self.groups.values().copied().chain([self.answer]).flatten().min();
+        let groups = self.groups.values().flatten().map(|answer| answer.at);
+        let answers = groups.chain(self.answer).min();
         let answers = answers.map(|at| self.quiet_until.map_or(at, |quiet| at.max(quiet)));
         answers.into_iter().chain(self.next_change).min()
     }
@@ -244,7 +257,8 @@ impl Port {
                 _ => Message::OldReport(group),
             }));
         } else {
-            reports(all.map(|(group, change)| Record { change, group }), out);
+            let record = |(group, change)| Record { change, group, sources: Vec::new() };
+            packet::reports(all.map(record), out);
         }
         self.changes.retain(|_, (change, left)| {
             // A leave of version 1 is said once.
@@ -257,16 +271,14 @@ impl Port {
     }
 
     fn tell_answers(&mut self, now: Instant, is_old: bool, out: &mut Vec<Message>) {
-        let is_due = |at: &Option<Instant>| at.is_some_and(|at| at <= now);
-        let all = is_due(&self.answer);
-        if all {
-            self.answer = None;
-        }
+        let all = self.answer.take_if(|at| *at <= now).is_some();
         let mut said = Vec::new();
         for (group, answer) in &mut self.groups {
-            if all || is_due(answer) {
-                *answer = None;
-                said.push(*group);
+            let due = answer.take_if(|answer| all || answer.at <= now);
+            if all || due.is_some() {
+                // What is said about all sources is said about each.
+                let sources = due.filter(|_| !all).map(|answer| answer.sources);
+                said.push((*group, sources.unwrap_or_default()));
             }
         }
         if said.is_empty() {
@@ -274,19 +286,36 @@ impl Port {
         }
         self.quiet_until = Some(now + LEAST);
         if is_old {
-            out.extend(said.into_iter().map(Message::OldReport));
+            out.extend(said.into_iter().map(|(group, _)| Message::OldReport(group)));
         } else {
-            let change = Change::IsExclude;
-            reports(said.into_iter().map(|group| Record { change, group }), out);
+            let record = |(group, sources): (Ipv6Addr, BTreeSet<Ipv6Addr>)| {
+                let change = match sources.is_empty() {
+                    true => Change::IsExclude,
+                    false => Change::IsInclude,
+                };
+                Record { change, group, sources: sources.into_iter().collect() }
+            };
+            packet::reports(said.into_iter().map(record), out);
         }
     }
 }
 
-/// Deals records to reports.
-fn reports(records: impl Iterator<Item = Record>, out: &mut Vec<Message>) {
-    let all: Vec<Record> = records.collect();
-    let some = all.chunks(crate::packet::MAX_RECORDS);
-    out.extend(some.map(|some| Message::Report(some.to_vec())));
+/// Plans an answer about a group and these sources, or all if there are none; one that is planned
+/// already serves both queries, and comes as early as either wants it (RFC 3810 section 6.2).
+fn plan(answer: &mut Option<Answer>, at: Instant, sources: &[Ipv6Addr]) {
+    let Some(answer) = answer else {
+        *answer = Some(Answer { at, sources: sources.iter().copied().collect() });
+        return;
+    };
+    answer.at = answer.at.min(at);
+    if sources.is_empty() || answer.sources.is_empty() {
+        answer.sources.clear();
+        return;
+    }
+    answer.sources.extend(sources);
+    if answer.sources.len() > packet::MAX_SOURCES {
+        answer.sources.clear();
+    }
 }
 
 #[cfg(test)]
@@ -294,6 +323,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use thalweg_graph::clock;
+    use thalweg_wire::mld::MAX_LISTED;
 
     fn group(n: u16) -> Ipv6Addr {
         Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00, n)
@@ -306,7 +336,19 @@ mod tests {
     fn asked(version: u8, within_ms: u64, group: Ipv6Addr) -> Query {
         let within = Duration::from_millis(within_ms);
         let (robustness, interval) = (2, Duration::from_secs(if version == 1 { 0 } else { 20 }));
-        Query { version, within, group, robustness, interval, sources: 0 }
+        let (sources, first) = (0, [ALL; MAX_LISTED]);
+        Query { version, within, group, robustness, interval, sources, first }
+    }
+
+    /// A query of version 2 for some sources of a group.
+    fn asked_for(sources: &[u16], within_ms: u64, of: Ipv6Addr) -> Query {
+        let mut first = [ALL; MAX_LISTED];
+        first.iter_mut().zip(sources).for_each(|(to, n)| *to = source(*n));
+        Query { sources: sources.len() as u16, first, ..asked(2, within_ms, of) }
+    }
+
+    fn source(n: u16) -> Ipv6Addr {
+        Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n)
     }
 
     const ALL: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
@@ -374,6 +416,43 @@ mod tests {
         let due = port.due().unwrap();
         assert_eq!(records(&port.poll(due, &mut dice)), [is(2)]);
         assert_eq!(port.due(), None);
+    }
+
+    #[test]
+    fn sources_that_are_asked_for_are_answered() {
+        let mut dice = Random::with_seed(6);
+        let (mut port, now) = quiet(&mut dice);
+        let said = |port: &mut Port, dice: &mut Random| {
+            let due = port.due().unwrap();
+            let [Message::Report(records)] = &port.poll(due, dice)[..] else { panic!() };
+            let [Record { change, group: of, sources }] = &records[..] else { panic!() };
+            assert_eq!((*of, port.due()), (group(2), None));
+            (due, *change, sources.clone())
+        };
+        port.heard(&asked_for(&[7, 3], 1000, group(2)), now, &mut dice);
+        let first = port.due().unwrap();
+        // Those of another query come with them, at the earlier time.
+        port.heard(&asked_for(&[5, 3], 100_000, group(2)), now, &mut dice);
+        let all = vec![source(3), source(5), source(7)];
+        let (due, change, sources) = said(&mut port, &mut dice);
+        assert_eq!((due, change, sources), (first, Change::IsInclude, all));
+        // All sources, asked for before or after, and too many.
+        let whole = (Change::IsExclude, Vec::new());
+        let (some, group_2) = (asked_for(&[1], 0, group(2)), asked(2, 0, group(2)));
+        let many = asked_for(&[1, 2, 3, 4, 5, 6], 0, group(2));
+        for queries in [[some, group_2], [group_2, some], [some, many]] {
+            let now = due + Duration::from_secs(1);
+            queries.iter().for_each(|query| port.heard(query, now, &mut dice));
+            let (_, change, sources) = said(&mut port, &mut dice);
+            assert_eq!((change, sources), whole);
+        }
+        // A flood of queries for different sources is answered for all of them.
+        let now = due + Duration::from_secs(5);
+        for n in 0..1000 {
+            port.heard(&asked_for(&[n], 1000, group(2)), now, &mut dice);
+        }
+        let (_, change, sources) = said(&mut port, &mut dice);
+        assert!(change == Change::IsExclude || sources.len() <= packet::MAX_SOURCES);
     }
 
     #[test]

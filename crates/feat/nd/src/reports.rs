@@ -5,10 +5,10 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use thalweg_device::{SwIfIndex, interface};
-use thalweg_graph::{BuildCx, Control, Event, NodeCx, Topic, clock};
+use thalweg_graph::{BuildCx, Control, EVENT_BYTES, Event, NodeCx, Topic, clock};
 use thalweg_tables::limit::RateLimit;
 use thalweg_wire::MacAddr;
-use thalweg_wire::mld::Query;
+use thalweg_wire::mld::{MAX_LISTED, Query};
 
 /// Most prefixes of an advertisement that are read.
 pub const MAX_PREFIXES: usize = 16;
@@ -127,7 +127,10 @@ pub(crate) fn init(c: &mut Control) {
     c.share(Arc::new(Topics { queried, solicited, heard, used }));
 }
 
-const QUERY: usize = 28;
+/// Bytes of a query without its sources, and with them.
+const QUERY_HEAD: usize = 28;
+const QUERY: usize = QUERY_HEAD + 16 * MAX_LISTED;
+const _: () = assert!(QUERY <= EVENT_BYTES);
 
 fn encode_query(q: &Query) -> [u8; QUERY] {
     let mut b = [0; QUERY];
@@ -136,12 +139,19 @@ fn encode_query(q: &Query) -> [u8; QUERY] {
     // The longest times that a query can tell fit.
     b[18..22].copy_from_slice(&(q.within.as_millis() as u32).to_be_bytes());
     b[22..26].copy_from_slice(&(q.interval.as_secs() as u32).to_be_bytes());
-    b[26..].copy_from_slice(&q.sources.to_be_bytes());
+    b[26..QUERY_HEAD].copy_from_slice(&q.sources.to_be_bytes());
+    for (to, from) in b[QUERY_HEAD..].as_chunks_mut().0.iter_mut().zip(q.first) {
+        *to = from.octets();
+    }
     b
 }
 
 fn decode_query(b: &[u8]) -> Option<Query> {
     let b: &[u8; QUERY] = b.first_chunk()?;
+    let mut first = [Ipv6Addr::UNSPECIFIED; MAX_LISTED];
+    for (to, from) in first.iter_mut().zip(b[QUERY_HEAD..].as_chunks().0) {
+        *to = Ipv6Addr::from(*from);
+    }
     Some(Query {
         version: b[16],
         within: Duration::from_millis(word(b, 18).into()),
@@ -149,6 +159,7 @@ fn decode_query(b: &[u8]) -> Option<Query> {
         robustness: b[17],
         interval: Duration::from_secs(word(b, 22).into()),
         sources: u16::from_be_bytes([b[26], b[27]]),
+        first,
     })
 }
 
@@ -404,6 +415,7 @@ mod tests {
             robustness: 7,
             interval: Duration::from_secs(31_744),
             sources: 3,
+            first: [1, 2, 3, 0, 0].map(Ipv6Addr::from_bits),
         };
         assert_eq!(decode_query(&encode_query(&query)), Some(query));
         let host = (heard.router, MacAddr([2, 0, 0, 0, 0, 9]));

@@ -249,6 +249,12 @@ fn made(prefix: &RouterPrefix, link_local: Ipv6Addr) -> Ipv6Addr {
     Ipv6Addr::from_bits(high | u128::from(low))
 }
 
+/// Returns whether hosts may have addresses of a prefix: not if these mean something else, as those
+/// that begin with 64 zeros do (RFC 4291 section 2.5).
+fn is_for_hosts(net: Ipv6Addr) -> bool {
+    !net.is_unicast_link_local() && !net.is_multicast() && net.to_bits() >> 64 != 0
+}
+
 /// When an address ends by an advertisement, where it has ended at another time so far.
 fn ends(valid: u32, before: Option<Option<Instant>>, now: Instant) -> Option<Instant> {
     if valid == u32::MAX {
@@ -268,8 +274,7 @@ fn ends(valid: u32, before: Option<Option<Instant>>, now: Instant) -> Option<Ins
 /// Makes an address of a prefix, or changes when it ends.
 fn take_prefix(c: &mut Control, sw_if: SwIfIndex, prefix: RouterPrefix, now: Instant) {
     let RouterPrefix { prefix: net, len, flags, valid, preferred } = prefix;
-    let is_for_hosts = !net.is_unicast_link_local() && !net.is_multicast() && !net.is_unspecified();
-    if flags & 0x40 == 0 || len != 64 || preferred > valid || !is_for_hosts {
+    if flags & 0x40 == 0 || len != 64 || preferred > valid || !is_for_hosts(net) {
         return;
     }
     let Some(link_local) = link_local::of(c, sw_if) else { return };
@@ -353,6 +358,22 @@ mod tests {
             (0, Some(None), after(7200)),
         ] {
             assert_eq!(ends(valid, before, now), want, "{valid} {before:?}");
+        }
+    }
+
+    #[test]
+    fn special_prefixes_are_not_taken() {
+        for (net, taken) in [
+            ("2001:db8::", true),
+            ("fd00::", true),
+            ("fe80::", false),
+            ("febf::", false),
+            ("ff02::", false),
+            ("::", false),
+            ("::1", false),
+            ("::ffff:10.0.0.0", false),
+        ] {
+            assert_eq!(is_for_hosts(net.parse().unwrap()), taken, "{net}");
         }
     }
 

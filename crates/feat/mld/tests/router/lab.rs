@@ -40,6 +40,8 @@ pub struct Said {
     pub src: Ipv6Addr,
     pub dst: Ipv6Addr,
     pub records: Vec<(u8, Ipv6Addr)>,
+    /// Of all records.
+    pub sources: Vec<Ipv6Addr>,
 }
 
 impl Lab {
@@ -137,16 +139,24 @@ fn read(frame: &[u8]) -> Option<Said> {
     let icmp = Icmp6View::parse(transport.payload).ok()?;
     let m = transport.payload;
     let group = |b: &[u8]| Ipv6Addr::from(*b.first_chunk::<16>().expect("a group"));
-    let records = match icmp.kind() {
-        131 | 132 => vec![(0, group(&m[8..]))],
+    let (mut records, mut sources) = (Vec::new(), Vec::new());
+    match icmp.kind() {
+        131 | 132 => records.push((0, group(&m[8..]))),
         143 => {
-            assert_eq!(m.len(), 8 + 20 * usize::from(m[7]));
-            m[8..].chunks(20).map(|record| (record[0], group(&record[4..]))).collect()
+            let mut rest = &m[8..];
+            for _ in 0..m[7] {
+                let (record, behind) = rest.split_at(20);
+                records.push((record[0], group(&record[4..])));
+                let (listed, behind) = behind.split_at(16 * usize::from(record[3]));
+                sources.extend(listed.chunks(16).map(group));
+                rest = behind;
+            }
+            assert!(rest.is_empty());
         }
         _ => return None,
-    };
+    }
     assert_eq!((ip.hop_limit(), ip.router_alert()), (1, Some(0)));
     assert!(icmp.checksum_ok(&ip.src(), &ip.dst()));
     assert_eq!(frame[..6], MacAddr::from_ipv6_multicast(ip.dst()).0);
-    Some(Said { kind: icmp.kind(), src: ip.src(), dst: ip.dst(), records })
+    Some(Said { kind: icmp.kind(), src: ip.src(), dst: ip.dst(), records, sources })
 }

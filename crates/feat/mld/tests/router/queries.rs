@@ -39,6 +39,29 @@ fn queries_of_version_2_are_answered_in_one_report() {
 }
 
 #[test]
+fn sources_that_are_asked_for_are_answered() {
+    let mut lab = quiet();
+    let group = at("ff02::1:ffaa:1");
+    let [a, b] = ["2001:db8::1", "2001:db8::2"].map(at);
+    let asked = |sources: &[Ipv6Addr]| {
+        let mut query = query(group, 10, false);
+        query[27] = sources.len() as u8;
+        query.extend(sources.iter().flat_map(Ipv6Addr::octets));
+        query
+    };
+    lab.hear(0, group, &asked(&[a, b]));
+    lab.wait(500);
+    let said = lab.said(0);
+    assert_eq!((&said[0].records[..], &said[0].sources[..]), (&[(1, group)][..], &[a, b][..]));
+    // More than are kept: for the whole group.
+    lab.hear(0, group, &asked(&[a; 9]));
+    lab.wait(500);
+    let said = lab.said(0);
+    assert_eq!((&said[0].records[..], said[0].sources.len()), (&[(2, group)][..], 0));
+    lab.close();
+}
+
+#[test]
 fn queries_of_version_1_are_answered_by_group() {
     let mut lab = quiet();
     lab.hear(0, at("ff02::1"), &query(ALL, 1000, true));
