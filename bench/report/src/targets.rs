@@ -30,6 +30,8 @@ struct Target {
     /// It is met as well if there are none more above the limit than in a control run at the same
     /// time, as this column says.
     or_none: Option<&'static str>,
+    /// The value is divided by that of this row of the same table, and the limit is a ratio.
+    over: Option<&'static [&'static str]>,
 }
 
 /// A target with its value.
@@ -54,6 +56,12 @@ const FLOW: &str = "IPv4, 1 flow";
 const HOSTS: &str = "IPv4, 10,000 flows over 10,000 /32 routes";
 const HOPS: &str = "IPv4, 10,000 /32 routes over 16 next hops";
 const INTERNET: &str = "IPv4, 500,000 routes, random destinations";
+const SIX: &str = "IPv6, 1 flow";
+const SIX_HOSTS: &str = "IPv6, 10,000 destinations under one /48";
+const SIX_HOPS: &str = "IPv6, 10,000 /64 routes over 16 next hops";
+const SIX_INTERNET: &str = "IPv6, 250,000 routes, random destinations";
+const TRACKED: &str = "established TCP, 1k connections";
+const TRACKED_MILLION: &str = "established TCP, 1M connections";
 
 /// Another program than VPP, which has no such table.
 const OVS: [&str; 5] = ["OvS 211", "OvS 290", "OvS 1583", "OvS 1005", "OvS 358"];
@@ -78,7 +86,20 @@ const fn path(what: &'static str, row: &'static [&'static str], limit: f64) -> T
         vpp: "",
         two: false,
         or_none: None,
+        over: None,
     }
+}
+
+/// A path of IPv6, compared with one of IPv4.
+const fn six(
+    what: &'static str,
+    row: &'static [&'static str],
+    over: &'static [&'static str],
+    limit: f64,
+    vpp: &'static str,
+) -> Target {
+    let unit = "× that of IPv4";
+    Target { over: Some(over), digits: 2, unit, vpp, ..path(what, row, limit) }
 }
 
 const fn sample(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
@@ -124,6 +145,16 @@ const fn tracking(
 ) -> Target {
     let target = of(what, ("Tracking", row, "one worker"), AtMost(limit), CLOCKS);
     Target { digits: 1, vpp: peer, ..target }
+}
+
+/// The tracker with connections of IPv6, over those of IPv4.
+const fn tracking_six(
+    what: &'static str,
+    row: &'static [&'static str],
+    over: &'static [&'static str],
+) -> Target {
+    let target = tracking(what, row, 1.3, "");
+    Target { over: Some(over), digits: 2, unit: "× that of IPv4", ..target }
 }
 
 /// Two workers over one.
@@ -184,6 +215,10 @@ const TARGETS: &[Target] = &[
     Target { vpp: "49.5", ..path(HOSTS, &[HOSTS], 28.0) },
     Target { vpp: "55", ..path(HOPS, &[HOPS], 28.0) },
     Target { vpp: "187 (143 of them look-up)", ..path(INTERNET, &[INTERNET], 40.0) },
+    six("IPv6, 1 flow, over IPv4, 1 flow", &[SIX], &[FLOW], 1.4, "65 clocks"),
+    six("IPv6, one /48, over IPv4, 1 flow", &[SIX_HOSTS], &[FLOW], 1.7, "68 clocks"),
+    six("IPv6, 10,000 /64, over IPv4, 1 flow", &[SIX_HOPS], &[FLOW], 2.2, "91 clocks"),
+    six("IPv6, 250,000 routes, over IPv4, 500,000", &[SIX_INTERNET], &[INTERNET], 2.0, ""),
     toll("sFlow 1:1M, cross connect", &[L2, "1:1M"], 0.5),
     toll("sFlow 1:1M, IPv4", &[FLOW, "1:1M"], 0.5),
     toll("sFlow 1:10k, cross connect", &[L2, "1:10k"], 0.5),
@@ -239,17 +274,20 @@ const TARGETS: &[Target] = &[
     two_nats("NAT44, two workers over one, 1M sessions in turn", &[APART, "1048576", "sequential"]),
     two_nats("NAT44, two workers over one, 1M sessions at random", &[APART, "1048576", "random"]),
     two_nats("new NAT44 sessions, two workers over one", &[APART, "new ones", "sequential"]),
-    tracking("tracker, 1k connections", &["established TCP, 1k connections"], 50.0, OVS[0]),
+    tracking("tracker, 1k connections", &[TRACKED], 50.0, OVS[0]),
     tracking("tracker, 16k connections", &["established TCP, 16k connections"], 65.0, OVS[1]),
-    tracking("tracker, 1M connections", &["established TCP, 1M connections"], 150.0, OVS[2]),
+    tracking("tracker, 1M connections", &[TRACKED_MILLION], 150.0, OVS[2]),
     tracking("tracker, new connections", &["new TCP connections"], 250.0, OVS[3]),
     tracking("tracker, short connections", &["short TCP connections, 6 packets"], 90.0, OVS[4]),
-    tracking("tracker, IPv6, 1k connections", &["IPv6, established TCP, 1k connections"], 65.0, ""),
-    tracking(
-        "tracker, IPv6, 1M connections",
+    tracking_six(
+        "tracker, IPv6, 1k, over IPv4",
+        &["IPv6, established TCP, 1k connections"],
+        &[TRACKED],
+    ),
+    tracking_six(
+        "tracker, IPv6, 1M, over IPv4",
         &["IPv6, established TCP, 1M connections"],
-        195.0,
-        "",
+        &[TRACKED_MILLION],
     ),
     two_trackers("two trackers over one, 1k connections", &["established TCP, 1k connections"]),
     two_trackers("two trackers over one, 16k connections", &["established TCP, 16k connections"]),
@@ -339,18 +377,40 @@ pub fn reached(benches: &[Bench]) -> Vec<Reached> {
 
 impl Target {
     fn cell<'b>(&self, benches: &'b [Bench], column: &str) -> Option<(&'b Bench, &'b Value)> {
+        self.cell_of(benches, self.row, column)
+    }
+
+    fn cell_of<'b>(
+        &self,
+        benches: &'b [Bench],
+        row: &[&str],
+        column: &str,
+    ) -> Option<(&'b Bench, &'b Value)> {
         let of = |bench: &'b Bench| Some((bench, bench.table(self.table)?));
         let (bench, table) = benches.iter().find_map(of)?;
-        Some((bench, table.find(self.row, column)?))
+        Some((bench, table.find(row, column)?))
+    }
+
+    /// Returns the value that it is judged by: a median, or a ratio of two.
+    fn judged(&self, benches: &[Bench]) -> Option<f64> {
+        let median = |row| value(self.cell_of(benches, row, self.column)?.1);
+        let value = median(self.row)?;
+        match self.over {
+            Some(row) => median(row).filter(|other| *other > 0.0).map(|other| value / other),
+            None => Some(value),
+        }
     }
 
     fn reached(&self, benches: &[Bench]) -> Reached {
         let (bench, cell) = self.cell(benches, self.column).unzip();
+        let judged = self.judged(benches);
         let (mut target, mut holds) = match self.limit {
-            AtMost(n) => (format!("≤ {n} {}", self.unit), cell.and_then(value).map(|v| v <= n)),
-            AtLeast(n) => (format!("≥ {n} {}", self.unit), cell.and_then(value).map(|v| v >= n)),
+            AtMost(n) => (format!("≤ {n} {}", self.unit), judged.map(|v| v <= n)),
+            AtLeast(n) => (format!("≥ {n} {}", self.unit), judged.map(|v| v >= n)),
         };
-        let mut text = match cell.map(|c| (spread(c), value(c))) {
+        let mut text = match cell.map(|c| (spread(c), judged)) {
+            Some((_, None)) => "not measured".into(),
+            Some((_, Some(v))) if self.over.is_some() => number(v, self.digits),
             Some((Some(s), _)) => {
                 let n = |v| number(v, self.digits);
                 // A dash before a sign reads badly.
@@ -405,6 +465,34 @@ mod tests {
         assert_eq!((all[2].holds, all[2].value.as_str()), (None, "not measured"));
         let two = all.iter().find(|t| t.what.starts_with("two workers")).unwrap();
         assert_eq!(two.value, "1.50 (1.00–9.00); the processors themselves 1.20, 1.25");
+    }
+
+    #[test]
+    fn rows_of_ipv6_are_compared_with_rows_of_ipv4() {
+        let cell = |median: f64| json!({"median": median, "least": 1.0, "most": 9.0, "rounds": 5});
+        let bench = |rows: Value| -> Bench {
+            serde_json::from_value(json!({
+                "bench": "forwarding", "title": "", "about": [], "machine": {}, "started": "",
+                "ended": "", "steal_percent": 0.0, "noisy": false,
+                "tables": [{"title": "Forwarding paths", "notes": [],
+                    "columns": [{"name": "path", "unit": ""}, {"name": "clocks/packet", "unit": ""}],
+                    "rows": rows}]
+            }))
+            .unwrap()
+        };
+        let look = |rows: Value, what: &str| {
+            let all = reached(&[bench(rows)]);
+            all.into_iter().find(|t| t.what == what).unwrap()
+        };
+        let one = "IPv6, 1 flow, over IPv4, 1 flow";
+        let met = look(json!([[FLOW, cell(10.0)], [SIX, cell(13.9)]]), one);
+        assert_eq!((met.holds, met.value.as_str()), (Some(true), "1.39"));
+        assert_eq!(met.target, "≤ 1.4 × that of IPv4");
+        let missed = look(json!([[FLOW, cell(10.0)], [SIX, cell(14.1)]]), one);
+        assert_eq!((missed.holds, missed.value.as_str()), (Some(false), "1.41"));
+        // Nothing to compare with.
+        let alone = look(json!([[SIX, cell(14.1)]]), one);
+        assert_eq!((alone.holds, alone.value.as_str()), (None, "not measured"));
     }
 
     #[test]
