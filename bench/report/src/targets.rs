@@ -60,6 +60,17 @@ const PUSH: &str = "IPv4, 1 flow, 1 label pushed";
 const POP: &str = "MPLS, 1 label popped, then IPv4";
 const LABELS: &str = "MPLS, 100,000 labels swapped, at random";
 const INTERNET: &str = "IPv4, 500,000 routes, random destinations";
+const VLANS: &str = "IPv4, 1 flow between VLANs";
+const MANY_VLANS: &str = "IPv4, 1 flow between 2 of 4,094 VLANs";
+const RANDOM_VLANS: &str = "IPv4, 4,094 VLANs at random";
+const TAGS: &str = "L2 bridge domain, tag rewrite, 1 MAC address";
+const TAGS_MACS: &str = "L2 bridge domain, tag rewrite, 10,000 MAC addresses";
+const SIX: &str = "IPv6, 1 flow";
+const SIX_HOSTS: &str = "IPv6, 10,000 destinations under one /48";
+const SIX_HOPS: &str = "IPv6, 10,000 /64 routes over 16 next hops";
+const SIX_INTERNET: &str = "IPv6, 250,000 routes, random destinations";
+const TRACKED: &str = "established TCP, 1k connections";
+const TRACKED_MILLION: &str = "established TCP, 1M connections";
 
 /// Another program than VPP, which has no such table.
 const OVS: [&str; 5] = ["OvS 211", "OvS 290", "OvS 1583", "OvS 1005", "OvS 358"];
@@ -88,9 +99,14 @@ const fn path(what: &'static str, row: &'static [&'static str], limit: f64) -> T
     }
 }
 
-/// A path that may take N times the clocks of IPv4 with one flow in the same run.
-const fn over_ip4(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
-    Target { digits: 2, unit: "× IPv4", over: Some(&[FLOW]), ..path(what, row, limit) }
+/// A path that may take N times the clocks of another in the same run.
+const fn over(
+    what: &'static str,
+    row: &'static [&'static str],
+    over: &'static [&'static str],
+    limit: f64,
+) -> Target {
+    Target { digits: 2, unit: "×", over: Some(over), ..path(what, row, limit) }
 }
 
 const fn sample(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
@@ -136,6 +152,16 @@ const fn tracking(
 ) -> Target {
     let target = of(what, ("Tracking", row, "one worker"), AtMost(limit), CLOCKS);
     Target { digits: 1, vpp: peer, ..target }
+}
+
+/// The tracker with connections of IPv6, over those of IPv4.
+const fn tracking_six(
+    what: &'static str,
+    row: &'static [&'static str],
+    over: &'static [&'static str],
+) -> Target {
+    let target = tracking(what, row, 1.3, "");
+    Target { over: Some(over), digits: 2, unit: "× that of IPv4", ..target }
 }
 
 /// Two workers over one.
@@ -196,10 +222,19 @@ const TARGETS: &[Target] = &[
     Target { vpp: "49.5", ..path(HOSTS, &[HOSTS], 28.0) },
     Target { vpp: "55", ..path(HOPS, &[HOPS], 28.0) },
     Target { vpp: "187 (143 of them look-up)", ..path(INTERNET, &[INTERNET], 40.0) },
-    Target { vpp: "64 clocks", ..over_ip4(SWAP, &[SWAP], 1.0) },
-    over_ip4(PUSH, &[PUSH], 1.5),
-    over_ip4(POP, &[POP], 1.5),
-    over_ip4(LABELS, &[LABELS], 2.5),
+    Target { vpp: "64 clocks", ..over(SWAP, &[SWAP], &[FLOW], 1.0) },
+    over(PUSH, &[PUSH], &[FLOW], 1.5),
+    over(POP, &[POP], &[FLOW], 1.5),
+    over(LABELS, &[LABELS], &[FLOW], 2.5),
+    Target { vpp: "65 clocks", ..over(SIX, &[SIX], &[FLOW], 1.4) },
+    Target { vpp: "68 clocks", ..over(SIX_HOSTS, &[SIX_HOSTS], &[FLOW], 1.7) },
+    Target { vpp: "91 clocks", ..over(SIX_HOPS, &[SIX_HOPS], &[FLOW], 2.2) },
+    over(SIX_INTERNET, &[SIX_INTERNET], &[INTERNET], 2.0),
+    over(VLANS, &[VLANS], &[FLOW], 1.4),
+    over(MANY_VLANS, &[MANY_VLANS], &[FLOW], 1.4),
+    over(RANDOM_VLANS, &[RANDOM_VLANS], &[FLOW], 3.0),
+    over(TAGS, &[TAGS], &[BRIDGE], 2.0),
+    over(TAGS_MACS, &[TAGS_MACS], &[MACS], 1.5),
     toll("sFlow 1:1M, cross connect", &[L2, "1:1M"], 0.5),
     toll("sFlow 1:1M, IPv4", &[FLOW, "1:1M"], 0.5),
     toll("sFlow 1:10k, cross connect", &[L2, "1:10k"], 0.5),
@@ -255,17 +290,20 @@ const TARGETS: &[Target] = &[
     two_nats("NAT44, two workers over one, 1M sessions in turn", &[APART, "1048576", "sequential"]),
     two_nats("NAT44, two workers over one, 1M sessions at random", &[APART, "1048576", "random"]),
     two_nats("new NAT44 sessions, two workers over one", &[APART, "new ones", "sequential"]),
-    tracking("tracker, 1k connections", &["established TCP, 1k connections"], 50.0, OVS[0]),
+    tracking("tracker, 1k connections", &[TRACKED], 50.0, OVS[0]),
     tracking("tracker, 16k connections", &["established TCP, 16k connections"], 65.0, OVS[1]),
-    tracking("tracker, 1M connections", &["established TCP, 1M connections"], 150.0, OVS[2]),
+    tracking("tracker, 1M connections", &[TRACKED_MILLION], 150.0, OVS[2]),
     tracking("tracker, new connections", &["new TCP connections"], 250.0, OVS[3]),
     tracking("tracker, short connections", &["short TCP connections, 6 packets"], 90.0, OVS[4]),
-    tracking("tracker, IPv6, 1k connections", &["IPv6, established TCP, 1k connections"], 65.0, ""),
-    tracking(
-        "tracker, IPv6, 1M connections",
+    tracking_six(
+        "tracker, IPv6, 1k, over IPv4",
+        &["IPv6, established TCP, 1k connections"],
+        &[TRACKED],
+    ),
+    tracking_six(
+        "tracker, IPv6, 1M, over IPv4",
         &["IPv6, established TCP, 1M connections"],
-        195.0,
-        "",
+        &[TRACKED_MILLION],
     ),
     two_trackers("two trackers over one, 1k connections", &["established TCP, 1k connections"]),
     two_trackers("two trackers over one, 16k connections", &["established TCP, 16k connections"]),

@@ -241,28 +241,36 @@ impl Frame {
     /// little-endian words. Zeros if there is no packet, or its first segment is shorter.
     #[inline(always)]
     pub fn words5<V: Lanes>(&self, at: usize) -> [V; 5] {
-        const NEED: usize = 20;
+        self.words4_and::<V, 16>(at)
+    }
+
+    /// Like [`words5`](Self::words5), the fifth word being the one at byte `FIFTH`.
+    #[inline(always)]
+    pub fn words4_and<V: Lanes, const FIFTH: usize>(&self, at: usize) -> [V; 5] {
+        const { assert!(FIFTH >= 12) };
         let (bufs, views) = self.rows();
         let (Some(bufs), Some(views)) = (lanes(bufs, at), lanes(views, at)) else {
-            return self.words5_of_few(at);
+            return self.words5_of_few::<V, FIFTH>(at);
         };
-        if V::load(&views.map(|v| v.0)).lt(V::splat((NEED as u32) << 16)) != 0 {
-            return self.words5_of_few(at);
+        if V::load(&views.map(|v| v.0)).lt(V::splat((FIFTH as u32 + 4) << 16)) != 0 {
+            return self.words5_of_few::<V, FIFTH>(at);
         }
         // SAFETY: each row is a packet of ours with at least that many bytes.
         unsafe {
-            V::gather5(&std::array::from_fn(|i| {
+            V::gather5::<FIFTH>(&std::array::from_fn(|i| {
                 address(bufs[i], views[i].off()).as_ptr().cast_const()
             }))
         }
     }
 
     #[inline(never)]
-    fn words5_of_few<V: Lanes>(&self, at: usize) -> [V; 5] {
+    fn words5_of_few<V: Lanes, const FIFTH: usize>(&self, at: usize) -> [V; 5] {
         let mut words = [[0; LANES]; 5];
-        for (i, head) in self.heads::<20>().skip(at).take(LANES).enumerate() {
-            for (words, bytes) in words.iter_mut().zip(head.as_chunks().0) {
-                words[i] = u32::from_le_bytes(*bytes);
+        let packets = (at..self.len()).take(LANES).map(|i| self.data(i as u8));
+        for (i, data) in packets.enumerate().filter(|(_, data)| data.len() >= FIFTH + 4) {
+            for (off, words) in [0, 4, 8, 12, FIFTH].into_iter().zip(&mut words) {
+                let bytes = data.get(off..).and_then(<[u8]>::first_chunk);
+                words[i] = bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes));
             }
         }
         words.map(|w| V::load(&w))

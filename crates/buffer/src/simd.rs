@@ -123,11 +123,12 @@ pub trait Lanes:
     /// Returns the smaller word of each lane, unsigned.
     #[must_use]
     fn min(self, other: Self) -> Self;
-    /// Loads the first 20 bytes at each address, as five little-endian words.
+    /// Loads the first 16 bytes at each address, and the four that are `FIFTH` bytes behind it, as
+    /// five little-endian words.
     ///
     /// # Safety
-    /// 20 bytes may be read at each.
-    unsafe fn gather5(at: &[*const u8; LANES]) -> [Self; 5];
+    /// 16 bytes, and `FIFTH` and four more, may be read at each.
+    unsafe fn gather5<const FIFTH: usize>(at: &[*const u8; LANES]) -> [Self; 5];
     /// Loads the first 24 bytes at each address, as six little-endian words.
     ///
     /// # Safety

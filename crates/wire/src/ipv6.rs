@@ -147,6 +147,35 @@ impl<'a> Ipv6View<'a> {
         None
     }
 
+    /// Returns why the host that the packet is for discards it, if it does: an option that it does
+    /// not know and may not skip, or a route that goes on (RFC 8200 sections 4.2 and 4.4).
+    pub fn refusal(&self) -> Option<Refusal> {
+        let (mut next, mut at) = (self.next_header(), 0);
+        loop {
+            let rest = self.payload.get(at..)?;
+            let h = rest.first_chunk::<4>()?;
+            let need = (usize::from(h[1]) + 1) * 8;
+            let found = match next {
+                protocol::HOP_BY_HOP | protocol::DESTINATION => unknown_option(rest.get(..need)?)
+                    .map(|(off, kind)| {
+                        let answers =
+                            kind >> 6 == 2 || kind >> 6 == 3 && !self.dst().is_multicast();
+                        Refusal { code: answers.then_some(2), pointer: HEADER_LEN + at + off }
+                    }),
+                protocol::ROUTING if h[3] != 0 => {
+                    Some(Refusal { code: Some(0), pointer: HEADER_LEN + at + 2 })
+                }
+                protocol::ROUTING => None,
+                // Behind it may be the rest of a datagram.
+                _ => return None,
+            };
+            if found.is_some() {
+                return found;
+            }
+            (next, at) = (h[0], at + need);
+        }
+    }
+
     /// The sum of the pseudo-header for a transport of `length` bytes.
     #[inline]
     pub fn pseudo_header(&self, protocol: u8, length: u32) -> Checksum {
@@ -165,6 +194,32 @@ impl<'a> Ipv6View<'a> {
             payload_len: self.payload_len(),
         }
     }
+}
+
+/// Why a host discards a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// Code of the parameter problem (ICMPv6 type 4) that answers it; `None`: nothing does.
+    pub code: Option<u8>,
+    /// Offset of what is wrong.
+    pub pointer: usize,
+}
+
+/// Returns offset and type of the first option in a header that a host may not skip though it does
+/// not know it.
+fn unknown_option(header: &[u8]) -> Option<(usize, u8)> {
+    const PAD1: u8 = 0;
+    let mut at = 2;
+    while let Some(kind) = header.get(at) {
+        if kind >> 6 != 0 {
+            return Some((at, *kind));
+        }
+        at += match *kind {
+            PAD1 => 1,
+            _ => 2 + usize::from(*header.get(at + 1)?),
+        };
+    }
+    None
 }
 
 /// A fragment header (RFC 8200 section 4.5).
@@ -393,6 +448,36 @@ mod tests {
     }
 
     #[test]
+    fn options_that_must_be_known_are_refused() {
+        let with = |next: u8, options: &[u8]| {
+            let p = [&fixed(next, options.len() as u16)[..], options].concat();
+            let refused = Ipv6View::parse(&p).unwrap().refusal();
+            refused.map(|r| (r.code, r.pointer))
+        };
+        // Padding, router alert, and one that may be skipped.
+        for known in
+            [[58, 0, 1, 4, 0, 0, 0, 0], [58, 0, 5, 2, 0, 0, 1, 0], [58, 0, 0x1e, 4, 0, 0, 0, 0]]
+        {
+            assert_eq!((with(0, &known), with(60, &known)), (None, None));
+        }
+        let of = |kind| [58, 0, 0, kind, 3, 0xff, 0xff, 0xff];
+        assert_eq!(with(0, &of(0x40)), Some((None, 43)));
+        assert_eq!(with(60, &of(0x80)), Some((Some(2), 43)));
+        assert_eq!(with(0, &of(0xc2)), Some((Some(2), 43)));
+        let mut to_group = [&fixed(60, 8)[..], &of(0xc2)].concat();
+        to_group[24] = 0xff;
+        let refused = Ipv6View::parse(&to_group).unwrap().refusal();
+        assert_eq!(refused, Some(Refusal { code: None, pointer: 43 }));
+        // A route that has ended, and one that goes on, behind another header.
+        assert_eq!(with(43, &[58, 0, 0, 0, 0, 0, 0, 0]), None);
+        let on = [43, 0, 1, 4, 0, 0, 0, 0, 58, 0, 0, 1, 0, 0, 0, 0];
+        assert_eq!(with(0, &on), Some((Some(0), 50)));
+        // Nothing behind a fragment header, or the end.
+        assert_eq!(with(44, &of(0xc2)), None);
+        assert_eq!(with(0, &[58, 9, 0xc2, 4]), None);
+    }
+
+    #[test]
     fn a_later_fragment_ends_the_walk() {
         let data = [0, 0, 0x05, 0xa8, 0, 0, 0, 9, 0xff, 0xff];
         let t = walk(protocol::FRAGMENT, &data).unwrap();
@@ -446,6 +531,10 @@ mod tests {
                 prop_assert_eq!(t.offset + t.payload.len(), data.len());
             }
             let _ = Ipv6View::parse_prefix(&data).map(|v| v.transport());
+            let whole = [&fixed(next, data.len() as u16)[..], &data].concat();
+            if let Some(refused) = Ipv6View::parse(&whole).unwrap().refusal() {
+                prop_assert!(refused.pointer < whole.len());
+            }
         }
     }
 }

@@ -1,9 +1,14 @@
-//! A soak: connections come and go through address translation and through rules, and are sampled,
-//! while addresses, rules, rates and links change; in the end all that the router remembers and
-//! holds is back at zero.
+//! A soak: connections of both families come and go through address translation, through rules and
+//! by routes, and are sampled, while addresses, rules, rates and links change, and a host floods
+//! the router with neighbour discovery; in the end all that the router remembers and holds is back
+//! at zero.
+
+mod flood;
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{
+    IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
@@ -37,6 +42,9 @@ const CHANGE: Duration = Duration::from_millis(400);
 /// Memory that a router may hold more than after the first report, KiB.
 const GROWTH_KIB: u64 = 64 << 10;
 
+/// Neighbours of IPv6 that the router keeps, however many there seem to be.
+const NEIGHBORS: u64 = 300;
+
 /// How long, and how often it tells how it goes.
 #[derive(Clone, Copy, Debug)]
 pub struct SoakOptions {
@@ -60,19 +68,26 @@ struct Tally {
 struct Path {
     name: &'static str,
     clients: Netns,
-    from: Ipv4Addr,
-    to: Ipv4Addr,
+    from: IpAddr,
+    to: IpAddr,
     tally: Arc<Tally>,
 }
 
 /// Rules of the bridge: the near side opens, behind another address.
 const RULES: &str = "\
 priority=2,arp,actions=normal
+priority=2,icmp6,icmp_type=135,actions=normal
+priority=2,icmp6,icmp_type=136,actions=normal
 priority=1,ip,actions=ct(table=1,nat)
+priority=1,ipv6,actions=ct(table=1,nat)
 priority=0,actions=drop
 table=1,priority=1,ip,ct_state=+trk+new,in_port=host-eth2,actions=ct(commit,nat(src=10.10.3.100)),normal
 table=1,priority=1,ip,ct_state=+trk+est,actions=normal
 table=1,priority=1,ip,ct_state=+trk+rel,actions=normal
+table=1,priority=1,ipv6,ct_state=+trk+new,in_port=host-eth2,\
+actions=ct(commit,nat(src=2001:db8:3::100)),normal
+table=1,priority=1,ipv6,ct_state=+trk+est,actions=normal
+table=1,priority=1,ipv6,ct_state=+trk+rel,actions=normal
 ";
 
 const SETUP: &str = "\
@@ -82,6 +97,9 @@ create host-interface name eth2
 create host-interface name eth3
 set interface ip address host-eth0 10.10.1.1/24
 set interface ip address host-eth1 10.10.2.1/24
+set interface ip address host-eth0 2001:db8:1::1/64
+set interface ip address host-eth1 2001:db8:2::1/64
+set ip neighbor-config ip6 limit 300 age 10 recycle
 nat44 plugin enable sessions 20000
 nat44 add address 10.10.2.100 - 10.10.2.103
 set interface nat44 in host-eth0 out host-eth1
@@ -109,7 +127,7 @@ sflow enable host-eth3
 struct Scene {
     lab: Lab,
     router: Router,
-    paths: [Path; 2],
+    paths: Vec<Path>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Result<()>>>,
 }
@@ -133,7 +151,7 @@ pub fn soak(options: SoakOptions, mut say: impl FnMut(&str)) -> Result<()> {
             let (line, kib) = scene.report(start.elapsed())?;
             say(&line);
             // Soon, if not yet: all clients may have just run into their timeouts.
-            last = scene.further(last).context("nothing got through since the last report")?;
+            last = scene.further(&last).context("nothing got through since the last report")?;
             let first = *first_kib.get_or_insert(kib);
             ensure!(kib < first + GROWTH_KIB, "the router grew from {first} to {kib} KiB");
         }
@@ -155,6 +173,12 @@ impl Scene {
         veth((&far, "eth0", &host(far_mac, "10.10.3.3/24")), (&lab.router, "eth3", &port))?;
         // The address behind which rules hide the near host; nobody would answer for it.
         far.ip(&format!("neighbour replace 10.10.3.100 lladdr {near_mac} dev eth0"))?;
+        let hosts = [(&lab.left.ns, 1, 2), (&lab.right.ns, 2, 2), (&near, 3, 2), (&far, 3, 3)];
+        for (ns, net, host) in hosts {
+            speak(ns, net, host)?;
+        }
+        let hidden = ip6(3, 0x100);
+        far.ip(&format!("-6 neighbour replace {hidden} lladdr {near_mac} dev eth0"))?;
         let config = Config::empty()
             .stanza("cpu { workers 2 }\nbuffers { buffers-per-numa 16384 }")
             .commands(SETUP);
@@ -166,16 +190,22 @@ impl Scene {
             let (clients, tally) = (clients.clone(), Arc::default());
             Path { name, clients, from, to, tally }
         };
-        let far_addr = Ipv4Addr::new(10, 10, 3, 3);
-        let paths = [
-            path("nat44", &lab.left.ns, lab.left.addr, lab.right.addr),
+        let far_addr = IpAddr::from(Ipv4Addr::new(10, 10, 3, 3));
+        let right = lab.right.ns.clone();
+        let right_addr = IpAddr::from(lab.right.addr);
+        let paths = vec![
+            path("nat44", &lab.left.ns, lab.left.addr.into(), right_addr),
             path("rules", &near, [10, 10, 3, 2].into(), far_addr),
+            path("IPv6", &lab.left.ns, ip6(1, 2), ip6(2, 2)),
+            path("rules of IPv6", &near, ip6(3, 2), ip6(3, 3)),
         ];
         let mut scene = Scene { lab, router, paths, stop: Arc::default(), threads: Vec::new() };
-        let servers = [(scene.lab.right.ns.clone(), scene.lab.right.addr), (far, far_addr)];
+        let servers =
+            [(&right, right_addr), (&right, ip6(2, 2)), (&far, far_addr), (&far, ip6(3, 3))];
         for (ns, addr) in servers {
-            scene.threads.extend(serve(&ns, addr, &scene.stop)?);
+            scene.threads.extend(serve(ns, addr, &scene.stop)?);
         }
+        scene.threads.push(flood::start(&scene.lab.left.ns, &scene.stop)?);
         for path in &scene.paths {
             path.clients.set_sysctl("net/ipv4/tcp_tw_reuse", "1")?;
             scene.threads.extend(path.start(&scene.stop)?);
@@ -183,13 +213,13 @@ impl Scene {
         Ok(scene)
     }
 
-    fn good(&self) -> [u64; 2] {
-        [0, 1].map(|i| self.paths[i].tally.good.load(Relaxed))
+    fn good(&self) -> Vec<u64> {
+        self.paths.iter().map(|path| path.tally.good.load(Relaxed)).collect()
     }
 
     /// Waits until something has got through everywhere: a change that breaks the very first
     /// connections of all clients would have all of them wait. Says how many did.
-    fn begun(&self) -> Result<[u64; 2]> {
+    fn begun(&self) -> Result<Vec<u64>> {
         wait_until_seen(REST, "first connections", || match self.good() {
             good if good.iter().all(|n| *n > 0) => Ok(good),
             good => Err(good),
@@ -197,16 +227,10 @@ impl Scene {
     }
 
     /// Waits until more has got through on each path than before. Says how many did.
-    fn further(&self, before: [u64; 2]) -> Result<[u64; 2]> {
+    fn further(&self, before: &[u64]) -> Result<Vec<u64>> {
         wait_until_seen(FURTHER, "more connections on each path", || match self.good() {
-            good if good.iter().zip(before).all(|(n, before)| *n > before) => Ok(good),
-            good => Err(self
-                .paths
-                .each_ref()
-                .map(|path| path.name)
-                .into_iter()
-                .zip(good)
-                .collect::<Vec<_>>()),
+            good if good.iter().zip(before).all(|(n, before)| n > before) => Ok(good),
+            good => Err(self.paths.iter().map(|path| path.name).zip(good).collect::<Vec<_>>()),
         })
     }
 
@@ -240,24 +264,28 @@ impl Scene {
             }
             _ => format!("nat44 save {}", self.router.dir().join("sessions").display()),
         };
-        self.router.cli(&lines).map(drop)
+        self.router.cli(&format!("{lines}\n{}", disturb6(turn))).map(drop)
     }
 
     fn report(&mut self, since: Duration) -> Result<(String, u64)> {
         self.router.alive()?;
         let held = self.held()?;
-        let good = self.good();
-        let broken = [0, 1].map(|i| self.paths[i].tally.broken.load(Relaxed));
+        let neighbors = self.neighbors()?;
         let kib = resident_kib(self.router.pid())?;
-        let line = format!(
-            "{:>4} s: nat44 {} done, {} broken; rules {} done, {} broken; now {held}; {kib} KiB",
-            since.as_secs(),
-            good[0],
-            broken[0],
-            good[1],
-            broken[1],
-        );
-        Ok((line, kib))
+        let done = self.paths.iter().map(|Path { name, tally, .. }| {
+            let (good, broken) = (tally.good.load(Relaxed), tally.broken.load(Relaxed));
+            format!("{name} {good} done, {broken} broken; ")
+        });
+        let (since, done) = (since.as_secs(), done.collect::<String>());
+        Ok((format!("{since:>4} s: {done}now {held}, {neighbors} neighbours; {kib} KiB"), kib))
+    }
+
+    /// Neighbours of IPv6, which are no more than the limit.
+    fn neighbors(&self) -> Result<u64> {
+        let shown = self.router.json("show ip neighbor-config")?;
+        let neighbors = shown["ip6"]["neighbors"].as_u64().context("neighbors")?;
+        ensure!(neighbors <= NEIGHBORS, "{neighbors} neighbours, above the limit of {NEIGHBORS}");
+        Ok(neighbors)
     }
 
     fn held(&self) -> Result<Held> {
@@ -303,8 +331,45 @@ impl Scene {
             }
         })?;
         say(&format!("{sampled} samples sent"));
+        self.neighbors()?;
+        flood::seen(&self.router.cli("show errors")?)?;
         say(&format!("behind {:.1} s of silence: {held}", before.elapsed().as_secs_f64()));
         self.router.stop().map(drop)
+    }
+}
+
+/// A host's address of IPv6, of those with this number.
+fn ip6(net: u16, host: u16) -> IpAddr {
+    Ipv6Addr::new(0x2001, 0xdb8, net, 0, 0, 0, 0, host).into()
+}
+
+/// Has a host speak IPv6, by an address that is not tested before it is used. Those of the third
+/// network have no router.
+fn speak(ns: &Netns, net: u16, host: u16) -> Result<()> {
+    for (what, value) in [("accept_dad", "0"), ("disable_ipv6", "0")] {
+        for dev in ["all", "eth0"] {
+            ns.set_sysctl(&format!("net/ipv6/conf/{dev}/{what}"), value)?;
+        }
+    }
+    ns.ip(&format!("-6 address add {}/64 dev eth0 nodad", ip6(net, host)))?;
+    if net < 3 {
+        ns.ip(&format!("-6 route add default via {}", ip6(net, 1)))?;
+    }
+    Ok(())
+}
+
+/// Changes something of IPv6; each change is undone by a later one.
+fn disturb6(turn: u64) -> String {
+    let rule = "table=1,priority=5,udp6,ct_state=+trk+new,tp_dst=5300,in_port=host-eth2";
+    match turn % 6 {
+        0 => "set interface ip address host-eth1 2001:db8:22::1/64".to_owned(),
+        1 => format!(
+            "flow add 20 {rule},actions=ct(commit,nat(src=[2001:db8:3::100]:3000-3999)),normal"
+        ),
+        2 => "ip route add 2001:db8:2::2/128 via 2001:db8:2::2 host-eth1".to_owned(),
+        3 => "set interface ip address del host-eth1 2001:db8:22::1/64".to_owned(),
+        4 => format!("flow del 20 strict {rule}"),
+        _ => "ip route del 2001:db8:2::2/128 via 2001:db8:2::2 host-eth1".to_owned(),
     }
 }
 
@@ -365,7 +430,7 @@ fn client(
 }
 
 /// A connection of a few bytes or many, which ends in one of several ways.
-fn connection(to: Ipv4Addr, n: usize) -> Result<()> {
+fn connection(to: IpAddr, n: usize) -> Result<()> {
     let mut stream = TcpStream::connect_timeout(&(to, TCP_PORT).into(), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -384,7 +449,7 @@ fn connection(to: Ipv4Addr, n: usize) -> Result<()> {
 }
 
 /// Datagrams to a port that answers, to one that nobody listens on, and nowhere.
-fn datagrams(from: Ipv4Addr, to: Ipv4Addr, n: usize) -> Result<()> {
+fn datagrams(from: IpAddr, to: IpAddr, n: usize) -> Result<()> {
     let socket = UdpSocket::bind((from, 0))?;
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.connect((to, UDP_PORT))?;
@@ -399,7 +464,7 @@ fn datagrams(from: Ipv4Addr, to: Ipv4Addr, n: usize) -> Result<()> {
 }
 
 /// A server of each kind.
-fn serve(ns: &Netns, at: Ipv4Addr, stop: &Arc<AtomicBool>) -> Result<[JoinHandle<Result<()>>; 2]> {
+fn serve(ns: &Netns, at: IpAddr, stop: &Arc<AtomicBool>) -> Result<[JoinHandle<Result<()>>; 2]> {
     let (tcp, udp) = ns.run(|| -> Result<_> {
         Ok((TcpListener::bind((at, TCP_PORT))?, UdpSocket::bind((at, UDP_PORT))?))
     })??;

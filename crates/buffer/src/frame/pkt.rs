@@ -39,6 +39,12 @@ impl PktMut<'_> {
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { bytes_before(self.buf, self.view, n) }
     }
+    /// Returns the number of bytes before the current header that nodes have pulled since the packet
+    /// came from a device; 0 if headers were pushed again.
+    #[inline]
+    pub fn stepped(&self) -> usize {
+        self.view.off().saturating_sub(View::FRESH.off())
+    }
     /// Returns the length of the first segment.
     #[inline]
     pub fn len(&self) -> usize {

@@ -123,12 +123,12 @@ impl Lanes for Words {
         }))
     }
     #[inline(always)]
-    unsafe fn gather5(at: &[*const u8; LANES]) -> [Words; 5] {
+    unsafe fn gather5<const FIFTH: usize>(at: &[*const u8; LANES]) -> [Words; 5] {
         let mut words = [Words([0; LANES]); 5];
         for (i, at) in at.iter().enumerate() {
-            for (w, words) in words.iter_mut().enumerate() {
+            for (off, words) in [0, 4, 8, 12, FIFTH].into_iter().zip(&mut words) {
                 // SAFETY: by contract.
-                words.0[i] = u32::from_le(unsafe { at.cast::<u32>().add(w).read_unaligned() });
+                words.0[i] = u32::from_le(unsafe { at.add(off).cast::<u32>().read_unaligned() });
             }
         }
         words

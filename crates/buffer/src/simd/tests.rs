@@ -7,7 +7,7 @@ use proptest::prelude::*;
 struct All<'a> {
     a: &'a [u32; LANES],
     b: &'a [u32; LANES],
-    bytes: &'a [[u8; 24]; LANES],
+    bytes: &'a [[u8; 28]; LANES],
     words: &'a [AtomicU32],
     lines: &'a [Line],
 }
@@ -21,8 +21,9 @@ impl Kernel for All<'_> {
         let (a, b) = (V::load(self.a), V::load(self.b));
         let masks = [a.eq(b), a.lt(b)];
         let at: [*const u8; LANES] = std::array::from_fn(|i| self.bytes[i].as_ptr());
-        // SAFETY: 24 bytes are at each address.
-        let (words, six) = unsafe { (V::gather5(&at), V::gather6(|i| at[i])) };
+        // SAFETY: 28 bytes are at each address.
+        let (words, six, apart) =
+            unsafe { (V::gather5::<16>(&at), V::gather6(|i| at[i]), V::gather5::<24>(&at)) };
         let values = [
             a + b,
             a - b,
@@ -44,7 +45,7 @@ impl Kernel for All<'_> {
             v.store(&mut out);
             out
         };
-        (values.into_iter().chain(words).chain(six).map(store).collect(), masks)
+        (values.into_iter().chain(words).chain(six).chain(apart).map(store).collect(), masks)
     }
 }
 
@@ -57,7 +58,7 @@ proptest! {
     fn every_level_agrees_with_the_scalar_one(
         a in prop::array::uniform16(small_or_any()),
         b in prop::array::uniform16(small_or_any()),
-        bytes in prop::array::uniform16(prop::array::uniform24(any::<u8>())),
+        bytes in prop::array::uniform16(prop::array::uniform28(any::<u8>())),
         words in prop::collection::vec(any::<u32>(), 0..4),
         lines in prop::collection::vec(any::<[u64; 8]>(), 0..4),
     ) {
@@ -85,7 +86,9 @@ proptest! {
         prop_assert_eq!(model.0[13][7], (line(b[7])[7] >> 32) as u32);
         prop_assert_eq!(model.0[14][15].to_le_bytes(), &bytes[15][..4]);
         prop_assert_eq!(&model.0[14..19], &model.0[19..24]);
-        prop_assert_eq!(model.0[24][15].to_le_bytes(), &bytes[15][20..]);
+        prop_assert_eq!(model.0[24][15].to_le_bytes(), &bytes[15][20..24]);
+        prop_assert_eq!(&model.0[14..18], &model.0[25..29]);
+        prop_assert_eq!(model.0[29][15].to_le_bytes(), &bytes[15][24..]);
     }
 }
 

@@ -135,9 +135,9 @@ impl Lanes for Zmm {
         Zmm(unsafe { _mm512_i32gather_epi32::<4>(at.0, first.cast()) })
     }
     #[inline(always)]
-    unsafe fn gather5(at: &[*const u8; LANES]) -> [Zmm; 5] {
-        // SAFETY: as above; by contract 20 bytes are there. Register k holds packets k, 4 + k, 8 +
-        // k and 12 + k, so that rotating its 128-bit lanes brings the packets into order.
+    unsafe fn gather5<const FIFTH: usize>(at: &[*const u8; LANES]) -> [Zmm; 5] {
+        // SAFETY: as above; by contract the bytes are there. Register k holds packets k, 4 + k, 8
+        // + k and 12 + k, so that rotating its 128-bit lanes brings the packets into order.
         unsafe {
             let (a, b, c, d) = (
                 every_fourth(at, 0),
@@ -147,10 +147,10 @@ impl Lanes for Zmm {
             );
             let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
             let (ab_high, cd_high) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
-            let z = _mm512_castsi128_si512(four_words(at, 0));
-            let z = _mm512_inserti32x4::<1>(z, four_words(at, 4));
-            let z = _mm512_inserti32x4::<2>(z, four_words(at, 8));
-            let fifth = _mm512_inserti32x4::<3>(z, four_words(at, 12));
+            let z = _mm512_castsi128_si512(four_words::<FIFTH>(at, 0));
+            let z = _mm512_inserti32x4::<1>(z, four_words::<FIFTH>(at, 4));
+            let z = _mm512_inserti32x4::<2>(z, four_words::<FIFTH>(at, 8));
+            let fifth = _mm512_inserti32x4::<3>(z, four_words::<FIFTH>(at, 12));
             [
                 Zmm(_mm512_unpacklo_epi64(ab, cd)),
                 Zmm(_mm512_unpackhi_epi64(ab, cd)),
@@ -255,10 +255,11 @@ impl Lanes for Ymm {
         }
     }
     #[inline(always)]
-    unsafe fn gather5(at: &[*const u8; LANES]) -> [Ymm; 5] {
-        // SAFETY: as above; by contract 20 bytes are there.
+    unsafe fn gather5<const FIFTH: usize>(at: &[*const u8; LANES]) -> [Ymm; 5] {
+        // SAFETY: as above; by contract the bytes are there.
         unsafe {
-            let ([a, b, c, d, e], [f, g, h, i, j]) = (gather5_half(at, 0), gather5_half(at, 8));
+            let ([a, b, c, d, e], [f, g, h, i, j]) =
+                (gather5_half::<FIFTH>(at, 0), gather5_half::<FIFTH>(at, 8));
             [Ymm(a, f), Ymm(b, g), Ymm(c, h), Ymm(d, i), Ymm(e, j)]
         }
     }
@@ -295,22 +296,22 @@ unsafe fn two_of_eight(at: &[*const u8; LANES], k: usize) -> __m256i {
 /// Five words of the eight packets from `from` on.
 ///
 /// # Safety
-/// The processor has AVX2, and 20 bytes are at each address.
+/// The processor has AVX2, and 16 bytes, and `FIFTH` and four more, are at each address.
 #[inline(always)]
-unsafe fn gather5_half(at: &[*const u8; LANES], from: usize) -> [__m256i; 5] {
+unsafe fn gather5_half<const FIFTH: usize>(at: &[*const u8; LANES], from: usize) -> [__m256i; 5] {
     // SAFETY: by contract.
     unsafe {
         let (a, b) = (two_of_eight(at, from), two_of_eight(at, from + 1));
         let (c, d) = (two_of_eight(at, from + 2), two_of_eight(at, from + 3));
         let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
         let (ab_high, cd_high) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
-        let fifth = _mm256_castsi128_si256(four_words(at, from));
+        let fifth = _mm256_castsi128_si256(four_words::<FIFTH>(at, from));
         [
             _mm256_unpacklo_epi64(ab, cd),
             _mm256_unpackhi_epi64(ab, cd),
             _mm256_unpacklo_epi64(ab_high, cd_high),
             _mm256_unpackhi_epi64(ab_high, cd_high),
-            _mm256_inserti128_si256::<1>(fifth, four_words(at, from + 4)),
+            _mm256_inserti128_si256::<1>(fifth, four_words::<FIFTH>(at, from + 4)),
         ]
     }
 }
@@ -323,27 +324,27 @@ unsafe fn load16(at: *const u8) -> __m128i {
     unsafe { _mm_loadu_si128(at.cast()) }
 }
 
-/// The fifth words of four packets from `from` on.
+/// The words `FIFTH` bytes into four packets from `from` on.
 ///
 /// # Safety
-/// The processor has SSE 4.1, and 20 bytes are at each address.
+/// The processor has SSE 4.1, and that many bytes and four more are at each address.
 #[inline(always)]
-unsafe fn four_words(at: &[*const u8; LANES], from: usize) -> __m128i {
+unsafe fn four_words<const FIFTH: usize>(at: &[*const u8; LANES], from: usize) -> __m128i {
     // SAFETY: by contract.
     unsafe {
-        let v = _mm_cvtsi32_si128(fifth_word(at[from]));
-        let v = _mm_insert_epi32::<1>(v, fifth_word(at[from + 1]));
-        let v = _mm_insert_epi32::<2>(v, fifth_word(at[from + 2]));
-        _mm_insert_epi32::<3>(v, fifth_word(at[from + 3]))
+        let v = _mm_cvtsi32_si128(word_at::<FIFTH>(at[from]));
+        let v = _mm_insert_epi32::<1>(v, word_at::<FIFTH>(at[from + 1]));
+        let v = _mm_insert_epi32::<2>(v, word_at::<FIFTH>(at[from + 2]));
+        _mm_insert_epi32::<3>(v, word_at::<FIFTH>(at[from + 3]))
     }
 }
 
 /// # Safety
-/// 20 bytes are at the address.
+/// `OFF` bytes and four more are at the address.
 #[inline(always)]
-unsafe fn fifth_word(at: *const u8) -> i32 {
+unsafe fn word_at<const OFF: usize>(at: *const u8) -> i32 {
     // SAFETY: by contract.
-    unsafe { at.cast::<i32>().add(4).read_unaligned() }
+    unsafe { at.add(OFF).cast::<i32>().read_unaligned() }
 }
 
 /// Six words of the eight packets from `from` on.

@@ -2,7 +2,7 @@
 //! graph.
 
 use crate::interface::{InterfaceView, header_len};
-use thalweg_buffer::{Flags, Frame};
+use thalweg_buffer::{Flags, Frame, PktMut};
 use thalweg_wire::bytes::get_be16;
 use thalweg_wire::{WireError, gso, vlan};
 
@@ -61,14 +61,25 @@ impl Link {
 /// Where tags were removed, the first bytes of the buffer are what was left of them.
 #[must_use]
 pub fn stepped_over(frame: &Frame, i: u8) -> usize {
-    let stepped = frame.stepped(i);
+    header_among(frame.before(i, frame.stepped(i))).len()
+}
+
+/// Returns the link header that a packet came with, which nodes have stepped over; nothing if it
+/// begins with its link header, or never had one.
+#[must_use]
+pub fn came_behind<'p>(p: &'p PktMut<'_>) -> &'p [u8] {
+    header_among(p.before(p.stepped()))
+}
+
+/// Returns the header among the bytes before a packet.
+fn header_among(before: &[u8]) -> &[u8] {
+    let stepped = before.len();
     if stepped < HEADER || !(stepped - HEADER).is_multiple_of(TAG) {
-        return 0;
+        return &[];
     }
-    let before = frame.before(i, stepped);
     let is_header = |skip: &usize| before.get(*skip..).is_some_and(|b| header_len(b) == b.len());
     let skip = (0..=stepped - HEADER).step_by(TAG).find(is_header);
-    stepped - skip.unwrap_or(0)
+    before.get(skip.unwrap_or(0)..).unwrap_or_default()
 }
 
 /// Returns what dropped packet `i` begins with, [stepped over](stepped_over) headers included, if

@@ -8,7 +8,7 @@ use thalweg_conntrack::{State, Tuple};
 use thalweg_wire::ip::protocol;
 
 use crate::nodes::flow_rules::{Engine, MAX_LOOKUPS};
-use crate::rewrite::note_end;
+use crate::rewrite::{note_end, some_of_6};
 use crate::rule::key::{self, Words};
 use crate::tables::{Compilation, Step};
 
@@ -91,6 +91,9 @@ fn show(step: &Step, words: &mut Words) {
         Step::SetTtl(ttl) => key::NW_TTL.set(words, (*ttl).into()),
         Step::DecTtl => key::NW_TTL.set(words, key::NW_TTL.get(words).saturating_sub(1)),
         Step::Set(source, end) => note_end(words, *source, *end),
+        Step::SetSome6(source, value, mask) => {
+            note_end(words, *source, some_of_6(words, *source, *value, *mask));
+        }
         Step::SetBits(field, value, mask) => {
             let all = field.of(words) & !mask | value;
             if let Some(step) = crate::sets::step(&field.whole(all), 0, &|_: &str| None) {

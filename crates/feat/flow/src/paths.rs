@@ -39,7 +39,7 @@ enum Move {
 
 fn moves(rule: &Compiled) -> Vec<Move> {
     let of = |step: &Step| match step {
-        Step::Set(..) => Some(Move::Set),
+        Step::Set(..) | Step::SetSome6(..) => Some(Move::Set),
         Step::SetBits(field, ..) => match field {
             Field::Source | Field::Destination | Field::SourcePort | Field::DestinationPort => {
                 Some(Move::Set)

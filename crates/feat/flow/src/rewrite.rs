@@ -212,6 +212,12 @@ fn set6(l3: &mut [u8], source: bool, end: End, partial: bool) -> Option<()> {
     v6::readdress(l3, &to, partial).then_some(())
 }
 
+/// The IPv6 address of a packet, in whose fields it is, with some bits replaced.
+pub(crate) fn some_of_6(words: &Words, source: bool, value: u128, mask: u128) -> End {
+    let old = key::long(words, if source { key::IPV6_SRC } else { key::IPV6_DST });
+    End::Address6(old & !mask | value)
+}
+
 /// Updates the fields of a packet whose address or port was [set](set).
 pub(crate) fn note_end(words: &mut Words, source: bool, end: End) {
     match (end, source) {

@@ -12,7 +12,7 @@ use thalweg_tables::snapshot;
 
 use crate::rewrite::End;
 use crate::rule::classifier::Classifier;
-use crate::rule::key::{DL_TYPE, Words, ether, is_wide};
+use crate::rule::key::{DL_TYPE, Words, ether};
 use crate::rule::{Action, Names, Rule, RuleError};
 use crate::spread::spread;
 use crate::tables::{Compilation, Compiled, MAX_RULES, Port, Published, Step, Table, Tallies};
@@ -597,7 +597,7 @@ fn compile(
         let numbered = rules.iter().zip(0u32..).map(|((r, _), n)| (&r.matches, r.priority, n));
         let classifier = Classifier::new(numbered);
         let compiled = rules.iter().map(|(rule, slot)| {
-            set.wide |= is_wide(&rule.matches.mask);
+            set.wide |= rule.matches.is_wide();
             let kind = rule.matches.exact(DL_TYPE);
             for action in &rule.actions {
                 // Their change shows in the wide words.
@@ -654,7 +654,10 @@ pub(crate) fn step(
         Action::SetBits(bits) => Step::SetBits(bits.field, bits.value, bits.mask),
         Action::SetTtl(ttl) => Step::SetTtl(*ttl),
         Action::SetAddress(source, to) => Step::Set(*source, End::Address(to.to_bits())),
-        Action::SetAddress6(source, to) => Step::Set(*source, End::Address6(to.to_bits())),
+        Action::SetAddress6(source, to, mask) => match mask.to_bits() {
+            u128::MAX => Step::Set(*source, End::Address6(to.to_bits())),
+            mask => Step::SetSome6(*source, to.to_bits(), mask),
+        },
         Action::SetPort(source, port) => Step::Set(*source, End::Port(*port)),
         Action::Tag(tag) => Step::Tag(*tag),
         Action::Drop | Action::Note(_) => return None,

@@ -55,6 +55,8 @@ pub(crate) enum Step {
     SetBits(Field, u64, u64),
     /// Whether it is the source's, and the address or port.
     Set(bool, End),
+    /// The same with some bits of an IPv6 address: their value, and which they are.
+    SetSome6(bool, u128, u128),
     Tag(Tag),
 }
 

@@ -39,7 +39,12 @@ pub const fn packet_too_big(mtu: u16) -> IcmpCause {
 
 /// Nobody takes the header whose type is at `pointer`.
 pub(crate) const fn unrecognized_header(pointer: u16) -> IcmpCause {
-    IcmpCause { mtu: pointer, ..cause(kind::PARAMETER_PROBLEM, 1) }
+    parameter_problem(1, pointer)
+}
+
+/// What is at `pointer` must not be there, or must be known.
+pub(crate) const fn parameter_problem(code: u8, pointer: u16) -> IcmpCause {
+    IcmpCause { mtu: pointer, ..cause(kind::PARAMETER_PROBLEM, code) }
 }
 
 /// Requests an ICMPv6 error from `ip6-icmp-error` (the calling node's next `to`) before the packet

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 use thalweg_buffer::{Frame, PktMut};
+use thalweg_device::link_header::came_behind;
 use thalweg_graph::{ErrorCode, Node, NodeCx, Verdict};
 use thalweg_wire::MacAddr;
 use thalweg_wire::icmpv6::Icmp6View;
@@ -104,17 +105,7 @@ pub(crate) fn read(packet: &[u8]) -> Result<Received<'_>, Fault> {
     Ok(Received { src: ip.src(), dst: ip.dst(), message })
 }
 
-/// Returns the source of the frame that a packet came in: its Ethernet header may have up to two
-/// tags, and the ethertype before the packet is IPv6's.
+/// Returns the source of the frame that a packet came in.
 pub(crate) fn frame_source(p: &PktMut<'_>) -> Option<MacAddr> {
-    let before = p.before(22);
-    let tags = |back: usize| before.len().checked_sub(back).and_then(|i| before.get(i..));
-    let ether = |len: usize| {
-        let header = tags(len)?;
-        // Tags are where they have to be.
-        let is_tag = |at: usize| matches!(header.get(at..at + 2), Some([0x81 | 0x88 | 0x91, _]));
-        let all = (12..len - 2).step_by(4).all(is_tag);
-        all.then(|| header.get(6..12)?.first_chunk().map(|mac| MacAddr(*mac)))?
-    };
-    [22, 18, 14].into_iter().find_map(ether)
+    came_behind(p).get(6..12)?.first_chunk().map(|mac| MacAddr(*mac))
 }

@@ -21,6 +21,8 @@ pub(super) const TAIL: u32 = 1 << 25;
 pub(super) const TOP: u8 = 32;
 /// Length of a site's prefix in bits.
 pub(super) const SITE: u8 = 48;
+/// The bits of a site's prefix.
+const SITE_MASK: u128 = u128::MAX << (128 - SITE);
 /// The longest length that a site's first word of lengths has.
 const MIDDLE: u8 = 64;
 /// Addresses that are looked up together.
@@ -183,6 +185,10 @@ pub(super) struct Pairs {
     /// Pairs that are or were in use.
     used: AtomicUsize,
 }
+
+/// Slots that fit the second-level cache with what else is in it: loads from there overlap well
+/// enough without being prefetched.
+const FEW_SLOTS: usize = 1 << 16;
 
 /// Pairs that fit the first-level cache with what else is in it: prefetching them gains nothing.
 const FEW_PAIRS: usize = 1024;
@@ -398,9 +404,7 @@ impl Table {
     /// Looks up beneath a tail; returns leaf and length of the route.
     #[inline]
     fn beneath(&self, leaf: u32, addr: u128) -> (u32, u8) {
-        let key = site_key(addr);
-        let pair = self.pairs().find(self.site_hash(key), key);
-        let found = pair.map_or(Found::default(), |p| Found::of(p.value.load(Ordering::Acquire)));
+        let found = self.found(addr);
         if found.deep == 0 && found.leaf != 0 {
             return (found.leaf, SITE);
         }
@@ -409,20 +413,29 @@ impl Table {
 
     /// Looks up in a site with longer routes, or next to all sites.
     fn beyond(&self, leaf: u32, addr: u128, found: Found) -> (u32, u8) {
-        let slots = self.slots();
-        if found.deep != 0
-            && let Some(site) = self.sites.get(found.deep - 1)
-        {
+        if let Some(site) = self.site_of(found) {
+            let slots = self.slots();
             for len in site.lengths() {
                 if let Some(entry) = self.find(slots, addr & u128::mask(len), len) {
                     return (entry.leaf(), len);
                 }
             }
         }
+        self.around(leaf, addr, found)
+    }
+
+    /// The lengths of a site's longer routes, if there are any.
+    #[inline]
+    fn site_of(&self, found: Found) -> Option<&Site> {
+        found.deep.checked_sub(1).and_then(|at| self.sites.get(at))
+    }
+
+    /// Returns leaf and length of the longest route that all of an address's site is in.
+    fn around(&self, leaf: u32, addr: u128, found: Found) -> (u32, u8) {
         if found.leaf != 0 {
             return (found.leaf, SITE);
         }
-        let tail = self.tail(leaf);
+        let (tail, slots) = (self.tail(leaf), self.slots());
         for len in tail.lengths() {
             if let Some(entry) = self.find(slots, addr & u128::mask(len), len) {
                 return (entry.leaf(), len);
@@ -431,11 +444,18 @@ impl Table {
         tail.fallback()
     }
 
+    /// What is found at the site of an address.
+    #[inline]
+    fn found(&self, addr: u128) -> Found {
+        let key = site_key(addr);
+        let pair = self.pairs().find(self.site_hash(key), key);
+        pair.map_or(Found::default(), |p| Found::of(p.value.load(Ordering::Acquire)))
+    }
+
     /// The first length that is tried for an address that no site's own route settles.
     #[inline]
     fn first_length(&self, leaf: u32, found: Found) -> Option<u8> {
-        let site = found.deep.checked_sub(1).and_then(|at| self.sites.get(at));
-        match site {
+        match self.site_of(found) {
             Some(site) => site.lengths().next(),
             None => self.tail(leaf).lengths().next(),
         }
@@ -590,25 +610,86 @@ impl Lpm6Reader {
         self.top.prefetch(top(addr));
     }
 
+    /// Returns the leaf of all addresses that differ from `addr` in bits of `differ` only, if one
+    /// look-up tells: they are the same one, or of one /48 without longer routes.
+    #[inline]
+    pub fn lookup_alike(&self, addr: u128, differ: u128) -> Option<u32> {
+        if differ == 0 {
+            return Some(self.lookup(addr));
+        }
+        if differ & SITE_MASK != 0 {
+            return None;
+        }
+        let leaf = self.top.lookup(top(addr));
+        if leaf & TAIL == 0 {
+            return Some(leaf);
+        }
+        let found = self.table.found(addr);
+        (found.deep == 0).then(|| self.table.around(leaf, addr, found).0)
+    }
+
     /// Looks up addresses; the shorter slice limits the number. `leaves[i]` becomes the result of
     /// [`lookup`](Self::lookup) for `addrs[i]`.
     #[inline]
     pub fn lookup_batch(&self, addrs: &[u128], leaves: &mut [u32]) {
-        for (addrs, leaves) in addrs.chunks(BATCH).zip(leaves.chunks_mut(BATCH)) {
-            self.lookup_some(addrs, leaves);
+        let Some(first) = addrs.first().copied() else { return };
+        let differ = addrs.iter().fold(0, |differ, addr| differ | (addr ^ first));
+        match self.lookup_alike(first, differ) {
+            Some(leaf) => leaves.iter_mut().zip(addrs).for_each(|(to, _)| *to = leaf),
+            None => self.lookup_unlike(addrs, differ, leaves),
         }
+    }
+
+    /// As [`lookup_batch`](Self::lookup_batch), for addresses of which
+    /// [`lookup_alike`](Self::lookup_alike) does not tell: all bits in which any two of them differ
+    /// are in `differ`.
+    #[inline]
+    pub fn lookup_unlike(&self, addrs: &[u128], differ: u128, leaves: &mut [u32]) {
+        for (addrs, leaves) in addrs.chunks(BATCH).zip(leaves.chunks_mut(BATCH)) {
+            let count = addrs.len().min(leaves.len());
+            let (addrs, leaves) = (&addrs[..count], &mut leaves[..count]);
+            match differ & SITE_MASK {
+                0 => self.lookup_site(addrs, leaves),
+                _ => self.lookup_some(addrs, leaves),
+            }
+        }
+    }
+
+    /// Looks up addresses of one /48, a length at a time.
+    #[inline]
+    fn lookup_site(&self, addrs: &[u128], leaves: &mut [u32]) {
+        let (table, slots) = (&*self.table, self.table.slots());
+        let Some(first) = addrs.first().copied() else { return };
+        let leaf = self.top.lookup(top(first));
+        if leaf & TAIL == 0 {
+            return leaves.fill(leaf);
+        }
+        let found = table.found(first);
+        let mut left = addrs.len();
+        leaves.fill(0);
+        for len in table.site_of(found).into_iter().flat_map(Site::lengths) {
+            let mask = u128::mask(len);
+            if slots.slots.len() > FEW_SLOTS {
+                addrs.iter().for_each(|a| for_read(slots.at(table.hash(a & mask, len), 0)));
+            }
+            for (addr, leaf) in addrs.iter().zip(&mut *leaves).filter(|(_, leaf)| **leaf == 0) {
+                if let Some(entry) = table.find(slots, addr & mask, len) {
+                    *leaf = entry.leaf();
+                    left -= 1;
+                }
+            }
+            if left == 0 {
+                return;
+            }
+        }
+        let around = table.around(leaf, first, found).0;
+        leaves.iter_mut().filter(|leaf| **leaf == 0).for_each(|leaf| *leaf = around);
     }
 
     /// Stage by stage, so that no load waits for another address's.
     #[inline]
     fn lookup_some(&self, addrs: &[u128], leaves: &mut [u32]) {
-        let count = addrs.len().min(leaves.len());
-        let (addrs, leaves) = (&addrs[..count], &mut leaves[..count]);
-        let Some(first) = addrs.first().copied() else { return };
-        // Packets of one flow.
-        if addrs.iter().fold(0, |differ, addr| differ | (addr ^ first)) == 0 {
-            return leaves.fill(self.lookup(first));
-        }
+        let count = addrs.len();
         let mut tops = [0; BATCH];
         tops.iter_mut().zip(addrs).for_each(|(to, addr)| *to = top(*addr));
         self.top.lookup_batch(&tops[..count], leaves);

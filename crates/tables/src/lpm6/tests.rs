@@ -58,6 +58,19 @@ fn check(lpm: &Lpm6, model: &Model, touched: &[Ipv6Prefix]) -> Result<(), TestCa
         let found = expected.map_or(0, |(leaf, _)| leaf);
         prop_assert_eq!((reader.lookup(addr), by_batch), (found, found), "{:#x}", addr);
     }
+    // Frames whose packets go to one site.
+    for site in touched.iter().map(|p| p.addr() >> 80) {
+        let addrs: Vec<u128> = addrs.iter().copied().filter(|a| a >> 80 == site).collect();
+        let mut batch = vec![0; addrs.len()];
+        reader.lookup_batch(&addrs, &mut batch);
+        for (&addr, &by_batch) in addrs.iter().zip(&batch) {
+            prop_assert_eq!(by_batch, reader.lookup(addr), "{:#x}", addr);
+        }
+        let differ = addrs.iter().fold(0, |d, a| d | (a ^ addrs[0]));
+        if let Some(leaf) = reader.lookup_alike(addrs[0], differ) {
+            prop_assert!(batch.iter().all(|other| *other == leaf));
+        }
+    }
     for prefix in touched {
         let there = model.0.iter().find(|(p, _)| p == prefix).map(|(_, leaf)| *leaf);
         prop_assert_eq!(lpm.get(*prefix), there);

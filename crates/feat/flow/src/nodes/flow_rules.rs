@@ -393,6 +393,10 @@ impl Engine {
                 rewrite::note_end(words, *source, *end);
                 self.rewritten = true;
             }
+            Step::SetSome6(source, value, mask) => {
+                let end = rewrite::some_of_6(words, *source, *value, *mask);
+                self.change(cx, &Step::Set(*source, end), words, out);
+            }
             Step::Tag(tag) => {
                 let was = key::DL_TYPE.get(words);
                 out.tag(cx, *tag, words);

@@ -45,8 +45,9 @@ pub enum Action {
     SetBits(Bits),
     /// Sets the IPv4 address of the source, or else of the destination.
     SetAddress(bool, Ipv4Addr),
-    /// Sets the IPv6 address of the source, or else of the destination.
-    SetAddress6(bool, Ipv6Addr),
+    /// Sets bits of the IPv6 address of the source, or else of the destination: their value, and
+    /// which they are.
+    SetAddress6(bool, Ipv6Addr, Ipv6Addr),
     /// Sets the port of the source, or else of the destination.
     SetPort(bool, u16),
     /// Pushes, pops or sets a VLAN tag.
@@ -384,8 +385,13 @@ impl fmt::Display for Action {
             Action::SetTtl(ttl) => write!(f, "mod_nw_ttl:{ttl}"),
             Action::SetAddress(true, to) => write!(f, "mod_nw_src:{to}"),
             Action::SetAddress(false, to) => write!(f, "mod_nw_dst:{to}"),
-            Action::SetAddress6(true, to) => write!(f, "set_field:{to}->ipv6_src"),
-            Action::SetAddress6(false, to) => write!(f, "set_field:{to}->ipv6_dst"),
+            Action::SetAddress6(source, to, mask) => {
+                write!(f, "set_field:{to}")?;
+                if mask.to_bits() != u128::MAX {
+                    write!(f, "/{mask}")?;
+                }
+                f.write_str(if *source { "->ipv6_src" } else { "->ipv6_dst" })
+            }
             Action::SetPort(true, to) => write!(f, "mod_tp_src:{to}"),
             Action::SetPort(false, to) => write!(f, "mod_tp_dst:{to}"),
             Action::Tag(Tag::Push(kind)) => write!(f, "push_vlan:{kind:#06x}"),

@@ -67,6 +67,10 @@ pub(crate) const IPV6_DST: [Place; 2] = [place(10, 0, 64), place(11, 0, 64)];
 pub(crate) const ND_TARGET: [Place; 2] = [place(12, 0, 64), place(13, 0, 64)];
 pub(crate) const ND_SLL: Place = place(14, 0, 48);
 pub(crate) const ND_TLL: Place = place(15, 0, 48);
+/// Flags and the reserved bits of a neighbour's message, the upper half first.
+pub(crate) const ND_RESERVED: [Place; 2] = [place(14, 48, 16), place(15, 48, 16)];
+/// The first option with a link-layer address, in the place of TCP's flags, as in Open vSwitch.
+pub(crate) const ND_OPTION: Place = TCP_FLAGS;
 pub(crate) const CT_MARK: Place = place(5, 0, 32);
 pub(crate) const CT_LABEL_LOW: Place = place(6, 0, 64);
 pub(crate) const CT_LABEL_HIGH: Place = place(7, 0, 64);
@@ -297,11 +301,12 @@ const SOURCE_LINK_LAYER: u8 = 1;
 const TARGET_LINK_LAYER: u8 = 2;
 
 /// Reads a solicitation or advertisement of a neighbour. As in Open vSwitch, a link-layer address
-/// that occurs twice leaves all of its fields zero.
+/// that occurs twice leaves target and addresses zero.
 #[cold]
 fn discovery(view: &PacketView<'_>, words: &mut Words) {
     use icmpv6::kind::{NEIGHBOR_ADVERTISEMENT, NEIGHBOR_SOLICITATION};
     let Some((NEIGHBOR_SOLICITATION | NEIGHBOR_ADVERTISEMENT, 0)) = view.message() else { return };
+    set_parts(words, &ND_RESERVED, be32(view.payload(), 4));
     let Some((target, mut options)) = view.payload()[8..].split_first_chunk::<16>() else { return };
     let mut found = [0u64; 2];
     while let Some(option) = options.first_chunk::<8>() {
@@ -317,6 +322,9 @@ fn discovery(view: &PacketView<'_>, words: &mut Words) {
                 return;
             }
             *place = be48(option, 2);
+            if ND_OPTION.get(words) == 0 {
+                ND_OPTION.set(words, option[0].into());
+            }
         }
         options = rest;
     }

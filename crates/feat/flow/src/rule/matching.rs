@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use thalweg_wire::MacAddr;
+use thalweg_wire::ip::protocol;
 
 use thalweg_conntrack::State;
 
@@ -159,7 +160,7 @@ fn address(text: &str) -> Option<(u128, u128)> {
 }
 
 /// Parses an address of IPv6, a prefix, or an address and a mask.
-fn long_address(text: &str) -> Option<(u128, u128)> {
+pub(super) fn long_address(text: &str) -> Option<(u128, u128)> {
     let bits = |text: &str| text.parse().ok().map(Ipv6Addr::to_bits);
     let (value, mask) = match text.split_once('/') {
         Some((value, mask)) => match mask.parse::<u32>() {
@@ -227,6 +228,14 @@ impl Match {
         matches!(self.exact(key::DL_TYPE), Some(0x0800 | 0x86dd))
     }
 
+    /// Returns whether it looks at fields beyond the [narrow](key::NARROW) words, or at what is
+    /// read together with them.
+    pub(crate) fn is_wide(&self) -> bool {
+        let asks_option = self.exact(key::NW_PROTO) == Some(protocol::ICMPV6.into())
+            && key::ND_OPTION.get(&self.mask) != 0;
+        key::is_wide(&self.mask) || asks_option
+    }
+
     /// Returns whether it requires the tracking state `inv`.
     pub(crate) fn wants_invalid(&self) -> bool {
         let bit = u64::from(State::INVALID.bits());
@@ -290,6 +299,20 @@ impl Match {
             "ipv6_src" => self.read_long(key::IPV6_SRC, value, word, Needs::Ipv6)?,
             "ipv6_dst" => self.read_long(key::IPV6_DST, value, word, Needs::Ipv6)?,
             "nd_target" => self.read_long(key::ND_TARGET, value, word, Needs::Discovery)?,
+            "nd_reserved" => {
+                let value = number(value).filter(|v| *v <= u32::MAX.into());
+                let value = value.ok_or_else(|| wrong("a number up to 0xffffffff"))? as u64;
+                self.check_needs(Needs::Discovery, word)?;
+                let [high, low] = key::ND_RESERVED;
+                self.require(high, value >> 16, high.ones());
+                self.require(low, value, low.ones());
+            }
+            "nd_options_type" => {
+                let value = number(value).and_then(|v| u8::try_from(v).ok());
+                let value = value.ok_or_else(|| wrong("a number up to 255"))?;
+                self.check_needs(Needs::Discovery, word)?;
+                self.require(key::ND_OPTION, value.into(), 0xff);
+            }
             "arp_sha" => self.read_mac(&key::ARP_SHA, value, word)?,
             "arp_tha" => self.read_mac(&key::ARP_THA, value, word)?,
             _ => return self.read_field(name, value, word),

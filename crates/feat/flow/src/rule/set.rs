@@ -1,12 +1,12 @@
 //! Fields that actions set, as a whole or in part.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use thalweg_wire::MacAddr;
 
 use super::action::Action;
 use super::key::{self, Place, Words};
-use super::matching::number;
+use super::matching::{long_address, number};
 use super::text::RuleError;
 use super::unsupported;
 use crate::tags::Tag;
@@ -215,9 +215,10 @@ pub(super) fn set_field(word: &str, argument: &str) -> Result<Action, RuleError>
         return Err(wrong(right.into()));
     }
     if let "ipv6_src" | "ipv6_dst" = name {
-        let to =
-            text.parse().map_err(|_| wrong("an IPv6 address, without a mask, expected".into()))?;
-        return Ok(Action::SetAddress6(name == "ipv6_src", to));
+        let right = "an IPv6 address, ADDRESS/LENGTH, or ADDRESS/MASK, expected";
+        let (to, mask) = long_address(text).ok_or_else(|| wrong(right.into()))?;
+        let [to, mask] = [to, mask].map(Ipv6Addr::from_bits);
+        return Ok(Action::SetAddress6(name == "ipv6_src", to, mask));
     }
     // nw_tos excludes the ECN bits.
     let (name, shift) = if name == "nw_tos" { ("ip_dscp", 2) } else { (name, 0) };

@@ -61,6 +61,8 @@ fn what_is_written_is_read_again() {
         "priority=1,ipv6,actions=note:00.11,normal",
         "priority=1,ipv6,ipv6_src=2001:db8::/32,ipv6_dst=::1/::ff,ipv6_label=0x5/0xff,nw_frag=first,\
          actions=set_field:fd00::1->ipv6_src,set_field:fd00::2->ipv6_dst,dec_ttl,normal",
+        "priority=1,ipv6,actions=set_field:fd00::/ffff:ffff:ffff:ffff::->ipv6_src,normal",
+        "priority=1,icmp6,icmp_type=136,nd_reserved=0x60000000,nd_options_type=2,actions=drop",
         "priority=1,icmp6,icmp_type=135,nd_target=fe80::1,nd_sll=02:00:00:00:00:01,actions=drop",
         "priority=1,icmp6,icmp_type=136,icmp_code=0,nd_target=fe80::/10,nd_tll=02:00:00:00:00:01,\
          actions=drop",
@@ -112,6 +114,10 @@ fn what_is_written_is_read_again() {
         parse("vlan_vid=4103,actions=drop").matches,
         parse("dl_vlan=7,actions=drop").matches
     );
+    assert_eq!(
+        parse("ipv6,actions=set_field:fd00::1/64->ipv6_dst").actions_text(),
+        "set_field:fd00::/ffff:ffff:ffff:ffff::->ipv6_dst"
+    );
     let solicited = "icmp6,icmp_type=135,nd_target=::1,actions=drop";
     let other = "nd_target=::1,icmpv6_type=135,nw_proto=58,dl_type=0x86dd,actions=drop";
     assert_eq!(parse(solicited).matches, parse(other).matches);
@@ -152,7 +158,9 @@ fn wrong_rules_say_what_is_wrong() {
         ("tun_metadata12=5,actions=drop", "not supported: no tunnels"),
         ("mpls,actions=drop", "not supported: MPLS headers are not parsed"),
         ("ipv6,ct_ipv6_src=::1,actions=drop", "not supported: the original tuple"),
-        ("icmp6,nd_reserved=1,actions=drop", "not supported: of neighbour discovery"),
+        ("icmp6,nd_reserved=1,actions=drop", "write icmp6,icmp_type=135 or"),
+        ("icmp6,icmp_type=135,nd_reserved=1/1,actions=drop", "a number up to 0xffffffff"),
+        ("icmp6,icmp_type=135,nd_options_type=256,actions=drop", "a number up to 255"),
         ("ip,ipv6_src=::1,actions=drop", "write ipv6 before it"),
         ("ipv6,ipv6_dst=10.0.0.1,actions=drop", "an IPv6 address, a prefix, or ADDRESS/MASK"),
         ("ipv6,ipv6_dst=::/129,actions=drop", "an IPv6 address, a prefix, or ADDRESS/MASK"),
@@ -163,7 +171,7 @@ fn wrong_rules_say_what_is_wrong() {
         ("ip,actions=ct(commit,nat(src=fd00::1))", "match the family of nat's addresses"),
         ("ipv6,actions=ct(commit,nat(src=[fd00::1]:0))", "IPv6 addresses in brackets"),
         ("ip,actions=set_field:fd00::1->ipv6_src", "the rule has to match ipv6"),
-        ("ipv6,actions=set_field:fd00::1/64->ipv6_src", "an IPv6 address, without a mask"),
+        ("ipv6,actions=set_field:fd00::1/129->ipv6_src", "an IPv6 address, ADDRESS/LENGTH"),
         ("ipv6,actions=mod_nw_src:10.0.0.1", "the rule has to match ip,"),
         ("arp,actions=dec_ttl", "the rule has to match ip or ipv6"),
         ("n_packets=5,actions=drop", "shown by flow dump"),

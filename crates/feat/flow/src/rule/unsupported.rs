@@ -43,10 +43,6 @@ const FIELDS: &[(&str, &[&str])] = &[
         &["mpls", "mplsm", "mpls_label", "mpls_tc", "mpls_bos", "mpls_ttl"],
     ),
     (
-        "of neighbour discovery, nd_target, nd_sll and nd_tll can be matched",
-        &["nd_reserved", "nd_options_type"],
-    ),
-    (
         "the original tuple of a connection cannot be matched; ct_mark can",
         &[
             "ct_nw_src",

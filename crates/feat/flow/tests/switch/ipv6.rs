@@ -127,6 +127,8 @@ fn rules_match_addresses_labels_and_neighbour_discovery() {
          priority=7,ipv6,ipv6_label=0x12345,actions=drop
          priority=6,icmp6,icmp_type=135,nd_target=fe80::/64,nd_sll=02:00:00:00:00:01,actions=drop
          priority=5,ip,nw_src=16.0.0.1,actions=drop
+         priority=4,icmp6,icmp_type=136,nd_reserved=0x60000000,actions=drop
+         priority=3,icmp6,icmp_type=136,nd_options_type=2,actions=drop
          priority=0,actions=normal",
     );
     let other = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 9);
@@ -135,6 +137,11 @@ fn rules_match_addresses_labels_and_neighbour_discovery() {
         let repr = Icmp6Repr { kind: 135, code: 0, rest: 0 };
         let options = [1, 1, 2, 0, 0, 0, 0, mac];
         let payload = [&target.octets()[..], &options].concat();
+        there().ipv6(other, other).icmp6(repr).payload(&payload).build()
+    };
+    let advertisement = |flags: u32, option: &[u8]| {
+        let repr = Icmp6Repr { kind: 136, code: 0, rest: flags };
+        let payload = [&other.octets()[..], option].concat();
         there().ipv6(other, other).icmp6(repr).payload(&payload).build()
     };
     let mut labelled = udp(other, other);
@@ -152,6 +159,11 @@ fn rules_match_addresses_labels_and_neighbour_discovery() {
         (solicitation(local, 1), false),
         (solicitation(local, 2), true),
         (solicitation(other, 1), true),
+        (advertisement(0x6000_0000, &[]), false),
+        (advertisement(0x2000_0000, &[]), true),
+        // The first of the options that hold an address of the link.
+        (advertisement(0, &[14, 1, 0, 0, 0, 0, 0, 0, 2, 1, 2, 0, 0, 0, 0, 9]), false),
+        (advertisement(0, &[1, 1, 2, 0, 0, 0, 0, 9, 2, 1, 2, 0, 0, 0, 0, 9]), true),
         (four(1), false),
         (four(2), true),
     ] {
@@ -454,13 +466,24 @@ fn destinations_are_changed() {
 fn fields_of_ipv6_are_set() {
     let mut lab = attached(
         1,
-        "priority=2,udp6,actions=mod_nw_tos:184,mod_nw_ecn:1,mod_nw_ttl:9,dec_ttl,mod_tp_src:7,set_field:fd00::8->ipv6_src,normal
+        "priority=3,udp6,tp_dst=54,actions=set_field:fd00:1::/48->ipv6_src,set_field:::7/::ff->ipv6_dst,normal
+         priority=2,udp6,actions=mod_nw_tos:184,mod_nw_ecn:1,mod_nw_ttl:9,dec_ttl,mod_tp_src:7,set_field:fd00::8->ipv6_src,normal
          priority=1,icmp6,actions=set_field:fd00::8->ipv6_src,normal",
     );
     let real = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 8);
     let udp = |from, port| there().ipv6(from, SERVER).udp(port, 53).payload(b"abc");
     let seen = one(lab.pass(0, &[udp(CLIENT, 5000).build()]));
     assert_eq!(seen, udp(real, 7).tos(0xb9).ttl(8).build());
+    // Some bits of each address; the others stay, also of the next packets by the cache.
+    for n in 1..4 {
+        let ends = |net: [u16; 2], low| {
+            let [a, b] = net;
+            let src = Ipv6Addr::new(a, b, if b == 1 { 0 } else { 1 }, 0, 0, 0, 0, n);
+            there().ipv6(src, Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, n, low)).udp(5000, 54).build()
+        };
+        let seen = one(lab.pass(0, &[ends([0x2001, 0xdb8], 0x1234)]));
+        assert_eq!(seen, ends([0xfd00, 1], 0x1207));
+    }
     let message = |from| there().ipv6(from, SERVER).icmp6(Icmp6Repr::hop_limit_exceeded());
     let seen = one(lab.pass(0, &[message(CLIENT).payload(b"quoted").build()]));
     assert_eq!(seen, message(real).payload(b"quoted").build());

@@ -70,6 +70,18 @@ fn transport(data: &[u8]) -> Option<Transport<'_>> {
     Ipv6View::parse_prefix(data).ok()?.transport().ok()
 }
 
+/// What becomes of a packet with an option that it may not have, or a route that goes on.
+fn refused(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>) -> Option<Verdict> {
+    let refusal = Ipv6View::parse_prefix(p.data()).ok()?.refusal()?;
+    Some(match refusal.code {
+        Some(code) => {
+            let cause = icmp::parameter_problem(code, refusal.pointer as u16);
+            icmp::request_error(cx, p, cause, EXTENSION, ICMP_ERROR)
+        }
+        None => Verdict::drop(EXTENSION),
+    })
+}
+
 /// Offset of the byte that says what the last header is: where an unknown one is reported.
 fn pointer(data: &[u8], transport: &Transport<'_>) -> u16 {
     if transport.offset == 0 {
@@ -122,6 +134,9 @@ impl Demux {
     }
 
     pub(super) fn packet(&self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
+        if let Some(verdict) = refused(cx, &mut p) {
+            return verdict;
+        }
         let Some(transport) = transport(p.data()) else { return Verdict::drop(EXTENSION) };
         let protocol = transport.protocol;
         if protocol == protocol::ICMPV6 {

@@ -66,6 +66,24 @@ fn dst(data: &[u8]) -> u128 {
     address.map_or(0, |a| u128::from_be_bytes(*a))
 }
 
+/// The destination as it is in memory.
+#[inline(always)]
+fn raw_dst(head: &[u8; 40]) -> u128 {
+    head.last_chunk().map_or(0, |a| u128::from_ne_bytes(*a))
+}
+
+/// Looks up the destinations of a frame, which differ in these bits; its packets have whole
+/// headers.
+#[inline]
+fn look_up_each(fib: &Fib, differ: u128, frame: &mut Frame) {
+    let mut addrs = [0; FRAME_SIZE];
+    for (addr, head) in addrs.iter_mut().zip(frame.heads::<40>()) {
+        *addr = u128::from_be(raw_dst(head));
+    }
+    let count = frame.len();
+    fib.routes.lookup_unlike(&addrs[..count], differ, frame.aux_mut());
+}
+
 /// Offset of the hop limit.
 const HOPS_AT: usize = 7;
 
@@ -364,20 +382,22 @@ impl Node for Ip6Lookup {
         each: &mut [Verdict],
     ) -> FrameVerdict {
         let (true, Some(fib)) = (self.uniform, &self.fib) else { return FrameVerdict::PerPacket };
-        let mut addrs = [0; FRAME_SIZE];
         // `ip6-input` passes nothing shorter, but a feature in between might.
-        let Some(heads) = frame.long_heads::<40>() else { return FrameVerdict::PerPacket };
-        for (addr, h) in addrs.iter_mut().zip(heads) {
-            *addr = h.last_chunk().map_or(0, |a| u128::from_be_bytes(*a));
+        let Some(mut heads) = frame.long_heads::<40>() else { return FrameVerdict::PerPacket };
+        let Some(first) = heads.next().map(raw_dst) else { return FrameVerdict::PerPacket };
+        let differ = heads.fold(0, |differ, head| differ | (raw_dst(head) ^ first));
+        let (first, differ) = (u128::from_be(first), u128::from_be(differ));
+        let one = fib.routes.lookup_alike(first, differ);
+        match one {
+            Some(leaf) => frame.aux_mut().fill(leaf),
+            None => look_up_each(fib, differ, frame),
         }
-        let count = frame.len();
-        fib.routes.lookup_batch(&addrs[..count], frame.aux_mut());
         if std::mem::take(&mut self.counting) {
             self.count_all(cx, frame);
         }
         let leaves = frame.aux();
         let Some(first) = leaves.first().copied() else { return FrameVerdict::PerPacket };
-        if leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0
+        if (one.is_some() || leaves.iter().fold(0, |differ, l| differ | (l ^ first)) == 0)
             && self.dpos.get(Dpo(first)).is(Kind::REWRITE)
         {
             return FrameVerdict::Whole(REWRITE);

@@ -90,6 +90,34 @@ fn errors_name_what_is_wrong() {
 }
 
 #[test]
+fn extension_headers_are_as_they_must_be() {
+    let mut lab = Lab::new();
+    let option = |kind| [58, 0, 0, kind, 3, 1, 2, 3];
+    let route = [58, 0, 0, 1, 0, 0, 0, 0];
+    for (before, first, code, pointer) in
+        [(option(0x80), 60, 2, 43), (option(0xc2), 0, 2, 43), (route, 43, 0, 42)]
+    {
+        let packet = echo(ip(0, 2), ip(0, 1), &before, first);
+        lab.receive(0, vec![framed(0, 2, &packet)]);
+        let out = lab.sent_one(0);
+        let (_, message) = icmp(0, 2, &out);
+        assert_eq!((message.kind(), message.code(), message.rest()), (4, code, pointer));
+        assert_eq!(message.payload(), packet);
+    }
+    // One that may be skipped; one after which nobody is told.
+    lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &option(0x1e), 60))]);
+    assert_eq!(icmp(0, 2, &lab.sent_one(0)).1.kind(), 129);
+    lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &option(0x40), 60))]);
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ip6-local", "ip6 extension headers cannot be read"), 4);
+    // Others' packets are forwarded, whatever they carry.
+    lab.neighbor(1, ip(1, 2), host_mac(1, 2));
+    lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(1, 2), &option(0x80), 60))]);
+    lab.sent_one(1);
+    lab.close();
+}
+
+#[test]
 fn errors_are_limited_and_never_answer_errors() {
     let mut lab = Lab::new();
     let expired = framed(0, 2, &udp(ip(0, 2), ip(1, 2), 9).ttl(1).build());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use thalweg_cli::{Output, Task, TaskPoll};
 use thalweg_feat_neighbor::{Neighbors, arping};
 use thalweg_wire::MacAddr;
-use thalweg_wire::icmpv6::Icmp6View;
+use thalweg_wire::icmpv6::{Icmp6View, fill_checksum};
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv6::{Ipv6Repr, Ipv6View};
 use thalweg_wire::nd::{Message, emit_advertisement, emit_solicitation, flag, solicited_node};
@@ -203,6 +203,31 @@ fn link_local_addresses_can_be_chosen() {
     let error = lab.cli(&format!("set interface ip address del test0 {own}/128"));
     assert!(error.contains("by itself"), "{error}");
     lab.close();
+}
+
+/// Of a message without a link-layer address, the frame's source is taken: bytes in its addresses
+/// that look like a tag's are none.
+#[test]
+fn senders_without_an_option_are_learned_by_their_frames() {
+    for (at, byte) in [(2, 0x81), (2, 0x88), (2, 0x91), (4, 0x81)] {
+        let mut lab = Lab::new();
+        let mut mac = host_mac(0, 7);
+        mac.0[at] = byte;
+        lab.deliver(1, vec![framed(1, 2, &udp(ip(1, 2), ip(0, 7), 20).build())]);
+        lab.until("a solicitation", |lab| lab.sent_frames() > 0);
+        lab.sent_one(0);
+        lab.turn();
+        let (us, mut message) = (lab.link_local(0), [0; 24]);
+        message[0] = 136;
+        message[4..8].copy_from_slice(&flag::SOLICITED.to_be_bytes());
+        message[8..].copy_from_slice(&ip(0, 7).octets());
+        fill_checksum(&ip(0, 7), &us, &mut message).unwrap();
+        let answer = packet(ip(0, 7), us, 255, &message);
+        lab.receive(0, vec![framed_to(our_mac(0), mac, &answer)]);
+        lab.turn();
+        assert_eq!(lab.sent_one(0)[..6], mac.0, "byte {at} of {mac}");
+        lab.close();
+    }
 }
 
 #[test]
