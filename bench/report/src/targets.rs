@@ -161,7 +161,7 @@ const fn tracking_six(
     over: &'static [&'static str],
 ) -> Target {
     let target = tracking(what, row, 1.3, "");
-    Target { over: Some(over), digits: 2, unit: "× that of IPv4", ..target }
+    Target { over: Some(over), digits: 2, unit: "×", ..target }
 }
 
 /// Two workers over one.
@@ -420,6 +420,9 @@ impl Target {
             AtMost(n) => (format!("≤ {n} {}", self.unit), measured.map(|v| v <= n)),
             AtLeast(n) => (format!("≥ {n} {}", self.unit), measured.map(|v| v >= n)),
         };
+        if let Some([other, ..]) = self.over {
+            target += &format!(" {other}");
+        }
         let mut text = match cell.map(|c| (spread(c), measured)) {
             Some((Some(s), _)) => {
                 let n = |v: f64| number(v / one, self.digits);
@@ -519,7 +522,7 @@ mod tests {
         let pop = |bench| reached(&[bench]).into_iter().find(|t| t.what == POP).unwrap();
         let both = pop(bench(json!([[FLOW, cell(12.0)], [POP, cell(24.0)]])));
         assert_eq!((both.holds, both.value.as_str()), (Some(false), "2.00 (0.75–2.50)"));
-        assert_eq!(both.target, "≤ 1.5 × IPv4");
+        assert_eq!(both.target, "≤ 1.5 × IPv4, 1 flow");
         let alone = pop(bench(json!([[POP, cell(24.0)]])));
         assert_eq!((alone.holds, alone.value.as_str()), (None, "not measured"));
     }
