@@ -136,7 +136,7 @@ lab_test! {
         let text = std::fs::read_to_string(&file)?;
         for part in [
             "===== show version verbose\n",
-            "===== show configuration\n",
+            "===== show configuration | head 20000\n",
             "===== show errors\n",
             "===== show logging\n",
             "===== show packet accounting\n",
