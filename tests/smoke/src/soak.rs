@@ -280,7 +280,7 @@ impl Scene {
         Ok((format!("{since:>4} s: {done}now {held}, {neighbors} neighbours; {kib} KiB"), kib))
     }
 
-    /// Neighbours of IPv6, which are no more than the limit.
+    /// Neighbours of IPv6: at most as many as the limit.
     fn neighbors(&self) -> Result<u64> {
         let shown = self.router.json("show ip neighbor-config")?;
         let neighbors = shown["ip6"]["neighbors"].as_u64().context("neighbors")?;

@@ -39,8 +39,9 @@ impl PktMut<'_> {
         // SAFETY: the frame owns the packet and is borrowed by us.
         unsafe { bytes_before(self.buf, self.view, n) }
     }
-    /// Returns the number of bytes before the current header that nodes have pulled since the packet
-    /// came from a device; 0 if headers were pushed again.
+
+    /// Returns the number of bytes before the current header that nodes have pulled since the
+    /// packet came from a device; 0 if headers were pushed again.
     #[inline]
     pub fn stepped(&self) -> usize {
         self.view.off().saturating_sub(View::FRESH.off())

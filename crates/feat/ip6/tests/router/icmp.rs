@@ -104,7 +104,7 @@ fn extension_headers_are_as_they_must_be() {
         assert_eq!((message.kind(), message.code(), message.rest()), (4, code, pointer));
         assert_eq!(message.payload(), packet);
     }
-    // One that may be skipped; one after which nobody is told.
+    // One that may be skipped; one that is dropped without an error.
     lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &option(0x1e), 60))]);
     // The reply carries the header back.
     let out = lab.sent_one(0);
