@@ -580,7 +580,9 @@ mod tests {
         let report = model::Report::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!((report.trials.len(), report.trials[0].n), (trials, 1));
         assert_eq!(report.results[0].limited_by, Some(by));
-        assert!(report.trials.iter().any(|trial| trial.verdicts.get("NDR") == Some(&Verdict::High)));
+        assert!(
+            report.trials.iter().any(|trial| trial.verdicts.get("NDR") == Some(&Verdict::High))
+        );
         std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
     }
 }
