@@ -82,7 +82,8 @@ pub struct Adjacency {
     pub mac: Option<MacAddr>,
 }
 
-/// A header that leads to another object, to be created with [`Forwarding::midchain`].
+/// A header that leads to another object, to be created with
+/// [`Forwarding::midchain`](crate::Forwarding::midchain).
 #[derive(Clone, Debug)]
 pub struct Midchain<'a> {
     /// The tunnel's interface.
