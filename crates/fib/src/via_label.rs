@@ -105,7 +105,7 @@ impl Forwarding {
     }
 
     /// Looks at some thousands of the objects, goes on there next time, and forgets those that
-    /// nobody else has a reference to. Returns these.
+    /// nothing else refers to. Returns these.
     pub fn release_via_labels(&mut self, c: &Control) -> Vec<ViaLabel> {
         let from = self.via_labels.next.unwrap_or(ViaLabel::first(Label(0)));
         let mut some = self.via_labels.all.range(from..);
