@@ -298,6 +298,8 @@ pub(crate) fn change(c: &mut Control, change: Change) {
             ask_with_then(c, given, set, |_, old| drop(old));
         }
     }
+    // Packets that come after the answer find the new setting.
+    c.when_synced(|_| ());
 }
 
 /// Runs a function on all existing trackers.

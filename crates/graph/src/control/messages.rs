@@ -179,9 +179,17 @@ impl Control {
         self.begin_asking(|_| ()).then(self, |c, _| then(c));
     }
 
-    /// Turns the main loop until nothing waits for late workers: for tests, which look at once at
-    /// what a command has done.
+    /// Turns the main loop until nothing waits for late workers, and they have processed all
+    /// messages: for tests, which look at once at what a command has done.
     pub fn finish_late(&mut self) {
+        self.turn_until_none_is_late();
+        // What went on may have sent the last message: its worker may be between looking for
+        // messages and taking packets in.
+        self.when_synced(|_| ());
+        self.turn_until_none_is_late();
+    }
+
+    fn turn_until_none_is_late(&mut self) {
         while !self.go_on() {
             self.run_once(Some(REST));
         }
