@@ -48,6 +48,9 @@ fn main() {
     }
     domain.reclaim();
     println!("{} routes in {:?}, {} KiB", lpm.len(), start.elapsed(), lpm.memory() >> 10);
+    let start = std::time::Instant::now();
+    lpm.insert(Prefix::new(0, 0).unwrap(), Leaf::new(1).unwrap(), &domain).unwrap();
+    println!("a default route around them in {:?}", start.elapsed());
     let host: Vec<u128> = (0..ADDRS).map(|_| base | 7).collect();
     measure("one host", &host);
     let hosts: Vec<u128> = (0..ADDRS).map(|n| base | (n as u128 & 255)).collect();

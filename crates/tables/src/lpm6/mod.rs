@@ -4,10 +4,13 @@
 //! changes, as with [`Lpm4`].
 //!
 //! The upper 32 bits are looked up as an IPv4 address would be: routes of up to /32 are in an
-//! [`Lpm4`], and so is each /32 with longer routes in it. Beneath such a *tail*, the lengths that
-//! it has are tried, the longest first, in one hash table of all longer routes: a host in a
-//! connected /64 takes as many steps as a /48, where a trie would take one for every eight bits.
+//! [`Lpm4`], and so is each /32 with longer routes in it. Beneath such a *tail*, a block has its
+//! routes of up to /48, if they are few. Otherwise, and for longer routes, the
+//! lengths that there are are tried, the longest first, in one hash table of all longer routes: a
+//! host in a connected /64 takes as many steps as a /48, where a trie would take one for every eight
+//! bits.
 
+mod block;
 mod internet;
 mod table;
 #[cfg(all(test, not(loom)))]
@@ -25,9 +28,12 @@ use crate::paged::Pages;
 use crate::prefix::{Ipv4Prefix, Ipv6Prefix, Prefix};
 use crate::prefix_map::PrefixMap;
 use crate::qsbr::Domain;
+use block::{CLASSES, Places, Route, class_for};
 pub use internet::internet6;
 pub use table::Lpm6Reader;
-use table::{Entry, Found, SITE, Site, TAIL, TOP, Table, Tail, top};
+use table::{
+    Entry, Found, MOST_TAILS, SITE, Site, TAIL, TOP, Table, Tail, block_leaf, tail_leaf, top,
+};
 
 /// Limits of a route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +58,10 @@ impl Default for Lpm6Config {
 /// The owner's state of a /32 with longer routes in it.
 struct Open {
     tail: u32,
+    /// Class and index of its block, if it has one.
+    block: Option<(usize, u32)>,
+    /// What a block has, sorted: routes of up to /48, and marks.
+    routes: Vec<Route>,
     /// Number of routes by length from 33 to 47, the lengths in no order.
     counts: Vec<(u8, u32)>,
     /// Number of sites.
@@ -101,8 +111,11 @@ pub struct Lpm6 {
     tails: IndexPool,
     sites: IndexPool,
     entries: IndexPool,
-    /// Tails, sites and entries that nothing names any more, to be tagged at the next reclaim.
-    unlinked: (Vec<u32>, Vec<u32>, Vec<u32>),
+    /// Of each class.
+    blocks: [IndexPool; CLASSES],
+    /// Tails, sites, entries and blocks of each class that nothing names any more, to be tagged at
+    /// the next reclaim.
+    unlinked: [Vec<u32>; BLOCKS + CLASSES],
     lengths: [usize; 129],
     /// Number of routes longer than /32.
     long: usize,
@@ -110,6 +123,12 @@ pub struct Lpm6 {
     all_sites: usize,
     max_routes: usize,
 }
+
+/// Where the lists of what is unlinked are.
+const TAILS: usize = 0;
+const SITES: usize = 1;
+const ENTRIES: usize = 2;
+const BLOCKS: usize = 3;
 
 /// A prefix of up to 32 bits as one of the upper half.
 fn upper(prefix: Ipv6Prefix) -> Ipv4Prefix {
@@ -126,16 +145,21 @@ impl Lpm6 {
         let Lpm6Config { max_routes, max_tails, max_groups, pages } = config;
         let both = max_routes.saturating_add(max_tails as usize);
         let top = Lpm4::new(Lpm4Config { max_routes: both, max_groups, pages })?;
+        let max_tails = max_tails.min(MOST_TAILS);
+        // Each new route beneath a tail takes a new one, while the old one waits to be free.
+        let max_blocks = max_tails.saturating_mul(2).min(MOST_TAILS);
+        let table = Table::new(max_routes, max_tails, max_blocks, pages, random_seed())?;
         Ok(Self {
             top,
-            table: Arc::new(Table::new(max_routes, max_tails, random_seed())?),
+            table: Arc::new(table),
             short: PrefixMap::new(),
             open: BTreeMap::new(),
             deep: BTreeMap::new(),
             tails: IndexPool::new(max_tails),
             sites: IndexPool::new(max_routes.try_into().unwrap_or(u32::MAX)),
             entries: IndexPool::new(max_routes.try_into().unwrap_or(u32::MAX)),
-            unlinked: (Vec::new(), Vec::new(), Vec::new()),
+            blocks: std::array::from_fn(|_| IndexPool::new(max_blocks)),
+            unlinked: Default::default(),
             lengths: [0; 129],
             long: 0,
             all_sites: 0,
@@ -171,6 +195,9 @@ impl Lpm6 {
         } else if old.is_some() {
             let entry = self.table.entry(prefix.addr(), prefix.len());
             entry.into_iter().for_each(|entry| entry.set_leaf(leaf.get()));
+            if prefix.len() < SITE {
+                self.put_in_block(top(prefix.addr()), Route::new(prefix, leaf.get()), domain);
+            }
         } else {
             self.insert_long(prefix, leaf, domain)?;
         }
@@ -198,10 +225,77 @@ impl Lpm6 {
     /// Tells the tails in a prefix which route covers them.
     fn cover(&self, upper: Ipv4Prefix) {
         for (addr, open) in self.open.range(upper.addr()..=upper.last()) {
-            if let Some(tail) = self.table.tails.get(open.tail) {
-                tail.set_fallback(self.covering(*addr));
+            let covering = self.covering(*addr);
+            let tail = self.table.tails.get(open.tail);
+            tail.into_iter().for_each(|tail| tail.set_fallback(covering));
+            if let Some(block) = self.block_of(open) {
+                block.set_fallback(covering.map_or(0, |(leaf, _)| leaf));
             }
         }
+    }
+
+    fn block_of(&self, open: &Open) -> Option<&dyn Places> {
+        open.block.and_then(|(class, index)| self.table.block(class, index))
+    }
+
+    /// Has a tail's block know a route, or its new leaf.
+    fn put_in_block(&mut self, upper: u32, route: Route, domain: &Domain) {
+        let Some(open) = self.open.get_mut(&upper) else { return };
+        match open.routes.binary_search_by_key(&route.key(), Route::key) {
+            Ok(at) if open.routes[at] == route => {}
+            Ok(at) => {
+                open.routes[at] = route;
+                self.revalue_block(upper);
+            }
+            Err(at) => {
+                open.routes.insert(at, route);
+                self.replace_block(upper, domain);
+            }
+        }
+    }
+
+    /// Takes a route out of a tail's block.
+    fn take_out_of_block(&mut self, upper: u32, route: Route) {
+        let Some(open) = self.open.get_mut(&upper) else { return };
+        if let Ok(at) = open.routes.binary_search_by_key(&route.key(), Route::key) {
+            open.routes.remove(at);
+            self.revalue_block(upper);
+        }
+    }
+
+    fn revalue_block(&self, upper: u32) {
+        let Some(open) = self.open.get(&upper) else { return };
+        self.block_of(open).into_iter().for_each(|block| block.revalue(&open.routes));
+    }
+
+    /// Gives a tail the block that its routes need; none if there are too many, or no block is free.
+    fn replace_block(&mut self, upper: u32, domain: &Domain) {
+        let Some(open) = self.open.get(&upper) else { return };
+        let (before, tail) = (open.block, open.tail);
+        let block = class_for(&open.routes).and_then(|class| {
+            let index = match self.blocks[class].alloc_ready() {
+                Ok(index) => index,
+                Err(_) => {
+                    // Those that were replaced may only wait for their grace period.
+                    self.reclaim(domain);
+                    self.blocks[class].alloc_ready().ok()?
+                }
+            };
+            let fallback = self.covering(upper).map_or(0, |(leaf, _)| leaf);
+            let open = self.open.get(&upper)?;
+            self.table.block(class, index)?.write(tail, fallback, &open.routes);
+            Some((class, index))
+        });
+        if (before, block) == (None, None) {
+            return;
+        }
+        let leaf = block.map_or(tail_leaf(tail), |(class, index)| block_leaf(class, index));
+        if let Some(leaf) = Leaf::new(leaf) {
+            // Replacing never fails.
+            _ = self.top.insert(Prefix::host(upper), leaf);
+        }
+        self.open.get_mut(&upper).into_iter().for_each(|open| open.block = block);
+        before.into_iter().for_each(|(class, index)| self.unlinked[BLOCKS + class].push(index));
     }
 
     fn covering(&self, upper: u32) -> Option<(u32, u8)> {
@@ -253,6 +347,12 @@ impl Lpm6 {
             let tail = self.table.tails.get(open.tail);
             tail.into_iter().for_each(|tail| tail.set(prefix.len(), true));
         }
+        let (addr, upper) = (prefix.addr(), top(prefix.addr()));
+        if !is_deep {
+            self.put_in_block(upper, Route::new(prefix, leaf.get()), domain);
+        } else {
+            self.put_in_block(upper, Route::mark(addr), domain);
+        }
         Ok(())
     }
 
@@ -270,6 +370,7 @@ impl Lpm6 {
         let found = Found { leaf: leaf.get(), ..before };
         self.set_site(prefix.addr(), before, found, domain);
         self.long += usize::from(before.leaf == 0);
+        self.put_in_block(top(prefix.addr()), Route::new(prefix, leaf.get()), domain);
         Ok(())
     }
 
@@ -332,14 +433,15 @@ impl Lpm6 {
             }
         };
         self.table.tails.get(tail).into_iter().for_each(|t| t.open(self.covering(upper)));
-        let leaf = Leaf::new(TAIL | tail).ok_or(LpmError::TailsFull { limit });
+        let leaf = Leaf::new(tail_leaf(tail)).ok_or(LpmError::TailsFull { limit });
         let done = leaf.and_then(|leaf| Lpm::set(&mut self.top, Prefix::host(upper), leaf, domain));
         if let Err(e) = done {
             let freed = self.tails.free_unused(tail);
             debug_assert_eq!(freed, Ok(()));
             return Err(e);
         }
-        self.open.insert(upper, Open { tail, counts: Vec::new(), sites: 0 });
+        let open = Open { tail, block: None, routes: Vec::new(), counts: Vec::new(), sites: 0 };
+        self.open.insert(upper, open);
         Ok(())
     }
 
@@ -368,12 +470,13 @@ impl Lpm6 {
                 return None;
             }
             self.reduce_site(addr, Found { leaf: 0, ..before });
+            self.take_out_of_block(top(addr), Route::new(prefix, 0));
             self.long -= 1;
             self.close_tail_if_unused(top(addr));
             return Some(before.leaf);
         }
         let (entry, old) = self.table.unlink(addr, len)?;
-        self.unlinked.2.push(entry);
+        self.unlinked[ENTRIES].push(entry);
         self.long -= 1;
         if len > SITE {
             let key = (addr >> 64) as u64 & !0xffff;
@@ -383,11 +486,16 @@ impl Lpm6 {
                 site.into_iter().for_each(|site| site.set(len, false));
             }
             if deep.counts.is_empty() {
-                self.unlinked.1.push(deep.site);
+                self.unlinked[SITES].push(deep.site);
                 self.deep.remove(&key);
                 self.reduce_site(addr, Found { deep: 0, ..self.table.site(addr) });
+                self.take_out_of_block(top(addr), Route::mark(addr));
             }
-        } else if let Some(open) = self.open.get_mut(&top(addr))
+            self.close_tail_if_unused(top(addr));
+            return Some(old);
+        }
+        self.take_out_of_block(top(addr), Route::new(prefix, 0));
+        if let Some(open) = self.open.get_mut(&top(addr))
             && uncount(&mut open.counts, len)
         {
             let tail = self.table.tails.get(open.tail);
@@ -403,7 +511,8 @@ impl Lpm6 {
         if open.sites > 0 || !open.counts.is_empty() {
             return;
         }
-        self.unlinked.0.push(open.tail);
+        self.unlinked[TAILS].push(open.tail);
+        open.block.into_iter().for_each(|(class, at)| self.unlinked[BLOCKS + class].push(at));
         self.open.remove(&upper);
         let upper = Prefix::host(upper);
         match self.short.get(upper).and_then(|leaf| Leaf::new(leaf.get())) {
@@ -452,27 +561,24 @@ impl Lpm6 {
         let entries = self.entries.high_water() as usize * size_of::<Entry>();
         let tails = self.tails.high_water() as usize * size_of::<Tail>();
         let sites = self.sites.high_water() as usize * size_of::<Site>();
-        let rest = entries + tails + sites;
+        let blocks = self.blocks.iter().zip(Table::block_bytes());
+        let blocks: usize = blocks.map(|(pool, bytes)| pool.high_water() as usize * bytes).sum();
+        let rest = entries + tails + sites + blocks;
         self.top.memory() + self.short.memory() + self.table.slot_bytes() + rest
     }
 
     /// Makes what workers have ceased to read available again. To be called regularly.
     pub fn reclaim(&mut self, domain: &Domain) {
-        let (tails, sites, entries) = &mut self.unlinked;
-        if !tails.is_empty() || !sites.is_empty() || !entries.is_empty() {
-            let tag = domain.tag();
-            let each =
-                [(&mut self.tails, tails), (&mut self.sites, sites), (&mut self.entries, entries)];
-            for (pool, unlinked) in each {
-                for index in unlinked.drain(..) {
-                    let freed = pool.free_after(index, tag);
-                    debug_assert_eq!(freed, Ok(()), "unlinked once");
-                }
+        let Self { tails, sites, entries, blocks, unlinked, .. } = self;
+        let pools = [tails, sites, entries].into_iter().chain(blocks);
+        let tag = unlinked.iter().any(|list| !list.is_empty()).then(|| domain.tag());
+        for (pool, list) in pools.zip(unlinked) {
+            for (index, tag) in list.drain(..).zip(std::iter::repeat(tag)) {
+                let freed = tag.map(|tag| pool.free_after(index, tag));
+                debug_assert_eq!(freed, Some(Ok(())), "unlinked once");
             }
+            pool.reclaim(domain);
         }
-        self.tails.reclaim(domain);
-        self.sites.reclaim(domain);
-        self.entries.reclaim(domain);
         self.top.reclaim(domain);
     }
 }

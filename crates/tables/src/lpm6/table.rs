@@ -1,7 +1,8 @@
 //! What workers read of the routes longer than /32.
 //!
 //! A *tail* is a /32 with longer routes in it: which lengths from 33 to 47 there are, and the leaf
-//! of the route that covers them. A *site* is a /48 with a route or longer ones in it; sites are
+//! of the route that covers them. One with few routes has a [`Block`], in which they are found; what
+//! follows is read only for tails without, and beneath a /48 that has longer routes. A *site* is a /48 with a route or longer ones in it; sites are
 //! found by one hash, with their route next to their key, and so a site's tail is not read. Routes
 //! of other lengths are entries, found by a hash of prefix and length. Both hashes have arrays of
 //! slots that are replaced by larger ones as they fill. Each change is a store of one word.
@@ -9,14 +10,36 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use super::block::{Block, CLASSES, DEEP, Places, middle};
 use crate::lpm4::Lpm4Reader;
-use crate::paged::{MapError, PagedTable};
-use crate::prefetch::for_read;
+use crate::paged::{AllZeroValid, MapError, PagedTable, Pages};
+use crate::prefetch::{for_read, lines_for_read};
 use crate::prefix::Address;
 use crate::qsbr::Domain;
 
 /// Flag of leaves of the upper half that name a tail.
 pub(super) const TAIL: u32 = 1 << 25;
+/// Where such a leaf has the class of its block; beneath it is the block's index, or the tail's own.
+const CLASS_SHIFT: u32 = 23;
+/// Blocks of a class, or tails, at most.
+pub(super) const MOST_TAILS: u32 = 1 << CLASS_SHIFT;
+
+/// The leaf of a tail with a block.
+pub(super) fn block_leaf(class: usize, index: u32) -> u32 {
+    TAIL | (class as u32) << CLASS_SHIFT | index
+}
+
+/// The leaf of a tail without one.
+pub(super) fn tail_leaf(tail: u32) -> u32 {
+    block_leaf(CLASSES, tail)
+}
+
+/// Class of a leaf that names a tail, and the index of the class.
+#[inline]
+fn class_of(leaf: u32) -> (usize, usize) {
+    let index = leaf & (MOST_TAILS - 1);
+    ((leaf >> CLASS_SHIFT) as usize & CLASSES, index as usize)
+}
 /// Length of the routes' upper half in bits.
 pub(super) const TOP: u8 = 32;
 /// Length of a site's prefix in bits.
@@ -319,6 +342,7 @@ impl Slots {
 /// What workers and the owner share.
 pub(super) struct Table {
     pub(super) tails: PagedTable<Tail>,
+    blocks: (PagedTable<Block<8>>, PagedTable<Block<16>>, PagedTable<Block<32>>),
     pub(super) sites: PagedTable<Site>,
     pub(super) entries: PagedTable<Entry>,
     /// Owned; the owner replaces it.
@@ -338,9 +362,23 @@ impl Drop for Table {
 }
 
 impl Table {
-    pub(super) fn new(max_routes: usize, max_tails: u32, seed: u64) -> Result<Table, MapError> {
+    pub(super) fn new(
+        max_routes: usize,
+        max_tails: u32,
+        max_blocks: u32,
+        pages: Pages,
+        seed: u64,
+    ) -> Result<Table, MapError> {
+        fn blocks<T: AllZeroValid>(count: u32, pages: Pages) -> Result<PagedTable<T>, MapError> {
+            PagedTable::with_pages(count as usize, pages)
+        }
         Ok(Table {
             tails: PagedTable::new(max_tails as usize)?,
+            blocks: (
+                blocks(max_blocks, pages)?,
+                blocks(max_blocks, pages)?,
+                blocks(max_blocks, pages)?,
+            ),
             sites: PagedTable::new(max_routes)?,
             entries: PagedTable::new(max_routes)?,
             slots: AtomicPtr::new(Box::into_raw(Box::new(Slots::new(LEAST_SLOTS)))),
@@ -397,8 +435,44 @@ impl Table {
 
     #[inline]
     fn tail(&self, leaf: u32) -> &Tail {
-        // SAFETY: the owner names tails below the limit only, which `PagedTable` has.
-        unsafe { self.tails.get_unchecked((leaf & !TAIL) as usize) }
+        let (class, index) = class_of(leaf);
+        let (small, medium, large) = &self.blocks;
+        // SAFETY: the owner names blocks and tails below the limits only, which each `PagedTable`
+        // has.
+        unsafe {
+            let tail = match class {
+                0 => small.get_unchecked(index).tail() as usize,
+                1 => medium.get_unchecked(index).tail() as usize,
+                2 => large.get_unchecked(index).tail() as usize,
+                _ => index,
+            };
+            self.tails.get_unchecked(tail)
+        }
+    }
+
+    /// Looks up in a tail's block; [`DEEP`] if it does not tell.
+    #[inline]
+    fn in_block(&self, leaf: u32, addr: u128) -> u32 {
+        let (class, index) = class_of(leaf);
+        let (small, medium, large) = &self.blocks;
+        // SAFETY: as for tails.
+        unsafe {
+            match class {
+                0 => small.get_unchecked(index).lookup(middle(addr)),
+                1 => medium.get_unchecked(index).lookup(middle(addr)),
+                2 => large.get_unchecked(index).lookup(middle(addr)),
+                _ => DEEP,
+            }
+        }
+    }
+
+    /// Returns the leaf beneath a tail.
+    #[inline]
+    fn leaf_beneath(&self, leaf: u32, addr: u128) -> u32 {
+        match self.in_block(leaf, addr) {
+            DEEP => self.beneath(leaf, addr).0,
+            found => found,
+        }
     }
 
     /// Looks up beneath a tail; returns leaf and length of the route.
@@ -462,6 +536,21 @@ impl Table {
     }
 
     // The owner's side.
+
+    /// Returns a block.
+    pub(super) fn block(&self, class: usize, index: u32) -> Option<&dyn Places> {
+        let (small, medium, large) = &self.blocks;
+        match class {
+            0 => small.get(index).map(|b| b as &dyn Places),
+            1 => medium.get(index).map(|b| b as &dyn Places),
+            _ => large.get(index).map(|b| b as &dyn Places),
+        }
+    }
+
+    /// Bytes of a block of each class.
+    pub(super) fn block_bytes() -> [usize; CLASSES] {
+        [size_of::<Block<8>>(), size_of::<Block<16>>(), size_of::<Block<32>>()]
+    }
 
     /// Returns the entry of a prefix.
     pub(super) fn entry(&self, addr: u128, len: u8) -> Option<&Entry> {
@@ -590,7 +679,7 @@ impl Lpm6Reader {
     #[inline]
     pub fn lookup(&self, addr: u128) -> u32 {
         let leaf = self.top.lookup(top(addr));
-        if leaf & TAIL == 0 { leaf } else { self.table.beneath(leaf, addr).0 }
+        if leaf & TAIL == 0 { leaf } else { self.table.leaf_beneath(leaf, addr) }
     }
 
     /// Returns the leaf of the longest route that contains `addr`, and that route's length.
@@ -623,6 +712,10 @@ impl Lpm6Reader {
         let leaf = self.top.lookup(top(addr));
         if leaf & TAIL == 0 {
             return Some(leaf);
+        }
+        match self.table.in_block(leaf, addr) {
+            DEEP => {}
+            found => return Some(found),
         }
         let found = self.table.found(addr);
         (found.deep == 0).then(|| self.table.around(leaf, addr, found).0)
@@ -696,32 +789,47 @@ impl Lpm6Reader {
         if leaves.iter().fold(0, |all, leaf| all | leaf) & TAIL == 0 {
             return;
         }
+        // Sorted by the class of their block: a branch for each would rarely be predicted.
+        let (mut lists, mut counts) = ([[0u8; BATCH]; KINDS], [0; KINDS]);
+        for (i, leaf) in leaves.iter().enumerate() {
+            let kind = (leaf >> CLASS_SHIFT) as usize & (KINDS - 1);
+            lists[kind][counts[kind] & (BATCH - 1)] = i as u8;
+            counts[kind] += 1;
+        }
+        let list = |class: usize| &lists[FIRST_KIND + class][..counts[FIRST_KIND + class]];
+        let (small, medium, large) = &self.table.blocks;
+        fetch(small, list(0), leaves);
+        fetch(medium, list(1), leaves);
+        fetch(large, list(2), leaves);
+        // Those of which no block tells.
+        let mut open = Few { list: [0; BATCH], count: 0 };
+        settle(small, list(0), addrs, leaves, &mut open);
+        settle(medium, list(1), addrs, leaves, &mut open);
+        settle(large, list(2), addrs, leaves, &mut open);
+        list(CLASSES).iter().for_each(|i| open.push_if(*i, true));
+        if open.count > 0 {
+            self.lookup_sites(addrs, leaves, &open.list[..open.count]);
+        }
+    }
+
+    /// Looks up addresses by the hash of sites, again stage by stage.
+    fn lookup_sites(&self, addrs: &[u128], leaves: &mut [u32], list: &[u8]) {
         let (table, pairs) = (&*self.table, self.table.pairs());
+        let all = || list.iter().map(|i| usize::from(*i));
         if pairs.pairs.len() > FEW_PAIRS {
-            for (addr, leaf) in addrs.iter().zip(&*leaves) {
-                if *leaf & TAIL != 0 {
-                    for_read(pairs.at(table.site_hash(site_key(*addr)), 0));
-                }
-            }
+            all().for_each(|i| for_read(pairs.at(table.site_hash(site_key(addrs[i])), 0)));
         }
         // Those that no site's own route settles.
         let (mut open, mut left) = ([(0u8, Found::default()); BATCH], 0);
-        for (i, (addr, leaf)) in addrs.iter().zip(&mut *leaves).enumerate() {
-            if *leaf & TAIL == 0 {
-                continue;
-            }
-            let key = site_key(*addr);
-            let found = match pairs.find(table.site_hash(key), key) {
-                Some(pair) => Found::of(pair.value.load(Ordering::Acquire)),
-                None => Found::default(),
-            };
+        for i in all() {
+            let found = table.found(addrs[i]);
             if found.deep == 0 && found.leaf != 0 {
-                *leaf = found.leaf;
+                leaves[i] = found.leaf;
                 continue;
             }
             match found.deep.checked_sub(1).and_then(|at| table.sites.get(at)) {
                 Some(site) => for_read(site),
-                None => for_read(table.tail(*leaf)),
+                None => for_read(table.tail(leaves[i])),
             }
             open[left] = (i as u8, found);
             left += 1;
@@ -753,6 +861,54 @@ impl Lpm6Reader {
             let i = usize::from(*i);
             leaves[i] = table.beyond(leaves[i], addrs[i], *found).0;
         }
+    }
+}
+
+/// Kinds of leaves of the upper half, by their bits from [`CLASS_SHIFT`] on: those from
+/// [`FIRST_KIND`] on name a tail.
+const KINDS: usize = 8;
+const FIRST_KIND: usize = (TAIL >> CLASS_SHIFT) as usize;
+
+/// Places in a batch.
+struct Few {
+    list: [u8; BATCH],
+    count: usize,
+}
+
+impl Few {
+    #[inline]
+    fn push_if(&mut self, i: u8, is: bool) {
+        self.list[self.count & (BATCH - 1)] = i;
+        self.count += usize::from(is);
+    }
+}
+
+/// Prefetches the blocks that leaves name, all of one class.
+#[inline]
+fn fetch<const PLACES: usize>(blocks: &PagedTable<Block<PLACES>>, list: &[u8], leaves: &[u32]) {
+    for i in list {
+        // SAFETY: as for tails.
+        let block = unsafe { blocks.get_unchecked(class_of(leaves[usize::from(*i)]).1) };
+        lines_for_read(block);
+    }
+}
+
+/// Looks up addresses in the blocks that their leaves name, all of one class.
+#[inline]
+fn settle<const PLACES: usize>(
+    blocks: &PagedTable<Block<PLACES>>,
+    list: &[u8],
+    addrs: &[u128],
+    leaves: &mut [u32],
+    open: &mut Few,
+) {
+    for i in list {
+        let at = usize::from(*i);
+        // SAFETY: as for tails.
+        let block = unsafe { blocks.get_unchecked(class_of(leaves[at]).1) };
+        let found = block.lookup(middle(addrs[at]));
+        open.push_if(*i, found == DEEP);
+        leaves[at] = if found == DEEP { leaves[at] } else { found };
     }
 }
 

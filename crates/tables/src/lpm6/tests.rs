@@ -4,6 +4,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const SMALL: Lpm6Config =
@@ -97,17 +98,29 @@ fn prefixes() -> impl Strategy<Value = Ipv6Prefix> {
     })
 }
 
-fn ops() -> impl Strategy<Value = Op> {
+/// Prefixes of two /32, many of which there are in either.
+fn dense() -> impl Strategy<Value = Ipv6Prefix> {
+    let len = prop_oneof![30u8..=50, 40u8..=48, Just(48), Just(64)];
+    (0u128..2, 0u128..32, 0u128..4, len).prop_map(|(top, high, low, len)| {
+        let addr = (0x2001_0db8 + top) << 96 | high << 91 | low << 80;
+        Prefix::new(addr, len).unwrap()
+    })
+}
+
+fn ops(prefixes: impl Strategy<Value = Ipv6Prefix> + Clone) -> impl Strategy<Value = Op> {
     prop_oneof![
-        6 => (prefixes(), 1..TAIL).prop_map(|(p, n)| Op::Insert(p, leaf(n))),
-        4 => prefixes().prop_map(Op::Remove),
+        6 => (prefixes.clone(), 1..TAIL).prop_map(|(p, n)| Op::Insert(p, leaf(n))),
+        4 => prefixes.prop_map(Op::Remove),
         1 => Just(Op::Reclaim),
     ]
 }
 
 proptest! {
     #[test]
-    fn agrees_with_a_list(ops in prop::collection::vec(ops(), 1..120)) {
+    fn agrees_with_a_list(ops in prop_oneof![
+        prop::collection::vec(ops(Rc::new(prefixes())), 1..120),
+        prop::collection::vec(ops(Rc::new(dense())), 1..250),
+    ]) {
         let domain = Domain::new();
         let mut lpm = Lpm6::new(SMALL).unwrap();
         let (mut model, mut touched) = (Model::default(), Vec::new());
@@ -136,6 +149,7 @@ proptest! {
         domain.reclaim();
         lpm.reclaim(&domain);
         prop_assert_eq!((lpm.entries.len(), lpm.tails.len(), lpm.sites.len()), (0, 0, 0));
+        prop_assert!(lpm.blocks.iter().all(IndexPool::is_empty));
     }
 }
 
@@ -169,6 +183,51 @@ fn limits_are_errors_and_change_nothing() {
     }
     assert_eq!(put(&mut lpm, "2001:db9::/48"), Ok(None));
     assert_eq!(lpm.reader().lookup_route(at("2001:db9::/48").addr()), Some((7, 48)));
+}
+
+/// A tail has the smallest block for its routes, and none where there are too many, or no block is
+/// free.
+#[test]
+fn blocks_grow_with_a_network() {
+    let domain = Domain::new();
+    let mut lpm = Lpm6::new(SMALL).unwrap();
+    let upper = 0x2001_0db8;
+    let site = |n: u128| Prefix::new(u128::from(upper) << 96 | n << 81, 48).unwrap();
+    let class = |lpm: &Lpm6| lpm.open.get(&upper).and_then(|open| open.block).map(|(c, _)| c);
+    for n in 1..=32 {
+        lpm.insert(site(n - 1), leaf(n as u32), &domain).unwrap();
+        let expected = [(7, Some(0)), (15, Some(1)), (31, Some(2)), (32, None)];
+        let expected = expected.into_iter().find(|(most, _)| n <= *most).unwrap().1;
+        assert_eq!(class(&lpm), expected, "{n} routes");
+    }
+    let check = |lpm: &Lpm6, n: u128| {
+        let found = (0..40).map(|at| lpm.reader().lookup(site(at).addr() | 5));
+        let want = (0..40).map(|at| if at < n { at as u32 + 1 } else { 0 });
+        assert!(found.eq(want), "{n} routes");
+    };
+    check(&lpm, 32);
+    // Small ones come back with the next route.
+    (4..32).for_each(|n| assert!(lpm.remove(site(n)).is_some()));
+    check(&lpm, 4);
+    lpm.remove(site(3));
+    lpm.insert(site(3), leaf(4), &domain).unwrap();
+    assert_eq!(class(&lpm), Some(0));
+    check(&lpm, 4);
+    // Of a route to all of it, which is no longer than /32, blocks hear, too.
+    lpm.insert(at("2001:db8::/32"), leaf(99), &domain).unwrap();
+    assert_eq!(lpm.reader().lookup(site(30).addr()), 99);
+    lpm.remove(at("2001:db8::/32"));
+    check(&lpm, 4);
+    // While a worker stands still, no block becomes free.
+    let mut worker = domain.register().unwrap();
+    let _guard = worker.enter();
+    for _ in 0..200 {
+        lpm.remove(site(3));
+        lpm.insert(site(3), leaf(4), &domain).unwrap();
+        lpm.reclaim(&domain);
+        check(&lpm, 4);
+    }
+    assert_eq!(class(&lpm), None);
 }
 
 #[test]
@@ -210,14 +269,25 @@ fn readers_find_the_old_or_the_new_route() {
                 assert!(found.iter().all(|leaf| (1..1000).contains(leaf)), "{found:?}");
             }
         });
+        let put = |lpm: &mut Lpm6, prefix, leaf| {
+            // What was removed is only free once the reader has gone on.
+            while lpm.insert(prefix, leaf, &domain).is_err() {
+                std::thread::yield_now();
+                domain.reclaim();
+            }
+        };
         for n in 0..2000u32 {
-            lpm.insert(long, leaf(2 + n % 900), &domain).unwrap();
+            put(&mut lpm, long, leaf(2 + n % 900));
             // Others make the hash table grow.
             let other = Prefix::new(long.addr() | u128::from(n % 200) << 8, 120).unwrap();
-            lpm.insert(other, leaf(5), &domain).unwrap();
+            put(&mut lpm, other, leaf(5));
+            // And others the block.
+            let near = Prefix::new(wide.addr() | u128::from(n % 80) << 84, 44).unwrap();
+            put(&mut lpm, near, leaf(6));
             lpm.remove(long);
             if n % 3 == 0 {
                 lpm.remove(other);
+                lpm.remove(near);
             }
             lpm.reclaim(&domain);
             domain.reclaim();
