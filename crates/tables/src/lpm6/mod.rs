@@ -11,7 +11,9 @@
 //! bits.
 
 mod block;
+mod hashes;
 mod internet;
+mod reader;
 mod table;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -29,11 +31,11 @@ use crate::prefix::{Ipv4Prefix, Ipv6Prefix, Prefix};
 use crate::prefix_map::PrefixMap;
 use crate::qsbr::Domain;
 use block::{CLASSES, Places, Route, class_for};
+use hashes::{Entry, Found};
 pub use internet::internet6;
-pub use table::Lpm6Reader;
-use table::{
-    Entry, Found, MOST_TAILS, SITE, Site, TAIL, TOP, Table, Tail, block_leaf, tail_leaf, top,
-};
+pub use reader::Lpm6Reader;
+use reader::top;
+use table::{MOST_TAILS, SITE, Site, TAIL, TOP, Table, Tail, block_leaf, tail_leaf};
 
 /// Limits of a route table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
