@@ -8,6 +8,7 @@ mod filters;
 mod levels;
 mod many;
 mod mixed;
+mod reuse;
 mod rewrites;
 
 use std::net::Ipv4Addr;
