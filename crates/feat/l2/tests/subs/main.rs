@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod arp_term;
+mod attack;
 mod bvi;
 mod filters;
 mod levels;
