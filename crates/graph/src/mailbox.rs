@@ -105,6 +105,11 @@ impl ToMain {
         self.waker.wake();
         ok
     }
+    /// As [`event`](Self::event), if the queue is less than half full.
+    pub(crate) fn event_if_room(&mut self, event: Event) -> bool {
+        let total = self.events.buffer().capacity();
+        self.events.slots() > total / 2 && self.event(event)
+    }
     pub(crate) fn discard(&mut self, thing: Box<dyn Any + Send>) {
         // If main is that far behind, dropping it here is the lesser evil.
         let _ = self.trash.push(thing);

@@ -192,4 +192,63 @@ lab_test! {
         })?;
         router.stop().map(drop)
     }
+
+    /// Segments of TCP that the kernel leaves to the device, behind tags of which it has taken the
+    /// first away: two routers push and pop them between hosts without any.
+    fn large_segments_behind_tags_that_the_kernel_has_taken_away() {
+        let [left, first, second, right] = ["left", "first", "second", "right"].map(Netns::new);
+        let (left, first, second, right) = (left?, first?, second?, right?);
+        let link = |mtu| LinkOptions { mtu, offloads: Offloads::ON, ..LinkOptions::default() };
+        let end = |address: &str| link(9000).address(address);
+        let (side, trunk) = (link(9000), link(9000 + 2 * TAG));
+        veth((&left, "eth0", &end("10.9.0.1/24")), (&first, "eth0", &side))?;
+        veth((&first, "eth1", &trunk), (&second, "eth0", &trunk))?;
+        veth((&second, "eth1", &side), (&right, "eth0", &end("10.9.0.2/24")))?;
+        let ports = "create host-interface name eth0
+             create host-interface name eth1
+             set interface state host-eth0 up
+             set interface state host-eth1 up";
+        let pushing = Router::start(&first, &Config::empty().commands(&format!(
+            "{ports}
+             set interface l2 xconnect host-eth0 host-eth1
+             set interface l2 xconnect host-eth1 host-eth0",
+        )))?;
+        let popping = Router::start(&second, &Config::empty().commands(&format!(
+            "{ports}
+             create sub-interfaces host-eth0 10
+             create sub-interfaces host-eth0 30 dot1ad 30 exact-match
+             create sub-interfaces host-eth0 31 dot1ad 30 inner-dot1q 7 exact-match
+             set interface state host-eth0.10 up
+             set interface state host-eth0.30 up
+             set interface state host-eth0.31 up",
+        )))?;
+        let ways = [("dot1q 10", 10, 1), ("dot1ad 30", 30, 1), ("dot1ad 30 7", 31, 2)];
+        for (tags, sub, pop) in ways {
+            pushing.cli(&format!("set interface l2 tag-rewrite host-eth0 push {tags}"))?;
+            popping.cli(&format!("set interface l2 tag-rewrite host-eth0.{sub} pop {pop}"))?;
+            popping.cli(&format!("set interface l2 xconnect host-eth0.{sub} host-eth1"))?;
+            popping.cli(&format!("set interface l2 xconnect host-eth1 host-eth0.{sub}"))?;
+            let large = PingOptions { size: 8900, ..PingOptions::default() };
+            ping(&left, [10, 9, 0, 2], &large)?.all_answered()?;
+            for reverse in [false, true] {
+                let options = IperfOptions { reverse, ..IperfOptions::default() };
+                let result = iperf3(&left, &right, [10, 9, 0, 2], &options)?;
+                ensure!(result.bits_per_s > 1e6, "{tags}: {} bit/s", result.bits_per_s);
+            }
+            let name = format!("host-eth0.{sub}");
+            for counter in ["rx_gso_packets", "tx_gso_packets"] {
+                let segments = popping.interface_counter(&name, counter)?;
+                ensure!(segments > 0, "{tags}: no {counter}");
+            }
+        }
+        for (node, reason) in [
+            ("l2-input-vtr", "L2 input tag rewrite drops"),
+            ("l2-output", "L2 output tag rewrite drops"),
+            ("ethernet-input", "unknown vlan"),
+        ] {
+            ensure!(popping.error_count(node, reason)? == 0, "{reason}");
+        }
+        pushing.stop()?;
+        popping.stop().map(drop)
+    }
 }

@@ -30,6 +30,26 @@ impl Pattern {
         }
         differ.is_zero_under(Sixteen::of(&self.mask))
     }
+
+    /// As [`matches_all`](Self::matches_all), of heads whose first sixteen bytes match one pattern,
+    /// and whose last sixteen another one.
+    #[inline(always)]
+    pub fn both_match_all<'a>(
+        first: &Pattern,
+        last: &Pattern,
+        heads: impl Iterator<Item = &'a [u8; 24]>,
+    ) -> bool {
+        let mut differ = [Sixteen::of(&[0; 16]); 2];
+        let want = [Sixteen::of(&first.want), Sixteen::of(&last.want)];
+        for head in heads {
+            if let (Some(a), Some(b)) = (head.first_chunk(), head.last_chunk()) {
+                differ[0] = differ[0].or(Sixteen::of(a).xor(want[0]));
+                differ[1] = differ[1].or(Sixteen::of(b).xor(want[1]));
+            }
+        }
+        differ[0].is_zero_under(Sixteen::of(&first.mask))
+            && differ[1].is_zero_under(Sixteen::of(&last.mask))
+    }
 }
 
 /// Sixteen bytes in a baseline vector register. Two plain words may or may not become one,
@@ -122,6 +142,31 @@ mod tests {
                 prop_assert_eq!(pattern.matches(head), matching(head));
             }
             prop_assert_eq!(pattern.matches_all(heads.iter()), heads.iter().all(matching));
+        }
+
+        #[test]
+        fn both_match_if_each_does(
+            want: [u8; 24],
+            masks: [[u8; 16]; 2],
+            bits in proptest::collection::vec(proptest::option::of(0usize..192), 0..4),
+        ) {
+            let (first, last) = (want.first_chunk().copied(), want.last_chunk().copied());
+            let first = Pattern::new(first.unwrap_or_default(), masks[0]);
+            let last = Pattern::new(last.unwrap_or_default(), masks[1]);
+            let heads: Vec<[u8; 24]> = bits
+                .into_iter()
+                .map(|bit| {
+                    let mut head = want;
+                    bit.into_iter().for_each(|bit| head[bit / 8] ^= 1 << (bit % 8));
+                    head
+                })
+                .collect();
+            let ends = |head: &[u8; 24]| {
+                let (a, b) = (head.first_chunk().copied(), head.last_chunk().copied());
+                first.matches(&a.unwrap_or_default()) && last.matches(&b.unwrap_or_default())
+            };
+            let expected = heads.iter().all(ends);
+            prop_assert_eq!(Pattern::both_match_all(&first, &last, heads.iter()), expected);
         }
 
         #[test]

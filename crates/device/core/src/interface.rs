@@ -17,7 +17,7 @@ mod rows;
 mod set;
 mod subs;
 
-pub use create::{InterfaceSpec, create, release_index, reserve_index};
+pub use create::{InterfaceSpec, create, free_index, keep_index, release_index, reserve_index};
 pub(crate) use create::{free_instance, next_instance, take_instance};
 pub use delete::{before_delete, delete};
 pub use device::{Caps, Device, RxQueue, SystemDevice};
@@ -41,12 +41,13 @@ use indices::Indices;
 use kind::MODES;
 use rows::{NO_ROW, row};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 pub use thalweg_buffer::SwIfIndex;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Control, NodeId};
+use thalweg_tables::qsbr::Tag;
 use thalweg_tables::snapshot::{self, Snapshot};
 pub use thalweg_wire::MacAddr;
 
@@ -171,6 +172,10 @@ pub struct Interfaces {
     leavers: Vec<Leaver>,
     writer: snapshot::Writer<IfTable>,
     indices: Indices,
+    /// When the last interface of an index went, until another one has it.
+    left: BTreeMap<SwIfIndex, Tag>,
+    /// Indices that are not free yet: see [`keep_index`].
+    kept: BTreeSet<SwIfIndex>,
     /// Instances of numbered interfaces (`loop3`) by prefix.
     instances: HashMap<&'static str, Indices>,
     /// Nodes of frames received, by mode.
@@ -196,6 +201,8 @@ impl Interfaces {
             leavers: Vec::new(),
             writer,
             indices: Indices::new(MAX_INTERFACES as u32),
+            left: BTreeMap::new(),
+            kept: BTreeSet::new(),
             instances: HashMap::new(),
             mode_inputs: [None; MODES],
             follow: Follow::default(),

@@ -274,6 +274,8 @@ pub struct Bridges {
     pub(crate) pass: Pass,
     pub(crate) waiting: Pass,
     pub(crate) serial: u32,
+    /// Ports that are gone, of which entries may be left.
+    pub(crate) leaving: Vec<SwIfIndex>,
     /// Whether a flush slice is scheduled.
     pub(crate) flush_running: bool,
     /// Position of the aging scan.
@@ -299,6 +301,7 @@ impl Bridges {
             pass: Pass::default(),
             waiting: Pass::default(),
             serial: 0,
+            leaving: Vec::new(),
             flush_running: false,
             at: 0,
             last_scan: Duration::ZERO,

@@ -10,7 +10,7 @@ use crate::{L2, table};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_device::SwIfIndex;
+use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_tables::mac::MacKey;
 use thalweg_tables::qsbr::Domain as Readers;
@@ -122,6 +122,19 @@ impl Bridges {
         [&self.pass, &self.waiting].iter().any(|p| p.find(key, port, origin, serial).is_some())
     }
 
+    /// Returns whether entries of a port may be left that is flushed.
+    pub(crate) fn is_flushing_port(&self, port: SwIfIndex) -> bool {
+        [&self.pass, &self.waiting].iter().any(|pass| pass.by_port.contains_key(&port))
+    }
+
+    /// Returns the deleted ports of which no entry is left, each once.
+    fn left(&mut self) -> Vec<SwIfIndex> {
+        let all = std::mem::take(&mut self.leaving);
+        let (some, none) = all.into_iter().partition(|port| self.is_flushing_port(*port));
+        self.leaving = some;
+        none
+    }
+
     /// Visits up to `some` entries. Returns the completion of flushes that ended.
     pub(crate) fn flush_step(
         &mut self,
@@ -184,6 +197,8 @@ fn run_slice(c: &mut Control) {
     }
     state.borrow_mut().bridges.flush_running = more;
     if over {
+        let left = state.borrow_mut().bridges.left();
+        left.into_iter().for_each(|port| interface::free_index(c, port));
         // There may be room to learn again.
         table::publish_room(c);
     }

@@ -157,6 +157,11 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
                 // Both interfaces still exist here, so this cannot fail.
                 let _ = set_l3(c, rx);
             }
+            // The table still says of hosts that they are behind it.
+            if state.borrow().bridges.is_flushing_port(gone) {
+                state.borrow_mut().bridges.leaving.push(gone);
+                interface::keep_index(c, gone);
+            }
         }
         InterfaceEvent::Mac(sw_if) if is_bvi(c, sw_if) => {
             // Only the table's limit can prevent it: the BVI then gets what is flooded.

@@ -474,6 +474,12 @@ impl<'w> NodeCx<'w> {
         self.core.event(event)
     }
 
+    /// As [`event`](Self::event), but leaves half of the queue to other events: for what hosts can
+    /// send a flood of, and what comes again.
+    pub fn event_if_room(&mut self, event: Event) -> bool {
+        self.core.event_if_room(event)
+    }
+
     /// Passes a value to the main thread to be dropped: workers do not unmap memory or close files.
     pub fn discard(&mut self, thing: Box<dyn std::any::Any + Send>) {
         self.core.to_main.discard(thing);

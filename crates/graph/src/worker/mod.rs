@@ -164,6 +164,15 @@ impl Core {
         ok
     }
 
+    /// As [`event`](Self::event), if the queue is less than half full.
+    pub fn event_if_room(&mut self, event: Event) -> bool {
+        let ok = self.to_main.event_if_room(event);
+        if !ok {
+            self.stats.totals.events_lost.add(1);
+        }
+        ok
+    }
+
     /// Starts tracing the next `n` packets that enter at `node`: an input node, or one at which
     /// the router's own packets begin; with a filter only those that match, which are frames.
     pub fn trace_add(&mut self, node: NodeId, n: u32, filter: Option<Arc<ByteFilter>>) {

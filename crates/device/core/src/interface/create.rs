@@ -86,6 +86,44 @@ pub fn reserve_index(c: &mut Control, name: &str, sw_if: SwIfIndex) -> Result<()
     Ok(())
 }
 
+/// Keeps the index of an interface that is being deleted from others, until [`free_index`]: for
+/// tables that still name it.
+pub fn keep_index(c: &Control, sw_if: SwIfIndex) {
+    c.state::<Interfaces>().borrow_mut().kept.insert(sw_if);
+}
+
+/// Ends what [`keep_index`] began.
+pub fn free_index(c: &Control, sw_if: SwIfIndex) {
+    let all = c.state::<Interfaces>();
+    let mut all = all.borrow_mut();
+    if all.kept.remove(&sw_if) && all.get(sw_if).is_none() {
+        all.indices.give_back(sw_if.get());
+        // What was found in these tables a moment ago may be under way.
+        all.left.insert(sw_if, c.domain().tag());
+    }
+}
+
+/// Returns the index of a new interface. If another one had it, none of its packets are under way,
+/// so that they are neither forwarded nor counted as those of the new one.
+pub(super) fn new_index(c: &mut Control, name: &str) -> Result<SwIfIndex, DeviceError> {
+    let (sw_if, left) = {
+        let all = c.state::<Interfaces>();
+        let mut all = all.borrow_mut();
+        let sw_if = SwIfIndex(all.indices.next(name).ok_or(DeviceError::Full)?);
+        (sw_if, all.left.remove(&sw_if))
+    };
+    if let Some(left) = left {
+        if !c.domain().passed(left) {
+            // Twice, as workers may have handed some over to others.
+            c.sync();
+            c.sync();
+        }
+        let counted = c.interface_totals_raw(sw_if);
+        c.baseline.interfaces.insert(sw_if, counted);
+    }
+    Ok(sw_if)
+}
+
 /// Returns the lowest free instance number of interfaces with this prefix (`loop`).
 pub(crate) fn next_instance(c: &Control, prefix: &'static str) -> Option<u32> {
     let all = c.state::<Interfaces>();
@@ -113,20 +151,17 @@ pub fn create(
     tx: impl FnMut(SwIfIndex, usize) -> Built,
 ) -> Result<SwIfIndex, DeviceError> {
     let all = c.state::<Interfaces>();
-    let sw_if = {
-        let a = all.borrow();
-        if a.by_name.contains_key(&spec.name) {
-            return Err(DeviceError::Exists(spec.name));
-        }
-        check_name(&spec.name)?;
-        if spec.mac != MacAddr([0; 6]) {
-            check_mac(spec.mac)?;
-        }
-        a.indices.next(&spec.name).ok_or(DeviceError::Full)?
-    };
-    let (output, tx) = add_nodes(c, SwIfIndex(sw_if), &spec, tx)?;
+    if all.borrow().by_name.contains_key(&spec.name) {
+        return Err(DeviceError::Exists(spec.name));
+    }
+    check_name(&spec.name)?;
+    if spec.mac != MacAddr([0; 6]) {
+        check_mac(spec.mac)?;
+    }
+    let sw_if = new_index(c, &spec.name)?;
+    let (output, tx) = add_nodes(c, sw_if, &spec, tx)?;
     let view = InterfaceView {
-        sw_if: SwIfIndex(sw_if),
+        sw_if,
         name: spec.name.clone(),
         kind: spec.device.kind(),
         dev_type: spec.device.dev_type(),
@@ -152,15 +187,15 @@ pub fn create(
     let can_segment = {
         let mut a = all.borrow_mut();
         a.add(Interface::new(view, Rc::new(RefCell::new(spec.device)), Some(tx)));
-        a.publish(c, SwIfIndex(sw_if));
+        a.publish(c, sw_if);
         std::mem::replace(&mut a.can_segment, true)
     };
     if !can_segment {
         c.message_all(output, |_| Box::new(Scratch::new()));
     }
-    c.make_interface_ready(SwIfIndex(sw_if));
-    c.publish(InterfaceEvent::Created(SwIfIndex(sw_if)));
-    Ok(SwIfIndex(sw_if))
+    c.make_interface_ready(sw_if);
+    c.publish(InterfaceEvent::Created(sw_if));
+    Ok(sw_if)
 }
 
 fn add_nodes(

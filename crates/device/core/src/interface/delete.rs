@@ -80,7 +80,9 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
         a.by_name.remove(&gone.view.name);
         a.leave_parent(c, &gone.view);
         a.publish(c, sw_if);
-        a.indices.give_back(sw_if.get());
+        if !a.kept.contains(&sw_if) {
+            a.indices.give_back(sw_if.get());
+        }
         gone
     };
     c.remove_interface(sw_if);
@@ -89,4 +91,7 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
         c.remove_node(gone.view.output);
         c.remove_node(tx);
     }
+    // From here on, workers that begin a loop see nothing of it.
+    let left = c.domain().tag();
+    all.borrow_mut().left.insert(sw_if, left);
 }

@@ -80,7 +80,7 @@ pub fn create_sub(
     let p = view(c, parent)?;
     let name = format!("{}.{id}", p.name);
     let all = c.state::<Interfaces>();
-    let (sw_if, tx) = {
+    let tx = {
         let mut a = all.borrow_mut();
         if a.by_name.contains_key(&name) {
             return Err(DeviceError::Exists(name));
@@ -99,12 +99,13 @@ pub fn create_sub(
         if let Some(other) = a.get(of_tags).filter(|_| of_tags != SwIfIndex(0)) {
             return Err(DeviceError::TagsInUse { name: other.name.clone(), matches });
         }
-        (a.indices.next(&name).ok_or(DeviceError::Full)?, tx)
+        tx
     };
+    let sw_if = create::new_index(c, &name)?;
     let failed = |e| DeviceError::Failed(format!("{e}"));
-    c.set_arc_end("interface-output", SwIfIndex(sw_if), Some(tx)).map_err(failed)?;
+    c.set_arc_end("interface-output", sw_if, Some(tx)).map_err(failed)?;
     let view = InterfaceView {
-        sw_if: SwIfIndex(sw_if),
+        sw_if,
         name,
         kind: Kind::Sub,
         dev_type: "sub-interface",
@@ -126,20 +127,20 @@ pub fn create_sub(
         let mut a = all.borrow_mut();
         let device = a.sub_device.clone();
         a.add(Interface::new(view, device, None));
-        a.publish(c, SwIfIndex(sw_if));
+        a.publish(c, sw_if);
         let i = a.row(parent)?;
         let is_first = i.children.is_none();
         let new = || Box::new(Children { subs: Arc::default(), all: BTreeSet::new() });
         let children = i.children.get_or_insert_with(new);
-        children.all.insert(SwIfIndex(sw_if));
+        children.all.insert(sw_if);
         // Workers have its row by now.
-        children.subs.set(matches, SwIfIndex(sw_if));
+        children.subs.set(matches, sw_if);
         if is_first {
             a.publish(c, parent);
         }
     }
-    c.publish(InterfaceEvent::Created(SwIfIndex(sw_if)));
-    Ok(SwIfIndex(sw_if))
+    c.publish(InterfaceEvent::Created(sw_if));
+    Ok(sw_if)
 }
 
 impl Interfaces {

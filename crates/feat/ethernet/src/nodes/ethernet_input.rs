@@ -61,16 +61,28 @@ const HEADER: usize = 14;
 /// Length of a header with two tags, and of what may be a third one's type.
 const TAGGED: usize = 24;
 
-/// Returns the bytes of a frame's head with its addresses and tags: those from 0, 10 and 14 on.
-/// Without closures, which frame kernels do not inline.
-#[inline(always)]
-fn words(head: &[u8; TAGGED]) -> [u64; 3] {
-    let [a, b, c, d, e, f, g, h, _, _, k, l, m, n, o, p, q, r, s, t, u, v, _, _] = *head;
-    [
-        u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-        u64::from_ne_bytes([k, l, m, n, o, p, q, r]),
-        u64::from_ne_bytes([o, p, q, r, s, t, u, v]),
-    ]
+/// Patterns of the first and of the last 16 bytes of heads like this one: with the same tags but for
+/// their priorities, the same type behind a header of `header` bytes, and no group address; and if
+/// `same_host`, with the same destination.
+fn alike_to(head: &[u8; TAGGED], header: usize, same_host: bool) -> [Pattern; 2] {
+    let mut mask = [0; TAGGED];
+    mask[0] = 1;
+    if same_host {
+        mask[..6].fill(0xff);
+    }
+    mask[12..header.min(TAGGED)].fill(0xff);
+    // The priority is in the first byte behind each TPID.
+    for at in (14..header.min(TAGGED)).step_by(4) {
+        mask[at] = 0x0f;
+    }
+    let (mut first, mut last) = ([[0; 16]; 2], [[0; 16]; 2]);
+    for (to, of) in [(0, head), (1, &mask)] {
+        first[to].copy_from_slice(&of[..16]);
+        last[to].copy_from_slice(&of[TAGGED - 16..]);
+    }
+    // What both have is compared once.
+    last[1][..8].fill(0);
+    [first, last].map(|[want, mask]| Pattern::new(want, mask))
 }
 
 /// Pattern of the first 16 bytes of a packet that takes the fast path.
@@ -182,36 +194,18 @@ impl EthernetInput {
         let (sub, header) = subs.find(first).ok()?;
         let sw_if = if sub == LOCAL_IF { port } else { sub };
         let row = table.get(sw_if);
-        // Of the tags, priorities do not count; of other bytes, all to the next type.
-        let ([dst, tags, inner], mut groups, mut differ) = (words(first), first[0], [0; 3]);
-        for head in heads {
-            let [a, b, c] = words(head);
-            differ[0] |= a ^ dst;
-            differ[1] |= b ^ tags;
-            differ[2] |= c ^ inner;
-            groups |= head[0];
-        }
-        let masks = match header {
-            HEADER => [[0, 0, 0xff, 0xff, 0, 0, 0, 0], [0; 8]],
-            18 => [[0, 0, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff], [0; 8]],
-            _ => [
-                [0, 0, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff],
-                [0x0f, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff, 0xff],
-            ],
-        };
-        let masks = [u64::from_ne_bytes(masks[0]), u64::from_ne_bytes(masks[1])];
-        let address = u64::from_ne_bytes([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]);
-        if differ[1] & masks[0] != 0 || differ[2] & masks[1] != 0 || groups & 1 != 0 {
-            return None;
-        }
         let kind = u16::from_be_bytes([first[header - 2], first[header - 1]]);
         let next = match row.mode_input {
-            _ if !row.admin_up => return None,
+            _ if !row.admin_up || first[0] & 1 != 0 => return None,
             Some(node) => Verdict::node(node),
-            None if !row.carries_packets || differ[0] & address != 0 => return None,
+            None if !row.carries_packets => return None,
             None if first[..6] != row.mac.0 && !row.accept_all => return None,
             None => Verdict::node(self.types.load(cx.guard()).get(kind)?),
         };
+        let [a, b] = alike_to(first, header, row.mode_input.is_none());
+        if !Pattern::both_match_all(&a, &b, heads) {
+            return None;
+        }
         if sw_if != port {
             let has_features = cx.are_input_features() && cx.has_input_features(sw_if);
             if has_features || cx.input_taps_wait(sw_if, n as u64) {

@@ -172,7 +172,7 @@ impl ArpTerm {
         if last.is_some_and(is_recent) {
             return;
         }
-        match cx.event(arp_term::event(self.topic, ip, mac, port, now)) {
+        match cx.event_if_room(arp_term::event(self.topic, ip, mac, port, now)) {
             true => *last = Some((host, now)),
             false => cx.count(EVENTS_LOST, 1),
         }

@@ -101,7 +101,7 @@ impl L2Learn {
         if same && now.wrapping_sub(last.at) < self.pause {
             return;
         }
-        if cx.event(learning::event(self.topic, key, port, now)) {
+        if cx.event_if_room(learning::event(self.topic, key, port, now)) {
             *last = LastReport { key: Some((key, port)), at: now };
             cx.count(REPORTED, 1);
         }

@@ -3,11 +3,13 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod arp_term;
+mod attack;
 mod bvi;
 mod filters;
 mod levels;
 mod many;
 mod mixed;
+mod reuse;
 mod rewrites;
 
 use std::net::Ipv4Addr;

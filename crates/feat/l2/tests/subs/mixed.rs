@@ -23,7 +23,7 @@ fn packet(n: u8, kind: u8, to: u8, ttl: u8) -> Vec<u8> {
     ipv4(n, 9, tags, &packet)
 }
 
-fn everything(workers: usize) -> (Lab, Vec<(SwIfIndex, Vec<SwIfIndex>)>) {
+pub(super) fn everything(workers: usize) -> (Lab, Vec<(SwIfIndex, Vec<SwIfIndex>)>) {
     let (mut lab, ways) = routed(workers);
     let more = [
         sub(&mut lab, 0, 40, TagMatch::Outer { tag: dot1q(40), exact: false }),
@@ -52,10 +52,10 @@ fn all_counts(lab: &Lab, families: &[(SwIfIndex, Vec<SwIfIndex>)]) -> Vec<[u64; 
     each.map(|sw_if| counts(lab, sw_if)).collect()
 }
 
-type Taken = (Vec<(SwIfIndex, Vec<u8>)>, Vec<[u64; 4]>);
+pub(super) type Taken = (Vec<(SwIfIndex, Vec<u8>)>, Vec<[u64; 4]>);
 
 /// Receives frames in loops of `size`; what was sent, and by how much counters have grown.
-fn taken(
+pub(super) fn taken(
     (lab, families): &mut (Lab, Vec<(SwIfIndex, Vec<SwIfIndex>)>),
     frames: &[(u8, Vec<u8>)],
     size: usize,
