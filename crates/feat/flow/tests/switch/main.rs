@@ -8,6 +8,7 @@ mod ipv6;
 mod lab;
 mod megaflows;
 mod nat;
+mod originals;
 
 use lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use std::net::Ipv4Addr;
