@@ -195,8 +195,8 @@ impl Engine {
         if self.part == Part::Later && self.tracker.is_some() {
             return self.track_later::<W>(ct, out);
         }
-        let i = walk.i;
-        let (place, now, part, salt) = (self.place, self.now, self.part, self.salt);
+        let (i, place, salt) = (walk.i, self.place, self.salt);
+        let (now, part) = (self.now, self.part);
         let (same_zone, rewritten) = (ct.zone == self.zone, self.rewritten);
         let before = self.tracked.filter(|(zone, w, _)| (*zone, *w) == (ct.zone, W));
         let has_been_tracked = self.tracked.is_some();

@@ -230,10 +230,10 @@ pub(crate) fn set_original(words: &mut Words, original: Option<&Tuple>) {
 
 /// Copies the tracking fields from other words.
 pub(crate) fn keep_tracked(words: &mut Words, from: &Words) {
-    let copy = |place: &Place| place.set(words, place.get(from));
-    [CT_STATE, CT_ZONE, CT_MARK, CT_LABEL_LOW, CT_LABEL_HIGH].iter().for_each(copy);
+    let mut copy = |place: &Place| place.set(words, place.get(from));
+    [CT_STATE, CT_ZONE, CT_MARK, CT_LABEL_LOW, CT_LABEL_HIGH].iter().for_each(&mut copy);
     if has_original(from) {
-        ORIGINAL.iter().for_each(|place| place.set(words, place.get(from)));
+        ORIGINAL.iter().for_each(copy);
     }
 }
 

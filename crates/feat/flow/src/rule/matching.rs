@@ -100,6 +100,15 @@ const FIELDS: &[Field] = &[
     field(&["ct_tp_dst"], key::CT_TP_DST, Form::Number, Needs::OriginalPorts),
 ];
 
+/// Addresses of IPv6, the upper half first.
+const LONG: &[(&str, [Place; 2], Needs)] = &[
+    ("ipv6_src", key::IPV6_SRC, Needs::Ipv6),
+    ("ipv6_dst", key::IPV6_DST, Needs::Ipv6),
+    ("nd_target", key::ND_TARGET, Needs::Discovery),
+    ("ct_ipv6_src", key::CT_IPV6_SRC, Needs::Original(Some(ether::IPV6))),
+    ("ct_ipv6_dst", key::CT_IPV6_DST, Needs::Original(Some(ether::IPV6))),
+];
+
 /// Shorthands for protocols: EtherType and transport number.
 const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[
     ("ip", ether::IPV4, None),
@@ -321,17 +330,6 @@ impl Match {
                 self.require(key::CT_LABEL_LOW, value as u64, mask as u64);
                 self.require(key::CT_LABEL_HIGH, (value >> 64) as u64, (mask >> 64) as u64);
             }
-            "ipv6_src" => self.read_long(key::IPV6_SRC, value, word, Needs::Ipv6)?,
-            "ipv6_dst" => self.read_long(key::IPV6_DST, value, word, Needs::Ipv6)?,
-            "ct_ipv6_src" => {
-                let needs = Needs::Original(Some(ether::IPV6));
-                self.read_long(key::CT_IPV6_SRC, value, word, needs)?;
-            }
-            "ct_ipv6_dst" => {
-                let needs = Needs::Original(Some(ether::IPV6));
-                self.read_long(key::CT_IPV6_DST, value, word, needs)?;
-            }
-            "nd_target" => self.read_long(key::ND_TARGET, value, word, Needs::Discovery)?,
             "nd_reserved" => {
                 let value = number(value).filter(|v| *v <= u32::MAX.into());
                 let value = value.ok_or_else(|| wrong("a number up to 0xffffffff"))? as u64;
@@ -348,7 +346,10 @@ impl Match {
             }
             "arp_sha" => self.read_mac(&key::ARP_SHA, value, word)?,
             "arp_tha" => self.read_mac(&key::ARP_THA, value, word)?,
-            _ => return self.read_field(name, value, word),
+            _ => match LONG.iter().find(|(known, ..)| *known == name) {
+                Some((_, places, needs)) => self.read_long(*places, value, word, *needs)?,
+                None => return self.read_field(name, value, word),
+            },
         }
         Ok(true)
     }

@@ -24,7 +24,7 @@ pub(crate) fn attached(workers: usize, rules: &str) -> Lab {
     lab
 }
 
-fn guarded(workers: usize) -> Lab {
+pub(crate) fn guarded(workers: usize) -> Lab {
     attached(
         workers,
         "priority=2,arp,actions=normal

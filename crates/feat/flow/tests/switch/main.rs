@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod actions;
+mod attacks;
 mod fragments;
 mod ipv6;
 mod lab;
