@@ -1,6 +1,6 @@
 //! How traces are shown: which of them, and with which times.
 
-use crate::classify::Classifier;
+use crate::classify::{Classifier, ClassifyError};
 use std::time::SystemTime;
 use thalweg_graph::clock;
 use thalweg_graph::control::Control;
@@ -98,6 +98,28 @@ impl Tracing {
     }
 
     pub(crate) fn of(c: &Control) -> Tracing {
-        *c.state::<Tracing>().borrow()
+        let mut tracing = *c.state::<Tracing>().borrow();
+        // A table may have been removed since, and another one may begin its chain.
+        if let Some(What::Table(first)) = tracing.filter.as_mut().map(|filter| &mut filter.what) {
+            match c.state::<Classifier>().borrow().shown() {
+                Some(now) => *first = now,
+                None => tracing.filter = None,
+            }
+        }
+        tracing
+    }
+
+    /// Sets which traces are shown.
+    ///
+    /// # Errors
+    /// [`ClassifyError::NoTable`].
+    pub(crate) fn show(c: &Control, filter: Option<ShownFilter>) -> Result<(), ClassifyError> {
+        let table = filter.and_then(|filter| match filter.what {
+            What::Table(index) => Some(index),
+            What::Node(_) => None,
+        });
+        c.state::<Classifier>().borrow_mut().show(table)?;
+        c.state::<Tracing>().borrow_mut().filter = filter;
+        Ok(())
     }
 }

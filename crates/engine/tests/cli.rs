@@ -268,6 +268,11 @@ fn only_traces_that_match_are_shown() {
     assert!(s.error("classify table table 0").contains("`next-table' and a number, or `del'"));
     s.ok("classify table table 0 next-table 4294967295");
     s.ok("classify table table 0 del");
+    // The filter goes with its table, and a table that takes the number is none.
+    assert_eq!(traced(&mut s), every);
+    assert_eq!(s.ok("classify table mask hex ff"), "0\n");
+    assert_eq!(traced(&mut s), every);
+    s.ok("classify table table 0 del");
     assert!(s.error("classify table table 0 del").contains("no classifier table 0"));
     assert!(s.error("classify table mask l3 ip4 src skip 2").contains("leave out `skip'"));
     assert!(s.error("classify table").contains("`mask' for a new table"));

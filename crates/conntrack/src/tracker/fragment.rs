@@ -6,7 +6,7 @@ use super::{Parts, Tracked, Tracker};
 use crate::batch::Batch;
 use crate::entry;
 use crate::state::State;
-use crate::tuple::Key;
+use crate::tuple::{Key, Tuple};
 
 /// The tracking result of a first fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct FirstFragment<const W: usize> {
     key: Key<W>,
     state: State,
     reply: bool,
+    /// Whether its sender is the higher endpoint of the key.
+    swapped: bool,
 }
 
 impl<const W: usize> FirstFragment<W> {
@@ -26,7 +28,13 @@ impl<const W: usize> FirstFragment<W> {
             key: batch.keys[..batch.len][i],
             state: tracked.state,
             reply: tracked.reply,
+            swapped: batch.headers[..batch.len][i].swapped,
         }
+    }
+
+    /// The tuple of the datagram; of an ICMP error, that of the connection it is about.
+    pub fn tuple(&self) -> Tuple {
+        Tuple::of_key(&self.key, self.swapped)
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::trace_dump::Cache;
 use crate::api_modules::TRACEDUMP;
-use crate::classify::{Classifier, ClassifyError};
 use crate::traces::{ShownFilter, Tracing, What};
 use thalweg_api::{Call, Message, Retval, api_enum};
 use thalweg_graph::control::Control;
@@ -61,17 +60,13 @@ fn handle(c: &mut Control, rq: TraceSetFilters) -> Result<TraceSetFiltersReply, 
             Some(What::Node(NodeId(rq.node_index as u16)))
         }
         Flag::INCLUDE_CLASSIFIER | Flag::EXCLUDE_CLASSIFIER => {
-            let index = rq.classifier_table_index;
-            if c.state::<Classifier>().borrow().table(index).is_none() {
-                return Err(ClassifyError::NoTable(index).into());
-            }
-            Some(What::Table(index))
+            Some(What::Table(rq.classifier_table_index))
         }
         _ => return Err(Retval::INVALID_VALUE),
     };
     let include = matches!(rq.flag, Flag::INCLUDE_NODE | Flag::INCLUDE_CLASSIFIER);
     let filter = what.map(|what| ShownFilter { what, include, count: rq.count as usize });
-    c.state::<Tracing>().borrow_mut().filter = filter;
+    Tracing::show(c, filter)?;
     Cache::clear(c);
     Ok(TraceSetFiltersReply)
 }

@@ -186,6 +186,8 @@ pub struct Classifier {
     tables: BTreeMap<u32, Table>,
     /// The first table of each chain.
     first: BTreeMap<User, u32>,
+    /// The first table of the chain that chooses which traces are shown.
+    shown: Option<u32>,
 }
 
 impl Classifier {
@@ -206,6 +208,23 @@ impl Classifier {
     /// The users of chains with their first tables, in order.
     pub fn users(&self) -> impl Iterator<Item = (User, u32)> {
         self.first.iter().map(|(user, first)| (*user, *first))
+    }
+
+    /// Has a chain choose which traces are shown, or none, until it is removed.
+    ///
+    /// # Errors
+    /// [`ClassifyError::NoTable`].
+    pub(crate) fn show(&mut self, first: Option<u32>) -> Result<(), ClassifyError> {
+        if let Some(gone) = first.filter(|first| !self.tables.contains_key(first)) {
+            return Err(ClassifyError::NoTable(gone));
+        }
+        self.shown = first;
+        Ok(())
+    }
+
+    /// The first table of the chain that chooses which traces are shown.
+    pub(crate) fn shown(&self) -> Option<u32> {
+        self.shown
     }
 
     /// The numbers of a chain's tables.
@@ -289,7 +308,7 @@ impl Classifier {
     }
 
     /// Removes a table, and with `chain` those that it leads to. Tables before it then lead to
-    /// none, and a filter that begins with it ends.
+    /// none, and a filter that begins with it ends, also that of the traces that are shown.
     ///
     /// # Errors
     /// [`ClassifyError::NoTable`].
@@ -302,6 +321,7 @@ impl Classifier {
         for index in gone {
             self.tables.remove(&index);
             self.first.retain(|_, first| *first != index);
+            self.shown = self.shown.filter(|shown| *shown != index);
             let before = self.tables.values_mut().filter(|t| t.next == Some(index));
             before.for_each(|t| t.next = None);
         }
@@ -377,8 +397,8 @@ impl Classifier {
             }
             // Whoever else leads to the chain still has all of it.
             let before = std::mem::replace(&mut first, chain[0]);
-            let others = self.first.values_mut().filter(|other| **other == before);
-            others.for_each(|other| *other = first);
+            let others = self.first.values_mut().chain(&mut self.shown);
+            others.filter(|other| **other == before).for_each(|other| *other = first);
             let leads = |(i, t): &(&u32, &mut Table)| t.next == Some(before) && !chain.contains(i);
             self.tables.iter_mut().filter(leads).for_each(|(_, t)| t.next = Some(first));
         }
@@ -458,8 +478,8 @@ impl Classifier {
         }
         // Filters that begin with it begin with the next.
         if let Some(next) = next {
-            let leads = self.first.values_mut().filter(|first| **first == index);
-            leads.for_each(|first| *first = next);
+            let leads = self.first.values_mut().chain(&mut self.shown);
+            leads.filter(|first| **first == index).for_each(|first| *first = next);
         }
         // It exists, and nothing leads to it.
         let _ = self.remove(index, false);

@@ -1,6 +1,5 @@
 //! `trace filter`: shows the traces of packets that meet a node or table, or that do not.
 
-use crate::classify::{Classifier, ClassifyError};
 use crate::traces::{ShownFilter, Tracing, What};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::control::Control;
@@ -24,7 +23,7 @@ impl Command<Control> for TraceFilter {
     fn help(&self) -> &'static str {
         "Show only traces that meet a node or a classifier table, or that do not\n\
          A table is met if it, or one that it leads to, hits the packet where its trace begins. Of\n\
-         each thread, up to this number. It concerns `show trace', `show trace paths' and the\n\
+         each thread, up to this number. The filter ends with its table. It concerns `show trace', `show trace paths' and the\n\
          binary API; all traces are kept, and `trace filter none' shows them again."
     }
 
@@ -38,11 +37,7 @@ impl Command<Control> for TraceFilter {
             "none" => None,
             word => {
                 let what = if args.exact("table") {
-                    let index = args.u32("table")?;
-                    if c.state::<Classifier>().borrow().table(index).is_none() {
-                        return Err(ClassifyError::NoTable(index).into());
-                    }
-                    What::Table(index)
+                    What::Table(args.u32("table")?)
                 } else {
                     let expected = "a node of the graph, or `table' and a number";
                     What::Node(args.with("node", expected, |w| c.node(w))?)
@@ -52,6 +47,7 @@ impl Command<Control> for TraceFilter {
             }
         };
         args.end()?;
+        Tracing::show(c, filter)?;
         let node = filter.and_then(|f| match f.what {
             What::Node(id) => Some(c.nodes()[id.0 as usize].name.to_string()),
             What::Table(_) => None,
@@ -63,7 +59,6 @@ impl Command<Control> for TraceFilter {
         out.json(serde_json::json!({
             "node": node, "table": table, "include": filter.map(|f| f.include), "count": filter.map(|f| f.count),
         }));
-        c.state::<Tracing>().borrow_mut().filter = filter;
         Ok(Outcome::Done)
     }
 

@@ -14,6 +14,7 @@ use crate::outputs::Outputs;
 use crate::rewrite;
 use crate::rule::Ct;
 use crate::rule::key::{self, Words};
+use crate::tables::Compilation;
 
 /// What a worker has for the packets of a family.
 pub(crate) struct Family<const W: usize> {
@@ -111,7 +112,7 @@ impl Engine {
         Tracker: Parts<W>,
         Batch<W>: Packets<W>,
     {
-        let mut tracked = self.track::<W>(walk.i, ct, out);
+        let mut tracked = self.track::<W>(walk, ct, out);
         if let Some(nat) = &ct.nat {
             let opens = ct.commit && nat.range.is_some();
             if (opens && tracked.flow.is_none())
@@ -122,13 +123,28 @@ impl Engine {
             self.tracked = Some((ct.zone, W, tracked));
         }
         self.notes[walk.i].state = tracked.state;
-        Some(self.next::<W>(ct.table?, ct.zone, &tracked))
+        Some(self.next::<W>(walk.set, ct.table?, ct.zone, &tracked))
     }
 
-    pub(crate) fn next<const W: usize>(&self, table: u8, zone: u16, tracked: &Tracked) -> Next
+    pub(crate) fn next<const W: usize>(
+        &mut self,
+        set: &Compilation,
+        table: u8,
+        zone: u16,
+        tracked: &Tracked,
+    ) -> Next
     where
         Tracker: Parts<W>,
     {
+        if set.originals {
+            self.original = match (tracked.flow, &self.tracker) {
+                (Some(flow), Some(tracker)) if !tracked.state.contains(State::INVALID) => {
+                    Some(tracker.original::<W>(flow))
+                }
+                (None, _) if tracked.state.contains(State::NEW) => self.tuple,
+                _ => None,
+            };
+        }
         let (mark, label) = match (tracked.flow, &self.tracker) {
             (Some(flow), Some(tracker)) => (tracker.mark::<W>(flow), tracker.label::<W>(flow)),
             _ => (0, 0),
@@ -170,7 +186,7 @@ impl Engine {
         done
     }
 
-    fn track<const W: usize>(&mut self, i: usize, ct: &Ct, out: &Outputs<'_>) -> Tracked
+    fn track<const W: usize>(&mut self, walk: &Walk<'_>, ct: &Ct, out: &Outputs<'_>) -> Tracked
     where
         Self: Families<W>,
         Tracker: Parts<W>,
@@ -179,7 +195,8 @@ impl Engine {
         if self.part == Part::Later && self.tracker.is_some() {
             return self.track_later::<W>(ct, out);
         }
-        let (place, now, part, salt) = (self.place, self.now, self.part, self.salt);
+        let (i, place, salt) = (walk.i, self.place, self.salt);
+        let (now, part) = (self.now, self.part);
         let (same_zone, rewritten) = (ct.zone == self.zone, self.rewritten);
         let before = self.tracked.filter(|(zone, w, _)| (*zone, *w) == (ct.zone, W));
         let has_been_tracked = self.tracked.is_some();
@@ -227,6 +244,7 @@ impl Engine {
                 if reply.is_none() {
                     tracker.count_reply_taken();
                     self.tracked = Some((ct.zone, W, tracked));
+                    self.tuple = Some(tuple);
                     return tracked;
                 }
             }
@@ -236,7 +254,9 @@ impl Engine {
         if part == Part::First {
             fragments.tracked(ct.zone, out, FirstFragment::of(batch, at, tracked), now);
         }
+        let tuple = if walk.set.originals { batch.tuple(at) } else { None };
         self.tracked = Some((ct.zone, W, tracked));
+        self.tuple = tuple;
         tracked
     }
 
@@ -253,10 +273,11 @@ impl Engine {
         let Parted { family, tracker: Some(tracker), .. } = self.parted() else {
             return Tracked::default();
         };
-        let tracked = match before {
-            Some((zone, w, tracked)) if (zone, w) == (ct.zone, W) => tracked,
+        let (tracked, tuple) = match before {
+            Some((zone, w, tracked)) if (zone, w) == (ct.zone, W) => (tracked, self.tuple),
             _ => family.fragments.follow(tracker, ct.zone, out, now),
         };
+        self.tuple = tuple;
         self.tracked = Some((ct.zone, W, tracked));
         tracked
     }

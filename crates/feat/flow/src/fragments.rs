@@ -6,7 +6,7 @@
 
 use thalweg_buffer::{Packet, PktMut};
 use thalweg_conntrack::batch::{Kind, Packets};
-use thalweg_conntrack::{Batch, FirstFragment, IPV4, IPV6, Millis, Parts, Tracked, Tracker};
+use thalweg_conntrack::{Batch, FirstFragment, IPV4, IPV6, Millis, Parts, Tracked, Tracker, Tuple};
 use thalweg_graph::{HandOff, NodeCx, Verdict};
 use thalweg_tables::fragments;
 pub(crate) use thalweg_tables::fragments::PATIENCE;
@@ -61,14 +61,15 @@ where
         }
     }
 
-    /// Tracks a later fragment. One that overlaps the first is invalid.
+    /// Tracks a later fragment; returns the tuple of its datagram as well. One that overlaps the
+    /// first is invalid.
     pub(crate) fn follow(
         &self,
         tracker: &mut Tracker,
         zone: u16,
         out: &Outputs<'_>,
         now: Millis,
-    ) -> Tracked
+    ) -> (Tracked, Option<Tuple>)
     where
         Tracker: Parts<W>,
     {
@@ -82,8 +83,10 @@ where
             }
         });
         match found {
-            Some((first, bytes)) => tracker.follow(&first, bytes as u32, now),
-            None => tracker.stray_fragment(),
+            Some((first, bytes)) => {
+                (tracker.follow(&first, bytes as u32, now), Some(first.tuple()))
+            }
+            None => (tracker.stray_fragment(), None),
         }
     }
 }

@@ -199,10 +199,10 @@ impl Megaflow {
         let (rule, mut needed) = table.classifier.find_needed(&tracked);
         let of_connections = [key::CT_MARK, key::CT_LABEL_LOW, key::CT_LABEL_HIGH];
         let end = rule.and_then(|rule| End::of(&table.rules[rule as usize], Some(zone)));
-        // Marks and labels differ from connection to connection.
-        let (Some(end), true) = (end, of_connections.iter().all(|p| p.get(&needed) == 0)) else {
-            return;
-        };
+        // Marks, labels and tuples differ from connection to connection.
+        let differs = of_connections.iter().any(|p| p.get(&needed) != 0)
+            || set.originals && key::may_ask_original(&needed);
+        let Some(end) = end.filter(|_| !differs) else { return };
         let same = |e: &End| (e.slot, e.verdict, e.commit) == (end.slot, end.verdict, end.commit);
         let ends = &mut self.ends[..self.used];
         let number = match ends.iter().position(|e| e.as_ref().is_some_and(same)) {

@@ -598,6 +598,7 @@ fn compile(
         let classifier = Classifier::new(numbered);
         let compiled = rules.iter().map(|(rule, slot)| {
             set.wide |= rule.matches.is_wide();
+            set.originals |= rule.matches.asks_original();
             let kind = rule.matches.exact(DL_TYPE);
             for action in &rule.actions {
                 // Their change shows in the wide words.

@@ -89,6 +89,8 @@ pub(crate) struct Compilation {
     pub(crate) tracks_ipv6: bool,
     /// Whether any rule looks at more than the [narrow](crate::rule::key::NARROW) words.
     pub(crate) wide: bool,
+    /// Whether any rule looks at the original direction of connections.
+    pub(crate) originals: bool,
     /// Whether any rule sets labels.
     pub(crate) labels: bool,
     /// Whether any rule translates connections.

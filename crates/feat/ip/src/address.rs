@@ -2,7 +2,7 @@
 
 use crate::family::{Family, IfAddress, Version, family};
 use crate::table::{Table, delete_leaving, settle_later};
-use crate::{AddressesChanged, Ip, RouteError, Source};
+use crate::{AddressesChanged, InterfaceTableChanged, Ip, RouteError, Source, table};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use thalweg_device::{DeviceError, SwIfIndex, interface};
@@ -334,7 +334,8 @@ fn clear<A: Address>(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressErr
     all.into_iter().try_for_each(|a| remove(c, sw_if, a.addr, a.len))
 }
 
-/// Moves an interface to another table.
+/// Moves an interface to another table, and with it the host routes of its neighbours. What else has
+/// routes over the interface follows [`InterfaceTableChanged`].
 ///
 /// # Errors
 /// If the interface has addresses, or the table does not exist.
@@ -345,15 +346,21 @@ pub fn set_table<A: Address>(
 ) -> Result<(), AddressError> {
     let (family, view) = (family::<A>(c)?, interface::view(c, sw_if)?);
     let ip = c.state::<Ip<A>>();
-    {
+    let before = {
         let mut ip = ip.borrow_mut();
         ip.table_mut(table)?;
         if !ip.addresses(sw_if).is_empty() {
             return Err(AddressError::HasAddresses(view.name));
         }
+        let before = ip.table_of(sw_if);
         ip.bound.insert(sw_if, table);
-    }
+        before
+    };
     family.publish_interface(c, sw_if);
+    if before != table {
+        table::move_neighbor_routes::<A>(c, sw_if, before);
+        c.publish(InterfaceTableChanged { version: Version::of::<A>(), sw_if });
+    }
     delete_leaving::<A>(c);
     Ok(())
 }

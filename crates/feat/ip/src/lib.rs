@@ -77,6 +77,15 @@ pub struct AddressesChanged {
     pub sw_if: SwIfIndex,
 }
 
+/// The event that an interface was moved to another routing table. It has no addresses then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InterfaceTableChanged {
+    /// Version of the table.
+    pub version: Version,
+    /// The interface.
+    pub sw_if: SwIfIndex,
+}
+
 /// The event that routes have put other hosts on an interface: see [`Ip::routed_peers`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoutedPeersChanged {

@@ -491,6 +491,26 @@ pub fn set_neighbor_route<A: Address>(c: &mut Control, sw_if: SwIfIndex, addr: A
     }
 }
 
+/// Moves the host routes of an interface's neighbours to its table from the one in which it was.
+pub(crate) fn move_neighbor_routes<A: Address>(c: &Control, sw_if: SwIfIndex, before: TableId) {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let (own, Some(family)) = (ip.table_of(sw_if), ip.family) else { return };
+    let Ok(all) = Prefix::new(A::default(), 0) else { return };
+    for addr in family.neighbors(c, sw_if, all) {
+        let Some(t) = ip.tables.get_mut(&before) else { return };
+        let paths = t.paths(Prefix::host(addr), Source::Adjacency).unwrap_or_default();
+        if paths.iter().all(|p| p.sw_if != Some(sw_if)) {
+            continue;
+        }
+        let stays = t.attaches(sw_if, addr);
+        put_neighbor(c, t, sw_if, addr, stays);
+        if let Some(t) = ip.tables.get_mut(&own) {
+            put_neighbor(c, t, sw_if, addr, true);
+        }
+    }
+}
+
 /// Adds or removes a neighbour's host route over one interface; one of the same address on another
 /// interface stays.
 fn put_neighbor<A: Address>(

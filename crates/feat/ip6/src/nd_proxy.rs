@@ -7,7 +7,9 @@ use thalweg_config::declare::{
     Doc, Draft, Dump, Item, Kind, Problem, Rule, Section, interface_key, rank,
 };
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
-use thalweg_feat_ip::{Ip6, Path, RouteError, Source, TableId, set_found_route};
+use thalweg_feat_ip::{
+    InterfaceTableChanged, Ip6, Path, RouteError, Source, TableId, Version, set_found_route,
+};
 use thalweg_feat_nd::set_proxies;
 use thalweg_graph::Control;
 use thalweg_tables::Prefix;
@@ -48,6 +50,11 @@ pub(crate) fn init(c: &mut Control) {
             of_it.into_iter().for_each(|(ip, i)| _ = remove(c, i, ip));
         }
     });
+    c.subscribe(|c, &InterfaceTableChanged { version, sw_if }: &InterfaceTableChanged| {
+        if version == Version::V6 {
+            follow_table(c, sw_if);
+        }
+    });
 }
 
 /// Returns all addresses and the interfaces where the hosts are, in order.
@@ -64,6 +71,24 @@ fn route(c: &mut Control, table: TableId, ip: Ipv6Addr) -> Result<(), RouteError
         of_it.map(|(p, _)| Path::via(IpAddr::V6(ip), Some(p.1))).collect()
     };
     set_found_route(c, table, Prefix::host(ip.to_bits()), Source::ProxyNd, paths)
+}
+
+/// Moves the routes over an interface to its table.
+fn follow_table(c: &mut Control, sw_if: SwIfIndex) {
+    let table = c.state::<Ip6>().borrow().table_of(sw_if);
+    let moved: Vec<(Ipv6Addr, TableId)> = {
+        let state = c.state::<Proxied>();
+        let mut state = state.borrow_mut();
+        let of_it = state.0.iter_mut().filter(|(p, at)| p.1 == sw_if && **at != table);
+        of_it.map(|((ip, _), at)| (*ip, std::mem::replace(at, table))).collect()
+    };
+    for (ip, before) in moved {
+        for table in [before, table] {
+            if let Err(e) = route(c, table, ip) {
+                tracing::warn!("route to {ip} in table {table}: {e}");
+            }
+        }
+    }
 }
 
 fn publish(c: &mut Control) {

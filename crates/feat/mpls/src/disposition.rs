@@ -66,7 +66,11 @@ fn check_ip6(p: &mut PktMut<'_>) -> Result<usize, ErrorCode> {
         bytes.map_or(Ipv6Addr::UNSPECIFIED, |a| Ipv6Addr::from(*a))
     };
     let (src, dst) = (address(8), address(24));
-    let odd = src.is_multicast() || src.is_loopback() || dst.is_loopback() || dst.is_unspecified();
+    let odd = src.is_multicast()
+        || src.is_loopback()
+        || src.is_unspecified() && !dst.is_multicast()
+        || dst.is_loopback()
+        || dst.is_unspecified();
     // A jumbogram (RFC 2675) has its length elsewhere, and longer ones do not come.
     if total > p.total_len() || payload == 0 && h[6] == 0 || odd {
         return Err(BAD);

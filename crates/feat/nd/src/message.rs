@@ -7,6 +7,7 @@ use thalweg_buffer::{Frame, PktMut};
 use thalweg_device::link_header::came_behind;
 use thalweg_graph::{ErrorCode, Node, NodeCx, Verdict};
 use thalweg_wire::MacAddr;
+use thalweg_wire::ethernet::ethertype;
 use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::nd::{HOP_LIMIT, Message};
@@ -30,6 +31,8 @@ pub(crate) enum Fault {
     Fragment,
     /// It is too short, or its options are malformed.
     Length,
+    /// It came behind labels, whose path may begin anywhere, whatever its hop limit says.
+    Labels,
 }
 
 /// The drop reasons of a node for each fault.
@@ -39,6 +42,7 @@ pub(crate) struct Faults {
     pub(crate) code: ErrorCode,
     pub(crate) fragment: ErrorCode,
     pub(crate) length: ErrorCode,
+    pub(crate) labels: ErrorCode,
 }
 
 impl Fault {
@@ -49,6 +53,7 @@ impl Fault {
             Fault::Code => reasons.code,
             Fault::Fragment => reasons.fragment,
             Fault::Length => reasons.length,
+            Fault::Labels => reasons.labels,
         })
     }
 }
@@ -85,8 +90,12 @@ impl<R: Receive + Send + 'static> Node for Receiver<R> {
 }
 
 /// Reads a message and makes the checks that all of them need.
-pub(crate) fn read(packet: &[u8]) -> Result<Received<'_>, Fault> {
-    let ip = Ipv6View::parse_prefix(packet).map_err(|_| Fault::Length)?;
+pub(crate) fn read<'p>(p: &'p PktMut<'_>) -> Result<Received<'p>, Fault> {
+    let ip = Ipv6View::parse_prefix(p.data()).map_err(|_| Fault::Length)?;
+    let header = came_behind(p);
+    if !header.is_empty() && !header.ends_with(&ethertype::IPV6.to_be_bytes()) {
+        return Err(Fault::Labels);
+    }
     if ip.hop_limit() != HOP_LIMIT {
         return Err(Fault::HopLimit);
     }

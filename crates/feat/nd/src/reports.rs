@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use thalweg_device::{SwIfIndex, interface};
-use thalweg_graph::{BuildCx, Control, EVENT_BYTES, Event, NodeCx, Topic, clock};
+use thalweg_graph::{BuildCx, Control, EVENT_BYTES, ErrorCode, Event, NodeCx, Topic, clock};
 use thalweg_tables::limit::RateLimit;
 use thalweg_wire::MacAddr;
 use thalweg_wire::mld::{MAX_LISTED, Query};
@@ -37,6 +37,32 @@ pub struct RouterPrefix {
     pub valid: u32,
     /// Preferred for this many seconds; all ones: for ever.
     pub preferred: u32,
+}
+
+/// Prefixes of an advertisement as a worker reads them: it allocates nothing.
+pub(crate) struct Prefixes {
+    all: [RouterPrefix; MAX_PREFIXES],
+    len: usize,
+}
+
+impl Prefixes {
+    pub(crate) fn new() -> Prefixes {
+        let prefix = Ipv6Addr::UNSPECIFIED;
+        let none = RouterPrefix { prefix, len: 0, flags: 0, valid: 0, preferred: 0 };
+        Prefixes { all: [none; MAX_PREFIXES], len: 0 }
+    }
+
+    /// Adds one, if there is room.
+    pub(crate) fn push(&mut self, prefix: RouterPrefix) {
+        if let Some(place) = self.all.get_mut(self.len) {
+            *place = prefix;
+            self.len += 1;
+        }
+    }
+
+    fn as_slice(&self) -> &[RouterPrefix] {
+        &self.all[..self.len]
+    }
 }
 
 /// Another router advertises itself (RFC 4861 section 4.2).
@@ -183,9 +209,9 @@ const PREFIX: usize = 26;
 const PER_PART: usize = 4;
 const MORE: u8 = u8::MAX;
 
-fn encode_head(heard: &RouterHeard) -> [u8; HEAD] {
+fn encode_head(heard: &RouterHeard, prefixes: usize) -> [u8; HEAD] {
     let mut b = [0; HEAD];
-    b[0] = heard.prefixes.len().min(MAX_PREFIXES) as u8;
+    b[0] = prefixes.min(MAX_PREFIXES) as u8;
     b[1..17].copy_from_slice(&heard.router.octets());
     (b[17], b[18]) = (heard.hop_limit, heard.flags);
     b[19..21].copy_from_slice(&heard.lifetime.to_be_bytes());
@@ -273,6 +299,17 @@ pub(crate) enum Sent {
     Busy,
 }
 
+impl Sent {
+    /// Counts a report that was not sent, by why.
+    pub(crate) fn count(self, cx: &mut NodeCx<'_>, throttled: ErrorCode, lost: ErrorCode) {
+        match self {
+            Sent::Reported => {}
+            Sent::Throttled => cx.count(throttled, 1),
+            Sent::Busy => cx.count(lost, 1),
+        }
+    }
+}
+
 fn outcome(sent: bool) -> Sent {
     if sent { Sent::Reported } else { Sent::Busy }
 }
@@ -315,14 +352,20 @@ impl HeardReporter {
         HeardReporter { topics: cx.shared(), limit: limit(100, 50) }
     }
 
-    pub(crate) fn report(&mut self, cx: &mut NodeCx<'_>, heard: &RouterHeard) -> Sent {
+    /// Reports a router, and its prefixes.
+    pub(crate) fn report(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        (heard, prefixes): (&RouterHeard, &Prefixes),
+    ) -> Sent {
         let (now, sw_if) = (cx.now(), heard.sw_if);
         if !self.limit.allow(now) {
             return Sent::Throttled;
         }
         let topic = self.topics.heard;
-        let mut sent = cx.event(Event::new(topic, sw_if, now, &encode_head(heard)));
-        for some in heard.prefixes.chunks(PER_PART) {
+        let prefixes = prefixes.as_slice();
+        let mut sent = cx.event(Event::new(topic, sw_if, now, &encode_head(heard, prefixes.len())));
+        for some in prefixes.chunks(PER_PART) {
             let mut bytes = [0; 1 + PER_PART * PREFIX];
             bytes[0] = MORE;
             let places = bytes[1..].chunks_exact_mut(PREFIX);
@@ -405,7 +448,7 @@ mod tests {
             mtu: 1492,
             prefixes: vec![prefix; 3],
         };
-        let (head, due) = decode_head(SwIfIndex(3), &encode_head(&heard)).unwrap();
+        let (head, due) = decode_head(SwIfIndex(3), &encode_head(&heard, 3)).unwrap();
         assert_eq!(due, 3);
         assert_eq!(RouterHeard { prefixes: heard.prefixes.clone(), ..head }, heard);
         let query = Query {
@@ -420,6 +463,9 @@ mod tests {
         assert_eq!(decode_query(&encode_query(&query)), Some(query));
         let host = (heard.router, MacAddr([2, 0, 0, 0, 0, 9]));
         assert_eq!(decode_host(&encode_host(host.0, host.1)), Some(host));
+        let mut prefixes = Prefixes::new();
+        (0..20).for_each(|_| prefixes.push(prefix));
+        assert_eq!(prefixes.as_slice(), [prefix; MAX_PREFIXES]);
         const { assert!(PER_PART * PREFIX < thalweg_graph::EVENT_BYTES) };
     }
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
-use thalweg_feat_ip::{Ip6, Path, Source, TableId, address, set_found_route};
+use thalweg_feat_ip::{
+    InterfaceTableChanged, Ip6, Path, Source, TableId, Version, address, set_found_route,
+};
 use thalweg_feat_ip6::link_local;
 use thalweg_feat_nd::{RouterHeard, RouterPrefix};
 use thalweg_graph::{Control, clock};
@@ -86,6 +88,11 @@ pub(crate) fn init(c: &mut Control) {
             }
         }
         _ => {}
+    });
+    c.subscribe(|c, &InterfaceTableChanged { version, sw_if }: &InterfaceTableChanged| {
+        if version == Version::V6 {
+            route(c, sw_if);
+        }
     });
     c.every(TICK, |c| {
         expire(c);

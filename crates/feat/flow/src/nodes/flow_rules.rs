@@ -15,7 +15,7 @@ use thalweg_device::SwIfIndex;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
 use thalweg_conntrack::batch::Kind;
-use thalweg_conntrack::{Checks, IPV4, IPV6, Millis, Parts, State, Tracked, Tracker};
+use thalweg_conntrack::{Checks, IPV4, IPV6, Millis, Parts, State, Tracked, Tracker, Tuple};
 use thalweg_graph::{
     Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, PerWorker, Verdict, clock,
 };
@@ -113,6 +113,10 @@ pub(crate) struct Engine {
     budget: ExpiryBudget,
     /// Tracking result of the current packet, its zone, and the words of its key.
     pub(crate) tracked: Option<(u16, usize, Tracked)>,
+    /// The tuple under which the current packet was tracked last.
+    pub(crate) tuple: Option<Tuple>,
+    /// The tuple of its connection's first packet, for rules that look at it.
+    pub(crate) original: Option<Tuple>,
     /// Whether fields of the current packet differ from those read.
     pub(crate) rewritten: bool,
     /// Whether the current packet is a fragment.
@@ -145,7 +149,10 @@ pub(crate) struct Next {
 
 impl Next {
     #[inline]
-    fn show(&self, words: &mut Words) {
+    fn show(&self, set: &Compilation, original: &Option<Tuple>, words: &mut Words) {
+        if set.originals {
+            key::set_original(words, original.as_ref());
+        }
         key::set_tracked(words, self.state, self.zone, self.mark, self.label);
     }
 }
@@ -173,6 +180,8 @@ impl Engine {
             expiry_pending: false,
             budget: ExpiryBudget::default(),
             tracked: None,
+            tuple: None,
+            original: None,
             rewritten: false,
             part: Part::Whole,
             port: None,
@@ -266,7 +275,7 @@ impl Engine {
             let before = *words;
             tracked = before;
             words = &mut tracked;
-            next.show(words);
+            next.show(walk.set, &self.original, words);
         }
     }
 
@@ -312,7 +321,7 @@ impl Engine {
             if let Some(next) = next {
                 // Later steps of this rule do not see the tracking result.
                 let mut words = *words;
-                next.show(&mut words);
+                next.show(set, &self.original, &mut words);
                 self.table(cx, walk, next.table, &mut words, out);
             }
         }
@@ -342,7 +351,12 @@ impl Engine {
                 self.port = *port;
                 self.table(cx, walk, *table, words, out);
             }
-            Step::CtClear => key::set_tracked(words, State::NONE, 0, 0, 0),
+            Step::CtClear => {
+                if walk.set.originals {
+                    key::set_original(words, None);
+                }
+                key::set_tracked(words, State::NONE, 0, 0, 0);
+            }
             other => self.change(cx, other, words, out),
         }
         None
@@ -460,12 +474,17 @@ impl Engine {
         (table, tracked): (u8, Tracked),
     ) -> Verdict
     where
+        Self: Families<W>,
         Tracker: Parts<W>,
     {
         let zone = walk.set.zone;
         (self.tracked, self.lookups, self.rewritten) = (Some((zone, W, tracked)), 1, false);
         let mut words = self.words[walk.i];
-        self.next::<W>(table, zone, &tracked).show(&mut words);
+        if walk.set.originals {
+            self.tuple = self.family().batch.tuple(walk.i);
+        }
+        let next = self.next::<W>(walk.set, table, zone, &tracked);
+        next.show(walk.set, &self.original, &mut words);
         let mut out = Outputs::new(p, TABLE_MISS);
         self.table(cx, walk, table, &mut words, &mut out);
         out.verdict()

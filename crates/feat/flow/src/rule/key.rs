@@ -1,6 +1,8 @@
 //! The fields that rules match, packed into words so that a mask takes one operation per word.
 
-use thalweg_conntrack::State;
+use std::net::IpAddr;
+
+use thalweg_conntrack::{State, Tuple};
 use thalweg_wire::bytes::{self, be48, be64};
 use thalweg_wire::icmpv6;
 use thalweg_wire::ip::protocol;
@@ -10,8 +12,8 @@ use thalweg_wire::packet::{PacketView, Part};
 
 /// Words of a packet's fields: two cache lines.
 pub const WORDS: usize = 16;
-/// The words that all rules look at. The others, addresses of IPv6 and neighbour discovery, are
-/// read and compared only for sets with such rules; else they have no meaning.
+/// The words that all rules look at. The others, addresses of IPv6 and of connections, and
+/// neighbour discovery, are read and compared only for sets with such rules; else they have no meaning.
 pub const NARROW: usize = 8;
 
 /// The fields of a packet, or a mask over them.
@@ -29,7 +31,10 @@ const fn place(word: usize, shift: u32, bits: u32) -> Place {
     Place { word, shift, bits }
 }
 
-pub(crate) const IN_PORT: Place = place(0, 0, 32);
+/// The number of an interface: fewer than 2^24.
+pub(crate) const IN_PORT: Place = place(0, 0, 24);
+/// The protocol of the connection's first packet, as its ports and addresses below.
+pub(crate) const CT_NW_PROTO: Place = place(0, 24, 8);
 pub(crate) const DL_TYPE: Place = place(0, 32, 16);
 /// TCI with bit 12 set, or 0 without a tag.
 pub(crate) const VLAN: Place = place(0, 48, 16);
@@ -72,6 +77,16 @@ pub(crate) const ND_RESERVED: [Place; 2] = [place(14, 48, 16), place(15, 48, 16)
 /// The first option with a link-layer address, in the place of TCP's flags, as in Open vSwitch.
 pub(crate) const ND_OPTION: Place = TCP_FLAGS;
 pub(crate) const CT_MARK: Place = place(5, 0, 32);
+/// The type for ICMP. Ports share a word with ARP, which is never tracked.
+pub(crate) const CT_TP_SRC: Place = place(5, 32, 16);
+/// The code for ICMP.
+pub(crate) const CT_TP_DST: Place = place(5, 48, 16);
+/// Addresses share words with neighbour discovery, which never belongs to a connection. Those of
+/// IPv6 have the upper half first.
+pub(crate) const CT_NW_SRC: Place = place(12, 32, 32);
+pub(crate) const CT_NW_DST: Place = place(12, 0, 32);
+pub(crate) const CT_IPV6_SRC: [Place; 2] = [place(12, 0, 64), place(13, 0, 64)];
+pub(crate) const CT_IPV6_DST: [Place; 2] = [place(14, 0, 64), place(15, 0, 64)];
 pub(crate) const CT_LABEL_LOW: Place = place(6, 0, 64);
 pub(crate) const CT_LABEL_HIGH: Place = place(7, 0, 64);
 
@@ -154,10 +169,71 @@ pub(crate) fn set_tracked(words: &mut Words, state: State, zone: u16, mark: u32,
     CT_LABEL_HIGH.set(words, (label >> 64) as u64);
 }
 
+/// The fields of a connection's original direction.
+const ORIGINAL: [Place; 7] = [
+    CT_NW_PROTO,
+    CT_TP_SRC,
+    CT_TP_DST,
+    CT_IPV6_SRC[0],
+    CT_IPV6_SRC[1],
+    CT_IPV6_DST[0],
+    CT_IPV6_DST[1],
+];
+
+/// Returns whether a mask has bits in a place of the [original direction](ORIGINAL). Others have
+/// some of these places, too.
+pub(crate) fn may_ask_original(mask: &Words) -> bool {
+    ORIGINAL.iter().any(|place| place.get(mask) != 0)
+}
+
+/// Returns whether tracking fields are those of a packet with a tuple.
+fn has_original(words: &Words) -> bool {
+    let of_connections = State::NEW | State::ESTABLISHED | State::RELATED;
+    CT_STATE.get(words) & u64::from(of_connections.bits()) != 0
+}
+
+/// Sets the fields of the original direction, or clears them if they were set. The other tracking
+/// fields are still those of before.
+pub(crate) fn set_original(words: &mut Words, original: Option<&Tuple>) {
+    let Some(&Tuple { src, dst, protocol, sport, dport }) = original else {
+        if has_original(words) {
+            ORIGINAL.iter().for_each(|place| place.set(words, 0));
+        }
+        return;
+    };
+    CT_NW_PROTO.set(words, protocol.into());
+    let (src_port, dst_port) = match protocol {
+        // The type; codes of queries are zero.
+        protocol::ICMP | protocol::ICMPV6 => (dport, 0),
+        _ => (sport, dport),
+    };
+    CT_TP_SRC.set(words, src_port.into());
+    CT_TP_DST.set(words, dst_port.into());
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    };
+    let (src_bits, dst_bits) = (bits(src), bits(dst));
+    match src {
+        IpAddr::V4(_) => {
+            set_long(words, CT_IPV6_SRC, 0);
+            set_long(words, CT_IPV6_DST, 0);
+            CT_NW_SRC.set(words, src_bits as u64);
+            CT_NW_DST.set(words, dst_bits as u64);
+        }
+        IpAddr::V6(_) => {
+            set_long(words, CT_IPV6_SRC, src_bits);
+            set_long(words, CT_IPV6_DST, dst_bits);
+        }
+    }
+}
+
 /// Copies the tracking fields from other words.
 pub(crate) fn keep_tracked(words: &mut Words, from: &Words) {
-    for place in [CT_STATE, CT_ZONE, CT_MARK, CT_LABEL_LOW, CT_LABEL_HIGH] {
-        place.set(words, place.get(from));
+    let mut copy = |place: &Place| place.set(words, place.get(from));
+    [CT_STATE, CT_ZONE, CT_MARK, CT_LABEL_LOW, CT_LABEL_HIGH].iter().for_each(&mut copy);
+    if has_original(from) {
+        ORIGINAL.iter().for_each(copy);
     }
 }
 

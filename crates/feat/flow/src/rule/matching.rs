@@ -36,6 +36,8 @@ enum Form {
     TcpFlags,
     /// Without a mask, the last two bits belong to another field.
     Tos,
+    /// Takes no mask.
+    Protocol,
     Fragment,
 }
 
@@ -55,6 +57,10 @@ enum Needs {
     Discovery,
     Solicitation,
     Advertisement,
+    /// A state of packets with a connection, and an EtherType.
+    Original(Option<u16>),
+    /// The protocol of such a connection.
+    OriginalPorts,
 }
 
 const fn field(names: &'static [&'static str], place: Place, form: Form, needs: Needs) -> Field {
@@ -87,6 +93,20 @@ const FIELDS: &[Field] = &[
     field(&["tcp_flags"], key::TCP_FLAGS, Form::TcpFlags, Needs::Tcp),
     field(&["ct_zone"], key::CT_ZONE, Form::Number, Needs::Nothing),
     field(&["ct_mark"], key::CT_MARK, Form::Number, Needs::Nothing),
+    field(&["ct_nw_src"], key::CT_NW_SRC, Form::Address, Needs::Original(Some(ether::IPV4))),
+    field(&["ct_nw_dst"], key::CT_NW_DST, Form::Address, Needs::Original(Some(ether::IPV4))),
+    field(&["ct_nw_proto"], key::CT_NW_PROTO, Form::Protocol, Needs::Original(None)),
+    field(&["ct_tp_src"], key::CT_TP_SRC, Form::Number, Needs::OriginalPorts),
+    field(&["ct_tp_dst"], key::CT_TP_DST, Form::Number, Needs::OriginalPorts),
+];
+
+/// Addresses of IPv6, the upper half first.
+const LONG: &[(&str, [Place; 2], Needs)] = &[
+    ("ipv6_src", key::IPV6_SRC, Needs::Ipv6),
+    ("ipv6_dst", key::IPV6_DST, Needs::Ipv6),
+    ("nd_target", key::ND_TARGET, Needs::Discovery),
+    ("ct_ipv6_src", key::CT_IPV6_SRC, Needs::Original(Some(ether::IPV6))),
+    ("ct_ipv6_dst", key::CT_IPV6_DST, Needs::Original(Some(ether::IPV6))),
 ];
 
 /// Shorthands for protocols: EtherType and transport number.
@@ -242,6 +262,20 @@ impl Match {
         key::CT_STATE.get(&self.value) & bit != 0
     }
 
+    /// Returns whether it requires a tracking state of packets with a connection, or one that may
+    /// become one.
+    fn wants_connection(&self) -> bool {
+        let (value, mask) = (key::CT_STATE.get(&self.value), key::CT_STATE.get(&self.mask));
+        let [tracked, invalid] = [State::TRACKED, State::INVALID].map(|s| u64::from(s.bits()));
+        let is_valid = value & tracked != 0 && mask & invalid != 0 && value & invalid == 0;
+        is_valid || value & !(tracked | invalid) != 0
+    }
+
+    /// Returns whether it looks at the original direction of connections.
+    pub(crate) fn asks_original(&self) -> bool {
+        self.wants_connection() && key::may_ask_original(&self.mask)
+    }
+
     /// Parses one field. Returns false if the name is unknown.
     pub(crate) fn read(&mut self, word: &str, names: &dyn Names) -> Result<bool, RuleError> {
         let Some((name, value)) = word.split_once('=') else {
@@ -296,9 +330,6 @@ impl Match {
                 self.require(key::CT_LABEL_LOW, value as u64, mask as u64);
                 self.require(key::CT_LABEL_HIGH, (value >> 64) as u64, (mask >> 64) as u64);
             }
-            "ipv6_src" => self.read_long(key::IPV6_SRC, value, word, Needs::Ipv6)?,
-            "ipv6_dst" => self.read_long(key::IPV6_DST, value, word, Needs::Ipv6)?,
-            "nd_target" => self.read_long(key::ND_TARGET, value, word, Needs::Discovery)?,
             "nd_reserved" => {
                 let value = number(value).filter(|v| *v <= u32::MAX.into());
                 let value = value.ok_or_else(|| wrong("a number up to 0xffffffff"))? as u64;
@@ -315,7 +346,10 @@ impl Match {
             }
             "arp_sha" => self.read_mac(&key::ARP_SHA, value, word)?,
             "arp_tha" => self.read_mac(&key::ARP_THA, value, word)?,
-            _ => return self.read_field(name, value, word),
+            _ => match LONG.iter().find(|(known, ..)| *known == name) {
+                Some((_, places, needs)) => self.read_long(*places, value, word, *needs)?,
+                None => return self.read_field(name, value, word),
+            },
         }
         Ok(true)
     }
@@ -358,6 +392,7 @@ impl Match {
             Form::Address => address(value),
             Form::Mac => masked_mac(value).map(|(v, m)| (v.into(), m.into())),
             Form::Tos if value.contains('/') => masked(value, all),
+            Form::Protocol => number(value).filter(|v| *v <= all).map(|v| (v, all)),
             Form::Tos => number(value).filter(|v| *v <= 0xfc && v & 3 == 0).map(|v| (v, 0xfc)),
             Form::Fragment => FRAGMENTS
                 .iter()
@@ -370,6 +405,7 @@ impl Match {
         let (value, mask) = read.ok_or_else(|| {
             let what = match field.form {
                 Form::Number => format!("a number up to {all:#x}, or NUMBER/MASK,"),
+                Form::Protocol => format!("a number up to {all}"),
                 Form::Address => "an IPv4 address or prefix".into(),
                 Form::Mac => "an Ethernet address, or ADDRESS/MASK,".into(),
                 Form::TcpFlags => "flags such as +syn-ack".into(),
@@ -406,6 +442,16 @@ impl Match {
             }
             Needs::Solicitation => (message(135), "icmp6,icmp_type=135"),
             Needs::Advertisement => (message(136), "icmp6,icmp_type=136"),
+            Needs::Original(Some(wanted)) if kind != Some(wanted) => {
+                (false, if wanted == ether::IPV6 { "ipv6" } else { "ip" })
+            }
+            Needs::Original(_) => (
+                self.wants_connection(),
+                "ct_state=+trk-inv, or with one of +new, +est, +rel, +rpl, +snat, +dnat,",
+            ),
+            Needs::OriginalPorts => {
+                (self.exact(key::CT_NW_PROTO).is_some() && self.wants_connection(), "ct_nw_proto")
+            }
         };
         if met { Ok(()) } else { Err(RuleError::new(word, format!("write {what} before it"))) }
     }

@@ -16,7 +16,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use thalweg_device::SwIfIndex;
+
 use super::key::{self, ARP_SHA, ARP_THA, Place, WORDS, Words};
+use super::{Names, Rule};
 
 const KNOWN: &str = include_str!("../../tests/data/ovs.txt");
 /// Frames in the file, and others that are tried.
@@ -306,11 +309,15 @@ fn theirs(line: &str) -> Fields {
     fields
 }
 
-/// What Open vSwitch reads; `None` if it is not installed.
-fn ask(frames: &[Vec<u8>]) -> Option<Vec<String>> {
+/// Its program, unpacked beside the build or installed.
+fn program() -> PathBuf {
     let unpacked = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/peers/openvswitch");
     let unpacked = PathBuf::from(unpacked).join("usr/bin/ovs-ofctl");
-    let program = if unpacked.exists() { unpacked } else { "ovs-ofctl".into() };
+    if unpacked.exists() { unpacked } else { "ovs-ofctl".into() }
+}
+
+/// What Open vSwitch reads; `None` if it is not installed.
+fn ask(frames: &[Vec<u8>]) -> Option<Vec<String>> {
     let dir = std::env::temp_dir().join(format!("thalweg-ovs-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let file = dir.join("frames.pcap");
@@ -327,7 +334,7 @@ fn ask(frames: &[Vec<u8>]) -> Option<Vec<String>> {
         capture.extend(frame);
     }
     std::fs::write(&file, capture).unwrap();
-    let output = Command::new(program).arg("parse-pcap").arg(&file).output();
+    let output = Command::new(program()).arg("parse-pcap").arg(&file).output();
     std::fs::remove_dir_all(&dir).unwrap();
     let output = output.ok().filter(|output| output.status.success())?;
     let text = String::from_utf8(output.stdout).unwrap();
@@ -374,5 +381,47 @@ fn open_vswitch_reads_the_same() {
     if let Some(lines) = ask(&others) {
         assert_eq!(lines.len(), others.len());
         compare(others.into_iter().zip(lines.iter().map(String::as_str)));
+    }
+}
+
+/// Open vSwitch takes a match on the original direction of connections behind the same fields. One
+/// that it reads and then leaves out is refused here.
+#[test]
+fn open_vswitch_takes_the_same_original_directions() {
+    struct NoNames;
+    impl Names for NoNames {
+        fn number(&self, _name: &str) -> Option<SwIfIndex> {
+            None
+        }
+    }
+    let kinds = ["", "ip,", "ipv6,", "arp,", "icmp6,"];
+    let states = ["", "+trk", "+trk-inv", "-inv", "+new", "+trk+est", "+rel", "+rpl", "-trk+snat"];
+    let fields = [
+        "ct_nw_src=10.0.0.0/8",
+        "ct_nw_dst=10.0.0.1/255.0.0.255",
+        "ct_ipv6_src=2001:db8::/32",
+        "ct_ipv6_dst=::1/::ff",
+        "ct_nw_proto=6",
+        "ct_nw_proto=6/7",
+        "ct_tp_src=80",
+        "ct_nw_proto=6,ct_tp_dst=80/0xf0",
+        "ct_nw_proto=58,ct_tp_src=128",
+        "ct_nw_proto=47,ct_tp_src=1",
+        "ct_nw_proto=256",
+    ];
+    for (kind, state, field) in kinds
+        .iter()
+        .flat_map(|kind| states.iter().map(move |state| (kind, state)))
+        .flat_map(|(kind, state)| fields.iter().map(move |field| (kind, state, field)))
+    {
+        let state = if state.is_empty() { String::new() } else { format!("ct_state={state},") };
+        let text = format!("{kind}{state}{field},actions=drop");
+        let asked =
+            Command::new(program()).args(["-O", "OpenFlow15", "parse-flow", &text]).output();
+        let Ok(output) = asked else { return };
+        let theirs = String::from_utf8_lossy(&output.stdout);
+        let is_kept = |field: &str| theirs.contains(field.split('=').next().unwrap_or(field));
+        let theirs = theirs.contains(": ADD ") && field.split(',').all(is_kept);
+        assert_eq!(Rule::parse(&text, &NoNames).is_ok(), theirs, "{text}");
     }
 }

@@ -69,6 +69,10 @@ fn what_is_written_is_read_again() {
         "priority=1,tcp6,ipv6_dst=fd00::1,tp_dst=80,actions=ct(commit,table=1,\
          nat(dst=[fd00::2]-[fd00::3]:8080-8090,hash)),mod_tp_src:5",
         "priority=1,vlan_tci=0x1000/0x1000,actions=drop",
+        "priority=1,ip,ct_state=+new+trk,ct_nw_proto=6,ct_nw_src=10.0.0.0/8,ct_nw_dst=10.0.0.1,\
+         ct_tp_src=0x10/0xf0,ct_tp_dst=80,actions=drop",
+        "priority=1,ipv6,ct_state=-inv+trk,ct_ipv6_src=fe80::/10,ct_ipv6_dst=::1/::ff,actions=drop",
+        "priority=1,ct_state=+rpl,ct_nw_proto=58,ct_tp_src=128,actions=drop",
         "priority=1,dl_vlan=7,vlan_pcp=3,actions=strip_vlan,mod_vlan_vid:4095,mod_vlan_pcp:7,normal",
         "priority=1,vlan_vid=0x1000/0x1000,actions=push_vlan:0x88a8,mod_vlan_vid:7,normal",
         "priority=1,ip,nw_tos=184,nw_ecn=1,nw_ttl=9,nw_frag=later,actions=dec_ttl,mod_nw_ecn:2,normal",
@@ -122,6 +126,9 @@ fn what_is_written_is_read_again() {
     let other = "nd_target=::1,icmpv6_type=135,nw_proto=58,dl_type=0x86dd,actions=drop";
     assert_eq!(parse(solicited).matches, parse(other).matches);
     assert_eq!(parse("ip6,actions=drop").matches, parse("ipv6,actions=drop").matches);
+    let original = "ct_state=+est+trk,ipv6,ct_nw_proto=6,ct_tp_dst=80,actions=drop";
+    let other = "ct_tp_dst=80,ct_nw_proto=6,ct_state=+est+trk,ipv6,actions=drop";
+    assert_eq!(parse(original).matches, parse(other).matches);
     // Fields may precede their prerequisites.
     let a = parse("tp_dst=80,tcp,actions=drop").matches;
     assert_eq!(a, parse("nw_proto=6,tp_dst=80,dl_type=0x0800,actions=drop").matches);
@@ -157,7 +164,15 @@ fn wrong_rules_say_what_is_wrong() {
         ("reg3=5,actions=drop", "not supported: no registers"),
         ("tun_metadata12=5,actions=drop", "not supported: no tunnels"),
         ("mpls,actions=drop", "not supported: MPLS headers are not parsed"),
-        ("ipv6,ct_ipv6_src=::1,actions=drop", "not supported: the original tuple"),
+        ("ip,ct_state=+trk+est,ct_ipv6_src=::1,actions=drop", "write ipv6 before it"),
+        ("ct_state=+trk+est,ct_nw_src=10.0.0.1,actions=drop", "write ip before it"),
+        ("ipv6,ct_ipv6_src=::1,actions=drop", "write ct_state=+trk-inv, or with one of +new"),
+        ("ip,ct_state=+trk,ct_nw_proto=6,actions=drop", "write ct_state=+trk-inv, or"),
+        ("ip,ct_state=+trk-est,ct_nw_dst=10.0.0.1,actions=drop", "write ct_state=+trk-inv, or"),
+        ("ct_state=+trk+est,ct_tp_src=80,actions=drop", "write ct_nw_proto before it"),
+        ("ct_state=+trk+est,ct_nw_proto=256,actions=drop", "a number up to 255"),
+        ("ct_state=+trk+est,ct_nw_proto=6/7,actions=drop", "a number up to 255"),
+        ("ct_state=+est,ct_nw_proto=6,ct_tp_dst=65536,actions=drop", "a number up to 0xffff"),
         ("icmp6,nd_reserved=1,actions=drop", "write icmp6,icmp_type=135 or"),
         ("icmp6,icmp_type=135,nd_reserved=1/1,actions=drop", "a number up to 0xffffffff"),
         ("icmp6,icmp_type=135,nd_options_type=256,actions=drop", "a number up to 255"),
@@ -204,10 +219,7 @@ fn wrong_rules_say_what_is_wrong() {
         ("dl_vlan=7,actions=set_field:4103/0x1001->vlan_vid", "takes no mask"),
         ("ip,actions=resubmit(port9,1)", "the name of an interface"),
         ("ip,actions=resubmit(,255)", "a table from 0 to 254"),
-        (
-            "ip,ct_nw_src=10.0.0.1,actions=drop",
-            "the original tuple of a connection cannot be matched",
-        ),
+        ("ip,actions=set_field:10.0.0.1->ct_nw_src", "set_field takes eth_src"),
         ("ip,actions=fly", "unknown action; known are normal, drop"),
         ("ip,actions=drop,normal", "drop must be the only action"),
         ("ip,actions=", "an action expected"),

@@ -86,6 +86,11 @@ fn halves(text: &str) -> (&str, Option<&str>) {
     (text, None)
 }
 
+/// Returns whether a field is one of a connection's original direction.
+fn is_original(name: &str) -> bool {
+    ["ct_nw_", "ct_tp_", "ct_ipv6_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// Removes surrounding quotes.
 pub(crate) fn unquoted(text: &str) -> &str {
     let text = text.trim();
@@ -160,6 +165,12 @@ impl Rule {
         protocols.sort_by_key(|word| match word.split('_').next() {
             Some("nw" | "ip") => 1,
             Some("icmp" | "icmpv6") if word.contains('=') => 2,
+            _ => 0,
+        });
+        // A tracking state may follow the fields of the original direction.
+        fields.sort_by_key(|word: &&str| match word.split_once('=') {
+            Some(("ct_nw_proto", _)) => 1,
+            Some((name, _)) if is_original(name) => 2,
             _ => 0,
         });
         for word in protocols.into_iter().chain(fields) {

@@ -43,18 +43,6 @@ const FIELDS: &[(&str, &[&str])] = &[
         &["mpls", "mplsm", "mpls_label", "mpls_tc", "mpls_bos", "mpls_ttl"],
     ),
     (
-        "the original tuple of a connection cannot be matched; ct_mark can",
-        &[
-            "ct_nw_src",
-            "ct_nw_dst",
-            "ct_ipv6_src",
-            "ct_ipv6_dst",
-            "ct_nw_proto",
-            "ct_tp_src",
-            "ct_tp_dst",
-        ],
-    ),
-    (
         "all packets are Ethernet",
         &[
             "packet_type",

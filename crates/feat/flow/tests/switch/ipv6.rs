@@ -11,20 +11,20 @@ use thalweg_wire::ip::protocol::{GRE, SCTP};
 use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::tcp::flag::{ACK, SYN};
 
-const CLIENT: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
-const SERVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1);
-const OUTSIDE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 1);
-const HOP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 7, 0, 0, 0, 0, 7);
-const WORKERS: [usize; 2] = [1, 2];
+pub(crate) const CLIENT: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+pub(crate) const SERVER: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, 1);
+pub(crate) const OUTSIDE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 9, 0, 0, 0, 0, 1);
+pub(crate) const HOP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 7, 0, 0, 0, 0, 7);
+pub(crate) const WORKERS: [usize; 2] = [1, 2];
 
-fn attached(workers: usize, rules: &str) -> Lab {
+pub(crate) fn attached(workers: usize, rules: &str) -> Lab {
     let mut lab = Lab::new(workers, 4096);
     rules.lines().for_each(|rule| lab.ok(&format!("flow add 1 {}", rule.trim())));
     lab.ok("set interface flow port0 1\nset interface flow port1 1");
     lab
 }
 
-fn guarded(workers: usize) -> Lab {
+pub(crate) fn guarded(workers: usize) -> Lab {
     attached(
         workers,
         "priority=2,arp,actions=normal
@@ -50,15 +50,15 @@ fn translating(workers: usize, range: &str) -> Lab {
     )
 }
 
-fn there() -> Packet {
+pub(crate) fn there() -> Packet {
     Packet::new().ether(CLIENT_MAC, SERVER_MAC)
 }
 
-fn back() -> Packet {
+pub(crate) fn back() -> Packet {
     Packet::new().ether(SERVER_MAC, CLIENT_MAC)
 }
 
-fn tcp(out: bool, port: u16, flags: u8, seq: u32, ack: u32) -> Vec<u8> {
+pub(crate) fn tcp(out: bool, port: u16, flags: u8, seq: u32, ack: u32) -> Vec<u8> {
     let packet = match out {
         true => there().ipv6(CLIENT, SERVER).tcp(port, 80),
         false => back().ipv6(SERVER, CLIENT).tcp(80, port),
@@ -66,7 +66,7 @@ fn tcp(out: bool, port: u16, flags: u8, seq: u32, ack: u32) -> Vec<u8> {
     packet.flags(flags).seq(seq).ack(ack).window(1000).build()
 }
 
-fn source(frame: &[u8]) -> Ipv6Addr {
+pub(crate) fn source(frame: &[u8]) -> Ipv6Addr {
     Ipv6View::parse(&frame[14..]).expect("a header").src()
 }
 
@@ -75,17 +75,17 @@ fn destination(frame: &[u8]) -> Ipv6Addr {
 }
 
 /// Ports of a packet without extension headers.
-fn ports(frame: &[u8]) -> [u16; 2] {
+pub(crate) fn ports(frame: &[u8]) -> [u16; 2] {
     [54, 56].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]))
 }
 
-fn one(mut seen: Vec<(SwIfIndex, Vec<u8>)>) -> Vec<u8> {
+pub(crate) fn one(mut seen: Vec<(SwIfIndex, Vec<u8>)>) -> Vec<u8> {
     assert_eq!(seen.len(), 1, "{seen:02x?}");
     seen.remove(0).1
 }
 
 /// Puts an extension header behind the IPv6 header of a frame.
-fn extended(frame: &[u8], kind: u8, header: &[u8]) -> Vec<u8> {
+pub(crate) fn extended(frame: &[u8], kind: u8, header: &[u8]) -> Vec<u8> {
     let (mut frame, mut header) = (frame.to_vec(), header.to_vec());
     header[0] = std::mem::replace(&mut frame[20], kind);
     let length = u16::from_be_bytes([frame[18], frame[19]]) + header.len() as u16;
@@ -95,7 +95,7 @@ fn extended(frame: &[u8], kind: u8, header: &[u8]) -> Vec<u8> {
 }
 
 /// Cuts a frame into fragments with `each` bytes behind the fragment header.
-fn cut(frame: &[u8], each: usize, id: u32) -> Vec<Vec<u8>> {
+pub(crate) fn cut(frame: &[u8], each: usize, id: u32) -> Vec<Vec<u8>> {
     let (head, payload) = frame.split_at(54);
     let count = payload.len().div_ceil(each);
     let part = |(n, data): (usize, &[u8])| {
@@ -109,7 +109,7 @@ fn cut(frame: &[u8], each: usize, id: u32) -> Vec<Vec<u8>> {
 }
 
 /// An ICMPv6 error of a hop about a packet that left by `port1`.
-fn error(from: Ipv6Addr, about: &[u8], repr: Icmp6Repr) -> Vec<u8> {
+pub(crate) fn error(from: Ipv6Addr, about: &[u8], repr: Icmp6Repr) -> Vec<u8> {
     let mut l3 = [0; 1280];
     let length = icmpv6::emit_error(repr, from, &about[14..], &mut l3).expect("room");
     let mut frame = back().build();

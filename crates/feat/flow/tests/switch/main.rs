@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod actions;
+mod attacks;
 mod fragments;
 mod ipv6;
 mod lab;
 mod megaflows;
 mod nat;
+mod originals;
 
 use lab::{CLIENT_MAC, Lab, SERVER_MAC};
 use std::net::Ipv4Addr;

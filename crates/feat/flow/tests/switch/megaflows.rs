@@ -45,6 +45,9 @@ fn rule() -> impl Strategy<Value = String> {
         ",ct_state=+trk,ct_mark=7",
         ",ct_state=+trk,ct_zone=5",
         ",ct_state=+trk,ct_label=3",
+        ",ct_state=+trk+est,ct_nw_proto=6,ct_tp_dst=80",
+        ",ct_state=+new,ct_nw_proto=17",
+        ",ct_state=+trk-inv,ct_nw_src=16.0.0.0/8",
     ]);
     let actions = pick(&[
         "normal",

@@ -284,6 +284,38 @@ fn routes_to_an_interface_use_the_neighbours_that_it_has() {
     lab.close();
 }
 
+/// Without addresses, an interface can change its table, and the neighbours that routes put on it go
+/// with it; those routes' table has them, too.
+#[test]
+fn neighbours_follow_their_interface_to_another_table() {
+    let mut lab = Lab::new();
+    lab.ok("ip table add 7\nip table add 8\nset interface ip address del test1 all\n\
+         ip route add 10.0.1.2/31 table 8 via test1");
+    let there = |lab: &mut Lab, table: u32| {
+        [2, 3, 4].map(|host| {
+            let text = lab.cli(&format!("show ip fib table {table} 10.0.1.{host}/32"));
+            text.contains("ipv4 via")
+        })
+    };
+    let begun = std::time::Instant::now();
+    while !there(&mut lab, 0)[0] {
+        assert!(begun.elapsed() < thalweg_testkit::WAIT_LIMIT, "{}", lab.cli("show ip fib"));
+        lab.c.run_once(Some(std::time::Duration::from_millis(20)));
+    }
+    let all = |lab: &mut Lab| [0, 7, 8].map(|table| there(lab, table));
+    let (none, both) = ([false; 3], [true, true, false]);
+    assert_eq!(all(&mut lab), [both, none, both]);
+    lab.ok("set interface ip table test1 7");
+    assert_eq!(all(&mut lab), [none, both, both]);
+    lab.ok("set interface ip table test1 8");
+    assert_eq!(all(&mut lab), [none, none, both]);
+    lab.ok("set interface ip table test1 0");
+    assert_eq!(all(&mut lab), [both, none, both]);
+    lab.ok("set ip neighbor del test1 10.0.1.2\nset ip neighbor del test1 10.0.1.3");
+    assert_eq!(all(&mut lab), [none; 3]);
+    lab.close();
+}
+
 #[test]
 fn one_address_may_be_on_two_interfaces() {
     let mut lab = Lab::new();

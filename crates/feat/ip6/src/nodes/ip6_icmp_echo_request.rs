@@ -21,6 +21,7 @@ thalweg_graph::errors! {
     SHORT: Error, 336, "icmp message too short";
     ROUTED: Error, 5, "icmp echo request with a routing header";
     NO_ADDRESS: Warning, 256, "icmp echo request to a group: interface without address";
+    NO_SOURCE: Error, 290, "icmp echo request without source";
 }
 
 /// The declaration.
@@ -72,6 +73,10 @@ impl Node for EchoRequest {
         };
         if routed {
             return Verdict::drop(ROUTED);
+        }
+        // To a group it may come from a host that has no address yet, which nothing reaches.
+        if src.is_unspecified() {
+            return Verdict::drop(NO_SOURCE);
         }
         let own = match dst.is_multicast() {
             true => self.addrs.load(cx.guard()).source_for(p.rx_if(), src),

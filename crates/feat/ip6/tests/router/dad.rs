@@ -187,6 +187,25 @@ fn hosts_of_other_links_are_answered_for() {
     lab.ok("set ip6 nd proxy test1 del 2001:db8:0:1::99");
     assert!(asked(0, &mut lab).is_empty());
     assert!(!lab.cli("show ip6 fib 2001:db8:0:1::99/128").contains("IPv6-proxy-nd"));
+    // Its route is in the table of the interface, also if that changes.
+    lab.ok("ip6 table add 7
+         set interface ip address del test1 all
+         set interface ip address del test2 all
+         set ip6 nd proxy test1 2001:db8:0:1::99
+         set ip6 nd proxy test2 2001:db8:0:1::99");
+    let via = |lab: &mut Lab, table: u32| {
+        let text = lab.cli(&format!("show ip6 fib table {table} 2001:db8:0:1::99/128"));
+        let is_there = text.contains("IPv6-proxy-nd");
+        ["test1", "test2"].map(|name| is_there && text.contains(name))
+    };
+    assert_eq!((via(&mut lab, 0), via(&mut lab, 7)), ([true, true], [false, false]));
+    lab.ok("set interface ip6 table test1 7");
+    assert_eq!((via(&mut lab, 0), via(&mut lab, 7)), ([false, true], [true, false]));
+    lab.ok("set interface ip6 table test2 7");
+    assert_eq!((via(&mut lab, 0), via(&mut lab, 7)), ([false, false], [true, true]));
+    lab.ok("set ip6 nd proxy test2 del 2001:db8:0:1::99\nset interface ip6 table test1 0");
+    assert_eq!((via(&mut lab, 0), via(&mut lab, 7)), ([true, false], [false, false]));
+    lab.ok("set ip6 nd proxy test1 del 2001:db8:0:1::99");
     let text = lab.cli("set ip6 nd proxy test1 del 2001:db8:0:1::99");
     assert!(text.contains("is not proxied for `test1'"), "{text}");
     assert!(lab.cli("set ip6 nd proxy test1 ff02::1").contains("not the address of a host"));

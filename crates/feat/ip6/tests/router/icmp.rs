@@ -55,6 +55,12 @@ fn link_local_addresses_and_groups_are_answered() {
         let out = lab.sent_one(0);
         assert_eq!(icmp(0, 2, &out).0, source);
     }
+    // Nobody is there to be answered, wherever the default route leads.
+    lab.ok("ip route add ::/0 via 2001:db8:0:1::2 test1");
+    let ask = echo(at("::"), all, &[], 58);
+    lab.receive(0, vec![framed_to(group, host_mac(0, 2), &ask)]);
+    assert!(lab.sent().is_empty());
+    assert_eq!(lab.count("ip6-icmp-echo-request", "icmp echo request without source"), 1);
     lab.close();
 }
 

@@ -24,7 +24,9 @@ const SETUP: &str = "set interface mtu packet 1280 test2
     ip route add 2001:db8:106::/48 via 2001:db8:103::1
     ip route add 2001:db8:107::/48 via 2001:db8:100::1
     ip route add 2001:db8:108::/48 via 2001:db8:0:9::2 test1.10
-    ip route add 2001:db8:108::7/128 via 2001:db8:0:1::4 test1";
+    ip route add 2001:db8:108::7/128 via 2001:db8:0:1::4 test1
+    ip route add ::ffff:0:0/96 via 2001:db8::2 test0
+    ip route add fec0::/10 via 2001:db8::2 test0";
 
 fn destination() -> impl Strategy<Value = Ipv6Addr> {
     let routed = (0x100u16..0x10a, any::<[u16; 2]>())
@@ -46,7 +48,9 @@ fn source() -> impl Strategy<Value = Ipv6Addr> {
     prop_oneof![
         14 => Just(ip(0, 2)),
         1 => prop_oneof![Just(link(2)), Just(Ipv6Addr::LOCALHOST), Just(Ipv6Addr::UNSPECIFIED),
-            Just(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1))],
+            Just(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)),
+            Just(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0x0a00, 1)),
+            Just(Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 1))],
     ]
 }
 
@@ -54,7 +58,7 @@ fn source() -> impl Strategy<Value = Ipv6Addr> {
 fn packet() -> impl Strategy<Value = Vec<u8>> {
     let hops = prop_oneof![8 => 2u8..=255, 1 => 0u8..=2];
     let len = prop_oneof![8 => 0usize..60, 1 => 1200usize..1400, 1 => 1900usize..2300];
-    (source(), destination(), hops, len, 0u8..20, any::<u8>()).prop_map(
+    (source(), destination(), hops, len, 0u8..24, any::<u8>()).prop_map(
         |(src, dst, hops, len, kind, noise)| {
             let mut p = udp(src, dst, len).ttl(hops).build();
             match kind {
@@ -64,7 +68,20 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
                 7 => p[5] = noise,
                 // Other transports and extension headers, and flow labels.
                 8 => p[6] = [0, 6, 43, 44, 50, 58, 59, 60][usize::from(noise) % 8],
-                9.. => p[3] = noise,
+                // Nothing behind the header, or so it says; and headers whose lengths may lie.
+                9 => {
+                    p[4..6].fill(0);
+                    p[6] = [0, 17, 58, 59][usize::from(noise) % 4];
+                }
+                10 => p[4] = noise,
+                11 | 12 => {
+                    let next =
+                        std::mem::replace(&mut p[6], [0, 43, 44, 60][usize::from(noise) % 4]);
+                    let more = if kind == 11 { 0 } else { noise / 4 };
+                    p.splice(40..40, [next, more, 0, noise / 64, 1, 2, 0, 0]);
+                    p[5] = p[5].wrapping_add(8);
+                }
+                13.. => p[3] = noise,
             }
             p
         },
@@ -105,7 +122,8 @@ fn outcome(lab: &mut Lab, level: Level, frames: Vec<Vec<u8>>) -> Outcome {
     lab.deliver(0, frames);
     lab.settle();
     // Whether an ICMP error is sent depends on the clock.
-    let is_error = |frame: &[u8]| frame.get(20) == Some(&58) && frame[54] < 128;
+    let is_error =
+        |frame: &[u8]| frame.get(20) == Some(&58) && frame.get(54).is_some_and(|kind| *kind < 128);
     let mut sent: Vec<_> = lab.sent().into_iter().filter(|(_, f)| !is_error(f)).collect();
     // Packets of different interfaces and verdicts may pass each other.
     sent.sort();

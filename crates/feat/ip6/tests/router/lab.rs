@@ -57,6 +57,10 @@ impl DerefMut for Lab {
 impl Lab {
     /// Interfaces `test0` to `test2` that are up and have no address.
     pub fn bare() -> Lab {
+        Lab::bare_of(1)
+    }
+
+    fn bare_of(workers: usize) -> Lab {
         let features: [&Feature; 7] = [
             &thalweg_device::FEATURE,
             &thalweg_fib::FEATURE,
@@ -66,7 +70,7 @@ impl Lab {
             &thalweg_feat_ip::FEATURE,
             &thalweg_feat_ip6::FEATURE,
         ];
-        let lab = testing::Lab::new(&features, 1, 2048, 3);
+        let lab = testing::Lab::new(&features, workers, 2048, 3);
         // Requests are repeated by the clock, whatever packets come.
         neighbor::set_throttle(&lab.c, std::time::Duration::from_secs(3600));
         Lab(lab, None)
@@ -83,7 +87,12 @@ impl Lab {
     /// As [`bare`](Self::bare), with 2001:db8:0:n::1/64 on `testN` and static neighbours from `::2`
     /// to `::4`.
     pub fn new() -> Lab {
-        let mut lab = Lab::bare();
+        Lab::of(1)
+    }
+
+    /// The same with several workers.
+    pub fn of(workers: usize) -> Lab {
+        let mut lab = Lab::bare_of(workers);
         for n in 0..3 {
             lab.ok(&format!("set interface ip address test{n} {}/64", ip(n, 1)));
             for host in 2..=4 {

@@ -40,7 +40,7 @@ prop_compose! {
     fn stacked()(
         labels in prop::collection::vec((0u32..27, prop_oneof![4 => Just(64u8), 1 => 0u8..3]), 1..6),
         closed in prop::bool::weighted(0.9),
-        what in 0u8..6,
+        what in 0u8..8,
         junk in prop::collection::vec(any::<u8>(), 0..60),
         cut in prop_oneof![3 => Just(usize::MAX), 1 => 0usize..60],
     ) -> Vec<u8> {
@@ -53,6 +53,21 @@ prop_compose! {
         let payload = match what {
             0..=2 => inner(33),
             3 => Packet::new().ipv6(ip6(0, 2), far6).udp(1, 2).payload(&[7; 40]).build(),
+            // Extension headers, whose lengths and the packet's may lie.
+            6 | 7 => {
+                let headers: Vec<u8> = junk.chunks_exact(8).take(3).enumerate().flat_map(|(i, h)| {
+                    let next = [0, 43, 44, 51, 60, 17, 58, 59][usize::from(h[1]) % 8];
+                    [if i == 2 { 17 } else { next }, h[2] % 3, h[3], h[4], 0, 0, 0, 7]
+                }).collect();
+                let first = [0, 43, 44, 60][usize::from(junk.first().copied().unwrap_or(0)) % 4];
+                let mut packet = Packet::new().ipv6(ip6(0, 2), far6).udp(1, 2).payload(&[7; 40]).build();
+                if !headers.is_empty() {
+                    packet[6] = first;
+                }
+                packet[5] = if what == 6 { 48 + headers.len() as u8 } else { junk.len() as u8 };
+                packet.splice(40..40, headers);
+                packet
+            }
             4 => [&[2, 0, 0, 0xc, 0, 1, 2, 0, 0, 0xc, 0, 2, 8, 0][..], &junk].concat(),
             _ => junk,
         };

@@ -179,12 +179,40 @@ fn headers_behind_the_last_label_are_checked() {
     };
     lab.lost(0, &with(|p| p[4] = 9), "lookup-ip6-dst-itf", why);
     lab.lost(0, &with(|p| p[8] = 0xff), "lookup-ip6-dst-itf", why);
+    lab.lost(0, &with(|p| p[8..24].fill(0)), "lookup-ip6-dst-itf", why);
     lab.lost(0, &with(|p| p[24..40].fill(0)), "lookup-ip6-dst-itf", why);
     let short = Packet::new().mpls(2).payload(&[0x60; 39]);
     lab.lost(0, &short, "lookup-ip6-dst-itf", "no ip6 packet after the last mpls label");
     // What follows the packet is the link's.
     let padded = with(|p| p.extend([0; 9]));
     assert_eq!(lab.one(0, &padded).rest, inner6(32));
+    lab.0.close();
+}
+
+/// A hop limit of 255 says nothing behind labels: neighbours are not learned by them, nor answered.
+#[test]
+fn neighbour_discovery_does_not_come_behind_labels() {
+    let mut lab = Lab::with_ip6();
+    lab.ok("ip6 table add 10\nmpls local-label add 77 eos via ip6-lookup-in-table 0");
+    let message = |kind: u8, target: Ipv6Addr, rest: u32| {
+        let repr = thalweg_wire::icmpv6::Icmp6Repr { kind, code: 0, rest };
+        let option = [if kind == 135 { 1 } else { 2 }, 1, 2, 0, 0, 0, 0, 0x66];
+        (repr, [&target.octets()[..], &option].concat())
+    };
+    let known = ip6(1, 2);
+    for (kind, target, rest, node, why) in [
+        (136, known, 0x6000_0000, "icmp6-neighbor-advertisement", "neighbor advertisement"),
+        (135, ip6(1, 1), 0, "icmp6-neighbor-solicitation", "neighbor solicitation"),
+        (134, known, 0x4000_0708, "icmp6-router-advertisement", "router advertisement"),
+        (133, known, 0, "icmp6-router-solicitation", "router solicitation"),
+    ] {
+        let (repr, payload) = message(kind, target, rest);
+        let why = format!("{why} behind labels");
+        for label in [2, 77] {
+            let packet = Packet::new().mpls(label).ipv6(ip6(1, 3), ip6(1, 1)).ttl(255);
+            lab.lost(1, &packet.icmp6(repr).payload(&payload), node, &why);
+        }
+    }
     lab.0.close();
 }
 

@@ -5,7 +5,7 @@
 
 use crate::addrs::IfAddrs;
 use crate::message::{Receive, Receiver};
-use crate::reports::{QueriedReporter, Sent};
+use crate::reports::QueriedReporter;
 use std::sync::Arc;
 use thalweg_buffer::PktMut;
 use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
@@ -71,11 +71,7 @@ impl Receive for MldQuery {
             return Err(Verdict::drop(OWN));
         }
         cx.count(RECEIVED, 1);
-        match self.queried.report(cx, rx_if, &query) {
-            Sent::Reported => {}
-            Sent::Throttled => cx.count(THROTTLED, 1),
-            Sent::Busy => cx.count(EVENTS_LOST, 1),
-        }
+        self.queried.report(cx, rx_if, &query).count(cx, THROTTLED, EVENTS_LOST);
         Ok(())
     }
 }

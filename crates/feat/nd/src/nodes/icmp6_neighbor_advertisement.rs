@@ -23,6 +23,7 @@ thalweg_graph::errors! {
     CODE: Error, 360, "neighbor advertisement with a code";
     FRAGMENT: Error, 358, "neighbor advertisement in a fragment";
     LENGTH: Error, 361, "neighbor advertisement too short, or with malformed options";
+    LABELS: Error, 359, "neighbor advertisement behind labels";
     BAD_TARGET: Error, 336, "neighbor advertisement of a multicast address, or solicited by all";
     BAD_MAC: Error, 263, "neighbor advertisement with a MAC address that is not unicast";
     NOT_CONNECTED: Error, 302, "neighbor advertisement of an address not on link";
@@ -32,7 +33,7 @@ thalweg_graph::errors! {
 
 /// What is wrong with messages of any kind.
 const FAULTS: Faults =
-    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH };
+    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH, labels: LABELS };
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -57,7 +58,7 @@ struct NeighborAdvertisement {
 impl Receive for NeighborAdvertisement {
     fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
         self.asker.counters.count(cx.worker(), p.rx_if(), Counted::RxReply);
-        let received = message::read(p.data()).map_err(|fault| fault.drops(FAULTS))?;
+        let received = message::read(p).map_err(|fault| fault.drops(FAULTS))?;
         let Message::NeighborAdvertisement { flags, target, .. } = received.message else {
             return Err(Verdict::drop(LENGTH));
         };

@@ -27,6 +27,7 @@ thalweg_graph::errors! {
     CODE: Error, 360, "neighbor solicitation with a code";
     FRAGMENT: Error, 358, "neighbor solicitation in a fragment";
     LENGTH: Error, 361, "neighbor solicitation too short, or with malformed options";
+    LABELS: Error, 359, "neighbor solicitation behind labels";
     BAD_TARGET: Error, 336, "neighbor solicitation of a multicast address";
     BAD_PROBE: Error, 336, "neighbor solicitation without source, not to a group or with an option";
     BAD_MAC: Error, 263, "neighbor solicitation with a MAC address that is not unicast";
@@ -39,7 +40,7 @@ thalweg_graph::errors! {
 
 /// What is wrong with messages of any kind.
 const FAULTS: Faults =
-    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH };
+    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH, labels: LABELS };
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -74,7 +75,7 @@ struct Asked {
 
 /// Makes the checks that need no configuration (RFC 4861 section 7.1.1).
 fn read(p: &PktMut<'_>) -> Result<Asked, Verdict> {
-    let received = message::read(p.data()).map_err(|fault| fault.drops(FAULTS))?;
+    let received = message::read(p).map_err(|fault| fault.drops(FAULTS))?;
     let Message::NeighborSolicitation { target, .. } = received.message else {
         return Err(Verdict::drop(LENGTH));
     };

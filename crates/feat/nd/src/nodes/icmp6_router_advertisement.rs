@@ -4,12 +4,13 @@
 
 use crate::asker::Asker;
 use crate::message::{self, Faults, Receive, Receiver};
-use crate::reports::{HeardReporter, MAX_PREFIXES, RouterHeard, RouterPrefix, Sent};
+use crate::reports::{HeardReporter, Prefixes, RouterHeard, RouterPrefix};
 use std::any::Any;
 use std::net::IpAddr;
 use thalweg_buffer::PktMut;
 use thalweg_feat_neighbor::{Origin, Reporter};
 use thalweg_graph::{Built, NodeCx, NodeDecl, Verdict};
+use thalweg_wire::MacAddr;
 use thalweg_wire::nd::{Message, NdOption};
 
 thalweg_graph::errors! {
@@ -20,6 +21,7 @@ thalweg_graph::errors! {
     CODE: Error, 360, "router advertisement with a code";
     FRAGMENT: Error, 358, "router advertisement in a fragment";
     LENGTH: Error, 361, "router advertisement too short, or with malformed options";
+    LABELS: Error, 359, "router advertisement behind labels";
     BAD_SOURCE: Error, 336, "router advertisement source not link-local";
     BAD_MAC: Error, 263, "router advertisement with a MAC address that is not unicast";
     OWN: Error, 256, "router advertisement from our own address";
@@ -27,7 +29,7 @@ thalweg_graph::errors! {
 
 /// What is wrong with messages of any kind.
 const FAULTS: Faults =
-    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH };
+    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH, labels: LABELS };
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -51,9 +53,12 @@ struct RouterAdvertisement {
     heard: HeardReporter,
 }
 
+/// What an advertisement says, its prefixes, and the MAC address that it names.
+type Read = (RouterHeard, Prefixes, Option<MacAddr>);
+
 /// Reads a valid advertisement.
-fn read(p: &PktMut<'_>) -> Result<(RouterHeard, Option<thalweg_wire::MacAddr>), Verdict> {
-    let received = message::read(p.data()).map_err(|fault| fault.drops(FAULTS))?;
+fn read(p: &PktMut<'_>) -> Result<Read, Verdict> {
+    let received = message::read(p).map_err(|fault| fault.drops(FAULTS))?;
     let Message::RouterAdvertisement {
         hop_limit,
         flags,
@@ -68,13 +73,11 @@ fn read(p: &PktMut<'_>) -> Result<(RouterHeard, Option<thalweg_wire::MacAddr>), 
     if !received.src.is_unicast_link_local() {
         return Err(Verdict::drop(BAD_SOURCE));
     }
-    let (mut mtu, mut prefixes) = (0, Vec::new());
+    let (mut mtu, mut prefixes) = (0, Prefixes::new());
     for option in options.flatten() {
         match option {
             NdOption::Mtu(found) => mtu = found,
-            NdOption::Prefix { prefix, length, flags, valid, preferred }
-                if length <= 128 && prefixes.len() < MAX_PREFIXES =>
-            {
+            NdOption::Prefix { prefix, length, flags, valid, preferred } if length <= 128 => {
                 prefixes.push(RouterPrefix { prefix, len: length, flags, valid, preferred });
             }
             _ => {}
@@ -90,14 +93,14 @@ fn read(p: &PktMut<'_>) -> Result<(RouterHeard, Option<thalweg_wire::MacAddr>), 
         reachable_ms,
         retransmit_ms,
         mtu,
-        prefixes,
+        prefixes: Vec::new(),
     };
-    Ok((heard, received.message.link_layer()))
+    Ok((heard, prefixes, received.message.link_layer()))
 }
 
 impl Receive for RouterAdvertisement {
     fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
-        let (heard, named) = read(p)?;
+        let (heard, prefixes, named) = read(p)?;
         if self.asker.addrs.load(cx.guard()).is_own(heard.sw_if, heard.router) {
             return Err(Verdict::drop(OWN));
         }
@@ -110,11 +113,7 @@ impl Receive for RouterAdvertisement {
             let router = (IpAddr::V6(heard.router), mac);
             self.reporter.sender(cx, heard.sw_if, router, Origin::Request);
         }
-        match self.heard.report(cx, &heard) {
-            Sent::Reported => {}
-            Sent::Throttled => cx.count(THROTTLED, 1),
-            Sent::Busy => cx.count(EVENTS_LOST, 1),
-        }
+        self.heard.report(cx, (&heard, &prefixes)).count(cx, THROTTLED, EVENTS_LOST);
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 use crate::asker::Asker;
 use crate::message::{self, Faults, Receive, Receiver};
-use crate::reports::{Sent, SolicitedReporter};
+use crate::reports::SolicitedReporter;
 use std::any::Any;
 use std::net::IpAddr;
 use thalweg_buffer::PktMut;
@@ -22,6 +22,7 @@ thalweg_graph::errors! {
     CODE: Error, 360, "router solicitation with a code";
     FRAGMENT: Error, 358, "router solicitation in a fragment";
     LENGTH: Error, 361, "router solicitation too short, or with malformed options";
+    LABELS: Error, 359, "router solicitation behind labels";
     BAD_SOURCE: Error, 336, "router solicitation without source that names a MAC address";
     BAD_MAC: Error, 263, "router solicitation with a MAC address that is not unicast";
     NOT_CONNECTED: Error, 302, "router solicitations from source not on link";
@@ -29,7 +30,7 @@ thalweg_graph::errors! {
 
 /// What is wrong with messages of any kind.
 const FAULTS: Faults =
-    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH };
+    Faults { hop_limit: HOP_LIMIT, code: CODE, fragment: FRAGMENT, length: LENGTH, labels: LABELS };
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -55,7 +56,7 @@ struct RouterSolicitation {
 
 impl Receive for RouterSolicitation {
     fn receive(&mut self, cx: &mut NodeCx<'_>, p: &PktMut<'_>) -> Result<(), Verdict> {
-        let received = message::read(p.data()).map_err(|fault| fault.drops(FAULTS))?;
+        let received = message::read(p).map_err(|fault| fault.drops(FAULTS))?;
         let Message::RouterSolicitation { .. } = received.message else {
             return Err(Verdict::drop(LENGTH));
         };
@@ -78,11 +79,7 @@ impl Receive for RouterSolicitation {
             // Whether it is learned or not, the host is answered.
             self.reporter.sender(cx, rx_if, (IpAddr::V6(src), mac), Origin::Request);
         }
-        match self.solicited.report(cx, rx_if, src, mac) {
-            Sent::Reported => {}
-            Sent::Throttled => cx.count(THROTTLED, 1),
-            Sent::Busy => cx.count(EVENTS_LOST, 1),
-        }
+        self.solicited.report(cx, rx_if, src, mac).count(cx, THROTTLED, EVENTS_LOST);
         Ok(())
     }
 

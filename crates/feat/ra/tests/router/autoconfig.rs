@@ -60,6 +60,24 @@ fn addresses_and_routes_come_and_go() {
     lab.close();
 }
 
+/// A default route is in the table of its interface, at once.
+#[test]
+fn default_routes_follow_their_interface() {
+    let mut lab = Lab::new();
+    lab.ok("ip6 table add 7\nip6 nd address autoconfig test0 default-route");
+    lab.advertise(0, at("fe80::a"), &advertisement(1800, 0, &[]));
+    let is_in = |lab: &mut Lab, table: u32| {
+        lab.cli(&format!("show ip6 fib table {table} ::/0")).contains("IPv6-nd")
+    };
+    assert_eq!((is_in(&mut lab, 0), is_in(&mut lab, 7)), (true, false));
+    lab.ok("set interface ip6 table test0 7");
+    assert_eq!((is_in(&mut lab, 0), is_in(&mut lab, 7)), (false, true));
+    lab.ok("ip6 nd address autoconfig test0 disable\nset interface ip6 table test0 0");
+    assert_eq!((is_in(&mut lab, 0), is_in(&mut lab, 7)), (false, false));
+    lab.ok("ip6 table del 7");
+    lab.close();
+}
+
 #[test]
 fn what_comes_by_itself_is_no_configuration() {
     let mut lab = Lab::new();

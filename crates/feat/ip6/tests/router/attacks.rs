@@ -1,0 +1,125 @@
+//! What happens while packets, asked for or not, keep coming.
+
+use crate::lab::{Lab, at, framed, framed_to, host_mac, ip, link, our_mac, sound, udp};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+use thalweg_feat_neighbor as neighbor;
+use thalweg_wire::MacAddr;
+use thalweg_wire::icmpv6::fill_checksum;
+use thalweg_wire::ip::protocol::ICMPV6;
+use thalweg_wire::ipv6::Ipv6Repr;
+use thalweg_wire::nd::solicited_node;
+
+/// Routes, tables, addresses, proxies and neighbours change while two workers forward.
+#[test]
+fn all_of_it_changes_under_load_of_two_workers() {
+    let mut lab = Lab::of(2);
+    lab.ok("ip6 table add 10\nip route add 2001:db8:a::/48 table 10 via 2001:db8:0:1::2 test1");
+    let to = |dst: Ipv6Addr| framed(0, 2, &udp(ip(0, 2), dst, 60).build());
+    let targets = ["2001:db8:a::1", "2001:db8:b::1", "2001:db8:c::1", "2001:db8:0:1::2", "fd00::1"];
+    for round in 0..60u32 {
+        for worker in 0..2 {
+            for target in targets {
+                lab.deliver_to(worker, 0, vec![to(at(target)); 32]);
+            }
+            let mixed = (0..64usize).map(|i| to(at(targets[i % targets.len()])));
+            lab.deliver_to(worker, 0, mixed.collect());
+        }
+        let n = 1 + round % 2;
+        lab.ok(&format!(
+            "ip route replace 2001:db8:a::/48 via 2001:db8:0:{n}::2 test{n}\n\
+             ip route replace 2001:db8:b::/48 via 2001:db8:a::{round:x}"
+        ));
+        match round % 6 {
+            0 => lab.ok("ip route add 2001:db8:c::/48 via ip6-lookup-in-table 10"),
+            1 => lab.ok("set ip6 nd proxy test2 2001:db8:c::1"),
+            2 => lab.ok("set interface ip address test2 fd00::1/64"),
+            3 => lab.ok("ip route del 2001:db8:c::/48\nip6 table del 10\nip6 table add 10\n\
+                         ip route add 2001:db8:a::/48 table 10 via 2001:db8:0:1::3 test1"),
+            4 => lab.ok("set interface ip address del test2 fd00::1/64\n\
+                         set interface state test2 down\nset interface state test2 up"),
+            _ => lab.ok("set ip6 nd proxy test2 del 2001:db8:c::1\n\
+                         ip route del 2001:db8:b::/48"),
+        }
+        lab.c.run_once(Some(Duration::ZERO));
+    }
+    lab.settle();
+    for (_, frame) in lab.sent() {
+        assert_eq!((frame[12..14].to_vec(), frame[14] >> 4), (vec![0x86, 0xdd], 6));
+    }
+    lab.ok("ip route replace 2001:db8:a::/48 via 2001:db8:0:1::2 test1");
+    lab.receive(0, vec![to(at("2001:db8:a::1"))]);
+    sound(1, 2, &lab.sent_one(1));
+    lab.close();
+}
+
+/// A solicitation from a host, or an advertisement of it.
+fn message(kind: u8, src: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
+    let (dst, option) = if kind == 135 { (solicited_node(target), 1) } else { (ip(0, 1), 2) };
+    let mut message = vec![kind, 0, 0, 0, 0x40 * u8::from(kind == 136), 0, 0, 0];
+    message.extend(target.octets());
+    message.extend([option, 1]);
+    message.extend(mac.0);
+    fill_checksum(&src, &dst, &mut message).expect("a message");
+    let mut packet = vec![0; 40];
+    let header = Ipv6Repr::new(src, dst, ICMPV6, message.len() as u16);
+    Ipv6Repr { hop_limit: 255, ..header }.emit(&mut packet).expect("a header");
+    let to = if kind == 135 { MacAddr::from_ipv6_multicast(dst) } else { our_mac(0) };
+    framed_to(to, mac, &[packet, message].concat())
+}
+
+/// A packet has been sent to the second host of `testN`, whatever else was.
+fn arrives(lab: &mut Lab, n: u8) {
+    let sent = lab.sent().into_iter().map(|(_, frame)| frame);
+    let there: Vec<_> = sent.filter(|frame| frame[..6] == host_mac(n, 2).0).collect();
+    assert_eq!(there.len(), 1);
+    sound(n, 2, &there[0]);
+}
+
+/// Neither questions nor answers of hosts that there are not take room without end, nor the place of
+/// those that there are.
+#[test]
+fn floods_of_neighbours_are_bounded() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 2001:db8:a::/48 via 2001:db8:0:1::2 test1");
+    let host = |n: u32| Ipv6Addr::from_bits(ip(0, 0).to_bits() | u128::from(n) << 16 | 9);
+    let mac = |n: u32| MacAddr([2, 9, (n >> 16) as u8, (n >> 8) as u8, n as u8, 9]);
+    let sw_if = lab.sw_if(0);
+    let known = |lab: &Lab| {
+        let all = lab.c.state::<neighbor::Neighbors>();
+        let all = all.borrow();
+        let (first, last) = (Ipv6Addr::UNSPECIFIED, Ipv6Addr::from_bits(u128::MAX));
+        all.between(sw_if, first.into(), last.into()).count()
+    };
+    let before = known(&lab);
+    for (kind, from) in [(135, 0u32), (136, 10_000), (135, 20_000)] {
+        for some in 0..20 {
+            let one = |i: u32| {
+                let n = from + some * 200 + i;
+                // Also for targets that are not ours, and link-local sources.
+                let src = if i % 3 == 0 { link(9) } else { host(n) };
+                let target = match (kind, i % 2) {
+                    (136, _) => src,
+                    (_, 0) => ip(0, 1),
+                    _ => host(n + 1),
+                };
+                message(kind, src, target, mac(n))
+            };
+            lab.deliver(0, (0..200).map(one).collect());
+            lab.settle();
+            lab.c.run_once(Some(Duration::ZERO));
+            // Other packets pass.
+            lab.sent();
+            lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:a::1"), 20).build())]);
+            arrives(&mut lab, 1);
+        }
+    }
+    let grown = known(&lab) - before;
+    assert!(grown < 5000, "{grown}");
+    let limited = "neighbor solicitation senders not learned: rate limit";
+    assert!(lab.count("icmp6-neighbor-solicitation", limited) > 0);
+    // The static ones are where they were.
+    lab.receive(1, vec![framed(1, 2, &udp(ip(1, 2), ip(0, 2), 20).build())]);
+    arrives(&mut lab, 0);
+    lab.close();
+}
