@@ -121,3 +121,19 @@ fn hundred_streams(bencher: Bencher<'_, '_>) {
     };
     run(bencher, (0..100).map(stream).collect());
 }
+
+/// A hundred streams with sizes, fields and rates of their own.
+#[divan::bench]
+fn hundred_kinds(bencher: Bencher<'_, '_>) {
+    let stream = |n: u8| Stream {
+        rate: Rate::Packets(f64::from(n) + 1.0),
+        size: Size::One(64 + 4 * u16::from(n)),
+        ..Stream::udp(
+            &format!("stream {n}"),
+            Field::count(address(1), address(1) + u32::from(n)),
+            Field::one(0x3000_0001u32),
+            (Field::count(1024u16, 1024 + 10 * u16::from(n)), Field::one(u16::from(n))),
+        )
+    };
+    run(bencher, (0..100).map(stream).collect());
+}

@@ -23,6 +23,7 @@
 
 mod client;
 mod frame;
+mod part;
 pub mod search;
 mod server;
 pub mod stream;
@@ -33,6 +34,7 @@ mod tests;
 use std::net::Ipv4Addr;
 
 pub use client::{Client, Counts};
+pub use part::{MAX_PARTS, Part};
 pub use server::{Server, ServerCounts};
 pub use thalweg_wire::MacAddr;
 

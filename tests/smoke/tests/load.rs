@@ -1,6 +1,7 @@
 //! The load tester with a device between virtual Ethernet pairs: this router, the kernel, Open
 //! vSwitch, a command.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -28,6 +29,14 @@ flows:
   - {name: held, tcp: {client: clients, server: servers, port: 443}, hold: 50, close: never}
 "#;
 
+/// The tester with one worker, and with two if the machine has a processor for each.
+fn cores() -> &'static [&'static str] {
+    match std::thread::available_parallelism() {
+        Ok(all) if all.get() > 1 => &["--cores 1", "--cores 2"],
+        _ => &["--cores 1"],
+    }
+}
+
 fn cps_ndr(words: &str) -> Result<Output> {
     // The command makes its own labs: it needs no root of its own, but the rights to make them.
     user_namespace_command(thalweg()?)
@@ -47,6 +56,36 @@ fn finds_a_rate(words: &str) -> Result<()> {
     ensure!(output.stderr.contains("result: "), "{words}\n{said}");
     // Nothing but what the search says, on either stream.
     ensure!(!output.stdout.contains("host-"), "{words}\n{said}");
+    Ok(())
+}
+
+/// The node, the stream and each packet are named.
+fn finds_lost_packets(output: &Output, file: &Path) -> Result<()> {
+    let said = format!("{}{}", output.stdout, output.stderr);
+    ensure!(output.status.code() == Some(1), "{}\n{said}", output.status);
+    ensure!(output.stdout.contains("device: load-impair, lost on purpose"), "{said}");
+    ensure!(output.stdout.contains("  0 unexplained"), "{said}");
+    ensure!(output.stdout.contains("first of large, a-b: packet "), "{said}");
+    let found: Value = serde_json::from_str(&std::fs::read_to_string(file)?)?;
+    // The very packet: it is noted where the graph dropped it.
+    let first = &found["results"][0]["first_lost"];
+    ensure!(first["grade"] == "seen" && first["node"] == "load-impair", "{first:#}");
+    ensure!(first["stream"] == "large a-b", "{first:#}");
+    ensure!(first["reason"] == "lost on purpose, received by load0", "{first:#}");
+    let trial = &found["trials"][0];
+    let books = &trial["directions"]["both"];
+    let of = |key: &str| books[key].as_u64().unwrap_or_default();
+    ensure!(of("intended") == of("received") + of("device") && of("device") > 0, "{books:#}");
+    let streams = trial["streams"].as_array().context("no streams")?;
+    for stream in streams {
+        let number = |key: &str| stream[key].as_u64().unwrap_or_default();
+        let is_large = stream["name"] == "large" && stream["direction"] == "a-b";
+        ensure!((number("lost") > 0) == is_large, "{stream:#}");
+        ensure!(number("sent") == number("received") + number("lost"), "{stream:#}");
+        let named = stream["missing"].as_array().map_or(0, Vec::len);
+        ensure!((named > 0) == is_large, "{stream:#}");
+    }
+    ensure!(output.stdout.contains("seen at load-impair: lost on purpose"), "{said}");
     Ok(())
 }
 
@@ -168,38 +207,17 @@ lab_test! {
         let dir = TempDir::new()?;
         let (commands, file) = (dir.path().join("device.txt"), dir.path().join("run.json"));
         std::fs::write(&commands, "load impair load0 lose 20 min-bytes 600 seed 3\n")?;
-        let output = user_namespace_command(thalweg()?)
-            .args("load run imix -m 2kpps -d 2 --late 10000 --device cross-connect".split(' '))
-            .arg("--commands")
-            .arg(&commands)
-            .arg("--report")
-            .arg(&file)
-            .run()?;
-        let said = format!("{}{}", output.stdout, output.stderr);
-        ensure!(output.status.code() == Some(1), "{}\n{said}", output.status);
-        ensure!(output.stdout.contains("device: load-impair, lost on purpose"), "{said}");
-        ensure!(output.stdout.contains("  0 unexplained"), "{said}");
-        ensure!(output.stdout.contains("first of large, a-b: packet "), "{said}");
-        let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
-        // The very packet: it is noted where the graph dropped it.
-        let first = &found["results"][0]["first_lost"];
-        ensure!(first["grade"] == "seen" && first["node"] == "load-impair", "{first:#}");
-        ensure!(first["stream"] == "large a-b", "{first:#}");
-        ensure!(first["reason"] == "lost on purpose, received by load0", "{first:#}");
-        let trial = &found["trials"][0];
-        let books = &trial["directions"]["both"];
-        let of = |key: &str| books[key].as_u64().unwrap_or_default();
-        ensure!(of("intended") == of("received") + of("device") && of("device") > 0, "{books:#}");
-        let streams = trial["streams"].as_array().context("no streams")?;
-        for stream in streams {
-            let number = |key: &str| stream[key].as_u64().unwrap_or_default();
-            let is_large = stream["name"] == "large" && stream["direction"] == "a-b";
-            ensure!((number("lost") > 0) == is_large, "{stream:#}");
-            ensure!(number("sent") == number("received") + number("lost"), "{stream:#}");
-            let named = stream["missing"].as_array().map_or(0, Vec::len);
-            ensure!((named > 0) == is_large, "{stream:#}");
+        for cores in cores() {
+            let output = user_namespace_command(thalweg()?)
+                .args("load run imix -m 2kpps -d 2 --late 10000 --device cross-connect".split(' '))
+                .args(cores.split(' '))
+                .arg("--commands")
+                .arg(&commands)
+                .arg("--report")
+                .arg(&file)
+                .run()?;
+            finds_lost_packets(&output, &file)?;
         }
-        ensure!(output.stdout.contains("seen at load-impair: lost on purpose"), "{said}");
         Ok(())
     }
 
@@ -277,17 +295,18 @@ lab_test! {
         let dir = TempDir::new()?;
         let (profile, file) = (dir.path().join("mixed.yaml"), dir.path().join("run.json"));
         std::fs::write(&profile, MIXED)?;
-        for lab in ["--device tracker", "--lab thalweg --device route"] {
+        let labs = ["--device tracker", "--lab thalweg --device route"];
+        for (lab, cores) in labs.iter().flat_map(|lab| cores().iter().map(move |of| (lab, of))) {
             let output = user_namespace_command(thalweg()?)
                 .args(["load", "run", "-d", "2", "--late", "10000", "--connections", "200"])
                 .arg(&profile)
-                .args(lab.split(' '))
+                .args(lab.split(' ').chain(cores.split(' ')))
                 .arg("--report")
                 .arg(&file)
                 .deadline(Duration::from_secs(120))
                 .run()?;
             let said = format!("{}{}", output.stdout, output.stderr);
-            ensure!(output.status.success(), "{lab}: {}\n{said}", output.status);
+            ensure!(output.status.success(), "{lab} {cores}: {}\n{said}", output.status);
             ensure!(output.stdout.contains("  held: 50 of 50 held; lost meanwhile 0"), "{said}");
             let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
             let units: Vec<_> =
@@ -340,8 +359,10 @@ lab_test! {
     fn an_interrupted_run_is_reported() {
         let dir = TempDir::new()?;
         let file = dir.path().join("run.json");
+        for cores in cores() {
         let mut running = Cmd::new(thalweg()?)
             .args("load run imix -m 500pps -d 600 --late 10000 --device cross-connect".split(' '))
+            .args(cores.split(' '))
             .arg("--report")
             .arg(&file)
             .spawn()?;
@@ -354,6 +375,7 @@ lab_test! {
         let notes = found["notes"].to_string();
         ensure!(notes.contains("Ended by the user before its time."), "{found:#}");
         ensure!(found["results"][0]["lower"].as_f64() > Some(100.0), "{found:#}");
+        }
         Ok(())
     }
 
@@ -429,6 +451,8 @@ lab_test! {
             ("--lab-command false", "ended with"),
             ("--lab kernel --ports a,b", "cannot be used with"),
             ("--lab thalweg --commands /nope", "/nope"),
+            ("--cores 0", "value out of bounds [1, 64]: '0'"),
+            ("--cores 64", "--cores 64: this machine has "),
         ] {
             let output = cps_ndr(words)?;
             ensure!(!output.status.success(), "{words}");

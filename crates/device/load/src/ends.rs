@@ -1,5 +1,6 @@
 //! Ends of streams: what a port's side sends, and what it receives.
 
+use thalweg_load::Part;
 use thalweg_load::stream::{
     Books, Latency, Load, Nanos, Plan, PlanError, Port, Receiver, Senders, Side,
 };
@@ -12,9 +13,16 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    pub(crate) fn new(plan: &Plan, side: Side, seed: u64, now: Nanos) -> Result<Ends, PlanError> {
-        let senders = Senders::new(plan, side, seed, now)?;
-        Ok(Ends { senders, receiver: Receiver::new(plan, side, seed)? })
+    /// Those of one of several workers.
+    pub(crate) fn new(
+        plan: &Plan,
+        side: Side,
+        seed: u64,
+        worker: Part,
+        now: Nanos,
+    ) -> Result<Ends, PlanError> {
+        let senders = Senders::part(plan, side, seed, worker, now)?;
+        Ok(Ends { senders, receiver: Receiver::part(plan, side, seed, worker)? })
     }
 
     pub(crate) fn change(&mut self, change: Change, now: Nanos) {
@@ -57,6 +65,14 @@ pub struct StreamReport {
     pub latency: Latency,
 }
 
+impl StreamReport {
+    fn add(&mut self, other: StreamReport) {
+        self.judged.add(other.judged);
+        self.all.add(other.all);
+        self.latency.add(&other.latency);
+    }
+}
+
 /// What became of all streams in one direction.
 #[derive(Clone, Debug)]
 pub struct DirectionReport {
@@ -71,6 +87,19 @@ pub struct DirectionReport {
 }
 
 impl DirectionReport {
+    /// Adds what other workers have sent and received.
+    pub(crate) fn add(&mut self, other: DirectionReport) {
+        self.at = self.at.max(other.at);
+        self.port.add(&other.port);
+        self.last = self.last.max(other.last);
+        for stream in other.streams {
+            match self.streams.binary_search_by_key(&stream.number, |own| own.number) {
+                Ok(at) => self.streams[at].add(stream),
+                Err(at) => self.streams.insert(at, stream),
+            }
+        }
+    }
+
     pub(crate) fn of(from: &Ends, to: &Ends, at: Nanos) -> DirectionReport {
         let senders = &from.senders;
         let of = |number| {
@@ -150,7 +179,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Adds what other ports have sent and received.
+    /// Adds what other ports or workers have sent and received.
     pub fn add(&mut self, other: Progress) {
         self.at = self.at.max(other.at);
         self.sent = (self.sent.0 + other.sent.0, self.sent.1 + other.sent.1);

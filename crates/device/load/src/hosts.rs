@@ -1,14 +1,15 @@
 //! The hosts behind a worker's ports.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use thalweg_buffer::{Frame, Packet};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::{NodeCx, clock};
-use thalweg_load::stream::Nanos;
-use thalweg_load::talk::{Clients, Counts, Incoming, Opening, Servers};
+use thalweg_load::stream::{Nanos, Whose};
+use thalweg_load::talk::{Clients, Counts, Incoming, Opening, Servers, Share, Split};
 use thalweg_load::{Micros, Sink};
 
 use crate::ends::{Change, DirectionReport, Ends, Progress, Times};
@@ -23,8 +24,22 @@ pub(crate) enum Hosts {
     Clients(Clients),
     /// Servers.
     Servers(Servers),
+    /// Clients or servers that only other workers have, since there are few of them.
+    Elsewhere,
     /// Streams.
     Streams(Ends),
+}
+
+/// What a worker has behind a port: connections first, in the order of their plans.
+pub(crate) struct Behind {
+    pub(crate) hosts: Vec<Hosts>,
+    /// How workers share out the conversations of each plan, if there are several workers, and what
+    /// this one has of them.
+    pub(crate) splits: Vec<(Split, Share)>,
+    /// Whether the conversations' hosts are clients.
+    pub(crate) has_clients: bool,
+    /// Whether there are several workers.
+    pub(crate) several: bool,
 }
 
 /// What hosts have done.
@@ -42,10 +57,21 @@ pub struct Report {
     pub longest_turn: Micros,
 }
 
+impl Report {
+    /// Adds what other workers' hosts have done.
+    pub(crate) fn add(&mut self, other: &Report) {
+        self.at = self.at.max(other.at);
+        self.counts = self.counts.plus(&other.counts);
+        self.open += other.open;
+        self.time_wait += other.time_wait;
+        self.longest_turn = self.longest_turn.max(other.longest_turn);
+    }
+}
+
 /// From the main thread.
 pub(crate) enum Message {
     /// In place of all that are behind the port.
-    Hosts(SwIfIndex, Vec<Hosts>),
+    Hosts(SwIfIndex, Behind),
     /// Of the clients with this number behind the port.
     Opening(SwIfIndex, usize, Opening),
     Judging(SwIfIndex, usize, bool),
@@ -62,7 +88,7 @@ pub(crate) enum Message {
 /// A port with its hosts.
 struct Port {
     sw_if: SwIfIndex,
-    hosts: Vec<Hosts>,
+    behind: Behind,
     /// What they have said, to be received next.
     said: Vec<Box<Frame>>,
     /// Their last turn, and the longest time between two.
@@ -106,6 +132,7 @@ impl Hosts {
         match self {
             Hosts::Clients(clients) => clients.poll(micros(ticks), AT_ONCE, out),
             Hosts::Servers(servers) => servers.poll(micros(ticks), AT_ONCE, out),
+            Hosts::Elsewhere => {}
             Hosts::Streams(ends) => {
                 ends.senders.poll(nanos(ticks), AT_ONCE, out);
             }
@@ -117,6 +144,7 @@ impl Hosts {
         match self {
             Hosts::Clients(clients) => clients.receive(micros(ticks), frame, out),
             Hosts::Servers(servers) => servers.receive(micros(ticks), frame, out),
+            Hosts::Elsewhere => {}
             Hosts::Streams(ends) => ends.receiver.receive(nanos(ticks), frame),
         }
     }
@@ -134,6 +162,7 @@ impl Hosts {
         match self {
             Hosts::Clients(clients) => Some((clients.counts(), clients.open())),
             Hosts::Servers(servers) => Some((servers.counts(), servers.open())),
+            Hosts::Elsewhere => Some((Counts::default(), (0, 0))),
             Hosts::Streams(_) => None,
         }
     }
@@ -142,14 +171,14 @@ impl Hosts {
         match self {
             Hosts::Clients(clients) => clients.claims(incoming),
             Hosts::Servers(servers) => servers.claims(incoming),
-            Hosts::Streams(_) => false,
+            Hosts::Elsewhere | Hosts::Streams(_) => false,
         }
     }
 
     fn ends(&self) -> Option<&Ends> {
         match self {
             Hosts::Streams(ends) => Some(ends),
-            Hosts::Clients(_) | Hosts::Servers(_) => None,
+            Hosts::Clients(_) | Hosts::Servers(_) | Hosts::Elsewhere => None,
         }
     }
 }
@@ -181,10 +210,56 @@ fn receive_one_of(hosts: &mut [Hosts], ticks: u64, frame: &[u8], out: &mut impl 
     }
 }
 
+/// Passes a frame to those hosts of this worker that it is for, or returns the worker whose it is,
+/// which has another number than `me`. What is nobody's stays with the first worker that has hosts.
+#[inline(never)]
+fn receive_shared(
+    behind: &mut Behind,
+    (me, ticks): (usize, u64),
+    frame: &[u8],
+    out: &mut impl Sink,
+) -> Option<usize> {
+    let Behind { hosts, splits, has_clients, .. } = behind;
+    if let Some(Hosts::Streams(ends)) = hosts.last_mut() {
+        match ends.receiver.sort(nanos(ticks), frame) {
+            Whose::Mine => return None,
+            Whose::Worker(owner) => return Some(owner),
+            Whose::Untagged if splits.is_empty() => {
+                ends.receiver.receive(nanos(ticks), frame);
+                return None;
+            }
+            Whose::Untagged => {}
+        }
+    }
+    let incoming = Incoming::read(frame);
+    let owned = splits.iter().enumerate().find_map(|(group, (split, _))| {
+        split.owner(&incoming, *has_clients).map(|owner| (group, owner))
+    });
+    let at = match owned {
+        Some((_, owner)) if owner != me => return Some(owner),
+        Some((group, _)) => group,
+        None => {
+            let streams = hosts.iter().position(|hosts| hosts.ends().is_some());
+            let any = || hosts.iter().position(|hosts| !matches!(hosts, Hosts::Elsewhere));
+            match streams.or_else(any) {
+                Some(at) => at,
+                None => return Some(0),
+            }
+        }
+    };
+    match hosts.get_mut(at) {
+        Some(Hosts::Clients(clients)) => clients.take(micros(ticks), &incoming, out),
+        Some(Hosts::Servers(servers)) => servers.take(micros(ticks), &incoming, out),
+        Some(Hosts::Streams(ends)) => ends.receiver.receive(nanos(ticks), frame),
+        Some(Hosts::Elsewhere) | None => {}
+    }
+    None
+}
+
 impl Port {
     #[inline]
     fn receive(&mut self, ticks: u64, frame: &[u8], out: &mut impl Sink) {
-        match &mut self.hosts[..] {
+        match &mut self.behind.hosts[..] {
             [only] => only.receive(ticks, frame, out),
             several => receive_one_of(several, ticks, frame, out),
         }
@@ -196,17 +271,19 @@ impl All {
         self.ports.iter_mut().find(|port| port.sw_if == sw_if)
     }
 
-    fn clients(&mut self, sw_if: SwIfIndex) -> impl Iterator<Item = &mut Clients> {
-        let hosts = self.port(sw_if).into_iter().flat_map(|port| port.hosts.iter_mut());
-        hosts.filter_map(|hosts| match hosts {
-            Hosts::Clients(clients) => Some(clients),
-            Hosts::Servers(_) | Hosts::Streams(_) => None,
-        })
+    /// The clients with this number behind a port, and this worker's share of them.
+    fn clients(&mut self, sw_if: SwIfIndex, number: usize) -> Option<(&mut Clients, Share)> {
+        let behind = &mut self.port(sw_if)?.behind;
+        let share = behind.splits.get(number).map_or(Share::WHOLE, |(_, share)| *share);
+        match behind.hosts.get_mut(number)? {
+            Hosts::Clients(clients) => Some((clients, share)),
+            Hosts::Servers(_) | Hosts::Elsewhere | Hosts::Streams(_) => None,
+        }
     }
 
     fn ends(&self, sw_if: SwIfIndex) -> Option<&Ends> {
         let port = self.ports.iter().find(|port| port.sw_if == sw_if)?;
-        port.hosts.iter().find_map(Hosts::ends)
+        port.behind.hosts.iter().find_map(Hosts::ends)
     }
 
     /// Both ends of the streams between two ports.
@@ -223,7 +300,7 @@ impl All {
             port.longest = port.longest.max(now.saturating_sub(port.turn));
             port.turn = now;
             let mut out = Frames::new(cx);
-            port.hosts.iter_mut().for_each(|hosts| hosts.poll(ticks, &mut out));
+            port.behind.hosts.iter_mut().for_each(|hosts| hosts.poll(ticks, &mut out));
             out.finish(&mut port.said);
             if let Some(line) = self.lines.get_mut(&port.sw_if) {
                 for frame in std::mem::take(&mut port.said) {
@@ -243,7 +320,7 @@ impl All {
 
     /// Time until the next packet is due, or arrives at the end of a line, if that is known.
     pub(crate) fn next_due(&self, cx: &NodeCx<'_>) -> Option<Duration> {
-        let hosts = self.ports.iter().flat_map(|port| &port.hosts);
+        let hosts = self.ports.iter().flat_map(|port| &port.behind.hosts);
         let sent = hosts.filter_map(Hosts::next_due);
         let arrived = self.lines.values().filter_map(Line::due).map(|due| due * 1000);
         let due = sent.chain(arrived).min()?;
@@ -254,23 +331,39 @@ impl All {
         self.ports.is_empty()
     }
 
-    /// Has the hosts behind a port hear what it sends.
-    pub(crate) fn hear(&mut self, cx: &mut NodeCx<'_>, sw_if: SwIfIndex, frame: &Frame) {
-        let ticks = cx.now();
+    /// Has the hosts behind a port hear some of the packets of a frame. Rows of those that are for
+    /// other workers are put into `away`, with the worker; without it, they are counted here.
+    pub(crate) fn hear(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        sw_if: SwIfIndex,
+        (frame, rows): (&Frame, Range<usize>),
+        mut away: Option<&mut Vec<(usize, usize)>>,
+    ) {
+        let (ticks, me) = (cx.now(), cx.worker());
         let Some(port) = self.port(sw_if) else { return };
         let mut out = Frames::new(cx);
         let mut whole = Vec::new();
-        for i in 0..frame.len() {
-            frame.prefetch_data(i + 8);
-            let i = i as u8;
-            let data = frame.data(i);
-            if data.len() == frame.total_len(i) {
-                port.receive(ticks, data, &mut out);
-            } else {
+        for row in rows {
+            frame.prefetch_data(row + 8);
+            let i = row as u8;
+            let mut data = frame.data(i);
+            if data.len() != frame.total_len(i) {
                 // A packet in several buffers.
                 whole.clear();
                 frame.segments(i).for_each(|segment| whole.extend_from_slice(segment));
-                port.receive(ticks, &whole, &mut out);
+                data = &whole;
+            }
+            if !port.behind.several {
+                port.receive(ticks, data, &mut out);
+                continue;
+            }
+            let owner = receive_shared(&mut port.behind, (me, ticks), data, &mut out);
+            match (owner, &mut away) {
+                (None, _) => {}
+                (Some(owner), Some(away)) => away.push((row, owner)),
+                // Hosts have changed while it was on its way.
+                (Some(_), None) => port.receive(ticks, data, &mut out),
             }
         }
         out.finish(&mut port.said);
@@ -279,37 +372,37 @@ impl All {
     pub(crate) fn message(&mut self, cx: &mut NodeCx<'_>, message: Message) {
         let now = micros(cx.now());
         match message {
-            Message::Hosts(sw_if, hosts) => {
+            Message::Hosts(sw_if, behind) => {
                 match self.port(sw_if) {
                     // What the others have said is still received.
                     Some(port) => {
-                        let old = std::mem::replace(&mut port.hosts, hosts);
+                        let old = std::mem::replace(&mut port.behind, behind);
                         // Returning their memory takes time.
                         cx.discard(Box::new(old));
                     }
                     None => {
                         let said = Vec::new();
-                        let port = Port { sw_if, hosts, said, turn: now, longest: 0 };
+                        let port = Port { sw_if, behind, said, turn: now, longest: 0 };
                         self.ports.push(port);
                     }
                 }
             }
             Message::Opening(sw_if, number, opening) => {
-                if let Some(clients) = self.clients(sw_if).nth(number) {
-                    clients.set_opening(opening, now);
+                if let Some((clients, share)) = self.clients(sw_if, number) {
+                    clients.set_opening(share.of_opening(opening), now);
                 }
             }
             Message::Judging(sw_if, number, judging) => {
-                if let Some(clients) = self.clients(sw_if).nth(number) {
+                if let Some((clients, _)) = self.clients(sw_if, number) {
                     clients.set_judging(judging);
                 }
             }
             Message::Abandon(sw_if) => {
-                for hosts in self.port(sw_if).into_iter().flat_map(|port| &mut port.hosts) {
+                for hosts in self.port(sw_if).into_iter().flat_map(|port| &mut port.behind.hosts) {
                     match hosts {
                         Hosts::Clients(clients) => clients.abandon(),
                         Hosts::Servers(servers) => servers.abandon(),
-                        Hosts::Streams(_) => {}
+                        Hosts::Elsewhere | Hosts::Streams(_) => {}
                     }
                 }
             }
@@ -324,7 +417,7 @@ impl All {
             }
             Message::Change(sw_if, change) => {
                 let at = nanos(cx.now());
-                for hosts in self.port(sw_if).into_iter().flat_map(|port| &mut port.hosts) {
+                for hosts in self.port(sw_if).into_iter().flat_map(|port| &mut port.behind.hosts) {
                     if let Hosts::Streams(ends) = hosts {
                         ends.change(change, at);
                     }
@@ -353,7 +446,7 @@ impl All {
                 let mut report = |sw_if: &SwIfIndex| {
                     let Some(port) = self.port(*sw_if) else { return Vec::new() };
                     let longest_turn = std::mem::take(&mut port.longest);
-                    let talks = port.hosts.iter().filter_map(Hosts::counts);
+                    let talks = port.behind.hosts.iter().filter_map(Hosts::counts);
                     let report = |(counts, (open, time_wait))| Report {
                         at: now,
                         counts,

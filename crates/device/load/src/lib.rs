@@ -1,13 +1,18 @@
 //! Ports behind which the load tester's hosts are: what a port sends they hear, and what they say
-//! the port receives, all in the worker that forwards it.
+//! the port receives.
+//!
+//! Workers share the hosts out: each has its part of the clients, of the servers' conversations, and
+//! of the packets of streams. What a worker hears that is for another one, it hands over.
 //!
 //! A device under test in this process has such ports as its interfaces. There is no link between
 //! the two that could lose packets, so what is lost was lost by the device.
 
 #![forbid(unsafe_code)]
 
+mod answers;
 pub mod cli;
 mod ends;
+mod hear;
 mod hosts;
 mod impair;
 mod input;
@@ -15,30 +20,34 @@ mod line;
 mod port;
 mod witness;
 
+pub use answers::Answers;
 pub use ends::{Change, DirectionReport, Progress, StreamReport, Times};
 pub use hosts::Report;
 pub use impair::Impairment;
 pub use port::PortError;
 pub use witness::{Dropped, What};
 
-use std::sync::mpsc::{Receiver, channel};
-
 use ends::Ends;
-use hosts::{Hosts, Message, now, now_nanos};
+use hosts::{Behind, Hosts, Message, now, now_nanos};
 use thalweg_buffer::LOCAL_IF;
 use thalweg_device::{DeviceError, Interfaces, MacAddr, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::Control;
 use thalweg_load::stream::{self, Side};
 use thalweg_load::talk::{Clients, Opening, Plan, PlanError, Servers};
+use thalweg_load::{MAX_PARTS, Part};
 
 /// The ports and the node that their hosts send from.
 pub static FEATURE: Feature = Feature {
     name: "load",
     about: "hosts of the load tester",
-    nodes: &[&impair::NODE, &input::NODE, &witness::NODE],
+    nodes: &[&hear::NODE, &impair::NODE, &input::NODE, &witness::NODE],
     commands: cli::COMMANDS,
     needs: &["interface"],
+    init: |c| {
+        // Before the start this cannot fail; the start reports missing nodes.
+        let _ = c.add_hand_off(HAND_OFF, hear::NODE.name);
+    },
     ..Feature::DEFAULT
 };
 
@@ -53,8 +62,8 @@ pub static PROBE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// The worker that hosts belong to.
-const WORKER: usize = 0;
+/// The queue by which packets reach the worker that they are for.
+pub const HAND_OFF: &str = hear::QUEUE;
 
 /// Creates a port, which is up and has no hosts yet.
 ///
@@ -74,8 +83,9 @@ pub fn set_clients(
     plan: &Plan,
     seed: u64,
 ) -> Result<(), PlanError> {
-    let clients = Clients::new(plan, seed, now())?;
-    tell(c, Message::Hosts(port, vec![Hosts::Clients(clients)]));
+    let mut all = nobody(c, true);
+    add_talks(&mut all, plan, seed)?;
+    give(c, port, all);
     Ok(())
 }
 
@@ -89,9 +99,58 @@ pub fn set_servers(
     plan: &Plan,
     seed: u64,
 ) -> Result<(), PlanError> {
-    let servers = Servers::new(plan, seed, now())?;
-    tell(c, Message::Hosts(port, vec![Hosts::Servers(servers)]));
+    let mut all = nobody(c, false);
+    add_talks(&mut all, plan, seed)?;
+    give(c, port, all);
     Ok(())
+}
+
+/// What each worker has behind a port, without hosts so far.
+fn nobody(c: &Control, has_clients: bool) -> Vec<Behind> {
+    let several = c.workers() > 1;
+    let behind = |_| Behind { hosts: Vec::new(), splits: Vec::new(), has_clients, several };
+    parts(c).map(behind).collect()
+}
+
+/// The workers, as parts of a tester.
+fn parts(c: &Control) -> impl Iterator<Item = Part> {
+    Part::all(c.workers().min(MAX_PARTS as usize) as u32)
+}
+
+/// Adds the clients or the servers of a plan.
+fn add_talks(all: &mut [Behind], plan: &Plan, seed: u64) -> Result<(), PlanError> {
+    plan.check()?;
+    let split = plan.split(all.len() as u32);
+    for (part, behind) in Part::all(all.len() as u32).zip(all) {
+        let seed = seed.wrapping_add(part.number().into());
+        behind.hosts.push(match (split.plan(plan, part), behind.has_clients) {
+            (Some(plan), true) => Hosts::Clients(Clients::new(&plan, seed, now())?),
+            (Some(plan), false) => Hosts::Servers(Servers::new(&plan, seed, now())?),
+            (None, _) => Hosts::Elsewhere,
+        });
+        if behind.several {
+            behind.splits.push((split.clone(), split.share(part)));
+        }
+    }
+    Ok(())
+}
+
+/// Adds ends of streams.
+fn add_streams(
+    all: &mut [Behind],
+    plan: &stream::Plan,
+    side: Side,
+    seed: u64,
+) -> Result<(), stream::PlanError> {
+    for (part, behind) in Part::all(all.len() as u32).zip(all) {
+        behind.hosts.push(Hosts::Streams(Ends::new(plan, side, seed, part, now_nanos())?));
+    }
+    Ok(())
+}
+
+fn give(c: &mut Control, port: SwIfIndex, all: Vec<Behind>) {
+    let mut all = all.into_iter();
+    tell(c, |_| all.next().map(|behind| Message::Hosts(port, behind)));
 }
 
 /// A plan that no hosts can have.
@@ -118,41 +177,46 @@ pub fn set_hosts(
     streams: Option<&stream::Plan>,
     seed: u64,
 ) -> Result<(), HostsError> {
-    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let (mut first, mut second) = (nobody(c, true), nobody(c, false));
     for plan in talks {
-        first.push(Hosts::Clients(Clients::new(plan, seed, now())?));
-        second.push(Hosts::Servers(Servers::new(plan, seed, now())?));
+        add_talks(&mut first, plan, seed)?;
+        add_talks(&mut second, plan, seed)?;
     }
     if let Some(plan) = streams {
-        first.push(Hosts::Streams(Ends::new(plan, Side::A, seed, now_nanos())?));
-        second.push(Hosts::Streams(Ends::new(plan, Side::B, seed, now_nanos())?));
+        add_streams(&mut first, plan, Side::A, seed)?;
+        add_streams(&mut second, plan, Side::B, seed)?;
     }
-    tell(c, Message::Hosts(a, first));
-    tell(c, Message::Hosts(b, second));
+    give(c, a, first);
+    give(c, b, second);
     Ok(())
 }
 
 /// Says how many conversations the clients with this number behind a port open from now on.
 pub fn set_opening(c: &mut Control, port: SwIfIndex, clients: usize, opening: Opening) {
-    tell(c, Message::Opening(port, clients, opening));
+    tell(c, |_| Some(Message::Opening(port, clients, opening)));
 }
 
 /// Says whether conversations that the clients with this number behind a port open from now on
 /// belong to the window of a trial.
 pub fn set_judging(c: &mut Control, port: SwIfIndex, clients: usize, judging: bool) {
-    tell(c, Message::Judging(port, clients, judging));
+    tell(c, |_| Some(Message::Judging(port, clients, judging)));
 }
 
 /// Ends all conversations of the hosts behind a port, without a packet.
 pub fn abandon(c: &mut Control, port: SwIfIndex) {
-    tell(c, Message::Abandon(port));
+    tell(c, |_| Some(Message::Abandon(port)));
 }
 
 /// Asks for the counters of clients and servers behind ports, all at one time. The answer has a
 /// list for each port, in the order in which they were put there.
-pub fn ask(c: &mut Control, ports: &[SwIfIndex]) -> Receiver<Vec<Vec<Report>>> {
-    let (answer, answers) = channel();
-    tell(c, Message::Report(ports.to_vec(), answer));
+pub fn ask(c: &mut Control, ports: &[SwIfIndex]) -> Answers<Vec<Vec<Report>>> {
+    let add = |sums: &mut Vec<Vec<Report>>, others: Vec<Vec<Report>>| {
+        let ports = sums.iter_mut().zip(&others);
+        let reports = ports.flat_map(|(sums, others)| sums.iter_mut().zip(others));
+        reports.for_each(|(sum, other)| sum.add(other));
+    };
+    let (answer, answers) = Answers::of(c.workers(), add);
+    tell(c, |_| Some(Message::Report(ports.to_vec(), answer.clone())));
     answers
 }
 
@@ -167,8 +231,9 @@ pub fn set_streams(
     seed: u64,
 ) -> Result<(), stream::PlanError> {
     for (port, side) in ports.into_iter().zip([Side::A, Side::B]) {
-        let ends = Ends::new(plan, side, seed, now_nanos())?;
-        tell(c, Message::Hosts(port, vec![Hosts::Streams(ends)]));
+        let mut all = nobody(c, side == Side::A);
+        add_streams(&mut all, plan, side, seed)?;
+        give(c, port, all);
     }
     Ok(())
 }
@@ -176,29 +241,36 @@ pub fn set_streams(
 /// Changes the streams of two ports.
 pub fn change_streams(c: &mut Control, ports: [SwIfIndex; 2], change: Change) {
     for port in ports {
-        tell(c, Message::Change(port, change));
+        tell(c, |_| Some(Message::Change(port, change)));
     }
 }
 
 /// Asks what became of the streams between two ports, from the first to the second and the other
 /// way round. Their books are right once nothing is on its way any more.
-pub fn ask_streams(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<[DirectionReport; 2]> {
-    let (answer, answers) = channel();
-    tell(c, Message::Streams(ports, answer));
+pub fn ask_streams(c: &mut Control, ports: [SwIfIndex; 2]) -> Answers<[DirectionReport; 2]> {
+    let add = |sums: &mut [DirectionReport; 2], others: [DirectionReport; 2]| {
+        sums.iter_mut().zip(others).for_each(|(sum, other)| sum.add(other));
+    };
+    let (answer, answers) = Answers::of(c.workers(), add);
+    tell(c, |_| Some(Message::Streams(ports, answer.clone())));
     answers
 }
 
 /// Asks what the streams between two ports have sent and received so far.
-pub fn ask_progress(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<[Progress; 2]> {
-    let (answer, answers) = channel();
-    tell(c, Message::Progress(ports, answer));
+pub fn ask_progress(c: &mut Control, ports: [SwIfIndex; 2]) -> Answers<[Progress; 2]> {
+    let add = |sums: &mut [Progress; 2], others: [Progress; 2]| {
+        sums.iter_mut().zip(others).for_each(|(sum, other)| sum.add(other));
+    };
+    let (answer, answers) = Answers::of(c.workers(), add);
+    tell(c, |_| Some(Message::Progress(ports, answer.clone())));
     answers
 }
 
 /// Asks for the latency of the streams between two ports so far: the worst of the first ones.
-pub fn ask_times(c: &mut Control, ports: [SwIfIndex; 2]) -> Receiver<Times> {
-    let (answer, answers) = channel();
-    tell(c, Message::Times(ports, answer));
+pub fn ask_times(c: &mut Control, ports: [SwIfIndex; 2]) -> Answers<Times> {
+    let (answer, answers) =
+        Answers::of(c.workers(), |sum: &mut Times, other| *sum = sum.max(other));
+    tell(c, |_| Some(Message::Times(ports, answer.clone())));
     answers
 }
 
@@ -239,14 +311,17 @@ pub fn impair(c: &mut Control, sw_if: SwIfIndex, is: Impairment) -> Result<(), I
         return Err(ImpairError::NoFrames(view.name));
     }
     let loses = is.lose > 0 || is.damage > 0;
-    c.enable_feature("device-input", impair::NODE.name, sw_if, loses)?;
+    enable(c, "device-input", impair::NODE.name, sw_if, loses)?;
     if let Some(node) = c.node(impair::NODE.name) {
         c.message_all(node, |worker| {
             let seed = is.seed.wrapping_add(worker as u64);
             Box::new(impair::Set(sw_if, Impairment { seed, ..is }))
         });
     }
-    tell(c, Message::Line(sw_if, is));
+    tell(c, |worker| {
+        let seed = is.seed.wrapping_add(worker as u64);
+        Some(Message::Line(sw_if, Impairment { seed, ..is }))
+    });
     Ok(())
 }
 
@@ -259,7 +334,7 @@ pub fn witness(c: &mut Control, trial: u8, seed: u64) -> Result<(), thalweg_grap
     let all: Vec<SwIfIndex> =
         c.state::<Interfaces>().borrow().iter().map(|view| view.sw_if).collect();
     for sw_if in all {
-        c.enable_feature("error-drop", witness::NODE.name, sw_if, true)?;
+        enable(c, "error-drop", witness::NODE.name, sw_if, true)?;
     }
     if let Some(node) = c.node(witness::NODE.name) {
         c.message_all(node, |_| {
@@ -277,10 +352,14 @@ pub fn witness_talks(c: &mut Control) {
     }
 }
 
-/// Asks which packets were dropped since the last [`witness`], and has no more noted. Each worker
-/// answers, with the first ones of each stream and reason in the order in which they were dropped.
-pub fn ask_dropped(c: &mut Control) -> Receiver<Vec<Dropped>> {
-    let (answer, answers) = channel();
+/// Asks which packets were dropped since the last [`witness`], and has no more noted: the first ones
+/// of each stream, reason and worker in the order in which they were dropped.
+pub fn ask_dropped(c: &mut Control) -> Answers<Vec<Dropped>> {
+    let add = |all: &mut Vec<Dropped>, others: Vec<Dropped>| {
+        all.extend(others);
+        all.sort_by_key(|dropped| dropped.at);
+    };
+    let (answer, answers) = Answers::of(c.workers(), add);
     if let Some(node) = c.node(witness::NODE.name) {
         c.message_all(node, |_| Box::new(witness::Ask::Tell(answer.clone())));
     }
@@ -297,9 +376,30 @@ pub fn place(c: &Control, dropped: &Dropped) -> (String, String) {
     (name, decl.text.to_owned())
 }
 
-fn tell(c: &mut Control, message: Message) {
+/// Enables or disables a feature once, however often that is asked for: the arc counts.
+fn enable(
+    c: &mut Control,
+    arc: &'static str,
+    feature: &'static str,
+    sw_if: SwIfIndex,
+    on: bool,
+) -> Result<(), thalweg_graph::arc::ArcError> {
+    let all = c.enabled_features(sw_if);
+    let is_on = all.iter().any(|(of, names)| *of == arc && names.contains(&feature));
+    if is_on != on {
+        c.enable_feature(arc, feature, sw_if, on)?;
+    }
+    Ok(())
+}
+
+/// Sends each worker's hosts what is for them.
+fn tell(c: &mut Control, mut message: impl FnMut(usize) -> Option<Message>) {
     let Some(node) = c.node(input::NODE.name) else { return };
-    c.message(WORKER, node, Box::new(message));
+    for worker in 0..c.workers() {
+        if let Some(message) = message(worker) {
+            c.message(worker, node, Box::new(message));
+        }
+    }
 }
 
 #[cfg(test)]

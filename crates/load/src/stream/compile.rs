@@ -217,7 +217,7 @@ pub(super) fn compile(source: &Source<'_>) -> Result<Shape, StreamError> {
             .iter()
             .map(|len| Variant { len: len - FCS, ..Variant::default() })
             .collect(),
-        turns: Turns { order: sizes.order, cached: 0 },
+        turns: Turns { order: sizes.order, cached: 0, first: 0 },
         fields,
         sums,
         lengths: b.lengths,

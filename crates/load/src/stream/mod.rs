@@ -35,7 +35,7 @@ pub use fuzz::fuzz_frames;
 pub use latency::Latency;
 pub use layer::{Fill, Layer, Sum};
 pub use rate::{Cap, Load, Rate, Totals};
-pub use receiver::{Books, Port, Received, Receiver, find_tag};
+pub use receiver::{Books, Port, Received, Receiver, Whose, find_tag};
 pub use senders::{Senders, Sent};
 pub use tag::Tag;
 

@@ -11,6 +11,7 @@ use super::senders::{mark, shapes};
 use super::shape::Turns;
 use super::tag::{Form, LONG, SHORT, Tag};
 use super::{Latency, Nanos, Plan, PlanError, Senders, Sent, Side, Stream};
+use crate::Part;
 
 /// What has arrived of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +59,28 @@ pub struct Port {
     pub foreign: u64,
 }
 
+impl Port {
+    /// Adds what other workers have received.
+    pub fn add(&mut self, other: &Port) {
+        self.untagged += other.untagged;
+        self.untagged_bytes += other.untagged_bytes;
+        self.stale += other.stale;
+        self.returned += other.returned;
+        self.foreign += other.foreign;
+    }
+}
+
+/// Whose a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The receiver's, which has taken it in.
+    Mine,
+    /// That of the worker with this number.
+    Worker(usize),
+    /// Nobody's, as far as tags say.
+    Untagged,
+}
+
 /// A stream that the other side sends.
 #[derive(Clone, Debug)]
 struct Known {
@@ -78,6 +101,7 @@ pub struct Receiver {
     streams: Vec<Option<Known>>,
     side: Side,
     mark: u16,
+    worker: Part,
     trial: u8,
     port: Port,
     /// Kinds of packets without tags: IP version, or Ethernet type, and protocol.
@@ -91,13 +115,25 @@ impl Receiver {
     /// # Errors
     /// [`PlanError`].
     pub fn new(plan: &Plan, side: Side, seed: u64) -> Result<Receiver, PlanError> {
+        Receiver::part(plan, side, seed, Part::WHOLE)
+    }
+
+    /// The same of one of several workers: it counts the packets that the senders of this worker
+    /// have sent, and those without tags.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn part(plan: &Plan, side: Side, seed: u64, worker: Part) -> Result<Receiver, PlanError> {
         let mut untagged = BTreeSet::new();
-        let compiled = shapes(plan, side.other(), seed)?.into_iter().zip(&plan.streams);
-        let streams = compiled.map(|(compiled, stream)| {
-            let (shape, _) = compiled?;
+        // Packets without tags go to any worker.
+        for (shape, ..) in shapes(plan, side.other(), seed, Part::WHOLE)?.iter().flatten() {
             if shape.variants.iter().any(|variant| variant.form == Form::None) {
                 untagged.extend(kind(&shape.template));
             }
+        }
+        let compiled = shapes(plan, side.other(), seed, worker)?.into_iter().zip(&plan.streams);
+        let streams = compiled.map(|(compiled, stream)| {
+            let (shape, ..) = compiled?;
             Some(Known {
                 payloads: shape.variants.iter().map(|v| v.len - shape.payload).collect(),
                 turns: shape.turns,
@@ -111,6 +147,7 @@ impl Receiver {
             streams: streams.collect(),
             side,
             mark: mark(seed),
+            worker,
             trial: 0,
             port: Port::default(),
             untagged,
@@ -140,6 +177,22 @@ impl Receiver {
         self.take(now, &tag, &frame[..end], frame.len());
     }
 
+    /// Takes in a packet with a tag of this worker; otherwise says whose it is.
+    pub fn sort(&mut self, now: Nanos, frame: &[u8]) -> Whose {
+        let at_the_end = find(self.mark, frame);
+        let padded = || {
+            let end = ip_end(frame, ip(frame)?).filter(|end| *end < frame.len())?;
+            find(self.mark, frame.get(..end)?)
+        };
+        let Some((tag, end)) = at_the_end.or_else(padded) else { return Whose::Untagged };
+        let worker = tag.sequence & ((1 << self.worker.bits()) - 1);
+        if worker != self.worker.number() && worker < self.worker.count() {
+            return Whose::Worker(worker as usize);
+        }
+        self.take(now, &tag, &frame[..end], frame.len());
+        Whose::Mine
+    }
+
     #[inline]
     fn take(&mut self, now: Nanos, tag: &Tag, frame: &[u8], whole: usize) {
         if tag.side == self.side {
@@ -150,15 +203,17 @@ impl Receiver {
             self.port.stale += 1;
             return;
         }
+        let bits = self.worker.bits();
+        let is_ours = tag.sequence & ((1 << bits) - 1) == self.worker.number();
         let stream = self.streams.get_mut(usize::from(tag.stream)).and_then(Option::as_mut);
-        let Some(stream) = stream else {
+        let Some(stream) = stream.filter(|_| is_ours) else {
             self.port.foreign += 1;
             return;
         };
         self.last = Some(now);
         let Known { turns, payloads, verify, seen, counts, latency } = stream;
         let counts = &mut counts[usize::from(tag.judged)];
-        let number = seen.full(tag.sequence, tag.bits.0);
+        let number = seen.full(tag.sequence >> bits, tag.bits.0 - bits);
         let payload = number.and_then(|number| payloads.get(turns.variant(number)));
         let intact = payload.is_some_and(|payload| is_intact(frame, *payload, *verify));
         let (true, Some(number)) = (intact, number) else {
@@ -248,8 +303,8 @@ impl Receiver {
         self.stream(stream).map(|stream| &stream.latency)
     }
 
-    /// Ranges of a stream's sequence numbers below `sent` that have not arrived, in order, and
-    /// whether that is all of them.
+    /// Ranges of a stream's packets below `sent` that have not arrived, as this worker counts them,
+    /// in order, and whether that is all of them.
     pub fn missing(&self, stream: usize, sent: u64) -> (Vec<Range<u64>>, bool) {
         self.stream(stream).map_or((Vec::new(), true), |stream| stream.seen.missing(sent))
     }
@@ -258,6 +313,9 @@ impl Receiver {
         self.streams.get(stream)?.as_ref()
     }
 }
+
+/// Most ranges of lost packets that the books of several workers name.
+const NAMED: usize = 4096;
 
 /// The books of a stream in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -290,14 +348,46 @@ impl Books {
             false => (all, receiver.counts(stream)),
         };
         let first = missing.first().map(|range| range.start);
+        let (bits, value) = senders.end();
+        let sequence = |number: u64| number << bits | value;
+        let mut complete = complete;
+        if bits > 0 {
+            let numbers = missing.into_iter().flatten().map(sequence);
+            // One more says that there are more.
+            let mut named: Vec<_> =
+                numbers.take(NAMED + 1).map(|sequence| sequence..sequence + 1).collect();
+            complete &= named.len() <= NAMED;
+            named.truncate(NAMED);
+            missing = named;
+        }
         Books {
             lost: sent.sent.saturating_sub(received.packets),
-            first: first.map(|first| (first, senders.due(stream, first))),
+            first: first.map(|first| (sequence(first), senders.due(stream, first))),
             sent,
             received,
             missing,
             complete,
         }
+    }
+
+    /// Adds the books of another worker.
+    pub fn add(&mut self, other: Books) {
+        self.sent.add(&other.sent);
+        self.received.add(&other.received);
+        self.lost += other.lost;
+        let mut all = std::mem::take(&mut self.missing);
+        all.extend(other.missing);
+        all.sort_unstable_by_key(|range| range.start);
+        for range in all {
+            match self.missing.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => self.missing.push(range),
+            }
+        }
+        self.complete &= other.complete && self.missing.len() <= NAMED;
+        self.missing.truncate(NAMED);
+        let due = |first: &(u64, Option<Nanos>)| (first.1.unwrap_or(Nanos::MAX), first.0);
+        self.first = self.first.into_iter().chain(other.first).min_by_key(due);
     }
 
     /// Whether all packets are accounted for, and each lost one is named.

@@ -9,7 +9,7 @@ use super::shape::Shape;
 use super::tag::{Form, Writer};
 use super::turns::Turns;
 use super::{Load, MAX_STREAMS, Mode, Nanos, Plan, PlanError, Side, Start, Stream, StreamError};
-use crate::Sink;
+use crate::{Part, Sink};
 
 /// What became of the packets that were due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,8 +68,9 @@ struct Sending {
     start: Start,
     times: u32,
     fixed: bool,
-    /// Packets per second by the plan.
+    /// Packets per second by the plan, and which part of the stream this is.
     rate: f64,
+    part: Part,
     /// Time between two packets; `None`: paused.
     step: Option<Fine>,
     /// When the next packet is due, if the stream runs.
@@ -100,6 +101,8 @@ pub struct Senders {
     plan: Plan,
     side: Side,
     mark: u16,
+    /// What sequence numbers end with: bits, and their value.
+    end: (u32, u64),
     turns: Turns,
     /// The window in which packets are judged.
     window: (Nanos, Nanos),
@@ -143,8 +146,8 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] names what is wrong.
     pub fn check(&self) -> Result<(), PlanError> {
-        shapes(self, Side::A, 0)?;
-        shapes(self, Side::B, 0).map(drop)
+        shapes(self, Side::A, 0, Part::WHOLE)?;
+        shapes(self, Side::B, 0, Part::WHOLE).map(drop)
     }
 }
 
@@ -157,12 +160,28 @@ pub(super) fn mark(seed: u64) -> u16 {
     }
 }
 
-/// Compiles what a side sends of each stream.
+/// Which part of a stream one of several workers sends, if any. One that never ends is shared out;
+/// bursts, and streams that start behind each other, are sent by one worker.
+fn part_of(streams: &[Stream], number: usize, worker: Part) -> Option<Part> {
+    let mut root = number;
+    // Circles have been refused.
+    while let Some(Stream { start: Start::Behind { stream, .. }, .. }) = streams.get(root) {
+        root = *stream;
+    }
+    if root == number && streams.get(number)?.mode == Mode::Continuous {
+        return Some(worker);
+    }
+    let owner = root % worker.count() as usize;
+    (owner == worker.number() as usize).then_some(Part::WHOLE)
+}
+
+/// Compiles what a side sends of each stream, as one of several workers.
 pub(super) fn shapes(
     plan: &Plan,
     side: Side,
     seed: u64,
-) -> Result<Vec<Option<(Shape, f64)>>, PlanError> {
+    worker: Part,
+) -> Result<Vec<Option<(Shape, f64, Part)>>, PlanError> {
     plan.check_cap()?;
     if plan.streams.is_empty() || plan.streams.len() > MAX_STREAMS {
         return Err(PlanError::Streams(plan.streams.len()));
@@ -172,6 +191,8 @@ pub(super) fn shapes(
         let error = |error| PlanError::Stream { number, name: stream.name.clone(), error };
         stream.check(number, &plan.streams).map_err(error)?;
         let rate = stream.rate.check(stream.size.mean(), plan.cap).map_err(error)?;
+        let part = part_of(&plan.streams, number, worker);
+        let chance = seed ^ part.map_or(0, |part| u64::from(part.number()) << 32);
         let source = Source {
             layers: &stream.layers,
             size: &stream.size,
@@ -180,7 +201,7 @@ pub(super) fn shapes(
             tagged: stream.tagged,
             caching: stream.caching,
             cached: CACHED_BYTES / plan.streams.len() as u64,
-            seed: mix(seed ^ mix(number as u64)),
+            seed: mix(chance ^ mix(number as u64)),
         };
         let mut shape = compile(&source).map_err(error)?;
         // The short form has no room for greater numbers.
@@ -188,7 +209,9 @@ pub(super) fn shapes(
         if number > 0xff && short {
             shape = compile(&Source { tagged: false, ..source }).map_err(error)?;
         }
-        Ok(stream.direction.sends(side).then_some((shape, rate)))
+        let Some(part) = part.filter(|_| stream.direction.sends(side)) else { return Ok(None) };
+        shape.begin_at(part);
+        Ok(Some((shape, rate * part.share(), part)))
     });
     compiled.collect()
 }
@@ -251,9 +274,24 @@ impl Senders {
     /// # Errors
     /// [`PlanError`].
     pub fn new(plan: &Plan, side: Side, seed: u64, now: Nanos) -> Result<Senders, PlanError> {
-        let streams = shapes(plan, side, seed)?.into_iter().zip(&plan.streams);
+        Senders::part(plan, side, seed, Part::WHOLE, now)
+    }
+
+    /// The same of one of several workers, which share out the packets: together they send at the
+    /// plan's rates, and no two have a sequence number in common.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn part(
+        plan: &Plan,
+        side: Side,
+        seed: u64,
+        worker: Part,
+        now: Nanos,
+    ) -> Result<Senders, PlanError> {
+        let streams = shapes(plan, side, seed, worker)?.into_iter().zip(&plan.streams);
         let streams = streams.map(|(compiled, stream)| {
-            let (shape, rate) = compiled?;
+            let (shape, rate, part) = compiled?;
             Some(Sending {
                 shape,
                 writer: Writer::default(),
@@ -262,6 +300,7 @@ impl Senders {
                 times: stream.times,
                 fixed: stream.fixed_rate,
                 rate,
+                part,
                 step: None,
                 due: None,
                 number: 0,
@@ -281,6 +320,7 @@ impl Senders {
             plan: plan.clone(),
             side,
             mark: mark(seed),
+            end: (worker.bits(), worker.number().into()),
             turns: Turns::default(),
             window: (Nanos::MAX, Nanos::MAX),
             factor: 0.0,
@@ -349,7 +389,7 @@ impl Senders {
                 stream.skip(fine(late), self.window)
             } else {
                 let judged = self.window.0 <= due && due < self.window.1;
-                if !stream.send(due, judged, out) {
+                if !stream.send(due, judged, self.end, out) {
                     break;
                 }
                 handed += 1;
@@ -421,7 +461,12 @@ impl Senders {
         totals
     }
 
-    /// Sequence numbers of a stream's judged packets.
+    /// What sequence numbers of this worker's packets end with: bits, and their value.
+    pub(super) fn end(&self) -> (u32, u64) {
+        self.end
+    }
+
+    /// Numbers of a stream's judged packets, as this worker counts them.
     pub fn judged_numbers(&self, stream: usize) -> &[Range<u64>] {
         self.stream(stream).map_or(&[], |stream| &stream.judged)
     }
@@ -506,9 +551,11 @@ impl Sending {
     fn pace(&mut self, rate: f64, now: Fine) {
         let step = (rate > 0.0).then(|| (1e9 / rate * 2f64.powi(32)).min(1e28) as Fine);
         let step = step.map(|step| step.max(1));
-        // A stream that was paused goes on from now.
+        // A stream that was paused goes on from now. Its parts send in turn.
         if self.step.is_none() {
-            self.due = self.due.map(|due| due.max(now));
+            let turn = Fine::from(self.part.number());
+            let from_now = now + step.unwrap_or(0) * turn / Fine::from(self.part.count());
+            self.due = self.due.map(|due| if due > now { due } else { from_now });
         }
         // The next packet of a faster stream comes earlier, but for a start or burst not begun.
         if let (Some(due), Some(step), Some(old)) = (self.due, step, self.step)
@@ -516,7 +563,11 @@ impl Sending {
             && due > self.burst
             && step < old
         {
-            self.due = Some(due.min(now + step));
+            self.due = Some(match self.part {
+                Part::WHOLE => due.min(now + step),
+                // It stays as far behind those of other parts, by the new measure.
+                _ => now + ((due - now) as f64 * (step as f64 / old as f64)) as Fine,
+            });
         }
         self.step = step;
         self.note();
@@ -524,9 +575,10 @@ impl Sending {
 
     /// Sends the packet that is due; false if there is no room.
     #[inline]
-    fn send(&mut self, due: Nanos, judged: bool, out: &mut impl Sink) -> bool {
+    fn send(&mut self, due: Nanos, judged: bool, end: (u32, u64), out: &mut impl Sink) -> bool {
         let shape = &mut self.shape;
         let number = self.number;
+        let sequence = number << end.0 | end.1;
         let len;
         if let Some((at, variant)) = shape.cache.packets.get(shape.cache.next).copied() {
             let Some(variant) = shape.variants.get(usize::from(variant)) else { return false };
@@ -543,7 +595,7 @@ impl Sending {
             frame.copy_from_slice(bytes);
             let next = shape.cache.next + 1;
             shape.cache.next = if next == shape.cache.packets.len() { 0 } else { next };
-            tag(&self.writer, frame, variant.form, variant.target, judged, number, due);
+            tag(&self.writer, frame, variant.form, variant.target, judged, sequence, due);
         } else {
             let at = shape.turns.variant(number);
             let Some(variant) = shape.variants.get(at).copied() else { return false };
@@ -553,7 +605,7 @@ impl Sending {
                 return false;
             };
             shape.write(number, at, frame);
-            tag(&self.writer, frame, variant.form, variant.target, judged, number, due);
+            tag(&self.writer, frame, variant.form, variant.target, judged, sequence, due);
         }
         self.refused = false;
         let counts = &mut self.counts[usize::from(judged)];
@@ -634,18 +686,18 @@ fn tag(
     form: Form,
     target: u16,
     judged: bool,
-    number: u64,
+    sequence: u64,
     due: Nanos,
 ) {
     match form {
         Form::Long => {
             if let Some(tag) = frame.last_chunk_mut() {
-                writer.long(tag, target, judged, number as u32, due);
+                writer.long(tag, target, judged, sequence as u32, due);
             }
         }
         Form::Short => {
             if let Some(tag) = frame.last_chunk_mut() {
-                writer.short(tag, target, judged, number as u32, due);
+                writer.short(tag, target, judged, sequence as u32, due);
             }
         }
         Form::None => {}

@@ -5,6 +5,7 @@ use thalweg_wire::checksum::{self, Checksum};
 use super::field::{below, mix};
 use super::layer::Sum;
 use super::tag::Form;
+use crate::Part;
 
 /// Checksums of a packet that depend on its fields.
 pub(super) const MAX_SUMS: usize = 4;
@@ -45,6 +46,8 @@ pub(super) struct Turns {
     pub(super) order: Order,
     /// Number of packets rendered beforehand, which repeat; 0: none are.
     pub(super) cached: u64,
+    /// Number of the packet that comes first.
+    pub(super) first: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,6 +230,7 @@ impl Turns {
         if matches!(self.order, Order::One) {
             return 0;
         }
+        let number = number.wrapping_add(self.first);
         let number = if self.cached > 0 { number % self.cached } else { number };
         match &self.order {
             Order::One => 0,
@@ -243,14 +247,30 @@ impl Turns {
 impl Shape {
     /// Begins again with the first packet.
     pub(super) fn rewind(&mut self) {
-        self.cache.next = 0;
+        let first = self.turns.first;
+        self.cache.next = first.checked_rem(self.cache.packets.len() as u64).unwrap_or(0) as usize;
         for field in &mut self.fields {
-            field.ticks = 0;
-            field.position = match field.index {
-                Index::Steps { start, .. } => start,
-                _ => 0,
+            (field.position, field.ticks) = match field.index {
+                Index::Steps { start, count, every } => {
+                    let steps = u128::from(start) + u128::from(first / every.max(1));
+                    ((steps % u128::from(count.max(1))) as u64, first % every.max(1))
+                }
+                _ => (0, 0),
             };
         }
+    }
+
+    /// Begins from now on where a part of all packets does: parts that send the same ones begin at
+    /// different places.
+    pub(super) fn begin_at(&mut self, part: Part) {
+        let steps = self.fields.iter().filter(|field| matches!(field.index, Index::Steps { .. }));
+        let longest = steps.filter_map(|field| field.period(&self.fields)).max();
+        let all = match self.turns.cached {
+            0 => self.period().or(longest).unwrap_or(1),
+            cached => cached,
+        };
+        self.turns.first = part.range(all).start;
+        self.rewind();
     }
 
     /// Writes a packet without its tag. `frame` has the length of the variant.

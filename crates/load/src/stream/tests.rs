@@ -1,3 +1,4 @@
 mod fields;
 mod link;
+mod parts;
 mod schedule;

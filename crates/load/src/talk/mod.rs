@@ -21,6 +21,7 @@ mod packet;
 mod pool;
 mod program;
 mod servers;
+mod split;
 mod tcb;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use program::{
     CloseBy, Exchange, MAX_MESSAGE, MAX_STEPS, MAX_WAIT, Program, ProgramError, Step,
 };
 pub use servers::Servers;
+pub use split::{Share, Split};
 
 use crate::{MacAddr, Micros};
 

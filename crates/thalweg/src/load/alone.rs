@@ -134,7 +134,9 @@ pub(super) fn floor(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Option<StreamTrial>> {
     let work = work.only_streams();
-    let Some(device) = under.start_alone(&work.hosts(under.seed), ns)? else { return Ok(None) };
+    let Some(device) = under.start_alone(&work.hosts(under.seed, under.cores), ns)? else {
+        return Ok(None);
+    };
     let mut runner = Runner::new(device, Duration::ZERO, stopped);
     let offered = Offered { streams: load, connections: None };
     let ran = runner.trial(offered, SECOND, |_, _| Ok(()));

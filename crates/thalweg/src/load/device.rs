@@ -1,13 +1,12 @@
 //! The tester's graph: ports with hosts behind them. The device under test is this graph itself, or
 //! whatever its interfaces lead to.
 
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use thalweg_buffer::PoolConfig;
 use thalweg_device::{Interfaces, MacAddr, SwIfIndex, interface};
-use thalweg_device_load::{Change, DirectionReport, Dropped, Progress, Report, Times};
+use thalweg_device_load::{Answers, Change, DirectionReport, Dropped, Progress, Report, Times};
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_load::talk::Opening;
@@ -81,11 +80,13 @@ impl Books {
     }
 }
 
-/// Hosts behind the ports, and the number that decides chance.
+/// Hosts behind the ports, the number that decides chance, and the number of workers that share
+/// the hosts out.
 #[derive(Clone, Copy)]
 pub(super) struct Hosts<'a> {
     pub(super) work: &'a Work,
     pub(super) seed: u64,
+    pub(super) cores: usize,
 }
 
 impl Hosts<'_> {
@@ -95,8 +96,11 @@ impl Hosts<'_> {
     }
 }
 
-/// Buffers of the device: more than one processor has under way.
+/// Buffers of the device for each of a few workers: more than one processor has under way.
 const BUFFERS: usize = 64 * 1024;
+const FEW: usize = 4;
+/// The graph's reason for what a full queue between workers drops.
+const CONGESTED: &str = "congestion drop";
 
 impl Device {
     /// Starts this graph as the device, and configures it.
@@ -107,7 +111,7 @@ impl Device {
              nothing leaves them to --commands",
             hosts.pairs()
         );
-        let mut device = Device::start(hosts.pairs())?;
+        let mut device = Device::start(hosts.pairs(), hosts.cores)?;
         for pair in 0..hosts.pairs() {
             let [a, b] = names(pair);
             device.run(&set.commands([&a, &b], pair as u32 + 1))?;
@@ -130,10 +134,11 @@ impl Device {
              there are as many as it takes",
             hosts.pairs()
         );
-        let mut device = Device::start(1)?;
+        let mut device = Device::start(1, hosts.cores)?;
+        let cores = hosts.cores;
         for (port, interface) in names(0).into_iter().zip(interfaces) {
             device.run(&format!(
-                "create host-interface name {interface}
+                "create host-interface name {interface} num-rx-queues {cores}
                  set interface state host-{interface} up
                  set interface l2 xconnect {port} host-{interface}
                  set interface l2 xconnect host-{interface} {port}"
@@ -146,10 +151,11 @@ impl Device {
         Ok(device)
     }
 
-    /// Starts the graph, with pairs of ports.
-    fn start(pairs: usize) -> Result<Device> {
+    /// Starts the graph, with pairs of ports and workers.
+    fn start(pairs: usize, cores: usize) -> Result<Device> {
         let config = EngineConfig {
-            pool: PoolConfig { buffers: BUFFERS, ..PoolConfig::default() },
+            workers: vec![None; cores],
+            pool: PoolConfig { buffers: BUFFERS * cores.min(FEW), ..PoolConfig::default() },
             ..EngineConfig::default()
         };
         let mut control = Control::new(config)?;
@@ -238,7 +244,6 @@ impl Device {
 
     /// Packets of the window that were dropped, as far as they were noted.
     pub(super) fn dropped(&mut self) -> Result<Vec<Seen>> {
-        // One worker has the ports.
         let answers = thalweg_device_load::ask_dropped(&mut self.control);
         let own = self.answer(&answers)?;
         let mut all: Vec<Seen> = own.into_iter().map(|dropped| self.seen(dropped)).collect();
@@ -314,7 +319,7 @@ impl Device {
         answers.iter().try_fold(Times::default(), |all, answer| Ok(all.max(self.answer(answer)?)))
     }
 
-    fn answer<T>(&mut self, answers: &Receiver<T>) -> Result<T> {
+    fn answer<T>(&mut self, answers: &Answers<T>) -> Result<T> {
         let end = Instant::now() + Duration::from_secs(10);
         loop {
             self.control.run_once(Some(Duration::from_millis(1)));
@@ -445,14 +450,22 @@ impl Device {
     pub(super) fn drops(&mut self) -> Result<Drops> {
         let mut drops = Drops::default();
         self.missed();
+        // The tester's own workers had no room for these: the graph counts them with its others.
+        let views = self.control.hand_off_views();
+        let own = views.iter().filter(|view| view.queue == thalweg_device_load::HAND_OFF);
+        let own: u64 = own.map(|view| view.drops).sum();
+        drops.add(Spot::new(Side::Tester, "load", "another worker's queue full"), own);
         for (index, (node, decl)) in self.control.errors().iter().enumerate() {
             if decl.severity != Severity::Error {
                 continue;
             }
             let workers = 0..self.control.workers();
             let of = |worker| self.control.error_count(worker, index as u32);
-            let packets = workers.map(of).sum();
+            let mut packets: u64 = workers.map(of).sum();
             let name = self.node_name(usize::from(node.0));
+            if name == "error-drop" && decl.text == CONGESTED {
+                packets = packets.saturating_sub(own);
+            }
             drops.add(self.node(&name, decl.text), packets);
         }
         let interfaces = self.outside.as_ref().map(|(interfaces, _)| *interfaces);

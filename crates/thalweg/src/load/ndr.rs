@@ -559,7 +559,7 @@ mod tests {
         let work = args.work(&mut writer).unwrap().sized(2000.0).unwrap();
         // Each connection stays in the table for a tenth of a second, and in TIME_WAIT longer.
         let limit = "set conntrack limit 1000";
-        let device = Device::inside(Set::Tracker, limit, &work.hosts(1)).unwrap();
+        let device = Device::inside(Set::Tracker, limit, &work.hosts(1, 1)).unwrap();
         let stopped = || false;
         let life = args.traffic.life();
         let tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &stopped };

@@ -90,6 +90,10 @@ impl Writer {
             report.seed = under.seed;
             report.transport = transport(under);
             report.device = device(under);
+            if let Some(warning) = under.warning() {
+                crate::report!("{warning}");
+                report.notes.push(warning);
+            }
         }
         Ok(Writer {
             report,
@@ -148,6 +152,14 @@ fn machine() -> Machine {
     }
 }
 
+/// The kind of a transport, with the tester's processors if there are several.
+pub(super) fn kind_with(kind: &str, cores: u64) -> String {
+    match cores {
+        1 => kind.to_owned(),
+        cores => format!("{kind}, {cores} cores of the tester"),
+    }
+}
+
 fn transport(under: &Under) -> Transport {
     let port = |name: &str, peer: &str| Port {
         name: name.to_owned(),
@@ -164,7 +176,7 @@ fn transport(under: &Under) -> Transport {
         }
         (None, false) => ("process", ["load0", "load1"].map(|name| port(name, name)).to_vec()),
     };
-    Transport { kind: kind.into(), ports }
+    Transport { kind: kind_with(kind, under.cores), ports }
 }
 
 fn device(under: &Under) -> Device {

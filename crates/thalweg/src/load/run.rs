@@ -210,7 +210,7 @@ impl Args {
         stopped: &dyn Fn() -> bool,
         writer: &mut Writer,
     ) -> Result<Option<Ran>> {
-        let device = self.under.start(&work.hosts(self.under.seed), ns)?;
+        let device = self.under.start(&work.hosts(self.under.seed, self.under.cores), ns)?;
         writer.report.device.name = device.name();
         println!("Device: {}.", device.name());
         let mut runner = Runner::new(device, work.life(), stopped);
@@ -401,7 +401,7 @@ impl Args {
         stopped: &dyn Fn() -> bool,
         writer: &mut Writer,
     ) -> Result<Load> {
-        let alone = self.under.start_alone(&work.hosts(self.under.seed), ns)?;
+        let alone = self.under.start_alone(&work.hosts(self.under.seed, self.under.cores), ns)?;
         let device = alone.context(
             "-m in percent: what the tester itself bears is not known with --ports; give a rate",
         )?;

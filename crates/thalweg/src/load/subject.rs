@@ -73,7 +73,7 @@ impl<'a> Subject<'a> {
         alone: bool,
         stopped: &'a dyn Fn() -> bool,
     ) -> Result<Option<Subject<'a>>> {
-        let hosts = work.hosts(under.seed);
+        let hosts = work.hosts(under.seed, under.cores);
         let device = match alone {
             true => under.start_alone(&hosts, ns)?,
             false => Some(under.start(&hosts, ns)?),

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use thalweg_load::MAX_PARTS;
 use thalweg_load_report::{self as model, Found, Goal};
 
 use super::cps_ndr::{self, Quiet};
 use super::far::Kind;
 use super::number::{bounded, short};
-use super::report::{Files, Writer};
+use super::report::{Files, Writer, kind_with};
 
 /// Searches for the rates of short and of long connections that devices bear with more and more
 /// processors and queues, and prints them as a table.
@@ -36,6 +37,9 @@ pub struct Args {
     /// Upper bounds
     #[arg(short = 'M', long, value_name = "SHORT,LONG", default_value = "100k,2k", value_parser = bounds)]
     max_cps: (u64, u64),
+    /// Processors of the tester in each row
+    #[arg(long, value_name = "N", default_value = "1", value_parser = bounded(1, MAX_PARTS.into()))]
+    cores: u64,
     /// Leave out long connections: a search for them takes half an hour and more
     #[arg(long)]
     short: bool,
@@ -96,7 +100,11 @@ impl Args {
     fn talks(&self) -> Vec<Talks> {
         let (time, steps) = (self.sample_time, self.max_iterations);
         let late = self.late;
-        let common = format!("-i {steps} -e 0.02 -u 1 -s 20 --late {late}");
+        let cores = match self.cores {
+            1 => String::new(),
+            cores => format!(" --cores {cores}"),
+        };
+        let common = format!("-i {steps} -e 0.02 -u 1 -s 20 --late {late}{cores}");
         let ((least, least_long), (short, long)) = (self.min_cps, self.max_cps);
         let mut all = vec![Talks {
             name: "short-lived",
@@ -121,7 +129,7 @@ impl Args {
             );
         }
         let mut writer = Writer::new(model::Kind::Sweep, &self.files, None)?;
-        writer.report.transport.kind = "af_packet on veth".into();
+        writer.report.transport.kind = kind_with("af_packet on veth", self.cores);
         let mut text = String::new();
         let done = self.table(&mut writer, &mut text);
         // What was measured until an interruption is not lost.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use thalweg_device::MacAddr;
+use thalweg_load::MAX_PARTS;
 use thalweg_netns::{Netns, enter_user_namespace};
 
 use super::device::{Device, Hosts};
@@ -34,7 +35,11 @@ pub(super) struct Under {
     /// MAC addresses that clients and servers send to, for a router behind --ports
     #[arg(long, value_name = "MAC,MAC", value_parser = macs, requires = "ports")]
     pub(super) next_hops: Option<[MacAddr; 2]>,
-    /// Processors of a device in a lab; the tester keeps one for itself
+    /// Processors of the tester: it shares packets and connections out over this number of workers.
+    /// Without --lab and --ports, the device has the same workers
+    #[arg(long, value_name = "N", default_value = "1", value_parser = bounded(1, MAX_PARTS.into()))]
+    pub(super) cores: u64,
+    /// Processors of a device in a lab; the tester keeps as many as --cores says
     #[arg(long, value_name = "N", default_value = "1", value_parser = bounded(1, 256))]
     pub(super) cpus: u64,
     /// Queues of each port of a device in a lab
@@ -57,6 +62,7 @@ impl Under {
         &self,
         run: impl FnOnce(Option<&Netns>) -> Result<T> + Send,
     ) -> Result<T> {
+        self.check_cores()?;
         if let Some(ports) = &self.ports {
             ports.check(self.even_default_route)?;
         }
@@ -70,6 +76,36 @@ impl Under {
         ns.run(|| run(Some(&ns)))?
     }
 
+    fn size(&self) -> Size {
+        let [cpus, tester] = [self.cpus, self.cores].map(|n| n as usize);
+        Size { cpus, queues: self.queues as u16, tester }
+    }
+
+    /// Checks that the machine has the tester's processors.
+    fn check_cores(&self) -> Result<()> {
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        anyhow::ensure!(
+            self.cores as usize <= all,
+            "--cores {}: this machine has {all} processors; workers that share one would only wait \
+             for each other",
+            self.cores
+        );
+        Ok(())
+    }
+
+    /// What the user should know of its processors, if the tester has not got its own.
+    pub(super) fn warning(&self) -> Option<String> {
+        let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let shared = (self.cores + self.cpus).saturating_sub(all);
+        (self.is_lab() && self.cores > 1 && shared > 0).then(|| {
+            format!(
+                "--cores {}: of this machine's {all} processors, the device and the tester share \
+                 {shared}; each slows the other down.",
+                self.cores
+            )
+        })
+    }
+
     /// Whether the device is in a lab.
     pub(super) fn is_lab(&self) -> bool {
         self.lab.is_some() || self.lab_command.is_some()
@@ -81,7 +117,11 @@ impl Under {
             value().map_or_else(String::new, |value| value.get_name().to_owned())
         };
         let device = word(&|| clap::ValueEnum::to_possible_value(&self.device));
-        match (&self.lab, &self.lab_command, &self.ports) {
+        let tester = match self.cores {
+            1 => String::new(),
+            cores => format!(" --cores {cores}"),
+        };
+        let about = match (&self.lab, &self.lab_command, &self.ports) {
             (_, Some(command), _) => format!("--lab-command {command}"),
             (_, _, Some(ports)) => format!("--ports {},{}", ports.0[0], ports.0[1]),
             (Some(lab), ..) => {
@@ -90,7 +130,8 @@ impl Under {
                 format!("--lab {lab} --device {device} --cpus {cpus} --queues {queues}")
             }
             (None, None, None) => format!("--device {device}"),
-        }
+        };
+        about + &tester
     }
 
     /// Starts the device with its clients and servers, in a namespace of [`Traffic::apart`].
@@ -109,8 +150,8 @@ impl Under {
         let Some(ns) = ns else {
             anyhow::ensure!(
                 (self.cpus, self.queues) == (1, 1),
-                "--cpus and --queues are for a device in a lab: in the tester's process there is \
-                 one worker"
+                "--cpus and --queues are for a device in a lab: in the tester's process, both have \
+                 the workers that --cores says"
             );
             return Device::inside(self.device, &commands, hosts);
         };
@@ -119,7 +160,7 @@ impl Under {
         if shell.is_some() || kind == Kind::Wire {
             far::no_commands(&commands, "this device")?;
         }
-        let size = Size { cpus: self.cpus as usize, queues: self.queues as u16 };
+        let size = self.size();
         let wanted = Wanted { kind, set: self.device, commands: &commands, shell, size };
         start_lab(ns, &wanted, hosts)
     }
@@ -137,7 +178,7 @@ impl Under {
         let Some(ns) = ns else {
             return Device::inside(Set::CrossConnect, "", hosts).map(Some);
         };
-        let (set, size) = (Set::Nothing, Size::default());
+        let (set, size) = (Set::Nothing, Size { cpus: 1, queues: 1, ..self.size() });
         let wire = Wanted { kind: Kind::Wire, set, commands: "", shell: None, size };
         start_lab(ns, &wire, hosts).map(Some)
     }

@@ -239,8 +239,9 @@ impl Work {
         Work { pairs: self.pairs.iter().map(pair).collect() }
     }
 
-    pub(super) fn hosts(&self, seed: u64) -> Hosts<'_> {
-        Hosts { work: self, seed }
+    /// The same for a device, by a seed and shared out over a number of workers.
+    pub(super) fn hosts(&self, seed: u64, cores: u64) -> Hosts<'_> {
+        Hosts { work: self, seed, cores: cores as usize }
     }
 
     /// Checks that there is a rate to search for.

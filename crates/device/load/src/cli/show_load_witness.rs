@@ -1,6 +1,5 @@
 //! `show load witness`.
 
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -42,12 +41,10 @@ impl Command<Control> for ShowLoadWitness {
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
         let answers = crate::ask_dropped(c);
-        let workers = c.workers();
         in_background(
-            move || collect(&answers, workers),
+            move || answers.recv_timeout(PATIENCE),
             |c, all, out: &mut Output| {
-                let mut all = all?;
-                all.sort_by_key(|dropped| dropped.at);
+                let all = all.map_err(|_| CliError::failed("a worker does not respond"))?;
                 out.list(&all, |dropped| {
                     let row = row(c, dropped);
                     (line(&row), row)
@@ -56,16 +53,6 @@ impl Command<Control> for ShowLoadWitness {
             },
         )
     }
-}
-
-/// Takes the answers of all workers.
-fn collect(answers: &Receiver<Vec<Dropped>>, workers: usize) -> Result<Vec<Dropped>, CliError> {
-    let mut all = Vec::new();
-    for _ in 0..workers {
-        let late = |_| CliError::failed("a worker does not respond");
-        all.extend(answers.recv_timeout(PATIENCE).map_err(late)?);
-    }
-    Ok(all)
 }
 
 fn row(c: &Control, dropped: &Dropped) -> Value {

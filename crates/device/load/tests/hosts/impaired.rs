@@ -29,6 +29,24 @@ fn a_port_without_impairment_loses_nothing() {
     assert_eq!(tester.count("lost on purpose"), 0);
 }
 
+/// The arc counts how often a feature is wanted: impairments that replace each other want it once.
+#[test]
+fn none_ends_what_several_commands_have_begun() {
+    let mut tester = Tester::new();
+    let nodes = |tester: &Tester| -> Vec<&str> {
+        let all = tester.control.enabled_features(tester.ports[0]);
+        all.into_iter().flat_map(|(_, names)| names).filter(|name| *name == "load-impair").collect()
+    };
+    tester.run("load impair load0 lose 2\nload impair load0 damage 5\nload impair load0 lose 9");
+    assert_eq!(nodes(&tester), ["load-impair"]);
+    tester.run("load impair load0 none");
+    assert!(nodes(&tester).is_empty());
+    tester.run("load impair load0 none\nload impair load0 lose 3");
+    assert_eq!(nodes(&tester), ["load-impair"]);
+    tester.run("load impair load0 delay 5");
+    assert!(nodes(&tester).is_empty(), "a delay is not the node's");
+}
+
 #[test]
 fn each_packet_lost_is_counted_by_the_node_that_lost_it() {
     let mut tester = Tester::new();

@@ -6,6 +6,7 @@
 mod impaired;
 mod kernel;
 mod mixed;
+mod shared;
 
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,14 @@ const FEATURES: [&Feature; 5] = [
 
 impl Tester {
     fn new() -> Tester {
+        Tester::with(1)
+    }
+
+    fn with(workers: usize) -> Tester {
         let pool = PoolConfig { buffers: 16 * 1024, ..PoolConfig::default() };
-        let mut control = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
+        let workers = vec![None; workers];
+        let mut control =
+            Control::new(EngineConfig { pool, workers, ..EngineConfig::default() }).unwrap();
         thalweg_engine::start(&mut control, &FEATURES).unwrap();
         let ports = [0, 1].map(|at: u8| {
             let mac = MacAddr([2, 0, 0, 0, 9, at]);

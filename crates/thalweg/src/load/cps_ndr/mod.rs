@@ -196,7 +196,10 @@ pub(super) fn quietly(args: &Args) -> Result<Quiet> {
 
 fn start<'a>(args: &Args, ns: Option<&Netns>, stopped: &'a dyn Fn() -> bool) -> Result<Tester<'a>> {
     let work = args.traffic.work(args.max_cps as f64)?;
-    let device = args.traffic.under.start(&work.hosts(args.traffic.under.seed), ns)?;
+    let device = args
+        .traffic
+        .under
+        .start(&work.hosts(args.traffic.under.seed, args.traffic.under.cores), ns)?;
     let (life, forgiven) = (args.traffic.life(), args.error_threshold);
     Ok(Tester { device, life, forgiven, rate: 0.0, stopped })
 }

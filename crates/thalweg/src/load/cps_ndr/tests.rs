@@ -52,7 +52,7 @@ fn run(line: &str, commands: &str) -> (Ended, Books) {
     let args = args(&format!("{line} --late 10000")).unwrap();
     let traffic = &args.traffic;
     let work = traffic.work(args.max_cps as f64).unwrap();
-    let device = Device::inside(traffic.under.device, commands, &work.hosts(1)).unwrap();
+    let device = Device::inside(traffic.under.device, commands, &work.hosts(1, 1)).unwrap();
     let life = traffic.life();
     let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &|| false };
     let ended = iterate(&args, &mut tester, &|line| println!("{line}"), &|| 0).unwrap();

@@ -99,34 +99,37 @@ pub(super) struct Size {
     pub(super) cpus: usize,
     /// Queues of each port.
     pub(super) queues: u16,
+    /// Processors that the tester has beside it.
+    pub(super) tester: usize,
 }
 
 impl Default for Size {
     fn default() -> Size {
-        Size { cpus: 1, queues: 1 }
+        Size { cpus: 1, queues: 1, tester: 1 }
     }
 }
 
 impl Size {
-    /// The numbers of its processors: the machine's last ones. The first is the tester's, if there
-    /// is a second.
+    /// The numbers of its processors: the machine's last ones. The first are the tester's. Both
+    /// share the last one if the tester has them all.
     ///
     /// # Errors
     /// If the machine has too few.
     fn processors(self) -> Result<Vec<usize>> {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = all.saturating_sub(1).max(1);
+        let most = all.saturating_sub(self.tester).max(1);
         ensure!(
             self.cpus <= most,
-            "--cpus {}: this machine has {all} processors, and the tester keeps one of them",
-            self.cpus
+            "--cpus {}: this machine has {all} processors, and the tester keeps {} of them",
+            self.cpus,
+            if self.tester == 1 { "one".to_owned() } else { self.tester.to_string() }
         );
         Ok((all - self.cpus..all).collect())
     }
 
     /// Refuses more than one processor and one queue.
     fn only_one(self, why: &str) -> Result<()> {
-        ensure!(self == Size::default(), "--cpus, --queues: {why}");
+        ensure!((self.cpus, self.queues) == (1, 1), "--cpus, --queues: {why}");
         Ok(())
     }
 }
