@@ -7,8 +7,8 @@
 //! [`Lpm4`], and so is each /32 with longer routes in it. Beneath such a *tail*, a block has its
 //! routes of up to /48, if they are few. Otherwise, and for longer routes, the
 //! lengths that there are are tried, the longest first, in one hash table of all longer routes: a
-//! host in a connected /64 takes as many steps as a /48, where a trie would take one for every eight
-//! bits.
+//! host in a connected /64 takes as many steps as a /48, where a trie would take one for every
+//! eight bits.
 
 mod block;
 mod hashes;
@@ -270,7 +270,8 @@ impl Lpm6 {
         self.block_of(open).into_iter().for_each(|block| block.revalue(&open.routes));
     }
 
-    /// Gives a tail the block that its routes need; none if there are too many, or no block is free.
+    /// Gives a tail the block that its routes need; none if they are too many, or no block is
+    /// free.
     fn replace_block(&mut self, upper: u32, domain: &Domain) {
         let Some(open) = self.open.get(&upper) else { return };
         let (before, tail) = (open.block, open.tail);

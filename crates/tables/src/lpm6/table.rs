@@ -1,12 +1,12 @@
 //! What workers read of the routes longer than /32.
 //!
 //! A *tail* is a /32 with longer routes in it: which lengths from 33 to 47 there are, and the leaf
-//! of the route that covers them. One with few routes has a [`Block`], in which they are found; what
-//! follows is read only for tails without, and beneath a /48 that has longer routes. A *site* is a
-//! /48 with a route or longer ones in it; sites are found by one hash, with their route next to
-//! their key, and so a site's tail is not read. Routes of other lengths are entries, found by a hash
-//! of prefix and length. Both hashes have arrays of slots that are replaced by larger ones as they
-//! fill. Each change is a store of one word.
+//! of the route that covers them. One with few routes has a [`Block`], in which they are found;
+//! what follows is read only for tails without, and beneath a /48 that has longer routes. A *site*
+//! is a /48 with a route or longer ones in it; sites are found by one hash, with their route next
+//! to their key, and so a site's tail is not read. Routes of other lengths are entries, found by a
+//! hash of prefix and length. Both hashes have arrays of slots that are replaced by larger ones as
+//! they fill. Each change is a store of one word.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -20,7 +20,8 @@ use crate::qsbr::Domain;
 
 /// Flag of leaves of the upper half that name a tail.
 pub(super) const TAIL: u32 = 1 << 25;
-/// Where such a leaf has the class of its block; beneath it is the block's index, or the tail's own.
+/// Where such a leaf has the class of its block; beneath it is the block's index, or that of the
+/// tail.
 pub(super) const CLASS_SHIFT: u32 = 23;
 /// Blocks of a class, or tails, at most.
 pub(super) const MOST_TAILS: u32 = 1 << CLASS_SHIFT;
