@@ -49,7 +49,7 @@ table=1,priority=1,ipv6,ct_state=+trk+est,actions=normal
 table=1,priority=1,ipv6,ct_state=+trk+rel,actions=normal
 ";
 
-/// The same, and what belongs to connections is told apart by who opened them.
+/// The same, and rules distinguish what belongs to connections by who opened them.
 const ORIGINALS: &str = "\
 priority=3,icmp6,icmp_type=135,actions=normal
 priority=3,icmp6,icmp_type=136,actions=normal

@@ -334,8 +334,8 @@ fn clear<A: Address>(c: &mut Control, sw_if: SwIfIndex) -> Result<(), AddressErr
     all.into_iter().try_for_each(|a| remove(c, sw_if, a.addr, a.len))
 }
 
-/// Moves an interface to another table, and with it the host routes of its neighbours. What else has
-/// routes over the interface follows [`InterfaceTableChanged`].
+/// Moves an interface to another table, and with it the host routes of its neighbours. What else
+/// has routes over the interface follows [`InterfaceTableChanged`].
 ///
 /// # Errors
 /// If the interface has addresses, or the table does not exist.

@@ -13,7 +13,8 @@ use thalweg_wire::packet::{PacketView, Part};
 /// Words of a packet's fields: two cache lines.
 pub const WORDS: usize = 16;
 /// The words that all rules look at. The others, addresses of IPv6 and of connections, and
-/// neighbour discovery, are read and compared only for sets with such rules; else they have no meaning.
+/// neighbour discovery, are read and compared only for sets with such rules; else they have no
+/// meaning.
 pub const NARROW: usize = 8;
 
 /// The fields of a packet, or a mask over them.

@@ -309,7 +309,7 @@ fn theirs(line: &str) -> Fields {
     fields
 }
 
-/// Its program, unpacked beside the build or installed.
+/// Its program, unpacked in the build directory or installed.
 fn program() -> PathBuf {
     let unpacked = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/peers/openvswitch");
     let unpacked = PathBuf::from(unpacked).join("usr/bin/ovs-ofctl");

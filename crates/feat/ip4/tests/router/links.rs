@@ -284,8 +284,8 @@ fn routes_to_an_interface_use_the_neighbours_that_it_has() {
     lab.close();
 }
 
-/// Without addresses, an interface can change its table, and the neighbours that routes put on it go
-/// with it; those routes' table has them, too.
+/// Without addresses, an interface can change its table, and the neighbours that routes put on it
+/// go with it; those routes' table has them, too.
 #[test]
 fn neighbours_follow_their_interface_to_another_table() {
     let mut lab = Lab::new();

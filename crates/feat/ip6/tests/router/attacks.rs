@@ -76,8 +76,8 @@ fn arrives(lab: &mut Lab, n: u8) {
     sound(n, 2, &there[0]);
 }
 
-/// Neither questions nor answers of hosts that there are not take room without end, nor the place of
-/// those that there are.
+/// Neither questions nor answers of hosts that there are not take room without end, nor the place
+/// of those that there are.
 #[test]
 fn floods_of_neighbours_are_bounded() {
     let mut lab = Lab::new();
@@ -97,7 +97,7 @@ fn floods_of_neighbours_are_bounded() {
             let one = |i: u32| {
                 let n = from + some * 200 + i;
                 // Also for targets that are not ours, and link-local sources.
-                let src = if i % 3 == 0 { link(9) } else { host(n) };
+                let src = if i.is_multiple_of(3) { link(9) } else { host(n) };
                 let target = match (kind, i % 2) {
                     (136, _) => src,
                     (_, 0) => ip(0, 1),
