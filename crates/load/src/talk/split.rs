@@ -49,7 +49,8 @@ impl Share {
         (self.end - self.begin) as f64 / self.all as f64
     }
 
-    /// What it opens of all that is opened. If few are held, only some parts hold any, and open all.
+    /// What it opens of all that is opened. If few are held, only some parts hold any, and open
+    /// them all.
     pub fn of_opening(self, all: Opening) -> Opening {
         let own = match all.hold.map(u64::from) {
             Some(hold @ 1..) => {
@@ -152,7 +153,7 @@ impl Split {
                 });
                 let mixed = (client ^ server.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 let hash = mixed >> 32;
-                return Some((hash * u64::from(self.parts) >> 32) as usize);
+                return Some(((hash * u64::from(self.parts)) >> 32) as usize);
             }
         };
         Some(part::owner(element, self.elements(), self.parts))

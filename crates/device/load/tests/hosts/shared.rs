@@ -56,7 +56,7 @@ fn handed_over(tester: &Tester) -> (u64, u64) {
     ours.fold((0, 0), |sum, view| (sum.0 + view.packets, sum.1 + view.drops))
 }
 
-/// Opens so many connections of each plan, and waits until all have ended.
+/// Opens this number of connections of each plan, and waits until all have ended.
 fn open_all(tester: &mut Tester, plans: &[Plan], total: u64) -> [Vec<Report>; 2] {
     let ports = tester.ports;
     for at in 0..plans.len() {
