@@ -1,8 +1,8 @@
 //! Ports behind which the load tester's hosts are: what a port sends they hear, and what they say
 //! the port receives.
 //!
-//! Workers share the hosts out: each has its part of the clients, of the servers' conversations, and
-//! of the packets of streams. What a worker hears that is for another one, it hands over.
+//! Workers share the hosts out: each has its part of the clients, of the servers' conversations,
+//! and of the packets of streams. What a worker hears that is for another one, it hands over.
 //!
 //! A device under test in this process has such ports as its interfaces. There is no link between
 //! the two that could lose packets, so what is lost was lost by the device.
@@ -352,8 +352,8 @@ pub fn witness_talks(c: &mut Control) {
     }
 }
 
-/// Asks which packets were dropped since the last [`witness`], and has no more noted: the first ones
-/// of each stream, reason and worker in the order in which they were dropped.
+/// Asks which packets were dropped since the last [`witness`], and has no more noted: the first
+/// ones of each stream, reason and worker in the order in which they were dropped.
 pub fn ask_dropped(c: &mut Control) -> Answers<Vec<Dropped>> {
     let add = |all: &mut Vec<Dropped>, others: Vec<Dropped>| {
         all.extend(others);

@@ -175,13 +175,16 @@ fn part_of(streams: &[Stream], number: usize, worker: Part) -> Option<Part> {
     (owner == worker.number() as usize).then_some(Part::WHOLE)
 }
 
+/// What a worker sends of a stream: packets, how many a second, and which part of them all.
+pub(super) type Compiled = (Shape, f64, Part);
+
 /// Compiles what a side sends of each stream, as one of several workers.
 pub(super) fn shapes(
     plan: &Plan,
     side: Side,
     seed: u64,
     worker: Part,
-) -> Result<Vec<Option<(Shape, f64, Part)>>, PlanError> {
+) -> Result<Vec<Option<Compiled>>, PlanError> {
     plan.check_cap()?;
     if plan.streams.is_empty() || plan.streams.len() > MAX_STREAMS {
         return Err(PlanError::Streams(plan.streams.len()));

@@ -49,7 +49,8 @@ impl Share {
         (self.end - self.begin) as f64 / self.all as f64
     }
 
-    /// What it opens of all that is opened. If few are held, only some parts hold any, and open all.
+    /// What it opens of all that is opened. If few are held, only some parts hold any, and open
+    /// them all.
     pub fn of_opening(self, all: Opening) -> Opening {
         let own = match all.hold.map(u64::from) {
             Some(hold @ 1..) => {
@@ -85,22 +86,23 @@ impl Plan {
 }
 
 impl Split {
-    fn elements(&self) -> u64 {
+    fn elements(&self) -> u32 {
         match self.by_address {
-            true => self.clients.count.into(),
+            true => self.clients.count,
             false => self.ports.1.into(),
         }
     }
 
     /// What a part has.
     pub fn share(&self, part: Part) -> Share {
-        let (range, all) = (part.range(self.elements()), self.elements().max(1));
+        let all = u64::from(self.elements().max(1));
+        let range = part.range(self.elements().into());
         Share { begin: range.start, end: range.end, all }
     }
 
     /// A part of the plan; `None` if there are too few addresses and ports for it.
     pub fn plan(&self, plan: &Plan, part: Part) -> Option<Plan> {
-        let range = part.range(self.elements());
+        let range = part.range(self.elements().into());
         let count = range.end - range.start;
         if count == 0 {
             return None;
@@ -139,7 +141,7 @@ impl Split {
         {
             return None;
         }
-        let address = self.clients.number(client.0).map(u64::from);
+        let address = self.clients.number(client.0);
         let port = client.1.checked_sub(self.ports.0).filter(|nth| *nth < self.ports.1);
         let element = match (address, port) {
             (Some(address), Some(_)) if self.by_address => address,
@@ -152,7 +154,7 @@ impl Split {
                 });
                 let mixed = (client ^ server.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 let hash = mixed >> 32;
-                return Some((hash * u64::from(self.parts) >> 32) as usize);
+                return Some(((hash * u64::from(self.parts)) >> 32) as usize);
             }
         };
         Some(part::owner(element, self.elements(), self.parts))

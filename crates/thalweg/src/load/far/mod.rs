@@ -99,7 +99,7 @@ pub(super) struct Size {
     pub(super) cpus: usize,
     /// Queues of each port.
     pub(super) queues: u16,
-    /// Processors that the tester has beside it.
+    /// Processors that the tester has.
     pub(super) tester: usize,
 }
 
