@@ -181,14 +181,17 @@ impl Clients {
     /// Takes in a received frame, and sends what follows from it.
     #[inline]
     pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
-        self.take(now, &Incoming::read(frame), out);
+        match Heard::read_plain(frame) {
+            Some(heard) => self.heard(now, frame.len(), heard, out),
+            None => self.take(now, &Incoming::read(frame), out),
+        }
     }
 
     /// The same with a frame that was read before.
     #[inline]
     pub fn take(&mut self, now: Micros, incoming: &Incoming<'_>, out: &mut impl Sink) {
         match &incoming.heard {
-            Ok(heard) => self.heard(now, incoming.length, heard, out),
+            Ok(heard) => self.heard(now, incoming.length, *heard, out),
             Err(Unread::Foreign) => self.machine.counts.foreign += 1,
             Err(Unread::Checksum) => self.machine.counts.bad_checksum += 1,
         }
@@ -209,7 +212,8 @@ impl Clients {
             && self.machine.sides.iter().any(kind)
     }
 
-    fn heard(&mut self, now: Micros, length: usize, heard: &Heard<'_>, out: &mut impl Sink) {
+    #[inline(always)]
+    fn heard(&mut self, now: Micros, length: usize, heard: Heard<'_>, out: &mut impl Sink) {
         let client = self.clients.number(heard.destination);
         let server = self.servers.number(heard.source);
         let (Some(client), Some(server), true) = (client, server, heard.is_v4 == self.is_v4) else {
@@ -218,7 +222,7 @@ impl Clients {
         };
         self.machine.counts.received += 1;
         self.machine.counts.received_bytes += length as u64;
-        match (heard.protocol, self.slot(client, server, heard)) {
+        match (heard.protocol, self.slot(client, server, heard.ports, heard.protocol)) {
             (Protocol::Tcp, Some(number)) => self.machine.segment(number, heard, now, out),
             (Protocol::Udp, Some(number)) => {
                 self.machine.datagram(number, heard.payload, now, out);
@@ -234,15 +238,21 @@ impl Clients {
     }
 
     /// Returns the slot of a conversation.
-    fn slot(&self, client: u32, server: u32, heard: &Heard<'_>) -> Option<u32> {
-        let (server_port, port) = heard.ports;
+    #[inline]
+    fn slot(
+        &self,
+        client: u32,
+        server: u32,
+        (server_port, port): (u16, u16),
+        protocol: Protocol,
+    ) -> Option<u32> {
         let nth = port.checked_sub(self.ports.0).filter(|nth| *nth < self.ports.1)?;
         let number = client + self.clients.count * (u32::from(nth) % self.each);
         let tcb = &self.machine.slots[number as usize];
         let side = &self.machine.sides[usize::from(tcb.talk)];
         let same = tcb.state != State::Free
             && (tcb.port, u32::from(tcb.server)) == (port, server)
-            && (side.port, side.protocol) == (server_port, heard.protocol);
+            && (side.port, side.protocol) == (server_port, protocol);
         same.then_some(number)
     }
 

@@ -12,7 +12,8 @@ impl Machine {
     /// Runs the program as far as it goes, sends what there is to send, and sets the timer.
     #[inline]
     pub(super) fn go_on(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
-        if self.run(number, now, out) {
+        let tcb = &self.slots[number as usize];
+        if !tcb.is_running() || self.run(number, now, out) {
             self.output(number, now, out);
             self.arm(number, now);
         }
@@ -22,8 +23,7 @@ impl Machine {
     fn run(&mut self, number: u32, now: Micros, out: &mut impl Sink) -> bool {
         loop {
             let tcb = &mut self.slots[number as usize];
-            let running = matches!(tcb.state, State::Established | State::CloseWait);
-            if !running || tcb.has(flag::WAITING) || tcb.has(flag::FIN_QUEUED) {
+            if !tcb.is_running() {
                 return tcb.state != State::Free;
             }
             let side = &self.sides[usize::from(tcb.talk)];
@@ -100,16 +100,18 @@ impl Machine {
             if matches!(tcb.state, State::Free | State::SynSent | State::SynReceived) {
                 return;
             }
-            let fin = tcb.has(flag::FIN_QUEUED);
             let flight = tcb.in_flight();
             let unsent = after(tcb.end, tcb.nxt);
-            let window = u32::from(tcb.window).min(u32::from(tcb.cwnd) * u32::from(self.mss));
             let seq = tcb.nxt;
-            let (flags, data) = if unsent > 0 && flight < window {
+            let (flags, data) = if unsent > 0 {
+                let window = u32::from(tcb.window).min(u32::from(tcb.cwnd) * u32::from(self.mss));
+                if flight >= window {
+                    return;
+                }
                 let data = (unsent as u32).min(self.mss.into()).min(window - flight);
                 let push = if data == unsent as u32 { PSH } else { 0 };
                 (ACK | push, data)
-            } else if fin && unsent == 0 {
+            } else if unsent == 0 && tcb.has(flag::FIN_QUEUED) {
                 (FIN | ACK, 0)
             } else {
                 return;

@@ -42,12 +42,26 @@ impl Machine {
     }
 
     /// Sets a connection's timer. One that is earlier stays: it looks again then.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arm(&mut self, number: u32, now: Micros) {
         let tcb = &self.slots[number as usize];
         if tcb.state == State::Free {
             return;
         }
+        // What has changed asks for attention after these times at the soonest.
+        let soonest = if tcb.has(flag::ACK_DUE) { self.soonest_ack } else { self.soonest };
+        if tcb.is_filed
+            && !tcb.has(flag::WAITING)
+            && after(tcb.filed, clock(now).wrapping_add(soonest)) <= 0
+        {
+            return;
+        }
+        self.arm_anew(number, now);
+    }
+
+    #[inline(never)]
+    fn arm_anew(&mut self, number: u32, now: Micros) {
+        let tcb = &self.slots[number as usize];
         let Some(at) = self.deadline(tcb, clock(now)) else { return };
         if !tcb.is_filed || after(at, tcb.filed) < 0 {
             self.wheel.file(&mut self.slots, number, at);
