@@ -5,7 +5,7 @@ use super::machine::{End, Machine};
 use super::packet::{Heard, Incoming, Unread};
 use super::pool::Range;
 use super::tcb::State;
-use super::{Plan, PlanError, Protocol};
+use super::{Gaps, Plan, PlanError, Protocol};
 use crate::{Micros, Sink};
 
 /// How many conversations are opened.
@@ -37,6 +37,7 @@ pub struct Clients {
     /// What each kind of conversation has to its credit: the one with most comes next.
     credits: Vec<(i64, u32)>,
     limits: Vec<Option<u32>>,
+    gaps: Gaps,
     judging: bool,
     late: f64,
 }
@@ -64,6 +65,7 @@ impl Clients {
             next: 0,
             credits: plan.talks.iter().map(|talk| (0, talk.share)).collect(),
             limits: plan.talks.iter().map(|talk| talk.limit).collect(),
+            gaps: plan.gaps,
             judging: false,
             late: plan.late as f64,
         })
@@ -126,7 +128,10 @@ impl Clients {
                 self.due = now as f64;
                 break;
             }
-            self.due += step;
+            self.due += match self.gaps {
+                Gaps::Even => step,
+                Gaps::Exponential => step * self.machine.exponential(),
+            };
             self.open_one(now, out);
         }
     }

@@ -87,6 +87,8 @@ pub(super) struct Machine {
     template: Template,
     times: TcpTimes,
     patience: Clock,
+    /// Time of silence after which the other side is asked whether it is there; 0: never.
+    keepalive: Clock,
     /// The least time after which anything new can be due, an acknowledgement left aside; and with
     /// it. Waits are apart.
     soonest: Clock,
@@ -107,6 +109,9 @@ pub(super) struct Machine {
     turn: Micros,
 }
 
+/// The smallest segment size that is taken from others, as Linux has it: it holds for all
+/// connections, and with less they would be headers only.
+const LEAST_MSS: u16 = 48;
 /// Congestion window after a loss, in segments.
 const AFTER_LOSS: u8 = 2;
 /// Congestion window at first, in segments (RFC 6928).
@@ -148,7 +153,9 @@ impl Machine {
             Ends::Server { clients, peers: Vec::new(), servers }
         };
         let TcpTimes { first, least, most, time_wait, .. } = plan.times;
+        let keepalive = plan.times.keepalive.filter(|_| client);
         let soonest = first.min(least).min(most).min(time_wait).min(plan.patience);
+        let soonest = soonest.min(keepalive.unwrap_or(soonest));
         Machine {
             slots: vec![Tcb::default(); slots as usize],
             wheel: Wheel::new(clock(now)),
@@ -158,6 +165,7 @@ impl Machine {
             template: Template::new(if client { plan.client_macs } else { plan.server_macs }),
             times: plan.times,
             patience: clock(plan.patience),
+            keepalive: clock(keepalive.unwrap_or(0)),
             soonest: clock(soonest),
             soonest_ack: clock(soonest.min(plan.times.delayed_ack)),
             mss: plan.mss,
@@ -174,6 +182,18 @@ impl Machine {
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.random)
+    }
+
+    /// The other side takes segments of this size, or a device says so.
+    fn takes(&mut self, mss: u16) {
+        self.mss = self.mss.min(mss.max(LEAST_MSS));
+    }
+
+    /// Draws from the exponential distribution with a mean of 1.
+    pub(super) fn exponential(&mut self) -> f64 {
+        const BITS: u32 = f64::MANTISSA_DIGITS;
+        let above_zero = (self.random() >> (64 - BITS)) + 1;
+        -(above_zero as f64 / (1u64 << BITS) as f64).ln()
     }
 
     fn is_client(&self) -> bool {
@@ -370,7 +390,7 @@ impl Machine {
             }
         };
         if let Some(mss) = syn.and_then(|syn| syn.mss) {
-            self.mss = self.mss.min(mss.max(1));
+            self.takes(mss);
         }
         self.send(number, first, flags, 0, out);
         // No later than the timeout that the first round trip allows: it needs not be filed again

@@ -37,6 +37,9 @@ impl Machine {
             }
             _ => {}
         }
+        if self.keepalive != 0 {
+            self.is_there(number, now);
+        }
         let at_once = self.data(number, segment, now);
         self.go_on(number, now, out);
         let tcb = &self.slots[number as usize];
@@ -46,13 +49,28 @@ impl Machine {
         }
     }
 
+    /// The other side is there: it need not be asked for a time.
+    fn is_there(&mut self, number: u32, now: Micros) {
+        let tcb = &mut self.slots[number as usize];
+        if tcb.in_flight() > 0 || !matches!(tcb.state, State::Established | State::CloseWait) {
+            return;
+        }
+        tcb.sent = clock(now);
+        if tcb.retries() > 0 {
+            tcb.progressed();
+            if !tcb.has(flag::WAITING) {
+                tcb.until = clock(now).wrapping_add(self.patience);
+            }
+        }
+    }
+
     /// Takes in a segment with RST or SYN, or without ACK.
     #[cold]
     fn odd_segment(&mut self, number: u32, segment: Heard<'_>, out: &mut impl Sink) {
         let tcb = &mut self.slots[number as usize];
         if segment.flags & RST != 0 {
-            // Only one that fits exactly (RFC 5961 §3.2).
-            match segment.seq == tcb.rcv {
+            // Only one that fits exactly (RFC 5961 §3.2), and none in TIME_WAIT (RFC 1337).
+            match segment.seq == tcb.rcv && tcb.state != State::TimeWait {
                 true => self.finish(number, End::Reset),
                 false => self.counts.unexpected += 1,
             }
@@ -104,7 +122,7 @@ impl Machine {
         tcb.set(flag::ACK_DUE);
         self.counts.established += 1;
         if let Some(mss) = segment.mss {
-            self.mss = self.mss.min(mss.max(1));
+            self.takes(mss);
         }
         self.go_on(number, now, out);
         let tcb = &self.slots[number as usize];
@@ -128,8 +146,11 @@ impl Machine {
         let last = tcb.end.wrapping_add(u32::from(tcb.has(flag::FIN_QUEUED)));
         let new = after(segment.ack, tcb.una);
         if new > after(last, tcb.una) {
-            let nxt = tcb.nxt;
-            self.send(number, nxt, ACK, 0, out);
+            // An answer to what has only this number would be answered in turn, and so on.
+            if !segment.payload.is_empty() || segment.flags & FIN != 0 {
+                let nxt = tcb.nxt;
+                self.send(number, nxt, ACK, 0, out);
+            }
             return false;
         }
         if new < 0 {
@@ -182,7 +203,16 @@ impl Machine {
         let tcb = &mut self.slots[number as usize];
         let fin = segment.flags & FIN != 0;
         if segment.payload.is_empty() && !fin {
-            return false;
+            if segment.seq.wrapping_add(1) != tcb.rcv {
+                return false;
+            }
+            // The other side asks whether this one is there (RFC 9293 §3.8.4).
+            tcb.set(flag::ACK_DUE);
+            if matches!(tcb.state, State::Established | State::CloseWait) && !tcb.has(flag::WAITING)
+            {
+                tcb.until = clock(now).wrapping_add(self.patience);
+            }
+            return true;
         }
         let second = tcb.has(flag::ACK_DUE);
         tcb.set(flag::ACK_DUE);

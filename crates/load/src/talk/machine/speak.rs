@@ -4,7 +4,7 @@ use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST};
 
 use super::super::program::Step;
 use super::super::tcb::{State, flag};
-use super::super::{MAX_MESSAGE, Protocol};
+use super::super::{LONGEST_PAUSE, MAX_MESSAGE, Protocol};
 use super::{AFTER_LOSS, End, Machine, after, clock};
 use crate::{Micros, Sink};
 
@@ -54,6 +54,13 @@ impl Machine {
                     let extra = self.random() % (most - least + 1);
                     let tcb = &mut self.slots[number as usize];
                     tcb.until = clock(now).wrapping_add(clock(least + extra));
+                    tcb.set(flag::WAITING);
+                    return true;
+                }
+                Some(Step::Pause { mean }) => {
+                    let times = self.exponential().min(LONGEST_PAUSE as f64);
+                    let tcb = &mut self.slots[number as usize];
+                    tcb.until = clock(now).wrapping_add(clock((mean as f64 * times) as Micros));
                     tcb.set(flag::WAITING);
                     return true;
                 }
