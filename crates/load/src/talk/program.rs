@@ -22,8 +22,8 @@ pub enum Step {
         /// Greatest time, in microseconds.
         most: Micros,
     },
-    /// Waits for a time drawn from the exponential distribution, [`LONGEST_PAUSE`] times the mean at
-    /// most.
+    /// Waits for a time drawn from the exponential distribution, at most [`LONGEST_PAUSE`] times
+    /// its mean.
     Pause {
         /// Mean time, in microseconds.
         mean: Micros,

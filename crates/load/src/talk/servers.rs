@@ -166,7 +166,7 @@ impl Servers {
         self.reclaim();
     }
 
-    /// Takes a slot for a new conversation, and enters it. `found`: what [`Servers::find`] returned.
+    /// Takes a slot for a new conversation, and enters it. `found`: what [`Servers::find`] said.
     fn slot_for(
         &mut self,
         key: &Key,
@@ -219,9 +219,11 @@ impl Servers {
         })
     }
 
-    /// Where a conversation is looked for first, and the upper bits of its entry. The lowest bits of addresses and ports decide
-    /// on the place within a cache line, and the others on the line: conversations of clients
-    /// that follow each other, as they are opened, have places in the same line.
+    /// Where a conversation is looked for first, and the upper bits of its entry.
+    ///
+    /// The lowest bits of addresses and ports decide on the place within a cache line, and the
+    /// others on the line: conversations of clients that follow each other, as they are opened,
+    /// have places in the same line.
     #[inline]
     fn hash(&self, key: &Key) -> (usize, u32) {
         let low = |number: u64| number & u64::from(LINE - 1);

@@ -469,8 +469,8 @@ proptest! {
         prop_assert_eq!(clients.machine().open + servers.machine().open, 0);
     }
 
-    /// Whatever segments come, in whatever order: nothing is out of step, each is answered by little,
-    /// and all connections end.
+    /// Whatever segments come, in whatever order: nothing is out of step, each is answered by
+    /// little, and all connections end.
     #[test]
     fn hostile_segments_are_survived(
         close in prop_oneof![Just(CloseBy::Client), Just(CloseBy::Server), Just(CloseBy::Both)],
