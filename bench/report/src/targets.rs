@@ -81,6 +81,7 @@ const APART: &str = "of the worker that receives";
 const CONNECTIONS: &str = "Five million connections deleted at once";
 const SESSIONS: &str = "A million NAT44 sessions deleted at once";
 const MILLION: &str = "A million routes";
+const HELD: &str = "Ten million connections held";
 const TRIPS: &str = "Round trips, TCP, processor time when idle";
 
 const fn path(what: &'static str, row: &'static [&'static str], limit: f64) -> Target {
@@ -346,6 +347,24 @@ const TARGETS: &[Target] = &[
         "bytes",
     ),
     of(
+        "load tester, connections a second",
+        ("Load tester: connections a second", &["short TCP connections, 7 packets"], "rate"),
+        AtLeast(3.0),
+        "M/s",
+    ),
+    of(
+        "load tester, ten million held, a loop over a bare one's",
+        (HELD, &["all of it"], "over a bare loop's"),
+        AtMost(1.0),
+        "ms",
+    ),
+    of(
+        "load tester, ten million held, memory of both sides",
+        (HELD, &["all of it"], "memory of both sides"),
+        AtMost(1.3),
+        "GiB",
+    ),
+    of(
         "five million connections listed, a slice",
         ("Five million connections", &["longest slice of a list, ms"], "value"),
         AtMost(50.0),
@@ -497,7 +516,9 @@ mod tests {
     fn the_tables_of_targets_are_made() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut sources = String::new();
-        for part in ["bench/pg", "bench/control", "bench/sflow", "bench/compare", "crates"] {
+        for part in
+            ["bench/pg", "bench/control", "bench/load", "bench/sflow", "bench/compare", "crates"]
+        {
             read(&root.join(part), &mut sources);
         }
         for target in TARGETS {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use thalweg_load::stream::{
     Caching, Direction, Field, Fill, Layer, Mode, Rate, Size, Start, Steps, Stream, Sum, Values,
 };
-use thalweg_load::talk::{Pool, Program, Protocol, Step, Talk};
+use thalweg_load::talk::{Gaps, Pool, Program, Protocol, Step, Talk};
 
 use crate::words::Kind;
 use crate::{Flows, Profile};
@@ -279,6 +279,7 @@ fn steps(program: &Program, fill: u8) -> Value {
             Step::Wait { least, most } => {
                 json!({"wait": format!("{}-{}", micros(*least), micros(*most))})
             }
+            Step::Pause { mean } => json!({"wait": format!("exp {}", micros(*mean))}),
             Step::AwaitClose => json!("await_close"),
             Step::Close => json!("close"),
             Step::Reset => json!("reset"),
@@ -337,6 +338,9 @@ fn flow(talk: &Talk, group: &Flows, pair: u32) -> Value {
         ends["mss"] = json!(plan.mss);
         ends["time_wait"] = json!(micros(times.time_wait));
         ends["delayed_ack"] = json!(micros(times.delayed_ack));
+        if let Some(keepalive) = times.keepalive {
+            ends["keepalive"] = json!(micros(keepalive));
+        }
         ends["retry"] = json!({
             "first": micros(times.first),
             "least": micros(times.least),
@@ -354,6 +358,9 @@ fn flow(talk: &Talk, group: &Flows, pair: u32) -> Value {
         "server": steps(&talk.server, talk.fill.1),
         "patience": micros(plan.patience),
     });
+    if plan.gaps == Gaps::Exponential {
+        all["gaps"] = json!("exponential");
+    }
     if let Some(limit) = talk.limit {
         all["limit"] = json!(limit);
     }

@@ -3,7 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thalweg_load::talk::{
-    CloseBy, Exchange, MAX_STEPS, MAX_WAIT, Plan, Pool, Program, Protocol, Step, Talk, TcpTimes,
+    CloseBy, Exchange, Gaps, LONGEST_PAUSE, MAX_STEPS, MAX_WAIT, Plan, Pool, Program, Protocol,
+    Step, Talk, TcpTimes,
 };
 
 use crate::layers::one_byte;
@@ -12,9 +13,9 @@ use crate::streams::time;
 use crate::tree::{At, Out};
 use crate::words::{self, Kind};
 
-pub(crate) const KEYS: [&str; 15] = [
+pub(crate) const KEYS: [&str; 16] = [
     "name", "pair", "share", "hold", "limit", "total", "udp", "tcp", "exchange", "client",
-    "server", "close", "life", "ramp", "patience",
+    "server", "close", "life", "ramp", "gaps", "patience",
 ];
 
 /// How the rate rises at the start.
@@ -51,6 +52,7 @@ pub(crate) struct Read {
     pub(crate) times: TcpTimes,
     pub(crate) mss: u16,
     pub(crate) patience: u64,
+    pub(crate) gaps: Gaps,
     pub(crate) hold: Option<u32>,
     pub(crate) total: Option<u64>,
     pub(crate) ramp: Option<Ramp>,
@@ -76,8 +78,17 @@ pub(crate) fn flow(at: &At<'_>, number: usize, pools: &Pools) -> Out<Read> {
         (None, Some(udp)) => (Protocol::Udp, udp),
         _ => return at.wrong("one of `tcp' and `udp' is needed, with client, server and port"),
     };
-    let tcp_keys =
-        ["client", "ports", "server", "port", "mss", "retry", "time_wait", "delayed_ack"];
+    let tcp_keys = [
+        "client",
+        "ports",
+        "server",
+        "port",
+        "mss",
+        "retry",
+        "time_wait",
+        "delayed_ack",
+        "keepalive",
+    ];
     match protocol {
         Protocol::Tcp => ends.keys(&tcp_keys)?,
         Protocol::Udp => ends.keys(&["client", "ports", "server", "port", "idle"])?,
@@ -105,6 +116,7 @@ pub(crate) fn flow(at: &At<'_>, number: usize, pools: &Pools) -> Out<Read> {
     }
     times.time_wait = ends.get("time_wait").map_or(Ok(times.time_wait), |at| micros(&at))?;
     times.delayed_ack = ends.get("delayed_ack").map_or(Ok(times.delayed_ack), |at| micros(&at))?;
+    times.keepalive = ends.get("keepalive").map(|at| micros(&at)).transpose()?;
     let mss = ends.get("mss").map_or(Ok(1460), |at| at.whole(1, 1460))? as u16;
     let patience = match (at.get("patience"), ends.get("idle")) {
         (Some(at), _) | (None, Some(at)) => micros(&at)?,
@@ -132,6 +144,7 @@ pub(crate) fn flow(at: &At<'_>, number: usize, pools: &Pools) -> Out<Read> {
         times,
         mss,
         patience,
+        gaps: at.get("gaps").map_or(Ok(Gaps::Even), |at| at.one_of(&GAPS))?,
         hold: whole("hold", 1 << 30)?.map(|n| n as u32),
         total: whole("total", u64::MAX)?,
         ramp,
@@ -170,6 +183,8 @@ fn addresses(at: &At<'_>, pools: &Pools) -> Out<Pool> {
     Ok(Pool { first, count })
 }
 
+const GAPS: [(&str, Gaps); 2] = [("even", Gaps::Even), ("exponential", Gaps::Exponential)];
+
 const CLOSE: [(&str, CloseBy); 5] = [
     ("client", CloseBy::Client),
     ("server", CloseBy::Server),
@@ -183,24 +198,23 @@ fn programs(at: &At<'_>, protocol: Protocol) -> Out<(Program, Program, (u8, u8))
     let close = at.get("close").map(|at| at.one_of(&CLOSE)).transpose()?;
     let life = match at.get("life") {
         None => None,
-        Some(at) => match words::nanos_range(&at.word()?) {
-            Some((least, most)) if least <= most && most / 1000 <= MAX_WAIT => {
-                Some(Step::Wait { least: least / 1000, most: most / 1000 })
-            }
-            _ => return at.expected("a time, or a range of times, as 30s or 10-50s"),
-        },
+        Some(at) => Some(wait(&at)?),
     };
     let sides = (at.get("client"), at.get("server"));
     let (client, server) = match (at.get("exchange"), sides) {
         (exchange, (None, None)) => {
-            let (messages, fill) = match exchange {
+            let (messages, wait, fill) = match exchange {
                 Some(at) => exchanged(&at, close)?,
                 None => {
                     let close = close.unwrap_or_default();
-                    (Exchange { close, ..Exchange::default() }, (b'x', b'y'))
+                    (Exchange { close, ..Exchange::default() }, None, (b'x', b'y'))
                 }
             };
-            let (mut client, server) = messages.programs(protocol == Protocol::Udp);
+            let (mut client, mut server) = messages.programs(protocol == Protocol::Udp);
+            let place = server.iter_mut().find(|step| matches!(step, Step::Wait { .. }));
+            if let (Some(place), Some(wait)) = (place, wait) {
+                *place = wait;
+            }
             if let Some(life) = life {
                 // Before the client closes, or waits until the server does.
                 let end = client.iter().position(|s| matches!(s, Step::AwaitClose | Step::Reset));
@@ -222,6 +236,25 @@ fn programs(at: &At<'_>, protocol: Protocol) -> Out<(Program, Program, (u8, u8))
     let client = steps(&client, client_fill)?;
     let server = steps(&server, server_fill)?;
     Ok((client, server, (fill[0].unwrap_or(b'x'), fill[1].unwrap_or(b'y'))))
+}
+
+/// Reads a time to wait: `50ms`, drawn evenly from `10-50ms`, or `exp 50ms`.
+fn wait(at: &At<'_>) -> Out<Step> {
+    let word = at.word()?;
+    if let Some(mean) = word.trim().strip_prefix("exp ") {
+        return match words::nanos(mean.trim()).map(|time| time / 1000) {
+            Some(mean) if (1..=MAX_WAIT / LONGEST_PAUSE).contains(&mean) => {
+                Ok(Step::Pause { mean })
+            }
+            _ => at.expected("a mean time from 1us to 225s, as `exp 50ms'"),
+        };
+    }
+    match words::nanos_range(&word) {
+        Some((least, most)) if least <= most && most / 1000 <= MAX_WAIT => {
+            Ok(Step::Wait { least: least / 1000, most: most / 1000 })
+        }
+        _ => at.expected("a time of at most 30 minutes, as 50ms, 10-50ms or `exp 50ms'"),
+    }
 }
 
 /// Reads `20 x "a"`, or a number of bytes; returns bytes and what fills them.
@@ -252,7 +285,8 @@ fn message(at: &At<'_>) -> Out<(u32, Option<u8>)> {
     }
 }
 
-fn exchanged(at: &At<'_>, close: Option<CloseBy>) -> Out<(Exchange, (u8, u8))> {
+/// Reads an exchange: with what the server waits before each answer, and what fills messages.
+fn exchanged(at: &At<'_>, close: Option<CloseBy>) -> Out<(Exchange, Option<Step>, (u8, u8))> {
     at.keys(&["messages", "request", "answer", "wait", "fill"])?;
     let mut exchange = Exchange { close: close.unwrap_or_default(), ..Exchange::default() };
     let mut fill = (b'x', b'y');
@@ -273,14 +307,10 @@ fn exchanged(at: &At<'_>, close: Option<CloseBy>) -> Out<(Exchange, (u8, u8))> {
         let (bytes, own) = message(&at)?;
         (exchange.answer, fill.1) = (bytes, own.unwrap_or(fill.1));
     }
-    if let Some(at) = at.get("wait") {
-        let wait = time(&at)? / 1000;
-        if wait > MAX_WAIT {
-            return at.wrong(format!("longer than {} minutes", MAX_WAIT / 60_000_000));
-        }
-        exchange.wait = wait;
-    }
-    Ok((exchange, fill))
+    let wait = at.get("wait").map(|at| wait(&at)).transpose()?;
+    let wait = wait.filter(|step| *step != Step::Wait { least: 0, most: 0 });
+    exchange.wait = u64::from(wait.is_some());
+    Ok((exchange, wait, fill))
 }
 
 /// Reads the steps of a side.
@@ -331,12 +361,7 @@ fn read_step(at: &At<'_>, program: &mut Program, fill: &mut Option<u8>, repeated
                 None => return inner.expected("a number of bytes, or `1 datagram'"),
             }
         }
-        "wait" => match words::nanos_range(&inner.word()?) {
-            Some((least, most)) if least <= most && most / 1000 <= MAX_WAIT => {
-                program.push(Step::Wait { least: least / 1000, most: most / 1000 });
-            }
-            _ => return inner.expected("a time of at most 30 minutes, as 50ms or 10-50ms"),
-        },
+        "wait" => program.push(wait(inner)?),
         "repeat" if repeated => return at.wrong("repetitions do not nest"),
         "repeat" => {
             inner.keys(&["times", "of"])?;
@@ -378,8 +403,8 @@ pub struct Flows {
 pub(crate) fn group(all: Vec<Read>) -> Vec<(u32, Flows)> {
     let mut groups: Vec<(u32, Read, Flows)> = Vec::new();
     for read in all {
-        let Read { pair, clients, servers, ports, times, mss, patience, hold, total, ramp, .. } =
-            read;
+        let Read { pair, clients, servers, ports, times, mss, patience, gaps, .. } = read;
+        let Read { hold, total, ramp, .. } = read;
         let same = |(_, other, _): &&mut (u32, Read, Flows)| {
             // A number that is held or a total counts its own kind only.
             (hold, total, other.hold, other.total) == (None, None, None, None)
@@ -398,6 +423,7 @@ pub(crate) fn group(all: Vec<Read>) -> Vec<(u32, Flows)> {
                     times,
                     mss,
                     patience,
+                    gaps,
                     ..Plan::of(read.talk.clone())
                 };
                 let share = read.talk.share.into();

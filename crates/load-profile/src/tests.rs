@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use thalweg_load::stream::{
     Caching, Direction, Field, Layer, Mode, Rate, Senders, Side, Size, Start, Steps, Sum, Values,
 };
-use thalweg_load::talk::{Protocol, Step};
+use thalweg_load::talk::{Gaps, Protocol, Step};
 
 use super::*;
 
@@ -143,8 +143,8 @@ streams:
 - {name: third, pair: 3, between: [c, 20.0.0.0/24], vary: nested, icmp: {}, size: aag, measure: none}
 - {name: arp, pair: 3, layers: [{arp: {sender: 10.0.0.1, target: 10.0.0.2-10.0.0.9}}, {raw: {hex: 00 ff}}]}
 flows:
-- {name: held, tcp: {client: 10.1.0.0/24, server: 10.2.0.1, port: 80, retry: {first: 1s, times: 2}},
-   hold: 1000, life: 10-50s, ramp: 10s exponential, total: 5k}
+- {name: held, tcp: {client: 10.1.0.0/24, server: 10.2.0.1, port: 80, retry: {first: 1s, times: 2}, keepalive: 5s},
+   hold: 1000, gaps: exponential, life: 10-50s, ramp: 10s exponential, total: 5k}
 - name: steps
   udp: {client: 10.1.0.0/24, ports: 5000-5999, server: 10.2.0.1, port: 53, idle: 10s}
   client: [{send: 10 x \"a\"}, {expect: 1 datagram}, {wait: 1-2ms}, {repeat: {times: 3, of: [{send: 5}, {expect: 1}]}}]
@@ -177,11 +177,35 @@ fn long_forms_are_read() {
     let wait = Step::Wait { least: 10_000_000, most: 50_000_000 };
     assert_eq!(held.plan.talks[0].client[2], wait);
     assert_eq!((held.plan.times.first, held.plan.times.retries), (1_000_000, 2));
+    assert_eq!((held.plan.times.keepalive, held.plan.gaps), (Some(5_000_000), Gaps::Exponential));
     let talk = &steps.plan.talks[0];
     assert_eq!(talk.fill, (b'a', 7));
     assert_eq!(talk.client[5], Step::Repeat { from: 3, times: 3 });
     assert_eq!((steps.plan.ports, steps.plan.patience), ((5000, 1000), 10_000_000));
     check_canonical(&profile);
+}
+
+#[test]
+fn waits_may_be_exponential() {
+    let flow = |rest: &str| {
+        parse(&format!(
+            "version: 1\nflows:\n- {{tcp: {{client: 1.0.0.1, server: 2.0.0.1, port: 80}}, {rest}}}\n"
+        ))
+    };
+    let profile = flow("life: exp 30s, exchange: {wait: exp 5ms}").unwrap();
+    let talk = &profile.pairs[0].flows[0].plan.talks[0];
+    assert_eq!(talk.client[2], Step::Pause { mean: 30_000_000 });
+    assert_eq!(talk.server[1], Step::Pause { mean: 5_000 });
+    check_canonical(&profile);
+    let profile = flow("client: [{send: 1}, {wait: exp 1s}], server: [{expect: 1}]").unwrap();
+    assert_eq!(profile.pairs[0].flows[0].plan.talks[0].client[1], Step::Pause { mean: 1_000_000 });
+    check_canonical(&profile);
+    for wrong in ["life: exp 0s", "life: exp 226s", "life: exp", "exchange: {wait: exp -1s}"] {
+        let error = flow(wrong).unwrap_err().to_string();
+        assert!(error.contains("exp 50ms"), "{wrong}: {error}");
+    }
+    let error = flow("gaps: odd").unwrap_err().to_string();
+    assert!(error.contains("even") && error.contains("exponential"), "{error}");
 }
 
 #[test]

@@ -3,9 +3,12 @@
 //! `cargo bench -p thalweg-load --bench talks`; an item is a connection of seven packets that was
 //! opened, answered, closed and kept in TIME_WAIT, with timers and checksums. Instructions do not
 //! depend on what else the machine does: `valgrind --tool=callgrind` with `--once N` runs N of
-//! them.
+//! them, with all times a 25th of the usual ones, so that timers have their part from 30,000 on.
+//! `--for S` prints how many a second take place, second by second, for S seconds.
 
 #![allow(clippy::expect_used, clippy::print_stdout)]
+
+use std::time::Instant;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -19,14 +22,27 @@ const BUFFERS: usize = 16 * BATCH;
 const BUFFER: usize = 256;
 
 fn main() {
-    let mut words = std::env::args().skip_while(|word| word != "--once").skip(1);
-    match words.next().and_then(|count| count.parse().ok()) {
-        Some(count) => {
-            let mut world = World::new();
-            world.run(count);
-            println!("{} connections", world.clients.counts().completed);
+    let number = |option: &str| -> Option<u64> {
+        let mut words = std::env::args().skip_while(|word| word != option).skip(1);
+        words.next().and_then(|count| count.parse().ok())
+    };
+    if let Some(count) = number("--once") {
+        let mut world = World::new(25);
+        world.run(count);
+        println!("{} connections", world.clients.counts().completed);
+    } else if let Some(seconds) = number("--for") {
+        let mut world = World::new(1);
+        world.run(1_000_000);
+        for _ in 0..seconds {
+            let (start, before) = (Instant::now(), world.clients.counts().completed);
+            while start.elapsed().as_secs() < 1 {
+                world.run(10_000);
+            }
+            let count = world.clients.counts().completed - before;
+            println!("{:.3} M/s", count as f64 / start.elapsed().as_secs_f64() / 1e6);
         }
-        None => divan::main(),
+    } else {
+        divan::main();
     }
 }
 
@@ -59,10 +75,21 @@ struct World {
 }
 
 impl World {
-    fn new() -> World {
+    /// `faster`: by what all times are divided.
+    fn new(faster: u64) -> World {
         let mut plan = Plan::of(Talk::exchange("t", Protocol::Tcp, 8080, &Exchange::default()));
         // At 1.6 million a second, half a second of TIME_WAIT, and room to spare.
         plan.room = 1 << 20;
+        let times = &mut plan.times;
+        for time in [
+            &mut times.first,
+            &mut times.least,
+            &mut times.most,
+            &mut times.time_wait,
+            &mut times.delayed_ack,
+        ] {
+            *time /= faster;
+        }
         let mut clients = Clients::new(&plan, 1, 0).expect("a plan");
         let servers = Servers::new(&plan, 1, 0).expect("a plan");
         // A turn of 20 microseconds opens a batch.
@@ -100,7 +127,7 @@ impl World {
 #[divan::bench]
 fn short_connections(bencher: Bencher<'_, '_>) {
     const COUNT: u64 = 100_000;
-    let mut world = World::new();
+    let mut world = World::new(1);
     // TIME_WAIT is full then.
     world.run(1_000_000);
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| world.run(COUNT));

@@ -5,7 +5,7 @@ use super::machine::{End, Machine};
 use super::packet::{Heard, Incoming, Unread};
 use super::pool::Range;
 use super::tcb::State;
-use super::{Plan, PlanError, Protocol};
+use super::{Gaps, Plan, PlanError, Protocol};
 use crate::{Micros, Sink};
 
 /// How many conversations are opened.
@@ -37,6 +37,7 @@ pub struct Clients {
     /// What each kind of conversation has to its credit: the one with most comes next.
     credits: Vec<(i64, u32)>,
     limits: Vec<Option<u32>>,
+    gaps: Gaps,
     judging: bool,
     late: f64,
 }
@@ -64,6 +65,7 @@ impl Clients {
             next: 0,
             credits: plan.talks.iter().map(|talk| (0, talk.share)).collect(),
             limits: plan.talks.iter().map(|talk| talk.limit).collect(),
+            gaps: plan.gaps,
             judging: false,
             late: plan.late as f64,
         })
@@ -126,7 +128,10 @@ impl Clients {
                 self.due = now as f64;
                 break;
             }
-            self.due += step;
+            self.due += match self.gaps {
+                Gaps::Even => step,
+                Gaps::Exponential => step * self.machine.exponential(),
+            };
             self.open_one(now, out);
         }
     }
@@ -181,14 +186,17 @@ impl Clients {
     /// Takes in a received frame, and sends what follows from it.
     #[inline]
     pub fn receive(&mut self, now: Micros, frame: &[u8], out: &mut impl Sink) {
-        self.take(now, &Incoming::read(frame), out);
+        match Heard::read_plain(frame) {
+            Some(heard) => self.heard(now, frame.len(), heard, out),
+            None => self.take(now, &Incoming::read(frame), out),
+        }
     }
 
     /// The same with a frame that was read before.
     #[inline]
     pub fn take(&mut self, now: Micros, incoming: &Incoming<'_>, out: &mut impl Sink) {
         match &incoming.heard {
-            Ok(heard) => self.heard(now, incoming.length, heard, out),
+            Ok(heard) => self.heard(now, incoming.length, *heard, out),
             Err(Unread::Foreign) => self.machine.counts.foreign += 1,
             Err(Unread::Checksum) => self.machine.counts.bad_checksum += 1,
         }
@@ -209,7 +217,8 @@ impl Clients {
             && self.machine.sides.iter().any(kind)
     }
 
-    fn heard(&mut self, now: Micros, length: usize, heard: &Heard<'_>, out: &mut impl Sink) {
+    #[inline(always)]
+    fn heard(&mut self, now: Micros, length: usize, heard: Heard<'_>, out: &mut impl Sink) {
         let client = self.clients.number(heard.destination);
         let server = self.servers.number(heard.source);
         let (Some(client), Some(server), true) = (client, server, heard.is_v4 == self.is_v4) else {
@@ -218,7 +227,7 @@ impl Clients {
         };
         self.machine.counts.received += 1;
         self.machine.counts.received_bytes += length as u64;
-        match (heard.protocol, self.slot(client, server, heard)) {
+        match (heard.protocol, self.slot(client, server, heard.ports, heard.protocol)) {
             (Protocol::Tcp, Some(number)) => self.machine.segment(number, heard, now, out),
             (Protocol::Udp, Some(number)) => {
                 self.machine.datagram(number, heard.payload, now, out);
@@ -234,15 +243,21 @@ impl Clients {
     }
 
     /// Returns the slot of a conversation.
-    fn slot(&self, client: u32, server: u32, heard: &Heard<'_>) -> Option<u32> {
-        let (server_port, port) = heard.ports;
+    #[inline]
+    fn slot(
+        &self,
+        client: u32,
+        server: u32,
+        (server_port, port): (u16, u16),
+        protocol: Protocol,
+    ) -> Option<u32> {
         let nth = port.checked_sub(self.ports.0).filter(|nth| *nth < self.ports.1)?;
         let number = client + self.clients.count * (u32::from(nth) % self.each);
         let tcb = &self.machine.slots[number as usize];
         let side = &self.machine.sides[usize::from(tcb.talk)];
         let same = tcb.state != State::Free
             && (tcb.port, u32::from(tcb.server)) == (port, server)
-            && (side.port, side.protocol) == (server_port, heard.protocol);
+            && (side.port, side.protocol) == (server_port, protocol);
         same.then_some(number)
     }
 

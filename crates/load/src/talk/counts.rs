@@ -68,6 +68,8 @@ pub struct Counts {
     pub data_retries: u64,
     /// Data sent again after three duplicate acknowledgements.
     pub fast_retries: u64,
+    /// Questions sent whether the other side is still there.
+    pub keepalives: u64,
     /// Segments received twice.
     pub duplicates: u64,
     /// Segments received before one that precedes them.
@@ -144,6 +146,7 @@ impl Counts {
             syn_retries: f(self.syn_retries, other.syn_retries),
             data_retries: f(self.data_retries, other.data_retries),
             fast_retries: f(self.fast_retries, other.fast_retries),
+            keepalives: f(self.keepalives, other.keepalives),
             duplicates: f(self.duplicates, other.duplicates),
             reordered: f(self.reordered, other.reordered),
             unknown: f(self.unknown, other.unknown),

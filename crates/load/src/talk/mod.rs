@@ -33,7 +33,7 @@ pub use flow::Flow;
 pub use packet::Incoming;
 pub use pool::Pool;
 pub use program::{
-    CloseBy, Exchange, MAX_MESSAGE, MAX_STEPS, MAX_WAIT, Program, ProgramError, Step,
+    CloseBy, Exchange, LONGEST_PAUSE, MAX_MESSAGE, MAX_STEPS, MAX_WAIT, Program, ProgramError, Step,
 };
 pub use servers::Servers;
 pub use split::{Share, Split};
@@ -86,6 +86,9 @@ pub struct TcpTimes {
     pub time_wait: Micros,
     /// Time within which an acknowledgement follows that nothing else carries.
     pub delayed_ack: Micros,
+    /// Time of silence after which a client asks whether the server is still there, by an empty
+    /// segment with an old number (RFC 9293 §3.8.4); none: never.
+    pub keepalive: Option<Micros>,
 }
 
 impl Default for TcpTimes {
@@ -97,8 +100,19 @@ impl Default for TcpTimes {
             retries: 5,
             time_wait: 500_000,
             delayed_ack: 100_000,
+            keepalive: None,
         }
     }
+}
+
+/// How far apart conversations are opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gaps {
+    /// Evenly.
+    #[default]
+    Even,
+    /// By the exponential distribution, as if many clients knew nothing of each other.
+    Exponential,
 }
 
 /// Conversations between clients and servers.
@@ -124,6 +138,8 @@ pub struct Plan {
     pub room: u32,
     /// Time after which a side that hears nothing gives up, in microseconds.
     pub patience: Micros,
+    /// How far apart conversations are opened.
+    pub gaps: Gaps,
     /// Time by which conversations are opened late, in microseconds; those that are due longer are
     /// not opened.
     pub late: Micros,
@@ -232,6 +248,7 @@ impl Plan {
             mss: packet::MAX_DATA as u16,
             room: 1 << 20,
             patience: 30_000_000,
+            gaps: Gaps::Even,
             late: 10_000,
         }
     }
@@ -271,13 +288,14 @@ impl Plan {
         if self.mss == 0 || usize::from(self.mss) > packet::MAX_DATA {
             return Err(PlanError::Mss(self.mss));
         }
-        let TcpTimes { first, least, most, time_wait, delayed_ack, .. } = self.times;
+        let TcpTimes { first, least, most, time_wait, delayed_ack, keepalive, .. } = self.times;
         for (what, micros) in [
             ("a first timeout", first),
             ("a least timeout", least),
             ("a greatest timeout", most),
             ("TIME_WAIT", time_wait),
             ("a delayed acknowledgement", delayed_ack),
+            ("a keepalive", keepalive.unwrap_or(1)),
             ("patience", self.patience),
             ("lateness", self.late),
         ] {

@@ -76,7 +76,7 @@ pub struct Incoming<'a> {
 
 impl<'a> Incoming<'a> {
     /// Reads a frame, from its Ethernet header on.
-    #[inline]
+    #[inline(always)]
     pub fn read(frame: &'a [u8]) -> Incoming<'a> {
         Incoming { heard: Heard::read(frame), length: frame.len() }
     }
@@ -98,6 +98,134 @@ fn halves(word: u32) -> u32 {
 
 fn sum128(word: u128) -> u32 {
     [0, 32, 64, 96].iter().map(|shift| halves((word >> shift) as u32)).sum()
+}
+
+/// What the frames of one side have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    /// Source and destination.
+    macs: (MacAddr, MacAddr),
+    /// The shortest frame of IPv4 and TCP without options, with zeros for what differs.
+    plain: [u8; SHORTEST],
+    /// The sum of what is the same in all IPv4 headers, and in all TCP headers without options.
+    ip: u64,
+    tcp: u64,
+}
+
+/// A segment over IPv4 without options, most of all that is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain {
+    pub(super) source: u32,
+    pub(super) destination: u32,
+    /// Source and destination port.
+    pub(super) ports: (u16, u16),
+    pub(super) seq: u32,
+    pub(super) ack: u32,
+    pub(super) flags: u8,
+    /// Length of the payload, at most [`MAX_DATA`].
+    pub(super) data: usize,
+    pub(super) fill: u8,
+}
+
+impl Plain {
+    /// Length of the frame, without FCS.
+    #[inline(always)]
+    pub(super) fn frame_len(&self) -> usize {
+        (ETHERNET + 20 + TCP_HEADER + self.data).max(SHORTEST)
+    }
+
+    /// Writes the frame, which has [`frame_len`](Self::frame_len) bytes, as [`Packet::write`] does
+    /// with the window that we offer.
+    #[inline(always)]
+    pub(super) fn write(&self, template: &Template, frame: &mut [u8]) {
+        const IP: usize = ETHERNET;
+        const AT: usize = ETHERNET + 20;
+        const DATA: usize = AT + TCP_HEADER;
+        let Plain { source, destination, seq, ack, flags, .. } = *self;
+        let Some(h) = frame.first_chunk_mut::<SHORTEST>() else { return };
+        *h = template.plain;
+        let total = (40 + self.data) as u16;
+        let ports = u32::from(self.ports.0) << 16 | u32::from(self.ports.1);
+        // Words of 32 bits are added as they are, and folded once.
+        let addresses = u64::from(source) + u64::from(destination);
+        let sum = template.ip + u64::from(total) + addresses;
+        h[IP + 2..IP + 4].copy_from_slice(&total.to_be_bytes());
+        h[IP + 10..IP + 12].copy_from_slice(&(!fold(sum)).to_be_bytes());
+        h[IP + 12..IP + 16].copy_from_slice(&source.to_be_bytes());
+        h[IP + 16..IP + 20].copy_from_slice(&destination.to_be_bytes());
+        h[AT..AT + 4].copy_from_slice(&ports.to_be_bytes());
+        h[AT + 4..AT + 8].copy_from_slice(&seq.to_be_bytes());
+        h[AT + 8..AT + 12].copy_from_slice(&ack.to_be_bytes());
+        h[AT + 13] = flags;
+        let mut sum = addresses + template.tcp + u64::from(total) + u64::from(flags);
+        sum += u64::from(ports) + u64::from(seq) + u64::from(ack);
+        if self.data > 0 {
+            sum += u64::from(filled_sum(self.fill, self.data));
+        }
+        h[AT + 16..AT + 18].copy_from_slice(&(!fold(sum)).to_be_bytes());
+        if self.data > 0
+            && let Some(data) = frame.get_mut(DATA..DATA + self.data)
+        {
+            fill(data, self.fill);
+        }
+    }
+}
+
+/// Folds a sum of 16-bit words, or of wider ones, to 16 bits.
+#[inline(always)]
+fn fold(sum: u64) -> u16 {
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    checksum::fold(sum as u32)
+}
+
+/// The sum of the 16-bit words of a payload that is one byte, repeated.
+#[inline(always)]
+fn filled_sum(fill: u8, data: usize) -> u32 {
+    let (fill, data) = (u32::from(fill), data as u32);
+    (fill << 8 | fill) * (data / 2) + (fill << 8) * (data % 2)
+}
+
+impl Template {
+    /// `macs`: source and destination.
+    pub(super) fn new(macs: (MacAddr, MacAddr)) -> Template {
+        let mut plain = [0; SHORTEST];
+        put(&mut plain, 0, macs.1.0);
+        put(&mut plain, 6, macs.0.0);
+        put(&mut plain, 12, [8, 0]);
+        put(&mut plain, ETHERNET, [0x45, 0, 0, 0, 0, 0, 0x40, 0, HOPS, TCP]);
+        put(&mut plain, ETHERNET + 32, [0x50, 0]);
+        put(&mut plain, ETHERNET + 34, WINDOW.to_be_bytes());
+        let ip = 0x4500 + 0x4000 + (u64::from(HOPS) << 8 | u64::from(TCP));
+        // The length in the pseudo-header is 20 less than that of the IP packet.
+        let tcp = u64::from(TCP) + 0x5000 + u64::from(WINDOW) + (0xffff - 20);
+        Template { macs, plain, ip, tcp }
+    }
+}
+
+/// Fills messages with a byte.
+#[inline]
+fn fill(to: &mut [u8], with: u8) {
+    // black_box keeps the compiler from turning this into calls of memset, which are slow on some
+    // processors for a few bytes.
+    let word = black_box([with; 8]);
+    match to.last_chunk_mut::<8>() {
+        Some(last) => *last = word,
+        None => to.iter_mut().for_each(|byte| *byte = black_box(with)),
+    }
+    to.as_chunks_mut::<8>().0.iter_mut().for_each(|chunk| *chunk = word);
+}
+
+/// Whether all bytes are this one.
+#[inline]
+pub(super) fn is_filled(bytes: &[u8], with: u8) -> bool {
+    let word = u64::from_ne_bytes([with; 8]);
+    let differs = |chunk: &[u8; 8]| u64::from_ne_bytes(*chunk) ^ word;
+    let last = match bytes.last_chunk::<8>() {
+        Some(last) => differs(last),
+        None => u64::from(bytes.iter().any(|byte| *byte != with)),
+    };
+    bytes.as_chunks::<8>().0.iter().fold(last, |sum, chunk| sum | differs(chunk)) == 0
 }
 
 /// Writes bytes at an offset; the frame is long enough by construction.
@@ -129,29 +257,35 @@ impl Packet {
         (self.headers() + self.data).max(SHORTEST)
     }
 
-    /// Writes the frame, which has [`frame_len`](Self::frame_len) bytes. `macs`: source and
-    /// destination.
-    #[inline]
-    pub(super) fn write(&self, macs: (MacAddr, MacAddr), frame: &mut [u8]) {
-        match (self.is_v4, self.protocol, self.mss) {
-            (true, Protocol::Tcp, None) => self.write_plain(macs, frame),
-            _ => self.write_any(macs, frame),
+    /// Writes the frame, which has [`frame_len`](Self::frame_len) bytes.
+    #[inline(always)]
+    pub(super) fn write(&self, template: &Template, frame: &mut [u8]) {
+        match (self.is_v4, self.protocol) {
+            (true, Protocol::Tcp) => self.write_plain(template, frame),
+            _ => self.write_any(template.macs, frame),
         }
     }
 
-    /// Writes the most frequent kind of frame: IPv4 and TCP, without options.
-    #[inline]
-    fn write_plain(&self, macs: (MacAddr, MacAddr), frame: &mut [u8]) {
+    /// Writes the most frequent kind of frame: IPv4 and TCP.
+    #[inline(always)]
+    fn write_plain(&self, template: &Template, frame: &mut [u8]) {
         let (source, destination) = (self.source as u32, self.destination as u32);
         let Packet { seq, ack, flags, window, .. } = *self;
         const IP: usize = ETHERNET;
         const AT: usize = ETHERNET + 20;
-        let Some((h, rest)) = frame.split_first_chunk_mut::<{ AT + TCP_HEADER }>() else { return };
-        h[..6].copy_from_slice(&macs.1.0);
-        h[6..12].copy_from_slice(&macs.0.0);
-        h[12..14].copy_from_slice(&[8, 0]);
-        h[IP..IP + 10].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0x40, 0, HOPS, TCP]);
-        let total = (40 + self.data) as u16;
+        const DATA: usize = AT + TCP_HEADER;
+        let Some(h) = frame.first_chunk_mut::<SHORTEST>() else { return };
+        *h = template.plain;
+        let (words, option) = match self.mss {
+            None => (0x50, 0),
+            Some(mss) => {
+                let [high, low] = mss.to_be_bytes();
+                h[DATA..DATA + MSS_OPTION].copy_from_slice(&[2, 4, high, low]);
+                (0x60, 0x0204 + u32::from(mss))
+            }
+        };
+        let header = 20 + usize::from(words >> 2);
+        let total = (header + self.data) as u16;
         // The sum over constant fields is precomputed, and the rest is added from registers.
         let addresses = halves(source) + halves(destination);
         let fixed = 0x4500 + 0x4000 + (u32::from(HOPS) << 8 | u32::from(TCP));
@@ -164,36 +298,35 @@ impl Packet {
         h[AT + 2..AT + 4].copy_from_slice(&self.ports.1.to_be_bytes());
         h[AT + 4..AT + 8].copy_from_slice(&seq.to_be_bytes());
         h[AT + 8..AT + 12].copy_from_slice(&ack.to_be_bytes());
-        h[AT + 12..AT + 14].copy_from_slice(&[0x50, flags]);
+        h[AT + 12..AT + 14].copy_from_slice(&[words, flags]);
         h[AT + 14..AT + 16].copy_from_slice(&window.to_be_bytes());
         let ports = u32::from(self.ports.0) + u32::from(self.ports.1);
-        let fixed = u32::from(TCP) + 0x5000 + u32::from(window);
+        let fixed = u32::from(TCP) + (u32::from(words) << 8) + u32::from(window) + option;
         let lengths = u32::from(total) - 20 + u32::from(flags);
         let numbers = halves(seq) + halves(ack);
-        let sum = addresses + ports + fixed + lengths + numbers + self.payload_sum();
+        let payload = if self.data > 0 { self.payload_sum() } else { 0 };
+        let sum = addresses + ports + fixed + lengths + numbers + payload;
         h[AT + 16..AT + 18].copy_from_slice(&(!checksum::fold(sum)).to_be_bytes());
-        h[AT + 18..AT + 20].copy_from_slice(&[0; 2]);
-        self.fill(rest);
+        if self.data > 0 {
+            let at = ETHERNET + header;
+            if let Some(data) = frame.get_mut(at..at + self.data) {
+                fill(data, self.fill);
+            }
+        }
     }
 
     /// The sum of the payload's 16-bit words.
     #[inline]
     fn payload_sum(&self) -> u32 {
-        let (fill, data) = (u32::from(self.fill), self.data as u32);
-        (fill << 8 | fill) * (data / 2) + (fill << 8) * (data % 2)
+        filled_sum(self.fill, self.data)
     }
 
     /// Writes payload and padding.
     #[inline]
     fn fill(&self, rest: &mut [u8]) {
         let (data, padding) = rest.split_at_mut(self.data.min(rest.len()));
-        // black_box keeps the compiler from turning these into memset calls, which are slow on some
-        // processors for a few bytes.
-        let eight = [black_box(self.fill); 8];
-        let (chunks, last) = data.as_chunks_mut::<8>();
-        chunks.iter_mut().for_each(|chunk| *chunk = eight);
-        last.iter_mut().for_each(|byte| *byte = black_box(self.fill));
-        padding.iter_mut().for_each(|byte| *byte = black_box(0));
+        fill(data, self.fill);
+        fill(padding, 0);
     }
 
     fn write_any(&self, macs: (MacAddr, MacAddr), frame: &mut [u8]) {
@@ -273,7 +406,7 @@ impl<'a> Heard<'a> {
     ///
     /// # Errors
     /// [`Unread`] says why it is none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(frame: &'a [u8]) -> Result<Heard<'a>, Unread> {
         match Heard::read_plain(frame) {
             Some(heard) => Ok(heard),
@@ -283,8 +416,8 @@ impl<'a> Heard<'a> {
 
     /// Reads the most frequent kind of frame: IPv4 and TCP, valid, and without options but a SYN's
     /// segment size.
-    #[inline]
-    fn read_plain(frame: &'a [u8]) -> Option<Heard<'a>> {
+    #[inline(always)]
+    pub(super) fn read_plain(frame: &'a [u8]) -> Option<Heard<'a>> {
         const IP: usize = ETHERNET;
         const AT: usize = ETHERNET + 20;
         let (h, rest) = frame.split_first_chunk::<{ AT + TCP_HEADER }>()?;
@@ -329,6 +462,7 @@ impl<'a> Heard<'a> {
         })
     }
 
+    #[cold]
     fn read_any(frame: &'a [u8]) -> Result<Heard<'a>, Unread> {
         let l3 = frame.get(ETHERNET..).ok_or(Unread::Foreign)?;
         let (source, destination, protocol, l4, pseudo) = match frame.get(12..ETHERNET) {
@@ -447,7 +581,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(packet in packets(), flip: prop::sample::Index, with in 1u8..) {
             let mut frame = vec![0xaa; packet.frame_len()];
-            packet.write(MACS, &mut frame);
+            packet.write(&Template::new(MACS), &mut frame);
             let payload = vec![packet.fill; packet.data];
             prop_assert_eq!(Heard::read(&frame), Ok(heard(&packet, &payload)));
             let at = flip.index(frame.len());
@@ -477,16 +611,39 @@ mod tests {
         ) {
             let packet = Packet { data: packet.data % 20, protocol: Protocol::Tcp, ..packet };
             let mut frame = vec![0; packet.frame_len()];
-            packet.write(MACS, &mut frame);
+            packet.write(&Template::new(MACS), &mut frame);
             let mut other = vec![0; packet.frame_len()];
             packet.write_any(MACS, &mut other);
             prop_assert_eq!(&frame, &other);
+            if packet.is_v4 {
+                let packet = Packet { mss: None, window: WINDOW, ..packet };
+                let Packet { ports, seq, ack, flags, data, fill, .. } = packet;
+                let (source, destination) = (packet.source as u32, packet.destination as u32);
+                let plain = Plain { source, destination, ports, seq, ack, flags, data, fill };
+                let mut short = vec![0xaa; plain.frame_len()];
+                plain.write(&Template::new(MACS), &mut short);
+                let mut other = vec![0xaa; packet.frame_len()];
+                packet.write_any(MACS, &mut other);
+                prop_assert_eq!(short, other);
+            }
             for (at, with) in flips {
                 let at = at.index(frame.len());
                 frame[at] = with;
             }
             if let Some(short) = Heard::read_plain(&frame) {
                 prop_assert_eq!(Heard::read_any(&frame), Ok(short));
+            }
+        }
+
+        #[test]
+        fn filled_bytes_are_known(length in 0usize..40, with: u8, at: prop::sample::Index, flip: u8) {
+            let mut bytes = vec![!with; length];
+            fill(&mut bytes, with);
+            prop_assert_eq!(&bytes, &vec![with; length]);
+            prop_assert!(is_filled(&bytes, with));
+            if length > 0 {
+                bytes[at.index(length)] ^= flip;
+                prop_assert_eq!(is_filled(&bytes, with), flip == 0);
             }
         }
 

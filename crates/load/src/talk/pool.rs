@@ -46,6 +46,12 @@ impl Range {
         self.first.wrapping_add(number.into()) & self.mask
     }
 
+    /// Returns an address of IPv4 by its number.
+    #[inline]
+    pub(super) fn address_v4(&self, number: u32) -> u32 {
+        (self.first as u32).wrapping_add(number)
+    }
+
     /// Returns the number of an address of the same family; `None` if it is not in the pool.
     #[inline]
     pub(super) fn number(&self, address: u128) -> Option<u32> {

@@ -22,6 +22,12 @@ pub enum Step {
         /// Greatest time, in microseconds.
         most: Micros,
     },
+    /// Waits for a time drawn from the exponential distribution, at most [`LONGEST_PAUSE`] times
+    /// its mean.
+    Pause {
+        /// Mean time, in microseconds.
+        mean: Micros,
+    },
     /// Goes back to a step, so that the steps from there on run `times` in all. Repetitions do not
     /// nest.
     Repeat {
@@ -144,6 +150,14 @@ pub enum ProgramError {
         /// Greatest time.
         most: Micros,
     },
+    /// A mean time.
+    #[error("step {step}: a mean wait of {mean} µs; it must be 1 to {most} µs", most = MAX_WAIT / LONGEST_PAUSE)]
+    Pause {
+        /// Number of the step, from 1.
+        step: usize,
+        /// Its mean.
+        mean: Micros,
+    },
     /// A repetition that does not go back, runs never, or holds another one.
     #[error("step {0}: it must repeat steps before it, at least once, without another repetition")]
     Repeat(usize),
@@ -155,6 +169,9 @@ pub const MAX_STEPS: usize = 1024;
 pub const MAX_MESSAGE: u32 = 1 << 30;
 /// Maximum time of a wait, in microseconds: 30 minutes.
 pub const MAX_WAIT: Micros = 30 * 60 * 1_000_000;
+
+/// The longest [`Step::Pause`], as a multiple of its mean: one in 3,000 would be longer.
+pub const LONGEST_PAUSE: u64 = 8;
 
 /// Checks a program. `most` is the longest message.
 pub(super) fn check(program: &[Step], most: u32) -> Result<(), ProgramError> {
@@ -171,6 +188,9 @@ pub(super) fn check(program: &[Step], most: u32) -> Result<(), ProgramError> {
             Step::Expect { count: 0 } => return Err(ProgramError::Nothing(number)),
             Step::Wait { least, most } if least > most || most > MAX_WAIT => {
                 return Err(ProgramError::Wait { step: number, least, most });
+            }
+            Step::Pause { mean } if mean == 0 || mean > MAX_WAIT / LONGEST_PAUSE => {
+                return Err(ProgramError::Pause { step: number, mean });
             }
             Step::Repeat { from, times } => {
                 if usize::from(from) >= at || usize::from(from) < repeated || times == 0 {
@@ -219,6 +239,10 @@ mod tests {
             assert!(matches!(check(&program, 1000), Err(ProgramError::Repeat(_))), "{program:?}");
         }
         check(&[send(1), repeat(0, 2), send(1), repeat(2, 2)], 1000).unwrap();
+        for mean in [0, MAX_WAIT / LONGEST_PAUSE + 1] {
+            let found = check(&[Step::Pause { mean }], 1);
+            assert_eq!(found, Err(ProgramError::Pause { step: 1, mean }));
+        }
         let wait = Step::Wait { least: 2, most: 1 };
         assert!(matches!(check(&[wait], 1), Err(ProgramError::Wait { step: 1, .. })));
         assert!(matches!(check(&[send(1); 1025], 1), Err(ProgramError::Long(1025))));

@@ -135,6 +135,12 @@ impl Tcb {
         self.flags &= !flag;
     }
 
+    /// Returns whether the program goes on.
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait)
+            && self.flags & (flag::WAITING | flag::FIN_QUEUED) == 0
+    }
+
     pub(super) fn retries(&self) -> u8 {
         self.counts & 15
     }

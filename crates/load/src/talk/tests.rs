@@ -228,6 +228,110 @@ fn a_number_is_held() {
     assert!(clients.counts().balances(0) && servers.counts().balances(0));
 }
 
+/// Hands frames to and fro, without delay, each millisecond of a time; the servers hear nothing if
+/// they are `deaf`.
+fn pass(
+    (clients, servers): (&mut Clients, &mut Servers),
+    times: std::ops::Range<Micros>,
+    deaf: bool,
+) {
+    for now in times.step_by(1000) {
+        let (mut there, mut back) = (Vec::new(), Vec::new());
+        clients.poll(now, 64, &mut there);
+        servers.poll(now, 64, &mut back);
+        while !there.is_empty() || !back.is_empty() {
+            for frame in std::mem::take(&mut there) {
+                if !deaf {
+                    servers.receive(now, &frame, &mut back);
+                }
+            }
+            for frame in std::mem::take(&mut back) {
+                clients.receive(now, &frame, &mut there);
+            }
+        }
+    }
+}
+
+#[test]
+fn silent_servers_are_asked() {
+    let mut plan = small(Protocol::Tcp, Exchange { close: CloseBy::Never, ..Exchange::default() });
+    plan.times.keepalive = Some(1_000_000);
+    let mut clients = Clients::new(&plan, 5, 0).unwrap();
+    let mut servers = Servers::new(&plan, 5, 0).unwrap();
+    clients.set_opening(Opening { rate: 1e4, hold: None, total: Some(100) }, 0);
+    pass((&mut clients, &mut servers), 0..10_500_000, false);
+    let (client, server) = (clients.counts(), servers.counts());
+    assert_eq!((clients.open().0, servers.open().0), (100, 100));
+    // The last time of all is when the answer came, with what a list of timers stands for.
+    assert!((900..=1000).contains(&client.keepalives), "{client:?}");
+    assert_eq!(client.received, 2 * 100 + client.keepalives, "{client:?}");
+    assert_eq!((client.unexpected, server.unexpected, server.duplicates), (0, 0, 0));
+    pass((&mut clients, &mut servers), 10_500_000..40_000_000, true);
+    let after = clients.counts().since(&client);
+    assert_eq!((after.lost.expected, clients.open().0), (100, 0), "{after:?}");
+    assert_eq!(after.keepalives, 600, "six each");
+}
+
+#[test]
+fn asking_keeps_patience() {
+    let exchange = Exchange { wait: 5_000_000, ..Exchange::default() };
+    for (keepalive, completed) in [(None, 0), (Some(500_000), 10)] {
+        let mut plan = small(Protocol::Tcp, exchange);
+        (plan.patience, plan.times.keepalive) = (2_000_000, keepalive);
+        let opening = Opening { rate: 1000.0, hold: None, total: Some(10) };
+        let (clients, _) = run(&plan, opening, 100_000, Faults::default(), 3);
+        let counts = clients.counts();
+        assert_eq!((counts.completed, counts.clean), (completed, completed), "{counts:?}");
+    }
+}
+
+#[test]
+fn exponential_times_have_their_mean() {
+    let mut plan = small(Protocol::Tcp, Exchange::default());
+    plan.talks[0].client.push(Step::Pause { mean: 100_000 });
+    plan.gaps = Gaps::Exponential;
+    let (clients, _) = run(&plan, RATE, 2_000_000, Faults::default(), 12);
+    let counts = clients.counts();
+    assert_eq!(counts.clean, counts.begun);
+    // 4,000 expected: five times the deviation of their number.
+    assert!((3684..=4316).contains(&counts.begun), "{}", counts.begun);
+    let life = counts.lived as f64 / counts.ended as f64;
+    assert!((92.0..=108.0).contains(&life), "{life} ms");
+    // Evenly, no two come in the same half of a millisecond.
+    let most = |gaps| {
+        let mut clients = Clients::new(&Plan { gaps, ..plan.clone() }, 5, 0).unwrap();
+        clients.set_opening(RATE, 0);
+        let mut sent: Vec<Vec<u8>> = Vec::new();
+        let at = |now| {
+            let before = clients.counts().begun;
+            clients.poll(now, 64, &mut sent);
+            clients.counts().begun - before
+        };
+        (0..1_000_000).step_by(500).map(at).max()
+    };
+    assert_eq!(most(Gaps::Even), Some(1));
+    assert!(most(Gaps::Exponential) >= Some(4));
+}
+
+#[test]
+fn long_sleeps_are_made_up_for() {
+    let plan = small(Protocol::Tcp, Exchange::default());
+    let mut clients = Clients::new(&plan, 5, 0).unwrap();
+    clients.set_opening(Opening { rate: 1e4, hold: None, total: Some(50) }, 0);
+    let mut sent: Vec<Vec<u8>> = Vec::new();
+    clients.poll(10_000, 64, &mut sent);
+    assert_eq!(clients.open().0, 50);
+    // Three days, and then a clock that goes back.
+    let mut now = 3 * 24 * 3_600_000_000;
+    for _ in 0..1000 {
+        clients.poll(now, 64, &mut sent);
+        now += 1000;
+    }
+    assert_eq!((clients.open(), clients.counts().lost.syn), ((0, 0), 50));
+    clients.poll(5, 64, &mut sent);
+    assert!(clients.counts().balances(0));
+}
+
 #[test]
 fn limits_and_shares_are_kept() {
     let exchange = Exchange { wait: 100_000, ..Exchange::default() };
@@ -363,5 +467,88 @@ proptest! {
             prop_assert_eq!(client.bad_checksum + server.bad_checksum, 0);
         }
         prop_assert_eq!(clients.machine().open + servers.machine().open, 0);
+    }
+
+    /// Whatever segments come, in whatever order: nothing is out of step, each is answered by
+    /// little, and all connections end.
+    #[test]
+    fn hostile_segments_are_survived(
+        close in prop_oneof![Just(CloseBy::Client), Just(CloseBy::Server), Just(CloseBy::Both)],
+        keepalive: bool,
+        steps in prop::collection::vec(
+            (
+                any::<bool>(),
+                0u32..4,
+                prop_oneof![-2i32..3, Just(i32::MIN), Just(i32::MAX), any::<i32>()],
+                prop_oneof![-2i32..25, Just(i32::MIN), any::<i32>()],
+                any::<u8>(),
+                prop_oneof![Just(0u16), Just(1), Just(65_535), any::<u16>()],
+                prop_oneof![Just(None), Just(Some(0u16)), any::<u16>().prop_map(Some)],
+                0usize..30,
+                prop_oneof![0u64..100, 0u64..2_000_000],
+            ),
+            1..60,
+        ),
+    ) {
+        let mut plan = small(Protocol::Tcp, Exchange { close, request: 9000, ..Exchange::default() });
+        (plan.clients.count, plan.ports, plan.room, plan.patience) = (4, (1024, 1), 4, 3_000_000);
+        plan.times.keepalive = keepalive.then_some(300_000);
+        let (mut clients, mut servers) =
+            (Clients::new(&plan, 1, 0).unwrap(), Servers::new(&plan, 1, 0).unwrap());
+        clients.set_opening(Opening { rate: 1e6, hold: None, total: Some(4) }, 0);
+        let (mut now, mut there): (_, Vec<Vec<u8>>) = (100, Vec::new());
+        clients.poll(now, 64, &mut there);
+        prop_assert_eq!(there.len(), 4);
+        for (to_client, which, seq, ack, flags, window, mss, data, passes) in steps {
+            let slot = |machine: &machine::Machine| {
+                let tcb = &machine.slots[which as usize];
+                (tcb.rcv, tcb.una)
+            };
+            let (rcv, una) = match to_client {
+                true => slot(clients.machine()),
+                false => slot(servers.machine()),
+            };
+            let (client, server) = (0x1000_0000 + u128::from(which), 0x3000_0000 + u128::from(which % 3));
+            let packet = packet::Packet {
+                source: if to_client { server } else { client },
+                destination: if to_client { client } else { server },
+                is_v4: true,
+                ports: if to_client { (8080, 1024) } else { (1024, 8080) },
+                protocol: Protocol::Tcp,
+                seq: rcv.wrapping_add_signed(seq),
+                ack: una.wrapping_add_signed(ack),
+                flags: flags & 0x1f,
+                window,
+                mss,
+                data,
+                fill: if to_client { b'y' } else { b'x' },
+            };
+            let mut frame = vec![0; packet.frame_len()];
+            packet.write(&packet::Template::new((plan.client_macs.0, plan.client_macs.1)), &mut frame);
+            let mut sent: Vec<Vec<u8>> = Vec::new();
+            match to_client {
+                true => clients.receive(now, &frame, &mut sent),
+                false => servers.receive(now, &frame, &mut sent),
+            }
+            // 9,000 bytes in segments of at least 48, FIN and an acknowledgement.
+            prop_assert!(sent.len() <= 190, "{} frames for one", sent.len());
+            now += passes;
+            clients.poll(now, 64, &mut sent);
+            servers.poll(now, 64, &mut sent);
+            for machine in [clients.machine(), servers.machine()] {
+                for tcb in machine.slots.iter().filter(|tcb| tcb.state != tcb::State::Free) {
+                    let most = tcb.end.wrapping_sub(tcb.una).wrapping_add(1);
+                    prop_assert!(tcb.in_flight() <= most, "{tcb:?}");
+                }
+            }
+        }
+        for _ in 0..100_000 {
+            now += 1000;
+            let mut sent: Vec<Vec<u8>> = Vec::new();
+            clients.poll(now, 64, &mut sent);
+            servers.poll(now, 64, &mut sent);
+        }
+        prop_assert_eq!((clients.open(), servers.open()), ((0, 0), (0, 0)));
+        prop_assert!(clients.counts().balances(0) && servers.counts().balances(0));
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use thalweg_load::talk::{Plan, Step};
+use thalweg_load::talk::{LONGEST_PAUSE, Plan, Step};
 use thalweg_load::{stream, talk};
 use thalweg_load_profile::{BUILTINS, Profile, Ramp};
 
@@ -324,6 +324,7 @@ fn waits(program: &[Step]) -> u64 {
         sums.push(sum);
         match *step {
             Step::Wait { most, .. } => sum += most,
+            Step::Pause { mean } => sum += mean * LONGEST_PAUSE,
             Step::Repeat { from, times } => {
                 let before = sums.get(usize::from(from)).copied().unwrap_or_default();
                 sum += (sum - before) * u64::from(times.saturating_sub(1));

@@ -7,12 +7,12 @@ mod timers;
 use thalweg_wire::tcp::flag::{ACK, FIN, RST, SYN};
 
 use super::counts::Counts;
-use super::packet::{Heard, Packet, WINDOW};
+use super::packet::{Heard, Packet, Plain, Template, WINDOW};
 use super::pool::Range;
 use super::tcb::{State, Tcb, flag};
 use super::wheel::{Clock, Wheel};
 use super::{Plan, Program, Protocol, TcpTimes};
-use crate::{MacAddr, Micros, Sink};
+use crate::{Micros, Sink};
 
 /// Which addresses belong to a slot.
 #[derive(Debug)]
@@ -53,6 +53,14 @@ pub(super) struct Side {
     pub(super) open: u32,
 }
 
+/// What a client's SYN says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Syn {
+    pub(super) seq: u32,
+    pub(super) window: u16,
+    pub(super) mss: Option<u16>,
+}
+
 /// How a conversation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -76,9 +84,15 @@ pub(super) struct Machine {
     pub(super) sides: Vec<Side>,
     pub(super) ends: Ends,
     is_v4: bool,
-    macs: (MacAddr, MacAddr),
+    template: Template,
     times: TcpTimes,
     patience: Clock,
+    /// Time of silence after which the other side is asked whether it is there; 0: never.
+    keepalive: Clock,
+    /// The least time after which anything new can be due, an acknowledgement left aside; and with
+    /// it. Waits are apart.
+    soonest: Clock,
+    soonest_ack: Clock,
     /// The smallest segment size that any peer asked for, and ours.
     mss: u16,
     pub(super) counts: Counts,
@@ -95,6 +109,9 @@ pub(super) struct Machine {
     turn: Micros,
 }
 
+/// The smallest segment size that is taken from others, as Linux has it: it holds for all
+/// connections, and with less they would be headers only.
+const LEAST_MSS: u16 = 48;
 /// Congestion window after a loss, in segments.
 const AFTER_LOSS: u8 = 2;
 /// Congestion window at first, in segments (RFC 6928).
@@ -135,15 +152,22 @@ impl Machine {
             let (clients, servers) = (plan.clients.range(), plan.servers.range());
             Ends::Server { clients, peers: Vec::new(), servers }
         };
+        let TcpTimes { first, least, most, time_wait, .. } = plan.times;
+        let keepalive = plan.times.keepalive.filter(|_| client);
+        let soonest = first.min(least).min(most).min(time_wait).min(plan.patience);
+        let soonest = soonest.min(keepalive.unwrap_or(soonest));
         Machine {
             slots: vec![Tcb::default(); slots as usize],
             wheel: Wheel::new(clock(now)),
             sides: plan.talks.iter().map(side).collect(),
             ends,
             is_v4: plan.clients.first.is_ipv4(),
-            macs: if client { plan.client_macs } else { plan.server_macs },
+            template: Template::new(if client { plan.client_macs } else { plan.server_macs }),
             times: plan.times,
             patience: clock(plan.patience),
+            keepalive: clock(keepalive.unwrap_or(0)),
+            soonest: clock(soonest),
+            soonest_ack: clock(soonest.min(plan.times.delayed_ack)),
             mss: plan.mss,
             counts: Counts::default(),
             open: 0,
@@ -160,12 +184,24 @@ impl Machine {
         mix(self.random)
     }
 
+    /// The other side takes segments of this size, or a device says so.
+    fn takes(&mut self, mss: u16) {
+        self.mss = self.mss.min(mss.max(LEAST_MSS));
+    }
+
+    /// Draws from the exponential distribution with a mean of 1.
+    pub(super) fn exponential(&mut self) -> f64 {
+        const BITS: u32 = f64::MANTISSA_DIGITS;
+        let above_zero = (self.random() >> (64 - BITS)) + 1;
+        -(above_zero as f64 / (1u64 << BITS) as f64).ln()
+    }
+
     fn is_client(&self) -> bool {
         matches!(self.ends, Ends::Client { .. })
     }
 
     /// Returns a packet of a slot's conversation; without a number of its client, none.
-    #[inline]
+    #[inline(always)]
     fn packet(&self, number: u32, data: u32) -> Option<Packet> {
         let tcb = &self.slots[number as usize];
         let side = &self.sides[usize::from(tcb.talk)];
@@ -204,14 +240,14 @@ impl Machine {
     }
 
     /// Writes a frame; false if there was no room for it.
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, packet: &Packet, out: &mut impl Sink) -> bool {
         let length = packet.frame_len();
         let Some(frame) = out.frame(length) else {
             self.counts.no_room += 1;
             return false;
         };
-        packet.write(self.macs, frame);
+        packet.write(&self.template, frame);
         self.counts.sent += 1;
         self.counts.sent_bytes += length as u64;
         true
@@ -220,6 +256,44 @@ impl Machine {
     /// Sends a segment of a connection; it acknowledges all that was received.
     #[inline]
     fn send(&mut self, number: u32, seq: u32, flags: u8, data: u32, out: &mut impl Sink) {
+        match self.is_v4 && flags & SYN == 0 {
+            true => self.send_plain(number, seq, flags, data, out),
+            false => self.send_any(number, seq, flags, data, out),
+        }
+    }
+
+    /// The same over IPv4, and without options.
+    fn send_plain(&mut self, number: u32, seq: u32, flags: u8, data: u32, out: &mut impl Sink) {
+        let tcb = &mut self.slots[number as usize];
+        let side = &self.sides[usize::from(tcb.talk)];
+        let (source, destination, ports) = match &self.ends {
+            Ends::Client { clients, servers } => {
+                let client = clients.address_v4(number % clients.count);
+                (client, servers.address_v4(tcb.server.into()), (tcb.port, side.port))
+            }
+            ends @ Ends::Server { servers, .. } => {
+                let Some(client) = ends.peer(tcb.peer) else { return };
+                (servers.address_v4(tcb.server.into()), client as u32, (side.port, tcb.port))
+            }
+        };
+        let mut ack = 0;
+        if flags & ACK != 0 {
+            ack = tcb.rcv;
+            tcb.clear(flag::ACK_DUE);
+        }
+        let (data, fill) = (data as usize, side.fill);
+        let plain = Plain { source, destination, ports, seq, ack, flags, data, fill };
+        let length = plain.frame_len();
+        let Some(frame) = out.frame(length) else {
+            self.counts.no_room += 1;
+            return;
+        };
+        plain.write(&self.template, frame);
+        self.counts.sent += 1;
+        self.counts.sent_bytes += length as u64;
+    }
+
+    fn send_any(&mut self, number: u32, seq: u32, flags: u8, data: u32, out: &mut impl Sink) {
         let Some(mut packet) = self.packet(number, data) else { return };
         let tcb = &mut self.slots[number as usize];
         (packet.seq, packet.flags) = (seq, flags);
@@ -234,7 +308,8 @@ impl Machine {
     }
 
     /// Answers a segment for which there is no connection with RST (RFC 9293 §3.10.7.1).
-    pub(super) fn refuse(&mut self, heard: &Heard<'_>, out: &mut impl Sink) {
+    #[cold]
+    pub(super) fn refuse(&mut self, heard: Heard<'_>, out: &mut impl Sink) {
         if heard.flags & RST != 0 {
             return;
         }
@@ -264,14 +339,14 @@ impl Machine {
         }
     }
 
-    /// Begins a conversation in a free slot, whose addresses are set. On a server, `heard` is the
-    /// client's SYN.
+    /// Begins a conversation in a free slot, whose addresses are set. On a server, `syn` is what
+    /// the client's SYN says.
     pub(super) fn begin(
         &mut self,
         number: u32,
         talk: u8,
         judged: bool,
-        heard: Option<&Heard<'_>>,
+        syn: Option<Syn>,
         now: Micros,
         out: &mut impl Sink,
     ) {
@@ -302,7 +377,7 @@ impl Machine {
         tcb.end = tcb.nxt;
         tcb.sent = clock(now);
         tcb.set(flag::TIMED);
-        let flags = match heard {
+        let flags = match syn {
             Some(syn) => {
                 tcb.state = State::SynReceived;
                 tcb.rcv = syn.seq.wrapping_add(1);
@@ -314,11 +389,13 @@ impl Machine {
                 SYN
             }
         };
-        if let Some(mss) = heard.and_then(|syn| syn.mss) {
-            self.mss = self.mss.min(mss.max(1));
+        if let Some(mss) = syn.and_then(|syn| syn.mss) {
+            self.takes(mss);
         }
         self.send(number, first, flags, 0, out);
-        self.arm(number, now);
+        // No later than the timeout that the first round trip allows: it needs not be filed again
+        // when that is known.
+        self.wheel.file(&mut self.slots, number, clock(now).wrapping_add(self.soonest));
     }
 
     /// Ends a conversation, and frees its slot.

@@ -2,28 +2,75 @@
 
 use thalweg_wire::tcp::flag::{ACK, FIN, RST, SYN};
 
-use super::super::packet::Heard;
+use super::super::packet::{Heard, is_filled};
 use super::super::tcb::{State, flag};
 use super::{DUPLICATES, End, Machine, after, clock};
 use crate::{Micros, Sink};
 
 impl Machine {
     /// Takes in a segment of a connection.
-    #[inline]
+    #[inline(always)]
     pub(in crate::talk) fn segment(
         &mut self,
         number: u32,
-        segment: &Heard<'_>,
+        segment: Heard<'_>,
         now: Micros,
         out: &mut impl Sink,
     ) {
-        let tcb = &mut self.slots[number as usize];
-        if tcb.state == State::SynSent {
+        let state = self.slots[number as usize].state;
+        if state == State::SynSent {
             return self.answer_to_syn(number, segment, now, out);
         }
+        if segment.flags & (RST | SYN | ACK) != ACK {
+            return self.odd_segment(number, segment, out);
+        }
+        if !self.acknowledged(number, segment, now, out) {
+            self.counts.unexpected += 1;
+            return;
+        }
+        match self.slots[number as usize].state {
+            State::Free => return,
+            // It does not acknowledge our SYN.
+            State::SynReceived => {
+                self.counts.unexpected += 1;
+                return;
+            }
+            _ => {}
+        }
+        if self.keepalive != 0 {
+            self.is_there(number, now);
+        }
+        let at_once = self.data(number, segment, now);
+        self.go_on(number, now, out);
+        let tcb = &self.slots[number as usize];
+        if at_once && tcb.has(flag::ACK_DUE) && tcb.state != State::Free {
+            let nxt = tcb.nxt;
+            self.send(number, nxt, ACK, 0, out);
+        }
+    }
+
+    /// The other side is there: it need not be asked for a time.
+    fn is_there(&mut self, number: u32, now: Micros) {
+        let tcb = &mut self.slots[number as usize];
+        if tcb.in_flight() > 0 || !matches!(tcb.state, State::Established | State::CloseWait) {
+            return;
+        }
+        tcb.sent = clock(now);
+        if tcb.retries() > 0 {
+            tcb.progressed();
+            if !tcb.has(flag::WAITING) {
+                tcb.until = clock(now).wrapping_add(self.patience);
+            }
+        }
+    }
+
+    /// Takes in a segment with RST or SYN, or without ACK.
+    #[cold]
+    fn odd_segment(&mut self, number: u32, segment: Heard<'_>, out: &mut impl Sink) {
+        let tcb = &mut self.slots[number as usize];
         if segment.flags & RST != 0 {
-            // Only one that fits exactly (RFC 5961 §3.2).
-            match segment.seq == tcb.rcv {
+            // Only one that fits exactly (RFC 5961 §3.2), and none in TIME_WAIT (RFC 1337).
+            match segment.seq == tcb.rcv && tcb.state != State::TimeWait {
                 true => self.finish(number, End::Reset),
                 false => self.counts.unexpected += 1,
             }
@@ -44,35 +91,10 @@ impl Machine {
             let nxt = tcb.nxt;
             return self.send(number, nxt, ACK, 0, out);
         }
-        if segment.flags & ACK == 0 || !self.acknowledged(number, segment, now, out) {
-            self.counts.unexpected += 1;
-            return;
-        }
-        match self.slots[number as usize].state {
-            State::Free => return,
-            // It does not acknowledge our SYN.
-            State::SynReceived => {
-                self.counts.unexpected += 1;
-                return;
-            }
-            _ => {}
-        }
-        let at_once = self.data(number, segment, now);
-        self.go_on(number, now, out);
-        let tcb = &self.slots[number as usize];
-        if tcb.state != State::Free && tcb.has(flag::ACK_DUE) && at_once {
-            let nxt = tcb.nxt;
-            self.send(number, nxt, ACK, 0, out);
-        }
+        self.counts.unexpected += 1;
     }
 
-    fn answer_to_syn(
-        &mut self,
-        number: u32,
-        segment: &Heard<'_>,
-        now: Micros,
-        out: &mut impl Sink,
-    ) {
+    fn answer_to_syn(&mut self, number: u32, segment: Heard<'_>, now: Micros, out: &mut impl Sink) {
         let tcb = &mut self.slots[number as usize];
         let fits = segment.flags & ACK != 0 && segment.ack == tcb.nxt;
         if segment.flags & RST != 0 && fits {
@@ -100,7 +122,7 @@ impl Machine {
         tcb.set(flag::ACK_DUE);
         self.counts.established += 1;
         if let Some(mss) = segment.mss {
-            self.mss = self.mss.min(mss.max(1));
+            self.takes(mss);
         }
         self.go_on(number, now, out);
         let tcb = &self.slots[number as usize];
@@ -111,11 +133,11 @@ impl Machine {
     }
 
     /// Takes in an acknowledgement; false if it acknowledges what was never sent.
-    #[inline]
+    #[inline(always)]
     fn acknowledged(
         &mut self,
         number: u32,
-        segment: &Heard<'_>,
+        segment: Heard<'_>,
         now: Micros,
         out: &mut impl Sink,
     ) -> bool {
@@ -124,8 +146,11 @@ impl Machine {
         let last = tcb.end.wrapping_add(u32::from(tcb.has(flag::FIN_QUEUED)));
         let new = after(segment.ack, tcb.una);
         if new > after(last, tcb.una) {
-            let nxt = tcb.nxt;
-            self.send(number, nxt, ACK, 0, out);
+            // An answer to what has only this number would be answered in turn, and so on.
+            if !segment.payload.is_empty() || segment.flags & FIN != 0 {
+                let nxt = tcb.nxt;
+                self.send(number, nxt, ACK, 0, out);
+            }
             return false;
         }
         if new < 0 {
@@ -173,12 +198,21 @@ impl Machine {
     }
 
     /// Takes in data and FIN. Returns whether they must be acknowledged at once.
-    #[inline]
-    fn data(&mut self, number: u32, segment: &Heard<'_>, now: Micros) -> bool {
+    #[inline(always)]
+    fn data(&mut self, number: u32, segment: Heard<'_>, now: Micros) -> bool {
         let tcb = &mut self.slots[number as usize];
         let fin = segment.flags & FIN != 0;
         if segment.payload.is_empty() && !fin {
-            return false;
+            if segment.seq.wrapping_add(1) != tcb.rcv {
+                return false;
+            }
+            // The other side asks whether this one is there (RFC 9293 §3.8.4).
+            tcb.set(flag::ACK_DUE);
+            if matches!(tcb.state, State::Established | State::CloseWait) && !tcb.has(flag::WAITING)
+            {
+                tcb.until = clock(now).wrapping_add(self.patience);
+            }
+            return true;
         }
         let second = tcb.has(flag::ACK_DUE);
         tcb.set(flag::ACK_DUE);
@@ -202,7 +236,7 @@ impl Machine {
         }
         let new = segment.payload.get(known..).unwrap_or(&[]);
         let side = &self.sides[usize::from(tcb.talk)];
-        if new.iter().any(|byte| *byte != side.expected) {
+        if !is_filled(new, side.expected) {
             tcb.set(flag::WRONG);
         }
         tcb.rcv = tcb.rcv.wrapping_add(new.len() as u32);
@@ -234,7 +268,7 @@ impl Machine {
     ) {
         let tcb = &mut self.slots[number as usize];
         let side = &self.sides[usize::from(tcb.talk)];
-        if payload.iter().any(|byte| *byte != side.expected) {
+        if !is_filled(payload, side.expected) {
             tcb.set(flag::WRONG);
         }
         tcb.have = tcb.have.saturating_add(1);
@@ -250,6 +284,9 @@ impl Machine {
         self.time_wait += 1;
         let tcb = &mut self.slots[number as usize];
         tcb.state = State::TimeWait;
-        tcb.until = clock(now).wrapping_add(clock(self.times.time_wait));
+        let until = clock(now).wrapping_add(clock(self.times.time_wait));
+        tcb.until = until;
+        // Now that the slot is at hand; what is filed earlier would only be put back.
+        self.wheel.file(&mut self.slots, number, until);
     }
 }

@@ -4,7 +4,7 @@ use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST};
 
 use super::super::program::Step;
 use super::super::tcb::{State, flag};
-use super::super::{MAX_MESSAGE, Protocol};
+use super::super::{LONGEST_PAUSE, MAX_MESSAGE, Protocol};
 use super::{AFTER_LOSS, End, Machine, after, clock};
 use crate::{Micros, Sink};
 
@@ -12,7 +12,8 @@ impl Machine {
     /// Runs the program as far as it goes, sends what there is to send, and sets the timer.
     #[inline]
     pub(super) fn go_on(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
-        if self.run(number, now, out) {
+        let tcb = &self.slots[number as usize];
+        if !tcb.is_running() || self.run(number, now, out) {
             self.output(number, now, out);
             self.arm(number, now);
         }
@@ -22,8 +23,7 @@ impl Machine {
     fn run(&mut self, number: u32, now: Micros, out: &mut impl Sink) -> bool {
         loop {
             let tcb = &mut self.slots[number as usize];
-            let running = matches!(tcb.state, State::Established | State::CloseWait);
-            if !running || tcb.has(flag::WAITING) || tcb.has(flag::FIN_QUEUED) {
+            if !tcb.is_running() {
                 return tcb.state != State::Free;
             }
             let side = &self.sides[usize::from(tcb.talk)];
@@ -54,6 +54,13 @@ impl Machine {
                     let extra = self.random() % (most - least + 1);
                     let tcb = &mut self.slots[number as usize];
                     tcb.until = clock(now).wrapping_add(clock(least + extra));
+                    tcb.set(flag::WAITING);
+                    return true;
+                }
+                Some(Step::Pause { mean }) => {
+                    let times = self.exponential().min(LONGEST_PAUSE as f64);
+                    let tcb = &mut self.slots[number as usize];
+                    tcb.until = clock(now).wrapping_add(clock((mean as f64 * times) as Micros));
                     tcb.set(flag::WAITING);
                     return true;
                 }
@@ -100,16 +107,18 @@ impl Machine {
             if matches!(tcb.state, State::Free | State::SynSent | State::SynReceived) {
                 return;
             }
-            let fin = tcb.has(flag::FIN_QUEUED);
             let flight = tcb.in_flight();
             let unsent = after(tcb.end, tcb.nxt);
-            let window = u32::from(tcb.window).min(u32::from(tcb.cwnd) * u32::from(self.mss));
             let seq = tcb.nxt;
-            let (flags, data) = if unsent > 0 && flight < window {
+            let (flags, data) = if unsent > 0 {
+                let window = u32::from(tcb.window).min(u32::from(tcb.cwnd) * u32::from(self.mss));
+                if flight >= window {
+                    return;
+                }
                 let data = (unsent as u32).min(self.mss.into()).min(window - flight);
                 let push = if data == unsent as u32 { PSH } else { 0 };
                 (ACK | push, data)
-            } else if fin && unsent == 0 {
+            } else if unsent == 0 && tcb.has(flag::FIN_QUEUED) {
                 (FIN | ACK, 0)
             } else {
                 return;

@@ -8,6 +8,9 @@ use super::super::{Protocol, TcpTimes};
 use super::{End, Machine, after, clock};
 use crate::{Micros, Sink};
 
+/// The most that time advances from turn to turn, in microseconds.
+const LONGEST_TURN: Micros = 1 << 29;
+
 impl Machine {
     /// Returns whether `until` is a time at which something happens.
     #[inline]
@@ -29,10 +32,45 @@ impl Machine {
         if tcb.in_flight() > 0 || after(tcb.end, tcb.nxt) > 0 {
             earlier(tcb.sent.wrapping_add(self.timeout(tcb)));
         }
+        if let Some(silence) = self.silence(tcb) {
+            earlier(tcb.sent.wrapping_add(silence));
+        }
         if tcb.has(flag::ACK_DUE) {
             earlier(now.wrapping_add(clock(self.times.delayed_ack)));
         }
         at
+    }
+
+    /// Returns the time of silence after which the other side is asked whether it is there; `None`
+    /// if it is not asked.
+    #[inline]
+    fn silence(&self, tcb: &Tcb) -> Option<Clock> {
+        let asks = self.keepalive != 0
+            && matches!(tcb.state, State::Established | State::CloseWait)
+            && tcb.in_flight() == 0
+            && tcb.end == tcb.nxt
+            && self.sides[usize::from(tcb.talk)].protocol == Protocol::Tcp;
+        asks.then(|| match tcb.retries() {
+            0 => self.keepalive,
+            _ => self.timeout(tcb),
+        })
+    }
+
+    /// Asks whether the other side is there; false if it has been asked often enough.
+    fn ask(&mut self, number: u32, now: Micros, out: &mut impl Sink) -> bool {
+        let tcb = &mut self.slots[number as usize];
+        if tcb.retries() > self.times.retries.min(14) {
+            return false;
+        }
+        if tcb.retries() > 0 {
+            tcb.set(flag::RETRIED);
+        }
+        tcb.retried();
+        tcb.sent = clock(now);
+        let seq = tcb.una.wrapping_sub(1);
+        self.counts.keepalives += 1;
+        self.send(number, seq, ACK, 0, out);
+        true
     }
 
     #[inline]
@@ -42,12 +80,26 @@ impl Machine {
     }
 
     /// Sets a connection's timer. One that is earlier stays: it looks again then.
-    #[inline]
+    #[inline(always)]
     pub(super) fn arm(&mut self, number: u32, now: Micros) {
         let tcb = &self.slots[number as usize];
         if tcb.state == State::Free {
             return;
         }
+        // What has changed asks for attention after these times at the soonest.
+        let soonest = if tcb.has(flag::ACK_DUE) { self.soonest_ack } else { self.soonest };
+        if tcb.is_filed
+            && !tcb.has(flag::WAITING)
+            && after(tcb.filed, clock(now).wrapping_add(soonest)) <= 0
+        {
+            return;
+        }
+        self.arm_anew(number, now);
+    }
+
+    #[inline(never)]
+    fn arm_anew(&mut self, number: u32, now: Micros) {
+        let tcb = &self.slots[number as usize];
         let Some(at) = self.deadline(tcb, clock(now)) else { return };
         if !tcb.is_filed || after(at, tcb.filed) < 0 {
             self.wheel.file(&mut self.slots, number, at);
@@ -61,6 +113,8 @@ impl Machine {
         most: usize,
         out: &mut impl Sink,
     ) -> bool {
+        // The clock has 32 bits: a longer sleep is made up for in steps.
+        let now = now.min(self.turn.saturating_add(LONGEST_TURN));
         self.counts.held += u64::from(self.open) * now.saturating_sub(self.turn);
         self.turn = self.turn.max(now);
         for _ in 0..most {
@@ -127,6 +181,11 @@ impl Machine {
                     self.go_back(number, now, out);
                 }
             }
+        }
+        let tcb = &self.slots[number as usize];
+        let silent = self.silence(tcb).map(|silence| tcb.sent.wrapping_add(silence));
+        if silent.is_some_and(|at| due(at, clock(now))) && !self.ask(number, now, out) {
+            return self.finish(number, End::Lost);
         }
         let tcb = &self.slots[number as usize];
         if filed_for_ack && tcb.has(flag::ACK_DUE) && tcb.state != State::Free {

@@ -1,0 +1,3 @@
+//! Benchmarks of the load tester: see `benches`.
+
+#![forbid(unsafe_code)]
