@@ -49,16 +49,17 @@ table=1,priority=1,ipv6,ct_state=+trk+est,actions=normal
 table=1,priority=1,ipv6,ct_state=+trk+rel,actions=normal
 ";
 
-/// The same, and rules distinguish what belongs to connections by who opened them.
+/// The same, and rules distinguish what belongs to connections by who opened them. In Open vSwitch
+/// 3.1, fragments do not match such rules.
 const ORIGINALS: &str = "\
 priority=3,icmp6,icmp_type=135,actions=normal
 priority=3,icmp6,icmp_type=136,actions=normal
 priority=1,ipv6,actions=ct(table=1,nat)
 priority=0,actions=drop
 table=1,priority=1,ipv6,ct_state=+trk+new,in_port=IN,actions=ct(commit,nat(src=2001:db8:1::100)),normal
-table=1,priority=2,ipv6,ct_state=+trk+est,ct_ipv6_src=2001:db8:1::2,ct_ipv6_dst=2001:db8:1::3/ffff::ff,ct_nw_proto=6,ct_tp_dst=20000,actions=normal
-table=1,priority=2,ipv6,ct_state=+trk+est,ct_ipv6_src=2001:db8:1::/64,ct_nw_proto=17,ct_tp_src=5303,ct_tp_dst=6000/0xfff0,actions=normal
-table=1,priority=2,icmp6,ct_state=+trk+est,ct_nw_proto=58,ct_tp_src=128,ct_ipv6_src=2001:db8:1::2,actions=normal
+table=1,priority=2,ipv6,ct_state=+trk+est,ct_ipv6_src=2001:db8:1::2,ct_ipv6_dst=2001:db8:1::3/ffff::ff,ct_nw_proto=6,ct_tp_dst=20000/0xfff0,actions=normal
+table=1,priority=2,ipv6,ct_state=+trk+est,nw_frag=yes,actions=normal
+table=1,priority=2,icmp6,ct_state=+trk+est,ct_nw_proto=58,ct_tp_src=128,ct_ipv6_src=2001:db8:1::/64,actions=normal
 table=1,priority=2,icmp6,ct_state=+trk+rel,ct_ipv6_src=2001:db8:1::2,ct_nw_proto=17,ct_tp_dst=33434,actions=normal
 ";
 
