@@ -155,6 +155,18 @@ fn packets_of_no_use_are_counted() {
     lab.lost(0, &Packet::new().payload(&[0, 1]), "mpls-input", "mpls packet shorter than a label");
     let wrong = Packet::new().mpls(17).payload(&[0x45; 60]);
     lab.lost(0, &wrong, "lookup-ip4-dst", "bad ip4 header after the last mpls label");
+    // What is refused without labels is not forwarded behind them, either.
+    for (src, dst) in [
+        ([0, 0, 0, 0], [10, 0, 1, 2]),
+        ([127, 0, 0, 1], [10, 0, 1, 2]),
+        ([224, 0, 0, 5], [10, 0, 1, 2]),
+        ([255, 255, 255, 255], [10, 0, 1, 2]),
+        ([10, 0, 0, 2], [127, 0, 0, 1]),
+        ([10, 0, 0, 2], [0, 0, 0, 1]),
+    ] {
+        let packet = Packet::new().mpls(17).ipv4(src.into(), dst.into()).udp(1, 2);
+        lab.lost(0, &packet, "lookup-ip4-dst", "bad ip4 header after the last mpls label");
+    }
     // Twenty labels are swapped as one is.
     lab.ok("mpls local-label add 19 non-eos via 10.0.1.2 test1 out-labels 99");
     assert_eq!(lab.one(0, &labelled(&[19; 20], 9)).labels.len(), 20);
