@@ -12,6 +12,7 @@ use thalweg_buffer::SwIfIndex;
 use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, NodeDecl, NodeId, clock};
+use thalweg_tables::qsbr::Tag;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::MacAddr;
 
@@ -103,6 +104,15 @@ pub fn free_index(c: &Control, sw_if: SwIfIndex) {
     }
 }
 
+/// Waits until all packets that workers had under way at a time have ended.
+pub(super) fn drain(c: &mut Control, at: Tag) {
+    if !c.domain().passed(at) {
+        // Workers answer before they take what others have handed over to them, the second time,
+        // too; when they answer for the third time, they have dealt with it.
+        (0..3).for_each(|_| c.sync());
+    }
+}
+
 /// Returns the index of a new interface. If another one had it, none of its packets are under way,
 /// so that they are neither forwarded nor counted as those of the new one.
 pub(super) fn new_index(c: &mut Control, name: &str) -> Result<SwIfIndex, DeviceError> {
@@ -113,11 +123,7 @@ pub(super) fn new_index(c: &mut Control, name: &str) -> Result<SwIfIndex, Device
         (sw_if, all.left.remove(&sw_if))
     };
     if let Some(left) = left {
-        if !c.domain().passed(left) {
-            // Twice, as workers may have handed some over to others.
-            c.sync();
-            c.sync();
-        }
+        drain(c, left);
         let counted = c.interface_totals_raw(sw_if);
         c.baseline.interfaces.insert(sw_if, counted);
     }
