@@ -249,7 +249,7 @@ fn what_goes_in_use_disturbs_nothing_else() {
 
 /// VLANs take turns on one index, each with a translation and rules of its own. What comes by one
 /// is never forwarded as the other's, and the first packets of a new one are neither translated nor
-/// tracked.
+/// tracked, while those of the old one never leave with their inside address.
 #[test]
 fn vlans_take_turns_in_use() {
     for workers in [1, 2] {
@@ -294,6 +294,7 @@ fn vlans_take_turns_in_use() {
             let all = 60 * workers;
             assert_eq!(of(test2, inside(40, 2)), 2 * all, "{round}");
             assert_eq!(of(test1, inside(new, 2)), 3 * all, "{round}");
+            assert_eq!(of(test1, inside(old, 2)), 0, "{round}");
             assert_eq!(lab.c.interface_totals(index).rx_packets, 3 * all as u64);
             lab.ok(&format!(
                 "set interface nat44 in test0.{new}
