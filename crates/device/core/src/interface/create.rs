@@ -12,6 +12,7 @@ use thalweg_buffer::SwIfIndex;
 use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, NodeDecl, NodeId, clock};
+use thalweg_tables::qsbr::Tag;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::MacAddr;
 
@@ -103,6 +104,21 @@ pub fn free_index(c: &Control, sw_if: SwIfIndex) {
     }
 }
 
+/// How often a packet may be handed over: to the worker that tracks its connection, and to the one
+/// that translates it.
+const HAND_OFFS: usize = 2;
+
+/// Waits until all packets that workers had under way at a time have ended.
+pub(super) fn drain(c: &mut Control, at: Tag) {
+    if c.domain().passed(at) {
+        return;
+    }
+    // Workers answer at the start of a loop, before they take what others have handed over to them;
+    // they have dealt with it when they answer again.
+    let hand_offs = if c.workers() > 1 { HAND_OFFS } else { 0 };
+    (0..=2 * hand_offs).for_each(|_| c.sync());
+}
+
 /// Returns the index of a new interface. If another one had it, none of its packets are under way,
 /// so that they are neither forwarded nor counted as those of the new one.
 pub(super) fn new_index(c: &mut Control, name: &str) -> Result<SwIfIndex, DeviceError> {
@@ -113,11 +129,7 @@ pub(super) fn new_index(c: &mut Control, name: &str) -> Result<SwIfIndex, Device
         (sw_if, all.left.remove(&sw_if))
     };
     if let Some(left) = left {
-        if !c.domain().passed(left) {
-            // Twice, as workers may have handed some over to others.
-            c.sync();
-            c.sync();
-        }
+        drain(c, left);
         let counted = c.interface_totals_raw(sw_if);
         c.baseline.interfaces.insert(sw_if, counted);
     }

@@ -1,8 +1,7 @@
 //! How interfaces end: features give up what they have of one, in slices; then it goes at once.
 
-use super::family;
 use super::set::{self, set_promiscuous};
-use super::{InterfaceEvent, Interfaces, SwIfIndex, view};
+use super::{InterfaceEvent, Interfaces, SwIfIndex, create, family, view};
 use crate::DeviceError;
 use std::rc::Rc;
 use std::time::Duration;
@@ -31,8 +30,11 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
         i.is_going = true;
         i.children.is_some()
     };
+    set::down(c, sw_if);
+    // Features leave it next: what they do to packets, they do to all that it has received.
+    let at = c.domain().tag();
+    create::drain(c, at);
     if has_subs {
-        set::down(c, sw_if);
         family::follow(c, sw_if);
     } else {
         delete_one(c, sw_if);

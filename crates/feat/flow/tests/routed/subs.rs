@@ -246,3 +246,61 @@ fn what_goes_in_use_disturbs_nothing_else() {
     assert_eq!((sent.len(), &sent[0].1[26..30]), (1, &inside(10, 2).octets()[..]));
     lab.close();
 }
+
+/// VLANs take turns on one index, each with a translation and rules of its own. What comes by one
+/// is never forwarded as the other's, and the first packets of a new one are neither translated nor
+/// tracked, while those of the old one never leave with their inside address.
+#[test]
+fn vlans_take_turns_in_use() {
+    for workers in [1, 2] {
+        let mut lab = translating(workers);
+        lab.ok("nat44 plugin enable sessions 1000
+            nat44 add address 192.0.2.1
+            set interface nat44 in test0.10 out test1.20
+            flow add 7 table=0,priority=2,ip,actions=ct(table=1)
+            flow add 7 table=0,priority=1,actions=normal
+            flow add 7 table=1,ip,ct_state=+new,actions=ct(commit),normal
+            flow add 7 table=1,ip,ct_state=+est,actions=normal
+            set interface flow test0.10 7");
+        sub(&mut lab, 0, 40);
+        let index = interface::find(&lab.c, "test0.10").unwrap();
+        for round in 0..12u16 {
+            let (old, new) = (10 + round % 2, 11 - round % 2);
+            let load = |lab: &mut Lab, vlan: u16| {
+                for worker in 0..workers {
+                    let frames = (0..240).map(|i| match i % 4 {
+                        3 => (0, datagram(0, 40, [(inside(40, 2), i), (ip(2, 2), 53)])),
+                        _ => (0, datagram(0, vlan, [(inside(vlan, 2), i), (FAR, 53)])),
+                    });
+                    lab.deliver_mixed(worker, frames.collect());
+                }
+            };
+            load(&mut lab, old);
+            // Every other time in the midst of it.
+            if round / 2 % 2 == 0 {
+                lab.until("some", |lab| lab.sent_frames() > 0);
+            }
+            lab.ok(&format!("delete sub-interface test0.{old}"));
+            assert_eq!(sub(&mut lab, 0, new), index);
+            load(&mut lab, new);
+            lab.settle();
+            let (test1, test2) = (lab.sw_if(1), lab.sw_if(2));
+            let sent = lab.sent();
+            let of = |port, src: Ipv4Addr| {
+                let at = if port == test1 { 30 } else { 26 };
+                let from = |frame: &[u8]| frame.get(at..at + 4) == Some(&src.octets()[..]);
+                sent.iter().filter(|(out, frame)| *out == port && from(frame)).count()
+            };
+            let all = 60 * workers;
+            assert_eq!(of(test2, inside(40, 2)), 2 * all, "{round}");
+            assert_eq!(of(test1, inside(new, 2)), 3 * all, "{round}");
+            assert_eq!(of(test1, inside(old, 2)), 0, "{round}");
+            assert_eq!(lab.c.interface_totals(index).rx_packets, 3 * all as u64);
+            lab.ok(&format!(
+                "set interface nat44 in test0.{new}
+                set interface flow test0.{new} 7"
+            ));
+        }
+        lab.close();
+    }
+}
