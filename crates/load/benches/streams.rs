@@ -122,10 +122,9 @@ fn hundred_streams(bencher: Bencher<'_, '_>) {
     run(bencher, (0..100).map(stream).collect());
 }
 
-/// A hundred streams with sizes, fields and rates of their own.
-#[divan::bench]
-fn hundred_kinds(bencher: Bencher<'_, '_>) {
-    let stream = |n: u8| Stream {
+/// Number `n` of many kinds of streams: size, fields and rate are its own.
+fn kind(n: u8) -> Stream {
+    Stream {
         rate: Rate::Packets(f64::from(n) + 1.0),
         size: Size::One(64 + 4 * u16::from(n)),
         ..Stream::udp(
@@ -134,6 +133,17 @@ fn hundred_kinds(bencher: Bencher<'_, '_>) {
             Field::one(0x3000_0001u32),
             (Field::count(1024u16, 1024 + 10 * u16::from(n)), Field::one(u16::from(n))),
         )
-    };
-    run(bencher, (0..100).map(stream).collect());
+    }
+}
+
+/// A hundred kinds of streams.
+#[divan::bench]
+fn hundred_kinds(bencher: Bencher<'_, '_>) {
+    run(bencher, (0..100).map(kind).collect());
+}
+
+/// One of them, with the size of the mean packet of them all.
+#[divan::bench]
+fn one_kind(bencher: Bencher<'_, '_>) {
+    run(bencher, vec![kind(66)]);
 }

@@ -178,13 +178,10 @@ impl Receiver {
     }
 
     /// Takes in a packet with a tag of this worker; otherwise says whose it is.
+    #[inline]
     pub fn sort(&mut self, now: Nanos, frame: &[u8]) -> Whose {
-        let at_the_end = find(self.mark, frame);
-        let padded = || {
-            let end = ip_end(frame, ip(frame)?).filter(|end| *end < frame.len())?;
-            find(self.mark, frame.get(..end)?)
-        };
-        let Some((tag, end)) = at_the_end.or_else(padded) else { return Whose::Untagged };
+        let found = find(self.mark, frame).or_else(|| find_before_padding(self.mark, frame));
+        let Some((tag, end)) = found else { return Whose::Untagged };
         let worker = tag.sequence & ((1 << self.worker.bits()) - 1);
         if worker != self.worker.number() && worker < self.worker.count() {
             return Whose::Worker(worker as usize);
@@ -432,13 +429,16 @@ fn find(mark: u16, frame: &[u8]) -> Option<(Tag, usize)> {
     Some((tag, frame.len()))
 }
 
-/// The same, if need be without the padding that a device may leave behind the payload.
+/// The same before the padding that a device may leave behind the payload, if there is any.
+#[cold]
+fn find_before_padding(mark: u16, frame: &[u8]) -> Option<(Tag, usize)> {
+    let end = ip_end(frame, ip(frame)?).filter(|end| *end < frame.len())?;
+    find(mark, frame.get(..end)?)
+}
+
+/// The tag at the end of a packet, or before its padding.
 fn tag(mark: u16, frame: &[u8]) -> Option<Tag> {
-    let padded = || {
-        let end = ip_end(frame, ip(frame)?).filter(|end| *end < frame.len())?;
-        find(mark, frame.get(..end)?)
-    };
-    find(mark, frame).or_else(padded).map(|(tag, _)| tag)
+    find(mark, frame).or_else(|| find_before_padding(mark, frame)).map(|(tag, _)| tag)
 }
 
 /// Returns the tag of a packet that senders of this seed have sent, wherever it was seen. It ends

@@ -16,8 +16,8 @@ pub struct ShowLoadWitness;
 /// The command.
 pub static COMMAND: ShowLoadWitness = ShowLoadWitness;
 
-/// Time after which a worker is taken not to respond.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time after which a worker is taken not to respond: under too much load it takes long.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Command<Control> for ShowLoadWitness {
     fn path(&self) -> &'static str {

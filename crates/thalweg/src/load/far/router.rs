@@ -98,7 +98,8 @@ impl Router {
     }
 
     fn json(&self, command: &str) -> Result<Value> {
-        let (text, _) = self.run(&format!("{command} | json"))?;
+        let (text, end) = self.run(&format!("{command} | json"))?;
+        ensure!(end == Ended::Ok, "the device: {}", text.trim());
         serde_json::from_str(&text).with_context(|| format!("{command}: {}", text.trim()))
     }
 }
