@@ -6,10 +6,11 @@
 //!
 //! The TCP (RFC 9293) has retransmission with a measured timeout (RFC 6298), fast retransmission
 //! after three duplicate acknowledgements, delayed acknowledgements, windows in both directions,
-//! close from either side, reset, and TIME_WAIT. It goes back to the first segment lost, and
-//! receives in order only. It has no selective acknowledgements, window scale, timestamps, urgent
-//! data, ECN or path MTU discovery, and its congestion control is slow start alone: it shows what a
-//! device does to connections, not what a link can carry.
+//! close from either side, reset, TIME_WAIT, and clients that ask silent servers whether they are
+//! there. It goes back to the first segment lost, and receives in order only. It has no selective
+//! acknowledgements, window scale, timestamps, urgent data, ECN or path MTU discovery, and its
+//! congestion control is slow start alone: it shows what a device does to connections, not what a
+//! link can carry.
 //!
 //! A connection takes 64 bytes on each side, and eight more on a server for its look-up.
 

@@ -469,6 +469,57 @@ proptest! {
         prop_assert_eq!(clients.machine().open + servers.machine().open, 0);
     }
 
+    /// Servers find what a set of tuples has, however full their table is: of the plan's clients
+    /// and of others, as behind a device that translates addresses.
+    #[test]
+    fn connections_are_found_again(
+        steps in prop::collection::vec((any::<bool>(), 0u32..48, 0u16..3, 0u16..3), 1..300),
+        seed: u64,
+    ) {
+        let mut plan = small(Protocol::Tcp, Exchange::default());
+        (plan.clients.count, plan.room) = (16, 24);
+        let mut servers = Servers::new(&plan, seed, 0).unwrap();
+        let template = packet::Template::new(plan.client_macs);
+        let mut model = std::collections::HashSet::new();
+        for (opens, client, port, server) in steps {
+            let packet = packet::Packet {
+                source: 0x1000_0000 + u128::from(client),
+                destination: 0x3000_0000 + u128::from(server),
+                is_v4: true,
+                ports: (1024 + port, 8080),
+                protocol: Protocol::Tcp,
+                seq: if opens { 1000 } else { 1001 },
+                ack: 0,
+                flags: if opens { 2 } else { 4 },
+                window: 65_535,
+                mss: None,
+                data: 0,
+                fill: 0,
+            };
+            let mut frame = vec![0; packet.frame_len()];
+            packet.write(&template, &mut frame);
+            let (before, mut sent) = (servers.counts(), Vec::<Vec<u8>>::new());
+            servers.receive(100, &frame, &mut sent);
+            let counts = servers.counts().since(&before);
+            let found = (counts.begun, counts.duplicates, counts.no_tuple, counts.reset, counts.unknown);
+            let key = (client, port, server);
+            let expected = match (opens, model.contains(&key)) {
+                (true, false) if model.len() == 24 => (0, 0, 1, 0, 0),
+                (true, false) => (1, 0, 0, 0, 0),
+                (true, true) => (0, 1, 0, 0, 0),
+                (false, true) => (0, 0, 0, 1, 0),
+                (false, false) => (0, 0, 0, 0, 1),
+            };
+            prop_assert_eq!(found, expected);
+            match expected {
+                (1, ..) => drop(model.insert(key)),
+                (.., 1, _) => drop(model.remove(&key)),
+                _ => {}
+            }
+            prop_assert_eq!(servers.open().0 as usize, model.len());
+        }
+    }
+
     /// Whatever segments come, in whatever order: nothing is out of step, each is answered by
     /// little, and all connections end.
     #[test]
