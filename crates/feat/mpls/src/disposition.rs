@@ -50,8 +50,8 @@ fn check_ip4(p: &PktMut<'_>) -> Result<usize, ErrorCode> {
     let len = usize::from(h[0] & 15) * 4;
     let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
     let header = data.get(..len).filter(|_| len >= ipv4::HEADER_LEN);
-    // As without labels: from a host, to one or a group; no part that would hide what the first says
-    // (RFC 1858 section 3.2).
+    // As without labels: from a host, to one or a group; no part that would hide what the first
+    // says (RFC 1858 section 3.2).
     let (src, dst) = (h[12], h[16]);
     let odd = src.wrapping_sub(1) >= 223 || [0, 127].contains(&dst) || src == 127;
     let hides = u16::from_be_bytes([h[6], h[7]]) & 0x1fff == 1;
