@@ -61,9 +61,9 @@ const HEADER: usize = 14;
 /// Length of a header with two tags, and of what may be a third one's type.
 const TAGGED: usize = 24;
 
-/// Patterns of the first and of the last 16 bytes of heads like this one: with the same tags but for
-/// their priorities, the same type behind a header of `header` bytes, and no group address; and if
-/// `same_host`, with the same destination.
+/// Patterns of the first and of the last 16 bytes of heads like this one: with the same tags but
+/// for their priorities, the same type behind a header of `header` bytes, and no group address; and
+/// if `same_host`, with the same destination.
 fn alike_to(head: &[u8; TAGGED], header: usize, same_host: bool) -> [Pattern; 2] {
     let mut mask = [0; TAGGED];
     mask[0] = 1;

@@ -282,7 +282,7 @@ fn a_loop_of_cables_multiplies_nothing() {
 }
 
 /// A BVI that changes its address, its domain and its life, while hosts of both domains send to it
-/// and it to them. A VLAN beside it loses nothing.
+/// and it to them. Another VLAN loses nothing.
 #[test]
 fn a_bvi_changes_under_load() {
     for workers in [1, 2] {
@@ -349,8 +349,8 @@ fn a_bvi_changes_under_load() {
             lab.settle();
             let sent = lab.sent();
             let from_30 = |bytes: &[u8]| parts(bytes).4.get(12..16) == Some(&ip(3, 9).octets());
-            let beside = sent.iter().filter(|(out, b)| *out == test2 && from_30(b));
-            assert_eq!(beside.count(), 50 * workers, "{round}");
+            let others = sent.iter().filter(|(out, b)| *out == test2 && from_30(b));
+            assert_eq!(others.count(), 50 * workers, "{round}");
             // Hosts of the domain that the BVI is not in do not reach it, nor it them.
             for (out, bytes) in &sent {
                 let (_, src, tags, ..) = parts(bytes);
@@ -368,7 +368,7 @@ fn a_bvi_changes_under_load() {
     }
 }
 
-/// Thousands of VLANs come and go beside a port's own traffic, which loses nothing.
+/// Thousands of VLANs come and go alongside a port's own traffic, which loses nothing.
 #[test]
 fn thousands_come_and_go_beside_traffic() {
     let mut lab = lab(2);
