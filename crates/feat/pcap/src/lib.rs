@@ -122,6 +122,9 @@ fn init(c: &mut Control) {
         InterfaceEvent::Created(sw_if) => {
             let of_all = |running: &Running| running.plan.sw_if.is_none();
             if c.state::<Captures>().borrow().0.as_ref().is_some_and(of_all) {
+                if let Some(node) = c.node(nodes::pcap::NODE.name) {
+                    c.message_all(node, |_| Box::new(TapMessage::New(sw_if)));
+                }
                 enable(c, sw_if);
             }
         }

@@ -165,3 +165,36 @@ fn hosts_of_one_that_went_are_not_behind_the_next() {
     assert!(next == old || last == old, "{old}, then {next} and {last}");
     lab.close();
 }
+
+/// A capture of a sub-interface that goes under load has nothing of the one that gets its index.
+#[test]
+fn captures_end_with_their_interface() {
+    for workers in [1, 2] {
+        let mut lab = two_tables(workers);
+        let old = routed_in(&mut lab, 10, 0);
+        lab.ok("pcap trace rx tx max 100000 intfc test0.10");
+        let captured = |lab: &mut Lab| {
+            let shown: serde_json::Value =
+                lab.cli("pcap trace status | json").parse().expect("JSON");
+            shown["packets"].as_u64().expect("a number")
+        };
+        let load = |lab: &mut Lab| {
+            (0..workers).for_each(|worker| {
+                lab.deliver_mixed(worker, vec![(0, marked(10)); 300]);
+            });
+        };
+        load(&mut lab);
+        lab.settle();
+        let half = 300 * workers as u64;
+        assert_eq!(captured(&mut lab), half);
+        load(&mut lab);
+        interface::delete(&mut lab.c, old).expect("delete");
+        assert_eq!(routed_in(&mut lab, 11, 7), old);
+        let before = captured(&mut lab);
+        assert!((half..=2 * half).contains(&before), "{before}");
+        lab.deliver(0, vec![marked(11); 200]);
+        lab.settle();
+        assert_eq!(captured(&mut lab), before);
+        lab.close();
+    }
+}

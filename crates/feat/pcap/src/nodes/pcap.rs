@@ -39,6 +39,8 @@ pub(crate) enum TapMessage {
     Begin(Box<Buffer>),
     /// Packets of this interface begin with their IP header.
     Ip(SwIfIndex),
+    /// This interface is a new one: what was said of another one with its index does not hold.
+    New(SwIfIndex),
     /// Return the buffer.
     End(SyncSender<Box<Buffer>>),
 }
@@ -192,6 +194,7 @@ impl Tap for PcapTap {
         match *message {
             TapMessage::Begin(buffer) => (self.buffer, self.ip) = (Some(buffer), Vec::new()),
             TapMessage::Ip(sw_if) => self.ip.push(sw_if),
+            TapMessage::New(sw_if) => self.ip.retain(|other| *other != sw_if),
             TapMessage::End(to) => {
                 if let Some(buffer) = self.buffer.take() {
                     // The channel has room for one buffer per worker.
@@ -219,5 +222,15 @@ mod tests {
         assert_eq!(all[0], Captured { at: 5, length: 3, bytes: &[1, 2, 3], bare: false });
         assert_eq!(all[1], Captured { at: 6, length: 100, bytes: &long[..32], bare: true });
         assert_eq!(all[2], Captured { at: 7, length: 0, bytes: &[], bare: false });
+    }
+    /// What a tunnel's packets are is not said of those of another interface with its index.
+    #[test]
+    fn a_new_interface_is_no_tunnel() {
+        let mut tap = PcapTap::default();
+        let [gone, other] = [3, 4].map(SwIfIndex);
+        for message in [TapMessage::Ip(gone), TapMessage::Ip(other), TapMessage::New(gone)] {
+            tap.message(Box::new(message));
+        }
+        assert_eq!(tap.ip, [other]);
     }
 }
