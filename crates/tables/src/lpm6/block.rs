@@ -72,6 +72,12 @@ impl<const PLACES: usize> Block<PLACES> {
     #[inline]
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     fn first(&self, middle: u16) -> usize {
+        self.first_by_place(middle)
+    }
+
+    #[inline]
+    #[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
+    fn first_by_place(&self, middle: u16) -> usize {
         let places = self.starts[..Self::LAST].iter().zip(&self.masks);
         let mut is = places
             .map(|(start, mask)| [start, mask].map(|half| half.load(Ordering::Relaxed)))
@@ -205,5 +211,44 @@ pub(super) fn class_for(routes: &[Route]) -> Option<usize> {
         8..=15 => Some(1),
         16..=MOST_ROUTES => Some(2),
         _ => None,
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::prefix::Prefix;
+    use proptest::prelude::*;
+
+    fn agree<const PLACES: usize>(routes: &[Route], middles: &[u16]) {
+        let block = Block::<PLACES> {
+            starts: std::array::from_fn(|_| AtomicU16::new(0)),
+            masks: std::array::from_fn(|_| AtomicU16::new(0)),
+            values: std::array::from_fn(|_| AtomicU32::new(0)),
+        };
+        block.write(0x12_3456, 7, routes);
+        assert_eq!(block.tail(), 0x12_3456);
+        for middle in middles {
+            assert_eq!(block.first(*middle), block.first_by_place(*middle), "{middle:#x}");
+        }
+    }
+
+    proptest! {
+        /// Vectors find the place that one look after the other finds.
+        #[test]
+        fn vectors_find_the_same_place(
+            all in prop::collection::vec((any::<u16>(), 33u8..=48), 0..32),
+            middles in prop::collection::vec(any::<u16>(), 20),
+        ) {
+            let route = |&(middle, len): &(u16, u8)| {
+                Route::new(Prefix::of(u128::from(middle) << 80, len), 9)
+            };
+            let routes: Vec<Route> = all.iter().map(route).take(MOST_ROUTES).collect();
+            let own = routes.iter().map(|r| r.start);
+            let middles: Vec<u16> = middles.into_iter().chain(own).collect();
+            agree::<8>(&routes[..routes.len().min(7)], &middles);
+            agree::<16>(&routes[..routes.len().min(15)], &middles);
+            agree::<32>(&routes, &middles);
+        }
     }
 }
