@@ -149,8 +149,7 @@ pub fn iperf3(
 
 /// UDP datagrams that sockets of `ns` had no room for.
 fn unread(ns: &Netns) -> Result<u64> {
-    let count = ns.snmp()?.get("Udp.RcvbufErrors").copied();
-    Ok(count.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
+    ns.snmp_sum(&["Udp.RcvbufErrors", "Udp6RcvbufErrors"])
 }
 
 fn parse(json: &str) -> Result<IperfResult> {

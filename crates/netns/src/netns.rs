@@ -4,6 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -236,14 +237,27 @@ impl Netns {
             .with_context(|| format!("read sysctl {key} in namespace {}", self.label()))
     }
 
-    /// The kernel's protocol counters (`/proc/net/snmp` and `netstat`), by names such as
-    /// `Ip.ForwDatagrams` and `IpExt.InNoRoutes`.
+    /// The kernel's protocol counters (`/proc/net/snmp`, `netstat` and `snmp6`), by names such as
+    /// `Ip.ForwDatagrams`, `IpExt.InNoRoutes` and `Ip6OutForwDatagrams`.
+    ///
+    /// Only TCP's count both families; a kernel without IPv6 has none of the last kind.
     pub fn snmp(&self) -> Result<BTreeMap<String, i64>> {
         let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
-        let [snmp, netstat] = self.run(|| ["snmp", "netstat"].map(read))?;
+        let [snmp, netstat, snmp6] = self.run(|| ["snmp", "netstat", "snmp6"].map(read))?;
         let mut counters = parse_snmp(&snmp.context("read /proc/net/snmp")?);
         counters.extend(parse_snmp(&netstat.context("read /proc/net/netstat")?));
+        match snmp6 {
+            Ok(text) => counters.extend(parse_snmp6(&text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error).context("read /proc/net/snmp6"),
+        }
         Ok(counters)
+    }
+
+    /// The sum of some counters of [`snmp`](Netns::snmp); one that the kernel lacks counts 0.
+    pub fn snmp_sum(&self, names: &[&str]) -> Result<u64> {
+        let counters = self.snmp()?;
+        Ok(names.iter().filter_map(|name| u64::try_from(*counters.get(*name)?).ok()).sum())
     }
 
     /// Every interface with its state and counters.
@@ -308,6 +322,14 @@ fn parse_snmp(text: &str) -> BTreeMap<String, i64> {
     counters
 }
 
+/// A counter of IPv6 has a line of its own: its name and its value.
+fn parse_snmp6(text: &str) -> impl Iterator<Item = (String, i64)> {
+    text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(char::is_whitespace)?;
+        Some((name.to_owned(), value.trim().parse().ok()?))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
@@ -322,6 +344,9 @@ mod tests {
         assert_eq!(counters["Ip.DefaultTTL"], 64);
         assert_eq!(counters["Udp.InErrors"], 7);
         assert_eq!(counters.len(), 3);
+        let text = "Ip6InReceives                   \t7\nIcmp6InEchos\t0\nUdp6 x\nX\n";
+        let counters: Vec<_> = parse_snmp6(text).collect();
+        assert_eq!(counters, [("Ip6InReceives".to_owned(), 7), ("Icmp6InEchos".to_owned(), 0)]);
     }
 
     #[test]
@@ -339,7 +364,7 @@ mod tests {
             assert!(ns.link("lo")?.up);
             assert_eq!(ns.sysctl("net/ipv4/ip_forward")?, "0");
             let counters = ns.snmp()?;
-            for name in ["Ip.InReceives", "IpExt.InNoRoutes"] {
+            for name in ["Ip.InReceives", "IpExt.InNoRoutes", "Ip6InReceives"] {
                 assert!(counters.contains_key(name), "{name}");
             }
             Ok(())

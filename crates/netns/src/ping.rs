@@ -159,10 +159,9 @@ pub fn ping(ns: &Netns, addr: impl Into<IpAddr>, options: &PingOptions) -> Resul
     Ok(result)
 }
 
-/// Echo replies that the kernel has received in a namespace, whoever asked.
+/// Echo replies of both families that the kernel has received in a namespace, whoever asked.
 fn answers(ns: &Netns) -> Result<u64> {
-    let count = ns.snmp()?.get("Icmp.InEchoReps").copied();
-    Ok(count.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
+    ns.snmp_sum(&["Icmp.InEchoReps", "Icmp6InEchoReplies"])
 }
 
 /// How many pings have begun and ended in all.
@@ -246,8 +245,10 @@ fn value_after<T: std::str::FromStr>(line: &str, key: &str) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use thalweg_testkit::lab_test;
 
     use super::*;
+    use crate::{LinkOptions, veth};
 
     const TEXT: &str = "PING 10.0.0.1 (10.0.0.1) 56(84) bytes of data.
 64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=0.045 ms
@@ -296,6 +297,41 @@ rtt min/avg/max/mdev = 0.045/0.622/1.200/0.577 ms
         let result = parse("");
         assert_eq!((result.loss_percent(), result.median_us()), (0.0, None));
         assert!(result.all_answered().is_err());
+    }
+
+    lab_test! {
+        /// ping waits for twice the round trip time at the end, which a busy machine exceeds.
+        fn late_answers_are_answers() {
+            let (near, far) = (Netns::new("near")?, Netns::new("far")?);
+            for ns in [&near, &far] {
+                ns.set_sysctl("net/ipv6/conf/default/disable_ipv6", "0")?;
+            }
+            let end = |n: u8| LinkOptions {
+                addresses: vec![format!("10.0.0.{n}/24"), format!("2001:db8::{n}/64")],
+                ..LinkOptions::default()
+            };
+            veth((&near, "eth0", &end(1)), (&far, "eth0", &end(2)))?;
+            for (addr, bytes) in [("10.0.0.2", 80), ("2001:db8::2", 100)] {
+                let addr: IpAddr = addr.parse()?;
+                wait_until(WAIT_LIMIT, "neighbour", || {
+                    let one = PingOptions { count: 1, ..PingOptions::default() };
+                    (ping(&near, addr, &one).ok()?.received == 1).then_some(())
+                })?;
+                // The second answer leaves some 300 ms after the first, unless other packets of
+                // the host came between or ping itself had to wait.
+                wait_until(WAIT_LIMIT, "a late answer", || {
+                    let limit = format!("tbf rate 2kbit burst {bytes} limit 3000");
+                    let add = format!("qdisc add dev eth0 root {limit}");
+                    far.command("tc").args(add.split(' ')).output().ok()?;
+                    let two = PingOptions { count: 2, size: 16, ..PingOptions::default() };
+                    let result = ping(&near, addr, &two);
+                    far.command("tc").args("qdisc del dev eth0 root".split(' ')).output().ok()?;
+                    let result = result.ok()?;
+                    (result.late > 0 && result.all_answered().is_ok()).then_some(())
+                })?;
+            }
+            Ok(())
+        }
     }
 
     proptest! {

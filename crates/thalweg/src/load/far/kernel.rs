@@ -59,7 +59,7 @@ fn track(ns: &Netns) -> Result<Peer> {
 }
 
 /// The kernel's counters of packets that it did not forward, with what they mean.
-const COUNTERS: [(&str, &str); 8] = [
+const COUNTERS: [(&str, &str); 16] = [
     ("Ip.InHdrErrors", "wrong IPv4 header, or TTL exceeded"),
     ("Ip.InAddrErrors", "wrong address"),
     ("Ip.InDiscards", "discarded on receipt"),
@@ -68,6 +68,14 @@ const COUNTERS: [(&str, &str); 8] = [
     ("IpExt.InNoRoutes", "no route"),
     ("IpExt.InTruncatedPkts", "truncated"),
     ("Ip.FragFails", "could not be fragmented"),
+    ("Ip6InHdrErrors", "wrong IPv6 header, or hop limit exceeded"),
+    ("Ip6InAddrErrors", "wrong address"),
+    ("Ip6InDiscards", "discarded on receipt"),
+    ("Ip6OutDiscards", "discarded on output"),
+    ("Ip6InNoRoutes", "no route"),
+    ("Ip6OutNoRoutes", "no route"),
+    ("Ip6InTruncatedPkts", "truncated"),
+    ("Ip6InTooBigErrors", "too big"),
 ];
 
 /// Packets that rules with a counter dropped: `counter packets N bytes N drop`.
