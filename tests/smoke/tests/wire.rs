@@ -126,13 +126,9 @@ lab_test! {
             ensure!(!result.errors.is_empty(), "no error for {address:?}: {}", result.text);
         }
         // Cut up by the router.
-        let text = lab
-            .left
-            .ns
-            .command("ping")
-            .args(["-n", "-M", "dont", "-c", "2", "-i", "0.01", "-s", "1472", "10.10.2.2"])
-            .output()?;
-        ensure!(text.contains(" 0% packet loss"), "{text}");
+        let pieces =
+            PingOptions { size: 1472, count: 2, may_fragment: true, ..PingOptions::default() };
+        ping(&lab.left.ns, lab.right.addr, &pieces)?.all_answered()?;
         for capture in captures {
             capture.stop()?;
         }
