@@ -5,6 +5,7 @@
 //! all are limited. Each neighbour waited for was announced to the main thread, which replies to
 //! every announcement, so no packet is held for longer than resolution takes: three seconds.
 
+use crate::awaited::Awaited;
 use crate::messages::{Asked, EndSilences, ResolveReply, ResolveRequest, Topics};
 use std::any::Any;
 use std::collections::HashMap;
@@ -70,6 +71,7 @@ pub struct Hold {
     /// Tick count of the last purge.
     purged: u64,
     throttle: Arc<Throttle>,
+    awaited: Arc<Awaited>,
     /// Limit of the requests that packets repeat.
     repeats: RateLimit,
 }
@@ -94,8 +96,8 @@ impl Hold {
         let pending = HashMap::with_capacity(NEIGHBORS * 2);
         let topic = cx.shared::<Topics>().requests;
         let repeats = RateLimit::steady(REPEATS.0, REPEATS.1, clock::hz() as u64);
-        let (dpos, throttle) = (cx.shared(), cx.shared());
-        Hold { exits, dpos, topic, pending, packets: 0, purged: 0, throttle, repeats }
+        let (dpos, throttle, awaited) = (cx.shared(), cx.shared(), cx.shared());
+        Hold { exits, dpos, topic, pending, packets: 0, purged: 0, throttle, awaited, repeats }
     }
 
     /// Keeps a packet until a host is resolved. `ask` sends a request: the first, if none is under
@@ -133,7 +135,11 @@ impl Hold {
         request: ResolveRequest,
         mut ask: impl FnMut(&mut NodeCx<'_>),
     ) -> Verdict {
-        let (topic, now) = (self.topic, cx.now());
+        let (topic, now, awaited) = (self.topic, cx.now(), self.awaited.clone());
+        let mut ask = |cx: &mut NodeCx<'_>| {
+            awaited.note(request.sw_if, request.ip, now);
+            ask(cx);
+        };
         if let Some(e) = self.pending.get_mut(&request)
             && (e.dead_until == 0 || e.dead_until > now)
             && now.saturating_sub(e.asked) >= self.throttle.0.load(Ordering::Relaxed)

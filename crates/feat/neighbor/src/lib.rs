@@ -30,6 +30,7 @@ pub mod api;
 mod api_types;
 mod args;
 pub mod arping;
+mod awaited;
 pub mod cli;
 mod counters;
 mod hold;

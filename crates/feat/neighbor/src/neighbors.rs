@@ -10,6 +10,7 @@ pub use actions::send;
 pub use error::NeighborError;
 pub use flush::{flush, flush_then};
 
+use crate::awaited::Awaited;
 use crate::hold::Throttle;
 use crate::messages::{EndSilences, Origin, Topics};
 use crate::table::{
@@ -212,6 +213,7 @@ pub(crate) fn init(c: &mut Control) {
         ahead: None,
     });
     c.share(Arc::new(Throttle::new()));
+    c.share(Arc::new(Awaited::new()));
     let reports = c.topic("neighbor sender", handle_report);
     let requests = c.topic("neighbor wanted", handle_request);
     c.share(Arc::new(Topics { reports, requests }));

@@ -1,8 +1,10 @@
 //! Reports of the senders that a worker sees, limited to protect the main thread from a flood.
 
+use crate::awaited::Awaited;
 use crate::messages::{NeighborReport, Origin, ReportKind, ResetReports, Topics};
 use std::any::Any;
 use std::net::IpAddr;
+use std::sync::Arc;
 use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_graph::{BuildCx, Event, NodeCx, Topic, clock};
 use thalweg_tables::hash::{mix128, random_seed};
@@ -30,8 +32,10 @@ pub enum Reported {
 pub struct Reporter {
     topic: Topic,
     recent: Recent,
+    awaited: Arc<Awaited>,
     requests: RateLimit,
     replies: RateLimit,
+    answers: RateLimit,
     conflicts: RateLimit,
 }
 
@@ -41,10 +45,12 @@ impl Reporter {
         Reporter {
             topic: cx.shared::<Topics>().reports,
             recent: Recent::new(),
-            // Replies, which we may have requested, do not compete with requests, which any host
-            // may send.
+            awaited: cx.shared(),
+            // Any host may send requests, and replies that nobody has asked for. They do not
+            // compete with the answers that are waited for, without which neighbours would be lost.
             requests: bucket(5000, 512),
             replies: bucket(5000, 512),
+            answers: bucket(5000, 512),
             conflicts: bucket(1, 1),
         }
     }
@@ -62,13 +68,16 @@ impl Reporter {
         if self.recent.knows(rx_if, &report, now) {
             return Reported::Known;
         }
+        let is_awaited = origin != Origin::Request && self.awaited.knows(rx_if, ip, now);
         let bucket = match origin {
+            _ if is_awaited => &mut self.answers,
             Origin::Reply => &mut self.replies,
             _ => &mut self.requests,
         };
+        let event = Event::new(self.topic, rx_if, now, &report.encode());
         if !bucket.allow(now) {
             Reported::Throttled
-        } else if cx.event(Event::new(self.topic, rx_if, now, &report.encode())) {
+        } else if if is_awaited { cx.event(event) } else { cx.event_if_room(event) } {
             self.recent.note(rx_if, &report, now);
             Reported::Sent
         } else {

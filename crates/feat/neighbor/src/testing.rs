@@ -67,6 +67,11 @@ fn frame(to: MacAddr, from: MacAddr, operation: u8, ip: IpAddr) -> Vec<u8> {
     [&to.0[..], &from.0, &ETHERTYPE, &[operation], &bytes].concat()
 }
 
+/// A neighbour's reply to `test0`.
+pub(crate) fn stub_reply(ip: IpAddr, mac: MacAddr) -> Vec<u8> {
+    frame(MacAddr(testing::our_mac(0)), mac, REPLY, ip)
+}
+
 /// Reads a frame of the protocol: destination, operation, address.
 pub(crate) fn read(frame: &[u8]) -> Option<(MacAddr, u8, IpAddr)> {
     let (header, [operation, family, ip @ ..]) = frame.split_at_checked(14)? else { return None };

@@ -1,6 +1,6 @@
 //! Tests of the feature with a resolver from outside, for both families; ARP has its own.
 
-use crate::testing::{Bench, ip4, ip6, mac, set_addresses};
+use crate::testing::{Bench, ip4, ip6, mac, set_addresses, stub_reply};
 use crate::{
     NEIGHBORS, NeighborChange, NeighborError, NeighborFlags, Neighbors, PER_WORKER, State, Version,
 };
@@ -454,5 +454,31 @@ fn a_subscriber_may_change_the_table() {
     b.reply(ip6(7), mac(7));
     b.lab.until("the drop", |lab| lab.count("stub6-glean", "unresolved neighbour") == 1);
     assert_eq!((b.known(ip6(7)), b.known(ip4(8))), (None, Some(mac(8))));
+    b.finish();
+}
+
+/// Whatever others make up, the answer that is waited for is heard.
+#[test]
+fn an_answer_gets_through_a_flood_of_others() {
+    let mut b = Bench::new();
+    for (ip, other) in [(ip4(7), ip4(8)), (ip6(7), ip6(8))] {
+        b.packet(0, ip, 1);
+        b.turn();
+        for some in 0..20u16 {
+            let one = |n: u16| {
+                let [high, low] = (some * 100 + n).to_be_bytes();
+                stub_reply(other, MacAddr([2, 1, 0, 0, high, low]))
+            };
+            let mut all: Vec<_> = (0..100).map(one).collect();
+            if some == 19 {
+                all.push(stub_reply(ip, mac(7)));
+            }
+            b.lab.deliver(0, all);
+            b.lab.seen();
+        }
+        b.turn();
+        assert_eq!(b.known(ip), Some(mac(7)), "{}", b.cli("show errors"));
+    }
+    assert!(b.count("stub-input", "stub senders lost") > 0);
     b.finish();
 }

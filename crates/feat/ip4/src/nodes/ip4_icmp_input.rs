@@ -71,7 +71,8 @@ impl Node for Ip4IcmpInput {
                 report[9..13].copy_from_slice(&((p.total_len() - header) as u32).to_be_bytes());
                 let at = thalweg_graph::clock::ticks();
                 let event = Event::new(self.topics.echo_reply, p.rx_if(), at, &report);
-                cx.event(event);
+                // A flood of them must not cost others their place.
+                cx.event_if_room(event);
             }
             _ if self.punt.is_wanted(cx.guard(), self.reasons.icmp_message, p.rx_if()) => {
                 self.reasons.icmp_message.mark(&mut p);

@@ -104,7 +104,8 @@ impl Node for Ip6IcmpInput {
                 report[21..].copy_from_slice(&((p.total_len() - at) as u32).to_be_bytes());
                 let now = thalweg_graph::clock::ticks();
                 let event = Event::new(self.topics.echo_reply, p.rx_if(), now, &report);
-                cx.event(event);
+                // A flood of them must not cost others their place.
+                cx.event_if_room(event);
             }
             _ if self.punt.is_wanted(cx.guard(), self.reasons.icmp_message, p.rx_if()) => {
                 self.reasons.icmp_message.mark(&mut p);

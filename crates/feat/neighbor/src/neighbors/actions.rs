@@ -3,6 +3,7 @@
 
 use super::{NeighborChange, Neighbors, resolver, update};
 use crate::Version;
+use crate::awaited::Awaited;
 use crate::messages::{EndSilences, ResolveReply, ResolveRequest};
 use crate::table::{Action, Key, Waiter};
 use std::net::IpAddr;
@@ -142,6 +143,7 @@ pub(super) fn fail(c: &mut Control, waiters: &[Waiter], hold: Duration) {
 fn send_request(c: &mut Control, (sw_if, ip): Key, to: Option<MacAddr>) {
     let (Ok(resolver), Ok(view)) = (resolver(c, ip), interface::view(c, sw_if)) else { return };
     if resolver.can_ask(c, sw_if, ip) {
+        c.shared::<Awaited>().note(sw_if, ip, clock::ticks());
         resolver.ask(c, &view, ip, to);
     }
 }
