@@ -1,18 +1,17 @@
-//! The load tester's connections without a device between: how many a second, and ten million held.
+//! Connections without a device between: how many a second, and ten million held.
 //!
-//! `cargo bench -p thalweg-bench-load --bench load`
-//!
-//! Clients and servers hand each other their frames, on one processor. Time is counted, not taken
-//! from a clock: a turn is some microseconds, however long it takes.
+//! Clients and servers hand each other their frames. Time is counted, not taken from a clock: a
+//! turn is some microseconds, however long it takes.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use rustix::param::page_size;
-use rustix::time::{ClockId, clock_gettime};
-use thalweg_bench_common::{Args, Cell, Column, Report, Series, Table, pauses, pin};
+use thalweg_bench_common::{Cell, Column, Series, Table, pauses};
 use thalweg_load::Sink;
 use thalweg_load::talk::{Clients, Exchange, Opening, Plan, Protocol, Servers, Step, Talk};
+
+use crate::{PROCESSOR, own};
 
 /// Connections that are held.
 const HELD: u32 = 10_000_000;
@@ -22,24 +21,6 @@ const BUFFER: usize = 128;
 const BUFFERS: usize = 1 << 13;
 /// The longest that a loop may take.
 const LIMIT: Duration = Duration::from_millis(1);
-const PROCESSOR: usize = 0;
-
-fn main() -> Result<()> {
-    let Some(args) = Args::from_env()? else { return Ok(()) };
-    let mut report = Report::start("load", "Connections of the load tester");
-    report.about(
-        "Clients and servers on one processor, without a device between them: each frame is written with its \
-         checksums, read, and has them verified. Timers for retransmission, delayed acknowledgements and TIME_WAIT run.",
-    );
-    pin(PROCESSOR);
-    if args.wants("rate") {
-        report.table(rate(if args.full { 20 } else { 7 })?);
-    }
-    if args.wants("held") {
-        report.table(held()?);
-    }
-    report.finish(&args)
-}
 
 /// Frames on their way in one direction, in buffers that are used in turn.
 struct Way {
@@ -110,7 +91,7 @@ impl World {
 }
 
 /// Short connections a second, once TIME_WAIT is full.
-fn rate(rounds: usize) -> Result<Table> {
+pub fn rate(rounds: usize) -> Result<Table> {
     const BATCH: u32 = 32;
     let mut plan = Plan::of(Talk::exchange("t", Protocol::Tcp, 8080, &Exchange::default()));
     plan.room = 1 << 20;
@@ -158,12 +139,6 @@ struct Part {
     long: u64,
 }
 
-/// Processor time of the thread, in seconds.
-fn own() -> f64 {
-    let at = clock_gettime(ClockId::ThreadCPUTime);
-    at.tv_sec as f64 + at.tv_nsec as f64 * 1e-9
-}
-
 impl Part {
     /// Runs turns until `end` says so.
     fn run(world: &mut World, end: impl Fn(&World) -> bool) -> Part {
@@ -189,7 +164,7 @@ fn resident() -> Result<f64> {
 }
 
 /// Opens ten million connections, has each asked while all are open, and closes them.
-fn held() -> Result<Table> {
+pub fn held() -> Result<Table> {
     const WAIT: u64 = 12_000_000;
     let before = resident()?;
     let mut plan = Plan::of(patient(WAIT));
