@@ -82,7 +82,7 @@ pub fn main(args: &Args) -> ExitCode {
         Err(error) => return crate::fail(crate::USAGE, &format!("{error:#}")),
     };
     if args.test {
-        println!("{}: valid, {} collectors", args.file.display(), conf.collectors.len());
+        crate::say!("{}: valid, {} collectors", args.file.display(), conf.collectors.len());
         return ExitCode::SUCCESS;
     }
     match run(args, conf) {

@@ -57,7 +57,7 @@ pub fn main(args: &Args) -> ExitCode {
     };
     match thalweg_api::write_json(&registry, dir) {
         Ok(written) => {
-            println!("wrote {} files to {}", written.len(), dir.display());
+            crate::say!("wrote {} files to {}", written.len(), dir.display());
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -115,7 +115,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     let command = match &args.verb {
         Verb::Check { file } => {
             let n = check(file).map_err(Failure::Document)?.items().len();
-            println!("{}: valid, {n} settings", file.display());
+            crate::say!("{}: valid, {n} settings", file.display());
             return Ok(ExitCode::SUCCESS);
         }
         Verb::Dump => "show configuration".into(),

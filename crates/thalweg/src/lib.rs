@@ -49,6 +49,25 @@ macro_rules! report {
 }
 pub(crate) use report;
 
+/// Prints to standard output, without a line's end; ignores a closed one: whoever reads the first
+/// lines only (`| head`) still gets the report's file.
+macro_rules! put {
+    ($($what:tt)*) => {{
+        let _ = std::io::Write::write_fmt(
+            &mut std::io::stdout().lock(),
+            format_args!($($what)*),
+        );
+    }};
+}
+pub(crate) use put;
+
+/// Prints a line to standard output, as [`put!`] does.
+macro_rules! say {
+    () => { $crate::put!("\n") };
+    ($($what:tt)*) => { $crate::put!("{}\n", format_args!($($what)*)) };
+}
+pub(crate) use say;
+
 /// Says what went wrong on standard error, one cause after the other, and gives the status.
 pub(crate) fn fail(status: u8, error: &dyn std::fmt::Display) -> ExitCode {
     report!("{error}");

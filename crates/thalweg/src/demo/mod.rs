@@ -138,9 +138,9 @@ fn end(files: &Files) -> Result<()> {
     if files.dir.exists() {
         std::fs::remove_dir_all(&files.dir)
             .with_context(|| format!("remove {}", files.dir.display()))?;
-        println!("{}", if was_running { "The demo's router has ended." } else { "Cleaned up." });
+        crate::say!("{}", if was_running { "The demo's router has ended." } else { "Cleaned up." });
     } else {
-        println!("There is no demo to end.");
+        crate::say!("There is no demo to end.");
     }
     Ok(())
 }
@@ -332,14 +332,14 @@ fn ending(router: Router) -> Result<Ended> {
 }
 
 fn print_summary(evidence: &Evidence, claims: &[Claim]) {
-    println!("{}", view::talkers(&evidence.talkers).text());
+    crate::say!("{}", view::talkers(&evidence.talkers).text());
     for Claim { name, holds, text } in claims {
-        println!("{} {name:<10}  {text}", if *holds { "✔" } else { "✘" });
+        crate::say!("{} {name:<10}  {text}", if *holds { "✔" } else { "✘" });
     }
     let broken = claims.iter().filter(|claim| !claim.holds).count();
     match broken {
-        0 => println!("\nAll claims hold."),
-        n => println!("\n{n} of {} claims do not hold.", claims.len()),
+        0 => crate::say!("\nAll claims hold."),
+        n => crate::say!("\n{n} of {} claims do not hold.", claims.len()),
     }
 }
 
@@ -352,7 +352,7 @@ fn print_what_next(files: &Files, pid: u32) {
         true => String::new(),
         false => format!("nsenter --user --mount --preserve-credentials -t {pid} "),
     };
-    println!(
+    crate::say!(
         "\nThe router (process {pid}) and its namespaces stay. Try:\n\n    {ctl}\n    \
          {ctl} show interface\n    {ctl} trace add af-packet-input 5\n    \
          {enter}ip netns exec {PREFIX}-left ping -c 3 10.10.2.2\n    {ctl} show trace\n    \

@@ -104,15 +104,15 @@ impl Alone {
     pub(super) fn tell(&self, unit: &str) {
         match self.limit {
             OwnLimit::At(rate) => {
-                println!("The tester itself bears {} {unit}, without a device.", short(rate));
+                crate::say!("The tester itself bears {} {unit}, without a device.", short(rate));
             }
-            OwnLimit::Beyond => println!("The tester itself bears the greatest rate."),
-            OwnLimit::Unknown => println!(
+            OwnLimit::Beyond => crate::say!("The tester itself bears the greatest rate."),
+            OwnLimit::Unknown => crate::say!(
                 "The tester's own limit is not known: search once with a cable between the ports."
             ),
         }
         if let Some(loss) = self.loss.filter(|loss| *loss > 0.0) {
-            println!("At half of that it loses {:.4} % without a device.", 100.0 * loss);
+            crate::say!("At half of that it loses {:.4} % without a device.", 100.0 * loss);
         }
     }
 

@@ -117,7 +117,7 @@ impl Device {
             device.run(&set.commands([&a, &b], pair as u32 + 1))?;
         }
         // What the user's commands print is for the user.
-        print!("{}", device.run(commands).context("--commands")?);
+        crate::put!("{}", device.run(commands).context("--commands")?);
         device.give(hosts)?;
         Ok(device)
     }

@@ -246,7 +246,7 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     let mut made = Made::default();
     for number in 1..=args.repeat {
         if args.repeat > 1 {
-            println!("Search {number} of {}:", args.repeat);
+            crate::say!("Search {number} of {}:", args.repeat);
         }
         match one(&work, args, &search, ns, &stopped, (&mut writer, &mut made)) {
             Ok(searched) => all.push(searched),
@@ -319,7 +319,7 @@ fn run(
         ));
         let measured = valid(subject, (load, duration), unit, stopped, (at, made))?;
         let ratio = measured.loss_ratio();
-        println!(
+        crate::say!(
             "{}trial {}: {} {unit} for {duration:.0} s: {} of {} lost ({:.4} %)",
             progress(begin.elapsed(), limit),
             trials.len() + 1,
@@ -403,7 +403,7 @@ fn spread(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
 /// Prints the results, and returns the status.
 fn tell(unit: &str, search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
     let mut status = 0;
-    println!();
+    crate::say!();
     for (at, goal) in search.goals.iter().enumerate() {
         let found: Vec<&Found> = all.iter().filter_map(|one| one.found.get(at)).collect();
         let Some((median, least, most)) = spread(found.iter().map(|one| one.throughput).collect())
@@ -412,7 +412,7 @@ fn tell(unit: &str, search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
         };
         let name = &goal.name;
         if median == 0.0 {
-            println!("{name}: not met at {} {unit}, the least rate", short(search.least));
+            crate::say!("{name}: not met at {} {unit}, the least rate", short(search.least));
             status = crate::FAILED;
             continue;
         }
@@ -420,21 +420,21 @@ fn tell(unit: &str, search: &Search, cap: OwnLimit, all: &[Searched]) -> u8 {
         let upper = found.iter().filter_map(|one| one.upper).reduce(f64::max);
         let sign = if tester.is_some() || upper.is_none() { "≥ " } else { "" };
         let upper = upper.map_or("none".to_owned(), |upper| format!("{upper:.0}"));
-        println!("{name}: {sign}{median:.0} {unit} (upper bound {upper})");
+        crate::say!("{name}: {sign}{median:.0} {unit} (upper bound {upper})");
         if all.len() > 1 {
-            println!("  {} searches: {least:.0} to {most:.0}", all.len());
+            crate::say!("  {} searches: {least:.0} to {most:.0}", all.len());
         }
         if let Some(cap) = tester {
-            println!("  The tester's own limit is {cap:.0}: this says little about the device.");
+            crate::say!("  The tester's own limit is {cap:.0}: this says little about the device.");
             status = status.max(TESTER);
         }
     }
     let worst = || all.iter().rev().filter_map(|one| one.worst.as_ref());
     if let Some(by) = worst().find_map(|worst| worst.limited_by.as_ref()) {
-        println!("Limited by {} ({:.1} % of loss).", report::in_words(by), 100.0 * by.share);
+        crate::say!("Limited by {} ({:.1} % of loss).", report::in_words(by), 100.0 * by.share);
     }
     if let Some(first) = worst().find_map(|worst| worst.first_lost.as_ref()) {
-        println!("The first packet lost was {}.", report::first_in_words(first));
+        crate::say!("The first packet lost was {}.", report::first_in_words(first));
     }
     status
 }
@@ -505,7 +505,7 @@ fn progress(elapsed: Duration, limit: Duration) -> String {
 /// Says on a terminal what is being done; the next line is written over it.
 fn underway(text: &str) {
     if std::io::stdout().is_terminal() {
-        print!("{text}");
+        crate::put!("{text}");
         // Nobody reads a terminal that is gone.
         let _ = std::io::stdout().flush();
     }

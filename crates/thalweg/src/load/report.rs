@@ -333,7 +333,7 @@ pub(super) fn main(args: &Args) -> ExitCode {
             Some(file) => std::fs::write(file, text)
                 .with_context(|| format!("cannot write {}", file.display())),
             None => {
-                print!("{text}");
+                crate::put!("{text}");
                 Ok(())
             }
         }

@@ -88,7 +88,7 @@ pub(super) fn check(args: &Profile) -> ExitCode {
                 let talks: usize = pair.flows.iter().map(|flows| flows.plan.talks.len()).sum();
                 (streams + pair.streams.len(), flows + talks)
             });
-            println!(
+            crate::say!(
                 "{}: good, with {streams} streams and {flows} kinds of connections on {} pairs of \
                  ports",
                 profile.name,
@@ -104,7 +104,7 @@ pub(super) fn check(args: &Profile) -> ExitCode {
 pub(super) fn show(args: &Profile) -> ExitCode {
     match args.wanted.read() {
         Ok(profile) => {
-            println!("{:#}", profile.canonical());
+            crate::say!("{:#}", profile.canonical());
             ExitCode::SUCCESS
         }
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
@@ -144,7 +144,7 @@ impl Args {
         let offered = Offered { streams, connections };
         let floor = match work.has_streams() && !self.no_floor && self.under.ports.is_none() {
             true => {
-                println!("A second without the device, for the floor of latency.");
+                crate::say!("A second without the device, for the floor of latency.");
                 alone::floor(&work, &self.under, streams, ns, &stopped)?
             }
             false => None,
@@ -212,11 +212,11 @@ impl Args {
     ) -> Result<Option<Ran>> {
         let device = self.under.start(&work.hosts(self.under.seed, self.under.cores), ns)?;
         writer.report.device.name = device.name();
-        println!("Device: {}.", device.name());
+        crate::say!("Device: {}.", device.name());
         let mut runner = Runner::new(device, work.life(), stopped);
         let ramp = runner.device.ramp();
         if ramp > LONG_RAMP {
-            println!("The connections grow for {} first.", screen::clock(ramp));
+            crate::say!("The connections grow for {} first.", screen::clock(ramp));
         }
         let mut screen = Screen::new();
         let time = Duration::from_secs(self.duration);
@@ -239,13 +239,13 @@ impl Args {
         (ran, floor): (&Ran, Option<&StreamTrial>),
         writer: &mut Writer,
     ) -> u8 {
-        println!("\nWindow: {:.2} s.", ran.seconds);
+        crate::say!("\nWindow: {:.2} s.", ran.seconds);
         let mut status = 0;
         let report = &mut writer.report;
         let spoiled = ran.is_spoiled();
         let mut lost = 0;
         if let Some(trial) = &ran.streams {
-            streams::lines(trial, floor).iter().for_each(|line| println!("{line}"));
+            streams::lines(trial, floor).iter().for_each(|line| crate::say!("{line}"));
             let sum = trial.sum();
             let rate = sum.received as f64 / ran.seconds;
             lost += trial.unexplained().0;
@@ -268,7 +268,7 @@ impl Args {
         }
         if let Some(trial) = &ran.connections {
             if ran.streams.is_some() {
-                println!();
+                crate::say!();
             } else {
                 lost = trial.sample.lost().0;
             }
@@ -300,7 +300,7 @@ impl Args {
                  its doing.",
                 ran.stolen
             );
-            println!("{text}");
+            crate::say!("{text}");
             report.notes.push(text);
         }
         let by = record::limited_by(&ran.drops, lost, spoiled);
@@ -341,9 +341,9 @@ impl Args {
     }
 
     fn tell_connections(&self, trial: &trial::Trial, ran: &Ran) {
-        trial.sample.lines(trial.good, true).iter().for_each(|line| println!("{line}"));
+        trial.sample.lines(trial.good, true).iter().for_each(|line| crate::say!("{line}"));
         let connections = &trial.connections;
-        println!(
+        crate::say!(
             "connections: begun {}, completed {}, of those with nothing sent twice {}; lost {}",
             connections.begun,
             connections.completed,
@@ -356,12 +356,12 @@ impl Args {
             match hold {
                 Some(hold) => {
                     let short = if group.falls_short() { ": not reached" } else { "" };
-                    println!(
+                    crate::say!(
                         "  {name}: {open} of {hold} held{short}; lost meanwhile {}",
                         connections.errors()
                     );
                 }
-                None => println!(
+                None => crate::say!(
                     "  {name}: begun {}, completed {}, clean {}; lost {}",
                     connections.begun,
                     connections.completed,
@@ -371,23 +371,23 @@ impl Args {
             }
         }
         if let Some(text) = record::connections(trial).little() {
-            println!("open on average, by Little's law: {text}");
+            crate::say!("open on average, by Little's law: {text}");
         }
         if ran.streams.is_none() {
             let (lost, sent) = trial.sample.lost();
-            println!("packets: sent {sent}, lost {lost}");
+            crate::say!("packets: sent {sent}, lost {lost}");
             if lost > 0 {
-                println!("Of the packets lost:");
+                crate::say!("Of the packets lost:");
                 for (spot, packets) in trial.drops.iter() {
-                    println!("  {packets} {spot}");
+                    crate::say!("  {packets} {spot}");
                 }
-                println!("  {} unexplained", trial.unexplained());
+                crate::say!("  {} unexplained", trial.unexplained());
             }
             if let Some(first) = &trial.first {
-                println!("  first lost in the window: {first}: {}", first.place);
+                crate::say!("  first lost in the window: {first}: {}", first.place);
             }
             if trial.tester {
-                println!("The tester was the limit: it opened too few, or lost packets itself.");
+                crate::say!("The tester was the limit: it opened too few, or lost packets itself.");
             }
         }
     }
@@ -415,7 +415,7 @@ impl Args {
         let received = ran.streams.as_ref().map_or(0, |trial| trial.sum().received);
         let cap = received as f64 / ran.seconds;
         ensure!(cap > 0.0, "the tester's own limit could not be measured: nothing arrived");
-        println!("The tester itself bears {} packets/s, without a device.", short(cap));
+        crate::say!("The tester itself bears {} packets/s, without a device.", short(cap));
         writer.report.self_check.transport = Some(cap);
         Ok(Load::Times(cap * percent / 100.0 / work.own_rate().max(1e-9)))
     }

@@ -113,7 +113,7 @@ impl Screen {
             if connections {
                 line += &format!("; {}", look.connections());
             }
-            println!("{line}");
+            crate::say!("{line}");
             return Ok(());
         }
         let mut lines = vec![look.packets()];

@@ -142,7 +142,7 @@ impl Args {
 
     fn table(&self, writer: &mut Writer, text: &mut String) -> Result<()> {
         let mut say = |line: String| {
-            println!("{line}");
+            crate::say!("{line}");
             *text += &line;
             text.push('\n');
         };

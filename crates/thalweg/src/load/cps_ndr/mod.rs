@@ -142,7 +142,7 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     writer.profile("connections by options", args.traffic.canonical());
     let mut tester = start(args, ns, &stopped)?;
     writer.report.device.name = tester.device.name();
-    let end = iterate(args, &mut tester, &|line| println!("{line}"), &|| writer.at());
+    let end = iterate(args, &mut tester, &|line| crate::say!("{line}"), &|| writer.at());
     let closed = tester.device.close();
     let ended = end?;
     if let Err(error) = closed {
