@@ -74,10 +74,9 @@ impl Reporter {
             Origin::Reply => &mut self.replies,
             _ => &mut self.requests,
         };
-        let event = Event::new(self.topic, rx_if, now, &report.encode());
         if !bucket.allow(now) {
             Reported::Throttled
-        } else if if is_awaited { cx.event(event) } else { cx.event_if_room(event) } {
+        } else if cx.event(Event::new(self.topic, rx_if, now, &report.encode())) {
             self.recent.note(rx_if, &report, now);
             Reported::Sent
         } else {

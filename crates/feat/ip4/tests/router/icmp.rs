@@ -1,6 +1,6 @@
 //! ICMP messages sent by the router.
 
-use crate::lab::{Lab, framed, icmp_error, ip, sound, udp};
+use crate::lab::{Lab, framed, host_mac, icmp_error, ip, sound, udp};
 use std::net::Ipv4Addr;
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::{IcmpRepr, IcmpView};
@@ -217,5 +217,24 @@ fn icmp_to_the_router_is_checked() {
     ] {
         assert_eq!(lab.count("ip4-icmp-input", text), 1, "{text}");
     }
+    lab.close();
+}
+
+/// Replies to echo requests that nobody has sent leave room for the reports of other hosts.
+#[test]
+fn floods_of_echo_replies_leave_room_for_others() {
+    let mut lab = Lab::new();
+    let reply = Packet::new().ipv4(ip(0, 2), ip(0, 1)).icmp_echo_reply(1, 1);
+    let reply = framed(0, 2, &reply.build());
+    // More than the main thread is asked to take, which does nothing meanwhile.
+    for _ in 0..40 {
+        lab.deliver(0, vec![reply.clone(); 250]);
+        lab.seen();
+    }
+    assert_eq!(lab.count("ip4-icmp-input", "icmp echo replies received"), 10_000);
+    let ask = Packet::arp_request(host_mac(0, 77), ip(0, 77), ip(0, 1)).padded().build();
+    lab.deliver(0, vec![ask]);
+    lab.settle();
+    assert_eq!(lab.count("arp-input", "ARP senders not learned: main thread busy"), 0);
     lab.close();
 }

@@ -68,6 +68,16 @@ fn message(kind: u8, src: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
     framed_to(to, mac, &[packet, message].concat())
 }
 
+/// An ICMPv6 message from a neighbour to the router.
+fn to_us(src: Ipv6Addr, dst: Ipv6Addr, message: &[u8]) -> Vec<u8> {
+    let mut message = message.to_vec();
+    fill_checksum(&src, &dst, &mut message).expect("a message");
+    let mut packet = vec![0; 40];
+    let header = Ipv6Repr::new(src, dst, ICMPV6, message.len() as u16);
+    Ipv6Repr { hop_limit: 255, ..header }.emit(&mut packet).expect("a header");
+    framed(0, 2, &[packet, message].concat())
+}
+
 /// A packet has been sent to the second host of `testN`, whatever else was.
 fn arrives(lab: &mut Lab, n: u8) {
     let sent = lab.sent().into_iter().map(|(_, frame)| frame);
@@ -121,5 +131,99 @@ fn floods_of_neighbours_are_bounded() {
     // The static ones are where they were.
     lab.receive(1, vec![framed(1, 2, &udp(ip(1, 2), ip(0, 2), 20).build())]);
     arrives(&mut lab, 0);
+    lab.close();
+}
+
+/// Replies to echo requests that nobody has sent leave room for the reports of other hosts.
+#[test]
+fn floods_of_echo_replies_leave_room_for_others() {
+    let mut lab = Lab::new();
+    let reply = to_us(ip(0, 2), ip(0, 1), &[129, 0, 0, 0, 0, 1, 0, 1]);
+    // More than the main thread is asked to take, which does nothing meanwhile.
+    for _ in 0..40 {
+        lab.deliver(0, vec![reply.clone(); 250]);
+        lab.seen();
+    }
+    lab.deliver(0, vec![message(135, ip(0, 77), ip(0, 1), host_mac(0, 77))]);
+    lab.settle();
+    let busy = "neighbor solicitation senders not learned: main thread busy";
+    assert_eq!(lab.count("icmp6-neighbor-solicitation", busy), 0);
+    assert_eq!(lab.count("ip6-icmp-input", "icmp echo replies received"), 10_000);
+    lab.close();
+}
+
+/// A router is nobody's host: redirects (RFC 4861 section 8.1) change nothing.
+#[test]
+fn redirects_change_nothing() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 2001:db8:a::/48 via 2001:db8:0:1::2 test1");
+    let elsewhere = at("2001:db8:a::1");
+    let mut redirect = vec![137, 0, 0, 0, 0, 0, 0, 0];
+    redirect.extend(link(9).octets());
+    redirect.extend(elsewhere.octets());
+    redirect.extend([2, 1]);
+    redirect.extend(host_mac(0, 9).0);
+    for src in [link(2), ip(0, 2)] {
+        lab.deliver(0, vec![to_us(src, ip(0, 1), &redirect); 200]);
+        lab.settle();
+    }
+    // Cut anywhere, it is as little.
+    for end in 8..redirect.len() {
+        lab.deliver(0, vec![to_us(link(2), ip(0, 1), &redirect[..end])]);
+    }
+    lab.settle();
+    assert!(lab.sent().is_empty());
+    lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), elsewhere, 20).build())]);
+    arrives(&mut lab, 1);
+    assert!(!lab.cli("show ip6 neighbors").contains("fe80::99:9"));
+    lab.close();
+}
+
+/// Packets that ask routers to look at them (RFC 2711) are forwarded like others, and cost the main
+/// thread nothing; those that it must not forward stay on their link.
+#[test]
+fn router_alerts_are_packets_like_others() {
+    let mut lab = Lab::new();
+    lab.ok("ip route add 2001:db8:a::/48 via 2001:db8:0:1::2 test1\nip6 table unreachables 0 on");
+    let alert = [17, 0, 5, 2, 0, 0, 1, 0];
+    let packet = |dst: Ipv6Addr, options: &[u8]| {
+        let mut packet = udp(ip(0, 2), dst, 20).build();
+        let length = u16::from_be_bytes([packet[4], packet[5]]) + options.len() as u16;
+        packet[4..6].copy_from_slice(&length.to_be_bytes());
+        packet[6] = 0;
+        packet.splice(40..40, options.iter().copied());
+        framed(0, 2, &packet)
+    };
+    let transit = packet(at("2001:db8:a::1"), &alert);
+    for _ in 0..20 {
+        lab.deliver(0, vec![transit.clone(); 200]);
+        lab.seen();
+    }
+    lab.settle();
+    let sent = lab.sent();
+    assert_eq!(sent.len(), 4000);
+    let sw_if = lab.sw_if(1);
+    assert!(sent.iter().all(|(i, f)| *i == sw_if && f[..6] == host_mac(1, 2).0 && f[21] == 63));
+    // To ourselves, nobody is there; to groups, nobody listens. Errors are limited.
+    for dst in [ip(0, 1), at("ff02::1"), at("ff02::16"), at("ff0e::7")] {
+        lab.deliver(0, vec![packet(dst, &alert); 250]);
+        lab.settle();
+        assert!(lab.sent().len() <= 210, "{dst}");
+    }
+    // Options that run over the header's end, or lie about their length.
+    for bad in [
+        [17, 0, 5, 200, 0, 0, 1, 0],
+        [17, 255, 5, 2, 0, 0, 1, 0],
+        [17, 9, 5, 2, 0, 0, 1, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0],
+    ] {
+        for dst in [ip(0, 1), at("2001:db8:a::1"), at("ff02::1")] {
+            lab.deliver(0, vec![packet(dst, &bad); 50]);
+            lab.settle();
+        }
+    }
+    lab.sent();
+    lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:a::1"), 20).build())]);
+    arrives(&mut lab, 1);
     lab.close();
 }

@@ -150,6 +150,128 @@ fn an_address_of_another_host_is_not_used() {
     }
 }
 
+/// What is said on one link, or of other addresses, is none of another's business.
+#[test]
+fn links_are_tested_apart_and_floods_do_not_disturb() {
+    let mut lab = Lab::bare_alone();
+    assert_eq!(lab.cli("create sub-interfaces test0 100"), "test0.100\n");
+    lab.ok("set ip6 dad enable transmits 3\n\
+            set interface state test0.100 up\n\
+            set interface ip address test0 2001:db8::1/64\n\
+            set interface ip address test1 2001:db8:1::1/64\n\
+            set interface ip address test0.100 2001:db8:100::1/64");
+    let all = ["2001:db8::1", "2001:db8:1::1", "2001:db8:100::1"].map(at);
+    lab.wait(1);
+    // Each is asked for on its own link, with that link's tags.
+    let sent = lab.sent();
+    let asked = |tagged: bool, ip: Ipv6Addr| {
+        let skip = if tagged { 4 } else { 0 };
+        let is_it = |f: &[u8]| {
+            (f[12..14] == [0x81, 0]) == tagged
+                && f.len() >= 78 + skip
+                && f[54 + skip] == 135
+                && f[62 + skip..78 + skip] == ip.octets()
+        };
+        sent.iter().filter(|(_, f)| is_it(f)).map(|(i, _)| *i).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(false, all[0]), [lab.sw_if(0)]);
+    assert_eq!(asked(false, all[1]), [lab.sw_if(1)]);
+    assert_eq!(asked(true, all[2]), [lab.sw_if(0)]);
+    assert!(asked(false, all[2]).is_empty());
+    let tagged = |mut frame: Vec<u8>, vlan: u8| {
+        frame.splice(12..12, [0x81, 0, 0, vlan]);
+        frame
+    };
+    for some in 0..20u16 {
+        let one = |n: u16| {
+            let other = Ipv6Addr::from_bits(all[0].to_bits() + 1 + u128::from(some * 200 + n));
+            let mac = MacAddr([2, 7, 0, 0, (n >> 8) as u8, n as u8]);
+            match n % 4 {
+                // Others' addresses, those of other links, and our own question that comes back.
+                0 => advertisement(other, mac),
+                1 => advertisement(all[1 + usize::from(n) / 4 % 2], mac),
+                2 => tagged(advertisement(all[0], mac), 100),
+                _ => tagged(solicitation(Ipv6Addr::UNSPECIFIED, all[2], our_mac(0)), 100),
+            }
+        };
+        lab.deliver(0, (0..200).map(one).collect());
+        lab.wait(1);
+    }
+    let text = lab.cli("show ip6 dad");
+    assert!(text.contains("TENTATIVE") && !text.contains("DUPLICATE"), "{text}");
+    // Each is found where it belongs, and no other with it.
+    lab.receive(0, vec![tagged(advertisement(all[2], host_mac(0, 9)), 100)]);
+    lab.wait(1);
+    (0..4).for_each(|_| lab.wait(1000));
+    let text = lab.cli("show ip6 dad");
+    assert_eq!(text.matches("DUPLICATE").count(), 1, "{text}");
+    assert!(text.contains("2001:db8:100::1") && !text.contains("TENTATIVE"), "{text}");
+    for (n, own) in [(0, all[0]), (1, all[1])] {
+        lab.messages(n);
+        lab.receive(n, vec![solicitation(link(9), own, host_mac(n, 9))]);
+        assert_eq!(lab.messages(n), [(136, own)]);
+    }
+    lab.close();
+}
+
+/// What is tested may go, or change, while answers are under way.
+#[test]
+fn tests_end_with_what_they_are_about() {
+    let mut lab = Lab::bare_alone();
+    let own = at("2001:db8::1");
+    let used = || vec![advertisement(own, host_mac(0, 9))];
+    let is_there = |lab: &mut Lab, word: &str| lab.cli("show ip6 dad").contains(word);
+    lab.ok("set ip6 dad enable transmits 10 delay 10");
+    // The address goes, and with it its test.
+    lab.ok("set interface ip address test0 2001:db8::1/64");
+    lab.wait(1);
+    lab.deliver(0, used());
+    lab.seen();
+    lab.ok("set interface ip address del test0 2001:db8::1/64");
+    lab.wait(1);
+    assert!(!is_there(&mut lab, "2001:db8::1 "));
+    // Tests are switched off between question and answer.
+    lab.ok("set interface ip address test0 2001:db8::1/64");
+    lab.wait(1);
+    lab.deliver(0, used());
+    lab.seen();
+    lab.ok("set ip6 dad disable");
+    lab.wait(1);
+    lab.messages(0);
+    lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 8))]);
+    assert_eq!(lab.messages(0), [(136, own)]);
+    lab.ok("set interface ip address del test0 2001:db8::1/64\nset ip6 dad enable");
+    // The link goes down and up between them: whoever answered may be of another link.
+    lab.ok("set interface ip address test0 2001:db8::1/64");
+    lab.wait(1);
+    lab.deliver(0, used());
+    lab.seen();
+    lab.ok("set interface state test0 down\nset interface state test0 up");
+    lab.wait(1);
+    lab.wait(1000);
+    lab.wait(1000);
+    lab.messages(0);
+    lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 8))]);
+    let text = lab.cli("show ip6 dad");
+    assert!(lab.messages(0) == [(136, own)] || text.contains("DUPLICATE"), "{text}");
+    // A sub-interface goes, whose index another one gets.
+    lab.cli("create sub-interfaces test1 7");
+    lab.ok("set interface state test1.7 up\n\
+            set interface ip address test1.7 2001:db8:7::1/64");
+    lab.wait(1);
+    let mut frame = advertisement(at("2001:db8:7::1"), host_mac(1, 9));
+    frame.splice(12..12, [0x81, 0, 0, 7]);
+    lab.deliver(1, vec![frame]);
+    lab.seen();
+    lab.ok("delete sub-interface test1.7");
+    lab.cli("create sub-interfaces test2 8");
+    lab.ok("set interface state test2.8 up\n\
+            set interface ip address test2.8 2001:db8:7::1/64");
+    lab.wait(1);
+    assert!(!is_there(&mut lab, "DUPLICATE"));
+    lab.close();
+}
+
 #[test]
 fn addresses_that_are_used_already_stay_so() {
     let mut lab = Lab::bare_alone();

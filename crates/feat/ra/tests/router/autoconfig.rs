@@ -165,6 +165,69 @@ fn advertisements_that_lie_do_little() {
     lab.close();
 }
 
+/// Any MTU may be said; nothing of it is believed by a router, whose user sets its MTUs.
+#[test]
+fn odd_mtus_change_nothing() {
+    let mut lab = Lab::new();
+    lab.ok("ip6 nd address autoconfig test0 default-route");
+    let shown = lab.cli("show interface test0");
+    let with = |option: &[u8]| {
+        let mut ra = advertisement(1800, 0, &[("2001:db8::", 0xc0, 3600)]);
+        ra.extend(option);
+        ra
+    };
+    let mtu = |mtu: u32| [&[5, 1, 0, 0][..], &mtu.to_be_bytes()].concat();
+    for said in [0, 1, 576, 1279, 1280, 1500, 9000, 65_535, 65_536, u32::MAX] {
+        lab.advertise(0, at("fe80::a"), &with(&[mtu(said), mtu(!said)].concat()));
+    }
+    let heard = lab.count("icmp6-router-advertisement", "router advertisements received");
+    assert_eq!(heard, 10);
+    // One of the wrong length spoils its message.
+    for bad in [&[5, 0, 0, 0, 0, 0, 5, 0][..], &[5, 2, 0, 0, 0, 0, 5, 0]] {
+        lab.advertise(0, at("fe80::b"), &with(bad));
+    }
+    let text = lab.cli("show ip6 nd autoconfig");
+    assert!(text.contains("fe80::a") && !text.contains("fe80::b"), "{text}");
+    let first = |text: &str| text.lines().nth(1).and_then(|line| line.get(..60).map(str::to_owned));
+    assert_eq!(first(&lab.cli("show interface test0")), first(&shown));
+    lab.close();
+}
+
+/// A flood of others' advertisements does not take away what a router has said that keeps saying it.
+#[test]
+fn floods_do_not_displace_a_router() {
+    let mut lab = Lab::new();
+    lab.ok("ip6 nd address autoconfig test0 default-route");
+    let router = at("fe80::a");
+    let good = advertisement(1800, 0x08, &[("2001:db8::", 0xc0, 7200)]);
+    lab.advertise(0, router, &good);
+    for some in 0..20u16 {
+        let one = |n: u16| {
+            let from =
+                Ipv6Addr::from_bits(at("fe80::1:0:0").to_bits() + u128::from(some * 200 + n));
+            let prefix = format!("2001:db8:{:x}::", some * 200 + n + 1);
+            let ra = advertisement(9000, 0x18, &[(&*prefix, 0xc0, 7200); 3]);
+            frame(from, at("ff02::1"), 255, &ra)
+        };
+        lab.deliver(0, (0..200).map(one).collect());
+        lab.turn();
+    }
+    let limited = "router advertisements not reported: rate limit";
+    assert!(lab.count("icmp6-router-advertisement", limited) > 0);
+    let text = lab.cli("show ip6 nd autoconfig");
+    assert!(text.matches("router fe80::").count() <= 8, "{text}");
+    assert!(lab.cli("show ip6 fib ::/0").contains("fe80::a"));
+    assert!(lab.cli("show ip6 interface test0").contains("2001:db8::"));
+    // The others fall silent; this one goes on.
+    for _ in 0..6 {
+        lab.wait(1_700_000);
+        lab.advertise(0, router, &good);
+    }
+    let text = lab.cli("show ip6 nd autoconfig");
+    assert_eq!(text.matches("router fe80::").count(), 1, "{text}");
+    lab.close();
+}
+
 #[test]
 fn routers_are_asked_in_growing_intervals() {
     let mut lab = Lab::new();
