@@ -38,7 +38,7 @@ pub fn tell_workers(c: &mut Control, f: impl Fn(&mut Core) + Clone + Send + 'sta
 }
 
 /// Has every worker run `f` between two loops, then continues with the results: at once if they
-/// come at once. `None` is that of a worker that did not respond within a second.
+/// come at once. `None` is that of a worker that did not respond in time.
 ///
 /// # Errors
 /// That of `then`.

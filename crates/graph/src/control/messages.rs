@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// Time that [`Control::ask`] gives a worker that did not respond the last time.
 const SILENT_TIME: Duration = Duration::from_millis(5);
+/// Time that [`Control::begin_asking`] gives a worker, which keeps nobody else waiting: on a busy machine,
+/// a worker may be without a processor for seconds.
+const LATE_TIME: Duration = Duration::from_secs(10);
 
 /// How long [`Asked::then`] waits at once. Workers usually answer within microseconds.
 const AT_ONCE: Duration = Duration::from_millis(5);
@@ -33,7 +36,7 @@ pub struct Asked<R> {
 
 impl<R> Asked<R> {
     /// Waits up to `time` for the results: one per worker, `None` for one that did not respond
-    /// within a second. Returns `None` while some are due; to be called once more then.
+    /// in time. Returns `None` while some are due; to be called once more then.
     pub fn wait(&mut self, c: &mut Control, time: Duration) -> Option<Vec<Option<R>>> {
         let until = Instant::now() + time;
         for (worker, answer) in self.answers.iter_mut().enumerate() {
@@ -165,12 +168,13 @@ impl Control {
         }
     }
 
-    /// Has every worker run `f` between two loops; the results come later.
+    /// Has every worker run `f` between two loops; the results come later: within ten seconds, or a
+    /// second if the worker did not respond the last time.
     pub fn begin_asking<R: Send + 'static>(
         &mut self,
         f: impl Fn(&mut Core) -> R + Clone + Send + 'static,
     ) -> Asked<R> {
-        self.asking(f, |_| ANSWER_TIME)
+        self.asking(f, |silent| if silent { ANSWER_TIME } else { LATE_TIME })
     }
 
     /// Calls `then` once every worker has processed all messages sent to it before, or does not
