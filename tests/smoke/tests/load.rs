@@ -8,7 +8,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 use thalweg_smoke::thalweg;
-use thalweg_testkit::{Cmd, Output, Signal, lab_test, user_namespace_command};
+use thalweg_testkit::{
+    Cmd, LinkOptions, Netns, Output, Signal, lab_test, user_namespace_command, veth,
+};
 
 /// Rates that any machine bears, and trials that are soon over.
 const SEARCH: &str = "-m 100 -M 800 -i 2 -r 3 --late 10000";
@@ -322,6 +324,76 @@ lab_test! {
         Ok(())
     }
 
+    /// Streams between two interfaces and connections between two others, over cables.
+    fn pairs_of_interfaces_have_each_their_work() {
+        let (dir, ns) = (TempDir::new()?, Netns::new("ports")?);
+        let end = LinkOptions::default();
+        for (a, b) in [("p0", "p1"), ("p2", "p3")] {
+            veth((&ns, a, &end), (&ns, b, &end))?;
+        }
+        let (profile, file) = (dir.path().join("pairs.yaml"), dir.path().join("run.json"));
+        let pair = |text: &str, stream, flow| {
+            let text = text.replace("{name: back,", &format!("{{name: back, pair: {stream},"));
+            text.replace("{name: web,", &format!("{{name: web, pair: {flow},"))
+        };
+        let text = pair(MIXED, 0, 1).replace("{name: dns,", "{name: dns, pair: 1,");
+        std::fs::write(&profile, text)?;
+        for cores in cores() {
+            let output = ns
+                .command(thalweg()?)
+                .args(["load", "run", "-d", "2", "--late", "10000", "--connections", "200"])
+                .arg(&profile)
+                .args(["--ports", "p0,p1,p2,p3", "--report"])
+                .arg(&file)
+                .args(cores.split(' '))
+                .deadline(Duration::from_secs(120))
+                .run()?;
+            let said = format!("{}{}", output.stdout, output.stderr);
+            ensure!(output.status.success(), "{cores}: {}\n{said}", output.status);
+            let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+            let trial = &found["trials"][0];
+            ensure!(trial["connections"]["begun"].as_u64() > Some(100), "{trial:#}");
+            ensure!(trial["connections"]["begun"] == trial["connections"]["clean"], "{trial:#}");
+            ensure!(trial["streams"][0]["lost"] == 0, "{trial:#}");
+            ensure!(trial["streams"][0]["received"].as_u64() > Some(100), "{trial:#}");
+            for name in ["p0", "p1", "p2", "p3"] {
+                ensure!(ns.link(name)?.tx_packets > 100, "{name} has sent too little");
+            }
+        }
+        // One pair is not enough for this profile.
+        let output = ns
+            .command(thalweg()?)
+            .args(["load", "run", "-d", "1", "--ports", "p0,p1"])
+            .arg(&profile)
+            .run()?;
+        ensure!(!output.status.success(), "{}", output.stdout);
+        ensure!(output.stderr.contains("the profile has 2 pairs of ports"), "{}", output.stderr);
+        Ok(())
+    }
+
+    /// A path with and without sFlow, in packets that arrive.
+    fn sampling_prints_what_it_costs() {
+        let dir = TempDir::new()?;
+        let (table, file) = (dir.path().join("table.md"), dir.path().join("sampling.json"));
+        let words = "load sampling --paths l2xc,mpls --rates off,100 --rounds 1";
+        let output = Cmd::new(thalweg()?)
+            .args(words.split(' '))
+            .arg("--markdown")
+            .arg(&table)
+            .arg("--report")
+            .arg(&file)
+            .deadline(Duration::from_secs(120))
+            .run()?;
+        ensure!(output.status.success(), "{}{}", output.stdout, output.stderr);
+        let text = std::fs::read_to_string(&table)?;
+        ensure!(text == output.stdout && text.lines().count() == 6, "{text}{}", output.stdout);
+        let report: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+        let result = &report["results"][3];
+        ensure!(result["goal"] == "MPLS, sFlow 1:100", "{report:#}");
+        ensure!(result["lower"].as_f64() > Some(1000.0), "{report:#}");
+        Ok(())
+    }
+
     /// Reports of the same run compare; those of another profile do not, and say why.
     fn reports_are_shown_and_compared() {
         let dir = TempDir::new()?;
@@ -446,7 +518,8 @@ lab_test! {
     fn what_cannot_be_is_refused() {
         for (words, why) in [
             ("--lab ovs --device route", "Open vSwitch does not route"),
-            ("--ports lo", "two interfaces are expected"),
+            ("--ports lo", "pairs of interfaces are expected"),
+            ("--ports lo,nope0,nope1,lo", "lo twice"),
             ("--ports nope0,nope1", "no interface nope0"),
             ("--lab-command false", "ended with"),
             ("--lab kernel --ports a,b", "cannot be used with"),

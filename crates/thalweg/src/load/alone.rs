@@ -32,6 +32,11 @@ impl OwnLimit {
             OwnLimit::Beyond | OwnLimit::Unknown => None,
         }
     }
+
+    /// The limit, if it is known to be no more than this.
+    pub(super) fn at_most(self, rate: f64) -> OwnLimit {
+        OwnLimit::At(self.rate().map_or(rate, |own| own.min(rate)))
+    }
 }
 
 /// What was measured without a device.

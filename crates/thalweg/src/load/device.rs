@@ -23,13 +23,16 @@ fn names(pair: usize) -> [String; 2] {
     [format!("load{}", 2 * pair), format!("load{}", 2 * pair + 1)]
 }
 
+/// Pairs of the tester's interfaces, and the device that they lead to.
+type Outside = (Vec<[SwIfIndex; 2]>, Box<dyn Far>);
+
 /// A device with clients and servers.
 pub(super) struct Device {
     control: Control,
     /// Pairs of ports.
     pairs: Vec<[SwIfIndex; 2]>,
     /// The tester's interfaces to a device outside, and that device.
-    outside: Option<([SwIfIndex; 2], Box<dyn Far>)>,
+    outside: Option<Outside>,
     /// Groups of connections: number of the pair, number in the pair, group.
     groups: Vec<(usize, usize, Group)>,
     shares: Shares,
@@ -106,8 +109,8 @@ impl Device {
     /// Starts this graph as the device, and configures it.
     pub(super) fn inside(set: Set, commands: &str, hosts: &Hosts<'_>) -> Result<Device> {
         ensure!(
-            set != Set::Route || hosts.pairs() == 1,
-            "--device route has routes for one pair of ports, and the profile has {}; --device \
+            !matches!(set, Set::Route | Set::Labels) || hosts.pairs() == 1,
+            "--device route and labels have routes for one pair of ports, and the profile has {}; --device \
              nothing leaves them to --commands",
             hosts.pairs()
         );
@@ -122,31 +125,36 @@ impl Device {
         Ok(device)
     }
 
-    /// Starts this graph as the tester of a device that these interfaces lead to.
+    /// Starts this graph as the tester of a device that these pairs of interfaces lead to.
     pub(super) fn outside(
-        interfaces: [&str; 2],
+        interfaces: &[[&str; 2]],
         far: Box<dyn Far>,
         hosts: &Hosts<'_>,
     ) -> Result<Device> {
         ensure!(
-            hosts.pairs() == 1,
-            "the profile has {} pairs of ports, and this device one: without --lab and --ports, \
-             there are as many as it takes",
-            hosts.pairs()
+            hosts.pairs() == interfaces.len(),
+            "the profile has {} pairs of ports, and this device {}: name as many with --ports; \
+             without it and --lab, there are as many as the profile takes",
+            hosts.pairs(),
+            interfaces.len()
         );
-        let mut device = Device::start(1, hosts.cores)?;
+        let mut device = Device::start(interfaces.len(), hosts.cores)?;
         let cores = hosts.cores;
-        for (port, interface) in names(0).into_iter().zip(interfaces) {
-            device.run(&format!(
-                "create host-interface name {interface} num-rx-queues {cores}
-                 set interface state host-{interface} up
-                 set interface l2 xconnect {port} host-{interface}
-                 set interface l2 xconnect host-{interface} {port}"
-            ))?;
+        let mut outside = Vec::new();
+        for (pair, interfaces) in interfaces.iter().enumerate() {
+            for (port, interface) in names(pair).into_iter().zip(interfaces) {
+                device.run(&format!(
+                    "create host-interface name {interface} num-rx-queues {cores}
+                     set interface state host-{interface} up
+                     set interface l2 xconnect {port} host-{interface}
+                     set interface l2 xconnect host-{interface} {port}"
+                ))?;
+            }
+            let [a, b] = interfaces.map(|name| format!("host-{name}"));
+            let ours = |name: &str| interface::find(&device.control, name);
+            outside.push([ours(&a)?, ours(&b)?]);
         }
-        let [a, b] = interfaces.map(|name| format!("host-{name}"));
-        let ours = [interface::find(&device.control, &a)?, interface::find(&device.control, &b)?];
-        device.outside = Some((ours, far));
+        device.outside = Some((outside, far));
         device.give(hosts)?;
         Ok(device)
     }
@@ -331,6 +339,32 @@ impl Device {
         }
     }
 
+    /// Samples what all ports receive with sFlow, one packet of a number; 0: none.
+    pub(super) fn sample(&mut self, rate: u32) -> Result<()> {
+        let off = if rate == 0 { " disable" } else { "" };
+        let names = (0..self.pairs.len()).flat_map(names);
+        let ports = names.map(|name| format!("sflow enable {name}{off}\n"));
+        let mut lines: String = ports.collect();
+        if rate > 0 {
+            lines += &format!("sflow sampling-rate {rate}\n");
+        }
+        self.run(&lines).map(drop)
+    }
+
+    /// Packets that sFlow has sampled so far, and samples that were lost.
+    pub(super) fn samples(&self) -> (u64, u64) {
+        let of = |text: &str| {
+            let all = self.control.errors().iter().enumerate();
+            let ours = all.filter(|(_, (node, decl))| {
+                decl.text == text && self.node_name(usize::from(node.0)) == "sflow"
+            });
+            let workers = 0..self.control.workers();
+            let sum = |index| workers.clone().map(|w| self.control.error_count(w, index)).sum();
+            ours.map(|(index, _)| -> u64 { sum(index as u32) }).sum()
+        };
+        (of("sflow packets sampled"), of("sflow packets dropped"))
+    }
+
     /// Runs commands, one per line, and returns what they print.
     fn run(&mut self, lines: &str) -> Result<String> {
         let mut said = String::new();
@@ -468,8 +502,8 @@ impl Device {
             }
             drops.add(self.node(&name, decl.text), packets);
         }
-        let interfaces = self.outside.as_ref().map(|(interfaces, _)| *interfaces);
-        for (at, sw_if) in interfaces.into_iter().flatten().enumerate() {
+        let pairs = self.outside.iter().flat_map(|(pairs, _)| pairs);
+        for (at, sw_if) in pairs.flat_map(|pair| pair.iter().copied().enumerate()) {
             let missed = self.control.interface_totals_raw(sw_if).rx_miss;
             let spot = Spot::new(Side::Tester, &self.interface_name(sw_if), "receive ring full");
             drops.add(spot.going(Way::received_by(at)), missed);
@@ -483,7 +517,7 @@ impl Device {
     /// Has the interfaces count what the kernel had no room for: they ask once a second otherwise.
     fn missed(&mut self) {
         let Some((interfaces, _)) = &self.outside else { return };
-        for sw_if in *interfaces {
+        for sw_if in interfaces.iter().flatten().copied() {
             let device = self.control.state::<Interfaces>().borrow().device(sw_if);
             if let Some(device) = device {
                 device.borrow_mut().poll_missed(&mut self.control, sw_if);

@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod runner;
 mod sample;
+mod sampling;
 mod screen;
 mod set;
 mod spot;
@@ -46,6 +47,8 @@ enum Command {
     Run(run::Args),
     /// Search with more and more processors of the device, and print a table
     Sweep(sweep::Args),
+    /// Measure what sFlow costs at each sampling rate, and print a table
+    Sampling(sampling::Args),
     /// Print a report, or compare two
     Report(report::Args),
     /// Check a profile
@@ -61,6 +64,7 @@ pub fn main(args: &Args) -> ExitCode {
         Command::Ndr(args) => ndr::main(args),
         Command::Run(args) => run::main(args),
         Command::Sweep(args) => sweep::main(args),
+        Command::Sampling(args) => sampling::main(args),
         Command::Report(args) => report::main(args),
         Command::Check(args) => run::check(args),
         Command::Show(args) => run::show(args),

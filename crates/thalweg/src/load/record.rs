@@ -157,15 +157,17 @@ fn stream(report: &StreamReport, way: &str) -> StreamResult {
 
 pub(super) fn connections(trial: &trial::Trial) -> Connections {
     let sample = &trial.sample;
-    let window = &sample.clients;
+    let window = &sample.flowing;
     let counters = lines::errors(sample);
-    let counters = counters.map(|(side, text, count)| (format!("{side}: {text}"), count));
+    let asked = sample.all_clients.keepalives;
+    let asked = (asked > 0).then_some(("client", "keepalive questions", asked));
+    let counters = counters.chain(asked).map(|(side, text, n)| (format!("{side}: {text}"), n));
     Connections {
         begun: trial.connections.begun,
         completed: trial.connections.completed,
         clean: trial.connections.clean,
         begun_per_s: Some(window.begun as f64 / sample.seconds),
-        active_mean: Some(window.held as f64 / 1e6 / sample.seconds),
+        active_mean: (window.begun > 0).then(|| window.held as f64 / 1e6 / sample.seconds),
         life_mean_s: (window.ended > 0).then(|| window.lived as f64 / 1e3 / window.ended as f64),
         counters: counters.collect(),
     }

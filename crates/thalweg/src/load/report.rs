@@ -168,7 +168,7 @@ fn transport(under: &Under) -> Transport {
     };
     let (kind, ports) = match (&under.ports, under.is_lab()) {
         (Some(ports), _) => {
-            ("af_packet", ports.0.iter().map(|name| port(name, "")).collect::<Vec<_>>())
+            ("af_packet", ports.names().map(|name| port(name, "")).collect::<Vec<_>>())
         }
         (None, true) => {
             let pairs = TESTER.iter().zip(DEVICE);

@@ -27,7 +27,7 @@ use super::{record, streams, trial};
 /// Status: the tester was the limit.
 const TESTER: u8 = 3;
 /// Packets per second that are offered to find the tester's own limit: more than it can send.
-const ABOVE: f64 = 200e6;
+pub(super) const ABOVE: f64 = 200e6;
 /// Connections per second, if none are asked for.
 const DEFAULT_CONNECTIONS: f64 = 100.0;
 /// A ramp that is worth a line.

@@ -2,7 +2,7 @@
 
 use thalweg_load::talk::Counts;
 
-use super::device::Books;
+use super::device::{Books, OfGroup};
 
 /// What a sample has seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,10 +19,20 @@ pub(super) struct Sample {
     pub(super) clients: Counts,
     /// Those of the servers.
     pub(super) servers: Counts,
+    /// Counters of the clients in its window, of groups whose number is not held.
+    pub(super) flowing: Counts,
     /// Counters of both sides from its beginning to the end of its last connection.
     pub(super) all_clients: Counts,
     /// Those of the servers.
     pub(super) all_servers: Counts,
+}
+
+/// What clients have counted whose groups have a rate: the number of others is held, and says
+/// nothing of their lives, which may be longer than any window.
+fn flowing(before: &Books, after: &Books) -> Counts {
+    let groups = before.groups.iter().zip(&after.groups).filter(|(_, is)| !is.held);
+    let of = |(was, is): (&OfGroup, &OfGroup)| is.clients.counts.since(&was.clients.counts);
+    groups.map(of).fold(Counts::default(), |sum, of| sum.plus(&of))
 }
 
 /// Bytes that a frame has on the wire beyond those counted: the FCS.
@@ -41,6 +51,7 @@ impl Sample {
             open: clients.open.into(),
             clients: clients.counts.since(&before.clients.counts),
             servers: after.servers.counts.since(&before.servers.counts),
+            flowing: flowing(before, after),
             all_clients: end.clients.counts.since(&before.clients.counts),
             all_servers: end.servers.counts.since(&before.servers.counts),
         }
@@ -102,5 +113,23 @@ impl Sample {
     pub(super) fn size(&self) -> f64 {
         let packets = self.clients.sent + self.clients.received;
         (self.clients.said + self.clients.heard) as f64 / packets.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_device_load::Report;
+
+    #[test]
+    fn held_connections_say_nothing_of_lives() {
+        let of = |held, n: u64| {
+            let counts = Counts { begun: n, held: 10 * n, ..Counts::default() };
+            let clients = Report { counts, ..Report::default() };
+            OfGroup { held, clients, servers: Report::default() }
+        };
+        let books = |n| Books { groups: vec![of(false, n), of(true, 100 * n)], ..Books::default() };
+        let flowing = flowing(&books(1), &books(3));
+        assert_eq!((flowing.begun, flowing.held), (2, 20));
     }
 }

@@ -11,6 +11,8 @@ pub(super) enum Set {
     CrossConnect,
     /// IPv4 routes, with static neighbours
     Route,
+    /// MPLS routes that swap label 16 of the clients' side and 17 of the servers', as `mpls` has them
+    Labels,
     /// Four rules that track connections and let the client's side open them
     Tracker,
 }
@@ -26,7 +28,7 @@ impl Set {
     /// MAC addresses of the device's ports. A router has the ones that hosts send to.
     pub(super) fn device_macs(self) -> [MacAddr; 2] {
         match self {
-            Set::Route => [HOSTS[1], HOSTS[0]],
+            Set::Route | Set::Labels => [HOSTS[1], HOSTS[0]],
             _ => [MacAddr([2, 0, 0, 0, 9, 0]), MacAddr([2, 0, 0, 0, 9, 1])],
         }
     }
@@ -52,11 +54,26 @@ impl Set {
                 };
                 ports.into_iter().enumerate().map(side).collect()
             }
+            Set::Labels => {
+                let [[first, ..], [second, ..]] = NETWORKS;
+                Set::Route.commands(ports, table)
+                    + &format!(
+                        "mpls table add 0\n\
+                         set interface mpls {a} enable\n\
+                         set interface mpls {b} enable\n\
+                         mpls local-label add 16 eos via {second} {b} out-labels 16\n\
+                         mpls local-label add 17 eos via {first} {a} out-labels 17\n"
+                    )
+            }
             Set::Tracker => {
                 let rules: String =
                     rules(a).iter().map(|rule| format!("flow add {table} {rule}\n")).collect();
                 let port = |port: &str| format!("set interface flow {port} {table}\n");
-                format!("{connected}{rules}{}{}", port(a), port(b))
+                let tracking = format!(
+                    "set conntrack limit {CONNECTIONS}\nset conntrack timeouts default {}\n",
+                    TIMEOUTS.join(" ")
+                );
+                format!("{tracking}{connected}{rules}{}{}", port(a), port(b))
             }
         }
     }
@@ -74,6 +91,22 @@ impl Set {
         ports.into_iter().enumerate().flat_map(side).collect()
     }
 }
+
+/// Connections that a tracker holds at most, as in article 4.
+pub(super) const CONNECTIONS: u32 = 5_000_000;
+
+/// A tracker's timeouts in seconds, as in article 4: what has ended is soon forgotten. Established
+/// connections keep the usual one, since those that are held may be silent for long.
+pub(super) const TIMEOUTS: [&str; 8] = [
+    "udp_first=1",
+    "udp_single=1",
+    "udp_multiple=30",
+    "tcp_syn_sent=1",
+    "tcp_syn_recv=1",
+    "tcp_fin_wait=1",
+    "tcp_time_wait=1",
+    "tcp_close=1",
+];
 
 /// Article 4's four rules: those that a client's side opens are tracked, others are dropped.
 pub(super) fn rules(client: &str) -> [String; 4] {
@@ -100,6 +133,8 @@ mod tests {
             assert!(commands.contains(line), "{line}\n{commands}");
         }
         assert_eq!(Set::Route.routes(["a", "b"]).len(), 6);
+        let labels = Set::Labels.commands(["a", "b"], 1);
+        assert!(labels.starts_with(&commands) && labels.contains("via 192.0.2.6 b out-labels 16"));
         assert!(Set::Nothing.commands(["a", "b"], 1).is_empty());
     }
 }

@@ -26,8 +26,8 @@ pub(super) struct Under {
     /// $SERVERS_IF
     #[arg(long, value_name = "COMMAND", conflicts_with = "lab")]
     pub(super) lab_command: Option<String>,
-    /// The device is behind these two of the machine's interfaces
-    #[arg(long, value_name = "IF,IF", conflicts_with_all = ["lab", "lab_command"])]
+    /// The device is behind these pairs of the machine's interfaces, as many as the profile has
+    #[arg(long, value_name = "IF,IF,…", conflicts_with_all = ["lab", "lab_command"])]
     pub(super) ports: Option<Ports>,
     /// Let --ports name an interface that has the machine's default route
     #[arg(long, requires = "ports")]
@@ -123,7 +123,9 @@ impl Under {
         };
         let about = match (&self.lab, &self.lab_command, &self.ports) {
             (_, Some(command), _) => format!("--lab-command {command}"),
-            (_, _, Some(ports)) => format!("--ports {},{}", ports.0[0], ports.0[1]),
+            (_, _, Some(ports)) => {
+                format!("--ports {}", ports.names().collect::<Vec<_>>().join(","))
+            }
             (Some(lab), ..) => {
                 let lab = word(&|| clap::ValueEnum::to_possible_value(lab));
                 let (cpus, queues) = (self.cpus, self.queues);
@@ -144,8 +146,7 @@ impl Under {
         };
         if let Some(ports) = &self.ports {
             far::no_commands(&commands, "a device behind --ports")?;
-            let [a, b] = &ports.0;
-            return Device::outside([a, b], Box::new(ports.clone()), hosts);
+            return Device::outside(&ports.pairs(), Box::new(ports.clone()), hosts);
         }
         let Some(ns) = ns else {
             anyhow::ensure!(
@@ -186,7 +187,7 @@ impl Under {
 
 fn start_lab(ns: &Netns, wanted: &Wanted<'_>, hosts: &Hosts<'_>) -> Result<Device> {
     let lab = far::Lab::new(ns, wanted)?;
-    Device::outside(far::TESTER, Box::new(lab), hosts)
+    Device::outside(&[far::TESTER], Box::new(lab), hosts)
 }
 
 /// Reads two MAC addresses.

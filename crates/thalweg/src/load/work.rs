@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use thalweg_device::MacAddr;
 use thalweg_load::talk::{LONGEST_PAUSE, Plan, Step};
 use thalweg_load::{stream, talk};
 use thalweg_load_profile::{BUILTINS, Profile, Ramp};
@@ -112,16 +113,28 @@ impl Work {
         Work { pairs: vec![Pair { streams: None, groups: vec![group] }] }
     }
 
+    /// What a profile says, for a device in this process.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(super) fn plain(profile: &Profile, late: Duration) -> Result<Work> {
+        Work::with(profile, None, late)
+    }
+
     /// What a profile says. `late` is the time by which packets and connections may be late.
     ///
     /// # Errors
     /// If hosts cannot tell groups of connections behind the same ports apart.
     pub(super) fn of(profile: &Profile, under: &Under, late: Duration) -> Result<Work> {
+        Work::with(profile, under.next_hops, late)
+    }
+
+    fn with(profile: &Profile, hops: Option<[MacAddr; 2]>, late: Duration) -> Result<Work> {
         let pair = |pair: &thalweg_load_profile::Pair| {
             let group = |flows: &thalweg_load_profile::Flows| {
                 let mut plan = flows.plan.clone();
                 plan.late = late.as_micros() as u64;
-                if let Some([of_clients, of_servers]) = under.next_hops {
+                if let Some([of_clients, of_servers]) = hops {
                     plan.client_macs.1 = of_clients;
                     plan.server_macs.1 = of_servers;
                 }
@@ -137,7 +150,7 @@ impl Work {
                 }
             };
             Pair {
-                streams: pair.plan().map(|plan| with_macs(plan, under, late)),
+                streams: pair.plan().map(|plan| with_macs(plan, hops, late)),
                 groups: pair.flows.iter().map(group).collect(),
             }
         };
@@ -307,9 +320,9 @@ fn apart(groups: &[Group]) -> Result<()> {
     Ok(())
 }
 
-fn with_macs(mut plan: stream::Plan, under: &Under, late: Duration) -> stream::Plan {
+fn with_macs(mut plan: stream::Plan, hops: Option<[MacAddr; 2]>, late: Duration) -> stream::Plan {
     plan.late = late.as_nanos() as u64;
-    if let Some([of_first, of_second]) = under.next_hops {
+    if let Some([of_first, of_second]) = hops {
         plan.macs[0].1 = of_first;
         plan.macs[1].1 = of_second;
     }

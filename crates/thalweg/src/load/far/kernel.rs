@@ -1,6 +1,6 @@
 //! The kernel as a bridge or a router.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use thalweg_netns::{Cmd, Netns, bridge, enable_ipv4_forwarding};
 use thalweg_peers::Peer;
 
@@ -29,6 +29,9 @@ impl Kernel {
                 enable_ipv4_forwarding(ns)?;
                 ns.ip_batch(&set.routes(DEVICE))?;
             }
+            Set::Labels => bail!(
+                "--device labels: a shell's --commands could give the kernel routes of labels"
+            ),
             Set::Tracker => {
                 bridge(ns, "br0", &DEVICE)?;
                 rules = Some(track(ns)?);

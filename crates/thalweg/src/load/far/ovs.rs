@@ -5,11 +5,8 @@ use thalweg_netns::Netns;
 use thalweg_peers::{Ovs, OvsOptions};
 
 use super::{DEVICE, Far, Size, lines};
-use crate::load::set::{Set, rules};
+use crate::load::set::{CONNECTIONS, Set, TIMEOUTS, rules};
 use crate::load::spot::{Drops, Side, Spot};
-
-/// Connections that it may track, as in article 4.
-const LIMIT: &str = "5000000";
 
 /// A switch with two ports, numbered 1 (clients) and 2.
 pub(super) struct Switch {
@@ -26,19 +23,24 @@ impl Switch {
         let bit = |mask: u64, processor: &usize| mask | 1 << (*processor).min(63);
         let mask = size.processors()?.iter().fold(0u64, bit);
         let settings = vec![format!("pmd-cpu-mask={mask:#x}")];
-        if set == Set::Route {
+        if matches!(set, Set::Route | Set::Labels) {
             bail!(
-                "--device route: Open vSwitch does not route; --commands could give flows that do"
+                "--device route and labels: Open vSwitch does not route; --commands could give \
+                 flows that do"
             );
         }
         let ovs = Ovs::start(ns, &DEVICE, &OvsOptions { settings, port_type: None })?;
         match set {
-            Set::Nothing | Set::Route => {}
+            Set::Nothing | Set::Route | Set::Labels => {}
             Set::CrossConnect => {
                 ovs.add_flows(&["in_port=1,actions=output:2", "in_port=2,actions=output:1"])?;
             }
             Set::Tracker => {
-                ovs.appctl(&["dpctl/ct-set-maxconns", LIMIT])?;
+                ovs.appctl(&["dpctl/ct-set-maxconns", &CONNECTIONS.to_string()])?;
+                let record = "--id=@it create Datapath datapath_version=0 -- \
+                              set Open_vSwitch . datapaths:netdev=@it";
+                ovs.vsctl(&record.split_whitespace().collect::<Vec<_>>())?;
+                ovs.vsctl(&[&["add-zone-tp", "netdev", "zone=0"][..], &TIMEOUTS].concat())?;
                 ovs.add_flows(&rules("1").each_ref().map(String::as_str))?;
             }
         }

@@ -9,29 +9,43 @@ use thalweg_netns::{Cmd, require_tools};
 use super::Far;
 use crate::load::spot::{Drops, Side, Spot, Way};
 
-/// Two interfaces; clients are behind the first.
+/// Pairs of interfaces; clients are behind the first of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::load) struct Ports(pub(in crate::load) [String; 2]);
+pub(in crate::load) struct Ports(Vec<[String; 2]>);
 
 impl FromStr for Ports {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Ports, String> {
-        let wrong = || format!("`{text}': two interfaces are expected, such as eth1,eth2");
-        let (a, b) = text.split_once(',').ok_or_else(wrong)?;
+        let wrong = || format!("`{text}': pairs of interfaces are expected, such as eth1,eth2");
         let is_name = |name: &str| {
-            let odd = |c: char| c.is_whitespace() || c.is_control() || "/,".contains(c);
+            let odd = |c: char| c.is_whitespace() || c.is_control() || c == '/';
             (1..=15).contains(&name.len()) && !name.contains(odd)
         };
-        match (is_name(a) && is_name(b), a == b) {
-            (false, _) => Err(wrong()),
-            (true, true) => Err(format!("{a} twice: clients and servers need an interface each")),
-            (true, false) => Ok(Ports([a.to_owned(), b.to_owned()])),
+        let names: Vec<&str> = text.split(',').collect();
+        let (pairs, []) = names.as_chunks::<2>() else { return Err(wrong()) };
+        if !names.iter().all(|name| is_name(name)) {
+            return Err(wrong());
         }
+        let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+        if let Some((_, name)) = twice {
+            return Err(format!("{name} twice: clients and servers need an interface each"));
+        }
+        Ok(Ports(pairs.iter().map(|pair| pair.map(str::to_owned)).collect()))
     }
 }
 
 impl Ports {
+    /// The names, pair by pair.
+    pub(in crate::load) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flatten().map(String::as_str)
+    }
+
+    /// The pairs.
+    pub(in crate::load) fn pairs(&self) -> Vec<[&str; 2]> {
+        self.0.iter().map(|pair| pair.each_ref().map(String::as_str)).collect()
+    }
+
     /// Checks that they are there, and that the machine itself does not need them.
     ///
     /// # Errors
@@ -44,13 +58,13 @@ impl Ports {
                 Cmd::new("ip").args([family, "-json", "route", "show", "default"]).output()?;
             needed.extend(devices(&text)?);
         }
-        for name in &self.0 {
+        for name in self.names() {
             Cmd::new("ip")
                 .args(["link", "show", "dev", name])
                 .output()
                 .with_context(|| format!("--ports: no interface {name}"))?;
             ensure!(
-                even_default_route || !needed.contains(name),
+                even_default_route || !needed.iter().any(|needed| needed == name),
                 "--ports: {name} has this machine's default route: load on it would cut the \
                  machine off. Name another, or give --even-default-route"
             );
@@ -73,11 +87,12 @@ fn devices(text: &str) -> Result<Vec<String>> {
 
 impl Far for Ports {
     fn name(&self) -> String {
-        format!("what is between {} and {}", self.0[0], self.0[1])
+        let between = |[a, b]: &[String; 2]| format!("between {a} and {b}");
+        format!("what is {}", self.0.iter().map(between).collect::<Vec<_>>().join(", "))
     }
 
     fn drops(&mut self, drops: &mut Drops) -> Result<()> {
-        for (at, name) in self.0.iter().enumerate() {
+        for (at, name) in self.0.iter().flat_map(|pair| pair.iter().enumerate()) {
             let file = |which: &str| format!("/sys/class/net/{name}/statistics/{which}");
             for (which, reason) in
                 [("rx_missed_errors", "receive ring of the card full"), ("rx_dropped", "dropped")]
@@ -102,9 +117,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_names_are_read() {
-        assert_eq!("eth1,eth2".parse(), Ok(Ports(["eth1".into(), "eth2".into()])));
-        for text in ["", "eth1", "eth1,", "a b,c", "a,b,c", "../x,y", "a,a", "0123456789abcdef,a"] {
+    fn pairs_of_names_are_read() {
+        let ports: Ports = "eth1,eth2".parse().unwrap();
+        assert_eq!(ports.pairs(), [["eth1", "eth2"]]);
+        let ports: Ports = "a,b,c,d".parse().unwrap();
+        assert_eq!(ports.pairs(), [["a", "b"], ["c", "d"]]);
+        assert_eq!(ports.name(), "what is between a and b, between c and d");
+        for text in [
+            "",
+            "eth1",
+            "eth1,",
+            "a b,c",
+            "a,b,c",
+            "../x,y",
+            "a,a",
+            "a,b,c,a",
+            "0123456789abcdef,a",
+        ] {
             assert!(text.parse::<Ports>().is_err(), "{text}");
         }
     }
