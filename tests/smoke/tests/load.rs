@@ -357,7 +357,7 @@ lab_test! {
             ensure!(trial["streams"][0]["lost"] == 0, "{trial:#}");
             ensure!(trial["streams"][0]["received"].as_u64() > Some(100), "{trial:#}");
             for name in ["p0", "p1", "p2", "p3"] {
-                ensure!(ns.link(name)?.tx_packets > 100, "{name} has sent too little");
+                ensure!(ns.link(name)?.tx_packets >= 50, "{name} has sent too little");
             }
         }
         // One pair is not enough for this profile.

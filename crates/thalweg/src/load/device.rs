@@ -339,12 +339,15 @@ impl Device {
         }
     }
 
-    /// Samples what all ports receive with sFlow, one packet of a number; 0: none.
-    pub(super) fn sample(&mut self, rate: u32) -> Result<()> {
-        let off = if rate == 0 { " disable" } else { "" };
-        let names = (0..self.pairs.len()).flat_map(names);
-        let ports = names.map(|name| format!("sflow enable {name}{off}\n"));
-        let mut lines: String = ports.collect();
+    /// Samples what all ports receive with sFlow, one packet of a number; 0: none. So far it was
+    /// another one.
+    pub(super) fn sample(&mut self, was: u32, rate: u32) -> Result<()> {
+        let mut lines = String::new();
+        if (was == 0) != (rate == 0) {
+            let off = if rate == 0 { " disable" } else { "" };
+            let names = (0..self.pairs.len()).flat_map(names);
+            lines.extend(names.map(|name| format!("sflow enable {name}{off}\n")));
+        }
         if rate > 0 {
             lines += &format!("sflow sampling-rate {rate}\n");
         }

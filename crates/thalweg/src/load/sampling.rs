@@ -55,6 +55,9 @@ Examples:
   thalweg load sampling --paths ipv4 --rates off,1000,100,10 --size 1514
   thalweg load sampling --rounds 15 --markdown table.md --report sampling.html";
 
+/// Length of the first trial of each rate, which does not count.
+const WARM_UP: Duration = Duration::from_millis(200);
+
 /// A path through the device, with the profile that is made for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Way {
@@ -184,13 +187,15 @@ impl Args {
         let load = Load::Times(ABOVE / work.own_rate().max(1e-9));
         let offered = Offered { streams: load, connections: None };
         let mut runner = Runner::new(device, Duration::ZERO, stopped);
+        let mut was = 0;
         let mut columns: Vec<Column> = self.rates.iter().map(|_| Column::default()).collect();
         // The first round warms up caches and rings.
         for round in 0..=self.rounds {
             for (rate, column) in self.rates.iter().zip(&mut columns) {
-                runner.device.sample(*rate)?;
+                runner.device.sample(was, *rate)?;
+                was = *rate;
                 let before = runner.device.samples();
-                let time = Duration::from_secs(if round == 0 { 1 } else { self.duration });
+                let time = if round == 0 { WARM_UP } else { Duration::from_secs(self.duration) };
                 let ran = runner.trial(offered, time, |_, _| Ok(()))?.filter(|ran| !ran.cut);
                 let ran = ran.ok_or(Interrupted)?;
                 let received = ran.streams.as_ref().map_or(0, |trial| trial.sum().received);
@@ -251,15 +256,12 @@ mod tests {
         );
     }
 
-    /// All paths forward, and are sampled as the rate says.
     #[test]
-    fn each_path_is_sampled() {
+    fn a_path_is_sampled_as_the_rate_says() {
         let words = "sampling --rates off,100 --rounds 1 --size 128";
         let args = Line::parse_from(words.split(' ')).args;
-        for way in [Way::L2xc, Way::Ipv4, Way::Mpls] {
-            let columns = args.path(way, &|| false).unwrap();
-            assert_eq!(columns[0].sampled, 0, "{way:?}");
-            assert!(columns[0].rates[0] > 0.0 && columns[1].sampled > 0, "{way:?}");
-        }
+        let columns = args.path(Way::Ipv4, &|| false).unwrap();
+        assert_eq!(columns[0].sampled, 0);
+        assert!(columns[0].rates[0] > 0.0 && columns[1].sampled > 0);
     }
 }

@@ -85,6 +85,15 @@ fn devices(text: &str) -> Result<Vec<String>> {
     Ok(direct.chain(hops.filter_map(|hop| hop["dev"].as_str())).map(str::to_owned).collect())
 }
 
+/// Packets that an interface has missed and dropped, as `ip -json -stats -stats link` shows it.
+fn received(text: &str) -> Result<[u64; 2]> {
+    let links: Value = serde_json::from_str(text).context("read its counters")?;
+    let counters = &links[0]["stats64"]["rx"];
+    let of = |key: &str| counters[key].as_u64().with_context(|| format!("it has no rx {key}"));
+    // Older versions of ip do not tell what was missed apart.
+    Ok([of("missed_errors").unwrap_or(0), of("dropped")?])
+}
+
 impl Far for Ports {
     fn name(&self) -> String {
         let between = |[a, b]: &[String; 2]| format!("between {a} and {b}");
@@ -93,13 +102,13 @@ impl Far for Ports {
 
     fn drops(&mut self, drops: &mut Drops) -> Result<()> {
         for (at, name) in self.0.iter().flat_map(|pair| pair.iter().enumerate()) {
-            let file = |which: &str| format!("/sys/class/net/{name}/statistics/{which}");
-            for (which, reason) in
-                [("rx_missed_errors", "receive ring of the card full"), ("rx_dropped", "dropped")]
+            // `/sys` may be that of another namespace.
+            let words = ["-json", "-stats", "-stats", "link", "show", "dev", name];
+            let text = Cmd::new("ip").args(words).output()?;
+            let [missed, dropped] = received(&text).context(name.clone())?;
+            for (reason, packets) in
+                [("receive ring of the card full", missed), ("dropped", dropped)]
             {
-                let path = file(which);
-                let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
-                let packets = text.trim().parse().with_context(|| path.clone())?;
                 let spot = Spot::new(Side::Link, name, reason).going(Way::received_by(at));
                 drops.add(spot, packets);
             }
@@ -136,6 +145,14 @@ mod tests {
         ] {
             assert!(text.parse::<Ports>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn counters_of_interfaces_are_read() {
+        let text = r#"[{"stats64":{"rx":{"packets":9,"dropped":3,"missed_errors":5}}}]"#;
+        assert_eq!(received(text).unwrap(), [5, 3]);
+        assert_eq!(received(r#"[{"stats64":{"rx":{"dropped":3}}}]"#).unwrap(), [0, 3]);
+        assert!(received("[]").is_err() && received("").is_err());
     }
 
     #[test]
