@@ -1,5 +1,4 @@
-//! Neighbours that the router has asked for a moment ago, so that their answers are told from what
-//! nobody has asked for.
+//! Neighbours that the router has asked for a moment ago: their answers have a limit of their own.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

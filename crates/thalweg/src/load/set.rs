@@ -11,7 +11,7 @@ pub(super) enum Set {
     CrossConnect,
     /// IPv4 routes, with static neighbours
     Route,
-    /// MPLS routes that swap label 16 of the clients' side and 17 of the servers', as `mpls` has them
+    /// MPLS routes for the profile mpls: label 16 from the clients' side, 17 from the servers'
     Labels,
     /// Four rules that track connections and let the client's side open them
     Tracker,

@@ -193,7 +193,7 @@ fn odd_mtus_change_nothing() {
     lab.close();
 }
 
-/// A flood of others' advertisements does not take away what a router has said that keeps saying it.
+/// A flood of others' advertisements does not take away what a router says again and again.
 #[test]
 fn floods_do_not_displace_a_router() {
     let mut lab = Lab::new();
