@@ -272,9 +272,9 @@ fn what_follows_an_answer_may_come_later() {
     while also.load(Relaxed) == 0 {
         lab.c.run_once(Some(Duration::from_millis(1)));
     }
-    // One that is late by a second is given up.
-    let is_late = start.elapsed() < Duration::from_secs(1);
-    assert!(done.load(Relaxed) == 0 || !is_late, "before the worker");
+    // One that is late by ten seconds is given up.
+    let is_early = start.elapsed() < Duration::from_secs(10);
+    assert!(done.load(Relaxed) == 0 || !is_early, "before the worker");
     go.store(true, Relaxed);
     lab.c.finish_late();
     assert_eq!(done.load(Relaxed), 1);

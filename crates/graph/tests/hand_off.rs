@@ -113,20 +113,42 @@ fn packets_for_a_full_ring_are_dropped_and_counted() {
     lab.c.message(1, sink, Box::new(barrier.clone()));
     barrier.wait();
     let frames = 48u64;
-    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 100]; frames as usize]);
-    lab.wait(|lab| lab.rx() == 100 * frames && lab.total(|t| t.dropped.get()) > 0);
-    lab.wait(|lab| pair(lab, 0, 1).frames + pair(lab, 0, 1).drops / 100 == frames);
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 256]; frames as usize]);
+    lab.wait(|lab| lab.rx() == 256 * frames && lab.total(|t| t.dropped.get()) > 0);
+    lab.wait(|lab| pair(lab, 0, 1).frames + pair(lab, 0, 1).drops / 256 == frames);
     let v = pair(&lab, 0, 1);
     assert_eq!((v.depth, v.room, v.frames), (32, 32, 32));
-    assert_eq!((v.packets, v.drops), (3200, 1600));
+    assert_eq!((v.packets, v.drops), (32 * 256, 16 * 256));
     barrier.wait();
-    lab.settle(100 * frames, 0);
-    assert_eq!(lab.error("error-drop", FULL), 1600);
-    assert_eq!(lab.arrived(0, 1), (0..3200).collect::<Vec<_>>());
+    lab.settle(256 * frames, 0);
+    assert_eq!(lab.error("error-drop", FULL), 16 * 256);
+    assert_eq!(lab.arrived(0, 1), (0..32 * 256).collect::<Vec<_>>());
     // And it goes on.
     lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 10]]);
-    lab.settle(100 * frames + 10, 0);
+    lab.settle(256 * frames + 10, 0);
     assert_eq!(pair(&lab, 0, 1).depth, 0);
+    lab.close();
+}
+
+/// A worker that receives few packets at a time loses none while another one is away for a moment.
+#[test]
+fn packets_gather_while_the_other_worker_is_away() {
+    let mut lab = Lab::with_buffers(2, 16384);
+    let barrier = Arc::new(Barrier::new(2));
+    let sink = lab.node("test-sink");
+    lab.c.message(1, sink, Box::new(barrier.clone()));
+    barrier.wait();
+    const ONES: u64 = 2000;
+    for n in 1..=ONES {
+        lab.make(0, SwIfIndex(1), vec![vec![to_worker(1)]]);
+        lab.wait(|lab| lab.rx() == n);
+    }
+    let v = pair(&lab, 0, 1);
+    assert_eq!((v.drops, v.depth), (0, v.frames as usize));
+    assert!(v.frames < 32, "{v:?}");
+    barrier.wait();
+    lab.settle(ONES, 0);
+    assert_eq!(lab.arrived(0, 1), (0..ONES as u32).collect::<Vec<_>>());
     lab.close();
 }
 

@@ -101,6 +101,15 @@ impl<T> Sender<T> {
         self.sent - self.received == room
     }
 
+    /// Returns true if the ring holds this number of items or more.
+    #[inline]
+    pub fn holds(&mut self, items: usize) -> bool {
+        if self.sent - self.received >= items as u64 {
+            self.received = self.ring.received.0.load(Ordering::Acquire);
+        }
+        self.sent - self.received >= items as u64
+    }
+
     /// Sends an item. Returns the item that the receiver has left in its slot, if any.
     ///
     /// # Errors

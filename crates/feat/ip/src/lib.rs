@@ -86,6 +86,15 @@ pub struct InterfaceTableChanged {
     pub sw_if: SwIfIndex,
 }
 
+/// The event that a routing table was deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableDeleted {
+    /// Version of the table.
+    pub version: Version,
+    /// Its number, which another table may get.
+    pub table: TableId,
+}
+
 /// The event that routes have put other hosts on an interface: see [`Ip::routed_peers`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoutedPeersChanged {

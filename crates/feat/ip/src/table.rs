@@ -1,7 +1,7 @@
 //! Tables and their routes, and why a request for one fails.
 
 use crate::family::{Leaves, Version, family, for_version};
-use crate::{Ip, MAX_TABLES, RoutedPeersChanged};
+use crate::{Ip, MAX_TABLES, RoutedPeersChanged, TableDeleted};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -142,6 +142,7 @@ pub fn del_table<A: Address>(c: &mut Control, id: TableId) -> Result<(), RouteEr
     ip.borrow_mut().publish_peers_later(c, gone.take_changed_peers());
     // Workers may still be reading it.
     c.domain().retire(move || discard(gone));
+    c.publish(TableDeleted { version: Version::of::<A>(), table: id });
     Ok(())
 }
 

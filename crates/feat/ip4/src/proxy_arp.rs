@@ -8,7 +8,7 @@ use thalweg_config::declare::{
 };
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_arp::{Proxies, set_proxies};
-use thalweg_feat_ip::{Ip4, TableId};
+use thalweg_feat_ip::{Ip4, TableDeleted, TableId, Version};
 use thalweg_graph::Control;
 
 /// Maximum number of ranges.
@@ -72,6 +72,12 @@ pub(crate) fn init(c: &mut Control) {
         if let InterfaceEvent::Deleted(i) = *event
             && c.state::<ProxyArp>().borrow_mut().interfaces.remove(&i)
         {
+            publish(c);
+        }
+    });
+    c.subscribe(|c, gone: &TableDeleted| {
+        if gone.version == Version::V4 {
+            c.state::<ProxyArp>().borrow_mut().ranges.retain(|range| range.table != gone.table);
             publish(c);
         }
     });
@@ -143,13 +149,9 @@ pub fn set_interface(c: &mut Control, sw_if: SwIfIndex, on: bool) -> Result<(), 
     Ok(())
 }
 
-/// Returns the ranges of tables that exist, in order.
+/// Returns the ranges, in order.
 pub fn ranges(c: &Control) -> Vec<Range> {
-    let ip = c.state::<Ip4>();
-    let ip = ip.borrow();
-    let state = c.state::<ProxyArp>();
-    let all = &state.borrow().ranges;
-    all.iter().filter(|r| ip.serial(r.table).is_some()).copied().collect()
+    c.state::<ProxyArp>().borrow().ranges.iter().copied().collect()
 }
 
 /// Returns the interfaces on which requests are answered.

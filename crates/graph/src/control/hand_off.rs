@@ -185,7 +185,7 @@ impl Control {
                 let stats = Arc::new(PairStats::default());
                 pairs.push(Pair { from, to, stats: stats.clone(), gauge: ring.gauge() });
                 let waker = self.workers[to].waker.clone();
-                let built = Built::runner(HandOffTx { to, ring, waker, stats, full });
+                let built = Built::runner(HandOffTx { to, ring, waker, stats, held: None, full });
                 self.send(from, ToWorker::Install { id: *node, info: info.clone(), built });
             }
             self.send(to, ToWorker::Arrivals(rings));

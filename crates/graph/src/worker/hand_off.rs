@@ -5,7 +5,9 @@
 //! packets for it are sent to like to any other, so that they gather in frames; it hands the frame
 //! over by pointer through a bounded ring, one for each ordered pair of workers. The other worker
 //! returns an empty frame for each that it takes, and enqueues those it took at the queue's node.
-//! Nothing waits: if the ring is full, the frame is dropped and counted.
+//! Nothing waits: if the ring is full, the frame is dropped and counted. A ring that fills has its
+//! frames filled: with few packets in each, it would be full whenever the other worker is without
+//! its processor for a moment.
 //!
 //! Buffers are freed on the worker where packets end, and the pool returns spare ones in batches.
 
@@ -23,6 +25,9 @@ use thalweg_tables::swap_ring::{Receiver, Sender};
 
 /// Capacity of a ring in frames. Full ones hold 8192 packets: half of the default pool.
 pub(crate) const ROOM: usize = 32;
+
+/// Frames in a ring from which on packets gather in one frame before that is handed over.
+const GATHER: usize = ROOM / 2;
 
 /// Maximum number of frames that a worker takes from one ring before it turns to the next, and to
 /// its devices.
@@ -85,12 +90,53 @@ pub(crate) struct HandOffTx {
     pub(crate) ring: Sender<Handed>,
     pub(crate) waker: Arc<Waker>,
     pub(crate) stats: Arc<PairStats>,
+    /// A frame in which packets gather.
+    pub(crate) held: Option<Box<Frame>>,
     /// Node that receives packets if the ring is full, and the drop reason.
     pub(crate) full: (NodeId, u32),
 }
 
 impl Runner for HandOffTx {
-    fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+    #[inline]
+    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        if self.held.is_none() && (frame.room() == 0 || !self.ring.holds(GATHER)) {
+            self.send(cx, frame);
+        } else {
+            self.gather(cx, frame);
+        }
+    }
+
+    fn again(&mut self, cx: &mut NodeCx<'_>) {
+        if self.ring.holds(GATHER) {
+            cx.ask_again();
+        } else if let Some(frame) = self.held.take() {
+            self.send(cx, frame);
+        }
+    }
+
+    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
+}
+
+impl HandOffTx {
+    /// Adds a frame's packets to those that wait, in order; hands over what is full.
+    #[cold]
+    fn gather(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+        match self.held.take() {
+            Some(mut open) if open.room() >= frame.len() => {
+                frame.append_to(&mut open);
+                cx.put_frame(frame);
+                self.held = Some(open);
+            }
+            Some(full) => {
+                self.send(cx, full);
+                self.held = Some(frame);
+            }
+            None => self.held = Some(frame),
+        }
+        cx.ask_again();
+    }
+
+    fn send(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
         let traces = if frame.flags().contains(Flags::TRACED) {
             let to = self.to;
             cx.trace_frame(&frame, |_, _, out| {
@@ -123,8 +169,6 @@ impl Runner for HandOffTx {
             }
         }
     }
-
-    fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
 }
 
 /// The node of a queue on the queue's own worker; counts what arrives.

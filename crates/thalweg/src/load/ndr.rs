@@ -151,10 +151,14 @@ enum NoResult {
     #[error("no result after {0} minutes: --limit, a greater --width or a lesser --sum would help")]
     Late(u64),
     #[error(
-        "the tester was late in {REPEATS} trials in a row at {0}: end what else runs on this \
+        "the tester was late in {REPEATS} trials in a row at {at}: end what else runs on this \
          machine, or allow more by --late"
     )]
-    Busy(String),
+    Busy {
+        at: String,
+        /// The greatest rate of what arrived in one of them.
+        reached: f64,
+    },
     #[error(
         "the tester itself loses {0:.4} % at half of its own limit, without a device, and goal {1} \
          allows less: end what else runs on this machine, or search below a lesser --max"
@@ -166,7 +170,7 @@ impl NoResult {
     fn status(&self) -> u8 {
         match self {
             NoResult::Interrupted => INTERRUPTED,
-            NoResult::Busy(_) | NoResult::Floor(..) => BUSY,
+            NoResult::Busy { .. } | NoResult::Floor(..) => BUSY,
             NoResult::Late(_) => crate::FAILED,
         }
     }
@@ -330,15 +334,18 @@ fn run(
             trials.len() + 1,
             short(load)
         ));
-        let measured = match valid(subject, (load, duration), unit, stopped, (at, made)) {
+        // The first ones look for the most that can be; later, a stall of the machine is likelier.
+        let repeats = if trials.is_empty() { 2 } else { REPEATS };
+        let found = valid(subject, (load, duration), repeats, unit, stopped, (at, made));
+        let busy = found.as_ref().err().and_then(|error| match error.downcast_ref() {
+            Some(NoResult::Busy { reached, .. }) => Some(*reached),
+            _ => None,
+        });
+        let measured = match busy.map(|reached| reached.clamp(load / 2.0, load * LESS)) {
             // With a device next to it, the tester bears less than alone.
-            Err(error)
-                if matches!(error.downcast_ref(), Some(NoResult::Busy(_)))
-                    && lowered < LOWERED
-                    && load * LESS > search.least =>
-            {
+            Some(most) if lowered < LOWERED && most > search.least => {
                 lowered += 1;
-                (own, search.most) = (Some(load), load * LESS);
+                (own, search.most) = (Some(load), most);
                 crate::say!(
                     "{}with this device, the tester is late at {} {unit}: searching up to {}",
                     progress(begin.elapsed(), limit),
@@ -350,7 +357,7 @@ fn run(
                 subject.reset(PAUSE)?;
                 continue;
             }
-            measured => measured?,
+            _ => found?,
         };
         let ratio = measured.loss_ratio();
         crate::say!(
@@ -394,12 +401,13 @@ fn run(
 fn valid(
     subject: &mut Subject<'_>,
     (load, duration): (f64, f64),
+    repeats: usize,
     unit: &str,
     stopped: &dyn Fn() -> bool,
     (at, made): (&dyn Fn() -> u64, &mut Made),
 ) -> Result<Measured> {
-    let mut doubtful = 0;
-    for _ in 0..REPEATS {
+    let (mut doubtful, mut reached) = (0, 0.0f64);
+    for _ in 0..repeats {
         let at_ns = at();
         match subject.measure(load, Duration::from_secs_f64(duration))? {
             // A machine that is never all ours must do: the report says so.
@@ -409,6 +417,7 @@ fn valid(
                 return Ok(measured);
             }
             Some(measured) => {
+                reached = reached.max(measured.rate);
                 let why = format!("the hypervisor took {:.1} % of the time", measured.stolen);
                 let mut record = measured.record;
                 record.invalid.get_or_insert(why);
@@ -423,7 +432,7 @@ fn valid(
             return Err(NoResult::Interrupted.into());
         }
     }
-    Err(NoResult::Busy(format!("{} {unit}", short(load))).into())
+    Err(NoResult::Busy { at: format!("{} {unit}", short(load)), reached }.into())
 }
 
 /// Returns the middle one of values, and the least and the greatest.

@@ -393,8 +393,12 @@ fn arp_answers_for_local_routes_and_for_other_hosts() {
         let text = lab.cli(line);
         assert!(text.contains(want), "{line}: {text}");
     }
-    lab.ok("set ip arp proxy 10.0.1.2 - 10.0.1.9 table-id 7 del\n\
-         set interface proxy-arp test0 disable");
+    // Ranges go with their table; another one with its number has none.
+    lab.ok("ip table del 7\nip table add 7");
+    assert!(!lab.cli("show arp proxy").contains("10.0.1.2"));
+    let text = lab.cli("set ip arp proxy 10.0.1.2 - 10.0.1.9 table-id 7 del");
+    assert!(text.contains("no such range"), "{text}");
+    lab.ok("set interface proxy-arp test0 disable");
     assert_eq!(lab.cli("show arp proxy"), "");
     lab.close();
 }
