@@ -147,8 +147,12 @@ fn packets_gather_while_the_other_worker_is_away() {
     assert_eq!((v.drops, v.depth), (0, v.frames as usize));
     assert!(v.frames < 32, "{v:?}");
     barrier.wait();
-    lab.settle(ONES, 0);
+    // Whoever waits for what is being handed over finds it there.
+    lab.c.sync();
+    lab.c.await_handed_over();
+    lab.c.sync();
     assert_eq!(lab.arrived(0, 1), (0..ONES as u32).collect::<Vec<_>>());
+    lab.settle(ONES, 0);
     lab.close();
 }
 

@@ -175,6 +175,10 @@ impl<T> Gauge<T> {
     pub fn depth(&self) -> usize {
         self.ring.depth()
     }
+    /// Returns the number of items received since the ring was made.
+    pub fn received(&self) -> u64 {
+        self.ring.received.0.load(Ordering::Acquire)
+    }
     /// Returns the capacity of the ring.
     pub fn room(&self) -> usize {
         self.ring.slots.len()

@@ -7,6 +7,7 @@ use crate::nodes::error_drop;
 use crate::worker::HandOff;
 use crate::worker::hand_off::{self, Arrivals, HandOffTx, Handed, LocalEnd, PairStats, ROOM};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use thalweg_tables::swap_ring::{Gauge, channel};
 
 /// A queue and its target.
@@ -65,7 +66,43 @@ pub struct HandOffView {
     pub lines: [usize; 3],
 }
 
+/// How long [`Control::await_handed_over`] waits.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 impl Control {
+    /// Waits until what workers are handing to each other has arrived: all packets that each had
+    /// passed on when it answered the last time. Gives up after a second, as with a worker that
+    /// does not respond.
+    pub fn await_handed_over(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        let gathered: Vec<u64> = self.pairs().map(|pair| pair.stats.gathered.get()).collect();
+        let is_gone = |at: usize, pair: &Pair| {
+            gathered.get(at).is_none_or(|n| n % 2 == 0 || *n != pair.stats.gathered.get())
+        };
+        self.sync_until(until, is_gone);
+        let sent: Vec<u64> = self.pairs().map(|pair| pair.stats.frames.get()).collect();
+        let is_here =
+            |at: usize, pair: &Pair| sent.get(at).is_none_or(|n| *n <= pair.gauge.received());
+        self.sync_until(until, is_here);
+    }
+
+    /// Whether packets are on their way from one worker to another. A worker that sleeps may have
+    /// been handed some a moment ago.
+    pub fn is_handing_over(&self) -> bool {
+        self.pairs()
+            .any(|pair| pair.gauge.depth() > 0 || !pair.stats.gathered.get().is_multiple_of(2))
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = &Pair> {
+        self.hand_offs.all.iter().flat_map(|queue| &queue.pairs)
+    }
+
+    fn sync_until(&mut self, until: Instant, done: impl Fn(usize, &Pair) -> bool) {
+        while !self.pairs().enumerate().all(|(at, pair)| done(at, pair)) && Instant::now() < until {
+            self.sync();
+        }
+    }
+
     /// Makes a queue by which workers hand packets to node `target` on another worker. A queue made
     /// in a feature's `init` is available to nodes through
     /// [`BuildCx::hand_off`](super::BuildCx::hand_off); the ends of a queue made later can be sent

@@ -82,6 +82,8 @@ pub(crate) struct PairStats {
     pub(crate) frames: Counter,
     pub(crate) packets: Counter,
     pub(crate) drops: Counter,
+    /// Grows whenever a frame begins to gather packets, and whenever one ends: odd in between.
+    pub(crate) gathered: Counter,
 }
 
 /// The node that hands packets to another worker.
@@ -111,6 +113,7 @@ impl Runner for HandOffTx {
             cx.ask_again();
         } else if let Some(frame) = self.held.take() {
             self.send(cx, frame);
+            self.stats.gathered.add(1);
         }
     }
 
@@ -130,8 +133,12 @@ impl HandOffTx {
             Some(full) => {
                 self.send(cx, full);
                 self.held = Some(frame);
+                self.stats.gathered.add(2);
             }
-            None => self.held = Some(frame),
+            None => {
+                self.held = Some(frame);
+                self.stats.gathered.add(1);
+            }
         }
         cx.ask_again();
     }

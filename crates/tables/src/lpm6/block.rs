@@ -76,7 +76,7 @@ impl<const PLACES: usize> Block<PLACES> {
     }
 
     #[inline]
-    #[cfg(any(test, not(all(target_arch = "x86_64", not(miri)))))]
+    #[cfg(any(all(test, not(loom)), not(all(target_arch = "x86_64", not(miri)))))]
     fn first_by_place(&self, middle: u16) -> usize {
         let places = self.starts[..Self::LAST].iter().zip(&self.masks);
         let mut is = places

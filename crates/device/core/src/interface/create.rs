@@ -12,7 +12,6 @@ use thalweg_buffer::SwIfIndex;
 use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
 use thalweg_graph::{Built, Control, NodeDecl, NodeId, clock};
-use thalweg_tables::qsbr::Tag;
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::MacAddr;
 
@@ -108,15 +107,16 @@ pub fn free_index(c: &Control, sw_if: SwIfIndex) {
 /// that translates it.
 const HAND_OFFS: usize = 2;
 
-/// Waits until all packets that workers had under way at a time have ended.
-pub(super) fn drain(c: &mut Control, at: Tag) {
-    if c.domain().passed(at) {
-        return;
-    }
-    // Workers answer at the start of a loop, before they take what others have handed over to them;
-    // they have dealt with it when they answer again.
+/// Waits until all packets that workers have under way have ended.
+pub(super) fn drain(c: &mut Control) {
+    // Workers answer at the start of a loop: what they had received is on its way to others then.
     let hand_offs = if c.workers() > 1 { HAND_OFFS } else { 0 };
-    (0..=2 * hand_offs).for_each(|_| c.sync());
+    for _ in 0..hand_offs {
+        c.sync();
+        c.await_handed_over();
+    }
+    // What arrived last has been dealt with when they answer again.
+    c.sync();
 }
 
 /// Returns the index of a new interface. If another one had it, none of its packets are under way,
@@ -129,7 +129,9 @@ pub(super) fn new_index(c: &mut Control, name: &str) -> Result<SwIfIndex, Device
         (sw_if, all.left.remove(&sw_if))
     };
     if let Some(left) = left {
-        drain(c, left);
+        if !c.domain().passed(left) || c.is_handing_over() {
+            drain(c);
+        }
         let counted = c.interface_totals_raw(sw_if);
         c.baseline.interfaces.insert(sw_if, counted);
     }

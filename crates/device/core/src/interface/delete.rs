@@ -32,8 +32,7 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     };
     set::down(c, sw_if);
     // Features leave it next: what they do to packets, they do to all that it has received.
-    let at = c.domain().tag();
-    create::drain(c, at);
+    create::drain(c);
     if has_subs {
         family::follow(c, sw_if);
     } else {
