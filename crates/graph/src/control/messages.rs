@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// Time that [`Control::ask`] gives a worker that did not respond the last time.
 const SILENT_TIME: Duration = Duration::from_millis(5);
-/// Time that [`Control::begin_asking`] gives a worker, which keeps nobody else waiting: on a busy
-/// machine, a worker may be without a processor for seconds.
+/// How long [`Control::begin_asking`] waits for a worker. The main thread does other work in the
+/// meantime, and on a busy machine a worker may get no processor for seconds.
 const LATE_TIME: Duration = Duration::from_secs(10);
 
 /// How long [`Asked::then`] waits at once. Workers usually answer within microseconds.
