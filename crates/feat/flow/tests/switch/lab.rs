@@ -468,19 +468,24 @@ impl Lab {
         sum
     }
 
-    /// Lets connections finish, and opens no new ones.
+    /// Lets connections finish, and opens no new ones. Returns when their last packets have arrived.
     pub fn finish(&mut self) {
         for world in self.worlds.iter() {
             if let Some(client) = &mut world.lock().unwrap().client {
                 client.set_concurrent(0);
             }
         }
-        let open = |lab: &Lab| {
-            lab.worlds
-                .iter()
-                .any(|w| w.lock().unwrap().client.as_ref().is_some_and(|c| c.open() > 0))
+        let any = |lab: &Lab, holds: fn(&World) -> bool| {
+            lab.worlds.iter().any(|world| holds(&world.lock().unwrap()))
         };
-        self.wait(|lab| !open(lab));
+        self.wait(|lab| !any(lab, |world| world.client.as_ref().is_some_and(|c| c.open() > 0)));
+        // A client has closed a connection before its last acknowledgement is on its way.
+        loop {
+            self.settle();
+            if !any(self, |world| !world.waiting.is_empty()) {
+                return;
+            }
+        }
     }
 
     /// Runs the main loop until a condition holds.
