@@ -94,6 +94,12 @@ impl<F: Copy, P, const W: usize> Fragments<F, P, W> {
         self.waiting.remove(at).map(|w| w.2)
     }
 
+    /// Removes a waiting fragment of those that are `unwanted`.
+    pub fn next_unwanted(&mut self, unwanted: impl Fn(&P) -> bool) -> Option<P> {
+        let at = self.waiting.iter().position(|w| unwanted(&w.2))?;
+        self.waiting.remove(at).map(|w| w.2)
+    }
+
     /// Removes a fragment that has waited for too long, or any if `all` is set.
     pub fn next_overdue(&mut self, now: Millis, all: bool) -> Option<P> {
         let since = self.waiting.front()?.1;
@@ -151,6 +157,8 @@ mod tests {
             [all.next_of(&[1, 0], |_| true), all.next_of(&[5, 0], |_| true)],
             [Some(1), None]
         );
+        assert_eq!(all.next_unwanted(|n| *n == 7), Some(7));
+        assert_eq!(all.next_unwanted(|n| *n == 7), None);
         assert_eq!(all.next_overdue(PATIENCE + 3, false), Some(0));
         let mut overdue = 0;
         while all.next_overdue(PATIENCE + 3, false).is_some() {

@@ -4,7 +4,7 @@
 //! and goes to the worker that the first went to. All fragments of a datagram have to arrive at one
 //! worker, as they do on an interface with one receive queue.
 
-use thalweg_buffer::{Packet, PktMut};
+use thalweg_buffer::{Packet, PktMut, SwIfIndex};
 use thalweg_conntrack::batch::{Kind, Packets};
 use thalweg_conntrack::{Batch, FirstFragment, IPV4, IPV6, Millis, Parts, Tracked, Tracker, Tuple};
 use thalweg_graph::{HandOff, NodeCx, Verdict};
@@ -12,7 +12,9 @@ use thalweg_tables::fragments;
 pub(crate) use thalweg_tables::fragments::PATIENCE;
 
 use crate::ct::Families;
-use crate::nodes::flow_rules::{Engine, FRAGMENT_TIMEOUT, TOO_MANY_FRAGMENTS, Walk};
+use crate::nodes::flow_rules::{
+    Engine, FRAGMENT_TIMEOUT, INTERFACE_DELETED, TOO_MANY_FRAGMENTS, Walk,
+};
 use crate::outputs::Outputs;
 use crate::rule::key;
 use crate::tables::Step;
@@ -194,6 +196,18 @@ impl Engine {
         let (rule, _) = table.classifier.find_needed(&self.words[walk.i]);
         let steps = rule.map_or(&[][..], |rule| &table.rules[rule as usize].steps);
         steps.iter().any(|step| matches!(step, Step::Ct(_) | Step::Resubmit(..)))
+    }
+
+    /// Drops fragments that wait and came from an interface that is deleted: another one may have
+    /// its index before they go on.
+    pub(crate) fn drop_of(&mut self, cx: &mut NodeCx<'_>, gone: SwIfIndex) {
+        let of = |packet: &Packet| packet.rx_if() == gone;
+        while let Some(packet) = self.v4.fragments.0.next_unwanted(of) {
+            cx.send(packet, Verdict::drop(INTERFACE_DELETED));
+        }
+        while let Some(packet) = self.v6.fragments.0.next_unwanted(of) {
+            cx.send(packet, Verdict::drop(INTERFACE_DELETED));
+        }
     }
 
     /// Drops fragments that have waited too long.

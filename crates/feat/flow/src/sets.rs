@@ -10,6 +10,7 @@ use thalweg_device::{DeviceError, InterfaceView, Interfaces, SwIfIndex, interfac
 use thalweg_graph::{Control, clock};
 use thalweg_tables::snapshot;
 
+use crate::nodes::flow_rules;
 use crate::rewrite::End;
 use crate::rule::classifier::Classifier;
 use crate::rule::key::{DL_TYPE, Words, ether};
@@ -386,6 +387,9 @@ pub(crate) fn interface_created(c: &mut Control, new: SwIfIndex) {
 
 /// Handles the deletion of an interface.
 pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
+    if let Some(node) = c.node(flow_rules::NODE.name) {
+        c.message_all(node, |_| Box::new(flow_rules::Gone(gone)));
+    }
     let due = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();

@@ -660,6 +660,7 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         if counted.iter().flatten().any(|n| *n > 0) {
             nat.borrow_mut().counted_before.insert(gone, counted);
         }
+        order(c, |_| Order::Gone(gone));
         if !nat.borrow().uses(gone) {
             return;
         }

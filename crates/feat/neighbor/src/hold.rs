@@ -6,7 +6,7 @@
 //! every announcement, so no packet is held for longer than resolution takes: three seconds.
 
 use crate::awaited::Awaited;
-use crate::messages::{Asked, EndSilences, ResolveReply, ResolveRequest, Topics};
+use crate::messages::{Asked, EndSilences, Gone, ResolveReply, ResolveRequest, Topics};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -206,11 +206,27 @@ impl Hold {
     pub fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
         match message.downcast::<ResolveReply>() {
             Ok(reply) => self.reply(cx, *reply),
-            Err(other) => {
-                if let Ok(which) = other.downcast::<EndSilences>() {
-                    self.end_silences(*which);
+            Err(other) => match other.downcast::<EndSilences>() {
+                Ok(which) => self.end_silences(*which),
+                Err(other) => {
+                    if let Ok(gone) = other.downcast::<Gone>() {
+                        self.drop_of(cx, gone.0);
+                    }
                 }
-            }
+            },
+        }
+    }
+
+    /// Drops held packets that came from an interface that is deleted: another one may have its
+    /// index before they go on.
+    fn drop_of(&mut self, cx: &mut NodeCx<'_>, gone: SwIfIndex) {
+        if self.packets == 0 {
+            return;
+        }
+        let slots = self.pending.values_mut().flat_map(|e| &mut e.held);
+        for packet in slots.filter_map(|slot| slot.take_if(|packet| packet.rx_if() == gone)) {
+            self.packets -= 1;
+            cx.send(packet, Verdict::drop(self.exits.unresolved));
         }
     }
 

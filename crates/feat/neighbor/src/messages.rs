@@ -189,6 +189,10 @@ pub(crate) struct EndSilences {
     pub(crate) ip: Option<IpAddr>,
 }
 
+/// Message to a node that holds packets: this interface is deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Gone(pub(crate) SwIfIndex);
+
 /// Message to a node that reports senders: report all of them again.
 pub(crate) struct ResetReports;
 

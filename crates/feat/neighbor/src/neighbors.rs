@@ -17,7 +17,7 @@ use crate::table::{
     Action, Config, Entry, Key, MAX_AGE, MAX_LIMIT, NeighborTable, State, TableFull, TableStats,
 };
 use crate::{HoldNodes, Resolver, Version};
-use actions::{end_silences, perform};
+use actions::{drop_held_of, end_silences, perform};
 use flush::leave;
 pub(crate) use reports::check_reporters;
 use reports::{handle_report, handle_request, reset_reports};
@@ -306,6 +306,7 @@ fn interface_changed(c: &mut Control, event: &InterfaceEvent) {
         InterfaceEvent::State(i) => end_silences(c, EndSilences { sw_if: Some(i), ip: None }),
         InterfaceEvent::Deleted(i) => {
             remove_which(c, Some(i), None, |_, _| true);
+            drop_held_of(c, i);
             reset_reports(c);
         }
         _ => {}

@@ -91,6 +91,32 @@ fn the_addresses_of_both_families_do_not_meet() {
 }
 
 #[test]
+fn packets_of_a_deleted_interface_are_not_sent_later() {
+    let mut b = Bench::of(2);
+    let (here, other) = (b.sw_if, b.lab.sw_if(1));
+    for worker in [0, 1] {
+        b.packet(worker, ip4(7), 1);
+        b.sw_if = other;
+        // Received by the other one, to leave by the first.
+        let dpo = {
+            let forwarding = b.lab.c.state::<Forwarding>();
+            forwarding.borrow_mut().glean(&b.lab.c, here, LinkType::Ip4).unwrap()
+        };
+        b.inject(worker, "stub4-glean", dpo, ip4(7), 2);
+        b.sw_if = here;
+    }
+    b.turn();
+    interface::delete(&mut b.lab.c, other).unwrap();
+    b.turn();
+    assert_eq!(b.count("stub4-glean", "unresolved neighbour"), 2);
+    b.reply(ip4(7), mac(7));
+    b.lab.until("the packets", |lab| lab.sent_frames() == 4);
+    // Two requests, by either worker.
+    assert_eq!(b.released(), [(mac(7), 0x0800, 1); 2]);
+    b.finish();
+}
+
+#[test]
 fn a_silent_neighbour_is_reported_to_the_network_by_the_protocols_own_error() {
     let mut b = Bench::new();
     for (ip, family, _) in BOTH {

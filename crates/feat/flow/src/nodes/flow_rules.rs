@@ -45,6 +45,7 @@ thalweg_graph::errors! {
     NO_BUFFERS: Warning, 259, "flow: no buffers for copies";
     TOO_MANY_FRAGMENTS: Error, 259, "flow: too many fragments waiting for the first";
     NO_TRANSLATION: Error, 258, "flow: no translation";
+    INTERFACE_DELETED: Error, 256, "flow: interface of a waiting fragment is deleted";
 }
 
 /// The declaration.
@@ -66,6 +67,9 @@ pub static NODE: NodeDecl = NodeDecl {
 
 /// A function that the main thread has the node run.
 pub(crate) type Order = Box<dyn FnOnce(&mut Engine) + Send>;
+
+/// A message from the main thread to a worker: this interface is deleted.
+pub(crate) struct Gone(pub(crate) SwIfIndex);
 
 /// Maximum number of look-ups per packet, in all tables.
 pub(crate) const MAX_LOOKUPS: usize = 64;
@@ -678,7 +682,10 @@ impl Node for FlowRules {
         self.take(cx);
         match message.downcast::<Order>() {
             Ok(order) => order(&mut self.engine),
-            Err(other) => cx.discard(other),
+            Err(other) => match other.downcast::<Gone>() {
+                Ok(gone) => self.engine.drop_of(cx, gone.0),
+                Err(other) => cx.discard(other),
+            },
         }
         self.end(cx);
         self.again(cx);

@@ -126,6 +126,22 @@ fn parts_without_a_first_end_with_a_reason() {
     lab.close();
 }
 
+/// The next interface may have its index before the first fragment comes.
+#[test]
+fn waiting_parts_end_with_their_interface() {
+    for workers in [1, 2] {
+        let mut lab = guarded(workers);
+        let part = |there: bool, n: u16| cut(&datagram(there, 3000), 1480, n).remove(1);
+        lab.pass_until(0, &[part(true, 1), part(true, 2)], 0);
+        lab.pass_until(1, &[part(false, 3)], 0);
+        let gone = lab.ports[0];
+        thalweg_device::interface::delete(&mut lab.c, gone).expect("it exists");
+        lab.c.sync();
+        assert_eq!(dropped(&mut lab, "interface of a waiting fragment is deleted"), 2);
+        lab.close();
+    }
+}
+
 #[test]
 fn parts_are_translated_as_the_first_is() {
     for workers in [1, 2] {

@@ -13,10 +13,14 @@ use crate::worker::{Nat, Sweep};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use thalweg_buffer::{Packet, SwIfIndex};
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, PerWorker, Poll, Verdict};
 use thalweg_tables::snapshot::Snapshot;
 
-thalweg_graph::errors! { FRAGMENT_TIMEOUT: Error, 289, "timeout waiting for the first fragment"; }
+thalweg_graph::errors! {
+    FRAGMENT_TIMEOUT: Error, 289, "timeout waiting for the first fragment";
+    INTERFACE_DELETED: Error, 256, "interface of a waiting fragment is deleted";
+}
 
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
@@ -47,6 +51,9 @@ pub(crate) enum Order {
     Reserve { address: u32, protocol: u8, port: u16, keep: bool },
     /// Start a sweep.
     Sweep(Sweep),
+    /// An interface is deleted: drop what waits and came or leaves by it, as another one may have
+    /// its index before it goes on.
+    Gone(SwIfIndex),
     /// Set or remove the session log.
     Log(Option<Box<LogWriter>>),
     /// Replace the session limits.
@@ -125,6 +132,13 @@ impl InputNode for Ticker {
                 cx.with_local(self.here, |nat| nat.reserve(address, protocol, port, keep));
             }
             Order::Sweep(which) => drop(cx.with_local(self.here, |nat| nat.sweep(which))),
+            Order::Gone(gone) => {
+                let of = |(_, packet): &(u8, Packet)| [packet.rx_if(), packet.tx_if()].contains(&gone);
+                let next = |nat: &mut Nat| nat.fragments.next_unwanted(of);
+                while let Some(Some((_, packet))) = cx.with_local(self.here, next) {
+                    cx.send(packet, Verdict::drop(INTERFACE_DELETED));
+                }
+            }
             Order::Log(log) => {
                 if let Some(Some(old)) =
                     cx.with_local(self.here, |nat| std::mem::replace(&mut nat.log, log))

@@ -525,3 +525,29 @@ fn fragments_go_the_way_of_the_first() {
         n.close();
     }
 }
+
+#[test]
+fn waiting_fragments_end_with_their_interface() {
+    for workers in [1, 2] {
+        let mut n = Nat::of(workers);
+        let lonely = |from: Ipv4Addr, id| {
+            let mut part =
+                Packet::new().ipv4(from, FAR).udp(5000, 53).payload_len(600).id(id).build();
+            part[6..8].copy_from_slice(&75u16.to_be_bytes());
+            ipv4::fill_checksum(&mut part).expect("a header");
+            part
+        };
+        n.lab.ok("set interface nat44 in test2");
+        for (port, id) in [(0, 1), (2, 2), (2, 3)] {
+            n.lab.deliver_to(0, port, vec![framed(port, 2, &lonely(ip(port, 2), id))]);
+        }
+        n.lab.c.sync();
+        let gone = n.lab.sw_if(2);
+        thalweg_device::interface::delete(&mut n.lab.c, gone).expect("it exists");
+        n.lab.c.sync();
+        let ended = "interface of a waiting fragment is deleted";
+        let errors = n.lab.cli("show errors");
+        assert_eq!(n.lab.count("nat44-ed-ticker", ended), 2, "{errors}");
+        n.close();
+    }
+}

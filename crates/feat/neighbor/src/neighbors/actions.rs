@@ -4,7 +4,7 @@
 use super::{NeighborChange, Neighbors, resolver, update};
 use crate::Version;
 use crate::awaited::Awaited;
-use crate::messages::{EndSilences, ResolveReply, ResolveRequest};
+use crate::messages::{EndSilences, Gone, ResolveReply, ResolveRequest};
 use crate::table::{Action, Key, Waiter};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -118,11 +118,21 @@ fn revive(c: &mut Control, (sw_if, ip): Key, dpo: Dpo) {
 
 /// Makes workers ask again for neighbours that have not answered, and are no longer remembered.
 pub(super) fn end_silences(c: &mut Control, which: EndSilences) {
+    for_holders(c, which);
+}
+
+/// Has nodes drop what they hold and came from an interface that is deleted.
+pub(super) fn drop_held_of(c: &mut Control, gone: SwIfIndex) {
+    for_holders(c, Gone(gone));
+}
+
+/// Sends a message to all nodes that hold packets.
+fn for_holders<M: Copy + Send + 'static>(c: &mut Control, message: M) {
     let holders = c.state::<Neighbors>().borrow().holders.clone();
     for (_, nodes) in holders {
         for name in [Some(nodes.incomplete), nodes.glean].into_iter().flatten() {
             if let Some(node) = c.node(name) {
-                c.message_all(node, |_| Box::new(which));
+                c.message_all(node, |_| Box::new(message));
             }
         }
     }
