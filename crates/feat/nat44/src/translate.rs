@@ -25,7 +25,7 @@ use thalweg_tables::flow::{FlowId, Found, Millis};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::nat::packet::{self, Change, Kind, Parsed};
-use thalweg_wire::nat::tuple::{self, Key, Tuple};
+use thalweg_wire::nat::tuple::{self, Key, MAX_TABLE, Tuple};
 
 mod once;
 mod tally;
@@ -130,8 +130,9 @@ impl Translator {
         self.opened.clear();
         let tables = self.tables.load(cx.guard());
         let one_table = tables.is_single();
-        self.uniform = one_table || frame.rx() != Iface::Mixed;
         self.table = if one_table { TableId(0) } else { tables.fib_id(frame.rx_if(0)) };
+        self.uniform =
+            one_table || frame.rx() != Iface::Mixed && self.table.get() <= MAX_TABLE;
     }
 
     /// The fast path.
@@ -304,6 +305,14 @@ impl Translator {
         }
         let table = self.tables.load(cx.guard()).fib_id(p.rx_if());
         let parsed = packet::parse(l3, table.get());
+        if table.get() > MAX_TABLE {
+            // Its interface was moved there later. Keys would name another table.
+            let config = self.config.load(cx.guard());
+            return match self.is_for_others(cx, config, p, &parsed) {
+                true => Verdict::drop(self.outcomes.no_translation),
+                false => Verdict::CONTINUE,
+            };
+        }
         if parsed.kind == Kind::Fragment {
             return self.fragment(cx, nat, p, &parsed);
         }

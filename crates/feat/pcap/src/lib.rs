@@ -105,6 +105,8 @@ const ARCS: [(&str, &str); 3] =
 
 struct Running {
     plan: Plan,
+    /// What it captures, for people: the name of the interface, even if it is deleted.
+    of: String,
     /// Packets captured so far, by worker.
     taken: Vec<Arc<AtomicU64>>,
     /// Arcs and interfaces on which the tap is enabled.
@@ -134,6 +136,9 @@ fn init(c: &mut Control) {
             let _ = classifier.borrow_mut().set(User::PcapOf(sw_if), None, false);
             if let Some(running) = &mut c.state::<Captures>().borrow_mut().0 {
                 running.on.retain(|(_, of)| *of != sw_if);
+                if running.plan.sw_if == Some(sw_if) {
+                    running.of += ", which is deleted,";
+                }
             }
         }
         _ => {}
@@ -224,7 +229,8 @@ pub fn start(c: &mut Control, plan: Plan) -> Result<(), PcapError> {
         Some(one) => vec![one],
         None => c.state::<Interfaces>().borrow().iter().map(|view| view.sw_if).collect(),
     };
-    c.state::<Captures>().borrow_mut().0 = Some(Running { plan, taken, on: Vec::new() });
+    let of = plan.sw_if.map_or("all interfaces".into(), |sw_if| c.interface_name(sw_if));
+    c.state::<Captures>().borrow_mut().0 = Some(Running { plan, of, taken, on: Vec::new() });
     chosen.into_iter().for_each(|sw_if| enable(c, sw_if));
     Ok(())
 }
@@ -296,13 +302,14 @@ pub fn stop(c: &mut Control) -> Result<Ended, PcapError> {
     Ok(Ended { plan: running.plan, given })
 }
 
-/// The running capture and the number of packets so far; `None` if there is none.
-pub(crate) fn status(c: &Control) -> Option<(Plan, u64)> {
+/// The running capture, what it captures in words, and the number of packets so far; `None` if
+/// there is none.
+pub(crate) fn status(c: &Control) -> Option<(Plan, String, u64)> {
     let state = c.state::<Captures>();
     let state = state.borrow();
     let running = state.0.as_ref()?;
     let taken = running.taken.iter().map(|n| n.load(Relaxed)).sum::<u64>();
-    Some((running.plan.clone(), taken.min(running.plan.packets.into())))
+    Some((running.plan.clone(), running.of.clone(), taken.min(running.plan.packets.into())))
 }
 
 /// Bytes of a file that are written at once.

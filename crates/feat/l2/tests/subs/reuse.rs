@@ -195,6 +195,8 @@ fn captures_end_with_their_interface() {
         lab.deliver(0, vec![marked(11); 200]);
         lab.settle();
         assert_eq!(captured(&mut lab), before);
+        let status = lab.cli("pcap trace status");
+        assert!(status.contains("of test0.10, which is deleted, for"), "{status}");
         lab.close();
     }
 }

@@ -275,3 +275,36 @@ fn back_ends_in_several_tables_are_called_by_external_address() {
         n.close();
     }
 }
+
+/// Keys have 24 bits for the table. An interface may be moved to a greater one once it has its
+/// role: its hosts must not meet those of the table with the same lower bits.
+#[test]
+fn hosts_in_a_table_beyond_the_keys_are_not_translated() {
+    for workers in [1, 2] {
+        let mut n = nat(workers);
+        let host = (HOST.0, 5001);
+        let open = n.one(0, 1, tcp(host, (FAR, 80), SYN));
+        let back = (open.src(), open.ports().0);
+        let far = 7 + (1 << 24);
+        n.lab.ok(&format!(
+            "ip table add {far}\n\
+             set interface ip address del test0 all\n\
+             set interface ip table test0 {far}\n\
+             set interface ip address test0 10.0.0.1/24\n\
+             set ip neighbor test0 10.0.0.2 {} static",
+            host_mac(0, 2).0.map(|b| format!("{b:02x}")).join(":"),
+        ));
+        for packets in [1, 20] {
+            let all = vec![tcp(host, (FAR, 80), ACK).build(); packets];
+            assert!(n.pass_all(0, all).is_empty());
+        }
+        let ping = n.pass(0, echo(host.0, ip(0, 1), 1));
+        assert_eq!(ping.len(), 1, "the router itself answers");
+        // The host that the session belongs to is no longer in its table.
+        assert!(n.pass(1, tcp((FAR, 80), back, SYN | ACK)).is_empty());
+        let errors = n.lab.cli("show errors");
+        let count = |line: &&str| line.contains("no translation");
+        assert!(errors.lines().any(|line| count(&line)), "{errors}");
+        n.close();
+    }
+}

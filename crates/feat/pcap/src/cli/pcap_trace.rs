@@ -124,11 +124,10 @@ impl Command<Control> for PcapTrace {
 }
 
 fn show(c: &Control, out: &mut Output) {
-    let Some((plan, taken)) = status(c) else {
+    let Some((plan, of, taken)) = status(c) else {
         out.json(json!({ "capturing": false }));
         return out.line("no capture is running");
     };
-    let of = plan.sw_if.map_or("all interfaces".into(), |sw_if| c.interface_name(sw_if));
     let path = plan.path().display().to_string();
     out.line(format_args!(
         "capturing {} of {of} for {path}: {taken} of {} packets",
