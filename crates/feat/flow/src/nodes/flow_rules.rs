@@ -45,7 +45,7 @@ thalweg_graph::errors! {
     NO_BUFFERS: Warning, 259, "flow: no buffers for copies";
     TOO_MANY_FRAGMENTS: Error, 259, "flow: too many fragments waiting for the first";
     NO_TRANSLATION: Error, 258, "flow: no translation";
-    INTERFACE_DELETED: Error, 256, "flow: interface of a waiting fragment is deleted";
+    INTERFACE_DELETED: Error, 331, "flow: interface of a waiting fragment is deleted";
 }
 
 /// The declaration.

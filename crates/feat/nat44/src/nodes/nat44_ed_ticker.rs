@@ -19,7 +19,7 @@ use thalweg_tables::snapshot::Snapshot;
 
 thalweg_graph::errors! {
     FRAGMENT_TIMEOUT: Error, 289, "timeout waiting for the first fragment";
-    INTERFACE_DELETED: Error, 256, "interface of a waiting fragment is deleted";
+    INTERFACE_DELETED: Error, 331, "interface of a waiting fragment is deleted";
 }
 
 /// The declaration.
