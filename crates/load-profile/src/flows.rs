@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thalweg_load::talk::{
-    CloseBy, Exchange, Gaps, LONGEST_PAUSE, MAX_STEPS, MAX_WAIT, Plan, Pool, Program, Protocol,
-    Step, Talk, TcpTimes,
+    self, CloseBy, Exchange, Gaps, LONGEST_PAUSE, MAX_PATIENCE, MAX_STEPS, MAX_WAIT, Plan, Pool,
+    Program, Protocol, Step, Talk, TcpTimes,
 };
 
 use crate::layers::one_byte;
@@ -51,7 +51,8 @@ pub(crate) struct Read {
     pub(crate) ports: (u16, u16),
     pub(crate) times: TcpTimes,
     pub(crate) mss: u16,
-    pub(crate) patience: u64,
+    /// If the profile says it.
+    pub(crate) patience: Option<u64>,
     pub(crate) gaps: Gaps,
     pub(crate) hold: Option<u32>,
     pub(crate) total: Option<u64>,
@@ -60,11 +61,14 @@ pub(crate) struct Read {
 
 /// A time in microseconds, which the engine counts in.
 fn micros(at: &At<'_>) -> Out<u64> {
-    let time = time(at)? / 1000;
-    match time {
+    up_to(at, MAX_WAIT)
+}
+
+fn up_to(at: &At<'_>, most: u64) -> Out<u64> {
+    match time(at)? / 1000 {
         0 => at.wrong("less than a microsecond"),
-        1..=MAX_WAIT => Ok(time),
-        _ => at.wrong(format!("longer than {} minutes", MAX_WAIT / 60_000_000)),
+        time if time <= most => Ok(time),
+        _ => at.wrong(format!("longer than {} minutes", most / 60_000_000)),
     }
 }
 
@@ -119,8 +123,8 @@ pub(crate) fn flow(at: &At<'_>, number: usize, pools: &Pools) -> Out<Read> {
     times.keepalive = ends.get("keepalive").map(|at| micros(&at)).transpose()?;
     let mss = ends.get("mss").map_or(Ok(1460), |at| at.whole(1, 1460))? as u16;
     let patience = match (at.get("patience"), ends.get("idle")) {
-        (Some(at), _) | (None, Some(at)) => micros(&at)?,
-        (None, None) => 30_000_000,
+        (Some(at), _) | (None, Some(at)) => Some(up_to(&at, MAX_PATIENCE)?),
+        (None, None) => None,
     };
     let (client, server, fill) = programs(at, protocol)?;
     let whole = |key: &str, most: u64| at.get(key).map(|at| at.whole(1, most)).transpose();
@@ -413,19 +417,16 @@ pub(crate) fn group(all: Vec<Read>) -> Vec<(u32, Flows)> {
         match groups.iter_mut().find(same) {
             Some((.., flows)) => {
                 flows.share += u64::from(read.talk.share);
+                if patience.is_none() {
+                    let also = talk::patience(&read.talk.client, &read.talk.server);
+                    flows.plan.patience = flows.plan.patience.max(also);
+                }
                 flows.plan.talks.push(read.talk);
             }
             None => {
-                let plan = Plan {
-                    clients,
-                    servers,
-                    ports,
-                    times,
-                    mss,
-                    patience,
-                    gaps,
-                    ..Plan::of(read.talk.clone())
-                };
+                let plan = Plan::of(read.talk.clone());
+                let patience = patience.unwrap_or(plan.patience);
+                let plan = Plan { clients, servers, ports, times, mss, patience, gaps, ..plan };
                 let share = read.talk.share.into();
                 groups.push((pair, read, Flows { plan, share, hold, total, ramp }));
             }

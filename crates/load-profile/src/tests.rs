@@ -182,6 +182,8 @@ fn long_forms_are_read() {
     assert_eq!(talk.fill, (b'a', 7));
     assert_eq!(talk.client[5], Step::Repeat { from: 3, times: 3 });
     assert_eq!((steps.plan.ports, steps.plan.patience), ((5000, 1000), 10_000_000));
+    // No side gives up while the other one lives on in silence.
+    assert_eq!(held.plan.patience, 30_000_000 + 50_000_000);
     check_canonical(&profile);
 }
 

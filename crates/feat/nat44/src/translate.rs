@@ -131,8 +131,7 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let one_table = tables.is_single();
         self.table = if one_table { TableId(0) } else { tables.fib_id(frame.rx_if(0)) };
-        self.uniform =
-            one_table || frame.rx() != Iface::Mixed && self.table.get() <= MAX_TABLE;
+        self.uniform = one_table || frame.rx() != Iface::Mixed && self.table.get() <= MAX_TABLE;
     }
 
     /// The fast path.

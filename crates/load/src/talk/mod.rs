@@ -219,13 +219,29 @@ pub enum PlanError {
     #[error("segments of {0} bytes: they must have 1 to {most}", most = packet::MAX_DATA)]
     Mss(u16),
     /// A time.
-    #[error("{what} of {micros} µs: it must be 1 to {MAX_WAIT} µs")]
+    #[error("{what} of {micros} µs: it must be 1 to {most} µs")]
     Time {
         /// Which one.
         what: &'static str,
         /// Its value.
         micros: Micros,
+        /// Its greatest value.
+        most: Micros,
     },
+}
+
+/// Maximum [`Plan::patience`], in microseconds: a minute longer than the longest wait. The clock of
+/// connections tells less than 36 minutes from what has passed.
+pub const MAX_PATIENCE: Micros = MAX_WAIT + 60_000_000;
+
+/// [`Plan::patience`] with programs that do not wait, in microseconds.
+const PATIENCE: Micros = 30_000_000;
+
+/// Returns a [`Plan::patience`] with which no side gives up while the other one waits as its
+/// program says.
+pub fn patience(client: &[Step], server: &[Step]) -> Micros {
+    let silence = program::silence(client).max(program::silence(server));
+    silence.saturating_add(PATIENCE).min(MAX_PATIENCE)
 }
 
 /// Maximum [`Plan::room`]: slots are numbered in 31 bits, and a link's top bit marks the head of a
@@ -235,6 +251,7 @@ pub const MAX_ROOM: u32 = 1 << 30;
 impl Plan {
     /// Conversations as `cps_ndr.py` has them: 65,536 clients and 256 servers, and one kind.
     pub fn of(talk: Talk) -> Plan {
+        let patience = patience(&talk.client, &talk.server);
         let pool =
             |first: [u8; 4], count| Pool { first: std::net::Ipv4Addr::from(first).into(), count };
         let (client, server) = (MacAddr([2, 0, 0, 0, 0, 1]), MacAddr([2, 0, 0, 0, 0, 2]));
@@ -248,7 +265,7 @@ impl Plan {
             times: TcpTimes::default(),
             mss: packet::MAX_DATA as u16,
             room: 1 << 20,
-            patience: 30_000_000,
+            patience,
             gaps: Gaps::Even,
             late: 10_000,
         }
@@ -290,18 +307,18 @@ impl Plan {
             return Err(PlanError::Mss(self.mss));
         }
         let TcpTimes { first, least, most, time_wait, delayed_ack, keepalive, .. } = self.times;
-        for (what, micros) in [
-            ("a first timeout", first),
-            ("a least timeout", least),
-            ("a greatest timeout", most),
-            ("TIME_WAIT", time_wait),
-            ("a delayed acknowledgement", delayed_ack),
-            ("a keepalive", keepalive.unwrap_or(1)),
-            ("patience", self.patience),
-            ("lateness", self.late),
+        for (what, micros, most) in [
+            ("a first timeout", first, MAX_WAIT),
+            ("a least timeout", least, MAX_WAIT),
+            ("a greatest timeout", most, MAX_WAIT),
+            ("TIME_WAIT", time_wait, MAX_WAIT),
+            ("a delayed acknowledgement", delayed_ack, MAX_WAIT),
+            ("a keepalive", keepalive.unwrap_or(1), MAX_WAIT),
+            ("patience", self.patience, MAX_PATIENCE),
+            ("lateness", self.late, MAX_WAIT),
         ] {
-            if micros == 0 || micros > MAX_WAIT {
-                return Err(PlanError::Time { what, micros });
+            if micros == 0 || micros > most {
+                return Err(PlanError::Time { what, micros, most });
             }
         }
         for (at, talk) in self.talks.iter().enumerate() {

@@ -173,6 +173,37 @@ pub const MAX_WAIT: Micros = 30 * 60 * 1_000_000;
 /// The longest [`Step::Pause`], as a multiple of its mean: one in 3,000 would be longer.
 pub const LONGEST_PAUSE: u64 = 8;
 
+/// Returns the longest time, in microseconds, for which a side says nothing since its program waits.
+pub(super) fn silence(program: &[Step]) -> Micros {
+    let (mut longest, mut run): (Micros, Micros) = (0, 0);
+    // What has been waited for before each step, and the step after the last word.
+    let (mut before, mut spoken) = (Vec::new(), 0);
+    for (at, step) in program.iter().enumerate() {
+        before.push(run);
+        match *step {
+            Step::Wait { most, .. } => run = run.saturating_add(most),
+            Step::Pause { mean } => run = run.saturating_add(mean.saturating_mul(LONGEST_PAUSE)),
+            // Rounds without a word add up.
+            Step::Repeat { from, times } if usize::from(from) >= spoken => {
+                let start = before.get(usize::from(from)).copied().unwrap_or(run);
+                let again = (run - start).saturating_mul(u64::from(times.max(1)) - 1);
+                run = run.saturating_add(again);
+            }
+            // The next round begins with what the last one ended with.
+            Step::Repeat { from, .. } => {
+                let first = program.iter().skip(from.into()).take(at - usize::from(from));
+                let waits = first.take_while(|step| !matches!(step, Step::Send { .. }));
+                let more: Micros = waits.map(|step| silence(&[*step])).sum();
+                longest = longest.max(run.saturating_add(more));
+            }
+            Step::Send { .. } | Step::Close | Step::Reset => (run, spoken) = (0, at + 1),
+            Step::Expect { .. } | Step::AwaitClose => {}
+        }
+        longest = longest.max(run);
+    }
+    longest
+}
+
 /// Checks a program. `most` is the longest message.
 pub(super) fn check(program: &[Step], most: u32) -> Result<(), ProgramError> {
     if program.len() > MAX_STEPS {
@@ -217,6 +248,26 @@ mod tests {
         assert_eq!(server[4], Step::AwaitClose);
         for program in [&client, &server] {
             check(program, MAX_MESSAGE).unwrap();
+        }
+    }
+
+    #[test]
+    fn silences_are_as_long_as_waits_between_words() {
+        let (send, expect) = (Step::Send { bytes: 1 }, Step::Expect { count: 1 });
+        let wait = |most| Step::Wait { least: 1, most };
+        let repeat = |from, times| Step::Repeat { from, times };
+        for (program, longest) in [
+            (vec![], 0),
+            (vec![send, expect], 0),
+            (vec![send, wait(5), expect, wait(7), Step::AwaitClose], 12),
+            (vec![send, wait(5), send, wait(7)], 7),
+            (vec![Step::Pause { mean: 3 }, send], 24),
+            (vec![send, wait(5), repeat(1, 4)], 20),
+            (vec![wait(2), send, wait(5), repeat(0, 4)], 7),
+            (vec![wait(2), send, wait(5), repeat(0, 4), wait(3)], 8),
+            (vec![expect, wait(MAX_WAIT), wait(MAX_WAIT)], 2 * MAX_WAIT),
+        ] {
+            assert_eq!(silence(&program), longest, "{program:?}");
         }
     }
 

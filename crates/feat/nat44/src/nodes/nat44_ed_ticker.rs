@@ -133,7 +133,8 @@ impl InputNode for Ticker {
             }
             Order::Sweep(which) => drop(cx.with_local(self.here, |nat| nat.sweep(which))),
             Order::Gone(gone) => {
-                let of = |(_, packet): &(u8, Packet)| [packet.rx_if(), packet.tx_if()].contains(&gone);
+                let of =
+                    |(_, packet): &(u8, Packet)| [packet.rx_if(), packet.tx_if()].contains(&gone);
                 let next = |nat: &mut Nat| nat.fragments.next_unwanted(of);
                 while let Some(Some((_, packet))) = cx.with_local(self.here, next) {
                     cx.send(packet, Verdict::drop(INTERFACE_DELETED));
