@@ -56,6 +56,18 @@ fn run(
     faults: Faults,
     seed: u64,
 ) -> (Clients, Servers) {
+    run_by(500, plan, opening, time, faults, seed)
+}
+
+/// As [`run`], with polls at most this many microseconds apart.
+fn run_by(
+    step: Micros,
+    plan: &Plan,
+    opening: Opening,
+    time: Micros,
+    faults: Faults,
+    seed: u64,
+) -> (Clients, Servers) {
     let start = seed << 8;
     let mut clients = Clients::new(plan, seed, start).unwrap();
     let mut servers = Servers::new(plan, seed, start).unwrap();
@@ -70,7 +82,7 @@ fn run(
         if now >= end {
             clients.set_opening(Opening { rate: 0.0, hold: None, total: None }, now);
         }
-        assert!(now < end + 300_000_000, "open: {:?} {:?}", clients.open(), servers.open());
+        assert!(now < end + plan.patience.max(300_000_000), "open: {:?} {:?}", clients.open(), servers.open());
         let mut sent = Vec::new();
         clients.poll(now, 64, &mut sent);
         link.carry(now, true, sent);
@@ -88,7 +100,7 @@ fn run(
         }
         // Nothing happens before the next frame or millisecond.
         let next = link.frames.keys().next().map_or(Micros::MAX, |(at, _)| *at);
-        now = next.clamp(now + 1, now + 500);
+        now = next.clamp(now + 1, now + step);
     }
     for (counts, open) in [(clients.counts(), clients.open()), (servers.counts(), servers.open())] {
         assert!(counts.balances(open.0.into()), "{counts:?}");
@@ -181,6 +193,36 @@ fn lives_are_as_long_as_conversations_are_open() {
         let (lived, held) = (counts.lived as f64 * 1000.0, counts.held as f64);
         assert!((lived / held - 1.0).abs() < 0.02, "{lived} us lived, {held} us held");
         assert_eq!(servers.counts().ended, 0, "only clients know");
+    }
+}
+
+/// The clock of connections wraps every 72 minutes, and some live for longer than half of that.
+#[test]
+fn eight_hours_pass() {
+    const MINUTE: Micros = 60_000_000;
+    let mut plan = small(Protocol::Tcp, Exchange { messages: 2, ..Exchange::default() });
+    let [Step::Send { .. }, Step::Expect { .. }, Step::Repeat { .. }] = plan.talks[0].client[..]
+    else {
+        panic!("{:?}", plan.talks[0].client)
+    };
+    // A word, silence of up to 25 minutes, a word, and the same again.
+    plan.talks[0].client.insert(2, Step::Wait { least: MINUTE, most: 25 * MINUTE });
+    plan.patience = patience(&plan.talks[0].client, &plan.talks[0].server);
+    assert_eq!(plan.patience, 25 * MINUTE + 30_000_000);
+    for keepalive in [None, Some(2 * MINUTE)] {
+        plan.times.keepalive = keepalive;
+        let opening = Opening { rate: 20.0, hold: Some(100), total: None };
+        let faults = Faults { lost: 5, late: 300, ..Faults::default() };
+        let (clients, servers) = run_by(1000, &plan, opening, 480 * MINUTE, faults, 15);
+        let (client, server) = (clients.counts(), servers.counts());
+        assert_eq!(client.completed, client.begun, "{client:?}");
+        assert_eq!(server.completed, server.begun, "{server:?}");
+        // Each lives for 26 minutes on average.
+        let expected = 100 * 480 / 26;
+        assert!(client.begun.abs_diff(expected + 100) < expected / 10, "{}", client.begun);
+        let mean = client.held as f64 / (480 * MINUTE) as f64;
+        assert!((99.0..108.0).contains(&mean), "{mean} open");
+        assert_eq!(client.keepalives > 0, keepalive.is_some());
     }
 }
 
