@@ -82,7 +82,12 @@ fn run_by(
         if now >= end {
             clients.set_opening(Opening { rate: 0.0, hold: None, total: None }, now);
         }
-        assert!(now < end + plan.patience.max(300_000_000), "open: {:?} {:?}", clients.open(), servers.open());
+        assert!(
+            now < end + (3 * plan.patience).max(300_000_000),
+            "open: {:?} {:?}",
+            clients.open(),
+            servers.open()
+        );
         let mut sent = Vec::new();
         clients.poll(now, 64, &mut sent);
         link.carry(now, true, sent);
