@@ -1,6 +1,7 @@
 //! The kernel as a bridge or a router.
 
 use anyhow::{Result, bail};
+use serde_json::Value;
 use thalweg_netns::{Cmd, Netns, bridge, enable_ipv4_forwarding};
 use thalweg_peers::Peer;
 
@@ -88,6 +89,15 @@ fn dropped_by_rules(text: &str) -> u64 {
     packets.filter_map(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok()).sum()
 }
 
+/// Packets that queueing disciplines of the ports dropped, by their kind, as `tc -s -j qdisc` lists
+/// them. Classful ones count what the ones in their classes drop as well: the first is the root.
+fn dropped_by_queues(json: &str) -> Vec<(String, u64)> {
+    let Ok(Value::Array(all)) = serde_json::from_str(json) else { return Vec::new() };
+    let roots = all.iter().filter(|qdisc| qdisc["root"] == Value::Bool(true));
+    let of = |qdisc: &Value| Some((qdisc["kind"].as_str()?.to_owned(), qdisc["drops"].as_u64()?));
+    roots.filter_map(of).collect()
+}
+
 impl Far for Kernel {
     fn name(&self) -> String {
         format!("Linux {}", self.release)
@@ -98,6 +108,15 @@ impl Far for Kernel {
         for (name, reason) in COUNTERS {
             let packets = counters.get(name).copied().unwrap_or_default();
             drops.add(Spot::new(Side::Device, "kernel", reason), packets.max(0) as u64);
+        }
+        for port in DEVICE {
+            let list = ["-s", "-j", "qdisc", "show", "dev", port];
+            // Without it, these drops remain unexplained.
+            let text = self.ns.command("tc").args(list).output().unwrap_or_default();
+            for (kind, packets) in dropped_by_queues(&text) {
+                let reason = format!("queueing discipline {kind} of {port}");
+                drops.add(Spot::new(Side::Device, "kernel", &reason), packets);
+            }
         }
         if let Some(peer) = &self.rules {
             let list = ["list", "chain", "bridge", "load", "pass"];
@@ -116,6 +135,15 @@ impl Far for Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_queues_drop_is_read() {
+        let text = r#"[{"kind":"tbf","handle":"8001:","root":true,"options":{"rate":5000000},
+            "bytes":5080,"packets":10,"drops":7,"overlimits":9,"requeues":0},
+            {"kind":"pfifo","parent":"8001:1","drops":7}, {"kind":"noqueue","root":true}]"#;
+        assert_eq!(dropped_by_queues(text), [("tbf".to_owned(), 7)]);
+        assert!(dropped_by_queues("").is_empty() && dropped_by_queues("{}").is_empty());
+    }
 
     #[test]
     fn what_rules_drop_is_read() {
