@@ -541,6 +541,9 @@ fn waiting_fragments_end_with_their_interface() {
         for (port, id) in [(0, 1), (2, 2), (2, 3)] {
             n.lab.deliver_to(0, port, vec![framed(port, 2, &lonely(ip(port, 2), id))]);
         }
+        // Twice, as one worker may hand them to the other.
+        n.lab.seen();
+        n.lab.c.sync();
         n.lab.c.sync();
         let gone = n.lab.sw_if(2);
         thalweg_device::interface::delete(&mut n.lab.c, gone).expect("it exists");
