@@ -105,7 +105,7 @@ const ARCS: [(&str, &str); 3] =
 
 struct Running {
     plan: Plan,
-    /// What it captures, for people: the name of the interface, even if it is deleted.
+    /// What it captures, in words: the name of the interface, even if it is deleted.
     of: String,
     /// Packets captured so far, by worker.
     taken: Vec<Arc<AtomicU64>>,

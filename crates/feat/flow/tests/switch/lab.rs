@@ -468,7 +468,7 @@ impl Lab {
         sum
     }
 
-    /// Lets connections finish, and opens no new ones. Returns when their last packets have arrived.
+    /// Lets connections finish, and opens no new ones. Their last packets have arrived then.
     pub fn finish(&mut self) {
         for world in self.worlds.iter() {
             if let Some(client) = &mut world.lock().unwrap().client {
