@@ -266,3 +266,21 @@ proptest! {
         prop_assert_eq!(rows.len(), 14);
     }
 }
+
+#[test]
+fn rates_and_lives_tell_whether_connections_grow() {
+    let verdict = |begun: f64, seen: f64, life: f64| {
+        let connections = Connections {
+            begun_per_s: Some(begun),
+            active_mean: Some(seen),
+            life_mean_s: Some(life),
+            ..Connections::default()
+        };
+        connections.little().unwrap().ends_with(": stationary")
+    };
+    // Lives are counted in milliseconds: 0.9 ms may count as 1.2.
+    assert!(verdict(300.0, 0.26, 0.00122));
+    assert!(verdict(1000.0, 100.0, 0.105));
+    assert!(!verdict(1000.0, 100.0, 0.15));
+    assert!(!verdict(100_000.0, 100.0, 0.0015));
+}
