@@ -183,8 +183,8 @@ impl Hosts {
     }
 }
 
-/// Passes a frame to those of several hosts that it is for. A tag decides first; what nobody claims
-/// is counted by the streams, or else by the first hosts.
+/// Passes a frame to those of several hosts that it is for. A tag that surely is one decides first;
+/// what nobody claims is counted by the streams, or else by the first hosts.
 #[inline(never)]
 fn receive_one_of(hosts: &mut [Hosts], ticks: u64, frame: &[u8], out: &mut impl Sink) {
     let streams = hosts.iter().position(|hosts| hosts.ends().is_some());
@@ -220,16 +220,10 @@ fn receive_shared(
     out: &mut impl Sink,
 ) -> Option<usize> {
     let Behind { hosts, splits, has_clients, .. } = behind;
-    if let Some(Hosts::Streams(ends)) = hosts.last_mut() {
-        match ends.receiver.sort(nanos(ticks), frame) {
-            Whose::Mine => return None,
-            Whose::Worker(owner) => return Some(owner),
-            Whose::Untagged if splits.is_empty() => {
-                ends.receiver.receive(nanos(ticks), frame);
-                return None;
-            }
-            Whose::Untagged => {}
-        }
+    if let Some(Hosts::Streams(ends)) = hosts.last_mut()
+        && (splits.is_empty() || ends.receiver.claims(frame))
+    {
+        return sort(ends, ticks, frame);
     }
     let incoming = Incoming::read(frame);
     let owned = splits.iter().enumerate().find_map(|(group, (split, _))| {
@@ -250,10 +244,23 @@ fn receive_shared(
     match hosts.get_mut(at) {
         Some(Hosts::Clients(clients)) => clients.take(micros(ticks), &incoming, out),
         Some(Hosts::Servers(servers)) => servers.take(micros(ticks), &incoming, out),
-        Some(Hosts::Streams(ends)) => ends.receiver.receive(nanos(ticks), frame),
+        Some(Hosts::Streams(ends)) => return sort(ends, ticks, frame),
         Some(Hosts::Elsewhere) | None => {}
     }
     None
+}
+
+/// Passes a frame to the streams of this worker, or returns the worker that its tag names.
+#[inline]
+fn sort(ends: &mut Ends, ticks: u64, frame: &[u8]) -> Option<usize> {
+    match ends.receiver.sort(nanos(ticks), frame) {
+        Whose::Mine => None,
+        Whose::Worker(owner) => Some(owner),
+        Whose::Untagged => {
+            ends.receiver.receive(nanos(ticks), frame);
+            None
+        }
+    }
 }
 
 impl Port {

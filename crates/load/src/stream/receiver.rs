@@ -180,8 +180,7 @@ impl Receiver {
     /// Takes in a packet with a tag of this worker; otherwise says whose it is.
     #[inline]
     pub fn sort(&mut self, now: Nanos, frame: &[u8]) -> Whose {
-        let found = find(self.mark, frame).or_else(|| find_before_padding(self.mark, frame));
-        let Some((tag, end)) = found else { return Whose::Untagged };
+        let Some((tag, end)) = tag(self.mark, frame) else { return Whose::Untagged };
         let worker = tag.sequence & ((1 << self.worker.bits()) - 1);
         if worker != self.worker.number() && worker < self.worker.count() {
             return Whose::Worker(worker as usize);
@@ -236,9 +235,18 @@ impl Receiver {
         }
     }
 
-    /// Whether a packet has a tag of ours: it belongs to streams, whoever else hears the same port.
+    /// Whether a frame surely is of a stream, whoever else hears the same port: it has a tag of
+    /// ours, and if it is TCP or UDP, the tag is in its payload, whose sum is zero as a tag makes
+    /// it. The mark alone is 16 bits: packets of connections have it by chance, in a number of TCP
+    /// for instance, and then in each retransmission, too.
     pub fn claims(&self, frame: &[u8]) -> bool {
-        tag(self.mark, frame).is_some()
+        let Some((tag, end)) = tag(self.mark, frame) else { return false };
+        let length = if tag.bits.0 == 32 { LONG } else { SHORT };
+        payload(frame, end).is_none_or(|payload| {
+            let mut sum = Checksum::new();
+            sum.add(payload);
+            payload.len() >= length && sum.is_valid()
+        })
     }
 
     /// Takes in a packet without a tag of ours at its end.
@@ -436,15 +444,15 @@ fn find_before_padding(mark: u16, frame: &[u8]) -> Option<(Tag, usize)> {
     find(mark, frame.get(..end)?)
 }
 
-/// The tag at the end of a packet, or before its padding.
-fn tag(mark: u16, frame: &[u8]) -> Option<Tag> {
-    find(mark, frame).or_else(|| find_before_padding(mark, frame)).map(|(tag, _)| tag)
+/// Finds the tag at the end of a packet, or before its padding; returns it and where it ends.
+fn tag(mark: u16, frame: &[u8]) -> Option<(Tag, usize)> {
+    find(mark, frame).or_else(|| find_before_padding(mark, frame))
 }
 
 /// Returns the tag of a packet that senders of this seed have sent, wherever it was seen. It ends
 /// with its payload, or is a whole frame.
 pub fn find_tag(seed: u64, packet: &[u8]) -> Option<Tag> {
-    tag(self::mark(seed), packet)
+    tag(self::mark(seed), packet).map(|(tag, _)| tag)
 }
 
 #[inline]
@@ -509,6 +517,23 @@ fn ip_end(frame: &[u8], at: usize) -> Option<usize> {
         _ => return None,
     };
     Some(at + length)
+}
+
+/// The payload of TCP or UDP behind the first IP header of a packet that ends with a tag; empty if
+/// it would begin behind that.
+fn payload(frame: &[u8], end: usize) -> Option<&[u8]> {
+    let at = ip(frame)?;
+    let first = *frame.get(at)?;
+    let (protocol, l4) = match first >> 4 {
+        4 => (*frame.get(at + 9)?, at + usize::from(first & 15) * 4),
+        _ => (*frame.get(at + 6)?, at + 40),
+    };
+    let start = match protocol {
+        6 => l4 + usize::from(frame.get(l4 + 12)? >> 4) * 4,
+        17 => l4 + 8,
+        _ => return None,
+    };
+    Some(frame.get(start..end).unwrap_or_default())
 }
 
 /// The kind of a packet: IP version, or Ethernet type, and protocol.

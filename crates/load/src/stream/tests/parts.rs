@@ -160,3 +160,48 @@ fn a_tag_of_a_worker_that_is_not_there_is_foreign() {
     assert_eq!(three[0].1.port().foreign, 1);
     assert_eq!(three[0].1.sort(0, &[0; 60]), Whose::Untagged);
 }
+
+/// A frame of TCP over IPv4, as connections send it.
+fn segment(ack: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend([8, 0, 0x45, 0]);
+    frame.extend((40 + payload.len() as u16).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 6, 0, 0, 16, 0, 0, 1, 48, 0, 0, 1, 4, 1, 0, 80, 0, 0, 0, 1]);
+    frame.extend(ack.to_be_bytes());
+    frame.extend([0x50, 0x10, 0xff, 0xff, 0x12, 0x34, 0, 0]);
+    frame.extend(payload);
+    frame
+}
+
+/// A connection's numbers and data hold a run's mark by chance: it is heard by its hosts.
+#[test]
+fn only_tags_in_a_payload_whose_sum_is_zero_are_claimed() {
+    let plan = plan(&[1000.0]);
+    let mut all = workers(&plan, 1);
+    let (senders, receiver) = &mut all[0];
+    let claims = |frame: &[u8]| receiver.claims(frame);
+    let mark = crate::stream::senders::mark(1);
+    for ack in (0..=u16::MAX).map(|high| u32::from(high) << 16 | 0x1234) {
+        let mut frame = segment(ack, &[]);
+        assert!(!claims(&frame), "{ack:08x}");
+        frame.resize(60, 0);
+        assert!(!claims(&frame), "{ack:08x}, padded");
+    }
+    let mut imitated = [7; 18];
+    imitated[..2].copy_from_slice(&mark.to_be_bytes());
+    imitated[4] = 0x40;
+    assert!(find_tag(1, &imitated).is_some() && !claims(&segment(5, &imitated)));
+    // Those of streams, as they were sent, and with padding.
+    senders.set_load(Load::Times(1.0), 0);
+    let mut sent = Vec::new();
+    senders.poll(50_000_000, usize::MAX, &mut sent);
+    assert!(sent.len() >= 50);
+    for mut frame in sent {
+        assert!(claims(&frame));
+        frame.resize(frame.len() + 4, 0);
+        assert!(claims(&frame), "padded");
+        // A damaged one is not claimed before all others; its stream counts it if nobody does.
+        frame[45] ^= 1;
+        assert!(!claims(&frame));
+    }
+}
