@@ -584,8 +584,10 @@ impl Translator {
                 (Outside::Table(table.get()), 0)
             }
         };
-        if is_external && hairpin.is_none() {
-            // It would return here without a session.
+        let beyond = matches!(outside, Outside::Table(table) if table > MAX_TABLE);
+        if beyond || is_external && hairpin.is_none() {
+            // Its answers would meet no session: keys do not reach as far as that table, or it would
+            // return here without one.
             return Verdict::drop(self.outcomes.no_translation);
         }
         let on_output = self.direction == Direction::Output;

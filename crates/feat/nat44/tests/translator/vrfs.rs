@@ -308,3 +308,38 @@ fn hosts_in_a_table_beyond_the_keys_are_not_translated() {
         n.close();
     }
 }
+
+/// The same of an outside interface: no session is opened whose answers another table's hosts could
+/// send.
+#[test]
+fn nothing_is_translated_to_a_table_beyond_the_keys() {
+    for (workers, output) in [(1, false), (2, false), (1, true)] {
+        let mut n = nat(workers);
+        if output {
+            n.lab.ok(
+                "set interface nat44 out test1 del\nset interface nat44 out test1 output-feature",
+            );
+        }
+        let far = 1 << 24;
+        // The host's own table leads there, or else the outside interface's.
+        let table = if output { 7 } else { far };
+        n.lab.ok(&format!(
+            "ip table add {far}\n\
+             set interface ip address del test1 all\n\
+             set interface ip table test1 {far}\n\
+             set interface ip address test1 10.0.1.1/24\n\
+             set ip neighbor test1 10.0.1.2 {} static\n\
+             ip route add 198.51.100.0/24 table {table} via 10.0.1.2 test1",
+            host_mac(1, 2).0.map(|b| format!("{b:02x}")).join(":"),
+        ));
+        for packets in [1, 20] {
+            let packet = |n| tcp((HOST.0, 6000 + n as u16), (FAR, 80), SYN).build();
+            assert!(n.pass_all(0, (0..packets).map(packet).collect()).is_empty());
+        }
+        let sessions = n.lab.cli("show nat44 sessions");
+        assert!(!sessions.contains("6000"), "{sessions}");
+        let errors = n.lab.cli("show errors");
+        assert!(errors.contains("no translation"), "{errors}");
+        n.close();
+    }
+}
