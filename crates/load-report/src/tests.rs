@@ -280,6 +280,7 @@ fn rates_and_lives_tell_whether_connections_grow() {
     };
     // Lives are counted in milliseconds: 0.9 ms may count as 1.2.
     assert!(verdict(300.0, 0.26, 0.00122));
+    assert!(verdict(10_000.0, 0.445, 0.000_106));
     assert!(verdict(1000.0, 100.0, 0.105));
     assert!(!verdict(1000.0, 100.0, 0.15));
     assert!(!verdict(100_000.0, 100.0, 0.0015));
