@@ -163,6 +163,34 @@ impl Interface {
     }
 }
 
+/// Names of interfaces by index, and of those that had an index before.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    present: BTreeMap<SwIfIndex, String>,
+    former: BTreeMap<SwIfIndex, (String, u64)>,
+}
+
+impl Names {
+    /// Name of the interface that had an index at a time, in ticks.
+    pub fn at(&self, sw_if: SwIfIndex, at: u64) -> String {
+        name_at(self.present.get(&sw_if), self.former.get(&sw_if), sw_if, at)
+    }
+}
+
+/// Name of the interface that had an index at a time: of the present one or the one before.
+fn name_at(
+    present: Option<&String>,
+    former: Option<&(String, u64)>,
+    sw_if: SwIfIndex,
+    at: u64,
+) -> String {
+    match (present, former) {
+        (_, Some((name, until))) if at <= *until => format!("{name} (deleted)"),
+        (Some(name), _) => name.clone(),
+        (None, _) => format!("deleted-{sw_if}"),
+    }
+}
+
 /// The registry on the main thread.
 pub struct Interfaces {
     list: Vec<Option<Interface>>,
@@ -174,6 +202,8 @@ pub struct Interfaces {
     indices: Indices,
     /// When the last interface of an index went, until another one has it.
     left: BTreeMap<SwIfIndex, Tag>,
+    /// The name of the last interface of an index that went, and when, in ticks.
+    former: BTreeMap<SwIfIndex, (String, u64)>,
     /// Indices that are not free yet: see [`keep_index`].
     kept: BTreeSet<SwIfIndex>,
     /// Instances of numbered interfaces (`loop3`) by prefix.
@@ -202,6 +232,7 @@ impl Interfaces {
             writer,
             indices: Indices::new(MAX_INTERFACES as u32),
             left: BTreeMap::new(),
+            former: BTreeMap::new(),
             kept: BTreeSet::new(),
             instances: HashMap::new(),
             mode_inputs: [None; MODES],
@@ -283,6 +314,18 @@ impl Interfaces {
     /// All interfaces by index.
     pub fn iter(&self) -> impl Iterator<Item = &InterfaceView> {
         self.list.iter().flatten().map(|i| &i.view)
+    }
+
+    /// Name of the interface that had an index at a time, in ticks.
+    pub fn name_at(&self, sw_if: SwIfIndex, at: u64) -> String {
+        let present = self.get(sw_if).map(|view| &view.name);
+        name_at(present, self.former.get(&sw_if), sw_if, at)
+    }
+
+    /// All names, for who needs them later.
+    pub fn names(&self) -> Names {
+        let present = self.iter().map(|view| (view.sw_if, view.name.clone())).collect();
+        Names { present, former: self.former.clone() }
     }
 
     /// Driver of an interface.

@@ -47,9 +47,12 @@ pub static FEATURE: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-/// Name of an interface in traces and counters.
-pub(crate) fn namer(c: &Control, sw_if: SwIfIndex) -> String {
+/// Name of an interface in traces, which are of a time in ticks, and counters.
+pub(crate) fn namer(c: &Control, sw_if: SwIfIndex, at: Option<u64>) -> String {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
+    if let Some(at) = at {
+        return all.name_at(sw_if, at);
+    }
     all.get(sw_if).map_or_else(|| format!("deleted-{sw_if}"), |i| i.name.clone())
 }

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use thalweg_cli::CommandTree;
-use thalweg_device::{FEATURE, Mode, SwIfIndex, interface};
+use thalweg_device::{FEATURE, Interfaces, Mode, SwIfIndex, interface};
 use thalweg_engine::Feature;
-use thalweg_graph::{Built, Control, EngineConfig, Inject, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_graph::{Built, Control, EngineConfig, Inject, Node, NodeCx, NodeDecl, Verdict, clock};
 use thalweg_wire::MacAddr;
 
 thalweg_graph::errors! { UNWANTED: Error, 256, "no protocol here"; }
@@ -132,6 +132,28 @@ fn settings_take_and_mistakes_are_explained() {
     }
     lab.run("delete loopback interface intfc loop0");
     assert!(lab.fail("show int loop0").contains("local0"));
+    lab.finish();
+}
+
+/// A trace is read after the interface that it names has gone, and another one has its index.
+#[test]
+fn traces_name_the_interface_of_their_time() {
+    let mut lab = Lab::new();
+    lab.run("create loopback interface instance 3");
+    let sw_if = interface::find(&lab.c, "loop3").unwrap();
+    let before = clock::ticks();
+    assert_eq!(lab.c.interface_name_at(sw_if, before), "loop3");
+    lab.run("delete loopback interface intfc loop3");
+    assert_eq!(lab.c.interface_name_at(sw_if, before), "loop3 (deleted)");
+    let between = clock::ticks();
+    assert_eq!(lab.c.interface_name_at(sw_if, between), format!("deleted-{sw_if}"));
+    lab.run("create loopback interface instance 4");
+    assert_eq!(interface::find(&lab.c, "loop4"), Ok(sw_if), "the index is used again");
+    let names = lab.c.state::<Interfaces>().borrow().names();
+    for (at, name) in [(before, "loop3 (deleted)"), (clock::ticks(), "loop4")] {
+        assert_eq!(lab.c.interface_name_at(sw_if, at), name);
+        assert_eq!(names.at(sw_if, at), name);
+    }
     lab.finish();
 }
 

@@ -245,7 +245,11 @@ fn in_words(c: &Control, packet: &PacketTrace) -> Packet {
     let step = |s: &thalweg_graph::trace::TraceStep| Step {
         node: c.nodes().get(s.node.0 as usize).map_or("?".into(), |n| n.name.to_string()),
         time: stamp.format(s.at),
-        text: resolve_tokens(&s.text, |i| c.interface_name(SwIfIndex(i)), |e| error_text(c, e)),
+        text: resolve_tokens(
+            &s.text,
+            |i| c.interface_name_at(SwIfIndex(i), s.at),
+            |e| error_text(c, e),
+        ),
     };
     Packet {
         wall: clock::wall(packet.steps.first().map_or(0, |s| s.at)),

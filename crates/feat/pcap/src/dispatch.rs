@@ -6,7 +6,7 @@
 //! bytes as the node gets them (`LINKTYPE_VPP_DISPATCH`). Lengths are those of the file.
 
 use crate::PcapError;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::time::UNIX_EPOCH;
 use thalweg_buffer::Flags;
-use thalweg_device::Interfaces;
+use thalweg_device::{Interfaces, SwIfIndex, interface};
 use thalweg_engine::{error_text, tell_workers};
 use thalweg_files::{FileError, Replacement};
 use thalweg_graph::trace::{Dispatch, PacketTrace, resolve_tokens};
@@ -121,7 +121,7 @@ pub(crate) struct Ended {
 #[derive(Default)]
 struct Names {
     nodes: Vec<String>,
-    interfaces: BTreeMap<u32, String>,
+    interfaces: interface::Names,
     errors: Vec<String>,
 }
 
@@ -137,11 +137,9 @@ pub(crate) fn stop(c: &mut Control) -> Result<Ended, PcapError> {
         // The channel has room for all workers.
         let _ = give.try_send((core.index(), kept, traces));
     });
-    let interfaces = c.state::<Interfaces>();
-    let interfaces = interfaces.borrow();
     let names = Names {
         nodes: c.nodes().iter().map(|n| n.name.to_string()).collect(),
-        interfaces: interfaces.iter().map(|view| (view.sw_if.0, view.name.clone())).collect(),
+        interfaces: c.state::<Interfaces>().borrow().names(),
         errors: (0..c.errors().len() as u32).map(|e| error_text(c, e)).collect(),
     };
     Ok(Ended { max: running.max, path: running.path, names, given })
@@ -190,11 +188,6 @@ impl Ended {
 const MAX_TRACE: usize = 32 << 10;
 
 impl Names {
-    fn interface(&self, sw_if: u32) -> String {
-        let name = self.interfaces.get(&sw_if).cloned();
-        name.unwrap_or_else(|| format!("interface {sw_if}, deleted"))
-    }
-
     fn node(&self, id: NodeId) -> &str {
         self.nodes.get(usize::from(id.0)).map_or("?", String::as_str)
     }
@@ -217,9 +210,9 @@ impl Names {
             format!(
                 "sw_if_index[rx]: {} ({}), sw_if_index[tx]: {} ({})\naux: {}\n",
                 d.rx.0,
-                self.interface(d.rx.0),
+                self.interfaces.at(d.rx, d.at),
                 d.tx.0,
-                self.interface(d.tx.0),
+                self.interfaces.at(d.tx, d.at),
                 d.aux
             ),
             format!("worker: {worker}, trace: {}\n", d.trace),
@@ -243,7 +236,8 @@ impl Names {
         let mut out = String::new();
         for step in trace.steps.iter().take_while(|step| step.at <= until) {
             let error = |e: u32| self.errors.get(e as usize).cloned().unwrap_or_default();
-            let text = resolve_tokens(&step.text, |i| self.interface(i), error);
+            let text =
+                resolve_tokens(&step.text, |i| self.interfaces.at(SwIfIndex(i), step.at), error);
             out += &format!("{}: {}\n", clock::format_since_start(step.at), self.node(step.node));
             for line in text.lines() {
                 out += &format!("  {line}\n");
@@ -274,14 +268,13 @@ fn hint(node: &str, bytes: &[u8]) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use thalweg_buffer::SwIfIndex;
     use thalweg_graph::trace::TraceStep;
 
     #[test]
     fn a_record_is_as_wireshark_reads_it() {
         let names = Names {
             nodes: vec!["pg-input".into(), "ip4-lookup".into()],
-            interfaces: [(1, "pg0".into())].into(),
+            interfaces: interface::Names::default(),
             errors: Vec::new(),
         };
         let dispatch = Dispatch {
@@ -307,7 +300,7 @@ mod tests {
         let text = |i: usize| String::from_utf8(strings[i].to_vec()).unwrap();
         assert_eq!((strings.len(), text(0)), (5, "ip4-lookup".into()));
         assert_eq!(text(1), "flags: traced\ncurrent_length: 20\n");
-        assert!(text(2).contains("[rx]: 1 (pg0)") && text(2).contains("[tx]: 9 (interface 9"));
+        assert!(text(2).contains("[rx]: 1 (deleted-1)") && text(2).contains("[tx]: 9 (deleted-9"));
         assert!(text(4).ends_with(": pg-input\n  a\n  b\n"), "{}", text(4));
         // One that was cleared meanwhile.
         let head = names.head(2, &dispatch, None);

@@ -155,6 +155,8 @@ impl BuildCx<'_> {
 type Job = Box<dyn FnOnce(&mut Control) + Send>;
 type LocalJob = Box<dyn FnOnce(&mut Control)>;
 type Handler = Rc<dyn Fn(&mut Control, &Event)>;
+/// Names an interface; of traces, the one that had the index at a time, in ticks.
+pub type Namer = fn(&Control, SwIfIndex, Option<u64>) -> String;
 type FileLister = Rc<dyn Fn(&Control) -> Vec<FileInfo>>;
 
 /// A handle by which other threads submit work to the main thread.
@@ -240,7 +242,7 @@ pub struct Control {
     poller: Poller,
     started: Instant,
     stopping: bool,
-    namer: fn(&Control, SwIfIndex) -> String,
+    namer: Namer,
     files: Vec<FileLister>,
     hand_offs: hand_off::Queues,
     main: MainStats,
@@ -319,7 +321,7 @@ impl Control {
             poller,
             started: Instant::now(),
             stopping: false,
-            namer: |_, i| format!("if{i}"),
+            namer: |_, i, _| format!("if{i}"),
             files: Vec::new(),
             hand_offs: hand_off::Queues::default(),
             main: MainStats::default(),
@@ -458,13 +460,18 @@ impl Control {
     }
 
     /// Sets the function that names interfaces.
-    pub fn set_namer(&mut self, namer: fn(&Control, SwIfIndex) -> String) {
+    pub fn set_namer(&mut self, namer: Namer) {
         self.namer = namer;
     }
 
     /// Returns an interface's name.
     pub fn interface_name(&self, sw_if: SwIfIndex) -> String {
-        (self.namer)(self, sw_if)
+        (self.namer)(self, sw_if, None)
+    }
+
+    /// Returns the name of the interface that had an index at a time, in ticks.
+    pub fn interface_name_at(&self, sw_if: SwIfIndex, at: u64) -> String {
+        (self.namer)(self, sw_if, Some(at))
     }
 
     /// Returns a node by name.

@@ -5,7 +5,7 @@ use super::{InterfaceEvent, Interfaces, SwIfIndex, create, family, view};
 use crate::DeviceError;
 use std::rc::Rc;
 use std::time::Duration;
-use thalweg_graph::Control;
+use thalweg_graph::{Control, clock};
 
 /// What a feature does before an interface is deleted: see [`before_delete`].
 pub(super) type Leaver = Rc<dyn Fn(&mut Control, SwIfIndex) -> bool>;
@@ -94,5 +94,7 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
     }
     // From here on, workers that begin a loop see nothing of it.
     let left = c.domain().tag();
-    all.borrow_mut().left.insert(sw_if, left);
+    let mut all = all.borrow_mut();
+    all.left.insert(sw_if, left);
+    all.former.insert(sw_if, (gone.view.name, clock::ticks()));
 }
