@@ -107,8 +107,8 @@ fn vpns_of_ip6_have_tables_of_their_own() {
     lab.lost(
         1,
         &Packet::new().mpls(77).ipv4(FAR, ip(0, 2)).udp(1, 2),
-        "lookup-ip6-dst-itf",
-        "no ip6 packet after the last mpls label",
+        "ip6-input",
+        "ip6 length < 40 bytes",
     );
     // An error finds its way back by the table of the VPN, from an address of it.
     lab.ok("mpls local-label replace 77 eos via ip6-lookup-in-table 10");
@@ -433,5 +433,19 @@ fn ip6_packets_wait_for_a_neighbour_of_ip4() {
         let of = |kind: [u8; 2]| frames.iter().any(|(_, frame)| frame[12..14] == kind);
         of([0x86, 0xdd]) && of([0x88, 0x47])
     });
+    lab.0.close();
+}
+
+#[test]
+fn a_label_stands_for_an_interface() {
+    let mut lab = Lab::with_ip6();
+    lab.ok("ip route add 2001:db8:f::/48 via 2001:db8:0:1::2 test1");
+    lab.ok("mpls local-label add 26 eos via rx-ip6 test2");
+    let sent = lab.one(0, &labelled6(&[26], 64));
+    assert_eq!((sent.by, sent.to), (1, host_mac(1, 2)));
+    // With its features, and without IPv6 not at all.
+    lab.ok("set interface ip address del test2 all");
+    let why = "ip6 is not enabled on the interface";
+    lab.lost(0, &labelled6(&[26], 64), "ip6-not-enabled", why);
     lab.0.close();
 }

@@ -95,6 +95,9 @@ fn labels_are_popped() {
     assert_eq!(lab.one(0, &labelled(&[0, 2, 23, 30], 64)).labels, [(31, 0, true, 63)]);
     lab.ok("mpls local-label add 24 eos via rx-ip4 test2");
     assert_eq!(lab.one(0, &labelled(&[24], 64)).to, host_mac(1, 3));
+    // As all that interface receives: with its features, such as NAT, and without IPv4 not at all.
+    lab.ok("set interface ip address del test2 all");
+    lab.lost(0, &labelled(&[24], 64), "ip4-not-enabled", "ip4 is not enabled on the interface");
     // More than one: the last is swapped.
     lab.ok("mpls local-label add 25 eos via 10.0.1.2 test1 out-labels 40 41");
     assert_eq!(lab.one(0, &labelled(&[25], 9)).labels, [(40, 0, false, 64), (41, 0, true, 8)]);
