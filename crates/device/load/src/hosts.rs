@@ -51,6 +51,8 @@ pub struct Report {
     pub counts: Counts,
     /// Conversations open.
     pub open: u32,
+    /// Of these, the ones whose handshake goes on.
+    pub half_open: u32,
     /// Conversations in TIME_WAIT.
     pub time_wait: u32,
     /// Longest time between two turns of the hosts since the last report, in microseconds.
@@ -58,11 +60,17 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what other workers' hosts have done.
-    pub(crate) fn add(&mut self, other: &Report) {
+    /// Conversations established, without those in TIME_WAIT.
+    pub fn established(&self) -> u32 {
+        self.open.saturating_sub(self.half_open)
+    }
+
+    /// Adds what other hosts have done.
+    pub fn add(&mut self, other: &Report) {
         self.at = self.at.max(other.at);
         self.counts = self.counts.plus(&other.counts);
         self.open += other.open;
+        self.half_open += other.half_open;
         self.time_wait += other.time_wait;
         self.longest_turn = self.longest_turn.max(other.longest_turn);
     }
@@ -157,14 +165,15 @@ impl Hosts {
         }
     }
 
-    /// Counters of clients or servers.
-    fn counts(&self) -> Option<(Counts, (u32, u32))> {
-        match self {
-            Hosts::Clients(clients) => Some((clients.counts(), clients.open())),
-            Hosts::Servers(servers) => Some((servers.counts(), servers.open())),
-            Hosts::Elsewhere => Some((Counts::default(), (0, 0))),
-            Hosts::Streams(_) => None,
-        }
+    /// What clients or servers have done.
+    fn report(&self, at: Micros, longest_turn: Micros) -> Option<Report> {
+        let (counts, (open, time_wait), half_open) = match self {
+            Hosts::Clients(hosts) => (hosts.counts(), hosts.open(), hosts.half_open()),
+            Hosts::Servers(hosts) => (hosts.counts(), hosts.open(), hosts.half_open()),
+            Hosts::Elsewhere => Default::default(),
+            Hosts::Streams(_) => return None,
+        };
+        Some(Report { at, counts, open, half_open, time_wait, longest_turn })
     }
 
     fn claims(&self, incoming: &Incoming<'_>) -> bool {
@@ -453,15 +462,8 @@ impl All {
                 let mut report = |sw_if: &SwIfIndex| {
                     let Some(port) = self.port(*sw_if) else { return Vec::new() };
                     let longest_turn = std::mem::take(&mut port.longest);
-                    let talks = port.behind.hosts.iter().filter_map(Hosts::counts);
-                    let report = |(counts, (open, time_wait))| Report {
-                        at: now,
-                        counts,
-                        open,
-                        time_wait,
-                        longest_turn,
-                    };
-                    talks.map(report).collect()
+                    let hosts = port.behind.hosts.iter();
+                    hosts.filter_map(|hosts| hosts.report(now, longest_turn)).collect()
                 };
                 // Who asked may be gone.
                 let _ = answer.send(ports.iter().map(&mut report).collect());

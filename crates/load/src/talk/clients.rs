@@ -81,6 +81,11 @@ impl Clients {
         (self.machine.open, self.machine.time_wait)
     }
 
+    /// Of those open, the number whose handshake goes on.
+    pub fn half_open(&self) -> u32 {
+        self.machine.half_open
+    }
+
     /// Says how many conversations to open from now on.
     pub fn set_opening(&mut self, opening: Opening, now: Micros) {
         self.opening = opening;

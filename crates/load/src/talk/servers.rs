@@ -71,6 +71,11 @@ impl Servers {
         (self.machine.open, self.machine.time_wait)
     }
 
+    /// Of those open, the number whose handshake goes on.
+    pub fn half_open(&self) -> u32 {
+        self.machine.half_open
+    }
+
     /// Ends all conversations without a packet.
     pub fn abandon(&mut self) {
         for number in 0..self.unused {

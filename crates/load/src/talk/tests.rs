@@ -110,6 +110,7 @@ fn run_by(
     for (counts, open) in [(clients.counts(), clients.open()), (servers.counts(), servers.open())] {
         assert!(counts.balances(open.0.into()), "{counts:?}");
     }
+    assert_eq!((clients.half_open(), servers.half_open()), (0, 0));
     (clients, servers)
 }
 
@@ -365,7 +366,7 @@ fn long_sleeps_are_made_up_for() {
     clients.set_opening(Opening { rate: 1e4, hold: None, total: Some(50) }, 0);
     let mut sent: Vec<Vec<u8>> = Vec::new();
     clients.poll(10_000, 64, &mut sent);
-    assert_eq!(clients.open().0, 50);
+    assert_eq!((clients.open().0, clients.half_open()), (50, 50), "nobody answers");
     // Three days, and then a clock that goes back.
     let mut now = 3 * 24 * 3_600_000_000;
     for _ in 0..1000 {
@@ -373,6 +374,7 @@ fn long_sleeps_are_made_up_for() {
         now += 1000;
     }
     assert_eq!((clients.open(), clients.counts().lost.syn), ((0, 0), 50));
+    assert_eq!(clients.half_open(), 0);
     clients.poll(5, 64, &mut sent);
     assert!(clients.counts().balances(0));
 }
@@ -562,6 +564,7 @@ proptest! {
                 _ => {}
             }
             prop_assert_eq!(servers.open().0 as usize, model.len());
+            prop_assert!(servers.half_open() <= servers.open().0);
         }
     }
 

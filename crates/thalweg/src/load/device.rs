@@ -36,8 +36,8 @@ pub(super) struct Device {
     /// Groups of connections: number of the pair, number in the pair, group.
     groups: Vec<(usize, usize, Group)>,
     shares: Shares,
-    /// The pairs of ports that have streams.
-    streamed: Vec<[SwIfIndex; 2]>,
+    /// The pairs of ports that have streams, with their numbers.
+    streamed: Vec<(usize, [SwIfIndex; 2])>,
     seed: u64,
 }
 
@@ -72,13 +72,8 @@ impl Books {
 
     fn add(&mut self, of: OfGroup) {
         let OfGroup { clients, servers, .. } = of;
-        for (sum, of) in [(&mut self.clients, clients), (&mut self.servers, servers)] {
-            sum.at = sum.at.max(of.at);
-            sum.counts = sum.counts.plus(&of.counts);
-            sum.open += of.open;
-            sum.time_wait += of.time_wait;
-            sum.longest_turn = sum.longest_turn.max(of.longest_turn);
-        }
+        self.clients.add(&clients);
+        self.servers.add(&servers);
         self.groups.push(of);
     }
 }
@@ -201,9 +196,9 @@ impl Device {
         let groups = hosts.work.groups();
         self.groups = groups.map(|(pair, number, group)| (pair, number, group.clone())).collect();
         self.shares = Shares::of(hosts.work);
-        let streamed = self.pairs.iter().zip(&hosts.work.pairs);
+        let streamed = self.pairs.iter().copied().enumerate().zip(&hosts.work.pairs);
         let streamed = streamed.filter(|(_, pair)| pair.streams.is_some());
-        self.streamed = streamed.map(|(ports, _)| *ports).collect();
+        self.streamed = streamed.map(|(ports, _)| ports).collect();
         self.seed = hosts.seed;
         Ok(())
     }
@@ -266,7 +261,7 @@ impl Device {
         // Its sub-interface may have received it.
         let parent = interface::view(&self.control, dropped.rx).ok().and_then(|view| view.parent);
         let port = parent.unwrap_or(dropped.rx);
-        let pair = self.streamed.iter().position(|ports| ports.contains(&port));
+        let pair = self.pairs.iter().position(|ports| ports.contains(&port));
         Seen {
             what: dropped.what,
             at: dropped.at,
@@ -293,23 +288,26 @@ impl Device {
 
     /// Changes all streams.
     pub(super) fn change(&mut self, change: Change) {
-        for ports in &self.streamed {
+        for (_, ports) in &self.streamed {
             thalweg_device_load::change_streams(&mut self.control, *ports, change);
         }
     }
 
-    /// Reads what became of the streams: of each pair, from the first port to the second and back.
-    pub(super) fn streams(&mut self) -> Result<Vec<[DirectionReport; 2]>> {
-        let ask =
-            |ports: &[SwIfIndex; 2]| thalweg_device_load::ask_streams(&mut self.control, *ports);
+    /// Reads what became of the streams: of each pair that has some, with its number, from the first
+    /// port to the second and back.
+    pub(super) fn streams(&mut self) -> Result<Vec<(usize, [DirectionReport; 2])>> {
+        let ask = |(pair, ports): &(usize, [SwIfIndex; 2])| {
+            (*pair, thalweg_device_load::ask_streams(&mut self.control, *ports))
+        };
         let answers: Vec<_> = self.streamed.iter().map(ask).collect();
-        answers.iter().map(|answer| self.answer(answer)).collect()
+        answers.iter().map(|(pair, answer)| Ok((*pair, self.answer(answer)?))).collect()
     }
 
     /// Reads how far the streams are, all pairs together.
     pub(super) fn progress(&mut self) -> Result<[Progress; 2]> {
-        let ask =
-            |ports: &[SwIfIndex; 2]| thalweg_device_load::ask_progress(&mut self.control, *ports);
+        let ask = |(_, ports): &(usize, [SwIfIndex; 2])| {
+            thalweg_device_load::ask_progress(&mut self.control, *ports)
+        };
         let answers: Vec<_> = self.streamed.iter().map(ask).collect();
         let mut sums = [Progress::default(); 2];
         for answer in &answers {
@@ -321,8 +319,9 @@ impl Device {
 
     /// Reads the latency of streams so far: the worst of the first ones of each pair.
     pub(super) fn times(&mut self) -> Result<Times> {
-        let ask =
-            |ports: &[SwIfIndex; 2]| thalweg_device_load::ask_times(&mut self.control, *ports);
+        let ask = |(_, ports): &(usize, [SwIfIndex; 2])| {
+            thalweg_device_load::ask_times(&mut self.control, *ports)
+        };
         let answers: Vec<_> = self.streamed.iter().map(ask).collect();
         answers.iter().try_fold(Times::default(), |all, answer| Ok(all.max(self.answer(answer)?)))
     }

@@ -43,6 +43,7 @@ pub(super) fn errors(
             (side, "packets with checksum errors", counts.bad_checksum),
             (side, "connections opened too late by the tester", counts.unsent),
             (side, "connections without a free tuple", counts.no_tuple),
+            (side, "connections beyond the limit of their kind, not opened", counts.held_back),
             (side, "packets that the tester had no room for", counts.no_room),
         ]
     };

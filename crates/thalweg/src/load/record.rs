@@ -64,10 +64,14 @@ fn drops(drops: &Drops) -> Vec<Drop> {
     drops.iter().map(drop).collect()
 }
 
-/// Where most of what was lost is; `None` if nothing was.
-pub(super) fn limited_by(drops: &Drops, lost: u64, tester: bool) -> Option<LimitedBy> {
+/// Where most of what was lost is, of which some arrived damaged; `None` if nothing was.
+pub(super) fn limited_by(
+    drops: &Drops,
+    (lost, damaged): (u64, u64),
+    tester: bool,
+) -> Option<LimitedBy> {
     let known: u64 = drops.iter().map(|(_, packets)| packets).sum();
-    let unexplained = lost.saturating_sub(known);
+    let unexplained = lost.saturating_sub(known + damaged);
     let share = |packets: u64| packets as f64 / lost.max(known).max(1) as f64;
     let limit = |row: &str, node: &str, reason: &str, packets| LimitedBy {
         row: row.to_owned(),
@@ -77,11 +81,14 @@ pub(super) fn limited_by(drops: &Drops, lost: u64, tester: bool) -> Option<Limit
     };
     match drops.most() {
         Some((spot, packets))
-            if packets >= unexplained && (!tester || spot.side == Side::Tester) =>
+            if packets >= unexplained.max(damaged) && (!tester || spot.side == Side::Tester) =>
         {
             Some(limit(add(&mut Books::default(), spot, 0), &spot.node, &spot.reason, packets))
         }
         _ if tester => Some(limit("tester", "", "it was late or had no room", 0)),
+        _ if damaged > 0 && damaged >= unexplained => {
+            Some(limit("damaged", "", "packets arrived with other bytes", damaged))
+        }
         _ if unexplained > 0 => Some(limit("device", "", "no counter says where", unexplained)),
         _ => None,
     }
@@ -182,6 +189,7 @@ pub(super) fn of_connections(made: &trial::Trial) -> Trial {
         intended: sent + no_room,
         unsent_no_room: no_room,
         received: sent.saturating_sub(lost),
+        damaged: sample.damaged(),
         ..Books::default()
     };
     add_drops(&mut books, &made.drops);
@@ -240,6 +248,7 @@ pub(super) fn of_ran(ran: &Ran, load: f64) -> Trial {
         books.intended += sent + no_room;
         books.unsent_no_room += no_room;
         books.received += sent.saturating_sub(lost);
+        books.damaged += trial.sample.damaged();
     }
     add_drops(&mut books, &ran.drops);
     let streams_left_out = bound(&mut streams);
@@ -302,12 +311,13 @@ mod tests {
     #[test]
     fn most_of_the_loss_is_named() {
         let mut drops = Drops::default();
-        assert_eq!(limited_by(&drops, 0, false), None);
-        let unknown = limited_by(&drops, 5, false).unwrap();
+        assert_eq!(limited_by(&drops, (0, 0), false), None);
+        assert_eq!(limited_by(&drops, (5, 5), false).unwrap().row, "damaged");
+        let unknown = limited_by(&drops, (5, 0), false).unwrap();
         assert_eq!((unknown.row.as_str(), unknown.share), ("device", 1.0));
         drops.add(Spot::new(Side::Device, "ct", "full"), 8);
-        let by = limited_by(&drops, 10, false).unwrap();
+        let by = limited_by(&drops, (10, 0), false).unwrap();
         assert_eq!((by.node.as_str(), by.share), ("ct", 0.8));
-        assert_eq!(limited_by(&drops, 10, true).unwrap().row, "tester");
+        assert_eq!(limited_by(&drops, (10, 0), true).unwrap().row, "tester");
     }
 }

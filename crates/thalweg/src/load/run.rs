@@ -243,12 +243,12 @@ impl Args {
         let mut status = 0;
         let report = &mut writer.report;
         let spoiled = ran.is_spoiled();
-        let mut lost = 0;
+        let (mut lost, mut damaged) = (0, 0);
         if let Some(trial) = &ran.streams {
             streams::lines(trial, floor).iter().for_each(|line| crate::say!("{line}"));
             let sum = trial.sum();
             let rate = sum.received as f64 / ran.seconds;
-            lost += trial.unexplained().0;
+            (lost, damaged) = (trial.unexplained().0, trial.damaged());
             let latency = record::latencies(trial, sum.sent as f64 / ran.seconds);
             let without = alone::latencies(floor);
             report.self_check.latency = without.first().map(|of| of.scheduled.clone());
@@ -270,7 +270,7 @@ impl Args {
             if ran.streams.is_some() {
                 crate::say!();
             } else {
-                lost = trial.sample.lost().0;
+                (lost, damaged) = (trial.sample.lost().0, trial.sample.damaged());
             }
             self.tell_connections(trial, ran);
             let rate = trial.connections.clean as f64 / ran.seconds;
@@ -290,7 +290,8 @@ impl Args {
         }
         for group in &ran.groups {
             if let Some(hold) = group.hold {
-                let of = format!("{}: {} of {hold} connections held", group.name, group.open);
+                let of =
+                    format!("{}: {} of {hold} connections held", group.name, group.established);
                 report.notes.push(format!("{of} at the end of the window."));
             }
         }
@@ -303,7 +304,7 @@ impl Args {
             crate::say!("{text}");
             report.notes.push(text);
         }
-        let by = record::limited_by(&ran.drops, lost, spoiled);
+        let by = record::limited_by(&ran.drops, (lost, damaged), spoiled);
         if let Some(first) = report.results.first_mut() {
             first.limited_by = by;
         }
@@ -352,12 +353,12 @@ impl Args {
         );
         for group in ran.groups.iter().filter(|group| group.hold.is_some() || ran.groups.len() > 1)
         {
-            let GroupRan { name, connections, hold, open } = group;
+            let GroupRan { name, connections, hold, established } = group;
             match hold {
                 Some(hold) => {
                     let short = if group.falls_short() { ": not reached" } else { "" };
                     crate::say!(
-                        "  {name}: {open} of {hold} held{short}; lost meanwhile {}",
+                        "  {name}: {established} of {hold} held{short}; lost meanwhile {}",
                         connections.errors()
                     );
                 }
@@ -381,7 +382,16 @@ impl Args {
                 for (spot, packets) in trial.drops.iter() {
                     crate::say!("  {packets} {spot}");
                 }
+                let damaged = streams::damaged(trial.sample.damaged());
+                damaged.iter().for_each(|line| crate::say!("{line}"));
                 crate::say!("  {} unexplained", trial.unexplained());
+            }
+            let surplus = trial.sample.surplus();
+            if surplus > 0 {
+                crate::say!(
+                    "{surplus} more packets arrived than were sent: the device repeats some, and \
+                     losses cannot be told from these counts."
+                );
             }
             if let Some(first) = &trial.first {
                 crate::say!("  first lost in the window: {first}: {}", first.place);
@@ -431,7 +441,7 @@ fn series(looks: &[Look]) -> Option<Series> {
         ("begun", |look| look.begun),
         ("completed", |look| look.completed),
         ("active", |look| (look.open + look.time_wait) as f64),
-        ("established", |look| look.open as f64),
+        ("established", |look| look.established as f64),
     ];
     for (name, of) in values {
         let all: Vec<f64> = looks.iter().map(of).collect();

@@ -81,8 +81,8 @@ pub(super) struct GroupRan {
     pub(super) connections: Connections,
     /// Number that the profile wants held.
     pub(super) hold: Option<u32>,
-    /// Number that was open at the end of the window, without those in TIME_WAIT.
-    pub(super) open: u32,
+    /// Number that was established at the end of the window, without those in TIME_WAIT.
+    pub(super) established: u32,
 }
 
 /// A number that is held counts as reached with this share of it: one is opened only after another
@@ -92,7 +92,7 @@ const REACHED: f64 = 0.99;
 impl GroupRan {
     /// Whether the number to be held was not reached.
     pub(super) fn falls_short(&self) -> bool {
-        self.hold.is_some_and(|hold| f64::from(self.open) < REACHED * f64::from(hold))
+        self.hold.is_some_and(|hold| f64::from(self.established) < REACHED * f64::from(hold))
     }
 }
 
@@ -163,6 +163,8 @@ impl<'a> Runner<'a> {
             self.end();
             return Ok(None);
         }
+        // No connection is judged yet: those that begin before the next look are.
+        let unjudged = self.device.books()?;
         self.device.begin_window()?;
         let before = self.now(time)?;
         let mut left = time;
@@ -178,7 +180,7 @@ impl<'a> Runner<'a> {
         self.device.end_window();
         let cut = (self.stopped)();
         let after = now;
-        self.await_connections(&before.books, cut)?;
+        self.await_connections(&unjudged, cut)?;
         // The device's own time goes on, whatever the user wants.
         self.device.wait(TAIL, &|| false);
         let judged = self.device.books()?;
@@ -198,13 +200,13 @@ impl<'a> Runner<'a> {
         };
         let groups = self.device.groups().enumerate().map(|(at, group)| GroupRan {
             name: group.name(),
-            connections: connections(&before.books.of(at), &judged.of(at)),
+            connections: connections(&unjudged.of(at), &judged.of(at)),
             hold: group.hold,
-            open: after.books.of(at).clients.open,
+            established: after.books.of(at).clients.established(),
         });
         let groups: Vec<GroupRan> = groups.collect();
         let talks = (!groups.is_empty()).then(|| {
-            let connections = connections(&before.books, &judged);
+            let connections = connections(&unjudged, &judged);
             let tester = is_tester(&sample, &drops);
             let good = !tester && connections.errors() == 0;
             // What streams have lost is in the drops as well.
@@ -213,7 +215,8 @@ impl<'a> Runner<'a> {
             let first = FirstTalk::of(&seen, &plans, &drops, lost);
             Trial { sample, connections, good, tester, drops: drops.clone(), first, stolen }
         });
-        let others = talks.as_ref().map_or(0, |trial| trial.sample.lost().0);
+        let of = |trial: &Trial| (trial.sample.lost().0, trial.sample.damaged());
+        let others = talks.as_ref().map_or((0, 0), of);
         let mut streams = None;
         if self.device.has_streams() {
             let pairs = self.device.streams()?;
@@ -304,9 +307,9 @@ pub(super) fn seconds(was: &Now, is: &Now) -> f64 {
 
 /// Finds the first packet of the window that was lost. `begin`: when the window began.
 fn first(trial: &StreamTrial, seen: &[Seen], begin: u64) -> Option<First> {
-    let ways: Vec<String> = trial.directions().map(|(_, way)| way).collect();
     let mut first: Option<(u64, First)> = None;
-    for (at, (direction, way)) in trial.pairs.iter().flatten().zip(ways).enumerate() {
+    for (at, (direction, way)) in trial.directions().enumerate() {
+        let pair = trial.pairs.get(at / 2).map_or(0, |(pair, _)| *pair);
         let side = if at % 2 == 0 { End::A } else { End::B };
         for stream in direction.streams.iter().filter(|stream| stream.tagged) {
             let Some((number, Some(due))) = stream.judged.first else { continue };
@@ -316,7 +319,7 @@ fn first(trial: &StreamTrial, seen: &[Seen], begin: u64) -> Option<First> {
             let is_it = |seen: &&Seen| {
                 let What::Stream(tag) = &seen.what else { return false };
                 let mask = 1u64.checked_shl(tag.bits.0).map_or(u64::MAX, |bit| bit - 1);
-                (usize::from(tag.stream), tag.side, seen.pair) == (stream.number, side, at / 2)
+                (usize::from(tag.stream), tag.side, seen.pair) == (stream.number, side, pair)
                     && u64::from(tag.sequence) == number & mask
             };
             let place = match seen.iter().find(is_it) {
@@ -344,5 +347,72 @@ fn scaled(load: Load, share: f64) -> Load {
             Rate::WireBits(value) => Rate::WireBits(value * share),
             Rate::Percent(value) => Rate::Percent(value * share),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::set::Set;
+    use crate::load::under::Under;
+    use crate::load::work::Work;
+    use clap::Parser;
+    use thalweg_load_profile::Profile;
+
+    /// Runs a profile for a second through a cross connect with these commands.
+    fn run(rest: &str, commands: &str, connections: Option<f64>) -> Ran {
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            under: Under,
+        }
+        let pools = "  c: {v4: 16.0.0.1-16.0.0.250}\n  s: {v4: 48.0.0.1}\n";
+        let text = format!("version: 1\npools:\n{pools}{rest}");
+        let profile = Profile::parse("mine.yaml", &text, &[]).unwrap();
+        let late = Duration::from_secs(10);
+        let work = Work::of(&profile, &Line::parse_from(["x"]).under, late).unwrap();
+        let device = Device::inside(Set::CrossConnect, commands, &work.hosts(1, 1)).unwrap();
+        let stopped = || false;
+        let mut runner = Runner::new(device, work.life(), &stopped);
+        let offered = Offered { streams: Load::Times(1.0), connections };
+        let ran = runner.trial(offered, Duration::from_secs(1), |_, _| Ok(())).unwrap().unwrap();
+        runner.device.close().unwrap();
+        ran
+    }
+
+    const STREAM: &str =
+        "streams:\n  - {name: s, between: [c, s], udp: [7, 7], size: 100, rate: 1 kpps}\n";
+
+    /// Connections that begin while the window does are judged, or are not: none of them only where
+    /// they end. What is lost is not made up for by them.
+    #[test]
+    fn connections_lost_are_counted_whenever_they_began() {
+        let talks = "flows:\n  - {name: t, tcp: {client: c, server: s, port: 80}, \
+                     exchange: {messages: 1, wait: 30ms}}\n";
+        let ran = run(&format!("{STREAM}{talks}"), "load impair load0 lose 2000 seed 3", Some(4e3));
+        let trial = ran.connections.unwrap();
+        let connections = trial.connections;
+        assert!(connections.completed <= connections.begun, "{connections:?}");
+        assert!(connections.clean < connections.completed && connections.errors() > 0);
+        assert_eq!(connections.errors(), connections.begun - connections.clean);
+    }
+
+    #[test]
+    fn what_is_not_established_is_not_held() {
+        let hold = "flows:\n  - {name: h, hold: 100, life: 60s, ramp: 100ms linear, \
+                    tcp: {client: c, server: s, port: 80}}\n";
+        let [up, down] = ["", "load impair load1 lose 1"].map(|device| run(hold, device, None));
+        let held = |ran: &Ran| (ran.groups[0].established, ran.groups[0].falls_short());
+        assert_eq!((held(&up), held(&down)), ((100, false), (0, true)));
+    }
+
+    #[test]
+    fn damage_is_not_unexplained() {
+        let ran = run(STREAM, "load impair load0 damage 50 seed 3", None);
+        let trial = ran.streams.unwrap();
+        let (lost, unexplained) = trial.unexplained();
+        // One whose tag or address is damaged is no packet of ours any more.
+        assert!(trial.damaged() > 0 && unexplained < lost / 2, "{lost}, {unexplained}");
+        assert_eq!(trial.damaged() + unexplained, lost);
     }
 }

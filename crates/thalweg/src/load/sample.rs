@@ -103,6 +103,17 @@ impl Sample {
         (sent.saturating_sub(clients.received + servers.received), sent)
     }
 
+    /// Packets that have arrived with other bytes meanwhile; they count as lost.
+    pub(super) fn damaged(&self) -> u64 {
+        self.all_clients.bad_checksum + self.all_servers.bad_checksum
+    }
+
+    /// Packets that have arrived beyond those sent: the device repeats some.
+    pub(super) fn surplus(&self) -> u64 {
+        let (clients, servers) = (&self.all_clients, &self.all_servers);
+        (clients.received + servers.received).saturating_sub(clients.sent + servers.sent)
+    }
+
     /// Share of packets lost, in percent.
     pub(super) fn lost_percent(&self) -> f64 {
         let (lost, sent) = self.lost();

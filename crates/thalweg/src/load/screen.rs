@@ -35,8 +35,9 @@ pub(super) struct Look {
     /// Connections begun and completed per second.
     pub(super) begun: f64,
     pub(super) completed: f64,
-    /// Connections open, and in TIME_WAIT.
+    /// Connections open, those of them that are established, and those in TIME_WAIT.
     pub(super) open: u64,
+    pub(super) established: u64,
     pub(super) time_wait: u64,
 }
 
@@ -74,6 +75,7 @@ impl Look {
             begun: rate(before.counts.begun, after.counts.begun),
             completed: rate(before.counts.completed, after.counts.completed),
             open: after.open.into(),
+            established: after.established().into(),
             time_wait: after.time_wait.into(),
         }
     }

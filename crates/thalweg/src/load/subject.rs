@@ -11,7 +11,7 @@ use super::blame::FirstTalk;
 use super::record;
 use super::runner::{Offered, Ran, Runner};
 use super::stolen;
-use super::trial::{Tester, Trial};
+use super::trial::{Tester, Trial, is_held_back};
 use super::under::Under;
 use super::work::Work;
 
@@ -160,7 +160,7 @@ fn of_connections(trial: &Trial) -> Measured {
         rate: connections.clean as f64 / trial.sample.seconds,
         spoiled: trial.tester,
         stolen: trial.stolen,
-        limited_by: record::limited_by(&trial.drops, lost, trial.tester),
+        limited_by: record::limited_by(&trial.drops, (lost, trial.sample.damaged()), trial.tester),
         first_lost: trial.first.as_ref().map(FirstTalk::record),
         l1_bps: trial.sample.l1_received() as f64 / trial.sample.seconds,
         latency: Vec::new(),
@@ -183,9 +183,9 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         None => (sum.sent, sum.lost, sum.received),
     };
     let all_lost = match (streams, &ran.connections) {
-        (Some(trial), _) => trial.unexplained().0,
-        (None, Some(trial)) => trial.sample.lost().0,
-        (None, None) => 0,
+        (Some(trial), _) => (trial.unexplained().0, trial.damaged()),
+        (None, Some(trial)) => (trial.sample.lost().0, trial.sample.damaged()),
+        (None, None) => (0, 0),
     };
     let mut record = record::of_ran(ran, load);
     record.loss_ratio = lost as f64 / of.max(1) as f64;
@@ -193,7 +193,8 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         of,
         lost,
         rate: arrived as f64 / ran.seconds,
-        spoiled: ran.is_spoiled(),
+        spoiled: ran.is_spoiled()
+            || ran.connections.as_ref().is_some_and(|trial| is_held_back(&trial.sample)),
         stolen: ran.stolen,
         limited_by: record::limited_by(&ran.drops, all_lost, ran.is_spoiled()),
         first_lost: ran.first_lost(),

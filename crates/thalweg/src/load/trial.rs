@@ -97,7 +97,7 @@ impl Tester<'_> {
         let sample = Sample::of(self.rate, &before, &after, &end);
         let connections = Connections::of(&before, &end);
         let drops = self.device.drops()?.since(&dropped);
-        let tester = is_tester(&sample, &drops);
+        let tester = is_tester(&sample, &drops) || is_held_back(&sample);
         let forgiven = sample.lost_percent() < self.forgiven;
         let good = !tester && (connections.errors() == 0 || forgiven);
         let seen = self.device.dropped()?;
@@ -119,6 +119,12 @@ impl Tester<'_> {
 pub(super) fn is_tester(sample: &Sample, drops: &Drops) -> bool {
     let unsent = sample.clients.unsent + sample.clients.no_room + sample.clients.no_tuple;
     unsent as f64 > UNSENT * sample.clients.begun.max(1) as f64 || drops.of(Side::Tester) > 0
+}
+
+/// Whether limits that the user has set kept connections from being opened: a trial with fewer of
+/// them says nothing of its rate.
+pub(super) fn is_held_back(sample: &Sample) -> bool {
+    sample.clients.held_back as f64 > UNSENT * sample.clients.begun.max(1) as f64
 }
 
 /// Connections judged in a trial.
@@ -186,6 +192,9 @@ impl Trial {
             Some((spot, packets)) if spot.side == Side::Tester => {
                 format!("{spot} ({packets} packets)")
             }
+            _ if is_held_back(&self.sample) => {
+                "the number of connections that may be open at a time".to_owned()
+            }
             _ if self.tester => "the tester, which opened too few".to_owned(),
             Some((spot, packets)) if packets >= unexplained => {
                 format!("{spot} ({packets} packets)")
@@ -200,6 +209,7 @@ impl Trial {
     /// Packets lost that no counter of the device, its links or the tester has.
     pub(super) fn unexplained(&self) -> u64 {
         let (lost, _) = self.sample.lost();
-        lost.saturating_sub(self.drops.iter().map(|(_, packets)| packets).sum())
+        let known: u64 = self.drops.iter().map(|(_, packets)| packets).sum();
+        lost.saturating_sub(known + self.sample.damaged())
     }
 }

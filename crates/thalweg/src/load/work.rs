@@ -267,6 +267,13 @@ impl Work {
             self.has_connections() || self.own_rate() > 0.0,
             "all streams have a fixed rate: there is none to search for"
         );
+        for (.., group) in self.groups() {
+            ensure!(
+                group.total.is_none(),
+                "flow `{}' opens a `total' of connections, which has no rate to search for; run it",
+                group.name()
+            );
+        }
         Ok(())
     }
 }

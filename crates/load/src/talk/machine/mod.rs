@@ -98,6 +98,8 @@ pub(super) struct Machine {
     pub(super) counts: Counts,
     /// Conversations that have a slot, without those in TIME_WAIT.
     pub(super) open: u32,
+    /// Those of them whose handshake goes on.
+    pub(super) half_open: u32,
     /// Those in TIME_WAIT.
     pub(super) time_wait: u32,
     /// Slots that have become free.
@@ -171,6 +173,7 @@ impl Machine {
             mss: plan.mss,
             counts: Counts::default(),
             open: 0,
+            half_open: 0,
             time_wait: 0,
             freed: Vec::new(),
             random: mix(seed ^ 1),
@@ -371,6 +374,7 @@ impl Machine {
             }
             return;
         }
+        self.half_open += 1;
         let first = self.first_number(number, now);
         let tcb = &mut self.slots[number as usize];
         (tcb.una, tcb.nxt) = (first, first.wrapping_add(1));
@@ -418,6 +422,7 @@ impl Machine {
     fn count_end(&mut self, number: u32, end: End) {
         let tcb = self.slots[number as usize];
         self.open -= 1;
+        self.half_open -= u32::from(matches!(tcb.state, State::SynSent | State::SynReceived));
         self.sides[usize::from(tcb.talk)].open -= 1;
         let is_client = self.is_client();
         let counts = &mut self.counts;

@@ -121,6 +121,7 @@ impl Machine {
         tcb.until = clock(now).wrapping_add(self.patience);
         tcb.set(flag::ACK_DUE);
         self.counts.established += 1;
+        self.half_open -= 1;
         if let Some(mss) = segment.mss {
             self.takes(mss);
         }
@@ -186,6 +187,7 @@ impl Machine {
         if tcb.state == State::SynReceived {
             tcb.state = State::Established;
             self.counts.established += 1;
+            self.half_open -= 1;
         }
         let fin_acknowledged = tcb.fin_sent() && tcb.una == tcb.nxt;
         match (tcb.state, fin_acknowledged) {
@@ -249,7 +251,11 @@ impl Machine {
         if fin {
             tcb.rcv = tcb.rcv.wrapping_add(1);
             match tcb.state {
-                State::Established | State::SynReceived => tcb.state = State::CloseWait,
+                State::Established => tcb.state = State::CloseWait,
+                State::SynReceived => {
+                    tcb.state = State::CloseWait;
+                    self.half_open -= 1;
+                }
                 State::FinWait1 => tcb.state = State::Closing,
                 State::FinWait2 => self.enter_time_wait(number, now),
                 _ => {}

@@ -323,7 +323,11 @@ impl Ended {
         let tester = self.worst.as_ref().is_some_and(|trial| trial.tester);
         let rate = self.best.as_ref().map(|best| best.rate);
         let limited_by = self.worst.as_ref().and_then(|trial| {
-            record::limited_by(&trial.drops, trial.sample.lost().0, trial.tester)
+            record::limited_by(
+                &trial.drops,
+                (trial.sample.lost().0, trial.sample.damaged()),
+                trial.tester,
+            )
         });
         let report = &mut writer.report;
         report.goals = vec![Goal {

@@ -3,5 +3,5 @@
 mod report;
 mod trial;
 
-pub(super) use report::lines;
+pub(super) use report::{damaged, lines};
 pub(super) use trial::{First, StreamTrial};

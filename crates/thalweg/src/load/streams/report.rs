@@ -47,6 +47,11 @@ fn row(stream: &StreamReport, way: &str) -> Vec<String> {
     cells
 }
 
+/// The line of packets that arrived with other bytes, which count as lost.
+pub(in crate::load) fn damaged(packets: u64) -> Option<String> {
+    (packets > 0).then(|| format!("  {packets} arrived damaged"))
+}
+
 /// Columns of text, each as wide as its widest cell.
 fn table(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
@@ -97,6 +102,7 @@ pub(in crate::load) fn lines(trial: &StreamTrial, floor: Option<&StreamTrial>) -
     if lost > 0 {
         lines.push(format!("Of all {lost} packets lost since the trial began:"));
         lines.extend(trial.drops.iter().map(|(spot, packets)| format!("  {packets} {spot}")));
+        lines.extend(damaged(trial.damaged()));
         lines.push(format!("  {unexplained} unexplained"));
         lines.extend(first_lost(trial));
     }

@@ -16,14 +16,15 @@ pub(super) const WIRE: u64 = FCS + 20;
 pub(in crate::load) struct StreamTrial {
     /// Length of its window in seconds.
     pub(in crate::load) seconds: f64,
-    /// Of each pair of ports: from the first to the second, and back.
-    pub(in crate::load) pairs: Vec<[DirectionReport; 2]>,
+    /// Of each pair of ports with streams: its number, from the first to the second, and back.
+    pub(in crate::load) pairs: Vec<(usize, [DirectionReport; 2])>,
     /// What was dropped from its beginning to its end.
     pub(in crate::load) drops: Drops,
     /// The first packet of the window that was lost, and where.
     pub(in crate::load) first: Option<First>,
-    /// Packets of connections that were lost at the same time.
-    pub(in crate::load) others: u64,
+    /// Packets of connections that were lost at the same time, and of those, the ones that have
+    /// arrived with other bytes.
+    pub(in crate::load) others: (u64, u64),
 }
 
 /// The first packet of the window that was lost: of all, the one that was due first.
@@ -103,8 +104,8 @@ impl Sum {
 impl StreamTrial {
     /// All directions, with their names.
     pub(in crate::load) fn directions(&self) -> impl Iterator<Item = (&DirectionReport, String)> {
-        let several = self.pairs.len() > 1;
-        self.pairs.iter().enumerate().flat_map(move |(number, pair)| {
+        let several = self.pairs.len() > 1 || self.pairs.iter().any(|(number, _)| *number > 0);
+        self.pairs.iter().flat_map(move |(number, pair)| {
             let named = move |way: &str| match several {
                 true => format!("{number} {way}"),
                 false => way.to_owned(),
@@ -137,8 +138,15 @@ impl StreamTrial {
                 direction.streams.iter().map(|stream| stream.all.received.packets).sum();
             sent.saturating_sub(tagged + direction.port.untagged)
         });
-        let lost = lost.sum::<u64>() + self.others;
-        let known = self.drops.iter().map(|(_, packets)| packets).sum();
-        (lost, u64::saturating_sub(lost, known))
+        let lost = lost.sum::<u64>() + self.others.0;
+        let known = self.drops.iter().map(|(_, packets)| packets).sum::<u64>() + self.damaged();
+        (lost, lost.saturating_sub(known))
+    }
+
+    /// Packets that have arrived with other bytes since the trial began, those of connections
+    /// included.
+    pub(in crate::load) fn damaged(&self) -> u64 {
+        let streams = self.directions().flat_map(|(direction, _)| &direction.streams);
+        streams.map(|stream| stream.all.received.damaged).sum::<u64>() + self.others.1
     }
 }
