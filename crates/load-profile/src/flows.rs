@@ -121,7 +121,8 @@ pub(crate) fn flow(at: &At<'_>, number: usize, pools: &Pools) -> Out<Read> {
     times.time_wait = ends.get("time_wait").map_or(Ok(times.time_wait), |at| micros(&at))?;
     times.delayed_ack = ends.get("delayed_ack").map_or(Ok(times.delayed_ack), |at| micros(&at))?;
     times.keepalive = ends.get("keepalive").map(|at| micros(&at)).transpose()?;
-    let mss = ends.get("mss").map_or(Ok(1460), |at| at.whole(1, 1460))? as u16;
+    let most = talk::max_mss(clients.first.is_ipv4());
+    let mss = ends.get("mss").map_or(Ok(most.into()), |at| at.whole(1, most.into()))? as u16;
     let patience = match (at.get("patience"), ends.get("idle")) {
         (Some(at), _) | (None, Some(at)) => Some(up_to(&at, MAX_PATIENCE)?),
         (None, None) => None,
