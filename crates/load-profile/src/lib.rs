@@ -24,7 +24,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use thalweg_config::closest;
-use thalweg_config::declare::{Node, Place, Problem, Problems, Value, parse_within};
+use thalweg_config::declare::{Node, Place, Problem, Problems, Value, parse_words};
 use thalweg_load::stream::{self, Start, Stream};
 
 pub use builtin::{BUILTINS, Builtin};
@@ -87,14 +87,15 @@ impl Profile {
         tunables: &[(String, String)],
     ) -> Result<Profile, Problems> {
         let fail = |problem| Problems { name: name.to_owned(), list: vec![problem] };
-        let mut root = parse_within(text, MAX_TEXT, MAX_NODES).map_err(fail)?;
+        let mut root = parse_words(text, MAX_TEXT, MAX_NODES).map_err(fail)?;
         let tunables = tune(&root, tunables).map_err(fail)?;
         let mut problems = Vec::new();
         substitute(&mut root, "", &tunables, &mut problems);
         let read = read(&root, &mut problems);
         Problems::check(name, problems)?;
         let (about, pairs) = read.map_err(fail)?;
-        let tunables = tunables.into_iter().map(|(name, node)| (name, plain(&node))).collect();
+        let tunables =
+            tunables.into_iter().map(|(name, node)| (name, node.value.to_string())).collect();
         Ok(Profile { name: name.to_owned(), about, tunables, pairs })
     }
 
@@ -162,14 +163,6 @@ pub fn fuzz_profile(data: &[u8]) {
     }
 }
 
-/// A scalar as text.
-fn plain(node: &Node) -> String {
-    match &node.value {
-        Value::Text(text) => text.clone(),
-        value => value.to_string(),
-    }
-}
-
 /// The document's tunables, with those set that are to have other values.
 fn tune(root: &Node, set: &[(String, String)]) -> Out<Vec<(String, Node)>> {
     let root = At { node: root, path: String::new() };
@@ -196,10 +189,7 @@ fn tune(root: &Node, set: &[(String, String)]) -> Out<Vec<(String, Node)>> {
             };
             return Err(Problem::new("tunables", format!("no tunable `{name}'; {meant}")));
         };
-        node.value = match value.parse::<i128>() {
-            Ok(number) => Value::Int(number),
-            Err(_) => Value::Text(value.clone()),
-        };
+        node.value = Value::Text(value.clone());
     }
     Ok(all)
 }
