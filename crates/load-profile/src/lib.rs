@@ -219,23 +219,20 @@ fn read(root: &Node, problems: &mut Vec<Problem>) -> Out<(String, Vec<Pair>)> {
             let merged = merge(at, defaults.as_ref(), &flows::KEYS);
             let at = At { node: &merged, path: at.path.clone() };
             match flows::flow(&at, number, &pools) {
-                Ok(flow) => flows.push(flow),
+                Ok(flow) => flows.push((flow, (at.path, merged))),
                 Err(problem) => problems.push(problem),
             }
         }
     }
     check_defaults(defaults.as_ref())?;
-    for (pair, flows) in flows::group(flows) {
-        if let Err(error) = flows.plan.check() {
-            let at = root.get("flows").unwrap_or(root.clone());
-            problems.push(Problem::at(at.node, at.path, error.to_string()));
-        }
+    for (pair, flows) in flows::group(flows, problems) {
         pairs.entry(pair).or_default().0.flows.push(flows);
     }
     for (number, (pair, origins)) in &mut pairs {
         pair.number = *number;
         if let Some(Err(error)) = pair.plan().map(|plan| plan.check()) {
-            problems.push(place(&error, origins));
+            let at = root.get("streams").unwrap_or(root.clone());
+            problems.push(place(&error, origins, &at));
         }
     }
     if pairs.is_empty() && problems.is_empty() {
@@ -244,7 +241,7 @@ fn read(root: &Node, problems: &mut Vec<Problem>) -> Out<(String, Vec<Pair>)> {
     Ok((about, pairs.into_values().map(|(pair, _)| pair).collect()))
 }
 
-/// Where a stream was read.
+/// Where a stream or flow was read.
 type Origin = (String, Node);
 
 fn read_streams(
@@ -311,13 +308,10 @@ fn read_streams(
 }
 
 /// The problem of a compiled stream, with the place of what it is about.
-fn place(error: &stream::PlanError, origins: &[Origin]) -> Problem {
-    let stream::PlanError::Stream { number, error, .. } = error else {
-        return Problem::new("streams", error.to_string());
-    };
-    let Some((path, node)) = origins.get(*number) else {
-        return Problem::new("streams", error.to_string());
-    };
+fn place(error: &stream::PlanError, origins: &[Origin], all: &At<'_>) -> Problem {
+    let whole = || Problem::at(all.node, all.path.clone(), error.to_string());
+    let stream::PlanError::Stream { number, error, .. } = error else { return whole() };
+    let Some((path, node)) = origins.get(*number) else { return whole() };
     let key = match error.path.as_str() {
         "start" => "after",
         path => path,

@@ -353,7 +353,7 @@ impl Talk {
     }
 
     /// Returns whether neither side ever closes.
-    fn is_endless(&self) -> bool {
+    pub fn is_endless(&self) -> bool {
         let waits = |program: &Program| program.last() == Some(&Step::AwaitClose);
         self.protocol == Protocol::Tcp && waits(&self.client) && waits(&self.server)
     }
