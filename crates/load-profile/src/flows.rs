@@ -2,11 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use thalweg_config::declare::Problem;
 use thalweg_load::talk::{
-    self, CloseBy, Exchange, Gaps, LONGEST_PAUSE, MAX_PATIENCE, MAX_STEPS, MAX_WAIT, Plan, Pool,
-    Program, Protocol, Step, Talk, TcpTimes,
+    self, CloseBy, Exchange, Gaps, LONGEST_PAUSE, MAX_PATIENCE, MAX_STEPS, MAX_WAIT, Plan,
+    PlanError, Pool, Program, Protocol, Step, Talk, TcpTimes,
 };
 
+use crate::Origin;
 use crate::layers::one_byte;
 use crate::pools::Pools;
 use crate::streams::time;
@@ -121,12 +123,14 @@ pub(crate) fn flow(at: &At<'_>, number: usize, pools: &Pools) -> Out<Read> {
     times.time_wait = ends.get("time_wait").map_or(Ok(times.time_wait), |at| micros(&at))?;
     times.delayed_ack = ends.get("delayed_ack").map_or(Ok(times.delayed_ack), |at| micros(&at))?;
     times.keepalive = ends.get("keepalive").map(|at| micros(&at)).transpose()?;
-    let mss = ends.get("mss").map_or(Ok(1460), |at| at.whole(1, 1460))? as u16;
+    let most = talk::max_mss(clients.first.is_ipv4());
+    let mss = ends.get("mss").map_or(Ok(most.into()), |at| at.whole(1, most.into()))? as u16;
     let patience = match (at.get("patience"), ends.get("idle")) {
         (Some(at), _) | (None, Some(at)) => Some(up_to(&at, MAX_PATIENCE)?),
         (None, None) => None,
     };
     let (client, server, fill) = programs(at, protocol)?;
+    let hold = at.get("hold").map(|at| at.whole(1, 1 << 30)).transpose()?.map(|n| n as u32);
     let whole = |key: &str, most: u64| at.get(key).map(|at| at.whole(1, most)).transpose();
     let talk = Talk {
         name,
@@ -138,6 +142,13 @@ pub(crate) fn flow(at: &At<'_>, number: usize, pools: &Pools) -> Out<Read> {
         share: whole("share", 1_000_000)?.unwrap_or(1) as u32,
         limit: whole("limit", 1 << 30)?.map(|n| n as u32),
     };
+    if talk.is_endless() && hold.is_none() {
+        let of = at.get("close").or_else(|| at.get("client")).unwrap_or_else(|| at.clone());
+        return of.wrong(
+            "nobody ever closes these connections, so at a rate none would be complete; say how \
+             many are kept open (`hold: 1000'), or who closes them",
+        );
+    }
     let ramp = at.get("ramp").map(|at| ramp(&at)).transpose()?;
     Ok(Read {
         talk,
@@ -149,7 +160,7 @@ pub(crate) fn flow(at: &At<'_>, number: usize, pools: &Pools) -> Out<Read> {
         mss,
         patience,
         gaps: at.get("gaps").map_or(Ok(Gaps::Even), |at| at.one_of(&GAPS))?,
-        hold: whole("hold", 1 << 30)?.map(|n| n as u32),
+        hold,
         total: whole("total", u64::MAX)?,
         ramp,
     })
@@ -403,34 +414,76 @@ pub struct Flows {
     pub ramp: Option<Ramp>,
 }
 
-/// Puts kinds that have the same ends together.
-pub(crate) fn group(all: Vec<Read>) -> Vec<(u32, Flows)> {
-    let mut groups: Vec<(u32, Read, Flows)> = Vec::new();
-    for read in all {
-        let Read { pair, clients, servers, ports, times, mss, patience, gaps, .. } = read;
-        let Read { hold, total, ramp, .. } = read;
-        let same = |(_, other, _): &&mut (u32, Read, Flows)| {
-            // A number that is held or a total counts its own kind only.
-            (hold, total, other.hold, other.total) == (None, None, None, None)
-                && Read { talk: other.talk.clone(), ..read.clone() } == *other
+impl Read {
+    /// The plan of this kind alone.
+    fn plan(&self) -> Plan {
+        let Read { clients, servers, ports, times, mss, gaps, .. } = *self;
+        let plan = Plan::of(self.talk.clone());
+        let patience = self.patience.unwrap_or(plan.patience);
+        Plan { clients, servers, ports, times, mss, patience, gaps, ..plan }
+    }
+
+    /// Checks a plan with this kind, which was read from `at`.
+    fn check(&self, plan: &Plan, at: &At<'_>) -> Out<()> {
+        let Err(error) = plan.check() else { return Ok(()) };
+        let protocol = if self.talk.protocol == Protocol::Tcp { "tcp" } else { "udp" };
+        // What is missing there has its default.
+        let keys: &[&str] = match &error {
+            PlanError::Program { side, .. } | PlanError::Datagrams { side, .. } => {
+                &[side, "exchange"]
+            }
+            PlanError::Families { .. } | PlanError::Servers(_) => &[protocol, "server"],
+            PlanError::Clients { .. } => &[protocol, "client"],
+            PlanError::Ports { .. } => &[protocol, "ports"],
+            PlanError::Same(..) => &[protocol, "port"],
+            PlanError::Time { .. } | PlanError::Mss { .. } => &[protocol],
+            PlanError::Talks(_) | PlanError::Share(_) | PlanError::Room { .. } => &[],
         };
-        match groups.iter_mut().find(same) {
-            Some((.., flows)) => {
-                flows.share += u64::from(read.talk.share);
-                if patience.is_none() {
-                    let also = talk::patience(&read.talk.client, &read.talk.server);
-                    flows.plan.patience = flows.plan.patience.max(also);
-                }
-                flows.plan.talks.push(read.talk);
-            }
-            None => {
-                let plan = Plan::of(read.talk.clone());
-                let patience = patience.unwrap_or(plan.patience);
-                let plan = Plan { clients, servers, ports, times, mss, patience, gaps, ..plan };
-                let share = read.talk.share.into();
-                groups.push((pair, read, Flows { plan, share, hold, total, ramp }));
-            }
+        let mut place = at.clone();
+        for key in keys {
+            place = place.get(key).unwrap_or(place);
+        }
+        place.wrong(error.to_string())
+    }
+}
+
+/// A plan that grows, and the first kind that was put into it.
+type Group = (Read, Flows);
+
+/// Puts kinds that have the same ends together; each has the part that it was read from.
+pub(crate) fn group(all: Vec<(Read, Origin)>, problems: &mut Vec<Problem>) -> Vec<(u32, Flows)> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (read, (path, node)) in all {
+        if let Err(problem) = put(&mut groups, read, &At { node: &node, path }) {
+            problems.push(problem);
         }
     }
-    groups.into_iter().map(|(pair, _, flows)| (pair, flows)).collect()
+    groups.into_iter().map(|(read, flows)| (read.pair, flows)).collect()
+}
+
+/// Puts a kind into a group where it fits, or into a new one.
+fn put(groups: &mut Vec<Group>, read: Read, at: &At<'_>) -> Out<()> {
+    let plan = read.plan();
+    read.check(&plan, at)?;
+    let Read { hold, total, ramp, .. } = read;
+    let share = u64::from(read.talk.share);
+    let same = |(other, _): &&mut Group| {
+        // A number that is held or a total counts its own kind only.
+        (hold, total, other.hold, other.total) == (None, None, None, None)
+            && Read { talk: other.talk.clone(), ..read.clone() } == *other
+    };
+    let Some((_, flows)) = groups.iter_mut().find(same) else {
+        groups.push((read, Flows { plan, share, hold, total, ramp }));
+        return Ok(());
+    };
+    flows.plan.talks.push(read.talk.clone());
+    if let Err(problem) = read.check(&flows.plan, at) {
+        flows.plan.talks.pop();
+        return Err(problem);
+    }
+    flows.share += share;
+    if read.patience.is_none() {
+        flows.plan.patience = flows.plan.patience.max(plan.patience);
+    }
+    Ok(())
 }

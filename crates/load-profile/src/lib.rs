@@ -24,7 +24,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use thalweg_config::closest;
-use thalweg_config::declare::{Node, Place, Problem, Problems, Value, parse_within};
+use thalweg_config::declare::{Node, Place, Problem, Problems, Value, parse_words};
 use thalweg_load::stream::{self, Start, Stream};
 
 pub use builtin::{BUILTINS, Builtin};
@@ -87,14 +87,15 @@ impl Profile {
         tunables: &[(String, String)],
     ) -> Result<Profile, Problems> {
         let fail = |problem| Problems { name: name.to_owned(), list: vec![problem] };
-        let mut root = parse_within(text, MAX_TEXT, MAX_NODES).map_err(fail)?;
+        let mut root = parse_words(text, MAX_TEXT, MAX_NODES).map_err(fail)?;
         let tunables = tune(&root, tunables).map_err(fail)?;
         let mut problems = Vec::new();
         substitute(&mut root, "", &tunables, &mut problems);
         let read = read(&root, &mut problems);
         Problems::check(name, problems)?;
         let (about, pairs) = read.map_err(fail)?;
-        let tunables = tunables.into_iter().map(|(name, node)| (name, plain(&node))).collect();
+        let tunables =
+            tunables.into_iter().map(|(name, node)| (name, node.value.to_string())).collect();
         Ok(Profile { name: name.to_owned(), about, tunables, pairs })
     }
 
@@ -162,14 +163,6 @@ pub fn fuzz_profile(data: &[u8]) {
     }
 }
 
-/// A scalar as text.
-fn plain(node: &Node) -> String {
-    match &node.value {
-        Value::Text(text) => text.clone(),
-        value => value.to_string(),
-    }
-}
-
 /// The document's tunables, with those set that are to have other values.
 fn tune(root: &Node, set: &[(String, String)]) -> Out<Vec<(String, Node)>> {
     let root = At { node: root, path: String::new() };
@@ -196,10 +189,7 @@ fn tune(root: &Node, set: &[(String, String)]) -> Out<Vec<(String, Node)>> {
             };
             return Err(Problem::new("tunables", format!("no tunable `{name}'; {meant}")));
         };
-        node.value = match value.parse::<i128>() {
-            Ok(number) => Value::Int(number),
-            Err(_) => Value::Text(value.clone()),
-        };
+        node.value = Value::Text(value.clone());
     }
     Ok(all)
 }
@@ -229,23 +219,20 @@ fn read(root: &Node, problems: &mut Vec<Problem>) -> Out<(String, Vec<Pair>)> {
             let merged = merge(at, defaults.as_ref(), &flows::KEYS);
             let at = At { node: &merged, path: at.path.clone() };
             match flows::flow(&at, number, &pools) {
-                Ok(flow) => flows.push(flow),
+                Ok(flow) => flows.push((flow, (at.path, merged))),
                 Err(problem) => problems.push(problem),
             }
         }
     }
     check_defaults(defaults.as_ref())?;
-    for (pair, flows) in flows::group(flows) {
-        if let Err(error) = flows.plan.check() {
-            let at = root.get("flows").unwrap_or(root.clone());
-            problems.push(Problem::at(at.node, at.path, error.to_string()));
-        }
+    for (pair, flows) in flows::group(flows, problems) {
         pairs.entry(pair).or_default().0.flows.push(flows);
     }
     for (number, (pair, origins)) in &mut pairs {
         pair.number = *number;
         if let Some(Err(error)) = pair.plan().map(|plan| plan.check()) {
-            problems.push(place(&error, origins));
+            let at = root.get("streams").unwrap_or(root.clone());
+            problems.push(place(&error, origins, &at));
         }
     }
     if pairs.is_empty() && problems.is_empty() {
@@ -254,7 +241,7 @@ fn read(root: &Node, problems: &mut Vec<Problem>) -> Out<(String, Vec<Pair>)> {
     Ok((about, pairs.into_values().map(|(pair, _)| pair).collect()))
 }
 
-/// Where a stream was read.
+/// Where a stream or flow was read.
 type Origin = (String, Node);
 
 fn read_streams(
@@ -321,13 +308,10 @@ fn read_streams(
 }
 
 /// The problem of a compiled stream, with the place of what it is about.
-fn place(error: &stream::PlanError, origins: &[Origin]) -> Problem {
-    let stream::PlanError::Stream { number, error, .. } = error else {
-        return Problem::new("streams", error.to_string());
-    };
-    let Some((path, node)) = origins.get(*number) else {
-        return Problem::new("streams", error.to_string());
-    };
+fn place(error: &stream::PlanError, origins: &[Origin], all: &At<'_>) -> Problem {
+    let whole = || Problem::at(all.node, all.path.clone(), error.to_string());
+    let stream::PlanError::Stream { number, error, .. } = error else { return whole() };
+    let Some((path, node)) = origins.get(*number) else { return whole() };
     let key = match error.path.as_str() {
         "start" => "after",
         path => path,

@@ -289,6 +289,101 @@ fn mistakes_have_their_place_and_what_would_be_right() {
     assert_eq!(error, "bench: tunables: no tunable `sise'; did you mean `size'?");
 }
 
+/// Plain scalars are what they are in the text, whatever YAML 1.1 takes them for.
+#[test]
+fn words_keep_their_text() {
+    let profile = parse(
+        "version: 1\ntunables: {t: 1.50}\nstreams:\n\
+         - {name: no, between: [1.0.0.1, 2.0.0.1], payload: {text: y}, vary: off, cache: off}\n\
+         - {name: 012, between: [1.0.0.1, 2.0.0.1], udp: [010, 1_000], payload: {text: 1.50}}\n\
+         - {name: ~, between: [1.0.0.1, 2.0.0.1], udp: [0x10, 1e3], payload: {hex: 0010, fill: y}}\n\
+         - {name: \"${t}\", layers: [{vlan: {id: 1, service: on}}, {ipv4: {source: 1.0.0.1, \
+           destination: 2.0.0.1}}], fixed_rate: Yes}\n",
+    )
+    .unwrap();
+    let streams = &profile.pairs[0].streams;
+    let names: Vec<&str> = streams.iter().map(|stream| stream.name.as_str()).collect();
+    assert_eq!(names, ["no", "012", "stream2", "1.50"]);
+    let payload = |n: usize| match streams[n].layers.last() {
+        Some(Layer::Payload { bytes, fill }) => (bytes.clone(), *fill),
+        layer => panic!("{layer:?}"),
+    };
+    assert_eq!(payload(0).0, b"y");
+    assert_eq!(payload(1).0, b"1.50");
+    assert_eq!(payload(2), (vec![0, 16], stream::Fill::Byte(b'y')));
+    for n in [1, 2] {
+        let Layer::Udp { source, destination, .. } = &streams[n].layers[1] else { panic!() };
+        assert_eq!(source.values, Values::One([10, 16][n - 1]));
+        assert_eq!(destination.values, Values::One(1000));
+    }
+    assert!(matches!(streams[3].layers[0], Layer::Vlan { service: true, .. }));
+    assert!(streams[3].fixed_rate);
+    assert_eq!(profile.tunables, [("t".to_owned(), "1.50".to_owned())]);
+    check_canonical(&profile);
+}
+
+#[test]
+fn packets_of_connections_fit_into_ethernet() {
+    let flow = |first: &str, kind: &str, rest: &str| {
+        parse(&format!(
+            "version: 1\nflows:\n- {kind}: {{client: \"{first}\", server: \"{first}\", port: 80{rest}\n"
+        ))
+    };
+    for (first, mss, datagram) in [("1.0.0.1", 1460, 1472), ("2001:db8::1", 1440, 1452)] {
+        let profile = flow(first, "tcp", "}").unwrap();
+        assert_eq!(profile.pairs[0].flows[0].plan.mss, mss);
+        check_canonical(&profile);
+        let error = flow(first, "tcp", &format!(", mss: {}}}", mss + 1)).unwrap_err();
+        assert!(error.contains(&format!("whole number from 1 to {mss}")), "{error}");
+        let answer = |bytes| flow(first, "udp", &format!("}}\n  exchange: {{answer: {bytes}}}"));
+        check_canonical(&answer(datagram).unwrap());
+        let error = answer(datagram + 1).unwrap_err();
+        assert!(error.starts_with("p.yaml:4:13: flows[0].exchange: flow0, server"), "{error}");
+        assert!(error.ends_with(&format!("it must have 1 to {datagram}")), "{error}");
+    }
+}
+
+#[test]
+fn connections_that_nobody_closes_are_held() {
+    let flow = |rest: &str| {
+        parse(&format!(
+            "version: 1\nflows:\n- {{tcp: {{client: 1.0.0.1, server: 2.0.0.1, port: 80}}, {rest}}}\n"
+        ))
+    };
+    check_canonical(&flow("close: never, hold: 5").unwrap());
+    let error = flow("close: never").unwrap_err();
+    let wanted = "p.yaml:3:62: flows[0].close: nobody ever closes these connections";
+    assert!(error.starts_with(wanted) && error.contains("`hold: 1000'"), "{error}");
+    let error = flow("client: [await_close], server: [await_close]").unwrap_err();
+    assert!(error.starts_with("p.yaml:3:63: flows[0].client: nobody"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_with_a_flow_has_its_own_place() {
+    let good = "- {tcp: {client: 1.0.0.1, server: 2.0.0.1, port: 80}}\n";
+    for (bad, wanted) in [
+        (
+            "- udp: {client: 1.0.0.1, server: 2.0.0.1, port: 81}\n  exchange: {request: 2000}\n",
+            "p.yaml:5:13: flows[1].exchange: flow1, client: step 1: a message of 2000 bytes",
+        ),
+        (
+            "- tcp: {client: 1.0.0.1, server: 2.0.0.1, port: 80}\n  name: b\n",
+            "p.yaml:4:49: flows[1].tcp.port: flow0 and b: they have the same protocol and port",
+        ),
+        (
+            "- tcp: {client: 1.0.0.1, server: 2.0.0.0/15, port: 80}\n",
+            "p.yaml:4:34: flows[1].tcp.server: 131072 addresses of servers",
+        ),
+        (
+            "- tcp: {client: 1.0.0.1, server: \"::1\", port: 80}\n",
+            "p.yaml:4:34: flows[1].tcp.server: clients 1.0.0.1 and servers ::1",
+        ),
+    ] {
+        let error = parse(&format!("version: 1\nflows:\n{good}{bad}")).unwrap_err();
+        assert!(error.starts_with(wanted) && error.lines().count() == 1, "{error}\n{wanted}");
+    }
+}
+
 #[test]
 fn hostile_documents_end_in_an_error() {
     let deep = format!("version: 1\nstreams: {}{}", "[".repeat(5000), "]".repeat(5000));

@@ -95,19 +95,15 @@ impl<'a> At<'a> {
     pub(crate) fn word(&self) -> Out<String> {
         match &self.node.value {
             Value::Text(text) => Ok(text.clone()),
-            Value::Int(n) => Ok(n.to_string()),
-            Value::Float(n) => Ok(n.to_string()),
-            Value::Bool(b) => Ok(b.to_string()),
             _ => self.expected("a single value"),
         }
     }
 
-    /// A truth value.
+    /// A truth value, as YAML 1.1 has them.
     pub(crate) fn bool(&self) -> Out<bool> {
-        match &self.node.value {
-            Value::Bool(b) => Ok(*b),
-            Value::Text(text) if text == "true" => Ok(true),
-            Value::Text(text) if text == "false" => Ok(false),
+        match self.word()?.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "y" => Ok(true),
+            "false" | "no" | "off" | "n" => Ok(false),
             _ => self.expected("true or false"),
         }
     }
@@ -188,10 +184,7 @@ fn replaced(text: &str, tunables: &[(String, Node)]) -> Result<Value, String> {
             return Ok(value.clone());
         }
         out.push_str(before);
-        match value {
-            Value::Text(text) => out.push_str(text),
-            value => out.push_str(&value.to_string()),
-        }
+        out.push_str(&value.to_string());
         if out.len() > MAX_REPLACED {
             return Err(format!("longer than {MAX_REPLACED} bytes with the values of tunables"));
         }

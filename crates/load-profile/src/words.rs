@@ -15,22 +15,38 @@ fn factor(suffix: &str) -> Option<f64> {
     }
 }
 
-/// Splits a number from what follows it.
-fn split(word: &str) -> Option<(f64, &str)> {
-    let word = word.trim();
-    let digits = |c: char| c.is_ascii_digit() || c == '.';
-    let end = word.find(|c| !digits(c)).unwrap_or(word.len());
-    let (number, unit) = word.split_at(end);
-    number.parse().ok().filter(|n: &f64| n.is_finite()).map(|n| (n, unit.trim()))
+/// A number without the `_` that YAML allows between digits.
+fn joined(word: &str) -> Option<String> {
+    (!word.starts_with('_')).then(|| word.replace('_', ""))
 }
 
-/// A whole number: `5`, `0x10`, `1.5k`.
+/// Splits a number from what follows it. It may have an exponent.
+fn split(word: &str) -> Option<(f64, &str)> {
+    let word = word.trim();
+    let digits = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_');
+    let (mut end, all) = (word.find(|c| !digits(c)).unwrap_or(word.len()), word.len());
+    if let Some(power) = word.get(end..).and_then(|rest| rest.strip_prefix(['e', 'E'])) {
+        let power = power.strip_prefix(['+', '-']).unwrap_or(power);
+        let behind = power.trim_start_matches(|c: char| c.is_ascii_digit());
+        if behind.len() < power.len() {
+            end = all - behind.len();
+        }
+    }
+    let (number, unit) = word.split_at(end);
+    let number = joined(number)?.parse().ok().filter(|n: &f64| n.is_finite());
+    number.map(|n| (n, unit.trim()))
+}
+
+/// A whole number: `5`, `0x10`, `1.5k`, and what else is one in YAML.
 pub(crate) fn whole(word: &str) -> Option<u64> {
     let word = word.trim();
-    if let Some(hex) = word.strip_prefix("0x") {
-        return u64::from_str_radix(hex, 16).ok();
+    let plain = joined(word)?;
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = plain.strip_prefix(prefix) {
+            return u64::from_str_radix(digits, radix).ok();
+        }
     }
-    if let Ok(n) = word.parse() {
+    if let Ok(n) = plain.parse() {
         return Some(n);
     }
     let (n, unit) = split(word)?;
@@ -169,6 +185,10 @@ mod tests {
         assert_eq!(whole("1.5k"), Some(1500));
         assert_eq!(whole("0x1F"), Some(31));
         assert_eq!((whole("1.5"), whole("-1"), whole("1e99"), whole("")), (None, None, None, None));
+        let yaml = ["1_000", "1e3", "1.0e+3", "+1000", "01000", "1000.", "0x3e8", "0o1750"];
+        assert_eq!(yaml.map(whole), [Some(1000); 8]);
+        assert_eq!((whole("_1"), whole("1e"), whole("e3")), (None, None, None));
+        assert_eq!(rate("1_0e2 pps"), Some(Rate::Packets(1000.0)));
         assert_eq!(nanos("0.1us"), Some(100));
         assert_eq!(nanos("1.5 ms"), Some(1_500_000));
         assert_eq!((nanos("0"), nanos("5"), nanos("1 week")), (Some(0), None, None));

@@ -28,7 +28,7 @@ pub use plan::{Phase, Plan, Step, plan};
 pub use report::{Problem, Problems};
 pub use rules::{Kind, Name, Rule, address, file_path, mac};
 pub use section::{Doc, Dump, Found, Interface, Later, OURS, Section, Walk, is_loopback};
-pub use yaml::{MAX_TEXT, parse, parse_within, write};
+pub use yaml::{MAX_TEXT, parse, parse_within, parse_words, write};
 
 /// Entry for fuzzing: reads a text, writes it, and reads that again.
 pub fn fuzz_document(data: &[u8]) {

@@ -8,6 +8,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Location, Spanned};
 use std::fmt;
+use std::marker::PhantomData;
 
 /// Maximum length of a text, in bytes.
 pub const MAX_TEXT: usize = 256 << 20;
@@ -34,6 +35,19 @@ pub fn parse(text: &str) -> Result<Node, Problem> {
 /// # Errors
 /// If it is not YAML, exceeds a limit, or is nested too deep.
 pub fn parse_within(text: &str, bytes: usize, nodes: usize) -> Result<Node, Problem> {
+    read(text, bytes, nodes)
+}
+
+/// The same, with single values as texts, just as they are written: `no`, `012` or `1.50` is a
+/// word, and its reader says what it means. Only nothing is still [`Value::Null`].
+///
+/// # Errors
+/// As [`parse_within`].
+pub fn parse_words(text: &str, bytes: usize, nodes: usize) -> Result<Node, Problem> {
+    read::<Marked>(text, bytes, nodes).map(|root| root.words(text))
+}
+
+fn read<N: Part>(text: &str, bytes: usize, nodes: usize) -> Result<N, Problem> {
     if text.len() > bytes {
         return Err(Problem::new("", format!("longer than {} MiB", bytes >> 20)));
     }
@@ -54,12 +68,15 @@ pub fn parse_within(text: &str, bytes: usize, nodes: usize) -> Result<Node, Prob
         line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
     };
     if text.lines().all(blank) {
-        return Ok(Node::default());
+        return Ok(N::default());
     }
-    serde_saphyr::from_str_with_options::<Node>(text, options).map_err(|error| {
-        let at = error.location().and_then(place);
-        Problem { place: at, ..Problem::new("", plain(&error)) }
-    })
+    match serde_saphyr::from_str_with_options::<Bare<N>>(text, options) {
+        Ok(Bare(root)) => Ok(root),
+        Err(error) => {
+            let at = error.location().and_then(place);
+            Err(Problem { place: at, ..Problem::new("", plain(&error)) })
+        }
+    }
 }
 
 /// Returns the library's message without the place, which precedes it.
@@ -101,77 +118,163 @@ pub fn write(node: &Node) -> Result<String, Problem> {
     serde_saphyr::to_string(node).map_err(|e| Problem::new("", e.to_string()))
 }
 
-struct Bare(Value);
+/// A part of a document as it is read.
+trait Part: Default {
+    /// `used`: where it stands, and `defined`: where its text stands, which is elsewhere for an
+    /// alias.
+    fn new(value: Tree<Self>, used: Location, defined: Location) -> Self;
+    fn place(&self) -> Option<Place>;
+}
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
-        let Spanned { value: Bare(value), referenced, .. } = Spanned::<Bare>::deserialize(from)?;
-        Ok(Node { value, place: place(referenced) })
+/// What a part of a document is.
+enum Tree<N> {
+    Scalar(Value),
+    List(Vec<N>),
+    Map(IndexMap<String, N>),
+}
+
+impl Tree<Node> {
+    fn value(self) -> Value {
+        match self {
+            Tree::Scalar(value) => value,
+            Tree::List(list) => Value::List(list),
+            Tree::Map(map) => Value::Map(map),
+        }
     }
 }
 
-impl<'de> Deserialize<'de> for Bare {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Bare, D::Error> {
-        from.deserialize_any(Any).map(Bare)
+impl Part for Node {
+    fn new(value: Tree<Node>, used: Location, _: Location) -> Node {
+        Node { value: value.value(), place: place(used) }
+    }
+    fn place(&self) -> Option<Place> {
+        self.place
     }
 }
 
-struct Any;
+/// A part that knows where its text is.
+struct Marked {
+    value: Tree<Marked>,
+    used: Location,
+    defined: Location,
+}
 
-impl<'de> Visitor<'de> for Any {
-    type Value = Value;
+impl Default for Marked {
+    fn default() -> Marked {
+        let (used, defined) = (Location::UNKNOWN, Location::UNKNOWN);
+        Marked { value: Tree::Scalar(Value::Null), used, defined }
+    }
+}
+
+impl Part for Marked {
+    fn new(value: Tree<Marked>, used: Location, defined: Location) -> Marked {
+        Marked { value, used, defined }
+    }
+    fn place(&self) -> Option<Place> {
+        place(self.used)
+    }
+}
+
+impl Marked {
+    /// Its nodes, with what `text` has for each single value.
+    fn words(self, text: &str) -> Node {
+        let place = self.place();
+        let value = match self.value {
+            Tree::Scalar(value @ (Value::Null | Value::Text(_))) => value,
+            Tree::Scalar(value) => Value::Text(match source(text, self.defined) {
+                Some(word) => word.to_owned(),
+                None => value.to_string(),
+            }),
+            Tree::List(list) => Value::List(list.into_iter().map(|one| one.words(text)).collect()),
+            Tree::Map(map) => {
+                Value::Map(map.into_iter().map(|(key, one)| (key, one.words(text))).collect())
+            }
+        };
+        Node { value, place }
+    }
+}
+
+/// What a text has at a place; none of what is not plain, such as a number in quotes with a tag.
+fn source(text: &str, at: Location) -> Option<&str> {
+    let start = usize::try_from(at.span().byte_offset()?).ok()?;
+    let length = usize::try_from(at.span().byte_len()?).ok()?;
+    let word = text.get(start..start.checked_add(length)?)?.trim();
+    (!word.is_empty() && !word.starts_with(['"', '\'', '|', '>'])).then_some(word)
+}
+
+/// Reads a part with its places.
+struct Bare<N>(N);
+
+impl<'de, N: Part> Deserialize<'de> for Bare<N> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Bare<N>, D::Error> {
+        let Spanned { value, referenced, defined } = Spanned::<Tree<N>>::deserialize(from)?;
+        Ok(Bare(N::new(value, referenced, defined)))
+    }
+}
+
+impl<'de, N: Part> Deserialize<'de> for Tree<N> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Tree<N>, D::Error> {
+        from.deserialize_any(Any(PhantomData))
+    }
+}
+
+struct Any<N>(PhantomData<N>);
+
+impl<'de, N: Part> Visitor<'de> for Any<N> {
+    type Value = Tree<N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<Tree<N>, E> {
+        Ok(Tree::Scalar(Value::Null))
     }
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_none<E>(self) -> Result<Tree<N>, E> {
+        Ok(Tree::Scalar(Value::Null))
     }
-    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
-        from.deserialize_any(Any)
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Tree<N>, D::Error> {
+        from.deserialize_any(self)
     }
-    fn visit_bool<E>(self, b: bool) -> Result<Value, E> {
-        Ok(Value::Bool(b))
+    fn visit_bool<E>(self, b: bool) -> Result<Tree<N>, E> {
+        Ok(Tree::Scalar(Value::Bool(b)))
     }
-    fn visit_i64<E>(self, n: i64) -> Result<Value, E> {
-        Ok(Value::Int(n.into()))
+    fn visit_i64<E>(self, n: i64) -> Result<Tree<N>, E> {
+        Ok(Tree::Scalar(Value::Int(n.into())))
     }
-    fn visit_u64<E>(self, n: u64) -> Result<Value, E> {
-        Ok(Value::Int(n.into()))
+    fn visit_u64<E>(self, n: u64) -> Result<Tree<N>, E> {
+        Ok(Tree::Scalar(Value::Int(n.into())))
     }
-    fn visit_i128<E>(self, n: i128) -> Result<Value, E> {
-        Ok(Value::Int(n))
+    fn visit_i128<E>(self, n: i128) -> Result<Tree<N>, E> {
+        Ok(Tree::Scalar(Value::Int(n)))
     }
-    fn visit_u128<E: serde::de::Error>(self, n: u128) -> Result<Value, E> {
-        n.try_into().map(Value::Int).map_err(|_| E::custom("the number is too large"))
+    fn visit_u128<E: serde::de::Error>(self, n: u128) -> Result<Tree<N>, E> {
+        let n = n.try_into().map_err(|_| E::custom("the number is too large"))?;
+        Ok(Tree::Scalar(Value::Int(n)))
     }
-    fn visit_f64<E>(self, n: f64) -> Result<Value, E> {
-        Ok(Value::Float(n))
+    fn visit_f64<E>(self, n: f64) -> Result<Tree<N>, E> {
+        Ok(Tree::Scalar(Value::Float(n)))
     }
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<Tree<N>, E> {
+        Ok(Tree::Scalar(Value::Text(text.to_owned())))
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Tree<N>, A::Error> {
         let mut list = Vec::new();
-        while let Some(node) = from.next_element()? {
+        while let Some(Bare(node)) = from.next_element()? {
             list.push(node);
         }
-        Ok(Value::List(list))
+        Ok(Tree::List(list))
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree<N>, A::Error> {
         let mut map = IndexMap::new();
         while let Some(key) = from.next_key::<String>()? {
-            let node: Node = from.next_value()?;
+            let Bare(node): Bare<N> = from.next_value()?;
             if let Some(old) = map.insert(key, node) {
                 // The library refuses equal keys; this is for different spellings of one key.
-                let at = old.place.map_or(String::new(), |p| format!(" (first at {p})"));
+                let at = old.place().map_or(String::new(), |p| format!(" (first at {p})"));
                 return Err(A::Error::custom(format!("duplicate key{at}")));
             }
         }
-        Ok(Value::Map(map))
+        Ok(Tree::Map(map))
     }
 }
 
@@ -224,6 +327,25 @@ mod tests {
         let inner = root.at(&["a", "1234"]).unwrap();
         assert_eq!(inner.get("mac").unwrap().text(), Some("00:01:02:03:04:05"));
         assert_eq!(inner.get("b").unwrap().text(), Some("10:20:30:40:50:59"));
+    }
+
+    #[test]
+    fn words_are_as_they_are_written() {
+        let text = "é: [y, off, 1.50, 012, 1_000, 0x1F, 1e3, True, .5]\nk: &k 1.0\nl: *k\n\
+                    m: \"y\\t\"\nn: !!int \"7\"\no: ~\np: a b # no\nq: >\n  1.0\nr: {s: no}\n";
+        let root = parse_words(text, MAX_TEXT, MAX_NODES).unwrap();
+        let of = |node: &Node| node.value.to_string();
+        let list: Vec<String> = root.get("é").unwrap().list().iter().map(of).collect();
+        assert_eq!(list, ["y", "off", "1.50", "012", "1_000", "0x1F", "1e3", "True", ".5"]);
+        assert!(root.get("é").unwrap().list().iter().all(|node| node.text().is_some()));
+        for (key, word) in
+            [("k", "1.0"), ("l", "1.0"), ("m", "y\t"), ("n", "7"), ("p", "a b"), ("q", "1.0\n")]
+        {
+            assert_eq!(root.get(key).unwrap().text(), Some(word), "{key}");
+        }
+        assert_eq!(root.get("o").unwrap().value, Value::Null);
+        assert_eq!(root.at(&["r", "s"]).unwrap().text(), Some("no"));
+        assert_eq!(root.at(&["l"]).unwrap().place, Some(Place { line: 3, column: 4 }));
     }
 
     #[test]
@@ -298,7 +420,9 @@ mod tests {
 
         #[test]
         fn no_text_is_too_much(text in "[-a-c0-9:#&*!|>'\"\\[\\]{}%@`, \t\n?~]{0,60}") {
-            let _ = parse(&text);
+            let typed = parse(&text);
+            let words = parse_words(&text, MAX_TEXT, MAX_NODES);
+            prop_assert_eq!(typed.is_ok(), words.is_ok(), "{:?} {:?}", typed, words);
         }
     }
 }

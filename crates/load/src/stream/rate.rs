@@ -1,6 +1,6 @@
 //! Rates of streams and of all of them.
 
-use super::{Plan, PlanError, Side, Size, StreamError};
+use super::{Mode, Plan, PlanError, Side, Size, Stream, StreamError};
 
 /// Bytes on the wire that a packet with FCS does not have: preamble and gap.
 const WIRE: f64 = 20.0;
@@ -38,7 +38,8 @@ pub enum Load {
     Total(Rate),
 }
 
-/// What the streams of a direction send by their own rates.
+/// What the streams of a direction send by their own rates, on average over bursts and the pauses
+/// between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Packets per second.
@@ -121,14 +122,29 @@ impl Rate {
     }
 }
 
+impl Stream {
+    /// Packets per second in a direction, on average. Bursts that end have no rate: it is 0.
+    pub fn mean_rate(&self, cap: Cap) -> f64 {
+        let rate = self.rate.packets(self.size.mean(), cap);
+        match self.mode {
+            Mode::Continuous => rate,
+            Mode::Bursts { packets, every, count: 0 } => {
+                // A burst that takes longer is followed at once.
+                let packets = packets as f64;
+                packets / (every as f64 / 1e9).max(packets / rate)
+            }
+            Mode::Burst { .. } | Mode::Bursts { .. } => 0.0,
+        }
+    }
+}
+
 impl Plan {
     /// What the streams of a side send by their own rates: those that follow a load, and those of
     /// fixed rate.
     pub fn totals(&self, side: Side) -> (Totals, Totals) {
         let mut totals = (Totals::default(), Totals::default());
         for stream in self.streams.iter().filter(|stream| stream.direction.sends(side)) {
-            let size = stream.size.mean();
-            let of = Totals::of(stream.rate.packets(size, self.cap), size);
+            let of = Totals::of(stream.mean_rate(self.cap), stream.size.mean());
             if stream.fixed_rate { totals.1.add(of) } else { totals.0.add(of) }
         }
         totals
@@ -141,6 +157,10 @@ impl Plan {
             return clean(factor);
         };
         let (own, fixed) = self.totals(side);
+        if own.packets <= 0.0 {
+            // Bursts that end are no part of a total.
+            return 1.0;
+        }
         let share = |wanted: f64, own: f64, fixed: f64| (wanted - fixed) / own;
         clean(match rate {
             Rate::Packets(wanted) => share(wanted, own.packets, fixed.packets),

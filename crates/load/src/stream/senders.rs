@@ -73,6 +73,8 @@ struct Sending {
     part: Part,
     /// Time between two packets; `None`: paused.
     step: Option<Fine>,
+    /// Time from the begin of a burst to that of the next.
+    every: Fine,
     /// When the next packet is due, if the stream runs.
     due: Option<Fine>,
     /// The next packet's number.
@@ -81,8 +83,10 @@ struct Sending {
     left: u64,
     bursts: u64,
     rounds: u32,
-    /// When the burst at hand began.
+    /// When the burst at hand began, or begins.
     burst: Fine,
+    /// Whether it follows another one of its round.
+    follows: bool,
     /// Whether the transport had no room for the packet that is due.
     refused: bool,
     /// Counters of packets outside and inside windows.
@@ -305,12 +309,14 @@ impl Senders {
                 rate,
                 part,
                 step: None,
+                every: 0,
                 due: None,
                 number: 0,
                 left: 0,
                 bursts: 0,
                 rounds: 0,
                 burst: 0,
+                follows: false,
                 refused: false,
                 counts: [Sent::default(); 2],
                 paces: Vec::new(),
@@ -360,8 +366,8 @@ impl Senders {
     pub fn set_load(&mut self, load: Load, now: Nanos) {
         self.factor = self.plan.factor(load, self.side);
         for stream in self.streams.iter_mut().flatten() {
-            let rate = if stream.fixed { stream.rate } else { stream.rate * self.factor };
-            stream.pace(rate, fine(now));
+            let factor = if stream.fixed { 1.0 } else { self.factor };
+            stream.pace(factor, fine(now));
         }
         self.order();
     }
@@ -522,6 +528,7 @@ impl Sending {
             Mode::Bursts { count: 0, .. } => u64::MAX,
             Mode::Bursts { count, .. } => count - 1,
         };
+        self.follows = false;
         self.fill(at);
     }
 
@@ -550,8 +557,10 @@ impl Sending {
         }
     }
 
-    /// Sets the rate in packets per second.
-    fn pace(&mut self, rate: f64, now: Fine) {
+    /// Sets the rate to its own times a factor. Bursts come as much faster as their packets do, so
+    /// that the mean rate has that factor, too.
+    fn pace(&mut self, factor: f64, now: Fine) {
+        let rate = self.rate * factor;
         let step = (rate > 0.0).then(|| (1e9 / rate * 2f64.powi(32)).min(1e28) as Fine);
         let step = step.map(|step| step.max(1));
         // A stream that was paused goes on from now. Its parts send in turn.
@@ -573,7 +582,30 @@ impl Sending {
             });
         }
         self.step = step;
+        if step.is_some() {
+            self.space(factor, now);
+        }
         self.note();
+    }
+
+    /// Sets how far apart bursts are, by a factor on how often they come.
+    fn space(&mut self, factor: f64, now: Fine) {
+        let Mode::Bursts { every, .. } = self.mode else { return };
+        let new = match factor {
+            1.0 => fine(every),
+            factor => (fine(every) as f64 / factor).min(1e28) as Fine,
+        };
+        let old = std::mem::replace(&mut self.every, new);
+        // A burst that is yet to follow comes earlier or later by the new measure.
+        if let Some(due) = self.due
+            && self.follows
+            && due == self.burst
+            && due > now
+            && old > 0
+        {
+            let due = now + ((due - now) as f64 * (new as f64 / old as f64)) as Fine;
+            (self.due, self.burst) = (Some(due), due);
+        }
     }
 
     /// Sends the packet that is due; false if there is no room.
@@ -643,9 +675,10 @@ impl Sending {
     #[cold]
     fn turn(&mut self) {
         let due = self.due.take().unwrap_or_default();
-        if let (Mode::Bursts { every, .. }, 1..) = (self.mode, self.bursts) {
+        if let (Mode::Bursts { .. }, 1..) = (self.mode, self.bursts) {
             self.bursts -= 1;
-            self.fill((self.burst + fine(every)).max(due));
+            self.follows = true;
+            self.fill((self.burst + self.every).max(due));
         } else if self.rounds > 0 {
             let pause = match self.start {
                 Start::After(pause) | Start::Behind { pause, .. } => pause,

@@ -88,8 +88,12 @@ impl Clients {
 
     /// Says how many conversations to open from now on.
     pub fn set_opening(&mut self, opening: Opening, now: Micros) {
+        let (old, new, now) = (self.opening.rate, opening.rate, now as f64);
+        // The next one is as near as before, by the new measure: a rate that changes often, as in a
+        // ramp, opens no more than its mean.
+        let left = if old > 0.0 && new > 0.0 { (self.due - now).max(0.0) * old / new } else { 0.0 };
+        self.due = now + left;
         self.opening = opening;
-        self.due = now as f64;
     }
 
     /// Says whether the conversations opened from now on belong to the window of a trial.

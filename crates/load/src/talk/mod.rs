@@ -133,7 +133,7 @@ pub struct Plan {
     pub talks: Vec<Talk>,
     /// Times of TCP.
     pub times: TcpTimes,
-    /// Maximum payload of a segment or datagram in bytes.
+    /// Maximum payload of a segment in bytes.
     pub mss: u16,
     /// Number of conversations that there is room for, TIME_WAIT included.
     pub room: u32,
@@ -216,8 +216,13 @@ pub enum PlanError {
         most: u32,
     },
     /// Segment size.
-    #[error("segments of {0} bytes: they must have 1 to {most}", most = packet::MAX_DATA)]
-    Mss(u16),
+    #[error("segments of {mss} bytes: they must have 1 to {most}")]
+    Mss {
+        /// What was asked for.
+        mss: u16,
+        /// Most.
+        most: u16,
+    },
     /// A time.
     #[error("{what} of {micros} µs: it must be 1 to {most} µs")]
     Time {
@@ -244,6 +249,11 @@ pub fn patience(client: &[Step], server: &[Step]) -> Micros {
     silence.saturating_add(PATIENCE).min(MAX_PATIENCE)
 }
 
+/// Maximum [`Plan::mss`] over IPv4 or IPv6, for which Ethernet carries packets of 1500 bytes.
+pub fn max_mss(is_v4: bool) -> u16 {
+    packet::max_data(Protocol::Tcp, is_v4)
+}
+
 /// Maximum [`Plan::room`]: slots are numbered in 31 bits, and a link's top bit marks the head of a
 /// list.
 pub const MAX_ROOM: u32 = 1 << 30;
@@ -263,7 +273,7 @@ impl Plan {
             server_macs: (server, client),
             talks: vec![talk],
             times: TcpTimes::default(),
-            mss: packet::MAX_DATA as u16,
+            mss: max_mss(true),
             room: 1 << 20,
             patience,
             gaps: Gaps::Even,
@@ -303,8 +313,10 @@ impl Plan {
             let clients = self.clients.count;
             return Err(PlanError::Clients { clients, slots, most: MAX_ROOM });
         }
-        if self.mss == 0 || usize::from(self.mss) > packet::MAX_DATA {
-            return Err(PlanError::Mss(self.mss));
+        let is_v4 = self.clients.first.is_ipv4();
+        let (mss, most) = (self.mss, max_mss(is_v4));
+        if mss == 0 || mss > most {
+            return Err(PlanError::Mss { mss, most });
         }
         let TcpTimes { first, least, most, time_wait, delayed_ack, keepalive, .. } = self.times;
         for (what, micros, most) in [
@@ -322,7 +334,7 @@ impl Plan {
             }
         }
         for (at, talk) in self.talks.iter().enumerate() {
-            talk.check(self.mss)?;
+            talk.check(is_v4)?;
             let same = |other: &&Talk| (other.protocol, other.port) == (talk.protocol, talk.port);
             if let Some(other) = self.talks[..at].iter().find(same) {
                 return Err(PlanError::Same(other.name.clone(), talk.name.clone()));
@@ -341,18 +353,18 @@ impl Talk {
     }
 
     /// Returns whether neither side ever closes.
-    fn is_endless(&self) -> bool {
+    pub fn is_endless(&self) -> bool {
         let waits = |program: &Program| program.last() == Some(&Step::AwaitClose);
         self.protocol == Protocol::Tcp && waits(&self.client) && waits(&self.server)
     }
 
-    fn check(&self, mss: u16) -> Result<(), PlanError> {
+    fn check(&self, is_v4: bool) -> Result<(), PlanError> {
         if self.share == 0 {
             return Err(PlanError::Share(self.name.clone()));
         }
         let most = match self.protocol {
             Protocol::Tcp => MAX_MESSAGE,
-            Protocol::Udp => mss.into(),
+            Protocol::Udp => packet::max_data(Protocol::Udp, is_v4).into(),
         };
         for (side, program) in [("client", &self.client), ("server", &self.server)] {
             let talk = || self.name.clone();

@@ -23,10 +23,20 @@ const MSS_OPTION: usize = 4;
 const SHORTEST: usize = 60;
 /// Hop limit of what is sent.
 const HOPS: u8 = 64;
-/// Maximum payload of a packet.
-pub(super) const MAX_DATA: usize = 1460;
+/// Maximum length of an IP packet: what Ethernet carries.
+const MTU: u16 = 1500;
 /// What we offer as receive window.
 pub(super) const WINDOW: u16 = 65535;
+
+/// Maximum payload of a packet, without options.
+pub(super) const fn max_data(protocol: Protocol, is_v4: bool) -> u16 {
+    let ip = if is_v4 { 20 } else { 40 };
+    MTU - ip
+        - match protocol {
+            Protocol::Tcp => TCP_HEADER as u16,
+            Protocol::Udp => UDP_HEADER as u16,
+        }
+}
 
 /// A packet to send: its payload is one byte, repeated.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +53,7 @@ pub(super) struct Packet {
     pub(super) flags: u8,
     pub(super) window: u16,
     pub(super) mss: Option<u16>,
-    /// Length of the payload, at most [`MAX_DATA`].
+    /// Length of the payload, at most [`max_data`].
     pub(super) data: usize,
     pub(super) fill: u8,
 }
@@ -122,7 +132,7 @@ pub(super) struct Plain {
     pub(super) seq: u32,
     pub(super) ack: u32,
     pub(super) flags: u8,
-    /// Length of the payload, at most [`MAX_DATA`].
+    /// Length of the payload, at most [`max_data`].
     pub(super) data: usize,
     pub(super) fill: u8,
 }
@@ -543,7 +553,7 @@ mod tests {
     prop_compose! {
         fn packets()(
             addresses: (u128, u128), is_v4: bool, ports: (u16, u16), udp: bool,
-            numbers: (u32, u32), flags: u8, window: u16, mss: Option<u16>, data in 0..MAX_DATA,
+            numbers: (u32, u32), flags: u8, window: u16, mss: Option<u16>, data in 0..1472usize,
             fill: u8,
         ) -> Packet {
             let bits = if is_v4 { u128::from(u32::MAX) } else { u128::MAX };
@@ -575,6 +585,33 @@ mod tests {
         let Packet { source, destination, is_v4, ports, protocol, seq, ack, .. } = *packet;
         let Packet { flags, window, mss, .. } = *packet;
         Heard { source, destination, is_v4, ports, protocol, seq, ack, flags, window, mss, payload }
+    }
+
+    #[test]
+    fn the_longest_packets_fill_ethernet() {
+        for (protocol, is_v4, most) in [
+            (Protocol::Tcp, true, 1460),
+            (Protocol::Tcp, false, 1440),
+            (Protocol::Udp, true, 1472),
+            (Protocol::Udp, false, 1452),
+        ] {
+            assert_eq!(max_data(protocol, is_v4), most);
+            let packet = Packet {
+                source: 1,
+                destination: 2,
+                is_v4,
+                ports: (3, 4),
+                protocol,
+                seq: 0,
+                ack: 0,
+                flags: 0,
+                window: 0,
+                mss: None,
+                data: most.into(),
+                fill: 0,
+            };
+            assert_eq!(packet.frame_len(), ETHERNET + 1500);
+        }
     }
 
     proptest! {

@@ -163,7 +163,7 @@ impl Split {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Clients, Exchange, Servers, Talk};
+    use super::super::{Clients, Exchange, Servers, Talk, max_mss};
     use super::*;
     use proptest::prelude::*;
 
@@ -177,6 +177,7 @@ mod tests {
             clients: Pool { first: clients.0, count: clients.1 },
             servers: Pool { first: servers, count: 3 },
             ports,
+            mss: max_mss(clients.0.is_ipv4()),
             room: 4096,
             ..Plan::of(talk)
         }

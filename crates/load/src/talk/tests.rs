@@ -137,6 +137,26 @@ fn short_connection_is_seven_packets() {
 }
 
 #[test]
+fn a_rate_that_changes_often_opens_no_more_than_its_mean() {
+    let plan = small(Protocol::Tcp, Exchange::default());
+    let mut clients = Clients::new(&plan, 1, 0).unwrap();
+    let mut out: Vec<Vec<u8>> = Vec::new();
+    // From 0.1 to 2 a second within ten seconds, in a hundred steps: about ten.
+    for step in 0..100u32 {
+        let rate = 0.1 + 1.9 * f64::from(step) / 100.0;
+        clients.set_opening(Opening { rate, ..RATE }, u64::from(step) * 100_000);
+        clients.poll(u64::from(step) * 100_000, 10, &mut out);
+    }
+    assert!((9..=12).contains(&clients.counts().begun), "{}", clients.counts().begun);
+    // After a pause the first one comes at once.
+    clients.set_opening(Opening { rate: 0.0, ..RATE }, 10_000_000);
+    clients.set_opening(Opening { rate: 0.001, ..RATE }, 20_000_000);
+    let before = clients.counts().begun;
+    clients.poll(20_000_000, 10, &mut out);
+    assert_eq!(clients.counts().begun, before + 1);
+}
+
+#[test]
 fn each_way_of_closing_completes() {
     use CloseBy::{Both, Client, Reset, Server};
     for (close, packets) in [(Client, 7), (Server, 7), (Both, 7), (Reset, 5)] {
@@ -440,6 +460,7 @@ fn ipv6_and_udp_work_alike() {
         let mut plan = small(protocol, Exchange { messages: 2, ..Exchange::default() });
         plan.clients.first = "2001:db8::10".parse().unwrap();
         plan.servers.first = "2001:db8:1::1".parse().unwrap();
+        plan.mss = max_mss(false);
         let (clients, servers) = run(&plan, RATE, 300_000, Faults::default(), 10);
         let (client, server) = (clients.counts(), servers.counts());
         assert_eq!((client.clean, server.clean), (client.begun, client.begun), "{client:?}");
@@ -470,7 +491,28 @@ fn plans_are_checked() {
     assert!(text(many).starts_with("4294967295 clients take 4294967295 slots"));
     assert!(text(|plan| plan.clients.count = 0).starts_with("0 clients"));
     assert!(text(|plan| plan.mss = 9000).contains("1 to 1460"));
+    let six = |plan: &mut Plan| {
+        (plan.clients.first, plan.servers.first) = ("::1".parse().unwrap(), "::1".parse().unwrap());
+    };
+    assert_eq!(text(six), "segments of 1460 bytes: they must have 1 to 1440");
     assert!(text(|plan| plan.patience = 0).contains("patience of 0"));
+}
+
+#[test]
+fn datagrams_fit_into_packets_of_ethernet() {
+    let plan = |answer, first: &str, mss| {
+        let mut plan = small(Protocol::Udp, Exchange { answer, ..Exchange::default() });
+        let first = first.parse().unwrap();
+        (plan.clients.first, plan.servers.first, plan.mss) = (first, first, mss);
+        plan
+    };
+    for (first, mss, most) in [("16.0.0.1", 1460, 1472), ("2001:db8::1", 1440, 1452)] {
+        plan(most, first, mss).check().unwrap();
+        let error = plan(most + 1, first, mss).check().unwrap_err().to_string();
+        assert!(error.ends_with(&format!("it must have 1 to {most}")), "{error}");
+        let (clients, _) = run(&plan(most, first, mss), RATE, 100_000, Faults::default(), 1);
+        assert_eq!(clients.counts().clean, 200);
+    }
 }
 
 trait Spoil {

@@ -127,6 +127,59 @@ fn loads_scale_all_but_fixed_rates() {
     assert_eq!((percent * 4.0 + 1000.0).round(), (10e9f64 / (84.0 * 8.0)).round());
 }
 
+/// Packets of each stream in ten seconds.
+fn in_ten_seconds(plan: &Plan, load: Load) -> Vec<u64> {
+    let plan = Plan { late: u64::MAX, ..plan.clone() };
+    let mut senders = Senders::new(&plan, Side::A, 1, 0).unwrap();
+    senders.set_load(load, 0);
+    senders.poll(9_999_990_000, usize::MAX, &mut Room::default());
+    (0..plan.streams.len()).map(|stream| senders.counts(stream).sent).collect()
+}
+
+#[test]
+fn repeated_bursts_count_by_their_mean_rate() {
+    let bursts = Mode::Bursts { packets: 50, every: 100_000_000, count: 0 };
+    let plan = Plan::of(vec![at(500.0, Mode::Continuous), at(10e3, bursts)]);
+    assert_eq!(plan.totals(Side::A).0.packets, 1000.0);
+    assert_eq!(in_ten_seconds(&plan, Load::Times(1.0)), [5_000, 5_000]);
+    assert_eq!(in_ten_seconds(&plan, Load::Times(4.0)), [20_000, 20_000]);
+    assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(2000.0))), [10_000, 10_000]);
+    assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(100.0))), [500, 500]);
+    // Those of fixed rate keep their pauses.
+    let fixed = Stream { fixed_rate: true, ..at(10e3, bursts) };
+    let plan = Plan::of(vec![at(1.0, Mode::Continuous), fixed]);
+    assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(2000.0))), [15_000, 5_000]);
+    // A burst that is longer than its period is followed at once.
+    let bursts = Mode::Bursts { packets: 50, every: 1_000, count: 0 };
+    let plan = Plan::of(vec![at(1000.0, bursts)]);
+    assert_eq!(plan.totals(Side::A).0.packets, 1000.0);
+    assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(3000.0))), [30_000]);
+}
+
+#[test]
+fn bursts_that_end_are_no_part_of_a_total() {
+    let several = Mode::Bursts { packets: 5, every: 1_000_000, count: 2 };
+    let ends = vec![at(1e4, Mode::Burst { packets: 5 }), at(1e4, several)];
+    let plan = Plan::of(ends.clone());
+    assert_eq!(plan.totals(Side::A), Default::default());
+    assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(7.0))), [5, 10]);
+    let plan = Plan::of([ends, vec![at(1.0, Mode::Continuous)]].concat());
+    assert_eq!(in_ten_seconds(&plan, Load::Total(Rate::Packets(7.0))), [5, 10, 70]);
+}
+
+#[test]
+fn bursts_to_come_follow_a_change_of_load() {
+    let bursts = Mode::Bursts { packets: 2, every: 1_000_000_000, count: 0 };
+    let plan = Plan::of(vec![at(1e6, bursts)]);
+    let mut senders = Senders::new(&plan, Side::A, 1, 0).unwrap();
+    senders.set_load(Load::Times(0.01), 0);
+    senders.poll(100_000, 10, &mut Room::default());
+    // The next one was due after a hundred seconds.
+    assert_eq!(senders.next_due().map(|due| due.div_ceil(1000)), Some(100_000_000));
+    senders.set_load(Load::Times(1.0), 50_000_000_000);
+    assert_eq!(senders.next_due().map(|due| due.div_ceil(1000)), Some(50_500_000));
+}
+
 #[test]
 fn rates_change_under_way() {
     let plan = Plan::of(vec![at(1.0, Mode::Continuous)]);
