@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::markdown::write_table;
+use crate::markdown::{plain, write_table};
 use crate::model::{Kind, Report};
 use crate::tables::{Table, names};
 use crate::words::{difference, rate, share};
@@ -192,7 +192,7 @@ impl Comparison {
     pub fn markdown(&self) -> String {
         let mut out = String::from("# Comparison of load tests\n");
         for note in &self.notes {
-            out += &format!("\n**{}**\n", note.replace(['\n', '\r'], " "));
+            out += &format!("\n**{}**\n", plain(note));
         }
         write_table(&mut out, &self.table());
         out

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use crate::model::Report;
 use crate::tables::{self, Table};
+use crate::words::harmless;
 
 impl Report {
     /// The report as Markdown, without plots.
     pub fn markdown(&self) -> String {
-        let mut out = format!("# {}\n", title(self));
+        let mut out = format!("# {}\n", plain(&title(self)));
         for line in tables::headlines(self) {
             let _ = write!(out, "\n**{}**\n", plain(&line));
         }
@@ -23,7 +24,7 @@ impl Report {
             write_table(&mut out, &table);
         }
         if !self.command.is_empty() {
-            let _ = write!(out, "\n## To repeat\n\n    {}\n", command(self));
+            let _ = write!(out, "\n## To repeat\n\n    {}\n", harmless(&command(self)));
         }
         out
     }
@@ -46,13 +47,12 @@ pub(crate) fn command(report: &Report) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// A text of one line, with nothing that Markdown takes for a form.
-fn plain(text: &str) -> String {
+/// A text of one line, with nothing that Markdown takes for a form, nor a terminal.
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
-    for c in text.chars() {
+    for c in harmless(&text.replace(['\n', '\r', '\t'], " ")).chars() {
         match c {
-            '\n' | '\r' => out.push(' '),
-            '|' | '*' | '_' | '`' | '<' | '[' | '\\' => {
+            '|' | '*' | '_' | '`' | '<' | '&' | '~' | '[' | '\\' => {
                 out.push('\\');
                 out.push(c);
             }
@@ -62,17 +62,20 @@ fn plain(text: &str) -> String {
     out
 }
 
+fn cells(row: &[String]) -> String {
+    row.iter().map(|cell| plain(cell)).collect::<Vec<_>>().join(" | ")
+}
+
 pub(crate) fn write_table(out: &mut String, table: &Table) {
     let _ = write!(out, "\n## {}\n\n", plain(&table.title));
     if !table.note.is_empty() {
         let _ = write!(out, "{}\n\n", plain(&table.note));
     }
-    let _ = writeln!(out, "| {} |", table.columns.join(" | "));
+    let _ = writeln!(out, "| {} |", cells(&table.columns));
     let lines: Vec<&str> =
         (0..table.columns.len()).map(|n| if n == 0 { "---" } else { "--:" }).collect();
     let _ = writeln!(out, "| {} |", lines.join(" | "));
     for row in &table.rows {
-        let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
-        let _ = writeln!(out, "| {} |", cells.join(" | "));
+        let _ = writeln!(out, "| {} |", cells(row));
     }
 }

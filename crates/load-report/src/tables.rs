@@ -2,7 +2,7 @@
 
 use crate::books::Books;
 use crate::model::{Connections, Cover, Found, Grade, Kind, Report, Trial, Verdict};
-use crate::words::{count, rate, share, share_of, signed, time};
+use crate::words::{count, fixed, rate, share, share_of, signed, time};
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ fn headline(found: &Found, kind: Kind) -> String {
     } else if let Some(by) = &found.limited_by {
         let word = if kind == Kind::Run { "most was lost at" } else { "limited by" };
         text += &format!("; {word} {}", place(&by.row, &by.node, &by.reason));
-        text += &format!(" ({:.1} % of loss)", by.share * 100.0);
+        text += &format!(" ({} % of loss)", fixed(by.share * 100.0, 1));
     }
     text + "."
 }
@@ -106,7 +106,7 @@ fn trust(report: &Report) -> Table {
     if let Some(cap) = check.transport.or(check.generation) {
         let most = report.results.iter().filter_map(|found| found.lower).fold(0.0, f64::max);
         if most > 0.0 {
-            add("share of the tester's limit used", format!("{:.0} %", most / cap * 100.0));
+            add("share of the tester's limit used", format!("{} %", fixed(most / cap * 100.0, 0)));
         }
     }
     let invalid: Vec<&Trial> = report.trials.iter().filter(|t| t.invalid.is_some()).collect();
@@ -127,7 +127,7 @@ fn trust(report: &Report) -> Table {
         }
     }
     add("machine busy with other things", if report.machine.noisy { "yes" } else { "no" }.into());
-    add("time taken by the hypervisor", format!("{:.2} %", report.machine.steal_percent));
+    add("time taken by the hypervisor", format!("{} %", fixed(report.machine.steal_percent, 2)));
     if let Some(text) = little(report) {
         add("open connections, by Little's law", text);
     }
@@ -333,7 +333,7 @@ fn trials(report: &Report) -> Table {
         vec![
             trial.n.to_string(),
             rate(trial.load),
-            format!("{:.2} s", trial.effective_s),
+            format!("{} s", fixed(trial.effective_s, 2)),
             count(sent),
             share_of(trial.loss_ratio, sent),
             trial.invalid.clone().unwrap_or_else(|| verdicts.join(", ")),

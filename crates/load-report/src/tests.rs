@@ -173,6 +173,33 @@ fn markdown_has_a_headline_and_all_tables() {
     }
 }
 
+/// Whoever names streams and devices writes into the report of others.
+#[test]
+fn names_are_text_everywhere_in_markdown() {
+    let odd = "<script>|*x*\x1b[31m\r\n# [l](javascript:x) &lt;";
+    let mut report = report();
+    report.device.name = odd.into();
+    report.notes = vec![odd.into()];
+    report.command.push(odd.into());
+    report.results[0].goal = odd.into();
+    report.trials[0].streams[0].name = odd.into();
+    report.trials[0].directions = BTreeMap::from([(odd.to_owned(), Books::default())]);
+    let mut after = report.clone();
+    after.profile.name = odd.into();
+    let compared = compare(&report, &after, true).unwrap().markdown();
+    let (text, command) = report
+        .markdown()
+        .split_once("## To repeat")
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    for text in [&text, &compared] {
+        assert!(text.contains("\\<script>") && !text.contains(['\x1b', '\r']), "{text}");
+        assert_eq!(text.matches("<script").count(), text.matches("\\<script").count(), "{text}");
+        assert!(!text.contains("\n# \\[l") && !text.contains(" &lt;"), "{text}");
+    }
+    assert!(command.contains("\\u{1b}[31m") && !command.contains('\x1b'), "{command}");
+}
+
 #[test]
 fn html_is_one_page_with_plots_and_nothing_active() {
     let page = report().html().unwrap();

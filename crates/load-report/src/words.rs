@@ -1,7 +1,37 @@
-//! Numbers in text.
+//! Numbers in text, and text of others.
+
+use std::borrow::Cow;
+
+/// Text of others without what a terminal obeys: control characters, such as those that begin
+/// escape sequences, and marks that turn the direction of writing are named (`\u{1b}`). Ends of
+/// lines and tabs stay.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t')
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(obeyed) {
+        return text.into();
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        match obeyed(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out.into()
+}
+
+/// Numbers from here on have a power of ten in place of their digits.
+const LONG: f64 = 1e15;
 
 /// A rate with up to four digits that count: `41.42 k`.
 pub(crate) fn rate(value: f64) -> String {
+    if value.abs() >= LONG {
+        return fixed(value, 3);
+    }
     let (value, suffix) = match value.abs() {
         1e9.. => (value / 1e9, " G"),
         1e6.. => (value / 1e6, " M"),
@@ -16,11 +46,19 @@ pub(crate) fn rate(value: f64) -> String {
     }
 }
 
+/// A number with some decimals.
+pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+    match value.abs() {
+        LONG.. => format!("{value:.decimals$e}"),
+        _ => format!("{value:.decimals$}"),
+    }
+}
+
 /// A share: `0`, `0.4746 %`, or as a power of ten.
 pub(crate) fn share(value: f64) -> String {
     match value {
         0.0 => "0".into(),
-        value if value.abs() >= 1e-4 => format!("{:.4} %", value * 100.0),
+        value if value.abs() >= 1e-4 => format!("{} %", fixed(value * 100.0, 4)),
         value => format!("{value:.1e}"),
     }
 }
@@ -54,7 +92,8 @@ pub(crate) fn signed(value: i64) -> String {
 
 /// A time: `3.21 µs`.
 pub(crate) fn time(nanos: f64) -> String {
-    match nanos {
+    match nanos.abs() {
+        1e24.. => format!("{:.3e} s", nanos / 1e9),
         1e9.. => format!("{:.3} s", nanos / 1e9),
         1e6.. => format!("{:.3} ms", nanos / 1e6),
         1e3.. => format!("{:.2} µs", nanos / 1e3),
@@ -69,7 +108,7 @@ pub(crate) fn difference(before: f64, after: f64) -> String {
         _ => {
             let percent = (after / before - 1.0) * 100.0;
             let sign = if percent < 0.0 { "−" } else { "+" };
-            format!("{sign}{:.2}%", percent.abs())
+            format!("{sign}{}%", fixed(percent.abs(), 2))
         }
     }
 }
@@ -77,6 +116,25 @@ pub(crate) fn difference(before: f64, after: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_of_others_has_nothing_that_a_terminal_obeys() {
+        let text = "a\x1b[31m\r\u{9b}2J\u{7f}\u{202e}b\u{e9}\tc\nd";
+        assert_eq!(harmless(text), "a\\u{1b}[31m\\r\\u{9b}2J\\u{7f}\\u{202e}b\u{e9}\tc\nd");
+        assert!(matches!(harmless("all of it is harmless"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn numbers_are_short_whatever_they_are() {
+        for value in [1e15, 1e308, -1e308, f64::MAX, f64::INFINITY, f64::NAN, 1e-300] {
+            for text in
+                [rate(value), share(value), time(value), difference(1.0, value), fixed(value, 1)]
+            {
+                assert!(text.len() <= 20, "{text}");
+            }
+        }
+        assert_eq!((rate(1e308), share(1e20)), ("1.000e308".into(), "1.0000e22 %".into()));
+    }
 
     #[test]
     fn numbers_read_well() {

@@ -6,7 +6,7 @@
 //! - [`Privilege`] and [`enter_user_namespace`] settle whether namespaces may be made at all, and
 //!   how;
 //! - [`Netns`] is a network namespace that dies with the process, [`Cmd`] and [`Running`] are
-//!   programs that run inside one;
+//!   programs that run inside one; a [`Guard`] ends all that are left in one;
 //! - [`veth`] joins two namespaces, [`Lab`] sets up `left — router — right` in one call;
 //! - [`iperf3`] and [`ping`] run the usual tools and read what they say;
 //! - [`wait_until`] and its kin wait for things to happen, and say what they last saw when they
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod ethtool;
+mod guard;
 mod iperf;
 mod lab;
 mod link;
@@ -29,6 +30,7 @@ mod waiting;
 
 pub use anyhow::Result;
 pub use ethtool::{Offloads, set_offloads};
+pub use guard::Guard;
 pub use iperf::{IperfOptions, IperfResult, iperf3};
 pub use lab::{Lab, LabOptions, Middle, Side, enable_ipv4_forwarding};
 pub use link::{LinkInfo, LinkOptions, bridge, veth};

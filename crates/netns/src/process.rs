@@ -16,16 +16,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use nix::sched::{CloneFlags, setns};
 pub use rustix::process::Signal;
-use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, kill_process_group, pidfd_open, pidfd_send_signal, test_kill_process_group,
+};
 
 use crate::privilege::{find_program, missing_program};
-use crate::wait::{WAIT_LIMIT, readable};
+use crate::wait::{WAIT_LIMIT, readable, wait_until};
 use crate::waiting::Note;
 
 /// How long [`Cmd::run`] lets a program run by default.
 const DEFAULT_DEADLINE: Duration = WAIT_LIMIT;
 /// How long a program's pipes may stay open after it has ended (its own children may hold them).
 const PIPE_GRACE: Duration = Duration::from_secs(5);
+/// How long what a program has started may run on after a signal that has ended the program.
+const GROUP_GRACE: Duration = Duration::from_secs(2);
 
 /// A program to run, in the manner of [`std::process::Command`].
 #[derive(Clone)]
@@ -38,6 +42,7 @@ pub struct Cmd {
     stdin: Stdin,
     deadline: Duration,
     namespace: Option<Arc<OwnedFd>>,
+    outlives: bool,
     place: String,
 }
 
@@ -59,6 +64,7 @@ impl Cmd {
             stdin: Stdin::Null,
             deadline: DEFAULT_DEADLINE,
             namespace: None,
+            outlives: false,
             place: String::new(),
         }
     }
@@ -66,6 +72,12 @@ impl Cmd {
     pub(crate) fn inside(mut self, namespace: Arc<OwnedFd>, label: &str) -> Cmd {
         self.namespace = Some(namespace);
         self.place = format!(" in namespace {label}");
+        self
+    }
+
+    /// Lets the program go on when this process dies: for one that ends by its input.
+    pub(crate) fn outlive(mut self) -> Cmd {
+        self.outlives = true;
         self
     }
 
@@ -134,8 +146,8 @@ impl Cmd {
         Ok(self.run()?.success()?.stdout)
     }
 
-    /// Starts the program in the background. It is killed when the value is dropped, and when
-    /// this process dies.
+    /// Starts the program in the background. It is killed when the value is dropped, with what it
+    /// has started; if this process dies, only the program itself is (see [`Guard`](crate::Guard)).
     pub fn spawn(self) -> Result<Running> {
         let what = self.to_string();
         let mut command = self.command()?;
@@ -188,7 +200,8 @@ impl Cmd {
         // setpriv(1) arranges for the kernel to kill the program when the thread that started it
         // ends, and then becomes the program: the process number stays.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(program).args(&self.args);
+        let death = if self.outlives { "clear" } else { "KILL" };
+        command.args(["--pdeathsig", death, "--"]).arg(program).args(&self.args);
         for (key, value) in &self.env {
             match value {
                 Some(value) => command.env(key, value),
@@ -517,7 +530,7 @@ impl Running {
             .with_context(|| format!("send a signal to {}", self.what))
     }
 
-    /// Asks it to end (SIGTERM) and waits for it.
+    /// Asks it and what it has started to end (SIGTERM), and waits for it.
     ///
     /// # Errors
     /// If it has not ended after `budget`; it is killed then.
@@ -525,15 +538,31 @@ impl Running {
         self.interrupt(Signal::TERM, budget)
     }
 
-    /// Sends it a signal that ends it, and waits for it.
+    /// Sends its process group a signal that ends it, as a terminal does, and waits for it. What it
+    /// has started and left is killed.
     ///
     /// # Errors
     /// If it has not ended after `budget`; it is killed then.
     pub fn interrupt(mut self, signal: Signal, budget: Duration) -> Result<Output> {
-        if self.try_status()?.is_none() {
-            self.signal(signal)?;
+        if self.try_status()?.is_some() {
+            return self.finish(budget);
+        }
+        let group = self.group();
+        // Nobody else can wait for it, so that its number is not another's.
+        kill_process_group(group, signal)
+            .with_context(|| format!("send a signal to {}", self.what))?;
+        self.wait(budget)?;
+        // The number of a group is not given to another while it has members.
+        let left = || test_kill_process_group(group).is_err().then_some(());
+        if wait_until(GROUP_GRACE, "the end of its children", left).is_err() {
+            let _ = kill_process_group(group, Signal::KILL);
         }
         self.finish(budget)
+    }
+
+    /// The group that it was started in, which is its own.
+    fn group(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 }
 
@@ -541,7 +570,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         if self.status.is_none() {
             // Both fail only if the program has ended and been waited for already.
-            let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+            let _ = kill_process_group(self.group(), Signal::KILL);
             let _ = self.child.wait();
         }
     }
@@ -626,6 +655,54 @@ mod tests {
         assert_eq!(group, own);
     }
 
+    /// Starts a shell with a child, and gives the child's number.
+    fn shell_with_child(child: &str) -> (Running, u32) {
+        let mut parent = shell(&format!("{child} & echo $!; wait")).spawn().unwrap();
+        let number = parent
+            .wait_for_output(LIMIT, "the child's number", |out, _| {
+                out.lines().find_map(|line| line.parse().ok()).filter(|_| out.ends_with('\n'))
+            })
+            .unwrap();
+        (parent, number)
+    }
+
+    /// Whoever inherits a dead child may take its time to reap it.
+    fn await_death(child: u32) {
+        crate::wait_until(LIMIT, "the child to die", || {
+            std::fs::read_to_string(format!("/proc/{child}/stat"))
+                .map_or(true, |stat| stat.contains(") Z "))
+                .then_some(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn children_end_with_a_program_that_is_stopped_or_dropped() {
+        let (parent, child) = shell_with_child("sleep 1000");
+        parent.stop(LIMIT).unwrap();
+        await_death(child);
+        let (parent, child) = shell_with_child("sleep 1000");
+        drop(parent);
+        await_death(child);
+        // One that does not hear it is killed.
+        let deaf = "sh -c 'trap \"\" TERM; echo deaf; while :; do sleep 1; done'";
+        let (mut parent, child) = shell_with_child(deaf);
+        let heard = |out: &str, _: &str| out.contains("deaf").then_some(());
+        parent.wait_for_output(LIMIT, "deafness", heard).unwrap();
+        parent.stop(LIMIT).unwrap();
+        await_death(child);
+    }
+
+    /// Such as a command that sets something up.
+    #[test]
+    fn what_a_program_leaves_behind_goes_on() {
+        let said = shell("sleep 1000 >/dev/null 2>&1 & echo $!").output().unwrap();
+        let child: u32 = said.trim().parse().unwrap();
+        assert!(std::fs::read_to_string(format!("/proc/{child}/comm")).is_ok());
+        shell(&format!("kill {child}")).output().unwrap();
+        await_death(child);
+    }
+
     #[test]
     fn a_missing_program_is_named() {
         let error = Cmd::new("no-such-program").run().unwrap_err().to_string();
@@ -648,12 +725,6 @@ mod tests {
         })
         .unwrap();
         parent.signal(Signal::KILL).unwrap();
-        crate::wait_until(LIMIT, "the child to die", || {
-            // Whoever inherits the dead child may take its time to reap it.
-            std::fs::read_to_string(format!("/proc/{child}/stat"))
-                .map_or(true, |stat| stat.contains(") Z "))
-                .then_some(())
-        })
-        .unwrap();
+        await_death(child);
     }
 }
