@@ -163,8 +163,15 @@ impl<'de> Visitor<'de> for Any {
     }
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
         let mut map = IndexMap::new();
-        while let Some(key) = from.next_key::<String>()? {
-            let node: Node = from.next_value()?;
+        while let Some(Spanned { value: key, referenced, .. }) =
+            from.next_key::<Spanned<String>>()?
+        {
+            let mut node: Node = from.next_value()?;
+            // What begins on a later line is found by its key.
+            let at = place(referenced);
+            if node.place.zip(at).is_some_and(|(value, key)| value.line > key.line) {
+                node.place = at;
+            }
             if let Some(old) = map.insert(key, node) {
                 // The library refuses equal keys; this is for different spellings of one key.
                 let at = old.place.map_or(String::new(), |p| format!(" (first at {p})"));
@@ -231,6 +238,13 @@ mod tests {
         for text in ["", "---\n", "# only a word\n", "{}"] {
             assert!(parse(text).unwrap().value.is_empty(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_block_is_where_its_key_is() {
+        let root = parse("a:\n  b: {c: 1}\n  d:\n    - e\n").unwrap();
+        let place = |path: &[&str]| root.at(path).unwrap().place.unwrap().to_string();
+        assert_eq!([place(&["a"]), place(&["a", "b"]), place(&["a", "d"])], ["1:1", "2:6", "3:3"]);
     }
 
     #[test]
