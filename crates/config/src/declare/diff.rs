@@ -56,8 +56,10 @@ pub fn diff(old: &Node, new: &Node) -> Vec<Difference> {
 }
 
 /// Returns the differences between a running configuration and a document. Defaults that the
-/// document leaves out, and settings that it expresses differently, are no differences. With
-/// `stays`, neither are settings that stay as they are if a document does not mention them.
+/// document leaves out, and settings that it expresses differently, are no differences. Neither
+/// are settings that stay as they are if a document does not mention them: a document that the
+/// router has written does. With `stays`, that goes for properties such as indices as well, which
+/// it mentions only where they are not the default.
 pub fn differences(other: &Document, running: &Document, stays: bool) -> Vec<Difference> {
     let all = diff(other.root(), running.root());
     let mut unlike = unlike(other.items(), running.items(), stays);
@@ -89,7 +91,7 @@ fn unlike(other: &[Item], running: &[Item], stays: bool) -> HashMap<String, bool
             }
             None => {
                 let with = item.needs.iter().chain(&item.with).all(|key| old.contains_key(&**key));
-                if !(stays && with && (item.sticky || item.with.is_some())) {
+                if !(with && (item.sticky || stays && item.with.is_some())) {
                     add(item);
                 }
             }
@@ -240,11 +242,19 @@ mod tests {
     }
 
     #[test]
-    fn sticky_items_are_reported_where_they_were_not_saved() {
+    fn sticky_items_are_reported_where_they_are_named() {
         let port = "interfaces:\n  host-a: {}\n";
         let with = "interfaces:\n  host-a: {mac: '02:00:00:00:00:01'}\n";
+        // Neither for a file nor for a revision, which may have been written by hand.
         assert!(lines_of(port, with, true).is_empty());
-        assert_eq!(lines_of(port, with, false), ["+ interfaces.host-a.mac: 02:00:00:00:00:01"]);
+        assert!(lines_of(port, with, false).is_empty());
+        let other = with.replace(":01", ":02");
+        let lines = lines_of(with, &other, false).join("\n");
+        let both = [
+            "- interfaces.host-a.mac: 02:00:00:00:00:01",
+            "+ interfaces.host-a.mac: 02:00:00:00:00:02",
+        ];
+        assert_eq!(lines, both.join("\n"));
         assert_eq!(lines_of(with, port, true), ["- interfaces.host-a.mac: 02:00:00:00:00:01"]);
         assert_eq!(lines_of("", with, true).len(), 1);
     }

@@ -124,6 +124,7 @@ trait Part: Default {
     /// alias.
     fn new(value: Tree<Self>, used: Location, defined: Location) -> Self;
     fn place(&self) -> Option<Place>;
+    fn move_to(&mut self, used: Location);
 }
 
 /// What a part of a document is.
@@ -150,6 +151,9 @@ impl Part for Node {
     fn place(&self) -> Option<Place> {
         self.place
     }
+    fn move_to(&mut self, used: Location) {
+        self.place = place(used);
+    }
 }
 
 /// A part that knows where its text is.
@@ -172,6 +176,9 @@ impl Part for Marked {
     }
     fn place(&self) -> Option<Place> {
         place(self.used)
+    }
+    fn move_to(&mut self, used: Location) {
+        self.used = used;
     }
 }
 
@@ -266,8 +273,15 @@ impl<'de, N: Part> Visitor<'de> for Any<N> {
     }
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Tree<N>, A::Error> {
         let mut map = IndexMap::new();
-        while let Some(key) = from.next_key::<String>()? {
-            let Bare(node): Bare<N> = from.next_value()?;
+        while let Some(Spanned { value: key, referenced, .. }) =
+            from.next_key::<Spanned<String>>()?
+        {
+            let Bare(mut node): Bare<N> = from.next_value()?;
+            // What begins on a later line is found by its key.
+            let places = node.place().zip(place(referenced));
+            if places.is_some_and(|(value, key)| value.line > key.line) {
+                node.move_to(referenced);
+            }
             if let Some(old) = map.insert(key, node) {
                 // The library refuses equal keys; this is for different spellings of one key.
                 let at = old.place().map_or(String::new(), |p| format!(" (first at {p})"));
@@ -353,6 +367,13 @@ mod tests {
         for text in ["", "---\n", "# only a word\n", "{}"] {
             assert!(parse(text).unwrap().value.is_empty(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_block_is_where_its_key_is() {
+        let root = parse("a:\n  b: {c: 1}\n  d:\n    - e\n").unwrap();
+        let place = |path: &[&str]| root.at(path).unwrap().place.unwrap().to_string();
+        assert_eq!([place(&["a"]), place(&["a", "b"]), place(&["a", "d"])], ["1:1", "2:6", "3:3"]);
     }
 
     #[test]

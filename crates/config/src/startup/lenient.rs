@@ -63,6 +63,11 @@ pub(super) fn read(config: &mut StartupConfig, stanza: &Stanza, report: &mut Rep
              `create host-interface`"
                 .into(),
         ),
+        // Without this, an option after stanzas would have no effect.
+        name if name.starts_with('-') => {
+            let message = format!("`{name}` is no stanza: options go before the stanzas");
+            report.error(stanza.name.span.clone(), &message);
+        }
         name => {
             let message = format!("stanza `{name}` is not supported and has no effect");
             report.warn(stanza.name.span.clone(), message);

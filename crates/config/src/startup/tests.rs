@@ -147,6 +147,16 @@ fn a_mistake_is_shown_in_its_line() {
 }
 
 #[test]
+fn options_after_stanzas_are_errors() {
+    let late = StartupConfig::from_args(&["unix", "{ log /b }", "--config", "lo.yaml"]);
+    let text = late.unwrap_err().to_string();
+    let words = "argument 3: `--config` is no stanza: options go before the stanzas\n";
+    assert!(text.starts_with(words), "{text}");
+    assert!(StartupConfig::from_args(&["unix { log /b }", "-c", "/dev/null"]).is_err());
+    assert!(StartupConfig::from_args(&["unix { log /b }", "--strict"]).is_err());
+}
+
+#[test]
 fn words_that_resemble_none_of_ours_are_warnings() {
     let text = "unix { frobnicate 7 nodaemon }";
     let (config, warnings) = StartupConfig::parse_file("x.conf", text).unwrap();
