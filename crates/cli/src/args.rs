@@ -65,6 +65,13 @@ impl<'a> Args<'a> {
         self.tokens.get(self.next).is_some_and(|t| t.kind == TokenKind::Group)
     }
 
+    /// Returns true if the next argument is meant as an address, valid or not: no name looks like
+    /// one.
+    pub fn at_address(&self) -> bool {
+        let Some(word) = self.peek().filter(|_| !self.at_group()) else { return false };
+        word.contains(':') || word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit())
+    }
+
     /// Takes the next argument if it is `keyword` or an abbreviation of it.
     ///
     /// Where several keywords are possible, use [`one_of`](Self::one_of), which detects ambiguity.
@@ -464,6 +471,16 @@ mod tests {
             a.bad_last("interface", "an interface").to_string(),
             "bad interface `foo' (argument 2): expected an interface"
         );
+    }
+
+    #[test]
+    fn wrong_addresses_are_known_as_such() {
+        for word in ["192.0.2.300", "192.0.2.1/33", "10.x", "2001:db8::g", "fe80::1%eth0"] {
+            assert!(args(word).at_address(), "{word}");
+        }
+        for word in ["", "host-eth0.100", "1", "15OO", "memif0/0", "{ 192.0.2.1 }"] {
+            assert!(!args(word).at_address(), "{word}");
+        }
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl<C: 'static> CommandTree<C> {
                 None => return found,
             },
         };
-        if grammar.is_empty() || grammar.starts_with('[') {
+        if needs_nothing(grammar) {
             found.push(Completion::new("<cr>", help));
         }
         if !grammar.is_empty() {
@@ -179,6 +179,20 @@ impl<C: 'static> CommandTree<C> {
     }
 }
 
+/// Whether a grammar, or one of its alternatives, consists of parts in brackets only.
+fn needs_nothing(grammar: &str) -> bool {
+    let mut depth = 0usize;
+    let required = grammar.chars().map(|c| {
+        depth += usize::from(c == '[');
+        let outside = depth == 0;
+        depth -= usize::from(c == ']' && !outside);
+        if outside { c } else { '[' }
+    });
+    let required: String = required.collect();
+    let is_empty = |part: &str| part.chars().all(|c| "[| .".contains(c));
+    required.split(" | ").any(is_empty)
+}
+
 /// Formats a command's grammar and its help next to it, or below it if there is no room.
 fn two_columns(grammar: &str, what: &str) -> String {
     const ROOM: usize = 40;
@@ -228,6 +242,16 @@ mod tests {
             format!("{:42}List", "show cli [<text>]")
         );
         assert_eq!(two_columns(&"x".repeat(41), "Do"), format!("{}\n{column}Do", "x".repeat(41)));
+    }
+
+    #[test]
+    fn enter_is_offered_only_where_nothing_is_required() {
+        for grammar in ["", "[<a>]", "[a|b] [c [d] <n>]", "[<a>] ...", "<a> | [b]", "[a]|[b]"] {
+            assert!(needs_nothing(grammar), "{grammar}");
+        }
+        for grammar in ["<a>", "[add|del] [count <n>] <prefix>", "[a] b|c", "[a] <b> | [c] <d>"] {
+            assert!(!needs_nothing(grammar), "{grammar}");
+        }
     }
 
     fn words(line: &str) -> Vec<String> {

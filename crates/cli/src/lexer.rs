@@ -13,6 +13,11 @@ pub const MAX_COMMAND_BYTES: usize = 256 * 1024;
 /// bytes.
 pub const MAX_SCRIPT_BYTES: usize = 64 * 1024 * 1024;
 
+/// The error of a command longer than [`MAX_COMMAND_BYTES`].
+pub(crate) fn too_long() -> CliError {
+    CliError::failed(format_args!("command is too long: at most {MAX_COMMAND_BYTES} bytes"))
+}
+
 /// What a character does when a text is split into commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {

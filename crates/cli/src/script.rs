@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::error::{CliError, shorten};
-use crate::lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES, Scanner, Statement, Step};
+use crate::lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES, Scanner, Statement, Step, too_long};
 
 /// Bytes of a file that are read at once, with other work in between.
 const PIECE: usize = 256 * 1024;
@@ -195,8 +195,7 @@ impl Script {
             if begun.text.len() > MAX_COMMAND_BYTES {
                 self.more.clear();
                 self.at = self.text.len();
-                let error = format!("command is too long: at most {MAX_COMMAND_BYTES} bytes");
-                return Some(Err((begun.line, CliError::failed(error))));
+                return Some(Err((begun.line, too_long())));
             }
         }
         self.at = self.text.len();

@@ -116,6 +116,12 @@ pub enum FilterError {
     /// Ports require a protocol.
     #[error("port is set without protocol: add ct_nw_proto=6, for example")]
     NoProtocol,
+    /// The same behind a blank, which begins the tuple of replies.
+    #[error(
+        "port is set without protocol in the reply tuple `{0}`: a blank begins it; the fields of \
+         one tuple are separated by commas, such as ct_nw_proto=17,ct_tp_dst=53"
+    )]
+    NoReplyProtocol(String),
     /// There is a third tuple.
     #[error("unexpected tuple `{0}`: an original and a reply tuple expected at most")]
     TooMany(String),
@@ -174,7 +180,12 @@ impl Filter {
                     filter.label = Some(masked("labels", value, u128::MAX)?);
                 }
                 _ => {
-                    let part = Part::parse(word.trim_matches('\''))?;
+                    let part = Part::parse(word.trim_matches('\'')).map_err(|e| match e {
+                        FilterError::NoProtocol if tuples > 0 => {
+                            FilterError::NoReplyProtocol(word.into())
+                        }
+                        e => e,
+                    })?;
                     match tuples {
                         0 => filter.original = part,
                         1 => filter.reply = part,
@@ -251,6 +262,11 @@ mod tests {
     fn invalid_words_are_reported() {
         for (words, part) in [
             ("ct_tp_dst=80", "port is set without protocol"),
+            (
+                "ct_nw_proto=17 ct_tp_dst=53",
+                "in the reply tuple `ct_tp_dst=53`: a blank begins it; the fields of one tuple are \
+                 separated by commas",
+            ),
             ("zone=70000", "zone: a number up to 65535 expected, not `70000`"),
             ("mark=x", "mark: VALUE or VALUE/MASK expected"),
             ("ct_nw_src=10", "ct_nw_src: an address expected"),

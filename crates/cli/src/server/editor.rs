@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 
 use super::keys::Key;
+use crate::lexer::MAX_COMMAND_BYTES;
 
-/// Maximum length of a typed line, in characters.
-const MAX_LINE_CHARS: usize = 16 * 1024;
+/// Maximum of all lines of the history, in bytes.
+const MAX_HISTORY_BYTES: usize = 1024 * 1024;
 
 /// Result of a key, beyond a change of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(crate) enum Edit {
     Nothing,
     /// Enter: run this line.
     Line(String),
+    /// Enter after more than a command may have: the line lost something, and must not run.
+    TooLong,
     /// Tab, or `?`.
     Complete {
         help: bool,
@@ -27,6 +30,8 @@ pub(crate) enum Edit {
 pub(crate) struct Editor {
     line: Vec<char>,
     cursor: usize,
+    /// True once something did not fit: no key but Enter and Ctrl-C makes the line whole again.
+    overlong: bool,
     history: VecDeque<String>,
     max_history: usize,
     /// The history line that is shown, and what was typed before it.
@@ -63,6 +68,7 @@ impl Editor {
         Self {
             line: Vec::new(),
             cursor: 0,
+            overlong: false,
             history: VecDeque::new(),
             max_history,
             recalled: None,
@@ -135,6 +141,7 @@ impl Editor {
             Key::Interrupt => {
                 self.leave(out);
                 self.set(Vec::new());
+                self.overlong = false;
                 self.prompt(out);
                 return Edit::Nothing;
             }
@@ -172,6 +179,7 @@ impl Editor {
                 let killed = self.killed.clone();
                 self.splice(&killed);
             }
+            Key::Up | Key::Down if self.overlong => {}
             Key::Up => self.recall(true),
             Key::Down => self.recall(false),
             _ => {}
@@ -230,18 +238,27 @@ impl Editor {
         let line: String = std::mem::take(&mut self.line).into_iter().collect();
         self.cursor = 0;
         self.recalled = None;
+        if std::mem::take(&mut self.overlong) || line.len() > MAX_COMMAND_BYTES {
+            return Edit::TooLong;
+        }
         let repeated = self.history.back().is_some_and(|last| *last == line);
         if !line.trim().is_empty() && !repeated {
             self.history.push_back(line.clone());
-            while self.history.len() > self.max_history {
+            while self.history.len() > self.max_history || self.history_bytes() > MAX_HISTORY_BYTES
+            {
                 self.history.pop_front();
             }
         }
         Edit::Line(line)
     }
 
+    fn history_bytes(&self) -> usize {
+        self.history().map(str::len).sum()
+    }
+
     fn splice(&mut self, chars: &[char]) {
-        if self.line.len() + chars.len() <= MAX_LINE_CHARS {
+        self.overlong |= self.line.len() + chars.len() > MAX_COMMAND_BYTES;
+        if !self.overlong {
             self.line.splice(self.cursor..self.cursor, chars.iter().copied());
             self.cursor += chars.len();
         }
@@ -501,6 +518,36 @@ mod tests {
         let (editor, _) = type_in(&typed, false, 80);
         assert_eq!(editor.history().count(), 10);
         assert_eq!(editor.history().next(), Some("line 10"));
+    }
+
+    #[test]
+    fn a_line_that_does_not_fit_is_refused_as_a_whole() {
+        let enter = |typed: &str| {
+            let mut editor = Editor::new("> ", 10);
+            let (mut keys, mut last) = (Keys::default(), Edit::Nothing);
+            for key in typed.bytes().filter_map(|b| keys.feed(b)) {
+                last = editor.key(key, &mut Vec::new());
+            }
+            (last, editor.history().count())
+        };
+        let longest = "x".repeat(MAX_COMMAND_BYTES);
+        assert_eq!(enter(&format!("{longest}\r")), (Edit::Line(longest.clone()), 1));
+        assert_eq!(enter(&format!("{longest}y\r")), (Edit::TooLong, 0));
+        // A character may have several bytes.
+        let wide = "\u{e9}".repeat(MAX_COMMAND_BYTES / 2);
+        assert_eq!(enter(&format!("{wide}\r")).0, Edit::Line(wide.clone()));
+        assert_eq!(enter(&format!("{wide}\u{e9}\r")).0, Edit::TooLong);
+        // What is left of it is not what was typed, whatever is deleted of it.
+        assert_eq!(enter(&format!("a\r{longest}y\x15b\x10\r")), (Edit::TooLong, 1));
+        assert_eq!(enter(&format!("{longest}y\x03b\r")), (Edit::Line("b".to_owned()), 1));
+        assert_eq!(enter(&format!("{longest}y\rb\r")), (Edit::Line("b".to_owned()), 1));
+    }
+
+    #[test]
+    fn the_history_has_room_for_few_long_lines() {
+        let typed: String = (0..8).map(|n| format!("{n}{}\r", "x".repeat(200_000))).collect();
+        let (editor, _) = type_in(&typed, false, 80);
+        assert_eq!(editor.history().count(), 5);
     }
 
     #[test]

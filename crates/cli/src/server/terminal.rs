@@ -7,6 +7,7 @@ use super::pager::Pager;
 use super::session::to_wire;
 use crate::complete::{Completion, listing};
 use crate::job::Request;
+use crate::lexer::too_long;
 
 /// Result of a key.
 #[derive(Debug)]
@@ -91,6 +92,10 @@ impl Terminal {
                 Action::Quit
             }
             Edit::Line(line) => self.line(line, out),
+            Edit::TooLong => {
+                self.show(&format!("{}\n", too_long()), out);
+                Action::None
+            }
         }
     }
 

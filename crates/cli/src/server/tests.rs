@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::client::{Client, ClientError, Ended, one_shot};
 use crate::job::{CliJob, MainCli};
+use crate::lexer::MAX_COMMAND_BYTES;
 use crate::telnet::{GREETING, terminal_type, window_size};
 use crate::testing::{TestCx, tree_with_probe};
 use thalweg_socket::LocalError;
@@ -50,7 +51,7 @@ impl Rig {
 
     fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("run/cli.sock");
+        let path = dir.path().join("cli.sock");
         let mut config =
             ServerConfig { listen: vec![Listen::Unix(path)], ..ServerConfig::default() };
         config.session.banner = "Welcome\n".to_owned();
@@ -62,7 +63,7 @@ impl Rig {
     }
 
     fn path(&self) -> PathBuf {
-        self.dir.path().join("run/cli.sock")
+        self.dir.path().join("cli.sock")
     }
 
     fn client(&self) -> Client {
@@ -208,6 +209,18 @@ fn an_endless_line_ends_the_session() {
     // The server stops reading when it gives up, so the rest need not fit.
     let _ = raw.stream.write_all(&vec![b'x'; 300 * 1024]);
     assert!(raw.until("\0").starts_with("input is too long"));
+}
+
+#[test]
+fn a_typed_line_that_is_too_long_does_not_run() {
+    let rig = Rig::new();
+    let mut raw = rig.terminal("dumb", 0, 0);
+    let mut line = b"echo ".to_vec();
+    line.resize(MAX_COMMAND_BYTES + 1, b'x');
+    line.extend(b"\recho after\r");
+    raw.send(&line);
+    raw.until("xx\r\ncommand is too long: at most 262144 bytes\r\n");
+    raw.until("# echo after\r\nafter\r\n");
 }
 
 #[test]
