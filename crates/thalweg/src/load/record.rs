@@ -64,10 +64,13 @@ fn drops(drops: &Drops) -> Vec<Drop> {
     drops.iter().map(drop).collect()
 }
 
-/// Where most of what was lost is; `None` if nothing was.
-pub(super) fn limited_by(drops: &Drops, lost: u64, tester: bool) -> Option<LimitedBy> {
+/// Where most of what was lost is, some of which no counter explains; `None` if nothing was.
+pub(super) fn limited_by(
+    drops: &Drops,
+    (lost, unexplained): (u64, u64),
+    tester: bool,
+) -> Option<LimitedBy> {
     let known: u64 = drops.iter().map(|(_, packets)| packets).sum();
-    let unexplained = lost.saturating_sub(known);
     let share = |packets: u64| packets as f64 / lost.max(known).max(1) as f64;
     let limit = |row: &str, node: &str, reason: &str, packets| LimitedBy {
         row: row.to_owned(),
@@ -302,12 +305,12 @@ mod tests {
     #[test]
     fn most_of_the_loss_is_named() {
         let mut drops = Drops::default();
-        assert_eq!(limited_by(&drops, 0, false), None);
-        let unknown = limited_by(&drops, 5, false).unwrap();
+        assert_eq!(limited_by(&drops, (0, 0), false), None);
+        let unknown = limited_by(&drops, (5, 5), false).unwrap();
         assert_eq!((unknown.row.as_str(), unknown.share), ("device", 1.0));
         drops.add(Spot::new(Side::Device, "ct", "full"), 8);
-        let by = limited_by(&drops, 10, false).unwrap();
+        let by = limited_by(&drops, (10, 2), false).unwrap();
         assert_eq!((by.node.as_str(), by.share), ("ct", 0.8));
-        assert_eq!(limited_by(&drops, 10, true).unwrap().row, "tester");
+        assert_eq!(limited_by(&drops, (10, 2), true).unwrap().row, "tester");
     }
 }

@@ -108,6 +108,15 @@ impl Ran {
         (packets.0 + connections.0, packets.1 + connections.1)
     }
 
+    /// Packets lost from its beginning to its end, and those that no counter explains.
+    pub(super) fn unexplained(&self) -> (u64, u64) {
+        match (&self.streams, &self.connections) {
+            (Some(trial), _) => trial.unexplained(),
+            (None, Some(trial)) => (trial.sample.lost().0, trial.unexplained()),
+            (None, None) => (0, 0),
+        }
+    }
+
     /// Bits that arrived in the window, with FCS, preamble and gap.
     pub(super) fn l1_received(&self) -> u64 {
         let packets = self.streams.as_ref().map_or(0, |trial| trial.sum().l1_received());
@@ -208,12 +217,12 @@ impl<'a> Runner<'a> {
             let tester = is_tester(&sample, &drops);
             let good = !tester && connections.errors() == 0;
             // What streams have lost is in the drops as well.
-            let (lost, _) = sample.lost();
+            let lost = sample.lost_ways();
             let plans: Vec<_> = self.device.groups().map(|group| &group.plan).collect();
             let first = FirstTalk::of(&seen, &plans, &drops, lost);
             Trial { sample, connections, good, tester, drops: drops.clone(), first, stolen }
         });
-        let others = talks.as_ref().map_or(0, |trial| trial.sample.lost().0);
+        let others = talks.as_ref().map_or([0; 2], |trial| trial.sample.lost_ways());
         let mut streams = None;
         if self.device.has_streams() {
             let pairs = self.device.streams()?;
@@ -323,7 +332,7 @@ fn first(trial: &StreamTrial, seen: &[Seen], begin: u64) -> Option<First> {
                 Some(seen) => Place::Seen(seen.spot.clone(), seen.interface.clone()),
                 None => {
                     let way = if side == End::A { Way::There } else { Way::Back };
-                    blame::place(&trial.drops, trial.unexplained().0, Some(way))
+                    blame::place(&trial.drops, trial.unexplained().1, Some(way))
                 }
             };
             let (stream, way) = (stream.name.clone(), way.clone());

@@ -98,9 +98,15 @@ impl Sample {
 
     /// Packets lost, of those sent until the last connection of the window had ended.
     pub(super) fn lost(&self) -> (u64, u64) {
+        let sent = self.all_clients.sent + self.all_servers.sent;
+        (self.lost_ways().iter().sum(), sent)
+    }
+
+    /// Those lost on the way to servers, and back.
+    pub(super) fn lost_ways(&self) -> [u64; 2] {
         let (clients, servers) = (&self.all_clients, &self.all_servers);
-        let sent = clients.sent + servers.sent;
-        (sent.saturating_sub(clients.received + servers.received), sent)
+        let lost = |sent: &Counts, received: &Counts| sent.sent.saturating_sub(received.received);
+        [lost(clients, servers), lost(servers, clients)]
     }
 
     /// Share of packets lost, in percent.

@@ -160,7 +160,7 @@ fn of_connections(trial: &Trial) -> Measured {
         rate: connections.clean as f64 / trial.sample.seconds,
         spoiled: trial.tester,
         stolen: trial.stolen,
-        limited_by: record::limited_by(&trial.drops, lost, trial.tester),
+        limited_by: record::limited_by(&trial.drops, (lost, trial.unexplained()), trial.tester),
         first_lost: trial.first.as_ref().map(FirstTalk::record),
         l1_bps: trial.sample.l1_received() as f64 / trial.sample.seconds,
         latency: Vec::new(),
@@ -182,11 +182,6 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         }
         None => (sum.sent, sum.lost, sum.received),
     };
-    let all_lost = match (streams, &ran.connections) {
-        (Some(trial), _) => trial.unexplained().0,
-        (None, Some(trial)) => trial.sample.lost().0,
-        (None, None) => 0,
-    };
     let mut record = record::of_ran(ran, load);
     record.loss_ratio = lost as f64 / of.max(1) as f64;
     Measured {
@@ -195,7 +190,7 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         rate: arrived as f64 / ran.seconds,
         spoiled: ran.is_spoiled(),
         stolen: ran.stolen,
-        limited_by: record::limited_by(&ran.drops, all_lost, ran.is_spoiled()),
+        limited_by: record::limited_by(&ran.drops, ran.unexplained(), ran.is_spoiled()),
         first_lost: ran.first_lost(),
         l1_bps: ran.l1_received() as f64 / ran.seconds,
         latency: streams.map_or(Vec::new(), |trial| record::latencies(trial, load)),

@@ -102,7 +102,7 @@ impl Tester<'_> {
         let good = !tester && (connections.errors() == 0 || forgiven);
         let seen = self.device.dropped()?;
         let plans: Vec<_> = self.device.groups().map(|group| &group.plan).collect();
-        let first = FirstTalk::of(&seen, &plans, &drops, sample.lost().0);
+        let first = FirstTalk::of(&seen, &plans, &drops, sample.lost_ways());
         Ok(Some(Trial {
             sample,
             connections,
@@ -199,7 +199,6 @@ impl Trial {
 
     /// Packets lost that no counter of the device, its links or the tester has.
     pub(super) fn unexplained(&self) -> u64 {
-        let (lost, _) = self.sample.lost();
-        lost.saturating_sub(self.drops.iter().map(|(_, packets)| packets).sum())
+        self.drops.unexplained(self.sample.lost_ways())
     }
 }

@@ -2,6 +2,7 @@
 
 use thalweg_device_load::{DirectionReport, StreamReport};
 use thalweg_load::stream::Latency;
+use thalweg_load_report::harmless;
 
 use super::trial::{FCS, StreamTrial, Sum, WIRE};
 use crate::load::number::short;
@@ -27,7 +28,8 @@ fn latency_cells(latency: &Latency) -> Vec<String> {
 
 fn row(stream: &StreamReport, way: &str) -> Vec<String> {
     let books = &stream.judged;
-    let mut cells = vec![stream.name.clone(), way.to_owned(), books.sent.sent.to_string()];
+    let name = harmless(&stream.name).into_owned();
+    let mut cells = vec![name, way.to_owned(), books.sent.sent.to_string()];
     if stream.tagged {
         let received = &books.received;
         cells.extend(

@@ -22,8 +22,8 @@ pub(in crate::load) struct StreamTrial {
     pub(in crate::load) drops: Drops,
     /// The first packet of the window that was lost, and where.
     pub(in crate::load) first: Option<First>,
-    /// Packets of connections that were lost at the same time.
-    pub(in crate::load) others: u64,
+    /// Packets of connections that were lost at the same time, there and back.
+    pub(in crate::load) others: [u64; 2],
 }
 
 /// The first packet of the window that was lost: of all, the one that was due first.
@@ -131,14 +131,16 @@ impl StreamTrial {
     /// Packets sent since the trial began that have not arrived, and of those, the ones that no
     /// counter explains.
     pub(in crate::load) fn unexplained(&self) -> (u64, u64) {
-        let lost = self.directions().map(|(direction, _)| {
+        let of = |direction: &DirectionReport| {
             let sent: u64 = direction.streams.iter().map(|stream| stream.all.sent.sent).sum();
             let tagged: u64 =
                 direction.streams.iter().map(|stream| stream.all.received.packets).sum();
             sent.saturating_sub(tagged + direction.port.untagged)
-        });
-        let lost = lost.sum::<u64>() + self.others;
-        let known = self.drops.iter().map(|(_, packets)| packets).sum();
-        (lost, u64::saturating_sub(lost, known))
+        };
+        let mut lost = self.others;
+        for pair in &self.pairs {
+            lost.iter_mut().zip(pair).for_each(|(lost, direction)| *lost += of(direction));
+        }
+        (lost.iter().sum(), self.drops.unexplained(lost))
     }
 }
