@@ -37,13 +37,14 @@ pub const FAILED: u8 = 1;
 /// A fault of the program itself.
 pub const FAULT: u8 = 70;
 
-/// Prints to standard error; ignores a closed one.
+/// Prints to standard error; ignores a closed one. Nothing that it quotes is obeyed by a terminal.
 macro_rules! report {
     ($($what:tt)*) => {{
+        let text = format!($($what)*);
         // The output may go on, and be read.
         let _ = std::io::Write::write_fmt(
             &mut std::io::stderr().lock(),
-            format_args!("thalweg: {}\n", format_args!($($what)*)),
+            format_args!("thalweg: {}\n", thalweg_load_report::harmless(&text)),
         );
     }};
 }
@@ -61,10 +62,13 @@ macro_rules! put {
 }
 pub(crate) use put;
 
-/// Prints a line to standard output, as [`put!`] does.
+/// Prints a line to standard output, as [`put!`] does. Names in it may be of others, such as those
+/// of a profile: nothing of it is obeyed by a terminal. A line with colours is for [`put!`].
 macro_rules! say {
     () => { $crate::put!("\n") };
-    ($($what:tt)*) => { $crate::put!("{}\n", format_args!($($what)*)) };
+    ($($what:tt)*) => {
+        $crate::put!("{}\n", thalweg_load_report::harmless(&format!($($what)*)))
+    };
 }
 pub(crate) use say;
 

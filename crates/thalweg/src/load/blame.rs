@@ -35,15 +35,13 @@ pub(super) enum Place {
     Unknown,
 }
 
-/// Finds where a packet was lost that nobody noted, of `lost` packets in all. `way`: the one that
-/// it went, if that is known.
-pub(super) fn place(drops: &Drops, lost: u64, way: Option<Way>) -> Place {
+/// Finds where a packet was lost that nobody noted, if no place has `unexplained` packets. `way`:
+/// the one that it went, if that is known.
+pub(super) fn place(drops: &Drops, unexplained: u64, way: Option<Way>) -> Place {
     let all: Vec<(&Spot, u64)> = drops.iter().collect();
-    let known: u64 = all.iter().map(|(_, packets)| packets).sum();
-    if let ([(spot, _)], true) = (&all[..], known >= lost) {
+    if let ([(spot, _)], 0) = (&all[..], unexplained) {
         return Place::Counted((*spot).clone());
     }
-    let unexplained = lost.saturating_sub(known);
     let goes_there = |spot: &Spot| match (spot.way, way) {
         (Some(of), Some(way)) => of == way,
         _ => true,
@@ -111,12 +109,12 @@ pub(super) struct FirstTalk {
 
 impl FirstTalk {
     /// Finds it among those that were noted, or else the place where it must have been lost; `None`
-    /// if no packet was lost.
+    /// if no packet was `lost`, there or back.
     pub(super) fn of(
         seen: &[Seen],
         plans: &[&Plan],
         drops: &Drops,
-        lost: u64,
+        lost: [u64; 2],
     ) -> Option<FirstTalk> {
         let ours = seen.iter().filter_map(|seen| match seen.what {
             What::Talk(flow) => plans.iter().any(|plan| plan.has(&flow)).then_some((seen, flow)),
@@ -126,7 +124,9 @@ impl FirstTalk {
             let place = Place::Seen(seen.spot.clone(), seen.interface.clone());
             return Some(FirstTalk { flow: Some(flow), place });
         }
-        (lost > 0).then(|| FirstTalk { flow: None, place: place(drops, lost, None) })
+        let unexplained = drops.missing(lost, [0; 2]).unexplained;
+        let none = || FirstTalk { flow: None, place: place(drops, unexplained, None) };
+        (lost != [0; 2]).then(none)
     }
 
     /// As a report has it.
@@ -166,10 +166,10 @@ mod tests {
     #[test]
     fn the_only_place_that_dropped_all_is_counted() {
         let one = drops(&[(spot("ct"), 7)]);
-        assert_eq!(place(&one, 7, None), Place::Counted(spot("ct")));
+        assert_eq!(place(&one, 0, None), Place::Counted(spot("ct")));
         // Three more are lost than it has: perhaps this one.
-        assert_eq!(place(&one, 10, None), Place::Inferred(spot("ct")));
-        assert_eq!(place(&one, 20, None), Place::Unknown);
+        assert_eq!(place(&one, 3, None), Place::Inferred(spot("ct")));
+        assert_eq!(place(&one, 13, None), Place::Unknown);
         assert_eq!(place(&Drops::default(), 3, None), Place::Unknown);
     }
 
@@ -178,15 +178,15 @@ mod tests {
         let there = spot("ring0").going(Way::There);
         let back = spot("ring1").going(Way::Back);
         let two = drops(&[(there.clone(), 4), (back.clone(), 5)]);
-        assert_eq!(place(&two, 9, Some(Way::There)), Place::Inferred(there.clone()));
-        assert_eq!(place(&two, 9, Some(Way::Back)), Place::Inferred(back));
-        assert_eq!(place(&two, 9, None), Place::Unknown);
+        assert_eq!(place(&two, 0, Some(Way::There)), Place::Inferred(there.clone()));
+        assert_eq!(place(&two, 0, Some(Way::Back)), Place::Inferred(back));
+        assert_eq!(place(&two, 0, None), Place::Unknown);
         // A node that notes what it drops would have noted it.
         let noting = spot("ip4-lookup").watched();
         let both = drops(&[(there.clone(), 4), (noting.clone(), 900)]);
-        assert_eq!(place(&both, 904, Some(Way::There)), Place::Inferred(there));
+        assert_eq!(place(&both, 0, Some(Way::There)), Place::Inferred(there));
         // It notes the first ones only.
-        assert_eq!(place(&both, 904, Some(Way::Back)), Place::Inferred(noting));
+        assert_eq!(place(&both, 0, Some(Way::Back)), Place::Inferred(noting));
     }
 
     #[test]
@@ -209,13 +209,13 @@ mod tests {
         };
         let all = [seen(flow(81, 1), 1), seen(flow(80, 3), 9), seen(flow(80, 2), 5)];
         let plans = [&plan];
-        let first = FirstTalk::of(&all, &plans, &Drops::default(), 0).unwrap();
+        let first = FirstTalk::of(&all, &plans, &Drops::default(), [0; 2]).unwrap();
         assert_eq!(first.to_string(), "TCP 16.0.0.9:1024 > 48.0.0.1:80 SYN");
         let record = first.record();
         assert_eq!((record.grade, record.sequence), (Grade::Seen, Some(2)));
         assert_eq!(record.reason, "reason, received by host-load0");
-        assert_eq!(FirstTalk::of(&all[..1], &plans, &Drops::default(), 0), None);
-        let lost = FirstTalk::of(&all[..1], &plans, &drops(&[(spot("a"), 2)]), 2).unwrap();
+        assert_eq!(FirstTalk::of(&all[..1], &plans, &Drops::default(), [0; 2]), None);
+        let lost = FirstTalk::of(&all[..1], &plans, &drops(&[(spot("a"), 2)]), [2, 0]).unwrap();
         assert_eq!(lost.record().grade, Grade::Counted);
     }
 }

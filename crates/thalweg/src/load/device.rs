@@ -12,9 +12,9 @@ use thalweg_graph::{Control, EngineConfig, Severity};
 use thalweg_load::talk::Opening;
 
 use super::blame::Seen;
-use super::far::Far;
+use super::far::{self, Far};
 use super::set::Set;
-use super::spot::{Drops, Side, Spot, Way};
+use super::spot::{Drops, Hop, Side, Spot, Way};
 use super::work::{Group, Shares, Work};
 use crate::features::FEATURES;
 
@@ -134,12 +134,14 @@ impl Device {
             interfaces.len()
         );
         let mut device = Device::start(interfaces.len(), hosts.cores)?;
-        let cores = hosts.cores;
+        // Workers take from rings at times of their own: of a stream that comes by several, packets
+        // would seem reordered that were not.
+        let rings = if hosts.work.has_streams() { 1 } else { hosts.cores };
         let mut outside = Vec::new();
         for (pair, interfaces) in interfaces.iter().enumerate() {
             for (port, interface) in names(pair).into_iter().zip(interfaces) {
                 device.run(&format!(
-                    "create host-interface name {interface} num-rx-queues {cores}
+                    "create host-interface name {interface} num-rx-queues {rings}
                      set interface state host-{interface} up
                      set interface l2 xconnect {port} host-{interface}
                      set interface l2 xconnect host-{interface} {port}"
@@ -274,7 +276,16 @@ impl Device {
     /// A node of this graph, which is the device under test unless that is outside.
     fn node(&self, name: &str, reason: &str) -> Spot {
         let side = if self.outside.is_some() { Side::Tester } else { Side::Device };
-        Spot::new(side, name, reason).watched()
+        let spot = Spot::new(side, name, reason).watched();
+        let pairs = self.outside.iter().flat_map(|(pairs, _)| pairs).enumerate();
+        let ports = pairs.flat_map(|(pair, ports)| {
+            ports.iter().enumerate().map(move |(at, port)| (pair, at, *port))
+        });
+        let Some(port) = name.strip_suffix("-tx") else { return spot };
+        match ports.into_iter().find(|(.., sw_if)| self.interface_name(*sw_if) == port) {
+            Some((pair, at, _)) => far::sent_by((pair, Hop::In), spot.going(Way::sent_by(at))),
+            None => spot,
+        }
     }
 
     fn interface_name(&self, sw_if: SwIfIndex) -> String {

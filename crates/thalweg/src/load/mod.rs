@@ -8,6 +8,7 @@ mod far;
 mod lines;
 mod ndr;
 mod number;
+mod output;
 mod record;
 mod report;
 mod run;

@@ -14,6 +14,7 @@ use thalweg_netns::Netns;
 
 use super::alone::{Alone, OwnLimit};
 use super::number::{bounded, share, short};
+use super::output;
 use super::record;
 use super::report::{self, Files, Writer};
 use super::screen::clock;
@@ -270,10 +271,12 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
                 // What has been measured is not lost.
                 writer.report.notes.push(format!("No result of a search: {error:#}."));
                 finish(&mut writer, unit, &search, (cap, &alone.latency), &all, made);
-                writer.write()?;
-                let Some(why) = error.downcast_ref::<NoResult>() else { return Err(error) };
+                let written = writer.write();
+                let Some(why) = error.downcast_ref::<NoResult>() else {
+                    return output::both(Err(error), written);
+                };
                 crate::report!("{why}");
-                return Ok(why.status());
+                return written.map(|()| why.status());
             }
         }
     }

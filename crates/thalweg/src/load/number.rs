@@ -8,6 +8,9 @@ pub(super) fn short(value: f64) -> String {
     if value < 1000.0 {
         return format!("{}", value.trunc());
     }
+    if value >= 1e15 {
+        return format!("{value:.1e}");
+    }
     let mut value = value;
     let mut suffix = "";
     for next in ["K", "M", "G"] {
@@ -104,6 +107,7 @@ mod tests {
             (215e6, "215M"),
             (1_812_345.0, "1.8M"),
             (12.7e9, "12.7G"),
+            (1e308, "1.0e308"),
         ] {
             assert_eq!(short(value), text);
         }

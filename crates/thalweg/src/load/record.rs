@@ -11,7 +11,7 @@ use thalweg_load_report::{
 use super::far::TESTER;
 use super::lines;
 use super::runner::Ran;
-use super::spot::{Drops, Side, Spot};
+use super::spot::{Drops, Missing, Side, Spot};
 use super::streams::{First, StreamTrial};
 use super::trial;
 
@@ -64,14 +64,10 @@ fn drops(drops: &Drops) -> Vec<Drop> {
     drops.iter().map(drop).collect()
 }
 
-/// Where most of what was lost is, of which some arrived damaged; `None` if nothing was.
-pub(super) fn limited_by(
-    drops: &Drops,
-    (lost, damaged): (u64, u64),
-    tester: bool,
-) -> Option<LimitedBy> {
+/// Where most of what is missing was lost; `None` if nothing was.
+pub(super) fn limited_by(drops: &Drops, missing: Missing, tester: bool) -> Option<LimitedBy> {
+    let Missing { lost, damaged, unexplained } = missing;
     let known: u64 = drops.iter().map(|(_, packets)| packets).sum();
-    let unexplained = lost.saturating_sub(known + damaged);
     let share = |packets: u64| packets as f64 / lost.max(known).max(1) as f64;
     let limit = |row: &str, node: &str, reason: &str, packets| LimitedBy {
         row: row.to_owned(),
@@ -311,13 +307,14 @@ mod tests {
     #[test]
     fn most_of_the_loss_is_named() {
         let mut drops = Drops::default();
-        assert_eq!(limited_by(&drops, (0, 0), false), None);
-        assert_eq!(limited_by(&drops, (5, 5), false).unwrap().row, "damaged");
-        let unknown = limited_by(&drops, (5, 0), false).unwrap();
+        let missing = |lost, damaged, unexplained| Missing { lost, damaged, unexplained };
+        assert_eq!(limited_by(&drops, Missing::default(), false), None);
+        assert_eq!(limited_by(&drops, missing(5, 5, 0), false).unwrap().row, "damaged");
+        let unknown = limited_by(&drops, missing(5, 0, 5), false).unwrap();
         assert_eq!((unknown.row.as_str(), unknown.share), ("device", 1.0));
         drops.add(Spot::new(Side::Device, "ct", "full"), 8);
-        let by = limited_by(&drops, (10, 0), false).unwrap();
+        let by = limited_by(&drops, missing(10, 0, 2), false).unwrap();
         assert_eq!((by.node.as_str(), by.share), ("ct", 0.8));
-        assert_eq!(limited_by(&drops, (10, 0), true).unwrap().row, "tester");
+        assert_eq!(limited_by(&drops, missing(10, 0, 2), true).unwrap().row, "tester");
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 use thalweg_load_report::{
     Device, FirstLost, Goal, Grade, Kind, LimitedBy, Machine, Port, Profile, Report, Transport,
@@ -12,6 +12,7 @@ use thalweg_load_report::{
 };
 
 use super::far::{DEVICE, TESTER};
+use super::output;
 use super::stolen::{self, Ticks};
 use super::under::Under;
 
@@ -71,13 +72,7 @@ impl Writer {
     /// Begins a report of now.
     pub(super) fn new(kind: Kind, files: &Files, under: Option<&Under>) -> Result<Writer> {
         for file in &files.files {
-            // An hour of measuring must not end with a file that cannot be.
-            let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
-            ensure!(
-                dir.is_none_or(Path::is_dir),
-                "--report {}: there is no such directory",
-                file.display()
-            );
+            output::check("--report", file)?;
         }
         let mut report = Report {
             tool_version: env!("CARGO_PKG_VERSION").into(),
@@ -115,17 +110,25 @@ impl Writer {
     }
 
     /// Writes all files.
+    ///
+    /// # Errors
+    /// Names those that could not be written.
     pub(super) fn write(&mut self) -> Result<()> {
+        self.write_with(None)
+    }
+
+    /// Writes all files, and another one that is no report.
+    ///
+    /// # Errors
+    /// Names those that could not be written.
+    pub(super) fn write_with(&mut self, other: Option<(&Path, String)>) -> Result<()> {
         self.report.ended = now();
         self.report.machine.steal_percent = self.ticks.stolen_percent();
         self.report.machine.noisy |= self.report.machine.steal_percent >= stolen::MUCH;
-        for file in &self.files {
-            let form = Form::of(file).context("a report's name")?;
-            let text = form.text(&self.report)?;
-            std::fs::write(file, text)
-                .with_context(|| format!("cannot write {}", file.display()))?;
-        }
-        Ok(())
+        let text =
+            |file: &Path| Form::of(file).context("its name says no form")?.text(&self.report);
+        let reports = self.files.iter().map(|file| (file.as_path(), text(file)));
+        output::write(reports.chain(other.map(|(file, text)| (file, Ok(text)))))
     }
 }
 
@@ -330,8 +333,7 @@ pub(super) fn main(args: &Args) -> ExitCode {
     let run = || {
         let text = args.text()?;
         match &args.output {
-            Some(file) => std::fs::write(file, text)
-                .with_context(|| format!("cannot write {}", file.display())),
+            Some(file) => output::write([(file.as_path(), Ok(text))]),
             None => {
                 crate::put!("{text}");
                 Ok(())

@@ -15,6 +15,7 @@ use super::alone;
 use super::blame::FirstTalk;
 use super::lines::Lines as _;
 use super::number::{self, bounded, short};
+use super::output;
 use super::report::{Files, Writer};
 use super::runner::{self, GroupRan, Offered, Ran, Runner};
 use super::screen::{self, Look, Screen};
@@ -163,8 +164,7 @@ impl Args {
             }
         };
         // Whatever happened is in the report.
-        writer.write()?;
-        ran?;
+        output::both(ran, writer.write())?;
         Ok(if stopped() { 130 } else { status })
     }
 
@@ -243,12 +243,10 @@ impl Args {
         let mut status = 0;
         let report = &mut writer.report;
         let spoiled = ran.is_spoiled();
-        let (mut lost, mut damaged) = (0, 0);
         if let Some(trial) = &ran.streams {
             streams::lines(trial, floor).iter().for_each(|line| crate::say!("{line}"));
             let sum = trial.sum();
             let rate = sum.received as f64 / ran.seconds;
-            (lost, damaged) = (trial.unexplained().0, trial.damaged());
             let latency = record::latencies(trial, sum.sent as f64 / ran.seconds);
             let without = alone::latencies(floor);
             report.self_check.latency = without.first().map(|of| of.scheduled.clone());
@@ -269,8 +267,6 @@ impl Args {
         if let Some(trial) = &ran.connections {
             if ran.streams.is_some() {
                 crate::say!();
-            } else {
-                (lost, damaged) = (trial.sample.lost().0, trial.sample.damaged());
             }
             self.tell_connections(trial, ran);
             let rate = trial.connections.clean as f64 / ran.seconds;
@@ -304,7 +300,7 @@ impl Args {
             crate::say!("{text}");
             report.notes.push(text);
         }
-        let by = record::limited_by(&ran.drops, (lost, damaged), spoiled);
+        let by = record::limited_by(&ran.drops, ran.missing(), spoiled);
         if let Some(first) = report.results.first_mut() {
             first.limited_by = by;
         }
@@ -342,7 +338,7 @@ impl Args {
     }
 
     fn tell_connections(&self, trial: &trial::Trial, ran: &Ran) {
-        trial.sample.lines(trial.good, true).iter().for_each(|line| crate::say!("{line}"));
+        trial.sample.lines(trial.good, true).iter().for_each(|line| crate::put!("{line}\n"));
         let connections = &trial.connections;
         crate::say!(
             "connections: begun {}, completed {}, of those with nothing sent twice {}; lost {}",
@@ -384,7 +380,7 @@ impl Args {
                 }
                 let damaged = streams::damaged(trial.sample.damaged());
                 damaged.iter().for_each(|line| crate::say!("{line}"));
-                crate::say!("  {} unexplained", trial.unexplained());
+                crate::say!("  {} unexplained", trial.missing().unexplained);
             }
             let surplus = trial.sample.surplus();
             if surplus > 0 {

@@ -15,7 +15,7 @@ use super::blame::{self, FirstTalk, Place, Seen};
 use super::device::{Books, Device};
 use super::record;
 use super::sample::Sample;
-use super::spot::{Drops, Way};
+use super::spot::{Drops, Missing, Way};
 use super::stolen::Ticks;
 use super::streams::{First, StreamTrial};
 use super::trial::{Connections, PATIENCE, Trial, is_tester};
@@ -106,6 +106,15 @@ impl Ran {
             .as_ref()
             .map_or((0, 0), |trial| (trial.connections.begun, trial.connections.errors()));
         (packets.0 + connections.0, packets.1 + connections.1)
+    }
+
+    /// Packets that have not arrived as they were, from its beginning to its end.
+    pub(super) fn missing(&self) -> Missing {
+        match (&self.streams, &self.connections) {
+            (Some(trial), _) => trial.missing(),
+            (None, Some(trial)) => trial.missing(),
+            (None, None) => Missing::default(),
+        }
     }
 
     /// Bits that arrived in the window, with FCS, preamble and gap.
@@ -210,13 +219,12 @@ impl<'a> Runner<'a> {
             let tester = is_tester(&sample, &drops);
             let good = !tester && connections.errors() == 0;
             // What streams have lost is in the drops as well.
-            let (lost, _) = sample.lost();
+            let lost = sample.lost_ways();
             let plans: Vec<_> = self.device.groups().map(|group| &group.plan).collect();
             let first = FirstTalk::of(&seen, &plans, &drops, lost);
             Trial { sample, connections, good, tester, drops: drops.clone(), first, stolen }
         });
-        let of = |trial: &Trial| (trial.sample.lost().0, trial.sample.damaged());
-        let others = talks.as_ref().map_or((0, 0), of);
+        let others = talks.as_ref().map_or([[0; 2]; 2], |trial| trial.sample.missing_ways());
         let mut streams = None;
         if self.device.has_streams() {
             let pairs = self.device.streams()?;
@@ -326,7 +334,7 @@ fn first(trial: &StreamTrial, seen: &[Seen], begin: u64) -> Option<First> {
                 Some(seen) => Place::Seen(seen.spot.clone(), seen.interface.clone()),
                 None => {
                     let way = if side == End::A { Way::There } else { Way::Back };
-                    blame::place(&trial.drops, trial.unexplained().0, Some(way))
+                    blame::place(&trial.drops, trial.missing().unexplained, Some(way))
                 }
             };
             let (stream, way) = (stream.name.clone(), way.clone());
@@ -410,9 +418,9 @@ mod tests {
     fn damage_is_not_unexplained() {
         let ran = run(STREAM, "load impair load0 damage 50 seed 3", None);
         let trial = ran.streams.unwrap();
-        let (lost, unexplained) = trial.unexplained();
+        let Missing { lost, damaged, unexplained } = trial.missing();
         // One whose tag or address is damaged is no packet of ours any more.
-        assert!(trial.damaged() > 0 && unexplained < lost / 2, "{lost}, {unexplained}");
-        assert_eq!(trial.damaged() + unexplained, lost);
+        assert!(damaged > 0 && unexplained < lost / 2, "{lost}, {unexplained}");
+        assert_eq!(damaged + unexplained, lost);
     }
 }

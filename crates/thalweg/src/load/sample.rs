@@ -98,20 +98,33 @@ impl Sample {
 
     /// Packets lost, of those sent until the last connection of the window had ended.
     pub(super) fn lost(&self) -> (u64, u64) {
-        let (clients, servers) = (&self.all_clients, &self.all_servers);
-        let sent = clients.sent + servers.sent;
-        (sent.saturating_sub(clients.received + servers.received), sent)
+        let sent = self.all_clients.sent + self.all_servers.sent;
+        (self.lost_ways().iter().sum(), sent)
     }
 
-    /// Packets that have arrived with other bytes meanwhile; they count as lost.
+    /// Those lost on the way to servers, and back.
+    pub(super) fn lost_ways(&self) -> [u64; 2] {
+        let (clients, servers) = (&self.all_clients, &self.all_servers);
+        let lost = |sent: &Counts, received: &Counts| sent.sent.saturating_sub(received.received);
+        [lost(clients, servers), lost(servers, clients)]
+    }
+
+    /// Packets lost on each way, and of those, the ones that have arrived with other bytes.
+    pub(super) fn missing_ways(&self) -> [[u64; 2]; 2] {
+        let (clients, servers) = (&self.all_clients, &self.all_servers);
+        [self.lost_ways(), [servers.bad_checksum, clients.bad_checksum]]
+    }
+
+    /// Packets that have arrived with other bytes; they count as lost.
     pub(super) fn damaged(&self) -> u64 {
         self.all_clients.bad_checksum + self.all_servers.bad_checksum
     }
 
-    /// Packets that have arrived beyond those sent: the device repeats some.
+    /// Packets that have arrived beyond those sent, on either way: the device repeats some.
     pub(super) fn surplus(&self) -> u64 {
         let (clients, servers) = (&self.all_clients, &self.all_servers);
-        (clients.received + servers.received).saturating_sub(clients.sent + servers.sent)
+        let more = |received: &Counts, sent: &Counts| received.received.saturating_sub(sent.sent);
+        more(servers, clients) + more(clients, servers)
     }
 
     /// Share of packets lost, in percent.

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use thalweg_load::stream::Load;
 use thalweg_load_report::{self as model, Found, Goal};
 
 use super::device::{Device, Hosts};
 use super::number::{bounded, short};
+use super::output;
 use super::report::{self, Files, Writer};
 use super::run::ABOVE;
 use super::runner::{Offered, Runner};
@@ -125,6 +126,9 @@ impl Args {
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             signal_hook::flag::register(signal, stop.clone())?;
         }
+        if let Some(file) = &self.markdown {
+            output::check("--markdown", file)?;
+        }
         let mut writer = Writer::new(model::Kind::Sweep, &self.files, None)?;
         writer.report.transport.kind = "process".into();
         writer.report.goals = vec![Goal {
@@ -136,11 +140,8 @@ impl Args {
         let mut text = String::new();
         let done = self.table(&|| stop.load(Ordering::Relaxed), &mut writer, &mut text);
         // What was measured until an interruption is not lost.
-        writer.write()?;
-        if let Some(file) = &self.markdown {
-            std::fs::write(file, text).with_context(|| file.display().to_string())?;
-        }
-        done
+        let table = self.markdown.as_deref().map(|file| (file, text));
+        output::both(done, writer.write_with(table))
     }
 
     fn table(

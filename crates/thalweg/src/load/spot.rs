@@ -46,6 +46,28 @@ impl Way {
     }
 }
 
+/// A hop of a lab's packets: from the tester's interface to the device's, or back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Hop {
+    /// To the device; of a wire, all of it.
+    In,
+    /// From the device.
+    Out,
+}
+
+/// Which counter of a hop: a packet that an earlier one has is in all later ones as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Counter {
+    /// That of the end that receives.
+    Receipt,
+    /// That of the end that sends: it hears of what the other one drops.
+    Sending,
+    /// That of the program that sends: it hears of what its interface drops.
+    Program,
+    /// That of a processor: both ends have what it drops, and so has whoever else uses it.
+    Backlog,
+}
+
 /// A place where packets are dropped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
@@ -57,17 +79,26 @@ pub(super) struct Spot {
     pub(super) way: Option<Way>,
     /// Whether the first packets that are dropped there are noted.
     pub(super) watched: bool,
+    /// The hop on the way, if several places count what is dropped there; pairs of ports have
+    /// numbers.
+    hop: Option<(usize, Hop)>,
+    counter: Option<Counter>,
 }
 
 impl Spot {
     pub(super) fn new(side: Side, node: &str, reason: &str) -> Spot {
         let (node, reason) = (node.to_owned(), reason.to_owned());
-        Spot { side, node, reason, way: None, watched: false }
+        Spot { side, node, reason, way: None, watched: false, hop: None, counter: None }
     }
 
     /// The same, if all packets there go one way.
-    pub(super) fn going(self, way: Way) -> Spot {
-        Spot { way: Some(way), ..self }
+    pub(super) fn going(self, way: impl Into<Option<Way>>) -> Spot {
+        Spot { way: way.into(), ..self }
+    }
+
+    /// The same, if other places count these packets as well.
+    pub(super) fn shared(self, hop: Option<(usize, Hop)>, counter: Counter) -> Spot {
+        Spot { hop, counter: Some(counter), ..self }
     }
 
     /// The same, if the first packets dropped there are noted.
@@ -92,12 +123,73 @@ impl Drops {
         *self.0.entry(spot).or_default() += packets;
     }
 
-    /// Returns what was dropped since an earlier reading.
+    /// Returns what was dropped since an earlier reading, each packet once.
     pub(super) fn since(&self, before: &Drops) -> Drops {
         let was = |spot: &Spot| before.0.get(spot).copied().unwrap_or_default();
         let new =
             self.0.iter().map(|(spot, count)| (spot.clone(), count.saturating_sub(was(spot))));
-        Drops(new.filter(|(_, count)| *count > 0).collect())
+        let mut new = Drops(new.filter(|(_, count)| *count > 0).collect());
+        new.count_once();
+        new
+    }
+
+    /// Leaves each packet to one of the places that count it.
+    fn count_once(&mut self) {
+        let mut hops: BTreeMap<_, Vec<(Counter, Spot)>> = BTreeMap::new();
+        let mut backlog = 0;
+        for (spot, packets) in &self.0 {
+            match (spot.counter, spot.hop) {
+                (Some(Counter::Backlog), _) => backlog += packets,
+                (Some(counter), Some(hop)) => {
+                    hops.entry((hop, spot.way)).or_default().push((counter, spot.clone()));
+                }
+                _ => {}
+            }
+        }
+        for mut places in hops.into_values() {
+            places.sort();
+            let mut known = 0;
+            for (_, spot) in places {
+                let count = self.0.entry(spot).or_default();
+                let all = *count;
+                *count = all.saturating_sub(known);
+                known = known.max(all);
+            }
+        }
+        // What is left of a processor's are packets of others.
+        let is_backlog = |spot: &Spot| spot.counter == Some(Counter::Backlog);
+        let full = self.0.keys().find(|spot| is_backlog(spot)).cloned();
+        self.0.retain(|spot, _| !is_backlog(spot));
+        let links = self.iter().filter(|(spot, _)| spot.side == Side::Link);
+        let links: Vec<Spot> = links.map(|(spot, _)| spot.clone()).collect();
+        for link in links {
+            let way = link.way;
+            let count = self.0.entry(link).or_default();
+            let packets = backlog.min(*count);
+            *count -= packets;
+            backlog -= packets;
+            if let Some(full) = &full {
+                self.add(Spot { way, ..full.clone() }, packets);
+            }
+        }
+        self.0.retain(|_, count| *count > 0);
+    }
+
+    /// What became of the packets missing on each way, there and back, of which some have arrived
+    /// damaged: what places of one way have too many says nothing about the other.
+    pub(super) fn missing(&self, lost: [u64; 2], damaged: [u64; 2]) -> Missing {
+        let known = |way: Option<Way>| -> u64 {
+            self.0.iter().filter(|(spot, _)| spot.way == way).map(|(_, packets)| packets).sum()
+        };
+        let rest = |at: usize, way: Way| {
+            lost[at].saturating_sub(damaged[at]).saturating_sub(known(Some(way)))
+        };
+        let unexplained = rest(0, Way::There) + rest(1, Way::Back);
+        Missing {
+            lost: lost.iter().sum(),
+            damaged: damaged.iter().sum(),
+            unexplained: unexplained.saturating_sub(known(None)),
+        }
     }
 
     /// Returns the place with most.
@@ -118,6 +210,16 @@ impl Drops {
     }
 }
 
+/// Packets that have not arrived as they were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub(super) lost: u64,
+    /// Of these, the ones that have arrived with other bytes.
+    pub(super) damaged: u64,
+    /// Those that no counter of the device, its links or the tester has.
+    pub(super) unexplained: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +237,66 @@ mod tests {
         assert_eq!((spot.to_string(), packets), ("link: b, y".to_owned(), 3));
         // A counter that was cleared meanwhile says nothing.
         assert_eq!(before.since(&after).most(), None);
+    }
+
+    /// What was dropped, as lines.
+    fn told(drops: &[(Spot, u64)]) -> Vec<String> {
+        let mut all = Drops::default();
+        drops.iter().for_each(|(spot, packets)| all.add(spot.clone(), *packets));
+        let new = all.since(&Drops::default());
+        new.iter().map(|(spot, packets)| format!("{packets} {spot} {:?}", spot.way)).collect()
+    }
+
+    fn counter(node: &str, way: Way, counter: Counter) -> Spot {
+        let side = if counter == Counter::Program { Side::Tester } else { Side::Link };
+        Spot::new(side, node, "full").going(way).shared(Some((0, Hop::In)), counter)
+    }
+
+    #[test]
+    fn a_packet_that_both_ends_and_the_sender_count_is_counted_once() {
+        let receipt = counter("load1", Way::Back, Counter::Receipt);
+        let sending = counter("tester1", Way::Back, Counter::Sending);
+        let program = counter("host-tester1-tx", Way::Back, Counter::Program);
+        let all = [(sending.clone(), 2651), (receipt.clone(), 2651), (program.clone(), 2651)];
+        assert_eq!(told(&all), ["2651 link: load1, full Some(Back)"]);
+        // Each place has what those before it do not.
+        let all = [(sending, 60), (receipt, 50), (program, 65)];
+        let split = [
+            "50 link: load1, full Some(Back)",
+            "10 link: tester1, full Some(Back)",
+            "5 tester: host-tester1-tx, full Some(Back)",
+        ];
+        assert_eq!(told(&all), split);
+        // The other way, and another hop, have packets of their own.
+        let there = counter("tester0", Way::There, Counter::Sending);
+        let out = Spot::new(Side::Link, "tester1", "full").going(Way::There);
+        let out = out.shared(Some((0, Hop::Out)), Counter::Receipt);
+        assert_eq!(told(&[(there, 7), (out, 7)]).len(), 2);
+    }
+
+    #[test]
+    fn a_backlog_names_what_links_have_counted_and_nothing_else() {
+        let backlog = Spot::new(Side::Link, "kernel", "backlog").shared(None, Counter::Backlog);
+        let sending = counter("tester0", Way::There, Counter::Sending);
+        assert_eq!(
+            told(&[(backlog.clone(), 30), (sending.clone(), 40)]),
+            ["30 link: kernel, backlog Some(There)", "10 link: tester0, full Some(There)"]
+        );
+        // Others use the processors, too.
+        assert_eq!(
+            told(&[(backlog.clone(), 90), (sending, 40)]),
+            ["40 link: kernel, backlog Some(There)"]
+        );
+        assert!(told(&[(backlog, 90)]).is_empty());
+    }
+
+    #[test]
+    fn what_one_way_counts_explains_nothing_of_the_other() {
+        let mut drops = Drops::default();
+        drops.add(Spot::new(Side::Link, "load1", "full").going(Way::Back), 5000);
+        assert_eq!(drops.missing([2640, 2651], [0; 2]).unexplained, 2640);
+        drops.add(Spot::new(Side::Device, "ip4-lookup", "no route"), 40);
+        assert_eq!(drops.missing([2640, 2651], [0; 2]).unexplained, 2600);
+        assert_eq!(drops.missing([0, 5010], [0; 2]).unexplained, 0);
     }
 }

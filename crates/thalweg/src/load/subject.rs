@@ -153,14 +153,13 @@ impl<'a> Subject<'a> {
 
 fn of_connections(trial: &Trial) -> Measured {
     let connections = &trial.connections;
-    let (lost, _) = trial.sample.lost();
     Measured {
         of: connections.begun,
         lost: connections.errors(),
         rate: connections.clean as f64 / trial.sample.seconds,
         spoiled: trial.tester,
         stolen: trial.stolen,
-        limited_by: record::limited_by(&trial.drops, (lost, trial.sample.damaged()), trial.tester),
+        limited_by: record::limited_by(&trial.drops, trial.missing(), trial.tester),
         first_lost: trial.first.as_ref().map(FirstTalk::record),
         l1_bps: trial.sample.l1_received() as f64 / trial.sample.seconds,
         latency: Vec::new(),
@@ -182,11 +181,6 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         }
         None => (sum.sent, sum.lost, sum.received),
     };
-    let all_lost = match (streams, &ran.connections) {
-        (Some(trial), _) => (trial.unexplained().0, trial.damaged()),
-        (None, Some(trial)) => (trial.sample.lost().0, trial.sample.damaged()),
-        (None, None) => (0, 0),
-    };
     let mut record = record::of_ran(ran, load);
     record.loss_ratio = lost as f64 / of.max(1) as f64;
     Measured {
@@ -196,7 +190,7 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         spoiled: ran.is_spoiled()
             || ran.connections.as_ref().is_some_and(|trial| is_held_back(&trial.sample)),
         stolen: ran.stolen,
-        limited_by: record::limited_by(&ran.drops, all_lost, ran.is_spoiled()),
+        limited_by: record::limited_by(&ran.drops, ran.missing(), ran.is_spoiled()),
         first_lost: ran.first_lost(),
         l1_bps: ran.l1_received() as f64 / ran.seconds,
         latency: streams.map_or(Vec::new(), |trial| record::latencies(trial, load)),

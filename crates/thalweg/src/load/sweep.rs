@@ -11,6 +11,7 @@ use thalweg_load_report::{self as model, Found, Goal};
 use super::cps_ndr::{self, Quiet};
 use super::far::Kind;
 use super::number::{bounded, short};
+use super::output;
 use super::report::{Files, Writer, kind_with};
 
 /// Searches for the rates of short and of long connections that devices bear with more and more
@@ -128,16 +129,16 @@ impl Args {
                  upper one, {most}"
             );
         }
+        if let Some(file) = &self.markdown {
+            output::check("--markdown", file)?;
+        }
         let mut writer = Writer::new(model::Kind::Sweep, &self.files, None)?;
         writer.report.transport.kind = kind_with("af_packet on veth", self.cores);
         let mut text = String::new();
         let done = self.table(&mut writer, &mut text);
         // What was measured until an interruption is not lost.
-        writer.write()?;
-        if let Some(file) = &self.markdown {
-            std::fs::write(file, text).with_context(|| file.display().to_string())?;
-        }
-        done
+        let table = self.markdown.as_deref().map(|file| (file, text));
+        output::both(done, writer.write_with(table))
     }
 
     fn table(&self, writer: &mut Writer, text: &mut String) -> Result<()> {

@@ -8,7 +8,7 @@ use thalweg_load::talk::Judged;
 use super::blame::FirstTalk;
 use super::device::{Books, Device, OfGroup};
 use super::sample::Sample;
-use super::spot::{Drops, Side};
+use super::spot::{Drops, Missing, Side};
 use super::stolen::{self, Ticks};
 
 /// Time between two looks at what runs.
@@ -102,7 +102,7 @@ impl Tester<'_> {
         let good = !tester && (connections.errors() == 0 || forgiven);
         let seen = self.device.dropped()?;
         let plans: Vec<_> = self.device.groups().map(|group| &group.plan).collect();
-        let first = FirstTalk::of(&seen, &plans, &drops, sample.lost().0);
+        let first = FirstTalk::of(&seen, &plans, &drops, sample.lost_ways());
         Ok(Some(Trial {
             sample,
             connections,
@@ -187,7 +187,7 @@ impl Trial {
 
     /// Says what limited the device in this trial.
     pub(super) fn limited_by(&self) -> String {
-        let unexplained = self.unexplained();
+        let unexplained = self.missing().unexplained;
         match self.drops.most() {
             Some((spot, packets)) if spot.side == Side::Tester => {
                 format!("{spot} ({packets} packets)")
@@ -206,10 +206,9 @@ impl Trial {
         }
     }
 
-    /// Packets lost that no counter of the device, its links or the tester has.
-    pub(super) fn unexplained(&self) -> u64 {
-        let (lost, _) = self.sample.lost();
-        let known: u64 = self.drops.iter().map(|(_, packets)| packets).sum();
-        lost.saturating_sub(known + self.sample.damaged())
+    /// Packets that have not arrived as they were.
+    pub(super) fn missing(&self) -> Missing {
+        let [lost, damaged] = self.sample.missing_ways();
+        self.drops.missing(lost, damaged)
     }
 }

@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use thalweg_load::search::binary::{Binary, Range};
-use thalweg_load_report::{Found, Goal, Kind, Trial as Row, Verdict};
+use thalweg_load_report::{Found, Goal, Kind, Trial as Row, Verdict, harmless};
 use thalweg_netns::Netns;
 
 use super::lines::{self, Lines};
 use super::number::{self, bounded, share};
+use super::output as files;
 use super::record;
 use super::report::{Files, Writer};
 use super::sample::Sample;
@@ -138,22 +139,23 @@ fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
         args.max_cps
     );
     let stopped = || stop.load(Ordering::Relaxed);
+    if let Some(file) = &args.output {
+        files::check("-o", file)?;
+    }
     let mut writer = Writer::new(Kind::Search, &args.files, Some(&args.traffic.under))?;
     writer.profile("connections by options", args.traffic.canonical());
     let mut tester = start(args, ns, &stopped)?;
     writer.report.device.name = tester.device.name();
-    let end = iterate(args, &mut tester, &|line| crate::say!("{line}"), &|| writer.at());
+    let end = iterate(args, &mut tester, &|line| crate::put!("{line}\n"), &|| writer.at());
     let closed = tester.device.close();
     let ended = end?;
     if let Err(error) = closed {
         crate::report!("{error:#}");
     }
-    if let Some(file) = &args.output {
-        output::write(file, args, ended.best.as_ref())?;
-    }
+    let other = args.output.as_deref().map(|file| (file, output::text(args, ended.best.as_ref())));
     let status = ended.report();
     ended.fill(args, &mut writer);
-    writer.write()?;
+    writer.write_with(other)?;
     Ok(status)
 }
 
@@ -223,7 +225,7 @@ fn iterate(
 ) -> Result<Ended> {
     let say = |text: &str| {
         if args.verbose {
-            print(&format!("... {text} ..."));
+            print(&harmless(&format!("... {text} ...")));
         }
     };
     let search = Binary {
@@ -259,10 +261,10 @@ fn iterate(
         }
         if args.verbose {
             for (spot, packets) in trial.drops.iter() {
-                print(&format!("... {spot} = {packets}"));
+                print(&harmless(&format!("... {spot} = {packets}")));
             }
             if let Some(first) = &trial.first {
-                print(&format!("... first lost: {first}: {}", first.place));
+                print(&harmless(&format!("... first lost: {first}: {}", first.place)));
             }
         }
         verdicts.push(trial.good);
@@ -322,13 +324,10 @@ impl Ended {
     fn fill(&self, args: &Args, writer: &mut Writer) {
         let tester = self.worst.as_ref().is_some_and(|trial| trial.tester);
         let rate = self.best.as_ref().map(|best| best.rate);
-        let limited_by = self.worst.as_ref().and_then(|trial| {
-            record::limited_by(
-                &trial.drops,
-                (trial.sample.lost().0, trial.sample.damaged()),
-                trial.tester,
-            )
-        });
+        let limited_by = self
+            .worst
+            .as_ref()
+            .and_then(|trial| record::limited_by(&trial.drops, trial.missing(), trial.tester));
         let report = &mut writer.report;
         report.goals = vec![Goal {
             name: GOAL.into(),

@@ -1,15 +1,12 @@
 //! The file of `cps_ndr.py`: the statistics of the last good sample, shaped as TRex's.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::Args;
 use crate::load::sample::Sample;
 
-/// Writes the file. Without a good sample it holds only the options.
-pub(super) fn write(file: &Path, args: &Args, best: Option<&Sample>) -> Result<()> {
+/// The file's text. Without a good sample it holds only the options.
+pub(super) fn text(args: &Args, best: Option<&Sample>) -> String {
     let mut all = best.map_or_else(|| json!({}), statistics);
     all["conntrack_ndr_profile"] = json!({
         "max_iterations": args.max_iterations,
@@ -26,8 +23,7 @@ pub(super) fn write(file: &Path, args: &Args, best: Option<&Sample>) -> Result<(
         "adaptive_window": args.adaptive_window,
         "ramp_up": args.ramp_up,
     });
-    let text = format!("{all:#}\n");
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    format!("{all:#}\n")
 }
 
 fn statistics(sample: &Sample) -> Value {

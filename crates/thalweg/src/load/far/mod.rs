@@ -8,11 +8,11 @@ mod router;
 mod shell;
 
 use anyhow::{Context, Result, ensure};
-use thalweg_netns::{LinkOptions, Netns, require_tools, veth};
+use thalweg_netns::{Guard, LinkOptions, Netns, require_tools, veth};
 
 use super::blame::Seen;
 use super::set::Set;
-use super::spot::{Drops, Side, Spot, Way};
+use super::spot::{Counter, Drops, Hop, Side, Spot, Way};
 pub(super) use ports::Ports;
 
 /// A device under test.
@@ -84,10 +84,15 @@ pub(super) const TESTER: [&str; 2] = ["tester0", "tester1"];
 /// Those of the device.
 pub(super) const DEVICE: [&str; 2] = ["load0", "load1"];
 
+/// A sending node's reason for what the kernel has not taken.
+const REFUSED: &str = "frame rejected by device";
+
 /// A device between two virtual Ethernet pairs.
 pub(super) struct Lab {
     // Ends before its namespace does.
     far: Option<Box<dyn Far>>,
+    // Ends what that has left.
+    guard: Option<Guard>,
     tester: Netns,
     device: Netns,
 }
@@ -146,20 +151,36 @@ pub(super) struct Wanted<'a> {
     pub(super) size: Size,
 }
 
+impl Wanted<'_> {
+    /// Checks that the device and the machine have this size.
+    fn check_size(&self) -> Result<()> {
+        match (self.shell, self.kind) {
+            (Some(_), _) => self.size.only_one("a command has what it takes"),
+            (None, Kind::Wire) => self.size.only_one("a wire has neither"),
+            (None, Kind::Kernel) => {
+                self.size.only_one("the kernel forwards on the processor that a packet comes from")
+            }
+            (None, Kind::Thalweg | Kind::Ovs) => self.size.processors().map(drop),
+        }
+    }
+}
+
 impl Lab {
     /// Makes a lab whose tester's interfaces are in `tester`.
     ///
     /// # Errors
     /// If a namespace, a link or the device cannot be made.
     pub(super) fn new(tester: &Netns, wanted: &Wanted<'_>) -> Result<Lab> {
+        wanted.check_size()?;
         require_tools(&["ip", "ss"])?;
         let device = Netns::new("device")?;
         let side = LinkOptions { queues: wanted.size.queues, ..LinkOptions::default() };
-        let lab = |far| Lab { far, tester: tester.clone(), device: device.clone() };
+        let lab = |far, guard| Lab { far, guard, tester: tester.clone(), device: device.clone() };
         if wanted.kind == Kind::Wire && wanted.shell.is_none() {
             veth((tester, TESTER[0], &side), (tester, TESTER[1], &side))?;
-            return Ok(lab(None));
+            return Ok(lab(None, None));
         }
+        let guard = Guard::new(&device)?;
         let macs = wanted.set.device_macs();
         for ((ours, theirs), mac) in TESTER.into_iter().zip(DEVICE).zip(macs) {
             let end = LinkOptions { mac: Some(mac.to_string()), ..side.clone() };
@@ -167,18 +188,14 @@ impl Lab {
         }
         let Wanted { set, commands, size, .. } = *wanted;
         let far: Box<dyn Far> = match (wanted.shell, wanted.kind) {
-            (Some(command), _) => {
-                size.only_one("a command has what it takes")?;
-                Box::new(shell::Shell::start(&device, command, macs)?)
-            }
+            (Some(command), _) => Box::new(shell::Shell::start(&device, command, macs)?),
             (None, Kind::Thalweg) => Box::new(router::Router::start(&device, set, commands, size)?),
             (None, Kind::Kernel | Kind::Wire) => {
-                size.only_one("the kernel forwards on the processor that a packet comes from")?;
                 Box::new(kernel::Kernel::start(&device, set, commands)?)
             }
             (None, Kind::Ovs) => Box::new(ovs::Switch::start(&device, set, commands, size)?),
         };
-        Ok(lab(Some(far)))
+        Ok(lab(Some(far), Some(guard)))
     }
 }
 
@@ -188,12 +205,14 @@ impl Far for Lab {
     }
 
     fn drops(&mut self, drops: &mut Drops) -> Result<()> {
+        // A wire is one hop.
+        let hops = if self.far.is_some() { hops } else { |_: &str| [Some(Hop::In); 2] };
         if let Some(far) = &mut self.far {
             far.drops(drops)?;
-            links(&self.device, drops)?;
+            links(&self.device, hops, drops)?;
             sockets(&self.device, drops)?;
         }
-        links(&self.tester, drops)?;
+        links(&self.tester, hops, drops)?;
         backlog(drops)
     }
 
@@ -215,6 +234,7 @@ impl Far for Lab {
 
     fn stop(mut self: Box<Self>) -> Result<()> {
         let stopped = self.far.take().map_or(Ok(()), Far::stop);
+        drop(self.guard.take());
         // The pairs end with the device's namespace, but that ends when its last process has.
         for name in TESTER {
             if self.tester.link(name).is_ok() {
@@ -225,20 +245,38 @@ impl Far for Lab {
     }
 }
 
-/// Adds what the kernel dropped at the links of a namespace.
-fn links(ns: &Netns, drops: &mut Drops) -> Result<()> {
+/// Adds what the kernel dropped at the links of a namespace; `hops` are those of what an interface
+/// sends and receives.
+fn links(ns: &Netns, hops: fn(&str) -> [Option<Hop>; 2], drops: &mut Drops) -> Result<()> {
     for link in ns.links()? {
-        let [sent, received] = ways(&link.name);
+        let ([sent, received], [out, back]) = (ways(&link.name), hops(&link.name));
         let counts = [
-            ("the receiver's queue full", link.tx_dropped, sent),
-            ("dropped by the kernel on receipt", link.rx_dropped, received),
+            ("the receiver's queue full", link.tx_dropped, sent, out, Counter::Sending),
+            ("dropped by the kernel on receipt", link.rx_dropped, received, back, Counter::Receipt),
         ];
-        for (reason, packets, way) in counts {
-            let spot = Spot { way, ..Spot::new(Side::Link, &link.name, reason) };
-            drops.add(spot, packets);
+        for (reason, packets, way, hop, counter) in counts {
+            let spot = Spot::new(Side::Link, &link.name, reason).going(way);
+            drops.add(spot.shared(hop.map(|hop| (0, hop)), counter), packets);
         }
     }
     Ok(())
+}
+
+/// The hops of packets that an interface of a lab sends and receives.
+fn hops(interface: &str) -> [Option<Hop>; 2] {
+    match (TESTER.contains(&interface), DEVICE.contains(&interface)) {
+        (true, _) => [Some(Hop::In), Some(Hop::Out)],
+        (_, true) => [Some(Hop::Out), Some(Hop::In)],
+        _ => [None; 2],
+    }
+}
+
+/// The node that sends to a hop: what the kernel refuses there, its counters have as well.
+pub(super) fn sent_by(hop: (usize, Hop), node: Spot) -> Spot {
+    match node.reason == REFUSED {
+        true => node.shared(Some(hop), Counter::Program),
+        false => node,
+    }
 }
 
 /// The ways of packets that an interface of a lab sends and receives.
@@ -258,7 +296,7 @@ fn sockets(ns: &Netns, drops: &mut Drops) -> Result<()> {
     let text = ns.command("ss").args(["-0", "-a", "-n", "-m", "-H"]).output()?;
     for (name, packets) in socket_drops(&text) {
         let [_, way] = ways(name);
-        let spot = Spot { way, ..Spot::new(Side::Device, name, "packet socket full") };
+        let spot = Spot::new(Side::Device, name, "packet socket full").going(way);
         drops.add(spot, packets);
     }
     Ok(())
@@ -289,7 +327,8 @@ fn backlog(drops: &mut Drops) -> Result<()> {
     let text = std::fs::read_to_string(FILE).context(FILE)?;
     let second = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
     let packets = text.lines().filter_map(second).sum();
-    drops.add(Spot::new(Side::Link, "kernel", "a processor's backlog full"), packets);
+    let spot = Spot::new(Side::Link, "kernel", "a processor's backlog full");
+    drops.add(spot.shared(None, Counter::Backlog), packets);
     Ok(())
 }
 
@@ -325,6 +364,38 @@ mod tests {
         assert_eq!(ways("load1"), [there, back]);
         assert_eq!(ways("tester1"), [back, there]);
         assert_eq!(ways("lo"), [None, None]);
+    }
+
+    #[test]
+    fn both_ends_of_a_hop_and_its_sender_are_one() {
+        let [tester_sends, tester_receives] = hops("tester1");
+        assert_eq!([tester_receives, tester_sends], hops("load1"));
+        assert_eq!(hops("br0"), [None; 2]);
+        let node = |reason| Spot::new(Side::Tester, "host-tester1-tx", reason);
+        assert_ne!(sent_by((0, Hop::In), node(REFUSED)), node(REFUSED));
+        assert_eq!(sent_by((0, Hop::In), node("tx ring full")), node("tx ring full"));
+        // It is the text of the node.
+        let names = include_str!("../../../tests/golden/names.txt");
+        assert!(names.contains(REFUSED));
+    }
+
+    #[test]
+    fn sizes_that_a_device_cannot_have_are_refused() {
+        let check = |kind, shell, cpus| {
+            let size = Size { cpus, queues: 1, tester: 1 };
+            Wanted { kind, set: Set::Nothing, commands: "", shell, size }.check_size()
+        };
+        for (kind, shell) in
+            [(Kind::Wire, None), (Kind::Kernel, None), (Kind::Wire, Some("sleep 1"))]
+        {
+            let error = check(kind, shell, 9).unwrap_err().to_string();
+            assert!(error.starts_with("--cpus, --queues: "), "{error}");
+            check(kind, shell, 1).unwrap();
+        }
+        for kind in [Kind::Thalweg, Kind::Ovs] {
+            let error = check(kind, None, 100_000).unwrap_err().to_string();
+            assert!(error.starts_with("--cpus 100000: this machine has "), "{error}");
+        }
     }
 
     #[test]

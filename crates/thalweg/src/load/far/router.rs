@@ -13,10 +13,10 @@ use thalweg_device_load::What;
 use thalweg_load::stream::{self, Tag};
 use thalweg_load::talk::{Flow, Protocol};
 
-use super::{DEVICE, Far, Size, lines, ways};
+use super::{DEVICE, Far, Size, lines, sent_by, ways};
 use crate::load::blame::Seen;
 use crate::load::set::Set;
-use crate::load::spot::{Drops, Side, Spot};
+use crate::load::spot::{Drops, Hop, Side, Spot};
 
 /// Time for its start, and for its end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -161,8 +161,10 @@ fn node_drops(table: &Value, drops: &mut Drops) {
 fn node(name: &str, reason: &str) -> Spot {
     let spot = Spot::new(Side::Device, name, reason).watched();
     let port = name.strip_prefix("host-").and_then(|rest| rest.strip_suffix("-tx"));
-    let way = port.and_then(|port| ways(port)[0]);
-    Spot { way, ..spot }
+    match port.and_then(|port| ways(port)[0]) {
+        Some(way) => sent_by((0, Hop::Out), spot.going(way)),
+        None => spot,
+    }
 }
 
 /// Reads a row of `show load witness`; `None` if it has another form.
@@ -210,7 +212,7 @@ fn ring_drops(table: &Value, drops: &mut Drops) {
         let packets = row["counters"]["rx_miss"].as_u64().unwrap_or_default();
         let name = row["name"].as_str().unwrap_or_default();
         let way = name.strip_prefix("host-").and_then(|port| ways(port)[1]);
-        let spot = Spot { way, ..Spot::new(Side::Device, name, "receive ring full") };
+        let spot = Spot::new(Side::Device, name, "receive ring full").going(way);
         drops.add(spot, packets);
     }
 }

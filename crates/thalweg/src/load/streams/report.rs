@@ -2,9 +2,11 @@
 
 use thalweg_device_load::{DirectionReport, StreamReport};
 use thalweg_load::stream::Latency;
+use thalweg_load_report::harmless;
 
 use super::trial::{FCS, StreamTrial, Sum, WIRE};
 use crate::load::number::short;
+use crate::load::spot::Missing;
 
 /// Percentiles of latency that are shown, where there are enough packets for them.
 const PERCENTILES: [(&str, f64); 4] =
@@ -27,7 +29,8 @@ fn latency_cells(latency: &Latency) -> Vec<String> {
 
 fn row(stream: &StreamReport, way: &str) -> Vec<String> {
     let books = &stream.judged;
-    let mut cells = vec![stream.name.clone(), way.to_owned(), books.sent.sent.to_string()];
+    let name = harmless(&stream.name).into_owned();
+    let mut cells = vec![name, way.to_owned(), books.sent.sent.to_string()];
     if stream.tagged {
         let received = &books.received;
         cells.extend(
@@ -98,11 +101,11 @@ pub(in crate::load) fn lines(trial: &StreamTrial, floor: Option<&StreamTrial>) -
             lines.push(books(direction, &way, trial.seconds));
         }
     }
-    let (lost, unexplained) = trial.unexplained();
+    let Missing { lost, damaged: bad, unexplained } = trial.missing();
     if lost > 0 {
         lines.push(format!("Of all {lost} packets lost since the trial began:"));
         lines.extend(trial.drops.iter().map(|(spot, packets)| format!("  {packets} {spot}")));
-        lines.extend(damaged(trial.damaged()));
+        lines.extend(damaged(bad));
         lines.push(format!("  {unexplained} unexplained"));
         lines.extend(first_lost(trial));
     }

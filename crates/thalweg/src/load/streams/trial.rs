@@ -3,7 +3,7 @@
 use thalweg_device_load::DirectionReport;
 
 use crate::load::blame::Place;
-use crate::load::spot::{Drops, Side};
+use crate::load::spot::{Drops, Missing, Side};
 
 /// Share of packets that the tester may fail to send; with more, the trial says nothing of the
 /// device.
@@ -22,9 +22,9 @@ pub(in crate::load) struct StreamTrial {
     pub(in crate::load) drops: Drops,
     /// The first packet of the window that was lost, and where.
     pub(in crate::load) first: Option<First>,
-    /// Packets of connections that were lost at the same time, and of those, the ones that have
-    /// arrived with other bytes.
-    pub(in crate::load) others: (u64, u64),
+    /// Packets of connections that were lost at the same time, there and back, and of those, the
+    /// ones that have arrived damaged.
+    pub(in crate::load) others: [[u64; 2]; 2],
 }
 
 /// The first packet of the window that was lost: of all, the one that was due first.
@@ -129,24 +129,22 @@ impl StreamTrial {
             || self.drops.of(Side::Tester) > 0
     }
 
-    /// Packets sent since the trial began that have not arrived, and of those, the ones that no
-    /// counter explains.
-    pub(in crate::load) fn unexplained(&self) -> (u64, u64) {
-        let lost = self.directions().map(|(direction, _)| {
+    /// Packets sent since the trial began that have not arrived as they were.
+    pub(in crate::load) fn missing(&self) -> Missing {
+        let of = |direction: &DirectionReport| {
             let sent: u64 = direction.streams.iter().map(|stream| stream.all.sent.sent).sum();
             let tagged: u64 =
                 direction.streams.iter().map(|stream| stream.all.received.packets).sum();
             sent.saturating_sub(tagged + direction.port.untagged)
-        });
-        let lost = lost.sum::<u64>() + self.others.0;
-        let known = self.drops.iter().map(|(_, packets)| packets).sum::<u64>() + self.damaged();
-        (lost, lost.saturating_sub(known))
-    }
-
-    /// Packets that have arrived with other bytes since the trial began, those of connections
-    /// included.
-    pub(in crate::load) fn damaged(&self) -> u64 {
-        let streams = self.directions().flat_map(|(direction, _)| &direction.streams);
-        streams.map(|stream| stream.all.received.damaged).sum::<u64>() + self.others.1
+        };
+        let damaged = |direction: &DirectionReport| -> u64 {
+            direction.streams.iter().map(|stream| stream.all.received.damaged).sum()
+        };
+        let [mut lost, mut bad] = self.others;
+        for (_, pair) in &self.pairs {
+            lost.iter_mut().zip(pair).for_each(|(lost, direction)| *lost += of(direction));
+            bad.iter_mut().zip(pair).for_each(|(bad, direction)| *bad += damaged(direction));
+        }
+        self.drops.missing(lost, bad)
     }
 }
