@@ -30,7 +30,7 @@ pub enum ConfigError {
     /// No file was given, and the router has none.
     #[error("no file: name one, or start the router with `thalweg run --config FILE'")]
     NoFile,
-    /// Nothing has been saved yet.
+    /// There is neither a file nor a revision.
     #[error("nothing has been saved yet; `config commit' saves the running configuration")]
     NothingSaved,
     /// The revision does not exist.
@@ -39,6 +39,12 @@ pub enum ConfigError {
     /// Another configuration is being applied.
     #[error("another configuration is being applied; try again when it is done")]
     Busy,
+    /// The running configuration must not be saved yet.
+    #[error(
+        "a change is waiting for confirmation: `config commit' confirms and saves it, \
+         `config save FILE' saves it elsewhere"
+    )]
+    Unconfirmed,
     /// No change is waiting for confirmation.
     #[error("no change is waiting for confirmation")]
     NothingPending,
@@ -53,7 +59,7 @@ impl From<Problem> for ConfigError {
 /// Converts an error to a command's error.
 pub(crate) fn failed(e: ConfigError) -> CliError {
     let code = match e {
-        ConfigError::Busy => -167,
+        ConfigError::Busy | ConfigError::Unconfirmed => -167,
         ConfigError::NothingSaved | ConfigError::NoRevision(_) | ConfigError::NothingPending => -6,
         ConfigError::Document(_) | ConfigError::NoFile => -73,
         _ => -1,
@@ -166,6 +172,16 @@ pub fn running(c: &Control) -> Result<Document, ConfigError> {
 /// Returns whether no configuration is being applied or saved.
 pub fn is_idle(c: &Control) -> bool {
     c.state::<Manager>().borrow().busy == Busy::No
+}
+
+/// Checks that no configuration is half applied: such a one must become neither the saved
+/// configuration nor the target of a rollback.
+///
+/// # Errors
+/// [`ConfigError::Busy`].
+pub(crate) fn check_settled(c: &Control) -> Result<(), ConfigError> {
+    let busy = c.state::<Manager>().borrow().busy;
+    if busy == Busy::Yes { Err(ConfigError::Busy) } else { Ok(()) }
 }
 
 /// Settings that are not in force, and why.

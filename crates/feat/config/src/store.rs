@@ -25,8 +25,8 @@ fn at<'a>(attempt: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Fi
 pub struct Revision {
     /// The file.
     pub path: PathBuf,
-    /// Its number, ever increasing.
-    pub number: u64,
+    /// Its number, ever increasing; `None` is the file itself, edited by hand.
+    pub number: Option<u64>,
     /// Time at which it was saved, if known.
     pub saved: Option<SystemTime>,
 }
@@ -68,6 +68,12 @@ impl Store {
         &self.file
     }
 
+    /// Whether another path leads to the file.
+    pub fn is_at(&self, path: &Path) -> bool {
+        let resolved = |p: &Path| fs::canonicalize(p).or_else(|_| std::path::absolute(p)).ok();
+        resolved(path) == resolved(&self.file)
+    }
+
     /// The last saved text; `None` if there is no file yet.
     ///
     /// # Errors
@@ -85,11 +91,32 @@ impl Store {
         name.into()
     }
 
+    /// Whether a text of the file itself was edited by hand: it is not that of the last revision.
+    fn is_edited(text: &str, revisions: &[Revision]) -> bool {
+        // A revision that cannot be read is another text at any rate.
+        let last = revisions.first().and_then(|r| read(&r.path).ok());
+        last.as_deref() != Some(text)
+    }
+
+    /// What can be rolled back to, by the number of steps back: revisions, latest first, after the
+    /// file itself if that was edited by hand.
+    ///
+    /// # Errors
+    /// If the file or the directory exists and cannot be read.
+    pub fn history(&self) -> Result<Vec<Revision>, FileError> {
+        let mut all = self.revisions()?;
+        if self.saved()?.is_some_and(|text| Store::is_edited(&text, &all)) {
+            let saved = fs::metadata(&self.file).ok().and_then(|m| m.modified().ok());
+            all.insert(0, Revision { path: self.file.clone(), number: None, saved });
+        }
+        Ok(all)
+    }
+
     /// Revisions, latest first.
     ///
     /// # Errors
     /// If the directory exists and cannot be read.
-    pub fn revisions(&self) -> Result<Vec<Revision>, FileError> {
+    fn revisions(&self) -> Result<Vec<Revision>, FileError> {
         let dir = self.dir();
         let entries = match fs::read_dir(&dir) {
             Ok(entries) => entries,
@@ -100,32 +127,24 @@ impl Store {
         for entry in entries {
             let entry = entry.map_err(at("read", &dir))?;
             let name = entry.file_name();
-            let number = name.to_str().and_then(|n| n.strip_suffix(".yaml")?.parse().ok());
+            let number: Option<u64> =
+                name.to_str().and_then(|n| n.strip_suffix(".yaml")?.parse().ok());
             if let Some(number) = number {
                 let saved = entry.metadata().ok().and_then(|m| m.modified().ok());
-                all.push(Revision { path: entry.path(), number, saved });
+                all.push(Revision { path: entry.path(), number: Some(number), saved });
             }
         }
         all.sort_by_key(|r| std::cmp::Reverse(r.number));
         Ok(all)
     }
 
-    /// Text of the revision `back` steps before the last; `None` if there is none.
+    /// Text of the revision `back` steps before the last, as in the [history](Store::history);
+    /// `None` if there is none.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn revision(&self, back: usize) -> Result<Option<String>, FileError> {
-        if back == 0 {
-            return self.saved();
-        }
-        // If the file was edited by hand, all revisions precede it.
-        let revisions = self.revisions()?;
-        let edited = match revisions.first() {
-            Some(last) => Some(read(&last.path)?) != self.saved()?,
-            None => false,
-        };
-        let wanted = revisions.get(back - usize::from(edited));
-        wanted.map(|r| read(&r.path)).transpose()
+        self.history()?.get(back).map(|r| read(&r.path)).transpose()
     }
 
     /// Saves a text; returns whether it differs from the current one.
@@ -146,10 +165,9 @@ impl Store {
             _ => {}
         }
         let revisions = self.revisions()?;
-        let first = revisions.first().map_or(1, |r| r.number + 1);
-        let last = revisions.first().map(|r| read(&r.path)).transpose()?;
+        let first = revisions.first().and_then(|r| r.number).map_or(1, |n| n + 1);
         // A text edited by hand must not be lost.
-        let edited = before.as_deref().filter(|b| Some(*b) != last.as_deref());
+        let edited = before.as_deref().filter(|b| Store::is_edited(b, &revisions));
         let mut new = Vec::new();
         let mut write_all = || {
             for (number, text) in (first..).zip(edited.into_iter().chain([text])) {
@@ -217,6 +235,40 @@ mod tests {
     }
 
     #[test]
+    fn the_history_is_what_can_be_rolled_back_to() {
+        let (_dir, store) = store();
+        let texts = || {
+            let all = store.history().unwrap();
+            let texts: Vec<String> = all.iter().map(|r| read(&r.path).unwrap()).collect();
+            for (back, text) in texts.iter().enumerate() {
+                assert_eq!(store.revision(back).unwrap().as_ref(), Some(text));
+            }
+            assert_eq!(store.revision(texts.len()).unwrap(), None);
+            (texts.join(" "), all.iter().filter(|r| r.number.is_none()).count())
+        };
+        assert_eq!(texts(), (String::new(), 0));
+        fs::write(store.file(), "first").unwrap();
+        assert_eq!(texts(), ("first".into(), 1));
+        store.save("a").unwrap();
+        store.save("b").unwrap();
+        assert_eq!(texts(), ("b a first".into(), 0));
+        fs::write(store.file(), "edited").unwrap();
+        assert_eq!(texts(), ("edited b a first".into(), 1));
+        // The last revision is the last that was saved, also if the file is lost.
+        fs::remove_file(store.file()).unwrap();
+        assert_eq!(texts(), ("b a first".into(), 0));
+    }
+
+    #[test]
+    fn a_path_of_the_file_is_known() {
+        let (dir, store) = store();
+        assert!(store.is_at(&dir.path().join("thalweg.yaml")));
+        fs::write(store.file(), "").unwrap();
+        assert!(store.is_at(&dir.path().join("./thalweg.yaml")));
+        assert!(!store.is_at(&dir.path().join("other.yaml")));
+    }
+
+    #[test]
     fn old_revisions_are_removed_and_files_are_private() {
         let (_dir, store) = store();
         for i in 0..KEPT + 5 {
@@ -261,7 +313,7 @@ mod tests {
             }
         });
         let revisions = store.revisions().unwrap();
-        let numbers: Vec<u64> = revisions.iter().map(|r| r.number).rev().collect();
+        let numbers: Vec<u64> = revisions.iter().filter_map(|r| r.number).rev().collect();
         assert_eq!(numbers, (1..=8).collect::<Vec<_>>());
         assert_eq!(Some(read(&revisions[0].path).unwrap()), store.saved().unwrap());
     }

@@ -1,7 +1,7 @@
 //! `config commit`: saves and confirms the running configuration.
 
 use crate::cli_support::{revision, seconds};
-use crate::manager::{self, Busy, ConfigError, Manager, failed};
+use crate::manager::{self, ConfigError, Manager, failed};
 use crate::work::{self, View};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::{Catalog, Document};
@@ -36,10 +36,7 @@ impl Command<Control> for ConfigCommit {
     ) -> Result<Outcome<Control>, CliError> {
         let confirm = seconds(args)?;
         args.end()?;
-        // What is half applied must become neither the saved configuration nor a target.
-        if c.state::<Manager>().borrow().busy == Busy::Yes {
-            return Err(failed(ConfigError::Busy));
-        }
+        manager::check_settled(c).map_err(failed)?;
         if let Some(after) = confirm {
             let back = revision(c, 0)?;
             let source = back.clone();

@@ -1,7 +1,7 @@
 //! `config save`: saves the running configuration.
 
-use crate::manager::{self, ConfigError, failed};
-use crate::store;
+use crate::manager::{self, ConfigError, Manager, failed};
+use crate::store::{self, Store};
 use crate::work::{self, View};
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
@@ -14,6 +14,14 @@ pub struct ConfigSave;
 /// The command.
 pub static COMMAND: ConfigSave = ConfigSave;
 
+/// Where it is saved.
+enum Target {
+    /// The router's own file.
+    Own(Store),
+    /// Another file.
+    Other(PathBuf),
+}
+
 impl Command<Control> for ConfigSave {
     fn path(&self) -> &'static str {
         "config save"
@@ -25,7 +33,8 @@ impl Command<Control> for ConfigSave {
 
     fn help(&self) -> &'static str {
         "Save the running configuration, by default in the router's own file\n\
-         Only that file has revisions."
+         Only that file has revisions. While a change waits for confirmation, it is saved by\n\
+         `config commit' alone."
     }
 
     fn run(
@@ -37,13 +46,22 @@ impl Command<Control> for ConfigSave {
         let file = if args.is_empty() { None } else { Some(args.word("file")?) };
         args.end()?;
         let file = file.map(PathBuf::from);
-        let kept = if file.is_none() { Some(manager::store(c).map_err(failed)?) } else { None };
+        manager::check_settled(c).map_err(failed)?;
+        let target = match (file, manager::store(c)) {
+            (Some(file), Ok(own)) if own.is_at(&file) => Target::Own(own),
+            (Some(file), _) => Target::Other(file),
+            (None, own) => Target::Own(own.map_err(failed)?),
+        };
+        // After the rollback, the router would start with what nobody has confirmed.
+        let pending = c.state::<Manager>().borrow().pending.is_some();
+        if pending && matches!(target, Target::Own(_)) {
+            return Err(failed(ConfigError::Unconfirmed));
+        }
         let job = move |_: &_, running: Document| {
             let text = running.to_yaml()?;
-            match (file, kept) {
-                (Some(file), _) => store::write(&file, &text).map(|()| true),
-                (None, Some(kept)) => kept.save(&text),
-                (None, None) => return Err(ConfigError::NoFile),
+            match target {
+                Target::Other(file) => store::write(&file, &text).map(|()| true),
+                Target::Own(own) => own.save(&text),
             }
             .map_err(ConfigError::from)
         };

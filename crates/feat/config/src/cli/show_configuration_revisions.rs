@@ -18,7 +18,8 @@ impl Command<Control> for ShowConfigurationRevisions {
     }
 
     fn help(&self) -> &'static str {
-        "Show saved revisions, latest first, and a change waiting for confirmation"
+        "Show saved revisions, latest first, and a change waiting for confirmation\n\
+         The first column is the number for `config rollback'. A file that was edited by hand is 0."
     }
 
     fn run(
@@ -29,14 +30,17 @@ impl Command<Control> for ShowConfigurationRevisions {
     ) -> Result<Outcome<Control>, CliError> {
         args.end()?;
         let store = manager::store(c).map_err(failed)?;
-        let revisions = store.revisions().map_err(|e| failed(e.into()))?;
+        let revisions = store.history().map_err(|e| failed(e.into()))?;
         let pending = c.state::<Manager>().borrow().pending.as_ref().map(|p| p.until);
         let left = pending.map(|at| at.saturating_duration_since(clock::now()).as_secs());
         let now = SystemTime::now();
         let age = |at: Option<SystemTime>| Some(now.duration_since(at?).ok()?.as_secs());
         if out.wants_json() {
             let rows = revisions.iter().enumerate().map(|(back, r)| {
-                serde_json::json!({ "rollback": back, "file": r.path, "age_s": age(r.saved) })
+                let edited = r.number.is_none();
+                serde_json::json!({
+                    "rollback": back, "file": r.path, "age_s": age(r.saved), "edited": edited,
+                })
             });
             let rows: Vec<_> = rows.collect();
             out.json(serde_json::json!({
@@ -48,7 +52,11 @@ impl Command<Control> for ShowConfigurationRevisions {
         let mut table = table.column("Saved", Align::Left, 14).column("File", Align::Left, 0);
         for (back, r) in revisions.iter().enumerate() {
             let saved = age(r.saved).map_or_else(String::new, ago);
-            table.row([back.to_string(), saved, r.path.display().to_string()]);
+            let file = match r.number {
+                Some(_) => r.path.display().to_string(),
+                None => "the file itself, edited by hand".into(),
+            };
+            table.row([back.to_string(), saved, file]);
         }
         write!(out, "{table}");
         if let Some(left) = left {
