@@ -14,7 +14,7 @@ use crate::nodes::flow_rules;
 use crate::rewrite::End;
 use crate::rule::classifier::Classifier;
 use crate::rule::key::{DL_TYPE, Words, ether};
-use crate::rule::{Action, Names, Rule, RuleError};
+use crate::rule::{Action, AnyName, Match, Names, Rule, RuleError};
 use crate::spread::spread;
 use crate::tables::{Compilation, Compiled, MAX_RULES, Port, Published, Step, Table, Tallies};
 use crate::tracking;
@@ -174,6 +174,15 @@ impl Names for InterfaceNames {
     }
 }
 
+/// The same, and what may have been one.
+struct OrMissing(InterfaceNames);
+
+impl Names for OrMissing {
+    fn number(&self, name: &str) -> Option<SwIfIndex> {
+        self.0.number(name).or_else(|| AnyName.number(name))
+    }
+}
+
 fn names(c: &Control) -> InterfaceNames {
     InterfaceNames(c.state::<Interfaces>())
 }
@@ -186,12 +195,57 @@ pub(crate) fn parse(c: &Control, text: &str) -> Result<Rule, RuleError> {
     Rule::parse(text, &names(c))
 }
 
-/// Parses a match.
+/// Parses a match of rules to delete, whose interface may be missing.
 ///
 /// # Errors
 /// [`RuleError`].
 pub(crate) fn parse_match(c: &Control, text: &str) -> Result<Rule, RuleError> {
-    Rule::parse_match(text, &names(c))
+    Rule::parse_match(text, &OrMissing(names(c)))
+}
+
+/// The port that a rule names, by whatever it is called. Rules outlive interfaces, whose indices
+/// are used again: it is looked up each time that rules are compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Named {
+    Present(SwIfIndex),
+    Missing(String),
+}
+
+/// The ports that rules name, each looked up once.
+struct Ports {
+    names: InterfaceNames,
+    known: HashMap<String, Named>,
+}
+
+/// What distinguishes a rule from the others of a set.
+type Identity = (u8, u16, Words, Words, Option<Named>);
+
+impl Ports {
+    fn new(c: &Control) -> Ports {
+        Ports { names: names(c), known: HashMap::new() }
+    }
+
+    fn of(&mut self, rule: &Rule) -> Option<Named> {
+        let name = rule.matches.in_port.as_deref()?;
+        if let Some(port) = self.known.get(name) {
+            return Some(port.clone());
+        }
+        let present = self.names.number(name).map(Named::Present);
+        let port = present.unwrap_or_else(|| Named::Missing(name.to_owned()));
+        self.known.insert(name.to_owned(), port.clone());
+        Some(port)
+    }
+
+    fn identity(&mut self, rule: &Rule) -> Identity {
+        let Match { value, mask, .. } = rule.matches;
+        (rule.table, rule.priority, value, mask, self.of(rule))
+    }
+
+    /// Returns whether a rule is within a match.
+    fn is_within(&mut self, rule: &Rule, wider: &Rule) -> bool {
+        rule.matches.is_within(&wider.matches)
+            && (wider.matches.in_port.is_none() || self.of(rule) == self.of(wider))
+    }
 }
 
 /// Parses a text with one rule per line. Blank lines and text after `#` are ignored.
@@ -215,6 +269,7 @@ pub(crate) fn parse_lines(c: &Control, text: &str) -> Result<Vec<Rule>, FlowErro
 /// [`FlowError::Full`]; no rule is added then.
 pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError> {
     {
+        let mut ports = Ports::new(c);
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         let Sets { sets, free, tallies, .. } = &mut *state;
@@ -222,15 +277,14 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
             return Err(FlowError::Full);
         }
         let placed = sets.entry(set).or_default();
-        type Key = (u8, u16, Words, Words);
-        let key = |r: &Rule| -> Key { (r.table, r.priority, r.matches.value, r.matches.mask) };
-        let mut known: HashMap<Key, usize> =
-            placed.iter().enumerate().map(|(i, p)| (key(&p.rule), i)).collect();
+        let numbered = placed.iter().enumerate();
+        let mut known: HashMap<Identity, usize> =
+            numbered.map(|(i, p)| (ports.identity(&p.rule), i)).collect();
         for rule in rules {
             let Some(slot) = free.pop_front() else { return Err(FlowError::Full) };
             tallies.make_ready(slot);
-            let place = known.get(&key(&rule)).copied();
-            let next = key(&rule);
+            let next = ports.identity(&rule);
+            let place = known.get(&next).copied();
             let new = Placed { rule, slot, before: tallies.get(slot), since: clock::now() };
             match place {
                 Some(at) => {
@@ -258,6 +312,7 @@ pub fn delete(
     table: bool,
 ) -> usize {
     let gone = {
+        let mut ports = Ports::new(c);
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         let Sets { sets, free, .. } = &mut *state;
@@ -266,10 +321,8 @@ pub fn delete(
         placed.retain(|p| {
             let goes = match within {
                 None => true,
-                Some(m) if strict => p.rule.replaces(m),
-                Some(m) => {
-                    p.rule.matches.is_within(&m.matches) && (!table || p.rule.table == m.table)
-                }
+                Some(m) if strict => ports.identity(&p.rule) == ports.identity(m),
+                Some(m) => ports.is_within(&p.rule, m) && (!table || p.rule.table == m.table),
             };
             if goes {
                 free.push_back(p.slot);
@@ -591,7 +644,7 @@ fn compile(
         if let Some(name) = &rule.matches.in_port {
             // A rule that matches a deleted port matches nothing until the port exists again.
             let Some(Port { sw_if, .. }) = number(name) else { continue };
-            crate::rule::key::IN_PORT.set(&mut rule.matches.value, sw_if.0.into());
+            rule.matches.set_port(sw_if);
         }
         by_table.entry(rule.table).or_default().push((rule, p.slot));
     }

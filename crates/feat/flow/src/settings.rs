@@ -5,11 +5,10 @@ use thalweg_config::declare::{
     interface_key, rank,
 };
 use thalweg_conntrack::{Policy, WhenFull};
-use thalweg_device::SwIfIndex;
 use thalweg_graph::Control;
 
 use crate::Tracking;
-use crate::rule::{Names, Rule};
+use crate::rule::{AnyName, Rule};
 use crate::tracking::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// The configuration section of flow rules, their interfaces and connection tracking.
@@ -34,17 +33,6 @@ const RULES: &[Key] = &[
     Key::new("thalweg.conntrack.timeouts", Kind::Named(Name::Any)),
     Key::new("thalweg.conntrack.timeouts.*", Kind::Other(policy)),
 ];
-
-/// Accepts any name that an interface may have; the interfaces are not known here.
-struct AnyName;
-
-impl Names for AnyName {
-    fn number(&self, name: &str) -> Option<SwIfIndex> {
-        // A name, a device of the kernel, or a tag.
-        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && Name::Any.takes(name);
-        name.parse().ok().or(is_name.then_some(SwIfIndex(1)))
-    }
-}
 
 fn one_rule(value: &Value) -> Result<(), String> {
     let right = "a rule such as `priority=1,ip,actions=normal'";

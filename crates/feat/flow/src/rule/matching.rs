@@ -5,6 +5,7 @@ use thalweg_wire::MacAddr;
 use thalweg_wire::ip::protocol;
 
 use thalweg_conntrack::State;
+use thalweg_device::SwIfIndex;
 
 use super::key::{self, Place, WORDS, Words, ether, fragment};
 use super::text::{Names, RuleError};
@@ -12,11 +13,12 @@ use super::text::{Names, RuleError};
 /// A match: values of fields under a mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Match {
-    /// Values of the significant bits.
+    /// Values of the significant bits, but of the port's number.
     pub value: Words,
     /// The significant bits.
     pub mask: Words,
-    /// Name of the port; its number may change.
+    /// Name of the port. Its number may change and become that of another port: it is put into the
+    /// value only [for packets](Self::set_port).
     pub(crate) in_port: Option<String>,
 }
 
@@ -213,13 +215,19 @@ fn flags(text: &str, named: impl Fn(&str) -> Option<u8>) -> Option<(u128, u128)>
 }
 
 impl Match {
+    /// Puts the present number of its port into the value, to compare packets with it.
+    pub(crate) fn set_port(&mut self, number: SwIfIndex) {
+        key::IN_PORT.set(&mut self.value, number.0.into());
+    }
+
     /// Returns whether a packet matches.
-    pub fn takes(&self, words: &Words) -> bool {
+    #[cfg(test)]
+    pub(crate) fn takes(&self, words: &Words) -> bool {
         (0..WORDS).all(|i| words[i] & self.mask[i] == self.value[i])
     }
 
-    /// Returns whether `wider` matches all packets that this one does.
-    pub fn is_within(&self, wider: &Match) -> bool {
+    /// Returns whether `wider` matches all packets that this one does, whatever their ports.
+    pub(crate) fn is_within(&self, wider: &Match) -> bool {
         (0..WORDS).all(|i| {
             self.mask[i] & wider.mask[i] == wider.mask[i]
                 && self.value[i] & wider.mask[i] == wider.value[i]
@@ -291,9 +299,9 @@ impl Match {
         let wrong = |what: &str| RuleError::new(word, format!("{what} expected"));
         match name {
             "in_port" => {
-                let port = names.number(value).ok_or_else(|| wrong("the name of an interface"))?;
+                names.number(value).ok_or_else(|| wrong("the name of an interface"))?;
                 self.in_port = Some(value.to_owned());
-                self.require(key::IN_PORT, port.0.into(), key::IN_PORT.ones());
+                self.require(key::IN_PORT, 0, key::IN_PORT.ones());
             }
             "vlan_vid" => {
                 // Bit 12 stands for the tag; 0 means no tag.

@@ -16,6 +16,7 @@ mod unsupported;
 pub use action::{Action, Ct};
 pub use matching::Match;
 pub(crate) use nat::Nat;
+pub(crate) use text::AnyName;
 pub use text::{Names, Rule, RuleError};
 
 use thalweg_device::SwIfIndex;

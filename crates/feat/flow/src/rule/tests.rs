@@ -37,11 +37,13 @@ fn the_four_rules_of_stateful_switching() {
     let mut words: Words = [0; super::key::WORDS];
     key::IN_PORT.set(&mut words, 1);
     key::DL_TYPE.set(&mut words, 0x800);
-    assert!(!new.matches.takes(&words));
+    let mut matches = new.matches.clone();
+    matches.set_port(SwIfIndex(1));
+    assert!(!matches.takes(&words));
     key::set_tracked(&mut words, State::TRACKED | State::NEW, 0, 0, 0);
-    assert!(new.matches.takes(&words));
+    assert!(matches.takes(&words));
     key::IN_PORT.set(&mut words, 2);
-    assert!(!new.matches.takes(&words));
+    assert!(!matches.takes(&words));
     assert_eq!(parse("action=normal").priority, 32768);
     assert_eq!(parse("priority=0,actions=drop").actions, [Action::Drop]);
     assert!(parse("priority=2,arp,actions=normal").matches.is_within(&Match::default()));

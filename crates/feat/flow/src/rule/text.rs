@@ -2,11 +2,23 @@
 //! separated by commas or blanks.
 
 use std::fmt;
+use thalweg_config::declare::Name;
 use thalweg_device::SwIfIndex;
 
 use super::action::Action;
 use super::matching::{Match, number};
 use super::unsupported;
+
+/// Accepts any name that an interface may have, whether there is one or not.
+pub(crate) struct AnyName;
+
+impl Names for AnyName {
+    fn number(&self, name: &str) -> Option<SwIfIndex> {
+        // A name, a device of the kernel, or a tag.
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && Name::Any.takes(name);
+        name.parse().ok().or(is_name.then_some(SwIfIndex(1)))
+    }
+}
 
 /// Resolves interface names.
 pub trait Names {
@@ -228,12 +240,6 @@ impl Rule {
     pub fn actions_text(&self) -> String {
         let parts: Vec<String> = self.actions.iter().map(Action::to_string).collect();
         parts.join(",")
-    }
-
-    /// Returns whether it replaces another rule: same table, priority and match.
-    pub fn replaces(&self, other: &Rule) -> bool {
-        let same = |r: &Rule| (r.table, r.priority, r.matches.clone());
-        same(self) == same(other)
     }
 }
 

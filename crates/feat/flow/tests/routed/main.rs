@@ -7,6 +7,7 @@
 mod lab;
 
 mod leaks;
+mod names;
 mod subs;
 
 use lab::{Lab, framed, ip, sound, udp};

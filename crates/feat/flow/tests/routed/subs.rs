@@ -25,7 +25,7 @@ fn sub(lab: &mut Lab, n: u8, id: u16) -> SwIfIndex {
     sub
 }
 
-fn bare(lab: &mut Lab, n: u8, id: u16) -> SwIfIndex {
+pub(crate) fn bare(lab: &mut Lab, n: u8, id: u16) -> SwIfIndex {
     let port = lab.sw_if(n);
     let matches = TagMatch::Outer { tag: VlanTag::dot1q(id), exact: true };
     let sub = interface::create_sub(&mut lab.c, port, id.into(), matches).unwrap();
