@@ -46,6 +46,15 @@ fn datagram(packet: Packet) -> Packet {
     packet.ipv4(NEAR, FAR).udp(5000, 53).payload(b"abc")
 }
 
+/// What is sent for frames that `testN` receives: by which port, and with which tags. What is
+/// behind the tags is as it came.
+fn pass(lab: &mut Lab, n: u8, frame: &[u8]) -> Vec<(SwIfIndex, Vec<u16>)> {
+    lab.receive(n, vec![frame.to_vec()]);
+    let sent = lab.sent();
+    assert!(sent.iter().all(|(_, out)| read(out).1 == read(frame).1), "{sent:02x?}");
+    sent.iter().map(|(sw_if, out)| (*sw_if, read(out).0)).collect()
+}
+
 /// `test0.30` with one tag and `test1.7` with two in a bridge domain, whose frames have none.
 fn bridged(workers: usize) -> Lab {
     let mut lab = Lab::of(workers, 4096);
@@ -124,4 +133,78 @@ fn connections_are_tracked_behind_two_tags() {
         }
         lab.close();
     }
+}
+
+/// What a rule sends by a sub-interface in layer 2 has the tags that it has by `normal`, whatever
+/// the order of outputs.
+#[test]
+fn outputs_in_layer_2_have_the_tags_of_a_bridge() {
+    let mut lab = bridged(1);
+    let [left, right] = [0, 1].map(|n| lab.sw_if(n));
+    let there = tagged(0, 1, &[30 | 5 << 13], datagram);
+    let wanted = (right, vec![200 | 5 << 13, 7 | 5 << 13]);
+    let raw = (lab.sw_if(2), vec![30 | 5 << 13]);
+    for (actions, expected) in [
+        ("normal", vec![wanted.clone()]),
+        ("output:test1.7", vec![wanted.clone()]),
+        ("pop_vlan,output:test1.7", vec![(right, vec![200, 7])]),
+        ("in_port", vec![(left, vec![30 | 5 << 13])]),
+        // A port sends frames as they are.
+        ("output:test1.7,output:test2", vec![wanted.clone(), raw.clone()]),
+        ("output:test2,output:test1.7", vec![wanted.clone(), raw]),
+        ("output:test1.7,normal", vec![wanted.clone(), wanted]),
+    ] {
+        lab.ok(&format!("flow add 5 actions={actions}"));
+        // The address of the host is learned.
+        lab.receive(1, vec![tagged(1, 0, &[200, 7], datagram)]);
+        lab.sent();
+        let mut found = pass(&mut lab, 0, &there);
+        found.sort();
+        assert_eq!(found, expected, "{actions}");
+    }
+    // A sub-interface without a rewrite checks frames that it sends.
+    lab.ok("flow add 5 actions=output:test1.7
+        set interface l2 tag-rewrite test1.7 disable
+        set interface l2 efp-filter test1.7");
+    assert_eq!(pass(&mut lab, 0, &there), []);
+    lab.ok("set interface l2 efp-filter test1.7 disable");
+    assert_eq!(pass(&mut lab, 0, &there), [(right, vec![200 | 5 << 13, 7 | 5 << 13])]);
+    lab.close();
+}
+
+/// What a rule sends by a routed sub-interface has its tags in place of those of the one that
+/// received it.
+#[test]
+fn outputs_by_routed_sub_interfaces_have_their_tags() {
+    let mut lab = Lab::new();
+    bare(&mut lab, 0, 10);
+    bare(&mut lab, 2, 30);
+    pair(&mut lab, 1);
+    let [one, two] = [2, 1].map(|n| lab.sw_if(n));
+    let (three, raw) = (3 << 13, lab.sw_if(2));
+    lab.ok("set interface flow test0 7\nset interface flow test0.10 8");
+    for (tags, actions, expected) in [
+        (&[][..], "output:test2.30", vec![(one, vec![30])]),
+        (&[], "output:test1.7", vec![(two, vec![200, 7])]),
+        // Tags that rules push are payload, if they are not the same.
+        (&[], "push_vlan:0x8100,mod_vlan_vid:5,output:test2.30", vec![(one, vec![30, 5])]),
+        (&[], "push_vlan:0x8100,mod_vlan_vid:30,output:test2.30", vec![(one, vec![30])]),
+        (&[], "output:test2.30,output:test1.7", vec![(one, vec![30]), (two, vec![200, 7])]),
+        (&[10 | 3 << 13], "output:test2.30", vec![(one, vec![30 | three])]),
+        (&[10], "output:test1.7,output:test2", vec![(two, vec![200, 7]), (raw, vec![10])]),
+        (&[10], "pop_vlan,output:test2.30", vec![(one, vec![30])]),
+        (&[10], "mod_vlan_vid:30,output:test2.30", vec![(one, vec![30])]),
+        (&[10], "push_vlan:0x8100,mod_vlan_vid:5,output:test1.7", vec![(two, vec![200, 7, 5])]),
+        (&[10], "in_port", vec![(lab.sw_if(0), vec![10])]),
+    ] {
+        let set = if tags.is_empty() { 7 } else { 8 };
+        lab.ok("flow add 7 actions=normal");
+        lab.ok(&format!("flow add {set} actions={actions}"));
+        let mut found = pass(&mut lab, 0, &tagged(0, 1, tags, datagram));
+        let mut expected = expected;
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "{tags:?} {actions}");
+    }
+    lab.close();
 }
