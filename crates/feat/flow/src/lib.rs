@@ -24,6 +24,7 @@ pub mod rule;
 mod sets;
 mod settings;
 mod spread;
+mod subs;
 mod tables;
 mod tags;
 mod tracking;

@@ -3,22 +3,26 @@
 use thalweg_buffer::{Flags, PktMut};
 use thalweg_conntrack::{IPV4, IPV6};
 use thalweg_device::SwIfIndex;
+use thalweg_feat_l2::L2Table;
 use thalweg_graph::{ErrorCode, NodeCx, Verdict};
+use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::checksum;
 use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::ipv6::{Ipv6Mut, Ipv6View};
 
 use crate::nodes::flow_rules::{NO_BUFFERS, NO_TAG_ROOM};
 use crate::rule::key::{self, Words};
-use crate::tables::Port;
+use crate::subs::{Changed, Retag};
+use crate::tables::{Port, Published};
 use crate::tags::{self, Tag};
 
 /// A packet and its outputs.
 pub(crate) struct Outputs<'p> {
     packet: PktMut<'p>,
-    /// The last output so far, and the sub-interface on whose behalf the packet leaves there; it
-    /// has not been sent yet.
-    pending: Option<(Verdict, Option<SwIfIndex>)>,
+    /// The last output so far, and the sub-interface on whose behalf the packet leaves there, with
+    /// the change of its tags; it has not been sent yet.
+    pending: Option<(Verdict, Option<(SwIfIndex, Retag)>)>,
+    changed: Changed,
     /// Reason why the packet has no further outputs.
     refused: Option<ErrorCode>,
     /// Drop reason if there is no output.
@@ -27,7 +31,7 @@ pub(crate) struct Outputs<'p> {
 
 impl<'p> Outputs<'p> {
     pub(crate) fn new(packet: PktMut<'p>, why: ErrorCode) -> Self {
-        Outputs { packet, pending: None, refused: None, why }
+        Outputs { packet, pending: None, changed: Changed::default(), refused: None, why }
     }
 
     pub(crate) fn rx_if(&self) -> SwIfIndex {
@@ -54,10 +58,42 @@ impl<'p> Outputs<'p> {
     }
 
     /// The same for an interface.
-    pub(crate) fn send_by(&mut self, cx: &mut NodeCx<'_>, port: Port) {
-        self.send(cx, Verdict::node(port.output));
+    pub(crate) fn send_by(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        (published, l2): (&Published, &Snapshot<L2Table>),
+        port: Port,
+    ) {
+        match port.is_sub {
+            false => self.send(cx, Verdict::node(port.output)),
+            true => self.send_by_sub(cx, published, l2, port),
+        }
+    }
+
+    #[inline(never)]
+    fn send_by_sub(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        published: &Published,
+        l2: &Snapshot<L2Table>,
+        port: Port,
+    ) {
+        let from = self.rx_if();
+        let l2 = l2.load(cx.guard());
+        let (node, received) = (l2.retagging(port.sw_if), l2.received(from));
+        let retag = match (node, received, port.tags) {
+            (Some(_), Some(edit), _) => Retag::Received(edit),
+            (None, _, None) => Retag::Keep,
+            (node, _, tags) => {
+                let own = published.port(from).and_then(|port| port.tags).unwrap_or_default();
+                // `l2-output` adds its tags itself.
+                let by = tags.filter(|_| node.is_none()).unwrap_or_default();
+                Retag::Replace { own, changed: self.changed, by }
+            }
+        };
+        self.send(cx, Verdict::node(node.unwrap_or(port.output)));
         if let Some((_, sub)) = &mut self.pending {
-            *sub = port.is_sub.then_some(port.sw_if);
+            *sub = Some((port.sw_if, retag));
         }
     }
 
@@ -101,6 +137,7 @@ impl<'p> Outputs<'p> {
         self.send_pending(cx);
         let was = tags::is_tagged(self.packet.data());
         if tags::apply(&mut self.packet, tag) {
+            self.changed.note(tag, was);
             self.packet.note_translation();
             self.packet.mark(Flags::RETAGGED);
             tags::note(words, tag, was, &self.packet);
@@ -115,15 +152,22 @@ impl<'p> Outputs<'p> {
         if self.packet.data().first().is_some_and(|b| b & 1 != 0) {
             self.packet.mark(Flags::MULTICAST);
         }
+        let Some((sub, retag)) = sub else {
+            match cx.copy(&self.packet) {
+                Some(copy) => cx.send(copy, to),
+                None => cx.count(NO_BUFFERS, 1),
+            }
+            return;
+        };
+        let Some(undo) = retag.apply(&mut self.packet) else { return cx.count(NO_TAG_ROOM, 1) };
         match cx.copy(&self.packet) {
             Some(mut copy) => {
-                if let Some(sub) = sub {
-                    copy.set_tx_if(sub);
-                }
+                copy.set_tx_if(sub);
                 cx.send(copy, to);
             }
             None => cx.count(NO_BUFFERS, 1),
         }
+        undo.undo(&mut self.packet);
     }
 
     /// The verdict for the packet itself.
@@ -131,7 +175,10 @@ impl<'p> Outputs<'p> {
         let Some((to, sub)) = self.pending else {
             return Verdict::drop(self.refused.unwrap_or(self.why));
         };
-        if let Some(sub) = sub {
+        if let Some((sub, retag)) = sub {
+            if retag.apply(&mut self.packet).is_none() {
+                return Verdict::drop(NO_TAG_ROOM);
+            }
             self.packet.set_tx_if(sub);
         }
         to

@@ -174,6 +174,15 @@ impl Names for InterfaceNames {
     }
 }
 
+/// The same, and what may have been one.
+struct OrMissing(InterfaceNames);
+
+impl Names for OrMissing {
+    fn number(&self, name: &str) -> Option<SwIfIndex> {
+        self.0.number(name).or_else(|| AnyName.number(name))
+    }
+}
+
 fn names(c: &Control) -> InterfaceNames {
     InterfaceNames(c.state::<Interfaces>())
 }
@@ -190,8 +199,8 @@ pub(crate) fn parse(c: &Control, text: &str) -> Result<Rule, RuleError> {
 ///
 /// # Errors
 /// [`RuleError`].
-pub(crate) fn parse_match(text: &str) -> Result<Rule, RuleError> {
-    Rule::parse_match(text, &AnyName)
+pub(crate) fn parse_match(c: &Control, text: &str) -> Result<Rule, RuleError> {
+    Rule::parse_match(text, &OrMissing(names(c)))
 }
 
 /// The port that a rule names, by whatever it is called. Rules outlive interfaces, whose indices
@@ -635,7 +644,7 @@ fn compile(
         if let Some(name) = &rule.matches.in_port {
             // A rule that matches a deleted port matches nothing until the port exists again.
             let Some(Port { sw_if, .. }) = number(name) else { continue };
-            rule.matches = rule.matches.at_port(sw_if);
+            rule.matches.set_port(sw_if);
         }
         by_table.entry(rule.table).or_default().push((rule, p.slot));
     }

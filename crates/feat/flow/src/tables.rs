@@ -14,6 +14,7 @@ use crate::rule::Ct;
 use crate::rule::classifier::Classifier;
 use crate::rule::set::Field;
 use crate::spread::Spread;
+use crate::subs::SubTags;
 use crate::tags::Tag;
 
 /// Maximum number of rules in all sets together.
@@ -27,11 +28,18 @@ pub(crate) struct Port {
     pub(crate) output: NodeId,
     /// It is a sub-interface: packets leave by that node on its behalf.
     pub(crate) is_sub: bool,
+    /// Tags of that one's frames, if they are known.
+    pub(crate) tags: Option<SubTags>,
 }
 
 impl Port {
     pub(crate) fn of(view: &InterfaceView) -> Port {
-        Port { sw_if: view.sw_if, output: view.output, is_sub: view.parent.is_some() }
+        Port {
+            sw_if: view.sw_if,
+            output: view.output,
+            is_sub: view.parent.is_some(),
+            tags: SubTags::of(view),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::expect_used, clippy::unwrap_used)]
 
-use crate::rewriting::{apply, apply_all};
+use crate::rewriting::{apply_all, edit_tags};
 use std::sync::{Mutex, PoisonError};
 use thalweg_buffer::{Cache, Flags, Frame, Pool, PoolConfig};
 use thalweg_device::{TagEdit, TagKind, TagRewrite, VlanTag};
@@ -55,7 +55,7 @@ fn change(edit: &TagEdit, frame: &mut Frame, models: &mut [Model], kernel: bool)
     let rest = if kernel { apply_all(edit, frame) } else { None };
     for (i, model) in (0..n).zip(models) {
         let by_kernel = rest.as_ref().is_some_and(|rest| !rest.contains(i));
-        let done = by_kernel || apply(edit, &mut frame.pkt(i));
+        let done = by_kernel || edit_tags(edit, &mut frame.pkt(i));
         let wanted = changed(edit, model);
         assert_eq!(done, wanted.is_some(), "{edit:?} of {model:02x?}");
         *model = wanted.unwrap_or_else(|| model.clone());

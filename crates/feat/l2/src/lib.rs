@@ -31,7 +31,7 @@ pub use bridges::{
 pub use error::{L2Error, MAX_BRIDGE_ID};
 pub(crate) use ports::bit as feature_bit;
 pub use ports::{output_flags, port_flags, set_efp_filter, set_port_flags};
-pub use rewriting::replace_tags;
+pub use rewriting::{edit_tags, replace_tags};
 pub use table::L2Table;
 
 use flush::{Done, FlushFilter};

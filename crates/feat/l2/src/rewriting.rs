@@ -50,7 +50,7 @@ pub fn replace_tags(p: &mut PktMut<'_>, pop: usize, push: &[[u8; TAG_LEN]]) -> b
 /// New tags have the priority and drop eligibility of the outermost tag that is removed; else of
 /// the one that another rewrite has removed before, or of the outermost tag that stays.
 #[inline]
-pub(crate) fn apply(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
+pub fn edit_tags(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
     let data = p.data();
     let word = |at: usize| data.get(at..)?.first_chunk().copied().map(u16::from_be_bytes);
     let is_tag = |n: usize| word(ADDRESSES + n * TAG_LEN).is_some_and(vlan::is_tag);
@@ -83,8 +83,8 @@ pub(crate) fn apply(edit: &TagEdit, p: &mut PktMut<'_>) -> bool {
 const BEFORE: usize = 2 * TAG_LEN;
 const WINDOW: usize = BEFORE + 24;
 
-/// As [`apply`], for all packets of a frame that neither have a priority nor get one; returns the
-/// others, with which nothing is done. `None`, with nothing done at all, if some packet is too
+/// As [`edit_tags`], for all packets of a frame that neither have a priority nor get one; returns
+/// the others, with which nothing is done. `None`, with nothing done at all, if some packet is too
 /// short or has no headroom.
 #[inline(always)]
 pub(crate) fn apply_all(edit: &TagEdit, frame: &mut Frame) -> Option<Rows> {
@@ -211,7 +211,7 @@ impl<S: Side> Retag<S> {
             return S::OTHER_TAGS;
         }
         match rewriting.map(S::change) {
-            Some((edit, Some(next))) if apply(edit, &mut p) => Verdict::node(next),
+            Some((edit, Some(next))) if edit_tags(edit, &mut p) => Verdict::node(next),
             Some((_, Some(_))) => S::FEW_TAGS,
             _ => S::GONE,
         }

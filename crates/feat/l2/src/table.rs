@@ -182,6 +182,21 @@ impl L2Table {
     pub fn output(&self, sw_if: SwIfIndex) -> Option<NodeId> {
         self.port(sw_if).output
     }
+    /// Returns how a port in layer 2 changes the tags of frames that it receives; `None` for other
+    /// interfaces.
+    pub fn received(&self, sw_if: SwIfIndex) -> Option<TagEdit> {
+        self.port(sw_if).next?;
+        Some(self.rewriting(sw_if).map_or(TagEdit::default(), |rewriting| rewriting.rx))
+    }
+    /// Returns the node that changes or checks the tags of frames that a port in layer 2 sends, if
+    /// one does. It comes before the output node, and reads the tx interface.
+    pub fn retagging(&self, sw_if: SwIfIndex) -> Option<NodeId> {
+        self.port(sw_if).next?;
+        match self.rewriting(sw_if) {
+            Some(_) => Some(self.rewrite_tx),
+            None => self.filter(sw_if).map(|_| self.filter_tx),
+        }
+    }
     /// Returns whether a port leads to the router itself.
     pub(crate) fn is_bvi(&self, port: Port) -> bool {
         port.output == Some(self.bvi_input)

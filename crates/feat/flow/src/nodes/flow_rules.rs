@@ -1,7 +1,8 @@
 //! `flow-rules`: applies rules in Open vSwitch's syntax, and tracks connections for them.
 //!
 //! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), the output node of
-//! another interface, another worker (whose `flow-rules` owns the connection), or drop.
+//! another interface (for some sub-interfaces `l2-output` or `l2-efp-filter`), another worker
+//! (whose `flow-rules` owns the connection), or drop.
 //!
 //! The headers of a frame are read first, and its connections looked up together. Then the rules
 //! are applied packet by packet, in order, so that a packet sees the effects of the one before.
@@ -16,6 +17,7 @@ use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
 use thalweg_conntrack::batch::Kind;
 use thalweg_conntrack::{Checks, IPV4, IPV6, Millis, Parts, State, Tracked, Tracker, Tuple};
+use thalweg_feat_l2::L2Table;
 use thalweg_graph::{
     Built, FeatureDecl, FrameVerdict, HandOff, Node, NodeCx, NodeDecl, PerWorker, Verdict, clock,
 };
@@ -59,7 +61,7 @@ pub static NODE: NodeDecl = NodeDecl {
             tallies: cx.shared(),
             hand_off: cx.hand_off(QUEUE),
             tracker: cx.control.per_worker(),
-            engine: Engine::new(cx.worker, cx.control.config().workers.len()),
+            engine: Engine::new(cx.shared(), cx.worker, cx.control.config().workers.len()),
         })
     },
     ..NodeDecl::DEFAULT
@@ -131,6 +133,8 @@ pub(crate) struct Engine {
     pub(crate) salt: u64,
     pub(crate) random: Random,
     lookups: usize,
+    /// Where the ports of layer 2 are.
+    l2: Arc<Snapshot<L2Table>>,
 }
 
 /// A packet on its path through the tables.
@@ -166,8 +170,9 @@ pub(crate) fn millis(ticks: u64) -> Millis {
 }
 
 impl Engine {
-    fn new(worker: usize, workers: usize) -> Engine {
+    fn new(l2: Arc<Snapshot<L2Table>>, worker: usize, workers: usize) -> Engine {
         Engine {
+            l2,
             place: Place { worker, workers, spread: Spread::Tuple },
             tracker: None,
             verify: true,
@@ -345,10 +350,10 @@ impl Engine {
         match step {
             Step::Normal => out.send(cx, Verdict::CONTINUE),
             Step::Ct(ct) => return self.ct(cx, walk, ct, words, out),
-            Step::Output(port) => out.send_by(cx, *port),
+            Step::Output(port) => out.send_by(cx, (walk.published, &self.l2), *port),
             Step::InPort => {
                 if let Some(port) = walk.published.port(out.rx_if()) {
-                    out.send_by(cx, port);
+                    out.send_by(cx, (walk.published, &self.l2), port);
                 }
             }
             Step::Resubmit(table, port) => {

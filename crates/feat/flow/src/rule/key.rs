@@ -37,7 +37,7 @@ pub(crate) const IN_PORT: Place = place(0, 0, 24);
 /// The protocol of the connection's first packet, as its ports and addresses below.
 pub(crate) const CT_NW_PROTO: Place = place(0, 24, 8);
 pub(crate) const DL_TYPE: Place = place(0, 32, 16);
-/// TCI with bit 12 set, or 0 without a tag.
+/// TCI of the outermost tag with bit 12 set, or 0 without a tag.
 pub(crate) const VLAN: Place = place(0, 48, 16);
 /// Parts of the TCI.
 pub(crate) const VLAN_ID: Place = place(0, 48, 12);
@@ -275,6 +275,9 @@ fn plain_tcp(h: &[u8; 54], len: usize) -> bool {
 /// its first buffer. With `wide`, those beyond the [narrow](NARROW) words, too. Returns the offset
 /// of the network header if it is IP, and whether it is IPv6.
 ///
+/// The network header is read behind up to two tags: a filter on IP must not be passed by frames of
+/// a sub-interface with two. Open vSwitch does so with a `vlan-limit` of 2.
+///
 /// As in Open vSwitch, fields of a header that is truncated or malformed read as zero: nothing
 /// behind the end of the IP packet is read, and no port or flag of a transport header that is not
 /// whole (RFC 1858, RFC 3128).
@@ -320,6 +323,18 @@ pub(crate) fn read(
         VLAN.set(words, be16(tag, 0) & 0xefff | 0x1000);
         (kind, at) = (be16(tag, 2), 18);
     }
+    network(frame, (kind, at), len, wide, words)
+}
+
+/// Reads what follows the addresses or a tag: its type, and the offset behind that.
+#[inline(always)]
+fn network(
+    frame: &[u8],
+    (kind, at): (u64, usize),
+    len: usize,
+    wide: bool,
+    words: &mut Words,
+) -> Option<(usize, bool)> {
     DL_TYPE.set(words, kind);
     match kind as u16 {
         ether::IPV4 => {
@@ -341,8 +356,28 @@ pub(crate) fn read(
             ipv6(&frame[at..], len - at, wide, words);
             Some((at, true))
         }
+        // Whether it is a second tag is tested there, to add nothing to frames with one.
+        _ if at == 18 => behind_two(frame, kind, len, wide, words),
         _ => None,
     }
+}
+
+/// Reads what follows a second tag, if the type behind the first is that of one. Only the type of a
+/// frame with more tags is known: that of the third.
+#[cold]
+#[inline(never)]
+fn behind_two(
+    frame: &[u8],
+    kind: u64,
+    len: usize,
+    wide: bool,
+    words: &mut Words,
+) -> Option<(usize, bool)> {
+    if !matches!(kind as u16, ether::VLAN | ether::QINQ) {
+        return None;
+    }
+    let tag = frame.get(18..22)?;
+    network(frame, (be16(tag, 2), 22), len, wide, words)
 }
 
 /// Reads an IPv4 packet of at most `len` bytes.
@@ -491,6 +526,40 @@ mod tests {
         for end in 0..tagged.len() {
             read(1, &tagged[..end], &mut words);
         }
+    }
+
+    #[test]
+    fn headers_behind_two_tags_are_read() {
+        let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
+        let (a6, b6) = ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
+        let ether = Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6]));
+        let of = |outer: &[u16], tags: usize, kind: u8| {
+            let tagged = outer.iter().chain(&[7; 3][..tags - outer.len()]);
+            let tagged = tagged.fold(ether.clone(), |packet, id| packet.vlan(*id));
+            match kind {
+                0 => tagged.ipv4(a, b).tcp(5, 80).flags(0x12).build(),
+                _ => tagged.ipv6(a6, b6).udp(5, 80).build(),
+            }
+        };
+        for kind in 0..2 {
+            // But for the offset, all is as behind the outer tag alone.
+            let (one, mut two) = (of(&[9], 1, kind), of(&[9], 2, kind));
+            for tpid in [[0x81, 0], [0x88, 0xa8]] {
+                two[12..14].copy_from_slice(&tpid);
+                assert_eq!(fields(&two), fields(&one));
+                let mut words = [7; WORDS];
+                assert_eq!(read(3, &two, two.len(), true, &mut words), Some((22, kind == 1)));
+            }
+            let three = fields(&of(&[9], 3, kind));
+            assert_eq!((DL_TYPE.get(&three), NW_PROTO.get(&three)), (0x8100, 0));
+            for end in 0..two.len() {
+                fields(&two[..end]);
+            }
+        }
+        let mut arp = Packet::arp_request(MacAddr([2; 6]), a, b).build();
+        arp.splice(12..12, [0x81, 0, 0, 9, 0x81, 0, 0, 7]);
+        let words = fields(&arp);
+        assert_eq!((DL_TYPE.get(&words), NW_SRC.get(&words)), (0x806, 0x0a00_0001));
     }
 
     fn fields(frame: &[u8]) -> Words {

@@ -18,7 +18,7 @@ pub struct Match {
     /// The significant bits.
     pub mask: Words,
     /// Name of the port. Its number may change and become that of another port: it is put into the
-    /// value only [for packets](Self::at_port).
+    /// value only [for packets](Self::set_port).
     pub(crate) in_port: Option<String>,
 }
 
@@ -215,11 +215,9 @@ fn flags(text: &str, named: impl Fn(&str) -> Option<u8>) -> Option<(u128, u128)>
 }
 
 impl Match {
-    /// The match as packets are compared with it, with the present number of its port.
-    pub(crate) fn at_port(&self, number: SwIfIndex) -> Match {
-        let mut now = self.clone();
-        key::IN_PORT.set(&mut now.value, number.0.into());
-        now
+    /// Puts the present number of its port into the value, to compare packets with it.
+    pub(crate) fn set_port(&mut self, number: SwIfIndex) {
+        key::IN_PORT.set(&mut self.value, number.0.into());
     }
 
     /// Returns whether a packet matches.

@@ -37,7 +37,8 @@ fn the_four_rules_of_stateful_switching() {
     let mut words: Words = [0; super::key::WORDS];
     key::IN_PORT.set(&mut words, 1);
     key::DL_TYPE.set(&mut words, 0x800);
-    let matches = new.matches.at_port(SwIfIndex(1));
+    let mut matches = new.matches.clone();
+    matches.set_port(SwIfIndex(1));
     assert!(!matches.takes(&words));
     key::set_tracked(&mut words, State::TRACKED | State::NEW, 0, 0, 0);
     assert!(matches.takes(&words));

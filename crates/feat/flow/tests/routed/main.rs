@@ -9,6 +9,7 @@ mod lab;
 mod leaks;
 mod names;
 mod subs;
+mod vlans;
 
 use lab::{Lab, framed, ip, sound, udp};
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -6,9 +6,9 @@ use crate::subs::bare;
 use thalweg_device::{SwIfIndex, interface};
 
 /// The rules of set 10 as they are typed.
-fn rules(lab: &mut Lab) -> Vec<String> {
+fn rules(lab: &Lab) -> Vec<String> {
     let of = |view: &thalweg_feat_flow::RuleView| view.rule.to_string();
-    thalweg_feat_flow::rules(&mut lab.c).get(&10).into_iter().flatten().map(of).collect()
+    thalweg_feat_flow::rules(&lab.c).get(&10).into_iter().flatten().map(of).collect()
 }
 
 fn index(lab: &Lab, name: &str) -> SwIfIndex {
@@ -33,9 +33,9 @@ fn a_rule_of_the_interface_with_the_old_index_is_another_one() {
     let mut lab = swapped();
     let other = "priority=5,ip,in_port=test0.60,actions=normal";
     lab.ok(&format!("flow add 10 {other}"));
-    assert_eq!(rules(&mut lab), [DROP, other]);
+    assert_eq!(rules(&lab), [DROP, other]);
     assert!(lab.cli("flow del 10 in_port=test0.60").is_empty());
-    assert_eq!(rules(&mut lab), [DROP]);
+    assert_eq!(rules(&lab), [DROP]);
     lab.close();
 }
 
@@ -45,17 +45,17 @@ fn a_rule_follows_the_name_of_its_interface() {
     assert!(lab.cli("flow del 10 in_port=test0.60").contains("no rule was deleted"));
     let new = "priority=5,ip,in_port=test0.20,actions=normal";
     lab.ok(&format!("flow add 10 {new}"));
-    assert_eq!(rules(&mut lab), [new]);
+    assert_eq!(rules(&lab), [new]);
     // By whatever else it is called: number, tag.
     let number = index(&lab, "test0.20");
     lab.ok("set interface tag test0.20 blue");
     for word in [number.to_string(), "blue".into()] {
         let new = format!("priority=5,ip,in_port={word},actions=drop");
         lab.ok(&format!("flow add 10 {new}"));
-        assert_eq!(rules(&mut lab), [new]);
+        assert_eq!(rules(&lab), [new]);
     }
     lab.ok("flow del 10 strict priority=5,ip,in_port=test0.20");
-    assert_eq!(rules(&mut lab), [""; 0]);
+    assert_eq!(rules(&lab), [""; 0]);
     lab.close();
 }
 
@@ -69,7 +69,7 @@ fn rules_of_a_missing_interface_can_be_deleted() {
         assert!(lab.cli("flow del 10 strict priority=5,ip,in_port=test0.99").contains("no rule"));
         assert!(lab.cli(&format!("flow del 10 {del}")).is_empty(), "{del}");
         let left = if del == "ip" { vec![] } else { vec![other] };
-        assert_eq!(rules(&mut lab), left, "{del}");
+        assert_eq!(rules(&lab), left, "{del}");
         lab.close();
     }
 }

@@ -290,8 +290,8 @@ fn tags_are_changed() {
         let (vlan, ip) = match after {
             [] => ("dl_vlan=0xffff".into(), "ip,"),
             [(_, tci)] => (format!("dl_vlan={},dl_vlan_pcp={}", tci & 0xfff, tci >> 13), "ip,"),
-            // After two tags, the next header is read once one tag is removed.
-            [.., (_, tci)] => (format!("dl_vlan={}", tci & 0xfff), ""),
+            // The outer tag is matched, and the header behind both.
+            [.., (_, tci)] => (format!("dl_vlan={}", tci & 0xfff), "ip,"),
         };
         lab.ok(&format!(
             "flow add 7 table=0,actions={actions},resubmit(,1)
