@@ -32,7 +32,7 @@ impl Command<Control> for FlowDel {
         let gone = if text.is_empty() && !strict {
             crate::delete(cx, set, None, false, false)
         } else {
-            let within = crate::sets::parse_match(text).map_err(CliError::failed)?;
+            let within = crate::sets::parse_match(cx, text).map_err(CliError::failed)?;
             crate::delete(cx, set, Some(&within), strict, text.contains("table="))
         };
         if gone == 0 {
