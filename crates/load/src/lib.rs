@@ -23,6 +23,7 @@
 
 mod client;
 mod frame;
+mod meet;
 mod part;
 pub mod search;
 mod server;
@@ -34,6 +35,7 @@ mod tests;
 use std::net::Ipv4Addr;
 
 pub use client::{Client, Counts};
+pub use meet::{Mixed, mixed};
 pub use part::{MAX_PARTS, Part};
 pub use server::{Server, ServerCounts};
 pub use thalweg_wire::MacAddr;

@@ -22,7 +22,7 @@ use super::screen::{self, Look, Screen};
 use super::stolen;
 use super::streams::StreamTrial;
 use super::under::Under;
-use super::work::{Wanted, Work};
+use super::work::{NO_RATE, Wanted, Work};
 use super::{record, streams, trial};
 
 /// Status: the tester was the limit.
@@ -83,7 +83,7 @@ the tester was the limit.";
 
 /// `thalweg load check`.
 pub(super) fn check(args: &Profile) -> ExitCode {
-    match args.wanted.read() {
+    match args.wanted.read().and_then(checked) {
         Ok(profile) => {
             let (streams, flows) = profile.pairs.iter().fold((0, 0), |(streams, flows), pair| {
                 let talks: usize = pair.flows.iter().map(|flows| flows.plan.talks.len()).sum();
@@ -99,6 +99,13 @@ pub(super) fn check(args: &Profile) -> ExitCode {
         }
         Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
     }
+}
+
+/// A profile that a run would not refuse.
+fn checked(profile: Read) -> Result<Read> {
+    // How late packets may be changes nothing that is checked.
+    Work::plain(&profile, Duration::ZERO)?;
+    Ok(profile)
 }
 
 /// `thalweg load show`.
@@ -175,13 +182,10 @@ impl Args {
         };
         if !work.has_connections() {
             ensure!(self.connections.is_none(), "--connections: the profile opens none");
-            let load = self.load.as_deref().unwrap_or("1");
-            let load = number::load(load).map_err(anyhow::Error::msg).context("-m")?;
-            return Ok((load, None));
+            return Ok((self.load_of_streams(work)?, None));
         }
         let (streams, connections) = if work.has_streams() {
-            let load = self.load.as_deref().unwrap_or("1");
-            let load = number::load(load).map_err(anyhow::Error::msg).context("-m")?;
+            let load = self.load_of_streams(work)?;
             (load, self.connections.as_deref().map(|text| (text, "--connections")))
         } else {
             let (m, connections) = (self.load.as_deref(), self.connections.as_deref());
@@ -199,6 +203,17 @@ impl Args {
             None => Some(DEFAULT_CONNECTIONS),
         };
         Ok((streams, connections))
+    }
+
+    /// What is asked for of streams.
+    fn load_of_streams(&self, work: &Work) -> Result<Load> {
+        let load = self.load.as_deref().unwrap_or("1");
+        let load = number::load(load).map_err(anyhow::Error::msg).context("-m")?;
+        ensure!(
+            matches!(load, Load::Times(_)) || work.own_rate() > 0.0,
+            "-m: {NO_RATE}, which no rate is for; leave -m out, or give a factor"
+        );
+        Ok(load)
     }
 
     /// Makes the one trial.
@@ -446,4 +461,24 @@ fn series(looks: &[Look]) -> Option<Series> {
         }
     }
     (!series.values.is_empty()).then_some(series)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_refuses_what_a_run_refuses() {
+        let read = |server: &str| {
+            let text = format!(
+                "version: 1\nflows:\n\
+                 - {{name: x, tcp: {{client: 17.0.0.1, server: 49.0.0.1-49.0.0.5, port: 80}}}}\n\
+                 - {{name: y, tcp: {{client: 18.0.0.1, server: {server}, port: 80}}, hold: 10}}\n"
+            );
+            Read::parse("dup.yaml", &text, &[]).unwrap()
+        };
+        checked(read("49.0.0.6")).unwrap();
+        let error = format!("{:#}", checked(read("49.0.0.5")).unwrap_err());
+        assert!(error.starts_with("dup.yaml: pair 0 of ports: the connections x and y"), "{error}");
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use thalweg_device::MacAddr;
-use thalweg_load::talk::{LONGEST_PAUSE, Plan, Step};
+use thalweg_load::talk::{LONGEST_PAUSE, Plan, Protocol, Step};
 use thalweg_load::{stream, talk};
 use thalweg_load_profile::{BUILTINS, Profile, Ramp};
 
@@ -124,7 +124,7 @@ impl Work {
     /// What a profile says. `late` is the time by which packets and connections may be late.
     ///
     /// # Errors
-    /// If hosts cannot tell groups of connections behind the same ports apart.
+    /// If hosts cannot tell connections and streams behind the same ports apart.
     pub(super) fn of(profile: &Profile, under: &Under, late: Duration) -> Result<Work> {
         Work::with(profile, under.next_hops, late)
     }
@@ -156,8 +156,7 @@ impl Work {
         };
         let work = Work { pairs: profile.pairs.iter().map(pair).collect() };
         for (number, pair) in work.pairs.iter().enumerate() {
-            apart(&pair.groups)
-                .with_context(|| format!("{}: pair {number} of ports", profile.name))?;
+            apart(pair).with_context(|| format!("{}: pair {number} of ports", profile.name))?;
         }
         Ok(work)
     }
@@ -265,7 +264,7 @@ impl Work {
         );
         ensure!(
             self.has_connections() || self.own_rate() > 0.0,
-            "all streams have a fixed rate: there is none to search for"
+            "{NO_RATE}: there is none to search for"
         );
         for (.., group) in self.groups() {
             ensure!(
@@ -277,6 +276,9 @@ impl Work {
         Ok(())
     }
 }
+
+/// Why a load cannot be shared out to streams.
+pub(super) const NO_RATE: &str = "all streams have a fixed rate, or are bursts that end";
 
 /// How groups share a rate.
 #[derive(Clone, Copy, Debug)]
@@ -306,7 +308,35 @@ impl Shares {
 }
 
 /// Checks that hosts behind the same ports can tell whose a packet is.
-fn apart(groups: &[Group]) -> Result<()> {
+fn apart(pair: &Pair) -> Result<()> {
+    groups_apart(&pair.groups)?;
+    let Some(streams) = &pair.streams else { return Ok(()) };
+    match thalweg_load::mixed(streams, pair.groups.iter().map(|group| &group.plan)) {
+        None => Ok(()),
+        Some(mixed) => Err(anyhow::Error::msg(cannot_tell(&mixed))),
+    }
+}
+
+/// What is wrong with a stream that hosts would take for connections.
+fn cannot_tell(mixed: &thalweg_load::Mixed<'_>) -> String {
+    let (why, tag) = match mixed.stream.tagged {
+        true => ("are too small for a tag", "a greater size, so that they have one"),
+        false => ("have no tag", "`measure: count', so that they have one"),
+    };
+    let hosts = if mixed.at_clients { "clients" } else { "servers" };
+    let protocol = match mixed.talk.protocol {
+        Protocol::Tcp => "TCP",
+        Protocol::Udp => "UDP",
+    };
+    format!(
+        "packets of the stream {} {why}, and {hosts} would take them for the connections {}: both \
+         have servers in {} with {protocol} port {}; give the stream other addresses or ports, or \
+         {tag}",
+        mixed.stream.name, mixed.talk.name, mixed.servers, mixed.talk.port
+    )
+}
+
+fn groups_apart(groups: &[Group]) -> Result<()> {
     let kinds = |group: &Group| -> Vec<_> {
         group.plan.talks.iter().map(|talk| (talk.protocol, talk.port)).collect()
     };
@@ -382,18 +412,57 @@ mod tests {
     use super::*;
 
     fn work(flows: &str) -> Result<Work> {
-        use clap::Parser;
-        #[derive(Parser)]
-        struct Line {
-            #[command(flatten)]
-            under: Under,
-        }
         let text = format!(
             "version: 1\npools:\n  c: {{v4: 16.0.0.0-16.0.0.9}}\n  s: {{v4: 48.0.0.0-48.0.0.9}}\n  \
              t: {{v4: 48.0.0.10-48.0.0.19}}\nflows:\n{flows}"
         );
-        let profile = Profile::parse("mine.yaml", &text, &[]).unwrap();
-        Work::of(&profile, &Line::parse_from(["x"]).under, Duration::from_millis(10))
+        Work::plain(&Profile::parse("mine.yaml", &text, &[]).unwrap(), LATE)
+    }
+
+    const LATE: Duration = Duration::from_millis(10);
+
+    fn streams(rest: &str) -> Result<Work> {
+        let text = format!(
+            "version: 1\nstreams:\n- {{name: s, between: [16.0.0.1-16.0.0.9, 48.0.0.1], {rest}}}\n"
+        );
+        Work::plain(&Profile::parse("mine.yaml", &text, &[]).unwrap(), LATE)
+    }
+
+    #[test]
+    fn streams_that_hosts_take_for_connections_are_refused() {
+        let with = |stream: &str| {
+            streams(&format!(
+                "{stream}}}\nflows:\n- {{name: d, udp: {{client: 16.0.0.1-16.0.0.9, \
+                 server: 48.0.0.1, port: 53}}"
+            ))
+        };
+        let error = format!("{:#}", with("udp: [1024-65535, 53], measure: none").unwrap_err());
+        assert_eq!(
+            error,
+            "mine.yaml: pair 0 of ports: packets of the stream s have no tag, and servers would \
+             take them for the connections d: both have servers in 48.0.0.1 with UDP port 53; give \
+             the stream other addresses or ports, or `measure: count', so that they have one"
+        );
+        let back = with("direction: b-a, udp: [53, 5000], measure: none").unwrap_err();
+        assert!(format!("{back:#}").contains("clients would take them"), "{back:#}");
+        with("udp: [1024-65535, 53]").unwrap();
+        with("udp: [1024-65535, 54], measure: none").unwrap();
+        with("tcp: [1024-65535, 53], measure: none").unwrap();
+    }
+
+    #[test]
+    fn bursts_count_by_their_mean_rate_in_searches() {
+        let burst = |mode: &str| {
+            streams(&format!("direction: both, udp: [7, 7], rate: 10 kpps, mode: {{{mode}}}"))
+        };
+        let work = burst("bursts: {packets: 50, every: 100ms}").unwrap();
+        assert_eq!(work.own_rate(), 1000.0);
+        work.check_search().unwrap();
+        for ends in ["burst: {packets: 50}", "bursts: {packets: 50, every: 100ms, count: 9}"] {
+            let error = burst(ends).unwrap().check_search().unwrap_err().to_string();
+            let wanted = "all streams have a fixed rate, or are bursts that end: there is none";
+            assert!(error.starts_with(wanted), "{error}");
+        }
     }
 
     #[test]
