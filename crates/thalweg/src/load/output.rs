@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
-/// Checks that a file can be written, and leaves it as it is: an hour of measuring must not end with
-/// one that cannot.
+/// Checks that a file can be written, and leaves it as it is: an hour of measuring must not end
+/// with one that cannot.
 ///
 /// # Errors
 /// Names the option, the file, and what is wrong with it.

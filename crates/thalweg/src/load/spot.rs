@@ -149,10 +149,14 @@ impl Drops {
         for mut places in hops.into_values() {
             places.sort();
             let mut known = 0;
-            for (_, spot) in places {
-                let count = self.0.entry(spot).or_default();
-                let all = *count;
-                *count = all.saturating_sub(known);
+            for (counter, spot) in places {
+                let all = self.0.remove(&spot).unwrap_or_default();
+                // A program gives up what waits behind packets that its link drops: the link's
+                // doing, too.
+                let given_up = counter == Counter::Program && known > 0;
+                let side =
+                    if given_up && spot.side == Side::Tester { Side::Link } else { spot.side };
+                self.add(Spot { side, ..spot }, all.saturating_sub(known));
                 known = known.max(all);
             }
         }
@@ -260,13 +264,15 @@ mod tests {
         let all = [(sending.clone(), 2651), (receipt.clone(), 2651), (program.clone(), 2651)];
         assert_eq!(told(&all), ["2651 link: load1, full Some(Back)"]);
         // Each place has what those before it do not.
-        let all = [(sending, 60), (receipt, 50), (program, 65)];
+        let all = [(sending, 60), (receipt, 50), (program.clone(), 65)];
         let split = [
             "50 link: load1, full Some(Back)",
             "10 link: tester1, full Some(Back)",
-            "5 tester: host-tester1-tx, full Some(Back)",
+            "5 link: host-tester1-tx, full Some(Back)",
         ];
         assert_eq!(told(&all), split);
+        // What nobody else has is the sender's own.
+        assert_eq!(told(&[(program, 65)]), ["65 tester: host-tester1-tx, full Some(Back)"]);
         // The other way, and another hop, have packets of their own.
         let there = counter("tester0", Way::There, Counter::Sending);
         let out = Spot::new(Side::Link, "tester1", "full").going(Way::There);
