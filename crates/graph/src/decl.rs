@@ -52,6 +52,8 @@ pub struct ErrorDecl {
 pub enum Kind {
     /// Receives packets: polled once per loop.
     Input,
+    /// Receives no packets, but is polled once per loop: it has work of its own.
+    Timer,
     /// Processes frames.
     Internal,
     /// Transmits packets.

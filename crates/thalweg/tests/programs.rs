@@ -64,6 +64,19 @@ impl Router {
         ends(command)
     }
 
+    /// Runs a script on standard input.
+    fn reads(&self, script: &str) -> Output {
+        let mut piped = Command::new(THALCTL)
+            .arg("-s")
+            .arg(self.socket())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        piped.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        join(thread::spawn(|| piped.wait_with_output()), LIMIT, "thalctl").unwrap().unwrap()
+    }
+
     fn says(&self, args: &[&str]) -> String {
         let output = self.ctl(args);
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -112,20 +125,31 @@ fn the_status_of_thalctl_tells_failure() {
     router.stop();
 }
 
+/// The part of the guide on test traffic, in a fresh router.
+#[test]
+fn the_test_traffic_of_the_guide_arrives() {
+    let guide = include_str!("../../../docs/user-guide.md");
+    let (_, part) = guide.split_once("### Test traffic\n").unwrap();
+    let (_, part) = part.split_once("generator.cli` with\n\n").unwrap();
+    let (script, part) = part.split_once("\n\n```\n").unwrap();
+    let (output, _) = part.split_once("```").unwrap();
+    let router = Router::start("");
+    let file = router.dir.path().join("out.pcap");
+    let here = |text: &str| text.replace("/tmp/out.pcap", &file.to_string_lossy());
+    let script: String = script.lines().map(|l| here(l.trim_start()) + "\n").collect();
+    let ran = router.reads(&script);
+    assert!(ran.status.success(), "{ran:?}");
+    let text = String::from_utf8(ran.stdout).unwrap();
+    assert!(text.ends_with(&here(output)), "{text}");
+    fs::remove_file(file).unwrap();
+    router.stop();
+}
+
 #[test]
 fn scripts_are_piped_in_or_named() {
     let router = Router::start("");
     let script = "# a comment\ncreate loopback interface\n\nshow interface address\n";
-    let mut piped = Command::new(THALCTL)
-        .arg("-s")
-        .arg(router.socket())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    piped.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
-    let output =
-        join(thread::spawn(|| piped.wait_with_output()), LIMIT, "thalctl").unwrap().unwrap();
+    let output = router.reads(script);
     assert!(output.status.success());
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("loop0\n"), "{output:?}");
 

@@ -27,6 +27,26 @@ pub fn interface_arg(c: &Control, args: &mut Args<'_>) -> Result<SwIfIndex, CliE
     Err(args.bad_last("interface", expected(word, &interface_names(c))))
 }
 
+/// Takes an interface where one of `words` could stand, too, but does not; `what` names the place.
+///
+/// # Errors
+/// If the interface does not exist; the message lists the words, and those similar to what is
+/// there.
+pub fn interface_or(
+    c: &Control,
+    args: &mut Args<'_>,
+    what: &str,
+    words: &[&str],
+) -> Result<SwIfIndex, CliError> {
+    match (args.maybe(|args| interface_arg(c, args)), args.peek()) {
+        (Some(sw_if), _) => Ok(sw_if),
+        (None, Some(word)) if !args.at_address() => {
+            Err(args.bad(what, expected_or(word, &interface_names(c), words)))
+        }
+        (None, _) => Err(args.bad(what, expected_or("", &interface_names(c), words))),
+    }
+}
+
 /// Names of all interfaces, in natural order.
 pub fn interface_names(c: &Control) -> Vec<String> {
     let all = c.state::<Interfaces>();
@@ -108,6 +128,18 @@ fn expected(word: &str, names: &[String]) -> String {
     }
 }
 
+fn expected_or(word: &str, names: &[String], words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|w| format!("`{w}'")).collect();
+    let near: Vec<&str> = words.iter().copied().filter(|w| close(word, w)).collect();
+    let interface = expected(word, names);
+    match near.is_empty() {
+        true => format!("{interface}, or {}", quoted.join(", ")),
+        false => {
+            format!("an interface, or {} (did you mean {}?)", quoted.join(", "), near.join(", "))
+        }
+    }
+}
+
 /// Returns whether one begins with the other, or they differ by a typing error.
 fn close(word: &str, name: &str) -> bool {
     let (a, b) = (word.as_bytes(), name.as_bytes());
@@ -173,6 +205,16 @@ mod tests {
         assert_eq!(expected("host-eht0", &names), "an interface (did you mean host-eth0?)");
         assert_eq!(expected("pg7", &names), "an interface (did you mean pg0, pg1?)");
         assert_eq!(expected("zebra", &names), "an interface (local0, pg0, pg1, host-eth0)");
+    }
+
+    #[test]
+    fn words_are_offered_where_they_may_stand() {
+        let names = ["pg0", "pg1"].map(String::from);
+        let text = |word| expected_or(word, &names, &["weight", "via"]);
+        let all = "`weight', `via'";
+        assert_eq!(text("wieght"), format!("an interface, or {all} (did you mean weight?)"));
+        assert_eq!(text("pg"), format!("an interface (did you mean pg0, pg1?), or {all}"));
+        assert_eq!(text("zebra"), format!("an interface (pg0, pg1), or {all}"));
     }
 
     proptest::proptest! {

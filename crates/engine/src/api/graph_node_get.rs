@@ -109,7 +109,7 @@ fn flags(node: &NodeEntry) -> NodeFlag {
         Kind::Tx => NodeFlag::IS_OUTPUT,
         Kind::Drop => NodeFlag::IS_DROP,
         Kind::Input => NodeFlag::TRACE_SUPPORTED,
-        Kind::Internal | Kind::Tap => NodeFlag(0),
+        Kind::Internal | Kind::Tap | Kind::Timer => NodeFlag(0),
     };
     let hands_off = if node.name.ends_with("-handoff") { NodeFlag::IS_HANDOFF.0 } else { 0 };
     NodeFlag(kind.0 | hands_off)

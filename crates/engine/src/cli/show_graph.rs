@@ -18,7 +18,7 @@ const PROPERTIES: [&str; 6] = ["input", "trace_supported", "output", "drop", "ta
 /// Words for what a node does.
 fn properties(node: &NodeEntry) -> Vec<&'static str> {
     let has = |word: &&str| match *word {
-        "input" => node.kind == Kind::Input,
+        "input" => matches!(node.kind, Kind::Input | Kind::Timer),
         "trace_supported" => can_start(node),
         "output" => node.kind == Kind::Tx && !node.name.ends_with("-handoff"),
         "drop" => node.kind == Kind::Drop,

@@ -48,7 +48,7 @@ impl Command<Control> for ShowNode {
         let name = |id: NodeId| c.nodes()[id.0 as usize].name.to_string();
         let node = &c.nodes()[id.0 as usize];
         let kind = match node.kind {
-            Kind::Input => "input",
+            Kind::Input | Kind::Timer => "input",
             Kind::Internal => "internal",
             Kind::Tx => "output",
             Kind::Drop => "drop",

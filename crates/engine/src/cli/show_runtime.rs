@@ -174,8 +174,8 @@ fn node_rows(c: &Control, w: usize) -> Vec<NodeRow> {
             name: entry.name.to_string(),
             state: match entry.kind {
                 _ if !entry.live => "disabled",
-                Kind::Input if sleeps => "interrupt wait",
-                Kind::Input => "polling",
+                Kind::Input | Kind::Timer if sleeps => "interrupt wait",
+                Kind::Input | Kind::Timer => "polling",
                 _ => "active",
             },
             calls,

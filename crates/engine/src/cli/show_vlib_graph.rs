@@ -129,7 +129,7 @@ fn graphviz(rows: &[Row]) -> String {
     let mut text = String::from("digraph graph_nodes {\n  rankdir=LR;\n  node [shape=box];\n");
     for r in rows {
         let look = match r.kind {
-            Kind::Input => " [style=filled, fillcolor=palegreen]",
+            Kind::Input | Kind::Timer => " [style=filled, fillcolor=palegreen]",
             Kind::Tx => " [style=filled, fillcolor=lightblue]",
             Kind::Drop => " [style=filled, fillcolor=mistyrose]",
             Kind::Tap => " [style=dashed]",

@@ -80,7 +80,7 @@ fn join(names: &[String]) -> String {
 
 /// Packets of these may begin a trace: those that it receives, or that the router makes there.
 pub(crate) fn can_start(node: &NodeEntry) -> bool {
-    node.live && !matches!(node.kind, Kind::Drop | Kind::Tap)
+    node.live && !matches!(node.kind, Kind::Drop | Kind::Tap | Kind::Timer)
 }
 
 /// Returns the names of input nodes.

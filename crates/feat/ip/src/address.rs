@@ -26,6 +26,14 @@ pub enum AddressError {
         /// Interface of the existing address.
         interface: String,
     },
+    /// The interface has the address already.
+    #[error("`{interface}` has the address {address} already")]
+    Present {
+        /// Name of the interface.
+        interface: String,
+        /// The address.
+        address: String,
+    },
     /// No interface can have the address.
     #[error("{0} cannot be an interface address: {1}")]
     Unusable(String, String),
@@ -224,7 +232,13 @@ fn overlap<A: Address>(
             let Ok(theirs) = old.subnet() else { continue };
             let meets = theirs.contains(subnet.addr()) || subnet.contains(theirs.addr());
             // One interface may have several addresses in one subnet.
-            let sister = *other == sw_if && theirs == subnet && old.addr != new.addr;
+            let sister = *other == sw_if && theirs == subnet;
+            if sister && old.addr == new.addr {
+                return Err(AddressError::Present {
+                    interface: c.interface_name(sw_if),
+                    address: new.to_string(),
+                });
+            }
             if meets && !sister {
                 return Err(AddressError::Overlap {
                     new: new.to_string(),

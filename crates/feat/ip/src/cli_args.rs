@@ -7,7 +7,7 @@ use std::iter::Peekable;
 use std::net::IpAddr;
 use std::time::Instant;
 use thalweg_cli::{Args, CliError, Outcome, Output, Task, TaskPoll};
-use thalweg_device::command_line::{interface_arg, interface_names, refused};
+use thalweg_device::command_line::{interface_arg, interface_names, interface_or, refused};
 use thalweg_fib::TableId;
 use thalweg_fib::rib::{Labels, MAX_LABELS, Mark, Mode};
 use thalweg_graph::Control;
@@ -26,6 +26,9 @@ const SPECIAL: [(&str, PathKind); 6] = [
 /// Words that end a path.
 const KEYWORDS: [&str; 7] =
     ["via", "table", "count", "weight", "preference", "next-hop-table", "out-labels"];
+
+/// Words that may follow a next hop instead of an interface.
+const AFTER_HOP: [&str; 5] = ["weight", "preference", "out-labels", "next-hop-table", "via"];
 
 /// Outcome of a command that changed a route: it waits until those of deleted interfaces are gone.
 pub(crate) fn when_resolved(c: &Control) -> Outcome<Control> {
@@ -62,7 +65,7 @@ pub fn address_failed(e: AddressError) -> CliError {
     let code = match e {
         AddressError::Device(e) => return refused(e),
         AddressError::Route(e) => return route_failed(e),
-        AddressError::Overlap { .. } => -105,
+        AddressError::Overlap { .. } | AddressError::Present { .. } => -105,
         AddressError::Missing { .. } => -60,
         AddressError::NotDeletable(..) => -61,
         AddressError::NotExact | AddressError::Local => -126,
@@ -368,13 +371,15 @@ fn path(c: &Control, args: &mut Args<'_>, prefix: Option<(IpAddr, u8)>) -> Resul
     let mut path = match args.maybe(|a| address_arg(c, a, "next hop")) {
         Some(next_hop) => {
             let more = args.peek().is_some_and(|w| !KEYWORDS.contains(&w));
-            let sw_if = if more { Some(interface_arg(c, args)?) } else { None };
+            let place = "word after the next hop";
+            let sw_if = more.then(|| interface_or(c, args, place, &AFTER_HOP)).transpose()?;
             Path::via(next_hop, sw_if)
         }
         // A bare number would pass as an interface index, but is more likely a typing error.
         None if word.parse::<u32>().is_ok() => {
             return Err(args.bad("path", "a next hop such as 192.0.2.1, or an interface's name"));
         }
+        None if args.at_address() => Path::via(address_arg(c, args, "next hop")?, None),
         None => Path::connected(interface_arg(c, args)?),
     };
     if path.sw_if.is_none() && args.exact("next-hop-table") {

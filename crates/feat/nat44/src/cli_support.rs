@@ -72,6 +72,7 @@ pub(crate) fn external(
 ) -> Result<(Ipv4Addr, Option<SwIfIndex>), CliError> {
     match args.maybe(|args| args.ipv4("address")) {
         Some(address) => Ok((address, None)),
+        None if args.at_address() => args.ipv4("address").map(|address| (address, None)),
         None => Ok((Ipv4Addr::UNSPECIFIED, Some(interface_arg(c, args)?))),
     }
 }

@@ -33,7 +33,7 @@ impl Scheme {
     /// A description of the error.
     pub fn range(first: u16, last: u16) -> Result<Scheme, String> {
         match () {
-            () if first > last => Err(format!("port {last} is below {first}")),
+            () if first > last => Err(format!("the last port {last} is below the first, {first}")),
             () if first < FIRST => Err(format!("ports below {FIRST} are never assigned")),
             () => Ok(Scheme::Range(first, last)),
         }

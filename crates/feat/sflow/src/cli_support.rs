@@ -1,17 +1,9 @@
 //! What the commands have in common.
 
 use crate::state::SFlowError;
-use thalweg_cli::{Args, CliError};
+use thalweg_cli::CliError;
 use thalweg_device::Interfaces;
 use thalweg_graph::Control;
-
-/// Says what is missing if there is no argument left.
-pub(crate) fn required(args: &Args<'_>, what: &str) -> Result<(), CliError> {
-    if args.is_empty() {
-        return Err(CliError::failed(format_args!("Please specify {what}...")));
-    }
-    Ok(())
-}
 
 /// What was refused, as a command's failure.
 pub(crate) fn refused(error: SFlowError) -> CliError {

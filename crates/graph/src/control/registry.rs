@@ -127,7 +127,7 @@ impl Control {
         }
         let (mut seen, mut out) = (vec![false; self.nodes.len()], Vec::new());
         let class = |id: &NodeId| match self.nodes[id.0 as usize].kind {
-            Kind::Input | Kind::Tap => 0,
+            Kind::Input | Kind::Timer | Kind::Tap => 0,
             Kind::Internal => 1,
             Kind::Tx => 2,
             Kind::Drop => 3,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use thalweg_cli::counted;
 use thalweg_load::stream::{Load, Rate};
 use thalweg_load_profile::Profile as Read;
 use thalweg_load_report::{Found, Goal, Kind, Series, Trial};
@@ -90,10 +91,11 @@ pub(super) fn check(args: &Profile) -> ExitCode {
                 (streams + pair.streams.len(), flows + talks)
             });
             crate::say!(
-                "{}: good, with {streams} streams and {flows} kinds of connections on {} pairs of \
-                 ports",
+                "{}: good, with {} and {} of connections on {} of ports",
                 profile.name,
-                profile.pairs.len()
+                counted(streams as u64, "stream"),
+                counted(flows as u64, "kind"),
+                counted(profile.pairs.len() as u64, "pair")
             );
             ExitCode::SUCCESS
         }

@@ -34,13 +34,15 @@ impl Command<Control> for SetInterfaceMtu {
     ) -> Result<Outcome<Control>, CliError> {
         let proto = args.one_of(&["packet", "ip4", "ip6", "mpls"])?;
         // Both orders are in use: `mtu 1500 pg0' and `mtu pg0 1500'.
-        let (sw_if, mtu) = match args.maybe(|a| a.u32("MTU")) {
-            Some(mtu) => (interface_arg(c, args)?, mtu),
-            None => {
-                let sw_if = interface_arg(c, args)?;
-                (sw_if, args.u32("MTU")?)
-            }
-        };
+        let mut mtu = args.maybe(|a| a.u32("MTU"));
+        let named = args.maybe(|a| interface_arg(c, a));
+        // `15OO' is meant as a number.
+        let is_number = args.peek().is_some_and(|w| w.starts_with(|c: char| c.is_ascii_digit()));
+        if mtu.is_none() && (named.is_some() || is_number) {
+            mtu = Some(args.u32("MTU")?);
+        }
+        let sw_if = named.map_or_else(|| interface_arg(c, args), Ok)?;
+        let mtu = mtu.map_or_else(|| args.u32("MTU"), Ok)?;
         args.end()?;
         let set = match proto {
             None => interface::set_link_mtu(c, sw_if, mtu),

@@ -160,7 +160,20 @@ fn mistakes_are_reported() {
         ("set interface ip table test0 7", "`test0` has addresses"),
         ("set interface ip table test0 8", "no IPv4 table 8"),
         ("set interface ip address test1 10.0.0.77/16", "overlaps with 10.0.0.1/24 on `test0`"),
-        ("set interface ip address test1 10.0.1.1/24", "overlaps with 10.0.1.1/24 on `test1`"),
+        (
+            "set interface ip address test1 10.0.1.1/24",
+            "`test1` has the address 10.0.1.1/24 already",
+        ),
+        ("ip route add 10.8.0.0/16 via 10.0.0.300", "bad next hop `10.0.0.300' (argument 4)"),
+        (
+            "ip route add 10.8.0.0/16 via 10.0.0.9 wieght 3",
+            "bad word after the next hop `wieght' (argument 5): expected an interface, or \
+             `weight', `preference', `out-labels', `next-hop-table', `via' (did you mean weight?)",
+        ),
+        (
+            "ip route add 10.8.0.0/16 via 10.0.0.9 10.0.0.10",
+            "bad word after the next hop `10.0.0.10' (argument 5): expected an interface (",
+        ),
         ("set interface ip address test1 10.9.0.0/24", "it is the subnet address"),
         ("set interface ip address test1 224.0.0.1/24", "it is a multicast address"),
         ("set interface ip address test1 10.9.0.1", "an IPv4 prefix such as"),

@@ -2,6 +2,7 @@
 
 use crate::tunnels::{self, TunnelKind};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device::command_line::interface_or;
 use thalweg_device::{interface_arg, interface_names};
 use thalweg_feat_ip::path_arg;
 use thalweg_graph::Control;
@@ -38,7 +39,8 @@ impl Command<Control> for MplsTunnel {
         let verb = args.one_of_exact(&["add", "set", "del"]);
         let (mut number, mut sw_if) = (None, None);
         let mut kind = TunnelKind::default();
-        let is_word = |w: &str| ["l2-only", "control-word", "via"].contains(&w);
+        const WORDS: [&str; 3] = ["l2-only", "control-word", "via"];
+        let is_word = |w: &str| WORDS.contains(&w);
         if args.peek().is_some_and(|w| !is_word(w)) {
             let new = args.peek().and_then(|w| w.strip_prefix(tunnels::PREFIX)?.parse().ok());
             match args.maybe(|args| interface_arg(c, args)) {
@@ -47,12 +49,12 @@ impl Command<Control> for MplsTunnel {
                     number = new;
                     args.word("interface")?;
                 }
-                None => _ = interface_arg(c, args)?,
+                None => _ = interface_or(c, args, "interface", &WORDS)?,
             }
         }
         let mut paths = Vec::new();
         while !args.is_empty() {
-            match args.one_of_exact(&["l2-only", "control-word", "via"]) {
+            match args.one_of_exact(&WORDS) {
                 Some("l2-only") if sw_if.is_none() => kind.layer2 = true,
                 Some("control-word") if kind.layer2 => kind.control_word = true,
                 Some("via") => paths.push(path_arg(c, args)?),

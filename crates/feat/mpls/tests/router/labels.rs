@@ -124,6 +124,11 @@ fn what_cannot_be_is_refused() {
         ("mpls local-label del 16 10.0.0.0/24", "is not bound to 10.0.0.0/24"),
         ("mpls tunnel add via 10.0.1.2 test1", "No Output Labels"),
         ("mpls tunnel add", "no paths"),
+        (
+            "mpls tunnel add vai 10.0.1.2",
+            "bad interface `vai' (argument 2): expected an interface, or",
+        ),
+        ("mpls local-label add 16 via 10.0.1.300", "bad next hop `10.0.1.300' (argument 4)"),
         ("mpls tunnel add control-word via 10.0.1.2 test1 out-labels 16", "l2-only control-word"),
         ("mpls tunnel del test1", "`test1' is no MPLS tunnel"),
         ("mpls tunnel del mpls-tunnel7", "bad interface `mpls-tunnel7'"),

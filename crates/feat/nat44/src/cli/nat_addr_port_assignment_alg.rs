@@ -50,7 +50,6 @@ impl Command<Control> for NatAddrPortAssignmentAlg {
 }
 
 fn scheme(args: &mut Args<'_>) -> Result<Scheme, CliError> {
-    let expected = "`default`, `map-e` or `port-range`";
     match args.choice("algorithm", &["default", "map-e", "port-range"])? {
         "default" => Ok(Scheme::All),
         "map-e" => {
@@ -66,16 +65,17 @@ fn scheme(args: &mut Args<'_>) -> Result<Scheme, CliError> {
             let (Some(psid), Some(offset), Some(length)) = (psid, offset, length) else {
                 return Err(args.bad("map-e", "psid, psid-offset and psid-len"));
             };
-            Scheme::map_e(psid, offset, length).map_err(|e| args.bad_last("map-e", e))
+            Scheme::map_e(psid, offset, length)
+                .map_err(|e| CliError::failed(format_args!("map-e: {e}")))
         }
-        "port-range" => {
+        _ => {
             let first = args.u16("port")?;
             if !args.exact("-") {
                 return Err(args.bad("port-range", "`<first> - <last>`"));
             }
             let last = args.u16("port")?;
-            Scheme::range(first, last).map_err(|e| args.bad_last("port-range", e))
+            Scheme::range(first, last)
+                .map_err(|e| CliError::failed(format_args!("port-range {first} - {last}: {e}")))
         }
-        _ => Err(args.bad_last("algorithm", expected)),
     }
 }

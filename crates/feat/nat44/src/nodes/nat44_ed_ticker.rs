@@ -25,7 +25,7 @@ thalweg_graph::errors! {
 /// The declaration.
 pub static NODE: NodeDecl = NodeDecl {
     name: "nat44-ed-ticker",
-    kind: Kind::Input,
+    kind: Kind::Timer,
     errors: ERRORS,
     drop: "ip4-drop",
     build: |cx| {

@@ -38,6 +38,33 @@ fn ports_are_those_of_the_algorithm() {
 }
 
 #[test]
+fn mistakes_are_named_where_they_are() {
+    let mut n = Nat::of(1);
+    for (command, what) in [
+        (
+            "nat addr-port-assignment-alg port-range 60000 - 32000",
+            "alg: port-range 60000 - 32000: the last port 32000 is below the first, 60000",
+        ),
+        (
+            "nat addr-port-assignment-alg map-e psid 99 psid-offset 6 psid-len 6",
+            "alg: map-e: psid 99 has more than psid-len 6 bits",
+        ),
+        (
+            "nat44 add static mapping tcp local 10.0.0.2 80 external 203.0.113.300 80",
+            "bad address `203.0.113.300'",
+        ),
+    ] {
+        let refused = n.lab.cli(command);
+        assert!(refused.contains(what), "{command}: {refused}");
+    }
+    // It receives no packets that could be traced.
+    let refused = n.lab.cli("trace add nat44-ed-ticker 1");
+    assert!(refused.contains("expected an input node"), "{refused}");
+    assert_eq!(refused.matches("nat44-ed-ticker").count(), 1, "{refused}");
+    n.close();
+}
+
+#[test]
 fn answers_find_their_worker_with_any_algorithm() {
     for algorithm in ["port-range 3000 - 3100", "map-e psid 5 psid-offset 4 psid-len 6"] {
         let mut n = Nat::of(3);

@@ -1,6 +1,6 @@
 //! `sflow agent-address`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 use thalweg_sflow_agent::agent::AgentChoice;
@@ -31,7 +31,6 @@ impl Command<Control> for SFlowAgentAddress {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "an address or auto")?;
         let mut choice = AgentChoice::default();
         if args.keyword("auto") {
             let prefix = "a prefix such as 10.0.0.0/8";

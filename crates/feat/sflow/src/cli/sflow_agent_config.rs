@@ -1,6 +1,6 @@
 //! `sflow agent-config`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use crate::exporting::take_configuration;
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
@@ -35,7 +35,6 @@ impl Command<Control> for SFlowAgentConfig {
         args: &mut Args<'_>,
         _: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "a file")?;
         let file = args.word("file")?;
         args.end()?;
         let (name, path) = (file.to_owned(), PathBuf::from(file));

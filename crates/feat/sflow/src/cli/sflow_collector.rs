@@ -1,6 +1,6 @@
 //! `sflow collector`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use crate::{exporting, state};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -12,6 +12,9 @@ pub static COMMAND: SFlowCollector = SFlowCollector;
 
 /// The command's type.
 pub struct SFlowCollector;
+
+/// What names a collector.
+const HOST: &str = "an IP address such as 192.0.2.1, or a host's name";
 
 impl Command<Control> for SFlowCollector {
     fn path(&self) -> &'static str {
@@ -34,10 +37,8 @@ impl Command<Control> for SFlowCollector {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "add or del, and a collector")?;
         let add = args.choice("action", &["add", "del"])? == "add";
-        required(args, "a collector")?;
-        let host = CollectorConfig::parse_host(args.word("collector")?);
+        let host = CollectorConfig::parse_host(args.with("collector", HOST, Some)?);
         let host = host.map_err(|e| CliError::failed(format_args!("collector {e}")))?;
         let mut collector = CollectorConfig::new(host, SFLOW_PORT);
         while !args.is_empty() {

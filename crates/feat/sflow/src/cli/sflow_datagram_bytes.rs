@@ -1,6 +1,6 @@
 //! `sflow datagram-bytes`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use crate::exporting::note_cut;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -29,7 +29,6 @@ impl Command<Control> for SFlowDatagramBytes {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "a datagram size in bytes")?;
         let bytes = args.number("bytes", 0, u16::MAX.into())? as usize;
         args.end()?;
         crate::exporting::set_datagram_bytes(cx, bytes).map_err(refused)?;

@@ -1,6 +1,6 @@
 //! `sflow direction`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use crate::state::Direction;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -27,7 +27,6 @@ impl Command<Control> for SFlowDirection {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "a sampling direction (rx|tx|both)")?;
         let direction = match args.choice("sampling direction", &["rx", "tx", "both"])? {
             "rx" => Direction::Rx,
             "tx" => Direction::Tx,

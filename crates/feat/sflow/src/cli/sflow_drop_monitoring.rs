@@ -1,6 +1,6 @@
 //! `sflow drop-monitoring`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use crate::state::DEFAULT_DROP_LIMIT;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -29,7 +29,6 @@ impl Command<Control> for SFlowDropMonitoring {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "enable or disable")?;
         let on = args.enable_disable("drop monitoring")?;
         let limit = match args.one_of(&["limit"])? {
             Some(_) => args.u32("packets a second")?,

@@ -1,6 +1,6 @@
 //! `sflow enable-disable`.
 
-use crate::cli_support::{ports, refused, required};
+use crate::cli_support::{ports, refused};
 use crate::state::{self, Rate};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_device::interface_arg;
@@ -63,7 +63,6 @@ impl Command<Control> for SFlowEnableDisable {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "an interface")?;
         let sw_if = interface_arg(cx, args)?;
         let wish = wish(args)?;
         if wish.enable {

@@ -1,6 +1,5 @@
 //! `sflow header-bytes`.
 
-use crate::cli_support::required;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -27,7 +26,6 @@ impl Command<Control> for SFlowHeaderBytes {
         args: &mut Args<'_>,
         out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "a header bytes limit")?;
         let asked = args.u32("header bytes")?;
         args.end()?;
         let taken = crate::state::set_header_bytes(cx, asked);

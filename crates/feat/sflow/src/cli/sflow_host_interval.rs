@@ -1,6 +1,5 @@
 //! `sflow host-interval`.
 
-use crate::cli_support::required;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -28,7 +27,6 @@ impl Command<Control> for SFlowHostInterval {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "an interval in seconds")?;
         let seconds = args.number("seconds", 0, 86_400)? as u32;
         args.end()?;
         crate::exporting::set_host_interval(cx, seconds);

@@ -1,6 +1,6 @@
 //! `sflow netlink`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use crate::netlink::{NetlinkMode, NetlinkSettings, set_netlink};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -31,7 +31,6 @@ impl Command<Control> for SFlowNetlink {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "enable, disable or auto")?;
         let settings = settings(args)?;
         set_netlink(cx, settings).map_err(refused)?;
         Ok(Outcome::Done)

@@ -1,6 +1,6 @@
 //! `sflow polling-interval`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -27,7 +27,6 @@ impl Command<Control> for SFlowPollingInterval {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "a polling interval")?;
         let seconds = args.u32("polling interval")?;
         args.end()?;
         crate::state::set_polling_interval(cx, seconds).map_err(refused)?;

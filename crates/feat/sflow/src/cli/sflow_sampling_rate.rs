@@ -1,6 +1,5 @@
 //! `sflow sampling-rate`.
 
-use crate::cli_support::required;
 use crate::state::{DEFAULT_RATE, set_sampling_rate, set_speed_rate};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -30,7 +29,6 @@ impl Command<Control> for SFlowSamplingRate {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "a sampling rate")?;
         let rate = if args.exact("default") { None } else { Some(args.u32("sampling rate")?) };
         if args.keyword("speed") {
             let speed = args.with("speed", "a speed such as 10G", |w| w.parse().ok())?;

@@ -1,6 +1,5 @@
 //! `sflow sub-agent`.
 
-use crate::cli_support::required;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -27,7 +26,6 @@ impl Command<Control> for SFlowSubAgent {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "a number")?;
         let number = args.number("number", 0, u32::MAX.into())? as u32;
         args.end()?;
         crate::exporting::set_sub_agent(cx, number);

@@ -1,6 +1,6 @@
 //! `sflow sub-interfaces`.
 
-use crate::cli_support::{refused, required};
+use crate::cli_support::refused;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 
@@ -27,7 +27,6 @@ impl Command<Control> for SFlowSubInterfaces {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "enable or disable")?;
         let on = args.enable_disable("sub-interfaces in samples")?;
         args.end()?;
         crate::state::set_sub_interfaces(cx, on).map_err(refused)?;

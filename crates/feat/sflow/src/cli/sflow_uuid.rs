@@ -1,6 +1,5 @@
 //! `sflow uuid`.
 
-use crate::cli_support::required;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
 use thalweg_sflow_agent::host::parse_uuid;
@@ -28,7 +27,6 @@ impl Command<Control> for SFlowUuid {
         args: &mut Args<'_>,
         _out: &mut Output,
     ) -> Result<Outcome<Control>, CliError> {
-        required(args, "a UUID")?;
         let uuid = if args.keyword("machine") {
             None
         } else {
