@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
@@ -23,17 +23,6 @@ pub enum LocalError {
     /// A file that is not a socket has this path.
     #[error("cannot create socket {}: a file that is not a socket is there", .0.display())]
     NotASocket(PathBuf),
-    /// The directory does not exist.
-    #[error(
-        "cannot create socket {}: no such directory; `mkdir -p {}` makes it", path.display(),
-        dir.display()
-    )]
-    NoDirectory {
-        /// The socket.
-        path: PathBuf,
-        /// Its directory.
-        dir: PathBuf,
-    },
     /// A system call failed.
     #[error("cannot {what} socket {}: {source}", path.display())]
     Failed {
@@ -72,19 +61,20 @@ pub struct LocalSocket {
 }
 
 impl LocalSocket {
-    /// Listens at `path`. A socket left there by a process that has ended is replaced.
+    /// Listens at `path`, whose directory is created if it is missing. A socket left there by a
+    /// process that has ended is replaced.
     ///
     /// # Errors
-    /// [`LocalError`] if its directory is missing (it may be mistyped, so it is not made), a process
-    /// listens there, another file is there, or the system refuses.
+    /// [`LocalError`] if a process listens there, another file is there, or the system refuses.
     pub fn listen(path: &Path, config: LocalConfig) -> Result<LocalSocket, LocalError> {
         let fail = |what| move |source| LocalError::Failed { what, path: path.to_owned(), source };
         if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-            let missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
-            if fs::metadata(dir).is_err_and(|e| missing(&e)) {
-                let (path, dir) = (path.to_owned(), dir.to_owned());
-                return Err(LocalError::NoDirectory { path, dir });
-            }
+            let mut builder = fs::DirBuilder::new();
+            builder
+                .recursive(true)
+                .mode(0o755)
+                .create(dir)
+                .map_err(fail("create the directory of"))?;
         }
         remove_stale(path, config.kind)?;
         let fresh = temporary_path(path);
@@ -195,7 +185,7 @@ mod tests {
     #[test]
     fn a_socket_comes_and_goes_with_its_file() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s.sock");
+        let path = dir.path().join("below/s.sock");
         let socket = LocalSocket::listen(&path, CONFIG).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(socket.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
@@ -207,16 +197,6 @@ mod tests {
         }
         drop(socket);
         assert!(!path.exists());
-    }
-
-    /// A mistyped path must not succeed.
-    #[test]
-    fn a_directory_is_not_made() {
-        let dir = tempfile::tempdir().unwrap();
-        let below = dir.path().join("below");
-        let error = LocalSocket::listen(&below.join("s.sock"), CONFIG).unwrap_err().to_string();
-        let hint = format!("no such directory; `mkdir -p {}` makes it", below.display());
-        assert!(error.contains(&hint) && !below.exists(), "{error}");
     }
 
     #[test]

@@ -244,7 +244,9 @@ pub(super) struct PidFile(PathBuf);
 
 impl PidFile {
     pub(super) fn write(path: &Path) -> std::io::Result<PidFile> {
-        thalweg_files::check_directory(path).map_err(|e| e.source)?;
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
         // A link is replaced, not followed: what it points to may be anything.
         let mut file = thalweg_files::Replacement::new(path).map_err(|e| e.source)?;
         file.for_everyone().map_err(|e| e.source)?;
