@@ -51,6 +51,9 @@ enum Verb {
     Apply {
         /// The document; default: the router's configuration file
         file: Option<PathBuf>,
+        /// Apply what is possible, and keep the rest as unresolved
+        #[arg(long)]
+        best_effort: bool,
         /// Roll back after SECONDS unless `commit' confirms the change
         #[arg(long, value_name = "SECONDS")]
         confirm: Option<u32>,
@@ -59,6 +62,10 @@ enum Verb {
     Diff {
         /// The document
         file: Option<PathBuf>,
+        /// Compare with the configuration saved before the last one (1), the one before (2) and so
+        /// on
+        #[arg(long, value_name = "N", conflicts_with = "file")]
+        rollback: Option<u32>,
     },
     /// Save the running configuration
     Save {
@@ -120,10 +127,14 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         Verb::Dump => "show configuration".into(),
         Verb::Plan { file } => with_file("config plan", file.as_deref(), true)?,
-        Verb::Apply { file, confirm } => {
-            with_file("config apply", file.as_deref(), true)? + &confirmed(*confirm)
+        Verb::Apply { file, best_effort, confirm } => {
+            // What is wrong is kept as unresolved then.
+            let command = with_file("config apply", file.as_deref(), !best_effort)?;
+            let option = if *best_effort { " best-effort" } else { "" };
+            command + option + &confirmed(*confirm)
         }
-        Verb::Diff { file } => with_file("config diff", file.as_deref(), true)?,
+        Verb::Diff { rollback: Some(n), .. } => format!("config diff rollback {n}"),
+        Verb::Diff { file, .. } => with_file("config diff", file.as_deref(), true)?,
         Verb::Save { file } => with_file("config save", file.as_deref(), false)?,
         Verb::Commit { confirm } => format!("config commit{}", confirmed(*confirm)),
         Verb::Rollback { revision, confirm } => {
@@ -143,11 +154,11 @@ fn confirmed(seconds: Option<u32>) -> String {
     seconds.map_or_else(String::new, |s| format!(" confirm {s}"))
 }
 
-/// A command with the absolute path of a file: the router runs in another directory. A document is
-/// checked first, as what is wrong with it can be said here.
-fn with_file(command: &str, file: Option<&Path>, is_read: bool) -> Result<String, Failure> {
+/// A command with the absolute path of a file: the router runs in another directory. A document can
+/// be checked first, as what is wrong with it can be said here.
+fn with_file(command: &str, file: Option<&Path>, is_checked: bool) -> Result<String, Failure> {
     let Some(file) = file else { return Ok(command.to_owned()) };
-    if is_read {
+    if is_checked {
         check(file).map_err(Failure::Document)?;
     }
     let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());

@@ -212,6 +212,8 @@ fn wrong_configurations_are_refused_in_one_go() {
     let file = dir.path().join("startup.conf");
     fs::write(&file, "unix { nodaemon }\ncpu { wrokers 2 }\n").unwrap();
     let file = file.display();
+    let latin = dir.path().join("latin.yaml");
+    fs::write(&latin, b"interfaces: {} # \xe9\n").unwrap();
     for (args, status, words) in [
         (format!("run -c {file}"), 2, "startup.conf:2:7"),
         (format!("-c {file}"), 2, "did you mean `workers`?"),
@@ -223,6 +225,10 @@ fn wrong_configurations_are_refused_in_one_go() {
             2,
             "gid",
         ),
+        ("run unix { nodaemon } --config x.yaml".into(), 2, "options go before the stanzas"),
+        ("run --config /nonexistent/x.yaml".into(), 2, "/nonexistent: no such directory"),
+        (format!("run --config {}", latin.display()), 2, "line 1 is not UTF-8 text"),
+        (format!("run --config {}", dir.path().display()), 2, "is a directory: `--config' takes"),
         ("run unix { runtime-dir /proc/none }".into(), 1, "/proc/none"),
         ("run unix { log /nonexistent/log }".into(), 1, "/nonexistent/log"),
         ("run buffers { buffers-per-numa 60000000 }".into(), 1, "buffers-per-numa"),

@@ -4,9 +4,10 @@ use crate::NatError;
 use crate::mapping::TwiceNat;
 use crate::restore::Restored;
 use crate::state::{self, StaticMapping};
-use crate::store::{Done, StoreError, Work};
+use crate::store::{self, Done, StoreError, Work};
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thalweg_cli::{Args, CliError, Output, Task, TaskPoll, counted};
 use thalweg_device::{SwIfIndex, interface_arg};
@@ -143,11 +144,26 @@ pub(crate) fn stored(e: StoreError) -> CliError {
 }
 
 /// A task that saves or restores sessions.
-pub(crate) struct Storing(pub(crate) Work);
+pub(crate) struct Storing {
+    work: Work,
+    /// Where and how often to save once it has succeeded.
+    then: Option<(PathBuf, u32)>,
+}
+
+impl Storing {
+    pub(crate) fn new(work: Work) -> Storing {
+        Storing { work, then: None }
+    }
+
+    /// Saves to a file every `seconds` once its sessions are restored.
+    pub(crate) fn then_every(work: Work, file: PathBuf, seconds: u32) -> Storing {
+        Storing { work, then: Some((file, seconds)) }
+    }
+}
 
 impl Task<Control> for Storing {
     fn poll(&mut self, c: &mut Control, _: Instant, out: &mut Output) -> TaskPoll {
-        match self.0.poll(c) {
+        match self.work.poll(c) {
             None => return TaskPoll::At(Instant::now() + Duration::from_micros(200)),
             Some(Err(e)) => return TaskPoll::Failed(stored(e)),
             Some(Ok(Done::Saved(n))) => {
@@ -158,9 +174,28 @@ impl Task<Control> for Storing {
                 out.line("no such file, no sessions restored");
                 out.json(json!({ "restored": 0 }));
             }
-            Some(Ok(Done::Restored(r))) => restored(&r, out),
+            Some(Ok(Done::Restored(r))) => {
+                if let Some((file, _)) = &self.then {
+                    log(&r, file);
+                }
+                restored(&r, out);
+            }
         }
-        TaskPoll::Done
+        match self.then.take().map(|then| store::save_every(c, Some(then))) {
+            Some(Err(e)) => TaskPoll::Failed(stored(e)),
+            _ => TaskPoll::Done,
+        }
+    }
+}
+
+/// Logs what was restored from a file that is going to be replaced.
+fn log(r: &Restored, file: &Path) {
+    let (file, done) = (file.display(), counted(r.done, "session"));
+    match r.lost() {
+        0 => tracing::info!("nat44: {done} restored from {file}"),
+        n => {
+            tracing::warn!("nat44: {done} restored from {file}, {n} not; the next save drops them")
+        }
     }
 }
 

@@ -27,6 +27,11 @@ pub struct Restored {
 }
 
 impl Restored {
+    /// Sessions that could still be in use and were not restored.
+    pub fn lost(&self) -> u64 {
+        self.no_mapping + self.full + self.bad
+    }
+
     /// The sum of two results.
     #[must_use]
     pub fn and(self, o: Restored) -> Restored {

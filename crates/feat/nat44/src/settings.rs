@@ -247,13 +247,6 @@ impl Section<Control> for Settings {
             let set = format!("nat44 log {text}");
             add(1, "nat44 log".into(), &f.path, set, "nat44 log off".into());
         }
-        if let (Some(file), Some(every)) =
-            (doc.at(&[a, b, "save", "file"]), doc.at(&[a, b, "save", "every"]))
-            && let Some(name) = file.node.text()
-        {
-            let set = format!("nat44 save {name} every {}", every.node.value);
-            add(1, "nat44 save".into(), &file.path, set, "nat44 save never".into());
-        }
         for f in doc.at(&[a, b, "session-limits"]).into_iter() {
             for (text, path) in texts(&f) {
                 let table = text.split_once(" vrf ").map_or("0", |(_, table)| table);
@@ -278,6 +271,7 @@ impl Section<Control> for Settings {
         vrfs(doc, out);
         interfaces(doc, out);
         mappings(doc, out);
+        saving(doc, out);
     }
 }
 
@@ -341,6 +335,17 @@ fn interfaces(doc: &Doc<'_>, out: &mut Draft) {
             }
         }
     }
+}
+
+fn saving(doc: &Doc<'_>, out: &mut Draft) {
+    let at = |key| doc.at(&[ROOT[0], ROOT[1], "save", key]);
+    let (Some(file), Some(every)) = (at("file"), at("every")) else { return };
+    let Some(name) = file.node.text() else { return };
+    let set = format!("nat44 save {name} every {} restore", every.node.value);
+    // Restoring needs addresses, mappings and roles, which come before it, and no packets yet:
+    // interfaces are set up after it.
+    let item = Item::new(rank::SERVICE_PORT, "nat44 save", &file.path, set);
+    out.add(item.unset("nat44 save never").needs(ENABLED).order(1));
 }
 
 fn mappings(doc: &Doc<'_>, out: &mut Draft) {

@@ -312,6 +312,14 @@ fn read_all(
     Ok(done)
 }
 
+/// Checks that sessions can be saved to a file: a periodic save would find that out much later.
+///
+/// # Errors
+/// If its directory does not exist or cannot be written to.
+pub fn check(file: &Path) -> Result<(), StoreError> {
+    Ok(Replacement::new(file).map(drop)?)
+}
+
 /// Saves sessions periodically, or stops doing so.
 ///
 /// # Errors

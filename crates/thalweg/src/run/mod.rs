@@ -87,6 +87,12 @@ pub enum RunError {
     /// The configuration document is invalid.
     #[error("{0}")]
     Document(#[from] ConfigError),
+    /// `--config` names a directory.
+    #[error(
+        "{} is a directory: `--config' takes a file, such as {}", .0.display(),
+        .0.join("thalweg.yaml").display()
+    )]
+    Directory(PathBuf),
     /// The machine lacks resources that the configuration needs.
     #[error(transparent)]
     Layout(#[from] LayoutError),
@@ -139,7 +145,8 @@ impl RunError {
     fn status(&self) -> u8 {
         match self {
             RunError::Config(_) | RunError::Layout(_) | RunError::Group(_) => crate::USAGE,
-            RunError::Document(ConfigError::Document(_)) => crate::USAGE,
+            RunError::Document(ConfigError::Document(_) | ConfigError::File(_)) => crate::USAGE,
+            RunError::Directory(_) => crate::USAGE,
             _ => crate::FAILED,
         }
     }
@@ -190,7 +197,11 @@ fn is_document(file: &Path) -> bool {
 
 /// Reads the router's configuration document, and what is wrong in it; `None` if it does not exist.
 fn document(store: &Store, strict: bool) -> Result<Option<(Document, Vec<Part>)>, RunError> {
-    let Some(text) = store.saved().map_err(ConfigError::from)? else { return Ok(None) };
+    let Some(text) = store.saved().map_err(ConfigError::from)? else {
+        // It can be saved later, unless there is a mistake in its name.
+        thalweg_files::check_directory(store.file()).map_err(ConfigError::from)?;
+        return Ok(None);
+    };
     let catalog = crate::configuration::catalog()?;
     let name = store.file().display().to_string();
     let loaded = match strict {
@@ -232,6 +243,9 @@ fn configure(
 
 fn run(words: &[&str], file_of_document: Option<&Path>, args: &Args) -> Result<(), RunError> {
     let strict = args.strict;
+    if let Some(dir) = args.config.as_ref().filter(|path| path.is_dir()) {
+        return Err(RunError::Directory(dir.clone()));
+    }
     let (config, warnings) = StartupConfig::from_args(words)?;
     let store = file_of_document.map(Store::new);
     let document = store.as_ref().map(|s| document(s, strict)).transpose()?.flatten();

@@ -592,7 +592,9 @@ pub const SETTERS: &[(&str, &[&str])] = &[
     ("set nat44 table-full", &["set nat44 table-full refuse"]),
     (
         "nat44 save",
-        &["nat44 plugin enable sessions 1000\nnat44 save /nonexistent/nat44-sessions every 86400"],
+        &[
+            "nat44 plugin enable sessions 1000\nnat44 save /tmp/no-such-sessions every 86400 restore",
+        ],
     ),
     (
         "set nat timeout",

@@ -35,6 +35,6 @@ impl Command<Control> for Nat44Restore {
         let optional = args.keyword("if-present");
         args.end()?;
         let work = store::restore(c, Path::new(file), optional).map_err(stored)?;
-        Ok(Outcome::pending(Storing(work)))
+        Ok(Outcome::pending(Storing::new(work)))
     }
 }

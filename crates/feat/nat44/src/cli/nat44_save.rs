@@ -1,7 +1,7 @@
 //! `nat44 save`.
 
 use crate::cli_support::{Storing, stored};
-use crate::store;
+use crate::{Nat44, store};
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::file_path;
@@ -19,12 +19,13 @@ impl Command<Control> for Nat44Save {
     }
 
     fn usage(&self) -> &'static str {
-        "<file> [every <seconds>] | never"
+        "<file> [every <seconds> [restore]] | never"
     }
 
     fn help(&self) -> &'static str {
         "Save all sessions to a file, now or periodically, for `nat44 restore`\n\
-         The file is replaced once the new one is complete."
+         The file is replaced once the new one is complete. `restore' first restores the sessions in\n\
+         the file, if there is one: if it cannot be read, it is not replaced."
     }
 
     fn run(
@@ -42,13 +43,21 @@ impl Command<Control> for Nat44Save {
         if !args.keyword("every") {
             args.end()?;
             let work = store::save(c, &file).map_err(stored)?;
-            return Ok(Outcome::pending(Storing(work)));
+            return Ok(Outcome::pending(Storing::new(work)));
         }
         if let Some(expected) = file.to_str().and_then(|f| file_path(f).err()) {
             return Err(args.bad("file", expected));
         }
         let seconds = args.number("seconds", 1, 86_400)? as u32;
+        let restores = args.keyword("restore");
         args.end()?;
+        store::check(&file).map_err(stored)?;
+        // What the router saves there by now is older than what it has.
+        let is_own = c.state::<Nat44>().borrow().saving().is_some_and(|(to, _)| *to == file);
+        if restores && !is_own {
+            let work = store::restore(c, &file, true).map_err(stored)?;
+            return Ok(Outcome::pending(Storing::then_every(work, file, seconds)));
+        }
         store::save_every(c, Some((file, seconds))).map_err(stored)?;
         Ok(Outcome::Done)
     }

@@ -134,6 +134,41 @@ fn files_that_are_none_are_refused() {
     n.close();
 }
 
+/// A router that starts with a configuration saves again only what it has restored.
+#[test]
+fn sessions_are_restored_before_they_are_saved_again() {
+    let saved = save(1);
+    let mut n = Nat::of(1);
+    n.lab.ok(MAPPING);
+    let every = format!("nat44 save {} every 1 restore", saved.path());
+    assert_eq!(n.lab.cli(&every).trim(), "204 sessions restored");
+    assert_eq!(n.sessions().len(), 204);
+    // Once the file is the router's own, it has nothing that is missing.
+    n.lab.ok("clear nat44 sessions");
+    n.await_no_sessions();
+    n.lab.ok(&every);
+    assert_eq!(n.sessions().len(), 0);
+    n.lab.ok("nat44 save never");
+    // A file that cannot be read is not replaced.
+    std::fs::write(saved.path(), b"hello").unwrap();
+    assert!(n.lab.cli(&every).contains("not a file of nat44 sessions"));
+    let end = std::time::Instant::now() + std::time::Duration::from_millis(1500);
+    while std::time::Instant::now() < end {
+        n.lab.c.run_once(Some(std::time::Duration::from_millis(50)));
+    }
+    assert_eq!(std::fs::read(saved.path()).unwrap(), b"hello");
+    n.close();
+}
+
+#[test]
+fn a_periodic_save_to_nowhere_is_refused_at_once() {
+    let mut n = Nat::of(1);
+    let nowhere = n.lab.cli("nat44 save /nonexistent/x every 10");
+    assert!(nowhere.contains("/nonexistent: no such directory"), "{nowhere}");
+    assert!(!n.lab.cli("nat44 save /tmp every 10").is_empty());
+    n.close();
+}
+
 #[test]
 fn sessions_are_saved_periodically() {
     let mut n = Nat::new();
