@@ -284,6 +284,38 @@ fn vppcfgs_mark_stays_where_a_document_does_not_speak_of_it() {
     router.stop();
 }
 
+/// Before the first packet, and not before what they need.
+#[test]
+fn a_document_restores_sessions_of_nat44_before_interfaces_are_up() {
+    let _one = ONE.lock();
+    let mut router = Router::start();
+    let file = router.dir.path().join("a.yaml");
+    let text = "
+interfaces:
+  pg0: {addresses: [10.0.7.1/24]}
+  pg1: {addresses: [10.0.8.1/24]}
+thalweg:
+  nat44:
+    save: {file: /tmp/no-such-sessions, every: 60}
+    addresses: [192.0.2.1]
+    static-mappings: [tcp local 10.0.7.9 80 external 192.0.2.1 80]
+  interfaces:
+    pg0: {nat44: in}
+    pg1: {nat44: out, nat44-address: pool}
+";
+    std::fs::write(&file, text).unwrap();
+    let plan = router.run(&format!("config plan {}", file.display()));
+    let at = |word: &str| plan.lines().position(|l| l.contains(word)).expect(word);
+    let save = at("nat44 save /tmp/no-such-sessions every 60 restore");
+    let before =
+        ["add address", "static mapping", "interface address pg1", "nat44 in", "nat44 out"];
+    assert!(before.iter().all(|word| at(word) < save), "{plan}");
+    assert!(at("set interface state pg0 up") > save, "{plan}");
+    router.apply(&file);
+    assert!(router.run("show configuration").contains("no-such-sessions"));
+    router.stop();
+}
+
 #[test]
 fn notes_for_people_are_kept() {
     let _one = ONE.lock();
@@ -320,6 +352,24 @@ fn revisions_are_saved_and_come_back() {
     assert!(fails(&mut router, "config rollback 2").contains("no revision 2"));
     let listed = router.run("show configuration revisions | json");
     assert!(listed.contains("\"rollback\":1"), "{listed}");
+    // A file that is edited by hand is 0, and precedes the revisions.
+    let edited = "
+loopbacks: {loop1: {mtu: 9000}}
+thalweg: {interfaces: {loop1: {state: down}}}
+";
+    std::fs::write(&file, edited).unwrap();
+    let listed = router.run("show configuration revisions");
+    assert!(listed.contains("the file itself, edited by hand"), "{listed}");
+    let row = |n: &str| listed.lines().find(|l| l.trim_start().starts_with(n)).unwrap();
+    assert!(row("1 ").contains("000002.yaml") && row("2 ").contains("000001.yaml"), "{listed}");
+    router.run("config rollback 1");
+    assert!(router.run("show configuration").contains("10.0.0.1"));
+    // It does not name the MAC address, which is no difference.
+    assert_eq!(router.run("config diff"), "+ loopbacks.loop1.addresses: - 10.0.0.1/32\n");
+    // Without a file, 0 is the last revision.
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(router.run("config diff"), "");
+    assert!(router.run("config rollback 0").contains("nothing to do"));
     router.stop();
 }
 
@@ -370,8 +420,15 @@ fn what_nobody_confirms_is_taken_back() {
             router.c.run_once(Some(Duration::from_millis(10)));
         }
     };
-    // Announced, then typed.
+    // Announced, then typed. What will be rolled back does not get into the file meanwhile.
     router.run("config commit confirm 1\nset interface ip address loop1 10.0.0.1/32");
+    let text = std::fs::read(&file).unwrap();
+    for line in ["config save".to_owned(), format!("config save {}", file.display())] {
+        let refused = router.attempt(&line).unwrap_err().to_string();
+        assert!(refused.contains("waiting for confirmation: `config commit'"), "{refused}");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), text);
+    router.run(&format!("config save {}", router.dir.path().join("other.yaml").display()));
     let typed = router.dump();
     wait(&mut router, &|r| manager::is_idle(&r.c) && r.dump().root() == saved.root());
     // Applied.
