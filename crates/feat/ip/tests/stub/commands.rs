@@ -194,7 +194,7 @@ fn a_version_that_nobody_brings_is_refused() {
     for (line, want) in [
         ("ip route add 2001:db8::/32 drop", prefix),
         ("ip route add 2001:db8::/32 via fe80::1 test0", prefix),
-        ("ip route add 192.0.2.0/24 via fe80::1 test0", "an interface"),
+        ("ip route add 192.0.2.0/24 via fe80::1 test0", "bad next hop `fe80::1' (argument 4)"),
         ("set interface ip address test0 2001:db8::1/64", prefix),
         ("set interface ip address del test0 2001:db8::1/64", prefix),
         ("ping 2001:db8::1", "an IPv4 address such as 192.0.2.1"),
