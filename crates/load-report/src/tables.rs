@@ -154,8 +154,8 @@ impl Connections {
         let (active, life) = (self.active_mean?, self.life_mean_s?);
         let wanted = self.begun_per_s? * life;
         // Lives count whole milliseconds. That errs by half of one if all begin at the same part of
-        // one, and by less the more begin in each: by half a connection if they begin evenly, by one
-        // with what turns of workers add.
+        // one, and by less the more begin in each: by half a connection if they begin evenly, and
+        // by one with what turns of workers add.
         let blurred = (self.begun_per_s? / 2000.0).min(1.0);
         let off = ((active - wanted).abs() - blurred) / active.max(wanted).max(1.0);
         let verdict = if off <= STATIONARY { "stationary" } else { "not stationary" };

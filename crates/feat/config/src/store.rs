@@ -93,7 +93,7 @@ impl Store {
 
     /// Whether a text of the file itself was edited by hand: it is not that of the last revision.
     fn is_edited(text: &str, revisions: &[Revision]) -> bool {
-        // A revision that cannot be read is another text at any rate.
+        // A revision that cannot be read is another text in any case.
         let last = revisions.first().and_then(|r| read(&r.path).ok());
         last.as_deref() != Some(text)
     }

@@ -586,8 +586,8 @@ impl Translator {
         };
         let beyond = matches!(outside, Outside::Table(table) if table > MAX_TABLE);
         if beyond || is_external && hairpin.is_none() {
-            // Its answers would meet no session: keys do not reach as far as that table, or it would
-            // return here without one.
+            // Its answers would meet no session: keys do not reach that table, or it would return
+            // here without one.
             return Verdict::drop(self.outcomes.no_translation);
         }
         let on_output = self.direction == Direction::Output;

@@ -304,8 +304,8 @@ impl Device {
         }
     }
 
-    /// Reads what became of the streams: of each pair that has some, with its number, from the first
-    /// port to the second and back.
+    /// Reads what became of the streams: of each pair that has some, with its number, from the
+    /// first port to the second and back.
     pub(super) fn streams(&mut self) -> Result<Vec<(usize, [DirectionReport; 2])>> {
         let ask = |(pair, ports): &(usize, [SwIfIndex; 2])| {
             (*pair, thalweg_device_load::ask_streams(&mut self.control, *ports))

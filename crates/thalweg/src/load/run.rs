@@ -403,7 +403,7 @@ impl Args {
             if surplus > 0 {
                 crate::say!(
                     "{surplus} more packets arrived than were sent: the device repeats some, and \
-                     losses cannot be told from these counts."
+                     these counts do not show what was lost."
                 );
             }
             if let Some(first) = &trial.first {

@@ -244,7 +244,7 @@ mod tests {
     }
 
     /// What was dropped, as lines.
-    fn told(drops: &[(Spot, u64)]) -> Vec<String> {
+    fn in_lines(drops: &[(Spot, u64)]) -> Vec<String> {
         let mut all = Drops::default();
         drops.iter().for_each(|(spot, packets)| all.add(spot.clone(), *packets));
         let new = all.since(&Drops::default());
@@ -262,7 +262,7 @@ mod tests {
         let sending = counter("tester1", Way::Back, Counter::Sending);
         let program = counter("host-tester1-tx", Way::Back, Counter::Program);
         let all = [(sending.clone(), 2651), (receipt.clone(), 2651), (program.clone(), 2651)];
-        assert_eq!(told(&all), ["2651 link: load1, full Some(Back)"]);
+        assert_eq!(in_lines(&all), ["2651 link: load1, full Some(Back)"]);
         // Each place has what those before it do not.
         let all = [(sending, 60), (receipt, 50), (program.clone(), 65)];
         let split = [
@@ -270,14 +270,14 @@ mod tests {
             "10 link: tester1, full Some(Back)",
             "5 link: host-tester1-tx, full Some(Back)",
         ];
-        assert_eq!(told(&all), split);
+        assert_eq!(in_lines(&all), split);
         // What nobody else has is the sender's own.
-        assert_eq!(told(&[(program, 65)]), ["65 tester: host-tester1-tx, full Some(Back)"]);
+        assert_eq!(in_lines(&[(program, 65)]), ["65 tester: host-tester1-tx, full Some(Back)"]);
         // The other way, and another hop, have packets of their own.
         let there = counter("tester0", Way::There, Counter::Sending);
         let out = Spot::new(Side::Link, "tester1", "full").going(Way::There);
         let out = out.shared(Some((0, Hop::Out)), Counter::Receipt);
-        assert_eq!(told(&[(there, 7), (out, 7)]).len(), 2);
+        assert_eq!(in_lines(&[(there, 7), (out, 7)]).len(), 2);
     }
 
     #[test]
@@ -285,15 +285,15 @@ mod tests {
         let backlog = Spot::new(Side::Link, "kernel", "backlog").shared(None, Counter::Backlog);
         let sending = counter("tester0", Way::There, Counter::Sending);
         assert_eq!(
-            told(&[(backlog.clone(), 30), (sending.clone(), 40)]),
+            in_lines(&[(backlog.clone(), 30), (sending.clone(), 40)]),
             ["30 link: kernel, backlog Some(There)", "10 link: tester0, full Some(There)"]
         );
         // Others use the processors, too.
         assert_eq!(
-            told(&[(backlog.clone(), 90), (sending, 40)]),
+            in_lines(&[(backlog.clone(), 90), (sending, 40)]),
             ["40 link: kernel, backlog Some(There)"]
         );
-        assert!(told(&[(backlog, 90)]).is_empty());
+        assert!(in_lines(&[(backlog, 90)]).is_empty());
     }
 
     #[test]
