@@ -217,7 +217,8 @@ impl<'a> Runner<'a> {
         let talks = (!groups.is_empty()).then(|| {
             let connections = connections(&unjudged, &judged);
             let tester = is_tester(&sample, &drops);
-            let good = !tester && connections.errors() == 0;
+            let short = groups.iter().any(GroupRan::falls_short);
+            let good = !tester && connections.errors() == 0 && !short;
             // What streams have lost is in the drops as well.
             let lost = sample.lost_ways();
             let plans: Vec<_> = self.device.groups().map(|group| &group.plan).collect();
@@ -410,8 +411,11 @@ mod tests {
         let hold = "flows:\n  - {name: h, hold: 100, life: 60s, ramp: 100ms linear, \
                     tcp: {client: c, server: s, port: 80}}\n";
         let [up, down] = ["", "load impair load1 lose 1"].map(|device| run(hold, device, None));
-        let held = |ran: &Ran| (ran.groups[0].established, ran.groups[0].falls_short());
-        assert_eq!((held(&up), held(&down)), ((100, false), (0, true)));
+        let held = |ran: &Ran| {
+            let good = ran.connections.as_ref().is_some_and(|trial| trial.good);
+            (ran.groups[0].established, ran.groups[0].falls_short(), good)
+        };
+        assert_eq!((held(&up), held(&down)), ((100, false, true), (0, true, false)));
     }
 
     #[test]
