@@ -548,7 +548,7 @@ impl Running {
             return self.finish(budget);
         }
         let group = self.group();
-        // Nobody else can wait for it, so that its number is not another's.
+        // It has not been reaped yet, so its process id cannot be that of another one.
         kill_process_group(group, signal)
             .with_context(|| format!("send a signal to {}", self.what))?;
         self.wait(budget)?;

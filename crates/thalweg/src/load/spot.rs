@@ -271,7 +271,7 @@ mod tests {
             "5 link: host-tester1-tx, full Some(Back)",
         ];
         assert_eq!(in_lines(&all), split);
-        // What nobody else has is the sender's own.
+        // What no other counter has is the sender's own.
         assert_eq!(in_lines(&[(program, 65)]), ["65 tester: host-tester1-tx, full Some(Back)"]);
         // The other way, and another hop, have packets of their own.
         let there = counter("tester0", Way::There, Counter::Sending);
