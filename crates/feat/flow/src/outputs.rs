@@ -19,9 +19,11 @@ use crate::tags::{self, Tag};
 /// A packet and its outputs.
 pub(crate) struct Outputs<'p> {
     packet: PktMut<'p>,
-    /// The last output so far, and the sub-interface on whose behalf the packet leaves there, with
-    /// the change of its tags; it has not been sent yet.
-    pending: Option<(Verdict, Option<(SwIfIndex, Retag)>)>,
+    /// The last output so far; it has not been sent yet.
+    pending: Option<Verdict>,
+    /// The sub-interface on whose behalf the packet leaves there, with the change of its tags.
+    /// Apart from the output, so that the many without one move few bytes.
+    sub: Option<(SwIfIndex, Retag)>,
     changed: Changed,
     /// Reason why the packet has no further outputs.
     refused: Option<ErrorCode>,
@@ -31,7 +33,8 @@ pub(crate) struct Outputs<'p> {
 
 impl<'p> Outputs<'p> {
     pub(crate) fn new(packet: PktMut<'p>, why: ErrorCode) -> Self {
-        Outputs { packet, pending: None, changed: Changed::default(), refused: None, why }
+        let changed = Changed::default();
+        Outputs { packet, pending: None, sub: None, changed, refused: None, why }
     }
 
     pub(crate) fn rx_if(&self) -> SwIfIndex {
@@ -54,7 +57,7 @@ impl<'p> Outputs<'p> {
     /// Adds an output, for the packet as it is now.
     pub(crate) fn send(&mut self, cx: &mut NodeCx<'_>, to: Verdict) {
         self.send_pending(cx);
-        self.pending = Some((to, None)).filter(|_| self.refused.is_none());
+        self.pending = Some(to).filter(|_| self.refused.is_none());
     }
 
     /// The same for an interface.
@@ -92,8 +95,8 @@ impl<'p> Outputs<'p> {
             }
         };
         self.send(cx, Verdict::node(node.unwrap_or(port.output)));
-        if let Some((_, sub)) = &mut self.pending {
-            *sub = Some((port.sw_if, retag));
+        if self.pending.is_some() {
+            self.sub = Some((port.sw_if, retag));
         }
     }
 
@@ -147,18 +150,23 @@ impl<'p> Outputs<'p> {
     }
 
     fn send_pending(&mut self, cx: &mut NodeCx<'_>) {
-        let Some((to, sub)) = self.pending.take() else { return };
+        let Some(to) = self.pending.take() else { return };
         // Group frames are counted where copies of them leave.
         if self.packet.data().first().is_some_and(|b| b & 1 != 0) {
             self.packet.mark(Flags::MULTICAST);
         }
-        let Some((sub, retag)) = sub else {
-            match cx.copy(&self.packet) {
-                Some(copy) => cx.send(copy, to),
-                None => cx.count(NO_BUFFERS, 1),
-            }
-            return;
-        };
+        if self.sub.is_some() {
+            return self.send_pending_by_sub(cx, to);
+        }
+        match cx.copy(&self.packet) {
+            Some(copy) => cx.send(copy, to),
+            None => cx.count(NO_BUFFERS, 1),
+        }
+    }
+
+    #[inline(never)]
+    fn send_pending_by_sub(&mut self, cx: &mut NodeCx<'_>, to: Verdict) {
+        let Some((sub, retag)) = self.sub.take() else { return };
         let Some(undo) = retag.apply(&mut self.packet) else { return cx.count(NO_TAG_ROOM, 1) };
         match cx.copy(&self.packet) {
             Some(mut copy) => {
@@ -172,15 +180,20 @@ impl<'p> Outputs<'p> {
 
     /// The verdict for the packet itself.
     pub(crate) fn verdict(mut self) -> Verdict {
-        let Some((to, sub)) = self.pending else {
-            return Verdict::drop(self.refused.unwrap_or(self.why));
-        };
-        if let Some((sub, retag)) = sub {
-            if retag.apply(&mut self.packet).is_none() {
-                return Verdict::drop(NO_TAG_ROOM);
-            }
-            self.packet.set_tx_if(sub);
+        match self.pending {
+            None => Verdict::drop(self.refused.unwrap_or(self.why)),
+            Some(to) if self.sub.is_none() => to,
+            Some(to) => self.verdict_by_sub(to),
         }
+    }
+
+    #[inline(never)]
+    fn verdict_by_sub(&mut self, to: Verdict) -> Verdict {
+        let Some((sub, retag)) = self.sub.take() else { return to };
+        if retag.apply(&mut self.packet).is_none() {
+            return Verdict::drop(NO_TAG_ROOM);
+        }
+        self.packet.set_tx_if(sub);
         to
     }
 }
