@@ -32,7 +32,7 @@ flags=(
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
     -Cllvm-args=-sanitizer-coverage-pc-table
     -Cllvm-args=-sanitizer-coverage-trace-compares
-    -Ccodegen-units=1
+    -Ccodegen-units=4
 )
 if [[ $only != --run ]]; then
     RUSTFLAGS="${flags[*]}" cargo build --locked --quiet --release --manifest-path fuzz/Cargo.toml \
