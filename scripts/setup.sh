@@ -78,7 +78,7 @@ unpack() {
     mapfile -t packages < <(apt-get install -s --no-install-recommends "$@" 2>/dev/null |
         awk -v wanted=" $* " '/^Inst/ && $3 ~ /^\(/ &&
             (index(wanted, " " $2 " ") || $2 ~ /^lib/ && $2 !~ /-dev$|^librte-meta/) { print $2 }')
-    echo "setup: unpacking $* (${#packages[@]} packages) to $dir"
+    echo "setup: unpacking $* (${#packages[@]} packages) to $dir" >&2
     # apt's own user cannot write to a directory of ours, which it mentions at length.
     if ((${#packages[@]} == 0)) ||
         ! (cd "$work" && apt-get download "${packages[@]}") >"$log" 2>&1; then
@@ -110,7 +110,7 @@ build_goflow2() {
     log=$(mktemp)
     # shellcheck disable=SC2064
     trap "rm -f '$log'" RETURN
-    echo "setup: building goflow2 $version in $dir"
+    echo "setup: building goflow2 $version in $dir" >&2
     if ! GOBIN=$dir/usr/local/bin GOPATH=$dir/path GOCACHE=$dir/cache GOFLAGS=-modcacherw \
         go install "github.com/netsampler/goflow2/v2/cmd/goflow2@$version" >"$log" 2>&1; then
         tail -n 3 "$log" >&2

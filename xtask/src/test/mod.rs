@@ -10,11 +10,13 @@ mod schedule;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
 use job::Job;
+use phases::Fetched;
 use report::Report;
 
 /// What to run, and how.
@@ -49,14 +51,19 @@ pub fn run(options: &Options) -> Result<bool> {
     let root = crate::root()?;
     let phases = phases::chosen(&options.words)?;
     let begun = Instant::now();
-    let mut jobs = Vec::new();
-    for phase in &phases.names {
-        let start = Instant::now();
-        println!("== build {phase}");
-        jobs.extend(phases::build(&root, phase)?);
-        println!("== build {phase}: {} s", start.elapsed().as_secs());
-    }
+    let mut jobs = thread::scope(|scope| {
+        let mut jobs = Vec::new();
+        let mut fetched = Fetched::begin(scope, &root, &phases.names);
+        for phase in &phases.names {
+            let start = Instant::now();
+            println!("== build {phase}");
+            jobs.extend(phases::build(&root, phase, &mut fetched)?);
+            println!("== build {phase}: {} s", start.elapsed().as_secs());
+        }
+        anyhow::Ok(jobs)
+    })?;
     jobs.retain(|job| phases.takes(&job.name));
+    let jobs = schedule::spread(jobs);
     ensure!(!jobs.is_empty(), "no test has such a name");
     let names: BTreeSet<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
     ensure!(names.len() == jobs.len(), "two tests have one name");

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -83,15 +84,49 @@ pub fn chosen(words: &[String]) -> Result<Chosen> {
     Ok(Chosen { names, words: words.to_vec() })
 }
 
+/// Commands that fetch what others have made, with the phase that needs it.
+const FETCHED: [(&str, &str); 3] = [("papi", VENV), ("papi", GOVPP), ("smoke", PEERS)];
+/// Prints the directory of a Python environment.
+const VENV: &str = "scripts/papi-venv.sh";
+/// Prints the path of a program, or nothing.
+const GOVPP: &str = "scripts/govpp-client.sh";
+const PEERS: &str = "scripts/setup.sh peers";
+
+/// What is fetched for phases while the compiler works: mostly that is waiting.
+pub struct Fetched<'s>(Vec<(&'static str, ScopedJoinHandle<'s, Result<OsString>>)>);
+
+impl<'s> Fetched<'s> {
+    /// Begins to fetch what these phases need.
+    pub fn begin<'e>(scope: &'s Scope<'s, 'e>, root: &'e Path, phases: &[&str]) -> Self {
+        let needed = FETCHED.into_iter().filter(|(phase, _)| phases.contains(phase));
+        let begin = |(_, command): (_, &'static str)| {
+            let fetch = move || {
+                let mut words = command.split_whitespace();
+                let program = words.next().unwrap_or_default();
+                step_output(root_command(root, program).args(words))
+            };
+            (command, scope.spawn(fetch))
+        };
+        Fetched(needed.map(begin).collect())
+    }
+
+    /// Waits for a command to end; what it has printed.
+    fn wait(&mut self, command: &str) -> Result<OsString> {
+        let at = self.0.iter().position(|(name, _)| *name == command);
+        let (_, thread) = self.0.remove(at.context("nobody has begun to fetch it")?);
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
 /// Builds what a phase needs, and lists its jobs.
-pub fn build(root: &Path, phase: &str) -> Result<Vec<Job>> {
+pub fn build(root: &Path, phase: &str, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
     match phase {
         "unit" => unit(root),
         "doc" => doc(root),
         "loom" => loom(root),
-        "smoke" => smoke(root),
+        "smoke" => smoke(root, fetched),
         "levels" => levels(root),
-        "papi" => papi(root),
+        "papi" => papi(root, fetched),
         "psample" => psample(root),
         "guard" => guard(root),
         "fuzz" => fuzz(root),
@@ -144,8 +179,8 @@ fn loom(root: &Path) -> Result<Vec<Job>> {
 }
 
 /// Each scenario is a job, with a process of its own.
-fn smoke(root: &Path) -> Result<Vec<Job>> {
-    step(root_command(root, "scripts/setup.sh").arg("peers"))?;
+fn smoke(root: &Path, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
+    fetched.wait(PEERS)?;
     release(root)?;
     scenarios(root, "smoke", &[], &[])
 }
@@ -216,9 +251,9 @@ fn scenarios(
 
 /// Clients of VPP's against the binary API, in a network namespace and with a `/run` of their own:
 /// its Python client, vppcfg, and one made with govpp if there is Go to build it.
-fn papi(root: &Path) -> Result<Vec<Job>> {
-    let venv = step_output(&mut root_command(root, "scripts/papi-venv.sh"))?;
-    let govpp = step_output(&mut root_command(root, "scripts/govpp-client.sh"))?;
+fn papi(root: &Path, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
+    let venv = fetched.wait(VENV)?;
+    let govpp = fetched.wait(GOVPP)?;
     release(root)?;
     let python = Path::new(&venv).join("bin/python");
     let inner = r#"mount -t tmpfs run /run && exec "$0" tests/papi"#;

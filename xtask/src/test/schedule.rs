@@ -7,6 +7,25 @@ use std::thread;
 
 use super::job::{Job, Outcome};
 
+/// Spreads jobs that compute among scenarios, which mostly wait. The others stay before them.
+pub fn spread(jobs: Vec<Job>) -> Vec<Job> {
+    let is = |job: &Job, phases: &[&str]| phases.iter().any(|phase| job.name.starts_with(phase));
+    let (computing, others): (Vec<Job>, Vec<Job>) =
+        jobs.into_iter().partition(|job| is(job, &["fuzz/"]));
+    let (waiting, mut all): (Vec<Job>, Vec<Job>) =
+        others.into_iter().partition(|job| is(job, &["smoke/", "levels/"]) && !job.alone);
+    let (waits, computes) = (waiting.len(), computing.len());
+    let mut computing = computing.into_iter().enumerate().peekable();
+    for (at, job) in waiting.into_iter().enumerate() {
+        while let Some((_, busy)) = computing.next_if(|(n, _)| n * waits <= at * computes) {
+            all.push(busy);
+        }
+        all.push(job);
+    }
+    all.extend(computing.map(|(_, busy)| busy));
+    all
+}
+
 /// Runs all jobs, `width` at a time and in their order; then those that run alone. `done` hears of
 /// each as it ends.
 pub fn run_all(
@@ -74,6 +93,17 @@ mod tests {
             deadline: Duration::from_secs(60),
             alone,
         }
+    }
+
+    #[test]
+    fn what_computes_is_spread_among_what_waits() {
+        let of = |names: &[&str]| spread(names.iter().map(|name| job(name, "", false)).collect());
+        let names = |jobs: Vec<Job>| jobs.into_iter().map(|job| job.name).collect::<Vec<_>>();
+        let all = ["unit/a", "smoke/a", "smoke/b", "levels/c", "levels/d", "fuzz/a", "fuzz/b"];
+        let expected = ["unit/a", "fuzz/a", "smoke/a", "smoke/b", "fuzz/b", "levels/c", "levels/d"];
+        assert_eq!(names(of(&all)), expected);
+        assert_eq!(names(of(&["fuzz/a", "fuzz/b", "smoke/a"])), ["fuzz/a", "smoke/a", "fuzz/b"]);
+        assert_eq!(names(of(&["fuzz/b", "unit/a"])), ["unit/a", "fuzz/b"]);
     }
 
     #[test]
