@@ -87,7 +87,7 @@ impl Stamp {
                 let since = since.unwrap_or_default();
                 format!("{}.{:06}", since.as_secs(), since.subsec_micros())
             }
-            Stamp::Datetime => clock::format_wall(clock::wall(at)).replacen(' ', "T", 1) + "Z",
+            Stamp::Datetime => thalweg_cli::utc(clock::wall(at)).replacen(' ', "T", 1) + "Z",
         }
     }
 }

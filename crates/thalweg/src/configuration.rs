@@ -141,7 +141,8 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
             format!("config rollback {revision}{}", confirmed(*confirm))
         }
     };
-    let at = args.socket.clone().unwrap_or_else(|| Listen::Unix(crate::paths::client_socket()));
+    let at =
+        args.socket.clone().unwrap_or_else(|| Listen::Unix(thalweg_cli::paths::client_socket()));
     let router = |e: &dyn std::fmt::Display| Failure::Router(Box::new(e.to_string()));
     let mut out = std::io::stdout();
     let mut client = Client::connect_to(&at).map_err(|e| router(&e))?;

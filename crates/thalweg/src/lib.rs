@@ -9,23 +9,21 @@
 //! * [`configuration`]: `thalweg config`, which checks documents and asks a running router;
 //! * [`sflow`]: `thalweg sflow decode`;
 //! * [`agent`]: `thalweg agent`;
-//! * [`demo`]: `thalweg demo`;
-//! * [`ctl`], which is `thalctl`, and [`tech_support`], its file for whoever helps.
+//! * [`demo`]: `thalweg demo`.
+//!
+//! `thalctl` is [`thalweg_ctl`].
 
 #![forbid(unsafe_code)]
 
 pub mod agent;
 pub mod api;
 pub mod configuration;
-pub mod ctl;
 pub mod demo;
 pub mod features;
 pub mod load;
 pub mod metrics;
-pub mod paths;
 pub mod run;
 pub mod sflow;
-pub mod tech_support;
 pub mod vpp;
 
 use std::process::ExitCode;

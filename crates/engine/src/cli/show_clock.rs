@@ -32,7 +32,7 @@ impl Command<Control> for ShowClock {
     ) -> Result<Outcome<Control>, CliError> {
         let verbose = args.keyword("verbose");
         args.end()?;
-        let (now, wall) = (clock::now_seconds(), clock::format_wall(SystemTime::now()));
+        let (now, wall) = (clock::now_seconds(), thalweg_cli::utc(SystemTime::now()));
         out.json(serde_json::json!({
             "seconds": now, "wall_clock": wall, "clock_hz": clock::hz(),
         }));

@@ -3,7 +3,6 @@
 use serde_json::json;
 use std::time::UNIX_EPOCH;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_graph::clock;
 use thalweg_graph::control::Control;
 use thalweg_graph::log::{self, Line};
 
@@ -32,7 +31,7 @@ impl Command<Control> for ShowLogging {
         let lines = log::last();
         out.json(lines.iter().map(value).collect());
         for line in &lines {
-            let (at, level) = (clock::format_wall(line.at), line.level.word());
+            let (at, level) = (thalweg_cli::utc(line.at), line.level.word());
             out.line(format_args!("{at} {level:<6} {:<20} {}", line.class, line.message));
         }
         Ok(Outcome::Done)

@@ -260,7 +260,7 @@ fn in_words(c: &Control, packet: &PacketTrace) -> Packet {
 fn packet_json(p: &Packet) -> Value {
     let step = |s: &Step| json!({ "time": s.time, "node": s.node, "text": s.text.trim_end() });
     json!({
-        "wall_clock": clock::format_wall(p.wall),
+        "wall_clock": thalweg_cli::utc(p.wall),
         "steps": p.steps.iter().map(step).collect::<Vec<_>>(),
     })
 }
@@ -281,7 +281,7 @@ fn format(threads: &[Thread], max: usize) -> String {
             lines.push("No packets in trace buffer".into());
         }
         for (i, p) in t.packets.iter().enumerate() {
-            lines.push(format!("Packet {} at {} UTC", i + 1, clock::format_wall(p.wall)));
+            lines.push(format!("Packet {} at {} UTC", i + 1, thalweg_cli::utc(p.wall)));
             lines.push(String::new());
             lines.extend(packet_lines(p));
             lines.push(String::new());

@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
-    thalweg::ctl::main()
+    // Of the router it links nothing.
+    thalweg_ctl::main()
 }

@@ -29,7 +29,7 @@ pub struct Files {
 
 impl Files {
     pub fn socket(&self) -> PathBuf {
-        crate::paths::cli_socket(&self.dir)
+        thalweg_cli::paths::cli_socket(&self.dir)
     }
     fn config(&self) -> PathBuf {
         self.dir.join("startup.conf")

@@ -134,7 +134,7 @@ impl Writer {
 
 /// Now, as RFC 3339 has it, in whole seconds.
 fn now() -> String {
-    let text = thalweg_graph::clock::format_wall(SystemTime::now());
+    let text = thalweg_cli::utc(SystemTime::now());
     let whole = text.split('.').next().unwrap_or_default();
     format!("{}Z", whole.replace(' ', "T"))
 }

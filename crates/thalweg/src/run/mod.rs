@@ -166,9 +166,6 @@ pub fn serve_api(c: &mut Control, dir: &Path) -> Result<thalweg_api::server::Ser
     serve::listen_api(c, &StartupConfig::default(), dir)
 }
 
-/// File in the runtime directory with the panic context of a worker.
-pub(crate) const LAST_PANIC: &str = "last-panic.txt";
-
 /// The program.
 pub fn main(args: &Args) -> ExitCode {
     let mut words: Vec<&str> = Vec::new();
@@ -265,7 +262,7 @@ fn run(words: &[&str], file_of_document: Option<&Path>, args: &Args) -> Result<(
     if !config.unix.nodaemon {
         tracing::debug!("staying in the foreground, as under `unix {{ nodaemon }}`");
     }
-    let dir = config.unix.runtime_dir.clone().unwrap_or_else(crate::paths::runtime_dir);
+    let dir = config.unix.runtime_dir.clone().unwrap_or_else(thalweg_cli::paths::runtime_dir);
     prepare_dir(&dir)?;
 
     // From here on signals mean an orderly end.
@@ -280,9 +277,9 @@ fn run(words: &[&str], file_of_document: Option<&Path>, args: &Args) -> Result<(
     let server = serve::listen(&c, &config, &dir)?;
     let api = serve::listen_api(&c, &config, &dir)?;
     let statistics = serve::start_statistics(&mut c, &config, &dir)?;
-    let (last_panic, started) = (dir.join(LAST_PANIC), SystemTime::now());
+    let (last_panic, started) = (dir.join(thalweg_cli::paths::LAST_PANIC), SystemTime::now());
     thalweg_graph::control::on_panic(move |context| {
-        let [at, since] = [SystemTime::now(), started].map(thalweg_graph::clock::format_wall);
+        let [at, since] = [SystemTime::now(), started].map(thalweg_cli::utc);
         let version = env!("CARGO_PKG_VERSION");
         let text = format!("{at} UTC: thalweg v{version}, started {since}\n{context}\n");
         // The process ends: standard error has the same.

@@ -163,11 +163,11 @@ pub(super) fn addresses(config: &StartupConfig, runtime_dir: &Path) -> Listen {
         }
         Some(CliListen::Tcp { host, port }) => Listen::Tcp(format!("{host}:{port}")),
         Some(path) => {
-            let default = || crate::paths::cli_socket(runtime_dir);
+            let default = || thalweg_cli::paths::cli_socket(runtime_dir);
             let path = path.socket_path(runtime_dir).unwrap_or_else(default);
             Listen::Unix(std::path::absolute(&path).unwrap_or(path))
         }
-        None => Listen::Unix(crate::paths::cli_socket(runtime_dir)),
+        None => Listen::Unix(thalweg_cli::paths::cli_socket(runtime_dir)),
     }
 }
 
@@ -206,7 +206,7 @@ pub(super) fn listen_api(
     config: &StartupConfig,
     runtime_dir: &Path,
 ) -> Result<server::Server, RunError> {
-    let default = || crate::paths::api_socket(runtime_dir);
+    let default = || runtime_dir.join(thalweg_api::SOCKET);
     let path = config.socksvr.socket_name.clone().unwrap_or_else(default);
     let path = std::path::absolute(&path).unwrap_or(path);
     let group = group(config.socksvr.group.as_ref().or(config.unix.gid.as_ref()))?;

@@ -1,6 +1,9 @@
-//! Default paths of sockets.
+//! Files in the runtime directory of a router, and where that is.
 
 use std::path::{Path, PathBuf};
+
+/// File in the runtime directory with the panic context of a worker.
+pub const LAST_PANIC: &str = "last-panic.txt";
 
 /// Directory of the router's sockets: `/run/thalweg` for root, else `$XDG_RUNTIME_DIR/thalweg`,
 /// else `/tmp/thalweg-UID`.
@@ -15,7 +18,7 @@ pub fn runtime_dir() -> PathBuf {
 }
 
 fn default_dir() -> PathBuf {
-    Path::new(thalweg_cli::DEFAULT_SOCKET).with_file_name("")
+    Path::new(crate::DEFAULT_SOCKET).with_file_name("")
 }
 
 /// The command line's socket in a runtime directory.
@@ -23,13 +26,8 @@ pub fn cli_socket(runtime_dir: &Path) -> PathBuf {
     runtime_dir.join("cli.sock")
 }
 
-/// The binary API's socket in a runtime directory.
-pub fn api_socket(runtime_dir: &Path) -> PathBuf {
-    runtime_dir.join(thalweg_api::SOCKET)
-}
-
 /// The socket that a client tries: the user's own router's if there is one, else the system's.
 pub fn client_socket() -> PathBuf {
     let own = cli_socket(&runtime_dir());
-    if own.exists() { own } else { thalweg_cli::DEFAULT_SOCKET.into() }
+    if own.exists() { own } else { crate::DEFAULT_SOCKET.into() }
 }

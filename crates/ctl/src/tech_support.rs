@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use thalweg_cli::client::{Client, ClientError};
+use thalweg_cli::paths::LAST_PANIC;
 use thalweg_cli::server::Listen;
 
 /// Most bytes of a section.
 const MAX_SECTION: usize = 512 << 10;
 /// Most bytes of the file.
-pub const MAX_FILE: usize = 8 << 20;
+const MAX_FILE: usize = 8 << 20;
 /// How long the router may say nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -239,7 +240,7 @@ fn permissions(path: &Path) -> String {
 /// Collects the report.
 fn collect(at: &Listen) -> (String, Result<(), ClientError>) {
     let mut report = Report::default();
-    let now = thalweg_graph::clock::format_wall(SystemTime::now());
+    let now = thalweg_cli::utc(SystemTime::now());
     let head = format!(
         "of {now} UTC, by thalctl {}\nrouter at {at}\nValues of keys that name a secret are left \
          out, and what exceeds {} KiB of a section.\n",
@@ -255,7 +256,7 @@ fn collect(at: &Listen) -> (String, Result<(), ClientError>) {
             rights += &permissions(path);
         }
         report.section("permissions", &rights);
-        report.file(&dir.join(crate::run::LAST_PANIC));
+        report.file(&dir.join(LAST_PANIC));
     } else {
         report.section("permissions", &rights);
     }
@@ -313,7 +314,7 @@ pub(crate) fn main(at: &Listen, file: Option<&str>) -> ExitCode {
     };
     if let Err(error) = write() {
         let _ = writeln!(std::io::stderr(), "thalctl: tech-support: {error}");
-        return ExitCode::from(crate::FAILED);
+        return ExitCode::FAILURE;
     }
     if let Err(error) = asked {
         let _ = writeln!(std::io::stderr(), "thalctl: {error}; the file has the rest");
@@ -357,7 +358,7 @@ mod tests {
     #[test]
     fn there_is_a_report_without_a_router() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join(crate::run::LAST_PANIC), "node `x'\n").unwrap();
+        std::fs::write(dir.path().join(LAST_PANIC), "node `x'\n").unwrap();
         let (text, asked) = collect(&Listen::Unix(dir.path().join("cli.sock")));
         assert!(asked.is_err());
         for part in ["===== router\ndoes not answer: ", "node `x'", "===== /proc/version\n", "Uid:"]

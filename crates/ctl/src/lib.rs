@@ -1,9 +1,15 @@
-//! `thalctl`: runs commands on a running router.
+//! `thalctl`: runs commands on a running router, and writes one file for whoever helps. It links
+//! nothing of the router.
+
+#![forbid(unsafe_code)]
+
+pub mod tech_support;
 
 use clap::Parser;
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 use thalweg_cli::client::{Client, ClientError, Ended, interactive_at};
+use thalweg_cli::paths;
 use thalweg_cli::server::Listen;
 
 /// Runs commands on a running router.
@@ -24,7 +30,7 @@ struct Args {
 impl Args {
     /// The router's socket.
     fn at(&self) -> Listen {
-        self.socket.clone().unwrap_or_else(|| Listen::Unix(crate::paths::client_socket()))
+        self.socket.clone().unwrap_or_else(|| Listen::Unix(paths::client_socket()))
     }
 }
 
@@ -52,12 +58,12 @@ pub fn main() -> ExitCode {
     }
     match run(&args) {
         Ok(Ended::Ok) => ExitCode::SUCCESS,
-        Ok(Ended::Failed | Ended::Cancelled) => ExitCode::from(crate::FAILED),
+        Ok(Ended::Failed | Ended::Cancelled) => ExitCode::FAILURE,
         // Whoever read our output has seen enough.
         Err(ClientError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "thalctl: {error}");
-            ExitCode::from(crate::FAILED)
+            ExitCode::FAILURE
         }
     }
 }
