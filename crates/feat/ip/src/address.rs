@@ -122,12 +122,13 @@ pub fn add<A: Address>(
             return Ok(());
         }
         let id = ip.table_of(sw_if);
-        overlap(c, &ip, sw_if, address, subnet)?;
+        overlap(c, &ip, (sw_if, id), address, subnet)?;
         match is_up {
             true => put_routes(c, family, ip.table_mut(id)?, (sw_if, addr, subnet))?,
             false => _ = ip.down.insert(sw_if),
         }
         ip.addresses.entry(sw_if).or_default().push(address);
+        ip.subnets.entry(id).or_default().insert(subnet, sw_if);
     }
     changed::<A>(c, sw_if);
     Ok(())
@@ -219,36 +220,30 @@ pub(crate) fn state_changed<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
 fn overlap<A: Address>(
     c: &Control,
     ip: &Ip<A>,
-    sw_if: SwIfIndex,
+    (sw_if, table): (SwIfIndex, TableId),
     new: IfAddress<A>,
     subnet: Prefix<A>,
 ) -> Result<(), AddressError> {
-    let id = ip.table_of(sw_if);
-    for (other, list) in &ip.addresses {
-        if ip.table_of(*other) != id {
-            continue;
-        }
-        for old in list {
-            let Ok(theirs) = old.subnet() else { continue };
-            let meets = theirs.contains(subnet.addr()) || subnet.contains(theirs.addr());
-            // One interface may have several addresses in one subnet.
-            let sister = *other == sw_if && theirs == subnet;
-            if sister && old.addr == new.addr {
-                return Err(AddressError::Present {
-                    interface: c.interface_name(sw_if),
-                    address: new.to_string(),
-                });
-            }
-            if meets && !sister {
-                return Err(AddressError::Overlap {
-                    new: new.to_string(),
-                    old: old.to_string(),
-                    interface: c.interface_name(*other),
-                });
-            }
-        }
+    let found = ip.subnets.get(&table).and_then(|all| all.meeting(subnet));
+    let Some((theirs, other)) = found.map(|(theirs, other)| (theirs, *other)) else {
+        return Ok(());
+    };
+    // One interface may have several addresses in one subnet.
+    if other == sw_if && theirs == subnet {
+        return match ip.addresses(sw_if).iter().any(|old| old.addr == new.addr) {
+            true => Err(AddressError::Present {
+                interface: c.interface_name(sw_if),
+                address: new.to_string(),
+            }),
+            false => Ok(()),
+        };
     }
-    Ok(())
+    let old = ip.addresses(other).iter().find(|old| old.subnet() == Ok(theirs));
+    Err(AddressError::Overlap {
+        new: new.to_string(),
+        old: old.map_or_else(|| theirs.to_string(), IfAddress::to_string),
+        interface: c.interface_name(other),
+    })
 }
 
 /// Removes an address from an interface.
@@ -280,12 +275,16 @@ pub fn remove<A: Address>(
             return Err(AddressError::Missing { interface: view.name, address, has });
         };
         list.remove(i);
+        let is_last = list.iter().all(|a| a.subnet() != Ok(subnet));
         let stays: Vec<Prefix<A>> = list
             .iter()
             .filter_map(|a| Some((a.addr, a.subnet().ok()?)))
             .flat_map(|(a, p)| family.routes(sw_if, a, p))
             .map(|(p, _)| p)
             .collect();
+        if is_last && let Some(all) = ip.subnets.get_mut(&id) {
+            all.remove(subnet);
+        }
         ip.stale.remove(&(sw_if, address));
         ip.found.remove(&(sw_if, address));
         if let Ok(t) = ip.table_mut(id) {
@@ -516,7 +515,12 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
         }
         ip.down.remove(&sw_if);
         ip.enabled.remove(&sw_if);
-        ip.addresses.remove(&sw_if).is_some() | ip.bound.remove(&sw_if).is_some()
+        let (id, had) = (ip.table_of(sw_if), ip.addresses.remove(&sw_if));
+        if let Some(all) = ip.subnets.get_mut(&id) {
+            let own = had.iter().flatten().filter_map(|a| a.subnet().ok());
+            own.for_each(|subnet| all.remove(subnet));
+        }
+        had.is_some() | ip.bound.remove(&sw_if).is_some()
     };
     if known {
         publish::<A>(c, sw_if);

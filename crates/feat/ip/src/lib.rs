@@ -34,6 +34,7 @@ pub mod redirect;
 pub mod replace;
 mod settings;
 pub mod start;
+mod subnets;
 pub mod table;
 
 pub use address::{AddressError, refresh_routes};
@@ -50,6 +51,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use subnets::Subnets;
 use table::Table;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex};
 use thalweg_engine::Feature;
@@ -121,6 +123,8 @@ pub struct Ip<A: Address> {
     /// Table of each interface, if not 0.
     bound: BTreeMap<SwIfIndex, TableId>,
     addresses: BTreeMap<SwIfIndex, Vec<IfAddress<A>>>,
+    /// Interfaces of the subnets, for each table.
+    subnets: BTreeMap<TableId, Subnets<A, SwIfIndex>>,
     /// Addresses that a protocol has found, not a user.
     found: BTreeSet<(SwIfIndex, IfAddress<A>)>,
     /// Unnumbered interfaces, each with the one whose addresses it borrows.
@@ -247,6 +251,7 @@ impl<A: Address> Ip<A> {
             enabled: BTreeSet::new(),
             bound: BTreeMap::new(),
             addresses: BTreeMap::new(),
+            subnets: BTreeMap::new(),
             found: BTreeSet::new(),
             lenders: BTreeMap::new(),
             borrowers_due: BTreeSet::new(),

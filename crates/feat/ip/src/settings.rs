@@ -5,6 +5,7 @@ use crate::cli_args::{kind_word, special_kind};
 use crate::family::{Family, IfAddress, Version, for_version};
 use crate::path_mtu::{self, LARGEST};
 use crate::redirect::{self, RedirectError};
+use crate::subnets::Subnets;
 use crate::{Ip, Path, PathKind, address, labels_of, labels_text, via_label_of};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -341,7 +342,7 @@ impl<A: Address> Section<Control> for Settings<A> {
             let item = Item::new(rank::TABLE, key, found.path, add);
             out.add(item.unset(format!("{word} table del {id}")).recreate());
         }
-        let mut subnets: BTreeMap<TableId, Vec<Subnet<A>>> = BTreeMap::new();
+        let mut subnets: BTreeMap<TableId, Subnets<A, Subnet<A>>> = BTreeMap::new();
         for i in doc.interfaces() {
             if Version::of::<A>() == Version::V4 {
                 unnumbered(doc, i, out);
@@ -355,8 +356,11 @@ impl<A: Address> Section<Control> for Settings<A> {
                     break;
                 }
                 if let Some(subnet) = one_address(self.0, i, table, &found, out) {
-                    overlap(&subnet, subnets.entry(table).or_default(), &found, out);
-                    subnets.entry(table).or_default().push(subnet);
+                    let others = subnets.entry(table).or_default();
+                    match others.meeting(subnet.prefix) {
+                        None => others.insert(subnet.prefix, subnet),
+                        Some((_, other)) => overlap(&subnet, other, &found, out),
+                    }
                 }
             }
         }
@@ -575,16 +579,20 @@ fn foreign(ip: IpAddr, what: &str, found: &Found<'_>, out: &mut Draft) {
     out.unless_read(kind, Problem::unsupported(found.node, &found.path, &what));
 }
 
-fn overlap<A: Address>(new: &Subnet<A>, others: &[Subnet<A>], found: &Found<'_>, out: &mut Draft) {
-    let meets = |a: Prefix<A>, b: Prefix<A>| a.addr() <= b.last() && b.addr() <= a.last();
-    let sister = |o: &Subnet<A>| o.interface == new.interface && o.prefix == new.prefix;
-    if let Some(o) = others.iter().find(|o| meets(o.prefix, new.prefix) && !sister(o)) {
-        let text = format!("{} overlaps with {} on `{}'", new.text, o.text, o.interface);
+/// Reports a subnet that meets another, unless both are one interface's.
+fn overlap<A: Address>(new: &Subnet<A>, old: &Subnet<A>, found: &Found<'_>, out: &mut Draft) {
+    if (&old.interface, old.prefix) != (&new.interface, new.prefix) {
+        let text = format!("{} overlaps with {} on `{}'", new.text, old.text, old.interface);
         out.problem(Problem::at(found.node, &found.path, text));
     }
 }
 
-fn routes<A: Address>(doc: &Doc<'_>, table: TableId, connected: &[Subnet<A>], out: &mut Draft) {
+fn routes<A: Address>(
+    doc: &Doc<'_>,
+    table: TableId,
+    connected: &Subnets<A, Subnet<A>>,
+    out: &mut Draft,
+) {
     let (id, keys, name) = (table.to_string(), keys::<A>(), Version::of::<A>().name());
     let mut all: Vec<(Prefix<A>, Vec<Via<'_>>, Found<'_>)> = Vec::new();
     for (text, found) in doc.entries(&["thalweg", keys.tables, &id, "routes"]) {
@@ -692,11 +700,11 @@ const DEPTH: u32 = 16;
 impl<'a, A: Address> Order<'a, A> {
     fn new(
         all: &'a [(Prefix<A>, Vec<Via<'a>>, Found<'a>)],
-        connected: &[Subnet<A>],
+        connected: &Subnets<A, Subnet<A>>,
     ) -> Order<'a, A> {
         Order {
             routes: all.iter().map(|(p, vias, _)| (*p, vias.as_slice())).collect(),
-            connected: connected.iter().map(|s| s.prefix).collect(),
+            connected: connected.iter().collect(),
         }
     }
 
