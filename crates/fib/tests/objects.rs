@@ -68,6 +68,13 @@ fn header(lab: &Lab, dpo: Dpo) -> Vec<u8> {
     with(lab, |f, _| f.table().rewrite(dpo).1)
 }
 
+/// Sub-interfaces follow in slices: a thread that loses the processor begins another for each.
+fn followed(lab: &mut Lab) {
+    for _ in 0..16 {
+        lab.settle();
+    }
+}
+
 fn len(lab: &Lab) -> usize {
     with(lab, |f, _| f.len())
 }
@@ -156,11 +163,14 @@ fn tags_stand_before_the_ethertype() {
         with(&lab, |f, lab| f.set_neighbor(&lab.c, sub, nh, Some(MacAddr(MAC))));
         assert_eq!(header(&lab, dpo), [&MAC[..], &our_mac(1), tags, &[8, 0]].concat());
         interface::set_mac(&mut lab.c, port, MacAddr([2; 6])).expect("another address");
+        followed(&mut lab);
         assert_eq!(header(&lab, dpo)[..12], [MAC, [2; 6]].concat());
         interface::set_mac(&mut lab.c, port, MacAddr(our_mac(1))).expect("the address");
         lab.up(1, false);
+        followed(&mut lab);
         assert_eq!(kind(&lab, dpo), Kind::DOWN, "with its parent");
         lab.up(1, true);
+        followed(&mut lab);
         assert_eq!(kind(&lab, dpo), Kind::REWRITE);
         release(&lab, dpo);
     }
