@@ -443,6 +443,7 @@ impl Lab {
             assert!(Instant::now() < end, "pairs do not end; {:?}", self.counts());
             self.c.run_once(Some(Duration::from_millis(5)));
         }
+        self.settle();
     }
 
     /// Counters of all clients and servers together.

@@ -171,7 +171,6 @@ fn pairs_of_hosts_are_remembered() {
     let mut lab = guarded(1);
     lab.ok("set conntrack checksums disable");
     lab.pairs(3000);
-    lab.c.sync();
     let summary = lab.cli("show conntrack summary");
     assert!(summary.contains("UDP: 3000\n"), "{summary}");
     assert_eq!(taken(&mut lab, "+trk+est"), 3000);
