@@ -54,7 +54,7 @@ bench-docs: ## put the last run's tables into docs/performance.md and docs/perfo
 	$(CARGO) run --release -p thalweg-bench-report -- docs
 
 bench-accept: setup ## accept the packet path's present instructions per packet
-	$(CARGO) bench -p thalweg-bench-pg --bench instructions -- accept
+	$(CARGO) bench --profile quick -p thalweg-bench-pg --bench instructions -- accept
 
 # Symbol names that distinguish the code of nodes need a separate build.
 profile: ## a flame graph of a worker in target/bench (CASE=l2|bridge|macs|ip4|hosts|hops|internet)

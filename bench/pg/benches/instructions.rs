@@ -2,8 +2,7 @@
 //! that were accepted last: a guard that machines' moods do not disturb. Fails if a path takes over
 //! 3 % more.
 //!
-//! `cargo bench -p thalweg-bench-pg --bench instructions -- accept` accepts what is counted now
-//! (`make bench-accept`).
+//! `make bench-accept` accepts what is counted now, of a build as `make test` makes it.
 //!
 //! What is counted is what runs in nodes and taps, and the tracker by itself; not the generator's
 //! input, nor the loop around them. callgrind knows no AVX-512: the levels below it stand in.
@@ -27,7 +26,7 @@ use thalweg_wire::build::Packet;
 use thalweg_wire::tcp::flag::{ACK, SYN};
 
 /// Whole frames, enough that a few calls more or less do not show.
-const PACKETS: u64 = 256 * 1024;
+const PACKETS: u64 = 64 * 1024;
 /// What is counted: functions by their demangled names.
 const COUNTED: [&str; 5] = [
     "*thalweg_graph::node::Runner>::run*",
@@ -405,7 +404,7 @@ fn judge(verdicts: &[Verdict], before: &Accepted, now: &Accepted) -> Result<()> 
     if before.rustc != now.rustc {
         // Another compiler is nobody's change.
         eprintln!(
-            "{text}\nNo failure, as another compiler made the accepted ones: {}.",
+            "{text}\nNo failure, as the accepted ones were made otherwise: {}.",
             before.rustc
         );
         return Ok(());

@@ -193,6 +193,7 @@ impl Entry<'_> {
 }
 
 /// Reads words as bytes; the shorter slice limits their number.
+#[inline]
 fn load(words: &[AtomicU64], out: &mut [u8]) {
     for (bytes, word) in out.chunks_exact_mut(8).zip(words) {
         bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());

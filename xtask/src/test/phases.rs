@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
@@ -44,6 +44,11 @@ const MEASURING: [&str; 12] = [
     "soak::",
     "throughput::",
 ];
+
+/// The profile of the router that is tested.
+const QUICK: &str = "quick";
+/// What tells tests where it is.
+const ROUTER: &str = "THALWEG_BIN";
 
 /// Programs of unit tests that run with two workers as well: flows have owners there.
 const OWNERS: [&str; 2] = ["feat/flow/switch", "feat/nat44/translator"];
@@ -181,14 +186,12 @@ fn loom(root: &Path) -> Result<Vec<Job>> {
 /// Each scenario is a job, with a process of its own.
 fn smoke(root: &Path, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
     fetched.wait(PEERS)?;
-    release(root)?;
     scenarios(root, "smoke", &[], &[])
 }
 
 /// What forwards, again with each level of frame kernels that this processor has: with one worker
 /// and two in turn, or as `WORKERS` says (`WORKERS="1 2"`: each level with both).
 fn levels(root: &Path) -> Result<Vec<Job>> {
-    release(root)?;
     let processor = fs::read_to_string("/proc/cpuinfo").context("read /proc/cpuinfo")?;
     let asked = std::env::var("WORKERS").unwrap_or_default();
     let mut jobs = Vec::new();
@@ -209,9 +212,10 @@ fn levels(root: &Path) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// What the router's users get, optimised.
-fn release(root: &Path) -> Result<()> {
-    step(cargo(root).args(["build", "--release", "-p", "thalweg", "--bins"]))
+/// The router, optimised as for its users, but without LTO.
+fn router(root: &Path) -> Result<PathBuf> {
+    step(cargo(root).args(["build", "--profile", QUICK, "-p", "thalweg", "--bins"]))?;
+    Ok(std::path::absolute(super::target())?.join(QUICK).join("thalweg"))
 }
 
 /// Scenarios whose names contain one of `parts` (all of them if there is none).
@@ -221,6 +225,7 @@ fn scenarios(
     parts: &[&str],
     env: &[(&'static str, &str)],
 ) -> Result<Vec<Job>> {
+    let router = router(root)?;
     let all = programs(root, &["test", "--workspace", "--test", "smoke"], &[])?;
     let program = all.first().context("cargo built no scenarios")?;
     let list = step_output(Command::new(&program.path).args(["--list", "--format", "terse"]))?;
@@ -239,6 +244,7 @@ fn scenarios(
         job.name = format!("{phase}/{name}");
         job.deadline = SCENARIO_DEADLINE;
         job.alone = MEASURING.iter().any(|beginning| name.starts_with(beginning));
+        job.env.push((ROUTER, router.clone().into()));
         job.env.extend(env.iter().map(|(key, value)| (*key, OsString::from(value))));
         if job.alone {
             // It would take processor time from what is measured.
@@ -254,12 +260,11 @@ fn scenarios(
 fn papi(root: &Path, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
     let venv = fetched.wait(VENV)?;
     let govpp = fetched.wait(GOVPP)?;
-    release(root)?;
+    let router = router(root)?;
     let python = Path::new(&venv).join("bin/python");
     let inner = r#"mount -t tmpfs run /run && exec "$0" tests/papi"#;
     let mut args = words(&["sh", "-c", inner]);
     args.push(python.into());
-    let router = super::target().join("release/thalweg");
     Ok(vec![Job {
         name: "papi/clients".into(),
         program: root.join("scripts/namespace-root.sh"),
@@ -274,13 +279,13 @@ fn papi(root: &Path, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
 /// The router in an emulated machine with a kernel of Debian's, which the program fetches and
 /// keeps.
 fn psample(root: &Path) -> Result<Vec<Job>> {
-    release(root)?;
+    let router = router(root)?;
     step(cargo(root).args(["build", "--workspace", "--bin", "thalweg-psample-test"]))?;
     Ok(vec![Job {
         name: "psample/machine".into(),
         program: std::path::absolute(super::target())?.join("debug/thalweg-psample-test"),
         args: Vec::new(),
-        env: Vec::new(),
+        env: vec![(ROUTER, router.into())],
         dir: root.into(),
         deadline: PROGRAM_DEADLINE,
         alone: false,
@@ -290,7 +295,8 @@ fn psample(root: &Path) -> Result<Vec<Job>> {
 /// Instructions per packet, compared with those that were accepted last. How busy the machine is
 /// does not change their number.
 fn guard(root: &Path) -> Result<Vec<Job>> {
-    let all = programs(root, &["bench", "-p", "thalweg-bench-pg", "--bench", "instructions"], &[])?;
+    let bench = ["bench", "--profile", QUICK, "-p", "thalweg-bench-pg", "--bench", "instructions"];
+    let all = programs(root, &bench, &[])?;
     Ok(all.into_iter().map(|program| job("guard", &program, words(&["--bench"]))).collect())
 }
 

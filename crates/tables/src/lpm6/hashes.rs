@@ -132,6 +132,7 @@ impl Entry {
     }
 
     /// Address and length.
+    #[inline]
     pub(super) fn key(&self) -> (u128, u8) {
         let [high, low] = [&self.high, &self.low].map(|w| u128::from(w.load(Ordering::Relaxed)));
         (high << 64 | low, self.len.load(Ordering::Relaxed) as u8)

@@ -309,6 +309,7 @@ impl Table {
     }
 
     /// Looks up in a site with longer routes, or next to all sites.
+    #[inline]
     pub(super) fn beyond(&self, leaf: u32, addr: u128, found: Found) -> (u32, u8) {
         if let Some(site) = self.site_of(found) {
             let slots = self.slots();
