@@ -7,11 +7,20 @@ use std::thread;
 
 use super::job::{Job, Outcome};
 
+/// Programs that compute for half a minute or longer: they begin first.
+const LONG: [&str; 4] = [
+    "unit/thalweg/settings",
+    "unit/bench/pg/allocations",
+    "unit/feat/l2/subs",
+    "unit/sflow/coverage",
+];
+
 /// Spreads jobs that compute among scenarios, which mostly wait. The others stay before them.
 pub fn spread(jobs: Vec<Job>) -> Vec<Job> {
     let is = |job: &Job, phases: &[&str]| phases.iter().any(|phase| job.name.starts_with(phase));
-    let (computing, others): (Vec<Job>, Vec<Job>) =
-        jobs.into_iter().partition(|job| is(job, &["fuzz/"]));
+    let (computing, others): (Vec<Job>, Vec<Job>) = jobs
+        .into_iter()
+        .partition(|job| is(job, &["fuzz/", "unit/"]) && !LONG.contains(&job.name.as_str()));
     let (waiting, mut all): (Vec<Job>, Vec<Job>) =
         others.into_iter().partition(|job| is(job, &["smoke/", "levels/"]) && !job.alone);
     let (waits, computes) = (waiting.len(), computing.len());
@@ -99,11 +108,11 @@ mod tests {
     fn what_computes_is_spread_among_what_waits() {
         let of = |names: &[&str]| spread(names.iter().map(|name| job(name, "", false)).collect());
         let names = |jobs: Vec<Job>| jobs.into_iter().map(|job| job.name).collect::<Vec<_>>();
-        let all = ["unit/a", "smoke/a", "smoke/b", "levels/c", "levels/d", "fuzz/a", "fuzz/b"];
-        let expected = ["unit/a", "fuzz/a", "smoke/a", "smoke/b", "fuzz/b", "levels/c", "levels/d"];
+        let all = [LONG[0], "smoke/a", "smoke/b", "levels/c", "levels/d", "fuzz/a", "unit/b"];
+        let expected = [LONG[0], "fuzz/a", "smoke/a", "smoke/b", "unit/b", "levels/c", "levels/d"];
         assert_eq!(names(of(&all)), expected);
         assert_eq!(names(of(&["fuzz/a", "fuzz/b", "smoke/a"])), ["fuzz/a", "smoke/a", "fuzz/b"]);
-        assert_eq!(names(of(&["fuzz/b", "unit/a"])), ["unit/a", "fuzz/b"]);
+        assert_eq!(names(of(&["fuzz/b", "guard/a"])), ["guard/a", "fuzz/b"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use thalweg::configuration::catalog;
 use thalweg_api::schema::{Kind, MessageDef};
 use thalweg_api::trace::Record;
 use thalweg_api::{Clients, Hub, Registry, Replayed};
-use thalweg_config::declare::{Document, diff};
+use thalweg_config::declare::{Catalog, Document, diff};
 use thalweg_engine::features;
 use thalweg_graph::Control;
 
@@ -18,6 +18,7 @@ struct Pair {
     load: Router,
     hub: Hub<Control>,
     base: Document,
+    catalog: Catalog<Control>,
 }
 
 impl Pair {
@@ -26,7 +27,7 @@ impl Pair {
         let registry = Registry::new(thalweg::api::services(&features(&set.c))).unwrap();
         let hub = Hub::new(registry, Clients::default());
         let base = set.dump();
-        Pair { set, load: Router::start(), hub, base }
+        Pair { set, load: Router::start(), hub, base, catalog: catalog().unwrap() }
     }
 
     /// What is set now is dumped in a way that reads back, needs no step, and loads.
@@ -38,7 +39,7 @@ impl Pair {
             return Err(format!("was accepted, but no document may say so: {unread:?}"));
         }
         let text = dump.to_yaml().unwrap();
-        let read = catalog().unwrap().read("dump", &text).map_err(|e| e.to_string())?;
+        let read = self.catalog.read("dump", &text).map_err(|e| e.to_string())?;
         let plan = dump.plan_to(&read);
         if !plan.is_empty() {
             return Err(format!("the plan to what is so already:\n{plan}"));
