@@ -215,7 +215,7 @@ fn a_waiting_fragment_does_not_follow_its_index_to_another_neighbour() {
     let whole = udp((ip(0, 2), 5000), far).payload_len(1200).id(77).build();
     let old = adjacency(&n, 40).expect("an adjacency");
     n.lab.deliver_to(0, 0, vec![framed(0, 2, &piece(&whole, 1, 600, 1208))]);
-    n.lab.c.sync();
+    n.lab.seen();
     n.lab.ok("ip route del 203.0.113.0/24 via 10.0.1.40 test1");
     know(&mut n, 40, " del");
     let next = (41..=250).find(|host| {
