@@ -23,17 +23,33 @@ struct Pair {
 
 impl Pair {
     fn new() -> Pair {
-        let set = Router::prepared();
+        Pair::with("")
+    }
+
+    /// Routers of which the first begins with what these lines set.
+    fn with(ground: &str) -> Pair {
+        let mut set = Router::prepared();
+        set.run(ground);
         let registry = Registry::new(thalweg::api::services(&features(&set.c))).unwrap();
         let hub = Hub::new(registry, Clients::default());
         let base = set.dump();
-        Pair { set, load: Router::start(), hub, base, catalog: catalog().unwrap() }
+        let mut pair = Pair { set, load: Router::start(), hub, base, catalog: catalog().unwrap() };
+        pair.check_dump(&pair.base.clone()).unwrap();
+        pair
     }
 
-    /// What is set now is dumped in a way that reads back, needs no step, and loads.
-    fn check(&mut self) -> Result<(), String> {
+    /// What is set now; checked, unless it is what was there in the beginning.
+    fn check(&mut self) -> Result<Document, String> {
         self.set.settle();
         let dump = self.set.dump();
+        if !self.is_base(&dump) {
+            self.check_dump(&dump)?;
+        }
+        Ok(dump)
+    }
+
+    /// A dump reads back, needs no step, and loads.
+    fn check_dump(&mut self, dump: &Document) -> Result<(), String> {
         let unread: Vec<String> = dump.unread().iter().map(ToString::to_string).collect();
         if !unread.is_empty() {
             return Err(format!("was accepted, but no document may say so: {unread:?}"));
@@ -44,9 +60,6 @@ impl Pair {
         if !plan.is_empty() {
             return Err(format!("the plan to what is so already:\n{plan}"));
         }
-        if diff(dump.root(), self.base.root()).is_empty() {
-            return Ok(());
-        }
         let file = self.load.dir.path().join("a.yaml");
         std::fs::write(&file, &text).unwrap();
         let applied = self.load.attempt(&format!("config apply {}", file.display()));
@@ -56,10 +69,16 @@ impl Pair {
         if lost.is_empty() { Ok(()) } else { Err(format!("loaded: {}", lost.join("\n"))) }
     }
 
-    /// Back to the beginning.
-    fn reset(&mut self) {
-        let base = self.base.clone();
-        self.set.become_(&base);
+    fn is_base(&self, dump: &Document) -> bool {
+        diff(dump.root(), self.base.root()).is_empty()
+    }
+
+    /// Back to the beginning, from what was dumped.
+    fn reset(&mut self, dump: &Document) {
+        if !self.is_base(dump) {
+            let base = self.base.clone();
+            self.set.become_(&base);
+        }
     }
 
     /// Handles a request; false if it is about the connection only.
@@ -137,30 +156,44 @@ fn commands_take_exactly_what_documents_take() {
             let (before, last) = example.rsplit_once('\n').unwrap_or(("", example));
             let words: Vec<&str> = last.split_whitespace().collect();
             let skip = path.split(' ').count();
-            for (at, word) in words.iter().enumerate().skip(skip) {
-                for other in others(word) {
-                    let line = [&words[..at], &[other], &words[at + 1..]].concat().join(" ");
-                    if !before.is_empty() {
+            let varied = words.iter().enumerate().skip(skip);
+            let lines = varied.flat_map(|(at, word)| {
+                let line = |other| [&words[..at], &[other], &words[at + 1..]].concat().join(" ");
+                others(word).iter().copied().map(line).collect::<Vec<_>>()
+            });
+            // What is there before a line, unless one has changed it.
+            let mut prepared = None;
+            for line in lines {
+                let was = match prepared.take() {
+                    Some(was) => was,
+                    None => {
                         pair.set.run(before);
+                        pair.check().unwrap_or_else(|e| panic!("{before}\n  {e}"))
                     }
-                    let was = pair.set.dump();
-                    let mut done = Ok(());
-                    match pair.set.attempt(&line) {
-                        Ok(_) => taken += 1,
-                        Err(e) => {
-                            refused += 1;
-                            if !diff(was.root(), pair.set.dump().root()).is_empty() {
-                                done = Err(format!("was refused, but has changed something: {e}"));
-                            }
+                };
+                let done = match pair.set.attempt(&line) {
+                    Ok(_) => {
+                        taken += 1;
+                        pair.check().map(|dump| pair.reset(&dump))
+                    }
+                    Err(e) => {
+                        refused += 1;
+                        pair.set.settle();
+                        if diff(was.root(), pair.set.dump().root()).is_empty() {
+                            prepared = Some(was);
+                            Ok(())
+                        } else {
+                            Err(format!("was refused, but has changed something: {e}"))
                         }
                     }
-                    if let Err(e) = done.and_then(|()| pair.check()) {
-                        wrong.push(format!("{before}\n{line}\n  {e}"));
-                        std::mem::replace(&mut pair, Pair::new()).stop();
-                        continue;
-                    }
-                    pair.reset();
+                };
+                if let Err(e) = done {
+                    wrong.push(format!("{before}\n{line}\n  {e}"));
+                    std::mem::replace(&mut pair, Pair::new()).stop();
                 }
+            }
+            if let Some(was) = prepared {
+                pair.reset(&was);
             }
         }
     }
@@ -302,17 +335,10 @@ const GROUND: &str = "
     nat44 vrf table add 7
     nat44 add load-balancing static mapping protocol tcp external 10.0.0.7:81 local 10.0.0.4:8080 probability 5";
 
-fn grounded() -> Pair {
-    let mut pair = Pair::new();
-    pair.set.run(GROUND);
-    pair.base = pair.set.dump();
-    pair
-}
-
 #[test]
 fn requests_take_exactly_what_documents_take() {
     let _one = ONE.lock();
-    let mut pair = grounded();
+    let mut pair = Pair::with(GROUND);
     let mut wrong = Vec::new();
     let mut requests = pair.hub.registry().messages();
     requests.retain(|def| {
@@ -328,18 +354,20 @@ fn requests_take_exactly_what_documents_take() {
         if !pair.request(def, body(&usual)) {
             continue;
         }
-        if let Err(e) = pair.check() {
-            wrong.push(format!("{}: {e}", def.name));
-            std::mem::replace(&mut pair, grounded()).stop();
-            continue;
-        }
-        let first = pair.set.dump();
-        let sets = !diff(first.root(), pair.base.root()).is_empty();
+        let first = match pair.check() {
+            Ok(dump) => dump,
+            Err(e) => {
+                wrong.push(format!("{}: {e}", def.name));
+                std::mem::replace(&mut pair, Pair::with(GROUND)).stop();
+                continue;
+            }
+        };
+        let sets = !pair.is_base(&first);
         setters += usize::from(sets);
         if !sets {
             quiet.push(def.name);
         }
-        pair.reset();
+        pair.reset(&first);
         for (at, leaf) in usual.iter().enumerate() {
             let mut heard = false;
             for value in leaf.boundaries().into_iter().filter(|v| *v != leaf.bytes) {
@@ -347,13 +375,16 @@ fn requests_take_exactly_what_documents_take() {
                 changed[at].bytes = value;
                 let what = format!("{}: {} = {:x?}", def.name, leaf.path, changed[at].bytes);
                 pair.request(def, body(&changed));
-                if let Err(e) = pair.check() {
-                    wrong.push(format!("{what}: {e}"));
-                    std::mem::replace(&mut pair, grounded()).stop();
-                    continue;
+                match pair.check() {
+                    Ok(dump) => {
+                        heard |= !diff(dump.root(), first.root()).is_empty();
+                        pair.reset(&dump);
+                    }
+                    Err(e) => {
+                        wrong.push(format!("{what}: {e}"));
+                        std::mem::replace(&mut pair, Pair::with(GROUND)).stop();
+                    }
                 }
-                heard |= !diff(pair.set.dump().root(), first.root()).is_empty();
-                pair.reset();
             }
             let unused = leaf.path.contains("label_stack");
             let is_this =

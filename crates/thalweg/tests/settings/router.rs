@@ -40,11 +40,20 @@ impl Router {
         router
     }
 
-    /// Runs lines; the error, if one fails.
-    pub fn attempt(&mut self, lines: &str) -> Result<String, CliError> {
+    /// Runs lines, if there are any; what they print, and the error, if one fails.
+    fn type_in(&mut self, lines: &str) -> (String, Result<(), CliError>) {
+        if lines.is_empty() {
+            return (String::new(), Ok(()));
+        }
         let (text, end) = self.tree.run_line(&mut self.c, lines);
         self.c.finish_late();
-        end.map(|_| text)
+        (text, end.map(|_| ()))
+    }
+
+    /// Runs lines; the error, if one fails.
+    pub fn attempt(&mut self, lines: &str) -> Result<String, CliError> {
+        let (text, end) = self.type_in(lines);
+        end.map(|()| text)
     }
 
     /// Lets what is due be done.
@@ -55,8 +64,7 @@ impl Router {
     }
 
     pub fn run(&mut self, lines: &str) -> String {
-        let (text, end) = self.tree.run_line(&mut self.c, lines);
-        self.c.finish_late();
+        let (text, end) = self.type_in(lines);
         end.unwrap_or_else(|e| panic!("{lines}\n{text}{e}"));
         text
     }
