@@ -77,6 +77,23 @@ pub enum Case {
     MplsLabels,
 }
 
+/// How many there are where a case has many.
+pub struct Many {
+    /// Sub-interfaces of each of two ports.
+    pub vlans: u16,
+    /// Labels that are swapped.
+    pub labels: u32,
+    /// Packets of a stream in which they come at random.
+    pub packets: u64,
+}
+
+impl Many {
+    /// What cases have in their names.
+    pub const ALL: Many = Many { vlans: 2047, labels: 100_000, packets: 1 << 18 };
+    /// So few that even an emulator sets them up in a moment.
+    pub const FEW: Many = Many { vlans: 64, labels: 1000, packets: 1 << 12 };
+}
+
 impl Case {
     /// All of them.
     pub const ALL: [Case; 21] = [
@@ -132,6 +149,11 @@ impl Case {
 
     /// Configures a fresh router for it, its stream `s0` on worker 0 included.
     pub fn set_up(self, r: &mut Router) {
+        self.set_up_with(r, &Many::ALL);
+    }
+
+    /// The same with other numbers of VLANs and labels.
+    pub fn set_up_with(self, r: &mut Router, many: &Many) {
         r.cli(PORTS);
         match self {
             Case::L2 => drop(r.cli("set interface l2 xconnect pg0 pg1")),
@@ -141,10 +163,11 @@ impl Case {
                 return stream_of(r, "s0", 0, each_with_each());
             }
             Case::Vlan => return vlans(r, 1, &[1]),
-            Case::VlanOfMany => return vlans(r, VLANS, &[VLANS / 2]),
+            Case::VlanOfMany => return vlans(r, many.vlans, &[many.vlans / 2]),
             Case::VlanRandom => {
-                let vlan = |n: u64| 1 + (mix64(n) % u64::from(VLANS)) as u16;
-                return vlans(r, VLANS, &(0..1 << 16).map(vlan).collect::<Vec<_>>());
+                let vlan = |n: u64| 1 + (mix64(n) % u64::from(many.vlans)) as u16;
+                let packets = many.packets.min(1 << 16);
+                return vlans(r, many.vlans, &(0..packets).map(vlan).collect::<Vec<_>>());
             }
             Case::Retag => {
                 retag(r, 1);
@@ -166,7 +189,8 @@ impl Case {
             Case::MplsPush => {
                 r.cli("ip route add 48.0.0.0/8 via 10.1.0.1 pg1 out-labels 17");
             }
-            Case::MplsSwap | Case::MplsPop | Case::MplsLabels => return mpls(self, r),
+            Case::MplsSwap | Case::MplsPop => return mpls(self, r, 1, 1),
+            Case::MplsLabels => return mpls(self, r, many.labels, many.packets),
             Case::HostRoutes => {
                 r.cli("ip route add 48.0.0.0/32 count 10000 via 10.1.0.1 pg1");
             }
@@ -255,15 +279,12 @@ fn address6(r: &mut Router) {
     }
 }
 
-/// Labels that are swapped at random.
-const LABELS: u32 = 100_000;
 /// The first label that is no reserved one.
 const FIRST_LABEL: u32 = 16;
 
 /// Binds labels, and defines the stream of labelled packets.
-fn mpls(case: Case, r: &mut Router) {
+fn mpls(case: Case, r: &mut Router, labels: u32, packets: u64) {
     r.cli("mpls table add 0\nset interface mpls pg0 enable");
-    let labels = if case == Case::MplsLabels { LABELS } else { 1 };
     for n in 0..labels {
         let (hop, label) = (1 + n % u32::from(NEIGHBORS), FIRST_LABEL + n);
         let out = match case {
@@ -272,7 +293,6 @@ fn mpls(case: Case, r: &mut Router) {
         };
         r.cli(&format!("mpls local-label add {label} eos via 10.1.0.{hop} pg1{out}"));
     }
-    let packets = if labels == 1 { 1 } else { 1 << 18 };
     let one = |n: u64| labelled(FIRST_LABEL + mix64(n) as u32 % labels, packet(48 << 24 | 1));
     stream_of(r, "s0", 0, (0..packets).map(one));
 }
@@ -308,9 +328,6 @@ fn each_with_each() -> impl Iterator<Item = [u8; 64]> {
         p
     })
 }
-
-/// Sub-interfaces of each of two ports, 4,094 in all.
-const VLANS: u16 = 2047;
 
 /// Puts a dot1q tag on a packet of [`packet`], which loses its last four bytes for it.
 fn tagged(vlan: u16, p: [u8; 64]) -> [u8; 64] {

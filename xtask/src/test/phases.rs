@@ -297,7 +297,7 @@ fn psample(root: &Path) -> Result<Vec<Job>> {
 fn guard(root: &Path) -> Result<Vec<Job>> {
     let bench = ["bench", "--profile", QUICK, "-p", "thalweg-bench-pg", "--bench", "instructions"];
     let all = programs(root, &bench, &[])?;
-    Ok(all.into_iter().map(|program| job("guard", &program, words(&["--bench"]))).collect())
+    Ok(all.into_iter().map(|program| job("guard", &program, words(&["--bench", "guard"]))).collect())
 }
 
 /// Each fuzz target is a job of `FUZZ_TIME` seconds.
