@@ -167,13 +167,22 @@ fn doc(root: &Path) -> Result<Vec<Job>> {
     }])
 }
 
+/// For models, which take longer to compile than to run.
+const UNOPTIMISED: [&str; 4] = [
+    "--config",
+    "profile.dev.package.thalweg-graph.opt-level=0",
+    "--config",
+    "profile.dev.package.thalweg-tables.opt-level=0",
+];
+
 /// Models of what threads share, in all orders in which these may run that differ in up to three
 /// places. Everything is compiled otherwise for them, so they have a directory of their own.
 fn loom(root: &Path) -> Result<Vec<Job>> {
     let directory = super::target().join("loom");
     let env = [("RUSTFLAGS", "--cfg loom".into()), ("CARGO_TARGET_DIR", directory.into())];
-    let all =
-        programs(root, &["test", "-p", "thalweg-tables", "-p", "thalweg-graph", "--lib"], &env)?;
+    let packages = ["-p", "thalweg-tables", "-p", "thalweg-graph", "--lib"];
+    let args = [&["test"], &packages[..], &UNOPTIMISED[..]].concat();
+    let all = programs(root, &args, &env)?;
     let mut jobs = Vec::new();
     for program in all {
         let mut job = job("loom", &program, words(&["loom"]));
@@ -297,7 +306,10 @@ fn psample(root: &Path) -> Result<Vec<Job>> {
 fn guard(root: &Path) -> Result<Vec<Job>> {
     let bench = ["bench", "--profile", QUICK, "-p", "thalweg-bench-pg", "--bench", "instructions"];
     let all = programs(root, &bench, &[])?;
-    Ok(all.into_iter().map(|program| job("guard", &program, words(&["--bench", "guard"]))).collect())
+    Ok(all
+        .into_iter()
+        .map(|program| job("guard", &program, words(&["--bench", "guard"])))
+        .collect())
 }
 
 /// Each fuzz target is a job of `FUZZ_TIME` seconds.
