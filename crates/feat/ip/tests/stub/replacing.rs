@@ -81,16 +81,22 @@ impl Model {
                         routes.retain(|n| added.contains(n));
                     }
                 });
-                let outcome = replace::finish::<A>(c, TableId(t), when_done);
-                (table.is_some(), outcome.is_ok() && done.get())
+                let begun = replace::finish::<A>(c, TableId(t), when_done).is_ok();
+                (table.is_some(), begun && Model::ends(lab, &done))
             }
             Op::Flush(t) => {
                 let table = self.0.get_mut(&t).map(|(routes, _)| routes.clear());
-                let outcome = replace::flush::<A>(c, TableId(t), when_done);
-                (table.is_some(), outcome.is_ok() && done.get())
+                let begun = replace::flush::<A>(c, TableId(t), when_done).is_ok();
+                (table.is_some(), begun && Model::ends(lab, &done))
             }
         };
         ok == agreed
+    }
+
+    /// Waits until what is done in slices, if it takes longer than one, has ended.
+    fn ends(lab: &mut Lab, done: &Cell<bool>) -> bool {
+        lab.until("the end", |_| done.get());
+        true
     }
 
     fn check<A: Sample>(&self, lab: &Lab) {
