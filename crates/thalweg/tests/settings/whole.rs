@@ -126,6 +126,16 @@ fn a_document_always_loads_and_nothing_of_it_is_lost() {
     router.stop();
 }
 
+/// A file to save sessions to says nothing without how often, nor the other way round.
+#[test]
+fn half_of_a_setting_is_refused() {
+    for (half, other) in [("file: /tmp/sessions", "every"), ("every: 5", "file")] {
+        let text = format!("thalweg: {{nat44: {{save: {{{half}}}}}}}");
+        let problems = catalog().unwrap().read("a.yaml", &text).unwrap_err().to_string();
+        assert!(problems.contains(&format!("`{other}' is missing")), "{problems}");
+    }
+}
+
 #[test]
 fn what_is_missing_comes_when_it_can() {
     let _one = ONE.lock();
@@ -298,7 +308,7 @@ fn what_others_change_during_an_apply_stays() {
 
 /// Half a configuration becomes neither the saved one nor a target of rollbacks.
 #[test]
-fn a_commit_during_an_apply_is_refused() {
+fn what_saves_during_an_apply_is_refused() {
     let _one = ONE.lock();
     let (mut router, saved) = with_file();
     router.run("create packet-generator interface pg0\nconfig commit");
@@ -314,6 +324,8 @@ fn a_commit_during_an_apply_is_refused() {
     fs::write(&file, text).unwrap();
     let script = Script::typed(format!("config apply {}", file.display())).unwrap();
     let mut execution = Execution::new(script);
+    let other = router.dir.path().join("other.yaml");
+    let to_other = format!("config save {}", other.display());
     let mut tried = 0;
     let end = loop {
         let (now, slice) = (Instant::now(), Duration::from_millis(1));
@@ -325,11 +337,12 @@ fn a_commit_during_an_apply_is_refused() {
         let route = thalweg_tables::Prefix::new(0x0a01_0100, 24).unwrap();
         let ip = router.c.state::<thalweg_feat_ip::Ip<u32>>();
         if ip.borrow().route(TableId(0), route).is_some() && tried < 3 {
-            for line in ["config commit", "config commit confirm 60"] {
+            for line in ["config commit", "config commit confirm 60", "config save", &to_other] {
                 let refused = error(&mut router, line);
                 assert!(refused.contains("being applied"), "{line}: {refused}");
             }
             assert_eq!(fs::read(&saved).unwrap(), before);
+            assert!(!other.exists());
             assert_eq!(router.run("show configuration revisions"), revisions);
             tried += 1;
         }
