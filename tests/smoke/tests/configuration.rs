@@ -243,6 +243,37 @@ lab_test! {
         router.stop().map(drop)
     }
 
+    /// `thalweg config` applies all of a document or, if asked, what is possible; it compares with
+    /// what was saved before.
+    fn the_program_applies_what_it_can_and_compares_revisions() {
+        let lab = Lab::new()?;
+        let keep = tempfile::tempdir()?;
+        let file = keep.path().join("thalweg.yaml");
+        let router = Router::start(&lab.router, &Config::empty().keeps(&file))?;
+        let config = |words: &[&str]| {
+            Cmd::new(thalweg()?).arg("config").args(words).arg("-s").arg(router.socket()).run()
+        };
+        let lost = format!("{PAIR}  host-gone: {{mtu: 1500}}\n");
+        let lost = document("lost.yaml", &router, &lost)?;
+        let all = config(&["apply", &lost])?;
+        ensure!(!all.status.success() && all.stdout.contains("gone"), "{all:?}");
+        let left = router.cli("show interface")?;
+        ensure!(!left.contains("host-eth0"), "{left}");
+        let some = config(&["apply", "--best-effort", &lost])?;
+        ensure!(some.status.success(), "{some:?}");
+        lab.ping_all()?;
+        let kept = router.cli("show configuration unresolved")?;
+        ensure!(kept.contains("host-gone"), "{kept}");
+
+        router.cli("config commit\nset interface state host-eth1 down\nconfig commit")?;
+        let same = config(&["diff"])?;
+        ensure!(same.status.success() && same.stdout.is_empty(), "{same:?}");
+        let differs = config(&["diff", "--rollback", "1"])?;
+        let down = "+ interfaces.host-eth1.state: down";
+        ensure!(differs.status.success() && differs.stdout.contains(down), "{differs:?}");
+        router.stop().map(drop)
+    }
+
     /// A configuration that cuts off who applied it returns by itself.
     fn what_nobody_confirms_is_taken_back() {
         let lab = Lab::new()?;
