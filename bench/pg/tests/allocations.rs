@@ -17,8 +17,8 @@ use thalweg_graph::heap::Counting;
 static HEAP: Counting = Counting;
 
 /// Turns with packets before it counts, and while it does.
-const WARM_UP: u64 = 3000;
-const TURNS: u64 = 6000;
+const WARM_UP: u64 = 1500;
+const TURNS: u64 = 2500;
 /// How long a slow machine may take for them.
 const PATIENCE: Duration = Duration::from_secs(120);
 
