@@ -169,7 +169,7 @@ impl Args {
                             say(line(&name, &quiet, first));
                             first = first.or(quiet.best.map(|best| best.rate));
                             let goal = format!("{} connections, {name}", talks.name);
-                            writer.report.results.push(found(goal, &quiet));
+                            writer.report.results.push(Found { goal, ..quiet.found });
                         }
                         Err(error) if error.is::<cps_ndr::Interrupted>() => return Err(error),
                         Err(error) => {
@@ -187,19 +187,6 @@ impl Args {
     }
 }
 
-/// A row of the report.
-fn found(goal: String, quiet: &Quiet) -> Found {
-    let rate = quiet.best.as_ref().map(|best| best.rate);
-    Found {
-        goal,
-        unit: "conn/s".into(),
-        lower: rate,
-        conditional_throughput: rate.unwrap_or_default(),
-        tester_limit: quiet.limited_by.as_ref().is_none_or(|(_, tester)| *tester),
-        ..Found::default()
-    }
-}
-
 /// Makes one search.
 fn search(options: &str, lab: Kind, (cpus, queues): (u64, u64)) -> Result<Quiet> {
     let name = clap::ValueEnum::to_possible_value(&lab).context("no such device")?;
@@ -212,12 +199,15 @@ fn search(options: &str, lab: Kind, (cpus, queues): (u64, u64)) -> Result<Quiet>
 }
 
 /// A row of the table. `first` is the rate to compare with. A rate that the tester limited, or none
-/// above the upper bound, is the device's or less.
+/// above the upper bound, is the device's or less. If the device bore none, the row has the lowest
+/// that was tried.
 fn line(name: &str, quiet: &Quiet, first: Option<f64>) -> String {
     let by = quiet.limited_by.as_ref();
     let Some(best) = &quiet.best else {
+        let tried = quiet.found.upper.filter(|_| by.is_some_and(|(_, tester)| !tester));
+        let below = tried.map_or_else(|| "none".to_owned(), |rate| format!("< {}", short(rate)));
         let by = by.map_or("nothing", |(by, _)| by.as_str());
-        return format!("| {name} | none: limited by {by} | | | | |");
+        return format!("| {name} | {below}: limited by {by} | | | | |");
     };
     let sign = if by.is_none_or(|(_, tester)| *tester) { "≥ " } else { "" };
     let (packets, bits) = best.sent();
@@ -252,7 +242,11 @@ mod tests {
     fn a_row_has_the_difference() {
         let best = Sample { rate: 12_000.0, seconds: 1.0, active: 6000, ..Sample::default() };
         let by = |tester| Some(("ct, full".to_owned(), tester));
-        let quiet = |best, limited_by| Quiet { name: String::new(), best, limited_by };
+        let found = Found { upper: Some(107.0), ..Found::default() };
+        let quiet = |best, limited_by| {
+            let (name, found) = (String::new(), found.clone());
+            Quiet { name, best, limited_by, found }
+        };
         let name = "Thalweg, 1 CPU, 1 q";
         assert_eq!(
             line(name, &quiet(Some(best), by(false)), Some(10_000.0)),
@@ -264,6 +258,10 @@ mod tests {
         }
         assert_eq!(
             line("x", &quiet(None, by(false)), None),
+            "| x | < 107: limited by ct, full | | | | |"
+        );
+        assert_eq!(
+            line("x", &quiet(None, by(true)), None),
             "| x | none: limited by ct, full | | | | |"
         );
     }

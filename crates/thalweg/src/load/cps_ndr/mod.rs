@@ -172,6 +172,8 @@ pub(super) struct Quiet {
     pub(super) best: Option<Sample>,
     /// What made the last bad trial bad, and whether that was the tester.
     pub(super) limited_by: Option<(String, bool)>,
+    /// The row of a report, without its name.
+    pub(super) found: Found,
 }
 
 /// Makes a search that prints nothing.
@@ -192,7 +194,7 @@ pub(super) fn quietly(args: &Args) -> Result<Quiet> {
         let ended = end?;
         anyhow::ensure!(!stopped(), Interrupted);
         let limited_by = ended.worst.as_ref().map(|trial| (trial.limited_by(), trial.tester));
-        Ok(Quiet { name, best: ended.best, limited_by })
+        Ok(Quiet { name, found: ended.found(), best: ended.best, limited_by })
     })
 }
 
@@ -320,24 +322,15 @@ fn trial(args: &Args, tester: &mut Tester<'_>, rate: f64, ramp: Duration) -> Res
 const GOAL: &str = "cps_ndr";
 
 impl Ended {
-    /// Fills a report.
-    fn fill(&self, args: &Args, writer: &mut Writer) {
+    /// The row of a report, without its name.
+    fn found(&self) -> Found {
         let tester = self.worst.as_ref().is_some_and(|trial| trial.tester);
         let rate = self.best.as_ref().map(|best| best.rate);
         let limited_by = self
             .worst
             .as_ref()
             .and_then(|trial| record::limited_by(&trial.drops, trial.missing(), trial.tester));
-        let report = &mut writer.report;
-        report.goals = vec![Goal {
-            name: GOAL.into(),
-            loss_ratio: args.error_threshold / 100.0,
-            trial_s: args.sample_time as f64,
-            sum_s: args.sample_time as f64,
-            ..Goal::default()
-        }];
-        report.results = vec![Found {
-            goal: GOAL.into(),
+        Found {
             unit: "conn/s".into(),
             lower: rate,
             upper: self.worst.as_ref().map(|_| self.range.upper),
@@ -348,7 +341,20 @@ impl Ended {
             first_lost: self.worst.as_ref().and_then(|trial| Some(trial.first.as_ref()?.record())),
             l1_bps: self.best.as_ref().map(|best| best.l1_received() as f64 / best.seconds),
             ..Found::default()
+        }
+    }
+
+    /// Fills a report.
+    fn fill(&self, args: &Args, writer: &mut Writer) {
+        let report = &mut writer.report;
+        report.goals = vec![Goal {
+            name: GOAL.into(),
+            loss_ratio: args.error_threshold / 100.0,
+            trial_s: args.sample_time as f64,
+            sum_s: args.sample_time as f64,
+            ..Goal::default()
         }];
+        report.results = vec![Found { goal: GOAL.into(), ..self.found() }];
         report.trials = self.rows.clone();
     }
 
