@@ -23,4 +23,3 @@ pub use model::{
     Transport, Trial, Verdict,
 };
 pub use thalweg_plot::{PlotError, standalone};
-pub use words::harmless;

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use thalweg_terminal::harmless;
+
 use crate::model::Report;
 use crate::tables::{self, Table};
-use crate::words::harmless;
 
 impl Report {
     /// The report as Markdown, without plots.

@@ -1,28 +1,4 @@
-//! Numbers in text, and text of others.
-
-use std::borrow::Cow;
-
-/// Text of others without what a terminal obeys: control characters, such as those that begin
-/// escape sequences, and marks that turn the direction of writing are named (`\u{1b}`). Ends of
-/// lines and tabs stay.
-pub fn harmless(text: &str) -> Cow<'_, str> {
-    let obeyed = |c: char| {
-        c.is_control() && !matches!(c, '\n' | '\t')
-            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(c, '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(obeyed) {
-        return text.into();
-    }
-    let mut out = String::new();
-    for c in text.chars() {
-        match obeyed(c) {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
-        }
-    }
-    out.into()
-}
+//! Numbers in text.
 
 /// Numbers from here on have a power of ten in place of their digits.
 const LONG: f64 = 1e15;
@@ -116,13 +92,6 @@ pub(crate) fn difference(before: f64, after: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_of_others_has_nothing_that_a_terminal_obeys() {
-        let text = "a\x1b[31m\r\u{9b}2J\u{7f}\u{202e}b\u{e9}\tc\nd";
-        assert_eq!(harmless(text), "a\\u{1b}[31m\\r\\u{9b}2J\\u{7f}\\u{202e}b\u{e9}\tc\nd");
-        assert!(matches!(harmless("all of it is harmless"), Cow::Borrowed(_)));
-    }
 
     #[test]
     fn numbers_are_short_whatever_they_are() {

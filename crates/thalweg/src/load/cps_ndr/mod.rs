@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use thalweg_load::search::binary::{Binary, Range};
-use thalweg_load_report::{Found, Goal, Kind, Trial as Row, Verdict, harmless};
+use thalweg_load_report::{Found, Goal, Kind, Trial as Row, Verdict};
 use thalweg_netns::Netns;
+use thalweg_terminal::harmless;
 
 use super::lines::{self, Lines};
 use super::number::{self, bounded, share};

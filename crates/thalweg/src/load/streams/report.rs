@@ -2,7 +2,7 @@
 
 use thalweg_device_load::{DirectionReport, StreamReport};
 use thalweg_load::stream::Latency;
-use thalweg_load_report::harmless;
+use thalweg_terminal::harmless;
 
 use super::trial::{FCS, StreamTrial, Sum, WIRE};
 use crate::load::number::short;
