@@ -6,24 +6,18 @@
 //! * [`metrics`]: counters over HTTP;
 //! * [`vpp`]: diagnostics by VPP's words;
 //! * [`run`]: `thalweg run`, the router;
-//! * [`configuration`]: `thalweg config`, which checks documents and asks a running router;
-//! * [`sflow`]: `thalweg sflow decode`;
-//! * [`agent`]: `thalweg agent`;
-//! * [`demo`]: `thalweg demo`.
+//! * [`configuration`]: `thalweg config`, which checks documents and asks a running router.
 //!
 //! `thalctl` is [`thalweg_ctl`].
 
 #![forbid(unsafe_code)]
 
-pub mod agent;
 pub mod api;
 pub mod configuration;
-pub mod demo;
 pub mod features;
 pub mod load;
 pub mod metrics;
 pub mod run;
-pub mod sflow;
 pub mod vpp;
 
 use thalweg_terminal::{FAILED, FAULT, USAGE, fail, put, report, say};

@@ -28,11 +28,11 @@ enum Command {
     /// Check a configuration, and have a running router show, plan, apply or save one
     Config(thalweg::configuration::Args),
     /// Work with sFlow datagrams
-    Sflow(thalweg::sflow::Args),
+    Sflow(thalweg_program_sflow::Args),
     /// Run the standalone sFlow agent, configured as hsflowd is
-    Agent(thalweg::agent::Args),
+    Agent(thalweg_program_sflow::agent::Args),
     /// Show a router between two hosts at work
-    Demo(thalweg::demo::Args),
+    Demo(thalweg_program_demo::Args),
     /// Test a device with load
     Load(Box<thalweg::load::Args>),
     /// Describe the binary API
@@ -56,11 +56,11 @@ fn main() -> ExitCode {
     match Args::parse_from(args).command {
         Command::Run(args) => thalweg::run::main(&args),
         Command::Config(args) => thalweg::configuration::main(&args),
-        Command::Sflow(args) => thalweg::sflow::main(&args),
+        Command::Sflow(args) => thalweg_program_sflow::main(&args),
         // Must stand here, where there is one thread: it may give up rights.
-        Command::Agent(args) => thalweg::agent::main(&args),
+        Command::Agent(args) => thalweg_program_sflow::agent::main(&args),
         // Must stand here, where there is one thread: it may enter a user namespace.
-        Command::Demo(args) => thalweg::demo::main(&args),
+        Command::Demo(args) => thalweg_program_demo::main(&args),
         Command::Load(args) => thalweg::load::main(&args),
         Command::Api(args) => thalweg::api::main(&args),
         Command::Version => {

@@ -264,7 +264,7 @@ pub fn talkers(all: &[Talker]) -> Sheet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::figures::{Accounting, Interface, Samples};
+    use crate::figures::{Accounting, Interface, Samples};
     use std::time::{Duration, Instant};
     use thalweg_sflow::estimate::{Estimate, FlowKey};
 
@@ -330,7 +330,7 @@ mod tests {
         assert!(moment.has_traffic());
         let screen = moment.screen();
         assert_eq!(screen.area.height, 3 + 4 + 5 + 4 + 4);
-        let drawn = crate::demo::picture::svg(&screen);
+        let drawn = crate::picture::svg(&screen);
         for part in
             [">ip4-input<", ">It ends by itself; q or Ctrl-C ends it now.<", "fill=\"#4f8fd0\""]
         {

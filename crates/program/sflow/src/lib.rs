@@ -1,9 +1,14 @@
 //! `thalweg sflow …`: sFlow datagrams (`decode`), and what precedes them on netlink (`monitor`).
+//! `thalweg agent` is [`agent`].
 
+#![forbid(unsafe_code)]
+
+pub mod agent;
 mod decode;
 mod monitor;
 
 use std::process::ExitCode;
+use thalweg_terminal::{FAILED, USAGE, fail, report, say};
 
 /// Work with sFlow datagrams.
 #[derive(clap::Args)]

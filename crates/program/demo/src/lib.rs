@@ -4,6 +4,8 @@
 //! the middle is this program's `run`; a thread of the demonstration is its sFlow collector. Pings
 //! and iperf3 make the traffic. In the end every claim is checked against an independent count.
 
+#![forbid(unsafe_code)]
+
 mod claims;
 mod collector;
 mod figures;
@@ -29,6 +31,7 @@ use std::time::{Duration, Instant};
 use thalweg_cli::client::Client;
 use thalweg_netns::{Cmd, Lab, LabOptions, enter_user_namespace, require_tools, wait_until};
 use thalweg_sflow::estimate::{Estimate, Order};
+use thalweg_terminal::{FAILED, fail, report, say};
 use traffic::{Phase, Plan, Traffic, Truth};
 use view::Moment;
 
