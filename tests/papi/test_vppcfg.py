@@ -584,7 +584,7 @@ interfaces:
 
     def test_keys_are_all_known(self):
         here = os.path.dirname(os.path.abspath(__file__))
-        with open(f"{here}/../../crates/thalweg/tests/vppcfg/keys.txt", encoding="utf-8") as file:
+        with open(f"{here}/../../crates/program/router/tests/vppcfg/keys.txt", encoding="utf-8") as file:
             listed = {line.split("\t")[0].strip() for line in file if not line.startswith("#")}
         self.assertEqual(listed, schema_keys())
 

@@ -439,7 +439,7 @@ impl Answers {
 fn steps() -> Result<Table> {
     let mut router = thalweg_bench_pg::Router::on_last_core();
     let dir = tempfile::tempdir()?;
-    let _server = thalweg::run::serve_api(router.control(), dir.path())?;
+    let _server = thalweg_program_router::run::serve_api(router.control(), dir.path())?;
     router.cli("create packet-generator interface pg1\ncreate packet-generator interface pg2");
     let [one, other] = documents(dir.path())?;
     let mut ask = Answers { router, socket: dir.path().join("api.sock"), asked: Vec::new() };

@@ -50,7 +50,7 @@ pub fn during<T: Send + 'static>(
     let (mut longest, mut longest_wall): (f64, f64) = (0.0, 0.0);
     while !thread.is_finished() {
         let (slice, at) = (Slice::begin(), Instant::now());
-        let next = thalweg::run::poll(c);
+        let next = thalweg_program_router::run::poll(c);
         c.run_once(Some(Duration::ZERO));
         longest_wall = longest_wall.max(at.elapsed().as_secs_f64());
         let took = slice.seconds();

@@ -106,7 +106,7 @@ impl Router {
             ..EngineConfig::default()
         };
         let mut control = Control::new(config).unwrap_or_else(|e| panic!("{e}"));
-        let features = [thalweg::features::FEATURES, more].concat();
+        let features = [thalweg_program_router::features::FEATURES, more].concat();
         thalweg_engine::start(&mut control, &features).unwrap_or_else(|e| panic!("{e}"));
         let tree = thalweg_engine::command_tree(&control).unwrap_or_else(|e| panic!("{e:?}"));
         Router { control, tree }

@@ -24,9 +24,9 @@ Examples:
 #[derive(Subcommand)]
 enum Command {
     /// Run the router
-    Run(thalweg::run::Args),
+    Run(thalweg_program_router::run::Args),
     /// Check a configuration, and have a running router show, plan, apply or save one
-    Config(thalweg::configuration::Args),
+    Config(thalweg_program_router::configuration::Args),
     /// Work with sFlow datagrams
     Sflow(thalweg_program_sflow::Args),
     /// Run the standalone sFlow agent, configured as hsflowd is
@@ -36,7 +36,7 @@ enum Command {
     /// Test a device with load
     Load(Box<thalweg::load::Args>),
     /// Describe the binary API
-    Api(thalweg::api::Args),
+    Api(thalweg_program_router::api::Args),
     /// Print the version
     Version,
 }
@@ -54,15 +54,15 @@ fn main() -> ExitCode {
         args.insert(1, "run".into());
     }
     match Args::parse_from(args).command {
-        Command::Run(args) => thalweg::run::main(&args),
-        Command::Config(args) => thalweg::configuration::main(&args),
+        Command::Run(args) => thalweg_program_router::run::main(&args, &thalweg_device_load::PROBE),
+        Command::Config(args) => thalweg_program_router::configuration::main(&args),
         Command::Sflow(args) => thalweg_program_sflow::main(&args),
         // Must stand here, where there is one thread: it may give up rights.
         Command::Agent(args) => thalweg_program_sflow::agent::main(&args),
         // Must stand here, where there is one thread: it may enter a user namespace.
         Command::Demo(args) => thalweg_program_demo::main(&args),
         Command::Load(args) => thalweg::load::main(&args),
-        Command::Api(args) => thalweg::api::main(&args),
+        Command::Api(args) => thalweg_program_router::api::main(&args),
         Command::Version => {
             println!("thalweg v{}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -9,7 +9,7 @@ use super::job::{Job, Outcome};
 
 /// Programs that compute for half a minute or longer: they begin first.
 const LONG: [&str; 4] = [
-    "unit/thalweg/settings",
+    "unit/program/router/settings",
     "unit/bench/pg/allocations",
     "unit/feat/l2/subs",
     "unit/sflow/coverage",

@@ -16,7 +16,7 @@ use super::far::{self, Far};
 use super::set::Set;
 use super::spot::{Drops, Hop, Side, Spot, Way};
 use super::work::{Group, Shares, Work};
-use crate::features::FEATURES;
+use thalweg_program_router::features::FEATURES;
 
 /// The names of a pair's ports; clients are behind the first, servers behind the second.
 fn names(pair: usize) -> [String; 2] {

@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn seeds_and_crashes_pass() {
-        let fuzz = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz");
+        let fuzz = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz");
         for dir in ["seeds", "corpus-crashes"] {
             let Ok(files) = std::fs::read_dir(format!("{fuzz}/{dir}/api_request")) else {
                 continue;

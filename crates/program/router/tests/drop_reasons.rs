@@ -27,7 +27,7 @@ fn all_have_a_standard_code() {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
     let config = EngineConfig { pool, ..EngineConfig::default() };
     let mut c = Control::new(config).expect("an engine");
-    thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
+    thalweg_engine::start(&mut c, thalweg_program_router::features::FEATURES).expect("a graph");
     let tree = thalweg_engine::command_tree(&c).expect("commands");
     for line in ["create loopback interface", "create packet-generator interface pg0"] {
         let (text, end) = tree.run_line(&mut c, line);

@@ -4,12 +4,12 @@
 #![allow(clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;
-use thalweg::vpp::WORDS;
 use thalweg_cli::CommandTree;
 use thalweg_device::testing::Lab;
 use thalweg_graph::Control;
+use thalweg_program_router::vpp::WORDS;
 
-const PAGE: &str = include_str!("../../../docs/vpp-differences.md");
+const PAGE: &str = include_str!("../../../../docs/vpp-differences.md");
 
 /// What the words of the page work on.
 const PRELUDE: &str = "
@@ -44,7 +44,7 @@ struct Router(Lab, CommandTree<Control>);
 
 impl Router {
     fn new() -> Router {
-        let lab = Lab::new(thalweg::features::FEATURES, 1, 2048, 3);
+        let lab = Lab::new(thalweg_program_router::features::FEATURES, 1, 2048, 3);
         let tree = thalweg_engine::command_tree(&lab.c).expect("a tree");
         let mut router = Router(lab, tree);
         for line in PRELUDE.lines().filter(|line| !line.trim().is_empty()) {

@@ -215,7 +215,7 @@ fn metrics_and_traces_do_not_wait_for_a_late_worker() {
         let figures = std::rc::Rc::new(std::cell::Cell::new(false));
         let here = figures.clone();
         let read = |c: &mut thalweg_graph::Control| {
-            thalweg::metrics::Figures::read_then(c, move |_| here.set(true));
+            thalweg_program_router::metrics::Figures::read_then(c, move |_| here.set(true));
         };
         let (_, time) = held(|| read(&mut router.c));
         shortest = shortest.min(time);

@@ -4,13 +4,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use thalweg::features::FEATURES;
 use thalweg_cli::CommandTree;
 use thalweg_device::{InterfaceEvent, Interfaces, Mode};
 use thalweg_feat_ip::AddressesChanged;
 use thalweg_feat_l2::PortsChanged;
 use thalweg_feat_neighbor::NeighborChange;
 use thalweg_graph::{Control, EngineConfig};
+use thalweg_program_router::features::FEATURES;
 
 type Tree = Rc<CommandTree<Control>>;
 type Log = Rc<RefCell<Vec<String>>>;

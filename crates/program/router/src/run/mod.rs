@@ -15,6 +15,7 @@ use crate::features::FEATURES;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -166,8 +167,8 @@ pub fn serve_api(c: &mut Control, dir: &Path) -> Result<thalweg_api::server::Ser
     serve::listen_api(c, &StartupConfig::default(), dir)
 }
 
-/// The program.
-pub fn main(args: &Args) -> ExitCode {
+/// The program. `probe` has the commands of `--load-probe`.
+pub fn main(args: &Args, probe: &'static Feature) -> ExitCode {
     let mut words: Vec<&str> = Vec::new();
     // Before there were documents, `--config' was a file of stanzas.
     let (document, stanzas) = match &args.config {
@@ -178,7 +179,8 @@ pub fn main(args: &Args) -> ExitCode {
         words.extend(["-c", file]);
     }
     words.extend(args.stanzas.iter().map(String::as_str));
-    let ended = std::panic::catch_unwind(|| run(&words, document, args));
+    // A feature has nothing that a panic could leave half done.
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| run(&words, document, args, probe)));
     match ended {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => crate::fail(error.status(), &error),
@@ -238,7 +240,12 @@ fn configure(
     }
 }
 
-fn run(words: &[&str], file_of_document: Option<&Path>, args: &Args) -> Result<(), RunError> {
+fn run(
+    words: &[&str],
+    file_of_document: Option<&Path>,
+    args: &Args,
+    probe: &'static Feature,
+) -> Result<(), RunError> {
     let strict = args.strict;
     if let Some(dir) = args.config.as_ref().filter(|path| path.is_dir()) {
         return Err(RunError::Directory(dir.clone()));
@@ -268,7 +275,7 @@ fn run(words: &[&str], file_of_document: Option<&Path>, args: &Args) -> Result<(
     // From here on signals mean an orderly end.
     let signals = signals::Signals::catch().map_err(|e| RunError::Start(e.to_string()))?;
     let mut c = Control::new(engine)?;
-    let probe = args.load_probe.then_some(&thalweg_device_load::PROBE);
+    let probe = args.load_probe.then_some(probe);
     let features: Vec<&Feature> = FEATURES.iter().copied().chain(probe).collect();
     thalweg_engine::start(&mut c, &features)?;
     thalweg_feat_neighbor::ask_for_next_hops(&mut c);

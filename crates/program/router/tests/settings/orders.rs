@@ -3,8 +3,8 @@
 
 use crate::router::{ONE, Router};
 use std::collections::{BTreeMap, HashSet};
-use thalweg::configuration::catalog;
 use thalweg_config::declare::{Document, Node, Step, Value, diff};
+use thalweg_program_router::configuration::catalog;
 
 /// A configuration with all that can be set without a device.
 const ALL: &str = "\

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
-use thalweg::api::services;
-use thalweg::features::FEATURES;
 use thalweg_api::{Registry, json};
 use thalweg_engine::{ENGINE, Feature};
 use thalweg_graph::Control;
+use thalweg_program_router::api::services;
+use thalweg_program_router::features::FEATURES;
 
 /// Modules of messages that only we have.
 const OURS: &[&str] = &[];

@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{BTreeSet, HashMap};
-use thalweg::configuration::catalog;
 use thalweg_config::declare::schema::RULES;
 use thalweg_config::declare::{Catalog, Document, Kind, Node, Problems, Value};
 use thalweg_graph::Control;
+use thalweg_program_router::configuration::catalog;
 
 /// Every key with what may stand there.
 fn keys() -> Vec<(&'static str, &'static str)> {

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 use tempfile::TempDir;
-use thalweg::features::FEATURES;
 use thalweg_buffer::PoolConfig;
 use thalweg_cli::{CliError, CommandTree};
 use thalweg_config::declare::{Document, diff};
 use thalweg_feat_config::manager;
 use thalweg_graph::{Control, EngineConfig};
+use thalweg_program_router::features::FEATURES;
 
 /// One at a time: each is a router.
 pub static ONE: Mutex<()> = Mutex::new(());

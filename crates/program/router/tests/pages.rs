@@ -21,7 +21,7 @@ struct Router(Lab, tempfile::TempDir);
 
 impl Router {
     fn new() -> Router {
-        let mut lab = Lab::new(thalweg::features::FEATURES, 1, 2048, 3);
+        let mut lab = Lab::new(thalweg_program_router::features::FEATURES, 1, 2048, 3);
         lab.ok("set interface ip address test0 10.0.0.1/24
             set interface ip address test1 203.0.113.1/24");
         let dir = tempfile::tempdir().expect("a folder");
@@ -104,27 +104,27 @@ fn nat44() {
     // A machine with the service has this directory.
     let dir = tempfile::tempdir().unwrap();
     let own = dir.path().display().to_string();
-    let page = include_str!("../../../docs/nat44.md").replace("/var/lib/thalweg", &own);
+    let page = include_str!("../../../../docs/nat44.md").replace("/var/lib/thalweg", &own);
     check(&page, &words, 60);
 }
 
 #[test]
 fn mpls() {
-    check(include_str!("../../../docs/mpls.md"), &["mpls ", "show mpls"], 30);
+    check(include_str!("../../../../docs/mpls.md"), &["mpls ", "show mpls"], 30);
 }
 
 #[test]
 fn flow_rules() {
     let words = ["flow ", "set conntrack ", "show conntrack", "clear conntrack"];
-    check(include_str!("../../../docs/flow-rules.md"), &words, 40);
+    check(include_str!("../../../../docs/flow-rules.md"), &words, 40);
 }
 
 #[test]
 fn configuration() {
-    let page = include_str!("../../../docs/configuration.md");
+    let page = include_str!("../../../../docs/configuration.md");
     let (_, document) = page.split_once("```yaml\n").expect("a document");
     let (document, _) = document.split_once("```").expect("its end");
-    let catalog = thalweg::configuration::catalog().expect("a catalog");
+    let catalog = thalweg_program_router::configuration::catalog().expect("a catalog");
     let n = catalog.read("lab.yaml", document).expect("a valid document").items().len();
     assert!(n >= 10, "{n}");
     let Err(error) = catalog.read("lab.yaml", "interfaces:\n  host-eth0:\n    mut: 1500\n") else {

@@ -3,14 +3,14 @@
 
 use crate::router::{ONE, Router};
 use crate::setters::SETTERS;
-use thalweg::api::typed::{Leaf, Sort, body, fixed, leaves};
-use thalweg::configuration::catalog;
 use thalweg_api::schema::{Kind, MessageDef};
 use thalweg_api::trace::Record;
 use thalweg_api::{Clients, Hub, Registry, Replayed};
 use thalweg_config::declare::{Catalog, Document, diff};
 use thalweg_engine::features;
 use thalweg_graph::Control;
+use thalweg_program_router::api::typed::{Leaf, Sort, body, fixed, leaves};
+use thalweg_program_router::configuration::catalog;
 
 /// Two routers: one is set, the other loads what that dumps.
 struct Pair {
@@ -30,7 +30,8 @@ impl Pair {
     fn with(ground: &str) -> Pair {
         let mut set = Router::prepared();
         set.run(ground);
-        let registry = Registry::new(thalweg::api::services(&features(&set.c))).unwrap();
+        let registry =
+            Registry::new(thalweg_program_router::api::services(&features(&set.c))).unwrap();
         let hub = Hub::new(registry, Clients::default());
         let base = set.dump();
         let mut pair = Pair { set, load: Router::start(), hub, base, catalog: catalog().unwrap() };

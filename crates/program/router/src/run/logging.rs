@@ -26,12 +26,22 @@ impl<S: tracing::Subscriber> Layer<S> for Keep {
             tracing::Level::INFO => log::Level::Info,
             _ => log::Level::Debug,
         };
-        let class = meta.target().split("::").next().unwrap_or_default();
-        let class = class.strip_prefix("thalweg_").unwrap_or(class).replace('_', "-");
+        let class = class(meta.target());
         let mut text = Text::default();
         event.record(&mut text);
         let message = text.message + &text.fields;
         log::keep(log::Line { at: SystemTime::now(), level, class, message });
+    }
+}
+
+/// This crate, as events name it.
+const OWN: &str = env!("CARGO_CRATE_NAME");
+
+/// The class of an event: the crate that it is from. This crate is the router as a whole.
+fn class(target: &str) -> String {
+    match target.split("::").next().unwrap_or_default() {
+        OWN => "thalweg".into(),
+        other => other.strip_prefix("thalweg_").unwrap_or(other).replace('_', "-"),
     }
 }
 
@@ -99,5 +109,16 @@ fn level(word: &str) -> LevelFilter {
         "debug" => LevelFilter::DEBUG,
         "trace" => LevelFilter::TRACE,
         _ => LevelFilter::INFO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class;
+
+    #[test]
+    fn classes_are_names_of_crates() {
+        assert_eq!(class(module_path!()), "thalweg");
+        assert_eq!(class("thalweg_feat_mss_clamp::state"), "feat-mss-clamp");
     }
 }

@@ -7,12 +7,12 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use thalweg::api::services;
-use thalweg::features::FEATURES;
 use thalweg_api::Registry;
 use thalweg_buffer::PoolConfig;
 use thalweg_engine::{ENGINE, Feature};
 use thalweg_graph::{Control, EngineConfig};
+use thalweg_program_router::api::services;
+use thalweg_program_router::features::FEATURES;
 
 /// All names that there are, each with its kind.
 fn names() -> BTreeSet<String> {

@@ -4,13 +4,13 @@ use crate::router::{ONE, Router, same};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use thalweg::configuration::catalog;
 use thalweg_cli::{Execution, Progress, Script};
 use thalweg_config::declare::Document;
 use thalweg_device::loopback;
 use thalweg_feat_config::{apply_at_start, manager, store::Store};
 use thalweg_fib::TableId;
 use thalweg_graph::Control;
+use thalweg_program_router::configuration::catalog;
 
 /// A router with a file of its own.
 fn with_file() -> (Router, PathBuf) {

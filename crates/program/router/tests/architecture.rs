@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use thalweg::features::FEATURES;
 use thalweg_buffer::PoolConfig;
 use thalweg_device::SwIfIndex;
 use thalweg_engine::Feature;
 use thalweg_graph::{Control, EngineConfig};
+use thalweg_program_router::features::FEATURES;
 
-const PAGE: &str = include_str!("../../../ARCHITECTURE.md");
-const LIMITS: &str = include_str!("../../../docs/limits.md");
+const PAGE: &str = include_str!("../../../../ARCHITECTURE.md");
+const LIMITS: &str = include_str!("../../../../docs/limits.md");
 
 /// The rows of the first table after a line of a page, as cells.
 fn rows(page: &'static str, line: &str) -> Vec<Vec<&'static str>> {
@@ -41,7 +41,7 @@ fn value(text: &str) -> u64 {
 
 /// The folder `crates`.
 fn crates() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// What a source file sets a constant to.
@@ -86,7 +86,7 @@ fn arcs_are_those_of_the_graph() {
 fn pairs_of_features_keep_their_order() {
     let pool = PoolConfig { buffers: 1024, ..PoolConfig::default() };
     let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).expect("an engine");
-    thalweg_engine::start(&mut c, thalweg::features::FEATURES).expect("a graph");
+    thalweg_engine::start(&mut c, thalweg_program_router::features::FEATURES).expect("a graph");
     for arc in c.arc_decls().to_vec() {
         let features = c.arc_features(c.arc(arc.name).expect("an arc"));
         for (i, early) in features.iter().enumerate() {
@@ -124,7 +124,9 @@ fn manifest(folder: &Path) -> (String, Vec<String>) {
 fn dependencies_point_downwards() {
     let mut levels = BTreeMap::new();
     let mut needs = Vec::new();
-    for (level, row) in rows(PAGE, "(`crates/thalweg/tests/architecture.rs`):").iter().enumerate() {
+    for (level, row) in
+        rows(PAGE, "(`crates/program/router/tests/architecture.rs`):").iter().enumerate()
+    {
         for name in code(row[0]) {
             let folders = match name.strip_suffix("/*") {
                 None => vec![crates().join(name)],

@@ -63,7 +63,7 @@ fn crates(root: &Path) -> Vec<(String, std::path::PathBuf)> {
 
 #[test]
 fn all_errors_are_listed() {
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut rows = BTreeSet::new();
     for (name, source) in crates(root) {
         collect(&source, &name, &mut rows);

@@ -106,7 +106,7 @@ fn nothing_that_sets_is_without_effect() {
 /// Setters that need a device are tried by a scenario with one: dumped, and back from the dump.
 #[test]
 fn setters_of_devices_are_in_the_scenario_of_documents() {
-    let scenario = include_str!("../../../../tests/smoke/tests/configuration.rs");
+    let scenario = include_str!("../../../../../tests/smoke/tests/configuration.rs");
     for path in WITH_A_DEVICE {
         assert!(scenario.contains(path), "`{path}': put it into a_document_makes_a_router");
     }
