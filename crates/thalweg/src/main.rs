@@ -34,7 +34,7 @@ enum Command {
     /// Show a router between two hosts at work
     Demo(thalweg_program_demo::Args),
     /// Test a device with load
-    Load(Box<thalweg::load::Args>),
+    Load(Box<thalweg_program_load::Args>),
     /// Describe the binary API
     Api(thalweg_program_router::api::Args),
     /// Print the version
@@ -54,14 +54,16 @@ fn main() -> ExitCode {
         args.insert(1, "run".into());
     }
     match Args::parse_from(args).command {
-        Command::Run(args) => thalweg_program_router::run::main(&args, &thalweg_device_load::PROBE),
+        Command::Run(args) => {
+            thalweg_program_router::run::main(&args, &thalweg_program_load::PROBE)
+        }
         Command::Config(args) => thalweg_program_router::configuration::main(&args),
         Command::Sflow(args) => thalweg_program_sflow::main(&args),
         // Must stand here, where there is one thread: it may give up rights.
         Command::Agent(args) => thalweg_program_sflow::agent::main(&args),
         // Must stand here, where there is one thread: it may enter a user namespace.
         Command::Demo(args) => thalweg_program_demo::main(&args),
-        Command::Load(args) => thalweg::load::main(&args),
+        Command::Load(args) => thalweg_program_load::main(&args),
         Command::Api(args) => thalweg_program_router::api::main(&args),
         Command::Version => {
             println!("thalweg v{}", env!("CARGO_PKG_VERSION"));

@@ -5,8 +5,8 @@ use thalweg_netns::Netns;
 use thalweg_peers::{Ovs, OvsOptions};
 
 use super::{DEVICE, Far, Size, lines};
-use crate::load::set::{CONNECTIONS, Set, TIMEOUTS, rules};
-use crate::load::spot::{Drops, Side, Spot};
+use crate::set::{CONNECTIONS, Set, TIMEOUTS, rules};
+use crate::spot::{Drops, Side, Spot};
 
 /// A switch with two ports, numbered 1 (clients) and 2.
 pub(super) struct Switch {

@@ -5,8 +5,8 @@ use std::io::IsTerminal;
 use thalweg_load::search::binary::Range;
 use thalweg_load::talk::Counts;
 
-use crate::load::number::short;
-use crate::load::sample::Sample;
+use crate::number::short;
+use crate::sample::Sample;
 
 /// The line that begins an iteration.
 pub(super) fn iteration(number: usize, range: &Range) -> String {

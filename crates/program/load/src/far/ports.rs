@@ -7,11 +7,11 @@ use serde_json::Value;
 use thalweg_netns::{Cmd, require_tools};
 
 use super::Far;
-use crate::load::spot::{Drops, Side, Spot, Way};
+use crate::spot::{Drops, Side, Spot, Way};
 
 /// Pairs of interfaces; clients are behind the first of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::load) struct Ports(Vec<[String; 2]>);
+pub(crate) struct Ports(Vec<[String; 2]>);
 
 impl FromStr for Ports {
     type Err = String;
@@ -37,12 +37,12 @@ impl FromStr for Ports {
 
 impl Ports {
     /// The names, pair by pair.
-    pub(in crate::load) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flatten().map(String::as_str)
     }
 
     /// The pairs.
-    pub(in crate::load) fn pairs(&self) -> Vec<[&str; 2]> {
+    pub(crate) fn pairs(&self) -> Vec<[&str; 2]> {
         self.0.iter().map(|pair| pair.each_ref().map(String::as_str)).collect()
     }
 
@@ -50,7 +50,7 @@ impl Ports {
     ///
     /// # Errors
     /// Names the interface and what to do.
-    pub(in crate::load) fn check(&self, even_default_route: bool) -> Result<()> {
+    pub(crate) fn check(&self, even_default_route: bool) -> Result<()> {
         require_tools(&["ip"])?;
         let mut needed = Vec::new();
         for family in ["-4", "-6"] {

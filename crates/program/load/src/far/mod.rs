@@ -375,7 +375,7 @@ mod tests {
         assert_ne!(sent_by((0, Hop::In), node(REFUSED)), node(REFUSED));
         assert_eq!(sent_by((0, Hop::In), node("tx ring full")), node("tx ring full"));
         // It is the text of the node.
-        let names = include_str!("../../../../program/router/tests/golden/names.txt");
+        let names = include_str!("../../../router/tests/golden/names.txt");
         assert!(names.contains(REFUSED));
     }
 

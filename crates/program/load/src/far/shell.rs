@@ -7,7 +7,7 @@ use thalweg_device::MacAddr;
 use thalweg_netns::{Netns, Running};
 
 use super::{DEVICE, Far, TESTER};
-use crate::load::spot::Drops;
+use crate::spot::Drops;
 
 /// Time for its end.
 const PATIENCE: Duration = Duration::from_secs(10);

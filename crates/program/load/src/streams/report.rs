@@ -5,8 +5,8 @@ use thalweg_load::stream::Latency;
 use thalweg_terminal::harmless;
 
 use super::trial::{FCS, StreamTrial, Sum, WIRE};
-use crate::load::number::short;
-use crate::load::spot::Missing;
+use crate::number::short;
+use crate::spot::Missing;
 
 /// Percentiles of latency that are shown, where there are enough packets for them.
 const PERCENTILES: [(&str, f64); 4] =
@@ -51,7 +51,7 @@ fn row(stream: &StreamReport, way: &str) -> Vec<String> {
 }
 
 /// The line of packets that arrived with other bytes, which count as lost.
-pub(in crate::load) fn damaged(packets: u64) -> Option<String> {
+pub(crate) fn damaged(packets: u64) -> Option<String> {
     (packets > 0).then(|| format!("  {packets} arrived damaged"))
 }
 
@@ -74,7 +74,7 @@ fn table(rows: &[Vec<String>]) -> Vec<String> {
 
 /// The lines that a trial ends with: streams, books, places of loss. `floor`: the same streams
 /// without a device.
-pub(in crate::load) fn lines(trial: &StreamTrial, floor: Option<&StreamTrial>) -> Vec<String> {
+pub(crate) fn lines(trial: &StreamTrial, floor: Option<&StreamTrial>) -> Vec<String> {
     let heads = ["stream", "way", "sent", "received", "lost", "twice", "reordered", "damaged"];
     let mut head: Vec<String> = heads.iter().map(|word| (*word).to_owned()).collect();
     head.push("min us".into());

@@ -1,5 +1,7 @@
 //! `thalweg load`: the load tester.
 
+#![forbid(unsafe_code)]
+
 mod alone;
 mod blame;
 mod cps_ndr;
@@ -30,6 +32,10 @@ mod work;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use thalweg_terminal::{FAILED, fail, put, report, say};
+
+/// The commands with which a router takes part in tests, for [`thalweg_program_router::run`].
+pub use thalweg_device_load::PROBE;
 
 /// Tests a device with load: how much it bears, and where it loses what it does not.
 #[derive(clap::Args)]

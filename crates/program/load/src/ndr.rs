@@ -587,9 +587,9 @@ fn underway(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::device::Device;
-    use crate::load::set::Set;
-    use crate::load::trial::Tester;
+    use crate::device::Device;
+    use crate::set::Set;
+    use crate::trial::Tester;
     use clap::Parser;
 
     #[derive(Parser)]

@@ -2,8 +2,8 @@
 
 use thalweg_device_load::DirectionReport;
 
-use crate::load::blame::Place;
-use crate::load::spot::{Drops, Missing, Side};
+use crate::blame::Place;
+use crate::spot::{Drops, Missing, Side};
 
 /// Share of packets that the tester may fail to send; with more, the trial says nothing of the
 /// device.
@@ -13,49 +13,49 @@ pub(super) const FCS: u64 = 4;
 pub(super) const WIRE: u64 = FCS + 20;
 
 /// How a trial went.
-pub(in crate::load) struct StreamTrial {
+pub(crate) struct StreamTrial {
     /// Length of its window in seconds.
-    pub(in crate::load) seconds: f64,
+    pub(crate) seconds: f64,
     /// Of each pair of ports with streams: its number, from the first to the second, and back.
-    pub(in crate::load) pairs: Vec<(usize, [DirectionReport; 2])>,
+    pub(crate) pairs: Vec<(usize, [DirectionReport; 2])>,
     /// What was dropped from its beginning to its end.
-    pub(in crate::load) drops: Drops,
+    pub(crate) drops: Drops,
     /// The first packet of the window that was lost, and where.
-    pub(in crate::load) first: Option<First>,
+    pub(crate) first: Option<First>,
     /// Packets of connections that were lost at the same time, there and back, and of those, the
     /// ones that have arrived damaged.
-    pub(in crate::load) others: [[u64; 2]; 2],
+    pub(crate) others: [[u64; 2]; 2],
 }
 
 /// The first packet of the window that was lost: of all, the one that was due first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::load) struct First {
-    pub(in crate::load) stream: String,
-    pub(in crate::load) way: String,
+pub(crate) struct First {
+    pub(crate) stream: String,
+    pub(crate) way: String,
     /// Its number in its stream.
-    pub(in crate::load) number: u64,
+    pub(crate) number: u64,
     /// When it was due, since the window began, in nanoseconds.
-    pub(in crate::load) due: u64,
-    pub(in crate::load) place: Place,
+    pub(crate) due: u64,
+    pub(crate) place: Place,
 }
 
 /// Packets of a trial's window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::load) struct Sum {
-    pub(in crate::load) intended: u64,
-    pub(in crate::load) sent: u64,
+pub(crate) struct Sum {
+    pub(crate) intended: u64,
+    pub(crate) sent: u64,
     /// Not sent, because the tester was late, and because it had no room.
-    pub(in crate::load) late: u64,
-    pub(in crate::load) refused: u64,
-    pub(in crate::load) received: u64,
-    pub(in crate::load) lost: u64,
+    pub(crate) late: u64,
+    pub(crate) refused: u64,
+    pub(crate) received: u64,
+    pub(crate) lost: u64,
     /// Bytes sent and received, without FCS.
-    pub(in crate::load) bytes: (u64, u64),
+    pub(crate) bytes: (u64, u64),
 }
 
 impl Sum {
     /// Adds another one.
-    pub(in crate::load) fn add(&mut self, other: Sum) {
+    pub(crate) fn add(&mut self, other: Sum) {
         self.intended += other.intended;
         self.sent += other.sent;
         self.late += other.late;
@@ -67,17 +67,17 @@ impl Sum {
     }
 
     /// Bits received, with FCS, preamble and gap.
-    pub(in crate::load) fn l1_received(&self) -> u64 {
+    pub(crate) fn l1_received(&self) -> u64 {
         8 * (self.bytes.1 + WIRE * self.received)
     }
 
     /// Share of the packets sent that were lost, 0 to 1.
-    pub(in crate::load) fn loss_ratio(&self) -> f64 {
+    pub(crate) fn loss_ratio(&self) -> f64 {
         self.lost as f64 / self.sent.max(1) as f64
     }
 
     /// Of a direction: its judged packets, or all, if those without tags are among them.
-    pub(in crate::load) fn of(direction: &DirectionReport) -> Sum {
+    pub(crate) fn of(direction: &DirectionReport) -> Sum {
         let mut sum = Sum::default();
         let all_tagged = direction.streams.iter().all(|stream| stream.tagged);
         for stream in &direction.streams {
@@ -103,7 +103,7 @@ impl Sum {
 
 impl StreamTrial {
     /// All directions, with their names.
-    pub(in crate::load) fn directions(&self) -> impl Iterator<Item = (&DirectionReport, String)> {
+    pub(crate) fn directions(&self) -> impl Iterator<Item = (&DirectionReport, String)> {
         let several = self.pairs.len() > 1 || self.pairs.iter().any(|(number, _)| *number > 0);
         self.pairs.iter().flat_map(move |(number, pair)| {
             let named = move |way: &str| match several {
@@ -116,21 +116,21 @@ impl StreamTrial {
     }
 
     /// Packets of both directions.
-    pub(in crate::load) fn sum(&self) -> Sum {
+    pub(crate) fn sum(&self) -> Sum {
         let mut sum = Sum::default();
         self.directions().for_each(|(direction, _)| sum.add(Sum::of(direction)));
         sum
     }
 
     /// Whether the tester spoiled it.
-    pub(in crate::load) fn is_spoiled(&self) -> bool {
+    pub(crate) fn is_spoiled(&self) -> bool {
         let sum = self.sum();
         (sum.late + sum.refused) as f64 > UNSENT * sum.intended.max(1) as f64
             || self.drops.of(Side::Tester) > 0
     }
 
     /// Packets sent since the trial began that have not arrived as they were.
-    pub(in crate::load) fn missing(&self) -> Missing {
+    pub(crate) fn missing(&self) -> Missing {
         let of = |direction: &DirectionReport| {
             let sent: u64 = direction.streams.iter().map(|stream| stream.all.sent.sent).sum();
             let tagged: u64 =

@@ -6,8 +6,8 @@ use thalweg_netns::{Cmd, Netns, bridge, enable_ipv4_forwarding};
 use thalweg_peers::Peer;
 
 use super::{DEVICE, Far};
-use crate::load::set::Set;
-use crate::load::spot::{Drops, Side, Spot};
+use crate::set::Set;
+use crate::spot::{Drops, Side, Spot};
 
 const NFT: &str = "usr/sbin/nft";
 

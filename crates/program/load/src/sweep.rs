@@ -226,7 +226,7 @@ fn line(name: &str, quiet: &Quiet, first: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::sample::Sample;
+    use crate::sample::Sample;
 
     #[test]
     fn rows_are_processors_and_queues() {

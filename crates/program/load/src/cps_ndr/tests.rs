@@ -1,7 +1,7 @@
 //! Searches of the device in this process.
 
 use super::*;
-use crate::load::device::{Books, Device};
+use crate::device::{Books, Device};
 use clap::Parser;
 
 #[derive(Parser)]

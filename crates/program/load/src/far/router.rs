@@ -14,9 +14,9 @@ use thalweg_load::stream::{self, Tag};
 use thalweg_load::talk::{Flow, Protocol};
 
 use super::{DEVICE, Far, Size, lines, sent_by, ways};
-use crate::load::blame::Seen;
-use crate::load::set::Set;
-use crate::load::spot::{Drops, Hop, Side, Spot};
+use crate::blame::Seen;
+use crate::set::Set;
+use crate::spot::{Drops, Hop, Side, Spot};
 
 /// Time for its start, and for its end.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -241,7 +241,7 @@ mod tests {
         let found = seen(&talk).unwrap();
         let What::Talk(flow) = found.what else { panic!("{found:?}") };
         assert_eq!(flow.to_string(), "TCP 16.0.0.1:1024 > 48.0.0.1:80 SYN");
-        assert_eq!(found.spot.way, Some(crate::load::spot::Way::There));
+        assert_eq!(found.spot.way, Some(crate::spot::Way::There));
         for key in ["at", "source", "node", "flags"] {
             let mut without = talk.clone();
             without.as_object_mut().unwrap().remove(key);

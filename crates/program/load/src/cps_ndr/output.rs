@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Args;
-use crate::load::sample::Sample;
+use crate::sample::Sample;
 
 /// The file's text. Without a good sample it holds only the options.
 pub(super) fn text(args: &Args, best: Option<&Sample>) -> String {

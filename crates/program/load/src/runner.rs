@@ -362,9 +362,9 @@ fn scaled(load: Load, share: f64) -> Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::set::Set;
-    use crate::load::under::Under;
-    use crate::load::work::Work;
+    use crate::set::Set;
+    use crate::under::Under;
+    use crate::work::Work;
     use clap::Parser;
     use thalweg_load_profile::Profile;
 

@@ -192,7 +192,7 @@ pub(super) fn clock(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::device::Books;
+    use crate::device::Books;
 
     #[test]
     fn rates_are_those_between_two_looks() {

@@ -151,7 +151,7 @@ impl fmt::Display for FirstTalk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::spot::Side;
+    use crate::spot::Side;
 
     fn spot(node: &str) -> Spot {
         Spot::new(Side::Device, node, "reason")
