@@ -12,7 +12,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) build --quiet --workspace --bin xtask && $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo demo-picture graph-picture test test-psample lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-bench clean
+.PHONY: help build demo demo-picture graph-picture test test-long lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-test setup-long setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -26,14 +26,15 @@ demo: setup build ## a router between two hosts, in namespaces (KEEP=1 leaves it
 demo-picture: setup build ## draw the demo's screen into docs/demo.svg
 	$(RELEASE)/thalweg demo --plain --picture docs/demo.svg
 
-test: setup ## all tests, side by side; ONLY="words" selects, BUSY=1, REPEAT=n, JOBS=n, PAUSE=1
-	$(XTASK) test $(if $(BUSY),--busy) $(if $(REPEAT),--repeat $(REPEAT)) \
+test: setup-test ## most tests, side by side; ONLY="words" selects, BUSY=1, REPEAT=n, JOBS=n, PAUSE=1
+	$(XTASK) test $(if $(LONG),--long) $(if $(BUSY),--busy) $(if $(REPEAT),--repeat $(REPEAT)) \
 		$(if $(JOBS),--jobs $(JOBS)) $(if $(PAUSE),--pause) $(ONLY)
 
-test-psample: setup ## router and monitor with a kernel that has PSAMPLE, in an emulated machine
-	$(XTASK) test psample
+test-long: setup-long ## the tests that `make test` leaves out: levels, fuzzing, soak, emulation, measuring
+	$(MAKE) test LONG=1
+	$(MAKE) soak SOAK=2
 
-lint: setup ## formatting, clippy, documentation, and habits (SUBJECTS=no: without those of commits)
+lint: ## formatting, clippy, documentation, and habits (SUBJECTS=no: without those of commits)
 	$(XTASK) tidy $(if $(filter no,$(SUBJECTS)),--no-subjects)
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
@@ -53,8 +54,8 @@ bench-names: # before anything is built, which takes minutes
 bench-docs: ## put the last run's tables into docs/performance.md and docs/performance-tables.md
 	$(CARGO) run --release -p thalweg-bench-report -- docs
 
-bench-accept: setup ## accept the packet path's present instructions per packet
-	$(CARGO) bench --profile quick -p thalweg-bench-pg --bench instructions -- accept
+bench-accept: setup-long ## accept the packet path's present instructions per packet
+	$(CARGO) bench -p thalweg-bench-pg --bench instructions -- accept
 
 # Symbol names that distinguish the code of nodes need a separate build.
 profile: ## a flame graph of a worker in target/bench (CASE=l2|bridge|macs|ip4|hosts|hops|internet)
@@ -62,10 +63,10 @@ profile: ## a flame graph of a worker in target/bench (CASE=l2|bridge|macs|ip4|h
 	$(CARGO) run --release -p thalweg-bench-report --target-dir $(or $(CARGO_TARGET_DIR),target)/profile \
 		--config 'build.rustflags=["-Csymbol-mangling-version=v0"]' -- profile $(CASE)
 
-sharing: setup ## whether two workers write cache lines that the other touches (twenty minutes)
+sharing: setup-long ## whether two workers write cache lines that the other touches (twenty minutes)
 	$(CARGO) run --release -p thalweg-bench-pg --example thalweg-sharing
 
-soak: setup build ## churn through translation and rules for SOAK=30 minutes; in the end nothing may be held
+soak: setup-test build ## churn through translation and rules for SOAK=30 minutes; in the end nothing may be held
 	$(CARGO) run --release -p thalweg-smoke --bin thalweg-soak -- $(or $(SOAK),30)
 
 fuzz: ## fuzz every parser, TIME seconds each
@@ -78,17 +79,22 @@ graph-picture: build ## draw docs/graph.svg, the graph of a router that this sta
 	scripts/graph-picture.sh
 
 install: build ## install to $(DESTDIR)$(PREFIX)/bin, the API's description and a unit for systemd
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(RELEASE)/thalweg $(RELEASE)/thalctl $(DESTDIR)$(PREFIX)/bin
+	scripts/install-programs.sh $(RELEASE) $(DESTDIR)$(PREFIX)/bin thalweg thalctl
 	$(RELEASE)/thalweg api json --dir $(DESTDIR)$(APIDIR)
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|@PREFIX@|$(PREFIX)|' contrib/systemd/thalweg.service >$(DESTDIR)$(UNITDIR)/thalweg.service
 	chmod 644 $(DESTDIR)$(UNITDIR)/thalweg.service
 
-setup: ## install the programs that tests and demo call (as root), or say which are missing
+setup: ## install the four programs that the demo calls (as root), or say which are missing
 	@scripts/setup.sh
 
-setup-bench: ## as setup, and fetch what the benchmarks compare with
+setup-test: ## as setup, and what `make test` calls
+	@scripts/setup.sh test
+
+setup-long: ## as setup-test, and what `make test-long` calls
+	@scripts/setup.sh long
+
+setup-bench: ## as setup-test, and fetch what the benchmarks compare with
 	@scripts/setup.sh bench
 
 clean: ## remove what was built

@@ -6,16 +6,18 @@
 #
 #   TIME=600 scripts/fuzz.sh startup_conf
 #
-# `--build` as the first argument only builds, and quickly; `--run` only runs what that has built.
+# `--build` as the first argument only builds; `--run` only runs what that has built, 10 seconds each.
 #
 # An input that crashes is left in fuzz/artifacts/TARGET. Move it to fuzz/corpus-crashes/TARGET
-# under a name that says what it is about: the parser's own tests replay that folder.
+# under a name that says what it is about: `cargo test -p thalweg-corpus` replays that folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-time=${TIME:-60}
-only= profile=release
-case ${1:-} in --build | --run) only=$1 profile=quick && shift ;; esac
+time=${TIME:-60} only=
+case ${1:-} in
+    --build) only=$1 && shift ;;
+    --run) only=$1 time=${TIME:-10} && shift ;;
+esac
 if (($# > 0)); then
     targets=("$@")
 else
@@ -35,7 +37,7 @@ flags=(
     -Ccodegen-units=4
 )
 if [[ $only != --run ]]; then
-    RUSTFLAGS="${flags[*]}" cargo build --locked --quiet --profile "$profile" \
+    RUSTFLAGS="${flags[*]}" cargo build --locked --quiet --release \
         --manifest-path fuzz/Cargo.toml --target "$host" "${targets[@]/#/--bin=}"
 fi
 [[ $only != --build ]] || exit 0
@@ -51,7 +53,7 @@ fuzz() {
     for dir in "fuzz/seeds/$target" "fuzz/corpus-crashes/$target"; do
         [[ -d $dir ]] && known+=("$dir")
     done
-    if ! "$CARGO_TARGET_DIR/$host/$profile/$target" -max_total_time="$time" -timeout=10 \
+    if ! "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$time" -timeout=10 \
         -rss_limit_mb=1024 -artifact_prefix="$artifacts/" "$corpus" "${known[@]}" >"$log" 2>&1; then
         tail -n 60 "$log" >&2
         echo "fuzz: $target failed; its input is in $artifacts" >&2
@@ -61,7 +63,7 @@ fuzz() {
     sed -n "s/^#\([0-9]*\)\tDONE *cov: \([0-9]*\).*/fuzz $target: \1 inputs, \2 places reached/p" "$log"
 }
 export -f fuzz
-export host profile time logs
+export host time logs
 
 # As many at a time as there are processors.
 echo "fuzz: ${#targets[@]} targets, $time s each"

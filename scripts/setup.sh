@@ -1,17 +1,15 @@
 #!/usr/bin/env bash
-# Sees to it that the programs which the scenarios and the demo call are there.
-# As root it installs what is missing from Debian's archive; otherwise it prints
-# the command to run, and fails only if a program without which nothing works
-# (see `needed` below) is missing.
+# Sees to it that programs are there which the project calls: for the demo; with `test`, `long`,
+# `bench` or `profile` as argument, for `make test`, `make test-long`, `make bench` or `make profile`,
+# too. As root it installs what is missing from Debian's archive; otherwise it prints the command to
+# run, and fails only if a program without which nothing works (see `needed` below) is missing.
 #
-# `setup.sh bench` also fetches what the benchmarks compare with: DPDK's testpmd, and nft
-# for the kernel's rules, with all of the next. Such packages start services, and
-# want to bring or upgrade two hundred others; so they are unpacked below the build
-# directory, as whoever calls this, and `make clean` removes them. What cannot be had
-# is a row in a table then.
+# Some packages start services, and want to bring or upgrade two hundred others. These are unpacked
+# below the build directory, as whoever calls this, and `make clean` removes them:
 #
-# `setup.sh peers` fetches what scenarios join to the router: Open vSwitch, radvd and rdisc6, and
-# sFlow collectors that read what it sends: pmacct's, and goflow2, if there is Go to build it with.
+#   test   Open vSwitch, radvd and rdisc6
+#   long   the same; sFlow collectors: pmacct's, and goflow2, if there is Go to build it with
+#   bench  Open vSwitch, DPDK's testpmd, and nft; what cannot be had is a row in a table then
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +18,10 @@ tools=(
     ip:iproute2
     iperf3:iperf3
     ping:iputils-ping
+    setpriv:util-linux
+)
+needed=" ip ping setpriv cc "
+tests=(
     traceroute:traceroute
     tcpdump:tcpdump
     tshark:tshark
@@ -27,34 +29,42 @@ tools=(
     socat:socat
     nc:netcat-openbsd
     sysctl:procps
-    setpriv:util-linux
-    cc:gcc
-    c++:g++
-    valgrind:valgrind
     gdb:gdb
-    qemu-system-x86_64:qemu-system-x86
+    # Debian's python3 comes without what makes environments.
+    python3-venv:python3-venv
 )
-needed=" ip ping setpriv cc "
-# `make profile' records with it.
-if [[ ${1:-} == profile ]]; then
-    tools+=(perf:linux-perf)
-fi
+list=${1:-demo}
+case $list in
+    demo) ;;
+    test | bench) tools+=("${tests[@]}") ;;
+    long) tools+=("${tests[@]}" c++:g++ valgrind:valgrind qemu-system-x86_64:qemu-system-x86) ;;
+    profile) tools+=(perf:linux-perf) ;;
+    *) echo "setup: there is no list $list; there are test, long, bench and profile" >&2 && exit 2 ;;
+esac
+# The compiler's linker.
+tools+=(cc:gcc)
 
 # Debian keeps some of these out of an ordinary user's PATH.
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
+# is_there PROGRAM
+is_there() {
+    case $1 in
+        python3-venv) python3 -c 'import ensurepip' >/dev/null 2>&1 ;;
+        *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
 
 missing=()
 vital=()
 for entry in "${tools[@]}"; do
     program=${entry%%:*}
     package=${entry#*:}
-    if ! command -v "$program" >/dev/null 2>&1; then
+    if ! is_there "$program"; then
         missing+=("$package")
         [[ $needed == *" $program "* ]] && vital+=("$package")
     fi
 done
-# No program of that name: Debian's python3 comes without what makes environments.
-python3 -c 'import ensurepip' >/dev/null 2>&1 || missing+=(python3-venv)
 
 # unpack DIR PROGRAM PACKAGE…: unpacks packages, and the libraries that apt would
 # newly install for them, unless PROGRAM is in the PATH or unpacked already.
@@ -120,60 +130,74 @@ build_goflow2() {
 }
 
 peers=${CARGO_TARGET_DIR:-target}/peers
-if [[ ${1:-} == bench ]]; then
-    unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
-    unpack "$peers/nftables" nft nftables
-fi
-if [[ ${1:-} == bench || ${1:-} == peers ]]; then
-    unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
-    unpack "$peers/radvd" radvd radvd ndisc6
-    unpack "$peers/pmacct" sfacctd pmacct
-    build_goflow2 "$peers/goflow2"
-elif (($# > 0)) && [[ $1 != profile ]]; then
-    echo "setup: there is no list $1; there are bench, peers and profile" >&2
-    exit 2
-fi
+unpack_peers() {
+    case $list in
+        test | long | bench)
+            unpack "$peers/openvswitch" ovs-vswitchd openvswitch-switch openvswitch-common
+            ;;
+    esac
+    case $list in
+        test | long) unpack "$peers/radvd" radvd radvd ndisc6 ;;
+    esac
+    case $list in
+        long)
+            unpack "$peers/pmacct" sfacctd pmacct
+            build_goflow2 "$peers/goflow2"
+            ;;
+        bench)
+            unpack "$peers/dpdk" dpdk-testpmd dpdk-dev ibverbs-providers
+            unpack "$peers/nftables" nft nftables
+            ;;
+    esac
+}
 
-if ((${#missing[@]} == 0)); then
-    exit 0
-fi
-
-install=(apt-get install -y --no-install-recommends "${missing[@]}")
-
-if ! command -v apt-get >/dev/null 2>&1; then
-    echo "setup: please install by your system's means what Debian calls: ${missing[*]}" >&2
-    ((${#vital[@]} == 0)) || exit 1
-    exit 0
-fi
-
-if ((EUID != 0)); then
-    echo "setup: some programs are missing; to install them run" >&2
-    echo "    sudo ${install[*]}" >&2
-    if ((${#vital[@]} > 0)); then
-        echo "setup: cannot go on without: ${vital[*]}" >&2
-        exit 1
+install_missing() {
+    if ((${#missing[@]} == 0)); then
+        return 0
     fi
-    exit 0
-fi
 
-export DEBIAN_FRONTEND=noninteractive
-# tshark's package asks whether ordinary users may capture; iperf3's, whether to
-# run as a daemon. Neither is wanted here.
-if command -v debconf-set-selections >/dev/null 2>&1; then
-    debconf-set-selections <<'ANSWERS'
+    local install=(apt-get install -y --no-install-recommends "${missing[@]}")
+
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "setup: please install by your system's means what Debian calls: ${missing[*]}" >&2
+        ((${#vital[@]} == 0)) || exit 1
+        return 0
+    fi
+
+    if ((EUID != 0)); then
+        echo "setup: some programs are missing; to install them run" >&2
+        echo "    sudo ${install[*]}" >&2
+        if ((${#vital[@]} > 0)); then
+            echo "setup: cannot go on without: ${vital[*]}" >&2
+            exit 1
+        fi
+        return 0
+    fi
+
+    export DEBIAN_FRONTEND=noninteractive
+    # tshark's package asks whether ordinary users may capture; iperf3's, whether to
+    # run as a daemon. Neither is wanted here.
+    if command -v debconf-set-selections >/dev/null 2>&1; then
+        debconf-set-selections <<'ANSWERS'
 wireshark-common wireshark-common/install-setuid boolean false
 iperf3 iperf3/start_daemon boolean false
 ANSWERS
-fi
-
-echo "setup: installing ${missing[*]}"
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-if ! "${install[@]}" >"$log" 2>&1; then
-    # The lists of packages may be absent (container images) or out of date.
-    if ! { apt-get update && "${install[@]}"; } >"$log" 2>&1; then
-        tail -n 20 "$log" >&2
-        echo "setup: apt-get could not install ${missing[*]}" >&2
-        exit 1
     fi
-fi
+
+    echo "setup: installing ${missing[*]}"
+    local log
+    log=$(mktemp)
+    # shellcheck disable=SC2064
+    trap "rm -f '$log'" EXIT
+    if ! "${install[@]}" >"$log" 2>&1; then
+        # The lists of packages may be absent (container images) or out of date.
+        if ! { apt-get update && "${install[@]}"; } >"$log" 2>&1; then
+            tail -n 20 "$log" >&2
+            echo "setup: apt-get could not install ${missing[*]}" >&2
+            exit 1
+        fi
+    fi
+}
+
+install_missing
+unpack_peers

@@ -457,17 +457,6 @@ proptest! {
     }
 }
 
-/// Inputs that once failed, and those that fuzzing starts from.
-#[test]
-fn fuzzed_profiles_do_no_harm() {
-    for directory in ["corpus-crashes", "seeds"] {
-        let path = format!("{}/../../fuzz/{directory}/load_profile", env!("CARGO_MANIFEST_DIR"));
-        for entry in std::fs::read_dir(path).into_iter().flatten() {
-            fuzz_profile(&std::fs::read(entry.unwrap().path()).unwrap());
-        }
-    }
-}
-
 #[test]
 fn examples_of_the_manual_are_profiles() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load-profiles.md");

@@ -13,8 +13,8 @@ fn library_dirs() -> Vec<PathBuf> {
     vec![Path::new("usr/lib").join(&triple), Path::new("lib").join(triple)]
 }
 
-/// A package of programs: installed in the system, or unpacked by `scripts/setup.sh bench` or
-/// `peers`.
+/// A package of programs: installed in the system, or unpacked by `scripts/setup.sh long` or
+/// `bench`.
 #[derive(Clone, Debug)]
 pub struct Peer {
     root: PathBuf,

@@ -36,29 +36,3 @@ pub fn fuzz_conf(data: &[u8]) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::path::{Path, PathBuf};
-
-    /// Files of a folder of `fuzz/`; none if it is not there.
-    fn files(folder: &str) -> impl Iterator<Item = Vec<u8>> {
-        let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(folder);
-        let entries = std::fs::read_dir(path).into_iter().flatten();
-        entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
-    }
-
-    /// Inputs that fuzzing has found to matter, and those that it begins with; see
-    /// `fuzz/README.md`.
-    #[test]
-    fn crashes_and_seeds_pass() {
-        type Target = (&'static str, fn(&[u8]), usize);
-        let targets: [Target; 2] =
-            [("sflow_netlink", super::fuzz_netlink, 4), ("hsflowd_conf", super::fuzz_conf, 1)];
-        for (target, run, least) in targets {
-            files(&format!("corpus-crashes/{target}")).for_each(|input| run(&input));
-            let seeds = files(&format!("seeds/{target}")).inspect(|seed| run(seed)).count();
-            assert!(seeds >= least, "the seeds of {target} are elsewhere");
-        }
-    }
-}

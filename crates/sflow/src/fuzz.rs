@@ -47,31 +47,3 @@ pub fn fuzz_capture(data: &[u8]) {
         while let Ok(Some(_)) = reader.next_datagram() {}
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::path::{Path, PathBuf};
-
-    /// Files of a folder of `fuzz/`; none if it is not there.
-    fn files(folder: &str) -> impl Iterator<Item = Vec<u8>> {
-        let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(folder);
-        let entries = std::fs::read_dir(path).into_iter().flatten();
-        entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
-    }
-
-    /// Inputs that fuzzing has found to matter; see `fuzz/README.md`.
-    #[test]
-    fn the_crash_corpus_passes() {
-        type Target = (&'static str, fn(&[u8]));
-        let targets: [Target; 2] =
-            [("sflow_capture", super::fuzz_capture), ("sflow_decode", super::fuzz_decode)];
-        let mut count = 0;
-        for (target, run) in targets {
-            for input in files(&format!("corpus-crashes/{target}")) {
-                run(&input);
-                count += 1;
-            }
-        }
-        assert!(count > 0, "the corpus is elsewhere");
-    }
-}

@@ -99,6 +99,16 @@ mod tests {
     }
 
     #[test]
+    fn what_the_demo_proposes_can_be_typed() {
+        for (words, _) in thalweg_program_demo::MORE {
+            let words = std::iter::once("thalweg").chain(words.split_whitespace());
+            if let Err(error) = Args::try_parse_from(words) {
+                panic!("{error}");
+            }
+        }
+    }
+
+    #[test]
     fn bare_stanzas_are_told_from_commands() {
         let are = |args: &[&str]| are_stanzas(&args.iter().map(Into::into).collect::<Vec<_>>());
         assert!(are(&["unix", "{", "nodaemon", "}"]) && are(&["unix{nodaemon}"]));

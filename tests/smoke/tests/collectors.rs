@@ -151,7 +151,7 @@ fn goflow2(lab: &Lab, dir: &Path) -> Result<Option<Running>> {
             let go = Cmd::new("go").arg("version").output().is_ok();
             ensure!(
                 !go || std::env::var_os("CI").is_none(),
-                "there is Go but no goflow2; run scripts/setup.sh peers"
+                "there is Go but no goflow2; run scripts/setup.sh long"
             );
             eprintln!("goflow2 is left out: {error:#}");
             return Ok(None);

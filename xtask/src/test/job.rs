@@ -27,6 +27,8 @@ pub struct Job {
     pub dir: PathBuf,
     /// From its start; then it has failed.
     pub deadline: Duration,
+    /// It is in the long list.
+    pub long: bool,
     /// It measures: nothing else runs at the same time.
     pub alone: bool,
 }
@@ -148,6 +150,7 @@ mod tests {
             env: vec![("JOB", "yes".into())],
             dir: "/".into(),
             deadline,
+            long: false,
             alone: false,
         }
     }

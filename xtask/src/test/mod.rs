@@ -10,21 +10,22 @@ mod schedule;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
 use job::Job;
-use phases::Fetched;
 use report::Report;
 
 /// What to run, and how.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Phases (unit, doc, loom, smoke, levels, papi, psample, guard, fuzz) or parts of tests'
-    /// names; without any, everything runs.
+    /// Phases (unit, doc, smoke, levels, papi, loom, psample, guard, fuzz, aarch64) or parts of
+    /// tests' names; without any, the whole list runs.
     words: Vec<String>,
+    /// The list of what takes long, which the other leaves out.
+    #[arg(long)]
+    long: bool,
     /// Jobs at a time.
     #[arg(long)]
     jobs: Option<usize>,
@@ -49,20 +50,16 @@ const LOGS: &str = "test-logs";
 /// Builds and runs; whether all passed.
 pub fn run(options: &Options) -> Result<bool> {
     let root = crate::root()?;
-    let phases = phases::chosen(&options.words)?;
+    let phases = phases::chosen(&options.words, options.long)?;
     let begun = Instant::now();
-    let mut jobs = thread::scope(|scope| {
-        let mut jobs = Vec::new();
-        let mut fetched = Fetched::begin(scope, &root, &phases.names);
-        for phase in &phases.names {
-            let start = Instant::now();
-            println!("== build {phase}");
-            jobs.extend(phases::build(&root, phase, &mut fetched)?);
-            println!("== build {phase}: {} s", start.elapsed().as_secs());
-        }
-        anyhow::Ok(jobs)
-    })?;
-    jobs.retain(|job| phases.takes(&job.name));
+    let mut jobs = Vec::new();
+    for phase in &phases.names {
+        let start = Instant::now();
+        println!("== build {phase}");
+        jobs.extend(phases::build(&root, phase, phases.long)?);
+        println!("== build {phase}: {} s", start.elapsed().as_secs());
+    }
+    jobs.retain(|job| phases.takes(job));
     let jobs = schedule::spread(jobs);
     ensure!(!jobs.is_empty(), "no test has such a name");
     let names: BTreeSet<&str> = jobs.iter().map(|job| job.name.as_str()).collect();

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,11 +11,44 @@ use anyhow::{Context, Result, bail, ensure};
 use super::build::{Program, cargo, programs, step, step_output};
 use super::job::Job;
 
-/// All phases, in the order in which they are built and begun. Long jobs come first.
-const PHASES: [&str; 9] =
-    ["psample", "guard", "papi", "loom", "unit", "doc", "smoke", "levels", "fuzz"];
-/// What a part of a name is looked for in, if no phase is named with it.
+/// Phases of `make test`, in the order in which they are built and begun.
+const SHORT_LIST: [&str; 5] = ["papi", "unit", "smoke", "levels", "doc"];
+/// Phases of `make test-long`. What takes longest comes first. Some phases have jobs in both lists.
+const LONG_LIST: [&str; 9] =
+    ["psample", "guard", "aarch64", "loom", "fuzz", "papi", "unit", "smoke", "levels"];
+/// Phases of words that name none.
 const USUAL: [&str; 2] = ["unit", "smoke"];
+
+/// A phase that is one command.
+struct Single {
+    phase: &'static str,
+    /// Fetches and compiles, beside nothing else.
+    build: &'static str,
+    run: &'static str,
+}
+
+const SINGLES: [Single; 6] = [
+    // The router in an emulated machine with a kernel of Debian's, which the program fetches and
+    // keeps.
+    Single {
+        phase: "psample",
+        build: "cargo build --workspace --bin thalweg-psample-test",
+        run: "cargo run --workspace --bin thalweg-psample-test",
+    },
+    // Instructions per packet, compared with those that were accepted last. How busy the machine is
+    // does not change their number.
+    Single {
+        phase: "guard",
+        build: "cargo bench -p thalweg-bench-pg --bench instructions --no-run",
+        run: "cargo bench -p thalweg-bench-pg --bench instructions -- guard",
+    },
+    Single { phase: "aarch64", build: "scripts/aarch64.sh --build", run: "scripts/aarch64.sh" },
+    // Models of what threads share, in all orders in which these may run that differ in up to three
+    // places.
+    Single { phase: "loom", build: "scripts/loom.sh --build", run: "scripts/loom.sh" },
+    Single { phase: "doc", build: "true", run: "cargo test --workspace --doc" },
+    Single { phase: "fuzz", build: "scripts/fuzz.sh --build", run: "scripts/fuzz.sh --run" },
+];
 
 /// A program of unit tests, or another that takes minutes when the machine is busy.
 const PROGRAM_DEADLINE: Duration = Duration::from_secs(15 * 60);
@@ -26,10 +58,12 @@ const SCENARIO_DEADLINE: Duration = Duration::from_secs(6 * 60);
 
 /// Scenarios that are repeated with each level of frame kernels: those that forward.
 const FORWARDING: [&str; 5] = ["bad_input::", "cross_connect::", "mtu::", "routing::", "wire::"];
+/// The one of them that the short list repeats.
+const FORWARDING_SHORT: &str = "wire::";
 /// Levels of frame kernels, as `THALWEG_SIMD` names them.
 const LEVELS: [&str; 4] = ["per-packet", "scalar", "avx2", "avx512"];
 /// Scenarios that measure rates, loss or processor time, by the beginnings of their names. They run
-/// alone.
+/// alone, in the long list.
 const MEASURING: [&str; 12] = [
     "configuration::applying_loses_nothing",
     "conntrack::a_flood_of_openings",
@@ -45,156 +79,130 @@ const MEASURING: [&str; 12] = [
     "throughput::",
 ];
 
-/// The profile of the router that is tested.
-const QUICK: &str = "quick";
-/// What tells tests where it is.
+/// The router's program, for tests.
 const ROUTER: &str = "THALWEG_BIN";
+/// Has a program of tests try all orders, sizes and repetitions.
+const LONG: &str = "THALWEG_TEST_LONG";
 
 /// Programs of unit tests that run with two workers as well: flows have owners there.
 const OWNERS: [&str; 2] = ["feat/flow/switch", "feat/nat44/translator"];
+/// Programs of unit tests that try more with [`LONG`].
+const LONGER: [&str; 1] = ["program/router/settings"];
+/// Scenarios that need programs which take long to build or to fetch.
+const FETCHING: [&str; 1] = ["collectors::"];
 
-/// Phases to build, and the words that select among their jobs.
+/// Phases to build, and what selects among their jobs.
 pub struct Chosen {
     pub names: Vec<&'static str>,
     words: Vec<String>,
+    /// The long list, if there are no words.
+    pub long: bool,
 }
 
 impl Chosen {
-    /// Whether a job of this name is among what was asked for.
-    pub fn takes(&self, job: &str) -> bool {
-        let phase = job.split('/').next().unwrap_or(job);
-        let matches = |word: &String| word == phase || job.contains(word.as_str());
-        self.words.is_empty() || self.words.iter().any(matches)
+    /// Whether a job is among what was asked for. Words select in both lists.
+    pub fn takes(&self, job: &Job) -> bool {
+        let phase = job.name.split('/').next().unwrap_or(&job.name);
+        let matches = |word: &String| word == phase || job.name.contains(word.as_str());
+        if self.words.is_empty() { job.long == self.long } else { self.words.iter().any(matches) }
     }
 }
 
 /// Finds the phases that words ask for: `smoke` or `smoke/routing::` name one, other words are
-/// looked for in the usual ones.
-pub fn chosen(words: &[String]) -> Result<Chosen> {
+/// looked for in the usual ones. Without words there are two lists: [`LONG_LIST`] is what the other
+/// leaves out.
+pub fn chosen(words: &[String], long: bool) -> Result<Chosen> {
     if words.is_empty() {
-        return Ok(Chosen { names: PHASES.to_vec(), words: Vec::new() });
+        let names = if long { LONG_LIST.to_vec() } else { SHORT_LIST.to_vec() };
+        return Ok(Chosen { names, words: Vec::new(), long });
     }
     let mut wanted = Vec::new();
     for word in words {
         match word.split_once('/') {
-            Some((phase, _)) if !PHASES.contains(&phase) => {
-                bail!("there is no phase {phase}; there are {}", PHASES.join(", "))
+            Some((phase, _)) if !LONG_LIST.contains(&phase) && !SHORT_LIST.contains(&phase) => {
+                bail!("there is no phase {phase}; there are {}", all_phases().join(", "))
             }
             Some((phase, _)) => wanted.push(phase),
-            None if PHASES.contains(&word.as_str()) => wanted.push(word),
+            None if all_phases().contains(&word.as_str()) => wanted.push(word),
             None => wanted.extend(USUAL),
         }
     }
-    let names = PHASES.into_iter().filter(|phase| wanted.contains(phase)).collect();
-    Ok(Chosen { names, words: words.to_vec() })
-}
-
-/// Commands that fetch what others have made, with the phase that needs it.
-const FETCHED: [(&str, &str); 3] = [("papi", VENV), ("papi", GOVPP), ("smoke", PEERS)];
-/// Prints the directory of a Python environment.
-const VENV: &str = "scripts/papi-venv.sh";
-/// Prints the path of a program, or nothing.
-const GOVPP: &str = "scripts/govpp-client.sh";
-const PEERS: &str = "scripts/setup.sh peers";
-
-/// What is fetched for phases while the compiler works: mostly that is waiting.
-pub struct Fetched<'s>(Vec<(&'static str, ScopedJoinHandle<'s, Result<OsString>>)>);
-
-impl<'s> Fetched<'s> {
-    /// Begins to fetch what these phases need.
-    pub fn begin<'e>(scope: &'s Scope<'s, 'e>, root: &'e Path, phases: &[&str]) -> Self {
-        let needed = FETCHED.into_iter().filter(|(phase, _)| phases.contains(phase));
-        let begin = |(_, command): (_, &'static str)| {
-            let fetch = move || {
-                let mut words = command.split_whitespace();
-                let program = words.next().unwrap_or_default();
-                step_output(root_command(root, program).args(words))
-            };
-            (command, scope.spawn(fetch))
-        };
-        Fetched(needed.map(begin).collect())
-    }
-
-    /// Waits for a command to end; what it has printed.
-    fn wait(&mut self, command: &str) -> Result<OsString> {
-        let at = self.0.iter().position(|(name, _)| *name == command);
-        let (_, thread) = self.0.remove(at.context("nobody has begun to fetch it")?);
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
+    let names = all_phases().into_iter().filter(|phase| wanted.contains(phase)).collect();
+    // What is asked for by name may take long to build.
+    Ok(Chosen { names, words: words.to_vec(), long: true })
 }
 
 /// Builds what a phase needs, and lists its jobs.
-pub fn build(root: &Path, phase: &str, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
+pub fn build(root: &Path, phase: &str, long: bool) -> Result<Vec<Job>> {
     match phase {
         "unit" => unit(root),
-        "doc" => doc(root),
-        "loom" => loom(root),
-        "smoke" => smoke(root, fetched),
+        "smoke" => smoke(root),
         "levels" => levels(root),
-        "papi" => papi(root, fetched),
-        "psample" => psample(root),
-        "guard" => guard(root),
-        "fuzz" => fuzz(root),
-        other => bail!("there is no phase {other}"),
+        "papi" => papi(root, long),
+        other => {
+            let found = SINGLES.iter().find(|single| single.phase == other);
+            single(root, found.with_context(|| format!("there is no phase {other}"))?)
+        }
     }
+}
+
+fn all_phases() -> Vec<&'static str> {
+    let short = SHORT_LIST.into_iter().filter(|phase| !LONG_LIST.contains(phase));
+    LONG_LIST.into_iter().chain(short).collect()
+}
+
+/// A phase of one command.
+fn single(root: &Path, phase: &Single) -> Result<Vec<Job>> {
+    let command = |line: &str| {
+        let mut words = line.split_whitespace();
+        let program = match words.next() {
+            Some("cargo") => cargo(root).get_program().into(),
+            Some(script) if script.contains('/') => root.join(script),
+            program => PathBuf::from(program.unwrap_or_default()),
+        };
+        (program, words.map(OsString::from).collect::<Vec<_>>())
+    };
+    let (program, args) = command(phase.build);
+    step(Command::new(program).args(args).current_dir(root))?;
+    let (program, args) = command(phase.run);
+    Ok(vec![Job {
+        name: format!("{}/all", phase.phase),
+        program,
+        args,
+        env: vec![(ROUTER, router(root)?.into())],
+        dir: root.into(),
+        deadline: PROGRAM_DEADLINE,
+        long: !SHORT_LIST.contains(&phase.phase),
+        alone: false,
+    }])
 }
 
 /// Each program of unit tests is a job; its own threads run its tests. Where flows have owners, the
 /// labs have two workers in another job.
 fn unit(root: &Path) -> Result<Vec<Job>> {
     let all = programs(root, &["test", "--workspace"], &[])?;
+    let named = |names: &'static [&str]| {
+        all.iter().filter(|program| names.contains(&program.name.as_str()))
+    };
     let mut jobs: Vec<Job> = all.iter().map(|program| job("unit", program, Vec::new())).collect();
-    for program in all.iter().filter(|program| OWNERS.contains(&program.name.as_str())) {
+    for program in named(&OWNERS) {
         let mut job = job("unit", program, Vec::new());
         job.name.push_str(" with two workers");
         job.env.push(("THALWEG_TEST_WORKERS", "2".into()));
         jobs.push(job);
     }
-    Ok(jobs)
-}
-
-/// Examples in the documentation, which rustdoc compiles as it runs them.
-fn doc(root: &Path) -> Result<Vec<Job>> {
-    let cargo = cargo(root);
-    Ok(vec![Job {
-        name: "doc/workspace".into(),
-        program: cargo.get_program().into(),
-        args: words(&["test", "--workspace", "--doc"]),
-        env: Vec::new(),
-        dir: root.into(),
-        deadline: PROGRAM_DEADLINE,
-        alone: false,
-    }])
-}
-
-/// For models, which take longer to compile than to run.
-const UNOPTIMISED: [&str; 4] = [
-    "--config",
-    "profile.dev.package.thalweg-graph.opt-level=0",
-    "--config",
-    "profile.dev.package.thalweg-tables.opt-level=0",
-];
-
-/// Models of what threads share, in all orders in which these may run that differ in up to three
-/// places. Everything is compiled otherwise for them, so they have a directory of their own.
-fn loom(root: &Path) -> Result<Vec<Job>> {
-    let directory = super::target().join("loom");
-    let env = [("RUSTFLAGS", "--cfg loom".into()), ("CARGO_TARGET_DIR", directory.into())];
-    let packages = ["-p", "thalweg-tables", "-p", "thalweg-graph", "--lib"];
-    let args = [&["test"], &packages[..], &UNOPTIMISED[..]].concat();
-    let all = programs(root, &args, &env)?;
-    let mut jobs = Vec::new();
-    for program in all {
-        let mut job = job("loom", &program, words(&["loom"]));
-        job.env.push(("LOOM_MAX_PREEMPTIONS", "3".into()));
+    for program in named(&LONGER) {
+        let mut job = job("unit", program, Vec::new());
+        job.name.push_str(" at length");
+        job.env.push((LONG, "1".into()));
+        job.long = true;
         jobs.push(job);
     }
     Ok(jobs)
 }
 
 /// Each scenario is a job, with a process of its own.
-fn smoke(root: &Path, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
-    fetched.wait(PEERS)?;
+fn smoke(root: &Path) -> Result<Vec<Job>> {
     scenarios(root, "smoke", &[], &[])
 }
 
@@ -215,16 +223,20 @@ fn levels(root: &Path) -> Result<Vec<Job>> {
         for workers in workers {
             let env = [("THALWEG_SIMD", level), ("THALWEG_TEST_WORKERS", workers)];
             let phase = format!("levels/{level}-{workers}");
-            jobs.extend(scenarios(root, &phase, &FORWARDING, &env)?);
+            let mut forwarding = scenarios(root, &phase, &FORWARDING, &env)?;
+            for job in &mut forwarding {
+                job.long |= !job.name.contains(FORWARDING_SHORT);
+            }
+            jobs.extend(forwarding);
         }
     }
     Ok(jobs)
 }
 
-/// The router, optimised as for its users, but without LTO.
+/// The router, as its users have it.
 fn router(root: &Path) -> Result<PathBuf> {
-    step(cargo(root).args(["build", "--profile", QUICK, "-p", "thalweg", "--bins"]))?;
-    Ok(std::path::absolute(super::target())?.join(QUICK).join("thalweg"))
+    step(cargo(root).args(["build", "--quiet", "--release", "-p", "thalweg", "--bins"]))?;
+    Ok(std::path::absolute(super::target())?.join("release/thalweg"))
 }
 
 /// Scenarios whose names contain one of `parts` (all of them if there is none).
@@ -253,6 +265,7 @@ fn scenarios(
         job.name = format!("{phase}/{name}");
         job.deadline = SCENARIO_DEADLINE;
         job.alone = MEASURING.iter().any(|beginning| name.starts_with(beginning));
+        job.long = job.alone || FETCHING.iter().any(|beginning| name.starts_with(beginning));
         job.env.push((ROUTER, router.clone().into()));
         job.env.extend(env.iter().map(|(key, value)| (*key, OsString::from(value))));
         if job.alone {
@@ -265,79 +278,36 @@ fn scenarios(
 }
 
 /// Clients of VPP's against the binary API, in a network namespace and with a `/run` of their own:
-/// its Python client, vppcfg, and one made with govpp if there is Go to build it.
-fn papi(root: &Path, fetched: &mut Fetched<'_>) -> Result<Vec<Job>> {
-    let venv = fetched.wait(VENV)?;
-    let govpp = fetched.wait(GOVPP)?;
+/// its Python client and vppcfg, and in the long list one made with govpp, which takes a minute to
+/// build.
+fn papi(root: &Path, long: bool) -> Result<Vec<Job>> {
+    let script = |name: &str| step_output(&mut Command::new(root.join(name)));
+    let python = Path::new(&script("scripts/papi-venv.sh")?).join("bin/python");
     let router = router(root)?;
-    let python = Path::new(&venv).join("bin/python");
-    let inner = r#"mount -t tmpfs run /run && exec "$0" tests/papi"#;
-    let mut args = words(&["sh", "-c", inner]);
-    args.push(python.into());
-    Ok(vec![Job {
-        name: "papi/clients".into(),
+    let job = |name: &str, tests: &str| Job {
+        name: format!("papi/{name}"),
         program: root.join("scripts/namespace-root.sh"),
-        args,
-        env: vec![("GOVPP", govpp), ("THALWEG", router.into())],
+        args: [
+            words(&["sh", "-c", r#"mount -t tmpfs run /run && exec "$0" "$@""#]),
+            vec![python.clone().into()],
+            words(&["tests/papi"]),
+            words(&tests.split_whitespace().collect::<Vec<_>>()),
+        ]
+        .concat(),
+        env: vec![("THALWEG", router.clone().into())],
         dir: root.into(),
         deadline: PROGRAM_DEADLINE,
-        alone: false,
-    }])
-}
-
-/// The router in an emulated machine with a kernel of Debian's, which the program fetches and
-/// keeps.
-fn psample(root: &Path) -> Result<Vec<Job>> {
-    let router = router(root)?;
-    step(cargo(root).args(["build", "--workspace", "--bin", "thalweg-psample-test"]))?;
-    Ok(vec![Job {
-        name: "psample/machine".into(),
-        program: std::path::absolute(super::target())?.join("debug/thalweg-psample-test"),
-        args: Vec::new(),
-        env: vec![(ROUTER, router.into())],
-        dir: root.into(),
-        deadline: PROGRAM_DEADLINE,
-        alone: false,
-    }])
-}
-
-/// Instructions per packet, compared with those that were accepted last. How busy the machine is
-/// does not change their number.
-fn guard(root: &Path) -> Result<Vec<Job>> {
-    let bench = ["bench", "--profile", QUICK, "-p", "thalweg-bench-pg", "--bench", "instructions"];
-    let all = programs(root, &bench, &[])?;
-    Ok(all
-        .into_iter()
-        .map(|program| job("guard", &program, words(&["--bench", "guard"])))
-        .collect())
-}
-
-/// Each fuzz target is a job of `FUZZ_TIME` seconds.
-fn fuzz(root: &Path) -> Result<Vec<Job>> {
-    step(root_command(root, "scripts/fuzz.sh").arg("--build"))?;
-    let time = std::env::var_os("FUZZ_TIME").unwrap_or_else(|| "10".into());
-    let mut targets = Vec::new();
-    for entry in fs::read_dir(root.join("fuzz/fuzz_targets")).context("list fuzz targets")? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        targets.extend(name.strip_suffix(".rs").map(str::to_owned));
-    }
-    targets.sort_unstable();
-    let target = |target: String| Job {
-        name: format!("fuzz/{target}"),
-        program: "scripts/fuzz.sh".into(),
-        args: vec!["--run".into(), target.into()],
-        env: vec![("TIME", time.clone())],
-        dir: root.into(),
-        deadline: PROGRAM_DEADLINE,
+        long: false,
         alone: false,
     };
-    Ok(targets.into_iter().map(target).collect())
-}
-
-fn root_command(root: &Path, program: &str) -> Command {
-    let mut command = Command::new(root.join(program));
-    command.current_dir(root);
-    command
+    let mut jobs = vec![job("clients", "")];
+    if long {
+        let mut govpp = job("govpp", "long_govpp");
+        govpp.env.push(("GOVPP", script("scripts/govpp-client.sh")?));
+        govpp.long = true;
+        jobs.push(govpp);
+    }
+    Ok(jobs)
 }
 
 fn words(words: &[&str]) -> Vec<OsString> {
@@ -358,6 +328,7 @@ fn job(phase: &str, program: &Program, args: Vec<OsString>) -> Job {
         env,
         dir: program.dir.clone(),
         deadline: PROGRAM_DEADLINE,
+        long: false,
         alone: false,
     }
 }
@@ -367,32 +338,48 @@ mod tests {
     use super::*;
 
     fn select(words: &[&str]) -> Chosen {
-        chosen(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap()
+        chosen(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), false).unwrap()
+    }
+
+    fn named(name: &str, long: bool) -> Job {
+        let program = Program { name: String::new(), path: "/t".into(), dir: "/".into() };
+        Job { name: name.into(), long, ..job("", &program, Vec::new()) }
+    }
+
+    fn takes(chosen: &Chosen, name: &str) -> bool {
+        chosen.takes(&named(name, false))
+    }
+
+    #[test]
+    fn each_job_is_in_one_of_two_lists() {
+        let (short, long) = (chosen(&[], false).unwrap(), chosen(&[], true).unwrap());
+        let (quick, slow) = (named("smoke/a", false), named("smoke/soak", true));
+        assert!(short.takes(&quick) && !short.takes(&slow));
+        assert!(!long.takes(&quick) && long.takes(&slow));
+        let built = [&short.names[..], &long.names[..]].concat();
+        assert!(SINGLES.iter().all(|single| built.contains(&single.phase)));
     }
 
     #[test]
     fn words_select_phases_and_jobs() {
-        let all = select(&[]);
-        assert_eq!(all.names, PHASES);
-        assert!(all.takes("fuzz/ipv4"));
-
         let phase = select(&["smoke"]);
         assert_eq!(phase.names, ["smoke"]);
-        assert!(phase.takes("smoke/routing::ecmp"));
+        assert!(takes(&phase, "smoke/routing::ecmp"));
+        assert!(phase.takes(&named("smoke/soak", true)), "of the long list, too");
 
         let one = select(&["smoke/routing::", "unit/wire"]);
         assert_eq!(one.names, ["unit", "smoke"]);
-        assert!(one.takes("smoke/routing::ecmp") && one.takes("unit/wire tests/x"));
-        assert!(!one.takes("smoke/mtu::ecmp") && !one.takes("unit/graph"));
+        assert!(takes(&one, "smoke/routing::ecmp") && takes(&one, "unit/wire tests/x"));
+        assert!(!takes(&one, "smoke/mtu::ecmp") && !takes(&one, "unit/graph"));
 
         let word = select(&["nat44"]);
         assert_eq!(word.names, USUAL);
-        assert!(word.takes("smoke/nat44::masquerade") && !word.takes("smoke/routing::ecmp"));
+        assert!(takes(&word, "smoke/nat44::masquerade") && !takes(&word, "smoke/routing::ecmp"));
     }
 
     #[test]
     fn an_unknown_phase_is_named_with_those_there_are() {
-        let Err(error) = chosen(&["smok/x".into()]) else { panic!("accepted") };
+        let Err(error) = chosen(&["smok/x".into()], false) else { panic!("accepted") };
         assert!(error.to_string().contains("no phase smok; there are psample, guard"), "{error}");
     }
 }

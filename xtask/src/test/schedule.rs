@@ -100,6 +100,7 @@ mod tests {
             env: Vec::new(),
             dir: "/".into(),
             deadline: Duration::from_secs(60),
+            long: false,
             alone,
         }
     }

@@ -306,15 +306,6 @@ fn every_listed_word_is_known() {
     }
 }
 
-/// Inputs that fuzzing has found to matter; see `fuzz/README.md`.
-#[test]
-fn the_crash_corpus_passes() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus-crashes/startup_conf");
-    for entry in fs::read_dir(corpus).unwrap() {
-        fuzz_startup(&fs::read(entry.unwrap().path()).unwrap());
-    }
-}
-
 fn soup() -> impl Strategy<Value = String> {
     let words = sections::UNIX_WORDS
         .iter()

@@ -110,15 +110,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn what_failed_once_does_not_again() {
-        for folder in ["corpus-crashes", "seeds"] {
-            let path = format!("{}/../../../fuzz/{folder}/tag_rewrite", env!("CARGO_MANIFEST_DIR"));
-            let Ok(files) = std::fs::read_dir(path) else { continue };
-            files.flatten().for_each(|file| fuzz_rewrites(&std::fs::read(file.path()).unwrap()));
-        }
-    }
-
     /// Frames that mostly have tags.
     fn packet() -> impl Strategy<Value = Vec<u8>> {
         let tag = (any::<bool>(), any::<u16>()).prop_map(|(s, tci)| {

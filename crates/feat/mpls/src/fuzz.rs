@@ -42,25 +42,3 @@ pub fn fuzz_packet(data: &[u8]) {
     take_over(&mut packet, entry);
     assert_eq!(packet.len(), stack.payload().len());
 }
-
-#[cfg(test)]
-mod tests {
-    use std::path::{Path, PathBuf};
-
-    /// Files of a folder of `fuzz/`; none if it is not there.
-    fn files(folder: &str) -> impl Iterator<Item = Vec<u8>> {
-        let path: PathBuf =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz").join(folder);
-        let entries = std::fs::read_dir(path).into_iter().flatten();
-        entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap())
-    }
-
-    /// Inputs that fuzzing has found to matter, and those that it begins with; see
-    /// `fuzz/README.md`.
-    #[test]
-    fn crashes_and_seeds_pass() {
-        files("corpus-crashes/mpls_packet").for_each(|input| super::fuzz_packet(&input));
-        let seeds = files("seeds/mpls_packet").inspect(|seed| super::fuzz_packet(seed)).count();
-        assert!(seeds >= 4, "the seeds of mpls_packet are elsewhere");
-    }
-}

@@ -205,20 +205,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn what_failed_once_does_not_again() {
-        let replay = |target: &str, f: fn(&[u8])| {
-            for folder in ["corpus-crashes", "seeds"] {
-                let path =
-                    format!("{}/../../../fuzz/{folder}/{target}", env!("CARGO_MANIFEST_DIR"));
-                let Ok(files) = std::fs::read_dir(path) else { continue };
-                files.flatten().for_each(|file| f(&std::fs::read(file.path()).unwrap()));
-            }
-        };
-        replay("nat44_sessions", fuzz_sessions);
-        replay("nat44_saved", fuzz_saved);
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]

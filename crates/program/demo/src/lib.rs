@@ -197,8 +197,9 @@ fn show(args: &Args, files: &Files, stop: &AtomicBool) -> Result<bool> {
         let text = serde_json::to_string_pretty(&claims::to_json(&evidence, &claims))?;
         std::fs::write(path, text + "\n").with_context(|| format!("write {}", path.display()))?;
     }
-    if args.keep {
-        print_what_next(files, pid);
+    match args.keep {
+        true => print_what_next(files, pid),
+        false => print_more(),
     }
     Ok(claims.iter().all(|claim| claim.holds))
 }
@@ -343,6 +344,24 @@ fn print_summary(evidence: &Evidence, claims: &[Claim]) {
     match broken {
         0 => crate::say!("\nAll claims hold."),
         n => crate::say!("\n{n} of {} claims do not hold.", claims.len()),
+    }
+}
+
+/// Other things to try, as lines to paste, with what each shows.
+pub const MORE: [(&str, &str); 3] = [
+    ("demo --keep", "the same again, and the router stays for your own commands"),
+    ("run unix { interactive cli-listen /tmp/thalweg.sock }", "an empty router; ? lists commands"),
+    ("load run imix -m 10kpps -d 5 --device cross-connect", "load, and what becomes of it"),
+];
+
+fn print_more() {
+    let program = std::env::current_exe().unwrap_or_else(|_| "thalweg".into());
+    // Typed from where this was.
+    let here = std::env::current_dir().unwrap_or_default();
+    let program = program.strip_prefix(here).unwrap_or(&program).display();
+    crate::say!("\nTry next:\n");
+    for (words, about) in MORE {
+        crate::say!("    {program} {words}   # {about}");
     }
 }
 

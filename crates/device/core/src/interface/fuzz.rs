@@ -138,15 +138,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn what_failed_once_does_not_again() {
-        for folder in ["corpus-crashes", "seeds"] {
-            let path = format!("{}/../../../fuzz/{folder}/vlan_subs", env!("CARGO_MANIFEST_DIR"));
-            let Ok(files) = std::fs::read_dir(path) else { continue };
-            files.flatten().for_each(|file| fuzz_subs(&std::fs::read(file.path()).unwrap()));
-        }
-    }
-
     proptest! {
         #[test]
         fn any_bytes(data in prop::collection::vec(any::<u8>(), 0..600)) {

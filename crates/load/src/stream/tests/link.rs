@@ -354,17 +354,6 @@ fn short_packets_are_counted_by_port() {
     assert_eq!((port.untagged, port.untagged_bytes, port.foreign), (10, 600, 1));
 }
 
-/// Inputs that once failed, and those that fuzzing starts from.
-#[test]
-fn fuzzed_frames_do_no_harm() {
-    for directory in ["corpus-crashes", "seeds"] {
-        let path = format!("{}/../../fuzz/{directory}/stream_frames", env!("CARGO_MANIFEST_DIR"));
-        for entry in std::fs::read_dir(path).into_iter().flatten() {
-            fuzz_frames(&std::fs::read(entry.unwrap().path()).unwrap());
-        }
-    }
-}
-
 proptest! {
     #[test]
     fn any_link_keeps_the_books(data in prop::collection::vec(any::<u8>(), 0..4000)) {

@@ -299,19 +299,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn seeds_and_crashes_pass() {
-        let fuzz = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../fuzz");
-        for dir in ["seeds", "corpus-crashes"] {
-            let Ok(files) = std::fs::read_dir(format!("{fuzz}/{dir}/api_request")) else {
-                continue;
-            };
-            for file in files {
-                fuzz_requests(&std::fs::read(file.unwrap().path()).unwrap());
-            }
-        }
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
