@@ -11,8 +11,8 @@ pub struct Feature {
     pub name: &'static str,
     /// One-line description.
     pub about: &'static str,
-    /// Names of the features whose state it uses; they are listed before it.
-    pub needs: &'static [&'static str],
+    /// Features whose state it uses; they are listed before it.
+    pub needs: &'static [&'static Feature],
     /// Its nodes.
     pub nodes: &'static [&'static NodeDecl],
     /// Arcs that it defines for others.
@@ -71,17 +71,31 @@ pub fn start(c: &mut Control, features: &[&'static Feature]) -> Result<(), Engin
     c.start(&parts)
 }
 
+/// Lists features and all that they need: each once, and after those that it needs.
+pub fn with_needs(features: &[&'static Feature]) -> Vec<&'static Feature> {
+    fn add(feature: &'static Feature, all: &mut Vec<&'static Feature>) {
+        if all.iter().all(|f| f.name != feature.name) {
+            feature.needs.iter().for_each(|need| add(need, all));
+            all.push(feature);
+        }
+    }
+    let mut all = Vec::new();
+    features.iter().for_each(|feature| add(feature, &mut all));
+    all
+}
+
 /// Checks that each feature comes after those that it needs.
 fn check_needs(features: &[&Feature]) -> Result<(), String> {
     let place = |name: &str| features.iter().position(|f| f.name == name);
     for (i, feature) in features.iter().enumerate() {
         for need in feature.needs {
-            let fault = match place(need) {
+            let fault = match place(need.name) {
                 Some(at) if at < i => continue,
                 Some(_) => "is listed after it",
                 None => "is not listed",
             };
-            return Err(format!("feature `{}` needs `{need}`, which {fault}", feature.name));
+            let (name, need) = (feature.name, need.name);
+            return Err(format!("feature `{name}` needs `{need}`, which {fault}"));
         }
     }
     Ok(())
@@ -112,7 +126,9 @@ mod tests {
     use super::*;
 
     static BASE: Feature = Feature { name: "base", ..Feature::DEFAULT };
-    static USER: Feature = Feature { name: "user", needs: &["base"], ..Feature::DEFAULT };
+    static SIDE: Feature = Feature { name: "side", ..Feature::DEFAULT };
+    static TOP: Feature = Feature { name: "top", needs: &[&SIDE, &USER], ..Feature::DEFAULT };
+    static USER: Feature = Feature { name: "user", needs: &[&BASE], ..Feature::DEFAULT };
 
     #[test]
     fn a_wrong_order_is_refused_by_name() {
@@ -121,5 +137,12 @@ mod tests {
         assert_eq!(check_needs(&[&USER, &BASE]), Err(late.into()));
         let missing = "feature `user` needs `base`, which is not listed";
         assert_eq!(check_needs(&[&USER]), Err(missing.into()));
+    }
+
+    #[test]
+    fn needs_come_once_and_first() {
+        let all = with_needs(&[&USER, &TOP, &BASE]);
+        assert_eq!(all.iter().map(|f| f.name).collect::<Vec<_>>(), ["base", "user", "side", "top"]);
+        assert_eq!(check_needs(&all), Ok(()));
     }
 }

@@ -47,7 +47,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "fib",
     about: "adjacencies and load balance",
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     commands: cli::COMMANDS,
     settings: &[&settings::SETTINGS],
     init: Forwarding::init,

@@ -6,39 +6,18 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use thalweg_buffer::PktMut;
-use thalweg_device::testing::{Lab, our_mac};
+use thalweg_device::testing::{Lab, NO_ETHERNET, our_mac};
 use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
-use thalweg_engine::Feature;
 use thalweg_fib::forwarding::{DROP, LOCAL};
 use thalweg_fib::{
     Combined, Counted, Counts, Dpo, EntryState, FibError, Forwarding, Kind, KindDecl, LinkType,
     Member, Midchain, ObjectCounters, Peer,
 };
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_graph::NodeId;
 use thalweg_wire::MacAddr;
 
-/// Where the arc of received packets ends.
-static INPUT: NodeDecl =
-    NodeDecl { name: "ethernet-input", build: |_| Built::node(Input), ..NodeDecl::DEFAULT };
-
-struct Input;
-
-impl Node for Input {
-    fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
-        Verdict::CONTINUE
-    }
-}
-
-static STAND_IN: Feature = Feature {
-    name: "stand-in",
-    about: "what surrounds forwarding objects",
-    nodes: &[&INPUT],
-    ..Feature::DEFAULT
-};
-
 fn lab() -> Lab {
-    Lab::new(&[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &STAND_IN], 1, 256, 3)
+    Lab::of(&thalweg_fib::FEATURE).with(&NO_ETHERNET).buffers(256).start()
 }
 
 fn peer(address: &str) -> Peer {
@@ -94,7 +73,7 @@ fn a_neighbour_has_an_adjacency_per_link_type() {
     // One that comes later knows the neighbour.
     let mpls = adjacency(&lab, 0, LinkType::Mpls, peer("10.0.0.2"));
     assert_ne!(v4, mpls);
-    let want = |ethertype: [u8; 2]| [&MAC[..], &our_mac(0), &ethertype].concat();
+    let want = |ethertype: [u8; 2]| [&MAC[..], &our_mac(0).0, &ethertype].concat();
     assert_eq!((header(&lab, v4), header(&lab, mpls)), (want([8, 0]), want([0x88, 0x47])));
     // IPv4 by an IPv6 next hop (RFC 8950).
     let over = adjacency(&lab, 0, LinkType::Ip4, peer("fe80::7"));
@@ -161,11 +140,11 @@ fn tags_stand_before_the_ethertype() {
         interface::set_admin(&mut lab.c, sub, true).expect("up");
         let nh = neighbor.parse().expect("an address");
         with(&lab, |f, lab| f.set_neighbor(&lab.c, sub, nh, Some(MacAddr(MAC))));
-        assert_eq!(header(&lab, dpo), [&MAC[..], &our_mac(1), tags, &[8, 0]].concat());
+        assert_eq!(header(&lab, dpo), [&MAC[..], &our_mac(1).0, tags, &[8, 0]].concat());
         interface::set_mac(&mut lab.c, port, MacAddr([2; 6])).expect("another address");
         followed(&mut lab);
         assert_eq!(header(&lab, dpo)[..12], [MAC, [2; 6]].concat());
-        interface::set_mac(&mut lab.c, port, MacAddr(our_mac(1))).expect("the address");
+        interface::set_mac(&mut lab.c, port, our_mac(1)).expect("the address");
         lab.up(1, false);
         followed(&mut lab);
         assert_eq!(kind(&lab, dpo), Kind::DOWN, "with its parent");

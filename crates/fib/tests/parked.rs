@@ -4,30 +4,8 @@
 
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr};
-use thalweg_buffer::PktMut;
-use thalweg_device::testing::Lab;
-use thalweg_engine::Feature;
+use thalweg_device::testing::{Lab, NO_ETHERNET};
 use thalweg_fib::{Dpo, Forwarding, LinkType, Parked, Peer};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
-
-/// Where the arc of received packets ends.
-static INPUT: NodeDecl =
-    NodeDecl { name: "ethernet-input", build: |_| Built::node(Input), ..NodeDecl::DEFAULT };
-
-struct Input;
-
-impl Node for Input {
-    fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
-        Verdict::CONTINUE
-    }
-}
-
-static STAND_IN: Feature = Feature {
-    name: "stand-in",
-    about: "what surrounds forwarding objects",
-    nodes: &[&INPUT],
-    ..Feature::DEFAULT
-};
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +39,12 @@ fn peer(number: u32) -> IpAddr {
 }
 
 fn run(steps: &[Step]) -> Result<usize, TestCaseError> {
-    let lab = Lab::new(&[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &STAND_IN], 0, 256, 1);
+    let lab = Lab::of(&thalweg_fib::FEATURE)
+        .with(&NO_ETHERNET)
+        .workers(0)
+        .buffers(256)
+        .interfaces(1)
+        .start();
     let (state, sw_if) = (lab.c.state::<Forwarding>(), lab.sw_if(0));
     let table = state.borrow().table().clone();
     // The only worker.

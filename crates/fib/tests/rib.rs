@@ -5,40 +5,19 @@
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use thalweg_buffer::PktMut;
 use thalweg_device::SwIfIndex;
-use thalweg_device::testing::Lab;
-use thalweg_engine::Feature;
+use thalweg_device::testing::{Lab, NO_ETHERNET};
 use thalweg_fib::forwarding::{DROP, LOCAL, PROHIBIT, UNREACHABLE, UNRESOLVED};
 use thalweg_fib::rib::{Labels, Path, PathKind, RibError, Source, Table};
 use thalweg_fib::{Dpo, FibError, Forwarding, Kind, LinkType, Member, Midchain, Peer, TableId};
-use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
+use thalweg_graph::NodeId;
 use thalweg_tables::qsbr::Domain;
 use thalweg_tables::{Address, Leaf, Lpm, LpmError, Prefix};
 use thalweg_wire::MacAddr;
 use thalweg_wire::mpls::Label;
 
-/// Where the arc of received packets ends.
-static INPUT: NodeDecl =
-    NodeDecl { name: "ethernet-input", build: |_| Built::node(Input), ..NodeDecl::DEFAULT };
-
-struct Input;
-
-impl Node for Input {
-    fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
-        Verdict::CONTINUE
-    }
-}
-
-static STAND_IN: Feature = Feature {
-    name: "stand-in",
-    about: "what surrounds route tables",
-    nodes: &[&INPUT],
-    ..Feature::DEFAULT
-};
-
 fn lab() -> Lab {
-    Lab::new(&[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &STAND_IN], 1, 256, 3)
+    Lab::of(&thalweg_fib::FEATURE).with(&NO_ETHERNET).buffers(256).start()
 }
 
 /// A table of leaves that counts how often one is written.

@@ -11,6 +11,7 @@ use thalweg_graph::Control;
 pub static FEATURE: Feature = Feature {
     name: "first",
     about: "drops packets with an unlucky TTL",
+    needs: &[&thalweg_device::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     init,

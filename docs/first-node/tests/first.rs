@@ -1,34 +1,16 @@
 //! The feature between test interfaces.
 
-use std::net::Ipv4Addr;
-use thalweg_device::testing::{self, Lab};
-use thalweg_engine::Feature;
-use thalweg_wire::build::Packet;
+use thalweg_device::testing::Lab;
+use thalweg_device::testing::ip4::{framed, ip, udp};
 
 fn lab(workers: usize) -> Lab {
-    let features: [&Feature; 8] = [
-        &thalweg_device::FEATURE,
-        &thalweg_fib::FEATURE,
-        &thalweg_feat_ethernet::FEATURE,
-        &thalweg_feat_neighbor::FEATURE,
-        &thalweg_feat_arp::FEATURE,
-        &thalweg_feat_ip::FEATURE,
-        &thalweg_feat_ip4::FEATURE,
-        &thalweg_feat_first::FEATURE,
-    ];
-    let mut lab = Lab::new(&features, workers, 2048, 2);
-    lab.ok("set interface ip address test0 10.0.0.1/24
-        set interface ip address test1 10.0.1.1/24
-        set ip neighbor test1 10.0.1.2 02:00:00:00:01:02 static");
-    lab
+    let setup = Lab::of(&thalweg_feat_first::FEATURE).with(&thalweg_feat_ip4::FEATURE);
+    setup.workers(workers).interfaces(2).ip4(2..=2).start()
 }
 
 /// A packet to a host behind `test1`.
 fn frame(host: u8, ttl: u8) -> Vec<u8> {
-    let (from, to) = (Ipv4Addr::new(10, 0, 0, host), Ipv4Addr::new(10, 0, 1, 2));
-    let packet = Packet::new().ipv4(from, to).udp(1024, 53).payload(&[0; 20]).ttl(ttl).build();
-    let header = [&testing::our_mac(0)[..], &[2, 0, 0, 0, 0, host], &[8, 0]].concat();
-    [header, packet].concat()
+    framed(0, host, &udp(ip(0, host), ip(1, 2), 20).ttl(ttl).build())
 }
 
 #[test]

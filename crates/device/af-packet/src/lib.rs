@@ -29,7 +29,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "af_packet",
     about: "host interfaces on AF_PACKET rings",
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

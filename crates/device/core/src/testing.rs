@@ -1,21 +1,30 @@
-//! Test interfaces that record transmitted frames and receive injected ones.
+//! A router in the process, between test interfaces that record transmitted frames and receive
+//! injected ones; and what tests pass through it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod ip4;
+pub mod ip6;
+mod setup;
+
+pub use setup::Setup;
+
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use thalweg_wire::MacAddr;
+use thalweg_wire::build::Packet;
 
 use crate::interface;
 use crate::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex};
-use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Offload, PoolConfig};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Offload, PktMut};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
 use thalweg_engine::Feature;
 use thalweg_graph::stats::{Counter, IfStats, Totals, WorkerStats};
 use thalweg_graph::{
-    Built, Control, EngineConfig, InputNode, Kind, NodeCx, NodeDecl, NodeId, Poll, Runner,
+    Built, Control, InputNode, Kind, Node, NodeCx, NodeDecl, NodeId, Poll, Runner, Verdict,
 };
 use thalweg_testkit::{PacketLog, PacketTap};
 
@@ -116,9 +125,46 @@ impl Device for TestDevice {
 static TEST: Feature =
     Feature { name: "test", about: "test interfaces", nodes: &[&INPUT], ..Feature::DEFAULT };
 
+/// Stands in for Ethernet: the end of the arc of received frames.
+pub static NO_ETHERNET: Feature =
+    Feature { name: "no-ethernet", about: "no protocol", nodes: &[&END], ..Feature::DEFAULT };
+
+static END: NodeDecl =
+    NodeDecl { name: "ethernet-input", build: |_| Built::node(End), ..NodeDecl::DEFAULT };
+
+struct End;
+
+impl Node for End {
+    fn packet(&mut self, _: &mut NodeCx<'_>, _: PktMut<'_>) -> Verdict {
+        Verdict::CONTINUE
+    }
+}
+
 /// The MAC address of interface `testN`.
-pub fn our_mac(n: u8) -> [u8; 6] {
-    [2, 0, 0, 0, 0, 0x10 + n]
+pub fn our_mac(n: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, 0x10 + n])
+}
+
+/// The MAC address of host `host` behind interface `testN`.
+pub fn host_mac(n: u8, host: u8) -> MacAddr {
+    MacAddr([2, 0, 0, 0x99, n, host])
+}
+
+/// An Ethernet frame.
+pub fn framed(to: MacAddr, from: MacAddr, ethertype: u16, packet: &[u8]) -> Vec<u8> {
+    [&to.0[..], &from.0, &ethertype.to_be_bytes(), packet].concat()
+}
+
+/// Data of a packet, in which each place has another byte than its neighbours.
+fn data(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + i / 256) as u8).collect()
+}
+
+/// The bytes behind the Ethernet header of a frame from `testN` to a host.
+fn packet(n: u8, host: u8, ethertype: u16, frame: &[u8]) -> &[u8] {
+    let (header, packet) = frame.split_at(14);
+    assert_eq!(header, framed(host_mac(n, host), our_mac(n), ethertype, &[]), "header");
+    packet
 }
 
 /// A router of real features between test interfaces: `test0`, `test1` and so on.
@@ -131,29 +177,19 @@ pub struct Lab {
     received: u64,
     /// Written when a panic drops the lab; after the engine, whose workers have ended by then.
     packets: PacketLog,
+    /// Taken by a lab that moves the clock; let go last.
+    clock: Option<MutexGuard<'static, ()>>,
 }
 
 impl Lab {
-    /// Starts a router with `workers` workers, `buffers` buffers and `ports` interfaces that are
-    /// up.
-    ///
-    /// # Panics
-    /// If it does not start, or a command of the setup fails.
-    pub fn new(features: &[&'static Feature], workers: usize, buffers: usize, ports: u8) -> Lab {
-        let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
-        let config = EngineConfig { pool, workers: vec![None; workers], ..EngineConfig::default() };
-        let mut c = Control::new(config).expect("engine");
-        let features: Vec<&Feature> = features.iter().copied().chain([&TEST]).collect();
-        thalweg_engine::start(&mut c, &features).expect("graph");
-        let tree = thalweg_engine::command_tree(&c).expect("commands");
-        let (sent, accepted) = (Sent::default(), Accepted::default());
-        let packets = PacketLog::new();
-        let mut lab = Lab { c, tree, sent, accepted, received: 0, packets };
-        for n in 0..ports {
-            let sw_if = lab.interface(n);
-            assert_eq!(sw_if, lab.sw_if(n));
-        }
-        lab
+    /// A router with a feature, and those that it needs.
+    pub fn of(feature: &'static Feature) -> Setup {
+        Lab::of_all(&[feature])
+    }
+
+    /// A router with some features, and those that they need.
+    pub fn of_all(features: &[&'static Feature]) -> Setup {
+        Setup::new(features)
     }
 
     /// Creates interface `testN` and brings it up.
@@ -165,13 +201,13 @@ impl Lab {
     /// it up.
     pub fn tunnel(&mut self, n: u8) -> SwIfIndex {
         let input = self.c.node("ip4-input").expect("IPv4");
-        self.make(n, [0; 6], Some(input))
+        self.make(n, MacAddr([0; 6]), Some(input))
     }
 
-    fn make(&mut self, n: u8, mac: [u8; 6], input: Option<NodeId>) -> SwIfIndex {
+    fn make(&mut self, n: u8, mac: MacAddr, input: Option<NodeId>) -> SwIfIndex {
         let spec = InterfaceSpec {
             name: format!("test{n}"),
-            mac: MacAddr(mac),
+            mac,
             mtu: 9000,
             speed_kbps: 0,
             link_up: true,
@@ -191,6 +227,17 @@ impl Lab {
     /// The index of `testN`.
     pub fn sw_if(&self, n: u8) -> SwIfIndex {
         interface::find(&self.c, &format!("test{n}")).expect("interface")
+    }
+
+    /// The number of `testN`.
+    pub fn number(&self, sw_if: SwIfIndex) -> u8 {
+        let name = self.c.interface_name(sw_if);
+        name.strip_prefix("test").and_then(|n| n.parse().ok()).expect("a test interface")
+    }
+
+    /// Makes `ip` a static neighbour on `testN`.
+    pub fn neighbor(&mut self, n: u8, ip: impl Into<IpAddr>, mac: MacAddr) {
+        self.ok(&format!("set ip neighbor test{n} {} {mac} static", ip.into()));
     }
 
     /// Brings `testN` up or down.
@@ -258,6 +305,18 @@ impl Lab {
     pub fn receive(&mut self, n: u8, frames: Vec<Vec<u8>>) {
         self.deliver(n, frames);
         self.settle();
+    }
+
+    /// Receives frames on `testN`; returns those that are sent, each with its interface's number.
+    pub fn exchange(&mut self, n: u8, frames: Vec<Vec<u8>>) -> Vec<(u8, Vec<u8>)> {
+        self.receive(n, frames);
+        let sent = self.sent().into_iter();
+        sent.map(|(sw_if, frame)| (self.number(sw_if), frame)).collect()
+    }
+
+    /// Receives an IPv4 packet from a host behind `testN`.
+    pub fn receive_packet(&mut self, n: u8, host: u8, packet: Packet) {
+        self.receive(n, vec![ip4::framed(n, host, &packet.build())]);
     }
 
     /// Receives frames on `testN`.
@@ -363,6 +422,25 @@ impl Lab {
         }
     }
 
+    /// Lets workers and the main thread do what is pending.
+    pub fn turn(&mut self) {
+        for _ in 0..6 {
+            self.c.sync();
+            self.c.run_once(Some(Duration::ZERO));
+        }
+        self.c.sync();
+    }
+
+    /// Lets time pass, and all that is due then; the lab is [alone](Setup::alone).
+    pub fn wait(&mut self, ms: u64) {
+        assert!(self.clock.is_some(), "the clock is shared");
+        // Timers may arm others.
+        for begun in (0..ms).step_by(500) {
+            self.c.adjust_clock(Duration::from_millis(500.min(ms - begun)));
+            self.turn();
+        }
+    }
+
     /// Waits until everything received has been looked at; some may be held for a neighbour.
     pub fn seen(&mut self) {
         let start = Instant::now();
@@ -382,6 +460,14 @@ impl Lab {
     /// Takes the frames sent since the last call.
     pub fn sent(&mut self) -> Vec<(SwIfIndex, Vec<u8>)> {
         self.sent_by_workers().into_iter().map(|(sw_if, _, frame)| (sw_if, frame)).collect()
+    }
+
+    /// Takes the only frame sent since the last call, which is on `testN`.
+    pub fn sent_one(&mut self, n: u8) -> Vec<u8> {
+        let mut sent = self.sent();
+        assert_eq!(sent.len(), 1, "{sent:02x?}\n{}", self.cli("show errors"));
+        assert_eq!(sent[0].0, self.sw_if(n));
+        sent.remove(0).1
     }
 
     /// Takes the frames sent since the last call, with the sending worker.

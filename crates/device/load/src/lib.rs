@@ -43,7 +43,7 @@ pub static FEATURE: Feature = Feature {
     about: "hosts of the load tester",
     nodes: &[&hear::NODE, &impair::NODE, &input::NODE, &witness::NODE],
     commands: cli::COMMANDS,
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     init: |c| {
         // Before the start this cannot fail; the start reports missing nodes.
         let _ = c.add_hand_off(HAND_OFF, hear::NODE.name);
@@ -58,7 +58,7 @@ pub static PROBE: Feature = Feature {
     about: "what the load tester asks of a device",
     nodes: &[&impair::NODE, &witness::NODE],
     commands: cli::COMMANDS,
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     ..Feature::DEFAULT
 };
 

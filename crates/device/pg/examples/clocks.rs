@@ -56,7 +56,7 @@ fn round(c: &mut Control, nodes: [NodeId; 2]) -> [f64; 3] {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut c = Control::new(EngineConfig::default())?;
-    thalweg_engine::start(&mut c, &[&thalweg_device::FEATURE, &STUBS, &FEATURE])?;
+    thalweg_engine::start(&mut c, &thalweg_engine::with_needs(&[&STUBS, &FEATURE]))?;
     create_port(&mut c, 0, Mode::Ethernet)?;
     let sink = loopback::create_sink(&mut c, None)?;
     interface::set_admin(&mut c, sink, true)?;

@@ -36,7 +36,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "packet-generator",
     about: "packet generator: streams, ports and captures",
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

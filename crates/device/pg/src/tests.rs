@@ -314,7 +314,7 @@ impl Lab {
         let mut c = Control::new(EngineConfig { pool, workers, ..Default::default() }).unwrap();
         let log = PacketLog::new();
         c.share(Arc::new(Taken(log.interface("ports"))));
-        thalweg_engine::start(&mut c, &[&thalweg_device::FEATURE, &STUBS, &FEATURE]).unwrap();
+        thalweg_engine::start(&mut c, &thalweg_engine::with_needs(&[&STUBS, &FEATURE])).unwrap();
         let commands = [FEATURE.commands, thalweg_device::FEATURE.commands].concat();
         Lab { c, tree: CommandTree::new(commands).unwrap(), _packets: log }
     }

@@ -17,10 +17,10 @@ fn request(b: &Bench, n: u8, repeat: u32) -> Request {
 fn requests_are_sent_one_by_one_and_replies_counted() {
     let mut b = Bench::new();
     let r = request(&b, 7, 2);
-    let mut session = start(&mut b.c, r).unwrap();
-    assert!(matches!(start(&mut b.c, r), Err(ArpingError::Running(_))));
+    let mut session = start(&mut b.lab.c, r).unwrap();
+    assert!(matches!(start(&mut b.lab.c, r), Err(ArpingError::Running(_))));
     let (now, mut out) = (Instant::now(), Output::new());
-    assert!(matches!(session.poll(&mut b.c, now, &mut out), TaskPoll::At(at) if at > now));
+    assert!(matches!(session.poll(&mut b.lab.c, now, &mut out), TaskPoll::At(at) if at > now));
     b.settle();
     let asked = [(MacAddr::BROADCAST, ArpRepr::request(US, OUR_IP, ip(7)))];
     assert_eq!(b.sent_arp(), asked);
@@ -31,14 +31,14 @@ fn requests_are_sent_one_by_one_and_replies_counted() {
     b.request_from(7);
     b.sent();
     let later = now + Duration::from_secs(1);
-    assert!(matches!(session.poll(&mut b.c, later, &mut out), TaskPoll::Done));
+    assert!(matches!(session.poll(&mut b.lab.c, later, &mut out), TaskPoll::Done));
     b.settle();
     assert_eq!(b.sent_arp(), asked);
     assert_eq!(session.answers(), (2, mac(7)));
     // Nothing is waited for now.
     b.reply_from(7);
     assert_eq!(session.answers(), (2, mac(7)));
-    assert!(!is_running(&b.c, b.sw_if));
+    assert!(!is_running(&b.lab.c, b.sw_if));
     assert_eq!(b.known(7), Some(mac(7)), "it is learned as ever");
     b.finish();
 }
@@ -47,13 +47,13 @@ fn requests_are_sent_one_by_one_and_replies_counted() {
 fn silence_ends_a_second_after_the_last_request() {
     let mut b = Bench::new();
     let r = request(&b, 7, 1);
-    let mut session = start(&mut b.c, r).unwrap();
+    let mut session = start(&mut b.lab.c, r).unwrap();
     let (now, mut out) = (Instant::now(), Output::new());
-    assert!(matches!(session.poll(&mut b.c, now, &mut out), TaskPoll::At(_)));
+    assert!(matches!(session.poll(&mut b.lab.c, now, &mut out), TaskPoll::At(_)));
     let early = now + Duration::from_millis(999);
-    assert!(matches!(session.poll(&mut b.c, early, &mut out), TaskPoll::At(_)));
+    assert!(matches!(session.poll(&mut b.lab.c, early, &mut out), TaskPoll::At(_)));
     assert!(matches!(
-        session.poll(&mut b.c, now + Duration::from_secs(1), &mut out),
+        session.poll(&mut b.lab.c, now + Duration::from_secs(1), &mut out),
         TaskPoll::Done
     ));
     assert_eq!(session.answers().0, 0);
@@ -64,33 +64,33 @@ fn silence_ends_a_second_after_the_last_request() {
 fn any_number_is_sent_in_slices() {
     let mut b = Bench::new();
     let r = Request { interval: Duration::ZERO, ..request(&b, 7, u32::MAX) };
-    let mut session = start(&mut b.c, r).unwrap();
+    let mut session = start(&mut b.lab.c, r).unwrap();
     let (now, mut out) = (Instant::now(), Output::new());
-    assert!(matches!(session.poll(&mut b.c, now, &mut out), TaskPoll::At(at) if at > now));
+    assert!(matches!(session.poll(&mut b.lab.c, now, &mut out), TaskPoll::At(at) if at > now));
     b.settle();
     assert_eq!(b.sent_arp().len(), 64);
-    session.cancel(&mut b.c, &mut out);
-    assert!(!is_running(&b.c, b.sw_if));
+    session.cancel(&mut b.lab.c, &mut out);
+    assert!(!is_running(&b.lab.c, b.sw_if));
     b.finish();
 }
 
 #[test]
 fn announcements_need_no_address_and_wait_for_nothing() {
     let mut b = Bench::new();
-    crate::set_addresses(&mut b.c, b.sw_if, &[]);
+    crate::set_addresses(&mut b.lab.c, b.sw_if, &[]);
     let r = Request { gratuitous: true, ..request(&b, 9, 1) };
-    let mut session = start(&mut b.c, r).unwrap();
+    let mut session = start(&mut b.lab.c, r).unwrap();
     let (now, mut out) = (Instant::now(), Output::new());
-    assert!(matches!(session.poll(&mut b.c, now, &mut out), TaskPoll::Done));
+    assert!(matches!(session.poll(&mut b.lab.c, now, &mut out), TaskPoll::Done));
     b.settle();
     assert_eq!(b.sent_arp(), [(MacAddr::BROADCAST, ArpRepr::request(US, ip(9), ip(9)))]);
     // One at a time, whatever it sends.
-    let mut first = start(&mut b.c, r).unwrap();
-    assert!(matches!(start(&mut b.c, r), Err(ArpingError::Running(_))));
-    first.cancel(&mut b.c, &mut out);
-    assert!(!is_running(&b.c, b.sw_if));
+    let mut first = start(&mut b.lab.c, r).unwrap();
+    assert!(matches!(start(&mut b.lab.c, r), Err(ArpingError::Running(_))));
+    first.cancel(&mut b.lab.c, &mut out);
+    assert!(!is_running(&b.lab.c, b.sw_if));
     let r = request(&b, 9, 1);
-    assert!(matches!(start(&mut b.c, r), Err(ArpingError::NoSource(..))));
+    assert!(matches!(start(&mut b.lab.c, r), Err(ArpingError::NoSource(..))));
     b.finish();
 }
 
@@ -99,15 +99,15 @@ fn a_session_leaves_that_of_the_next_interface_alone() {
     let mut b = Bench::new();
     let r = request(&b, 7, 2);
     let (now, mut out) = (Instant::now(), Output::new());
-    let mut old = start(&mut b.c, r).unwrap();
-    b.c.publish(InterfaceEvent::Deleted(r.sw_if));
-    crate::set_addresses(&mut b.c, r.sw_if, &[(OUR_IP, 24)]);
-    let mut new = start(&mut b.c, r).unwrap();
-    assert!(matches!(old.poll(&mut b.c, now, &mut out), TaskPoll::Failed(_)));
-    old.cancel(&mut b.c, &mut out);
-    assert!(matches!(new.poll(&mut b.c, now, &mut out), TaskPoll::At(_)));
-    new.cancel(&mut b.c, &mut out);
-    assert!(!is_running(&b.c, b.sw_if));
+    let mut old = start(&mut b.lab.c, r).unwrap();
+    b.lab.c.publish(InterfaceEvent::Deleted(r.sw_if));
+    crate::set_addresses(&mut b.lab.c, r.sw_if, &[(OUR_IP, 24)]);
+    let mut new = start(&mut b.lab.c, r).unwrap();
+    assert!(matches!(old.poll(&mut b.lab.c, now, &mut out), TaskPoll::Failed(_)));
+    old.cancel(&mut b.lab.c, &mut out);
+    assert!(matches!(new.poll(&mut b.lab.c, now, &mut out), TaskPoll::At(_)));
+    new.cancel(&mut b.lab.c, &mut out);
+    assert!(!is_running(&b.lab.c, b.sw_if));
     b.finish();
 }
 
@@ -115,18 +115,18 @@ fn a_session_leaves_that_of_the_next_interface_alone() {
 fn a_session_fails_with_its_interface() {
     let mut b = Bench::new();
     let r = request(&b, 7, 3);
-    let mut session = start(&mut b.c, r).unwrap();
+    let mut session = start(&mut b.lab.c, r).unwrap();
     let (now, mut out) = (Instant::now(), Output::new());
-    assert!(matches!(session.poll(&mut b.c, now, &mut out), TaskPoll::At(_)));
-    interface::set_admin(&mut b.c, r.sw_if, false).unwrap();
-    let next = session.poll(&mut b.c, now + r.interval, &mut out);
+    assert!(matches!(session.poll(&mut b.lab.c, now, &mut out), TaskPoll::At(_)));
+    interface::set_admin(&mut b.lab.c, r.sw_if, false).unwrap();
+    let next = session.poll(&mut b.lab.c, now + r.interval, &mut out);
     assert!(matches!(next, TaskPoll::Failed(_)));
-    assert!(matches!(start(&mut b.c, r), Err(ArpingError::Unusable(..))));
-    assert!(!is_running(&b.c, b.sw_if));
+    assert!(matches!(start(&mut b.lab.c, r), Err(ArpingError::Unusable(..))));
+    assert!(!is_running(&b.lab.c, b.sw_if));
     for bad in ["0.0.0.0", "224.0.0.1", "255.255.255.255", "127.0.0.1"] {
-        interface::set_admin(&mut b.c, r.sw_if, true).unwrap();
+        interface::set_admin(&mut b.lab.c, r.sw_if, true).unwrap();
         let r = Request { ip: bad.parse().unwrap(), gratuitous: true, ..r };
-        assert!(matches!(start(&mut b.c, r), Err(ArpingError::NoHost(_))));
+        assert!(matches!(start(&mut b.lab.c, r), Err(ArpingError::NoHost(_))));
     }
     b.finish();
 }

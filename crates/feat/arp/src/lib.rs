@@ -33,7 +33,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "arp",
     about: "ARP, which resolves IPv4 neighbours",
-    needs: &["interface", "fib", "neighbor"],
+    needs: &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_neighbor::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -5,25 +5,24 @@
 
 use std::any::Any;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use thalweg_buffer::{Frame, IcmpCause, PktMut, PoolConfig};
-use thalweg_cli::CommandTree;
-use thalweg_device::{Caps, Device, InterfaceSpec, SwIfIndex, interface};
+use std::sync::Arc;
+use std::time::Duration;
+use thalweg_buffer::{IcmpCause, PktMut};
+use thalweg_device::SwIfIndex;
+use thalweg_device::testing::Lab;
 use thalweg_engine::Feature;
 use thalweg_feat_neighbor::{self as neighbor, Config, Neighbors, Version};
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
 use thalweg_graph::{
-    Built, Control, EngineConfig, ErrorCode, ErrorDecl, Inject, InputNode, Kind, Node, NodeCx,
-    NodeDecl, NodeId, Poll, Runner, Severity, Verdict,
+    Built, ErrorCode, ErrorDecl, Inject, InputNode, Kind, Node, NodeCx, NodeDecl, NodeId, Poll,
+    Severity, Verdict,
 };
-use thalweg_testkit::{PacketLog, PacketTap};
 use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, ArpView, Operation};
 use thalweg_wire::build::Packet as Build;
 
-/// The router's MAC address.
-pub(crate) const US: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+/// The router's MAC address, that of `test0`.
+pub(crate) const US: MacAddr = MacAddr([2, 0, 0, 0, 0, 0x10]);
 /// The router's address.
 pub(crate) const OUR_IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
@@ -147,68 +146,22 @@ static STAND_INS: Feature = Feature {
     ..Feature::DEFAULT
 };
 
-pub(crate) type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
-
-static TX: NodeDecl = NodeDecl { name: "record-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
-struct Record {
-    sent: Sent,
-    keep: bool,
-    tap: PacketTap,
-}
-impl Runner for Record {
-    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
-        if self.keep {
-            (0..frame.len()).for_each(|i| self.tap.sent(frame.segments(i as u8)));
-            let mut sent = self.sent.lock().unwrap();
-            sent.extend((0..frame.len()).map(|i| frame.data(i as u8).to_vec()));
-        }
-        cx.sent_frame(frame);
-    }
-    fn message(&mut self, _cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
-        self.keep = *message.downcast::<bool>().unwrap();
-    }
-}
-struct RecordDevice;
-impl Device for RecordDevice {
-    fn dev_type(&self) -> &'static str {
-        "record"
-    }
-}
-
-/// A running router with one interface, `sink0`, at 10.0.0.1/24.
+/// A running router with one interface, `test0`, at 10.0.0.1/24.
 pub(crate) struct Bench {
-    pub(crate) c: Control,
+    pub(crate) lab: Lab,
     pub(crate) sw_if: SwIfIndex,
     pub(crate) glean: Dpo,
-    tree: CommandTree<Control>,
-    pub(crate) sent: Sent,
-    pub(crate) log: PacketLog,
 }
 
 impl Bench {
     pub(crate) fn new() -> Bench {
-        let pool = PoolConfig { buffers: 2048, data_size: 512, ..PoolConfig::default() };
-        let mut c = Control::new(EngineConfig { pool, ..EngineConfig::default() }).unwrap();
-        thalweg_engine::start(
-            &mut c,
-            &[
-                &thalweg_device::FEATURE,
-                &thalweg_fib::FEATURE,
-                &neighbor::FEATURE,
-                &crate::FEATURE,
-                &STAND_INS,
-            ],
-        )
-        .unwrap();
-        neighbor::set_throttle(&c, Duration::from_secs(3600));
-        let sent = Sent::default();
-        let log = PacketLog::new();
-        let sw_if = add_interface(&mut c, "sink0", &sent, &log);
-        crate::set_addresses(&mut c, sw_if, &[(OUR_IP, 24)]);
-        let forwarding = c.state::<Forwarding>();
-        let glean = forwarding.borrow_mut().glean(&c, sw_if, LinkType::Ip4).unwrap();
-        let tree = CommandTree::new(neighbor::FEATURE.commands.to_vec()).unwrap();
-        let mut bench = Bench { c, sw_if, glean, tree, sent, log };
+        let setup = Lab::of(&crate::FEATURE).with(&neighbor::BY_CLOCK).with(&STAND_INS);
+        let mut lab = setup.interfaces(1).start();
+        let sw_if = lab.sw_if(0);
+        crate::set_addresses(&mut lab.c, sw_if, &[(OUR_IP, 24)]);
+        let forwarding = lab.c.state::<Forwarding>();
+        let glean = forwarding.borrow_mut().glean(&lab.c, sw_if, LinkType::Ip4).unwrap();
+        let mut bench = Bench { lab, sw_if, glean };
         bench.settle();
         bench
     }
@@ -220,58 +173,38 @@ impl Bench {
 
     /// Changes the settings of IPv4 neighbours.
     pub(crate) fn configure(&mut self, f: impl FnOnce(&mut Config)) {
-        let mut config = self.c.state::<Neighbors>().borrow().config(Version::V4).unwrap();
+        let mut config = self.lab.c.state::<Neighbors>().borrow().config(Version::V4).unwrap();
         f(&mut config);
-        neighbor::set_config(&mut self.c, Version::V4, config).unwrap();
+        neighbor::set_config(&mut self.lab.c, Version::V4, config).unwrap();
     }
 
     /// Output of a command, or its error.
     pub(crate) fn cli(&mut self, line: &str) -> String {
-        match self.tree.run_line(&mut self.c, line) {
-            (text, Ok(_)) => text,
-            (text, Err(e)) => text + &e.to_string(),
-        }
+        self.lab.cli(line)
     }
 
     /// Lets worker and main thread finish their pending work.
     pub(crate) fn settle(&mut self) {
-        // Packets arrive, the main thread reacts, workers react to that, and again.
-        for _ in 0..3 {
-            self.turns();
-            self.c.run_once(Some(Duration::ZERO));
-        }
-        self.turns();
-    }
-
-    /// Waits until the worker has processed everything sent to it.
-    fn turns(&mut self) {
-        let stats = self.c.worker_stats(0).clone();
-        let before = stats.totals.loops.get();
-        self.c.sync();
-        // The current loop may have started before the messages arrived.
-        while stats.totals.loops.get() < before + 2 {
-            self.c.sync();
-        }
+        self.lab.turn();
     }
 
     /// Runs the main loop until `done`.
     pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Bench) -> bool) {
-        let deadline = Instant::now() + thalweg_testkit::WAIT_LIMIT;
+        let deadline = std::time::Instant::now() + thalweg_testkit::WAIT_LIMIT;
         while !done(self) {
-            assert!(Instant::now() < deadline, "timed out waiting for {what}");
-            self.c.run_once(Some(Duration::from_millis(2)));
+            assert!(std::time::Instant::now() < deadline, "timed out waiting for {what}");
+            self.lab.c.run_once(Some(Duration::from_millis(2)));
         }
     }
 
     fn inject(&mut self, node: &str, bytes: Vec<u8>, aux: u32) {
-        let node = self.c.node(node).unwrap();
-        self.c.inject(0, Inject { node, bytes, rx_if: self.sw_if, tx_if: SwIfIndex(0), aux });
+        let node = self.lab.c.node(node).unwrap();
+        self.lab.c.inject(0, Inject { node, bytes, rx_if: self.sw_if, tx_if: SwIfIndex(0), aux });
     }
 
-    /// Injects a received frame.
+    /// Receives a frame.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
-        self.log.interface("sink0").received([bytes]);
-        self.inject("ethernet-input", bytes.to_vec(), 0);
+        self.lab.deliver(0, vec![bytes.to_vec()]);
     }
 
     /// Injects an ARP packet from its sender.
@@ -301,7 +234,7 @@ impl Bench {
 
     /// Takes the frames sent since the last call.
     pub(crate) fn sent(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.sent.lock().unwrap())
+        self.lab.sent().into_iter().map(|(_, frame)| frame).collect()
     }
 
     /// Takes the ARP packets among the sent frames, with their Ethernet destinations; drops others.
@@ -314,54 +247,26 @@ impl Bench {
 
     /// Sum of a counter over all workers.
     pub(crate) fn count(&self, node: &str, name: &str) -> u64 {
-        let id = self.c.node(node).unwrap();
-        let found = self.c.errors().iter().position(|(n, e)| *n == id && e.name == name);
+        let id = self.lab.c.node(node).unwrap();
+        let found = self.lab.c.errors().iter().position(|(n, e)| *n == id && e.name == name);
         let i = found.unwrap_or_else(|| panic!("no counter {node} {name}")) as u32;
-        (0..self.c.workers()).map(|w| self.c.worker_stats(w).error(i).get()).sum()
+        (0..self.lab.c.workers()).map(|w| self.lab.c.worker_stats(w).error(i).get()).sum()
     }
 
     /// MAC address of neighbour `n`, if resolved.
     pub(crate) fn known(&self, n: u8) -> Option<MacAddr> {
-        self.c.state::<Neighbors>().borrow().find(self.sw_if, ip(n).into()).and_then(|n| n.mac)
+        self.lab.c.state::<Neighbors>().borrow().find(self.sw_if, ip(n).into()).and_then(|n| n.mac)
     }
 
     /// Stops the router and checks that no packet is missing.
     pub(crate) fn finish(mut self) {
-        let stats = self.c.worker_stats(0).clone();
-        let audit = self.c.shut_down();
+        let stats = self.lab.c.worker_stats(0).clone();
+        let audit = self.lab.c.shut_down();
         assert_eq!(audit.in_use, 0, "packets leaked");
         let t = &stats.totals;
         let ended = t.tx.get() + t.delivered.get() + t.dropped.get() + t.consumed.get();
         assert!(ended <= t.rx.get() + t.originated.get(), "packets counted twice");
     }
-}
-
-/// Adds an interface and brings it up.
-pub(crate) fn add_interface(
-    c: &mut Control,
-    name: &str,
-    sent: &Sent,
-    log: &PacketLog,
-) -> SwIfIndex {
-    let spec = InterfaceSpec {
-        name: name.into(),
-        mac: US,
-        mtu: 1500,
-        speed_kbps: 0,
-        link_up: true,
-        caps: Caps::default(),
-        device: Box::new(RecordDevice),
-        tx: &TX,
-        input: None,
-    };
-    let tap = log.interface(name);
-    let build = |_, _| {
-        let (sent, tap) = (sent.clone(), tap.clone());
-        Built::Node(Box::new(Record { sent, keep: true, tap }) as Box<dyn Runner>)
-    };
-    let sw_if = interface::create(c, spec, build).unwrap();
-    interface::set_admin(c, sw_if, true).unwrap();
-    sw_if
 }
 
 /// An ARP reply to us from `ip` at `mac`.

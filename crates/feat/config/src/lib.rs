@@ -25,7 +25,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "configuration",
     about: "configuration as a document: plan, apply, save, roll back",
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     commands: cli::COMMANDS,
     init: manager::init,
     ready: manager::ready,

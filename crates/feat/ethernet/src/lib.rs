@@ -16,7 +16,7 @@ use thalweg_tables::snapshot::{self, Snapshot};
 pub static FEATURE: Feature = Feature {
     name: "ethernet",
     about: "Ethernet input by ethertype",
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     nodes: nodes::NODES,
     init,
     ready,

@@ -54,7 +54,7 @@ const TICK: Duration = Duration::from_millis(200);
 pub static FEATURE: Feature = Feature {
     name: "flow",
     about: "flow rules and connection tracking",
-    needs: &["interface", "l2"],
+    needs: &[&thalweg_device::FEATURE, &thalweg_feat_l2::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     settings: &[&settings::SETTINGS],

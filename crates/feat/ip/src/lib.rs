@@ -62,7 +62,7 @@ use thalweg_tables::{Address, Prefix, Sweep};
 pub static FEATURE: Feature = Feature {
     name: "ip",
     about: "IP routes, addresses and ping",
-    needs: &["interface", "fib"],
+    needs: &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE],
     commands: cli::COMMANDS,
     api: api::SERVICES,
     init,

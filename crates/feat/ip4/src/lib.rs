@@ -34,7 +34,14 @@ use thalweg_wire::ethernet::ethertype;
 pub static FEATURE: Feature = Feature {
     name: "ip4",
     about: "IPv4 forwarding",
-    needs: &["interface", "fib", "ethernet", "neighbor", "arp", "ip"],
+    needs: &[
+        &thalweg_device::FEATURE,
+        &thalweg_fib::FEATURE,
+        &thalweg_feat_ethernet::FEATURE,
+        &thalweg_feat_neighbor::FEATURE,
+        &thalweg_feat_arp::FEATURE,
+        &thalweg_feat_ip::FEATURE,
+    ],
     nodes: nodes::NODES,
     arcs: &[
         &ArcDecl { name: "ip4-unicast", key: ArcKey::Rx, end: "ip4-lookup" },

@@ -35,7 +35,14 @@ use thalweg_wire::ethernet::ethertype;
 pub static FEATURE: Feature = Feature {
     name: "ip6",
     about: "IPv6 forwarding",
-    needs: &["interface", "fib", "ethernet", "neighbor", "nd", "ip"],
+    needs: &[
+        &thalweg_device::FEATURE,
+        &thalweg_fib::FEATURE,
+        &thalweg_feat_ethernet::FEATURE,
+        &thalweg_feat_neighbor::FEATURE,
+        &thalweg_feat_nd::FEATURE,
+        &thalweg_feat_ip::FEATURE,
+    ],
     nodes: nodes::NODES,
     arcs: &[
         &ArcDecl { name: "ip6-unicast", key: ArcKey::Rx, end: "ip6-lookup" },

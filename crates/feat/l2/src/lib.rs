@@ -51,7 +51,7 @@ use thalweg_tables::snapshot::{self, Snapshot};
 pub static FEATURE: Feature = Feature {
     name: "l2",
     about: "layer 2: cross connects and bridge domains",
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -20,7 +20,12 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "mld",
     about: "multicast listener discovery: reports the IPv6 groups of interfaces",
-    needs: &["interface", "neighbor", "nd", "ip6"],
+    needs: &[
+        &thalweg_device::FEATURE,
+        &thalweg_feat_neighbor::FEATURE,
+        &thalweg_feat_nd::FEATURE,
+        &thalweg_feat_ip6::FEATURE,
+    ],
     commands: cli::COMMANDS,
     init: listen::init,
     ..Feature::DEFAULT

@@ -44,7 +44,15 @@ use thalweg_wire::ethernet::ethertype;
 pub static FEATURE: Feature = Feature {
     name: "mpls",
     about: "MPLS forwarding",
-    needs: &["interface", "fib", "ethernet", "neighbor", "ip", "ip4", "ip6"],
+    needs: &[
+        &thalweg_device::FEATURE,
+        &thalweg_fib::FEATURE,
+        &thalweg_feat_ethernet::FEATURE,
+        &thalweg_feat_neighbor::FEATURE,
+        &thalweg_feat_ip::FEATURE,
+        &thalweg_feat_ip4::FEATURE,
+        &thalweg_feat_ip6::FEATURE,
+    ],
     nodes: nodes::NODES,
     arcs: &[
         &ArcDecl { name: "mpls-input", key: ArcKey::Rx, end: "mpls-lookup" },

@@ -24,7 +24,7 @@ use thalweg_tables::snapshot::{self, Snapshot};
 pub static FEATURE: Feature = Feature {
     name: "mss-clamp",
     about: "MSS clamping of TCP connections",
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -1,11 +1,8 @@
 //! SYNs through a router with limits.
 
 use crate::FEATURE;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use thalweg_buffer::Offload;
-use thalweg_device::testing::{self, Lab};
-use thalweg_feat_neighbor as neighbor;
-use thalweg_wire::MacAddr;
+use thalweg_device::testing::{Lab, ip4, ip6};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv4::Ipv4View;
@@ -13,56 +10,13 @@ use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::tcp::{TcpView, flag};
 
 fn lab(workers: usize) -> Lab {
-    let mut lab = Lab::new(
-        &[
-            &thalweg_device::FEATURE,
-            &thalweg_fib::FEATURE,
-            &thalweg_feat_ethernet::FEATURE,
-            &neighbor::FEATURE,
-            &thalweg_feat_arp::FEATURE,
-            &thalweg_feat_ip::FEATURE,
-            &thalweg_feat_ip4::FEATURE,
-            &thalweg_feat_nd::FEATURE,
-            &thalweg_feat_ip6::FEATURE,
-            &FEATURE,
-        ],
-        workers,
-        2048,
-        2,
-    );
-    for n in 0..2 {
-        lab.ok(&format!("set interface ip address test{n} 10.0.{n}.1/24"));
-        let flags = neighbor::NeighborFlags { is_static: true, ..Default::default() };
-        let sw_if = lab.sw_if(n);
-        neighbor::set(&mut lab.c, sw_if, ip(n).into(), mac(n), flags).unwrap();
-        lab.ok(&format!("set interface ip address test{n} 2001:db8:{n}::1/64"));
-        neighbor::set(&mut lab.c, sw_if, ip6(n).into(), mac(n), flags).unwrap();
-    }
-    lab
-}
-
-fn ip(n: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, n, 2)
-}
-
-fn ip6(n: u8) -> Ipv6Addr {
-    Ipv6Addr::new(0x2001, 0xdb8, n.into(), 0, 0, 0, 0, 2)
-}
-
-fn mac(n: u8) -> MacAddr {
-    MacAddr([2, 0, 0, 0x99, n, 2])
+    let setup = Lab::of(&FEATURE).with(&thalweg_feat_ip4::FEATURE).with(&thalweg_feat_ip6::FEATURE);
+    setup.workers(workers).interfaces(2).ip4(2..=2).ip6(2..=2).start()
 }
 
 /// A segment from host 0 to host 1 with these flags and options.
 fn segment(flags: u8, options: &[u8]) -> Packet {
-    Packet::new().ipv4(ip(0), ip(1)).tcp(1000, 80).flags(flags).tcp_options(options)
-}
-
-fn framed(packet: &[u8]) -> Vec<u8> {
-    let mut frame = [testing::our_mac(0), mac(0).0].concat();
-    frame.extend([8, 0]);
-    frame.extend(packet);
-    frame
+    Packet::new().ipv4(ip4::ip(0, 2), ip4::ip(1, 2)).tcp(1000, 80).flags(flags).tcp_options(options)
 }
 
 /// Has a frame pass from host 0 to host 1; returns the packet.
@@ -99,10 +53,10 @@ fn syns_are_clamped_in_their_directions_only() {
         for (words, want) in cases {
             lab.ok(&format!("set interface tcp-mss-clamp {words}"));
             for flags in [flag::SYN, flag::SYN | flag::ACK, flag::SYN | flag::ECE | flag::CWR] {
-                let packet = pass(&mut lab, framed(&segment(flags, MSS_1460).build()));
+                let packet = pass(&mut lab, ip4::framed(0, 2, &segment(flags, MSS_1460).build()));
                 assert_eq!(mss_of(&packet), Some(want), "{words}");
             }
-            let other = pass(&mut lab, framed(&segment(flag::ACK, MSS_1460).build()));
+            let other = pass(&mut lab, ip4::framed(0, 2, &segment(flag::ACK, MSS_1460).build()));
             assert_eq!(mss_of(&other), Some(1460), "not a SYN");
         }
         assert_eq!(lab.count("tcp-mss-clamping-ip4-in", "clamped"), 6);
@@ -121,13 +75,13 @@ fn options_are_found_wherever_they_are_and_bad_ones_are_left() {
         &[3, 3, 7, 2, 4, 0x05, 0xb4, 0],
         &[2, 4, 0x05, 0xb4, 2, 4, 0x05, 0xb4],
     ] {
-        let packet = pass(&mut lab, framed(&segment(flag::SYN, options).build()));
+        let packet = pass(&mut lab, ip4::framed(0, 2, &segment(flag::SYN, options).build()));
         assert_eq!(mss_of(&packet), Some(536), "{options:02x?}");
     }
     // After the end of the list, of a wrong length, none at all.
     for options in [&[0, 2, 4, 0x05, 0xb4, 0, 0, 0][..], &[2, 3, 0x05, 0], &[1, 1, 1, 2], &[]] {
         let packet = segment(flag::SYN, options).build();
-        let passed = pass(&mut lab, framed(&packet));
+        let passed = pass(&mut lab, ip4::framed(0, 2, &packet));
         assert_eq!(passed[20..], packet[20..], "{options:02x?}");
     }
     assert_eq!(lab.count("tcp-mss-clamping-ip4-in", "clamped"), 3);
@@ -146,7 +100,7 @@ fn nothing_behind_the_end_of_a_packet_is_read_or_written() {
         packet[10..12].fill(0);
         let sum = thalweg_wire::checksum::checksum(&packet[..20]);
         packet[10..12].copy_from_slice(&sum.to_be_bytes());
-        let passed = pass(&mut lab, framed(&packet));
+        let passed = pass(&mut lab, ip4::framed(0, 2, &packet));
         assert_eq!(passed[12..end], packet[12..end], "{end}");
     }
     // Later fragments have data where a header would be.
@@ -155,7 +109,7 @@ fn nothing_behind_the_end_of_a_packet_is_read_or_written() {
     later[10..12].fill(0);
     let sum = thalweg_wire::checksum::checksum(&later[..20]);
     later[10..12].copy_from_slice(&sum.to_be_bytes());
-    let passed = pass(&mut lab, framed(&later));
+    let passed = pass(&mut lab, ip4::framed(0, 2, &later));
     assert_eq!(passed[20..], later[20..]);
     assert_eq!(lab.count("tcp-mss-clamping-ip4-in", "clamped"), 0);
     lab.close();
@@ -169,7 +123,7 @@ fn a_checksum_that_the_device_completes_stays_as_it_is() {
     packet[36..38].copy_from_slice(&[0x12, 0x34]);
     let offload =
         Offload { needs_csum: true, csum_start: 34, csum_offset: 16, ..Offload::default() };
-    lab.receive_offload(0, framed(&packet), offload);
+    lab.receive_offload(0, ip4::framed(0, 2, &packet), offload);
     lab.settle();
     let sent = lab.sent();
     assert_eq!(sent.len(), 1);
@@ -218,19 +172,17 @@ fn an_interface_takes_its_limit_along_and_words_are_checked() {
 /// A segment over IPv6 from host 0 to host 1, behind extension headers: the type of the first, and
 /// their bytes.
 fn segment6(flags: u8, options: &[u8], (first, extensions): (u8, &[u8])) -> Vec<u8> {
-    let plain = Packet::new().ipv6(ip6(0), ip6(1)).tcp(1000, 80).flags(flags).tcp_options(options);
+    let plain = Packet::new()
+        .ipv6(ip6::ip(0, 2), ip6::ip(1, 2))
+        .tcp(1000, 80)
+        .flags(flags)
+        .tcp_options(options);
     let plain = plain.build();
     let mut packet = [&plain[..40], extensions, &plain[40..]].concat();
     let length = (packet.len() - 40) as u16;
     packet[4..6].copy_from_slice(&length.to_be_bytes());
     packet[6] = first;
     packet
-}
-
-fn framed6(packet: &[u8]) -> Vec<u8> {
-    let mut frame = framed(packet);
-    frame[12..14].copy_from_slice(&[0x86, 0xdd]);
-    frame
 }
 
 fn mss_of6(packet: &[u8]) -> Option<u16> {
@@ -266,7 +218,7 @@ fn syns_over_ipv6_are_clamped_behind_extension_headers_too() {
                 for (flags, want) in
                     [(flag::SYN, want), (flag::SYN | flag::ACK, want), (0x10, 1460)]
                 {
-                    let frame = framed6(&segment6(flags, MSS_1460, extensions));
+                    let frame = ip6::framed(0, 2, &segment6(flags, MSS_1460, extensions));
                     let packet = pass(&mut lab, frame);
                     assert_eq!(mss_of6(&packet), Some(want), "{words} {extensions:?}");
                 }
@@ -290,7 +242,7 @@ fn of_ipv6_nothing_but_a_whole_syn_is_touched() {
         for end in [l4, l4 + 8, l4 + 13, l4 + 20, l4 + 21, l4 + 23] {
             let mut packet = whole.clone();
             packet[4..6].copy_from_slice(&((end - 40) as u16).to_be_bytes());
-            let passed = pass(&mut lab, framed6(&packet));
+            let passed = pass(&mut lab, ip6::framed(0, 2, &packet));
             assert_eq!(passed[8..end], packet[8..end], "{end}");
         }
     }
@@ -300,7 +252,7 @@ fn of_ipv6_nothing_but_a_whole_syn_is_touched() {
     let udp = (protocol::DESTINATION, &[protocol::UDP, 0, 1, 4, 0, 0, 0, 0][..]);
     for extensions in [later, hidden, udp] {
         let packet = segment6(flag::SYN, MSS_1460, extensions);
-        let passed = pass(&mut lab, framed6(&packet));
+        let passed = pass(&mut lab, ip6::framed(0, 2, &packet));
         assert_eq!(passed[8..], packet[8..], "{extensions:?}");
     }
     assert_eq!(lab.count("tcp-mss-clamping-ip6-in", "clamped"), 0);

@@ -5,24 +5,17 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
-#[allow(dead_code)]
-#[path = "../../ip4/tests/router/lab.rs"]
-mod lab;
-
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use thalweg_fib::TableId;
 
-use lab::Lab;
 use thalweg_cli::{Command, Format, Outcome, Output, Task, TaskPoll};
+use thalweg_device::testing::Lab;
 use thalweg_feat_nat44::saved::{self, Header, Saved};
 use thalweg_feat_nat44::session::Class;
 use thalweg_feat_nat44::{cli, view};
 use thalweg_graph::{Control, LoopCounts, clock};
 use thalweg_wire::nat::tuple::Tuple;
-
-/// Features of the lab in addition to IPv4.
-const MORE: &[&thalweg_engine::Feature] = &[&thalweg_feat_nat44::FEATURE];
 
 const COUNT: u32 = 1_000_000;
 /// Sessions per external address, all TCP.
@@ -181,7 +174,7 @@ fn ended(lab: &mut Lab) -> Took {
 }
 
 fn main() {
-    let mut lab = Lab::of(1, 4096);
+    let mut lab = Lab::of(&thalweg_feat_nat44::FEATURE).buffers(4096).ip4(2..=4).start();
     lab.ok("nat44 plugin enable sessions 1000000\nnat44 add address 192.0.2.1 - 192.0.2.16");
     lab.c.sync();
     let dir = tempfile::tempdir().expect("a directory");

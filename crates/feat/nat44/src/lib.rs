@@ -55,7 +55,13 @@ use thalweg_tables::snapshot::{self, Snapshot};
 pub static FEATURE: Feature = Feature {
     name: "nat44",
     about: "network address translation, IPv4 to IPv4, endpoint dependent",
-    needs: &["interface", "fib", "arp", "ip", "ip4"],
+    needs: &[
+        &thalweg_device::FEATURE,
+        &thalweg_fib::FEATURE,
+        &thalweg_feat_arp::FEATURE,
+        &thalweg_feat_ip::FEATURE,
+        &thalweg_feat_ip4::FEATURE,
+    ],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -39,7 +39,7 @@ pub(crate) const ADDRESS_UNREACHABLE: IcmpCause = IcmpCause { kind: 1, code: 3, 
 pub static FEATURE: Feature = Feature {
     name: "nd",
     about: "neighbour discovery, which resolves IPv6 neighbours",
-    needs: &["interface", "fib", "neighbor"],
+    needs: &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_neighbor::FEATURE],
     nodes: nodes::NODES,
     init: resolver::init,
     ..Feature::DEFAULT

@@ -65,7 +65,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "neighbor",
     about: "neighbours of all address families",
-    needs: &["interface", "fib"],
+    needs: &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE],
     commands: cli::COMMANDS,
     api: api::SERVICES,
     init: |c| {
@@ -75,5 +75,15 @@ pub static FEATURE: Feature = Feature {
     },
     ready: neighbors::check_reporters,
     settings: &[&settings::SETTINGS],
+    ..Feature::DEFAULT
+};
+
+/// The feature for tests, which must not depend on how fast they run: requests for a neighbour are
+/// repeated by the clock, whatever packets come.
+pub static BY_CLOCK: Feature = Feature {
+    name: "neighbor-by-clock",
+    about: "requests that no packet repeats",
+    needs: &[&FEATURE],
+    ready: |c| set_throttle(c, std::time::Duration::from_secs(3600)),
     ..Feature::DEFAULT
 };

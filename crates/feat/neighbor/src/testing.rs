@@ -69,7 +69,7 @@ fn frame(to: MacAddr, from: MacAddr, operation: u8, ip: IpAddr) -> Vec<u8> {
 
 /// A neighbour's reply to `test0`.
 pub(crate) fn stub_reply(ip: IpAddr, mac: MacAddr) -> Vec<u8> {
-    frame(MacAddr(testing::our_mac(0)), mac, REPLY, ip)
+    frame(testing::our_mac(0), mac, REPLY, ip)
 }
 
 /// Reads a frame of the protocol: destination, operation, address.
@@ -324,9 +324,8 @@ impl Bench {
     }
 
     pub(crate) fn of(workers: usize) -> Bench {
-        let features = [&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &STUB];
-        let mut lab = Lab::new(&features, workers, 4096, 2);
-        crate::set_throttle(&lab.c, std::time::Duration::from_secs(3600));
+        let setup = Lab::of(&crate::BY_CLOCK).with(&STUB).workers(workers).buffers(4096);
+        let mut lab = setup.interfaces(2).start();
         let sw_if = lab.sw_if(0);
         set_addresses(&mut lab.c, sw_if, &[(ip4(1), 24), (ip6(1), 64)]);
         Bench { lab, sw_if }
@@ -340,8 +339,7 @@ impl Bench {
             nodes: &[&ETHERNET, &INPUT],
             ..Feature::DEFAULT
         };
-        let features = [&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &crate::FEATURE, &ALONE];
-        Lab::new(&features, 1, 512, 1)
+        Lab::of(&crate::FEATURE).with(&ALONE).buffers(512).interfaces(1).start()
     }
 
     pub(crate) fn cli(&mut self, line: &str) -> String {
@@ -367,7 +365,7 @@ impl Bench {
     /// A neighbour on `test0` sends a request or a reply, by a worker.
     pub(crate) fn hear(&mut self, worker: usize, ip: IpAddr, mac: MacAddr, reply: bool) {
         let operation = if reply { REPLY } else { REQUEST };
-        let bytes = frame(MacAddr(testing::our_mac(0)), mac, operation, ip);
+        let bytes = frame(testing::our_mac(0), mac, operation, ip);
         self.lab.deliver_to(worker, 0, vec![bytes]);
         self.lab.seen();
         self.turn();
@@ -380,11 +378,7 @@ impl Bench {
 
     /// Lets workers and the main thread do what is pending.
     pub(crate) fn turn(&mut self) {
-        for _ in 0..4 {
-            self.lab.c.sync();
-            self.lab.c.run_once(Some(std::time::Duration::ZERO));
-        }
-        self.lab.c.sync();
+        self.lab.turn();
     }
 
     /// Sends a packet to `ip` by the connected subnet, from a worker.

@@ -29,7 +29,7 @@ use thalweg_wire::pcap;
 pub static FEATURE: Feature = Feature {
     name: "pcap",
     about: "packet captures",
-    needs: &["interface"],
+    needs: &[&thalweg_device::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

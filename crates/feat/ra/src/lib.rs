@@ -29,7 +29,13 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "ra",
     about: "IPv6 router advertisements and autoconfiguration",
-    needs: &["interface", "neighbor", "nd", "ip", "ip6"],
+    needs: &[
+        &thalweg_device::FEATURE,
+        &thalweg_feat_neighbor::FEATURE,
+        &thalweg_feat_nd::FEATURE,
+        &thalweg_feat_ip::FEATURE,
+        &thalweg_feat_ip6::FEATURE,
+    ],
     commands: cli::COMMANDS,
     api: api::SERVICES,
     settings: &[&settings::SETTINGS],

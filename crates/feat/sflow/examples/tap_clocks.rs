@@ -165,10 +165,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     shared.work.set(arg(2, 60));
     shared.bytes.set(arg(3, 64));
     c.share(shared.clone());
-    thalweg_engine::start(
-        &mut c,
-        &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_sflow::FEATURE, &BENCH],
-    )?;
+    let features = thalweg_engine::with_needs(&[&thalweg_feat_sflow::FEATURE, &BENCH]);
+    thalweg_engine::start(&mut c, &features)?;
     create_loopback(&mut c, None, None)?;
     thalweg_feat_sflow::exporting::add_collector(&mut c, collector.local_addr()?.into())?;
     let rounds: Vec<[Turn; RATES.len()]> =

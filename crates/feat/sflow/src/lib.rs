@@ -39,7 +39,7 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "sflow",
     about: "packet sampling and interface counters, sFlow v5",
-    needs: &["interface", "fib"],
+    needs: &[&thalweg_device::FEATURE, &thalweg_fib::FEATURE],
     nodes: nodes::NODES,
     commands: cli::COMMANDS,
     api: api::SERVICES,

@@ -4,27 +4,12 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
-use thalweg_device::testing::{Lab, our_mac};
-use thalweg_engine::Feature;
+use thalweg_device::testing::ip4::ip;
+use thalweg_device::testing::{Lab, framed, host_mac, our_mac};
 use thalweg_sflow::{Datagram, FlowRecord, Sample};
-use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
+use thalweg_wire::ethernet::ethertype;
 use thalweg_wire::mpls::Stack;
-
-const FEATURES: [&Feature; 12] = [
-    &thalweg_device::FEATURE,
-    &thalweg_fib::FEATURE,
-    &thalweg_feat_ethernet::FEATURE,
-    &thalweg_feat_neighbor::FEATURE,
-    &thalweg_feat_arp::FEATURE,
-    &thalweg_feat_nd::FEATURE,
-    &thalweg_feat_ip::FEATURE,
-    &thalweg_feat_ip4::FEATURE,
-    &thalweg_feat_ip6::FEATURE,
-    &thalweg_feat_mpls::FEATURE,
-    &thalweg_feat_l2::FEATURE,
-    &thalweg_feat_sflow::FEATURE,
-];
 
 /// 16.0.0.1 is far away.
 const FAR: Ipv4Addr = Ipv4Addr::new(16, 0, 0, 1);
@@ -45,12 +30,11 @@ struct Router {
 
 impl Router {
     fn new() -> Router {
-        let mut lab = Lab::new(&FEATURES, 1, 2048, 3);
+        let (sflow, mpls) = (&thalweg_feat_sflow::FEATURE, &thalweg_feat_mpls::FEATURE);
+        let mut lab = Lab::of_all(&[sflow, mpls, &thalweg_feat_l2::FEATURE]).ip4(2..=2).start();
         lab.ok("mpls table add 0");
         for n in 0..3 {
-            lab.ok(&format!("set interface ip address test{n} 10.0.{n}.1/24"));
             lab.ok(&format!("set interface mpls test{n} enable"));
-            lab.ok(&format!("set ip neighbor test{n} 10.0.{n}.2 {} static", host_mac(n)));
         }
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
         socket.set_read_timeout(Some(Duration::from_millis(5))).expect("a timeout");
@@ -64,8 +48,8 @@ impl Router {
     /// Passes a packet from `test0` on; what its sample says, and what left.
     fn pass(&mut self, packet: &Packet) -> (Said, Vec<u8>) {
         let bytes = packet.clone().build();
-        let ethertype: &[u8] = if bytes[0] == 0x45 { &[8, 0] } else { &[0x88, 0x47] };
-        self.pass_frame([&our_mac(0)[..], &host_mac(0).0, ethertype, &bytes].concat())
+        let ethertype = if bytes[0] == 0x45 { ethertype::IPV4 } else { ethertype::MPLS };
+        self.pass_frame(framed(our_mac(0), host_mac(0, 2), ethertype, &bytes))
     }
 
     fn pass_frame(&mut self, frame: Vec<u8>) -> (Said, Vec<u8>) {
@@ -118,13 +102,9 @@ impl Router {
     }
 }
 
-fn host_mac(n: u8) -> MacAddr {
-    MacAddr::new(2, 0, 0, 0, 0x99, n)
-}
-
 fn labelled(labels: &[u32]) -> Packet {
     let stack = labels.iter().fold(Packet::new(), |p, label| p.mpls(*label).ttl(9));
-    stack.ipv4(Ipv4Addr::new(10, 0, 0, 2), FAR).udp(1024, 53).payload(&[7; 40])
+    stack.ipv4(ip(0, 2), FAR).udp(1024, 53).payload(&[7; 40])
 }
 
 #[test]
@@ -185,8 +165,8 @@ fn tunnels_and_pseudowires_are_named() {
     let (said, _) = r.pass(&labelled(&[]));
     assert_eq!((said.stacks, said.tunnel), (None, Some(("mpls-tunnel3".into(), 3))));
     r.lab.ok("set interface ip address del test0 10.0.0.1/24\nset interface l2 xconnect test0 mpls-tunnel4");
-    let (said, sent) = r
-        .pass_frame([&host_mac(8).0[..], &host_mac(9).0, &[8, 0], &labelled(&[]).build()].concat());
+    let (to, from) = (host_mac(0, 8), host_mac(0, 9));
+    let (said, sent) = r.pass_frame(framed(to, from, ethertype::IPV4, &labelled(&[]).build()));
     assert_eq!((said.wire, said.prefix), (Some(("acme".into(), 4)), None));
     assert_eq!(sent.get(12..14), Some(&[0x88, 0x47][..]));
     r.lab.close();

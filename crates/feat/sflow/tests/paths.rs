@@ -7,40 +7,16 @@ use proptest::prelude::*;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 use thalweg_buffer::{GsoKind, Offload};
-use thalweg_device::testing::{Lab, our_mac};
+use thalweg_device::testing::ip4::ip;
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
-use thalweg_engine::Feature;
 use thalweg_sflow::{Datagram, FlowRecord, Interface, Sample};
-use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
-
-const FEATURES: [&Feature; 12] = [
-    &thalweg_device::FEATURE,
-    &thalweg_fib::FEATURE,
-    &thalweg_feat_ethernet::FEATURE,
-    &thalweg_feat_neighbor::FEATURE,
-    &thalweg_feat_arp::FEATURE,
-    &thalweg_feat_ip::FEATURE,
-    &thalweg_feat_ip4::FEATURE,
-    &thalweg_feat_nd::FEATURE,
-    &thalweg_feat_ip6::FEATURE,
-    &thalweg_feat_l2::FEATURE,
-    &thalweg_feat_flow::FEATURE,
-    &thalweg_feat_sflow::FEATURE,
-];
 
 /// Bytes of a sampled packet that are sent.
 const HEADER: usize = 128;
 /// Ports 0 and 1 are routed, 2, 3 and 4 bridged, and this one carries IP packets alone.
 const TUNNEL: u8 = 5;
-
-fn ip(n: u8, host: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, n, host)
-}
-
-fn host_mac(n: u8) -> MacAddr {
-    MacAddr::new(2, 0, 0, 0, 0x99, n)
-}
 
 /// A sample, without what differs from one run to the next.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,14 +55,16 @@ struct Router {
 
 impl Router {
     fn new(workers: usize) -> Router {
-        let mut lab = Lab::new(&FEATURES, workers, 8192, 5);
+        let (ip4, ip6) = (&thalweg_feat_ip4::FEATURE, &thalweg_feat_ip6::FEATURE);
+        let sampled = Lab::of(&thalweg_feat_sflow::FEATURE).with(&thalweg_feat_flow::FEATURE);
+        let setup = sampled.with(ip4).with(ip6).workers(workers).buffers(8192);
+        let mut lab = setup.interfaces(5).start();
         lab.tunnel(TUNNEL);
         for n in [0, 1, TUNNEL] {
             lab.ok(&format!("set interface ip address test{n} {}/24", ip(n, 1)));
         }
         for n in [0, 1] {
-            let (ip, mac) = (ip(n, 2), host_mac(n));
-            lab.ok(&format!("set ip neighbor test{n} {ip} {mac} static"));
+            lab.neighbor(n, ip(n, 2), host_mac(n, 2));
         }
         for n in 2..5 {
             lab.ok(&format!("set interface l2 bridge test{n} 1"));
@@ -268,7 +246,7 @@ fn packet(way: Way, payload: usize) -> (u8, Vec<u8>) {
     let payload: Vec<u8> = (0..payload).map(|i| (i / 3) as u8).collect();
     let link = |from: u8| match from {
         TUNNEL => Packet::new(),
-        n => Packet::new().ether(host_mac(n), MacAddr(our_mac(n))),
+        n => Packet::new().ether(host_mac(n, 2), our_mac(n)),
     };
     match way {
         Way::Routed { from, to } => {
@@ -285,7 +263,7 @@ fn packet(way: Way, payload: usize) -> (u8, Vec<u8>) {
             (from, ip.icmp_echo_request(7, 1).payload(&payload).build())
         }
         Way::Bridged { from, to, tags, priority } => {
-            let mut frame: Vec<u8> = [host_mac(to).0, host_mac(from).0].concat();
+            let mut frame: Vec<u8> = [host_mac(to, 2).0, host_mac(from, 2).0].concat();
             for tag in 0..tags as u16 {
                 frame.extend([0x81, 0]);
                 frame.extend((priority << 13 | (100 + tag)).to_be_bytes());
@@ -415,7 +393,7 @@ proptest! {
 fn tcp(from: u8, to: u8, payload: usize) -> Vec<u8> {
     let packet = match from {
         TUNNEL => Packet::new(),
-        n => Packet::new().ether(host_mac(n), MacAddr(our_mac(n))),
+        n => Packet::new().ether(host_mac(n, 2), our_mac(n)),
     };
     let data: Vec<u8> = (0..payload).map(|i| (i / 7) as u8).collect();
     packet.ipv4(ip(from, 2), ip(to, 2)).tcp(80, 81).payload(&data).build()
@@ -513,7 +491,7 @@ fn tags_of_bridged_frames_are_known_where_they_are_not_changed() {
     {
         r.lab.ok(&format!("flow add {table} 'actions={actions}'"));
         r.lab.ok(&format!("set interface flow test2 {table}"));
-        frame[..6].copy_from_slice(&host_mac(3).0);
+        frame[..6].copy_from_slice(&host_mac(3, 2).0);
         r.lab.sent();
         r.lab.receive(2, vec![frame.clone()]);
         let taken = r.samples(2);
@@ -571,11 +549,11 @@ fn drops_of_sub_interfaces_are_reported_with_their_port() {
         let sub = interface::create_sub(&mut r.lab.c, port, id.into(), matches).unwrap();
         interface::set_admin(&mut r.lab.c, sub, true).unwrap();
         r.lab.ok(&format!("set interface ip address test0.{id} 10.1.{id}.1/24"));
-        r.lab.ok(&format!("set ip neighbor test0.{id} 10.1.{id}.2 {} static", host_mac(0)));
+        r.lab.ok(&format!("set ip neighbor test0.{id} 10.1.{id}.2 {} static", host_mac(0, 2)));
         sub
     };
     let packet = |id: u16| {
-        let tagged = Packet::new().ether(host_mac(0), MacAddr(our_mac(0))).vlan(id);
+        let tagged = Packet::new().ether(host_mac(0, 2), our_mac(0)).vlan(id);
         tagged.ipv4(ip_of(id, 2), ip(1, 2)).ttl(1).udp(1, 2).payload(&[7; 60]).build()
     };
     let before = make(&mut r, 30);
@@ -620,11 +598,11 @@ fn samples_name_sub_interfaces_if_wanted() {
         let sub = interface::create_sub(&mut r.lab.c, port, id.into(), matches).unwrap();
         interface::set_admin(&mut r.lab.c, sub, true).unwrap();
         r.lab.ok(&format!("set interface ip address test0.{id} {}/24", ip_of(id, 1)));
-        r.lab.ok(&format!("set ip neighbor test0.{id} {} {} static", ip_of(id, 2), host_mac(0)));
+        r.lab.ok(&format!("set ip neighbor test0.{id} {} {} static", ip_of(id, 2), host_mac(0, 2)));
         sub
     });
     let routed = |from: u16, to: Ipv4Addr| {
-        let tagged = Packet::new().ether(host_mac(0), MacAddr(our_mac(0))).vlan(from);
+        let tagged = Packet::new().ether(host_mac(0, 2), our_mac(0)).vlan(from);
         tagged.ipv4(ip_of(from, 2), to).udp(1, 2).payload(&[7; 60]).build()
     };
     let error = r.lab.cli("sflow enable test0.30");

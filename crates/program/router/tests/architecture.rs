@@ -170,7 +170,7 @@ fn features_need_those_whose_crates_they_use() {
         let all = [FEATURES, &[&thalweg_device_load::FEATURE]].concat();
         let feature = all.iter().find(is_it).unwrap_or_else(|| panic!("no feature {name}"));
         let mut uses: Vec<_> = uses.iter().filter_map(|p| names.get(p)).map(|n| &n.0).collect();
-        let mut needs = feature.needs.to_vec();
+        let mut needs: Vec<_> = feature.needs.iter().map(|need| need.name).collect();
         uses.sort_unstable();
         needs.sort_unstable();
         assert_eq!(needs, uses, "{name}");

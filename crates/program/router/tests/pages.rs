@@ -21,7 +21,7 @@ struct Router(Lab, tempfile::TempDir);
 
 impl Router {
     fn new() -> Router {
-        let mut lab = Lab::new(thalweg_program_router::features::FEATURES, 1, 2048, 3);
+        let mut lab = Lab::of_all(thalweg_program_router::features::FEATURES).start();
         lab.ok("set interface ip address test0 10.0.0.1/24
             set interface ip address test1 203.0.113.1/24");
         let dir = tempfile::tempdir().expect("a folder");

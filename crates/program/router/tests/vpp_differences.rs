@@ -44,7 +44,7 @@ struct Router(Lab, CommandTree<Control>);
 
 impl Router {
     fn new() -> Router {
-        let lab = Lab::new(thalweg_program_router::features::FEATURES, 1, 2048, 3);
+        let lab = Lab::of_all(thalweg_program_router::features::FEATURES).start();
         let tree = thalweg_engine::command_tree(&lab.c).expect("a tree");
         let mut router = Router(lab, tree);
         for line in PRELUDE.lines().filter(|line| !line.trim().is_empty()) {

@@ -23,8 +23,7 @@ struct Tester {
     ports: [SwIfIndex; 2],
 }
 
-const FEATURES: [&Feature; 5] = [
-    &thalweg_device::FEATURE,
+const FEATURES: [&Feature; 4] = [
     &thalweg_feat_ethernet::FEATURE,
     &thalweg_feat_l2::FEATURE,
     &thalweg_device_af_packet::FEATURE,
@@ -41,7 +40,7 @@ impl Tester {
         let workers = vec![None; workers];
         let mut control =
             Control::new(EngineConfig { pool, workers, ..EngineConfig::default() }).unwrap();
-        thalweg_engine::start(&mut control, &FEATURES).unwrap();
+        thalweg_engine::start(&mut control, &thalweg_engine::with_needs(&FEATURES)).unwrap();
         let ports = [0, 1].map(|at: u8| {
             let mac = MacAddr([2, 0, 0, 0, 9, at]);
             thalweg_device_load::create(&mut control, &format!("load{at}"), mac).unwrap()

@@ -334,14 +334,14 @@ mod tests {
             assert_eq!(b.count("arp-input", reason), 1, "{reason}");
         }
         assert!(b.sent().is_empty() && b.known(7).is_none());
-        assert_eq!(b.c.state::<Neighbors>().borrow().stats(Version::V4).conflicts, 1);
+        assert_eq!(b.lab.c.state::<Neighbors>().borrow().stats(Version::V4).conflicts, 1);
         b.finish();
     }
 
     #[test]
     fn without_an_address_nothing_is_answered() {
         let mut b = Bench::new();
-        crate::set_addresses(&mut b.c, b.sw_if, &[]);
+        crate::set_addresses(&mut b.lab.c, b.sw_if, &[]);
         b.request_from(7);
         assert!(b.sent().is_empty() && b.known(7).is_none());
         assert_eq!(b.count("arp-input", "NO_ADDRESS"), 1);
@@ -355,7 +355,7 @@ mod tests {
         let sent = b.sent_arp();
         assert_eq!(sent.len(), 1);
         assert_eq!((sent[0].1.sender_ip, sent[0].0), (OUR_IP, mac(7)));
-        assert!(b.c.state::<Neighbors>().borrow().is_empty());
+        assert!(b.lab.c.state::<Neighbors>().borrow().is_empty());
         b.finish();
     }
 
@@ -405,8 +405,8 @@ mod tests {
         b.settle();
         assert_eq!(b.count("arp-input", "REPLIES_SENT"), 50);
         // Once flushed, the sender is reported again at once.
-        neighbor::flush(&mut b.c, None, None);
-        b.c.sync();
+        neighbor::flush(&mut b.lab.c, None, None);
+        b.lab.c.sync();
         b.request_from(7);
         assert_eq!(b.known(7), Some(mac(7)));
         b.finish();
@@ -415,13 +415,13 @@ mod tests {
     #[test]
     fn traces_show_the_answer_and_what_was_learned() {
         let mut b = Bench::new();
-        let (sw_if, flood) = (b.sw_if, b.c.node("flood").unwrap());
-        b.c.ask(move |core| core.trace_add(flood, 1, None));
-        crate::set_addresses(&mut b.c, sw_if, &[(OUR_IP, 8)]);
-        b.c.message_all(flood, |_| Box::new((sw_if, 1u32)));
+        let (sw_if, flood) = (b.sw_if, b.lab.c.node("flood").unwrap());
+        b.lab.c.ask(move |core| core.trace_add(flood, 1, None));
+        crate::set_addresses(&mut b.lab.c, sw_if, &[(OUR_IP, 8)]);
+        b.lab.c.message_all(flood, |_| Box::new((sw_if, 1u32)));
         b.settle();
-        let traces = b.c.ask(|core| core.traces()).remove(0).unwrap();
-        let arp = b.c.node("arp-input");
+        let traces = b.lab.c.ask(|core| core.traces()).remove(0).unwrap();
+        let arp = b.lab.c.node("arp-input");
         let text = &traces[0].steps.iter().find(|s| Some(s.node) == arp).unwrap().text;
         assert!(text.starts_with("reply, type ethernet/IP4"), "{text}");
         b.finish();
@@ -452,7 +452,7 @@ mod tests {
             })
             .unwrap();
         b.settle();
-        let t = b.c.worker_stats(0).clone();
+        let t = b.lab.c.worker_stats(0).clone();
         let ended = t.totals.tx.get() + t.totals.delivered.get() + t.totals.dropped.get();
         assert_eq!(ended, t.totals.rx.get() + t.totals.originated.get());
         b.finish();

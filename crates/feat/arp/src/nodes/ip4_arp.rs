@@ -62,9 +62,9 @@ mod tests {
     use thalweg_wire::arp::ArpRepr;
 
     fn adjacency(b: &Bench, n: u8) -> Dpo {
-        let f = b.c.state::<Forwarding>();
+        let f = b.lab.c.state::<Forwarding>();
         let peer = Peer::Neighbor(IpAddr::V4(ip(n)));
-        f.borrow_mut().adjacency(&b.c, b.sw_if, LinkType::Ip4, peer).unwrap()
+        f.borrow_mut().adjacency(&b.lab.c, b.sw_if, LinkType::Ip4, peer).unwrap()
     }
 
     #[test]
@@ -72,10 +72,10 @@ mod tests {
         let mut b = Bench::new();
         let dpo = adjacency(&b, 7);
         b.packet("ip4-arp", dpo, [192, 0, 2, 99].into(), 1);
-        b.until("request", |b| !b.sent.lock().unwrap().is_empty());
+        b.until("request", |b| b.lab.sent_frames() > 0);
         assert_eq!(b.sent_arp(), [(MacAddr::BROADCAST, ArpRepr::request(US, OUR_IP, ip(7)))]);
         b.reply_from(7);
-        b.until("held packet", |b| !b.sent.lock().unwrap().is_empty());
+        b.until("held packet", |b| b.lab.sent_frames() > 0);
         let sent = b.sent();
         assert_eq!((sent.len(), &sent[0][..6]), (1, &mac(7).0[..]));
         // The next packet is not held.
@@ -99,7 +99,7 @@ mod tests {
         // A neighbour that shows up by itself ends the silence on all workers.
         b.request_from(7);
         assert_eq!(b.known(7), Some(mac(7)));
-        neighbor::remove(&mut b.c, b.sw_if, ip(7).into()).unwrap();
+        neighbor::remove(&mut b.lab.c, b.sw_if, ip(7).into()).unwrap();
         b.sent();
         b.packet("ip4-arp", dpo, ip(7), 9);
         b.until("request", |b| !b.sent_arp().is_empty());
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn next_hops_are_asked_for_before_there_are_packets() {
         let mut b = Bench::new();
-        neighbor::ask_for_next_hops(&mut b.c);
+        neighbor::ask_for_next_hops(&mut b.lab.c);
         let asked = |n: u8| (MacAddr::BROADCAST, ArpRepr::request(US, OUR_IP, ip(n)));
         adjacency(&b, 7);
         b.settle();
@@ -126,9 +126,9 @@ mod tests {
         assert_eq!(b.sent_arp(), []);
         // Not while the interface is down.
         let sw_if = b.sw_if;
-        thalweg_device::interface::set_admin(&mut b.c, sw_if, false).unwrap();
+        thalweg_device::interface::set_admin(&mut b.lab.c, sw_if, false).unwrap();
         adjacency(&b, 9);
-        thalweg_device::interface::set_admin(&mut b.c, sw_if, true).unwrap();
+        thalweg_device::interface::set_admin(&mut b.lab.c, sw_if, true).unwrap();
         b.settle();
         assert_eq!(b.sent_arp(), []);
         // Some of very many.
@@ -157,12 +157,12 @@ mod tests {
         let dpo = adjacency(&b, 7);
         b.packet("ip4-arp", dpo, ip(7), 0);
         b.until("request", |b| !b.sent_arp().is_empty());
-        let f = b.c.state::<Forwarding>();
-        f.borrow_mut().release(&b.c, dpo);
+        let f = b.lab.c.state::<Forwarding>();
+        f.borrow_mut().release(&b.lab.c, dpo);
         let other = adjacency(&b, 8);
         b.reply_from(7);
         b.until("the end", |b| {
-            b.c.worker_stats(0).totals.dropped.get() == 1 || !b.sent().is_empty()
+            b.lab.c.worker_stats(0).totals.dropped.get() == 1 || !b.sent().is_empty()
         });
         let _ = other;
         b.finish();

@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(asked, [(MacAddr::BROADCAST, ArpRepr::request(US, OUR_IP, ip(7)))]);
         assert_eq!(b.count("ip4-glean", "OVERFLOW"), 2);
         b.reply_from(7);
-        b.until("held packets", |b| b.c.worker_stats(0).totals.tx.get() > PER_NEIGHBOR as u64);
+        b.until("held packets", |b| b.lab.c.worker_stats(0).totals.tx.get() > PER_NEIGHBOR as u64);
         let sent = b.sent();
         let marks: Vec<u8> = sent.iter().map(|f| *f.last().unwrap()).collect();
         assert_eq!(marks, (2..end).collect::<Vec<_>>());
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn packets_ask_again_also_in_a_silence() {
         let mut b = Bench::new();
-        neighbor::set_throttle(&b.c, Duration::ZERO);
+        neighbor::set_throttle(&b.lab.c, Duration::ZERO);
         b.quick(Duration::from_secs(3600));
         for mark in 0..5 {
             b.packet("ip4-glean", b.glean, ip(7), mark);
@@ -190,7 +190,7 @@ mod tests {
         b.quick(Duration::from_secs(3600));
         b.settle();
         b.sent();
-        neighbor::set_throttle(&b.c, Duration::ZERO);
+        neighbor::set_throttle(&b.lab.c, Duration::ZERO);
         b.until("a request", |b| {
             b.packet("ip4-glean", b.glean, ip(7), 1);
             b.settle();
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(b.count("ip4-glean", "EDGE"), 2);
         assert_eq!(b.count("ip4-glean", "NO_SOURCE"), 1);
         assert_eq!(b.count("ip4-glean", "GONE"), 1);
-        crate::set_addresses(&mut b.c, b.sw_if, &[]);
+        crate::set_addresses(&mut b.lab.c, b.sw_if, &[]);
         b.packet("ip4-glean", b.glean, ip(7), 0);
         b.settle();
         assert_eq!(b.count("ip4-glean", "NO_SOURCE"), 2);
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn a_scan_is_bounded() {
         let mut b = Bench::new();
-        crate::set_addresses(&mut b.c, b.sw_if, &[(OUR_IP, 8)]);
+        crate::set_addresses(&mut b.lab.c, b.sw_if, &[(OUR_IP, 8)]);
         let total = NEIGHBORS as u32 + 300;
         for n in 0..total {
             b.packet("ip4-glean", b.glean, Ipv4Addr::from(0x0a01_0000 + n + 1), 0);
@@ -240,11 +240,11 @@ mod tests {
         b.settle();
         assert_eq!(b.count("ip4-glean", "HELD"), (PER_WORKER + 2 * PER_NEIGHBOR) as u64);
         // Taking the interface down releases everything.
-        thalweg_device::interface::set_admin(&mut b.c, b.sw_if, false).unwrap();
+        thalweg_device::interface::set_admin(&mut b.lab.c, b.sw_if, false).unwrap();
         b.settle();
         assert_eq!(b.count("ip4-glean", "UNRESOLVED"), PER_WORKER as u64);
         assert_eq!(b.count("ip4-icmp-error", "ASKED"), 0);
-        assert!(b.c.state::<Neighbors>().borrow().list().is_empty());
+        assert!(b.lab.c.state::<Neighbors>().borrow().list().is_empty());
         b.finish();
     }
 }

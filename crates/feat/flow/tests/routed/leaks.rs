@@ -1,13 +1,15 @@
 //! Nothing inside leaves by a translating interface as it is, whatever it is, and two workers do
 //! what one does.
 
-use crate::lab::{Lab, framed, ip};
+use crate::setup;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_buffer::{GsoKind, Offload};
 use thalweg_device::SwIfIndex;
+use thalweg_device::testing::Lab;
+use thalweg_device::testing::ip4::{framed, ip};
 use thalweg_wire::build::{self, Packet};
 use thalweg_wire::icmpv4::IcmpRepr;
 use thalweg_wire::ip::protocol::{DCCP, ESP, GRE, ICMP, SCTP, TCP, UDP, UDP_LITE};
@@ -218,7 +220,7 @@ fn samples(seed: u8) -> Vec<Sent> {
 }
 
 fn lab(translator: &str, workers: usize) -> Lab {
-    let mut lab = Lab::of(workers, 8192);
+    let mut lab = setup().workers(workers).buffers(8192).start();
     lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test1");
     translator.lines().for_each(|line| lab.ok(line.trim()));
     lab.c.sync();

@@ -2,17 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[allow(dead_code)]
-#[path = "../../../ip4/tests/router/lab.rs"]
-mod lab;
-
 mod leaks;
 mod names;
 mod subs;
 mod vlans;
 
-use lab::{Lab, framed, ip, sound, udp};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
+use thalweg_device::testing::ip4::{framed, ip, sound, udp};
+use thalweg_device::testing::{Lab, Setup, ip6};
 use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpView;
@@ -20,14 +17,18 @@ use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv4;
 use thalweg_wire::ipv6::Ipv6View;
 
-/// Features of the lab in addition to IPv4.
-const MORE: &[&thalweg_engine::Feature] = &[
-    &thalweg_feat_nd::FEATURE,
-    &thalweg_feat_ip6::FEATURE,
-    &thalweg_feat_nat44::FEATURE,
-    &thalweg_feat_l2::FEATURE,
-    &thalweg_feat_flow::FEATURE,
-];
+/// Interfaces with addresses and three hosts each.
+fn setup() -> Setup {
+    Lab::of(&thalweg_feat_flow::FEATURE)
+        .with(&thalweg_feat_ip6::FEATURE)
+        .with(&thalweg_feat_nat44::FEATURE)
+        .with(&thalweg_feat_neighbor::BY_CLOCK)
+        .ip4(2..=4)
+}
+
+fn router() -> Lab {
+    setup().start()
+}
 
 fn mirrored(lab: &mut Lab, actions: &str) {
     lab.ok(&format!("flow add 7 'priority=1,actions={actions}'\nset interface flow test0 7"));
@@ -48,7 +49,7 @@ fn pass(lab: &mut Lab, packet: &[u8]) -> (Vec<u8>, Vec<u8>) {
 #[test]
 fn a_copy_is_forwarded_like_the_packet() {
     for actions in ["normal,output:test2", "output:test2,normal"] {
-        let mut lab = Lab::new();
+        let mut lab = router();
         mirrored(&mut lab, actions);
         let packet = udp(ip(0, 2), ip(1, 2), 32).ttl(9).build();
         let (routed, mirror) = pass(&mut lab, &packet);
@@ -67,7 +68,7 @@ fn a_copy_is_forwarded_like_the_packet() {
 fn a_copy_is_translated_on_the_way_out() {
     let far = Ipv4Addr::new(198, 51, 100, 7);
     for actions in ["normal,output:test2", "output:test2,normal"] {
-        let mut lab = Lab::new();
+        let mut lab = router();
         lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test1\n\
                 nat44 plugin enable sessions 1000\n\
                 nat44 add address 192.0.2.1\n\
@@ -89,7 +90,7 @@ fn a_copy_is_translated_on_the_way_out() {
 #[test]
 fn own_errors_are_about_what_was_sent() {
     for workers in [1, 2] {
-        let mut lab = Lab::of(workers, 4096);
+        let mut lab = setup().workers(workers).buffers(4096).start();
         let outside = Ipv4Addr::new(10, 0, 1, 77);
         lab.ok("set interface mtu packet 1280 test1
              flow add 7 table=0,priority=2,ip,actions=ct(table=1,nat)
@@ -136,49 +137,40 @@ fn own_errors_are_about_what_was_sent() {
 
 #[test]
 fn own_errors_of_ipv6_are_about_what_was_sent() {
-    let far = |n: u16, host: u16| Ipv6Addr::new(0x2001, 0xdb8, n, 0, 0, 0, 0, host);
     for workers in [1, 2] {
-        let mut lab = Lab::of(workers, 4096);
-        for n in 0..2 {
-            let (ours, host, mac) = (far(n, 1), far(n, 2), lab::host_mac(n as u8, 2));
-            lab.ok(&format!(
-                "set interface ip address test{n} {ours}/64\nset ip neighbor test{n} {host} {mac}"
-            ));
-        }
+        let mut lab = setup().workers(workers).buffers(4096).ip6(2..=2).start();
         lab.ok("set interface mtu packet 1280 test1
              flow add 7 table=0,priority=2,ipv6,actions=ct(table=1,nat)
              flow add 7 table=0,priority=1,actions=normal
-             flow add 7 table=1,ipv6,ct_state=+new,in_port=test0,actions=ct(commit,nat(src=2001:db8:1::77)),normal
+             flow add 7 table=1,ipv6,ct_state=+new,in_port=test0,actions=ct(commit,nat(src=2001:db8:0:1::77)),normal
              flow add 7 table=1,ipv6,ct_state=+est,actions=normal
              set interface flow test0 7
              set interface flow test1 7");
         lab.c.sync();
         lab.sent();
-        let framed6 = |packet: &[u8]| {
-            let mut frame = framed(0, 2, &[]);
-            frame[12..14].copy_from_slice(&[0x86, 0xdd]);
-            frame.extend(packet);
-            frame
-        };
-        let ping = |n: u16| Packet::new().ipv6(far(0, 2), far(1, 2)).icmp6_echo_request(n, 1);
+        let ping =
+            |n: u16| Packet::new().ipv6(ip6::ip(0, 2), ip6::ip(1, 2)).icmp6_echo_request(n, 1);
         for n in 1..9 {
             for (packet, kind) in [(ping(n).payload_len(1372), 2), (ping(n).ttl(1), 3)] {
                 let packet = packet.build();
-                lab.receive(0, vec![framed6(&packet)]);
+                lab.receive(0, vec![ip6::framed(0, 2, &packet)]);
                 let sent = lab.sent();
                 let [(sw_if, error)] = &sent[..] else { panic!("{workers}: {sent:02x?}") };
                 assert_eq!(*sw_if, lab.sw_if(0));
                 let view = Ipv6View::parse(&error[14..]).unwrap();
-                assert_eq!((view.src(), view.dst()), (far(0, 1), far(0, 2)));
+                assert_eq!((view.src(), view.dst()), (ip6::ip(0, 1), ip6::ip(0, 2)));
                 let icmp = Icmp6View::parse(view.payload()).unwrap();
-                assert_eq!((icmp.kind(), icmp.checksum_ok(&far(0, 1), &far(0, 2))), (kind, true));
+                assert_eq!(
+                    (icmp.kind(), icmp.checksum_ok(&ip6::ip(0, 1), &ip6::ip(0, 2))),
+                    (kind, true)
+                );
                 let quote = &view.payload()[8..];
                 assert_eq!(quote[8..], packet[8..quote.len()], "addresses and what follows");
             }
-            lab.receive(0, vec![framed6(&ping(n).build())]);
+            lab.receive(0, vec![ip6::framed(0, 2, &ping(n).build())]);
             let sent = lab.sent();
             let view = Ipv6View::parse(&sent[0].1[14..]).unwrap();
-            assert_eq!((view.src(), view.dst()), (far(1, 0x77), far(1, 2)));
+            assert_eq!((view.src(), view.dst()), (ip6::ip(1, 0x77), ip6::ip(1, 2)));
         }
         lab.close();
     }
@@ -187,7 +179,7 @@ fn own_errors_of_ipv6_are_about_what_was_sent() {
 /// What a rule sends by a sub-interface is counted for it and its port, copies too.
 #[test]
 fn outputs_by_sub_interfaces_are_counted_for_them() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let port = lab.sw_if(2);
     let matches = TagMatch::Outer { tag: VlanTag::dot1q(30), exact: true };
     let sub = interface::create_sub(&mut lab.c, port, 30, matches).unwrap();

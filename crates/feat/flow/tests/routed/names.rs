@@ -1,8 +1,9 @@
 //! Rules that name interfaces: the name distinguishes a rule from others, also while the interface
 //! is missing, or another one has its old index.
 
-use crate::lab::Lab;
+use crate::router;
 use crate::subs::bare;
+use thalweg_device::testing::Lab;
 use thalweg_device::{SwIfIndex, interface};
 
 /// The rules of set 10 as they are typed.
@@ -19,7 +20,7 @@ const DROP: &str = "priority=5,ip,in_port=test0.20,actions=drop";
 
 /// A rule of `test0.20`, which then got another index; `test0.60` has its old one.
 fn swapped() -> Lab {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let old = bare(&mut lab, 0, 20);
     lab.ok(&format!("flow add 10 {DROP}"));
     lab.ok("delete sub-interface test0.20");

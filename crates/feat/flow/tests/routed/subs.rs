@@ -1,8 +1,10 @@
 //! Translation, rules and tracking on sub-interfaces and through a BVI, and what goes while all of
 //! it is in use.
 
-use crate::lab::{Lab, host_mac, ip, our_mac};
+use crate::setup;
 use std::net::Ipv4Addr;
+use thalweg_device::testing::ip4::ip;
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
@@ -54,7 +56,7 @@ fn read(frame: &[u8]) -> (u16, [(Ipv4Addr, u16); 2]) {
 
 /// Translation between VLANs of two ports, in VLAN 10 of the first and, through a BVI, in VLAN 30.
 fn translating(workers: usize) -> Lab {
-    let mut lab = Lab::of(workers, 4096);
+    let mut lab = setup().workers(workers).buffers(4096).start();
     sub(&mut lab, 0, 10);
     sub(&mut lab, 1, 20);
     bare(&mut lab, 0, 30);

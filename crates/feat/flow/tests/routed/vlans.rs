@@ -1,9 +1,10 @@
 //! Sub-interfaces with one tag and with two: what rules see behind the tags, and which tags frames
 //! have that rules send.
 
-use crate::lab::{Lab, host_mac};
 use crate::subs::bare;
+use crate::{router, setup};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4::Ipv4View;
@@ -57,7 +58,7 @@ fn pass(lab: &mut Lab, n: u8, frame: &[u8]) -> Vec<(SwIfIndex, Vec<u16>)> {
 
 /// `test0.30` with one tag and `test1.7` with two in a bridge domain, whose frames have none.
 fn bridged(workers: usize) -> Lab {
-    let mut lab = Lab::of(workers, 4096);
+    let mut lab = setup().workers(workers).buffers(4096).start();
     bare(&mut lab, 0, 30);
     pair(&mut lab, 1);
     lab.ok("set interface l2 bridge test0.30 5
@@ -176,7 +177,7 @@ fn outputs_in_layer_2_have_the_tags_of_a_bridge() {
 /// received it.
 #[test]
 fn outputs_by_routed_sub_interfaces_have_their_tags() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     bare(&mut lab, 0, 10);
     bare(&mut lab, 2, 30);
     pair(&mut lab, 1);

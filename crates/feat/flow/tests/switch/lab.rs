@@ -317,20 +317,8 @@ impl Lab {
         let pool = PoolConfig { buffers, data_size: 2048, page_size: None };
         let config = EngineConfig { pool, workers, ..EngineConfig::default() };
         let mut c = Control::new(config).expect("engine");
-        let features: [&Feature; 12] = [
-            &thalweg_device::FEATURE,
-            &thalweg_fib::FEATURE,
-            &thalweg_feat_ethernet::FEATURE,
-            &thalweg_feat_l2::FEATURE,
-            &thalweg_feat_neighbor::FEATURE,
-            &thalweg_feat_arp::FEATURE,
-            &thalweg_feat_ip::FEATURE,
-            &thalweg_feat_ip4::FEATURE,
-            &thalweg_feat_nd::FEATURE,
-            &thalweg_feat_ip6::FEATURE,
-            &thalweg_feat_flow::FEATURE,
-            &LOAD,
-        ];
+        let (ip4, ip6) = (&thalweg_feat_ip4::FEATURE, &thalweg_feat_ip6::FEATURE);
+        let features = thalweg_engine::with_needs(&[ip4, ip6, &thalweg_feat_flow::FEATURE, &LOAD]);
         thalweg_engine::start(&mut c, &features).expect("graph");
         let tree = thalweg_engine::command_tree(&c).expect("commands");
         let worlds = c.shared::<Vec<Mutex<World>>>();

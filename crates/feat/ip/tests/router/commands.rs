@@ -1,12 +1,13 @@
 //! The commands: what they print, what they refuse, what they complete.
 
-use crate::lab::Lab;
+use crate::{bare, router};
 use serde_json::Value;
+use thalweg_device::testing::Lab;
 use thalweg_testkit::golden;
 
 /// A router with routes of every kind.
 fn configured() -> Lab {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 7\n\
          set interface ip address test1 10.0.1.9/24\n\
          ip route add 192.0.2.0/24 via 10.0.1.2 test1\n\
@@ -68,7 +69,7 @@ fn every_show_command_has_json() {
 
 #[test]
 fn every_setting_can_be_undone() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     let empty = (lab.cli("show ip fib"), lab.cli("show interface address"));
     lab.ok("set interface ip address test0 10.0.0.1/24\n\
          set int ip addr test0 10.0.5.1/30\n\
@@ -96,7 +97,7 @@ fn every_setting_can_be_undone() {
 
 #[test]
 fn routes_that_lead_nowhere_are_kept_and_say_why() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for (via, why) in [
         ("172.16.0.1", "next hop 172.16.0.1 is not reachable: no connected subnet"),
         ("10.0.1.1", "next hop 10.0.1.1 is this router's own address"),
@@ -125,7 +126,7 @@ fn routes_that_lead_nowhere_are_kept_and_say_why() {
 
 #[test]
 fn mistakes_are_reported() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 7");
     let cases = [
         ("ip route add 192.0.2.0/24 via 10.0.1.2 preference 256", "a number from 0 to 255"),
@@ -209,7 +210,7 @@ fn mistakes_are_reported() {
 
 #[test]
 fn words_and_names_complete() {
-    let lab = Lab::new();
+    let lab = router();
     let all = |line: &str| lab.complete(line);
     let has = |line: &str, word: &str| all(line).iter().any(|w| w == word);
     assert_eq!(all("set interface ip address te"), ["test0", "test1", "test2"]);

@@ -2,12 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[allow(dead_code)]
-#[path = "../../../ip4/tests/router/lab.rs"]
-mod lab;
-
 mod commands;
 mod pings;
 
-/// Features of the lab in addition to IPv4.
-const MORE: &[&thalweg_engine::Feature] = &[];
+use thalweg_device::testing::{Lab, Setup};
+
+/// Interfaces without addresses.
+fn bare() -> Setup {
+    Lab::of(&thalweg_feat_ip4::FEATURE).with(&thalweg_feat_neighbor::BY_CLOCK)
+}
+
+/// Interfaces with addresses and three hosts each.
+fn router() -> Lab {
+    bare().ip4(2..=4).start()
+}

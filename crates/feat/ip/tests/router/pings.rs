@@ -1,14 +1,16 @@
 //! `ping`, with hosts that answer, late, twice or never.
 
-use crate::lab::{Lab, framed, ip};
+use crate::{bare, router};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+use thalweg_device::testing::ip4::{framed, ip};
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpView;
 use thalweg_wire::ipv4;
 
 /// Answers each echo request after the delays that `how` returns, one per reply.
-fn host(how: impl Fn(u16) -> Vec<Duration>) -> impl FnMut(&mut thalweg_device::testing::Lab) {
+fn host(how: impl Fn(u16) -> Vec<Duration>) -> impl FnMut(&mut Lab) {
     let mut waiting: VecDeque<(Instant, u8, Vec<u8>)> = VecDeque::new();
     move |lab| {
         for (sw_if, frame) in lab.sent() {
@@ -60,7 +62,7 @@ fn soon(lab: &mut Lab, line: &str, limit: Duration) -> String {
 
 #[test]
 fn replies_are_printed_as_they_come() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     // The last reply ends it.
     let text = soon(&mut lab, "ping 10.0.1.2 interval 0.05", Duration::from_secs(1));
     let lines: Vec<&str> = text.lines().collect();
@@ -78,7 +80,7 @@ fn replies_are_printed_as_they_come() {
 
 #[test]
 fn short_intervals_and_large_packets() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let line = "ping 10.0.1.2 repeat 200 interval 0.0005 size 1400";
     let text = soon(&mut lab, line, Duration::from_secs(2));
     assert!(text.starts_with("1416 bytes from 10.0.1.2: icmp_seq=1 "), "{text}");
@@ -92,7 +94,7 @@ fn short_intervals_and_large_packets() {
 
 #[test]
 fn lost_late_and_duplicate_replies_are_distinguished() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let ms = Duration::from_millis;
     let how = move |seq| match seq {
         1 => vec![ms(1), ms(5)],
@@ -117,7 +119,7 @@ fn lost_late_and_duplicate_replies_are_distinguished() {
 
 #[test]
 fn silence_ends_with_all_lost() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let start = Instant::now();
     let text = lab.run("ping 10.0.1.2 repeat 3 interval 0.01", None, host(|_| vec![]));
     assert_eq!(text, "\nStatistics: 3 sent, 0 received, 100% packet loss\n");
@@ -135,7 +137,7 @@ fn silence_ends_with_all_lost() {
 
 #[test]
 fn ctrl_c_shows_the_statistics() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     // Before the second request, long after the first one's reply.
     let after = Some(Duration::from_millis(500));
     let text = lab.run("ping 10.0.1.2", after, host(|_| vec![Duration::ZERO]));
@@ -149,7 +151,7 @@ fn ctrl_c_shows_the_statistics() {
 
 #[test]
 fn the_router_answers_itself() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for own in [ip(0, 1), ip(2, 1)] {
         let text = lab.run(&format!("ping {own} repeat 3 interval 0.01"), None, |_| {});
         assert_eq!(text.matches(&format!("116 bytes from {own}: icmp_seq=")).count(), 3, "{text}");
@@ -161,15 +163,15 @@ fn the_router_answers_itself() {
 
 #[test]
 fn sources_and_tables() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     lab.ok("ip table add 7\n\
          set interface ip table test1 7\n\
          set interface ip address test1 10.0.1.1/24\n\
          set interface ip address test1 10.0.77.1/24\n\
          set interface ip address test0 10.0.0.1/24");
-    lab.neighbor(1, ip(1, 2), crate::lab::host_mac(1, 2));
-    lab.neighbor(1, ip(77, 2), crate::lab::host_mac(1, 2));
-    lab.neighbor(0, ip(0, 2), crate::lab::host_mac(0, 2));
+    lab.neighbor(1, ip(1, 2), host_mac(1, 2));
+    lab.neighbor(1, ip(77, 2), host_mac(1, 2));
+    lab.neighbor(0, ip(0, 2), host_mac(0, 2));
     let from = |lab: &mut Lab, line: &str| {
         let mut from = None;
         let text = lab.run(line, None, |lab| {
@@ -197,7 +199,7 @@ fn sources_and_tables() {
 
 #[test]
 fn the_statistics_have_json() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let line = "ping 10.0.1.2 repeat 2 interval 0.01 | json";
     let text = lab.run(line, None, host(|_| vec![Duration::ZERO]));
     let v: serde_json::Value = serde_json::from_str(&text).expect("json");

@@ -195,9 +195,8 @@ pub static STUB_6: Feature = Feature {
 
 /// Three interfaces with these protocols.
 pub fn lab(protocols: &[&'static Feature]) -> Lab {
-    let first =
-        [&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_ip::FEATURE, &AROUND];
-    Lab::new(&[&first[..], protocols].concat(), 1, 256, 3)
+    let ip = [&thalweg_feat_ip::FEATURE, &AROUND];
+    Lab::of_all(&[&ip[..], protocols].concat()).buffers(256).start()
 }
 
 /// The leaf of a prefix in the table that workers read.

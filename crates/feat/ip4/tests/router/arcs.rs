@@ -1,9 +1,11 @@
 //! Features on the arcs of IPv4: where packets meet them, and in which order.
 
-use crate::lab::{Lab, icmp_error, ip, udp};
+use crate::{router, setup};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use thalweg_buffer::PktMut;
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, sound, udp};
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_engine::{Feature, punt};
 use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_wire::build::Packet;
@@ -99,7 +101,7 @@ fn visits(lab: &Lab) -> Vec<&'static str> {
 /// packets of that arc, on that interface.
 #[test]
 fn features_are_visited_in_the_order_of_the_arc() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.2.0/24 drop");
     punt::take(&mut lab.c, "ip4-no-udp-listener", "taker").expect("the reason");
     for (arc, order, n, _) in arcs() {
@@ -112,7 +114,7 @@ fn features_are_visited_in_the_order_of_the_arc() {
             assert!(on.contains(&(arc, order.to_vec())), "{on:?}");
             for many in [1, 40] {
                 for (of, _, _, packet) in arcs() {
-                    let frame = crate::lab::framed(0, 2, &packet.build());
+                    let frame = framed(0, 2, &packet.build());
                     lab.receive(0, vec![frame; many]);
                     let seen = visits(&lab);
                     // What is routed to `test1` leaves by it.
@@ -130,7 +132,7 @@ fn features_are_visited_in_the_order_of_the_arc() {
                     }
                 }
                 let other = udp(ip(1, 2), ip(2, 2), 8).build();
-                lab.receive(1, vec![crate::lab::framed(1, 2, &other)]);
+                lab.receive(1, vec![framed(1, 2, &other)]);
                 assert!(visits(&lab).is_empty(), "other interfaces");
                 lab.sent();
             }
@@ -149,7 +151,7 @@ fn features_are_visited_in_the_order_of_the_arc() {
 /// whatever becomes of it then, a packet is sent as without them.
 #[test]
 fn output_features_change_nothing_else() {
-    let mut lab = Lab::of(2, 8192);
+    let mut lab = setup().workers(2).buffers(8192).start();
     lab.ok("set interface mtu packet 576 test2
             ip route add 48.0.0.0/8 via 10.0.1.2 test1 via 10.0.2.2 test2");
     let to = |i: u8, len| udp(ip(0, 2), Ipv4Addr::new(48, 0, i, 7), len);
@@ -158,8 +160,7 @@ fn output_features_change_nothing_else() {
     packets.extend((0..20).map(|i| to(i, 900).dont_fragment()));
     packets.extend((0..20).map(|i| to(i, 8).ttl(i % 3)));
     packets.extend((0..4).map(|i| to(i, 5000).id(i.into())));
-    let frames: Vec<Vec<u8>> =
-        packets.iter().map(|p| crate::lab::framed(0, 2, &p.build())).collect();
+    let frames: Vec<Vec<u8>> = packets.iter().map(|p| framed(0, 2, &p.build())).collect();
     let outcome = |lab: &mut Lab| {
         for worker in 0..2 {
             lab.deliver_to(worker, 0, frames.clone());
@@ -189,12 +190,12 @@ fn output_features_change_nothing_else() {
     lab.close();
     // The router's own packets pass the features, with their TTL. Another router, whose limit of
     // ICMP errors is not used up.
-    let mut lab = Lab::new();
+    let mut lab = router();
     let sw_if = lab.sw_if(0);
     lab.c.enable_feature("ip4-output", "b-output", sw_if, true).expect("a feature");
     let expired = udp(ip(0, 2), ip(1, 2), 8).ttl(1).build();
     lab.until("the limit of errors", |lab| {
-        lab.receive(0, vec![crate::lab::framed(0, 2, &expired)]);
+        lab.receive(0, vec![framed(0, 2, &expired)]);
         lab.sent_frames() > 0
     });
     let frame = lab.sent_one(0);
@@ -206,14 +207,14 @@ fn output_features_change_nothing_else() {
 /// A packet waits for its neighbour before the features, and passes them once.
 #[test]
 fn packets_that_wait_for_a_neighbor_pass_once() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let sw_if = lab.sw_if(1);
     lab.c.enable_feature("ip4-output", "b-output", sw_if, true).expect("a feature");
     let packet = udp(ip(0, 2), ip(1, 99), 8).build();
-    lab.deliver(0, vec![crate::lab::framed(0, 2, &packet)]);
+    lab.deliver(0, vec![framed(0, 2, &packet)]);
     lab.until("the request for the neighbour", |lab| lab.sent_frames() > 0);
     assert!(visits(&lab).is_empty());
-    lab.neighbor(1, ip(1, 99), crate::lab::host_mac(1, 99));
+    lab.neighbor(1, ip(1, 99), host_mac(1, 99));
     lab.settle();
     let sent = lab.sent().into_iter().filter(|(_, frame)| frame[12..14] == [8, 0]);
     assert_eq!((sent.count(), visits(&lab).len()), (1, 1));
@@ -224,13 +225,13 @@ fn packets_that_wait_for_a_neighbor_pass_once() {
 /// features again.
 #[test]
 fn held_packets_follow_their_next_hop() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let (sw_if, holds) = (lab.sw_if(1), lab.c.node("holds").expect("the node"));
     lab.c.enable_feature("ip4-output", "holds", sw_if, true).expect("a feature");
     let hold = |lab: &mut Lab| {
         let before = lab.c.worker_stats(0).node(holds).vectors.get();
         let packet = udp(ip(0, 2), ip(1, 2), 100).build();
-        lab.deliver(0, vec![crate::lab::framed(0, 2, &packet); 5]);
+        lab.deliver(0, vec![framed(0, 2, &packet); 5]);
         let stats = lab.c.worker_stats(0).clone();
         lab.until("the packets to be held", |_| stats.node(holds).vectors.get() == before + 5);
     };
@@ -243,10 +244,10 @@ fn held_packets_follow_their_next_hop() {
     assert_eq!(release(&mut lab).len(), 5);
     // The neighbour moves.
     hold(&mut lab);
-    lab.neighbor(1, ip(1, 2), crate::lab::host_mac(1, 9));
+    lab.neighbor(1, ip(1, 2), host_mac(1, 9));
     let sent = release(&mut lab);
     assert_eq!(sent.len(), 5);
-    sent.iter().for_each(|(_, frame)| _ = crate::lab::sound(1, 9, frame));
+    sent.iter().for_each(|(_, frame)| _ = sound(1, 9, frame));
     // The interface goes down.
     hold(&mut lab);
     lab.up(1, false);

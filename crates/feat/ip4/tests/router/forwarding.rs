@@ -1,16 +1,18 @@
 //! Packets through the router.
 
-use crate::lab::{Lab, framed, host_mac, icmp_error, ip, our_mac, sound, udp};
+use crate::{bare, router};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use thalweg_device::SwIfIndex;
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, sound, udp};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_wire::arp::{ArpRepr, ArpView};
 use thalweg_wire::build::Packet;
 use thalweg_wire::{checksum, ipv4};
 
 #[test]
 fn a_packet_passes_with_one_hop_less() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let packet = udp(ip(0, 2), ip(1, 2), 100).ttl(17).tos(0xb8).id(4711).build();
     lab.receive(0, vec![framed(0, 2, &packet)]);
     let out = lab.sent_one(1);
@@ -26,7 +28,7 @@ fn a_packet_passes_with_one_hop_less() {
 
 #[test]
 fn padding_is_cut_off_and_options_stay() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let packet = udp(ip(0, 2), ip(1, 2), 3).ip_options(&[1, 1, 7, 7, 4, 0, 0, 0, 0, 0]).build();
     let mut frame = framed(0, 2, &packet);
     frame.resize(80, 0xee);
@@ -40,7 +42,7 @@ fn padding_is_cut_off_and_options_stay() {
 
 #[test]
 fn large_packets_in_chains_pass() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let packet = udp(ip(0, 2), ip(1, 2), 8000).dont_fragment().build();
     lab.receive(0, vec![framed(0, 2, &packet); 3]);
     let sent = lab.sent();
@@ -54,7 +56,7 @@ fn large_packets_in_chains_pass() {
 
 #[test]
 fn checksums_are_right_for_every_ttl() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let packets = (0..=255).flat_map(|ttl| {
         [0, 0x1234, 0xffff]
             .map(|id| framed(0, 2, &udp(ip(0, 2), ip(1, 2), 8).ttl(ttl).id(id).build()))
@@ -87,7 +89,7 @@ fn reassemble(frames: &[Vec<u8>]) -> Vec<u8> {
 
 #[test]
 fn long_packets_are_fragmented() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface mtu packet 600 test1");
     let packet = udp(ip(0, 2), ip(1, 2), 3000).id(99).ttl(9).build();
     lab.receive(0, vec![framed(0, 2, &packet)]);
@@ -105,7 +107,7 @@ fn long_packets_are_fragmented() {
 
 #[test]
 fn df_packets_are_refused_with_the_mtu() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface mtu packet 1000 test1");
     let packet = udp(ip(0, 2), ip(1, 2), 1200).dont_fragment().build();
     lab.receive(0, vec![framed(0, 2, &packet)]);
@@ -122,7 +124,7 @@ fn df_packets_are_refused_with_the_mtu() {
 
 #[test]
 fn flows_keep_to_their_path_and_share_by_weight() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1 weight 1 via 10.0.2.2 test2 weight 3");
     let flow = |i: u32| {
         let dst = Ipv4Addr::from_bits(0xc000_0200 | (i % 256));
@@ -146,7 +148,7 @@ fn flows_keep_to_their_path_and_share_by_weight() {
 
 #[test]
 fn a_path_that_is_down_is_left_out() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1 via 10.0.2.2 test2");
     let packets: Vec<_> =
         (0..64).map(|i| framed(0, 2, &udp(ip(0, 2), [192, 0, 2, i].into(), 8).build())).collect();
@@ -165,7 +167,7 @@ fn a_path_that_is_down_is_left_out() {
 
 #[test]
 fn two_tables_with_the_same_prefix() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     lab.ok("ip table add 7\n\
          ip table unreachables 0 on\n\
          ip table unreachables 7 on\n\
@@ -198,7 +200,7 @@ fn two_tables_with_the_same_prefix() {
 
 #[test]
 fn subnets_of_one_and_two_addresses() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     lab.ok("ip table unreachables 0 on\n\
          set interface ip address test0 10.0.0.1/24\n\
          set interface ip address test1 10.0.1.0/31\n\
@@ -233,7 +235,7 @@ fn subnets_of_one_and_two_addresses() {
 
 #[test]
 fn an_unknown_neighbour_is_asked_for_and_the_packet_follows() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let packet = udp(ip(0, 2), ip(1, 77), 8);
     lab.deliver(0, vec![framed(0, 2, &packet.build())]);
     let mut sent = Vec::new();
@@ -262,7 +264,7 @@ fn an_unknown_neighbour_is_asked_for_and_the_packet_follows() {
 
 #[test]
 fn malformed_headers_each_have_their_counter() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let good = udp(ip(0, 2), ip(1, 2), 20).build();
     let summed = |mut p: Vec<u8>, change: &dyn Fn(&mut Vec<u8>)| {
         change(&mut p);
@@ -313,7 +315,7 @@ fn malformed_headers_each_have_their_counter() {
 
 #[test]
 fn an_interface_without_an_address_drops_ipv4() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     lab.ok("set interface ip address test1 10.0.1.1/24");
     lab.neighbor(1, ip(1, 2), host_mac(1, 2));
     let reason = "ip4 is not enabled on the interface";
@@ -341,7 +343,7 @@ fn an_interface_without_an_address_drops_ipv4() {
 
 #[test]
 fn frames_for_others_and_of_other_kinds_are_dropped() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let packet = udp(ip(0, 2), ip(1, 2), 8).build();
     let mut other = framed(0, 2, &packet);
     other[5] ^= 1;

@@ -1,13 +1,15 @@
 //! ICMP messages sent by the router.
 
-use crate::lab::{Lab, framed, host_mac, icmp_error, ip, sound, udp};
+use crate::router;
 use std::net::Ipv4Addr;
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, sound, udp};
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::{IcmpRepr, IcmpView};
 
 #[test]
 fn a_packet_out_of_hops_is_answered_with_its_beginning() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for ttl in [0, 1] {
         let packet = udp(ip(0, 2), ip(1, 2), 64).ttl(ttl).build();
         lab.receive(0, vec![framed(0, 2, &packet)]);
@@ -33,7 +35,7 @@ fn a_packet_out_of_hops_is_answered_with_its_beginning() {
 
 #[test]
 fn routes_that_end_here_say_so() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.2.0/26 drop\n\
          ip route add 192.0.2.64/26 via unreachable\n\
          ip route add 192.0.2.128/26 prohibit");
@@ -72,7 +74,7 @@ fn routes_that_end_here_say_so() {
 
 #[test]
 fn an_interface_that_is_down_makes_its_hosts_unreachable() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.up(1, false);
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(1, 2), 8));
     assert!(lab.sent().is_empty());
@@ -97,7 +99,7 @@ fn an_interface_that_is_down_makes_its_hosts_unreachable() {
 
 #[test]
 fn pings_to_every_own_address_are_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for own in [ip(0, 1), ip(1, 1), ip(2, 1)] {
         for len in [0, 1, 56, 4000] {
             let data: Vec<u8> = (0..len).map(|i| i as u8).collect();
@@ -122,7 +124,7 @@ fn pings_to_every_own_address_are_answered() {
 
 #[test]
 fn a_ping_by_a_source_route_is_answered_the_way_it_came() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let ask = |options: &[u8]| {
         let ask = Packet::new().ipv4(ip(0, 2), ip(0, 1)).ip_options(options);
         ask.icmp_echo_request(7, 9).payload(b"hello")
@@ -144,7 +146,7 @@ fn a_ping_by_a_source_route_is_answered_the_way_it_came() {
 
 #[test]
 fn packets_without_a_listener_are_refused() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.receive_packet(0, 2, udp(ip(0, 2), ip(0, 1), 32));
     let e = icmp_error(0, 2, &lab.sent_one(0));
     assert_eq!((e.kind, e.code, e.src), (3, 3, ip(0, 1)));
@@ -167,7 +169,7 @@ fn packets_without_a_listener_are_refused() {
 
 #[test]
 fn errors_are_not_answered_with_errors() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table unreachables 0 on");
     let nowhere = Ipv4Addr::new(192, 0, 2, 1);
     let about = udp(nowhere, ip(0, 2), 8).build();
@@ -188,7 +190,7 @@ fn errors_are_not_answered_with_errors() {
 
 #[test]
 fn errors_have_a_limit() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table unreachables 0 on");
     let frame = framed(0, 2, &udp(ip(0, 2), [192, 0, 2, 1].into(), 8).build());
     lab.receive(0, vec![frame; 1000]);
@@ -201,7 +203,7 @@ fn errors_have_a_limit() {
 
 #[test]
 fn icmp_to_the_router_is_checked() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let mut bad = Packet::new().ipv4(ip(0, 2), ip(0, 1)).icmp_echo_request(1, 2).build();
     bad[22] ^= 1;
     let short = Packet::new().ipv4(ip(0, 2), ip(0, 1)).protocol(1).payload(&[8, 0, 0]).build();
@@ -223,7 +225,7 @@ fn icmp_to_the_router_is_checked() {
 /// Replies to echo requests that nobody has sent leave room for the reports of other hosts.
 #[test]
 fn floods_of_echo_replies_leave_room_for_others() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let reply = Packet::new().ipv4(ip(0, 2), ip(0, 1)).icmp_echo_reply(1, 1);
     let reply = framed(0, 2, &reply.build());
     // More than the main thread is asked to take, which does nothing meanwhile.

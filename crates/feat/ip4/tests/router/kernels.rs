@@ -1,6 +1,6 @@
 //! Frame kernels and per-packet functions agree at every instruction set level.
 
-use crate::lab::{Lab, framed, host_mac, ip, our_mac, udp};
+use crate::{router, setup};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::cell::{Cell, RefCell};
@@ -8,6 +8,8 @@ use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use thalweg_buffer::simd::{self, Level};
 use thalweg_device::SwIfIndex;
+use thalweg_device::testing::ip4::{framed, ip, udp};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_wire::build::Packet;
 use thalweg_wire::{MacAddr, checksum};
 
@@ -138,7 +140,7 @@ type Parts = [Vec<Vec<u8>>; 2];
 
 fn outcome(lab: &mut Lab, level: Level, parts: Parts) -> Outcome {
     simd::set_level(level);
-    let before = lab.counters();
+    let before = lab.counters(&["ip4-icmp-error"]);
     let two = lab.c.workers() > 1;
     let mut accepted = Parts::default();
     for (part, frames) in parts.into_iter().enumerate() {
@@ -160,7 +162,7 @@ fn outcome(lab: &mut Lab, level: Level, parts: Parts) -> Outcome {
     });
     // Order between interfaces and workers is not guaranteed; order within one is.
     sent.sort_by_key(|(sw_if, worker, _)| (*sw_if, *worker));
-    let after = lab.counters().into_iter().zip(before);
+    let after = lab.counters(&["ip4-icmp-error"]).into_iter().zip(before);
     let grown = after.map(|((name, now), (_, then))| (name, now - then)).filter(|(_, n)| *n > 0);
     Outcome { sent, counted: grown.collect(), accepted }
 }
@@ -181,7 +183,7 @@ fn labs(buffers: usize) -> Vec<(Level, RefCell<Lab>)> {
     let levels = Level::ALL.into_iter().filter(|l| *l <= Level::best());
     let ways = levels.flat_map(|level| [(level, 1), (level, 2)]);
     ways.map(|(level, workers)| {
-        let mut lab = Lab::of(workers, buffers);
+        let mut lab = setup().workers(workers).buffers(buffers).start();
         lab.ok(SETUP);
         (level, RefCell::new(lab))
     })
@@ -227,7 +229,7 @@ fn every_level_passes_output_features_alike() {
     let _alone = LEVELS.lock();
     let mut labs = labs(2048);
     labs.retain(|(_, lab)| lab.borrow().c.workers() == 1);
-    let mut plain = Lab::of(1, 2048);
+    let mut plain = router();
     plain.ok(SETUP);
     let plain = RefCell::new(plain);
     for on in [&[1][..], &[1, 2]] {
@@ -302,7 +304,7 @@ type Counted = (Vec<(SwIfIndex, Vec<u8>)>, Vec<(String, u64)>);
 
 fn outcome_of(lab: &mut Lab, level: Level, deliver: impl FnOnce(&mut Lab)) -> Counted {
     simd::set_level(level);
-    let before = lab.counters();
+    let before = lab.counters(&["ip4-icmp-error"]);
     deliver(lab);
     lab.settle();
     lab.accepted();
@@ -313,7 +315,7 @@ fn outcome_of(lab: &mut Lab, level: Level, deliver: impl FnOnce(&mut Lab)) -> Co
     let mut sent: Vec<_> = sent.collect();
     // Packets of different interfaces and verdicts may pass each other.
     sent.sort();
-    let after = lab.counters().into_iter().zip(before);
+    let after = lab.counters(&["ip4-icmp-error"]).into_iter().zip(before);
     let grown = after.map(|((name, now), (_, then))| (name, now - then)).filter(|(_, n)| *n > 0);
     (sent, grown.collect())
 }
@@ -331,7 +333,7 @@ fn counter(outcome: &Outcome, name: &str) -> u64 {
 fn without_buffers_every_loss_is_counted() {
     let _alone = LEVELS.lock();
     let labs = labs(128);
-    let mut model = Lab::of(1, 2048);
+    let mut model = router();
     model.ok(SETUP);
     let model = RefCell::new(model);
     let lost_any = Cell::new([0, 0]);

@@ -1,8 +1,10 @@
 //! What the link layer says of a packet, and hosts on a link that are in no subnet of it.
 
-use crate::lab::{Lab, framed, host_mac, ip, our_mac, sound, udp};
+use crate::router;
 use std::net::{IpAddr, Ipv4Addr};
 use thalweg_buffer::{GsoKind, Offload};
+use thalweg_device::testing::ip4::{framed, ip, sound, udp};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_fib::RouteBook;
 use thalweg_wire::arp::{ArpRepr, ArpView};
 use thalweg_wire::build::Packet;
@@ -18,7 +20,7 @@ fn arp(frame: &[u8]) -> ArpRepr {
 
 #[test]
 fn a_priority_tag_counts_as_none() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     // Priority 6, VLAN 0: who has 10.0.0.1?
     let mut ask = [[0xff; 6], host_mac(0, 9).0].concat();
     ask.extend([0x81, 0, 0xc0, 0]);
@@ -55,7 +57,7 @@ fn a_priority_tag_counts_as_none() {
 
 #[test]
 fn packets_to_one_host_in_a_broadcast_are_dropped_without_an_answer() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let to = |mac: [u8; 6], packet: Packet| {
         let mut frame = framed(0, 2, &packet.build());
         frame[..6].copy_from_slice(&mac);
@@ -97,7 +99,7 @@ fn packets_to_one_host_in_a_broadcast_are_dropped_without_an_answer() {
 
 #[test]
 fn packets_with_link_local_addresses_stay_on_their_link() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let local = Ipv4Addr::new(169, 254, 7, 7);
     lab.ok("set interface ip address test2 169.254.7.1/24");
     lab.neighbor(2, local, host_mac(2, 7));
@@ -126,7 +128,7 @@ fn packets_with_link_local_addresses_stay_on_their_link() {
 /// An address of 32 bits, a route to the gateway's interface, and all else by way of the gateway.
 #[test]
 fn a_gateway_outside_of_all_subnets_is_asked_and_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface ip address del test1 10.0.1.1/24\n\
          set interface ip address test1 203.0.113.7/32\n\
          ip route add 198.51.100.1/32 via test1\n\
@@ -184,7 +186,7 @@ fn until_answered(lab: &mut Lab, n: u8, address: Ipv4Addr) -> Vec<u8> {
 /// A sender without DF that leaves segmentation to its device, and a narrow link.
 #[test]
 fn segments_that_exceed_the_mtu_are_fragmented() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface mtu packet 576 test1");
     let data: Vec<u8> = (0..20_000).map(|i| (i * 7 % 251) as u8).collect();
     let tcp = Packet::new().ipv4(ip(0, 2), ip(1, 2)).tcp(1, 2).payload(&data);
@@ -240,7 +242,7 @@ fn sums_up(segment: &[u8], protocol: u8) -> bool {
 
 #[test]
 fn samples_have_the_masks_of_subnets() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.2.0/25 via 10.0.1.2\nip route add 192.0.2.9/32 via 10.0.1.2");
     let books = lab.c.shared::<RouteBook>().all();
     let domain = lab.c.domain().clone();
@@ -259,7 +261,7 @@ fn samples_have_the_masks_of_subnets() {
 
 #[test]
 fn routes_to_an_interface_use_the_neighbours_that_it_has() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 7\nip route add 10.0.1.2/32 table 7 via test1\n\
          ip route add 0.0.0.0/0 via ip4-lookup-in-table 7");
     // 10.0.1.2 is in the subnet of table 0, too: another way there.
@@ -288,7 +290,7 @@ fn routes_to_an_interface_use_the_neighbours_that_it_has() {
 /// go with it; those routes' table has them, too.
 #[test]
 fn neighbours_follow_their_interface_to_another_table() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 7\nip table add 8\nset interface ip address del test1 all\n\
          ip route add 10.0.1.2/31 table 8 via test1");
     let there = |lab: &mut Lab, table: u32| {
@@ -318,7 +320,7 @@ fn neighbours_follow_their_interface_to_another_table() {
 
 #[test]
 fn one_address_may_be_on_two_interfaces() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let host = ip(1, 2);
     let fib = |lab: &mut Lab| lab.cli("show ip fib 10.0.1.2/32");
     lab.neighbor(2, host, host_mac(2, 2));
@@ -345,7 +347,7 @@ fn who_has(sender: Ipv4Addr, host: u8, target: Ipv4Addr) -> Vec<u8> {
 
 #[test]
 fn arp_answers_for_local_routes_and_for_other_hosts() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let answered = |lab: &mut Lab, frame: Vec<u8>| {
         lab.receive(0, vec![frame]);
         let sent = lab.sent();
@@ -405,7 +407,7 @@ fn arp_answers_for_local_routes_and_for_other_hosts() {
 
 #[test]
 fn directed_broadcasts_are_sent_where_they_are_wanted() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     thalweg_feat_neighbor::ask_for_next_hops(&mut lab.c);
     let to_all = Ipv4Addr::new(10, 0, 1, 255);
     let sent = |lab: &mut Lab| {

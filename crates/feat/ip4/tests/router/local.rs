@@ -1,7 +1,8 @@
 //! Features that take packets to the router itself.
 
-use crate::lab::{Lab, icmp_error, ip, udp};
+use crate::router;
 use thalweg_buffer::PktMut;
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, udp};
 use thalweg_engine::Feature;
 use thalweg_feat_ip::local::{self, LocalError};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
@@ -42,7 +43,7 @@ fn to(port: u16) -> Packet {
 
 #[test]
 fn a_port_has_one_listener() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.receive_packet(0, 2, to(4789));
     lab.receive_packet(0, 2, to(4789));
     assert!(lab.sent().is_empty());
@@ -52,7 +53,7 @@ fn a_port_has_one_listener() {
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 3);
     let mut long = to(4789).build();
     long[24..26].copy_from_slice(&500u16.to_be_bytes());
-    lab.receive(0, vec![crate::lab::framed(0, 2, &long)]);
+    lab.receive(0, vec![framed(0, 2, &long)]);
     assert_eq!(icmp_error(0, 2, &lab.sent_one(0)).code, 3);
     assert_eq!(lab.count("listener", "datagrams heard"), 2);
 
@@ -68,7 +69,7 @@ fn a_port_has_one_listener() {
 
 #[test]
 fn a_protocol_has_one_listener() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for own in [1, 17] {
         assert!(local::take_protocol::<u32>(&mut lab.c, own, "listener").is_err());
     }

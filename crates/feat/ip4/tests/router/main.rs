@@ -6,7 +6,6 @@ mod arcs;
 mod forwarding;
 mod icmp;
 mod kernels;
-mod lab;
 mod links;
 mod local;
 mod midchain;
@@ -19,6 +18,23 @@ mod redirects;
 mod routes;
 mod unnumbered;
 
-/// Further features of the lab.
-const MORE: &[&thalweg_engine::Feature] =
-    &[&local::LISTENER, &arcs::ON_ARCS, &punts::TAKER, &midchain::FEATURE];
+use thalweg_device::testing::{Lab, Setup};
+
+/// Interfaces without addresses.
+fn bare() -> Setup {
+    Lab::of(&thalweg_feat_ip4::FEATURE)
+        .with(&thalweg_feat_neighbor::BY_CLOCK)
+        .with(&local::LISTENER)
+        .with(&arcs::ON_ARCS)
+        .with(&punts::TAKER)
+        .with(&midchain::FEATURE)
+}
+
+/// Interfaces with addresses and three hosts each.
+fn setup() -> Setup {
+    bare().ip4(2..=4)
+}
+
+fn router() -> Lab {
+    setup().start()
+}

@@ -1,9 +1,11 @@
 //! A tunnel from end to end: a midchain imposes a header that follows the route of its destination.
 
-use crate::lab::{Lab, framed, ip, prefix, sound, udp};
+use crate::router;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, PktMut};
+use thalweg_device::testing::Lab;
+use thalweg_device::testing::ip4::{framed, ip, prefix, sound, udp};
 use thalweg_engine::Feature;
 use thalweg_fib::{Dpo, DpoTable, Forwarding, Kind, LinkType, Member, Midchain, TableId};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
@@ -113,7 +115,7 @@ fn stop(lab: &mut Lab) {
 
 #[test]
 fn packets_follow_the_route_of_the_tunnels_destination() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 99.1.0.0/16 via 10.0.1.2 test1");
     let before = objects(&lab);
     let midchain = tunnel(&mut lab);
@@ -150,6 +152,6 @@ fn packets_follow_the_route_of_the_tunnels_destination() {
     lab.close();
 }
 
-fn objects(lab: &thalweg_device::testing::Lab) -> usize {
+fn objects(lab: &Lab) -> usize {
     lab.c.state::<Forwarding>().borrow().len()
 }

@@ -1,8 +1,10 @@
 //! Packets to multicast groups by routes that only name an interface: the group determines the MAC
 //! address (RFC 1112 section 6.4), and nobody is asked for it.
 
-use crate::lab::{Lab, framed, host_mac, icmp_error, ip, our_mac, udp};
+use crate::{router, setup};
 use std::net::Ipv4Addr;
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, udp};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_fib::{Forwarding, LinkType, Peer};
 use thalweg_graph::Inject;
@@ -15,7 +17,7 @@ const OTHER: Ipv4Addr = Ipv4Addr::new(232, 0, 0, 9);
 const OTHER_MAC: [u8; 6] = [1, 0, 0x5e, 0, 0, 9];
 
 fn lab() -> Lab {
-    let mut lab = Lab::of(1, 4096);
+    let mut lab = setup().buffers(4096).start();
     lab.ok("ip route add 224.0.0.0/4 via test1");
     lab
 }
@@ -98,7 +100,7 @@ fn an_interface_has_one_adjacency_for_all_groups() {
 /// Half of the groups of a prefix may not be groups: such a route is a unicast one.
 #[test]
 fn a_shorter_prefix_is_not_multicast() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.0.0/2 via test1");
     lab.receive_packet(0, 2, udp(ip(0, 2), GROUP, 20));
     let sent = lab.sent();

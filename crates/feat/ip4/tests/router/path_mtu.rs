@@ -1,7 +1,9 @@
 //! Path MTUs of addresses.
 
-use crate::lab::{Lab, host_mac, icmp_error, ip, udp};
+use crate::{bare, router, setup};
 use thalweg_buffer::{GsoKind, Offload};
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, udp};
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_wire::ipv4::Ipv4View;
 
 /// The lengths of the packets that have left by `test1` since the last call, in order.
@@ -19,7 +21,7 @@ fn lengths(lab: &mut Lab) -> Vec<usize> {
 #[test]
 fn packets_above_the_path_mtu_are_cut_or_answered() {
     for workers in [1, 2] {
-        let mut lab = Lab::of(workers, 4096);
+        let mut lab = setup().workers(workers).buffers(4096).start();
         lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2");
         let to = |n: u8, len| udp(ip(0, 2), [192, 0, 2, n].into(), len);
         lab.ok("set ip pmtu 192.0.2.1 1000");
@@ -52,10 +54,10 @@ fn packets_above_the_path_mtu_are_cut_or_answered() {
 
 #[test]
 fn a_gso_packet_is_cut_into_segments_first() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2\nset ip pmtu 192.0.2.1 1000");
     lab.settle();
-    let frame = |len| crate::lab::framed(0, 2, &udp(ip(0, 2), [192, 0, 2, 1].into(), len).build());
+    let frame = |len| framed(0, 2, &udp(ip(0, 2), [192, 0, 2, 1].into(), len).build());
     let offload = |size| Offload {
         needs_csum: true,
         csum_start: 34,
@@ -77,7 +79,7 @@ fn a_gso_packet_is_cut_into_segments_first() {
 
 #[test]
 fn a_path_mtu_is_one_of_a_table() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     lab.ok("ip table add 7\nset interface ip table test0 7\nset interface ip table test1 7");
     lab.ok(
         "set interface ip address test0 10.0.0.1/24\nset interface ip address test1 10.0.1.1/24",

@@ -1,7 +1,9 @@
 //! Routes with many paths under traffic, next hops in other tables and of another family, counters.
 
-use crate::lab::{Lab, framed, host_mac, icmp_error, ip, prefix, sound, udp};
+use crate::{router, setup};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, prefix, sound, udp};
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_feat_ip::{Path, add_route};
 use thalweg_fib::{Forwarding, TableId};
 use thalweg_wire::MacAddr;
@@ -23,7 +25,7 @@ const SIX: &str = "ip route replace 48.0.0.0/8 via 10.0.1.2 test1 via 10.0.1.3 t
 
 #[test]
 fn flows_keep_their_path_in_frames_of_any_size() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok(SIX);
     let mut paths = Vec::new();
     for size in [256, 100, 17, 16, 3, 1] {
@@ -47,7 +49,7 @@ fn flows_keep_their_path_in_frames_of_any_size() {
 
 #[test]
 fn no_packet_is_lost_when_paths_come_and_go() {
-    let mut lab = Lab::of(2, 4096);
+    let mut lab = setup().workers(2).buffers(4096).start();
     lab.ok(SIX);
     let mut sent = 0;
     for round in 0..60 {
@@ -70,8 +72,8 @@ fn no_packet_is_lost_when_paths_come_and_go() {
 
 #[test]
 fn next_hops_are_resolved_in_the_table_that_is_named() {
-    let mut lab = Lab::new();
-    let objects = |lab: &thalweg_device::testing::Lab| lab.c.state::<Forwarding>().borrow().len();
+    let mut lab = router();
+    let objects = |lab: &Lab| lab.c.state::<Forwarding>().borrow().len();
     lab.ok(
         "ip table unreachables 0 on\nip table add 7\nip route add 99.0.0.0/8 via 10.0.2.3 test2",
     );
@@ -116,7 +118,7 @@ fn next_hops_are_resolved_in_the_table_that_is_named() {
 
 #[test]
 fn an_ipv6_next_hop_is_one_like_others() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table unreachables 0 on");
     let hop: IpAddr = "fe80::7".parse::<Ipv6Addr>().expect("an address").into();
     let test1 = lab.sw_if(1);
@@ -138,7 +140,7 @@ fn an_ipv6_next_hop_is_one_like_others() {
 
 #[test]
 fn routes_and_adjacencies_count_when_they_are_asked_to() {
-    let mut lab = Lab::of(2, 4096);
+    let mut lab = setup().workers(2).buffers(4096).start();
     lab.ok(SIX);
     lab.ok("ip route add 49.0.0.0/8 via 48.0.0.1\nip route add 50.0.0.0/8 drop");
     let length = flows(1)[0].len() as u64 - 14;

@@ -1,7 +1,9 @@
 //! Packets that a feature takes instead of the router.
 
-use crate::lab::{Lab, framed, icmp_error, ip, udp};
+use crate::{router, setup};
 use thalweg_buffer::PktMut;
+use thalweg_device::testing::Lab;
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, udp};
 use thalweg_engine::Feature;
 use thalweg_engine::punt::{self, Class, Punt, PuntError, Reason, ReasonDecl, ReasonView};
 use thalweg_graph::{Built, FeatureDecl, Node, NodeCx, NodeDecl, Verdict};
@@ -80,7 +82,7 @@ fn a_feature_takes_what_the_router_refuses() {
         ("ip4-no-tcp-listener", to(own().tcp(9, 179)), None),
         ("ip4-icmp-message", own().icmp(IcmpRepr::unreachable(1)).payload(&[0; 28]), None),
     ];
-    let mut lab = Lab::new();
+    let mut lab = router();
     let refused = |lab: &mut Lab, packet: &Packet, code: Option<u8>| {
         lab.receive_packet(0, 2, packet.clone());
         match code {
@@ -117,7 +119,7 @@ fn a_feature_takes_what_the_router_refuses() {
 /// What has a listener, and what is no sound datagram, is not punted.
 #[test]
 fn only_what_nobody_takes_is_punted() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     punt::take(&mut lab.c, "ip4-no-udp-listener", "taker").expect("the reason");
     let to = |port| Packet::new().ipv4(ip(0, 2), ip(0, 1)).udp(9, port).payload(&[1; 20]);
     lab.receive_packet(0, 2, to(4789));
@@ -139,7 +141,7 @@ fn only_what_nobody_takes_is_punted() {
 
 #[test]
 fn the_limit_of_a_reason_can_be_set() {
-    let mut lab = Lab::of(2, 4096);
+    let mut lab = setup().workers(2).buffers(4096).start();
     let sw_if = lab.sw_if(0);
     lab.c.enable_feature("ip4-unicast", "punts-all", sw_if, true).expect("the feature");
     punt::take(&mut lab.c, "rare", "taker").expect("the reason");
@@ -165,7 +167,7 @@ fn the_limit_of_a_reason_can_be_set() {
 
 #[test]
 fn each_worker_has_the_limit_of_a_reason() {
-    let mut lab = Lab::of(2, 4096);
+    let mut lab = setup().workers(2).buffers(4096).start();
     let sw_if = lab.sw_if(0);
     lab.c.enable_feature("ip4-unicast", "punts-all", sw_if, true).expect("the feature");
     let frames = |n| vec![framed(0, 2, &udp(ip(0, 2), ip(1, 2), 32).build()); n];

@@ -1,9 +1,10 @@
 //! Arbitrary frames: nothing panics, and every packet is accounted for.
 
-use crate::lab::{Lab, framed, ip, udp};
+use crate::router;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
+use thalweg_device::testing::ip4::{framed, ip, udp};
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum;
 
@@ -51,7 +52,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn any_bytes_are_accounted_for() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface mtu packet 576 test1\n\
          ip route add 10.0.2.128/25 prohibit\n\
          ip route add 10.0.1.128/25 via 10.0.1.2 test1 via 10.0.2.2 test2");

@@ -1,6 +1,8 @@
 //! Punted packets that leave by a redirect.
 
-use crate::lab::{Lab, host_mac, icmp_error, ip, our_mac};
+use crate::{router, setup};
+use thalweg_device::testing::ip4::{framed, icmp_error, ip};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv4::IcmpRepr;
 use thalweg_wire::ipv4::Ipv4View;
@@ -23,7 +25,7 @@ fn arrives(lab: &mut Lab, packet: &Packet, (n, host): (u8, u8)) {
 
 #[test]
 fn what_nothing_takes_leaves_by_the_paths_of_its_interface() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let own = || Packet::new().ipv4(ip(0, 2), ip(0, 1));
     let packets = [
         unheard(),
@@ -60,7 +62,7 @@ fn what_nothing_takes_leaves_by_the_paths_of_its_interface() {
 
 #[test]
 fn a_redirect_follows_routes_and_interfaces() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     // A next hop that nothing leads to yet.
     lab.ok("ip punt redirect add rx all via 192.0.2.1");
     lab.receive_packet(0, 2, unheard());
@@ -79,7 +81,7 @@ fn a_redirect_follows_routes_and_interfaces() {
 
 #[test]
 fn a_redirect_to_the_router_itself_ends() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 7\nip route add table 7 10.0.0.1/32 via local");
     let (back, nowhere) =
         ("punt redirect leads to the router itself", "next hop of the route leads nowhere");
@@ -97,7 +99,7 @@ fn a_redirect_to_the_router_itself_ends() {
 
 #[test]
 fn redirects_that_cannot_be_are_refused() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for (words, why) in [
         ("add rx test9 via 10.0.1.2", "test9"),
         ("add rx test0", "via"),
@@ -118,7 +120,7 @@ fn redirects_that_cannot_be_are_refused() {
 
 #[test]
 fn redirects_go_with_their_interfaces() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.cli("create sub-interfaces test1 7");
     lab.ok("set interface state test1.7 up");
     lab.cli("create sub-interfaces test2 8");
@@ -145,8 +147,8 @@ fn redirects_go_with_their_interfaces() {
 
 #[test]
 fn redirects_change_under_load() {
-    let mut lab = Lab::of(2, 4096);
-    let frame = crate::lab::framed(0, 2, &unheard().build());
+    let mut lab = setup().workers(2).buffers(4096).start();
+    let frame = framed(0, 2, &unheard().build());
     for n in 0..40 {
         lab.ok(&format!("ip punt redirect add rx all via 10.0.{}.2", 1 + n % 2));
         lab.deliver_to(n % 2, 0, vec![frame.clone(); 20]);

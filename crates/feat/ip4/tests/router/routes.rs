@@ -1,11 +1,13 @@
 //! Routes on the main thread, compared with plain models.
 
-use crate::lab::{Lab, framed, host_mac, icmp_error, ip, prefix, sound, udp};
+use crate::{bare, router};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, prefix, sound, udp};
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_device::{SwIfIndex, TagMatch, VlanTag, interface};
 use thalweg_feat_ip::{
     Ip4, Path, PathKind, RibError, RouteError, Source, add_route, address, del_route,
@@ -18,7 +20,7 @@ use thalweg_wire::build::Packet;
 
 #[test]
 fn routes_follow_their_next_hop() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table unreachables 0 on\nip route add 192.0.2.0/24 via 10.0.1.2");
     let packet = vec![framed(0, 2, &udp(ip(0, 2), [192, 0, 2, 1].into(), 8).build())];
     for _ in 0..2 {
@@ -42,14 +44,14 @@ fn routes_follow_their_next_hop() {
 #[test]
 fn many_routes_follow_their_next_hop_at_once() {
     const ROUTES: u32 = 20_000;
-    let mut lab = Lab::new();
+    let mut lab = router();
     let path = Path::via(Ipv4Addr::new(192, 0, 2, 1), None);
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1");
     for n in 0..ROUTES {
         let prefix = Ipv4Prefix::host(0x6400_0000 + n);
         add_route(&mut lab.c, TableId(0), prefix, vec![path], false).expect("a route");
     }
-    let ends = |lab: &mut thalweg_device::testing::Lab| {
+    let ends = |lab: &mut Lab| {
         // Number of some destinations per egress interface.
         let all = (0..ROUTES).step_by(100).map(|n| Ipv4Addr::from_bits(0x6400_0000 + n));
         let frames = all.map(|dst| framed(0, 2, &udp(ip(0, 2), dst, 8).build())).collect();
@@ -87,7 +89,7 @@ fn many_routes_follow_their_next_hop_at_once() {
 
 #[test]
 fn a_route_looks_on_in_another_table() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 7\nip route add 192.0.2.0/24 table 7 via 10.0.1.2 test1\n\
          ip table unreachables 0 on");
     let look = |table| vec![Path::special(PathKind::Lookup(table))];
@@ -109,14 +111,14 @@ fn a_route_looks_on_in_another_table() {
 
 #[test]
 fn look_ups_nest_and_packets_may_come_by_another_interface() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 7");
     let text = lab.cli("ip route add 192.0.2.0/24 via ip4-lookup-in-table 9");
     assert!(text.contains("no IPv4 table 9"), "{text}");
     let text = lab.cli("ip route add 192.0.2.0/24 via ip6-lookup-in-table 7");
     assert!(text.contains("is for IPv6 prefixes only"), "{text}");
     lab.close();
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     lab.ok("ip table add 7\nip table add 8\nset interface ip table test2 8\n\
          set interface ip address test0 10.0.0.1/24\n\
          set interface ip address test1 10.0.1.1/24\n\
@@ -151,7 +153,7 @@ fn look_ups_nest_and_packets_may_come_by_another_interface() {
 
 #[test]
 fn addresses_have_routes_while_their_interface_is_up() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let has = |lab: &mut Lab| lab.cli("show ip fib table 0 10.0.1.1/32").contains("dpo-receive");
     assert!(has(&mut lab));
     lab.up(1, false);
@@ -176,7 +178,7 @@ fn addresses_have_routes_while_their_interface_is_up() {
 /// Headers with one and two tags, and none of a sub-interface, alone and mixed with others.
 #[test]
 fn tagged_headers_leave_in_frames_as_alone() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let (one, two) = ([0x81, 0, 0, 7], [0x88, 0xa8, 0, 5, 0x81, 0, 0, 7]);
     let (outer, inner, exact) = (VlanTag::dot1ad(5), VlanTag::dot1q(7), true);
     let matches = [
@@ -251,7 +253,7 @@ fn tagged_headers_leave_in_frames_as_alone() {
 /// Frames whose routes are groups take the same paths with and without kernels.
 #[test]
 fn flows_stay_on_their_paths_in_frames_of_any_size() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2\n\
          ip route add 198.51.100.0/24 via 10.0.1.2 test1 via 10.0.2.2 test2 via 10.0.2.3 test2\n\
          ip route add 203.0.113.0/24 via 198.51.100.9 weight 3 via 10.0.1.3 test1");
@@ -287,7 +289,7 @@ fn flows_stay_on_their_paths_in_frames_of_any_size() {
 #[test]
 fn an_interface_with_many_routes_goes_in_slices() {
     const ROUTES: u32 = 40_000;
-    let mut lab = Lab::new();
+    let mut lab = router();
     let via = |lab: &Lab, n: u8| Path::via(Ipv4Addr::new(10, 0, n, 2), Some(lab.sw_if(n)));
     let (one, both) = (vec![via(&lab, 1)], vec![via(&lab, 1), via(&lab, 2)]);
     let host = |n: u32| Ipv4Prefix::host(0x6400_0000 + n);
@@ -336,7 +338,7 @@ fn an_interface_with_many_routes_goes_in_slices() {
 
 #[test]
 fn an_interface_that_goes_takes_its_routes_along() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 192.0.2.0/24 via 10.0.1.2 test1 via 10.0.2.2 test2\n\
          ip route add 198.51.100.0/24 via 10.0.1.2 test1\n\
          ip route add 203.0.113.0/24 via test1");
@@ -360,7 +362,7 @@ fn an_interface_that_goes_takes_its_routes_along() {
 
 #[test]
 fn deleting_what_shares_a_prefix_leaves_the_rest() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     // A static route for a connected prefix loses to the interface's.
     lab.ok("ip route add 10.0.1.0/24 via 10.0.2.2 test2");
     let source = |lab: &Lab, p: &str| {
@@ -386,7 +388,7 @@ fn deleting_what_shares_a_prefix_leaves_the_rest() {
 
 #[test]
 fn a_hundred_thousand_routes_come_and_go() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table unreachables 0 on");
     let before = lab.c.state::<Ip4>().borrow().route_count(TableId(0));
     let text = lab.run("ip route add count 100000 20.0.0.0/24 via 10.0.1.2", None, |_| {});
@@ -581,7 +583,7 @@ fn look(lab: &Lab, model: &Model, addr: u32) -> Result<(), TestCaseError> {
 
 #[test]
 fn any_sequence_of_changes_agrees_with_a_plain_table() {
-    let lab = RefCell::new(Lab::new());
+    let lab = RefCell::new(router());
     // Connected routes only; deleting the others must release everything.
     let entries = |lab: &Lab| lab.c.state::<Forwarding>().borrow().len();
     let before = entries(&lab.borrow());
@@ -697,7 +699,7 @@ fn change(
 
 #[test]
 fn recursive_routes_are_always_as_if_resolved_from_scratch() {
-    let lab = RefCell::new(Lab::new());
+    let lab = RefCell::new(router());
     let entries = |lab: &Lab| lab.c.state::<Forwarding>().borrow().len();
     let before = entries(&lab.borrow());
     let any = prop_oneof![
@@ -730,7 +732,7 @@ fn recursive_routes_are_always_as_if_resolved_from_scratch() {
 
 #[test]
 fn next_hops_that_can_never_lead_anywhere_are_refused() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let mut add =
         |p: &str, path: Path| add_route(&mut lab.c, TableId(0), prefix(p), vec![path], false);
     let via = |a: [u8; 4]| Path::via(a, None);

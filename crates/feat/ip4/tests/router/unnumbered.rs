@@ -1,7 +1,9 @@
 //! Unnumbered interfaces: `test1` uses the addresses of `test2`.
 
-use crate::lab::{Lab, framed, host_mac, icmp_error, ip, our_mac, udp};
+use crate::router;
 use std::net::Ipv4Addr;
+use thalweg_device::testing::ip4::{framed, icmp_error, ip, udp};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_wire::arp::{ArpRepr, ArpView};
 use thalweg_wire::build::Packet;
 
@@ -15,7 +17,7 @@ fn arp(frame: &[u8]) -> ArpRepr {
 
 /// Without addresses on `test1` and `test2`.
 fn lab(commands: &[&str]) -> Lab {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface ip address del test1 all\nset interface ip address del test2 all");
     commands.iter().for_each(|line| lab.ok(line));
     lab.c.sync();

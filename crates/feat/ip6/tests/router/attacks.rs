@@ -1,8 +1,10 @@
 //! What happens while packets, asked for or not, keep coming.
 
-use crate::lab::{Lab, at, framed, framed_to, host_mac, ip, link, our_mac, sound, udp};
+use crate::{router, setup};
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
+use thalweg_device::testing::ip6::{at, framed, framed_to, ip, link, sound, udp};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_feat_neighbor as neighbor;
 use thalweg_wire::MacAddr;
 use thalweg_wire::icmpv6::fill_checksum;
@@ -13,7 +15,7 @@ use thalweg_wire::nd::solicited_node;
 /// Routes, tables, addresses, proxies and neighbours change while two workers forward.
 #[test]
 fn all_of_it_changes_under_load_of_two_workers() {
-    let mut lab = Lab::of(2);
+    let mut lab = setup().workers(2).start();
     lab.ok("ip6 table add 10\nip route add 2001:db8:a::/48 table 10 via 2001:db8:0:1::2 test1");
     let to = |dst: Ipv6Addr| framed(0, 2, &udp(ip(0, 2), dst, 60).build());
     let targets = ["2001:db8:a::1", "2001:db8:b::1", "2001:db8:c::1", "2001:db8:0:1::2", "fd00::1"];
@@ -90,7 +92,7 @@ fn arrives(lab: &mut Lab, n: u8) {
 /// of those that there are.
 #[test]
 fn floods_of_neighbours_are_bounded() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 2001:db8:a::/48 via 2001:db8:0:1::2 test1");
     let host = |n: u32| Ipv6Addr::from_bits(ip(0, 0).to_bits() | u128::from(n) << 16 | 9);
     let mac = |n: u32| MacAddr([2, 9, (n >> 16) as u8, (n >> 8) as u8, n as u8, 9]);
@@ -140,7 +142,7 @@ fn floods_of_neighbours_are_bounded() {
 /// Replies to echo requests that nobody has sent leave room for the reports of other hosts.
 #[test]
 fn floods_of_echo_replies_leave_room_for_others() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let reply = to_us(ip(0, 2), ip(0, 1), &[129, 0, 0, 0, 0, 1, 0, 1]);
     // More than the main thread is asked to take, which does nothing meanwhile.
     for _ in 0..40 {
@@ -158,7 +160,7 @@ fn floods_of_echo_replies_leave_room_for_others() {
 /// A router is nobody's host: redirects (RFC 4861 section 8.1) change nothing.
 #[test]
 fn redirects_change_nothing() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 2001:db8:a::/48 via 2001:db8:0:1::2 test1");
     let elsewhere = at("2001:db8:a::1");
     let mut redirect = vec![137, 0, 0, 0, 0, 0, 0, 0];
@@ -186,7 +188,7 @@ fn redirects_change_nothing() {
 /// thread nothing; those that it must not forward stay on their link.
 #[test]
 fn router_alerts_are_packets_like_others() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 2001:db8:a::/48 via 2001:db8:0:1::2 test1\nip6 table unreachables 0 on");
     let alert = [17, 0, 5, 2, 0, 0, 1, 0];
     let packet = |dst: Ipv6Addr, options: &[u8]| {

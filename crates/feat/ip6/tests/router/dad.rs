@@ -1,21 +1,11 @@
 //! Addresses are tested before they are used, and the router answers for hosts of other links.
 
-use crate::lab::{Lab, at, framed_to, host_mac, ip, link, our_mac};
+use crate::{bare, link_local, router};
 use std::net::Ipv6Addr;
-use std::time::Duration;
+use thalweg_device::testing::ip6::{at, icmp_packet, ip, link, to_group};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_wire::MacAddr;
-use thalweg_wire::icmpv6::fill_checksum;
-use thalweg_wire::ip::protocol;
-use thalweg_wire::ipv6::Ipv6Repr;
 use thalweg_wire::nd::{emit_advertisement, emit_solicitation, flag, solicited_node};
-
-fn packet(src: Ipv6Addr, dst: Ipv6Addr, message: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0; 40];
-    let header = Ipv6Repr::new(src, dst, protocol::ICMPV6, message.len() as u16);
-    Ipv6Repr { hop_limit: 255, ..header }.emit(&mut packet).unwrap();
-    packet.extend(message);
-    packet
-}
 
 /// A host asks who has `target`: from no address if it tests the address itself.
 fn solicitation(src: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
@@ -23,88 +13,75 @@ fn solicitation(src: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
     let mut message = [0; 32];
     let len = if src.is_unspecified() { 24 } else { 32 };
     emit_solicitation(&src, &dst, target, mac, &mut message).unwrap();
-    fill_checksum(&src, &dst, &mut message[..len]).unwrap();
-    framed_to(MacAddr::from_ipv6_multicast(dst), mac, &packet(src, dst, &message[..len]))
+    to_group(mac, &icmp_packet((src, dst), 255, &[], &message[..len]))
 }
 
 /// A host says that it has `target`.
 fn advertisement(target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
     let (dst, mut message) = (at("ff02::1"), [0; 32]);
     emit_advertisement(&target, &dst, flag::OVERRIDE, target, mac, &mut message).unwrap();
-    framed_to(MacAddr::from_ipv6_multicast(dst), mac, &packet(target, dst, &message))
+    to_group(mac, &icmp_packet((target, dst), 255, &[], &message))
 }
 
-impl Lab {
-    /// Lets time pass, and all that is due then.
-    fn wait(&mut self, ms: u64) {
-        self.c.adjust_clock(Duration::from_millis(ms));
-        for _ in 0..6 {
-            self.c.sync();
-            self.c.run_once(Some(Duration::ZERO));
-        }
-        self.c.sync();
-    }
-
-    /// Types and targets of neighbour discovery messages sent by `testN` since the last call.
-    fn messages(&mut self, n: u8) -> Vec<(u8, Ipv6Addr)> {
-        let sw_if = self.sw_if(n);
-        let sent = self.sent().into_iter().filter(|(i, _)| *i == sw_if).map(|(_, frame)| frame);
-        let target = |f: &[u8]| Ipv6Addr::from(*f[62..].first_chunk::<16>().unwrap());
-        sent.filter(|f| f[20] == 58).map(|f| (f[54], target(&f))).collect()
-    }
+/// Types and targets of neighbour discovery messages sent by `testN` since the last call.
+fn messages(lab: &mut Lab, n: u8) -> Vec<(u8, Ipv6Addr)> {
+    let sw_if = lab.sw_if(n);
+    let sent = lab.sent().into_iter().filter(|(i, _)| *i == sw_if).map(|(_, frame)| frame);
+    let target = |f: &[u8]| Ipv6Addr::from(*f[62..].first_chunk::<16>().unwrap());
+    sent.filter(|f| f[20] == 58).map(|f| (f[54], target(&f))).collect()
 }
 
 #[test]
 fn an_address_is_used_once_it_is_tested() {
-    let mut lab = Lab::bare_alone();
+    let mut lab = bare().alone().start();
     lab.ok("set ip6 dad enable transmits 2 delay 1.5");
     lab.ok("set interface ip address test0 2001:db8::1/64");
-    let (own, link_local) = (at("2001:db8::1"), lab.link_local(0));
+    let (own, link_local) = (at("2001:db8::1"), link_local(&lab, 0));
     lab.wait(1);
-    let mut asked = lab.messages(0);
+    let mut asked = messages(&mut lab, 0);
     asked.sort_unstable();
     assert_eq!(asked, [(135, own), (135, link_local)]);
     // Nobody hears that the router has it.
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
-    assert!(lab.messages(0).is_empty());
+    assert!(messages(&mut lab, 0).is_empty());
     let text = lab.cli("show ip6 dad");
     assert!(text.contains("Active DAD entries: 2") && text.contains("state=TENTATIVE"), "{text}");
     assert!(!lab.cli("show ip6 fib 2001:db8::1/128").contains("receive"));
     lab.wait(1500);
-    assert_eq!(lab.messages(0).len(), 2);
+    assert_eq!(messages(&mut lab, 0).len(), 2);
     lab.wait(1000);
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
-    assert!(lab.messages(0).is_empty());
+    assert!(messages(&mut lab, 0).is_empty());
     lab.wait(510);
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
-    assert_eq!(lab.messages(0), [(136, own)]);
+    assert_eq!(messages(&mut lab, 0), [(136, own)]);
     assert!(lab.cli("show ip6 dad").contains("Active DAD entries: 0"));
     let text = lab.cli("show ip6 fib 2001:db8::1/128");
     assert!(text.contains("receive"), "{text}");
     // Another link-local address is tested, too.
     lab.ok("set interface ip address test0 fe80::77/128");
     lab.wait(1);
-    assert_eq!(lab.messages(0), [(135, at("fe80::77"))]);
+    assert_eq!(messages(&mut lab, 0), [(135, at("fe80::77"))]);
     lab.wait(1500);
     lab.wait(1500);
-    lab.messages(0);
+    messages(&mut lab, 0);
     lab.receive(0, vec![solicitation(link(9), at("fe80::77"), host_mac(0, 9))]);
-    assert_eq!(lab.messages(0), [(136, at("fe80::77"))]);
+    assert_eq!(messages(&mut lab, 0), [(136, at("fe80::77"))]);
     // A link that comes up may be another one.
     lab.up(0, false);
     lab.up(0, true);
     lab.wait(1);
-    assert_eq!(lab.messages(0).len(), 2);
+    assert_eq!(messages(&mut lab, 0).len(), 2);
     lab.ok("set ip6 dad disable");
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
-    assert_eq!(lab.messages(0), [(136, own)]);
+    assert_eq!(messages(&mut lab, 0), [(136, own)]);
     lab.close();
 }
 
 #[test]
 fn an_address_of_another_host_is_not_used() {
     for by_test in [false, true] {
-        let mut lab = Lab::bare_alone();
+        let mut lab = bare().alone().start();
         lab.ok("set ip6 dad enable");
         lab.ok("set interface ip address test0 2001:db8::1/64");
         let own = at("2001:db8::1");
@@ -122,30 +99,30 @@ fn an_address_of_another_host_is_not_used() {
         );
         lab.wait(1);
         lab.wait(5000);
-        lab.messages(0);
+        messages(&mut lab, 0);
         let text = lab.cli("show ip6 interface test0");
         assert!(text.contains("2001:db8::1 DUPLICATE"), "{text}");
         lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
-        assert!(lab.messages(0).is_empty());
+        assert!(messages(&mut lab, 0).is_empty());
         // That host is a neighbour like others: it is answered, and reached.
-        let link_local = lab.link_local(0);
-        lab.receive(0, vec![solicitation(own, link_local, host_mac(0, 9))]);
-        assert_eq!(lab.messages(0), [(136, link_local)]);
+        let linked = link_local(&lab, 0);
+        lab.receive(0, vec![solicitation(own, linked, host_mac(0, 9))]);
+        assert_eq!(messages(&mut lab, 0), [(136, linked)]);
         lab.wait(1);
         let text = lab.cli("show ip6 neighbors");
         assert!(text.contains("2001:db8::1") && !lab.cli("show ip6 fib").contains("::1 on test0"));
         // The link-local address has nothing to do with it.
-        let link_local = lab.link_local(0);
-        lab.receive(0, vec![solicitation(link(9), link_local, host_mac(0, 9))]);
-        assert_eq!(lab.messages(0), [(136, link_local)]);
+        let linked = link_local(&lab, 0);
+        lab.receive(0, vec![solicitation(link(9), linked, host_mac(0, 9))]);
+        assert_eq!(messages(&mut lab, 0), [(136, linked)]);
         // Set again, it is tested again.
         lab.ok("set interface ip address del test0 2001:db8::1/64");
         lab.ok("set interface ip address test0 2001:db8::1/64");
         lab.wait(1);
         lab.wait(5000);
-        lab.messages(0);
+        messages(&mut lab, 0);
         lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 9))]);
-        assert_eq!(lab.messages(0), [(136, own)]);
+        assert_eq!(messages(&mut lab, 0), [(136, own)]);
         lab.close();
     }
 }
@@ -153,7 +130,7 @@ fn an_address_of_another_host_is_not_used() {
 /// What is said on one link, or of other addresses, is none of another's business.
 #[test]
 fn links_are_tested_apart_and_floods_do_not_disturb() {
-    let mut lab = Lab::bare_alone();
+    let mut lab = bare().alone().start();
     assert_eq!(lab.cli("create sub-interfaces test0 100"), "test0.100\n");
     lab.ok("set ip6 dad enable transmits 3\n\
             set interface state test0.100 up\n\
@@ -207,9 +184,9 @@ fn links_are_tested_apart_and_floods_do_not_disturb() {
     assert_eq!(text.matches("DUPLICATE").count(), 1, "{text}");
     assert!(text.contains("2001:db8:100::1") && !text.contains("TENTATIVE"), "{text}");
     for (n, own) in [(0, all[0]), (1, all[1])] {
-        lab.messages(n);
+        messages(&mut lab, n);
         lab.receive(n, vec![solicitation(link(9), own, host_mac(n, 9))]);
-        assert_eq!(lab.messages(n), [(136, own)]);
+        assert_eq!(messages(&mut lab, n), [(136, own)]);
     }
     lab.close();
 }
@@ -217,7 +194,7 @@ fn links_are_tested_apart_and_floods_do_not_disturb() {
 /// What is tested may go, or change, while answers are under way.
 #[test]
 fn tests_end_with_what_they_are_about() {
-    let mut lab = Lab::bare_alone();
+    let mut lab = bare().alone().start();
     let own = at("2001:db8::1");
     let used = || vec![advertisement(own, host_mac(0, 9))];
     let is_there = |lab: &mut Lab, word: &str| lab.cli("show ip6 dad").contains(word);
@@ -237,9 +214,9 @@ fn tests_end_with_what_they_are_about() {
     lab.seen();
     lab.ok("set ip6 dad disable");
     lab.wait(1);
-    lab.messages(0);
+    messages(&mut lab, 0);
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 8))]);
-    assert_eq!(lab.messages(0), [(136, own)]);
+    assert_eq!(messages(&mut lab, 0), [(136, own)]);
     lab.ok("set interface ip address del test0 2001:db8::1/64\nset ip6 dad enable");
     // The link goes down and up between them: whoever answered may be of another link.
     lab.ok("set interface ip address test0 2001:db8::1/64");
@@ -250,10 +227,10 @@ fn tests_end_with_what_they_are_about() {
     lab.wait(1);
     lab.wait(1000);
     lab.wait(1000);
-    lab.messages(0);
+    messages(&mut lab, 0);
     lab.receive(0, vec![solicitation(link(9), own, host_mac(0, 8))]);
     let text = lab.cli("show ip6 dad");
-    assert!(lab.messages(0) == [(136, own)] || text.contains("DUPLICATE"), "{text}");
+    assert!(messages(&mut lab, 0) == [(136, own)] || text.contains("DUPLICATE"), "{text}");
     // A sub-interface goes, whose index another one gets.
     lab.cli("create sub-interfaces test1 7");
     lab.ok("set interface state test1.7 up\n\
@@ -274,13 +251,13 @@ fn tests_end_with_what_they_are_about() {
 
 #[test]
 fn addresses_that_are_used_already_stay_so() {
-    let mut lab = Lab::bare_alone();
+    let mut lab = bare().alone().start();
     lab.ok("set interface ip address test0 2001:db8::1/64");
     lab.ok("set ip6 dad enable");
     lab.wait(1);
-    assert!(lab.messages(0).is_empty());
+    assert!(messages(&mut lab, 0).is_empty());
     lab.receive(0, vec![solicitation(link(9), at("2001:db8::1"), host_mac(0, 9))]);
-    assert_eq!(lab.messages(0), [(136, at("2001:db8::1"))]);
+    assert_eq!(messages(&mut lab, 0), [(136, at("2001:db8::1"))]);
     for (line, why) in [
         ("set ip6 dad enable transmits 11", "1 to 10"),
         ("set ip6 dad enable delay 0.05", "0.1 to 10.0"),
@@ -293,13 +270,13 @@ fn addresses_that_are_used_already_stay_so() {
 
 #[test]
 fn hosts_of_other_links_are_answered_for() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let host = at("2001:db8:0:1::99");
     lab.ok("set ip6 nd proxy test1 2001:db8:0:1::99");
     assert!(lab.cli("show ip6 nd proxy").contains("2001:db8:0:1::99 on test1"));
     let asked = |n: u8, lab: &mut Lab| {
         lab.receive(n, vec![solicitation(ip(n, 9), host, host_mac(n, 9))]);
-        lab.messages(n)
+        messages(lab, n)
     };
     assert_eq!(asked(0, &mut lab), [(136, host)]);
     // Where it is, it answers itself.
@@ -336,8 +313,8 @@ fn hosts_of_other_links_are_answered_for() {
 
 #[test]
 fn link_local_addresses_are_shown_by_link() {
-    let mut lab = Lab::new();
-    let own = lab.link_local(1);
+    let mut lab = bare().ip6(2..=4).alone().start();
+    let own = link_local(&lab, 1);
     lab.receive(1, vec![solicitation(link(8), ip(1, 1), host_mac(1, 8))]);
     lab.wait(1);
     let text = lab.cli("show ip6-ll test1");

@@ -1,12 +1,14 @@
 //! Packets through the router.
 
-use crate::lab::{Lab, at, framed, host_mac, icmp, ip, link, sound, udp};
+use crate::{bare, link_local, router};
 use std::collections::HashMap;
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip6::{at, framed, icmp, ip, link, sound, udp};
 use thalweg_wire::build::Packet;
 
 #[test]
 fn a_packet_passes_with_one_hop_less() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let packet = udp(ip(0, 2), ip(1, 2), 100).ttl(17).build();
     lab.receive(0, vec![framed(0, 2, &packet)]);
     let out = lab.sent_one(1);
@@ -20,7 +22,7 @@ fn a_packet_passes_with_one_hop_less() {
 #[test]
 fn frames_of_many_packets_pass_as_single_ones_do() {
     for count in [1usize, 3, 40, 256] {
-        let mut lab = Lab::new();
+        let mut lab = router();
         lab.ok("ip route add 2001:db8:100::/40 via 2001:db8:0:2::3");
         let mut frames = Vec::new();
         for i in 0..count {
@@ -76,7 +78,7 @@ fn malformed_packets_are_dropped_for_their_reasons() {
     ] {
         // Alone, and among others.
         for others in [0, 20] {
-            let mut lab = Lab::new();
+            let mut lab = router();
             let mut frames = vec![framed(0, 2, &good); others];
             frames.push(framed(0, 2, &packet));
             lab.receive(0, frames);
@@ -89,7 +91,7 @@ fn malformed_packets_are_dropped_for_their_reasons() {
 
 #[test]
 fn an_interface_without_ip6_drops_it() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     lab.ok("set interface ip address test1 2001:db8:0:1::1/64");
     lab.neighbor(1, ip(1, 2), host_mac(1, 2));
     let frame = framed(0, 2, &udp(ip(0, 2), ip(1, 2), 9).build());
@@ -112,7 +114,7 @@ fn an_interface_without_ip6_drops_it() {
 
 #[test]
 fn flows_spread_over_paths_and_stay_on_theirs() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let paths = "via 2001:db8:0:1::2 via 2001:db8:0:1::3 via 2001:db8:0:2::2 via 2001:db8:0:2::3";
     lab.ok(&format!("ip route add 2001:db8:f::/48 {paths}"));
     let to = at("2001:db8:f::9");
@@ -147,7 +149,7 @@ fn flows_spread_over_paths_and_stay_on_theirs() {
 
 #[test]
 fn tables_are_apart() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     lab.ok("ip6 table add 7");
     for n in 0..2 {
         lab.ok(&format!("set interface ip6 table test{n} 7"));
@@ -171,7 +173,7 @@ fn tables_are_apart() {
 
 #[test]
 fn what_is_too_long_is_refused_with_the_mtu() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface mtu packet 1400 test1");
     let packet = udp(ip(0, 2), ip(1, 2), 1400).ttl(17).build();
     lab.receive(0, vec![framed(0, 2, &packet)]);
@@ -189,7 +191,7 @@ fn what_is_too_long_is_refused_with_the_mtu() {
 
 #[test]
 fn packets_to_groups_and_from_link_local_addresses_stay_on_their_link() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let group = udp(ip(0, 2), at("ff05::5"), 9).build();
     lab.receive(0, vec![framed(0, 2, &group)]);
     let reason = "ip6 group not joined on the interface";
@@ -202,6 +204,6 @@ fn packets_to_groups_and_from_link_local_addresses_stay_on_their_link() {
     lab.receive(0, vec![framed(0, 2, &udp(link(2), ip(1, 2), 9).build())]);
     let out = lab.sent_one(0);
     let (src, message) = icmp(0, 2, &out);
-    assert_eq!((src, message.kind(), message.code()), (lab.link_local(0), 1, 2));
+    assert_eq!((src, message.kind(), message.code()), (link_local(&lab, 0), 1, 2));
     lab.close();
 }

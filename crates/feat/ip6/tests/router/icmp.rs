@@ -1,6 +1,8 @@
 //! ICMPv6 to the router, and its errors.
 
-use crate::lab::{Lab, at, framed, framed_to, host_mac, icmp, ip, link, sound, udp};
+use crate::{link_local, router};
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip6::{at, framed, framed_to, icmp, ip, link, sound, udp};
 use thalweg_wire::MacAddr;
 use thalweg_wire::icmpv6::{Icmp6Repr, fill_checksum};
 use thalweg_wire::ipv6::Ipv6Repr;
@@ -17,7 +19,7 @@ fn echo(src: std::net::Ipv6Addr, dst: std::net::Ipv6Addr, before: &[u8], first: 
 
 #[test]
 fn echo_requests_are_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &[], 58))]);
     let out = lab.sent_one(0);
     let (src, message) = icmp(0, 2, &out);
@@ -42,9 +44,9 @@ fn echo_requests_are_answered() {
 
 #[test]
 fn link_local_addresses_and_groups_are_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.neighbor(0, link(2), host_mac(0, 2));
-    let own = lab.link_local(0);
+    let own = link_local(&lab, 0);
     lab.receive(0, vec![framed(0, 2, &echo(link(2), own, &[], 58))]);
     let out = lab.sent_one(0);
     assert_eq!(icmp(0, 2, &out).0, own);
@@ -66,7 +68,7 @@ fn link_local_addresses_and_groups_are_answered() {
 
 #[test]
 fn errors_name_what_is_wrong() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 table unreachables 0 on");
     lab.ok("ip route add 2001:db8:a::/48 via unreachable");
     lab.ok("ip route add 2001:db8:b::/48 via prohibit");
@@ -97,7 +99,7 @@ fn errors_name_what_is_wrong() {
 
 #[test]
 fn extension_headers_are_as_they_must_be() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let option = |kind| [58, 0, 0, kind, 3, 1, 2, 3];
     let route = [58, 0, 0, 1, 0, 0, 0, 0];
     for (before, first, code, pointer) in
@@ -128,7 +130,7 @@ fn extension_headers_are_as_they_must_be() {
 
 #[test]
 fn errors_are_limited_and_never_answer_errors() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let expired = framed(0, 2, &udp(ip(0, 2), ip(1, 2), 9).ttl(1).build());
     lab.receive(0, vec![expired; 250]);
     assert!(lab.count("ip6-icmp-error", "icmp errors not sent: rate limit") > 0);
@@ -146,7 +148,7 @@ fn errors_are_limited_and_never_answer_errors() {
 
 #[test]
 fn datagrams_to_us_need_a_checksum() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let mut packet = udp(ip(0, 2), ip(0, 1), 9).build();
     packet[46..48].fill(0);
     lab.receive(0, vec![framed(0, 2, &packet)]);

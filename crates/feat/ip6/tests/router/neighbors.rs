@@ -1,30 +1,24 @@
 //! Neighbours of real interfaces.
 
-use crate::lab::{Lab, at, framed, framed_to, host_mac, ip, link, our_mac, sound, udp};
+use crate::{bare, link_local, router};
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 use thalweg_cli::{Output, Task, TaskPoll};
+use thalweg_device::testing::ip6::{
+    at, framed, framed_to, icmp_packet, ip, link, sound, to_group, udp,
+};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_feat_neighbor::{Neighbors, arping};
 use thalweg_wire::MacAddr;
-use thalweg_wire::icmpv6::{Icmp6View, fill_checksum};
-use thalweg_wire::ip::protocol;
-use thalweg_wire::ipv6::{Ipv6Repr, Ipv6View};
+use thalweg_wire::icmpv6::Icmp6View;
+use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::nd::{Message, emit_advertisement, emit_solicitation, flag, solicited_node};
-
-fn packet(src: Ipv6Addr, dst: Ipv6Addr, hops: u8, message: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0; 40];
-    let length = message.len() as u16;
-    let header = Ipv6Repr::new(src, dst, protocol::ICMPV6, length);
-    Ipv6Repr { hop_limit: hops, ..header }.emit(&mut packet).unwrap();
-    packet.extend(message);
-    packet
-}
 
 /// A solicitation by a host.
 fn solicitation(src: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8> {
     let (dst, mut message) = (solicited_node(target), [0; 32]);
     emit_solicitation(&src, &dst, target, mac, &mut message).unwrap();
-    framed_to(MacAddr::from_ipv6_multicast(dst), mac, &packet(src, dst, 255, &message))
+    to_group(mac, &icmp_packet((src, dst), 255, &[], &message))
 }
 
 /// An advertisement by a host to the router.
@@ -32,7 +26,7 @@ fn advertisement(n: u8, dst: Ipv6Addr, target: Ipv6Addr, mac: MacAddr) -> Vec<u8
     let mut message = [0; 32];
     let flags = flag::SOLICITED | flag::OVERRIDE;
     emit_advertisement(&target, &dst, flags, target, mac, &mut message).unwrap();
-    framed_to(our_mac(n), mac, &packet(target, dst, 255, &message))
+    framed_to(our_mac(n), mac, &icmp_packet((target, dst), 255, &[], &message))
 }
 
 /// Flags and target of an advertisement in a frame.
@@ -49,32 +43,23 @@ fn advertised(frame: &[u8]) -> (Ipv6Addr, Ipv6Addr, u32, Ipv6Addr) {
     (ip.src(), ip.dst(), flags, target)
 }
 
-impl Lab {
-    fn known(&self, n: u8, ip: Ipv6Addr) -> Option<MacAddr> {
-        self.c.state::<Neighbors>().borrow().find(self.sw_if(n), ip.into())?.mac
-    }
-
-    /// Lets workers and the main thread do what is pending.
-    fn turn(&mut self) {
-        for _ in 0..6 {
-            self.c.sync();
-            self.c.run_once(Some(std::time::Duration::ZERO));
-        }
-        self.c.sync();
-    }
+/// The MAC address of a neighbour, if resolved.
+fn known(lab: &Lab, n: u8, ip: Ipv6Addr) -> Option<MacAddr> {
+    lab.c.state::<Neighbors>().borrow().find(lab.sw_if(n), ip.into())?.mac
 }
 
 #[test]
 fn solicitations_are_answered_and_learned_from() {
-    let mut lab = Lab::new();
-    for (src, target) in [(ip(0, 9), ip(0, 1)), (link(8), ip(0, 1)), (link(9), lab.link_local(0))] {
+    let mut lab = router();
+    for (src, target) in [(ip(0, 9), ip(0, 1)), (link(8), ip(0, 1)), (link(9), link_local(&lab, 0))]
+    {
         lab.receive(0, vec![solicitation(src, target, host_mac(0, 9))]);
         let out = lab.sent_one(0);
         assert_eq!(out[..6], host_mac(0, 9).0);
         let want = (target, src, flag::SOLICITED | flag::OVERRIDE, target);
         assert_eq!(advertised(&out), want);
         lab.turn();
-        assert_eq!(lab.known(0, src), Some(host_mac(0, 9)));
+        assert_eq!(known(&lab, 0, src), Some(host_mac(0, 9)));
     }
     // A learned neighbour has a host route; one of the link has none.
     let text = lab.cli("show ip6 fib");
@@ -87,9 +72,7 @@ fn solicitations_are_answered_and_learned_from() {
             message[0] = 135;
             message[8..24].copy_from_slice(&ip(0, 1).octets());
             let unspecified = Ipv6Addr::UNSPECIFIED;
-            thalweg_wire::icmpv6::fill_checksum(&unspecified, &dst, &mut message).unwrap();
-            let packet = packet(unspecified, dst, 255, &message);
-            framed_to(MacAddr::from_ipv6_multicast(dst), host_mac(0, 7), &packet)
+            to_group(host_mac(0, 7), &icmp_packet((unspecified, dst), 255, &[], &message))
         }],
     );
     let out = lab.sent_one(0);
@@ -100,10 +83,10 @@ fn solicitations_are_answered_and_learned_from() {
 
 #[test]
 fn what_is_not_for_us_or_came_from_afar_is_not_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let mut far = solicitation(ip(0, 9), ip(0, 1), host_mac(0, 9));
     far[14 + 7] = 254;
-    let own = lab.link_local(0);
+    let own = link_local(&lab, 0);
     for (frame, reason) in [
         (far, "neighbor solicitation with a hop limit below 255"),
         (
@@ -125,14 +108,14 @@ fn what_is_not_for_us_or_came_from_afar_is_not_answered() {
     lab.receive(0, vec![solicitation(ip(0, 9), ip(0, 77), host_mac(0, 9))]);
     assert!(lab.sent().is_empty());
     lab.turn();
-    assert_eq!(lab.known(0, ip(0, 9)), None);
+    assert_eq!(known(&lab, 0, ip(0, 9)), None);
     lab.close();
 }
 
 /// RFC 6980 section 5: filters do not see what is in fragments.
 #[test]
 fn messages_in_fragments_are_dropped() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let whole = solicitation(link(9), ip(0, 1), host_mac(0, 9));
     let header = [58, 0, 0, 0, 0, 0, 0, 9];
     let mut framed = [&whole[..54], &header, &whole[54..]].concat();
@@ -140,26 +123,26 @@ fn messages_in_fragments_are_dropped() {
     framed[20] = 44;
     lab.receive(0, vec![framed]);
     lab.turn();
-    assert!(lab.sent().is_empty() && lab.known(0, link(9)).is_none());
+    assert!(lab.sent().is_empty() && known(&lab, 0, link(9)).is_none());
     let text = "neighbor solicitation in a fragment";
     assert_eq!(lab.count("icmp6-neighbor-solicitation", text), 1);
     lab.receive(0, vec![whole]);
     lab.turn();
-    assert_eq!(lab.known(0, link(9)), Some(host_mac(0, 9)));
+    assert_eq!(known(&lab, 0, link(9)), Some(host_mac(0, 9)));
     lab.close();
 }
 
 #[test]
 fn an_unknown_neighbour_is_asked_for_and_packets_wait() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.deliver(0, vec![framed(0, 2, &udp(ip(0, 2), ip(1, 9), 33).build())]);
     lab.until("a solicitation", |lab| lab.sent_frames() > 0);
     let asked = lab.sent_one(1);
     let v = Ipv6View::parse(&asked[14..]).unwrap();
-    assert_eq!((v.src(), v.dst()), (lab.link_local(1), solicited_node(ip(1, 9))));
+    assert_eq!((v.src(), v.dst()), (link_local(&lab, 1), solicited_node(ip(1, 9))));
     assert_eq!(asked[..6], [0x33, 0x33, 0xff, 0, 0, 9]);
     lab.turn();
-    let answer = advertisement(1, lab.link_local(1), ip(1, 9), host_mac(1, 9));
+    let answer = advertisement(1, link_local(&lab, 1), ip(1, 9), host_mac(1, 9));
     lab.receive(1, vec![answer]);
     lab.turn();
     let out = lab.sent_one(1);
@@ -172,13 +155,13 @@ fn an_unknown_neighbour_is_asked_for_and_packets_wait() {
 
 #[test]
 fn next_hops_may_be_link_local() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok(&format!("ip route add 2001:db8:f::/48 via {} test1", link(5)));
     lab.deliver(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:f::1"), 33).build())]);
     lab.until("a solicitation", |lab| lab.sent_frames() > 0);
     let asked = lab.sent_one(1);
     assert_eq!(Ipv6View::parse(&asked[14..]).unwrap().dst(), solicited_node(link(5)));
-    let answer = advertisement(1, lab.link_local(1), link(5), host_mac(1, 5));
+    let answer = advertisement(1, link_local(&lab, 1), link(5), host_mac(1, 5));
     lab.receive(1, vec![answer]);
     lab.turn();
     let out = lab.sent_one(1);
@@ -188,17 +171,17 @@ fn next_hops_may_be_link_local() {
 
 #[test]
 fn link_local_addresses_can_be_chosen() {
-    let mut lab = Lab::bare();
+    let mut lab = bare().start();
     let text = lab.cli("show ip6 interface test0");
     assert_eq!(text, "IP6 disabled\n");
     lab.ok("set interface ip address test0 fe80::77/128");
-    assert_eq!(lab.link_local(0), at("fe80::77"));
+    assert_eq!(link_local(&lab, 0), at("fe80::77"));
     let text = lab.cli("show ip6 interface test0");
     assert!(text.contains("    fe80::77\n") && text.contains("    ff02::1:ff00:77\n"), "{text}");
     lab.receive(0, vec![solicitation(link(9), at("fe80::77"), host_mac(0, 9))]);
     assert_eq!(advertised(&lab.sent_one(0)).3, at("fe80::77"));
     lab.ok("set interface ip address del test0 fe80::77/128");
-    let own = lab.link_local(0);
+    let own = link_local(&lab, 0);
     assert!(own.segments()[6] >> 8 == 0xfe00 >> 8, "{own}");
     let error = lab.cli(&format!("set interface ip address del test0 {own}/128"));
     assert!(error.contains("by itself"), "{error}");
@@ -210,19 +193,18 @@ fn link_local_addresses_can_be_chosen() {
 #[test]
 fn senders_without_an_option_are_learned_by_their_frames() {
     for (at, byte) in [(2, 0x81), (2, 0x88), (2, 0x91), (4, 0x81)] {
-        let mut lab = Lab::new();
+        let mut lab = router();
         let mut mac = host_mac(0, 7);
         mac.0[at] = byte;
         lab.deliver(1, vec![framed(1, 2, &udp(ip(1, 2), ip(0, 7), 20).build())]);
         lab.until("a solicitation", |lab| lab.sent_frames() > 0);
         lab.sent_one(0);
         lab.turn();
-        let (us, mut message) = (lab.link_local(0), [0; 24]);
+        let (us, mut message) = (link_local(&lab, 0), [0; 24]);
         message[0] = 136;
         message[4..8].copy_from_slice(&flag::SOLICITED.to_be_bytes());
         message[8..].copy_from_slice(&ip(0, 7).octets());
-        fill_checksum(&ip(0, 7), &us, &mut message).unwrap();
-        let answer = packet(ip(0, 7), us, 255, &message);
+        let answer = icmp_packet((ip(0, 7), us), 255, &[], &message);
         lab.receive(0, vec![framed_to(our_mac(0), mac, &answer)]);
         lab.turn();
         assert_eq!(lab.sent_one(0)[..6], mac.0, "byte {at} of {mac}");
@@ -232,7 +214,7 @@ fn senders_without_an_option_are_learned_by_their_frames() {
 
 #[test]
 fn arping_counts_advertisements() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let (ip, mac) = (ip(0, 9), host_mac(0, 9));
     let second = Duration::from_secs(1);
     let (sw_if, gratuitous) = (lab.sw_if(0), false);
@@ -244,9 +226,9 @@ fn arping_counts_advertisements() {
     let asked = lab.sent_one(0);
     assert_eq!(asked[..6], MacAddr::from_ipv6_multicast(solicited_node(ip)).0);
     // Each answer counts, those for others do not.
-    let us = lab.link_local(0);
+    let us = link_local(&lab, 0);
     lab.receive(0, vec![advertisement(0, us, ip, mac), advertisement(0, us, ip, mac)]);
-    lab.receive(0, vec![advertisement(0, us, super::lab::ip(0, 8), host_mac(0, 8))]);
+    lab.receive(0, vec![advertisement(0, us, at("2001:db8::8"), host_mac(0, 8))]);
     lab.settle();
     assert!(matches!(session.poll(&mut lab.c, now + second, &mut out), TaskPoll::Done));
     assert_eq!(session.answers(), (2, mac));

@@ -1,13 +1,14 @@
 //! Path MTUs of addresses.
 
-use crate::lab::{Lab, framed, ip};
+use crate::router;
+use thalweg_device::testing::ip6::{framed, ip};
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv6::Ipv6View;
 
 #[test]
 fn packets_above_the_path_mtu_are_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let to = |host, len| {
         let data = vec![7; len];
         framed(0, 2, &Packet::new().ipv6(ip(0, 2), ip(1, host)).udp(1, 2).payload(&data).build())

@@ -1,9 +1,10 @@
 //! Arbitrary frames: nothing panics, and every packet is accounted for.
 
-use crate::lab::{Lab, framed, ip, link, udp};
+use crate::router;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
+use thalweg_device::testing::ip6::{framed, ip, link, udp};
 use thalweg_wire::icmpv6::fill_checksum;
 use thalweg_wire::ipv6::Ipv6Repr;
 
@@ -58,7 +59,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn any_bytes_are_accounted_for() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface mtu packet 1280 test1\n\
          ip route add 2001:db8:0:2::80/121 prohibit\n\
          ip route add 2001:db8:0:1::80/121 via 2001:db8:0:1::2 via 2001:db8:0:2::2");

@@ -1,6 +1,8 @@
 //! Punted packets that leave by a redirect.
 
-use crate::lab::{Lab, framed, host_mac, ip, our_mac};
+use crate::router;
+use thalweg_device::testing::ip6::{framed, ip};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv6::Ipv6View;
@@ -17,7 +19,7 @@ fn arrives(lab: &mut Lab, packet: &Packet, (n, host): (u8, u8)) {
 
 #[test]
 fn what_nothing_takes_leaves_by_the_paths_of_its_interface() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     let own = || Packet::new().ipv6(ip(0, 2), ip(0, 1));
     let unheard = own().udp(9, 3784).payload(&[0; 30]);
     let packets = [

@@ -8,7 +8,6 @@ mod kernels;
 
 use std::time::{Duration, Instant};
 use thalweg_device::testing::Lab;
-use thalweg_engine::Feature;
 use thalweg_testkit::WAIT_LIMIT;
 
 /// The MAC address of host `n`.
@@ -28,9 +27,8 @@ fn frame(to: [u8; 6], from: [u8; 6], len: usize) -> Vec<u8> {
 
 /// Four interfaces, the first `ports` of which are in bridge domain 10.
 fn lab(ports: u8) -> Lab {
-    let features: [&Feature; 3] =
-        [&thalweg_device::FEATURE, &thalweg_feat_ethernet::FEATURE, &thalweg_feat_l2::FEATURE];
-    let mut lab = Lab::new(&features, 1, 4096, 4);
+    let setup = Lab::of(&thalweg_feat_l2::FEATURE).with(&thalweg_feat_ethernet::FEATURE);
+    let mut lab = setup.buffers(4096).interfaces(4).start();
     for n in 0..ports {
         lab.ok(&format!("set interface l2 bridge test{n} 10"));
     }
@@ -39,9 +37,7 @@ fn lab(ports: u8) -> Lab {
 
 /// Numbers of the interfaces that a frame was sent to.
 fn sent_to(lab: &mut Lab) -> Vec<u8> {
-    let sent = lab.sent();
-    let number = |sw_if| (0..4).find(|n| lab.sw_if(*n) == sw_if).expect("a test interface");
-    let mut to: Vec<u8> = sent.into_iter().map(|(sw_if, _)| number(sw_if)).collect();
+    let mut to: Vec<u8> = lab.sent().iter().map(|(sw_if, _)| lab.number(*sw_if)).collect();
     to.sort_unstable();
     to
 }

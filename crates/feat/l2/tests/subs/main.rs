@@ -16,7 +16,6 @@ use std::net::Ipv4Addr;
 use thalweg_buffer::{GsoKind, Offload};
 use thalweg_device::testing::{Lab, our_mac};
 use thalweg_device::{SwIfIndex, TagKind, TagMatch, VlanTag, interface};
-use thalweg_engine::Feature;
 use thalweg_wire::MacAddr;
 use thalweg_wire::arp::{ArpRepr, ArpView};
 use thalweg_wire::build::Packet;
@@ -39,18 +38,8 @@ fn two(outer: VlanTag, inner: VlanTag) -> TagMatch {
 }
 
 fn lab(workers: usize) -> Lab {
-    let features: [&Feature; 9] = [
-        &thalweg_device::FEATURE,
-        &thalweg_fib::FEATURE,
-        &thalweg_feat_ethernet::FEATURE,
-        &thalweg_feat_neighbor::FEATURE,
-        &thalweg_feat_arp::FEATURE,
-        &thalweg_feat_ip::FEATURE,
-        &thalweg_feat_ip4::FEATURE,
-        &thalweg_feat_l2::FEATURE,
-        &thalweg_feat_pcap::FEATURE,
-    ];
-    Lab::new(&features, workers, 4096, 3)
+    let setup = Lab::of(&thalweg_feat_l2::FEATURE).with(&thalweg_feat_ip4::FEATURE);
+    setup.with(&thalweg_feat_pcap::FEATURE).workers(workers).buffers(4096).start()
 }
 
 /// Adds `testN.ID`, which is up.
@@ -73,7 +62,7 @@ fn ip(net: u8, host: u8) -> Ipv4Addr {
 
 /// A frame from a host with tags, as bytes, to a port.
 fn frame(n: u8, from: u8, tags: &[VlanTag], ethertype: [u8; 2], packet: &[u8]) -> Vec<u8> {
-    let mut frame = [our_mac(n), host(from).0].concat();
+    let mut frame = [our_mac(n).0, host(from).0].concat();
     for tag in tags {
         frame.extend(tag.kind.tpid().to_be_bytes());
         frame.extend(tag.id.0.to_be_bytes());
@@ -158,10 +147,10 @@ fn ipv4_finds_its_way_between_tagged_networks() {
         lab.receive(*n, vec![bytes]);
         let (port, reply) = sent_one(&mut lab);
         let (dst, src, found, kind, arp) = parts(&reply);
-        assert_eq!((port, dst, src), (lab.sw_if(*n), host(9).0, our_mac(*n)));
+        assert_eq!((port, dst, src), (lab.sw_if(*n), host(9).0, our_mac(*n).0));
         assert_eq!((&found, kind), (tags, [8, 6]));
         let arp = ArpView::parse(arp).expect("ARP").repr();
-        assert_eq!((arp.sender_ip, arp.sender_mac.0), (ours, our_mac(*n)));
+        assert_eq!((arp.sender_ip, arp.sender_mac.0), (ours, our_mac(*n).0));
         // The packet waits for the other host, which is asked with its tags.
         let known = lab.cli("show ip neighbors").contains(&b.to_string());
         lab.deliver(*n, vec![ipv4(*n, 9, tags, &udp(a, b, 8))]);
@@ -169,7 +158,7 @@ fn ipv4_finds_its_way_between_tagged_networks() {
             lab.until("a request", |lab| lab.sent_frames() > 0);
             let (port, request) = sent_one(&mut lab);
             let (dst, src, found, kind, arp) = parts(&request);
-            assert_eq!((port, dst, src), (lab.sw_if(*m), [0xff; 6], our_mac(*m)));
+            assert_eq!((port, dst, src), (lab.sw_if(*m), [0xff; 6], our_mac(*m).0));
             assert_eq!((&found, kind), (out_tags, [8, 6]));
             let asked = ArpView::parse(arp).expect("ARP").repr();
             assert_eq!((asked.sender_ip, asked.target_ip), (theirs, b));
@@ -181,7 +170,7 @@ fn ipv4_finds_its_way_between_tagged_networks() {
         lab.settle();
         let (port, bytes) = sent_one(&mut lab);
         let (dst, src, found, kind, packet) = parts(&bytes);
-        assert_eq!((port, dst, src), (lab.sw_if(*m), host(9).0, our_mac(*m)));
+        assert_eq!((port, dst, src), (lab.sw_if(*m), host(9).0, our_mac(*m).0));
         assert_eq!((&found, kind), (out_tags, [8, 0]));
         assert_eq!(packet, udp(a, b, 8).ttl(63).build());
         assert!(counts(&lab, *out).iter().all(|n| *n > 0));

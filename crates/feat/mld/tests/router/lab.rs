@@ -1,108 +1,53 @@
-//! A router of the real features between test interfaces, and queries of another router.
+//! A router between test interfaces, and queries of another router.
 
 use std::net::Ipv6Addr;
-use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use thalweg_device::testing;
-use thalweg_engine::Feature;
+use thalweg_device::testing::ip6::{at, icmp_packet, to_group};
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_wire::MacAddr;
-use thalweg_wire::icmpv6::{Icmp6View, fill_checksum};
-use thalweg_wire::ipv6::{Ipv6Repr, Ipv6View};
+use thalweg_wire::icmpv6::Icmp6View;
+use thalweg_wire::ipv6::Ipv6View;
 
-pub fn at(text: &str) -> Ipv6Addr {
-    text.parse().expect("an address")
+/// Interfaces with addresses of MAC addresses, and the clock to itself.
+pub fn router() -> Lab {
+    Lab::of(&thalweg_feat_mld::FEATURE).interfaces(2).alone().start()
 }
 
-/// The clock of timers is the process's: tests that move it run one after the other.
-static CLOCK: Mutex<()> = Mutex::new(());
-
-/// Interfaces `test0` and `test1`, with addresses of MAC addresses.
-pub struct Lab(testing::Lab, #[expect(dead_code)] MutexGuard<'static, ()>);
-
-impl Deref for Lab {
-    type Target = testing::Lab;
-    fn deref(&self) -> &testing::Lab {
-        &self.0
-    }
-}
-
-impl DerefMut for Lab {
-    fn deref_mut(&mut self) -> &mut testing::Lab {
-        &mut self.0
-    }
-}
-
-/// What a message says: type, and records of a kind and a group, or the group alone.
+/// A message: type, and records of a kind and a group, or the group alone.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Said {
     pub kind: u8,
     pub src: Ipv6Addr,
     pub dst: Ipv6Addr,
     pub records: Vec<(u8, Ipv6Addr)>,
-    /// Of all records.
+    /// Sources of all records.
     pub sources: Vec<Ipv6Addr>,
 }
 
-impl Lab {
-    pub fn new() -> Lab {
-        let features: [&Feature; 8] = [
-            &thalweg_device::FEATURE,
-            &thalweg_fib::FEATURE,
-            &thalweg_feat_ethernet::FEATURE,
-            &thalweg_feat_neighbor::FEATURE,
-            &thalweg_feat_nd::FEATURE,
-            &thalweg_feat_ip::FEATURE,
-            &thalweg_feat_ip6::FEATURE,
-            &thalweg_feat_mld::FEATURE,
-        ];
-        let alone = CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        Lab(testing::Lab::new(&features, 1, 2048, 2), alone)
-    }
+/// Messages of listeners.
+pub trait Listens {
+    /// Messages that `testN` has sent since the last call.
+    fn said(&mut self, n: u8) -> Vec<Said>;
+    /// The groups that `show ip6 mld` lists for `testN`.
+    fn listed(&mut self, n: u8) -> Vec<String>;
+    /// `testN` receives a message of another router.
+    fn hear(&mut self, n: u8, dst: Ipv6Addr, message: &[u8]);
+}
 
-    /// Lets time pass, and all that is due then.
-    pub fn wait(&mut self, ms: u64) {
-        // Timers may arm others.
-        for _ in 0..ms.div_ceil(500) {
-            self.c.adjust_clock(Duration::from_millis(500.min(ms)));
-            self.turn();
-        }
-    }
-
-    /// Lets workers and the main thread do what is pending.
-    pub fn turn(&mut self) {
-        for _ in 0..6 {
-            self.c.sync();
-            self.c.run_once(Some(Duration::ZERO));
-        }
-        self.c.sync();
-    }
-
-    /// What `testN` has said since the last call.
-    pub fn said(&mut self, n: u8) -> Vec<Said> {
+impl Listens for Lab {
+    fn said(&mut self, n: u8) -> Vec<Said> {
         self.turn();
         let sw_if = self.sw_if(n);
         let sent = self.sent().into_iter().filter(|(i, _)| *i == sw_if);
         sent.filter_map(|(_, frame)| read(&frame)).collect()
     }
-
-    /// The groups that `show ip6 mld` lists for `testN`.
-    pub fn listed(&mut self, n: u8) -> Vec<String> {
+    fn listed(&mut self, n: u8) -> Vec<String> {
         let text = self.cli(&format!("show ip6 mld test{n}"));
         let lines = text.lines().filter_map(|line| line.trim().strip_prefix("ff02::"));
         lines.map(str::to_owned).collect()
     }
-
-    /// `testN` receives a message of another router.
-    pub fn hear(&mut self, n: u8, dst: Ipv6Addr, message: &[u8]) {
-        let frame = frame(at("fe80::9"), dst, 1, ALERT, message);
-        self.receive(n, vec![frame]);
+    fn hear(&mut self, n: u8, dst: Ipv6Addr, message: &[u8]) {
+        self.receive(n, vec![frame(at("fe80::9"), dst, 1, ALERT, message)]);
         self.turn();
-    }
-
-    /// Stops the router: all packets are accounted for, all buffers returned.
-    pub fn close(self) {
-        self.0.close();
     }
 }
 
@@ -121,15 +66,9 @@ pub fn query(group: Ipv6Addr, within_ms: u16, old: bool) -> Vec<u8> {
     m
 }
 
+/// A frame of another router.
 pub fn frame(src: Ipv6Addr, dst: Ipv6Addr, hops: u8, options: &[u8], message: &[u8]) -> Vec<u8> {
-    let mut message = message.to_vec();
-    fill_checksum(&src, &dst, &mut message).expect("a message");
-    let mut packet = vec![0; 40];
-    let next = if options.is_empty() { 58 } else { 0 };
-    let header = Ipv6Repr::new(src, dst, next, (options.len() + message.len()) as u16);
-    Ipv6Repr { hop_limit: hops, ..header }.emit(&mut packet).expect("a header");
-    let group = MacAddr::from_ipv6_multicast(dst);
-    [&group.0[..], &[2, 0, 0, 0x99, 0, 9, 0x86, 0xdd], &packet, options, &message].concat()
+    to_group(host_mac(0, 9), &icmp_packet((src, dst), hops, options, message))
 }
 
 /// Reads a message of a listener, which is sound.

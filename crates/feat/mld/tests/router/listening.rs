@@ -1,7 +1,8 @@
 //! Groups are reported as they are joined and left.
 
-use crate::lab::{Lab, Said, at};
+use crate::lab::{Listens, Said, router};
 use std::net::Ipv6Addr;
+use thalweg_device::testing::ip6::at;
 use thalweg_feat_ip6::link_local;
 
 /// The records of all reports of version 2, sorted.
@@ -20,7 +21,7 @@ fn solicited(ip: Ipv6Addr) -> Ipv6Addr {
 
 #[test]
 fn groups_are_reported_as_they_come_and_go() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     assert!(lab.said(0).is_empty());
     lab.ok("set interface ip address test0 2001:db8::aa:1/64");
     let own = link_local::of(&lab.c, lab.sw_if(0)).unwrap();
@@ -51,7 +52,7 @@ fn groups_are_reported_as_they_come_and_go() {
 
 #[test]
 fn an_interface_that_comes_up_reports_all() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("enable ip6 interface test0");
     lab.wait(3000);
     lab.said(0);
@@ -75,7 +76,7 @@ fn an_interface_that_comes_up_reports_all() {
 
 #[test]
 fn sub_interfaces_report_with_their_tags() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.cli("create sub-interfaces test0 99");
     lab.ok("set interface state test0.99 up");
     lab.ok("set interface ip address test0.99 2001:db8::aa:1/64");
@@ -90,7 +91,7 @@ fn sub_interfaces_report_with_their_tags() {
 
 #[test]
 fn addresses_under_test_are_no_source() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set ip6 dad enable");
     lab.ok("enable ip6 interface test0");
     let first = lab.said(0);
@@ -106,7 +107,7 @@ fn addresses_under_test_are_no_source() {
 
 #[test]
 fn many_addresses_take_several_reports() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for n in 1..=200 {
         lab.ok(&format!("set interface ip address test0 2001:db8:{n:x}::{n:x}/64"));
     }
@@ -118,7 +119,7 @@ fn many_addresses_take_several_reports() {
 
 #[test]
 fn groups_of_hosts_behind_others_are_reported() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("enable ip6 interface test0\nenable ip6 interface test1");
     lab.wait(3000);
     lab.said(0);

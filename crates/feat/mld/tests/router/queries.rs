@@ -1,13 +1,15 @@
 //! Queries are answered, those that are not sound are dropped.
 
-use crate::lab::{ALERT, Lab, at, frame, query};
+use crate::lab::{ALERT, Listens, frame, query, router};
 use std::net::Ipv6Addr;
+use thalweg_device::testing::Lab;
+use thalweg_device::testing::ip6::at;
 
 const ALL: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 
 /// A router whose first reports are over.
 fn quiet() -> Lab {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("set interface ip address test0 2001:db8::aa:1/64");
     lab.wait(3000);
     lab.said(0);

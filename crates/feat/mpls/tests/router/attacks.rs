@@ -1,10 +1,15 @@
 //! What an enemy would send: stacks of any depth, labels of any kind in any place, packets that
 //! left work to the device.
 
-use crate::lab::{FAR, Lab, framed, host_mac, inner, ip, ip6, labelled, left};
+use crate::lab::{
+    FAR, Mpls, framed, inner, labelled, labelling, left, router, router_with_ip6, setup, udp,
+};
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
 use thalweg_buffer::{GsoKind, Offload};
+use thalweg_device::testing::ip4::ip;
+use thalweg_device::testing::ip6::ip as ip6;
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_feat_neighbor as neighbor;
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
@@ -12,7 +17,7 @@ use thalweg_wire::mpls::{Entry, Label};
 
 /// Labels of all kinds.
 fn bound() -> Lab {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.cli("mpls tunnel add l2-only via 10.0.1.2 test1 out-labels 60");
     lab.ok("ip table add 10\nip route add 16.0.0.0/24 table 10 via 10.0.2.2 test2\n\
             ip route add 16.0.0.0/24 via 10.0.1.3 test1\nmpls table add 5\nip6 table add 10\n\
@@ -91,7 +96,7 @@ proptest! {
         };
         let mut alone = Vec::new();
         for packet in &packets {
-            alone.extend(lab.pass(0, &Packet::new().payload(packet), 1));
+            alone.extend(lab.forward(0, &Packet::new().payload(packet), 1));
         }
         let dropped = lab.dropped();
         let frames = packets.iter().map(|p| framed(0, &Packet::new().payload(p))).collect();
@@ -104,7 +109,7 @@ proptest! {
         together.sort();
         prop_assert_eq!(alone, together);
         prop_assert_eq!(lab.dropped(), 2 * dropped);
-        lab.0.close();
+        lab.close();
     }
 }
 
@@ -118,7 +123,7 @@ fn an_entropy_label_goes_with_its_indicator() {
         let stack = start.iter().fold(Packet::new(), |p, label| p.mpls(*label).ttl(9));
         let packet = stack.mpls(7).ttl(9).mpls(500).ttl(0);
         let packet = packet.ipv4(ip(0, 2), FAR).ttl(33).udp(1024, 53).payload(&[7; 100]);
-        let sent = lab.pass(0, &packet, count);
+        let sent = lab.forward(0, &packet, count);
         assert_eq!(sent.len(), count, "{}", lab.cli("show errors"));
         let sent = left(&sent[0]);
         assert_eq!((sent.by, sent.to, sent.rest), (1, host_mac(1, 3), inner(32)));
@@ -134,11 +139,11 @@ fn an_entropy_label_goes_with_its_indicator() {
     let ways = |lab: &mut Lab, entropy| {
         let stack = Packet::new().mpls(30).ttl(9).mpls(7).ttl(9).mpls(entropy).ttl(0);
         let packet = stack.ipv4(ip(0, 2), FAR).udp(1024, 53).payload(&[7; 40]);
-        lab.pass(0, &packet, 1)[0].0
+        lab.forward(0, &packet, 1)[0].0
     };
     let all: std::collections::BTreeSet<u8> = (16..60).map(|n| ways(&mut lab, n)).collect();
     assert_eq!(all.len(), 2);
-    lab.0.close();
+    lab.close();
 }
 
 /// A TCP or UDP packet with work left to the device.
@@ -185,7 +190,7 @@ fn whole(pieces: &[Vec<u8>]) -> Vec<u8> {
 
 #[test]
 fn fragments_behind_labels_have_the_checksums_left_to_the_device() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17");
     lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17");
     lab.ok("set interface mtu mpls 500 test1");
@@ -231,12 +236,12 @@ fn fragments_behind_labels_have_the_checksums_left_to_the_device() {
             assert_eq!(data, if gso == GsoKind::None { 1000 } else { 2000 });
         }
     }
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn labels_change_under_load_of_two_workers() {
-    let mut lab = Lab::of(2);
+    let mut lab = labelling(setup().workers(2));
     lab.ok(
         "mpls table add 5\nip table add 10\nip route add 16.0.0.0/24 table 10 via 10.0.2.2 test2",
     );
@@ -271,16 +276,16 @@ fn labels_change_under_load_of_two_workers() {
     }
     lab.ok("mpls local-label replace 16 eos via 10.0.1.2 test1 out-labels 99");
     assert_eq!(lab.one(0, &labelled(&[16], 64)).labels, [(99, 0, true, 63)]);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn tables_and_interfaces_that_vanish_take_nothing_else_along() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 7\nmpls table add 5");
     lab.ok("ip route add 1.1.1.1/32 table 7 via 10.0.1.2 test1 out-labels 50");
     lab.ok("ip route add 16.0.0.0/24 via 1.1.1.1 next-hop-table 7 out-labels 17");
-    assert_eq!(lab.one(0, &crate::lab::udp(50)).labels, [(50, 0, false, 64), (17, 0, true, 64)]);
+    assert_eq!(lab.one(0, &udp(50)).labels, [(50, 0, false, 64), (17, 0, true, 64)]);
     let why = lab.cli("ip table del 7");
     assert!(why.contains("next hops in table 7"), "{why}");
     lab.ok("mpls local-label add 20 non-eos via mpls-lookup-in-table 5");
@@ -300,11 +305,11 @@ fn tables_and_interfaces_that_vanish_take_nothing_else_along() {
     neighbor::set(&mut lab.c, sub, hop.into(), host_mac(9, 2), flags).expect("neighbour");
     lab.ok("ip route replace 16.0.0.0/24 via 10.9.0.2 out-labels 18 17");
     lab.ok("mpls local-label add 30 eos via 10.9.0.2 test2.9 out-labels 31 32");
-    let sent = lab.pass(0, &crate::lab::udp(50), 5);
+    let sent = lab.forward(0, &udp(50), 5);
     assert_eq!(sent.len(), 5, "{}", lab.cli("show errors"));
     assert_eq!(sent[0].1[12..18], [0x81, 0, 0, 9, 0x88, 0x47]);
     lab.ok("delete sub-interface test2.9");
-    assert_eq!(lab.pass(0, &crate::lab::udp(50), 5), []);
+    assert_eq!(lab.forward(0, &udp(50), 5), []);
     lab.lost(0, &labelled(&[30], 9), "mpls-lookup", "mpls label is not bound");
-    lab.0.close();
+    lab.close();
 }

@@ -1,7 +1,10 @@
 //! IPv6 behind labels (RFC 4798, RFC 4659).
 
-use crate::lab::{FAR, Lab, Left, framed, host_mac, ip, ip6, left, udp};
+use crate::lab::{FAR, Left, Mpls, framed, left, router, router_with_ip6, udp};
 use std::net::Ipv6Addr;
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip4::ip;
+use thalweg_device::testing::ip6::ip as ip6;
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum::verify;
 use thalweg_wire::icmpv6::Icmp6View;
@@ -27,7 +30,7 @@ fn labelled6(labels: &[u32], ttl: u8) -> Packet {
 
 #[test]
 fn labels_are_pushed_on_ip6_packets() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     for (path, want) in [
         ("2001:db8:0:1::2 test1 out-labels 17", vec![(17, 0, true, 64)]),
         ("10.0.1.2 test1 out-labels 18 17", vec![(18, 0, false, 64), (17, 0, true, 64)]),
@@ -40,12 +43,12 @@ fn labels_are_pushed_on_ip6_packets() {
         let want = Left { by: 1, to: host_mac(1, 2), labels: want, rest: inner6(63) };
         assert_eq!(left, want, "{path}");
     }
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn a_core_of_ip4_carries_ip6() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     // 6PE: the next hop is one of IPv4, to which labels lead.
     lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55");
     lab.ok("ip route add 2001:db8:f::/48 via 1.1.1.1 out-labels 100");
@@ -60,7 +63,7 @@ fn a_core_of_ip4_carries_ip6() {
     let ways: Vec<u32> = (0..60)
         .map(|port| {
             let packet = Packet::new().ipv6(ip6(0, 2), FAR6).udp(port, 53).payload(&[7; 40]);
-            left(&lab.pass(0, &packet, 1)[0]).labels[0].0
+            left(&lab.forward(0, &packet, 1)[0]).labels[0].0
         })
         .collect();
     assert!(ways.contains(&56) && ways.contains(&57), "{ways:?}");
@@ -82,12 +85,12 @@ fn a_core_of_ip4_carries_ip6() {
     assert_eq!(lab.one(0, &udp6(64)).to, host_mac(1, 2));
     lab.ok("ip route del 2001:db8:f::/48 via 1.1.1.1");
     lab.lost(0, &udp6(64), "ip6-lookup", "no route");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn vpns_of_ip6_have_tables_of_their_own() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("ip6 table add 10");
     lab.ok(&format!("set interface ip address del test0 {}/64", ip6(0, 1)));
     lab.ok("set interface ip6 table test0 10");
@@ -114,17 +117,17 @@ fn vpns_of_ip6_have_tables_of_their_own() {
     lab.ok("mpls local-label replace 77 eos via ip6-lookup-in-table 10");
     lab.ok("set ip neighbor test0 2001:db8:0:0::9 02:00:00:99:00:09");
     let ends = Packet::new().mpls(77).ipv6(FAR6, ip6(0, 3)).ttl(1).udp(1, 2).payload(&[1; 60]);
-    let answers = lab.pass(1, &ends, 1);
+    let answers = lab.forward(1, &ends, 1);
     let answer = left(&answers[0]);
     assert_eq!((answer.by, &answer.labels[..]), (1, &[(56, 0, false, 64), (102, 0, true, 64)][..]));
     let error = Ipv6View::parse(&answer.rest).expect("a sound header");
     assert_eq!((error.src(), error.dst(), error.next_header()), (ip6(0, 1), FAR6, 58));
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn labels_are_popped_before_ip6_packets() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("ip route add 2001:db8:f::/48 via 2001:db8:0:1::3 test1");
     // Explicit null.
     let left = lab.one(0, &labelled6(&[2], 64));
@@ -150,7 +153,7 @@ fn labels_are_popped_before_ip6_packets() {
     let mut seen = std::collections::BTreeSet::new();
     for port in 0..80 {
         let packet = Packet::new().mpls(23).ipv6(ip6(0, 2), FAR6).udp(port, 53).payload(&[7; 40]);
-        let sent = lab.pass(0, &packet, 1);
+        let sent = lab.forward(0, &packet, 1);
         let sent = crate::lab::left(&sent[0]);
         seen.insert((sent.by, sent.labels.first().map(|l| l.0)));
     }
@@ -163,12 +166,12 @@ fn labels_are_popped_before_ip6_packets() {
     assert!(text.contains("no labels are put before a packet that is looked up"), "{text}");
     let shown = lab.cli("show mpls fib 20");
     assert!(shown.contains("ipv6 via 2001:db8:0:2::2 test2"), "{shown}");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn headers_behind_the_last_label_are_checked() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("ip route add 2001:db8:f::/48 via 2001:db8:0:1::3 test1");
     let why = "bad ip6 header after the last mpls label";
     let with = |change: fn(&mut Vec<u8>)| {
@@ -186,13 +189,13 @@ fn headers_behind_the_last_label_are_checked() {
     // What follows the packet is the link's.
     let padded = with(|p| p.extend([0; 9]));
     assert_eq!(lab.one(0, &padded).rest, inner6(32));
-    lab.0.close();
+    lab.close();
 }
 
 /// A hop limit of 255 says nothing behind labels: neighbours are not learned by them, nor answered.
 #[test]
 fn neighbour_discovery_does_not_come_behind_labels() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("ip6 table add 10\nmpls local-label add 77 eos via ip6-lookup-in-table 0");
     let message = |kind: u8, target: Ipv6Addr, rest: u32| {
         let repr = thalweg_wire::icmpv6::Icmp6Repr { kind, code: 0, rest };
@@ -213,12 +216,12 @@ fn neighbour_discovery_does_not_come_behind_labels() {
             lab.lost(1, &packet.icmp6(repr).payload(&payload), node, &why);
         }
     }
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn ip6_packets_take_ttl_and_class_over_in_uniform_mode() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("ip route add 2001:db8:f::/48 via 2001:db8:0:1::2 test1");
     let uniform = "out-labels implicit-null uniform";
     lab.ok(&format!("mpls local-label add 20 eos via 2001:db8:0:1::2 test1 {uniform}"));
@@ -245,12 +248,12 @@ fn ip6_packets_take_ttl_and_class_over_in_uniform_mode() {
     thalweg_wire::ipv4::check(&left.rest).expect("a sound header");
     let text = lab.cli("show mpls fib 21");
     assert!(text.contains("lookup in ipv6-VRF:0 uniform"), "{text}");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn labels_follow_routes_of_ip6() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("mpls local-label add 50 2001:db8:f::/48");
     lab.settle();
     lab.lost(0, &labelled6(&[50], 64), "mpls-lookup", "mpls label is bound to a drop");
@@ -284,7 +287,7 @@ fn labels_follow_routes_of_ip6() {
     assert_eq!(lab.one(0, &labelled6(&[52], 64)).to, host_mac(2, 3));
     lab.ok("mpls local-label del 51 2001:db8:0:1::/64");
     lab.lost(0, &host, "mpls-lookup", "mpls label is not bound");
-    lab.0.close();
+    lab.close();
 }
 
 /// An ICMPv6 error: what is in it, with its second word.
@@ -299,10 +302,10 @@ fn error(packet: &[u8], to: Ipv6Addr, kind: (u8, u8)) -> (u32, Vec<u8>) {
 
 #[test]
 fn errors_about_ip6_packets_have_the_stack() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17");
     lab.ok("mpls local-label add 16 non-eos via 10.0.1.2 test1 out-labels 17");
-    let sent = lab.pass(0, &labelled6(&[16], 1), 1);
+    let sent = lab.forward(0, &labelled6(&[16], 1), 1);
     assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
     let answer = left(&sent[0]);
     assert_eq!((answer.by, answer.to, answer.labels.len()), (0, host_mac(0, 2), 0));
@@ -314,7 +317,7 @@ fn errors_about_ip6_packets_have_the_stack() {
     // Nobody here knows the sender, but whoever is at the end of the path does.
     let far = Ipv6Addr::new(0x2001, 0xdb8, 0xee, 0, 0, 0, 0, 1);
     let foreign = Packet::new().mpls(16).ttl(1).mpls(44).ttl(7).ipv6(far, FAR6).udp(1, 2);
-    let sent = lab.pass(0, &foreign, 1);
+    let sent = lab.forward(0, &foreign, 1);
     assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
     let along = left(&sent[0]);
     assert_eq!((along.by, along.to), (1, host_mac(1, 2)));
@@ -323,19 +326,19 @@ fn errors_about_ip6_packets_have_the_stack() {
     // Errors are not answered.
     let mut icmp = Packet::new().mpls(16).ttl(1).build();
     icmp.extend(&answer.rest);
-    assert_eq!(lab.pass(0, &Packet::new().payload(&icmp), 1), []);
-    lab.0.close();
+    assert_eq!(lab.forward(0, &Packet::new().payload(&icmp), 1), []);
+    lab.close();
 }
 
 #[test]
 fn ip6_packets_too_long_for_the_labels_are_answered() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17");
     lab.ok("ip route add 2001:db8:f::/48 via 10.0.1.2 test1 out-labels 18 17");
     lab.ok("set interface mtu mpls 1400 test1");
     let long = |p: Packet| p.ipv6(ip6(0, 2), FAR6).udp(1, 2).payload(&[5; 1450 - 48]);
     for (packet, room) in [(long(Packet::new().mpls(16)), 1396), (long(Packet::new()), 1392)] {
-        let sent = lab.pass(0, &packet, 1);
+        let sent = lab.forward(0, &packet, 1);
         assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
         let answer = left(&sent[0]);
         assert_eq!((answer.by, answer.to, answer.labels.len()), (0, host_mac(0, 2), 0));
@@ -352,20 +355,20 @@ fn ip6_packets_too_long_for_the_labels_are_answered() {
     lab.ok("set interface state mpls-tunnel0 up");
     lab.ok("ip route replace 2001:db8:f::/48 via mpls-tunnel0");
     assert_eq!(lab.one(0, &fits(Packet::new(), 1388)).labels.len(), 3);
-    let sent = lab.pass(0, &long(Packet::new()), 1);
+    let sent = lab.forward(0, &long(Packet::new()), 1);
     assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
     assert_eq!(error(&left(&sent[0]).rest, ip6(0, 2), (2, 0)).0, 1388);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn errors_behind_a_table_of_ip4_go_back_by_it() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 10");
     lab.ok("set interface ip address del test0 10.0.0.1/24");
     lab.ok("set interface ip table test0 10");
     lab.ok("set interface ip address test0 10.0.0.1/24");
-    lab.know(0, 2);
+    lab.neighbor(0, ip(0, 2), host_mac(0, 2));
     lab.ok("ip route add 9.0.0.0/8 table 10 via 10.0.1.2 next-hop-table 0 out-labels 101");
     lab.ok("mpls local-label add 77 eos via ip4-lookup-in-table 10");
     let there = "9.9.9.9".parse().expect("an address");
@@ -378,7 +381,7 @@ fn errors_behind_a_table_of_ip4_go_back_by_it() {
     long[14..16].copy_from_slice(&sum.to_be_bytes());
     lab.ok("set interface mtu ip4 500 test0");
     for (packet, kind) in [(ends, [11, 0]), (Packet::new().payload(&long), [3, 4])] {
-        let sent = lab.pass(1, &packet, 1);
+        let sent = lab.forward(1, &packet, 1);
         assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
         let answer = left(&sent[0]);
         assert_eq!((answer.by, &answer.labels[..]), (1, &[(101, 0, true, 64)][..]));
@@ -386,12 +389,12 @@ fn errors_behind_a_table_of_ip4_go_back_by_it() {
         assert_eq!((error.src(), error.dst()), (ip(0, 1), there));
         assert_eq!(error.payload()[..2], kind);
     }
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn next_hops_of_both_versions_do_not_lead_in_circles() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("ip route add 1.1.1.1/32 via 2001:db8:e::1 out-labels 20");
     lab.ok("ip route add 2001:db8:e::/48 via 1.1.1.1 out-labels 21");
     lab.ok("ip route add 2001:db8:f::/48 via 1.1.1.1");
@@ -404,12 +407,12 @@ fn next_hops_of_both_versions_do_not_lead_in_circles() {
     lab.ok("ip route del 2001:db8:f::/48");
     // What was followed is let go.
     lab.settle();
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn ip6_packets_wait_for_a_neighbour_of_ip4() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok(&format!("set interface ip address test0 {}/64", ip6(0, 1)));
     lab.ok("ip route add 2001:db8:f::/48 via 10.0.1.77 test1");
     lab.ok("ip route add 2001:db8:e::/48 via 10.0.1.78 test1 out-labels 18");
@@ -418,27 +421,27 @@ fn ip6_packets_wait_for_a_neighbour_of_ip4() {
         .udp(1, 2)
         .payload(&[1; 60]);
     lab.deliver(0, vec![framed(0, &udp6(64)), framed(0, &labelled)]);
-    lab.0.until("packets held", |lab| {
+    lab.until("packets held", |lab| {
         lab.count("ip6-discover-neighbor", "packets held for neighbour discovery") == 2
     });
     let mut frames = Vec::new();
-    lab.0.until("requests by ARP", |lab| {
+    lab.until("requests by ARP", |lab| {
         frames.extend(lab.sent());
         frames.iter().filter(|(_, frame)| frame[12..14] == [8, 6]).count() >= 2
     });
-    lab.know(1, 77);
-    lab.know(1, 78);
-    lab.0.until("held packets", |lab| {
+    lab.neighbor(1, ip(1, 77), host_mac(1, 77));
+    lab.neighbor(1, ip(1, 78), host_mac(1, 78));
+    lab.until("held packets", |lab| {
         frames.extend(lab.sent());
         let of = |kind: [u8; 2]| frames.iter().any(|(_, frame)| frame[12..14] == kind);
         of([0x86, 0xdd]) && of([0x88, 0x47])
     });
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn a_label_stands_for_an_interface() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("ip route add 2001:db8:f::/48 via 2001:db8:0:1::2 test1");
     lab.ok("mpls local-label add 26 eos via rx-ip6 test2");
     let sent = lab.one(0, &labelled6(&[26], 64));
@@ -447,5 +450,5 @@ fn a_label_stands_for_an_interface() {
     lab.ok("set interface ip address del test2 all");
     let why = "ip6 is not enabled on the interface";
     lab.lost(0, &labelled6(&[26], 64), "ip6-not-enabled", why);
-    lab.0.close();
+    lab.close();
 }

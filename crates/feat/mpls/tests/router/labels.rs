@@ -1,8 +1,10 @@
 //! Labels that are swapped, pushed and popped.
 
-use crate::lab::{FAR, Lab, Left, framed, host_mac, inner, ip, labelled, left, udp};
+use crate::lab::{FAR, Left, Mpls, framed, inner, labelled, left, router, udp};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip4::ip;
 use thalweg_wire::build::Packet;
 use thalweg_wire::checksum::verify;
 use thalweg_wire::icmpv4::IcmpView;
@@ -11,7 +13,7 @@ use thalweg_wire::mpls::{Entry, Label};
 
 #[test]
 fn article_2_swaps_labels() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17");
     let left = lab.one(0, &labelled(&[16], 64));
     let want = Left { by: 1, to: host_mac(1, 2), labels: vec![(17, 0, true, 63)], rest: inner(33) };
@@ -25,12 +27,12 @@ fn article_2_swaps_labels() {
     lab.ok("set interface mpls test0 disable");
     let why = "mpls is not enabled on the interface";
     lab.lost(0, &labelled(&[16], 64), "mpls-not-enabled", why);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn labels_are_pushed_on_ip_packets() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for (stack, want) in [
         ("17", vec![(17, 0, true, 64)]),
         ("18 17", vec![(18, 0, false, 64), (17, 0, true, 64)]),
@@ -63,12 +65,12 @@ fn labels_are_pushed_on_ip_packets() {
     lab.ok("set interface ip address test0 10.0.0.1/24");
     lab.ok("ip route add 16.0.0.0/24 table 10 via 1.1.1.1 next-hop-table 0 out-labels 101");
     assert_eq!(lab.one(0, &udp(64)).labels, [(56, 0, false, 64), (101, 0, true, 64)]);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn labels_are_popped() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     // The packet goes on to a neighbour.
     lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1");
     let left = lab.one(0, &labelled(&[20], 64));
@@ -101,12 +103,12 @@ fn labels_are_popped() {
     // More than one: the last is swapped.
     lab.ok("mpls local-label add 25 eos via 10.0.1.2 test1 out-labels 40 41");
     assert_eq!(lab.one(0, &labelled(&[25], 9)).labels, [(40, 0, false, 64), (41, 0, true, 8)]);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for (command, why) in [
         (
             "mpls local-label add 16 eos table 9 via 10.0.1.2 test1",
@@ -140,12 +142,12 @@ fn what_cannot_be_is_refused() {
         let text = lab.cli(command);
         assert!(text.contains(why), "{command}: {text}");
     }
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn packets_of_no_use_are_counted() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 16 non-eos via mpls-lookup-in-table 0");
     lab.ok("mpls local-label add 17 eos via ip4-lookup-in-table 0");
     lab.ok("mpls local-label add 18 eos via drop");
@@ -178,7 +180,7 @@ fn packets_of_no_use_are_counted() {
     // Twenty labels are swapped as one is.
     lab.ok("mpls local-label add 19 non-eos via 10.0.1.2 test1 out-labels 99");
     assert_eq!(lab.one(0, &labelled(&[19; 20], 9)).labels.len(), 20);
-    lab.0.close();
+    lab.close();
 }
 
 /// An ICMP error about a packet, with the label stack in it.
@@ -197,10 +199,10 @@ fn error(packet: &[u8], dst: Ipv4Addr, kind: (u8, u8)) -> Vec<u8> {
 
 #[test]
 fn a_ttl_that_ends_is_answered_with_the_stack() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17");
     lab.ok("mpls local-label add 16 non-eos via 10.0.1.2 test1 out-labels 17");
-    let sent = lab.pass(0, &labelled(&[16], 1), 1);
+    let sent = lab.forward(0, &labelled(&[16], 1), 1);
     assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
     let answer = left(&sent[0]);
     assert_eq!((answer.by, answer.to, answer.labels.len()), (0, host_mac(0, 2), 0));
@@ -209,19 +211,19 @@ fn a_ttl_that_ends_is_answered_with_the_stack() {
     // Nobody here knows the sender, but whoever is at the end of the path does.
     let far = Ipv4Addr::new(99, 0, 0, 1);
     let foreign = Packet::new().mpls(16).ttl(1).mpls(44).ttl(7).ipv4(far, FAR).udp(1, 2);
-    let sent = lab.pass(0, &foreign, 1);
+    let sent = lab.forward(0, &foreign, 1);
     assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
     let along = left(&sent[0]);
     assert_eq!((along.by, along.to), (1, host_mac(1, 2)));
     assert_eq!(along.labels, [(17, 0, false, 254), (44, 0, true, 255)]);
     assert_eq!(error(&along.rest, far, (11, 0)).len(), 8);
     assert_eq!(lab.count("mpls-icmp-error", "icmp errors sent along the labels of the packet"), 1);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn long_packets_are_fragmented_or_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17");
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17");
     lab.ok("set interface mtu mpls 500 test1");
@@ -229,7 +231,7 @@ fn long_packets_are_fragmented_or_answered() {
     for (packet, labels, room) in
         [(long(Packet::new().mpls(16)), 1, 496), (long(Packet::new()), 2, 492)]
     {
-        let sent = lab.pass(0, &packet, 1);
+        let sent = lab.forward(0, &packet, 1);
         assert_eq!(sent.len(), 3, "{}", lab.cli("show errors"));
         let mut data = Vec::new();
         for frame in &sent {
@@ -248,25 +250,25 @@ fn long_packets_are_fragmented_or_answered() {
     header[10..12].fill(0);
     let sum = thalweg_wire::checksum::checksum(header);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
-    let sent = lab.pass(0, &Packet::new().payload(&frame), 1);
+    let sent = lab.forward(0, &Packet::new().payload(&frame), 1);
     assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
     let answer = left(&sent[0]);
     assert_eq!((answer.by, answer.labels.len()), (0, 0));
     error(&answer.rest, ip(0, 2), (3, 4));
     let icmp = Ipv4View::parse(&answer.rest).expect("ip").payload().to_vec();
     assert_eq!(u16::from_be_bytes([icmp[6], icmp[7]]), 496);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn flows_are_spread_over_paths() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17 via 10.0.2.2 test2 out-labels 18");
     lab.ok("mpls local-label add 16 eos via 10.0.1.3 test1");
     let mut seen = BTreeMap::new();
     for port in 0..200 {
         let packet = Packet::new().mpls(16).ipv4(ip(0, 2), FAR).udp(port, 53).payload(&[7; 40]);
-        let sent = lab.pass(0, &packet, 2);
+        let sent = lab.forward(0, &packet, 2);
         assert_eq!(sent.len(), 2, "{}", lab.cli("show errors"));
         assert_eq!(sent[0], sent[1], "a flow keeps its path");
         let left = left(&sent[0]);
@@ -280,43 +282,43 @@ fn flows_are_spread_over_paths() {
     lab.up(2, false);
     for port in 0..50 {
         let packet = Packet::new().mpls(16).ipv4(ip(0, 2), FAR).udp(port, 53).payload(&[7; 40]);
-        assert_eq!(lab.pass(0, &packet, 1).len(), 1);
+        assert_eq!(lab.forward(0, &packet, 1).len(), 1);
     }
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn packets_wait_for_their_neighbour() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 16 eos via 10.0.1.77 test1 out-labels 17");
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.77 test1 out-labels 18");
     lab.deliver(0, vec![framed(0, &labelled(&[16], 64)), framed(0, &udp(64))]);
-    lab.0.until("packets held", |lab| {
+    lab.until("packets held", |lab| {
         lab.count("mpls-adj-incomplete", "mpls packets held for a neighbour") == 1
             && lab.count("ip4-arp", "packets held for ARP") == 1
     });
-    lab.know(1, 77);
+    lab.neighbor(1, ip(1, 77), host_mac(1, 77));
     let mut frames = Vec::new();
-    lab.0.until("held packets", |lab| {
+    lab.until("held packets", |lab| {
         frames.extend(lab.sent());
         frames.iter().filter(|(_, frame)| frame[12..14] == [0x88, 0x47]).count() == 2
     });
     assert_eq!(lab.one(0, &labelled(&[16], 64)).to, host_mac(1, 77));
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn a_deleted_interface_takes_its_labels_along() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17 via 10.0.2.2 test2 out-labels 18");
     lab.ok("mpls local-label add 17 eos via 10.0.1.2 test1 out-labels 17");
     let gone = lab.sw_if(1);
     thalweg_device::interface::delete(&mut lab.c, gone).expect("deleted");
     let text = lab.cli("show mpls fib");
     assert!(!text.contains("17:eos/21"), "{text}");
-    let sent = lab.pass(0, &labelled(&[16], 64), 1);
+    let sent = lab.forward(0, &labelled(&[16], 64), 1);
     assert_eq!(left(&sent[0]).labels, [(18, 0, true, 63)]);
-    lab.0.close();
+    lab.close();
 }
 
 /// The same packet with another type of service.
@@ -332,7 +334,7 @@ fn with_tos(packet: &Packet, at: usize, tos: u8) -> Packet {
 
 #[test]
 fn labels_may_have_a_ttl_and_a_class_of_their_own() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 ttl 9 exp 5 3 17 exp 1");
     assert_eq!(lab.one(0, &udp(50)).labels, [(18, 5, false, 9), (17, 1, true, 64)]);
     lab.ok("ip route add 1.1.1.1/32 via 10.0.2.3 test2 out-labels 55 ttl 200");
@@ -347,12 +349,12 @@ fn labels_may_have_a_ttl_and_a_class_of_their_own() {
         let text = lab.cli(&format!("ip route add 17.0.0.0/8 via 10.0.1.2 test1 out-labels {bad}"));
         assert!(!text.is_empty(), "{bad}");
     }
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn labels_take_ttl_and_class_over_in_uniform_mode() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17 uniform");
     let left = lab.one(0, &with_tos(&udp(50), 0, 0xb9));
     assert_eq!((left.by, left.to), (1, host_mac(1, 2)));
@@ -372,12 +374,12 @@ fn labels_take_ttl_and_class_over_in_uniform_mode() {
     assert_eq!(left.labels, [(55, 1, false, 49), (17, 1, true, 49)]);
     lab.up(2, false);
     lab.lost(0, &udp(50), "ip4-lookup", "next-hop interface is down");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn packets_take_ttl_and_class_over_in_uniform_mode() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 20 eos via 10.0.1.2 test1 out-labels implicit-null uniform");
     lab.ok("mpls local-label add 21 eos via 10.0.1.2 test1");
     let stack = |label, ttl| {
@@ -394,16 +396,16 @@ fn packets_take_ttl_and_class_over_in_uniform_mode() {
     assert_eq!(lab.one(0, &stack(20, 200)).rest[8], 32);
     let text = lab.cli("show mpls fib 20");
     assert!(text.contains("[implicit-null uniform ttl:0 exp:0]"), "{text}");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn long_packets_of_uniform_paths_are_fragmented_or_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 18 17 uniform");
     lab.ok("set interface mtu mpls 500 test1");
     let long = Packet::new().ipv4(ip(0, 2), FAR).udp(1, 2).payload(&[5; 1000]);
-    let sent = lab.pass(0, &long, 1);
+    let sent = lab.forward(0, &long, 1);
     assert_eq!(sent.len(), 3, "{}", lab.cli("show errors"));
     for frame in &sent {
         let piece = left(frame);
@@ -415,10 +417,10 @@ fn long_packets_of_uniform_paths_are_fragmented_or_answered() {
     bytes[10..12].fill(0);
     let sum = thalweg_wire::checksum::checksum(&bytes[..20]);
     bytes[10..12].copy_from_slice(&sum.to_be_bytes());
-    let sent = lab.pass(0, &Packet::new().payload(&bytes), 1);
+    let sent = lab.forward(0, &Packet::new().payload(&bytes), 1);
     assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
     let answer = left(&sent[0]);
     error(&answer.rest, ip(0, 2), (3, 4));
     assert_eq!(answer.rest[26..28], 492u16.to_be_bytes());
-    lab.0.close();
+    lab.close();
 }

@@ -1,6 +1,6 @@
 //! Labelled packets that a feature takes.
 
-use crate::lab::{Lab, labelled};
+use crate::lab::{Mpls, labelled, router};
 use thalweg_buffer::PktMut;
 use thalweg_engine::Feature;
 use thalweg_engine::punt;
@@ -29,7 +29,7 @@ impl Node for Takes {
 
 #[test]
 fn alerts_and_local_labels_are_punted_to_whom_takes_them() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 20 eos via local");
     let why = "mpls packet to the router itself";
     for (reason, label) in [("mpls-router-alert", 1), ("mpls-local", 20)] {
@@ -37,11 +37,11 @@ fn alerts_and_local_labels_are_punted_to_whom_takes_them() {
         punt::take(&mut lab.c, reason, "taker").expect("a receiver");
         let before = lab.count("taker", "packets taken");
         for n in [1, 30] {
-            assert_eq!(lab.pass(0, &labelled(&[label], 9), n), []);
+            assert_eq!(lab.forward(0, &labelled(&[label], 9), n), []);
         }
         assert_eq!(lab.count("taker", "packets taken") - before, 31);
         punt::release(&mut lab.c, reason).expect("no receiver");
         lab.lost(0, &labelled(&[label], 9), "mpls-lookup", why);
     }
-    lab.0.close();
+    lab.close();
 }

@@ -1,10 +1,11 @@
 //! Labels that follow routes: next hops without an interface, and prefixes.
 
-use crate::lab::{Lab, host_mac, inner, labelled};
+use crate::lab::{Mpls, inner, labelled, router};
+use thalweg_device::testing::host_mac;
 
 #[test]
 fn next_hops_without_an_interface_are_followed() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 16 eos via 1.1.1.1 out-labels 17");
     lab.ok("mpls local-label add 17 non-eos via 1.1.1.1 out-labels implicit-null");
     lab.ok("mpls local-label add 18 eos via 1.1.1.1");
@@ -33,12 +34,12 @@ fn next_hops_without_an_interface_are_followed() {
     lab.ok("ip route add 1.1.1.1/32 table 7 via 10.0.1.3 test1 out-labels 60");
     lab.ok("mpls local-label replace 16 eos via 1.1.1.1 next-hop-table 7 out-labels 17");
     assert_eq!(lab.one(0, &labelled(&[16], 9)).labels, [(60, 0, false, 64), (17, 0, true, 8)]);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn paths_with_other_labels_are_followed_together() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 1.1.1.1/32 via 10.0.1.2 test1");
     lab.ok("ip route add 2.2.2.2/32 via 10.0.2.2 test2 out-labels 55");
     lab.ok("mpls local-label add 16 eos via 1.1.1.1 out-labels 17 preference 1 \
@@ -53,12 +54,12 @@ fn paths_with_other_labels_are_followed_together() {
     lab.ok("mpls local-label replace 16 eos via 1.1.1.1 via 2.2.2.2 out-labels 18");
     let left = lab.one(0, &labelled(&[16], 64));
     assert_eq!((left.by, left.labels.len(), left.rest), (1, 0, inner(32)));
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn a_label_follows_the_route_of_its_prefix() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 30 16.0.0.0/24");
     lab.lost(0, &labelled(&[30], 64), "mpls-lookup", "mpls label is bound to a drop");
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 33");
@@ -93,12 +94,12 @@ fn a_label_follows_the_route_of_its_prefix() {
     lab.ok("ip table del 7");
     lab.settle();
     lab.lost(0, &labelled(&[32], 64), "mpls-lookup", "mpls label is not bound");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn a_label_of_a_prefix_outlives_an_interface() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip route add 16.0.0.0/24 via 10.0.1.2 test1 out-labels 33");
     lab.ok("ip route add 16.0.0.0/24 via 10.0.2.2 test2 out-labels 34");
     lab.ok("mpls local-label add 30 16.0.0.0/24");
@@ -109,5 +110,5 @@ fn a_label_of_a_prefix_outlives_an_interface() {
     lab.ok("ip route replace 16.0.0.0/24 via 10.0.1.3 test1 out-labels 35");
     lab.settle();
     assert_eq!(lab.one(0, &labelled(&[30], 64)).labels, [(35, 0, true, 63)]);
-    lab.0.close();
+    lab.close();
 }

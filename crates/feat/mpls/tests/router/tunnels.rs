@@ -1,12 +1,14 @@
 //! Tunnels, and pseudowires between their ends.
 
-use crate::lab::{FAR, Lab, framed, host_mac, inner, ip, labelled, left, udp};
+use crate::lab::{FAR, Mpls, framed, inner, labelled, left, router, udp};
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip4::ip;
 use thalweg_wire::build::Packet;
 use thalweg_wire::mpls::Entry;
 
 #[test]
 fn a_tunnel_puts_its_labels_before_packets() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     assert_eq!(lab.cli("show mpls tunnel").trim(), "No MPLS tunnels configured...");
     let made = lab.cli("mpls tunnel add via 10.0.1.2 test1 out-labels 40 41");
     assert_eq!(made.trim(), "mpls-tunnel0");
@@ -35,19 +37,19 @@ fn a_tunnel_puts_its_labels_before_packets() {
     assert!(text.contains("[@0] mpls-tunnel0: sw_if_index:"), "{text}");
     assert!(text.contains("1.1.1.1 out-labels 50"), "{text}");
     lab.ok("set interface state mpls-tunnel0 down");
-    assert_eq!(lab.pass(0, &udp(64), 3).len(), 0);
+    assert_eq!(lab.forward(0, &udp(64), 3).len(), 0);
     lab.ok("set interface state mpls-tunnel0 up");
     lab.ok("ip route del 1.1.1.1/32");
     lab.lost(0, &udp(64), "mpls-tunnel0-tx", "no path of the tunnel is up");
     lab.ok("mpls tunnel del mpls-tunnel0");
-    assert_eq!(lab.pass(0, &udp(64), 3).len(), 0);
+    assert_eq!(lab.forward(0, &udp(64), 3).len(), 0);
     assert_eq!(lab.cli("show mpls tunnel").trim(), "No MPLS tunnels configured...");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn flows_in_a_tunnel_are_spread() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.cli("mpls tunnel add mpls-tunnel7 via 10.0.1.2 test1 out-labels 40");
     lab.ok("mpls tunnel add mpls-tunnel7 via 10.0.2.2 test2 out-labels 41");
     lab.ok("set interface state mpls-tunnel7 up");
@@ -58,7 +60,7 @@ fn flows_in_a_tunnel_are_spread() {
         for port in 0..100 {
             let start = if is_labelled { Packet::new().mpls(20) } else { Packet::new() };
             let packet = start.ipv4(ip(0, 2), FAR).udp(port, 53).payload(&[7; 40]);
-            let sent = lab.pass(0, &packet, 2);
+            let sent = lab.forward(0, &packet, 2);
             assert_eq!(sent[0], sent[1], "a flow keeps its path");
             let left = left(&sent[0]);
             assert_eq!(left.labels[0].0, 39 + u32::from(left.by));
@@ -71,20 +73,20 @@ fn flows_in_a_tunnel_are_spread() {
     // It goes with the interface that its last path led by.
     let gone = lab.sw_if(2);
     thalweg_device::interface::delete(&mut lab.c, gone).expect("deleted");
-    assert_eq!(lab.pass(0, &udp(64), 3).len(), 0);
-    lab.0.until("the tunnel gone", |lab| lab.cli("show mpls tunnel").contains("No MPLS tunnels"));
-    lab.0.close();
+    assert_eq!(lab.forward(0, &udp(64), 3).len(), 0);
+    lab.until("the tunnel gone", |lab| lab.cli("show mpls tunnel").contains("No MPLS tunnels"));
+    lab.close();
 }
 
 #[test]
 fn packets_too_long_for_a_tunnel_are_fragmented_or_answered() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.cli("mpls tunnel add via 10.0.1.2 test1 out-labels 40 41");
     lab.ok("set interface state mpls-tunnel0 up");
     lab.ok("ip route add 16.0.0.0/24 via mpls-tunnel0");
     lab.ok("set interface mtu mpls 500 test1");
     let long = Packet::new().ipv4(ip(0, 2), FAR).udp(1, 2).payload(&[5; 1000]);
-    let sent = lab.pass(0, &long, 1);
+    let sent = lab.forward(0, &long, 1);
     assert_eq!(sent.len(), 3, "{}", lab.cli("show errors"));
     for frame in &sent {
         let piece = left(frame);
@@ -92,8 +94,11 @@ fn packets_too_long_for_a_tunnel_are_fragmented_or_answered() {
         assert!(piece.rest.len() <= 492);
     }
     lab.ok("mpls local-label add 20 eos via mpls-tunnel0 out-labels 21");
-    let sent =
-        lab.pass(0, &Packet::new().mpls(20).ipv4(ip(0, 2), FAR).udp(1, 2).payload(&[5; 1000]), 1);
+    let sent = lab.forward(
+        0,
+        &Packet::new().mpls(20).ipv4(ip(0, 2), FAR).udp(1, 2).payload(&[5; 1000]),
+        1,
+    );
     assert_eq!(sent.len(), 3, "{}", lab.cli("show errors"));
     assert!(sent.iter().all(|frame| left(frame).labels.len() == 3));
     let mut frame = long.build();
@@ -101,12 +106,12 @@ fn packets_too_long_for_a_tunnel_are_fragmented_or_answered() {
     frame[10..12].fill(0);
     let sum = thalweg_wire::checksum::checksum(&frame[..20]);
     frame[10..12].copy_from_slice(&sum.to_be_bytes());
-    let sent = lab.pass(0, &Packet::new().payload(&frame), 1);
+    let sent = lab.forward(0, &Packet::new().payload(&frame), 1);
     assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
     let answer = left(&sent[0]);
     assert_eq!((answer.by, &answer.rest[20..22]), (0, &[3, 4][..]));
     assert_eq!(answer.rest[26..28], 492u16.to_be_bytes());
-    lab.0.close();
+    lab.close();
 }
 
 /// A frame of a customer.
@@ -130,7 +135,7 @@ fn carried(frame: &[u8], word: bool) -> (Vec<u32>, Vec<u8>) {
 #[test]
 fn a_pseudowire_carries_frames_both_ways() {
     for word in [false, true] {
-        let mut lab = Lab::new();
+        let mut lab = router();
         let (add, pop) = if word { (" control-word", " pop-pw-cw") } else { ("", "") };
         lab.cli(&format!("mpls tunnel add l2-only{add} via 10.0.1.2 test1 out-labels 60 61"));
         lab.ok(&format!(
@@ -152,7 +157,7 @@ fn a_pseudowire_carries_frames_both_ways() {
                 }
                 let zeros: &[u8] = if word { &[0; 4] } else { &[] };
                 let back = Packet::new().mpls(71).payload(&[zeros, &frame].concat());
-                let back = lab.pass(1, &back, count);
+                let back = lab.forward(1, &back, count);
                 assert_eq!(back.len(), count, "{}", lab.cli("show errors"));
                 assert!(back.iter().all(|(by, sent)| (*by, sent) == (2, &frame)));
             }
@@ -175,13 +180,13 @@ fn a_pseudowire_carries_frames_both_ways() {
         lab.ok("set interface state mpls-tunnel0 down");
         let frame = Packet::new().mpls(71).payload(&[vec![0; 4], customer(50)].concat());
         lab.lost(1, &frame, "interface-rx-dpo-l2", "interface of the pseudowire is down");
-        lab.0.close();
+        lab.close();
     }
 }
 
 #[test]
 fn pseudowires_are_ports_of_a_bridge_domain() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.cli("mpls tunnel add l2-only via 10.0.1.2 test1 out-labels 60");
     lab.cli("mpls tunnel add l2-only via 10.0.1.3 test1 out-labels 61");
     lab.ok("set interface ip address del test2 10.0.2.1/24");
@@ -199,26 +204,26 @@ fn pseudowires_are_ports_of_a_bridge_domain() {
     // The other end of one wire answers: the other wire hears nothing of it.
     let mut answer = frame.clone();
     answer[..12].rotate_left(6);
-    let sent = lab.pass(1, &Packet::new().mpls(71).payload(&answer), 1);
+    let sent = lab.forward(1, &Packet::new().mpls(71).payload(&answer), 1);
     assert_eq!(sent, [(2, answer)]);
     lab.settle();
     lab.receive(2, vec![frame.clone()]);
     let sent = lab.sent();
     assert_eq!(sent.len(), 1, "{}", lab.cli("show l2fib all"));
     assert_eq!(carried(&sent[0].1, false), (vec![61], frame));
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn the_end_of_a_pseudowire_goes_with_its_label() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.cli("mpls tunnel add l2-only via 10.0.1.2 test1 out-labels 60");
     lab.ok("set interface state mpls-tunnel0 up");
     lab.ok("mpls local-label add 70 eos via l2-input-on mpls-tunnel0");
     // In layer 3 it takes what is for its own address.
     let frame = Packet::new().mpls(70).payload(&framed(0, &udp(9)));
-    assert_eq!(lab.pass(1, &frame, 2).len(), 0);
+    assert_eq!(lab.forward(1, &frame, 2).len(), 0);
     lab.ok("mpls tunnel del mpls-tunnel0");
     lab.lost(1, &frame, "mpls-lookup", "mpls label is not bound");
-    lab.0.close();
+    lab.close();
 }

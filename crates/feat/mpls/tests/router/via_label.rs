@@ -1,6 +1,9 @@
 //! Paths that follow a label's paths: `via-label`.
 
-use crate::lab::{FAR, Lab, host_mac, inner, ip, ip6, labelled, left, udp};
+use crate::lab::{FAR, Mpls, inner, labelled, left, router, router_with_ip6, udp};
+use thalweg_device::testing::ip4::ip;
+use thalweg_device::testing::ip6::ip as ip6;
+use thalweg_device::testing::{Lab, host_mac};
 use thalweg_wire::build::Packet;
 
 /// Does what is due after a change.
@@ -11,7 +14,7 @@ fn turn(lab: &mut Lab) {
 
 #[test]
 fn routes_follow_a_label() {
-    let mut lab = Lab::with_ip6();
+    let mut lab = router_with_ip6();
     lab.ok("ip route add 16.0.0.0/24 via via-label 32 out-labels 55");
     turn(&mut lab);
     let nowhere = "next hop of the route leads nowhere";
@@ -55,12 +58,12 @@ fn routes_follow_a_label() {
     lab.ok("mpls local-label del 32 non-eos");
     turn(&mut lab);
     lab.lost(0, &udp(50), "ip4-lookup", nowhere);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn labels_follow_labels() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 34 eos via via-label 32 out-labels 44 45");
     lab.ok("mpls local-label add 34 non-eos via via-label 32 out-labels 44 46");
     lab.ok("mpls local-label add 32 non-eos via 10.0.1.2 test1 out-labels 33");
@@ -93,12 +96,12 @@ fn labels_follow_labels() {
     lab.ok("mpls local-label add 36 eos via via-label 32");
     turn(&mut lab);
     assert_eq!(lab.one(0, &labelled(&[36], 9)).labels, [(33, 0, true, 64)]);
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn customers_routes_lead_by_a_label() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip table add 10\nset interface ip address del test0 10.0.0.1/24\n\
             set interface ip table test0 10\nset interface ip address test0 10.0.0.1/24");
     lab.ok("ip route add 16.0.0.0/24 table 10 via 10.255.0.2 next-hop-table 0 out-labels 102");
@@ -110,7 +113,7 @@ fn customers_routes_lead_by_a_label() {
     let mut ways = std::collections::BTreeSet::new();
     for port in 0..100 {
         let packet = Packet::new().ipv4(ip(0, 2), FAR).udp(port, 53).payload(&[7; 40]);
-        let sent = lab.pass(0, &packet, 1);
+        let sent = lab.forward(0, &packet, 1);
         assert_eq!(sent.len(), 1, "{}", lab.cli("show errors"));
         let sent = left(&sent[0]);
         ways.insert((sent.by, sent.labels.iter().map(|l| l.0).collect::<Vec<_>>()));
@@ -132,12 +135,12 @@ fn customers_routes_lead_by_a_label() {
     assert_eq!(lab.one(0, &udp(50)).labels, [(33, 0, false, 64), (77, 0, true, 64)]);
     let text = lab.cli("show mpls tunnel");
     assert!(text.contains("via-label 32 out-labels 77"), "{text}");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn no_label_leads_to_itself() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("mpls local-label add 32 via via-label 33 out-labels 40");
     let why = lab.cli("mpls local-label add 32 via via-label 32 out-labels 40");
     assert!(why.contains("would lead to itself"), "{why}");
@@ -156,7 +159,7 @@ fn no_label_leads_to_itself() {
     turn(&mut lab);
     lab.lost(0, &udp(50), "ip4-lookup", "next hop of the route leads nowhere");
     lab.ok("ip route add 16.0.0.9/32 via 10.0.1.2 test1");
-    lab.0.until("the route leads on", |lab| {
+    lab.until("the route leads on", |lab| {
         lab.c.run_once(Some(std::time::Duration::from_millis(1)));
         !lab.cli("show ip fib 16.0.0.1").contains("unresolved")
     });
@@ -170,12 +173,12 @@ fn no_label_leads_to_itself() {
     lab.ok("ip route replace 16.0.0.0/24 via via-label 70 out-labels 1000 1001 1002");
     turn(&mut lab);
     lab.lost(0, &udp(50), "ip4-lookup", "next hop of the route leads nowhere");
-    lab.0.close();
+    lab.close();
 }
 
 #[test]
 fn what_nobody_follows_is_forgotten() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     turn(&mut lab);
     let objects = |lab: &Lab| lab.c.state::<thalweg_fib::Forwarding>().borrow().len();
     let before = objects(&lab);
@@ -183,16 +186,16 @@ fn what_nobody_follows_is_forgotten() {
     for n in 0..50 {
         lab.ok(&format!("ip route add 17.0.{n}.0/24 via via-label 32 out-labels {}", 100 + n));
     }
-    lab.0.until("objects", |lab| {
+    lab.until("objects", |lab| {
         lab.c.state::<thalweg_fib::Forwarding>().borrow().len() >= before + 100
     });
     for n in 0..50 {
         lab.ok(&format!("ip route del 17.0.{n}.0/24"));
     }
     lab.ok("mpls local-label del 32");
-    lab.0.until("objects gone", |lab| {
+    lab.until("objects gone", |lab| {
         lab.c.run_once(Some(std::time::Duration::from_millis(20)));
         lab.c.state::<thalweg_fib::Forwarding>().borrow().len() <= before
     });
-    lab.0.close();
+    lab.close();
 }

@@ -1,12 +1,12 @@
 //! Random packets in random order, from either side and on any worker, while the configuration
 //! changes: nothing panics or leaks, and all counters agree.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+use thalweg_device::testing::ip4::ip;
 use thalweg_wire::icmpv4::{self, IcmpRepr};
 use thalweg_wire::ipv4::Ipv4View;
 

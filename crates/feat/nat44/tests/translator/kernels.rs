@@ -1,6 +1,5 @@
 //! The fast path and the slow path have the same results.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, echo, tcp, udp};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -8,6 +7,7 @@ use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
 use thalweg_buffer::simd::{self, Level};
+use thalweg_device::testing::ip4::ip;
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
 

@@ -1,7 +1,7 @@
 //! Port assignment and session limits.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, udp};
+use thalweg_device::testing::ip4::ip;
 
 /// External ports of a host's sessions, one packet each, without refused sessions.
 fn ports(n: &mut Nat, host: u8, from: std::ops::Range<u16>) -> Vec<u16> {

@@ -2,10 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[allow(dead_code)]
-#[path = "../../../ip4/tests/router/lab.rs"]
-mod lab;
-
 mod chaos;
 mod kernels;
 mod limits;
@@ -23,5 +19,10 @@ mod tables;
 mod users;
 mod vrfs;
 
-/// Features of the lab in addition to IPv4.
-const MORE: &[&thalweg_engine::Feature] = &[&thalweg_feat_nat44::FEATURE];
+use thalweg_device::testing::{Lab, Setup};
+
+/// Interfaces with addresses and three hosts each.
+fn setup() -> Setup {
+    let setup = Lab::of(&thalweg_feat_nat44::FEATURE).with(&thalweg_feat_neighbor::BY_CLOCK);
+    setup.buffers(4096).ip4(2..=4)
+}

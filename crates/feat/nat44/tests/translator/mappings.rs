@@ -1,9 +1,10 @@
 //! Static mappings, hairpinning, twice-NAT, load balancing.
 
-use crate::lab::{host_mac, ip};
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip4::ip;
 
 #[test]
 fn a_mapped_port_is_reachable_from_outside() {

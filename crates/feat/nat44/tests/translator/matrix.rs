@@ -4,10 +4,10 @@
 //! A host is behind `test0`, the Internet behind `test1`. Each rule has a condition, what is right
 //! where it holds, and why; the first that holds decides.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, echo, tcp, udp};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use thalweg_device::testing::ip4::ip;
 use thalweg_wire::build::Packet;
 
 /// The external address of a mapping of a whole address.

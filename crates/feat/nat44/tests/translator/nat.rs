@@ -1,8 +1,9 @@
 //! A NAT between `test0`, inside, and `test1`, outside.
 
-use crate::lab::{Lab, framed, host_mac, ip, our_mac, sound};
+use crate::setup;
 use std::net::Ipv4Addr;
-use thalweg_device::SwIfIndex;
+use thalweg_device::testing::ip4::{framed, ip, sound};
+use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_feat_nat44::view::{SessionView, all_sessions};
 use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
@@ -72,7 +73,7 @@ impl Nat {
     }
 
     pub fn with(workers: usize, first: &str) -> Nat {
-        let mut lab = Lab::of(workers, 4096);
+        let mut lab = setup().workers(workers).start();
         lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test1");
         lab.ok(first);
         lab.ok("nat44 add address 192.0.2.1\nset interface nat44 in test0 out test1");
@@ -82,11 +83,7 @@ impl Nat {
 
     /// Adds neighbours for inside hosts, all with the same MAC address.
     pub fn know(&mut self, hosts: std::ops::Range<u8>) {
-        let [a, b, c, d, e, f] = host_mac(0, 2).0;
-        for host in hosts {
-            let mac = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
-            self.lab.ok(&format!("set ip neighbor test0 10.0.0.{host} {mac} static"));
-        }
+        hosts.for_each(|host| self.lab.neighbor(0, ip(0, host), host_mac(0, 2)));
     }
 
     /// The packets sent in response to one received.
@@ -102,10 +99,9 @@ impl Nat {
         let frames = packets.iter().map(|p| framed(port, 2, p)).collect();
         self.lab.deliver_to(worker, port, frames);
         self.lab.settle();
-        let numbers: Vec<SwIfIndex> = (0..3).map(|n| self.lab.sw_if(n)).collect();
-        let port = |sw_if| numbers.iter().position(|n| *n == sw_if).expect("a test port") as u8;
         let sent = self.lab.sent_by_workers().into_iter();
-        sent.map(|(sw_if, worker, bytes)| Out { port: port(sw_if), worker, bytes }).collect()
+        let out = |(sw_if, worker, bytes)| Out { port: self.lab.number(sw_if), worker, bytes };
+        sent.map(out).collect()
     }
 
     /// The only packet sent in response to one received, on a given port.

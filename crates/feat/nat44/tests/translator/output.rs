@@ -1,10 +1,11 @@
 //! Translation on the way out of an interface: after the checks of TTL, MTU and DF, before
 //! fragmenting and the link header.
 
-use crate::lab::{framed, host_mac, icmp_error, ip, our_mac};
 use crate::nat::{FAR, Nat, Out, SHARED, tcp, udp};
 use std::net::Ipv4Addr;
 use thalweg_buffer::{GsoKind, Offload};
+use thalweg_device::testing::ip4::{framed, icmp_error, ip};
+use thalweg_device::testing::{host_mac, our_mac};
 use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_fib::{Forwarding, LinkType};
 use thalweg_wire::build::Packet;

@@ -1,9 +1,9 @@
 //! Assignment of sessions to workers.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, tcp, udp};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use thalweg_device::testing::ip4::ip;
 use thalweg_feat_nat44::worker::owner;
 
 const MAPPING: &str = "nat44 add static mapping tcp local 10.0.0.9 8080 external 192.0.2.1 80";

@@ -1,9 +1,9 @@
 //! Protocols other than TCP, UDP and ICMP, and what must not leave as it is.
 
-use crate::lab::{framed, ip};
 use crate::nat::{FAR, Nat, Out, SHARED, udp};
 use std::net::Ipv4Addr;
 use thalweg_buffer::Offload;
+use thalweg_device::testing::ip4::{framed, ip};
 use thalweg_wire::build::{self, Packet};
 use thalweg_wire::icmpv4::IcmpRepr;
 use thalweg_wire::ip::protocol::{DCCP, SCTP, UDP_LITE};

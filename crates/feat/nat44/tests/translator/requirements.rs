@@ -3,9 +3,9 @@
 //! Each row has a requirement, its content, and a test that demonstrates it; or the reason why it
 //! does not apply to endpoint-dependent NAT.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, Out, SHARED, echo, tcp, udp};
 use std::net::Ipv4Addr;
+use thalweg_device::testing::ip4::ip;
 use thalweg_wire::icmpv4::{self, IcmpRepr};
 use thalweg_wire::ipv4::Ipv4View;
 

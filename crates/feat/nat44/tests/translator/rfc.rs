@@ -1,9 +1,9 @@
 //! Tests of RFC 4787, RFC 5382 and RFC 5508 requirements.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, tcp, udp};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use thalweg_device::testing::ip4::ip;
 
 /// RFC 4787 REQ-3: no two inside hosts share an external port.
 #[test]

@@ -1,8 +1,9 @@
 //! Session life cycle: limits, timeouts, deleted addresses.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, tcp, udp};
 use std::time::{Duration, Instant};
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip4::ip;
 
 fn wait(n: &mut Nat, until: impl Fn(&mut Nat) -> bool) {
     let end = Instant::now() + thalweg_testkit::WAIT_LIMIT;
@@ -114,7 +115,7 @@ fn an_interfaces_address_is_followed() {
     n.lab.ok("set interface ip address del test1 10.0.1.1/24\n\
               set interface ip address test1 10.0.1.9/24");
     for host in 2..=4 {
-        n.lab.neighbor(1, ip(1, host), crate::lab::host_mac(1, host));
+        n.lab.neighbor(1, ip(1, host), host_mac(1, host));
     }
     n.lab.ok("ip route add 198.51.100.0/24 via 10.0.1.2 test1");
     wait(&mut n, |n| n.sessions().is_empty());

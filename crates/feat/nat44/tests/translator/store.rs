@@ -1,8 +1,8 @@
 //! Sessions are saved to a file and restored.
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
 use thalweg_cli::counted;
+use thalweg_device::testing::ip4::ip;
 
 const SYN: u8 = 2;
 const ACK: u8 = 16;

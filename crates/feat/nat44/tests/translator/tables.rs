@@ -1,7 +1,9 @@
 //! Tenants in separate routing tables with overlapping addresses share an outside interface.
 
-use crate::lab::{Lab, host_mac, ip};
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
+use crate::setup;
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip4::ip;
 use thalweg_wire::icmpv4::{self, IcmpRepr};
 use thalweg_wire::ipv4::Ipv4View;
 
@@ -10,7 +12,7 @@ const ACK: u8 = 16;
 
 /// `test0` and `test2` are the insides of two tenants, `test1` is outside.
 fn tenants(workers: usize) -> Nat {
-    let mut lab = Lab::of(workers, 4096);
+    let mut lab = setup().workers(workers).start();
     let [a, b, c, d, e, f] = host_mac(0, 2).0;
     let mac = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
     let [a, b, c, d, e, f] = host_mac(2, 2).0;

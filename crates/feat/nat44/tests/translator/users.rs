@@ -1,9 +1,9 @@
 //! What users of VPP rely on, beyond the [matrix](crate::matrix).
 
-use crate::lab::ip;
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use thalweg_device::testing::ip4::ip;
 use thalweg_feat_nat44::counters::{Counters, NAMES};
 use thalweg_wire::build::Packet;
 

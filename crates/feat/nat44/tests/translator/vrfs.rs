@@ -1,7 +1,9 @@
 //! Routes between routing tables.
 
-use crate::lab::{Lab, host_mac, ip};
 use crate::nat::{FAR, Nat, SHARED, echo, tcp, udp};
+use crate::setup;
+use thalweg_device::testing::host_mac;
+use thalweg_device::testing::ip4::ip;
 use thalweg_wire::icmpv4::{self, IcmpRepr};
 use thalweg_wire::ipv4::Ipv4View;
 
@@ -12,7 +14,7 @@ const HOST: (std::net::Ipv4Addr, u16) = (std::net::Ipv4Addr::new(10, 0, 0, 2), 5
 /// `test0` is a tenant's inside, in table 7, which has no routes. `test1` and `test2` are outside,
 /// in tables 0 and 20, and both have a route to the same host.
 fn nat(workers: usize) -> Nat {
-    let mut lab = Lab::of(workers, 4096);
+    let mut lab = setup().workers(workers).start();
     let mac = |port| host_mac(port, 2).0.map(|b| format!("{b:02x}")).join(":");
     lab.ok(&format!(
         "set interface ip address del test0 all\n\
@@ -151,7 +153,7 @@ fn sessions_between_tables_survive_a_restart() {
 /// Default tables.
 #[test]
 fn tables_by_default() {
-    let mut lab = Lab::of(1, 4096);
+    let mut lab = setup().start();
     let [a, b, c, d, e, f] = host_mac(0, 2).0;
     let mac = format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
     lab.ok("set interface ip address del test0 all\n\

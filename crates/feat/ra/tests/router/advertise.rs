@@ -1,7 +1,8 @@
 //! The router advertises itself.
 
-use crate::lab::{HOST, Lab, at, frame, message};
+use crate::lab::{HOST, Hosts, frame, message, router};
 use std::net::Ipv6Addr;
+use thalweg_device::testing::ip6::at;
 
 /// A host asks for routers: with its MAC address, if it has an address.
 fn solicitation(src: Ipv6Addr) -> Vec<u8> {
@@ -17,7 +18,7 @@ const ALL: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
 #[test]
 fn nothing_is_sent_until_it_is_configured() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.wait(5000);
     lab.hear(0, at("fe80::9"), at("ff02::2"), &solicitation(at("fe80::9")));
     assert!(lab.messages(0, 134).is_empty());
@@ -28,7 +29,7 @@ fn nothing_is_sent_until_it_is_configured() {
 
 #[test]
 fn the_router_advertises_itself_and_its_prefixes() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd test0 prefix 2001:db8::/64 3600 1800 no-autoconfig");
     lab.wait(1000);
     assert!(lab.messages(0, 134).is_empty(), "a prefix alone has nothing sent");
@@ -61,7 +62,7 @@ fn the_router_advertises_itself_and_its_prefixes() {
 
 #[test]
 fn solicitations_are_answered_at_once_but_not_too_often() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd test0 no ra-suppress");
     let host = at("fe80::9");
     // Before the first regular one, and to the host by its MAC address.
@@ -98,7 +99,7 @@ fn solicitations_are_answered_at_once_but_not_too_often() {
 
 #[test]
 fn bad_solicitations_are_dropped() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd test0 no ra-suppress");
     let host = at("fe80::9");
     let named = solicitation(host);
@@ -125,7 +126,7 @@ fn bad_solicitations_are_dropped() {
 
 #[test]
 fn mistakes_are_refused() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     for (line, why) in [
         ("ip6 nd test0 ra-lifetime 100", "at least the longest interval"),
         ("ip6 nd test0 ra-interval 20 19", "at most 3/4 of the longest"),
@@ -152,7 +153,7 @@ fn mistakes_are_refused() {
 
 #[test]
 fn settings_go_with_the_interfaces_version() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd test0 no ra-suppress");
     lab.wait(1000);
     assert_eq!(lab.messages(0, 134).len(), 1);

@@ -1,7 +1,9 @@
 //! The router hears others.
 
-use crate::lab::{HOST, Lab, at, frame};
+use crate::lab::{HOST, Hosts, frame, router};
 use std::net::Ipv6Addr;
+use thalweg_device::testing::Lab;
+use thalweg_device::testing::ip6::at;
 
 /// An advertisement with a lifetime, flags and prefixes: each with flags and valid lifetime.
 fn advertisement(lifetime: u16, flags: u8, prefixes: &[(&str, u8, u32)]) -> Vec<u8> {
@@ -20,15 +22,9 @@ fn advertisement(lifetime: u16, flags: u8, prefixes: &[(&str, u8, u32)]) -> Vec<
     ra
 }
 
-impl Lab {
-    fn advertise(&mut self, n: u8, router: Ipv6Addr, message: &[u8]) {
-        self.hear(n, router, at("ff02::1"), message);
-    }
-}
-
 #[test]
 fn addresses_and_routes_come_and_go() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd address autoconfig test0 default-route");
     lab.turn();
     assert_eq!(lab.messages(0, 133).len(), 1, "it asks");
@@ -63,7 +59,7 @@ fn addresses_and_routes_come_and_go() {
 /// A default route is in the table of its interface, at once.
 #[test]
 fn default_routes_follow_their_interface() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 table add 7\nip6 nd address autoconfig test0 default-route");
     lab.advertise(0, at("fe80::a"), &advertisement(1800, 0, &[]));
     let is_in = |lab: &mut Lab, table: u32| {
@@ -80,7 +76,7 @@ fn default_routes_follow_their_interface() {
 
 #[test]
 fn what_comes_by_itself_is_no_configuration() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd address autoconfig test0");
     let ra = advertisement(1800, 0, &[("2001:db8::", 0xc0, 3600)]);
     lab.advertise(0, at("fe80::a"), &ra);
@@ -110,7 +106,7 @@ fn what_comes_by_itself_is_no_configuration() {
 
 #[test]
 fn advertisements_that_lie_do_little() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd address autoconfig test0 default-route");
     let router = at("fe80::a");
     let good = advertisement(1800, 0, &[("2001:db8::", 0xc0, 3600)]);
@@ -168,7 +164,7 @@ fn advertisements_that_lie_do_little() {
 /// Any MTU may be said; nothing of it is believed by a router, whose user sets its MTUs.
 #[test]
 fn odd_mtus_change_nothing() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd address autoconfig test0 default-route");
     let shown = lab.cli("show interface test0");
     let with = |option: &[u8]| {
@@ -196,7 +192,7 @@ fn odd_mtus_change_nothing() {
 /// A flood of others' advertisements does not take away what a router says again and again.
 #[test]
 fn floods_do_not_displace_a_router() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd address autoconfig test0 default-route");
     let router = at("fe80::a");
     let good = advertisement(1800, 0x08, &[("2001:db8::", 0xc0, 7200)]);
@@ -230,7 +226,7 @@ fn floods_do_not_displace_a_router() {
 
 #[test]
 fn routers_are_asked_in_growing_intervals() {
-    let mut lab = Lab::new();
+    let mut lab = router();
     lab.ok("ip6 nd address autoconfig test0");
     lab.wait(70_000);
     // At 0, about 4, 12, 28 and 60 seconds.

@@ -325,8 +325,7 @@ impl Lab {
         let mut c = Control::new(config).expect("engine");
         let seen = Arc::new(Seen::default());
         c.share(seen.clone());
-        let features =
-            [&thalweg_device::FEATURE, &thalweg_fib::FEATURE, &thalweg_feat_sflow::FEATURE, &TEST];
+        let features = thalweg_engine::with_needs(&[&thalweg_feat_sflow::FEATURE, &TEST]);
         thalweg_engine::start(&mut c, &features).expect("graph");
         let commands = thalweg_feat_sflow::FEATURE.commands.to_vec();
         let tree = CommandTree::new(commands).expect("commands");

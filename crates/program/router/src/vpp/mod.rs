@@ -12,7 +12,14 @@ use thalweg_engine::Feature;
 pub static FEATURE: Feature = Feature {
     name: "vpp-words",
     about: "diagnostics by VPP's words",
-    needs: &["interface", "l2", "flow", "neighbor", "ip", "nat44"],
+    needs: &[
+        &thalweg_device::FEATURE,
+        &thalweg_feat_l2::FEATURE,
+        &thalweg_feat_flow::FEATURE,
+        &thalweg_feat_neighbor::FEATURE,
+        &thalweg_feat_ip::FEATURE,
+        &thalweg_feat_nat44::FEATURE,
+    ],
     commands: cli::COMMANDS,
     ..Feature::DEFAULT
 };
