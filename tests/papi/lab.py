@@ -1,5 +1,7 @@
 """A router for each class of tests, and its clients."""
 
+import atexit
+import functools
 import glob
 import inspect
 import json
@@ -21,20 +23,27 @@ PROGRAM = os.environ.get("THALWEG", "target/release/thalweg")
 called = set()
 
 
+@functools.cache
+def definitions():
+    """The directory of the program's definitions of messages, which are made once."""
+    directory = tempfile.TemporaryDirectory(prefix="thalweg-papi-")
+    atexit.register(directory.cleanup)
+    subprocess.run(
+        [PROGRAM, "api", "json", "--dir", directory.name],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=LIMIT,
+    )
+    return directory.name
+
+
 def offered():
     """All requests that the program supports."""
-    with tempfile.TemporaryDirectory() as directory:
-        subprocess.run(
-            [PROGRAM, "api", "json", "--dir", directory],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            timeout=LIMIT,
-        )
-        services = set()
-        for path in glob.glob(f"{directory}/*/*.api.json"):
-            with open(path, encoding="utf-8") as document:
-                services |= set(json.load(document)["services"])
-        return services
+    services = set()
+    for path in glob.glob(f"{definitions()}/*/*.api.json"):
+        with open(path, encoding="utf-8") as document:
+            services |= set(json.load(document)["services"])
+    return services
 
 
 class Recorder:
@@ -55,13 +64,7 @@ class Router:
         self.dir = tempfile.mkdtemp(prefix="thalweg-papi-")
         self.socket = socket or os.path.join(self.dir, "api.sock")
         os.makedirs(os.path.dirname(self.socket), exist_ok=True)
-        self.json = os.path.join(self.dir, "api")
-        subprocess.run(
-            [PROGRAM, "api", "json", "--dir", self.json],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            timeout=LIMIT,
-        )
+        self.json = definitions()
         self.log = os.path.join(self.dir, "log")
         self.config_file = os.path.join(self.dir, "thalweg.yaml")
         words = ["--config", self.config_file] if config else []

@@ -15,15 +15,18 @@ def frame(body):
     return struct.pack(">QII", 0, len(body), 0) + body
 
 
-def ask_on(router, number, go):
-    """Dumps interfaces until terminated."""
+def ask_on(router, number, ready, go):
+    """Dumps interfaces once, and when all may go until terminated."""
     # The library shares its context lock with forked processes: one killed while holding it would
     # block all others.
     VPPApiClient.get_context = VPPApiClient.ContextId()
     vpp = router.client(f"client-{number}")
-    go.put(number)
-    while True:
-        assert vpp.api.sw_interface_dump()[0].interface_name == "local0"
+    ask = lambda: vpp.api.sw_interface_dump()[0].interface_name
+    assert ask() == "local0"
+    ready.put(number)
+    go.wait()
+    while ask() == "local0":
+        pass
 
 
 class Clients(Case):
@@ -34,15 +37,17 @@ class Clients(Case):
         for _ in range(50):
             self.loopback()
         context = multiprocessing.get_context("fork")
-        ready = context.Queue()
+        ready, go = context.Queue(), context.Event()
         processes = [
-            context.Process(target=ask_on, args=(self.router, n, ready)) for n in range(64)
+            context.Process(target=ask_on, args=(self.router, n, ready, go)) for n in range(64)
         ]
         for process in processes:
             process.start()
         for _ in processes:
             ready.get(timeout=60)
         self.assertEqual(self.connected(), 64)
+        # All have woken when this returns.
+        go.set()
         self.ok(self.api.control_ping())
         # They do nothing but dumps, so this is in the middle of one.
         for process in processes:

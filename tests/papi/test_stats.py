@@ -1,6 +1,7 @@
 """The statistics segment, read with VPP's own reader."""
 
 import os
+import sys
 import threading
 import time
 
@@ -211,6 +212,9 @@ class Statistics(Case):
                     break
             stats.disconnect()
 
+        # Else each call of this thread would wait for each reader's turn of 5 ms.
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(0.0002)
         readers = [threading.Thread(target=read) for _ in range(2)]
         for reader in readers:
             reader.start()

@@ -1,15 +1,18 @@
 """The real vppcfg: check, dump, plan and apply, with files that `thalweg config` accepts, too."""
 
+import logging
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
-import vppcfg
+import vppcfg.vppcfg
 import yaml
 
-from lab import PROGRAM, Router
+from lab import LIMIT, PROGRAM, Router
 
 VPPCFG = os.path.join(os.path.dirname(sys.executable), "vppcfg")
 THALCTL = os.path.join(os.path.dirname(PROGRAM), "thalctl")
@@ -325,6 +328,30 @@ def run(*words, fails=False):
     return done.stdout, done.stderr
 
 
+def forked(words, out, errors):
+    """Does in a fork what the program vppcfg does, which would import its modules first."""
+    for file, number in ((out, 1), (errors, 2)):
+        os.dup2(file.fileno(), number)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+    logging.root.handlers.clear()
+    sys.argv = [VPPCFG, *words]
+    vppcfg.vppcfg.main()
+
+
+def by_vppcfg(*words):
+    """Runs vppcfg; returns what it prints and logs."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        process = multiprocessing.get_context("fork").Process(
+            target=forked, args=(words, out, errors)
+        )
+        process.start()
+        process.join(LIMIT)
+        out.seek(0), errors.seek(0)
+        said = out.read(), errors.read()
+        assert process.exitcode == 0, f"vppcfg {words}: {process.exitcode}\n{said[0]}\n{said[1]}"
+        return said
+
+
 def commands(plan):
     return [line for line in plan.splitlines() if line and not line.startswith("comment")]
 
@@ -354,7 +381,7 @@ class Machine(Router):
 
     def dump(self):
         path = os.path.join(self.dir, "dump.yaml")
-        _, said = run(VPPCFG, "dump", "-a", self.socket, "-o", path)
+        _, said = by_vppcfg("dump", "-a", self.socket, "-o", path)
         for line in said.splitlines():
             # There is no Linux control plane plugin.
             assert line.startswith("[INFO") or "LinuxCP" in line, said
@@ -363,7 +390,7 @@ class Machine(Router):
 
     def plan(self, path):
         out = os.path.join(self.dir, "plan")
-        run(VPPCFG, "plan", "-a", self.socket, "-c", path, "-o", out)
+        by_vppcfg("plan", "-a", self.socket, "-c", path, "-o", out)
         with open(out, encoding="utf-8") as file:
             return file.read()
 
@@ -372,7 +399,7 @@ class Machine(Router):
         os.makedirs(os.path.dirname(FIXED), exist_ok=True)
         os.symlink(self.socket, FIXED)
         try:
-            return run(VPPCFG, "apply", "-a", self.socket, "-c", path)[1]
+            return by_vppcfg("apply", "-a", self.socket, "-c", path)[1]
         finally:
             os.unlink(FIXED)
 
@@ -433,7 +460,7 @@ class Vppcfg(unittest.TestCase):
             ("bare", BARE),
         ):
             path = machine.file(f"{name}.yaml", text)
-            run(VPPCFG, "check", "-c", path)
+            by_vppcfg("check", "-c", path)
             run(PROGRAM, "config", "check", path)
             self.assertNotEqual(commands(self.reach(machine, path)), [], name)
         after = machine.dump()[1]
@@ -447,25 +474,25 @@ class Vppcfg(unittest.TestCase):
         for text in (FIRST, SECOND, BRIDGED, TAGGED):
             machine = self.machine()
             self.reach(machine, machine.file("a.yaml", text))
-            by_vppcfg = without_marks(machine.config("dump"))
+            theirs = without_marks(machine.config("dump"))
             interfaces = machine.show("interface", "address")
             dumped = machine.dump()[1]
             machine = self.machine()
             machine.config("apply", machine.file("a.yaml", text))
-            by_thalweg = without_marks(machine.config("dump"))
-            for document in (by_vppcfg, by_thalweg):
+            ours = without_marks(machine.config("dump"))
+            for document in (theirs, ours):
                 # vppcfg makes interfaces with two tags last, so that indices differ.
-                ours = document.get("thalweg", {}).get("interfaces", {})
-                for name in [name for name, own in ours.items() if own.keys() == {"index"}]:
-                    del ours[name]
-                if not ours:
+                more = document.get("thalweg", {}).get("interfaces", {})
+                for name in [name for name, own in more.items() if own.keys() == {"index"}]:
+                    del more[name]
+                if not more:
                     document.pop("thalweg", None)
                 named = [document.get(k, {}) for k in ("interfaces", "loopbacks", "bridgedomains")]
                 for qualities in (q for kind in named for q in kind.values()):
                     # Comments are Thalweg's; MAC addresses of devices are random.
                     for some in (qualities, *qualities.get("sub-interfaces", {}).values()):
                         some.pop("description", None), some.pop("mac", None)
-            self.assertEqual(by_thalweg, by_vppcfg)
+            self.assertEqual(ours, theirs)
             self.assertEqual(machine.show("interface", "address"), interfaces)
             self.assertEqual(machine.dump()[1].keys(), dumped.keys())
 
@@ -486,7 +513,7 @@ class Vppcfg(unittest.TestCase):
         machine.exec(more)
         for part in parts:
             path = machine.file("a.yaml", yaml.safe_dump(part))
-            run(VPPCFG, "check", "-c", path)
+            by_vppcfg("check", "-c", path)
             run(PROGRAM, "config", "check", path)
             self.assertNotEqual(commands(self.reach(machine, path)), [])
         # Thalweg gets there by itself, too, and vppcfg finds nothing left to do.
@@ -506,7 +533,7 @@ class Vppcfg(unittest.TestCase):
             document["interfaces"].setdefault("pg2", {"state": "down"})
             path = machine.file("a.yaml", yaml.safe_dump(document))
             with self.subTest(name):
-                run(VPPCFG, "check", "-c", path)
+                by_vppcfg("check", "-c", path)
                 run(PROGRAM, "config", "check", path)
                 self.assertNotEqual(commands(self.reach(machine, path)), [])
         # Thalweg's own way there leaves nothing to plan, either.
@@ -542,7 +569,7 @@ class Vppcfg(unittest.TestCase):
         for how in ("exec", "apply", "thalweg"):
             machine = self.machine()
             path = machine.file("dumped.yaml", text)
-            run(VPPCFG, "check", "-c", path)
+            by_vppcfg("check", "-c", path)
             if how == "exec":
                 self.reach(machine, path)
             elif how == "apply":

@@ -39,3 +39,14 @@ pub use thalweg_netns::*;
 pub fn workers() -> usize {
     std::env::var("THALWEG_TEST_WORKERS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
 }
+
+/// Returns the first value in the usual run of a test, and the second in a long one, which
+/// `THALWEG_TEST_LONG=1` asks for: numbers of repetitions, orders and sizes.
+///
+/// Each kind of thing is tried in the usual run, too.
+pub fn sized<T>(usual: T, long: T) -> T {
+    match std::env::var_os("THALWEG_TEST_LONG").is_some_and(|value| value == "1") {
+        true => long,
+        false => usual,
+    }
+}

@@ -68,7 +68,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 self.lists.len() as ListId - 1
             }
         };
-        self.recursive.extend(recursive(&key.1).map(|nh| (nh, id)));
+        self.remember_paths(&key.1, id);
         self.by_paths.insert(key, id);
         Ok((id, dpo))
     }
@@ -120,7 +120,13 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         !self.tracked.is_empty()
     }
 
-    /// Removes a list from the index of recursive next hops.
+    /// Enters a list into the indices of recursive next hops and of interfaces.
+    pub(super) fn remember_paths(&mut self, paths: &[Path], id: ListId) {
+        self.recursive.extend(recursive(paths).map(|nh| (nh, id)));
+        self.by_interface.extend(paths.iter().filter_map(|p| Some((p.sw_if?, id))));
+    }
+
+    /// Removes a list from the indices.
     pub(super) fn forget_paths(&mut self, cast: Cast, paths: &[Path], id: ListId) {
         let key = (cast, paths.to_vec());
         if self.by_paths.get(&key) == Some(&id) {
@@ -128,6 +134,9 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         }
         for nh in recursive(paths) {
             self.recursive.remove(&(nh, id));
+        }
+        for sw_if in paths.iter().filter_map(|p| p.sw_if) {
+            self.by_interface.remove(&(sw_if, id));
         }
     }
 

@@ -21,7 +21,6 @@ pub use watched::WatchedRoutes;
 
 use crate::{Dpo, Forwarding, LinkType};
 use entries::Entries;
-use lists::recursive;
 use peers::Peers;
 use removal::Removal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -104,6 +103,8 @@ pub struct Table<A: Address, L> {
     free: Vec<ListId>,
     /// Next hops resolved recursively, with the lists that use them.
     recursive: BTreeSet<(A, ListId)>,
+    /// Path lists by the interfaces of their paths.
+    by_interface: BTreeSet<(SwIfIndex, ListId)>,
     /// Addresses whose routes others follow, by the list that does so.
     tracked: BTreeMap<ListId, (A, Labels)>,
     /// Lists whose routes are still to be removed.
@@ -135,6 +136,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             by_paths: HashMap::new(),
             free: Vec::new(),
             recursive: BTreeSet::new(),
+            by_interface: BTreeSet::new(),
             tracked: BTreeMap::new(),
             removal: Removal::default(),
             peers: Peers::default(),
@@ -256,6 +258,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     pub fn clear(&mut self, c: &Control) {
         self.by_paths.clear();
         self.recursive.clear();
+        self.by_interface.clear();
         let f = c.state::<Forwarding>();
         for (address, labels) in std::mem::take(&mut self.tracked).into_values() {
             f.borrow_mut().tracked.remove(&(self.link, self.id, address.to_ip(), labels));
@@ -384,10 +387,8 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
     /// Removes every path over a deleted interface, and routes without paths. Returns false if
     /// [`settle`](Self::settle) has to remove the last of them; they are hidden at once.
     pub fn interface_gone(&mut self, c: &Control, sw_if: SwIfIndex) -> bool {
-        let on = |l: &PathList| l.paths.iter().any(|p| p.sw_if == Some(sw_if));
-        let lists = self.lists.iter().zip(0..);
-        let lists: BTreeSet<ListId> =
-            lists.filter(|(l, _)| l.as_ref().is_some_and(on)).map(|(_, id)| id).collect();
+        let over = self.by_interface.range((sw_if, 0)..=(sw_if, ListId::MAX));
+        let lists: BTreeSet<ListId> = over.map(|(_, id)| *id).collect();
         self.peers.forget(sw_if);
         let mut without = BTreeSet::new();
         for &id in &lists {
@@ -401,7 +402,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
                 without.insert(id);
                 continue;
             }
-            self.recursive.extend(recursive(&keep).map(|nh| (nh, id)));
+            self.remember_paths(&keep, id);
             // If other routes share these paths, two such lists exist until one has no routes.
             self.by_paths.entry((cast, keep)).or_insert(id);
         }

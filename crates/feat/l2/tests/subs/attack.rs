@@ -3,6 +3,7 @@
 
 use super::*;
 use thalweg_feat_l2::L2;
+use thalweg_testkit::sized;
 use thalweg_wire::ipv4::Ipv4View;
 
 const UNKNOWN: MacAddr = MacAddr::new(2, 0, 0, 0x88, 0, 1);
@@ -378,6 +379,7 @@ fn thousands_come_and_go_beside_traffic() {
     neighbor(&mut lab, test1, ip(2, 9), host(9));
     let plain = ipv4(0, 9, &[], &udp(ip(1, 9), ip(2, 9), 20));
     let nodes = lab.c.nodes().len();
+    let thousands = sized(1088, 4094u16);
     let mut sent = 0;
     let load = |lab: &mut Lab, sent: &mut usize, id: u16| {
         let tagged = ipv4(0, 9, &[dot1q(id)], &udp(ip(1, 9), ip(2, 9), 20));
@@ -389,14 +391,14 @@ fn thousands_come_and_go_beside_traffic() {
         }
     };
     for _ in 0..2 {
-        for id in 1..=4094u16 {
+        for id in 1..=thousands {
             sub(&mut lab, 0, id.into(), one(id));
             if id % 64 == 0 {
                 load(&mut lab, &mut sent, id);
                 lab.c.run_once(Some(std::time::Duration::ZERO));
             }
         }
-        for id in 1..=4094u16 {
+        for id in 1..=thousands {
             let gone = interface::find(&lab.c, &format!("test0.{id}")).expect("it is there");
             if id % 64 == 0 {
                 load(&mut lab, &mut sent, id);

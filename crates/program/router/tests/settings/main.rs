@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use thalweg_config::declare::{Document, diff};
 use thalweg_engine::commands;
 use thalweg_feat_config::manager;
+use thalweg_testkit::sized;
 
 #[test]
 fn every_command_is_a_setter_or_an_action() {
@@ -178,10 +179,15 @@ fn examples_have_every_word_of_the_setters() {
 #[test]
 fn what_is_set_is_dumped_and_comes_back() {
     let _one = ONE.lock();
+    // In a long run each example has routers of its own.
+    let (mut first, mut second) = (Router::start(), Router::start());
+    let empty = Document::default();
     for (path, examples) in SETTERS {
         for example in *examples {
             let what = format!("{path}: {example}");
-            let mut first = Router::start();
+            if sized(false, true) {
+                [&mut first, &mut second].into_iter().for_each(Router::restart);
+            }
             first.run(PRELUDE);
             let before = first.dump();
             first.run(example);
@@ -195,18 +201,17 @@ fn what_is_set_is_dumped_and_comes_back() {
             same(&before, &first.dump(), &format!("{what}: taken back"));
             first.become_(&set);
             same(&set, &first.dump(), &format!("{what}: once more"));
-            first.become_(&Document::default());
-            same(&Document::default(), &first.dump(), &format!("{what}: emptied"));
-            first.stop();
+            first.become_(&empty);
+            same(&empty, &first.dump(), &format!("{what}: emptied"));
 
             // Another begins where the first has ended, as a path has room for one socket.
-            let mut second = Router::start();
             second.become_(&set);
             same(&set, &second.dump(), &what);
             assert_eq!(plan, second.run("show configuration commands"), "{what}");
-            second.stop();
+            second.become_(&empty);
         }
     }
+    [first, second].into_iter().for_each(Router::stop);
 }
 
 #[test]

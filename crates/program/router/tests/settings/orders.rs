@@ -3,8 +3,10 @@
 
 use crate::router::{ONE, Router};
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 use thalweg_config::declare::{Document, Node, Step, Value, diff};
 use thalweg_program_router::configuration::catalog;
+use thalweg_testkit::sized;
 
 /// A configuration with all that can be set without a device.
 const ALL: &str = "\
@@ -187,8 +189,11 @@ fn compare(what: &str, router: &mut Router, end: &Document, seen: &BTreeMap<Stri
     assert!(lost.is_empty(), "{what}: not shown: {lost:?}\n{now:?}");
 }
 
-/// Orders that are tried. What depends on the order of a few steps shows in the first dozens.
-const ORDERS: u64 = 250;
+/// Orders that are tried. What depends on the order of a few steps shows in the first dozens, and
+/// of three or more in a long run.
+fn orders() -> RangeInclusive<u64> {
+    1..=sized(30, 250)
+}
 
 #[test]
 fn commands_come_to_the_same_end_in_any_order() {
@@ -200,7 +205,7 @@ fn commands_come_to_the_same_end_in_any_order() {
     let (end, seen) = (router.dump(), shown(&mut router));
     let steps = Document::default().plan_to(&end).steps;
     assert!(steps.len() > 80, "{}", steps.len());
-    for order in 1..=ORDERS {
+    for order in orders() {
         router.become_(&Document::default());
         run(&mut router, &steps, &mut Dice(order));
         compare(&format!("order {order}"), &mut router, &end, &seen);
@@ -217,7 +222,7 @@ fn documents_come_to_the_same_end_in_any_order() {
     router.settle();
     let (end, seen) = (router.dump(), shown(&mut router));
     let catalog = catalog().unwrap();
-    for order in 1..=ORDERS {
+    for order in orders() {
         router.become_(&Document::default());
         let other = shuffled(goal.root(), &mut Dice(order));
         let other = catalog.check("shuffled", other).unwrap();

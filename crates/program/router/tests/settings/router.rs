@@ -91,6 +91,11 @@ impl Router {
         text + &self.run("show ip fib") + settings
     }
 
+    /// Stops this one, and starts another in its place.
+    pub fn restart(&mut self) {
+        std::mem::replace(self, Router::start()).stop();
+    }
+
     pub fn stop(mut self) {
         assert_eq!(self.c.shut_down().in_use, 0);
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Execution, Progress, Script};
 use thalweg_device::{MacAddr, interface};
 use thalweg_feat_neighbor::{self as neighbor, NeighborFlags};
+use thalweg_testkit::sized;
 
 /// Maximum time for which a command may hold the main thread at once.
 const LIMIT: Duration = Duration::from_millis(50);
@@ -117,8 +118,9 @@ fn a_large_configuration_does_not_hold_the_main_thread() {
     let _one = ONE.lock();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.yaml");
-    let routes: String =
-        (0..40_000).map(|n| format!("      10.{}.{}.0/24: pg0\n", n >> 8, n & 255)).collect();
+    let routes: String = (0..sized(10_000, 40_000))
+        .map(|n| format!("      10.{}.{}.0/24: pg0\n", n >> 8, n & 255))
+        .collect();
     let text =
         format!("interfaces: {{pg0: {{}}}}\nthalweg:\n  ip-tables:\n   0:\n     routes:\n{routes}");
     fs::write(&file, text).unwrap();
@@ -130,12 +132,10 @@ fn a_large_configuration_does_not_hold_the_main_thread() {
     }
 }
 
-/// Static neighbours of an interface that is deleted.
-const NEIGHBOURS: u32 = 50_000;
-
 #[test]
 fn an_interface_with_many_neighbours_does_not_hold_the_main_thread() {
     let _one = ONE.lock();
+    let neighbours: u32 = sized(20_000, 50_000);
     let mut shortest = Duration::MAX;
     for _ in 0..ATTEMPTS {
         let mut router = Router::start();
@@ -146,7 +146,7 @@ fn an_interface_with_many_neighbours_does_not_hold_the_main_thread() {
         );
         let c = &mut router.c;
         let loop7 = interface::find(c, "loop7").unwrap();
-        for n in 0..NEIGHBOURS {
+        for n in 0..neighbours {
             let ip = std::net::Ipv4Addr::from(0x0a00_0001 + n).into();
             let flags = NeighborFlags { is_static: true, no_fib_entry: false };
             neighbor::set(c, loop7, ip, MacAddr([2, 0, 0, 0, 0, 9]), flags).unwrap();
