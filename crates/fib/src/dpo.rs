@@ -142,7 +142,7 @@ impl Entry<'_> {
     /// Returns the object that a midchain leads to, or an adjacency of a tunnel.
     #[inline]
     pub fn stacked(self) -> Dpo {
-        Dpo((self.0[NEXT].load(Ordering::Relaxed) >> 16) as u32 & INDEX)
+        Dpo((self.0[NEXT].load(Ordering::Acquire) >> 16) as u32 & INDEX)
     }
     /// Returns the index of the second line of the rewrite.
     fn second(self) -> u32 {
@@ -184,7 +184,8 @@ impl Entry<'_> {
         let word = u64::from(node.0)
             | u64::from(stacked.0 & INDEX) << 16
             | u64::from(second & INDEX) << 40;
-        self.0[NEXT].store(word, Ordering::Relaxed);
+        // Release: an adjacency in use gets another object, whose state was written before.
+        self.0[NEXT].store(word, Ordering::Release);
     }
     /// Writes the rewrite's bytes in the entry.
     pub(crate) fn set_rewrite(self, bytes: &[u8]) {

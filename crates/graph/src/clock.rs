@@ -40,7 +40,8 @@ pub(crate) fn adjust(by: Duration) {
     AHEAD_TICKS.fetch_add(ticks_in(by), Relaxed);
 }
 
-/// Reads the processor's time-stamp counter: about 20 clocks, no system call.
+/// Reads the processor's time-stamp counter: about 20 clocks, no system call. Other processors than
+/// x86-64 count nanoseconds, by the system's clock.
 #[inline]
 pub fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -51,7 +52,7 @@ pub fn cycles() -> u64 {
     #[cfg(not(target_arch = "x86_64"))]
     {
         let origin = origin();
-        origin.instant.elapsed().as_nanos() as u64
+        origin.ticks + origin.instant.elapsed().as_nanos() as u64
     }
 }
 
@@ -63,12 +64,17 @@ struct Origin {
     hz: f64,
 }
 
+/// The first tick, an hour from zero, as a counter that began when the machine started: a time of
+/// zero stands for "never", and must be long ago.
+#[cfg(not(target_arch = "x86_64"))]
+const FIRST: u64 = 3_600_000_000_000;
+
 static ORIGIN: OnceLock<Origin> = OnceLock::new();
 
 fn origin() -> Origin {
     *ORIGIN.get_or_init(|| {
         #[cfg(not(target_arch = "x86_64"))]
-        return Origin { instant: Instant::now(), wall: SystemTime::now(), ticks: 0, hz: 1e9 };
+        return Origin { instant: Instant::now(), wall: SystemTime::now(), ticks: FIRST, hz: 1e9 };
         #[cfg(target_arch = "x86_64")]
         {
             let (wall, (instant, start)) = (SystemTime::now(), by_both_clocks());

@@ -22,7 +22,16 @@ pub(crate) fn address_for_write(at: *const u8) {
             options(nostack, preserves_flags, readonly),
         );
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: a prefetch never faults and changes no register, flag or memory.
+    unsafe {
+        std::arch::asm!(
+            "prfm pstl1keep, [{}]",
+            in(reg) at,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
     let _ = at;
 }
 
@@ -84,7 +93,16 @@ fn read_line(at: *const u8) {
         // SAFETY: a prefetch is a hint and never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: a prefetch is a hint and never faults.
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl1keep, [{}]",
+            in(reg) at,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
     let _ = at;
 }
 

@@ -232,14 +232,14 @@ impl Log {
 
     /// Stops the thread after it has written what is there, without waiting.
     pub(crate) fn end(mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Release);
         self.thread = None;
     }
 }
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // Its result is in the counters.
@@ -341,8 +341,8 @@ impl Writer {
     fn run(mut self, stop: &AtomicBool) {
         self.left = self.rate;
         loop {
-            // Records written before the stop are still handled.
-            let last = stop.load(Ordering::Relaxed);
+            // Acquire: records written before the stop are still handled.
+            let last = stop.load(Ordering::Acquire);
             self.turn();
             if last {
                 return;

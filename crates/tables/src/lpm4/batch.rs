@@ -36,14 +36,13 @@ impl Kernel {
     /// Returns the kernels that this processor supports, the best last. `groups`: the table's
     /// limit.
     pub(super) fn available(groups: u32) -> Vec<Kernel> {
-        let mut all = vec![Kernel::Portable];
         // Gathers take signed indices: no word may lie beyond 2^31.
         #[cfg(target_arch = "x86_64")]
         if groups <= 1 << 23 && is_x86_feature_detected!("avx2") {
-            all.push(Kernel::Avx2);
+            return vec![Kernel::Portable, Kernel::Avx2];
         }
         let _ = groups;
-        all
+        vec![Kernel::Portable]
     }
 
     /// Returns the best of them.
