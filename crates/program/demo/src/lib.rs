@@ -9,9 +9,11 @@
 mod claims;
 mod collector;
 mod figures;
+mod grid;
 mod picture;
 mod router;
 mod screen;
+mod terminal;
 mod traffic;
 mod view;
 
@@ -19,7 +21,7 @@ use anyhow::{Context, Result, bail, ensure};
 use claims::{Claim, Ended, Evidence, Talker};
 use collector::Collector;
 use figures::{Figures, Poller};
-use ratatui::buffer::Buffer;
+use grid::Grid;
 use router::{COLLECTOR_PORT, Files, Router, SAMPLING_RATE};
 use screen::Screen;
 use std::path::{Path, PathBuf};
@@ -211,7 +213,7 @@ fn play(
     result: &Receiver<Result<Traffic>>,
     phase: &Phase,
     args: &Args,
-    last: &mut Option<Buffer>,
+    last: &mut Option<Grid>,
     stop: &AtomicBool,
 ) -> Result<Traffic> {
     let plan = Plan::of(args.seconds);

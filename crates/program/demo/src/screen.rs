@@ -1,9 +1,8 @@
 //! Where moments are shown: the whole terminal, or lines of text.
 
+use super::terminal::Terminal;
 use super::view::Moment;
 use anyhow::Result;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ const SCREEN_PERIOD: Duration = Duration::from_millis(250);
 /// Shows moments.
 pub enum Screen {
     /// The whole terminal, restored when dropped.
-    Full { terminal: Box<DefaultTerminal>, next: Instant },
+    Full { terminal: Terminal, next: Instant },
     /// A block of text every two seconds.
     Plain { next: Instant },
 }
@@ -26,9 +25,7 @@ impl Screen {
         if plain || !terminal {
             return Ok(Screen::Plain { next: now + TEXT_PERIOD });
         }
-        // Restores the terminal after a panic, too.
-        let terminal = Box::new(ratatui::try_init()?);
-        Ok(Screen::Full { terminal, next: now })
+        Ok(Screen::Full { terminal: Terminal::open()?, next: now })
     }
 
     /// Whether it is time to show something.
@@ -43,7 +40,8 @@ impl Screen {
         match self {
             Screen::Full { terminal, next } => {
                 *next = now + SCREEN_PERIOD;
-                terminal.draw(|frame| moment.draw(frame))?;
+                let (width, height) = terminal.size();
+                terminal.show(moment.draw(width, height))?;
             }
             Screen::Plain { next } => {
                 *next = now + TEXT_PERIOD;
@@ -55,23 +53,12 @@ impl Screen {
 
     /// Waits a little; true if the user wants to end it.
     pub fn wait(&mut self, time: Duration) -> Result<bool> {
-        let Screen::Full { .. } = self else {
-            std::thread::sleep(time);
-            return Ok(false);
-        };
-        if !event::poll(time)? {
-            return Ok(false);
-        }
-        let Event::Key(key) = event::read()? else { return Ok(false) };
-        let control_c = key.code == KeyCode::Char('c') && key.modifiers == KeyModifiers::CONTROL;
-        Ok(control_c || key.code == KeyCode::Char('q'))
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        if let Screen::Full { .. } = self {
-            ratatui::restore();
+        match self {
+            Screen::Full { terminal, .. } => Ok(terminal.wait(time)?),
+            Screen::Plain { .. } => {
+                std::thread::sleep(time);
+                Ok(false)
+            }
         }
     }
 }

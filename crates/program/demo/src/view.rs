@@ -2,20 +2,18 @@
 
 use super::claims::Talker;
 use super::figures::{Figures, Node};
+use super::grid::{Grid, Look, cells};
 use super::router::SAMPLING_RATE;
 use super::traffic::PROTOCOLS;
-use ratatui::backend::TestBackend;
-use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Color, Style, Stylize};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
-use ratatui::{Frame, Terminal};
 
 /// Nodes shown.
 const NODES: usize = 6;
 /// Columns of a screen that is drawn for a picture.
-const PICTURE_WIDTH: u16 = 104;
+const PICTURE_WIDTH: usize = 104;
+/// Lines of a screen around its sheets: the title, the bar and the hint.
+const EDGES: usize = 3;
+/// Blanks between columns.
+const GAP: &str = "  ";
 /// Packets between two readings from which there is traffic. ARP and counters' datagrams are fewer.
 const TRAFFIC: u64 = 20;
 
@@ -57,8 +55,19 @@ pub struct Sheet {
 
 impl Sheet {
     /// Lines on the screen, with the frame and the heading.
-    fn height(&self) -> u16 {
-        self.rows.len() as u16 + 3
+    fn height(&self) -> usize {
+        self.rows.len() + 3
+    }
+
+    /// Leaves out the last columns that do not fit into a width.
+    fn narrow(&mut self, width: usize) {
+        let gaps = |columns: usize| GAP.len() * (columns - 1);
+        while self.head.len() > 1
+            && self.widths().iter().sum::<usize>() + gaps(self.head.len()) > width
+        {
+            self.head.pop();
+            self.rows.iter_mut().for_each(|row| row.truncate(self.head.len()));
+        }
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -70,25 +79,37 @@ impl Sheet {
         (0..self.head.len()).map(width).collect()
     }
 
-    fn aligned(&self, row: &[String]) -> Vec<String> {
+    fn aligned(&self, row: &[String]) -> String {
         let cells = row.iter().zip(self.widths()).enumerate();
         let cell = |(i, (text, width)): (usize, (&String, usize))| match i {
             0 => format!("{text:<width$}"),
             _ => format!("{text:>width$}"),
         };
-        cells.map(cell).collect()
+        cells.map(cell).collect::<Vec<_>>().join(GAP)
     }
 
-    fn heading(&self) -> Vec<String> {
+    /// Heading and rows, with aligned columns.
+    fn lines(&self) -> impl Iterator<Item = String> {
         let head: Vec<String> = self.head.iter().map(|&text| text.to_owned()).collect();
-        self.aligned(&head)
+        let rows = self.rows.iter().map(|row| self.aligned(row));
+        std::iter::once(self.aligned(&head)).chain(rows)
     }
 
     /// As lines of text.
     pub fn text(&self) -> String {
-        let rows = std::iter::once(self.heading()).chain(self.rows.iter().map(|r| self.aligned(r)));
-        let lines = rows.map(|row| format!("  {}\n", row.join("  ").trim_end()));
+        let lines = self.lines().map(|line| format!("  {}\n", line.trim_end()));
         std::iter::once(format!("{}\n", self.title)).chain(lines).collect()
+    }
+}
+
+/// Takes rows from the longest sheets until all fit into a number of lines.
+fn shorten(sheets: &mut [Sheet], height: usize) {
+    while sheets.iter().map(Sheet::height).sum::<usize>() > height {
+        // Prefer the first of equally long ones: talkers come last, and stay.
+        let longest = sheets.iter_mut().rev().max_by_key(|sheet| sheet.rows.len());
+        if longest.and_then(|sheet| sheet.rows.pop()).is_none() {
+            return;
+        }
     }
 }
 
@@ -135,46 +156,29 @@ impl Moment<'_> {
             .is_some_and(|(before, now)| received(now).saturating_sub(received(before)) >= TRAFFIC)
     }
 
-    /// As a screen of its own, as high as its sheets.
-    pub fn screen(&self) -> Buffer {
-        let height = 3 + self.sheets().iter().map(Sheet::height).sum::<u16>();
-        let backend = TestBackend::new(PICTURE_WIDTH, height);
-        let Ok(mut terminal) = Terminal::new(backend).map_err(|never| match never {});
-        let Ok(_) = terminal.draw(|frame| self.draw(frame)).map_err(|never| match never {});
-        terminal.backend().buffer().clone()
+    /// Draws a screen of its own, as high as its sheets.
+    pub fn screen(&self) -> Grid {
+        let height = EDGES + self.sheets().iter().map(Sheet::height).sum::<usize>();
+        self.draw(PICTURE_WIDTH, height)
     }
 
-    /// On the whole screen.
-    pub fn draw(&self, frame: &mut Frame<'_>) {
-        let sheets = self.sheets();
-        let heights = sheets.iter().map(|s| Constraint::Length(s.height()));
-        let layout = Layout::vertical(
-            [Constraint::Length(1), Constraint::Length(1)]
-                .into_iter()
-                .chain(heights)
-                .chain([Constraint::Fill(1), Constraint::Length(1)]),
-        );
-        let areas = layout.split(frame.area());
+    /// Draws a screen of a given size. Rows and columns that do not fit are left out.
+    pub fn draw(&self, width: usize, height: usize) -> Grid {
+        let mut sheets = self.sheets();
+        shorten(&mut sheets, height.saturating_sub(EDGES));
+        let mut grid = Grid::new(width);
         let title = " left 10.10.1.2 ── host-eth0 │ thalweg │ host-eth1 ── 10.10.2.2 right";
-        frame.render_widget(Paragraph::new(Line::from(title).bold()), areas[0]);
-        let gauge = Gauge::default()
-            .ratio(self.done.clamp(0.0, 1.0))
-            .label(self.headline())
-            .gauge_style(Style::new().fg(Color::Blue));
-        frame.render_widget(gauge, areas[1]);
-        for (sheet, area) in sheets.iter().zip(areas.iter().skip(2)) {
-            let constraints = sheet.widths().into_iter().map(|n| Constraint::Length(n as u16));
-            let rows = sheet.rows.iter().map(|row| Row::new(sheet.aligned(row)));
-            let table = Table::new(rows, constraints)
-                .header(Row::new(sheet.heading()).style(Style::new().dim()))
-                .column_spacing(2)
-                .block(Block::bordered().title(sheet.title.as_str()));
-            frame.render_widget(table, *area);
+        grid.push(cells(title, Look::Bold));
+        grid.bar(self.done.clamp(0.0, 1.0), &self.headline());
+        for sheet in &mut sheets {
+            sheet.narrow(grid.inner());
+            let looks = std::iter::once(Look::Dim).chain(std::iter::repeat(Look::Plain));
+            grid.framed(&sheet.title, sheet.lines().zip(looks));
         }
+        grid.fit(height.saturating_sub(1));
         let hint = " It ends by itself; q or Ctrl-C ends it now.";
-        if let Some(area) = areas.last() {
-            frame.render_widget(Paragraph::new(Line::from(hint).dim()), *area);
-        }
+        grid.push(cells(hint, Look::Dim));
+        grid
     }
 }
 
@@ -329,7 +333,7 @@ mod tests {
         assert!(input < text.find("ip4-lookup").unwrap(), "the busiest comes first");
         assert!(moment.has_traffic());
         let screen = moment.screen();
-        assert_eq!(screen.area.height, 3 + 4 + 5 + 4 + 4);
+        assert_eq!(screen.rows.len(), 3 + 4 + 5 + 4 + 4);
         let drawn = crate::picture::svg(&screen);
         for part in
             [">ip4-input<", ">It ends by itself; q or Ctrl-C ends it now.<", "fill=\"#4f8fd0\""]
@@ -337,10 +341,34 @@ mod tests {
             assert!(drawn.contains(part), "{part:?} is not in\n{drawn}");
         }
         for (width, height) in [(120, 40), (20, 5), (1, 1)] {
-            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-            terminal.draw(|frame| moment.draw(frame)).unwrap();
-            let shown = terminal.backend().to_string();
+            let grid = moment.draw(width, height);
+            assert_eq!((grid.rows.len(), grid.rows[0].len()), (height, width));
+            let shown = grid.text();
             assert!(width < 120 || shown.contains("100,321"), "{shown}");
         }
+    }
+
+    #[test]
+    fn a_small_screen_has_fewer_rows_and_whole_columns() {
+        let sheet = |rows: &[&str]| Sheet {
+            title: String::new(),
+            head: vec!["", "packets", "drops"],
+            rows: rows.iter().map(|name| [name, "12", "3"].map(str::to_owned).to_vec()).collect(),
+        };
+        let mut sheets = [sheet(&["a", "b", "c"]), sheet(&["d"]), sheet(&["e", "f", "g"])];
+        shorten(&mut sheets, 13);
+        assert_eq!(sheets.each_ref().map(|sheet| sheet.rows.len()), [1, 1, 2]);
+        shorten(&mut sheets, 0);
+        assert_eq!(sheets.each_ref().map(|sheet| sheet.rows.len()), [0, 0, 0]);
+        let narrow = |width| {
+            let mut sheet = sheet(&["host"]);
+            sheet.narrow(width);
+            sheet.lines().last()
+        };
+        let lines = [20, 19, 12].map(narrow);
+        assert_eq!(
+            lines.each_ref().map(|l| l.as_deref().unwrap()),
+            ["host       12      3", "host       12", "host"]
+        );
     }
 }
