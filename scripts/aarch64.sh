@@ -27,12 +27,35 @@ packages=(
 )
 # Tests that cannot pass under an emulator, by parts of their names, with the reason.
 skipped=(
-    # Look for rates, and count on a flow's packets to be sent in time.
-    load::
+    # Search for rates, and miss them where packets are sent too late.
+    load::ndr::tests::
+    load::cps_ndr::tests::
     # The emulator writes /proc/self/stat by itself, with zeros for memory.
     metrics::process::tests::this_process
     # Lasts longer than it waits, and half as long as all others together.
     tests::a_million_senders_fill_the_table_and_no_more
+    # Have neighbours flushed in one slice of a millisecond; while code is translated for the first
+    # time, it takes two, between which the lab does not turn the main loop.
+    arp_input::tests::an_unchanged_sender_is_reported_once_a_second
+    tests::links_that_go_down_take_what_was_learned
+    clear_ip_neighbors::tests::static_neighbours_stay
+    tests::both_families_are_shown_and_dumped
+    # The emulator knows no generic netlink.
+    service::netlink::tests::a_family_that_has_gone_is_noticed
+    service::netlink::tests::drops_name_node_and_reason
+    service::netlink::tests::losses_are_gaps_told_once_where_they_happened
+    service::netlink::tests::what_is_not_wanted_is_not_sent
+    family::tests::families_are_looked_up
+    socket::tests::a_kernel_that_refuses_is_heard
+    # Count page faults after MADV_POPULATE_WRITE, which the emulator takes and does not pass on.
+    flow::tests::adding_flows_faults_no_memory_in
+    flow::tests::no_flow_waits_for_side_memory_of_others
+    paged::tests::entries_are_made_ready_before_they_are_written
+    # Receives a descriptor without data, which the emulator does not ask the kernel for.
+    tests::clients_get_the_segment_by_socket
+    # Take ten to twenty seconds of processor time each.
+    service::tests::many_samples_wake_the_service
+    tests::many_neighbours_are_flushed_in_slices
 )
 
 missing=()
@@ -97,7 +120,7 @@ tests() {
 router() {
     # With an example, libraries have the features that tests ask for, and are those of the tests.
     cargo build "${build[@]}" --bin thalweg --example hand_off_bench
-    local directory=${CARGO_TARGET_DIR:-target}/$target/debug lab
+    local directory=${CARGO_TARGET_DIR:-target}/$target/debug lab sent='tx packets +10000'
     local router=(timeout "$deadline" qemu-aarch64 -L "$sysroot" "$directory/thalweg")
     lab=$(mktemp -d)
     # Expanded now, as the name is local.
@@ -105,7 +128,7 @@ router() {
     trap "rm -r '$lab'" EXIT
     "${router[@]}" --version
     "${router[@]}" api json --dir "$lab/api"
-    # Ten thousand packets are routed from pg0 to pg1, by two workers.
+    # Ten thousand packets are routed from pg0 to pg1.
     cat >"$lab/setup" <<'END'
 create packet-generator interface pg0
 create packet-generator interface pg1
@@ -120,12 +143,28 @@ packet-generator new { name s0 limit 10000 size 64-64 interface pg0 node etherne
   UDP: 1234 -> 4321 incrementing 22 } }
 packet-generator enable-stream
 END
-    # It reads its command line from standard input, and ends with it.
-    printf '%s\n' 'show version' 'show cpu' 'wait 2' 'show packet-generator' 'show interface' \
-        'show errors' |
-        "${router[@]}" run unix "{" interactive runtime-dir "$lab" exec "$lab/setup" "}" \
-            >"$lab/out" 2>"$lab/log" || { cat "$lab/log" "$lab/out" >&2; return 1; }
-    cat "$lab/out"
+    # It reads its command line from standard input, and ends with it: when all have been sent.
+    touch "$lab/out"
+    {
+        printf '%s\n' 'show version' 'show cpu'
+        for ((second = 0; second < deadline; second++)); do
+            echo 'show interface pg1'
+            sleep 1
+            ! grep -qE "$sent" "$lab/out" || break
+        done
+    } | "${router[@]}" run cpu "{" workers 2 "}" \
+        unix "{" interactive runtime-dir "$lab" exec "$lab/setup" "}" \
+        >"$lab/out" 2>"$lab/log" || { cat "$lab/log" "$lab/out" >&2; return 1; }
+    head -n 4 "$lab/out"
+    local line
+    for line in 'for aarch64-linux' 'Frame kernels: +scalar' "$sent"; do
+        if ! grep -qE "$line" "$lab/out"; then
+            echo "aarch64: the router printed no '$line'" >&2
+            cat "$lab/log" "$lab/out" >&2
+            return 1
+        fi
+    done
+    echo "aarch64: the router has passed 10000 packets"
 }
 
 case ${1:-all} in
