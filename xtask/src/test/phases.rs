@@ -42,7 +42,7 @@ const SINGLES: [Single; 6] = [
         build: "cargo bench -p thalweg-bench-pg --bench instructions --no-run",
         run: "cargo bench -p thalweg-bench-pg --bench instructions -- guard",
     },
-    Single { phase: "aarch64", build: "scripts/aarch64.sh --build", run: "scripts/aarch64.sh" },
+    Single { phase: "aarch64", build: "scripts/aarch64.sh build", run: "scripts/aarch64.sh" },
     // Models of what threads share, in all orders in which these may run that differ in up to three
     // places.
     Single { phase: "loom", build: "scripts/loom.sh --build", run: "scripts/loom.sh" },
@@ -87,7 +87,8 @@ const LONG: &str = "THALWEG_TEST_LONG";
 /// Programs of unit tests that run with two workers as well: flows have owners there.
 const OWNERS: [&str; 2] = ["feat/flow/switch", "feat/nat44/translator"];
 /// Programs of unit tests that try more with [`LONG`].
-const LONGER: [&str; 1] = ["program/router/settings"];
+const LONGER: [&str; 4] =
+    ["bench/pg/allocations", "feat/l2/subs", "program/router/settings", "sflow/coverage"];
 /// Scenarios that need programs which take long to build or to fetch.
 const FETCHING: [&str; 1] = ["collectors::"];
 
