@@ -22,7 +22,7 @@ const USUAL: [&str; 2] = ["unit", "smoke"];
 /// A phase that is one command.
 struct Single {
     phase: &'static str,
-    /// Fetches and compiles, beside nothing else.
+    /// Fetches and compiles, alone.
     build: &'static str,
     run: &'static str,
 }

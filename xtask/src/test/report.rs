@@ -1,5 +1,6 @@
 //! What is printed of jobs as they end, and of all of them together.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,10 @@ impl Report {
         for (took, name) in self.ended.iter().take(SLOWEST) {
             println!("{:8.1} s  {name}", took.as_secs_f64());
         }
+        println!("\nSeconds by phase, of jobs side by side:");
+        for (phase, took) in by_phase(&self.ended) {
+            println!("{:8.1} s  {phase}", took.as_secs_f64());
+        }
         if !self.failed.is_empty() {
             println!("\nFailed:");
             for name in &self.failed {
@@ -82,6 +87,16 @@ impl Report {
         println!("\n{} passed, {} failed", self.passed_tests, self.failed_tests);
         self.failed.is_empty()
     }
+}
+
+/// Times of jobs, summed up by phase.
+fn by_phase(ended: &[(Duration, String)]) -> BTreeMap<&str, Duration> {
+    let mut phases = BTreeMap::new();
+    for (took, name) in ended {
+        let phase = name.split('/').next().unwrap_or(name);
+        *phases.entry(phase).or_default() += *took;
+    }
+    phases
 }
 
 /// How many tests passed and failed, if the log is that of such a program.
@@ -101,6 +116,13 @@ fn counts(log: &str) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn phases_have_the_sums_of_their_jobs() {
+        let ended = ["unit/a", "smoke/a", "unit/b/c"].map(|n| (Duration::from_secs(2), n.into()));
+        let sums = [("smoke", Duration::from_secs(2)), ("unit", Duration::from_secs(4))];
+        assert_eq!(by_phase(&ended), sums.into());
+    }
 
     #[test]
     fn tests_of_a_program_are_counted() {

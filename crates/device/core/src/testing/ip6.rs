@@ -54,7 +54,7 @@ pub fn icmp(n: u8, host: u8, frame: &[u8]) -> (Ipv6Addr, Icmp6View<'_>) {
     (ip.src(), icmp)
 }
 
-/// A packet with an ICMPv6 message, whose checksum is set, behind hop-by-hop `options`, which may be
+/// A packet with an ICMPv6 message (its checksum is set) behind hop-by-hop `options`, which may be
 /// empty.
 pub fn icmp_packet(
     (src, dst): (Ipv6Addr, Ipv6Addr),

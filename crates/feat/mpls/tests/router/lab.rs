@@ -38,7 +38,7 @@ pub(crate) fn router_with_ip6() -> Lab {
 
 /// Packets that are passed through the router.
 pub(crate) trait Mpls {
-    /// Passes `count` like packets from behind `testN`; returns frames and the interfaces they leave by.
+    /// Passes `count` like packets from behind `testN`; returns frames and where they leave.
     fn forward(&mut self, n: u8, packet: &Packet, count: usize) -> Vec<(u8, Vec<u8>)>;
     /// Passes a packet singly and forty times in a frame, all of which leave alike.
     fn one(&mut self, n: u8, packet: &Packet) -> Left;

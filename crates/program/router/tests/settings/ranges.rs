@@ -155,8 +155,8 @@ fn others(word: &str) -> &'static [&'static str] {
     }
 }
 
-/// A long run tries all values of each place. The usual one tries one in this number, others in each
-/// place, so that each value has its turn.
+/// A long run tries all values of each place. The usual one tries one in this number, others in
+/// each place, so that each value has its turn.
 const ONE_IN: usize = 6;
 
 #[test]
