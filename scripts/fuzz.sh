@@ -6,8 +6,8 @@
 #
 #   TIME=600 scripts/fuzz.sh startup_conf
 #
-# `--build` as the first argument only builds; `--run` only runs what that has built, each target for
-# 10 seconds.
+# `--build` as the first argument only builds; `--run` only runs what that has built, 10 seconds
+# each.
 #
 # An input that crashes is left in fuzz/artifacts/TARGET. Move it to fuzz/corpus-crashes/TARGET
 # under a name that says what it is about: `cargo test -p thalweg-corpus` replays that folder.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs programs: `install-programs.sh FROM TO PROGRAM…`. Symbols and line numbers, most of what the
-# linker writes, go to TO/.debug, where backtraces and debuggers look for them.
+# Installs programs: `install-programs.sh FROM TO PROGRAM…`. Symbols and line numbers, most of what
+# the linker writes, go to TO/.debug, where backtraces and debuggers look for them.
 set -euo pipefail
 
 from=$1 to=$2
