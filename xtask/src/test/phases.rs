@@ -33,7 +33,7 @@ const SINGLES: [Single; 6] = [
     Single {
         phase: "psample",
         build: "cargo build --workspace --bin thalweg-psample-test",
-        run: "cargo run --workspace --bin thalweg-psample-test",
+        run: "target/debug/thalweg-psample-test",
     },
     // Instructions per packet, compared with those that were accepted last. How busy the machine is
     // does not change their number.
@@ -157,7 +157,10 @@ fn single(root: &Path, phase: &Single) -> Result<Vec<Job>> {
     let command = |line: &str| {
         let mut words = line.split_whitespace();
         let program = match words.next() {
-            Some("cargo") => cargo(root).get_program().into(),
+            Some("cargo") => PathBuf::from(cargo(root).get_program()),
+            Some(built) if built.starts_with("target/") => {
+                root.join(super::target()).join(built.trim_start_matches("target/"))
+            }
             Some(script) if script.contains('/') => root.join(script),
             program => PathBuf::from(program.unwrap_or_default()),
         };
