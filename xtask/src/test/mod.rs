@@ -56,7 +56,7 @@ pub fn run(options: &Options) -> Result<bool> {
     for phase in &phases.names {
         let start = Instant::now();
         println!("== build {phase}");
-        jobs.extend(phases::build(&root, phase, phases.long)?);
+        jobs.extend(phases::build(&root, phase, phases.may_take_long())?);
         println!("== build {phase}: {} s", start.elapsed().as_secs());
     }
     jobs.retain(|job| phases.takes(job));

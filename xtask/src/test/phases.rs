@@ -96,16 +96,26 @@ const FETCHING: [&str; 1] = ["collectors::"];
 pub struct Chosen {
     pub names: Vec<&'static str>,
     words: Vec<String>,
-    /// The long list, if there are no words.
-    pub long: bool,
+    /// The long list, not the short one.
+    long: bool,
 }
 
 impl Chosen {
-    /// Whether a job is among what was asked for. Words select in both lists.
+    /// Whether a job is among what was asked for. Of a phase that is in both lists, a list has its
+    /// own jobs; parts of names select in both.
     pub fn takes(&self, job: &Job) -> bool {
         let phase = job.name.split('/').next().unwrap_or(&job.name);
-        let matches = |word: &String| word == phase || job.name.contains(word.as_str());
+        let listed = job.long == self.long || !SHORT_LIST.contains(&phase);
+        let matches = |word: &String| match word == phase {
+            true => listed,
+            false => job.name.contains(word.as_str()),
+        };
         if self.words.is_empty() { job.long == self.long } else { self.words.iter().any(matches) }
+    }
+
+    /// Whether to build what only long jobs need.
+    pub fn may_take_long(&self) -> bool {
+        self.long || !self.words.is_empty()
     }
 }
 
@@ -129,8 +139,7 @@ pub fn chosen(words: &[String], long: bool) -> Result<Chosen> {
         }
     }
     let names = all_phases().into_iter().filter(|phase| wanted.contains(phase)).collect();
-    // What is asked for by name may take long to build.
-    Ok(Chosen { names, words: words.to_vec(), long: true })
+    Ok(Chosen { names, words: words.to_vec(), long })
 }
 
 /// Builds what a phase needs, and lists its jobs.
@@ -369,7 +378,9 @@ mod tests {
         let phase = select(&["smoke"]);
         assert_eq!(phase.names, ["smoke"]);
         assert!(takes(&phase, "smoke/routing::ecmp"));
-        assert!(phase.takes(&named("smoke/soak", true)), "of the long list, too");
+        assert!(!phase.takes(&named("smoke/soak", true)), "of the long list");
+        assert!(select(&["smoke/soak"]).takes(&named("smoke/soak", true)));
+        assert!(select(&["guard"]).takes(&named("guard/all", true)));
 
         let one = select(&["smoke/routing::", "unit/wire"]);
         assert_eq!(one.names, ["unit", "smoke"]);
