@@ -352,7 +352,7 @@ fn print_summary(evidence: &Evidence, claims: &[Claim]) {
 /// Other things to try, as lines to paste, with what each shows.
 pub const MORE: [(&str, &str); 3] = [
     ("demo --keep", "the same again, and the router stays for your own commands"),
-    ("run unix { interactive cli-listen /tmp/thalweg.sock }", "an empty router; ? lists commands"),
+    ("run unix { interactive runtime-dir /tmp/thalweg }", "an empty router; ? lists commands"),
     ("load run imix -m 10kpps -d 5 --device cross-connect", "load, and what becomes of it"),
 ];
 
