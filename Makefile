@@ -34,7 +34,7 @@ test-long: setup-long ## the tests that `make test` leaves out: levels, fuzzing,
 	$(MAKE) test LONG=1
 	$(MAKE) soak SOAK=2
 
-lint: ## formatting, clippy, documentation, and habits (SUBJECTS=no: without those of commits)
+lint: setup ## formatting, clippy, documentation, and habits (SUBJECTS=no: without those of commits)
 	$(XTASK) tidy $(if $(filter no,$(SUBJECTS)),--no-subjects)
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check

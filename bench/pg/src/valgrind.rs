@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 /// If it cannot; the error says how to get it.
 pub fn check() -> Result<()> {
     let out = Command::new("valgrind").arg("--version").output();
-    let out = out.context("valgrind cannot be run; `scripts/setup.sh' installs it")?;
+    let out = out.context("valgrind cannot be run; `scripts/setup.sh long' installs it")?;
     ensure!(out.status.success(), "valgrind --version: {}", out.status);
     Ok(())
 }

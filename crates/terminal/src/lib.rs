@@ -10,9 +10,9 @@
 use std::borrow::Cow;
 use std::process::ExitCode;
 
-/// What was asked for makes no sense: arguments or configuration.
+/// Exit status: arguments or configuration are wrong.
 pub const USAGE: u8 = 2;
-/// It made sense, but could not be done.
+/// Exit status: the operation failed.
 pub const FAILED: u8 = 1;
 /// A fault of the program itself.
 pub const FAULT: u8 = 70;

@@ -2,7 +2,7 @@
 //! virtual machine that is emulated, since few kernels of build machines have them.
 //!
 //! The program is two: on the host it fetches the kernel, packs programs and itself into a file
-//! system and boots it; there it is the first process, and tests. `make test-psample` runs it.
+//! system and boots it; there it is the first process, and tests. `make test ONLY=psample` runs it.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! What an agent of the same machine hears over netlink. Samples and drops need a kernel with
-//! PSAMPLE: `make test-psample` has one.
+//! PSAMPLE: `make test ONLY=psample` has one.
 
 use std::time::Duration;
 

@@ -27,7 +27,7 @@ pub struct Job {
     pub dir: PathBuf,
     /// From its start; then it has failed.
     pub deadline: Duration,
-    /// It is in the long list.
+    /// Belongs to the long list.
     pub long: bool,
     /// It measures: nothing else runs at the same time.
     pub alone: bool,

@@ -101,8 +101,8 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Whether a job is among what was asked for. Of a phase that is in both lists, a list has its
-    /// own jobs; parts of names select in both.
+    /// Tells if a job is asked for. The name of a phase selects the jobs of one list, parts of other
+    /// names select in both.
     pub fn takes(&self, job: &Job) -> bool {
         let phase = job.name.split('/').next().unwrap_or(&job.name);
         let listed = job.long == self.long || !SHORT_LIST.contains(&phase);
@@ -113,7 +113,7 @@ impl Chosen {
         if self.words.is_empty() { job.long == self.long } else { self.words.iter().any(matches) }
     }
 
-    /// Whether to build what only long jobs need.
+    /// Tells if a phase builds what only long jobs need.
     pub fn may_take_long(&self) -> bool {
         self.long || !self.words.is_empty()
     }
