@@ -101,7 +101,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Tells if a job is asked for. The name of a phase selects the jobs of one list, parts of other
+    /// Tells if a job is asked for. The name of a phase selects jobs of one list, parts of other
     /// names select in both.
     pub fn takes(&self, job: &Job) -> bool {
         let phase = job.name.split('/').next().unwrap_or(&job.name);
