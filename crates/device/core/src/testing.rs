@@ -422,8 +422,9 @@ impl Lab {
         }
     }
 
-    /// Lets workers and the main thread do what is pending.
+    /// Lets workers and the main thread do what is pending, once all received frames are seen.
     pub fn turn(&mut self) {
+        self.seen();
         for _ in 0..6 {
             self.c.sync();
             self.c.run_once(Some(Duration::ZERO));
@@ -444,7 +445,7 @@ impl Lab {
     /// Waits until everything received has been looked at; some may be held for a neighbour.
     pub fn seen(&mut self) {
         let start = Instant::now();
-        while self.total(|t| t.rx.get()) < self.received {
+        while self.total(|t| t.rx.get()) + self.refused() < self.received {
             assert!(start.elapsed() < LIMIT, "input stands still");
             self.c.run_once(Some(Duration::from_micros(200)));
         }
