@@ -234,6 +234,9 @@ pub struct Meta {
     /// Sample id: correlates the packet with its sample on the worker that sampled it, once the
     /// packet has been handed to another worker; 0 otherwise.
     pub sample_id: u32,
+    /// Steps counted against the bound of circles. Owner: the engine, which counts when much more
+    /// happens to packets than they need. What is made of the packet has them, too.
+    pub laps: u16,
 }
 
 impl Meta {

@@ -28,8 +28,8 @@ impl View {
     }
 }
 
-/// What a packet passes on to its fragments, segments and copies: its interfaces, its aux, and
-/// whether the router made it or a flood multiplies it.
+/// What a packet passes on to its fragments, segments and copies: its interfaces, its aux, whether
+/// the router made it or a flood multiplies it, and how far it is on its way round a circle.
 ///
 /// They do not inherit what belongs to one packet: the trace and the sample go to the first of
 /// those that replace it, offload work to copies only, and the words that nodes leave for one
@@ -40,6 +40,7 @@ pub struct Lineage {
     pub(crate) rx_if: SwIfIndex,
     pub(crate) tx_if: SwIfIndex,
     pub(crate) aux: u32,
+    pub(crate) laps: u16,
 }
 
 impl Lineage {
@@ -174,7 +175,13 @@ impl Packet {
     /// Returns what packets made of this one inherit.
     pub fn lineage(&self) -> Lineage {
         let meta = self.meta();
-        Lineage { flags: meta.flags, rx_if: meta.rx_if, tx_if: meta.tx_if, aux: meta.aux }
+        Lineage {
+            flags: meta.flags,
+            rx_if: meta.rx_if,
+            tx_if: meta.tx_if,
+            aux: meta.aux,
+            laps: meta.laps,
+        }
     }
 
     /// Takes over what packets made of another one inherit; see [`Lineage`].
@@ -183,6 +190,9 @@ impl Packet {
         self.set_rx_if(from.rx_if);
         self.set_tx_if(from.tx_if);
         self.set_aux(from.aux);
+        if from.laps > 0 {
+            self.meta_mut().laps = from.laps;
+        }
     }
 
     /// Replaces the contents by `frame`, chaining buffers from `cache` as needed. Returns false,

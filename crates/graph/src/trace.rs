@@ -113,6 +113,8 @@ pub(crate) struct Wanted {
 pub const MAX_TRACES: usize = 16_384;
 /// Maximum number of steps kept of one packet: a loop in the graph must not fill the memory.
 const MAX_STEPS: usize = 64;
+/// Of these, the last ones, which make room for later ones.
+const LAST_STEPS: usize = 4;
 
 impl TraceStore {
     /// Returns whether to mark a packet that enters at `node`, and counts it. `bytes` are those
@@ -160,9 +162,11 @@ impl TraceStore {
     }
 
     pub(crate) fn add(&mut self, number: u16, step: TraceStep) {
-        if let Some(p) = self.packets.get_mut(number.wrapping_sub(self.first) as usize)
-            && p.steps.len() < MAX_STEPS
-        {
+        if let Some(p) = self.packets.get_mut(number.wrapping_sub(self.first) as usize) {
+            // Of a packet that goes round, the first steps and its end are worth keeping.
+            if p.steps.len() == MAX_STEPS {
+                p.steps.remove(MAX_STEPS - LAST_STEPS);
+            }
             p.steps.push(step);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Frame, PacketKey};
 use crate::SwIfIndex;
-use crate::meta::{Flags, Meta};
+use crate::meta::{Flags, Meta, Search};
 use crate::packet::{Lineage, Packet, Segments, View, bytes, bytes_before, bytes_mut, pull, push};
 use crate::pool::BufHdr;
 use std::ptr::NonNull;
@@ -168,7 +168,9 @@ impl PktMut<'_> {
     /// Returns what packets made of this one inherit.
     pub fn lineage(&self) -> Lineage {
         let (rx_if, tx_if, aux) = (self.rx_if(), self.tx_if(), self.aux());
-        Lineage { flags: self.flags(), rx_if, tx_if, aux }
+        let flags = self.flags();
+        let laps = if flags.contains(Flags::META) { self.meta().laps } else { 0 };
+        Lineage { flags, rx_if, tx_if, aux, laps }
     }
     /// Returns the side column's value.
     #[inline]
@@ -241,6 +243,19 @@ impl PktMut<'_> {
             }
         }
         self.meta_mut().rest_len = rest_len;
+    }
+
+    /// Takes the [progress of the search](crate::Meta::search) for the worker that has the packet's
+    /// flow.
+    #[inline]
+    pub fn take_search(&mut self) -> Search {
+        if !self.may_have_flags() || !self.flags().contains(Flags::META) {
+            return Search::New;
+        }
+        match self.meta().search {
+            Search::New => Search::New,
+            _ => std::mem::take(&mut self.meta_mut().search),
+        }
     }
 
     /// Takes the packet out of the frame: the caller owns it from here on.

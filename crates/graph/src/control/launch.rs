@@ -15,6 +15,9 @@ pub fn on_panic(keep: impl Fn(&str) + Send + Sync + 'static) {
     let _ = KEEP_PANIC.set(Box::new(keep));
 }
 
+/// How long the report of a panic may take.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
+
 /// Returns the name of a worker's thread.
 pub(super) fn thread_name(index: usize) -> String {
     format!("thalweg_wk_{index}")
@@ -105,10 +108,15 @@ pub(super) fn spawn(
             // Better no router than one that forwards wrongly.
             let packet = crate::node::PANIC_CONTEXT.with(|b| b.take());
             let text = format!("worker {index} panicked in node `{}`; {packet}", worker.current());
-            eprintln!("thalweg: {text}\nthalweg: exiting");
             if let Some(keep) = KEEP_PANIC.get() {
                 keep(&text);
             }
+            // Nobody may read it; the process ends all the same.
+            std::thread::spawn(|| {
+                std::thread::sleep(LAST_WORDS);
+                std::process::exit(70)
+            });
+            eprintln!("thalweg: {text}\nthalweg: exiting");
             std::process::exit(70);
         }
         worker.shut_down();

@@ -154,16 +154,25 @@ impl Control {
         did
     }
 
-    /// Stops the workers and returns the buffer counts: `in_use` is 0 unless packets leaked.
-    pub fn shut_down(&mut self) -> PoolAudit {
+    /// Asks the workers to end, and waits for them up to `limit`. Returns those that are at work
+    /// still.
+    pub fn stop_workers(&mut self, limit: Duration) -> Vec<usize> {
+        let begun = Instant::now();
         for w in 0..self.workers.len() {
             self.send(w, ToWorker::Stop);
         }
-        // A worker with more messages than its ring holds must receive the last of them, too.
         let running = |w: &WorkerHandle| w.thread.as_ref().is_some_and(|t| !t.is_finished());
-        while self.flush() && self.workers.iter().any(running) {
+        while self.workers.iter().any(running) && begun.elapsed() < limit {
+            // A worker with more messages than its ring holds must receive the last of them, too.
+            self.flush();
             std::thread::sleep(Duration::from_micros(200));
         }
+        (0..self.workers.len()).filter(|w| running(&self.workers[*w])).collect()
+    }
+
+    /// Stops the workers and returns the buffer counts: `in_use` is 0 unless packets leaked.
+    pub fn shut_down(&mut self) -> PoolAudit {
+        self.stop_workers(Duration::MAX);
         for w in &mut self.workers {
             if let Some(t) = w.thread.take() {
                 let _ = t.join();

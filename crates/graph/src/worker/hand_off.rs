@@ -11,7 +11,7 @@
 //!
 //! Buffers are freed on the worker where packets end, and the pool returns spare ones in batches.
 
-use super::{Core, NodeCx};
+use super::{Core, NodeCx, bound};
 use crate::clock;
 use crate::decl::{Kind, NodeDecl, NodeId};
 use crate::mailbox::Waker;
@@ -144,6 +144,12 @@ impl HandOffTx {
     }
 
     fn send(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+        if bound::looks_at(self.stats.frames.get()) {
+            match cx.core.count_handed(cx.node(), frame) {
+                Some(left) => frame = left,
+                None => return,
+            }
+        }
         let traces = if frame.flags().contains(Flags::TRACED) {
             let to = self.to;
             cx.trace_frame(&frame, |_, _, out| {

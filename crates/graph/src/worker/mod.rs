@@ -1,5 +1,6 @@
 //! A worker: one thread, one graph, its own buffers and counters.
 
+mod bound;
 mod cx;
 pub(crate) mod hand_off;
 mod local;

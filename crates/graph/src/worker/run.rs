@@ -1,5 +1,6 @@
 //! The loop of a worker.
 
+use super::bound::Bound;
 use super::hand_off::Arrivals;
 use super::own_time::OwnTime;
 use super::pace::Pace;
@@ -245,7 +246,8 @@ impl Worker {
                 watch.note(self.core.stats.node(*id), got);
             }
         }
-        packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs, &mut watch);
+        let bound = Bound::of(packets);
+        packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs, &mut watch, bound);
         let end = if weight == 0 && packets > 0 { clock::cycles() } else { watch.at };
         (packets, deadline, end)
     }
@@ -402,11 +404,18 @@ fn dispatch(
     guard: &Guard<'_>,
     arcs: &ArcTable,
     watch: &mut Watch,
+    bound: Bound,
 ) -> usize {
     let mut handled = 0;
     loop {
-        while let Some((id, frame)) = core.lone.take() {
+        while let Some((id, mut frame)) = core.lone.take() {
             handled += frame.len();
+            if handled > bound.suspicious {
+                match bound.step(core, id, frame, handled) {
+                    Some(left) => frame = left,
+                    None => continue,
+                }
+            }
             visit(core, runners, (guard, arcs), watch, id, frame);
         }
         let Some((rank, id)) = core.first_ready() else { break };
@@ -417,8 +426,14 @@ fn dispatch(
         };
         core.clear_ready(rank);
         for _ in 0..waiting {
-            let Some(frame) = core.next_frame(id) else { break };
+            let Some(mut frame) = core.next_frame(id) else { break };
             handled += frame.len();
+            if handled > bound.suspicious {
+                match bound.step(core, id, frame, handled) {
+                    Some(left) => frame = left,
+                    None => continue,
+                }
+            }
             visit(core, runners, (guard, arcs), watch, id, frame);
         }
     }
