@@ -4,7 +4,7 @@
 //! and goes to the worker that the first went to. All fragments of a datagram have to arrive at one
 //! worker, as they do on an interface with one receive queue.
 
-use thalweg_buffer::{Packet, PktMut, SwIfIndex};
+use thalweg_buffer::{Packet, PktMut, Search, SwIfIndex};
 use thalweg_conntrack::batch::{Kind, Packets};
 use thalweg_conntrack::{Batch, FirstFragment, IPV4, IPV6, Millis, Parts, Tracked, Tracker, Tuple};
 use thalweg_graph::{HandOff, NodeCx, Verdict};
@@ -143,11 +143,12 @@ impl Engine {
                 let now = self.now;
                 self.family().fragments.0.note(key, fate, now);
                 // Fragments that arrived early re-enter this node, here or on the other worker.
-                while let Some(early) = self.family().fragments.0.next_of(&key, |_| true) {
+                while let Some(mut early) = self.family().fragments.0.next_of(&key, |_| true) {
                     let to = match fate {
                         Fate::Worker(owner) => usize::from(owner),
                         _ => self.place.worker,
                     };
+                    early.meta_mut().search = Search::Done;
                     cx.hand_off(early, hand_off, to);
                 }
                 verdict
@@ -165,15 +166,21 @@ impl Engine {
         cx: &mut NodeCx<'_>,
         walk: &Walk<'_>,
         hand_off: &HandOff,
-        p: PktMut<'_>,
+        mut p: PktMut<'_>,
         key: fragments::Key<W>,
     ) -> Verdict
     where
         Self: Families<W>,
     {
         let now = self.now;
+        // Two first fragments of one id may have sent each other's parts to two workers: the second
+        // one decides.
+        let was_sent = p.take_search() == Search::Done;
         match self.family().fragments.0.find(&key, now) {
-            Some(Fate::Worker(owner)) => return hand_off.to(usize::from(owner)),
+            Some(Fate::Worker(owner)) if !was_sent => {
+                p.meta_mut().search = Search::Done;
+                return hand_off.to(usize::from(owner));
+            }
             None if self.may_track(walk) => {
                 if !self.family().fragments.0.has_room(&key) {
                     return Verdict::drop(TOO_MANY_FRAGMENTS);

@@ -11,17 +11,16 @@ use crate::state::protocol_name;
 use crate::time;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use serde_json::json;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_fib::TableId;
+use thalweg_files::Appended;
 use thalweg_graph::clock;
 use thalweg_tables::flow::Millis;
 use thalweg_tables::record_ring::{RecordReader, RecordWriter, WORDS, channel};
@@ -33,8 +32,6 @@ const RING: usize = 1 << 15;
 const UNSEEN: u64 = 64;
 /// How often the thread polls the rings.
 const PERIOD: Duration = Duration::from_millis(10);
-/// How often it checks whether the file has been moved.
-const REOPEN: Duration = Duration::from_secs(1);
 /// Capacity of the queue of notices.
 const NOTICES: usize = 1024;
 /// Default rate in records per second.
@@ -249,7 +246,7 @@ impl Drop for Log {
 }
 
 enum Sink {
-    File { file: BufWriter<File>, name: PathBuf, looked: Instant },
+    File(BufWriter<Appended>),
     Syslog { socket: UdpSocket, text: Vec<u8> },
     Ipfix(ipfix::Exporter),
 }
@@ -270,17 +267,12 @@ fn connect(to: &SocketAddr, port: u16) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn append(name: &Path) -> io::Result<BufWriter<File>> {
-    let file = thalweg_files::append(name).map_err(|e| e.source)?;
-    Ok(BufWriter::with_capacity(1 << 16, file))
-}
-
 impl Sink {
     fn open(target: &Target) -> io::Result<Sink> {
         match target {
             Target::File(name) => {
-                let (file, name) = (append(name)?, name.clone());
-                Ok(Sink::File { file, name, looked: Instant::now() })
+                let file = Appended::open(name).map_err(|e| e.source)?;
+                Ok(Sink::File(BufWriter::with_capacity(1 << 16, file)))
             }
             Target::Syslog(to) => Ok(Sink::Syslog { socket: connect(to, 0)?, text: Vec::new() }),
             Target::Ipfix(c) => {
@@ -291,7 +283,7 @@ impl Sink {
 
     fn write(&mut self, record: &Record) -> io::Result<()> {
         match self {
-            Sink::File { file, .. } => {
+            Sink::File(file) => {
                 file.write_all(record.line().as_bytes())?;
                 file.write_all(b"\n")
             }
@@ -307,22 +299,13 @@ impl Sink {
         }
     }
 
-    /// Flushes at the end of a turn, and reopens a file that has been moved.
+    /// Writes what is left at the end of a turn.
     fn flush(&mut self) -> io::Result<()> {
-        let (file, name, looked) = match self {
-            Sink::File { file, name, looked } => (file, name, looked),
-            Sink::Syslog { .. } => return Ok(()),
-            Sink::Ipfix(exporter) => return exporter.flush(),
-        };
-        let done = file.flush();
-        if looked.elapsed() >= REOPEN {
-            *looked = Instant::now();
-            let inode = |m: io::Result<std::fs::Metadata>| m.map(|m| (m.dev(), m.ino())).ok();
-            if inode(std::fs::metadata(&*name)) != inode(file.get_ref().metadata()) {
-                *file = append(name)?;
-            }
+        match self {
+            Sink::File(file) => file.flush(),
+            Sink::Syslog { .. } => Ok(()),
+            Sink::Ipfix(exporter) => exporter.flush(),
         }
-        done
     }
 }
 

@@ -109,6 +109,13 @@ impl Mapping {
         self.protocol == 0
     }
 
+    /// Returns whether it leaves packets as they are.
+    pub fn is_identity(&self) -> bool {
+        self.backends.is_empty()
+            && self.external == self.local
+            && (self.is_address_only() || self.external_port == self.local_port)
+    }
+
     /// Inside address, port and table for a packet of `caller` to external port `port`.
     pub fn target(&self, caller: Ipv4Addr, from: u16, port: u16) -> Option<(Ipv4Addr, u16, u32)> {
         if self.backends.is_empty() {

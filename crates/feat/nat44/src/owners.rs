@@ -8,7 +8,6 @@ use crate::config::Config;
 use crate::pool;
 use crate::session;
 use std::net::Ipv4Addr;
-use thalweg_buffer::{Flags, PktMut, Search};
 use thalweg_fib::TableId;
 use thalweg_tables::hash::mix64;
 use thalweg_wire::nat::tuple::Tuple;
@@ -137,16 +136,5 @@ impl Config {
         let is_older = marks & (session::STATIC | session::DIRECT) == 0
             && self.owner_of_port(outside.dport, workers) == Some(host);
         if is_older { host } else { owner }
-    }
-}
-
-/// Takes the progress of the search from a packet.
-pub(crate) fn take_search(p: &mut PktMut<'_>) -> Search {
-    if !p.may_have_flags() || !p.flags().contains(Flags::META) {
-        return Search::New;
-    }
-    match p.meta().search {
-        Search::New => Search::New,
-        _ => std::mem::take(&mut p.meta_mut().search),
     }
 }

@@ -159,7 +159,9 @@ impl Section<Control> for Settings {
         for range in cli_args::ranges(nat.addresses().iter()) {
             out.push(&[a, b, "addresses"], cli_args::range_text(&range));
         }
-        for m in nat.mappings() {
+        // Each list as it was made, but the lists in one order.
+        let (identities, others): (Vec<_>, Vec<_>) = nat.mappings().iter().partition(|m| m.identity);
+        for m in others.into_iter().chain(identities) {
             let (family, text) = cli_args::mapping_text(m, vrfs.inside, |i| c.interface_name(i));
             out.push(&[a, b, family.key()], text);
         }

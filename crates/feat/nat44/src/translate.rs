@@ -10,7 +10,7 @@ use crate::egress::{self, Egress};
 use crate::events::Alarm;
 use crate::kernel;
 use crate::mapping::Mapping;
-use crate::owners::{Places, take_search};
+use crate::owners::Places;
 use crate::session::{self, FAST_IN, tcp};
 use crate::time;
 use crate::worker::{Fate, Nat, Outside, Refusal};
@@ -238,7 +238,9 @@ impl Translator {
             if let Some(table) = fate.across() {
                 packet.set_aux(table.get());
             }
-            if self.direction == Direction::Output && !matches!(fate, Fate::Worker(_)) {
+            if matches!(fate, Fate::Worker(_)) {
+                packet.meta_mut().search = Search::Done;
+            } else if self.direction == Direction::Output {
                 packet.set_aux(self.dpos.unpark(Parked(packet.aux())).get());
             }
             cx.send(packet, verdict);
@@ -320,7 +322,7 @@ impl Translator {
         }
         let mut other = None;
         if self.workers > 1 {
-            let search = take_search(p);
+            let search = p.take_search();
             match self.next_place(cx, &parsed, search) {
                 NextPlace::Here(next) => other = next,
                 NextPlace::There(_) if self.is_done(cx, nat, p, &parsed) => {
@@ -380,12 +382,17 @@ impl Translator {
         p: &mut PktMut<'_>,
         parsed: &Parsed,
     ) -> Verdict {
-        if let Some(fate) = parsed.datagram.and_then(|d| nat.fragments.find(&d, self.now)) {
+        // A worker that was sent here for the first one, and is sent back, would be so for ever.
+        let was_sent = self.workers > 1 && p.take_search() == Search::Done;
+        let is_useful = |fate: &Fate| !was_sent || !matches!(fate, Fate::Worker(_));
+        let fate = parsed.datagram.and_then(|d| nat.fragments.find(&d, self.now));
+        if let Some(fate) = fate.filter(is_useful) {
             let verdict = self.follow(fate, p.data_mut());
             if let Some(table) = fate.across() {
                 p.set_aux(table.get());
             }
             if matches!(fate, Fate::Worker(_)) {
+                p.meta_mut().search = Search::Done;
                 self.park(p);
             }
             return verdict;
@@ -563,7 +570,7 @@ impl Translator {
         // Hairpinning: an inside host calls another one by external address. One that a mapping
         // leaves as it is, such as the router's own, is called like any other.
         let mapping = config.mappings.by_external(dst, t.dport, t.protocol);
-        let is_identity = mapping.is_some_and(|m| m.external == m.local);
+        let is_identity = mapping.is_some_and(Mapping::is_identity);
         let is_external = config.addresses.contains(&dst) && !is_identity;
         let hairpin = mapping.filter(|_| is_external);
         let (outside, marks) = match (self.direction, hairpin) {
@@ -595,6 +602,17 @@ impl Translator {
             return self.passes(nat, parsed);
         }
         let own = config.mappings.of_host(t.src.to_bits(), t.sport, t.protocol, TableId(t.table));
+        if hairpin.is_some() && own.is_some_and(Mapping::is_identity) {
+            // Its source stays as it is: the other host's session is all that there is, and has
+            // the same key.
+            if let Some(datagram) = parsed.datagram {
+                let addresses = packet::addresses(p.data());
+                let l3 = tuple::address_delta(addresses, addresses);
+                let fate = Fate::Translated { addresses, l3, hairpin: true, across: None };
+                self.remember(nat, datagram, fate);
+            }
+            return self.goes_on(true, None);
+        }
         if let Some(why) = self.cannot_open(p, parsed, own) {
             return Verdict::drop(why);
         }
@@ -677,7 +695,10 @@ impl Translator {
             if let Some(why) = self.cannot_open(p, parsed, Some(m)) {
                 return Verdict::drop(why);
             }
-            let inside = config.addresses.contains(&t.src.to_bits());
+            // An inside host that keeps its address is answered at that.
+            let own = config.mappings.by_external(t.src.to_bits(), t.sport, t.protocol);
+            let inside = config.addresses.contains(&t.src.to_bits())
+                && !own.is_some_and(Mapping::is_identity);
             let mut marks = if inside { session::HAIRPIN } else { 0 };
             if !inside && self.needs_outside_table(cx, &t, m) {
                 marks |= session::VIA;

@@ -417,6 +417,11 @@ impl Nat {
         marks: u16,
         now: Millis,
     ) -> Result<FlowId, Refusal> {
+        let is_as_it_was = Tuple { table: outside.table, ..inside.reversed() } == *outside;
+        if marks & session::HAIRPIN != 0 && is_as_it_was {
+            // Its packets would be from inside again when they turn to the other host.
+            return Err(Refusal::Taken);
+        }
         self.limits.allow(inside.src, TableId(inside.table))?;
         // What is not translated stays in the table where it was looked up.
         let stays = inside.table == outside.table || marks & session::DIRECT != 0;

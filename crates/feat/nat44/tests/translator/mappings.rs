@@ -29,6 +29,51 @@ fn a_mapped_port_is_reachable_from_outside() {
     n.close();
 }
 
+/// Mappings by which host 10.0.0.3 keeps its address when it calls others.
+const IDENTITIES: [&str; 3] = [
+    "nat44 add identity mapping 10.0.0.3",
+    "nat44 add identity mapping 10.0.0.3 udp 5555",
+    "nat44 add static mapping local 10.0.0.3 external 10.0.0.3",
+];
+
+#[test]
+fn a_host_that_keeps_its_address_calls_others_by_their_external_ones() {
+    for identity in IDENTITIES {
+        for output_feature in [false, true] {
+            let mut n = Nat::new();
+            if output_feature {
+                n.lab.ok("set interface nat44 in test0 out test1 del\n\
+                          set interface nat44 in test0 out test1 output-feature");
+            }
+            n.lab.ok("nat44 add static mapping udp local 10.0.0.9 53 external 192.0.2.1 5353");
+            n.lab.ok(identity);
+            for _ in 0..3 {
+                let out = n.one(0, 0, udp((ip(0, 3), 5555), (SHARED, 5353)));
+                assert_eq!((out.src(), out.ports()), (ip(0, 3), (5555, 53)), "{identity}");
+                assert_eq!(out.dst(), ip(0, 9));
+                let back = n.one(0, 0, udp((ip(0, 9), 53), (ip(0, 3), 5555)));
+                assert_eq!((back.src(), back.ports()), (SHARED, (5353, 5555)), "{identity}");
+            }
+            assert_eq!(n.lab.count("error-drop", "packet goes round in the graph"), 0);
+            n.close();
+        }
+    }
+}
+
+/// A session of an inside host that changes nothing would be found by its own packets again.
+#[test]
+fn a_caller_that_claims_an_external_address_makes_no_circle() {
+    for identity in IDENTITIES {
+        let mut n = Nat::new();
+        n.lab.ok(identity);
+        n.pass(1, udp((SHARED, 7), (ip(0, 3), 5555)));
+        n.pass(0, udp((ip(0, 3), 5555), (SHARED, 7)));
+        n.pass(1, udp((SHARED, 7), (ip(0, 3), 5555)));
+        assert_eq!(n.lab.count("error-drop", "packet goes round in the graph"), 0, "{identity}");
+        n.close();
+    }
+}
+
 #[test]
 fn a_mapped_address_is_reachable_from_outside() {
     let mut n = Nat::new();
