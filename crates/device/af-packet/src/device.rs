@@ -4,6 +4,7 @@ use crate::link::{IfInfo, LinkEvent, LinkMonitor};
 use crate::nodes::af_packet_input::ToInput;
 use crate::nodes::{af_packet_input, af_packet_tx};
 use crate::ring::{Framing, HostPort, Options, RingSize, RxRing, Version};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::mpsc;
@@ -59,17 +60,19 @@ struct HostInterface {
     /// Name of the interface, which a renamed device does not change.
     name: String,
     port: HostPort,
-    options: Options,
+    /// The device, as of now.
+    info: RefCell<IfInfo>,
+    options: RefCell<Options>,
     /// MAC address of the interface; all zero without Ethernet.
-    mac: MacAddr,
+    mac: Cell<MacAddr>,
     /// All frames are wanted, whatever their destination is.
-    all: bool,
+    all: Cell<bool>,
     /// MTU set by the user, which the device's limits.
-    wanted_mtu: Option<u32>,
-    rx: Vec<QueueInfo>,
+    wanted_mtu: Cell<Option<u32>>,
+    rx: RefCell<Vec<QueueInfo>>,
     tx_size: Option<RingSize>,
     /// Frames lost by the kernel that were passed to workers.
-    missed: u64,
+    missed: Cell<u64>,
     input: NodeId,
 }
 
@@ -154,12 +157,13 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         tx_size: port.sockets().iter().find_map(|s| s.tx_size()),
         name: format!("host-{}", config.name),
         port,
-        options,
-        mac,
-        all: false,
-        wanted_mtu: None,
-        rx: queues.clone(),
-        missed: 0,
+        options: RefCell::new(options),
+        mac: Cell::new(mac),
+        all: Cell::new(false),
+        wanted_mtu: Cell::new(None),
+        rx: RefCell::new(queues.clone()),
+        missed: Cell::new(0),
+        info: RefCell::new(info.clone()),
         input,
     };
     let caps = device.capabilities();
@@ -269,7 +273,7 @@ fn set_option(
     note: impl FnOnce(&mut Options),
 ) -> Result<(), DeviceError> {
     let device = c.state::<thalweg_device::Interfaces>().borrow().device(sw_if);
-    let done = device.map(|d| d.borrow_mut().set_option(option, on));
+    let done = device.map(|d| d.set_option(option, on));
     done.unwrap_or_else(|| Err(DeviceError::Unknown(c.interface_name(sw_if))))?;
     if let Some(options) = c.state::<Hosts>().borrow_mut().options.get_mut(&sw_if) {
         note(options);
@@ -285,7 +289,7 @@ impl HostInterface {
     /// packets); only for TCP does a device report that in one flag.
     fn capabilities(&self) -> Caps {
         let offload = self.offloads();
-        let queued = !self.options.qdisc_bypass;
+        let queued = !self.options.borrow().qdisc_bypass;
         Caps {
             tx_csum: offload,
             tx_tso: offload && (queued || self.port.segments_tcp()),
@@ -295,7 +299,7 @@ impl HostInterface {
 
     /// Returns whether offload is enabled.
     fn offloads(&self) -> bool {
-        self.options.offload && self.port.sockets().iter().all(|s| s.offload())
+        self.options.borrow().offload && self.port.sockets().iter().all(|s| s.offload())
     }
 
     /// Sockets of the interface; each worker sends on one, and receive queues are spread over
@@ -303,7 +307,7 @@ impl HostInterface {
     fn files(&self) -> Vec<FileInfo> {
         let describe = |(i, socket): (usize, &std::sync::Arc<crate::ring::Socket>)| FileInfo {
             fd: socket.as_fd().as_raw_fd(),
-            thread: 1 + self.rx.get(i).map_or(i, |q| q.worker),
+            thread: 1 + self.rx.borrow().get(i).map_or(i, |q| q.worker),
             description: format!("{} queue {i}", self.name),
             counts: None,
         };
@@ -311,7 +315,7 @@ impl HostInterface {
     }
 
     fn notify_inputs(&self, c: &mut Control, make: impl Fn() -> ToInput) {
-        let mut workers: Vec<usize> = self.rx.iter().map(|q| q.worker).collect();
+        let mut workers: Vec<usize> = self.rx.borrow().iter().map(|q| q.worker).collect();
         workers.sort_unstable();
         workers.dedup();
         for w in workers {
@@ -325,11 +329,12 @@ impl HostInterface {
 
     /// Makes the device promiscuous as long as frames to other MAC addresses than its own are
     /// wanted: all, or those to an address of the interface's own.
-    fn needs_all(&mut self, mac: MacAddr, all: bool) -> Result<(), DeviceError> {
-        let is_ethernet = self.options.framing == Framing::Ethernet;
-        let other = is_ethernet && mac != MacAddr(self.port.info.mac.0);
+    fn needs_all(&self, mac: MacAddr, all: bool) -> Result<(), DeviceError> {
+        let is_ethernet = self.options.borrow().framing == Framing::Ethernet;
+        let other = is_ethernet && mac != MacAddr(self.info.borrow().mac.0);
         self.port.set_promiscuous(all || other).map_err(Self::failed)?;
-        (self.mac, self.all) = (mac, all);
+        self.mac.set(mac);
+        self.all.set(all);
         Ok(())
     }
 }
@@ -353,12 +358,7 @@ impl Device for HostInterface {
         DEV_TYPE
     }
 
-    fn set_admin(
-        &mut self,
-        c: &mut Control,
-        sw_if: SwIfIndex,
-        up: bool,
-    ) -> Result<(), DeviceError> {
+    fn set_admin(&self, c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
         if up && let Some(s) = self.port.sockets().first() {
             s.switch_on().map_err(Self::failed)?;
         }
@@ -366,36 +366,36 @@ impl Device for HostInterface {
         Ok(())
     }
 
-    fn set_promiscuous(&mut self, _c: &mut Control, on: bool) -> Result<(), DeviceError> {
-        self.needs_all(self.mac, on)
+    fn set_promiscuous(&self, _c: &mut Control, on: bool) -> Result<(), DeviceError> {
+        self.needs_all(self.mac.get(), on)
     }
 
-    fn set_mac(&mut self, _c: &mut Control, mac: MacAddr) -> Result<bool, DeviceError> {
-        if self.options.framing == Framing::Ip {
+    fn set_mac(&self, _c: &mut Control, mac: MacAddr) -> Result<bool, DeviceError> {
+        if self.options.borrow().framing == Framing::Ip {
             return Ok(false);
         }
-        self.needs_all(mac, self.all)?;
+        self.needs_all(mac, self.all.get())?;
         Ok(true)
     }
 
-    fn set_mtu(&mut self, _c: &mut Control, mtu: u32) -> Result<bool, DeviceError> {
-        if mtu > self.port.info.mtu {
+    fn set_mtu(&self, _c: &mut Control, mtu: u32) -> Result<bool, DeviceError> {
+        if mtu > self.info.borrow().mtu {
             return Err(DeviceError::Range {
                 what: "MTU (the device's own is the limit: `ip link set mtu`)",
                 min: u64::from(interface::MTU_RANGE.0),
-                max: u64::from(self.port.info.mtu),
+                max: u64::from(self.info.borrow().mtu),
                 found: u64::from(mtu),
             });
         }
-        self.wanted_mtu = Some(mtu);
+        self.wanted_mtu.set(Some(mtu));
         Ok(true)
     }
 
-    fn set_option(&mut self, option: &str, on: bool) -> Result<(), DeviceError> {
+    fn set_option(&self, option: &str, on: bool) -> Result<(), DeviceError> {
         match option {
             "unqueued" => self.port.set_unqueued(on).map_err(Self::failed),
             QDISC_BYPASS => {
-                self.options.qdisc_bypass = on;
+                self.options.borrow_mut().qdisc_bypass = on;
                 self.port.set_qdisc_bypass(on).map_err(Self::failed)
             }
             CHECKSUM_OFFLOAD if on && !self.port.sockets().iter().all(|s| s.offload()) => {
@@ -408,7 +408,7 @@ impl Device for HostInterface {
                 })
             }
             CHECKSUM_OFFLOAD => {
-                self.options.offload = on;
+                self.options.borrow_mut().offload = on;
                 Ok(())
             }
             other => Err(DeviceError::Failed(format!("no option `{other}`"))),
@@ -420,18 +420,18 @@ impl Device for HostInterface {
             |on: bool, name: &str| format!("  {name}-{}", if on { "enabled" } else { "disabled" });
         let offload = self.offloads();
         let mut lines = vec![
-            format!("Linux PACKET socket interface {}", self.options.version),
+            format!("Linux PACKET socket interface {}", self.options.borrow().version),
             "FEATURES:".into(),
-            onoff(self.options.qdisc_bypass, "qdisc-bypass"),
+            onoff(self.options.borrow().qdisc_bypass, "qdisc-bypass"),
             onoff(offload, "cksum-gso"),
         ];
-        if self.options.version == Version::V3 {
+        if self.options.borrow().version == Version::V3 {
             lines.push("  partly filled blocks are delivered after 1 ms".into());
         }
-        for q in &self.rx {
+        for q in self.rx.borrow().iter() {
             lines.extend(ring_line("RX", q.queue, q.size));
         }
-        for q in 0..self.options.tx_queues {
+        for q in 0..self.options.borrow().tx_queues {
             lines.extend(ring_line("TX", u32::from(q), self.tx_size));
         }
         let k = self.port.kernel_stats();
@@ -445,10 +445,10 @@ impl Device for HostInterface {
     fn hardware_json(&self, _c: &Control) -> serde_json::Value {
         let k = self.port.kernel_stats();
         serde_json::json!({
-            "device": self.port.info.name,
-            "ifindex": self.port.info.ifindex,
-            "version": self.options.version.to_string(),
-            "qdisc_bypass": self.options.qdisc_bypass,
+            "device": self.info.borrow().name,
+            "ifindex": self.info.borrow().ifindex,
+            "version": self.options.borrow().version.to_string(),
+            "qdisc_bypass": self.options.borrow().qdisc_bypass,
             "offload": self.offloads(),
             "kernel_rx_frames": k.packets,
             "kernel_rx_missed": k.drops,
@@ -456,7 +456,7 @@ impl Device for HostInterface {
     }
 
     fn tx_queues(&self) -> u32 {
-        self.options.tx_queues.into()
+        self.options.borrow().tx_queues.into()
     }
 
     fn rx_queues(&self) -> Vec<RxQueue> {
@@ -468,17 +468,17 @@ impl Device for HostInterface {
             mode: q.mode,
             pinned: q.pinned,
         };
-        self.rx.iter().map(row).collect()
+        self.rx.borrow().iter().map(row).collect()
     }
 
     fn set_rx_mode(
-        &mut self,
+        &self,
         c: &mut Control,
         sw_if: SwIfIndex,
         queue: Option<u32>,
         mode: RxMode,
     ) -> Result<(), DeviceError> {
-        for q in self.rx.iter_mut().filter(|q| queue.is_none_or(|n| n == q.queue)) {
+        for q in self.rx.borrow_mut().iter_mut().filter(|q| queue.is_none_or(|n| n == q.queue)) {
             q.mode = mode;
         }
         self.notify_inputs(c, || ToInput::Mode { sw_if, queue, mode });
@@ -486,14 +486,16 @@ impl Device for HostInterface {
     }
 
     fn set_rx_placement(
-        &mut self,
+        &self,
         c: &mut Control,
         sw_if: SwIfIndex,
         queue: u32,
         worker: Option<usize>,
     ) -> Result<(), DeviceError> {
-        let Some(at) = self.rx.iter().position(|q| q.queue == queue) else { return Ok(()) };
-        let from = self.rx[at].worker;
+        let Some(at) = self.rx.borrow().iter().position(|q| q.queue == queue) else {
+            return Ok(());
+        };
+        let from = self.rx.borrow()[at].worker;
         let to = worker.unwrap_or_else(|| c.state::<Hosts>().borrow().idlest(from));
         if to != from {
             let (give, given) = mpsc::sync_channel(1);
@@ -506,53 +508,53 @@ impl Device for HostInterface {
                 return Err(DeviceError::Failed(why));
             };
             c.message(to, self.input, Box::new(ToInput::Take(moving)));
-            self.rx[at].worker = to;
+            self.rx.borrow_mut()[at].worker = to;
             let hosts = c.state::<Hosts>();
             hosts.borrow_mut().moved(from, to);
             hosts.borrow_mut().files.insert(sw_if, self.files());
         }
-        self.rx[at].pinned = worker.is_some();
+        self.rx.borrow_mut()[at].pinned = worker.is_some();
         Ok(())
     }
 
-    fn system_changed(&mut self, now: &SystemDevice) -> Option<u32> {
-        let info = &mut self.port.info;
+    fn system_changed(&self, now: &SystemDevice) -> Option<u32> {
+        let mut info = self.info.borrow_mut();
         if info.name != now.name {
             tracing::info!("device {} has been renamed to {}", info.name, now.name);
             info.name.clone_from(&now.name);
         }
         let has_new_mac = std::mem::replace(&mut info.mac, now.mac) != now.mac;
         let has_new_mtu = std::mem::replace(&mut info.mtu, now.mtu) != now.mtu;
-        if has_new_mac && let Err(e) = self.needs_all(self.mac, self.all) {
+        if has_new_mac && let Err(e) = self.needs_all(self.mac.get(), self.all.get()) {
             tracing::warn!("{e}");
         }
         if !has_new_mtu {
             return None;
         }
         self.port.set_mtu(now.mtu);
-        Some(self.wanted_mtu.map_or(now.mtu, |mtu| mtu.min(now.mtu)))
+        Some(self.wanted_mtu.get().map_or(now.mtu, |mtu| mtu.min(now.mtu)))
     }
 
     fn caps(&self) -> Option<Caps> {
         Some(self.capabilities())
     }
 
-    fn poll_missed(&mut self, c: &mut Control, sw_if: SwIfIndex) {
+    fn poll_missed(&self, c: &mut Control, sw_if: SwIfIndex) {
         let all = self.port.kernel_stats().drops;
-        let frames = all - self.missed;
+        let frames = all - self.missed.get();
         if frames > 0
-            && let Some(q) = self.rx.first()
+            && let Some(q) = self.rx.borrow().first().copied()
         {
-            self.missed = all;
+            self.missed.set(all);
             c.message(q.worker, self.input, Box::new(ToInput::Missed { sw_if, frames }));
         }
     }
 
-    fn delete(&mut self, c: &mut Control, sw_if: SwIfIndex) {
+    fn delete(&self, c: &mut Control, sw_if: SwIfIndex) {
         self.notify_inputs(c, || ToInput::Remove { sw_if });
         let hosts = c.state::<Hosts>();
         let mut hosts = hosts.borrow_mut();
-        for q in &self.rx {
+        for q in self.rx.borrow().iter() {
             if let Some(n) = hosts.load.get_mut(q.worker) {
                 *n -= 1;
             }
@@ -566,7 +568,7 @@ fn report_missed(c: &mut Control) {
     for sw_if in all {
         let device = c.state::<thalweg_device::Interfaces>().borrow().device(sw_if);
         if let Some(d) = device {
-            d.borrow_mut().poll_missed(c, sw_if);
+            d.poll_missed(c, sw_if);
         }
     }
 }
@@ -635,13 +637,9 @@ fn link_event(c: &mut Control, e: &LinkEvent) {
                 let device = c.state::<thalweg_device::Interfaces>().borrow().device(sw_if);
                 let Some(device) = device else { return };
                 // A device gets its queueing discipline when it first comes up.
-                let _ = device.borrow_mut().set_option("unqueued", info.unqueued);
+                let _ = device.set_option("unqueued", info.unqueued);
                 let (name, mac, mtu) = (info.name.clone(), info.mac.0, info.mtu);
-                let mtu = device.borrow_mut().system_changed(&SystemDevice {
-                    name,
-                    mac: MacAddr(mac),
-                    mtu,
-                });
+                let mtu = device.system_changed(&SystemDevice { name, mac: MacAddr(mac), mtu });
                 if let Some(mtu) = mtu {
                     let _ = interface::follow_link_mtu(c, sw_if, mtu);
                 }

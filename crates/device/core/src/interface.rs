@@ -40,7 +40,6 @@ use family::{Children, Follow};
 use indices::Indices;
 use kind::MODES;
 use rows::{NO_ROW, row};
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -124,7 +123,7 @@ impl InterfaceView {
     }
 }
 
-type DeviceCell = Rc<RefCell<Box<dyn Device>>>;
+type DeviceRef = Rc<dyn Device>;
 
 struct Interface {
     view: InterfaceView,
@@ -132,7 +131,7 @@ struct Interface {
     accept_all: u32,
     /// Number of its sub-interfaces that accept all frames of theirs.
     subs_accept_all: u32,
-    device: DeviceCell,
+    device: DeviceRef,
     tx: Option<NodeId>,
     children: Option<Box<Children>>,
     /// It goes as soon as its sub-interfaces have gone.
@@ -140,7 +139,7 @@ struct Interface {
 }
 
 impl Interface {
-    fn new(view: InterfaceView, device: DeviceCell, tx: Option<NodeId>) -> Interface {
+    fn new(view: InterfaceView, device: DeviceRef, tx: Option<NodeId>) -> Interface {
         Interface {
             view,
             accept_all: 0,
@@ -213,7 +212,7 @@ pub struct Interfaces {
     /// Interfaces whose sub-interfaces follow a change.
     follow: Follow,
     /// The driver of all sub-interfaces.
-    sub_device: DeviceCell,
+    sub_device: DeviceRef,
     /// Workers have their memory for cutting GSO packets.
     can_segment: bool,
     #[allow(clippy::type_complexity)]
@@ -271,10 +270,10 @@ impl Interfaces {
             tags: Tags::NONE,
             rewrite: TagRewrite::NONE,
         };
-        let device: Box<dyn Device> = Box::new(Local);
+        let device: DeviceRef = Rc::new(Local);
         self.by_name.insert("local0".into(), SwIfIndex(0));
         self.indices.take("local0", SwIfIndex(0).get());
-        self.list.push(Some(Interface::new(view, Rc::new(RefCell::new(device)), None)));
+        self.list.push(Some(Interface::new(view, device, None)));
     }
 
     /// Returns the table that workers read, for a node's build function.
@@ -329,7 +328,7 @@ impl Interfaces {
     }
 
     /// Driver of an interface.
-    pub fn device(&self, sw_if: SwIfIndex) -> Option<DeviceCell> {
+    pub fn device(&self, sw_if: SwIfIndex) -> Option<DeviceRef> {
         Some(self.list.get(sw_if.index())?.as_ref()?.device.clone())
     }
 
@@ -387,7 +386,7 @@ impl Device for Local {
     fn kind(&self) -> Kind {
         Kind::Local
     }
-    fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
+    fn set_mtu(&self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
         Ok(false)
     }
 }

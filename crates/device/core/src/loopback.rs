@@ -35,10 +35,10 @@ impl Device for NullDevice {
     fn kind(&self) -> Kind {
         if self.prefix == "sink" { Kind::Sink } else { Kind::Loopback }
     }
-    fn delete(&mut self, c: &mut Control, _sw_if: SwIfIndex) {
+    fn delete(&self, c: &mut Control, _sw_if: SwIfIndex) {
         interface::free_instance(c, self.prefix, self.instance);
     }
-    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
+    fn set_mac(&self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
         Ok(true)
     }
     fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {

@@ -107,6 +107,8 @@ impl Section<Control> for Settings {
         let all = all.borrow();
         let (mains, subs): (Vec<_>, Vec<_>) =
             all.iter().filter(|v| v.sw_if != SwIfIndex(0)).partition(|v| v.sub.is_none());
+        // Tunnels are made when what they lead over is there, and so after others.
+        let has_tunnels = mains.iter().any(|v| v.kind == crate::interface::Kind::Tunnel);
         let (loopbacks, others): (Vec<_>, Vec<_>) =
             mains.into_iter().partition(|v| v.dev_type == "Loopback");
         // As a document lists them: by parent, and of loopbacks last.
@@ -116,12 +118,13 @@ impl Section<Control> for Settings {
         };
         let mut subs = subs;
         subs.sort_by_key(|v| place(v));
-        let in_order = others
-            .iter()
-            .chain(&loopbacks)
-            .chain(&subs)
-            .zip(1..)
-            .all(|(v, index)| v.sw_if == SwIfIndex(index));
+        let in_order = !has_tunnels
+            && others
+                .iter()
+                .chain(&loopbacks)
+                .chain(&subs)
+                .zip(1..)
+                .all(|(v, index)| v.sw_if == SwIfIndex(index));
         for v in all.iter() {
             let name = v.name.as_str();
             let local = v.sw_if == SwIfIndex(0);
@@ -170,9 +173,9 @@ impl Section<Control> for Settings {
             }
             let Some(device) = all.device(v.sw_if) else { continue };
             let modes: Vec<(u32, RxMode)> =
-                device.borrow().rx_queues().iter().map(|q| (q.queue, q.mode)).collect();
+                device.rx_queues().iter().map(|q| (q.queue, q.mode)).collect();
             dump_modes(name, &modes, out);
-            for queue in device.borrow().rx_queues().iter().filter(|q| q.pinned) {
+            for queue in device.rx_queues().iter().filter(|q| q.pinned) {
                 let path =
                     ["thalweg", "interfaces", name, "rx-placement", &queue.queue.to_string()];
                 out.put(&path, queue.worker as u64);

@@ -117,7 +117,7 @@ impl Device for TestDevice {
     fn dev_type(&self) -> &'static str {
         "test"
     }
-    fn set_mac(&mut self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
+    fn set_mac(&self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
         Ok(true)
     }
 }

@@ -2,10 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 use thalweg_cli::CommandTree;
-use thalweg_device::{FEATURE, Interfaces, Mode, SwIfIndex, interface};
+use thalweg_device::{
+    Caps, Device, DeviceError, FEATURE, InterfaceSpec, Interfaces, Mode, SwIfIndex, interface,
+};
 use thalweg_engine::Feature;
-use thalweg_graph::{Built, Control, EngineConfig, Inject, Node, NodeCx, NodeDecl, Verdict, clock};
+use thalweg_graph::{
+    Built, Control, EngineConfig, Inject, Kind, Node, NodeCx, NodeDecl, Verdict, clock,
+};
 use thalweg_wire::MacAddr;
 
 thalweg_graph::errors! { UNWANTED: Error, 256, "no protocol here"; }
@@ -197,5 +203,99 @@ proptest::proptest! {
             let _ = lab.tree.run_line(&mut lab.c, &line);
         }
         lab.finish();
+    }
+}
+
+static RESTLESS_TX: NodeDecl =
+    NodeDecl { name: "restless-tx", kind: Kind::Tx, ..NodeDecl::DEFAULT };
+
+/// Reports a changed link, speed and offloads from each call, as a device does that answers at
+/// once; sub-interfaces follow each report.
+struct Restless(Cell<bool>);
+
+impl Restless {
+    fn report(&self, c: &mut Control, sw_if: SwIfIndex) {
+        let up = !self.0.replace(!self.0.get());
+        // As drivers do: an interface that has gone meanwhile needs no report.
+        let _ = interface::set_link(c, sw_if, up);
+        let _ = interface::set_speed(c, sw_if, 1000 + u32::from(up));
+        let _ = interface::refresh_caps(c, sw_if);
+    }
+
+    fn report_all(&self, c: &mut Control) {
+        let all = interface::find(c, "restless0");
+        all.into_iter().for_each(|sw_if| self.report(c, sw_if));
+    }
+}
+
+impl Device for Restless {
+    fn dev_type(&self) -> &'static str {
+        "restless"
+    }
+    fn set_admin(&self, c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
+        self.report(c, sw_if);
+        interface::set_link(c, sw_if, up)
+    }
+    fn set_promiscuous(&self, c: &mut Control, _: bool) -> Result<(), DeviceError> {
+        self.report_all(c);
+        Ok(())
+    }
+    fn set_mac(&self, c: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
+        self.report_all(c);
+        Ok(true)
+    }
+    fn set_mtu(&self, c: &mut Control, _: u32) -> Result<bool, DeviceError> {
+        self.report_all(c);
+        Ok(true)
+    }
+    fn caps(&self) -> Option<Caps> {
+        Some(Caps { tx_csum: self.0.get(), ..Caps::default() })
+    }
+}
+
+fn restless(lab: &mut Lab) -> SwIfIndex {
+    let spec = InterfaceSpec {
+        name: "restless0".into(),
+        mac: MacAddr([2, 0, 0, 0, 0, 9]),
+        mtu: 1500,
+        speed_kbps: 0,
+        link_up: true,
+        caps: Caps::default(),
+        device: Box::new(Restless(Cell::new(true))),
+        tx: &RESTLESS_TX,
+        input: None,
+    };
+    interface::create(&mut lab.c, spec, |_, _| Built::node(Refuse)).unwrap()
+}
+
+#[test]
+fn a_driver_may_call_back_from_every_call() {
+    for sub_state in ["up", "down"] {
+        for accepts_all in [false, true] {
+            let mut lab = Lab::new();
+            let sw_if = restless(&mut lab);
+            lab.run("set interface state restless0 up");
+            lab.run("create sub-interfaces restless0 100");
+            lab.run(&format!("set interface state restless0.100 {sub_state}"));
+            let sub = interface::find(&lab.c, "restless0.100").unwrap();
+            interface::accept_all(&mut lab.c, sub, accepts_all).unwrap();
+            for line in [
+                "set interface promiscuous on restless0.100",
+                "set interface mac address restless0 02:00:00:00:00:08",
+                "set interface mtu restless0 1400",
+                "set interface state restless0 down",
+                "set interface state restless0 up",
+            ] {
+                lab.run(line);
+            }
+            interface::delete(&mut lab.c, sw_if).unwrap();
+            let begun = Instant::now();
+            while interface::find(&lab.c, "restless0").is_ok() {
+                assert!(begun.elapsed() < thalweg_testkit::WAIT_LIMIT, "it does not go");
+                lab.c.run_once(Some(Duration::from_millis(1)));
+            }
+            assert!(interface::find(&lab.c, "restless0.100").is_err());
+            lab.finish();
+        }
     }
 }

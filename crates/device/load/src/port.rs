@@ -89,11 +89,11 @@ impl Device for Port {
         DEV_TYPE
     }
 
-    fn set_mac(&mut self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
+    fn set_mac(&self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
         Ok(true)
     }
 
-    fn set_mtu(&mut self, _: &mut Control, _: u32) -> Result<bool, DeviceError> {
+    fn set_mtu(&self, _: &mut Control, _: u32) -> Result<bool, DeviceError> {
         Ok(true)
     }
 }

@@ -68,7 +68,7 @@ impl Device for PgDevice {
 
     /// A port's link follows its administrative state, as in VPP: there is no peer to wait for.
     fn set_admin(
-        &mut self,
+        &self,
         c: &mut Control,
         sw_if: SwIfIndex,
         up: bool,
@@ -76,11 +76,11 @@ impl Device for PgDevice {
         interface::set_link(c, sw_if, up)
     }
 
-    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
+    fn set_mac(&self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
         Ok(self.mode == Mode::Ethernet)
     }
 
-    fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
+    fn set_mtu(&self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
         Ok(true)
     }
 

@@ -107,7 +107,7 @@ impl Device for TunnelDevice {
     fn kind(&self) -> Kind {
         Kind::Tunnel
     }
-    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
+    fn set_mac(&self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
         Ok(true)
     }
     fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {

@@ -533,7 +533,7 @@ impl Device {
         for sw_if in interfaces.iter().flatten().copied() {
             let device = self.control.state::<Interfaces>().borrow().device(sw_if);
             if let Some(device) = device {
-                device.borrow_mut().poll_missed(&mut self.control, sw_if);
+                device.poll_missed(&mut self.control, sw_if);
             }
         }
         self.control.sync();

@@ -39,7 +39,7 @@ fn handle(
 ) {
     for sw_if in indices(c, rq.sw_if_index) {
         let device = c.state::<Interfaces>().borrow().device(sw_if);
-        for queue in device.map(|device| device.borrow().rx_queues()).unwrap_or_default() {
+        for queue in device.map(|device| device.rx_queues()).unwrap_or_default() {
             out.send(&SwInterfaceRxPlacementDetails {
                 sw_if_index: InterfaceIndex(sw_if.get()),
                 queue_id: queue.queue,

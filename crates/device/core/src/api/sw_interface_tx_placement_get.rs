@@ -65,7 +65,7 @@ fn handle(
             return end(Retval::EAGAIN, sw_if.get());
         }
         let device = c.state::<Interfaces>().borrow().device(sw_if);
-        let queues = device.map_or(0, |device| device.borrow().tx_queues());
+        let queues = device.map_or(0, |device| device.tx_queues());
         for queue_id in 0..queues {
             // A queue without a worker of its number is not used.
             let threads = (1 + queue_id..=c.workers() as u32).take(1).collect();

@@ -47,7 +47,7 @@ fn text(c: &Control, v: &InterfaceView, detail: Detail, out: &mut Output) {
     }
     let device = c.state::<Interfaces>().borrow().device(v.sw_if);
     if let Some(device) = device {
-        for line in device.borrow().hardware(c, detail == Detail::All) {
+        for line in device.hardware(c, detail == Detail::All) {
             out.line(format_args!("  {line}"));
         }
     }
@@ -66,7 +66,7 @@ fn value(c: &Control, v: &InterfaceView) -> serde_json::Value {
         "offloads": {
             "tx_checksum": v.caps.tx_csum, "tx_tso": v.caps.tx_tso, "tx_uso": v.caps.tx_uso,
         },
-        "device": device.map(|d| d.borrow().hardware_json(c)),
+        "device": device.map(|d| d.hardware_json(c)),
     })
 }
 

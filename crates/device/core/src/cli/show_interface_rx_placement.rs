@@ -34,7 +34,7 @@ impl Command<Control> for ShowInterfaceRxPlacement {
         for sw_if in sorted(c) {
             let device = c.state::<Interfaces>().borrow().device(sw_if);
             let (Some(device), Ok(v)) = (device, interface::view(c, sw_if)) else { continue };
-            for q in device.borrow().rx_queues() {
+            for q in device.rx_queues() {
                 let row = queues.entry((q.worker, q.node.clone())).or_default();
                 row.push((v.name.clone(), q));
             }

@@ -5,7 +5,6 @@ use super::{
     Mtu, TagRewrite, Tags, check_mac,
 };
 use crate::output::{self, Scratch};
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_buffer::SwIfIndex;
@@ -200,7 +199,7 @@ pub fn create(
     };
     let can_segment = {
         let mut a = all.borrow_mut();
-        a.add(Interface::new(view, Rc::new(RefCell::new(spec.device)), Some(tx)));
+        a.add(Interface::new(view, Rc::from(spec.device), Some(tx)));
         a.publish(c, sw_if);
         std::mem::replace(&mut a.can_segment, true)
     };

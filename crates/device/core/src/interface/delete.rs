@@ -20,17 +20,20 @@ pub fn delete(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     if sw_if == SwIfIndex(0) {
         return Err(DeviceError::Failed("local0 cannot be deleted".into()));
     }
-    let has_subs = {
-        let all = c.state::<Interfaces>();
-        let mut all = all.borrow_mut();
-        let i = all.row(sw_if)?;
-        if i.is_going {
-            return Err(DeviceError::Unknown(i.view.name.clone()));
-        }
-        i.is_going = true;
-        i.children.is_some()
-    };
+    let all = c.state::<Interfaces>();
+    match all.borrow_mut().row(sw_if)? {
+        i if i.is_going => return Err(DeviceError::Unknown(i.view.name.clone())),
+        _ => {}
+    }
+    // Its driver may report a change, which others follow, before it goes.
     set::down(c, sw_if);
+    let has_subs = match all.borrow_mut().row(sw_if) {
+        Ok(i) => {
+            i.is_going = true;
+            i.children.is_some()
+        }
+        Err(_) => return Ok(()),
+    };
     // Features leave it next: what they do to packets, they do to all that it has received.
     create::drain(c);
     if has_subs {
@@ -88,7 +91,7 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
     };
     c.remove_interface(sw_if);
     if let Some(tx) = gone.tx {
-        gone.device.borrow_mut().delete(c, sw_if);
+        gone.device.delete(c, sw_if);
         c.remove_node(gone.view.output);
         c.remove_node(tx);
     }

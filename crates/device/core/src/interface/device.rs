@@ -32,6 +32,9 @@ pub struct RxQueue {
 }
 
 /// Driver of one interface, on the main thread.
+///
+/// Methods take `&self`, and a driver keeps what changes in cells of its own: what it calls, such as
+/// [`set_link`](super::set_link), has others follow, and these may call the same driver again.
 pub trait Device: 'static {
     /// Device type, as VPP's clients know it: `af-packet`, `pg`, `Loopback` …
     fn dev_type(&self) -> &'static str;
@@ -43,33 +46,28 @@ pub trait Device: 'static {
     ///
     /// # Errors
     /// If the system fails.
-    fn set_admin(
-        &mut self,
-        _c: &mut Control,
-        _sw_if: SwIfIndex,
-        _up: bool,
-    ) -> Result<(), DeviceError> {
+    fn set_admin(&self, _c: &mut Control, _sw_if: SwIfIndex, _up: bool) -> Result<(), DeviceError> {
         Ok(())
     }
     /// Switches promiscuous mode.
     ///
     /// # Errors
     /// If the system fails.
-    fn set_promiscuous(&mut self, _c: &mut Control, _on: bool) -> Result<(), DeviceError> {
+    fn set_promiscuous(&self, _c: &mut Control, _on: bool) -> Result<(), DeviceError> {
         Ok(())
     }
     /// Sets the MAC address. False if the driver cannot.
     ///
     /// # Errors
     /// If the system fails.
-    fn set_mac(&mut self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
+    fn set_mac(&self, _c: &mut Control, _mac: MacAddr) -> Result<bool, DeviceError> {
         Ok(false)
     }
     /// Sets the device's MTU (without Ethernet header). False if the driver cannot.
     ///
     /// # Errors
     /// If the system fails.
-    fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
+    fn set_mtu(&self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
         Ok(true)
     }
     /// Driver's lines in `show hardware-interfaces`.
@@ -92,7 +90,7 @@ pub trait Device: 'static {
     ///
     /// # Errors
     /// If the driver has no such option or the system fails.
-    fn set_option(&mut self, option: &str, _on: bool) -> Result<(), DeviceError> {
+    fn set_option(&self, option: &str, _on: bool) -> Result<(), DeviceError> {
         Err(DeviceError::Failed(format!("{}: no option `{option}`", self.dev_type())))
     }
     /// Sets the receive mode of a queue (`None`: all); called only with a queue listed by
@@ -101,7 +99,7 @@ pub trait Device: 'static {
     /// # Errors
     /// If the driver supports one mode only.
     fn set_rx_mode(
-        &mut self,
+        &self,
         _c: &mut Control,
         _sw_if: SwIfIndex,
         _queue: Option<u32>,
@@ -115,7 +113,7 @@ pub trait Device: 'static {
     /// # Errors
     /// If queues cannot move, or a worker does not answer.
     fn set_rx_placement(
-        &mut self,
+        &self,
         _c: &mut Control,
         _sw_if: SwIfIndex,
         _queue: u32,
@@ -125,7 +123,7 @@ pub trait Device: 'static {
     }
     /// Follows changes of the system's device behind the interface; returns the MTU of the link if
     /// that has changed.
-    fn system_changed(&mut self, _now: &SystemDevice) -> Option<u32> {
+    fn system_changed(&self, _now: &SystemDevice) -> Option<u32> {
         None
     }
     /// Current offloads, if they can change while the device is in use.
@@ -133,9 +131,9 @@ pub trait Device: 'static {
         None
     }
     /// Called periodically: passes the device's drop counts to workers, which own the counters.
-    fn poll_missed(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
+    fn poll_missed(&self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Stops everything before the interface is deleted.
-    fn delete(&mut self, _c: &mut Control, _sw_if: SwIfIndex) {}
+    fn delete(&self, _c: &mut Control, _sw_if: SwIfIndex) {}
 }
 
 /// The system's device behind an interface.

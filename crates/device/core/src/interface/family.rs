@@ -46,14 +46,14 @@ impl Device for SubDevice {
     fn kind(&self) -> Kind {
         Kind::Sub
     }
-    fn set_mtu(&mut self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
+    fn set_mtu(&self, _c: &mut Control, _mtu: u32) -> Result<bool, DeviceError> {
         Ok(false)
     }
 }
 
 /// Returns the driver of all sub-interfaces.
-pub(super) fn device() -> DeviceCell {
-    Rc::new(RefCell::new(Box::new(SubDevice)))
+pub(super) fn device() -> DeviceRef {
+    Rc::new(SubDevice)
 }
 
 pub(super) fn going(name: &str) -> DeviceError {

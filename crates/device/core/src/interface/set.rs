@@ -39,7 +39,7 @@ fn bring(c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<bool, DeviceErro
     };
     // Before the device receives anything.
     let since = clock::ticks();
-    device.borrow_mut().set_admin(c, sw_if, up)?;
+    device.set_admin(c, sw_if, up)?;
     change(c, sw_if, |v| (v.admin_up, v.state_since) = (up, since))?;
     c.publish(InterfaceEvent::State(sw_if));
     Ok(true)
@@ -78,7 +78,7 @@ pub fn set_speed(c: &mut Control, sw_if: SwIfIndex, kbps: u32) -> Result<(), Dev
 /// If the interface does not exist.
 pub fn refresh_caps(c: &mut Control, sw_if: SwIfIndex) -> Result<(), DeviceError> {
     let device = c.state::<Interfaces>().borrow().device(sw_if);
-    let caps = device.and_then(|d| d.borrow().caps());
+    let caps = device.and_then(|d| d.caps());
     match caps {
         Some(caps) if caps != view(c, sw_if)?.caps => change(c, sw_if, |v| v.caps = caps)?,
         _ => return Ok(()),
@@ -108,7 +108,7 @@ pub fn set_mac(c: &mut Control, sw_if: SwIfIndex, mac: MacAddr) -> Result<(), De
     let v = view(c, sw_if)?;
     let device = c.state::<Interfaces>().borrow().device(sw_if);
     let done = match device {
-        Some(d) => d.borrow_mut().set_mac(c, mac)?,
+        Some(d) => d.set_mac(c, mac)?,
         None => false,
     };
     if !done || !v.ethernet {
@@ -141,7 +141,7 @@ pub fn set_link_mtu(c: &mut Control, sw_if: SwIfIndex, mtu: u32) -> Result<(), D
     check_mtu("MTU", mtu, MTU_RANGE.1)?;
     let device = c.state::<Interfaces>().borrow().device(sw_if);
     if let Some(d) = device
-        && !d.borrow_mut().set_mtu(c, mtu)?
+        && !d.set_mtu(c, mtu)?
     {
         let what = format!("an MTU of {mtu}");
         return Err(DeviceError::Unsupported { name: v.name, kind: v.dev_type.into(), what });
@@ -261,7 +261,7 @@ pub fn set_rx_mode(
     mode: RxMode,
 ) -> Result<(), DeviceError> {
     let device = with_queue(c, sw_if, queue, "a receive mode")?;
-    device.borrow_mut().set_rx_mode(c, sw_if, queue, mode)
+    device.set_rx_mode(c, sw_if, queue, mode)
 }
 
 /// Assigns a receive queue to a worker; `None` picks the one with the fewest. Packets in the queue
@@ -280,7 +280,7 @@ pub fn set_rx_placement(
         let (max, found) = (c.workers().saturating_sub(1) as u64, worker as u64);
         return Err(DeviceError::Range { what: "worker", min: 0, max, found });
     }
-    device.borrow_mut().set_rx_placement(c, sw_if, queue, worker)
+    device.set_rx_placement(c, sw_if, queue, worker)
 }
 
 /// Returns the device of an interface that has this receive queue, or (`None`) any.
@@ -289,11 +289,11 @@ fn with_queue(
     sw_if: SwIfIndex,
     queue: Option<u32>,
     what: &str,
-) -> Result<Rc<RefCell<Box<dyn Device>>>, DeviceError> {
+) -> Result<Rc<dyn Device>, DeviceError> {
     let v = view(c, sw_if)?;
     let unknown = || DeviceError::Unknown(v.name.clone());
     let device = c.state::<Interfaces>().borrow().device(sw_if).ok_or_else(unknown)?;
-    let queues: Vec<u32> = device.borrow().rx_queues().iter().map(|q| q.queue).collect();
+    let queues: Vec<u32> = device.rx_queues().iter().map(|q| q.queue).collect();
     let Some(last) = queues.iter().max().copied() else {
         let (kind, what) = (v.dev_type.into(), what.into());
         return Err(DeviceError::Unsupported { name: v.name, kind, what });
@@ -338,7 +338,7 @@ pub(super) fn accept(
         return Ok(());
     }
     match parent {
-        None => device.borrow_mut().set_promiscuous(c, after),
+        None => device.set_promiscuous(c, after),
         Some(parent) => accept(c, parent, &|p| {
             let n = p.subs_accept_all;
             p.subs_accept_all = if after { n + 1 } else { n.saturating_sub(1) };

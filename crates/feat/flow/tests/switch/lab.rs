@@ -269,7 +269,7 @@ impl Device for NoDevice {
     fn dev_type(&self) -> &'static str {
         "load"
     }
-    fn set_mac(&mut self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
+    fn set_mac(&self, _: &mut Control, _: MacAddr) -> Result<bool, DeviceError> {
         Ok(true)
     }
 }
