@@ -6,6 +6,10 @@
 //! since the directory may belong to others. A file that is [replaced](Replacement) keeps its old
 //! content until the new one is complete and on disk.
 
+mod appended;
+
+pub use appended::Appended;
+
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -3,9 +3,12 @@
 //!
 //! * [`put!`] and [`say!`] print to standard output, [`report!`] to standard error;
 //! * [`fail`] says what went wrong, and gives the exit status: [`FAILED`], [`USAGE`] or [`FAULT`];
+//! * [`log::Log`] is a log whose writers never wait;
 //! * [`harmless`] takes out of text of others what a terminal obeys.
 
 #![forbid(unsafe_code)]
+
+pub mod log;
 
 use std::borrow::Cow;
 use std::process::ExitCode;

@@ -16,4 +16,4 @@ pub mod metrics;
 pub mod run;
 pub mod vpp;
 
-use thalweg_terminal::{FAILED, FAULT, USAGE, fail, report, say};
+use thalweg_terminal::{FAILED, FAULT, USAGE, fail, say};

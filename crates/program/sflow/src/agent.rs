@@ -21,10 +21,13 @@ use thalweg_sflow_agent::conf::{HsflowdConf, Reader};
 use thalweg_sflow_agent::host::parse_uuid;
 use thalweg_sflow_agent::netlink::{Channel, Event, Notice, Receiver, ReceiverConfig};
 use thalweg_sflow_agent::relay::{Relay, listen_to};
+use thalweg_terminal::log::Log;
 use tracing::level_filters::LevelFilter;
 
 /// A signal that precedes the wait for messages is seen this late.
 const SIGNAL_LATENCY: Duration = Duration::from_millis(500);
+/// How long the last lines of the log may take at the end.
+const LAST_LINES: Duration = Duration::from_millis(200);
 /// User and group ID of the unprivileged user.
 const UNPRIVILEGED: u32 = 65_534;
 
@@ -75,20 +78,28 @@ pub fn main(args: &Args) -> ExitCode {
     };
     let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let log = tracing_subscriber::fmt().with_max_level(level).with_target(false);
+    let lines = Log::new();
+    let queue = lines.clone();
     // Only a second start in one process, in a test, meets another log.
-    let _ = log.with_ansi(colour).with_writer(std::io::stderr).try_init();
-    let conf = match read(args) {
-        Ok(conf) => conf,
-        Err(error) => return crate::fail(crate::USAGE, &format!("{error:#}")),
-    };
+    let _ = log.with_ansi(colour).with_writer(move || queue.line()).try_init();
+    let ended = serve(args, &lines);
+    // If it has ended before it could begin.
+    if lines.begin(std::io::stderr()).is_ok() {
+        lines.flush(LAST_LINES);
+    }
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((status, error)) => crate::fail(status, &format!("{error:#}")),
+    }
+}
+
+fn serve(args: &Args, lines: &Log) -> Result<(), (u8, anyhow::Error)> {
+    let conf = read(args).map_err(|error| (crate::USAGE, error))?;
     if args.test {
         crate::say!("{}: valid, {} collectors", args.file.display(), conf.collectors.len());
-        return ExitCode::SUCCESS;
+        return Ok(());
     }
-    match run(args, conf) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
-    }
+    run(args, conf, lines).map_err(|error| (crate::FAILED, error))
 }
 
 /// Reads the file, and logs what in it has no effect.
@@ -124,7 +135,7 @@ impl Flags {
     }
 }
 
-fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
+fn run(args: &Args, mut conf: HsflowdConf, lines: &Log) -> anyhow::Result<()> {
     let flags = Flags::catch()?;
     let pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
     if conf.uuid.is_none() {
@@ -135,6 +146,7 @@ fn run(args: &Args, mut conf: HsflowdConf) -> anyhow::Result<()> {
     if rustix::process::geteuid().is_root() && !args.keep_root {
         drop_rights(&conf);
     }
+    lines.begin(std::io::stderr()).context("cannot log")?;
     let start = Instant::now();
     let mut collectors = Collectors::new();
     collectors.configure(&conf.collectors, start);

@@ -1,14 +1,15 @@
 //! Where the router's log goes.
 
-use std::fmt::{self, Write};
+use std::fmt::{self, Write as _};
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::SystemTime;
 use thalweg_config::StartupConfig;
+use thalweg_files::Appended;
 use thalweg_graph::log;
+use thalweg_terminal::log::Log;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -69,35 +70,33 @@ impl Visit for Text {
 ///
 /// # Errors
 /// If the file cannot be opened.
-pub(super) fn start(config: &StartupConfig) -> io::Result<()> {
+pub(super) fn start(config: &StartupConfig) -> io::Result<Log> {
     let from_config = config.logging.default_log_level.as_deref().map(level);
     let from_env = std::env::var("THALWEG_LOG").ok().map(|word| level(&word));
     let level = from_env.or(from_config).unwrap_or(LevelFilter::INFO);
     let all = tracing_subscriber::registry().with(level).with(Keep);
     let log = tracing_subscriber::fmt::layer().with_target(false);
-    let started = match &config.unix.log {
-        Some(path) => {
-            let file = open(path)?;
-            all.with(log.with_ansi(false).with_writer(Mutex::new(file))).try_init()
-        }
-        None => {
-            let colour = io::IsTerminal::is_terminal(&io::stderr()) && !config.unix.nocolor;
-            all.with(log.with_ansi(colour).with_writer(io::stderr)).try_init()
-        }
+    let (to, colour): (Box<dyn Write + Send>, bool) = match &config.unix.log {
+        Some(path) => (open(path)?, false),
+        None => (Box::new(io::stderr()), io::stderr().is_terminal() && !config.unix.nocolor),
     };
+    let lines = Log::new();
+    lines.begin(to)?;
+    let queue = lines.clone();
+    let log = log.with_ansi(colour).with_writer(move || queue.line());
     // Only a second start in one process, in a test, meets another log.
-    drop(started);
-    Ok(())
+    let _ = all.with(log).try_init();
+    Ok(lines)
 }
 
 /// Opens the log: a file that only its owner reads, no link followed. A terminal or `/dev/null` is
 /// fine, too.
-fn open(path: &Path) -> io::Result<std::fs::File> {
+fn open(path: &Path) -> io::Result<Box<dyn Write + Send>> {
     let is_device = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_char_device());
-    match is_device {
-        true => OpenOptions::new().append(true).open(path),
-        false => thalweg_files::append(path).map_err(|e| e.source),
-    }
+    Ok(match is_device {
+        true => Box::new(OpenOptions::new().append(true).open(path)?),
+        false => Box::new(Appended::open(path).map_err(|e| e.source)?),
+    })
 }
 
 /// The level of a word, as syslog and VPP call them; `info` for what is none.

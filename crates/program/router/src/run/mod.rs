@@ -12,6 +12,7 @@ pub use layout::{Cores, LayoutError, engine};
 pub use serve::poll;
 
 use crate::features::FEATURES;
+use signals::{Ending, Stage, WORKERS};
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -255,7 +256,8 @@ fn run(
     let document = store.as_ref().map(|s| document(s, strict)).transpose()?.flatten();
     let (engine, notes) = layout::engine(&config, &Cores::of_this_machine())?;
     let log = config.unix.log.clone().unwrap_or_default();
-    logging::start(&config).map_err(file("open log", &log))?;
+    let lines = logging::start(&config).map_err(file("open log", &log))?;
+    let ending = Ending::new(lines);
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     notes.iter().for_each(|note| tracing::warn!("{note}"));
     // For as long as the router runs.
@@ -299,8 +301,7 @@ fn run(
         Some(path) => Some(serve::PidFile::write(path).map_err(file("write", path))?),
         None => None,
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    signals.forward(c.remote(), stop.clone()).map_err(|e| RunError::Start(e.to_string()))?;
+    signals.forward(c.remote(), ending.clone()).map_err(|e| RunError::Start(e.to_string()))?;
     for at in server.addresses() {
         tracing::info!("thalweg v{}: command line at {at}", env!("CARGO_PKG_VERSION"));
     }
@@ -310,19 +311,26 @@ fn run(
     let refuse = strict.then(|| failed.clone());
     configure(&mut c, store, document, config.unix.exec.clone(), refuse);
     if config.unix.interactive {
-        signals::console(server.addresses().to_vec(), c.remote(), stop.clone());
+        signals::console(server.addresses().to_vec(), c.remote(), ending.clone());
     }
 
-    while !stop.load(Ordering::Acquire) && !failed.load(Ordering::Acquire) {
+    while !ending.is_asked() && !failed.load(Ordering::Acquire) {
         let next = serve::poll(&mut c);
         c.run_once(next.map(|at| at.saturating_duration_since(Instant::now())));
     }
 
     tracing::info!("shutting down");
+    ending.reach(Stage::Leaving);
+    drop(pidfile);
     serve::cancel_all(&mut c);
     drop((server, api));
+    let busy = c.stop_workers(WORKERS);
+    if !busy.is_empty() {
+        tracing::error!("workers {busy:?} do not end: exiting");
+        ending.exit(i32::from(crate::FAILED));
+    }
+    ending.reach(Stage::Over);
     let audit = c.shut_down();
-    drop(pidfile);
     if audit.in_use > 0 {
         tracing::error!("{} of {} packet buffers leaked", audit.in_use, audit.total);
         return Err(RunError::Leak(audit.in_use));

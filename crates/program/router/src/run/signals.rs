@@ -4,10 +4,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals as Iterator;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 use thalweg_cli::client::{Client, interactive_at};
 use thalweg_cli::server::Listen;
 use thalweg_graph::Remote;
+use thalweg_terminal::log::Log;
 
 /// Signals that are caught from now on.
 pub(super) struct Signals(Iterator);
@@ -18,26 +20,97 @@ impl Signals {
         Iterator::new([SIGINT, SIGTERM, SIGHUP]).map(Signals)
     }
 
-    /// Sets `stop` at the first SIGINT or SIGTERM and wakes the main thread; ends the process at
-    /// the second. SIGHUP does nothing: there is no configuration to read again.
-    pub(super) fn forward(mut self, remote: Remote, stop: Arc<AtomicBool>) -> io::Result<()> {
+    /// Ends the router at the first SIGINT or SIGTERM, in an orderly way if that takes less than
+    /// [`PATIENCE`], and at once at the second. SIGHUP does nothing: there is no configuration to
+    /// read again, and the log follows its name.
+    pub(super) fn forward(mut self, remote: Remote, ending: Arc<Ending>) -> io::Result<()> {
         let wait = move || {
             for signal in self.0.forever().filter(|signal| *signal != SIGHUP) {
-                if stop.swap(true, Ordering::AcqRel) {
-                    crate::report!("second signal {signal}: exiting immediately");
-                    std::process::exit(128 + signal);
+                if ending.ask() {
+                    tracing::warn!("second signal {signal}: exiting immediately");
+                    ending.exit(128 + signal);
                 }
                 tracing::info!("signal {signal}");
                 remote.submit(|_| ());
+                // Without another thread there is no second chance but a second signal.
+                let of_last_chance = ending.clone();
+                let wait = move || of_last_chance.enforce();
+                let _ = std::thread::Builder::new().name("ending".into()).spawn(wait);
             }
         };
         std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
     }
 }
 
+/// Time for an orderly end.
+const PATIENCE: Duration = Duration::from_millis(900);
+/// Part of it that workers get.
+pub(super) const WORKERS: Duration = Duration::from_millis(400);
+/// Time for the last lines of the log.
+const LAST_LINES: Duration = Duration::from_millis(50);
+
+/// How far the router has come in its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Stage {
+    /// It runs.
+    Running,
+    /// It was asked to end.
+    Asked,
+    /// The main thread gives up what others use.
+    Leaving,
+    /// No packet is forwarded any more, and no client is served; memory is given back.
+    Over,
+}
+
+/// The end of the router, which no other program can keep it from: one that does not read what it
+/// is sent, or a file that does not answer.
+pub(super) struct Ending {
+    stage: AtomicU8,
+    log: Log,
+}
+
+impl Ending {
+    pub(super) fn new(log: Log) -> Arc<Ending> {
+        Arc::new(Ending { stage: AtomicU8::new(Stage::Running as u8), log })
+    }
+
+    /// Asks the main thread to end. Returns whether it was asked before.
+    pub(super) fn ask(&self) -> bool {
+        self.stage.fetch_max(Stage::Asked as u8, Ordering::AcqRel) != Stage::Running as u8
+    }
+
+    /// Whether it was asked to end.
+    pub(super) fn is_asked(&self) -> bool {
+        self.stage.load(Ordering::Acquire) != Stage::Running as u8
+    }
+
+    /// Notes how far the main thread has come.
+    pub(super) fn reach(&self, stage: Stage) {
+        self.stage.fetch_max(stage as u8, Ordering::AcqRel);
+    }
+
+    /// Ends the process if the main thread does not.
+    fn enforce(&self) {
+        std::thread::sleep(PATIENCE);
+        if self.stage.load(Ordering::Acquire) == Stage::Over as u8 {
+            // The system takes memory back faster.
+            self.exit(0);
+        }
+        tracing::error!("the router does not end by itself: exiting");
+        self.exit(i32::from(crate::FAILED));
+    }
+
+    /// Ends the process now, with the log's last lines if they can be written.
+    pub(super) fn exit(&self, status: i32) -> ! {
+        self.log.flush(LAST_LINES);
+        std::process::exit(status)
+    }
+}
+
 /// Serves the command line on standard input and output: a session on a terminal, else the commands
 /// that are piped in. The router ends with it, as after `quit` in VPP.
-pub(super) fn console(addresses: Vec<Listen>, remote: Remote, stop: Arc<AtomicBool>) {
+pub(super) fn console(addresses: Vec<Listen>, remote: Remote, ending: Arc<Ending>) {
     let session = move || {
         let Some(at) = addresses.first() else { return };
         let ended = match io::stdin().is_terminal() {
@@ -47,7 +120,7 @@ pub(super) fn console(addresses: Vec<Listen>, remote: Remote, stop: Arc<AtomicBo
         if let Err(error) = ended {
             tracing::error!("console: {error}");
         }
-        stop.store(true, Ordering::Release);
+        ending.ask();
         remote.submit(|_| ());
     };
     if let Err(error) = std::thread::Builder::new().name("console".into()).spawn(session) {
