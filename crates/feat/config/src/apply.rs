@@ -83,6 +83,9 @@ pub struct Apply {
     format: Format,
     /// The first failure; if set, the application is rolling back.
     failure: Option<String>,
+    /// The first removal that failed. What it was to remove may have gone with something before:
+    /// verifying tells.
+    doubtful: Option<String>,
     /// Keys of items that could not be applied, and why.
     lost: HashMap<String, String>,
     done: usize,
@@ -150,6 +153,7 @@ impl Apply {
             mode,
             format,
             failure: None,
+            doubtful: None,
             lost: HashMap::new(),
             done: 0,
             is_incomplete: false,
@@ -322,6 +326,10 @@ impl Apply {
                 tracing::debug!("configuration: {wrong}");
                 self.lost.insert(step.key.clone(), format!("`{}' failed: {e}", step.command));
             }
+            (Mode::AllOrNothing, None) if step.phase == Purpose::Prune => {
+                tracing::debug!("configuration: {wrong}");
+                self.doubtful.get_or_insert(wrong);
+            }
             // A rollback continues with what is left.
             (Mode::AllOrNothing, Some(_)) => tracing::error!("configuration: rollback: {wrong}"),
             (Mode::AllOrNothing, None) => self.roll_back(c, wrong),
@@ -401,7 +409,10 @@ impl Apply {
                 ))
             }
             (None, Some(first)) if self.mode == Mode::AllOrNothing => {
-                let wrong = format!("all commands succeeded, but `{first}' is still missing");
+                let wrong = match self.doubtful.take() {
+                    Some(wrong) => wrong,
+                    None => format!("all commands succeeded, but `{first}' is still missing"),
+                };
                 self.roll_back(c, wrong);
                 None
             }

@@ -169,7 +169,7 @@ impl Neighbors {
 
     /// Configured neighbours by interface and address.
     pub(crate) fn configured(&self) -> Vec<Neighbor> {
-        self.select(|e| e.is_static || e.origin == Origin::Config)
+        self.select(|e| e.is_static)
     }
 
     fn select(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Neighbor> {

@@ -39,19 +39,22 @@ fn path(family: Version) -> &'static [&'static str] {
     }
 }
 
-/// Parses a neighbour's value: MAC address, `static`, `no-fib-entry`.
-fn parse_entry(text: &str) -> Option<(MacAddr, bool, bool)> {
+/// Parses a neighbour's value: MAC address, `static`, which may be left out, and `no-fib-entry`.
+///
+/// What is written down stays: a neighbour that is not static is probed and forgotten as one that
+/// was learned, and so is no part of a configuration.
+fn parse_entry(text: &str) -> Option<(MacAddr, bool)> {
     let mut words = text.split_whitespace();
     let mac = mac(words.next()?)?;
-    let (mut stays, mut no_route) = (false, false);
+    let mut no_route = false;
     for word in words {
         match word {
-            "static" => stays = true,
+            "static" => {}
             "no-fib-entry" => no_route = true,
             _ => return None,
         }
     }
-    Some((mac, stays, no_route))
+    Some((mac, no_route))
 }
 
 fn neighbor(value: &Value) -> Result<(), String> {
@@ -88,10 +91,7 @@ impl Section<Control> for Settings {
         }
         for n in state.configured() {
             let Some(mac) = n.mac else { continue };
-            let mut text = mac.to_string();
-            if n.is_static {
-                text += " static";
-            }
+            let mut text = format!("{mac} static");
             if n.no_fib_entry {
                 text += " no-fib-entry";
             }
@@ -143,15 +143,12 @@ fn one(interface: &str, ip: &str, found: &Found<'_>, out: &mut Draft) {
         let text = format!("an IP address expected, not `{ip}'");
         return out.problem(Problem::at(found.node, &found.path, text));
     };
-    let Some((mac, stays, no_route)) = found.node.text().and_then(parse_entry) else { return };
+    let Some((mac, no_route)) = found.node.text().and_then(parse_entry) else { return };
     if !mac.is_unicast() {
         let text = "a unicast MAC address expected, not a multicast or zero address";
         return out.problem(Problem::at(found.node, &found.path, text));
     }
-    let mut set = format!("set ip neighbor {interface} {ip} {mac}");
-    if stays {
-        set += " static";
-    }
+    let mut set = format!("set ip neighbor {interface} {ip} {mac} static");
     if no_route {
         set += " no-fib-entry";
     }

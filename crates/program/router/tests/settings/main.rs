@@ -245,6 +245,26 @@ fn all_at_once_shows_the_same() {
     [first, second, third].into_iter().for_each(Router::stop);
 }
 
+/// A removal whose subject has gone with something before it has been done.
+#[test]
+fn what_goes_with_something_else_is_removed() {
+    for lines in [
+        "set interface state pg0 up\nset interface ip address pg0 10.0.0.1/24\n\
+         set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02",
+        "mpls tunnel add via 10.0.0.2 pg0 out-labels 33\ncreate sub-interfaces mpls-tunnel0 10",
+    ] {
+        let _one = ONE.lock();
+        let mut router = Router::start();
+        let empty = router.dump();
+        router.run(PRELUDE);
+        if router.attempt(lines).is_ok() {
+            router.become_(&empty);
+            same(&empty, &router.dump(), lines);
+        }
+        router.stop();
+    }
+}
+
 #[test]
 fn a_command_that_fails_leaves_all_as_it_was() {
     let _one = ONE.lock();

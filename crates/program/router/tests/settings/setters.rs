@@ -466,7 +466,6 @@ pub const SETTERS: &[(&str, &[&str])] = &[
         &["set interface ip address pg0 10.0.0.1/24\n\
              set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02 static\n\
              set ip neighbor pg0 10.0.0.3 02:00:00:00:00:03 static no-fib-entry\n\
-             set ip neighbor pg0 10.0.0.4 02:00:00:00:00:04\n\
              set ip neighbor pg1 10.0.0.2 02:00:00:00:00:05 static"],
     ),
     (
