@@ -12,7 +12,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) build --quiet --workspace --bin xtask && $(or $(CARGO_TARGET_DIR),target)/debug/xtask
 RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
 
-.PHONY: help build demo demo-picture graph-picture test test-long lint bench bench-full bench-names bench-docs bench-accept profile sharing soak fuzz doc install setup setup-test setup-long setup-bench clean
+.PHONY: help build demo demo-picture graph-picture test test-long lint bench bench-full bench-names bench-docs bench-accept profile sharing soak chaos fuzz doc install setup setup-test setup-long setup-bench clean
 
 help: ## list the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -68,6 +68,10 @@ sharing: setup-long ## whether two workers write cache lines that the other touc
 
 soak: setup-test build ## churn through translation and rules for SOAK=30 minutes; in the end nothing may be held
 	$(CARGO) run --release -p thalweg-smoke --bin thalweg-soak -- $(or $(SOAK),30)
+
+chaos: setup-test build ## random commands under random packets for MINUTES=10; SEED=n is the first seed
+	$(CARGO) run -p thalweg-smoke --bin thalweg-chaos -- --all --minutes $(or $(MINUTES),10) \
+		$(if $(SEED),--seed $(SEED))
 
 fuzz: ## fuzz every parser, TIME seconds each
 	TIME=$(TIME) scripts/fuzz.sh

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod binary;
+pub mod chaos;
 mod collector;
 mod cpu;
 mod flow;

@@ -12,10 +12,10 @@ use super::build::{Program, cargo, programs, step, step_output};
 use super::job::Job;
 
 /// Phases of `make test`, in the order in which they are built and begun.
-const SHORT_LIST: [&str; 5] = ["papi", "unit", "smoke", "levels", "doc"];
+const SHORT_LIST: [&str; 6] = ["papi", "unit", "chaos", "smoke", "levels", "doc"];
 /// Phases of `make test-long`. What takes longest comes first. Some phases have jobs in both lists.
-const LONG_LIST: [&str; 9] =
-    ["psample", "guard", "aarch64", "loom", "fuzz", "papi", "unit", "smoke", "levels"];
+const LONG_LIST: [&str; 10] =
+    ["psample", "guard", "aarch64", "loom", "fuzz", "chaos", "papi", "unit", "smoke", "levels"];
 /// Phases of words that name none.
 const USUAL: [&str; 2] = ["unit", "smoke"];
 
@@ -55,6 +55,9 @@ const PROGRAM_DEADLINE: Duration = Duration::from_secs(15 * 60);
 /// A scenario. It reports by itself what it waits for, a while before (see `THALWEG_TEST_DEADLINE`
 /// in the test kit).
 const SCENARIO_DEADLINE: Duration = Duration::from_secs(6 * 60);
+
+/// Runs of the random operator, of which one may fail and be made shorter.
+const CHAOS_DEADLINE: Duration = Duration::from_secs(18 * 60);
 
 /// Scenarios that are repeated with each level of frame kernels: those that forward.
 const FORWARDING: [&str; 5] = ["bad_input::", "cross_connect::", "mtu::", "routing::", "wire::"];
@@ -149,6 +152,7 @@ pub fn build(root: &Path, phase: &str, long: bool) -> Result<Vec<Job>> {
         "smoke" => smoke(root),
         "levels" => levels(root),
         "papi" => papi(root, long),
+        "chaos" => chaos(root),
         other => {
             let found = SINGLES.iter().find(|single| single.phase == other);
             single(root, found.with_context(|| format!("there is no phase {other}"))?)
@@ -321,6 +325,29 @@ fn papi(root: &Path, long: bool) -> Result<Vec<Job>> {
         jobs.push(govpp);
     }
     Ok(jobs)
+}
+
+/// The random operator: seeds that have failed once, and in the long list ten minutes of others,
+/// the same ones each time: what new ones find, `make chaos` finds.
+fn chaos(root: &Path) -> Result<Vec<Job>> {
+    step(cargo(root).args(["build", "--workspace", "--bin", "thalweg-chaos"]))?;
+    let program = std::path::absolute(super::target())?.join("debug/thalweg-chaos");
+    let router = router(root)?;
+    let job = |name: &str, args: &[&str], long: bool| Job {
+        name: format!("chaos/{name}"),
+        program: program.clone(),
+        args: words(args),
+        env: vec![(ROUTER, router.clone().into())],
+        dir: root.into(),
+        deadline: CHAOS_DEADLINE,
+        long,
+        alone: false,
+    };
+    let minutes = ["--seed", "1000", "--minutes", "10"];
+    Ok(vec![
+        job("seeds", &["--seeds", "tests/smoke/seeds.txt", "--shrink", "1"], false),
+        job("ten-minutes", &minutes, true),
+    ])
 }
 
 fn words(words: &[&str]) -> Vec<OsString> {

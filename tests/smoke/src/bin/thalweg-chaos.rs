@@ -1,0 +1,111 @@
+//! Random commands under random packets; see `thalweg_smoke::chaos`.
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use thalweg_smoke::chaos::{Plan, run, shrink};
+use thalweg_testkit::{Privilege, enter_user_namespace};
+
+/// A random operator: random commands under random packets
+#[derive(Parser)]
+struct Args {
+    /// First seed; by default of the clock
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How long further seeds are tried after the first
+    #[arg(long, value_name = "MINUTES")]
+    minutes: Option<f64>,
+    /// Seeds to try, one per line, with what is behind a `#` left out
+    #[arg(long, value_name = "FILE")]
+    seeds: Option<PathBuf>,
+    /// Steps to do, as they were printed
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    /// How long a failing run is made shorter
+    #[arg(long, value_name = "MINUTES", default_value_t = 5.0)]
+    shrink: f64,
+    /// Go on after a failing run
+    #[arg(long)]
+    all: bool,
+    /// Print each step
+    #[arg(long)]
+    verbose: bool,
+}
+
+fn minutes(number: f64) -> Duration {
+    Duration::from_secs_f64((number * 60.0).clamp(0.0, 1e6))
+}
+
+impl Args {
+    /// Tries a plan; prints the shortest that still fails if it does.
+    fn attempt(&self, what: &str, plan: &Plan) -> bool {
+        let begun = Instant::now();
+        let verbose = self.verbose;
+        let end = run(plan, &mut |step| {
+            if verbose {
+                println!("  {step}");
+            }
+        });
+        let took = begun.elapsed().as_secs_f64();
+        let Err(error) = end else {
+            println!("{what}: passed in {took:.1} s");
+            return true;
+        };
+        println!("{what}: failed after {took:.1} s: {error:#}");
+        if self.shrink > 0.0 {
+            let least = shrink(plan, minutes(self.shrink), &mut |line| println!("  {line}"));
+            let why = run(&least, &mut |_| {}).err().map(|e| format!("{e:#}")).unwrap_or_default();
+            println!("{what}: these steps fail (`--replay FILE' repeats them):\n{least}{why}");
+        }
+        false
+    }
+
+    fn run(&self) -> Result<bool> {
+        // First thing: a process with several threads may not.
+        match Privilege::check() {
+            Privilege::Root => {}
+            Privilege::UserNamespaces => enter_user_namespace()?,
+            Privilege::None(why) => bail!("{why}"),
+        }
+        if let Some(file) = &self.replay {
+            let text = std::fs::read_to_string(file).context(file.display().to_string())?;
+            return Ok(self.attempt("the steps", &Plan::parse(&text)?));
+        }
+        if let Some(file) = &self.seeds {
+            let text = std::fs::read_to_string(file).context(file.display().to_string())?;
+            let mut passed = true;
+            for line in text.lines() {
+                let seed = line.split('#').next().unwrap_or_default().trim();
+                if !seed.is_empty() {
+                    let seed = seed.parse().with_context(|| format!("`{seed}' is no seed"))?;
+                    passed &= self.attempt(&format!("seed {seed}"), &Plan::of_seed(seed)?);
+                }
+            }
+            return Ok(passed);
+        }
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut seed = self.seed.unwrap_or(clock.as_secs() % 1_000_000 * 10);
+        let until = Instant::now() + minutes(self.minutes.unwrap_or(0.0));
+        let mut passed = true;
+        loop {
+            passed &= self.attempt(&format!("seed {seed}"), &Plan::of_seed(seed)?);
+            if Instant::now() >= until || (!passed && !self.all) {
+                return Ok(passed);
+            }
+            seed += 1;
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Args::parse().run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("thalweg-chaos: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

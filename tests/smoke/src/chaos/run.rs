@@ -1,0 +1,380 @@
+//! One run: a router, what is done to it, and what has to hold.
+
+use super::packets;
+use super::steps::{Grammars, Step};
+use super::values::mac_of_port;
+use crate::binary::thalweg;
+use anyhow::{Context, Result, bail, ensure};
+use fastrand::Rng;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use thalweg_cli::client::{Client, ClientError};
+use thalweg_testkit::{Netns, Running, Signal, WAIT_LIMIT, join, wait_for_unix_socket};
+
+/// Steps of a random run.
+const STEPS: usize = 220;
+/// Limit of the time for an answer. A router under traffic answers in milliseconds.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+/// Limit of the time until what waits has been given up: for neighbours, or first fragments.
+const REST_LIMIT: Duration = Duration::from_secs(20);
+/// Limit of the time for an end. A second is promised; the machine may be busy.
+const END_LIMIT: Duration = Duration::from_millis(2500);
+
+/// Lines of the log that are shown of a router that has ended.
+const LAST_LINES: usize = 30;
+
+/// What a run does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Number of workers.
+    pub workers: usize,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Plan {
+    /// The run of a seed: one worker if it is even, two if it is odd.
+    ///
+    /// # Errors
+    /// If the router does not start, or does not tell of its commands.
+    pub fn of_seed(seed: u64) -> Result<Plan> {
+        let mut rng = Rng::with_seed(seed);
+        let workers = 1 + (seed % 2) as usize;
+        let grammars = grammars()?;
+        let interfaces: Vec<String> = INTERFACES.iter().map(|name| (*name).to_owned()).collect();
+        let mut steps = Vec::with_capacity(STEPS);
+        for at in 0..STEPS {
+            steps.push(match at % 20 {
+                0 | 7 | 13 => Step::Traffic {
+                    port: rng.u8(..PORTS),
+                    worker: rng.u8(..workers as u8),
+                    seed: rng.u64(..1 << 32),
+                },
+                19 if at % 100 == 99 => Step::Apply,
+                _ => Step::Command(grammars.command(&mut rng, &interfaces, DIR)),
+            });
+        }
+        Ok(Plan { workers, steps })
+    }
+
+    /// Reads a plan as it is displayed.
+    ///
+    /// # Errors
+    /// If a line of traffic is none.
+    pub fn parse(text: &str) -> Result<Plan> {
+        let (mut workers, mut steps) = (1, Vec::new());
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            match line.strip_prefix(WORKERS) {
+                Some(number) => workers = number.trim().parse().context(line.to_owned())?,
+                None => steps.push(line.parse()?),
+            }
+        }
+        Ok(Plan { workers, steps })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{WORKERS} {}", self.workers)?;
+        self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+const WORKERS: &str = "#workers";
+/// Ports of the packet generator.
+const PORTS: u8 = 3;
+/// Stands for the directory of a run in its commands.
+const DIR: &str = "%DIR";
+/// Interfaces that commands name. Most exist at one time or other.
+const INTERFACES: &[&str] = &[
+    "pg0",
+    "pg1",
+    "pg2",
+    "pg0",
+    "pg1",
+    "pg2",
+    "loop0",
+    "loop0",
+    "loop3",
+    "bvi0",
+    "sink0",
+    "host-e0",
+    "pg0.10",
+    "pg0.100",
+    "pg1.20",
+    "pg1.100",
+    "pg2.200",
+    "mpls-tunnel0",
+];
+
+/// What is there before the first step.
+fn prelude() -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for n in 0..PORTS {
+        lines.extend([
+            format!("create packet-generator interface pg{n}"),
+            format!("set interface mac address pg{n} {}", mac_of_port(n)),
+            format!("set interface state pg{n} up"),
+            format!("set interface ip address pg{n} 10.0.{n}.1/24"),
+            format!("set interface ip address pg{n} 2001:db8:{n}::1/64"),
+            format!("set ip neighbor pg{n} 10.0.{n}.2 02:00:00:00:0{n}:02 static"),
+        ]);
+    }
+    lines.push("ip route add 198.51.100.0/24 via 10.0.1.2 pg1".into());
+    lines
+}
+
+/// A router that is being tried.
+struct Subject {
+    running: Running,
+    socket: PathBuf,
+}
+
+impl Subject {
+    fn start(ns: &Netns, dir: &Path, workers: usize, document: &Path) -> Result<Subject> {
+        let socket = dir.join("cli.sock");
+        let startup = dir.join("startup.conf");
+        let text = format!(
+            "unix {{ nodaemon runtime-dir {dir} cli-listen {socket} }}\n\
+             cpu {{ workers {workers} }}\nbuffers {{ buffers-per-numa 8192 }}\n",
+            dir = dir.display(),
+            socket = socket.display(),
+        );
+        fs::write(&startup, text)?;
+        let program = ns.command(thalweg()?).args(["run", "-c"]).arg(&startup);
+        let program = program.arg("--config").arg(document).env("LC_ALL", "C");
+        let mut running = program.deadline(Duration::from_secs(600)).spawn()?;
+        let begun = Instant::now();
+        while wait_for_unix_socket(&socket, Duration::from_millis(50)).is_err() {
+            if let Some(status) = running.try_status()? {
+                bail!("the router ended at its start, {status}: {}", running.stderr());
+            }
+            ensure!(begun.elapsed() < WAIT_LIMIT, "the router does not listen");
+        }
+        let mut subject = Subject { running, socket };
+        subject.must("show version")?;
+        Ok(subject)
+    }
+
+    /// Runs a command that may be refused; what the router said.
+    fn say(&mut self, line: &str) -> Result<Result<String, String>> {
+        let (socket, text) = (self.socket.clone(), line.to_owned());
+        let asked = thread::spawn(move || Client::connect(&socket)?.run(&text));
+        match join(asked, ANSWER_LIMIT, &format!("the answer to `{line}'")) {
+            Ok(Ok(answer)) => Ok(Ok(answer)),
+            Ok(Err(ClientError::Failed { output })) => Ok(Err(output)),
+            Ok(Err(error)) => {
+                thread::sleep(Duration::from_millis(300));
+                match self.running.try_status()? {
+                    Some(status) => bail!("ended, {status}, at `{line}': {}", self.last_words()),
+                    None => bail!("`{line}': {error}"),
+                }
+            }
+            Err(error) => bail!("{error:#}"),
+        }
+    }
+
+    /// Runs a command that must succeed.
+    fn must(&mut self, line: &str) -> Result<String> {
+        self.say(line)?.map_err(|output| anyhow::anyhow!("`{line}' is refused: {output}"))
+    }
+
+    /// Saves its configuration; what is in the file, but for the line of the time.
+    fn saved(&mut self, file: &Path) -> Result<String> {
+        self.must(&format!("config save {}", file.display()))?;
+        let text = fs::read_to_string(file)?;
+        Ok(text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| format!("{line}\n"))
+            .collect())
+    }
+
+    fn last_words(&self) -> String {
+        let log = self.running.stderr();
+        let lines: Vec<&str> = log.lines().collect();
+        let panicked = lines.iter().position(|line| line.contains("panicked"));
+        let from = panicked.unwrap_or(lines.len().saturating_sub(LAST_LINES));
+        lines[from..].iter().take(LAST_LINES).copied().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Waits until no packet is inside, and all are accounted for.
+    fn rest(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let shown = self.must("show packet accounting")?;
+            if shown.contains("does not respond") {
+                bail!("a worker does not respond:\n{shown}");
+            }
+            if shown.contains("every packet is accounted for") {
+                return Ok(());
+            }
+            ensure!(begun.elapsed() < REST_LIMIT, "packets stay inside:\n{shown}");
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Asks it to end.
+    fn end(mut self) -> Result<()> {
+        let begun = Instant::now();
+        self.running.signal(Signal::TERM)?;
+        let status = self.running.wait(Duration::from_secs(10)).context("SIGTERM")?;
+        let took = begun.elapsed();
+        ensure!(status.success(), "ended by SIGTERM with {status}: {}", self.last_words());
+        ensure!(took < END_LIMIT, "SIGTERM took {took:.1?}");
+        Ok(())
+    }
+}
+
+fn space() -> Result<(Netns, TempDir)> {
+    let ns = Netns::new("chaos")?;
+    ns.ip("link add e0 type veth peer name p0")?;
+    ns.ip("link set e0 up")?;
+    ns.ip("link set p0 up")?;
+    Ok((ns, TempDir::with_prefix("thalweg-chaos-").context("make a directory")?))
+}
+
+fn grammars() -> Result<Grammars> {
+    let (ns, dir) = space()?;
+    let mut subject = Subject::start(&ns, dir.path(), 1, &dir.path().join("router.yaml"))?;
+    let shown: serde_json::Value = serde_json::from_str(&subject.must("show cli | json")?)?;
+    let rows = shown.as_array().context("`show cli' is no list")?;
+    let word = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or("").to_owned();
+    let all: Vec<(String, String)> =
+        rows.iter().map(|row| (word(row, "path"), word(row, "usage"))).collect();
+    subject.end()?;
+    Ok(Grammars::new(all.iter().map(|(path, usage)| (path.as_str(), usage.as_str()))))
+}
+
+/// Does what a plan says, and checks what has to hold. `tell` hears of each step.
+///
+/// # Errors
+/// What did not hold.
+pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
+    let (ns, dir) = space()?;
+    let at = |name: &str| dir.path().join(name);
+    let mut subject = Subject::start(&ns, dir.path(), plan.workers, &at("router.yaml"))?;
+    let empty = subject.saved(&at("empty.yaml"))?;
+    for line in prelude() {
+        subject.must(&line)?;
+    }
+    for step in &plan.steps {
+        tell(&step.to_string());
+        do_step(&mut subject, step, dir.path()).with_context(|| format!("at `{step}'"))?;
+        if let Some(status) = subject.running.try_status()? {
+            bail!("ended, {status}, after `{step}': {}", subject.last_words());
+        }
+    }
+    let _ = subject.say("packet-generator disable-stream")?;
+    tell("rest");
+    subject.rest()?;
+    tell("save");
+    let one = at("one.yaml");
+    let saved = subject.saved(&one)?;
+    tell("delete everything");
+    // Trackers grow while they are empty only.
+    subject.must("clear conntrack")?;
+    subject
+        .must(&format!("config apply {}", at("empty.yaml").display()))
+        .context("deleting everything")?;
+    subject.rest()?;
+    let left = subject.saved(&at("left.yaml"))?;
+    ensure!(left == empty, "this is left when everything is deleted:\n{left}");
+    let names = interfaces(&mut subject)?;
+    ensure!(names == ["local0"], "these interfaces are left: {names:?}");
+    tell("end");
+    subject.end()?;
+    tell("a new router");
+    let mut second = Subject::start(&ns, dir.path(), plan.workers, &one).context("a new router")?;
+    let again = settled(&mut second, &saved, &at("again.yaml"))?;
+    ensure!(
+        again == saved,
+        "a new router has another configuration: {}",
+        difference(&saved, &again)
+    );
+    let planned = second.must(&format!("config plan {}", one.display()))?;
+    ensure!(planned.trim().is_empty(), "a new router plans:\n{planned}");
+    second.end().context("a new router")
+}
+
+/// The configuration, once it is the one wanted, or has been waited for.
+fn settled(subject: &mut Subject, wanted: &str, file: &Path) -> Result<String> {
+    let begun = Instant::now();
+    loop {
+        let saved = subject.saved(file)?;
+        if saved == wanted || begun.elapsed() > Duration::from_secs(3) {
+            return Ok(saved);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn interfaces(subject: &mut Subject) -> Result<Vec<String>> {
+    // Those with many things on them go in slices.
+    let begun = Instant::now();
+    loop {
+        let shown: serde_json::Value =
+            serde_json::from_str(&subject.must("show interface | json")?)?;
+        let rows = shown.as_array().cloned().unwrap_or_default();
+        let names: Vec<String> =
+            rows.iter().filter_map(|row| row["name"].as_str().map(str::to_owned)).collect();
+        if names.len() <= 1 || begun.elapsed() > Duration::from_secs(3) {
+            return Ok(names);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn difference(before: &str, after: &str) -> String {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let (old, new) = (lines(before), lines(after));
+    let gone = old.iter().filter(|line| !new.contains(line)).map(|line| format!("\n- {line}"));
+    let come = new.iter().filter(|line| !old.contains(line)).map(|line| format!("\n+ {line}"));
+    let changes: String = gone.chain(come).collect();
+    if !changes.is_empty() {
+        return changes;
+    }
+    let moved = old.iter().zip(&new).find(|(old, new)| old != new);
+    moved.map_or_else(String::new, |(old, new)| format!("another order: `{old}', now `{new}'"))
+}
+
+fn do_step(subject: &mut Subject, step: &Step, dir: &Path) -> Result<()> {
+    match step {
+        Step::Command(line) => {
+            let line = line.replace(DIR, &dir.display().to_string());
+            // Most of it may be refused.
+            let _ = subject.say(&line)?;
+        }
+        Step::Traffic { port, worker, seed } => {
+            let file = dir.join(format!("in{port}.pcap"));
+            fs::write(&file, packets::capture(&mut Rng::with_seed(*seed), *port))?;
+            for line in [
+                format!(
+                    "packet-generator new {{ name s{port} limit 20000 rate 20000 \
+                     interface pg{port} node ethernet-input worker {worker} pcap {} }}",
+                    file.display()
+                ),
+                format!("packet-generator enable-stream s{port}"),
+            ] {
+                let _ = subject.say(&line)?;
+            }
+        }
+        Step::Apply => {
+            let file = dir.join("now.yaml");
+            let before = subject.saved(&file)?;
+            let planned = subject.must(&format!("config plan {}", file.display()))?;
+            ensure!(planned.trim().is_empty(), "of its own configuration it plans:\n{planned}");
+            subject.must(&format!("config apply {}", file.display()))?;
+            let after = subject.saved(&file)?;
+            ensure!(
+                before == after,
+                "its own configuration changes it: {}",
+                difference(&before, &after)
+            );
+        }
+    }
+    Ok(())
+}
