@@ -455,6 +455,14 @@ pub fn probe(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
     }
 }
 
+/// Has a neighbour asked whether it is still there, as when it has not been heard for long: another
+/// interface has heard its address.
+pub fn confirm(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
+    if can_resolve(c, (sw_if, ip)) {
+        update(c, |t, now| t.confirm((sw_if, ip), now));
+    }
+}
+
 /// Sets the least time between requests for one neighbour that packets make workers repeat. For
 /// tests, which must not depend on how fast they run.
 pub fn set_throttle(c: &Control, least: Duration) {
