@@ -43,20 +43,13 @@ fn check<const V6: bool>(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Checks an IPv4 header; returns the length of the packet.
-fn check_ip4(p: &PktMut<'_>) -> Result<usize, ErrorCode> {
-    let data = p.data();
-    let Some(h) = data.first_chunk::<20>().filter(|h| h[0] >> 4 == 4) else { return Err(NOT_IP) };
-    let len = usize::from(h[0] & 15) * 4;
-    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
-    let header = data.get(..len).filter(|_| len >= ipv4::HEADER_LEN);
-    // As without labels: from a host, to one or a group; no part that would hide what the first
-    // says (RFC 1858 section 3.2).
-    let (src, dst) = (h[12], h[16]);
-    let odd = src.wrapping_sub(1) >= 223 || [0, 127].contains(&dst) || src == 127;
-    let hides = u16::from_be_bytes([h[6], h[7]]) & 0x1fff == 1;
-    let sound = !odd && !hides && header.is_some_and(thalweg_wire::checksum::verify);
-    if sound && total >= len && total <= p.total_len() { Ok(total) } else { Err(BAD) }
+/// Checks an IPv4 header as without labels; returns the length of the packet.
+fn check_ip4(p: &mut PktMut<'_>) -> Result<usize, ErrorCode> {
+    match p.data().first() {
+        Some(first) if first >> 4 == 4 && p.data().len() >= ipv4::HEADER_LEN => {}
+        _ => return Err(NOT_IP),
+    }
+    thalweg_feat_ip4::check_header(p).ok_or(BAD)
 }
 
 /// Checks an IPv6 header, and marks a packet from a link-local address, which is not forwarded;

@@ -88,7 +88,7 @@ impl Node for MplsFrag {
         let (from, dpos, pieces) = (p.lineage(), &self.dpos, &mut self.pieces);
         let mut one = |packet: &[u8]| {
             let mut ok = true;
-            let fits = fragments(packet, usize::from(room), |header, payload| {
+            let cut = fragments(packet, usize::from(room), |header, payload| {
                 let Some(mut piece) = ok.then(|| cx.derive(from)).flatten() else {
                     ok = false;
                     return;
@@ -101,11 +101,7 @@ impl Node for MplsFrag {
                 ok &= header.map(|room| dpos.copy_rewrite(entry, room)).is_some();
                 pieces.push(piece);
             });
-            match (fits, ok) {
-                (true, true) => Ok(()),
-                (true, false) => Err(Failure::NoBuffers),
-                (false, _) => Err(Failure::SmallMtu),
-            }
+            cut.and(if ok { Ok(()) } else { Err(Failure::NoBuffers) })
         };
         let done = match size {
             None => one(packet),
@@ -117,6 +113,7 @@ impl Node for MplsFrag {
                 Failure::NoBuffers => NO_BUFFERS,
                 Failure::SmallMtu => SMALL_MTU,
                 Failure::Gso => BAD_GSO,
+                Failure::NotIp4 => NOT_IP4,
             });
         }
         let to = Verdict::node(NodeId(entry.next() as u16));
