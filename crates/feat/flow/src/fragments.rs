@@ -131,7 +131,7 @@ impl Engine {
         match part {
             Some((key, false)) if is_later => self.later(cx, walk, hand_off, p, key),
             Some((key, true)) => {
-                let (verdict, fate) = match self.owner(hand_off, walk.set, walk.i, p.data()) {
+                let (verdict, fate) = match self.owner(hand_off, walk.set, walk.i) {
                     Some(owner) => (hand_off.to(owner), Fate::Worker(owner as u16)),
                     None => {
                         self.part = Part::First;
@@ -152,7 +152,7 @@ impl Engine {
                 }
                 verdict
             }
-            _ => match self.owner(hand_off, walk.set, walk.i, p.data()) {
+            _ => match self.owner(hand_off, walk.set, walk.i) {
                 Some(owner) => hand_off.to(owner),
                 None => self.steps(cx, walk, p),
             },

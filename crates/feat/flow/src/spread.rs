@@ -81,15 +81,13 @@ impl Place {
 }
 
 impl Engine {
-    /// The worker that owns the connection of packet `i`, if it is another one. `frame` are the
-    /// packet's bytes.
+    /// The worker that owns the connection of packet `i`, if it is another one.
     #[inline]
     pub(crate) fn owner(
         &mut self,
         hand_off: &HandOff,
         set: &Compilation,
         i: usize,
-        frame: &[u8],
     ) -> Option<usize> {
         let place = self.place;
         if place.workers < 2 {
@@ -99,16 +97,10 @@ impl Engine {
             return self.owner_of_changed(set, i).filter(|owner| *owner != place.worker);
         }
         let owner = match place.spread {
-            Spread::Tuple => match self.owner_hash(i) {
-                Some(hash) => hand_off.owner(hash),
-                None => self.owner_behind_tags(frame)?,
-            },
-            Spread::Ports => match self.protocol(i) {
-                Some(number) => match place.owner_without_ports(number) {
-                    Some(owner) => owner,
-                    None => hand_off.owner(self.owner_hash(i)?),
-                },
-                None => self.owner_behind_tags(frame)?,
+            Spread::Tuple => hand_off.owner(self.owner_hash(i)?),
+            Spread::Ports => match place.owner_without_ports(self.protocol(i)?) {
+                Some(owner) => owner,
+                None => hand_off.owner(self.owner_hash(i)?),
             },
             Spread::One => 0,
         };
@@ -125,17 +117,6 @@ impl Engine {
     #[inline]
     fn protocol(&self, i: usize) -> Option<u8> {
         self.v4.batch.protocol(i).or_else(|| self.v6.batch.protocol(i))
-    }
-
-    /// The owner of a packet behind more tags than rules read, which they may pop.
-    fn owner_behind_tags(&self, frame: &[u8]) -> Option<usize> {
-        if !self.deep {
-            return None;
-        }
-        let network = owner::network(frame).filter(|n| n.labels == 0)?;
-        let flow = owner::flow(frame.get(network.at..)?)?;
-        let by_hash = || owner::share(flow.symmetric_hash32(), self.place.workers);
-        Some(self.place.owner_without_ports(flow.protocol).unwrap_or_else(by_hash))
     }
 }
 
