@@ -229,6 +229,9 @@ pub struct Meta {
     /// Progress of the search for the worker that has the packet's flow. Owner: the feature whose
     /// hand-off queue the packet is in. Life: one hand-off.
     pub search: Search,
+    /// How many interfaces have received the packet because a route says so. Owner: look-ups of
+    /// routes. Life: the packet's.
+    pub entered: u8,
     /// Offload work, if [`Flags::OFFLOAD`].
     pub offload: Offload,
     /// Sample id: correlates the packet with its sample on the worker that sampled it, once the

@@ -68,7 +68,7 @@ impl End {
         let verdict = match rest {
             [] => Verdict::drop(DROPPED_BY_RULE),
             [Step::Normal] => Verdict::CONTINUE,
-            [Step::Output(port)] if !port.is_sub => Verdict::node(port.output),
+            [Step::Output(port)] if !port.is_indirect => Verdict::node(port.output),
             _ => return None,
         };
         Some(End { commit, verdict, slot: rule.slot, count: Count::default() })

@@ -246,7 +246,10 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     }
     interface::set_mode(c, rx, Mode::Routed)?;
     match was_bvi {
-        true => interface::set_output_end(c, rx, None)?,
+        true => {
+            interface::set_output_end(c, rx, None)?;
+            interface::set_input_end(c, rx, None)?;
+        }
         false => interface::accept_all(c, rx, false)?,
     }
     table::publish_port(c, rx);
@@ -383,8 +386,9 @@ pub fn join_bridge(
     let bvi = role == Role::Bvi;
     let mode = Mode::Bridged { domain: id, number, group, bvi };
     if bvi {
-        let end = c.node("bvi-output");
+        let (end, bridge) = (c.node("bvi-output"), c.node("l2-input"));
         table::publish_port(c, sw_if);
+        interface::set_input_end(c, sw_if, bridge)?;
         interface::set_output_end(c, sw_if, end)?;
         interface::set_mode(c, sw_if, mode)?;
         add_address(c, id, view.mac, Some(sw_if), Origin::Bvi)?;

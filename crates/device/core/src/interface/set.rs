@@ -405,6 +405,21 @@ pub fn set_output_end(
     c.set_arc_end("interface-output", sw_if, end.or(tx)).map_err(failed)
 }
 
+/// Sets the node to which the frames that an interface without a device receives go, behind its
+/// features; `None` for `ethernet-input`.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn set_input_end(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    end: Option<NodeId>,
+) -> Result<(), DeviceError> {
+    view(c, sw_if)?;
+    let failed = |e| DeviceError::Failed(format!("{e}"));
+    c.set_arc_end("device-input", sw_if, end).map_err(failed)
+}
+
 fn change(
     c: &mut Control,
     sw_if: SwIfIndex,

@@ -34,8 +34,8 @@ thalweg_graph::next_nodes! {
     IP6_UNIFORM => "ip6-mpls-label-disposition-uniform",
     IP6_TABLE => "lookup-ip6-dst",
     IP6_HERE => "lookup-ip6-dst-itf",
-    IP4_INPUT => "ip4-input",
-    IP6_INPUT => "ip6-input",
+    IP4_RECEIVED => "interface-rx-dpo-ip4",
+    IP6_RECEIVED => "interface-rx-dpo-ip6",
 }
 thalweg_graph::errors! {
     SHORT: Error, 311, "mpls packet shorter than a label";
@@ -175,8 +175,8 @@ impl MplsLookup {
     #[inline]
     fn pop_last(&self, p: &mut PktMut<'_>, entry: Entry, how: Behind, to: To) -> Verdict {
         let [sent, uniform, table, here, received] = match how.version {
-            Version::V4 => [IP4, IP4_UNIFORM, IP4_TABLE, IP4_HERE, IP4_INPUT],
-            Version::V6 => [IP6, IP6_UNIFORM, IP6_TABLE, IP6_HERE, IP6_INPUT],
+            Version::V4 => [IP4, IP4_UNIFORM, IP4_TABLE, IP4_HERE, IP4_RECEIVED],
+            Version::V6 => [IP6, IP6_UNIFORM, IP6_TABLE, IP6_HERE, IP6_RECEIVED],
         };
         if let (To::Sent(dpo), true) = (to, how.uniform) {
             // The node reads the label.
@@ -198,7 +198,6 @@ impl MplsLookup {
             }
             To::Here => here,
             To::Received(sw_if) => {
-                // With all that the interface does to what it receives, such as NAT.
                 p.set_rx_if(SwIfIndex(sw_if));
                 received
             }
