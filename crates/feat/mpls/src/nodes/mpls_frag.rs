@@ -82,6 +82,7 @@ impl Node for MplsFrag {
         if flags & DONT_FRAGMENT != 0 {
             let reason = if version == Some(6) { TOO_BIG } else { DONT_FRAGMENT_SET };
             p.set_aux(cx.error_id(reason));
+            p.meta_mut().path = dpo.get();
             p.meta_mut().icmp = IcmpCause::frag_needed(room);
             return ICMP_ERROR;
         }
