@@ -716,7 +716,7 @@ mod tests {
         fn reprs()(src: u32, dst: u32, protocol: u8, ttl in 1u8.., tos: u8, id: u16,
                    word: u16, payload_len in 0u16..64) -> Ipv4Repr {
             let (src, dst) = (src.into(), dst.into());
-            // Those behind the end of a datagram are refused.
+            // Fragments behind the end of a datagram are refused.
             let fragment_word = word & !flag::OFFSET_MASK | (word & flag::OFFSET_MASK).min(8181);
             Ipv4Repr { src, dst, protocol, ttl, tos, id, fragment_word, payload_len }
         }

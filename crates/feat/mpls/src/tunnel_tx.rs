@@ -103,7 +103,7 @@ impl TunnelTx {
             return Verdict::drop(TOO_LONG);
         }
         if !self.has_bottom(entry, usize::from(state.len)) {
-            // What is labelled already is fragmented behind its labels, or answered.
+            // Packets that are labelled already are fragmented behind their labels, or answered.
             note_pushed(p, usize::from(routed.state().len));
             return OUTPUT;
         }

@@ -1,8 +1,8 @@
 //! `flow-rules`: applies rules in Open vSwitch's syntax, and tracks connections for them.
 //!
 //! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), the output node of
-//! another interface (`l2-output` or `l2-efp-filter` for some sub-interfaces, `bvi-input` for a BVI),
-//! another worker (whose `flow-rules` owns the connection), or drop.
+//! another interface (for some sub-interfaces `l2-output` or `l2-efp-filter`, for a BVI
+//! `bvi-input`), another worker (whose `flow-rules` owns the connection), or drop.
 //!
 //! The headers of a frame are read first, and its connections looked up together. Then the rules
 //! are applied packet by packet, in order, so that a packet sees the effects of the one before.
@@ -107,7 +107,7 @@ pub(crate) struct Engine {
     pub(crate) zone: u16,
     /// Whether any packet of the frame is a fragment that may be tracked.
     has_fragments: bool,
-    /// Whether a packet of the frame may have more tags than rules see through.
+    /// Set if a packet of the frame may have more tags than rules see through.
     deep: bool,
     pub(crate) words: Box<[Words; 256]>,
     pub(crate) cache: Cache,

@@ -103,7 +103,7 @@ fn the_router_is_the_port_of_its_bvi() {
         assert_eq!(lab.sent().len(), 0, "what comes from it");
     }
     assert_eq!(["priority=0", "in_port=loop0"].map(|rule| taken(&mut lab, 10, rule)), [41; 2]);
-    // What a rule sends by this port goes to the router, copies too, and not round.
+    // Outputs by this port go to the router, copies too, and not round.
     lab.ok("flow add 10 priority=9,in_port=loop0,actions=normal");
     for actions in ["output:loop0", "output:loop0,output:test2", "output:test2,output:loop0"] {
         lab.ok(&format!("flow add 10 priority=9,in_port=test0,actions={actions}"));

@@ -104,7 +104,7 @@ fn rules_match_behind_two_tags() {
     }
 }
 
-/// What could carry IP behind more tags than rules see through does not pass them.
+/// Frames that could carry IP behind more tags than rules see through do not pass them.
 #[test]
 fn frames_with_many_tags_do_not_pass_by_rules() {
     const MOST: usize = thalweg_wire::owner::MAX_DEPTH;

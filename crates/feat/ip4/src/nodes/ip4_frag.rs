@@ -108,7 +108,7 @@ pub enum Failure {
     Gso,
     /// The MTU leaves no room for data.
     SmallMtu,
-    /// It is no sound IPv4 packet.
+    /// The packet is no sound one of IPv4.
     NotIp4,
 }
 

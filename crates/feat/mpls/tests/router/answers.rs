@@ -87,7 +87,7 @@ fn a_ttl_that_ends_before_several_labels_is_answered_along_them() {
 #[test]
 fn what_is_too_long_behind_several_labels_is_answered_along_them() {
     let mut lab = core();
-    // What the outgoing labels mean here is not what they mean there.
+    // Outgoing labels mean something else here.
     lab.ok("mpls local-label add 17 eos via 10.0.2.3 test2 out-labels 99\n\
             mpls local-label add 17 non-eos via 10.0.2.3 test2 out-labels 99\n\
             set interface mtu mpls 1400 test1");
