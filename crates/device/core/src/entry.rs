@@ -10,7 +10,7 @@ use crate::interface::{IfTable, Interfaces, SwIfIndex};
 use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Frame, Iface};
+use thalweg_buffer::{Frame, Iface, LOCAL_IF};
 use thalweg_graph::{ArcId, BuildCx, Built, ErrorCode, NodeCx, Runner};
 use thalweg_tables::snapshot::Snapshot;
 
@@ -22,11 +22,12 @@ pub enum Way {
     /// IP packets that the rx interface receives without an Ethernet header: they go to the next
     /// node, which has the features of their protocol.
     Packets,
-    /// Frames that leave a bridge domain for the router by its BVI, the tx interface: they have
-    /// passed the features of the port that they came by, and go to the next node.
+    /// Frames that leave a bridge domain for the router by its BVI, the tx interface, and go to the
+    /// next node. Behind features, they have no tx interface.
     FromBridge,
     /// Frames that the router sends into a bridge domain by its BVI, the tx interface, which has
-    /// counted them as sent: they pass its features, as those that other ports receive.
+    /// counted them as sent; they go to the next node. Its features see both, and tell them apart
+    /// by the tx interface.
     IntoBridge,
 }
 
@@ -93,13 +94,22 @@ impl Entry {
                 cx.enqueue_next(frame, 0);
             }
             Way::FromBridge => {
+                frame.set_tx(LOCAL_IF);
                 cx.interface_input(&mut frame, sw_if);
-                cx.enqueue_next(frame, 0);
+                self.to_features(cx, frame, sw_if);
             }
             Way::IntoBridge => {
-                let first = cx.arcs().start(self.device_input, sw_if);
-                cx.enqueue(frame, first);
+                frame.set_tx(sw_if);
+                self.to_features(cx, frame, sw_if);
             }
+        }
+    }
+
+    /// Passes packets on to the features of an interface, or to the next node if there are none.
+    fn to_features(&self, cx: &mut NodeCx<'_>, frame: Box<Frame>, sw_if: SwIfIndex) {
+        match cx.arcs().first(self.device_input, sw_if) {
+            Some(feature) => cx.enqueue(frame, feature),
+            None => cx.enqueue_next(frame, 0),
         }
     }
 }

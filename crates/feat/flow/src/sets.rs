@@ -56,9 +56,9 @@ pub(crate) struct Sets {
     compiled: BTreeMap<u32, Arc<Compilation>>,
     /// Sets attached to interfaces by command.
     interfaces: BTreeMap<SwIfIndex, u32>,
-    /// The set in use by interface: attached ones, and those of bridge domains with the number of a
-    /// set.
-    following: BTreeMap<SwIfIndex, u32>,
+    /// The set in use by interface and side: attached ones, and those of bridge domains with the
+    /// number of a set.
+    following: BTreeMap<(SwIfIndex, Side), u32>,
     /// Number of interfaces that use a set.
     used: BTreeMap<u32, usize>,
     /// The sets whose rules name an interface, by its name or number.
@@ -116,13 +116,13 @@ impl Sets {
     }
 
     /// Sets or clears the set that an interface uses.
-    fn use_set(&mut self, sw_if: SwIfIndex, set: Option<u32>) {
+    fn use_set(&mut self, of: (SwIfIndex, Side), set: Option<u32>) {
         let old = match set {
             Some(set) => {
                 *self.used.entry(set).or_default() += 1;
-                self.following.insert(sw_if, set)
+                self.following.insert(of, set)
             }
-            None => self.following.remove(&sw_if),
+            None => self.following.remove(&of),
         };
         if let Some(old) = old
             && let Some(count) = self.used.get_mut(&old)
@@ -146,6 +146,19 @@ impl Sets {
     pub(crate) fn is_idle(&self) -> bool {
         self.following.is_empty()
     }
+}
+
+/// Which packets of an interface pass a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    /// Those that it receives.
+    Received,
+    /// Those that the router sends into a bridge domain by it, the domain's BVI.
+    IntoBridge,
+}
+
+impl Side {
+    const BOTH: [Side; 2] = [Side::Received, Side::IntoBridge];
 }
 
 /// A rule for display.
@@ -423,8 +436,10 @@ pub fn compilations(c: &Control) -> u64 {
 }
 
 /// Sets in use by interface: attached ones, and those of bridge domains with the number of a set.
-pub fn following(c: &Control) -> BTreeMap<SwIfIndex, u32> {
-    c.state::<Sets>().borrow().following.clone()
+pub fn following(c: &Control) -> BTreeSet<(SwIfIndex, u32)> {
+    let state = c.state::<Sets>();
+    let state = state.borrow();
+    state.following.iter().map(|((sw_if, _), set)| (*sw_if, *set)).collect()
 }
 
 /// Handles the creation of an interface.
@@ -447,7 +462,7 @@ pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         state.interfaces.remove(&gone);
-        state.use_set(gone, None);
+        Side::BOTH.into_iter().for_each(|side| state.use_set((gone, side), None));
         state.going = Some(gone);
         named(c, &state, gone)
     };
@@ -500,18 +515,22 @@ fn follow(c: &mut Control, changed: Option<u32>) {
         let l2 = c.state::<thalweg_feat_l2::L2>();
         let l2 = l2.borrow();
         let domains = l2.bridges().list().filter(|(id, _)| state.sets.contains_key(id));
-        let ports = domains.flat_map(|(id, domain)| domain.ports().map(move |(p, _)| (p, id)));
-        let mut now: BTreeMap<SwIfIndex, u32> = ports.collect();
-        now.extend(&state.interfaces);
-        now.retain(|sw_if, _| Some(*sw_if) != state.going);
-        let ends = state.following.keys().filter(|sw_if| !now.contains_key(sw_if));
-        let ends = ends.map(|sw_if| (*sw_if, None)).collect::<Vec<_>>();
-        let begins = now.iter().filter(|(sw_if, set)| state.following.get(sw_if) != Some(*set));
-        let begins = begins.map(|(sw_if, set)| (*sw_if, Some(*set))).collect::<Vec<_>>();
+        let ports = domains.flat_map(|(id, domain)| {
+            // What leaves the domain for the router has passed its rules by another port.
+            let side = |p| if domain.bvi() == Some(p) { Side::IntoBridge } else { Side::Received };
+            domain.ports().map(move |(p, _)| ((p, side(p)), id))
+        });
+        let mut now: BTreeMap<(SwIfIndex, Side), u32> = ports.collect();
+        now.extend(state.interfaces.iter().map(|(sw_if, set)| ((*sw_if, Side::Received), *set)));
+        now.retain(|(sw_if, _), _| Some(*sw_if) != state.going);
+        let ends = state.following.keys().filter(|of| !now.contains_key(of));
+        let ends = ends.map(|of| (*of, None)).collect::<Vec<_>>();
+        let begins = now.iter().filter(|(of, set)| state.following.get(of) != Some(*set));
+        let begins = begins.map(|(of, set)| (*of, Some(*set))).collect::<Vec<_>>();
         let mut due = Due { sets: changed.into_iter().collect(), ..Due::default() };
-        for (sw_if, set) in ends.into_iter().chain(begins) {
-            state.use_set(sw_if, set);
-            due.interfaces.insert(sw_if);
+        for (of, set) in ends.into_iter().chain(begins) {
+            state.use_set(of, set);
+            due.interfaces.insert(of.0);
         }
         due
     };
@@ -533,10 +552,12 @@ fn enable_where_needed(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
         let Sets { following, compiled, enabled, translating, .. } = &mut *state;
         let mut changes = Vec::new();
         for sw_if in interfaces {
-            let set = following.get(&sw_if);
-            let translates = set.and_then(|s| compiled.get(s)).is_some_and(|set| set.translates);
+            let sets = Side::BOTH.map(|side| following.get(&(sw_if, side)));
+            let any = sets.iter().any(Option::is_some);
+            let translates = |set: &u32| compiled.get(set).is_some_and(|set| set.translates);
+            let translates = sets.into_iter().flatten().any(translates);
             for (places, wanted, on) in
-                [(RULES, set.is_some(), &mut *enabled), (ERRORS, translates, &mut *translating)]
+                [(RULES, any, &mut *enabled), (ERRORS, translates, &mut *translating)]
             {
                 let has_changed = if wanted { on.insert(sw_if) } else { on.remove(&sw_if) };
                 if has_changed {
@@ -578,7 +599,8 @@ fn publish(c: &Control, due: &mut Due) {
         let sw_if = all.resolve(name).or_else(|| name.parse().ok())?;
         all.get(sw_if).filter(|_| Some(sw_if) != gone).map(Port::of)
     };
-    let uses = due.interfaces.iter().filter_map(|sw_if| state.following.get(sw_if));
+    let of = |sw_if: &SwIfIndex| Side::BOTH.map(|side| (*sw_if, side));
+    let uses = due.interfaces.iter().flat_map(of).filter_map(|of| state.following.get(&of));
     let new = uses.filter(|set| !state.compiled.contains_key(set)).copied().collect::<Vec<_>>();
     due.sets.extend(new);
     for set in &due.sets {
@@ -596,15 +618,20 @@ fn publish(c: &Control, due: &mut Due) {
     index(state, &due.sets);
     if !due.sets.is_empty() {
         let of_sets = state.following.iter().filter(|(_, set)| due.sets.contains(set));
-        due.interfaces.extend(of_sets.map(|(sw_if, _)| sw_if));
+        due.interfaces.extend(of_sets.map(|((sw_if, _), _)| sw_if));
     }
     let mut published = state.writer.get().clone();
     for sw_if in &due.interfaces {
         let view = all.get(*sw_if).filter(|_| Some(*sw_if) != gone);
-        let set = view.and_then(|_| state.following.get(sw_if));
-        let compiled = set.and_then(|set| state.compiled.get(set)).cloned();
+        let [received, into_bridge] = of(sw_if).map(|of| {
+            let set = view.and_then(|_| state.following.get(&of));
+            set.and_then(|set| state.compiled.get(set)).cloned()
+        });
         published.ports.set(*sw_if, view.map(Port::of));
-        published.by_interface.set(*sw_if, compiled);
+        published.by_interface.set(*sw_if, received);
+        if into_bridge.is_some() || published.into_bridge.get(*sw_if).is_some() {
+            published.into_bridge.set(*sw_if, into_bridge);
+        }
     }
     published.spread = state.in_use().map(|set| set.spread).max().unwrap_or_default();
     published.translated_zones.clear();

@@ -126,7 +126,9 @@ impl Compilation {
 /// The data published to workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
-    /// Rule set by interface.
+    /// Rule set of what the router sends into a bridge domain, by its BVI.
+    pub(crate) into_bridge: CowTable<Option<Arc<Compilation>>>,
+    /// Rule set of what an interface receives.
     pub(crate) by_interface: CowTable<Option<Arc<Compilation>>>,
     /// Interfaces by index.
     pub(crate) ports: CowTable<Option<Port>>,
@@ -137,10 +139,12 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// The rule set of an interface.
+    /// The rule set of packets from an interface; those that the router sends into a bridge domain
+    /// have its BVI as the interface of transmission, too.
     #[inline]
-    pub(crate) fn set(&self, sw_if: SwIfIndex) -> Option<&Compilation> {
-        self.by_interface.get(sw_if)?.as_deref()
+    pub(crate) fn set(&self, rx_if: SwIfIndex, tx_if: SwIfIndex) -> Option<&Compilation> {
+        let sets = if tx_if == rx_if { &self.into_bridge } else { &self.by_interface };
+        sets.get(rx_if)?.as_deref()
     }
 
     /// The rule set of all packets of a frame, if it is the same one.
@@ -148,15 +152,17 @@ impl Published {
         if frame.is_empty() {
             return None;
         }
-        let mut last = frame.rx_if(0);
-        let set = self.set(last)?;
-        if let Iface::Mixed = frame.rx() {
+        let from = |i: usize| (frame.rx_if(i as u8), frame.tx_if(i as u8));
+        let mut last = from(0);
+        let set = self.set(last.0, last.1)?;
+        if matches!((frame.rx(), frame.tx()), (Iface::Mixed, _) | (_, Iface::Mixed)) {
+            let is_same = |s: &Compilation| s.generation == set.generation;
             for i in 1..frame.len() {
-                let rx_if = frame.rx_if(i as u8);
-                if rx_if != last && self.set(rx_if).is_none_or(|s| s.generation != set.generation) {
+                let (rx_if, tx_if) = from(i);
+                if (rx_if, tx_if) != last && !self.set(rx_if, tx_if).is_some_and(is_same) {
                     return None;
                 }
-                last = rx_if;
+                last = (rx_if, tx_if);
             }
         }
         Some(set)

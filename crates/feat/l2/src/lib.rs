@@ -386,10 +386,10 @@ pub fn join_bridge(
     let bvi = role == Role::Bvi;
     let mode = Mode::Bridged { domain: id, number, group, bvi };
     if bvi {
-        let (end, bridge) = (c.node("bvi-output"), c.node("l2-input"));
+        let [input, output] = ["bvi-end-of-arc", "bvi-output"].map(|name| c.node(name));
         table::publish_port(c, sw_if);
-        interface::set_input_end(c, sw_if, bridge)?;
-        interface::set_output_end(c, sw_if, end)?;
+        interface::set_input_end(c, sw_if, input)?;
+        interface::set_output_end(c, sw_if, output)?;
         interface::set_mode(c, sw_if, mode)?;
         add_address(c, id, view.mac, Some(sw_if), Origin::Bvi)?;
     } else {

@@ -1,6 +1,6 @@
 //! `flow-rules`: applies rules in Open vSwitch's syntax, and tracks connections for them.
 //!
-//! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), the output node of
+//! Reads: rx and tx interface, the Ethernet frame. Next: along the arc (`normal`), the output node of
 //! another interface (for some sub-interfaces `l2-output` or `l2-efp-filter`, for a BVI
 //! `bvi-input`), another worker (whose `flow-rules` owns the connection), or drop.
 //!
@@ -207,18 +207,18 @@ impl Engine {
         self.v6.batch.clear();
         (self.place.spread, self.deep) = (published.spread, false);
         let (mut tracks, mut tracks_ipv4) = (false, false);
-        let of = |rx_if| {
-            let set = published.set(rx_if);
+        let of = |rx_if, tx_if| {
+            let set = published.set(rx_if, tx_if);
             (rx_if, set.filter(|set| set.tracks), set.is_some_and(|set| set.wide))
         };
-        let uniform = match frame.rx() {
-            Iface::Uniform(rx_if) => Some(of(rx_if)),
-            Iface::Mixed => None,
+        let uniform = match (frame.rx(), frame.tx()) {
+            (Iface::Uniform(rx_if), Iface::Uniform(tx_if)) => Some(of(rx_if, tx_if)),
+            _ => None,
         };
         for i in 0..frame.len() {
             frame.prefetch_data(i + 8);
             let at = i as u8;
-            let (rx_if, set, wide) = uniform.unwrap_or_else(|| of(frame.rx_if(at)));
+            let (rx_if, set, wide) = uniform.unwrap_or_else(|| of(frame.rx_if(at), frame.tx_if(at)));
             let data = frame.data(at);
             let l3 = key::read(rx_if.get(), data, frame.total_len(at), wide, &mut self.words[i]);
             self.deep |= l3.is_none() && key::ends_in_tags(&self.words[i]);
@@ -620,7 +620,7 @@ impl Node for FlowRules {
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let published = self.snapshot.load(cx.guard());
-        let Some(set) = published.set(p.rx_if()) else { return Verdict::CONTINUE };
+        let Some(set) = published.set(p.rx_if(), p.tx_if()) else { return Verdict::CONTINUE };
         let i = usize::from(p.index());
         let engine = &mut self.engine;
         engine.notes[i] = Note::default();

@@ -120,18 +120,38 @@ fn the_router_is_the_port_of_its_bvi() {
     lab.close();
 }
 
+/// As on any interface with an address, a set of its own is for what a BVI receives, and the one
+/// of the bridge domain for what comes into that by it.
 #[test]
-fn a_set_on_a_bvi_is_one_on_a_port() {
+fn a_bvi_has_a_set_of_its_own() {
     let (mut lab, bvi, mac) = bridged(1);
     lab.ok("flow add 7 priority=0,actions=drop\nset interface flow loop0 7");
-    lab.receive(0, vec![to(mac, udp(ip(0, 2), ip(1, 2), 20)); 3]);
-    assert_eq!(lab.sent().len(), 3);
-    lab.receive(1, vec![framed(1, 2, &udp(ip(1, 2), ip(0, 2), 20).build()); 3]);
-    assert_eq!((lab.sent().len(), taken(&mut lab, 7, "priority=0")), (0, 3));
-    // On a loopback, it is one on what that receives again: nothing.
+    let out = to(mac, udp(ip(0, 2), ip(1, 2), 20));
+    let back = framed(1, 2, &udp(ip(1, 2), ip(0, 2), 20).build());
+    let both = |lab: &mut Lab, n: usize| {
+        lab.receive(0, vec![out.clone(); n]);
+        let there = lab.sent().len();
+        lab.receive(1, vec![back.clone(); n]);
+        [there, lab.sent().len()]
+    };
+    for n in [1, 40] {
+        assert_eq!(both(&mut lab, n), [0, n]);
+    }
+    assert_eq!(taken(&mut lab, 7, "priority=0"), 41);
+    // With both, each has its direction.
+    lab.ok("flow add 10 priority=0,actions=normal\n\
+            flow add 10 priority=1,in_port=loop0,actions=drop\n\
+            flow add 7 priority=5,actions=normal");
+    for n in [1, 40] {
+        assert_eq!(both(&mut lab, n), [n, 0]);
+    }
+    let seen = ["priority=0", "in_port=loop0"].map(|rule| taken(&mut lab, 10, rule));
+    assert_eq!((seen, taken(&mut lab, 7, "priority=5")), ([41; 2], 41));
+    // A loopback again, it is no port.
     lab.ok("set interface l3 loop0");
-    lab.receive(0, vec![to(mac, udp(ip(0, 2), ip(1, 2), 20))]);
-    assert_eq!((lab.sent().len(), received(&lab, bvi)[0]), (0, 3));
+    assert_eq!(both(&mut lab, 1), [0, 0]);
+    assert_eq!(taken(&mut lab, 10, "in_port=loop0"), 41);
+    assert_eq!(received(&lab, bvi)[0], 82);
     lab.close();
 }
 

@@ -1,7 +1,8 @@
 //! `bvi-input`: passes frames that a bridge domain forwards to its BVI on to layer 3, as received
 //! by the BVI.
 //!
-//! Reads: tx interface, the BVI. Writes: rx interface. Next: `ethernet-input`.
+//! Reads: tx interface, the BVI. Writes: rx and tx interface. Next: the BVI's features for what it
+//! receives, or `ethernet-input`.
 
 use crate::trace::addresses;
 use thalweg_device::entry::{self, Way};

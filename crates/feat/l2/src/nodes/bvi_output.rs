@@ -2,7 +2,7 @@
 //! from that port.
 //!
 //! Reads: tx interface, the BVI. Writes: rx interface. Next: the BVI's features for what comes by
-//! it, or `l2-input`.
+//! it, which see both interfaces the same then, or `l2-input`.
 
 use crate::trace::addresses;
 use thalweg_device::entry::{self, Way};
