@@ -218,7 +218,8 @@ impl Engine {
         for i in 0..frame.len() {
             frame.prefetch_data(i + 8);
             let at = i as u8;
-            let (rx_if, set, wide) = uniform.unwrap_or_else(|| of(frame.rx_if(at), frame.tx_if(at)));
+            let (rx_if, set, wide) =
+                uniform.unwrap_or_else(|| of(frame.rx_if(at), frame.tx_if(at)));
             let data = frame.data(at);
             let l3 = key::read(rx_if.get(), data, frame.total_len(at), wide, &mut self.words[i]);
             self.deep |= l3.is_none() && key::ends_in_tags(&self.words[i]);

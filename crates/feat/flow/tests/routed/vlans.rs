@@ -116,9 +116,8 @@ fn frames_with_many_tags_do_not_pass_by_rules() {
             set interface l2 bridge test1 6
             flow add 6 priority=0,actions=normal");
         lab.ok(&format!("flow add 6 priority=9,ip,{rule}\nflow add 6 priority=9,ipv6,{rule}"));
-        let deep = |lab: &Lab| {
-            lab.count("flow-rules", "flow: more VLAN tags than rules see through")
-        };
+        let deep =
+            |lab: &Lab| lab.count("flow-rules", "flow: more VLAN tags than rules see through");
         let v6 = |packet: Packet| {
             let (near, far) = ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
             packet.ipv6(near, far).udp(5000, 53).payload(b"abc")
