@@ -22,6 +22,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_fib::TableId;
+use thalweg_files::client::{self, Kind};
 use thalweg_graph::clock;
 use thalweg_tables::flow::Millis;
 use thalweg_tables::record_ring::{RecordReader, RecordWriter, WORDS, channel};
@@ -270,8 +271,11 @@ fn connect(to: &SocketAddr, port: u16) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
+/// Logs of sessions.
+const LOGS: Kind = Kind { name: "a log of nat44", magic: &[], is_foreign: false };
+
 fn append(name: &Path) -> io::Result<BufWriter<File>> {
-    let file = thalweg_files::append(name).map_err(|e| e.source)?;
+    let file = client::append(name, &LOGS).map_err(|e| e.source)?;
     Ok(BufWriter::with_capacity(1 << 16, file))
 }
 

@@ -14,7 +14,7 @@ use thalweg_load_report::{
 use super::far::{DEVICE, TESTER};
 use super::output;
 use super::stolen::{self, Ticks};
-use super::under::Under;
+use super::under::{MAX_COMMANDS, Under};
 
 /// Files for a report.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -187,7 +187,7 @@ fn device(under: &Under) -> Device {
     if let Some(file) = &under.commands {
         // It is read again at the start, where a mistake is reported.
         configuration += "\n";
-        configuration += &std::fs::read_to_string(file).unwrap_or_default();
+        configuration += &thalweg_files::read_text(file, MAX_COMMANDS).unwrap_or_default();
     }
     let counters_from = match (&under.ports, under.is_lab()) {
         (Some(_), _) => "the interfaces of this machine",

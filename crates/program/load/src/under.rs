@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use thalweg_device::MacAddr;
 use thalweg_load::MAX_PARTS;
 use thalweg_netns::{Netns, enter_user_namespace};
@@ -53,6 +53,9 @@ pub(super) struct Under {
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) seed: u64,
 }
+
+/// Maximum size of a file of the device's commands in bytes.
+pub(super) const MAX_COMMANDS: u64 = 16 << 20;
 
 impl Under {
     /// Runs something in a namespace where labs can be made, if the device needs one.
@@ -139,9 +142,7 @@ impl Under {
     /// Starts the device with its clients and servers, in a namespace of [`Traffic::apart`].
     pub(super) fn start(&self, hosts: &Hosts<'_>, ns: Option<&Netns>) -> Result<Device> {
         let commands = match &self.commands {
-            Some(file) => {
-                std::fs::read_to_string(file).with_context(|| file.display().to_string())?
-            }
+            Some(file) => thalweg_files::read_text(file, MAX_COMMANDS)?,
             None => String::new(),
         };
         if let Some(ports) = &self.ports {
