@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::SwIfIndex;
+use thalweg_config::declare::Name;
 use thalweg_graph::{RxMode, clock};
 use thalweg_wire::MacAddr;
 
@@ -358,9 +359,10 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
     if found > max {
         return Err(DeviceError::Range { what: "length of a tag", min: 0, max, found });
     }
-    let odd = |c: char| c.is_whitespace() || c.is_control() || "{}|\"'#\\".contains(c);
-    if tag.contains(odd) {
-        let text = "a tag is one word without quotes, braces, `|', `#' and backslashes";
+    // As a document takes it, which has what is set here.
+    if !tag.is_empty() && !Name::Any.takes(tag) {
+        let text =
+            "a tag is one word without quotes, braces, `|', `#' and backslashes, and not `?'";
         return Err(DeviceError::Failed(text.into()));
     }
     change(c, sw_if, |v| v.tag = tag.to_owned())?;
