@@ -194,7 +194,8 @@ impl Engine {
     fn may_track(&mut self, walk: &Walk<'_>) -> bool {
         let Some(table) = walk.set.table(0) else { return false };
         let (rule, _) = table.classifier.find_needed(&self.words[walk.i]);
-        let steps = rule.map_or(&[][..], |rule| &table.rules[rule as usize].steps);
+        let rule = rule.and_then(|rule| table.rule(rule));
+        let steps = rule.map_or(&[][..], |rule| &rule.steps);
         steps.iter().any(|step| matches!(step, Step::Ct(_) | Step::Resubmit(..)))
     }
 

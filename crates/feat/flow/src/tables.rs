@@ -76,19 +76,27 @@ pub(crate) struct Compiled {
     pub(crate) steps: Vec<Step>,
 }
 
-/// A table of a set.
+/// A table of a set. A copy shares the rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) classifier: Classifier,
-    /// Rules by classifier number.
-    pub(crate) rules: Vec<Compiled>,
+    /// Rules by counter slot, which is their number in the classifier.
+    pub(crate) rules: CowTable<Option<Arc<Compiled>>>,
 }
 
-/// A compiled rule set.
-#[derive(Debug, Default)]
+impl Table {
+    /// A rule that the classifier has found.
+    #[inline]
+    pub(crate) fn rule(&self, number: u32) -> Option<&Compiled> {
+        self.rules.get(number)?.as_deref()
+    }
+}
+
+/// A compiled rule set. A copy shares the rules.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Compilation {
     /// Tables by number. Packets without a rule are dropped.
-    pub(crate) tables: Vec<Option<Table>>,
+    pub(crate) tables: Vec<Option<Arc<Table>>>,
     /// A number unique to this compilation; the following 255 are reserved for its tables.
     pub(crate) generation: u64,
     /// Whether any rule tracks connections.
@@ -117,7 +125,7 @@ impl Compilation {
     /// A table; `None` if it has no rules.
     #[inline]
     pub(crate) fn table(&self, number: u8) -> Option<&Table> {
-        self.tables.get(usize::from(number))?.as_ref()
+        self.tables.get(usize::from(number))?.as_deref()
     }
 }
 

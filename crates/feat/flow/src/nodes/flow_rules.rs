@@ -318,7 +318,7 @@ impl Engine {
                 self.cache.find(&table.classifier, rules, &seen, self.lookups)?
             }
         };
-        let rule = &table.rules[rule as usize];
+        let rule = table.rule(rule)?;
         walk.tallies.0[self.place.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
         out.why = DROPPED_BY_RULE;
@@ -406,7 +406,7 @@ impl Engine {
             },
             Step::SetBits(field, value, mask) => {
                 let all = field.of(words) & !mask | value;
-                if let Some(step) = crate::sets::step(&field.whole(all), 0, &|_: &str| None) {
+                if let Some(step) = crate::compile::step(&field.whole(all), 0, &|_: &str| None) {
                     self.change(cx, &step, words, out);
                 }
             }
