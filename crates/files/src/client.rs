@@ -5,7 +5,8 @@
 //! started the router [allows](allow_below) it:
 //!
 //! - anything directly in `/tmp`, where names are everyone's,
-//! - except for packets and requests that others have sent, anything below the allowed directories.
+//! - anything below the directories that it names,
+//! - except for packets and requests that others have sent, anything below those of the router.
 //!
 //! No link is followed on the way there, and a file is replaced only by one of its kind.
 
@@ -29,13 +30,24 @@ pub const NOT_SHOWN: &str = "the error is not shown, since not everyone may read
 
 /// Directories below which clients may name files. A process that serves no clients has none, and
 /// does not restrict.
-static ALLOWED: OnceLock<Vec<PathBuf>> = OnceLock::new();
+static ALLOWED: OnceLock<Allowed> = OnceLock::new();
+
+/// Directories below which clients may name files.
+#[derive(Clone, Debug, Default)]
+pub struct Allowed {
+    /// Those of the router, which has files of its own there.
+    pub own: Vec<PathBuf>,
+    /// Those named by whoever started it.
+    pub named: Vec<PathBuf>,
+}
 
 /// Lets clients name files below these directories and in [`FOR_ALL`], and nowhere else. Only the
 /// first call in a process has an effect.
-pub fn allow_below(directories: Vec<PathBuf>) {
+pub fn allow_below(directories: Allowed) {
     let absolute = |dir: PathBuf| std::path::absolute(&dir).unwrap_or(dir);
-    let _ = ALLOWED.set(directories.into_iter().map(absolute).collect());
+    let all = |dirs: Vec<PathBuf>| dirs.into_iter().map(absolute).collect();
+    let Allowed { own, named } = directories;
+    let _ = ALLOWED.set(Allowed { own: all(own), named: all(named) });
 }
 
 /// A kind of files that clients write.
@@ -45,21 +57,22 @@ pub struct Kind {
     pub name: &'static str,
     /// First bytes of such a file; empty if they say nothing.
     pub magic: &'static [&'static [u8]],
-    /// Whether it holds what others have sent; such files are in [`FOR_ALL`] only.
+    /// Whether it holds what others have sent; such files are not where the router has its own.
     pub is_foreign: bool,
 }
 
 /// Finds the place of a file, and opens its directory.
-fn place(path: &Path, kind: &Kind, allowed: Option<&[PathBuf]>) -> Result<Spot, FileError> {
+fn place(path: &Path, kind: &Kind, allowed: Option<&Allowed>) -> Result<Spot, FileError> {
     let Some(allowed) = allowed else { return Spot::own(path) };
     let path = std::path::absolute(path).map_err(at("write", path))?;
     let dir = directory(&path);
-    let allowed: &[PathBuf] = if kind.is_foreign { &[] } else { allowed };
+    let own = allowed.own.iter().filter(|_| !kind.is_foreign);
+    let allowed: Vec<&PathBuf> = own.chain(&allowed.named).collect();
     let below = allowed.iter().find_map(|top| Some((top, dir.strip_prefix(top).ok()?)));
     let walked = match below {
         Some((top, rest)) => walk(top, rest),
         None if dir == Path::new(FOR_ALL) => walk(dir, Path::new("")),
-        None => Err(wrong(elsewhere(kind, allowed))),
+        None => Err(wrong(elsewhere(kind, &allowed))),
     };
     let missing = |e: io::Error| match e.kind() {
         ErrorKind::NotFound => no_directory(dir),
@@ -68,13 +81,13 @@ fn place(path: &Path, kind: &Kind, allowed: Option<&[PathBuf]>) -> Result<Spot, 
     Spot::in_directory(walked.map_err(missing)?, &path)
 }
 
-fn elsewhere(kind: &Kind, allowed: &[PathBuf]) -> String {
+fn elsewhere(kind: &Kind, allowed: &[&PathBuf]) -> String {
     let all = allowed.iter().map(|dir| format!(", below {}", dir.display())).collect::<String>();
-    let more = match kind.is_foreign {
-        true => "",
-        false => "; `unix { files DIRECTORY }` of the start allows more",
-    };
-    format!("clients of the router write {} directly in {FOR_ALL}{all}{more}", kind.name)
+    format!(
+        "clients of the router write {} directly in {FOR_ALL}{all}; `unix {{ files DIRECTORY }}` \
+         of the start allows more",
+        kind.name
+    )
 }
 
 /// Opens a directory below another one, by directories only.
@@ -94,7 +107,7 @@ fn walk(top: &Path, rest: &Path) -> io::Result<OwnedFd> {
 }
 
 fn spot(path: &Path, kind: &Kind) -> Result<Spot, FileError> {
-    place(path, kind, ALLOWED.get().map(Vec::as_slice))
+    place(path, kind, ALLOWED.get())
 }
 
 /// Checks that clients may name a file, e.g. of a socket, that something else opens.
@@ -236,15 +249,19 @@ mod tests {
         (dir, allowed, other)
     }
 
+    fn own(dir: &Path) -> Allowed {
+        Allowed { own: vec![dir.to_owned()], ..Allowed::default() }
+    }
+
     fn refused(path: &Path, kind: &Kind, allowed: &Path) -> String {
-        place(path, kind, Some(&[allowed.to_owned()])).unwrap_err().to_string()
+        place(path, kind, Some(&own(allowed))).unwrap_err().to_string()
     }
 
     #[test]
     fn files_are_written_below_allowed_directories_only() {
         let (_dir, allowed, other) = lab();
         for path in [allowed.join("a"), allowed.join("deep/a"), "/tmp/a".into()] {
-            place(&path, &NOTES, Some(std::slice::from_ref(&allowed))).unwrap();
+            place(&path, &NOTES, Some(&own(&allowed))).unwrap();
         }
         for path in [
             other.join("a"),
@@ -261,11 +278,13 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_sent_is_kept_in_tmp_only() {
-        let (_dir, allowed, _) = lab();
-        place(Path::new("/tmp/a"), &PACKETS, Some(std::slice::from_ref(&allowed))).unwrap();
+    fn what_others_have_sent_is_not_kept_where_the_router_has_its_files() {
+        let (_dir, allowed, other) = lab();
+        place(Path::new("/tmp/a"), &PACKETS, Some(&own(&allowed))).unwrap();
         let text = refused(&allowed.join("a"), &PACKETS, &allowed);
-        assert!(text.ends_with("clients of the router write captures directly in /tmp"), "{text}");
+        assert!(text.contains("clients of the router write captures directly in /tmp; "), "{text}");
+        let named = Allowed { named: vec![other.clone()], ..own(&allowed) };
+        place(&other.join("a"), &PACKETS, Some(&named)).unwrap();
     }
 
     #[test]

@@ -171,7 +171,8 @@ fn clients_have_files_written_where_the_start_allows_it() {
             let refused = router.ctl(&[save, path.to_str().unwrap()]);
             let text = String::from_utf8_lossy(&refused.stdout).into_owned();
             assert!(!refused.status.success(), "{save} {}", path.display());
-            assert!(text.contains("clients of the router write "), "{save}: {text}");
+            let fits = text.contains("clients of the router write ") || text.contains("`..`");
+            assert!(fits, "{save}: {text}");
             assert!(!path.exists());
         }
     }
@@ -243,7 +244,7 @@ fn private_files_are_not_quoted() {
             for (mode, is_private) in [(0o600, true), (0o640, true), (0o644, false)] {
                 fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
                 let output = router.ctl(&[&command.replace("FILE", name)]);
-                assert!(!output.status.success(), "{command}");
+                assert!(!is_private || !output.status.success(), "{command}");
                 let said = String::from_utf8_lossy(&output.stdout).into_owned();
                 assert!(!is_private || !said.contains(SECRET), "{command}: {said}");
             }
@@ -264,8 +265,9 @@ fn the_test_traffic_of_the_guide_arrives() {
     let (_, part) = part.split_once("generator.cli` with\n\n").unwrap();
     let (script, part) = part.split_once("\n\n```\n").unwrap();
     let (output, _) = part.split_once("```").unwrap();
-    let router = Router::start("");
-    let file = router.dir.path().join("out.pcap");
+    let dir = tempfile::tempdir().unwrap();
+    let router = Router::start(&format!("unix {{ files {} }}", dir.path().display()));
+    let file = dir.path().join("out.pcap");
     let here = |text: &str| text.replace("/tmp/out.pcap", &file.to_string_lossy());
     let script: String = script.lines().map(|l| here(l.trim_start()) + "\n").collect();
     let ran = router.reads(&script);

@@ -416,9 +416,9 @@ mod tests {
     #[test]
     fn aliases_that_repeat_a_part_are_read() {
         let part = "&a {mtu: 1500, list: [1, 2, 3]}";
-        let more: String = (0..300).map(|i| format!("e{i}: *a\n")).collect();
+        let more: String = (0..90).map(|i| format!("e{i}: *a\n")).collect();
         let root = parse(&format!("first: {part}\n{more}")).unwrap();
-        assert_eq!(root.at(&["e299", "mtu"]).unwrap().u32(), Some(1500));
+        assert_eq!(root.at(&["e89", "mtu"]).unwrap().u32(), Some(1500));
     }
 
     fn value() -> impl Strategy<Value = Node> {

@@ -18,7 +18,7 @@ pub enum StartupError {
     #[error("-c needs a configuration file")]
     NoFile,
     /// The file cannot be read.
-    #[error("startup configuration: {0}")]
+    #[error("cannot read startup configuration {}: {}", .0.path.display(), .0.source)]
     Unreadable(#[from] FileError),
     /// The configuration has errors.
     #[error("{}", Problems(.0))]

@@ -22,8 +22,13 @@ const RULES: &str = "flow add 7 'ip,ct_state=-trk,actions=ct(table=0)'\n\
 
 #[test]
 fn what_there_is_no_memory_for_is_refused_and_changes_nothing() {
-    let start =
-        || Lab::of(&thalweg_feat_flow::FEATURE).with(&thalweg_feat_ip4::FEATURE).ip4(2..=2).start();
+    let start = || {
+        Lab::of(&thalweg_feat_flow::FEATURE)
+            .with(&thalweg_feat_ip4::FEATURE)
+            .with(&thalweg_feat_ip6::FEATURE)
+            .ip4(2..=2)
+            .start()
+    };
     let (mut lab, mut other) = (start(), start());
     bound(4 << 30);
     let error = lab.cli("set conntrack limit 100000000");

@@ -275,10 +275,8 @@ fn run(
     }
     let dir = config.unix.runtime_dir.clone().unwrap_or_else(thalweg_cli::paths::runtime_dir);
     prepare_dir(&dir)?;
-    let mut allowed = vec![dir.clone()];
-    allowed.extend(CLIENT_FILES.map(Into::into));
-    allowed.extend(config.unix.files.iter().cloned());
-    client::allow_below(allowed);
+    let own = [dir.clone()].into_iter().chain(CLIENT_FILES.map(Into::into)).collect();
+    client::allow_below(client::Allowed { own, named: config.unix.files.clone() });
 
     // From here on signals mean an orderly end.
     let signals = signals::Signals::catch().map_err(|e| RunError::Start(e.to_string()))?;
