@@ -4,7 +4,12 @@
 //!
 //! Writing: new files are readable by their owner only (0600), and no symbolic link is followed,
 //! since the directory may belong to others. A file that is [replaced](Replacement) keeps its old
-//! content until the new one is complete and on disk.
+//! content until the new one is complete and on disk. What a program at a prompt writes for its
+//! user has the usual mode, and follows links ([`put`]).
+
+mod put;
+
+pub use put::put;
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
