@@ -3,12 +3,16 @@
 //!
 //! * [`put!`] and [`say!`] print to standard output, [`report!`] to standard error;
 //! * [`fail`] says what went wrong, and gives the exit status: [`FAILED`], [`USAGE`] or [`FAULT`];
+//! * [`finish`] gives the exit status of what went well, unless its output was lost (a full disk);
 //! * [`harmless`] takes out of text of others what a terminal obeys.
 
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 /// Exit status: arguments or configuration are wrong.
 pub const USAGE: u8 = 2;
@@ -31,15 +35,10 @@ macro_rules! report {
 }
 
 /// Prints to standard output, without a line's end; ignores a closed one: whoever reads the first
-/// lines only (`| head`) still gets the report's file.
+/// lines only (`| head`) still gets the report's file. Any other error is for [`finish`].
 #[macro_export]
 macro_rules! put {
-    ($($what:tt)*) => {{
-        let _ = std::io::Write::write_fmt(
-            &mut std::io::stdout().lock(),
-            format_args!($($what)*),
-        );
-    }};
+    ($($what:tt)*) => { $crate::write_out(format_args!($($what)*)) };
 }
 
 /// Prints a line to standard output, as [`put!`] does. Names in it may be of others, such as those
@@ -50,6 +49,33 @@ macro_rules! say {
     ($($what:tt)*) => {
         $crate::put!("{}\n", $crate::harmless(&format!($($what)*)))
     };
+}
+
+/// Why standard output has not got all, if so.
+static LOST: Mutex<Option<ErrorKind>> = Mutex::new(None);
+
+/// Takes note of an error of standard output.
+fn note(done: io::Result<()>) {
+    if let Err(error) = done
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.kind());
+    }
+}
+
+/// Prints to standard output; see [`put!`].
+pub fn write_out(what: fmt::Arguments<'_>) {
+    note(io::stdout().lock().write_fmt(what));
+}
+
+/// Gives the exit status of a program that has printed all. If standard output did not take it, so
+/// that its user has half of it, that is said, and the status is not that of success.
+pub fn finish(status: u8) -> ExitCode {
+    note(io::stdout().flush());
+    let lost = *LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(why) = lost else { return ExitCode::from(status) };
+    report!("cannot write all to standard output: {why}");
+    ExitCode::from(if status == 0 { FAILED } else { status })
 }
 
 /// Says what went wrong on standard error, one cause after the other, and gives the status.
