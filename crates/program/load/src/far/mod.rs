@@ -2,10 +2,12 @@
 //! made for them and gone afterwards, or behind interfaces that the user names.
 
 mod kernel;
+mod logins;
 mod ovs;
 mod ports;
 mod router;
 mod shell;
+mod ways;
 
 use anyhow::{Context, Result, ensure};
 use thalweg_netns::{Guard, LinkOptions, Netns, require_tools, veth};
@@ -14,6 +16,7 @@ use super::blame::Seen;
 use super::set::Set;
 use super::spot::{Counter, Drops, Hop, Side, Spot, Way};
 pub(super) use ports::Ports;
+pub(super) use ways::Ways;
 
 /// A device under test.
 pub(super) trait Far {
