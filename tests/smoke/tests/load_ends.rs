@@ -69,31 +69,31 @@ lab_test! {
     fn searches_end_by_a_signal_with_its_status() {
         let dir = TempDir::new()?;
         let file = dir.path().join("report.json");
-        for (words, seen) in [
-            ("cps-ndr -m 100 -M 2k -i 30 --late 10000 --device cross-connect", "iteration #2"),
-            ("ndr imix -m 100 -M 2k --late 10000 --device cross-connect", "bears"),
-            ("ndr --device cross-connect -m 100 -M 800 --late 10000", "bears"),
-            ("sampling --paths l2xc --rates off,100 --rounds 500", "| --- |"),
-            ("sweep --lab kernel --rows 1x1 --short -T 2 -m 100 -M 800 --late 10000", "| --- |"),
+        let search = "cps-ndr -m 100 -M 2k -i 30 --late 10000 --device cross-connect";
+        for (words, seen, signal, status) in [
+            (search, "iteration #2", Signal::INT, 130),
+            (search, "iteration #1", Signal::TERM, 143),
+            ("ndr imix -m 100 -M 2k --late 10000 --device cross-connect", "bears", Signal::INT, 130),
+            ("ndr --device cross-connect -m 100 -M 800 --late 10000", "bears", Signal::HUP, 129),
+            ("sampling --paths l2xc --rates off,100 --rounds 500", "| --- |", Signal::INT, 130),
+            ("sweep --lab kernel --rows 1x1 --short -T 2 --late 10000", "| --- |", Signal::INT, 130),
         ] {
-            for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
-                let mut running = user_namespace_command(thalweg()?)
-                    .arg("load")
-                    .args(words.split(' '))
-                    .arg("--report")
-                    .arg(&file)
-                    .spawn()?;
-                running.wait_for_output(Duration::from_secs(120), "its first lines", |out, _| {
-                    out.contains(seen).then_some(())
-                })?;
-                running.signal(signal)?;
-                let output = running.finish(Duration::from_secs(60))?;
-                let said = format!("{words}: {}\n{}{}", output.status, output.stdout, output.stderr);
-                ensure!(output.status.code() == Some(status), "{said}");
-                let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
-                ensure!(found["notes"].to_string().contains("Ended by the user"), "{found:#}");
-                std::fs::remove_file(&file)?;
-            }
+            let mut running = user_namespace_command(thalweg()?)
+                .arg("load")
+                .args(words.split(' '))
+                .arg("--report")
+                .arg(&file)
+                .spawn()?;
+            running.wait_for_output(Duration::from_secs(120), "its first lines", |out, _| {
+                out.contains(seen).then_some(())
+            })?;
+            running.signal(signal)?;
+            let output = running.finish(Duration::from_secs(60))?;
+            let said = format!("{words}: {}\n{}{}", output.status, output.stdout, output.stderr);
+            ensure!(output.status.code() == Some(status), "{said}");
+            let found: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
+            ensure!(found["notes"].to_string().contains("Ended by the user"), "{found:#}");
+            std::fs::remove_file(&file)?;
         }
         Ok(())
     }
