@@ -3,16 +3,15 @@
 //!
 //! * [`put!`] and [`say!`] print to standard output, [`report!`] to standard error;
 //! * [`fail`] says what went wrong, and gives the exit status: [`FAILED`], [`USAGE`] or [`FAULT`];
-//! * [`finish`] gives the exit status of what went well, unless its output was lost (a full disk);
 //! * [`harmless`] takes out of text of others what a terminal obeys.
 
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
 /// Exit status: arguments or configuration are wrong.
 pub const USAGE: u8 = 2;
@@ -34,11 +33,39 @@ macro_rules! report {
     }};
 }
 
+/// Why standard output could not be written to, the first time.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Prints to standard output, for [`put!`].
+pub fn print(text: fmt::Arguments<'_>) {
+    note_lost(io::stdout().lock().write_fmt(text));
+}
+
+fn note_lost(written: io::Result<()>) {
+    if let Err(e) = written
+        && e.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.get_or_init(|| e.to_string());
+    }
+}
+
+/// The exit status of a program: [`FAILED`] if some of its output was lost, e.g. as the disk is
+/// full, and `status` otherwise. To be called last.
+pub fn ended(status: ExitCode) -> ExitCode {
+    note_lost(io::stdout().lock().flush());
+    match LOST.get() {
+        Some(why) => fail(FAILED, &format_args!("cannot write to standard output: {why}")),
+        None => status,
+    }
+}
+
 /// Prints to standard output, without a line's end; ignores a closed one: whoever reads the first
-/// lines only (`| head`) still gets the report's file. Any other error is for [`finish`].
+/// lines only (`| head`) still gets the report's file. Other failures show in the [status](ended).
 #[macro_export]
 macro_rules! put {
-    ($($what:tt)*) => { $crate::write_out(format_args!($($what)*)) };
+    ($($what:tt)*) => {
+        $crate::print(format_args!($($what)*))
+    };
 }
 
 /// Prints a line to standard output, as [`put!`] does. Names in it may be of others, such as those
@@ -49,33 +76,6 @@ macro_rules! say {
     ($($what:tt)*) => {
         $crate::put!("{}\n", $crate::harmless(&format!($($what)*)))
     };
-}
-
-/// Why standard output has not got all, if so.
-static LOST: Mutex<Option<ErrorKind>> = Mutex::new(None);
-
-/// Takes note of an error of standard output.
-fn note(done: io::Result<()>) {
-    if let Err(error) = done
-        && error.kind() != ErrorKind::BrokenPipe
-    {
-        LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.kind());
-    }
-}
-
-/// Prints to standard output; see [`put!`].
-pub fn write_out(what: fmt::Arguments<'_>) {
-    note(io::stdout().lock().write_fmt(what));
-}
-
-/// Gives the exit status of a program that has printed all. If standard output did not take it, so
-/// that its user has half of it, that is said, and the status is not that of success.
-pub fn finish(status: u8) -> ExitCode {
-    note(io::stdout().flush());
-    let lost = *LOST.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(why) = lost else { return ExitCode::from(status) };
-    report!("cannot write all to standard output: {why}");
-    ExitCode::from(if status == 0 { FAILED } else { status })
 }
 
 /// Says what went wrong on standard error, one cause after the other, and gives the status.

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
-use thalweg_terminal::{FAILED, finish, put, report, say};
+use thalweg_terminal::{FAILED, fail, put, report, say};
 
 use stop::{Interrupted, Stop};
 
@@ -80,10 +80,10 @@ pub fn main(args: &Args) -> ExitCode {
         Command::Check(args) => run::check(args),
         Command::Show(args) => run::show(args),
     };
-    finish(done.unwrap_or_else(|error| {
-        report!("{error:#}");
-        FAILED
-    }))
+    match done {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => fail(FAILED, &format!("{error:#}")),
+    }
 }
 
 /// Runs a command that measures: signals end it in order, and then its status is theirs, unless it
