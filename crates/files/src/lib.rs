@@ -4,8 +4,8 @@
 //!
 //! Writing: new files are readable by their owner only (0600), and no symbolic link is followed,
 //! since the directory may belong to others. A file that is [replaced](Replacement) keeps its old
-//! content until the new one is complete and on disk. What a program at a prompt writes for its
-//! user has the usual mode, and follows links ([`put`]).
+//! content until the new one is complete and on disk. Programs at a prompt
+//! write for their user with the usual mode, and follow links ([`put`]).
 
 mod put;
 

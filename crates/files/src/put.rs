@@ -34,12 +34,12 @@ pub fn put(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     put().map_err(at("write", path))
 }
 
-/// Whether it is a name for an open file, such as `/dev/stdout`: others write to that as well.
+/// Returns whether it is a name for an open file, such as `/dev/stdout`: others write to that as well.
 fn is_descriptor(path: &Path) -> bool {
     (path.starts_with("/dev") || path.starts_with("/proc")) && path.is_symlink()
 }
 
-/// Whether there is no room.
+/// Returns whether there was no room.
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -65,7 +65,7 @@ fn put_new(path: &Path, bytes: &[u8], old: Option<&Metadata>) -> io::Result<()> 
     let (name, mut file) = temporary(path)?;
     let fill = |file: &mut File| {
         if let Some(old) = old {
-            // Who is not root cannot give it away.
+            // Only root can give it away.
             let _ = fchown(&*file, Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid())));
             file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
         }

@@ -130,13 +130,13 @@ impl Route {
         }
     }
 
-    /// Whether it leads to other machines.
+    /// Returns whether it leads to other machines.
     #[must_use]
     pub fn leads_elsewhere(&self) -> bool {
         self.kind == UNICAST
     }
 
-    /// Whether its destinations are this machine's own addresses.
+    /// Returns whether its destinations are this machine's own addresses.
     #[must_use]
     pub fn is_local(&self) -> bool {
         self.kind == LOCAL
@@ -158,8 +158,8 @@ impl Route {
     }
 
     /// The route that a packet to an address takes, from an address of this machine or whichever
-    /// the kernel chooses; `None` if there is none. Of a route with several next hops, all
-    /// interfaces are given.
+    /// the kernel chooses; `None` if there is none. A route with several next hops has all
+    /// their interfaces.
     ///
     /// # Errors
     /// If a system call fails.

@@ -11,8 +11,8 @@ use thalweg_testkit::{
 };
 
 lab_test! {
-    /// Whichever signal ends a run in a lab: its report is written, and no file stays. Of a run that
-    /// was killed, at least that.
+    /// Whichever signal ends a run in a lab: its report is written, and no file stays. A run
+    /// that was killed leaves at least no file.
     fn signals_end_a_run_in_order() {
         let dir = TempDir::new()?;
         let (file, files) = (dir.path().join("run.json"), dir.path().join("files"));
@@ -101,7 +101,7 @@ lab_test! {
     /// A report that does not fit on the disk leaves what was there, and the status says so.
     fn what_does_not_fit_is_not_written_by_half() {
         let dir = TempDir::new()?;
-        // Of three pages, one is the directory's and one the old file's.
+        // One page is the old file's, and the other one is too small for a report.
         let script = "mount -t tmpfs -o size=8k tmpfs \"$1\" && cd \"$1\" && echo old > old.json
             \"$0\" load run imix -m 500pps -d 1 --late 10000 --no-floor --device cross-connect \
                 --report old.json --report new.json

@@ -112,7 +112,7 @@ impl Writer {
     /// Writes all files, whatever became of the measuring; an error of that is noted.
     ///
     /// # Errors
-    /// That error, and then those of files that could not be written.
+    /// The error of measuring; if there is none, the files that could not be written.
     pub(super) fn end<T>(&mut self, done: Result<T>, other: Option<(&Path, String)>) -> Result<T> {
         match &done {
             Err(error) if error.is::<Interrupted>() => {

@@ -39,7 +39,7 @@ impl Stop {
         Ok(Stop(came))
     }
 
-    /// Whether a signal has come.
+    /// Returns whether a signal has come.
     pub(super) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
@@ -51,7 +51,7 @@ impl Stop {
     }
 }
 
-/// Whether the text of `/proc/PID/status` says that a signal is ignored.
+/// Returns whether the text of `/proc/PID/status` says that a signal is ignored.
 fn ignores(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

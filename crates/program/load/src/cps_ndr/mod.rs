@@ -143,7 +143,7 @@ fn search(args: &Args, stop: &Stop, ns: Option<&Netns>) -> Result<u8> {
         let made = iterate(args, &mut tester, &mut ended, &print, &|| writer.at());
         let closed = tester.device.close();
         made?;
-        // What was measured counts more than how the device ended.
+        // A result counts more than how the device ended.
         if let Err(error) = closed {
             crate::report!("{error:#}");
         }

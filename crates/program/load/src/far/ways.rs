@@ -364,7 +364,7 @@ mod tests {
             Ok(())
         }
 
-        /// What an interface above the way sends, leaves by the way's link.
+        /// Frames of an interface above the way leave by its link.
         fn what_sends_by_the_link_of_a_way_is_kept() {
             let (ns, _other) = machine(1)?;
             ns.ip("link add mv link p0 type macvlan mode bridge")?;
