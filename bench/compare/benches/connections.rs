@@ -255,7 +255,7 @@ fn nft(lab: &Lab, setup: Setup) -> Result<()> {
 
 fn ovs(lab: &Lab, setup: Setup) -> Result<Ovs> {
     let settings = vec![format!("pmd-cpu-mask={:#x}", 1u64 << last_processor())];
-    let options = OvsOptions { settings, port_type: None };
+    let options = OvsOptions { settings, ..OvsOptions::default() };
     let ovs = Ovs::start(&lab.router, &["eth0", "eth1"], &options)?;
     let rules = match setup {
         Setup::BridgeRules => rules("1").to_vec(),

@@ -282,7 +282,7 @@ fn ovs(path: Path, lab: &Lab, port: Option<&'static str>, offloads: Offloads) ->
     if offloads.segmentation {
         settings.push("userspace-tso-enable=true".into());
     }
-    let options = OvsOptions { settings, port_type: port };
+    let options = OvsOptions { settings, port_type: port, ..OvsOptions::default() };
     let ovs = Ovs::start(&lab.router, &["eth0", "eth1"], &options)?;
     match path {
         Path::Layer2 => {

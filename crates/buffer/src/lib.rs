@@ -22,7 +22,7 @@ pub use cache::Cache;
 pub use frame::{
     Companion, Deal, FRAME_SIZE, Frame, FrameFlags, IfColumn, Iface, PacketKey, PktMut,
 };
-pub use meta::{Flags, GsoKind, IcmpCause, Meta, Offload, Search};
+pub use meta::{Flags, GsoKind, IcmpCause, LabelsChanged, Meta, Offload, Search};
 pub use packet::{Lineage, Packet, Segments};
 pub use pool::{
     BATCH, DEFAULT_DATA_SIZE, HEADROOM, PageKind, Pool, PoolAudit, PoolConfig, PoolError,

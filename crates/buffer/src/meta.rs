@@ -202,6 +202,15 @@ pub enum Search {
     Done,
 }
 
+/// Number of labels that a router has taken off a packet, and put before it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct LabelsChanged {
+    /// Taken off.
+    pub popped: u8,
+    /// Put before it.
+    pub pushed: u8,
+}
+
 /// Metadata of a packet; default in every free buffer.
 ///
 /// A word that one node leaves for another has a field and a type of its own, with its owner and
@@ -229,6 +238,14 @@ pub struct Meta {
     /// Progress of the search for the worker that has the packet's flow. Owner: the feature whose
     /// hand-off queue the packet is in. Life: one hand-off.
     pub search: Search,
+    /// How many interfaces have received the packet because a route says so. Owner: look-ups of
+    /// routes. Life: the packet's.
+    pub entered: u8,
+    /// Labels that the packet came with and has no longer, and labels that were put before it, as
+    /// far as an answer must know them. Owner: MPLS. Life: to the node that answers it.
+    pub labels: LabelsChanged,
+    /// The forwarding object by which a labelled packet would have left. Owner and life: as above.
+    pub path: u32,
     /// Offload work, if [`Flags::OFFLOAD`].
     pub offload: Offload,
     /// Sample id: correlates the packet with its sample on the worker that sampled it, once the

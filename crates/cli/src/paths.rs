@@ -26,8 +26,13 @@ pub fn cli_socket(runtime_dir: &Path) -> PathBuf {
     runtime_dir.join("cli.sock")
 }
 
-/// The socket that a client tries: the user's own router's if there is one, else the system's.
+/// The socket that a client tries: the user's own router's if there is one, else the system's. A
+/// directory that another user made first is not the own router's.
 pub fn client_socket() -> PathBuf {
-    let own = cli_socket(&runtime_dir());
-    if own.exists() { own } else { crate::DEFAULT_SOCKET.into() }
+    let dir = runtime_dir();
+    let own = cli_socket(&dir);
+    match thalweg_socket::stranger_of(&dir).is_none() && own.exists() {
+        true => own,
+        false => crate::DEFAULT_SOCKET.into(),
+    }
 }

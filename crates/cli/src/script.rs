@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 
 use crate::error::{CliError, shorten};
 use crate::lexer::{MAX_COMMAND_BYTES, MAX_SCRIPT_BYTES, Scanner, Statement, Step, too_long};
@@ -86,10 +85,7 @@ impl Script {
     pub fn open(path: &str) -> Result<Self, CliError> {
         let fail = |what: String| unreadable(path, what);
         let file = thalweg_files::open(path.as_ref()).map_err(|e| fail(e.source.to_string()))?;
-        let private = match file.metadata() {
-            Ok(meta) => meta.permissions().mode() & 0o004 == 0,
-            Err(e) => return Err(fail(e.to_string())),
-        };
+        let private = thalweg_files::is_private(&file).map_err(|e| fail(e.to_string()))?;
         let reading = Reading { file, bytes: 0, lines: 0, begun: Vec::new() };
         let script = Script::typed(String::new())?;
         Ok(Script { name: Some(path.to_owned()), private, reading: Some(reading), ..script })
@@ -253,6 +249,7 @@ fn ends(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn statements(mut script: Script) -> Result<Vec<(usize, String)>, CliError> {
         while script.is_read_in() {

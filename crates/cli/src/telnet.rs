@@ -116,15 +116,22 @@ enum State {
 pub(crate) struct Decoder {
     state: State,
     option: Vec<u8>,
+    /// The other side has answered, if only to refuse.
+    speaks: bool,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { state: State::Data, option: Vec::new() }
+        Self { state: State::Data, option: Vec::new(), speaks: false }
     }
 }
 
 impl Decoder {
+    /// Whether the other side speaks telnet: it has sent a command of it.
+    pub(crate) fn speaks_telnet(&self) -> bool {
+        self.speaks
+    }
+
     /// Processes one byte.
     pub(crate) fn feed(&mut self, byte: u8) -> Option<Event> {
         match self.state {
@@ -135,8 +142,12 @@ impl Decoder {
                 match byte {
                     IAC => return Some(Event::Data(IAC)),
                     INTERRUPT | BREAK => return Some(Event::Interrupt),
-                    WILL | WONT | DO | DONT => self.state = State::Option,
+                    WILL | WONT | DO | DONT => {
+                        self.speaks = true;
+                        self.state = State::Option;
+                    }
                     SB => {
+                        self.speaks = true;
                         self.option.clear();
                         self.state = State::Sub;
                     }

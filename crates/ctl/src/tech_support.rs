@@ -127,7 +127,8 @@ fn cut(text: &str, most: usize) -> &str {
 fn read(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MAX_SECTION as u64).read_to_end(&mut bytes)?;
+    let file = thalweg_files::open(path).map_err(|e| e.source)?;
+    file.take(MAX_SECTION as u64).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -307,12 +308,7 @@ pub(crate) fn main(at: &Listen, file: Option<&str>) -> ExitCode {
     let name = || format!("thalweg-tech-support-{}.txt", seconds.as_secs());
     let path = file.map_or_else(|| PathBuf::from(name()), PathBuf::from);
     let (text, asked) = collect(at);
-    let write = || {
-        thalweg_files::create_new(&path)?.write_all(text.as_bytes()).map_err(|source| {
-            thalweg_files::FileError { attempt: "write", path: path.clone(), source }
-        })
-    };
-    if let Err(error) = write() {
+    if let Err(error) = thalweg_files::write_new(&path, text.as_bytes()) {
         let _ = writeln!(std::io::stderr(), "thalctl: tech-support: {error}");
         return ExitCode::FAILURE;
     }

@@ -1,5 +1,6 @@
 //! Files that grow, and that others move away meanwhile.
 
+use crate::client::{self, Kind};
 use crate::{FileError, append};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Appended {
     file: File,
     path: PathBuf,
+    /// Of a log that a client has named.
+    kind: Option<&'static Kind>,
 }
 
 impl Appended {
@@ -20,15 +23,29 @@ impl Appended {
     /// # Errors
     /// As [`append`].
     pub fn open(path: &Path) -> Result<Appended, FileError> {
-        Ok(Appended { file: append(path)?, path: path.to_owned() })
+        Ok(Appended { file: append(path)?, path: path.to_owned(), kind: None })
+    }
+
+    /// Opens or creates a file that a client of the router has named.
+    ///
+    /// # Errors
+    /// As [`client::append`].
+    pub fn of_client(path: &Path, kind: &'static Kind) -> Result<Appended, FileError> {
+        let file = client::append(path, kind)?;
+        Ok(Appended { file, path: path.to_owned(), kind: Some(kind) })
     }
 
     /// Opens the file again if its name leads to another one. If that fails, the old one goes on.
     fn follow(&mut self) {
         let inode = |m: io::Result<Metadata>| m.map(|m| (m.dev(), m.ino())).ok();
-        if inode(std::fs::symlink_metadata(&self.path)) != inode(self.file.metadata())
-            && let Ok(file) = append(&self.path)
-        {
+        if inode(std::fs::symlink_metadata(&self.path)) == inode(self.file.metadata()) {
+            return;
+        }
+        let again = match self.kind {
+            Some(kind) => client::append(&self.path, kind),
+            None => append(&self.path),
+        };
+        if let Ok(file) = again {
             self.file = file;
         }
     }

@@ -1,21 +1,33 @@
-//! Files that users name and the router reads or writes.
+//! Files that users name and the programs read or write. No other crate opens such files itself.
 //!
 //! Reading: regular files only, up to a bound. A pipe or a device is refused and never waited for.
 //!
 //! Writing: new files are readable by their owner only (0600), and no symbolic link is followed,
 //! since the directory may belong to others. A file that is [replaced](Replacement) keeps its old
-//! content until the new one is complete and on disk.
+//! content until the new one is complete and on disk; a device or a pipe is never replaced.
+//!
+//! Files that clients of a router's sockets name are opened by [`client`]: the router may read and
+//! write more than those who may use its sockets. Programs at a prompt write for their user with
+//! the usual mode, and follow links ([`put`]).
+#![forbid(unsafe_code)]
 
 mod appended;
+pub mod client;
+mod pid;
+mod put;
+mod write;
 
 pub use appended::Appended;
+pub use pid::PidFile;
+pub use put::put;
+pub use write::{Replacement, append, check_directory, replace, write_new};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -45,11 +57,11 @@ fn wrong(text: impl Into<String>) -> io::Error {
 }
 
 /// Opens a file with `flags`, without waiting, and refuses what is not a regular file.
-fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
+fn open_regular(dir: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File> {
     // Without NONBLOCK opening a pipe waits for its other end; regular files ignore it.
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let private = Mode::RUSR | Mode::WUSR;
-    let file = File::from(rustix::fs::open(path, flags, private).map_err(|e| match e {
+    let file = File::from(rustix::fs::openat(dir, path, flags, private).map_err(|e| match e {
         rustix::io::Errno::LOOP if flags.contains(OFlags::NOFOLLOW) => {
             wrong("it is a symbolic link, which is not followed: name the file it points to")
         }
@@ -60,12 +72,20 @@ fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(wrong("not a regular file")) }
 }
 
+/// Returns whether not everyone may read an open file. Errors that clients see do not quote it.
+///
+/// # Errors
+/// If the system does not say.
+pub fn is_private(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.permissions().mode() & 0o004 == 0)
+}
+
 /// Opens a file for reading.
 ///
 /// # Errors
 /// If it cannot be opened or is not a regular file.
 pub fn open(path: &Path) -> Result<File, FileError> {
-    open_regular(path, OFlags::RDONLY).map_err(at("read", path))
+    open_regular(CWD, path, OFlags::RDONLY).map_err(at("read", path))
 }
 
 /// Reads a file of at most `most` bytes.
@@ -73,8 +93,12 @@ pub fn open(path: &Path) -> Result<File, FileError> {
 /// # Errors
 /// If it cannot be read, is not a regular file, or is larger.
 pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
+    read_all(&open(path)?, path, most)
+}
+
+fn read_all(file: &File, path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
-    open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(at("read", path))?;
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(at("read", path))?;
     if bytes.len() as u64 > most {
         let text = match most {
             0..0x10_0000 => format!("larger than {} KiB", most >> 10),
@@ -90,132 +114,23 @@ pub fn read(path: &Path, most: u64) -> Result<Vec<u8>, FileError> {
 /// # Errors
 /// As [`read`], and if it is not UTF-8.
 pub fn read_text(path: &Path, most: u64) -> Result<String, FileError> {
-    let bytes = read(path, most)?;
-    String::from_utf8(bytes).map_err(|e| {
-        let upto = e.utf8_error().valid_up_to();
-        let line = e.as_bytes()[..upto].iter().filter(|b| **b == b'\n').count() + 1;
-        at("read", path)(wrong(format!("line {line} is not UTF-8 text")))
-    })
+    text(read(path, most)?, path)
 }
 
-/// Creates a file that must not exist.
-///
-/// # Errors
-/// If it exists, also as a symbolic link, or cannot be created.
-pub fn create_new(path: &Path) -> Result<File, FileError> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-    open_regular(path, flags).map_err(at("write", path))
+fn text(bytes: Vec<u8>, path: &Path) -> Result<String, FileError> {
+    String::from_utf8(bytes).map_err(|e| not_text(path, e.as_bytes(), e.utf8_error()))
 }
 
-/// Opens a file to append to it, and creates it if it does not exist.
-///
-/// # Errors
-/// If it is a symbolic link, not a regular file, or cannot be opened.
-pub fn append(path: &Path) -> Result<File, FileError> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW;
-    open_regular(path, flags).map_err(at("write", path))
-}
-
-/// The new content of a file. It takes the file's place when it is complete; until then, and if it
-/// is dropped, the file stays as it was.
-#[derive(Debug)]
-pub struct Replacement {
-    new: NamedTempFile,
-    path: PathBuf,
-}
-
-impl Replacement {
-    /// Begins new content for a file that may exist. A symbolic link of that name is replaced, not
-    /// followed.
-    ///
-    /// # Errors
-    /// If its directory cannot be written to.
-    pub fn new(path: &Path) -> Result<Self, FileError> {
-        if path.is_dir() {
-            return Err(at("write", path)(wrong("it is a directory")));
-        }
-        let dir = directory(path);
-        check_directory(path)?;
-        // The temporary file's name would only confuse.
-        let plain = |e: io::Error| e.raw_os_error().map_or(e, io::Error::from_raw_os_error);
-        let new = NamedTempFile::new_in(dir).map_err(plain).map_err(at("write in", dir))?;
-        Ok(Self { new, path: path.to_owned() })
-    }
-
-    /// The file to write to, e.g. for seeking.
-    pub fn file(&mut self) -> &mut File {
-        self.new.as_file_mut()
-    }
-
-    /// Lets everyone read the file: it holds nothing private.
-    ///
-    /// # Errors
-    /// If the system refuses.
-    pub fn for_everyone(&mut self) -> Result<(), FileError> {
-        let mode = std::fs::Permissions::from_mode(0o644);
-        self.new.as_file().set_permissions(mode).map_err(at("write", &self.path))
-    }
-
-    /// Puts the content into place, and returns when it is on disk.
-    ///
-    /// # Errors
-    /// If that fails; the file is as it was then.
-    pub fn commit(self) -> Result<(), FileError> {
-        let Self { new, path } = self;
-        new.as_file().sync_all().map_err(at("write", &path))?;
-        new.persist(&path).map_err(|e| at("write", &path)(e.error))?;
-        // The entry in the directory must last, too.
-        let dir = directory(&path);
-        File::open(dir).and_then(|d| d.sync_all()).map_err(at("write in", dir))
-    }
-}
-
-impl Write for Replacement {
-    // Errors of the file itself, without the temporary file's name.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file().write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        self.file().flush()
-    }
-}
-
-/// Replaces a file as a whole.
-///
-/// # Errors
-/// As [`Replacement`].
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let mut new = Replacement::new(path)?;
-    new.write_all(bytes).map_err(at("write", path))?;
-    new.commit()
-}
-
-/// Checks that the directory of a new file exists.
-///
-/// # Errors
-/// If it does not; the error says what makes it.
-pub fn check_directory(path: &Path) -> Result<(), FileError> {
-    let dir = directory(path);
-    match dir.metadata() {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let text = format!("no such directory; `mkdir -p {}` makes it", dir.display());
-            Err(at("write in", dir)(wrong(text)))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    }
+fn not_text(path: &Path, bytes: &[u8], e: std::str::Utf8Error) -> FileError {
+    let line = bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+    at("read", path)(wrong(format!("line {line} is not UTF-8 text")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::io::Write;
     use std::os::unix::fs::symlink;
 
     fn mode(path: &Path) -> u32 {
@@ -235,7 +150,9 @@ mod tests {
                 assert!(fits, "{text}");
             }
         }
-        assert!(Replacement::new(dir.path()).is_err());
+        for path in [pipe.as_path(), Path::new("/dev/zero"), Path::new("/dev/null"), dir.path()] {
+            assert!(Replacement::new(path).is_err(), "{}", path.display());
+        }
         let error = Replacement::new(&dir.path().join("a/b")).unwrap_err().to_string();
         assert!(error.contains("no such directory; `mkdir -p "), "{error}");
     }
@@ -260,7 +177,7 @@ mod tests {
         let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
         fs::write(&victim, "mine").unwrap();
         symlink(&victim, &link).unwrap();
-        assert!(create_new(&link).is_err());
+        assert!(write_new(&link, b"").is_err());
         let error = append(&link).unwrap_err().to_string();
         assert!(error.contains("symbolic link"), "{error}");
         replace(&link, b"theirs").unwrap();
@@ -270,7 +187,7 @@ mod tests {
         // A link to nothing creates nothing elsewhere.
         let (far, dangling) = (dir.path().join("far"), dir.path().join("dangling"));
         symlink(&far, &dangling).unwrap();
-        assert!(create_new(&dangling).is_err());
+        assert!(write_new(&dangling, b"").is_err());
         assert!(append(&dangling).is_err());
         assert!(!far.exists());
     }
@@ -279,7 +196,7 @@ mod tests {
     fn new_files_are_private() {
         let dir = tempfile::tempdir().unwrap();
         let [a, b, c] = ["a", "b", "c"].map(|n| dir.path().join(n));
-        create_new(&a).unwrap();
+        write_new(&a, b"").unwrap();
         append(&b).unwrap();
         replace(&c, b"").unwrap();
         assert_eq!([&a, &b, &c].map(|p| mode(p)), [0o600; 3]);
@@ -287,7 +204,7 @@ mod tests {
         open.for_everyone().unwrap();
         open.commit().unwrap();
         assert_eq!(mode(&c), 0o644);
-        assert!(create_new(&a).is_err());
+        assert!(write_new(&a, b"").is_err());
     }
 
     #[test]

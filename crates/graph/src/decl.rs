@@ -109,7 +109,7 @@ pub struct NodeDecl {
     pub drop: &'static str,
     /// Place on an arc, if it is a feature.
     pub feature: Option<FeatureDecl>,
-    /// Further arcs that it is on; for taps.
+    /// Further arcs that it is on; for taps, and for features after which no packet goes on.
     pub also_on: &'static [&'static str],
     /// Builds a worker's instance.
     pub build: fn(&BuildCx<'_>) -> Built,

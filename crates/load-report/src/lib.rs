@@ -23,3 +23,4 @@ pub use model::{
     Transport, Trial, Verdict,
 };
 pub use thalweg_plot::{PlotError, standalone};
+pub use words::below;

@@ -271,8 +271,11 @@ pub struct Trial {
     pub duration_s: f64,
     /// Duration that it counts for.
     pub effective_s: f64,
-    /// Share lost of what was sent.
+    /// Share lost of what was judged.
     pub loss_ratio: f64,
+    /// Packets and connections that were judged: those of the window. Reports of older versions do
+    /// not say.
+    pub judged: u64,
     /// Why it does not count.
     pub invalid: Option<String>,
     /// What it says, by goal.

@@ -21,15 +21,14 @@ const MOST_RANGES: usize = 8;
 /// Share by which the number of connections may differ from that of Little's law.
 const STATIONARY: f64 = 0.1;
 
+const SENT_AND_LOST: &str = "Sent is of the whole trial, lost of its window.";
+
 /// A sentence for each result.
 pub(crate) fn headlines(report: &Report) -> Vec<String> {
     let mut all: Vec<String> =
         report.results.iter().map(|found| headline(found, report.kind)).collect();
     if let (Kind::Run, Some(trial)) = (report.kind, report.trials.last()) {
-        let connections = trial.connections.as_ref().map_or(0, |of| of.begun);
-        let packets = trial.streams.iter().map(|stream| stream.sent);
-        let of = packets.fold(connections, u64::saturating_add);
-        all.push(format!("Lost in the window: {}.", share_of(trial.loss_ratio, of)));
+        all.push(format!("Lost in the window: {}.", share_of(trial.loss_ratio, trial.judged)));
     }
     all
 }
@@ -335,7 +334,7 @@ fn trials(report: &Report) -> Table {
             rate(trial.load),
             format!("{} s", fixed(trial.effective_s, 2)),
             count(sent),
-            share_of(trial.loss_ratio, sent),
+            share_of(trial.loss_ratio, trial.judged),
             trial.invalid.clone().unwrap_or_else(|| verdicts.join(", ")),
         ]
     };
@@ -344,8 +343,8 @@ fn trials(report: &Report) -> Table {
         key: "trials",
         title: "Trials".into(),
         note: match left_out {
-            0 => String::new(),
-            _ => format!("{left_out} more are in the JSON."),
+            0 => SENT_AND_LOST.to_owned(),
+            _ => format!("{SENT_AND_LOST} {left_out} more are in the JSON."),
         },
         columns: names(&["", "load", "duration", "sent", "lost", "verdict"]),
         rows: report.trials.iter().take(MOST_ROWS).map(row).collect(),

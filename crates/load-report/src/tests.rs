@@ -21,6 +21,7 @@ fn report() -> Report {
         duration_s: 1.0,
         effective_s: 1.0,
         loss_ratio,
+        judged: 1_000_000,
         directions: BTreeMap::from([("a-b".to_owned(), books)]),
         verdicts: BTreeMap::from([(
             "NDR".to_owned(),

@@ -39,12 +39,23 @@ pub(crate) fn share(value: f64) -> String {
     }
 }
 
-/// A share of which none was seen among `sent`: an upper bound with 95 % confidence.
-pub(crate) fn share_of(value: f64, sent: u64) -> String {
-    match (value, sent) {
-        (0.0, 1..) => format!("0 of {} (< {:.0e})", count(sent), 3.0 / sent as f64),
+/// A share of what was judged; of none, with its upper bound.
+pub(crate) fn share_of(value: f64, judged: u64) -> String {
+    match (value, judged) {
+        (0.0, 1..) => {
+            format!("0 of {} (< {})", count(judged), below(judged).replace(".0e", "e"))
+        }
         _ => share(value),
     }
+}
+
+/// The upper bound of a share of which none was seen among a number that was judged, with 95 %
+/// confidence: a greater share would have shown more often than that. Rounded up.
+pub fn below(judged: u64) -> String {
+    let bound = -(0.05_f64.ln() / judged.max(1) as f64).exp_m1();
+    // Two digits count.
+    let unit = 10_f64.powi(bound.log10().floor() as i32 - 1);
+    format!("{:.1e}", (bound / unit - 1e-9).ceil() * unit)
 }
 
 /// A count with separators.
@@ -106,6 +117,22 @@ mod tests {
     }
 
     #[test]
+    fn bounds_are_shares_that_would_have_shown() {
+        for (judged, text) in [
+            (0, "9.5e-1"),
+            (1, "9.5e-1"),
+            (2, "7.8e-1"),
+            (100, "3.0e-2"),
+            (200_000, "1.5e-5"),
+            // Less would be too good.
+            (145_000, "2.1e-5"),
+            (u64::MAX, "1.7e-19"),
+        ] {
+            assert_eq!(below(judged), text, "{judged}");
+        }
+    }
+
+    #[test]
     fn numbers_read_well() {
         assert_eq!(rate(41_420.0), "41.42 k");
         assert_eq!(rate(951_000.0), "951.0 k");
@@ -116,6 +143,7 @@ mod tests {
             ("999".into(), "1,000".into(), "−5".into())
         );
         assert_eq!(share_of(0.0, 1_000_000), "0 of 1,000,000 (< 3e-6)");
+        assert_eq!((share_of(0.0, 0), share_of(0.01, 5)), ("0".into(), "1.0000 %".into()));
         assert_eq!((share(0.004746), share(1e-6)), ("0.4746 %".into(), "1.0e-6".into()));
         assert_eq!(time(3210.0), "3.21 µs");
         assert_eq!(difference(39_700.0, 48_180.0), "+21.36%");

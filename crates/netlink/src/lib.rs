@@ -1,4 +1,5 @@
-//! Netlink: sockets that never wait for long, the kernel's links and its generic families.
+//! Netlink: sockets that never wait for long, the kernel's links and routes, and its generic
+//! families.
 //!
 //! Messages that are sent to the kernel are made by the crates `netlink-packet-*`, which know its
 //! structures; so are single attributes of replies read. Whole messages are taken apart by
@@ -12,18 +13,21 @@ pub mod ethtool;
 mod family;
 mod link;
 mod monitor;
+mod route;
 mod socket;
 pub mod wire;
 
 pub use family::Family;
 pub use link::{Link, LinkStats};
 pub use monitor::{LinkChange, LinkMonitor};
+pub use route::{Route, tables};
 pub use socket::{HIGHEST_SENDABLE_GROUP, Port, Protocol, Question, SocketRow, rows, socket_table};
 
-/// Entry for fuzzing: reads a datagram as links and as the register of generic families.
+/// Entry for fuzzing: reads a datagram as links, as routes and as the register of generic families.
 pub fn fuzz_datagram(data: &[u8]) {
     for raw in wire::Messages::new(data).flatten() {
         let _ = Link::parse(raw.payload);
+        let _ = Route::parse(raw.payload);
         Family::default().learn(raw.payload);
     }
 }

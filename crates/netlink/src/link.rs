@@ -2,13 +2,14 @@
 //! namespace, whatever is mounted at `/sys`.
 
 use std::io;
+use std::net::IpAddr;
 
 use netlink_packet_core::{NlaBuffer, NlasIterator, ParseableParametrized};
 use netlink_packet_route::link::{LinkAttribute, LinkMessage, Stats64};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 
 use crate::socket::{Port, Protocol, Question};
-use crate::wire::{Attributes, until_nul};
+use crate::wire::{Attributes, address, until_nul};
 
 pub(crate) const RTM_NEWLINK: u16 = 16;
 pub(crate) const RTM_DELLINK: u16 = 17;
@@ -21,11 +22,17 @@ const AF_UNSPEC: u8 = 0;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
 const IFLA_QDISC: u16 = 6;
+const IFLA_MASTER: u16 = 10;
 const IFLA_OPERSTATE: u16 = 16;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
+const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VRF_TABLE: u16 = 1;
+const IFLA_VXLAN_LINK: u16 = 3;
 
 const IFF_UP: u32 = 1;
 const IFF_RUNNING: u32 = 0x40;
@@ -54,8 +61,29 @@ pub struct Link {
     pub state: u8,
     /// The driver of a virtual device, such as `bridge`; a device of hardware has none.
     pub kind: String,
+    /// Index of the bridge, bond, team or VRF that it is a member of.
+    pub master: Option<u32>,
+    /// Index of the interface of this namespace that it sends by: the one below a VLAN, a macvlan
+    /// or a tunnel, the other end of a virtual Ethernet pair.
+    pub lower: Option<u32>,
+    /// Routing table of a VRF.
+    pub table: Option<u32>,
+    /// Address of a tunnel's other end, if it is fixed.
+    pub remote: Option<IpAddr>,
     /// Counters.
     pub statistics: LinkStats,
+}
+
+/// The attribute with the address of a tunnel's other end, by the tunnel's kind.
+fn remotes(kind: &[u8]) -> &'static [u16] {
+    match kind {
+        b"ipip" | b"sit" | b"ip6tnl" => &[3],
+        b"vti" | b"vti6" => &[5],
+        b"gre" | b"gretap" | b"erspan" | b"ip6gre" | b"ip6gretap" | b"ip6erspan" => &[7],
+        b"vxlan" => &[2, 16],
+        b"geneve" => &[2, 7],
+        _ => &[],
+    }
 }
 
 impl Link {
@@ -74,16 +102,43 @@ impl Link {
         for attribute in NlasIterator::new(attributes).flatten() {
             link.learn(&attribute);
         }
+        let elsewhere = Attributes::new(attributes).flatten().any(|a| a.kind == IFLA_LINK_NETNSID);
+        if elsewhere {
+            // An index of another namespace.
+            link.lower = None;
+        }
         Some(link)
+    }
+
+    /// Takes what only interfaces of this kind have.
+    fn learn_data(&mut self, kind: &[u8], data: Attributes<'_>) {
+        for a in data.flatten() {
+            match (kind, a.kind) {
+                (b"vrf", IFLA_VRF_TABLE) => self.table = a.u32().ok(),
+                (b"vxlan", IFLA_VXLAN_LINK) => self.lower = index(a.value),
+                (_, number) if remotes(kind).contains(&number) => {
+                    let known = address(a.value).filter(|remote| !remote.is_unspecified());
+                    self.remote = known.or(self.remote);
+                }
+                _ => {}
+            }
+        }
     }
 
     fn learn(&mut self, attribute: &NlaBuffer<&[u8]>) {
         let value = attribute.value();
         match attribute.kind() {
             IFLA_LINKINFO => {
-                let kind = Attributes::new(value).flatten().find(|a| a.kind == IFLA_INFO_KIND);
+                let part = |kind| Attributes::new(value).flatten().find(|a| a.kind == kind);
+                let kind = part(IFLA_INFO_KIND);
+                if let (Some(kind), Some(data)) = (&kind, part(IFLA_INFO_DATA)) {
+                    self.learn_data(kind.text(), data.attributes());
+                }
                 self.kind = kind.map(|a| text(a.value)).unwrap_or_default();
             }
+            IFLA_MASTER => self.master = index(value),
+            // One that is its own is none.
+            IFLA_LINK => self.lower = index(value).filter(|lower| *lower != self.index),
             IFLA_IFNAME => self.name = text(value),
             IFLA_QDISC => self.qdisc = text(value),
             IFLA_ADDRESS | IFLA_MTU | IFLA_OPERSTATE | IFLA_STATS64 => {
@@ -146,6 +201,11 @@ impl Link {
     }
 }
 
+/// The number of an interface.
+fn index(value: &[u8]) -> Option<u32> {
+    value.try_into().ok().map(u32::from_ne_bytes).filter(|index| *index > 0)
+}
+
 fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(until_nul(value)).into_owned()
 }
@@ -194,6 +254,7 @@ mod tests {
         let mut w = Writer::with_payload(&mut message, Header::default(), &payload);
         w.text(IFLA_IFNAME, "br0").bytes(IFLA_ADDRESS, &[2, 0, 0, 0, 0, 9]);
         w.u32(IFLA_MTU, 9000).text(IFLA_QDISC, "noqueue").u8(IFLA_OPERSTATE, 6);
+        w.u32(IFLA_LINK, 3).u32(IFLA_MASTER, 4);
         w.nest(IFLA_LINKINFO, |w| _ = w.text(IFLA_INFO_KIND, "bridge"));
         let counts: Vec<u8> = (1..=25_u64).flat_map(u64::to_ne_bytes).collect();
         w.bytes(IFLA_STATS64, &counts);
@@ -209,6 +270,10 @@ mod tests {
         assert_eq!((link.index, link.hardware, link.flags, link.mac), (7, 1, 0x1003, mac));
         assert_eq!((link.name.as_str(), link.kind.as_str(), link.state), ("br0", "bridge", 6));
         assert_eq!((link.mtu, link.qdisc.as_str()), (9000, "noqueue"));
+        assert_eq!(
+            (link.lower, link.master, link.table, link.remote),
+            (Some(3), Some(4), None, None)
+        );
         assert!(link.is_up() && !link.is_running());
         let s = link.statistics;
         assert_eq!((s.rx_packets, s.tx_bytes, s.tx_dropped, s.multicast), (1, 4, 8, 9));
@@ -218,6 +283,46 @@ mod tests {
         for end in 32..message.len() {
             assert_eq!(Link::parse(&message[16..end]).map(|l| l.index), Some(7));
         }
+    }
+
+    /// The link of a message with more attributes.
+    fn link(fill: impl FnOnce(&mut Writer<'_>)) -> Link {
+        let mut message = Vec::new();
+        let payload = [0, 0, 1, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut w = Writer::with_payload(&mut message, Header::default(), &payload);
+        fill(&mut w);
+        w.finish();
+        Link::parse(&message[16..]).unwrap()
+    }
+
+    #[test]
+    fn what_is_below_is_of_this_namespace() {
+        assert_eq!(link(|w| _ = w.u32(IFLA_LINK, 7)).lower, None, "its own index");
+        assert_eq!(link(|w| _ = w.u32(IFLA_LINK, 0)).lower, None);
+        assert_eq!(link(|w| _ = w.u32(IFLA_LINK, 9)).lower, Some(9));
+        let elsewhere = link(|w| _ = w.u32(IFLA_LINK, 9).u32(IFLA_LINK_NETNSID, 0));
+        assert_eq!(elsewhere.lower, None);
+    }
+
+    #[test]
+    fn a_vrf_has_a_table_and_a_tunnel_another_end() {
+        let of = |kind: &str, number: u16, value: &[u8]| {
+            link(|w| {
+                w.nest(IFLA_LINKINFO, |w| {
+                    w.text(IFLA_INFO_KIND, kind);
+                    w.nest(IFLA_INFO_DATA, |w| _ = w.bytes(number, value));
+                });
+            })
+        };
+        assert_eq!(of("vrf", 1, &10_u32.to_ne_bytes()).table, Some(10));
+        assert_eq!(of("vxlan", 3, &4_u32.to_ne_bytes()).lower, Some(4));
+        let end = Some(IpAddr::from([192, 0, 2, 1]));
+        for (kind, number) in [("gretap", 7), ("ipip", 3), ("vti", 5), ("geneve", 2), ("vxlan", 2)]
+        {
+            assert_eq!(of(kind, number, &[192, 0, 2, 1]).remote, end, "{kind}");
+        }
+        assert_eq!(of("gretap", 7, &[0; 4]).remote, None, "any end");
+        assert_eq!(of("bridge", 7, &[192, 0, 2, 1]).remote, None);
     }
 
     #[test]

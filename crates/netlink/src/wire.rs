@@ -3,6 +3,8 @@
 //! All numbers are in the host's byte order (netlink(7)). Nothing that is read is trusted: each
 //! length is checked against what there is.
 
+use std::net::IpAddr;
+
 use thiserror::Error;
 
 /// Bytes of a message header.
@@ -234,6 +236,16 @@ impl<'a> Attribute<'a> {
     #[must_use]
     pub fn attributes(&self) -> Attributes<'a> {
         Attributes { bytes: self.value, at: self.at + ATTRIBUTE_BYTES }
+    }
+}
+
+/// An IP address, of either version as its length says.
+#[must_use]
+pub fn address(value: &[u8]) -> Option<IpAddr> {
+    match value.len() {
+        4 => Some(IpAddr::from(<[u8; 4]>::try_from(value).ok()?)),
+        16 => Some(IpAddr::from(<[u8; 16]>::try_from(value).ok()?)),
+        _ => None,
     }
 }
 

@@ -1,6 +1,8 @@
 //! Open vSwitch with its datapath in user space, in a namespace, apart from any that the system
 //! runs: its own database, its own directories.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 use thalweg_netns::{
@@ -21,6 +23,8 @@ pub struct OvsOptions {
     pub settings: Vec<String>,
     /// The type of the ports: `afxdp`, or its own choice (packet sockets) if none.
     pub port_type: Option<&'static str>,
+    /// Directory for its own one, or the system's for temporary files.
+    pub directory: Option<PathBuf>,
 }
 
 /// A running Open vSwitch with one bridge, `br0`, and no flows but those that are added.
@@ -42,7 +46,8 @@ impl Ovs {
     /// If it is not there (`scripts/setup.sh bench`), does not start or takes no such port.
     pub fn start(ns: &Netns, ports: &[&str], options: &OvsOptions) -> Result<Ovs> {
         let peer = Peer::find("openvswitch", &[TOOL, SERVER, SWITCH, SCHEMA])?;
-        let dir = TempDir::with_prefix("ovs-").context("make a directory")?;
+        let within = options.directory.clone().unwrap_or_else(std::env::temp_dir);
+        let dir = TempDir::with_prefix_in("ovs-", within).context("make a directory")?;
         let file = |name: &str| dir.path().join(name);
         let inside = |command: Cmd| surroundings(command, &peer, &dir);
         inside(peer.command(Some(ns), TOOL))

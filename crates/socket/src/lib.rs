@@ -1,5 +1,12 @@
 //! Local sockets, for clients on the same machine: of the CLI, the API, statistics and events.
+//!
+//! Clients [check](connect) who is at the other end: in a directory for all, such as `/tmp`, the
+//! first to come may have made the directory or the socket that a user's router would have.
 #![forbid(unsafe_code)]
+
+mod peer;
+
+pub use peer::{Peer, connect, crowding, peer_of, stranger_of};
 
 use std::fs;
 use std::io;

@@ -1,5 +1,6 @@
 //! Hashing of small integer keys.
 
+use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Spreads every bit of `x` over the whole word. It is a bijection: different inputs stay
@@ -42,6 +43,49 @@ pub fn random_seed() -> u64 {
     match FIXED.load(Ordering::Relaxed) {
         0 => RandomState::new().hash_one(0u64),
         _ => mix64(FIXED.fetch_add(1, Ordering::Relaxed)),
+    }
+}
+
+/// A fast hash for configured keys, which an attacker cannot choose.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct FastHash;
+
+/// The hasher.
+#[derive(Debug)]
+pub struct FastHasher(u64);
+
+impl BuildHasher for FastHash {
+    type Hasher = FastHasher;
+    #[inline]
+    fn build_hasher(&self) -> FastHasher {
+        FastHasher(0)
+    }
+}
+
+impl Hasher for FastHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        mix64(self.0)
+    }
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+    #[inline]
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(u64::from(n));
+    }
+    #[inline]
+    fn write_u16(&mut self, n: u16) {
+        self.write_u64(u64::from(n));
+    }
+    #[inline]
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    #[inline]
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
 }
 

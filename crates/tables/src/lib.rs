@@ -9,6 +9,7 @@
 //! | [`qsbr`] | grace periods: when memory that workers could still see may be reused |
 //! | [`snapshot`] | immutable values replaced whole, read through one pointer load |
 //! | [`cow`] | rows in pages that snapshots share |
+//! | [`cow_map`] | maps that snapshots share |
 //! | [`paged`] | large arrays of atomics, updated in place, committed page by page |
 //! | [`index`] | bounded pools of indices that are reused after a grace period |
 //! | [`prefix`], [`prefix_map`] | prefixes of any family, and maps from them |
@@ -28,6 +29,7 @@
 //! | [`prefetch`] | prefetch hints for safe code |
 
 pub mod cow;
+pub mod cow_map;
 pub mod flow;
 pub mod fragments;
 pub mod hash;
@@ -51,6 +53,7 @@ pub mod swap_ring;
 mod sync;
 
 pub use cow::CowTable;
+pub use cow_map::CowMap;
 pub use flow::{FlowId, FlowTable};
 pub use index::{IndexError, IndexPool};
 pub use lpm::Lpm;

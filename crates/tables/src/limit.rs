@@ -58,6 +58,28 @@ impl RateLimit {
     }
 }
 
+/// Buckets of [`Shares`].
+const SHARES: usize = 64;
+
+/// A rate limit for each of many, so that a flood by one leaves what the others may do. Some share
+/// a bucket: those whose numbers differ by a multiple of 64.
+#[derive(Debug, Clone)]
+pub struct Shares(Box<[RateLimit; SHARES]>);
+
+impl Shares {
+    /// Gives each the same limit.
+    #[must_use]
+    pub fn of(limit: &RateLimit) -> Shares {
+        Shares(Box::new(std::array::from_fn(|_| limit.clone())))
+    }
+
+    /// Takes a token of the one with this number, if there is one.
+    #[inline]
+    pub fn allow(&mut self, number: u32, now: u64) -> bool {
+        self.0[number as usize % SHARES].allow(now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +104,13 @@ mod tests {
             let passed = (0..10_000).filter(|n| limit.allow(7 + n * SECOND / 10_000)).count();
             assert_eq!(passed, expected, "{rate}");
         }
+    }
+
+    #[test]
+    fn a_flood_by_one_leaves_the_share_of_another() {
+        let mut shares = Shares::of(&RateLimit::steady(1, 5, SECOND));
+        assert_eq!((0..100).filter(|_| shares.allow(7, SECOND)).count(), 5);
+        assert_eq!((0..100).filter(|_| shares.allow(8, SECOND)).count(), 5);
     }
 
     #[test]

@@ -11,7 +11,10 @@
 pub mod log;
 
 use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// Exit status: arguments or configuration are wrong.
 pub const USAGE: u8 = 2;
@@ -33,16 +36,39 @@ macro_rules! report {
     }};
 }
 
+/// Why standard output could not be written to, the first time.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Prints to standard output, for [`put!`].
+pub fn print(text: fmt::Arguments<'_>) {
+    note_lost(io::stdout().lock().write_fmt(text));
+}
+
+fn note_lost(written: io::Result<()>) {
+    if let Err(e) = written
+        && e.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.get_or_init(|| e.to_string());
+    }
+}
+
+/// The exit status of a program: [`FAILED`] if some of its output was lost, e.g. as the disk is
+/// full, and `status` otherwise. To be called last.
+pub fn ended(status: ExitCode) -> ExitCode {
+    note_lost(io::stdout().lock().flush());
+    match LOST.get() {
+        Some(why) => fail(FAILED, &format_args!("cannot write to standard output: {why}")),
+        None => status,
+    }
+}
+
 /// Prints to standard output, without a line's end; ignores a closed one: whoever reads the first
-/// lines only (`| head`) still gets the report's file.
+/// lines only (`| head`) still gets the report's file. Other failures show in the [status](ended).
 #[macro_export]
 macro_rules! put {
-    ($($what:tt)*) => {{
-        let _ = std::io::Write::write_fmt(
-            &mut std::io::stdout().lock(),
-            format_args!($($what)*),
-        );
-    }};
+    ($($what:tt)*) => {
+        $crate::print(format_args!($($what)*))
+    };
 }
 
 /// Prints a line to standard output, as [`put!`] does. Names in it may be of others, such as those

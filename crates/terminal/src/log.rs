@@ -1,8 +1,8 @@
 //! A log whose writers never wait.
 //!
-//! Whoever reads standard error may stop doing so (a pager, a stopped journal), and a disk may hang.
-//! What logs then goes on: lines wait in a bounded queue for the thread that writes them, and lines
-//! that find it full are counted.
+//! Whoever reads standard error may stop doing so (a pager, a stopped journal), and a disk may
+//! hang. What logs then goes on: lines wait in a bounded queue for the thread that writes them, and
+//! lines that find it full are counted.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,7 +126,7 @@ mod tests {
         log.begin(write).unwrap();
         let (begun, many) = (Instant::now(), LINES + 1000);
         for _ in 0..many {
-            let _ = write!(log.line(), "{}\n", "x".repeat(99));
+            let _ = writeln!(log.line(), "{}", "x".repeat(99));
         }
         assert!(!log.flush(Duration::from_millis(10)), "the pipe is full");
         assert!(begun.elapsed() < Duration::from_secs(10));

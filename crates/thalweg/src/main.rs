@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     if are_stanzas(args.get(1..).unwrap_or_default()) {
         args.insert(1, "run".into());
     }
-    match Args::parse_from(args).command {
+    let status = match Args::parse_from(args).command {
         Command::Run(args) => {
             thalweg_program_router::run::main(&args, &thalweg_program_load::PROBE)
         }
@@ -66,10 +66,11 @@ fn main() -> ExitCode {
         Command::Load(args) => thalweg_program_load::main(&args),
         Command::Api(args) => thalweg_program_router::api::main(&args),
         Command::Version => {
-            println!("thalweg v{}", env!("CARGO_PKG_VERSION"));
+            thalweg_terminal::say!("thalweg v{}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-    }
+    };
+    thalweg_terminal::ended(status)
 }
 
 #[cfg(test)]

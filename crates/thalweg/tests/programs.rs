@@ -125,6 +125,138 @@ fn the_status_of_thalctl_tells_failure() {
     router.stop();
 }
 
+#[test]
+fn output_that_is_lost_shows_in_the_status() {
+    let dir = tempfile::tempdir().unwrap();
+    let document = dir.path().join("lab.yaml");
+    fs::write(&document, "loopbacks:\n  loop0: {}\n").unwrap();
+    let document = document.to_str().unwrap();
+    for args in [&["version"][..], &["config", "check", document]] {
+        let mut command = Command::new(THALWEG);
+        assert!(
+            ends({
+                command.args(args);
+                command
+            })
+            .status
+            .success()
+        );
+        let mut command = Command::new(THALWEG);
+        command.args(args).stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+        let lost = ends(command);
+        assert_eq!(lost.status.code(), Some(1), "{args:?}");
+        assert!(stderr(&lost).contains("cannot write to standard output"), "{}", stderr(&lost));
+    }
+}
+
+/// Commands with which a client has the router write a file.
+const SAVES: [&str; 5] = [
+    "config save",
+    "nat44 save",
+    "nat44 log file",
+    "set conntrack events",
+    "packet-generator capture pg0 pcap",
+];
+
+#[test]
+fn clients_have_files_written_where_the_start_allows_it() {
+    let given = tempfile::tempdir().unwrap();
+    let router = Router::start(&format!("unix {{ files {} }}", given.path().display()));
+    router.says(&["create packet-generator interface pg0"]);
+    router.says(&["nat44 plugin enable"]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    for save in SAVES {
+        for dir in [elsewhere.path(), Path::new("/etc"), &router.dir.path().join("../etc")] {
+            let path = dir.join("thalweg-test-passwd");
+            let refused = router.ctl(&[save, path.to_str().unwrap()]);
+            let text = String::from_utf8_lossy(&refused.stdout).into_owned();
+            assert!(!refused.status.success(), "{save} {}", path.display());
+            let fits = text.contains("clients of the router write ") || text.contains("`..`");
+            assert!(fits, "{save}: {text}");
+            assert!(!path.exists());
+        }
+    }
+    let dirs = [given.path(), router.dir.path()];
+    for (save, dir) in SAVES[..4].iter().flat_map(|save| dirs.map(|dir| (save, dir))) {
+        let path = dir.join(save.replace(' ', "-"));
+        router.says(&[save, path.to_str().unwrap()]);
+        assert!(path.exists(), "{}", path.display());
+    }
+    router.stop();
+}
+
+#[test]
+fn a_save_replaces_files_of_its_kind_only() {
+    let router = Router::start("");
+    router.says(&["nat44 plugin enable"]);
+    let path = router.dir.path().join("sessions");
+    let save = format!("nat44 save {}", path.display());
+    router.says(&[&save]);
+    router.says(&[&save]);
+    fs::write(&path, "root:x:0:0::/root:/bin/sh\n").unwrap();
+    let refused = router.ctl(&[&save]);
+    let text = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert!(text.contains("is not a file of nat44 sessions: remove it first"), "{text}");
+    assert!(fs::read_to_string(&path).unwrap().starts_with("root:"));
+    for save in &SAVES[..2] {
+        let refused = router.ctl(&[save, "/dev/zero"]);
+        assert!(!refused.status.success(), "{save}");
+    }
+    assert_eq!(fs::metadata("/dev/zero").unwrap().len(), 0);
+    router.stop();
+}
+
+/// Errors about a file that not everyone may read say where, and not what.
+#[test]
+fn private_files_are_not_quoted() {
+    use std::os::unix::fs::PermissionsExt;
+    const SECRET: &str = "s3cr3t-Zx9";
+    let router = Router::start("");
+    router.says(&["create packet-generator interface pg0"]);
+    router.says(&["nat44 plugin enable"]);
+    let file = router.dir.path().join("private");
+    let name = file.to_str().unwrap();
+    for text in [
+        format!("root:{SECRET}:19000:0:99999:7:::\n"),
+        format!("password: {SECRET}\n"),
+        format!("interfaces: {SECRET}\n"),
+        format!("loopbacks:\n  loop0:\n    mtu: {SECRET}\n"),
+        format!("thalweg:\n  flow: {{rules: {{'5': ['{SECRET}=1,actions=drop']}}}}\n"),
+        format!("sflow {{ {SECRET} }}\n"),
+        format!("\"{SECRET}\"\n"),
+    ] {
+        fs::write(&file, text).unwrap();
+        for command in [
+            "exec FILE",
+            "flow add 1 file FILE",
+            "config plan FILE",
+            "config apply FILE",
+            "config apply FILE best-effort",
+            "config check FILE",
+            "config diff FILE",
+            "sflow agent-config FILE",
+            "api trace dump FILE",
+            "api trace replay FILE",
+            "api trace replay-json FILE",
+            "nat44 restore FILE",
+            "packet-generator new { name x pcap FILE interface pg0 }",
+        ] {
+            for (mode, is_private) in [(0o600, true), (0o640, true), (0o644, false)] {
+                fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+                let output = router.ctl(&[&command.replace("FILE", name)]);
+                assert!(!is_private || !output.status.success(), "{command}");
+                let said = String::from_utf8_lossy(&output.stdout).into_owned();
+                assert!(!is_private || !said.contains(SECRET), "{command}: {said}");
+            }
+        }
+    }
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let said = router.ctl(&[&format!("config check {name}")]).stdout;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.contains(":1:") && said.contains("the error is not shown"), "{said}");
+    router.stop();
+}
+
 /// The part of the guide on test traffic, in a fresh router.
 #[test]
 fn the_test_traffic_of_the_guide_arrives() {
@@ -133,8 +265,9 @@ fn the_test_traffic_of_the_guide_arrives() {
     let (_, part) = part.split_once("generator.cli` with\n\n").unwrap();
     let (script, part) = part.split_once("\n\n```\n").unwrap();
     let (output, _) = part.split_once("```").unwrap();
-    let router = Router::start("");
-    let file = router.dir.path().join("out.pcap");
+    let dir = tempfile::tempdir().unwrap();
+    let router = Router::start(&format!("unix {{ files {} }}", dir.path().display()));
+    let file = dir.path().join("out.pcap");
     let here = |text: &str| text.replace("/tmp/out.pcap", &file.to_string_lossy());
     let script: String = script.lines().map(|l| here(l.trim_start()) + "\n").collect();
     let ran = router.reads(&script);

@@ -11,6 +11,8 @@ use crate::{Result, WireError};
 pub const HEADER_LEN: usize = 20;
 /// Bytes in the longest header.
 pub const MAX_HEADER_LEN: usize = 60;
+/// Bytes in the longest packet, and in the longest datagram.
+pub const MAX_LEN: usize = 0xffff;
 /// The first byte of a header without options.
 pub const VERSION_IHL: u8 = 0x45;
 
@@ -50,6 +52,8 @@ pub enum Ipv4Error {
     TotalLengthBelowHeader(u16),
     /// The total length is beyond the end of the packet.
     TotalLengthBeyondData(u16),
+    /// A fragment of a datagram that would be longer than [`MAX_LEN`].
+    BeyondDatagram(usize),
     /// The header checksum is wrong.
     Checksum,
     /// The packet arrived with a TTL of zero.
@@ -70,6 +74,9 @@ impl fmt::Display for Ipv4Error {
             Self::TotalLengthBeyondData(n) => {
                 write!(f, "IPv4 header: total length of {n} bytes is longer than the packet")
             }
+            Self::BeyondDatagram(n) => {
+                write!(f, "IPv4 header: fragment that ends at byte {n} of a datagram, behind 65535")
+            }
             Self::Checksum => f.write_str("IPv4 header: wrong checksum"),
             Self::TtlZero => f.write_str("IPv4 header: time to live is zero"),
         }
@@ -88,13 +95,17 @@ impl From<Ipv4Error> for WireError {
             Ipv4Error::TotalLengthBelowHeader(n) | Ipv4Error::TotalLengthBeyondData(n) => {
                 Self::BadTotalLength { what, length: n.into(), have: 0 }
             }
+            Ipv4Error::BeyondDatagram(length) => {
+                Self::BadTotalLength { what, length, have: MAX_LEN }
+            }
             Ipv4Error::Checksum => Self::BadChecksum { what, found: 0, want: 0 },
             Ipv4Error::TtlZero => Self::BadField { what: "IPv4 time to live", found: 0 },
         }
     }
 }
 
-/// An IPv4 packet whose header is complete and whose length fields are consistent with the bytes.
+/// An IPv4 packet whose header is complete and whose length fields are consistent with the bytes,
+/// and with those of the longest datagram: no offset behind it passes 16 bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4View<'a> {
     header: &'a [u8; HEADER_LEN],
@@ -154,6 +165,10 @@ fn lengths(first: &[u8], packet_len: usize) -> core::result::Result<Ipv4View<'_>
     }
     if usize::from(total) > packet_len {
         return Err(Ipv4Error::TotalLengthBeyondData(total));
+    }
+    let behind = usize::from(be16(header, FRAGMENT) & flag::OFFSET_MASK) * 8 + usize::from(total);
+    if behind > MAX_LEN {
+        return Err(Ipv4Error::BeyondDatagram(behind));
     }
     let end = (usize::from(total) - header_len).min(payload.len());
     Ok(Ipv4View { header, options, payload: &payload[..end] })
@@ -640,6 +655,21 @@ mod tests {
     }
 
     #[test]
+    fn a_fragment_ends_within_the_longest_datagram() {
+        let word = |bytes: usize| (bytes / 8) as u16;
+        for (offset, len, sound) in
+            [(65_512, 23, true), (65_512, 24, false), (64_984, 608, false), (0, 0xffff, true)]
+        {
+            let mut p = std::vec![0; len];
+            let payload_len = (len - HEADER_LEN) as u16;
+            let repr = Ipv4Repr::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 6, payload_len);
+            Ipv4Repr { fragment_word: word(offset), ..repr }.emit(&mut p).unwrap();
+            assert_eq!(check(&p).is_ok(), sound, "{offset} {len}");
+            assert_eq!(Ipv4View::parse_prefix(&p[..HEADER_LEN]).is_ok(), sound);
+        }
+    }
+
+    #[test]
     fn a_chain_is_judged_by_its_whole_length() {
         let mut p = PING;
         p[2..4].copy_from_slice(&1500u16.to_be_bytes());
@@ -684,8 +714,10 @@ mod tests {
 
     prop_compose! {
         fn reprs()(src: u32, dst: u32, protocol: u8, ttl in 1u8.., tos: u8, id: u16,
-                   fragment_word: u16, payload_len in 0u16..64) -> Ipv4Repr {
+                   word: u16, payload_len in 0u16..64) -> Ipv4Repr {
             let (src, dst) = (src.into(), dst.into());
+            // Fragments behind the end of a datagram are refused.
+            let fragment_word = word & !flag::OFFSET_MASK | (word & flag::OFFSET_MASK).min(8181);
             Ipv4Repr { src, dst, protocol, ttl, tos, id, fragment_word, payload_len }
         }
     }

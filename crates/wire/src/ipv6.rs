@@ -9,6 +9,10 @@ use crate::{Result, WireError};
 
 /// Bytes in the fixed header.
 pub const HEADER_LEN: usize = 40;
+/// Bytes in a fragment header.
+const FRAGMENT_LEN: usize = 8;
+/// Bytes in the longest payload, extension headers included.
+pub const MAX_PAYLOAD: usize = 0xffff;
 /// Maximum number of extension headers: as many as a frame of 2 KiB holds. Whoever gave up earlier
 /// would be blind to what comes after them.
 pub const MAX_EXTENSIONS: usize = 256;
@@ -116,10 +120,21 @@ impl<'a> Ipv6View<'a> {
     /// Walks the extension headers to the transport.
     ///
     /// # Errors
-    /// `Truncated` if one is truncated, `BadHeaderLength` after [`MAX_EXTENSIONS`].
+    /// `Truncated` if one is truncated, `BadHeaderLength` after [`MAX_EXTENSIONS`],
+    /// `BadTotalLength` for a fragment of a packet whose payload would be longer than
+    /// [`MAX_PAYLOAD`] (RFC 8200 section 4.5).
     #[inline]
     pub fn transport(&self) -> Result<Transport<'a>> {
-        walk(self.next_header(), self.payload)
+        let transport = walk(self.next_header(), self.payload)?;
+        if let Some(fragment) = transport.fragment {
+            // The packet that it is a part of has no fragment header.
+            let length = fragment.offset + usize::from(self.payload_len()) - FRAGMENT_LEN;
+            if length > MAX_PAYLOAD {
+                let what = "IPv6 packet of a fragment";
+                return Err(WireError::BadTotalLength { what, length, have: MAX_PAYLOAD });
+            }
+        }
+        Ok(transport)
     }
 
     /// The value of the router alert option, if the packet has one (RFC 2711): 0 for multicast
@@ -283,7 +298,7 @@ pub fn walk(mut next: u8, data: &[u8]) -> Result<Transport<'_>> {
         }
         let (h, _) = header::<8>(rest, WHAT)?;
         let need = match next {
-            protocol::FRAGMENT => 8,
+            protocol::FRAGMENT => FRAGMENT_LEN,
             // The length of AH counts words of four bytes, less two (RFC 4302 section 2.2).
             protocol::AH => (usize::from(h[1]) + 2) * 4,
             _ => (usize::from(h[1]) + 1) * 8,
@@ -483,6 +498,19 @@ mod tests {
         let t = walk(protocol::FRAGMENT, &data).unwrap();
         assert_eq!((t.protocol, t.offset, t.payload), (0, 8, &data[8..]));
         assert_eq!(t.fragment, Some(Fragment { offset: 1448, more: false, id: 9 }));
+    }
+
+    #[test]
+    fn a_fragment_ends_within_the_longest_packet() {
+        let at = |offset: u16, bytes: usize| {
+            let [a, b] = offset.to_be_bytes();
+            let header = [17, 0, a, b, 0, 0, 0, 9];
+            let length = (FRAGMENT_LEN + bytes) as u16;
+            let p = [&fixed(protocol::FRAGMENT, length)[..], &header, &vec![0; bytes]].concat();
+            Ipv6View::parse(&p).unwrap().transport().is_ok()
+        };
+        assert!(at(65_528, 7) && at(64_984, 551) && at(0, 1448));
+        assert!(!at(65_528, 8) && !at(64_984, 608));
     }
 
     #[test]

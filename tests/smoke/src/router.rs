@@ -155,9 +155,10 @@ impl Router {
         let socket = dir.path().join("cli.sock");
         let startup = dir.path().join(STARTUP);
         let mut text = format!(
-            "unix {{ nodaemon runtime-dir {dir} cli-listen {socket} }}\n{}",
+            "unix {{ nodaemon runtime-dir {dir} files {files} cli-listen {socket} }}\n{}",
             config.stanzas,
             dir = dir.path().display(),
+            files = env::temp_dir().display(),
             socket = socket.display(),
         );
         if let (Ok(workers), false) = (env::var(WORKERS), config.stanzas.contains("cpu")) {

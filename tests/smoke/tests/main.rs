@@ -22,6 +22,7 @@ mod faults;
 mod idle;
 mod ipv6;
 mod load;
+mod load_ends;
 mod mpls;
 mod mtu;
 mod nat44;

@@ -327,8 +327,8 @@ fn papi(root: &Path, long: bool) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// The random operator: seeds that have failed once, and in the long list ten minutes of others,
-/// the same ones each time: what new ones find, `make chaos` finds.
+/// The random operator: steps that have failed once and half a minute of seeds, and in the long
+/// list ten minutes of others, the same ones each time: what new ones find, `make chaos` finds.
 fn chaos(root: &Path) -> Result<Vec<Job>> {
     step(cargo(root).args(["build", "--workspace", "--bin", "thalweg-chaos"]))?;
     let program = std::path::absolute(super::target())?.join("debug/thalweg-chaos");
@@ -343,10 +343,10 @@ fn chaos(root: &Path) -> Result<Vec<Job>> {
         long,
         alone: false,
     };
-    let minutes = ["--seed", "1000", "--minutes", "10"];
+    let short = ["--replay", "tests/smoke/chaos", "--seed", "1", "--minutes", "0.5"];
     Ok(vec![
-        job("seeds", &["--seeds", "tests/smoke/seeds.txt", "--shrink", "1"], false),
-        job("ten-minutes", &minutes, true),
+        job("short", &[&short[..], &["--shrink", "1"]].concat(), false),
+        job("ten-minutes", &["--seed", "1000", "--minutes", "10"], true),
     ])
 }
 

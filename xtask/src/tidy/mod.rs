@@ -3,6 +3,7 @@
 
 mod comments;
 mod features;
+mod files;
 mod pages;
 mod phrases;
 mod sleeps;
@@ -53,6 +54,7 @@ pub fn run(options: &Options) -> Result<bool> {
         findings.extend(comments::check(source));
         findings.extend(phrases::check(source));
         findings.extend(sleeps::check(source));
+        findings.extend(files::check(source));
         findings.extend(pages::check(source));
     }
     findings.extend(features::check(&sources));

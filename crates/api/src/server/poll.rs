@@ -4,14 +4,13 @@ use crate::client::{Client, ClientId, Links};
 use crate::clients::Clients;
 use crate::wire::{FRAMING, Framed, framed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt::socket_peercred;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use thalweg_socket::LocalSocket;
+use thalweg_socket::{LocalSocket, Peer, crowding, peer_of};
 
 /// Maximum number of bytes read at once.
 const CHUNK: usize = 64 << 10;
@@ -31,6 +30,8 @@ pub(super) struct Thread {
 /// This thread's state of a client.
 struct Connection {
     client: Arc<Client>,
+    /// Its user, if the system said.
+    user: Option<Peer>,
     /// An incomplete message.
     partial: Vec<u8>,
     /// True if it sends nothing more.
@@ -191,11 +192,17 @@ impl Thread {
             };
             let limits = &self.links.limits;
             let most = limits.clients;
-            let is_root = socket_peercred(&stream).is_ok_and(|peer| peer.uid.is_root());
-            let reserve = if is_root { limits.root_clients } else { 0 };
-            if self.connections.len() >= most + reserve {
-                tracing::warn!("API client refused: the limit is {most} clients");
-                continue;
+            let user = peer_of(&stream).ok();
+            let reserve = if user.is_some_and(Peer::is_root) { limits.root_clients } else { 0 };
+            let seats = self.connections.iter().enumerate();
+            let seats = seats.filter(|(_, c)| c.client.closing().is_none());
+            if seats.clone().count() >= most + reserve {
+                let Some(old) = crowding(user, seats.map(|(i, c)| (i, c.user))) else {
+                    tracing::warn!("API client refused: the limit is {most} clients");
+                    continue;
+                };
+                let why = "its user has the most clients, and another user's came";
+                self.connections[old].client.close(why.to_owned());
             }
             // Not 0, which clients treat as none; and no id is reused for a long time.
             self.next = (self.next + 1) | 1 << 31;
@@ -204,6 +211,7 @@ impl Thread {
             self.clients.add(client.clone());
             self.connections.push(Connection {
                 client,
+                user,
                 partial: Vec::new(),
                 ended: false,
                 waiting: None,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::net::SocketType;
 
 use super::{ServerConfig, ServerError};
-use thalweg_socket::{LocalConfig, LocalSocket};
+use thalweg_socket::{LocalConfig, LocalSocket, Peer};
 
 /// Address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Stream {
     /// Connects to a server.
     pub(crate) fn connect(to: &Listen) -> io::Result<Self> {
         match to {
-            Listen::Unix(path) => UnixStream::connect(path).map(Self::Unix),
+            Listen::Unix(path) => thalweg_socket::connect(path).map(Self::Unix),
             Listen::Tcp(address) => {
                 let stream = TcpStream::connect(address)?;
                 stream.set_nodelay(true)?;
@@ -136,10 +136,14 @@ impl Stream {
         }
     }
 
-    /// Whether it is a local client that runs as root.
-    pub(super) fn is_of_root(&self) -> bool {
-        let Self::Unix(stream) = self else { return false };
-        rustix::net::sockopt::socket_peercred(stream).is_ok_and(|peer| peer.uid.is_root())
+    /// The local user at the other end; `None` for TCP.
+    pub(super) fn peer(&self) -> Option<Peer> {
+        let Self::Unix(stream) = self else { return None };
+        thalweg_socket::peer_of(stream).ok()
+    }
+
+    pub(super) fn is_tcp(&self) -> bool {
+        matches!(self, Self::Tcp(_))
     }
 
     /// Sets the read timeout.

@@ -45,7 +45,7 @@ pub(crate) use listen::Stream;
 pub use listen::{Listen, group_id};
 pub use session::is_deceptive;
 use session::{Activity, Session};
-use thalweg_socket::LocalError;
+use thalweg_socket::{LocalError, Peer};
 
 /// Configuration of the server.
 #[derive(Debug, Clone)]
@@ -207,7 +207,7 @@ impl Drop for Server {
         }
         let threads: Vec<_> = {
             let mut sessions = self.sessions.lock();
-            sessions.open.values().for_each(|(stream, _)| stream.shutdown());
+            sessions.open.values().for_each(|seat| seat.stream.shutdown());
             sessions.threads.drain().map(|(_, thread)| thread).collect()
         };
         for thread in threads {
@@ -220,10 +220,18 @@ impl Drop for Server {
 #[derive(Debug, Default)]
 struct Sessions(Mutex<Open>);
 
+/// A session, as the acceptor sees it.
+#[derive(Debug)]
+struct Seat {
+    stream: Stream,
+    activity: Arc<Activity>,
+    user: Option<Peer>,
+}
+
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    open: HashMap<u64, (Stream, Arc<Activity>)>,
+    open: HashMap<u64, Seat>,
     threads: HashMap<u64, JoinHandle<()>>,
 }
 
@@ -294,28 +302,41 @@ impl<D: Dispatch> Acceptor<D> {
         }
     }
 
+    /// The session that ends for one of a user: one that nobody uses, or of another user who has
+    /// more.
+    fn makes_room(&self, sessions: &Open, user: Option<Peer>) -> Option<u64> {
+        let idle = sessions.open.iter().map(|(id, seat)| (seat.activity.idle(), *id)).max();
+        let unused = idle.filter(|(idle, _)| *idle >= self.config.idle).map(|(_, id)| id);
+        unused.or_else(|| {
+            let seats = sessions.open.iter();
+            let seats = seats.map(|(id, seat)| ((seat.activity.idle(), *id), seat.user));
+            thalweg_socket::crowding(user, seats).map(|(_, id)| id)
+        })
+    }
+
     fn admit(&self, stream: Stream) {
         let mut sessions = self.sessions.lock();
-        let reserve = if stream.is_of_root() { self.root_sessions } else { 0 };
+        let user = stream.peer();
+        let reserve = if user.is_some_and(Peer::is_root) { self.root_sessions } else { 0 };
         if sessions.open.len() >= self.max_sessions + reserve {
-            // One that nobody uses makes room.
-            let idle = sessions.open.iter().map(|(id, (_, activity))| (activity.idle(), *id)).max();
-            let Some((idle, id)) = idle.filter(|(idle, _)| *idle >= self.config.idle) else {
+            let Some(id) = self.makes_room(&sessions, user) else {
                 tracing::warn!(limit = self.max_sessions, "CLI session refused: too many");
                 let text = format!("too many CLI sessions: at most {}\r\n", self.max_sessions);
                 stream.last_words(text.as_bytes());
                 return;
             };
-            tracing::info!(idle_seconds = idle.as_secs(), "idle CLI session ended for a new one");
-            if let Some((old, _)) = sessions.open.remove(&id) {
-                old.shutdown();
+            if let Some(old) = sessions.open.remove(&id) {
+                let idle = old.activity.idle().as_secs();
+                tracing::info!(idle_seconds = idle, "CLI session ended for a new one");
+                old.stream.shutdown();
             }
         }
         let Ok(copy) = stream.try_clone() else { return };
         let activity = Arc::new(Activity::new());
         let id = sessions.next;
         sessions.next += 1;
-        sessions.open.insert(id, (copy, Arc::clone(&activity)));
+        let seat = Seat { stream: copy, activity: Arc::clone(&activity), user };
+        sessions.open.insert(id, seat);
         // If the thread cannot be created, dropping `leave` takes the lock.
         drop(sessions);
         let leave = Leave { sessions: Arc::clone(&self.sessions), id };

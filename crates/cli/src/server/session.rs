@@ -23,6 +23,10 @@ const MAX_INPUT_BYTES: usize = 64 * 1024;
 /// With this much output waiting for the client, nothing more is fetched or run, in bytes.
 const HIGH_WATER_BYTES: usize = 256 * 1024;
 
+/// Answer to clients of a TCP port that say something before they have answered the greeting.
+const NO_TERMINAL: &[u8] =
+    b"this is the command line; it takes telnet, vppctl and `thalctl -s HOST:PORT' here\r\n";
+
 /// Terminal types that have colours and cursor control.
 const ANSI_TERMINALS: [&str; 6] =
     ["xterm", "xterm-color", "xterm-256color", "screen", "screen-256color", "ansi"];
@@ -288,9 +292,18 @@ impl<D: Dispatch> Session<D> {
     fn recognise(&mut self) {
         let Mode::Unknown(until) = self.mode else { return };
         let late = Instant::now() >= until || self.ended;
+        let waits = !late && self.input.is_empty();
+        // A page in a browser of this machine can open a connection to any port, and send what it
+        // likes once it has sent a line of its own. No page answers as a terminal does.
+        if self.stream.is_tcp() && !self.decoder.speaks_telnet() && !waits {
+            tracing::warn!("a client of the CLI's port that is no terminal: session ended");
+            self.out.extend(NO_TERMINAL);
+            self.input.clear();
+            self.closing = true;
+            return;
+        }
         match http(&self.input) {
-            // A page in a browser of this machine can send a request to any port, and whatever it
-            // likes in the body.
+            // A tunnel may lead here.
             Http::Yes => {
                 tracing::warn!("an HTTP request on the CLI's socket: session ended");
                 self.out.extend(b"this is the command line, not HTTP\r\n");

@@ -456,6 +456,53 @@ fn http_requests_end_the_session() {
     }
 }
 
+/// Sends to a TCP port as a client without telnet does; returns the answer after the greeting.
+fn over_tcp(bytes: &[u8]) -> String {
+    let rig = Rig::with(|c| {
+        c.listen.push("127.0.0.1:0".parse().unwrap());
+        c.session.patience = Duration::from_millis(50);
+    });
+    let Listen::Tcp(address) = &rig.server.as_ref().unwrap().addresses()[1] else { panic!() };
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(bytes).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8(answer.split_off(GREETING.len())).unwrap()
+}
+
+#[test]
+fn requests_of_any_kind_end_a_tcp_session() {
+    for request in [
+        "FOO / HTTP/1.1\r\n\r\necho a\r\n",
+        "get / http/1.0\r\n\r\necho a\r\n",
+        "\r\nGET / HTTP/1.1\r\n\r\necho a\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\necho a\r\n",
+        "echo a\r\n",
+        // A connection made ahead of a request.
+        "",
+    ] {
+        let text = over_tcp(request.as_bytes());
+        assert!(text.starts_with("this is the command line; it takes telnet"), "{text}");
+        assert!(!text.contains("\na\r\n") && !text.contains("Welcome"), "{text}");
+    }
+}
+
+#[test]
+fn telnet_is_served_over_tcp_also_without_a_terminal_type() {
+    let rig = Rig::with(|c| {
+        c.listen.push("127.0.0.1:0".parse().unwrap());
+        c.session.patience = Duration::from_millis(50);
+    });
+    let Listen::Tcp(address) = &rig.server.as_ref().unwrap().addresses()[1] else { panic!() };
+    let mut stream = TcpStream::connect(address).unwrap();
+    // A client that refuses the terminal type: IAC WONT TERMINAL-TYPE.
+    stream.write_all(b"\xff\xfc\x18echo a\rquit\r").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let text = String::from_utf8_lossy(&answer[GREETING.len()..]).into_owned();
+    assert!(text.contains("Welcome") && text.contains("\na\r\n"), "{text}");
+}
+
 #[test]
 fn text_that_deceives_is_shown_by_its_number() {
     let mut out = Vec::new();

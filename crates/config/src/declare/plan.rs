@@ -220,7 +220,36 @@ fn sorted(items: &[Item]) -> Vec<&Item> {
     let mut all: Vec<&Item> = items.iter().collect();
     // A stable sort: items of one rank and order stay as they were added.
     all.sort_by_key(|i| (i.rank, i.order));
-    all
+    all.chunk_by(|a, b| a.rank == b.rank).flat_map(by_needs).collect()
+}
+
+/// Items of one rank, each behind those of them that it needs, and else as they were.
+fn by_needs<'a>(items: &[&'a Item]) -> Vec<&'a Item> {
+    let place: HashMap<&str, usize> =
+        items.iter().enumerate().map(|(at, item)| (item.key.as_str(), at)).collect();
+    let needs_one = |item: &&Item| item.needs.iter().any(|n| place.contains_key(n.as_str()));
+    if !items.iter().any(needs_one) {
+        return items.to_vec();
+    }
+    let (mut placed, mut sorted) = (vec![false; items.len()], Vec::with_capacity(items.len()));
+    for first in 0..items.len() {
+        // What must be placed; what it needs comes on top of it.
+        let mut waiting = vec![(first, false)];
+        while let Some((at, has_all)) = waiting.pop() {
+            if has_all {
+                sorted.push(items[at]);
+                continue;
+            }
+            // A circle of needs ends where it began.
+            if std::mem::replace(&mut placed[at], true) {
+                continue;
+            }
+            waiting.push((at, true));
+            let needed = items[at].needs.iter().rev().filter_map(|n| place.get(n.as_str()));
+            waiting.extend(needed.map(|at| (*at, false)));
+        }
+    }
+    sorted
 }
 
 #[cfg(test)]
@@ -334,5 +363,28 @@ mod tests {
         assert!(text.starts_with("comment { prune: 3 commands }\ndown x\n"), "{text}");
         assert!(text.contains("comment { create: 2 commands }\nindex y\ncreate y\n"), "{text}");
         assert!(text.ends_with("up y\n"), "{text}");
+    }
+
+    #[test]
+    fn items_follow_what_they_need() {
+        let item = |key: &str, order: u32, needs: &[&str]| {
+            let item =
+                Item::new(rank::CREATE, key, "", key).order(order).unset(format!("no {key}"));
+            needs.iter().fold(item, |item, need| item.needs(*need))
+        };
+        // A tunnel over a sub-interface, a sub-interface of the tunnel, and a circle.
+        let items = [
+            item("t.10", 1, &["t"]),
+            item("a.10", 1, &["a"]),
+            item("t", 9, &["a.10"]),
+            item("a", 0, &[]),
+            item("x", 3, &["y"]),
+            item("y", 4, &["x"]),
+        ];
+        let commands = |plan: Plan| plan.steps.into_iter().map(|s| s.command).collect::<Vec<_>>();
+        let made = commands(plan(&[], &items));
+        assert_eq!(made, ["a", "a.10", "t", "t.10", "y", "x"]);
+        let undone: Vec<String> = made.iter().rev().map(|key| format!("no {key}")).collect();
+        assert_eq!(commands(plan(&items, &[])), undone);
     }
 }

@@ -71,6 +71,16 @@ impl Problems {
             false => Err(Problems { name: name.to_owned(), list }),
         }
     }
+
+    /// The same without anything that quotes the document: only places, and `instead` at each.
+    #[must_use]
+    pub fn without_text(mut self, instead: &str) -> Problems {
+        for problem in &mut self.list {
+            *problem = Problem { place: problem.place, ..Problem::new("", instead) };
+        }
+        self.list.dedup();
+        self
+    }
 }
 
 impl fmt::Display for Problems {

@@ -82,7 +82,8 @@ impl Name {
     fn check(self, text: &str) -> Result<(), String> {
         let word =
             !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control());
-        let word = word && text.len() <= 63 && !text.contains(ODD);
+        // At the end of a line a question mark asks for help.
+        let word = word && text.len() <= 63 && !text.contains(ODD) && text != "?";
         // As vppcfg checks it, which looks at the beginning only (`ice0.1234`).
         let label = word && text.starts_with(|c: char| c.is_ascii_lowercase());
         let good = match self {

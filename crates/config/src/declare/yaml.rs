@@ -14,6 +14,12 @@ use std::marker::PhantomData;
 pub const MAX_TEXT: usize = 256 << 20;
 /// Maximum number of values in a text.
 const MAX_NODES: usize = 16_000_000;
+/// Values that a text may have by aliases in any case, and as a multiple of its bytes: without
+/// aliases each has a byte of its own at least.
+const FREE_NODES: usize = 4096;
+const NODES_PER_BYTE: usize = 2;
+/// The same for the bytes of values.
+const FREE_BYTES: usize = 64 << 10;
 /// Maximum nesting depth; the model needs eight levels.
 const MAX_DEPTH: usize = 32;
 
@@ -51,6 +57,9 @@ fn read<N: Part>(text: &str, bytes: usize, nodes: usize) -> Result<N, Problem> {
     if text.len() > bytes {
         return Err(Problem::new("", format!("longer than {} MiB", bytes >> 20)));
     }
+    // Before anything is built: aliases of aliases make a short text large.
+    let nodes = nodes.min(FREE_NODES + NODES_PER_BYTE * text.len());
+    let bytes = bytes.min(FREE_BYTES + 2 * text.len());
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_events: 4 * nodes,
@@ -94,7 +103,7 @@ fn plain(error: &serde_saphyr::Error) -> String {
                     .into()
             }
             "Depth" | "ExceededDepth" => format!("nested deeper than {MAX_DEPTH} levels"),
-            _ => "more settings than a document may have".into(),
+            _ => "more settings than a document of this length may have".into(),
         };
     }
     let twice = first.strip_prefix("duplicate mapping key: ").and_then(|k| k.split_once(", set "));
@@ -393,8 +402,23 @@ mod tests {
         let two = says("a: 1\n---\nb: 2\n");
         assert!(two.starts_with("a second document begins here"), "{two}");
         let deep = says(&format!("{}1{}", "[".repeat(60), "]".repeat(60)));
+        // Aliases of aliases: half a million values in a line of each letter.
+        let mut text = "a: &a [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for (to, from) in ('b'..='f').zip('a'..) {
+            text += &format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 9].join(", "));
+        }
+        let large = says(&text);
+        assert!(large.starts_with("more settings than a document of this length"), "{large}");
         assert!(deep.starts_with("nested deeper than 32"), "{deep}");
         assert!(parse(&format!("{}1{}", "[".repeat(60), "]".repeat(60))).is_err());
+    }
+
+    #[test]
+    fn aliases_that_repeat_a_part_are_read() {
+        let part = "&a {mtu: 1500, list: [1, 2, 3]}";
+        let more: String = (0..90).map(|i| format!("e{i}: *a\n")).collect();
+        let root = parse(&format!("first: {part}\n{more}")).unwrap();
+        assert_eq!(root.at(&["e89", "mtu"]).unwrap().u32(), Some(1500));
     }
 
     fn value() -> impl Strategy<Value = Node> {

@@ -15,7 +15,6 @@ mod source;
 mod tree;
 mod values;
 
-use std::fs;
 use std::path::Path;
 
 pub use model::{
@@ -29,6 +28,9 @@ pub use values::{CoreList, MAX_CORE, MAX_WORKERS, parse_size};
 
 use report::Report;
 use source::Source;
+
+/// Maximum size of a file of stanzas in bytes.
+const MAX_FILE: u64 = 1 << 20;
 
 impl StartupConfig {
     /// Reads the arguments of the program, without its own name: either `-c FILE`, optionally
@@ -45,8 +47,7 @@ impl StartupConfig {
         {
             let [file, tail @ ..] = tail else { return Err(StartupError::NoFile) };
             let path = Path::new(file.as_ref());
-            let bytes = fs::read(path)
-                .map_err(|error| StartupError::Unreadable { path: path.to_owned(), error })?;
+            let bytes = thalweg_files::read(path, MAX_FILE)?;
             let text = String::from_utf8_lossy(&bytes);
             warnings.extend(config.apply(Source::file(file.as_ref(), &text))?);
             rest = tail;

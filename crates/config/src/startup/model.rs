@@ -69,6 +69,8 @@ pub struct UnixConfig {
     pub log: Option<PathBuf>,
     /// Directory for sockets.
     pub runtime_dir: Option<PathBuf>,
+    /// Directories below which clients may name files to write.
+    pub files: Vec<PathBuf>,
     /// File for the process id.
     pub pidfile: Option<PathBuf>,
     /// Group to run as, by name or number.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::path::PathBuf;
+use thalweg_files::FileError;
 
 use super::source::Source;
 
@@ -18,13 +18,8 @@ pub enum StartupError {
     #[error("-c needs a configuration file")]
     NoFile,
     /// The file cannot be read.
-    #[error("cannot read startup configuration {}: {error}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-    },
+    #[error("cannot read startup configuration {}: {}", .0.path.display(), .0.source)]
+    Unreadable(#[from] FileError),
     /// The configuration has errors.
     #[error("{}", Problems(.0))]
     Invalid(Vec<Problem>),

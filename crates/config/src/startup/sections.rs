@@ -25,6 +25,7 @@ pub(super) const UNIX_WORDS: &[&str] = &[
     "startup-config",
     "log",
     "runtime-dir",
+    "files",
     "pidfile",
     "gid",
     "full-coredump",
@@ -89,6 +90,11 @@ fn unix(unix: &mut UnixConfig, reader: &mut Reader) {
             "exec" | "startup-config" => reader.text(&key, "a file", &mut unix.exec),
             "log" => reader.text(&key, "a file", &mut unix.log),
             "runtime-dir" => reader.text(&key, "a directory", &mut unix.runtime_dir),
+            "files" => {
+                let mut dir = None;
+                reader.text(&key, "a directory", &mut dir);
+                unix.files.extend(dir);
+            }
             "pidfile" => reader.text(&key, "a file", &mut unix.pidfile),
             "gid" => reader.text(&key, "a group", &mut unix.gid),
             "coredump-size" => coredump_size(unix, reader, &key),

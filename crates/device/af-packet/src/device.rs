@@ -120,6 +120,9 @@ fn default_mac(device: MacAddr) -> MacAddr {
 /// of range. Nothing has changed then.
 pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceError> {
     let failed = |e: crate::Error| DeviceError::Failed(with_source(&e));
+    if let Some(mac) = config.mac {
+        interface::check_mac(mac)?;
+    }
     let mut options = config.options;
     let asked = options.clone();
     // Each worker has its own transmit ring, so they share nothing.

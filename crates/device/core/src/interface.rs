@@ -30,8 +30,8 @@ pub use rewrite::{MAX_REWRITTEN, TagEdit, TagRewrite};
 pub use rows::{IfRow, IfTable};
 pub use set::{
     MTU_RANGE, accept_all, check_mac, clear_counters, follow_link_mtu, refresh_caps, set_admin,
-    set_link, set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_output_end, set_promiscuous,
-    set_rx_mode, set_rx_placement, set_speed, set_tag, set_tag_rewrite,
+    set_input_end, set_link, set_link_mtu, set_mac, set_mode, set_mtu, set_mtus, set_output_end,
+    set_promiscuous, set_rx_mode, set_rx_placement, set_speed, set_tag, set_tag_rewrite,
 };
 pub use subs::{NoInterface, Subs, TagKind, TagMatch, Tags, VlanTag, header_len};
 

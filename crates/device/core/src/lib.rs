@@ -2,6 +2,7 @@
 //!
 //! * [`interface`]: the registry of interfaces on the main thread, their events, and the table that
 //!   workers read.
+//! * [`entry`]: the way into interfaces without a device.
 //! * [`output`]: the node in front of each interface's device.
 //! * [`link_header`]: what packets begin with.
 //! * [`offload`]: checksums and segmentation in software, for devices that cannot.
@@ -13,6 +14,7 @@ pub mod api;
 pub mod api_types;
 pub mod cli;
 pub mod command_line;
+pub mod entry;
 pub mod interface;
 pub mod link_header;
 pub mod loopback;

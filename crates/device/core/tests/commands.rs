@@ -146,6 +146,36 @@ fn settings_take_and_mistakes_are_explained() {
 }
 
 /// A trace is read after the interface that it names has gone, and another one has its index.
+/// What is set here is saved in a document, and must be taken back from there.
+#[test]
+fn a_tag_is_one_that_a_document_takes() {
+    let mut lab = Lab::new();
+    lab.run("create loopback interface");
+    let name = thalweg_config::declare::Name::Any;
+    for tag in ["?", "a b", "a#", "a'", "a{", "a\\", "\u{1b}", &"x".repeat(64)] {
+        let set = interface::set_tag(&mut lab.c, SwIfIndex(1), tag);
+        assert!(set.is_err() && !name.takes(tag), "{tag}");
+    }
+    for tag in ["a?", "?a", "help", "-", "all", "comment", "disable", "\u{e9}", &"x".repeat(63)] {
+        interface::set_tag(&mut lab.c, SwIfIndex(1), tag).unwrap();
+        assert!(name.takes(tag), "{tag}");
+        lab.run(&format!("set interface tag loop0 {tag}"));
+        assert_eq!(interface::view(&lab.c, SwIfIndex(1)).unwrap().tag, tag);
+    }
+}
+
+#[test]
+fn a_mac_address_of_zeros_is_refused() {
+    let mut lab = Lab::new();
+    for zeros in ["00:00:00:00:00:00", "01:00:5e:00:00:01"] {
+        let error = lab.fail(&format!("create loopback interface mac {zeros}"));
+        assert!(error.contains("not a unicast MAC address"), "{error}");
+    }
+    lab.run("create loopback interface");
+    let error = lab.fail("set interface mac address loop0 00:00:00:00:00:00");
+    assert!(error.contains("not a unicast MAC address"), "{error}");
+}
+
 #[test]
 fn traces_name_the_interface_of_their_time() {
     let mut lab = Lab::new();

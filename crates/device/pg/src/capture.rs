@@ -13,7 +13,10 @@ use std::sync::{Arc, mpsc};
 use std::thread::{JoinHandle, Thread};
 #[cfg(test)]
 use std::time::Duration;
+use thalweg_files::client::{self, Kind};
 
+/// Captures: what others have sent.
+pub(crate) const CAPTURES: Kind = Kind { name: "a capture", magic: &[], is_foreign: true };
 /// Bytes of each worker's ring.
 const RING: usize = 8 << 20;
 /// Maximum time that a test waits for the writer.
@@ -276,9 +279,9 @@ impl Job {
         let file = match &mut self.file {
             Some(f) => f,
             empty => {
-                let mut f = thalweg_files::create_new(&self.plan.path).map_err(|e| e.source)?;
-                f.write_all(&pcap::file_header(self.plan.link))?;
-                empty.insert(f)
+                let header = pcap::file_header(self.plan.link);
+                let new = client::write_new(&self.plan.path, &CAPTURES, &header);
+                empty.insert(new.map_err(|e| e.source)?)
             }
         };
         file.write_all(records)

@@ -67,12 +67,7 @@ impl Device for PgDevice {
     }
 
     /// A port's link follows its administrative state, as in VPP: there is no peer to wait for.
-    fn set_admin(
-        &self,
-        c: &mut Control,
-        sw_if: SwIfIndex,
-        up: bool,
-    ) -> Result<(), DeviceError> {
+    fn set_admin(&self, c: &mut Control, sw_if: SwIfIndex, up: bool) -> Result<(), DeviceError> {
         interface::set_link(c, sw_if, up)
     }
 

@@ -1,6 +1,6 @@
 //! Ports, streams and captures on the main thread.
 
-use crate::capture::{CaptureStats, Plan, Writer};
+use crate::capture::{CAPTURES, CaptureStats, Plan, Writer};
 use crate::error::PgError;
 use crate::grammar::{self, Outermost};
 use crate::nodes::pg_input::{Entry, Message, Running};
@@ -16,6 +16,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, LOCAL_IF};
 use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex};
+use thalweg_files::client;
 use thalweg_graph::{Control, Event, Topic};
 use thalweg_wire::MacAddr;
 
@@ -688,10 +689,11 @@ pub fn set_capture(
 ) -> Result<Settling, PgError> {
     let id = check_port(c, sw_if)?;
     let fail = |path: &Path, why: String| PgError::Pcap { path: path.display().to_string(), why };
-    if let Some((path, _)) = to
-        && path.symlink_metadata().is_ok()
-    {
-        return Err(fail(path, "already exists".into()));
+    if let Some((path, _)) = to {
+        client::check(path, &CAPTURES).map_err(|e| fail(path, e.source.to_string()))?;
+        if path.symlink_metadata().is_ok() {
+            return Err(fail(path, "already exists".into()));
+        }
     }
     let settling = stop_capture(c, id, sw_if);
     let Some((path, count)) = to else { return Ok(settling) };

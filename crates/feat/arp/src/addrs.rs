@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use thalweg_device::SwIfIndex;
-use thalweg_tables::CowTable;
+use thalweg_tables::hash::FastHash;
+use thalweg_tables::{CowMap, CowTable};
 
 /// An interface address with its prefix length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,8 +83,8 @@ pub struct IfAddrs {
     rows: CowTable<Arc<[IfAddr]>>,
     /// Hosts that are peers whatever the addresses are.
     routed: CowTable<Option<Arc<RoutedPeers>>>,
-    /// Further addresses that the router answers for, sorted.
-    borrowed: Arc<[Ipv4Addr]>,
+    /// Further addresses that the router answers for. There may be many.
+    borrowed: CowMap<Ipv4Addr, (), FastHash>,
     proxies: Option<Arc<Proxies>>,
 }
 
@@ -105,7 +106,7 @@ impl IfAddrs {
     #[inline]
     pub fn answers_for(&self, sw_if: SwIfIndex, ip: Ipv4Addr) -> bool {
         let lent = || self.get(sw_if).iter().any(|a| a.covers(ip));
-        self.is_own(sw_if, ip) || (self.borrowed.binary_search(&ip).is_ok() && lent())
+        self.is_own(sw_if, ip) || (self.borrowed.contains_key(&ip) && lent())
     }
 
     /// Returns whether a host with this address may be reached directly: it lies in a subnet of the
@@ -167,9 +168,23 @@ impl IfAddrs {
         Some(IfAddrs { routed, ..self.clone() })
     }
 
-    /// Returns a copy with other addresses to answer for, sorted.
+    /// Returns a copy with other addresses to answer for.
     pub(crate) fn answering_for(&self, borrowed: &[Ipv4Addr]) -> IfAddrs {
-        IfAddrs { borrowed: Arc::from(borrowed), ..self.clone() }
+        let mut new = IfAddrs { borrowed: CowMap::default(), ..self.clone() };
+        for ip in borrowed {
+            new.borrowed.insert(*ip, ());
+        }
+        new
+    }
+
+    /// Returns a copy with one address more to answer for, or one less.
+    pub(crate) fn answering_for_one(&self, ip: Ipv4Addr, answers: bool) -> IfAddrs {
+        let mut new = self.clone();
+        match answers {
+            true => _ = new.borrowed.insert(ip, ()),
+            false => _ = new.borrowed.remove(&ip),
+        }
+        new
     }
 
     /// Returns a copy with other proxies.
@@ -237,7 +252,9 @@ mod tests {
         let all = IfAddrs::default()
             .with(SwIfIndex(1), &[one("192.0.2.1", 24)])
             .with(SwIfIndex(2), &[one("10.0.0.1", 8)]);
-        let all = all.answering_for(&[ip("192.0.2.7"), ip("192.0.2.9")]);
+        let all = all.answering_for(&[ip("192.0.2.7"), ip("192.0.2.8")]);
+        let all = all.answering_for_one(ip("192.0.2.9"), true);
+        let all = all.answering_for_one(ip("192.0.2.8"), false);
         assert!(
             all.answers_for(SwIfIndex(1), ip("192.0.2.9"))
                 && all.answers_for(SwIfIndex(1), ip("192.0.2.1"))

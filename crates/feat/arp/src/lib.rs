@@ -25,7 +25,9 @@ mod tests;
 
 pub use addrs::{IfAddr, IfAddrs, Proxies};
 pub use counters::ArpCounters;
-pub use resolver::{addresses, answer_for, set_addresses, set_proxies, set_routed_peers};
+pub use resolver::{
+    addresses, answer_for, answer_for_one, set_addresses, set_proxies, set_routed_peers,
+};
 
 use thalweg_engine::Feature;
 

@@ -70,11 +70,17 @@ fn store_routed(c: &mut Control, sw_if: SwIfIndex, peers: RoutedPeers) -> bool {
 
 /// Makes the router answer ARP for these addresses as for its own, on interfaces with a subnet
 /// around them. To be called with all of them on each change.
-pub fn answer_for(c: &mut Control, mut addresses: Vec<Ipv4Addr>) {
-    addresses.sort_unstable();
-    addresses.dedup();
+pub fn answer_for(c: &mut Control, addresses: Vec<Ipv4Addr>) {
     let state = c.state::<Arp>();
     state.borrow_mut().addrs.update(c.domain(), |old| old.answering_for(&addresses));
+}
+
+/// Makes the router answer ARP for one address more, or one less: takes the same time however many
+/// there are.
+pub fn answer_for_one(c: &mut Control, address: Ipv4Addr, answers: bool) {
+    let state = c.state::<Arp>();
+    let addrs = &mut state.borrow_mut().addrs;
+    addrs.update(c.domain(), |old| old.answering_for_one(address, answers));
 }
 
 /// Sets for which addresses of other hosts the router answers, and where. To be called with all of

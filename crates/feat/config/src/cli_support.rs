@@ -13,11 +13,11 @@ const MAX_CONFIRM: u64 = 86_400;
 
 /// Source of a document: the given file, or the router's own.
 pub(crate) fn document(c: &Control, file: Option<&str>) -> Result<Source, CliError> {
-    let file = match file {
-        Some(file) => file.into(),
-        None => manager::store(c).map_err(failed)?.file().to_owned(),
-    };
-    Ok(Source::File(file))
+    Ok(match (file, manager::store(c)) {
+        (Some(file), Ok(own)) if own.is_at(file.as_ref()) => Source::Own(own),
+        (Some(file), _) => Source::File(file.into()),
+        (None, own) => Source::Own(own.map_err(failed)?),
+    })
 }
 
 /// Source of the revision `back` steps before the last one saved.

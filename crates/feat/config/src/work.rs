@@ -4,12 +4,13 @@
 
 use crate::manager::{self, ConfigError, failed};
 use crate::store::{self, Store};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 use thalweg_cli::{CliError, Outcome, Output, Task, TaskPoll};
-use thalweg_config::declare::{Catalog, Collected, Document, Part};
+use thalweg_config::declare::{Catalog, Collected, Document, MAX_TEXT, Part};
+use thalweg_files::client;
 use thalweg_graph::Control;
 
 /// Maximum time on the main thread per slice.
@@ -41,8 +42,10 @@ pub(crate) enum Source {
     Ready(Arc<Document>, Vec<Part>),
     /// What is in force, and what is not yet.
     Unresolved(Vec<Part>),
-    /// In a file.
+    /// In a file that a client named.
     File(PathBuf),
+    /// In the router's own file.
+    Own(Store),
     /// Revision that many steps before the last one saved.
     Revision(Store, usize),
 }
@@ -54,7 +57,7 @@ impl Source {
             Source::Ready(..) | Source::Unresolved(_) => return 0,
             Source::File(file) => file,
             // Revisions are about as long as the last one.
-            Source::Revision(store, _) => store.file(),
+            Source::Own(store) | Source::Revision(store, _) => store.file(),
         };
         std::fs::metadata(file).map_or(0, |m| m.len())
     }
@@ -67,8 +70,12 @@ impl Source {
         match self {
             Source::Ready(document, _) => Ok(document.clone()),
             Source::Unresolved(_) => Ok(Arc::default()),
-            other => {
-                let (name, text) = other.text()?;
+            Source::File(file) => {
+                let text = client::read(file, MAX_TEXT as u64)?;
+                Ok(Arc::new(read_named(catalog, file, &text)?))
+            }
+            Source::Own(_) | Source::Revision(..) => {
+                let (name, text) = self.text()?;
                 Ok(Arc::new(catalog.read(&name, &text)?))
             }
         }
@@ -94,7 +101,15 @@ impl Source {
                 let (name, text) = self.text()?;
                 catalog.load_saved(&name, &text)?
             }
-            Source::File(_) => {
+            // What is wrong in a private file would be kept, and listed for all.
+            Source::File(file) => {
+                let text = client::read(file, MAX_TEXT as u64)?;
+                match text.is_private() {
+                    true => (read_named(catalog, file, &text)?, Vec::new()),
+                    false => catalog.load(&file.display().to_string(), text.text()?)?,
+                }
+            }
+            Source::Own(_) => {
                 let (name, text) = self.text()?;
                 catalog.load(&name, &text)?
             }
@@ -105,8 +120,10 @@ impl Source {
     /// Name and text.
     fn text(&self) -> Result<(String, String), ConfigError> {
         match self {
-            Source::Ready(..) | Source::Unresolved(_) => Ok(Default::default()),
-            Source::File(file) => Ok((file.display().to_string(), store::read(file)?)),
+            Source::Ready(..) | Source::Unresolved(_) | Source::File(_) => Ok(Default::default()),
+            Source::Own(store) => {
+                Ok((store.file().display().to_string(), store::read(store.file())?))
+            }
             Source::Revision(store, back) => {
                 let text = store.revision(*back)?;
                 let text = text.ok_or(match back {
@@ -117,6 +134,19 @@ impl Source {
             }
         }
     }
+}
+
+/// Reads a document that a client named: what is wrong in it is quoted only if all may read it.
+fn read_named(
+    catalog: &Catalog<Control>,
+    file: &Path,
+    text: &client::Text,
+) -> Result<Document, ConfigError> {
+    let read = catalog.read(&file.display().to_string(), text.text()?);
+    Ok(read.map_err(|problems| match text.is_private() {
+        true => problems.without_text(client::NOT_SHOWN),
+        false => problems,
+    })?)
 }
 
 type Job<R> = Box<dyn FnOnce(Collected<Control>) -> Result<R, ConfigError> + Send>;

@@ -62,8 +62,8 @@ impl Engine {
         }
         let rules = set.generation + u64::from(number);
         let rule = self.cache.find(&table.classifier, rules, &seen, *lookups);
-        let Some(rule) = rule else { return Reached::End };
-        for step in &table.rules[rule as usize].steps {
+        let Some(rule) = rule.and_then(|rule| table.rule(rule)) else { return Reached::End };
+        for step in &rule.steps {
             match step {
                 Step::Ct(_) => return Reached::Tracker,
                 Step::Resubmit(table, port) => {
@@ -96,7 +96,7 @@ fn show(step: &Step, words: &mut Words) {
         }
         Step::SetBits(field, value, mask) => {
             let all = field.of(words) & !mask | value;
-            if let Some(step) = crate::sets::step(&field.whole(all), 0, &|_: &str| None) {
+            if let Some(step) = crate::compile::step(&field.whole(all), 0, &|_: &str| None) {
                 show(&step, words);
             }
         }

@@ -131,7 +131,7 @@ impl Engine {
         match part {
             Some((key, false)) if is_later => self.later(cx, walk, hand_off, p, key),
             Some((key, true)) => {
-                let (verdict, fate) = match self.owner(hand_off, walk.set, walk.i, p.data()) {
+                let (verdict, fate) = match self.owner(hand_off, walk.set, walk.i) {
                     Some(owner) => (hand_off.to(owner), Fate::Worker(owner as u16)),
                     None => {
                         self.part = Part::First;
@@ -153,7 +153,7 @@ impl Engine {
                 }
                 verdict
             }
-            _ => match self.owner(hand_off, walk.set, walk.i, p.data()) {
+            _ => match self.owner(hand_off, walk.set, walk.i) {
                 Some(owner) => hand_off.to(owner),
                 None => self.steps(cx, walk, p),
             },
@@ -201,7 +201,8 @@ impl Engine {
     fn may_track(&mut self, walk: &Walk<'_>) -> bool {
         let Some(table) = walk.set.table(0) else { return false };
         let (rule, _) = table.classifier.find_needed(&self.words[walk.i]);
-        let steps = rule.map_or(&[][..], |rule| &table.rules[rule as usize].steps);
+        let rule = rule.and_then(|rule| table.rule(rule));
+        let steps = rule.map_or(&[][..], |rule| &rule.steps);
         steps.iter().any(|step| matches!(step, Step::Ct(_) | Step::Resubmit(..)))
     }
 

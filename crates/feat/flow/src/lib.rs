@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+mod compile;
 mod ct;
 mod dry_run;
 mod events;

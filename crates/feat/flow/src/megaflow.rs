@@ -68,7 +68,7 @@ impl End {
         let verdict = match rest {
             [] => Verdict::drop(DROPPED_BY_RULE),
             [Step::Normal] => Verdict::CONTINUE,
-            [Step::Output(port)] if !port.is_sub => Verdict::node(port.output),
+            [Step::Output(port)] if !port.is_indirect => Verdict::node(port.output),
             _ => return None,
         };
         Some(End { commit, verdict, slot: rule.slot, count: Count::default() })
@@ -198,7 +198,7 @@ impl Megaflow {
         key::set_tracked(&mut tracked, state, zone, 0, 0);
         let (rule, mut needed) = table.classifier.find_needed(&tracked);
         let of_connections = [key::CT_MARK, key::CT_LABEL_LOW, key::CT_LABEL_HIGH];
-        let end = rule.and_then(|rule| End::of(&table.rules[rule as usize], Some(zone)));
+        let end = rule.and_then(|rule| End::of(table.rule(rule)?, Some(zone)));
         // Marks, labels and tuples differ from connection to connection.
         let differs = of_connections.iter().any(|p| p.get(&needed) != 0)
             || set.originals && key::may_ask_original(&needed);
@@ -321,7 +321,7 @@ impl Megaflow {
         let Some(table) = set.table(0) else { return megaflow };
         let (rule, needed) = table.classifier.find_needed(words);
         (megaflow.mask, megaflow.value) = (needed, masked(words, &needed));
-        let Some(rule) = rule.map(|rule| &table.rules[rule as usize]) else { return megaflow };
+        let Some(rule) = rule.and_then(|rule| table.rule(rule)) else { return megaflow };
         megaflow.slot = rule.slot;
         if let [Step::Ct(ct)] = &rule.steps[..] {
             let plain = !ct.commit && ct.nat.is_none() && ct.zone == set.zone;

@@ -21,8 +21,8 @@ pub(crate) struct Outputs<'p> {
     packet: PktMut<'p>,
     /// The last output so far; it has not been sent yet.
     pending: Option<Verdict>,
-    /// The sub-interface on whose behalf the packet leaves there, with the change of its tags.
-    /// Apart from the output, so that the many without one move few bytes.
+    /// The interface on whose behalf the packet leaves there, a sub-interface or BVI, with the
+    /// change of its tags. Apart from the output, so that the many without one move few bytes.
     sub: Option<(SwIfIndex, Retag)>,
     changed: Changed,
     /// Reason why the packet has no further outputs.
@@ -67,14 +67,14 @@ impl<'p> Outputs<'p> {
         (published, l2): (&Published, &Snapshot<L2Table>),
         port: Port,
     ) {
-        match port.is_sub {
+        match port.is_indirect {
             false => self.send(cx, Verdict::node(port.output)),
-            true => self.send_by_sub(cx, published, l2, port),
+            true => self.send_indirectly(cx, published, l2, port),
         }
     }
 
     #[inline(never)]
-    fn send_by_sub(
+    fn send_indirectly(
         &mut self,
         cx: &mut NodeCx<'_>,
         published: &Published,
@@ -83,13 +83,13 @@ impl<'p> Outputs<'p> {
     ) {
         let from = self.rx_if();
         let l2 = l2.load(cx.guard());
-        let (node, received) = (l2.retagging(port.sw_if), l2.received(from));
+        let (node, received) = (l2.before_output(port.sw_if), l2.received(from));
         let retag = match (node, received, port.tags) {
             (Some(_), Some(edit), _) => Retag::Received(edit),
             (None, _, None) => Retag::Keep,
             (node, _, tags) => {
                 let own = published.port(from).and_then(|port| port.tags).unwrap_or_default();
-                // `l2-output` adds its tags itself.
+                // The node that comes before adds tags itself.
                 let by = tags.filter(|_| node.is_none()).unwrap_or_default();
                 Retag::Replace { own, changed: self.changed, by }
             }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::rule::set::Field;
-use crate::tables::{Compiled, Step, Table};
+use crate::tables::Step;
 
 /// What can be said of all paths through the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,14 +30,15 @@ struct So {
 
 /// A step, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Move {
+pub(crate) enum Move {
     Set,
     Tag,
     Resubmit(u8),
     Ct { zone: u16, nat: bool, table: Option<u8> },
 }
 
-fn moves(rule: &Compiled) -> Vec<Move> {
+/// What matters here of a rule's steps.
+pub(crate) fn moves(steps: &[Step]) -> Vec<Move> {
     let of = |step: &Step| match step {
         Step::Set(..) | Step::SetSome6(..) => Some(Move::Set),
         Step::SetBits(field, ..) => match field {
@@ -52,7 +53,7 @@ fn moves(rule: &Compiled) -> Vec<Move> {
         Step::Ct(ct) => Some(Move::Ct { zone: ct.zone, nat: ct.nat.is_some(), table: ct.table }),
         _ => None,
     };
-    rule.steps.iter().filter_map(of).collect()
+    steps.iter().filter_map(of).collect()
 }
 
 /// A table: the different lists of moves of its rules, what packets come with, and what they can
@@ -69,12 +70,14 @@ struct Place {
 const PASSES: usize = 64;
 
 impl Paths {
-    pub(crate) fn of(tables: &[Option<Table>]) -> Paths {
-        let place = |table: &Option<Table>| Place {
-            moves: table.iter().flat_map(|table| &table.rules).map(moves).collect(),
-            ..Place::default()
-        };
-        let mut places: Vec<Place> = tables.iter().map(place).collect();
+    /// Paths through the rules of tables: of each kind of rules its table and moves.
+    pub(crate) fn of<'a>(kinds: impl Iterator<Item = (u8, &'a Vec<Move>)>) -> Paths {
+        let mut places: Vec<Place> = Vec::new();
+        for (table, moves) in kinds {
+            let at = usize::from(table);
+            places.resize_with(places.len().max(at + 1), Place::default);
+            places[at].moves.insert(moves.clone());
+        }
         let mut paths = Paths::default();
         enter(&mut places, 0, So::default());
         for _ in 0..PASSES {
@@ -156,17 +159,14 @@ mod tests {
 
     /// Whether tuples change first, tags do, and there are several tuples.
     fn of(rules: &[&str]) -> [bool; 3] {
-        let mut tables: Vec<Option<Table>> = Vec::new();
-        for text in rules {
+        let kind = |text: &&str| {
             let rule = Rule::parse(text, &NoNames).unwrap();
-            let step = |action| crate::sets::step(action, rule.table, &|_: &str| None);
-            let steps = rule.actions.iter().filter_map(step).collect();
-            let at = usize::from(rule.table);
-            tables.resize_with(tables.len().max(at + 1), || None);
-            let table = tables[at].get_or_insert_default();
-            table.rules.push(Compiled { slot: 0, steps });
-        }
-        let paths = Paths::of(&tables);
+            let step = |action| crate::compile::step(action, rule.table, &|_: &str| None);
+            let steps: Vec<Step> = rule.actions.iter().filter_map(step).collect();
+            (rule.table, moves(&steps))
+        };
+        let kinds: Vec<(u8, Vec<Move>)> = rules.iter().map(kind).collect();
+        let paths = Paths::of(kinds.iter().map(|(table, moves)| (*table, moves)));
         [paths.changed_first, paths.tagged_first, paths.several_tuples]
     }
 

@@ -10,14 +10,12 @@ use thalweg_device::{DeviceError, InterfaceView, Interfaces, SwIfIndex, interfac
 use thalweg_graph::{Control, clock};
 use thalweg_tables::snapshot;
 
+use crate::compile::{Live, Sum, change, compile};
 use crate::nodes::flow_rules;
-use crate::rewrite::End;
-use crate::rule::classifier::Classifier;
-use crate::rule::key::{DL_TYPE, Words, ether};
-use crate::rule::{Action, AnyName, Match, Names, Rule, RuleError};
-use crate::spread::spread;
-use crate::tables::{Compilation, Compiled, MAX_RULES, Port, Published, Step, Table, Tallies};
-use crate::tracking;
+use crate::rule::key::Words;
+use crate::rule::{Action, AnyName, Names, Rule, RuleError};
+use crate::tables::{Compilation, MAX_RULES, Port, Published, Tallies};
+use crate::tracking::{self, Tracking};
 
 /// Errors of rule commands.
 #[derive(Debug, thiserror::Error)]
@@ -36,29 +34,98 @@ pub enum FlowError {
     /// The rule table is full.
     #[error("all {MAX_RULES} flow rules are in use; `flow del` frees some")]
     Full,
+    /// Rules track connections, for which there is no memory.
+    #[error(transparent)]
+    NoRoom(#[from] tracking::NoRoom),
     /// Interface error.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
 /// A rule and its counter slot.
-struct Placed {
-    rule: Rule,
-    slot: u32,
+pub(crate) struct Placed {
+    pub(crate) rule: Rule,
+    pub(crate) slot: u32,
     /// Counters of the slot when the rule was added.
     before: [u64; 2],
     since: Instant,
+    /// What workers have of it, if its set is in use.
+    pub(crate) live: Option<Live>,
+}
+
+/// A set of rules.
+#[derive(Default)]
+pub(crate) struct RuleSet {
+    /// By number, in the order in which they were added.
+    pub(crate) placed: BTreeMap<u64, Placed>,
+    /// Their numbers by all that distinguishes them but the port.
+    known: HashMap<Key, Vec<u64>>,
+    /// Of those that workers have.
+    pub(crate) sum: Sum,
+}
+
+/// What distinguishes a rule from the others of a set, but for the port: table, priority, match.
+type Key = (u8, u16, Words, Words);
+
+fn key(rule: &Rule) -> Key {
+    (rule.table, rule.priority, rule.matches.value, rule.matches.mask)
+}
+
+/// Changes of a set's rules.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// Those that workers have and must lose.
+    pub(crate) gone: Vec<(Rule, u32, Live)>,
+    /// Numbers of the new ones.
+    pub(crate) come: Vec<u64>,
+}
+
+impl RuleSet {
+    /// The number of the rule that another one replaces.
+    fn same(&self, rule: &Rule, ports: &mut Ports) -> Option<u64> {
+        let numbers = self.known.get(&key(rule))?;
+        let port = ports.of(rule);
+        let mut same = numbers.iter().filter(|number| {
+            self.placed.get(number).is_some_and(|placed| ports.of(&placed.rule) == port)
+        });
+        same.next().copied()
+    }
+
+    /// Adds a rule, in place of the one that it replaces; returns its number, and that one.
+    fn add(&mut self, new: Placed, ports: &mut Ports) -> (u64, Option<Placed>) {
+        let number = match self.same(&new.rule, ports) {
+            Some(number) => number,
+            None => {
+                let number = self.placed.last_key_value().map_or(0, |(last, _)| last + 1);
+                self.known.entry(key(&new.rule)).or_default().push(number);
+                number
+            }
+        };
+        (number, self.placed.insert(number, new))
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Placed> {
+        let old = self.placed.remove(&number)?;
+        let key = key(&old.rule);
+        if let Some(numbers) = self.known.get_mut(&key) {
+            numbers.retain(|n| *n != number);
+            if numbers.is_empty() {
+                self.known.remove(&key);
+            }
+        }
+        Some(old)
+    }
 }
 
 /// All rule sets.
 pub(crate) struct Sets {
-    sets: BTreeMap<u32, Vec<Placed>>,
+    sets: BTreeMap<u32, RuleSet>,
     compiled: BTreeMap<u32, Arc<Compilation>>,
     /// Sets attached to interfaces by command.
     interfaces: BTreeMap<SwIfIndex, u32>,
-    /// The set in use by interface: attached ones, and those of bridge domains with the number of a
-    /// set.
-    following: BTreeMap<SwIfIndex, u32>,
+    /// The set in use by interface and side: attached ones, and those of bridge domains with the
+    /// number of a set.
+    following: BTreeMap<(SwIfIndex, Side), u32>,
     /// Number of interfaces that use a set.
     used: BTreeMap<u32, usize>,
     /// The sets whose rules name an interface, by its name or number.
@@ -116,13 +183,13 @@ impl Sets {
     }
 
     /// Sets or clears the set that an interface uses.
-    fn use_set(&mut self, sw_if: SwIfIndex, set: Option<u32>) {
+    fn use_set(&mut self, of: (SwIfIndex, Side), set: Option<u32>) {
         let old = match set {
             Some(set) => {
                 *self.used.entry(set).or_default() += 1;
-                self.following.insert(sw_if, set)
+                self.following.insert(of, set)
             }
-            None => self.following.remove(&sw_if),
+            None => self.following.remove(&of),
         };
         if let Some(old) = old
             && let Some(count) = self.used.get_mut(&old)
@@ -146,6 +213,19 @@ impl Sets {
     pub(crate) fn is_idle(&self) -> bool {
         self.following.is_empty()
     }
+}
+
+/// Which packets of an interface pass a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    /// Those that it receives.
+    Received,
+    /// Those that the router sends into a bridge domain by it, the domain's BVI.
+    IntoBridge,
+}
+
+impl Side {
+    const BOTH: [Side; 2] = [Side::Received, Side::IntoBridge];
 }
 
 /// A rule for display.
@@ -217,9 +297,6 @@ struct Ports {
     known: HashMap<String, Named>,
 }
 
-/// What distinguishes a rule from the others of a set.
-type Identity = (u8, u16, Words, Words, Option<Named>);
-
 impl Ports {
     fn new(c: &Control) -> Ports {
         Ports { names: names(c), known: HashMap::new() }
@@ -234,11 +311,6 @@ impl Ports {
         let port = present.unwrap_or_else(|| Named::Missing(name.to_owned()));
         self.known.insert(name.to_owned(), port.clone());
         Some(port)
-    }
-
-    fn identity(&mut self, rule: &Rule) -> Identity {
-        let Match { value, mask, .. } = rule.matches;
-        (rule.table, rule.priority, value, mask, self.of(rule))
     }
 
     /// Returns whether a rule is within a match.
@@ -266,8 +338,14 @@ pub(crate) fn parse_lines(c: &Control, text: &str) -> Result<Vec<Rule>, FlowErro
 /// Adds rules to a set. A rule with the same match, priority and table is replaced.
 ///
 /// # Errors
-/// [`FlowError::Full`]; no rule is added then.
+/// [`FlowError::Full`] and [`FlowError::NoRoom`]; no rule is added then.
 pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError> {
+    let tracks = |rule: &Rule| rule.actions.iter().any(|a| matches!(a, Action::Ct(_)));
+    if rules.iter().any(tracks) {
+        let limit = c.state::<Tracking>().borrow().limit;
+        tracking::check_room(c, limit)?;
+    }
+    let mut changes = Changes::default();
     {
         let mut ports = Ports::new(c);
         let state = c.state::<Sets>();
@@ -276,30 +354,29 @@ pub fn add(c: &mut Control, set: u32, rules: Vec<Rule>) -> Result<(), FlowError>
         if rules.len() > free.len() {
             return Err(FlowError::Full);
         }
-        let placed = sets.entry(set).or_default();
-        let numbered = placed.iter().enumerate();
-        let mut known: HashMap<Identity, usize> =
-            numbered.map(|(i, p)| (ports.identity(&p.rule), i)).collect();
+        let all = sets.entry(set).or_default();
         for rule in rules {
             let Some(slot) = free.pop_front() else { return Err(FlowError::Full) };
             tallies.make_ready(slot);
-            let next = ports.identity(&rule);
-            let place = known.get(&next).copied();
-            let new = Placed { rule, slot, before: tallies.get(slot), since: clock::now() };
-            match place {
-                Some(at) => {
-                    free.push_back(placed[at].slot);
-                    placed[at] = new;
-                }
-                None => {
-                    known.insert(next, placed.len());
-                    placed.push(new);
-                }
-            }
+            let (before, since) = (tallies.get(slot), clock::now());
+            let new = Placed { rule, slot, before, since, live: None };
+            let (number, old) = all.add(new, &mut ports);
+            free.extend(old.as_ref().map(|old| old.slot));
+            // One that came a moment ago is not live yet.
+            changes.come.push(number);
+            changes.gone.extend(old.and_then(Placed::into_gone));
         }
+        changes.come.sort_unstable();
+        changes.come.dedup();
     }
-    follow(c, Some(set));
+    follow(c, Some((set, changes)));
     Ok(())
+}
+
+impl Placed {
+    fn into_gone(self) -> Option<(Rule, u32, Live)> {
+        Some((self.rule, self.slot, self.live?))
+    }
 }
 
 /// Deletes the rules of a set: all, or those within a match; with `strict`, the one with exactly
@@ -311,31 +388,35 @@ pub fn delete(
     strict: bool,
     table: bool,
 ) -> usize {
+    let mut changes = Changes::default();
     let gone = {
         let mut ports = Ports::new(c);
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         let Sets { sets, free, .. } = &mut *state;
-        let Some(placed) = sets.get_mut(&set) else { return 0 };
-        let before = placed.len();
-        placed.retain(|p| {
-            let goes = match within {
-                None => true,
-                Some(m) if strict => ports.identity(&p.rule) == ports.identity(m),
-                Some(m) => ports.is_within(&p.rule, m) && (!table || p.rule.table == m.table),
-            };
-            if goes {
-                free.push_back(p.slot);
+        let Some(all) = sets.get_mut(&set) else { return 0 };
+        let numbers: Vec<u64> = match within {
+            None => all.placed.keys().copied().collect(),
+            Some(m) if strict => all.same(m, &mut ports).into_iter().collect(),
+            Some(m) => {
+                let mut goes =
+                    |p: &Placed| ports.is_within(&p.rule, m) && (!table || p.rule.table == m.table);
+                let gone = all.placed.iter().filter(|(_, p)| goes(p));
+                gone.map(|(number, _)| *number).collect()
             }
-            !goes
-        });
-        let gone = before - placed.len();
-        if placed.is_empty() {
+        };
+        for number in &numbers {
+            if let Some(old) = all.remove(*number) {
+                free.push_back(old.slot);
+                changes.gone.extend(old.into_gone());
+            }
+        }
+        if all.placed.is_empty() {
             sets.remove(&set);
         }
-        gone
+        numbers.len()
     };
-    follow(c, Some(set));
+    follow(c, Some((set, changes)));
     gone
 }
 
@@ -353,12 +434,12 @@ pub fn rules(c: &Control) -> BTreeMap<u32, Vec<RuleView>> {
             age: clock::now().saturating_duration_since(p.since),
         }
     };
-    let sorted = |placed: &Vec<Placed>| {
-        let mut all: Vec<RuleView> = placed.iter().map(view).collect();
+    let sorted = |set: &RuleSet| {
+        let mut all: Vec<RuleView> = set.placed.values().map(view).collect();
         all.sort_by_key(|v| (v.rule.table, u16::MAX - v.rule.priority));
         all
     };
-    state.sets.iter().map(|(set, placed)| (*set, sorted(placed))).collect()
+    state.sets.iter().map(|(number, set)| (*number, sorted(set))).collect()
 }
 
 /// Counters of all rules of a set.
@@ -376,8 +457,8 @@ pub struct SetTotals {
 pub fn totals(c: &Control) -> BTreeMap<u32, SetTotals> {
     let state = c.state::<Sets>();
     let state = state.borrow();
-    let total = |placed: &Vec<Placed>| {
-        placed.iter().fold(SetTotals::default(), |sum, p| {
+    let total = |set: &RuleSet| {
+        set.placed.values().fold(SetTotals::default(), |sum, p| {
             let [packets, bytes] = state.tallies.get(p.slot);
             SetTotals {
                 rules: sum.rules + 1,
@@ -386,7 +467,7 @@ pub fn totals(c: &Control) -> BTreeMap<u32, SetTotals> {
             }
         })
     };
-    state.sets.iter().map(|(set, placed)| (*set, total(placed))).collect()
+    state.sets.iter().map(|(number, set)| (*number, total(set))).collect()
 }
 
 /// Attaches a set to an interface, or detaches it.
@@ -408,7 +489,7 @@ pub fn attach(c: &mut Control, sw_if: SwIfIndex, set: Option<u32>) -> Result<(),
             None => state.interfaces.remove(&sw_if),
         };
     }
-    follow(c, set);
+    follow(c, set.map(|set| (set, Changes::default())));
     Ok(())
 }
 
@@ -423,8 +504,10 @@ pub fn compilations(c: &Control) -> u64 {
 }
 
 /// Sets in use by interface: attached ones, and those of bridge domains with the number of a set.
-pub fn following(c: &Control) -> BTreeMap<SwIfIndex, u32> {
-    c.state::<Sets>().borrow().following.clone()
+pub fn following(c: &Control) -> BTreeSet<(SwIfIndex, u32)> {
+    let state = c.state::<Sets>();
+    let state = state.borrow();
+    state.following.iter().map(|((sw_if, _), set)| (*sw_if, *set)).collect()
 }
 
 /// Handles the creation of an interface.
@@ -447,7 +530,7 @@ pub(crate) fn interface_gone(c: &mut Control, gone: SwIfIndex) {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
         state.interfaces.remove(&gone);
-        state.use_set(gone, None);
+        Side::BOTH.into_iter().for_each(|side| state.use_set((gone, side), None));
         state.going = Some(gone);
         named(c, &state, gone)
     };
@@ -474,7 +557,7 @@ fn named(c: &Control, state: &Sets, sw_if: SwIfIndex) -> Due {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
     let sets = all.get(sw_if).map(|view| state.naming(view)).unwrap_or_default();
-    Due { sets, interfaces: BTreeSet::from([sw_if]) }
+    Due { sets, interfaces: BTreeSet::from([sw_if]), ..Due::default() }
 }
 
 /// Handles a change of bridge domain ports.
@@ -485,14 +568,18 @@ pub(crate) fn ports_changed(c: &mut Control) {
 }
 
 /// What must be compiled and published.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Due {
+    /// Sets to compile as a whole.
     sets: BTreeSet<u32>,
+    /// Changes of the rules of a set.
+    changed: Option<(u32, Changes)>,
     interfaces: BTreeSet<SwIfIndex>,
 }
 
-/// Recomputes which interfaces use which set, and publishes what has changed, with a changed set.
-fn follow(c: &mut Control, changed: Option<u32>) {
+/// Recomputes which interfaces use which set, and publishes what has changed, with the changes of a
+/// set.
+fn follow(c: &mut Control, changed: Option<(u32, Changes)>) {
     let due = {
         let state = c.state::<Sets>();
         let mut state = state.borrow_mut();
@@ -500,18 +587,22 @@ fn follow(c: &mut Control, changed: Option<u32>) {
         let l2 = c.state::<thalweg_feat_l2::L2>();
         let l2 = l2.borrow();
         let domains = l2.bridges().list().filter(|(id, _)| state.sets.contains_key(id));
-        let ports = domains.flat_map(|(id, domain)| domain.ports().map(move |(p, _)| (p, id)));
-        let mut now: BTreeMap<SwIfIndex, u32> = ports.collect();
-        now.extend(&state.interfaces);
-        now.retain(|sw_if, _| Some(*sw_if) != state.going);
-        let ends = state.following.keys().filter(|sw_if| !now.contains_key(sw_if));
-        let ends = ends.map(|sw_if| (*sw_if, None)).collect::<Vec<_>>();
-        let begins = now.iter().filter(|(sw_if, set)| state.following.get(sw_if) != Some(*set));
-        let begins = begins.map(|(sw_if, set)| (*sw_if, Some(*set))).collect::<Vec<_>>();
-        let mut due = Due { sets: changed.into_iter().collect(), ..Due::default() };
-        for (sw_if, set) in ends.into_iter().chain(begins) {
-            state.use_set(sw_if, set);
-            due.interfaces.insert(sw_if);
+        let ports = domains.flat_map(|(id, domain)| {
+            // What leaves the domain for the router has passed its rules by another port.
+            let side = |p| if domain.bvi() == Some(p) { Side::IntoBridge } else { Side::Received };
+            domain.ports().map(move |(p, _)| ((p, side(p)), id))
+        });
+        let mut now: BTreeMap<(SwIfIndex, Side), u32> = ports.collect();
+        now.extend(state.interfaces.iter().map(|(sw_if, set)| ((*sw_if, Side::Received), *set)));
+        now.retain(|(sw_if, _), _| Some(*sw_if) != state.going);
+        let ends = state.following.keys().filter(|of| !now.contains_key(of));
+        let ends = ends.map(|of| (*of, None)).collect::<Vec<_>>();
+        let begins = now.iter().filter(|(of, set)| state.following.get(of) != Some(*set));
+        let begins = begins.map(|(of, set)| (*of, Some(*set))).collect::<Vec<_>>();
+        let mut due = Due { changed, ..Due::default() };
+        for (of, set) in ends.into_iter().chain(begins) {
+            state.use_set(of, set);
+            due.interfaces.insert(of.0);
         }
         due
     };
@@ -533,10 +624,12 @@ fn enable_where_needed(c: &mut Control, interfaces: BTreeSet<SwIfIndex>) {
         let Sets { following, compiled, enabled, translating, .. } = &mut *state;
         let mut changes = Vec::new();
         for sw_if in interfaces {
-            let set = following.get(&sw_if);
-            let translates = set.and_then(|s| compiled.get(s)).is_some_and(|set| set.translates);
+            let sets = Side::BOTH.map(|side| following.get(&(sw_if, side)));
+            let any = sets.iter().any(Option::is_some);
+            let translates = |set: &u32| compiled.get(set).is_some_and(|set| set.translates);
+            let translates = sets.into_iter().flatten().any(translates);
             for (places, wanted, on) in
-                [(RULES, set.is_some(), &mut *enabled), (ERRORS, translates, &mut *translating)]
+                [(RULES, any, &mut *enabled), (ERRORS, translates, &mut *translating)]
             {
                 let has_changed = if wanted { on.insert(sw_if) } else { on.remove(&sw_if) };
                 if has_changed {
@@ -578,33 +671,63 @@ fn publish(c: &Control, due: &mut Due) {
         let sw_if = all.resolve(name).or_else(|| name.parse().ok())?;
         all.get(sw_if).filter(|_| Some(sw_if) != gone).map(Port::of)
     };
-    let uses = due.interfaces.iter().filter_map(|sw_if| state.following.get(sw_if));
+    let of = |sw_if: &SwIfIndex| Side::BOTH.map(|side| (*sw_if, side));
+    let uses = due.interfaces.iter().flat_map(of).filter_map(|of| state.following.get(&of));
     let new = uses.filter(|set| !state.compiled.contains_key(set)).copied().collect::<Vec<_>>();
     due.sets.extend(new);
+    // Without rules there is nothing to change.
+    due.sets
+        .extend(due.changed.iter().map(|(set, _)| *set).filter(|s| !state.sets.contains_key(s)));
     for set in &due.sets {
-        if !state.sets.contains_key(set) && !state.used.contains_key(set) {
+        // Nobody needs it yet, or any more.
+        if !state.used.contains_key(set) {
             state.compiled.remove(set);
             continue;
         }
         state.generation += 256;
-        let placed = state.sets.get(set).map_or(&[][..], Vec::as_slice);
-        let compiled = compile(placed, state.generation, number);
+        let compiled = match state.sets.get_mut(set) {
+            Some(rules) => compile(rules, state.generation, number),
+            None => Compilation { generation: state.generation, ..Compilation::default() },
+        };
         state.compiled.insert(*set, Arc::new(compiled));
     }
-    // Attached to an interface, but without rules.
-    state.compiled.retain(|set, _| state.sets.contains_key(set) || state.used.contains_key(set));
+    let mut of_sets = due.sets.clone();
+    if let Some((set, changes)) = due.changed.take() {
+        of_sets.insert(set);
+        let old = state.compiled.get(&set).filter(|_| state.used.contains_key(&set));
+        if let Some(old) = old.filter(|_| !due.sets.contains(&set)) {
+            let mut new = Compilation::clone(old);
+            state.generation += 256;
+            new.generation = state.generation;
+            let mut none = RuleSet::default();
+            change(state.sets.get_mut(&set).unwrap_or(&mut none), &mut new, &changes, number);
+            state.compiled.insert(set, Arc::new(new));
+        }
+        // Names that no rule has any more go when all of the set is compiled.
+        for rule in changes.come.iter().filter_map(|n| state.sets.get(&set)?.placed.get(n)) {
+            for name in rule.rule.interfaces() {
+                state.naming.entry(name.into()).or_default().insert(set);
+            }
+        }
+    }
+    state.compiled.retain(|set, _| state.used.contains_key(set));
     index(state, &due.sets);
-    if !due.sets.is_empty() {
-        let of_sets = state.following.iter().filter(|(_, set)| due.sets.contains(set));
-        due.interfaces.extend(of_sets.map(|(sw_if, _)| sw_if));
+    if !of_sets.is_empty() {
+        let of_sets = state.following.iter().filter(|(_, set)| of_sets.contains(set));
+        due.interfaces.extend(of_sets.map(|((sw_if, _), _)| sw_if));
     }
     let mut published = state.writer.get().clone();
     for sw_if in &due.interfaces {
         let view = all.get(*sw_if).filter(|_| Some(*sw_if) != gone);
-        let set = view.and_then(|_| state.following.get(sw_if));
-        let compiled = set.and_then(|set| state.compiled.get(set)).cloned();
+        let [received, into_bridge] = of(sw_if).map(|of| {
+            let set = view.and_then(|_| state.following.get(&of));
+            set.and_then(|set| state.compiled.get(set)).cloned()
+        });
         published.ports.set(*sw_if, view.map(Port::of));
-        published.by_interface.set(*sw_if, compiled);
+        published.by_interface.set(*sw_if, received);
+        if into_bridge.is_some() || published.into_bridge.get(*sw_if).is_some() {
+            published.into_bridge.set(*sw_if, into_bridge);
+        }
     }
     published.spread = state.in_use().map(|set| set.spread).max().unwrap_or_default();
     published.translated_zones.clear();
@@ -624,100 +747,10 @@ fn index(state: &mut Sets, sets: &BTreeSet<u32>) {
         !by.is_empty()
     });
     for set in sets {
-        for placed in state.sets.get(set).into_iter().flatten() {
+        for placed in state.sets.get(set).into_iter().flat_map(|set| set.placed.values()) {
             for name in placed.rule.interfaces() {
                 state.naming.entry(name.into()).or_default().insert(*set);
             }
         }
     }
-}
-
-fn compile(
-    placed: &[Placed],
-    generation: u64,
-    number: impl Fn(&str) -> Option<Port>,
-) -> Compilation {
-    let mut set = Compilation { generation, ..Compilation::default() };
-    let mut by_table: BTreeMap<u8, Vec<(Rule, u32)>> = BTreeMap::new();
-    for p in placed {
-        let mut rule = p.rule.clone();
-        if let Some(name) = &rule.matches.in_port {
-            // A rule that matches a deleted port matches nothing until the port exists again.
-            let Some(Port { sw_if, .. }) = number(name) else { continue };
-            rule.matches.set_port(sw_if);
-        }
-        by_table.entry(rule.table).or_default().push((rule, p.slot));
-    }
-    let mut zones: BTreeMap<u16, usize> = BTreeMap::new();
-    let (mut labels, mut translated) = (false, Vec::new());
-    for (table, rules) in by_table {
-        let numbered = rules.iter().zip(0u32..).map(|((r, _), n)| (&r.matches, r.priority, n));
-        let classifier = Classifier::new(numbered);
-        let compiled = rules.iter().map(|(rule, slot)| {
-            set.wide |= rule.matches.is_wide();
-            set.originals |= rule.matches.asks_original();
-            let kind = rule.matches.exact(DL_TYPE);
-            for action in &rule.actions {
-                // Their change shows in the wide words.
-                set.wide |= matches!(action, Action::SetAddress6(..));
-                if let Action::Ct(ct) = action {
-                    set.tracks_ipv6 |= kind == Some(ether::IPV6.into());
-                    *zones.entry(ct.zone).or_default() += 1;
-                    labels |= ct.label.is_some();
-                    if ct.nat.as_ref().is_some_and(|nat| nat.range.is_some()) {
-                        translated.push(ct.zone);
-                    }
-                }
-            }
-            let steps =
-                rule.actions.iter().filter_map(|action| step(action, table, &number)).collect();
-            Compiled { slot: *slot, steps }
-        });
-        let compiled: Vec<Compiled> = compiled.collect();
-        let at = usize::from(table);
-        set.tables.resize_with(set.tables.len().max(at + 1), || None);
-        set.tables[at] = Some(Table { classifier, rules: compiled });
-    }
-    (set.tracks, set.labels, set.translates) = (!zones.is_empty(), labels, !translated.is_empty());
-    set.translated_zones = translated;
-    (set.spread, set.changed_first) = spread(&set.tables);
-    let most = zones.iter().max_by_key(|(_, count)| **count);
-    set.zone = most.map_or(0, |(zone, _)| *zone);
-    set
-}
-
-pub(crate) fn step(
-    action: &Action,
-    table: u8,
-    number: &impl Fn(&str) -> Option<Port>,
-) -> Option<Step> {
-    Some(match action {
-        Action::Normal => Step::Normal,
-        Action::Output(name) => Step::Output(number(name)?),
-        Action::InPort => Step::InPort,
-        Action::Resubmit(port, other) => {
-            let port = match port {
-                Some(name) => Some(number(name)?.sw_if),
-                None => None,
-            };
-            Step::Resubmit(other.unwrap_or(table), port)
-        }
-        Action::Ct(ct) => Step::Ct(ct.clone()),
-        Action::CtClear => Step::CtClear,
-        Action::SetSource(mac) => Step::SetSource(mac.0),
-        Action::SetDestination(mac) => Step::SetDestination(mac.0),
-        Action::SetTos(tos) => Step::SetTos(*tos),
-        Action::SetEcn(ecn) => Step::SetEcn(*ecn),
-        Action::DecTtl => Step::DecTtl,
-        Action::SetBits(bits) => Step::SetBits(bits.field, bits.value, bits.mask),
-        Action::SetTtl(ttl) => Step::SetTtl(*ttl),
-        Action::SetAddress(source, to) => Step::Set(*source, End::Address(to.to_bits())),
-        Action::SetAddress6(source, to, mask) => match mask.to_bits() {
-            u128::MAX => Step::Set(*source, End::Address6(to.to_bits())),
-            mask => Step::SetSome6(*source, to.to_bits(), mask),
-        },
-        Action::SetPort(source, port) => Step::Set(*source, End::Port(*port)),
-        Action::Tag(tag) => Step::Tag(*tag),
-        Action::Drop | Action::Note(_) => return None,
-    })
 }

@@ -10,9 +10,9 @@ use thalweg_wire::ip::{has_ports, protocol};
 use thalweg_wire::owner;
 
 use crate::nodes::flow_rules::Engine;
-use crate::paths::Paths;
+use crate::paths::{Move, Paths, moves};
 use crate::rule::Nat;
-use crate::tables::{Compilation, Step, Table};
+use crate::tables::{Compilation, Step};
 
 /// How the connections that rules track are assigned to workers.
 ///
@@ -81,15 +81,13 @@ impl Place {
 }
 
 impl Engine {
-    /// The worker that owns the connection of packet `i`, if it is another one. `frame` are the
-    /// packet's bytes.
+    /// The worker that owns the connection of packet `i`, if it is another one.
     #[inline]
     pub(crate) fn owner(
         &mut self,
         hand_off: &HandOff,
         set: &Compilation,
         i: usize,
-        frame: &[u8],
     ) -> Option<usize> {
         let place = self.place;
         if place.workers < 2 {
@@ -99,16 +97,10 @@ impl Engine {
             return self.owner_of_changed(set, i).filter(|owner| *owner != place.worker);
         }
         let owner = match place.spread {
-            Spread::Tuple => match self.owner_hash(i) {
-                Some(hash) => hand_off.owner(hash),
-                None => self.owner_behind_tags(frame)?,
-            },
-            Spread::Ports => match self.protocol(i) {
-                Some(number) => match place.owner_without_ports(number) {
-                    Some(owner) => owner,
-                    None => hand_off.owner(self.owner_hash(i)?),
-                },
-                None => self.owner_behind_tags(frame)?,
+            Spread::Tuple => hand_off.owner(self.owner_hash(i)?),
+            Spread::Ports => match place.owner_without_ports(self.protocol(i)?) {
+                Some(owner) => owner,
+                None => hand_off.owner(self.owner_hash(i)?),
             },
             Spread::One => 0,
         };
@@ -126,41 +118,50 @@ impl Engine {
     fn protocol(&self, i: usize) -> Option<u8> {
         self.v4.batch.protocol(i).or_else(|| self.v6.batch.protocol(i))
     }
-
-    /// The owner of a packet behind more tags than rules read, which they may pop.
-    fn owner_behind_tags(&self, frame: &[u8]) -> Option<usize> {
-        if !self.deep {
-            return None;
-        }
-        let network = owner::network(frame).filter(|n| n.labels == 0)?;
-        let flow = owner::flow(frame.get(network.at..)?)?;
-        let by_hash = || owner::share(flow.symmetric_hash32(), self.place.workers);
-        Some(self.place.owner_without_ports(flow.protocol).unwrap_or_else(by_hash))
-    }
 }
 
 /// Minimum number of ports of a translation for each worker to have a fair share of them.
 const FAIR_PORTS: u32 = 64;
 
+/// A kind of rules: the same for those that differ in nothing that matters here.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RuleKind {
+    table: u8,
+    moves: Vec<Move>,
+    translates: bool,
+    /// It translates to few ports.
+    is_scarce: bool,
+}
+
+impl RuleKind {
+    pub(crate) fn of(table: u8, steps: &[Step]) -> RuleKind {
+        let nats = steps.iter().filter_map(|step| match step {
+            Step::Ct(ct) => ct.nat.as_ref(),
+            _ => None,
+        });
+        let is_scarce = |nat: &Nat| {
+            let ports = nat.range.as_ref().and_then(|range| range.ports);
+            ports.is_some_and(|(first, last)| u32::from(last - first) + 1 < FAIR_PORTS)
+        };
+        RuleKind {
+            table,
+            moves: moves(steps),
+            translates: nats.clone().next().is_some(),
+            is_scarce: nats.clone().any(is_scarce),
+        }
+    }
+}
+
 /// How the connections of a set's rules may be spread, and whether their owner only shows once the
 /// rules in front of the tracker have been followed.
-pub(crate) fn spread(tables: &[Option<Table>]) -> (Spread, bool) {
-    let all = tables.iter().flatten().flat_map(|table| &table.rules);
-    let nats = all.flat_map(|rule| &rule.steps).filter_map(|step| match step {
-        Step::Ct(ct) => ct.nat.as_ref(),
-        _ => None,
-    });
-    let is_scarce = |nat: &Nat| {
-        let ports = nat.range.as_ref().and_then(|range| range.ports);
-        ports.is_some_and(|(first, last)| u32::from(last - first) + 1 < FAIR_PORTS)
-    };
-    let paths = Paths::of(tables);
-    let spread = match nats.clone().next() {
-        _ if paths.several_tuples || nats.clone().any(is_scarce) => Spread::One,
+pub(crate) fn spread<'a>(kinds: impl Iterator<Item = &'a RuleKind> + Clone) -> (Spread, bool) {
+    let paths = Paths::of(kinds.clone().map(|kind| (kind.table, &kind.moves)));
+    let spread = match kinds.clone().any(|kind| kind.translates) {
+        _ if paths.several_tuples || kinds.clone().any(|kind| kind.is_scarce) => Spread::One,
         // What a popped tag uncovers is not known before.
         _ if paths.changed_first && paths.tagged_first => Spread::One,
-        Some(_) => Spread::Ports,
-        None => Spread::Tuple,
+        true => Spread::Ports,
+        false => Spread::Tuple,
     };
     (spread, paths.changed_first && spread != Spread::One)
 }

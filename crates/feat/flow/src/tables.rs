@@ -6,6 +6,7 @@ use thalweg_device::SwIfIndex;
 
 use thalweg_buffer::{Frame, Iface};
 use thalweg_device::InterfaceView;
+use thalweg_device::interface::Kind;
 use thalweg_graph::NodeId;
 use thalweg_tables::{CowTable, MapError, PagedTable};
 
@@ -26,8 +27,9 @@ pub(crate) struct Port {
     pub(crate) sw_if: SwIfIndex,
     /// Output node.
     pub(crate) output: NodeId,
-    /// It is a sub-interface: packets leave by that node on its behalf.
-    pub(crate) is_sub: bool,
+    /// Packets leave by that node on its behalf, as it is a sub-interface, or do not leave by it,
+    /// as it may be a BVI: what goes to that port of a bridge domain goes to the router.
+    pub(crate) is_indirect: bool,
     /// Tags of that one's frames, if they are known.
     pub(crate) tags: Option<SubTags>,
 }
@@ -37,7 +39,7 @@ impl Port {
         Port {
             sw_if: view.sw_if,
             output: view.output,
-            is_sub: view.parent.is_some(),
+            is_indirect: view.parent.is_some() || view.kind == Kind::Loopback,
             tags: SubTags::of(view),
         }
     }
@@ -76,19 +78,27 @@ pub(crate) struct Compiled {
     pub(crate) steps: Vec<Step>,
 }
 
-/// A table of a set.
+/// A table of a set. A copy shares the rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) classifier: Classifier,
-    /// Rules by classifier number.
-    pub(crate) rules: Vec<Compiled>,
+    /// Rules by counter slot, which is their number in the classifier.
+    pub(crate) rules: CowTable<Option<Arc<Compiled>>>,
 }
 
-/// A compiled rule set.
-#[derive(Debug, Default)]
+impl Table {
+    /// A rule that the classifier has found.
+    #[inline]
+    pub(crate) fn rule(&self, number: u32) -> Option<&Compiled> {
+        self.rules.get(number)?.as_deref()
+    }
+}
+
+/// A compiled rule set. A copy shares the rules.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Compilation {
     /// Tables by number. Packets without a rule are dropped.
-    pub(crate) tables: Vec<Option<Table>>,
+    pub(crate) tables: Vec<Option<Arc<Table>>>,
     /// A number unique to this compilation; the following 255 are reserved for its tables.
     pub(crate) generation: u64,
     /// Whether any rule tracks connections.
@@ -117,14 +127,16 @@ impl Compilation {
     /// A table; `None` if it has no rules.
     #[inline]
     pub(crate) fn table(&self, number: u8) -> Option<&Table> {
-        self.tables.get(usize::from(number))?.as_ref()
+        self.tables.get(usize::from(number))?.as_deref()
     }
 }
 
 /// The data published to workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
-    /// Rule set by interface.
+    /// Rule set of what the router sends into a bridge domain, by its BVI.
+    pub(crate) into_bridge: CowTable<Option<Arc<Compilation>>>,
+    /// Rule set of what an interface receives.
     pub(crate) by_interface: CowTable<Option<Arc<Compilation>>>,
     /// Interfaces by index.
     pub(crate) ports: CowTable<Option<Port>>,
@@ -135,10 +147,12 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// The rule set of an interface.
+    /// The rule set of packets from an interface; those that the router sends into a bridge domain
+    /// have its BVI as the interface of transmission, too.
     #[inline]
-    pub(crate) fn set(&self, sw_if: SwIfIndex) -> Option<&Compilation> {
-        self.by_interface.get(sw_if)?.as_deref()
+    pub(crate) fn set(&self, rx_if: SwIfIndex, tx_if: SwIfIndex) -> Option<&Compilation> {
+        let sets = if tx_if == rx_if { &self.into_bridge } else { &self.by_interface };
+        sets.get(rx_if)?.as_deref()
     }
 
     /// The rule set of all packets of a frame, if it is the same one.
@@ -146,15 +160,17 @@ impl Published {
         if frame.is_empty() {
             return None;
         }
-        let mut last = frame.rx_if(0);
-        let set = self.set(last)?;
-        if let Iface::Mixed = frame.rx() {
+        let from = |i: usize| (frame.rx_if(i as u8), frame.tx_if(i as u8));
+        let mut last = from(0);
+        let set = self.set(last.0, last.1)?;
+        if matches!((frame.rx(), frame.tx()), (Iface::Mixed, _) | (_, Iface::Mixed)) {
+            let is_same = |s: &Compilation| s.generation == set.generation;
             for i in 1..frame.len() {
-                let rx_if = frame.rx_if(i as u8);
-                if rx_if != last && self.set(rx_if).is_none_or(|s| s.generation != set.generation) {
+                let (rx_if, tx_if) = from(i);
+                if (rx_if, tx_if) != last && !self.set(rx_if, tx_if).is_some_and(is_same) {
                     return None;
                 }
-                last = rx_if;
+                last = (rx_if, tx_if);
             }
         }
         Some(set)

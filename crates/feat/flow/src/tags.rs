@@ -2,6 +2,7 @@
 
 use thalweg_buffer::PktMut;
 use thalweg_feat_l2::replace_tags;
+use thalweg_wire::vlan::is_tag;
 
 use crate::rule::key::{self, Words, ether};
 
@@ -21,7 +22,7 @@ pub enum Tag {
 /// Returns whether a frame has a tag.
 pub(crate) fn is_tagged(frame: &[u8]) -> bool {
     let kind = frame.get(12..14).map(|kind| u16::from_be_bytes([kind[0], kind[1]]));
-    matches!(kind, Some(ether::VLAN | ether::QINQ)) && frame.len() >= 18
+    kind.is_some_and(is_tag) && frame.len() >= 18
 }
 
 /// Applies a change. Returns false if there is no room for another tag.

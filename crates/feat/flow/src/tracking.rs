@@ -12,6 +12,7 @@ use thalweg_engine::ask_workers;
 use thalweg_graph::control::Asked;
 use thalweg_graph::worker::Core;
 use thalweg_graph::{Control, clock};
+use thalweg_tables::MapError;
 use thalweg_tables::flow::Millis;
 
 use crate::nodes::flow_rules::{Engine, Order, millis};
@@ -44,6 +45,18 @@ pub struct Tracking {
     ipv6: bool,
     /// Number of ticks since rules were last in use.
     idle: u32,
+    /// The largest limit for which there was memory.
+    room: u32,
+}
+
+/// There is no memory for a number of connections.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no memory to track {limit} connections: {source}; `set conntrack limit' lowers the number"
+)]
+pub struct NoRoom {
+    limit: u32,
+    source: MapError,
 }
 
 /// A change of a setting.
@@ -84,6 +97,7 @@ impl Default for Tracking {
             translates: false,
             ipv6: false,
             idle: 0,
+            room: 0,
         }
     }
 }
@@ -162,6 +176,25 @@ fn order_one<R: Send + 'static>(
 
 fn share(total: u32, workers: usize) -> u32 {
     total.div_ceil(workers.max(1) as u32)
+}
+
+/// Checks that there is memory for all trackers of a limit. A command does so before it changes
+/// anything: trackers are made later, in steps, when it has succeeded.
+///
+/// # Errors
+/// [`NoRoom`].
+pub(crate) fn check_room(c: &Control, limit: u32) -> Result<(), NoRoom> {
+    let state = c.state::<Tracking>();
+    if limit <= state.borrow().room {
+        return Ok(());
+    }
+    let (share, now) = (share(limit, c.workers()), millis(clock::ticks()));
+    // With everything that a tracker can need: labels, IPv6, translations.
+    let all = (0..c.workers()).map(|_| Tracker::for_translated(share, now));
+    let all: Result<Vec<Tracker>, MapError> = all.collect();
+    all.map(drop).map_err(|source| NoRoom { limit, source })?;
+    state.borrow_mut().room = limit;
+    Ok(())
 }
 
 /// What follows the preparation of trackers.
@@ -262,6 +295,8 @@ pub(crate) fn change(c: &mut Control, change: Change) {
                     tracker.set_limit(share(limit, workers));
                 };
                 provide(c, all, Box::new(move |c| on_trackers(c, set)));
+            } else {
+                prepare(c, |_| ());
             }
         }
         Change::WhenFull(when_full) => {
@@ -353,7 +388,12 @@ fn provide_from(c: &mut Control, settings: Tracking, worker: usize, then: Then) 
         let tracker = match settings.tracker(workers, lack) {
             Ok(tracker) => tracker,
             Err(e) => {
+                // They are made by the next change, if there is memory then.
                 tracing::error!("connection tracking: {e}");
+                let state = c.state::<Tracking>();
+                let mut state = state.borrow_mut();
+                (state.prepared, state.room) = (false, 0);
+                drop(state);
                 return provide_from(c, settings, workers, then);
             }
         };
@@ -403,11 +443,7 @@ impl Tracking {
     }
 
     /// Creates the tracker of one of `workers` workers, or one with what that lacks.
-    fn tracker(
-        &self,
-        workers: usize,
-        lack: Lack,
-    ) -> Result<Box<Tracker>, thalweg_tables::MapError> {
+    fn tracker(&self, workers: usize, lack: Lack) -> Result<Box<Tracker>, MapError> {
         let (limit, now) = (share(self.limit, workers), millis(clock::ticks()));
         let mut tracker = Box::new(match self.translates {
             true => Tracker::for_translated(limit, now)?,

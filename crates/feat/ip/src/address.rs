@@ -56,6 +56,9 @@ pub enum AddressError {
     /// The interface has the address by itself.
     #[error("`{0}` has {1} by itself; another link-local address replaces it")]
     NotDeletable(String, String),
+    /// A configured route leads the subnet elsewhere.
+    #[error("{0} is not taken: the route {1} leads elsewhere")]
+    Routed(String, String),
     /// The routes of the address could not be added.
     #[error(transparent)]
     Route(#[from] RouteError),
@@ -137,16 +140,33 @@ pub fn add<A: Address>(
 /// Adds an address that a protocol has found, which is not part of the configuration.
 ///
 /// # Errors
-/// As for [`add`], also if the interface has it already.
+/// As for [`add`], also if the interface has it already, or a configured route leads the subnet
+/// elsewhere.
 pub fn add_found<A: Address>(
     c: &mut Control,
     sw_if: SwIfIndex,
     addr: A,
     len: u8,
 ) -> Result<(), AddressError> {
+    let address = IfAddress { addr, len };
+    if let Some(route) = routed_elsewhere(c, sw_if, address) {
+        return Err(AddressError::Routed(address.to_string(), route.to_string()));
+    }
     add(c, sw_if, addr, len)?;
     c.state::<Ip<A>>().borrow_mut().found.insert((sw_if, IfAddress { addr, len }));
     Ok(())
+}
+
+/// Returns the configured route that leads the subnet of an address elsewhere than to the
+/// interface: a protocol may not find the address then, nor keep it.
+pub fn routed_elsewhere<A: Address>(
+    c: &Control,
+    sw_if: SwIfIndex,
+    address: IfAddress<A>,
+) -> Option<Prefix<A>> {
+    let ip = c.state::<Ip<A>>();
+    let ip = ip.borrow();
+    ip.tables.get(&ip.table_of(sw_if))?.configured_elsewhere(address.subnet().ok()?, sw_if)
 }
 
 /// Adds the routes of an address; none if one fails.
@@ -435,6 +455,7 @@ fn borrow<A: Address>(c: &mut Control, sw_if: SwIfIndex, lender: Option<SwIfInde
         }
     };
     if old != lender {
+        table::follow_lender::<A>(c, sw_if);
         changed::<A>(c, sw_if);
     }
 }
@@ -499,6 +520,7 @@ pub(crate) fn interface_gone<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
         of_it
     };
     for borrower in borrowers {
+        table::follow_lender::<A>(c, borrower);
         changed::<A>(c, borrower);
     }
     let known = {

@@ -65,7 +65,9 @@ pub fn address_failed(e: AddressError) -> CliError {
     let code = match e {
         AddressError::Device(e) => return refused(e),
         AddressError::Route(e) => return route_failed(e),
-        AddressError::Overlap { .. } | AddressError::Present { .. } => -105,
+        AddressError::Overlap { .. } | AddressError::Present { .. } | AddressError::Routed(..) => {
+            -105
+        }
         AddressError::Missing { .. } => -60,
         AddressError::NotDeletable(..) => -61,
         AddressError::NotExact | AddressError::Local => -126,

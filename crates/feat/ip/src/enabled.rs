@@ -44,11 +44,13 @@ fn update<A: Address>(c: &mut Control, sw_if: SwIfIndex) {
             all.remove(&sw_if)
         };
     }
-    let (arc, node) = match Version::of::<A>() {
-        Version::V4 => ("ip4-unicast", "ip4-not-enabled"),
-        Version::V6 => ("ip6-unicast", "ip6-not-enabled"),
+    let (arcs, node) = match Version::of::<A>() {
+        Version::V4 => (["ip4-unicast", "ip4-multicast"], "ip4-not-enabled"),
+        Version::V6 => (["ip6-unicast", "ip6-multicast"], "ip6-not-enabled"),
     };
-    if let Err(e) = c.enable_feature(arc, node, sw_if, silent) {
-        tracing::error!("{}: {e}", c.interface_name(sw_if));
+    for arc in arcs {
+        if let Err(e) = c.enable_feature(arc, node, sw_if, silent) {
+            tracing::error!("{}: {e}", c.interface_name(sw_if));
+        }
     }
 }

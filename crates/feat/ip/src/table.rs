@@ -476,19 +476,39 @@ pub fn set_found_route<A: Address>(
     Ok(())
 }
 
-/// Adds or removes the host route of a resolved neighbour, so that packets to it bypass the
-/// subnet's glean entry.
-pub fn set_neighbor_route<A: Address>(c: &mut Control, sw_if: SwIfIndex, addr: A, wanted: bool) {
+/// Sets whether a resolved neighbour is to have a host route, so that packets to it bypass the
+/// subnet's glean entry; [`Table::set_neighbor`](rib::Table::set_neighbor) says when it has one.
+/// Returns the interface whose neighbour keeps the address from this one, in the interface's table.
+pub fn set_neighbor_route<A: Address>(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    addr: A,
+    wanted: bool,
+) -> Option<SwIfIndex> {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let own = ip.table_of(sw_if);
+    let (own, on) = (ip.table_of(sw_if), (sw_if, ip.lender(sw_if)));
+    let mut rival = None;
     for (id, t) in &mut ip.tables {
         if *id == own {
-            put_neighbor(c, t, sw_if, addr, wanted);
+            rival = t.set_neighbor(c, addr, on, wanted);
         } else if t.has_attached(sw_if) {
             let is_there = wanted && t.attaches(sw_if, addr);
-            put_neighbor(c, t, sw_if, addr, is_there);
+            t.set_neighbor(c, addr, on, is_there);
         }
+    }
+    rival
+}
+
+/// Calls a function for each neighbour of an interface that is to have host routes.
+fn for_neighbors<A: Address>(
+    c: &Control,
+    ip: &mut Ip<A>,
+    sw_if: SwIfIndex,
+    mut each: impl FnMut(&mut Ip<A>, A),
+) {
+    if let (Some(family), Ok(all)) = (ip.family, Prefix::new(A::default(), 0)) {
+        family.neighbors(c, sw_if, all).into_iter().for_each(|addr| each(ip, addr));
     }
 }
 
@@ -496,48 +516,32 @@ pub fn set_neighbor_route<A: Address>(c: &mut Control, sw_if: SwIfIndex, addr: A
 pub(crate) fn move_neighbor_routes<A: Address>(c: &Control, sw_if: SwIfIndex, before: TableId) {
     let ip = c.state::<Ip<A>>();
     let mut ip = ip.borrow_mut();
-    let (own, Some(family)) = (ip.table_of(sw_if), ip.family) else { return };
-    let Ok(all) = Prefix::new(A::default(), 0) else { return };
-    for addr in family.neighbors(c, sw_if, all) {
-        let Some(t) = ip.tables.get_mut(&before) else { return };
-        let paths = t.paths(Prefix::host(addr), Source::Adjacency).unwrap_or_default();
-        if paths.iter().all(|p| p.sw_if != Some(sw_if)) {
-            continue;
-        }
+    let (own, on) = (ip.table_of(sw_if), (sw_if, ip.lender(sw_if)));
+    for_neighbors(c, &mut ip, sw_if, |ip, addr| {
+        let Some(t) = ip.tables.get_mut(&before).filter(|t| t.claims(addr, sw_if)) else { return };
         let stays = t.attaches(sw_if, addr);
-        put_neighbor(c, t, sw_if, addr, stays);
+        t.set_neighbor(c, addr, on, stays);
         if let Some(t) = ip.tables.get_mut(&own) {
-            put_neighbor(c, t, sw_if, addr, true);
+            t.set_neighbor(c, addr, on, true);
         }
-    }
+    });
 }
 
-/// Adds or removes a neighbour's host route over one interface; one of the same address on another
-/// interface stays.
-fn put_neighbor<A: Address>(
-    c: &Control,
-    t: &mut Table<A>,
-    sw_if: SwIfIndex,
-    addr: A,
-    wanted: bool,
-) {
-    let host = Prefix::host(addr);
-    let mut paths = t.paths(host, Source::Adjacency).unwrap_or_default();
-    match (paths.iter().position(|p| p.sw_if == Some(sw_if)), wanted) {
-        (None, false) | (Some(_), true) => return,
-        (None, true) => paths.push(Path::via(addr.to_ip(), Some(sw_if))),
-        (Some(at), false) => _ = paths.swap_remove(at),
-    }
-    if paths.is_empty() {
-        t.unset(c, host, Source::Adjacency);
-    } else if let Err(e) = t.set(c, host, Source::Adjacency, paths) {
-        tracing::warn!("neighbour {}: {e}", addr.to_ip());
-    }
+/// Has the host routes of an interface's neighbours follow another lender of subnets.
+pub(crate) fn follow_lender<A: Address>(c: &Control, sw_if: SwIfIndex) {
+    let ip = c.state::<Ip<A>>();
+    let mut ip = ip.borrow_mut();
+    let on = (sw_if, ip.lender(sw_if));
+    for_neighbors(c, &mut ip, sw_if, |ip, addr| {
+        for t in ip.tables.values_mut().filter(|t| t.claims(addr, sw_if)) {
+            t.set_neighbor(c, addr, on, true);
+        }
+    });
 }
 
-/// Gives a table the host routes of the neighbours that its routes to interfaces cover, or takes
-/// those away that none covers any more, after one of these routes has come or gone. In the
-/// interface's own table, the neighbours look after that.
+/// Gives a table the neighbours that its routes to interfaces cover, or takes those away that none
+/// covers any more, after one of these routes has come or gone. In the interface's own table, the
+/// neighbours look after that.
 fn follow_attached<A: Address>(
     c: &Control,
     ip: &mut Ip<A>,
@@ -546,15 +550,13 @@ fn follow_attached<A: Address>(
     paths: &[Path],
 ) {
     let Some(family) = ip.family else { return };
-    let attached =
-        |p: &Path| p.sw_if.filter(|_| p.kind == PathKind::Normal && p.next_hop.is_none());
-    for sw_if in paths.iter().filter_map(attached) {
-        let is_own = ip.table_of(sw_if) == table;
+    for sw_if in paths.iter().filter_map(Path::attached) {
+        let (is_own, on) = (ip.table_of(sw_if) == table, (sw_if, ip.lender(sw_if)));
         let Some(t) = ip.tables.get_mut(&table) else { return };
         for addr in family.neighbors(c, sw_if, prefix) {
             let wanted = t.attaches(sw_if, addr);
             if wanted || !is_own {
-                put_neighbor(c, t, sw_if, addr, wanted);
+                t.set_neighbor(c, addr, on, wanted);
             }
         }
     }

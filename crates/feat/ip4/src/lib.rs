@@ -22,7 +22,7 @@ mod punt;
 pub mod tables;
 
 pub use nodes::ip4_frag::{Failure, fragments, segments};
-pub use nodes::ip4_input::check_usual;
+pub use nodes::ip4_input::{check_header, check_usual};
 
 use thalweg_engine::Feature;
 use thalweg_feat_ip::{enabled, local};

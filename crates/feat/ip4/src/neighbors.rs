@@ -44,7 +44,10 @@ pub(crate) fn init(c: &mut Control) {
     });
     c.subscribe(|c, change: &NeighborChange| {
         if let IpAddr::V4(ip) = change.ip {
-            table::set_neighbor_route(c, change.sw_if, ip.to_bits(), change.fib_entry);
+            let wanted = change.fib_entry;
+            if let Some(i) = table::set_neighbor_route(c, change.sw_if, ip.to_bits(), wanted) {
+                thalweg_feat_neighbor::confirm(c, i, change.ip);
+            }
         }
     });
 }

@@ -127,19 +127,43 @@ impl Tables {
         to: u32,
         mut hash: impl FnMut() -> u32,
     ) -> EntryState {
+        dpos.get(self.end_of(dpos, fib, to, &mut hash)).state()
+    }
+    /// The object that packets to a destination end at.
+    fn end_of(
+        &self,
+        dpos: &DpoTable,
+        fib: Option<&Fib>,
+        to: u32,
+        mut hash: impl FnMut() -> u32,
+    ) -> Dpo {
         let mut look = |fib: Option<&Fib>| {
             let leaf = fib.map_or(0, |fib| fib.routes.lookup(to));
-            dpos.get(dpos.resolve(Dpo(leaf), &mut hash)).state()
+            dpos.resolve(Dpo(leaf), &mut hash)
         };
-        let mut state = look(fib);
+        let mut dpo = look(fib);
         for _ in 0..MAX_LOOKUPS {
-            state = match state.kind {
+            let state = dpos.get(dpo).state();
+            dpo = match state.kind {
                 Kind::LOOKUP => look(self.fib_of(TableId(state.value))),
                 Kind::INTERFACE_RX => look(self.fib(state.tx_if())),
                 _ => break,
             };
         }
-        state
+        dpo
+    }
+    /// Returns whether an address may be that of a host, for packets received on an interface: no
+    /// multicast address, and no broadcast address, of whatever link. A packet from another one is
+    /// answered by nothing (RFC 1122 section 3.2.1.3, RFC 1812 section 5.3.4).
+    #[must_use]
+    pub fn is_host(&self, dpos: &DpoTable, rx_if: SwIfIndex, address: Ipv4Addr) -> bool {
+        let to_group = || {
+            let dpo = self.end_of(dpos, self.fib(rx_if), address.to_bits(), || 0);
+            let entry = dpos.get(dpo);
+            let kind = entry.state().kind;
+            kind == Kind::MULTICAST || kind == Kind::REWRITE && entry.rewrite()[0] & 1 != 0
+        };
+        !thalweg_wire::ipv4::is_martian_source(address) && !to_group()
     }
     /// Returns the interface by which what a tunnel brings into a table is treated as received.
     #[must_use]

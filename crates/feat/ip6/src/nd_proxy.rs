@@ -1,5 +1,5 @@
 //! Proxy neighbour discovery (RFC 4389): addresses of hosts behind one interface that the router
-//! answers for on all others, and routes to them.
+//! answers for on all others of its table, and routes to them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,7 +10,7 @@ use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::{
     InterfaceTableChanged, Ip6, Path, RouteError, Source, TableId, Version, set_found_route,
 };
-use thalweg_feat_nd::set_proxies;
+use thalweg_feat_nd::{Proxy, set_proxies, set_table};
 use thalweg_graph::Control;
 use thalweg_tables::Prefix;
 
@@ -52,6 +52,8 @@ pub(crate) fn init(c: &mut Control) {
     });
     c.subscribe(|c, &InterfaceTableChanged { version, sw_if }: &InterfaceTableChanged| {
         if version == Version::V6 {
+            let table = c.state::<Ip6>().borrow().table_of(sw_if);
+            set_table(c, sw_if, table.get());
             follow_table(c, sw_if);
         }
     });
@@ -82,6 +84,9 @@ fn follow_table(c: &mut Control, sw_if: SwIfIndex) {
         let of_it = state.0.iter_mut().filter(|(p, at)| p.1 == sw_if && **at != table);
         of_it.map(|((ip, _), at)| (*ip, std::mem::replace(at, table))).collect()
     };
+    if !moved.is_empty() {
+        publish(c);
+    }
     for (ip, before) in moved {
         for table in [before, table] {
             if let Err(e) = route(c, table, ip) {
@@ -92,7 +97,16 @@ fn follow_table(c: &mut Control, sw_if: SwIfIndex) {
 }
 
 fn publish(c: &mut Control) {
-    let all = list(c).into_iter().collect();
+    let all = {
+        let proxied = c.state::<Proxied>();
+        let proxied = proxied.borrow();
+        let of = |(&(ip, sw_if), table): (&(Ipv6Addr, SwIfIndex), &TableId)| Proxy {
+            ip,
+            sw_if,
+            table: table.get(),
+        };
+        proxied.0.iter().map(of).collect()
+    };
     set_proxies(c, &all);
 }
 

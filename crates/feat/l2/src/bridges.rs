@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_graph::clock;
-use thalweg_tables::mac::{MacError, MacKey, MacKind, MacTable};
+use thalweg_tables::mac::{MacError, MacKey, MacKind, MacTable, MacValue};
 use thalweg_tables::qsbr::Domain as Readers;
 
 /// Maximum number of MAC addresses of all bridge domains together.
@@ -248,6 +248,12 @@ pub enum MacChange {
 /// Maximum number of changes kept for subscribed clients; more are lost, and counted.
 const MAX_CHANGES: usize = 1 << 20;
 
+/// Part of the table that learning leaves free: one entry in N.
+const SPARE: u32 = 256;
+/// Entries looked at to make room, at once and in all.
+const ROOM_SCAN: u32 = 64;
+const ROOM_SCANS: u32 = 256;
+
 /// Id of numbers whose bridge domain is deleted. No bridge domain has it.
 const DELETED: u32 = 0;
 
@@ -265,6 +271,10 @@ pub struct Bridges {
     counts: Counts,
     /// Number of learned addresses of all bridge domains.
     learned: u32,
+    /// Number of learned entries of each port, those that wait for a flush included.
+    learned_on: BTreeMap<SwIfIndex, u32>,
+    /// Position of the scan for entries that make room.
+    room_at: u32,
     /// Maximum number of learned addresses of all bridge domains, while a client that is subscribed
     /// says so.
     watch_limit: Option<u32>,
@@ -296,6 +306,8 @@ impl Bridges {
             default_limit: LEARN_LIMIT,
             counts: Counts::default(),
             learned: 0,
+            learned_on: BTreeMap::new(),
+            room_at: 0,
             watch_limit: None,
             changes: None,
             pass: Pass::default(),
@@ -486,7 +498,8 @@ impl Bridges {
             {
                 self.counts.moved += 1;
                 // One that was configured is now known by what was seen.
-                self.count_learned(key, Some(known.origin), Some(Origin::Learned));
+                let was = (known.origin, SwIfIndex(value.port()));
+                self.count_learned(key, Some(was), Some((Origin::Learned, sw_if)));
                 self.known[entry as usize] =
                     Known { origin: Origin::Learned, serial: self.serial, seen: now };
                 self.note(key, sw_if, MacChange::Moved);
@@ -498,7 +511,9 @@ impl Bridges {
             self.counts.refused += 1;
             return Learned::Nothing;
         }
-        if self.put(readers, key, sw_if, Origin::Learned).is_err() {
+        if !self.make_room(readers, sw_if)
+            || self.put(readers, key, sw_if, Origin::Learned).is_err()
+        {
             self.counts.refused += 1;
             return Learned::Nothing;
         }
@@ -518,7 +533,7 @@ impl Bridges {
         origin: Origin,
     ) -> Result<(), MacError> {
         self.learning.make_ready(self.macs.numbers() + 1);
-        let was = self.macs.get(key).map(|v| self.known[v.entry() as usize].origin);
+        let was = self.macs.get(key).map(|value| self.owner(value));
         let kind = match origin {
             Origin::Filter => MacKind::Filter,
             Origin::Static | Origin::Bvi => MacKind::Stays,
@@ -530,15 +545,64 @@ impl Bridges {
             self.known.resize(entry + 1, known);
         }
         self.known[entry] = known;
-        self.count_learned(key, was, Some(origin));
+        self.count_learned(key, was, Some((origin, port)));
         Ok(())
     }
 
-    fn count_learned(&mut self, key: MacKey, was: Option<Origin>, is: Option<Origin>) {
+    /// Origin and port of an entry.
+    fn owner(&self, value: MacValue) -> (Origin, SwIfIndex) {
+        (self.known[value.entry() as usize].origin, SwIfIndex(value.port()))
+    }
+
+    /// Makes room for an address that a port has learned, if learning has filled the table: those
+    /// of the port that has learned most go, unless that is this one. So a flood of invented
+    /// addresses leaves the other ports what they need. Some entries are left for configured ones,
+    /// and until workers no longer read those that go.
+    fn make_room(&mut self, readers: &Readers, sw_if: SwIfIndex) -> bool {
+        let limit = self.macs.limit();
+        if self.macs.len() < limit - limit / SPARE {
+            return true;
+        }
+        let own = self.learned_on.get(&sw_if).copied().unwrap_or_default();
+        let most = self.learned_on.iter().max_by_key(|(_, n)| **n);
+        let Some((port, _)) = most.filter(|(_, n)| **n > own).map(|(i, n)| (*i, *n)) else {
+            return false;
+        };
+        for _ in 0..ROOM_SCANS {
+            let from = self.room_at;
+            let end = self.macs.numbers().min(from.saturating_add(ROOM_SCAN));
+            self.room_at = if end == self.macs.numbers() { 0 } else { end };
+            let meant = |_: MacKey, of: SwIfIndex, known: &mut Known, _: u32| {
+                of == port && known.origin == Origin::Learned
+            };
+            if self.remove_matching(readers, from..end, meant) > 0 {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn count_learned(
+        &mut self,
+        key: MacKey,
+        was: Option<(Origin, SwIfIndex)>,
+        is: Option<(Origin, SwIfIndex)>,
+    ) {
+        let learned = |of: Option<(Origin, SwIfIndex)>| of.filter(|of| of.0 == Origin::Learned);
+        let (was, is) = (learned(was), learned(is));
+        if let Some((_, port)) = was {
+            let n = self.learned_on.entry(port).or_default();
+            *n = n.saturating_sub(1);
+            if *n == 0 {
+                self.learned_on.remove(&port);
+            }
+        }
+        if let Some((_, port)) = is {
+            *self.learned_on.entry(port).or_default() += 1;
+        }
         let id = self.ids.get(usize::from(key.bridge())).copied().flatten();
         if let Some(domain) = id.and_then(|id| self.domains.get_mut(&id)) {
-            let came = u32::from(is == Some(Origin::Learned));
-            let went = u32::from(was == Some(Origin::Learned));
+            let (came, went) = (u32::from(is.is_some()), u32::from(was.is_some()));
             for learned in [&mut domain.learned, &mut self.learned] {
                 *learned = (*learned + came).saturating_sub(went);
             }
@@ -600,12 +664,12 @@ impl Bridges {
     ) -> Result<(), L2Error> {
         let key = MacKey::new(self.find(id)?.number, mac.0);
         let value = self.macs.get(key);
-        let was = value.map(|v| self.known[v.entry() as usize].origin);
+        let was = value.map(|value| self.owner(value));
         if !self.macs.remove(readers, key) {
             return Err(L2Error::NoAddress { id, mac: mac.to_string() });
         }
         self.count_learned(key, was, None);
-        if let Some(value) = value.filter(|_| was == Some(Origin::Learned)) {
+        if let Some(value) = value.filter(|_| was.is_some_and(|was| was.0 == Origin::Learned)) {
             self.note(key, SwIfIndex(value.port()), MacChange::Forgotten);
         }
         Ok(())
@@ -622,10 +686,10 @@ impl Bridges {
         for entry in numbers {
             let Some(key) = self.macs.key(entry) else { continue };
             let Some(value) = self.macs.get(key) else { continue };
-            let known = &mut self.known[entry as usize];
-            let origin = known.origin;
+            let was = self.owner(value);
+            let (known, origin) = (&mut self.known[entry as usize], was.0);
             if meant(key, SwIfIndex(value.port()), known, entry) && self.macs.remove(readers, key) {
-                self.count_learned(key, Some(origin), None);
+                self.count_learned(key, Some(was), None);
                 if origin == Origin::Learned {
                     self.note(key, SwIfIndex(value.port()), MacChange::Forgotten);
                 }

@@ -259,6 +259,34 @@ mod tests {
         assert!(all.address(10, MacAddr(mac(1))).is_some());
     }
 
+    /// Invented addresses of one port make room for those of others, and for configured ones.
+    #[test]
+    fn a_flood_of_addresses_on_one_port_leaves_room_for_others() {
+        let readers = Readers::new();
+        let mut all = bridges(&readers);
+        let learn = |all: &mut Bridges, n, port| {
+            all.learn(&readers, MacKey::new(1, mac(n)), SwIfIndex(port));
+        };
+        (10_000..40_000).for_each(|n| learn(&mut all, n, 1));
+        let (count, learned) = all.count();
+        assert!(count < 1 << 14 && learned > 10_000, "{count} {learned}");
+        let of_two = |all: &Bridges| {
+            let found = all.addresses(0, u32::MAX).0;
+            let is_new =
+                |a: &&crate::Address| a.port == SwIfIndex(2) && a.origin == Origin::Learned;
+            found.iter().filter(is_new).count()
+        };
+        (50_000..51_000).for_each(|n| learn(&mut all, n, 2));
+        assert_eq!(of_two(&all), 1000);
+        // A port that has learned most gets no more, and takes nothing from others.
+        (60_000..61_000).for_each(|n| learn(&mut all, n, 1));
+        assert_eq!(of_two(&all), 1000);
+        let port = Some((SwIfIndex(1), ""));
+        assert!(all.add(&readers, 10, MacAddr(mac(7_000)), port, Origin::Static).is_ok());
+        // Configured ones are not given up.
+        assert!((0..HOSTS).all(|n| all.address(10, MacAddr(mac(n))).is_some()));
+    }
+
     #[test]
     fn entries_added_meanwhile_stay() {
         let readers = Readers::new();

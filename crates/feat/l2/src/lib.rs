@@ -246,7 +246,10 @@ pub fn set_l3(c: &mut Control, rx: SwIfIndex) -> Result<(), DeviceError> {
     }
     interface::set_mode(c, rx, Mode::Routed)?;
     match was_bvi {
-        true => interface::set_output_end(c, rx, None)?,
+        true => {
+            interface::set_output_end(c, rx, None)?;
+            interface::set_input_end(c, rx, None)?;
+        }
         false => interface::accept_all(c, rx, false)?,
     }
     table::publish_port(c, rx);
@@ -383,9 +386,10 @@ pub fn join_bridge(
     let bvi = role == Role::Bvi;
     let mode = Mode::Bridged { domain: id, number, group, bvi };
     if bvi {
-        let end = c.node("bvi-output");
+        let [input, output] = ["bvi-end-of-arc", "bvi-output"].map(|name| c.node(name));
         table::publish_port(c, sw_if);
-        interface::set_output_end(c, sw_if, end)?;
+        interface::set_input_end(c, sw_if, input)?;
+        interface::set_output_end(c, sw_if, output)?;
         interface::set_mode(c, sw_if, mode)?;
         add_address(c, id, view.mac, Some(sw_if), Origin::Bvi)?;
     } else {

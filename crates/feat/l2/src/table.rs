@@ -188,10 +188,15 @@ impl L2Table {
         self.port(sw_if).next?;
         Some(self.rewriting(sw_if).map_or(TagEdit::default(), |rewriting| rewriting.rx))
     }
-    /// Returns the node that changes or checks the tags of frames that a port in layer 2 sends, if
-    /// one does. It comes before the output node, and reads the tx interface.
-    pub fn retagging(&self, sw_if: SwIfIndex) -> Option<NodeId> {
-        self.port(sw_if).next?;
+    /// Returns the node that frames to a port in layer 2 go to in place of its output node, if one
+    /// takes them: it changes or checks their tags first, or passes them on to the router, as a BVI
+    /// leads there. Such a node reads the tx interface.
+    pub fn before_output(&self, sw_if: SwIfIndex) -> Option<NodeId> {
+        let port = self.port(sw_if);
+        port.next?;
+        if self.is_bvi(port) {
+            return Some(self.bvi_input);
+        }
         match self.rewriting(sw_if) {
             Some(_) => Some(self.rewrite_tx),
             None => self.filter(sw_if).map(|_| self.filter_tx),

@@ -6,8 +6,12 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, PktMut, Rows};
-use thalweg_fib::{Dpo, DpoTable, Kind};
-use thalweg_graph::{ErrorCode, FrameVerdict, Node, NodeCx, Verdict};
+use thalweg_device::SwIfIndex;
+use thalweg_feat_ip4::tables::Tables;
+use thalweg_feat_ip6::tables::Tables as Tables6;
+use thalweg_fib::{Dpo, DpoTable, Kind, Version};
+use thalweg_graph::{BuildCx, ErrorCode, FrameVerdict, Node, NodeCx, Verdict};
+use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::checksum::update_u16;
 use thalweg_wire::flow::five_tuple;
 use thalweg_wire::ipv4;
@@ -43,20 +47,13 @@ fn check<const V6: bool>(cx: &mut NodeCx<'_>, p: &mut PktMut<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Checks an IPv4 header; returns the length of the packet.
-fn check_ip4(p: &PktMut<'_>) -> Result<usize, ErrorCode> {
-    let data = p.data();
-    let Some(h) = data.first_chunk::<20>().filter(|h| h[0] >> 4 == 4) else { return Err(NOT_IP) };
-    let len = usize::from(h[0] & 15) * 4;
-    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
-    let header = data.get(..len).filter(|_| len >= ipv4::HEADER_LEN);
-    // As without labels: from a host, to one or a group; no part that would hide what the first
-    // says (RFC 1858 section 3.2).
-    let (src, dst) = (h[12], h[16]);
-    let odd = src.wrapping_sub(1) >= 223 || [0, 127].contains(&dst) || src == 127;
-    let hides = u16::from_be_bytes([h[6], h[7]]) & 0x1fff == 1;
-    let sound = !odd && !hides && header.is_some_and(thalweg_wire::checksum::verify);
-    if sound && total >= len && total <= p.total_len() { Ok(total) } else { Err(BAD) }
+/// Checks an IPv4 header as without labels; returns the length of the packet.
+fn check_ip4(p: &mut PktMut<'_>) -> Result<usize, ErrorCode> {
+    match p.data().first() {
+        Some(first) if first >> 4 == 4 && p.data().len() >= ipv4::HEADER_LEN => {}
+        _ => return Err(NOT_IP),
+    }
+    thalweg_feat_ip4::check_header(p).ok_or(BAD)
 }
 
 /// Checks an IPv6 header, and marks a packet from a link-local address, which is not forwarded;
@@ -134,13 +131,69 @@ pub(crate) fn take_over(packet: &mut [u8], entry: Entry) {
     }
 }
 
+/// The IP tables of interfaces: who knows the sender of a packet behind labels.
+pub(crate) struct Homes {
+    ip4: Arc<Snapshot<Tables>>,
+    ip6: Arc<Snapshot<Tables6>>,
+}
+
+impl Homes {
+    pub(crate) fn new(cx: &BuildCx<'_>) -> Homes {
+        Homes { ip4: cx.shared(), ip6: cx.shared() }
+    }
+
+    /// Has an answer to a packet be one of the interface that it would have left by without labels,
+    /// if that is in another table than the one that it came by.
+    #[cold]
+    pub(crate) fn answer_at(
+        &self,
+        cx: &NodeCx<'_>,
+        p: &mut PktMut<'_>,
+        version: Version,
+        tx_if: SwIfIndex,
+    ) {
+        let (ip4, ip6) = (self.ip4.load(cx.guard()), self.ip6.load(cx.guard()));
+        let differ = match version {
+            Version::V4 => ip4.fib_id(p.rx_if()) != ip4.fib_id(tx_if),
+            Version::V6 => ip6.fib_id(p.rx_if()) != ip6.fib_id(tx_if),
+        };
+        if differ {
+            p.set_rx_if(tx_if);
+        }
+    }
+
+    /// Returns whether all IPv4 packets of a frame, which has their adjacencies, leave within the
+    /// table of the interface that they came by.
+    #[inline]
+    fn stay(&self, cx: &NodeCx<'_>, frame: &Frame, dpos: &DpoTable) -> bool {
+        let tables = self.ip4.load(cx.guard());
+        if tables.is_single() {
+            return true;
+        }
+        let stays = |(i, dpo): (usize, &u32)| {
+            let to = dpos.get(Dpo(*dpo)).state();
+            let tx_if = match to.kind {
+                Kind::REDIRECT_COMPLETE => dpos.get(Dpo(to.value)).state().tx_if(),
+                _ => to.tx_if(),
+            };
+            tables.fib_id(frame.rx_if(i as u8)) == tables.fib_id(tx_if)
+        };
+        frame.aux().iter().enumerate().all(stays)
+    }
+}
+
 /// Passes packets to their adjacency: the node's next nodes are those for a complete one, an
 /// incomplete one and a connected subnet.
 pub(crate) struct Sent<const V6: bool, const UNIFORM: bool> {
-    pub(crate) dpos: Arc<DpoTable>,
+    dpos: Arc<DpoTable>,
+    homes: Homes,
 }
 
 impl<const V6: bool, const UNIFORM: bool> Sent<V6, UNIFORM> {
+    pub(crate) fn new(cx: &BuildCx<'_>) -> Self {
+        Sent { dpos: cx.shared(), homes: Homes::new(cx) }
+    }
+
     const REWRITE: Verdict = Verdict::next(0);
     const INCOMPLETE: Verdict = Verdict::next(1);
     const GLEAN: Verdict = Verdict::next(2);
@@ -162,7 +215,13 @@ impl<const V6: bool, const UNIFORM: bool> Node for Sent<V6, UNIFORM> {
         let hash = || five_tuple(p.data()).map_or(0, |t| t.hash32());
         let dpo = self.dpos.resolve(Dpo(p.aux()), hash);
         p.set_aux(dpo.get());
-        match self.dpos.get(dpo).state().kind {
+        let state = self.dpos.get(dpo).state();
+        let ends = p.data().get(if V6 { 7 } else { 8 }).is_none_or(|ttl| *ttl <= 1);
+        if ends || !state.kind.is_complete() || p.total_len() > usize::from(state.mtu) {
+            let version = if V6 { Version::V6 } else { Version::V4 };
+            self.homes.answer_at(cx, &mut p, version, state.tx_if());
+        }
+        match state.kind {
             kind if kind.is_complete() => Self::REWRITE,
             Kind::INCOMPLETE => Self::INCOMPLETE,
             Kind::GLEAN => Self::GLEAN,
@@ -174,11 +233,11 @@ impl<const V6: bool, const UNIFORM: bool> Node for Sent<V6, UNIFORM> {
     #[inline(always)]
     fn frame<V: Lanes>(
         &mut self,
-        _: &mut NodeCx<'_>,
+        cx: &mut NodeCx<'_>,
         frame: &mut Frame,
         each: &mut [Verdict],
     ) -> FrameVerdict {
-        if V6 || UNIFORM {
+        if V6 || UNIFORM || !self.homes.stay(cx, frame, &self.dpos) {
             return FrameVerdict::PerPacket;
         }
         let Some(mut rest) = check_all::<V>(frame) else {

@@ -5,6 +5,7 @@
 //! tunnel's path). Next: `mpls-output`; `ip4-frag`, `ip4-icmp-error` and `ip6-icmp-error` for IP
 //! packets that are too long with the labels.
 
+use crate::nodes::mpls_label_imposition_uniform::note_pushed;
 use crate::nodes::mpls_lookup::hash as labels_hash;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -90,14 +91,20 @@ impl TunnelTx {
 
     /// Handles a packet above the MTU of the path.
     #[cold]
-    fn too_long(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, dpo: Dpo) -> Verdict {
+    fn too_long(
+        &self,
+        cx: &mut NodeCx<'_>,
+        p: &mut PktMut<'_>,
+        (routed, dpo): (Entry<'_>, Dpo),
+    ) -> Verdict {
         let entry = self.dpos.get(dpo);
         let state = entry.state();
         if self.wire.layer2 {
             return Verdict::drop(TOO_LONG);
         }
         if !self.has_bottom(entry, usize::from(state.len)) {
-            // What is labelled already is fragmented behind its labels.
+            // Packets that are labelled already are fragmented behind their labels, or answered.
+            note_pushed(p, usize::from(routed.state().len));
             return OUTPUT;
         }
         match p.data().first_chunk::<20>() {
@@ -140,7 +147,7 @@ impl Node for TunnelTx {
         let state = self.dpos.get(dpo).state();
         match state.kind {
             kind if !kind.is_sent() => Verdict::drop(DOWN),
-            _ if p.total_len() > usize::from(state.mtu) => self.too_long(cx, &mut p, dpo),
+            _ if p.total_len() > usize::from(state.mtu) => self.too_long(cx, &mut p, (routed, dpo)),
             Kind::INCOMPLETE => INCOMPLETE,
             kind if kind.is_complete() => OUTPUT,
             _ => Verdict::drop(DOWN),

@@ -1,6 +1,6 @@
 //! The configuration in the form that workers read.
 
-use crate::mapping::{FastHash, Hosts, Mappings};
+use crate::mapping::{Hosts, Mappings};
 use crate::ports::Scheme;
 use crate::session::Class;
 use crate::worker;
@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::Ipv4Addr;
 use thalweg_device::SwIfIndex;
 use thalweg_fib::TableId;
+use thalweg_tables::CowMap;
 use thalweg_tables::flow::Millis;
+use thalweg_tables::hash::FastHash;
 use thalweg_wire::nat::tuple::Tuple;
 
 /// Role: packets received on the interface are from inside hosts.
@@ -57,13 +59,52 @@ impl Timeouts {
     }
 }
 
+/// External addresses. A copy shares those of static mappings, which may be many.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Addresses {
+    /// Those of pools.
+    pub(crate) pooled: HashSet<u32, FastHash>,
+    /// Those of static mappings, with the number of mappings.
+    pub(crate) mapped: CowMap<u32, u32, FastHash>,
+}
+
+impl Addresses {
+    #[inline(always)]
+    pub(crate) fn contains(&self, address: &u32) -> bool {
+        self.pooled.contains(address)
+            || !self.mapped.is_empty() && self.mapped.contains_key(address)
+    }
+
+    /// Adds that of a mapping; returns whether it was none before.
+    pub(crate) fn map(&mut self, address: u32) -> bool {
+        let is_new = !self.contains(&address);
+        self.mapped.change(address, |mappings| *mappings += 1);
+        is_new
+    }
+
+    /// Removes that of a mapping; returns whether it is none any more.
+    pub(crate) fn unmap(&mut self, address: u32) -> bool {
+        match self.mapped.get(&address) {
+            None => return false,
+            Some(1) => drop(self.mapped.remove(&address)),
+            Some(_) => self.mapped.change(address, |mappings| *mappings -= 1),
+        }
+        !self.contains(&address)
+    }
+
+    /// All of them; some twice.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.pooled.iter().copied().chain(self.mapped.iter().map(|(address, _)| *address))
+    }
+}
+
 /// The configuration in the form that workers read.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Roles by interface.
     pub(crate) roles: Vec<u8>,
     /// External addresses, of pools and of static mappings.
-    pub(crate) addresses: HashSet<u32, FastHash>,
+    pub(crate) addresses: Addresses,
     /// The addresses of pools that inside hosts share.
     pub(crate) pooled: HashSet<u32, FastHash>,
     /// Whether there is a pool for the hosts of all routing tables, and the tables with a pool of

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use crate::config::{Config, Timeouts};
+use crate::config::{Addresses, Config, Timeouts};
 use crate::limits::LimitSettings;
 use crate::mapping::{Mapping, Mappings, TwiceNat};
 use crate::pool::Pool;
@@ -38,7 +38,10 @@ fn config() -> Config {
     let twice =
         Mapping { external_port: 81, local_port: 2, twice: TwiceNat::Always, ..mapping.clone() };
     Config {
-        addresses: [SHARED.to_bits()].into_iter().collect(),
+        addresses: Addresses {
+            pooled: [SHARED.to_bits()].into_iter().collect(),
+            ..Addresses::default()
+        },
         mappings: Mappings::new(vec![mapping, twice], &HashSet::default()),
         timeouts: Timeouts { udp: 3, tcp_established: 9, tcp_transitory: 2, icmp: 1 }.by_class(),
         mss: 1000,

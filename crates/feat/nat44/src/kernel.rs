@@ -1,13 +1,11 @@
 //! The fast path: frames of packets of established sessions, with all keys, look-ups and rewrites
 //! done together. Other packets are left to the per-packet function.
 
-use crate::config::Config;
+use crate::config::{Addresses, Config};
 use crate::direction::Direction;
-use crate::mapping::FastHash;
 use crate::session::{self, FAST_IN, tcp};
 use crate::translate::NEED;
 use crate::worker::Nat;
-use std::collections::HashSet;
 use thalweg_buffer::{Frame, Rows};
 use thalweg_fib::TableId;
 use thalweg_tables::flow::{Found, Millis};
@@ -27,9 +25,14 @@ const SOURCE: u64 = 0xffff_ffff_0000_ff00;
 
 /// The packets to one of these addresses.
 #[inline(always)]
-pub(crate) fn hairpins(frame: &Frame, addresses: &HashSet<u32, FastHash>) -> Rows {
+pub(crate) fn hairpins(frame: &Frame, addresses: &Addresses) -> Rows {
     let to = |head: &[u8; NEED]| u32::from_be_bytes([head[16], head[17], head[18], head[19]]);
     // Packets too short for the fast path are included as well.
+    let is_pooled = |head: &[u8; NEED]| head[0] == 0 || addresses.pooled.contains(&to(head));
+    let rows = Rows::of(frame.heads::<NEED>().map(is_pooled));
+    if addresses.mapped.is_empty() {
+        return rows;
+    }
     let is = |head: &[u8; NEED]| head[0] == 0 || addresses.contains(&to(head));
     Rows::of(frame.heads::<NEED>().map(is))
 }

@@ -21,6 +21,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_fib::TableId;
 use thalweg_files::Appended;
+use thalweg_files::client::Kind;
 use thalweg_graph::clock;
 use thalweg_tables::flow::Millis;
 use thalweg_tables::record_ring::{RecordReader, RecordWriter, WORDS, channel};
@@ -267,11 +268,14 @@ fn connect(to: &SocketAddr, port: u16) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
+/// Logs of sessions.
+const LOGS: &Kind = &Kind { name: "a log of nat44", magic: &[], is_foreign: false };
+
 impl Sink {
     fn open(target: &Target) -> io::Result<Sink> {
         match target {
             Target::File(name) => {
-                let file = Appended::open(name).map_err(|e| e.source)?;
+                let file = Appended::of_client(name, LOGS).map_err(|e| e.source)?;
                 Ok(Sink::File(BufWriter::with_capacity(1 << 16, file)))
             }
             Target::Syslog(to) => Ok(Sink::Syslog { socket: connect(to, 0)?, text: Vec::new() }),

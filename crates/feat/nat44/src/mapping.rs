@@ -2,53 +2,12 @@
 
 use crate::owners::Rule;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hasher};
+use std::hash::Hash;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use thalweg_fib::TableId;
-use thalweg_tables::hash::mix64;
-
-/// A fast hash for configured keys, which an attacker cannot choose.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct FastHash;
-
-/// The hasher.
-#[derive(Debug)]
-pub struct FastHasher(u64);
-
-impl BuildHasher for FastHash {
-    type Hasher = FastHasher;
-    #[inline]
-    fn build_hasher(&self) -> FastHasher {
-        FastHasher(0)
-    }
-}
-
-impl Hasher for FastHasher {
-    #[inline]
-    fn finish(&self) -> u64 {
-        mix64(self.0)
-    }
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
-    }
-    #[inline]
-    fn write_u8(&mut self, n: u8) {
-        self.write_u64(u64::from(n));
-    }
-    #[inline]
-    fn write_u16(&mut self, n: u16) {
-        self.write_u64(u64::from(n));
-    }
-    #[inline]
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(u64::from(n));
-    }
-    #[inline]
-    fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-    }
-}
+use thalweg_tables::CowMap;
+use thalweg_tables::hash::{FastHash, mix64};
 
 /// When the source is translated too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -161,48 +120,160 @@ type Endpoint = (u32, u16, u8);
 /// Inside hosts with their routing tables.
 pub(crate) type Hosts = HashSet<(u32, u32), FastHash>;
 
-/// All static mappings, indexed by both sides.
+/// An inside endpoint with its routing table.
+type Inside = (Endpoint, u32);
+
+/// All static mappings, indexed by both sides. A copy shares them.
 #[derive(Clone, Debug, Default)]
 pub struct Mappings {
-    all: Vec<Mapping>,
-    outside: HashMap<Endpoint, u32, FastHash>,
-    inside: HashMap<(Endpoint, u32), u32, FastHash>,
+    outside: CowMap<Endpoint, Arc<Mapping>, FastHash>,
+    inside: CowMap<Inside, Arc<Mapping>, FastHash>,
     /// How sessions of inside endpoints are assigned to workers, if not by host.
-    rules: HashMap<(Endpoint, u32), Rule, FastHash>,
+    rules: CowMap<Inside, Rule, FastHash>,
+}
+
+/// The mappings that have a key, by their numbers. One of them counts.
+#[derive(Debug)]
+struct Claims<K, V>(HashMap<K, Vec<(u64, V)>, FastHash>);
+
+impl<K, V> Default for Claims<K, V> {
+    fn default() -> Self {
+        Claims(HashMap::default())
+    }
+}
+
+impl<K: Hash + Eq, V> Claims<K, V> {
+    fn add(&mut self, key: K, number: u64, value: V) -> &[(u64, V)] {
+        let all = self.0.entry(key).or_insert_with(|| Vec::with_capacity(1));
+        let at = all.partition_point(|(n, _)| *n < number);
+        all.insert(at, (number, value));
+        all
+    }
+
+    fn remove(&mut self, key: &K, number: u64) -> &[(u64, V)] {
+        if let Some(all) = self.0.get_mut(key) {
+            all.retain(|(n, _)| *n != number);
+            if all.is_empty() {
+                self.0.remove(key);
+            }
+        }
+        self.0.get(key).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Mappings with what it takes to add and remove one among many. Each has a number; the order of
+/// numbers decides which one counts where several have the same key.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    all: Mappings,
+    outside: Claims<Endpoint, Arc<Mapping>>,
+    inside: Claims<Inside, Arc<Mapping>>,
+    rules: Claims<Inside, Rule>,
+}
+
+impl Mapping {
+    /// Returns whether its external address is one of the translator's: that of an identity mapping
+    /// is not.
+    pub(crate) fn takes_address(&self) -> bool {
+        self.external != self.local
+    }
+
+    /// Its external address, protocol and port, if it has a port.
+    pub(crate) fn port_key(&self) -> Option<(u32, u8, u16)> {
+        let key = (self.external.to_bits(), self.protocol, self.external_port);
+        (!self.is_address_only()).then_some(key)
+    }
+
+    fn outside_key(&self) -> Endpoint {
+        (self.external.to_bits(), self.external_port, self.protocol)
+    }
+
+    fn backend_keys(&self) -> impl Iterator<Item = Inside> {
+        let key = |b: &Backend| ((b.address.to_bits(), b.port, self.protocol), b.table.get());
+        self.backends.iter().map(key)
+    }
+
+    /// The endpoints that it translates when they open a session.
+    fn inside_keys(&self) -> Vec<Inside> {
+        let own = ((self.local.to_bits(), self.local_port, self.protocol), self.table.get());
+        match (self.out2in_only, self.backends.is_empty()) {
+            (true, _) => Vec::new(),
+            (false, true) => vec![own],
+            (false, false) => self.backend_keys().collect(),
+        }
+    }
+
+    /// How sessions of its endpoints are assigned. Its external address may be of a pool that
+    /// inside hosts share (`is_pooled`).
+    fn rules(&self, is_pooled: bool) -> Vec<(Inside, Rule)> {
+        let mut all = Vec::new();
+        if self.is_address_only() && is_pooled {
+            all.push((((self.local.to_bits(), 0, 0), self.table.get()), Rule::Port));
+        }
+        all.extend(self.backend_keys().map(|key| (key, Rule::Peer)));
+        all
+    }
+}
+
+impl Index {
+    /// Adds a mapping.
+    pub(crate) fn add(&mut self, number: u64, mapping: Mapping, is_pooled: bool) {
+        let mapping = Arc::new(mapping);
+        let key = mapping.outside_key();
+        if let [.., (_, last)] = self.outside.add(key, number, mapping.clone()) {
+            self.all.outside.insert(key, last.clone());
+        }
+        for (key, rule) in mapping.rules(is_pooled) {
+            if let [.., (_, last)] = self.rules.add(key, number, rule) {
+                self.all.rules.insert(key, *last);
+            }
+        }
+        for key in mapping.inside_keys() {
+            if let [(_, first), ..] = self.inside.add(key, number, mapping.clone()) {
+                self.all.inside.insert(key, first.clone());
+            }
+        }
+    }
+
+    /// Removes a mapping; returns whether another one has its external endpoint.
+    pub(crate) fn remove(&mut self, number: u64, mapping: &Mapping, is_pooled: bool) -> bool {
+        for (key, _) in mapping.rules(is_pooled) {
+            match self.rules.remove(&key, number) {
+                [.., (_, last)] => self.all.rules.insert(key, *last),
+                [] => self.all.rules.remove(&key),
+            };
+        }
+        for key in mapping.inside_keys() {
+            match self.inside.remove(&key, number) {
+                [(_, first), ..] => self.all.inside.insert(key, first.clone()),
+                [] => self.all.inside.remove(&key),
+            };
+        }
+        let key = mapping.outside_key();
+        match self.outside.remove(&key, number) {
+            [.., (_, last)] => self.all.outside.insert(key, last.clone()).is_some(),
+            [] => {
+                self.all.outside.remove(&key);
+                false
+            }
+        }
+    }
+
+    /// The mappings, as workers read them.
+    pub(crate) fn all(&self) -> &Mappings {
+        &self.all
+    }
 }
 
 impl Mappings {
     /// Indexes a list; `pooled` are the pool addresses that inside hosts share.
     pub fn new(all: Vec<Mapping>, pooled: &HashSet<u32, FastHash>) -> Mappings {
-        let mut m = Mappings { all, ..Mappings::default() };
-        for (i, mapping) in m.all.iter().enumerate() {
-            let protocol = mapping.protocol;
-            let external = (mapping.external.to_bits(), mapping.external_port, protocol);
-            m.outside.insert(external, i as u32);
-            if mapping.is_address_only() && pooled.contains(&external.0) {
-                m.rules.insert(((mapping.local.to_bits(), 0, 0), mapping.table.get()), Rule::Port);
-            }
-            for b in &mapping.backends {
-                m.rules
-                    .insert(((b.address.to_bits(), b.port, protocol), b.table.get()), Rule::Peer);
-            }
-            let mut enter = |address: Ipv4Addr, port, table| {
-                m.inside.entry(((address.to_bits(), port, protocol), table)).or_insert(i as u32);
-            };
-            if mapping.out2in_only {
-                continue;
-            }
-            if mapping.backends.is_empty() {
-                enter(mapping.local, mapping.local_port, mapping.table.get());
-            }
-            mapping.backends.iter().for_each(|b| enter(b.address, b.port, b.table.get()));
+        let mut index = Index::default();
+        for (number, mapping) in (0..).zip(all) {
+            let is_pooled = pooled.contains(&mapping.external.to_bits());
+            index.add(number, mapping, is_pooled);
         }
-        m
-    }
-
-    /// All mappings.
-    pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
-        self.all.iter()
+        index.all
     }
 
     /// Hosts whose sessions are assigned by [`Rule::Port`].
@@ -218,12 +289,8 @@ impl Mappings {
 
     /// The mapping of an external endpoint.
     pub fn by_external(&self, address: u32, port: u16, protocol: u8) -> Option<&Mapping> {
-        if self.all.is_empty() {
-            return None;
-        }
         let exact = self.outside.get(&(address, port, protocol));
-        let index = exact.or_else(|| self.outside.get(&(address, 0, 0)))?;
-        self.all.get(*index as usize)
+        exact.or_else(|| self.outside.get(&(address, 0, 0))).map(Arc::as_ref)
     }
 
     /// How sessions of an inside endpoint are assigned to workers.
@@ -244,12 +311,8 @@ impl Mappings {
         protocol: u8,
         table: TableId,
     ) -> Option<&Mapping> {
-        if self.inside.is_empty() {
-            return None;
-        }
         let exact = self.inside.get(&((address, port, protocol), table.get()));
-        let index = exact.or_else(|| self.inside.get(&((address, 0, 0), table.get())))?;
-        self.all.get(*index as usize)
+        exact.or_else(|| self.inside.get(&((address, 0, 0), table.get()))).map(Arc::as_ref)
     }
 }
 
@@ -287,6 +350,49 @@ mod tests {
         assert_eq!(m.of_host(inside, 8080, 6, TableId(0)).map(|m| m.external_port), Some(80));
         assert_eq!(m.of_host(inside, 9, 6, TableId(0)).map(|m| m.external_port), Some(0));
         assert!(m.of_host(inside, 9, 6, TableId(1)).is_none());
+    }
+
+    /// Mappings added and removed in any order are indexed as a list of those that are left.
+    #[test]
+    fn an_index_is_that_of_its_mappings() {
+        let mut all: Vec<(u64, Mapping)> = Vec::new();
+        let mut index = Index::default();
+        let mut random = 1u64;
+        for number in 0..2000u64 {
+            random = mix64(random + number);
+            let mut m = mapping([0, 6, 17][random as usize % 3], 0, 0);
+            m.external = [192, 0, 2, (random >> 8) as u8 % 4].into();
+            m.local = [10, 0, 0, (random >> 16) as u8 % 4].into();
+            m.out2in_only = random >> 24 & 7 == 0;
+            if m.protocol != 0 {
+                m.external_port = (random >> 32) as u16 % 4;
+                m.local_port = (random >> 40) as u16 % 4;
+            }
+            let is_pooled = |m: &Mapping| m.external.octets()[3] < 2;
+            index.add(number, m.clone(), is_pooled(&m));
+            all.push((number, m));
+            while all.len() > (random >> 48) as usize % 40 {
+                random = mix64(random);
+                let (number, m) = all.remove(random as usize % all.len());
+                let has_other = index.remove(number, &m, is_pooled(&m));
+                let key = m.outside_key();
+                assert_eq!(has_other, all.iter().any(|(_, m)| m.outside_key() == key));
+            }
+            let pooled = (0..2).map(|n| 0xc000_0200 + n).collect();
+            let list = Mappings::new(all.iter().map(|(_, m)| m.clone()).collect(), &pooled);
+            assert_eq!(index.all().keys(), list.keys());
+            let same = |a: Option<&Mapping>, b: Option<&Mapping>| assert_eq!(a, b);
+            for (key, _) in list.outside.iter() {
+                same(
+                    index.all().outside.get(key).map(|m| &**m),
+                    list.outside.get(key).map(|m| &**m),
+                );
+            }
+            for (key, m) in list.inside.iter() {
+                same(index.all().inside.get(key).map(|m| &**m), Some(m));
+            }
+            assert_eq!(index.all().hosts_by_port(), list.hosts_by_port());
+        }
     }
 
     #[test]

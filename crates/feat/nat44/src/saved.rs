@@ -11,7 +11,7 @@ use thalweg_wire::nat::tuple::{Key, Tuple};
 /// Length of the header, and of each record, in bytes.
 pub const RECORD: usize = 64;
 /// Magic number of the file.
-const MAGIC: [u8; 16] = *b"thalweg-nat44\n\0\0";
+pub(crate) const MAGIC: [u8; 16] = *b"thalweg-nat44\n\0\0";
 /// Version of the format.
 const VERSION: u32 = 1;
 

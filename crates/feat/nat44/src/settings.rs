@@ -160,7 +160,7 @@ impl Section<Control> for Settings {
             out.push(&[a, b, "addresses"], cli_args::range_text(&range));
         }
         // Each list as it was made, but the lists in one order.
-        let (identities, others): (Vec<_>, Vec<_>) = nat.mappings().iter().partition(|m| m.identity);
+        let (identities, others): (Vec<_>, Vec<_>) = nat.mappings().partition(|m| m.identity);
         for m in others.into_iter().chain(identities) {
             let (family, text) = cli_args::mapping_text(m, vrfs.inside, |i| c.interface_name(i));
             out.push(&[a, b, family.key()], text);

@@ -1,15 +1,15 @@
 //! The NAT44 configuration on the main thread.
 
-use crate::config::{Config, INSIDE, OUTPUT, OUTSIDE, Timeouts};
+use crate::config::{Addresses, Config, INSIDE, OUTPUT, OUTSIDE, Timeouts};
 use crate::counters::{COUNT, Counters};
 use crate::log::{Log, Target};
-use crate::mapping::{Hosts, Mapping, Mappings};
+use crate::mapping::{Hosts, Index, Mapping, Mappings};
 use crate::nodes::nat44_ed_ticker::Order;
 use crate::pool::Pool;
 use crate::ports::Scheme;
 use crate::time;
 use crate::worker::{Nat, Sweep};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use thalweg_device::{DeviceError, InterfaceEvent, SwIfIndex, interface};
@@ -28,6 +28,7 @@ mod vrf;
 
 use roles::set_role;
 pub use roles::{Role, RolesChanged};
+use statics::External;
 pub use statics::{MAX_AFFINITY, MAX_MAPPINGS, add_mapping, del_mapping, set_backend};
 pub(crate) use vrf::inside_vrf;
 pub use vrf::{DefaultVrfs, MAX_VRF_ROUTES, MAX_VRFS, set_vrf_route, set_vrf_table};
@@ -122,7 +123,12 @@ pub struct Nat44 {
     saving: Option<(PathBuf, u32)>,
     /// Number of changes of `saving`.
     saving_turn: u64,
-    mappings: Vec<StaticMapping>,
+    /// Static mappings by number, in the order in which they were added.
+    mappings: BTreeMap<u64, StaticMapping>,
+    /// Their numbers by external endpoint.
+    by_external: HashMap<External, Vec<u64>>,
+    /// The mappings that workers have.
+    index: Index,
     /// Hosts assigned to workers by port, now and formerly.
     by_port: Hosts,
     formerly_by_port: Hosts,
@@ -155,7 +161,9 @@ impl Nat44 {
             collector: None,
             saving: None,
             saving_turn: 0,
-            mappings: Vec::new(),
+            mappings: BTreeMap::new(),
+            by_external: HashMap::new(),
+            index: Index::default(),
             by_port: Hosts::default(),
             formerly_by_port: Hosts::default(),
             counted_before: BTreeMap::new(),
@@ -256,8 +264,8 @@ impl Nat44 {
         self.writer.get()
     }
     /// Static mappings.
-    pub fn mappings(&self) -> &[StaticMapping] {
-        &self.mappings
+    pub fn mappings(&self) -> impl Iterator<Item = &StaticMapping> {
+        self.mappings.values()
     }
 }
 
@@ -350,6 +358,7 @@ pub fn disable(c: &mut Control) {
         nat.addresses.clear();
         nat.address_interfaces.clear();
         nat.mappings.clear();
+        nat.by_external.clear();
         nat.timeouts = Timeouts::default();
         (nat.forwarding, nat.mss, nat.scheme) = (false, 0, Scheme::All);
         nat.limits.clear();
@@ -538,7 +547,7 @@ fn publish(c: &mut Control) {
             };
             addresses.extend(lent.filter(|l| !said(l)));
         }
-        let resolve = |m: &StaticMapping| {
+        let resolve = |(number, m): (&u64, &StaticMapping)| {
             let mut mapping = m.mapping.clone();
             if let Some(sw_if) = m.external_if {
                 mapping.external = first(sw_if)?;
@@ -546,13 +555,23 @@ fn publish(c: &mut Control) {
                     mapping.local = mapping.external;
                 }
             }
-            Some(mapping)
+            Some((*number, mapping))
         };
-        let mappings: Vec<Mapping> = nat.mappings.iter().filter_map(resolve).collect();
-        let kept = mappings.iter().filter(|m| !m.is_address_only());
-        let kept = kept.map(|m| (m.external.to_bits(), m.protocol, m.external_port));
-        let kept: BTreeSet<_> = kept.collect();
-        (config(&nat, mappings, &addresses), addresses, kept)
+        let mut config = config(&nat, &addresses);
+        let mut index = Index::default();
+        let mut kept = BTreeSet::new();
+        for (number, mapping) in nat.mappings.iter().filter_map(resolve) {
+            kept.extend(mapping.port_key());
+            if mapping.takes_address() {
+                config.addresses.map(mapping.external.to_bits());
+            }
+            let is_pooled = config.pooled.contains(&mapping.external.to_bits());
+            index.add(number, mapping, is_pooled);
+        }
+        config.mappings = index.all().clone();
+        drop(nat);
+        c.state::<Nat44>().borrow_mut().index = index;
+        (config, addresses, kept)
     };
     let (old, was_kept, on, scheme, owners) = {
         let nat = nat.borrow();
@@ -583,7 +602,7 @@ fn publish(c: &mut Control) {
     for k in kept.iter().filter(new) {
         order(c, reserve(k, true));
     }
-    let lent = config.addresses.iter().map(|a| Ipv4Addr::from(*a)).collect();
+    let lent = config.addresses.iter().map(Ipv4Addr::from).collect();
     {
         let mut nat = nat.borrow_mut();
         (nat.active, nat.reserved) = (addresses, kept);
@@ -594,7 +613,8 @@ fn publish(c: &mut Control) {
 }
 
 /// The configuration as workers read it.
-fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) -> Config {
+/// The configuration without static mappings.
+fn config(nat: &Nat44, addresses: &BTreeSet<Address>) -> Config {
     let top = nat.roles.keys().max().map_or(0, |m| m.index() + 1);
     let mut roles = vec![0; top];
     for (sw_if, role) in &nat.roles {
@@ -602,13 +622,11 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
         roles[sw_if.index()] =
             bit(INSIDE, role.inside) | bit(OUTSIDE, role.outside) | bit(OUTPUT, role.output);
     }
-    let own = addresses.iter().map(|a| a.address.to_bits());
+    let own = addresses.iter().map(|a| a.address.to_bits()).collect();
     let kind = |twice| addresses.iter().filter(move |a| a.twice == twice);
     let [pooled, twice] =
         [false, true].map(|twice| kind(twice).map(|a| a.address.to_bits()).collect());
-    // The address of an identity mapping is not one of the translator's.
-    let mapped = mappings.iter().filter(|m| m.external != m.local).map(|m| m.external.to_bits());
-    let addresses = own.chain(mapped).collect();
+    let addresses = Addresses { pooled: own, ..Addresses::default() };
     let of_interfaces = nat.address_interfaces.iter().filter(|b| !b.1).map(|_| None);
     let pools = nat.addresses.iter().filter(|a| !a.twice).map(|a| a.table);
     let pools: Vec<Option<TableId>> = pools.chain(of_interfaces).collect();
@@ -619,7 +637,7 @@ fn config(nat: &Nat44, mappings: Vec<Mapping>, addresses: &BTreeSet<Address>) ->
     Config {
         roles,
         addresses,
-        mappings: Mappings::new(mappings, &pooled),
+        mappings: Mappings::default(),
         formerly_by_port: Hosts::default(),
         pooled,
         pool_for_all: pools.contains(&None),
@@ -647,7 +665,7 @@ impl Nat44 {
     /// Returns whether external addresses are those of this interface.
     fn takes_address_of(&self, sw_if: SwIfIndex) -> bool {
         self.address_interfaces.iter().any(|b| b.0 == sw_if)
-            || self.mappings.iter().any(|m| m.external_if == Some(sw_if))
+            || self.by_external.keys().any(|key| key.1 == Some(sw_if))
     }
 }
 
@@ -668,7 +686,8 @@ pub(crate) fn follow_interfaces(c: &mut Control) {
         {
             let mut nat = nat.borrow_mut();
             nat.address_interfaces.retain(|b| b.0 != gone);
-            nat.mappings.retain(|m| m.external_if != Some(gone));
+            nat.mappings.retain(|_, m| m.external_if != Some(gone));
+            nat.by_external.retain(|key, _| key.1 != Some(gone));
         }
         publish(c);
     });

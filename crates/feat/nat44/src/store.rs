@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
-use thalweg_files::{FileError, Replacement};
+use thalweg_files::FileError;
+use thalweg_files::client::{self, Kind};
 use thalweg_graph::{Control, clock};
 use thalweg_wire::nat::tuple::Tuple;
 
@@ -33,6 +34,10 @@ const SOON: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(500);
 /// Buffer size for reads and writes, in bytes.
 const BUFFER: usize = 1 << 18;
+
+/// Files of sessions.
+const SESSIONS: Kind =
+    Kind { name: "a file of nat44 sessions", magic: &[&saved::MAGIC], is_foreign: false };
 
 /// Errors of saving and restoring.
 #[derive(Debug, thiserror::Error)]
@@ -172,7 +177,7 @@ impl From<FileError> for StoreError {
 
 fn write_all(main: &Main, file: &Path) -> Result<u64, StoreError> {
     let at = || |source| StoreError::File { file: file.to_owned(), source };
-    let mut out = BufWriter::with_capacity(BUFFER, Replacement::new(file)?);
+    let mut out = BufWriter::with_capacity(BUFFER, client::replacement(file, &SESSIONS)?);
     let mut header = Header { at: unix_millis(), ..Header::default() };
     out.write_all(&[0; RECORD]).map_err(at())?;
     let workers = main.ask(|c| c.workers())?;
@@ -315,9 +320,9 @@ fn read_all(
 /// Checks that sessions can be saved to a file: a periodic save would find that out much later.
 ///
 /// # Errors
-/// If its directory does not exist or cannot be written to.
+/// If its directory does not exist or cannot be written to, or another kind of file is there.
 pub fn check(file: &Path) -> Result<(), StoreError> {
-    Ok(Replacement::new(file).map(drop)?)
+    Ok(client::replacement(file, &SESSIONS).map(drop)?)
 }
 
 /// Saves sessions periodically, or stops doing so.

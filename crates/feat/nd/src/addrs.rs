@@ -68,6 +68,19 @@ struct Row {
     duplicate: Box<[Ipv6Addr]>,
     /// The router advertises itself.
     router: bool,
+    /// Its route table.
+    table: u32,
+}
+
+/// The address of another host that the router answers for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Proxy {
+    /// The address.
+    pub ip: Ipv6Addr,
+    /// The interface where the host is.
+    pub sw_if: SwIfIndex,
+    /// The route table of that interface: hosts of others are not meant.
+    pub table: u32,
 }
 
 impl Row {
@@ -86,9 +99,8 @@ pub struct IfAddrs {
     rows: CowTable<Option<Arc<Row>>>,
     /// Hosts that are peers whatever the addresses are.
     routed: CowTable<Option<Arc<RoutedPeers>>>,
-    /// Addresses of other hosts that the router answers for, each with the interface where the host
-    /// is, sorted.
-    proxied: Arc<[(Ipv6Addr, SwIfIndex)]>,
+    /// Addresses of other hosts that the router answers for, sorted.
+    proxied: Arc<[Proxy]>,
 }
 
 /// The last 24 bits, which the solicited-node group has (RFC 4291 section 2.7.1).
@@ -137,15 +149,30 @@ impl IfAddrs {
         self.row(sw_if).is_some_and(|row| row.router)
     }
 
-    /// Returns whether the router answers on an interface for another host's address: where that
-    /// host is not.
+    /// Returns whether the router answers on an interface for another host's address: in that
+    /// host's table, where it is not.
     #[inline]
     pub fn is_proxied(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
-        let at = self.proxied.partition_point(|(other, _)| *other < ip);
-        let here = self.proxied[at..].iter().take_while(|(other, _)| *other == ip);
-        !self.proxied.is_empty()
-            && here.clone().next().is_some()
-            && here.clone().all(|p| p.1 != sw_if)
+        !self.proxied.is_empty() && self.is_proxied_here(sw_if, ip)
+    }
+
+    #[cold]
+    fn is_proxied_here(&self, sw_if: SwIfIndex, ip: Ipv6Addr) -> bool {
+        let at = self.proxied.partition_point(|proxy| proxy.ip < ip);
+        let of_it = self.proxied[at..].iter().take_while(|proxy| proxy.ip == ip);
+        let mut here = of_it.filter(|proxy| proxy.table == self.table(sw_if)).peekable();
+        here.peek().is_some() && here.all(|proxy| proxy.sw_if != sw_if)
+    }
+
+    fn table(&self, sw_if: SwIfIndex) -> u32 {
+        self.row(sw_if).map_or(0, |row| row.table)
+    }
+
+    /// The addresses that the router may answer for on an interface.
+    fn proxied(&self, sw_if: SwIfIndex) -> impl Iterator<Item = Ipv6Addr> + '_ {
+        let table = self.table(sw_if);
+        let here = move |proxy: &&Proxy| proxy.sw_if != sw_if && proxy.table == table;
+        self.proxied.iter().filter(here).map(|proxy| proxy.ip)
     }
 
     /// Returns whether the router listens to a group on an interface: that of all nodes, of all
@@ -160,8 +187,7 @@ impl IfAddrs {
             [0xff02, 0, 0, 0, 0, 1, 0xff00..=0xffff, _] => {
                 let low = group.to_bits() & LOW;
                 let own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);
-                let proxied = self.proxied.iter().filter(|p| p.1 != sw_if).map(|p| p.0);
-                own.chain(proxied).any(|ip| ip.to_bits() & LOW == low)
+                own.chain(self.proxied(sw_if)).any(|ip| ip.to_bits() & LOW == low)
             }
             _ => false,
         }
@@ -174,9 +200,9 @@ impl IfAddrs {
             return Vec::new();
         };
         let own = row.addrs.iter().map(|a| a.ip).chain(row.link_local);
-        let proxied = self.proxied.iter().filter(|p| p.1 != sw_if).map(|p| p.0);
         let fixed = [1, 2, 0x16].map(|n| Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, n));
-        let mut all: Vec<Ipv6Addr> = own.chain(proxied).map(solicited_node).chain(fixed).collect();
+        let all = own.chain(self.proxied(sw_if)).map(solicited_node).chain(fixed);
+        let mut all: Vec<Ipv6Addr> = all.collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -258,6 +284,11 @@ impl IfAddrs {
         self.change(sw_if, |row| row.router = router)
     }
 
+    /// Returns a copy with an interface in another route table; `None` if it is the same.
+    pub(crate) fn with_table(&self, sw_if: SwIfIndex, table: u32) -> Option<IfAddrs> {
+        self.change(sw_if, |row| row.table = table)
+    }
+
     fn change(&self, sw_if: SwIfIndex, change: impl FnOnce(&mut Row)) -> Option<IfAddrs> {
         let empty = Row::default();
         let old = self.row(sw_if).unwrap_or(&empty);
@@ -283,7 +314,7 @@ impl IfAddrs {
     }
 
     /// Returns a copy with other addresses to answer for.
-    pub(crate) fn with_proxies(&self, all: &BTreeSet<(Ipv6Addr, SwIfIndex)>) -> IfAddrs {
+    pub(crate) fn with_proxies(&self, all: &BTreeSet<Proxy>) -> IfAddrs {
         IfAddrs { proxied: all.iter().copied().collect(), ..self.clone() }
     }
 }
@@ -347,7 +378,8 @@ mod tests {
 
     #[test]
     fn groups_are_joined_by_address() {
-        let all = all().with_proxies(&[(ip("2001:db8::aa:bbcc"), SwIfIndex(9))].into());
+        let proxied = Proxy { ip: ip("2001:db8::aa:bbcc"), sw_if: SwIfIndex(9), table: 0 };
+        let all = all().with_proxies(&[proxied].into());
         for (group, joined) in [
             ("ff02::1", true),
             ("ff02::2", true),
@@ -367,6 +399,30 @@ mod tests {
         let proxied = ip("2001:db8::aa:bbcc");
         assert!(all.is_proxied(ON, proxied) && !all.is_proxied(SwIfIndex(9), proxied));
         assert!(!all.is_proxied(ON, ip("2001:db8::aa:bbcd")));
+    }
+
+    #[test]
+    fn hosts_are_answered_for_in_their_table() {
+        let (host, there) = (ip("2001:db8::aa:bbcc"), SwIfIndex(9));
+        let group = solicited_node(host);
+        let of = |table| {
+            let proxied = [Proxy { ip: host, sw_if: there, table }];
+            all().with_proxies(&proxied.into())
+        };
+        let here = |all: &IfAddrs| {
+            let joined = all.has_joined(ON, group);
+            assert_eq!(all.groups(ON).contains(&group), joined);
+            assert_eq!(all.is_proxied(ON, host), joined);
+            joined
+        };
+        assert!(here(&of(0)) && !here(&of(7)));
+        let moved = |all: IfAddrs| all.with_table(ON, 7).unwrap();
+        assert!(!here(&moved(of(0))) && here(&moved(of(7))));
+        // A host of that address in two tables is in each where it is.
+        let proxied = [(there, 7), (ON, 0)].map(|(sw_if, table)| Proxy { ip: host, sw_if, table });
+        let both = all().with_proxies(&proxied.into());
+        assert!(!here(&both) && here(&moved(both)));
+        assert!(of(0).with_table(ON, 0).is_none());
     }
 
     #[test]

@@ -19,14 +19,14 @@ pub mod packet;
 mod reports;
 mod resolver;
 
-pub use addrs::{IfAddr, IfAddrs};
+pub use addrs::{IfAddr, IfAddrs, Proxy};
 pub use counters::NdCounters;
 pub use reports::{
     AddressUsed, ListenersQueried, MAX_PREFIXES, RouterHeard, RouterPrefix, RouterSolicited,
 };
 pub use resolver::{
     GroupsChanged, groups, probe, set_addresses, set_proxies, set_routed_peers, set_router,
-    set_unusable,
+    set_table, set_unusable,
 };
 
 use thalweg_buffer::IcmpCause;

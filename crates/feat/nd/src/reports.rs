@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::{BuildCx, Control, EVENT_BYTES, ErrorCode, Event, NodeCx, Topic, clock};
-use thalweg_tables::limit::RateLimit;
+use thalweg_tables::limit::{RateLimit, Shares};
 use thalweg_wire::MacAddr;
 use thalweg_wire::mld::{MAX_LISTED, Query};
 
@@ -287,8 +287,9 @@ fn assemble(c: &Control, event: &Event) -> Option<RouterHeard> {
     None
 }
 
-fn limit(rate: u32, burst: u32) -> RateLimit {
-    RateLimit::steady(rate, burst, clock::hz() as u64)
+/// A limit of reports for each interface.
+fn limit(rate: u32, burst: u32) -> Shares {
+    Shares::of(&RateLimit::steady(rate, burst, clock::hz() as u64))
 }
 
 /// How a report of a worker went.
@@ -317,7 +318,7 @@ fn outcome(sent: bool) -> Sent {
 /// Reports hosts that ask for routers.
 pub(crate) struct SolicitedReporter {
     topics: Arc<Topics>,
-    limit: RateLimit,
+    limit: Shares,
 }
 
 impl SolicitedReporter {
@@ -333,7 +334,7 @@ impl SolicitedReporter {
         mac: MacAddr,
     ) -> Sent {
         let now = cx.now();
-        if !self.limit.allow(now) {
+        if !self.limit.allow(sw_if.get(), now) {
             return Sent::Throttled;
         }
         let bytes = encode_host(src, mac);
@@ -344,7 +345,7 @@ impl SolicitedReporter {
 /// Reports routers.
 pub(crate) struct HeardReporter {
     topics: Arc<Topics>,
-    limit: RateLimit,
+    limit: Shares,
 }
 
 impl HeardReporter {
@@ -359,7 +360,7 @@ impl HeardReporter {
         (heard, prefixes): (&RouterHeard, &Prefixes),
     ) -> Sent {
         let (now, sw_if) = (cx.now(), heard.sw_if);
-        if !self.limit.allow(now) {
+        if !self.limit.allow(sw_if.get(), now) {
             return Sent::Throttled;
         }
         let topic = self.topics.heard;
@@ -380,7 +381,7 @@ impl HeardReporter {
 /// Reports queries for listeners.
 pub(crate) struct QueriedReporter {
     topics: Arc<Topics>,
-    limit: RateLimit,
+    limit: Shares,
 }
 
 impl QueriedReporter {
@@ -390,7 +391,7 @@ impl QueriedReporter {
 
     pub(crate) fn report(&mut self, cx: &mut NodeCx<'_>, sw_if: SwIfIndex, query: &Query) -> Sent {
         let now = cx.now();
-        if !self.limit.allow(now) {
+        if !self.limit.allow(sw_if.get(), now) {
             return Sent::Throttled;
         }
         outcome(cx.event(Event::new(self.topics.queried, sw_if, now, &encode_query(query))))
@@ -400,7 +401,7 @@ impl QueriedReporter {
 /// Reports other hosts that have an address that is being tested.
 pub(crate) struct UsedReporter {
     topics: Arc<Topics>,
-    limit: RateLimit,
+    limit: Shares,
 }
 
 impl UsedReporter {
@@ -417,7 +418,7 @@ impl UsedReporter {
     ) {
         let now = cx.now();
         // The address is tested for longer than a report may be late: the next one is as good.
-        if self.limit.allow(now) {
+        if self.limit.allow(sw_if.get(), now) {
             cx.event(Event::new(self.topics.used, sw_if, now, &encode_host(ip, mac)));
         }
     }

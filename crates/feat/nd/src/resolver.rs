@@ -1,7 +1,7 @@
 //! Neighbour discovery as the resolver of IPv6 neighbours, and the addresses that it asks from and
 //! answers for.
 
-use crate::addrs::{IfAddr, IfAddrs, RoutedPeers};
+use crate::addrs::{IfAddr, IfAddrs, Proxy, RoutedPeers};
 use crate::counters::{Counted, NdCounters};
 use crate::packet::{self, Advertisement};
 use crate::reports;
@@ -41,6 +41,7 @@ pub(crate) fn init(c: &mut Control) {
             c.publish(GroupsChanged(Some(i)));
             store(c, |old| old.with_unusable(i, &[], &[]));
             store(c, |old| old.with_router(i, false));
+            store(c, |old| old.with_table(i, 0));
             store(c, |old| old.with_routed(i, RoutedPeers::default()));
         }
     });
@@ -104,9 +105,16 @@ pub fn probe(c: &mut Control, view: &InterfaceView, target: Ipv6Addr) {
     c.shared::<NdCounters>().count_main(view.sw_if, Counted::TxRequest);
 }
 
-/// Sets for which addresses of other hosts the router answers, each with the interface where the
-/// host is. To be called with all of them on each change.
-pub fn set_proxies(c: &mut Control, all: &BTreeSet<(Ipv6Addr, SwIfIndex)>) {
+/// Sets the route table of an interface. To be called on each change.
+pub fn set_table(c: &mut Control, sw_if: SwIfIndex, table: u32) {
+    if store(c, |old| old.with_table(sw_if, table)) {
+        c.publish(GroupsChanged(Some(sw_if)));
+    }
+}
+
+/// Sets for which addresses of other hosts the router answers. To be called with all of them on
+/// each change.
+pub fn set_proxies(c: &mut Control, all: &BTreeSet<Proxy>) {
     store(c, |old| Some(old.with_proxies(all)));
     c.publish(GroupsChanged(None));
 }

@@ -2,8 +2,11 @@
 //!
 //! The newest few packets per neighbour are kept, since the sender still waits for the latest (RFC
 //! 1122 section 2.3.2.2; RFC 4861 section 7.2.2). Neighbours, packets per neighbour and packets in
-//! all are limited. Each neighbour waited for was announced to the main thread, which replies to
-//! every announcement, so no packet is held for longer than resolution takes: three seconds.
+//! all are limited. Anyone may send packets to hosts that are not there (RFC 6583 section 7): new
+//! neighbours take the places of those on the interface that has most, the oldest first, if these
+//! are of another interface or have been silent for a moment. Each neighbour waited for was
+//! announced to the main thread, which replies to every announcement, so no packet is held for
+//! longer than resolution takes: three seconds.
 
 use crate::awaited::Awaited;
 use crate::messages::{Asked, EndSilences, Gone, ResolveReply, ResolveRequest, Topics};
@@ -56,6 +59,8 @@ struct Pending {
     dead_until: u64,
     /// Tick count of the last request.
     asked: u64,
+    /// Tick count of when it was announced first.
+    since: u64,
     held: [Option<Packet>; PER_NEIGHBOR],
     /// Slot of the next packet: after the newest, at the oldest.
     next: usize,
@@ -74,7 +79,17 @@ pub struct Hold {
     awaited: Arc<Awaited>,
     /// Limit of the requests that packets repeat.
     repeats: RateLimit,
+    /// When no place was found to give up for an interface last.
+    looked: Box<[u64; COUNTS]>,
+    /// Room to look for the oldest places.
+    oldest: Vec<(bool, u64, ResolveRequest)>,
 }
+
+/// Counts of places, by interface: those of some interfaces are added up.
+const COUNTS: usize = 256;
+/// How long a neighbour keeps its place from others of its interface: whoever is there answers
+/// sooner.
+const PATIENCE: Duration = Duration::from_millis(400);
 
 /// Requests per second and worker that packets repeat, and at once.
 const REPEATS: (u32, u32) = (1000, 100);
@@ -95,9 +110,23 @@ impl Hold {
         // Allocated up front: nothing is allocated while packets flow.
         let pending = HashMap::with_capacity(NEIGHBORS * 2);
         let topic = cx.shared::<Topics>().requests;
-        let repeats = RateLimit::steady(REPEATS.0, REPEATS.1, clock::hz() as u64);
+        let limit = |(rate, burst)| RateLimit::steady(rate, burst, clock::hz() as u64);
+        let (repeats, looked) = (limit(REPEATS), Box::new([0; COUNTS]));
         let (dpos, throttle, awaited) = (cx.shared(), cx.shared(), cx.shared());
-        Hold { exits, dpos, topic, pending, packets: 0, purged: 0, throttle, awaited, repeats }
+        let oldest = Vec::with_capacity(NEIGHBORS + 1);
+        Hold {
+            exits,
+            dpos,
+            topic,
+            pending,
+            packets: 0,
+            purged: 0,
+            throttle,
+            awaited,
+            repeats,
+            looked,
+            oldest,
+        }
     }
 
     /// Keeps a packet until a host is resolved. `ask` sends a request: the first, if none is under
@@ -170,14 +199,22 @@ impl Hold {
             }
             Some(_) => {}
             None => {
-                if self.pending.len() >= NEIGHBORS && !self.purge(now) {
+                let has_room = self.pending.len() < NEIGHBORS
+                    || self.purge(now)
+                    || self.give_up_oldest(cx, request.sw_if, |_| 1);
+                if !has_room {
                     return Verdict::drop(self.exits.crowded);
                 }
                 if !announce(cx) {
                     return Verdict::drop(self.exits.busy);
                 }
-                self.pending.insert(request, Pending { asked: now, ..Pending::default() });
+                let new = Pending { asked: now, since: now, ..Pending::default() };
+                self.pending.insert(request, new);
             }
+        }
+        let holds = |e: &Pending| e.held.iter().any(Option::is_some);
+        if self.packets >= PER_WORKER && !self.pending.get(&request).is_some_and(holds) {
+            self.give_up_oldest(cx, request.sw_if, |e| e.held.iter().flatten().count());
         }
         let full = self.packets >= PER_WORKER;
         let Some(e) = self.pending.get_mut(&request) else {
@@ -267,6 +304,54 @@ impl Hold {
             }
             _ => {}
         }
+    }
+
+    /// Gives up the oldest neighbours of the interface that has most, as they are weighed, and what
+    /// is held for them, for one on `sw_if`; those that do not answer first. If that is the same
+    /// interface, only those that have been silent for a moment. The main thread goes on resolving
+    /// them. Several at once, as it looks at all, and a hundred times a second if it finds none.
+    /// Returns whether there were any.
+    #[cold]
+    fn give_up_oldest(
+        &mut self,
+        cx: &mut NodeCx<'_>,
+        sw_if: SwIfIndex,
+        weigh: impl Fn(&Pending) -> usize,
+    ) -> bool {
+        let place = |sw_if: SwIfIndex| sw_if.get() as usize % COUNTS;
+        let (now, own) = (cx.now(), place(sw_if));
+        if now.wrapping_sub(self.looked[own]) < clock::hz() as u64 / 100 {
+            return false;
+        }
+        let mut counts = [0; COUNTS];
+        for (request, e) in &self.pending {
+            counts[place(request.sw_if)] += weigh(e);
+        }
+        let most = (0..COUNTS).max_by_key(|at| counts[*at]).unwrap_or(own);
+        let most = if counts[most] > counts[own] { most } else { own };
+        let silent = now.saturating_sub(clock::ticks_in(PATIENCE));
+        let of_it = self.pending.iter().filter(|(request, e)| {
+            place(request.sw_if) == most
+                && weigh(e) > 0
+                && (most != own || e.dead_until > 0 || e.since <= silent)
+        });
+        self.oldest.clear();
+        self.oldest.extend(of_it.map(|(request, e)| (e.dead_until == 0, e.since, *request)));
+        let some = self.oldest.len().div_ceil(16);
+        if some < self.oldest.len() {
+            self.oldest.select_nth_unstable_by_key(some, |(waits, since, _)| (*waits, *since));
+        }
+        for (.., request) in &self.oldest[..some] {
+            let Some(e) = self.pending.remove(request) else { continue };
+            for packet in e.held.into_iter().flatten() {
+                self.packets -= 1;
+                cx.send(packet, Verdict::drop(self.exits.overflow));
+            }
+        }
+        if some == 0 {
+            self.looked[own] = now;
+        }
+        some > 0
     }
 
     /// Removes neighbours whose silence is over; returns whether that made room. Runs at most a

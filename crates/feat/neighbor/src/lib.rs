@@ -51,8 +51,8 @@ pub use hold::{Exits, Hold, IncompleteNode, NEIGHBORS, PER_NEIGHBOR, PER_WORKER}
 pub use messages::Origin;
 pub use neighbors::{
     Neighbor, NeighborChange, NeighborError, NeighborFlags, Neighbors, addresses_changed, announce,
-    ask_for_next_hops, begin_replacing, finish_replacing, flush, flush_then, probe, remove,
-    resolve, send, set, set_config, set_throttle,
+    ask_for_next_hops, begin_replacing, confirm, finish_replacing, flush, flush_then, probe,
+    remove, resolve, send, set, set_config, set_throttle,
 };
 pub use report::{Reported, Reporter};
 pub use resolver::{HoldNodes, Resolver, hold_at, register};

@@ -167,7 +167,7 @@ impl Neighbors {
         self.select(|_| true)
     }
 
-    /// Configured neighbours by interface and address.
+    /// Static neighbours, those of the configuration, by interface and address.
     pub(crate) fn configured(&self) -> Vec<Neighbor> {
         self.select(|e| e.is_static)
     }
@@ -452,6 +452,14 @@ pub fn resolve(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
 pub fn probe(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
     if can_resolve(c, (sw_if, ip)) {
         update(c, |t, now| t.request_once((sw_if, ip), now));
+    }
+}
+
+/// Has a neighbour asked whether it is still there, as when it has not been heard for long: another
+/// interface has heard its address.
+pub fn confirm(c: &mut Control, sw_if: SwIfIndex, ip: IpAddr) {
+    if can_resolve(c, (sw_if, ip)) {
+        update(c, |t, now| t.confirm((sw_if, ip), now));
     }
 }
 

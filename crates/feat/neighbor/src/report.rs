@@ -8,7 +8,7 @@ use std::sync::Arc;
 use thalweg_device::{MacAddr, SwIfIndex};
 use thalweg_graph::{BuildCx, Event, NodeCx, Topic, clock};
 use thalweg_tables::hash::{mix128, random_seed};
-use thalweg_tables::limit::RateLimit;
+use thalweg_tables::limit::{RateLimit, Shares};
 
 /// Allows `rate` events per second and bursts of `burst`.
 fn bucket(rate: u32, burst: u32) -> RateLimit {
@@ -33,9 +33,11 @@ pub struct Reporter {
     topic: Topic,
     recent: Recent,
     awaited: Arc<Awaited>,
-    requests: RateLimit,
-    replies: RateLimit,
-    answers: RateLimit,
+    requests: Shares,
+    replies: Shares,
+    answers: Shares,
+    /// Limit of what is not awaited, of all interfaces.
+    unasked: RateLimit,
     conflicts: RateLimit,
 }
 
@@ -47,10 +49,12 @@ impl Reporter {
             recent: Recent::new(),
             awaited: cx.shared(),
             // Any host may send requests, and replies that nobody has asked for. They do not
-            // compete with the answers that are waited for, without which neighbours would be lost.
-            requests: bucket(5000, 512),
-            replies: bucket(5000, 512),
-            answers: bucket(5000, 512),
+            // compete with the answers that are waited for, without which neighbours would be lost,
+            // nor with what hosts of other interfaces say.
+            requests: Shares::of(&bucket(5000, 512)),
+            replies: Shares::of(&bucket(5000, 512)),
+            answers: Shares::of(&bucket(5000, 512)),
+            unasked: bucket(20_000, 2048),
             conflicts: bucket(1, 1),
         }
     }
@@ -74,7 +78,8 @@ impl Reporter {
             Origin::Reply => &mut self.replies,
             _ => &mut self.requests,
         };
-        if !bucket.allow(now) {
+        let allowed = bucket.allow(rx_if.get(), now) && (is_awaited || self.unasked.allow(now));
+        if !allowed {
             Reported::Throttled
         } else if cx.event(Event::new(self.topic, rx_if, now, &report.encode())) {
             self.recent.note(rx_if, &report, now);

@@ -108,7 +108,7 @@ pub struct TableStats {
     pub forgotten: u64,
     /// Neighbours that no longer answer.
     pub expired: u64,
-    /// Resolutions refused because too many were pending.
+    /// Resolutions given up for newer ones because too many were pending.
     pub crowded: u64,
     /// Packets that claimed one of our addresses, as reported by workers (rate limited).
     pub conflicts: u64,
@@ -164,6 +164,8 @@ pub(crate) struct Entry {
     pub(crate) is_static: bool,
     pub(crate) no_fib: bool,
     pub(crate) origin: Origin,
+    /// The router has asked for it, or it was configured: not only heard.
+    needed: bool,
     pub(crate) dpo: Option<Dpo>,
     /// Whether subscribers added a host route.
     pub(crate) in_fib: bool,
@@ -201,10 +203,37 @@ struct Side {
 /// Neighbours of one family on one interface.
 #[derive(Default)]
 struct Share {
-    incomplete: usize,
     resolved: usize,
-    /// As in [`Side`].
-    by_age: BTreeSet<(Instant, IpAddr)>,
+    /// Incomplete neighbours, by the time at which resolution began.
+    pending: BTreeSet<(Instant, IpAddr)>,
+    /// Neighbours of [`Side::by_age`] that are only heard, and the others.
+    heard: BTreeSet<(Instant, IpAddr)>,
+    needed: BTreeSet<(Instant, IpAddr)>,
+}
+
+impl Share {
+    /// Number of neighbours that may be replaced.
+    fn replaceable(&self) -> usize {
+        self.heard.len() + self.needed.len()
+    }
+}
+
+/// Why a neighbour gets a MAC address; a later one counts more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Reason {
+    /// Heard, and nobody has asked for it.
+    Heard,
+    /// The answer to a question.
+    Awaited,
+    /// Configured.
+    Configured,
+}
+
+/// An interface and a family.
+type Place = (SwIfIndex, Version);
+
+fn place(key: Key) -> Place {
+    (key.0, Version::of_ip(key.1))
 }
 
 /// The neighbour table.
@@ -213,7 +242,7 @@ pub(crate) struct NeighborTable {
     /// In order: an interface's neighbours follow each other, and of them those of a family.
     entries: BTreeMap<Key, Entry>,
     sides: [Side; 2],
-    shares: HashMap<(SwIfIndex, Version), Share>,
+    shares: HashMap<Place, Share>,
     actions: Vec<Action>,
     /// Answers to requests that this table does not know of yet, oldest first.
     early: VecDeque<(Instant, Key, MacAddr)>,
@@ -360,32 +389,37 @@ impl NeighborTable {
     /// Removes an entry from the index of its phase.
     fn unlink(&mut self, key: Key) {
         let Some(e) = self.entries.get(&key) else { return };
-        let (row, side) = ((e.due, key), &mut self.sides[side(key)]);
-        let place = (key.0, Version::of_ip(key.1));
-        let share = self.shares.entry(place).or_default();
+        let (row, own, side) = ((e.due, key), (e.due, key.1), &mut self.sides[side(key)]);
+        let share = self.shares.entry(place(key)).or_default();
         match e.phase {
             Phase::Reachable if e.is_static => {}
             Phase::Reachable => {
                 side.by_age.remove(&row);
-                share.by_age.remove(&(e.due, key.1));
+                if e.needed {
+                    share.needed.remove(&own)
+                } else {
+                    share.heard.remove(&own)
+                };
             }
             Phase::Incomplete | Phase::Probe => drop(side.asking.remove(&row)),
             Phase::Failed => drop(side.failed.remove(&row)),
         }
+        if e.phase == Phase::Incomplete {
+            share.pending.remove(&(e.since, key.1));
+        }
         let (incomplete, resolved) =
             (usize::from(e.phase == Phase::Incomplete), usize::from(e.mac.is_some()));
         (side.incomplete, side.resolved) = (side.incomplete - incomplete, side.resolved - resolved);
-        share.incomplete -= incomplete;
         share.resolved -= resolved;
-        if share.incomplete + share.resolved == 0 {
-            self.shares.remove(&place);
+        if share.pending.is_empty() && share.resolved == 0 {
+            self.shares.remove(&place(key));
         }
     }
 
     /// Adds an entry to the index of its phase.
     fn link(&mut self, key: Key) {
         let Some(e) = self.entries.get(&key) else { return };
-        let (row, side) = ((e.due, key), &mut self.sides[side(key)]);
+        let (row, own, side) = ((e.due, key), (e.due, key.1), &mut self.sides[side(key)]);
         let (incomplete, resolved) =
             (usize::from(e.phase == Phase::Incomplete), usize::from(e.mac.is_some()));
         (side.incomplete, side.resolved) = (side.incomplete + incomplete, side.resolved + resolved);
@@ -394,14 +428,20 @@ impl NeighborTable {
             side.failed.insert(row);
             return;
         }
-        let share = self.shares.entry((key.0, Version::of_ip(key.1))).or_default();
-        share.incomplete += incomplete;
+        let share = self.shares.entry(place(key)).or_default();
         share.resolved += resolved;
+        if e.phase == Phase::Incomplete {
+            share.pending.insert((e.since, key.1));
+        }
         if e.phase != Phase::Reachable {
             side.asking.insert(row);
         } else if !e.is_static {
             side.by_age.insert(row);
-            share.by_age.insert((e.due, key.1));
+            if e.needed {
+                share.needed.insert(own)
+            } else {
+                share.heard.insert(own)
+            };
         }
     }
 
@@ -429,6 +469,7 @@ impl NeighborTable {
             is_static: false,
             no_fib: false,
             origin,
+            needed: false,
             dpo: None,
             in_fib: false,
             replacement: 0,
@@ -446,6 +487,7 @@ impl NeighborTable {
     /// Requests resolution of a neighbour. `sent`: a request was sent already.
     pub(crate) fn request(&mut self, key: Key, waiter: Option<Waiter>, sent: bool, now: Instant) {
         let waiters: Vec<Waiter> = waiter.into_iter().collect();
+        self.need(key);
         match self.entries.get_mut(&key) {
             Some(e) if e.mac.is_some() => {
                 if !waiters.is_empty() {
@@ -468,19 +510,13 @@ impl NeighborTable {
             }
             _ => {}
         }
-        let pending = |s: &Share| s.incomplete;
-        let own = self.shares.get(&(key.0, Version::of_ip(key.1))).map_or(0, pending);
-        let side = &mut self.sides[side(key)];
-        let retry = side.config.retry;
-        if side.incomplete >= MAX_PENDING || own >= PENDING_PER_INTERFACE {
-            side.stats.crowded += 1;
-            self.actions.push(Action::Fail { waiters, hold: retry });
-            return;
-        }
+        self.make_place(key);
+        let retry = self.sides[side(key)].config.retry;
         self.open(key, Origin::Reply, now);
         if let Some(e) = self.entries.get_mut(&key) {
             (e.phase, e.since, e.due, e.tries, e.waiters) =
                 (Phase::Incomplete, now, now + retry, 1, waiters);
+            e.needed = true;
         }
         self.link(key);
         if !sent {
@@ -490,9 +526,40 @@ impl NeighborTable {
         }
     }
 
+    /// Notes that the router needs a neighbour, if it has been heard.
+    fn need(&mut self, key: Key) {
+        if self.entries.get(&key).is_some_and(|e| e.mac.is_some() && !e.needed) {
+            self.change(key, |e| e.needed = true);
+        }
+    }
+
+    /// Makes room for one more pending neighbour: the one that has been asked for longest is given
+    /// up, on the interface if that has many, else on the one that has most.
+    fn make_place(&mut self, key: Key) {
+        let family = Version::of_ip(key.1);
+        let pending = |at: &Place| self.shares.get(at).map_or(0, |share| share.pending.len());
+        let at = if pending(&place(key)) >= PENDING_PER_INTERFACE {
+            Some(place(key))
+        } else if self.sides[family.index()].incomplete >= MAX_PENDING {
+            self.shares
+                .keys()
+                .copied()
+                .filter(|at| at.1 == family)
+                .max_by_key(|at| (pending(at), at.0))
+        } else {
+            return;
+        };
+        let oldest = at.and_then(|at| Some((at.0, self.shares.get(&at)?.pending.first()?.1)));
+        if let Some(oldest) = oldest {
+            self.sides[family.index()].stats.crowded += 1;
+            self.remove(oldest);
+        }
+    }
+
     /// Requests a neighbour that nobody waits for, by one request, unless anything is known of it.
     pub(crate) fn request_once(&mut self, key: Key, now: Instant) {
         if self.entries.contains_key(&key) {
+            self.need(key);
             return;
         }
         self.request(key, None, false, now);
@@ -551,13 +618,19 @@ impl NeighborTable {
         now: Instant,
         f: impl FnOnce(&mut Entry),
     ) -> Result<(), TableFull> {
-        self.make_room(key)?;
+        let reason = match self.entries.get(&key) {
+            _ if origin == Origin::Config => Reason::Configured,
+            Some(e) if e.needed => Reason::Awaited,
+            _ => Reason::Heard,
+        };
+        self.make_room(key, reason)?;
         self.open(key, origin, now);
         let (mut waiters, mut revived) = (Vec::new(), false);
         if let Some(e) = self.entries.get_mut(&key) {
             revived = e.phase == Phase::Failed;
             e.refresh(now);
             (e.mac, e.origin, e.failures) = (Some(mac), origin, 0);
+            e.needed = reason > Reason::Heard;
             waiters = std::mem::take(&mut e.waiters);
             f(e);
         }
@@ -567,24 +640,23 @@ impl NeighborTable {
     }
 
     /// Makes room for one more resolved neighbour.
-    fn make_room(&mut self, key: Key) -> Result<(), TableFull> {
+    fn make_room(&mut self, key: Key, reason: Reason) -> Result<(), TableFull> {
         let family = Version::of_ip(key.1);
         loop {
             let side = &self.sides[family.index()];
-            let share = self.shares.get(&(key.0, family));
             let config = side.config;
-            let eldest = || side.by_age.first().map(|(_, k)| *k);
-            let (oldest, full) = if share.is_some_and(|s| s.resolved >= config.interface_limit) {
-                let own = share.and_then(|s| s.by_age.first()).map(|(_, ip)| (key.0, *ip));
-                (own, TableFull::Interface(config.interface_limit))
+            let own = self.shares.get(&place(key)).map_or(0, |s| s.resolved);
+            let (oldest, full) = if own >= config.interface_limit {
+                let own = |at: &Place| *at == place(key);
+                (self.replaced_by(key, reason, own), TableFull::Interface(config.interface_limit))
             } else if side.resolved >= config.limit {
-                (eldest(), TableFull::Family(config.limit))
+                let own = |at: &Place| at.1 == family;
+                (self.replaced_by(key, reason, own), TableFull::Family(config.limit))
             } else if self.sides.iter().map(|s| s.resolved).sum::<usize>() >= MAX_LIMIT {
-                (eldest(), TableFull::All)
+                (self.replaced_by(key, reason, |_| true), TableFull::All)
             } else {
                 return Ok(());
             };
-            let oldest = oldest.filter(|_| config.recycle);
             let stats = &mut self.sides[family.index()].stats;
             let Some(oldest) = oldest else {
                 stats.refused += 1;
@@ -593,6 +665,30 @@ impl NeighborTable {
             stats.recycled += 1;
             self.remove(oldest);
         }
+    }
+
+    /// Returns the neighbour in some of the interfaces that makes room for a new one. Whoever is
+    /// only heard does for those that answer, as in RFC 6583 section 7; an interface with more
+    /// neighbours does for one with fewer; static ones never do.
+    fn replaced_by(&self, key: Key, reason: Reason, of: impl Fn(&Place) -> bool) -> Option<Key> {
+        let recycle = self.sides[side(key)].config.recycle;
+        let own = self.shares.get(&place(key)).map_or(0, Share::replaceable);
+        let all = || self.shares.iter().filter(|(at, _)| of(at));
+        let is_larger = |at: &Place, s: &Share| *at != place(key) && s.replaceable() > own;
+        let (at, most) = all().max_by_key(|(at, s)| (s.heard.len(), at.0))?;
+        if let Some((_, ip)) = most.heard.first()
+            && (recycle || reason > Reason::Heard || is_larger(at, most))
+        {
+            return Some((at.0, *ip));
+        }
+        let (at, most) = all().max_by_key(|(at, s)| (s.replaceable(), at.0))?;
+        let gives_way = match reason {
+            Reason::Heard => false,
+            Reason::Awaited => is_larger(at, most),
+            Reason::Configured => true,
+        };
+        let (_, ip) = most.needed.first().filter(|_| recycle || gives_way)?;
+        Some((at.0, *ip))
     }
 
     /// Configures a neighbour.
@@ -613,7 +709,7 @@ impl NeighborTable {
         }
         self.change(key, |e| {
             e.refresh(now);
-            (e.mac, e.origin) = (Some(mac), Origin::Config);
+            (e.mac, e.origin, e.needed) = (Some(mac), Origin::Config, true);
             f(e);
         });
         self.actions.push(Action::Resolved { key, waiters: Vec::new(), revived: false });
@@ -664,6 +760,14 @@ impl NeighborTable {
         let (heard, key) = self.sides[side].by_age.first().copied()?;
         let old = !age.is_zero() && now.saturating_duration_since(heard) >= age;
         old.then_some(key)
+    }
+
+    /// Probes a neighbour that is reachable as far as is known.
+    pub(crate) fn confirm(&mut self, key: Key, now: Instant) {
+        let known = self.entries.get(&key);
+        if known.is_some_and(|e| e.phase == Phase::Reachable && !e.is_static) {
+            self.probe(key, now);
+        }
     }
 
     fn probe(&mut self, key: Key, now: Instant) {

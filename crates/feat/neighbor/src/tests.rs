@@ -508,3 +508,36 @@ fn an_answer_gets_through_a_flood_of_others() {
     assert!(b.count("stub-input", "stub senders lost") > 0);
     b.finish();
 }
+
+/// A scan of one link: the hosts of another one are resolved meanwhile, and their packets wait.
+#[test]
+fn a_scan_does_not_take_the_places_of_another_interface() {
+    let mut b = Bench::new();
+    let there = b.lab.sw_if(1);
+    set_addresses(&mut b.lab.c, b.sw_if, &[([10, 0, 0, 1].into(), 8)]);
+    set_addresses(&mut b.lab.c, there, &[([172, 16, 0, 1].into(), 24)]);
+    for n in 0..3 * NEIGHBORS as u32 {
+        b.packet(0, (0x0a01_0000 + n).to_be_bytes().into(), 1);
+        if n % 256 == 255 {
+            b.turn();
+        }
+    }
+    b.lab.sent();
+    b.sw_if = there;
+    for host in 2..10 {
+        b.packet(0, [172, 16, 0, host].into(), host);
+    }
+    b.turn();
+    let asked: Vec<_> = b.asked().into_iter().map(|(_, ip)| ip).collect();
+    for host in 2..10 {
+        let ip = IpAddr::from([172, 16, 0, host]);
+        assert!(asked.contains(&ip), "{ip}");
+        let reply = stub_reply(ip, mac(host));
+        b.lab.deliver(1, vec![[&thalweg_device::testing::our_mac(1).0[..], &reply[6..]].concat()]);
+        b.lab.seen();
+        b.turn();
+        assert_eq!(b.released(), [(mac(host), 0x0800, host)], "{}", b.lab.cli("show errors"));
+    }
+    b.lab.ok("set interface state test0 down");
+    b.finish();
+}

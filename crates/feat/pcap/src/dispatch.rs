@@ -16,7 +16,7 @@ use std::time::UNIX_EPOCH;
 use thalweg_buffer::Flags;
 use thalweg_device::{Interfaces, SwIfIndex, interface};
 use thalweg_engine::{error_text, tell_workers};
-use thalweg_files::{FileError, Replacement};
+use thalweg_files::{FileError, client};
 use thalweg_graph::trace::{Dispatch, PacketTrace, resolve_tokens};
 use thalweg_graph::{Control, NodeId, clock};
 use thalweg_wire::pcap;
@@ -166,7 +166,7 @@ impl Ended {
             return Err(PcapError::Empty);
         }
         let failed = |source| FileError { attempt: "write", path: self.path.clone(), source };
-        let mut file = Replacement::new(&self.path)?;
+        let mut file = client::replacement(&self.path, &crate::CAPTURES)?;
         let mut out = pcap::File::new(pcap::LINK_VPP_DISPATCH, u16::MAX.into());
         for (worker, dispatch, trace) in &records {
             let head = self.names.head(*worker, dispatch, *trace);

@@ -20,7 +20,8 @@ use thalweg_device::link_header::Link;
 use thalweg_device::{InterfaceEvent, Interfaces, SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_engine::classify::{Classifier, User};
-use thalweg_files::{FileError, Replacement};
+use thalweg_files::FileError;
+use thalweg_files::client::{self, Kind};
 use thalweg_graph::filter::ByteFilter;
 use thalweg_graph::{Control, clock};
 use thalweg_wire::pcap;
@@ -38,7 +39,20 @@ pub static FEATURE: Feature = Feature {
 };
 
 /// Directory of capture files.
-const DIRECTORY: &str = "/tmp";
+const DIRECTORY: &str = client::FOR_ALL;
+/// Captures: what others have sent.
+const CAPTURES: Kind = Kind {
+    name: "a capture",
+    // Micro- and nanoseconds in both byte orders, and pcapng.
+    magic: &[
+        b"\xd4\xc3\xb2\xa1",
+        b"\xa1\xb2\xc3\xd4",
+        b"\x4d\x3c\xb2\xa1",
+        b"\xa1\xb2\x3c\x4d",
+        b"\x0a\x0d\x0d\x0a",
+    ],
+    is_foreign: true,
+};
 /// Maximum number of packets.
 pub const MAX_PACKETS: u32 = 1_000_000;
 /// Minimum and maximum bytes kept per packet.
@@ -322,7 +336,7 @@ const EMPTY_HEADER: [u8; 14] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00];
 /// followed. It has the link type of Ethernet unless all packets begin with their IP header.
 fn write(path: &Path, snap: u32, packets: &[nodes::pcap::Captured<'_>]) -> Result<(), FileError> {
     let failed = |source| FileError { attempt: "write", path: path.to_owned(), source };
-    let mut file = Replacement::new(path)?;
+    let mut file = client::replacement(path, &CAPTURES)?;
     let raw = packets.iter().all(|packet| packet.bare);
     let mixed = !raw && packets.iter().any(|packet| packet.bare);
     let link = if raw { pcap::LINK_RAW } else { pcap::LINK_ETHERNET };

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 use thalweg_device::{InterfaceEvent, SwIfIndex, interface};
 use thalweg_feat_ip::{
-    InterfaceTableChanged, Ip6, Path, Source, TableId, Version, address, set_found_route,
+    IfAddress, InterfaceTableChanged, Ip6, Path, Source, TableId, Version, address, set_found_route,
 };
 use thalweg_feat_ip6::link_local;
 use thalweg_feat_nd::{RouterHeard, RouterPrefix};
@@ -30,6 +30,10 @@ pub struct Takes {
     pub default_route: bool,
 }
 
+/// Routers and prefixes that have not been heard for longer give way where room is needed, whatever
+/// lifetime was said: two of the longest intervals between advertisements (RFC 4861 section 6.2.1).
+const SILENCE: Duration = Duration::from_secs(3600);
+
 /// An address by an advertisement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
@@ -37,6 +41,8 @@ pub struct Found {
     pub ip: Ipv6Addr,
     /// When it ends; `None`: never.
     pub until: Option<Instant>,
+    /// When an advertisement said so last.
+    pub heard: Instant,
 }
 
 /// A default router.
@@ -48,6 +54,8 @@ pub struct Router {
     pub until: Instant,
     /// Preference among routers.
     pub preference: Preference,
+    /// When it advertised itself last.
+    pub heard: Instant,
 }
 
 #[derive(Default)]
@@ -173,7 +181,7 @@ fn clear(c: &mut Control, sw_if: SwIfIndex) {
 
 /// Takes an address away, unless a user has chosen it meanwhile.
 fn remove(c: &mut Control, sw_if: SwIfIndex, ip: Ipv6Addr) {
-    let of_it = thalweg_feat_ip::IfAddress { addr: ip.to_bits(), len: 64 };
+    let of_it = IfAddress { addr: ip.to_bits(), len: 64 };
     if c.state::<Ip6>().borrow().is_found(sw_if, of_it) {
         // It is there.
         let _ = address::remove(c, sw_if, ip.to_bits(), 64);
@@ -229,6 +237,10 @@ fn heed(c: &mut Control, heard: &RouterHeard) {
         let before = port.routers.clone();
         port.routers.retain(|r| r.ip != heard.router);
         if heard.lifetime > 0 {
+            let silent = silent(&port.routers, MAX_ROUTERS, now, |r| r.heard);
+            if let Some(at) = silent {
+                port.routers.remove(at);
+            }
             if port.routers.len() >= MAX_ROUTERS {
                 *full += 1;
             } else {
@@ -236,6 +248,7 @@ fn heed(c: &mut Control, heard: &RouterHeard) {
                     ip: heard.router,
                     until: now + Duration::from_secs(heard.lifetime.into()),
                     preference: Preference::of(heard.flags),
+                    heard: now,
                 });
                 port.routers.sort_unstable_by_key(|r| r.ip);
             }
@@ -278,6 +291,14 @@ fn ends(valid: u32, before: Option<Option<Instant>>, now: Instant) -> Option<Ins
     }
 }
 
+/// Returns which of these makes room for another one where `most` fit: the one that has not been
+/// heard for longest, if it is silent.
+fn silent<T>(all: &[T], most: usize, now: Instant, heard: impl Fn(&T) -> Instant) -> Option<usize> {
+    let (at, oldest) = all.iter().map(heard).enumerate().min_by_key(|(_, heard)| *heard)?;
+    let is_silent = now.saturating_duration_since(oldest) > SILENCE;
+    (all.len() >= most && is_silent).then_some(at)
+}
+
 /// Makes an address of a prefix, or changes when it ends.
 fn take_prefix(c: &mut Control, sw_if: SwIfIndex, prefix: RouterPrefix, now: Instant) {
     let RouterPrefix { prefix: net, len, flags, valid, preferred } = prefix;
@@ -287,26 +308,31 @@ fn take_prefix(c: &mut Control, sw_if: SwIfIndex, prefix: RouterPrefix, now: Ins
     let Some(link_local) = link_local::of(c, sw_if) else { return };
     let ip = made(&prefix, link_local);
     let state = c.state::<Ports>();
-    {
+    let gone = {
         let mut state = state.borrow_mut();
         let Ports { all, full } = &mut *state;
         let Some(port) = all.get_mut(&sw_if) else { return };
         if let Some(found) = port.addresses.iter_mut().find(|a| a.ip == ip) {
-            found.until = ends(valid, Some(found.until), now);
+            (found.until, found.heard) = (ends(valid, Some(found.until), now), now);
             return;
         }
         if valid == 0 {
             return;
         }
-        if port.addresses.len() >= MAX_ADDRESSES {
+        let silent = silent(&port.addresses, MAX_ADDRESSES, now, |a| a.heard);
+        if port.addresses.len() >= MAX_ADDRESSES && silent.is_none() {
             *full += 1;
             return;
         }
+        silent.map(|at| port.addresses.remove(at))
+    };
+    if let Some(found) = gone {
+        remove(c, sw_if, found.ip);
     }
-    // A user may have chosen the same, or a subnet around it elsewhere.
+    // A user may have chosen the same, or a subnet around it elsewhere, or a route to it.
     match address::add_found(c, sw_if, ip.to_bits(), 64) {
         Ok(()) => {
-            let found = Found { ip, until: ends(valid, None, now) };
+            let found = Found { ip, until: ends(valid, None, now), heard: now };
             if let Some(port) = state.borrow_mut().all.get_mut(&sw_if) {
                 port.addresses.push(found);
             }
@@ -324,7 +350,10 @@ fn expire(c: &mut Control) {
         let mut state = state.borrow_mut();
         for (sw_if, port) in &mut state.all {
             port.addresses.retain(|a| {
-                let stays = a.until.is_none_or(|until| until > now);
+                // Routes that are configured later count, too.
+                let of_it = IfAddress { addr: a.ip.to_bits(), len: 64 };
+                let stays = a.until.is_none_or(|until| until > now)
+                    && address::routed_elsewhere(c, *sw_if, of_it).is_none();
                 if !stays {
                     gone.push((*sw_if, a.ip));
                 }

@@ -8,6 +8,7 @@
 mod entries;
 mod error;
 mod lists;
+mod neighbors;
 mod path;
 mod peers;
 mod removal;
@@ -21,6 +22,7 @@ pub use watched::WatchedRoutes;
 
 use crate::{Dpo, Forwarding, LinkType};
 use entries::Entries;
+use neighbors::Claims;
 use peers::Peers;
 use removal::Removal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -70,9 +72,14 @@ impl PathList {
     fn attached(&self) -> Option<SwIfIndex> {
         match self.paths[..] {
             _ if self.cast == Cast::Multicast => None,
-            [Path { kind: PathKind::Normal, next_hop: None, sw_if, .. }] => sw_if,
+            [path] => path.attached(),
             _ => None,
         }
+    }
+
+    /// Returns whether hosts are on an interface by the list.
+    fn attaches(&self, sw_if: SwIfIndex) -> bool {
+        self.cast == Cast::Unicast && self.paths.iter().any(|p| p.attached() == Some(sw_if))
     }
 }
 
@@ -110,6 +117,7 @@ pub struct Table<A: Address, L> {
     /// Lists whose routes are still to be removed.
     removal: Removal<A>,
     peers: Peers<A>,
+    claims: Claims<A>,
     watched: Watched<A>,
 }
 
@@ -140,6 +148,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             tracked: BTreeMap::new(),
             removal: Removal::default(),
             peers: Peers::default(),
+            claims: Claims::default(),
             watched: Watched::default(),
         }
     }
@@ -237,7 +246,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         if let Some(l) = replaced {
             self.release(c, l);
         }
-        self.re_resolve(c, prefix);
+        self.follow(c, prefix, source);
         Ok(())
     }
 
@@ -250,8 +259,16 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
             self.note_peers(prefix, list, false);
         }
         self.release(c, list);
-        self.re_resolve(c, prefix);
+        self.follow(c, prefix, source);
         true
+    }
+
+    /// Has all that depends on the route of a prefix follow its change.
+    fn follow(&mut self, c: &Control, prefix: Prefix<A>, source: Source) {
+        self.re_resolve(c, prefix);
+        if source != Source::Adjacency {
+            self.judge_in(c, prefix);
+        }
     }
 
     /// Releases all forwarding objects; no worker looks up here any more. What is left is memory.
@@ -269,6 +286,7 @@ impl<A: Address, L: Lpm<A>> Table<A, L> {
         self.free.clear();
         self.removal = Removal::default();
         self.peers.clear();
+        self.claims.clear();
         self.watched.touch_all(c, (self.link, self.id));
     }
 

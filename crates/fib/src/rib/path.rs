@@ -116,6 +116,12 @@ impl Path {
     pub fn connected(sw_if: SwIfIndex) -> Path {
         Path { sw_if: Some(sw_if), ..Path::special(PathKind::Normal) }
     }
+    /// Returns the interface, if all that the path says is that hosts are on it.
+    #[must_use]
+    pub fn attached(&self) -> Option<SwIfIndex> {
+        let plain = self.kind == PathKind::Normal && self.labels == Labels::NONE;
+        self.sw_if.filter(|_| plain && self.next_hop.is_none())
+    }
     /// Returns the path as a table of such addresses has it: one to a next hop in the table itself
     /// names none. Next hops of another family are in table 0 unless they name one (RFC 4798).
     #[must_use]

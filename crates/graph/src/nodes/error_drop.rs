@@ -14,7 +14,7 @@ crate::next_nodes! { DROP => "drop" }
 crate::errors! {
     GONE: Error, 256, "interface is deleted";
     CONGESTED: Error, 259, "congestion drop";
-    CIRCLE: Error, 260, "packet goes round in the graph";
+    CIRCLE: Error, 257, "packet goes round in the graph";
 }
 
 /// The declaration.

@@ -1,5 +1,5 @@
-//! The bound of circles: a packet that goes round in the graph ends here, and the worker's loop with
-//! it.
+//! The bound of circles: a packet that goes round in the graph ends here, and with it the worker's
+//! loop.
 //!
 //! No node can know that the graph leads back to it: translations, look-ups in other tables, rules
 //! and bridges are put together by whoever configures them, and what changes no TTL could go round
@@ -10,7 +10,8 @@
 //! * Once a loop has taken [`FREE`] steps and [`EACH`] more for each packet that came in, each
 //!   further step is counted in the packet that takes it, and ends a packet that has [`MOST`].
 //! * Copies are counted as what they are copies of. They can still double at each step, so that
-//!   after [`ENOUGH`] times as many steps, every packet ends that is left.
+//!   after [`ENOUGH`] steps more for each of these and for each buffer, every packet ends that is
+//!   left. A flood takes a few steps for each buffer.
 //! * A circle through another worker is spread over many loops. Of the frames that are handed over
 //!   one in [`LOOKED`] counts [`HANDED`] steps in each of its packets: their metadata is in a cache
 //!   line that nothing else needs. A packet is handed over [`MOST`] / [`HANDED`] times at least,
@@ -27,8 +28,8 @@ const FREE: usize = 4096;
 const EACH: usize = 64;
 /// Steps that are counted in a packet before it ends.
 const MOST: u16 = 128;
-/// Multiple of the first bound at which a loop is ended.
-const ENOUGH: usize = 64;
+/// Multiple of the first bound and of the buffers at which a loop is ended.
+const ENOUGH: usize = 16;
 /// Frames handed over of which one is looked at.
 const LOOKED: u64 = 16;
 /// Steps that a hand-over counts as.
@@ -43,11 +44,11 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// The bound of a loop into which so many packets came.
+    /// The bound of a loop into which `came_in` packets came, of a router with `buffers` buffers.
     #[inline]
-    pub(super) fn of(came_in: usize) -> Bound {
+    pub(super) fn of(came_in: usize, buffers: usize) -> Bound {
         let suspicious = FREE + EACH * came_in;
-        Bound { suspicious, enough: ENOUGH * suspicious }
+        Bound { suspicious, enough: ENOUGH * (suspicious + buffers) }
     }
 
     /// Counts a step in each packet of a frame on its way to a node, in a loop that has taken

@@ -67,6 +67,8 @@ pub struct Core {
     pub(crate) stats: Arc<WorkerStats>,
     pub(crate) now: u64,
     cache: Cache,
+    /// Number of buffers of all workers.
+    buffers: usize,
     info: Vec<NodeInfo>,
     pending: Vec<Pending>,
     rank_of: Vec<u16>,
@@ -112,6 +114,7 @@ impl Core {
             index,
             stats,
             now: clock::ticks(),
+            buffers: cache.pool().audit().total,
             cache,
             info: Vec::new(),
             pending: Vec::new(),

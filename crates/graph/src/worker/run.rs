@@ -246,7 +246,7 @@ impl Worker {
                 watch.note(self.core.stats.node(*id), got);
             }
         }
-        let bound = Bound::of(packets);
+        let bound = Bound::of(packets, self.core.buffers);
         packets += dispatch(&mut self.core, &mut self.runners, &guard, arcs, &mut watch, bound);
         let end = if weight == 0 && packets > 0 { clock::cycles() } else { watch.at };
         (packets, deadline, end)

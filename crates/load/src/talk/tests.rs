@@ -189,6 +189,39 @@ fn long_messages_take_many_segments() {
     assert_eq!(client.data_retries + server.data_retries + server.fast_retries, 0);
 }
 
+/// The handshake does not open the window, and a lost SYN, ACK closes it (RFC 5681, RFC 6928).
+#[test]
+fn first_flights_have_ten_segments_or_one() {
+    for (lost, segments) in [(false, 10), (true, 1)] {
+        let exchange = Exchange { request: 100, answer: 60_000, ..Exchange::default() };
+        let plan = small(Protocol::Tcp, exchange);
+        let (mut clients, mut servers) =
+            (Clients::new(&plan, 1, 0).unwrap(), Servers::new(&plan, 1, 0).unwrap());
+        clients.set_opening(Opening { rate: 1e6, hold: None, total: Some(1) }, 0);
+        let mut now = 100;
+        let [mut syn, mut answer, mut request, mut flight, mut again] = [const { Vec::new() }; 5];
+        clients.poll(now, 64, &mut syn);
+        servers.receive(now, &syn[0], &mut answer);
+        if lost {
+            answer.clear();
+            while answer.is_empty() {
+                now += 10_000;
+                servers.poll(now, 64, &mut answer);
+            }
+        }
+        clients.receive(now, &answer[0], &mut request);
+        request.iter().for_each(|frame: &Vec<u8>| servers.receive(now, frame, &mut flight));
+        let long = |frames: &[Vec<u8>]| frames.iter().filter(|frame| frame.len() > 1000).count();
+        assert_eq!(long(&flight), segments, "lost: {lost}");
+        // Nothing of it is acknowledged.
+        while again.is_empty() {
+            now += 10_000;
+            servers.poll(now, 64, &mut again);
+        }
+        assert_eq!(long(&again), 1, "after a timeout");
+    }
+}
+
 #[test]
 fn waits_and_repetitions_take_their_time() {
     let exchange = Exchange { messages: 5, wait: 50_000, ..Exchange::default() };

@@ -133,6 +133,11 @@ fn demo(args: &Args) -> Result<bool> {
 
 /// Ends a kept router and removes its namespaces and files.
 fn end(files: &Files) -> Result<()> {
+    ensure!(
+        thalweg_socket::stranger_of(&files.dir).is_none(),
+        "{} belongs to another user: it is no demo of yours",
+        files.dir.display()
+    );
     let was_running = router::end_kept(files)?;
     for side in SIDES {
         let name = format!("{PREFIX}-{side}");

@@ -539,6 +539,14 @@ impl Device {
         self.control.sync();
     }
 
+    /// The machine's interfaces that the graph has, by name.
+    pub(super) fn host_interfaces(&self) -> Vec<String> {
+        let all = self.control.state::<Interfaces>();
+        let names =
+            |view: &interface::InterfaceView| Some(view.name.strip_prefix("host-")?.to_owned());
+        all.borrow().iter().filter_map(names).collect()
+    }
+
     /// What the device calls itself.
     pub(super) fn name(&self) -> String {
         match &self.outside {

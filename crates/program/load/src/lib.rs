@@ -21,6 +21,7 @@ mod screen;
 mod set;
 mod spot;
 mod stolen;
+mod stop;
 mod streams;
 mod subject;
 mod sweep;
@@ -31,8 +32,11 @@ mod work;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Subcommand;
 use thalweg_terminal::{FAILED, fail, put, report, say};
+
+use stop::{Interrupted, Stop};
 
 /// The commands with which a router takes part in tests, for [`thalweg_program_router::run`].
 pub use thalweg_device_load::PROBE;
@@ -66,14 +70,33 @@ enum Command {
 
 /// The program.
 pub fn main(args: &Args) -> ExitCode {
-    match &args.command {
-        Command::CpsNdr(args) => cps_ndr::main(args),
-        Command::Ndr(args) => ndr::main(args),
-        Command::Run(args) => run::main(args),
-        Command::Sweep(args) => sweep::main(args),
-        Command::Sampling(args) => sampling::main(args),
+    let done = match &args.command {
+        Command::CpsNdr(args) => in_order(|stop| cps_ndr::main(args, stop)),
+        Command::Ndr(args) => in_order(|stop| ndr::main(args, stop)),
+        Command::Run(args) => in_order(|stop| run::main(args, stop)),
+        Command::Sweep(args) => in_order(|stop| sweep::main(args, stop)),
+        Command::Sampling(args) => in_order(|stop| sampling::main(args, stop)),
         Command::Report(args) => report::main(args),
         Command::Check(args) => run::check(args),
         Command::Show(args) => run::show(args),
+    };
+    match done {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => fail(FAILED, &format!("{error:#}")),
+    }
+}
+
+/// Runs a command that measures: signals end it in order, and then its status is theirs, unless it
+/// has failed.
+fn in_order(command: impl FnOnce(&Stop) -> Result<u8>) -> Result<u8> {
+    let stop = Stop::on_signals()?;
+    let done = command(&stop);
+    match (done, stop.status()) {
+        (Ok(_), Some(status)) => Ok(status),
+        (Err(error), Some(status)) if error.is::<Interrupted>() => {
+            report!("{error}");
+            Ok(status)
+        }
+        (done, _) => done,
     }
 }

@@ -1,12 +1,9 @@
 //! `thalweg load ndr`: the rates at which nothing is lost, and at which little is, by MLRsearch.
 
 use std::io::{IsTerminal, Write as _};
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use thalweg_load::search::mlr::{Found, Search, Step};
 use thalweg_load::search::{self, Goal};
 use thalweg_load_report::{self as model, FirstLost, Kind, LimitedBy, Verdict};
@@ -14,10 +11,10 @@ use thalweg_netns::Netns;
 
 use super::alone::{Alone, OwnLimit};
 use super::number::{bounded, share, short};
-use super::output;
 use super::record;
 use super::report::{self, Files, Writer};
 use super::screen::clock;
+use super::stop::{Interrupted, Stop};
 use super::subject::{Measured, Subject};
 use super::traffic::Traffic;
 use super::work::{Wanted, Work, tunable};
@@ -92,8 +89,6 @@ enum GoalName {
 
 /// Status: the tester was the limit.
 const TESTER: u8 = 3;
-/// Status: the user has had enough.
-const INTERRUPTED: u8 = 130;
 /// Status: the machine was too busy.
 const BUSY: u8 = 4;
 /// Share of the tester's own limit up to which it searches.
@@ -111,11 +106,12 @@ const DOUBTS: usize = 2;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The program.
-pub(super) fn main(args: &Args) -> ExitCode {
-    match args.traffic.under.apart(|ns| searches(args, ns)) {
-        Ok(status) => ExitCode::from(status),
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
-    }
+pub(super) fn main(args: &Args, stop: &Stop) -> Result<u8> {
+    args.traffic.under.apart(|ns| {
+        let mut writer = Writer::new(Kind::Search, &args.files, Some(&args.traffic.under))?;
+        let done = searches(args, ns, &|| stop.is_set(), &mut writer);
+        writer.end(done, None)
+    })
 }
 
 /// A search that came to an end.
@@ -147,8 +143,6 @@ struct Made {
 /// Why a search has no result.
 #[derive(Debug, thiserror::Error)]
 enum NoResult {
-    #[error("interrupted")]
-    Interrupted,
     #[error("no result after {0} minutes: --limit, a greater --width or a lesser --sum would help")]
     Late(u64),
     #[error(
@@ -171,7 +165,6 @@ enum NoResult {
 impl NoResult {
     fn status(&self) -> u8 {
         match self {
-            NoResult::Interrupted => INTERRUPTED,
             NoResult::Busy { .. } | NoResult::Floor(..) => BUSY,
             NoResult::Late(_) => crate::FAILED,
         }
@@ -195,10 +188,7 @@ impl Args {
     }
 
     /// Why a search would say nothing of the device.
-    fn refused(&self, alone: &Alone, stopped: bool) -> Option<NoResult> {
-        if stopped {
-            return Some(NoResult::Interrupted);
-        }
+    fn refused(&self, alone: &Alone) -> Option<NoResult> {
         let loss = alone.loss?;
         let goals = self.goals();
         let goal = goals.iter().find(|goal| loss > goal.loss_ratio)?;
@@ -223,15 +213,14 @@ impl Args {
     }
 }
 
-fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
-    let stopped = || stop.load(Ordering::Relaxed);
+fn searches(
+    args: &Args,
+    ns: Option<&Netns>,
+    stopped: &dyn Fn() -> bool,
+    writer: &mut Writer,
+) -> Result<u8> {
     let goals = args.goals();
-    let mut writer = Writer::new(Kind::Search, &args.files, Some(&args.traffic.under))?;
-    let work = args.work(&mut writer)?;
+    let work = args.work(writer)?;
     let bounds = work.bounds();
     let least = args.least.map_or(bounds.0, |rate| rate as f64);
     let asked = args.most.map_or(bounds.1, |rate| rate as f64);
@@ -239,13 +228,13 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
     Search::new(least, asked, goals.clone()).check()?;
     let work = work.sized(asked)?;
     let unit = work.unit();
-    let alone = Alone::measure(&work, &args.traffic.under, asked, ns, &stopped)?;
+    let alone = Alone::measure(&work, &args.traffic.under, asked, ns, stopped)?;
     alone.tell(unit);
     alone.fill(&mut writer.report.self_check);
-    if let Some(error) = args.refused(&alone, stopped()) {
+    ensure!(!stopped(), Interrupted);
+    if let Some(error) = args.refused(&alone) {
         crate::report!("{error}");
         writer.report.notes.push(format!("No search was made: {error}."));
-        writer.write()?;
         return Ok(error.status());
     }
     let mut cap = alone.limit;
@@ -259,7 +248,7 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
         if args.repeat > 1 {
             crate::say!("Search {number} of {}:", args.repeat);
         }
-        match one(&work, args, &search, ns, &stopped, (&mut writer, &mut made)) {
+        match one(&work, args, &search, ns, stopped, (writer, &mut made)) {
             Ok(searched) => {
                 if let Some(own) = searched.own {
                     cap = cap.at_most(own);
@@ -269,20 +258,16 @@ fn searches(args: &Args, ns: Option<&Netns>) -> Result<u8> {
             }
             Err(error) => {
                 // What has been measured is not lost.
+                finish(writer, unit, &search, (cap, &alone.latency), &all, made);
+                let Some(why) = error.downcast_ref::<NoResult>() else { return Err(error) };
                 writer.report.notes.push(format!("No result of a search: {error:#}."));
-                finish(&mut writer, unit, &search, (cap, &alone.latency), &all, made);
-                let written = writer.write();
-                let Some(why) = error.downcast_ref::<NoResult>() else {
-                    return output::both(Err(error), written);
-                };
                 crate::report!("{why}");
-                return written.map(|()| why.status());
+                return Ok(why.status());
             }
         }
     }
     let status = tell(unit, &search, cap, &all);
-    finish(&mut writer, unit, &search, (cap, &alone.latency), &all, made);
-    writer.write()?;
+    finish(writer, unit, &search, (cap, &alone.latency), &all, made);
     Ok(status)
 }
 
@@ -427,11 +412,9 @@ fn valid(
                 made.push(model::Trial { at_ns, load, duration_s: duration, ..record });
                 subject.reset(PAUSE)?;
             }
-            None => return Err(NoResult::Interrupted.into()),
+            None => return Err(Interrupted.into()),
         }
-        if stopped() {
-            return Err(NoResult::Interrupted.into());
-        }
+        ensure!(!stopped(), Interrupted);
     }
     let at = format!("{} {unit}", short(load));
     Err(NoResult::Busy { trials: tries.late, at, reached: tries.reached }.into())
@@ -659,7 +642,7 @@ mod tests {
         assert_eq!((by.row.as_str(), by.node.as_str()), ("device", "flow-rules"), "{by:?}");
         let trials = made.trials.len();
         finish(&mut writer, unit, &search, (OwnLimit::Unknown, &[]), &[searched], made);
-        writer.write().unwrap();
+        writer.end(Ok(()), None).unwrap();
         let report = model::Report::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!((report.trials.len(), report.trials[0].n), (trials, 1));
         assert_eq!(report.results[0].limited_by, Some(by));

@@ -32,8 +32,11 @@ pub(super) fn check(option: &str, file: &Path) -> Result<()> {
 /// Names all that could not be written.
 pub(super) fn write<'a>(all: impl IntoIterator<Item = (&'a Path, Result<String>)>) -> Result<()> {
     let write = |(file, text): (&Path, Result<String>)| {
-        let written = text.and_then(|text| Ok(fs::write(file, text)?));
-        written.err().map(|error| format!("cannot write {}: {error:#}", file.display()))
+        let written =
+            text.map_err(|error| format!("cannot write {}: {error:#}", file.display())).and_then(
+                |text| thalweg_files::put(file, text.as_bytes()).map_err(|error| error.to_string()),
+            );
+        written.err()
     };
     let failed: Vec<String> = all.into_iter().filter_map(write).collect();
     if failed.is_empty() { Ok(()) } else { Err(anyhow!(failed.join("; "))) }

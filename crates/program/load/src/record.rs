@@ -189,12 +189,13 @@ pub(super) fn of_connections(made: &trial::Trial) -> Trial {
         ..Books::default()
     };
     add_drops(&mut books, &made.drops);
-    let of = made.connections.begun.max(1) as f64;
+    let judged = made.connections.begun;
     Trial {
         load: sample.rate,
         effective_s: sample.seconds,
         duration_s: sample.seconds,
-        loss_ratio: made.connections.errors() as f64 / of,
+        loss_ratio: made.connections.errors() as f64 / judged.max(1) as f64,
+        judged,
         invalid: made.tester.then(|| "the tester was late or lost packets itself".to_owned()),
         directions: BTreeMap::from([(BOTH.to_owned(), books)]),
         connections: Some(connections(made)),
@@ -254,6 +255,7 @@ pub(super) fn of_ran(ran: &Ran, load: f64) -> Trial {
         duration_s: ran.seconds,
         effective_s: ran.seconds,
         loss_ratio: lost as f64 / of.max(1) as f64,
+        judged: ran.judged(),
         invalid: ran.is_spoiled().then(|| "the tester was late or lost packets itself".to_owned()),
         directions: BTreeMap::from([(BOTH.to_owned(), books)]),
         streams,

@@ -1,7 +1,6 @@
 //! Reports of all commands, in one form; and `thalweg load report`, which shows and compares them.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result};
@@ -14,7 +13,8 @@ use thalweg_load_report::{
 use super::far::{DEVICE, TESTER};
 use super::output;
 use super::stolen::{self, Ticks};
-use super::under::Under;
+use super::stop::Interrupted;
+use super::under::{MAX_COMMANDS, Under};
 
 /// Files for a report.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -109,19 +109,23 @@ impl Writer {
         self.begun.elapsed().as_nanos() as u64
     }
 
-    /// Writes all files.
+    /// Writes all files, whatever became of the measuring; an error of that is noted.
     ///
     /// # Errors
-    /// Names those that could not be written.
-    pub(super) fn write(&mut self) -> Result<()> {
-        self.write_with(None)
+    /// The error of measuring; if there is none, the files that could not be written.
+    pub(super) fn end<T>(&mut self, done: Result<T>, other: Option<(&Path, String)>) -> Result<T> {
+        match &done {
+            Err(error) if error.is::<Interrupted>() => {
+                self.report.notes.push("Ended by the user before its time.".into());
+            }
+            Err(error) => self.report.notes.push(format!("Ended by an error: {error:#}")),
+            Ok(_) => {}
+        }
+        output::both(done, self.write_with(other))
     }
 
     /// Writes all files, and another one that is no report.
-    ///
-    /// # Errors
-    /// Names those that could not be written.
-    pub(super) fn write_with(&mut self, other: Option<(&Path, String)>) -> Result<()> {
+    fn write_with(&mut self, other: Option<(&Path, String)>) -> Result<()> {
         self.report.ended = now();
         self.report.machine.steal_percent = self.ticks.stolen_percent();
         self.report.machine.noisy |= self.report.machine.steal_percent >= stolen::MUCH;
@@ -187,7 +191,7 @@ fn device(under: &Under) -> Device {
     if let Some(file) = &under.commands {
         // It is read again at the start, where a mistake is reported.
         configuration += "\n";
-        configuration += &std::fs::read_to_string(file).unwrap_or_default();
+        configuration += &thalweg_files::read_text(file, MAX_COMMANDS).unwrap_or_default();
     }
     let counters_from = match (&under.ports, under.is_lab()) {
         (Some(_), _) => "the interfaces of this machine",
@@ -329,21 +333,13 @@ impl Args {
 }
 
 /// `thalweg load report`.
-pub(super) fn main(args: &Args) -> ExitCode {
-    let run = || {
-        let text = args.text()?;
-        match &args.output {
-            Some(file) => output::write([(file.as_path(), Ok(text))]),
-            None => {
-                crate::put!("{text}");
-                Ok(())
-            }
-        }
-    };
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
+pub(super) fn main(args: &Args) -> Result<u8> {
+    let text = args.text()?;
+    match &args.output {
+        Some(file) => output::write([(file.as_path(), Ok(text))])?,
+        None => crate::put!("{text}"),
     }
+    Ok(0)
 }
 
 #[cfg(test)]

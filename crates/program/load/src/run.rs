@@ -1,8 +1,5 @@
 //! `thalweg load run`, `check` and `show`: a profile's streams or connections.
 
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -16,11 +13,11 @@ use super::alone;
 use super::blame::FirstTalk;
 use super::lines::Lines as _;
 use super::number::{self, bounded, short};
-use super::output;
 use super::report::{Files, Writer};
 use super::runner::{self, GroupRan, Offered, Ran, Runner};
 use super::screen::{self, Look, Screen};
 use super::stolen;
+use super::stop::{Interrupted, Stop};
 use super::streams::StreamTrial;
 use super::under::Under;
 use super::work::{NO_RATE, Wanted, Work};
@@ -83,24 +80,20 @@ The status is 0 if nothing was lost, 1 if something was or a number to be held w
 the tester was the limit.";
 
 /// `thalweg load check`.
-pub(super) fn check(args: &Profile) -> ExitCode {
-    match args.wanted.read().and_then(checked) {
-        Ok(profile) => {
-            let (streams, flows) = profile.pairs.iter().fold((0, 0), |(streams, flows), pair| {
-                let talks: usize = pair.flows.iter().map(|flows| flows.plan.talks.len()).sum();
-                (streams + pair.streams.len(), flows + talks)
-            });
-            crate::say!(
-                "{}: good, with {} and {} of connections on {} of ports",
-                profile.name,
-                counted(streams as u64, "stream"),
-                counted(flows as u64, "kind"),
-                counted(profile.pairs.len() as u64, "pair")
-            );
-            ExitCode::SUCCESS
-        }
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
-    }
+pub(super) fn check(args: &Profile) -> Result<u8> {
+    let profile = args.wanted.read().and_then(checked)?;
+    let (streams, flows) = profile.pairs.iter().fold((0, 0), |(streams, flows), pair| {
+        let talks: usize = pair.flows.iter().map(|flows| flows.plan.talks.len()).sum();
+        (streams + pair.streams.len(), flows + talks)
+    });
+    crate::say!(
+        "{}: good, with {} and {} of connections on {} of ports",
+        profile.name,
+        counted(streams as u64, "stream"),
+        counted(flows as u64, "kind"),
+        counted(profile.pairs.len() as u64, "pair")
+    );
+    Ok(0)
 }
 
 /// A profile that a run would not refuse.
@@ -111,43 +104,36 @@ fn checked(profile: Read) -> Result<Read> {
 }
 
 /// `thalweg load show`.
-pub(super) fn show(args: &Profile) -> ExitCode {
-    match args.wanted.read() {
-        Ok(profile) => {
-            crate::say!("{:#}", profile.canonical());
-            ExitCode::SUCCESS
-        }
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
-    }
+pub(super) fn show(args: &Profile) -> Result<u8> {
+    crate::say!("{:#}", args.wanted.read()?.canonical());
+    Ok(0)
 }
 
 /// `thalweg load run`.
-pub(super) fn main(args: &Args) -> ExitCode {
-    let run = || {
-        let profile = args.wanted.read()?;
-        let work = Work::of(&profile, &args.under, Duration::from_millis(args.late))?;
-        args.under.apart(|ns| args.run(&profile, work, ns))
-    };
-    match run() {
-        Ok(status) => ExitCode::from(status),
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
-    }
+pub(super) fn main(args: &Args, stop: &Stop) -> Result<u8> {
+    let profile = args.wanted.read()?;
+    let work = Work::of(&profile, &args.under, Duration::from_millis(args.late))?;
+    args.under.apart(|ns| {
+        let mut writer = Writer::new(Kind::Run, &args.files, Some(&args.under))?;
+        writer.profile(&profile.name, profile.canonical());
+        let done = args.run(work, ns, &|| stop.is_set(), &mut writer);
+        writer.end(done, None)
+    })
 }
 
 impl Args {
-    fn run(&self, profile: &Read, work: Work, ns: Option<&Netns>) -> Result<u8> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, stop.clone())?;
-        }
-        let stopped = || stop.load(Ordering::Relaxed);
-        let mut writer = Writer::new(Kind::Run, &self.files, Some(&self.under))?;
-        writer.profile(&profile.name, profile.canonical());
+    fn run(
+        &self,
+        work: Work,
+        ns: Option<&Netns>,
+        stopped: &dyn Fn() -> bool,
+        writer: &mut Writer,
+    ) -> Result<u8> {
         let (streams, connections) = self.loads(&work)?;
         let work = work.sized(connections.unwrap_or_default())?;
         let streams = match streams {
             Load::Total(Rate::Percent(percent)) => {
-                self.share_of_own(&work, percent, ns, &stopped, &mut writer)?
+                self.share_of_own(&work, percent, ns, stopped, writer)?
             }
             load => load,
         };
@@ -155,26 +141,14 @@ impl Args {
         let floor = match work.has_streams() && !self.no_floor && self.under.ports.is_none() {
             true => {
                 crate::say!("A second without the device, for the floor of latency.");
-                alone::floor(&work, &self.under, streams, ns, &stopped)?
+                alone::floor(&work, &self.under, streams, ns, stopped)?
             }
             false => None,
         };
-        let floor = floor.as_ref();
-        let ran = self.trial(&work, offered, ns, &stopped, &mut writer);
-        let status = match &ran {
-            Ok(Some(ran)) => self.tell(&work, offered, (ran, floor), &mut writer),
-            Ok(None) => {
-                writer.report.notes.push("Interrupted before its window began.".into());
-                0
-            }
-            Err(error) => {
-                writer.report.notes.push(format!("Ended by an error: {error:#}"));
-                crate::FAILED
-            }
-        };
-        // Whatever happened is in the report.
-        output::both(ran, writer.write())?;
-        Ok(if stopped() { 130 } else { status })
+        match self.trial(&work, offered, ns, stopped, writer)? {
+            Some(ran) => Ok(self.tell(&work, offered, (&ran, floor.as_ref()), writer)),
+            None => Err(Interrupted.into()),
+        }
     }
 
     /// What is asked for, of streams and of connections.
@@ -434,7 +408,7 @@ impl Args {
         let offered = Offered { streams: load, connections: Some(0.0) };
         let ran = runner.trial(offered, Duration::from_secs(1), |_, _| Ok(()));
         runner.device.close()?;
-        let ran = ran?.context("interrupted")?;
+        let ran = ran?.ok_or(Interrupted)?;
         let received = ran.streams.as_ref().map_or(0, |trial| trial.sum().received);
         let cap = received as f64 / ran.seconds;
         ensure!(cap > 0.0, "the tester's own limit could not be measured: nothing arrived");

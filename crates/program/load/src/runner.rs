@@ -108,6 +108,13 @@ impl Ran {
         (packets.0 + connections.0, packets.1 + connections.1)
     }
 
+    /// Packets and connections of the window: what it shows, they show. Streams without tags are
+    /// judged by all that was sent, but of that, the ramp says nothing of the load.
+    pub(super) fn judged(&self) -> u64 {
+        let packets = self.streams.as_ref().map_or(0, |trial| trial.sum().window);
+        packets + self.connections.as_ref().map_or(0, |trial| trial.connections.begun)
+    }
+
     /// Packets that have not arrived as they were, from its beginning to its end.
     pub(super) fn missing(&self) -> Missing {
         match (&self.streams, &self.connections) {

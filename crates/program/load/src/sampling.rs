@@ -2,9 +2,6 @@
 //! about sFlow in VPP.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -18,6 +15,7 @@ use super::report::{self, Files, Writer};
 use super::run::ABOVE;
 use super::runner::{Offered, Runner};
 use super::set::Set;
+use super::stop::{Interrupted, Stop};
 use super::work::{Wanted, Work};
 
 /// Sends more than a device bears, with sFlow at one rate after the other, and prints what arrives.
@@ -106,26 +104,14 @@ struct Column {
     dropped: u64,
 }
 
-/// The user has had enough.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-struct Interrupted;
-
 /// The program.
-pub(super) fn main(args: &Args) -> ExitCode {
-    match args.measure() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<Interrupted>() => ExitCode::from(130),
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
-    }
+pub(super) fn main(args: &Args, stop: &Stop) -> Result<u8> {
+    args.measure(stop)?;
+    Ok(0)
 }
 
 impl Args {
-    fn measure(&self) -> Result<()> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, stop.clone())?;
-        }
+    fn measure(&self, stop: &Stop) -> Result<()> {
         if let Some(file) = &self.markdown {
             output::check("--markdown", file)?;
         }
@@ -138,10 +124,10 @@ impl Args {
             ..Goal::default()
         }];
         let mut text = String::new();
-        let done = self.table(&|| stop.load(Ordering::Relaxed), &mut writer, &mut text);
+        let done = self.table(&|| stop.is_set(), &mut writer, &mut text);
         // What was measured until an interruption is not lost.
         let table = self.markdown.as_deref().map(|file| (file, text));
-        output::both(done, writer.write_with(table))
+        writer.end(done, table)
     }
 
     fn table(

@@ -182,7 +182,10 @@ fn of_ran(ran: &Ran, load: f64) -> Measured {
         None => (sum.sent, sum.lost, sum.received),
     };
     let mut record = record::of_ran(ran, load);
-    record.loss_ratio = lost as f64 / of.max(1) as f64;
+    (record.loss_ratio, record.judged) = (lost as f64 / of.max(1) as f64, of);
+    if ran.connections.is_none() {
+        record.judged = ran.judged();
+    }
     Measured {
         of,
         lost,

@@ -1,7 +1,6 @@
 //! `thalweg load sweep`: the rows of article 4's tables, for what the machine has.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -13,6 +12,7 @@ use super::far::Kind;
 use super::number::{bounded, short};
 use super::output;
 use super::report::{Files, Writer, kind_with};
+use super::stop::{Interrupted, Stop};
 
 /// Searches for the rates of short and of long connections that devices bear with more and more
 /// processors and queues, and prints them as a table.
@@ -89,12 +89,9 @@ struct Talks {
 }
 
 /// The program.
-pub(super) fn main(args: &Args) -> ExitCode {
-    match args.sweep() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<cps_ndr::Interrupted>() => ExitCode::from(130),
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
-    }
+pub(super) fn main(args: &Args, stop: &Stop) -> Result<u8> {
+    args.sweep(stop)?;
+    Ok(0)
 }
 
 impl Args {
@@ -119,7 +116,7 @@ impl Args {
         all
     }
 
-    fn sweep(&self) -> Result<()> {
+    fn sweep(&self, stop: &Stop) -> Result<()> {
         for (least, most, what) in
             [(self.min_cps.0, self.max_cps.0, "short"), (self.min_cps.1, self.max_cps.1, "long")]
         {
@@ -135,13 +132,13 @@ impl Args {
         let mut writer = Writer::new(model::Kind::Sweep, &self.files, None)?;
         writer.report.transport.kind = kind_with("af_packet on veth", self.cores);
         let mut text = String::new();
-        let done = self.table(&mut writer, &mut text);
+        let done = self.table(stop, &mut writer, &mut text);
         // What was measured until an interruption is not lost.
         let table = self.markdown.as_deref().map(|file| (file, text));
-        output::both(done, writer.write_with(table))
+        writer.end(done, table)
     }
 
-    fn table(&self, writer: &mut Writer, text: &mut String) -> Result<()> {
+    fn table(&self, stop: &Stop, writer: &mut Writer, text: &mut String) -> Result<()> {
         let mut say = |line: String| {
             crate::say!("{line}");
             *text += &line;
@@ -163,7 +160,7 @@ impl Args {
                 let mut first = None;
                 for lab in &self.labs {
                     let row = format!("{cpus} CPU, {queues} q");
-                    match search(&talks.options, *lab, (*cpus, *queues)) {
+                    match search(&talks.options, *lab, (*cpus, *queues), stop) {
                         Ok(quiet) => {
                             let name = format!("{}, {row}", quiet.name);
                             say(line(&name, &quiet, first));
@@ -171,7 +168,8 @@ impl Args {
                             let goal = format!("{} connections, {name}", talks.name);
                             writer.report.results.push(Found { goal, ..quiet.found });
                         }
-                        Err(error) if error.is::<cps_ndr::Interrupted>() => return Err(error),
+                        // Whatever has failed, the user does not want the next one.
+                        Err(_) if stop.is_set() => return Err(Interrupted.into()),
                         Err(error) => {
                             let name = format!("{lab:?}").to_lowercase();
                             say(format!("| {name}, {row} | not run: {error:#} | | | | |"));
@@ -188,14 +186,14 @@ impl Args {
 }
 
 /// Makes one search.
-fn search(options: &str, lab: Kind, (cpus, queues): (u64, u64)) -> Result<Quiet> {
+fn search(options: &str, lab: Kind, (cpus, queues): (u64, u64), stop: &Stop) -> Result<Quiet> {
     let name = clap::ValueEnum::to_possible_value(&lab).context("no such device")?;
     let line = format!(
         "cps-ndr {options} --lab {} --device tracker --cpus {cpus} --queues {queues}",
         name.get_name()
     );
     let args = Line::try_parse_from(line.split(' ')).context("options of a search")?.args;
-    cps_ndr::quietly(&args)
+    cps_ndr::quietly(&args, stop)
 }
 
 /// A row of the table. `first` is the rate to compare with. A rate that the tester limited, or none

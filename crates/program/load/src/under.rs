@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use thalweg_device::MacAddr;
 use thalweg_load::MAX_PARTS;
 use thalweg_netns::{Netns, enter_user_namespace};
@@ -29,8 +29,9 @@ pub(super) struct Under {
     /// The device is behind these pairs of the machine's interfaces, as many as the profile has
     #[arg(long, value_name = "IF,IF,…", conflicts_with_all = ["lab", "lab_command"])]
     pub(super) ports: Option<Ports>,
-    /// Let --ports name an interface that has the machine's default route
-    #[arg(long, requires = "ports")]
+    /// Let --ports and --commands name an interface by whose link this machine is reached: that of
+    /// its default route, or of the route to whoever is logged in
+    #[arg(long)]
     pub(super) even_default_route: bool,
     /// MAC addresses that clients and servers send to, for a router behind --ports
     #[arg(long, value_name = "MAC,MAC", value_parser = macs, requires = "ports")]
@@ -54,6 +55,9 @@ pub(super) struct Under {
     pub(super) seed: u64,
 }
 
+/// Maximum size of a file of the device's commands in bytes.
+pub(super) const MAX_COMMANDS: u64 = 16 << 20;
+
 impl Under {
     /// Runs something in a namespace where labs can be made, if the device needs one.
     ///
@@ -65,6 +69,8 @@ impl Under {
         self.check_cores()?;
         if let Some(ports) = &self.ports {
             ports.check(self.even_default_route)?;
+            let _guard = ports.guard()?;
+            return run(None);
         }
         if !self.is_lab() {
             return run(None);
@@ -139,9 +145,7 @@ impl Under {
     /// Starts the device with its clients and servers, in a namespace of [`Traffic::apart`].
     pub(super) fn start(&self, hosts: &Hosts<'_>, ns: Option<&Netns>) -> Result<Device> {
         let commands = match &self.commands {
-            Some(file) => {
-                std::fs::read_to_string(file).with_context(|| file.display().to_string())?
-            }
+            Some(file) => thalweg_files::read_text(file, MAX_COMMANDS)?,
             None => String::new(),
         };
         if let Some(ports) = &self.ports {
@@ -154,7 +158,15 @@ impl Under {
                 "--cpus and --queues are for a device in a lab: in the tester's process, both have \
                  the workers that --cores says"
             );
-            return Device::inside(self.device, &commands, hosts);
+            let device = Device::inside(self.device, &commands, hosts)?;
+            let names = device.host_interfaces();
+            if !names.is_empty() {
+                let ways = far::Ways::read()?;
+                names
+                    .iter()
+                    .try_for_each(|name| ways.check("--commands", name, self.even_default_route))?;
+            }
+            return Ok(device);
         };
         let kind = self.lab.unwrap_or(Kind::Wire);
         let shell = self.lab_command.as_deref();

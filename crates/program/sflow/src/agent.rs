@@ -7,14 +7,13 @@ use anyhow::Context;
 use rustix::fs::Mode;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
-use std::fs::File;
-use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use thalweg_files::PidFile;
 use thalweg_sflow::value::Uuid;
 use thalweg_sflow_agent::agent::Collectors;
 use thalweg_sflow_agent::conf::{HsflowdConf, Reader};
@@ -102,11 +101,13 @@ fn serve(args: &Args, lines: &Log) -> Result<(), (u8, anyhow::Error)> {
     run(args, conf, lines).map_err(|error| (crate::FAILED, error))
 }
 
+/// Maximum size of the configuration in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
 /// Reads the file, and logs what in it has no effect.
 fn read(args: &Args) -> anyhow::Result<HsflowdConf> {
     let name = args.file.display().to_string();
-    let bytes = std::fs::read(&args.file)
-        .with_context(|| format!("cannot read the configuration {name}"))?;
+    let bytes = thalweg_files::read(&args.file, MAX_FILE).context("configuration")?;
     let (mut conf, warnings) = HsflowdConf::parse_bytes(Reader::Agent, &name, &bytes)?;
     for warning in warnings {
         tracing::warn!("{warning}");
@@ -232,32 +233,6 @@ fn reload(
     Ok(receiver)
 }
 
-/// A file with the number of this process, emptied and removed at the end.
-struct PidFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl PidFile {
-    fn write(path: &Path) -> anyhow::Result<PidFile> {
-        let write = || {
-            let mut file = File::create(path)?;
-            writeln!(file, "{}", std::process::id())?;
-            std::io::Result::Ok(file)
-        };
-        let file = write().with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(PidFile { path: path.to_owned(), file })
-    }
-}
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        // Without privileges the file cannot be removed, but no number is better than a wrong one.
-        let _ = self.file.set_len(0);
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 /// Rights that are needed later: to join groups, and to enter namespaces (which newer kernels also
 /// want of whoever hears of drops).
 fn rights(conf: &HsflowdConf) -> CapabilitySet {
@@ -316,17 +291,5 @@ mod tests {
             let conf = conf(&format!("sflow {{ {text} }}"));
             assert!(rights(&conf).contains(CapabilitySet::SYS_ADMIN), "{text}");
         }
-    }
-
-    #[test]
-    fn the_pid_file_goes_with_the_process() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("agent.pid");
-        let file = PidFile::write(&path).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
-        drop(file);
-        assert!(!path.exists());
-        let error = PidFile::write(&dir.path().join("no/such")).map(drop).unwrap_err();
-        assert!(error.to_string().starts_with("cannot write"));
     }
 }

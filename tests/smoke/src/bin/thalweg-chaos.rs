@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use thalweg_smoke::chaos::{Plan, run, shrink};
@@ -17,11 +17,8 @@ struct Args {
     /// How long further seeds are tried after the first
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<f64>,
-    /// Seeds to try, one per line, with what is behind a `#` left out
-    #[arg(long, value_name = "FILE")]
-    seeds: Option<PathBuf>,
-    /// Steps to do, as they were printed
-    #[arg(long, value_name = "FILE")]
+    /// Steps to do first, as they were printed: a file, or all of a directory
+    #[arg(long, value_name = "PATH")]
     replay: Option<PathBuf>,
     /// How long a failing run is made shorter
     #[arg(long, value_name = "MINUTES", default_value_t = 5.0)]
@@ -36,6 +33,18 @@ struct Args {
 
 fn minutes(number: f64) -> Duration {
     Duration::from_secs_f64((number * 60.0).clamp(0.0, 1e6))
+}
+
+/// A file, or those of a directory by name.
+fn files(path: &Path) -> Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = std::fs::read_dir(path).with_context(|| path.display().to_string())?;
+    let mut all =
+        entries.map(|entry| entry.map(|e| e.path())).collect::<std::io::Result<Vec<_>>>()?;
+    all.sort();
+    Ok(all)
 }
 
 impl Args {
@@ -69,26 +78,18 @@ impl Args {
             Privilege::UserNamespaces => enter_user_namespace()?,
             Privilege::None(why) => bail!("{why}"),
         }
-        if let Some(file) = &self.replay {
-            let text = std::fs::read_to_string(file).context(file.display().to_string())?;
-            return Ok(self.attempt("the steps", &Plan::parse(&text)?));
+        let mut passed = true;
+        for file in self.replay.as_deref().map(files).transpose()?.unwrap_or_default() {
+            let name = file.display().to_string();
+            let text = std::fs::read_to_string(&file).with_context(|| name.clone())?;
+            passed &= self.attempt(&name, &Plan::parse(&text)?);
         }
-        if let Some(file) = &self.seeds {
-            let text = std::fs::read_to_string(file).context(file.display().to_string())?;
-            let mut passed = true;
-            for line in text.lines() {
-                let seed = line.split('#').next().unwrap_or_default().trim();
-                if !seed.is_empty() {
-                    let seed = seed.parse().with_context(|| format!("`{seed}' is no seed"))?;
-                    passed &= self.attempt(&format!("seed {seed}"), &Plan::of_seed(seed)?);
-                }
-            }
+        if self.replay.is_some() && self.seed.is_none() {
             return Ok(passed);
         }
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut seed = self.seed.unwrap_or(clock.as_secs() % 1_000_000 * 10);
         let until = Instant::now() + minutes(self.minutes.unwrap_or(0.0));
-        let mut passed = true;
         loop {
             passed &= self.attempt(&format!("seed {seed}"), &Plan::of_seed(seed)?);
             if Instant::now() >= until || (!passed && !self.all) {

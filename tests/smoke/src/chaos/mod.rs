@@ -2,13 +2,13 @@
 //!
 //! * The router runs, and answers each command.
 //! * Every packet ends in one place, once what waits has been given up.
-//! * The saved configuration, applied to the router that it came from, changes nothing; a new router
-//!   takes it, saves the same, and plans nothing.
+//! * The saved configuration, applied to the router that it came from, changes nothing; a new
+//!   router takes it, saves the same, and plans nothing.
 //! * An empty configuration leaves what was there at the start.
 //! * SIGTERM ends the router well, within a second.
 //!
-//! A run follows from its seed, but for the moments at which packets meet commands. A run that fails
-//! is repeated with fewer and fewer steps, as long as it fails.
+//! A run follows from its seed, but for the moments at which packets meet commands. A run that
+//! fails is repeated with fewer and fewer steps, as long as it fails.
 
 mod grammar;
 mod packets;

@@ -167,6 +167,7 @@ impl Subject {
             Ok(Ok(answer)) => Ok(Ok(answer)),
             Ok(Err(ClientError::Failed { output })) => Ok(Err(output)),
             Ok(Err(error)) => {
+                // Paced: a process that has panicked ends a moment later.
                 thread::sleep(Duration::from_millis(300));
                 match self.running.try_status()? {
                     Some(status) => bail!("ended, {status}, at `{line}': {}", self.last_words()),
@@ -213,6 +214,7 @@ impl Subject {
                 return Ok(());
             }
             ensure!(begun.elapsed() < REST_LIMIT, "packets stay inside:\n{shown}");
+            // Paced: the next look.
             thread::sleep(Duration::from_millis(100));
         }
     }
@@ -268,6 +270,8 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
             bail!("ended, {status}, after `{step}': {}", subject.last_words());
         }
     }
+    // Paced: what was begun last does something, too.
+    thread::sleep(Duration::from_millis(200));
     let _ = subject.say("packet-generator disable-stream")?;
     tell("rest");
     subject.rest()?;
@@ -285,6 +289,11 @@ pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     ensure!(left == empty, "this is left when everything is deleted:\n{left}");
     let names = interfaces(&mut subject)?;
     ensure!(names == ["local0"], "these interfaces are left: {names:?}");
+    subject.must("create packet-generator interface pg0")?;
+    let shown: serde_json::Value = serde_json::from_str(&subject.must("show interface | json")?)?;
+    let index = shown.as_array().and_then(|rows| rows.last()?["index"].as_u64());
+    ensure!(index == Some(1), "the first interface has index {index:?}: some are not given back");
+    subject.must("delete packet-generator interface pg0")?;
     tell("end");
     subject.end()?;
     tell("a new router");
@@ -308,6 +317,7 @@ fn settled(subject: &mut Subject, wanted: &str, file: &Path) -> Result<String> {
         if saved == wanted || begun.elapsed() > Duration::from_secs(3) {
             return Ok(saved);
         }
+        // Paced: the next look.
         thread::sleep(Duration::from_millis(100));
     }
 }
@@ -324,6 +334,7 @@ fn interfaces(subject: &mut Subject) -> Result<Vec<String>> {
         if names.len() <= 1 || begun.elapsed() > Duration::from_secs(3) {
             return Ok(names);
         }
+        // Paced: the next look.
         thread::sleep(Duration::from_millis(100));
     }
 }

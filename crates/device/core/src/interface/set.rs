@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::SwIfIndex;
+use thalweg_config::declare::Name;
 use thalweg_graph::{RxMode, clock};
 use thalweg_wire::MacAddr;
 
@@ -358,9 +359,10 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
     if found > max {
         return Err(DeviceError::Range { what: "length of a tag", min: 0, max, found });
     }
-    let odd = |c: char| c.is_whitespace() || c.is_control() || "{}|\"'#\\".contains(c);
-    if tag.contains(odd) {
-        let text = "a tag is one word without quotes, braces, `|', `#' and backslashes";
+    // As a document takes it, which has what is set here.
+    if !tag.is_empty() && !Name::Any.takes(tag) {
+        let text =
+            "a tag is one word without quotes, braces, `|', `#' and backslashes, and not `?'";
         return Err(DeviceError::Failed(text.into()));
     }
     change(c, sw_if, |v| v.tag = tag.to_owned())?;
@@ -403,6 +405,21 @@ pub fn set_output_end(
     let tx = c.state::<Interfaces>().borrow_mut().row(sw_if)?.tx;
     let failed = |e| DeviceError::Failed(format!("{e}"));
     c.set_arc_end("interface-output", sw_if, end.or(tx)).map_err(failed)
+}
+
+/// Sets the node to which the frames that an interface without a device receives go, behind its
+/// features; `None` for `ethernet-input`.
+///
+/// # Errors
+/// If the interface does not exist.
+pub fn set_input_end(
+    c: &mut Control,
+    sw_if: SwIfIndex,
+    end: Option<NodeId>,
+) -> Result<(), DeviceError> {
+    view(c, sw_if)?;
+    let failed = |e| DeviceError::Failed(format!("{e}"));
+    c.set_arc_end("device-input", sw_if, end).map_err(failed)
 }
 
 fn change(

@@ -70,6 +70,9 @@ struct ArpInput {
     ear: Ear,
 }
 
+/// Bytes in the shortest Ethernet frame, behind its header.
+const SHORTEST: usize = 46;
+
 /// Returns whether a MAC address is a VRRP virtual router's (RFC 5798 section 7.3), whose owner may
 /// send from its own address.
 fn is_vrrp(mac: MacAddr) -> bool {
@@ -191,6 +194,10 @@ impl ArpInput {
         let row = self.interfaces.load(cx.guard()).get(rx_if);
         let (mac, output) = (row.mac, row.output);
         let ether = EthernetRepr { dst: arp.sender_mac, src: mac, ethertype: ethertype::ARP };
+        // Nothing else that the request carries goes back, but its padding.
+        if p.total_len() > SHORTEST {
+            p.truncate(SHORTEST, cx.cache());
+        }
         let (room, tags) = (arp.reply(mac).emit(p.data_mut()), row.tags.as_slice());
         let header = p.push(HEADER_LEN + tags.len()).map(|header| {
             // The ethertype comes last, the tags before it.
@@ -297,6 +304,17 @@ mod tests {
         assert_eq!(sent[0], want);
         assert_eq!(b.known(7), Some(mac(7)));
         assert_eq!(b.count("arp-input", "REPLIES_SENT"), 1);
+        b.finish();
+    }
+
+    #[test]
+    fn a_reply_carries_nothing_of_a_long_request() {
+        let mut b = Bench::new();
+        let mut long = Build::arp_request(MacAddr(mac(7).0), ip(7), OUR_IP).build();
+        long.extend([0xaa; 900]);
+        b.receive(&long);
+        let sent = b.sent();
+        assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [60]);
         b.finish();
     }
 

@@ -1,11 +1,12 @@
 //! `config save`: saves the running configuration.
 
 use crate::manager::{self, ConfigError, Manager, failed};
-use crate::store::{self, Store};
+use crate::store::Store;
 use crate::work::{self, View};
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::Document;
+use thalweg_files::client::{self, Kind};
 use thalweg_graph::Control;
 
 /// `config save`
@@ -13,6 +14,9 @@ pub struct ConfigSave;
 
 /// The command.
 pub static COMMAND: ConfigSave = ConfigSave;
+
+/// Documents elsewhere than in the router's own file.
+const DOCUMENT: Kind = Kind { name: "a configuration", magic: &[], is_foreign: false };
 
 /// Where it is saved.
 enum Target {
@@ -34,7 +38,8 @@ impl Command<Control> for ConfigSave {
     fn help(&self) -> &'static str {
         "Save the running configuration, by default in the router's own file\n\
          Only that file has revisions. While a change waits for confirmation, it is saved by\n\
-         `config commit' alone."
+         `config commit' alone. Other files are in /tmp, or below a directory that `unix { files }'\n\
+         names; `thalweg config dump' prints the document, to be saved anywhere."
     }
 
     fn run(
@@ -60,7 +65,9 @@ impl Command<Control> for ConfigSave {
         let job = move |_: &_, running: Document| {
             let text = running.to_yaml()?;
             match target {
-                Target::Other(file) => store::write(&file, &text).map(|()| true),
+                Target::Other(file) => {
+                    client::replace(&file, &DOCUMENT, text.as_bytes()).map(|()| true)
+                }
                 Target::Own(own) => own.save(&text),
             }
             .map_err(ConfigError::from)

@@ -336,10 +336,15 @@ impl EthernetInput {
                     let counters = cx.stats().interface(port);
                     counters.received_by_group(*dst, p.total_len() as u64);
                 }
+                let sub = table.get(sw_if);
+                // One that is down takes nothing: neither its counters nor its features see it.
+                if !sub.admin_up {
+                    return Verdict::drop(DOWN);
+                }
                 if run.add(cx, sw_if, p.total_len()) {
                     return run.take(cx, p);
                 }
-                self.enter(cx, table.get(sw_if), p, header)
+                self.enter(cx, sub, p, header)
             }
             Err(NoInterface::Short) => Verdict::drop(SHORT),
             // A port in layer 2 takes what none of its sub-interfaces does.

@@ -1,5 +1,6 @@
 //! `flow add`.
 
+use crate::FlowError;
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_graph::Control;
@@ -36,10 +37,16 @@ impl Command<Control> for FlowAdd {
         if args.exact("file") {
             let path = PathBuf::from(args.word("path")?);
             args.end()?;
-            let read = move || thalweg_files::read_text(&path, MAX_FILE);
-            return in_background(read, move |cx, text, _| {
-                let text = text.map_err(CliError::failed)?;
-                let rules = crate::sets::parse_lines(cx, &text).map_err(CliError::failed)?;
+            let read = move || thalweg_files::client::read(&path, MAX_FILE);
+            return in_background(read, move |cx, file, _| {
+                let file = file.map_err(CliError::failed)?;
+                let text = file.text().map_err(CliError::failed)?;
+                let rules = crate::sets::parse_lines(cx, text).map_err(|e| match &e {
+                    FlowError::Line { line, .. } => {
+                        CliError::failed(file.explain(&format!("line {line}"), &e))
+                    }
+                    _ => CliError::failed(file.explain("rules", &e)),
+                })?;
                 crate::add(cx, set, rules).map_err(CliError::failed)?;
                 Ok(None)
             });

@@ -33,7 +33,7 @@ impl Command<Control> for FlowDump {
         let all = crate::rules(cx);
         let following = crate::following(cx);
         for (number, rules) in all.iter().filter(|(n, _)| set.is_none_or(|set| set == **n)) {
-            let on = following.iter().filter(|(_, s)| *s == number);
+            let on = following.iter().filter(|(_, s)| s == number);
             let names: Vec<String> = on.map(|(i, _)| cx.interface_name(*i)).collect();
             if out.wants_json() {
                 let rules: Vec<Value> = rules.iter().map(to_json).collect();

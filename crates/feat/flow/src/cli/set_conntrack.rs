@@ -3,6 +3,7 @@
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_config::declare::file_path;
 use thalweg_conntrack::{Policy, WhenFull};
+use thalweg_files::client::{self, Kind};
 use thalweg_graph::Control;
 
 use crate::nodes::flow_rules::Engine;
@@ -10,6 +11,9 @@ use crate::tracking::{self, Change, MAX_LIMIT};
 
 /// The command.
 pub static COMMAND: SetConntrack = SetConntrack;
+
+/// Local sockets.
+const SOCKETS: Kind = Kind { name: "a socket", magic: &[], is_foreign: false };
 
 /// The command's type.
 pub struct SetConntrack;
@@ -58,6 +62,9 @@ impl Command<Control> for SetConntrack {
                     return Err(args.bad_last("path", expected));
                 }
                 args.end()?;
+                if let Some(path) = &events {
+                    client::check(path.as_ref(), &SOCKETS).map_err(CliError::failed)?;
+                }
                 crate::events::listen(cx, events.as_deref()).map_err(CliError::failed)?;
                 Change::Events(events)
             }
@@ -108,6 +115,7 @@ fn set_limit(cx: &mut Control, out: &mut Output, limit: u32) -> Result<Outcome<C
                         empty: `clear conntrack' first";
             return Err(CliError::failed(text));
         }
+        tracking::check_room(cx, limit).map_err(CliError::failed)?;
         tracking::change(cx, Change::Limit(limit));
         Ok(())
     })

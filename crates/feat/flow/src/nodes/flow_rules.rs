@@ -1,8 +1,8 @@
 //! `flow-rules`: applies rules in Open vSwitch's syntax, and tracks connections for them.
 //!
-//! Reads: rx interface, the Ethernet frame. Next: along the arc (`normal`), the output node of
-//! another interface (for some sub-interfaces `l2-output` or `l2-efp-filter`), another worker
-//! (whose `flow-rules` owns the connection), or drop.
+//! Reads: rx and tx interface, the Ethernet frame. Next: along the arc (`normal`), the output node
+//! of another interface (for some sub-interfaces `l2-output` or `l2-efp-filter`, for a BVI
+//! `bvi-input`), another worker (whose `flow-rules` owns the connection), or drop.
 //!
 //! The headers of a frame are read first, and its connections looked up together. Then the rules
 //! are applied packet by packet, in order, so that a packet sees the effects of the one before.
@@ -42,6 +42,7 @@ thalweg_graph::errors! {
     DROPPED_BY_RULE: Error, 258, "flow: dropped by a rule";
     TOO_MANY_RESUBMITS: Error, 258, "flow: too many resubmits";
     NO_TAG_ROOM: Error, 258, "flow: no room for another VLAN tag";
+    TOO_MANY_TAGS: Error, 258, "flow: more VLAN tags than rules see through";
     FRAGMENT_TIMEOUT: Error, 289, "flow: timeout waiting for the first fragment";
     TTL_EXPIRED: Error, 257, "flow: TTL expired";
     NO_BUFFERS: Warning, 259, "flow: no buffers for copies";
@@ -106,8 +107,8 @@ pub(crate) struct Engine {
     pub(crate) zone: u16,
     /// Whether any packet of the frame is a fragment that may be tracked.
     has_fragments: bool,
-    /// Whether a frame of the batch has an IP header behind more tags than rules read.
-    pub(crate) deep: bool,
+    /// Set if a packet of the frame may have more tags than rules see through.
+    deep: bool,
     pub(crate) words: Box<[Words; 256]>,
     pub(crate) cache: Cache,
     pub(crate) megaflows: MegaflowCache,
@@ -206,20 +207,22 @@ impl Engine {
         self.v6.batch.clear();
         (self.place.spread, self.deep) = (published.spread, false);
         let (mut tracks, mut tracks_ipv4) = (false, false);
-        let of = |rx_if| {
-            let set = published.set(rx_if);
+        let of = |rx_if, tx_if| {
+            let set = published.set(rx_if, tx_if);
             (rx_if, set.filter(|set| set.tracks), set.is_some_and(|set| set.wide))
         };
-        let uniform = match frame.rx() {
-            Iface::Uniform(rx_if) => Some(of(rx_if)),
-            Iface::Mixed => None,
+        let uniform = match (frame.rx(), frame.tx()) {
+            (Iface::Uniform(rx_if), Iface::Uniform(tx_if)) => Some(of(rx_if, tx_if)),
+            _ => None,
         };
         for i in 0..frame.len() {
             frame.prefetch_data(i + 8);
             let at = i as u8;
-            let (rx_if, set, wide) = uniform.unwrap_or_else(|| of(frame.rx_if(at)));
+            let (rx_if, set, wide) =
+                uniform.unwrap_or_else(|| of(frame.rx_if(at), frame.tx_if(at)));
             let data = frame.data(at);
             let l3 = key::read(rx_if.get(), data, frame.total_len(at), wide, &mut self.words[i]);
+            self.deep |= l3.is_none() && key::ends_in_tags(&self.words[i]);
             let Some(set) = set else {
                 self.v4.batch.add([0; 2], Default::default());
                 continue;
@@ -245,10 +248,7 @@ impl Engine {
                         }
                     }
                 }
-                None => {
-                    self.deep |= key::VLAN.get(&self.words[i]) != 0;
-                    self.v4.batch.add([0; 2], Default::default());
-                }
+                None => self.v4.batch.add([0; 2], Default::default()),
             }
         }
         self.has_fragments = self.v4.batch.has_fragments() | self.v6.batch.has_fragments();
@@ -318,7 +318,7 @@ impl Engine {
                 self.cache.find(&table.classifier, rules, &seen, self.lookups)?
             }
         };
-        let rule = &table.rules[rule as usize];
+        let rule = table.rule(rule)?;
         walk.tallies.0[self.place.worker].add(rule.slot, walk.bytes);
         self.notes[walk.i].slot = Some(rule.slot);
         out.why = DROPPED_BY_RULE;
@@ -406,7 +406,7 @@ impl Engine {
             },
             Step::SetBits(field, value, mask) => {
                 let all = field.of(words) & !mask | value;
-                if let Some(step) = crate::sets::step(&field.whole(all), 0, &|_: &str| None) {
+                if let Some(step) = crate::compile::step(&field.whole(all), 0, &|_: &str| None) {
                     self.change(cx, &step, words, out);
                 }
             }
@@ -518,7 +518,7 @@ impl Engine {
             let row = i as u8;
             (walk.i, walk.bytes) = (i, frame.total_len(row) as u64);
             let owner = match walk.set.tracks {
-                true => self.owner(hand_off, walk.set, i, frame.data(row)),
+                true => self.owner(hand_off, walk.set, i),
                 false => None,
             };
             let matches = match are_compared {
@@ -621,10 +621,13 @@ impl Node for FlowRules {
     #[inline]
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let published = self.snapshot.load(cx.guard());
-        let Some(set) = published.set(p.rx_if()) else { return Verdict::CONTINUE };
+        let Some(set) = published.set(p.rx_if(), p.tx_if()) else { return Verdict::CONTINUE };
         let i = usize::from(p.index());
         let engine = &mut self.engine;
         engine.notes[i] = Note::default();
+        if engine.deep && key::ends_in_tags(&engine.words[i]) {
+            return Verdict::drop(TOO_MANY_TAGS);
+        }
         if set.tracks && engine.place.spread == Spread::One && engine.place.worker != 0 {
             return self.hand_off.to(0);
         }
@@ -634,7 +637,7 @@ impl Node for FlowRules {
             return engine.with_fragments(cx, &walk, &self.hand_off, p);
         }
         if set.tracks
-            && let Some(owner) = engine.owner(&self.hand_off, set, i, p.data())
+            && let Some(owner) = engine.owner(&self.hand_off, set, i)
         {
             return self.hand_off.to(owner);
         }

@@ -5,32 +5,45 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
-use thalweg_tables::hash::{mix64, random_seed};
+use thalweg_tables::CowMap;
+use thalweg_tables::hash::{FastHash, mix64, random_seed};
 
 use super::key::{WORDS, Words};
 use super::matching::Match;
 
-/// The compiled rules of a table. Rules are numbers of the caller's choice.
+/// The compiled rules of a table. Rules are numbers of the caller's choice. A copy shares them with
+/// the original: one rule more takes about the same time however many there are.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
-    groups: Vec<Group>,
+    groups: Vec<Arc<Group>>,
+    /// Place of the space of a mask: its group, and number there.
+    places: CowMap<Words, (u32, u32), FastHash>,
     /// All bits that any rule matches.
     looked_at: Vec<Part>,
     seeds: Words,
+    /// Whether spaces are in descending order of their highest priority.
+    is_sorted: bool,
+    /// Number of rules, and how many there were when all of them were compiled together.
+    len: usize,
+    compiled: usize,
 }
 
 /// A word of a packet's fields, and the mask of its significant bits.
 type Part = (usize, u64);
 
-/// Maximum number of spaces in a group, in order of their highest priority.
+/// Rules that are added or removed before all are compiled together again, at least.
+const SLACK: usize = 64;
+
+/// Maximum number of spaces in a group.
 const GROUP: usize = u64::BITS as usize;
 
 /// Spaces that are searched together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Group {
-    spaces: Vec<Space>,
-    stages: Vec<Stage>,
+    spaces: Vec<Arc<Space>>,
+    stages: Vec<Arc<Stage>>,
 }
 
 /// A mask word that several spaces share, to find which of these have a rule with the packet's
@@ -39,12 +52,53 @@ struct Group {
 struct Stage {
     word: usize,
     mask: u64,
-    /// Spaces with this mask, one bit each.
+    /// Spaces with this mask, one bit each. Those that came later are not among them.
     about: u64,
-    /// Spaces that have a rule with the value, one bit each, by value.
-    with: HashMap<u64, u64, BuildHasherDefault<Hashed>>,
+    /// Spaces that have a rule with the value, or had one, one bit each, by value.
+    with: CowMap<u64, u64, BuildHasherDefault<Hashed>>,
     /// The values in ascending order.
-    sorted: Vec<u64>,
+    sorted: Ascending,
+}
+
+/// Values in ascending order, in pieces that copies share.
+#[derive(Clone, Debug, Default)]
+struct Ascending(Vec<Arc<Vec<u64>>>);
+
+/// Values of a piece.
+const PIECE: usize = 512;
+
+impl Ascending {
+    /// The pieces of values in ascending order, each once.
+    fn of(values: &[u64]) -> Ascending {
+        Ascending(values.chunks(PIECE / 2).map(|piece| Arc::new(piece.to_vec())).collect())
+    }
+
+    fn insert(&mut self, value: u64) {
+        let after = self.0.partition_point(|piece| piece.first().is_some_and(|v| *v <= value));
+        let at = after.saturating_sub(1);
+        let Some(piece) = self.0.get_mut(at) else {
+            return self.0.push(Arc::new(vec![value]));
+        };
+        let Err(place) = piece.binary_search(&value) else { return };
+        let piece = Arc::make_mut(piece);
+        piece.insert(place, value);
+        if piece.len() > PIECE {
+            let rest = piece.split_off(PIECE / 2);
+            self.0.insert(at + 1, Arc::new(rest));
+        }
+    }
+
+    /// The greatest value below one, and the least that is not below it.
+    fn neighbours(&self, value: u64) -> impl Iterator<Item = u64> {
+        let after = self.0.partition_point(|piece| piece.first().is_some_and(|v| *v < value));
+        let (mut below, mut above) = (None, self.0.get(after).and_then(|p| p.first()));
+        if let Some(piece) = self.0.get(after.wrapping_sub(1)) {
+            let at = piece.partition_point(|other| *other < value);
+            below = piece.get(at.wrapping_sub(1));
+            above = piece.get(at).or(above);
+        }
+        [below, above].into_iter().flatten().copied()
+    }
 }
 
 /// Minimum number of spaces for a stage to pay off.
@@ -52,14 +106,17 @@ const WORTH: u32 = 3;
 /// Maximum number of stages of a group: those with the most values, which discriminate best.
 const STAGES: usize = 4;
 
+/// Rules whose masked fields have one hash: fields, priority, rule, the best first.
+type SameHash = Arc<[(Words, u16, u32)]>;
+
 /// The rules with one mask.
 #[derive(Clone, Debug)]
 struct Space {
     mask: Words,
     parts: Vec<Part>,
     highest: u16,
-    /// By hash of the masked fields: fields, priority, rule.
-    rules: HashMap<u64, Vec<(Words, u16, u32)>, BuildHasherDefault<Hashed>>,
+    /// By hash of the masked fields.
+    rules: CowMap<u64, SameHash, BuildHasherDefault<Hashed>>,
 }
 
 /// A hasher that passes a hash through.
@@ -101,39 +158,108 @@ impl Classifier {
     /// Compiles rules with their priorities and numbers. Of two rules with the same match and
     /// priority, the first one applies.
     pub fn new<'a>(rules: impl IntoIterator<Item = (&'a Match, u16, u32)>) -> Classifier {
+        let rules =
+            rules.into_iter().map(|(m, priority, number)| (m.mask, m.value, priority, number));
+        Classifier::of(rules)
+    }
+
+    /// The same by mask and value.
+    fn of(rules: impl Iterator<Item = (Words, Words, u16, u32)>) -> Classifier {
         let seeds = std::array::from_fn(|_| random_seed());
-        let mut all = Classifier { seeds, ..Classifier::default() };
+        let mut all = Classifier { seeds, is_sorted: true, ..Classifier::default() };
         let (mut spaces, mut looked_at): (Vec<Space>, Words) = Default::default();
         let mut by_mask: HashMap<Words, usize> = HashMap::new();
-        for (matches, priority, number) in rules {
-            let mask = matches.mask;
+        for (mask, value, priority, number) in rules {
             let at = *by_mask.entry(mask).or_insert_with(|| {
-                let (parts, rules) = (parts(&mask), HashMap::default());
-                spaces.push(Space { mask, parts, highest: 0, rules });
+                spaces.push(Space::new(mask, priority));
                 spaces.len() - 1
             });
-            let space = &mut spaces[at];
-            space.highest = space.highest.max(priority);
-            let key = hash(&all.seeds, &matches.value, &space.parts);
-            let same = space.rules.entry(key).or_default();
-            same.push((matches.value, priority, number));
+            spaces[at].add(&seeds, value, priority, number);
             for (sum, word) in looked_at.iter_mut().zip(mask) {
                 *sum |= word;
             }
-        }
-        for space in &mut spaces {
-            // The sort is stable: the first of equals stays first.
-            let sort = |same: &mut Vec<(Words, u16, u32)>| same.sort_by_key(|x| u16::MAX - x.1);
-            space.rules.values_mut().for_each(sort);
+            all.len += 1;
         }
         spaces.sort_by_key(|space| u16::MAX - space.highest);
         while !spaces.is_empty() {
             let rest = spaces.split_off(spaces.len().min(GROUP));
-            let stages = stages(&spaces, &all.seeds);
-            all.groups.push(Group { spaces: std::mem::replace(&mut spaces, rest), stages });
+            let spaces = std::mem::replace(&mut spaces, rest);
+            for (at, space) in (0..).zip(&spaces) {
+                all.places.insert(space.mask, (all.groups.len() as u32, at));
+            }
+            let stages = stages(&spaces, &all.seeds).into_iter().map(Arc::new).collect();
+            let spaces = spaces.into_iter().map(Arc::new).collect();
+            all.groups.push(Arc::new(Group { spaces, stages }));
         }
         all.looked_at = parts(&looked_at);
+        all.compiled = all.len;
         all
+    }
+
+    /// Adds a rule. Of two rules with the same match and priority, the first one applies.
+    pub fn add(&mut self, matches: &Match, priority: u16, number: u32) {
+        let Match { mask, value, .. } = matches;
+        let (group, at) = match self.places.get(mask) {
+            Some(place) => *place,
+            None => self.add_space(*mask, priority),
+        };
+        self.len += 1;
+        let before = match (group, at) {
+            (0, 0) => None,
+            (_, 0) => self.groups[group as usize - 1].spaces.last(),
+            _ => self.groups[group as usize].spaces.get(at as usize - 1),
+        };
+        self.is_sorted &= before.is_none_or(|before| before.highest >= priority);
+        let group = Arc::make_mut(&mut self.groups[group as usize]);
+        Arc::make_mut(&mut group.spaces[at as usize]).add(&self.seeds, *value, priority, number);
+        for stage in group.stages.iter_mut().filter(|stage| stage.about >> at & 1 == 1) {
+            let stage = Arc::make_mut(stage);
+            let word = stage.word;
+            stage.sorted.insert(value[word]);
+            let key = self::number(value[word], word, &self.seeds);
+            stage.with.change(key, |spaces| *spaces |= 1 << at);
+        }
+        if self.len > 2 * self.compiled + SLACK {
+            self.compile_again();
+        }
+    }
+
+    /// Removes a rule.
+    pub fn remove(&mut self, matches: &Match, number: u32) {
+        let Some((group, at)) = self.places.get(&matches.mask).copied() else { return };
+        let group = Arc::make_mut(&mut self.groups[group as usize]);
+        let space = Arc::make_mut(&mut group.spaces[at as usize]);
+        // Stages may go on to name it: they only rule out.
+        self.len -= usize::from(space.remove(&self.seeds, &matches.value, number));
+        if 2 * self.len + SLACK < self.compiled {
+            self.compile_again();
+        }
+    }
+
+    /// Appends a space; returns its place.
+    fn add_space(&mut self, mask: Words, priority: u16) -> (u32, u32) {
+        if self.groups.last().is_none_or(|group| group.spaces.len() == GROUP) {
+            self.groups.push(Arc::default());
+        }
+        let number = self.groups.len() - 1;
+        let group = Arc::make_mut(&mut self.groups[number]);
+        group.spaces.push(Arc::new(Space::new(mask, priority)));
+        let place = (number as u32, group.spaces.len() as u32 - 1);
+        self.places.insert(mask, place);
+        let mut looked_at = mask;
+        self.looked_at.iter().for_each(|(word, mask)| looked_at[*word] |= mask);
+        self.looked_at = parts(&looked_at);
+        place
+    }
+
+    /// Compiles all rules together, in the best order and with the stages that pay off.
+    fn compile_again(&mut self) {
+        let spaces = self.groups.iter().flat_map(|group| &group.spaces);
+        let rules = spaces.flat_map(|space| {
+            let rules = space.rules.iter().flat_map(|(_, same)| same.iter());
+            rules.map(|(value, priority, number)| (space.mask, *value, *priority, *number))
+        });
+        *self = Classifier::of(rules);
     }
 
     /// The matching rule with the highest priority; of several, any.
@@ -169,7 +295,10 @@ impl Classifier {
                 let space = &group.spaces[left.trailing_zeros() as usize];
                 left &= left - 1;
                 if best.is_some_and(|(priority, _)| priority >= space.highest) {
-                    return best.map(|(_, number)| number);
+                    if self.is_sorted {
+                        return best.map(|(_, number)| number);
+                    }
+                    continue;
                 }
                 space.parts.iter().for_each(|(word, mask)| looks_at(*word, *mask, None));
                 let key = hash(&self.seeds, words, &space.parts);
@@ -209,9 +338,43 @@ impl Classifier {
         hash(&self.seeds, words, &self.looked_at)
     }
 
+    /// Returns whether there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Number of hash tables.
     pub fn spaces(&self) -> usize {
         self.groups.iter().map(|group| group.spaces.len()).sum()
+    }
+}
+
+impl Space {
+    fn new(mask: Words, highest: u16) -> Space {
+        Space { mask, parts: parts(&mask), highest, rules: CowMap::default() }
+    }
+
+    /// Adds a rule behind others of the same priority.
+    fn add(&mut self, seeds: &Words, value: Words, priority: u16, number: u32) {
+        self.highest = self.highest.max(priority);
+        let key = hash(seeds, &value, &self.parts);
+        let mut same = self.rules.get(&key).map_or_else(Vec::new, |same| same.to_vec());
+        let at = same.partition_point(|(_, other, _)| *other >= priority);
+        same.insert(at, (value, priority, number));
+        self.rules.insert(key, same.into());
+    }
+
+    /// Removes a rule; returns whether it was there.
+    fn remove(&mut self, seeds: &Words, value: &Words, number: u32) -> bool {
+        let key = hash(seeds, value, &self.parts);
+        let Some(same) = self.rules.get(&key) else { return false };
+        let left: Vec<_> = same.iter().filter(|(.., other)| *other != number).copied().collect();
+        let was_there = left.len() < same.len();
+        match left.is_empty() {
+            true => drop(self.rules.remove(&key)),
+            false => drop(self.rules.insert(key, left.into())),
+        }
+        was_there
     }
 }
 
@@ -237,17 +400,19 @@ fn stages(spaces: &[Space], seeds: &Words) -> Vec<Stage> {
         all.extend(about.into_iter().map(stage));
     }
     for stage in &mut all {
+        let mut sorted = Vec::new();
         let about = spaces.iter().enumerate().filter(|(i, _)| stage.about >> i & 1 == 1);
         for (i, space) in about {
-            for (value, ..) in space.rules.values().flatten() {
+            for (value, ..) in space.rules.iter().flat_map(|(_, same)| same.iter()) {
                 let value = value[stage.word];
-                stage.sorted.push(value);
+                sorted.push(value);
                 let value = number(value, stage.word, seeds);
-                *stage.with.entry(value).or_default() |= 1 << i;
+                stage.with.change(value, |spaces| *spaces |= 1 << i);
             }
         }
-        stage.sorted.sort_unstable();
-        stage.sorted.dedup();
+        sorted.sort_unstable();
+        sorted.dedup();
+        stage.sorted = Ascending::of(&sorted);
     }
     all.sort_by_key(|stage| std::cmp::Reverse(stage.with.len()));
     all.truncate(STAGES);
@@ -259,9 +424,8 @@ impl Stage {
     /// equals: the upper bits, down to where it differs from its neighbours.
     fn discriminator(&self, word: u64) -> u64 {
         let value = word & self.mask;
-        let at = self.sorted.partition_point(|other| *other < value);
-        let neighbours = &self.sorted[at.saturating_sub(1)..self.sorted.len().min(at + 1)];
-        let alike = neighbours.iter().map(|other| (other ^ value).leading_zeros()).max();
+        let neighbours = self.sorted.neighbours(value);
+        let alike = neighbours.map(|other| (other ^ value).leading_zeros()).max();
         let behind = alike.map_or(0, |alike| u64::MAX.checked_shr(alike + 1).unwrap_or(0));
         self.mask & !behind
     }
@@ -417,6 +581,46 @@ mod tests {
             }
         }
 
+        /// A table whose rules come and go is one with the rules that are left.
+        #[test]
+        fn rules_come_and_go(
+            rules in rules(), drawn in prop::collection::vec(any::<u16>(), 1..400),
+            packets in prop::collection::vec(prop::array::uniform8(0u64..4).prop_map(spread), 1..20),
+        ) {
+            prop_assume!(!rules.is_empty());
+            let first = rules.len() / 3;
+            let numbered = rules[..first].iter().zip(0u32..).map(|((m, p), n)| (m, *p, n));
+            let mut classifier = Classifier::new(numbered);
+            let mut left: Vec<usize> = (0..first).collect();
+            for drawn in drawn {
+                let at = usize::from(drawn) % rules.len();
+                match left.iter().position(|n| *n == at) {
+                    Some(place) => {
+                        left.remove(place);
+                        classifier.remove(&rules[at].0, at as u32);
+                    }
+                    None => {
+                        left.push(at);
+                        classifier.add(&rules[at].0, rules[at].1, at as u32);
+                    }
+                }
+            }
+            prop_assert_eq!(classifier.len, left.len());
+            for words in &packets {
+                let takes = |n: &&usize| rules[**n].0.takes(words);
+                let naive = left.iter().filter(takes).map(|n| rules[*n].1).max();
+                let (found, needed) = classifier.find_needed(words);
+                prop_assert_eq!(found.map(|n| rules[n as usize].1), naive);
+                prop_assert!(found.is_none_or(|n| takes(&&(n as usize))));
+                for other in &packets {
+                    let alike = std::array::from_fn(|i| {
+                        words[i] & needed[i] | other[i] & !needed[i]
+                    });
+                    prop_assert_eq!(classifier.find(&alike), found);
+                }
+            }
+        }
+
         /// No fewer bits distinguish the word from every value, and these do.
         #[test]
         fn few_bits_distinguish_a_value(
@@ -424,7 +628,10 @@ mod tests {
         ) {
             let (mask, at) = if low { (0xfff, 0) } else { (0xfff << 52, 52) };
             let sorted: Vec<u64> = values.iter().map(|v| v << at).collect();
-            let stage = Stage { word: 0, mask, about: 1, with: HashMap::default(), sorted };
+            let with = CowMap::default();
+            let mut ascending = Ascending::default();
+            sorted.iter().rev().for_each(|value| ascending.insert(*value));
+            let stage = Stage { word: 0, mask, about: 1, with, sorted: ascending };
             prop_assume!(!values.contains(&word));
             let mask_of = stage.discriminator(word << at);
             prop_assert!(values.iter().all(|v| (v ^ word) << at & mask_of != 0));

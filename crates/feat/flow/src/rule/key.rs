@@ -8,7 +8,9 @@ use thalweg_wire::icmpv6;
 use thalweg_wire::ip::protocol;
 use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::ipv6::Ipv6View;
+use thalweg_wire::owner::MAX_DEPTH;
 use thalweg_wire::packet::{PacketView, Part};
+use thalweg_wire::vlan::{TAG_LEN, is_tag};
 
 /// Words of a packet's fields: two cache lines.
 pub const WORDS: usize = 16;
@@ -248,6 +250,13 @@ pub(crate) mod ether {
     pub(crate) const QINQ: u16 = 0x88a8;
 }
 
+/// Returns whether a frame has more tags than are read, or ends in one: no rule can tell what it
+/// carries.
+#[inline]
+pub(crate) fn ends_in_tags(words: &Words) -> bool {
+    is_tag(DL_TYPE.get(words) as u16)
+}
+
 #[inline]
 fn be16(b: &[u8], at: usize) -> u64 {
     bytes::be16(b, at).into()
@@ -275,8 +284,8 @@ fn plain_tcp(h: &[u8; 54], len: usize) -> bool {
 /// its first buffer. With `wide`, those beyond the [narrow](NARROW) words, too. Returns the offset
 /// of the network header if it is IP, and whether it is IPv6.
 ///
-/// The network header is read behind up to two tags: a filter on IP must not be passed by frames of
-/// a sub-interface with two. Open vSwitch does so with a `vlan-limit` of 2.
+/// The network header is read behind up to [`MAX_DEPTH`] tags: a filter on IP must not be passed by
+/// frames with more than one. Open vSwitch does so with a `vlan-limit` of 2.
 ///
 /// As in Open vSwitch, fields of a header that is truncated or malformed read as zero: nothing
 /// behind the end of the IP packet is read, and no port or flag of a transport header that is not
@@ -315,13 +324,13 @@ pub(crate) fn read(
     words[1] = be48(h, 0);
     words[2] = be48(h, 6);
     let (mut kind, mut at) = (be16(h, 12), 14);
-    if kind == u64::from(ether::VLAN) || kind == u64::from(ether::QINQ) {
+    if is_tag(kind as u16) {
         let Some(tag) = frame.get(14..18) else {
             DL_TYPE.set(words, kind);
             return None;
         };
         VLAN.set(words, be16(tag, 0) & 0xefff | 0x1000);
-        (kind, at) = (be16(tag, 2), 18);
+        (kind, at) = (be16(tag, 2), BEHIND_ONE);
     }
     network(frame, (kind, at), len, wide, words)
 }
@@ -356,28 +365,34 @@ fn network(
             ipv6(&frame[at..], len - at, wide, words);
             Some((at, true))
         }
-        // Whether it is a second tag is tested there, to add nothing to frames with one.
-        _ if at == 18 => behind_two(frame, kind, len, wide, words),
+        // Another tag is looked for there, to add nothing to frames with one.
+        _ if at == BEHIND_ONE => behind_more(frame, kind, len, wide, words),
         _ => None,
     }
 }
 
-/// Reads what follows a second tag, if the type behind the first is that of one. Only the type of a
-/// frame with more tags is known: that of the third.
+/// Offset behind one tag.
+const BEHIND_ONE: usize = 18;
+
+/// Reads what follows further tags, if the type behind the first is that of one.
 #[cold]
 #[inline(never)]
-fn behind_two(
+fn behind_more(
     frame: &[u8],
     kind: u64,
     len: usize,
     wide: bool,
     words: &mut Words,
 ) -> Option<(usize, bool)> {
-    if !matches!(kind as u16, ether::VLAN | ether::QINQ) {
+    let (mut kind, mut at) = (kind, BEHIND_ONE);
+    for _ in 1..MAX_DEPTH {
+        let Some(tag) = frame.get(at..at + TAG_LEN).filter(|_| is_tag(kind as u16)) else { break };
+        (kind, at) = (be16(tag, 2), at + TAG_LEN);
+    }
+    if at == BEHIND_ONE {
         return None;
     }
-    let tag = frame.get(18..22)?;
-    network(frame, (be16(tag, 2), 22), len, wide, words)
+    network(frame, (kind, at), len, wide, words)
 }
 
 /// Reads an IPv4 packet of at most `len` bytes.
@@ -529,12 +544,12 @@ mod tests {
     }
 
     #[test]
-    fn headers_behind_two_tags_are_read() {
+    fn headers_behind_tags_are_read() {
         let (a, b) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let (a6, b6) = ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
         let ether = Packet::new().ether(MacAddr([2; 6]), MacAddr([4; 6]));
         let of = |outer: &[u16], tags: usize, kind: u8| {
-            let tagged = outer.iter().chain(&[7; 3][..tags - outer.len()]);
+            let tagged = outer.iter().chain(&[7; 9][..tags - outer.len()]);
             let tagged = tagged.fold(ether.clone(), |packet, id| packet.vlan(*id));
             match kind {
                 0 => tagged.ipv4(a, b).tcp(5, 80).flags(0x12).build(),
@@ -543,18 +558,24 @@ mod tests {
         };
         for kind in 0..2 {
             // But for the offset, all is as behind the outer tag alone.
-            let (one, mut two) = (of(&[9], 1, kind), of(&[9], 2, kind));
-            for tpid in [[0x81, 0], [0x88, 0xa8]] {
-                two[12..14].copy_from_slice(&tpid);
-                assert_eq!(fields(&two), fields(&one));
-                let mut words = [7; WORDS];
-                assert_eq!(read(3, &two, two.len(), true, &mut words), Some((22, kind == 1)));
+            let one = of(&[9], 1, kind);
+            for tags in 2..=MAX_DEPTH {
+                let mut more = of(&[9], tags, kind);
+                for tpid in [[0x81, 0], [0x88, 0xa8], [0x91, 0]] {
+                    more[12..14].copy_from_slice(&tpid);
+                    assert_eq!(fields(&more), fields(&one));
+                    let mut words = [7; WORDS];
+                    let found = read(3, &more, more.len(), true, &mut words);
+                    assert_eq!(found, Some((14 + tags * TAG_LEN, kind == 1)));
+                    assert!(!ends_in_tags(&words));
+                }
+                for end in 0..more.len() {
+                    let in_tags = (14..14 + tags * TAG_LEN).contains(&end);
+                    assert_eq!(ends_in_tags(&fields(&more[..end])), in_tags, "{tags} {end}");
+                }
             }
-            let three = fields(&of(&[9], 3, kind));
-            assert_eq!((DL_TYPE.get(&three), NW_PROTO.get(&three)), (0x8100, 0));
-            for end in 0..two.len() {
-                fields(&two[..end]);
-            }
+            let deep = fields(&of(&[9], MAX_DEPTH + 1, kind));
+            assert_eq!((ends_in_tags(&deep), NW_PROTO.get(&deep)), (true, 0));
         }
         let mut arp = Packet::arp_request(MacAddr([2; 6]), a, b).build();
         arp.splice(12..12, [0x81, 0, 0, 9, 0x81, 0, 0, 7]);

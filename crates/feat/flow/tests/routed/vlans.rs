@@ -104,6 +104,49 @@ fn rules_match_behind_two_tags() {
     }
 }
 
+/// Frames that could carry IP behind more tags than rules see through do not pass them.
+#[test]
+fn frames_with_many_tags_do_not_pass_by_rules() {
+    const MOST: usize = thalweg_wire::owner::MAX_DEPTH;
+    for (workers, rule) in [(1, "actions=drop"), (2, "actions=ct(table=1)")] {
+        let mut lab = setup().workers(workers).buffers(4096).start();
+        lab.ok("set interface ip address del test0 all
+            set interface ip address del test1 all
+            set interface l2 bridge test0 6
+            set interface l2 bridge test1 6
+            flow add 6 priority=0,actions=normal");
+        lab.ok(&format!("flow add 6 priority=9,ip,{rule}\nflow add 6 priority=9,ipv6,{rule}"));
+        let deep =
+            |lab: &Lab| lab.count("flow-rules", "flow: more VLAN tags than rules see through");
+        let v6 = |packet: Packet| {
+            let (near, far) = ("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap());
+            packet.ipv6(near, far).udp(5000, 53).payload(b"abc")
+        };
+        for tags in 0..=MOST + 1 {
+            let tags = vec![7; tags];
+            for frame in [tagged(0, 1, &tags, datagram), tagged(0, 1, &tags, v6)] {
+                for n in [1, 60] {
+                    let before = (deep(&lab), lab.dropped());
+                    lab.receive(0, vec![frame.clone(); n]);
+                    assert_eq!((lab.sent(), lab.dropped()), (vec![], before.1 + n as u64));
+                    let by_depth = if tags.len() > MOST { n as u64 } else { 0 };
+                    assert_eq!(deep(&lab), before.0 + by_depth, "{tags:?}");
+                }
+            }
+            // Other frames with as many pass.
+            let mut other = tagged(0, 1, &tags, datagram);
+            other[12 + 4 * tags.len()..][..2].copy_from_slice(&[0x88, 0xb5]);
+            lab.receive(0, vec![other]);
+            assert_eq!(lab.sent().len(), usize::from(tags.len() <= MOST));
+        }
+        // Ports without rules carry them as they are.
+        lab.ok("flow del 6");
+        lab.receive(0, vec![tagged(0, 1, &[7; MOST + 1], datagram)]);
+        assert_eq!(lab.sent().len(), 1);
+        lab.close();
+    }
+}
+
 /// Replies behind two tags are tracked, and translated back.
 #[test]
 fn connections_are_tracked_behind_two_tags() {

@@ -97,6 +97,47 @@ fn parts_that_overlap_are_invalid() {
     lab.close();
 }
 
+/// No datagram has such a part: it is no fragment for rules, and invalid for the tracker.
+#[test]
+fn parts_behind_the_end_of_a_datagram_are_none() {
+    for workers in [1, 2] {
+        let mut lab = Lab::new(workers, 2048);
+        lab.ok("flow add 1 priority=2,ip,nw_frag=later,actions=normal
+             flow add 1 priority=2,ipv6,nw_frag=later,actions=normal
+             flow add 1 priority=1,ip,ct_state=-trk,actions=ct(table=0)
+             flow add 1 priority=1,ipv6,ct_state=-trk,actions=ct(table=0)
+             flow add 1 priority=1,ct_state=+trk-inv,actions=normal
+             flow add 1 priority=0,actions=drop
+             set interface flow port0 1");
+        let v4 = |offset: usize, bytes: usize| {
+            let packet = Packet::new().ether(CLIENT_MAC, SERVER_MAC).ipv4(CLIENT, SERVER);
+            packet.fragment(offset, false).udp(1, 2).payload_len(bytes - 8).build()
+        };
+        let v6 = |offset: usize, bytes: usize| {
+            let whole = crate::ipv6::there().ipv6(crate::ipv6::CLIENT, crate::ipv6::SERVER);
+            let whole = whole.udp(1, 2).payload_len(bytes - 8).build();
+            let word = (offset as u16).to_be_bytes();
+            let header = [&[0, 0], &word[..], &[0, 0, 0, 7]].concat();
+            crate::ipv6::extended(&whole, 44, &header)
+        };
+        // An IPv4 datagram's header counts, a payload's fragment header does not.
+        for (frame, passes) in [
+            (v4(64_984, 531), true),
+            (v4(64_984, 532), false),
+            (v4(65_528, 588), false),
+            (v6(64_984, 551), true),
+            (v6(64_984, 552), false),
+            (v6(65_528, 588), false),
+        ] {
+            for n in [1, 40] {
+                let frames = vec![frame.clone(); n];
+                assert_eq!(lab.pass(0, &frames).len(), if passes { n } else { 0 });
+            }
+        }
+        lab.close();
+    }
+}
+
 /// A limited number of fragments waits, for a limited time.
 #[test]
 fn parts_without_a_first_end_with_a_reason() {

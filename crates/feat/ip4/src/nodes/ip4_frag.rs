@@ -12,12 +12,15 @@ use thalweg_fib::{Dpo, DpoTable, Kind, LinkType};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, NodeId, Verdict};
 use thalweg_wire::checksum::Checksum;
 use thalweg_wire::gso;
+use thalweg_wire::ipv4::flag::{MORE_FRAGMENTS, OFFSET_MASK};
+use thalweg_wire::ipv4::{Ipv4View, MAX_HEADER_LEN};
 
 thalweg_graph::errors! {
     FRAGMENTS: Info, 256, "fragments sent";
     NO_BUFFERS: Error, 259, "no buffers for fragments";
     SUPER: Error, 275, "invalid GSO request";
     SMALL_MTU: Error, 262, "MTU too small for fragments";
+    NOT_IP4: Error, 275, "bad ip4 header";
 }
 
 /// The declaration.
@@ -33,8 +36,6 @@ struct Ip4Frag {
     dpos: Arc<DpoTable>,
     cutter: Cutter,
 }
-
-const MORE: u16 = 0x2000;
 
 /// Options that are copied into every fragment have the top bit set (RFC 791 section 3.1); others
 /// become no-ops in fragments after the first.
@@ -58,26 +59,36 @@ fn blank_first_only_options(header: &mut [u8]) {
     }
 }
 
-/// Calls `emit` with header and payload of each fragment; returns false if the MTU leaves no room.
-pub fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &[u8])) -> bool {
-    let header_len = usize::from(packet[0] & 15) * 4;
-    let Some((header, payload)) = packet.split_at_checked(header_len) else { return false };
+/// Calls `emit` with header and payload of each fragment of a packet, whatever follows it.
+///
+/// # Errors
+/// `SmallMtu` if the MTU leaves no room, `NotIp4` for bytes that are no sound packet: their parts
+/// would be sound, and other ones than a filter has judged.
+pub fn fragments(
+    packet: &[u8],
+    mtu: usize,
+    mut emit: impl FnMut(&[u8], &[u8]),
+) -> Result<(), Failure> {
+    let sound = Ipv4View::parse(packet).ok().filter(Ipv4View::checksum_ok);
+    let ip = sound.ok_or(Failure::NotIp4)?;
+    let (header_len, payload) = (ip.header_len(), ip.payload());
     let room = mtu.saturating_sub(header_len) & !7;
-    if room < 8 || header_len < 20 {
-        return false;
+    if room < 8 {
+        return Err(Failure::SmallMtu);
     }
-    let word = u16::from_be_bytes([packet[6], packet[7]]);
-    let (first, more) = (usize::from(word & 0x1fff), word & MORE);
-    let mut h = [0u8; 60];
+    let word = ip.fragment_word();
+    let (first, more) = (usize::from(word & OFFSET_MASK), word & MORE_FRAGMENTS);
+    let mut h = [0u8; MAX_HEADER_LEN];
     let h = &mut h[..header_len];
-    h.copy_from_slice(header);
+    h.copy_from_slice(&packet[..header_len]);
     for (i, piece) in payload.chunks(room).enumerate() {
         if i == 1 {
             blank_first_only_options(h);
         }
         let last = (i + 1) * room >= payload.len();
-        let offset = (first + i * room / 8) as u16 & 0x1fff;
-        let flags = if last { more } else { MORE };
+        // The packet ends within the longest datagram, so that no offset passes its mask.
+        let offset = (first + i * room / 8) as u16;
+        let flags = if last { more } else { MORE_FRAGMENTS };
         h[2..4].copy_from_slice(&((header_len + piece.len()) as u16).to_be_bytes());
         h[6..8].copy_from_slice(&(offset | flags).to_be_bytes());
         h[10..12].fill(0);
@@ -85,7 +96,7 @@ pub fn fragments(packet: &[u8], mtu: usize, mut emit: impl FnMut(&[u8], &[u8])) 
         h[10..12].copy_from_slice(&sum.to_be_bytes());
         emit(h, piece);
     }
-    true
+    Ok(())
 }
 
 /// Why a packet is not cut.
@@ -97,6 +108,8 @@ pub enum Failure {
     Gso,
     /// The MTU leaves no room for data.
     SmallMtu,
+    /// The packet is no sound one of IPv4.
+    NotIp4,
 }
 
 /// Calls `emit` with each segment of a GSO packet, from its IP header on, until it fails.
@@ -165,7 +178,7 @@ impl Cutter {
         let (from, pieces) = (p.lineage(), &mut self.pieces);
         let mut one = |packet: &[u8]| {
             let mut ok = true;
-            let fits = fragments(packet, usize::from(mtu), |header, payload| {
+            let cut = fragments(packet, usize::from(mtu), |header, payload| {
                 let Some(mut p) = ok.then(|| cx.derive(from)).flatten() else {
                     ok = false;
                     return;
@@ -173,11 +186,7 @@ impl Cutter {
                 ok = p.fill(header, cx.cache()) && p.append(payload, cx.cache()) && finish(&mut p);
                 pieces.push(p);
             });
-            match (fits, ok) {
-                (true, true) => Ok(()),
-                (true, false) => Err(Failure::NoBuffers),
-                (false, _) => Err(Failure::SmallMtu),
-            }
+            cut.and(if ok { Ok(()) } else { Err(Failure::NoBuffers) })
         };
         let done = match size {
             None => one(&self.whole),
@@ -225,6 +234,7 @@ impl Node for Ip4Frag {
             Err(Failure::NoBuffers) => Verdict::drop(NO_BUFFERS),
             Err(Failure::Gso) => Verdict::drop(SUPER),
             Err(Failure::SmallMtu) => Verdict::drop(SMALL_MTU),
+            Err(Failure::NotIp4) => Verdict::drop(NOT_IP4),
         }
     }
 
@@ -243,16 +253,19 @@ mod tests {
         /// Reassembled fragments equal the packet.
         #[test]
         fn fragments_are_the_packet(
-            len in 0usize..5000, mtu in 68usize..2000, first in 0u16..100, more in any::<bool>(),
+            len in 0usize..5000, mtu in 68usize..2000, more in any::<bool>(),
+            first in prop_oneof![0u16..100, 7000u16..7500],
         ) {
             let mut packet = vec![0u8; 20 + len];
             packet[0] = 0x45;
             packet[2..4].copy_from_slice(&((20 + len) as u16).to_be_bytes());
-            packet[6..8].copy_from_slice(&(first | if more { MORE } else { 0 }).to_be_bytes());
+            let flags = if more { MORE_FRAGMENTS } else { 0 };
+            packet[6..8].copy_from_slice(&(first | flags).to_be_bytes());
             packet[8] = 9;
             packet[9] = 17;
             packet[12..16].copy_from_slice(&[10, 0, 0, 1]);
             packet[16..20].copy_from_slice(&[10, 0, 0, 2]);
+            ipv4::fill_checksum(&mut packet).unwrap();
             for (i, b) in packet[20..].iter_mut().enumerate() { *b = (i * 31) as u8; }
             let mut whole = vec![0u8; len];
             let (mut total, mut last_seen) = (0, false);
@@ -272,7 +285,7 @@ mod tests {
                     assert_eq!(piece.len() % 8, 0);
                 }
             });
-            prop_assert!(all);
+            prop_assert_eq!(all, Ok(()));
             prop_assert_eq!(total, len);
             prop_assert!(last_seen || len == 0);
             prop_assert_eq!(&whole[..], &packet[20..]);
@@ -282,7 +295,7 @@ mod tests {
         fn no_bytes_make_it_panic(
             p in prop::collection::vec(any::<u8>(), 20..200), mtu in 0usize..300,
         ) {
-            fragments(&p, mtu, |_, _| {});
+            let _ = fragments(&p, mtu, |_, _| {});
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::tables::Tables;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
+use thalweg_fib::DpoTable;
 use thalweg_graph::{ArcId, Built, Node, NodeCx, NodeDecl, Verdict};
 use thalweg_tables::limit::RateLimit;
 use thalweg_tables::snapshot::Snapshot;
@@ -35,13 +36,15 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "ip4-drop",
     build: |cx| {
         let arc = cx.arc("ip4-icmp-error-reply");
-        Built::node(Ip4IcmpError { tables: cx.shared(), limiter: icmp::limit(), arc })
+        let (tables, dpos) = (cx.shared(), cx.shared());
+        Built::node(Ip4IcmpError { tables, dpos, limiter: icmp::limit(), arc })
     },
     ..NodeDecl::DEFAULT
 };
 
 struct Ip4IcmpError {
     tables: Arc<Snapshot<Tables>>,
+    dpos: Arc<DpoTable>,
     limiter: RateLimit,
     arc: ArcId,
 }
@@ -50,12 +53,20 @@ impl Node for Ip4IcmpError {
     fn packet(&mut self, cx: &mut NodeCx<'_>, p: PktMut<'_>) -> Verdict {
         let asker = Ipv4View::parse_prefix(p.data());
         let by_group = p.flags().contains(Flags::GROUP);
-        let may_answer = |packet: &Ipv4View<'_>| !by_group && may_answer_with_error(packet);
+        let (tables, rx_if) = (self.tables.load(cx.guard()), p.rx_if());
+        // Both ends are hosts.
+        let is_host = |address| tables.is_host(&self.dpos, rx_if, address);
+        let may_answer = |packet: &Ipv4View<'_>| {
+            !by_group
+                && may_answer_with_error(packet)
+                && is_host(packet.src())
+                && is_host(packet.dst())
+        };
         let Some(original) = asker.ok().filter(may_answer) else {
             cx.count(FORBIDDEN, 1);
             return DROP;
         };
-        let Some(from) = self.tables.load(cx.guard()).address(p.rx_if()) else {
+        let Some(from) = tables.address(rx_if) else {
             cx.count(NO_ADDRESS, 1);
             return DROP;
         };

@@ -10,6 +10,8 @@ use thalweg_buffer::simd::Lanes;
 use thalweg_buffer::{Flags, Frame, Iface, PktMut, Rows};
 use thalweg_device::SwIfIndex;
 use thalweg_graph::{ArcId, Built, FrameVerdict, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_wire::ipv4::MAX_LEN;
+use thalweg_wire::ipv4::flag::OFFSET_MASK;
 
 thalweg_graph::next_nodes! { LOOKUP => "ip4-lookup" }
 thalweg_graph::errors! {
@@ -26,6 +28,7 @@ thalweg_graph::errors! {
     DST_ZERO: Error, 298, "ip4 destination address in 0.0.0.0/8";
     GROUP: Error, 271, "ip4 unicast destination in a link-layer broadcast or multicast";
     OFFSET_ONE: Error, 275, "ip4 fragment offset == 1";
+    FRAGMENT_END: Error, 275, "ip4 fragment ends behind 65535 bytes";
 }
 
 /// The declaration.
@@ -85,10 +88,8 @@ struct Checked {
     local: bool,
 }
 
-/// The fragment offset and an offset of 1 in a little-endian word: such a fragment can overwrite
-/// ports and flags of the first one that filters have judged (RFC 1858 section 4, RFC 3128).
-const OFFSET: u32 = u16::from_le_bytes([0x1f, 0xff]) as u32;
-const ONE: u32 = u16::from_le_bytes([0, 1]) as u32;
+/// The fragment offset in the second little-endian word of a header.
+const OFFSET: u32 = u32::from_le_bytes([0, 0, 0x1f, 0xff]);
 
 /// First bytes of link-local addresses (RFC 3927 section 2.1).
 const LINK_LOCAL: [u8; 2] = [169, 254];
@@ -106,8 +107,14 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     if total > data.len() && total > p.total_len() || total < 20 {
         return Err(Verdict::drop(LENGTH));
     }
-    if u16::from_be_bytes([h[6], h[7]]) & 0x1fff == 1 {
-        return Err(Verdict::drop(OFFSET_ONE));
+    match usize::from(u16::from_be_bytes([h[6], h[7]]) & OFFSET_MASK) {
+        0 => {}
+        // Such a fragment can overwrite ports and flags of the first one, which filters have judged
+        // (RFC 1858 section 4, RFC 3128).
+        1 => return Err(Verdict::drop(OFFSET_ONE)),
+        // Another router that cuts it would begin again at the offset 0.
+        units if units * 8 + total > MAX_LEN => return Err(Verdict::drop(FRAGMENT_END)),
+        _ => {}
     }
     let (src, dst) = (h[12], h[16]);
     // First bytes 1 to 126 and 128 to 223 are unicast.
@@ -126,6 +133,16 @@ fn check(p: &PktMut<'_>) -> Result<Checked, Verdict> {
     }
 }
 
+/// Checks the header of a packet that has come otherwise than by `ip4-input`, and marks one with a
+/// link-local address; returns its length, if it is sound.
+pub fn check_header(p: &mut PktMut<'_>) -> Option<usize> {
+    let Checked { total, local, .. } = check(p).ok()?;
+    if local {
+        p.mark(Flags::LINK_LOCAL);
+    }
+    Some(total)
+}
+
 /// Checks the IPv4 headers of a frame without chained packets; trims those that are sound and
 /// usual, and returns the others, which need a closer look.
 #[inline(always)]
@@ -133,8 +150,8 @@ pub fn check_usual<V: Lanes>(frame: &mut Frame) -> Rows {
     check_all::<V>(frame)
 }
 
-/// Returns the packets of a frame without chains that fail [`check`], have options, or are not to a
-/// unicast address, or have a link-local one; trims the others.
+/// Returns the packets of a frame without chains that fail [`check`], have options, are later
+/// fragments, are not to a unicast address, or have a link-local one; trims the others.
 #[inline(always)]
 fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
     let mut rest = Rows::NONE;
@@ -154,11 +171,11 @@ fn check_all<V: Lanes>(frame: &mut Frame) -> Rows {
             | (to - one)
             | (V::splat(223) - to)
             | ((to ^ loopback) - one)
-            | (((w1.shr::<16>() & V::splat(OFFSET)) ^ V::splat(ONE)) - one)
             | ((low(src) ^ link_local) - one)
             | ((low(dst) ^ link_local) - one);
         let differs = (first_byte(w0) ^ V::splat(0x45))
             | (header_sums([w0, w1, w2, src, dst]) ^ V::splat(0xffff))
+            | (w1 & V::splat(OFFSET))
             | (negative & V::splat(1 << 31));
         let bad = !differs.eq(V::splat(0));
         let bad = bad & there;

@@ -20,6 +20,7 @@ thalweg_graph::next_nodes! {
     ARP => "ip4-arp",
     GLEAN => "ip4-glean",
     ICMP_ERROR => "ip4-icmp-error",
+    RECEIVED => "interface-rx-dpo-ip4",
 }
 thalweg_graph::errors! {
     NO_ROUTE: Error, 0, "no route";
@@ -67,11 +68,6 @@ fn dst(data: &[u8]) -> u32 {
 
 /// Offset of the TTL.
 const TTL_AT: usize = 8;
-
-/// Returns whether packets that meet a kind are looked up again.
-fn looks_on(kind: Kind) -> bool {
-    kind == Kind::LOOKUP || kind == Kind::INTERFACE_RX
-}
 
 fn hash(packet: &[u8]) -> u32 {
     packet.first_chunk().and_then(plain_hash).unwrap_or_else(|| other_hash(packet))
@@ -225,23 +221,29 @@ impl Ip4Lookup {
     fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
         for _ in 0..MAX_LOOKUPS {
             let state = self.dpos.get(Dpo(p.aux())).state();
-            let table = if state.kind == Kind::INTERFACE_RX {
-                p.set_rx_if(state.tx_if());
-                self.tables.load(cx.guard()).fib_id(state.tx_if())
-            } else {
-                TableId(state.value)
-            };
-            let leaf = self.leaf_in(cx, p, table);
+            let leaf = self.leaf_in(cx, p, TableId(state.value));
             if self.counters.is_on() {
                 self.count(cx, p, leaf);
             }
             p.set_aux(self.dpos.resolve(leaf, || hash(p.data())).get());
             let kind = self.dpos.get(Dpo(p.aux())).state().kind;
-            if !looks_on(kind) {
+            if kind != Kind::LOOKUP {
                 return kind;
             }
         }
         Kind::LOOKUP
+    }
+
+    /// Has the interface of its route receive a packet, unless too many have received it.
+    #[cold]
+    fn received(&self, p: &mut PktMut<'_>) -> Verdict {
+        p.set_rx_if(self.dpos.get(Dpo(p.aux())).state().tx_if());
+        let entered = &mut p.meta_mut().entered;
+        if usize::from(*entered) == MAX_LOOKUPS {
+            return Verdict::drop(BLACKHOLE);
+        }
+        *entered += 1;
+        RECEIVED
     }
 
     /// Returns whether senders hear that no route leads on (RFC 1812 section 5.2.7.1): nobody has
@@ -254,9 +256,12 @@ impl Ip4Lookup {
     #[cold]
     fn special(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, kind: Kind) -> Verdict {
         use crate::icmp::{self, Cause};
-        let kind = if looks_on(kind) { self.look_on(cx, p) } else { kind };
+        let kind = if kind == Kind::LOOKUP { self.look_on(cx, p) } else { kind };
         if kind.is_complete() {
             return REWRITE;
+        }
+        if kind == Kind::INTERFACE_RX {
+            return self.received(p);
         }
         let multicast = p.data().get(16).is_some_and(|b| b & 0xf0 == 0xe0);
         let mut answer = |cause, reason| match self.answers(cx, p) {

@@ -1,7 +1,8 @@
 //! `ip4-not-enabled`: drops IPv4 packets of an interface that does not speak IPv4: one without an
 //! address, unless it is said otherwise.
 //!
-//! The first feature of the arc `ip4-unicast` there, so that others pay nothing for it.
+//! The first feature of the arcs `ip4-unicast` and `ip4-multicast` there, so that others pay
+//! nothing for it.
 
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
@@ -21,6 +22,7 @@ pub static NODE: NodeDecl = NodeDecl {
         before: &["nat44-ed-hairpin", "nat44-ed-in2out", "nat44-ed-out2in"],
         after: &[],
     }),
+    also_on: &["ip4-multicast"],
     build: |_| Built::node(NotEnabled),
     ..NodeDecl::DEFAULT
 };

@@ -22,6 +22,7 @@ thalweg_graph::errors! {
     NO_BUFFERS: Error, 259, "no buffers for fragments";
     SUPER: Error, 275, "invalid GSO request";
     SMALL_MTU: Error, 262, "MTU too small for fragments";
+    NOT_IP4: Error, 275, "bad ip4 header";
 }
 
 /// The declaration.
@@ -81,6 +82,7 @@ impl Node for PathMtu {
             Err(Failure::NoBuffers) => Verdict::drop(NO_BUFFERS),
             Err(Failure::Gso) => Verdict::drop(SUPER),
             Err(Failure::SmallMtu) => Verdict::drop(SMALL_MTU),
+            Err(Failure::NotIp4) => Verdict::drop(NOT_IP4),
         }
     }
 

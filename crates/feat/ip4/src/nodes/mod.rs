@@ -3,6 +3,7 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod interface_rx_dpo_ip4;
 pub mod ip4_drop;
 pub mod ip4_frag;
 pub mod ip4_icmp_echo_request;
@@ -23,6 +24,7 @@ pub mod ip4_rewrite_out;
 
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
+    &interface_rx_dpo_ip4::NODE,
     &ip4_drop::NODE,
     &ip4_frag::NODE,
     &ip4_icmp_echo_request::NODE,

@@ -295,6 +295,10 @@ fn malformed_headers_each_have_their_counter() {
         }),
         ("ip4 fragment offset == 1", udp(ip(0, 2), ip(1, 2), 8).fragment(8, false).build()),
         ("ip4 fragment offset == 1", udp(ip(0, 2), ip(1, 2), 8).fragment(8, true).build()),
+        (
+            "ip4 fragment ends behind 65535 bytes",
+            udp(ip(0, 2), ip(1, 2), 580).fragment(64_984, false).build(),
+        ),
         ("ip4 multicast source address", src([224, 0, 0, 1])),
         ("ip4 loopback source address", src([127, 0, 0, 1])),
         ("ip4 source address in 0.0.0.0/8", src([0, 0, 0, 0])),

@@ -122,6 +122,80 @@ fn pings_to_every_own_address_are_answered() {
     lab.close();
 }
 
+/// A reply is a packet of its own: what a request carries for routers on the way reaches none of
+/// those on the way to whoever it claims to come from.
+#[test]
+fn replies_carry_no_options() {
+    let mut lab = router();
+    let record = [&[7, 39, 4][..], &[0; 37]].concat();
+    for options in [&[148, 4, 0, 0][..], &[1; 40], &record] {
+        let ask = Packet::new().ipv4(ip(1, 2), ip(0, 1)).ip_options(options);
+        lab.receive_packet(0, 2, ask.icmp_echo_request(7, 9).payload(b"hello"));
+        let out = lab.sent_one(1);
+        let v = sound(1, 2, &out);
+        assert_eq!((v.src(), v.dst(), v.header_len()), (ip(0, 1), ip(1, 2), 20));
+        assert_eq!(out.len(), 14 + 20 + 8 + 5);
+        let icmp = IcmpView::parse(v.payload()).expect("icmp");
+        assert!(icmp.checksum_ok());
+        assert_eq!((icmp.kind(), icmp.payload()), (0, &b"hello"[..]));
+    }
+    // The source route is the only one that is left.
+    let options = [&[148, 4, 0, 0, 131, 7, 8, 10, 0, 0, 3, 1][..], &record[..12]].concat();
+    let ask = Packet::new().ipv4(ip(0, 2), ip(0, 1)).ip_options(&options);
+    lab.receive_packet(0, 3, ask.icmp_echo_request(7, 9));
+    let out = lab.sent_one(0);
+    let v = sound(0, 3, &out);
+    assert_eq!(v.options_bytes(), [131, 7, 4, 10, 0, 0, 2, 0]);
+    assert!(IcmpView::parse(v.payload()).expect("icmp").checksum_ok());
+    lab.close();
+}
+
+/// RFC 1122 section 3.2.1.3, RFC 1812 section 5.3.4: whatever would be answered to all hosts of a
+/// link is not answered.
+#[test]
+fn nothing_is_answered_to_a_broadcast_address() {
+    let mut lab = router();
+    lab.ok("set interface ip directed-broadcast test1 enable");
+    let all = Ipv4Addr::new(10, 0, 1, 255);
+    let packets = |src| {
+        [
+            Packet::new().ipv4(src, ip(0, 1)).icmp_echo_request(7, 9),
+            udp(src, ip(0, 1), 8),
+            udp(src, ip(1, 2), 8).ttl(1),
+            udp(src, [203, 0, 113, 1].into(), 8),
+        ]
+    };
+    for packet in packets(all) {
+        lab.receive_packet(0, 2, packet);
+        assert_eq!(lab.sent(), []);
+    }
+    let reason = "icmp echo request from an address that no host has";
+    assert_eq!(lab.count("ip4-icmp-echo-request", reason), 1);
+    // Neither is what was sent to one.
+    lab.receive_packet(0, 2, udp(ip(0, 2), all, 8).ttl(1));
+    assert_eq!(lab.sent(), []);
+    // A host of the link is.
+    lab.receive_packet(0, 2, packets(ip(1, 3)).into_iter().next().expect("a ping"));
+    assert_eq!(lab.sent_one(1)[..6], host_mac(1, 3).0);
+    lab.close();
+}
+
+/// RFC 1122 section 3.2.1.3: a group is never a source.
+#[test]
+fn pings_to_a_group_are_answered_from_the_interface() {
+    let mut lab = router();
+    lab.ok("ip route add 239.3.0.1/32 via local");
+    let ask = Packet::new().ipv4(ip(0, 2), [239, 3, 0, 1].into()).icmp_echo_request(7, 9);
+    let mut frame = framed(0, 2, &ask.build());
+    frame[..6].copy_from_slice(&[1, 0, 0x5e, 3, 0, 1]);
+    lab.receive(0, vec![frame]);
+    let out = lab.sent_one(0);
+    let v = sound(0, 2, &out);
+    assert_eq!((v.src(), v.dst()), (ip(0, 1), ip(0, 2)));
+    assert!(IcmpView::parse(v.payload()).expect("icmp").checksum_ok());
+    lab.close();
+}
+
 #[test]
 fn a_ping_by_a_source_route_is_answered_the_way_it_came() {
     let mut lab = router();
@@ -134,7 +208,7 @@ fn a_ping_by_a_source_route_is_answered_the_way_it_came() {
     let out = lab.sent_one(0);
     let v = sound(0, 3, &out);
     assert_eq!((v.src(), v.dst()), (ip(0, 1), ip(0, 3)));
-    assert_eq!(v.options_bytes(), [1, 131, 7, 4, 10, 0, 0, 2]);
+    assert_eq!(v.options_bytes(), [131, 7, 4, 10, 0, 0, 2, 0]);
     assert!(IcmpView::parse(v.payload()).expect("icmp").checksum_ok());
     // One that goes on from here is not answered.
     lab.receive_packet(0, 3, ask(&[1, 131, 7, 4, 10, 0, 0, 4]));

@@ -77,7 +77,10 @@ fn packet() -> impl Strategy<Value = Vec<u8>> {
                 // A wrong length with a valid checksum.
                 9 => change(&mut p, |h| h[2..4].copy_from_slice(&[0, noise])),
                 // Packets whose flows have no ports, or other ones; fragments are not cut again.
-                10 if len < 500 => change(&mut p, |h| h[6] |= noise & 0x3f),
+                10 if len < 500 => change(&mut p, |h| {
+                    h[6] |= noise & 0x3f;
+                    h[7] = noise;
+                }),
                 12 if len < 500 => change(&mut p, |h| h[7] = noise),
                 11 => change(&mut p, |h| h[9] = [1, 6, 47, 132][usize::from(noise) % 4]),
                 13.. => p[20..24].iter_mut().for_each(|byte| *byte ^= noise.rotate_left(3)),

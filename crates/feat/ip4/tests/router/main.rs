@@ -10,6 +10,7 @@ mod links;
 mod local;
 mod midchain;
 mod multicast;
+mod neighbors;
 mod path_mtu;
 mod paths;
 mod punts;

@@ -8,6 +8,7 @@ use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_device::{TagMatch, VlanTag, interface};
 use thalweg_fib::{Forwarding, LinkType, Peer};
 use thalweg_graph::Inject;
+use thalweg_wire::build::Packet;
 use thalweg_wire::ipv4;
 
 /// A group whose MAC address lacks the topmost bits.
@@ -206,5 +207,29 @@ fn groups_on_a_point_to_point_link() {
             assert_eq!((view.dst(), view.ttl()), (to, 63));
         }
     }
+    lab.close();
+}
+
+/// An interface without an address does not speak IPv4, whoever its packets are for.
+#[test]
+fn packets_to_groups_need_an_interface_that_speaks_ipv4() {
+    let mut lab = setup().start();
+    lab.ok("ip route add 239.1.0.0/16 via 10.0.1.2 test1\nip route add 239.2.0.0/16 via test1");
+    lab.ok("ip route add 239.3.0.1/32 via local");
+    let pass = |lab: &mut Lab| {
+        for group in [[239, 1, 0, 1], [239, 2, 0, 1], [239, 3, 0, 1]] {
+            let mut ask = Packet::new().ipv4(ip(0, 2), group.into()).icmp_echo_request(1, 1);
+            ask = ask.payload(b"hello");
+            lab.receive(0, vec![framed(0, 2, &ask.build())]);
+        }
+        lab.sent().len()
+    };
+    assert_eq!(pass(&mut lab), 3);
+    lab.ok("set interface ip address del test0 10.0.0.1/24");
+    assert_eq!(pass(&mut lab), 0);
+    assert_eq!(lab.count("ip4-not-enabled", "ip4 is not enabled on the interface"), 3);
+    lab.ok("enable ip4 interface test0");
+    // Without an address there is none to answer from.
+    assert_eq!(pass(&mut lab), 2);
     lab.close();
 }

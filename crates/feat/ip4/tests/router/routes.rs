@@ -152,6 +152,41 @@ fn look_ups_nest_and_packets_may_come_by_another_interface() {
 }
 
 #[test]
+fn an_interface_receives_what_a_route_says_once() {
+    let mut lab = router();
+    lab.ok("ip route add 192.0.2.0/24 via rx-ip4 test2\n\
+            ip table add 7\nset interface ip address del test2 all\n\
+            set interface ip table test2 7\nset interface ip address test2 10.0.2.1/24\n\
+            ip route add 192.0.2.0/24 table 7 via 10.0.2.2 test2");
+    lab.neighbor(2, ip(2, 2), host_mac(2, 2));
+    let test2 = lab.sw_if(2);
+    let packet = udp(ip(0, 2), [192, 0, 2, 1].into(), 8).build();
+    let counted = |lab: &Lab| {
+        let totals = lab.c.interface_totals(test2);
+        [totals.rx_packets, totals.rx_bytes, totals.ip4]
+    };
+    let mut all = 0;
+    for n in [1, 40] {
+        lab.receive(0, vec![framed(0, 2, &packet); n]);
+        assert_eq!(lab.sent().len(), n);
+        all += n as u64;
+        assert_eq!(counted(&lab), [all, all * packet.len() as u64, all]);
+    }
+    // One that is down, or has no IPv4, receives none.
+    lab.up(2, false);
+    lab.receive(0, vec![framed(0, 2, &packet); 5]);
+    let why = "interface that is to receive the packet is down";
+    assert_eq!((lab.sent().len(), lab.count("interface-rx-dpo-ip4", why)), (0, 5));
+    assert_eq!(counted(&lab)[0], all);
+    lab.up(2, true);
+    lab.ok("set interface ip address del test2 all");
+    lab.receive(0, vec![framed(0, 2, &packet); 5]);
+    let why = "ip4 is not enabled on the interface";
+    assert_eq!((lab.sent().len(), lab.count("ip4-not-enabled", why)), (0, 5));
+    lab.close();
+}
+
+#[test]
 fn addresses_have_routes_while_their_interface_is_up() {
     let mut lab = router();
     let has = |lab: &mut Lab| lab.cli("show ip fib table 0 10.0.1.1/32").contains("dpo-receive");

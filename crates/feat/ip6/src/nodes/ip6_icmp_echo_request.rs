@@ -1,5 +1,6 @@
-//! `ip6-icmp-echo-request`: turns an echo request into its reply (RFC 4443 section 4.2). One to a
-//! group is answered from an address of the interface.
+//! `ip6-icmp-echo-request`: turns an echo request into its reply, a packet of its own: without the
+//! request's extension headers (RFC 4443 section 4.2). One to a group is answered from an address
+//! of the interface.
 //!
 //! Writes: marks the packet as locally originated. Next: `ip6-lookup`.
 
@@ -22,6 +23,7 @@ thalweg_graph::errors! {
     ROUTED: Error, 5, "icmp echo request with a routing header";
     NO_ADDRESS: Warning, 256, "icmp echo request to a group: interface without address";
     NO_SOURCE: Error, 290, "icmp echo request without source";
+    SRC_GROUP: Error, 273, "icmp echo request from a group";
 }
 
 /// The declaration.
@@ -75,6 +77,9 @@ impl Node for EchoRequest {
             return Verdict::drop(ROUTED);
         }
         // To a group it may come from a host that has no address yet, which nothing reaches.
+        if src.is_multicast() {
+            return Verdict::drop(SRC_GROUP);
+        }
         if src.is_unspecified() {
             return Verdict::drop(NO_SOURCE);
         }
@@ -100,9 +105,15 @@ impl Node for EchoRequest {
         }
         data[at] = kind::ECHO_REPLY;
         data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
-        data[7] = 64;
+        let extensions = at - HEADER_LEN;
+        data.copy_within(..HEADER_LEN, extensions);
+        let data = &mut data[extensions..];
+        let length = u16::from_be_bytes([data[4], data[5]]).saturating_sub(extensions as u16);
+        data[4..6].copy_from_slice(&length.to_be_bytes());
+        (data[6], data[7]) = (protocol::ICMPV6, 64);
         data[8..24].copy_from_slice(&own.octets());
         data[24..40].copy_from_slice(&src.octets());
+        p.pull(extensions);
         p.unmark(Flags::GROUP);
         p.mark(Flags::LOCAL);
         cx.count(REPLIED, 1);

@@ -23,6 +23,7 @@ thalweg_graph::next_nodes! {
     GLEAN => "ip6-glean",
     ICMP_ERROR => "ip6-icmp-error",
     LINK_LOCAL => "ip6-link-local",
+    RECEIVED => "interface-rx-dpo-ip6",
 }
 thalweg_graph::errors! {
     NO_ROUTE: Error, 0, "no route";
@@ -86,11 +87,6 @@ fn look_up_each(fib: &Fib, differ: u128, frame: &mut Frame) {
 
 /// Offset of the hop limit.
 const HOPS_AT: usize = 7;
-
-/// Returns whether packets that meet a kind are looked up again.
-fn looks_on(kind: Kind) -> bool {
-    kind == Kind::LOOKUP || kind == Kind::INTERFACE_RX
-}
 
 /// The flow label's share of a hash (RFC 6438): fragments of a flow, and what it carries hidden
 /// from us, go its way.
@@ -222,23 +218,29 @@ impl Ip6Lookup {
     fn look_on(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Kind {
         for _ in 0..MAX_LOOKUPS {
             let state = self.dpos.get(Dpo(p.aux())).state();
-            let table = if state.kind == Kind::INTERFACE_RX {
-                p.set_rx_if(state.tx_if());
-                self.tables.load(cx.guard()).fib_id(state.tx_if())
-            } else {
-                TableId(state.value)
-            };
-            let leaf = self.leaf_in(cx, p, table);
+            let leaf = self.leaf_in(cx, p, TableId(state.value));
             if self.counters.is_on() {
                 self.count(cx, p, leaf);
             }
             p.set_aux(self.dpos.resolve(leaf, || hash(p.data())).get());
             let kind = self.dpos.get(Dpo(p.aux())).state().kind;
-            if !looks_on(kind) {
+            if kind != Kind::LOOKUP {
                 return kind;
             }
         }
         Kind::LOOKUP
+    }
+
+    /// Has the interface of its route receive a packet, unless too many have received it.
+    #[cold]
+    fn received(&self, p: &mut PktMut<'_>) -> Verdict {
+        p.set_rx_if(self.dpos.get(Dpo(p.aux())).state().tx_if());
+        let entered = &mut p.meta_mut().entered;
+        if usize::from(*entered) == MAX_LOOKUPS {
+            return Verdict::drop(BLACKHOLE);
+        }
+        *entered += 1;
+        RECEIVED
     }
 
     /// Returns whether senders hear that no route leads on (RFC 4443 section 3.1): nobody has asked
@@ -250,9 +252,12 @@ impl Ip6Lookup {
     /// Handles packets that are not simply forwarded.
     #[cold]
     fn special(&self, cx: &mut NodeCx<'_>, p: &mut PktMut<'_>, kind: Kind) -> Verdict {
-        let kind = if looks_on(kind) { self.look_on(cx, p) } else { kind };
+        let kind = if kind == Kind::LOOKUP { self.look_on(cx, p) } else { kind };
         if kind.is_complete() {
             return REWRITE;
+        }
+        if kind == Kind::INTERFACE_RX {
+            return self.received(p);
         }
         let to = Ipv6Addr::from_bits(dst(p.data()));
         // The default route that every table begins with is none.

@@ -1,7 +1,8 @@
 //! `ip6-not-enabled`: drops IPv6 packets of an interface that does not speak IPv6: one without an
 //! address, unless it is said otherwise.
 //!
-//! The first feature of the arc `ip6-unicast` there, so that others pay nothing for it.
+//! The first feature of the arcs `ip6-unicast` and `ip6-multicast` there, so that others pay
+//! nothing for it.
 
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
@@ -17,6 +18,7 @@ pub static NODE: NodeDecl = NodeDecl {
     errors: ERRORS,
     drop: "ip6-drop",
     feature: Some(FeatureDecl { arc: "ip6-unicast", before: &[], after: &[] }),
+    also_on: &["ip6-multicast"],
     build: |_| Built::node(NotEnabled),
     ..NodeDecl::DEFAULT
 };

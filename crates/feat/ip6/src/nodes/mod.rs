@@ -3,6 +3,7 @@
 //! Generated from the files' names by a unit test, which keeps it current: add a
 //! file, then run the tests twice.
 
+pub mod interface_rx_dpo_ip6;
 pub mod ip6_drop;
 pub mod ip6_icmp_echo_request;
 pub mod ip6_icmp_error;
@@ -23,6 +24,7 @@ pub mod ip6_rewrite_out;
 
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
+    &interface_rx_dpo_ip6::NODE,
     &ip6_drop::NODE,
     &ip6_icmp_echo_request::NODE,
     &ip6_icmp_error::NODE,

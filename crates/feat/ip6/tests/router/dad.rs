@@ -286,6 +286,23 @@ fn hosts_of_other_links_are_answered_for() {
     lab.ok("set ip6 nd proxy test1 del 2001:db8:0:1::99");
     assert!(asked(0, &mut lab).is_empty());
     assert!(!lab.cli("show ip6 fib 2001:db8:0:1::99/128").contains("IPv6-proxy-nd"));
+    // Hosts of another table are not meant, whatever their addresses are.
+    lab.ok("ip6 table add 9
+         set interface ip address del test2 all
+         set interface ip6 table test2 9
+         set interface ip address test2 2001:db8:0:2::1/64
+         set ip6 nd proxy test1 2001:db8:0:1::99");
+    let probe = |lab: &mut Lab| {
+        lab.receive(2, vec![solicitation(at("::"), host, host_mac(2, 9))]);
+        messages(lab, 2)
+    };
+    assert_eq!(asked(0, &mut lab), [(136, host)]);
+    assert!(asked(2, &mut lab).is_empty() && probe(&mut lab).is_empty());
+    lab.ok("set interface ip address del test2 all
+         set interface ip6 table test2 0
+         set interface ip address test2 2001:db8:0:2::1/64");
+    assert_eq!(asked(2, &mut lab), [(136, host)]);
+    lab.ok("set ip6 nd proxy test1 del 2001:db8:0:1::99");
     // Its route is in the table of the interface, also if that changes.
     lab.ok("ip6 table add 7
          set interface ip address del test1 all

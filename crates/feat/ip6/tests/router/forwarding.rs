@@ -20,6 +20,44 @@ fn a_packet_passes_with_one_hop_less() {
 }
 
 #[test]
+fn an_interface_receives_what_a_route_says_once() {
+    let mut lab = router();
+    lab.ok("ip route add 2001:db8:9::/48 via rx-ip6 test2\n\
+            ip6 table add 7\nset interface ip address del test2 all\n\
+            set interface ip6 table test2 7\n\
+            set interface ip address test2 2001:db8:0:2::1/64\n\
+            ip route add 2001:db8:9::/48 table 7 via 2001:db8:0:2::2 test2");
+    lab.neighbor(2, ip(2, 2), host_mac(2, 2));
+    lab.sent();
+    let (test2, packet) = (lab.sw_if(2), udp(ip(0, 2), at("2001:db8:9::1"), 8).build());
+    let before = lab.c.interface_totals(test2);
+    let counted = |lab: &thalweg_device::testing::Lab| {
+        let totals = lab.c.interface_totals(test2);
+        [totals.rx_packets - before.rx_packets, totals.ip6 - before.ip6]
+    };
+    let mut all = 0;
+    for n in [1, 40] {
+        lab.receive(0, vec![framed(0, 2, &packet); n]);
+        assert_eq!(lab.sent().len(), n);
+        all += n as u64;
+        assert_eq!(counted(&lab), [all; 2]);
+    }
+    lab.up(2, false);
+    lab.receive(0, vec![framed(0, 2, &packet); 5]);
+    let why = "interface that is to receive the packet is down";
+    assert_eq!((lab.sent().len(), lab.count("interface-rx-dpo-ip6", why)), (0, 5));
+    assert_eq!(counted(&lab)[0], all);
+    lab.up(2, true);
+    // Two that send to each other: the packet goes nowhere.
+    lab.sent();
+    lab.ok("ip route add 2001:db8:8::/48 via rx-ip6 test2\n\
+            ip route add 2001:db8:8::/48 table 7 via rx-ip6 test0");
+    lab.receive(0, vec![framed(0, 2, &udp(ip(0, 2), at("2001:db8:8::1"), 8).build())]);
+    assert_eq!((lab.sent().len(), lab.count("ip6-lookup", "drop route")), (0, 1));
+    lab.close();
+}
+
+#[test]
 fn frames_of_many_packets_pass_as_single_ones_do() {
     for count in [1usize, 3, 40, 256] {
         let mut lab = router();

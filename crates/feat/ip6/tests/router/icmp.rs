@@ -30,6 +30,17 @@ fn echo_requests_are_answered() {
     lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(2, 1), &padding, 0))]);
     let out = lab.sent_one(0);
     assert_eq!(sound(0, 2, &out).src(), ip(2, 1));
+    // Whatever was before the message, the reply is a packet of its own.
+    let many = [&[58, 24, 1, 198][..], &[0; 196]].concat();
+    let alert = [58, 0, 5, 2, 0, 0, 1, 0];
+    let atomic = [58, 0, 0, 0, 0, 0, 0, 9];
+    for (before, first) in [(&many[..], 60), (&alert, 0), (&atomic, 44)] {
+        lab.receive(0, vec![framed(0, 2, &echo(ip(1, 2), ip(0, 1), before, first))]);
+        let out = lab.sent_one(1);
+        let (src, message) = icmp(1, 2, &out);
+        assert_eq!((src, message.kind(), message.payload()), (ip(0, 1), 129, &b"some data"[..]));
+        assert_eq!(out.len(), 14 + 40 + 8 + 9);
+    }
     // A routing header is not reversed.
     let routing = [58, 0, 4, 0, 0, 0, 0, 0];
     lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &routing, 43))]);
@@ -114,10 +125,9 @@ fn extension_headers_are_as_they_must_be() {
     }
     // One that may be skipped; one that is dropped without an error.
     lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &option(0x1e), 60))]);
-    // The reply carries the header back.
     let out = lab.sent_one(0);
     let reply = sound(0, 2, &out);
-    assert_eq!((reply.next_header(), reply.payload()[8]), (60, 129));
+    assert_eq!((reply.next_header(), reply.payload()[0]), (58, 129));
     lab.receive(0, vec![framed(0, 2, &echo(ip(0, 2), ip(0, 1), &option(0x40), 60))]);
     assert!(lab.sent().is_empty());
     assert_eq!(lab.count("ip6-local", "ip6 extension headers cannot be read"), 4);
@@ -155,5 +165,22 @@ fn datagrams_to_us_need_a_checksum() {
     assert!(lab.sent().is_empty());
     let text = "ip6 udp checksum is wrong or missing";
     assert_eq!(lab.count("ip6-local", text), 1);
+    lab.close();
+}
+
+/// An interface that does not speak IPv6 hears nothing, whoever it is for.
+#[test]
+fn groups_are_not_heard_where_ipv6_is_off() {
+    let mut lab = crate::bare().start();
+    lab.ok("enable ip6 interface test1");
+    let all = at("ff02::1");
+    let group = MacAddr::from_ipv6_multicast(all);
+    for n in [0, 1] {
+        let frame = framed_to(group, host_mac(n, 2), &echo(link(2), all, &[], 58));
+        lab.receive(n, vec![frame]);
+        lab.turn();
+    }
+    assert_eq!(lab.count("ip6-not-enabled", "ip6 is not enabled on the interface"), 1);
+    assert!(lab.sent().iter().all(|(sw_if, _)| *sw_if == lab.sw_if(1)));
     lab.close();
 }

@@ -10,6 +10,7 @@ use thalweg_device::testing::ip6::{
 use thalweg_device::testing::{Lab, host_mac, our_mac};
 use thalweg_feat_neighbor::{Neighbors, arping};
 use thalweg_wire::MacAddr;
+use thalweg_wire::build::Packet;
 use thalweg_wire::icmpv6::Icmp6View;
 use thalweg_wire::ipv6::Ipv6View;
 use thalweg_wire::nd::{Message, emit_advertisement, emit_solicitation, flag, solicited_node};
@@ -243,5 +244,30 @@ fn arping_counts_advertisements() {
     let sent = lab.sent_one(0);
     assert_eq!(sent[..6], [0x33, 0x33, 0, 0, 0, 1]);
     assert_eq!(advertised(&sent).3, ip);
+    lab.close();
+}
+
+#[test]
+fn a_host_does_not_take_what_a_longer_route_leads_elsewhere() {
+    let mut lab = router();
+    lab.ok("ip route add 2001:db8::80/121 via 2001:db8:0:1::2 test1\nip route add ::/0 via test0");
+    lab.ok("ip route add 2001:db8:0:55::/64 via 2001:db8:0:1::2 test1");
+    lab.c.sync();
+    for address in [at("2001:db8::99"), at("2001:db8:0:55::9"), ip(1, 3)] {
+        let before = lab.c.state::<Neighbors>().borrow().len();
+        lab.until("the neighbour", |lab| {
+            lab.receive(0, vec![solicitation(address, ip(0, 1), host_mac(0, 66))]);
+            lab.c.state::<Neighbors>().borrow().len() > before
+        });
+        lab.sent();
+        let flow = |n: u16| framed(2, 2, &Packet::new().ipv6(ip(2, 2), address).udp(n, 9).build());
+        lab.receive(2, (0..32).map(flow).collect());
+        let by: Vec<u8> = lab.sent().iter().map(|(i, _)| lab.number(*i)).collect();
+        assert_eq!(by, [1; 32], "{address}");
+    }
+    lab.ok("ip route del 2001:db8::80/121");
+    let packet = udp(ip(2, 2), at("2001:db8::99"), 8).build();
+    lab.receive(2, vec![framed(2, 2, &packet)]);
+    assert_eq!(lab.sent_one(0)[..6], host_mac(0, 66).0);
     lab.close();
 }

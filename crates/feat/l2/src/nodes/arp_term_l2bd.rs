@@ -127,14 +127,15 @@ impl Question {
         }
     }
 
-    /// Writes the answer into a frame that has asked; returns its length if that changes.
+    /// Writes the answer into a frame that has asked; returns its length.
     fn answer(&self, mac: MacAddr, data: &mut [u8]) -> Option<usize> {
         let ether = |dst, ethertype| EthernetRepr { dst, src: mac, ethertype };
         match *self {
             Question::Arp(arp) => {
                 ether(arp.sender_mac, ethertype::ARP).emit(data).ok()?;
                 arp.reply(mac).emit(data.get_mut(HEADER_LEN..)?).ok()?;
-                Some(data.len())
+                // Nothing else that the request carries goes back, but its padding.
+                Some(data.len().min(SHORTEST))
             }
             Question::Solicitation { sender, mac: to, target } => {
                 ether(to, ethertype::IPV6).emit(data).ok()?;
@@ -153,6 +154,9 @@ impl Question {
         }
     }
 }
+
+/// Bytes in the shortest Ethernet frame.
+const SHORTEST: usize = 60;
 
 /// Returns whether a MAC address is a VRRP virtual router's (RFC 5798 section 7.3), whose owner may
 /// send from its own address.

@@ -1,7 +1,8 @@
 //! `l2-flood`: sends a frame to all other ports of its bridge domain.
 //!
 //! Reads: rx interface, destination address. Writes: tx interface, for sub-interfaces. Marks
-//! packets to broadcast and multicast addresses and counts them as received. The first port gets
+//! packets to broadcast and multicast addresses and counts them as received by other ports than a
+//! BVI. The first port gets
 //! the frame itself, each of the others a copy. Next: the ports' output nodes. Frames to addresses
 //! that no bridge forwards (IEEE 802.1Q-2018 section 8.6.3) are dropped: protocols of one link,
 //! such as LACP, LLDP, pause and spanning trees.
@@ -48,7 +49,11 @@ impl Node for L2Flood {
         if let Some(dst) = p.data().first_chunk::<6>().copied()
             && dst[0] & 1 != 0
         {
-            cx.stats().interface(rx_if).received_by_group(dst, p.total_len() as u64);
+            let table = self.table.load(cx.guard());
+            // A BVI has sent it, and counted it so.
+            if !table.is_bvi(table.port(rx_if)) {
+                cx.stats().interface(rx_if).received_by_group(dst, p.total_len() as u64);
+            }
             if is_reserved(dst) {
                 return Verdict::drop(RESERVED);
             }

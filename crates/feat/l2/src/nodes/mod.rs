@@ -4,6 +4,7 @@
 //! file, then run the tests twice.
 
 pub mod arp_term_l2bd;
+pub mod bvi_end_of_arc;
 pub mod bvi_input;
 pub mod bvi_output;
 pub mod l2_efp_filter;
@@ -18,6 +19,7 @@ pub mod l2_uu_fwd;
 /// Every graph node, in the order of the files' names.
 pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &arp_term_l2bd::NODE,
+    &bvi_end_of_arc::NODE,
     &bvi_input::NODE,
     &bvi_output::NODE,
     &l2_efp_filter::NODE,

@@ -19,6 +19,6 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: disposition::ip4::ERRORS,
     drop: "ip4-drop",
-    build: |cx| Built::node(Sent::<false, true> { dpos: cx.shared() }),
+    build: |cx| Built::node(Sent::<false, true>::new(cx)),
     ..NodeDecl::DEFAULT
 };

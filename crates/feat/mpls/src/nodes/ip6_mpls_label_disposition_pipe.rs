@@ -19,6 +19,6 @@ pub static NODE: NodeDecl = NodeDecl {
     next: NEXT_NODES,
     errors: disposition::ip6::ERRORS,
     drop: "ip6-drop",
-    build: |cx| Built::node(Sent::<true, false> { dpos: cx.shared() }),
+    build: |cx| Built::node(Sent::<true, false>::new(cx)),
     ..NodeDecl::DEFAULT
 };

@@ -82,13 +82,14 @@ impl Node for MplsFrag {
         if flags & DONT_FRAGMENT != 0 {
             let reason = if version == Some(6) { TOO_BIG } else { DONT_FRAGMENT_SET };
             p.set_aux(cx.error_id(reason));
+            p.meta_mut().path = dpo.get();
             p.meta_mut().icmp = IcmpCause::frag_needed(room);
             return ICMP_ERROR;
         }
         let (from, dpos, pieces) = (p.lineage(), &self.dpos, &mut self.pieces);
         let mut one = |packet: &[u8]| {
             let mut ok = true;
-            let fits = fragments(packet, usize::from(room), |header, payload| {
+            let cut = fragments(packet, usize::from(room), |header, payload| {
                 let Some(mut piece) = ok.then(|| cx.derive(from)).flatten() else {
                     ok = false;
                     return;
@@ -101,11 +102,7 @@ impl Node for MplsFrag {
                 ok &= header.map(|room| dpos.copy_rewrite(entry, room)).is_some();
                 pieces.push(piece);
             });
-            match (fits, ok) {
-                (true, true) => Ok(()),
-                (true, false) => Err(Failure::NoBuffers),
-                (false, _) => Err(Failure::SmallMtu),
-            }
+            cut.and(if ok { Ok(()) } else { Err(Failure::NoBuffers) })
         };
         let done = match size {
             None => one(packet),
@@ -117,6 +114,7 @@ impl Node for MplsFrag {
                 Failure::NoBuffers => NO_BUFFERS,
                 Failure::SmallMtu => SMALL_MTU,
                 Failure::Gso => BAD_GSO,
+                Failure::NotIp4 => NOT_IP4,
             });
         }
         let to = Verdict::node(NodeId(entry.next() as u16));

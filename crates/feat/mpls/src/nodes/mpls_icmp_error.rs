@@ -2,14 +2,16 @@
 //! 4950), then has the packet dropped.
 //!
 //! Reads: rx interface (its address becomes the source), the cause in the meta. Keeps: aux (the
-//! drop reason of the requesting node). Next: `ip4-lookup` or `ip6-lookup` for the message where a
-//! route leads back to the sender; else `mpls-lookup`, as the message goes on along the path of the
-//! packet, whose end knows the sender (RFC 3032 section 2.3.2).
+//! drop reason of the requesting node). Next: `ip4-lookup` or `ip6-lookup` for the message about a
+//! packet that came with one label or none, where a route leads back to the sender; else
+//! `mpls-lookup` or `mpls-output`, as the message goes on along the path of the packet, whose end
+//! knows the sender (RFC 3032 section 2.3.2). Behind several labels is a customer's packet: routes
+//! of the core say nothing of its sender, even if one matches.
 
 use crate::error_message::{MAX_MESSAGE, MAX_MESSAGE6, cause6, message, message6};
 use std::fmt::Write;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame, IcmpCause, PktMut};
+use thalweg_buffer::{Flags, Frame, IcmpCause, LabelsChanged, PktMut};
 use thalweg_feat_ip4::tables::Tables;
 use thalweg_feat_ip6::icmp::{Sources, may_answer};
 use thalweg_feat_ip6::tables::Tables as Tables6;
@@ -32,6 +34,7 @@ thalweg_graph::next_nodes! {
     LOOKUP => "ip4-lookup",
     LOOKUP6 => "ip6-lookup",
     ALONG => "mpls-lookup",
+    OUTPUT => "mpls-output",
     DROP => "error-drop",
 }
 thalweg_graph::errors! {
@@ -156,8 +159,14 @@ impl Node for MplsIcmpError {
             cx.count(NO_BUFFER, 1);
             return DROP;
         };
+        let LabelsChanged { popped, pushed } = p.meta().labels;
+        let along = match (n + usize::from(popped)).saturating_sub(pushed.into()) {
+            0 => false,
+            1 => !back,
+            _ => true,
+        };
         let mut filled = answer.fill(&[], cx.cache());
-        if !back {
+        if along {
             for entry in Stack::new(labels) {
                 let Entry(word) = entry.with_ttl(TTL);
                 filled &= answer.append(&word.to_be_bytes(), cx.cache());
@@ -165,8 +174,17 @@ impl Node for MplsIcmpError {
         }
         if filled && answer.append(&message[..len], cx.cache()) {
             answer.set_rx_if(p.rx_if());
-            cx.count(if back { SENT } else { SENT_ALONG }, 1);
-            cx.send(answer, if back { lookup } else { ALONG });
+            cx.count(if along { SENT_ALONG } else { SENT }, 1);
+            let to = match p.meta().path {
+                _ if !along => lookup,
+                0 => ALONG,
+                // Its labels are those of the way out already.
+                path => {
+                    answer.set_aux(path);
+                    OUTPUT
+                }
+            };
+            cx.send(answer, to);
         } else {
             cx.count(NO_BUFFER, 1);
             cx.consume(answer);

@@ -58,13 +58,25 @@ pub(crate) fn set(packet: &mut [u8], len: usize) {
     }
 }
 
+/// Takes note of labels that a router has put before a packet, which is too long with them.
+#[cold]
+pub(crate) fn note_pushed(p: &mut PktMut<'_>, len: usize) {
+    let labels = &mut p.meta_mut().labels;
+    labels.pushed = labels.pushed.saturating_add((len / ENTRY_LEN) as u8);
+}
+
 impl Node for Imposition {
     fn packet(&mut self, _: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let entry = self.dpos.get(Dpo(p.aux()));
-        set(p.data_mut(), usize::from(entry.state().len));
+        let len = usize::from(entry.state().len);
+        set(p.data_mut(), len);
         let dpo = entry.stacked();
         p.set_aux(dpo.get());
-        match self.dpos.get(dpo).state().kind {
+        let state = self.dpos.get(dpo).state();
+        if p.total_len() > usize::from(state.mtu) {
+            note_pushed(&mut p, len);
+        }
+        match state.kind {
             kind if kind.is_complete() => OUTPUT,
             Kind::INCOMPLETE => INCOMPLETE,
             _ => Verdict::drop(DOWN),

@@ -4,13 +4,13 @@
 //! `mpls-output` for what is still labelled, the disposition nodes for IP packets,
 //! `mpls-icmp-error` where the TTL ends (RFC 3032 section 2.3: it is never sent with 0).
 
-use crate::disposition::take_over;
+use crate::disposition::{Homes, take_over};
 use crate::label_table::{Action, Behind, Leaves, Popped, Tables, To};
 use crate::punt::Reasons;
 use std::fmt::Write;
 use std::sync::Arc;
 use thalweg_buffer::simd::Lanes;
-use thalweg_buffer::{FRAME_SIZE, Frame, IcmpCause, PktMut, Rows};
+use thalweg_buffer::{FRAME_SIZE, Frame, IcmpCause, LabelsChanged, PktMut, Rows};
 use thalweg_device::SwIfIndex;
 use thalweg_engine::punt::Punt;
 use thalweg_fib::{Counted, Dpo, DpoTable, Kind, MAX_REWRITE, ObjectCounters, Version};
@@ -34,8 +34,8 @@ thalweg_graph::next_nodes! {
     IP6_UNIFORM => "ip6-mpls-label-disposition-uniform",
     IP6_TABLE => "lookup-ip6-dst",
     IP6_HERE => "lookup-ip6-dst-itf",
-    IP4_INPUT => "ip4-input",
-    IP6_INPUT => "ip6-input",
+    IP4_RECEIVED => "interface-rx-dpo-ip4",
+    IP6_RECEIVED => "interface-rx-dpo-ip6",
 }
 thalweg_graph::errors! {
     SHORT: Error, 311, "mpls packet shorter than a label";
@@ -57,8 +57,8 @@ pub static NODE: NodeDecl = NodeDecl {
     drop: "error-drop",
     build: |cx| {
         let (tables, dpos, counters) = (cx.shared(), cx.shared(), cx.shared());
-        let (punt, reasons) = (Punt::new(cx), cx.shared());
-        Built::node(MplsLookup { tables, dpos, counters, main: None, punt, reasons })
+        let (punt, reasons, homes) = (Punt::new(cx), cx.shared(), Homes::new(cx));
+        Built::node(MplsLookup { tables, dpos, counters, main: None, punt, reasons, homes })
     },
     ..NodeDecl::DEFAULT
 };
@@ -76,6 +76,7 @@ struct MplsLookup {
     main: Option<Arc<Leaves>>,
     punt: Punt,
     reasons: Arc<Reasons>,
+    homes: Homes,
 }
 
 /// Hash of a flow: of the labels and the IP packet behind them. An entropy label is made for this,
@@ -100,11 +101,35 @@ pub(crate) fn hash(data: &[u8]) -> u32 {
 }
 
 impl MplsLookup {
-    /// Asks for a time exceeded before the packet is dropped.
+    /// Asks for a time exceeded before the packet is dropped, of which `popped` labels have been
+    /// taken off. One that would have left without labels belongs to the table of that interface:
+    /// it is treated as received there, as the router's own table knows nothing of its sender.
     #[cold]
-    fn expired(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
+    fn expired(
+        &self,
+        cx: &NodeCx<'_>,
+        p: &mut PktMut<'_>,
+        (action, popped): (Action, u8),
+    ) -> Verdict {
+        let bare = match action {
+            Action::Ip(how, To::Sent(dpo)) => Some((how.version, dpo)),
+            Action::Member(version, group) => {
+                let dpo = self.dpos.resolve(group, || hash(p.data()));
+                let is_popped = self.member_label(dpo) == label::IMPLICIT_NULL;
+                let is_last = Entry::parse(p.data()).is_ok_and(|(entry, _)| entry.is_bottom());
+                (is_popped && is_last).then_some((version, dpo))
+            }
+            _ => None,
+        };
+        if let Some((version, dpo)) = bare {
+            let state = self.dpos.get(self.dpos.resolve(dpo, || hash(p.data()))).state();
+            self.homes.answer_at(cx, p, version, state.tx_if());
+        }
         p.set_aux(cx.error_id(TTL_EXPIRED));
-        p.meta_mut().icmp = IcmpCause::TTL_EXCEEDED;
+        let meta = p.meta_mut();
+        meta.icmp = IcmpCause::TTL_EXCEEDED;
+        meta.labels = LabelsChanged { popped, pushed: 0 };
+        meta.path = 0;
         ICMP_ERROR
     }
 
@@ -137,12 +162,17 @@ impl MplsLookup {
         })
     }
 
-    /// Sends a labelled packet to an adjacency, or a member of a group.
+    /// Sends a labelled packet, of which `popped` labels have been taken off, to an adjacency, or a
+    /// member of a group.
     #[inline]
-    fn to(&self, p: &mut PktMut<'_>, dpo: Dpo) -> Verdict {
+    fn to(&self, p: &mut PktMut<'_>, dpo: Dpo, popped: u8) -> Verdict {
         let dpo = self.dpos.resolve(dpo, || hash(p.data()));
         p.set_aux(dpo.get());
-        match self.dpos.get(dpo).state().kind {
+        let state = self.dpos.get(dpo).state();
+        if popped > 0 && p.total_len() > usize::from(state.mtu) {
+            p.meta_mut().labels = LabelsChanged { popped, pushed: 0 };
+        }
+        match state.kind {
             kind if kind.is_complete() => OUTPUT,
             Kind::INCOMPLETE => INCOMPLETE,
             Kind::UNRESOLVED => Verdict::drop(UNRESOLVED),
@@ -163,20 +193,26 @@ impl MplsLookup {
 
     /// Swaps the label.
     #[inline]
-    fn swap(&self, p: &mut PktMut<'_>, entry: Entry, label: Label, dpo: Dpo) -> Verdict {
+    fn swap(
+        &self,
+        p: &mut PktMut<'_>,
+        (entry, label): (Entry, Label),
+        dpo: Dpo,
+        popped: u8,
+    ) -> Verdict {
         let new = entry.with_label(label).with_ttl(entry.ttl() - 1);
         if let Some(word) = p.data_mut().first_chunk_mut() {
             *word = new.0.to_be_bytes();
         }
-        self.to(p, dpo)
+        self.to(p, dpo, popped)
     }
 
     /// Pops the last label before an IP packet.
     #[inline]
     fn pop_last(&self, p: &mut PktMut<'_>, entry: Entry, how: Behind, to: To) -> Verdict {
         let [sent, uniform, table, here, received] = match how.version {
-            Version::V4 => [IP4, IP4_UNIFORM, IP4_TABLE, IP4_HERE, IP4_INPUT],
-            Version::V6 => [IP6, IP6_UNIFORM, IP6_TABLE, IP6_HERE, IP6_INPUT],
+            Version::V4 => [IP4, IP4_UNIFORM, IP4_TABLE, IP4_HERE, IP4_RECEIVED],
+            Version::V6 => [IP6, IP6_UNIFORM, IP6_TABLE, IP6_HERE, IP6_RECEIVED],
         };
         if let (To::Sent(dpo), true) = (to, how.uniform) {
             // The node reads the label.
@@ -198,7 +234,6 @@ impl MplsLookup {
             }
             To::Here => here,
             To::Received(sw_if) => {
-                // With all that the interface does to what it receives, such as NAT.
                 p.set_rx_if(SwIfIndex(sw_if));
                 received
             }
@@ -280,6 +315,7 @@ impl MplsLookup {
     fn act(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
         let tables = self.tables.load(cx.guard());
         let Some(mut leaves) = tables.main.as_ref() else { return Verdict::drop(NO_TABLE) };
+        let mut popped = 0;
         for _ in 0..MAX_LOOKUPS {
             let Ok((entry, _)) = Entry::parse(p.data()) else { return Verdict::drop(SHORT) };
             if entry.ttl() == 0 {
@@ -295,11 +331,11 @@ impl MplsLookup {
                     self.counters.count(cx.worker(), Counted::To, [(dpo, p.total_len())]);
                 }
                 if entry.ttl() == 1 {
-                    return self.expired(cx, p);
+                    return self.expired(cx, p, (action, popped));
                 }
             }
             match action {
-                Action::Swap(label, dpo) => return self.swap(p, entry, label, dpo),
+                Action::Swap(label, dpo) => return self.swap(p, (entry, label), dpo, popped),
                 Action::Member(version, group) => {
                     let dpo = self.dpos.resolve(group, || hash(p.data()));
                     match self.dpos.get(dpo).state().kind {
@@ -311,17 +347,17 @@ impl MplsLookup {
                         label::IMPLICIT_NULL => {
                             p.pull(ENTRY_LEN);
                             if !entry.is_bottom() {
-                                return self.to(p, dpo);
+                                return self.to(p, dpo, popped + 1);
                             }
                             p.set_aux(dpo.get());
                             return if version == Version::V4 { IP4 } else { IP6 };
                         }
-                        label => return self.swap(p, entry, label, dpo),
+                        label => return self.swap(p, (entry, label), dpo, popped),
                     }
                 }
                 Action::Pop(dpo) => {
                     p.pull(ENTRY_LEN);
-                    return self.to(p, dpo);
+                    return self.to(p, dpo, popped + 1);
                 }
                 Action::Ip(how, to) => return self.pop_last(p, entry, how, to),
                 Action::ReceiveL2(sw_if, control_word) => {
@@ -331,16 +367,21 @@ impl MplsLookup {
                 }
                 Action::LookUpMpls(table) => {
                     p.pull(ENTRY_LEN);
+                    popped += 1;
                     match tables.get(table) {
                         Some(next) => leaves = next,
                         None => return Verdict::drop(NO_TABLE),
                     }
                 }
-                Action::LookUpMplsHere => _ = p.pull(ENTRY_LEN),
+                Action::LookUpMplsHere => {
+                    p.pull(ENTRY_LEN);
+                    popped += 1;
+                }
                 Action::Miss if entry.label() == label::ENTROPY_INDICATOR && !entry.is_bottom() => {
                     if let Some(verdict) = Self::pop_entropy(p) {
                         return verdict;
                     }
+                    popped += 2;
                 }
                 Action::Miss => return Verdict::drop(NO_LABEL),
                 Action::Drop => return Verdict::drop(DROPPED),

@@ -239,6 +239,27 @@ fn fragments_behind_labels_have_the_checksums_left_to_the_device() {
     lab.close();
 }
 
+/// Cut, its parts would begin at the start of a datagram, with ports that no filter has seen.
+#[test]
+fn fragments_behind_the_end_of_a_datagram_are_not_cut() {
+    let mut lab = router();
+    lab.ok("mpls local-label add 16 eos via 10.0.1.2 test1 out-labels 17\n\
+            mpls local-label add 20 eos via 10.0.1.2 test1\n\
+            mpls local-label add 22 eos via ip4-lookup-in-table 0\n\
+            ip route add 16.0.0.0/24 via 10.0.1.2 test1\n\
+            set interface mtu mpls 500 test1\nset interface mtu ip4 500 test1");
+    let behind = |label: u32| {
+        let packet = Packet::new().mpls(label).ipv4(ip(0, 2), FAR).fragment(64_984, false);
+        packet.udp(1, 2).payload(&[7; 580])
+    };
+    let why = "mpls MTU exceeded and no ip packet behind the labels";
+    lab.lost(0, &behind(16), "mpls-frag", why);
+    let why = "bad ip4 header after the last mpls label";
+    lab.lost(0, &behind(20), "ip4-mpls-label-disposition-pipe", why);
+    lab.lost(0, &behind(22), "lookup-ip4-dst", why);
+    lab.close();
+}
+
 #[test]
 fn labels_change_under_load_of_two_workers() {
     let mut lab = labelling(setup().workers(2));

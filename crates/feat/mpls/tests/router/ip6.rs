@@ -446,6 +446,11 @@ fn a_label_stands_for_an_interface() {
     lab.ok("mpls local-label add 26 eos via rx-ip6 test2");
     let sent = lab.one(0, &labelled6(&[26], 64));
     assert_eq!((sent.by, sent.to), (1, host_mac(1, 2)));
+    lab.up(2, false);
+    let why = "interface that is to receive the packet is down";
+    lab.lost(0, &labelled6(&[26], 64), "interface-rx-dpo-ip6", why);
+    lab.up(2, true);
+    lab.sent();
     // With its features, and without IPv6 not at all.
     lab.ok("set interface ip address del test2 all");
     let why = "ip6 is not enabled on the interface";

@@ -97,6 +97,10 @@ fn labels_are_popped() {
     assert_eq!(lab.one(0, &labelled(&[0, 2, 23, 30], 64)).labels, [(31, 0, true, 63)]);
     lab.ok("mpls local-label add 24 eos via rx-ip4 test2");
     assert_eq!(lab.one(0, &labelled(&[24], 64)).to, host_mac(1, 3));
+    lab.up(2, false);
+    let why = "interface that is to receive the packet is down";
+    lab.lost(0, &labelled(&[24], 64), "interface-rx-dpo-ip4", why);
+    lab.up(2, true);
     // As all that interface receives: with its features, such as NAT, and without IPv4 not at all.
     lab.ok("set interface ip address del test2 all");
     lab.lost(0, &labelled(&[24], 64), "ip4-not-enabled", "ip4 is not enabled on the interface");

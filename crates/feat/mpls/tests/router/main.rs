@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic)]
 
+mod answers;
 mod attacks;
 mod ip6;
 mod lab;

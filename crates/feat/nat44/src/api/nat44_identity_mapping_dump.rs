@@ -40,7 +40,7 @@ fn handle(
     _: Nat44IdentityMappingDump,
     out: &mut Details<Nat44IdentityMappingDetails>,
 ) {
-    for s in c.state::<Nat44>().borrow().mappings().iter().filter(|s| s.identity) {
+    for s in c.state::<Nat44>().borrow().mappings().filter(|s| s.identity) {
         let m = &s.mapping;
         out.send(&Nat44IdentityMappingDetails {
             flags: mapping_flags(m),

@@ -43,7 +43,7 @@ fn handle(
 ) {
     let nat = c.state::<Nat44>();
     let nat = nat.borrow();
-    for s in nat.mappings().iter().filter(|s| !s.mapping.backends.is_empty()) {
+    for s in nat.mappings().filter(|s| !s.mapping.backends.is_empty()) {
         let m = &s.mapping;
         out.send(&Nat44LbStaticMappingDetails {
             external_addr: Ip4Address(m.external.octets()),

@@ -46,7 +46,7 @@ fn handle(
 ) {
     let nat = c.state::<Nat44>();
     let nat = nat.borrow();
-    for s in nat.mappings().iter().filter(|s| !s.identity && s.mapping.backends.is_empty()) {
+    for s in nat.mappings().filter(|s| !s.identity && s.mapping.backends.is_empty()) {
         let m = &s.mapping;
         out.send(&Nat44StaticMappingDetails {
             flags: mapping_flags(m),

@@ -3,10 +3,10 @@
 use super::{
     MAX_ADDRESSES, Nat44, NatError, Order, StaticMapping, check_table, ensure, order, publish,
 };
-use crate::mapping::{Backend, Hosts, TwiceNat};
+use crate::mapping::{Backend, Hosts, Mapping, TwiceNat};
 use crate::worker::Sweep;
 use std::net::Ipv4Addr;
-use thalweg_device::interface;
+use thalweg_device::{SwIfIndex, interface};
 use thalweg_graph::Control;
 use thalweg_wire::ip::protocol;
 
@@ -25,14 +25,87 @@ impl Nat44 {
     }
 }
 
-/// Returns whether two mappings have the same external endpoint.
-fn same_external(a: &StaticMapping, b: &StaticMapping) -> bool {
-    let key = |m: &StaticMapping| {
-        let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
-        (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
+/// An external endpoint: the address or the interface that has it, port and protocol.
+pub(super) type External = (Option<Ipv4Addr>, Option<SwIfIndex>, u16, u8);
+
+fn external(m: &StaticMapping) -> External {
+    let address = if m.external_if.is_some() { None } else { Some(m.mapping.external) };
+    (address, m.external_if, m.mapping.external_port, m.mapping.protocol)
+}
+
+impl Nat44 {
+    /// The number of the mapping with the external endpoint of another one. An identity mapping may
+    /// exist in several tables.
+    fn same_external(&self, other: &StaticMapping) -> Option<u64> {
+        let same = |number: &&u64| {
+            let one = self.mappings.get(number);
+            one.is_some_and(|m| {
+                !m.identity || !other.identity || m.mapping.table == other.mapping.table
+            })
+        };
+        self.by_external.get(&external(other))?.iter().find(same).copied()
+    }
+
+    /// Returns whether a change of a mapping concerns its own keys alone.
+    fn is_simple(&self, m: &StaticMapping) -> bool {
+        let is_pooled = self.is_pooled(&m.mapping);
+        m.external_if.is_none()
+            && self.sessions.is_some()
+            && !(m.mapping.is_address_only() && is_pooled)
+    }
+
+    fn is_pooled(&self, m: &Mapping) -> bool {
+        self.config().pooled.contains(&m.external.to_bits())
+    }
+}
+
+/// Publishes a mapping that was added, replaced or removed, with nothing but what it changes: that
+/// takes the same time however many there are.
+fn publish_one(c: &mut Control, number: u64, old: Option<&StaticMapping>) {
+    let nat = c.state::<Nat44>();
+    let new = nat.borrow().mappings.get(&number).cloned();
+    if ![old, new.as_ref()].into_iter().flatten().all(|m| nat.borrow().is_simple(m)) {
+        return publish(c);
+    }
+    let mut orders = Vec::new();
+    let (mut come, mut gone) = (None, None);
+    let config = {
+        let mut nat = nat.borrow_mut();
+        let mut config = nat.config().clone();
+        if let Some(StaticMapping { mapping: m, .. }) = old {
+            let is_pooled = nat.is_pooled(m);
+            let is_shared = nat.index.remove(number, m, is_pooled);
+            if let Some(key) = m.port_key().filter(|_| !is_shared) {
+                nat.reserved.remove(&key);
+                orders.push((key, false));
+            }
+            if m.takes_address() && config.addresses.unmap(m.external.to_bits()) {
+                gone = Some(m.external);
+            }
+        }
+        if let Some(StaticMapping { mapping: m, .. }) = new {
+            if let Some(key) = m.port_key()
+                && nat.reserved.insert(key)
+            {
+                orders.push((key, true));
+            }
+            if m.takes_address() && config.addresses.map(m.external.to_bits()) {
+                come = Some(m.external);
+            }
+            let is_pooled = nat.is_pooled(&m);
+            nat.index.add(number, m, is_pooled);
+        }
+        config.mappings = nat.index.all().clone();
+        config
     };
-    // An identity mapping may exist in several tables.
-    key(a) == key(b) && (!a.identity || !b.identity || a.mapping.table == b.mapping.table)
+    for ((address, protocol, port), keep) in orders {
+        order(c, |_| Order::Reserve { address, protocol, port, keep });
+    }
+    nat.borrow_mut().writer.publish(c.domain(), config);
+    if gone != come {
+        gone.into_iter().for_each(|address| thalweg_feat_arp::answer_for_one(c, address, false));
+        come.into_iter().for_each(|address| thalweg_feat_arp::answer_for_one(c, address, true));
+    }
 }
 
 /// Longest affinity of a load-balancing mapping, in seconds: one day.
@@ -101,18 +174,21 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
         interface::view(c, sw_if)?;
     }
     let nat = c.state::<Nat44>();
-    {
+    let number = {
         let mut nat = nat.borrow_mut();
-        if nat.mappings.iter().any(|m| same_external(m, &new)) {
+        if nat.same_external(&new).is_some() {
             return Err(NatError::Exists("a mapping of this address and port".into()));
         }
         if nat.mappings.len() >= MAX_MAPPINGS {
             let text = format!("the limit of {MAX_MAPPINGS} static mappings is reached");
             return Err(NatError::Invalid(text));
         }
-        nat.mappings.push(new);
-    }
-    publish(c);
+        let number = nat.mappings.last_key_value().map_or(0, |(last, _)| last + 1);
+        nat.by_external.entry(external(&new)).or_default().push(number);
+        nat.mappings.insert(number, new);
+        number
+    };
+    publish_one(c, number, None);
     Ok(())
 }
 
@@ -122,13 +198,21 @@ pub fn add_mapping(c: &mut Control, new: StaticMapping) -> Result<(), NatError> 
 /// [`NatError::Missing`].
 pub fn del_mapping(c: &mut Control, gone: &StaticMapping) -> Result<(), NatError> {
     let nat = c.state::<Nat44>();
-    {
+    let (number, old) = {
         let mut nat = nat.borrow_mut();
-        let at = nat.mappings.iter().position(|m| same_external(m, gone));
-        let at = at.ok_or_else(|| NatError::Missing("mapping of this address and port".into()))?;
-        nat.mappings.remove(at);
-    }
-    publish(c);
+        let missing = || NatError::Missing("mapping of this address and port".into());
+        let number = nat.same_external(gone).ok_or_else(missing)?;
+        let old = nat.mappings.remove(&number).ok_or_else(missing)?;
+        let key = external(&old);
+        if let Some(all) = nat.by_external.get_mut(&key) {
+            all.retain(|n| *n != number);
+            if all.is_empty() {
+                nat.by_external.remove(&key);
+            }
+        }
+        (number, old)
+    };
+    publish_one(c, number, Some(&old));
     order(c, |_| Order::Sweep(Sweep::Mappings));
     Ok(())
 }
@@ -147,15 +231,17 @@ pub fn set_backend(
         check_backend(&backend)?;
     }
     let nat = c.state::<Nat44>();
-    {
+    let (number, old) = {
         let mut nat = nat.borrow_mut();
-        let matches = |m: &&mut StaticMapping| {
-            let key = (m.mapping.external, m.mapping.external_port, m.mapping.protocol);
-            key == (external, port, protocol) && !m.mapping.backends.is_empty()
-        };
-        let mapping = nat.mappings.iter_mut().find(matches);
-        let missing = || format!("load-balancing mapping of {external}:{port}");
-        let all = &mut mapping.ok_or_else(|| NatError::Missing(missing()))?.mapping.backends;
+        let numbers = nat.by_external.get(&(Some(external), None, port, protocol)).cloned();
+        let has_backends =
+            |number: &u64| nat.mappings.get(number).is_some_and(|m| !m.mapping.backends.is_empty());
+        let number = numbers.unwrap_or_default().into_iter().find(has_backends);
+        let missing = || NatError::Missing(format!("load-balancing mapping of {external}:{port}"));
+        let number = number.ok_or_else(missing)?;
+        let mapping = nat.mappings.get_mut(&number).ok_or_else(missing)?;
+        let old = mapping.clone();
+        let all = &mut mapping.mapping.backends;
         let key = |b: &Backend| (b.address, b.port, b.table);
         let what = || format!("back end {}:{}", backend.address, backend.port);
         match (all.iter().position(|b| key(b) == key(&backend)), add) {
@@ -170,8 +256,9 @@ pub fn set_backend(
             }
             (Some(at), false) => drop(all.remove(at)),
         }
-    }
-    publish(c);
+        (number, old)
+    };
+    publish_one(c, number, Some(&old));
     if !add {
         order(c, |_| Order::Sweep(Sweep::Mappings));
     }

@@ -66,6 +66,37 @@ fn converse(n: &mut Nat, outside: u8, sport: u16) {
     assert_eq!(out[0].view().payload()[0], 11, "time exceeded");
 }
 
+/// As behind a label: what an interface receives by a route passes its translation.
+#[test]
+fn a_route_that_has_an_interface_receive_leads_through_its_translation() {
+    for workers in [1, 2] {
+        let mut n = Nat { lab: setup().workers(workers).start() };
+        let mac = |port| host_mac(port, 2);
+        n.lab.ok(&format!(
+            "set interface ip address del test1 all\n\
+             ip table add 5\n\
+             set interface ip table test1 5\n\
+             set interface ip address test1 10.0.1.1/24\n\
+             set ip neighbor test1 10.0.1.2 {} static\n\
+             ip route add 198.51.100.0/24 via rx-ip4 test1\n\
+             ip route add 198.51.100.0/24 table 5 via 10.0.2.2 test2\n\
+             nat44 plugin enable sessions 1000\n\
+             nat44 add address 192.0.2.1\n\
+             set interface nat44 in test1 out test2",
+            mac(1)
+        ));
+        n.lab.c.sync();
+        for count in [1, 40] {
+            let out = n.pass_all(0, vec![udp(HOST, (FAR, 53)).build(); count]);
+            assert_eq!(out.len(), count);
+            assert!(out.iter().all(|o| (o.port, o.src()) == (2, SHARED)), "{out:?}");
+        }
+        n.lab.up(1, false);
+        assert!(n.pass(0, udp(HOST, (FAR, 53))).is_empty());
+        n.close();
+    }
+}
+
 #[test]
 fn tables_of_interfaces_outside_are_reached() {
     for workers in [1, 2] {

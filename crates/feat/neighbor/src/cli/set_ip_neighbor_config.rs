@@ -27,8 +27,9 @@ impl Command<Control> for SetIpNeighborConfig {
     fn help(&self) -> &'static str {
         "Set the neighbour table's limits and aging for an address family\n\
          A dynamic neighbour that has not been heard for `age' seconds is probed, and deleted if it\n\
-         does not answer; 0 disables aging. At the limit of all interfaces or of one, `recycle'\n\
-         replaces the oldest dynamic neighbour, `norecycle' refuses new ones."
+         does not answer; 0 disables aging. At the limit of all interfaces or of one, neighbours\n\
+         that are asked for replace the oldest that was only heard. Otherwise `recycle' replaces\n\
+         the oldest dynamic neighbour, and `norecycle' refuses new ones."
     }
 
     fn run(

@@ -140,8 +140,7 @@ fn a_full_table_refuses_or_recycles_the_oldest_but_never_static_ones() {
     t.learn(key(2), MAC, Origin::Request, now + s(3));
     t.learn(key(4), MAC, Origin::Request, now + s(4));
     assert!(t.get(key(4)).is_none());
-    assert_eq!(t.set(key(4), MAC, true, false, now), Err(TableFull::Family(3)));
-    assert_eq!(t.stats(Version::V4).refused, 2);
+    assert_eq!(t.stats(Version::V4).refused, 1);
     configure(&mut t, |c| c.recycle = true);
     t.learn(key(4), MAC, Origin::Request, now + s(5));
     assert!(t.get(key(4)).is_some() && t.get(key(3)).is_none());
@@ -150,6 +149,85 @@ fn a_full_table_refuses_or_recycles_the_oldest_but_never_static_ones() {
     }
     assert!(t.get(key(1)).is_some());
     assert_eq!(t.resolved(Version::V4), 3);
+    assert_eq!(t.set(key(9), MAC, true, false, now), Err(TableFull::Family(3)));
+}
+
+/// A host of another interface.
+fn other(n: u8) -> Key {
+    (SwIfIndex(2), key(n).1)
+}
+
+/// Asks for a neighbour, which answers.
+fn resolve(t: &mut NeighborTable, key: Key, now: Instant) {
+    t.request(key, None, true, now);
+    t.learn(key, MAC, Origin::Reply, now);
+}
+
+/// RFC 6583 section 7: whoever fills a table does not keep others out.
+#[test]
+fn awaited_answers_replace_what_was_only_heard() {
+    for at in [key as fn(u8) -> Key, other] {
+        let (mut t, now) = small();
+        (1..=3).for_each(|n| t.learn(key(n), MAC, Origin::Request, now + s(n.into())));
+        resolve(&mut t, at(7), now + s(4));
+        assert!(t.get(at(7)).is_some_and(|e| e.mac.is_some()) && t.get(key(1)).is_none());
+        // One that is asked for later is no longer only heard.
+        t.request_once(key(2), now + s(5));
+        resolve(&mut t, at(8), now + s(5));
+        assert!(t.get(key(2)).is_some() && t.get(key(3)).is_none());
+    }
+}
+
+#[test]
+fn what_is_configured_replaces_what_is_learned() {
+    let (mut t, now) = small();
+    t.learn(key(1), MAC, Origin::Request, now);
+    resolve(&mut t, key(2), now + s(1));
+    resolve(&mut t, key(3), now + s(2));
+    for (n, gone) in [(4, 1), (5, 2), (6, 3)] {
+        assert_eq!(t.set(key(n), MAC, n > 4, false, now + s(3)), Ok(()));
+        assert!(t.get(key(gone)).is_none());
+    }
+    // Two are static, and the other one is not older than itself.
+    assert_eq!(t.set(key(7), MAC, true, false, now + s(4)), Ok(()));
+    assert_eq!(t.set(key(8), MAC, true, false, now + s(4)), Err(TableFull::Family(3)));
+}
+
+#[test]
+fn interfaces_with_fewer_neighbours_get_the_places_of_those_with_more() {
+    let (mut t, now) = small();
+    (1..=3).for_each(|n| resolve(&mut t, key(n), now + s(n.into())));
+    // Not by being heard, where all others answer.
+    t.learn(other(1), MAC, Origin::Request, now + s(4));
+    assert!(t.get(other(1)).is_none());
+    resolve(&mut t, other(1), now + s(4));
+    assert!(t.get(other(1)).is_some() && t.get(key(1)).is_none());
+    // Each has its share now: neither takes more.
+    for host in [key(4), other(4)] {
+        resolve(&mut t, host, now + s(5));
+    }
+    assert_eq!(t.keys(Some(SwIfIndex(1)), None, |_, e| e.mac.is_some()).len(), 1);
+    // A neighbour that was only heard makes room for one that was only heard elsewhere.
+    let (mut t, now) = small();
+    (1..=3).for_each(|n| t.learn(key(n), MAC, Origin::Request, now + s(n.into())));
+    t.learn(key(4), MAC, Origin::Request, now + s(4));
+    t.learn(other(1), MAC, Origin::Request, now + s(4));
+    assert!(t.get(key(4)).is_none() && t.get(other(1)).is_some() && t.get(key(1)).is_none());
+}
+
+/// 60,000 invented senders of one link, then a host of another one.
+#[test]
+fn a_flood_of_senders_does_not_keep_other_interfaces_out() {
+    let (mut t, now) = (NeighborTable::default(), Instant::now());
+    let host = |sw_if, n: u32| (SwIfIndex(sw_if), IpAddr::from((0x0a00_0000 + n).to_be_bytes()));
+    (0..60_000).for_each(|n| t.learn(host(1, n), MAC, Origin::Request, now));
+    assert_eq!(t.resolved(Version::V4), 50_000);
+    for n in 0..100 {
+        resolve(&mut t, host(2, n), now + s(1));
+        resolve(&mut t, host(1, 70_000 + n), now + s(1));
+    }
+    let known = |key| t.get(key).is_some_and(|e| e.mac.is_some());
+    assert!((0..100).all(|n| known(host(2, n)) && known(host(1, 70_000 + n))));
 }
 
 #[test]
@@ -175,32 +253,27 @@ fn many_old_neighbours_are_probed_in_steps() {
 fn each_family_has_limits_of_its_own() {
     let (mut t, now) = small();
     for n in 1..=3 {
-        t.learn(key(n), MAC, Origin::Request, now);
-    }
-    assert_eq!(t.set(key(4), MAC, true, false, now), Err(TableFull::Family(3)));
-    for n in 1..=3 {
+        assert_eq!(t.set(key(n), MAC, n > 1, false, now), Ok(()));
         assert_eq!(t.set(key6(n), MAC, true, false, now), Ok(()));
     }
-    assert_eq!(t.set(key6(4), MAC, true, false, now), Err(TableFull::Family(3)));
     // Room is made by the family's own.
     configure(&mut t, |c| c.recycle = true);
     assert_eq!(t.set(key6(4), MAC, true, false, now), Err(TableFull::Family(3)));
     assert_eq!(t.set(key(4), MAC, true, false, now), Ok(()));
     assert!(t.get(key(1)).is_none() && t.get(key6(1)).is_some());
-    assert_eq!((t.stats(Version::V4).recycled, t.stats(Version::V6).refused), (1, 2));
+    assert_eq!((t.stats(Version::V4).recycled, t.stats(Version::V6).refused), (1, 1));
 }
 
 #[test]
 fn an_interface_at_its_limit_replaces_its_own_neighbours() {
     let (mut t, now) = small();
     configure(&mut t, |c| (c.limit, c.interface_limit) = (100, 2));
-    let other = |n| (SwIfIndex(2), key(n).1);
     t.learn(other(1), MAC, Origin::Request, now);
     t.learn(key(1), MAC, Origin::Request, now + s(1));
     t.learn(key(2), MAC, Origin::Request, now + s(2));
-    assert_eq!(t.set(key(3), MAC, true, false, now + s(3)), Err(TableFull::Interface(2)));
+    t.learn(key(3), MAC, Origin::Request, now + s(3));
+    assert!(t.get(key(3)).is_none());
     t.learn(key6(3), MAC, Origin::Request, now + s(3));
-    configure(&mut t, |c| c.recycle = true);
     t.set(key(3), MAC, true, false, now + s(3)).unwrap();
     assert!(t.get(key(1)).is_none() && t.get(other(1)).is_some() && t.get(key6(3)).is_some());
     t.set(key(4), MAC, true, false, now + s(3)).unwrap();
@@ -214,15 +287,19 @@ fn a_scan_of_one_interface_leaves_room_for_others() {
     let host = |sw_if, n: u32| (sw_if, IpAddr::from((0x0a00_0000 + n).to_be_bytes()));
     let scan = |t: &mut NeighborTable, sw_if| {
         (0..MAX_PENDING as u32).for_each(|n| t.request(host(sw_if, n), None, true, now));
-        t.sides[0].incomplete
+        let pending = |i| t.keys(Some(SwIfIndex(i)), None, |_, _| true).len();
+        [1, 2, 3].map(pending)
     };
-    assert_eq!(scan(&mut t, SwIfIndex(1)), PENDING_PER_INTERFACE);
-    assert_eq!(scan(&mut t, SwIfIndex(2)), MAX_PENDING);
-    assert_eq!(scan(&mut t, SwIfIndex(3)), MAX_PENDING);
+    let (own, third) = (PENDING_PER_INTERFACE, MAX_PENDING / 3);
+    assert_eq!(scan(&mut t, SwIfIndex(1)), [own, 0, 0]);
+    assert_eq!(scan(&mut t, SwIfIndex(2)), [own, own, 0]);
+    let shares = scan(&mut t, SwIfIndex(3));
+    assert!(shares.iter().all(|n| n.abs_diff(third) < 3), "{shares:?}");
     assert_eq!(t.stats(Version::V4).crowded, 2 * 2048 + 4096);
     // The other family has its own room.
+    t.take_actions();
     t.request(key6(1), Some(waiter_for(key6(1))), true, now);
-    assert!(t.take_actions().iter().all(|a| *a == Action::Fail { waiters: vec![], hold: s(1) }));
+    assert!(t.take_actions().is_empty());
     // Failures are remembered up to a number.
     for step in 1..=3 {
         t.tick(now + s(step));
@@ -234,6 +311,40 @@ fn a_scan_of_one_interface_leaves_room_for_others() {
         t.tick(later + s(step));
     }
     assert_eq!((t.sides[0].failed.len(), t.stats(Version::V4).forgotten), (MAX_PENDING, 10));
+}
+
+/// The newest have the best chance: whoever is there answers at once.
+#[test]
+fn the_place_that_has_waited_longest_is_given_up() {
+    let (mut t, now) = small();
+    let host = |n: u32| (SwIfIndex(1), IpAddr::from((0x0a00_0000 + n).to_be_bytes()));
+    let waits = |n| waiter_for(host(n));
+    for n in 0..PENDING_PER_INTERFACE as u32 {
+        t.request(host(n), Some(waits(n)), true, now + Duration::from_micros(n.into()));
+    }
+    assert!(t.take_actions().is_empty());
+    t.request(host(9000), Some(waits(9000)), true, now + s(1));
+    let hold = Duration::ZERO;
+    assert_eq!(t.take_actions(), [Action::Fail { waiters: vec![waits(0)], hold }]);
+    t.learn(host(9000), MAC, Origin::Reply, now + s(1));
+    assert!(t.get(host(9000)).is_some_and(|e| e.mac.is_some()));
+}
+
+#[test]
+fn a_neighbour_that_another_interface_has_heard_is_asked() {
+    let (mut t, now) = small();
+    t.learn(key(1), MAC, Origin::Request, now);
+    t.set(key(2), MAC, true, false, now).unwrap();
+    t.take_actions();
+    for n in 1..=3 {
+        t.confirm(key(n), now);
+        t.confirm(key(n), now);
+    }
+    assert_eq!(t.take_actions(), [Action::Request { key: key(1), to: Some(MAC) }]);
+    for step in 1..=3 {
+        t.tick(now + s(step));
+    }
+    assert!(t.get(key(1)).is_none() && t.get(key(2)).is_some());
 }
 
 #[test]
@@ -315,10 +426,10 @@ fn check(t: &NeighborTable) {
         }
         let all = t.shares.iter().filter(|((_, f), _)| *f == family).map(|(_, share)| share);
         let sum = |of: fn(&Share) -> usize| all.clone().map(of).sum::<usize>();
-        assert_eq!(sum(|s| s.incomplete), side.incomplete);
+        assert_eq!(sum(|s| s.pending.len()), side.incomplete);
         assert_eq!(sum(|s| s.resolved), side.resolved);
-        assert_eq!(sum(|s| s.by_age.len()), side.by_age.len());
-        shares += sum(|s| usize::from(s.incomplete + s.resolved > 0));
+        assert_eq!(sum(Share::replaceable), side.by_age.len());
+        shares += sum(|s| usize::from(s.pending.len() + s.resolved > 0));
     }
     assert_eq!(shares, t.shares.len(), "no share is empty");
     for e in t.entries.values() {

@@ -38,13 +38,13 @@ impl Command<Control> for ShowIp6NdAutoconfig {
             let (addresses, routers) = autoconfig::found(c, sw_if);
             let what = if takes.default_route { "addresses, default routes" } else { "addresses" };
             out.line(format_args!("{name}: {what}"));
-            for Found { ip, until } in &addresses {
+            for Found { ip, until, .. } in &addresses {
                 match seconds(*until) {
                     Some(left) => out.line(format_args!("  {ip}/64 valid for {left} seconds")),
                     None => out.line(format_args!("  {ip}/64 valid for ever")),
                 }
             }
-            for Router { ip, until, preference } in &routers {
+            for Router { ip, until, preference, .. } in &routers {
                 let (left, word) = (seconds(Some(*until)).unwrap_or(0), preference.word());
                 out.line(format_args!("  router {ip} for {left} seconds, preference {word}"));
             }

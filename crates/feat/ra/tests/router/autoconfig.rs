@@ -236,3 +236,62 @@ fn routers_are_asked_in_growing_intervals() {
     assert!(lab.messages(0, 133).is_empty());
     lab.close();
 }
+
+/// A configured route to the prefix, or around it, leads elsewhere: it stays, whatever came first.
+#[test]
+fn prefixes_of_configured_routes_are_not_taken() {
+    let mut lab = router();
+    lab.ok("ip6 nd address autoconfig test0");
+    let ra = advertisement(1800, 0, &[("2001:db8:5::", 0xc0, 3600)]);
+    let has = |lab: &mut Lab| lab.cli("show ip6 interface test0").contains("2001:db8:5::");
+    for route in ["2001:db8:5::/64 via fe80::9 test1", "2001:db8::/32 via drop"] {
+        lab.ok(&format!("ip route add {route}"));
+        lab.advertise(0, at("fe80::a"), &ra);
+        assert!(!has(&mut lab), "{route}");
+        lab.ok(&format!("ip route del {route}"));
+        lab.advertise(0, at("fe80::a"), &ra);
+        assert!(has(&mut lab), "{route}");
+        lab.ok(&format!("ip route add {route}"));
+        lab.wait(1000);
+        assert!(!has(&mut lab), "{route}");
+        lab.ok(&format!("ip route del {route}"));
+    }
+    // A default route leaves room, as does one to the link itself.
+    lab.ok("ip route add ::/0 via fe80::9 test1\nip route add 2001:db8::/32 via test0");
+    lab.advertise(0, at("fe80::a"), &ra);
+    lab.wait(1000);
+    assert!(has(&mut lab));
+    lab.close();
+}
+
+/// Whoever has said once that he is there for ever does not keep others out for ever.
+#[test]
+fn silent_routers_and_prefixes_make_room() {
+    let mut lab = router();
+    lab.ok("ip6 nd address autoconfig test0 default-route");
+    for n in 0..16 {
+        let prefix = format!("2001:db8:{:x}::", n + 1);
+        let ra = advertisement(9000, 0, &[(&*prefix, 0xc0, u32::MAX)]);
+        lab.advertise(0, at(&format!("fe80::1:{n:x}")), &ra);
+    }
+    let new = advertisement(9000, 0, &[("2001:db8:99::", 0xc0, u32::MAX)]);
+    let has = |lab: &mut Lab| {
+        let addresses = lab.cli("show ip6 interface test0");
+        let routers = lab.cli("show ip6 nd autoconfig");
+        assert_eq!(routers.matches("router fe80::").count(), 8, "{routers}");
+        [addresses.contains("2001:db8:99::"), routers.contains("fe80::99")]
+    };
+    lab.advertise(0, at("fe80::99"), &new);
+    assert_eq!(has(&mut lab), [false, false]);
+    // One goes on, the others do not.
+    let first = advertisement(9000, 0, &[("2001:db8:1::", 0xc0, u32::MAX)]);
+    for _ in 0..3 {
+        lab.wait(1_300_000);
+        lab.advertise(0, at("fe80::1:0"), &first);
+    }
+    lab.advertise(0, at("fe80::99"), &new);
+    assert_eq!(has(&mut lab), [true, true]);
+    assert!(lab.cli("show ip6 interface test0").contains("2001:db8:1::"));
+    assert!(lab.cli("show ip6 fib ::/0").contains("fe80::1:0"));
+    lab.close();
+}

@@ -5,7 +5,7 @@ use crate::exporting::take_configuration;
 use std::path::PathBuf;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
 use thalweg_graph::Control;
-use thalweg_sflow_agent::conf::{HsflowdConf, Reader};
+use thalweg_sflow_agent::conf::{ConfError, HsflowdConf, Reader};
 
 /// The command.
 pub static COMMAND: SFlowAgentConfig = SFlowAgentConfig;
@@ -38,14 +38,18 @@ impl Command<Control> for SFlowAgentConfig {
         let file = args.word("file")?;
         args.end()?;
         let (name, path) = (file.to_owned(), PathBuf::from(file));
-        let read = move || thalweg_files::read(&path, MAX_FILE);
-        in_background(read, move |cx, bytes, out| {
-            let bytes = bytes.map_err(CliError::failed)?;
-            let (conf, warnings) = HsflowdConf::parse_bytes(Reader::Router, &name, &bytes)
-                .map_err(CliError::failed)?;
+        let read = move || thalweg_files::client::read(&path, MAX_FILE);
+        in_background(read, move |cx, file, out| {
+            let file = file.map_err(CliError::failed)?;
+            let wrong = |e: ConfError| {
+                let place = e.0.first().map_or(name.as_str(), |problem| &problem.place);
+                CliError::failed(file.explain(place, &e))
+            };
+            let parsed = HsflowdConf::parse_bytes(Reader::Router, &name, file.bytes());
+            let (conf, warnings) = parsed.map_err(wrong)?;
             take_configuration(cx, &conf).map_err(refused)?;
             for warning in warnings {
-                out.text(&format!("{warning}\n"));
+                out.line(file.explain(&warning.place, &warning));
             }
             Ok(None)
         })

@@ -114,8 +114,11 @@ pub(super) struct Machine {
 /// The smallest segment size that is taken from others, as Linux has it: it holds for all
 /// connections, and with less they would be headers only.
 const LEAST_MSS: u16 = 48;
-/// Congestion window after a loss, in segments.
+/// Congestion window after a loss that acknowledgements show, in segments: the least that RFC 5681
+/// §3.2 leaves.
 const AFTER_LOSS: u8 = 2;
+/// The same after a timeout (RFC 5681 §3.1).
+const AFTER_TIMEOUT: u8 = 1;
 /// Congestion window at first, in segments (RFC 6928).
 const AT_FIRST: u8 = 10;
 /// Duplicate acknowledgements that stand for a loss (RFC 5681 §3.2).

@@ -4,7 +4,7 @@ use thalweg_wire::tcp::flag::{ACK, FIN, RST, SYN};
 
 use super::super::packet::{Heard, is_filled};
 use super::super::tcb::{State, flag};
-use super::{DUPLICATES, End, Machine, after, clock};
+use super::{AFTER_LOSS, DUPLICATES, End, Machine, after, clock};
 use crate::{Micros, Sink};
 
 impl Machine {
@@ -165,7 +165,7 @@ impl Machine {
             let waits = tcb.in_flight() > 0 && tcb.state != State::SynReceived;
             if empty && same_window && waits && tcb.duplicate_ack() == DUPLICATES {
                 self.counts.fast_retries += 1;
-                self.go_back(number, now, out);
+                self.go_back(number, AFTER_LOSS, now, out);
             }
             return true;
         }
@@ -183,11 +183,13 @@ impl Machine {
             tcb.until = clock(now).wrapping_add(self.patience);
         }
         tcb.progressed();
-        tcb.cwnd = tcb.cwnd.saturating_add(1);
         if tcb.state == State::SynReceived {
+            // The handshake leaves the initial window as it is (RFC 6928 §2).
             tcb.state = State::Established;
             self.counts.established += 1;
             self.half_open -= 1;
+        } else {
+            tcb.cwnd = tcb.cwnd.saturating_add(1);
         }
         let fin_acknowledged = tcb.fin_sent() && tcb.una == tcb.nxt;
         match (tcb.state, fin_acknowledged) {

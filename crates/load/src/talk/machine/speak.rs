@@ -5,7 +5,7 @@ use thalweg_wire::tcp::flag::{ACK, FIN, PSH, RST};
 use super::super::program::Step;
 use super::super::tcb::{State, flag};
 use super::super::{LONGEST_PAUSE, MAX_MESSAGE, Protocol};
-use super::{AFTER_LOSS, End, Machine, after, clock};
+use super::{End, Machine, after, clock};
 use crate::{Micros, Sink};
 
 impl Machine {
@@ -134,14 +134,15 @@ impl Machine {
         }
     }
 
-    /// Sends again from the first byte that is not acknowledged.
-    pub(super) fn go_back(&mut self, number: u32, now: Micros, out: &mut impl Sink) {
+    /// Sends again from the first byte that is not acknowledged, with a congestion window in
+    /// segments.
+    pub(super) fn go_back(&mut self, number: u32, cwnd: u8, now: Micros, out: &mut impl Sink) {
         let tcb = &mut self.slots[number as usize];
         tcb.set(flag::RETRIED);
         // The answer could be to either copy (Karn's rule).
         tcb.clear(flag::TIMED);
         tcb.nxt = tcb.una;
-        tcb.cwnd = AFTER_LOSS;
+        tcb.cwnd = cwnd;
         tcb.sent = clock(now);
         // With a closed window, one byte asks whether it is open again (RFC 9293 §3.8.6.1).
         if tcb.window == 0 && after(tcb.end, tcb.una) > 0 {

@@ -5,7 +5,7 @@ use thalweg_wire::tcp::flag::{ACK, SYN};
 use super::super::tcb::{State, Tcb, flag};
 use super::super::wheel::{Clock, due};
 use super::super::{Protocol, TcpTimes};
-use super::{End, Machine, after, clock};
+use super::{AFTER_TIMEOUT, End, Machine, after, clock};
 use crate::{Micros, Sink};
 
 /// The most that time advances from turn to turn, in microseconds.
@@ -172,13 +172,15 @@ impl Machine {
                     tcb.set(flag::RETRIED);
                     tcb.clear(flag::TIMED);
                     tcb.sent = clock(now);
+                    // Also the initial one, if a SYN or its answer was lost (RFC 5681 §3.1).
+                    tcb.cwnd = AFTER_TIMEOUT;
                     self.counts.syn_retries += 1;
                     let first = tcb.una;
                     self.send(number, first, flags, 0, out);
                 }
                 None => {
                     self.counts.data_retries += 1;
-                    self.go_back(number, now, out);
+                    self.go_back(number, AFTER_TIMEOUT, now, out);
                 }
             }
         }

@@ -7,9 +7,6 @@
 mod output;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -24,6 +21,7 @@ use super::output as files;
 use super::record;
 use super::report::{Files, Writer};
 use super::sample::Sample;
+use super::stop::{Interrupted, Stop};
 use super::traffic::Traffic;
 use super::trial::{LOOK, Tester, Trial};
 
@@ -119,51 +117,51 @@ const REPEATS: usize = 3;
 const TESTER: u8 = 3;
 
 /// The program.
-pub(super) fn main(args: &Args) -> ExitCode {
-    let searched =
-        args.server.refuse().and_then(|()| args.traffic.under.apart(|ns| search(args, ns)));
-    match searched {
-        Ok(status) => ExitCode::from(status),
-        Err(error) => crate::fail(crate::FAILED, &format!("{error:#}")),
-    }
+pub(super) fn main(args: &Args, stop: &Stop) -> Result<u8> {
+    args.server.refuse()?;
+    args.traffic.under.apart(|ns| search(args, stop, ns))
 }
 
-fn search(args: &Args, ns: Option<&Netns>) -> Result<u8> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
+fn search(args: &Args, stop: &Stop, ns: Option<&Netns>) -> Result<u8> {
     anyhow::ensure!(
         args.min_cps < args.max_cps,
         "the lower bound of {} must be less than the upper one of {}",
         args.min_cps,
         args.max_cps
     );
-    let stopped = || stop.load(Ordering::Relaxed);
     if let Some(file) = &args.output {
         files::check("-o", file)?;
     }
     let mut writer = Writer::new(Kind::Search, &args.files, Some(&args.traffic.under))?;
     writer.profile("connections by options", args.traffic.canonical());
-    let mut tester = start(args, ns, &stopped)?;
-    writer.report.device.name = tester.device.name();
-    let end = iterate(args, &mut tester, &|line| crate::put!("{line}\n"), &|| writer.at());
-    let closed = tester.device.close();
-    let ended = end?;
-    if let Err(error) = closed {
-        crate::report!("{error:#}");
+    let mut ended = Ended::new(args);
+    let stopped = || stop.is_set();
+    let mut made = || {
+        let mut tester = start(args, ns, &stopped)?;
+        writer.report.device.name = tester.device.name();
+        let print = |line: &str| crate::put!("{line}\n");
+        let made = iterate(args, &mut tester, &mut ended, &print, &|| writer.at());
+        let closed = tester.device.close();
+        made?;
+        // A result counts more than how the device ended.
+        if let Err(error) = closed {
+            crate::report!("{error:#}");
+        }
+        Ok(())
+    };
+    let made: Result<()> = made();
+    let status = match made.is_ok() || ended.iterations > 0 {
+        true => ended.report(),
+        false => crate::FAILED,
+    };
+    ended.fill(args, &mut writer);
+    if stopped() {
+        writer.report.notes.push("Ended by the user before its time.".into());
     }
     let other = args.output.as_deref().map(|file| (file, output::text(args, ended.best.as_ref())));
-    let status = ended.report();
-    ended.fill(args, &mut writer);
-    writer.write_with(other)?;
+    writer.end(made, other)?;
     Ok(status)
 }
-
-/// The user has had enough.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-pub(super) struct Interrupted;
 
 /// What a search found that prints nothing.
 pub(super) struct Quiet {
@@ -181,18 +179,15 @@ pub(super) struct Quiet {
 ///
 /// # Errors
 /// As a search has them; [`Interrupted`].
-pub(super) fn quietly(args: &Args) -> Result<Quiet> {
+pub(super) fn quietly(args: &Args, stop: &Stop) -> Result<Quiet> {
     args.traffic.under.apart(|ns| {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            signal_hook::flag::register(signal, stop.clone())?;
-        }
-        let stopped = || stop.load(Ordering::Relaxed);
+        let stopped = || stop.is_set();
         let mut tester = start(args, ns, &stopped)?;
         let name = tester.device.name();
-        let end = iterate(args, &mut tester, &|_| {}, &|| 0);
-        tester.device.close()?;
-        let ended = end?;
+        let mut ended = Ended::new(args);
+        let made = iterate(args, &mut tester, &mut ended, &|_| {}, &|| 0);
+        let closed = tester.device.close();
+        made.and(closed)?;
         anyhow::ensure!(!stopped(), Interrupted);
         let limited_by = ended.worst.as_ref().map(|trial| (trial.limited_by(), trial.tester));
         Ok(Quiet { name, found: ended.found(), best: ended.best, limited_by })
@@ -220,25 +215,30 @@ struct Ended {
     rows: Vec<Row>,
 }
 
+/// The search of the options.
+fn binary(args: &Args) -> Binary {
+    Binary {
+        least: args.min_cps as f64,
+        most: args.max_cps as f64,
+        adaptive: args.adaptive_window as f64 / 100.0,
+    }
+}
+
+/// Makes trials; what they find is in `ended`, also if one of them fails.
 fn iterate(
     args: &Args,
     tester: &mut Tester<'_>,
+    ended: &mut Ended,
     print: &dyn Fn(&str),
     at: &dyn Fn() -> u64,
-) -> Result<Ended> {
+) -> Result<()> {
     let say = |text: &str| {
         if args.verbose {
             print(&harmless(&format!("... {text} ...")));
         }
     };
-    let search = Binary {
-        least: args.min_cps as f64,
-        most: args.max_cps as f64,
-        adaptive: args.adaptive_window as f64 / 100.0,
-    };
+    let search = binary(args);
     let mut verdicts = Vec::new();
-    let range = search.after(&verdicts);
-    let mut ended = Ended { range, iterations: 0, best: None, worst: None, rows: Vec::new() };
     let traffic = &args.traffic;
     let bytes = 2 * traffic.num_messages * traffic.message_size;
     let life = traffic.life().as_secs_f64();
@@ -293,8 +293,7 @@ fn iterate(
             tester.reset(|device| match &args.reset_command {
                 Some(command) => {
                     say(&format!("executing {command}"));
-                    // Its status says nothing about the device.
-                    let _ = std::process::Command::new("sh").args(["-c", command]).status();
+                    attend(command, stopped);
                 }
                 None => {
                     device.wait(ramp, stopped);
@@ -302,7 +301,25 @@ fn iterate(
             })?;
         }
     }
-    Ok(ended)
+    Ok(())
+}
+
+/// Runs a command of the user's to its end, or until the user has had enough. Its status says
+/// nothing about the device.
+fn attend(command: &str, stopped: &dyn Fn() -> bool) {
+    let Ok(mut child) = std::process::Command::new("sh").args(["-c", command]).spawn() else {
+        return;
+    };
+    while let Ok(None) = child.try_wait() {
+        if stopped() {
+            // A terminal has sent it the signal, too; others have not.
+            let _ = child.kill();
+            let _ = child.wait();
+            return;
+        }
+        // Paced: an end is seen soon enough.
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// Makes a trial; `None` if it was interrupted.
@@ -323,6 +340,12 @@ fn trial(args: &Args, tester: &mut Tester<'_>, rate: f64, ramp: Duration) -> Res
 const GOAL: &str = "cps_ndr";
 
 impl Ended {
+    /// Nothing so far.
+    fn new(args: &Args) -> Ended {
+        let range = binary(args).after(&[]);
+        Ended { range, iterations: 0, best: None, worst: None, rows: Vec::new() }
+    }
+
     /// The row of a report, without its name.
     fn found(&self) -> Found {
         let tester = self.worst.as_ref().is_some_and(|trial| trial.tester);

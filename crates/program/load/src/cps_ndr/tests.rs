@@ -55,7 +55,8 @@ fn run(line: &str, commands: &str) -> (Ended, Books) {
     let device = Device::inside(traffic.under.device, commands, &work.hosts(1, 1)).unwrap();
     let life = traffic.life();
     let mut tester = Tester { device, life, forgiven: 0.0, rate: 0.0, stopped: &|| false };
-    let ended = iterate(&args, &mut tester, &|line| println!("{line}"), &|| 0).unwrap();
+    let mut ended = Ended::new(&args);
+    iterate(&args, &mut tester, &mut ended, &|line| println!("{line}"), &|| 0).unwrap();
     let books = tester.device.books().unwrap();
     tester.device.close().unwrap();
     (ended, books)

@@ -2,18 +2,22 @@
 //! made for them and gone afterwards, or behind interfaces that the user names.
 
 mod kernel;
+mod logins;
 mod ovs;
 mod ports;
 mod router;
 mod shell;
+mod ways;
 
 use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
 use thalweg_netns::{Guard, LinkOptions, Netns, require_tools, veth};
 
 use super::blame::Seen;
 use super::set::Set;
 use super::spot::{Counter, Drops, Hop, Side, Spot, Way};
 pub(super) use ports::Ports;
+pub(super) use ways::Ways;
 
 /// A device under test.
 pub(super) trait Far {
@@ -180,7 +184,10 @@ impl Lab {
             veth((tester, TESTER[0], &side), (tester, TESTER[1], &side))?;
             return Ok(lab(None, None));
         }
-        let guard = Guard::new(&device)?;
+        // Files of the device's processes, which go as these do.
+        let dir = TempDir::with_prefix("thalweg-load-").context("make a directory")?;
+        let guard = Guard::with_directory(&device, dir.path())?;
+        let dir = dir.keep();
         let macs = wanted.set.device_macs();
         for ((ours, theirs), mac) in TESTER.into_iter().zip(DEVICE).zip(macs) {
             let end = LinkOptions { mac: Some(mac.to_string()), ..side.clone() };
@@ -189,11 +196,13 @@ impl Lab {
         let Wanted { set, commands, size, .. } = *wanted;
         let far: Box<dyn Far> = match (wanted.shell, wanted.kind) {
             (Some(command), _) => Box::new(shell::Shell::start(&device, command, macs)?),
-            (None, Kind::Thalweg) => Box::new(router::Router::start(&device, set, commands, size)?),
+            (None, Kind::Thalweg) => {
+                Box::new(router::Router::start(&device, set, commands, size, &dir)?)
+            }
             (None, Kind::Kernel | Kind::Wire) => {
                 Box::new(kernel::Kernel::start(&device, set, commands)?)
             }
-            (None, Kind::Ovs) => Box::new(ovs::Switch::start(&device, set, commands, size)?),
+            (None, Kind::Ovs) => Box::new(ovs::Switch::start(&device, set, commands, size, &dir)?),
         };
         Ok(lab(Some(far), Some(guard)))
     }

@@ -1,5 +1,7 @@
 //! Open vSwitch with its datapath in user space.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use thalweg_netns::Netns;
 use thalweg_peers::{Ovs, OvsOptions};
@@ -15,8 +17,14 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    /// Starts it; commands are flows in the words of ovs-ofctl(8).
-    pub(super) fn start(ns: &Netns, set: Set, commands: &str, size: Size) -> Result<Switch> {
+    /// Starts it, with its files in `dir`; commands are flows in the words of ovs-ofctl(8).
+    pub(super) fn start(
+        ns: &Netns,
+        set: Set,
+        commands: &str,
+        size: Size,
+        dir: &Path,
+    ) -> Result<Switch> {
         if size.queues > 1 {
             bail!("--queues: Open vSwitch has one queue on a packet socket");
         }
@@ -29,7 +37,8 @@ impl Switch {
                  flows that do"
             );
         }
-        let ovs = Ovs::start(ns, &DEVICE, &OvsOptions { settings, port_type: None })?;
+        let options = OvsOptions { settings, port_type: None, directory: Some(dir.to_owned()) };
+        let ovs = Ovs::start(ns, &DEVICE, &options)?;
         match set {
             Set::Nothing | Set::Route | Set::Labels => {}
             Set::CrossConnect => {

@@ -2,11 +2,13 @@
 
 use std::str::FromStr;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
-use thalweg_netns::{Cmd, require_tools};
+use thalweg_netlink::Link;
+use thalweg_netns::{Cmd, Guard, require_tools};
 
 use super::Far;
+use super::ways::Ways;
 use crate::spot::{Drops, Side, Spot, Way};
 
 /// Pairs of interfaces; clients are behind the first of each.
@@ -46,43 +48,32 @@ impl Ports {
         self.0.iter().map(|pair| pair.each_ref().map(String::as_str)).collect()
     }
 
-    /// Checks that they are there, and that the machine itself does not need them.
+    /// Checks that they are there, and that no way to this machine leads by their links.
     ///
     /// # Errors
     /// Names the interface and what to do.
-    pub(crate) fn check(&self, even_default_route: bool) -> Result<()> {
+    pub(crate) fn check(&self, even_needed: bool) -> Result<()> {
         require_tools(&["ip"])?;
-        let mut needed = Vec::new();
-        for family in ["-4", "-6"] {
-            let text =
-                Cmd::new("ip").args([family, "-json", "route", "show", "default"]).output()?;
-            needed.extend(devices(&text)?);
-        }
-        for name in self.names() {
-            Cmd::new("ip")
-                .args(["link", "show", "dev", name])
-                .output()
-                .with_context(|| format!("--ports: no interface {name}"))?;
-            ensure!(
-                even_default_route || !needed.iter().any(|needed| needed == name),
-                "--ports: {name} has this machine's default route: load on it would cut the \
-                 machine off. Name another, or give --even-default-route"
-            );
-        }
-        Ok(())
+        let ways = Ways::read()?;
+        self.names().try_for_each(|name| ways.check("--ports", name, even_needed))
     }
-}
 
-/// Interfaces of the routes that `ip -json route` lists.
-fn devices(text: &str) -> Result<Vec<String>> {
-    let routes: Value = match text.trim() {
-        "" => return Ok(Vec::new()),
-        text => serde_json::from_str(text).context("read the default routes")?,
-    };
-    let rows = routes.as_array().into_iter().flatten();
-    let direct = rows.clone().filter_map(|route| route["dev"].as_str());
-    let hops = rows.filter_map(|route| route["nexthops"].as_array()).flatten();
-    Ok(direct.chain(hops.filter_map(|hop| hop["dev"].as_str())).map(str::to_owned).collect())
+    /// Says which of them are down, and has these set down again when the guard ends: the tester
+    /// sets all of them up.
+    ///
+    /// # Errors
+    /// If the guard cannot start.
+    pub(crate) fn guard(&self) -> Result<Option<Guard>> {
+        const SCRIPT: &str =
+            "PATH=$PATH:/usr/sbin:/sbin; for port; do ip link set dev \"$port\" down; done";
+        let is_down = |name: &&str| matches!(Link::named(name), Ok(Some(link)) if !link.is_up());
+        let down: Vec<&str> = self.names().filter(is_down).collect();
+        if down.is_empty() {
+            return Ok(None);
+        }
+        crate::report!("--ports: set up until the end, and then down again: {}", down.join(", "));
+        Guard::of_command(["sh", "-c", SCRIPT, "sh"].into_iter().chain(down)).map(Some)
+    }
 }
 
 /// Packets that an interface has missed and dropped, as `ip -json -stats -stats link` shows it.
@@ -153,13 +144,5 @@ mod tests {
         assert_eq!(received(text).unwrap(), [5, 3]);
         assert_eq!(received(r#"[{"stats64":{"rx":{"dropped":3}}}]"#).unwrap(), [0, 3]);
         assert!(received("[]").is_err() && received("").is_err());
-    }
-
-    #[test]
-    fn interfaces_of_default_routes_are_found() {
-        let text = r#"[{"dst":"default","dev":"eth0"},{"nexthops":[{"dev":"a"},{"dev":"b"}]}]"#;
-        assert_eq!(devices(text).unwrap(), ["eth0", "a", "b"]);
-        assert!(devices("\n").unwrap().is_empty());
-        assert!(devices("{").is_err());
     }
 }

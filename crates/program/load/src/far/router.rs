@@ -1,11 +1,10 @@
 //! This router, as a process of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
-use tempfile::TempDir;
 use thalweg_cli::client::{Client, Ended};
 use thalweg_netns::{Netns, Running, wait_for_unix_socket};
 
@@ -27,19 +26,22 @@ const COMMAND: Duration = Duration::from_secs(60);
 pub(super) struct Router {
     running: Running,
     socket: PathBuf,
-    // Removed with it.
-    _dir: TempDir,
 }
 
 impl Router {
-    /// Starts and configures it.
-    pub(super) fn start(ns: &Netns, set: Set, commands: &str, size: Size) -> Result<Router> {
+    /// Starts and configures it, with its files in `dir`.
+    pub(super) fn start(
+        ns: &Netns,
+        set: Set,
+        commands: &str,
+        size: Size,
+        dir: &Path,
+    ) -> Result<Router> {
         let processors = size.processors()?;
-        let dir = TempDir::with_prefix("thalweg-load-").context("make a directory")?;
-        let socket = dir.path().join("cli.sock");
+        let socket = dir.join("cli.sock");
         let stanza = format!(
             "unix {{ nodaemon runtime-dir {} cli-listen {} }}",
-            dir.path().display(),
+            dir.display(),
             socket.display()
         );
         let list: Vec<String> = processors.iter().map(usize::to_string).collect();
@@ -53,7 +55,7 @@ impl Router {
             ns.command(program).args(["run", "--load-probe"]).args([stanza, cpu]).spawn()?;
         wait_for_unix_socket(&socket, PATIENCE)
             .with_context(|| format!("the router said\n{}", running.stderr()))?;
-        let router = Router { running, socket, _dir: dir };
+        let router = Router { running, socket };
         let names = DEVICE.map(|name| format!("host-{name}"));
         let create: String = DEVICE
             .iter()

@@ -2,6 +2,7 @@
 
 use thalweg_device_load::{DirectionReport, StreamReport};
 use thalweg_load::stream::Latency;
+use thalweg_load_report::below;
 use thalweg_terminal::harmless;
 
 use super::trial::{FCS, StreamTrial, Sum, WIRE};
@@ -129,7 +130,7 @@ fn books(direction: &DirectionReport, way: &str, seconds: f64) -> String {
         )
     };
     let lost = match sum.lost {
-        0 if sum.received > 0 => format!("0 (below {:.1e})", 3.0 / sum.received as f64),
+        0 if sum.window > 0 => format!("0 (below {})", below(sum.window)),
         lost => format!("{lost} ({:.4} %)", 100.0 * sum.loss_ratio()),
     };
     format!(

@@ -44,6 +44,8 @@ pub(crate) struct First {
 pub(crate) struct Sum {
     pub(crate) intended: u64,
     pub(crate) sent: u64,
+    /// Packets of the window that were sent: as many as `sent`, unless some have no tags.
+    pub(crate) window: u64,
     /// Not sent, because the tester was late, and because it had no room.
     pub(crate) late: u64,
     pub(crate) refused: u64,
@@ -58,6 +60,7 @@ impl Sum {
     pub(crate) fn add(&mut self, other: Sum) {
         self.intended += other.intended;
         self.sent += other.sent;
+        self.window += other.window;
         self.late += other.late;
         self.refused += other.refused;
         self.received += other.received;
@@ -85,6 +88,7 @@ impl Sum {
             sum.add(Sum {
                 intended: books.sent.intended,
                 sent: books.sent.sent,
+                window: stream.judged.sent.sent,
                 late: books.sent.late,
                 refused: books.sent.refused,
                 received: books.received.packets,

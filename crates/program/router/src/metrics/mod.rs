@@ -71,13 +71,33 @@ impl Metrics {
     }
 }
 
-/// Serves metrics at `address` by default.
+/// Serves metrics at `address` by default. A name is looked up meanwhile, which may take seconds.
 ///
 /// # Errors
-/// If the address is invalid or in use.
+/// If the address is in use, or invalid.
 pub fn start(c: &mut Control, address: &str) -> Result<(), HttpError> {
-    listen(c, Some((address.to_owned(), resolve(address)?)))?;
     c.state::<Metrics>().borrow_mut().default = Some(address.to_owned());
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    if address.parse::<SocketAddr>().is_ok() || host == "localhost" {
+        return listen(c, Some((address.to_owned(), resolve(address)?)));
+    }
+    tracing::info!("metrics: looking up `{host}'");
+    let (remote, name) = (c.remote(), address.to_owned());
+    let look_up = move || {
+        let found = resolve(&name);
+        remote.submit(move |c| {
+            // A command may have chosen another one meanwhile.
+            let is_chosen = c.state::<Metrics>().borrow().is_chosen;
+            let done = found.and_then(|all| match is_chosen {
+                true => Ok(()),
+                false => listen(c, Some((name, all))),
+            });
+            if let Err(e) = done {
+                tracing::error!("metrics: {e}; `metrics listen' serves them elsewhere");
+            }
+        });
+    };
+    std::thread::Builder::new().name("metrics-name".into()).spawn(look_up)?;
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::features::FEATURES;
 use signals::{Ending, Stage, WORKERS};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +28,7 @@ use thalweg_config::{StartupConfig, StartupError};
 use thalweg_engine::Feature;
 use thalweg_feat_config::ConfigError;
 use thalweg_feat_config::store::Store;
+use thalweg_files::{PidFile, client};
 use thalweg_graph::{Control, EngineError};
 
 /// Runs the router in the foreground until SIGINT or SIGTERM
@@ -55,10 +56,13 @@ pub struct Args {
     stanzas: Vec<String>,
 }
 
+/// Directories below which clients may always name files to write, and the runtime directory.
+const CLIENT_FILES: [&str; 2] = ["/var/lib/thalweg", "/var/log/thalweg"];
+
 const EXAMPLES: &str = "\
 Stanzas (others are accepted, with a warning):
-  unix { cli-listen PATH|HOST:PORT  exec FILE  log FILE  runtime-dir DIR  pidfile FILE
-         gid GROUP  cli-prompt TEXT  nobanner  nocolor  cli-no-pager  interactive }
+  unix { cli-listen PATH|HOST:PORT  exec FILE  log FILE  runtime-dir DIR  files DIR
+         pidfile FILE  gid GROUP  cli-prompt TEXT  nobanner  nocolor  cli-no-pager  interactive }
   socksvr { socket-name PATH  mode 0660  group GROUP }
   statseg { socket-name PATH  size 32m  per-node-counters on|off  update-interval SECONDS }
   metrics { listen HOST:PORT }
@@ -273,6 +277,8 @@ fn run(
     }
     let dir = config.unix.runtime_dir.clone().unwrap_or_else(thalweg_cli::paths::runtime_dir);
     prepare_dir(&dir)?;
+    let own = [dir.clone()].into_iter().chain(CLIENT_FILES.map(Into::into)).collect();
+    client::allow_below(client::Allowed { own, named: config.unix.files.clone() });
 
     // From here on signals mean an orderly end.
     let signals = signals::Signals::catch().map_err(|e| RunError::Start(e.to_string()))?;
@@ -298,7 +304,7 @@ fn run(
         crate::metrics::start(&mut c, address)?;
     }
     let pidfile = match &config.unix.pidfile {
-        Some(path) => Some(serve::PidFile::write(path).map_err(file("write", path))?),
+        Some(path) => Some(PidFile::write(path).map_err(ConfigError::from)?),
         None => None,
     };
     signals.forward(c.remote(), ending.clone()).map_err(|e| RunError::Start(e.to_string()))?;
@@ -342,18 +348,14 @@ fn run(
     Ok(())
 }
 
-/// Makes the directory for sockets. One in `/tmp` that another user made first is refused.
+/// Makes the directory for sockets. One that another user made first, in `/tmp`, is refused.
 fn prepare_dir(dir: &Path) -> Result<(), RunError> {
     let root = rustix::process::geteuid().is_root();
     let mode = if root { 0o755 } else { 0o700 };
     let make = || fs::DirBuilder::new().recursive(true).mode(mode).create(dir);
     make().map_err(file("make directory", dir))?;
-    let meta = fs::symlink_metadata(dir).map_err(file("inspect", dir))?;
-    if !root && dir.starts_with(std::env::temp_dir()) {
-        let target = if meta.is_symlink() { u32::MAX } else { meta.uid() };
-        if target != rustix::process::geteuid().as_raw() {
-            return Err(RunError::Foreign(dir.to_owned()));
-        }
+    match thalweg_socket::stranger_of(dir) {
+        Some(_) => Err(RunError::Foreign(dir.to_owned())),
+        None => Ok(()),
     }
-    Ok(())
 }

@@ -1,8 +1,7 @@
 //! The command line on the main thread: jobs of sessions, and the script of the start.
 
 use super::{RunError, statistics};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use thalweg_api::trace::Trace;
 use thalweg_api::{Clients, Hub, Job, Registry, server};
@@ -179,6 +178,13 @@ pub(super) fn listen(
 ) -> Result<Server, RunError> {
     let unix = &config.unix;
     let group = group(unix.gid.as_ref())?;
+    if let Some(CliListen::Tcp { host, .. }) = &unix.cli_listen
+        && host != "localhost"
+        && host.parse::<std::net::IpAddr>().is_err()
+    {
+        // It may take seconds.
+        tracing::info!("command line: looking up `{host}'");
+    }
     let defaults = SessionConfig::default();
     let banner = format!("Thalweg v{}\n\n", env!("CARGO_PKG_VERSION"));
     let pager = !unix.cli_no_pager && unix.cli_pager_buffer_limit != Some(0);
@@ -237,30 +243,4 @@ pub(super) fn start_statistics(
 fn group(name: Option<&String>) -> Result<Option<u32>, RunError> {
     let number = |name: &String| group_id(name).ok_or_else(|| RunError::Group(name.clone()));
     name.map(number).transpose()
-}
-
-/// The file that holds the process's number while it runs.
-pub(super) struct PidFile(PathBuf);
-
-impl PidFile {
-    pub(super) fn write(path: &Path) -> std::io::Result<PidFile> {
-        if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir)?;
-        }
-        // A link is replaced, not followed: what it points to may be anything.
-        let mut file = thalweg_files::Replacement::new(path).map_err(|e| e.source)?;
-        file.for_everyone().map_err(|e| e.source)?;
-        writeln!(file, "{}", std::process::id())?;
-        file.commit().map_err(|e| e.source)?;
-        Ok(PidFile(path.to_owned()))
-    }
-}
-
-impl Drop for PidFile {
-    fn drop(&mut self) {
-        let ours = std::fs::read_to_string(&self.0).unwrap_or_default();
-        if ours.trim() == std::process::id().to_string() {
-            let _ = std::fs::remove_file(&self.0);
-        }
-    }
 }

@@ -251,7 +251,7 @@ fn what_goes_with_something_else_is_removed() {
     for lines in [
         "set interface state pg0 up\nset interface ip address pg0 10.0.0.1/24\n\
          set ip neighbor pg0 10.0.0.2 02:00:00:00:00:02",
-        "mpls tunnel add via 10.0.0.2 pg0 out-labels 33\ncreate sub-interfaces mpls-tunnel0 10",
+        "mpls tunnel add l2-only via 10.0.0.2 pg0 out-labels 33\ncreate sub-interfaces mpls-tunnel0 10",
     ] {
         let _one = ONE.lock();
         let mut router = Router::start();

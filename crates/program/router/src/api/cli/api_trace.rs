@@ -1,8 +1,7 @@
 //! `api trace`: keeps what clients of the binary API ask for, and does it again.
 
 use serde_json::json;
-use std::fmt::Write as _;
-use std::io::Write;
+use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use thalweg_api::trace::{self, MAX_FILE, Record, Trace};
 use thalweg_api::{Hub, Replayed};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, Task, TaskPoll, in_background};
+use thalweg_files::client::{self, Kind};
 use thalweg_graph::Control;
 
 /// The command's type.
@@ -20,7 +20,9 @@ pub struct ApiTrace;
 pub static COMMAND: ApiTrace = ApiTrace;
 
 /// Where files without a directory are.
-const DIRECTORY: &str = "/tmp";
+const DIRECTORY: &str = client::FOR_ALL;
+/// Recorded requests: what others have sent.
+const TRACES: Kind = Kind { name: "an API trace", magic: &[], is_foreign: true };
 /// Requests that can be kept at most.
 const MAX_ITEMS: u64 = 1 << 20;
 /// How long requests are replayed before other work gets its turn.
@@ -168,19 +170,21 @@ fn save(
     let path = path(name);
     let records = trace.records();
     let write = move || {
-        let fail = |e: std::io::Error| {
-            CliError::failed(format_args!("cannot save {}: {e}", path.display()))
-        };
-        let mut file = thalweg_files::create_new(&path).map_err(|e| fail(e.source))?;
-        file.write_all(&encode(&records)).map_err(fail)
+        let written = client::write_new(&path, &TRACES, &encode(&records));
+        written.map(drop).map_err(|e| {
+            CliError::failed(format_args!("cannot save {}: {}", path.display(), e.source))
+        })
     };
     in_background(write, |_, done, _| done.map(|()| None))
 }
 
 fn load(path: &Path) -> Result<Vec<Record>, CliError> {
-    let bytes = thalweg_files::read(path, MAX_FILE).map_err(CliError::failed)?;
-    let fail = |e| CliError::failed(format_args!("cannot read {}: {e}", path.display()));
-    trace::read(&bytes).map_err(fail)
+    let file = client::read(path, MAX_FILE).map_err(CliError::failed)?;
+    trace::read(file.bytes()).map_err(|e| unreadable(path, &file, &e))
+}
+
+fn unreadable(path: &Path, file: &client::Text, e: &dyn Display) -> CliError {
+    CliError::failed(format_args!("cannot read {}: {}", path.display(), file.explain("content", e)))
 }
 
 /// The requests as a JSON list, one to a line.
@@ -190,11 +194,10 @@ fn in_json(records: &[Record]) -> Vec<u8> {
 }
 
 fn load_json(path: &Path) -> Result<Vec<Record>, CliError> {
-    let fail = |e: &dyn std::fmt::Display| {
-        CliError::failed(format_args!("cannot read {}: {e}", path.display()))
-    };
-    let bytes = thalweg_files::read(path, MAX_FILE).map_err(CliError::failed)?;
-    let values: Vec<serde_json::Value> = serde_json::from_slice(&bytes).map_err(|e| fail(&e))?;
+    let file = client::read(path, MAX_FILE).map_err(CliError::failed)?;
+    let fail = |e: &dyn Display| unreadable(path, &file, e);
+    let values = serde_json::from_slice(file.bytes()).map_err(|e| fail(&e))?;
+    let values: Vec<serde_json::Value> = values;
     let read = |(i, value): (usize, &serde_json::Value)| {
         let expected = "`at_us', `client', `name' and `fields' in hexadecimal digits expected";
         from_json(value).ok_or_else(|| fail(&format_args!("request {}: {expected}", i + 1)))

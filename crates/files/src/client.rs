@@ -1,0 +1,345 @@
+//! Files that clients of the router's sockets name.
+//!
+//! The router is often root, and members of its sockets' group are not. So errors about a file that
+//! not everyone may read do not [quote](Text::explain) it, and files are written only where whoever
+//! started the router [allows](allow_below) it:
+//!
+//! - anything directly in `/tmp`, where names are everyone's,
+//! - anything below the directories that it names,
+//! - except for packets and requests that others have sent, anything below those of the router.
+//!
+//! No link is followed on the way there, and a file is replaced only by one of its kind.
+
+use crate::write::{PASSING, Spot, directory, fill, no_directory};
+use crate::{FileError, Replacement, at, is_private, open, read_all, wrong};
+use rustix::fs::{CWD, Mode, OFlags};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Directory in which everyone may make files, and clients may name some.
+pub const FOR_ALL: &str = "/tmp";
+
+/// What errors say in place of a text that not everyone may read.
+pub const NOT_SHOWN: &str = "the error is not shown, since not everyone may read the file";
+
+/// Directories below which clients may name files. A process that serves no clients has none, and
+/// does not restrict.
+static ALLOWED: OnceLock<Allowed> = OnceLock::new();
+
+/// Directories below which clients may name files.
+#[derive(Clone, Debug, Default)]
+pub struct Allowed {
+    /// Those of the router, which has files of its own there.
+    pub own: Vec<PathBuf>,
+    /// Those named by whoever started it.
+    pub named: Vec<PathBuf>,
+}
+
+/// Lets clients name files below these directories and in [`FOR_ALL`], and nowhere else. Only the
+/// first call in a process has an effect.
+pub fn allow_below(directories: Allowed) {
+    let absolute = |dir: PathBuf| std::path::absolute(&dir).unwrap_or(dir);
+    let all = |dirs: Vec<PathBuf>| dirs.into_iter().map(absolute).collect();
+    let Allowed { own, named } = directories;
+    let _ = ALLOWED.set(Allowed { own: all(own), named: all(named) });
+}
+
+/// A kind of files that clients write.
+#[derive(Debug)]
+pub struct Kind {
+    /// In words, for errors: `a capture`.
+    pub name: &'static str,
+    /// First bytes of such a file; empty if they say nothing.
+    pub magic: &'static [&'static [u8]],
+    /// Whether it holds what others have sent; such files are not where the router has its own.
+    pub is_foreign: bool,
+}
+
+/// Finds the place of a file, and opens its directory.
+fn place(path: &Path, kind: &Kind, allowed: Option<&Allowed>) -> Result<Spot, FileError> {
+    let Some(allowed) = allowed else { return Spot::own(path) };
+    let path = std::path::absolute(path).map_err(at("write", path))?;
+    let dir = directory(&path);
+    let own = allowed.own.iter().filter(|_| !kind.is_foreign);
+    let allowed: Vec<&PathBuf> = own.chain(&allowed.named).collect();
+    let below = allowed.iter().find_map(|top| Some((top, dir.strip_prefix(top).ok()?)));
+    let walked = match below {
+        Some((top, rest)) => walk(top, rest),
+        None if dir == Path::new(FOR_ALL) => walk(dir, Path::new("")),
+        None => Err(wrong(elsewhere(kind, &allowed))),
+    };
+    let missing = |e: io::Error| match e.kind() {
+        ErrorKind::NotFound => no_directory(dir),
+        _ => at("write in", dir)(e),
+    };
+    Spot::in_directory(walked.map_err(missing)?, &path)
+}
+
+fn elsewhere(kind: &Kind, allowed: &[&PathBuf]) -> String {
+    let all = allowed.iter().map(|dir| format!(", below {}", dir.display())).collect::<String>();
+    format!(
+        "clients of the router write {} directly in {FOR_ALL}{all}; `unix {{ files DIRECTORY }}` \
+         of the start allows more",
+        kind.name
+    )
+}
+
+/// Opens a directory below another one, by directories only.
+fn walk(top: &Path, rest: &Path) -> io::Result<OwnedFd> {
+    let mut dir = rustix::fs::openat(CWD, top, PASSING, Mode::empty())?;
+    for part in rest.components() {
+        let Component::Normal(name) = part else { return Err(wrong("`..` is not taken here")) };
+        let next = rustix::fs::openat(&dir, name, PASSING | OFlags::NOFOLLOW, Mode::empty());
+        dir = next.map_err(|e| match e {
+            rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP => {
+                wrong(format!("`{}` is not a directory, or a link to one", name.display()))
+            }
+            e => e.into(),
+        })?;
+    }
+    Ok(dir)
+}
+
+fn spot(path: &Path, kind: &Kind) -> Result<Spot, FileError> {
+    place(path, kind, ALLOWED.get())
+}
+
+/// Checks that clients may name a file, e.g. of a socket, that something else opens.
+///
+/// # Errors
+/// If it is elsewhere.
+pub fn check(path: &Path, kind: &Kind) -> Result<(), FileError> {
+    spot(path, kind).map(drop)
+}
+
+/// Opens a file to append to it, and creates it if it does not exist.
+///
+/// # Errors
+/// As [`crate::append`]; if clients may not write there, or the file is another user's.
+pub fn append(path: &Path, kind: &Kind) -> Result<File, FileError> {
+    append_at(&spot(path, kind)?)
+}
+
+fn append_at(spot: &Spot) -> Result<File, FileError> {
+    let file = spot.open(OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND)?;
+    let failed = at("write", spot.path());
+    let meta = match file.metadata() {
+        Ok(meta) => meta,
+        Err(e) => return Err(failed(e)),
+    };
+    // In a directory for all, others may have made it, to read it or as a second name of a file.
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(failed(wrong(format!("it belongs to another user (uid {})", meta.uid()))));
+    }
+    if meta.nlink() > 1 {
+        return Err(failed(wrong("it has another name elsewhere (a hard link)")));
+    }
+    Ok(file)
+}
+
+/// Creates a file that must not exist, and writes its first bytes.
+///
+/// # Errors
+/// As [`crate::write_new`], and if clients may not write there.
+pub fn write_new(path: &Path, kind: &Kind, bytes: &[u8]) -> Result<File, FileError> {
+    spot(path, kind)?.write_new(bytes)
+}
+
+/// Begins new content for a file that need not exist.
+///
+/// # Errors
+/// As [`Replacement::new`]; if clients may not write there, or a file of another kind is there.
+pub fn replacement(path: &Path, kind: &Kind) -> Result<Replacement, FileError> {
+    replacement_at(spot(path, kind)?, kind)
+}
+
+fn replacement_at(spot: Spot, kind: &Kind) -> Result<Replacement, FileError> {
+    let longest = kind.magic.iter().map(|magic| magic.len()).max().unwrap_or(0);
+    // A link is replaced; what it leads to does not matter.
+    if longest > 0
+        && let Ok(old) = spot.open(OFlags::RDONLY)
+    {
+        let mut first = Vec::new();
+        let read = old.take(longest as u64).read_to_end(&mut first);
+        read.map_err(at("write", spot.path()))?;
+        if !first.is_empty() && !kind.magic.iter().any(|magic| first.starts_with(magic)) {
+            let text = format!("the file that is there is not {}: remove it first", kind.name);
+            return Err(at("write", spot.path())(wrong(text)));
+        }
+    }
+    Replacement::at(spot)
+}
+
+/// Replaces a file as a whole.
+///
+/// # Errors
+/// As [`replacement`].
+pub fn replace(path: &Path, kind: &Kind, bytes: &[u8]) -> Result<(), FileError> {
+    fill(replacement(path, kind)?, bytes)
+}
+
+/// The content of a file that a client named.
+#[derive(Debug)]
+pub struct Text {
+    bytes: Vec<u8>,
+    path: PathBuf,
+    is_private: bool,
+}
+
+/// Reads a file of at most `most` bytes that a client named.
+///
+/// # Errors
+/// As [`crate::read`].
+pub fn read(path: &Path, most: u64) -> Result<Text, FileError> {
+    let file = open(path)?;
+    let is_private = is_private(&file).map_err(at("read", path))?;
+    Ok(Text { bytes: read_all(&file, path, most)?, path: path.to_owned(), is_private })
+}
+
+impl Text {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The text.
+    ///
+    /// # Errors
+    /// If it is not UTF-8.
+    pub fn text(&self) -> Result<&str, FileError> {
+        std::str::from_utf8(&self.bytes).map_err(|e| crate::not_text(&self.path, &self.bytes, e))
+    }
+
+    /// Whether not everyone may read the file.
+    pub fn is_private(&self) -> bool {
+        self.is_private
+    }
+
+    /// An error about the content for clients: in full, or its place only.
+    pub fn explain<'a>(&self, place: &str, error: &'a (impl Display + ?Sized)) -> Cow<'a, str> {
+        match self.is_private {
+            true => Cow::Owned(format!("{place}: {NOT_SHOWN}")),
+            false => Cow::Owned(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    const NOTES: Kind = Kind { name: "notes", magic: &[b"note"], is_foreign: false };
+    const PACKETS: Kind = Kind { name: "captures", magic: &[], is_foreign: true };
+
+    /// An allowed directory, and one that is not.
+    fn lab() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let (allowed, other) = (dir.path().join("allowed"), dir.path().join("other"));
+        fs::create_dir_all(allowed.join("deep")).unwrap();
+        fs::create_dir(&other).unwrap();
+        (dir, allowed, other)
+    }
+
+    fn own(dir: &Path) -> Allowed {
+        Allowed { own: vec![dir.to_owned()], ..Allowed::default() }
+    }
+
+    fn refused(path: &Path, kind: &Kind, allowed: &Path) -> String {
+        place(path, kind, Some(&own(allowed))).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn files_are_written_below_allowed_directories_only() {
+        let (_dir, allowed, other) = lab();
+        for path in [allowed.join("a"), allowed.join("deep/a"), "/tmp/a".into()] {
+            place(&path, &NOTES, Some(&own(&allowed))).unwrap();
+        }
+        for path in [
+            other.join("a"),
+            allowed.join("../other/a"),
+            allowed.clone(),
+            "/etc/cron.d/a".into(),
+            "/tmp/../etc/a".into(),
+            "/tmp".into(),
+        ] {
+            let text = refused(&path, &NOTES, &allowed);
+            let fits = text.contains("directly in /tmp, below ") || text.contains("`..`");
+            assert!(fits, "{}: {text}", path.display());
+        }
+    }
+
+    #[test]
+    fn what_others_have_sent_is_not_kept_where_the_router_has_its_files() {
+        let (_dir, allowed, other) = lab();
+        place(Path::new("/tmp/a"), &PACKETS, Some(&own(&allowed))).unwrap();
+        let text = refused(&allowed.join("a"), &PACKETS, &allowed);
+        assert!(text.contains("clients of the router write captures directly in /tmp; "), "{text}");
+        let named = Allowed { named: vec![other.clone()], ..own(&allowed) };
+        place(&other.join("a"), &PACKETS, Some(&named)).unwrap();
+    }
+
+    #[test]
+    fn no_link_leads_out_of_an_allowed_directory() {
+        let (_dir, allowed, other) = lab();
+        symlink(&other, allowed.join("way")).unwrap();
+        let text = refused(&allowed.join("way/a"), &NOTES, &allowed);
+        assert!(text.contains("`way` is not a directory"), "{text}");
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let (_dir, allowed, _) = lab();
+        let text = refused(&allowed.join("none/a"), &NOTES, &allowed);
+        assert!(text.contains("no such directory; `mkdir -p "), "{text}");
+    }
+
+    #[test]
+    fn a_file_is_replaced_by_one_of_its_kind_only() {
+        let (_dir, allowed, _) = lab();
+        let path = allowed.join("a");
+        replace(&path, &NOTES, b"note 1").unwrap();
+        replace(&path, &NOTES, b"note 2").unwrap();
+        fs::write(&path, "root:x:0:0").unwrap();
+        let text = replace(&path, &NOTES, b"note 3").unwrap_err().to_string();
+        assert!(text.ends_with("is not notes: remove it first"), "{text}");
+        assert_eq!(fs::read(&path).unwrap(), b"root:x:0:0");
+        fs::write(&path, "").unwrap();
+        replace(&path, &NOTES, b"note 4").unwrap();
+    }
+
+    #[test]
+    fn a_file_with_a_second_name_is_not_appended_to() {
+        let (_dir, allowed, other) = lab();
+        let (victim, name) = (other.join("victim"), allowed.join("name"));
+        fs::write(&victim, "mine").unwrap();
+        fs::hard_link(&victim, &name).unwrap();
+        assert!(append(&name, &NOTES).unwrap_err().to_string().contains("hard link"));
+        let own = allowed.join("own");
+        append(&own, &NOTES).unwrap().write_all(b"a").unwrap();
+        append(&own, &NOTES).unwrap().write_all(b"b").unwrap();
+        assert_eq!(fs::read(&own).unwrap(), b"ab");
+    }
+
+    #[test]
+    fn only_files_for_everyone_are_quoted() {
+        let (_dir, allowed, _) = lab();
+        let path = allowed.join("a");
+        fs::write(&path, "secret").unwrap();
+        for (mode, text) in [(0o600, NOT_SHOWN), (0o640, NOT_SHOWN), (0o644, "`secret' is wrong")] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let read = read(&path, 100).unwrap();
+            let error = read.explain("line 1", "`secret' is wrong");
+            assert!(error.ends_with(text), "{error}");
+            assert_eq!(error.contains("secret"), mode == 0o644);
+        }
+    }
+}
