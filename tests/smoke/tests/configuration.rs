@@ -18,7 +18,7 @@ const SHOWS: &[&str] = &[
     "show ip fib",
     "show ip neighbors | grep static",
     "show interface rx-placement",
-    "show sflow | grep -i rate",
+    "show sflow | grep sampling-rate",
     "show interface | grep -i mtu",
 ];
 
