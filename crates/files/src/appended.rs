@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Appended {
     file: File,
     path: PathBuf,
-    /// Of a log that a client has named.
+    /// Kind of the file, if a client has named it.
     kind: Option<&'static Kind>,
 }
 

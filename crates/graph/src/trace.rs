@@ -113,7 +113,7 @@ pub(crate) struct Wanted {
 pub const MAX_TRACES: usize = 16_384;
 /// Maximum number of steps kept of one packet: a loop in the graph must not fill the memory.
 const MAX_STEPS: usize = 64;
-/// Of these, the last ones, which make room for later ones.
+/// Steps at the end that make room for later ones.
 const LAST_STEPS: usize = 4;
 
 impl TraceStore {

@@ -26,7 +26,7 @@ enum Entry {
 pub struct Log {
     queue: SyncSender<Entry>,
     lost: Arc<AtomicU64>,
-    /// What the thread takes once it is there.
+    /// Entries that wait for the thread, until it takes them over.
     entries: Arc<Mutex<Option<Receiver<Entry>>>>,
 }
 

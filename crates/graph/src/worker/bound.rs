@@ -67,7 +67,7 @@ impl Bound {
     }
 }
 
-/// Whether the frame that is the `nth` to be handed over is looked at: evenly spread, and out of
+/// Returns whether the `nth` frame that is handed over is looked at: evenly spread, and out of
 /// step with any packet that goes round.
 #[inline]
 pub(super) fn looks_at(nth: u64) -> bool {

@@ -12,7 +12,7 @@ pub use layout::{Cores, LayoutError, engine};
 pub use serve::poll;
 
 use crate::features::FEATURES;
-use signals::{Ending, Stage, WORKERS};
+use signals::{Ending, LastLines, Stage, WORKERS};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -261,6 +261,7 @@ fn run(
     let (engine, notes) = layout::engine(&config, &Cores::of_this_machine())?;
     let log = config.unix.log.clone().unwrap_or_default();
     let lines = logging::start(&config).map_err(file("open log", &log))?;
+    let _last_lines = LastLines(lines.clone());
     let ending = Ending::new(lines);
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     notes.iter().for_each(|note| tracing::warn!("{note}"));

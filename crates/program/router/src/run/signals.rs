@@ -47,7 +47,17 @@ const PATIENCE: Duration = Duration::from_millis(900);
 /// Part of it that workers get.
 pub(super) const WORKERS: Duration = Duration::from_millis(400);
 /// Time for the last lines of the log.
-const LAST_LINES: Duration = Duration::from_millis(50);
+const LAST_LINES: Duration = Duration::from_millis(100);
+
+/// Has the last lines of the log written when it is dropped: the process does not wait for the
+/// thread that writes them.
+pub(super) struct LastLines(pub(super) Log);
+
+impl Drop for LastLines {
+    fn drop(&mut self) {
+        self.0.flush(LAST_LINES);
+    }
+}
 
 /// How far the router has come in its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +90,7 @@ impl Ending {
         self.stage.fetch_max(Stage::Asked as u8, Ordering::AcqRel) != Stage::Running as u8
     }
 
-    /// Whether it was asked to end.
+    /// Returns whether it was asked to end.
     pub(super) fn is_asked(&self) -> bool {
         self.stage.load(Ordering::Acquire) != Stage::Running as u8
     }
