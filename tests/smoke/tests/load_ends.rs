@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use serde_json::Value;
 use tempfile::TempDir;
 use thalweg_smoke::thalweg;
