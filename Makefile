@@ -36,6 +36,7 @@ test-long: setup-long ## the tests that `make test` leaves out: levels, fuzzing,
 
 lint: setup ## formatting, clippy, documentation, and habits (SUBJECTS=no: without those of commits)
 	$(XTASK) tidy $(if $(filter no,$(SUBJECTS)),--no-subjects)
+	$(CARGO) update --manifest-path fuzz/Cargo.toml --workspace --locked --quiet
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings

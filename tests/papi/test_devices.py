@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import threading
+import uuid
 
 from lab import LIMIT, NONE, Case, wait_for
 
@@ -251,7 +252,9 @@ class PacketGenerator(Case):
             "data { IP4: 1.2.3 -> 4.5.6 UDP: 1.1.1.1 -> 2.2.2.2 UDP: 1 -> 2 incrementing 20 } }"
             .replace("node pg10-output-none", "source pg10")
         )
-        path = os.path.join(self.router.dir, "out.pcap")
+        # Clients may not name files below the router's own directory.
+        path = f"/tmp/thalweg_test_{uuid.uuid4().hex}.pcap"
+        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
         capture = lambda on=True, of=11: self.api.pg_capture(
             interface_id=of, is_enabled=on, pcap_file_name=path
         )

@@ -74,8 +74,10 @@ impl Job {
 
     fn spawn(&self, log: &Path, pause: bool) -> Result<Child> {
         // The kernel ends it when the thread that starts it ends, so nothing outlives this program.
+        // Signals have their usual effect, also if this runs under nohup(1).
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(&self.program).args(&self.args);
+        command.args(["--pdeathsig", "KILL", "--", "env", "--default-signal"]);
+        command.arg(&self.program).args(&self.args);
         command.current_dir(&self.dir);
         for (key, value) in &self.env {
             command.env(key, value);

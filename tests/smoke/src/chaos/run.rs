@@ -27,7 +27,7 @@ const END_LIMIT: Duration = Duration::from_millis(2500);
 /// Lines of the log that are shown of a router that has ended.
 const LAST_LINES: usize = 30;
 
-/// What a run does.
+/// The plan of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Number of workers.
@@ -110,7 +110,7 @@ const INTERFACES: &[&str] = &[
     "mpls-tunnel0",
 ];
 
-/// What is there before the first step.
+/// The interfaces and files that exist before the first step.
 fn prelude() -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for n in 0..PORTS {
@@ -254,7 +254,7 @@ fn grammars() -> Result<Grammars> {
 /// Does what a plan says, and checks what has to hold. `tell` hears of each step.
 ///
 /// # Errors
-/// What did not hold.
+/// An invariant that did not hold.
 pub fn run(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<()> {
     let (ns, dir) = space()?;
     let at = |name: &str| dir.path().join(name);

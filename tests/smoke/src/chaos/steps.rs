@@ -1,4 +1,4 @@
-//! What a run does, step by step, as lines of text: commands, and traffic.
+//! The steps of a run as lines of text: commands and traffic.
 
 use super::grammar::Part;
 use super::values;
