@@ -1,6 +1,6 @@
 //! The configuration in the form that workers read.
 
-use crate::mapping::{Hosts, Mappings};
+use crate::mapping::{Hosts, Mapping, Mappings};
 use crate::ports::Scheme;
 use crate::session::Class;
 use crate::worker;
@@ -59,40 +59,59 @@ impl Timeouts {
     }
 }
 
-/// External addresses. A copy shares those of static mappings, which may be many.
+/// Addresses that decide where a packet is looked up. A copy shares those of static mappings, which
+/// may be many.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Addresses {
     /// Those of pools.
     pub(crate) pooled: HashSet<u32, FastHash>,
     /// Those of static mappings, with the number of mappings.
     pub(crate) mapped: CowMap<u32, u32, FastHash>,
+    /// Addresses that mappings leave to their hosts, with the number of mappings. These are no
+    /// external addresses, but answers to their hosts may need translation.
+    pub(crate) kept: CowMap<u32, u32, FastHash>,
 }
 
 impl Addresses {
+    /// Returns whether an address is external.
     #[inline(always)]
     pub(crate) fn contains(&self, address: &u32) -> bool {
         self.pooled.contains(address)
             || !self.mapped.is_empty() && self.mapped.contains_key(address)
     }
 
-    /// Adds that of a mapping; returns whether it was none before.
-    pub(crate) fn map(&mut self, address: u32) -> bool {
-        let is_new = !self.contains(&address);
-        self.mapped.change(address, |mappings| *mappings += 1);
+    /// Returns whether an inside host may call another one by an address, or answer a host that
+    /// did so from it.
+    #[inline(always)]
+    pub(crate) fn may_hairpin(&self, address: &u32) -> bool {
+        self.contains(address) || !self.kept.is_empty() && self.kept.contains_key(address)
+    }
+
+    /// Adds the external address of a mapping; returns whether it is a new external address.
+    pub(crate) fn map(&mut self, mapping: &Mapping) -> bool {
+        let address = mapping.external.to_bits();
+        let is_new = mapping.takes_address() && !self.contains(&address);
+        self.of(mapping).change(address, |mappings| *mappings += 1);
         is_new
     }
 
-    /// Removes that of a mapping; returns whether it is none any more.
-    pub(crate) fn unmap(&mut self, address: u32) -> bool {
-        match self.mapped.get(&address) {
+    /// Removes the external address of a mapping; returns whether it was external and is no longer.
+    pub(crate) fn unmap(&mut self, mapping: &Mapping) -> bool {
+        let address = mapping.external.to_bits();
+        let all = self.of(mapping);
+        match all.get(&address) {
             None => return false,
-            Some(1) => drop(self.mapped.remove(&address)),
-            Some(_) => self.mapped.change(address, |mappings| *mappings -= 1),
+            Some(1) => drop(all.remove(&address)),
+            Some(_) => all.change(address, |mappings| *mappings -= 1),
         }
-        !self.contains(&address)
+        mapping.takes_address() && !self.contains(&address)
     }
 
-    /// All of them; some twice.
+    fn of(&mut self, mapping: &Mapping) -> &mut CowMap<u32, u32, FastHash> {
+        if mapping.takes_address() { &mut self.mapped } else { &mut self.kept }
+    }
+
+    /// All external addresses; some twice.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.pooled.iter().copied().chain(self.mapped.iter().map(|(address, _)| *address))
     }

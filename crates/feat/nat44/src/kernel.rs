@@ -30,10 +30,10 @@ pub(crate) fn hairpins(frame: &Frame, addresses: &Addresses) -> Rows {
     // Packets too short for the fast path are included as well.
     let is_pooled = |head: &[u8; NEED]| head[0] == 0 || addresses.pooled.contains(&to(head));
     let rows = Rows::of(frame.heads::<NEED>().map(is_pooled));
-    if addresses.mapped.is_empty() {
+    if addresses.mapped.is_empty() && addresses.kept.is_empty() {
         return rows;
     }
-    let is = |head: &[u8; NEED]| head[0] == 0 || addresses.contains(&to(head));
+    let is = |head: &[u8; NEED]| head[0] == 0 || addresses.may_hairpin(&to(head));
     Rows::of(frame.heads::<NEED>().map(is))
 }
 

@@ -562,9 +562,7 @@ fn publish(c: &mut Control) {
         let mut kept = BTreeSet::new();
         for (number, mapping) in nat.mappings.iter().filter_map(resolve) {
             kept.extend(mapping.port_key());
-            if mapping.takes_address() {
-                config.addresses.map(mapping.external.to_bits());
-            }
+            config.addresses.map(&mapping);
             let is_pooled = config.pooled.contains(&mapping.external.to_bits());
             index.add(number, mapping, is_pooled);
         }

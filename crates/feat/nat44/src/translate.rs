@@ -3,7 +3,7 @@
 //! Packets of established sessions are handled a frame at a time: all keys, look-ups and rewrites
 //! together. The rest, mainly first packets, is handled one by one.
 
-use crate::config::{Config, INSIDE};
+use crate::config::{Addresses, Config, INSIDE};
 use crate::counters::{Counters, What, position};
 use crate::direction::Direction;
 use crate::egress::{self, Egress};
@@ -65,6 +65,11 @@ pub(crate) struct Outcomes {
     pub(crate) fragment: ErrorCode,
     pub(crate) bad_icmp_type: ErrorCode,
     pub(crate) incomplete: ErrorCode,
+}
+
+/// The destination of an IPv4 packet; `None` if the packet ends before it.
+fn destination(l3: &[u8]) -> Option<u32> {
+    l3.get(16..20).and_then(|b| b.first_chunk()).map(|b| u32::from_be_bytes(*b))
 }
 
 /// State of a translating node.
@@ -292,13 +297,16 @@ impl Translator {
 
     fn one(&mut self, cx: &mut NodeCx<'_>, nat: &mut Nat, p: &mut PktMut<'_>) -> Verdict {
         let l3 = p.data();
-        if self.direction == Direction::Hairpin && !self.is_for_inside(cx, l3) {
+        let addresses = &self.config.load(cx.guard()).addresses;
+        let is_to =
+            |of: fn(&Addresses, &u32) -> bool| destination(l3).is_some_and(|to| of(addresses, &to));
+        if self.direction == Direction::Hairpin && !is_to(Addresses::may_hairpin) {
             return Verdict::CONTINUE;
         }
         // An ICMP error about a packet whose TTL expires here goes to the untranslated sender.
         let from_inside = match self.direction {
             Direction::In2Out | Direction::Hairpin => true,
-            Direction::Both => !self.is_for_inside(cx, l3),
+            Direction::Both => !is_to(Addresses::contains),
             Direction::Out2In | Direction::Output => false,
         };
         if from_inside && l3.get(8).is_none_or(|ttl| *ttl <= 1) {
@@ -353,18 +361,11 @@ impl Translator {
         }
     }
 
-    /// Returns whether a packet is for an external address.
-    fn is_for_inside(&self, cx: &NodeCx<'_>, l3: &[u8]) -> bool {
-        let to = l3.get(16..20).and_then(|b| b.first_chunk()).map(|b| u32::from_be_bytes(*b));
-        to.is_some_and(|to| self.config.load(cx.guard()).addresses.contains(&to))
-    }
-
     /// The verdict for a packet whose TTL expires: it follows the path of translated ones, so that
     /// the sender gets the ICMP error of this hop.
     fn ttl_expired(&self, cx: &NodeCx<'_>, p: &mut PktMut<'_>) -> Verdict {
-        let to = p.data().get(16..20).and_then(|b| b.first_chunk()).copied();
         let (config, to) =
-            (self.config.load(cx.guard()), u32::from_be_bytes(to.unwrap_or_default()));
+            (self.config.load(cx.guard()), destination(p.data()).unwrap_or_default());
         match self.egress(cx, config, p, to) {
             Egress::Outside { table, via: true } => {
                 p.set_aux(table.get());
@@ -482,7 +483,11 @@ impl Translator {
         let tables = self.tables.load(cx.guard());
         let route = |to: Ipv4Addr| tables.resolve(&self.dpos, p.rx_if(), to.to_bits());
         match self.side(cx, parsed) {
-            Direction::Out2In | Direction::Hairpin => route(t.dst).kind != DpoKind::LOCAL,
+            Direction::Out2In => route(t.dst).kind != DpoKind::LOCAL,
+            // A host that keeps its address gets what has no session as it is.
+            Direction::Hairpin => {
+                config.addresses.contains(&t.dst.to_bits()) && route(t.dst).kind != DpoKind::LOCAL
+            }
             Direction::Output => {
                 // The router's own packets are not translated.
                 let own = p.may_have_flags() && p.flags().contains(Flags::LOCAL);

@@ -79,7 +79,7 @@ fn publish_one(c: &mut Control, number: u64, old: Option<&StaticMapping>) {
                 nat.reserved.remove(&key);
                 orders.push((key, false));
             }
-            if m.takes_address() && config.addresses.unmap(m.external.to_bits()) {
+            if config.addresses.unmap(m) {
                 gone = Some(m.external);
             }
         }
@@ -89,7 +89,7 @@ fn publish_one(c: &mut Control, number: u64, old: Option<&StaticMapping>) {
             {
                 orders.push((key, true));
             }
-            if m.takes_address() && config.addresses.map(m.external.to_bits()) {
+            if config.addresses.map(&m) {
                 come = Some(m.external);
             }
             let is_pooled = nat.is_pooled(&m);

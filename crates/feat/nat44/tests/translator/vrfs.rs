@@ -66,7 +66,7 @@ fn converse(n: &mut Nat, outside: u8, sport: u16) {
     assert_eq!(out[0].view().payload()[0], 11, "time exceeded");
 }
 
-/// As behind a label: what an interface receives by a route passes its translation.
+/// A route, like a label, hands packets to an interface, and they pass its translation.
 #[test]
 fn a_route_that_has_an_interface_receive_leads_through_its_translation() {
     for workers in [1, 2] {
