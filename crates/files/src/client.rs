@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 /// Directory in which everyone may make files, and clients may name some.
 pub const FOR_ALL: &str = "/tmp";
 
-/// What errors say in place of a text that not everyone may read.
+/// Replacement in errors for a text that not everyone may read.
 pub const NOT_SHOWN: &str = "the error is not shown, since not everyone may read the file";
 
 /// Directories below which clients may name files. A process that serves no clients has none, and

@@ -1,4 +1,4 @@
-//! Who is at the other end.
+//! The process at the other end of a socket.
 
 use std::collections::HashMap;
 use std::fs;
@@ -88,7 +88,7 @@ fn directory_of(path: &Path) -> io::Result<fs::Metadata> {
     fs::metadata(dir.unwrap_or(Path::new(".")))
 }
 
-/// Whether a user is trusted in a directory, by its owner and permissions.
+/// True if a directory's owner and permissions make a user trusted in it.
 fn is_trusted(peer: Peer, owner: u32, mode: u32) -> bool {
     const FOR_OTHERS: u32 = 0o022;
     peer.is_own() || peer.uid == owner && mode & FOR_OTHERS == 0

@@ -11,14 +11,14 @@ use crate::sets::{Changes, Placed, RuleSet};
 use crate::spread::{RuleKind, spread};
 use crate::tables::{Compilation, Compiled, Port, Step, Table};
 
-/// What workers have of a rule.
+/// The workers' part of a rule.
 pub(crate) struct Live {
     /// Its match, with the number of the port.
     matches: Match,
     traits: Traits,
 }
 
-/// What a rule contributes to what is known of its set.
+/// A rule's share in the facts about its set.
 pub(crate) struct Traits {
     kind: RuleKind,
     is_wide: bool,

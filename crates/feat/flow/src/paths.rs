@@ -37,7 +37,7 @@ pub(crate) enum Move {
     Ct { zone: u16, nat: bool, table: Option<u8> },
 }
 
-/// What matters here of a rule's steps.
+/// The facts about a rule's steps that decide its path.
 pub(crate) fn moves(steps: &[Step]) -> Vec<Move> {
     let of = |step: &Step| match step {
         Step::Set(..) | Step::SetSome6(..) => Some(Move::Set),

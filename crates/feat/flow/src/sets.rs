@@ -64,7 +64,7 @@ pub(crate) struct RuleSet {
     pub(crate) sum: Sum,
 }
 
-/// What distinguishes a rule from the others of a set, but for the port: table, priority, match.
+/// The key of a rule within its set, without the port: table, priority, match.
 type Key = (u8, u16, Words, Words);
 
 fn key(rule: &Rule) -> Key {
@@ -215,7 +215,7 @@ impl Sets {
     }
 }
 
-/// Which packets of an interface pass a set.
+/// The packets of an interface that pass a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Side {
     /// Those that it receives.

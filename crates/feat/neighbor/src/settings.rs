@@ -41,8 +41,8 @@ fn path(family: Version) -> &'static [&'static str] {
 
 /// Parses a neighbour's value: MAC address, `static`, which may be left out, and `no-fib-entry`.
 ///
-/// What is written down stays: a neighbour that is not static is probed and forgotten as one that
-/// was learned, and so is no part of a configuration.
+/// Only static neighbours are configuration: the router probes and forgets another one like a
+/// neighbour that it learned.
 fn parse_entry(text: &str) -> Option<(MacAddr, bool)> {
     let mut words = text.split_whitespace();
     let mac = mac(words.next()?)?;
