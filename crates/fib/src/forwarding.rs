@@ -572,9 +572,6 @@ impl Forwarding {
         let carried = if labelled { LinkType::Mpls } else { key.link };
         let below = self.tunnels.get(&(key.sw_if, carried)).copied();
         e.set_next(view.output, below.unwrap_or_default(), second.unwrap_or(0));
-        if view.parent.is_some() && view.tags.as_slice().is_empty() {
-            self.table.set_names_senders();
-        }
         let (kind, to) = match (view.is_up(), view.ethernet, key.peer, mac) {
             (false, ..) => (Kind::DOWN, None),
             // No resolution: whatever is at the other end receives it.
@@ -584,6 +581,9 @@ impl Forwarding {
             (true, true, _, None) => (Kind::INCOMPLETE, None),
             (true, true, _, Some(mac)) => (Kind::REWRITE, Some(mac)),
         };
+        if view.shares_output && to.is_some() && view.tags.as_slice().is_empty() {
+            self.table.set_names_senders();
+        }
         let mut header = match to {
             Some(mac) => {
                 let tags = view.tags.as_slice();

@@ -404,3 +404,43 @@ fn a_panic_ends_the_process_and_names_node_and_packet() {
     assert!(context.contains("worker 0 panicked in node `test-split`; packet of 60"), "{context}");
     assert!(said.contains(context.trim()), "{context}\n{said}");
 }
+
+/// Nodes of interfaces that come and go under ever new names.
+#[test]
+fn ids_and_counters_of_nodes_return() {
+    let mut lab = Lab::new(2);
+    let (nodes, errors) = (lab.c.nodes().len(), lab.c.errors().len());
+    let (split, decls) = (lab.node("test-split"), [&lab::RUNTIME, &lab::COUNTING]);
+    let mut last = None;
+    for n in 0..10_000 {
+        let build = lab::runtime(&lab.c);
+        let decl = decls[usize::from(n % 7 < 3)];
+        let id = lab.c.add_node(&format!("if{n}-tx"), decl, build).unwrap();
+        assert_eq!(lab.c.node_counts(0, id), [0; 4], "{n}");
+        let base = lab.c.nodes()[usize::from(id.0)].error_base;
+        for error in base..base + decl.errors.len() as u32 {
+            assert_eq!(lab.c.error_count(0, error), 0, "{n}");
+        }
+        if n % 100 == 0 {
+            lab.c.message_all(split, |_| Box::new(id));
+            let rx = lab.rx();
+            lab.make(0, SwIfIndex(1), vec![vec![TO_NODE; 5]]);
+            lab.settle(rx + 5, 0);
+            assert_eq!(lab.c.node_counts(0, id)[1], 5);
+        }
+        lab.c.remove_node(id);
+        lab.c.sync();
+        last = Some(id);
+    }
+    let (more_nodes, more_errors) = (lab.c.nodes().len() - nodes, lab.c.errors().len() - errors);
+    assert!(more_nodes < 100 && more_errors < 200, "{more_nodes} nodes, {more_errors} counters");
+    // One that has ended comes back by its name, with its counters; no other name is taken over.
+    let build = lab::runtime(&lab.c);
+    assert_eq!(lab.c.add_node("if9999-tx", decls[usize::from(9999 % 7 < 3)], build).ok(), last);
+    for taken in ["if9999-tx", "error-drop", "test-split"] {
+        let build = lab::runtime(&lab.c);
+        let refused = lab.c.add_node(taken, &lab::RUNTIME, build).unwrap_err();
+        assert!(refused.to_string().contains(taken), "{refused}");
+    }
+    lab.close();
+}

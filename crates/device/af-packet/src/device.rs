@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::mpsc;
 use std::time::Duration;
 use thalweg_device::{
-    Caps, Device, DeviceError, InterfaceSpec, MacAddr, RxQueue, SwIfIndex, SystemDevice, interface,
+    Caps, Device, DeviceError, InterfaceSpec, MacAddr, RxQueue, SwIfIndex, SystemDevice, Transmit,
+    interface,
 };
 use thalweg_graph::{Control, FileInfo, NodeId, Remote, RxMode};
 
@@ -179,12 +180,12 @@ pub fn create(c: &mut Control, config: HostConfig) -> Result<SwIfIndex, DeviceEr
         link_up: info.is_running(),
         caps,
         device: Box::new(device),
-        tx: &af_packet_tx::NODE,
         input: first,
     };
-    let sw_if = interface::create(c, spec, |sw_if, worker| {
+    let mut build = |sw_if, worker| {
         af_packet_tx::build(sw_if, framing, tx.get_mut(worker).and_then(Option::take))
-    })?;
+    };
+    let sw_if = interface::create(c, spec, Transmit::Own(&af_packet_tx::NODE, &mut build))?;
     for (ring, q) in rx.into_iter().zip(queues) {
         let m = ToInput::Add { sw_if, queue: q.queue, framing, ring: Box::new(ring) };
         c.message(q.worker, input, Box::new(m));

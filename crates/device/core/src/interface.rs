@@ -17,8 +17,11 @@ mod rows;
 mod set;
 mod subs;
 
-pub use create::{InterfaceSpec, create, free_index, keep_index, release_index, reserve_index};
-pub(crate) use create::{free_instance, next_instance, take_instance};
+use create::TX_END;
+pub use create::{
+    InterfaceSpec, OUTPUT_END, Transmit, create, free_index, free_instance, keep_index,
+    next_instance, release_index, reserve_index, take_instance,
+};
 pub use delete::{before_delete, delete};
 pub use device::{Caps, Device, RxQueue, SystemDevice};
 pub use error::DeviceError;
@@ -100,6 +103,8 @@ pub struct InterfaceView {
     pub caps: Caps,
     /// Output node.
     pub output: NodeId,
+    /// The output node is that of others, too, and finds the interface in the tx column.
+    pub shares_output: bool,
     /// Carries Ethernet frames.
     pub ethernet: bool,
     /// User tag, such as the managing program's name; may be empty.
@@ -262,6 +267,7 @@ impl Interfaces {
             promiscuous: false,
             caps: Caps::default(),
             output: NodeId(0),
+            shares_output: false,
             ethernet: false,
             tag: String::new(),
             mode: Mode::Routed,
@@ -431,6 +437,18 @@ pub fn find(c: &Control, name: &str) -> Result<SwIfIndex, DeviceError> {
 pub fn register_mode(c: &Control, mode: Mode, node: &str) {
     let all = c.state::<Interfaces>();
     all.borrow_mut().mode_inputs[mode.place()] = c.named_node(node, "a mode of interfaces");
+}
+
+/// The node by which an interface sends, by the name that it would have if it were its own:
+/// `loop0-output`, `loop0-tx`.
+pub(crate) fn node_of_name(c: &Control, name: &str) -> Option<NodeId> {
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    let of = |end: &str| all.find(name.strip_suffix(end)?).ok();
+    match of(OUTPUT_END) {
+        Some(sw_if) => all.get(sw_if).map(|view| view.output),
+        None => all.list.get(of(TX_END)?.index())?.as_ref()?.tx,
+    }
 }
 
 /// Returns an interface's layer 2 membership as text, `xconnect host-b`, if it has one.

@@ -3,7 +3,7 @@
 //! * [`interface`]: the registry of interfaces on the main thread, their events, and the table that
 //!   workers read.
 //! * [`entry`]: the way into interfaces without a device.
-//! * [`output`]: the node in front of each interface's device.
+//! * [`nodes`]: the nodes that interfaces send by.
 //! * [`link_header`]: what packets begin with.
 //! * [`offload`]: checksums and segmentation in software, for devices that cannot.
 //! * [`loopback`]: loopbacks and sinks, devices without hardware.
@@ -18,8 +18,8 @@ pub mod entry;
 pub mod interface;
 pub mod link_header;
 pub mod loopback;
+pub mod nodes;
 pub mod offload;
-pub mod output;
 mod report;
 mod settings;
 #[cfg(feature = "testing")]
@@ -29,7 +29,7 @@ pub use command_line::{interface_arg, interface_names};
 pub use interface::{
     Caps, Device, DeviceError, IfRow, IfTable, InterfaceEvent, InterfaceSpec, InterfaceView,
     Interfaces, MacAddr, Mode, Mtu, MtuOf, NoInterface, RxQueue, Subs, SwIfIndex, SystemDevice,
-    TagEdit, TagKind, TagMatch, TagRewrite, Tags, VlanTag,
+    TagEdit, TagKind, TagMatch, TagRewrite, Tags, Transmit, VlanTag,
 };
 
 use thalweg_engine::Feature;
@@ -41,7 +41,9 @@ pub static FEATURE: Feature = Feature {
     about: "interfaces, loopbacks and sinks",
     commands: cli::COMMANDS,
     api: api::SERVICES,
+    nodes: nodes::NODES,
     init: |c| {
+        c.set_node_namer(interface::node_of_name);
         Interfaces::init(c);
         api_types::init(c);
     },

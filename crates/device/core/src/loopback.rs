@@ -1,26 +1,11 @@
 //! Devices without hardware: loopbacks, which carry addresses, and sinks for benchmarks. Both count
 //! packets as sent and free them.
 
-use crate::interface::{self, Caps, Device, DeviceError, InterfaceSpec, Kind, MacAddr, SwIfIndex};
-use std::any::Any;
-use thalweg_buffer::Frame;
-use thalweg_graph::{Built, Control, NodeCx, NodeDecl, Runner};
-
-/// Declaration of the transmit node of loopbacks and sinks.
-pub static TX: NodeDecl =
-    NodeDecl { name: "null-tx", kind: thalweg_graph::Kind::Tx, ..NodeDecl::DEFAULT };
-
-struct Sink;
-
-impl Runner for Sink {
-    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
-        cx.trace_frame(&frame, |f, i, out| {
-            let _ = writeln!(out, "{} bytes, freed", f.total_len(i));
-        });
-        cx.sent_frame(frame);
-    }
-    fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
-}
+use crate::interface::{
+    self, Caps, Device, DeviceError, InterfaceSpec, Kind, MacAddr, SwIfIndex, Transmit,
+};
+use crate::nodes::null_tx;
+use thalweg_graph::Control;
 
 struct NullDevice {
     kind: &'static str,
@@ -123,10 +108,9 @@ fn create(
         link_up: true,
         caps: Caps { tx_csum: true, tx_tso: true, tx_uso: true },
         device: Box::new(NullDevice { kind, prefix, instance }),
-        tx: &TX,
         input: None,
     };
-    let sw_if = interface::create(c, spec, |_, _| Built::runner(Sink))?;
+    let sw_if = interface::create(c, spec, Transmit::Shared(null_tx::NODE.name))?;
     interface::take_instance(c, prefix, instance);
     Ok(sw_if)
 }

@@ -18,7 +18,7 @@ use thalweg_wire::MacAddr;
 use thalweg_wire::build::Packet;
 
 use crate::interface;
-use crate::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex};
+use crate::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, Transmit};
 use thalweg_buffer::{FRAME_SIZE, Flags, Frame, Offload, PktMut};
 use thalweg_cli::{CliJob, CommandTree, Gone, MainCli, Reply, Request};
 use thalweg_engine::Feature;
@@ -213,13 +213,13 @@ impl Lab {
             link_up: true,
             caps: Caps::default(),
             device: Box::new(TestDevice),
-            tx: &TX,
             input,
         };
         let (sent, tap) = (self.sent.clone(), self.packets.interface(&format!("test{n}")));
-        let build =
+        let mut build =
             |sw_if, worker| Built::Node(Box::new(Record(sw_if, worker, sent.clone(), tap.clone())));
-        let sw_if = interface::create(&mut self.c, spec, build).expect("interface");
+        let sw_if = interface::create(&mut self.c, spec, Transmit::Own(&TX, &mut build))
+            .expect("interface");
         interface::set_admin(&mut self.c, sw_if, true).expect("up");
         sw_if
     }

@@ -6,7 +6,8 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 use thalweg_cli::CommandTree;
 use thalweg_device::{
-    Caps, Device, DeviceError, FEATURE, InterfaceSpec, Interfaces, Mode, SwIfIndex, interface,
+    Caps, Device, DeviceError, FEATURE, InterfaceSpec, Interfaces, Mode, SwIfIndex, Transmit,
+    interface,
 };
 use thalweg_engine::Feature;
 use thalweg_graph::{
@@ -76,7 +77,7 @@ fn interfaces_are_shown_in_vpps_columns() {
     let sw_if = interface::find(&lab.c, "loop0").unwrap();
     let node = interface::view(&lab.c, sw_if).unwrap().output;
     for _ in 0..3 {
-        lab.c.inject(0, Inject { node, bytes: vec![0; 60], ..Inject::default() });
+        lab.c.inject(0, Inject { node, bytes: vec![0; 60], tx_if: sw_if, ..Inject::default() });
     }
     lab.c.sync();
     lab.c.sync();
@@ -146,7 +147,7 @@ fn settings_take_and_mistakes_are_explained() {
 }
 
 /// A trace is read after the interface that it names has gone, and another one has its index.
-/// What is set here is saved in a document, and must be taken back from there.
+/// A document saves these settings, and a router must take them back from there.
 #[test]
 fn a_tag_is_one_that_a_document_takes() {
     let mut lab = Lab::new();
@@ -292,10 +293,10 @@ fn restless(lab: &mut Lab) -> SwIfIndex {
         link_up: true,
         caps: Caps::default(),
         device: Box::new(Restless(Cell::new(true))),
-        tx: &RESTLESS_TX,
         input: None,
     };
-    interface::create(&mut lab.c, spec, |_, _| Built::node(Refuse)).unwrap()
+    let mut build = |_, _| Built::node(Refuse);
+    interface::create(&mut lab.c, spec, Transmit::Own(&RESTLESS_TX, &mut build)).unwrap()
 }
 
 #[test]

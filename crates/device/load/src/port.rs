@@ -3,7 +3,9 @@
 use std::any::Any;
 
 use thalweg_buffer::{FRAME_SIZE, Frame, Packet};
-use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, MacAddr, SwIfIndex, interface};
+use thalweg_device::{
+    Caps, Device, DeviceError, InterfaceSpec, MacAddr, SwIfIndex, Transmit, interface,
+};
 use thalweg_graph::{Built, Control, HandOff, Kind, NodeCx, NodeDecl, PerWorker, Runner};
 
 use crate::hear;
@@ -111,19 +113,18 @@ pub(crate) fn create(c: &mut Control, name: &str, mac: MacAddr) -> Result<SwIfIn
         link_up: true,
         caps: Caps::default(),
         device: Box::new(Port),
-        tx: &TX,
         input: None,
     };
     let queues: Vec<Option<HandOff>> =
         (0..c.workers()).map(|worker| c.hand_off(hear::QUEUE, worker)).collect();
     let several = queues.len() > 1;
-    let build = move |sw_if, worker: usize| {
+    let mut build = move |sw_if, worker: usize| {
         let queue = queues.get(worker).cloned().flatten().filter(|_| several);
         let room = if several { FRAME_SIZE } else { 0 };
         let (away, packets) = (Vec::with_capacity(room), Vec::with_capacity(room));
         Built::runner(Tx { sw_if, all, queue, away, packets })
     };
-    let sw_if = interface::create(c, spec, build)?;
+    let sw_if = interface::create(c, spec, Transmit::Own(&TX, &mut build))?;
     interface::set_admin(c, sw_if, true)?;
     Ok(sw_if)
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use thalweg_buffer::{FRAME_SIZE, LOCAL_IF};
-use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex};
+use thalweg_device::interface::{self, Caps, InterfaceEvent, InterfaceSpec, SwIfIndex, Transmit};
 use thalweg_files::client;
 use thalweg_graph::{Control, Event, Topic};
 use thalweg_wire::MacAddr;
@@ -292,10 +292,10 @@ pub fn create_port(c: &mut Control, id: u32, mode: Mode) -> Result<SwIfIndex, Pg
         link_up: false,
         caps: Caps::default(),
         device: Box::new(PgDevice { id, mode }),
-        tx: &port::TX,
         input,
     };
-    let sw_if = interface::create(c, spec, |_, _| port::build_tx(mode))?;
+    let sw_if =
+        interface::create(c, spec, Transmit::Own(&port::TX, &mut |_, _| port::build_tx(mode)))?;
     c.state::<Pg>().borrow_mut().ports.insert(id, Port { sw_if, mode, capture: None });
     Ok(sw_if)
 }
@@ -367,7 +367,8 @@ fn places(c: &mut Control, spec: &StreamSpec) -> Result<Places, PgError> {
     };
     let (mut entry, mut outermost, mut is_known) = (Entry::Device, mode.outermost(), true);
     if let Some(name) = node.filter(|n| *n != "ethernet-input" && Some(*n) != mode.input()) {
-        if let Ok(sw_if) = interface::find(c, name) {
+        let sent_by = name.strip_suffix(interface::OUTPUT_END).unwrap_or(name);
+        if let Ok(sw_if) = interface::find(c, name).or_else(|_| interface::find(c, sent_by)) {
             entry = Entry::Node(interface::view(c, sw_if)?.output, sw_if);
             outermost = mode_of(c, sw_if).outermost();
             // Tunnels of other drivers take packets of either version.

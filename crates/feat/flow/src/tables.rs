@@ -6,7 +6,6 @@ use thalweg_device::SwIfIndex;
 
 use thalweg_buffer::{Frame, Iface};
 use thalweg_device::InterfaceView;
-use thalweg_device::interface::Kind;
 use thalweg_graph::NodeId;
 use thalweg_tables::{CowTable, MapError, PagedTable};
 
@@ -27,8 +26,8 @@ pub(crate) struct Port {
     pub(crate) sw_if: SwIfIndex,
     /// Output node.
     pub(crate) output: NodeId,
-    /// Packets leave by that node on its behalf, as it is a sub-interface, or do not leave by it,
-    /// as it may be a BVI: what goes to that port of a bridge domain goes to the router.
+    /// The node finds the interface in the tx column; or packets do not leave by it, as the interface
+    /// may be a BVI: what goes to that port of a bridge domain goes to the router.
     pub(crate) is_indirect: bool,
     /// Tags of that one's frames, if they are known.
     pub(crate) tags: Option<SubTags>,
@@ -39,7 +38,7 @@ impl Port {
         Port {
             sw_if: view.sw_if,
             output: view.output,
-            is_indirect: view.parent.is_some() || view.kind == Kind::Loopback,
+            is_indirect: view.shares_output,
             tags: SubTags::of(view),
         }
     }

@@ -95,8 +95,9 @@ impl<P: Packets> Link<P> {
         Some(Verdict::node(NodeId(entry.next() as u16)))
     }
 
-    /// Returns whether packets that get a header of `len` bytes may leave on behalf of a
-    /// sub-interface: those with tags do, others hardly ever.
+    /// Returns whether packets that get a header of `len` bytes may leave by an output node that
+    /// several interfaces share: those of sub-interfaces with tags do, others only if there are BVIs
+    /// or the like.
     #[inline(always)]
     fn names_sender(&self, len: usize) -> bool {
         len != ETHERNET_HEADER || self.dpos.names_senders()

@@ -322,7 +322,7 @@ pub(crate) fn publish_port(c: &Control, sw_if: SwIfIndex) {
     update(c, |table, l2, all| {
         let checks = |of: SwIfIndex| l2.efp_filters.contains(&of);
         let is_sender =
-            |v: &&InterfaceView| v.parent.is_some() || !v.rewrite.is_none() || checks(v.sw_if);
+            |v: &&InterfaceView| v.shares_output || !v.rewrite.is_none() || checks(v.sw_if);
         let sender = |of: SwIfIndex| all.get(of).filter(is_sender).map_or(LOCAL_IF, |_| of);
         let (rewrite_tx, filter_tx) = (table.rewrite_tx, table.filter_tx);
         let checked = |v: &InterfaceView| if checks(v.sw_if) { filter_tx } else { v.output };

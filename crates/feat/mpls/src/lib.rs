@@ -21,7 +21,6 @@ pub mod nodes;
 mod punt;
 mod resolve;
 mod settings;
-mod tunnel_tx;
 pub mod tunnels;
 mod via;
 mod via_labels;

@@ -3,17 +3,18 @@
 //! ([`Via::Layer2`](crate::Via::Layer2)).
 
 use crate::error::MplsError;
-use crate::tunnel_tx::{self, Wire};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::nodes::mpls_tunnel_tx;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use thalweg_device::interface::{self, Device, InterfaceSpec, Kind};
-use thalweg_device::{Caps, DeviceError, InterfaceEvent, MacAddr, SwIfIndex};
+use thalweg_device::{Caps, DeviceError, InterfaceEvent, MacAddr, SwIfIndex, Transmit};
 use thalweg_feat_ip::table::{Followed, follow, unfollow};
 use thalweg_fib::rib::{Before, Labels, Path, PathKind};
 use thalweg_fib::{Dpo, DpoTable, Forwarding, LinkType};
 use thalweg_graph::Control;
+use thalweg_tables::CowTable;
+use thalweg_tables::snapshot;
 
 /// Maximum number of tunnels: as of any kind of interface with numbers.
 pub const MAX_TUNNELS: u32 = 16_384;
@@ -37,7 +38,6 @@ pub struct Tunnel {
     pub paths: Vec<Path>,
     /// What leads there, by what it carries.
     held: Vec<(LinkType, Followed)>,
-    wire: Arc<Wire>,
 }
 
 impl Tunnel {
@@ -57,26 +57,65 @@ pub struct TunnelKind {
     pub control_word: bool,
 }
 
+/// The wire of a tunnel for layer 2.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wire {
+    /// Frames get a control word.
+    pub(crate) control_word: bool,
+    /// The object that frames meet.
+    pub(crate) frames: Dpo,
+}
+
+/// The wires of tunnels for layer 2, as workers read them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wires(CowTable<Option<Wire>>);
+
+impl Wires {
+    /// Returns the wire of a tunnel, if it is one for layer 2.
+    #[inline]
+    pub(crate) fn get(&self, sw_if: SwIfIndex) -> Option<Wire> {
+        self.0.get(sw_if).copied().flatten()
+    }
+}
+
 /// All tunnels.
-#[derive(Default)]
-pub struct Tunnels(BTreeMap<SwIfIndex, Tunnel>);
+pub struct Tunnels {
+    all: BTreeMap<SwIfIndex, Tunnel>,
+    /// The tunnels with a path by an interface, that interface first.
+    by_path: BTreeSet<(SwIfIndex, SwIfIndex)>,
+    wires: snapshot::Writer<Wires>,
+}
 
 impl Tunnels {
     /// All of them, in the order of their interfaces.
     pub fn iter(&self) -> impl Iterator<Item = &Tunnel> {
-        self.0.values()
+        self.all.values()
     }
 
     /// Returns the tunnel of an interface.
     #[must_use]
     pub fn get(&self, sw_if: SwIfIndex) -> Option<&Tunnel> {
-        self.0.get(&sw_if)
+        self.all.get(&sw_if)
+    }
+
+    /// Replaces the paths of a tunnel in the list of those by an interface.
+    fn note_paths(&mut self, sw_if: SwIfIndex, old: &[Path], new: &[Path]) {
+        let by =
+            |paths: &[Path]| -> Vec<SwIfIndex> { paths.iter().filter_map(|p| p.sw_if).collect() };
+        by(old).into_iter().for_each(|path| _ = self.by_path.remove(&(path, sw_if)));
+        self.by_path.extend(by(new).into_iter().map(|path| (path, sw_if)));
+    }
+
+    fn set_wire(&mut self, c: &Control, sw_if: SwIfIndex, wire: Option<Wire>) {
+        let mut wires = self.wires.get().clone();
+        wires.0.set(sw_if, wire);
+        self.wires.publish(c.domain(), wires);
     }
 }
 
 /// Tunnels and what their packets meet, for descriptions of packets.
 #[derive(Debug, Default)]
-pub(crate) struct Ends(Mutex<Vec<(SwIfIndex, Vec<Dpo>)>>);
+pub(crate) struct Ends(Mutex<BTreeMap<SwIfIndex, Vec<Dpo>>>);
 
 /// Tunnels that are looked at for one packet.
 const MAX_NAMED: usize = 1024;
@@ -84,9 +123,9 @@ const MAX_NAMED: usize = 1024;
 impl Ends {
     fn set(&self, sw_if: SwIfIndex, ends: Vec<Dpo>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|(other, _)| *other != sw_if);
-        if !ends.is_empty() {
-            all.push((sw_if, ends));
+        match ends.is_empty() {
+            true => drop(all.remove(&sw_if)),
+            false => drop(all.insert(sw_if, ends)),
         }
     }
 
@@ -98,7 +137,9 @@ impl Ends {
     }
 }
 
-struct TunnelDevice;
+struct TunnelDevice {
+    number: u32,
+}
 
 impl Device for TunnelDevice {
     fn dev_type(&self) -> &'static str {
@@ -113,10 +154,15 @@ impl Device for TunnelDevice {
     fn hardware(&self, _c: &Control, _verbose: bool) -> Vec<String> {
         vec!["no hardware: packets get labels".into()]
     }
+    fn delete(&self, c: &mut Control, _sw_if: SwIfIndex) {
+        interface::free_instance(c, PREFIX, self.number);
+    }
 }
 
 pub(crate) fn init(c: &mut Control) {
-    c.insert(Tunnels::default());
+    let (wires, snapshot) = snapshot::channel(Wires::default());
+    c.share(snapshot);
+    c.insert(Tunnels { all: BTreeMap::new(), by_path: BTreeSet::new(), wires });
     c.subscribe(|c, event: &InterfaceEvent| {
         if let InterfaceEvent::Deleted(sw_if) = *event {
             interface_gone(c, sw_if);
@@ -137,23 +183,14 @@ pub fn create(
 ) -> Result<SwIfIndex, MplsError> {
     check(&paths)?;
     let tunnels = c.state::<Tunnels>();
-    let free = |n: &u32| !tunnels.borrow().iter().any(|t| t.number == *n);
-    let number = match number {
-        Some(n) => (n < MAX_TUNNELS).then_some(n),
-        None => (0..MAX_TUNNELS).find(free),
-    };
-    let number = number.ok_or(MplsError::TooManyTunnels)?;
+    let number = number.or_else(|| interface::next_instance(c, PREFIX));
+    let number = number.filter(|n| *n < MAX_TUNNELS).ok_or(MplsError::TooManyTunnels)?;
     let [.., high, low] = number.to_be_bytes();
     // Without an address, an interface carries no Ethernet frames.
     let mac = match kind.layer2 {
         true => MacAddr([0x02, 0xfe, 0x6d, 0x70, high, low]),
         false => MacAddr([0; 6]),
     };
-    let wire = Arc::new(Wire {
-        layer2: kind.layer2,
-        control_word: kind.control_word,
-        frames: AtomicU32::new(0),
-    });
     let spec = InterfaceSpec {
         name: format!("{PREFIX}{number}"),
         mac,
@@ -161,18 +198,15 @@ pub fn create(
         speed_kbps: 0,
         link_up: true,
         caps: Caps::default(),
-        device: Box::new(TunnelDevice),
-        tx: &tunnel_tx::TX,
+        device: Box::new(TunnelDevice { number }),
         input: None,
     };
-    let shared = c.shared();
-    let sw_if = interface::create(c, spec, |_, _| {
-        tunnel_tx::build(Arc::clone(&shared), Arc::clone(&wire))
-    })?;
+    let sw_if = interface::create(c, spec, Transmit::Shared(mpls_tunnel_tx::NODE.name))?;
     let (layer2, control_word) = (kind.layer2, kind.control_word);
     let (held, none) = (Vec::new(), Vec::new());
-    let tunnel = Tunnel { number, sw_if, layer2, control_word, paths: none, held, wire };
-    tunnels.borrow_mut().0.insert(sw_if, tunnel);
+    let tunnel = Tunnel { number, sw_if, layer2, control_word, paths: none, held };
+    tunnels.borrow_mut().all.insert(sw_if, tunnel);
+    interface::take_instance(c, PREFIX, number);
     if let Err(e) = set_paths(c, sw_if, paths) {
         // It was made just now.
         let _ = interface::delete(c, sw_if);
@@ -211,7 +245,8 @@ pub fn set_paths(c: &mut Control, sw_if: SwIfIndex, mut paths: Vec<Path>) -> Res
     paths.sort_unstable();
     let tunnels = c.state::<Tunnels>();
     let mut tunnels = tunnels.borrow_mut();
-    let Some(tunnel) = tunnels.0.get_mut(&sw_if) else {
+    let tunnels = &mut *tunnels;
+    let Some(tunnel) = tunnels.all.get_mut(&sw_if) else {
         return Err(MplsError::NoTunnel(c.interface_name(sw_if)));
     };
     let before = |before| {
@@ -229,9 +264,10 @@ pub fn set_paths(c: &mut Control, sw_if: SwIfIndex, mut paths: Vec<Path>) -> Res
         }
     }
     let f = c.state::<Forwarding>();
+    let mut wire = None;
     for (link, followed) in &held {
         if tunnel.layer2 {
-            tunnel.wire.frames.store(followed.dpo.get(), Ordering::Release);
+            wire = Some(Wire { control_word: tunnel.control_word, frames: followed.dpo });
             continue;
         }
         f.borrow_mut().set_tunnel(c, sw_if, *link, followed.dpo)?;
@@ -241,8 +277,12 @@ pub fn set_paths(c: &mut Control, sw_if: SwIfIndex, mut paths: Vec<Path>) -> Res
         }
     }
     c.shared::<Ends>().set(sw_if, held.iter().map(|(_, followed)| followed.dpo).collect());
-    tunnel.paths = paths;
     let old = std::mem::replace(&mut tunnel.held, held);
+    let old_paths = std::mem::replace(&mut tunnel.paths, paths.clone());
+    tunnels.note_paths(sw_if, &old_paths, &paths);
+    if wire.is_some() {
+        tunnels.set_wire(c, sw_if, wire);
+    }
     old.into_iter().for_each(|(_, followed)| unfollow::<u32>(c, followed));
     Ok(())
 }
@@ -292,15 +332,25 @@ fn paths_of(c: &Control, sw_if: SwIfIndex) -> Result<Vec<Path>, MplsError> {
 /// tunnel goes with its last path.
 fn interface_gone(c: &mut Control, sw_if: SwIfIndex) {
     let tunnels = c.state::<Tunnels>();
-    let gone = tunnels.borrow_mut().0.remove(&sw_if);
-    if gone.is_some() {
+    let gone = tunnels.borrow_mut().all.remove(&sw_if);
+    if let Some(gone) = &gone {
         c.shared::<Ends>().set(sw_if, Vec::new());
+        let mut tunnels = tunnels.borrow_mut();
+        tunnels.note_paths(sw_if, &gone.paths, &[]);
+        if gone.layer2 {
+            tunnels.set_wire(c, sw_if, None);
+        }
     }
     for (_, followed) in gone.into_iter().flat_map(|tunnel| tunnel.held) {
         unfollow::<u32>(c, followed);
     }
-    let by_it = |t: &&Tunnel| t.paths.iter().any(|p| p.sw_if == Some(sw_if));
-    let users: Vec<SwIfIndex> = tunnels.borrow().iter().filter(by_it).map(|t| t.sw_if).collect();
+    let users: Vec<SwIfIndex> = {
+        let all = tunnels.borrow();
+        all.by_path
+            .range((sw_if, SwIfIndex(0))..=(sw_if, SwIfIndex(u32::MAX)))
+            .map(|(_, user)| *user)
+            .collect()
+    };
     for user in users {
         let left = paths_of(c, user).unwrap_or_default();
         let left: Vec<Path> = left.into_iter().filter(|p| p.sw_if != Some(sw_if)).collect();

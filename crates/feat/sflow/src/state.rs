@@ -222,6 +222,8 @@ pub struct SFlow {
     /// Interfaces with sFlow.
     ports: BTreeMap<SwIfIndex, Port>,
     reasons: Arc<Reasons>,
+    /// Changes of nodes that they follow.
+    reasons_of: Option<u64>,
     identities: BTreeMap<SwIfIndex, Identity>,
     generations: u32,
     taps: Vec<Arc<TapStats>>,
@@ -276,6 +278,7 @@ pub(crate) fn init(c: &mut Control) {
         settings: Settings::default(),
         ports: BTreeMap::new(),
         reasons: Arc::default(),
+        reasons_of: None,
         identities: BTreeMap::new(),
         generations: 0,
         taps: Vec::new(),
@@ -747,8 +750,10 @@ fn change_some_subs(c: &mut Control) {
 /// What the service has to know, all of it.
 fn setup(c: &Control) -> Setup {
     let state = c.state::<SFlow>();
-    if state.borrow().reasons.len() != c.errors().len() {
-        state.borrow_mut().reasons = Arc::new(reasons::all(c));
+    if state.borrow().reasons_of != Some(c.node_changes()) {
+        let mut state = state.borrow_mut();
+        state.reasons = Arc::new(reasons::all(c));
+        state.reasons_of = Some(c.node_changes());
     }
     let state = state.borrow();
     let port = |(sw_if, identity): (&SwIfIndex, &Identity)| {

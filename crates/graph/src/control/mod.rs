@@ -157,6 +157,8 @@ type LocalJob = Box<dyn FnOnce(&mut Control)>;
 type Handler = Rc<dyn Fn(&mut Control, &Event)>;
 /// Names an interface; of traces, the one that had the index at a time, in ticks.
 pub type Namer = fn(&Control, SwIfIndex, Option<u64>) -> String;
+/// Finds a node by another name than its own.
+pub type NodeNamer = fn(&Control, &str) -> Option<NodeId>;
 type FileLister = Rc<dyn Fn(&Control) -> Vec<FileInfo>>;
 
 /// A handle by which other threads submit work to the main thread.
@@ -222,6 +224,9 @@ pub struct Control {
     nodes: Vec<NodeEntry>,
     by_name: HashMap<Arc<str>, NodeId>,
     errors: Vec<(NodeId, &'static ErrorDecl)>,
+    retired: registry::Retired,
+    /// How often a node or its counters were entered.
+    changes: u64,
     arc_decls: Vec<&'static ArcDecl>,
     arcs: Vec<ArcConfig>,
     arc_table: Arc<ArcTable>,
@@ -243,6 +248,7 @@ pub struct Control {
     started: Instant,
     stopping: bool,
     namer: Namer,
+    node_namer: NodeNamer,
     files: Vec<FileLister>,
     hand_offs: hand_off::Queues,
     main: MainStats,
@@ -303,6 +309,8 @@ impl Control {
             nodes: Vec::new(),
             by_name: HashMap::new(),
             errors: Vec::new(),
+            retired: registry::Retired::default(),
+            changes: 0,
             arc_decls: Vec::new(),
             arcs: Vec::new(),
             arc_table: Arc::default(),
@@ -322,6 +330,7 @@ impl Control {
             started: Instant::now(),
             stopping: false,
             namer: |_, i, _| format!("if{i}"),
+            node_namer: |_, _| None,
             files: Vec::new(),
             hand_offs: hand_off::Queues::default(),
             main: MainStats::default(),
@@ -474,17 +483,27 @@ impl Control {
         (self.namer)(self, sw_if, Some(at))
     }
 
-    /// Returns a node by name.
-    pub fn node(&self, name: &str) -> Option<NodeId> {
-        self.by_name.get(name).copied()
+    /// Sets the function that finds nodes by other names than their own.
+    pub fn set_node_namer(&mut self, namer: NodeNamer) {
+        self.node_namer = namer;
     }
-    /// Returns all nodes; their position is their id.
+
+    /// Returns a node by name: its own, or one that it goes by.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.by_name.get(name).copied().or_else(|| (self.node_namer)(self, name))
+    }
+    /// Returns all nodes; their position is their id. Those that are not live have ended.
     pub fn nodes(&self) -> &[NodeEntry] {
         &self.nodes
     }
     /// Returns all counters, by index: the node and the declaration.
     pub fn errors(&self) -> &[(NodeId, &'static ErrorDecl)] {
         &self.errors
+    }
+    /// Returns how often nodes and counters have changed: as long as it stays the same, numbers
+    /// mean what they meant.
+    pub fn node_changes(&self) -> u64 {
+        self.changes
     }
     /// Returns the domain of grace periods.
     pub fn domain(&self) -> &Arc<Domain> {

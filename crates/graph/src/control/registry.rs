@@ -7,7 +7,9 @@ use crate::mailbox::ToWorker;
 use crate::part::Part;
 use crate::stats::{MAX_ERRORS, MAX_NODES};
 use crate::worker::NodeInfo;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use thalweg_tables::qsbr::{Domain, Tag};
 
 impl Control {
     /// Enters all nodes and arcs into the registry and checks that all names resolve.
@@ -65,16 +67,40 @@ impl Control {
         name: Arc<str>,
         d: &'static NodeDecl,
     ) -> Result<NodeId, EngineError> {
-        if self.nodes.len() >= MAX_NODES || self.errors.len() + d.errors.len() > MAX_ERRORS {
-            let text = format!("too many nodes: no room for `{name}`, the limit is {MAX_NODES}");
-            return Err(EngineError::Graph(text));
+        let id = match self.retired.take_old(&self.domain) {
+            Some(id) => id,
+            None if self.nodes.len() < MAX_NODES => NodeId(self.nodes.len() as u16),
+            None => match self.retired.take_any(&self.domain) {
+                Some(id) => id,
+                None => return Err(no_room(&name, "nodes", MAX_NODES)),
+            },
+        };
+        let place = usize::from(id.0);
+        let was = self.nodes.get(place).map(|old| (old.error_base, old.errors.len()));
+        let error_base = match was {
+            Some((base, len)) if len == d.errors.len() => Ok(base),
+            _ => self.error_range(&name, d.errors.len()),
+        };
+        let error_base = match error_base {
+            Ok(base) => base,
+            Err(e) => {
+                if was.is_some() {
+                    self.retired.put_back(&self.domain, id);
+                }
+                return Err(e);
+            }
+        };
+        if let Some((base, len)) = was.filter(|(base, _)| *base != error_base) {
+            self.retired.ranges.entry(len).or_default().push(base);
         }
-        let id = NodeId(self.nodes.len() as u16);
-        let error_base = self.errors.len() as u32;
-        self.errors.extend(d.errors.iter().map(|e| (id, e)));
-        self.by_name.insert(name.clone(), id);
-        self.nodes.push(NodeEntry {
-            name,
+        for (at, error) in (error_base as usize..).zip(d.errors) {
+            match self.errors.get_mut(at) {
+                Some(old) => *old = (id, error),
+                None => self.errors.push((id, error)),
+            }
+        }
+        let new = NodeEntry {
+            name: name.clone(),
             kind: d.kind,
             nexts: Vec::new(),
             drop: NodeId(0),
@@ -83,8 +109,46 @@ impl Control {
             arc: None,
             taps: Vec::new(),
             live: true,
-        });
+        };
+        match self.nodes.get_mut(place) {
+            Some(old) => {
+                let old = std::mem::replace(old, new);
+                if self.by_name.get(&old.name) == Some(&id) {
+                    self.by_name.remove(&old.name);
+                }
+                self.begin_counts(id);
+            }
+            None => self.nodes.push(new),
+        }
+        self.by_name.insert(name, id);
+        self.changes += 1;
         Ok(id)
+    }
+
+    /// Finds room for the counters of a node: their first number.
+    fn error_range(&mut self, name: &str, len: usize) -> Result<u32, EngineError> {
+        if let Some(base) = self.retired.ranges.get_mut(&len).and_then(Vec::pop) {
+            return Ok(base);
+        }
+        let base = self.errors.len();
+        if base + len > MAX_ERRORS {
+            return Err(no_room(name, "counters of nodes", MAX_ERRORS));
+        }
+        Ok(base as u32)
+    }
+
+    /// Has the counters of a node begin at zero: the node that had its id before has counted, too.
+    fn begin_counts(&mut self, id: NodeId) {
+        let e = &self.nodes[usize::from(id.0)];
+        let errors = e.error_base..e.error_base + e.errors.len() as u32;
+        for w in 0..self.workers.len() {
+            let counts = self.node_counts_raw(w, id);
+            set_baseline(&mut self.baseline.nodes, w, usize::from(id.0), counts, [0; 4]);
+            for error in errors.clone() {
+                let count = self.worker_stats(w).error(error).get();
+                set_baseline(&mut self.baseline.errors, w, error as usize, count, 0);
+            }
+        }
     }
 
     fn connect(&mut self, name: &str, d: &'static NodeDecl) -> Result<(), EngineError> {
@@ -166,11 +230,12 @@ impl Control {
         all
     }
 
-    /// Adds a node at run time (an interface's output), or revives the one of that name. `build`
-    /// makes the instance for each worker.
+    /// Adds a node at run time (an interface's output), or revives the one of that name, with its
+    /// counters. `build` makes the instance for each worker.
     ///
     /// # Errors
-    /// [`EngineError::Graph`] if there is no room or a next node does not exist.
+    /// [`EngineError::Graph`] if a node has that name, there is no room, or a next node does not
+    /// exist.
     pub fn add_node(
         &mut self,
         name: &str,
@@ -178,11 +243,22 @@ impl Control {
         mut build: impl FnMut(usize) -> Built,
     ) -> Result<NodeId, EngineError> {
         let name: Arc<str> = name.into();
-        let id = match self.by_name.get(&name) {
-            Some(id) => *id,
-            None => self.enter(name.clone(), decl)?,
+        let old = self.by_name.get(&name).copied();
+        let id = match old.map(|id| (id, &self.nodes[usize::from(id.0)])) {
+            Some((_, entry)) if entry.live => {
+                return Err(EngineError::Graph(format!("a node has the name `{name}`")));
+            }
+            Some((id, entry)) if std::ptr::eq(entry.errors, decl.errors) => {
+                self.retired.revive(id);
+                id
+            }
+            _ => self.enter(name.clone(), decl)?,
         };
-        self.connect(&name, decl)?;
+        if let Err(e) = self.connect(&name, decl) {
+            self.nodes[id.0 as usize].live = false;
+            self.retired.put_back(&self.domain, id);
+            return Err(e);
+        }
         self.nodes[id.0 as usize].live = true;
         let (info, order) = (self.info(id), self.order());
         for w in 0..self.workers.len() {
@@ -193,9 +269,12 @@ impl Control {
         Ok(id)
     }
 
-    /// Retires a run-time node: packets that still reach it are dropped and counted.
+    /// Retires a run-time node: packets that still reach it are dropped and counted. Its id and its
+    /// counters go to other nodes later.
     pub fn remove_node(&mut self, id: NodeId) {
-        self.nodes[id.0 as usize].live = false;
+        if !std::mem::replace(&mut self.nodes[id.0 as usize].live, false) {
+            return;
+        }
         let info = self.info(id);
         let to = self.by_name["error-drop"];
         let error =
@@ -204,6 +283,7 @@ impl Control {
             let built = Built::Node(Box::new(crate::deleted_node::DeletedNode { to, error }));
             self.send(w, ToWorker::Install { id, info: info.clone(), built });
         }
+        self.retired.put_back(&self.domain, id);
     }
 
     /// Returns the possible successors of a node, for `show vlib graph`.
@@ -213,4 +293,56 @@ impl Control {
         all.dedup();
         all
     }
+}
+
+/// Ids and counters of nodes that have ended, for new ones.
+#[derive(Default)]
+pub(super) struct Retired {
+    /// The one that ended first is at the front.
+    nodes: VecDeque<(Tag, NodeId)>,
+    /// First numbers of counters that no node has, by how many there are.
+    ranges: HashMap<usize, Vec<u32>>,
+}
+
+/// Number of nodes that have ended and keep their ids: what still names one of them, such as a trace
+/// or a sample on its way, finds it by its name.
+const KEPT: usize = 64;
+
+impl Retired {
+    fn put_back(&mut self, domain: &Domain, id: NodeId) {
+        self.nodes.push_back((domain.tag(), id));
+    }
+
+    /// The id of the node that ended first, if more than [`KEPT`] have ended, and no worker can
+    /// reach it.
+    fn take_old(&mut self, domain: &Domain) -> Option<NodeId> {
+        if self.nodes.len() > KEPT { self.take_any(domain) } else { None }
+    }
+
+    /// The same, however few have ended.
+    fn take_any(&mut self, domain: &Domain) -> Option<NodeId> {
+        let (tag, id) = *self.nodes.front()?;
+        if !domain.passed(tag) {
+            return None;
+        }
+        self.nodes.pop_front();
+        Some(id)
+    }
+
+    /// A node comes back by its name.
+    fn revive(&mut self, id: NodeId) {
+        self.nodes.retain(|(_, other)| *other != id);
+    }
+}
+
+fn no_room(name: &str, what: &str, limit: usize) -> EngineError {
+    EngineError::Graph(format!("too many {what}: no room for `{name}`, the limit is {limit}"))
+}
+
+/// Sets what is subtracted from a worker's counter.
+fn set_baseline<T: Copy>(all: &mut Vec<Vec<T>>, worker: usize, at: usize, value: T, zero: T) {
+    all.resize_with(all.len().max(worker + 1), Vec::new);
+    let row = &mut all[worker];
+    row.resize(row.len().max(at + 1), zero);
+    row[at] = value;
 }

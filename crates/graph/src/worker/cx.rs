@@ -388,16 +388,19 @@ impl<'w> NodeCx<'w> {
         }
     }
 
-    /// As [`interface_output`](Self::interface_output), for a frame of packets that leave by `port`
-    /// on behalf of the interfaces in the frame's tx column: `port` itself, or interfaces without a
-    /// device. It is counted for `port` and for each of them, and takes the arc of each.
+    /// As [`interface_output`](Self::interface_output), for a frame of packets that leave by the
+    /// interfaces in the frame's tx column: by `port` on behalf of that and its sub-interfaces, or
+    /// by interfaces without a device if there is no port. It is counted for `port` and for each of
+    /// them, and takes the arc of each.
     ///
     /// Taps of these interfaces see frames of one interface only: see
     /// [`output_taps_wait`](Self::output_taps_wait).
-    pub fn interfaces_output(&mut self, mut frame: Box<Frame>, port: SwIfIndex) {
-        self.count_output(&mut frame, port);
+    pub fn interfaces_output(&mut self, mut frame: Box<Frame>, port: Option<SwIfIndex>) {
+        if let Some(port) = port {
+            self.count_output(&mut frame, port);
+        }
         if let Iface::Uniform(sw_if) = frame.tx() {
-            if sw_if != port {
+            if Some(sw_if) != port {
                 self.count_output(&mut frame, sw_if);
             }
             let to = self.arcs.start(INTERFACE_OUTPUT, sw_if);
@@ -406,7 +409,7 @@ impl<'w> NodeCx<'w> {
         }
         let (mut at, mut nodes) = (0, [0u32; FRAME_SIZE]);
         for (sw_if, n) in frame.tx_runs() {
-            if sw_if != port {
+            if Some(sw_if) != port {
                 let i = self.core.stats.interface(sw_if);
                 i.tx_packets.add(n as u64);
                 i.tx_bytes.add((at..at + n).map(|i| frame.total_len(i as u8) as u64).sum());

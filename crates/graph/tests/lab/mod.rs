@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::{Flags, Frame, Iface, Packet, PktMut, PoolConfig, SwIfIndex};
 use thalweg_graph::stats::Totals;
 use thalweg_graph::{
-    ArcDecl, ArcId, ArcKey, Built, Control, EngineConfig, EngineError, FeatureDecl, HandOff,
-    InputNode, Kind, Node, NodeCx, NodeDecl, NodeId, Part, Poll, Runner, Tap, TapCx, Verdict,
+    ArcDecl, ArcId, ArcKey, Built, Control, EngineConfig, EngineError, ErrorDecl, FeatureDecl,
+    HandOff, InputNode, Kind, Node, NodeCx, NodeDecl, NodeId, Part, Poll, Runner, Severity, Tap,
+    TapCx, Verdict,
 };
 
 /// First byte of a packet, which selects its path.
@@ -282,6 +283,17 @@ pub static RUNTIME: NodeDecl = NodeDecl {
     name: "test-runtime",
     kind: Kind::Tx,
     build: |cx| Built::Node(Box::new(End { notes: cx.shared(), number: 1 })),
+    ..NodeDecl::DEFAULT
+};
+
+/// Another one, with counters.
+pub static COUNTING: NodeDecl = NodeDecl {
+    name: "test-counting",
+    errors: &[
+        ErrorDecl { name: "A", text: "a", severity: Severity::Info, discard: 256 },
+        ErrorDecl { name: "B", text: "b", severity: Severity::Error, discard: 256 },
+    ],
+    kind: Kind::Tx,
     ..NodeDecl::DEFAULT
 };
 

@@ -4,13 +4,13 @@ use super::{
     Caps, Device, DeviceError, IfTable, Interface, InterfaceEvent, InterfaceView, Interfaces, Mode,
     Mtu, TagRewrite, Tags, check_mac,
 };
-use crate::output::{self, Scratch};
+use crate::nodes::interface_output::{self, Scratch};
 use std::rc::Rc;
 use std::sync::Arc;
 use thalweg_buffer::SwIfIndex;
 use thalweg_config::declare::Name;
 use thalweg_graph::stats::MAX_INTERFACES;
-use thalweg_graph::{Built, Control, NodeDecl, NodeId, clock};
+use thalweg_graph::{Built, Control, EngineError, NodeDecl, NodeId, clock};
 use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::MacAddr;
 
@@ -30,10 +30,23 @@ pub struct InterfaceSpec {
     pub caps: Caps,
     /// The driver.
     pub device: Box<dyn Device>,
-    /// Declaration of the transmit node.
-    pub tx: &'static NodeDecl,
     /// Next node of received frames by default; `None` for `ethernet-input`.
     pub input: Option<NodeId>,
+}
+
+/// End of the name of an interface's output node.
+pub const OUTPUT_END: &str = "-output";
+/// End of the name of an interface's transmit node.
+pub(super) const TX_END: &str = "-tx";
+
+/// The transmit node of a new interface.
+pub enum Transmit<'a> {
+    /// Node of its own, for a device: the declaration, and the function that makes the instance for
+    /// a worker. The interface gets an output node of its own, too.
+    Own(&'static NodeDecl, &'a mut dyn FnMut(SwIfIndex, usize) -> Built),
+    /// Node of this name, which finds the interface in the frame's tx column. The interface costs
+    /// no nodes.
+    Shared(&'static str),
 }
 
 /// Checks that a document and a command line can have a name.
@@ -138,30 +151,29 @@ pub(super) fn new_index(c: &mut Control, name: &str) -> Result<SwIfIndex, Device
 }
 
 /// Returns the lowest free instance number of interfaces with this prefix (`loop`).
-pub(crate) fn next_instance(c: &Control, prefix: &'static str) -> Option<u32> {
+pub fn next_instance(c: &Control, prefix: &'static str) -> Option<u32> {
     let all = c.state::<Interfaces>();
     all.borrow_mut().instances(prefix).next("")
 }
 
 /// Notes that an instance exists.
-pub(crate) fn take_instance(c: &Control, prefix: &'static str, instance: u32) {
+pub fn take_instance(c: &Control, prefix: &'static str, instance: u32) {
     c.state::<Interfaces>().borrow_mut().instances(prefix).take("", SwIfIndex(instance).get());
 }
 
 /// Notes that an instance was deleted.
-pub(crate) fn free_instance(c: &Control, prefix: &'static str, instance: u32) {
+pub fn free_instance(c: &Control, prefix: &'static str, instance: u32) {
     c.state::<Interfaces>().borrow_mut().instances(prefix).give_back(SwIfIndex(instance).get());
 }
 
-/// Creates an interface: its nodes, its place on the arcs, its row in the table. `tx` builds the
-/// transmit node of each worker.
+/// Creates an interface: its nodes, its place on the arcs, its row in the table.
 ///
 /// # Errors
 /// If the name is in use or the table is full; nothing has changed then.
 pub fn create(
     c: &mut Control,
     spec: InterfaceSpec,
-    tx: impl FnMut(SwIfIndex, usize) -> Built,
+    tx: Transmit<'_>,
 ) -> Result<SwIfIndex, DeviceError> {
     let all = c.state::<Interfaces>();
     if all.borrow().by_name.contains_key(&spec.name) {
@@ -172,7 +184,19 @@ pub fn create(
         check_mac(spec.mac)?;
     }
     let sw_if = new_index(c, &spec.name)?;
-    let (output, tx) = add_nodes(c, sw_if, &spec, tx)?;
+    let shares_output = matches!(tx, Transmit::Shared(_));
+    let failed = |e: &dyn std::fmt::Display| DeviceError::Failed(e.to_string());
+    let (output, tx) = find_nodes(c, sw_if, &spec.name, tx).map_err(|e| failed(&e))?;
+    let ends = [("interface-output", Some(tx)), ("device-input", spec.input)];
+    for (arc, end) in ends {
+        if let Err(e) = c.set_arc_end(arc, sw_if, end) {
+            c.remove_interface(sw_if);
+            if !shares_output {
+                [output, tx].into_iter().for_each(|node| c.remove_node(node));
+            }
+            return Err(failed(&e));
+        }
+    }
     let view = InterfaceView {
         sw_if,
         name: spec.name.clone(),
@@ -189,6 +213,7 @@ pub fn create(
         promiscuous: false,
         caps: spec.caps,
         output,
+        shares_output,
         ethernet: !spec.mac.is_zero(),
         tag: String::new(),
         mode: Mode::Routed,
@@ -211,21 +236,31 @@ pub fn create(
     Ok(sw_if)
 }
 
-fn add_nodes(
+fn find_nodes(
     c: &mut Control,
     sw_if: SwIfIndex,
-    spec: &InterfaceSpec,
-    mut tx: impl FnMut(SwIfIndex, usize) -> Built,
-) -> Result<(NodeId, NodeId), DeviceError> {
-    let failed = |e: &dyn std::fmt::Display| DeviceError::Failed(e.to_string());
-    let (table, scratch) = (c.shared::<Snapshot<IfTable>>(), c.per_worker());
-    let name = format!("{}-output", spec.name);
-    let output = c
-        .add_node(&name, &output::NODE, |_| output::build(sw_if, table.clone(), scratch))
-        .map_err(|e| failed(&e))?;
-    let name = format!("{}-tx", spec.name);
-    let tx = c.add_node(&name, spec.tx, |w| tx(sw_if, w)).map_err(|e| failed(&e))?;
-    c.set_arc_end("interface-output", sw_if, Some(tx)).map_err(|e| failed(&e))?;
-    c.set_arc_end("device-input", sw_if, spec.input).map_err(|e| failed(&e))?;
+    name: &str,
+    tx: Transmit<'_>,
+) -> Result<(NodeId, NodeId), EngineError> {
+    let shared = |c: &Control, name: &str| {
+        let missing = || EngineError::Graph(format!("no node `{name}`"));
+        c.node(name).ok_or_else(missing)
+    };
+    let (output, tx) = match tx {
+        Transmit::Shared(tx) => (shared(c, interface_output::NODE.name)?, shared(c, tx)?),
+        Transmit::Own(decl, build) => {
+            let (table, scratch) = (c.shared::<Snapshot<IfTable>>(), c.per_worker());
+            let own = |_| interface_output::build(Some(sw_if), table.clone(), scratch);
+            let output =
+                c.add_node(&format!("{name}{OUTPUT_END}"), &interface_output::NODE, own)?;
+            match c.add_node(&format!("{name}{TX_END}"), decl, |worker| build(sw_if, worker)) {
+                Ok(tx) => (output, tx),
+                Err(e) => {
+                    c.remove_node(output);
+                    return Err(e);
+                }
+            }
+        }
+    };
     Ok((output, tx))
 }

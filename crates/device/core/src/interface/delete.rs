@@ -92,8 +92,10 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
     c.remove_interface(sw_if);
     if let Some(tx) = gone.tx {
         gone.device.delete(c, sw_if);
-        c.remove_node(gone.view.output);
-        c.remove_node(tx);
+        if !gone.view.shares_output {
+            c.remove_node(gone.view.output);
+            c.remove_node(tx);
+        }
     }
     // From here on, workers that begin a loop see nothing of it.
     let left = c.domain().tag();

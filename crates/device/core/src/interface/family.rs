@@ -117,6 +117,7 @@ pub fn create_sub(
         tag: String::new(),
         mode: Mode::Routed,
         secondary_macs: Arc::default(),
+        shares_output: true,
         parent: Some(parent),
         sub: Some((id, matches)),
         tags: matches.tags().unwrap_or_default(),

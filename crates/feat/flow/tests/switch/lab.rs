@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use thalweg_buffer::{Frame, Packet, PoolConfig};
 use thalweg_cli::CommandTree;
 use thalweg_conntrack::Tuple;
-use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, interface};
+use thalweg_device::{Caps, Device, DeviceError, InterfaceSpec, SwIfIndex, Transmit, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::{
     Built, Control, EngineConfig, InputNode, Kind, NodeCx, NodeDecl, Poll, Runner, clock,
@@ -340,12 +340,12 @@ impl Lab {
             link_up: true,
             caps: Caps::default(),
             device: Box::new(NoDevice),
-            tx: &TX,
             input: None,
         };
         let worlds = self.worlds.clone();
-        let build = |sw_if, _| Built::Node(Box::new(Hear(sw_if, worlds.clone())));
-        let sw_if = interface::create(&mut self.c, spec, build).expect("interface");
+        let mut build = |sw_if, _| Built::Node(Box::new(Hear(sw_if, worlds.clone())));
+        let sw_if = interface::create(&mut self.c, spec, Transmit::Own(&TX, &mut build))
+            .expect("interface");
         interface::set_admin(&mut self.c, sw_if, true).expect("up");
         sw_if
     }

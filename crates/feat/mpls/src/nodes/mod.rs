@@ -21,6 +21,7 @@ pub mod mpls_lookup;
 pub mod mpls_not_enabled;
 pub mod mpls_output;
 pub mod mpls_rewrite;
+pub mod mpls_tunnel_tx;
 pub mod pw_cw_pop;
 
 /// Every graph node, in the order of the files' names.
@@ -43,5 +44,6 @@ pub static NODES: &[&thalweg_graph::NodeDecl] = &[
     &mpls_not_enabled::NODE,
     &mpls_output::NODE,
     &mpls_rewrite::NODE,
+    &mpls_tunnel_tx::NODE,
     &pw_cw_pop::NODE,
 ];

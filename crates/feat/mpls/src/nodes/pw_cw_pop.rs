@@ -2,7 +2,7 @@
 //!
 //! Reads: rx interface, the pseudowire's. Next: `interface-rx-dpo-l2`.
 
-use crate::tunnel_tx::CONTROL_WORD;
+use crate::nodes::mpls_tunnel_tx::CONTROL_WORD;
 use std::fmt::Write;
 use thalweg_buffer::{Frame, PktMut};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};

@@ -40,7 +40,7 @@ fn a_tunnel_puts_its_labels_before_packets() {
     assert_eq!(lab.forward(0, &udp(64), 3).len(), 0);
     lab.ok("set interface state mpls-tunnel0 up");
     lab.ok("ip route del 1.1.1.1/32");
-    lab.lost(0, &udp(64), "mpls-tunnel0-tx", "no path of the tunnel is up");
+    lab.lost(0, &udp(64), "mpls-tunnel-tx", "no path of the tunnel is up");
     lab.ok("mpls tunnel del mpls-tunnel0");
     assert_eq!(lab.forward(0, &udp(64), 3).len(), 0);
     assert_eq!(lab.cli("show mpls tunnel").trim(), "No MPLS tunnels configured...");
@@ -176,7 +176,7 @@ fn a_pseudowire_carries_frames_both_ways() {
         lab.receive(2, vec![customer(1500)]);
         assert_eq!(lab.sent().len(), 0);
         let why = "packet too long for the tunnel's path";
-        assert_eq!(lab.count("mpls-tunnel0-tx", why), 1);
+        assert_eq!(lab.count("mpls-tunnel-tx", why), 1);
         lab.ok("set interface state mpls-tunnel0 down");
         let frame = Packet::new().mpls(71).payload(&[vec![0; 4], customer(50)].concat());
         lab.lost(1, &frame, "interface-rx-dpo-l2", "interface of the pseudowire is down");

@@ -130,6 +130,7 @@ mod tests {
             promiscuous: false,
             caps: Caps::default(),
             output: NodeId(0),
+            shares_output: false,
             ethernet: true,
             tag: String::new(),
             mode: Mode::Routed,

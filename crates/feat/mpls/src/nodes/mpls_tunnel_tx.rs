@@ -1,20 +1,23 @@
-//! `mpls-tunnel-tx`: transmit node of MPLS tunnels; those of interfaces are called
-//! `<interface>-tx`. Passes packets on to the adjacency that puts the tunnel's labels before them.
+//! `mpls-tunnel-tx`: transmit node of all MPLS tunnels. Passes packets on to the adjacency that puts
+//! the tunnel's labels before them.
 //!
-//! Reads: aux (the adjacency of the tunnel, for packets that were routed). Writes: aux (that of the
-//! tunnel's path). Next: `mpls-output`; `ip4-frag`, `ip4-icmp-error` and `ip6-icmp-error` for IP
+//! Reads: tx interface (the tunnel, or a sub-interface of it); aux (the adjacency of the tunnel, for
+//! packets that were routed). Writes: aux (that of the tunnel's path). Next: `mpls-output`; `ip4-frag`, `ip4-icmp-error` and `ip6-icmp-error` for IP
 //! packets that are too long with the labels.
 
 use crate::nodes::mpls_label_imposition_uniform::note_pushed;
 use crate::nodes::mpls_lookup::hash as labels_hash;
+use crate::tunnels::{Wire, Wires};
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use thalweg_buffer::{Frame, IcmpCause, PktMut};
+use thalweg_buffer::{Frame, IcmpCause, PktMut, SwIfIndex};
+use thalweg_device::{IfTable, Interfaces};
 use thalweg_feat_ip4::icmp::request_error;
 use thalweg_feat_ip6::icmp as icmp6;
 use thalweg_fib::{Dpo, DpoTable, Entry, Kind, MAX_REWRITE};
 use thalweg_graph::{Built, Node, NodeCx, NodeDecl, Verdict};
+use thalweg_tables::qsbr::Guard;
+use thalweg_tables::snapshot::Snapshot;
 use thalweg_wire::flow::five_tuple;
 use thalweg_wire::mpls::ENTRY_LEN;
 
@@ -34,37 +37,29 @@ thalweg_graph::errors! {
 }
 
 /// The declaration.
-pub static TX: NodeDecl = NodeDecl {
+pub static NODE: NodeDecl = NodeDecl {
     name: "mpls-tunnel-tx",
     kind: thalweg_graph::Kind::Tx,
     next: NEXT_NODES,
     errors: ERRORS,
     drop: "error-drop",
+    build: |cx| {
+        Built::node(TunnelTx {
+            dpos: cx.shared(),
+            wires: cx.shared(),
+            interfaces: Interfaces::table(cx),
+        })
+    },
     ..NodeDecl::DEFAULT
 };
 
 /// Length of a control word (RFC 4385 section 3).
 pub(crate) const CONTROL_WORD: usize = 4;
 
-/// What a tunnel does with packets.
-#[derive(Debug)]
-pub(crate) struct Wire {
-    /// They are Ethernet frames.
-    pub(crate) layer2: bool,
-    /// They get a control word.
-    pub(crate) control_word: bool,
-    /// The object that frames meet.
-    pub(crate) frames: AtomicU32,
-}
-
-/// Makes a tunnel's node.
-pub(crate) fn build(dpos: Arc<DpoTable>, wire: Arc<Wire>) -> Built {
-    Built::node(TunnelTx { dpos, wire })
-}
-
 struct TunnelTx {
     dpos: Arc<DpoTable>,
-    wire: Arc<Wire>,
+    wires: Arc<Snapshot<Wires>>,
+    interfaces: Arc<Snapshot<IfTable>>,
 }
 
 /// Hash of a frame by its MAC addresses and, if there is one, the IP packet in it.
@@ -80,6 +75,13 @@ fn frame_hash(frame: &[u8]) -> u32 {
 }
 
 impl TunnelTx {
+    /// The wire by which an interface sends, if it carries Ethernet frames.
+    fn wire(&self, guard: &Guard<'_>, tx_if: SwIfIndex) -> Option<Wire> {
+        let wires = self.wires.load(guard);
+        let parent = || self.interfaces.load(guard).get(tx_if).parent;
+        wires.get(tx_if).or_else(|| wires.get(parent()))
+    }
+
     /// Returns whether an adjacency's labels are the whole stack of what it sends.
     #[cold]
     fn has_bottom(&self, entry: Entry<'_>, len: usize) -> bool {
@@ -95,11 +97,12 @@ impl TunnelTx {
         &self,
         cx: &mut NodeCx<'_>,
         p: &mut PktMut<'_>,
+        is_frame: bool,
         (routed, dpo): (Entry<'_>, Dpo),
     ) -> Verdict {
         let entry = self.dpos.get(dpo);
         let state = entry.state();
-        if self.wire.layer2 {
+        if is_frame {
             return Verdict::drop(TOO_LONG);
         }
         if !self.has_bottom(entry, usize::from(state.len)) {
@@ -125,10 +128,10 @@ impl TunnelTx {
 impl Node for TunnelTx {
     fn packet(&mut self, cx: &mut NodeCx<'_>, mut p: PktMut<'_>) -> Verdict {
         let routed = self.dpos.get(Dpo(p.aux()));
-        let dpo = if self.wire.layer2 {
-            let group = Dpo(self.wire.frames.load(Ordering::Acquire));
-            let dpo = self.dpos.resolve(group, || frame_hash(p.data()));
-            if self.wire.control_word {
+        let wire = self.wire(cx.guard(), p.tx_if());
+        let dpo = if let Some(wire) = wire {
+            let dpo = self.dpos.resolve(wire.frames, || frame_hash(p.data()));
+            if wire.control_word {
                 // No sequence numbers: all zeros (RFC 4448 section 4.6).
                 match p.push(CONTROL_WORD) {
                     Some(word) => word.fill(0),
@@ -147,7 +150,9 @@ impl Node for TunnelTx {
         let state = self.dpos.get(dpo).state();
         match state.kind {
             kind if !kind.is_sent() => Verdict::drop(DOWN),
-            _ if p.total_len() > usize::from(state.mtu) => self.too_long(cx, &mut p, (routed, dpo)),
+            _ if p.total_len() > usize::from(state.mtu) => {
+                self.too_long(cx, &mut p, wire.is_some(), (routed, dpo))
+            }
             Kind::INCOMPLETE => INCOMPLETE,
             kind if kind.is_complete() => OUTPUT,
             _ => Verdict::drop(DOWN),
