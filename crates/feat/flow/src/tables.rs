@@ -26,8 +26,8 @@ pub(crate) struct Port {
     pub(crate) sw_if: SwIfIndex,
     /// Output node.
     pub(crate) output: NodeId,
-    /// The node finds the interface in the tx column; or packets do not leave by it, as the interface
-    /// may be a BVI: what goes to that port of a bridge domain goes to the router.
+    /// The node finds the interface in the tx column; or packets do not leave by it, as the
+    /// interface may be a BVI: what goes to that port of a bridge domain goes to the router.
     pub(crate) is_indirect: bool,
     /// Tags of that one's frames, if they are known.
     pub(crate) tags: Option<SubTags>,

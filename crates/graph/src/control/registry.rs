@@ -304,8 +304,8 @@ pub(super) struct Retired {
     ranges: HashMap<usize, Vec<u32>>,
 }
 
-/// Number of nodes that have ended and keep their ids: what still names one of them, such as a trace
-/// or a sample on its way, finds it by its name.
+/// Number of nodes that have ended and keep their ids: a trace or a sample on its way that names
+/// one of them finds it by its name.
 const KEPT: usize = 64;
 
 impl Retired {

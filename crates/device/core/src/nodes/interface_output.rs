@@ -2,9 +2,9 @@
 //! sub-interfaces. An interface with a device has one of its own, `<interface>-output`, for itself
 //! and its sub-interfaces.
 //!
-//! Reads: tx interface, in a node of one interface only if that has sub-interfaces; flags. Next: the
-//! first feature of the `interface-output` arc, or the interface's transmit node. Packets that need
-//! a checksum or segmentation the device cannot do pass through [`crate::offload`] first.
+//! Reads: tx interface, in a node of one interface only if that has sub-interfaces; flags. Next:
+//! the first feature of the `interface-output` arc, or the interface's transmit node. Packets that
+//! need a checksum or segmentation the device cannot do pass through [`crate::offload`] first.
 
 use crate::interface::{IfRow, IfTable, Interfaces, SwIfIndex};
 use crate::offload;

@@ -1,4 +1,4 @@
-//! `null-tx`: frees what interfaces without a device send, such as loopbacks, and counts it as sent.
+//! `null-tx`: frees what loopbacks, BVIs and sinks send, and counts it as sent.
 //!
 //! Reads: nothing. Next: none.
 

@@ -1,9 +1,10 @@
-//! `mpls-tunnel-tx`: transmit node of all MPLS tunnels. Passes packets on to the adjacency that puts
-//! the tunnel's labels before them.
+//! `mpls-tunnel-tx`: transmit node of all MPLS tunnels. Passes packets on to the adjacency that
+//! puts the tunnel's labels before them.
 //!
-//! Reads: tx interface (the tunnel, or a sub-interface of it); aux (the adjacency of the tunnel, for
-//! packets that were routed). Writes: aux (that of the tunnel's path). Next: `mpls-output`; `ip4-frag`, `ip4-icmp-error` and `ip6-icmp-error` for IP
-//! packets that are too long with the labels.
+//! Reads: tx interface (the tunnel, or a sub-interface of it); aux (the adjacency of the tunnel,
+//! for packets that were routed). Writes: aux (that of the tunnel's path). Next: `mpls-output`;
+//! `ip4-frag`, `ip4-icmp-error` and `ip6-icmp-error` for IP packets that are too long with the
+//! labels.
 
 use crate::nodes::mpls_label_imposition_uniform::note_pushed;
 use crate::nodes::mpls_lookup::hash as labels_hash;
