@@ -29,7 +29,23 @@ fn address(first: u8, n: usize) -> String {
     format!("{first}.{}.{}.{}", n >> 16, n >> 8 & 255, n & 255)
 }
 
-const ALL: [Kind; 4] = [
+/// Command that creates the nth of interfaces that have no device, of all kinds in turn.
+fn interface(n: usize) -> String {
+    let of = n / 4;
+    match n % 4 {
+        0 => format!("create loopback interface instance {of}"),
+        1 => format!("bvi create instance {of}"),
+        2 => format!("mpls tunnel add mpls-tunnel{of} via 10.1.0.1 pg1 out-labels 40"),
+        _ => format!(
+            "create sub-interfaces pg0 {} dot1q {} inner-dot1q {} exact-match",
+            of + 1,
+            of / 4000 + 1,
+            of % 4000 + 1
+        ),
+    }
+}
+
+const ALL: [Kind; 5] = [
     Kind {
         name: "static mapping of NAT44",
         before: "nat44 plugin enable\nset interface nat44 in pg0 out pg1",
@@ -59,6 +75,7 @@ const ALL: [Kind; 4] = [
         before: "",
         add: |n| format!("ip route add {}/32 via 10.1.0.1 pg1", address(48, n)),
     },
+    Kind { name: "interface without a device", before: "", add: interface },
 ];
 
 /// Adds settings one by one; gives the median time in microseconds.
