@@ -202,9 +202,10 @@ impl Bench {
         self.lab.c.inject(0, Inject { node, bytes, rx_if: self.sw_if, tx_if: SwIfIndex(0), aux });
     }
 
-    /// Receives a frame.
+    /// Receives a frame, and does what follows from it.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         self.lab.deliver(0, vec![bytes.to_vec()]);
+        self.settle();
     }
 
     /// Injects an ARP packet from its sender.
@@ -212,7 +213,6 @@ impl Bench {
         let dst = if arp.target_mac.is_zero() { MacAddr::BROADCAST } else { MacAddr(US.0) };
         let bytes = Build::new().ether(arp.sender_mac, dst).arp(arp).padded().build();
         self.receive(&bytes);
-        self.settle();
     }
 
     /// Neighbour `n` sends a request for our address.

@@ -131,7 +131,8 @@ fn floods_of_neighbours_are_bounded() {
     let grown = known(&lab) - before;
     assert!((grown as f64) < allowed, "{grown}");
     let limited = "neighbor solicitation senders not learned: rate limit";
-    let slower = allowed > 12_000.0;
+    // Of 5,334 such senders, a slow machine can hear all.
+    let slower = allowed > 9000.0;
     assert!(slower || lab.count("icmp6-neighbor-solicitation", limited) > 0);
     // The static ones are where they were.
     lab.receive(1, vec![framed(1, 2, &udp(ip(1, 2), ip(0, 2), 20).build())]);

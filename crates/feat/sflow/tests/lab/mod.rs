@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use thalweg_buffer::{Flags, Frame, GsoKind, PoolConfig};
 use thalweg_cli::{CliError, CommandTree};
-use thalweg_device::SwIfIndex;
 use thalweg_device::loopback::create_loopback;
+use thalweg_device::{SwIfIndex, interface};
 use thalweg_engine::Feature;
 use thalweg_graph::{
     Built, Control, EngineConfig, HandOff, InputNode, Kind, NodeCx, NodeDecl, NodeId, Poll, Runner,
@@ -30,13 +30,14 @@ const BUFFER: usize = 256;
 pub struct Seen {
     pub packets: AtomicU64,
     pub marked: AtomicU64,
-    /// What the end does with packets: a [`Disposition`], or the number of a node to send them to.
+    /// Delivers or drops packets, or sends them: see [`Lab::out_by`].
     pub way: AtomicU64,
     /// It is the end of another worker that does so, if this is its number and one more.
     pub owner: AtomicUsize,
 }
 
-/// To be delivered, or dropped; other numbers are nodes, with these added.
+/// To be delivered, or dropped; other numbers are an output node, with these added, above 32 bits
+/// with an interface.
 pub const DELIVER: u64 = 0;
 pub const DROP: u64 = 1;
 const NODES: u64 = 2;
@@ -125,7 +126,7 @@ static OWNER: NodeDecl = NodeDecl {
 struct End(Arc<Seen>, Option<HandOff>, usize);
 
 impl Runner for End {
-    fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+    fn run(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
         let owner = self.0.owner.load(Relaxed).checked_sub(1);
         if let (Some(queue), Some(owner)) = (&self.1, owner.filter(|w| *w != self.2)) {
             return cx.hand_off_frame(frame, queue, owner);
@@ -137,7 +138,10 @@ impl Runner for End {
         match self.0.way.load(Relaxed) {
             DELIVER => cx.deliver_frame(frame),
             DROP => cx.drop_frame(frame, BLACKHOLE),
-            node => cx.enqueue(frame, NodeId((node - NODES) as u16)),
+            out => {
+                frame.set_tx(SwIfIndex(out as u32));
+                cx.enqueue(frame, NodeId(((out >> 32) - NODES) as u16));
+            }
         }
     }
     fn message(&mut self, _: &mut NodeCx<'_>, _: Box<dyn Any + Send>) {}
@@ -431,7 +435,9 @@ impl Lab {
 
     /// The way out by an interface.
     pub fn out_by(&self, name: &str) -> u64 {
-        u64::from(self.c.node(&format!("{name}-output")).expect("its output").0) + NODES
+        let sw_if = interface::find(&self.c, name).expect("an interface");
+        let node = interface::view(&self.c, sw_if).expect("its view").output;
+        (u64::from(node.0) + NODES) << 32 | u64::from(sw_if.get())
     }
 
     /// Waits until the collector has `n` flow samples, and no more of them come.

@@ -12,7 +12,7 @@ pub use layout::{Cores, LayoutError, engine};
 pub use serve::poll;
 
 use crate::features::FEATURES;
-use signals::{Ending, LastLines, Stage, WORKERS};
+use signals::{Ending, LastLines, Stage};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -331,7 +331,7 @@ fn run(
     drop(pidfile);
     serve::cancel_all(&mut c);
     drop((server, api));
-    let busy = c.stop_workers(WORKERS);
+    let busy = signals::stop_workers(&mut c);
     if !busy.is_empty() {
         tracing::error!("workers {busy:?} do not end: exiting");
         ending.exit(i32::from(crate::FAILED));

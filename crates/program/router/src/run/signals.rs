@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use thalweg_cli::client::{Client, interactive_at};
 use thalweg_cli::server::Listen;
-use thalweg_graph::Remote;
+use thalweg_graph::{Control, Remote};
 use thalweg_terminal::log::Log;
 
 /// Signals that are caught from now on.
@@ -45,9 +45,38 @@ impl Signals {
 /// Time for an orderly end.
 const PATIENCE: Duration = Duration::from_millis(900);
 /// Part of it that workers get.
-pub(super) const WORKERS: Duration = Duration::from_millis(400);
+const WORKERS: Duration = Duration::from_millis(400);
+/// Most that a thread gets on top because it had no processor.
+const MOST_WAITED: Duration = Duration::from_secs(4);
 /// Time for the last lines of the log.
 const LAST_LINES: Duration = Duration::from_millis(100);
+
+/// How long a thread has waited for a processor, in all; zero if the system does not say.
+fn waited(tid: i32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat"));
+    let nanoseconds = |text: String| text.split_whitespace().nth(1)?.parse().ok();
+    Duration::from_nanos(text.ok().and_then(nanoseconds).unwrap_or(0))
+}
+
+/// Stops the workers; returns those that go on. What the system does instead of running them is not
+/// their fault, and is added to their time.
+pub(super) fn stop_workers(c: &mut Control) -> Vec<usize> {
+    let tids: Vec<i32> = c.threads().iter().skip(1).map(|thread| thread.tid).collect();
+    let now = |tids: &[i32]| tids.iter().map(|tid| waited(*tid)).collect::<Vec<_>>();
+    let before = now(&tids);
+    let (mut busy, mut given) = (c.stop_workers(WORKERS), Duration::ZERO);
+    while !busy.is_empty() {
+        let after = now(&tids);
+        let since = |worker: &usize| after[*worker].saturating_sub(before[*worker]);
+        let most = busy.iter().map(since).max().unwrap_or_default().min(MOST_WAITED);
+        if most <= given {
+            break;
+        }
+        busy = c.stop_workers(most - given);
+        given = most;
+    }
+    busy
+}
 
 /// Has the last lines of the log written when it is dropped: the process does not wait for the
 /// thread that writes them.
@@ -100,9 +129,12 @@ impl Ending {
         self.stage.fetch_max(stage as u8, Ordering::AcqRel);
     }
 
-    /// Ends the process if the main thread does not.
+    /// Ends the process if the main thread does not, though it had a processor.
     fn enforce(&self) {
+        let main = rustix::process::getpid().as_raw_nonzero().get();
+        let before = waited(main);
         std::thread::sleep(PATIENCE);
+        std::thread::sleep(waited(main).saturating_sub(before).min(MOST_WAITED));
         if self.stage.load(Ordering::Acquire) == Stage::Over as u8 {
             // The system takes memory back faster.
             self.exit(0);
