@@ -15,16 +15,24 @@ const LISTED: usize = 8;
 /// If the interface does not exist; the message lists similar names.
 pub fn interface_arg(c: &Control, args: &mut Args<'_>) -> Result<SwIfIndex, CliError> {
     let word = args.word("interface")?;
+    let found = named(c, word);
+    found.ok_or_else(|| args.bad_last("interface", expected(word, &interface_names(c))))
+}
+
+/// Takes an interface if the next word names one, at no cost otherwise: nothing is made for an
+/// error that nobody reads.
+pub fn interface_maybe(c: &Control, args: &mut Args<'_>) -> Option<SwIfIndex> {
+    args.maybe(|args| {
+        let word = args.word("interface")?;
+        named(c, word).ok_or_else(|| args.bad_last("interface", "an interface"))
+    })
+}
+
+fn named(c: &Control, word: &str) -> Option<SwIfIndex> {
     let all = c.state::<Interfaces>();
     let all = all.borrow();
-    if let Some(sw_if) = all.resolve(word) {
-        return Ok(sw_if);
-    }
-    if let Some(sw_if) = word.parse().ok().filter(|i| all.get(*i).is_some()) {
-        return Ok(sw_if);
-    }
-    drop(all);
-    Err(args.bad_last("interface", expected(word, &interface_names(c))))
+    let by_index = || word.parse().ok().filter(|i| all.get(*i).is_some());
+    all.resolve(word).or_else(by_index)
 }
 
 /// Takes an interface where one of `words` could stand, too, but does not; `what` names the place.
@@ -38,7 +46,7 @@ pub fn interface_or(
     what: &str,
     words: &[&str],
 ) -> Result<SwIfIndex, CliError> {
-    match (args.maybe(|args| interface_arg(c, args)), args.peek()) {
+    match (interface_maybe(c, args), args.peek()) {
         (Some(sw_if), _) => Ok(sw_if),
         (None, Some(word)) if !args.at_address() => {
             Err(args.bad(what, expected_or(word, &interface_names(c), words)))

@@ -199,6 +199,8 @@ fn name_at(
 pub struct Interfaces {
     list: Vec<Option<Interface>>,
     by_name: HashMap<String, SwIfIndex>,
+    /// Interfaces with a tag.
+    by_tag: HashMap<String, BTreeSet<SwIfIndex>>,
     /// Interfaces whose deletion has begun.
     ending: BTreeSet<SwIfIndex>,
     leavers: Vec<Leaver>,
@@ -231,6 +233,7 @@ impl Interfaces {
         c.insert(Interfaces {
             list: Vec::new(),
             by_name: HashMap::new(),
+            by_tag: HashMap::new(),
             ending: BTreeSet::new(),
             leavers: Vec::new(),
             writer,
@@ -305,8 +308,8 @@ impl Interfaces {
     pub fn resolve(&self, word: &str) -> Option<SwIfIndex> {
         let exact = |name: &str| self.by_name.get(name).copied();
         exact(word).or_else(|| exact(&format!("host-{word}"))).or_else(|| {
-            let mut tagged = self.iter().filter(|v| !word.is_empty() && v.tag == word);
-            let first = tagged.next()?.sw_if;
+            let mut tagged = self.by_tag.get(word)?.iter();
+            let first = *tagged.next()?;
             tagged.next().is_none().then_some(first)
         })
     }
@@ -372,6 +375,19 @@ impl Interfaces {
             }
             table
         });
+    }
+
+    /// Notes that the tag of an interface is another one; an empty one is none.
+    fn follow_tag(&mut self, sw_if: SwIfIndex, old: &str, new: &str) {
+        if let Some(tagged) = self.by_tag.get_mut(old) {
+            tagged.remove(&sw_if);
+            if tagged.is_empty() {
+                self.by_tag.remove(old);
+            }
+        }
+        if !new.is_empty() {
+            self.by_tag.entry(new.to_owned()).or_default().insert(sw_if);
+        }
     }
 
     /// Puts an interface into the list.

@@ -1,6 +1,6 @@
 //! `set interface mtu`: MTU of a device or a protocol.
 
-use crate::command_line::{interface_arg, interface_names, refused};
+use crate::command_line::{interface_arg, interface_maybe, interface_names, refused};
 use crate::interface::{self, MtuOf};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
 use thalweg_graph::Control;
@@ -35,7 +35,7 @@ impl Command<Control> for SetInterfaceMtu {
         let proto = args.one_of(&["packet", "ip4", "ip6", "mpls"])?;
         // Both orders are in use: `mtu 1500 pg0' and `mtu pg0 1500'.
         let mut mtu = args.maybe(|a| a.u32("MTU"));
-        let named = args.maybe(|a| interface_arg(c, a));
+        let named = interface_maybe(c, args);
         // `15OO' is meant as a number.
         let is_number = args.peek().is_some_and(|w| w.starts_with(|c: char| c.is_ascii_digit()));
         if mtu.is_none() && (named.is_some() || is_number) {

@@ -1,6 +1,6 @@
 //! `show hardware-interfaces`: links, addresses and driver details.
 
-use crate::command_line::{interface_arg, interface_names, sorted};
+use crate::command_line::{interface_arg, interface_maybe, interface_names, sorted};
 use crate::interface::{InterfaceView, Interfaces, SwIfIndex};
 use crate::report;
 use serde_json::json;
@@ -93,7 +93,7 @@ impl Command<Control> for ShowHardwareInterfaces {
         let mut chosen: Vec<SwIfIndex> = Vec::new();
         let mut detail = Detail::Usual;
         while !args.is_empty() {
-            match args.maybe(|a| interface_arg(c, a)) {
+            match interface_maybe(c, args) {
                 Some(sw_if) => chosen.push(sw_if),
                 None => match args.one_of(&["brief", "verbose", "detail"])? {
                     Some("brief") => detail = Detail::Brief,

@@ -1,6 +1,6 @@
 //! `show interface`: state, MTU and counters, in VPP's columns.
 
-use crate::command_line::{interface_arg, interface_names, sorted};
+use crate::command_line::{interface_arg, interface_maybe, interface_names, sorted};
 use crate::interface::{InterfaceView, Mtu, SwIfIndex};
 use crate::report;
 use serde_json::json;
@@ -84,7 +84,7 @@ impl Command<Control> for ShowInterface {
         let mut what = None;
         while !args.is_empty() {
             // An interface name takes precedence over a keyword that it abbreviates.
-            match args.maybe(|a| interface_arg(c, a)) {
+            match interface_maybe(c, args) {
                 Some(sw_if) => chosen.push(sw_if),
                 None if what.is_none() => {
                     what = args.one_of(&["address", "features", "verbose"])?;

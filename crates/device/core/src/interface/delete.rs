@@ -82,6 +82,7 @@ fn remove(c: &mut Control, sw_if: SwIfIndex) {
         a.ending.remove(&sw_if);
         let Some(gone) = a.list.get_mut(sw_if.index()).and_then(Option::take) else { return };
         a.by_name.remove(&gone.view.name);
+        a.follow_tag(sw_if, &gone.view.tag, "");
         a.leave_parent(c, &gone.view);
         a.publish(c, sw_if);
         if !a.kept.contains(&sw_if) {

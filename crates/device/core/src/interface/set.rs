@@ -365,7 +365,12 @@ pub fn set_tag(c: &mut Control, sw_if: SwIfIndex, tag: &str) -> Result<(), Devic
             "a tag is one word without quotes, braces, `|', `#' and backslashes, and not `?'";
         return Err(DeviceError::Failed(text.into()));
     }
-    change(c, sw_if, |v| v.tag = tag.to_owned())?;
+    {
+        let all = c.state::<Interfaces>();
+        let mut all = all.borrow_mut();
+        let old = std::mem::replace(&mut all.row(sw_if)?.view.tag, tag.to_owned());
+        all.follow_tag(sw_if, &old, tag);
+    }
     c.publish(InterfaceEvent::Tag(sw_if));
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::command_line::{failed, port_names};
 use crate::stream;
 use std::path::Path;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output, in_background};
-use thalweg_device::interface_arg;
+use thalweg_device::command_line::{interface_arg, interface_maybe};
 use thalweg_graph::Control;
 
 /// `packet-generator capture`
@@ -38,7 +38,7 @@ impl Command<Control> for PacketGeneratorCapture {
         while !args.is_empty() {
             // An interface takes precedence over a keyword that its name abbreviates.
             if sw_if.is_none()
-                && let Some(found) = args.maybe(|a| interface_arg(c, a))
+                && let Some(found) = interface_maybe(c, args)
             {
                 sw_if = Some(found);
                 continue;

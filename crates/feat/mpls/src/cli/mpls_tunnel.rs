@@ -2,7 +2,7 @@
 
 use crate::tunnels::{self, TunnelKind};
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
-use thalweg_device::command_line::interface_or;
+use thalweg_device::command_line::{interface_maybe, interface_or};
 use thalweg_device::{interface_arg, interface_names};
 use thalweg_feat_ip::path_arg;
 use thalweg_graph::Control;
@@ -43,7 +43,7 @@ impl Command<Control> for MplsTunnel {
         let is_word = |w: &str| WORDS.contains(&w);
         if args.peek().is_some_and(|w| !is_word(w)) {
             let new = args.peek().and_then(|w| w.strip_prefix(tunnels::PREFIX)?.parse().ok());
-            match args.maybe(|args| interface_arg(c, args)) {
+            match interface_maybe(c, args) {
                 Some(known) => sw_if = Some(known),
                 None if new.is_some() && verb != Some("del") && verb != Some("set") => {
                     number = new;
