@@ -160,10 +160,12 @@ impl Section<Control> for Settings {
             out.push(&[a, b, "addresses"], cli_args::range_text(&range));
         }
         // Each list as it was made, but the lists in one order.
-        let (identities, others): (Vec<_>, Vec<_>) = nat.mappings().partition(|m| m.identity);
-        for m in others.into_iter().chain(identities) {
-            let (family, text) = cli_args::mapping_text(m, vrfs.inside, |i| c.interface_name(i));
-            out.push(&[a, b, family.key()], text);
+        let text = |m| cli_args::mapping_text(m, vrfs.inside, |i| c.interface_name(i));
+        let all: Vec<_> = nat.mappings().map(text).collect();
+        for list in [Family::Static, Family::Balanced, Family::Identity] {
+            for (_, text) in all.iter().filter(|(family, _)| *family == list) {
+                out.push(&[a, b, list.key()], text.clone());
+            }
         }
         for (sw_if, role) in nat.roles() {
             let sides = match (role.inside, role.outside) {
