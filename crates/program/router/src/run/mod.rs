@@ -331,7 +331,7 @@ fn run(
     drop(pidfile);
     serve::cancel_all(&mut c);
     drop((server, api));
-    let busy = signals::stop_workers(&mut c);
+    let busy = signals::stop_workers(&mut c, &ending);
     if !busy.is_empty() {
         tracing::error!("workers {busy:?} do not end: exiting");
         ending.exit(i32::from(crate::FAILED));

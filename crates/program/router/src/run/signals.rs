@@ -4,8 +4,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals as Iterator;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use thalweg_cli::client::{Client, interactive_at};
 use thalweg_cli::server::Listen;
 use thalweg_graph::{Control, Remote};
@@ -46,34 +46,36 @@ impl Signals {
 const PATIENCE: Duration = Duration::from_millis(900);
 /// Part of it that workers get.
 const WORKERS: Duration = Duration::from_millis(400);
-/// Most that a thread gets on top because it had no processor.
-const MOST_WAITED: Duration = Duration::from_secs(4);
+/// Time after which a thread that had no processor is given up, too.
+const MOST_WAITED: Duration = Duration::from_secs(5);
+/// Time that such a thread gets at once.
+const SLICE: Duration = Duration::from_millis(50);
 /// Time for the last lines of the log.
 const LAST_LINES: Duration = Duration::from_millis(100);
 
-/// How long a thread has waited for a processor, in all; zero if the system does not say.
-fn waited(tid: i32) -> Duration {
-    let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat"));
-    let nanoseconds = |text: String| text.split_whitespace().nth(1)?.parse().ok();
-    Duration::from_nanos(text.ok().and_then(nanoseconds).unwrap_or(0))
+/// Returns whether a thread of this process runs or wants to, and its processor time in all.
+fn processor(tid: i32) -> (bool, Duration) {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/self/task/{tid}/{file}"));
+    let state = read("stat").ok().and_then(|text| text.rsplit(") ").next()?.chars().next());
+    let nanoseconds = |text: String| text.split_whitespace().next()?.parse().ok();
+    let time = read("schedstat").ok().and_then(nanoseconds).unwrap_or(u64::MAX);
+    (state == Some('R'), Duration::from_nanos(time))
 }
 
-/// Stops the workers; returns those that go on. What the system does instead of running them is not
-/// their fault, and is added to their time.
-pub(super) fn stop_workers(c: &mut Control) -> Vec<usize> {
+/// Stops the workers; returns those that go on. A worker that the system does not run meanwhile
+/// gets more time.
+pub(super) fn stop_workers(c: &mut Control, ending: &Ending) -> Vec<usize> {
     let tids: Vec<i32> = c.threads().iter().skip(1).map(|thread| thread.tid).collect();
-    let now = |tids: &[i32]| tids.iter().map(|tid| waited(*tid)).collect::<Vec<_>>();
-    let before = now(&tids);
-    let (mut busy, mut given) = (c.stop_workers(WORKERS), Duration::ZERO);
-    while !busy.is_empty() {
-        let after = now(&tids);
-        let since = |worker: &usize| after[*worker].saturating_sub(before[*worker]);
-        let most = busy.iter().map(since).max().unwrap_or_default().min(MOST_WAITED);
-        if most <= given {
-            break;
-        }
-        busy = c.stop_workers(most - given);
-        given = most;
+    let before: Vec<Duration> = tids.iter().map(|tid| processor(*tid).1).collect();
+    let begun = Instant::now();
+    let mut busy = c.stop_workers(WORKERS);
+    let waits = |worker: &usize| {
+        let (wants, now) = processor(tids[*worker]);
+        wants && now.saturating_sub(before[*worker]) < WORKERS
+    };
+    while busy.iter().any(waits) && begun.elapsed() < MOST_WAITED {
+        ending.more.fetch_add(SLICE.as_millis() as u64, Ordering::AcqRel);
+        busy = c.stop_workers(SLICE);
     }
     busy
 }
@@ -106,12 +108,18 @@ pub(super) enum Stage {
 /// is sent, or a file that does not answer.
 pub(super) struct Ending {
     stage: AtomicU8,
+    /// Milliseconds that workers got on top.
+    more: AtomicU64,
     log: Log,
 }
 
 impl Ending {
     pub(super) fn new(log: Log) -> Arc<Ending> {
-        Arc::new(Ending { stage: AtomicU8::new(Stage::Running as u8), log })
+        Arc::new(Ending {
+            stage: AtomicU8::new(Stage::Running as u8),
+            more: AtomicU64::new(0),
+            log,
+        })
     }
 
     /// Asks the main thread to end. Returns whether it was asked before.
@@ -132,9 +140,17 @@ impl Ending {
     /// Ends the process if the main thread does not, though it had a processor.
     fn enforce(&self) {
         let main = rustix::process::getpid().as_raw_nonzero().get();
-        let before = waited(main);
-        std::thread::sleep(PATIENCE);
-        std::thread::sleep(waited(main).saturating_sub(before).min(MOST_WAITED));
+        let (begun, before) = (Instant::now(), processor(main).1);
+        loop {
+            let more = Duration::from_millis(self.more.load(Ordering::Acquire));
+            let left = (PATIENCE + more).saturating_sub(begun.elapsed());
+            let (wants, now) = processor(main);
+            let waits = wants && now.saturating_sub(before) < PATIENCE;
+            if left.is_zero() && !(waits && begun.elapsed() < MOST_WAITED) {
+                break;
+            }
+            std::thread::sleep(left.max(SLICE));
+        }
         if self.stage.load(Ordering::Acquire) == Stage::Over as u8 {
             // The system takes memory back faster.
             self.exit(0);
