@@ -127,7 +127,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Whether the other side speaks telnet: it has sent a command of it.
+    /// True once the other side has sent a telnet command.
     pub(crate) fn speaks_telnet(&self) -> bool {
         self.speaks
     }

@@ -35,9 +35,9 @@ static ALLOWED: OnceLock<Allowed> = OnceLock::new();
 /// Directories below which clients may name files.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
-    /// Those of the router, which has files of its own there.
+    /// Directories of the router, which has files of its own there.
     pub own: Vec<PathBuf>,
-    /// Those named by whoever started it.
+    /// Directories named by whoever started it.
     pub named: Vec<PathBuf>,
 }
 
@@ -57,7 +57,7 @@ pub struct Kind {
     pub name: &'static str,
     /// First bytes of such a file; empty if they say nothing.
     pub magic: &'static [&'static [u8]],
-    /// Whether it holds what others have sent; such files are not where the router has its own.
+    /// True if it holds what others have sent; such files are not where the router has its own.
     pub is_foreign: bool,
 }
 
@@ -216,7 +216,7 @@ impl Text {
         std::str::from_utf8(&self.bytes).map_err(|e| crate::not_text(&self.path, &self.bytes, e))
     }
 
-    /// Whether not everyone may read the file.
+    /// True if not everyone may read the file.
     pub fn is_private(&self) -> bool {
         self.is_private
     }

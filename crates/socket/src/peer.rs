@@ -16,12 +16,12 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Whether it is root.
+    /// Returns true for root.
     pub fn is_root(self) -> bool {
         self.uid == 0
     }
 
-    /// Whether it is root or the user of this process: both can do what this process can.
+    /// Returns true for root and the user of this process: both can do what this process can.
     fn is_own(self) -> bool {
         self.is_root() || self == Peer::own()
     }
@@ -57,16 +57,16 @@ pub fn crowding<K: Ord>(
 /// Permission of everyone to write.
 const FOR_ALL: u32 = 0o002;
 
-/// The other user who has made a directory, or a link in its place, where everyone may make one.
-/// `None`: nobody else, or there is none.
+/// Returns the owner of a directory, or of a link in its place, that another user has made where
+/// everyone may make one; `None` for one of our own, or without a directory.
 pub fn stranger_of(dir: &Path) -> Option<Peer> {
     let above = fs::metadata(dir.parent()?).ok()?;
     let owner = Peer { uid: fs::symlink_metadata(dir).ok()?.uid() };
     (above.mode() & FOR_ALL != 0 && !owner.is_own()).then_some(owner)
 }
 
-/// Connects to a local stream socket, if root or this user listens there, or the owner of its
-/// directory, in which nobody else may make files.
+/// Connects to a local stream socket. The listener must be root, this user, or the owner of the
+/// directory, if no other user may create files there.
 ///
 /// # Errors
 /// If nobody listens, or another user.

@@ -49,7 +49,7 @@ pub(crate) struct Placed {
     /// Counters of the slot when the rule was added.
     before: [u64; 2],
     since: Instant,
-    /// What workers have of it, if its set is in use.
+    /// The workers' part of it, if its set is in use.
     pub(crate) live: Option<Live>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct RuleSet {
     pub(crate) placed: BTreeMap<u64, Placed>,
     /// Their numbers by all that distinguishes them but the port.
     known: HashMap<Key, Vec<u64>>,
-    /// Of those that workers have.
+    /// Sum over the rules that workers have.
     pub(crate) sum: Sum,
 }
 
@@ -74,7 +74,7 @@ fn key(rule: &Rule) -> Key {
 /// Changes of a set's rules.
 #[derive(Default)]
 pub(crate) struct Changes {
-    /// Those that workers have and must lose.
+    /// Rules that workers have and must lose.
     pub(crate) gone: Vec<(Rule, u32, Live)>,
     /// Numbers of the new ones.
     pub(crate) come: Vec<u64>,
@@ -218,9 +218,9 @@ impl Sets {
 /// The packets of an interface that pass a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Side {
-    /// Those that it receives.
+    /// Packets that it receives.
     Received,
-    /// Those that the router sends into a bridge domain by it, the domain's BVI.
+    /// Packets that the router sends into a bridge domain by it, the domain's BVI.
     IntoBridge,
 }
 

@@ -63,9 +63,9 @@ impl Timeouts {
 /// may be many.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Addresses {
-    /// Those of pools.
+    /// Addresses of pools.
     pub(crate) pooled: HashSet<u32, FastHash>,
-    /// Those of static mappings, with the number of mappings.
+    /// Addresses of static mappings, with the number of mappings.
     pub(crate) mapped: CowMap<u32, u32, FastHash>,
     /// Addresses that mappings leave to their hosts, with the number of mappings. These are no
     /// external addresses, but answers to their hosts may need translation.

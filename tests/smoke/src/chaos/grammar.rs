@@ -97,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What is between two spaces: `tcp|udp`, `<n>|all`, `<address>:<port>`.
+    /// Word of a command's help: `tcp|udp`, `<n>|all`, `<address>:<port>`.
     fn item(&mut self) -> Part {
         let (mut choices, mut joined) = (Vec::new(), Vec::new());
         loop {

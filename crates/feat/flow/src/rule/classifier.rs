@@ -23,7 +23,7 @@ pub struct Classifier {
     /// All bits that any rule matches.
     looked_at: Vec<Part>,
     seeds: Words,
-    /// Whether spaces are in descending order of their highest priority.
+    /// True if spaces are in descending order of their highest priority.
     is_sorted: bool,
     /// Number of rules, and how many there were when all of them were compiled together.
     len: usize,

@@ -84,7 +84,7 @@ fn a_host_by_a_route_of_another_table_is_one_there() {
     lab.close();
 }
 
-/// Of hosts in one shared subnet, the one that was there first, and still is, keeps its address.
+/// The first of several hosts with one address keeps it while it answers.
 #[test]
 fn of_two_borrowers_the_first_keeps_an_address_while_it_answers() {
     let mut lab = bare().interfaces(4).start();

@@ -94,9 +94,9 @@ impl Drop for LastLines {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Stage {
-    /// It runs.
+    /// The router runs.
     Running,
-    /// It was asked to end.
+    /// The router was asked to end.
     Asked,
     /// The main thread gives up what others use.
     Leaving,
