@@ -6,7 +6,7 @@
 pub mod tech_support;
 
 use clap::Parser;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::process::ExitCode;
 use thalweg_cli::client::{Client, ClientError, Ended, interactive_at};
 use thalweg_cli::paths;
@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
         Ok(Ended::Ok) => ExitCode::SUCCESS,
         Ok(Ended::Failed | Ended::Cancelled) => ExitCode::FAILURE,
         // Whoever read our output has seen enough.
-        Err(ClientError::Io(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(ClientError::Output(e)) if e.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "thalctl: {error}");
             ExitCode::FAILURE
@@ -84,7 +84,7 @@ fn run(args: &Args) -> Result<Ended, ClientError> {
     }
     let mut out = std::io::stdout();
     let ended = Client::connect_to(&at)?.stream(&command, &mut out)?;
-    out.flush()?;
+    out.flush().map_err(ClientError::Output)?;
     Ok(ended)
 }
 

@@ -2,7 +2,7 @@
 //! sleeping thread.
 
 use crate::decl::{ArcId, Built, NodeId};
-use crate::worker::hand_off::Arrivals;
+use crate::worker::hand_off::{Arrivals, Outbound};
 use crate::worker::{Core, NodeInfo};
 use rustix::event::EventfdFlags;
 use std::any::Any;
@@ -49,7 +49,11 @@ pub(crate) enum ToWorker {
         message: Box<dyn Any + Send>,
     },
     Inject(Inject),
-    Arrivals(Vec<Arrivals>),
+    /// Ends of the rings to each other worker, by its number, and of those from them.
+    Ways {
+        to: Vec<Option<Outbound>>,
+        from: Vec<Arrivals>,
+    },
     Call(Box<dyn FnOnce(&mut Core) + Send>),
     Stop,
 }

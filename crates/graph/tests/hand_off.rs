@@ -14,8 +14,12 @@ use thalweg_graph::HandOffView;
 const FULL: &str = "congestion drop";
 
 fn pair(lab: &Lab, from: usize, to: usize) -> HandOffView {
+    pair_of(lab, QUEUE, from, to)
+}
+
+fn pair_of(lab: &Lab, queue: &str, from: usize, to: usize) -> HandOffView {
     let views = lab.c.hand_off_views();
-    let of = |v: &&HandOffView| (v.queue, v.from, v.to) == (QUEUE, from, to);
+    let of = |v: &&HandOffView| (v.queue, v.from, v.to) == (queue, from, to);
     views.iter().find(of).expect("a pair").clone()
 }
 
@@ -106,8 +110,9 @@ fn under_load_everything_arrives_once_and_in_order() {
 }
 
 #[test]
-fn packets_for_a_full_ring_are_dropped_and_counted() {
+fn packets_without_room_are_dropped_and_counted() {
     let mut lab = Lab::with_buffers(2, 16384);
+    lab.c.add_hand_off("late", "test-other").expect("a queue");
     let barrier = Arc::new(Barrier::new(2));
     let sink = lab.node("test-sink");
     lab.c.message(1, sink, Box::new(barrier.clone()));
@@ -117,12 +122,22 @@ fn packets_for_a_full_ring_are_dropped_and_counted() {
     lab.wait(|lab| lab.rx() == 256 * frames && lab.total(|t| t.dropped.get()) > 0);
     lab.wait(|lab| pair(lab, 0, 1).frames + pair(lab, 0, 1).drops / 256 == frames);
     let v = pair(&lab, 0, 1);
-    assert_eq!((v.depth, v.room, v.frames), (32, 32, 32));
-    assert_eq!((v.packets, v.drops), (32 * 256, 16 * 256));
+    // A queue has seven eighths of the room for 8,192 packets; the rest is for others.
+    assert_eq!((v.depth, v.room, v.frames), (28, 32, 28));
+    assert_eq!((v.packets, v.drops), (28 * 256, 20 * 256));
+    let (owner, end) = (lab.node("test-owner"), lab.c.hand_off("late", 0).expect("an end"));
+    lab.c.message(0, owner, Box::new(end));
+    lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 256]; 5]);
+    let late = |lab: &Lab| pair_of(lab, "late", 0, 1);
+    lab.wait(|lab| late(lab).packets + late(lab).drops == 5 * 256);
+    assert_eq!((late(&lab).packets, late(&lab).drops), (4 * 256, 256));
+    let (owner, end) = (lab.node("test-owner"), lab.c.hand_off(QUEUE, 0).expect("an end"));
+    lab.c.message(0, owner, Box::new(end));
     barrier.wait();
+    let frames = frames + 5;
     lab.settle(256 * frames, 0);
-    assert_eq!(lab.error("error-drop", FULL), 16 * 256);
-    assert_eq!(lab.arrived(0, 1), (0..32 * 256).collect::<Vec<_>>());
+    assert_eq!(lab.error("error-drop", FULL), 21 * 256);
+    assert_eq!(lab.arrived(0, 1), (0..28 * 256).collect::<Vec<_>>());
     // And it goes on.
     lab.make(0, SwIfIndex(1), vec![vec![to_worker(1); 10]]);
     lab.settle(256 * frames + 10, 0);
@@ -258,6 +273,46 @@ fn queues_may_come_later_and_one_worker_needs_none() {
     lab.make(0, SwIfIndex(1), vec![vec![to_worker(0); 5]]);
     lab.settle(5, 0);
     assert_eq!(lab.arrived(0, 0).len(), 5);
+    lab.close();
+}
+
+/// More workers than processors: all hand to all, all at once.
+#[test]
+fn sixty_four_workers_hand_to_each_other_and_end() {
+    const WORKERS: usize = 64;
+    let mut lab = Lab::with_buffers(WORKERS, 64 * 1024);
+    let owners: Vec<u8> = (0..16).map(to_worker).collect();
+    for w in 0..WORKERS {
+        lab.make(w, SwIfIndex(1), vec![owners.clone(); 4]);
+    }
+    let total = (WORKERS * 4 * 16) as u64;
+    lab.settle(total, 0);
+    let views = lab.c.hand_off_views();
+    assert_eq!(views.len(), WORKERS * (WORKERS - 1));
+    assert!(views.iter().all(|v| v.room == 4 && v.drops == 0 && v.depth == 0));
+    // To each of 16 workers, from all others.
+    assert_eq!(views.iter().map(|v| v.packets).sum::<u64>(), 16 * 63 * 4);
+    lab.close();
+}
+
+/// Buffers under way to a worker do not grow with the number of those that send to it.
+#[test]
+fn room_is_shared_by_the_senders() {
+    let mut lab = Lab::with_buffers(9, 64 * 1024);
+    let barrier = Arc::new(Barrier::new(2));
+    let sink = lab.node("test-sink");
+    lab.c.message(0, sink, Box::new(barrier.clone()));
+    barrier.wait();
+    for w in 1..9 {
+        lab.make(w, SwIfIndex(1), vec![vec![to_worker(0); 256]; 8]);
+    }
+    let done = |lab: &Lab, w| pair(lab, w, 0).packets + pair(lab, w, 0).drops;
+    lab.wait(|lab| (1..9).all(|w| done(lab, w) == 8 * 256));
+    let sent: Vec<u64> = (1..9).map(|w| pair(&lab, w, 0).packets).collect();
+    // Seven eighths of an eighth of 8,192, in whole frames.
+    assert_eq!(sent, [3 * 256; 8]);
+    barrier.wait();
+    lab.settle(8 * 8 * 256, 0);
     lab.close();
 }
 

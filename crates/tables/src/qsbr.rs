@@ -27,10 +27,13 @@ use crate::sync::{AtomicU64, Mutex, Ordering, Padded, fence};
 
 /// Maximum number of readers in a domain.
 #[cfg(not(loom))]
-pub const MAX_READERS: usize = 64;
+pub const MAX_READERS: usize = 256;
 /// Maximum number of readers in a domain (few, so that the model stays explorable).
 #[cfg(loom)]
 pub const MAX_READERS: usize = 2;
+
+/// Bits of a word of [`Domain::claimed`].
+const BITS: usize = u64::BITS as usize;
 
 /// The slot value of an offline reader, and of a slot without a reader.
 const OFFLINE: u64 = 0;
@@ -61,7 +64,7 @@ pub struct Domain {
     id: u64,
     epoch: Padded<AtomicU64>,
     /// One bit per slot that a [`Reader`] owns.
-    claimed: Padded<AtomicU64>,
+    claimed: Padded<[AtomicU64; MAX_READERS.div_ceil(BITS)]>,
     /// The newest epoch known to have passed. It saves the scan for older tags.
     safe: AtomicU64,
     slots: [Padded<AtomicU64>; MAX_READERS],
@@ -75,7 +78,7 @@ impl Domain {
         Arc::new(Domain {
             id: NEXT_DOMAIN.fetch_add(1, PlainOrdering::Relaxed),
             epoch: Padded(AtomicU64::new(FIRST_EPOCH)),
-            claimed: Padded(AtomicU64::new(0)),
+            claimed: Padded(std::array::from_fn(|_| AtomicU64::new(0))),
             safe: AtomicU64::new(0),
             slots: std::array::from_fn(|_| Padded(AtomicU64::new(OFFLINE))),
             retired: Mutex::new(VecDeque::new()),
@@ -89,18 +92,21 @@ impl Domain {
     ///
     /// [`QsbrError::TooManyReaders`] if there are [`MAX_READERS`] readers already.
     pub fn register(self: &Arc<Self>) -> Result<Reader, QsbrError> {
-        loop {
-            let claimed = self.claimed.0.load(Ordering::Relaxed);
-            let slot = (!claimed).trailing_zeros() as usize;
-            if slot >= MAX_READERS {
-                return Err(QsbrError::TooManyReaders { limit: MAX_READERS });
-            }
-            let bit = 1 << slot;
-            // AcqRel: pairs with the drop of the slot's former owner.
-            if self.claimed.0.fetch_or(bit, Ordering::AcqRel) & bit == 0 {
-                return Ok(Reader { domain: Arc::clone(self), slot, seen: OFFLINE });
+        for (word, claimed) in self.claimed.0.iter().enumerate() {
+            loop {
+                let free = (!claimed.load(Ordering::Relaxed)).trailing_zeros() as usize;
+                let slot = word * BITS + free;
+                if free >= BITS || slot >= MAX_READERS {
+                    break;
+                }
+                let bit = 1 << free;
+                // AcqRel: pairs with the drop of the slot's former owner.
+                if claimed.fetch_or(bit, Ordering::AcqRel) & bit == 0 {
+                    return Ok(Reader { domain: Arc::clone(self), slot, seen: OFFLINE });
+                }
             }
         }
+        Err(QsbrError::TooManyReaders { limit: MAX_READERS })
     }
 
     /// Opens a new epoch. To be called *after* unlinking the memory for reuse.
@@ -154,7 +160,8 @@ impl Domain {
 
     /// Returns the number of registered readers.
     pub fn readers(&self) -> usize {
-        self.claimed.0.load(Ordering::Relaxed).count_ones() as usize
+        let ones = |word: &AtomicU64| word.load(Ordering::Relaxed).count_ones() as usize;
+        self.claimed.0.iter().map(ones).sum()
     }
 
     /// Returns a number that identifies the domain within the process.
@@ -168,13 +175,15 @@ impl Domain {
         // or cannot see what was unlinked (the fence).
         let mut safe = self.epoch.0.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
-        let mut claimed = self.claimed.0.load(Ordering::Acquire);
-        while claimed != 0 {
-            let slot = claimed.trailing_zeros() as usize;
-            claimed &= claimed - 1;
-            match self.slots[slot].0.load(Ordering::Acquire) {
-                OFFLINE => {}
-                seen => safe = safe.min(seen),
+        for (claimed, slots) in self.claimed.0.iter().zip(self.slots.chunks(BITS)) {
+            let mut claimed = claimed.load(Ordering::Acquire);
+            while claimed != 0 {
+                let slot = claimed.trailing_zeros() as usize;
+                claimed &= claimed - 1;
+                match slots[slot].0.load(Ordering::Acquire) {
+                    OFFLINE => {}
+                    seen => safe = safe.min(seen),
+                }
             }
         }
         // A reader that has just come online may announce an old epoch; what has passed stays
@@ -259,7 +268,8 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.offline();
         // Release: the slot's next owner must not be overtaken by the store above.
-        self.domain.claimed.0.fetch_and(!(1 << self.slot), Ordering::Release);
+        let claimed = &self.domain.claimed.0[self.slot / BITS];
+        claimed.fetch_and(!(1 << (self.slot % BITS)), Ordering::Release);
     }
 }
 
@@ -307,6 +317,24 @@ mod tests {
     }
 
     #[test]
+    fn each_of_the_readers_is_waited_for_and_its_place_returns() {
+        let domain = Domain::new();
+        let mut readers: Vec<_> = (0..MAX_READERS).map(|_| domain.register().unwrap()).collect();
+        assert_eq!(readers.iter().map(|r| r.slot).collect::<Vec<_>>(), Vec::from_iter(0..256));
+        let error = domain.register().expect_err("one too many");
+        assert_eq!(error.to_string(), "all 256 reader slots are taken: run fewer workers");
+        for at in [0, 63, 64, 191, 255] {
+            readers[at].enter();
+            let tag = domain.tag();
+            assert!(!domain.passed(tag), "reader {at}");
+            readers[at].offline();
+            assert!(domain.passed(tag), "reader {at}");
+        }
+        drop(readers.remove(130));
+        assert_eq!((domain.readers(), domain.register().unwrap().slot), (MAX_READERS - 1, 130));
+    }
+
+    #[test]
     fn reclaims_in_order_and_only_safe_items() {
         let domain = Domain::new();
         let mut reader = domain.register().unwrap();
@@ -339,18 +367,6 @@ mod tests {
         domain.retire(move || inner.upgrade().unwrap().retire(|| ()));
         assert_eq!((domain.reclaim(), domain.pending()), (1, 1));
         assert_eq!((domain.reclaim(), domain.pending()), (1, 0));
-    }
-
-    #[test]
-    fn slots_are_limited_and_reused() {
-        let domain = Domain::new();
-        let mut readers: Vec<_> = (0..MAX_READERS).map(|_| domain.register().unwrap()).collect();
-        let error = domain.register().unwrap_err();
-        assert_eq!(error, QsbrError::TooManyReaders { limit: 64 });
-        assert_eq!(error.to_string(), "all 64 reader slots are taken: run fewer workers");
-        readers.remove(17);
-        assert_eq!(domain.register().unwrap().slot, 17);
-        assert_eq!(domain.readers(), 63);
     }
 
     #[test]

@@ -110,6 +110,24 @@ impl<T> Sender<T> {
         self.sent - self.received >= items as u64
     }
 
+    /// Returns the number of items sent since the ring was made.
+    #[inline]
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Returns the number of items received since the ring was made, as last read.
+    #[inline]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Reads the receiver's position.
+    #[inline]
+    pub fn refresh(&mut self) {
+        self.received = self.ring.received.0.load(Ordering::Acquire);
+    }
+
     /// Sends an item. Returns the item that the receiver has left in its slot, if any.
     ///
     /// # Errors

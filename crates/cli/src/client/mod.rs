@@ -11,8 +11,12 @@ use std::time::Duration;
 
 pub use interactive::{interactive, interactive_at};
 
+use crate::lexer::Scanner;
 use crate::server::{Listen, Stream};
 use crate::telnet::{self, Decoder, Event};
+
+/// Bytes of commands that are sent at once: half of what the server takes.
+const PIECE: usize = 512 * 1024;
 
 /// Maximum time until the server's greeting.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,6 +50,9 @@ pub enum ClientError {
     /// The connection broke.
     #[error("lost the connection to the CLI: {0}")]
     Io(#[from] io::Error),
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Output(io::Error),
     /// The server ended the session before the reply was complete.
     #[error("the CLI closed the session before the reply was complete")]
     Closed,
@@ -172,25 +179,45 @@ impl Client {
         }
     }
 
-    /// Runs one or more commands and passes on their output as it comes.
+    /// Runs one or more commands, of any length in all, and passes on their output as it comes. Ends
+    /// at the first that fails.
     ///
     /// # Errors
-    /// If the connection breaks or `out` cannot be written. A command that fails is no error here.
-    pub fn stream(&mut self, command: &str, out: &mut dyn Write) -> Result<Ended, ClientError> {
+    /// If the connection breaks, or [`ClientError::Output`] if `out` cannot be written. A command
+    /// that fails is no error here.
+    pub fn stream(&mut self, commands: &str, out: &mut dyn Write) -> Result<Ended, ClientError> {
+        // The server takes a limited number of bytes at once.
+        for piece in whole_commands(commands, PIECE) {
+            let ended = self.stream_piece(piece, out)?;
+            if ended != Ended::Ok {
+                return Ok(ended);
+            }
+        }
+        Ok(Ended::Ok)
+    }
+
+    fn stream_piece(&mut self, command: &str, out: &mut dyn Write) -> Result<Ended, ClientError> {
         // The server would close the session without output.
         if matches!(command.trim(), "quit" | "q" | "exit") {
             return Ok(Ended::Ok);
         }
         let mut request: Vec<u8> = command.bytes().filter(|b| *b != 0).collect();
         request.push(0);
-        self.stream.write_all(&request)?;
+        match self.stream.write_all(&request) {
+            // The server does not read on, and may have said why.
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {}
+            other => other?,
+        }
+        let mut write = |text: &mut Vec<u8>| -> Result<(), ClientError> {
+            out.write_all(text).and_then(|()| out.flush()).map_err(ClientError::Output)?;
+            text.clear();
+            Ok(())
+        };
         let mut text = Vec::new();
         loop {
             // Output that is there already is written before waiting for more.
             if self.at >= self.buffer.len() && !text.is_empty() {
-                out.write_all(&text)?;
-                out.flush()?;
-                text.clear();
+                write(&mut text)?;
             }
             match self.heard()? {
                 Event::Data(0) => break,
@@ -200,8 +227,7 @@ impl Client {
                 _ => {}
             }
         }
-        out.write_all(&text)?;
-        out.flush()?;
+        write(&mut text)?;
         loop {
             if let Event::Data(status) = self.heard()? {
                 return Ok(match status {
@@ -245,6 +271,30 @@ impl Client {
     }
 }
 
+/// Parts a text of commands into pieces of about `most` bytes or less, each of whole commands. A
+/// command that is longer is a piece of its own.
+fn whole_commands(text: &str, most: usize) -> Vec<&str> {
+    let (mut pieces, mut from, mut end) = (Vec::new(), 0, 0);
+    let mut scanner = Scanner::default();
+    for (at, c) in text.char_indices() {
+        if !scanner.ends_at(c) {
+            continue;
+        }
+        let next = at + c.len_utf8();
+        if next - from > most && end > from {
+            pieces.push(&text[from..end]);
+            from = end;
+        }
+        end = next;
+    }
+    if text.len() - from > most && (from + 1..text.len()).contains(&end) {
+        pieces.push(&text[from..end]);
+        from = end;
+    }
+    pieces.push(&text[from..]);
+    pieces
+}
+
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
@@ -255,4 +305,21 @@ fn is_timeout(error: &io::Error) -> bool {
 /// See [`Client::connect`] and [`Client::run`].
 pub fn one_shot(path: impl AsRef<Path>, command: &str) -> Result<String, ClientError> {
     Client::connect(path)?.run(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_parted_between_commands() {
+        let parts = |text, most| whole_commands(text, most);
+        assert_eq!(parts("", 10), [""]);
+        assert_eq!(parts("show a\nshow b", 100), ["show a\nshow b"]);
+        assert_eq!(parts("aa\nbb\ncc\n", 7), ["aa\nbb\n", "cc\n"]);
+        assert_eq!(parts("aa\nbb\ncc", 3), ["aa\n", "bb\n", "cc"]);
+        assert_eq!(parts("a long command\nb\nc\n", 4), ["a long command\n", "b\nc\n"]);
+        // A line end within braces or after a backslash ends no command.
+        assert_eq!(parts("a {\n b\n}\nc \\\n d\n", 2), ["a {\n b\n}\n", "c \\\n d\n"]);
+    }
 }

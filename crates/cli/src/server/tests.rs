@@ -239,10 +239,14 @@ fn thalctl_knows_whether_a_command_failed() {
     assert!(matches!(client.run("qui"), Ok(text) if text.is_empty()));
     assert!(matches!(client.run("echo a"), Err(ClientError::Closed | ClientError::Io(_))));
     assert_eq!(one_shot(rig.path(), "echo a").unwrap(), "a\n");
-    assert!(matches!(
-        rig.client().run(&"x".repeat(2 << 20)),
-        Err(ClientError::Failed { .. } | ClientError::Io(_))
-    ));
+    let error = rig.client().run(&"x".repeat(2 << 20)).unwrap_err();
+    assert!(error.to_string().contains("input is too long: at most 1048576 bytes"), "{error}");
+    // Many commands are sent one part after the other.
+    let many: String = (0..20_000).map(|n| format!("echo {n:050}\n")).collect();
+    let said = rig.client().run(&many).unwrap();
+    assert_eq!(said.lines().count(), 20_000);
+    let error = rig.client().run(&format!("{many}nonsense\n{many}")).unwrap_err();
+    assert!(error.to_string().lines().count() < 20_010, "it ends where one fails");
 }
 
 #[test]

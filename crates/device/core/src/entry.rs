@@ -90,7 +90,7 @@ impl Entry {
         match self.way {
             Way::Frames => cx.enter_interface(frame, sw_if),
             Way::Packets => {
-                cx.count_input(sw_if, frame.len() as u64, frame.bytes());
+                cx.count_input_past_taps(sw_if, frame.len() as u64, frame.bytes());
                 cx.enqueue_next(frame, 0);
             }
             Way::FromBridge => {

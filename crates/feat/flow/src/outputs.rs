@@ -1,6 +1,6 @@
 //! The outputs of a packet: copies are sent first, the packet itself last.
 
-use thalweg_buffer::{Flags, PktMut};
+use thalweg_buffer::{Flags, Packet, PktMut};
 use thalweg_conntrack::{IPV4, IPV6};
 use thalweg_device::SwIfIndex;
 use thalweg_feat_l2::L2Table;
@@ -10,7 +10,7 @@ use thalweg_wire::checksum;
 use thalweg_wire::ipv4::Ipv4View;
 use thalweg_wire::ipv6::{Ipv6Mut, Ipv6View};
 
-use crate::nodes::flow_rules::{NO_BUFFERS, NO_TAG_ROOM};
+use crate::nodes::flow_rules::{COPIED_TOO_OFTEN, NO_BUFFERS, NO_TAG_ROOM};
 use crate::rule::key::{self, Words};
 use crate::subs::{Changed, Retag};
 use crate::tables::{Port, Published};
@@ -27,6 +27,8 @@ pub(crate) struct Outputs<'p> {
     changed: Changed,
     /// Reason why the packet has no further outputs.
     refused: Option<ErrorCode>,
+    /// Whether copies may be made; unknown before the first.
+    may_copy: Option<bool>,
     /// Drop reason if there is no output.
     pub(crate) why: ErrorCode,
 }
@@ -34,7 +36,7 @@ pub(crate) struct Outputs<'p> {
 impl<'p> Outputs<'p> {
     pub(crate) fn new(packet: PktMut<'p>, why: ErrorCode) -> Self {
         let changed = Changed::default();
-        Outputs { packet, pending: None, sub: None, changed, refused: None, why }
+        Outputs { packet, pending: None, sub: None, changed, refused: None, may_copy: None, why }
     }
 
     pub(crate) fn rx_if(&self) -> SwIfIndex {
@@ -158,22 +160,31 @@ impl<'p> Outputs<'p> {
         if self.sub.is_some() {
             return self.send_pending_by_sub(cx, to);
         }
-        match cx.copy(&self.packet) {
-            Some(copy) => cx.send(copy, to),
-            None => cx.count(NO_BUFFERS, 1),
+        if let Some(copy) = self.copy(cx) {
+            cx.send(copy, to);
         }
+    }
+
+    fn copy(&mut self, cx: &mut NodeCx<'_>) -> Option<Packet> {
+        let packet = &mut self.packet;
+        if !*self.may_copy.get_or_insert_with(|| cx.may_copy(packet.meta_mut())) {
+            cx.count(COPIED_TOO_OFTEN, 1);
+            return None;
+        }
+        let copy = cx.copy(packet);
+        if copy.is_none() {
+            cx.count(NO_BUFFERS, 1);
+        }
+        copy
     }
 
     #[inline(never)]
     fn send_pending_by_sub(&mut self, cx: &mut NodeCx<'_>, to: Verdict) {
         let Some((sub, retag)) = self.sub.take() else { return };
         let Some(undo) = retag.apply(&mut self.packet) else { return cx.count(NO_TAG_ROOM, 1) };
-        match cx.copy(&self.packet) {
-            Some(mut copy) => {
-                copy.set_tx_if(sub);
-                cx.send(copy, to);
-            }
-            None => cx.count(NO_BUFFERS, 1),
+        if let Some(mut copy) = self.copy(cx) {
+            copy.set_tx_if(sub);
+            cx.send(copy, to);
         }
         undo.undo(&mut self.packet);
     }

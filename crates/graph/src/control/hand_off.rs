@@ -5,10 +5,10 @@ use crate::decl::{Built, NodeId};
 use crate::mailbox::ToWorker;
 use crate::nodes::error_drop;
 use crate::worker::HandOff;
-use crate::worker::hand_off::{self, Arrivals, HandOffTx, Handed, LocalEnd, PairStats, ROOM};
+use crate::worker::hand_off::{self, Arrivals, HandOffTx, Handed, LocalEnd, Outbound, PairStats};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thalweg_tables::swap_ring::{Gauge, channel};
+use thalweg_tables::swap_ring::Gauge;
 
 /// A queue and its target.
 pub(super) struct Queue {
@@ -19,12 +19,11 @@ pub(super) struct Queue {
     pairs: Vec<Pair>,
 }
 
-/// The ring from one worker to another.
+/// What a queue hands from one worker to another.
 struct Pair {
     from: usize,
     to: usize,
     stats: Arc<PairStats>,
-    gauge: Gauge<Handed>,
 }
 
 /// Existing queues, and those requested before the graph was built.
@@ -32,12 +31,19 @@ struct Pair {
 pub(super) struct Queues {
     asked: Vec<(&'static str, &'static str)>,
     all: Vec<Queue>,
+    /// Gauges of the rings, by sender and receiver; of a worker to itself there is none.
+    rings: Vec<Vec<Option<Gauge<Handed>>>>,
 }
 
 impl Queues {
-    /// Drops all rings.
+    /// Drops all queues and rings.
     pub(super) fn clear(&mut self) {
         self.all.clear();
+        self.rings.clear();
+    }
+
+    fn gauge(&self, from: usize, to: usize) -> Option<&Gauge<Handed>> {
+        self.rings.get(from)?.get(to)?.as_ref()
     }
 }
 
@@ -56,9 +62,9 @@ pub struct HandOffView {
     pub frames: u64,
     /// Packets in them.
     pub packets: u64,
-    /// Packets dropped because the ring was full.
+    /// Packets dropped because there was no room.
     pub drops: u64,
-    /// Frames in the ring now.
+    /// Frames in the ring now, of all queues.
     pub depth: usize,
     /// Capacity of the ring in frames.
     pub room: usize,
@@ -76,29 +82,36 @@ impl Control {
     pub fn await_handed_over(&mut self) {
         let until = Instant::now() + PATIENCE;
         let gathered: Vec<u64> = self.pairs().map(|pair| pair.stats.gathered.get()).collect();
-        let is_gone = |at: usize, pair: &Pair| {
-            gathered.get(at).is_none_or(|n| n % 2 == 0 || *n != pair.stats.gathered.get())
-        };
-        self.sync_until(until, is_gone);
-        let sent: Vec<u64> = self.pairs().map(|pair| pair.stats.frames.get()).collect();
-        let is_here =
-            |at: usize, pair: &Pair| sent.get(at).is_none_or(|n| *n <= pair.gauge.received());
-        self.sync_until(until, is_here);
+        self.sync_until(until, |c| {
+            let mut all = c.pairs().zip(&gathered);
+            all.all(|(pair, n)| n % 2 == 0 || *n != pair.stats.gathered.get())
+        });
+        let workers = self.hand_offs.rings.len();
+        let mut sent = vec![vec![0; workers]; workers];
+        for pair in self.pairs() {
+            sent[pair.from][pair.to] += pair.stats.frames.get();
+        }
+        self.sync_until(until, |c| {
+            let rings = c.hand_offs.rings.iter().flatten();
+            let arrived = |ring: &Option<Gauge<_>>| ring.as_ref().map_or(0, Gauge::received);
+            rings.zip(sent.iter().flatten()).all(|(ring, n)| *n <= arrived(ring))
+        });
     }
 
     /// Whether packets are on their way from one worker to another. A worker that sleeps may have
     /// been handed some a moment ago.
     pub fn is_handing_over(&self) -> bool {
-        self.pairs()
-            .any(|pair| pair.gauge.depth() > 0 || !pair.stats.gathered.get().is_multiple_of(2))
+        let mut rings = self.hand_offs.rings.iter().flatten().flatten();
+        rings.any(|ring| ring.depth() > 0)
+            || self.pairs().any(|pair| !pair.stats.gathered.get().is_multiple_of(2))
     }
 
     fn pairs(&self) -> impl Iterator<Item = &Pair> {
         self.hand_offs.all.iter().flat_map(|queue| &queue.pairs)
     }
 
-    fn sync_until(&mut self, until: Instant, done: impl Fn(usize, &Pair) -> bool) {
-        while !self.pairs().enumerate().all(|(at, pair)| done(at, pair)) && Instant::now() < until {
+    fn sync_until(&mut self, until: Instant, done: impl Fn(&Control) -> bool) {
+        while !done(self) && Instant::now() < until {
             self.sync();
         }
     }
@@ -138,7 +151,8 @@ impl Control {
     /// Returns the counters of all queues.
     pub fn hand_off_views(&self) -> Vec<HandOffView> {
         let view = |q: &Queue, p: &Pair| {
-            let [sent, received] = p.gauge.positions();
+            let gauge = self.hand_offs.gauge(p.from, p.to);
+            let [sent, received] = gauge.map_or([0; 2], Gauge::positions);
             HandOffView {
                 queue: q.name,
                 target: self.nodes[q.target.0 as usize].name.clone(),
@@ -147,8 +161,8 @@ impl Control {
                 frames: p.stats.frames.get(),
                 packets: p.stats.packets.get(),
                 drops: p.stats.drops.get(),
-                depth: p.gauge.depth(),
-                room: p.gauge.room(),
+                depth: gauge.map_or(0, Gauge::depth),
+                room: gauge.map_or(0, Gauge::room),
                 lines: [sent, received, Arc::as_ptr(&p.stats).addr()],
             }
         };
@@ -204,31 +218,50 @@ impl Control {
         if nodes.len() < 2 {
             return;
         }
+        if self.hand_offs.rings.is_empty() {
+            self.install_rings(nodes.len());
+        }
         let drop = self.by_name["error-drop"];
         let congested = u32::from(error_drop::CONGESTED.0);
         let full = (drop, self.nodes[drop.0 as usize].error_base + congested);
         let mut pairs = Vec::new();
         for (to, node) in nodes.iter().enumerate() {
             let info = self.info(*node);
-            let mut rings = Vec::new();
             for from in 0..nodes.len() {
                 if from == to {
                     let built = Built::runner(LocalEnd { target });
                     self.send(to, ToWorker::Install { id: *node, info: info.clone(), built });
                     continue;
                 }
-                let (ring, end) = channel(ROOM);
-                rings.push(Arrivals { from, ring: end, node: *node, target });
                 let stats = Arc::new(PairStats::default());
-                pairs.push(Pair { from, to, stats: stats.clone(), gauge: ring.gauge() });
-                let waker = self.workers[to].waker.clone();
-                let built = Built::runner(HandOffTx { to, ring, waker, stats, held: None, full });
+                pairs.push(Pair { from, to, stats: stats.clone() });
+                let built = Built::runner(HandOffTx { to, target, stats, held: None, full });
                 self.send(from, ToWorker::Install { id: *node, info: info.clone(), built });
             }
-            self.send(to, ToWorker::Arrivals(rings));
         }
         let order = self.order();
         (0..nodes.len()).for_each(|w| self.send(w, ToWorker::Order(order.clone())));
         self.hand_offs.all[queue].pairs = pairs;
+    }
+
+    /// Makes the rings between workers, which all queues share.
+    fn install_rings(&mut self, workers: usize) {
+        let mut arrivals: Vec<Vec<Arrivals>> = (0..workers).map(|_| Vec::new()).collect();
+        let mut outbound: Vec<Vec<Option<Outbound>>> = Vec::new();
+        for from in 0..workers {
+            let mut way = |to: usize| {
+                let (way, ring) = Outbound::new(workers, self.workers[to].waker.clone());
+                arrivals[to].push(Arrivals { from, ring });
+                way
+            };
+            outbound.push((0..workers).map(|to| (to != from).then(|| way(to))).collect());
+        }
+        let gauges = |ways: &Vec<Option<Outbound>>| {
+            ways.iter().map(|way| way.as_ref().map(Outbound::gauge)).collect()
+        };
+        self.hand_offs.rings = outbound.iter().map(gauges).collect();
+        for (worker, (to, from)) in outbound.into_iter().zip(arrivals).enumerate() {
+            self.send(worker, ToWorker::Ways { to, from });
+        }
     }
 }

@@ -9,18 +9,22 @@
 //!
 //! * Once a loop has taken [`FREE`] steps and [`EACH`] more for each packet that came in, each
 //!   further step is counted in the packet that takes it, and ends a packet that has [`MOST`].
-//! * Copies are counted as what they are copies of. They can still double at each step, so that
-//!   after [`ENOUGH`] steps more for each of these and for each buffer, every packet ends that is
-//!   left. A flood takes a few steps for each buffer.
+//! * Copies are counted as what they are copies of, and copying as [`COPIED`] steps
+//!   ([`NodeCx::may_copy`]): a packet is copied four times in a row, in bridge after bridge, before
+//!   no more is made of it. Else each step could double the packets, and one
+//!   would take all buffers.
+//! * Many copies of many can still take long, so that after [`ENOUGH`] times the first bound, and
+//!   [`FLOOD`] steps for each buffer, every packet ends that is left. A flood takes a few steps for
+//!   each buffer.
 //! * A circle through another worker is spread over many loops. Of the frames that are handed over
 //!   one in [`LOOKED`] counts [`HANDED`] steps in each of its packets: their metadata is in a cache
 //!   line that nothing else needs. A packet is handed over [`MOST`] / [`HANDED`] times at least,
 //!   and about [`LOOKED`] times as often on average, before it ends.
 
-use super::Core;
+use super::{Core, NodeCx};
 use crate::decl::NodeId;
 use crate::nodes::error_drop;
-use thalweg_buffer::Frame;
+use thalweg_buffer::{Frame, Meta};
 
 /// Steps that a loop may take whatever came in: floods and fragments are more than they came as.
 const FREE: usize = 4096;
@@ -28,8 +32,11 @@ const FREE: usize = 4096;
 const EACH: usize = 64;
 /// Steps that are counted in a packet before it ends.
 const MOST: u16 = 128;
-/// Multiple of the first bound and of the buffers at which a loop is ended.
+/// Multiple of the first bound at which a loop is ended, and steps for each buffer.
 const ENOUGH: usize = 16;
+const FLOOD: usize = 8;
+/// Steps that copying counts as, so that it happens four times in a row.
+const COPIED: u16 = MOST / 5;
 /// Frames handed over of which one is looked at.
 const LOOKED: u64 = 16;
 /// Steps that a hand-over counts as.
@@ -48,7 +55,7 @@ impl Bound {
     #[inline]
     pub(super) fn of(came_in: usize, buffers: usize) -> Bound {
         let suspicious = FREE + EACH * came_in;
-        Bound { suspicious, enough: ENOUGH * (suspicious + buffers) }
+        Bound { suspicious, enough: ENOUGH * suspicious + FLOOD * buffers }
     }
 
     /// Counts a step in each packet of a frame on its way to a node, in a loop that has taken
@@ -72,6 +79,16 @@ impl Bound {
 #[inline]
 pub(super) fn looks_at(nth: u64) -> bool {
     nth.wrapping_mul(0x9e37_79b9_7f4a_7c15) < u64::MAX / LOOKED
+}
+
+impl NodeCx<'_> {
+    /// Counts that copies of a packet are about to be made. Returns false if it was copied too
+    /// often: such packets go round in the graph, and none of them is copied any more.
+    #[inline]
+    pub fn may_copy(&self, meta: &mut Meta) -> bool {
+        meta.laps = meta.laps.saturating_add(COPIED);
+        meta.laps <= MOST - COPIED
+    }
 }
 
 impl Core {

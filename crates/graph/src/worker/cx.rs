@@ -116,7 +116,8 @@ impl<'w> NodeCx<'w> {
     }
 
     /// Copies a packet, with its offload work, for a further receiver: flooding, multicast and
-    /// mirroring. `None` if there are not enough buffers.
+    /// mirroring. `None` if there are not enough buffers. To be asked for before the first copy:
+    /// [`may_copy`](Self::may_copy).
     pub fn copy(&mut self, of: &PktMut<'_>) -> Option<Packet> {
         let mut new = self.derive(of.lineage())?;
         let mut whole = true;
@@ -315,6 +316,13 @@ impl<'w> NodeCx<'w> {
         if self.core.taps.due::<RX>(sw_if, count, offload) {
             self.core.run_gate::<RX>(sw_if, count, frame);
         }
+    }
+
+    /// Counts packets as received by an interface whose taps never see such, since they have no
+    /// Ethernet header.
+    pub fn count_input_past_taps(&mut self, sw_if: SwIfIndex, packets: u64, bytes: u64) {
+        self.count_input(sw_if, packets, bytes);
+        self.core.taps.let_pass::<RX>(sw_if, packets);
     }
 
     /// Counts some packets of a frame as received by an interface without a device. Its taps do not

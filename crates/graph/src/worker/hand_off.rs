@@ -3,11 +3,16 @@
 //! Some packets must be processed by one worker: the one that owns their connection. A *queue*
 //! leads to a node, on any worker: for each other worker there is a node (`<queue>-wk1`) that
 //! packets for it are sent to like to any other, so that they gather in frames; it hands the frame
-//! over by pointer through a bounded ring, one for each ordered pair of workers. The other worker
-//! returns an empty frame for each that it takes, and enqueues those it took at the queue's node.
-//! Nothing waits: if the ring is full, the frame is dropped and counted. A ring that fills has its
-//! frames filled: with few packets in each, it would be full whenever the other worker is without
-//! its processor for a moment.
+//! over by pointer through a bounded ring, one for each ordered pair of workers, which all queues
+//! share. The other worker returns an empty frame for each that it takes, and enqueues those it
+//! took at the queue's node.
+//!
+//! Nothing waits: a frame that finds no room is dropped and counted. Room is counted in packets
+//! that are on their way from one worker to another, since these keep buffers from all others:
+//! [`MOST_PACKETS`] on their way to a worker, in equal shares of the senders. A queue gets most of
+//! such a share, not all, so that a flood of one leaves room to the others. A ring that fills has
+//! its frames filled: with few packets in each, it would be full whenever the other worker is
+//! without its processor for a moment.
 //!
 //! Buffers are freed on the worker where packets end, and the pool returns spare ones in batches.
 
@@ -20,14 +25,17 @@ use crate::stats::Counter;
 use crate::trace::{PacketTrace, TraceStep};
 use std::any::Any;
 use std::sync::Arc;
-use thalweg_buffer::{Flags, Frame};
-use thalweg_tables::swap_ring::{Receiver, Sender};
+use thalweg_buffer::{FRAME_SIZE, Flags, Frame};
+use thalweg_tables::swap_ring::{Gauge, Receiver, Sender, channel};
 
-/// Capacity of a ring in frames. Full ones hold 8192 packets: half of the default pool.
-pub(crate) const ROOM: usize = 32;
+/// Packets on their way to a worker: half of the default pool. With more than 33 workers, the
+/// least share of a sender, a frame, comes to more.
+pub(crate) const MOST_PACKETS: usize = 8192;
 
-/// Frames in a ring from which on packets gather in one frame before that is handed over.
-const GATHER: usize = ROOM / 2;
+/// Frames in all rings to a worker, and the least and greatest capacity of one ring: a slot keeps
+/// a frame on its way back, so that memory would grow with the square of the workers.
+const FRAMES: usize = 128;
+const ROOM: std::ops::RangeInclusive<usize> = 4..=32;
 
 /// Maximum number of frames that a worker takes from one ring before it turns to the next, and to
 /// its devices.
@@ -73,6 +81,104 @@ pub(crate) struct Handed {
     frame: Box<Frame>,
     /// Traces of its traced packets, in order.
     traces: Box<[PacketTrace]>,
+    /// Node of the queue for the receiver, under which arrivals are counted.
+    node: NodeId,
+    /// Node that gets the packets.
+    target: NodeId,
+}
+
+impl Handed {
+    fn empty(frame: Box<Frame>) -> Handed {
+        Handed { frame, traces: Box::default(), node: NodeId(0), target: NodeId(0) }
+    }
+}
+
+/// A frame that was sent, as its sender remembers it.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    /// Packets sent before it.
+    before: u64,
+    packets: u32,
+    node: NodeId,
+}
+
+/// A worker's end of the ring to another one.
+pub(crate) struct Outbound {
+    ring: Sender<Handed>,
+    waker: Arc<Waker>,
+    /// Frames in the ring, by the low bits of their position.
+    sent: Box<[Sent]>,
+    /// Packets sent since the ring was made.
+    packets: u64,
+    /// Packets that wait in frames for the ring to have room.
+    held: u64,
+    /// Maximum number of packets on their way.
+    most: u64,
+}
+
+impl Outbound {
+    /// Makes the ring between two of `workers` workers.
+    pub(crate) fn new(workers: usize, waker: Arc<Waker>) -> (Outbound, Receiver<Handed>) {
+        let senders = workers.saturating_sub(1).max(1);
+        let room = (FRAMES / senders).clamp(*ROOM.start(), *ROOM.end());
+        let (ring, end) = channel(room);
+        let sent = vec![Sent::default(); room.next_power_of_two()].into();
+        let most = (MOST_PACKETS / senders).max(FRAME_SIZE) as u64;
+        (Outbound { ring, waker, sent, packets: 0, held: 0, most }, end)
+    }
+
+    /// Returns a gauge of the ring.
+    pub(crate) fn gauge(&self) -> Gauge<Handed> {
+        self.ring.gauge()
+    }
+
+    #[inline]
+    fn at(&self, position: u64) -> usize {
+        position as usize & (self.sent.len() - 1)
+    }
+
+    /// Returns the number of packets on their way, as last read.
+    #[inline]
+    fn on_their_way(&self) -> u64 {
+        let received = self.ring.received();
+        let gone = if received == self.ring.sent() {
+            self.packets
+        } else {
+            self.sent[self.at(received)].before
+        };
+        self.packets - gone + self.held
+    }
+
+    /// Returns whether a frame of `n` packets, of a queue that holds `held` itself, has room.
+    #[inline]
+    fn has_room(&mut self, n: u64, node: NodeId, held: u64) -> bool {
+        self.on_their_way() + n <= share(self.most) || self.has_room_now(n, node, held)
+    }
+
+    /// As above, with the receiver's position read again.
+    #[cold]
+    fn has_room_now(&mut self, n: u64, node: NodeId, held: u64) -> bool {
+        self.ring.refresh();
+        let all = self.on_their_way();
+        if all == 0 || all + n <= share(self.most) {
+            return true;
+        }
+        let waiting = (self.ring.received()..self.ring.sent()).map(|p| &self.sent[self.at(p)]);
+        let own: u64 = waiting.filter(|s| s.node == node).map(|s| u64::from(s.packets)).sum();
+        all + n <= self.most && own + held + n <= share(self.most)
+    }
+
+    /// Returns whether packets gather before they are handed over.
+    #[inline]
+    fn is_filling(&mut self) -> bool {
+        self.ring.holds(self.sent.len() / 2)
+    }
+}
+
+/// The part of the room between two workers that one queue may take.
+#[inline]
+fn share(of: u64) -> u64 {
+    of - of / 8
 }
 
 /// Counters of one worker's hand-offs to another; written by the first only.
@@ -89,30 +195,45 @@ pub(crate) struct PairStats {
 /// The node that hands packets to another worker.
 pub(crate) struct HandOffTx {
     pub(crate) to: usize,
-    pub(crate) ring: Sender<Handed>,
-    pub(crate) waker: Arc<Waker>,
+    /// Node that gets the packets there.
+    pub(crate) target: NodeId,
     pub(crate) stats: Arc<PairStats>,
     /// A frame in which packets gather.
     pub(crate) held: Option<Box<Frame>>,
-    /// Node that receives packets if the ring is full, and the drop reason.
+    /// Node that receives packets for which there is no room, and the drop reason.
     pub(crate) full: (NodeId, u32),
+}
+
+/// Returns the worker's end of the ring to another one.
+#[inline]
+fn outbound<'c>(cx: &'c mut NodeCx<'_>, to: usize) -> &'c mut Outbound {
+    match &mut cx.core.outbound[to] {
+        Some(way) => way,
+        None => unreachable!("a queue to a worker to which there is no ring"),
+    }
 }
 
 impl Runner for HandOffTx {
     #[inline]
     fn run(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
-        if self.held.is_none() && (frame.room() == 0 || !self.ring.holds(GATHER)) {
+        let (n, node) = (frame.len() as u64, cx.node());
+        let held = self.held.as_ref().map_or(0, |f| f.len() as u64);
+        let way = outbound(cx, self.to);
+        if !way.has_room(n, node, held) {
+            self.refuse(cx, frame);
+        } else if self.held.is_none() && (frame.room() == 0 || !way.is_filling()) {
             self.send(cx, frame);
         } else {
+            way.held += n;
             self.gather(cx, frame);
         }
     }
 
     fn again(&mut self, cx: &mut NodeCx<'_>) {
-        if self.ring.holds(GATHER) {
+        if outbound(cx, self.to).is_filling() {
             cx.ask_again();
         } else if let Some(frame) = self.held.take() {
-            self.send(cx, frame);
+            self.send_held(cx, frame);
             self.stats.gathered.add(1);
         }
     }
@@ -131,7 +252,7 @@ impl HandOffTx {
                 self.held = Some(open);
             }
             Some(full) => {
-                self.send(cx, full);
+                self.send_held(cx, full);
                 self.held = Some(frame);
                 self.stats.gathered.add(2);
             }
@@ -143,7 +264,24 @@ impl HandOffTx {
         cx.ask_again();
     }
 
+    fn send_held(&mut self, cx: &mut NodeCx<'_>, frame: Box<Frame>) {
+        outbound(cx, self.to).held -= frame.len() as u64;
+        self.send(cx, frame);
+    }
+
+    #[cold]
+    fn refuse(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+        self.stats.drops.add(frame.len() as u64);
+        let (to, reason) = self.full;
+        frame.aux_mut().fill(reason);
+        cx.enqueue(frame, to);
+    }
+
     fn send(&mut self, cx: &mut NodeCx<'_>, mut frame: Box<Frame>) {
+        let node = cx.node();
+        if outbound(cx, self.to).ring.is_full() {
+            return self.refuse(cx, frame);
+        }
         if bound::looks_at(self.stats.frames.get()) {
             match cx.core.count_handed(cx.node(), frame) {
                 Some(left) => frame = left,
@@ -159,14 +297,19 @@ impl HandOffTx {
         } else {
             Box::default()
         };
-        if frame.flags().contains(Flags::SAMPLED) && !self.ring.is_full() {
+        if frame.flags().contains(Flags::SAMPLED) {
             cx.core.number_sampled(&mut frame);
             cx.core.sampled_end(&frame, Fate::HandedOver);
         }
         let n = frame.len() as u64;
-        match self.ring.send(Handed { frame, traces }) {
+        let way = outbound(cx, self.to);
+        let at = way.at(way.ring.sent());
+        let handed = Handed { frame, traces, node, target: self.target };
+        match way.ring.send(handed) {
             Ok(left) => {
-                self.waker.wake();
+                way.sent[at] = Sent { before: way.packets, packets: n as u32, node };
+                way.packets += n;
+                way.waker.wake();
                 self.stats.frames.add(1);
                 self.stats.packets.add(n);
                 cx.core.stats.totals.handed_out.add(n);
@@ -174,12 +317,8 @@ impl HandOffTx {
                     cx.put_frame(empty.frame);
                 }
             }
-            Err(Handed { mut frame, .. }) => {
-                self.stats.drops.add(n);
-                let (to, reason) = self.full;
-                frame.aux_mut().fill(reason);
-                cx.enqueue(frame, to);
-            }
+            // It has room: only this thread sends.
+            Err(Handed { frame, .. }) => self.refuse(cx, frame),
         }
     }
 }
@@ -200,30 +339,37 @@ impl Runner for LocalEnd {
 pub(crate) struct Arrivals {
     pub(crate) from: usize,
     pub(crate) ring: Receiver<Handed>,
-    /// Node under which arrivals are counted.
-    pub(crate) node: NodeId,
-    pub(crate) target: NodeId,
 }
 
 impl Arrivals {
     /// Takes pending frames, up to a limit, and passes them on; returns the number of packets.
+    /// `note` hears of each queue's node, and of the number of packets that came by it in a row.
     #[inline]
-    pub(super) fn poll(&mut self, core: &mut Core) -> usize {
-        let mut packets = 0;
+    pub(super) fn poll(
+        &mut self,
+        core: &mut Core,
+        mut note: impl FnMut(&mut Core, NodeId, usize),
+    ) -> usize {
+        let (mut packets, mut row) = (0, (NodeId(0), 0));
         for _ in 0..AT_ONCE {
-            let spare = || {
-                let frame = core.spare.pop()?;
-                Some(Handed { frame, traces: Box::default() })
-            };
+            let spare = || Some(Handed::empty(core.spare.pop()?));
             let Some(handed) = self.ring.receive(spare) else { break };
-            packets += handed.frame.len();
+            let (node, n) = (handed.node, handed.frame.len());
+            if row.0 != node && row.1 > 0 {
+                note(core, row.0, std::mem::take(&mut row.1));
+            }
+            row = (node, row.1 + n);
+            packets += n;
             self.arrive(core, handed);
+        }
+        if row.1 > 0 {
+            note(core, row.0, row.1);
         }
         packets
     }
 
     fn arrive(&self, core: &mut Core, handed: Handed) {
-        let Handed { mut frame, traces } = handed;
+        let Handed { mut frame, traces, node, target } = handed;
         core.stats.totals.handed_in.add(frame.len() as u64);
         if frame.flags().contains(Flags::SAMPLED) {
             // Taps here must not take these for their own sampled packets that had the same
@@ -232,10 +378,10 @@ impl Arrivals {
         }
         if frame.flags().contains(Flags::TRACED) {
             let text = format!("from worker {}\n", self.from);
-            let step = TraceStep { node: self.node, at: clock::ticks(), text };
+            let step = TraceStep { node, at: clock::ticks(), text };
             core.adopt_traces(&mut frame, traces, &step);
         }
-        core.enqueue(frame, self.target);
+        core.enqueue(frame, target);
     }
 
     /// Frees the frames in the ring.

@@ -91,6 +91,8 @@ pub struct Core {
     numbered: u32,
     /// What nodes of this worker share.
     locals: local::Locals,
+    /// Ends of the rings to each other worker, by its number.
+    pub(crate) outbound: Vec<Option<hand_off::Outbound>>,
 }
 
 /// A node's view of its worker while it runs.
@@ -132,6 +134,7 @@ impl Core {
             again: Vec::with_capacity(16),
             numbered: 0,
             locals: local::Locals::default(),
+            outbound: Vec::new(),
         }
     }
 

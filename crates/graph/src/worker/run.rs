@@ -225,11 +225,9 @@ impl Worker {
             watch.read();
         }
         for arrivals in &mut self.arrivals {
-            let got = arrivals.poll(&mut self.core);
-            if got > 0 {
-                watch.note(self.core.stats.node(arrivals.node), got as u64);
-                packets += got;
-            }
+            packets += arrivals.poll(&mut self.core, |core, node, got| {
+                watch.note(core.stats.node(node), got as u64);
+            });
         }
         for (id, input) in &mut self.inputs {
             self.core.current = *id;
@@ -295,7 +293,10 @@ impl Worker {
                 }
                 self.core.push_packet(p, i.node);
             }
-            ToWorker::Arrivals(more) => self.arrivals.extend(more),
+            ToWorker::Ways { to, from } => {
+                self.core.outbound = to;
+                self.arrivals = from;
+            }
             ToWorker::Call(f) => f(&mut self.core),
             ToWorker::Stop => self.stop = true,
         }

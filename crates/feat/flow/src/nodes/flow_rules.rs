@@ -48,6 +48,7 @@ thalweg_graph::errors! {
     NO_BUFFERS: Warning, 259, "flow: no buffers for copies";
     TOO_MANY_FRAGMENTS: Error, 259, "flow: too many fragments waiting for the first";
     NO_TRANSLATION: Error, 258, "flow: no translation";
+    COPIED_TOO_OFTEN: Warning, 257, "flow: copies of copies: outputs lead back to the rules";
     INTERFACE_DELETED: Error, 331, "flow: interface of a waiting fragment is deleted";
 }
 

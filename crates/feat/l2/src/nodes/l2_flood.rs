@@ -22,6 +22,7 @@ thalweg_graph::errors! {
     NO_BUFFERS: Warning, 259, "copies not sent: no buffers";
     NO_PORT: Error, 267, "no ports to flood to";
     RESERVED: Info, 294, "link-local group address: not bridged";
+    COPIED_TOO_OFTEN: Error, 257, "flooded too often: bridges lead to each other";
 }
 
 /// The declaration.
@@ -73,6 +74,9 @@ impl Node for L2Flood {
         let Some(((first, sender), others)) = self.to.split_first() else {
             return Verdict::drop(NO_PORT);
         };
+        if !others.is_empty() && !cx.may_copy(p.meta_mut()) {
+            return Verdict::drop(COPIED_TOO_OFTEN);
+        }
         let mut copies = 0;
         for (to, sender) in others {
             let Some(mut packet) = cx.copy(&p) else { break };
