@@ -46,3 +46,4 @@ mod trace;
 mod transcript;
 mod vlans;
 mod wire;
+mod workers;

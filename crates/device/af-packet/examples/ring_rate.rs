@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_device_af_packet::ring::{HostPort, Options, TxRing, Version, VnetHdr};
+use thalweg_device_af_packet::ring::{HostPort, Options, TxRing, Version};
+use thalweg_device_linux::VnetHdr;
 
 const FRAME: usize = 64;
 const BUFFERS: usize = 1024;

@@ -1,25 +1,14 @@
 //! Errors of opening or configuring a host interface.
 
 use std::io;
+use thalweg_device_linux::LinkError;
 
 /// Why a host interface could not be opened or configured.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Invalid name of a Linux network device.
-    #[error(
-        "\"{0}\" cannot be the name of a network device: use 1 to 15 characters, without \
-         spaces, slashes or colons"
-    )]
-    BadName(String),
-
-    /// The device does not exist in the calling thread's namespace.
-    #[error("there is no network device \"{name}\" in this namespace, which has: {}", list(.known))]
-    NoSuchDevice {
-        /// The name given.
-        name: String,
-        /// Existing devices.
-        known: Vec<String>,
-    },
+    /// The device does not exist, or cannot be described.
+    #[error(transparent)]
+    Link(#[from] LinkError),
 
     /// The device does not carry Ethernet frames.
     #[error(
@@ -84,15 +73,6 @@ pub enum Error {
         /// The kernel's error.
         source: io::Error,
     },
-
-    /// A netlink request failed.
-    #[error("cannot {what} over netlink")]
-    Netlink {
-        /// What was attempted.
-        what: &'static str,
-        /// The kernel's error.
-        source: io::Error,
-    },
 }
 
 impl Error {
@@ -105,33 +85,13 @@ impl Error {
     }
 }
 
-fn list(names: &[String]) -> String {
-    const SHOWN: usize = 20;
-    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    if names.is_empty() {
-        text.push_str("none");
-    } else if names.len() > SHOWN {
-        text.push_str(&format!(" and {} more", names.len() - SHOWN));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn messages_help() {
-        let error =
-            Error::NoSuchDevice { name: "eth9".into(), known: vec!["lo".into(), "eth0".into()] };
-        assert_eq!(
-            error.to_string(),
-            "there is no network device \"eth9\" in this namespace, which has: lo, eth0"
-        );
         let denied = Error::system("x", "open a packet socket", io::Error::from_raw_os_error(1));
         assert!(denied.to_string().contains("CAP_NET_RAW"), "{denied}");
-        let many: Vec<String> = (0..25).map(|n| format!("eth{n}")).collect();
-        assert!(list(&many).ends_with("and 5 more"));
-        assert_eq!(list(&[]), "none");
     }
 }

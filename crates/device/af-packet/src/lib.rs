@@ -1,8 +1,8 @@
 //! Host interfaces: Linux network devices driven through `AF_PACKET` rings.
 //!
 //! [`ring`] opens sockets on a device and moves frames through memory shared with the kernel
-//! (`PACKET_RX_RING`, `PACKET_TX_RING`). [`link`] describes devices and reports link changes.
-//! Neither depends on the packet engine; [`device`] and [`nodes`] put them into the graph.
+//! (`PACKET_RX_RING`, `PACKET_TX_RING`). It does not depend on the packet engine; [`device`] and
+//! [`nodes`] put it into the graph.
 //!
 //! Sockets belong to the network namespace of the thread that opens them.
 
@@ -11,10 +11,7 @@ mod api_types;
 pub mod cli;
 pub mod device;
 mod error;
-mod gro;
-pub mod link;
 pub mod nodes;
-mod offload;
 pub mod ring;
 mod settings;
 mod sys;
@@ -35,7 +32,6 @@ pub static FEATURE: Feature = Feature {
     api: api::SERVICES,
     settings: &[&settings::SETTINGS],
     init: device::init,
-    ready: device::ready,
     ..Feature::DEFAULT
 };
 

@@ -1,10 +1,11 @@
 //! Configuration of host interfaces.
 
 use crate::device::Hosts;
-use crate::ring::{Framing, Options};
+use crate::ring::Options;
 use thalweg_config::declare::{
     Doc, Draft, Dump, Interface, Item, Kind, Problem, Rule, Section, interface_key, rank,
 };
+use thalweg_device_linux::Framing;
 use thalweg_graph::Control;
 
 /// Section of host interfaces.

@@ -429,6 +429,13 @@ pub fn view(c: &Control, sw_if: SwIfIndex) -> Result<InterfaceView, DeviceError>
     all.get(sw_if).cloned().ok_or_else(|| DeviceError::Unknown(format!("index {sw_if}")))
 }
 
+/// Returns the node by which an interface's device sends, if it has one of its own.
+pub fn transmit_node(c: &Control, sw_if: SwIfIndex) -> Option<NodeId> {
+    let all = c.state::<Interfaces>();
+    let all = all.borrow();
+    all.list.get(sw_if.index())?.as_ref()?.tx
+}
+
 /// Returns whether what a worker reported at `at` (ticks) of an interface still holds: it is up, as
 /// is its parent, and neither has been down since. Reports wait in a queue, and packets in rings,
 /// while the interface or its link goes down.

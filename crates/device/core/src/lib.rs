@@ -6,6 +6,7 @@
 //! * [`nodes`]: the nodes that interfaces send by.
 //! * [`link_header`]: what packets begin with.
 //! * [`offload`]: checksums and segmentation in software, for devices that cannot.
+//! * [`queues`]: receive queues of devices.
 //! * [`loopback`]: loopbacks and sinks, devices without hardware.
 //! * [`cli`]: the commands; [`command_line`]: CLI arguments for commands of features.
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod link_header;
 pub mod loopback;
 pub mod nodes;
 pub mod offload;
+pub mod queues;
 mod report;
 mod settings;
 #[cfg(feature = "testing")]
@@ -45,8 +47,10 @@ pub static FEATURE: Feature = Feature {
     init: |c| {
         c.set_node_namer(interface::node_of_name);
         Interfaces::init(c);
+        queues::init(c);
         api_types::init(c);
     },
+    ready: queues::ready,
     settings: &[&settings::SETTINGS],
     ..Feature::DEFAULT
 };

@@ -21,8 +21,8 @@ impl Command<Control> for ShowHandoff {
 
     fn help(&self) -> &'static str {
         "Show packets handed from worker to worker\n\
-         By queue and pair of workers: frames and packets handed over, packets dropped because the\n\
-         ring was full, and frames in the ring now."
+         By queue and pair of workers: frames and packets handed over, packets dropped because there\n\
+         was no room, and frames now in the ring that all queues of the pair share."
     }
 
     fn run(

@@ -3,9 +3,9 @@
 use crate::api_types::{
     AF_PACKET, AfPacketFlags, AfPacketMode, apply, chosen, config, create, size,
 };
-use crate::ring::Framing;
 use thalweg_api::types::{InterfaceIndex, MacAddr};
 use thalweg_api::{Call, Message, Retval, Text};
+use thalweg_device_linux::Framing;
 use thalweg_graph::Control;
 
 /// Creates a host interface.

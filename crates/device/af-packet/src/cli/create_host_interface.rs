@@ -1,8 +1,9 @@
 //! `create host-interface`.
 
 use crate::device::{self, HostConfig};
-use crate::ring::{Framing, Version};
+use crate::ring::Version;
 use thalweg_cli::{Args, CliError, Command, Outcome, Output};
+use thalweg_device_linux::Framing;
 use thalweg_graph::Control;
 
 /// `create host-interface [v2|v3] name <device> …`

@@ -2,8 +2,7 @@
 //!
 //! Writes: rx interface; pending offload work. Next: the `device-input` arc.
 
-use crate::offload;
-use crate::ring::{Fetch, Fetched, Framing, RxFrame, RxRing, Sink};
+use crate::ring::{Fetch, Fetched, RxFrame, RxRing, Sink};
 use std::any::Any;
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -12,6 +11,7 @@ use std::sync::mpsc::SyncSender;
 use thalweg_buffer::{Cache, FRAME_SIZE, Flags, Frame};
 use thalweg_device::SwIfIndex;
 use thalweg_device::offload::more_on_wire;
+use thalweg_device_linux::{Framing, offload};
 use thalweg_graph::trace::interface_token;
 use thalweg_graph::{Built, InputNode, Kind, NodeCx, NodeDecl, Poll, RxMode};
 

@@ -3,12 +3,12 @@
 //! Reads: offload work left to the device. Makes one system call per frame of packets, and one per
 //! GSO packet of joined TCP segments.
 
-use crate::gro::GsoPacket;
-use crate::offload;
-use crate::ring::{Framing, SendError, TxRing, VnetHdr};
+use crate::ring::{SendError, TxRing};
 use std::any::Any;
 use thalweg_buffer::{Flags, Frame};
 use thalweg_device::SwIfIndex;
+use thalweg_device_linux::gro::GsoPacket;
+use thalweg_device_linux::{Framing, VnetHdr, offload};
 use thalweg_graph::{Built, ErrorCode, Kind, NodeCx, NodeDecl, Runner, Verdict};
 
 thalweg_graph::errors! {
@@ -35,6 +35,9 @@ pub static NODE: NodeDecl = NodeDecl {
 pub(crate) fn build(sw_if: SwIfIndex, framing: Framing, ring: Option<TxRing>) -> Built {
     Built::runner(AfPacketTx { sw_if, framing, ring: ring.map(Box::new) })
 }
+
+/// A message from the main thread: send by this ring from now on, or by none.
+pub(crate) struct ToTx(pub(crate) Option<Box<TxRing>>);
 
 struct AfPacketTx {
     sw_if: SwIfIndex,
@@ -141,5 +144,12 @@ impl Runner for AfPacketTx {
         self.kick(cx);
     }
 
-    fn message(&mut self, _cx: &mut NodeCx<'_>, _message: Box<dyn Any + Send>) {}
+    fn message(&mut self, cx: &mut NodeCx<'_>, message: Box<dyn Any + Send>) {
+        if let Ok(new) = message.downcast::<ToTx>()
+            && let Some(old) = std::mem::replace(&mut self.ring, new.0)
+        {
+            // Unmapping and closing are left to the main thread.
+            cx.discard(old);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Ring sizes.
 
 use crate::Error;
-use thalweg_device::link_header::Link;
+use thalweg_device_linux::Framing;
 
 const PAGE: usize = 4096;
 const LINE: usize = 64;
@@ -31,25 +31,6 @@ pub enum Version {
     V2,
     /// `TPACKET_V3`: frames are delivered in blocks, at most 1 ms late.
     V3,
-}
-
-/// Framing of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Framing {
-    /// An Ethernet header.
-    #[default]
-    Ethernet,
-    /// The IP header itself: tunnels and the like.
-    Ip,
-}
-
-impl From<Framing> for Link {
-    fn from(framing: Framing) -> Link {
-        match framing {
-            Framing::Ethernet => Link::Ethernet,
-            Framing::Ip => Link::Ip,
-        }
-    }
 }
 
 impl std::fmt::Display for Version {

@@ -4,7 +4,7 @@
 //! ring are checked before they are used, so that no content can make us read
 //! outside of a slot or block. The layouts are those of `linux/if_packet.h`.
 
-use super::vnet::VnetHdr;
+use thalweg_device_linux::VnetHdr;
 
 /// `tp_status` or `block_status`: the slot is ours to read.
 pub(super) const USER: u32 = 1;

@@ -4,13 +4,12 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::claim::Claim;
-use super::layout::{Framing, Options};
+use super::layout::{Options, RingSize};
 use super::rx::RxRing;
 use super::socket::{Builder, KernelStats, Socket};
 use super::tx::TxRing;
 use crate::Error;
-use crate::link::IfInfo;
-use crate::sys;
+use thalweg_device_linux::{Framing, IfInfo, sys};
 
 /// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`: devices whose frames start with an
 /// Ethernet header.
@@ -29,7 +28,7 @@ pub struct HostPort {
     /// The transmit queues.
     pub tx: Vec<TxRing>,
     sockets: Vec<Arc<Socket>>,
-    _claim: Claim,
+    claim: Option<Claim>,
 }
 
 impl HostPort {
@@ -53,7 +52,28 @@ impl HostPort {
         let sockets = open_sockets(&info, options)?;
         let rx = sockets.iter().filter_map(RxRing::new).collect();
         let tx = sockets.iter().filter_map(TxRing::new).collect();
-        Ok(Self { info, rx, tx, sockets, _claim: claim })
+        Ok(Self { info, rx, tx, sockets, claim: Some(claim) })
+    }
+
+    /// Closes all sockets but for those that rings keep, and gives the device up.
+    pub fn close(&mut self) {
+        self.sockets.clear();
+        self.claim = None;
+    }
+
+    /// Sizes of the receive rings, if there are any.
+    pub fn rx_size(&self) -> Option<RingSize> {
+        self.sockets.iter().find_map(|s| s.rx_size())
+    }
+
+    /// Sizes of the transmit rings, if there are any.
+    pub fn tx_size(&self) -> Option<RingSize> {
+        self.sockets.iter().find_map(|s| s.tx_size())
+    }
+
+    /// Returns whether checksums and segmentation can be left to the device.
+    pub fn offload(&self) -> bool {
+        self.sockets.iter().all(|s| s.offload())
     }
 
     /// The sockets, for settings and counters.

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use super::layout::{Cursor, RingSize, Version};
 use super::parse::{self, Slot, Tag};
 use super::socket::Socket;
-use super::vnet::VnetHdr;
 use crate::sys;
+use thalweg_device_linux::VnetHdr;
 
 /// The largest frame that is fetched from the socket, with its vnet header.
 const LARGEST: usize = 65_536 + 256;

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::layout::{Options, RingSize, Version};
 use super::map::Region;
-use crate::link::IfInfo;
 use crate::{Error, sys};
+use thalweg_device_linux::IfInfo;
+use thalweg_device_linux::sys as devices;
 
 /// Limit of a socket's queues, for frames that did not fit their slots and for frames in flight. No
 /// memory is reserved.
@@ -105,7 +106,7 @@ impl<'a> Builder<'a> {
             rings[0] = Some(self.ring(libc::PACKET_RX_RING, wanted)?);
         }
         let mut large = None;
-        let segments = sys::segments_tcp(self.fd(), name);
+        let segments = devices::segments_tcp(self.fd(), name);
         if tx {
             deepen(self.fd(), libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
             let wanted = self.options.tx_geometry(self.info.mtu)?;
@@ -356,12 +357,12 @@ impl Socket {
 
     /// Present name of the device, which may have been renamed since the socket was opened.
     pub fn present_name(&self) -> String {
-        sys::name_of(self.fd(), self.ifindex).unwrap_or_else(|| self.name.clone())
+        devices::name_of(self.fd(), self.ifindex).unwrap_or_else(|| self.name.clone())
     }
 
     /// Switches the device on, as `ip link set up` does.
     pub fn switch_on(&self) -> Result<(), Error> {
-        sys::switch_on(self.fd(), &self.present_name())
+        devices::switch_on(self.fd(), &self.present_name())
             .map_err(|error| Error::system(&self.name, "switch the device on", error))
     }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use super::layout::{Cursor, RingSize, Version};
 use super::parse;
 use super::socket::Socket;
-use super::vnet::{BadOffload, VnetHdr};
 use crate::sys;
+use thalweg_device_linux::{BadOffload, VnetHdr};
 
 /// `tp_status`: the kernel may take the slot.
 const SEND_REQUEST: u32 = 1;

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use crate::support::{in_namespace, in_rootless_namespace, ip, until, veth_pair};
 use thalweg_device_af_packet::Error;
-use thalweg_device_af_packet::link::{IfInfo, LinkEvent, LinkMonitor};
 use thalweg_device_af_packet::ring::{
     Fetch, Fetched, HostPort, Options, RxFrame, RxRing, SendError, Sink, TxRing, TxStats, Version,
-    VnetHdr,
 };
+use thalweg_device_linux::{IfInfo, LinkEvent, LinkMonitor, VnetHdr};
 use thalweg_graph::heap::Counting;
 
 const VERSIONS: [Version; 2] = [Version::V2, Version::V3];

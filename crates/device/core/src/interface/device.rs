@@ -126,11 +126,24 @@ pub trait Device: 'static {
     fn system_changed(&self, _now: &SystemDevice) -> Option<u32> {
         None
     }
+    /// Name of the system's device behind the interface.
+    fn system_device(&self) -> Option<String> {
+        None
+    }
+    /// Stops receiving and transmitting: the system's device went away.
+    fn detach(&self, _c: &mut Control, _sw_if: SwIfIndex) {}
+    /// Receives and transmits by a device of this name, as before the other went away.
+    ///
+    /// # Errors
+    /// If the device is of another kind or the system fails.
+    fn attach(&self, _c: &mut Control, _sw_if: SwIfIndex, _to: &str) -> Result<(), DeviceError> {
+        Ok(())
+    }
     /// Current offloads, if they can change while the device is in use.
     fn caps(&self) -> Option<Caps> {
         None
     }
-    /// Called periodically: passes the device's drop counts to workers, which own the counters.
+    /// Called periodically after [`count_missed`](crate::queues::count_missed): passes the device's drop counts to workers, which own the counters.
     fn poll_missed(&self, _c: &mut Control, _sw_if: SwIfIndex) {}
     /// Stops everything before the interface is deleted.
     fn delete(&self, _c: &mut Control, _sw_if: SwIfIndex) {}

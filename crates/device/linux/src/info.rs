@@ -1,11 +1,50 @@
 //! Properties of a Linux network device.
 
+use std::io;
 use std::os::fd::AsFd;
 
 use thalweg_netlink::Link;
 use thalweg_wire::ethernet::MacAddr;
 
-use crate::{Error, sys};
+use crate::sys;
+
+/// A device that cannot be described.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// Invalid name of a Linux network device.
+    #[error(
+        "\"{0}\" cannot be the name of a network device: use 1 to 15 characters, without \
+         spaces, slashes or colons"
+    )]
+    BadName(String),
+    /// The device does not exist in the calling thread's namespace.
+    #[error("there is no network device \"{name}\" in this namespace, which has: {}", list(.known))]
+    NoSuchDevice {
+        /// The name given.
+        name: String,
+        /// Existing devices.
+        known: Vec<String>,
+    },
+    /// A netlink request failed.
+    #[error("cannot {what} over netlink")]
+    Netlink {
+        /// What was attempted.
+        what: &'static str,
+        /// The kernel's error.
+        source: io::Error,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.is_empty() {
+        text.push_str("none");
+    } else if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
 
 /// A Linux network device, as of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +82,9 @@ impl IfInfo {
     ///
     /// # Errors
     /// If the name is invalid or unknown (the error lists existing devices), or netlink fails.
-    pub fn query(name: &str) -> Result<Self, Error> {
+    pub fn query(name: &str) -> Result<Self, LinkError> {
         if !is_name(name) {
-            return Err(Error::BadName(name.to_owned()));
+            return Err(LinkError::BadName(name.to_owned()));
         }
         match Link::named(name) {
             Ok(Some(link)) => {
@@ -53,26 +92,26 @@ impl IfInfo {
                 info.find_speed();
                 Ok(info)
             }
-            Ok(None) => Err(Error::NoSuchDevice {
+            Ok(None) => Err(LinkError::NoSuchDevice {
                 name: name.to_owned(),
                 known: Self::list()?.into_iter().map(|info| info.name).collect(),
             }),
-            Err(source) => Err(Error::Netlink { what: "look up a device", source }),
+            Err(source) => Err(LinkError::Netlink { what: "look up a device", source }),
         }
     }
 
     /// Reads the device's speed in the calling thread's namespace; unknown if that fails.
-    pub(crate) fn find_speed(&mut self) {
-        let socket = sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
-        self.speed_mbps = socket.ok().and_then(|s| sys::link_speed(s.as_fd(), &self.name));
+    pub fn find_speed(&mut self) {
+        self.speed_mbps = sys::requests().ok().and_then(|s| sys::link_speed(s.as_fd(), &self.name));
     }
 
     /// All devices of the calling thread's namespace, by index.
     ///
     /// # Errors
     /// If netlink fails.
-    pub fn list() -> Result<Vec<Self>, Error> {
-        let all = Link::all().map_err(|source| Error::Netlink { what: "list devices", source })?;
+    pub fn list() -> Result<Vec<Self>, LinkError> {
+        let all =
+            Link::all().map_err(|source| LinkError::Netlink { what: "list devices", source })?;
         Ok(all.into_iter().map(IfInfo::from).collect())
     }
 }
@@ -116,8 +155,21 @@ mod tests {
         let error = IfInfo::query("no-such-dev").unwrap_err().to_string();
         assert!(error.contains("\"no-such-dev\"") && error.contains("lo"), "{error}");
         for name in ["", "a/b", "sixteen-or-more-", "a b", "..", "x:1", "a\0"] {
-            assert!(matches!(IfInfo::query(name), Err(Error::BadName(_))), "{name:?}");
+            assert!(matches!(IfInfo::query(name), Err(LinkError::BadName(_))), "{name:?}");
         }
+    }
+
+    #[test]
+    fn messages_help() {
+        let known = vec!["lo".into(), "eth0".into()];
+        let error = LinkError::NoSuchDevice { name: "eth9".into(), known };
+        assert_eq!(
+            error.to_string(),
+            "there is no network device \"eth9\" in this namespace, which has: lo, eth0"
+        );
+        let many: Vec<String> = (0..25).map(|n| format!("eth{n}")).collect();
+        assert!(list(&many).ends_with("and 5 more"));
+        assert_eq!(list(&[]), "none");
     }
 
     #[test]

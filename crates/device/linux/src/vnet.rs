@@ -73,6 +73,7 @@ impl VnetHdr {
     pub const GSO_ECN: u8 = 0x80;
 
     /// Reads a header from the start of `bytes`.
+    #[inline]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<{ Self::LEN }>()?;
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
@@ -87,6 +88,7 @@ impl VnetHdr {
     }
 
     /// The header in ring format: in the byte order of this machine.
+    #[inline]
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let [h0, h1] = self.hdr_len.to_ne_bytes();
         let [g0, g1] = self.gso_size.to_ne_bytes();
@@ -96,11 +98,13 @@ impl VnetHdr {
     }
 
     /// Whether the checksum is still to be completed.
+    #[inline]
     pub fn needs_csum(&self) -> bool {
         self.flags & Self::NEEDS_CSUM != 0
     }
 
     /// Whether the packet is still to be segmented.
+    #[inline]
     pub fn is_gso(&self) -> bool {
         self.gso_type != Self::GSO_NONE
     }
@@ -108,6 +112,7 @@ impl VnetHdr {
     /// The header after `by` bytes were put in (or, if negative, taken out)
     /// between the Ethernet addresses and the checksummed data: a VLAN tag is 4.
     #[must_use]
+    #[inline]
     pub fn shifted(mut self, by: i16) -> Self {
         if self.needs_csum() {
             self.csum_start = self.csum_start.saturating_add_signed(by);
@@ -127,6 +132,7 @@ impl VnetHdr {
 
     /// Checks the header against a packet of `len` bytes by the kernel's rules, and the number of
     /// segments.
+    #[inline]
     pub fn check(&self, len: usize) -> Result<(), BadOffload> {
         if self.needs_csum() {
             let at = usize::from(self.csum_start) + usize::from(self.csum_offset);

@@ -7,7 +7,7 @@
 //! may differ only in lengths, sequence numbers, consecutive IPv4 identifications and a final PSH,
 //! and checksums must be valid.
 
-use crate::ring::{Framing, VnetHdr};
+use crate::{Framing, VnetHdr};
 use thalweg_buffer::{Flags, Frame};
 use thalweg_wire::checksum::{self, Checksum};
 use thalweg_wire::ethernet::ethertype;
@@ -141,20 +141,21 @@ impl<'a> Segment<'a> {
 }
 
 /// A GSO packet joined from several segments.
-pub(crate) struct GsoPacket {
+pub struct GsoPacket {
     headers: [u8; gso::MAX_HEADERS],
     payload: usize,
     /// Number of segments.
-    pub(crate) count: usize,
+    pub count: usize,
     /// Length of the first packet in bytes, the longest.
-    pub(crate) first_len: usize,
+    pub first_len: usize,
     /// Offload header for the kernel.
-    pub(crate) vnet: VnetHdr,
+    pub vnet: VnetHdr,
 }
 
 impl GsoPacket {
     /// Joins the packets from `at` on, if enough of them belong together.
-    pub(crate) fn coalesce(framing: Framing, frame: &Frame, at: usize) -> Option<GsoPacket> {
+    #[inline]
+    pub fn coalesce(framing: Framing, frame: &Frame, at: usize) -> Option<GsoPacket> {
         if frame.len() - at < MIN_SEGMENTS {
             return None;
         }
@@ -218,7 +219,7 @@ impl GsoPacket {
     }
 
     /// Pieces of the GSO packet whose first packet is `at`.
-    pub(crate) fn pieces<'a>(
+    pub fn pieces<'a>(
         &'a self,
         frame: &'a Frame,
         at: usize,

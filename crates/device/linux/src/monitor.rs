@@ -4,8 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use thalweg_netlink::{LinkChange, LinkMonitor as Monitor};
 
-use super::info::IfInfo;
-use crate::Error;
+use crate::info::{IfInfo, LinkError};
 
 /// A link event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +31,9 @@ impl LinkMonitor {
     ///
     /// # Errors
     /// If netlink fails.
-    pub fn open() -> Result<Self, Error> {
+    pub fn open() -> Result<Self, LinkError> {
         let monitor = Monitor::open();
-        monitor.map(Self).map_err(|source| Error::Netlink { what: "watch devices", source })
+        monitor.map(Self).map_err(|source| LinkError::Netlink { what: "watch devices", source })
     }
 
     /// Pending events; never blocks.

@@ -1,7 +1,7 @@
 //! Conversion between the kernel's offload header and a packet's metadata, whose offsets count from
 //! the network header.
 
-use crate::ring::{Framing, VnetHdr};
+use crate::{Framing, VnetHdr};
 use thalweg_buffer::{GsoKind, Offload};
 use thalweg_wire::vlan;
 
@@ -14,7 +14,8 @@ fn link_len(framing: Framing, frame: &[u8]) -> u16 {
 }
 
 /// Offload work left by the kernel, if any.
-pub(crate) fn from_kernel(h: &VnetHdr, framing: Framing, frame: &[u8]) -> Option<Offload> {
+#[inline]
+pub fn from_kernel(h: &VnetHdr, framing: Framing, frame: &[u8]) -> Option<Offload> {
     if !h.needs_csum() && !h.is_gso() {
         return None;
     }
@@ -38,7 +39,8 @@ pub(crate) fn from_kernel(h: &VnetHdr, framing: Framing, frame: &[u8]) -> Option
 }
 
 /// Offload header for the kernel.
-pub(crate) fn to_kernel(o: &Offload, framing: Framing, frame: &[u8]) -> VnetHdr {
+#[inline]
+pub fn to_kernel(o: &Offload, framing: Framing, frame: &[u8]) -> VnetHdr {
     let link = link_len(framing, frame);
     let (gso_type, gso_size) = match o.gso {
         GsoKind::None => (VnetHdr::GSO_NONE, 0),
